@@ -1,0 +1,1 @@
+"""maskedlm: pretrain masked language models, and put them to work."""

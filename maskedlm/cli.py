@@ -1,0 +1,67 @@
+"""`maskedlm VERB ...`: the one command. Each verb is a module with a main.
+
+`maskedlm VERB` and `python -m maskedlm.VERB` do the same. Nothing heavy is
+imported before the verb is known, so that --help answers at once.
+"""
+
+import importlib
+import sys
+from collections.abc import Callable, Sequence
+
+# verb -> (module, what it does).
+VERBS = {
+  "pretrain": ("pretrain", "pretrain a masked language model on text"),
+  "prepare": ("prepare", "turn text into a corpus on disk, or verify one"),
+  "tokenizer": ("tokenizer", "train a tokenizer, or try one on a text"),
+  "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
+}
+
+# Exit codes, besides 0: 2, the user's input is wrong or can't be used; 3,
+# training diverged; 75 (EX_TEMPFAIL), interrupted and saved: the same command
+# continues; 130, interrupted. Errors of ours carry theirs as `exit_code`.
+EXIT_ERROR = 2
+EXIT_INTERRUPTED = 75
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+  """Runs a verb; returns the exit code."""
+  argv = list(sys.argv[1:] if argv is None else argv)
+  verbs = "\n".join(f"  {v:<12}{about}" for v, (_, about) in VERBS.items())
+  usage = (
+    "usage: maskedlm VERB [options]\n\n"
+    f"{verbs}\n\n`maskedlm VERB --help` tells more."
+  )
+  if not argv or argv[0] in ("-h", "--help", "help"):
+    print(usage)
+    return 0 if argv else EXIT_ERROR
+  verb = argv[0]
+  if verb not in VERBS:
+    from maskedlm.config import did_you_mean
+
+    near = did_you_mean(verb, VERBS)
+    print(f"error: unknown verb {verb!r}{near}\n\n{usage}", file=sys.stderr)
+    return EXIT_ERROR
+  module = importlib.import_module(f"maskedlm.{VERBS[verb][0]}")
+  return run(module.main, argv[1:])
+
+
+def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
+  """Calls a verb's main; what the user can mend is told in one line."""
+  try:
+    return verb_main(list(sys.argv[1:] if argv is None else argv))
+  except KeyboardInterrupt:
+    print("interrupted", file=sys.stderr)
+    return 130
+  except BrokenPipeError:  # `maskedlm ... | head` is fine.
+    sys.stderr.close()
+    return 0
+  except (ValueError, RuntimeError) as error:
+    code = getattr(error, "exit_code", None)
+    if code is None:
+      raise  # A bug of ours: the traceback is what helps.
+    print(f"error: {error}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+  sys.exit(main())

@@ -1,0 +1,192 @@
+"""Every shared option, with its meaning and unit; each default lives here.
+
+A config file (configs/*.py) starts from `default()` and sets what differs.
+The options of an objective are the keyword-only arguments of its `make`, and
+stand in `config.objective` beside its name.
+"""
+
+import difflib
+import importlib
+import inspect
+import pkgutil
+
+from ml_collections import ConfigDict
+
+from maskedlm import presets
+
+
+class ConfigError(ValueError):
+  """An option that is wrong: its name, its value, what is expected."""
+
+  exit_code = 2
+
+
+def default(objective: str = "mlm_nsp") -> ConfigDict:
+  """The default config for an objective, a module of maskedlm/objectives."""
+  config = ConfigDict()
+  config.name = "maskedlm"  # Default workdir: runs/<name>.
+  config.seed = 0  # Every random choice derives from it.
+  config.objective = ConfigDict({"name": objective, **_options(objective)})
+
+  config.corpus = corpus = ConfigDict()
+  corpus.path = ""  # A prepared corpus; "" = WORKDIR/corpus.
+  # What prepare reads: text:GLOB | jsonl:GLOB | tfds:NAME | docstrings:
+  corpus.source = "docstrings:"
+  corpus.text_field = "text"  # Field of JSONL and TFDS records.
+  # split: sentencex cuts each line into sentences; lines: a line is one.
+  corpus.sentences = "split"
+  corpus.language = "en"  # ISO 639-1, for sentence splitting.
+  corpus.heldout_share = 0.01  # Share of the documents held out.
+  corpus.max_sentence_tokens = 128  # A longer sentence is stored as several.
+  corpus.shard_tokens = 1 << 26  # Tokens in a shard, about.
+  corpus.num_workers = 0  # Processes of prepare; 0 = one a core.
+
+  config.tokenizer = tokenizer = ConfigDict()
+  tokenizer.path = ""  # vocab.txt, tokenizer.json or .model; "" = train one.
+  tokenizer.kind = "wordpiece"  # To train: wordpiece | bpe | unigram.
+  tokenizer.vocab_size = 30_522
+  tokenizer.lowercase = True  # And strip accents, as uncased BERT does.
+  tokenizer.sample_bytes = 1 << 28  # At most this much text is trained on.
+
+  config.model = model = ConfigDict()
+  model.num_layers = 12
+  model.width = 768
+  model.num_heads = 12
+  model.mlp_width = 3072
+  model.max_positions = 512
+  model.activation = "gelu"  # gelu (erf) | gelu_tanh (Google's BERT).
+  model.dropout = 0.1  # After embeddings, attention and MLP.
+  model.attention_dropout = 0.1  # On attention probabilities.
+  model.norm_epsilon = 1e-12
+  model.init_stddev = 0.02  # Truncated normal.
+  model.dtype = "float32"  # Of activations: float32 | bfloat16.
+  # What backward recomputes: none | dots (all but matmuls) | full.
+  model.remat = "none"
+
+  config.data = data = ConfigDict()
+  data.length = 128  # L, tokens in a row, specials included.
+  data.batch_size = 256  # Rows in a step, over all devices.
+  # A second phase on longer rows: the last long_share of the steps.
+  data.long_share = 0.0
+  data.long_length = 512
+  data.long_batch_size = 256
+
+  config.optimizer = presets.adamw()
+
+  config.train = train = ConfigDict()
+  train.num_steps = 100_000
+  train.accumulate = 1  # Microbatches in a step; the update is the same.
+  train.log_every = 100  # Steps.
+  train.eval_every = 5_000  # Steps between held-out evaluations.
+  train.eval_rows = 2_048  # Held-out rows, at most.
+  train.checkpoint_every = 1_000  # Steps.
+  train.keep_last = 2  # Newest checkpoints kept.
+  train.keep_best = 1  # Best by held-out loss, kept besides.
+  train.nonfinite_limit = 10  # Non-finite steps in a row before it stops.
+  # Dropout bits: threefry2x32 (the same on any mesh) | rbg (faster on TPU).
+  train.dropout_rng = "threefry2x32"
+  train.prefetch = 4  # Batches made ahead by background threads.
+
+  config.mesh = mesh = ConfigDict()
+  mesh.data = -1  # Data parallel; -1 = the devices that remain.
+  mesh.fsdp = 1  # Data parallel with sharded parameters.
+  mesh.tensor = 1  # Heads, MLP and vocabulary split.
+  return config.lock()  # A misspelt option in a config file is an error.
+
+
+def _options(objective: str) -> dict:
+  """The keyword-only arguments of the objective's make, with defaults."""
+  parameters = inspect.signature(load_objective(objective).make).parameters
+  return {
+    name: p.default
+    for name, p in parameters.items()
+    if p.kind is inspect.Parameter.KEYWORD_ONLY
+  }
+
+
+def validate(config: ConfigDict) -> None:
+  """Checks what no single module can see, or what would fail late.
+
+  Raises:
+    ConfigError: naming the option, its value and what is expected.
+  """
+  given = set(config.objective.keys()) - {"name"}
+  known = set(_options(config.objective.name))
+  if given != known:
+    odd = ", ".join(sorted(given ^ known))
+    raise ConfigError(
+      f"objective.name={config.objective.name!r} doesn't go with this "
+      f"config's objective options ({odd}); start from a config written for "
+      "it: maskedlm.config.default(name)."
+    )
+  for section, option, low, high in _RANGES:
+    value = config[section][option]
+    if not low <= value <= high:
+      raise ConfigError(
+        f"{section}.{option}={value} is out of range: expected {low} to "
+        f"{'any' if high == _ANY else high}."
+      )
+  for section, option, choices in _CHOICES:
+    value = config[section][option]
+    if value not in choices:
+      raise ConfigError(
+        f"{section}.{option}={value!r}: expected one of {', '.join(choices)}"
+        f"{did_you_mean(value, choices)}"
+      )
+  longest = config.data.length
+  if config.data.long_share > 0:
+    longest = max(longest, config.data.long_length)
+  if longest > config.model.max_positions:
+    raise ConfigError(
+      f"rows of {longest} tokens don't fit model.max_positions="
+      f"{config.model.max_positions}; raise it or shorten the rows."
+    )
+
+
+_ANY = float("inf")
+# (section, option, lowest, highest): what would otherwise fail late or oddly.
+_RANGES = (
+  ("corpus", "heldout_share", 0.0, 0.9),
+  ("corpus", "max_sentence_tokens", 1, _ANY),
+  ("corpus", "shard_tokens", 1, _ANY),
+  ("corpus", "num_workers", 0, _ANY),
+  ("tokenizer", "vocab_size", 1, _ANY),
+  ("data", "length", 8, _ANY),
+  ("data", "long_length", 8, _ANY),
+  ("data", "batch_size", 1, _ANY),
+  ("data", "long_batch_size", 1, _ANY),
+  ("data", "long_share", 0.0, 1.0),
+  ("train", "num_steps", 1, _ANY),
+  ("train", "accumulate", 1, _ANY),
+  ("train", "log_every", 1, _ANY),
+  ("train", "eval_every", 1, _ANY),
+  ("train", "eval_rows", 1, _ANY),
+  ("train", "checkpoint_every", 1, _ANY),
+  ("train", "keep_last", 1, _ANY),
+  ("train", "keep_best", 0, _ANY),
+  ("train", "nonfinite_limit", 1, _ANY),
+  ("train", "prefetch", 1, _ANY),
+)
+_CHOICES = (
+  ("corpus", "sentences", ("split", "lines")),
+  ("tokenizer", "kind", ("wordpiece", "bpe", "unigram")),
+  ("train", "dropout_rng", ("threefry2x32", "rbg", "unsafe_rbg")),
+)
+
+
+def load_objective(name: str):
+  """The module maskedlm.objectives.<name>; there is no registry to edit."""
+  package = importlib.import_module("maskedlm.objectives")
+  names = [m.name for m in pkgutil.iter_modules(package.__path__)]
+  if name not in names:
+    raise ConfigError(
+      f"objective.name={name!r} is not an objective{did_you_mean(name, names)}"
+      f"; known: {', '.join(sorted(names))}."
+    )
+  return importlib.import_module(f"maskedlm.objectives.{name}")
+
+
+def did_you_mean(name: str, known) -> str:
+  """'; did you mean "x"?' for the nearest known name, else ''."""
+  near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+  return f'; did you mean "{near[0]}"?' if near else ""

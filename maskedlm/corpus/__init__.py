@@ -1,0 +1,1 @@
+"""Host side: from raw text to numpy batches. Never imports jax."""

@@ -1,0 +1,315 @@
+"""Batches of sentence pairs: numpy arrays as a pure function of the step.
+
+Sits between the rows (rows.py) and an objective, whose Task hands `batch_at` to
+the loop. Every random choice is a hash of (seed, epoch, row), so there is no
+iterator, no state, and a host gathers its own rows only. Read bottom-up from
+`nsp`: which rows a step has -> which tokens a row has -> the arrays.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.config import ConfigError
+from maskedlm.corpus import hashing, store
+from maskedlm.corpus.rows import Rows, open_rows, targets
+
+MIN_LENGTH = 8
+# The held-out pairs don't follow config.seed, so that runs can be compared.
+_HELDOUT_SEED = 0
+
+
+class Batches(NamedTuple):
+  """What a Task needs of the host side (maskedlm/task.py)."""
+
+  # (split, step) -> this host's rows of the step's batch; see `pairs`.
+  batch_at: Callable[[str, int], dict[str, np.ndarray]]
+  # (split, step) -> int64 [B]: rows of the whole batch, in their phase's table.
+  row_ids: Callable[[str, int], np.ndarray]
+  num_heldout_batches: int
+
+
+def nsp(
+  corpus, data, *, seed, num_steps, eval_rows, short_share, shard
+) -> Batches:
+  """Batches for masked language modelling with next-sentence prediction.
+
+  Training goes through the rows of the train split epoch after epoch, each
+  epoch in an order of its own, without a pause where one ends. The last
+  long_share of the steps have rows, a batch size and epochs of their own.
+  Held-out batches always have the first phase's shape; they are a fixed
+  sample of at most eval_rows rows, whose last batch is filled up with rows of
+  weight 0. Both functions may be called from several threads at once.
+
+  Args:
+    corpus: store.Corpus.
+    data: config.data.
+    seed: config.seed.
+    num_steps: of training; with data.long_share it says where phase 2 begins.
+    eval_rows: held-out rows at most; 0 = none are needed.
+    short_share: share of the rows that are cut short (rows.targets).
+    shard: (index, count) of this host: it gets the index-th of count equal
+      slices of each batch.
+
+  Raises:
+    ConfigError: an option that is out of range.
+    CorpusError: a split of fewer than two documents.
+  """
+  _check(data, num_steps, eval_rows, short_share, shard)
+  special = corpus.tokenizer.special
+
+  def open_phase(name, length, seed):
+    options = {"length": length, "short_share": short_share, "seed": seed}
+    return open_rows(corpus, name, **options)
+
+  def phase_seed(phase):  # Phases of the same length differ all the same.
+    return int(hashing.bits(seed, "phase", phase))
+
+  phases = [(open_phase("train", data.length, phase_seed(0)), data.batch_size)]
+  if phase_at(num_steps - 1, num_steps, data.long_share)[0] == 1:
+    long_rows = open_phase("train", data.long_length, phase_seed(1))
+    phases.append((long_rows, data.long_batch_size))
+
+  num_heldout = 0
+  if eval_rows:
+    heldout = open_phase("heldout", data.length, _HELDOUT_SEED)
+    num_heldout = min(eval_rows, len(heldout.table))
+  num_heldout_batches = -(-num_heldout // data.batch_size)
+
+  def train(step, shard):
+    phase, step = phase_at(step, num_steps, data.long_share)
+    rows, batch_size = phases[phase]
+    place = _places(step, batch_size, shard)
+    row, epoch = _shuffled(rows, place)
+    return rows, row, epoch, np.ones(len(place), np.float32)
+
+  def held_out(step, shard):
+    if not 0 <= step < num_heldout_batches:
+      raise IndexError(f"held-out batch {step} of {num_heldout_batches}")
+    place = _places(step, data.batch_size, shard)
+    row, epoch = _shuffled(heldout, place % num_heldout)
+    return heldout, row, epoch, (place < num_heldout).astype(np.float32)
+
+  read = {"train": train, "heldout": held_out}
+
+  def batch_at(split, step):
+    rows, row, epoch, weight = read[split](step, shard)
+    batch = pairs(rows, row, epoch, special=special)
+    return {**batch, "example_weights": weight}
+
+  def row_ids(split, step):
+    return read[split](step, (0, 1))[1]
+
+  return Batches(batch_at, row_ids, num_heldout_batches)
+
+
+def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
+  """(phase, step within it): phase 1 is the last long_share of the steps."""
+  num_long = round(num_steps * long_share)
+  if num_long == 0 or step < num_steps - num_long:
+    return 0, step
+  return 1, step - (num_steps - num_long)
+
+
+def _places(step, batch_size, shard) -> np.ndarray:
+  """Places, in the endless stream of rows, of a host's slice of a batch."""
+  index, count = shard
+  size = batch_size // count
+  first = step * batch_size + index * size
+  return np.arange(first, first + size, dtype=np.int64)
+
+
+def _shuffled(rows: Rows, place) -> tuple[np.ndarray, np.ndarray]:
+  """(row, epoch) at each place: every epoch has each row exactly once."""
+  epoch, index = np.divmod(place, len(rows.table))
+  key = hashing.bits(rows.seed, "order", epoch)
+  return hashing.permute(index, len(rows.table), key), epoch
+
+
+def pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
+  """Sentence pairs (Devlin et al., arXiv:1810.04805, appendix A.2).
+
+  A row is split at a sentence boundary into A and B; with probability 1/2 the
+  B is text from another document instead, as long as what A leaves free, to
+  the end of a sentence. What is too long is truncated as by google-research/
+  bert. Unlike there a row is never given a random B for want of a boundary,
+  so that the labels are balanced, and what A's random B replaces isn't read
+  again in another row, so that an epoch has each row once.
+
+  Args:
+    rows: of a split.
+    row: int64 [b], rows of its table.
+    epoch: int64 [b], when they are read: each epoch draws anew.
+    special: tokenizer.Special.
+
+  Returns:
+    int32 arrays: input_ids [b, L], [CLS] A [SEP] B [SEP] and padding;
+    token_type_ids [b, L], 1 on B and its [SEP]; segment_ids [b, L], 1 on all
+    but padding; nsp_labels [b], 0 = B is next, 1 = B is random.
+  """
+  options = rows._asdict()
+  label = hashing.randint(2, rows.seed, "label", epoch, row)
+  other = _other_row(rows, row, epoch)
+  own, donor = rows.table[row], rows.table[other]
+  _, split = _split_point(rows, own, row, epoch)
+  sentence, donor_split = _split_point(rows, donor, other, epoch)
+
+  a_length = split - own["token"]
+  target = targets(
+    own["sentence"],
+    length=rows.length,
+    short_share=rows.short_share,
+    seed=rows.seed,
+  )
+  # To a sentence's end and then truncated, as a true B: where the text breaks
+  # off must not tell the one from the other.
+  room = np.maximum(target - a_length, 1)
+  donor_end = _sentence_end(
+    rows.split.sentences,
+    np.minimum(donor_split + room, donor["document_end"]),
+    after=sentence,
+    within=room,
+  )
+  own_end = own["token"] + own["num_tokens"]
+  b_begin = np.where(label == 1, donor_split, split)
+  b_length = np.where(label == 1, donor_end, own_end) - b_begin
+
+  begin = np.stack([own["token"], b_begin])
+  length = np.stack([a_length, b_length])
+  kept = truncated_lengths(*length, maximum=rows.length - 3)
+  side = np.arange(2)[:, None]
+  # Each token that goes, goes from the front or the back by a coin's flip.
+  begin += hashing.coin_flips(
+    length - kept, rows.seed, "front", epoch, row, side
+  )
+  arrays = _assemble(rows.split.tokens, begin, kept, rows.length, special)
+  return {**arrays, "nsp_labels": label.astype(np.int32)}
+
+
+def truncated_lengths(a, b, *, maximum) -> np.ndarray:
+  """[2, ...]: what is left of A and B once the longer has paid, again and again.
+
+  The same as taking single tokens off the longer one, B where they are equal,
+  until both fit (truncate_seq_pair of google-research/bert), in closed form.
+  """
+  a_kept = np.minimum(a, np.maximum((maximum + 1) // 2, maximum - b))
+  return np.stack([a_kept, np.minimum(b, maximum - a_kept)])
+
+
+def _other_row(rows: Rows, row, epoch) -> np.ndarray:
+  """A row of another document for each row, all being equally likely."""
+  record = rows.table[row]
+  first, count = record["document_row"], record["num_document_rows"]
+  other = hashing.randint(
+    len(rows.table) - count, rows.seed, "other", epoch, row
+  )
+  return np.where(other < first, other, other + count)
+
+
+def _split_point(rows: Rows, record, row, epoch):
+  """(sentence, token) [b]: where B begins, and the sentence that is in.
+
+  A uniform sentence boundary within the row; any token but the first of a
+  row that is one sentence.
+  """
+  several = record["num_sentences"] > 1
+  num_points = record["num_sentences" if several.all() else "num_tokens"] - 1
+  num_points = np.where(several, record["num_sentences"] - 1, num_points)
+  point = hashing.randint(num_points, rows.seed, "split", epoch, row) + 1
+  sentence = record["sentence"] + np.where(several, point, 0)
+  token = store.take(rows.split.sentences, sentence)
+  return sentence, token + np.where(several, 0, point)
+
+
+def _sentence_end(sentences, token, *, after, within) -> np.ndarray:
+  """The first end of a sentence at or past `token`, by bisection. int64 [b].
+
+  It is the start of one of the `within` sentences that follow `after`.
+  """
+  low = after + 1
+  high = np.minimum(after + within, store.size(sentences) - 1)
+  for _ in range(int(within.max(initial=1)).bit_length()):
+    middle = (low + high) // 2
+    before = store.take(sentences, middle) < token
+    low = np.where(before, middle + 1, low)
+    high = np.where(before, high, middle)
+  return store.take(sentences, high)
+
+
+def _assemble(tokens, begin, length, L, special) -> dict[str, np.ndarray]:
+  """The arrays of `pairs` for A and B at begin, length [2, b]."""
+  column = np.arange(L)
+  first = np.arange(begin.shape[1]) * L
+  a_sep = length[0] + 1
+  b_sep = a_sep + 1 + length[1]
+  input_ids = np.full((begin.shape[1], L), special.pad, np.int32)
+  flat = input_ids.reshape(-1)
+  flat[first] = special.cls
+  flat[first + a_sep] = special.sep
+  flat[first + b_sep] = special.sep
+  _copy(tokens, begin, length, flat, np.stack([first + 1, first + a_sep + 1]))
+  real = column <= b_sep[:, None]
+  return {
+    "input_ids": input_ids,
+    "token_type_ids": (real & (column > a_sep[:, None])).astype(np.int32),
+    "segment_ids": real.astype(np.int32),
+  }
+
+
+def _copy(tokens, begin, length, out, at) -> None:
+  """out[at : at + length] = tokens[begin : begin + length] for many spans.
+
+  A span lies in one document and so in one shard. In the order of the text,
+  each shard's spans are adjacent: one gather a shard.
+  """
+  order = np.argsort(begin, axis=None)
+  begin, length, at = (x.ravel()[order] for x in (begin, length, at))
+  end = np.cumsum(length)
+  run = np.arange(end[-1])
+  source = run + np.repeat(begin - (end - length), length)
+  target = run + np.repeat(at - (end - length), length)
+  spans = np.searchsorted(begin, tokens.starts)
+  cuts = np.concatenate([[0], end])[spans]
+  for part, start, i, j in zip(
+    tokens.parts, tokens.starts, cuts, cuts[1:], strict=False
+  ):
+    if i < j:
+      out[target[i:j]] = part[source[i:j] - start]
+
+
+def _check(data, num_steps, eval_rows, short_share, shard) -> None:
+  """Raises ConfigError for the first option that is out of range."""
+  phases = [("length", "batch_size")]
+  if data.long_share > 0:
+    phases.append(("long_length", "long_batch_size"))
+  for length, batch_size in phases:
+    if data[length] < MIN_LENGTH:
+      raise ConfigError(
+        f"data.{length}={data[length]} tokens: a row needs at least"
+        f" {MIN_LENGTH}, three of which are [CLS] and [SEP]."
+      )
+    _check_batch_size(f"data.{batch_size}", data[batch_size], shard[1])
+  for name, share in (
+    ("data.long_share", data.long_share),
+    ("objective.short_share", short_share),
+  ):
+    if not 0 <= share <= 1:
+      raise ConfigError(f"{name}={share} is a share: expected 0 to 1.")
+  for name, count in (
+    ("train.num_steps", num_steps),
+    ("train.eval_rows", eval_rows),
+  ):
+    if count < 0:
+      raise ConfigError(f"{name}={count}: expected 0 or more.")
+
+
+def _check_batch_size(name, size, count) -> None:
+  if size < 1:
+    raise ConfigError(f"{name}={size}: expected at least 1 row.")
+  if size % count:
+    fits = max(size // count, 1) * count
+    raise ConfigError(
+      f"{name}={size} must be divisible by the {count} hosts that share it;"
+      f" set --config.{name}={fits}."
+    )

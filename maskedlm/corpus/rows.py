@@ -1,0 +1,200 @@
+"""Rows for sentence pairs: which sentences of a split make row i.
+
+Sits between the corpus on disk (store.py) and the batches (batches.py). The
+rows partition the split, as google-research/bert cuts it: sentences of one
+document are taken until they hold the tokens that a row has room for, or the
+document ends. A table with one record for each row is built once, kept beside
+the corpus and memory-mapped: the next start reads nothing but its header.
+"""
+
+import hashlib
+import json
+import os
+import uuid
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.corpus import hashing, store
+from maskedlm.corpus.errors import CorpusError
+
+RECORD = np.dtype(
+  [
+    ("sentence", "<i8"),  # The row's first sentence, in the split.
+    ("token", "<i8"),  # The row's first token, in the split.
+    ("num_sentences", "<i4"),
+    ("num_tokens", "<i4"),
+    ("document_end", "<i8"),  # The token after its document's last one.
+    ("document_row", "<i8"),  # The first row of its document.
+    ("num_document_rows", "<i8"),
+  ]
+)
+_VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
+_BLOCK = 1 << 18  # Sentences, or rows, that are worked on at a time.
+
+
+class Rows(NamedTuple):
+  """A split cut into R rows, with the options that it was cut by."""
+
+  split: store.Split
+  table: np.ndarray  # [R] of RECORD, memory-mapped.
+  length: int  # L: a row is cut to fit L - 3 tokens and three specials.
+  short_share: float
+  seed: int
+
+
+def open_rows(corpus, name: str, *, length, short_share, seed) -> Rows:
+  """The rows of corpus.train or corpus.heldout (`name`), built if need be.
+
+  The table is kept in CORPUS/rows, or in memory if that can't be written.
+
+  Raises:
+    CorpusError: fewer than two of the split's documents have rows.
+  """
+  split = getattr(corpus, name)
+  options = {"length": length, "short_share": short_share, "seed": seed}
+  key = json.dumps([_VERSION, corpus.fingerprint, name, options])
+  digest = hashlib.sha256(key.encode()).hexdigest()[:32]
+  path = os.path.join(corpus.path, "rows", f"{digest}.npy")
+  table = _load(path)
+  if table is None:
+    starts, ends = _cut(split, **options)
+    _check_documents(split, starts, path=corpus.path, name=name)
+    try:
+      _save(path, len(starts), _records(split, starts, ends))
+      table = _load(path)
+    except OSError:  # A read-only or a full disk.
+      table = np.concatenate(list(_records(split, starts, ends)))
+  return Rows(split, table, **options)
+
+
+def targets(sentence, *, length, short_share, seed) -> np.ndarray:
+  """Tokens that close a row which begins at `sentence`: int64, 2 to L - 3.
+
+  L - 3 leaves room for [CLS] and two [SEP]. With probability short_share it
+  is uniform in [2, L - 3], so that fine-tuning's short inputs are not new to
+  the model (create_pretraining_data.py draws this once for each document).
+  """
+  short = hashing.uniform(seed, "short", sentence) < short_share
+  target = 2 + hashing.randint(length - 4, seed, "target", sentence)
+  return np.where(short, target, length - 3)
+
+
+def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
+  """First sentence of each row, and the sentence after its last: int64 [R].
+
+  Where a row that begins at sentence s ends depends on s alone, so it is
+  computed for a block of sentences at once, whatever the documents' sizes.
+  The rows are then the chain 0 -> end(0) -> end(end(0)) ... Following it is
+  the one loop over rows here: 0.1 us for each row, where doubling pointers
+  or advancing in all documents together costs more (one document of 10^6
+  sentences would be its worst case) and is harder to read.
+  """
+  documents = _read(split.documents)
+  document_tokens = store.take(split.sentences, documents)
+  num_sentences = int(documents[-1])
+  chain, row = [], 0
+  for low in range(0, num_sentences, _BLOCK):
+    high = min(low + _BLOCK, num_sentences)
+    ends = _ends(split, low, high, documents, document_tokens, **options)
+    ends, found = memoryview(ends), []  # A view's items are plain integers.
+    while row < high:
+      found.append(row)
+      row = ends[row - low]
+    chain.append(np.array(found, np.int64))
+  starts = np.concatenate([*chain, [num_sentences]])
+  starts, ends = starts[:-1], starts[1:]
+  # A pair takes two tokens: a document without them has no row.
+  tiny = (np.diff(document_tokens) < 2) & (np.diff(documents) > 0)
+  tiny = np.searchsorted(starts, documents[:-1][tiny])
+  return np.delete(starts, tiny), np.delete(ends, tiny)
+
+
+def _ends(split, low, high, documents, document_tokens, **options):
+  """For sentences low..high: where a row that begins there ends. int64."""
+  sentence = np.arange(low, high)
+  # No sentence is empty, so no row reaches further than L sentences.
+  last = min(high + options["length"], int(documents[-1]))
+  tokens = store.take(split.sentences, np.arange(low, last + 1))
+  full = tokens[: high - low] + targets(sentence, **options)
+  end = low + np.searchsorted(tokens, full)
+  document = np.searchsorted(documents, sentence, side="right")
+  document_end = documents[document]
+  end = np.minimum(end, document_end)
+  # One token that is left over can't be a pair: it joins the last row.
+  leftover = document_tokens[document] - tokens[end - low]
+  return np.where(leftover < 2, document_end, end)
+
+
+def _records(split, starts, ends) -> Iterator[np.ndarray]:
+  """The rows' records, a block at a time."""
+  documents = _read(split.documents)
+  document_rows = np.searchsorted(starts, documents)
+  for low in range(0, max(len(starts), 1), _BLOCK):
+    start, end = starts[low : low + _BLOCK], ends[low : low + _BLOCK]
+    document = np.searchsorted(documents, start, side="right") - 1
+    record = np.empty(len(start), RECORD)
+    record["sentence"] = start
+    record["token"] = store.take(split.sentences, start)
+    record["num_sentences"] = end - start
+    record["num_tokens"] = store.take(split.sentences, end) - record["token"]
+    document_end = documents[document + 1]
+    record["document_end"] = store.take(split.sentences, document_end)
+    record["document_row"] = document_rows[document]
+    record["num_document_rows"] = np.diff(document_rows)[document]
+    yield record
+
+
+def _read(concat) -> np.ndarray:
+  """All of a Concat, in memory."""
+  return store.take(concat, np.arange(store.size(concat)))
+
+
+def _load(path) -> np.ndarray | None:
+  """The memory-mapped table; None if there is none, or none that is whole."""
+  try:
+    table = np.load(path, mmap_mode="r", allow_pickle=False)
+  except (OSError, ValueError, EOFError):
+    return None
+  # A plain array: indexing a np.memmap is several times as slow.
+  return np.asarray(table) if table.dtype == RECORD else None
+
+
+def _save(path, num_rows, blocks) -> None:
+  """Writes the table whole or not at all, however many hosts do it at once."""
+  os.makedirs(os.path.dirname(path), exist_ok=True)
+  partial = f"{path}.{uuid.uuid4().hex}.partial"
+  header = {
+    "descr": np.lib.format.dtype_to_descr(RECORD),
+    "fortran_order": False,
+    "shape": (num_rows,),
+  }
+  try:
+    # Plain writes: a full disk would kill a writer through a memory map.
+    with open(partial, "xb") as file:
+      np.lib.format.write_array_header_1_0(file, header)
+      for block in blocks:
+        file.write(block.tobytes())
+      file.flush()
+      os.fsync(file.fileno())
+    os.replace(partial, path)
+  finally:
+    if os.path.exists(partial):
+      os.remove(partial)
+
+
+def _check_documents(split, starts, *, path, name) -> None:
+  """Raises CorpusError unless two documents have rows."""
+  documents = _read(split.documents)
+  held = np.unique(np.searchsorted(documents, starts, side="right"))
+  if len(held) >= 2:
+    return
+  remedy = "give it more documents (in text files a blank line ends one)"
+  if name == "heldout":
+    remedy = "raise corpus.heldout_share or set train.eval_rows=0"
+  raise CorpusError(
+    f"{path}: the {name} split has {len(held)} documents of at least 2 tokens;"
+    f" next-sentence prediction draws a random B from another document and"
+    f" needs two or more: {remedy}."
+  )

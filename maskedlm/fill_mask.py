@@ -1,0 +1,202 @@
+"""`maskedlm fill-mask`: the most probable words for each mask of a text."""
+
+import argparse
+import json
+import math
+import pathlib
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm import checkpoint, cli, runtime
+from maskedlm.config import ConfigError
+from maskedlm.corpus import tokenizer as tokenizers
+from maskedlm.modeling import encoder, heads
+
+# What pretrain shows at its end: a test of syntax, of agreement, of sense.
+EXAMPLES = (
+  "The function returns a [MASK] of the input.",
+  "If the file does not [MASK], an error is raised.",
+  "Return True if all elements are [MASK].",
+)
+ROWS = 16  # Texts in a batch, at most.
+
+
+class Model(NamedTuple):
+  """A checkpoint made ready to fill masks."""
+
+  tokenizer: tokenizers.Tokenizer
+  mask_token: str
+  max_length: int
+  # (input_ids [B, L], segment_ids [B, L], positions [B, P]) -> [B, P, V].
+  probabilities: Callable
+
+
+class Filled(NamedTuple):
+  """A text and, for each of its masks, [(word, probability)], best first."""
+
+  text: str
+  masks: list[list[tuple[str, float]]]
+
+
+def load(path: pathlib.Path) -> Model:
+  """Reads the newest checkpoint of a workdir (or the checkpoint given).
+
+  Raises:
+    CheckpointError: there is none that can be read.
+    ConfigError: it has no MLM head.
+  """
+  params, meta = checkpoint.load_params(path, ("encoder", "mlm_head"))
+  if "mlm_head" not in params:
+    raise ConfigError(
+      f"{path} has no mlm_head: fill-mask needs a pretraining checkpoint."
+    )
+  config = encoder.EncoderConfig(**meta["task"]["encoder"])
+  made = tokenizers.load(_tokenizer_dir(path))
+  if made.vocab_size != config.vocab_size:
+    raise ConfigError(
+      f"the tokenizer beside {path} has {made.vocab_size} tokens, the "
+      f"checkpoint {config.vocab_size}: it belongs to another run."
+    )
+  params = jax.device_put(params)
+
+  @jax.jit
+  def probabilities(input_ids, segment_ids, positions):
+    batch = {
+      "input_ids": input_ids,
+      "token_type_ids": jnp.zeros_like(input_ids),
+      "segment_ids": segment_ids,
+    }
+    logits = heads.mlm_logits(params, config, batch, positions)
+    return jax.nn.softmax(logits.astype(jnp.float32))
+
+  return Model(
+    tokenizer=made,
+    mask_token=made.tokens(made.special.mask),
+    max_length=config.max_positions,
+    probabilities=probabilities,
+  )
+
+
+def fill(model: Model, texts: Sequence[str], *, top_k: int) -> list[Filled]:
+  """The top_k words of each mask of each text, in one batch.
+
+  Raises:
+    ConfigError: a text without a mask, or longer than the model's positions.
+  """
+  special = model.tokenizer.special
+  rows = []
+  for text in texts:
+    ids = model.tokenizer.encode(text, specials=True).ids
+    rows.append(np.concatenate([[special.cls], ids, [special.sep]]))
+    if special.mask not in rows[-1]:
+      raise ConfigError(
+        f"no {model.mask_token} in {text[:60]!r}: write it where a word is "
+        "to be filled in."
+      )
+    if len(rows[-1]) > model.max_length:
+      raise ConfigError(
+        f"{text[:60]!r}... has {len(rows[-1])} tokens, the model takes "
+        f"{model.max_length}: cut it."
+      )
+  # A few padded shapes, so that many texts share few compilations.
+  length = min(_ceil_power(max(map(len, rows))), model.max_length)
+  num_masks = [int(np.sum(row == special.mask)) for row in rows]
+  slots = _ceil_power(max(num_masks))
+  input_ids = np.full((_ceil_power(len(rows)), length), special.pad, np.int32)
+  segment_ids = np.zeros_like(input_ids)
+  positions = np.zeros((len(input_ids), slots), np.int32)
+  for i, row in enumerate(rows):
+    input_ids[i, : len(row)] = row
+    segment_ids[i, : len(row)] = 1
+    positions[i, : num_masks[i]] = np.flatnonzero(row == special.mask)
+  table = np.asarray(model.probabilities(input_ids, segment_ids, positions))
+  filled = []
+  for i, text in enumerate(texts):
+    masks = []
+    for p in table[i, : num_masks[i]]:
+      best = np.argsort(-p, kind="stable")[:top_k]
+      masks.append([(_word(model.tokenizer, k), float(p[k])) for k in best])
+    filled.append(Filled(text, masks))
+  return filled
+
+
+def format_filled(filled: Filled) -> str:
+  """The text, then a line for each mask."""
+  lines = [filled.text]
+  for words in filled.masks:
+    lines.append("  " + "  ".join(f"{w} {p:.1%}" for w, p in words))
+  return "\n".join(lines)
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm fill-mask",
+    description="Prints the most probable words for each mask of each text.",
+    allow_abbrev=False,
+  )
+  parser.add_argument(
+    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
+  )
+  parser.add_argument("--top_k", type=int, default=5, help="words a mask")
+  parser.add_argument("--json", action="store_true", help="a JSON line a text")
+  parser.add_argument("text", nargs="*", help="texts; none = lines of stdin")
+  args = parser.parse_args(argv)
+  if args.top_k < 1:
+    raise ConfigError(f"--top_k={args.top_k}: expected at least 1.")
+  runtime.enable_compile_cache()
+  model = load(pathlib.Path(args.checkpoint))
+  lines = args.text or (line.rstrip("\n") for line in sys.stdin)
+  for texts in _chunks(line for line in lines if line.strip()):
+    for filled in fill(model, texts, top_k=args.top_k):
+      if args.json:
+        masks = [
+          [{"token": w, "probability": p} for w, p in words]
+          for words in filled.masks
+        ]
+        print(json.dumps({"text": filled.text, "masks": masks}))
+      else:
+        print(format_filled(filled))
+  return 0
+
+
+def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
+  chunk: list[str] = []
+  for line in lines:
+    chunk.append(line)
+    if len(chunk) == ROWS:
+      yield chunk
+      chunk = []
+  if chunk:
+    yield chunk
+
+
+def _tokenizer_dir(path: pathlib.Path) -> pathlib.Path:
+  """tokenizer/ of the workdir that path is, or lies in."""
+  path = path.resolve()
+  for folder in (path, *path.parents[:2]):
+    if (folder / "tokenizer").is_dir():
+      return folder / "tokenizer"
+  raise ConfigError(f"no tokenizer/ in {path} or above it: is it a workdir?")
+
+
+def _word(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:
+  """The token as a person reads it; ## and the like show it is a part."""
+  if tokenizer.starts_word[token_id]:
+    return tokenizer.decode([int(token_id)]).strip() or tokenizer.tokens(
+      int(token_id)
+    )
+  return tokenizer.tokens(int(token_id))
+
+
+def _ceil_power(n: int) -> int:
+  return 1 << math.ceil(math.log2(max(n, 1)))
+
+
+if __name__ == "__main__":
+  sys.exit(cli.run(main))

@@ -1,0 +1,101 @@
+"""The command line of the verbs that take a config.
+
+`--config=FILE[:ARG]` names a config file, `--config.a.b=value` overrides any
+of its options, and everything else belongs to the verb. A config file is
+Python and is executed: run only those that you trust.
+"""
+
+import argparse
+import pathlib
+import re
+
+from absl import flags
+from ml_collections import ConfigDict, config_flags
+
+from maskedlm.config import ConfigError, did_you_mean, validate
+
+
+def parse(parser: argparse.ArgumentParser, argv) -> tuple:
+  """(verb's arguments, the config with its overrides, validated).
+
+  Raises:
+    ConfigError: the file or an override is wrong; one line with the remedy.
+  """
+  parser.add_argument(
+    "--config",
+    required=True,
+    metavar="FILE",
+    help="config file, e.g. configs/bert_base.py; any option of it can be "
+    "overridden: --config.model.num_layers=6",
+  )
+  parser.allow_abbrev = False
+  args, rest = parser.parse_known_args(argv)
+  overrides = []
+  for i, token in enumerate(rest):
+    follows = i > 0 and "=" not in rest[i - 1] and rest[i - 1] in overrides
+    if re.match(r"--?(no)?config\.", token) or (
+      follows and not token.startswith("-")
+    ):
+      overrides.append(token)
+    else:
+      known = [o for a in parser._actions for o in a.option_strings]
+      raise ConfigError(
+        f"unknown argument {token}"
+        f"{did_you_mean(token.partition('=')[0], known)}"
+      )
+  return args, load_config(args.config, overrides)
+
+
+def load_config(path: str, overrides=()) -> ConfigDict:
+  """The config of a file, with overrides like "--config.seed=1"; validated."""
+  if not pathlib.Path(path.partition(":")[0]).is_file():
+    raise ConfigError(
+      f"--config={path}: no such file; expected a config such as "
+      "configs/quickstart.py."
+    )
+  known = _option_names(_parse(path, []))
+  for token in overrides:
+    name = re.sub(r"^--?(no)?config\.", "", token).partition("=")[0]
+    if token.startswith("-") and name not in known:
+      near = did_you_mean(name, known)
+      raise ConfigError(f"--config.{name}: {path} has no such option{near}")
+  config = _parse(path, overrides)
+  validate(config)
+  return config
+
+
+def _parse(path: str, overrides) -> ConfigDict:
+  """Through ml_collections, on flags of its own: no global state."""
+  values = flags.FlagValues()
+  config_flags.DEFINE_config_file(
+    "config", None, "", lock_config=True, flag_values=values
+  )
+  try:
+    values(["maskedlm", f"--config={path}", *overrides])
+    config = values.config
+    if not isinstance(config, ConfigDict):
+      getattr(config, "seed")  # noqa: B009 - raises the file's own error.
+  except ConfigError:
+    raise
+  except flags.Error as error:
+    raise ConfigError(_one_line(error)) from None
+  except Exception as error:
+    raise ConfigError(
+      f"--config={path} could not be loaded: {type(error).__name__}: "
+      f"{_one_line(error)}"
+    ) from error
+  return config
+
+
+def _one_line(error: Exception) -> str:
+  return " ".join(str(error).split())
+
+
+def _option_names(config: ConfigDict, prefix: str = "") -> list[str]:
+  names = []
+  for name, value in config.items():
+    if isinstance(value, ConfigDict):
+      names += _option_names(value, f"{prefix}{name}.")
+    else:
+      names.append(prefix + name)
+  return names

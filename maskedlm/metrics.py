@@ -1,0 +1,214 @@
+"""What a run shows: (sum, weight) pairs turned into numbers, and written.
+
+A metric stays a (sum, weight) pair until it is printed, so that means over
+microbatches, steps, devices and a padded evaluation set are exact. Every
+value goes to WORKDIR/metrics.jsonl and to TensorBoard; a progress line shows
+the few that a person watches.
+"""
+
+import json
+import pathlib
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import jax
+
+# Dense bf16 FLOP/s of one device, from the vendors' data sheets.
+PEAK_FLOPS = {
+  "TPU v4": 275e12,
+  "TPU v5 lite": 197e12,
+  "TPU v5e": 197e12,
+  "TPU v5": 459e12,
+  "TPU v5p": 459e12,
+  "TPU v6 lite": 918e12,
+  "TPU v6e": 918e12,
+  "NVIDIA A100": 312e12,
+  "NVIDIA H100": 989e12,
+  "NVIDIA H200": 989e12,
+}
+
+
+def peak_flops() -> float | None:
+  """Peak bf16 FLOP/s of all devices together; None where it isn't known."""
+  kind = jax.devices()[0].device_kind
+  # The longest name first: "TPU v5 lite" is not a "TPU v5".
+  for name in sorted(PEAK_FLOPS, key=len, reverse=True):
+    if kind.startswith(name):
+      return PEAK_FLOPS[name] * jax.device_count()
+  return None
+
+
+def means(totals: Mapping[str, tuple]) -> dict[str, float]:
+  """(sum, weight) pairs -> means; a metric of weight 0 is left out."""
+  return {
+    name: float(total) / float(weight)
+    for name, (total, weight) in totals.items()
+    if float(weight) > 0
+  }
+
+
+def add(a: Mapping[str, tuple], b: Mapping[str, tuple]) -> dict[str, tuple]:
+  """Adds two dicts of (sum, weight) pairs."""
+  return jax.tree.map(lambda x, y: x + y, dict(a), dict(b))
+
+
+def sums(pairs):
+  """Adds a list of equal trees of numbers, in Python's float64."""
+  return jax.tree.map(lambda *xs: sum(float(x) for x in xs), *pairs)
+
+
+class Logbook(NamedTuple):
+  """Where the numbers of a run go."""
+
+  # (step, metrics summed over the last `count` steps, count)
+  train: Callable[[int, Mapping[str, tuple], int], None]
+  heldout: Callable[[int, Mapping[str, float]], None]
+  exclude: Callable[[float], None]  # Seconds that were not training.
+  tokens_per_second: Callable[[], float | None]  # Over the whole run.
+  close: Callable[[], None]
+
+
+def open_logbook(
+  workdir: pathlib.Path,
+  start: int,
+  num_steps: int,
+  flops: Callable[[int], float],
+) -> Logbook:
+  """metrics.jsonl, tensorboard/ and the progress line of a run.
+
+  Args:
+    workdir: where the files go.
+    start: the step the run begins after. Lines of later steps, which a killed
+      run has left, are removed: those steps come again.
+    num_steps: where the run will end, for the ETA.
+    flops: step -> its matmul FLOPs, for the MFU where the peak is known.
+  """
+  write, close = _open_files(workdir, start)
+  peak = peak_flops()
+  clock = {"mark": time.perf_counter(), "seconds": 0.0, "tokens": 0.0}
+  compiled = False
+
+  def train(step: int, totals: Mapping[str, tuple], count: int) -> None:
+    nonlocal compiled
+    now = time.perf_counter()
+    seconds, clock["mark"] = max(now - clock["mark"], 1e-9), now
+    values = means(totals)
+    tokens = values.pop("tokens") * count
+    # The first interval holds the compilation: it isn't the run's speed, if
+    # there is a second one.
+    if not compiled and step > start + count:
+      clock.update(seconds=0.0, tokens=0.0)
+      compiled = True
+    clock["seconds"] += seconds
+    clock["tokens"] += tokens
+    values["tokens_per_second"] = tokens / seconds
+    if peak:
+      done = sum(flops(s) for s in range(step - count, step))
+      values["mfu"] = done / seconds / peak
+    if values["skipped"]:
+      log(
+        f"step {step:,}: {values['skipped'] * count:.0f} of the last {count} "
+        "steps were not finite and were skipped"
+      )
+    write(step, values)
+    eta = format_seconds((num_steps - step) * seconds / count)
+    progress(
+      f"step {step:,}/{num_steps:,} | {format_values(values)} | ETA {eta}"
+    )
+
+  def heldout(step: int, values: Mapping[str, float]) -> None:
+    write(step, {f"heldout/{name}": v for name, v in values.items()})
+    log(f"step {step:,} held out | {format_values(values)}")
+
+  def exclude(seconds: float) -> None:
+    clock["mark"] += seconds
+
+  def tokens_per_second() -> float | None:
+    return clock["tokens"] / clock["seconds"] if clock["seconds"] else None
+
+  return Logbook(train, heldout, exclude, tokens_per_second, close)
+
+
+def _open_files(workdir: pathlib.Path, start: int):
+  """(write(step, values), close()); only host 0 writes."""
+  if jax.process_index() != 0:
+    return lambda step, values: None, lambda: None
+  import tensorboardX  # Slow to import.
+
+  path = workdir / "metrics.jsonl"
+  if path.exists():
+    lines = path.read_text().splitlines()
+    kept = [line for line in lines if _step_of(line) <= start]
+    path.write_text("".join(f"{line}\n" for line in kept))
+  jsonl = path.open("a")
+  board = tensorboardX.SummaryWriter(
+    str(workdir / "tensorboard"), purge_step=start + 1
+  )
+
+  def write(step: int, values: Mapping[str, float]) -> None:
+    jsonl.write(json.dumps({"step": step, **values}) + "\n")
+    jsonl.flush()
+    for name, value in values.items():
+      board.add_scalar(name, value, step)
+
+  def close() -> None:
+    jsonl.close()
+    board.close()
+
+  return write, close
+
+
+def _step_of(line: str) -> float:
+  """The step of a JSONL line; infinite for a line that a kill cut short."""
+  try:
+    return json.loads(line)["step"]
+  except (json.JSONDecodeError, KeyError, TypeError):
+    return float("inf")
+
+
+def log(text: str) -> None:
+  """One line to the user, from host 0."""
+  if jax.process_index() == 0:
+    _clear()
+    print(text, file=sys.stderr, flush=True)
+
+
+def progress(text: str) -> None:
+  """A line that the next one replaces, or a plain line if not a terminal."""
+  if jax.process_index() == 0:
+    _clear()
+    end = "" if sys.stderr.isatty() else "\n"
+    print(text, end=end, file=sys.stderr, flush=True)
+
+
+def _clear() -> None:
+  if sys.stderr.isatty():
+    print("\r\033[K", end="", file=sys.stderr)
+
+
+def format_values(values: Mapping[str, float]) -> str:
+  """The progress line's values, e.g. "loss 7.312 | accuracy 12.1%"."""
+  parts = []
+  for name, value in values.items():
+    if name.endswith("accuracy"):
+      parts.append(f"{name} {value:.1%}")
+    elif name == "tokens_per_second":
+      parts.append(f"{value:,.0f} tokens/s")
+    elif name == "learning_rate":
+      parts.append(f"lr {value:.2e}")
+    elif name == "mfu":
+      parts.append(f"MFU {value:.1%}")
+    elif name.endswith("loss"):
+      parts.append(f"{name} {value:.3f}")
+  return " | ".join(parts)
+
+
+def format_seconds(seconds: float) -> str:
+  """3725 -> "1h02m05s"."""
+  minutes, seconds = divmod(round(seconds), 60)
+  hours, minutes = divmod(minutes, 60)
+  if hours:
+    return f"{hours}h{minutes:02d}m{seconds:02d}s"
+  return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"

@@ -1,0 +1,1 @@
+"""Device side: encoder, heads, losses, corruption. Never imports corpus."""

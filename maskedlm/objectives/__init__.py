@@ -1,0 +1,1 @@
+"""Pretraining objectives: one module each, found by its name."""

@@ -1,0 +1,154 @@
+"""`maskedlm pretrain`: from raw text to a pretrained encoder.
+
+Steps: corpus (prepared if it isn't yet) -> mesh -> objective -> train.run ->
+held-out result, a few filled masks. Run again, it continues.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from maskedlm import cli, flags
+from maskedlm.config import ConfigError, load_objective
+from maskedlm.corpus import prepare, store, tokenizer
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm pretrain",
+    description="Pretrains as a config says; run again, it continues from its "
+    "newest checkpoint. Any option: --config.section.option=value.",
+  )
+  parser.add_argument(
+    "--workdir", help="checkpoints, logs, results; default: runs/<name>"
+  )
+  args, config = flags.parse(parser, argv)
+  workdir = pathlib.Path(args.workdir or f"runs/{config.name}").resolve()
+  return pretrain(config, workdir)
+
+
+def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
+  """Pretrains in workdir; returns the exit code.
+
+  Writes: config.json, tokenizer/, corpus/ (unless config.corpus.path names
+  one), checkpoints/, metrics.jsonl, tensorboard/ and, at the end, result.json.
+  """
+  workdir.mkdir(parents=True, exist_ok=True)
+  corpus_path = pathlib.Path(config.corpus.path or workdir / "corpus")
+  corpus = prepare.prepare(config, corpus_path, log=_say)
+
+  import jax  # Not before it is needed: --help answers at once.
+
+  from maskedlm import metrics, runtime, sharding, train
+
+  runtime.enable_compile_cache()
+
+  mesh = sharding.make_mesh(config.mesh)
+  sizes = {config.data.batch_size}
+  if config.data.long_share > 0:
+    sizes.add(config.data.long_batch_size)
+  for batch_size in sizes:
+    sharding.check_batch(batch_size, config.train.accumulate, mesh)
+  options = config.objective.to_dict()
+  task = load_objective(options.pop("name")).make(
+    config, corpus, sharding.data_shard(mesh), **options
+  )
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  (workdir / "parameters.txt").write_text(
+    "".join(f"{line}\n" for line in sharding.describe(params, mesh))
+  )
+  count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
+  metrics.log(
+    f"{config.name} in {workdir}: {config.objective.name}, {count:,} "
+    f"parameters on {mesh.size} {jax.devices()[0].device_kind} device(s), "
+    f"mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
+  )
+
+  written = json.loads(config.to_json_best_effort())
+  identity = {
+    "config": written,
+    "corpus": corpus.fingerprint,
+    "tokenizer": corpus.tokenizer.sha256,
+  }
+  _keep_tokenizer(corpus, workdir / "tokenizer")
+  result = train.run(config, task, workdir, mesh=mesh, identity=identity)
+  if result.interrupted:
+    metrics.log(
+      f"interrupted; step {result.step:,} is saved: the same command continues"
+    )
+    return cli.EXIT_INTERRUPTED
+  _finish(workdir, corpus, result)
+  return 0
+
+
+def _keep_tokenizer(corpus: store.Corpus, path: pathlib.Path) -> None:
+  """Copies the corpus's tokenizer into the workdir, once and whole.
+
+  Raises:
+    ConfigError: the workdir has another one.
+  """
+  if not path.exists():
+    unfinished = path.with_name(f"{path.name}.tmp")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir()
+    corpus.tokenizer.save(unfinished)
+    unfinished.rename(path)
+  found = tokenizer.load(path).sha256
+  if found != corpus.tokenizer.sha256:
+    raise ConfigError(
+      f"{path} is not the corpus's tokenizer ({found[:12]}, the corpus has "
+      f"{corpus.tokenizer.sha256[:12]}): this workdir holds another run; give "
+      "another --workdir."
+    )
+
+
+def _finish(workdir: pathlib.Path, corpus: store.Corpus, result) -> None:
+  """Prints what was learned and writes result.json."""
+  from maskedlm import fill_mask
+
+  path = workdir / "result.json"
+  speed = result.tokens_per_second
+  if speed is None and path.exists():  # It was finished already: nothing ran.
+    speed = json.loads(path.read_text()).get("tokens_per_second")
+  heldout = result.heldout
+  entropy = store.unigram_entropy(corpus)
+  values: dict[str, Any] = {
+    "heldout_mlm_loss": heldout.get("mlm_loss"),
+    "unigram_entropy": entropy,
+    "mlm_accuracy": heldout.get("mlm_accuracy"),
+    "nsp_accuracy": heldout.get("nsp_accuracy"),
+    "tokens_per_second": speed,
+    "steps": result.step,
+  }
+  path.write_text(json.dumps(values, indent=2) + "\n")
+  print(f"held out, after {result.step:,} steps:")
+  if "mlm_loss" in heldout:
+    loss = heldout["mlm_loss"]
+    print(f"  MLM loss        {loss:.3f} nats (perplexity {math.exp(loss):.1f})")
+    print(f"  unigram entropy {entropy:.3f} nats: what no learning would give")
+    print(f"  MLM accuracy    {heldout['mlm_accuracy']:.1%}")
+  if "nsp_accuracy" in heldout:
+    print(f"  NSP accuracy    {heldout['nsp_accuracy']:.1%}")
+  if speed:
+    print(f"  speed           {speed:,.0f} tokens/s")
+  print(f"  these figures   {path}")
+  model = fill_mask.load(workdir)
+  for text in fill_mask.EXAMPLES:
+    text = text.replace("[MASK]", model.mask_token)
+    print(fill_mask.format_filled(fill_mask.fill(model, [text], top_k=5)[0]))
+
+
+def _say(text: str) -> None:
+  print(text, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+  sys.exit(cli.run(main))

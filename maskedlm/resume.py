@@ -1,0 +1,72 @@
+"""Is this still the same run? Compares a checkpoint's identity with today's.
+
+`identity` = {"config": the effective config as a dict, "corpus": fingerprint,
+"tokenizer": SHA-256}. What a step consumes must not change under a run; how
+it is watched, how long it lasts and where it runs may.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from maskedlm.config import ConfigError
+
+# Options that may not change: they decide what the parameters are, or which
+# rows and masks a step sees. The corpus and the tokenizer are compared by
+# what they hold, not by the options that made them.
+FROZEN = (
+  "seed",
+  "objective",
+  "model.num_layers",
+  "model.width",
+  "model.num_heads",
+  "model.mlp_width",
+  "model.max_positions",
+  "model.activation",
+  "model.norm_epsilon",
+  "data",
+  "optimizer.rule",
+)
+
+
+def check(
+  old: Mapping[str, Any],
+  new: Mapping[str, Any],
+  *,
+  log: Callable[[str], None],
+) -> None:
+  """Prints what changed since the checkpoint; refuses what must not change.
+
+  Raises:
+    ConfigError: a frozen option, the corpus or the tokenizer differs; one
+      line with each difference.
+  """
+  refused = [
+    f"the {name} is another one ({old[name][:12]}, now {new[name][:12]})"
+    for name in ("corpus", "tokenizer")
+    if old[name] != new[name]
+  ]
+  before, now = flatten(old["config"]), flatten(new["config"])
+  for name in sorted(before.keys() | now.keys()):
+    a, b = before.get(name, "(absent)"), now.get(name, "(absent)")
+    if a == b:
+      continue
+    if any(name == f or name.startswith(f"{f}.") for f in FROZEN):
+      refused.append(f"{name} was {a!r}, now {b!r}")
+    else:
+      log(f"changed since the checkpoint: {name} was {a!r}, now {b!r}")
+  if refused:
+    raise ConfigError(
+      f"this workdir holds another run: {'; '.join(refused)}. Undo the change, "
+      "or give another --workdir."
+    )
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+  """{"model": {"width": 8}} -> {"model.width": 8}."""
+  flat = {}
+  for name, value in config.items():
+    if isinstance(value, Mapping):
+      flat.update(flatten(value, f"{prefix}{name}."))
+    else:
+      flat[prefix + name] = value
+  return flat

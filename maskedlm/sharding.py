@@ -1,0 +1,183 @@
+"""The device mesh, and where every array lives on it.
+
+One table gives a PartitionSpec to each parameter by its path. Specs are
+aligned to the trailing dimensions, so a kernel, the same kernel stacked by
+the scan over layers, and its two Adam moments all match one line.
+
+Mesh axes: `data` (rows), `fsdp` (rows, and the parameters split with them),
+`tensor` (heads, MLP width, vocabulary).
+"""
+
+import re
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from maskedlm.config import ConfigError
+
+AXES = ("data", "fsdp", "tensor")
+ROWS = ("data", "fsdp")  # The axes that the rows of a batch are split over.
+
+# Path regex -> spec of the trailing dimensions. The first match wins.
+RULES = (
+  (r"token/embedding$", ("tensor", "fsdp")),  # [V, D]
+  (r"qkv/kernel$", ("fsdp", None, "tensor", None)),  # [D, 3, H, K]
+  (r"qkv/bias$", (None, "tensor", None)),  # [3, H, K]
+  (r"attention/out/kernel$", ("tensor", None, "fsdp")),  # [H, K, D]
+  (r"mlp/up/kernel$", ("fsdp", "tensor")),  # [D, F]
+  (r"mlp/up/bias$", ("tensor",)),  # [F]
+  (r"mlp/down/kernel$", ("tensor", "fsdp")),  # [F, D]
+  (r"mlm_head/bias$", ("tensor",)),  # [V]
+  (r"(transform|pooler/dense)/kernel$", ("fsdp", None)),  # [D, D]
+  # Small: a copy on every device.
+  (r"(position|token_type)/embedding$", ()),
+  (r"norm/(scale|bias)$", ()),
+  (r"(out|down|dense|transform)/bias$", ()),
+  (r"dense/kernel$", ()),
+)
+
+
+def make_mesh(mesh, devices=None) -> Mesh:
+  """The mesh of config.mesh over all devices; one axis may be -1 (the rest).
+
+  Raises:
+    ConfigError: the axes do not multiply to the number of devices.
+  """
+  devices = jax.devices() if devices is None else devices
+  sizes = [mesh[axis] for axis in AXES]
+  known = int(np.prod([size for size in sizes if size != -1]))
+  described = ", ".join(
+    f"mesh.{a}={s}" for a, s in zip(AXES, sizes, strict=True)
+  )
+  fits = known > 0 and len(devices) % known == 0
+  if sizes.count(-1) > 1 or not fits or min(sizes) < -1:
+    raise ConfigError(
+      f"{described} does not fit {len(devices)} devices: the axes must "
+      "multiply to that number; leave one of them -1 to take what remains."
+    )
+  sizes = [len(devices) // known if size == -1 else size for size in sizes]
+  if np.prod(sizes) != len(devices):
+    raise ConfigError(
+      f"{described} takes {np.prod(sizes)} of {len(devices)} devices; set "
+      f"mesh.data=-1 to use them all."
+    )
+  # jax.make_mesh defaults to Explicit axes, under which gathers raise.
+  return jax.make_mesh(
+    tuple(sizes), AXES, axis_types=(AxisType.Auto,) * 3, devices=devices
+  )
+
+
+def path_of(key_path) -> str:
+  """A pytree key path as "encoder/layers/mlp/up/kernel"."""
+  return jax.tree_util.keystr(key_path, simple=True, separator="/")
+
+
+def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
+  """The spec of one array, from RULES.
+
+  Raises:
+    ConfigError: no rule matches, or a dimension does not divide by its axis.
+  """
+  if not shape:
+    return PartitionSpec()
+  for pattern, trailing in RULES:
+    if re.search(pattern, path):
+      break
+  else:
+    raise ConfigError(
+      f"no sharding rule matches the parameter {path} {shape}; add a line for "
+      "it to RULES in maskedlm/sharding.py."
+    )
+  spec = (None,) * (len(shape) - len(trailing)) + tuple(trailing)
+  for size, axis in zip(shape, spec, strict=True):
+    if axis and size % mesh.shape[axis]:
+      raise ConfigError(
+        f"{path} {shape}: {size} does not divide by mesh.{axis}="
+        f"{mesh.shape[axis]}; choose a mesh.{axis} that divides it."
+      )
+  return PartitionSpec(*spec)
+
+
+def tree_shardings(tree, mesh: Mesh):
+  """A NamedSharding for every array of a (abstract) params or state tree."""
+  return jax.tree_util.tree_map_with_path(
+    lambda path, x: NamedSharding(
+      mesh, spec_of(path_of(path), tuple(x.shape), mesh)
+    ),
+    tree,
+  )
+
+
+def abstract(init, shardings):
+  """The arrays that init() would return: shape, dtype, sharding, no data."""
+  return jax.tree.map(
+    lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s),
+    jax.eval_shape(init),
+    shardings,
+  )
+
+
+def describe(params, mesh: Mesh) -> list[str]:
+  """One line a parameter: path, shape, spec."""
+  leaves = jax.tree_util.tree_flatten_with_path(params)[0]
+  return [
+    f"{path_of(path)} {tuple(x.shape)} "
+    f"{tuple(spec_of(path_of(path), tuple(x.shape), mesh))}"
+    for path, x in leaves
+  ]
+
+
+def rows(mesh: Mesh) -> NamedSharding:
+  """Rows split over data and fsdp; the other dimensions whole."""
+  return NamedSharding(mesh, PartitionSpec(ROWS))
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+  """A copy on every device."""
+  return NamedSharding(mesh, PartitionSpec())
+
+
+def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
+  """Raises ConfigError if the rows don't divide over devices, microbatches."""
+  parts = mesh.shape["data"] * mesh.shape["fsdp"] * accumulate
+  if accumulate < 1 or batch_size % parts or batch_size < parts:
+    raise ConfigError(
+      f"a batch of {batch_size} rows must be divisible by mesh.data * "
+      f"mesh.fsdp * train.accumulate = {mesh.shape['data']} * "
+      f"{mesh.shape['fsdp']} * {accumulate}; the nearest is "
+      f"{max(1, round(batch_size / max(parts, 1))) * max(parts, 1)}, or change "
+      "the mesh."
+    )
+
+
+def data_shard(mesh: Mesh) -> tuple[int, int]:
+  """(index, count): which of `count` equal parts of a batch this host reads.
+
+  Hosts that differ only along `tensor` hold the same rows and read the same.
+  """
+  blocks = mesh.devices.reshape(-1, mesh.shape["tensor"])
+  mine = [
+    i
+    for i, devices in enumerate(blocks)
+    if any(d.process_index == jax.process_index() for d in devices)
+  ]
+  count, remainder = divmod(len(blocks), len(mine))
+  index = mine[0] // len(mine)
+  if remainder or mine != list(
+    range(index * len(mine), (index + 1) * len(mine))
+  ):
+    raise ConfigError(
+      f"host {jax.process_index()} holds the row blocks {mine} of "
+      f"{len(blocks)}, which are not one equal part of the batch; order "
+      "mesh.data and mesh.fsdp so that each host's devices are neighbours."
+    )
+  return index, count
+
+
+def place(batch, mesh: Mesh):
+  """This host's numpy rows -> global arrays: the only host-device transfer."""
+  sharding = rows(mesh)
+  return jax.tree.map(
+    lambda x: jax.make_array_from_process_local_data(sharding, x), dict(batch)
+  )

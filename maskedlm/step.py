@@ -1,0 +1,176 @@
+"""One update and one evaluation, as pure functions of (state, batch).
+
+train.py compiles them over the mesh and calls them; the randomness of a step
+is derived from (seed, step) here and nowhere stored.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from maskedlm.task import Batch, Key, Metrics, Params, Task
+
+# Streams of randomness: independent keys from one seed.
+INIT, TRAIN, HELDOUT = range(3)
+
+
+class TrainState(NamedTuple):
+  """All that a run is, besides its config and corpus."""
+
+  step: jax.Array  # shape=(), int32: steps done.
+  params: Params
+  opt_state: optax.OptState
+  nonfinite: jax.Array  # shape=(), int32: steps skipped in a row, up to now.
+
+
+def make_init(
+  task: Task, tx: optax.GradientTransformation, seed: int
+) -> Callable[[], TrainState]:
+  """-> init(): the state before the first step."""
+
+  def init() -> TrainState:
+    params = task.init(jax.random.fold_in(jax.random.key(seed), INIT))
+    return TrainState(
+      step=jnp.zeros((), jnp.int32),
+      params=params,
+      opt_state=tx.init(params),
+      nonfinite=jnp.zeros((), jnp.int32),
+    )
+
+  return init
+
+
+def make_step(
+  task: Task,
+  tx: optax.GradientTransformation,
+  schedule: Callable[[jax.Array], jax.Array],
+  *,
+  seed: int,
+  accumulate: int,
+  dropout_rng: str,
+) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
+  """-> step(state, batch) -> (state, metrics): one update.
+
+  Args:
+    task: what is trained.
+    tx: update direction without the learning rate (optim.py).
+    schedule: step -> learning rate.
+    seed: of the masks and the dropout.
+    accumulate: microbatches; the update does not depend on it but for dropout.
+    dropout_rng: generator of the dropout bits, as jax.random.key names it.
+
+  A step whose loss, gradient or update is not finite changes no parameter and
+  no moment; it counts in the metric `skipped` and in no other.
+  """
+
+  def step(state: TrainState, batch: Batch):
+    mask_key, dropout_key = _train_keys(seed, state.step, dropout_rng)
+    batch = task.corrupt(batch, mask_key)
+    gradient, loss, stats = gradient_of(
+      task, state.params, batch, dropout_key, accumulate
+    )
+    update, opt_state = tx.update(gradient, state.opt_state, state.params)
+    rate = schedule(state.step)
+    norm = optax.tree.norm(gradient)
+    finite = jnp.isfinite(loss + norm + optax.tree.norm(update))
+
+    def keep_finite(new, old):
+      return jax.tree.map(lambda n, o: jnp.where(finite, n, o), new, old)
+
+    params = jax.tree.map(lambda p, u: p - rate * u, state.params, update)
+    segment_ids = batch["segment_ids"]
+    real = jnp.sum(segment_ids > 0, dtype=jnp.float32)
+    stats = {
+      **stats,
+      "loss": (loss, 1.0),
+      "gradient_norm": (norm, 1.0),
+      "learning_rate": (rate, 1.0),
+      "real_share": (real, float(segment_ids.size)),
+    }
+    stats = jax.tree.map(lambda x: jnp.where(finite, x, 0.0), stats)
+    stats["skipped"] = (1.0 - finite, 1.0)
+    stats["tokens"] = (real, 1.0)
+    state = TrainState(
+      step=state.step + 1,
+      params=keep_finite(params, state.params),
+      opt_state=keep_finite(opt_state, state.opt_state),
+      nonfinite=jnp.where(finite, 0, state.nonfinite + 1),
+    )
+    return state, stats
+
+  return step
+
+
+def gradient_of(
+  task: Task, params: Params, batch: Batch, key: Key, parts: int
+) -> tuple[Params, jax.Array, Metrics]:
+  """(gradient, loss, metrics) of a corrupted batch, in `parts` microbatches.
+
+  Exact whatever the parts: each loss term is divided by its weight over the
+  whole batch (its number of masked tokens, say), never by a microbatch's.
+  """
+  # Only the weights are used, so the compiler drops this forward pass.
+  terms, _ = task.loss(params, batch, key, True)
+  weights = {name: weight for name, (_, weight) in terms.items()}
+
+  def loss(params, batch, key):
+    terms, stats = task.loss(params, batch, key, True)
+    total = sum(
+      jnp.where(weights[name] > 0, value / jnp.maximum(weights[name], 1e-6), 0)
+      for name, (value, _) in terms.items()
+    )
+    return total, stats
+
+  gradient = jax.value_and_grad(loss, has_aux=True)
+  if parts == 1:
+    (total, stats), grads = gradient(params, batch, key)
+    return grads, total, stats
+
+  def split(x):
+    # Rows i, i + parts, ... make a microbatch: each device keeps its own.
+    return jnp.swapaxes(x.reshape(-1, parts, *x.shape[1:]), 0, 1)
+
+  def add_part(carry, xs):
+    index, part = xs
+    out = gradient(params, part, jax.random.fold_in(key, index))
+    return jax.tree.map(jnp.add, carry, out), None
+
+  microbatches = jax.tree.map(split, dict(batch))
+  shapes = jax.eval_shape(
+    gradient, params, jax.tree.map(lambda x: x[0], microbatches), key
+  )
+  zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+  ((total, stats), grads), _ = jax.lax.scan(
+    add_part, zeros, (jnp.arange(parts), microbatches)
+  )
+  return grads, total, stats
+
+
+def make_heldout_step(
+  task: Task, seed: int
+) -> Callable[[Params, Batch, jax.Array], tuple[Metrics, Metrics]]:
+  """-> heldout_step(params, batch, index) -> (terms, metrics), no dropout.
+
+  The masks depend on the seed and the batch's index alone: every evaluation
+  of a run hides the same tokens.
+  """
+
+  def heldout_step(params: Params, batch: Batch, index):
+    key = jax.random.fold_in(jax.random.key(seed), HELDOUT)
+    batch = task.corrupt(batch, jax.random.fold_in(key, index))
+    return task.loss(params, batch, key, False)
+
+  return heldout_step
+
+
+def _train_keys(seed: int, step, dropout_rng: str) -> tuple[Key, Key]:
+  """(key of the corruption, key of the dropout) of a training step."""
+  key = jax.random.fold_in(jax.random.key(seed), TRAIN)
+  mask_key, dropout_key = jax.random.split(jax.random.fold_in(key, step))
+  # Another generator has a key of another size: as much entropy as it takes.
+  size = jax.random.key_data(jax.random.key(0, impl=dropout_rng)).size
+  bits = jax.random.bits(dropout_key, (size,), jnp.uint32)
+  return mask_key, jax.random.wrap_key_data(bits, impl=dropout_rng)

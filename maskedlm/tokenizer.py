@@ -1,0 +1,51 @@
+"""`maskedlm tokenizer`: train a vocabulary, or try one on a text."""
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from maskedlm import cli, flags
+from maskedlm.corpus import prepare, tokenizer
+from maskedlm.corpus.errors import CorpusError
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm tokenizer",
+    description="Trains a tokenizer on --config.corpus.source and saves it to "
+    "--out; or, with --try, shows how a saved one cuts a text.",
+  )
+  parser.add_argument("--out", help="directory to save the tokenizer to")
+  parser.add_argument(
+    "--try",
+    dest="path",
+    metavar="TOKENIZER",
+    help="a saved directory, vocab.txt, tokenizer.json or .model",
+  )
+  parser.add_argument("text", nargs="*", help="what --try shows")
+  if any(token.partition("=")[0] == "--try" for token in argv):
+    args = parser.parse_args(argv)
+    show(tokenizer.load(pathlib.Path(args.path)), " ".join(args.text))
+    return 0
+  args, config = flags.parse(parser, argv)
+  if not args.out:
+    raise CorpusError("no place for the tokenizer: give --out DIR.")
+  made = prepare.train_tokenizer(config, pathlib.Path(args.out), log=print)
+  print(
+    f"{made.kind} tokenizer with {made.vocab_size:,} tokens "
+    f"({made.sha256[:12]}) is ready in {args.out}"
+  )
+  return 0
+
+
+def show(made: tokenizer.Tokenizer, text: str) -> None:
+  """Prints a line for each token: id, token, its characters in the text."""
+  encoding = made.encode(text)
+  for i, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
+    print(f"{i}\t{made.tokens(int(i))}\t{start}:{end}\t{text[start:end]!r}")
+
+
+if __name__ == "__main__":
+  sys.exit(cli.run(main))

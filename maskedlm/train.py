@@ -1,0 +1,232 @@
+"""THE training loop: `run(config, task, ...)`. It knows no objective's name.
+
+Order of a step: batch -> update -> (log) -> (evaluate) -> (checkpoint). What
+a step consumes is a pure function of its number, so a run that was killed
+goes on from its newest checkpoint exactly as if nothing had happened.
+
+The host runs at most RUN_AHEAD steps ahead of the device. What it wants to
+know of a step (was it finite? the metrics) it reads when that step has surely
+ended: logging never stalls the device, and a signal is answered quickly.
+"""
+
+import collections
+import json
+import pathlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import grain
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm import checkpoint, metrics, optim, resume, sharding
+from maskedlm import step as steps
+from maskedlm.task import Params, Task
+
+RUN_AHEAD = 2  # Enough to hide the host's work, few to wait for.
+
+
+class Result(NamedTuple):
+  """How a run ended."""
+
+  params: Params
+  step: int
+  heldout: Mapping[str, float]  # Empty if the run was interrupted.
+  tokens_per_second: float | None  # None when no step was run.
+  interrupted: bool
+
+
+class NonFiniteError(RuntimeError):
+  """Too many non-finite steps in a row."""
+
+  exit_code = 3
+
+
+def run(
+  config: ConfigDict,
+  task: Task,
+  workdir: pathlib.Path,
+  *,
+  mesh: jax.sharding.Mesh,
+  identity: Mapping[str, Any],
+) -> Result:
+  """Trains to config.train.num_steps, from the newest checkpoint if any.
+
+  Args:
+    config: the effective config; `train`, `optimizer` and `seed` are read.
+    task: what to train.
+    workdir: receives checkpoints/, metrics.jsonl, tensorboard/.
+    mesh: the device mesh.
+    identity: what the run is made of, stored in each checkpoint and compared
+      on resume (resume.py).
+
+  Raises:
+    NonFiniteError: train.nonfinite_limit non-finite steps in a row.
+    ConfigError: the config changed in a way that would corrupt the run.
+    CheckpointError: a checkpoint can't be written, or none can be read.
+  """
+  options = config.train
+  num_steps = options.num_steps
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  tx, schedule = optim.make(config.optimizer, num_steps, params)
+  init = steps.make_init(task, tx, config.seed)
+  shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
+  replicated = sharding.replicated(mesh)
+  train_step = jax.jit(
+    steps.make_step(
+      task,
+      tx,
+      schedule,
+      seed=config.seed,
+      accumulate=options.accumulate,
+      dropout_rng=options.dropout_rng,
+    ),
+    in_shardings=(shardings, sharding.rows(mesh)),
+    out_shardings=(shardings, replicated),
+    donate_argnums=0,
+  )
+  heldout_step = jax.jit(
+    steps.make_heldout_step(task, config.seed), out_shardings=replicated
+  )
+  add = jax.jit(metrics.add)
+
+  checkpoints = checkpoint.open_checkpoints(
+    workdir,
+    keep_last=options.keep_last,
+    keep_best=options.keep_best,
+    log=metrics.log,
+  )
+  restored = checkpoints.restore(sharding.abstract(init, shardings))
+  if restored is None:
+    state, start = jax.jit(init, out_shardings=shardings)(), 0
+    metrics.log(f"starting from scratch, for {num_steps:,} steps")
+  else:
+    state, meta = restored
+    start = int(state.step)
+    resume.check(meta["identity"], identity, log=metrics.log)
+    metrics.log(
+      f"continuing from the checkpoint of step {start:,} of {num_steps:,}"
+    )
+  (workdir / "config.json").write_text(
+    json.dumps(identity["config"], indent=2) + "\n"
+  )
+  meta = {"identity": dict(identity), "task": dict(task.describe)}
+  logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
+  batches = _prefetch(task, start, num_steps, options.prefetch)
+
+  def settle(step, nonfinite, totals, count) -> None:
+    """Looks at a step that has ended; totals are of the last count steps."""
+    if int(nonfinite) >= options.nonfinite_limit:
+      raise NonFiniteError(_dump_rows(task, workdir, step, int(nonfinite)))
+    if totals is not None:
+      logbook.train(step, jax.device_get(totals), count)
+
+  step, heldout, totals, count = start, {}, None, 0
+  inflight: collections.deque = collections.deque()
+  with _signals() as stopped:
+    for step in range(start + 1, num_steps + 1):
+      batch = sharding.place(next(batches), mesh)
+      state, stats = train_step(state, batch)
+      totals = stats if totals is None else add(totals, stats)
+      count += 1
+      final = step == num_steps or stopped.is_set()
+      if final or step % options.log_every == 0:
+        jax.tree.map(lambda x: x.copy_to_host_async(), totals)
+        # A copy: the state itself is donated to the next step.
+        inflight.append((step, state.nonfinite + 0, totals, count))
+        totals, count = None, 0
+      else:
+        inflight.append((step, state.nonfinite + 0, None, 0))
+      evaluates = step == num_steps or step % options.eval_every == 0
+      saves = final or step % options.checkpoint_every == 0
+      while inflight and (len(inflight) > RUN_AHEAD or evaluates or saves):
+        settle(*inflight.popleft())
+      heldout = {}
+      began = time.perf_counter()
+      if evaluates:
+        heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
+        logbook.heldout(step, heldout)
+      if saves or stopped.is_set():
+        checkpoints.save(step, state, meta, metric=heldout.get("loss"))
+      logbook.exclude(time.perf_counter() - began)
+      if stopped.is_set():
+        break
+    checkpoints.close()
+    if not heldout and not stopped.is_set():
+      heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
+  logbook.close()
+  return Result(
+    params=state.params,
+    step=step,
+    heldout=heldout,
+    tokens_per_second=logbook.tokens_per_second(),
+    interrupted=stopped.is_set(),
+  )
+
+
+def evaluate(
+  task: Task, heldout_step: Callable, params: Params, mesh, stopped
+) -> dict[str, float]:
+  """{metric: mean over the held-out set}; empty if it was stopped."""
+  pairs = []
+  for i in range(task.num_heldout_batches):
+    batch = sharding.place(task.batch_at("heldout", i), mesh)
+    pairs.append(heldout_step(params, batch, i))
+    if i >= RUN_AHEAD:
+      jax.block_until_ready(pairs[i - RUN_AHEAD])
+    if stopped.is_set():
+      return {}
+  terms, stats = metrics.sums(jax.device_get(pairs))
+  return {"loss": sum(metrics.means(terms).values()), **metrics.means(stats)}
+
+
+def _prefetch(task: Task, start: int, num_steps: int, count: int):
+  """An iterator over the batches of the steps, made ahead by threads."""
+  return iter(
+    grain.MapDataset.range(start, max(start, num_steps))
+    .map(lambda step: task.batch_at("train", int(step)))
+    .to_iter_dataset(
+      grain.ReadOptions(num_threads=2, prefetch_buffer_size=count)
+    )
+  )
+
+
+def _dump_rows(
+  task: Task, workdir: pathlib.Path, step: int, in_a_row: int
+) -> str:
+  """Writes the row ids of the bad steps to a file; returns the error."""
+  bad = range(step - in_a_row + 1, step + 1)
+  rows = {s: [int(i) for i in task.row_ids("train", s - 1)] for s in bad}
+  path = workdir / f"nonfinite-{step}.json"
+  path.write_text(json.dumps({"row_ids": rows}))
+  return (
+    f"steps {bad[0]} to {step}: the loss, the gradient or the update was not "
+    f"finite {in_a_row} times in a row; none of them was applied. Their rows "
+    f"are in {path}. Lower optimizer.learning_rate, or look at these rows."
+  )
+
+
+class _signals:  # noqa: N801 - used as a function.
+  """Within: SIGTERM or Ctrl-C sets an event; a second Ctrl-C interrupts."""
+
+  def __enter__(self) -> threading.Event:
+    stopped, self._old = threading.Event(), {}
+
+    def stop(number, frame):
+      del frame
+      if stopped.is_set() and number == signal.SIGINT:
+        raise KeyboardInterrupt
+      stopped.set()
+      metrics.log(f"{signal.Signals(number).name}: saving, then stopping")
+
+    if threading.current_thread() is threading.main_thread():
+      for number in (signal.SIGTERM, signal.SIGINT):
+        self._old[number] = signal.signal(number, stop)
+    return stopped
+
+  def __exit__(self, *_) -> None:
+    for number, handler in self._old.items():
+      signal.signal(number, handler)

@@ -1,0 +1,47 @@
+"""Packaging of maskedlm: what is needed to run it, to test it, to compare it."""
+
+import pathlib
+
+import setuptools
+
+VERSION = "0.1.0"
+
+setuptools.setup(
+  name="maskedlm",
+  version=VERSION,
+  description="Pretrain masked language models in JAX, and put them to work.",
+  long_description=pathlib.Path(__file__).with_name("README.md").read_text(
+    encoding="utf-8"
+  ),
+  long_description_content_type="text/markdown",
+  license="Apache-2.0",
+  python_requires=">=3.11",
+  packages=setuptools.find_packages(include=["maskedlm", "maskedlm.*"]),
+  package_data={"maskedlm": ["py.typed"]},
+  entry_points={"console_scripts": ["maskedlm=maskedlm.cli:main"]},
+  install_requires=[
+    "absl-py",
+    "flax>=0.12",
+    "grain>=0.2.18",
+    # tensorflow-datasets imports it without declaring it (datasets#11212).
+    "importlib_resources",
+    "jax>=0.10",
+    "ml-collections>=1.1",
+    "numpy",
+    "optax>=0.2.8",
+    "orbax-checkpoint>=0.12.3",
+    "sentencepiece>=0.2.3",
+    "sentencex>=1.0",
+    "tensorboardX>=2.6",
+    "tensorflow-datasets>=4.9.10",
+    "tokenizers>=0.23",
+    "zstandard",
+  ],
+  extras_require={
+    "cuda": ["jax[cuda13]"],
+    "tpu": ["jax[tpu]"],
+    # The peer of tests and benchmarks; this release has a CPU-only build.
+    "peer": ["torch==2.13.0", "transformers", "safetensors"],
+    "test": ["pytest", "pytest-xdist", "ruff", "pre-commit"],
+  },
+)

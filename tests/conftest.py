@@ -1,0 +1,32 @@
+# ruff: noqa: E402
+"""Shared fixtures: 8 virtual CPU devices, a compile cache, the real data."""
+
+import os
+import pathlib
+
+# Before jax is imported anywhere: sharding tests need several devices.
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+os.environ["XLA_FLAGS"] = (
+  os.environ.get("XLA_FLAGS", "") + " --xla_force_host_platform_device_count=8"
+)
+
+ROOT = pathlib.Path(__file__).parent.parent
+# Shared by the tests, the processes that they start, and the next run.
+os.environ.setdefault(
+  "JAX_COMPILATION_CACHE_DIR", str(ROOT / ".pytest_cache" / "jax")
+)
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.1")
+
+import pytest
+
+DATA = pathlib.Path(
+  os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
+)
+
+
+@pytest.fixture(scope="session")
+def data_dir():
+  """The folder of real text and labelled data; skips where it is absent."""
+  if not DATA.is_dir():
+    pytest.skip(f"no data at {DATA}: set MASKEDLM_DATA to the folder")
+  return DATA

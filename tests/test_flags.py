@@ -1,0 +1,81 @@
+"""Overrides on the command line, and what is said of wrong ones."""
+
+import argparse
+import pathlib
+
+import pytest
+
+from maskedlm import flags
+from maskedlm.config import ConfigError
+
+CONFIG = str(pathlib.Path(__file__).parent.parent / "configs/bert_tiny.py")
+
+
+def parse(*argv):
+  parser = argparse.ArgumentParser()
+  parser.add_argument("--workdir")
+  return flags.parse(parser, argv)
+
+
+def test_overrides_in_any_order_and_both_spellings():
+  args, config = parse(
+    "--config.model.num_layers=5",
+    "--config.optimizer.learning_rate",
+    "3e-4",
+    f"--config={CONFIG}",
+    "--noconfig.tokenizer.lowercase",
+    "--workdir=w",
+  )
+  assert args.workdir == "w"
+  assert config.model.num_layers == 5
+  assert config.optimizer.learning_rate == 3e-4
+  assert config.tokenizer.lowercase is False
+
+
+@pytest.mark.parametrize(
+  ("argv", "words"),
+  [
+    (["--config.model.nlayers=5"], ["model.nlayers", "model.num_layers"]),
+    (["--config.modle.width=5"], ["modle.width", "model.width"]),
+    (["--config.model.width=wide"], ["model.width", "wide"]),
+    (["--workdri=x"], ["--workdri", "--workdir"]),
+    (["stray"], ["stray"]),
+    (["--config.data.length=4"], ["data.length=4", "8"]),
+    (["--config.data.length=600"], ["600", "max_positions"]),
+    (["--config.corpus.sentences=spilt"], ["spilt", "split"]),
+    (["--config.objective.name=mlm_nps"], ["mlm_nps", "mlm_nsp"]),
+    (["--config.train.dropout_rng=rgb"], ["rgb", "rbg"]),
+  ],
+)
+def test_bad_input_is_one_line_with_the_remedy(argv, words):
+  with pytest.raises(ConfigError) as caught:
+    parse(f"--config={CONFIG}", *argv)
+  text = str(caught.value)
+  assert "\n" not in text
+  for word in words:
+    assert word in text
+
+
+def test_missing_file():
+  with pytest.raises(ConfigError, match="no such file"):
+    parse("--config=configs/nope.py")
+
+
+def test_a_misspelt_option_in_a_config_file(tmp_path):
+  path = tmp_path / "c.py"
+  path.write_text(
+    "from maskedlm.config import default\n"
+    "def get_config():\n"
+    "  c = default()\n"
+    "  c.train.num_step = 3\n"
+    "  return c\n"
+  )
+  with pytest.raises(ConfigError, match="num_steps"):
+    parse(f"--config={path}")
+
+
+def test_broken_config_file(tmp_path):
+  path = tmp_path / "c.py"
+  path.write_text("def get_config(:\n")
+  with pytest.raises(ConfigError, match="SyntaxError"):
+    parse(f"--config={path}")

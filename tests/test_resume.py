@@ -1,0 +1,44 @@
+"""What may change under a run, and what may not."""
+
+import pytest
+
+from maskedlm import resume
+from maskedlm.config import ConfigError
+
+
+def identity(**config):
+  flat = {"model": {"width": 8, "dropout": 0.1}, "seed": 3, "train": {}}
+  flat.update(config)
+  return {"config": flat, "corpus": "c" * 64, "tokenizer": "t" * 64}
+
+
+def test_same_run_is_silent():
+  lines = []
+  resume.check(identity(), identity(), log=lines.append)
+  assert lines == []
+
+
+def test_allowed_changes_are_printed():
+  lines = []
+  new = identity(train={"log_every": 7}, model={"width": 8, "dropout": 0.0})
+  resume.check(identity(train={"log_every": 5}), new, log=lines.append)
+  assert lines == [
+    "changed since the checkpoint: model.dropout was 0.1, now 0.0",
+    "changed since the checkpoint: train.log_every was 5, now 7",
+  ]
+
+
+def test_frozen_changes_are_refused_with_the_difference():
+  new = identity(model={"width": 16, "dropout": 0.1}, seed=4)
+  with pytest.raises(ConfigError) as caught:
+    resume.check(identity(), new, log=print)
+  assert "model.width was 8, now 16" in str(caught.value)
+  assert "seed was 3, now 4" in str(caught.value)
+  assert "--workdir" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["corpus", "tokenizer"])
+def test_another_corpus_or_tokenizer_is_refused(name):
+  new = {**identity(), name: "x" * 64}
+  with pytest.raises(ConfigError, match=f"the {name} is another one"):
+    resume.check(identity(), new, log=print)

@@ -1,0 +1,131 @@
+"""One update: by hand, in microbatches, and when it is not finite."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+import toy
+from maskedlm import metrics
+from maskedlm import step as steps
+
+
+def build(task, tx=None, *, accumulate=1, rate=lambda s: 0.1, seed=3):
+  tx = tx or optax.identity()
+  state = steps.make_init(task, tx, seed)()
+  step = steps.make_step(
+    task,
+    tx,
+    rate,
+    seed=seed,
+    accumulate=accumulate,
+    dropout_rng="threefry2x32",
+  )
+  return state, jax.jit(step)
+
+
+def kernel(state):
+  return np.asarray(state.params["dense"]["kernel"])[:, 0]
+
+
+def test_an_update_is_rate_times_the_gradient_of_the_summed_means():
+  task = toy.make_task()
+  state, step = build(task, rate=lambda s: 0.1 + s)
+  w = kernel(state)
+  batch = task.batch_at("train", 0)
+  mask_key, _ = steps._train_keys(3, 0, "threefry2x32")
+  noise = np.asarray(task.corrupt(batch, mask_key)["noise"])
+  x, y, a = batch["x"], batch["y"], batch["weights"]
+  residual = x @ w - y
+  # d/dw of sum(a r^2)/sum(a) + mean(r^2/2 + 0.01 noise x.w).
+  gradient = 2 * (a * residual) @ x / a.sum()
+  gradient += (residual + 0.01 * noise) @ x / toy.ROWS
+  state, stats = step(state, batch)
+  np.testing.assert_allclose(kernel(state), w - 0.1 * gradient, rtol=1e-5)
+  values = metrics.means(stats)
+  assert int(state.step) == 1
+  assert values["learning_rate"] == pytest.approx(0.1)
+  assert values["gradient_norm"] == pytest.approx(np.linalg.norm(gradient))
+  assert values["error"] == pytest.approx(np.mean(residual**2))
+  assert values["tokens"] == 18  # 12 rows of one token, every other of two.
+  assert values["real_share"] == 18 / 24
+  assert values["skipped"] == 0
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4, 12])
+def test_accumulation_gives_the_update_of_the_big_batch(parts):
+  task = toy.make_task()
+  state, whole = build(task, optax.scale_by_adam())
+  _, split = build(task, optax.scale_by_adam(), accumulate=parts)
+  batch = task.batch_at("train", 1)
+  weights = batch["weights"].reshape(-1, parts).sum(0)
+  assert len(set(weights)) > 1  # Uneven counts.
+  expected, expected_stats = whole(state, batch)
+  got, stats = split(state, batch)
+  np.testing.assert_allclose(kernel(got), kernel(expected), rtol=1e-5)
+  a, b = metrics.means(expected_stats), metrics.means(stats)
+  assert a.keys() == b.keys()
+  for name in a:
+    assert a[name] == pytest.approx(b[name], rel=1e-5), name
+
+
+def test_a_nonfinite_step_changes_nothing_and_is_counted():
+  task = toy.make_task(bad_steps=(1, 2))
+  state, step = build(task, optax.scale_by_adam())
+  seen = []
+  for s in range(4):
+    before = jax.device_get((state.params, state.opt_state))
+    state, stats = step(state, task.batch_at("train", s))
+    values = metrics.means(stats)
+    after = jax.device_get((state.params, state.opt_state))
+    same = jax.tree.all(jax.tree.map(np.array_equal, before, after))
+    seen.append((same, int(state.nonfinite), values["skipped"]))
+    assert ("loss" in values) == (not same)
+    assert all(np.isfinite(v) for v in values.values())
+  assert seen == [(False, 0, 0), (True, 1, 1), (True, 2, 1), (False, 0, 0)]
+  assert int(state.step) == 4
+
+
+def test_an_infinite_update_is_skipped_too():
+  task = toy.make_task()
+  tx = optax.stateless(
+    lambda updates, params: jax.tree.map(lambda u: u * jnp.inf, updates)
+  )
+  state, step = build(task, tx)
+  before = kernel(state)
+  state, _ = step(state, task.batch_at("train", 0))
+  np.testing.assert_array_equal(kernel(state), before)
+  assert int(state.nonfinite) == 1
+
+
+def test_keys_depend_on_the_step_and_the_seed_only():
+  def data(seed, step, rng="threefry2x32"):
+    keys = steps._train_keys(seed, step, rng)
+    return [jax.random.key_data(k).tolist() for k in keys]
+
+  assert data(3, 5) == data(3, 5)
+  a, b, c = data(3, 5), data(3, 6), data(4, 5)
+  assert len({str(k) for k in (*a, *b, *c)}) == 6
+  assert data(3, 5, "rbg")[0] == a[0]  # Masks do not depend on the dropout.
+  assert len(data(3, 5, "rbg")[1]) == 4
+
+
+def test_heldout_masks_do_not_depend_on_training():
+  task = toy.make_task()
+  step = jax.jit(steps.make_heldout_step(task, 3))
+  state, train_step = build(task)
+  batch = task.batch_at("heldout", 1)
+  first = step(state.params, batch, 1)
+  params = jax.tree.map(jnp.copy, state.params)
+  train_step(state, task.batch_at("train", 0))
+  second = step(params, batch, 1)
+  other = step(params, batch, 0)
+  assert first[0]["b"][0] == second[0]["b"][0]
+  assert first[0]["b"][0] != other[0]["b"][0]
+
+
+def test_means_over_uneven_sets_are_exact():
+  pairs = [{"m": (6.0, 3.0)}, {"m": (1.0, 1.0)}, {"m": (0.0, 0.0)}]
+  assert metrics.means(metrics.sums(pairs)) == {"m": 7 / 4}
+  assert metrics.means({"none": (0.0, 0.0)}) == {}

@@ -1,0 +1,146 @@
+"""The loop: logs, evaluates, checkpoints, stops, resumes; on a toy task."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+import toy
+from maskedlm import checkpoint, config, sharding, train
+from maskedlm.config import ConfigError
+
+
+@pytest.fixture(scope="module")
+def mesh():
+  c = config.default()
+  return sharding.make_mesh(c.mesh, jax.devices()[:2])
+
+
+def make_config(**options):
+  c = config.default()
+  c.optimizer.learning_rate = 0.01
+  c.optimizer.warmup_steps = 2
+  c.train.num_steps = 10
+  c.train.log_every = 2
+  c.train.eval_every = 4
+  c.train.checkpoint_every = 3
+  c.train.update(options)
+  return c
+
+
+def identity(c):
+  return {
+    "config": json.loads(c.to_json_best_effort()),
+    "corpus": "c" * 64,
+    "tokenizer": "t" * 64,
+  }
+
+
+def run(c, task, workdir, mesh):
+  workdir.mkdir(exist_ok=True)
+  return train.run(c, task, workdir, mesh=mesh, identity=identity(c))
+
+
+def lines(workdir):
+  return [
+    json.loads(line)
+    for line in (workdir / "metrics.jsonl").read_text().splitlines()
+  ]
+
+
+def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
+  c = make_config()
+  result = run(c, toy.make_task(), tmp_path, mesh)
+  assert result.step == 10 and not result.interrupted
+  assert result.tokens_per_second > 0
+  logged = lines(tmp_path)
+  assert [x["step"] for x in logged if "loss" in x] == [2, 4, 6, 8, 10]
+  assert [x["step"] for x in logged if "heldout/loss" in x] == [4, 8, 10]
+  for name in ("learning_rate", "gradient_norm", "real_share", "error"):
+    assert name in logged[0]
+  # The learning rate of steps 0 and 1 (warm-up of 2), averaged.
+  assert logged[0]["learning_rate"] == pytest.approx(0.01 * (0 + 0.5) / 2)
+  assert logged[-1]["heldout/loss"] == pytest.approx(result.heldout["loss"])
+  assert list((tmp_path / "tensorboard").iterdir())
+  assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
+
+
+def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
+  whole = run(make_config(), toy.make_task(), tmp_path / "whole", mesh)
+  half = tmp_path / "half"
+  c = make_config(num_steps=10)
+  stop_after = 7
+
+  def stop_at(task):
+    """The same task, which raises where the process would be killed."""
+
+    def batch_at(split, step):
+      if split == "train" and step >= stop_after:
+        raise KeyboardInterrupt
+      return task.batch_at(split, step)
+
+    return task._replace(batch_at=batch_at)
+
+  with pytest.raises(KeyboardInterrupt):
+    run(c, stop_at(toy.make_task()), half, mesh)
+  resumed = run(c, toy.make_task(), half, mesh)
+  for a, b in zip(
+    jax.tree.leaves(whole.params), jax.tree.leaves(resumed.params), strict=True
+  ):
+    np.testing.assert_array_equal(a, b)
+  assert resumed.heldout == whole.heldout
+  steps = [x["step"] for x in lines(half) if "loss" in x]
+  assert steps == sorted(set(steps))  # The repeated steps are there once.
+
+
+def test_a_finished_run_evaluates_again_and_trains_no_more(
+  tmp_path, mesh, capsys
+):
+  first = run(make_config(), toy.make_task(), tmp_path, mesh)
+  again = run(make_config(), toy.make_task(), tmp_path, mesh)
+  assert again.heldout == first.heldout
+  assert again.step == 10 and again.tokens_per_second is None
+  assert "continuing from the checkpoint of step 10 of 10" in (
+    capsys.readouterr().err
+  )
+
+
+def test_single_nonfinite_steps_are_skipped_and_told(tmp_path, mesh, capsys):
+  c = make_config(nonfinite_limit=3)
+  result = run(c, toy.make_task(bad_steps=(2, 3, 6)), tmp_path, mesh)
+  assert result.step == 10
+  assert np.isfinite(result.heldout["loss"])
+  assert [x["skipped"] for x in lines(tmp_path) if "skipped" in x] == [
+    0,
+    1,
+    0,
+    0.5,
+    0,
+  ]
+  assert "2 of the last 2 steps were not finite" in capsys.readouterr().err
+
+
+def test_many_in_a_row_stop_the_run_with_the_rows(tmp_path, mesh):
+  c = make_config(nonfinite_limit=3, num_steps=30)
+  task = toy.make_task(bad_steps=range(8, 30))
+  with pytest.raises(train.NonFiniteError) as caught:
+    run(c, task, tmp_path, mesh)
+  assert "steps 9 to 11" in str(caught.value)
+  dump = json.loads((tmp_path / "nonfinite-11.json").read_text())
+  assert list(dump["row_ids"]) == ["9", "10", "11"]
+  assert dump["row_ids"]["9"] == list(range(96, 108))  # Step index 8, 12 rows.
+  params, _ = checkpoint.load_params(tmp_path)
+  assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
+
+
+def test_a_frozen_change_is_refused_and_a_free_one_told(
+  tmp_path, mesh, capsys
+):
+  run(make_config(num_steps=3), toy.make_task(), tmp_path, mesh)
+  c = make_config(num_steps=5)
+  run(c, toy.make_task(), tmp_path, mesh)
+  assert "train.num_steps was 3, now 5" in capsys.readouterr().err
+  c.seed = 9
+  with pytest.raises(ConfigError, match="seed was 0, now 9"):
+    run(c, toy.make_task(), tmp_path, mesh)
