@@ -1,4 +1,4 @@
-"""Packaging of maskedlm: what is needed to run it, to test it, to compare it."""
+"""Packaging of maskedlm: what it needs to run, to be tested, to be compared."""
 
 import pathlib
 
@@ -10,9 +10,9 @@ setuptools.setup(
   name="maskedlm",
   version=VERSION,
   description="Pretrain masked language models in JAX, and put them to work.",
-  long_description=pathlib.Path(__file__).with_name("README.md").read_text(
-    encoding="utf-8"
-  ),
+  long_description=pathlib.Path(__file__)
+  .with_name("README.md")
+  .read_text(encoding="utf-8"),
   long_description_content_type="text/markdown",
   license="Apache-2.0",
   python_requires=">=3.11",

@@ -78,7 +78,7 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   train.accumulate = 1  # Microbatches in a step; the update is the same.
   train.log_every = 100  # Steps.
   train.eval_every = 5_000  # Steps between held-out evaluations.
-  train.eval_rows = 2_048  # Held-out rows, at most.
+  train.eval_rows = 2_048  # Held-out rows, at most; 0 = no evaluation.
   train.checkpoint_every = 1_000  # Steps.
   train.keep_last = 2  # Newest checkpoints kept.
   train.keep_best = 1  # Best by held-out loss, kept besides.
@@ -160,7 +160,7 @@ _RANGES = (
   ("train", "accumulate", 1, _ANY),
   ("train", "log_every", 1, _ANY),
   ("train", "eval_every", 1, _ANY),
-  ("train", "eval_rows", 1, _ANY),
+  ("train", "eval_rows", 0, _ANY),
   ("train", "checkpoint_every", 1, _ANY),
   ("train", "keep_last", 1, _ANY),
   ("train", "keep_best", 0, _ANY),

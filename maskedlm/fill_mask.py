@@ -47,14 +47,10 @@ def load(path: pathlib.Path) -> Model:
   """Reads the newest checkpoint of a workdir (or the checkpoint given).
 
   Raises:
-    CheckpointError: there is none that can be read.
-    ConfigError: it has no MLM head.
+    CheckpointError: there is none that can be read, or it has no MLM head.
+    ConfigError: the tokenizer is not the checkpoint's.
   """
   params, meta = checkpoint.load_params(path, ("encoder", "mlm_head"))
-  if "mlm_head" not in params:
-    raise ConfigError(
-      f"{path} has no mlm_head: fill-mask needs a pretraining checkpoint."
-    )
   config = encoder.EncoderConfig(**meta["task"]["encoder"])
   made = tokenizers.load(_tokenizer_dir(path))
   if made.vocab_size != config.vocab_size:

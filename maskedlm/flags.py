@@ -8,6 +8,7 @@ Python and is executed: run only those that you trust.
 import argparse
 import pathlib
 import re
+import warnings
 
 from absl import flags
 from ml_collections import ConfigDict, config_flags
@@ -67,12 +68,16 @@ def load_config(path: str, overrides=()) -> ConfigDict:
 def _parse(path: str, overrides) -> ConfigDict:
   """Through ml_collections, on flags of its own: no global state."""
   values = flags.FlagValues()
+  argv = ["maskedlm", f"--config={path}", *overrides]
   config_flags.DEFINE_config_file(
-    "config", None, "", lock_config=True, flag_values=values
+    "config", None, "", lock_config=True, flag_values=values, sys_argv=argv
   )
   try:
-    values(["maskedlm", f"--config={path}", *overrides])
-    config = values.config
+    with warnings.catch_warnings():
+      # ml_collections loads the file by a deprecated method.
+      warnings.simplefilter("ignore", DeprecationWarning)
+      values(argv)
+      config = values.config
     if not isinstance(config, ConfigDict):
       getattr(config, "seed")  # noqa: B009 - raises the file's own error.
   except ConfigError:

@@ -8,6 +8,7 @@ the few that a person watches.
 
 import json
 import pathlib
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -119,6 +120,8 @@ def open_logbook(
     )
 
   def heldout(step: int, values: Mapping[str, float]) -> None:
+    if not values:
+      return
     write(step, {f"heldout/{name}": v for name, v in values.items()})
     log(f"step {step:,} held out | {format_values(values)}")
 
@@ -189,20 +192,21 @@ def _clear() -> None:
 
 
 def format_values(values: Mapping[str, float]) -> str:
-  """The progress line's values, e.g. "loss 7.312 | accuracy 12.1%"."""
-  parts = []
-  for name, value in values.items():
-    if name.endswith("accuracy"):
-      parts.append(f"{name} {value:.1%}")
-    elif name == "tokens_per_second":
-      parts.append(f"{value:,.0f} tokens/s")
-    elif name == "learning_rate":
-      parts.append(f"lr {value:.2e}")
-    elif name == "mfu":
-      parts.append(f"MFU {value:.1%}")
-    elif name.endswith("loss"):
-      parts.append(f"{name} {value:.3f}")
-  return " | ".join(parts)
+  """The progress line's values, e.g. "loss 7.312 | mlm_accuracy 12.1%"."""
+  forms = (  # In the order in which they are shown; others are in the files.
+    (r"^loss$", lambda name, x: f"{name} {x:.3f}"),
+    (r"loss$", lambda name, x: f"{name} {x:.3f}"),
+    (r"accuracy$", lambda name, x: f"{name} {x:.1%}"),
+    (r"^learning_rate$", lambda name, x: f"lr {x:.2e}"),
+    (r"^mfu$", lambda name, x: f"MFU {x:.1%}"),
+    (r"^tokens_per_second$", lambda name, x: f"{x:,.0f} tokens/s"),
+  )
+  shown = {}
+  for pattern, form in forms:
+    for name, value in values.items():
+      if re.search(pattern, name) and name not in shown:
+        shown[name] = form(name, value)
+  return " | ".join(shown.values())
 
 
 def format_seconds(seconds: float) -> str:

@@ -132,7 +132,9 @@ def _finish(workdir: pathlib.Path, corpus: store.Corpus, result) -> None:
   print(f"held out, after {result.step:,} steps:")
   if "mlm_loss" in heldout:
     loss = heldout["mlm_loss"]
-    print(f"  MLM loss        {loss:.3f} nats (perplexity {math.exp(loss):.1f})")
+    print(
+      f"  MLM loss        {loss:.3f} nats (perplexity {math.exp(loss):.1f})"
+    )
     print(f"  unigram entropy {entropy:.3f} nats: what no learning would give")
     print(f"  MLM accuracy    {heldout['mlm_accuracy']:.1%}")
   if "nsp_accuracy" in heldout:

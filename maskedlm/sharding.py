@@ -81,10 +81,9 @@ def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
   """
   if not shape:
     return PartitionSpec()
-  for pattern, trailing in RULES:
-    if re.search(pattern, path):
-      break
-  else:
+  matches = (spec for pattern, spec in RULES if re.search(pattern, path))
+  trailing = next(matches, None)
+  if trailing is None:
     raise ConfigError(
       f"no sharding rule matches the parameter {path} {shape}; add a line for "
       "it to RULES in maskedlm/sharding.py."
@@ -107,6 +106,26 @@ def tree_shardings(tree, mesh: Mesh):
     ),
     tree,
   )
+
+
+def gather(params, mesh: Mesh):
+  """Makes parameters outside of the layers whole over `fsdp`, in a step.
+
+  Those of the layers are gathered a layer at a time, inside of the scan. The
+  token embedding can't be left split by width: the gradient of a lookup would
+  go from rows split over devices to a width split over them, which XLA only
+  does by way of a full copy.
+  """
+
+  def whole(path, x):
+    path = path_of(path)
+    if re.search(r"(^|/)layers/", path):
+      return x
+    spec = spec_of(path, x.shape, mesh)
+    spec = PartitionSpec(*(None if axis == "fsdp" else axis for axis in spec))
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, spec))
+
+  return jax.tree_util.tree_map_with_path(whole, params)
 
 
 def abstract(init, shardings):

@@ -51,6 +51,7 @@ def make_step(
   seed: int,
   accumulate: int,
   dropout_rng: str,
+  gather: Callable[[Params], Params] = lambda params: params,
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
   """-> step(state, batch) -> (state, metrics): one update.
 
@@ -61,6 +62,7 @@ def make_step(
     seed: of the masks and the dropout.
     accumulate: microbatches; the update does not depend on it but for dropout.
     dropout_rng: generator of the dropout bits, as jax.random.key names it.
+    gather: where the parameters are to be while they are used (sharding.py).
 
   A step whose loss, gradient or update is not finite changes no parameter and
   no moment; it counts in the metric `skipped` and in no other.
@@ -70,8 +72,9 @@ def make_step(
     mask_key, dropout_key = _train_keys(seed, state.step, dropout_rng)
     batch = task.corrupt(batch, mask_key)
     gradient, loss, stats = gradient_of(
-      task, state.params, batch, dropout_key, accumulate
+      task, gather(state.params), batch, dropout_key, accumulate
     )
+    gradient = gather(gradient)  # Then each device takes its part of the sum.
     update, opt_state = tx.update(gradient, state.opt_state, state.params)
     rate = schedule(state.step)
     norm = optax.tree.norm(gradient)

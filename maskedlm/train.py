@@ -10,6 +10,7 @@ ended: logging never stalls the device, and a signal is answered quickly.
 """
 
 import collections
+import contextlib
 import json
 import pathlib
 import signal
@@ -83,6 +84,7 @@ def run(
       seed=config.seed,
       accumulate=options.accumulate,
       dropout_rng=options.dropout_rng,
+      gather=lambda params: sharding.gather(params, mesh),
     ),
     in_shardings=(shardings, sharding.rows(mesh)),
     out_shardings=(shardings, replicated),
@@ -99,65 +101,65 @@ def run(
     keep_best=options.keep_best,
     log=metrics.log,
   )
-  restored = checkpoints.restore(sharding.abstract(init, shardings))
-  if restored is None:
-    state, start = jax.jit(init, out_shardings=shardings)(), 0
-    metrics.log(f"starting from scratch, for {num_steps:,} steps")
-  else:
-    state, meta = restored
-    start = int(state.step)
-    resume.check(meta["identity"], identity, log=metrics.log)
-    metrics.log(
-      f"continuing from the checkpoint of step {start:,} of {num_steps:,}"
+  with contextlib.closing(checkpoints), _signals() as stopped:
+    restored = checkpoints.restore(
+      sharding.abstract(init, shardings),
+      lambda meta: resume.check(meta["identity"], identity, log=metrics.log),
     )
-  (workdir / "config.json").write_text(
-    json.dumps(identity["config"], indent=2) + "\n"
-  )
-  meta = {"identity": dict(identity), "task": dict(task.describe)}
-  logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
-  batches = _prefetch(task, start, num_steps, options.prefetch)
+    if restored is None:
+      state, start = jax.jit(init, out_shardings=shardings)(), 0
+      metrics.log(f"starting from scratch, for {num_steps:,} steps")
+    else:
+      state, start = restored[0], int(restored[0].step)
+      metrics.log(
+        f"continuing from the checkpoint of step {start:,} of {num_steps:,}"
+      )
+    (workdir / "config.json").write_text(
+      json.dumps(identity["config"], indent=2) + "\n"
+    )
+    meta = {"identity": dict(identity), "task": dict(task.describe)}
+    logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
+    batches = _prefetch(task, start, num_steps, options.prefetch)
 
-  def settle(step, nonfinite, totals, count) -> None:
-    """Looks at a step that has ended; totals are of the last count steps."""
-    if int(nonfinite) >= options.nonfinite_limit:
-      raise NonFiniteError(_dump_rows(task, workdir, step, int(nonfinite)))
-    if totals is not None:
-      logbook.train(step, jax.device_get(totals), count)
+    def settle(step, nonfinite, totals, count) -> None:
+      """Looks at a step that has ended; totals are of the last count steps."""
+      if int(nonfinite) >= options.nonfinite_limit:
+        raise NonFiniteError(_dump_rows(task, workdir, step, int(nonfinite)))
+      if totals is not None:
+        logbook.train(step, jax.device_get(totals), count)
 
-  step, heldout, totals, count = start, {}, None, 0
-  inflight: collections.deque = collections.deque()
-  with _signals() as stopped:
-    for step in range(start + 1, num_steps + 1):
+    step, heldout, totals, count = start, {}, None, 0
+    inflight: collections.deque = collections.deque()
+    stopping = False
+    while step < num_steps and not stopping:
       batch = sharding.place(next(batches), mesh)
       state, stats = train_step(state, batch)
+      step += 1
       totals = stats if totals is None else add(totals, stats)
       count += 1
-      final = step == num_steps or stopped.is_set()
+      stopping = stopped.is_set()  # Read once: a stop is always saved.
+      final = step == num_steps or stopping
+      # A copy: the state itself is donated to the next step.
+      inflight.append([step, state.nonfinite + 0, None, 0])
       if final or step % options.log_every == 0:
         jax.tree.map(lambda x: x.copy_to_host_async(), totals)
-        # A copy: the state itself is donated to the next step.
-        inflight.append((step, state.nonfinite + 0, totals, count))
+        inflight[-1][2:] = totals, count
         totals, count = None, 0
-      else:
-        inflight.append((step, state.nonfinite + 0, None, 0))
       evaluates = step == num_steps or step % options.eval_every == 0
       saves = final or step % options.checkpoint_every == 0
       while inflight and (len(inflight) > RUN_AHEAD or evaluates or saves):
         settle(*inflight.popleft())
       heldout = {}
       began = time.perf_counter()
-      if evaluates:
+      if evaluates and not stopping:
         heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
         logbook.heldout(step, heldout)
-      if saves or stopped.is_set():
+      if saves:
         checkpoints.save(step, state, meta, metric=heldout.get("loss"))
       logbook.exclude(time.perf_counter() - began)
-      if stopped.is_set():
-        break
-    checkpoints.close()
-    if not heldout and not stopped.is_set():
+    if not heldout:
       heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
-  logbook.close()
+    logbook.close()
   return Result(
     params=state.params,
     step=step,
@@ -170,7 +172,7 @@ def run(
 def evaluate(
   task: Task, heldout_step: Callable, params: Params, mesh, stopped
 ) -> dict[str, float]:
-  """{metric: mean over the held-out set}; empty if it was stopped."""
+  """{metric: mean over the held-out set}; empty if stopped, or without one."""
   pairs = []
   for i in range(task.num_heldout_batches):
     batch = sharding.place(task.batch_at("heldout", i), mesh)
@@ -179,6 +181,8 @@ def evaluate(
       jax.block_until_ready(pairs[i - RUN_AHEAD])
     if stopped.is_set():
       return {}
+  if not pairs:
+    return {}
   terms, stats = metrics.sums(jax.device_get(pairs))
   return {"loss": sum(metrics.means(terms).values()), **metrics.means(stats)}
 

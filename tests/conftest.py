@@ -30,3 +30,16 @@ def data_dir():
   if not DATA.is_dir():
     pytest.skip(f"no data at {DATA}: set MASKEDLM_DATA to the folder")
   return DATA
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+  """(config file, prepared corpus) of tests/tiny.py, made once a session."""
+  import tiny
+
+  folder = tmp_path_factory.mktemp("tiny")
+  path = folder / "tiny.py"
+  path.write_text(tiny.CONFIG)
+  made = tiny.run("prepare", f"--config={path}", f"--out={folder / 'corpus'}")
+  assert made.returncode == 0, made.stderr
+  return path, folder / "corpus"

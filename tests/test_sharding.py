@@ -40,7 +40,7 @@ def test_one_rule_serves_a_kernel_its_stack_and_its_moments():
 
 def test_unknown_parameter_and_indivisible_dimension():
   mesh = mesh_of(2, 2, 2)
-  with pytest.raises(ConfigError, match="no sharding rule.*odd/thing"):
+  with pytest.raises(ConfigError, match=r"no sharding rule.*odd/thing"):
     sharding.spec_of("odd/thing", (3,), mesh)
   with pytest.raises(ConfigError, match=r"7 does not divide by mesh.fsdp=2"):
     sharding.spec_of("mlp/up/kernel", (7, 10), mesh)
@@ -69,9 +69,7 @@ class FakeDevice:
 class FakeMesh:
   def __init__(self, processes):
     self.devices = np.vectorize(FakeDevice)(np.array(processes))
-    self.shape = dict(
-      zip(sharding.AXES, self.devices.shape, strict=True)
-    )
+    self.shape = dict(zip(sharding.AXES, self.devices.shape, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ def make_config(**options):
   c = config.default()
   c.optimizer.learning_rate = 0.01
   c.optimizer.warmup_steps = 2
+  c.optimizer.no_decay = ()
   c.train.num_steps = 10
   c.train.log_every = 2
   c.train.eval_every = 4
@@ -134,9 +135,7 @@ def test_many_in_a_row_stop_the_run_with_the_rows(tmp_path, mesh):
   assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
 
 
-def test_a_frozen_change_is_refused_and_a_free_one_told(
-  tmp_path, mesh, capsys
-):
+def test_a_frozen_change_is_refused_and_a_free_one_told(tmp_path, mesh, capsys):
   run(make_config(num_steps=3), toy.make_task(), tmp_path, mesh)
   c = make_config(num_steps=5)
   run(c, toy.make_task(), tmp_path, mesh)

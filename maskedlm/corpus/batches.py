@@ -2,8 +2,8 @@
 
 Sits between the rows (rows.py) and an objective, whose Task hands `batch_at` to
 the loop. Every random choice is a hash of (seed, epoch, row), so there is no
-iterator, no state, and a host gathers its own rows only. Read bottom-up from
-`nsp`: which rows a step has -> which tokens a row has -> the arrays.
+iterator, no state, and a host gathers its own rows only. Read top-down: which
+rows a step has (`nsp`) -> which tokens a row has (`pairs`) -> the arrays.
 """
 
 from collections.abc import Callable
@@ -133,9 +133,9 @@ def pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
   A row is split at a sentence boundary into A and B; with probability 1/2 the
   B is text from another document instead, as long as what A leaves free, to
   the end of a sentence. What is too long is truncated as by google-research/
-  bert. Unlike there a row is never given a random B for want of a boundary,
-  so that the labels are balanced, and what A's random B replaces isn't read
-  again in another row, so that an epoch has each row once.
+  bert. Unlike there, no row is given a random B for want of a boundary, so the
+  labels are balanced, and what a random B takes the place of isn't put back
+  into another row, so an epoch has each row once.
 
   Args:
     rows: of a split.
@@ -148,7 +148,6 @@ def pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
     token_type_ids [b, L], 1 on B and its [SEP]; segment_ids [b, L], 1 on all
     but padding; nsp_labels [b], 0 = B is next, 1 = B is random.
   """
-  options = rows._asdict()
   label = hashing.randint(2, rows.seed, "label", epoch, row)
   other = _other_row(rows, row, epoch)
   own, donor = rows.table[row], rows.table[other]
@@ -162,8 +161,8 @@ def pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
     short_share=rows.short_share,
     seed=rows.seed,
   )
-  # To a sentence's end and then truncated, as a true B: where the text breaks
-  # off must not tell the one from the other.
+  # To a sentence's end and then truncated, as a true B is: where the text
+  # breaks off must not tell the one from the other.
   room = np.maximum(target - a_length, 1)
   donor_end = _sentence_end(
     rows.split.sentences,
@@ -188,7 +187,7 @@ def pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
 
 
 def truncated_lengths(a, b, *, maximum) -> np.ndarray:
-  """[2, ...]: what is left of A and B once the longer has paid, again and again.
+  """[2, ...]: what is left of A and B once they fit, the longer one paying.
 
   The same as taking single tokens off the longer one, B where they are equal,
   until both fit (truncate_seq_pair of google-research/bert), in closed form.
@@ -214,9 +213,8 @@ def _split_point(rows: Rows, record, row, epoch):
   row that is one sentence.
   """
   several = record["num_sentences"] > 1
-  num_points = record["num_sentences" if several.all() else "num_tokens"] - 1
-  num_points = np.where(several, record["num_sentences"] - 1, num_points)
-  point = hashing.randint(num_points, rows.seed, "split", epoch, row) + 1
+  count = np.where(several, record["num_sentences"], record["num_tokens"])
+  point = 1 + hashing.randint(count - 1, rows.seed, "split", epoch, row)
   sentence = record["sentence"] + np.where(several, point, 0)
   token = store.take(rows.split.sentences, sentence)
   return sentence, token + np.where(several, 0, point)
@@ -284,12 +282,12 @@ def _check(data, num_steps, eval_rows, short_share, shard) -> None:
   if data.long_share > 0:
     phases.append(("long_length", "long_batch_size"))
   for length, batch_size in phases:
-    if data[length] < MIN_LENGTH:
+    if getattr(data, length) < MIN_LENGTH:
       raise ConfigError(
-        f"data.{length}={data[length]} tokens: a row needs at least"
+        f"data.{length}={getattr(data, length)} tokens: a row needs at least"
         f" {MIN_LENGTH}, three of which are [CLS] and [SEP]."
       )
-    _check_batch_size(f"data.{batch_size}", data[batch_size], shard[1])
+    _check_batch_size(f"data.{batch_size}", getattr(data, batch_size), shard[1])
   for name, share in (
     ("data.long_share", data.long_share),
     ("objective.short_share", short_share),

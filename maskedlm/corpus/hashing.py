@@ -79,8 +79,8 @@ def permute(index, size: int, key) -> np.ndarray:
   Args:
     index: int array, 0 <= index < size.
     size: the number of elements.
-    key: uint64, or an array of them that broadcasts with index: one
-      permutation for each key.
+    key: a result of `bits`; an array of them broadcasts with index, and each
+      key has a permutation of its own.
 
   Returns:
     int64 of the broadcast shape.

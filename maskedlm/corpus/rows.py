@@ -7,8 +7,10 @@ document ends. A table with one record for each row is built once, kept beside
 the corpus and memory-mapped: the next start reads nothing but its header.
 """
 
+import contextlib
 import hashlib
 import json
+import logging
 import os
 import uuid
 from collections.abc import Iterator
@@ -30,6 +32,7 @@ RECORD = np.dtype(
     ("num_document_rows", "<i8"),
   ]
 )
+_log = logging.getLogger(__name__)
 _VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
 _BLOCK = 1 << 18  # Sentences, or rows, that are worked on at a time.
 
@@ -61,10 +64,10 @@ def open_rows(corpus, name: str, *, length, short_share, seed) -> Rows:
   if table is None:
     starts, ends = _cut(split, **options)
     _check_documents(split, starts, path=corpus.path, name=name)
-    try:
+    with contextlib.suppress(OSError):  # A read-only or a full disk.
       _save(path, len(starts), _records(split, starts, ends))
-      table = _load(path)
-    except OSError:  # A read-only or a full disk.
+    table = _load(path)
+    if table is None:
       table = np.concatenate(list(_records(split, starts, ends)))
   return Rows(split, table, **options)
 
@@ -84,30 +87,27 @@ def targets(sentence, *, length, short_share, seed) -> np.ndarray:
 def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
   """First sentence of each row, and the sentence after its last: int64 [R].
 
-  Where a row that begins at sentence s ends depends on s alone, so it is
-  computed for a block of sentences at once, whatever the documents' sizes.
-  The rows are then the chain 0 -> end(0) -> end(end(0)) ... Following it is
-  the one loop over rows here: 0.1 us for each row, where doubling pointers
-  or advancing in all documents together costs more (one document of 10^6
-  sentences would be its worst case) and is harder to read.
+  Where a row that begins at sentence s ends depends on s alone, so that is
+  computed for a block of sentences at once, however long the documents are.
+  The rows are then the chain 0 -> end(0) -> end(end(0)) ...
   """
   documents = _read(split.documents)
   document_tokens = store.take(split.sentences, documents)
   num_sentences = int(documents[-1])
-  chain, row = [], 0
+  starts, row = [], 0
   for low in range(0, num_sentences, _BLOCK):
     high = min(low + _BLOCK, num_sentences)
     ends = _ends(split, low, high, documents, document_tokens, **options)
-    ends, found = memoryview(ends), []  # A view's items are plain integers.
-    while row < high:
-      found.append(row)
-      row = ends[row - low]
-    chain.append(np.array(found, np.int64))
-  starts = np.concatenate([*chain, [num_sentences]])
+    starts.append(low + _chain(ends - low, row - low))
+    if len(starts[-1]):  # Else the row before is longer than the block.
+      row = ends[starts[-1][-1] - low]
+  starts = np.concatenate([*starts, [num_sentences]])
   starts, ends = starts[:-1], starts[1:]
   # A pair takes two tokens: a document without them has no row.
   tiny = (np.diff(document_tokens) < 2) & (np.diff(documents) > 0)
   tiny = np.searchsorted(starts, documents[:-1][tiny])
+  if len(tiny):
+    _log.info("%d documents of a single token have no row", len(tiny))
   return np.delete(starts, tiny), np.delete(ends, tiny)
 
 
@@ -127,10 +127,26 @@ def _ends(split, low, high, documents, document_tokens, **options):
   return np.where(leftover < 2, document_end, end)
 
 
+def _chain(ends, first) -> np.ndarray:
+  """first, ends[first], ends[ends[first]], ... as far as there are ends.
+
+  By doubling: each round finds as many links as are known, in one gather, with
+  jumps over as many links: log2(n) rounds for n of them.
+  """
+  size = len(ends)
+  jump = np.append(np.minimum(ends, size), size)
+  chain = np.array([first])
+  while chain[-1] < size:
+    chain = np.concatenate([chain, jump[chain]])
+    jump = jump[jump]
+  return chain[chain < size]
+
+
 def _records(split, starts, ends) -> Iterator[np.ndarray]:
   """The rows' records, a block at a time."""
   documents = _read(split.documents)
   document_rows = np.searchsorted(starts, documents)
+  num_rows = np.diff(document_rows)
   for low in range(0, max(len(starts), 1), _BLOCK):
     start, end = starts[low : low + _BLOCK], ends[low : low + _BLOCK]
     document = np.searchsorted(documents, start, side="right") - 1
@@ -142,7 +158,7 @@ def _records(split, starts, ends) -> Iterator[np.ndarray]:
     document_end = documents[document + 1]
     record["document_end"] = store.take(split.sentences, document_end)
     record["document_row"] = document_rows[document]
-    record["num_document_rows"] = np.diff(document_rows)[document]
+    record["num_document_rows"] = num_rows[document]
     yield record
 
 

@@ -5,9 +5,9 @@
 Read top-down: the arrays -> opening -> writing -> verifying.
 """
 
-import contextlib
 import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -17,16 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maskedlm.corpus import shards
 from maskedlm.corpus import tokenizer as tokenizer_lib
 from maskedlm.corpus.errors import CorpusError
 
 FORMAT = "maskedlm corpus"
 VERSION = 1
-SPLITS = ("train", "heldout")
-START_DTYPE = np.dtype("<u4")  # Of starts, which count within a shard.
-MAX_SHARD_TOKENS = 1 << 32
-_HEADER_BYTES = 128
-_BLOCK = 1 << 22  # Elements or bytes looked at together when a file is read.
 
 
 class Concat(NamedTuple):
@@ -83,16 +79,11 @@ def take(concat: Concat, indices) -> np.ndarray:
   order = np.argsort(part, kind="stable")
   bounds = np.searchsorted(part[order], np.arange(first, last + 2))
   values = np.empty(flat.size, dtype)
-  for p, begin, end in zip(range(first, last + 1), bounds, bounds[1:]):
+  for p, (begin, end) in enumerate(itertools.pairwise(bounds), start=first):
     here = order[begin:end]
     local = concat.parts[p][flat[here] - concat.starts[p]]
     values[here] = local + concat.bases[p]
   return values.reshape(indices.shape)
-
-
-def token_dtype(vocab_size: int) -> np.dtype:
-  """uint16 where every id fits, else uint32; little-endian."""
-  return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
 def unigram_entropy(corpus: Corpus) -> float:
@@ -118,8 +109,8 @@ def open_corpus(path) -> Corpus:
     if problem := _size_problem(path, name, file["bytes"]):
       raise CorpusError(problem)
   try:
-    train, heldout = (_open_split(path, meta, split) for split in SPLITS)
-    token_counts = np.load(os.path.join(path, "token_counts.npy"))
+    train, heldout = (_open_split(path, meta, split) for split in shards.SPLITS)
+    token_counts = np.array(shards.load_array(path, "token_counts"))
   except OSError as error:
     if error.errno != errno.EMFILE:
       raise
@@ -135,8 +126,12 @@ def open_corpus(path) -> Corpus:
     train=train,
     heldout=heldout,
     token_counts=token_counts,
-    tokenizer=tokenizer_lib.load(os.path.join(path, "tokenizer")),
+    tokenizer=_load_tokenizer(path),
   )
+
+
+def _load_tokenizer(path: str) -> tokenizer_lib.Tokenizer:
+  return tokenizer_lib.load(os.path.join(path, "tokenizer"))
 
 
 def _read_meta(path: str) -> dict:
@@ -164,7 +159,7 @@ def _read_meta(path: str) -> dict:
       f"{path}: corpus format version {meta.get('version')}, but this maskedlm"
       f" reads version {VERSION}; {again}"
     )
-  if meta.get("checksum") != _digest(_without(meta, "checksum")):
+  if meta.get("checksum") != _checksum(meta):
     raise CorpusError(f"{name}: damaged (its checksum differs); {again}")
   return meta
 
@@ -182,38 +177,34 @@ def _size_problem(path: str, name: str, expected: int) -> str:
 
 
 def _open_split(path: str, meta: Mapping, split: str) -> Split:
-  shards = meta["splits"][split]["shards"]
+  counts = meta["splits"][split]["shards"]
 
   def parts(column):
+    names = [shards.shard_name(split, i) for i in range(len(counts))]
+    arrays = [shards.load_array(path, f"{name}.{column}") for name in names]
     # Plain views: fancy indexing is slower on np.memmap itself.
-    names = [_shard_file(split, i, column) for i in range(len(shards))]
-    return [
-      np.asarray(np.load(os.path.join(path, name), mmap_mode="r"))
-      for name in names
-    ]
+    return [np.asarray(array) for array in arrays]
 
   # A split without documents has no shard, but its dtype all the same.
   dtype = np.dtype(meta["token_dtype"])
   tokens = parts("tokens") or [np.empty(0, dtype)]
-  end = np.zeros(1, START_DTYPE)  # With its base: T, or S.
+  end = np.zeros(1, shards.START_DTYPE)  # With its base: T, or S.
   return Split(
     tokens=_concat(tokens, np.zeros(len(tokens), dtype)),
     sentences=_concat(
-      [*parts("sentences"), end], _offsets(s["tokens"] for s in shards)
+      [*parts("sentences"), end],
+      shards.offsets(shard["tokens"] for shard in counts),
     ),
     documents=_concat(
-      [*parts("documents"), end], _offsets(s["sentences"] for s in shards)
+      [*parts("documents"), end],
+      shards.offsets(shard["sentences"] for shard in counts),
     ),
   )
 
 
 def _concat(parts: list[np.ndarray], bases: np.ndarray) -> Concat:
-  return Concat(tuple(parts), _offsets(len(part) for part in parts), bases)
-
-
-def _offsets(counts: Iterable[int]) -> np.ndarray:
-  """[3, 2] -> [0, 3, 5], int64."""
-  return np.cumsum([0, *counts], dtype=np.int64)
+  starts = shards.offsets(len(part) for part in parts)
+  return Concat(tuple(parts), starts, bases)
 
 
 # Writing
@@ -248,20 +239,28 @@ def write_corpus(
   try:
     os.makedirs(work)
     tokenizer.save(os.path.join(work, "tokenizer"))
-    splits = _write_shards(work, documents, tokenizer.vocab_size, shard_tokens)
+    splits = shards.write_shards(
+      work,
+      documents,
+      vocab_size=tokenizer.vocab_size,
+      shard_tokens=shard_tokens,
+    )
     if not splits["train"]["documents"]:
       raise CorpusError(
         f"{path}: there is no document to train on; check corpus.source and"
         " corpus.heldout_share."
       )
-    counts = _count_tokens(work, splits["train"], tokenizer.vocab_size)
+    counts = shards.count_tokens(
+      work, len(splits["train"]["shards"]), tokenizer.vocab_size
+    ).astype("<i8")
     with open(os.path.join(work, "token_counts.npy"), "wb") as file:
-      file.write(_header(counts.dtype, len(counts)) + counts.tobytes())
-      _sync(file)
+      file.write(shards.header_bytes(counts.dtype, len(counts)))
+      file.write(counts.tobytes())
+      shards.sync(file)
     meta = _make_meta(work, tokenizer, splits, options, report)
     with open(os.path.join(work, "meta.json"), "w", encoding="ascii") as file:
       json.dump(meta, file, indent=1, sort_keys=True)
-      _sync(file)
+      shards.sync(file)
     os.rename(work, path)
   except OSError as error:
     raise CorpusError(
@@ -277,118 +276,6 @@ def _is_empty_directory(path: str) -> bool:
   return os.path.isdir(path) and not os.listdir(path)
 
 
-def _write_shards(work, documents, vocab_size: int, shard_tokens: int) -> dict:
-  """Streams the documents into shards; returns each split's counts."""
-  if not 0 < shard_tokens < MAX_SHARD_TOKENS:
-    raise CorpusError(
-      f"corpus.shard_tokens={shard_tokens} must be within"
-      f" 1..{MAX_SHARD_TOKENS - 1}."
-    )
-  done = {split: [] for split in SPLITS}
-  current = {}
-  with contextlib.ExitStack() as files:
-    for split, sentences in documents:
-      length = sum(len(sentence) for sentence in sentences)
-      shard = current.get(split)
-      if shard and shard.counts["tokens"] + length > shard_tokens:
-        done[split].append(current.pop(split).close())
-      if split not in current:
-        prefix = os.path.join(work, _shard_name(split, len(done[split])))
-        current[split] = _Shard(prefix, vocab_size, files)
-      current[split].add(sentences)
-    for split, shard in current.items():
-      done[split].append(shard.close())
-  return {
-    split: {
-      "shards": shards,
-      **{column: sum(shard[column] for shard in shards) for column in COLUMNS},
-    }
-    for split, shards in done.items()
-  }
-
-
-class _Shard:
-  """Three .npy files that grow; their lengths are known at the close."""
-
-  def __init__(self, prefix: str, vocab_size: int, files: contextlib.ExitStack):
-    self.vocab_size = vocab_size
-    self.dtypes = {
-      "tokens": token_dtype(vocab_size),
-      "sentences": START_DTYPE,
-      "documents": START_DTYPE,
-    }
-    self.counts = dict.fromkeys(COLUMNS, 0)
-    self.files = {}
-    for column, dtype in self.dtypes.items():
-      file = open(f"{prefix}.{column}.npy", "wb", buffering=1 << 18)  # noqa: SIM115
-      file.write(_header(dtype, 0))
-      self.files[column] = files.enter_context(file)
-
-  def add(self, sentences: list[np.ndarray]):
-    tokens = np.concatenate(sentences)
-    starts = _offsets(len(sentence) for sentence in sentences)
-    # Our own bugs, not the user's: nothing later could tell them from data.
-    assert np.all(np.diff(starts) > 0), "empty sentence"
-    assert 0 <= tokens.min() and tokens.max() < self.vocab_size, "token id"
-    if len(tokens) >= MAX_SHARD_TOKENS:
-      raise CorpusError(
-        f"a document of {len(tokens)} tokens is over the limit of"
-        f" {MAX_SHARD_TOKENS - 1}; separate documents by a blank line."
-      )
-    self._append("documents", np.array([self.counts["sentences"]]))
-    self._append("sentences", self.counts["tokens"] + starts[:-1])
-    self._append("tokens", tokens)
-
-  def _append(self, column: str, values: np.ndarray):
-    self.files[column].write(values.astype(self.dtypes[column]).tobytes())
-    self.counts[column] += len(values)
-
-  def close(self) -> dict[str, int]:
-    for column, file in self.files.items():
-      file.seek(0)
-      file.write(_header(self.dtypes[column], self.counts[column]))
-      _sync(file)
-      file.close()
-    return self.counts
-
-
-def _shard_name(split: str, index: int) -> str:
-  return f"{split}-{index:05d}"
-
-
-def _header(dtype: np.dtype, length: int) -> bytes:
-  """The .npy header (version 1.0) of a vector: 128 bytes for any length.
-
-  numpy's own, written out so that it can't change with numpy's version.
-  """
-  text = (
-    f"{{'descr': '{dtype.str}', 'fortran_order': False, 'shape': ({length},), }}"
-  )
-  return b"\x93NUMPY\x01\x00v\x00" + text.ljust(117).encode() + b"\n"
-
-
-def _sync(file):
-  """To the disk itself, so that a power cut can't outlive the rename."""
-  file.flush()
-  os.fsync(file.fileno())
-
-
-def _count_tokens(path: str, counts: Mapping, vocab_size: int) -> np.ndarray:
-  """[V] int64: how often each id stands in the train split."""
-  total = np.zeros(vocab_size, np.int64)
-  for index in range(len(counts["shards"])):
-    name = f"{_shard_name('train', index)}.tokens.npy"
-    tokens = np.load(os.path.join(path, name), mmap_mode="r")
-    for block in _blocks(tokens):
-      total += np.bincount(block, minlength=vocab_size)
-  return total
-
-
-def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
-  for begin in range(0, len(array), _BLOCK):
-    yield array[begin : begin + _BLOCK]
-
-
 def _make_meta(work, tokenizer, splits, options, report) -> dict:
   names = sorted(
     os.path.relpath(os.path.join(folder, name), work).replace(os.sep, "/")
@@ -399,7 +286,7 @@ def _make_meta(work, tokenizer, splits, options, report) -> dict:
     "format": FORMAT,
     "version": VERSION,
     "vocab_size": tokenizer.vocab_size,
-    "token_dtype": token_dtype(tokenizer.vocab_size).str,
+    "token_dtype": shards.token_dtype(tokenizer.vocab_size).str,
     "splits": splits,
     "tokenizer": {
       "kind": tokenizer.kind,
@@ -431,7 +318,7 @@ def _fingerprint(meta: Mapping) -> str:
       "shards": {
         name: file["sha256"]
         for name, file in meta["files"].items()
-        if name.split("-")[0] in SPLITS
+        if name.split("-")[0] in shards.SPLITS
       },
     }
   )
@@ -449,7 +336,7 @@ def _digest(value) -> str:
 def _sha256(path: str, progress: Callable[[int], None] = lambda n: None) -> str:
   digest = hashlib.sha256()
   with open(path, "rb") as file:
-    while block := file.read(_BLOCK):
+    while block := file.read(shards.BLOCK):
       digest.update(block)
       progress(len(block))
   return digest.hexdigest()
@@ -461,7 +348,7 @@ def _sha256(path: str, progress: Callable[[int], None] = lambda n: None) -> str:
 def verify(path, progress: Callable[[int, int], None] | None = None) -> list:
   """Reads the whole corpus; returns every problem found, one line each.
 
-  progress(done, total) is called with the bytes hashed so far and in all.
+  `progress(done, total)` is called with the bytes hashed so far and in all.
   """
   path = os.path.abspath(path)
   try:
@@ -486,8 +373,26 @@ def verify(path, progress: Callable[[int, int], None] | None = None) -> list:
       problems[name] = f"{path}: {name} is damaged: its SHA-256 differs."
   if problems:
     return list(problems.values())
-  # From here on only a wrong writer can be at fault.
-  return _wrong_content(path, meta)
+  try:
+    return list(_wrong_content(path, meta))
+  except ValueError as error:
+    return [f"{path}: not readable: {error}"]
 
 
-def _wrong_content(path: str, meta: Mapping) -> list[str]:
+def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
+  """What is wrong in files that are just as their writer left them."""
+  if meta["fingerprint"] != _fingerprint(meta):
+    yield f"{path}: meta.json: the fingerprint is not that of the files."
+  if meta["tokenizer"]["sha256"] != _load_tokenizer(path).sha256:
+    yield f"{path}: tokenizer: not the one that meta.json names."
+  splits, vocab_size = meta["splits"], meta["vocab_size"]
+  counts = shards.count_tokens(path, len(splits["train"]["shards"]), vocab_size)
+  if not np.array_equal(counts, shards.load_array(path, "token_counts")):
+    yield f"{path}: token_counts.npy: not the counts of the train tokens."
+  for split in shards.SPLITS:
+    for index, counts in enumerate(splits[split]["shards"]):
+      name = shards.shard_name(split, index)
+      for problem in shards.wrong_shard(
+        path, name, counts=counts, vocab_size=vocab_size
+      ):
+        yield f"{path}: {name}.{problem}"

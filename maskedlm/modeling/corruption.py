@@ -24,7 +24,7 @@ from maskedlm.config import ConfigError
 Array = Any  # jax.Array or np.ndarray.
 
 
-def num_slots(rate: float, length: int, max_predictions: int) -> int:
+def count_slots(rate: float, length: int, *, max_predictions: int) -> int:
   """P for rows of `length` tokens; max_predictions=0 is ceil(rate * length).
 
   Raises:
@@ -33,8 +33,8 @@ def num_slots(rate: float, length: int, max_predictions: int) -> int:
   """
   if not 0 < rate <= 1:
     raise ConfigError(
-      f"mask_rate={rate} must be above 0 and at most 1: the share of the "
-      "tokens to predict, 0.15 in BERT."
+      f"objective.mask_rate={rate} must be above 0 and at most 1: the share "
+      "of the tokens to predict, 0.15 in BERT."
     )
   if not max_predictions:
     # As the decimal that was written: 0.07 * 100 is above 7 in binary.
@@ -42,20 +42,21 @@ def num_slots(rate: float, length: int, max_predictions: int) -> int:
   needed = max(1, round(rate * length))
   if max_predictions < needed:
     raise ConfigError(
-      f"max_predictions={max_predictions} is too small for mask_rate={rate} of "
-      f"{length} tokens: it must be at least {needed}, or 0 for what the rate "
-      "needs."
+      f"objective.max_predictions={max_predictions} is too small for mask_rate="
+      f"{rate} of {length} tokens: set it to at least {needed}, or to 0 for "
+      "what the rate needs."
     )
   return min(max_predictions, length)
 
 
 def check_shares(mask_share: float, random_share: float) -> None:
   """Raises ConfigError unless both are shares and leave 0 or more to keep."""
-  if min(mask_share, random_share) < 0 or mask_share + random_share > 1 + 1e-9:
+  kept_share = 1 - mask_share - random_share
+  if not min(mask_share, random_share, kept_share) >= -1e-9:
     raise ConfigError(
-      f"mask_share={mask_share} and random_share={random_share} must be at "
-      "least 0 and add up to at most 1; the rest is kept as it is (0.8 and 0.1 "
-      "in BERT)."
+      f"objective.mask_share={mask_share} and random_share={random_share} must "
+      "be at least 0 and add up to at most 1; the rest is kept as it is (0.8 "
+      "and 0.1 in BERT)."
     )
 
 
@@ -68,18 +69,17 @@ class TokenTable(NamedTuple):
   boundaries: Array
 
 
-def token_table(counts, special_ids) -> TokenTable:
-  """The distribution proportional to counts [V], without the special ids.
+def token_table(counts) -> TokenTable:
+  """The distribution proportional to counts [V]; a count of 0 is never drawn.
 
   Raises:
     ConfigError: nothing is left to draw.
   """
-  counts = np.array(counts, np.int64)
-  counts[np.asarray(special_ids)] = 0
+  counts = np.asarray(counts, np.int64)
   ids = np.flatnonzero(counts)
   if not ids.size:
     raise ConfigError(
-      "no token can replace another: the corpus holds none that is not special."
+      "no token can replace another: the corpus holds special tokens only."
     )
   *cumulative, total = np.cumsum(counts[ids]).tolist()
   # Python's integers: cumulative * 2^32 overflows 64 bits in a large corpus.
@@ -96,10 +96,18 @@ def draw_tokens(key, table: TokenTable, shape):
   ]
 
 
-def maskable(input_ids, segment_ids, special_ids):
-  """Which tokens may be chosen: real and not special -> [B, L] bool."""
-  special = jnp.isin(input_ids, jnp.asarray(special_ids))
-  return (segment_ids > 0) & ~special
+def maskable(input_ids, segment_ids, is_special):
+  """Which tokens may be chosen: real and not special.
+
+  Args:
+    input_ids: [B, L].
+    segment_ids: [B, L], 0 = padding.
+    is_special: [V] bool.
+
+  Returns:
+    [B, L] bool.
+  """
+  return (segment_ids > 0) & ~jnp.asarray(is_special)[input_ids]
 
 
 def choose_tokens(key, segment_ids, candidates, *, rate, num_slots):
@@ -124,10 +132,11 @@ def choose_tokens(key, segment_ids, candidates, *, rate, num_slots):
   wanted = [min(max(round(rate * t), 1), num_slots) for t in range(L + 1)]
   num_real = jnp.sum(segment_ids > 0, axis=1)
   n = jnp.minimum(jnp.array(wanted)[num_real], jnp.sum(candidates, axis=1))
-  # The candidates of the largest random numbers; others are below all.
-  scores = jax.random.bits(key, candidates.shape, jnp.uint32) >> 1
-  scores = jnp.where(candidates, scores.astype(jnp.int32), -1)
-  _, positions = jax.lax.top_k(scores, num_slots)
+  # The candidates in random order, then the others. By a sort: top_k gathers
+  # the rows of all devices onto each.
+  order = jax.random.bits(key, candidates.shape, jnp.uint32) >> 1
+  order = jnp.where(candidates, order, jnp.uint32(2**32 - 1))
+  positions = jnp.argsort(order, axis=1)[:, :num_slots]
   used = jnp.arange(num_slots) < n[:, None]
   return jnp.where(used, positions, 0), used.astype(jnp.float32)
 

@@ -9,6 +9,7 @@ heads.py.
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.config import ConfigError, did_you_mean
@@ -84,9 +85,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
       )
   for name in ("num_layers", "width", "num_heads", "mlp_width"):
     if getattr(cfg, name) < 1:
-      raise ConfigError(
-        f"model.{name}={getattr(cfg, name)} must be 1 or more."
-      )
+      raise ConfigError(f"model.{name}={getattr(cfg, name)} must be 1 or more.")
   for name in ("dropout", "attention_dropout"):
     if not 0 <= getattr(cfg, name) < 1:
       raise ConfigError(
@@ -206,7 +205,7 @@ class Encoder(nn.Module):
     """
     B, L = input_ids.shape
     if positions is None:
-      positions = jax.numpy.broadcast_to(jax.numpy.arange(L), (B, L))
+      positions = jnp.broadcast_to(jnp.arange(L), (B, L))
     x = Embeddings(self.cfg, name="embeddings")(
       input_ids.reshape(B * L),
       token_type_ids.reshape(B * L),

@@ -33,7 +33,7 @@ def pick(logits, labels):
   being scattered (on XLA:CPU the head is 1.7 times faster), and a vocabulary
   that is split over devices stays split.
   """
-  ids = jax.lax.broadcasted_iota(labels.dtype, logits.shape, logits.ndim - 1)
+  ids = jnp.arange(logits.shape[-1])
   return jnp.sum(jnp.where(ids == labels[..., None], logits, 0), axis=-1)
 
 

@@ -1,0 +1,294 @@
+"""The input pipeline on one core: text to corpus, and corpus to batches.
+
+  python benchmarks/input_pipeline.py --megabytes 8 --json FILE
+
+prepare: MB of text a second with one worker, from the file to the finished
+corpus on disk, the tokenizer given. Peer: the bare tokenizer library on the
+same lines on one thread, which keeps nothing: the limit, not a rival.
+
+batch_at: real tokens a second (padding isn't counted) in batches of 256 rows
+of sentence pairs, out of a memory-mapped corpus of 50 million random tokens in
+several shards. Peer: a builder that makes one row after the other out of the
+same row table and arrays, with numpy slices, as one would write it first.
+
+Contenders take turns, so that whatever else the machine does hits both;
+medians count. Read top-down: the comparison -> ours -> the peers.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+# Before the library is imported: it is to use one thread, as each worker does.
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import numpy as np
+import tokenizers
+
+from maskedlm import config as config_lib
+from maskedlm.corpus import batches, prepare, rows, sources, store
+
+ROOT = pathlib.Path(__file__).parent.parent
+NUM_TOKENS = 50_000_000
+SHARD_TOKENS = 1 << 23
+BATCH_SIZE = 256
+SHORT_SHARE = 0.1
+
+
+def main() -> None:
+  """Measures, prints a table, writes the JSON."""
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument(
+    "--megabytes", type=float, default=8, help="text to prepare, at most"
+  )
+  parser.add_argument("--repeats", type=int, default=3, help="of prepare")
+  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  args = parser.parse_args()
+  if args.megabytes <= 0 or args.repeats < 1:
+    parser.error("--megabytes: above 0; --repeats: 1 or more")
+  print(f"{machine()}\n")
+  with tempfile.TemporaryDirectory() as directory:
+    directory = pathlib.Path(directory)
+    text, name = write_text(directory / "text.txt", args.megabytes * 1e6)
+    tokenizer = train_tokenizer(text, directory / "tokenizer")
+    table = [
+      compare_prepare(text, name, mode, directory, args.repeats)
+      for mode in ("lines", "split")
+    ]
+    corpus = random_corpus(directory / "random", tokenizer)
+    table += [compare_batches(corpus, length) for length in (128, 512)]
+  print("\n| work | ours | peer | ratio | unit |\n|---|---|---|---|---|")
+  for row in table:
+    print(
+      f"| {row['work']} | {row['ours']:.2f} | {row['peer']:.2f} |"
+      f" {row['ratio']:.2f} | {row['unit']} |"
+    )
+  if args.json:
+    with open(args.json, "w", encoding="utf-8") as file:
+      json.dump(table, file, indent=2)
+
+
+def machine() -> str:
+  """What this is measured on."""
+  name = platform.processor() or platform.machine()
+  if os.path.exists("/proc/cpuinfo"):
+    with open("/proc/cpuinfo", encoding="utf-8") as file:
+      models = [line.split(":")[1] for line in file if "model name" in line]
+    name = models[0].strip() if models else name
+  return (
+    f"{name}, {os.cpu_count()} cores; Python {platform.python_version()}, "
+    f"numpy {np.__version__}, tokenizers {tokenizers.__version__}"
+  )
+
+
+def record(work: str, ours: list[float], peer: list[float], unit: str) -> dict:
+  """A row of the table, from the rates of each turn."""
+  ours, peer = statistics.median(ours), statistics.median(peer)
+  return {
+    "work": work,
+    "ours": ours,
+    "peer": peer,
+    "ratio": ours / peer,
+    "unit": unit,
+  }
+
+
+def seconds(run: Callable[[], None]) -> float:
+  """Wall time of a call."""
+  start = time.perf_counter()
+  run()
+  return time.perf_counter() - start
+
+
+# prepare
+
+
+def write_text(
+  path: pathlib.Path, num_bytes: float
+) -> tuple[pathlib.Path, str]:
+  """At most num_bytes of whole documents in one file, and what they are."""
+  data = os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
+  novels = pathlib.Path(data) / "text" / "en_novels.txt"
+  source = f"text:{novels}" if novels.is_file() else "docstrings:"
+  written = 0
+  with open(path, "w", encoding="utf-8") as file:
+    for lines in sources.documents(source, text_field="", report=Counter()):
+      document = "".join(line + "\n" for line in lines) + "\n"
+      written += len(document.encode())
+      if written > num_bytes:
+        break
+      file.write(document)
+  kind = "novels" if novels.is_file() else "docstrings"
+  return path, f"{path.stat().st_size / 1e6:.1f} MB of {kind}"
+
+
+def configure(text: pathlib.Path, *, mode: str, tokenizer: pathlib.Path):
+  """The config that prepares the text with one worker."""
+  config = config_lib.default("mlm_nsp")
+  config.corpus.source = f"text:{text}"
+  config.corpus.sentences = mode
+  config.corpus.num_workers = 1
+  config.tokenizer.path = str(tokenizer)
+  return config
+
+
+def train_tokenizer(text: pathlib.Path, path: pathlib.Path):
+  """BERT's kind, trained on the text itself."""
+  config = configure(text, mode="lines", tokenizer="")
+  return prepare.train_tokenizer(config, path, progress=False)
+
+
+def compare_prepare(text, name, mode, directory, repeats) -> dict:
+  """MB/s of prepare with one worker, and of the library alone."""
+  megabytes = text.stat().st_size / 1e6
+  config = configure(text, mode=mode, tokenizer=directory / "tokenizer")
+  lines = text.read_text(encoding="utf-8").splitlines()
+  library = tokenizers.Tokenizer.from_file(
+    str(directory / "tokenizer" / "tokenizer.json")
+  )
+
+  def ours():
+    prepare.prepare(
+      config, directory / "corpus", log=lambda line: None, progress=False
+    )
+
+  def peer():
+    library.encode_batch_fast(lines, add_special_tokens=False)
+
+  rates = {ours: [], peer: []}
+  for _ in range(repeats):
+    for run, found in rates.items():
+      shutil.rmtree(directory / "corpus", ignore_errors=True)
+      found.append(megabytes / seconds(run))
+  work = f"prepare, sentences={mode}, {name}"
+  return record(work, rates[ours], rates[peer], "MB/s")
+
+
+# batch_at
+
+
+def random_corpus(path: pathlib.Path, tokenizer) -> store.Corpus:
+  """Documents of 2 to 99 sentences of 5 to 45 random tokens."""
+  rng = np.random.default_rng(0)
+
+  def documents() -> Iterator[tuple[str, list[np.ndarray]]]:
+    written = 0
+    while written < NUM_TOKENS:
+      ends = np.cumsum(rng.integers(5, 46, rng.integers(2, 100)))
+      tokens = rng.integers(5, tokenizer.vocab_size, ends[-1], dtype=np.int32)
+      yield "train", np.split(tokens, ends[:-1])
+      written += len(tokens)
+
+  return store.write_corpus(
+    path,
+    documents(),
+    tokenizer=tokenizer,
+    shard_tokens=SHARD_TOKENS,
+    options={},
+    report=Counter(),
+  )
+
+
+def compare_batches(corpus: store.Corpus, length: int) -> dict:
+  """Tokens/s of batch_at, and of building one row after the other."""
+  data = config_lib.default("mlm_nsp").data
+  data.length, data.batch_size = length, BATCH_SIZE
+  options = {"num_steps": 1, "eval_rows": 0, "short_share": SHORT_SHARE}
+  made = batches.nsp(corpus, data, seed=0, shard=(0, 1), **options)
+  opened = rows.open_rows(
+    corpus, "train", length=length, short_share=SHORT_SHARE, seed=0
+  )
+  one_row = row_builder(opened, corpus.tokenizer.special)
+  order = random.Random(0)
+
+  def ours(step):
+    return made.batch_at("train", step)
+
+  def peer(step):
+    chosen = [order.randrange(len(opened.table)) for _ in range(BATCH_SIZE)]
+    built = [one_row(row) for row in chosen]
+    return {name: np.stack([row[name] for row in built]) for name in built[0]}
+
+  rates = {ours: [], peer: []}
+  for step in range(60):
+    for build, found in rates.items():
+      start = time.perf_counter()
+      batch = build(step)
+      elapsed = time.perf_counter() - start
+      found.append(int(batch["segment_ids"].sum()) / elapsed / 1e6)
+  work = f"batch_at, L={length}, B={BATCH_SIZE}"
+  return record(work, rates[ours], rates[peer], "million tokens/s")
+
+
+def row_builder(opened: rows.Rows, special) -> Callable[[int], dict]:
+  """row -> its arrays, in plain python and numpy: the peer of batches.pairs."""
+  rng = random.Random(1)
+  table, length = opened.table, opened.length
+  # In memory and in one piece: easier on the peer than on ours.
+  every = np.arange(store.size(opened.split.sentences))
+  starts = store.take(opened.split.sentences, every)
+  tokens = np.concatenate(opened.split.tokens.parts)
+
+  def split_point(record) -> int:
+    first, count = int(record["sentence"]), int(record["num_sentences"])
+    if count > 1:
+      return int(starts[first + rng.randint(1, count - 1)])
+    begin = int(record["token"])
+    return begin + rng.randint(1, int(record["num_tokens"]) - 1)
+
+  def one_row(row: int) -> dict[str, np.ndarray]:
+    record = table[row]
+    begin, split = int(record["token"]), split_point(record)
+    a = tokens[begin:split]
+    label = int(rng.random() < 0.5)
+    if label:
+      other = rng.randrange(len(table))
+      while table[other]["document_row"] == record["document_row"]:
+        other = rng.randrange(len(table))
+      target = length - 3
+      if rng.random() < opened.short_share:
+        target = rng.randint(2, length - 3)
+      b_begin = split_point(table[other])
+      end = np.searchsorted(starts, b_begin + max(target - len(a), 1))
+      b_end = min(int(starts[end]), int(table[other]["document_end"]))
+      b = tokens[b_begin:b_end]
+    else:
+      b = tokens[split : begin + int(record["num_tokens"])]
+    while len(a) + len(b) > length - 3:
+      front = rng.random() < 0.5
+      if len(a) > len(b):
+        a = a[1:] if front else a[:-1]
+      else:
+        b = b[1:] if front else b[:-1]
+    input_ids = np.full(length, special.pad, np.int32)
+    token_type_ids = np.zeros(length, np.int32)
+    segment_ids = np.zeros(length, np.int32)
+    a_sep, b_sep = len(a) + 1, len(a) + len(b) + 2
+    input_ids[0] = special.cls
+    input_ids[1:a_sep] = a
+    input_ids[a_sep] = special.sep
+    input_ids[a_sep + 1 : b_sep] = b
+    input_ids[b_sep] = special.sep
+    token_type_ids[a_sep + 1 : b_sep + 1] = 1
+    segment_ids[: b_sep + 1] = 1
+    return {
+      "input_ids": input_ids,
+      "token_type_ids": token_type_ids,
+      "segment_ids": segment_ids,
+      "nsp_labels": np.int32(label),
+    }
+
+  return one_row
+
+
+if __name__ == "__main__":
+  main()

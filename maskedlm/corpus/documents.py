@@ -1,0 +1,146 @@
+"""Documents on their way from a source to the workers of `prepare`.
+
+Each function takes a stream and gives a stream, and holds little of it: read,
+keyed by a hash -> kept if small -> put in a split -> grouped to chunks.
+"""
+
+import hashlib
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm.corpus import sources
+from maskedlm.corpus.errors import CorpusError
+
+CHUNK_BYTES = 1 << 20  # Text that a worker takes at a time.
+KEPT_BYTES = 1 << 25  # Of a source of at most this much text, not read again.
+
+
+class Document(NamedTuple):
+  """A document as it was read."""
+
+  lines: list[str]
+  key: float  # In [0, 1): a hash of the text.
+  num_bytes: int  # Of text, as UTF-8.
+
+
+def read(config: ConfigDict, report: Counter) -> Iterator[Document]:
+  """The source's documents, keyed.
+
+  config.seed has no part in the key: runs of several seeds share one corpus,
+  and are compared on the same held-out documents.
+  """
+  for lines in sources.documents(
+    config.corpus.source, text_field=config.corpus.text_field, report=report
+  ):
+    digest = hashlib.blake2b(digest_size=8)
+    num_bytes = 0
+    for line in lines:
+      data = line.encode() + b"\n"
+      digest.update(data)
+      num_bytes += len(data)
+    # 53 bits: exact in a float.
+    key = (int.from_bytes(digest.digest(), "little") >> 11) * 2.0**-53
+    yield Document(lines, key, num_bytes)
+
+
+def keep(
+  documents: Iterable[Document], kept: list[Document]
+) -> Iterator[Document]:
+  """Passes documents on; `kept` has all of them at the end, or none.
+
+  None if they are over KEPT_BYTES. Small sources can be slow to read: that of
+  docstrings parses every installed module.
+  """
+  num_bytes = 0
+  for document in documents:
+    num_bytes += document.num_bytes
+    if num_bytes <= KEPT_BYTES:
+      kept.append(document)
+    else:
+      kept.clear()
+    yield document
+
+
+def split(
+  documents: Iterable[Document], heldout_share: float
+) -> Iterator[tuple[str, Document]]:
+  """Puts each document in a split by its key alone; yields (split, document).
+
+  Held out are the keys below heldout_share and, where these are fewer than
+  two, the two smallest keys of all (next sentence prediction needs partners):
+  20 documents at 1% have two held out. Equal documents stay together, and the
+  order of the documents doesn't matter. With a heldout_share of 0 none is.
+  Until two are known, two documents wait, and may come later than they stood.
+
+  Raises CorpusError where that leaves no document for training.
+  """
+  below = set()  # At most two of the keys below heldout_share.
+  waiting = {}  # Key -> document, copies: the smallest keys of the others.
+  training = False
+  for document in documents:
+    if document.key < heldout_share:
+      yield "heldout", document
+      if len(below) < 2:
+        below.add(document.key)
+    else:
+      first, copies = waiting.get(document.key, (document, 0))
+      waiting[document.key] = first, copies + 1
+    while waiting and (len(below) + len(waiting) > 2 or not heldout_share):
+      document, copies = waiting.pop(max(waiting))
+      yield from [("train", document)] * copies
+      training = True
+  if (below or waiting) and not training:
+    raise CorpusError(
+      f"the text has {len(below) + len(waiting)} different documents, and"
+      " holding out two of them would leave none for training: separate more"
+      " documents by blank lines, or hold none out: corpus.heldout_share=0."
+    )
+  for document, copies in waiting.values():
+    yield from [("heldout", document)] * copies
+
+
+def chunked(
+  documents: Iterable[tuple[str, Document]],
+) -> Iterator[list[tuple[str, Document]]]:
+  """Groups documents to lists of about CHUNK_BYTES of text."""
+  chunk, num_bytes = [], 0
+  for split, document in documents:
+    chunk.append((split, document))
+    num_bytes += document.num_bytes
+    if num_bytes >= CHUNK_BYTES:
+      yield chunk
+      chunk, num_bytes = [], 0
+  if chunk:
+    yield chunk
+
+
+def watch(items: Iterable, label: str, size: Callable) -> Iterator:
+  """Passes items on and tells stderr how far it is.
+
+  size(item) gives its number of documents and its bytes of text.
+  """
+  terminal = sys.stderr.isatty()
+  start = shown = time.monotonic()
+  total = np.zeros(2, np.int64)
+
+  def show(end):
+    megabytes, seconds = total[1] / 1e6, time.monotonic() - start
+    line = (
+      f"{label}: {megabytes:,.1f} MB of text, {total[0]:,} documents,"
+      f" {megabytes / max(seconds, 1e-9):.2f} MB/s"
+    )
+    print(line, end=end, file=sys.stderr, flush=True)
+
+  for item in items:
+    yield item
+    total += size(item)
+    if time.monotonic() - shown > (0.5 if terminal else 5.0):
+      shown = time.monotonic()
+      show("\r" if terminal else "\n")
+  show("\n")

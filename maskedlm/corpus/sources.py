@@ -1,0 +1,353 @@
+"""Where text comes from: a source option becomes documents, lists of lines.
+
+`config.corpus.source` is one of
+  text:GLOBS       text files; a blank line or a file's end ends a document
+  jsonl:GLOBS      one JSON object a line, its text in `corpus.text_field`
+  tfds:NAME[:VERSION][:SPLIT][@DATA_DIR]   a TFDS dataset, without TensorFlow
+  docstrings:[NAMES]   docstrings of all installed packages, or of those named
+GLOBS and NAMES are separated by commas; a folder stands for every .txt (or
+.jsonl) file under it; .gz and .zst files are decompressed. SPLIT is "train"
+unless given, DATA_DIR where TFDS keeps its data.
+
+Reading is streaming: a file, a line or a document of any length takes
+bounded memory. Documents come in the order of the sorted paths. What is odd
+in the text is repaired and counted in `report`, under names that the user
+sees at the end. A file that can't be read to its end is a CorpusError: a
+corpus must not silently lack half of a download.
+"""
+
+import itertools
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import sentencex
+
+from maskedlm.config import did_you_mean
+from maskedlm.corpus import docstrings, files
+from maskedlm.corpus.errors import CorpusError
+
+KINDS = ("text", "jsonl", "tfds", "docstrings")
+# Characters; a longer line, document or sentence becomes several.
+MAX_LINE = 1 << 20
+MAX_DOCUMENT = 1 << 22
+MAX_SENTENCE = 4_000
+MAX_RECORD = 1 << 25  # Characters of a JSON line; a longer one is dropped.
+_PATIENCE = 1_000  # Records without the text field before giving up.
+
+
+def documents(
+  source: str, *, text_field: str, report: Counter
+) -> Iterator[list[str]]:
+  """The documents of a source: each a list of non-empty, stripped lines.
+
+  `report` is added to while they are read. Raises CorpusError at once for a
+  source that is misspelt or matches nothing, later for a file that can't be
+  read, and at the end if there was no text at all.
+  """
+  kind, _, spec = source.partition(":")
+  names = [name for name in map(str.strip, spec.split(",")) if name]
+  if kind == "text":
+    paths = files.expand(source, names, suffix=".txt")
+    found = _text(paths, report)
+  elif kind == "jsonl":
+    paths = files.expand(source, names, suffix=".jsonl")
+    found = _jsonl(paths, source, text_field, report)
+  elif kind == "tfds":
+    found = _tfds(source, text_field, report)
+  elif kind == "docstrings":
+    paths = docstrings.modules(names)
+    found = docstrings.documents(paths, report=report)
+  else:
+    raise CorpusError(
+      f"corpus.source={source!r}: {kind!r} is no kind of source"
+      f"{did_you_mean(kind, KINDS)}; write text:GLOB, jsonl:GLOB, tfds:NAME "
+      "or docstrings:"
+    )
+  return _counted(_bounded(found, report), source, report)
+
+
+def _counted(
+  found: Iterable[list[str]], source: str, report: Counter
+) -> Iterator[list[str]]:
+  for document in found:
+    report["documents"] += 1
+    report["lines"] += len(document)
+    report["characters"] += sum(map(len, document))
+    if len(document) == 1:
+      report["documents of a single line"] += 1
+    yield document
+  if not report["documents"]:
+    counts = "; ".join(f"{name}: {n}" for name, n in report.items() if n)
+    raise CorpusError(
+      f"corpus.source={source!r} holds no text; expected at least a line "
+      f"({counts}); name files or a dataset with text."
+    )
+
+
+def _bounded(
+  found: Iterable[Iterable[str]], report: Counter
+) -> Iterator[list[str]]:
+  """Each document's lines, cleaned; a new document after MAX_DOCUMENT."""
+  for lines in found:
+    document, size = [], 0
+    for line in lines:
+      if size >= MAX_DOCUMENT:
+        report[f"cuts in documents over {MAX_DOCUMENT:,} characters"] += 1
+        yield document
+        document, size = [], 0
+      text = _clean(line, report).strip()
+      if text:
+        document.append(text)
+        size += len(text)
+    if document:
+      yield document
+    else:
+      report["empty documents dropped"] += 1
+
+
+# What no tokenizer should see. Surrogates are what invalid bytes are decoded
+# to (files.chunks), and what a lone \ud800 escape of JSON becomes.
+_ODD = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ufeff\ud800-\udfff]")
+_REPAIRS = (
+  ("NUL characters removed", re.compile("\0"), ""),
+  ("byte order marks removed", re.compile("\ufeff"), ""),
+  (
+    "invalid UTF-8 bytes or lone surrogates replaced by U+FFFD",
+    re.compile("[\ud800-\udfff]"),
+    "\ufffd",
+  ),
+  ("control characters replaced by a space", _ODD, " "),
+)
+
+
+def _clean(text: str, report: Counter) -> str:
+  if not _ODD.search(text):
+    return text
+  for name, odd, replacement in _REPAIRS:
+    text, count = odd.subn(replacement, text)
+    if count:
+      report[name] += count
+  return text
+
+
+# --- text: and jsonl: ---
+
+
+def _text(paths: list[str], report: Counter) -> Iterator[Iterable[str]]:
+  for path in paths:
+    lines = _lines(files.chunks(path, report), report)
+    empty = True
+    for blank, document in itertools.groupby(lines, key=_is_blank):
+      if not blank:
+        empty = False
+        yield document
+    if empty:
+      report["files without text"] += 1
+
+
+def _is_blank(line: str) -> bool:
+  return not line or line.isspace()
+
+
+def _jsonl(
+  paths: list[str], source: str, text_field: str, report: Counter
+) -> Iterator[Iterable[str]]:
+  found, lacking, fields = False, 0, {}
+  for record in _records(paths, report):
+    try:  # Tabs may stand in strings: not strict.
+      fields = json.loads(_clean(record, report), strict=False)
+    except (ValueError, RecursionError):
+      report["broken JSON records dropped"] += 1
+      continue
+    text = fields.get(text_field) if isinstance(fields, dict) else None
+    if isinstance(text, str):
+      found = True
+      yield _lines([_unix(text)], report)
+    else:
+      report[f"records dropped without a text in {text_field!r}"] += 1
+      lacking += 1
+      if lacking >= _PATIENCE and not found:
+        break
+  if lacking and not found:
+    raise _no_text_field(source, text_field, fields)
+
+
+def _no_text_field(source: str, text_field: str, fields) -> CorpusError:
+  names = sorted(fields) if isinstance(fields, dict) else []
+  return CorpusError(
+    f"corpus.source={source!r}: no text in corpus.text_field={text_field!r}"
+    f"{did_you_mean(text_field, names)}; expected a field that holds a string;"
+    f" a record has {', '.join(names) or 'no fields'}."
+  )
+
+
+def _records(paths: list[str], report: Counter) -> Iterator[str]:
+  """The non-blank lines of the files, whole, at most MAX_RECORD long."""
+  for path in paths:
+    tail = ""
+    for chunk in itertools.chain(files.chunks(path, report), ("\n",)):
+      *lines, tail = (tail + chunk).split("\n")
+      tail = tail[: MAX_RECORD + 1]  # It is too long by then, and dropped.
+      for line in lines:
+        if len(line) > MAX_RECORD:
+          report[f"records dropped over {MAX_RECORD:,} characters"] += 1
+        elif not _is_blank(line):
+          yield line
+
+
+def _lines(chunks: Iterable[str], report: Counter) -> Iterator[str]:
+  """The lines, long ones in pieces: the same wherever the chunks end."""
+  tail = ""
+  for chunk in itertools.chain(chunks, ("\n",)):
+    *lines, tail = (tail + chunk).split("\n")
+    for line in lines:
+      yield from _cut(line, MAX_LINE, what="lines", report=report)
+    *pieces, tail = _cut(tail, MAX_LINE, what="lines", report=report)
+    yield from pieces
+
+
+def _cut(text: str, limit: int, *, what: str, report: Counter) -> list[str]:
+  """The text in pieces of at most `limit`, after a space if one is there."""
+  pieces, start = [], 0
+  while len(text) - start > limit:
+    end = text.rfind(" ", start, start + limit) + 1 or start + limit
+    pieces.append(text[start:end])
+    start = end
+    report[f"cuts in {what} over {limit:,} characters"] += 1
+  return [*pieces, text[start:]]
+
+
+def _unix(text: str) -> str:
+  return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+# --- tfds: ---
+
+# A version begins with a digit, which no split does.
+_TFDS = re.compile(
+  r"tfds:(?P<name>[^:@]+(:\d[\d.*]*)?)(:(?P<split>[^@]+))?(@(?P<data_dir>.+))?"
+)
+
+
+def _tfds(
+  source: str, text_field: str, report: Counter
+) -> Iterator[Iterable[str]]:
+  match = _TFDS.fullmatch(source)
+  if not match:
+    raise CorpusError(
+      f"corpus.source={source!r}: expected "
+      "tfds:NAME[:VERSION][:SPLIT][@DATA_DIR], such as tfds:imdb_reviews:test."
+    )
+  data_dir = match["data_dir"] and os.path.expanduser(match["data_dir"])
+  try:
+    import tensorflow_datasets as tfds  # A second to import.
+    import tensorflow_datasets.text  # Registers glue, wikipedia, c4 ...
+
+    records = tfds.data_source(
+      match["name"], split=match["split"] or "train", data_dir=data_dir
+    )
+  except Exception as error:  # Of any type: no such name, no network ...
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    raise CorpusError(
+      f"corpus.source={source!r}: TFDS can't open it: {reason}; expected a "
+      "dataset that is prepared as array_record or parquet, or can be."
+    ) from error
+  features = records.dataset_info.features
+  if text_field not in features:
+    raise _no_text_field(source, text_field, dict(features))
+  return _tfds_texts(records, source, text_field, report)
+
+
+def _tfds_texts(
+  records, source: str, text_field: str, report: Counter
+) -> Iterator[Iterable[str]]:
+  for index in range(len(records)):
+    try:
+      text = records[index][text_field]
+    except (RuntimeError, ValueError, OSError) as error:
+      raise CorpusError(
+        f"corpus.source={source!r}: record {index} can't be read ({error}); "
+        "its files are damaged: delete and prepare the dataset again."
+      ) from error
+    if isinstance(text, bytes):
+      report["bytes read"] += len(text)
+      yield _lines([_unix(text.decode("utf-8", "surrogateescape"))], report)
+    else:
+      report[f"records dropped without a text in {text_field!r}"] += 1
+
+
+# --- Sentences ---
+
+
+def split_sentences(
+  lines: Iterable[str], *, mode: str, language: str, report: Counter
+) -> list[str]:
+  """The sentences of a document's lines: stripped, none empty.
+
+  Args:
+    lines: lines of a document, as `documents` gives them.
+    mode: "split" (each line is cut into sentences) or "lines" (is one).
+    language: ISO 639-1, whose abbreviations do not end a sentence.
+    report: counts what was cut over MAX_SENTENCE characters.
+
+  Raises CorpusError for an unknown mode or what can't be a language.
+  """
+  if mode == "lines":
+    found = (
+      _cut(line, MAX_SENTENCE, what="sentences", report=report)
+      for line in lines
+    )
+  elif mode != "split":
+    raise CorpusError(
+      f"corpus.sentences={mode!r}{did_you_mean(mode, ('split', 'lines'))}; "
+      "expected split or lines."
+    )
+  elif not re.fullmatch("[a-z]{2,3}", language):
+    raise CorpusError(
+      f"corpus.language={language!r}; expected an ISO 639-1 code, such as en."
+    )
+  else:
+    found = (_segments(line, language, report) for line in lines)
+  stripped = map(str.strip, itertools.chain.from_iterable(found))
+  return [sentence for sentence in stripped if sentence]
+
+
+_WIDE_SPACE = re.compile(r"[^\S ]")
+
+
+def _segments(line: str, language: str, report: Counter) -> Iterator[str]:
+  """A line's sentences, found in windows of MAX_SENTENCE characters.
+
+  sentencex takes quadratic time on many sentences of CJK (250 k characters:
+  seconds), so it never sees more. The last sentence of a window may go on
+  beyond it: the next window starts with it.
+  """
+  # sentencex 1.0.32 panics on a capital before a wide space and a full stop.
+  spaced = _WIDE_SPACE.sub(" ", line)
+  start = 0
+  while start < len(line):
+    window = spaced[start : start + MAX_SENTENCE]
+    sizes = [len(part) for part in _sentencex(window, language, report)]
+    if start + len(window) < len(line):
+      if len(sizes) > 1:
+        sizes.pop()
+      else:
+        longer = spaced[start : start + MAX_SENTENCE + 1]
+        pieces = _cut(longer, MAX_SENTENCE, what="sentences", report=report)
+        sizes = [len(pieces[0])]
+    for size in sizes:
+      yield line[start : start + size]
+      start += size
+
+
+def _sentencex(window: str, language: str, report: Counter) -> list[str]:
+  try:
+    return sentencex.segment(language, window)
+  except BaseException as error:  # A panic of Rust is no Exception.
+    if type(error).__name__ != "PanicException":
+      raise
+    report["stretches of text that sentencex failed to split"] += 1
+    return [window]

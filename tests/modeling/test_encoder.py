@@ -1,0 +1,278 @@
+import dataclasses
+import json
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference
+from reference import SIZES, B, L
+
+from maskedlm import config as config_lib
+from maskedlm.config import ConfigError
+from maskedlm.modeling.encoder import Encoder, EncoderConfig, encoder_config
+from maskedlm.modeling.heads import Pooler
+
+BATCH = reference.make_batch()
+
+
+def shapes_of(cfg):
+  ids = jax.ShapeDtypeStruct((B, L), jnp.int32)
+
+  def init(key, ids):
+    return Encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
+
+  return jax.eval_shape(init, jax.random.key(0), ids)
+
+
+PARAMS = reference.randomise(shapes_of(reference.config()))
+
+
+def encode(cfg, batch, positions=None, *, train=False, key=None, params=PARAMS):
+  @jax.jit
+  def apply(params, ids, types, segments, positions):
+    return Encoder(cfg).apply(
+      {"params": params},
+      ids,
+      types,
+      segments,
+      positions,
+      train=train,
+      rngs={"dropout": key} if train else {},
+    )
+
+  arrays = (batch[k] for k in ("input_ids", "token_type_ids", "segment_ids"))
+  return apply(params, *arrays, positions)
+
+
+@pytest.fixture(scope="module")
+def hidden():
+  return np.asarray(encode(reference.config(), BATCH))
+
+
+def by_reference(cfg, batch):
+  rows = zip(
+    batch["input_ids"],
+    batch["token_type_ids"],
+    batch["segment_ids"],
+    strict=True,
+  )
+  return np.stack([reference.encode(PARAMS, cfg, *row) for row in rows])
+
+
+def test_equals_plain_numpy(hidden):
+  expected = by_reference(reference.config(), BATCH)
+  np.testing.assert_allclose(hidden, expected, atol=1e-5)
+
+
+def test_tanh_gelu_equals_plain_numpy(hidden):
+  cfg = reference.config(activation="gelu_tanh")
+  ours = encode(cfg, BATCH)
+  np.testing.assert_allclose(ours, by_reference(cfg, BATCH), atol=1e-5)
+  assert np.abs(ours - hidden).max() > 1e-4  # The two GELUs do differ.
+
+
+def test_padding_does_not_reach_the_text(hidden):
+  # Any other ids and types in the padding: the real positions stay equal to
+  # the bit, and no entry is NaN.
+  rng = np.random.default_rng(1)
+  real = BATCH["segment_ids"] > 0
+  changed = {
+    "input_ids": np.where(real, BATCH["input_ids"], rng.integers(0, 131)),
+    "token_type_ids": np.where(real, BATCH["token_type_ids"], 1),
+    "segment_ids": BATCH["segment_ids"],
+  }
+  ours = np.asarray(encode(reference.config(), changed))
+  np.testing.assert_array_equal(ours[real], hidden[real])
+  assert np.isfinite(ours).all()
+  assert np.abs(ours[~real] - hidden[~real]).max() > 1e-3
+
+
+def test_packed_texts_do_not_see_each_other():
+  # Texts of 3, 4 and 5 tokens and one padding token in one row, against each
+  # text in a row of its own.
+  rng = np.random.default_rng(2)
+  segments = np.repeat([1, 2, 3, 0], [3, 4, 5, 1])
+  positions = np.concatenate([np.arange(n) for n in (3, 4, 5, 1)])
+  ids, types = rng.integers(1, 131, L), rng.integers(0, 2, L)
+  alone = np.zeros((3, B, L), np.int32)
+  for i, segment in enumerate((1, 2, 3)):
+    own = segments == segment
+    alone[:, i, : own.sum()] = ids[own], types[own], np.ones(own.sum())
+  packed = np.zeros((3, B, L), np.int32)
+  packed[:, 0] = ids, types, segments
+  names = ("input_ids", "token_type_ids", "segment_ids")
+  apart = np.asarray(
+    encode(reference.config(), dict(zip(names, alone, strict=True)))
+  )
+  together = np.asarray(
+    encode(
+      reference.config(),
+      dict(zip(names, packed, strict=True)),
+      np.broadcast_to(positions, (B, L)),
+    )
+  )
+  for i, segment in enumerate((1, 2, 3)):
+    own = segments == segment
+    np.testing.assert_allclose(
+      together[0, own], apart[i, : own.sum()], atol=1e-5
+    )
+
+
+def test_parameter_paths_and_shapes():
+  N, D, H, K, F, T = 2, 24, 3, 8, 40, 17
+  leaves = jax.tree_util.tree_flatten_with_path(shapes_of(reference.config()))
+  shapes = {
+    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
+    for path, x in leaves[0]
+  }
+  assert shapes == {
+    "embeddings/token/embedding": (256, D),  # 131 padded to 2 * 128.
+    "embeddings/position/embedding": (T, D),
+    "embeddings/token_type/embedding": (2, D),
+    "embeddings/norm/scale": (D,),
+    "embeddings/norm/bias": (D,),
+    "layers/attention/qkv/kernel": (N, D, 3, H, K),
+    "layers/attention/qkv/bias": (N, 3, H, K),
+    "layers/attention/out/kernel": (N, H, K, D),
+    "layers/attention/out/bias": (N, D),
+    "layers/attention_norm/scale": (N, D),
+    "layers/attention_norm/bias": (N, D),
+    "layers/mlp/up/kernel": (N, D, F),
+    "layers/mlp/up/bias": (N, F),
+    "layers/mlp/down/kernel": (N, F, D),
+    "layers/mlp/down/bias": (N, D),
+    "layers/mlp_norm/scale": (N, D),
+    "layers/mlp_norm/bias": (N, D),
+  }
+
+
+def test_layers_start_different_and_truncated():
+  key, ids = jax.random.key(0), jnp.zeros((1, 1), jnp.int32)
+  params = Encoder(reference.config()).init(key, ids, ids, ids, train=False)
+  kernel = np.asarray(params["params"]["layers"]["mlp"]["up"]["kernel"])
+  assert np.abs(kernel[0] - kernel[1]).max() > 0.01
+  assert np.abs(kernel).max() <= 0.04  # Two of 0.02.
+  # Standard deviation of a normal truncated at 2: 0.8796 (n = 1920, so 5%).
+  assert kernel.std() == pytest.approx(0.8796 * 0.02, rel=0.05)
+
+
+@pytest.mark.parametrize(
+  ("sizes", "published"),
+  [((12, 768, 12, 3072), 109_482_240), ((24, 1024, 16, 4096), 335_141_888)],
+  ids=["base", "large"],
+)
+def test_published_parameter_counts(sizes, published):
+  names = ("num_layers", "width", "num_heads", "mlp_width")
+  cfg = reference.config(
+    vocab_size=30_522, max_positions=512, **dict(zip(names, sizes, strict=True))
+  )
+  hidden = jax.ShapeDtypeStruct((B, L, cfg.width), jnp.float32)
+  pooler = jax.eval_shape(Pooler(cfg).init, jax.random.key(0), hidden)
+  leaves = jax.tree.leaves((shapes_of(cfg), pooler))
+  count = sum(math.prod(x.shape) for x in leaves)
+  padding = (cfg.padded_vocab_size - cfg.vocab_size) * cfg.width
+  assert cfg.padded_vocab_size == 30_592
+  assert count - padding == published
+
+
+def gradient(cfg, batch=BATCH):
+  def loss(params):
+    x = Encoder(cfg).apply(
+      {"params": params},
+      batch["input_ids"],
+      batch["token_type_ids"],
+      batch["segment_ids"],
+      train=True,
+      rngs={"dropout": jax.random.key(7)},
+    )
+    weights = jnp.cos(jnp.arange(x.size, dtype=jnp.float32)).reshape(x.shape)
+    return jnp.mean(x.astype(jnp.float32) * weights)
+
+  return jax.jit(jax.grad(loss))(PARAMS)
+
+
+def test_remat_does_not_change_the_gradient():
+  # Dropout on: what is computed again must be dropped again, the same.
+  rates = {"dropout": 0.2, "attention_dropout": 0.3}
+  expected = gradient(reference.config(**rates))
+  for remat in ("dots", "full"):
+    ours = gradient(reference.config(**rates, remat=remat))
+    jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7),
+      ours,
+      expected,
+    )
+
+
+def test_bfloat16_computes_over_float32_parameters(hidden):
+  cfg = reference.config(dtype="bfloat16")
+  ours = encode(cfg, BATCH)
+  assert ours.dtype == jnp.bfloat16
+  # 8 bits of mantissa; entries are about 1 in size.
+  assert np.abs(np.float32(ours) - hidden).mean() < 0.03
+  grads = jax.tree.leaves(gradient(cfg))
+  assert {x.dtype for x in grads} == {jnp.dtype("float32")}
+  assert all(np.isfinite(x).all() for x in grads)
+  assert {x.dtype for x in jax.tree.leaves(shapes_of(cfg))} == {
+    jnp.dtype("float32")
+  }
+
+
+def test_dropout_depends_on_the_key_and_only_in_training(hidden):
+  cfg = reference.config(dropout=0.2, attention_dropout=0.1)
+  np.testing.assert_array_equal(encode(cfg, BATCH), hidden)
+  once, again, other = (
+    np.asarray(encode(cfg, BATCH, train=True, key=jax.random.key(k)))
+    for k in (1, 1, 2)
+  )
+  np.testing.assert_array_equal(once, again)
+  assert np.abs(once - other).max() > 0.1
+
+
+def test_layers_drop_different_entries():
+  # All zero but the bias of the MLP: block n gives norm(x + mask_n). With one
+  # mask for both blocks an output would take two values, with two it takes 4.
+  cfg = reference.config(dropout=0.5)
+  params = jax.tree.map(np.zeros_like, PARAMS)
+  params["layers"]["mlp"]["down"]["bias"] += 1
+  params["layers"]["mlp_norm"]["scale"] += 1
+  params["layers"]["attention_norm"]["scale"] += 1
+  ours = encode(cfg, BATCH, train=True, key=jax.random.key(3), params=params)
+  distinct = [np.unique(np.round(x, 3)).size for x in np.asarray(ours[:, 0])]
+  assert max(distinct) == 4
+
+
+def test_config_survives_json():
+  cfg = reference.config(remat="dots")
+  text = json.dumps(dataclasses.asdict(cfg))
+  assert EncoderConfig(**json.loads(text)) == cfg
+
+
+def test_encoder_config_takes_the_model_section():
+  model = config_lib.default().model
+  cfg = encoder_config(model, 30_522, 512)
+  assert (cfg.vocab_size, cfg.num_layers, cfg.head_size) == (30_522, 12, 64)
+
+
+@pytest.mark.parametrize(
+  ("changes", "expected"),
+  [
+    ({"width": 25}, r"model.width=25 .*model.num_heads=3; set model.width=27"),
+    ({"activation": "gelu_tan"}, r'did you mean "gelu_tanh"'),
+    ({"dtype": "float16"}, r"model.dtype='float16'.*float32, bfloat16"),
+    ({"remat": "all"}, r"model.remat='all'.*none, dots, full"),
+    ({"num_layers": 0}, r"model.num_layers=0 must be 1 or more"),
+    ({"dropout": 1.0}, r"model.dropout=1.0 must be .*below 1"),
+    ({"max_positions": 12}, r"rows of 13 .*model.max_positions=12"),
+  ],
+)
+def test_wrong_options_are_named(changes, expected):
+  fields = dataclasses.asdict(reference.config())
+  del fields["vocab_size"], fields["type_vocab_size"]
+  with pytest.raises(ConfigError, match=expected):
+    encoder_config({**fields, **SIZES_OF_MODEL, **changes}, 131, L)
+
+
+SIZES_OF_MODEL = {k: v for k, v in SIZES.items() if k != "vocab_size"}

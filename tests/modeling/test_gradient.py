@@ -1,0 +1,81 @@
+"""The whole loss, and its slope in every parameter, against plain numpy."""
+
+import jax
+import numpy as np
+import pytest
+import reference
+from reference import B, P, V
+
+from maskedlm.objectives import mlm_nsp
+
+
+def make_batch():
+  rng = np.random.default_rng(8)
+  batch = reference.make_batch()
+  length = batch["segment_ids"].sum(1, keepdims=True)
+  return {
+    **batch,
+    "masked_positions": rng.integers(0, length, (B, P)),
+    "masked_labels": rng.integers(0, V, (B, P)),
+    "masked_weights": np.float32(np.arange(P) < 1 + np.arange(B)[:, None] % P),
+    "nsp_labels": rng.integers(0, 2, B),
+    "example_weights": np.float32([1, 1, 0, 1, 1]),
+  }
+
+
+def by_reference(params, cfg, batch):
+  """Mean over the masked tokens plus mean over the pairs."""
+  mlm, nsp = 0.0, 0.0
+  table = params["encoder"]["embeddings"]["token"]["embedding"]
+  for b in range(B):
+    row = {name: x[b] for name, x in batch.items()}
+    hidden = reference.encode(
+      params["encoder"],
+      cfg,
+      row["input_ids"],
+      row["token_type_ids"],
+      row["segment_ids"],
+    )
+    logits = reference.mlm_logits(
+      params["mlm_head"], cfg, hidden[row["masked_positions"]], table
+    )
+    for p in range(P):
+      nats = reference.nats(logits[p], row["masked_labels"][p])
+      mlm += row["masked_weights"][p] * nats
+    logits = reference.nsp_logits(params["pooler"], params["nsp_head"], hidden)
+    nsp += row["example_weights"] * reference.nats(logits, row["nsp_labels"])
+  weights = batch["masked_weights"].sum(), batch["example_weights"].sum()
+  return mlm / weights[0] + nsp / weights[1]
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
+def test_loss_and_gradient_equal_plain_numpy(activation):
+  cfg, batch = reference.config(activation=activation), make_batch()
+  params = reference.make_params(cfg)
+
+  @jax.jit
+  @jax.value_and_grad
+  def loss(params):
+    terms, _ = mlm_nsp.loss(cfg, params, batch, None, False)
+    return sum(total / weight for total, weight in terms.values())
+
+  ours, gradient = loss(params)
+  params = reference.as_float64(params)
+  assert ours == pytest.approx(by_reference(params, cfg, batch), rel=1e-5)
+
+  # Along one random direction in each array of parameters: the slope is
+  # (f(+h) - f(-h)) / 2h, good to h^2 = 1e-10 in float64.
+  leaves, tree = jax.tree.flatten(params)
+  rng, h = np.random.default_rng(9), 1e-5
+  for i, slope in enumerate(jax.tree.leaves(gradient)):
+    direction = rng.standard_normal(leaves[i].shape)
+
+    def moved(by, i=i, direction=direction):
+      changed = list(leaves)
+      changed[i] = leaves[i] + by * direction
+      return by_reference(jax.tree.unflatten(tree, changed), cfg, batch)
+
+    expected = (moved(h) - moved(-h)) / (2 * h)
+    assert np.sum(slope * direction) == pytest.approx(
+      expected, rel=1e-3, abs=1e-4
+    )

@@ -1,0 +1,75 @@
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference
+from reference import B, L, P, V
+
+from maskedlm.modeling import heads
+
+CFG = reference.config()
+BATCH = reference.make_batch()
+D = CFG.width
+
+
+@pytest.fixture(scope="module")
+def params():
+  return reference.make_params(CFG)
+
+
+def test_gather_positions_by_hand():
+  x = np.arange(12).reshape(2, 3, 2)
+  ours = heads.gather_positions(x, np.array([[2, 0], [1, 1]]))
+  np.testing.assert_array_equal(ours, [[[4, 5], [0, 1]], [[8, 9], [8, 9]]])
+
+
+def test_mlm_logits_equal_plain_numpy(params):
+  # Any positions, the same one twice among them.
+  positions = np.random.default_rng(3).integers(0, L, (B, P))
+  positions[0] = 12, 12, 0, 5
+  ours = jax.jit(heads.mlm_logits, static_argnums=1)(
+    params, CFG, BATCH, positions
+  )
+  assert ours.shape == (B, P, V)
+  assert ours.dtype == jnp.float32
+  table = params["encoder"]["embeddings"]["token"]["embedding"]
+  for b in range(B):
+    hidden = reference.encode(
+      params["encoder"],
+      CFG,
+      BATCH["input_ids"][b],
+      BATCH["token_type_ids"][b],
+      BATCH["segment_ids"][b],
+    )
+    expected = reference.mlm_logits(
+      params["mlm_head"], CFG, hidden[positions[b]], table
+    )
+    np.testing.assert_allclose(ours[b], expected, atol=3e-5)
+
+
+def test_padded_ids_are_impossible_and_untrained(params):
+  head = heads.MlmHead(CFG)
+  x = np.random.default_rng(4).standard_normal((B, P, D), np.float32)
+  table = params["encoder"]["embeddings"]["token"]["embedding"]
+
+  def total(head_params, table):
+    logits = head.apply({"params": head_params}, x, table)
+    return jnp.sum(jax.nn.log_softmax(logits)[..., :V]), logits
+
+  gradient = jax.grad(total, argnums=(0, 1), has_aux=True)
+  (head_grad, table_grad), logits = gradient(params["mlm_head"], table)
+  assert logits.shape == (B, P, 256)
+  assert (logits[..., V:] == -1e9).all()
+  assert (head_grad["bias"][V:] == 0).all()
+  assert (table_grad[V:] == 0).all()
+  assert np.abs(table_grad[:V]).min() > 0
+
+
+def test_nsp_logits_equal_plain_numpy(params):
+  x = np.random.default_rng(5).standard_normal((B, L, D), np.float32)
+  pooled = heads.Pooler(CFG).apply({"params": params["pooler"]}, x)
+  ours = heads.NspHead(CFG).apply({"params": params["nsp_head"]}, pooled)
+  expected = [
+    reference.nsp_logits(params["pooler"], params["nsp_head"], row) for row in x
+  ]
+  np.testing.assert_allclose(ours, expected, atol=1e-5)

@@ -1,0 +1,68 @@
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from maskedlm.modeling import losses
+
+
+def test_cross_entropy_by_hand():
+  # Probabilities 1/4, 3/4 and 1/2, 1/2; the third slot is not used.
+  logits = jnp.log(jnp.array([[0.25, 0.75], [0.5, 0.5], [0.9, 0.1]]))
+  total, weight = losses.cross_entropy(
+    logits, jnp.array([0, 1, 1]), weights=jnp.array([1.0, 2.0, 0.0])
+  )
+  assert total == pytest.approx(math.log(4) + 2 * math.log(2))
+  assert weight == 3
+
+
+def test_gradient_is_probability_minus_label():
+  rng = np.random.default_rng(0)
+  logits = 3 * rng.standard_normal((5, 3, 7), np.float32)
+  labels = rng.integers(0, 7, (5, 3))
+  weights = rng.random((5, 3), np.float32)
+
+  def total(logits):
+    return losses.cross_entropy(logits, labels, weights=weights)[0]
+
+  exp = np.exp(np.float64(logits))
+  expected = exp / exp.sum(-1, keepdims=True) - np.eye(7)[labels]
+  expected *= weights[..., None]
+  np.testing.assert_allclose(jax.grad(total)(logits), expected, atol=1e-6)
+
+
+def test_padded_vocabulary_counts_nothing():
+  logits = np.random.default_rng(0).standard_normal((5, 7), np.float32)
+  padded = np.concatenate([logits, np.full((5, 4), -1e9, np.float32)], axis=1)
+  labels, ones = np.array([0, 6, 2, 3, 3]), np.ones(5)
+
+  def total(logits):
+    return losses.cross_entropy(logits, labels, weights=ones)[0]
+
+  np.testing.assert_allclose(total(padded), total(logits), rtol=1e-6)
+  assert (jax.grad(total)(padded)[:, 7:] == 0).all()
+
+
+def test_large_logits_and_bfloat16_stay_finite():
+  logits = jnp.array([[1e4, -1e4, 0.0]], jnp.bfloat16)
+  total, weight = losses.cross_entropy(
+    logits, jnp.array([0]), weights=jnp.ones(1)
+  )
+  assert total == 0
+  assert total.dtype == weight.dtype == jnp.float32
+
+
+def test_nothing_to_predict_is_zero_of_weight_zero():
+  pairs = (jnp.ones((2, 3)), jnp.zeros(2, jnp.int32))
+  assert losses.cross_entropy(*pairs, weights=jnp.zeros(2)) == (0, 0)
+  assert losses.accuracy(*pairs, weights=jnp.zeros(2)) == (0, 0)
+
+
+def test_accuracy_by_hand():
+  logits = jnp.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
+  hits, weight = losses.accuracy(
+    logits, jnp.array([1, 1, 1]), weights=jnp.array([1.0, 1.0, 0.5])
+  )
+  assert (hits, weight) == (1.5, 2.5)

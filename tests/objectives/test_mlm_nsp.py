@@ -1,0 +1,309 @@
+import dataclasses
+import json
+import math
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from maskedlm import config as config_lib
+from maskedlm.config import ConfigError
+from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.objectives import mlm_nsp
+
+PAD, UNK, CLS, SEP, MASK = range(5)
+B, L, V = 8, 13, 131
+
+
+def make_config(**options):
+  config = config_lib.default()
+  config.model.update(
+    num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=17
+  )
+  config.data.update(length=L, batch_size=B)
+  config.train.num_steps = 10
+  config.update(options)
+  return config
+
+
+def make_task(monkeypatch, config=None, **options):
+  """A Task over a corpus of which only the tokenizer is real."""
+  corpus = types.SimpleNamespace(
+    tokenizer=types.SimpleNamespace(
+      vocab_size=V,
+      special=types.SimpleNamespace(mask=MASK),
+      special_ids=np.arange(5),
+    ),
+    # The specials' counts must not make them random tokens.
+    token_counts=np.arange(V) % 7 + 1,
+  )
+  asked = {}
+
+  def nsp(corpus, data, **options):
+    del corpus, data
+    asked.update(options)
+    return mlm_nsp.batches.Batches(lambda *a: a, lambda *a: a, 3)
+
+  monkeypatch.setattr(mlm_nsp.batches, "nsp", nsp)
+  config = config or make_config()
+  task = mlm_nsp.make(config, corpus, (1, 2), **options)
+  return task, asked
+
+
+def make_batch(num_rows=B):
+  """Rows of 13, 12, 11, ... real tokens."""
+  rng = np.random.default_rng(0)
+  column, length = np.arange(L), (L - np.arange(num_rows))[:, None]
+  ids = rng.integers(5, V, (num_rows, L))
+  ids = np.where(column == 0, CLS, ids)
+  ids = np.where((column == length // 2) | (column == length - 1), SEP, ids)
+  real = column < length
+  batch = {
+    "input_ids": np.where(real, ids, PAD),
+    "token_type_ids": real & (column > length // 2),
+    "segment_ids": real,
+    "nsp_labels": rng.integers(0, 2, num_rows),
+  }
+  batch = {name: x.astype(np.int32) for name, x in batch.items()}
+  return {**batch, "example_weights": np.ones(num_rows, np.float32)}
+
+
+def test_init_has_the_four_subtrees(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  leaves = jax.tree_util.tree_flatten_with_path(params)[0]
+  shapes = {
+    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
+    for path, x in leaves
+  }
+  assert {name.split("/")[0] for name in shapes} == {
+    "encoder",
+    "pooler",
+    "mlm_head",
+    "nsp_head",
+  }
+  heads = {k: v for k, v in shapes.items() if not k.startswith("encoder")}
+  assert heads == {
+    "pooler/dense/kernel": (24, 24),
+    "pooler/dense/bias": (24,),
+    "mlm_head/transform/kernel": (24, 24),
+    "mlm_head/transform/bias": (24,),
+    "mlm_head/norm/scale": (24,),
+    "mlm_head/norm/bias": (24,),
+    "mlm_head/bias": (256,),
+    "nsp_head/dense/kernel": (24, 2),
+    "nsp_head/dense/bias": (2,),
+  }
+  assert {x.dtype for _, x in leaves} == {jnp.dtype("float32")}
+
+
+def test_an_untrained_model_knows_nothing(monkeypatch):
+  # All 131 tokens and both labels about as likely: ln 131 and ln 2.
+  task, _ = make_task(monkeypatch)
+  batch = task.corrupt(make_batch(), jax.random.key(1))
+  params = task.init(jax.random.key(0))
+  terms, metrics = task.loss(params, batch, None, False)
+  means = {name: float(s / w) for name, (s, w) in {**terms, **metrics}.items()}
+  assert set(terms) == {"mlm", "nsp"}
+  assert set(metrics) == {
+    "mlm_loss",
+    "mlm_accuracy",
+    "nsp_loss",
+    "nsp_accuracy",
+  }
+  assert means["mlm"] == means["mlm_loss"] == pytest.approx(4.875, abs=0.05)
+  assert means["nsp"] == means["nsp_loss"] == pytest.approx(0.693, abs=0.05)
+  # Rows of 13 down to 6 tokens: 15% are 1.95, 1.8, 1.65, 1.5, ..., 0.9.
+  assert terms["mlm"][1] == 2 + 2 + 2 + 2 + 1 + 1 + 1 + 1
+  assert terms["nsp"][1] == B
+
+
+def test_rows_of_weight_0_count_nothing(monkeypatch):
+  # 3 filler rows of padding, as in the last held-out batch; and a filler row
+  # that repeats real text counts no more than they do.
+  task, _ = make_task(monkeypatch)
+  params = task.init(jax.random.key(0))
+  loss = jax.jit(task.loss, static_argnums=3)
+  batch = task.corrupt(make_batch(), jax.random.key(1))
+  alone, _ = loss(params, {k: v[:5] for k, v in batch.items()}, None, False)
+  batch = make_batch()
+  batch["example_weights"][5:] = 0
+  batch["segment_ids"][6:] = batch["input_ids"][6:] = 0
+  batch = task.corrupt(batch, jax.random.key(1))
+  filled, _ = loss(params, batch, None, False)
+  assert (batch["masked_weights"][5:] == 0).all()
+  for name in ("mlm", "nsp"):
+    np.testing.assert_allclose(filled[name], alone[name], rtol=1e-5)
+
+
+def test_corrupt_keeps_the_rest_of_the_batch(monkeypatch):
+  task, _ = make_task(monkeypatch, mask_rate=0.3)
+  batch = make_batch()
+  corrupted = jax.jit(task.corrupt)(batch, jax.random.key(2))
+  assert set(corrupted) - set(batch) == {
+    "masked_positions",
+    "masked_labels",
+    "masked_weights",
+  }
+  for name in set(batch) - {"input_ids"}:
+    np.testing.assert_array_equal(corrupted[name], batch[name])
+  assert corrupted["masked_positions"].shape == (B, 4)  # 3.9 rounded up.
+  np.testing.assert_array_equal(
+    np.isin(corrupted["input_ids"], [PAD, CLS, SEP]),
+    np.isin(batch["input_ids"], [PAD, CLS, SEP]),
+  )
+
+
+def test_every_parameter_learns(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  params = task.init(jax.random.key(0))
+  batch = task.corrupt(make_batch(), jax.random.key(1))
+
+  @jax.jit
+  @jax.grad
+  def gradient(params):
+    terms, _ = task.loss(params, batch, jax.random.key(3), True)
+    return sum(s / w for s, w in terms.values())
+
+  leaves = jax.tree_util.tree_flatten_with_path(gradient(params))[0]
+  for path, x in leaves:
+    # The key's bias moves all scores of a query alike: softmax ignores it.
+    if "qkv" in jax.tree_util.keystr(path) and x.shape[1] == 3:
+      x = x[:, ::2]
+    assert np.abs(x).max() > 0, jax.tree_util.keystr(path)
+    assert np.isfinite(x).all()
+
+
+def test_dropout_only_in_training(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  params = task.init(jax.random.key(0))
+  batch = task.corrupt(make_batch(), jax.random.key(1))
+  loss = jax.jit(task.loss, static_argnums=3)
+  values = [
+    float(loss(params, batch, jax.random.key(k), train)[0]["mlm"][0])
+    for k, train in ((1, True), (2, True), (1, False), (2, False))
+  ]
+  assert values[0] != values[1]
+  assert values[2] == values[3]
+
+
+def test_split_over_8_devices_it_is_the_same(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  params, batch = task.init(jax.random.key(0)), make_batch()
+
+  @jax.jit
+  def run(params, batch):
+    batch = task.corrupt(batch, jax.random.key(4))
+    return batch, task.loss(params, batch, jax.random.key(5), True)
+
+  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+  rows = NamedSharding(mesh, PartitionSpec("data"))
+  whole = NamedSharding(mesh, PartitionSpec())
+  alone, losses = run(params, batch)
+  together, split_losses = run(
+    jax.device_put(params, whole), jax.device_put(batch, rows)
+  )
+  for name, x in alone.items():
+    np.testing.assert_array_equal(together[name], x)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5),
+    losses,
+    split_losses,
+  )
+
+
+def test_batches_are_asked_for_as_configured(monkeypatch):
+  config = make_config(seed=9)
+  config.train.eval_rows = 77
+  task, asked = make_task(monkeypatch, config, short_share=0.2)
+  assert asked == {
+    "seed": 9,
+    "num_steps": 10,
+    "eval_rows": 77,
+    "short_share": 0.2,
+    "shard": (1, 2),
+  }
+  assert task.num_heldout_batches == 3
+  assert task.batch_at("train", 3) == task.row_ids("train", 3) == ("train", 3)
+
+
+def test_flops_follow_the_two_phases(monkeypatch):
+  # 10 steps, the last 4 on rows of 17 tokens in batches of 3.
+  config = make_config()
+  config.data.update(long_share=0.4, long_length=17, long_batch_size=3)
+  task, _ = make_task(monkeypatch, config)
+  cfg = EncoderConfig(**task.describe["encoder"])
+  short = B * mlm_nsp.flops.train_flops(cfg, 13, num_slots=2)  # 1.95
+  long = 3 * mlm_nsp.flops.train_flops(cfg, 17, num_slots=3)  # 2.55
+  assert [task.flops(s) for s in (0, 5, 6, 9)] == [short, short, long, long]
+  batch = {
+    name: np.zeros((3, 17) if x.ndim == 2 else 3, x.dtype)
+    for name, x in make_batch().items()
+  }
+  shapes = jax.eval_shape(task.corrupt, batch, jax.random.key(0))
+  assert shapes["masked_positions"].shape == (3, 3)
+
+
+def test_description_rebuilds_the_encoder(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  described = json.loads(json.dumps(task.describe))
+  assert described["objective"] == "mlm_nsp"
+  cfg = EncoderConfig(**described["encoder"])
+  assert dataclasses.asdict(cfg) == described["encoder"]
+  assert (cfg.vocab_size, cfg.width, cfg.max_positions) == (V, 24, 17)
+
+
+def test_random_tokens_by_frequency_or_uniform(monkeypatch):
+  # Everything is replaced at random. Ids 5..130 with count id % 7 + 1 (18 of
+  # each count, mean 4): those of count 7 are 1/4 of all, or 1/7.
+  ids = np.full((256, L), 8, np.int32)
+  batch = {
+    "input_ids": ids,
+    "segment_ids": np.ones_like(ids),
+    "example_weights": np.ones(256, np.float32),
+  }
+  options = {"mask_rate": 1.0, "mask_share": 0.0, "random_share": 1.0}
+  for name, share in (("unigram", 1 / 4), ("uniform", 1 / 7)):
+    task, _ = make_task(monkeypatch, random_tokens=name, **options)
+    drawn = np.asarray(task.corrupt(batch, jax.random.key(0))["input_ids"])
+    assert drawn.min() >= 5
+    assert drawn.max() <= 130
+    bound = 5 * math.sqrt(share * (1 - share) / drawn.size)
+    assert np.mean(drawn % 7 == 6) == pytest.approx(share, abs=bound)
+
+
+@pytest.mark.parametrize(
+  ("options", "expected"),
+  [
+    ({"mask_rate": 0.0}, "objective.mask_rate=0.0"),
+    ({"max_predictions": 1}, "max_predictions=1 .*13 tokens.*at least 2"),
+    ({"random_share": 0.3}, "random_share=0.3"),
+    ({"random_tokens": "unigrams"}, 'did you mean "unigram"'),
+  ],
+)
+def test_wrong_options_are_named(monkeypatch, options, expected):
+  with pytest.raises(ConfigError, match=expected):
+    make_task(monkeypatch, **options)
+
+
+def test_rows_longer_than_the_positions_are_refused(monkeypatch):
+  config = make_config()
+  config.data.update(long_share=0.1, long_length=18)
+  with pytest.raises(ConfigError, match="rows of 18 tokens"):
+    make_task(monkeypatch, config)
+
+
+def test_defaults_are_those_of_the_paper():
+  objective = config_lib.default("mlm_nsp").objective.to_dict()
+  assert objective == {
+    "name": "mlm_nsp",
+    "mask_rate": 0.15,
+    "max_predictions": 0,
+    "mask_share": 0.8,
+    "random_share": 0.1,
+    "random_tokens": "unigram",
+    "short_share": 0.1,
+  }
