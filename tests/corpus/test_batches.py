@@ -198,11 +198,11 @@ def test_a_corpus_on_disk_gives_the_same_batches(tmp_path):
   made = tokenizer.train(
     ["a boy, a girl, a dog and a cat met on a hill at noon"] * 3,
     kind="wordpiece",
-    vocab_size=30,
+    vocab_size=50,
     lowercase=True,
   )
   documents = [
-    [[5 + token % 20 for token in sentence] for sentence in document]
+    [[5 + token % 30 for token in sentence] for sentence in document]
     for document in random_documents(7, 37, max_sentences=9, max_tokens=11)
   ]
   on_disk = store.write_corpus(

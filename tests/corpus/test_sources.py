@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 import re
 import subprocess
@@ -215,24 +216,32 @@ def test_a_line_of_10_MB(tmp_path, data):
   assert "".join(sentences).replace(" ", "") == data.decode().replace(" ", "")
   if data.startswith(b"word"):
     assert {word for s in sentences for word in s.split()} == {"word"}
-  assert time.process_time() - start < 20  # 0.1 s, measured.
+  assert time.process_time() - start < 20  # 0.08 s, measured.
 
 
+@pytest.mark.skipif(
+  not os.path.exists("/proc/self/status"), reason="peak memory is read there"
+)
 def test_memory_is_bounded_for_a_line_that_never_ends(tmp_path):
-  # 200 MB of one line, in a file of 200 kB, and no blank line in it.
+  # 200 MB of one line, in a small file, and no blank line in it.
   with gzip.open(tmp_path / "a.txt.gz", "wb", compresslevel=1) as file:
     for _ in range(200):
       file.write(b"abcd " * 200_000)
   script = """
-import collections, resource, sys
+import collections, re, sys
 from maskedlm.corpus import sources
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def peak():  # In kB. (ru_maxrss would be that of the parent.)
+  status = open("/proc/self/status").read()
+  return int(re.search("VmHWM: *\t *([0-9]+)", status)[1])
+
+before = peak()
 report = collections.Counter()
 for document in sources.documents(
-    "text:" + sys.argv[1], text_field="text", report=report):
+  "text:" + sys.argv[1], text_field="text", report=report
+):
   pass
-print(report["bytes read"], resource.getrusage(
-    resource.RUSAGE_SELF).ru_maxrss - before)
+print(report["bytes read"], peak() - before)
 """
   out = subprocess.run(
     [sys.executable, "-c", script, str(tmp_path / "a.txt.gz")],
@@ -242,7 +251,7 @@ print(report["bytes read"], resource.getrusage(
   ).stdout
   size, kilobytes = map(int, out.split())
   assert size == 200_000_000
-  assert kilobytes < 60_000  # About 13 MB, measured.
+  assert kilobytes < 60_000  # 17 MB, measured.
 
 
 # jsonl:
@@ -556,7 +565,7 @@ def test_windows_give_the_sentences_of_the_whole_line():
 
 
 def test_a_long_line_of_chinese_takes_linear_time():
-  # 156 s of sentencex, were it given the whole line at once.
+  # sentencex alone took 1.6 s for a quarter of it, 156 s for 2.5 times it.
   line = "我喜欢。" * 100_000
   start = time.process_time()
   found, _ = split([line], language="zh")
