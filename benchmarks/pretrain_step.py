@@ -9,8 +9,11 @@ The peer runs eager and under torch.compile, each with its own head, over all
 positions, and with the head over the predicted ones only, as ours has it.
 float32 on a CPU; bfloat16 on a GPU, which both frameworks then must see.
 
-Contenders take turns, one step (on a GPU, ten) at a time, so that whatever
-else the machine does hits all of them; medians count. Needs the extra `peer`.
+Contenders take turns, one step (on a GPU, ten) at a time; medians count. On a
+CPU the machine must be idle otherwise: with one of two cores taken by another
+process the peer's step of the small shape took 7.1 s, not 2.0, as its OpenMP
+threads wait for each other. A table made so says that it is not valid. Needs
+the extra `peer`.
 Read top-down: the comparison -> ours -> the peer.
 """
 
@@ -112,9 +115,11 @@ def compare(shape: Shape, dtype: str, *, rounds: int, block: int) -> list[dict]:
   ours = our_step(config, task, batches)
   peers = peer_steps(shape, dtype, masked(task, batches))
   contenders = {"maskedlm": ours, **peers}
-  seconds = measure(contenders, rounds=rounds, block=block)
+  seconds, others = measure(contenders, rounds=rounds, block=block)
 
   work = f"{shape.layers}x{shape.width} B{shape.rows} S{LENGTH} {dtype}"
+  if others > 0.1:
+    work += f" (NOT VALID: other processes kept {others:.1f} cores busy)"
   print(f"\n{work}, {real_share:.1%} of the tokens are real\n")
   print("| | ms a step | rows/s | real tokens/s | GFLOP/s | FLOPs | time |")
   print("|---|---|---|---|---|---|---|")
@@ -144,8 +149,11 @@ def compare(shape: Shape, dtype: str, *, rounds: int, block: int) -> list[dict]:
 
 def measure(
   contenders: Mapping[str, Contender], *, rounds: int, block: int
-) -> dict[str, float]:
-  """name -> median seconds of a step; who can't start is left out, and said."""
+) -> tuple[dict[str, float], float]:
+  """Median seconds of a step by name, and the cores that others kept busy.
+
+  A compiled contender that can't start is left out, with a message.
+  """
   seconds: dict[str, list[float]] = {}
   for name, contender in contenders.items():
     try:  # Compiles, and warms the caches.
@@ -158,12 +166,25 @@ def measure(
     if not math.isfinite(loss):
       raise SystemExit(f"{name}: its loss is {loss}")
     seconds[name] = []
+  start, others = time.perf_counter(), others_seconds()
   for _ in range(rounds):
     for name, taken in seconds.items():
       began = time.perf_counter()
       contenders[name].run(block)
       taken.append((time.perf_counter() - began) / block)
-  return {name: statistics.median(taken) for name, taken in seconds.items()}
+  others = (others_seconds() - others) / (time.perf_counter() - start)
+  medians = {name: statistics.median(taken) for name, taken in seconds.items()}
+  return medians, others
+
+
+def others_seconds() -> float:
+  """CPU seconds that other processes used up to now; 0 where unknown."""
+  if not os.path.exists("/proc/stat"):
+    return 0.0
+  with open("/proc/stat", encoding="utf-8") as file:
+    user, nice, system, _, _, *rest = map(int, file.readline().split()[1:9])
+  busy = (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+  return busy - sum(os.times()[:4])
 
 
 def machine() -> str:
@@ -177,8 +198,7 @@ def machine() -> str:
     name = models[0].strip() if models else name
   return (
     f"{name}, {os.cpu_count()} cores; jax {jax.__version__}, torch "
-    f"{torch.__version__}, transformers {transformers.__version__}; load "
-    f"average {os.getloadavg()[0]:.1f} before it (idle is best)"
+    f"{torch.__version__}, transformers {transformers.__version__}"
   )
 
 

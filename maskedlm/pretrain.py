@@ -42,8 +42,7 @@ def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
   one), checkpoints/, metrics.jsonl, tensorboard/ and, at the end, result.json.
   """
   workdir.mkdir(parents=True, exist_ok=True)
-  corpus_path = pathlib.Path(config.corpus.path or workdir / "corpus")
-  corpus = prepare.prepare(config, corpus_path, log=_say)
+  corpus = _open_corpus(config, workdir)
 
   import jax  # Not before it is needed: --help answers at once.
 
@@ -87,6 +86,14 @@ def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
     return cli.EXIT_INTERRUPTED
   _finish(workdir, corpus, result)
   return 0
+
+
+def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
+  """The corpus of corpus.path, if it is there; else one is prepared."""
+  given = config.corpus.path
+  if given and pathlib.Path(given).exists():
+    return prepare.open_given(config, given, log=_say)
+  return prepare.prepare(config, given or workdir / "corpus", log=_say)
 
 
 def _keep_tokenizer(corpus: store.Corpus, path: pathlib.Path) -> None:

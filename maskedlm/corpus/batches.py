@@ -6,28 +6,13 @@ iterator, no state, and a host gathers its own rows only. Read top-down: which
 rows a step has (`nsp`) -> which tokens a row has (`pairs`) -> the arrays.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple
-
 import numpy as np
 
-from maskedlm.config import ConfigError
-from maskedlm.corpus import hashing, store
+from maskedlm.corpus import epochs, hashing, store
+from maskedlm.corpus.epochs import Batches
+from maskedlm.corpus.epochs import phase_at as phase_at
 from maskedlm.corpus.rows import Rows, open_rows, targets
-
-MIN_LENGTH = 8
-# The held-out pairs don't follow config.seed, so that runs can be compared.
-_HELDOUT_SEED = 0
-
-
-class Batches(NamedTuple):
-  """What a Task needs of the host side (maskedlm/task.py)."""
-
-  # (split, step) -> this host's rows of the step's batch; see `pairs`.
-  batch_at: Callable[[str, int], dict[str, np.ndarray]]
-  # (split, step) -> int64 [B]: rows of the whole batch, in their phase's table.
-  row_ids: Callable[[str, int], np.ndarray]
-  num_heldout_batches: int
+from maskedlm.corpus.spans import copy_spans
 
 
 def nsp(
@@ -56,75 +41,26 @@ def nsp(
     ConfigError: an option that is out of range.
     CorpusError: a split of fewer than two documents.
   """
-  _check(data, num_steps, eval_rows, short_share, shard)
+  epochs.check_share("objective.short_share", short_share)
   special = corpus.tokenizer.special
 
-  def open_phase(name, length, seed):
+  def open_source(name, length, seed):
     options = {"length": length, "short_share": short_share, "seed": seed}
-    return open_rows(corpus, name, **options)
+    rows = open_rows(corpus, name, **options)
 
-  def phase_seed(phase):  # Phases of the same length differ all the same.
-    return int(hashing.bits(seed, "phase", phase))
+    def read(row, epoch):
+      return pairs(rows, row, epoch, special=special)
 
-  phases = [(open_phase("train", data.length, phase_seed(0)), data.batch_size)]
-  if phase_at(num_steps - 1, num_steps, data.long_share)[0] == 1:
-    long_rows = open_phase("train", data.long_length, phase_seed(1))
-    phases.append((long_rows, data.long_batch_size))
+    return epochs.Source(len(rows.table), seed, read)
 
-  num_heldout = 0
-  if eval_rows:
-    heldout = open_phase("heldout", data.length, _HELDOUT_SEED)
-    num_heldout = min(eval_rows, len(heldout.table))
-  num_heldout_batches = -(-num_heldout // data.batch_size)
-
-  def train(step, shard):
-    phase, step = phase_at(step, num_steps, data.long_share)
-    rows, batch_size = phases[phase]
-    place = _places(step, batch_size, shard)
-    row, epoch = _shuffled(rows, place)
-    return rows, row, epoch, np.ones(len(place), np.float32)
-
-  def held_out(step, shard):
-    if not 0 <= step < num_heldout_batches:
-      raise IndexError(f"held-out batch {step} of {num_heldout_batches}")
-    place = _places(step, data.batch_size, shard)
-    row, epoch = _shuffled(heldout, place % num_heldout)
-    return heldout, row, epoch, (place < num_heldout).astype(np.float32)
-
-  read = {"train": train, "heldout": held_out}
-
-  def batch_at(split, step):
-    rows, row, epoch, weight = read[split](step, shard)
-    batch = pairs(rows, row, epoch, special=special)
-    return {**batch, "example_weights": weight}
-
-  def row_ids(split, step):
-    return read[split](step, (0, 1))[1]
-
-  return Batches(batch_at, row_ids, num_heldout_batches)
-
-
-def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
-  """(phase, step within it): phase 1 is the last long_share of the steps."""
-  num_long = round(num_steps * long_share)
-  if num_long == 0 or step < num_steps - num_long:
-    return 0, step
-  return 1, step - (num_steps - num_long)
-
-
-def _places(step, batch_size, shard) -> np.ndarray:
-  """Places, in the endless stream of rows, of a host's slice of a batch."""
-  index, count = shard
-  size = batch_size // count
-  first = step * batch_size + index * size
-  return np.arange(first, first + size, dtype=np.int64)
-
-
-def _shuffled(rows: Rows, place) -> tuple[np.ndarray, np.ndarray]:
-  """(row, epoch) at each place: every epoch has each row exactly once."""
-  epoch, index = np.divmod(place, len(rows.table))
-  key = hashing.bits(rows.seed, "order", epoch)
-  return hashing.permute(index, len(rows.table), key), epoch
+  return epochs.make_batches(
+    open_source,
+    data,
+    seed=seed,
+    num_steps=num_steps,
+    eval_rows=eval_rows,
+    shard=shard,
+  )
 
 
 def pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
@@ -246,68 +182,12 @@ def _assemble(tokens, begin, length, L, special) -> dict[str, np.ndarray]:
   flat[first] = special.cls
   flat[first + a_sep] = special.sep
   flat[first + b_sep] = special.sep
-  _copy(tokens, begin, length, flat, np.stack([first + 1, first + a_sep + 1]))
+  copy_spans(
+    tokens, begin, length, flat, np.stack([first + 1, first + a_sep + 1])
+  )
   real = column <= b_sep[:, None]
   return {
     "input_ids": input_ids,
     "token_type_ids": (real & (column > a_sep[:, None])).astype(np.int32),
     "segment_ids": real.astype(np.int32),
   }
-
-
-def _copy(tokens, begin, length, out, at) -> None:
-  """out[at : at + length] = tokens[begin : begin + length] for many spans.
-
-  A span lies in one document and so in one shard. In the order of the text,
-  each shard's spans are adjacent: one gather a shard.
-  """
-  order = np.argsort(begin, axis=None)
-  begin, length, at = (x.ravel()[order] for x in (begin, length, at))
-  end = np.cumsum(length)
-  run = np.arange(end[-1])
-  source = run + np.repeat(begin - (end - length), length)
-  target = run + np.repeat(at - (end - length), length)
-  spans = np.searchsorted(begin, tokens.starts)
-  cuts = np.concatenate([[0], end])[spans]
-  for part, start, i, j in zip(
-    tokens.parts, tokens.starts, cuts, cuts[1:], strict=False
-  ):
-    if i < j:
-      out[target[i:j]] = part[source[i:j] - start]
-
-
-def _check(data, num_steps, eval_rows, short_share, shard) -> None:
-  """Raises ConfigError for the first option that is out of range."""
-  phases = [("length", "batch_size")]
-  if data.long_share > 0:
-    phases.append(("long_length", "long_batch_size"))
-  for length, batch_size in phases:
-    if getattr(data, length) < MIN_LENGTH:
-      raise ConfigError(
-        f"data.{length}={getattr(data, length)} tokens: a row needs at least"
-        f" {MIN_LENGTH}, three of which are [CLS] and [SEP]."
-      )
-    _check_batch_size(f"data.{batch_size}", getattr(data, batch_size), shard[1])
-  for name, share in (
-    ("data.long_share", data.long_share),
-    ("objective.short_share", short_share),
-  ):
-    if not 0 <= share <= 1:
-      raise ConfigError(f"{name}={share} is a share: expected 0 to 1.")
-  for name, count in (
-    ("train.num_steps", num_steps),
-    ("train.eval_rows", eval_rows),
-  ):
-    if count < 0:
-      raise ConfigError(f"{name}={count}: expected 0 or more.")
-
-
-def _check_batch_size(name, size, count) -> None:
-  if size < 1:
-    raise ConfigError(f"{name}={size}: expected at least 1 row.")
-  if size % count:
-    fits = max(size // count, 1) * count
-    raise ConfigError(
-      f"{name}={size} must be divisible by the {count} hosts that share it;"
-      f" set --config.{name}={fits}."
-    )

@@ -97,9 +97,9 @@ def split(
       training = True
   if (below or waiting) and not training:
     raise CorpusError(
-      f"the text has {len(below) + len(waiting)} different documents, and"
-      " holding out two of them would leave none for training: separate more"
-      " documents by blank lines, or hold none out: corpus.heldout_share=0."
+      f"corpus.heldout_share={heldout_share} of the documents, or two at least,"
+      " would leave none for training: separate more documents by blank lines,"
+      " lower it, or hold nothing out (0)."
     )
   for document, copies in waiting.values():
     yield from [("heldout", document)] * copies

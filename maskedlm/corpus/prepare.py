@@ -278,7 +278,22 @@ def _is_there(path: str) -> bool:
   return os.path.isdir(path) and bool(os.listdir(path))
 
 
-def _reuse(config: ConfigDict, path: str, log: Callable) -> store.Corpus:
+def open_given(config: ConfigDict, path, *, log: Callable) -> store.Corpus:
+  """Opens the corpus that corpus.path names, whatever text it was made of.
+
+  Raises:
+    CorpusError: it was prepared with another tokenizer than the config's.
+  """
+  return _reuse(config, os.path.abspath(path), log, sections=("tokenizer",))
+
+
+def _reuse(
+  config: ConfigDict,
+  path: str,
+  log: Callable,
+  sections: tuple[str, ...] = ("corpus", "tokenizer"),
+) -> store.Corpus:
+  """Opens what was prepared before, if these sections' options are the same."""
   corpus = store.open_corpus(path)
   tokenizer = None
   if config.tokenizer.path:
@@ -288,7 +303,7 @@ def _reuse(config: ConfigDict, path: str, log: Callable) -> store.Corpus:
   different = [
     f"{name}={wanted.get(name)!r} (there {there.get(name)!r})"
     for name in sorted(wanted.keys() | there.keys())
-    if wanted.get(name) != there.get(name)
+    if name.startswith(sections) and wanted.get(name) != there.get(name)
   ]
   if different:
     raise CorpusError(
@@ -297,8 +312,8 @@ def _reuse(config: ConfigDict, path: str, log: Callable) -> store.Corpus:
       " to prepare it again."
     )
   log(
-    f"corpus: {path}, prepared before from the same options (if the text has"
-    " changed since, remove it)"
+    f"corpus: {path}, prepared before from {there.get('corpus.source')} (if the"
+    " text has changed since, remove it)"
   )
   return corpus
 

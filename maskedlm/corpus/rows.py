@@ -7,18 +7,13 @@ document ends. A table with one record for each row is built once, kept beside
 the corpus and memory-mapped: the next start reads nothing but its header.
 """
 
-import contextlib
-import hashlib
-import json
 import logging
-import os
-import uuid
 from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.corpus import hashing, store
+from maskedlm.corpus import hashing, store, tables
 from maskedlm.corpus.errors import CorpusError
 
 RECORD = np.dtype(
@@ -57,19 +52,14 @@ def open_rows(corpus, name: str, *, length, short_share, seed) -> Rows:
   """
   split = getattr(corpus, name)
   options = {"length": length, "short_share": short_share, "seed": seed}
-  key = json.dumps([_VERSION, corpus.fingerprint, name, options])
-  digest = hashlib.sha256(key.encode()).hexdigest()[:32]
-  path = os.path.join(corpus.path, "rows", f"{digest}.npy")
-  table = _load(path)
-  if table is None:
+
+  def build():
     starts, ends = _cut(split, **options)
     _check_documents(split, starts, path=corpus.path, name=name)
-    with contextlib.suppress(OSError):  # A read-only or a full disk.
-      _save(path, len(starts), _records(split, starts, ends))
-    table = _load(path)
-    if table is None:
-      table = np.concatenate(list(_records(split, starts, ends)))
-  return Rows(split, table, **options)
+    return len(starts), lambda: _records(split, starts, ends)
+
+  key = ["pairs", _VERSION, name, options]
+  return Rows(split, tables.open_table(corpus, key, RECORD, build), **options)
 
 
 def targets(sentence, *, length, short_share, seed) -> np.ndarray:
@@ -98,7 +88,7 @@ def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
   for low in range(0, num_sentences, _BLOCK):
     high = min(low + _BLOCK, num_sentences)
     ends = _ends(split, low, high, documents, document_tokens, **options)
-    starts.append(low + _chain(ends - low, row - low))
+    starts.append(low + tables.chain(ends - low, row - low))
     if len(starts[-1]):  # Else the row before is longer than the block.
       row = ends[starts[-1][-1] - low]
   starts = np.concatenate([*starts, [num_sentences]])
@@ -127,21 +117,6 @@ def _ends(split, low, high, documents, document_tokens, **options):
   return np.where(leftover < 2, document_end, end)
 
 
-def _chain(ends, first) -> np.ndarray:
-  """first, ends[first], ends[ends[first]], ... as far as there are ends.
-
-  By doubling: each round finds as many links as are known, in one gather, with
-  jumps over as many links: log2(n) rounds for n of them.
-  """
-  size = len(ends)
-  jump = np.append(np.minimum(ends, size), size)
-  chain = np.array([first])
-  while chain[-1] < size:
-    chain = np.concatenate([chain, jump[chain]])
-    jump = jump[jump]
-  return chain[chain < size]
-
-
 def _records(split, starts, ends) -> Iterator[np.ndarray]:
   """The rows' records, a block at a time."""
   documents = _read(split.documents)
@@ -165,39 +140,6 @@ def _records(split, starts, ends) -> Iterator[np.ndarray]:
 def _read(concat) -> np.ndarray:
   """All of a Concat, in memory."""
   return store.take(concat, np.arange(store.size(concat)))
-
-
-def _load(path) -> np.ndarray | None:
-  """The memory-mapped table; None if there is none, or none that is whole."""
-  try:
-    table = np.load(path, mmap_mode="r", allow_pickle=False)
-  except (OSError, ValueError, EOFError):
-    return None
-  # A plain array: indexing a np.memmap is several times as slow.
-  return np.asarray(table) if table.dtype == RECORD else None
-
-
-def _save(path, num_rows, blocks) -> None:
-  """Writes the table whole or not at all, however many hosts do it at once."""
-  os.makedirs(os.path.dirname(path), exist_ok=True)
-  partial = f"{path}.{uuid.uuid4().hex}.partial"
-  header = {
-    "descr": np.lib.format.dtype_to_descr(RECORD),
-    "fortran_order": False,
-    "shape": (num_rows,),
-  }
-  try:
-    # Plain writes: a full disk would kill a writer through a memory map.
-    with open(partial, "xb") as file:
-      np.lib.format.write_array_header_1_0(file, header)
-      for block in blocks:
-        file.write(block.tobytes())
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(partial, path)
-  finally:
-    if os.path.exists(partial):
-      os.remove(partial)
 
 
 def _check_documents(split, starts, *, path, name) -> None:

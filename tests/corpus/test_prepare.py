@@ -324,8 +324,14 @@ def test_options_out_of_range(make_config, tmp_path, name, value):
     run(config, tmp_path / "corpus")
 
 
+def test_a_share_that_leaves_nothing_is_refused():
+  for keys, share in (([0.4, 0.6], 0.01), ([0.1, 0.2, 0.3], 0.9), ([0.1], 0.5)):
+    with pytest.raises(CorpusError, match=f"share={share}.*leave none"):
+      split(keys, share)
+
+
 def test_too_few_documents_are_refused(make_config, tmp_path):
-  with pytest.raises(CorpusError, match=r"2 different documents, and.*share=0"):
+  with pytest.raises(CorpusError, match="two at least, would leave none"):
     run(make_config("the cat.\n\nthe dog."), tmp_path / "corpus")
   assert os.listdir(tmp_path) == ["text.txt"]
   one = run(make_config("the cat.", heldout_share=0.0), tmp_path / "corpus")

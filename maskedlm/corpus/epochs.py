@@ -1,0 +1,172 @@
+"""Which rows a step reads: phases, epochs, hosts and the held-out sample.
+
+Shared by every kind of row (batches.py, text_rows.py): what differs is a
+Source, this file turns sources into batches as a pure function of the step.
+Every random choice is a hash, so there is no iterator, no state, and a host
+gathers its own rows only.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.config import ConfigError
+from maskedlm.corpus import hashing
+
+MIN_LENGTH = 8
+# The held-out rows don't follow config.seed, so that runs can be compared.
+_HELDOUT_SEED = 0
+
+
+class Source(NamedTuple):
+  """The rows that a split is cut into, for one length."""
+
+  num_rows: int
+  seed: int  # Of their order.
+  # (row [b], epoch [b]), int64 -> arrays [b, ...].
+  read: Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
+
+
+class Batches(NamedTuple):
+  """What a Task needs of the host side (maskedlm/task.py)."""
+
+  # (split, step) -> this host's rows of the step's batch.
+  batch_at: Callable[[str, int], dict[str, np.ndarray]]
+  # (split, step) -> int64 [B]: rows of the whole batch, in their phase's table.
+  row_ids: Callable[[str, int], np.ndarray]
+  num_heldout_batches: int
+
+
+def make_batches(
+  open_source: Callable[[str, int, int], Source],
+  data,
+  *,
+  seed,
+  num_steps,
+  eval_rows,
+  shard,
+) -> Batches:
+  """Batches of a source's rows.
+
+  Training goes through the rows of the train split epoch after epoch, each
+  epoch in an order of its own, without a pause where one ends. The last
+  long_share of the steps have rows, a batch size and epochs of their own.
+  Held-out batches always have the first phase's shape; they are a fixed
+  sample of at most eval_rows rows, whose last batch is filled up with rows of
+  weight 0 (`example_weights`). The functions may be called from several
+  threads at once.
+
+  Args:
+    open_source: (split's name, length, seed) -> Source.
+    data: config.data.
+    seed: config.seed.
+    num_steps: of training; with data.long_share it says where phase 2 begins.
+    eval_rows: held-out rows at most; 0 = none are needed.
+    shard: (index, count) of this host: it gets the index-th of count equal
+      slices of each batch.
+
+  Raises:
+    ConfigError: an option that is out of range.
+  """
+  _check(data, num_steps, eval_rows, shard)
+
+  def phase_seed(phase):  # Phases of the same length differ all the same.
+    return int(hashing.bits(seed, "phase", phase))
+
+  phases = [(open_source("train", data.length, phase_seed(0)), data.batch_size)]
+  if phase_at(num_steps - 1, num_steps, data.long_share)[0] == 1:
+    long_rows = open_source("train", data.long_length, phase_seed(1))
+    phases.append((long_rows, data.long_batch_size))
+
+  num_heldout = 0
+  if eval_rows:
+    heldout = open_source("heldout", data.length, _HELDOUT_SEED)
+    num_heldout = min(eval_rows, heldout.num_rows)
+  num_heldout_batches = -(-num_heldout // data.batch_size)
+
+  def train(step, shard):
+    phase, step = phase_at(step, num_steps, data.long_share)
+    source, batch_size = phases[phase]
+    place = _places(step, batch_size, shard)
+    row, epoch = _shuffled(source, place)
+    return source, row, epoch, np.ones(len(place), np.float32)
+
+  def held_out(step, shard):
+    if not 0 <= step < num_heldout_batches:
+      raise IndexError(f"held-out batch {step} of {num_heldout_batches}")
+    place = _places(step, data.batch_size, shard)
+    row, epoch = _shuffled(heldout, place % num_heldout)
+    return heldout, row, epoch, (place < num_heldout).astype(np.float32)
+
+  choose = {"train": train, "heldout": held_out}
+
+  def batch_at(split, step):
+    source, row, epoch, weight = choose[split](step, shard)
+    return {**source.read(row, epoch), "example_weights": weight}
+
+  def row_ids(split, step):
+    return choose[split](step, (0, 1))[1]
+
+  return Batches(batch_at, row_ids, num_heldout_batches)
+
+
+def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
+  """(phase, step within it): phase 1 is the last long_share of the steps."""
+  num_long = round(num_steps * long_share)
+  if num_long == 0 or step < num_steps - num_long:
+    return 0, step
+  return 1, step - (num_steps - num_long)
+
+
+def _places(step, batch_size, shard) -> np.ndarray:
+  """Places, in the endless stream of rows, of a host's slice of a batch."""
+  index, count = shard
+  size = batch_size // count
+  first = step * batch_size + index * size
+  return np.arange(first, first + size, dtype=np.int64)
+
+
+def _shuffled(source: Source, place) -> tuple[np.ndarray, np.ndarray]:
+  """(row, epoch) at each place: every epoch has each row exactly once."""
+  epoch, index = np.divmod(place, source.num_rows)
+  key = hashing.bits(source.seed, "order", epoch)
+  return hashing.permute(index, source.num_rows, key), epoch
+
+
+def check_share(name: str, share: float) -> None:
+  """Raises ConfigError unless 0 <= share <= 1."""
+  if not 0 <= share <= 1:
+    raise ConfigError(f"{name}={share} is a share: expected 0 to 1.")
+
+
+def _check(data, num_steps, eval_rows, shard) -> None:
+  """Raises ConfigError for the first option that is out of range."""
+  phases = [("length", "batch_size")]
+  if data.long_share > 0:
+    phases.append(("long_length", "long_batch_size"))
+  for length, batch_size in phases:
+    if getattr(data, length) < MIN_LENGTH:
+      raise ConfigError(
+        f"data.{length}={getattr(data, length)} tokens: a row needs at least"
+        f" {MIN_LENGTH}, three of which are [CLS] and [SEP]."
+      )
+    _check_batch_size(f"data.{batch_size}", getattr(data, batch_size), shard[1])
+  check_share("data.long_share", data.long_share)
+  for name, count in (
+    ("train.num_steps", num_steps),
+    ("train.eval_rows", eval_rows),
+  ):
+    if count < 0:
+      raise ConfigError(f"{name}={count}: expected 0 or more.")
+
+
+def _check_batch_size(name, size, count) -> None:
+  if size < 1:
+    raise ConfigError(f"{name}={size}: expected at least 1 row.")
+  if size % count:
+    fits = max(size // count, 1) * count
+    raise ConfigError(
+      f"{name}={size} must be divisible by the {count} hosts that share it;"
+      f" set --config.{name}={fits}."
+    )
