@@ -4,6 +4,9 @@ Corpus: the docstrings of the standard library and of the installed packages.
 Model: 2 layers x 128, MLM + NSP (Devlin et al. 2019, arXiv:1810.04805).
 
   maskedlm pretrain --config=configs/quickstart.py
+
+Measured on 2 CPU cores, 2026-11-21: 3 min 38 s in all; held-out MLM loss 5.31
+nats (unigram entropy 6.38), MLM accuracy 22.0%, NSP accuracy 71.9%.
 """
 
 from maskedlm import config as base
@@ -19,18 +22,19 @@ def get_config():
   config.model.width = 128
   config.model.num_heads = 2
   config.model.mlp_width = 512
-  config.model.max_positions = 128
+  config.model.max_positions = 64
+  config.model.init_stddev = 0.05  # 0.02 is for wider models: slower here.
   # One short pass over little text: nothing to overfit yet.
   config.model.dropout = 0.0
   config.model.attention_dropout = 0.0
-  config.data.length = 128
-  config.data.batch_size = 16
+  config.data.length = 64
+  config.data.batch_size = 32
   config.optimizer.learning_rate = 1e-3
   config.optimizer.b2 = 0.98
   config.optimizer.warmup_steps = 60
-  config.train.num_steps = 2_000
-  config.train.log_every = 50
-  config.train.eval_every = 1_000
-  config.train.eval_rows = 512
+  config.train.num_steps = 3_600
+  config.train.log_every = 100
+  config.train.eval_every = 1_200
+  config.train.eval_rows = 1_024
   config.train.checkpoint_every = 500
   return config
