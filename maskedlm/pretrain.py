@@ -41,21 +41,14 @@ def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
   Writes: config.json, tokenizer/, corpus/ (unless config.corpus.path names
   one), checkpoints/, metrics.jsonl, tensorboard/ and, at the end, result.json.
   """
-  workdir.mkdir(parents=True, exist_ok=True)
-  corpus = _open_corpus(config, workdir)
-
   import jax  # Not before it is needed: --help answers at once.
 
   from maskedlm import metrics, runtime, sharding, train
 
   runtime.enable_compile_cache()
-
-  mesh = sharding.make_mesh(config.mesh)
-  sizes = {config.data.batch_size}
-  if config.data.long_share > 0:
-    sizes.add(config.data.long_batch_size)
-  for batch_size in sizes:
-    sharding.check_batch(batch_size, config.train.accumulate, mesh)
+  mesh = _preflight(config)
+  workdir.mkdir(parents=True, exist_ok=True)
+  corpus = _open_corpus(config, workdir)
   options = config.objective.to_dict()
   task = load_objective(options.pop("name")).make(
     config, corpus, sharding.data_shard(mesh), **options
@@ -86,6 +79,24 @@ def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
     return cli.EXIT_INTERRUPTED
   _finish(workdir, corpus, result)
   return 0
+
+
+def _preflight(config: ConfigDict):
+  """The mesh; what can be wrong in a config is told before the long work."""
+  from maskedlm import optim, sharding
+  from maskedlm.modeling import encoder
+
+  mesh = sharding.make_mesh(config.mesh)
+  data, lengths = config.data, [config.data.length]
+  sharding.check_batch(data.batch_size, config.train.accumulate, mesh)
+  if data.long_share > 0:
+    lengths.append(data.long_length)
+    sharding.check_batch(data.long_batch_size, config.train.accumulate, mesh)
+  encoder.encoder_config(
+    config.model, config.tokenizer.vocab_size, max(lengths)
+  )
+  optim.make_schedule(config.optimizer, config.train.num_steps)
+  return mesh
 
 
 def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:

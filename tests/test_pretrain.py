@@ -259,3 +259,25 @@ def test_fill_mask_bad_input(whole, argv, words):
   assert process.returncode == 2
   assert words in process.stderr
   assert len(process.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+  ("override", "words"),
+  [
+    ("--config.mesh.data=3", "does not fit 2 devices"),
+    ("--config.model.num_heads=5", "divisible by model.num_heads=5"),
+    ("--config.optimizer.warmup_steps=99", "warmup_steps=99"),
+    ("--config.data.batch_size=7", "must be divisible by mesh.data"),
+  ],
+)
+def test_a_wrong_option_is_told_before_the_corpus_is_made(
+  tiny, tmp_path, override, words
+):
+  workdir = tmp_path / "w"
+  process = tiny_run.run(
+    "pretrain", f"--config={tiny[0]}", f"--workdir={workdir}", override
+  )
+  assert process.returncode == 2
+  (line,) = process.stderr.splitlines()
+  assert line.startswith("error: ") and words in line
+  assert not workdir.exists()
