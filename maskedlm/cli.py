@@ -13,6 +13,7 @@ VERBS = {
   "pretrain": ("pretrain", "pretrain a masked language model on text"),
   "prepare": ("prepare", "turn text into a corpus on disk, or verify one"),
   "tokenizer": ("tokenizer", "train a tokenizer, or try one on a text"),
+  "inspect": ("inspect", "show what a config will train, before it does"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
 }
 

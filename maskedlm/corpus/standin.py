@@ -1,0 +1,59 @@
+"""A corpus of a few made-up documents, where only shapes matter.
+
+`maskedlm inspect` builds a Task on it when there is no text yet: the model,
+the optimizer and the costs don't depend on what the text says.
+"""
+
+import numpy as np
+
+from maskedlm.corpus import store
+from maskedlm.corpus.tokenizer import Special, Tokenizer
+
+DOCUMENTS, SENTENCES, TOKENS = 4, 64, 16  # Of a split; sentences of a document.
+
+
+def corpus(options) -> store.Corpus:
+  """A corpus for the vocabulary of config.tokenizer; nothing is on disk."""
+  vocab_size = options.vocab_size
+  special = Special(*range(5))
+  tokenizer = Tokenizer(
+    kind=options.kind,
+    vocab_size=vocab_size,
+    special=special,
+    special_ids=np.arange(5),
+    starts_word=np.ones(vocab_size, bool),
+    tokens=str,
+    encode=None,
+    encode_batch=None,
+    decode=lambda ids: " ".join(map(str, ids)),
+    save=None,
+    sha256="",
+  )
+  split = _split(vocab_size)
+  return store.Corpus(
+    path="/nonexistent/stand-in",
+    meta={},
+    fingerprint=f"stand-in {vocab_size}",
+    train=split,
+    heldout=split,
+    token_counts=np.ones(vocab_size, np.int64),
+    tokenizer=tokenizer,
+  )
+
+
+def _split(vocab_size: int) -> store.Split:
+  sentences = DOCUMENTS * SENTENCES
+  tokens = 5 + np.arange(sentences * TOKENS) % max(vocab_size - 5, 1)
+  return store.Split(
+    tokens=_concat(tokens),
+    sentences=_concat(np.arange(0, sentences * TOKENS + 1, TOKENS)),
+    documents=_concat(np.arange(0, sentences + 1, SENTENCES)),
+  )
+
+
+def _concat(values: np.ndarray) -> store.Concat:
+  return store.Concat(
+    parts=(values,),
+    starts=np.array([0, len(values)], np.int64),
+    bases=np.zeros(1, np.int64),
+  )

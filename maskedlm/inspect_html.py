@@ -1,0 +1,78 @@
+"""The page of `maskedlm inspect --html`: one file, nothing to load."""
+
+import html
+from collections.abc import Sequence
+
+STYLE = """
+body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto;
+  padding: 0 1em; color: #222; }
+pre { background: #f6f6f6; padding: 0.7em; overflow-x: auto; }
+p.row { font-family: ui-monospace, monospace; font-size: 13px;
+  background: #f6f6f6; padding: 0.7em; }
+.mask { background: #f8c9c4; } .random { background: #fbe3a4; }
+.keep { background: #cfe8c9; } s { color: #777; }
+svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: #555; }
+"""
+WIDTH, HEIGHT, LEFT, BOTTOM = 640, 200, 70, 30  # Of the curve, in pixels.
+
+
+def page(name: str, sections, rows, curve: Sequence[tuple[int, float]]) -> str:
+  """The page as text.
+
+  Args:
+    name: of the run.
+    sections: (title, lines) each.
+    rows: sample rows, lists of (text, shown, treatment).
+    curve: (step, learning rate) points.
+  """
+  parts = [f"<h1>{html.escape(name)}: what will be trained</h1>"]
+  for title, lines in sections:
+    text = html.escape("\n".join(lines))
+    parts.append(f"<h2>{html.escape(title)}</h2><pre>{text}</pre>")
+  parts.append(f"<h2>Learning rate</h2>{_curve(curve)}")
+  if rows:
+    parts.append(
+      "<h2>Sample rows</h2><p>Predicted tokens: <span class=mask>masked</span>,"
+      " <span class=random>replaced by another</span>, <span class=keep>kept"
+      "</span>; what the model sees stands behind what was there.</p>"
+    )
+  parts += [f'<p class="row" dir="auto">{_row(row)}</p>' for row in rows]
+  return (
+    '<!doctype html><html lang="en"><meta charset="utf-8">'
+    f"<title>{html.escape(name)}</title><style>{STYLE}</style>"
+    f"{''.join(parts)}</html>\n"
+  )
+
+
+def _row(row) -> str:
+  parts = []
+  for text, shown, treatment in row:
+    text, shown = html.escape(text), html.escape(shown)
+    if treatment:
+      space = " " if text.startswith(" ") else ""
+      text = (
+        f"{space}<span class={treatment}><s>{text.strip()}</s> {shown}</span>"
+      )
+    parts.append(text)
+  return "".join(parts)
+
+
+def _curve(curve: Sequence[tuple[int, float]]) -> str:
+  last, top = curve[-1][0] or 1, max(rate for _, rate in curve) or 1.0
+  points = " ".join(
+    f"{LEFT + (WIDTH - LEFT - 10) * step / last:.1f},"
+    f"{10 + (HEIGHT - BOTTOM - 10) * (1 - rate / top):.1f}"
+    for step, rate in curve
+  )
+  base = HEIGHT - BOTTOM
+  return (
+    f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
+    f'<path d="M{LEFT} 10V{base}H{WIDTH - 10}" fill="none" stroke="#999"/>'
+    f'<polyline points="{points}" fill="none" stroke="#2b6cb0" '
+    'stroke-width="2"/>'
+    f'<text x="{LEFT - 6}" y="14" text-anchor="end">{top:.2e}</text>'
+    f'<text x="{LEFT - 6}" y="{base}" text-anchor="end">0</text>'
+    f'<text x="{LEFT}" y="{HEIGHT - 10}">step 0</text>'
+    f'<text x="{WIDTH - 10}" y="{HEIGHT - 10}" text-anchor="end">{last:,}'
+    "</text></svg>"
+  )

@@ -1,0 +1,156 @@
+"""`maskedlm inspect`: its figures by hand, and as a user calls it."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+
+import tiny as tiny_run
+from maskedlm import flags, inspect, inspect_html
+from maskedlm.corpus import standin
+from maskedlm.corpus.tokenizer import Special
+
+# Ids: 0-4 special (4 = [MASK]); 5-9 begin a word, 10-14 continue one.
+TOKENIZER = types.SimpleNamespace(
+  special=Special(pad=0, unk=1, cls=2, sep=3, mask=4),
+  special_ids=np.arange(5),
+  starts_word=np.arange(15) < 10,
+  tokens=lambda i: ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"][i],
+  decode=lambda ids: f"t{ids[0]}" if ids[0] < 10 else f"##t{ids[0]}",
+)
+#        0  1  2   3   4  5  6  7
+ROWS = [
+  [2, 5, 10, 6, 7, 1, 3, 0],
+  [2, 8, 9, 11, 12, 3, 0, 0],
+]
+SEEN = [
+  [2, 4, 4, 6, 9, 1, 3, 0],  # 1, 2 masked; 3 kept; 4 random.
+  [2, 8, 4, 11, 12, 3, 0, 0],  # 2 masked.
+]
+
+
+def batch():
+  plain = {
+    "input_ids": np.array(ROWS),
+    "segment_ids": (np.array(ROWS) > 0).astype(int),
+    "nsp_labels": np.array([1, 0]),
+  }
+  hidden = {
+    **plain,
+    "input_ids": np.array(SEEN),
+    "masked_positions": np.array([[1, 2, 3, 4], [2, 0, 0, 0]]),
+    "masked_weights": np.array([[1.0, 1, 1, 1], [1, 0, 0, 0]]),
+  }
+  return plain, hidden
+
+
+def test_figures_by_hand():
+  figures = inspect.measure([batch()], TOKENIZER)
+  assert figures["mask_rate"] == 5 / 13
+  assert figures["mask_share"] == 3 / 5
+  assert figures["keep_share"] == 1 / 5
+  assert figures["random_share"] == pytest.approx(1 / 5)
+  # Two stretches: words (5 10)(6)(7) of row 0, and (9...) of row 1.
+  assert figures["span_length_mean"] == (3 + 1) / 2
+  assert figures["nsp_random_share"] == 1 / 2
+  assert figures["padding_share"] == 3 / 16
+  assert figures["unk_share"] == 1 / 13
+  assert figures["rows_measured"] == 2
+
+
+def test_what_a_task_has_not_is_none():
+  plain, hidden = batch()
+  for arrays in (plain, hidden):
+    del arrays["nsp_labels"]
+  del hidden["masked_positions"]
+  figures = inspect.measure([(plain, hidden)], TOKENIZER)
+  for name in ("mask_rate", "mask_share", "span_length_mean"):
+    assert figures[name] is None
+  assert figures["nsp_random_share"] is None
+  assert figures["padding_share"] == 3 / 16
+
+
+def test_a_sample_row_shows_what_was_done():
+  row = inspect.sample_row(*batch(), 0, TOKENIZER)
+  assert [t.treatment for t in row] == [
+    "", "mask", "mask", "keep", "random", "", "",
+  ]  # fmt: skip
+  plain = inspect.format_row(row, coloured=False)
+  assert plain == (
+    "[CLS] {t5>[MASK]}{t10>[MASK]} {t6>t6} {t7>t9} [UNK] [SEP]"
+  )
+  assert "\033" not in plain
+  assert inspect.format_row(row, coloured=True).count("\033[0m") == 4
+  page = inspect_html.page("<x>", [("A & B", ["1 < 2"])], [row], [(0, 0.0)])
+  assert "&lt;x&gt;" in page and "A &amp; B" in page and "1 &lt; 2" in page
+  assert page.count("<span class=mask><s>") == 2
+  assert "src=" not in page and "href=" not in page  # Nothing to load.
+
+
+def test_bytes_follow_the_sharding_rules():
+  tree = {
+    "mlp": {"up": {"kernel": np.zeros((8, 12), np.float32)}},
+    "norm": {"scale": np.zeros(8, np.float32)},
+  }
+  mesh = types.SimpleNamespace(shape={"data": 5, "fsdp": 4, "tensor": 3})
+  assert inspect.bytes_per_device(tree, mesh) == 4 * (8 * 12 // 12 + 8)
+
+
+def test_sparkline():
+  assert inspect.sparkline([0, 0.5, 1.0]) == "▁▅█"
+  assert inspect.sparkline([0, 0]) == "▁▁"
+
+
+def test_the_stand_in_gives_the_shapes_of_a_real_corpus(tiny):
+  config = flags.load_config(str(tiny[0]))
+  task = inspect.make_task(config, standin.corpus(config.tokenizer))
+  figures, _ = inspect.facts_of_model(config, task)
+  real = inspect.make_task(config, inspect.store.open_corpus(tiny[1]))
+  assert figures == inspect.facts_of_model(config, real)[0]
+
+
+def test_as_a_user_calls_it(tiny, tmp_path):
+  page = tmp_path / "r.html"
+  arguments = ("inspect", f"--config={tiny[0]}")
+  corpus = f"--config.corpus.path={tiny[1]}"
+  shown = tiny_run.run(*arguments, corpus, "--rows=2", f"--html={page}")
+  assert shown.returncode == 0, shown.stderr
+  for words in ("Parameters:", "decay", "Learning rate", "[MASK]}", "epochs"):
+    assert words in shown.stdout
+  assert "\033" not in shown.stdout  # Piped: plain.
+  assert page.read_text().startswith("<!doctype html>")
+  printed = tiny_run.run(*arguments, corpus, "--json")
+  figures = json.loads(printed.stdout)
+  assert figures["parameters"] == 24_306
+  # 40 tokens: 6 of them. Short rows round up or down.
+  assert figures["mask_rate"] == pytest.approx(0.15, abs=0.01)
+  assert figures["mask_share"] == pytest.approx(0.8, abs=0.04)
+  assert figures["nsp_random_share"] == pytest.approx(0.5, abs=0.1)
+
+
+def test_without_a_corpus_it_prints_what_needs_none(tiny, tmp_path):
+  process = tiny_run.run(
+    "inspect", f"--config={tiny[0]}", f"--workdir={tmp_path}"
+  )
+  assert process.returncode == 0, process.stderr
+  assert "no corpus yet" in process.stdout
+  assert "24,306" in process.stdout
+
+
+@pytest.mark.parametrize(
+  ("override", "words"),
+  [
+    ("--config.corpus.path=/nowhere", "/nowhere"),
+    ("--config.objective.mask_rate=0", "mask_rate=0"),
+    ("--config.objective.max_predictions=2", "at least 6"),
+    ("--rows=-1", "--rows=-1"),
+  ],
+)
+def test_bad_input(tiny, tmp_path, override, words):
+  process = tiny_run.run(
+    "inspect", f"--config={tiny[0]}", f"--workdir={tmp_path}", override
+  )
+  assert process.returncode == 2
+  (line,) = process.stderr.splitlines()
+  assert line.startswith("error: ") and words in line
