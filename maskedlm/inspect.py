@@ -151,8 +151,8 @@ def facts_of_model(
       f"{o.warmup_steps:,} steps of warm-up",
       [
         f"{decaying:,} parameters decay by {o.weight_decay:g}, "
-        f"{total - decaying:,} don't: "
-        + (", ".join(p for p, yes in decays.items() if not yes) or "none"),
+        f"{total - decaying:,} don't:",
+        *(f"  {path}" for path, yes in decays.items() if not yes),
       ],
     ),
     Section(
@@ -327,7 +327,9 @@ def rate_curve(config: ConfigDict) -> list[tuple[int, float]]:
   """[(step, learning rate)] over the run."""
   num_steps = config.train.num_steps
   schedule = optim.make_schedule(config.optimizer, num_steps)
-  points = np.unique(np.linspace(0, num_steps - 1, CURVE_POINTS).astype(int))
+  points = np.linspace(0, num_steps - 1, CURVE_POINTS).astype(int)
+  peak = min(config.optimizer.warmup_steps, num_steps - 1)
+  points = np.unique([*points, peak])
   return [
     (int(s), float(r)) for s, r in zip(points, schedule(points), strict=True)
   ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 STYLE = """
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto;
   padding: 0 1em; color: #222; }
-pre { background: #f6f6f6; padding: 0.7em; overflow-x: auto; }
+pre { background: #f6f6f6; padding: 0.7em; white-space: pre-wrap; }
 p.row { font-family: ui-monospace, monospace; font-size: 13px;
   background: #f6f6f6; padding: 0.7em; }
 .mask { background: #f8c9c4; } .random { background: #fbe3a4; }
