@@ -62,6 +62,22 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   # What backward recomputes: none | dots (all but matmuls) | full.
   model.remat = "none"
+  # What later encoders changed; as set here, each is BERT's.
+  model.type_vocab_size = 2  # Embedded kinds of segment (A, B); 0 = none.
+  model.embedding_width = 0  # Projected to width (ELECTRA-small); 0 = width.
+  model.embedding_norm = True
+  model.position = "learned"  # learned | rope | alibi.
+  model.rope_theta = 10_000.0  # Base of the wavelengths.
+  model.local_rope_theta = 10_000.0  # The same, in layers with a window.
+  model.local_window = 0  # Tokens seen, both sides together; 0 = all.
+  model.global_every = 3  # With a window: layers 0, k, 2k, ... see all.
+  model.causal = False  # A token sees what is left of it only.
+  model.norm_order = "post"  # post (after each sum) | pre (before each part).
+  model.norm_kind = "layer"  # layer | rms.
+  model.skip_first_norm = False  # pre: none before the first attention.
+  model.mlp = "plain"  # plain | gated (GeGLU).
+  model.biases = True  # Of dense layers and norms.
+  model.scaled_init = False  # out, down: init_stddev / sqrt(2 num_layers).
 
   config.data = data = ConfigDict()
   data.length = 128  # L, tokens in a row, specials included.

@@ -15,7 +15,7 @@ import numpy as np
 from maskedlm import checkpoint, cli, runtime
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
-from maskedlm.modeling import encoder, heads
+from maskedlm.modeling import encoder, heads, mlm
 
 # What pretrain shows at its end: a test of syntax, of agreement, of sense.
 EXAMPLES = (
@@ -47,11 +47,11 @@ def load(path: pathlib.Path) -> Model:
   """Reads the newest checkpoint of a workdir (or the checkpoint given).
 
   Raises:
-    CheckpointError: there is none that can be read, or it has no MLM head.
-    ConfigError: the tokenizer is not the checkpoint's.
+    CheckpointError: there is none that can be read.
+    ConfigError: it has no MLM head, or the tokenizer is not the checkpoint's.
   """
-  params, meta = checkpoint.load_params(path, ("encoder", "mlm_head"))
-  config = encoder.EncoderConfig(**meta["task"]["encoder"])
+  params, meta = checkpoint.load_params(path)
+  params, config = _masked_model(params, meta["task"], path)
   made = tokenizers.load(_tokenizer_dir(path))
   if made.vocab_size != config.vocab_size:
     raise ConfigError(
@@ -76,6 +76,20 @@ def load(path: pathlib.Path) -> Model:
     max_length=config.max_positions,
     probabilities=probabilities,
   )
+
+
+def _masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
+  """(encoder and mlm_head, architecture): of ELECTRA, the generator's."""
+  if "mlm_head" not in params:
+    raise ConfigError(
+      f"{path} was trained by objective.name={task['objective']!r}, which has "
+      "no masked language model: it can't fill masks."
+    )
+  if "generator" in params:
+    generator = encoder.EncoderConfig(**task["generator"])
+    return mlm.with_generator(params), generator
+  parts = {name: params[name] for name in ("encoder", "mlm_head")}
+  return parts, encoder.EncoderConfig(**task["encoder"])
 
 
 def fill(model: Model, texts: Sequence[str], *, top_k: int) -> list[Filled]:

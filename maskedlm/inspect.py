@@ -8,13 +8,12 @@ them.
 """
 
 import argparse
-import collections
 import json
 import math
 import pathlib
 import sys
 import types
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -22,14 +21,14 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm import cli, flags, inspect_html, optim, sharding
+from maskedlm import inspect_rows as rows_lib
 from maskedlm import step as steps
 from maskedlm.config import ConfigError, load_objective
-from maskedlm.corpus import standin, store
+from maskedlm.corpus import packing, standin, store
 from maskedlm.task import Task
 
 MEASURED_ROWS = 512  # Rows, about, over which shares are measured.
 CURVE_POINTS = 61
-COLOURS = {"mask": "\033[31m", "random": "\033[33m", "keep": "\033[32m"}
 
 
 class Section(NamedTuple):
@@ -37,14 +36,6 @@ class Section(NamedTuple):
 
   title: str
   lines: list[str]
-
-
-class Token(NamedTuple):
-  """A token of a sample row."""
-
-  text: str  # What stood there.
-  shown: str  # What the model sees there.
-  treatment: str  # "" | mask | random | keep.
 
 
 def main(argv: Sequence[str]) -> int:
@@ -95,7 +86,7 @@ def main(argv: Sequence[str]) -> int:
   print(f"\nLearning rate over {config.train.num_steps:,} steps")
   print(f"  {sparkline([rate for _, rate in curve])}")
   for row in rows:
-    print(f"\n{format_row(row, coloured)}")
+    print(f"\n{rows_lib.format_row(row, coloured)}")
   return 0
 
 
@@ -171,7 +162,7 @@ def facts_of_model(
 
 def facts_of_rows(
   config: ConfigDict, task: Task, corpus: store.Corpus, *, num_samples: int
-) -> tuple[dict[str, Any], list[Section], list[list[Token]]]:
+) -> tuple[dict[str, Any], list[Section], list[list[rows_lib.Token]]]:
   """(figures, sections, sample rows), measured on the first training steps."""
   tokenizer = corpus.tokenizer
   corrupt = jax.jit(task.corrupt)
@@ -181,15 +172,19 @@ def facts_of_rows(
     plain = task.batch_at("train", step)
     hidden = jax.device_get(corrupt(plain, jax.random.fold_in(key, step)))
     batches.append((plain, hidden))
-  figures = measure(batches, tokenizer)
+  figures = rows_lib.measure(batches, tokenizer)
   meta = corpus.meta["splits"]["train"]
-  seen = figures["real_tokens_per_row"] * sum(
-    len(task.row_ids("train", s)) for s in (0,)
-  )
-  tokens = seen * config.train.num_steps
-  figures["tokens_per_step"] = seen
+  data, num_steps = config.data, config.train.num_steps
+  num_long = round(num_steps * data.long_share)
+  epoch = figures["text_tokens_per_row"] * task.rows_per_epoch
+  figures["tokens_per_step"] = figures["real_tokens_per_row"] * data.batch_size
   figures["tokens_in_corpus"] = meta["tokens"]
-  figures["epochs"] = tokens / max(meta["tokens"], 1)
+  figures["tokens_per_epoch"] = epoch
+  # Truncated, or of documents too short for a row; measured, so about.
+  figures["truncated_share"] = max(0.0, 1 - epoch / max(meta["tokens"], 1))
+  figures["epochs"] = (
+    (num_steps - num_long) * data.batch_size / max(task.rows_per_epoch, 1)
+  )
 
   def percent(name):
     return "-" if figures[name] is None else f"{figures[name]:.2%}"
@@ -204,6 +199,16 @@ def facts_of_rows(
     f"{percent('padding_share')} of the positions are padding, "
     f"{percent('unk_share')} of the tokens unknown",
   ]
+  if "pack" in config.objective:
+    for pack in (False, True):
+      figures[f"padding_share_pack_{pack}".lower()] = _padding(
+        config, corpus, pack
+      )
+    lines.append(
+      f"packing leaves {percent('padding_share_pack_true')} padding, "
+      f"{percent('padding_share_pack_false')} without (objective.pack="
+      f"{config.objective.pack})"
+    )
   if figures["nsp_random_share"] is not None:
     lines.append(f"{percent('nsp_random_share')} of the pairs have a random B")
   sections = [
@@ -212,115 +217,20 @@ def facts_of_rows(
       "Text",
       [
         f"{meta['tokens']:,} tokens in {meta['documents']:,} documents; "
-        f"{seen:,.0f} real tokens a step, {tokens:,.0f} in the run: "
-        f"about {figures['epochs']:.3g} epochs",
+        f"an epoch reads about {epoch:,.0f} of them, "
+        f"{percent('truncated_share')} are truncated",
+        f"{figures['tokens_per_step']:,.0f} real tokens a step; "
+        f"{figures['epochs']:.3g} epochs of rows of {data.length}"
+        + (f", then {num_long:,} steps of longer rows" if num_long else ""),
       ],
     ),
   ]
   plain, hidden = batches[0]
   samples = [
-    sample_row(plain, hidden, i, tokenizer)
+    rows_lib.sample_row(plain, hidden, i, tokenizer)
     for i in range(min(num_samples, len(plain["input_ids"])))
   ]
   return figures, sections, samples
-
-
-def measure(batches: Sequence[tuple], tokenizer) -> dict[str, Any]:
-  """Shares over (plain, corrupted) batches; None for what a task hasn't.
-
-  mask_rate is of the real tokens, specials included; the three treatments are
-  of the predicted tokens. A random token that happens to be the one that stood
-  there counts as kept. span_length_mean is in words: of adjacent predicted
-  tokens, how many words they touch.
-  """
-  count: collections.Counter = collections.Counter()
-  special = tokenizer.special
-  for plain, hidden in batches:
-    ids, real = plain["input_ids"], plain["segment_ids"] > 0
-    count["rows"] += len(ids)
-    count["real"] += real.sum()
-    count["positions"] += real.size
-    count["unk"] += (ids[real] == special.unk).sum()
-    if "masked_positions" in hidden and np.shape(hidden["input_ids"]) == (
-      ids.shape
-    ):
-      chosen = chosen_mask(hidden)
-      seen = hidden["input_ids"]
-      count["chosen"] += chosen.sum()
-      count["mask"] += (chosen & (seen == special.mask)).sum()
-      count["keep"] += (chosen & (seen == ids)).sum()
-      starts = chosen & ~np.pad(chosen, ((0, 0), (1, 0)))[:, :-1]
-      begins = np.asarray(tokenizer.starts_word)[ids]
-      count["runs"] += starts.sum()
-      count["words"] += (chosen & (starts | begins)).sum()
-    if "nsp_labels" in plain:
-      weight = np.broadcast_to(
-        plain.get("segment_weights", np.ones_like(plain["nsp_labels"])),
-        plain["nsp_labels"].shape,
-      )
-      count["pairs"] += weight.sum()
-      count["random"] += (weight * plain["nsp_labels"]).sum()
-
-  def share(part, whole):
-    return float(count[part] / count[whole]) if count[whole] else None
-
-  mask, keep = share("mask", "chosen"), share("keep", "chosen")
-  real = share("real", "positions")
-  return {
-    "mask_rate": share("chosen", "real") if count["chosen"] else None,
-    "mask_share": mask,
-    "random_share": None if mask is None else 1 - mask - keep,
-    "keep_share": keep,
-    "span_length_mean": share("words", "runs"),
-    "nsp_random_share": share("random", "pairs"),
-    "padding_share": 1 - real,
-    "unk_share": share("unk", "real"),
-    "real_tokens_per_row": share("real", "rows"),
-    "rows_measured": int(count["rows"]),
-  }
-
-
-def chosen_mask(hidden: Mapping[str, Any]) -> np.ndarray:
-  """[B, L] bool: which positions are predicted."""
-  chosen = np.zeros(hidden["input_ids"].shape, bool)
-  row, slot = np.nonzero(hidden["masked_weights"] > 0)
-  chosen[row, hidden["masked_positions"][row, slot]] = True
-  return chosen
-
-
-def sample_row(plain, hidden, index: int, tokenizer) -> list[Token]:
-  """A row's real tokens, with what became of each."""
-  ids, seen = plain["input_ids"][index], hidden["input_ids"][index]
-  chosen = np.zeros(len(ids), bool)
-  if "masked_positions" in hidden and len(seen) == len(ids):
-    chosen = chosen_mask(hidden)[index]
-  row = []
-  for i in np.flatnonzero(plain["segment_ids"][index] > 0):
-    treatment = ""
-    if chosen[i]:
-      treatment = "random"
-      if seen[i] == tokenizer.special.mask:
-        treatment = "mask"
-      elif seen[i] == ids[i]:
-        treatment = "keep"
-    text = _piece(tokenizer, ids[i])
-    row.append(Token(text, _piece(tokenizer, seen[i]).strip(), treatment))
-  return row
-
-
-def format_row(row: Sequence[Token], coloured: bool) -> str:
-  """A row as text: {what stood there>what is seen} where it is predicted."""
-  parts = []
-  for token in row:
-    if not token.treatment:
-      parts.append(token.text)
-      continue
-    space = " " if token.text.startswith(" ") else ""
-    text = f"{{{token.text.strip()}>{token.shown}}}"
-    if coloured:
-      text = f"{COLOURS[token.treatment]}{text}\033[0m"
-    parts.append(space + text)
-  return "".join(parts).strip()
 
 
 def rate_curve(config: ConfigDict) -> list[tuple[int, float]]:
@@ -384,6 +294,15 @@ def activation_bytes(config: ConfigDict, rows: int) -> int:
   return layers + 2 * 4 * rows * slots * config.tokenizer.vocab_size
 
 
+def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
+  """The share of padding that the objective's rows have, packed or not."""
+  config = config.copy_and_resolve_references()
+  config.objective.pack = pack
+  task = make_task(config, corpus)
+  steps_measured = -(-MEASURED_ROWS // config.data.batch_size)
+  return packing.padding_share(task.batch_at, "train", range(steps_measured))
+
+
 def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
   if config.corpus.path:  # A wrong path is an error, and not "no corpus".
     return store.open_corpus(config.corpus.path)
@@ -394,17 +313,6 @@ def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
 def _paths(tree) -> dict[str, Any]:
   leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
   return {sharding.path_of(path): x for path, x in leaves}
-
-
-def _piece(tokenizer, token_id) -> str:
-  """A token as it stands in running text: a space where a word begins."""
-  token_id = int(token_id)
-  if token_id in tokenizer.special_ids:
-    return f" {tokenizer.tokens(token_id)}"
-  text = tokenizer.decode([token_id]).strip() or tokenizer.tokens(token_id)
-  if tokenizer.starts_word[token_id]:
-    return f" {text}"
-  return text.removeprefix("##")
 
 
 def _size(count: float) -> str:

@@ -23,11 +23,13 @@ from maskedlm.sharding import path_of
 
 Schedule = Callable[[Any], jax.Array]  # step -> learning rate, f32 scalar.
 
-RULES = ("adam", "lamb")
+RULES = ("adam", "lamb", "stable_adam")
 
 # One leaf can hold many matrices: the axes that tell them apart. Layers are
-# scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias of [N, 3, H, K].
-_STACKED = ((r"(^|/)layers/", 0), (r"(^|/)qkv/", -3))
+# scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias of [N, 3, H, K], and
+# gate_up is [N, D, 2, F].
+_LAYERS = (r"(^|/)layers/", 0)
+_STACKED = (_LAYERS, (r"(^|/)qkv/", -3), (r"(^|/)gate_up/", -2))
 
 
 def make(
@@ -38,6 +40,8 @@ def make(
   With g clipped to a global norm of clip_norm, m and v its moments:
     adam: update = m / (sqrt(v) + eps) + weight_decay * p
     lamb: update = |p| / |that update| * that update, for each matrix
+    stable_adam: update = that update / max(1, rms(g / max(sqrt(v), eps))), rms
+      over each array of a layer (StableAdamW, arXiv:2304.13013, algorithm 2)
   where parameters that match no_decay have neither decay nor LAMB's ratio.
 
   Args:
@@ -60,13 +64,20 @@ def make(
   mask = jax.tree.map_with_path(lambda path, _: decays[path_of(path)], params)
   clip = _clip_by_global_norm(o.clip_norm)
   adam = optax.scale_by_adam if o.bias_correction else _scale_by_raw_adam
-  ratio = optax.masked(scale_by_trust_ratio(), mask)
+  adam = adam(o.b1, o.b2, o.eps)
+  decay = optax.add_decayed_weights(o.weight_decay, mask)
   # Always four pieces: the moments are at 1/mu and 1/nu whatever the options.
   update = optax.chain(
     clip if o.clip_norm else optax.identity(),
-    adam(o.b1, o.b2, o.eps),
-    optax.add_decayed_weights(o.weight_decay, mask),
-    ratio if o.rule == "lamb" else optax.identity(),
+    *{
+      "adam": (adam, decay, optax.identity()),
+      "lamb": (adam, decay, optax.masked(scale_by_trust_ratio(), mask)),
+      "stable_adam": (
+        _clip_updates(adam, decay, b2=o.b2, eps=o.eps),
+        optax.identity(),
+        optax.identity(),
+      ),
+    }[o.rule],
   )
   return update, schedule
 
@@ -135,9 +146,11 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
     cosine      (1 + cos(pi * (1 - r))) / 2
     constant    1 (end_factor plays no part)
     wsd         min(1, (T - step) / (decay_share * T)): linear, at the end
+    wsd_sqrt    1 - sqrt(1 - that), where wsd decays (ModernBERT)
 
   decay_from_zero puts r = (T - step) / T: the rate falls from the peak to
-  peak * (1 - w / T) where the warm-up ends. From step T on, r is 0.
+  peak * (1 - w / T) where the warm-up ends, unless warmup_times_decay has it
+  multiplied by the decay before that too. From step T on, r is 0.
   Works on numbers and on traced steps; exact to float32 below 2**24 steps.
 
   Raises:
@@ -155,6 +168,9 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
     "cosine": lambda left: (1 - jnp.cos(math.pi * left / span)) / 2,
     "constant": jnp.ones_like,
     "wsd": lambda left: jnp.minimum(left / decay_steps, 1.0),
+    "wsd_sqrt": lambda left: (
+      1 - jnp.sqrt(1 - jnp.minimum(left / decay_steps, 1.0))
+    ),
   }
   if o.schedule not in shapes:
     raise _unknown("schedule", o.schedule, shapes)
@@ -163,7 +179,7 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
   def schedule(step):
     step = jnp.asarray(step, jnp.float32)
     decay = end + (1 - end) * shape(jnp.clip(num_steps - step, 0, span))
-    warm = step / max(warmup, 1)
+    warm = step / max(warmup, 1) * (decay if o.warmup_times_decay else 1)
     return peak * jnp.where(step < warmup, warm, decay)
 
   return schedule
@@ -172,8 +188,8 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
 def _clip_by_global_norm(max_norm: float) -> optax.GradientTransformation:
   """g * max_norm / max(|g|, max_norm), as tf.clip_by_global_norm has it.
 
-  optax's own selects between two trees, which XLA:CPU does not fuse: with it
-  the whole update took 2.3 times as long, and a copy of the gradients.
+  optax's own selects between two trees, which XLA:CPU does not fuse: compiled
+  alone, an update with it took 2.3 times as long, and a copy of the gradients.
   """
 
   def clip(grads, _):
@@ -197,9 +213,33 @@ def _scale_by_raw_adam(b1, b2, eps) -> optax.GradientTransformation:
   return optax.GradientTransformation(optax.scale_by_adam().init, update)
 
 
-def _norm_axes(path: str, ndim: int) -> tuple[int, ...]:
+def _clip_updates(adam, decay, *, b2, eps) -> optax.GradientTransformation:
+  """StableAdamW: smaller updates where the gradient outgrows its moment.
+
+  As in optimi, which ModernBERT used: one factor an array of a layer, for the
+  decay too. The state is Adam's.
+  """
+
+  def update(grads, state, params):
+    updates, state = adam.update(grads, state, params)
+    updates, _ = decay.update(updates, decay.init(params), params)
+    corrected = 1 - b2 ** state.count.astype(jnp.float32)
+
+    def shrink(path, update, grad, nu):
+      axes = _norm_axes(path_of(path), update.ndim, stacked=(_LAYERS,))
+      share = jnp.square(grad) / jnp.maximum(nu / corrected, eps**2)
+      rms = jnp.sqrt(jnp.mean(share, axes, keepdims=True))
+      return update / jnp.maximum(rms, 1.0)
+
+    shrunk = jax.tree.map_with_path(shrink, updates, grads, state.nu)
+    return shrunk, state
+
+  return optax.GradientTransformation(adam.init, update)
+
+
+def _norm_axes(path: str, ndim: int, stacked=_STACKED) -> tuple[int, ...]:
   """The axes that lie within one of the matrices that a leaf holds."""
-  stacked = {axis % ndim for regex, axis in _STACKED if re.search(regex, path)}
+  stacked = {axis % ndim for regex, axis in stacked if re.search(regex, path)}
   return tuple(axis for axis in range(ndim) if axis not in stacked)
 
 
@@ -231,6 +271,11 @@ def _check_values(o) -> None:
         f"optimizer.{name}={o[name]} must be {expected}; change "
         f"--config.optimizer.{name}."
       )
+  if o.rule == "stable_adam" and not o.bias_correction:
+    raise ConfigError(
+      "optimizer.rule='stable_adam' compares the gradient with its corrected "
+      "moment; set --config.optimizer.bias_correction=True."
+    )
 
 
 def _check_phases(o, num_steps: int) -> None:
@@ -243,7 +288,7 @@ def _check_phases(o, num_steps: int) -> None:
       f"--config.optimizer.warmup_steps={num_steps // 10} or train longer."
     )
   decay_steps = _decay_steps(o, num_steps)
-  if o.schedule == "wsd" and o.warmup_steps + decay_steps > num_steps:
+  if o.schedule.startswith("wsd") and o.warmup_steps + decay_steps > num_steps:
     raise ConfigError(
       f"optimizer.warmup_steps={o.warmup_steps} and the last "
       f"decay_share={o.decay_share} of train.num_steps={num_steps} overlap; "

@@ -77,7 +77,7 @@ def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
       f"interrupted; step {result.step:,} is saved: the same command continues"
     )
     return cli.EXIT_INTERRUPTED
-  _finish(workdir, corpus, result)
+  _finish(workdir, corpus, result, fills_masks="mlm_head" in params)
   return 0
 
 
@@ -128,7 +128,9 @@ def _keep_tokenizer(corpus: store.Corpus, path: pathlib.Path) -> None:
     )
 
 
-def _finish(workdir: pathlib.Path, corpus: store.Corpus, result) -> None:
+def _finish(
+  workdir: pathlib.Path, corpus: store.Corpus, result, *, fills_masks: bool
+) -> None:
   """Prints what was learned and writes result.json."""
   from maskedlm import fill_mask
 
@@ -146,20 +148,36 @@ def _finish(workdir: pathlib.Path, corpus: store.Corpus, result) -> None:
     "tokens_per_second": speed,
     "steps": result.step,
   }
+  if "lm_loss" in heldout:  # Left to right.
+    values["heldout_lm_loss"] = heldout["lm_loss"]
+    values["lm_accuracy"] = heldout["lm_accuracy"]
   path.write_text(json.dumps(values, indent=2) + "\n")
   print(f"held out, after {result.step:,} steps:")
-  if "mlm_loss" in heldout:
-    loss = heldout["mlm_loss"]
+  for name in ("mlm", "lm"):
+    if f"{name}_loss" not in heldout:
+      continue
+    loss, accuracy = (
+      heldout[f"{name}_{what}"] for what in ("loss", "accuracy")
+    )
+    label = name.upper()
     print(
-      f"  MLM loss        {loss:.3f} nats (perplexity {math.exp(loss):.1f})"
+      f"  {label + ' loss':<15} {loss:.3f} nats "
+      f"(perplexity {math.exp(loss):.1f})"
     )
     print(f"  unigram entropy {entropy:.3f} nats: what no learning would give")
-    print(f"  MLM accuracy    {heldout['mlm_accuracy']:.1%}")
+    print(f"  {label + ' accuracy':<15} {accuracy:.1%}")
   if "nsp_accuracy" in heldout:
     print(f"  NSP accuracy    {heldout['nsp_accuracy']:.1%}")
+  if "discriminator_accuracy" in heldout:
+    print(
+      f"  discriminator   {heldout['discriminator_accuracy']:.1%} right of "
+      f"all tokens, of which {heldout['replaced_share']:.1%} are replaced"
+    )
   if speed:
     print(f"  speed           {speed:,.0f} tokens/s")
   print(f"  these figures   {path}")
+  if not fills_masks:
+    return
   model = fill_mask.load(workdir)
   for text in fill_mask.EXAMPLES:
     text = text.replace("[MASK]", model.mask_token)

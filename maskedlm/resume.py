@@ -23,6 +23,20 @@ FROZEN = (
   "model.max_positions",
   "model.activation",
   "model.norm_epsilon",
+  "model.type_vocab_size",
+  "model.embedding_width",
+  "model.embedding_norm",
+  "model.position",
+  "model.rope_theta",
+  "model.local_rope_theta",
+  "model.local_window",
+  "model.global_every",
+  "model.causal",
+  "model.norm_order",
+  "model.norm_kind",
+  "model.skip_first_norm",
+  "model.mlp",
+  "model.biases",
   "data",
   "optimizer.rule",
 )
@@ -50,7 +64,10 @@ def check(
     a, b = before.get(name, "(absent)"), now.get(name, "(absent)")
     if a == b:
       continue
-    if any(name == f or name.startswith(f"{f}.") for f in FROZEN):
+    # An option that is younger than the checkpoint: its default is what was.
+    if name in before and any(
+      name == f or name.startswith(f"{f}.") for f in FROZEN
+    ):
       refused.append(f"{name} was {a!r}, now {b!r}")
     else:
       log(f"changed since the checkpoint: {name} was {a!r}, now {b!r}")

@@ -27,13 +27,14 @@ RULES = (
   (r"attention/out/kernel$", ("tensor", None, "fsdp")),  # [H, K, D]
   (r"mlp/up/kernel$", ("fsdp", "tensor")),  # [D, F]
   (r"mlp/up/bias$", ("tensor",)),  # [F]
+  (r"mlp/gate_up/kernel$", ("fsdp", None, "tensor")),  # [D, 2, F]
   (r"mlp/down/kernel$", ("tensor", "fsdp")),  # [F, D]
-  (r"mlm_head/bias$", ("tensor",)),  # [V]
-  (r"(transform|pooler/dense)/kernel$", ("fsdp", None)),  # [D, D]
+  (r"(mlm|sbo|lm)_head/bias$", ("tensor",)),  # [V]
+  (r"(transform|project|pooler/dense)/kernel$", ("fsdp", None)),  # [D, D]
   # Small: a copy on every device.
-  (r"(position|token_type)/embedding$", ()),
+  (r"(position|token_type|place)/embedding$", ()),
   (r"norm/(scale|bias)$", ()),
-  (r"(out|down|dense|transform)/bias$", ()),
+  (r"(out|down|dense|transform|project)/bias$", ()),
   (r"dense/kernel$", ()),
 )
 

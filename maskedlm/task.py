@@ -47,3 +47,5 @@ class Task(NamedTuple):
   # What a checkpoint of this task must carry to be used without its config:
   # JSON-able (the encoder's architecture, for one).
   describe: Mapping[str, Any]
+  # Rows of the train split in the first phase: an epoch; 0 = not known.
+  rows_per_epoch: int = 0

@@ -29,6 +29,10 @@ def test_two_steps_of_a_shrunk_config(path, tiny, tmp_path):
   config.model.update(
     num_layers=2, width=24, num_heads=4, mlp_width=40, max_positions=48
   )
+  if config.model.embedding_width:
+    config.model.embedding_width = 8
+  if config.model.local_window:
+    config.model.local_window = 8
   config.data.update(length=40, batch_size=8, long_length=48, long_batch_size=8)
   config.optimizer.warmup_steps = 1
   config.train.update(
@@ -38,7 +42,9 @@ def test_two_steps_of_a_shrunk_config(path, tiny, tmp_path):
   assert pretrain.pretrain(config, tmp_path) == 0
   result = json.loads((tmp_path / "result.json").read_text())
   assert result["steps"] == 2
-  assert np.isfinite(result["heldout_mlm_loss"])
+  # Left to right there is a loss of its own.
+  name = "lm" if config.objective.name == "causal" else "mlm"
+  assert np.isfinite(result[f"heldout_{name}_loss"])
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
@@ -63,6 +69,42 @@ def test_published_parameter_counts(name, published):
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * cfg.width
   pooler = cfg.width**2 + cfg.width
   assert count - padding + pooler == published
+
+
+@pytest.mark.parametrize(
+  ("name", "by_hand", "published"),
+  [
+    # The discriminator's encoder: tables of 128, projected to 256.
+    (
+      "electra_small",
+      (30_522 + 512 + 2 + 2) * 128
+      + 128 * 256
+      + 256
+      + 12 * (12 * 256**2 + 13 * 256),
+      13.5e6,
+    ),
+    # No positions; the gated layer has no bias.
+    (
+      "mosaicbert_base",
+      (30_522 + 2 + 2) * 768 + 12 * (4 * 768**2 + 3 * 768 * 3_072 + 9 * 768),
+      137e6,
+    ),
+    # No biases. Norms: two a block, of which the first is there but skipped
+    # (768 more than in transformers), that of the embeddings, the final one.
+    (
+      "modernbert_base",
+      50_368 * 768 + 22 * (4 * 768**2 + 3 * 768 * 1_152 + 2 * 768) + 2 * 768,
+      149e6,
+    ),
+  ],
+)
+def test_parameter_counts_of_later_models(name, by_hand, published):
+  path = next(p for p in CONFIGS if p.stem == name)
+  config = flags.load_config(str(path))
+  cfg = encoder.encoder_config(config.model, config.tokenizer.vocab_size, 512)
+  padding = (cfg.padded_vocab_size - cfg.vocab_size) * cfg.embedding_size
+  assert _count(cfg) - padding == by_hand
+  assert by_hand == pytest.approx(published, rel=0.005)
 
 
 def _count(cfg):

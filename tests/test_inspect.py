@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tiny as tiny_run
-from maskedlm import flags, inspect, inspect_html
+from maskedlm import flags, inspect, inspect_html, inspect_rows
 from maskedlm.corpus import standin
 from maskedlm.corpus.tokenizer import Special
 
@@ -46,7 +46,7 @@ def batch():
 
 
 def test_figures_by_hand():
-  figures = inspect.measure([batch()], TOKENIZER)
+  figures = inspect_rows.measure([batch()], TOKENIZER)
   assert figures["mask_rate"] == 5 / 13
   assert figures["mask_share"] == 3 / 5
   assert figures["keep_share"] == 1 / 5
@@ -64,7 +64,7 @@ def test_what_a_task_has_not_is_none():
   for arrays in (plain, hidden):
     del arrays["nsp_labels"]
   del hidden["masked_positions"]
-  figures = inspect.measure([(plain, hidden)], TOKENIZER)
+  figures = inspect_rows.measure([(plain, hidden)], TOKENIZER)
   for name in ("mask_rate", "mask_share", "span_length_mean"):
     assert figures[name] is None
   assert figures["nsp_random_share"] is None
@@ -72,16 +72,14 @@ def test_what_a_task_has_not_is_none():
 
 
 def test_a_sample_row_shows_what_was_done():
-  row = inspect.sample_row(*batch(), 0, TOKENIZER)
+  row = inspect_rows.sample_row(*batch(), 0, TOKENIZER)
   assert [t.treatment for t in row] == [
     "", "mask", "mask", "keep", "random", "", "",
   ]  # fmt: skip
-  plain = inspect.format_row(row, coloured=False)
-  assert plain == (
-    "[CLS] {t5>[MASK]}{t10>[MASK]} {t6>t6} {t7>t9} [UNK] [SEP]"
-  )
+  plain = inspect_rows.format_row(row, coloured=False)
+  assert plain == ("[CLS] {t5>[MASK]}{t10>[MASK]} {t6>t6} {t7>t9} [UNK] [SEP]")
   assert "\033" not in plain
-  assert inspect.format_row(row, coloured=True).count("\033[0m") == 4
+  assert inspect_rows.format_row(row, coloured=True).count("\033[0m") == 4
   page = inspect_html.page("<x>", [("A & B", ["1 < 2"])], [row], [(0, 0.0)])
   assert "&lt;x&gt;" in page and "A &amp; B" in page and "1 &lt; 2" in page
   assert page.count("<span class=mask><s>") == 2
@@ -127,6 +125,8 @@ def test_as_a_user_calls_it(tiny, tmp_path):
   assert figures["mask_rate"] == pytest.approx(0.15, abs=0.01)
   assert figures["mask_share"] == pytest.approx(0.8, abs=0.04)
   assert figures["nsp_random_share"] == pytest.approx(0.5, abs=0.1)
+  assert figures["padding_share_pack_false"] == figures["padding_share"]
+  assert 0 <= figures["padding_share_pack_true"] < 0.05
 
 
 def test_without_a_corpus_it_prints_what_needs_none(tiny, tmp_path):

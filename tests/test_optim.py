@@ -316,7 +316,8 @@ def test_no_decay_may_be_empty():
 
 
 @pytest.mark.parametrize(
-  "preset", [presets.adamw, presets.bert_google, presets.lamb]
+  "preset",
+  [presets.adamw, presets.bert_google, presets.lamb, presets.modernbert],
 )
 def test_state_is_two_moments_a_parameter_and_a_count(preset):
   for clip in (0.0, 1.0):
@@ -415,6 +416,22 @@ SCHEDULES = [
     {"schedule": "wsd", "decay_share": 0.5, "end_factor": 0.5},
     [0, 0.05, 0.95, 1, 1, 0.9, 0.5, 0.5],
   ),
+  (  # At 60, a fifth of the decay: 1 - sqrt(.2).
+    {"schedule": "wsd_sqrt", "decay_share": 0.5},
+    [0, 0.05, 0.95, 1, 1, 1 - 0.2**0.5, 0, 0],
+  ),
+  (
+    {
+      "schedule": "linear",
+      "decay_from_zero": True,
+      "warmup_times_decay": True,
+    },
+    [0, 0.05 * 0.99, 0.95 * 0.81, 0.8, 0.6, 0.4, 0, 0],
+  ),
+  (  # Nothing has decayed before the warm-up's end.
+    {"schedule": "linear", "warmup_times_decay": True},
+    [0, 0.05, 0.95, 1, 0.75, 0.5, 0, 0],
+  ),
 ]
 
 
@@ -466,6 +483,14 @@ def test_wsd_may_decay_from_the_end_of_the_warm_up():
     ({"end_factor": 1.5}, "end_factor=1.5 must be from 0 to 1"),
     ({"power": 0.0}, "power=0.0 must be over 0"),
     ({"decay_share": 0.0}, "decay_share=0.0 must be over 0"),
+    (
+      {"rule": "stable_adam", "bias_correction": False},
+      "stable_adam.*set --config.optimizer.bias_correction=True",
+    ),
+    (
+      {"schedule": "wsd_sqrt", "decay_share": 0.5, "warmup_steps": 1_001},
+      "overlap",
+    ),
     (
       {"warmup_steps": 2_001},
       "warmup_steps=2001 is more than train.num_steps=2000.*"

@@ -42,3 +42,12 @@ def test_another_corpus_or_tokenizer_is_refused(name):
   new = {**identity(), name: "x" * 64}
   with pytest.raises(ConfigError, match=f"the {name} is another one"):
     resume.check(identity(), new, log=print)
+
+
+def test_an_option_that_is_younger_than_the_checkpoint_passes():
+  lines = []
+  new = identity(model={"width": 8, "dropout": 0.1, "norm_epsilon": 1e-12})
+  resume.check(identity(), new, log=lines.append)
+  assert lines == [
+    "changed since the checkpoint: model.norm_epsilon was '(absent)', now 1e-12"
+  ]

@@ -6,13 +6,17 @@ iterator, no state, and a host gathers its own rows only. Read top-down: which
 rows a step has (`nsp`) -> which tokens a row has (`pairs`) -> the arrays.
 """
 
+import functools
+from collections.abc import Callable
+
 import numpy as np
 
-from maskedlm.corpus import epochs, hashing, store
-from maskedlm.corpus.epochs import Batches
-from maskedlm.corpus.epochs import phase_at as phase_at
+from maskedlm.corpus import epochs, hashing, packing, store
+from maskedlm.corpus.epochs import Batches, Source
 from maskedlm.corpus.rows import Rows, open_rows, targets
 from maskedlm.corpus.spans import copy_spans
+
+_DRAWS = 8  # Texts of which fitting_b takes one.
 
 
 def nsp(
@@ -41,20 +45,8 @@ def nsp(
     ConfigError: an option that is out of range.
     CorpusError: a split of fewer than two documents.
   """
-  epochs.check_share("objective.short_share", short_share)
-  special = corpus.tokenizer.special
-
-  def open_source(name, length, seed):
-    options = {"length": length, "short_share": short_share, "seed": seed}
-    rows = open_rows(corpus, name, **options)
-
-    def read(row, epoch):
-      return pairs(rows, row, epoch, special=special)
-
-    return epochs.Source(len(rows.table), seed, read)
-
   return epochs.make_batches(
-    open_source,
+    _sources(corpus, short_share, pairs),
     data,
     seed=seed,
     num_steps=num_steps,
@@ -63,7 +55,145 @@ def nsp(
   )
 
 
-def pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
+def packed_nsp(
+  corpus, data, *, seed, num_steps, eval_rows, short_share, shard
+) -> Batches:
+  """The batches of `nsp`, with several short pairs in a row (packing.pack).
+
+  A random B is never longer than the B whose place it takes, so that which
+  pairs share a row can be fixed before any label is drawn. Arguments and
+  errors are those of `nsp`.
+  """
+  return epochs.make_batches(
+    packing.packed(corpus, _sources(corpus, short_share, fitting_pairs)),
+    data,
+    seed=seed,
+    num_steps=num_steps,
+    eval_rows=eval_rows,
+    shard=shard,
+  )
+
+
+def sop(
+  corpus, data, *, seed, num_steps, eval_rows, short_share, shard, pack=False
+) -> Batches:
+  """Batches for sentence-order prediction: nsp_labels 1 = B came before A.
+
+  Pairs of neighbouring texts, half of them swapped (see ordered_pairs). The
+  rest is as for `nsp`, or with pack for `packed_nsp`.
+  """
+  open_source = _sources(corpus, short_share, ordered_pairs)
+  return epochs.make_batches(
+    packing.packed(corpus, open_source) if pack else open_source,
+    data,
+    seed=seed,
+    num_steps=num_steps,
+    eval_rows=eval_rows,
+    shard=shard,
+  )
+
+
+def adjacent(
+  corpus, data, *, seed, num_steps, eval_rows, short_share, shard, pack=False
+) -> Batches:
+  """Batches of running text in two segments, A and then B, without labels.
+
+  ELECTRA's rows. The rest is as for `nsp`, or with pack for `packed_nsp`.
+  """
+  open_source = _sources(corpus, short_share, adjacent_pairs)
+  return epochs.make_batches(
+    packing.packed(corpus, open_source) if pack else open_source,
+    data,
+    seed=seed,
+    num_steps=num_steps,
+    eval_rows=eval_rows,
+    shard=shard,
+  )
+
+
+def _sources(
+  corpus, short_share, read_pairs
+) -> Callable[[str, int, int], Source]:
+  """The pairs of a split, as epochs.make_batches wants them."""
+  epochs.check_share("objective.short_share", short_share)
+
+  def open_source(name, length, seed):
+    options = {"length": length, "short_share": short_share, "seed": seed}
+    rows = open_rows(corpus, name, **options)
+
+    def read(row, epoch):
+      special = corpus.tokenizer.special
+      return read_pairs(rows, row, epoch, special=special)
+
+    return Source(
+      len(rows.table),
+      seed,
+      read,
+      key=("pairs", name, *options.items()),
+      lengths=lambda: np.minimum(rows.table["num_tokens"], length - 3) + 3,
+    )
+
+  return open_source
+
+
+def random_b(rows: Rows, row, epoch, a_length):
+  """(begin, end) [b]: text of another row, as much as A leaves room for.
+
+  To a sentence's end and then truncated, as a true B is: where the text
+  breaks off must not tell the one from the other.
+  """
+  target = targets(
+    rows.table["sentence"][row],
+    length=rows.length,
+    short_share=rows.short_share,
+    seed=rows.seed,
+  )
+  room = np.maximum(target - a_length, 1)
+  other = _other_row(rows, row, epoch)
+  record = rows.table[other]
+  sentence, begin = _split_point(rows, record, other, epoch)
+  last = _last_start(
+    rows.split.sentences,
+    np.minimum(begin + room, record["document_end"]) - 1,
+    after=sentence,
+    within=room,
+  )
+  return begin, store.take(rows.split.sentences, last + 1)
+
+
+def fitting_b(rows: Rows, row, epoch, a_length):
+  """(begin, end) [b]: like random_b, but the pair fits in the row's own size.
+
+  Of several texts it is the one that fills the true B's place best. It begins
+  and ends as a true B does: with whole sentences or, where A and B are parts
+  of one sentence, with the end of one. Where not one sentence fits, it is the
+  end of one too. A row that is truncated anyway gets whole sentences past the
+  limit, as by random_b.
+  """
+  own, sentences = rows.table[row], rows.split.sentences
+  cut = own["num_tokens"] >= rows.length - 3
+  size = np.minimum(own["num_tokens"], rows.length - 3)
+  room = np.maximum(size - a_length, 1)
+  draw = np.arange(_DRAWS)[:, None]  # What is of a draw is [_DRAWS, b].
+  other = _other_row(rows, row, epoch, "fitting", draw)
+  record = rows.table[other]
+  sentence, _ = _split_point(rows, record, other, epoch)
+  start = store.take(sentences, sentence)
+  limit = np.minimum(start + room, record["document_end"])
+  # The last sentence's end that fits; past the limit, the first that doesn't.
+  last = cut + _last_start(sentences, limit - cut, after=sentence, within=room)
+  several = own["num_sentences"] > 1
+  whole = several & (last > sentence)
+  end = store.take(sentences, np.where(whole, last, sentence + 1))
+  begin = np.where(whole, start, np.maximum(start, end - room))
+  filled = np.where(several & ~whole, 0, np.minimum(end - begin, room))
+  best = np.argmax(filled, axis=0), np.arange(len(row))
+  return begin[best], end[best]
+
+
+def pairs(
+  rows: Rows, row, epoch, *, special, draw_b=random_b
+) -> dict[str, np.ndarray]:
   """Sentence pairs (Devlin et al., arXiv:1810.04805, appendix A.2).
 
   A row is split at a sentence boundary into A and B; with probability 1/2 the
@@ -78,6 +208,7 @@ def pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
     row: int64 [b], rows of its table.
     epoch: int64 [b], when they are read: each epoch draws anew.
     special: tokenizer.Special.
+    draw_b: how a random B is drawn: random_b, or fitting_b.
 
   Returns:
     int32 arrays: input_ids [b, L], [CLS] A [SEP] B [SEP] and padding;
@@ -85,37 +216,67 @@ def pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
     but padding; nsp_labels [b], 0 = B is next, 1 = B is random.
   """
   label = hashing.randint(2, rows.seed, "label", epoch, row)
-  other = _other_row(rows, row, epoch)
-  own, donor = rows.table[row], rows.table[other]
+  own = rows.table[row]
   _, split = _split_point(rows, own, row, epoch)
-  sentence, donor_split = _split_point(rows, donor, other, epoch)
-
   a_length = split - own["token"]
-  target = targets(
-    own["sentence"],
-    length=rows.length,
-    short_share=rows.short_share,
-    seed=rows.seed,
-  )
-  # To a sentence's end and then truncated, as a true B is: where the text
-  # breaks off must not tell the one from the other.
-  room = np.maximum(target - a_length, 1)
-  donor_end = _sentence_end(
-    rows.split.sentences,
-    np.minimum(donor_split + room, donor["document_end"]),
-    after=sentence,
-    within=room,
-  )
   own_end = own["token"] + own["num_tokens"]
-  b_begin = np.where(label == 1, donor_split, split)
-  b_length = np.where(label == 1, donor_end, own_end) - b_begin
+  other_begin, other_end = draw_b(rows, row, epoch, a_length)
+  b_begin = np.where(label == 1, other_begin, split)
+  b_length = np.where(label == 1, other_end, own_end) - b_begin
 
   begin = np.stack([own["token"], b_begin])
   length = np.stack([a_length, b_length])
+  return _fitted(rows, row, epoch, begin, length, label, special)
+
+
+# With `packed_nsp`, a pair may not be longer than its row.
+fitting_pairs = functools.partial(pairs, draw_b=fitting_b)
+
+
+def ordered_pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
+  """Two neighbouring texts, in order or not (arXiv:1909.11942, section 3.1).
+
+  The A and B that `pairs` makes of a row when B is next; with probability 1/2
+  they change places: the one that comes second has B's token type. As in the
+  original, the later text is a little longer on average, since a row ends with
+  the sentence that reaches its length.
+
+  Args:
+    rows, row, epoch, special: see pairs.
+
+  Returns:
+    As pairs; nsp_labels [b], 0 = in order, 1 = swapped.
+  """
+  label = hashing.randint(2, rows.seed, "label", epoch, row)
+  begin, end = _halves(rows, row, epoch)
+  # Before they are truncated, so that it doesn't show which one was first.
+  begin, end = (np.where(label == 1, x[::-1], x) for x in (begin, end))
+  return _fitted(rows, row, epoch, begin, end - begin, label, special)
+
+
+def adjacent_pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
+  """The A and B that `pairs` makes of a row when B is next, without labels."""
+  begin, end = _halves(rows, row, epoch)
+  label = np.zeros(len(row), np.int64)
+  arrays = _fitted(rows, row, epoch, begin, end - begin, label, special)
+  del arrays["nsp_labels"]
+  return arrays
+
+
+def _halves(rows: Rows, row, epoch):
+  """(begin, end) [2, b]: the tokens of A and of B, which follows it."""
+  own = rows.table[row]
+  _, split = _split_point(rows, own, row, epoch)
+  begin = np.stack([own["token"], split])
+  return begin, np.stack([split, own["token"] + own["num_tokens"]])
+
+
+def _fitted(rows: Rows, row, epoch, begin, length, label, special):
+  """The arrays of `pairs` for texts at begin, length [2, b], truncated."""
   kept = truncated_lengths(*length, maximum=rows.length - 3)
   side = np.arange(2)[:, None]
   # Each token that goes, goes from the front or the back by a coin's flip.
-  begin += hashing.coin_flips(
+  begin = begin + hashing.coin_flips(
     length - kept, rows.seed, "front", epoch, row, side
   )
   arrays = _assemble(rows.split.tokens, begin, kept, rows.length, special)
@@ -132,12 +293,12 @@ def truncated_lengths(a, b, *, maximum) -> np.ndarray:
   return np.stack([a_kept, np.minimum(b, maximum - a_kept)])
 
 
-def _other_row(rows: Rows, row, epoch) -> np.ndarray:
+def _other_row(rows: Rows, row, epoch, *words) -> np.ndarray:
   """A row of another document for each row, all being equally likely."""
   record = rows.table[row]
   first, count = record["document_row"], record["num_document_rows"]
   other = hashing.randint(
-    len(rows.table) - count, rows.seed, "other", epoch, row
+    len(rows.table) - count, rows.seed, "other", epoch, row, *words
   )
   return np.where(other < first, other, other + count)
 
@@ -156,19 +317,20 @@ def _split_point(rows: Rows, record, row, epoch):
   return sentence, token + np.where(several, 0, point)
 
 
-def _sentence_end(sentences, token, *, after, within) -> np.ndarray:
-  """The first end of a sentence at or past `token`, by bisection. int64 [b].
+def _last_start(sentences, token, *, after, within) -> np.ndarray:
+  """The last sentence that begins at or before `token`, by bisection. [b].
 
-  It is the start of one of the `within` sentences that follow `after`.
+  It is `after`, which does, or one of the `within` that follow it. The end of
+  the text counts as a sentence's start.
   """
-  low = after + 1
+  low = after
   high = np.minimum(after + within, store.size(sentences) - 1)
-  for _ in range(int(within.max(initial=1)).bit_length()):
-    middle = (low + high) // 2
-    before = store.take(sentences, middle) < token
-    low = np.where(before, middle + 1, low)
-    high = np.where(before, high, middle)
-  return store.take(sentences, high)
+  for _ in range(int(within.max(initial=0)).bit_length()):
+    middle = (low + high + 1) // 2
+    begins = store.take(sentences, middle) <= token
+    low = np.where(begins, middle, low)
+    high = np.where(begins, high, middle - 1)
+  return low
 
 
 def _assemble(tokens, begin, length, L, special) -> dict[str, np.ndarray]:

@@ -26,6 +26,18 @@ class Source(NamedTuple):
   seed: int  # Of their order.
   # (row [b], epoch [b]), int64 -> arrays [b, ...].
   read: Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
+  # Of a source that can be packed (packing.py): what determines the lengths,
+  # besides the corpus, and () -> [num_rows] tokens of each row at most.
+  key: tuple = ()
+  lengths: Callable[[], np.ndarray] | None = None
+
+
+class Shape(NamedTuple):
+  """Of a phase's batches."""
+
+  num_rows: int  # Of the global batch.
+  length: int  # Tokens in a row.
+  first_step: int  # Of the phase.
 
 
 class Batches(NamedTuple):
@@ -36,6 +48,7 @@ class Batches(NamedTuple):
   # (split, step) -> int64 [B]: rows of the whole batch, in their phase's table.
   row_ids: Callable[[str, int], np.ndarray]
   num_heldout_batches: int
+  rows_per_epoch: int  # Of the first phase.
 
 
 def make_batches(
@@ -108,7 +121,7 @@ def make_batches(
   def row_ids(split, step):
     return choose[split](step, (0, 1))[1]
 
-  return Batches(batch_at, row_ids, num_heldout_batches)
+  return Batches(batch_at, row_ids, num_heldout_batches, phases[0][0].num_rows)
 
 
 def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
@@ -117,6 +130,16 @@ def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
   if num_long == 0 or step < num_steps - num_long:
     return 0, step
   return 1, step - (num_steps - num_long)
+
+
+def shape_at(step: int, num_steps: int, data) -> Shape:
+  """The shape of a training step's global batch; data is config.data."""
+  phase, within = phase_at(step, num_steps, data.long_share)
+  sizes = (
+    (data.batch_size, data.length),
+    (data.long_batch_size, data.long_length),
+  )
+  return Shape(*sizes[phase], first_step=step - within)
 
 
 def _places(step, batch_size, shard) -> np.ndarray:

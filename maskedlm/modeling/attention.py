@@ -2,6 +2,7 @@
 
 A position sees the positions of its own segment: padding is a segment too, so
 no row of the softmax is empty, and rows may be packed with several texts.
+positions.py has the other ways to say who sees whom, and from how far.
 """
 
 import jax
@@ -9,11 +10,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.modeling.layers import Dense, Dropout
-
-
-def same_segment(segment_ids):
-  """segment_ids [B, L] -> [B, 1, L, S] bool: who sees whom, for all heads."""
-  return (segment_ids[:, :, None] == segment_ids[:, None, :])[:, None]
+from maskedlm.modeling.positions import rotate
+from maskedlm.modeling.positions import same_segment as same_segment
 
 
 class Attention(nn.Module):
@@ -23,22 +21,30 @@ class Attention(nn.Module):
   dropout: float
   init_stddev: float
   dtype: str
+  output_stddev: float | None = None  # Of the last layer; None: init_stddev.
+  use_bias: bool = True
 
   @nn.compact
-  def __call__(self, x, visible, *, train: bool):
-    """x [B*L, D], visible [B, 1, L, S] bool -> [B*L, D]."""
+  def __call__(self, x, visible, bias=None, rotation=None, *, train: bool):
+    """x [B*L, D] and the fields of a positions.Sight -> [B*L, D]."""
     B, _, L, _ = visible.shape
     D, H = x.shape[-1], self.num_heads
     K = D // H
-    dense = {"init_stddev": self.init_stddev, "dtype": self.dtype}
+    stddevs = self.init_stddev, self.output_stddev or self.init_stddev
+    dense = {"dtype": self.dtype, "use_bias": self.use_bias}
     # One matmul for query, key and value.
-    qkv = Dense((D,), (3, H, K), **dense, name="qkv")(x)
+    qkv = Dense((D,), (3, H, K), stddevs[0], **dense, name="qkv")(x)
     qkv = qkv.reshape(B, L, 3, H, K)
     query, key, value = (qkv[:, :, i] for i in range(3))
+    if rotation is not None:
+      query, key = rotate(query, *rotation), rotate(key, *rotation)
     scores = jnp.einsum("BLHK,BSHK->BHLS", query, key)
-    scores = jnp.where(visible, scores.astype(jnp.float32) * K**-0.5, -1e9)
+    scores = scores.astype(jnp.float32) * K**-0.5
+    if bias is not None:
+      scores = scores + bias
+    scores = jnp.where(visible, scores, -1e9)
     weights = jax.nn.softmax(scores, axis=-1).astype(x.dtype)
     weights = Dropout(self.dropout)(weights, train=train)
     y = jnp.einsum("BHLS,BSHK->BLHK", weights, value)
     y = y.reshape(B * L, H, K)
-    return Dense((H, K), (D,), **dense, name="out")(y)
+    return Dense((H, K), (D,), stddevs[1], **dense, name="out")(y)

@@ -7,6 +7,10 @@ objective composes one way to choose slots [B, P] with one way to replace:
   positions, weights = choose_tokens(key, ...)
   input_ids, labels = replace_tokens(key, input_ids, positions, weights, ...)
 
+Words and spans are chosen in spans.py; edits.py shuffles, deletes and inserts
+instead of replacing; hiding.py makes one function of the options. All of it
+is in docs/corruption.md.
+
 Shapes are static: P slots for each row, of which those beyond what the row
 gets have position 0, weight 0 and label 0 (recipes.md, google-research/bert).
 """
@@ -19,13 +23,36 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import ConfigError
+from maskedlm.config import ConfigError, did_you_mean
 
 Array = Any  # jax.Array or np.ndarray.
+RANDOM_TOKENS = ("unigram", "uniform")
 
 
-def count_slots(rate: float, length: int, *, max_predictions: int) -> int:
+def bert_budget(rate: float, num_tokens: int) -> int:
+  """How many to choose of num_tokens, specials included but not choosable.
+
+  google-research/bert, create_masked_lm_predictions.
+  """
+  return max(round(rate * num_tokens), 1)
+
+
+def span_budget(rate: float, num_tokens: int) -> int:
+  """How many to choose of num_tokens, specials not counted (SpanBERT)."""
+  # As the decimal that was written: 0.07 * 100 is above 7 in binary.
+  return math.ceil(fractions.Fraction(str(rate)) * num_tokens)
+
+
+def count_slots(
+  rate: float, length: int, *, max_predictions: int, budget=bert_budget
+) -> int:
   """P for rows of `length` tokens; max_predictions=0 is ceil(rate * length).
+
+  Args:
+    rate: share of the tokens to predict.
+    length: tokens of a full row, as the budget counts them.
+    max_predictions: P, if not 0.
+    budget: bert_budget or span_budget, which the row is given.
 
   Raises:
     ConfigError: the rate is not in (0, 1], or max_predictions is too small
@@ -37,9 +64,8 @@ def count_slots(rate: float, length: int, *, max_predictions: int) -> int:
       "of the tokens to predict, 0.15 in BERT."
     )
   if not max_predictions:
-    # As the decimal that was written: 0.07 * 100 is above 7 in binary.
-    return math.ceil(fractions.Fraction(str(rate)) * length)
-  needed = max(1, round(rate * length))
+    return span_budget(rate, length)
+  needed = budget(rate, length)
   if max_predictions < needed:
     raise ConfigError(
       f"objective.max_predictions={max_predictions} is too small for mask_rate="
@@ -47,6 +73,21 @@ def count_slots(rate: float, length: int, *, max_predictions: int) -> int:
       "what the rate needs."
     )
   return min(max_predictions, length)
+
+
+def wanted_tokens(num_tokens, *, rate, length, num_slots, budget=bert_budget):
+  """How many tokens each row should get: its budget, at most P.
+
+  Args:
+    num_tokens: [B], what the budget counts, each at most `length`.
+    rate, length, budget: see count_slots.
+    num_slots: P.
+
+  Returns:
+    [B] int32.
+  """
+  table = [min(budget(rate, t), num_slots) for t in range(length + 1)]
+  return jnp.array(table, jnp.int32)[num_tokens]
 
 
 def check_shares(mask_share: float, random_share: float) -> None:
@@ -87,6 +128,28 @@ def token_table(counts) -> TokenTable:
   return TokenTable(ids.astype(np.int32), np.array(boundaries, np.uint32))
 
 
+def random_token_table(name: str, token_counts, is_special) -> TokenTable:
+  """What random tokens are drawn from: "unigram" | "uniform", never a special.
+
+  Args:
+    name: the option objective.random_tokens.
+    token_counts: [V], of the corpus.
+    is_special: [V] bool.
+
+  Raises:
+    ConfigError: another name, or nothing is left to draw.
+  """
+  if name not in RANDOM_TOKENS:
+    raise ConfigError(
+      f"objective.random_tokens={name!r} is unknown"
+      f"{did_you_mean(name, RANDOM_TOKENS)}; known: {', '.join(RANDOM_TOKENS)}."
+    )
+  counts = np.asarray(token_counts)
+  if name == "uniform":
+    counts = np.ones_like(counts)
+  return token_table(counts * ~np.asarray(is_special))
+
+
 def draw_tokens(key, table: TokenTable, shape):
   """Independent draws from the table -> int32 ids of `shape`."""
   bits = jax.random.bits(key, shape, jnp.uint32)
@@ -110,28 +173,19 @@ def maskable(input_ids, segment_ids, is_special):
   return (segment_ids > 0) & ~jnp.asarray(is_special)[input_ids]
 
 
-def choose_tokens(key, segment_ids, candidates, *, rate, num_slots):
+def choose_tokens(key, candidates, wanted, *, num_slots):
   """Chooses single tokens, uniformly and without replacement.
-
-  A row gets n = clip(round(rate * its real tokens), 1, P) of them, where
-  [CLS] and [SEP] count as real although they are never chosen; fewer if it has
-  fewer candidates (google-research/bert, create_masked_lm_predictions).
 
   Args:
     key: a PRNG key.
-    segment_ids: [B, L], 0 = padding.
     candidates: [B, L] bool, those that may be chosen.
-    rate: share of the real tokens, in (0, 1].
+    wanted: [B], how many, at most P; fewer where there are fewer candidates.
     num_slots: P.
 
   Returns:
     positions [B, P] int32 in random order, weights [B, P] float32, 0 or 1.
   """
-  L = segment_ids.shape[1]
-  # Python's round, for each possible number of real tokens.
-  wanted = [min(max(round(rate * t), 1), num_slots) for t in range(L + 1)]
-  num_real = jnp.sum(segment_ids > 0, axis=1)
-  n = jnp.minimum(jnp.array(wanted)[num_real], jnp.sum(candidates, axis=1))
+  n = jnp.minimum(wanted, jnp.sum(candidates, axis=1))
   # The candidates in random order, then the others. By a sort: top_k gathers
   # the rows of all devices onto each.
   order = jax.random.bits(key, candidates.shape, jnp.uint32) >> 1
@@ -151,6 +205,7 @@ def replace_tokens(
   mask_share,
   random_share,
   random_tokens,
+  leaders=None,
 ):
   """Hides the chosen tokens: by [MASK], by a random token, or not at all.
 
@@ -163,6 +218,8 @@ def replace_tokens(
     mask_share: probability of [MASK].
     random_share: probability of a random token; the rest keeps its own.
     random_tokens: TokenTable that random tokens are drawn from.
+    leaders: [B, P], the slot whose fate each slot shares, such as the first of
+      its span (spans.span_slots); random tokens still differ. None: its own.
 
   Returns:
     The corrupted input_ids [B, L], and labels [B, P] int32: the tokens that
@@ -172,13 +229,20 @@ def replace_tokens(
   used = weights > 0
   original = jnp.take_along_axis(input_ids, positions, axis=1)
   share = jax.random.uniform(share_key, positions.shape)
+  if leaders is not None:
+    share = jnp.take_along_axis(share, leaders, axis=1)
   drawn = draw_tokens(token_key, random_tokens, positions.shape)
   hidden = jnp.where(share < mask_share + random_share, drawn, original)
   hidden = jnp.where(share < mask_share, mask_id, hidden)
+  corrupted = write(input_ids, positions, weights, hidden)
+  return corrupted, jnp.where(used, original, 0)
+
+
+def write(rows, positions, weights, values):
+  """rows [B, L] with values [B, P] at positions [B, P] of weight > 0."""
   # Slots of weight 0 stand at position 0: write them out of range, to be
   # dropped. By vmap, so that rows split over devices stay where they are.
-  targets = jnp.where(used, positions, input_ids.shape[1])
-  corrupted = jax.vmap(lambda row, at, to: row.at[at].set(to, mode="drop"))(
-    input_ids, targets, hidden
+  targets = jnp.where(weights > 0, positions, rows.shape[1])
+  return jax.vmap(lambda row, at, to: row.at[at].set(to, mode="drop"))(
+    rows, targets, values
   )
-  return corrupted, jnp.where(used, original, 0)

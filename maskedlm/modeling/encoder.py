@@ -1,26 +1,31 @@
-"""BERT's encoder (arXiv:1810.04805): embeddings, then N post-norm blocks.
+"""The encoder: embeddings, then N blocks of attention and MLP.
 
-EncoderConfig is the one description of the architecture: it is written into
-every checkpoint, so nothing that reads one repeats a size. encoder_config
-makes it from config.model. The heads that stand on the encoder are in
-heads.py.
+By default it is BERT's (arXiv:1810.04805), with a norm after each sum. What
+later encoders changed is chosen by EncoderConfig (architecture.py), once for
+each part: POSITIONS, RESIDUALS, NORMS, MLPS are what its names stand for. The
+heads that stand on the encoder are in heads.py.
 """
 
-import dataclasses
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
 
-from maskedlm.config import ConfigError, did_you_mean
-from maskedlm.modeling.attention import Attention, same_segment
+from maskedlm.modeling import positions as positions_lib
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.architecture import encoder_config as encoder_config
+from maskedlm.modeling.attention import Attention
 from maskedlm.modeling.layers import (
   ACTIVATIONS,
   DTYPES,
   Dense,
   Dropout,
   LayerNorm,
+  RMSNorm,
 )
+from maskedlm.modeling.positions import Sight
 
 # What backward keeps of a block; the rest it computes again.
 REMAT = {
@@ -32,78 +37,6 @@ REMAT = {
   ),
   "full": lambda block: nn.remat(block, prevent_cse=False),
 }
-
-
-@dataclasses.dataclass(frozen=True)
-class EncoderConfig:
-  """The architecture. `EncoderConfig(**json.loads(...))` makes it again."""
-
-  vocab_size: int  # The tokenizer's; arrays have padded_vocab_size rows.
-  num_layers: int
-  width: int
-  num_heads: int
-  mlp_width: int
-  max_positions: int
-  activation: str  # A name in layers.ACTIVATIONS.
-  dropout: float
-  attention_dropout: float
-  norm_epsilon: float
-  init_stddev: float
-  dtype: str  # Of activations: a name in layers.DTYPES.
-  remat: str  # A name in REMAT.
-  type_vocab_size: int = 2
-
-  @property
-  def padded_vocab_size(self) -> int:
-    """V of arrays: a multiple of 128, to split evenly and to fill tiles."""
-    return -(-self.vocab_size // 128) * 128
-
-  @property
-  def head_size(self) -> int:
-    """K."""
-    return self.width // self.num_heads
-
-
-def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
-  """The EncoderConfig of config.model, for rows of up to max_length tokens.
-
-  Raises:
-    ConfigError: an unknown name, a size that is not positive or does not
-      divide, a dropout outside of [0, 1), rows longer than model.max_positions.
-  """
-  cfg = EncoderConfig(vocab_size=vocab_size, **model)
-  for name, known in (
-    ("activation", ACTIVATIONS),
-    ("dtype", DTYPES),
-    ("remat", REMAT),
-  ):
-    value = getattr(cfg, name)
-    if value not in known:
-      raise ConfigError(
-        f"model.{name}={value!r} is unknown{did_you_mean(value, known)}; "
-        f"known: {', '.join(known)}."
-      )
-  for name in ("num_layers", "width", "num_heads", "mlp_width"):
-    if getattr(cfg, name) < 1:
-      raise ConfigError(f"model.{name}={getattr(cfg, name)} must be 1 or more.")
-  for name in ("dropout", "attention_dropout"):
-    if not 0 <= getattr(cfg, name) < 1:
-      raise ConfigError(
-        f"model.{name}={getattr(cfg, name)} must be at least 0 and below 1."
-      )
-  if cfg.width % cfg.num_heads:
-    raise ConfigError(
-      f"model.width={cfg.width} must be divisible by model.num_heads="
-      f"{cfg.num_heads}; set model.width="
-      f"{-(-cfg.width // cfg.num_heads) * cfg.num_heads} or change the heads."
-    )
-  if max_length > cfg.max_positions:
-    raise ConfigError(
-      f"rows of {max_length} tokens (data.length, data.long_length) do not fit "
-      f"model.max_positions={cfg.max_positions}; set model.max_positions="
-      f"{max_length} or shorten the rows."
-    )
-  return cfg
 
 
 class Embed(nn.Module):
@@ -123,23 +56,26 @@ class Embed(nn.Module):
 
 
 class Embeddings(nn.Module):
-  """Token + position + token type, normalised."""
+  """Token + position + token type, normalised; [E] wide."""
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, input_ids, token_type_ids, positions, *, train: bool):
-    """Three arrays [n] of ids -> [n, D]."""
+    """Three arrays [n] of ids -> [n, E]."""
     cfg = self.cfg
 
     def embed(ids, rows, name):
-      table = Embed(rows, cfg.width, cfg.init_stddev, cfg.dtype, name=name)
-      return table(ids)
+      E = cfg.embedding_size
+      return Embed(rows, E, cfg.init_stddev, cfg.dtype, name=name)(ids)
 
     x = embed(input_ids, cfg.padded_vocab_size, "token")
-    x = x + embed(positions, cfg.max_positions, "position")
-    x = x + embed(token_type_ids, cfg.type_vocab_size, "token_type")
-    x = LayerNorm(cfg.norm_epsilon, cfg.dtype, name="norm")(x)
+    if cfg.position == "learned":
+      x = x + embed(positions, cfg.max_positions, "position")
+    if cfg.type_vocab_size:
+      x = x + embed(token_type_ids, cfg.type_vocab_size, "token_type")
+    if cfg.embedding_norm:
+      x = make_norm(cfg, "norm")(x)
     return Dropout(cfg.dropout)(x, train=train)
 
 
@@ -153,33 +89,121 @@ class Mlp(nn.Module):
     """x [B*L, D] -> [B*L, D]."""
     cfg = self.cfg
     D, F = cfg.width, cfg.mlp_width
-    x = Dense((D,), (F,), cfg.init_stddev, cfg.dtype, name="up")(x)
+    dense = {"dtype": cfg.dtype, "use_bias": cfg.biases}
+    x = Dense((D,), (F,), cfg.init_stddev, **dense, name="up")(x)
     x = ACTIVATIONS[cfg.activation](x)
-    return Dense((F,), (D,), cfg.init_stddev, cfg.dtype, name="down")(x)
+    return Dense((F,), (D,), cfg.output_stddev, **dense, name="down")(x)
+
+
+class GatedMlp(nn.Module):
+  """Two layers to mlp_width, the activated one times the other; dense back.
+
+  With gelu it is GeGLU (arXiv:2002.05202). The two layers never have a bias,
+  as in MosaicBERT and ModernBERT.
+  """
+
+  cfg: EncoderConfig
+
+  @nn.compact
+  def __call__(self, x):
+    """x [B*L, D] -> [B*L, D]."""
+    cfg = self.cfg
+    D, F = cfg.width, cfg.mlp_width
+    dtype = cfg.dtype
+    up = Dense((D,), (2, F), cfg.init_stddev, dtype, False, name="gate_up")(x)
+    x = ACTIVATIONS[cfg.activation](up[:, 0]) * up[:, 1]
+    down = Dense((F,), (D,), cfg.output_stddev, dtype, cfg.biases, name="down")
+    return down(x)
+
+
+MLPS = {"plain": Mlp, "gated": GatedMlp}
+
+# What the kinds of position add to a Sight: (cfg, positions, theta) -> fields.
+POSITIONS = {
+  "learned": lambda cfg, positions, theta: {},  # In the embeddings.
+  "rope": lambda cfg, positions, theta: {
+    "rotation": positions_lib.rotation(
+      positions, head_size=cfg.head_size, theta=theta
+    )
+  },
+  "alibi": lambda cfg, positions, theta: {
+    "bias": positions_lib.alibi(positions.shape[1], num_heads=cfg.num_heads)
+  },
+}
+
+# (cfg, name) -> a norm of the last dimension.
+NORMS = {
+  "layer": lambda cfg, name: LayerNorm(
+    cfg.norm_epsilon, cfg.dtype, cfg.biases, name=name
+  ),
+  "rms": lambda cfg, name: RMSNorm(cfg.norm_epsilon, cfg.dtype, name=name),
+}
+
+# (norm, branch, x) -> x with the branch added.
+RESIDUALS = {
+  "post": lambda norm, branch, x: norm(x + branch(x)),
+  "pre": lambda norm, branch, x: x + branch(norm(x)),
+}
+
+
+def make_norm(cfg: EncoderConfig, name: str):
+  """The norm that the architecture has everywhere."""
+  return NORMS[cfg.norm_kind](cfg, name)
+
+
+class Layer(NamedTuple):
+  """What tells a block from the others: scanned, so that one serves for all."""
+
+  is_first: Any  # shape=(), bool.
+  is_global: Any  # shape=(), bool; the others see a window.
 
 
 class Block(nn.Module):
-  """Attention and MLP, each added to its input and then normalised."""
+  """Attention and MLP, each added to its input, with a norm for each."""
 
   cfg: EncoderConfig
   train: bool
 
   @nn.compact
-  def __call__(self, x, visible):
-    """x [B*L, D], visible [B, 1, L, S] -> ([B*L, D], None), as scan wants."""
+  def __call__(self, x, layer: Layer, far: Sight, near: Sight | None):
+    """x [B*L, D] -> ([B*L, D], None), as scan wants.
+
+    far is what global layers see; near, if any are local, what those do.
+    """
     cfg = self.cfg
-    y = Attention(
-      cfg.num_heads,
-      cfg.attention_dropout,
-      cfg.init_stddev,
-      cfg.dtype,
-      name="attention",
-    )(x, visible, train=self.train)
-    y = Dropout(cfg.dropout)(y, train=self.train)
-    x = LayerNorm(cfg.norm_epsilon, cfg.dtype, name="attention_norm")(x + y)
-    y = Mlp(cfg, name="mlp")(x)
-    y = Dropout(cfg.dropout)(y, train=self.train)
-    x = LayerNorm(cfg.norm_epsilon, cfg.dtype, name="mlp_norm")(x + y)
+    sight = far
+    if near is not None:
+      sight = jax.tree.map(
+        lambda f, n: jnp.where(layer.is_global, f, n), far, near
+      )
+
+    def attend(x):
+      attention = Attention(
+        cfg.num_heads,
+        cfg.attention_dropout,
+        cfg.init_stddev,
+        cfg.dtype,
+        cfg.output_stddev,
+        cfg.biases,
+        name="attention",
+      )
+      y = attention(x, *sight, train=self.train)
+      return Dropout(cfg.dropout)(y, train=self.train)
+
+    def transform(x):
+      y = MLPS[cfg.mlp](cfg, name="mlp")(x)
+      return Dropout(cfg.dropout)(y, train=self.train)
+
+    norm = make_norm(cfg, "attention_norm")
+
+    def attention_norm(x):
+      # The first block's comes right after the norm of the embeddings.
+      y = norm(x)
+      return jnp.where(layer.is_first, x, y) if cfg.skip_first_norm else y
+
+    residual = RESIDUALS[cfg.norm_order]
+    x = residual(attention_norm, attend, x)
+    x = residual(make_norm(cfg, "mlp_norm"), transform, x)
     return x, None
 
 
@@ -200,24 +224,55 @@ class Encoder(nn.Module):
   ):
     """Four arrays [B, L] of int32 -> [B, L, D] of cfg.dtype.
 
-    A position sees those of equal segment id. positions is 0..L-1 by default.
-    With train, dropout needs rngs={"dropout": key}.
+    A position sees those of equal segment id; if cfg.causal, only those to its
+    left. positions is 0..L-1 by default. With train, dropout needs
+    rngs={"dropout": key}.
     """
+    cfg = self.cfg
     B, L = input_ids.shape
     if positions is None:
       positions = jnp.broadcast_to(jnp.arange(L), (B, L))
-    x = Embeddings(self.cfg, name="embeddings")(
+    x = Embeddings(cfg, name="embeddings")(
       input_ids.reshape(B * L),
       token_type_ids.reshape(B * L),
       positions.reshape(B * L),
       train=train,
     )
+    E, D, N = cfg.embedding_size, cfg.width, cfg.num_layers
+    if E != D:
+      project = Dense(
+        (E,), (D,), cfg.init_stddev, cfg.dtype, cfg.biases, name="project"
+      )
+      x = project(x)
     blocks = nn.scan(
-      REMAT[self.cfg.remat](Block),
+      REMAT[cfg.remat](Block),
       variable_axes={"params": 0},
       split_rngs={"params": True, "dropout": True},
-      in_axes=nn.broadcast,
-      length=self.cfg.num_layers,
+      in_axes=(0, nn.broadcast, nn.broadcast),
+      length=N,
     )
-    x, _ = blocks(self.cfg, train, name="layers")(x, same_segment(segment_ids))
-    return x.reshape(B, L, -1)
+    layers = Layer(np.arange(N) == 0, np.array(cfg.global_layers))
+    far, near = look(cfg, segment_ids, positions)
+    x, _ = blocks(cfg, train, name="layers")(x, layers, far, near)
+    if cfg.norm_order == "pre":  # Nothing has normalised the sum yet.
+      x = make_norm(cfg, "final_norm")(x)
+    return x.reshape(B, L, D)
+
+
+def look(
+  cfg: EncoderConfig, segment_ids, positions
+) -> tuple[Sight, Sight | None]:
+  """(far, near): the Sight of global layers, and of local ones if there are.
+
+  segment_ids, positions: [B, L].
+  """
+  L = segment_ids.shape[1]
+  place = POSITIONS[cfg.position]
+  visible = positions_lib.same_segment(segment_ids)
+  if cfg.causal:
+    visible = visible & positions_lib.backwards(L)
+  far = Sight(visible, **place(cfg, positions, cfg.rope_theta))
+  if not cfg.local_window:
+    return far, None
+  near = visible & positions_lib.within(L, cfg.local_window)
+  return far, Sight(near, **place(cfg, positions, cfg.local_rope_theta))

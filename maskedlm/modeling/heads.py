@@ -1,4 +1,4 @@
-"""The heads on the encoder: masked language model, pooler, next sentence.
+"""The heads on the encoder: masked LM, span boundary, pooler, next sentence.
 
 Each is a module of its own with its own subtree of the parameters, so that
 any of them can be left out, or loaded alone, without touching the encoder.
@@ -7,8 +7,13 @@ any of them can be left out, or loaded alone, without touching the encoder.
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
-from maskedlm.modeling.layers import ACTIVATIONS, DTYPES, Dense, LayerNorm
+from maskedlm.modeling.encoder import (
+  Embed,
+  Encoder,
+  EncoderConfig,
+  make_norm,
+)
+from maskedlm.modeling.layers import ACTIVATIONS, DTYPES, Dense
 
 
 def gather_positions(x, positions):
@@ -26,22 +31,87 @@ class MlmHead(nn.Module):
 
   @nn.compact
   def __call__(self, x, embedding):
-    """x [B, P, D], embedding [V, D] -> float32 logits [B, P, V].
+    """x [B, P, D], embedding [V, E] -> float32 logits [B, P, V].
 
     V is the padded vocabulary; its ids beyond vocab_size get -1e9.
     """
     cfg = self.cfg
     B, P, D = x.shape
-    x = x.reshape(B * P, D)
-    x = Dense((D,), (D,), cfg.init_stddev, cfg.dtype, name="transform")(x)
-    x = ACTIVATIONS[cfg.activation](x)
-    x = LayerNorm(cfg.norm_epsilon, cfg.dtype, name="norm")(x)
+    dense = Dense(
+      (D,),
+      (cfg.embedding_size,),
+      cfg.init_stddev,
+      cfg.dtype,
+      cfg.biases,
+      name="transform",
+    )
+    x = ACTIVATIONS[cfg.activation](dense(x.reshape(B * P, D)))
+    x = make_norm(cfg, "norm")(x)
     V = cfg.padded_vocab_size
     bias = self.param("bias", nn.initializers.zeros, (V,))
-    logits = jnp.einsum("ND,VD->NV", x, embedding.astype(DTYPES[cfg.dtype]))
-    logits = logits.astype(jnp.float32) + bias
-    logits = jnp.where(jnp.arange(V) < cfg.vocab_size, logits, -1e9)
-    return logits.reshape(B, P, V)
+    return _vocabulary_logits(cfg, x, embedding, bias).reshape(B, P, V)
+
+
+class SboHead(nn.Module):
+  """A token of a span, from the two beside the span and its place in it.
+
+  The span boundary objective (Joshi et al., arXiv:1907.10529, section 3.2):
+  two layers of dense, activation, norm on [left; right; place], then the token
+  embedding as output layer, with a bias of its own.
+  """
+
+  cfg: EncoderConfig
+  max_span: int  # Places that have an embedding.
+  place_width: int  # Of that embedding.
+
+  @nn.compact
+  def __call__(self, left, right, place, embedding):
+    """left, right [B, P, D], place [B, P] (0 first), embedding [V, E].
+
+    Returns:
+      float32 logits [B, P, V], as MlmHead.
+    """
+    cfg = self.cfg
+    B, P, D = left.shape
+    places = Embed(
+      self.max_span, self.place_width, cfg.init_stddev, cfg.dtype, name="place"
+    )
+    x = jnp.concatenate([left, right, places(place)], axis=-1)
+    x = x.reshape(B * P, 2 * D + self.place_width)
+    x = DenseNorm(cfg, D, name="first")(x)
+    x = DenseNorm(cfg, cfg.embedding_size, name="second")(x)
+    V = cfg.padded_vocab_size
+    bias = self.param("bias", nn.initializers.zeros, (V,))
+    return _vocabulary_logits(cfg, x, embedding, bias).reshape(B, P, V)
+
+
+class DenseNorm(nn.Module):
+  """Dense, activation, norm."""
+
+  cfg: EncoderConfig
+  features: int
+
+  @nn.compact
+  def __call__(self, x):
+    """x [N, any] -> [N, features]."""
+    cfg, inputs = self.cfg, x.shape[-1:]
+    dense = Dense(
+      inputs,
+      (self.features,),
+      cfg.init_stddev,
+      cfg.dtype,
+      cfg.biases,
+      name="dense",
+    )
+    return make_norm(cfg, "norm")(ACTIVATIONS[cfg.activation](dense(x)))
+
+
+def _vocabulary_logits(cfg: EncoderConfig, x, embedding, bias):
+  """x [N, E] against embedding [V, E] -> float32 [N, V]; -1e9 on padding."""
+  logits = jnp.einsum("NE,VE->NV", x, embedding.astype(DTYPES[cfg.dtype]))
+  logits = logits.astype(jnp.float32) + bias
+  V = cfg.padded_vocab_size
+  return jnp.where(jnp.arange(V) < cfg.vocab_size, logits, -1e9)
 
 
 class Pooler(nn.Module):

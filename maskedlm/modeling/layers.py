@@ -39,17 +39,20 @@ class Dense(nn.Module):
   features: tuple[int, ...]
   init_stddev: float
   dtype: str
+  use_bias: bool = True
 
   @nn.compact
   def __call__(self, x):
     """x [..., *inputs] -> [..., *features]."""
     init = nn.initializers.truncated_normal(self.init_stddev)
     kernel = self.param("kernel", init, (*self.inputs, *self.features))
-    bias = self.param("bias", nn.initializers.zeros, self.features)
     dtype = DTYPES[self.dtype]
     y = jnp.tensordot(
       x.astype(dtype), kernel.astype(dtype), axes=len(self.inputs)
     )
+    if not self.use_bias:
+      return y
+    bias = self.param("bias", nn.initializers.zeros, self.features)
     return y + bias.astype(dtype)
 
 
@@ -58,16 +61,34 @@ class LayerNorm(nn.Module):
 
   epsilon: float
   dtype: str
+  use_bias: bool = True
 
   @nn.compact
   def __call__(self, x):
     """x [..., D] -> [..., D] of `dtype`."""
     scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
-    bias = self.param("bias", nn.initializers.zeros, x.shape[-1:])
     x = x.astype(jnp.float32)
     x = x - jnp.mean(x, axis=-1, keepdims=True)
     variance = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
-    y = x * jax.lax.rsqrt(variance + self.epsilon) * scale + bias
+    y = x * jax.lax.rsqrt(variance + self.epsilon) * scale
+    if self.use_bias:
+      y = y + self.param("bias", nn.initializers.zeros, x.shape[-1:])
+    return y.astype(DTYPES[self.dtype])
+
+
+class RMSNorm(nn.Module):
+  """Division by the root mean square (arXiv:1910.07467), in f32; no bias."""
+
+  epsilon: float
+  dtype: str
+
+  @nn.compact
+  def __call__(self, x):
+    """x [..., D] -> [..., D] of `dtype`."""
+    scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
+    x = x.astype(jnp.float32)
+    square = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
+    y = x * jax.lax.rsqrt(square + self.epsilon) * scale
     return y.astype(DTYPES[self.dtype])
 
 

@@ -6,20 +6,18 @@ tokens plus the mean cross-entropy over the pairs.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
-from maskedlm.config import ConfigError, did_you_mean
-from maskedlm.corpus import batches
-from maskedlm.modeling import corruption, flops
-from maskedlm.modeling.encoder import Encoder, EncoderConfig, encoder_config
-from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, gather_positions
+from maskedlm.config import ConfigError
+from maskedlm.corpus import batches, epochs, packing
+from maskedlm.modeling import flops, hiding, mlm
+from maskedlm.modeling.encoder import EncoderConfig, encoder_config
+from maskedlm.modeling.heads import NspHead, Pooler, gather_positions
 from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Batch, Key, Metrics, Params, Task
-
-RANDOM_TOKENS = ("unigram", "uniform")
 
 
 def make(
@@ -37,8 +35,20 @@ def make(
   random_share: float = 0.1,
   # How random tokens are drawn: unigram (as in the corpus) | uniform.
   random_tokens: str = "unigram",
+  # What is chosen: tokens | words (whole words) | ngrams | spans (SpanBERT's).
+  choose: str = "tokens",
+  # Longest n-gram or span, in words.
+  max_span_words: int = 10,
+  # What is done to it: mask | substitute | shuffle | delete | insert
+  # (docs/corruption.md); the two shares are those of mask.
+  corruption: str = "mask",
+  # What is asked of a pair: nsp (is B next, or random?) | sop (ALBERT: are A
+  # and B in order, or swapped?). Labels and metrics are called nsp in both.
+  pairs: str = "nsp",
   # Share of the rows that are cut to a random shorter length.
   short_share: float = 0.1,
+  # Put several short pairs in one row, each seeing only itself.
+  pack: bool = False,
 ) -> Task:
   """The Task of pretraining as BERT was.
 
@@ -56,18 +66,20 @@ def make(
   if data.long_share > 0:
     lengths.append(data.long_length)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-  corruption.check_shares(mask_share, random_share)
-
-  slots = {
-    length: corruption.count_slots(
-      mask_rate, length, max_predictions=max_predictions
-    )
-    for length in lengths
-  }
-  is_special = np.zeros(cfg.vocab_size, bool)
-  is_special[np.asarray(corpus.tokenizer.special_ids)] = True
-  table = corruption.token_table(_counts(random_tokens, corpus) * ~is_special)
-  rows = batches.nsp(
+  hidden = hiding.make(
+    corpus.tokenizer,
+    lengths,
+    token_counts=corpus.token_counts,
+    random_tokens=random_tokens,
+    corruption=corruption,
+    choose=choose,
+    mask_rate=mask_rate,
+    max_predictions=max_predictions,
+    mask_share=mask_share,
+    random_share=random_share,
+    max_span_words=max_span_words,
+  )
+  rows = _make_batches(pairs, pack)(
     corpus,
     data,
     seed=config.seed,
@@ -78,44 +90,31 @@ def make(
   )
 
   def corrupt(batch: Batch, key: Key) -> Batch:
-    input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
-    choose_key, replace_key = jax.random.split(key)
-    positions, weights = corruption.choose_tokens(
-      choose_key,
-      segment_ids,
-      corruption.maskable(input_ids, segment_ids, is_special),
-      rate=mask_rate,
-      num_slots=slots[input_ids.shape[1]],
-    )
-    corrupted, labels = corruption.replace_tokens(
-      replace_key,
-      input_ids,
-      positions,
-      weights,
-      mask_id=corpus.tokenizer.special.mask,
-      mask_share=mask_share,
-      random_share=random_share,
-      random_tokens=table,
-    )
-    return {
-      **batch,
-      "input_ids": corrupted,
-      "masked_positions": positions,
-      "masked_labels": labels,
-      # A filler row of the held-out set counts nothing.
-      "masked_weights": weights * batch["example_weights"][:, None],
-    }
+    batch = hidden.hide(key, batch)
+    # A filler row of the held-out set counts nothing.
+    weights = batch["masked_weights"] * batch["example_weights"][:, None]
+    return {**batch, "masked_weights": weights}
+
+  # An estimate for all of a phase, from its first batch.
+  @functools.cache
+  def attended(first_step: int) -> float:
+    batch = rows.batch_at("train", first_step)
+    return packing.attended_pairs(batch["segment_ids"])
 
   def train_flops(step: int) -> float:
-    phase, _ = batches.phase_at(step, config.train.num_steps, data.long_share)
-    length = (data.length, data.long_length)[phase]
-    num_rows = (data.batch_size, data.long_batch_size)[phase]
-    return num_rows * flops.train_flops(cfg, length, num_slots=slots[length])
+    shape = epochs.shape_at(step, config.train.num_steps, data)
+    return shape.num_rows * flops.train_flops(
+      cfg,
+      shape.length,
+      num_slots=hidden.num_slots[shape.length],
+      attended=attended(shape.first_step) if pack else None,
+    )
 
   return Task(
     batch_at=rows.batch_at,
     row_ids=rows.row_ids,
     num_heldout_batches=rows.num_heldout_batches,
+    rows_per_epoch=rows.rows_per_epoch,
     init=lambda key: init(cfg, key),
     corrupt=corrupt,
     loss=lambda *args: loss(cfg, *args),
@@ -127,68 +126,58 @@ def make(
 def init(cfg: EncoderConfig, key: Key) -> Params:
   """Fresh parameters: encoder, pooler, mlm_head, nsp_head."""
   encoder_key, pooler_key, mlm_key, nsp_key = jax.random.split(key, 4)
-  # Parameters' shapes don't depend on the batch's: one row of one token.
-  ids = jnp.zeros((1, 1), jnp.int32)
   hidden = jnp.zeros((1, 1, cfg.width))
-  encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)
-  table = _token_embedding(encoder["params"])
-  made = {
-    "encoder": encoder,
-    "pooler": Pooler(cfg).init(pooler_key, hidden),
-    "mlm_head": MlmHead(cfg).init(mlm_key, hidden, table),
-    "nsp_head": NspHead(cfg).init(nsp_key, hidden[:, 0]),
+  return {
+    **mlm.init(cfg, encoder_key, mlm_key),
+    "pooler": Pooler(cfg).init(pooler_key, hidden)["params"],
+    "nsp_head": NspHead(cfg).init(nsp_key, hidden[:, 0])["params"],
   }
-  return {name: variables["params"] for name, variables in made.items()}
 
 
 def loss(
   cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
 ) -> tuple[Metrics, Metrics]:
   """(terms, metrics) of a corrupted batch; see Task.loss."""
-  hidden = Encoder(cfg).apply(
-    {"params": params["encoder"]},
-    batch["input_ids"],
-    batch["token_type_ids"],
-    batch["segment_ids"],
-    train=train,
-    rngs={"dropout": key} if train else {},
+  hidden = mlm.encode(cfg, params, batch, key, train)
+  terms, metrics = mlm.loss(cfg, params, batch, hidden)
+  texts, labels, weights = _pairs(hidden, batch)
+  pooled = Pooler(cfg).apply({"params": params["pooler"]}, texts)
+  logits = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
+  nsp = cross_entropy(logits, labels, weights=weights)
+  hits = accuracy(logits, labels, weights=weights)
+  return (
+    {**terms, "nsp": nsp},
+    {**metrics, "nsp_loss": nsp, "nsp_accuracy": hits},
   )
-  mlm = MlmHead(cfg).apply(
-    {"params": params["mlm_head"]},
-    gather_positions(hidden, batch["masked_positions"]),
-    _token_embedding(params["encoder"]),
+
+
+def _pairs(hidden, batch: Batch):
+  """Vectors [n, ., D] that begin with [CLS]'s, labels [n] and weights [n].
+
+  n is B, or B * G where each row has room for G pairs (packing.pack).
+  """
+  weights = batch["example_weights"]
+  if "cls_positions" not in batch:
+    return hidden, batch["nsp_labels"], weights
+  firsts = gather_positions(hidden, batch["cls_positions"])
+  weights = batch["segment_weights"] * weights[:, None]
+  return (
+    firsts.reshape(-1, 1, firsts.shape[-1]),
+    batch["nsp_labels"].reshape(-1),
+    weights.reshape(-1),
   )
-  pooled = Pooler(cfg).apply({"params": params["pooler"]}, hidden)
-  nsp = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
 
-  masked = (mlm, batch["masked_labels"])
-  pairs = (nsp, batch["nsp_labels"])
-  weights = batch["masked_weights"], batch["example_weights"]
-  terms = {
-    "mlm": cross_entropy(*masked, weights=weights[0]),
-    "nsp": cross_entropy(*pairs, weights=weights[1]),
+
+def _make_batches(pairs: str, pack: bool):
+  """The function of corpus.batches that makes these pairs."""
+  makers = {
+    ("nsp", False): batches.nsp,
+    ("nsp", True): batches.packed_nsp,
+    ("sop", False): batches.sop,
+    ("sop", True): functools.partial(batches.sop, pack=True),
   }
-  metrics = {
-    "mlm_loss": terms["mlm"],
-    "mlm_accuracy": accuracy(*masked, weights=weights[0]),
-    "nsp_loss": terms["nsp"],
-    "nsp_accuracy": accuracy(*pairs, weights=weights[1]),
-  }
-  return terms, metrics
-
-
-def _token_embedding(encoder_params):
-  return encoder_params["embeddings"]["token"]["embedding"]
-
-
-def _counts(random_tokens: str, corpus):
-  """How often each token [V] is drawn, relative to the others."""
-  if random_tokens not in RANDOM_TOKENS:
+  if (pairs, pack) not in makers:
     raise ConfigError(
-      f"objective.random_tokens={random_tokens!r} is unknown"
-      f"{did_you_mean(random_tokens, RANDOM_TOKENS)}; known: "
-      f"{', '.join(RANDOM_TOKENS)}."
+      f"objective.pairs={pairs!r} is unknown: expected nsp or sop."
     )
-  if random_tokens == "uniform":
-    return np.ones_like(corpus.token_counts)
-  return corpus.token_counts
+  return makers[pairs, pack]

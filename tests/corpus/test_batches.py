@@ -14,7 +14,7 @@ import pytest
 from splits import FIRST_ID, SPECIAL, make_corpus, random_documents
 
 from maskedlm.config import ConfigError
-from maskedlm.corpus import batches, hashing, rows, store, tokenizer
+from maskedlm.corpus import batches, epochs, hashing, rows, store, tokenizer
 from maskedlm.corpus.errors import CorpusError
 
 CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
@@ -453,11 +453,11 @@ def test_tokens_go_from_the_front_and_the_back_alike(tmp_path):
 
 
 def test_phase_at():
-  at = [batches.phase_at(step, 10, 0.3) for step in range(10)]
+  at = [epochs.phase_at(step, 10, 0.3) for step in range(10)]
   assert at == [(0, s) for s in range(7)] + [(1, s) for s in range(3)]
-  assert batches.phase_at(99, 10, 0.0) == (0, 99)
-  assert batches.phase_at(9, 10, 0.04) == (0, 9)  # No step is left for it.
-  assert batches.phase_at(0, 10, 1.0) == (1, 0)
+  assert epochs.phase_at(99, 10, 0.0) == (0, 99)
+  assert epochs.phase_at(9, 10, 0.04) == (0, 9)  # No step is left for it.
+  assert epochs.phase_at(0, 10, 1.0) == (1, 0)
 
 
 def test_two_phases_have_shapes_and_epochs_of_their_own(numbered):

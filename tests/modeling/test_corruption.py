@@ -36,10 +36,14 @@ def rows_of(lengths, L):
 
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def choose(key, ids, segments, rate, num_slots):
-  candidates = corruption.maskable(ids, segments, IS_SPECIAL)
-  return corruption.choose_tokens(
-    key, segments, candidates, rate=rate, num_slots=num_slots
+  wanted = corruption.wanted_tokens(
+    jnp.sum(segments > 0, axis=1),
+    rate=rate,
+    length=ids.shape[1],
+    num_slots=num_slots,
   )
+  candidates = corruption.maskable(ids, segments, IS_SPECIAL)
+  return corruption.choose_tokens(key, candidates, wanted, num_slots=num_slots)
 
 
 @functools.partial(jax.jit, static_argnames=("mask_share", "random_share"))
@@ -65,6 +69,30 @@ def test_slots():
   assert corruption.count_slots(1.0, 13, max_predictions=0) == 13
   assert corruption.count_slots(0.15, 128, max_predictions=19) == 19
   assert corruption.count_slots(0.15, 13, max_predictions=20) == 13
+
+
+def test_budgets():
+  # BERT: Python's round of 15%, one at least. SpanBERT: rounded up, as the
+  # decimal that was written (0.07 * 100 is above 7 in binary).
+  tokens = (0, 3, 10, 30, 126)
+  bert = [corruption.bert_budget(0.15, t) for t in tokens]
+  assert bert == [1, 1, 2, 4, 19]  # 0, 0.45, 1.5, 4.5, 18.9.
+  assert [corruption.span_budget(0.15, t) for t in tokens] == [0, 1, 2, 5, 19]
+  assert corruption.span_budget(0.07, 100) == 7
+  slots = functools.partial(
+    corruption.count_slots, 0.15, 27, budget=corruption.span_budget
+  )
+  assert slots(max_predictions=0) == slots(max_predictions=5) == 5  # 4.05.
+  with pytest.raises(ConfigError, match=r"max_predictions=4.*at least 5"):
+    slots(max_predictions=4)
+  wanted = corruption.wanted_tokens(
+    np.array([27, 3, 0]),
+    rate=0.15,
+    length=29,
+    num_slots=4,
+    budget=corruption.span_budget,
+  )
+  np.testing.assert_array_equal(wanted, [4, 1, 0])
 
 
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.01, math.nan])

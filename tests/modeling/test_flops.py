@@ -33,3 +33,40 @@ def test_by_hand():
   slot = 2 * (576 + 3144)
   expected = 3 * (13 * token + 4 * slot)
   assert train_flops(reference.config(), 13, num_slots=4) == expected
+
+
+def changed(**options):
+  cfg = reference.config(**options)
+  return train_flops(cfg, 13, num_slots=4) / 6
+
+
+BASIC = 13 * 2 * (4 * 576 + 2 * 960) + 2 * 2 * 24 * 169 + 4 * (576 + 3144)
+
+
+@pytest.mark.parametrize(
+  ("options", "difference"),
+  [
+    ({"position": "rope", "norm_order": "pre", "biases": False}, 0),
+    # A third matrix of 24 * 40 in 2 layers, for 13 tokens.
+    ({"mlp": "gated"}, 13 * 2 * 960),
+    # 13 tokens are projected from 10 to 24; 4 slots back, and then to V.
+    (
+      {"embedding_width": 10},
+      13 * 240 + 4 * (240 - 576 + 1310 - 3144),
+    ),
+    # Layer 1 of 2 sees 2 on each side: 13 * 5 less 2 * (2 + 1), not 169.
+    ({"local_window": 4, "global_every": 2}, -2 * 24 * (169 - 59)),
+    # 91 pairs (i, j <= i) of 169, in both layers.
+    ({"causal": True}, -2 * 2 * 24 * (169 - 91)),
+    # 36 pairs of the local layer: 1 + 2 + 11 * 3.
+    (
+      {"causal": True, "local_window": 4, "global_every": 2},
+      -2 * 24 * (169 - 91) - 2 * 24 * (169 - 36),
+    ),
+    # A window that is wider than the row hides nothing.
+    ({"local_window": 100, "global_every": 2}, 0),
+  ],
+)
+def test_options_by_hand(options, difference):
+  assert changed() == BASIC
+  assert changed(**options) == BASIC + difference

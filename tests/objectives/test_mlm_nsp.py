@@ -45,7 +45,7 @@ def make_task(monkeypatch, config=None, **options):
   def nsp(corpus, data, **options):
     del corpus, data
     asked.update(options)
-    return mlm_nsp.batches.Batches(lambda *a: a, lambda *a: a, 3)
+    return mlm_nsp.batches.Batches(lambda *a: a, lambda *a: a, 3, 7)
 
   monkeypatch.setattr(mlm_nsp.batches, "nsp", nsp)
   config = config or make_config()
@@ -230,6 +230,20 @@ def test_batches_are_asked_for_as_configured(monkeypatch):
   assert task.batch_at("train", 3) == task.row_ids("train", 3) == ("train", 3)
 
 
+def test_sentence_order_has_batches_of_its_own(monkeypatch):
+  asked = {}
+
+  def sop(corpus, data, **options):
+    del corpus, data
+    asked.update(options)
+    return mlm_nsp.epochs.Batches(lambda *a: a, lambda *a: a, 5, 7)
+
+  monkeypatch.setattr(mlm_nsp.batches, "sop", sop)
+  task, _ = make_task(monkeypatch, pairs="sop", pack=True)
+  assert task.num_heldout_batches == 5
+  assert asked["pack"]
+
+
 def test_flops_follow_the_two_phases(monkeypatch):
   # 10 steps, the last 4 on rows of 17 tokens in batches of 3.
   config = make_config()
@@ -282,6 +296,9 @@ def test_random_tokens_by_frequency_or_uniform(monkeypatch):
     ({"max_predictions": 1}, "max_predictions=1 .*13 tokens.*at least 2"),
     ({"random_share": 0.3}, "random_share=0.3"),
     ({"random_tokens": "unigrams"}, 'did you mean "unigram"'),
+    ({"pairs": "next"}, "objective.pairs='next'.*nsp or sop"),
+    ({"choose": "word"}, 'did you mean "words"'),
+    ({"corruption": "masks"}, 'did you mean "mask"'),
   ],
 )
 def test_wrong_options_are_named(monkeypatch, options, expected):
@@ -305,5 +322,10 @@ def test_defaults_are_those_of_the_paper():
     "mask_share": 0.8,
     "random_share": 0.1,
     "random_tokens": "unigram",
+    "choose": "tokens",
+    "max_span_words": 10,
+    "corruption": "mask",
+    "pairs": "nsp",
     "short_share": 0.1,
+    "pack": False,
   }

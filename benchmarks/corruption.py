@@ -1,0 +1,123 @@
+"""What corruption costs: each option alone, as a share of a training step.
+
+  python benchmarks/corruption.py
+
+BERT-base, 32 rows of 512 tokens. A step takes at least as long as its matmuls
+do at the rate at which this device multiplies matrices of that size, which is
+measured too; a real step is slower, so the true share is smaller. The function
+that is timed is what the objectives put into the step. The best of the turns
+counts, so that other processes matter little.
+"""
+
+import argparse
+import functools
+import json
+import time
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm import config as config_lib
+from maskedlm.modeling import encoder, flops, hiding
+
+ROWS, LENGTH, VOCAB, RATE = 32, 512, 30_522, 0.15
+OPTIONS = (
+  ("mask", "tokens"),
+  ("mask", "words"),
+  ("mask", "ngrams"),
+  ("mask", "spans"),
+  ("substitute", "tokens"),
+  ("shuffle", "tokens"),
+  ("delete", "tokens"),
+  ("insert", "tokens"),
+)
+
+
+def main() -> None:
+  """Measures and prints a table; writes the JSON."""
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--turns", type=int, default=20)
+  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  args = parser.parse_args()
+  step = step_seconds(args.turns)
+  kind = jax.devices()[0].device_kind
+  print(f"{kind}, {jax.device_count()} device(s); a step: {step:.3f} s or more")
+  print("\n| `corruption` | `choose` | ms | share of a step |")
+  print("|---|---|---|---|")
+  records = []
+  for corruption, choose in OPTIONS:
+    seconds = best(hide(corruption, choose), args.turns)
+    share = seconds / step
+    print(f"| {corruption} | {choose} | {seconds * 1e3:.2f} | {share:.3%} |")
+    records.append(
+      {
+        "work": f"{corruption} {choose}, {ROWS} rows of {LENGTH}",
+        "seconds": seconds,
+        "share_of_step": share,
+      }
+    )
+  if args.json:
+    with open(args.json, "w", encoding="utf-8") as file:
+      json.dump(records, file, indent=2)
+
+
+def best(run, turns: int) -> float:
+  """The shortest of the turns, in seconds, once it is compiled."""
+  jax.block_until_ready(run())
+  seconds = []
+  for _ in range(turns):
+    began = time.perf_counter()
+    jax.block_until_ready(run())
+    seconds.append(time.perf_counter() - began)
+  return min(seconds)
+
+
+def step_seconds(turns: int) -> float:
+  """The time of a step's matmuls, at the rate of one of the MLP's."""
+  cfg = encoder.encoder_config(config_lib.default().model, VOCAB, LENGTH)
+  row = flops.train_flops(cfg, LENGTH, num_slots=round(RATE * LENGTH))
+  dtype = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
+  x = jnp.ones((ROWS * LENGTH, cfg.width), dtype)
+  w = jnp.ones((cfg.width, cfg.mlp_width), dtype)
+  seconds = best(functools.partial(jax.jit(jnp.matmul), x, w), turns)
+  return ROWS * row * seconds / (2 * x.size * cfg.mlp_width)
+
+
+def hide(corruption: str, choose: str):
+  """() -> the corrupted batch; 30% of the vocabulary goes on with a word."""
+  rng = np.random.default_rng(0)
+  ids = rng.integers(1_000, VOCAB, (ROWS, LENGTH)).astype(np.int32)
+  ids[:, 0], ids[:, 200], ids[:, -1] = 101, 102, 102
+  batch = {
+    "input_ids": ids,
+    "segment_ids": np.ones_like(ids),
+    "token_type_ids": np.zeros_like(ids),
+  }
+  tokenizer = types.SimpleNamespace(
+    vocab_size=VOCAB,
+    special=types.SimpleNamespace(pad=0, mask=103),
+    special_ids=np.arange(1_000),
+    starts_word=rng.random(VOCAB) < 0.7,
+  )
+  made = hiding.make(
+    tokenizer,
+    [LENGTH],
+    token_counts=rng.integers(1, 1_000, VOCAB),
+    random_tokens="unigram",
+    corruption=corruption,
+    choose=choose,
+    mask_rate=RATE,
+    max_predictions=0,
+    mask_share=0.8,
+    random_share=0.1,
+    max_span_words=10,
+  )
+  return functools.partial(
+    jax.jit(made.hide), jax.random.key(0), jax.device_put(batch)
+  )
+
+
+if __name__ == "__main__":
+  main()

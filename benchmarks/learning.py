@@ -1,0 +1,327 @@
+"""Does it learn? Every objective and PyTorch's MLM, on the same tokens.
+
+  python benchmarks/learning.py --positions 8e6 --json FILE --png FILE
+
+The same small model (4 layers x 256), the same English novels, the same
+tokenizer, rows of 128 tokens, the same number of positions, the same optimizer
+and schedule. All are measured on one probe: held-out rows of running text of
+which 15% are hidden as BERT hides them, the same rows and masks for everyone.
+The peer is transformers' BertForMaskedLM with its own masking collator (extra
+`peer`); --png wants matplotlib. ELECTRA's line is its generator's.
+
+Each contender trains in a folder of --workdir: ours resume where they were
+stopped, and those that are finished are only measured again.
+"""
+
+import argparse
+import functools
+import json
+import os
+import pathlib
+import time
+
+import jax
+import numpy as np
+
+from maskedlm import config as config_lib
+from maskedlm import optim, sharding, train
+from maskedlm.config import load_objective
+from maskedlm.corpus import prepare
+from maskedlm.modeling import mlm
+from maskedlm.modeling.encoder import EncoderConfig, encoder_config
+from maskedlm.task import Task
+
+ROOT = pathlib.Path(__file__).parent.parent
+DATA = pathlib.Path(
+  os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
+)
+LENGTH, ROWS, PROBE_ROWS, VOCAB = 128, 32, 512, 8_192
+PEER = "transformers"
+
+
+def make_config(objective: str, num_steps: int, evaluations: int):
+  """The config of a contender; all but the objective is the same."""
+  config = config_lib.default(objective)
+  config.name = objective
+  config.corpus.source = f"text:{DATA / 'text' / 'en_novels.txt'}"
+  config.corpus.sentences = "lines"
+  config.tokenizer.vocab_size = VOCAB
+  config.model.update(
+    num_layers=4, width=256, num_heads=4, mlp_width=1024, max_positions=LENGTH
+  )
+  config.data.update(length=LENGTH, batch_size=ROWS)
+  config.optimizer.update(
+    learning_rate=5e-4, b2=0.98, warmup_steps=min(100, num_steps // 4)
+  )
+  config.train.update(
+    num_steps=num_steps,
+    log_every=max(num_steps // 50, 1),
+    eval_every=max(num_steps // evaluations, 1),
+    checkpoint_every=max(num_steps // evaluations, 1),
+    eval_rows=PROBE_ROWS,
+  )
+  return config
+
+
+def make_task(config, corpus) -> Task:
+  options = config.objective.to_dict()
+  return load_objective(options.pop("name")).make(
+    config, corpus, (0, 1), **options
+  )
+
+
+def make_probe(corpus) -> dict[str, np.ndarray]:
+  """Held-out rows, corrupted: input_ids [n, L], masked_positions [n, P], ..."""
+  config = make_config("roberta", 1, 1)
+  task = make_task(config, corpus)
+  batches = [
+    jax.device_get(
+      task.corrupt(task.batch_at("heldout", i), jax.random.key(1_000 + i))
+    )
+    for i in range(task.num_heldout_batches)
+  ]
+  return {
+    name: np.concatenate([batch[name] for batch in batches])
+    for name in batches[0]
+  }
+
+
+def on_probe(task: Task, probe, cfg_of) -> Task:
+  """The task, but held out it is measured on the probe's MLM."""
+  num_batches = len(probe["input_ids"]) // ROWS
+
+  def batch_at(split, step):
+    if split == "train":
+      return task.batch_at(split, step)
+    part = slice(step * ROWS, (step + 1) * ROWS)
+    return {f"probe_{name}": values[part] for name, values in probe.items()}
+
+  def corrupt(batch, key):
+    return batch if "probe_input_ids" in batch else task.corrupt(batch, key)
+
+  def loss(params, batch, key, train):
+    if "probe_input_ids" not in batch:
+      return task.loss(params, batch, key, train)
+    batch = {n.removeprefix("probe_"): x for n, x in batch.items()}
+    cfg, params = cfg_of(params)
+    hidden = mlm.encode(cfg, params, batch, key, False)
+    return mlm.loss(cfg, params, batch, hidden)
+
+  return task._replace(
+    batch_at=batch_at,
+    corrupt=corrupt,
+    loss=loss,
+    num_heldout_batches=num_batches,
+  )
+
+
+def train_ours(objective: str, corpus, probe, num_steps, evaluations, workdir):
+  """-> [(positions, probe loss, accuracy, seconds)] of a contender of ours."""
+  config = make_config(objective, num_steps, evaluations)
+  task = make_task(config, corpus)
+  cfg = encoder_config(config.model, VOCAB, LENGTH)
+
+  def with_mlm_head(params):
+    """(architecture, parameters) of what fills masks."""
+    if "generator" not in params:
+      return cfg, params
+    generator = EncoderConfig(**task.describe["generator"])
+    return generator, mlm.with_generator(params)
+
+  folder = workdir / objective
+  folder.mkdir(parents=True, exist_ok=True)
+  mesh = sharding.make_mesh(config.mesh)
+  began = time.perf_counter()
+  train.run(
+    config,
+    on_probe(task, probe, with_mlm_head),
+    folder,
+    mesh=mesh,
+    identity={
+      "config": json.loads(config.to_json_best_effort()),
+      "corpus": corpus.fingerprint,
+      "tokenizer": corpus.tokenizer.sha256,
+    },
+  )
+  seconds = time.perf_counter() - began
+  lines = (folder / "metrics.jsonl").read_text().splitlines()
+  logged = [x for x in map(json.loads, lines) if "heldout/mlm_loss" in x]
+  return [
+    (
+      x["step"] * ROWS * LENGTH,
+      x["heldout/mlm_loss"],
+      x["heldout/mlm_accuracy"],
+      seconds * x["step"] / num_steps,
+    )
+    for x in logged
+  ]
+
+
+def train_peer(corpus, probe, num_steps, evaluations, workdir):
+  """The same of transformers, on the rows that roberta reads."""
+  import tokenizers
+  import torch
+  import transformers
+
+  torch.manual_seed(0)
+  config = make_config("roberta", num_steps, evaluations)
+  task = make_task(config, corpus)
+  m = config.model
+  model = transformers.BertForMaskedLM(
+    transformers.BertConfig(
+      vocab_size=VOCAB,
+      hidden_size=m.width,
+      num_hidden_layers=m.num_layers,
+      num_attention_heads=m.num_heads,
+      intermediate_size=m.mlp_width,
+      max_position_embeddings=LENGTH,
+    )
+  )
+  corpus.tokenizer.save(workdir)
+  tokenizer = transformers.PreTrainedTokenizerFast(
+    tokenizer_object=tokenizers.Tokenizer.from_file(
+      str(workdir / "tokenizer.json")
+    ),
+    pad_token="[PAD]",
+    unk_token="[UNK]",
+    cls_token="[CLS]",
+    sep_token="[SEP]",
+    mask_token="[MASK]",
+  )
+  collate = transformers.DataCollatorForLanguageModeling(
+    tokenizer, mlm_probability=0.15
+  )
+  no_decay = ("bias", "LayerNorm")
+  named = list(model.named_parameters())
+  groups = [
+    {
+      "params": [
+        p for n, p in named if decays != any(x in n for x in no_decay)
+      ],
+      "weight_decay": config.optimizer.weight_decay if decays else 0.0,
+    }
+    for decays in (True, False)
+  ]
+  o = config.optimizer
+  adamw = torch.optim.AdamW(groups, lr=1.0, betas=(o.b1, o.b2), eps=o.eps)
+  schedule = optim.make_schedule(o, num_steps)
+  curve, seconds = [], 0.0
+  for step in range(1, num_steps + 1):
+    began = time.perf_counter()
+    batch = task.batch_at("train", step - 1)
+    rows = collate([{"input_ids": r.tolist()} for r in batch["input_ids"]])
+    attention = torch.tensor(batch["segment_ids"] > 0)
+    model.train()
+    loss = model(
+      input_ids=rows["input_ids"],
+      attention_mask=attention.long(),
+      labels=rows["labels"].masked_fill(~attention, -100),
+    ).loss
+    adamw.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), o.clip_norm)
+    for group in adamw.param_groups:
+      group["lr"] = float(schedule(step - 1))
+    adamw.step()
+    seconds += time.perf_counter() - began
+    if step % config.train.eval_every == 0 or step == num_steps:
+      nats, accuracy = peer_on_probe(model, probe)
+      curve.append((step * ROWS * LENGTH, nats, accuracy, seconds))
+      print(f"{PEER}: step {step:,}, {nats:.3f} nats, {accuracy:.1%}")
+  return curve
+
+
+def peer_on_probe(model, probe) -> tuple[float, float]:
+  """(nats, accuracy) of the peer on the same hidden tokens."""
+  import torch
+
+  model.eval()
+  nats = hits = weight = 0.0
+  for i in range(0, len(probe["input_ids"]), ROWS):
+    part = {n: torch.tensor(x[i : i + ROWS]) for n, x in probe.items()}
+    with torch.no_grad():
+      logits = model(
+        input_ids=part["input_ids"].long(),
+        attention_mask=(part["segment_ids"] > 0).long(),
+      ).logits
+    positions = part["masked_positions"].long()
+    index = positions[..., None].expand(-1, -1, logits.shape[-1])
+    logits = torch.gather(logits, 1, index)
+    labels, w = part["masked_labels"].long(), part["masked_weights"]
+    nll = torch.nn.functional.cross_entropy(
+      logits.flatten(0, 1), labels.flatten(), reduction="none"
+    )
+    nats += float((nll * w.flatten()).sum())
+    hits += float(((logits.argmax(-1) == labels) * w).sum())
+    weight += float(w.sum())
+  return nats / weight, hits / weight
+
+
+def plot(curves, path: pathlib.Path) -> None:
+  """Probe loss over positions seen, a line a contender."""
+  import matplotlib
+
+  matplotlib.use("Agg")
+  from matplotlib import pyplot
+
+  figure, axes = pyplot.subplots(figsize=(8, 5))
+  for name, curve in curves.items():
+    axes.plot(
+      [p / 1e6 for p, *_ in curve], [x[1] for x in curve], "o-", label=name
+    )
+  axes.set_xlabel("positions seen, millions")
+  axes.set_ylabel("held-out MLM loss, nats")
+  axes.grid(alpha=0.3)
+  axes.legend()
+  figure.tight_layout()
+  figure.savefig(path, dpi=120)
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--positions", type=float, default=16e6)
+  parser.add_argument("--evaluations", type=int, default=8)
+  parser.add_argument(
+    "--contenders", default=f"mlm_nsp,roberta,spanbert,electra,{PEER}"
+  )
+  parser.add_argument("--workdir", type=pathlib.Path, default="runs/learning")
+  parser.add_argument("--json", type=pathlib.Path)
+  parser.add_argument("--png", type=pathlib.Path)
+  args = parser.parse_args()
+  num_steps = max(int(args.positions // (ROWS * LENGTH)), 1)
+  workdir = args.workdir.resolve()
+  workdir.mkdir(parents=True, exist_ok=True)
+  corpus = prepare.prepare(
+    make_config("mlm_nsp", num_steps, args.evaluations), workdir / "corpus"
+  )
+  probe = make_probe(corpus)
+  curves = {}
+  for name in args.contenders.split(","):
+    one = train_peer if name == PEER else functools.partial(train_ours, name)
+    curves[name] = one(corpus, probe, num_steps, args.evaluations, workdir)
+  reference = curves.get(PEER)
+  print(f"\n{num_steps:,} steps of {ROWS} rows of {LENGTH} tokens\n")
+  print("| objective | held-out MLM loss, nats | accuracy | seconds |")
+  print("|---|---|---|---|")
+  rows = []
+  for name, curve in curves.items():
+    _, nats, accuracy, seconds = curve[-1]
+    print(f"| {name} | {nats:.3f} | {accuracy:.1%} | {seconds:,.0f} |")
+    rows.append(
+      {
+        "work": f"{name}, {num_steps} steps",
+        "ours": nats,
+        "peer": reference[-1][1] if reference else None,
+        "ratio": nats / reference[-1][1] if reference else None,
+        "unit": "nats of the held-out probe",
+        "curve": curve,
+      }
+    )
+  if args.json:
+    args.json.write_text(json.dumps(rows, indent=2) + "\n")
+  if args.png:
+    plot(curves, args.png)
+
+
+if __name__ == "__main__":
+  main()

@@ -1,0 +1,33 @@
+"""A left-to-right model of BERT-base's size: 12 layers x 768, 110M parameters.
+
+The baseline that BERT was compared with: the GPT row of table 1 and "LTR & No
+NSP" of table 5 in Devlin et al. 2019, https://arxiv.org/abs/1810.04805. All
+but the objective is configs/roberta_base.py: the same rows of the same text in
+the same order, so that what differs is what a token sees.
+
+  maskedlm pretrain --config=configs/causal_base.py --workdir=runs/causal \\
+    --config.corpus.source='text:/data/*.txt' --config.train.accumulate=16
+
+Not measured here: it wants a TPU or GPUs.
+"""
+
+from maskedlm import config as base
+from maskedlm import presets
+
+
+def get_config():
+  config = base.default("causal")
+  config.name = "causal_base"
+  config.tokenizer.kind = "bpe"  # Byte-level, cased.
+  config.tokenizer.vocab_size = 50_265
+  config.tokenizer.lowercase = False
+  config.model.norm_epsilon = 1e-5
+  config.data.length = 512
+  config.data.batch_size = 2_048
+  config.optimizer = presets.roberta_fairseq()
+  config.optimizer.learning_rate = 5e-4
+  config.optimizer.warmup_steps = 10_000
+  config.train.num_steps = 125_000
+  config.train.eval_every = 5_000
+  config.train.checkpoint_every = 1_000
+  return config

@@ -1,0 +1,82 @@
+"""The masked language model: encoder and head, as the objectives share them.
+
+An objective adds its own heads beside these two subtrees, and its own terms
+beside this one.
+"""
+
+import jax.numpy as jnp
+
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.heads import MlmHead, gather_positions
+from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.task import Batch, Key, Metrics, Params
+
+
+def init(cfg: EncoderConfig, encoder_key: Key, head_key: Key) -> Params:
+  """Fresh parameters: encoder, mlm_head."""
+  # Parameters' shapes don't depend on the batch's: one row of one token.
+  ids = jnp.zeros((1, 1), jnp.int32)
+  hidden = jnp.zeros((1, 1, cfg.width))
+  encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)["params"]
+  head = MlmHead(cfg).init(head_key, hidden, token_embedding(encoder))["params"]
+  return {"encoder": encoder, "mlm_head": head}
+
+
+def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
+  """The encoder's vectors [B, L, D] of a batch, with dropout from key."""
+  return Encoder(cfg).apply(
+    {"params": params["encoder"]},
+    batch["input_ids"],
+    batch["token_type_ids"],
+    batch["segment_ids"],
+    batch.get("positions"),
+    train=train,
+    rngs={"dropout": key} if train else {},
+  )
+
+
+def loss(
+  cfg: EncoderConfig, params: Params, batch: Batch, hidden
+) -> tuple[Metrics, Metrics]:
+  """(terms, metrics) of the masked tokens: see Task.loss.
+
+  Args:
+    cfg: the architecture.
+    params: with "encoder" and "mlm_head".
+    batch: masked_positions, masked_labels and masked_weights, [B, P] each.
+    hidden: [B, L, D], the encoder's vectors.
+  """
+  return score(predict(cfg, params, batch, hidden), batch)
+
+
+def predict(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
+  """Logits [B, P, V] of the masked tokens; arguments as those of `loss`."""
+  return MlmHead(cfg).apply(
+    {"params": params["mlm_head"]},
+    gather_positions(hidden, batch["masked_positions"]),
+    token_embedding(params["encoder"]),
+  )
+
+
+def score(logits, batch: Batch) -> tuple[Metrics, Metrics]:
+  """(terms, metrics) of the masked tokens' logits [B, P, V]."""
+  labels, weights = batch["masked_labels"], batch["masked_weights"]
+  term = cross_entropy(logits, labels, weights=weights)
+  hits = accuracy(logits, labels, weights=weights)
+  return {"mlm": term}, {"mlm_loss": term, "mlm_accuracy": hits}
+
+
+def with_generator(params: Params) -> Params:
+  """ELECTRA's params as its generator's: encoder and mlm_head.
+
+  The generator is an encoder that shares the discriminator's embeddings
+  (objectives/electra.py).
+  """
+  embeddings = params["encoder"]["embeddings"]
+  encoder = {**params["generator"], "embeddings": embeddings}
+  return {"encoder": encoder, "mlm_head": params["mlm_head"]}
+
+
+def token_embedding(encoder_params):
+  """The table [V, D] that the encoder reads and the head predicts with."""
+  return encoder_params["embeddings"]["token"]["embedding"]

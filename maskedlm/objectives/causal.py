@@ -1,0 +1,157 @@
+"""The left-to-right baseline: each token is predicted from those before it.
+
+What bidirectional models are compared with: the GPT row of BERT's table 1 and
+"LTR & No NSP" of its table 5 (arXiv:1810.04805). The same encoder under a
+causal mask, the same head, on the same full rows as RoBERTa's. Read top-down:
+options -> init -> targets -> loss. As every position predicts, a row's logits
+are made a chunk of positions at a time, and again in the backward pass: all at
+once they would take L / P times what those of a masked model do.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+
+from maskedlm.config import ConfigError
+from maskedlm.corpus import epochs, packing, text_rows
+from maskedlm.modeling import flops, mlm
+from maskedlm.modeling.encoder import EncoderConfig, encoder_config
+from maskedlm.modeling.heads import MlmHead
+from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.task import Batch, Key, Metrics, Params, Task
+
+
+def make(
+  config,
+  corpus,
+  shard: tuple[int, int],
+  *,
+  # Positions of a row whose logits over the vocabulary exist at once.
+  chunk: int = 64,
+  # A row's documents don't see each other; positions begin anew in each.
+  isolate_documents: bool = False,
+) -> Task:
+  """The Task of a left-to-right language model.
+
+  Args:
+    config: the whole config (config.py); the encoder is causal whatever
+      config.model.causal says, and the checkpoint says so.
+    corpus: corpus.store.Corpus.
+    shard: (index, count) of the equal part of each batch that this host reads.
+
+  Raises:
+    ConfigError: an option that is wrong, before anything is computed.
+    CorpusError: a corpus without text.
+  """
+  data, num_steps = config.data, config.train.num_steps
+  lengths = [data.length]
+  if data.long_share > 0:
+    lengths.append(data.long_length)
+  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
+  cfg = dataclasses.replace(cfg, causal=True)
+  if chunk < 1:
+    raise ConfigError(
+      f"objective.chunk={chunk} must be 1 or more: the positions whose logits "
+      "are made at once."
+    )
+  rows = text_rows.full_sentences(
+    corpus,
+    data,
+    seed=config.seed,
+    num_steps=num_steps,
+    eval_rows=config.train.eval_rows,
+    shard=shard,
+    isolate_documents=isolate_documents,
+  )
+
+  # An estimate for all of a phase, from its first batch.
+  @functools.cache
+  def attended(first_step: int) -> float:
+    batch = rows.batch_at("train", first_step)
+    return packing.attended_pairs(batch["segment_ids"])
+
+  def train_flops(step: int) -> float:
+    shape = epochs.shape_at(step, num_steps, data)
+    return shape.num_rows * flops.train_flops(
+      cfg,
+      shape.length,
+      num_slots=shape.length,
+      attended=attended(shape.first_step) if isolate_documents else None,
+    )
+
+  return Task(
+    batch_at=rows.batch_at,
+    row_ids=rows.row_ids,
+    num_heldout_batches=rows.num_heldout_batches,
+    rows_per_epoch=rows.rows_per_epoch,
+    init=lambda key: init(cfg, key),
+    corrupt=lambda batch, key: targets(batch),
+    loss=lambda *args: loss(cfg, chunk, *args),
+    flops=train_flops,
+    describe={"objective": "causal", "encoder": dataclasses.asdict(cfg)},
+  )
+
+
+def init(cfg: EncoderConfig, key: Key) -> Params:
+  """Fresh parameters: encoder, lm_head (not mlm_head: it fills no masks)."""
+  made = mlm.init(cfg, *jax.random.split(key))
+  return {"encoder": made["encoder"], "lm_head": made["mlm_head"]}
+
+
+def targets(batch: Batch) -> Batch:
+  """Nothing is hidden: adds next_labels [B, L] and next_weights [B, L].
+
+  The label of a position is the token to its right, if that is real and of
+  the same segment; else the weight is 0, as in filler rows.
+  """
+  ids, segments = batch["input_ids"], batch["segment_ids"]
+
+  def to_the_right(x):
+    return jnp.pad(x[:, 1:], ((0, 0), (0, 1)))
+
+  followed = (segments > 0) & (to_the_right(segments) == segments)
+  return {
+    **batch,
+    "next_labels": to_the_right(ids),
+    "next_weights": followed * batch["example_weights"][:, None],
+  }
+
+
+def loss(
+  cfg: EncoderConfig,
+  chunk: int,
+  params: Params,
+  batch: Batch,
+  key: Key,
+  train: bool,
+) -> tuple[Metrics, Metrics]:
+  """(terms, metrics) of a batch with its targets; see Task.loss."""
+  hidden = mlm.encode(cfg, params, batch, key, train)
+  table = mlm.token_embedding(params["encoder"])
+  weights = batch["next_weights"]
+
+  @jax.checkpoint
+  def add_chunk(sums, part):
+    hidden, labels, weights = part
+    logits = MlmHead(cfg).apply({"params": params["lm_head"]}, hidden, table)
+    nats, _ = cross_entropy(logits, labels, weights=weights)
+    hits, _ = accuracy(logits, labels, weights=weights)
+    return (sums[0] + nats, sums[1] + hits), None
+
+  parts = (hidden, batch["next_labels"], weights)
+  parts = jax.tree.map(lambda x: chunks(x, chunk), parts)
+  (nats, hits), _ = jax.lax.scan(add_chunk, (0.0, 0.0), parts)
+  count = jnp.sum(weights)
+  terms = {"lm": (nats, count)}
+  return terms, {"lm_loss": (nats, count), "lm_accuracy": (hits, count)}
+
+
+def chunks(x, size: int):
+  """x [B, L, ...] -> [n, B, size, ...], the last one filled up with zeros."""
+  B, L, *rest = x.shape
+  size = min(size, L)
+  n = -(-L // size)
+  x = jnp.pad(x, ((0, 0), (0, n * size - L), *((0, 0) for _ in rest)))
+  return jnp.swapaxes(x.reshape(B, n, size, *rest), 0, 1)

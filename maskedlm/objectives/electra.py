@@ -1,0 +1,296 @@
+"""ELECTRA's objective: find the tokens that a small generator put in.
+
+Paper: Clark et al., arXiv:2003.10555, sections 2 and 3. Read top-down: options
+-> sizes -> init -> corrupt -> sample -> loss. The generator, a masked language
+model, fills the masks with samples; the discriminator tells for every token
+whether it is the original one. They share their embeddings. The discriminator
+is "encoder", which is kept and fine-tuned; generator and mlm_head fill masks.
+
+Differences from google-research/electra: positions are drawn without
+replacement, where theirs may repeat; rows are cut in two segments at any end of
+a sentence, where theirs are cut about in half, and a tenth not at all.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from maskedlm.config import ConfigError
+from maskedlm.corpus import batches, epochs, packing
+from maskedlm.modeling import corruption, flops, hiding, mlm
+from maskedlm.modeling.encoder import Encoder, EncoderConfig, encoder_config
+from maskedlm.modeling.layers import ACTIVATIONS, Dense
+from maskedlm.task import Batch, Key, Metrics, Params, Task
+
+
+def make(
+  config,
+  corpus,
+  shard: tuple[int, int],
+  *,
+  # Share of a row's tokens that is replaced; specials count but stay.
+  mask_rate: float = 0.15,
+  # P, slots in a row; 0 = mask_rate * length, rounded up.
+  max_predictions: int = 0,
+  # Of the chosen tokens, what the generator sees: share of [MASK].
+  mask_share: float = 0.85,
+  # Share of random tokens; the rest is kept as it is.
+  random_share: float = 0.0,
+  # How random tokens are drawn: unigram (as in the corpus) | uniform.
+  random_tokens: str = "unigram",
+  # Of the discriminator's width, heads and MLP: the generator's share.
+  generator_size: float = 0.25,
+  # Of its layers.
+  generator_layers: float = 1.0,
+  # The generator's logits are divided by it before a token is sampled.
+  temperature: float = 1.0,
+  # Weight of the discriminator's loss beside the generator's.
+  discriminator_weight: float = 50.0,
+  # Share of the rows that are cut to a random shorter length.
+  short_share: float = 0.05,
+  # Put several short rows in one, each seeing only itself.
+  pack: bool = False,
+) -> Task:
+  """The Task of pretraining as ELECTRA was.
+
+  Args:
+    config: the whole config (config.py); config.model is the discriminator.
+    corpus: corpus.store.Corpus.
+    shard: (index, count) of the equal part of each batch that this host reads.
+
+  Raises:
+    ConfigError: an option that is wrong, before anything is computed.
+    CorpusError: a corpus of fewer than two documents.
+  """
+  data, num_steps = config.data, config.train.num_steps
+  lengths = [data.length]
+  if data.long_share > 0:
+    lengths.append(data.long_length)
+  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
+  small = generator_config(cfg, size=generator_size, layers=generator_layers)
+  _check(temperature, discriminator_weight)
+  hidden = hiding.make(
+    corpus.tokenizer,
+    lengths,
+    token_counts=corpus.token_counts,
+    random_tokens=random_tokens,
+    corruption="mask",
+    choose="tokens",
+    mask_rate=mask_rate,
+    max_predictions=max_predictions,
+    mask_share=mask_share,
+    random_share=random_share,
+    max_span_words=1,
+  )
+  rows = batches.adjacent(
+    corpus,
+    data,
+    seed=config.seed,
+    num_steps=num_steps,
+    eval_rows=config.train.eval_rows,
+    short_share=short_share,
+    shard=shard,
+    pack=pack,
+  )
+
+  def corrupt(batch: Batch, key: Key) -> Batch:
+    hide_key, sample_key = jax.random.split(key)
+    batch = hidden.hide(hide_key, batch)
+    # A filler row of the held-out set counts nothing.
+    weights = batch["masked_weights"] * batch["example_weights"][:, None]
+    # A key for each row: what is sampled doesn't depend on the microbatches.
+    bits = jax.random.bits(sample_key, (len(weights), 2), jnp.uint32)
+    return {**batch, "masked_weights": weights, "sample_bits": bits}
+
+  # An estimate for all of a phase, from its first batch.
+  @functools.cache
+  def attended(first_step: int) -> float:
+    batch = rows.batch_at("train", first_step)
+    return packing.attended_pairs(batch["segment_ids"])
+
+  def train_flops(step: int) -> float:
+    shape = epochs.shape_at(step, num_steps, data)
+    L, P = shape.length, hidden.num_slots[shape.length]
+    pairs = attended(shape.first_step) if pack else None
+    generator = flops.train_flops(small, L, num_slots=P, attended=pairs)
+    encoder = flops.train_flops(cfg, L, num_slots=0, attended=pairs)
+    head = 6.0 * L * (cfg.width**2 + cfg.width)
+    return shape.num_rows * (generator + encoder + head)
+
+  return Task(
+    batch_at=rows.batch_at,
+    row_ids=rows.row_ids,
+    num_heldout_batches=rows.num_heldout_batches,
+    rows_per_epoch=rows.rows_per_epoch,
+    init=lambda key: init(cfg, small, key),
+    corrupt=corrupt,
+    loss=lambda *args: loss(
+      cfg, small, temperature, discriminator_weight, *args
+    ),
+    flops=train_flops,
+    describe={
+      "objective": "electra",
+      "encoder": dataclasses.asdict(cfg),
+      "generator": dataclasses.asdict(small),
+    },
+  )
+
+
+def generator_config(
+  cfg: EncoderConfig, *, size: float, layers: float
+) -> EncoderConfig:
+  """The generator: smaller, with heads of the same size where one fits.
+
+  Raises:
+    ConfigError: a share that is not positive, or a width that its heads do
+      not divide.
+  """
+  for name, share in (("generator_size", size), ("generator_layers", layers)):
+    if not 0 < share <= 1:
+      raise ConfigError(
+        f"objective.{name}={share} must be above 0 and at most 1: the "
+        "generator's share of the discriminator's."
+      )
+  width = max(1, round(size * cfg.width))
+  num_heads = max(1, width // cfg.head_size)
+  if width % num_heads:
+    K = cfg.head_size
+    fitting = max(K, round(width / K) * K)
+    raise ConfigError(
+      f"objective.generator_size={size} of model.width={cfg.width} is {width}, "
+      f"which {num_heads} heads do not divide: the shared embedding is "
+      f"projected to whole heads of {K}; the nearest is generator_size="
+      f"{fitting / cfg.width:.6g}."
+    )
+  return dataclasses.replace(
+    cfg,
+    num_layers=max(1, round(layers * cfg.num_layers)),
+    width=width,
+    num_heads=num_heads,
+    mlp_width=max(1, round(size * cfg.mlp_width)),
+    embedding_width=cfg.embedding_size,
+  )
+
+
+class DiscriminatorHead(nn.Module):
+  """Is a token the original one (0), or the generator's (1)?"""
+
+  cfg: EncoderConfig
+
+  @nn.compact
+  def __call__(self, x):
+    """x [B, L, D] -> float32 logits [B, L]."""
+    cfg = self.cfg
+    B, L, D = x.shape
+    x = x.reshape(B * L, D)
+    x = Dense((D,), (D,), cfg.init_stddev, cfg.dtype, name="transform")(x)
+    x = ACTIVATIONS[cfg.activation](x)
+    x = Dense((D,), (1,), cfg.init_stddev, cfg.dtype, name="dense")(x)
+    return x.reshape(B, L).astype(jnp.float32)
+
+
+def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:
+  """Fresh parameters: encoder, discriminator_head, generator, mlm_head.
+
+  generator is an encoder without embeddings; mlm_head is the generator's.
+  """
+  encoder_key, head_key, generator_key, mlm_key = jax.random.split(key, 4)
+  ids, vectors = jnp.zeros((1, 1), jnp.int32), jnp.zeros((1, 1, cfg.width))
+  encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)
+  head = DiscriminatorHead(cfg).init(head_key, vectors)
+  made = mlm.init(small, generator_key, mlm_key)
+  del made["encoder"]["embeddings"]
+  return {
+    "encoder": encoder["params"],
+    "discriminator_head": head["params"],
+    "generator": made["encoder"],
+    "mlm_head": made["mlm_head"],
+  }
+
+
+def loss(
+  cfg: EncoderConfig,
+  small: EncoderConfig,
+  temperature: float,
+  discriminator_weight: float,
+  params: Params,
+  batch: Batch,
+  key: Key,
+  train: bool,
+) -> tuple[Metrics, Metrics]:
+  """(terms, metrics) of a corrupted batch; see Task.loss.
+
+  The terms are "mlm", the generator's mean over the masked tokens, and
+  "discriminator", the weighted mean over all real tokens, [CLS] and [SEP]
+  among them.
+  """
+  generator_key, key = jax.random.split(key) if train else (None, None)
+  generator = mlm.with_generator(params)
+  hidden = mlm.encode(small, generator, batch, generator_key, train)
+  logits = mlm.predict(small, generator, batch, hidden)
+  terms, metrics = mlm.score(logits, batch)
+
+  replaced, labels = replace(batch, sample(logits, batch, temperature))
+  hidden = mlm.encode(cfg, params, replaced, key, train)
+  scores = DiscriminatorHead(cfg).apply(
+    {"params": params["discriminator_head"]}, hidden
+  )
+  real = (batch["segment_ids"] > 0) * batch["example_weights"][:, None]
+  nats = jax.nn.softplus(scores) - labels * scores  # Of a sigmoid.
+  total, count = jnp.sum(real * nats), jnp.sum(real)
+  found = real * (scores > 0)
+  fakes = jnp.sum(real * labels)
+  terms["discriminator"] = discriminator_weight * total, count
+  metrics |= {
+    "discriminator_loss": (total, count),
+    "discriminator_accuracy": (jnp.sum(real * (found == labels)), count),
+    "discriminator_precision": (jnp.sum(found * labels), jnp.sum(found)),
+    "discriminator_recall": (jnp.sum(found * labels), fakes),
+    "replaced_share": (fakes, count),
+  }
+  return terms, metrics
+
+
+def sample(logits, batch: Batch, temperature: float):
+  """A token for each slot: logits [B, P, V] -> ids [B, P]; no gradient.
+
+  By adding Gumbel noise and taking the largest, as exact as drawing from
+  softmax(logits / temperature).
+  """
+
+  def of_row(bits, logits):
+    key = jax.random.wrap_key_data(bits, impl="threefry2x32")
+    noise = jax.random.gumbel(key, logits.shape)
+    return jnp.argmax(logits / temperature + noise, axis=-1)
+
+  return jax.vmap(of_row)(batch["sample_bits"], jax.lax.stop_gradient(logits))
+
+
+def replace(batch: Batch, sampled):
+  """The batch with the sampled tokens [B, P] in it, and labels [B, L].
+
+  A label is 1 where a token is another than the original one: samples that
+  are right count as original.
+  """
+  slots = batch["masked_positions"], batch["masked_weights"]
+  ids = batch["input_ids"]
+  original = corruption.write(ids, *slots, batch["masked_labels"])
+  replaced = corruption.write(ids, *slots, sampled)
+  labels = (replaced != original).astype(jnp.float32)
+  return {**batch, "input_ids": replaced}, labels
+
+
+def _check(temperature: float, discriminator_weight: float) -> None:
+  """Raises ConfigError for the first option that is out of range."""
+  if not temperature > 0:
+    raise ConfigError(
+      f"objective.temperature={temperature} must be above 0, 1 in ELECTRA."
+    )
+  if not discriminator_weight >= 0:
+    raise ConfigError(
+      f"objective.discriminator_weight={discriminator_weight} must be 0 or "
+      "more, 50 in ELECTRA."
+    )

@@ -1,0 +1,123 @@
+"""RoBERTa's objective: masked language model on full rows of running text.
+
+Paper: arXiv:1907.11692, section 4. Read top-down: options -> rows -> corrupt
+-> loss. Against BERT: rows full to the last position, no pairs and no
+next-sentence prediction, and batches of 2,048 rows and more, which
+train.accumulate splits into what fits the devices. Masks are new in every
+epoch ("dynamic"), as everywhere here.
+"""
+
+import dataclasses
+import functools
+
+import jax
+
+from maskedlm.corpus import epochs, packing, text_rows
+from maskedlm.modeling import flops, hiding, mlm
+from maskedlm.modeling.encoder import EncoderConfig, encoder_config
+from maskedlm.task import Batch, Key, Metrics, Params, Task
+
+
+def make(
+  config,
+  corpus,
+  shard: tuple[int, int],
+  *,
+  # Share of a row's tokens that is predicted; specials count but stay.
+  mask_rate: float = 0.15,
+  # P, prediction slots in a row; 0 = mask_rate * length, rounded up.
+  max_predictions: int = 0,
+  # Of the chosen tokens: share that [MASK] replaces.
+  mask_share: float = 0.8,
+  # Share that a random token replaces; the rest is kept as it is.
+  random_share: float = 0.1,
+  # How random tokens are drawn: unigram (as in the corpus) | uniform.
+  random_tokens: str = "unigram",
+  # A row's documents don't see each other; positions begin anew in each.
+  isolate_documents: bool = False,
+) -> Task:
+  """The Task of pretraining as RoBERTa was.
+
+  Args:
+    config: the whole config (config.py).
+    corpus: corpus.store.Corpus.
+    shard: (index, count) of the equal part of each batch that this host reads.
+
+  Raises:
+    ConfigError: an option that is wrong, before anything is computed.
+    CorpusError: a corpus without text.
+  """
+  data, num_steps = config.data, config.train.num_steps
+  lengths = [data.length]
+  if data.long_share > 0:
+    lengths.append(data.long_length)
+  cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
+
+  hidden = hiding.make(
+    corpus.tokenizer,
+    lengths,
+    token_counts=corpus.token_counts,
+    random_tokens=random_tokens,
+    corruption="mask",
+    choose="tokens",
+    mask_rate=mask_rate,
+    max_predictions=max_predictions,
+    mask_share=mask_share,
+    random_share=random_share,
+    max_span_words=1,
+  )
+  rows = text_rows.full_sentences(
+    corpus,
+    data,
+    seed=config.seed,
+    num_steps=num_steps,
+    eval_rows=config.train.eval_rows,
+    shard=shard,
+    isolate_documents=isolate_documents,
+  )
+
+  def corrupt(batch: Batch, key: Key) -> Batch:
+    batch = hidden.hide(key, batch)
+    # A filler row of the held-out set counts nothing.
+    weights = batch["masked_weights"] * batch["example_weights"][:, None]
+    return {**batch, "masked_weights": weights}
+
+  # An estimate for all of a phase, from its first batch.
+  @functools.cache
+  def attended(first_step: int) -> float:
+    batch = rows.batch_at("train", first_step)
+    return packing.attended_pairs(batch["segment_ids"])
+
+  def train_flops(step: int) -> float:
+    shape = epochs.shape_at(step, num_steps, data)
+    return shape.num_rows * flops.train_flops(
+      cfg,
+      shape.length,
+      num_slots=hidden.num_slots[shape.length],
+      attended=attended(shape.first_step) if isolate_documents else None,
+    )
+
+  return Task(
+    batch_at=rows.batch_at,
+    row_ids=rows.row_ids,
+    num_heldout_batches=rows.num_heldout_batches,
+    rows_per_epoch=rows.rows_per_epoch,
+    init=lambda key: init(cfg, key),
+    corrupt=corrupt,
+    loss=lambda *args: loss(cfg, *args),
+    flops=train_flops,
+    describe={"objective": "roberta", "encoder": dataclasses.asdict(cfg)},
+  )
+
+
+def init(cfg: EncoderConfig, key: Key) -> Params:
+  """Fresh parameters: encoder, mlm_head."""
+  return mlm.init(cfg, *jax.random.split(key))
+
+
+def loss(
+  cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
+) -> tuple[Metrics, Metrics]:
+  """(terms, metrics) of a corrupted batch; see Task.loss."""
+  hidden = mlm.encode(cfg, params, batch, key, train)
+  return mlm.loss(cfg, params, batch, hidden)

@@ -1,0 +1,273 @@
+"""SpanBERT's objective: masked spans, predicted inside and from their borders.
+
+Paper: Joshi et al., arXiv:1907.10529, section 3. Read top-down: options ->
+init -> corrupt -> boundaries -> loss. Rows are running text of one document.
+The loss is the mean cross-entropy over the masked tokens (MLM) plus that over
+those with a border on both sides (SBO), which are predicted once more from
+the vectors just outside of their span.
+"""
+
+import dataclasses
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.config import ConfigError
+from maskedlm.corpus import epochs, packing, text_rows
+from maskedlm.modeling import corruption, flops, mlm, spans
+from maskedlm.modeling.encoder import EncoderConfig, encoder_config
+from maskedlm.modeling.heads import SboHead, gather_positions
+from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.task import Batch, Key, Metrics, Params, Task
+
+
+def make(
+  config,
+  corpus,
+  shard: tuple[int, int],
+  *,
+  # Share of a row's tokens, specials not counted, that is predicted.
+  mask_rate: float = 0.15,
+  # P, prediction slots in a row; 0 = what the rate needs.
+  max_predictions: int = 0,
+  # Of the spans: share that [MASK] replaces, token by token.
+  mask_share: float = 0.8,
+  # Share that random tokens replace; the rest is kept as it is.
+  random_share: float = 0.1,
+  # How random tokens are drawn: unigram (as in the corpus) | uniform.
+  random_tokens: str = "unigram",
+  # A span ends after each word with this probability.
+  span_p: float = 0.2,
+  # Longest span that is drawn, in words; those that touch are one span.
+  max_span_words: int = 10,
+  # Weight of the span boundary loss beside the MLM loss.
+  sbo_weight: float = 1.0,
+  # Tokens of a span, from its left, that the boundary predicts at most.
+  max_span_targets: int = 15,
+  # Width of the embedding of a token's place in its span.
+  place_width: int = 200,
+  # Put several short rows in one, each seeing only itself.
+  pack: bool = False,
+) -> Task:
+  """The Task of pretraining as SpanBERT was.
+
+  Args:
+    config: the whole config (config.py).
+    corpus: corpus.store.Corpus.
+    shard: (index, count) of the equal part of each batch that this host reads.
+
+  Raises:
+    ConfigError: an option that is wrong, before anything is computed.
+    CorpusError: a corpus without text.
+  """
+  data, tokenizer = config.data, corpus.tokenizer
+  lengths = [data.length]
+  if data.long_share > 0:
+    lengths.append(data.long_length)
+  cfg = encoder_config(config.model, tokenizer.vocab_size, max(lengths))
+  sbo = SboHead(cfg, max_span=max_span_targets, place_width=place_width)
+  corruption.check_shares(mask_share, random_share)
+  spans.check_longest(max_span_words, min(lengths))
+  _check(sbo_weight, max_span_targets, place_width)
+  span_shares = spans.geometric_shares(span_p, max_span_words)
+  slots = {
+    length: corruption.count_slots(
+      mask_rate,
+      length - 2,
+      max_predictions=max_predictions,
+      budget=corruption.span_budget,
+    )
+    for length in lengths
+  }
+  is_special = np.zeros(cfg.vocab_size, bool)
+  is_special[np.asarray(tokenizer.special_ids)] = True
+  table = corruption.random_token_table(
+    random_tokens, corpus.token_counts, is_special
+  )
+  outside = np.zeros(cfg.vocab_size, bool)
+  special = tokenizer.special
+  outside[[special.pad, special.cls, special.sep]] = True
+
+  batches = text_rows.document_rows(
+    corpus,
+    data,
+    seed=config.seed,
+    num_steps=config.train.num_steps,
+    eval_rows=config.train.eval_rows,
+    shard=shard,
+    pack=pack,
+  )
+
+  def corrupt(batch: Batch, key: Key) -> Batch:
+    input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
+    L = input_ids.shape[1]
+    choose_key, replace_key = jax.random.split(key)
+    candidates = corruption.maskable(input_ids, segment_ids, is_special)
+    positions, weights = spans.choose_spans(
+      choose_key,
+      candidates,
+      spans.word_starts(
+        input_ids, segment_ids, tokenizer.starts_word, is_special
+      ),
+      corruption.wanted_tokens(
+        jnp.sum(candidates, axis=1),
+        rate=mask_rate,
+        length=L,
+        num_slots=slots[L],
+        budget=corruption.span_budget,
+      ),
+      shares=span_shares,
+      num_slots=slots[L],
+    )
+    first, last = spans.span_slots(positions, weights)
+    corrupted, labels = corruption.replace_tokens(
+      replace_key,
+      input_ids,
+      positions,
+      weights,
+      mask_id=special.mask,
+      mask_share=mask_share,
+      random_share=random_share,
+      random_tokens=table,
+      leaders=first,  # One fate for all tokens of a span.
+    )
+    # A filler row of the held-out set counts nothing.
+    weights = weights * batch["example_weights"][:, None]
+    targets = boundaries(
+      jnp.asarray(outside)[input_ids],
+      positions,
+      weights,
+      first,
+      last,
+      max_span_targets=max_span_targets,
+    )
+    return {
+      **batch,
+      **targets,
+      "input_ids": corrupted,
+      "masked_positions": positions,
+      "masked_labels": labels,
+      "masked_weights": weights,
+    }
+
+  # An estimate for all of a phase, from its first batch.
+  @functools.cache
+  def attended(first_step: int) -> float:
+    batch = batches.batch_at("train", first_step)
+    return packing.attended_pairs(batch["segment_ids"])
+
+  def train_flops(step: int) -> float:
+    shape = epochs.shape_at(step, config.train.num_steps, data)
+    P = slots[shape.length]
+    encoder_and_mlm = flops.train_flops(
+      cfg,
+      shape.length,
+      num_slots=P,
+      attended=attended(shape.first_step) if pack else None,
+    )
+    head = flops.sbo_flops(cfg, num_slots=P, place_width=place_width)
+    return shape.num_rows * (encoder_and_mlm + head)
+
+  return Task(
+    batch_at=batches.batch_at,
+    row_ids=batches.row_ids,
+    num_heldout_batches=batches.num_heldout_batches,
+    rows_per_epoch=batches.rows_per_epoch,
+    init=lambda key: init(cfg, sbo, key),
+    corrupt=corrupt,
+    loss=lambda *args: loss(cfg, sbo, sbo_weight, *args),
+    flops=train_flops,
+    describe={"objective": "spanbert", "encoder": dataclasses.asdict(cfg)},
+  )
+
+
+def init(cfg: EncoderConfig, sbo: SboHead, key: Key) -> Params:
+  """Fresh parameters: encoder, mlm_head, sbo_head."""
+  encoder_key, mlm_key, sbo_key = jax.random.split(key, 3)
+  params = mlm.init(cfg, encoder_key, mlm_key)
+  vector, place = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
+  table = mlm.token_embedding(params["encoder"])
+  made = sbo.init(sbo_key, vector, vector, place, table)
+  return {**params, "sbo_head": made["params"]}
+
+
+def boundaries(
+  outside, positions, weights, first, last, *, max_span_targets
+) -> Batch:
+  """Where the span boundary objective looks for each slot.
+
+  A span (s..e) has targets if tokens s - 1 and e + 1 are text: none if it
+  touches the edge of its row or of its segment.
+
+  Args:
+    outside: [B, L] bool, what is no text: [CLS], [SEP], padding.
+    positions, weights: [B, P], the masked tokens.
+    first, last: [B, P], slots of the span's ends (spans.span_slots).
+    max_span_targets: targets in a span, from its left; the rest has none.
+
+  Returns:
+    [B, P] each: sbo_left = s - 1, sbo_right = e + 1, sbo_place = i - s for the
+    slot's position i, int32; sbo_weights, 0 for no target.
+  """
+  L = outside.shape[1]
+  start = jnp.take_along_axis(positions, first, axis=1)
+  end = jnp.take_along_axis(positions, last, axis=1)
+  left, right = jnp.maximum(start - 1, 0), jnp.minimum(end + 1, L - 1)
+  place = positions - start
+  borders = jnp.take_along_axis(outside, left, axis=1) | jnp.take_along_axis(
+    outside, right, axis=1
+  )
+  return {
+    "sbo_left": left,
+    "sbo_right": right,
+    "sbo_place": jnp.minimum(place, max_span_targets - 1),
+    "sbo_weights": weights * (~borders & (place < max_span_targets)),
+  }
+
+
+def loss(
+  cfg: EncoderConfig,
+  sbo: SboHead,
+  sbo_weight: float,
+  params: Params,
+  batch: Batch,
+  key: Key,
+  train: bool,
+) -> tuple[Metrics, Metrics]:
+  """(terms, metrics) of a corrupted batch; see Task.loss."""
+  hidden = mlm.encode(cfg, params, batch, key, train)
+  terms, metrics = mlm.loss(cfg, params, batch, hidden)
+  logits = sbo.apply(
+    {"params": params["sbo_head"]},
+    gather_positions(hidden, batch["sbo_left"]),
+    gather_positions(hidden, batch["sbo_right"]),
+    batch["sbo_place"],
+    mlm.token_embedding(params["encoder"]),
+  )
+  labels, weights = batch["masked_labels"], batch["sbo_weights"]
+  total, count = cross_entropy(logits, labels, weights=weights)
+  terms = {**terms, "sbo": (sbo_weight * total, count)}
+  metrics = {
+    **metrics,
+    "sbo_loss": (total, count),
+    "sbo_accuracy": accuracy(logits, labels, weights=weights),
+  }
+  return terms, metrics
+
+
+def _check(sbo_weight, max_span_targets, place_width) -> None:
+  """Raises ConfigError for the first option that is out of range."""
+  if not sbo_weight >= 0:
+    raise ConfigError(
+      f"objective.sbo_weight={sbo_weight} must be 0 or more, 1 in SpanBERT."
+    )
+  for name, value, published in (
+    ("max_span_targets", max_span_targets, 15),
+    ("place_width", place_width, 200),
+  ):
+    if value < 1:
+      raise ConfigError(
+        f"objective.{name}={value} must be 1 or more, {published} in SpanBERT."
+      )

@@ -1,0 +1,332 @@
+"""Packed rows: which rows share one, that nothing changes in them, and NSP."""
+
+import itertools
+import os
+import types
+
+import numpy as np
+import pytest
+from splits import FIRST_ID, SPECIAL, make_corpus, random_documents
+
+from maskedlm.corpus import batches, epochs, packing, rows
+
+CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
+
+
+def bins(lengths, L, G, seed=0):
+  """The lengths that share a row, each sorted, sorted."""
+  members, starts = packing._compose(np.array(lengths), L, G, seed=seed)
+  return sorted(
+    sorted((lengths[m] for m in members[a:b]), reverse=True)
+    for a, b in itertools.pairwise(starts)
+  )
+
+
+def test_which_rows_share_one_by_hand():
+  # 7 and 2 and 1, 6 and 4, 5 and 5: best fit, longest first.
+  assert bins([6, 4, 5, 5, 7, 2, 1], 10, 3) == [[5, 5], [6, 4], [7, 2, 1]]
+  # Two at most in a row.
+  assert bins([6, 4, 5, 5, 7, 2, 1], 10, 2) == [[1], [5, 5], [6, 4], [7, 2]]
+  assert bins([6, 4, 5], 10, 1) == [[4], [5], [6]]
+  assert bins([3] * 7, 10, 5) == [[3, 3], [3, 3], [3, 3, 3]]
+  assert bins([10, 10, 9], 10, 5) == [[9], [10], [10]]
+
+
+@pytest.mark.parametrize(("L", "mean"), [(40, 20), (128, 20), (128, 200)])
+def test_packed_rows_hold_each_row_once_and_are_nearly_full(L, mean):
+  rng = np.random.default_rng(4)
+  lengths = np.minimum(3 + rng.exponential(mean, 5000).astype(int), L)
+  G = packing.max_segments(L)
+  members, starts = packing._compose(lengths, L, G, seed=7)
+  np.testing.assert_array_equal(np.sort(members), np.arange(5000))
+  sizes = np.diff(starts)
+  assert starts[0] == 0 and starts[-1] == 5000
+  assert sizes.min() >= 1 and sizes.max() <= G
+  tokens = np.add.reduceat(lengths[members], starts[:-1])
+  assert tokens.max() <= L
+  assert tokens.mean() > 0.93 * L
+  again = packing._compose(lengths, L, G, seed=7)
+  np.testing.assert_array_equal(again[0], members)
+  # Another seed: the same lengths together, but other rows.
+  other = packing._compose(lengths, L, G, seed=8)
+  np.testing.assert_array_equal(other[1], starts)
+  np.testing.assert_array_equal(lengths[other[0]], lengths[members])
+  assert np.mean(other[0] == members) < 0.1
+
+
+def test_side_by_side_by_hand():
+  # Three rows of 6: two in the first packed row, one in the second.
+  parts = {
+    "input_ids": np.array(
+      [[2, 8, 3, 0, 0, 0], [2, 9, 3, 0, 0, 0], [2, 7, 6, 5, 3, 0]]
+    ),
+    "token_type_ids": np.array(
+      [[0, 0, 1, 0, 0, 0], [0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]]
+    ),
+    "nsp_labels": np.array([1, 0, 1]),
+  }
+  parts["segment_ids"] = (parts["input_ids"] > 0).astype(int)
+  used = np.array([[True, True, False], [True, False, False]])
+  packed = packing._side_by_side(parts, used, 6, pad=99)
+  assert {name: x.tolist() for name, x in packed.items()} == {
+    "input_ids": [[2, 8, 3, 2, 9, 3], [2, 7, 6, 5, 3, 99]],
+    "token_type_ids": [[0, 0, 1, 0, 1, 1], [0, 0, 0, 1, 1, 0]],
+    "segment_ids": [[1, 1, 1, 2, 2, 2], [1, 1, 1, 1, 1, 0]],
+    "positions": [[0, 1, 2, 0, 1, 2], [0, 1, 2, 3, 4, 0]],
+    "nsp_labels": [[1, 0, 0], [1, 0, 0]],
+    "cls_positions": [[0, 3, 0], [0, 0, 0]],
+    "segment_weights": [[1, 1, 0], [1, 0, 0]],
+  }
+  dtypes = {name: x.dtype for name, x in packed.items()}
+  assert dtypes.pop("segment_weights") == np.float32
+  assert set(dtypes.values()) == {np.dtype("int32")}
+
+
+def test_shares_by_hand():
+  segment_ids = np.array([[1, 1, 1, 2, 2, 0], [1, 1, 1, 1, 1, 1]])
+
+  def batch_at(split, step):
+    assert split == "train"
+    return {"segment_ids": segment_ids[: step + 1]}
+
+  # 1 of 6, then 1 of 12 positions.
+  assert packing.padding_share(batch_at, "train", [0]) == pytest.approx(1 / 6)
+  assert packing.padding_share(batch_at, "train", [0, 1]) == pytest.approx(
+    2 / 18
+  )
+  assert packing.attended_pairs(segment_ids[:1]) == 9 + 4
+  assert packing.attended_pairs(segment_ids) == (9 + 4 + 36) / 2
+
+
+# Pairs
+
+
+LENGTH = 40
+
+
+def make_data(**changes):
+  data = {
+    "length": LENGTH,
+    "batch_size": 6,
+    "long_share": 0.0,
+    "long_length": 56,
+    "long_batch_size": 4,
+  }
+  return types.SimpleNamespace(**{**data, **changes})
+
+
+def make_batches(corpus, data=None, make=batches.packed_nsp, **changes):
+  options = {
+    "seed": 11,
+    "num_steps": 100,
+    "eval_rows": 0,
+    "short_share": 0.1,
+    "shard": (0, 1),
+  }
+  return make(corpus, data or make_data(), **{**options, **changes})
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+  """Short documents; ids tell places; some sentences are longer than a row."""
+  ids = iter(range(FIRST_ID, 1 << 16))
+  documents = [
+    [[next(ids) for _ in sentence] for sentence in document]
+    for document in [
+      *random_documents(6, 150, max_sentences=5, max_tokens=9),
+      *random_documents(7, 20, max_sentences=9, max_tokens=60),
+    ]
+  ]
+  return documents, make_corpus(
+    tmp_path_factory.mktemp("numbered"), documents, documents[100:], 3
+  )
+
+
+@pytest.fixture(scope="module")
+def opened(numbered):
+  return rows.open_rows(
+    numbered[1], "train", length=LENGTH, short_share=0.1, seed=3
+  )
+
+
+def all_pairs(opened, num_epochs, **options):
+  R = len(opened.table)
+  row = np.tile(np.arange(R), num_epochs)
+  epoch = np.repeat(np.arange(num_epochs), R)
+  batch = batches.pairs(opened, row, epoch, special=SPECIAL, **options)
+  return row, batch
+
+
+def test_a_pair_is_never_longer_than_was_said(opened):
+  row, batch = all_pairs(opened, 30, draw_b=batches.fitting_b)
+  most = np.minimum(opened.table["num_tokens"][row], LENGTH - 3) + 3
+  used = batch["segment_ids"].sum(1)
+  assert (used <= most).all()
+  label = batch["nsp_labels"]
+  assert (used == most)[label == 0].all()
+  assert used[label == 1].mean() > 0.85 * most[label == 1].mean()
+
+
+def test_true_pairs_are_those_without_packing(opened):
+  _, batch = all_pairs(opened, 3, draw_b=batches.fitting_b)
+  _, plain = all_pairs(opened, 3)
+  np.testing.assert_array_equal(batch["nsp_labels"], plain["nsp_labels"])
+  true = batch["nsp_labels"] == 0
+  for name in plain:
+    np.testing.assert_array_equal(batch[name][true], plain[name][true])
+
+
+def test_a_random_b_is_contiguous_ends_a_sentence_and_is_of_another_document(
+  numbered, opened
+):
+  documents, _ = numbered
+  document = np.repeat(
+    np.arange(len(documents)), [sum(map(len, d)) for d in documents]
+  )
+  ends = np.cumsum([len(s) for d in documents for s in d]) - 1
+  starts = {0, *(ends + 1).tolist()}
+  row, batch = all_pairs(opened, 8, draw_b=batches.fitting_b)
+  short = opened.table["num_tokens"][row] < LENGTH - 3
+  several = opened.table["num_sentences"][row] > 1
+  begins = []
+  for i in np.flatnonzero(short & (batch["nsp_labels"] == 1)):
+    ids, types_ = batch["input_ids"][i], batch["token_type_ids"][i]
+    real = batch["segment_ids"][i] == 1
+    a = ids[real & (types_ == 0)][1:-1] - FIRST_ID
+    b = ids[real & (types_ == 1)][:-1] - FIRST_ID
+    assert len(a) and len(b)
+    assert (np.diff(b) == 1).all()
+    assert b[-1] in ends
+    assert len({*document[b]}) == 1 and document[a[0]] != document[b[0]]
+    if several[i]:
+      begins.append(int(b[0]) in starts)
+  assert len(begins) > 300
+  # The others: B's of rows of one sentence, and sentences that lost their
+  # front as no other fitted.
+  assert np.mean(begins) > 0.75
+
+
+def test_packed_pairs_are_those_of_the_table(numbered, opened):
+  """Segment for segment, what batches.pairs gives for the row alone."""
+  _, corpus = numbered
+  reader = make_batches(corpus)
+  assert packing.max_segments(LENGTH) == 5
+  seed = int(hashing_seed())
+  table = rows.open_rows(
+    corpus, "train", length=LENGTH, short_share=0.1, seed=seed
+  )
+  R = len(table.table)
+  alone = {}  # Tokens of each pair of epoch 0 -> its label.
+  row = np.arange(R)
+  pairs = batches.pairs(
+    table, row, 0 * row, special=SPECIAL, draw_b=batches.fitting_b
+  )
+  for i in range(R):
+    size = pairs["segment_ids"][i].sum()
+    key = tuple(pairs["input_ids"][i, :size].tolist())
+    kinds = tuple(pairs["token_type_ids"][i, :size].tolist())
+    alone[key] = (kinds, int(pairs["nsp_labels"][i]))
+  assert len(alone) == R
+  found, step, several = 0, 0, 0
+  while found < R:
+    batch = reader.batch_at("train", step)
+    step += 1
+    assert batch["nsp_labels"].shape == (6, 5)
+    for i in range(6):
+      if found == R:
+        break
+      num = int(batch["segment_weights"][i].sum())
+      several += num > 1
+      assert batch["segment_ids"][i].max() == num
+      for k in range(num):
+        at = batch["segment_ids"][i] == k + 1
+        key = tuple(batch["input_ids"][i][at].tolist())
+        kinds, label = alone.pop(key)
+        assert tuple(batch["token_type_ids"][i][at].tolist()) == kinds
+        assert batch["nsp_labels"][i, k] == label
+        assert batch["positions"][i][at].tolist() == list(range(len(key)))
+        assert batch["cls_positions"][i, k] == np.argmax(at)
+        assert batch["input_ids"][i, batch["cls_positions"][i, k]] == CLS
+        found += 1
+  assert not alone
+  assert several > 20
+
+
+def hashing_seed():
+  """The seed of phase 0 for config.seed=11."""
+  seeds = []
+  data = make_data()
+
+  def open_source(name, length, seed):
+    seeds.append(seed)
+    return epochs.Source(9, seed, lambda row, epoch: {})
+
+  epochs.make_batches(
+    open_source, data, seed=11, num_steps=100, eval_rows=0, shard=(0, 1)
+  )
+  return seeds[0]
+
+
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_shards_have_the_same_global_batch(numbered, split):
+  _, corpus = numbered
+  data = make_data(batch_size=12, long_share=0.5, long_batch_size=8)
+  options = {"num_steps": 4, "eval_rows": 20}
+  whole = make_batches(corpus, data, **options)
+  for step in range(4 if split == "train" else whole.num_heldout_batches):
+    batch = whole.batch_at(split, step)
+    for count in (2, 4):
+      slices = [
+        make_batches(corpus, data, **options, shard=(i, count)).batch_at(
+          split, step
+        )
+        for i in range(count)
+      ]
+      for name, value in batch.items():
+        np.testing.assert_array_equal(
+          np.concatenate([s[name] for s in slices]), value
+        )
+
+
+def test_half_of_the_packed_labels_are_random(numbered):
+  _, corpus = numbered
+  reader = make_batches(corpus, make_data(batch_size=100))
+  labels = []
+  for step in range(30):
+    batch = reader.batch_at("train", step)
+    labels.append(batch["nsp_labels"][batch["segment_weights"] > 0])
+  labels = np.concatenate(labels)
+  assert len(labels) > 4000
+  assert abs(labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
+
+
+def test_lengths_hardly_tell_the_label(opened):
+  _, batch = all_pairs(opened, 30, draw_b=batches.fitting_b)
+  label = batch["nsp_labels"] == 1
+  used = batch["segment_ids"].sum(1)
+  # A random B of whole sentences leaves some of its place free.
+  assert 0 < used[~label].mean() - used[label].mean() < 2.5
+
+
+def test_packing_spares_padding(numbered):
+  _, corpus = numbered
+  steps = range(20)
+  before, after = (
+    packing.padding_share(
+      make_batches(corpus, make=make).batch_at, "train", steps
+    )
+    for make in (batches.nsp, batches.packed_nsp)
+  )
+  assert before > 0.25
+  assert after < 0.15
+
+
+def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):
+  documents, _ = numbered
+  corpus = make_corpus(tmp_path, documents)
+  first = make_batches(corpus).batch_at("train", 5)
+  assert len(os.listdir(tmp_path / "rows")) == 3  # Rows, members, starts.
+  monkeypatch.setattr(packing, "_compose", None)
+  again = make_batches(corpus).batch_at("train", 5)
+  for name, value in first.items():
+    np.testing.assert_array_equal(again[name], value)

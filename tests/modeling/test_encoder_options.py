@@ -1,0 +1,488 @@
+"""What later encoders changed, one by one and together, against plain numpy."""
+
+import dataclasses
+import functools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference
+from reference import B, L
+
+from maskedlm.config import ConfigError
+from maskedlm.modeling import architecture, encoder, layers, positions
+from maskedlm.modeling.encoder import Encoder, encoder_config
+
+BATCH = reference.make_batch()
+
+MODERN = {
+  "num_layers": 4,
+  "type_vocab_size": 0,
+  "position": "rope",
+  "rope_theta": 160.0,
+  "local_rope_theta": 10.0,
+  "local_window": 4,
+  "global_every": 3,
+  "norm_order": "pre",
+  "norm_epsilon": 1e-5,
+  "skip_first_norm": True,
+  "mlp": "gated",
+  "biases": False,
+  "scaled_init": True,
+}
+MOSAIC = {"position": "alibi", "mlp": "gated"}
+OPTIONS = {
+  "pre": {"norm_order": "pre"},
+  "rms": {"norm_kind": "rms"},
+  "pre, rms, first skipped": {
+    "norm_order": "pre",
+    "norm_kind": "rms",
+    "skip_first_norm": True,
+  },
+  "rope": {"position": "rope", "rope_theta": 100.0},
+  "alibi": {"position": "alibi"},
+  "gated": {"mlp": "gated"},
+  "no biases": {"biases": False},
+  "windows": {"local_window": 4, "global_every": 2, "num_layers": 3},
+  "windows, rope": {
+    "local_window": 6,
+    "global_every": 2,
+    "num_layers": 3,
+    "position": "rope",
+    "rope_theta": 1000.0,
+    "local_rope_theta": 10.0,
+  },
+  "causal": {"causal": True},
+  "causal, windows": {"causal": True, "local_window": 4, "num_layers": 3},
+  "no embedding norm": {"embedding_norm": False},
+  "no token types": {"type_vocab_size": 0},
+  "projected embeddings": {"embedding_width": 10},
+  "modern": MODERN,
+  "mosaic": MOSAIC,
+}
+
+
+def make_params(cfg):
+  ids = jax.ShapeDtypeStruct((B, L), jnp.int32)
+
+  def init(key, ids):
+    return Encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
+
+  return reference.randomise(jax.eval_shape(init, jax.random.key(0), ids))
+
+
+def encode(cfg, params, batch, places=None):
+  @jax.jit
+  def apply(params, ids, types, segments, places):
+    return Encoder(cfg).apply(
+      {"params": params}, ids, types, segments, places, train=False
+    )
+
+  arrays = (batch[k] for k in ("input_ids", "token_type_ids", "segment_ids"))
+  return np.asarray(apply(params, *arrays, places))
+
+
+@functools.cache
+def hidden_of(name):
+  """What the options give for BATCH."""
+  cfg = reference.config(**OPTIONS[name])
+  return encode(cfg, make_params(cfg), BATCH)
+
+
+# The reference: one row, one head, one token at a time.
+
+
+def by_reference(cfg, params, ids, types, segments):
+  p = reference.as_float64(params)
+  x = p["embeddings"]["token"]["embedding"][ids]
+  if cfg.position == "learned":
+    x = x + p["embeddings"]["position"]["embedding"][: len(ids)]
+  if cfg.type_vocab_size:
+    x = x + p["embeddings"]["token_type"]["embedding"][types]
+  if cfg.embedding_norm:
+    x = norm(x, p["embeddings"]["norm"], cfg)
+  if cfg.embedding_width:
+    x = dense(x, p["project"])
+  for n in range(cfg.num_layers):
+    layer = jax.tree.map(lambda a, n=n: a[n], p["layers"])
+    local = cfg.local_window and n % cfg.global_every != 0
+    for name, part in (("attention", attention), ("mlp", mlp)):
+      given = layer[f"{name}_norm"]
+      if cfg.norm_order == "post":
+        x = norm(x + part(x, layer[name], cfg, segments, local), given, cfg)
+        continue
+      first = cfg.skip_first_norm and n == 0 and name == "attention"
+      y = x if first else norm(x, given, cfg)
+      x = x + part(y, layer[name], cfg, segments, local)
+  return norm(x, p["final_norm"], cfg) if cfg.norm_order == "pre" else x
+
+
+def dense(x, p):
+  return x @ p["kernel"] + p.get("bias", 0)
+
+
+def norm(x, p, cfg):
+  if cfg.norm_kind == "layer":
+    x = x - x.mean(axis=-1, keepdims=True)
+  x = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + cfg.norm_epsilon)
+  return x * p["scale"] + p.get("bias", 0)
+
+
+def mlp(x, p, cfg, segments, local):
+  del segments, local
+  if cfg.mlp == "plain":
+    return dense(reference.activate(dense(x, p["up"]), cfg), p["down"])
+  gate, up = p["gate_up"]["kernel"][:, 0], p["gate_up"]["kernel"][:, 1]
+  return dense(reference.activate(x @ gate, cfg) * (x @ up), p["down"])
+
+
+def attention(x, p, cfg, segments, local):
+  K = cfg.width // cfg.num_heads
+  out = p["out"].get("bias", np.zeros(cfg.width)) + np.zeros(x.shape)
+  theta = cfg.local_rope_theta if local else cfg.rope_theta
+  for h in range(cfg.num_heads):
+    query, key, value = (
+      x @ p["qkv"]["kernel"][:, i, h]
+      + (p["qkv"]["bias"][i, h] if cfg.biases else 0)
+      for i in range(3)
+    )
+    if cfg.position == "rope":
+      query, key = turn(query, theta), turn(key, theta)
+    for i in range(len(x)):
+      scores = {}
+      for j in range(len(x)):
+        seen = segments[i] == segments[j]
+        seen &= not local or abs(i - j) <= cfg.local_window / 2
+        seen &= not cfg.causal or j <= i
+        if seen:
+          scores[j] = query[i] @ key[j] / math.sqrt(K)
+          if cfg.position == "alibi":
+            scores[j] -= SLOPES[h] * abs(i - j)
+      top = max(scores.values())
+      total = sum(math.exp(s - top) for s in scores.values())
+      for j, score in scores.items():
+        share = math.exp(score - top) / total
+        out[i] += share * value[j] @ p["out"]["kernel"][h]
+  return out
+
+
+def turn(x, theta):
+  """RoPE by complex numbers: pair (i, i + K/2) times e^(i * position * w)."""
+  half = x.shape[1] // 2
+  frequency = theta ** (-np.arange(half) / half)
+  z = x[:, :half] + 1j * x[:, half:]
+  z = z * np.exp(1j * np.arange(len(x))[:, None] * frequency)
+  return np.concatenate([z.real, z.imag], axis=1)
+
+
+SLOPES = [2**-4, 2**-8, 2**-2]  # Of 3 heads: those of 2, then the first of 4.
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_each_option_equals_plain_numpy(name):
+  cfg = reference.config(**OPTIONS[name])
+  params = make_params(cfg)
+  ours = hidden_of(name)
+  for b in range(B):
+    row = (BATCH[k][b] for k in ("input_ids", "token_type_ids", "segment_ids"))
+    expected = by_reference(cfg, params, *row)
+    np.testing.assert_allclose(ours[b], expected, atol=2e-5, err_msg=str(b))
+
+
+def test_every_option_matters():
+  # Else the comparison above would prove nothing.
+  plain = reference.config()
+  base = encode(plain, make_params(plain), BATCH)
+  for name in OPTIONS:
+    assert np.abs(hidden_of(name) - base).max() > 1e-3, name
+
+
+# Positions and windows by hand.
+
+
+def test_backwards_and_within_by_hand():
+  np.testing.assert_array_equal(
+    positions.backwards(3), [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+  )
+  np.testing.assert_array_equal(
+    positions.within(4, 2),
+    [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]],
+  )
+
+
+@pytest.mark.parametrize(
+  ("num_heads", "exponents"),
+  [
+    (8, [1, 2, 3, 4, 5, 6, 7, 8]),
+    # BERT-base: those of 8 heads, then every other one of 16.
+    (12, [1, 2, 3, 4, 5, 6, 7, 8, 0.5, 1.5, 2.5, 3.5]),
+    (1, [8]),
+    (3, [4, 8, 2]),
+  ],
+)
+def test_alibi_slopes_by_hand(num_heads, exponents):
+  ours = positions.alibi_slopes(num_heads)
+  np.testing.assert_allclose(ours, [2.0**-e for e in exponents])
+
+
+def test_alibi_by_hand():
+  bias = positions.alibi(3, num_heads=2)
+  assert bias.shape == (1, 2, 3, 3)
+  expected = -np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+  np.testing.assert_allclose(bias[0, 0], expected / 16)
+  np.testing.assert_allclose(bias[0, 1], expected / 256)
+
+
+def test_rotation_by_hand():
+  # K = 4, theta = 100: wavelengths 1 and 10. At position 2 the pair (1, 3)
+  # turns by 2, the pair (2, 4) by 0.2.
+  places = np.array([[0, 2]])
+  cos, sin = positions.rotation(places, head_size=4, theta=100.0)
+  x = np.float32([[[[1, 2, 3, 4]], [[1, 2, 3, 4]]]])
+  ours = positions.rotate(x, cos, sin)
+  np.testing.assert_allclose(ours[0, 0, 0], [1, 2, 3, 4])
+  c, s, d, t = math.cos(2), math.sin(2), math.cos(0.2), math.sin(0.2)
+  expected = [c - 3 * s, 2 * d - 4 * t, 3 * c + s, 4 * d + 2 * t]
+  np.testing.assert_allclose(ours[0, 1, 0], expected, rtol=1e-5)
+
+
+def test_rotated_scores_depend_on_the_distance_alone():
+  rng = np.random.default_rng(0)
+  query, key = rng.standard_normal((2, 1, 1, 1, 8)).astype("f4")
+
+  def score(i, j):
+    at = positions.rotation(np.array([[i]]), head_size=8, theta=1e4)
+    to = positions.rotation(np.array([[j]]), head_size=8, theta=1e4)
+    return float(
+      jnp.sum(positions.rotate(query, *at) * positions.rotate(key, *to))
+    )
+
+  assert score(7, 4) == pytest.approx(score(103, 100), abs=1e-5)
+  assert score(7, 4) != pytest.approx(score(4, 7), abs=1e-3)
+
+
+def test_global_layers():
+  cfg = reference.config(num_layers=5, local_window=2, global_every=2)
+  assert cfg.global_layers == (True, False, True, False, True)
+  cfg = dataclasses.replace(cfg, local_window=0)
+  assert cfg.global_layers == (True,) * 5
+
+
+@pytest.mark.parametrize("kind", ["learned", "rope", "alibi"])
+def test_causal_tokens_do_not_see_what_follows(kind):
+  cfg = reference.config(causal=True, position=kind)
+  params = make_params(cfg)
+  changed = {**BATCH, "input_ids": BATCH["input_ids"].copy()}
+  changed["input_ids"][:, 6] += 1
+  before, after = (encode(cfg, params, b) for b in (BATCH, changed))
+  np.testing.assert_array_equal(after[:, :6], before[:, :6])
+  assert np.abs(after[0, 6:] - before[0, 6:]).max(axis=1).min() > 1e-4
+
+
+def test_a_window_hides_what_is_far():
+  # 3 layers, the last two local: token 12 reaches token 0 through the first.
+  # With no global layer but the first, and that one made to ignore others.
+  cfg = reference.config(num_layers=3, local_window=4, global_every=3)
+  params = make_params(cfg)
+  params["layers"]["attention"]["out"]["kernel"][0] = 0  # Layer 0 mixes none.
+  changed = {**BATCH, "input_ids": BATCH["input_ids"].copy()}
+  changed["input_ids"][:, 6] += 1
+  before, after = (encode(cfg, params, b) for b in (BATCH, changed))
+  moved = np.abs(after[0] - before[0]).max(axis=1)
+  # Two layers of 2 tokens on each side.
+  np.testing.assert_array_equal(moved > 0, abs(np.arange(L) - 6) <= 4)
+
+
+@pytest.mark.parametrize("name", ["modern", "mosaic"])
+def test_packed_texts_are_as_alone(name):
+  rng = np.random.default_rng(2)
+  cfg = reference.config(**OPTIONS[name])
+  params = make_params(cfg)
+  sizes = (3, 4, 5, 1)
+  segments = np.repeat([1, 2, 3, 0], sizes)
+  ids, types = rng.integers(1, 131, L), rng.integers(0, 2, L)
+  batch = {
+    "input_ids": np.zeros((4, L), np.int32),
+    "token_type_ids": np.zeros((4, L), np.int32),
+    "segment_ids": np.zeros((4, L), np.int32),
+  }
+  places = np.tile(np.arange(L), (4, 1))
+  for i, segment in enumerate((1, 2, 3)):
+    own = segments == segment
+    batch["input_ids"][i, : own.sum()] = ids[own]
+    batch["token_type_ids"][i, : own.sum()] = types[own]
+    batch["segment_ids"][i, : own.sum()] = 1
+  batch["input_ids"][3], batch["token_type_ids"][3] = ids, types
+  batch["segment_ids"][3] = segments
+  places[3] = np.concatenate([np.arange(n) for n in sizes])
+  ours = encode(cfg, params, batch, places)
+  for i, segment in enumerate((1, 2, 3)):
+    own = segments == segment
+    np.testing.assert_allclose(ours[3, own], ours[i, : own.sum()], atol=1e-5)
+
+
+# Parameters.
+
+
+def shapes_of(cfg):
+  leaves = jax.tree_util.tree_flatten_with_path(make_params(cfg))[0]
+  return {
+    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
+    for path, x in leaves
+  }
+
+
+def test_modern_parameters():
+  N, D, H, K, F = 4, 24, 3, 8, 40
+  assert shapes_of(reference.config(**MODERN)) == {
+    "embeddings/token/embedding": (256, D),
+    "embeddings/norm/scale": (D,),
+    "layers/attention/qkv/kernel": (N, D, 3, H, K),
+    "layers/attention/out/kernel": (N, H, K, D),
+    "layers/attention_norm/scale": (N, D),
+    "layers/mlp/gate_up/kernel": (N, D, 2, F),
+    "layers/mlp/down/kernel": (N, F, D),
+    "layers/mlp_norm/scale": (N, D),
+    "final_norm/scale": (D,),
+  }
+
+
+def test_parameters_that_options_add_and_take_away():
+  plain = shapes_of(reference.config())
+  mosaic = shapes_of(reference.config(**MOSAIC))
+  assert set(plain) ^ set(mosaic) == {
+    "embeddings/position/embedding",
+    "layers/mlp/up/kernel",
+    "layers/mlp/up/bias",
+    "layers/mlp/gate_up/kernel",
+  }
+  small = shapes_of(reference.config(embedding_width=10))
+  assert set(small) ^ set(plain) == {"project/kernel", "project/bias"}
+  assert small["project/kernel"] == (10, 24)
+  assert small["embeddings/token/embedding"] == (256, 10)
+  assert small["embeddings/norm/scale"] == (10,)
+  rms = shapes_of(reference.config(norm_kind="rms"))
+  assert not any("norm/bias" in path for path in rms)
+
+
+def test_scaled_init_of_what_is_added():
+  # 8 layers: out and down start at a quarter of the others.
+  cfg = reference.config(num_layers=8, width=48, scaled_init=True)
+  ids = jnp.zeros((1, 1), jnp.int32)
+
+  @jax.jit
+  def init(key):
+    return Encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
+
+  made = init(jax.random.key(0))["layers"]
+  deviation = {
+    path: float(np.std(made[path[0]][path[1]]["kernel"])) / 0.8796
+    for path in (
+      ("attention", "qkv"),
+      ("attention", "out"),
+      ("mlp", "up"),
+      ("mlp", "down"),
+    )
+  }
+  np.testing.assert_allclose(
+    list(deviation.values()), [0.02, 0.005, 0.02, 0.005], rtol=0.05
+  )
+
+
+def test_one_block_is_compiled_for_all_layers():
+  def text(num_layers):
+    cfg = reference.config(**{**MODERN, "num_layers": num_layers})
+    params = make_params(cfg)
+    ids = BATCH["input_ids"]
+    apply = Encoder(cfg).apply
+    return str(
+      jax.make_jaxpr(
+        lambda p: apply({"params": p}, ids, ids, ids, train=False)
+      )(params)
+    )
+
+  assert text(3).count("dot_general") == text(7).count("dot_general") > 0
+
+
+def test_remat_does_not_change_the_gradient():
+  def gradient(cfg):
+    def loss(params):
+      x = Encoder(cfg).apply(
+        {"params": params},
+        BATCH["input_ids"],
+        BATCH["token_type_ids"],
+        BATCH["segment_ids"],
+        train=True,
+        rngs={"dropout": jax.random.key(7)},
+      )
+      return jnp.mean(x * jnp.cos(jnp.arange(x.size)).reshape(x.shape))
+
+    return jax.jit(jax.grad(loss))(make_params(cfg))
+
+  options = {**MODERN, "dropout": 0.2}
+  expected = gradient(reference.config(**options))
+  ours = gradient(reference.config(**options, remat="full"))
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7),
+    ours,
+    expected,
+  )
+  # But for the norm that is skipped, everything learns.
+  unused = expected["layers"]["attention_norm"]["scale"][0]
+  assert np.abs(unused).max() == 0
+  assert all(np.abs(x).max() > 0 for x in jax.tree.leaves(expected))
+
+
+@pytest.mark.parametrize("name", ["modern", "mosaic"])
+def test_bfloat16_is_near(name):
+  cfg = reference.config(**OPTIONS[name])
+  params = make_params(cfg)
+  exact = hidden_of(name)
+  ours = encode(dataclasses.replace(cfg, dtype="bfloat16"), params, BATCH)
+  assert ours.dtype == jnp.bfloat16
+  assert np.abs(np.float32(ours) - exact).mean() < 0.05
+
+
+# Options.
+
+
+def test_the_names_are_those_of_the_tables():
+  tables = {
+    "activation": layers.ACTIVATIONS,
+    "dtype": layers.DTYPES,
+    "remat": encoder.REMAT,
+    "position": encoder.POSITIONS,
+    "norm_order": encoder.RESIDUALS,
+    "norm_kind": encoder.NORMS,
+    "mlp": encoder.MLPS,
+  }
+  known = {name: tuple(table) for name, table in tables.items()}
+  assert known == architecture.CHOICES
+
+
+@pytest.mark.parametrize(
+  ("changes", "expected"),
+  [
+    ({"position": "rop"}, r"model.position='rop'.*did you mean \"rope\""),
+    ({"norm_order": "first"}, r"model.norm_order='first'.*post, pre"),
+    ({"norm_kind": "batch"}, r"model.norm_kind='batch'.*layer, rms"),
+    ({"mlp": "geglu"}, r"model.mlp='geglu'.*plain, gated"),
+    ({"local_window": 5}, r"model.local_window=5 .*even; set it to 6"),
+    ({"local_window": -2}, r"model.local_window=-2 must be 0 or more"),
+    ({"global_every": 0}, r"model.global_every=0 must be 1 or more"),
+    ({"rope_theta": 0.0}, r"model.rope_theta=0.0 must be 1 or more"),
+    ({"embedding_width": -1}, r"model.embedding_width=-1 must be 0 or more"),
+    ({"skip_first_norm": True}, r"skip_first_norm=True goes with .*'pre'"),
+    (
+      {"position": "rope", "width": 27, "num_heads": 3},
+      r"a head must be of even size.*27.*3 is 9",
+    ),
+  ],
+)
+def test_wrong_options_are_named(changes, expected):
+  fields = dataclasses.asdict(reference.config())
+  del fields["vocab_size"]
+  with pytest.raises(ConfigError, match=expected):
+    encoder_config({**fields, **changes}, 131, L)

@@ -1,0 +1,257 @@
+"""The left-to-right baseline: what is predicted, from what, and the loss."""
+
+import dataclasses
+import json
+import math
+import types
+
+import jax
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from maskedlm import config as config_lib
+from maskedlm.config import ConfigError
+from maskedlm.modeling import flops
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.heads import MlmHead
+from maskedlm.objectives import causal
+
+B, L, V = 8, 13, 131
+
+
+def make_config():
+  config = config_lib.default("causal")
+  config.model.update(
+    num_layers=2,
+    width=24,
+    num_heads=3,
+    mlp_width=40,
+    max_positions=17,
+    dropout=0.0,
+    attention_dropout=0.0,
+  )
+  config.data.update(length=L, batch_size=B)
+  return config
+
+
+@pytest.fixture
+def make_task(monkeypatch):
+  """-> a Task over a corpus of which only the vocabulary's size is real."""
+  corpus = types.SimpleNamespace(tokenizer=types.SimpleNamespace(vocab_size=V))
+  asked = {}
+
+  def full_sentences(corpus, data, **options):
+    asked.update(options)
+    return types.SimpleNamespace(
+      batch_at=lambda split, step: make_batch(),
+      row_ids=lambda split, step: np.arange(B),
+      num_heldout_batches=3,
+    )
+
+  monkeypatch.setattr(causal.text_rows, "full_sentences", full_sentences)
+
+  def make(**options):
+    return causal.make(make_config(), corpus, (1, 2), **options), asked
+
+  return make
+
+
+def make_batch():
+  """Rows of 13, 12, ... 6 tokens; all of two documents, from position 0."""
+  rng = np.random.default_rng(0)
+  column, length = np.arange(L), (L - np.arange(B))[:, None]
+  first = length // 2
+  segments = np.where(column < first, 1, 2) * (column < length)
+  positions = np.where(column < first, column, column - first)
+  batch = {
+    "input_ids": np.where(column < length, rng.integers(5, V, (B, L)), 0),
+    "token_type_ids": np.zeros((B, L)),
+    "segment_ids": segments,
+    "positions": np.where(column < length, positions, 0),
+  }
+  batch = {name: x.astype(np.int32) for name, x in batch.items()}
+  return {**batch, "example_weights": np.ones(B, np.float32)}
+
+
+def make_params(task):
+  rng = np.random.default_rng(4)
+  shapes = jax.eval_shape(task.init, jax.random.key(0))
+  return jax.tree.map(
+    lambda x: np.float32(0.3 * rng.standard_normal(x.shape)), shapes
+  )
+
+
+def test_targets_by_hand():
+  batch = {
+    "input_ids": np.array([[2, 11, 12, 3, 13, 3, 0], [2, 14, 3, 0, 0, 0, 0]]),
+    "segment_ids": np.array([[1, 1, 1, 1, 2, 2, 0], [1, 1, 1, 0, 0, 0, 0]]),
+    "example_weights": np.array([1.0, 1.0]),
+  }
+  made = causal.targets(batch)
+  np.testing.assert_array_equal(
+    made["next_labels"][0], [11, 12, 3, 13, 3, 0, 0]
+  )
+  # Token 13 belongs to another segment; padding predicts nothing.
+  np.testing.assert_array_equal(
+    made["next_weights"], [[1, 1, 1, 0, 1, 0, 0], [1, 1, 0, 0, 0, 0, 0]]
+  )
+  np.testing.assert_array_equal(made["input_ids"], batch["input_ids"])
+  batch["example_weights"] = np.array([1.0, 0.0])
+  assert causal.targets(batch)["next_weights"].sum() == 4
+
+
+def test_chunks_by_hand():
+  x = np.arange(10).reshape(2, 5)
+  ours = causal.chunks(x, 2)
+  expected = [[[0, 1], [5, 6]], [[2, 3], [7, 8]], [[4, 0], [9, 0]]]
+  np.testing.assert_array_equal(ours, expected)
+  np.testing.assert_array_equal(causal.chunks(x, 99), x[None])
+
+
+def test_loss_by_its_parts(make_task):
+  # All logits at once, the sum in plain python.
+  task, _ = make_task(chunk=5)
+  params = make_params(task)
+  batch = jax.device_get(task.corrupt(make_batch(), None))
+  cfg = EncoderConfig(**task.describe["encoder"])
+  arrays = ("input_ids", "token_type_ids", "segment_ids", "positions")
+  hidden = Encoder(cfg).apply(
+    {"params": params["encoder"]}, *(batch[k] for k in arrays), train=False
+  )
+  logits = MlmHead(cfg).apply(
+    {"params": params["lm_head"]},
+    hidden,
+    params["encoder"]["embeddings"]["token"]["embedding"],
+  )
+  logits = np.float64(logits)
+  nats = hits = count = 0
+  for b in range(B):
+    for i in range(L - 1):
+      segments = batch["segment_ids"][b]
+      if not segments[i] or segments[i] != segments[i + 1]:
+        continue
+      label = batch["input_ids"][b, i + 1]
+      nats += np.log(np.exp(logits[b, i]).sum()) - logits[b, i, label]
+      hits += logits[b, i].argmax() == label
+      count += 1
+  # Two documents in each row, whose last tokens predict nothing.
+  assert count == 13 + 12 + 11 + 10 + 9 + 8 + 7 + 6 - 2 * B
+  terms, metrics = jax.jit(task.loss, static_argnums=3)(
+    params, batch, None, False
+  )
+  assert set(terms) == {"lm"}
+  np.testing.assert_allclose(terms["lm"], (nats, count), rtol=1e-5)
+  np.testing.assert_allclose(metrics["lm_loss"], (nats, count), rtol=1e-5)
+  np.testing.assert_allclose(metrics["lm_accuracy"], (hits, count))
+
+
+def test_chunks_change_neither_loss_nor_gradient(make_task):
+  params = make_params(make_task()[0])
+  batch = causal.targets(make_batch())
+
+  def both(chunk):
+    task, _ = make_task(chunk=chunk)
+
+    def loss(params):
+      (nats, count) = task.loss(params, batch, None, False)[0]["lm"]
+      return nats / count
+
+    return jax.jit(jax.value_and_grad(loss))(params)
+
+  value, gradient = both(13)
+  for chunk in (4, 100):
+    ours, slope = both(chunk)
+    np.testing.assert_allclose(ours, value, rtol=1e-6)
+    jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
+      slope,
+      gradient,
+    )
+  # Every parameter learns, but for the key's bias, which softmax ignores,
+  # and the type that no token has.
+  gradient["encoder"]["layers"]["attention"]["qkv"]["bias"] = np.ones(1)
+  assert min(np.abs(x).max() for x in jax.tree.leaves(gradient)) > 0
+
+
+def test_no_logits_of_a_whole_row_exist(make_task):
+  task, _ = make_task(chunk=4)
+  params = make_params(task)
+  batch = task.corrupt(make_batch(), None)
+
+  def loss(params):
+    return task.loss(params, batch, jax.random.key(0), True)[0]["lm"][0]
+
+  text = str(jax.make_jaxpr(jax.grad(loss))(params))
+  assert f"f32[{B * 4},256]" in text  # A chunk's, flattened.
+  for whole in (f"{B * L},256]", f"{B},{L},256]", f"{B},16,256]"):
+    assert whole not in text
+
+
+def test_what_follows_is_not_seen(make_task):
+  # Token 9 of row 0 changes: the predictions of tokens 0..9 don't, where 9
+  # itself as a label is not counted.
+  task, _ = make_task()
+  params = make_params(task)
+  batch = make_batch()
+  batch["segment_ids"] = np.minimum(batch["segment_ids"], 1)
+  changed = {**batch, "input_ids": batch["input_ids"].copy()}
+  changed["input_ids"][0, 9] += 1
+
+  def nats(batch, upto):
+    made = jax.device_get(task.corrupt(batch, None))
+    weights = np.zeros_like(made["next_weights"])
+    weights[0, :upto] = 1
+    made["next_weights"] = weights
+    return float(task.loss(params, made, None, False)[0]["lm"][0])
+
+  assert nats(changed, 8) == nats(batch, 8)
+  assert nats(changed, 10) != nats(batch, 10)
+
+
+def test_an_untrained_model_knows_nothing(make_task):
+  task, _ = make_task()
+  params = jax.jit(task.init)(jax.random.key(0))
+  assert set(params) == {"encoder", "lm_head"}
+  batch = task.corrupt(make_batch(), None)
+  (nats, count) = task.loss(params, batch, None, False)[0]["lm"]
+  assert nats / count == pytest.approx(math.log(V), abs=0.05)
+
+
+def test_split_over_8_devices_it_is_the_same(make_task):
+  task, _ = make_task(chunk=4)
+  params, batch = make_params(task), make_batch()
+
+  @jax.jit
+  def run(params, batch):
+    batch = task.corrupt(batch, None)
+    return task.loss(params, batch, jax.random.key(5), True)
+
+  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+  rows = NamedSharding(mesh, PartitionSpec("data"))
+  whole = NamedSharding(mesh, PartitionSpec())
+  alone = run(params, batch)
+  together = run(jax.device_put(params, whole), jax.device_put(batch, rows))
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), together, alone
+  )
+
+
+def test_the_checkpoint_says_that_it_is_causal(make_task):
+  task, asked = make_task(isolate_documents=True)
+  described = json.loads(json.dumps(task.describe))
+  cfg = EncoderConfig(**described["encoder"])
+  assert cfg.causal
+  assert not make_config().model.causal
+  assert asked["isolate_documents"]
+  # Documents of 6 and 7, 6 and 6, ... 3 and 3 tokens: of the first batch.
+  pairs = sum((n // 2) ** 2 + (n - n // 2) ** 2 for n in range(6, 14)) / B
+  expected = flops.train_flops(cfg, L, num_slots=L, attended=pairs)
+  assert task.flops(0) == pytest.approx(B * expected)
+  plain = dataclasses.replace(cfg, causal=False)
+  assert expected < flops.train_flops(plain, L, num_slots=L, attended=pairs)
+
+
+def test_a_chunk_of_nothing_is_refused(make_task):
+  with pytest.raises(ConfigError, match=r"objective.chunk=0 must be 1 or more"):
+    make_task(chunk=0)

@@ -1,0 +1,162 @@
+"""Packed pairs on the device: each is computed as if it were alone."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+
+from maskedlm import config as config_lib
+from maskedlm import flags, pretrain
+from maskedlm.corpus import batches, packing, store
+from maskedlm.modeling import flops, mlm
+from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.objectives import mlm_nsp
+
+B, L = 8, 92
+
+
+@pytest.fixture(scope="module")
+def config(tiny):
+  path, _ = tiny
+  config = flags.load_config(str(path))
+  config.model.update(dropout=0.0, attention_dropout=0.0, max_positions=95)
+  config.data.update(length=L, batch_size=B)
+  return config
+
+
+@pytest.fixture(scope="module")
+def corpus(tiny):
+  return store.open_corpus(tiny[1])
+
+
+@pytest.fixture(scope="module")
+def task(config, corpus):
+  # All rows are short ones, so that many share one.
+  return mlm_nsp.make(config, corpus, (0, 1), pack=True, short_share=1.0)
+
+
+@pytest.fixture(scope="module")
+def params(task):
+  params = task.init(jax.random.key(0))
+  # Larger than at the start, so that attention is far from uniform.
+  return jax.tree.map(lambda x: 6 * x, params)
+
+
+def unpack(batch):
+  """Each segment as a row of its own: arrays [n, L], and labels [n]."""
+  rows = []
+  for i, segment_ids in enumerate(batch["segment_ids"]):
+    for k in range(segment_ids.max()):
+      at = segment_ids == k + 1
+      size = at.sum()
+      row = {
+        name: np.zeros(L, np.int32)
+        for name in ("input_ids", "token_type_ids", "segment_ids")
+      }
+      row["input_ids"][:size] = batch["input_ids"][i][at]
+      row["token_type_ids"][:size] = batch["token_type_ids"][i][at]
+      row["segment_ids"][:size] = 1
+      row["nsp_labels"] = batch["nsp_labels"][i, k]
+      row["example_weights"] = batch["example_weights"][i]
+      rows.append(row)
+  return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def test_a_packed_row_is_encoded_as_its_parts(task, params):
+  cfg = EncoderConfig(**task.describe["encoder"])
+  batch = task.batch_at("train", 0)
+  parts = unpack(batch)
+  encode = jax.jit(lambda *args: mlm.encode(cfg, *args, None, False))
+  packed, alone = encode(params, batch), encode(params, parts)
+  n = len(parts["input_ids"])
+  assert n > B
+  np.testing.assert_allclose(
+    np.asarray(packed)[batch["segment_ids"] > 0],
+    np.asarray(alone)[parts["segment_ids"] > 0],
+    atol=1e-5,
+  )
+
+
+def test_nsp_of_packed_rows_is_that_of_their_pairs(task, params):
+  cfg = EncoderConfig(**task.describe["encoder"])
+  loss = jax.jit(lambda *args: mlm_nsp.loss(cfg, *args, None, False))
+  last = task.num_heldout_batches - 1
+  for batch in (task.batch_at("train", 1), task.batch_at("heldout", last)):
+    # Predict the first three tokens after each [CLS] of the row's first pair.
+    masked = {
+      "masked_positions": np.tile(np.arange(1, 4), (B, 1)),
+      "masked_labels": batch["input_ids"][:, 1:4],
+      "masked_weights": np.tile(batch["example_weights"][:, None], (1, 3)),
+    }
+    packed = loss(params, {**batch, **masked})
+    parts = unpack(batch)
+    first = np.cumsum([0, *batch["segment_ids"].max(1)])[:-1]
+    chosen = np.zeros((len(parts["input_ids"]), 1))
+    chosen[first] = batch["example_weights"][:, None]
+    masked = {
+      "masked_positions": np.tile(np.arange(1, 4), (len(chosen), 1)),
+      "masked_labels": parts["input_ids"][:, 1:4],
+      "masked_weights": np.tile(chosen, (1, 3)),
+    }
+    alone = loss(params, {**parts, **masked})
+    jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), packed, alone
+    )
+    num_pairs = packed[0]["nsp"][1]
+    assert num_pairs == np.sum(parts["example_weights"])
+    assert num_pairs > batch["example_weights"].sum()
+
+
+def test_the_mask_budget_is_of_the_whole_row(task):
+  batch = task.batch_at("train", 2)
+  corrupted = jax.jit(task.corrupt)(batch, jax.random.key(3))
+  assert corrupted["masked_positions"].shape == (B, 14)
+  real = np.sum(batch["segment_ids"] > 0, axis=1)
+  expected = [max(round(0.15 * n), 1) for n in real.tolist()]
+  assert corrupted["masked_weights"].sum(1).tolist() == expected
+  changed = np.asarray(corrupted["input_ids"] != batch["input_ids"])
+  assert changed.any()
+  for i in range(B):
+    first = batch["segment_weights"][i] > 0
+    assert not changed[i][batch["cls_positions"][i][first]].any()
+
+
+def test_flops_count_what_a_pair_sees(config, corpus, task):
+  plain = mlm_nsp.make(config, corpus, (0, 1))
+  cfg = EncoderConfig(**task.describe["encoder"])
+  pairs = packing.attended_pairs(task.batch_at("train", 0)["segment_ids"])
+  assert pairs < 0.9 * L**2
+  assert plain.flops(3) == B * flops.train_flops(cfg, L, num_slots=14)
+  assert task.flops(3) == B * flops.train_flops(
+    cfg, L, num_slots=14, attended=pairs
+  )
+
+
+def test_packing_is_off_by_default(config, corpus):
+  assert config_lib.default("mlm_nsp").objective.pack is False
+  task = mlm_nsp.make(config, corpus, (0, 1))
+  expected = batches.nsp(
+    corpus,
+    config.data,
+    seed=config.seed,
+    num_steps=config.train.num_steps,
+    eval_rows=config.train.eval_rows,
+    short_share=0.1,
+    shard=(0, 1),
+  ).batch_at("train", 4)
+  batch = task.batch_at("train", 4)
+  assert batch.keys() == expected.keys()
+  for name, value in expected.items():
+    np.testing.assert_array_equal(batch[name], value)
+
+
+def test_a_packed_run(tiny, config, tmp_path):
+  config = config.copy_and_resolve_references()
+  config.corpus.path = str(tiny[1])
+  config.objective.pack = True
+  config.train.update(num_steps=5, eval_every=5, checkpoint_every=5)
+  assert pretrain.pretrain(config, tmp_path) == 0
+  result = json.loads((tmp_path / "result.json").read_text())
+  assert result["steps"] == 5
+  assert np.isfinite(result["heldout_mlm_loss"])

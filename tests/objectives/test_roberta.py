@@ -1,0 +1,323 @@
+"""RoBERTa: the rows it asks for, its loss, and documents that are isolated."""
+
+import dataclasses
+import json
+import pathlib
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+from maskedlm import config as config_lib
+from maskedlm import flags, step
+from maskedlm.config import ConfigError
+from maskedlm.corpus import store
+from maskedlm.modeling import flops
+from maskedlm.modeling.encoder import Encoder, EncoderConfig, encoder_config
+from maskedlm.objectives import roberta
+
+PAD, UNK, CLS, SEP, MASK = range(5)
+B, L, V = 8, 13, 131
+
+
+def make_config(**options):
+  config = config_lib.default("roberta")
+  config.model.update(
+    num_layers=2,
+    width=24,
+    num_heads=3,
+    mlp_width=40,
+    max_positions=17,
+    dropout=0.0,
+    attention_dropout=0.0,
+  )
+  config.data.update(length=L, batch_size=B)
+  config.train.update(num_steps=10, eval_rows=20)
+  config.update(options)
+  return config
+
+
+def make_split(documents):
+  sizes = [len(document) for document in documents]
+  tokens = np.array([t for d in documents for t in d], np.uint16)
+
+  def concat(values):
+    values = np.asarray(values)
+    return store.Concat(
+      (values,), np.array([0, len(values)]), np.zeros(1, values.dtype)
+    )
+
+  # Each document is one sentence: the rows don't look at sentences.
+  return store.Split(
+    tokens=concat(tokens),
+    sentences=concat(np.cumsum([0, *sizes])),
+    documents=concat(np.arange(len(documents) + 1)),
+  )
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+  """60 documents of 1 to 29 tokens, 5..130, of which 12 are held out."""
+  rng = np.random.default_rng(2)
+  documents = [
+    rng.integers(5, V, rng.integers(1, 30)).tolist() for _ in range(60)
+  ]
+  return types.SimpleNamespace(
+    path=str(tmp_path_factory.mktemp("corpus")),
+    fingerprint="made by hand",
+    train=make_split(documents[12:]),
+    heldout=make_split(documents[:12]),
+    tokenizer=types.SimpleNamespace(
+      vocab_size=V,
+      special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, mask=MASK),
+      special_ids=np.arange(5),
+    ),
+    # The specials' counts must not make them random tokens.
+    token_counts=np.arange(V) % 7 + 1,
+  )
+
+
+def make_task(corpus, config=None, shard=(0, 1), **options):
+  return roberta.make(config or make_config(), corpus, shard, **options)
+
+
+def compiled_loss(task):
+  return jax.jit(lambda params, batch: task.loss(params, batch, None, False))
+
+
+def test_init_has_two_subtrees(corpus):
+  task = make_task(corpus)
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  assert set(params) == {"encoder", "mlm_head"}
+
+
+def test_an_untrained_model_knows_nothing(corpus):
+  task = make_task(corpus)
+  batch = jax.jit(task.corrupt)(task.batch_at("train", 3), jax.random.key(1))
+  params = task.init(jax.random.key(0))
+  terms, metrics = compiled_loss(task)(params, batch)
+  assert set(terms) == {"mlm"}
+  assert set(metrics) == {"mlm_loss", "mlm_accuracy"}
+  total, weight = terms["mlm"]
+  assert total / weight == pytest.approx(np.log(V), abs=0.05)
+  # Full rows of 13 tokens: 15% are 1.95.
+  assert weight == 2 * B
+  assert (batch["segment_ids"] == 1).all()
+
+
+def test_heldout_rows_are_the_same_for_every_seed(corpus):
+  one, two = (make_task(corpus, make_config(seed=seed)) for seed in (3, 4))
+  for index in range(one.num_heldout_batches):
+    np.testing.assert_array_equal(
+      one.batch_at("heldout", index)["input_ids"],
+      two.batch_at("heldout", index)["input_ids"],
+    )
+  assert not np.array_equal(
+    one.batch_at("train", 0)["input_ids"], two.batch_at("train", 0)["input_ids"]
+  )
+
+
+def test_rows_of_weight_0_count_nothing(corpus):
+  task = make_task(corpus)
+  last = task.num_heldout_batches - 1
+  batch = task.batch_at("heldout", last)
+  filler = batch["example_weights"] == 0
+  assert filler.any() and not filler.all()
+  batch = jax.jit(task.corrupt)(batch, jax.random.key(1))
+  weights = np.asarray(batch["masked_weights"])
+  assert (weights[filler] == 0).all()
+  assert weights[~filler].sum() >= (~filler).sum()
+  params = task.init(jax.random.key(0))
+  whole, _ = compiled_loss(task)(params, batch)
+  kept = {name: x[~filler] for name, x in batch.items()}
+  alone, _ = compiled_loss(task)(params, kept)
+  np.testing.assert_allclose(whole["mlm"], alone["mlm"], rtol=1e-5)
+
+
+def test_an_isolated_document_is_encoded_as_if_it_were_alone(corpus):
+  task = make_task(corpus, isolate_documents=True)
+  cfg = EncoderConfig(**task.describe["encoder"])
+  params = task.init(jax.random.key(0))["encoder"]
+  batch = task.batch_at("train", 0)
+  names = ("input_ids", "token_type_ids", "segment_ids", "positions")
+
+  @jax.jit
+  def encode(*arrays):
+    return Encoder(cfg).apply({"params": params}, *arrays, train=False)
+
+  together = np.asarray(encode(*(batch[name] for name in names)))
+  several = 0
+  for i in range(B):
+    segment_ids = batch["segment_ids"][i]
+    several += segment_ids.max() > 1
+    for segment in range(1, segment_ids.max() + 1):
+      at = np.flatnonzero(segment_ids == segment)
+      ids = np.full((1, L), PAD)
+      ids[0, : len(at)] = batch["input_ids"][i, at]
+      real = (np.arange(L) < len(at)).astype(np.int32)[None]
+      alone = encode(ids, 0 * ids, real, np.arange(L)[None])
+      np.testing.assert_allclose(
+        together[i, at], alone[0, : len(at)], atol=1e-5
+      )
+  assert several >= 4
+
+
+def test_many_rows_a_step_through_accumulation(corpus):
+  """The gradient of 64 rows, at once and in 8 microbatches."""
+  config = make_config()
+  config.data.batch_size = 64
+  task = make_task(corpus, config)
+  params = task.init(jax.random.key(0))
+  batch = jax.jit(task.corrupt)(task.batch_at("train", 1), jax.random.key(1))
+  gradient = jax.jit(
+    lambda *args: step.gradient_of(task, *args), static_argnums=3
+  )
+  once, parts = (
+    gradient(params, batch, jax.random.key(2), parts) for parts in (1, 8)
+  )
+  np.testing.assert_allclose(once[1], parts[1], rtol=1e-5)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, atol=2e-6), once[0], parts[0]
+  )
+
+
+def test_split_over_8_devices_it_is_the_same(corpus):
+  task = make_task(corpus, isolate_documents=True)
+  params, batch = task.init(jax.random.key(0)), task.batch_at("train", 0)
+
+  @jax.jit
+  def run(params, batch):
+    batch = task.corrupt(batch, jax.random.key(4))
+    return batch, task.loss(params, batch, jax.random.key(5), True)
+
+  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+  rows = NamedSharding(mesh, PartitionSpec("data"))
+  whole = NamedSharding(mesh, PartitionSpec())
+  alone, losses = run(params, batch)
+  together, split_losses = run(
+    jax.device_put(params, whole), jax.device_put(batch, rows)
+  )
+  for name, x in alone.items():
+    np.testing.assert_array_equal(together[name], x)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5),
+    losses,
+    split_losses,
+  )
+
+
+def test_hosts_read_their_part(corpus):
+  config = make_config(seed=9)
+  whole = make_task(corpus, config).batch_at("train", 5)
+  parts = [
+    make_task(corpus, config, (i, 2)).batch_at("train", 5) for i in (0, 1)
+  ]
+  np.testing.assert_array_equal(
+    np.concatenate([part["input_ids"] for part in parts]), whole["input_ids"]
+  )
+
+
+def test_every_parameter_learns(corpus):
+  task = make_task(corpus)
+  batch = task.corrupt(task.batch_at("train", 0), jax.random.key(1))
+
+  def loss(params):
+    terms, _ = task.loss(params, batch, None, False)
+    return terms["mlm"][0] / terms["mlm"][1]
+
+  gradient = jax.jit(jax.grad(loss))(task.init(jax.random.key(0)))
+  for path, x in jax.tree_util.tree_flatten_with_path(gradient)[0]:
+    name = jax.tree_util.keystr(path)
+    # The key's bias moves all scores of a query alike: softmax ignores it.
+    if "qkv" in name and x.shape[1] == 3:
+      x = x[:, ::2]
+    assert np.isfinite(x).all() and jnp.abs(x).max() > 0, name
+
+
+def test_flops_count_what_a_document_sees(corpus):
+  # 10 steps, the last 4 on rows of 17 tokens in batches of 3.
+  config = make_config()
+  config.data.update(long_share=0.4, long_length=17, long_batch_size=3)
+  task = make_task(corpus, config)
+  cfg = EncoderConfig(**task.describe["encoder"])
+  short = B * flops.train_flops(cfg, 13, num_slots=2)  # 1.95
+  long = 3 * flops.train_flops(cfg, 17, num_slots=3)  # 2.55
+  assert [task.flops(s) for s in (0, 5, 6, 9)] == [short, short, long, long]
+  task = make_task(corpus, config, isolate_documents=True)
+  for first, last in ((0, 5), (6, 9)):
+    segment_ids = task.batch_at("train", first)["segment_ids"]
+    b, length = segment_ids.shape
+    pairs = sum(np.sum(np.bincount(row)[1:] ** 2) for row in segment_ids) / b
+    assert pairs < 0.9 * length**2
+    expected = b * flops.train_flops(
+      cfg, length, num_slots=2 if first == 0 else 3, attended=pairs
+    )
+    assert task.flops(first) == task.flops(last) == pytest.approx(expected)
+
+
+def test_description_rebuilds_the_encoder(corpus):
+  described = json.loads(json.dumps(make_task(corpus).describe))
+  assert described["objective"] == "roberta"
+  cfg = EncoderConfig(**described["encoder"])
+  assert dataclasses.asdict(cfg) == described["encoder"]
+
+
+@pytest.mark.parametrize(
+  ("options", "expected"),
+  [
+    ({"mask_rate": 0.0}, r"objective\.mask_rate=0\.0"),
+    ({"max_predictions": 1}, "max_predictions=1 .*13 tokens.*at least 2"),
+    ({"random_share": 0.3}, r"random_share=0\.3"),
+    ({"random_tokens": "unigrams"}, 'did you mean "unigram"'),
+  ],
+)
+def test_wrong_options_are_named(corpus, options, expected):
+  with pytest.raises(ConfigError, match=expected):
+    make_task(corpus, **options)
+
+
+@pytest.mark.parametrize(
+  ("name", "released", "numbers"),
+  [
+    ("roberta_base", 124_645_632, (2_048, 125_000, 5e-4, 10_000)),
+    ("roberta_large", 355_359_744, (8_192, 500_000, 4e-4, 30_000)),
+  ],
+)
+def test_configs_are_as_published(name, released, numbers):
+  root = pathlib.Path(__file__).parents[2]
+  config = flags.load_config(str(root / "configs" / f"{name}.py"))
+  config_lib.validate(config)
+  optimizer = config.optimizer
+  assert numbers == (
+    config.data.batch_size,
+    config.train.num_steps,
+    optimizer.learning_rate,
+    optimizer.warmup_steps,
+  )
+  assert (optimizer.b1, optimizer.b2, optimizer.eps) == (0.9, 0.98, 1e-6)
+  assert (optimizer.weight_decay, optimizer.clip_norm) == (0.01, 0)
+  assert config.data.length == 512 and config.data.long_share == 0
+  assert config.model.dropout == config.model.attention_dropout == 0.1
+  assert config.tokenizer.kind == "bpe" and not config.tokenizer.lowercase
+  cfg = encoder_config(config.model, config.tokenizer.vocab_size, 512)
+  shapes = jax.eval_shape(lambda key: roberta.init(cfg, key), jax.random.key(0))
+  count = sum(x.size for x in jax.tree.leaves(shapes["encoder"]))
+  D = cfg.width
+  count -= (cfg.padded_vocab_size - 50_265) * D
+  # The released model has a pooler, two unused positions, one token type.
+  assert count + D * D + D + 2 * D - D == released
+
+
+def test_defaults_are_those_of_the_paper():
+  assert config_lib.default("roberta").objective.to_dict() == {
+    "name": "roberta",
+    "mask_rate": 0.15,
+    "max_predictions": 0,
+    "mask_share": 0.8,
+    "random_share": 0.1,
+    "random_tokens": "unigram",
+    "isolate_documents": False,
+  }

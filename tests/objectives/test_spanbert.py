@@ -1,0 +1,455 @@
+"""SpanBERT against a plain reference: spans -> targets -> loss."""
+
+import dataclasses
+import json
+import math
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+from ml_collections import ConfigDict
+
+from maskedlm import config as config_lib
+from maskedlm import sharding
+from maskedlm.config import ConfigError
+from maskedlm.modeling import flops, mlm
+from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.objectives import spanbert
+
+PAD, UNK, CLS, SEP, MASK = range(5)
+B, L, V = 8, 29, 131
+PLACES = 3
+# Of all tests that train, so that they are compiled once.
+OPTIONS = {
+  "mask_rate": 0.4,
+  "sbo_weight": 0.25,
+  "max_span_targets": PLACES,
+  "place_width": 7,
+}
+
+
+def make_config(**data):
+  config = config_lib.default("spanbert")
+  config.model.update(
+    num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=31
+  )
+  config.model.update(dropout=0.0, attention_dropout=0.0)
+  config.data.update(length=L, batch_size=B, **data)
+  config.train.num_steps = 10
+  return config
+
+
+def make_task(monkeypatch, config=None, **options):
+  """A Task over a corpus of which only the tokenizer is real."""
+  corpus = types.SimpleNamespace(
+    tokenizer=types.SimpleNamespace(
+      vocab_size=V,
+      special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, mask=MASK),
+      special_ids=np.arange(5),
+      starts_word=np.arange(V) < 100,
+    ),
+    token_counts=np.arange(V) % 7 + 1,
+  )
+  asked = {}
+
+  def document_rows(corpus, data, **options):
+    del corpus, data
+    asked.update(options)
+    return types.SimpleNamespace(
+      batch_at=lambda *a: a, row_ids=lambda *a: a, num_heldout_batches=3
+    )
+
+  monkeypatch.setattr(spanbert.text_rows, "document_rows", document_rows)
+  given = {**OPTIONS, **options}
+  task = spanbert.make(config or make_config(), corpus, (1, 2), **given)
+  return task._replace(
+    init=jax.jit(task.init),
+    corrupt=jax.jit(task.corrupt),
+    loss=jax.jit(task.loss, static_argnums=3),
+  ), asked
+
+
+def make_batch():
+  """[CLS] text [SEP] in rows of 29, 26, 23, ... tokens."""
+  rng = np.random.default_rng(0)
+  column, length = np.arange(L), (L - 3 * np.arange(B))[:, None]
+  ids = rng.integers(5, V, (B, L))
+  ids = np.where(column == 0, CLS, np.where(column == length - 1, SEP, ids))
+  real = column < length
+  return {
+    "input_ids": np.where(real, ids, PAD).astype(np.int32),
+    "token_type_ids": np.zeros((B, L), np.int32),
+    "segment_ids": real.astype(np.int32),
+    "example_weights": np.ones(B, np.float32),
+  }
+
+
+def randomise(params):
+  """Larger entries than at the start, so that every term shows."""
+  rng = np.random.default_rng(1)
+  return jax.tree.map(
+    lambda x: np.float32(x + 0.3 * rng.standard_normal(x.shape)), params
+  )
+
+
+def test_init_has_the_three_subtrees(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  assert set(params) == {"encoder", "mlm_head", "sbo_head"}
+  leaves = jax.tree_util.tree_flatten_with_path(params["sbo_head"])[0]
+  assert {
+    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
+    for path, x in leaves
+  } == {
+    "place/embedding": (3, 7),
+    "first/dense/kernel": (2 * 24 + 7, 24),
+    "first/dense/bias": (24,),
+    "first/norm/scale": (24,),
+    "first/norm/bias": (24,),
+    "second/dense/kernel": (24, 24),
+    "second/dense/bias": (24,),
+    "second/norm/scale": (24,),
+    "second/norm/bias": (24,),
+    "bias": (256,),
+  }
+
+
+def test_its_parameters_have_a_place_on_every_mesh(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  axes = ConfigDict({"data": 2, "fsdp": 4, "tensor": 1})
+  made = sharding.tree_shardings(params, sharding.make_mesh(axes))
+  assert made["sbo_head"]["first"]["dense"]["kernel"].spec == PartitionSpec(
+    None, None
+  )
+  axes = ConfigDict({"data": 1, "fsdp": 4, "tensor": 2})
+  config = make_config()
+  config.model.num_heads = 2
+  task, _ = make_task(monkeypatch, config)
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  made = sharding.tree_shardings(params, sharding.make_mesh(axes))
+  assert made["sbo_head"]["bias"].spec == PartitionSpec("tensor")
+
+
+# Where the boundaries are.
+
+
+def boundaries(ids, masked, max_span_targets):
+  """{position: (left, right, place)} of a row's targets, by the function."""
+  positions = np.array([sorted(masked)])
+  weights = np.ones(positions.shape, np.float32)
+  first, last = spanbert.spans.span_slots(positions, weights)
+  outside = np.isin([ids], [PAD, CLS, SEP])
+  made = spanbert.boundaries(
+    jnp.asarray(outside),
+    positions,
+    weights,
+    first,
+    last,
+    max_span_targets=max_span_targets,
+  )
+  columns = [
+    np.asarray(made[f"sbo_{k}"])[0] for k in ("left", "right", "place")
+  ]
+  used = np.asarray(made["sbo_weights"])[0] > 0
+  return {
+    int(p): tuple(int(c[i]) for c in columns)
+    for i, p in enumerate(positions[0])
+    if used[i]
+  }
+
+
+def test_boundaries_by_hand():
+  # Text at 1-12. The spans 1-2 and 12 touch its ends; 4 and 6-9 don't.
+  ids = [CLS, *range(20, 32), SEP, PAD]
+  masked = {1, 2, 4, 6, 7, 8, 9, 12}
+  assert boundaries(ids, masked, 15) == {
+    4: (3, 5, 0),
+    6: (5, 10, 0),
+    7: (5, 10, 1),
+    8: (5, 10, 2),
+    9: (5, 10, 3),
+  }
+  assert set(boundaries(ids, masked, 2)) == {4, 6, 7}  # The rest is dropped.
+
+
+def test_boundaries_are_text_of_the_same_segment():
+  # Two segments: 3 and 6 are at the edges of theirs. [UNK] is text.
+  ids = [CLS, 20, 21, 22, SEP, CLS, 23, 24, UNK, 25, 26, SEP]
+  assert boundaries(ids, {3}, 15) == {}
+  assert boundaries(ids, {6}, 15) == {}
+  assert boundaries(ids, {2, 9}, 15) == {2: (1, 3, 0), 9: (8, 10, 0)}
+
+
+# The whole objective.
+
+
+def gelu(x):
+  return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+def norm(x, p):
+  x = x - x.mean()
+  return x / np.sqrt((x**2).mean() + 1e-12) * p["scale"] + p["bias"]
+
+
+def nats(logits, label):
+  top = logits.max()
+  return top + math.log(np.exp(logits - top).sum()) - logits[label]
+
+
+def reference(params, hidden, text, masked):
+  """[(nats, hit)] of a row's SBO targets, from the equations of section 3.2.
+
+  hidden [L, D]; text: its tokens before corruption; masked: set of positions.
+  """
+  p = jax.tree.map(np.float64, params["sbo_head"])
+  E = np.float64(mlm.token_embedding(params["encoder"]))[:V]
+  found = []
+  for s in masked:
+    if s - 1 in masked:
+      continue
+    e = max(i for i in range(s, L) if set(range(s, i + 1)) <= masked)
+    if text[s - 1] == CLS or text[e + 1] == SEP:
+      continue
+    for i in range(s, min(e + 1, s + PLACES)):
+      h = np.concatenate(
+        [hidden[s - 1], hidden[e + 1], p["place"]["embedding"][i - s]]
+      )
+      for layer in (p["first"], p["second"]):
+        dense = layer["dense"]
+        h = norm(gelu(h @ dense["kernel"] + dense["bias"]), layer["norm"])
+      y = E @ h + p["bias"][:V]
+      found.append((nats(y, text[i]), y.argmax() == text[i]))
+  return found
+
+
+def test_loss_equals_the_reference(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  config = make_config()
+  cfg = EncoderConfig(**task.describe["encoder"])
+  assert cfg.num_heads == config.model.num_heads
+  params = randomise(task.init(jax.random.key(0)))
+  batch = make_batch()
+  corrupted = task.corrupt(batch, jax.random.key(1))
+  terms, metrics = task.loss(params, corrupted, None, False)
+  encode = jax.jit(lambda *a: mlm.encode(cfg, *a, None, False))
+  hidden = np.float64(encode(params, corrupted))
+  found = []
+  for b in range(B):
+    used = np.asarray(corrupted["masked_weights"])[b] > 0
+    masked = set(np.asarray(corrupted["masked_positions"])[b][used].tolist())
+    text = batch["input_ids"][b]
+    labels = np.asarray(corrupted["masked_labels"])[b][used]
+    np.testing.assert_array_equal(labels, text[sorted(masked)])
+    found += reference(params, hidden[b], text, masked)
+  losses, hits = zip(*found, strict=True)
+  assert len(found) > 20
+  assert float(metrics["sbo_loss"][1]) == len(found)
+  np.testing.assert_allclose(metrics["sbo_loss"][0], sum(losses), rtol=1e-4)
+  np.testing.assert_allclose(terms["sbo"][0], 0.25 * sum(losses), rtol=1e-4)
+  assert float(metrics["sbo_accuracy"][0]) == sum(hits)
+  assert set(terms) == {"mlm", "sbo"}
+  assert set(metrics) == {
+    "mlm_loss",
+    "mlm_accuracy",
+    "sbo_loss",
+    "sbo_accuracy",
+  }
+  np.testing.assert_array_equal(terms["mlm"], metrics["mlm_loss"])
+
+
+def test_what_is_hidden(monkeypatch):
+  # ceil(0.15 n) of n tokens of text, whole words (ids from 100 on go on with
+  # one), nothing special; all of a span alike.
+  task, _ = make_task(monkeypatch, mask_rate=0.15)
+  batch = make_batch()
+  text_tokens = batch["segment_ids"].sum(1) - 2
+  for k in range(30):
+    made = {
+      n: np.asarray(x)
+      for n, x in task.corrupt(batch, jax.random.key(k)).items()
+    }
+    assert made["masked_positions"].shape == (B, 5)  # 0.15 * 27 = 4.05.
+    used = made["masked_weights"] > 0
+    assert (used.sum(1) <= np.ceil(0.15 * text_tokens)).all()
+    for b in range(B):
+      ids, at = batch["input_ids"][b], made["masked_positions"][b][used[b]]
+      assert (ids[at] >= 5).all()
+      for p in at:
+        assert ids[p] < 100 or p - 1 in at or ids[p - 1] < 5
+        assert ids[p + 1] < 100 or p + 1 in at
+        if p + 1 in at:
+          masks = made["input_ids"][b][[p, p + 1]] == MASK
+          assert masks[0] == masks[1]
+      others = np.setdiff1d(np.arange(L), at)
+      np.testing.assert_array_equal(made["input_ids"][b][others], ids[others])
+
+
+def test_a_packed_row_equals_its_parts(monkeypatch):
+  # Rows of 14 and 11 tokens, put side by side after they were corrupted.
+  task, _ = make_task(monkeypatch)
+  params, batch = randomise(task.init(jax.random.key(0))), make_batch()
+  corrupted = task.corrupt(batch, jax.random.key(3))
+  parts = {k: np.asarray(x)[[5, 6]] for k, x in corrupted.items()}
+  apart = task.loss(params, parts, None, False)
+  n, m = parts["segment_ids"].sum(1)
+  assert (n, m) == (14, 11)
+  packed = {}
+  for name, x in parts.items():
+    if name in ("masked_positions", "sbo_left", "sbo_right"):
+      x = x + np.array([[0], [n]])
+    if x.shape[-1] == L:
+      packed[name] = np.concatenate([x[0, :n], x[1, :m], [0] * 4])[None]
+    elif x.ndim == 2:
+      packed[name] = x.reshape(1, -1)
+  packed["segment_ids"] = np.repeat([[1, 2, 0]], [n, m, 4], axis=1)
+  packed["positions"] = np.concatenate([np.arange(n), np.arange(m), [0] * 4])[
+    None
+  ]
+  joint = task.loss(params, packed, None, False)
+  assert float(apart[0]["sbo"][1]) > 3
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), joint, apart
+  )
+  # A packed row is masked within its segments, which hold all boundaries.
+  packed["input_ids"][0, :-4] = np.concatenate(
+    [batch["input_ids"][5, :n], batch["input_ids"][6, :m]]
+  )
+  packed["example_weights"] = np.ones(1, np.float32)
+  segments = packed["segment_ids"][0]
+  for k in range(20):
+    made = task.corrupt(packed, jax.random.key(k))
+    used = np.asarray(made["sbo_weights"])[0] > 0
+    inside, left, right = (
+      segments[np.asarray(made[name])[0][used]]
+      for name in ("masked_positions", "sbo_left", "sbo_right")
+    )
+    assert (inside == left).all()
+    assert (inside == right).all()
+
+
+def test_rows_of_weight_0_count_nothing(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  params = task.init(jax.random.key(0))
+  batch = make_batch()
+  batch["example_weights"][5:] = 0
+  made = task.corrupt(batch, jax.random.key(1))
+  assert (np.asarray(made["masked_weights"])[5:] == 0).all()
+  assert (np.asarray(made["sbo_weights"])[5:] == 0).all()
+  terms, _ = task.loss(params, made, None, False)
+  assert float(terms["mlm"][1]) == np.sum(made["masked_weights"][:5])
+  assert float(terms["sbo"][1]) == np.sum(made["sbo_weights"][:5])
+
+
+def test_every_parameter_learns(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  params = task.init(jax.random.key(0))
+  batch = task.corrupt(make_batch(), jax.random.key(1))
+
+  @jax.jit
+  @jax.grad
+  def gradient(params):
+    terms, _ = task.loss(params, batch, jax.random.key(3), True)
+    return sum(s / w for s, w in terms.values())
+
+  for path, x in jax.tree_util.tree_flatten_with_path(gradient(params))[0]:
+    # The key's bias moves all scores of a query alike: softmax ignores it.
+    if "qkv" in jax.tree_util.keystr(path) and x.shape[1] == 3:
+      x = x[:, ::2]
+    assert np.abs(x).max() > 0, jax.tree_util.keystr(path)
+    assert np.isfinite(x).all()
+
+
+def test_split_over_8_devices_it_is_the_same(monkeypatch):
+  task, _ = make_task(monkeypatch)
+  params, batch = task.init(jax.random.key(0)), make_batch()
+
+  @jax.jit
+  def run(params, batch):
+    batch = task.corrupt(batch, jax.random.key(4))
+    return batch, task.loss(params, batch, jax.random.key(5), True)
+
+  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
+  alone, losses = run(params, batch)
+  together, split_losses = run(
+    jax.device_put(params, NamedSharding(mesh, PartitionSpec())),
+    jax.device_put(batch, NamedSharding(mesh, PartitionSpec("data"))),
+  )
+  for name, x in alone.items():
+    np.testing.assert_array_equal(together[name], x)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5),
+    losses,
+    split_losses,
+  )
+
+
+def test_batches_are_asked_for_as_configured(monkeypatch):
+  config = make_config()
+  config.seed, config.train.eval_rows = 9, 77
+  task, asked = make_task(monkeypatch, config, pack=True)
+  assert asked == {
+    "seed": 9,
+    "num_steps": 10,
+    "eval_rows": 77,
+    "shard": (1, 2),
+    "pack": True,
+  }
+  assert task.batch_at("train", 3) == task.row_ids("train", 3) == ("train", 3)
+  described = json.loads(json.dumps(task.describe))
+  assert described["objective"] == "spanbert"
+  cfg = EncoderConfig(**described["encoder"])
+  assert dataclasses.asdict(cfg) == described["encoder"]
+
+
+def test_flops_follow_the_two_phases(monkeypatch):
+  # 10 steps, the last 4 on rows of 31 tokens in batches of 3; 5 slots a row
+  # in both. A slot of SBO meets (2 * 24 + 7) * 24 + 24^2 + 24 * 131 weights.
+  config = make_config(long_share=0.4, long_length=31, long_batch_size=3)
+  task, _ = make_task(monkeypatch, config, mask_rate=0.15)
+  cfg = EncoderConfig(**task.describe["encoder"])
+  sbo = 6 * 5 * (1320 + 576 + 3144)
+  short = B * (flops.train_flops(cfg, 29, num_slots=5) + sbo)
+  long = 3 * (flops.train_flops(cfg, 31, num_slots=5) + sbo)
+  assert [task.flops(s) for s in (0, 5, 6, 9)] == [short, short, long, long]
+
+
+@pytest.mark.parametrize(
+  ("options", "expected"),
+  [
+    ({"mask_rate": 0.0}, "mask_rate=0.0 must be above 0"),
+    ({"max_predictions": 9}, "max_predictions=9 .*27 tokens.*at least 11"),
+    ({"random_share": 0.3}, "random_share=0.3"),
+    ({"random_tokens": "unigrams"}, 'did you mean "unigram"'),
+    ({"span_p": 0.0}, "span_p=0.0 must be above 0"),
+    ({"max_span_words": 28}, "max_span_words=28 must be from 1 to 27"),
+    ({"sbo_weight": -1.0}, "sbo_weight=-1.0"),
+    ({"max_span_targets": 0}, "max_span_targets=0 .*15 in SpanBERT"),
+    ({"place_width": 0}, "place_width=0 .*200 in SpanBERT"),
+  ],
+)
+def test_wrong_options_are_named(monkeypatch, options, expected):
+  with pytest.raises(ConfigError, match=expected):
+    make_task(monkeypatch, **options)
+
+
+def test_defaults_are_those_of_the_paper():
+  objective = config_lib.default("spanbert").objective.to_dict()
+  assert objective == {
+    "name": "spanbert",
+    "mask_rate": 0.15,
+    "max_predictions": 0,
+    "mask_share": 0.8,
+    "random_share": 0.1,
+    "random_tokens": "unigram",
+    "span_p": 0.2,
+    "max_span_words": 10,
+    "sbo_weight": 1.0,
+    "max_span_targets": 15,
+    "place_width": 200,
+    "pack": False,
+  }
