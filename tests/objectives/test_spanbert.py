@@ -59,7 +59,10 @@ def make_task(monkeypatch, config=None, **options):
     del corpus, data
     asked.update(options)
     return types.SimpleNamespace(
-      batch_at=lambda *a: a, row_ids=lambda *a: a, num_heldout_batches=3
+      batch_at=lambda *a: a,
+      row_ids=lambda *a: a,
+      num_heldout_batches=3,
+      rows_per_epoch=7,
     )
 
   monkeypatch.setattr(spanbert.text_rows, "document_rows", document_rows)
