@@ -13,9 +13,11 @@ The second phase, 250 billion tokens in rows of 8,192, is left to a run of its
 own: data.length=8192, data.batch_size=576, model.rope_theta=160000 and a
 constant rate of 3e-4 (docs/presets.md). Other differences: no warm-up of the
 batch; no dropout of 0.1 on attention's output, as dropout is one option here;
-a fixed number of masks in each row, and none on [CLS] and [SEP]; the held-out
-loss is at 30% masking, theirs at 15%; windows are computed as masks on whole
-rows, which saves nothing yet. Not measured here: it wants TPUs or GPUs.
+a fixed number of masks in each row, and none on [CLS] and [SEP]; rows are cut
+from running text, each document seeing only itself, and only a row's first one
+has a [CLS], where theirs are packed from whole sequences; the held-out loss is
+at 30% masking, theirs at 15%; windows are computed as masks on whole rows,
+which saves nothing yet. Not measured here: it wants TPUs or GPUs.
 """
 
 from maskedlm import config as base
