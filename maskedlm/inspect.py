@@ -24,7 +24,7 @@ from maskedlm import cli, flags, inspect_html, optim, sharding
 from maskedlm import inspect_rows as rows_lib
 from maskedlm import step as steps
 from maskedlm.config import ConfigError, load_objective
-from maskedlm.corpus import packing, standin, store
+from maskedlm.corpus import packing, prepare, standin, store
 from maskedlm.task import Task
 
 MEASURED_ROWS = 512  # Rows, about, over which shares are measured.
@@ -142,7 +142,7 @@ def facts_of_model(
       f"{o.warmup_steps:,} steps of warm-up",
       [
         f"{decaying:,} parameters decay by {o.weight_decay:g}, "
-        f"{total - decaying:,} don't:",
+        f"{total - decaying:,} don't" + (":" if total > decaying else "."),
         *(f"  {path}" for path, yes in decays.items() if not yes),
       ],
     ),
@@ -304,10 +304,13 @@ def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
 
 
 def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
-  if config.corpus.path:  # A wrong path is an error, and not "no corpus".
-    return store.open_corpus(config.corpus.path)
-  path = pathlib.Path(workdir or f"runs/{config.name}", "corpus")
-  return store.open_corpus(path) if path.is_dir() else None
+  path = config.corpus.path
+  if not path:  # A wrong path is an error, and not "no corpus".
+    made = pathlib.Path(workdir or f"runs/{config.name}", "corpus")
+    if not made.is_dir():
+      return None
+    path = made
+  return prepare.open_given(config, path, log=lambda line: None)
 
 
 def _paths(tree) -> dict[str, Any]:

@@ -142,6 +142,7 @@ def test_without_a_corpus_it_prints_what_needs_none(tiny, tmp_path):
   ("override", "words"),
   [
     ("--config.corpus.path=/nowhere", "/nowhere"),
+    ("--config.tokenizer.vocab_size=99", "vocab_size=99 (there 500)"),
     ("--config.objective.mask_rate=0", "mask_rate=0"),
     ("--config.objective.max_predictions=2", "at least 6"),
     ("--rows=-1", "--rows=-1"),
@@ -149,7 +150,11 @@ def test_without_a_corpus_it_prints_what_needs_none(tiny, tmp_path):
 )
 def test_bad_input(tiny, tmp_path, override, words):
   process = tiny_run.run(
-    "inspect", f"--config={tiny[0]}", f"--workdir={tmp_path}", override
+    "inspect",
+    f"--config={tiny[0]}",
+    f"--config.corpus.path={tiny[1]}",
+    f"--workdir={tmp_path}",
+    override,
   )
   assert process.returncode == 2
   (line,) = process.stderr.splitlines()
