@@ -9,16 +9,18 @@ which 15% are hidden as BERT hides them, the same rows and masks for everyone.
 The peer is transformers' BertForMaskedLM with its own masking collator (extra
 `peer`); --png wants matplotlib. ELECTRA's line is its generator's.
 
-Each contender trains in a folder of --workdir: ours resume where they were
-stopped, and those that are finished are only measured again.
+Each contender trains in a folder of --workdir, which keeps its curve: those
+that are finished are only printed again, ours resume where they were stopped.
+Time is given twice: of the clock, which other work on the machine lengthens,
+and of the processor, which it hardly does.
 """
 
 import argparse
-import functools
 import json
 import os
 import pathlib
 import time
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -39,10 +41,32 @@ LENGTH, ROWS, PROBE_ROWS, VOCAB = 128, 32, 512, 8_192
 PEER = "transformers"
 
 
-def make_config(objective: str, num_steps: int, evaluations: int):
+class Point(NamedTuple):
+  """A point of a curve."""
+
+  positions: int
+  nats: float  # On the probe.
+  accuracy: float
+  seconds: float
+  cpu_seconds: float
+
+
+class Clock:
+  """Seconds since it was made, of the clock and of all our threads."""
+
+  def __init__(self):
+    self._began = time.perf_counter(), time.process_time()
+
+  def read(self) -> tuple[float, float]:
+    wall, cpu = self._began
+    return time.perf_counter() - wall, time.process_time() - cpu
+
+
+def make_config(objective: str, num_steps: int, evaluations: int, seed: int):
   """The config of a contender; all but the objective is the same."""
   config = config_lib.default(objective)
   config.name = objective
+  config.seed = seed
   config.corpus.source = f"text:{DATA / 'text' / 'en_novels.txt'}"
   config.corpus.sentences = "lines"
   config.tokenizer.vocab_size = VOCAB
@@ -72,7 +96,7 @@ def make_task(config, corpus) -> Task:
 
 def make_probe(corpus) -> dict[str, np.ndarray]:
   """Held-out rows, corrupted: input_ids [n, L], masked_positions [n, P], ..."""
-  config = make_config("roberta", 1, 1)
+  config = make_config("roberta", 1, 1, seed=0)
   task = make_task(config, corpus)
   batches = [
     jax.device_get(
@@ -115,9 +139,9 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
   )
 
 
-def train_ours(objective: str, corpus, probe, num_steps, evaluations, workdir):
-  """-> [(positions, probe loss, accuracy, seconds)] of a contender of ours."""
-  config = make_config(objective, num_steps, evaluations)
+def train_ours(config, corpus, probe, folder) -> list[Point]:
+  """The curve of a contender of ours; causal's is of its own next tokens."""
+  objective, num_steps = config.objective.name, config.train.num_steps
   task = make_task(config, corpus)
   cfg = encoder_config(config.model, VOCAB, LENGTH)
 
@@ -128,13 +152,13 @@ def train_ours(objective: str, corpus, probe, num_steps, evaluations, workdir):
     generator = EncoderConfig(**task.describe["generator"])
     return generator, mlm.with_generator(params)
 
-  folder = workdir / objective
-  folder.mkdir(parents=True, exist_ok=True)
+  if objective != "causal":
+    task = on_probe(task, probe, with_mlm_head)
   mesh = sharding.make_mesh(config.mesh)
-  began = time.perf_counter()
-  train.run(
+  clock = Clock()
+  result = train.run(
     config,
-    on_probe(task, probe, with_mlm_head),
+    task,
     folder,
     mesh=mesh,
     identity={
@@ -143,30 +167,37 @@ def train_ours(objective: str, corpus, probe, num_steps, evaluations, workdir):
       "tokenizer": corpus.tokenizer.sha256,
     },
   )
-  seconds = time.perf_counter() - began
+  spent = folder / "seconds.jsonl"  # A line for each time it was started.
+  with spent.open("a") as file:
+    file.write(json.dumps(clock.read()) + "\n")
+  if result.interrupted:
+    raise SystemExit(75)
+  times = [json.loads(line) for line in spent.read_text().splitlines()]
+  wall, cpu = (sum(column) for column in zip(*times, strict=True))
+  kind = "lm" if objective == "causal" else "mlm"
   lines = (folder / "metrics.jsonl").read_text().splitlines()
-  logged = [x for x in map(json.loads, lines) if "heldout/mlm_loss" in x]
+  logged = [x for x in map(json.loads, lines) if "heldout/loss" in x]
   return [
-    (
+    Point(
       x["step"] * ROWS * LENGTH,
-      x["heldout/mlm_loss"],
-      x["heldout/mlm_accuracy"],
-      seconds * x["step"] / num_steps,
+      x[f"heldout/{kind}_loss"],
+      x[f"heldout/{kind}_accuracy"],
+      wall * x["step"] / num_steps,
+      cpu * x["step"] / num_steps,
     )
     for x in logged
   ]
 
 
-def train_peer(corpus, probe, num_steps, evaluations, workdir):
+def train_peer(config, corpus, probe, folder) -> list[Point]:
   """The same of transformers, on the rows that roberta reads."""
   import tokenizers
   import torch
   import transformers
 
-  torch.manual_seed(0)
-  config = make_config("roberta", num_steps, evaluations)
+  torch.manual_seed(config.seed)
   task = make_task(config, corpus)
-  m = config.model
+  m, num_steps = config.model, config.train.num_steps
   model = transformers.BertForMaskedLM(
     transformers.BertConfig(
       vocab_size=VOCAB,
@@ -177,10 +208,10 @@ def train_peer(corpus, probe, num_steps, evaluations, workdir):
       max_position_embeddings=LENGTH,
     )
   )
-  corpus.tokenizer.save(workdir)
+  corpus.tokenizer.save(folder)
   tokenizer = transformers.PreTrainedTokenizerFast(
     tokenizer_object=tokenizers.Tokenizer.from_file(
-      str(workdir / "tokenizer.json")
+      str(folder / "tokenizer.json")
     ),
     pad_token="[PAD]",
     unk_token="[UNK]",
@@ -205,9 +236,8 @@ def train_peer(corpus, probe, num_steps, evaluations, workdir):
   o = config.optimizer
   adamw = torch.optim.AdamW(groups, lr=1.0, betas=(o.b1, o.b2), eps=o.eps)
   schedule = optim.make_schedule(o, num_steps)
-  curve, seconds = [], 0.0
+  curve, clock = [], Clock()
   for step in range(1, num_steps + 1):
-    began = time.perf_counter()
     batch = task.batch_at("train", step - 1)
     rows = collate([{"input_ids": r.tolist()} for r in batch["input_ids"]])
     attention = torch.tensor(batch["segment_ids"] > 0)
@@ -223,11 +253,11 @@ def train_peer(corpus, probe, num_steps, evaluations, workdir):
     for group in adamw.param_groups:
       group["lr"] = float(schedule(step - 1))
     adamw.step()
-    seconds += time.perf_counter() - began
     if step % config.train.eval_every == 0 or step == num_steps:
       nats, accuracy = peer_on_probe(model, probe)
-      curve.append((step * ROWS * LENGTH, nats, accuracy, seconds))
-      print(f"{PEER}: step {step:,}, {nats:.3f} nats, {accuracy:.1%}")
+      spent = clock.read()
+      curve.append(Point(step * ROWS * LENGTH, nats, accuracy, *spent))
+      print(f"{PEER}: {step:,}, {nats:.3f} nats, {accuracy:.1%}", flush=True)
   return curve
 
 
@@ -267,7 +297,10 @@ def plot(curves, path: pathlib.Path) -> None:
   figure, axes = pyplot.subplots(figsize=(8, 5))
   for name, curve in curves.items():
     axes.plot(
-      [p / 1e6 for p, *_ in curve], [x[1] for x in curve], "o-", label=name
+      [p.positions / 1e6 for p in curve],
+      [p.nats for p in curve],
+      "o-",
+      label=f"{name} (next tokens)" if name == "causal" else name,
     )
   axes.set_xlabel("positions seen, millions")
   axes.set_ylabel("held-out MLM loss, nats")
@@ -277,44 +310,68 @@ def plot(curves, path: pathlib.Path) -> None:
   figure.savefig(path, dpi=120)
 
 
+def contender(name: str, num_steps, evaluations, seed, corpus, probe, workdir):
+  """-> [Point], from the folder's curve.json where it is finished."""
+  ours = name != PEER
+  config = make_config(
+    name if ours else "roberta", num_steps, evaluations, seed
+  )
+  folder = workdir / f"{name}-{num_steps}-seed{seed}"
+  folder.mkdir(parents=True, exist_ok=True)
+  finished = folder / "curve.json"
+  if not finished.exists():
+    curve = (train_ours if ours else train_peer)(config, corpus, probe, folder)
+    finished.write_text(json.dumps(curve))
+  return [Point(*values) for values in json.loads(finished.read_text())]
+
+
 def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--positions", type=float, default=16e6)
   parser.add_argument("--evaluations", type=int, default=8)
+  parser.add_argument("--seed", type=int, default=0)
   parser.add_argument(
-    "--contenders", default=f"mlm_nsp,roberta,spanbert,electra,{PEER}"
+    "--contenders", default=f"mlm_nsp,roberta,spanbert,electra,causal,{PEER}"
   )
-  parser.add_argument("--workdir", type=pathlib.Path, default="runs/learning")
+  parser.add_argument(
+    "--workdir", type=pathlib.Path, default=pathlib.Path("runs/learning")
+  )
   parser.add_argument("--json", type=pathlib.Path)
   parser.add_argument("--png", type=pathlib.Path)
   args = parser.parse_args()
   num_steps = max(int(args.positions // (ROWS * LENGTH)), 1)
   workdir = args.workdir.resolve()
   workdir.mkdir(parents=True, exist_ok=True)
+  settings = num_steps, args.evaluations, args.seed
   corpus = prepare.prepare(
-    make_config("mlm_nsp", num_steps, args.evaluations), workdir / "corpus"
+    make_config("mlm_nsp", *settings), workdir / "corpus"
   )
   probe = make_probe(corpus)
-  curves = {}
-  for name in args.contenders.split(","):
-    one = train_peer if name == PEER else functools.partial(train_ours, name)
-    curves[name] = one(corpus, probe, num_steps, args.evaluations, workdir)
-  reference = curves.get(PEER)
+  curves = {
+    name: contender(name, *settings, corpus, probe, workdir)
+    for name in args.contenders.split(",")
+  }
   print(f"\n{num_steps:,} steps of {ROWS} rows of {LENGTH} tokens\n")
-  print("| objective | held-out MLM loss, nats | accuracy | seconds |")
-  print("|---|---|---|---|")
+  print(
+    "| objective | held-out loss, nats | accuracy | minutes | CPU minutes |"
+  )
+  print("|---|---|---|---|---|")
+  reference = curves[PEER][-1].nats if PEER in curves else None
   rows = []
   for name, curve in curves.items():
-    _, nats, accuracy, seconds = curve[-1]
-    print(f"| {name} | {nats:.3f} | {accuracy:.1%} | {seconds:,.0f} |")
+    _, nats, accuracy, wall, cpu = curve[-1]
+    print(
+      f"| {name} | {nats:.3f} | {accuracy:.1%} | {wall / 60:.1f} "
+      f"| {cpu / 60:.1f} |"
+    )
     rows.append(
       {
         "work": f"{name}, {num_steps} steps",
         "ours": nats,
-        "peer": reference[-1][1] if reference else None,
-        "ratio": nats / reference[-1][1] if reference else None,
+        "peer": reference,
+        "ratio": nats / reference if reference else None,
         "unit": "nats of the held-out probe",
-        "curve": curve,
+        "curve": [point._asdict() for point in curve],
       }
     )
   if args.json:
