@@ -30,8 +30,12 @@ setuptools.setup(
     "numpy",
     "optax>=0.2.8",
     "orbax-checkpoint>=0.12.3",
+    "safetensors",
+    "scikit-learn",
+    "scipy",
     "sentencepiece>=0.2.3",
     "sentencex>=1.0",
+    "seqeval",
     "tensorboardX>=2.6",
     "tensorflow-datasets>=4.9.10",
     "tokenizers>=0.23",
@@ -41,7 +45,7 @@ setuptools.setup(
     "cuda": ["jax[cuda13]"],
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
-    "peer": ["torch==2.13.0", "transformers", "safetensors"],
+    "peer": ["torch==2.13.0", "transformers"],
     "test": ["pytest", "pytest-xdist", "ruff", "pre-commit"],
   },
 )

@@ -14,6 +14,9 @@ VERBS = {
   "prepare": ("prepare", "turn text into a corpus on disk, or verify one"),
   "tokenizer": ("tokenizer", "train a tokenizer, or try one on a text"),
   "inspect": ("inspect", "show what a config will train, before it does"),
+  "finetune": ("finetune.main", "fine-tune an encoder on labelled data"),
+  "evaluate": ("evaluate", "score a fine-tuned checkpoint on labelled data"),
+  "predict": ("predict", "label raw text with a fine-tuned checkpoint"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
 }
 

@@ -22,6 +22,16 @@ def parse(parser: argparse.ArgumentParser, argv) -> tuple:
   Raises:
     ConfigError: the file or an override is wrong; one line with the remedy.
   """
+  args, overrides = split(parser, argv)
+  return args, load_config(args.config, overrides)
+
+
+def split(parser: argparse.ArgumentParser, argv) -> tuple:
+  """(verb's arguments, with .config, and the overrides as they were given).
+
+  Raises:
+    ConfigError: an argument that is neither.
+  """
   parser.add_argument(
     "--config",
     required=True,
@@ -44,11 +54,14 @@ def parse(parser: argparse.ArgumentParser, argv) -> tuple:
         f"unknown argument {token}"
         f"{did_you_mean(token.partition('=')[0], known)}"
       )
-  return args, load_config(args.config, overrides)
+  return args, overrides
 
 
-def load_config(path: str, overrides=()) -> ConfigDict:
-  """The config of a file, with overrides like "--config.seed=1"; validated."""
+def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
+  """The config of a file, with overrides like "--config.seed=1".
+
+  validate(config) is that of pretraining by default.
+  """
   if not pathlib.Path(path.partition(":")[0]).is_file():
     raise ConfigError(
       f"--config={path}: no such file; expected a config such as "

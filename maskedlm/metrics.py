@@ -50,6 +50,11 @@ def means(totals: Mapping[str, tuple]) -> dict[str, float]:
   }
 
 
+def rank(heldout: Mapping[str, float], best: str) -> float | None:
+  """What the best checkpoint has the least of: the loss, or minus `best`."""
+  return -heldout[best] if best and heldout else heldout.get("loss")
+
+
 def add(a: Mapping[str, tuple], b: Mapping[str, tuple]) -> dict[str, tuple]:
   """Adds two dicts of (sum, weight) pairs."""
   return jax.tree.map(lambda x, y: x + y, dict(a), dict(b))

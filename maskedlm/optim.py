@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from maskedlm import rates
 from maskedlm.config import ConfigError, did_you_mean
 from maskedlm.sharding import path_of
 
@@ -79,6 +80,11 @@ def make(
       ),
     }[o.rule],
   )
+  if o.layer_decay != 1.0 or o.frozen_layers:
+    by_layer = rates.shares(
+      params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
+    )
+    update = optax.chain(update, rates.scale(by_layer))
   return update, schedule
 
 

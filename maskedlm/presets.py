@@ -35,6 +35,11 @@ def adamw() -> ConfigDict:
   # trust ratio in LAMB). One that matches no parameter is an error.
   optimizer.no_decay = ("norm/", "bias")
   optimizer.clip_norm = 1.0  # Global gradient norm; 0 = no clipping.
+  # Fine-tuning (rates.py): each layer's rate is this times the one above's.
+  optimizer.layer_decay = 1.0
+  # Embeddings and this many layers, from below, don't change; -1 = none of
+  # the encoder's does.
+  optimizer.frozen_layers = 0
   return optimizer
 
 

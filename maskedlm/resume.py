@@ -16,6 +16,10 @@ from maskedlm.config import ConfigError
 FROZEN = (
   "seed",
   "objective",
+  "task",
+  "init_from",
+  "pretrained",
+  "model.reinit_layers",
   "model.num_layers",
   "model.width",
   "model.num_heads",

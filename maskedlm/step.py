@@ -154,9 +154,10 @@ def gradient_of(
 
 def make_heldout_step(
   task: Task, seed: int
-) -> Callable[[Params, Batch, jax.Array], tuple[Metrics, Metrics]]:
-  """-> heldout_step(params, batch, index) -> (terms, metrics), no dropout.
+) -> Callable[[Params, Batch, jax.Array], tuple]:
+  """-> heldout_step(params, batch, index) -> (terms, metrics, outputs).
 
+  Without dropout; outputs are those of Task.outputs, {} where it has none.
   The masks depend on the seed and the batch's index alone: every evaluation
   of a run hides the same tokens.
   """
@@ -164,7 +165,8 @@ def make_heldout_step(
   def heldout_step(params: Params, batch: Batch, index):
     key = jax.random.fold_in(jax.random.key(seed), HELDOUT)
     batch = task.corrupt(batch, jax.random.fold_in(key, index))
-    return task.loss(params, batch, key, False)
+    outputs = task.outputs(params, batch) if task.outputs else {}
+    return *task.loss(params, batch, key, False), outputs
 
   return heldout_step
 

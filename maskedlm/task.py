@@ -49,3 +49,12 @@ class Task(NamedTuple):
   describe: Mapping[str, Any]
   # Rows of the train split in the first phase: an epoch; 0 = not known.
   rows_per_epoch: int = 0
+  # For metrics that are no means over rows (F1, exact match, MCC), both or
+  # none: (params, held-out batch) -> what the host needs of its rows, and the
+  # list of these, for all held-out batches in order, -> {metric: value}.
+  outputs: Callable[[Params, Batch], Mapping[str, Array]] | None = None
+  score: Callable[[list[Mapping[str, Array]]], Mapping[str, float]] | None = (
+    None
+  )
+  # The metric of the best checkpoint, higher is better; "" = the lowest loss.
+  best: str = ""

@@ -53,6 +53,7 @@ def run(
   *,
   mesh: jax.sharding.Mesh,
   identity: Mapping[str, Any],
+  start_from: Callable[[Params], Params] = lambda params: params,
 ) -> Result:
   """Trains to config.train.num_steps, from the newest checkpoint if any.
 
@@ -63,6 +64,8 @@ def run(
     mesh: the device mesh.
     identity: what the run is made of, stored in each checkpoint and compared
       on resume (resume.py).
+    start_from: fresh parameters -> those that a new run starts from; what it
+      puts in their place may be numpy.
 
   Raises:
     NonFiniteError: train.nonfinite_limit non-finite steps in a row.
@@ -108,6 +111,8 @@ def run(
     )
     if restored is None:
       state, start = jax.jit(init, out_shardings=shardings)(), 0
+      params = jax.device_put(start_from(state.params), shardings.params)
+      state = state._replace(params=params)
       metrics.log(f"starting from scratch, for {num_steps:,} steps")
     else:
       state, start = restored[0], int(restored[0].step)
@@ -155,7 +160,10 @@ def run(
         heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
         logbook.heldout(step, heldout)
       if saves:
-        checkpoints.save(step, state, meta, metric=heldout.get("loss"))
+        found = {**meta, "heldout": heldout}
+        checkpoints.save(
+          step, state, found, metric=metrics.rank(heldout, task.best)
+        )
       logbook.exclude(time.perf_counter() - began)
     if not heldout:
       heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
@@ -173,18 +181,23 @@ def evaluate(
   task: Task, heldout_step: Callable, params: Params, mesh, stopped
 ) -> dict[str, float]:
   """{metric: mean over the held-out set}; empty if stopped, or without one."""
-  pairs = []
+  results = []
   for i in range(task.num_heldout_batches):
     batch = sharding.place(task.batch_at("heldout", i), mesh)
-    pairs.append(heldout_step(params, batch, i))
-    if i >= RUN_AHEAD:
-      jax.block_until_ready(pairs[i - RUN_AHEAD])
+    results.append(heldout_step(params, batch, i))
+    if i >= RUN_AHEAD:  # To the host: outputs don't pile up on the device.
+      results[i - RUN_AHEAD] = jax.device_get(results[i - RUN_AHEAD])
     if stopped.is_set():
       return {}
-  if not pairs:
+  if not results:
     return {}
-  terms, stats = metrics.sums(jax.device_get(pairs))
-  return {"loss": sum(metrics.means(terms).values()), **metrics.means(stats)}
+  pairs, outputs = zip(
+    *((result[:2], result[2]) for result in jax.device_get(results)),
+    strict=True,
+  )
+  terms, stats = metrics.sums(pairs)
+  values = {"loss": sum(metrics.means(terms).values()), **metrics.means(stats)}
+  return values | dict(task.score(outputs) if task.score else {})
 
 
 def _prefetch(task: Task, start: int, num_steps: int, count: int):

@@ -21,6 +21,18 @@ def gather_positions(x, positions):
   return jnp.take_along_axis(x, positions[..., None], axis=1)
 
 
+def sentence_vector(cfg: EncoderConfig, x, segment_ids):
+  """The vector that stands for a row: x [B, L, D] -> [B, D].
+
+  That of [CLS], the first token; left to right, where it has seen nothing,
+  that of the last real token, which has seen all (segment_ids [B, L]).
+  """
+  if not cfg.causal:
+    return x[:, 0]
+  last = jnp.sum(segment_ids > 0, axis=1) - 1
+  return jnp.take_along_axis(x, last[:, None, None], axis=1)[:, 0]
+
+
 class MlmHead(nn.Module):
   """Dense, activation, norm, then the token embedding as output layer.
 

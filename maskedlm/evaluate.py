@@ -1,0 +1,48 @@
+"""`maskedlm evaluate`: the metrics of a fine-tuned checkpoint on a file."""
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from maskedlm import cli
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm evaluate",
+    description="Scores a fine-tuned checkpoint (the best of a workdir) on a "
+    "labelled file of the format that it was trained on.",
+    allow_abbrev=False,
+  )
+  parser.add_argument("--checkpoint", required=True, help="a workdir")
+  parser.add_argument("--data", required=True, help="a labelled file")
+  parser.add_argument("--out", help="write the predictions here, as JSONL")
+  parser.add_argument("--json", action="store_true", help="print JSON")
+  parser.add_argument("--batch_size", type=int, default=32)
+  args = parser.parse_args(argv)
+
+  from maskedlm import runtime
+  from maskedlm.finetune import inference, run
+
+  runtime.enable_compile_cache()
+  model = inference.open_model(args.checkpoint)
+  examples = model.kind.read(args.data, model.options)
+  predictions = inference.predict(
+    model, examples, batch_size=args.batch_size, progress=inference.show
+  )
+  values = model.app.score(examples, predictions)
+  if args.out:
+    run.write_predictions(predictions, pathlib.Path(args.out))
+  if args.json:
+    print(json.dumps({"examples": len(examples), **values}))
+  else:
+    print(f"{args.data}: {len(examples):,} examples")
+    run.describe_result(values, print)
+  return 0
+
+
+if __name__ == "__main__":
+  sys.exit(cli.run(main))

@@ -1,0 +1,1 @@
+"""Fine-tuning: one file is one kind of task, all through the one loop."""

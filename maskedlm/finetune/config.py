@@ -1,0 +1,149 @@
+"""Every option of fine-tuning, with its meaning; each default lives here.
+
+A config file (configs/glue.py, ...) starts from `default(kind)` and sets what
+differs. The kind's own options, its `Options`, stand in config.task.
+"""
+
+import importlib
+import os
+import pkgutil
+
+from ml_collections import ConfigDict
+
+from maskedlm import presets
+from maskedlm.config import ConfigError, did_you_mean
+
+# Modules of this package that are kinds are those that have `Options`.
+
+
+def default(kind: str) -> ConfigDict:
+  """The default config of a kind of task (classification, tagging, ...)."""
+  config = ConfigDict()
+  config.name = kind  # Default workdir: runs/<name>.
+  config.seed = 0  # Of the heads, the order of examples and the dropout.
+  # A workdir or checkpoint, pretrained or fine-tuned: architecture, tokenizer
+  # and encoder come from it.
+  config.init_from = ""
+  config.pretrained = True  # False: architecture and tokenizer only.
+  config.task = ConfigDict(
+    {"kind": kind, **load_kind(kind).Options()._asdict()}
+  )
+
+  config.data = data = ConfigDict()
+  data.train = ""  # A labelled file, as the kind reads it (docs/finetuning.md).
+  data.dev = ""  # The same; "" = dev_share of the training examples.
+  data.dev_share = 0.1
+  data.also_score = ()  # Further labelled files, scored at the end.
+  data.max_train = 0  # At most this many, drawn by the seed; 0 = all.
+  data.max_dev = 0
+  data.length = 128  # L, tokens of the longest row, specials included.
+  # Rows are padded to the smallest of these that fits, or to length. Each is
+  # compiled once. () = quarters of length; (length,) = pad all to length.
+  data.buckets = ()
+  data.batch_size = 32  # Rows in a step, over all devices.
+
+  config.model = model = ConfigDict()
+  model.dropout = 0.1
+  model.attention_dropout = 0.1
+  model.dtype = "float32"  # Of activations: float32 | bfloat16.
+  model.remat = "none"  # What backward recomputes: none | dots | full.
+  model.reinit_layers = 0  # The top layers that start anew.
+
+  config.optimizer = presets.adamw()
+  config.optimizer.learning_rate = 3e-5
+  config.optimizer.warmup_steps = 0  # Set from warmup_share.
+
+  config.train = train = ConfigDict()
+  train.epochs = 3
+  train.warmup_share = 0.1  # Of the steps.
+  train.num_steps = 0  # Set from epochs.
+  train.accumulate = 1
+  train.log_every = 20  # Steps.
+  train.evals_per_epoch = 1  # Each may become the best checkpoint.
+  train.eval_every = 0  # Set from evals_per_epoch.
+  train.checkpoint_every = 0  # The same.
+  train.keep_last = 1
+  train.keep_best = 1  # By the kind's metric on the development set.
+  train.nonfinite_limit = 10
+  train.dropout_rng = "threefry2x32"
+  train.prefetch = 4
+
+  # A grid of runs in one command; an empty tuple leaves the option as it is.
+  config.sweep = sweep = ConfigDict()
+  sweep.learning_rate = ()
+  sweep.batch_size = ()
+  sweep.epochs = ()
+  sweep.seeds = ()
+  # Variants of this config file to run one after the other (configs/glue.py).
+  config.suite = ()
+
+  config.mesh = mesh = ConfigDict()
+  mesh.data = -1  # Data parallel; -1 = the devices that remain.
+  mesh.fsdp = 1
+  mesh.tensor = 1
+  return config.lock()
+
+
+def validate(config: ConfigDict) -> None:
+  """Checks what would otherwise fail late or oddly.
+
+  Raises:
+    ConfigError: naming the option, its value and what is expected.
+  """
+  for section, option, low, high in _RANGES:
+    value = config[section][option]
+    if not low <= value <= high:
+      raise ConfigError(
+        f"{section}.{option}={value} is out of range: expected {low} to "
+        f"{'any' if high == _ANY else high}."
+      )
+  if not config.suite:
+    load_kind(config.task.kind)
+
+
+_ANY = float("inf")
+_RANGES = (
+  ("data", "dev_share", 0.0, 0.9),
+  ("data", "max_train", 0, _ANY),
+  ("data", "max_dev", 0, _ANY),
+  ("data", "length", 8, _ANY),
+  ("data", "batch_size", 1, _ANY),
+  ("model", "dropout", 0.0, 0.9),
+  ("model", "attention_dropout", 0.0, 0.9),
+  ("train", "epochs", 0, _ANY),
+  ("train", "warmup_share", 0.0, 1.0),
+  ("train", "num_steps", 0, _ANY),
+  ("train", "accumulate", 1, _ANY),
+  ("train", "log_every", 1, _ANY),
+  ("train", "evals_per_epoch", 1, _ANY),
+  ("train", "eval_every", 0, _ANY),
+  ("train", "checkpoint_every", 0, _ANY),
+  ("train", "keep_last", 1, _ANY),
+  ("train", "keep_best", 1, _ANY),
+  ("train", "nonfinite_limit", 1, _ANY),
+  ("train", "prefetch", 1, _ANY),
+)
+
+
+def load_kind(name: str):
+  """The module maskedlm.finetune.<name>; there is no registry to edit."""
+  package = importlib.import_module("maskedlm.finetune")
+  names = [m.name for m in pkgutil.iter_modules(package.__path__)]
+  if name in names:
+    module = importlib.import_module(f"maskedlm.finetune.{name}")
+    if hasattr(module, "Options"):
+      return module
+  kinds = [
+    n
+    for n in names
+    if hasattr(importlib.import_module(f"maskedlm.finetune.{n}"), "Options")
+  ]
+  raise ConfigError(
+    f"kind {name!r} is not a kind of fine-tuning{did_you_mean(name, kinds)}; "
+    f"known: {', '.join(kinds)}."
+  )
+
+
+def data_dir() -> str:
+  """The folder of labelled data: MASKEDLM_DATA, or ../shared/data."""
+  return os.environ.get("MASKEDLM_DATA", "../shared/data")

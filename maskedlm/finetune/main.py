@@ -1,0 +1,87 @@
+"""`maskedlm finetune KIND`: a pretrained encoder is put to work.
+
+One run, a sweep (config.sweep) or a suite (config.suite, as the nine tasks of
+configs/glue.py:all). Run again, each continues where it was stopped.
+"""
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from ml_collections import ConfigDict
+
+from maskedlm import cli, flags
+from maskedlm.config import ConfigError
+from maskedlm.finetune import config as configs
+
+
+def main(argv: Sequence[str], *, kind: str | None = None) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog=f"maskedlm finetune{'' if kind is None else ' ' + kind}",
+    description="Fine-tunes an encoder as a config says; run again, it "
+    "continues. Any option: --config.section.option=value.",
+  )
+  if kind is None:
+    parser.add_argument("kind", help="classification, tagging, ...")
+  parser.add_argument(
+    "--workdir", help="checkpoints, logs, results; default: runs/<name>"
+  )
+  args, overrides = flags.split(parser, argv)
+
+  def load(path: str) -> ConfigDict:
+    return flags.load_config(path, overrides, validate=configs.validate)
+
+  config = load(args.config)
+  kind = kind or args.kind
+  if kind != config.task.kind:
+    configs.load_kind(kind)  # Perhaps it is only misspelt.
+    raise ConfigError(
+      f"{args.config} is for {config.task.kind!r}, not for {kind!r}: `maskedlm "
+      f"finetune {config.task.kind} --config={args.config}`."
+    )
+  workdir = pathlib.Path(args.workdir or f"runs/{config.name}").resolve()
+  if not config.suite:
+    _run(config, workdir)
+    return 0
+  file = args.config.partition(":")[0]
+  results = {
+    name: _run(load(f"{file}:{name}"), workdir / name) for name in config.suite
+  }
+  _print_suite(results, workdir)
+  return 0
+
+
+def _run(config: ConfigDict, workdir: pathlib.Path) -> dict:
+  """One run, or the sweep that the config asks for; returns its result."""
+  from maskedlm import runtime
+  from maskedlm.finetune import run, sweep
+
+  runtime.enable_compile_cache()
+  if any(config.sweep[name] for name in config.sweep):
+    return sweep.sweep(config, workdir)
+  result = run.finetune(config, workdir)
+  print(f"{config.name}, best checkpoint on the development set:")
+  run.describe_result(result, print)
+  print(f"  these figures        {workdir / 'result.json'}")
+  return result
+
+
+def _print_suite(results: dict, workdir: pathlib.Path) -> None:
+  """The table of all tasks, with the average of their chosen metrics."""
+  print("| task | metric | dev |")
+  print("|---|---|---|")
+  values = []
+  for name, result in results.items():
+    values.append(result[result["best_metric"]])
+    print(f"| {name} | {result['best_metric']} | {values[-1]:.4f} |")
+  average = sum(values) / len(values)
+  print(f"| average | | {average:.4f} |")
+  table = {"average": average, "tasks": results}
+  (workdir / "suite.json").write_text(json.dumps(table, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+  sys.exit(cli.run(main))

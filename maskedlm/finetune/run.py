@@ -1,0 +1,353 @@
+"""One run of fine-tuning: data -> rows -> Task -> train.run -> files.
+
+It knows no kind by name; what a kind is stands in application.py.
+"""
+
+import dataclasses
+import functools
+import hashlib
+import json
+import math
+import pathlib
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm import metrics, sharding, train
+from maskedlm.config import ConfigError
+from maskedlm.corpus import hashing
+from maskedlm.finetune import batching, inference, starting
+from maskedlm.finetune.application import Application, DataError, Example, Rows
+from maskedlm.finetune.config import load_kind
+from maskedlm.modeling import flops
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.encoder import Encoder
+from maskedlm.task import Task
+
+
+class StoppedError(RuntimeError):
+  """A signal came; what was done is saved."""
+
+  exit_code = 75
+
+
+class Prepared(NamedTuple):
+  """All that a run is made of, before anything is trained."""
+
+  kind: Any
+  options: Any
+  about: Mapping[str, Any]
+  app: Application
+  start: starting.Start
+  cfg: EncoderConfig
+  train: Sequence[Example]
+  dev: Sequence[Example]
+  train_rows: Rows
+  dev_rows: Rows
+  buckets: tuple[int, ...]
+
+
+def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
+  """Fine-tunes in workdir, or goes on; returns what result.json holds.
+
+  Writes config.json, tokenizer/, checkpoints/, metrics.jsonl, tensorboard/
+  and, at the end, result.json, predictions.jsonl (of the development set, by
+  the best checkpoint) and the kind's tables.
+
+  Raises:
+    DataError: labelled data that can't be used.
+    ConfigError, CheckpointError: see train.run and starting.open_start.
+    StoppedError: by a signal; the same command continues.
+  """
+  mesh = sharding.make_mesh(config.mesh)
+  sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
+  run = prepare(config)
+  workdir.mkdir(parents=True, exist_ok=True)
+  _keep_tokenizer(run.start, workdir / "tokenizer")
+  shard = sharding.data_shard(mesh)
+  task, config = make_task(run, config, shard)
+  began = time.perf_counter()
+  result = train.run(
+    config,
+    task,
+    workdir,
+    mesh=mesh,
+    identity={
+      "config": json.loads(config.to_json_best_effort()),
+      "corpus": _fingerprint(run.train, run.dev),
+      "tokenizer": run.start.tokenizer.sha256,
+    },
+    start_from=(
+      starting.from_checkpoint(
+        run.start, reinit_layers=config.model.reinit_layers
+      )
+      if config.pretrained
+      else lambda fresh: fresh
+    ),
+  )
+  if result.interrupted:
+    raise StoppedError(
+      f"interrupted; step {result.step:,} is saved: the same command continues"
+    )
+  seconds = time.perf_counter() - began
+  return _finish(run, config, workdir, seconds, ran=result.tokens_per_second)
+
+
+def prepare(config: ConfigDict) -> Prepared:
+  """Reads the data and the checkpoint; everything that can be wrong is."""
+  options = config.task.to_dict()
+  kind = load_kind(options.pop("kind"))
+  options = inference.make_options(kind, options)
+  if not config.init_from:
+    raise ConfigError(
+      "init_from is empty: give the workdir of a pretrained encoder, "
+      "--config.init_from=runs/bert."
+    )
+  start = starting.open_start(config.init_from)
+  data = config.data
+  cfg = starting.architecture(start, config.model, data.length)
+  examples, dev = _split(kind, options, data)
+  about = kind.describe(examples, options)
+  app = kind.make(start.tokenizer, cfg, about, options, length=data.length)
+  run = Prepared(
+    kind=kind,
+    options=options,
+    about=about,
+    app=app,
+    start=start,
+    cfg=cfg,
+    train=examples,
+    dev=dev,
+    train_rows=app.rows(examples),
+    dev_rows=app.rows(dev),
+    buckets=batching.make_buckets(data.length, data.buckets),
+  )
+  for name, part, rows in (
+    ("train", examples, run.train_rows),
+    ("dev", dev, run.dev_rows),
+  ):
+    metrics.log(
+      f"{name}: {len(part):,} examples in {len(rows.example):,} rows, "
+      f"{float(np.mean(rows.lengths)):.1f} tokens on average; "
+      f"{rows.truncated:,} examples were cut to data.length={data.length}"
+    )
+  return run
+
+
+def _split(kind, options, data) -> tuple[list[Example], list[Example]]:
+  """(train, dev): the same whatever the seed, so that runs compare."""
+  if not data.train:
+    raise ConfigError(
+      "data.train is empty: give a labelled file, --config.data.train=FILE."
+    )
+  examples = kind.read(data.train, options)
+  if data.dev:
+    dev = kind.read(data.dev, options)
+  else:
+    group = getattr(kind, "group", None)
+    keys = (
+      [group(example) for example in examples]
+      if group
+      else range(len(examples))
+    )
+    share = np.array([float(hashing.uniform(0, "dev", key)) for key in keys])
+    held = share < data.dev_share
+    dev = [x for x, is_held in zip(examples, held, strict=True) if is_held]
+    examples = [x for x, h in zip(examples, held, strict=True) if not h]
+  for name, part in (("train", examples), ("dev", dev)):
+    if not part:
+      raise DataError(
+        f"{data[name] or data.train}: no example is left for {name}; give "
+        "more of them, or change --config.data.dev_share."
+      )
+  return _draw(examples, data.max_train), _draw(dev, data.max_dev)
+
+
+def _draw(examples: list[Example], count: int) -> list[Example]:
+  """`count` of them, in their order; 0 = all."""
+  if not 0 < count < len(examples):
+    return examples
+  place = hashing.permute(
+    np.arange(len(examples)), len(examples), hashing.bits(0, "draw")
+  )
+  return [x for x, p in zip(examples, place, strict=True) if p < count]
+
+
+def make_task(
+  run: Prepared, config: ConfigDict, shard: tuple[int, int]
+) -> tuple[Task, ConfigDict]:
+  """The Task of a run, and its config with the step counts filled in."""
+  data, app, cfg = config.data, run.app, run.cfg
+  pad = run.start.tokenizer.special.pad
+  shape = {
+    "batch_size": data.batch_size,
+    "buckets": run.buckets,
+    "pad": pad,
+    "shard": shard,
+  }
+  batches = batching.train_batches(run.train_rows, seed=config.seed, **shape)
+  heldout = batching.heldout_batches(run.dev_rows, **shape)
+  share = batching.padding_share(
+    run.train_rows.lengths, batches, data.batch_size
+  )
+  naive = 1 - float(np.mean(run.train_rows.lengths)) / data.length
+  metrics.log(
+    f"padding: {share:.1%} of the positions in buckets of "
+    f"{', '.join(map(str, run.buckets))}; {naive:.1%} if all were padded to "
+    f"{data.length}"
+  )
+  config = _with_steps(config, batches.num_steps)
+  parts = {"train": batches, "heldout": heldout}
+
+  def score(outputs):
+    outputs = inference.by_row(heldout, outputs)
+    tuned = app.tune(run.dev, run.dev_rows, outputs)
+    predictions = app.decode(run.dev, run.dev_rows, outputs, tuned)
+    return {**tuned, **app.score(run.dev, predictions)}
+
+  @functools.cache
+  def row_flops(length: int) -> float:
+    return flops.train_flops(cfg, length, num_slots=0)
+
+  task = Task(
+    batch_at=lambda split, step: parts[split].batch_at(step),
+    row_ids=lambda split, step: parts[split].row_ids(step),
+    num_heldout_batches=heldout.num_steps,
+    init=lambda key: init(app, cfg, key),
+    corrupt=lambda batch, key: batch,
+    loss=app.loss,
+    flops=lambda step: data.batch_size * row_flops(batches.length_at(step)),
+    describe={
+      "objective": config.task.kind,
+      "kind": config.task.kind,
+      "options": run.options._asdict(),
+      "about": run.about,
+      "length": data.length,
+      "encoder": dataclasses.asdict(cfg),
+    },
+    rows_per_epoch=len(run.train_rows.example),
+    outputs=app.outputs,
+    score=score,
+    best=app.best,
+  )
+  return task, config
+
+
+def init(app: Application, cfg: EncoderConfig, key):
+  """Fresh parameters: the encoder's and the heads'."""
+  encoder_key, head_key = jax.random.split(key)
+  ids = jax.numpy.zeros((1, 1), jax.numpy.int32)
+  encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)
+  return {"encoder": encoder["params"], **app.init(head_key)}
+
+
+def _with_steps(config: ConfigDict, steps_per_epoch: int) -> ConfigDict:
+  """The config with what follows from the number of rows."""
+  config = config.copy_and_resolve_references()
+  options = config.train
+  if not options.num_steps:
+    options.num_steps = max(math.ceil(options.epochs * steps_per_epoch), 1)
+  if not config.optimizer.warmup_steps:
+    config.optimizer.warmup_steps = round(
+      options.warmup_share * options.num_steps
+    )
+  every = max(steps_per_epoch // max(options.evals_per_epoch, 1), 1)
+  every = min(every, options.num_steps)
+  options.eval_every = options.eval_every or every
+  options.checkpoint_every = options.checkpoint_every or options.eval_every
+  return config
+
+
+def _fingerprint(*parts: Sequence[Example]) -> str:
+  """SHA-256 of the examples, whatever files they came from."""
+  digest = hashlib.sha256()
+  for part in parts:
+    for example in part:
+      digest.update(repr(example).encode("utf-8", "surrogatepass"))
+    digest.update(b"\0")
+  return digest.hexdigest()
+
+
+def _keep_tokenizer(start: starting.Start, path: pathlib.Path) -> None:
+  """The tokenizer goes with the checkpoints: they are self-contained."""
+  if not path.exists():
+    unfinished = path.with_name(f"{path.name}.tmp")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    start.tokenizer.save(unfinished)
+    unfinished.rename(path)
+
+
+def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
+  """Scores the best checkpoint, writes the files; returns the result."""
+  if jax.process_index() != 0:
+    return {}
+  path = workdir / "result.json"
+  if ran is None and path.exists():  # It was finished already: nothing ran.
+    seconds = json.loads(path.read_text()).get("train_seconds", seconds)
+  model = inference.open_model(workdir)
+  predictions, values = _score(model, run.dev)
+  result = {
+    **{n: v for n, v in model.tuned.items() if n not in values},
+    **values,
+    "best_metric": run.app.best,
+    "examples": len(run.train),
+    "dev_examples": len(run.dev),
+    "steps": config.train.num_steps,
+    "train_seconds": seconds,
+    "degenerate": _is_degenerate(workdir / "metrics.jsonl"),
+  }
+  result["also_scored"] = {
+    name: _score(model, run.kind.read(name, run.options))[1]
+    for name in config.data.also_score
+  }
+  write_predictions(predictions, workdir / "predictions.jsonl")
+  for name, text in run.kind.report(run.dev, predictions).items():
+    (workdir / name).write_text(text, encoding="utf-8")
+  path.write_text(json.dumps(result, indent=2) + "\n")
+  return result
+
+
+def _is_degenerate(path: pathlib.Path) -> bool:
+  """Did the training loss never fall? The last tenth against the first line.
+
+  Runs that fail do so by not training at all (arXiv:2006.04884, section 4).
+  """
+  lines = map(json.loads, path.read_text().splitlines())
+  losses = [line["loss"] for line in lines if "loss" in line]
+  end = losses[-max(len(losses) // 10, 1) :]
+  return len(losses) > 1 and float(np.mean(end)) > 0.95 * losses[0]
+
+
+def _score(model: inference.Model, examples) -> tuple[list, dict[str, float]]:
+  predictions = inference.predict(model, examples)
+  return predictions, model.app.score(examples, predictions)
+
+
+def write_predictions(predictions: Sequence[dict], path: pathlib.Path) -> None:
+  """A JSON line each; whole or not at all."""
+  unfinished = path.with_name(f"{path.name}.tmp")
+  with unfinished.open("w", encoding="utf-8") as file:
+    for prediction in predictions:
+      file.write(json.dumps(prediction, ensure_ascii=False) + "\n")
+  unfinished.rename(path)
+
+
+def describe_result(
+  result: Mapping[str, Any], log: Callable[[str], None]
+) -> None:
+  """The result as a person reads it."""
+  for name, value in result.items():
+    if isinstance(value, Mapping):
+      for file, values in value.items():
+        log(f"  {file}")
+        describe_result(values, lambda text: log(f"  {text}"))
+    elif isinstance(value, float):
+      log(f"  {name:<20} {value:.4f}")
+    else:
+      log(f"  {name:<20} {value}")

@@ -1,0 +1,130 @@
+"""A grid of runs as one job: learning rate x batch x epochs x seeds.
+
+The papers choose the best of a grid on the development set, and restart small
+tasks with several seeds, as some runs never leave where they began. A run is a
+folder of the workdir; those that are finished are not run again.
+"""
+
+import itertools
+import json
+import pathlib
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ml_collections import ConfigDict
+
+from maskedlm import metrics
+from maskedlm.finetune import run
+
+
+class Setting(NamedTuple):
+  """A place of the grid, whose runs differ in their seeds alone."""
+
+  learning_rate: float
+  batch_size: int
+  epochs: float
+
+
+class Summary(NamedTuple):
+  """What the runs of a setting gave, by the kind's metric."""
+
+  setting: Setting
+  values: tuple[float, ...]  # In the order of the seeds.
+  mean: float
+  stddev: float  # Of the sample; 0 for one run.
+  median: float
+  degenerate: int  # Runs whose training loss never fell.
+
+
+def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
+  """Runs the grid, prints the table; returns the best run's result.
+
+  Writes sweep.json: a summary of each setting, and which run is the best.
+  """
+  workdir.mkdir(parents=True, exist_ok=True)
+  grid = settings(config)
+  seeds = tuple(config.sweep.seeds) or (config.seed,)
+  count, results = len(grid) * len(seeds), {}
+  for setting, seed in itertools.product(grid, seeds):
+    name = folder(setting, seed)
+    metrics.log(f"run {len(results) + 1} of {count}: {name}")
+    results[setting, seed] = _run_once(config, setting, seed, workdir / name)
+  metric = next(iter(results.values()))["best_metric"]
+  summaries = [
+    summarise(setting, [results[setting, seed] for seed in seeds])
+    for setting in grid
+  ]
+  for line in table(summaries, metric):
+    print(line)
+  setting, seed = max(results, key=lambda key: results[key][metric])
+  best = results[setting, seed]
+  print(f"best: {folder(setting, seed)}, {metric} {best[metric]:.4f}")
+  written = {
+    "metric": metric,
+    "best": folder(setting, seed),
+    "settings": [
+      {**s._asdict(), "setting": s.setting._asdict()} for s in summaries
+    ],
+  }
+  (workdir / "sweep.json").write_text(json.dumps(written, indent=2) + "\n")
+  return best
+
+
+def settings(config: ConfigDict) -> list[Setting]:
+  """The grid; an empty tuple stands for the config's own value."""
+  o = config.sweep
+  return [
+    Setting(*values)
+    for values in itertools.product(
+      tuple(o.learning_rate) or (config.optimizer.learning_rate,),
+      tuple(o.batch_size) or (config.data.batch_size,),
+      tuple(o.epochs) or (config.train.epochs,),
+    )
+  ]
+
+
+def folder(setting: Setting, seed: int) -> str:
+  """The run's folder, e.g. "lr3e-05-b16-e3-seed0"."""
+  rate, size, epochs = setting
+  return f"lr{rate:g}-b{size}-e{epochs:g}-seed{seed}"
+
+
+def summarise(setting: Setting, results: Sequence[Mapping]) -> Summary:
+  """The spread of a setting's runs."""
+  values = tuple(float(r[r["best_metric"]]) for r in results)
+  return Summary(
+    setting=setting,
+    values=values,
+    mean=statistics.fmean(values),
+    stddev=statistics.stdev(values) if len(values) > 1 else 0.0,
+    median=statistics.median(values),
+    degenerate=sum(bool(r["degenerate"]) for r in results),
+  )
+
+
+def table(summaries: Sequence[Summary], metric: str) -> Iterator[str]:
+  """Markdown lines, a setting each."""
+  yield (
+    "| learning rate | batch | epochs | runs | "
+    f"{metric}: mean | sd | median | best | degenerate |"
+  )
+  yield "|---" * 9 + "|"
+  for s in summaries:
+    yield (
+      f"| {s.setting.learning_rate:g} | {s.setting.batch_size} "
+      f"| {s.setting.epochs:g} | {len(s.values)} | {s.mean:.4f} "
+      f"| {s.stddev:.4f} | {s.median:.4f} | {max(s.values):.4f} "
+      f"| {s.degenerate} |"
+    )
+
+
+def _run_once(
+  config: ConfigDict, setting: Setting, seed: int, workdir: pathlib.Path
+) -> dict[str, Any]:
+  config = config.copy_and_resolve_references()
+  config.seed = int(seed)
+  config.optimizer.learning_rate = setting.learning_rate
+  config.data.batch_size = setting.batch_size
+  config.train.epochs = setting.epochs
+  return run.finetune(config, workdir)

@@ -1,0 +1,100 @@
+"""`maskedlm predict`: labels raw text with a fine-tuned checkpoint."""
+
+import argparse
+import itertools
+import json
+import pathlib
+import sys
+from collections.abc import Iterator, Sequence
+
+from maskedlm import cli
+from maskedlm.config import ConfigError
+
+CHUNK = 256  # Lines that are read before they are labelled.
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm predict",
+    description="Labels lines of text, or JSON objects, one a line; the "
+    "formats are in docs/finetuning.md.",
+    allow_abbrev=False,
+  )
+  parser.add_argument("--checkpoint", required=True, help="a workdir")
+  parser.add_argument("--input", help="a file of lines; none = stdin")
+  parser.add_argument(
+    "--data", help="instead: a file of the format that it was trained on"
+  )
+  parser.add_argument(
+    "--export",
+    metavar="DIR",
+    help="with --data: the official files of the task (GLUE, SQuAD, ...)",
+  )
+  parser.add_argument("--json", action="store_true", help="a JSON line each")
+  parser.add_argument("--batch_size", type=int, default=32)
+  parser.add_argument("text", nargs="*", help="texts, instead of --input")
+  args = parser.parse_args(argv)
+  if sum(map(bool, (args.input, args.data, args.text))) > 1:
+    raise ConfigError("give one of --input, --data and texts.")
+  if args.export and not args.data:
+    raise ConfigError("--export is of a whole task: give its file by --data.")
+
+  from maskedlm import runtime
+  from maskedlm.finetune import inference
+
+  runtime.enable_compile_cache()
+  model = inference.open_model(args.checkpoint)
+  if args.export and not hasattr(model.kind, "export"):
+    raise ConfigError(
+      f"--export: the kind {model.kind.__name__.rpartition('.')[2]} has no "
+      "official format; use --json."
+    )
+  made = []
+  for examples in _examples(model, args):
+    predictions = inference.predict(model, examples, batch_size=args.batch_size)
+    for prediction in predictions:
+      if args.json:
+        print(json.dumps(prediction, ensure_ascii=False), flush=True)
+      elif not args.export:
+        print(model.kind.show(prediction), flush=True)
+    made += predictions if args.export else []
+  if args.export:
+    folder = pathlib.Path(args.export)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in model.kind.export(made, model.options).items():
+      (folder / name).write_text(text, encoding="utf-8")
+      print(folder / name)
+  return 0
+
+
+def _examples(model, args) -> Iterator[list]:
+  """The examples to label, a few at a time."""
+  if args.data:
+    yield model.kind.read(args.data, model.options)
+    return
+  lines = iter(args.text) if args.text else _lines(args.input)
+  parsed = (
+    model.kind.parse(line, model.options) for line in lines if line.strip()
+  )
+  # A person at the keyboard gets an answer for each line.
+  size = 1 if not (args.text or args.input) and sys.stdin.isatty() else CHUNK
+  while examples := list(itertools.islice(parsed, size)):
+    yield examples
+
+
+def _lines(path: str | None) -> Iterator[str]:
+  if path is None:
+    yield from (line.rstrip("\n") for line in sys.stdin)
+    return
+  try:
+    with open(path, encoding="utf-8") as file:
+      yield from (line.rstrip("\n") for line in file)
+  except OSError as error:
+    raise ConfigError(f"--input={path}: {error.strerror}.") from None
+  except UnicodeDecodeError as error:
+    raise ConfigError(f"--input={path} is not UTF-8: {error}.") from None
+
+
+if __name__ == "__main__":
+  sys.exit(cli.run(main))

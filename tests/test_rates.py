@@ -1,0 +1,73 @@
+"""Layer-wise decay and freezing: the share of the rate of each parameter."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from maskedlm import optim, presets, rates
+from maskedlm.config import ConfigError
+
+N = 3  # Layers.
+
+
+def make_params():
+  return {
+    "encoder": {
+      "embeddings": {"token": {"embedding": jnp.ones((7, 5))}},
+      "layers": {
+        "mlp": {"up": {"kernel": jnp.ones((N, 5, 2)), "bias": jnp.ones((N, 2))}}
+      },
+      "final_norm": {"scale": jnp.ones(5)},
+    },
+    "classifier": {"dense": {"kernel": jnp.ones((5, 2))}},
+  }
+
+
+def shares(**options):
+  options = {"layer_decay": 1.0, "frozen_layers": 0, **options}
+  made = rates.shares(make_params(), **options)
+  layers = made["encoder"]["layers"]["mlp"]["up"]["kernel"]
+  return (
+    float(made["encoder"]["embeddings"]["token"]["embedding"]),
+    np.ravel(layers).tolist(),
+    float(made["classifier"]["dense"]["kernel"]),
+  )
+
+
+def test_each_step_down_is_a_power():
+  """ELECTRA: 0.8^2 for the top layer, one more for each below."""
+  embeddings, layers, head = shares(layer_decay=0.5)
+  assert layers == [0.5**4, 0.5**3, 0.5**2]
+  assert (embeddings, head) == (0.5**5, 1.0)
+
+
+def test_the_first_layers_freeze_with_the_embeddings():
+  assert shares(frozen_layers=2) == (0.0, [0.0, 0.0, 1.0], 1.0)
+  assert shares(frozen_layers=-1) == (0.0, [0.0], 1.0)
+
+
+def test_what_is_frozen_neither_moves_nor_decays():
+  params = make_params()
+  o = presets.adamw()
+  o.frozen_layers, o.warmup_steps, o.no_decay = 2, 0, ("bias",)
+  tx, _ = optim.make(o, 10, params)
+  grads = {"encoder": params["encoder"], "classifier": params["classifier"]}
+  updates, _ = tx.update(grads, tx.init(params), params)
+  moved = updates["encoder"]["layers"]["mlp"]["up"]["kernel"]
+  assert (moved[:2] == 0).all()
+  assert (moved[2] != 0).all()
+  assert (updates["encoder"]["embeddings"]["token"]["embedding"] == 0).all()
+  assert (updates["classifier"]["dense"]["kernel"] != 0).all()
+
+
+@pytest.mark.parametrize(
+  ("options", "message"),
+  [
+    ({"layer_decay": 0.0}, "optimizer.layer_decay=0.0"),
+    ({"layer_decay": 1.1}, "optimizer.layer_decay=1.1"),
+    ({"frozen_layers": 4}, "optimizer.frozen_layers=4: expected 0 to 3"),
+  ],
+)
+def test_values_out_of_range(options, message):
+  with pytest.raises(ConfigError, match=message):
+    shares(**options)
