@@ -132,6 +132,12 @@ def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
   return 1, step - (num_steps - num_long)
 
 
+def row_lengths(data) -> list[int]:
+  """The lengths of the rows of config.data: one, or one a phase."""
+  longer = [data.long_length] if data.long_share > 0 else []
+  return [data.length, *longer]
+
+
 def shape_at(step: int, num_steps: int, data) -> Shape:
   """The shape of a training step's global batch; data is config.data."""
   phase, within = phase_at(step, num_steps, data.long_share)

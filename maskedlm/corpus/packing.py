@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from maskedlm.corpus import hashing, tables
+from maskedlm.corpus import epochs, hashing, tables
 from maskedlm.corpus.epochs import Source
 
 _VERSION = 1  # Of the rule by which rows are packed.
@@ -99,6 +99,35 @@ def attended_pairs(segment_ids) -> float:
   rows = np.arange(b)[:, None] * num
   sizes = np.bincount((rows + segment_ids).reshape(-1), minlength=b * num)
   return float(np.sum(sizes.reshape(b, num)[:, 1:] ** 2) / b)
+
+
+def step_cost(
+  row_cost: Callable[[int, float | None], float],
+  batch_at: Callable,
+  config,
+  *,
+  packed: bool,
+) -> Callable[[int], float]:
+  """-> step -> what its rows cost, all together.
+
+  Args:
+    row_cost: (length, attended pairs of a row, or None for all) -> its cost.
+    batch_at: (split, step) -> batch.
+    config: the whole config: the phases' shapes.
+    packed: rows hold several segments; what they attend to is estimated for
+      all of a phase from its first batch.
+  """
+
+  @functools.cache
+  def attended(first_step: int) -> float:
+    return attended_pairs(batch_at("train", first_step)["segment_ids"])
+
+  def cost(step: int) -> float:
+    shape = epochs.shape_at(step, config.train.num_steps, config.data)
+    pairs = attended(shape.first_step) if packed else None
+    return shape.num_rows * row_cost(shape.length, pairs)
+
+  return cost
 
 
 def _side_by_side(parts, used, L, pad) -> dict[str, np.ndarray]:

@@ -9,7 +9,6 @@ once they would take L / P times what those of a masked model do.
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -46,9 +45,7 @@ def make(
     CorpusError: a corpus without text.
   """
   data, num_steps = config.data, config.train.num_steps
-  lengths = [data.length]
-  if data.long_share > 0:
-    lengths.append(data.long_length)
+  lengths = epochs.row_lengths(data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   cfg = dataclasses.replace(cfg, causal=True)
   if chunk < 1:
@@ -66,20 +63,8 @@ def make(
     isolate_documents=isolate_documents,
   )
 
-  # An estimate for all of a phase, from its first batch.
-  @functools.cache
-  def attended(first_step: int) -> float:
-    batch = rows.batch_at("train", first_step)
-    return packing.attended_pairs(batch["segment_ids"])
-
-  def train_flops(step: int) -> float:
-    shape = epochs.shape_at(step, num_steps, data)
-    return shape.num_rows * flops.train_flops(
-      cfg,
-      shape.length,
-      num_slots=shape.length,
-      attended=attended(shape.first_step) if isolate_documents else None,
-    )
+  def row_flops(length: int, attended: float | None) -> float:
+    return flops.train_flops(cfg, length, num_slots=length, attended=attended)
 
   return Task(
     batch_at=rows.batch_at,
@@ -89,7 +74,9 @@ def make(
     init=lambda key: init(cfg, key),
     corrupt=lambda batch, key: targets(batch),
     loss=lambda *args: loss(cfg, chunk, *args),
-    flops=train_flops,
+    flops=packing.step_cost(
+      row_flops, rows.batch_at, config, packed=isolate_documents
+    ),
     describe={"objective": "causal", "encoder": dataclasses.asdict(cfg)},
   )
 

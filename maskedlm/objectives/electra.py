@@ -12,7 +12,6 @@ a sentence, where theirs are cut about in half, and a tenth not at all.
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -66,9 +65,7 @@ def make(
     CorpusError: a corpus of fewer than two documents.
   """
   data, num_steps = config.data, config.train.num_steps
-  lengths = [data.length]
-  if data.long_share > 0:
-    lengths.append(data.long_length)
+  lengths = epochs.row_lengths(data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   small = generator_config(cfg, size=generator_size, layers=generator_layers)
   _check(temperature, discriminator_weight)
@@ -105,20 +102,12 @@ def make(
     bits = jax.random.bits(sample_key, (len(weights), 2), jnp.uint32)
     return {**batch, "masked_weights": weights, "sample_bits": bits}
 
-  # An estimate for all of a phase, from its first batch.
-  @functools.cache
-  def attended(first_step: int) -> float:
-    batch = rows.batch_at("train", first_step)
-    return packing.attended_pairs(batch["segment_ids"])
-
-  def train_flops(step: int) -> float:
-    shape = epochs.shape_at(step, num_steps, data)
-    L, P = shape.length, hidden.num_slots[shape.length]
-    pairs = attended(shape.first_step) if pack else None
-    generator = flops.train_flops(small, L, num_slots=P, attended=pairs)
-    encoder = flops.train_flops(cfg, L, num_slots=0, attended=pairs)
-    head = 6.0 * L * (cfg.width**2 + cfg.width)
-    return shape.num_rows * (generator + encoder + head)
+  def row_flops(length: int, attended: float | None) -> float:
+    P = hidden.num_slots[length]
+    generator = flops.train_flops(small, length, num_slots=P, attended=attended)
+    encoder = flops.train_flops(cfg, length, num_slots=0, attended=attended)
+    head = 6.0 * length * (cfg.width**2 + cfg.width)
+    return generator + encoder + head
 
   return Task(
     batch_at=rows.batch_at,
@@ -130,7 +119,7 @@ def make(
     loss=lambda *args: loss(
       cfg, small, temperature, discriminator_weight, *args
     ),
-    flops=train_flops,
+    flops=packing.step_cost(row_flops, rows.batch_at, config, packed=pack),
     describe={
       "objective": "electra",
       "encoder": dataclasses.asdict(cfg),

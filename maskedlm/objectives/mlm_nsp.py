@@ -62,9 +62,7 @@ def make(
     CorpusError: a corpus that has no pairs.
   """
   data = config.data
-  lengths = [data.length]
-  if data.long_share > 0:
-    lengths.append(data.long_length)
+  lengths = epochs.row_lengths(data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   hidden = hiding.make(
     corpus.tokenizer,
@@ -95,19 +93,9 @@ def make(
     weights = batch["masked_weights"] * batch["example_weights"][:, None]
     return {**batch, "masked_weights": weights}
 
-  # An estimate for all of a phase, from its first batch.
-  @functools.cache
-  def attended(first_step: int) -> float:
-    batch = rows.batch_at("train", first_step)
-    return packing.attended_pairs(batch["segment_ids"])
-
-  def train_flops(step: int) -> float:
-    shape = epochs.shape_at(step, config.train.num_steps, data)
-    return shape.num_rows * flops.train_flops(
-      cfg,
-      shape.length,
-      num_slots=hidden.num_slots[shape.length],
-      attended=attended(shape.first_step) if pack else None,
+  def row_flops(length: int, attended: float | None) -> float:
+    return flops.train_flops(
+      cfg, length, num_slots=hidden.num_slots[length], attended=attended
     )
 
   return Task(
@@ -118,7 +106,7 @@ def make(
     init=lambda key: init(cfg, key),
     corrupt=corrupt,
     loss=lambda *args: loss(cfg, *args),
-    flops=train_flops,
+    flops=packing.step_cost(row_flops, rows.batch_at, config, packed=pack),
     describe={"objective": "mlm_nsp", "encoder": dataclasses.asdict(cfg)},
   )
 

@@ -8,7 +8,6 @@ epoch ("dynamic"), as everywhere here.
 """
 
 import dataclasses
-import functools
 
 import jax
 
@@ -48,9 +47,7 @@ def make(
     CorpusError: a corpus without text.
   """
   data, num_steps = config.data, config.train.num_steps
-  lengths = [data.length]
-  if data.long_share > 0:
-    lengths.append(data.long_length)
+  lengths = epochs.row_lengths(data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
 
   hidden = hiding.make(
@@ -82,19 +79,9 @@ def make(
     weights = batch["masked_weights"] * batch["example_weights"][:, None]
     return {**batch, "masked_weights": weights}
 
-  # An estimate for all of a phase, from its first batch.
-  @functools.cache
-  def attended(first_step: int) -> float:
-    batch = rows.batch_at("train", first_step)
-    return packing.attended_pairs(batch["segment_ids"])
-
-  def train_flops(step: int) -> float:
-    shape = epochs.shape_at(step, num_steps, data)
-    return shape.num_rows * flops.train_flops(
-      cfg,
-      shape.length,
-      num_slots=hidden.num_slots[shape.length],
-      attended=attended(shape.first_step) if isolate_documents else None,
+  def row_flops(length: int, attended: float | None) -> float:
+    return flops.train_flops(
+      cfg, length, num_slots=hidden.num_slots[length], attended=attended
     )
 
   return Task(
@@ -105,7 +92,9 @@ def make(
     init=lambda key: init(cfg, key),
     corrupt=corrupt,
     loss=lambda *args: loss(cfg, *args),
-    flops=train_flops,
+    flops=packing.step_cost(
+      row_flops, rows.batch_at, config, packed=isolate_documents
+    ),
     describe={"objective": "roberta", "encoder": dataclasses.asdict(cfg)},
   )
 

@@ -8,7 +8,6 @@ the vectors just outside of their span.
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -63,9 +62,7 @@ def make(
     CorpusError: a corpus without text.
   """
   data, tokenizer = config.data, corpus.tokenizer
-  lengths = [data.length]
-  if data.long_share > 0:
-    lengths.append(data.long_length)
+  lengths = epochs.row_lengths(data)
   cfg = encoder_config(config.model, tokenizer.vocab_size, max(lengths))
   sbo = SboHead(cfg, max_span=max_span_targets, place_width=place_width)
   corruption.check_shares(mask_share, random_share)
@@ -152,23 +149,10 @@ def make(
       "masked_weights": weights,
     }
 
-  # An estimate for all of a phase, from its first batch.
-  @functools.cache
-  def attended(first_step: int) -> float:
-    batch = batches.batch_at("train", first_step)
-    return packing.attended_pairs(batch["segment_ids"])
-
-  def train_flops(step: int) -> float:
-    shape = epochs.shape_at(step, config.train.num_steps, data)
-    P = slots[shape.length]
-    encoder_and_mlm = flops.train_flops(
-      cfg,
-      shape.length,
-      num_slots=P,
-      attended=attended(shape.first_step) if pack else None,
-    )
+  def row_flops(length: int, attended: float | None) -> float:
+    P = slots[length]
     head = flops.sbo_flops(cfg, num_slots=P, place_width=place_width)
-    return shape.num_rows * (encoder_and_mlm + head)
+    return head + flops.train_flops(cfg, length, num_slots=P, attended=attended)
 
   return Task(
     batch_at=batches.batch_at,
@@ -178,7 +162,7 @@ def make(
     init=lambda key: init(cfg, sbo, key),
     corrupt=corrupt,
     loss=lambda *args: loss(cfg, sbo, sbo_weight, *args),
-    flops=train_flops,
+    flops=packing.step_cost(row_flops, batches.batch_at, config, packed=pack),
     describe={"objective": "spanbert", "encoder": dataclasses.asdict(cfg)},
   )
 
