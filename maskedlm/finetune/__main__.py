@@ -5,4 +5,5 @@ import sys
 from maskedlm import cli
 from maskedlm.finetune.main import main
 
-sys.exit(cli.run(main))
+if __name__ == "__main__":
+  sys.exit(cli.run(main))

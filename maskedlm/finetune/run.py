@@ -268,6 +268,8 @@ def _fingerprint(*parts: Sequence[Example]) -> str:
   digest = hashlib.sha256()
   for part in parts:
     for example in part:
+      if hasattr(example, "where"):
+        example = example._replace(where="")
       digest.update(repr(example).encode("utf-8", "surrogatepass"))
     digest.update(b"\0")
   return digest.hexdigest()

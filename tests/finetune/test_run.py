@@ -1,0 +1,218 @@
+"""The driver of fine-tuning, on a kind that is simple: what all kinds get."""
+
+import json
+import shutil
+
+import jax
+import numpy as np
+import pytest
+import runs
+
+from maskedlm import checkpoint, cli
+from maskedlm.config import ConfigError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import inference, run, starting
+from maskedlm.finetune.application import DataError
+
+WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
+
+
+def lines(count):
+  """Texts whose label is which of two words they have; odd lengths."""
+  for i in range(count):
+    label = "good" if i % 3 else "bad"
+    tail = " the house" * (i % 5)
+    yield f"the {label} {WORDS[label][i % 2]}{tail}\t{label}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+  """A folder with an encoder and labelled files."""
+  path = tmp_path_factory.mktemp("finetune")
+  runs.make_encoder(path / "encoder", init_stddev=0.2)
+  head = "text\tlabel\n"
+  (path / "train.tsv").write_text(head + "\n".join(lines(53)) + "\n")
+  (path / "dev.tsv").write_text(head + "\n".join(lines(17)) + "\n")
+  return path
+
+
+def make_config(folder):
+  c = configs.default("classification")
+  c.init_from = str(folder / "encoder")
+  c.data.train = str(folder / "train.tsv")
+  c.data.dev = str(folder / "dev.tsv")
+  c.data.length = 24
+  c.data.batch_size = 8
+  c.model.dropout = c.model.attention_dropout = 0.0
+  c.optimizer.learning_rate = 1e-2
+  c.train.epochs = 6
+  c.train.log_every = 1
+  c.train.keep_last = 5
+  return c
+
+
+@pytest.fixture
+def config(folder):
+  return make_config(folder)
+
+
+@pytest.fixture(scope="module")
+def finished(folder):
+  """(workdir, result, config) of a run."""
+  config = make_config(folder)
+  return folder / "run", run.finetune(config, folder / "run"), config
+
+
+def test_a_run_learns_and_leaves_its_files(finished):
+  workdir, result, _ = finished
+  assert result["accuracy"] == 1.0  # One word tells the label.
+  assert result["steps"] == 6 * 7  # ceil(53 / 8) steps an epoch.
+  assert not result["degenerate"]
+  assert result["train_seconds"] > 0
+  written = json.loads((workdir / "result.json").read_text())
+  assert written == result
+  predictions = (workdir / "predictions.jsonl").read_text().splitlines()
+  assert len(predictions) == 17
+  assert (workdir / "confusion.tsv").exists()
+  config = json.loads((workdir / "config.json").read_text())
+  assert config["train"]["num_steps"] == 42
+  assert config["optimizer"]["warmup_steps"] == 4  # A tenth, rounded.
+  assert config["train"]["eval_every"] == 7
+
+
+def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(
+  finished, tmp_path
+):
+  workdir, result, config = finished
+  copy = tmp_path / "copy"
+  shutil.copytree(workdir, copy)
+  for step in (35, 42):
+    shutil.rmtree(copy / "checkpoints" / str(step))
+  again = run.finetune(config, copy)
+  for name in ("loss", "accuracy", "macro_f1"):
+    assert again[name] == result[name]
+  a, b = (checkpoint.load_params(p, step=42)[0] for p in (workdir, copy))
+  jax.tree.map(np.testing.assert_array_equal, a, b)
+
+
+def test_run_again_it_is_only_scored_again(finished):
+  workdir, result, config = finished
+  assert run.finetune(config, workdir) == result
+
+
+def test_the_encoder_is_taken_over_and_the_top_may_start_anew(folder):
+  start = starting.open_start(folder / "encoder")
+  fresh = jax.tree.map(lambda x: 0 * x + 7, start.params)
+  fresh["class_head"] = {"kernel": np.float32(5)}
+  made = starting.from_checkpoint(start, reinit_layers=1)(fresh)
+  old = start.params["encoder"]["layers"]["mlp"]["up"]["kernel"]
+  new = made["encoder"]["layers"]["mlp"]["up"]["kernel"]
+  np.testing.assert_array_equal(new[0], old[0])
+  assert (new[1] == 7).all()
+  np.testing.assert_array_equal(
+    made["pooler"]["dense"]["kernel"], start.params["pooler"]["dense"]["kernel"]
+  )
+  assert made["class_head"]["kernel"] == 5
+
+
+def test_frozen_layers_stay_as_they_were(config, folder, tmp_path):
+  config.optimizer.frozen_layers = 1
+  config.train.num_steps = 3
+  run.finetune(config, tmp_path / "run")
+  old = starting.open_start(folder / "encoder").params["encoder"]
+  new = checkpoint.load_params(tmp_path / "run")[0]["encoder"]
+  up = [p["layers"]["mlp"]["up"]["kernel"] for p in (old, new)]
+  np.testing.assert_array_equal(up[0][0], up[1][0])
+  assert (up[0][1] != up[1][1]).any()
+  table = [p["embeddings"]["token"]["embedding"] for p in (old, new)]
+  np.testing.assert_array_equal(*table)
+
+
+def test_predictions_do_not_depend_on_the_company(finished):
+  """Of an example alone, or among others in longer rows: the same."""
+  workdir, _, config = finished
+  model = inference.open_model(workdir)
+  examples = model.kind.read(config.data.dev, model.options)
+  together = inference.predict(model, examples, batch_size=16)
+  for i in (0, 4, 11):
+    (alone,) = inference.predict(model, [examples[i]])
+    assert alone["label"] == together[i]["label"]
+    assert alone["probability"] == pytest.approx(
+      together[i]["probability"], abs=1e-5
+    )
+
+
+def test_evaluate_and_predict_from_the_command_line(finished, tmp_path, capsys):
+  workdir, result, config = finished
+  out = tmp_path / "out.jsonl"
+  argv = ["--checkpoint", str(workdir), "--data", config.data.dev]
+  assert cli.main(["evaluate", *argv, "--json", "--out", str(out)]) == 0
+  values = json.loads(capsys.readouterr().out)
+  assert values["accuracy"] == result["accuracy"]
+  assert len(out.read_text().splitlines()) == 17
+  argv = ["predict", "--checkpoint", str(workdir)]
+  assert cli.main([*argv, "the good book", "the bad dog"]) == 0
+  shown = capsys.readouterr().out.splitlines()
+  assert [line.split("\t")[0] for line in shown] == ["good", "bad"]
+  source = tmp_path / "lines.txt"
+  source.write_text("the bad end\n\nthe good cat\n")
+  assert cli.main([*argv, "--json", "--input", str(source)]) == 0
+  shown = capsys.readouterr().out.splitlines()
+  assert [json.loads(line)["label"] for line in shown] == ["bad", "good"]
+
+
+def test_a_share_is_held_out_whatever_the_seed(config):
+  config.data.dev = ""
+  config.data.dev_share = 0.25
+  first = run.prepare(config)
+  config.seed = 5
+  second = run.prepare(config)
+  assert [e.text for e in first.dev] == [e.text for e in second.dev]
+  assert len(first.train) + len(first.dev) == 53
+  assert 0 < len(first.dev) < 30
+  config.data.max_train = 11
+  assert len(run.prepare(config).train) == 11
+
+
+@pytest.mark.parametrize(
+  ("change", "message"),
+  [
+    ({"init_from": ""}, "init_from is empty"),
+    ({"init_from": "nowhere"}, "init_from='nowhere': no such folder"),
+    ({"data.train": ""}, "data.train is empty"),
+    ({"data.length": 64}, "data.length=64 is more than the 48 positions"),
+    ({"model.reinit_layers": 3}, "model.reinit_layers=3: expected 0 to 2"),
+    ({"data.buckets": (25,)}, "data.buckets has 25"),
+  ],
+)
+def test_what_is_wrong_is_said_in_one_line(config, change, message):
+  for name, value in change.items():
+    config.update_from_flattened_dict({name: value})
+  with pytest.raises(ConfigError) as error:
+    run.prepare(config)
+  assert message in str(error.value)
+  assert "\n" not in str(error.value)
+
+
+def test_an_empty_development_share_is_refused(config):
+  config.data.dev = ""
+  config.data.dev_share = 0.0
+  with pytest.raises(DataError, match="no example is left for dev"):
+    run.prepare(config)
+
+
+def test_a_pretrained_checkpoint_is_no_model_to_predict_with(folder, capsys):
+  code = cli.main(["predict", "--checkpoint", str(folder / "encoder"), "x"])
+  assert code == 2
+  assert "was pretrained, not fine-tuned" in capsys.readouterr().err
+
+
+def test_a_kind_and_a_config_that_do_not_go_together(tmp_path, capsys):
+  path = tmp_path / "c.py"
+  path.write_text(
+    "from maskedlm.finetune import config\n"
+    "def get_config():\n  return config.default('classification')\n"
+  )
+  argv = ["finetune", "clasification", f"--config={path}"]
+  assert cli.main(argv) == 2
+  assert 'did you mean "classification"' in capsys.readouterr().err

@@ -1,0 +1,66 @@
+"""A grid of runs: every place once, the spread by hand, the best by dev."""
+
+import json
+
+import pytest
+
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import run, sweep
+
+# (learning rate, seed) -> the metric.
+SCORES = {
+  (1e-5, 3): 0.5,
+  (1e-5, 5): 0.7,
+  (1e-5, 8): 0.9,
+  (2e-5, 3): 0.6,
+  (2e-5, 5): 0.95,
+  (2e-5, 8): 0.61,
+}
+
+
+@pytest.fixture
+def runs(monkeypatch):
+  """The runs that were asked for; each has its score."""
+  made = []
+
+  def finetune(config, workdir):
+    made.append((config, workdir))
+    key = config.optimizer.learning_rate, config.seed
+    return {
+      "best_metric": "mcc",
+      "mcc": SCORES[key],
+      "degenerate": SCORES[key] == 0.5,
+    }
+
+  monkeypatch.setattr(run, "finetune", finetune)
+  return made
+
+
+def test_a_grid_is_run_summed_up_and_the_best_returned(runs, tmp_path, capsys):
+  config = configs.default("classification")
+  config.sweep.learning_rate = (1e-5, 2e-5)
+  config.sweep.seeds = (3, 5, 8)
+  best = sweep.sweep(config, tmp_path)
+  assert best["mcc"] == 0.95
+  assert len(runs) == len({path for _, path in runs}) == 6
+  assert runs[0][1].name == "lr1e-05-b32-e3-seed3"
+  written = json.loads((tmp_path / "sweep.json").read_text())
+  assert written["best"] == "lr2e-05-b32-e3-seed5"
+  first, second = written["settings"]
+  assert first["values"] == [0.5, 0.7, 0.9]
+  assert first["mean"] == pytest.approx(0.7)
+  assert first["stddev"] == pytest.approx(0.2)  # sqrt((.04 + 0 + .04) / 2).
+  assert first["median"] == 0.7
+  assert (first["degenerate"], second["degenerate"]) == (1, 0)
+  out = capsys.readouterr().out
+  assert "| 1e-05 | 32 | 3 | 3 | 0.7000 | 0.2000 | 0.7000 | 0.9000 | 1 |" in out
+
+
+def test_an_empty_tuple_leaves_the_option_as_it_is(runs, tmp_path):
+  config = configs.default("classification")
+  config.optimizer.learning_rate = 2e-5
+  config.seed = 8
+  config.sweep.epochs = (2, 4)
+  sweep.sweep(config, tmp_path)
+  assert [c.train.epochs for c, _ in runs] == [2, 4]
+  assert {c.seed for c, _ in runs} == {8}
