@@ -93,16 +93,25 @@ def _parse(path: str, overrides) -> ConfigDict:
       config = values.config
     if not isinstance(config, ConfigDict):
       getattr(config, "seed")  # noqa: B009 - raises the file's own error.
-  except ConfigError:
-    raise
-  except flags.Error as error:
-    raise ConfigError(_one_line(error)) from None
   except Exception as error:
+    if own := _raised_by_file(error):
+      raise own from None
+    if isinstance(error, flags.Error):
+      raise ConfigError(_one_line(error)) from None
     raise ConfigError(
       f"--config={path} could not be loaded: {type(error).__name__}: "
       f"{_one_line(error)}"
     ) from error
   return config
+
+
+def _raised_by_file(error: BaseException | None) -> ConfigError | None:
+  """What get_config(arg) refused, which others have wrapped since; or None."""
+  found = None
+  while error is not None:
+    found = error if isinstance(error, ConfigError) else found
+    error = error.__context__
+  return found
 
 
 def _one_line(error: Exception) -> str:

@@ -79,3 +79,15 @@ def test_broken_config_file(tmp_path):
   path.write_text("def get_config(:\n")
   with pytest.raises(ConfigError, match="SyntaxError"):
     parse(f"--config={path}")
+
+
+def test_what_get_config_refuses_is_one_line(tmp_path):
+  path = tmp_path / "c.py"
+  path.write_text(
+    "from maskedlm.config import ConfigError\n"
+    "def get_config(arg='x'):\n"
+    "  raise ConfigError(f'c.py:{arg}: no such task')\n"
+  )
+  with pytest.raises(ConfigError) as error:
+    flags.load_config(f"{path}:mrcp")
+  assert str(error.value) == "c.py:mrcp: no such task"

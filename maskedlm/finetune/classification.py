@@ -1,0 +1,382 @@
+"""Classification and regression: a text, or a pair of them -> a label, a score.
+
+y = softmax(W z_CLS) (eq. 11.13), through BERT's pooler or not; pairs as in
+pretraining, [CLS] A [SEP] B [SEP] (section 11.4.2; Devlin et al. 2019,
+arXiv:1810.04805, section 4.1). A score is W z_CLS with a single output, by
+squared error. Files: GLUE's (glue.py) and any with named columns (tables.py).
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import linen as nn
+
+from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.finetune import class_metrics, glue, labelled
+from maskedlm.finetune.application import (
+  Application,
+  DataError,
+  Outputs,
+  Prediction,
+  Rows,
+)
+from maskedlm.finetune.labelled import Example
+from maskedlm.finetune.pairs import pair_row
+from maskedlm.modeling import mlm
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.heads import Pooler, sentence_vector
+from maskedlm.modeling.layers import Dense, Dropout
+from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.task import Batch, Key, Params
+
+
+class Options(NamedTuple):
+  """What the labelled files are like, and how they are learnt."""
+
+  layout: str = "columns"  # Or a task of GLUE: cola, sst2, mrpc ... (glue.py).
+  text: str = ""  # Column of the text; "" = the layout's, else "text".
+  text_b: str = ""  # Of the second text; "" = the layout's, else there is none.
+  label: str = ""  # Of the label; "" = the layout's, else "label".
+  header: tuple = ()  # The columns' names, for files without that line.
+  regression: bool = False  # The label is a number, to be predicted as such.
+  pooler: bool = True  # z_CLS through the pretrained dense and tanh, as BERT's.
+  positive: str = ""  # The label that f1 is of; "" = the second of two.
+  metric: str = ""  # Chooses the best checkpoint; "" = the layout's.
+
+
+# --- Files ---
+
+
+def layout_of(options: Options) -> glue.Layout:
+  """The columns and the metric that the options ask for.
+
+  Raises:
+    ConfigError: an unknown layout, or one that doesn't go with regression.
+  """
+  if options.layout == "columns":
+    best = "pearson_spearman" if options.regression else "accuracy"
+    layout = glue.Layout(text=("text",), unlabelled=("",), best=best)
+  else:
+    layout = glue.layout(options.layout)
+    if options.regression and not layout.regression:
+      raise ConfigError(
+        f"task.regression=True: the labels of {options.layout} are classes; "
+        "set task.layout=columns and name the columns to take them as numbers."
+      )
+
+  def chosen(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
+    return (name,) if name else names
+
+  return layout._replace(
+    text=chosen(options.text, layout.text),
+    text_b=chosen(options.text_b, layout.text_b),
+    label=chosen(options.label, layout.label),
+    header=tuple(options.header) or layout.header,
+    regression=options.regression or layout.regression,
+    best=options.metric or layout.best,
+  )
+
+
+def read(source: str, options: Options) -> list[Example]:
+  """The examples of a file or of "tfds:NAME/CONFIG:SPLIT" (labelled.py)."""
+  return labelled.read(source, layout_of(options))
+
+
+def parse(line: str, options: Options) -> Example:
+  """A line of predict's input: text, pair or JSON object (labelled.py)."""
+  return labelled.parse(line, layout_of(options))
+
+
+def group(example: Example) -> str:
+  """Examples of the same text stay on one side of a split: no leaks."""
+  return example.text
+
+
+# --- What the training set fixes ---
+
+
+def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
+  """The labels in sorted order; for regression the scores' range and spread.
+
+  Raises:
+    DataError: an example without a label, or all have the same.
+  """
+  values = sorted({labelled.label_of(example) for example in examples})
+  if len(values) < 2:
+    raise DataError(
+      f"{examples[0].where.rpartition(':')[0]}: all {len(examples):,} examples "
+      f"for training have the label {values[0]!r}; expected at least two."
+    )
+  if layout_of(options).regression:
+    scores = np.float64([example.label for example in examples])
+    return {
+      "low": values[0],
+      "high": values[-1],
+      "mean": float(scores.mean()),
+      "stddev": float(scores.std()),
+    }
+  return {"labels": values}
+
+
+# --- The model ---
+
+
+class ClassHead(nn.Module):
+  """Dropout and W: logits of the labels, or one score."""
+
+  cfg: EncoderConfig
+  outputs: int
+
+  @nn.compact
+  def __call__(self, x, *, train: bool):
+    """x [B, D] -> float32 [B, outputs]."""
+    cfg = self.cfg
+    x = Dropout(cfg.dropout)(x, train=train)
+    dense = Dense(
+      (cfg.width,), (self.outputs,), cfg.init_stddev, cfg.dtype, name="dense"
+    )
+    return dense(x).astype(jnp.float32)
+
+
+class _Net(NamedTuple):
+  """The forward pass that labels and scores share."""
+
+  init: Callable[[Key], Params]
+  # (params, batch, key, train) -> float32 [B, outputs].
+  apply: Callable[[Params, Batch, Key, bool], jax.Array]
+
+
+def _net(cfg: EncoderConfig, outputs: int, pooler: bool) -> _Net:
+  head = ClassHead(cfg, outputs)
+
+  def init(key: Key) -> Params:
+    head_key, pooler_key = jax.random.split(key)
+    x = jnp.zeros((1, cfg.width))
+    params = {"class_head": head.init(head_key, x, train=False)["params"]}
+    if pooler:
+      params["pooler"] = Pooler(cfg).init(pooler_key, x[:, None])["params"]
+    return params
+
+  def apply(params: Params, batch: Batch, key: Key, train: bool):
+    hidden = mlm.encode(cfg, params, batch, key, train)
+    x = sentence_vector(cfg, hidden, batch["segment_ids"])
+    if pooler:
+      x = Pooler(cfg).apply({"params": params["pooler"]}, x[:, None])
+    # The encoder's dropout has the key itself.
+    rngs = {"dropout": jax.random.fold_in(key, 1)} if train else {}
+    return head.apply(
+      {"params": params["class_head"]}, x, train=train, rngs=rngs
+    )
+
+  return _Net(init, apply)
+
+
+def make(
+  tokenizer,
+  cfg: EncoderConfig,
+  about: Mapping[str, Any],
+  options: Options,
+  *,
+  length: int,
+) -> Application:
+  """See application.py.
+
+  Raises:
+    ConfigError: a metric or a positive label that there is not.
+  """
+  build = _regression if layout_of(options).regression else _classification
+  return build(tokenizer, cfg, about, options, length)
+
+
+def _classification(tokenizer, cfg, about, options, length) -> Application:
+  labels = tuple(about["labels"])
+  ids = {label: i for i, label in enumerate(labels)}
+  positive = _positive(labels, options)
+  known = class_metrics.OF_CLASSES
+  best = _best(options, known + class_metrics.OF_POSITIVE * bool(positive))
+  net = _net(cfg, len(labels), options.pooler)
+
+  def rows(examples: Sequence[Example]) -> Rows:
+    gold = np.int32([_label_id(example, ids) for example in examples])
+    return _rows(tokenizer, cfg, examples, length, labels=gold)
+
+  def loss(params, batch, key, train):
+    logits = net.apply(params, batch, key, train)
+    gold, weights = batch["labels"], batch["example_weights"]
+    term = cross_entropy(logits, gold, weights=weights)
+    hits = accuracy(logits, gold, weights=weights)
+    return {"class": term}, {"accuracy": hits}
+
+  def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
+    logits = np.float64(outputs["logits"]).reshape(-1, len(labels))
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return [
+      {
+        "label": labels[int(np.argmax(row))],
+        "probability": float(row.max()),
+        "probabilities": dict(zip(labels, row.tolist(), strict=True)),
+      }
+      for row in shares
+    ]
+
+  def score(examples, predictions):
+    gold = [labelled.label_of(example) for example in examples]
+    return class_metrics.classes(
+      gold, [p["label"] for p in predictions], positive=positive
+    )
+
+  return Application(
+    rows=rows,
+    init=net.init,
+    loss=loss,
+    outputs=lambda params, batch: {
+      "logits": net.apply(params, batch, None, False)
+    },
+    decode=decode,
+    score=score,
+    best=best,
+  )
+
+
+def _regression(tokenizer, cfg, about, options, length) -> Application:
+  low, high, mean, stddev = (
+    about[name] for name in ("low", "high", "mean", "stddev")
+  )
+  best = _best(options, class_metrics.OF_SCORES)
+  net = _net(cfg, 1, options.pooler)
+
+  def rows(examples: Sequence[Example]) -> Rows:
+    scores = [0.0 if e.label is None else e.label for e in examples]
+    return _rows(tokenizer, cfg, examples, length, scores=np.float32(scores))
+
+  # The head predicts how many standard deviations a score is from the mean:
+  # at a fine-tuning rate it would take an epoch only to reach the mean.
+  def loss(params, batch, key, train):
+    found = net.apply(params, batch, key, train)[:, 0]
+    weights = batch["example_weights"]
+    error = found - (batch["scores"] - mean) / stddev
+    total = jnp.sum(error**2 * weights)
+    weight = jnp.sum(weights)
+    return {"score": (total, weight)}, {"mse": (total * stddev**2, weight)}
+
+  def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
+    return [
+      {"score": mean + stddev * float(x), "range": [low, high]}
+      for x in outputs["deviations"]
+    ]
+
+  def score(examples, predictions):
+    gold = [labelled.label_of(example) for example in examples]
+    return class_metrics.scores(gold, [p["score"] for p in predictions])
+
+  return Application(
+    rows=rows,
+    init=net.init,
+    loss=loss,
+    outputs=lambda params, batch: {
+      "deviations": net.apply(params, batch, None, False)[:, 0]
+    },
+    decode=decode,
+    score=score,
+    best=best,
+  )
+
+
+def _rows(tokenizer, cfg, examples, length, **values) -> Rows:
+  """A row for each example, with the values of each."""
+  ids = tokenizer.encode_batch([example.text for example in examples])
+  is_pair = [example.text_b is not None for example in examples]
+  ids_b = tokenizer.encode_batch([example.text_b or "" for example in examples])
+  made = [
+    pair_row(tokenizer, a, b if pair else None, length)
+    for a, b, pair in zip(ids, ids_b, is_pair, strict=True)
+  ]
+  # An encoder that was pretrained on single texts may have but one type.
+  types = [row[1] * (cfg.type_vocab_size > 1) for row in made]
+  return Rows(
+    tokens={
+      "input_ids": [row[0] for row in made],
+      "token_type_ids": types,
+    },
+    values=values,
+    example=np.arange(len(made)),
+    truncated=sum(row[2] for row in made),
+  )
+
+
+def _label_id(example: Example, ids: Mapping[str, int]) -> int:
+  if example.label is None:
+    return 0
+  if example.label not in ids:
+    raise DataError(
+      f"{example.where}: label {example.label!r} did not occur in training; "
+      f"expected one of {', '.join(ids)}: correct it, or train on some of it."
+    )
+  return ids[example.label]
+
+
+def _positive(labels: Sequence[str], options: Options) -> str:
+  if options.positive and options.positive not in labels:
+    raise ConfigError(
+      f"task.positive={options.positive!r} is not a label"
+      f"{did_you_mean(options.positive, labels)}; there are "
+      f"{', '.join(labels)}."
+    )
+  return options.positive or (labels[1] if len(labels) == 2 else "")
+
+
+def _best(options: Options, known: Sequence[str]) -> str:
+  best = layout_of(options).best
+  if best not in known:
+    raise ConfigError(
+      f"task.metric={best!r} is not to be had here{did_you_mean(best, known)}; "
+      f"known: {', '.join(known)} (f1 needs two labels, or task.positive)."
+    )
+  return best
+
+
+# --- What is said of the predictions ---
+
+
+def show(prediction: Prediction) -> str:
+  """The label and its probability, or the score within its range."""
+  if "score" in prediction:
+    low, high = prediction["range"]
+    return f"{min(max(prediction['score'], low), high):.3f}"
+  return f"{prediction['label']}\t{prediction['probability']:.3f}"
+
+
+def report(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, str]:
+  """confusion.tsv and labels.txt, or scores.tsv."""
+  gold = [labelled.label_of(example) for example in examples]
+  if "score" in predictions[0]:
+    found = [prediction["score"] for prediction in predictions]
+    return {"scores.tsv": class_metrics.by_range(gold, found)}
+  found = [prediction["label"] for prediction in predictions]
+  return {
+    "confusion.tsv": class_metrics.confusion(gold, found),
+    "labels.txt": class_metrics.per_label(gold, found),
+  }
+
+
+def export(
+  predictions: Sequence[Prediction], options: Options
+) -> dict[str, str]:
+  """{file name: text}: GLUE's submission, or predictions.tsv alike."""
+  task = "" if options.layout == "columns" else options.layout
+  return dict([glue.submission(task, predictions)])
+
+
+if __name__ == "__main__":
+  from maskedlm import cli
+  from maskedlm.finetune import main
+
+  sys.exit(cli.run(functools.partial(main.main, kind="classification")))

@@ -1,0 +1,227 @@
+"""Tables of labelled examples: TSV, CSV or JSONL -> records with their lines.
+
+What a kind reads of a user's files comes through here, so that whatever is
+wrong with a file is told by its name, its line and its columns.
+"""
+
+import csv
+import json
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.config import did_you_mean
+from maskedlm.finetune.application import DataError
+
+_BOM = b"\xef\xbb\xbf"
+
+
+class Record(NamedTuple):
+  """A row of a file."""
+
+  line: int  # From 1; of the row's first line, where it has several.
+  fields: Mapping[str, str]  # Column -> its text.
+  path: str
+
+  @property
+  def where(self) -> str:
+    """FILE:LINE, as every message begins."""
+    return f"{self.path}:{self.line}"
+
+
+def records(path, **options) -> list[Record]:
+  """The rows of a file; arguments and errors as those of `iterate`."""
+  return list(iterate(path, **options))
+
+
+def iterate(
+  path: str | pathlib.Path,
+  *,
+  header: Sequence[str] = (),
+  quoted: bool | None = None,
+  ragged: Callable[[DataError], None] | None = None,
+) -> Iterator[Record]:
+  """The rows of a file, in bounded memory.
+
+  Args:
+    path: .tsv or .txt (tabs), .csv (commas) or .jsonl (an object a line, its
+      values that are no strings as JSON). A byte order mark, blank lines and
+      the \\r of \\r\\n are dropped.
+    header: names of the columns, for a file whose first row is not that.
+    quoted: whether "..." quotes a field, as RFC 4180 has it. None: in .csv,
+      not in .tsv, where a quotation mark is text like any other (GLUE).
+    ragged: called with the error of a row of too few or too many columns,
+      which is then left out; None: the error is raised.
+
+  Raises:
+    DataError: no such file, an empty one, no row, a column twice, a row that
+      is ragged or not JSON, a quote that is not closed, not UTF-8.
+  """
+  path = pathlib.Path(path)
+  suffix = path.suffix.lower()
+  if suffix == ".jsonl":
+    found = _objects(path)
+  else:
+    rows = _rows(path, suffix, suffix == ".csv" if quoted is None else quoted)
+    found = _named(path, rows, header, ragged)
+  count = 0
+  for count, record in enumerate(found, 1):  # noqa: B007 - used below.
+    yield record
+  if not count:
+    raise DataError(f"{path}: has no row; expected at least one example.")
+
+
+def first_row(path: str | pathlib.Path) -> list[str]:
+  """The fields of the first row, be it a header or not; of JSONL, the names.
+
+  Raises:
+    DataError: as `iterate`, and for an empty file.
+  """
+  path = pathlib.Path(path)
+  suffix = path.suffix.lower()
+  if suffix == ".jsonl":
+    return list(next(_objects(path)).fields)
+  return next(_rows(path, suffix, suffix == ".csv"))[1]
+
+
+def field(record: Record, *names: str) -> str:
+  """The text of the first of these columns that the record has.
+
+  Raises:
+    DataError: it has none of them.
+  """
+  for name in names:
+    if name in record.fields:
+      return record.fields[name]
+  raise DataError(no_column(record, names))
+
+
+def no_column(record: Record, names: Sequence[str]) -> str:
+  """That a record has none of these columns, and which it has."""
+  near = did_you_mean(names[0], record.fields)
+  return (
+    f"{record.where}: no column {' or '.join(map(repr, names))}; there are "
+    f"{', '.join(map(repr, record.fields))}{near}"
+  )
+
+
+def _lines(path: pathlib.Path) -> Iterator[str]:
+  """The lines of a UTF-8 file, without their ends."""
+  try:
+    with path.open("rb") as file:
+      number = 0
+      for number, line in enumerate(file, 1):
+        line = line.removeprefix(_BOM) if number == 1 else line
+        try:
+          yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
+        except UnicodeDecodeError as error:
+          byte = line[error.start]
+          raise DataError(
+            f"{path}:{number}: not UTF-8 (byte 0x{byte:02x} at "
+            f"{error.start + 1} of the line); expected UTF-8: convert it, e.g. "
+            "iconv -f latin1 -t utf-8."
+          ) from None
+  except OSError as error:
+    raise DataError(
+      f"{path}: {error.strerror}; expected a .tsv, .csv or .jsonl file."
+    ) from None
+  if not number:
+    raise DataError(f"{path}: the file is empty; expected labelled examples.")
+
+
+def _rows(
+  path: pathlib.Path, suffix: str, quoted: bool
+) -> Iterator[tuple[int, list[str]]]:
+  """(line, fields) of each row that is not blank."""
+  separators = {".tsv": "\t", ".txt": "\t", ".csv": ","}
+  if suffix not in separators:
+    raise DataError(
+      f"{path}: the name ends in {suffix!r}; expected .tsv or .txt (columns "
+      "between tabs), .csv or .jsonl."
+    )
+  separator, lines = separators[suffix], _lines(path)
+  if not quoted:
+    rows = ((n, line.split(separator)) for n, line in enumerate(lines, 1))
+  else:
+    rows = _quoted(path, lines, separator)
+  return (row for row in rows if row[1] not in ([], [""]))
+
+
+def _quoted(
+  path: pathlib.Path, lines: Iterable[str], separator: str
+) -> Iterator[tuple[int, list[str]]]:
+  reader = csv.reader(
+    (f"{line}\n" for line in lines), delimiter=separator, strict=True
+  )
+  while True:
+    start = reader.line_num + 1
+    try:
+      row = next(reader)
+    except StopIteration:
+      return
+    except csv.Error as error:
+      raise DataError(
+        f"{path}:{start}: a row that begins here can't be read ({error}); is "
+        'a quotation mark not closed? Within quotes, " is written "".'
+      ) from None
+    yield start, row
+
+
+def _named(
+  path: pathlib.Path,
+  rows: Iterator[tuple[int, list[str]]],
+  header: Sequence[str],
+  ragged: Callable[[DataError], None] | None,
+) -> Iterator[Record]:
+  names = [name.strip() for name in header or next(rows, (1, []))[1]]
+  twice = {name for name in names if names.count(name) > 1}
+  if twice:
+    raise DataError(
+      f"{path}:1: the column {sorted(twice)[0]!r} is there twice; expected a "
+      "header with different names. If it has none, give them: task.header."
+    )
+  for line, row in rows:
+    if len(row) == len(names):
+      yield Record(line, dict(zip(names, row, strict=True)), str(path))
+      continue
+    error = DataError(
+      f"{path}:{line}: the row has {len(row)} columns; expected "
+      f"{len(names)} ({', '.join(names)}): is a tab or a quote missing or too "
+      "many?"
+    )
+    if ragged is None:
+      raise error
+    ragged(error)
+
+
+def _objects(path: pathlib.Path) -> Iterator[Record]:
+  for number, line in enumerate(_lines(path), 1):
+    if line.strip():
+      yield Record(number, json_fields(line, f"{path}:{number}"), str(path))
+
+
+def json_fields(line: str, where: str) -> dict[str, str]:
+  """The fields of a JSON object; null is as if it weren't there.
+
+  Raises:
+    DataError: not an object.
+  """
+  try:
+    value = json.loads(line)
+  except ValueError as error:
+    raise DataError(
+      f"{where}: not JSON ({error}); expected one object a line."
+    ) from None
+  if not isinstance(value, dict):
+    raise DataError(
+      f"{where}: a JSON {type(value).__name__}; expected an object, such as "
+      '{"text": "...", "label": "..."}.'
+    )
+  return {k: _text(v) for k, v in value.items() if v is not None}
+
+
+def _text(value: Any) -> str:
+  if not isinstance(value, str):
+    return json.dumps(value, ensure_ascii=False)
+  # JSON can spell half of a surrogate pair, which no file can hold again.
+  return value.encode("utf-8", "replace").decode("utf-8")

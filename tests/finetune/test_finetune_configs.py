@@ -1,0 +1,43 @@
+"""Every config of fine-tuning: two real steps on a few real examples."""
+
+import math
+import pathlib
+
+import pytest
+import runs
+
+from maskedlm import flags
+from maskedlm.finetune import config as base
+from maskedlm.finetune import run
+
+CONFIGS = sorted(
+  path
+  for path in (pathlib.Path(__file__).parents[2] / "configs").glob("*.py")
+  if "maskedlm.finetune" in path.read_text()
+)
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+  return runs.make_encoder(tmp_path_factory.mktemp("configs") / "encoder")
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
+def test_two_steps_on_real_examples(
+  path, encoder, data_dir, tmp_path, monkeypatch
+):
+  monkeypatch.setenv("MASKEDLM_DATA", str(data_dir))
+  config = flags.load_config(str(path), validate=base.validate)
+  if not config.data.train:
+    pytest.skip("it is for a user's own files")
+  config.init_from = str(encoder)
+  config.data.update(
+    length=runs.LENGTH, batch_size=8, max_train=500, max_dev=8, buckets=(48,)
+  )
+  if "max_query" in config.task:
+    config.task.update(max_query=8, max_answer_length=8, stride=8)
+  config.train.update(num_steps=2, log_every=1)
+  result = run.finetune(config, tmp_path / "run")
+  assert result["steps"] == 2
+  assert math.isfinite(result["loss"])
+  assert result["best_metric"] in result

@@ -1,0 +1,58 @@
+"""Rows of pairs: specials, types, and which tokens give way."""
+
+import types
+
+import numpy as np
+import pytest
+
+from maskedlm.finetune import pairs
+
+PAD, CLS, SEP = 0, 101, 102
+TOKENIZER = types.SimpleNamespace(
+  special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP)
+)
+A, B = np.arange(11, 15), np.arange(21, 28)  # 4 and 7 tokens.
+
+
+def make(a, b, length):
+  ids, kinds, lost = pairs.pair_row(TOKENIZER, a, b, length)
+  assert ids.dtype == kinds.dtype == np.int32
+  return ids.tolist(), kinds.tolist(), lost
+
+
+def test_a_pair():
+  ids, kinds, lost = make(A[:2], B[:3], 8)
+  assert ids == [CLS, 11, 12, SEP, 21, 22, 23, SEP]
+  assert kinds == [0, 0, 0, 0, 1, 1, 1, 1]
+  assert not lost
+
+
+def test_a_single_text():
+  assert make(A, None, 6) == ([CLS, 11, 12, 13, 14, SEP], [0] * 6, False)
+  assert make(A, None, 5) == ([CLS, 11, 12, 13, SEP], [0] * 5, True)
+
+
+def test_an_empty_second_text_is_a_pair():
+  ids, kinds, lost = make(A[:1], B[:0], 9)
+  assert (ids, kinds, lost) == ([CLS, 11, SEP, SEP], [0, 0, 0, 1], False)
+  assert make(A[:0], None, 9)[0] == [CLS, SEP]
+
+
+@pytest.mark.parametrize(
+  ("length", "a", "b"),
+  [(14, 4, 7), (13, 4, 6), (11, 4, 4), (10, 4, 3), (9, 3, 3), (8, 3, 2)],
+)
+def test_the_longer_gives_way(length, a, b):
+  ids, _, lost = make(A, B, length)
+  assert ids == [CLS, *A[:a], SEP, *B[:b], SEP]
+  assert lost == (length < 14)
+
+
+def test_lengths_are_those_of_one_token_at_a_time():
+  for a in range(9):
+    for b in range(9):
+      for total in range(12):
+        x, y = a, b
+        while x + y > total:
+          x, y = (x - 1, y) if x > y else (x, y - 1)
+        assert pairs.truncated_lengths(a, b, total) == (x, y), (a, b, total)
