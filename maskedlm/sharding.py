@@ -36,6 +36,7 @@ RULES = (
   (r"norm/(scale|bias)$", ()),
   (r"(out|down|dense|transform|project)/bias$", ()),
   (r"dense/kernel$", ()),
+  (r"crf/(start|transitions|end)$", ()),
 )
 
 
