@@ -21,6 +21,7 @@ setuptools.setup(
   entry_points={"console_scripts": ["maskedlm=maskedlm.cli:main"]},
   install_requires=[
     "absl-py",
+    "flatbuffers",  # jax.export imports it without jax declaring it.
     "flax>=0.12",
     "grain>=0.2.18",
     # tensorflow-datasets imports it without declaring it (datasets#11212).
@@ -35,7 +36,6 @@ setuptools.setup(
     "scipy",
     "sentencepiece>=0.2.3",
     "sentencex>=1.0",
-    "seqeval",
     "tensorboardX>=2.6",
     "tensorflow-datasets>=4.9.10",
     "tokenizers>=0.23",
@@ -46,6 +46,6 @@ setuptools.setup(
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": ["torch==2.13.0", "transformers"],
-    "test": ["pytest", "pytest-xdist", "ruff", "pre-commit"],
+    "test": ["pytest", "pytest-xdist", "ruff", "pre-commit", "seqeval"],
   },
 )

@@ -143,21 +143,24 @@ class ClassHead(nn.Module):
     return dense(x).astype(jnp.float32)
 
 
-class _Net(NamedTuple):
-  """The forward pass that labels and scores share."""
+class Net(NamedTuple):
+  """The forward pass that labels and scores share, and multiple_choice.py."""
 
   init: Callable[[Key], Params]
   # (params, batch, key, train) -> float32 [B, outputs].
   apply: Callable[[Params, Batch, Key, bool], jax.Array]
 
 
-def _net(cfg: EncoderConfig, outputs: int, pooler: bool) -> _Net:
+def make_net(
+  cfg: EncoderConfig, outputs: int, *, pooler: bool, name: str = "class_head"
+) -> Net:
+  """A head of this name on the vector that stands for a row."""
   head = ClassHead(cfg, outputs)
 
   def init(key: Key) -> Params:
     head_key, pooler_key = jax.random.split(key)
     x = jnp.zeros((1, cfg.width))
-    params = {"class_head": head.init(head_key, x, train=False)["params"]}
+    params = {name: head.init(head_key, x, train=False)["params"]}
     if pooler:
       params["pooler"] = Pooler(cfg).init(pooler_key, x[:, None])["params"]
     return params
@@ -169,11 +172,9 @@ def _net(cfg: EncoderConfig, outputs: int, pooler: bool) -> _Net:
       x = Pooler(cfg).apply({"params": params["pooler"]}, x[:, None])
     # The encoder's dropout has the key itself.
     rngs = {"dropout": jax.random.fold_in(key, 1)} if train else {}
-    return head.apply(
-      {"params": params["class_head"]}, x, train=train, rngs=rngs
-    )
+    return head.apply({"params": params[name]}, x, train=train, rngs=rngs)
 
-  return _Net(init, apply)
+  return Net(init, apply)
 
 
 def make(
@@ -199,7 +200,7 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
   positive = _positive(labels, options)
   known = class_metrics.OF_CLASSES
   best = _best(options, known + class_metrics.OF_POSITIVE * bool(positive))
-  net = _net(cfg, len(labels), options.pooler)
+  net = make_net(cfg, len(labels), pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
     gold = np.int32([_label_id(example, ids) for example in examples])
@@ -249,7 +250,7 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
     about[name] for name in ("low", "high", "mean", "stddev")
   )
   best = _best(options, class_metrics.OF_SCORES)
-  net = _net(cfg, 1, options.pooler)
+  net = make_net(cfg, 1, pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
     scores = [0.0 if e.label is None else e.label for e in examples]
@@ -294,7 +295,9 @@ def _rows(tokenizer, cfg, examples, length, **values) -> Rows:
   is_pair = [example.text_b is not None for example in examples]
   ids_b = tokenizer.encode_batch([example.text_b or "" for example in examples])
   made = [
-    pair_row(tokenizer, a, b if pair else None, length)
+    pair_row(
+      tokenizer, a, b if pair else None, length, separators=cfg.pair_separators
+    )
     for a, b, pair in zip(ids, ids_b, is_pair, strict=True)
   ]
   # An encoder that was pretrained on single texts may have but one type.

@@ -10,7 +10,7 @@ from maskedlm.corpus.tokenizer import Tokenizer
 
 
 def pair_row(
-  tokenizer: Tokenizer, a_ids, b_ids, length: int
+  tokenizer: Tokenizer, a_ids, b_ids, length: int, *, separators: int = 1
 ) -> tuple[np.ndarray, np.ndarray, bool]:
   """The row of a pair, or of a single text where b_ids is None.
 
@@ -18,6 +18,8 @@ def pair_row(
     tokenizer: whose [CLS] and [SEP] are taken.
     a_ids, b_ids: [n] ids without specials.
     length: L, the most tokens, specials included.
+    separators: [SEP] between the texts, as the encoder was pretrained
+      (EncoderConfig.pair_separators).
 
   Returns:
     (input_ids [l] int32, token_type_ids [l] int32, whether tokens were lost).
@@ -28,11 +30,12 @@ def pair_row(
     kept = a_ids[: length - 2]
     ids = np.concatenate([[special.cls], kept, [special.sep]]).astype(np.int32)
     return ids, np.zeros(len(ids), np.int32), len(kept) < len(a_ids)
-  a, b = truncated_lengths(len(a_ids), len(b_ids), length - 3)
+  between = [special.sep] * separators
+  a, b = truncated_lengths(len(a_ids), len(b_ids), length - 2 - separators)
   ids = np.concatenate(
-    [[special.cls], a_ids[:a], [special.sep], b_ids[:b], [special.sep]]
+    [[special.cls], a_ids[:a], between, b_ids[:b], [special.sep]]
   )
-  types = np.repeat([0, 1], [a + 2, b + 1])
+  types = np.repeat([0, 1], [a + 1 + separators, b + 1])
   lost = a < len(a_ids) or b < len(b_ids)
   return ids.astype(np.int32), types.astype(np.int32), lost
 

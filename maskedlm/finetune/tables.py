@@ -105,8 +105,12 @@ def no_column(record: Record, names: Sequence[str]) -> str:
   )
 
 
-def _lines(path: pathlib.Path) -> Iterator[str]:
-  """The lines of a UTF-8 file, without their ends."""
+def text_lines(path: pathlib.Path) -> Iterator[str]:
+  """The lines of a UTF-8 file, without their ends; for other formats too.
+
+  Raises:
+    DataError: no such file, an empty one, not UTF-8.
+  """
   try:
     with path.open("rb") as file:
       number = 0
@@ -123,7 +127,7 @@ def _lines(path: pathlib.Path) -> Iterator[str]:
           ) from None
   except OSError as error:
     raise DataError(
-      f"{path}: {error.strerror}; expected a .tsv, .csv or .jsonl file."
+      f"{path}: {error.strerror}; expected a file of labelled examples."
     ) from None
   if not number:
     raise DataError(f"{path}: the file is empty; expected labelled examples.")
@@ -139,7 +143,7 @@ def _rows(
       f"{path}: the name ends in {suffix!r}; expected .tsv or .txt (columns "
       "between tabs), .csv or .jsonl."
     )
-  separator, lines = separators[suffix], _lines(path)
+  separator, lines = separators[suffix], text_lines(path)
   if not quoted:
     rows = ((n, line.split(separator)) for n, line in enumerate(lines, 1))
   else:
@@ -195,7 +199,7 @@ def _named(
 
 
 def _objects(path: pathlib.Path) -> Iterator[Record]:
-  for number, line in enumerate(_lines(path), 1):
+  for number, line in enumerate(text_lines(path), 1):
     if line.strip():
       yield Record(number, json_fields(line, f"{path}:{number}"), str(path))
 

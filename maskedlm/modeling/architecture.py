@@ -17,6 +17,7 @@ CHOICES = {
   "norm_order": ("post", "pre"),
   "norm_kind": ("layer", "rms"),
   "mlp": ("plain", "gated"),
+  "pooler": ("tanh", "gelu", "relu", "norm"),
 }
 
 
@@ -56,6 +57,9 @@ class EncoderConfig:
   mlp: str = "plain"
   biases: bool = True
   scaled_init: bool = False
+  # How it is read, which imported encoders differ in (interop/).
+  pooler: str = "tanh"  # What follows the pooler's dense layer.
+  pair_separators: int = 1  # [SEP] between the texts of a pair; RoBERTa's 2.
 
   @property
   def padded_vocab_size(self) -> int:

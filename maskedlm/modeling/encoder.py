@@ -204,6 +204,7 @@ class Block(nn.Module):
     residual = RESIDUALS[cfg.norm_order]
     x = residual(attention_norm, attend, x)
     x = residual(make_norm(cfg, "mlp_norm"), transform, x)
+    self.sow("intermediates", "layer", x)  # For who asks (mlm.encode_layers).
     return x, None
 
 
@@ -244,9 +245,10 @@ class Encoder(nn.Module):
         (E,), (D,), cfg.init_stddev, cfg.dtype, cfg.biases, name="project"
       )
       x = project(x)
+    self.sow("intermediates", "embedded", x)
     blocks = nn.scan(
       REMAT[cfg.remat](Block),
-      variable_axes={"params": 0},
+      variable_axes={"params": 0, "intermediates": 0},
       split_rngs={"params": True, "dropout": True},
       in_axes=(0, nn.broadcast, nn.broadcast),
       length=N,

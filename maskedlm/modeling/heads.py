@@ -13,7 +13,7 @@ from maskedlm.modeling.encoder import (
   EncoderConfig,
   make_norm,
 )
-from maskedlm.modeling.layers import ACTIVATIONS, DTYPES, Dense
+from maskedlm.modeling.layers import ACTIVATIONS, DTYPES, Dense, gelu
 
 
 def gather_positions(x, positions):
@@ -126,8 +126,18 @@ def _vocabulary_logits(cfg: EncoderConfig, x, embedding, bias):
   return jnp.where(jnp.arange(V) < cfg.vocab_size, logits, -1e9)
 
 
+# What cfg.pooler stands for: BERT's, ELECTRA's, DistilBERT's; ModernBERT's is
+# of the encoder's activation, biases and norm, as the MLM head.
+POOLERS = {
+  "tanh": lambda cfg: jnp.tanh,
+  "gelu": lambda cfg: gelu,
+  "relu": lambda cfg: nn.relu,
+  "norm": lambda cfg: ACTIVATIONS[cfg.activation],
+}
+
+
 class Pooler(nn.Module):
-  """The vector of [CLS], the first token, through dense and tanh."""
+  """The vector of [CLS], the first token, through dense and tanh (or other)."""
 
   cfg: EncoderConfig
 
@@ -136,8 +146,24 @@ class Pooler(nn.Module):
     """x [B, L, D] -> [B, D]."""
     cfg = self.cfg
     D = cfg.width
-    dense = Dense((D,), (D,), cfg.init_stddev, cfg.dtype, name="dense")
-    return jnp.tanh(dense(x[:, 0]))
+    has_norm = cfg.pooler == "norm"
+    use_bias = cfg.biases or not has_norm
+    dense = Dense(
+      (D,), (D,), cfg.init_stddev, cfg.dtype, use_bias, name="dense"
+    )
+    x = POOLERS[cfg.pooler](cfg)(dense(x[:, 0]))
+    return make_norm(cfg, "norm")(x) if has_norm else x
+
+
+def before_head(cfg: EncoderConfig, x):
+  """x [n, D] as a head on tokens takes it; to be called in its __call__.
+
+  ModernBERT's heads have a layer of their own where others have a pooler or
+  nothing.
+  """
+  if cfg.pooler != "norm":
+    return x
+  return DenseNorm(cfg, cfg.width, name="transform")(x)
 
 
 class NspHead(nn.Module):

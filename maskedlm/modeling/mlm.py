@@ -35,6 +35,29 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
   )
 
 
+def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
+  """The vectors of every layer, without dropout: [N + 1, B, L, D].
+
+  The embeddings' are the first (in the layers' width, where they have another),
+  the last are what `encode` returns: with norms before the sums
+  (cfg.norm_order "pre") they alone have been normalised, by final_norm.
+  """
+  hidden, made = Encoder(cfg).apply(
+    {"params": params["encoder"]},
+    batch["input_ids"],
+    batch["token_type_ids"],
+    batch["segment_ids"],
+    batch.get("positions"),
+    train=False,
+    mutable=["intermediates"],
+  )
+  (embedded,) = made["intermediates"]["embedded"]
+  (layers,) = made["intermediates"]["layers"]["layer"]
+  below = jnp.concatenate([embedded[None], layers[:-1]])
+  below = below.reshape(cfg.num_layers, *hidden.shape)
+  return jnp.concatenate([below, hidden[None]])
+
+
 def loss(
   cfg: EncoderConfig, params: Params, batch: Batch, hidden
 ) -> tuple[Metrics, Metrics]:

@@ -67,6 +67,8 @@ def make(
   data, num_steps = config.data, config.train.num_steps
   lengths = epochs.row_lengths(data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
+  # How its classifiers read [CLS], here and in transformers.
+  cfg = dataclasses.replace(cfg, pooler="gelu")
   small = generator_config(cfg, size=generator_size, layers=generator_layers)
   _check(temperature, discriminator_weight)
   hidden = hiding.make(

@@ -56,3 +56,13 @@ def test_lengths_are_those_of_one_token_at_a_time():
         while x + y > total:
           x, y = (x - 1, y) if x > y else (x, y - 1)
         assert pairs.truncated_lengths(a, b, total) == (x, y), (a, b, total)
+
+
+def test_roberta_puts_two_separators_between_the_texts():
+  tokenizer = types.SimpleNamespace(special=types.SimpleNamespace(cls=1, sep=2))
+  ids, kinds, lost = pairs.pair_row(
+    tokenizer, np.array([5, 6, 7]), np.array([8, 9]), 8, separators=2
+  )
+  assert ids.tolist() == [1, 5, 6, 2, 2, 8, 9, 2]
+  assert kinds.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+  assert lost

@@ -12,7 +12,7 @@ import reference
 from reference import B, L
 
 from maskedlm.config import ConfigError
-from maskedlm.modeling import architecture, encoder, layers, positions
+from maskedlm.modeling import architecture, encoder, heads, layers, positions
 from maskedlm.modeling.encoder import Encoder, encoder_config
 
 BATCH = reference.make_batch()
@@ -457,6 +457,7 @@ def test_the_names_are_those_of_the_tables():
     "norm_order": encoder.RESIDUALS,
     "norm_kind": encoder.NORMS,
     "mlp": encoder.MLPS,
+    "pooler": heads.POOLERS,
   }
   known = {name: tuple(table) for name, table in tables.items()}
   assert known == architecture.CHOICES

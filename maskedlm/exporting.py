@@ -1,0 +1,78 @@
+"""`maskedlm export`: a checkpoint for transformers, or for serving."""
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from maskedlm import cli
+from maskedlm.config import ConfigError
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm export",
+    description="Writes a checkpoint in another form.",
+    allow_abbrev=False,
+  )
+  parser.add_argument(
+    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
+  )
+  parser.add_argument(
+    "--to",
+    required=True,
+    help="hf: a directory that transformers loads | stablehlo: a program with "
+    "its weights, which needs jax alone",
+  )
+  parser.add_argument("--out", required=True, help="the directory to make")
+  parser.add_argument(
+    "--part",
+    default="",
+    help="encoder | discriminator | generator; default: everything, of ELECTRA "
+    "the discriminator",
+  )
+  parser.add_argument(
+    "--architecture",
+    default="",
+    help="hf: bert | roberta | xlm-roberta | distilbert | electra | "
+    "modernbert; default: the one that fits",
+  )
+  parser.add_argument(
+    "--platforms", default="cpu,cuda,tpu", help="stablehlo: where it can run"
+  )
+  args = parser.parse_args(argv)
+  path, out = pathlib.Path(args.checkpoint), pathlib.Path(args.out)
+  if args.to == "onnx":
+    raise ConfigError(
+      f"--to=onnx goes over --to=hf: `maskedlm export --checkpoint {path} "
+      f"--to hf --out {out}-hf`, then "
+      f"`optimum-cli export onnx --model {out}-hf {out}` (docs/interop.md)."
+    )
+  if args.to not in ("hf", "stablehlo"):
+    raise ConfigError(f"--to={args.to!r} is unknown; known: hf, stablehlo.")
+
+  if args.to == "hf":
+    from maskedlm.interop import hf_export
+
+    made = hf_export.export(
+      path, out, part=args.part, architecture=args.architecture, log=_say
+    )
+    print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it")
+  else:
+    from maskedlm.interop import stablehlo
+
+    platforms = tuple(p.strip() for p in args.platforms.split(","))
+    made = stablehlo.export(
+      path, out, part=args.part, platforms=platforms, log=_say
+    )
+    print(f"{out}: {', '.join(made['outputs'])}; README.md says how to run it")
+  return 0
+
+
+def _say(line: str) -> None:
+  print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+  sys.exit(cli.run(main))

@@ -1,0 +1,54 @@
+"""`maskedlm import`: a model of transformers becomes a workdir."""
+
+import argparse
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from maskedlm import cli
+from maskedlm.config import ConfigError
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm import",
+    description="Reads a model that transformers saved: BERT, RoBERTa, XLM-R, "
+    "DistilBERT, ELECTRA, ModernBERT. No internet, no pickle, no remote code.",
+    allow_abbrev=False,
+  )
+  parser.add_argument(
+    "--from", dest="format", required=True, help="hf: of Hugging Face's form"
+  )
+  parser.add_argument(
+    "directory", help="with config.json, model.safetensors and a tokenizer"
+  )
+  parser.add_argument("--out", required=True, help="the workdir to make")
+  parser.add_argument(
+    "--part", default="", help="encoder: without heads; default: everything"
+  )
+  args = parser.parse_args(argv)
+  if args.format != "hf":
+    raise ConfigError(f"--from={args.format!r} is unknown; known: hf.")
+
+  import jax  # Not before it is needed: --help answers at once.
+
+  from maskedlm.interop import hf_import
+
+  if args.part not in hf_import.PARTS:
+    raise ConfigError(f"--part={args.part!r} is unknown; known: encoder.")
+  out = pathlib.Path(args.out)
+  model = hf_import.import_model(
+    pathlib.Path(args.directory), out, part=args.part, log=_say
+  )
+  count = sum(x.size for x in jax.tree.leaves(model.params))
+  print(f"{out}: {', '.join(model.params)}; {count:,} parameters")
+  return 0
+
+
+def _say(line: str) -> None:
+  print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+  sys.exit(cli.run(main))

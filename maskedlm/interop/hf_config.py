@@ -1,0 +1,370 @@
+"""config.json of transformers and our EncoderConfig, both ways.
+
+An architecture is a few of our options FIXED and a list of FIELDS with other
+names: what is read is those, what can be written is what agrees with them.
+"""
+
+import json
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from maskedlm.interop.errors import InteropError
+from maskedlm.interop.names import ARCHITECTURES, Architecture
+from maskedlm.modeling.architecture import EncoderConfig
+
+_POST = {
+  "position": "learned",
+  "norm_order": "post",
+  "norm_kind": "layer",
+  "skip_first_norm": False,
+  "embedding_norm": True,
+  "mlp": "plain",
+  "biases": True,
+  "local_window": 0,
+  "causal": False,
+}
+FIXED = {
+  "bert": _POST,
+  "roberta": {**_POST, "pair_separators": 2},
+  "xlm-roberta": {**_POST, "pair_separators": 2},
+  "electra": _POST,
+  "distilbert": {**_POST, "norm_epsilon": 1e-12, "type_vocab_size": 0},
+  "modernbert": {
+    **_POST,
+    "position": "rope",
+    "norm_order": "pre",
+    "skip_first_norm": True,
+    "mlp": "gated",
+    "biases": False,
+    "type_vocab_size": 0,
+  },
+}
+del FIXED["modernbert"]["local_window"]
+
+# Ours -> theirs, and their default where they have one.
+_SIZES = {
+  "vocab_size": ("vocab_size",),
+  "num_layers": ("num_hidden_layers",),
+  "width": ("hidden_size",),
+  "num_heads": ("num_attention_heads",),
+  "mlp_width": ("intermediate_size",),
+  "max_positions": ("max_position_embeddings",),
+  "init_stddev": ("initializer_range", 0.02),
+}
+_BERT = {
+  **_SIZES,
+  "activation": ("hidden_act", "gelu"),
+  "dropout": ("hidden_dropout_prob", 0.1),
+  "attention_dropout": ("attention_probs_dropout_prob", 0.1),
+  "norm_epsilon": ("layer_norm_eps", 1e-12),
+  "type_vocab_size": ("type_vocab_size", 2),
+}
+FIELDS = {
+  "bert": _BERT,
+  "roberta": _BERT,
+  "xlm-roberta": _BERT,
+  "electra": {**_BERT, "embedding_width": ("embedding_size",)},
+  "distilbert": {
+    **_SIZES,
+    "num_layers": ("n_layers",),
+    "width": ("dim",),
+    "num_heads": ("n_heads",),
+    "mlp_width": ("hidden_dim",),
+    "activation": ("activation", "gelu"),
+    "dropout": ("dropout", 0.1),
+    "attention_dropout": ("attention_dropout", 0.1),
+  },
+  "modernbert": {
+    **_SIZES,
+    "activation": ("hidden_activation", "gelu"),
+    "dropout": ("mlp_dropout", 0.0),
+    "attention_dropout": ("attention_dropout", 0.0),
+    "norm_epsilon": ("norm_eps", 1e-5),
+    "local_window": ("local_attention", 128),
+  },
+}
+# Theirs -> what it must be, if it is there: we have nothing else.
+_PLAIN = {
+  "is_decoder": False,
+  "add_cross_attention": False,
+  "position_embedding_type": "absolute",
+  "quantization_config": None,
+}
+REQUIRED = {
+  **dict.fromkeys(FIXED, _PLAIN),
+  "modernbert": {
+    **_PLAIN,
+    "attention_bias": False,
+    "norm_bias": False,
+    "mlp_bias": False,
+    "classifier_bias": False,
+    "decoder_bias": True,
+  },
+}
+# Their names of activations -> ours. The first of each is what is written.
+ACTIVATIONS = {
+  "gelu": "gelu",
+  "gelu_pytorch_tanh": "gelu_tanh",
+  "gelu_new": "gelu_tanh",
+  "gelu_fast": "gelu_tanh",
+  "gelu_python": "gelu",
+}
+
+
+def load(folder: pathlib.Path) -> dict[str, Any]:
+  """The config.json of a directory.
+
+  Raises:
+    InteropError: no directory, no such file, no JSON.
+  """
+  path = folder / "config.json"
+  if not folder.is_dir():
+    raise InteropError(
+      f"{folder} is no directory: expected one with config.json, "
+      "model.safetensors and the tokenizer's files, downloaded beforehand."
+    )
+  if not path.is_file():
+    raise InteropError(
+      f"{folder} has no config.json: expected a directory that transformers' "
+      "save_pretrained wrote, or a downloaded model."
+    )
+  try:
+    config = json.loads(path.read_text("utf-8"))
+    if not isinstance(config, dict):
+      raise ValueError("not an object")
+  except ValueError as error:
+    raise InteropError(
+      f"{path} is not JSON ({error}); fetch it again."
+    ) from None
+  return config
+
+
+def architecture_of(config: Mapping[str, Any], where) -> Architecture:
+  """The Architecture that a config.json is of.
+
+  Raises:
+    InteropError: one that we don't have.
+  """
+  name = config.get("model_type")
+  if name not in ARCHITECTURES:
+    code = " It needs code of its own (auto_map), which is never run."
+    raise InteropError(
+      f"{where}: model_type={name!r} is no architecture that maskedlm has; "
+      f"known: {', '.join(ARCHITECTURES)}.{code * ('auto_map' in config)}"
+    )
+  return ARCHITECTURES[name]
+
+
+def read(
+  config: Mapping[str, Any], architecture: Architecture, where
+) -> EncoderConfig:
+  """The EncoderConfig that a config.json states.
+
+  Raises:
+    InteropError: fields that are missing, or that we have no counterpart for;
+      all of them.
+  """
+  name = architecture.model_type
+  values = {**FIXED[name], "dtype": "float32", "remat": "none"}
+  problems = []
+  for ours, (theirs, *default) in FIELDS[name].items():
+    value = config.get(theirs)
+    if value is not None:
+      values[ours] = value
+      if not default and not (isinstance(value, int) and value > 0):
+        problems.append(f"{theirs}={value!r}, expected a positive integer")
+    elif default:
+      values[ours] = default[0]
+    else:
+      problems.append(f"{theirs} is missing")
+  for theirs, wanted in REQUIRED[name].items():
+    if config.get(theirs, wanted) != wanted:
+      problems.append(f"{theirs}={config[theirs]!r}, {wanted!r} is supported")
+  if str(values["activation"]) not in ACTIVATIONS:
+    problems.append(
+      f"the activation {values['activation']!r}, "
+      f"{', '.join(ACTIVATIONS)} are supported"
+    )
+  if not problems and name == "modernbert":
+    values |= _read_modern(config, values, problems)
+  if problems:
+    raise InteropError(f"{where}/config.json: {'; '.join(problems)}.")
+  values["activation"] = ACTIVATIONS[values["activation"]]
+  values["pooler"] = _pooler(config, architecture, where)
+  if architecture.positions_after_pad:
+    values["max_positions"] -= pad_of(config) + 1
+  if values.get("embedding_width") == values["width"]:
+    values["embedding_width"] = 0
+  return EncoderConfig(**values)
+
+
+def _pooler(config, architecture: Architecture, where) -> str:
+  """That of the class; of others, what they are fine-tuned with."""
+  ending = (config.get("architectures") or [""])[0].removeprefix(
+    architecture.class_prefix
+  )
+  if (architecture.model_type, ending) != ("electra", "ForMultipleChoice"):
+    return architecture.poolers["ForSequenceClassification"]
+  activation = config.get("summary_activation", "gelu")
+  summary = config.get("summary_type", "first"), config.get("summary_use_proj")
+  if activation not in ("gelu", "tanh") or summary not in (
+    ("first", True),
+    ("first", None),
+  ):
+    raise InteropError(
+      f"{where}/config.json: the summary {summary}, {activation}; supported: "
+      "summary_type='first' through a layer, with gelu or tanh."
+    )
+  return activation
+
+
+def pad_of(config: Mapping[str, Any]) -> int:
+  """The id of <pad> that RoBERTa's positions are counted from."""
+  pad = config.get("pad_token_id")
+  return 1 if pad is None else pad
+
+
+def write(cfg: EncoderConfig, architecture: Architecture, special) -> dict:
+  """What config.json says of the encoder and its tokens.
+
+  Args:
+    cfg: an encoder that `misfits` finds nothing in.
+    architecture: what it is written as.
+    special: the tokenizer's Special.
+  """
+  name = architecture.model_type
+  config = {
+    "model_type": name,
+    **{
+      theirs: getattr(cfg, ours) for ours, (theirs, *_) in FIELDS[name].items()
+    },
+    "pad_token_id": special.pad,
+    "tie_word_embeddings": True,
+  }
+  activation = FIELDS[name]["activation"][0]
+  config[activation] = next(
+    theirs for theirs, ours in ACTIVATIONS.items() if ours == cfg.activation
+  )
+  if "type_vocab_size" in config:  # None is a row of zeros there.
+    config["type_vocab_size"] = max(cfg.type_vocab_size, 1)
+  if name == "electra":
+    config["embedding_size"] = cfg.embedding_size
+    config["summary_type"], config["summary_use_proj"] = "first", True
+    config["summary_activation"] = cfg.pooler
+  if name != "bert" and name != "electra":
+    config |= {"bos_token_id": special.cls, "eos_token_id": special.sep}
+  if architecture.positions_after_pad:
+    config["max_position_embeddings"] += special.pad + 1
+  if name == "modernbert":
+    config |= _write_modern(cfg, special)
+  return config
+
+
+def misfits(cfg: EncoderConfig, architecture: Architecture) -> list[str]:
+  """The options of an encoder that an architecture has no counterpart for."""
+  fixed = FIXED[architecture.model_type]
+  wanted = {n: v for n, v in fixed.items() if n != "pair_separators"}
+  found = [
+    f"model.{name}={getattr(cfg, name)!r} (only {value!r})"
+    for name, value in wanted.items()
+    if getattr(cfg, name) != value
+  ]
+  has_width = "embedding_width" in FIELDS[architecture.model_type]
+  if cfg.embedding_size != cfg.width and not has_width:
+    found.append(f"model.embedding_width={cfg.embedding_width} (only width)")
+  return found
+
+
+def check_mlm_head(cfg: EncoderConfig, architecture: Architecture) -> None:
+  """InteropError where the MLM head there has another activation than here."""
+  wanted = architecture.mlm_activation
+  if wanted and cfg.activation != wanted:
+    raise InteropError(
+      f"the MLM head of {architecture.model_type} has {wanted} always, here it "
+      f"has what the encoder has, {cfg.activation}; the encoder alone: "
+      "--part=encoder."
+    )
+
+
+# --- ModernBERT: which layers see how far ---
+
+
+def _read_modern(config, values, problems) -> dict[str, Any]:
+  N = values["num_layers"]
+  every = config.get("global_attn_every_n_layers", 3)
+  types = config.get("layer_types") or _layer_types(N, every)
+  if set(types) == {"full_attention"}:
+    window, every = 0, 1
+  else:
+    window = values["local_window"] // 2 * 2  # Their half is rounded down.
+    every = next(
+      (k for k in range(1, N + 1) if types == _layer_types(N, k)), None
+    )
+  if every is None:
+    problems.append(
+      f"layer_types={types}; supported: full_attention in every k-th layer, "
+      "beginning with the first"
+    )
+  ropes = config.get("rope_parameters") or {}
+  thetas = {}
+  for kind, old, default in (
+    ("full_attention", "global_rope_theta", 160_000.0),
+    ("sliding_attention", "local_rope_theta", 10_000.0),
+  ):
+    rope = ropes.get(kind) or {}
+    if rope.get("rope_type", "default") != "default":
+      problems.append(
+        f"rope_type={rope['rope_type']!r}, 'default' is supported"
+      )
+    theta = rope.get("rope_theta", config.get(old, default))
+    # In old files null is: as in the global layers.
+    thetas[kind] = float(thetas["full_attention"] if theta is None else theta)
+  if config.get("classifier_activation", "gelu") != config.get(
+    "hidden_activation", "gelu"
+  ):
+    problems.append("classifier_activation is another than hidden_activation")
+  return {
+    "local_window": window,
+    "global_every": every or 1,
+    "rope_theta": thetas["full_attention"],
+    "local_rope_theta": thetas["sliding_attention"],
+  }
+
+
+def _write_modern(cfg: EncoderConfig, special) -> dict[str, Any]:
+  every = cfg.global_every if cfg.local_window else 1
+  activation = "gelu" if cfg.activation == "gelu" else "gelu_pytorch_tanh"
+  return {
+    "cls_token_id": special.cls,
+    "sep_token_id": special.sep,
+    "classifier_activation": activation,
+    "embedding_dropout": cfg.dropout,
+    "attention_bias": False,
+    "norm_bias": False,
+    "mlp_bias": False,
+    "classifier_bias": False,
+    "decoder_bias": True,
+    "classifier_pooling": "cls",
+    # For transformers 4, then 5.
+    "global_attn_every_n_layers": every,
+    "global_rope_theta": cfg.rope_theta,
+    "local_rope_theta": cfg.local_rope_theta,
+    "layer_types": _layer_types(cfg.num_layers, every),
+    "rope_parameters": {
+      "full_attention": {"rope_type": "default", "rope_theta": cfg.rope_theta},
+      "sliding_attention": {
+        "rope_type": "default",
+        "rope_theta": cfg.local_rope_theta,
+      },
+    },
+    # Where no layer is local, theirs doesn't matter but must be there.
+    "local_attention": cfg.local_window or 128,
+  }
+
+
+def _layer_types(num_layers: int, every: int) -> list[str]:
+  return [
+    "sliding_attention" if n % every else "full_attention"
+    for n in range(num_layers)
+  ]

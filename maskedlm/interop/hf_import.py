@@ -1,0 +1,172 @@
+"""A Hugging Face directory becomes a workdir: `maskedlm import --from hf`.
+
+Read top-down: config.json -> which heads -> tensors -> tokenizer -> checkpoint
+0. Nothing of the directory is executed: no pickle, no code of the model's own.
+"""
+
+import dataclasses
+import json
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm import checkpoint
+from maskedlm.interop import (
+  fine_tuned,
+  folders,
+  hf_config,
+  modules,
+  reading,
+  tensors,
+  tokenizer_files,
+  weights,
+)
+from maskedlm.interop.errors import InteropError
+from maskedlm.interop.names import Architecture, Names
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.task import Params
+
+Log = Callable[[str], None]
+PARTS = ("", "encoder")
+
+
+class Imported(NamedTuple):
+  """A model that was read."""
+
+  params: Params  # numpy, float32.
+  cfg: EncoderConfig
+  task: Mapping[str, Any]  # For meta["task"].
+
+
+class _State(NamedTuple):
+  """What checkpoint.py saves."""
+
+  params: Params
+  step: np.ndarray
+
+
+def import_model(
+  folder: pathlib.Path, out: pathlib.Path, *, part: str = "", log: Log
+) -> Imported:
+  """Reads a directory, writes the workdir `out`.
+
+  Args:
+    folder: with config.json, safetensors and a tokenizer's files.
+    out: receives checkpoints/0, tokenizer/ and config.json.
+    part: "" for everything, "encoder" for that and its pooler.
+    log: gets a line for whatever is left out.
+
+  Raises:
+    InteropError: a directory that can't be read, or `out` exists.
+    CorpusError: a broken tokenizer.
+  """
+  with folders.whole(out) as unfinished:
+    config = hf_config.load(folder)
+    architecture = hf_config.architecture_of(config, folder)
+    model = read(folder, config, part=part, log=log)
+    tokenizer = tokenizer_files.read(
+      folder,
+      unfinished / "tokenizer",
+      vocab_size=model.cfg.vocab_size,
+      architecture=architecture,
+    )
+    pad = hf_config.pad_of(config)
+    if architecture.positions_after_pad and pad != tokenizer.special.pad:
+      raise InteropError(
+        f"{folder}/config.json: pad_token_id={pad}, but the tokenizer's is "
+        f"{tokenizer.special.pad}, and positions are counted from it: correct "
+        "it."
+      )
+    about = {"imported": {"directory": folder.resolve().name, **config}}
+    text = json.dumps(about, indent=2, ensure_ascii=False)
+    (unfinished / "config.json").write_text(text + "\n", "utf-8")
+    identity = {
+      "config": about,
+      "corpus": "imported",
+      "tokenizer": tokenizer.sha256,
+    }
+    meta = {"task": dict(model.task), "identity": identity}
+    opened = checkpoint.open_checkpoints(
+      unfinished, keep_last=1, keep_best=0, log=log
+    )
+    state = _State(model.params, np.zeros((), np.int32))
+    opened.save(0, state, meta, metric=None)
+    opened.close()
+  return model
+
+
+def read(
+  folder: pathlib.Path, config: Mapping[str, Any], *, part: str, log: Log
+) -> Imported:
+  """The parameters of a directory whose config.json is `config`.
+
+  Raises:
+    InteropError: an architecture or a head that we don't have, or tensors that
+      don't fit (reading.py).
+  """
+  architecture = hf_config.architecture_of(config, folder)
+  cfg = hf_config.read(config, architecture, folder)
+  class_name = (config.get("architectures") or [""])[0]
+  ending = class_name.removeprefix(architecture.class_prefix)
+  kind = "" if part == "encoder" else fine_tuned.KINDS.get(ending, "")
+  task: dict[str, Any] = {"objective": f"hf:{class_name or 'unknown'}"}
+  if kind:
+    task |= fine_tuned.read_task(config, kind, cfg.max_positions, folder)
+  if "auto_map" in config:
+    log(f"{folder}: code of its own (auto_map) is not run")
+  reader = class_name or f"{architecture.class_prefix}Model"
+  with tensors.open_tensors(folder, reader) as found:
+    find = reading.finder(found, architecture)
+    if kind:
+      heads = _fine_tuned_heads(architecture, ending, class_name, folder)
+    else:
+      heads = reading.pretrained_heads(
+        architecture, ending, find, all_of_them=part != "encoder"
+      )
+    subtrees = sorted({module.partition("/")[0] for module in heads})
+    if "mlm_head" in subtrees:
+      hf_config.check_mlm_head(cfg, architecture)
+    labels = fine_tuned.num_labels(config, ending)
+    shapes = weights.flatten(modules.shapes(cfg, subtrees, labels))
+    plan = weights.plan(
+      architecture,
+      cfg,
+      {path: x.shape for path, x in shapes.items()},
+      heads=heads,
+      bare=False,
+      pad=hf_config.pad_of(config),
+    )
+    params, left = reading.read(plan, found, find, architecture, folder)
+  if left:
+    log(f"left out, as no head that is imported has them: {', '.join(left)}")
+  params, cfg = _without_zero_type(params, cfg)
+  task["encoder"] = dataclasses.asdict(cfg)
+  return Imported(params, cfg, task)
+
+
+def _fine_tuned_heads(
+  architecture: Architecture, ending: str, class_name: str, folder
+) -> Names:
+  if ending not in architecture.heads:
+    raise InteropError(
+      f"{folder}: a head as that of {class_name} is not to be had; import the "
+      "encoder alone by --part encoder."
+    )
+  return architecture.heads[ending]
+
+
+def _without_zero_type(
+  params: Params, cfg: EncoderConfig
+) -> tuple[Params, EncoderConfig]:
+  """A single type of segment that adds nothing is none: hf_export.py."""
+  embeddings = dict(params["encoder"]["embeddings"])
+  if cfg.type_vocab_size != 1 or embeddings["token_type"]["embedding"].any():
+    return params, cfg
+  del embeddings["token_type"]
+  encoder = {**params["encoder"], "embeddings": embeddings}
+  return (
+    {**params, "encoder": encoder},
+    dataclasses.replace(cfg, type_vocab_size=0),
+  )

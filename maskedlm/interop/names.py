@@ -1,0 +1,259 @@
+"""What each architecture of transformers calls our parameters.
+
+Only names stand here. A key is a module of ours, or one array; a value is
+theirs, or several where ours is what they are joined to. Names of an encoder
+are without the prefix that they have in a model with a head ("bert.").
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+Names = Mapping[str, str | tuple[str, ...]]
+
+
+class Architecture(NamedTuple):
+  """One model_type of transformers."""
+
+  model_type: str  # In config.json.
+  prefix: str  # Of the encoder's names, where there are heads.
+  class_prefix: str  # BertForMaskedLM is "Bert" + "ForMaskedLM".
+  encoder: Names  # Modules of ours without "encoder/".
+  layer: str  # The name of layer n, "encoder.layer.{n}".
+  layers: Names  # Modules of ours without "encoder/layers/".
+  heads: Mapping[str, Names]  # "ForMaskedLM" -> the modules besides.
+  # What is the same array there, which a file may hold twice.
+  tied: Mapping[str, str]
+  # The pooler that each class has whose head stands on one (POOLERS).
+  poolers: Mapping[str, str]
+  # That of the MLM head, whatever the encoder's; "" = the encoder's.
+  mlm_activation: str = ""
+  # Positions are counted from the id of [PAD] + 1: rows before it are unused.
+  positions_after_pad: bool = False
+
+
+_BERT_EMBEDDINGS = {
+  "embeddings/token": "embeddings.word_embeddings",
+  "embeddings/position": "embeddings.position_embeddings",
+  "embeddings/token_type": "embeddings.token_type_embeddings",
+  "embeddings/norm": "embeddings.LayerNorm",
+}
+_BERT_LAYERS = {
+  "attention/qkv": (
+    "attention.self.query",
+    "attention.self.key",
+    "attention.self.value",
+  ),
+  "attention/out": "attention.output.dense",
+  "attention_norm": "attention.output.LayerNorm",
+  "mlp/up": "intermediate.dense",
+  "mlp/down": "output.dense",
+  "mlp_norm": "output.LayerNorm",
+}
+_BERT_POOLER = {"pooler/dense": "bert.pooler.dense"}
+_BERT_MLM = {
+  "mlm_head/transform": "cls.predictions.transform.dense",
+  "mlm_head/norm": "cls.predictions.transform.LayerNorm",
+  "mlm_head/bias": "cls.predictions.bias",
+}
+_BERT_NSP = {"nsp_head/dense": "cls.seq_relationship"}
+# The heads that are the same in all of them.
+_TOKENS = {"tagger/dense": "classifier"}
+_SPANS = {"span_head/dense": "qa_outputs"}
+
+BERT = Architecture(
+  model_type="bert",
+  prefix="bert.",
+  class_prefix="Bert",
+  encoder=_BERT_EMBEDDINGS,
+  layer="encoder.layer.{n}.",
+  layers=_BERT_LAYERS,
+  heads={
+    "Model": _BERT_POOLER,
+    "ForPreTraining": {**_BERT_POOLER, **_BERT_MLM, **_BERT_NSP},
+    "ForMaskedLM": _BERT_MLM,
+    "ForNextSentencePrediction": {**_BERT_POOLER, **_BERT_NSP},
+    "ForSequenceClassification": {
+      **_BERT_POOLER,
+      "class_head/dense": "classifier",
+    },
+    "ForTokenClassification": _TOKENS,
+    "ForQuestionAnswering": _SPANS,
+    "ForMultipleChoice": {**_BERT_POOLER, "choice_head/dense": "classifier"},
+  },
+  tied={
+    "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
+    "cls.predictions.decoder.bias": "cls.predictions.bias",
+  },
+  poolers={
+    "Model": "tanh",
+    "ForSequenceClassification": "tanh",
+    "ForMultipleChoice": "tanh",
+  },
+)
+
+
+_ROBERTA_POOLER = {"pooler/dense": "roberta.pooler.dense"}
+
+ROBERTA = BERT._replace(
+  model_type="roberta",
+  prefix="roberta.",
+  class_prefix="Roberta",
+  heads={
+    "Model": _ROBERTA_POOLER,
+    "ForMaskedLM": {
+      "mlm_head/transform": "lm_head.dense",
+      "mlm_head/norm": "lm_head.layer_norm",
+      "mlm_head/bias": "lm_head.bias",
+    },
+    "ForSequenceClassification": {
+      "pooler/dense": "classifier.dense",
+      "class_head/dense": "classifier.out_proj",
+    },
+    "ForTokenClassification": _TOKENS,
+    "ForQuestionAnswering": _SPANS,
+    "ForMultipleChoice": {
+      **_ROBERTA_POOLER,
+      "choice_head/dense": "classifier",
+    },
+  },
+  tied={
+    "lm_head.decoder.weight": "roberta.embeddings.word_embeddings.weight",
+    "lm_head.decoder.bias": "lm_head.bias",
+  },
+  mlm_activation="gelu",
+  positions_after_pad=True,
+)
+XLM_ROBERTA = ROBERTA._replace(
+  model_type="xlm-roberta", class_prefix="XLMRoberta"
+)
+
+ELECTRA = Architecture(
+  model_type="electra",
+  prefix="electra.",
+  class_prefix="Electra",
+  encoder={**_BERT_EMBEDDINGS, "project": "embeddings_project"},
+  layer="encoder.layer.{n}.",
+  layers=_BERT_LAYERS,
+  heads={
+    "Model": {},
+    "ForPreTraining": {
+      "discriminator_head/transform": "discriminator_predictions.dense",
+      "discriminator_head/dense": "discriminator_predictions.dense_prediction",
+    },
+    "ForMaskedLM": {
+      "mlm_head/transform": "generator_predictions.dense",
+      "mlm_head/norm": "generator_predictions.LayerNorm",
+      "mlm_head/bias": "generator_lm_head.bias",
+    },
+    "ForSequenceClassification": {
+      "pooler/dense": "classifier.dense",
+      "class_head/dense": "classifier.out_proj",
+    },
+    "ForTokenClassification": _TOKENS,
+    "ForQuestionAnswering": _SPANS,
+    "ForMultipleChoice": {
+      "pooler/dense": "sequence_summary.summary",
+      "choice_head/dense": "classifier",
+    },
+  },
+  tied={
+    "generator_lm_head.weight": "electra.embeddings.word_embeddings.weight"
+  },
+  poolers={"ForSequenceClassification": "gelu", "ForMultipleChoice": "gelu"},
+  mlm_activation="gelu",
+)
+
+_PRE_CLASSIFIER = {"pooler/dense": "pre_classifier"}
+
+DISTILBERT = Architecture(
+  model_type="distilbert",
+  prefix="distilbert.",
+  class_prefix="DistilBert",
+  encoder={
+    name: _BERT_EMBEDDINGS[name]
+    for name in ("embeddings/token", "embeddings/position", "embeddings/norm")
+  },
+  layer="transformer.layer.{n}.",
+  layers={
+    "attention/qkv": ("attention.q_lin", "attention.k_lin", "attention.v_lin"),
+    "attention/out": "attention.out_lin",
+    "attention_norm": "sa_layer_norm",
+    "mlp/up": "ffn.lin1",
+    "mlp/down": "ffn.lin2",
+    "mlp_norm": "output_layer_norm",
+  },
+  heads={
+    "Model": {},
+    "ForMaskedLM": {
+      "mlm_head/transform": "vocab_transform",
+      "mlm_head/norm": "vocab_layer_norm",
+      "mlm_head/bias": "vocab_projector.bias",
+    },
+    "ForSequenceClassification": {
+      **_PRE_CLASSIFIER,
+      "class_head/dense": "classifier",
+    },
+    "ForTokenClassification": _TOKENS,
+    "ForQuestionAnswering": _SPANS,
+    "ForMultipleChoice": {**_PRE_CLASSIFIER, "choice_head/dense": "classifier"},
+  },
+  tied={
+    "vocab_projector.weight": "distilbert.embeddings.word_embeddings.weight"
+  },
+  poolers={"ForSequenceClassification": "relu", "ForMultipleChoice": "relu"},
+)
+
+_MODERN_POOLER = {"pooler/dense": "head.dense", "pooler/norm": "head.norm"}
+
+MODERNBERT = Architecture(
+  model_type="modernbert",
+  prefix="model.",
+  class_prefix="ModernBert",
+  encoder={
+    "embeddings/token": "embeddings.tok_embeddings",
+    "embeddings/norm": "embeddings.norm",
+    "final_norm": "final_norm",
+  },
+  layer="layers.{n}.",
+  layers={
+    "attention/qkv": "attn.Wqkv",
+    "attention/out": "attn.Wo",
+    "attention_norm": "attn_norm",
+    "mlp/gate_up": "mlp.Wi",
+    "mlp/down": "mlp.Wo",
+    "mlp_norm": "mlp_norm",
+  },
+  heads={
+    "Model": {},
+    "ForMaskedLM": {
+      "mlm_head/transform": "head.dense",
+      "mlm_head/norm": "head.norm",
+      "mlm_head/bias": "decoder.bias",
+    },
+    "ForSequenceClassification": {
+      **_MODERN_POOLER,
+      "class_head/dense": "classifier",
+    },
+    "ForTokenClassification": {
+      "tagger/transform/dense": "head.dense",
+      "tagger/transform/norm": "head.norm",
+      "tagger/dense": "classifier",
+    },
+    "ForQuestionAnswering": {
+      "span_head/transform/dense": "head.dense",
+      "span_head/transform/norm": "head.norm",
+      "span_head/dense": "classifier",
+    },
+    "ForMultipleChoice": {**_MODERN_POOLER, "choice_head/dense": "classifier"},
+  },
+  tied={"decoder.weight": "model.embeddings.tok_embeddings.weight"},
+  poolers={
+    "ForSequenceClassification": "norm",
+    "ForMultipleChoice": "norm",
+  },
+)
+
+ARCHITECTURES = {
+  a.model_type: a
+  for a in (BERT, ROBERTA, XLM_ROBERTA, DISTILBERT, ELECTRA, MODERNBERT)
+}

@@ -1,0 +1,125 @@
+"""A checkpoint becomes a program: `maskedlm export --to stablehlo`.
+
+jax.export writes the forward pass as StableHLO, for any batch size and length
+and for several platforms at once. The weights stand beside it, and are its
+first argument. Running it takes jax and safetensors, and none of this package.
+"""
+
+import json
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import export as jax_export
+
+from maskedlm.interop import (
+  folders,
+  modules,
+  opening,
+  tensors,
+  tokenizer_files,
+  weights,
+)
+from maskedlm.interop.errors import InteropError
+
+PROGRAM, WEIGHTS, ABOUT = "model.stablehlo", "weights.safetensors", "model.json"
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
+INPUTS = ("input_ids", "token_type_ids", "attention_mask")
+
+
+def export(
+  path: pathlib.Path,
+  out: pathlib.Path,
+  *,
+  part: str = "",
+  platforms: Sequence[str] = ("cpu", "cuda", "tpu"),
+  log: Callable[[str], None],
+) -> dict[str, Any]:
+  """Writes the program, its weights, tokenizer and README; returns model.json.
+
+  Args:
+    path: a workdir or a checkpoint.
+    out: the directory to make.
+    part: see opening.py.
+    platforms: of PLATFORMS; the program can be run on each.
+    log: gets a line for what is left out.
+
+  Raises:
+    InteropError: `out` exists, an unknown platform, or a head that is no
+      output of a forward pass.
+    CheckpointError, ConfigError: the checkpoint can't be read.
+  """
+  unknown = [name for name in platforms if name not in PLATFORMS]
+  if unknown or not platforms:
+    raise InteropError(
+      f"--platforms: {', '.join(unknown) or 'none'}; known: "
+      f"{', '.join(PLATFORMS)}."
+    )
+  with folders.whole(out) as unfinished:
+    opened = opening.open_checkpoint(path, part=part, log=log)
+    cfg, flat = opened.cfg, weights.flatten(opened.params)
+
+    def forward(flat, input_ids, token_type_ids, attention_mask):
+      batch = {
+        "input_ids": input_ids,
+        "token_type_ids": token_type_ids,
+        "segment_ids": (attention_mask > 0).astype(jnp.int32),
+      }
+      return modules.outputs(weights.unflatten(flat), cfg, batch)
+
+    b, length = jax_export.symbolic_shape(
+      "b, l", constraints=["b >= 1", "l >= 1", f"l <= {cfg.max_positions}"]
+    )
+    ids = jax.ShapeDtypeStruct((b, length), jnp.int32)
+    shapes = jax.tree.map(
+      lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), flat
+    )
+    exported = jax_export.export(jax.jit(forward), platforms=platforms)(
+      shapes, *(ids for _ in INPUTS)
+    )
+    (unfinished / PROGRAM).write_bytes(exported.serialize())
+    tensors.write(unfinished / WEIGHTS, flat)
+    made = jax.tree.unflatten(exported.out_tree, exported.out_avals)
+    about = {
+      "inputs": {name: ["int32", "b", "l"] for name in INPUTS},
+      "outputs": {
+        name: [str(x.dtype), *map(str, x.shape)] for name, x in made.items()
+      },
+      "platforms": list(exported.platforms),
+      "max_length": cfg.max_positions,
+      "pad_token_id": opened.tokenizer.special.pad,
+      "labels": list(opened.task.get("about", {}).get("labels", ())),
+      "jax": jax.__version__,
+      "calling_convention_version": exported.calling_convention_version,
+    }
+    text = json.dumps(about, indent=2, ensure_ascii=False)
+    (unfinished / ABOUT).write_text(text + "\n", "utf-8")
+    tokenizer_files.write(
+      opened.tokenizer_dir,
+      unfinished,
+      cfg=cfg,
+      takes_types=cfg.type_vocab_size > 1,
+    )
+    (unfinished / "README.md").write_text(_README, "utf-8")
+  return about
+
+
+_README = f"""# A model as StableHLO, exported from maskedlm
+
+`{ABOUT}` lists inputs and outputs; `b` (rows) and `l` (tokens) are free.
+attention_mask is 1 for tokens and 0 for padding, which comes last.
+token_type_ids are 0, and 1 for the second text of a pair.
+
+```python
+import jax, jax.export, numpy as np
+from safetensors.numpy import load_file
+
+model = jax.export.deserialize(open("{PROGRAM}", "rb").read())
+weights = jax.device_put(load_file("{WEIGHTS}"))
+run = jax.jit(model.call)  # Compiles once for each shape.
+ids = np.ones((2, 7), np.int32)  # From tokenizer.json, with `tokenizers`.
+outputs = run(weights, ids, np.zeros_like(ids), np.ones_like(ids))
+```
+"""

@@ -1,0 +1,169 @@
+"""A tokenizer's files: theirs into a workdir, ours as AutoTokenizer reads them.
+
+The ids are the same on both sides. What surrounds them is in the file there
+(its post-processor); here each task puts its own [CLS] and [SEP].
+"""
+
+import json
+import pathlib
+import shutil
+
+import tokenizers as hf_tokenizers
+from tokenizers import processors
+
+from maskedlm.corpus import tokenizer as tokenizers
+from maskedlm.corpus.tokenizer import Tokenizer
+from maskedlm.interop import unigram_json
+from maskedlm.interop.errors import InteropError
+from maskedlm.interop.names import Architecture
+from maskedlm.modeling.architecture import EncoderConfig
+
+FILE = "tokenizer.json"
+
+
+def read(
+  folder: pathlib.Path,
+  out: pathlib.Path,
+  *,
+  vocab_size: int,
+  architecture: Architecture,
+) -> Tokenizer:
+  """Copies a directory's tokenizer into `out`, as tokenizer.load reads it.
+
+  Ids that the model has beyond the tokenizer's get tokens [unused row N],
+  which are never predicted.
+
+  Raises:
+    InteropError: none that can be read, or it has more tokens than the model.
+    CorpusError: a broken file, or special tokens that are missing.
+  """
+  _check_files(folder, architecture)
+  made = tokenizers.load(folder)
+  made.save(out)
+  if made.vocab_size > vocab_size:
+    raise InteropError(
+      f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
+      f"{vocab_size} rows: it belongs to another model."
+    )
+  if made.vocab_size < vocab_size and (out / FILE).is_file():
+    definition = json.loads((out / FILE).read_text("utf-8"))
+    definition["added_tokens"] += [
+      _unused(index) for index in range(made.vocab_size, vocab_size)
+    ]
+    (out / FILE).write_text(json.dumps(definition, ensure_ascii=False), "utf-8")
+    made = tokenizers.load(out)
+    shutil.rmtree(out)
+    made.save(out)  # In the form that its SHA-256 is of.
+  if made.vocab_size != vocab_size:
+    raise InteropError(
+      f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
+      f"{vocab_size} rows, and the file can't be filled up: save it as "
+      "tokenizer.json with as many tokens."
+    )
+  return made
+
+
+def write(
+  folder: pathlib.Path,
+  out: pathlib.Path,
+  *,
+  cfg: EncoderConfig,
+  takes_types: bool,
+) -> None:
+  """Writes tokenizer.json and its two configs for transformers.
+
+  A text becomes [CLS] A [SEP], a pair [CLS] A [SEP] B [SEP], with as many
+  [SEP] between the two as cfg says.
+
+  Args:
+    folder: tokenizer/ of a workdir.
+    out: the directory to write to.
+    cfg: the model's.
+    takes_types: whether the model is given token_type_ids.
+  """
+  made = tokenizers.load(folder)
+  names = {n: made.tokens(i) for n, i in made.special._asdict().items()}
+  if (folder / FILE).is_file():
+    definition = json.loads((folder / FILE).read_text("utf-8"))
+  else:
+    path = next(folder.glob("*.model"))
+    definition = unigram_json.convert(
+      path.read_bytes(), mask=names["mask"], where=path
+    )
+  library = hf_tokenizers.Tokenizer.from_str(json.dumps(definition))
+  if not _surrounds(library, made.special, cfg.pair_separators):
+    library.post_processor = _template(names, made.special, cfg.pair_separators)
+  library.save(str(out / FILE))
+  special = {f"{name}_token": token for name, token in names.items()}
+  inputs = ["input_ids", "token_type_ids", "attention_mask"]
+  config = {
+    "tokenizer_class": "PreTrainedTokenizerFast",
+    **special,
+    "model_max_length": cfg.max_positions,
+    "model_input_names": [n for n in inputs if takes_types or "type" not in n],
+    "clean_up_tokenization_spaces": False,
+  }
+  for name, content in (
+    ("tokenizer_config.json", config),
+    ("special_tokens_map.json", special),
+  ):
+    text = json.dumps(content, ensure_ascii=False, indent=2)
+    (out / name).write_text(text + "\n", "utf-8")
+
+
+def _check_files(folder: pathlib.Path, architecture: Architecture) -> None:
+  """InteropError where there is no file that has the model's own ids."""
+  if (folder / FILE).is_file():
+    return
+  convert = (
+    f'python -c "from transformers import AutoTokenizer as T; '
+    f"T.from_pretrained('{folder}').save_pretrained('{folder}')\" makes one."
+  )
+  if architecture.positions_after_pad and list(folder.glob("*.model")):
+    raise InteropError(
+      f"{folder} has no tokenizer.json, and the ids of its sentencepiece model "
+      f"are not those of {architecture.model_type}: {convert}"
+    )
+  if (folder / "vocab.json").is_file():
+    raise InteropError(
+      f"{folder} has no tokenizer.json but vocab.json and merges.txt, which "
+      f"don't say all: {convert}"
+    )
+  if not (folder / "vocab.txt").is_file() and not list(folder.glob("*.model")):
+    raise InteropError(
+      f"{folder} has no tokenizer: expected tokenizer.json, vocab.txt or a "
+      "sentencepiece .model beside config.json."
+    )
+
+
+def _unused(index: int) -> dict:
+  return {
+    "id": index,
+    "content": f"[unused row {index}]",
+    "single_word": False,
+    "lstrip": False,
+    "rstrip": False,
+    "normalized": False,
+    "special": True,
+  }
+
+
+def _surrounds(library, special, separators: int) -> bool:
+  """Does the file's own post-processor put what our rows have?"""
+  try:
+    a = library.encode("a", add_special_tokens=False).ids
+    pair = library.encode("a", "a").ids
+  except Exception:  # The library raises no narrower class.
+    return False
+  middle = [special.sep] * separators
+  return pair == [special.cls, *a, *middle, *a, special.sep]
+
+
+def _template(names, special, separators: int):
+  cls, sep = names["cls"], names["sep"]
+  between = " ".join([f"{sep}:0"] * separators)
+  return processors.TemplateProcessing(
+    single=f"{cls}:0 $A:0 {sep}:0",
+    pair=f"{cls}:0 $A:0 {between} $B:1 {sep}:1",
+    special_tokens=[(cls, special.cls), (sep, special.sep)],
+  )

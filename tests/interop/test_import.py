@@ -1,0 +1,216 @@
+"""Imported workdirs are used as those of ours."""
+
+import json
+
+import numpy as np
+import peers
+import pytest
+
+from maskedlm import checkpoint, cli, fill_mask, resume
+from maskedlm.config import ConfigError
+from maskedlm.corpus import tokenizer as tokenizers
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import inference, run, starting
+from maskedlm.interop import hf_export, hf_import, modules
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+TEXT = "The function returns a list of the values."
+
+
+def imported(tmp_path, architecture, ending, **changes):
+  """(their model, tokenizer, our workdir)."""
+  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
+  changes = {"max_position_embeddings": 90, **changes}
+  model = peers.make_model(architecture, ending, tokenizer, **changes)
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  out = tmp_path / "runs" / "x"
+  hf_import.import_model(folder, out, log=print)
+  return model, tokenizer, out
+
+
+def their_logits(model, ids):
+  with torch.no_grad():
+    out = model(input_ids=torch.tensor(np.asarray([ids]), dtype=torch.long))
+  return out.logits[0].numpy()
+
+
+@pytest.mark.parametrize("architecture", ["Roberta", "Electra"])
+def test_fill_mask(architecture, tmp_path):
+  model, tokenizer, path = imported(tmp_path, architecture, "ForMaskedLM")
+  opened = fill_mask.load(path)
+  text = f"The {opened.mask_token} returns a list ."
+  filled = fill_mask.fill(opened, [text], top_k=5)[0].masks[0]
+  special = tokenizer.special
+  ids = tokenizer.encode(text, specials=True).ids
+  ids = np.r_[special.cls, ids, special.sep]
+  logits = their_logits(model, ids)[int(np.argmax(ids == special.mask))]
+  shares = np.exp(logits - logits.max())
+  shares /= shares.sum()
+  np.testing.assert_allclose(
+    [p for _, p in filled], np.sort(shares)[::-1][:5], atol=1e-4
+  )
+
+
+def test_classification(tmp_path):
+  model, tokenizer, path = imported(
+    tmp_path, "DistilBert", "ForSequenceClassification"
+  )
+  opened = inference.open_model(path)
+  example = opened.kind.parse(TEXT, opened.options)
+  made = inference.predict(opened, [example])[0]
+  special = tokenizer.special
+  ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
+  logits = their_logits(model, ids)
+  assert made["label"] == f"label {np.argmax(logits)}"
+  shares = np.exp(logits - logits.max())
+  np.testing.assert_allclose(
+    list(made["probabilities"].values()), shares / shares.sum(), atol=1e-4
+  )
+
+
+def test_regression(tmp_path):
+  model, tokenizer, path = imported(
+    tmp_path, "Bert", "ForSequenceClassification", id2label={0: "x"}
+  )
+  opened = inference.open_model(path)
+  example = opened.kind.parse(TEXT, opened.options)
+  made = inference.predict(opened, [example])[0]
+  special = tokenizer.special
+  ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
+  assert made["score"] == pytest.approx(their_logits(model, ids)[0], abs=1e-4)
+  assert opened.kind.show(made) == f"{made['score']:.3f}"
+
+
+@pytest.mark.parametrize(
+  ("ending", "line"),
+  [
+    ("ForTokenClassification", TEXT),
+    ("ForQuestionAnswering", f"What does it return?\t{TEXT}"),
+  ],
+)
+def test_other_kinds_predict(ending, line, tmp_path):
+  _, _, path = imported(tmp_path, "Bert", ending, max_position_embeddings=300)
+  opened = inference.open_model(path)
+  made = inference.predict(opened, [opened.kind.parse(line, opened.options)])
+  assert opened.kind.show(made[0])
+
+
+def test_the_workdir(tmp_path):
+  _, tokenizer, path = imported(tmp_path, "Roberta", "ForMaskedLM")
+  assert sorted(p.name for p in path.iterdir()) == [
+    "checkpoints",
+    "config.json",
+    "tokenizer",
+  ]
+  params, meta = checkpoint.load_params(path)
+  assert sorted(params) == ["encoder", "mlm_head"]
+  assert meta["step"] == 0
+  assert meta["task"]["objective"] == "hf:RobertaForMaskedLM"
+  about = json.loads((path / "config.json").read_text())["imported"]
+  assert about["model_type"] == "roberta"
+  assert tokenizers.load(path / "tokenizer").sha256 == tokenizer.sha256
+  # Their 90 positions are counted from [PAD] + 1 = 2.
+  start = starting.open_start(path)
+  assert start.cfg.max_positions == 88
+  assert start.cfg.pair_separators == 2
+  # Pretraining does not continue it.
+  with pytest.raises(ConfigError, match="this workdir holds another run"):
+    new = {"config": {}, "corpus": "5f3a", "tokenizer": tokenizer.sha256}
+    resume.check(meta["identity"], new, log=print)
+
+
+def test_the_encoder_alone(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model("Bert", "ForPreTraining", tokenizer)
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  lines = []
+  made = hf_import.import_model(
+    folder, tmp_path / "out", part="encoder", log=lines.append
+  )
+  assert sorted(made.params) == ["encoder", "pooler"]
+  assert len(lines) == 1 and "cls.seq_relationship.weight" in lines[0]
+
+
+def test_commands(tmp_path, capsys):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model("Bert", "ForPreTraining", tokenizer)
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  ours, back = tmp_path / "ours", tmp_path / "back"
+  assert not cli.main(
+    ["import", "--from", "hf", str(folder), "--out", str(ours)]
+  )
+  said = capsys.readouterr().out
+  assert "encoder, mlm_head, nsp_head, pooler; " in said
+  argv = ["export", "--to", "hf", "--checkpoint", str(ours), "--out", str(back)]
+  assert not cli.main(argv)
+  assert "BertForPreTraining.from_pretrained" in capsys.readouterr().out
+  names = {p.name for p in back.iterdir()}
+  assert names == {
+    "1_Pooling",
+    "README.md",
+    "config.json",
+    "model.safetensors",
+    "modules.json",
+    "sentence_bert_config.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+  }
+  card = (back / "README.md").read_text()
+  assert "| imported from | theirs |" in card
+  assert cli.main(argv) == 2
+  assert "exists: give another" in capsys.readouterr().err
+
+
+def test_heads_that_we_do_not_have(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  for fields, expected in (
+    ({"problem_type": "multi_label_classification"}, "one label for a text"),
+    ({"classifier_pooling": "mean"}, r"reads \[CLS\]: .*--part encoder"),
+  ):
+    name = "ModernBert" if "classifier_pooling" in fields else "Bert"
+    model = peers.make_model(
+      name, "ForSequenceClassification", tokenizer, **fields
+    )
+    folder = peers.save(model, tokenizer, tmp_path / name)
+    with pytest.raises(ValueError, match=expected):
+      hf_import.import_model(folder, tmp_path / "out", log=print)
+    hf_import.import_model(folder, tmp_path / "out", part="encoder", log=print)
+    (tmp_path / "out").rename(tmp_path / f"out of {name}")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("architecture", "kind", "ending"),
+  [
+    ("ModernBert", "tagging", "ForTokenClassification"),
+    ("ModernBert", "classification", "ForSequenceClassification"),
+    ("Electra", "classification", "ForSequenceClassification"),
+    ("Roberta", "classification", "ForSequenceClassification"),
+  ],
+)
+def test_import_finetune_export(architecture, kind, ending, tmp_path):
+  _, tokenizer, path = imported(tmp_path, architecture, "ForMaskedLM")
+  data = tmp_path / "data.tsv"
+  rows = {
+    "tagging": "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n\n",
+    "classification": "text\tlabel\na cat\tyes\nthe house\tno\n",
+  }
+  data.write_text(rows[kind])
+  config = configs.default(kind)
+  config.init_from = str(path)
+  config.data.update(
+    train=str(data), dev=str(data), length=60, batch_size=8, buckets=(60,)
+  )
+  config.train.epochs = 2
+  run.finetune(config, tmp_path / "tuned")
+  out = tmp_path / "exported"
+  made = hf_export.export(tmp_path / "tuned", out, log=print)
+  assert made == architecture + ending
+  theirs = getattr(transformers, made).from_pretrained(out).eval()
+  opened = starting.open_start(tmp_path / "tuned", step="best")
+  batch = peers.make_batch(tokenizer, types=opened.cfg.type_vocab_size > 1)
+  ours = modules.outputs(opened.params, opened.cfg, batch)
+  peers.assert_close(ours, peers.run(theirs, batch), batch)

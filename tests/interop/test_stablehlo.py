@@ -1,0 +1,93 @@
+"""An exported program runs with jax alone, for any batch size and length."""
+
+import json
+import subprocess
+import sys
+
+import jax
+import numpy as np
+import peers
+import pytest
+import workdirs
+from safetensors.numpy import load_file, save_file
+
+from maskedlm.interop import modules, stablehlo
+from maskedlm.interop.errors import InteropError
+
+# As README.md has it; nothing of maskedlm can be imported.
+RUN = """
+import sys
+sys.modules["maskedlm"] = None
+import jax, jax.export, numpy as np
+from safetensors.numpy import load_file, save_file
+
+folder, inputs, outputs = sys.argv[1:]
+model = jax.export.deserialize(open(f"{folder}/model.stablehlo", "rb").read())
+weights = load_file(f"{folder}/weights.safetensors")
+run = jax.jit(model.call)
+batch = load_file(inputs)
+names = ("input_ids", "token_type_ids", "attention_mask")
+whole = run(weights, *(batch[name] for name in names))
+part = run(weights, *(batch[name][1:4, :9] for name in names))
+save_file({f"whole/{n}": np.asarray(x) for n, x in whole.items()} |
+          {f"part/{n}": np.asarray(x) for n, x in part.items()}, outputs)
+assert not [m for m in sys.modules if m.startswith("maskedlm.")]
+assert "flax" not in sys.modules
+try:
+  run(weights, *(np.zeros((1, 18), np.int32) for _ in names))
+except ValueError as error:
+  assert "constraint l <= 17" in str(error.__cause__), error
+else:
+  raise AssertionError("18 tokens, where there are 17 positions")
+"""
+
+
+@pytest.mark.parametrize("name", ["bert", "modern"])
+def test_runs_without_us(name, tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  changes, heads = {
+    "bert": ({}, ("pooler", "mlm_head", "nsp_head")),
+    "modern": (workdirs.MODERN, ("tagger",)),
+  }[name]
+  cfg = workdirs.config(tokenizer, **changes)
+  params = workdirs.make_params(cfg, heads, num_labels=3)
+  task = {"kind": "tagging", "about": {"labels": [*"xyz"]}}
+  task = task if "tagger" in heads else {}
+  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
+  out = tmp_path / "program"
+  about = stablehlo.export(path, out, log=print)
+  assert about == json.loads((out / "model.json").read_text())
+  assert about["platforms"] == ["cpu", "cuda", "tpu"]
+  assert about["max_length"] == 17
+  assert about["labels"] == task.get("about", {}).get("labels", [])
+
+  batch = peers.make_batch(tokenizer, types=bool(cfg.type_vocab_size))
+  feed = {**batch, "attention_mask": batch["segment_ids"]}
+  del feed["segment_ids"]
+  save_file(feed, tmp_path / "in")
+  ran = subprocess.run(
+    [sys.executable, "-c", RUN, out, tmp_path / "in", tmp_path / "out"],
+    capture_output=True,
+    text=True,
+    check=False,
+    cwd=tmp_path,
+  )
+  assert ran.returncode == 0, ran.stderr
+  found = load_file(tmp_path / "out")
+  ours = jax.jit(modules.outputs, static_argnums=1)(params, cfg, batch)
+  assert set(about["outputs"]) == set(ours)
+  for key, x in ours.items():
+    assert about["outputs"][key][0] == "float32"
+    assert len(about["outputs"][key]) == 1 + x.ndim
+    np.testing.assert_allclose(found[f"whole/{key}"], x, atol=1e-5)
+  part = {n: x[1:4, :9] for n, x in batch.items()}
+  ours = modules.outputs(params, cfg, part)
+  for key, x in ours.items():
+    np.testing.assert_allclose(found[f"part/{key}"], x, atol=1e-5)
+
+
+def test_unknown_platform(tmp_path):
+  with pytest.raises(InteropError, match="platforms: gpu; known: cpu, cuda"):
+    stablehlo.export(
+      tmp_path, tmp_path / "out", platforms=("cpu", "gpu"), log=print
+    )

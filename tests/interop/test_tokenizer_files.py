@@ -1,0 +1,170 @@
+"""Exported tokenizers give the ids of ours; theirs are imported as they are."""
+
+import numpy as np
+import peers
+import pytest
+import sentencepiece
+import workdirs
+
+from maskedlm.corpus import tokenizer as tokenizers
+from maskedlm.interop import names, tokenizer_files
+from maskedlm.interop.errors import InteropError
+
+transformers = pytest.importorskip("transformers")
+
+TEXTS = (
+  "The function returns a list of the decoded values.",
+  "  two  spaces, a\ttab and\na newline ",
+  "Käse, naïve, 北京 and 日本語; ﬁne ½ Ⅷ",
+  "emoji 😀 and e\u0301 and \u200b and \xa0.",
+  "don't (stop) -- JSON's \"quotes\" 12,345.6",
+  "x" * 130,
+  "",
+)
+
+
+@pytest.fixture(params=["wordpiece", "bpe", "unigram"])
+def tokenizer(request):
+  return peers.train_tokenizer(request.param)
+
+
+def export(tokenizer, folder, **changes):
+  """As AutoTokenizer loads it; config.json says of which model it is."""
+  cfg = workdirs.config(tokenizer, **changes)
+  tokenizer.save(folder / "ours")
+  out = folder / "theirs"
+  out.mkdir()
+  tokenizer_files.write(
+    folder / "ours", out, cfg=cfg, takes_types=cfg.type_vocab_size > 1
+  )
+  (out / "config.json").write_text('{"model_type": "bert"}')
+  return transformers.AutoTokenizer.from_pretrained(out)
+
+
+def test_ids_of_texts(tokenizer, tmp_path):
+  theirs = export(tokenizer, tmp_path)
+  special = tokenizer.special
+  assert len(theirs) == tokenizer.vocab_size
+  for text in TEXTS:
+    ids = [special.cls, *tokenizer.encode(text).ids.tolist(), special.sep]
+    assert theirs(text)["input_ids"] == ids, text
+  batch = theirs(list(TEXTS), padding=True, return_tensors="np")
+  length = batch["attention_mask"].sum(axis=1)
+  beyond = np.arange(batch["input_ids"].shape[1]) >= length[:, None]
+  assert (batch["input_ids"][beyond] == special.pad).all()
+  assert theirs.model_max_length == workdirs.T
+
+
+@pytest.mark.parametrize("separators", [1, 2])
+def test_ids_of_pairs(tokenizer, tmp_path, separators):
+  theirs = export(tokenizer, tmp_path, pair_separators=separators)
+  special = tokenizer.special
+  a = tokenizer.encode(TEXTS[0]).ids.tolist()
+  b = tokenizer.encode(TEXTS[4]).ids.tolist()
+  middle = [special.sep] * separators
+  made = theirs(TEXTS[0], TEXTS[4])
+  ids = [special.cls, *a, *middle, *b, special.sep]
+  assert made["input_ids"] == ids
+  if separators == 1:
+    types = [0] * (len(a) + 2) + [1] * (len(b) + 1)
+    assert made["token_type_ids"] == types
+
+
+def test_masks_in_text(tokenizer, tmp_path):
+  theirs = export(tokenizer, tmp_path)
+  mask = theirs.mask_token
+  text = f"{mask} is a {mask} that returns {mask}, a {mask}."
+  if tokenizer.kind == "bpe":  # Theirs puts a space before the comma.
+    text = text.replace(",", " ,").replace(".", " .")
+  special = tokenizer.special
+  ids = tokenizer.encode(text, specials=True).ids.tolist()
+  assert ids.count(special.mask) == 4
+  assert theirs(text)["input_ids"] == [special.cls, *ids, special.sep]
+  assert theirs.mask_token_id == special.mask
+  assert theirs.pad_token_id == special.pad
+  assert theirs.unk_token_id == special.unk
+
+
+def test_a_model_without_types_gets_none(tmp_path):
+  theirs = export(peers.train_tokenizer("bpe"), tmp_path, type_vocab_size=0)
+  assert "token_type_ids" not in theirs("a text", "another")
+
+
+def test_import_keeps_ids_and_fills_up(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  tokenizer.save(tmp_path / "theirs")
+  made = tokenizer_files.read(
+    tmp_path / "theirs",
+    tmp_path / "ours",
+    vocab_size=tokenizer.vocab_size + 5,
+    architecture=names.BERT,
+  )
+  assert made.vocab_size == tokenizer.vocab_size + 5
+  assert made.tokens(tokenizer.vocab_size) == "[unused row 131]"
+  # They are never masked, nor drawn.
+  assert set(range(131, 136)) <= set(made.special_ids.tolist())
+  for text in TEXTS:
+    np.testing.assert_array_equal(
+      made.encode(text).ids, tokenizer.encode(text).ids
+    )
+  again = tokenizers.load(tmp_path / "ours")
+  assert again.sha256 == made.sha256
+
+
+def read(folder, out, **kwargs):
+  kwargs = {"vocab_size": 131, "architecture": names.BERT, **kwargs}
+  return tokenizer_files.read(folder, out, **kwargs)
+
+
+def test_import_of_a_vocabulary(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  folder = tmp_path / "theirs"
+  folder.mkdir()
+  lines = [tokenizer.tokens(i) for i in range(tokenizer.vocab_size)]
+  (folder / "vocab.txt").write_text("\n".join(lines) + "\n", "utf-8")
+  made = read(folder, tmp_path / "ours")
+  np.testing.assert_array_equal(
+    made.encode(TEXTS[0]).ids, tokenizer.encode(TEXTS[0]).ids
+  )
+
+
+@pytest.mark.parametrize(
+  ("files", "architecture", "expected"),
+  [
+    ((), names.BERT, "has no tokenizer: expected tokenizer.json, vocab.txt"),
+    (("vocab.json", "merges.txt"), names.ROBERTA, "AutoTokenizer"),
+    (("sentencepiece.bpe.model",), names.XLM_ROBERTA, "are not those of xlm-"),
+  ],
+)
+def test_files_that_do_not_say_it(tmp_path, files, architecture, expected):
+  for name in files:
+    (tmp_path / name).write_text("")
+  with pytest.raises(InteropError, match=expected):
+    read(tmp_path, tmp_path / "ours", architecture=architecture)
+
+
+def test_a_tokenizer_of_another_model(tmp_path):
+  peers.train_tokenizer("wordpiece").save(tmp_path)
+  with pytest.raises(InteropError, match="has 131 tokens, the model 130 rows"):
+    read(tmp_path, tmp_path / "ours", vocab_size=130)
+
+
+def test_a_model_file_that_can_not_be_filled_up(tmp_path):
+  peers.train_tokenizer("unigram").save(tmp_path)
+  with pytest.raises(InteropError, match="117 tokens, the model 131 rows, and"):
+    read(tmp_path, tmp_path / "ours")
+
+
+def test_only_unigram_models_are_converted(tmp_path):
+  model = tmp_path / "m.model"
+  with model.open("wb") as file:
+    sentencepiece.SentencePieceTrainer.train(
+      sentence_iterator=iter(["a text of a few words"] * 50),
+      model_writer=file,
+      model_type="bpe",
+      vocab_size=25,
+      minloglevel=2,
+    )
+  tokenizer = tokenizers.load(model)
+  with pytest.raises(InteropError, match="of type BPE; only UNIGRAM"):
+    export(tokenizer, tmp_path)

@@ -1,0 +1,63 @@
+"""The vectors of every layer: as transformers', and the last as encode's."""
+
+import jax
+import numpy as np
+import pytest
+import reference
+from reference import SIZES, B, L
+
+from maskedlm.modeling import mlm
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("transformers")
+from test_peer import make_peer  # noqa: E402 - it needs them.
+
+BATCH = reference.make_batch()
+REAL = BATCH["segment_ids"] > 0
+
+
+def test_equal_transformers_hidden_states():
+  cfg = reference.config(dropout=0.3, attention_dropout=0.2)  # In training.
+  params = reference.make_params(cfg)
+  ours = jax.jit(lambda p, b: mlm.encode_layers(cfg, p, b))(params, BATCH)
+  assert ours.shape == (SIZES["num_layers"] + 1, B, L, cfg.width)
+  with torch.no_grad():
+    theirs = make_peer(params, cfg)(
+      input_ids=torch.tensor(BATCH["input_ids"], dtype=torch.long),
+      token_type_ids=torch.tensor(BATCH["token_type_ids"], dtype=torch.long),
+      attention_mask=torch.tensor(REAL),
+      output_hidden_states=True,
+    )
+  for x, y in zip(ours, theirs.hidden_states, strict=True):
+    np.testing.assert_allclose(x[REAL], y.numpy()[REAL], atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+  "options",
+  [
+    {"norm_order": "pre", "position": "rope", "num_layers": 3},
+    {"embedding_width": 16, "remat": "full"},
+    {"dtype": "bfloat16", "remat": "dots"},
+  ],
+  ids=["pre", "project", "bfloat16"],
+)
+def test_the_last_is_what_encode_returns(options):
+  cfg = reference.config(**options)
+  params = mlm.init(cfg, *jax.random.split(jax.random.key(1)))
+  params = reference.randomise(params)
+  ours = mlm.encode_layers(cfg, params, BATCH)
+  last = mlm.encode(cfg, params, BATCH, None, False)
+  assert ours.dtype == last.dtype
+  np.testing.assert_array_equal(ours[-1], last)
+  # Each layer adds something, and none comes twice.
+  moved = np.abs(np.diff(np.float32(ours), axis=0)).max(axis=(1, 2, 3))
+  assert moved.shape == (cfg.num_layers,) and moved.min() > 0.1
+
+
+def test_with_norms_before_the_sums_only_the_last_is_normalised():
+  cfg = reference.config(norm_order="pre", init_stddev=0.5)
+  params = mlm.init(cfg, *jax.random.split(jax.random.key(1)))
+  # A scale of 1 and no bias: what a norm gives has a variance of 1.
+  ours = np.float32(mlm.encode_layers(cfg, params, BATCH))[:, REAL]
+  np.testing.assert_allclose(ours[-1].var(axis=-1), 1, atol=1e-3)
+  assert ours[1].var(axis=-1).mean() > 2
