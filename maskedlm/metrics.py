@@ -202,6 +202,11 @@ def format_values(values: Mapping[str, float]) -> str:
     (r"^loss$", lambda name, x: f"{name} {x:.3f}"),
     (r"loss$", lambda name, x: f"{name} {x:.3f}"),
     (r"accuracy$", lambda name, x: f"{name} {x:.1%}"),
+    # Scores of fine-tuning.
+    (
+      r"(^|_)(f1|exact_match|mcc|pearson|spearman)$",
+      lambda name, x: f"{name} {x:.3f}",
+    ),
     (r"^learning_rate$", lambda name, x: f"lr {x:.2e}"),
     (r"^mfu$", lambda name, x: f"MFU {x:.1%}"),
     (r"^tokens_per_second$", lambda name, x: f"{x:,.0f} tokens/s"),

@@ -1,0 +1,42 @@
+"""SQuAD: the answer to a question is a part of a paragraph, or there is none.
+
+Rajpurkar et al. 2016, https://arxiv.org/abs/1606.05250 (v1) and 2018,
+https://arxiv.org/abs/1806.03822 (v2); fine-tuned as BERT was (Devlin et al.
+2019, https://arxiv.org/abs/1810.04805, sections 4.2 and 4.3; lengths as in
+google-research/bert, run_squad.py).
+
+  maskedlm finetune question_answering --config=configs/squad.py:v1 \\
+    --config.init_from=runs/bert
+
+Files: MASKEDLM_DATA/squad/{train,dev}-{v1.1,v2.0}.json. Without a development
+set, the questions on a tenth of the paragraphs are held out.
+"""
+
+import pathlib
+
+from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.finetune import config as base
+
+# Variant -> file version, batch size, epochs: the paper's.
+VARIANTS = {"v1": ("v1.1", 32, 3), "v2": ("v2.0", 48, 2)}
+
+
+def get_config(variant="v1"):
+  if variant not in VARIANTS:
+    raise ConfigError(
+      f"configs/squad.py:{variant}: no such version"
+      f"{did_you_mean(variant, VARIANTS)}; known: {', '.join(VARIANTS)}."
+    )
+  version, batch_size, epochs = VARIANTS[variant]
+  config = base.default("question_answering")
+  config.name = f"squad_{variant}"
+  config.task.allow_impossible = variant == "v2"
+  folder = pathlib.Path(base.data_dir()) / "squad"
+  config.data.train = str(folder / f"train-{version}.json")
+  dev = folder / f"dev-{version}.json"
+  config.data.dev = str(dev) if dev.is_file() else ""
+  config.data.length = 384
+  config.data.batch_size = batch_size
+  config.optimizer.learning_rate = 5e-5
+  config.train.epochs = epochs
+  return config

@@ -1,0 +1,194 @@
+"""Exact match and F1 of answers, as SQuAD's official scripts count them.
+
+evaluate-v1.1.py and evaluate-v2.0.py differ in what is empty: an answer such
+as "The", of which normalisation leaves nothing, and a question without answer.
+Here everything is a share from 0 to 1, where the scripts say percent.
+"""
+
+import collections
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_QUESTION_WORD = re.compile(r"\b(what|who|when|where|why|which|how)\b")
+_NO_ANSWER = "(no answer)"
+_PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII alone.
+
+
+class Score(NamedTuple):
+  """Of one answer, against the gold answer that fits it best."""
+
+  exact_match: float
+  f1: float
+
+
+# (predicted, gold answers) -> Score.
+Scorer = Callable[[str, Sequence[str]], Score]
+Answers = Mapping[str, str]  # Question id -> the answer that is predicted.
+Gold = Mapping[str, Sequence[str]]  # Id -> gold answers; () = there is none.
+
+
+def normalise(text: str) -> str:
+  """Lower case, without punctuation and articles, single spaces."""
+  text = text.lower().translate(_PUNCTUATION)
+  return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def score_v1(predicted: str, gold: Sequence[str]) -> Score:
+  """Of SQuAD 1.1: two answers that are empty match exactly, with F1 0."""
+  found = normalise(predicted)
+  wanted = [normalise(answer) for answer in gold]
+  return Score(
+    float(found in wanted), max(_overlap(found, answer) for answer in wanted)
+  )
+
+
+def score_v2(predicted: str, gold: Sequence[str]) -> Score:
+  """Of SQuAD 2.0: "" is right where there is no gold answer, with F1 1.
+
+  Gold answers that are empty once normalised don't count as answers.
+  """
+  found = normalise(predicted)
+  wanted = [answer for answer in map(normalise, gold) if answer] or [""]
+  exact = float(found in wanted)
+  if not found or wanted == [""]:
+    return Score(exact, exact)
+  return Score(exact, max(_overlap(found, answer) for answer in wanted))
+
+
+def evaluate_v1(gold: Gold, answers: Answers) -> dict[str, float]:
+  """exact_match and f1; a question without prediction counts 0."""
+  return _mean(list(_scores(gold, answers, score_v1).values()))
+
+
+def evaluate_v2(gold: Gold, answers: Answers) -> dict[str, float]:
+  """exact_match and f1, also of the questions with an answer alone.
+
+  Of those without, where both are the same: no_answer_accuracy. A question
+  without prediction counts 0 (evaluate-v2.0.py stops at it).
+  """
+  scores = _scores(gold, answers, score_v2)
+  values = _mean(list(scores.values()))
+  if answerable := [scores[key] for key in gold if gold[key]]:
+    for name, value in _mean(answerable).items():
+      values[f"has_answer_{name}"] = value
+  if impossible := [scores[key].f1 for key in gold if not gold[key]]:
+    values["no_answer_accuracy"] = float(np.mean(impossible))
+  return values
+
+
+def best_thresholds(
+  gold: Gold, answers: Answers, null_odds: Mapping[str, float]
+) -> dict[str, float]:
+  """The best that a threshold on null_odds can do, as evaluate-v2.0.py finds.
+
+  Args:
+    gold: the questions.
+    answers: what is predicted of each if its null_odds are not above the
+      threshold; else "" is.
+    null_odds: how much more likely no answer is than that one; any scale.
+
+  Returns:
+    best_exact_match, best_f1, and the threshold of each. As in the script a
+    threshold is one of null_odds, or 0 where never to answer is best.
+  """
+  odds, gains = _gains(gold, answers, null_odds)
+  found = {}
+  for name in Score._fields:
+    totals = _totals(gold, gains[name])
+    best = int(np.argmax(totals))
+    found[f"best_{name}"] = float(totals[best]) / len(gold)
+    found[f"best_{name}_threshold"] = float(odds[best - 1]) if best else 0.0
+  return found
+
+
+def calibrate(
+  gold: Gold, answers: Answers, null_odds: Mapping[str, float]
+) -> float:
+  """The threshold of the best F1, to be used on other questions.
+
+  Unlike the script's it lies midway between two of the null_odds, so that
+  rounding errors change no prediction, and never between equal ones.
+  """
+  odds, gains = _gains(gold, answers, null_odds)
+  # Below the first, between any two, above the last.
+  bounds = np.concatenate([odds[:1] - 2, odds, odds[-1:] + 2])
+  totals = np.where(bounds[:-1] < bounds[1:], _totals(gold, gains["f1"]), -1)
+  best = int(np.argmax(totals))
+  return float(bounds[best] + bounds[best + 1]) / 2
+
+
+def tables(
+  questions: Mapping[str, str], gold: Gold, answers: Answers, scorer: Scorer
+) -> dict[str, str]:
+  """Of a development set: mistakes.tsv, and by_question.txt, by their word.
+
+  A mistake is what doesn't match exactly; the worst come first.
+  """
+  scores = _scores(gold, answers, scorer)
+  lines = ["id\tf1\tpredicted\tgold\tquestion"]
+  for key in sorted(scores, key=lambda key: scores[key].f1):
+    if not scores[key].exact_match:
+      wanted = " | ".join(dict.fromkeys(gold[key])) or _NO_ANSWER
+      cells = (answers.get(key) or _NO_ANSWER, wanted, questions[key])
+      cells = (" ".join(cell.split()) for cell in cells)
+      lines.append("\t".join([key, f"{scores[key].f1:.3f}", *cells]))
+  groups = collections.defaultdict(list)
+  for key, question in questions.items():
+    word = _QUESTION_WORD.search(question.lower())
+    groups[word.group() if word else "(other)"].append(scores[key])
+  rows = [f"{'':<10}{'exact_match':>12}{'f1':>9}{'questions':>12}"]
+  for word in sorted(groups, key=lambda word: (-len(groups[word]), word)):
+    exact, f1 = _mean(groups[word]).values()
+    rows.append(f"{word:<10}{exact:>12.4f}{f1:>9.4f}{len(groups[word]):>12}")
+  return {
+    "mistakes.tsv": "\n".join(lines) + "\n",
+    "by_question.txt": "\n".join(rows) + "\n",
+  }
+
+
+def _overlap(found: str, wanted: str) -> float:
+  """F1 of two normalised answers as bags of words."""
+  a, b = found.split(), wanted.split()
+  same = sum((collections.Counter(a) & collections.Counter(b)).values())
+  if not same:
+    return 0.0
+  precision, recall = same / len(a), same / len(b)
+  return 2 * precision * recall / (precision + recall)
+
+
+def _scores(gold: Gold, answers: Answers, scorer: Scorer) -> dict[str, Score]:
+  return {
+    key: scorer(answers[key], gold[key]) if key in answers else Score(0.0, 0.0)
+    for key in gold
+  }
+
+
+def _mean(scores: Sequence[Score]) -> dict[str, float]:
+  means = np.mean(np.array(scores, np.float64).reshape(-1, 2), axis=0)
+  return dict(zip(Score._fields, means.tolist(), strict=True))
+
+
+def _gains(gold, answers, null_odds) -> tuple[np.ndarray, dict]:
+  """Sorted null_odds, and what to answer each question adds to the totals."""
+  keys = sorted(gold, key=null_odds.__getitem__)
+  scores = [
+    score_v2(answers[key], gold[key])
+    if gold[key]
+    # Never to answer has these right; an answer loses them.
+    else Score(*[-1.0 if answers[key] else 0.0] * 2)
+    for key in keys
+  ]
+  odds = np.array([null_odds[key] for key in keys], np.float64)
+  gains = np.array(scores, np.float64).reshape(-1, 2).T
+  return odds, dict(zip(Score._fields, gains, strict=True))
+
+
+def _totals(gold: Gold, gains: np.ndarray) -> np.ndarray:
+  """[n + 1]: right answers, with the first 0, 1, ... n questions answered."""
+  impossible = sum(not answers for answers in gold.values())
+  return np.cumsum(np.concatenate([[impossible], gains]))
