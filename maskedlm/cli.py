@@ -17,7 +17,11 @@ VERBS = {
   "finetune": ("finetune.main", "fine-tune an encoder on labelled data"),
   "evaluate": ("evaluate", "score a fine-tuned checkpoint on labelled data"),
   "predict": ("predict", "label raw text with a fine-tuned checkpoint"),
+  "embed": ("embed", "write vectors of tokens, words or sentences"),
+  "isotropy": ("isotropy", "how alike are vectors, and why: a table by layer"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
+  "import": ("importing", "make a workdir of a model of transformers"),
+  "export": ("exporting", "write a checkpoint for transformers, or to serve"),
 }
 
 # Exit codes, besides 0: 2, the user's input is wrong or can't be used; 3,

@@ -1,0 +1,166 @@
+"""What is to be embedded: texts out of files of lines or of JSON, one a line.
+
+A Text knows its file and line, so that a vector can be traced to where it
+comes from, and whatever is wrong with a file is told by its line.
+"""
+
+import contextlib
+import json
+import pathlib
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple
+
+from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.finetune.application import DataError
+
+FORMATS = ("text", "jsonl")
+STDIN = "-"
+_BOM = b"\xef\xbb\xbf"
+
+
+class Text(NamedTuple):
+  """A text, or a sentence whose words are given."""
+
+  text: str  # Of given words: they, with spaces between.
+  words: tuple[str, ...] | None = None
+  file: str = ""
+  line: int = 0  # From 1.
+
+
+def of_words(words: Sequence[str], *, file: str = "", line: int = 0) -> Text:
+  """The Text of given words."""
+  return Text(" ".join(words), tuple(words), file, line)
+
+
+def check(paths: Sequence[str], *, form: str) -> None:
+  """That the files are there, before anything slow begins.
+
+  Raises:
+    ConfigError: an unknown format, a file that is not there, or a folder.
+  """
+  if form not in ("", *FORMATS):
+    raise ConfigError(
+      f"--format={form!r} is unknown{did_you_mean(form, FORMATS)}; known: "
+      f"{', '.join(FORMATS)}."
+    )
+  for path in paths:
+    if path != STDIN and not pathlib.Path(path).exists():
+      raise ConfigError(f"--input={path}: no such file.")
+    if path != STDIN and pathlib.Path(path).is_dir():
+      raise ConfigError(f"--input={path} is a folder: give its files.")
+
+
+def read(
+  paths: Sequence[str],
+  *,
+  form: str = "",
+  field: str = "text",
+  seen: Counter | None = None,
+) -> Iterator[Text]:
+  """The texts of files, in their order, in bounded memory.
+
+  Args:
+    paths: of UTF-8 files; "-" is stdin. Blank lines are left out.
+    form: one of FORMATS; "": jsonl where a file is named so, else text.
+    field: of a JSON object, what holds the text. An object that has "tokens",
+      a list of strings, is a sentence of those words instead.
+    seen: gets "bytes" and "texts", how many were read.
+
+  Raises:
+    DataError: not a single text; a line that is not UTF-8, or, with its file
+      and line, not such a JSON object.
+  """
+  seen = Counter() if seen is None else seen
+  for path in paths:
+    name = "stdin" if path == STDIN else path
+    suffix = pathlib.Path(path).suffix.lower().removeprefix(".")
+    is_json = (form or suffix) == "jsonl"
+    for number, line in _lines(path, name, seen):
+      if line.strip():
+        seen["texts"] += 1
+        if is_json:
+          yield _of_json(line, field, file=name, number=number)
+        else:
+          yield Text(line, None, name, number)
+  if not seen["texts"]:
+    names = ", ".join("stdin" if path == STDIN else path for path in paths)
+    raise DataError(f"{names}: no line with text; expected one at least.")
+
+
+def size(paths: Sequence[str]) -> int:
+  """Bytes of the files; 0 where it can't be known: stdin, pipes."""
+  files = [pathlib.Path(path) for path in paths]
+  if STDIN in paths or not all(file.is_file() for file in files):
+    return 0
+  return sum(file.stat().st_size for file in files)
+
+
+def _lines(path: str, name: str, seen: Counter) -> Iterator[tuple[int, str]]:
+  """(number, line) of a file, without the line's end."""
+  try:
+    with _open(path) as file:
+      for number, line in enumerate(file, 1):
+        seen["bytes"] += len(line)
+        line = line.removeprefix(_BOM) if number == 1 else line
+        try:
+          decoded = line.decode("utf-8")
+        except UnicodeDecodeError as error:
+          raise DataError(
+            f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
+            f"{error.start + 1} of the line); convert it, e.g. iconv -f latin1 "
+            "-t utf-8."
+          ) from None
+        yield number, decoded.removesuffix("\n").removesuffix("\r")
+  except OSError as error:
+    raise DataError(f"{name}: {error.strerror}.") from None
+
+
+def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+  if path == STDIN:
+    return contextlib.nullcontext(sys.stdin.buffer)
+  return open(path, "rb")
+
+
+def _of_json(line: str, field: str, *, file: str, number: int) -> Text:
+  """A Text of {"tokens": [...]} or of {field: "..."}."""
+  where = f"{file}:{number}"
+  try:
+    value = json.loads(line)
+  except (ValueError, RecursionError) as error:
+    raise DataError(
+      f"{where}: not JSON ({error}); expected one object a line."
+    ) from None
+  if not isinstance(value, dict):
+    raise DataError(
+      f"{where}: a JSON {type(value).__name__}; expected an object, such as "
+      f'{{"{field}": "..."}} or {{"tokens": ["...", "..."]}}.'
+    )
+  if "tokens" in value:
+    return _of_tokens(value["tokens"], where, file=file, number=number)
+  if not isinstance(value.get(field), str):
+    found = "is no string" if field in value else "is not there"
+    raise DataError(
+      f"{where}: the field {field!r} {found}; the object has "
+      f"{', '.join(map(repr, value)) or 'nothing'}"
+      f"{did_you_mean(field, value) if field not in value else ''}. "
+      "Name the text's field with --field."
+    )
+  return Text(_encodable(value[field]), None, file, number)
+
+
+def _of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
+  if not isinstance(tokens, list) or not all(
+    isinstance(token, str) for token in tokens
+  ):
+    raise DataError(
+      f"{where}: 'tokens' is no list of strings; expected the words of a "
+      'sentence: {"tokens": ["The", "bank", "."]}.'
+    )
+  return of_words(list(map(_encodable, tokens)), file=file, line=number)
+
+
+def _encodable(text: str) -> str:
+  """JSON can spell half of a surrogate pair, which no file can hold."""
+  return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,133 @@
+"""Standardised vectors: (x - mean) / standard deviation, fitted on a corpus.
+
+Contextual vectors all point one way, for a few of their dimensions are large
+wherever they come from. Standardising is what Timkey & van Schijndel do about
+it (EMNLP 2021, https://aclanthology.org/2021.emnlp-main.372); Jurafsky &
+Martin, equations 11.10 to 11.12.
+"""
+
+import json
+import pathlib
+import zipfile
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm.config import ConfigError
+
+SAME = ("layers", "combine")  # What fitted and standardised vectors share.
+
+
+class Moments(NamedTuple):
+  """Of the vectors seen so far, in float64; C is the shape of one."""
+
+  count: int
+  mean: np.ndarray  # [C]
+  squares: np.ndarray  # [C]: sum of (x - mean)^2.
+
+
+class Fitted(NamedTuple):
+  """What vectors are standardised with."""
+
+  mean: np.ndarray  # [C] float32.
+  stddev: np.ndarray  # [C] float32: of all of them, not of n - 1.
+  about: Mapping[str, Any]  # Which vectors: layers, combine, ..., count.
+
+
+def add(moments: Moments | None, x: np.ndarray) -> Moments:
+  """With the vectors x [n, C] too; n > 0 (Chan, Golub & LeVeque 1983)."""
+  x = np.float64(x)
+  mean = x.mean(axis=0)
+  new = Moments(len(x), mean, np.sum((x - mean) ** 2, axis=0))
+  if moments is None:
+    return new
+  count = moments.count + new.count
+  apart = new.mean - moments.mean
+  return Moments(
+    count=count,
+    mean=moments.mean + apart * (new.count / count),
+    squares=moments.squares
+    + new.squares
+    + apart**2 * (moments.count * new.count / count),
+  )
+
+
+def finish(moments: Moments, about: Mapping[str, Any]) -> Fitted:
+  """Equations 11.10 and 11.11."""
+  stddev = np.sqrt(moments.squares / moments.count)
+  return Fitted(
+    np.float32(moments.mean),
+    np.float32(stddev),
+    {**about, "count": moments.count},
+  )
+
+
+def fit(x: np.ndarray) -> Fitted:
+  """To the vectors x [n, C], n > 0."""
+  return finish(add(None, x), {})
+
+
+def apply(fitted: Fitted, x: np.ndarray) -> np.ndarray:
+  """Equation 11.12: x [n, C] -> [n, C]; a dimension that never varied is 0."""
+  constant = fitted.stddev == 0
+  scaled = (x - fitted.mean) / np.where(constant, 1, fitted.stddev)
+  return np.where(constant, 0, scaled).astype(np.float32)
+
+
+def save(path: str | pathlib.Path, fitted: Fitted) -> None:
+  """Writes an .npz, all of it or nothing."""
+  path = pathlib.Path(path)
+  made = path.with_name(f".{path.name}.partial")
+  try:
+    with made.open("wb") as file:
+      np.savez(
+        file,
+        mean=fitted.mean,
+        stddev=fitted.stddev,
+        about=np.array(json.dumps(fitted.about)),
+      )
+    made.replace(path)
+  except OSError as error:
+    raise ConfigError(f"{path} can't be written: {error.strerror}.") from None
+  finally:
+    made.unlink(missing_ok=True)
+
+
+def load(path: str | pathlib.Path) -> Fitted:
+  """Reads what `save` wrote.
+
+  Raises:
+    ConfigError: no such file, or another kind of file.
+  """
+  try:
+    with np.load(path, allow_pickle=False) as file:
+      about = json.loads(str(file["about"]))
+      return Fitted(file["mean"], file["stddev"], about)
+  except OSError as error:
+    raise ConfigError(f"{path}: {error.strerror or error}.") from None
+  except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    raise ConfigError(
+      f"{path} is no file of `maskedlm embed --fit` ({error}); make one."
+    ) from None
+
+
+def check(fitted: Fitted, about: Mapping[str, Any], *, width: int) -> None:
+  """That vectors of `width` numbers, of which `about` tells, fit.
+
+  Raises:
+    ConfigError: they have another width, or come from other layers.
+  """
+  (own,) = fitted.mean.shape
+  if own != width:
+    raise ConfigError(
+      f"--standardise was fitted to vectors of {own} numbers, these have "
+      f"{width}: fit it with this checkpoint and these layers (--fit)."
+    )
+  for name in SAME:
+    own = fitted.about.get(name)
+    if own != about[name]:
+      raise ConfigError(
+        f"--standardise was fitted with {name}={own}, these "
+        f"vectors have {name}={about[name]}: fit it with the same (--fit)."
+      )

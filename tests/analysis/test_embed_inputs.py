@@ -1,0 +1,101 @@
+"""Lines, files and JSON become texts that know where they are from."""
+
+import io
+import sys
+from collections import Counter
+
+import pytest
+
+from maskedlm.analysis import inputs
+from maskedlm.analysis.inputs import Text
+from maskedlm.config import ConfigError
+from maskedlm.finetune.application import DataError
+
+
+def write(tmp_path, content, name="a.txt"):
+  path = tmp_path / name
+  path.write_bytes(content)
+  return str(path)
+
+
+def test_lines_of_several_files(tmp_path):
+  a = write(tmp_path, b'\xef\xbb\xbfone\r\n\n  \n{"text": 1}\n')
+  b = write(tmp_path, "zwölf".encode(), "b.md")
+  seen = Counter()
+  assert list(inputs.read([a, b], seen=seen)) == [
+    Text("one", None, a, 1),
+    Text('{"text": 1}', None, a, 4),
+    Text("zwölf", None, b, 1),
+  ]
+  assert seen == {"bytes": inputs.size([a, b]), "texts": 3}
+  assert seen["bytes"] == 8 + 1 + 3 + 12 + 6
+
+
+def test_objects(tmp_path):
+  path = write(
+    tmp_path,
+    b'{"text": "a b", "id": 7}\n\n{"tokens": ["a", "U.S.", ""], "text": "x"}\n'
+    b'{"text": ""}\n{"text": "\\ud83d"}\n',
+    "a.jsonl",
+  )
+  assert list(inputs.read([path])) == [
+    Text("a b", None, path, 1),
+    Text("a U.S. ", ("a", "U.S.", ""), path, 3),
+    Text("", None, path, 4),
+    Text("?", None, path, 5),
+  ]
+  renamed = write(tmp_path, b'{"body": "a"}', "b.json")
+  (text,) = inputs.read([renamed], form="jsonl", field="body")
+  assert text.text == "a"
+
+
+def test_stdin(monkeypatch):
+  stdin = io.TextIOWrapper(io.BytesIO(b"one\ntwo"))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  assert list(inputs.read(["-"])) == [
+    Text("one", None, "stdin", 1),
+    Text("two", None, "stdin", 2),
+  ]
+  assert inputs.size(["-"]) == 0
+
+
+def test_texts_come_before_the_file_is_read_to_its_end(tmp_path):
+  path = write(tmp_path, b"one\n\xff\n")
+  texts = inputs.read([path])
+  assert next(texts).text == "one"
+  with pytest.raises(DataError, match=r"a\.txt:2: not UTF-8 \(byte 0xff at 1 "):
+    next(texts)
+
+
+@pytest.mark.parametrize(
+  ("line", "match"),
+  [
+    (b'{"txet": "a"}', r":2: the field 'text' is not there; .* mean \"txet\""),
+    (b'{"text": 3}', r":2: the field 'text' is no string"),
+    (b"{}", r":2: the field 'text' is not there; the object has nothing"),
+    (b'{"tokens": ["a", 3]}', r":2: 'tokens' is no list of strings"),
+    (b'{"tokens": "a b"}', r":2: 'tokens' is no list of strings"),
+    (b'["a"]', r":2: a JSON list; expected an object"),
+    (b'{"text": "a"', r":2: not JSON"),
+    (b"\xe9", r":2: not UTF-8 .* iconv"),
+  ],
+)
+def test_bad_objects(tmp_path, line, match):
+  path = write(tmp_path, b'{"text": "good"}\n' + line + b"\n", "a.jsonl")
+  with pytest.raises(DataError, match=r"a\.jsonl" + match):
+    list(inputs.read([path]))
+
+
+def test_no_text(tmp_path):
+  path = write(tmp_path, b"\n \n")
+  with pytest.raises(DataError, match=r"a\.txt: no line with text"):
+    list(inputs.read([path]))
+
+
+def test_checked_at_once(tmp_path):
+  with pytest.raises(ConfigError, match=r"none\.txt: no such file"):
+    inputs.check(["-", str(tmp_path / "none.txt")], form="")
+  with pytest.raises(ConfigError, match="is a folder"):
+    inputs.check([str(tmp_path)], form="")
+  with pytest.raises(ConfigError, match=r"'json' is unknown.*\"jsonl\""):
+    inputs.check(["-"], form="json")
