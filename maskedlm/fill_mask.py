@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm import checkpoint, cli, runtime
+from maskedlm import cli, opening, runtime
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.modeling import encoder, heads, mlm
@@ -50,14 +50,9 @@ def load(path: pathlib.Path) -> Model:
     CheckpointError: there is none that can be read.
     ConfigError: it has no MLM head, or the tokenizer is not the checkpoint's.
   """
-  params, meta = checkpoint.load_params(path)
-  params, config = _masked_model(params, meta["task"], path)
-  made = tokenizers.load(_tokenizer_dir(path))
-  if made.vocab_size != config.vocab_size:
-    raise ConfigError(
-      f"the tokenizer beside {path} has {made.vocab_size} tokens, the "
-      f"checkpoint {config.vocab_size}: it belongs to another run."
-    )
+  opened = opening.open_checkpoint(path)
+  made = opened.tokenizer
+  params, config = _masked_model(opened.params, opened.meta["task"], path)
   params = jax.device_put(params)
 
   @jax.jit
@@ -184,15 +179,6 @@ def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
       chunk = []
   if chunk:
     yield chunk
-
-
-def _tokenizer_dir(path: pathlib.Path) -> pathlib.Path:
-  """tokenizer/ of the workdir that path is, or lies in."""
-  path = path.resolve()
-  for folder in (path, *path.parents[:2]):
-    if (folder / "tokenizer").is_dir():
-      return folder / "tokenizer"
-  raise ConfigError(f"no tokenizer/ in {path} or above it: is it a workdir?")
 
 
 def _word(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from maskedlm import opening
 from maskedlm.analysis import pooling
 from maskedlm.analysis import rows as rows_lib
 from maskedlm.analysis.inputs import Text
@@ -22,7 +23,7 @@ from maskedlm.analysis.rows import Row
 from maskedlm.analysis.units import UNITS
 from maskedlm.config import ConfigError, did_you_mean
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.finetune import batching, starting
+from maskedlm.finetune import batching
 from maskedlm.finetune.application import Rows
 from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
@@ -82,18 +83,11 @@ def open_model(path: str | pathlib.Path) -> Model:
   Of ELECTRA it is the discriminator's encoder.
 
   Raises:
-    CheckpointError, ConfigError: see finetune/starting.py.
+    CheckpointError, ConfigError: see opening.py.
   """
-  if not pathlib.Path(path).exists():
-    raise ConfigError(
-      f"{path}: no such folder; expected the workdir of a run, or one of its "
-      "checkpoints."
-    )
-  start = starting.open_start(path)
-  if "kind" in start.meta["task"] and starting.best_step(path):
-    start = starting.open_start(path, step="best")
-  params = jax.device_put({"encoder": start.params["encoder"]})
-  return Model(params, start.cfg, start.tokenizer)
+  opened = opening.open_best(path)
+  params = jax.device_put({"encoder": opened.params["encoder"]})
+  return Model(params, opened.cfg, opened.tokenizer)
 
 
 def find_layers(options: Options, cfg: EncoderConfig) -> tuple[int, ...]:

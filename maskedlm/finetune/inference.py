@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from maskedlm import metrics
+from maskedlm import metrics, opening
 from maskedlm.config import ConfigError
-from maskedlm.finetune import batching, starting
+from maskedlm.finetune import batching
 from maskedlm.finetune.application import (
   Application,
   Example,
@@ -42,10 +42,10 @@ def open_model(path: str | pathlib.Path) -> Model:
   """Opens a fine-tuned workdir (its best checkpoint) or a checkpoint.
 
   Raises:
-    CheckpointError, ConfigError: see starting.open_start; and for a checkpoint
+    CheckpointError, ConfigError: see opening.py; and for a checkpoint
       of pretraining.
   """
-  start = starting.open_start(path, step=starting.best_step(path))
+  start = opening.open_best(path)
   task = start.meta["task"]
   if "kind" not in task:
     raise ConfigError(

@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import metrics, sharding, train
+from maskedlm import metrics, opening, sharding, train
 from maskedlm.config import ConfigError
 from maskedlm.corpus import hashing
 from maskedlm.finetune import batching, inference, starting
@@ -43,7 +43,7 @@ class Prepared(NamedTuple):
   options: Any
   about: Mapping[str, Any]
   app: Application
-  start: starting.Start
+  start: opening.Opened
   cfg: EncoderConfig
   train: Sequence[Example]
   dev: Sequence[Example]
@@ -61,7 +61,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
 
   Raises:
     DataError: labelled data that can't be used.
-    ConfigError, CheckpointError: see train.run and starting.open_start.
+    ConfigError, CheckpointError: see train.run and opening.py.
     StoppedError: by a signal; the same command continues.
   """
   mesh = sharding.make_mesh(config.mesh)
@@ -108,7 +108,7 @@ def prepare(config: ConfigDict) -> Prepared:
       "init_from is empty: give the workdir of a pretrained encoder, "
       "--config.init_from=runs/bert."
     )
-  start = starting.open_start(config.init_from)
+  start = opening.open_best(config.init_from)
   data = config.data
   cfg = starting.architecture(start, config.model, data.length)
   examples, dev = _split(kind, options, data)
@@ -275,7 +275,7 @@ def _fingerprint(*parts: Sequence[Example]) -> str:
   return digest.hexdigest()
 
 
-def _keep_tokenizer(start: starting.Start, path: pathlib.Path) -> None:
+def _keep_tokenizer(start: opening.Opened, path: pathlib.Path) -> None:
   """The tokenizer goes with the checkpoints: they are self-contained."""
   if not path.exists():
     unfinished = path.with_name(f"{path.name}.tmp")

@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from maskedlm import opening
 from maskedlm.config import did_you_mean
 from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import starting
@@ -54,10 +55,7 @@ def open_checkpoint(
       f"--part={part!r} is unknown{did_you_mean(part, PARTS)}; known: "
       f"{', '.join(PARTS[1:])}."
     )
-  start = starting.open_start(path)
-  best = starting.best_step(path) if "kind" in start.meta["task"] else None
-  if best is not None:
-    start = starting.open_start(path, step=best)
+  start = opening.open_best(path)
   params, cfg, task = dict(start.params), start.cfg, dict(start.meta["task"])
   if part == "generator":
     if "generator" not in params:
@@ -96,6 +94,6 @@ def open_checkpoint(
     task=task,
     meta=start.meta,
     tokenizer=start.tokenizer,
-    tokenizer_dir=starting.tokenizer_dir(path),
+    tokenizer_dir=opening.tokenizer_dir(path),
     path=path,
   )

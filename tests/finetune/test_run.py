@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import runs
 
-from maskedlm import checkpoint, cli
+from maskedlm import checkpoint, cli, opening
 from maskedlm.config import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import inference, run, starting
@@ -101,7 +101,7 @@ def test_run_again_it_is_only_scored_again(finished):
 
 
 def test_the_encoder_is_taken_over_and_the_top_may_start_anew(folder):
-  start = starting.open_start(folder / "encoder")
+  start = opening.open_checkpoint(folder / "encoder")
   fresh = jax.tree.map(lambda x: 0 * x + 7, start.params)
   fresh["class_head"] = {"kernel": np.float32(5)}
   made = starting.from_checkpoint(start, reinit_layers=1)(fresh)
@@ -119,7 +119,7 @@ def test_frozen_layers_stay_as_they_were(config, folder, tmp_path):
   config.optimizer.frozen_layers = 1
   config.train.num_steps = 3
   run.finetune(config, tmp_path / "run")
-  old = starting.open_start(folder / "encoder").params["encoder"]
+  old = opening.open_checkpoint(folder / "encoder").params["encoder"]
   new = checkpoint.load_params(tmp_path / "run")[0]["encoder"]
   up = [p["layers"]["mlp"]["up"]["kernel"] for p in (old, new)]
   np.testing.assert_array_equal(up[0][0], up[1][0])
@@ -178,7 +178,7 @@ def test_a_share_is_held_out_whatever_the_seed(config):
   ("change", "message"),
   [
     ({"init_from": ""}, "init_from is empty"),
-    ({"init_from": "nowhere"}, "init_from='nowhere': no such folder"),
+    ({"init_from": "nowhere"}, "nowhere: no such folder"),
     ({"data.train": ""}, "data.train is empty"),
     ({"data.length": 64}, "data.length=64 is more than the 48 positions"),
     ({"model.reinit_layers": 3}, "model.reinit_layers=3: expected 0 to 2"),

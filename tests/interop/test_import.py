@@ -6,11 +6,11 @@ import numpy as np
 import peers
 import pytest
 
-from maskedlm import checkpoint, cli, fill_mask, resume
+from maskedlm import checkpoint, cli, fill_mask, opening, resume
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import inference, run, starting
+from maskedlm.finetune import inference, run
 from maskedlm.interop import hf_export, hf_import, modules
 
 torch = pytest.importorskip("torch")
@@ -112,7 +112,7 @@ def test_the_workdir(tmp_path):
   assert about["model_type"] == "roberta"
   assert tokenizers.load(path / "tokenizer").sha256 == tokenizer.sha256
   # Their 90 positions are counted from [PAD] + 1 = 2.
-  start = starting.open_start(path)
+  start = opening.open_checkpoint(path)
   assert start.cfg.max_positions == 88
   assert start.cfg.pair_separators == 2
   # Pretraining does not continue it.
@@ -210,7 +210,7 @@ def test_import_finetune_export(architecture, kind, ending, tmp_path):
   made = hf_export.export(tmp_path / "tuned", out, log=print)
   assert made == architecture + ending
   theirs = getattr(transformers, made).from_pretrained(out).eval()
-  opened = starting.open_start(tmp_path / "tuned", step="best")
+  opened = opening.open_checkpoint(tmp_path / "tuned", step="best")
   batch = peers.make_batch(tokenizer, types=opened.cfg.type_vocab_size > 1)
   ours = modules.outputs(opened.params, opened.cfg, batch)
   peers.assert_close(ours, peers.run(theirs, batch), batch)
