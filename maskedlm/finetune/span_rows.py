@@ -1,0 +1,176 @@
+"""Sentences with labelled spans -> rows of tokens, all spans in one of them.
+
+A sentence that is longer than a row becomes several. They overlap by so much
+that every span lies whole in one of them, and each is scored in just one: that
+of its first word.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.corpus.tokenizer import Tokenizer
+from maskedlm.finetune import words as words_lib
+from maskedlm.finetune.application import DataError, Rows
+from maskedlm.finetune.bio import Entity
+
+NULL = 0  # The label of a span that is none.
+
+
+class Example(NamedTuple):
+  """A sentence."""
+
+  words: tuple[str, ...]
+  spans: tuple[Entity, ...] | None = None  # Each once; outer layers first.
+  text: str | None = None  # None: the words, with spaces between.
+  offsets: tuple[tuple[int, int], ...] = ()  # Of the words in text.
+  lines: tuple[int, ...] = ()  # Of the words in their file.
+  document: str = ""  # What stays on one side of a split.
+  where: str = ""  # FILE:LINE of the first word.
+
+
+class Window(NamedTuple):
+  """Words begin to end - 1; spans from keep_begin on, to keep_end, count."""
+
+  begin: int
+  end: int
+  keep_begin: int
+  keep_end: int
+
+
+def cut(
+  sizes: Sequence[int], capacity: int, *, overlap: int, stride: int = 0
+) -> list[Window]:
+  """The windows of a sentence: a span is scored in that of its first word.
+
+  A span of overlap + 1 words or fewer is whole there, if a row can hold it. Of
+  what two windows share, each keeps the half where it has more context.
+
+  Args:
+    sizes: tokens of each word, at most capacity.
+    capacity: the most tokens of a window.
+    overlap: words that neighbours share, or more.
+    stride: tokens from a window's begin to the next one's; 0 = half of
+      capacity. It is less where the overlap asks for it.
+  """
+  starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+  count = len(starts) - 1
+
+  def first(place: int) -> int:  # The first word that starts there or later.
+    return int(np.searchsorted(starts, place))
+
+  def end_of(begin: int) -> int:  # As many words as fit.
+    place = starts[begin] + capacity
+    return int(np.searchsorted(starts, place, "right")) - 1
+
+  begins = [0]
+  while end_of(begins[-1]) < count:
+    begin = begins[-1]
+    wanted = first(starts[begin] + (stride or max(capacity // 2, 1)))
+    latest = end_of(begin) - overlap
+    # The last one reaches back as far as it can: context costs nothing.
+    latest = min(latest, max(first(starts[count] - capacity), begin + 1))
+    begins.append(max(min(wanted, latest), begin + 1))
+  ends = [end_of(begin) for begin in begins]
+  bounds = [0]
+  for begin, before in zip(begins[1:], ends[:-1], strict=True):
+    last = max(before - overlap, begin)  # From here on, spans may lead out.
+    bounds.append((begin + last) // 2)
+  bounds.append(count)
+  return [
+    Window(begin, end, keep_begin, keep_end)
+    for begin, end, keep_begin, keep_end in zip(
+      begins, ends, bounds[:-1], bounds[1:], strict=True
+    )
+  ]
+
+
+def make_rows(
+  examples: Sequence[Example],
+  tokenizer: Tokenizer,
+  labels: Sequence[str],
+  *,
+  length: int,
+  max_words: int,
+  stride: int,
+) -> Rows:
+  """The rows of sentences: [CLS] subwords [SEP], a window each.
+
+  Rows.tokens beside the usual two; a row's words take the last axis in place
+  of its tokens (never more), and 0 stands after them:
+    word_begins, word_ends: the place of each word's first and last token.
+    word_kept: 1 for the words whose spans are scored in this row.
+    span_labels: [max_words, l] the label of the span of 1 + [i] words from
+      word [j] on; of several, the first.
+  Rows.values: first_word, the place in the sentence of the row's first word.
+
+  Raises:
+    DataError: a label that isn't among the labels.
+  """
+  find_tokens = words_lib.tokens_of(tokenizer)
+  label_ids = {label: i for i, label in enumerate(labels)}
+  special, capacity = tokenizer.special, length - 2
+  tokens: dict[str, list[np.ndarray]] = {
+    "input_ids": [],
+    "token_type_ids": [],
+    "word_begins": [],
+    "word_ends": [],
+    "word_kept": [],
+    "span_labels": [],
+  }
+  owners, first_words, truncated = [], [], 0
+  for index, example in enumerate(examples):
+    of_words = find_tokens(example.words)
+    truncated += any(len(ids) > capacity for ids in of_words)
+    of_words = [ids[:capacity] for ids in of_words]
+    sizes = np.array([len(ids) for ids in of_words], np.int64)
+    known = _spans(example, label_ids, max_words)
+    for window in cut(sizes, capacity, overlap=max_words - 1, stride=stride):
+      inside = slice(window.begin, window.end)
+      count = window.end - window.begin
+      ids = np.concatenate(
+        [[special.cls], *of_words[inside], [special.sep]]
+      ).astype(np.int32)
+      begins, ends, kept = np.zeros((3, len(ids)), np.int32)
+      ends[:count] = np.cumsum(sizes[inside])
+      begins[:count] = ends[:count] + 1 - sizes[inside]
+      kept[
+        window.keep_begin - window.begin : window.keep_end - window.begin
+      ] = 1
+      span_labels = np.zeros((max_words, len(ids)), np.int32)
+      for begin, end, label in known:
+        if window.begin <= begin and end <= window.end:
+          span_labels[end - begin - 1, begin - window.begin] = label
+      tokens["input_ids"].append(ids)
+      tokens["token_type_ids"].append(np.zeros(len(ids), np.int32))
+      tokens["word_begins"].append(begins)
+      tokens["word_ends"].append(ends)
+      tokens["word_kept"].append(kept)
+      tokens["span_labels"].append(span_labels)
+      owners.append(index)
+      first_words.append(window.begin)
+  return Rows(
+    tokens=tokens,
+    values={"first_word": np.array(first_words, np.int32)},
+    example=np.array(owners, np.int64),
+    truncated=truncated,
+  )
+
+
+def _spans(
+  example: Example, label_ids: Mapping[str, int], max_words: int
+) -> list[tuple[int, int, int]]:
+  """(begin, end, label) of the spans that can be found, a label each."""
+  found: dict[tuple[int, int], int] = {}
+  for span in example.spans or ():
+    if span.type not in label_ids:
+      path = example.where.rpartition(":")[0]
+      raise DataError(
+        f"{path}:{example.lines[span.begin]}: the label {span.type!r} is not "
+        f"in the training set, which has {', '.join(list(label_ids)[1:])}; "
+        "correct it, or train on data that has it."
+      )
+    if span.end - span.begin <= max_words:
+      found.setdefault((span.begin, span.end), label_ids[span.type])
+  return [(*place, label) for place, label in found.items()]

@@ -1,0 +1,57 @@
+"""What a finder of spans takes from a person and gives back."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from maskedlm.finetune import tag_text
+from maskedlm.finetune.application import Prediction
+from maskedlm.finetune.span_decode import Candidate
+from maskedlm.finetune.span_rows import Example
+
+
+def parse(line: str) -> Example:
+  """A line of text, or JSON with "text" or "tokens", split as taggers do.
+
+  Raises:
+    DataError: JSON that has neither.
+  """
+  made = tag_text.parse(line)
+  return Example(made.words, text=made.text, offsets=made.offsets)
+
+
+def prediction(example: Example, found: Sequence[Candidate]) -> Prediction:
+  """What is said of a sentence.
+
+  Returns:
+    text, tokens and entities: each with type, text, start and end (characters
+    of "text"), words (the first, and the one after the last), score (the
+    probability of the type) and margin (its log-odds against no span). A
+    sentence given as words is joined by spaces.
+  """
+  text, offsets = example.text, example.offsets
+  if text is None:
+    text = " ".join(example.words)
+    ends = np.cumsum([len(word) + 1 for word in example.words], dtype=int) - 1
+    offsets = [
+      (int(end) - len(word), int(end))
+      for word, end in zip(example.words, ends, strict=True)
+    ]
+  entities = []
+  for margin, (label, begin, end), probability in found:
+    start, stop = offsets[begin][0], offsets[end - 1][1]
+    entities.append(
+      {
+        "type": label,
+        "text": text[start:stop],
+        "start": start,
+        "end": stop,
+        "words": [begin, end],
+        "score": round(float(probability), 4),
+        "margin": round(float(margin), 3),
+      }
+    )
+  return {"text": text, "tokens": list(example.words), "entities": entities}
+
+
+show = tag_text.show
