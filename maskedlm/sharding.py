@@ -37,6 +37,7 @@ RULES = (
   (r"(out|down|dense|transform|project)/bias$", ()),
   (r"dense/kernel$", ()),
   (r"crf/(start|transitions|end)$", ()),
+  (r"recurrent_kernel$", ()),  # [2, W, 4 W]
 )
 
 

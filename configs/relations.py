@@ -1,0 +1,27 @@
+"""How two entities of a sentence are related: SemEval-2010 task 8.
+
+Hendrickx et al. 2010, https://aclanthology.org/S10-1006; with markers, as
+Baldini Soares et al. 2019, https://arxiv.org/abs/1906.03158; length, batch
+size, learning rate and epochs as Wu & He 2019,
+https://arxiv.org/abs/1905.08284.
+
+  maskedlm finetune relations --config=configs/relations.py \\
+    --config.init_from=runs/bert
+
+A tenth of the training file is held out; the task's own test file, where it is
+at hand, is --config.data.also_score="('TEST_FILE_FULL.TXT',)".
+"""
+
+from maskedlm.finetune import config as base
+
+
+def get_config():
+  config = base.default("relations")
+  config.name = "relations"
+  folder = f"{base.data_dir()}/relation/semeval2010_task8"
+  config.data.train = f"{folder}/TRAIN_FILE.TXT"
+  config.data.length = 128
+  config.data.batch_size = 16
+  config.optimizer.learning_rate = 2e-5
+  config.train.epochs = 5
+  return config

@@ -1,0 +1,259 @@
+"""Coreference: which of two names does a pronoun mean, or neither?
+
+Span-pair scoring (Jurafsky & Martin, section 11.5.2; Lee et al. 2017,
+arXiv:1707.07045): with the vectors of the pronoun's span p and a name's a,
+
+  s(p, a) = FFN([p; a; p * a]),  s(p, neither) = 0,
+
+and a softmax over the three. The data are GAP's (gap.py), on which documents
+are short; one longer than a row is cut around its mentions (mentions.py).
+"""
+
+import functools
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.corpus.tokenizer import Tokenizer
+from maskedlm.finetune import class_metrics, gap, mentions
+from maskedlm.finetune.application import (
+  Application,
+  DataError,
+  Outputs,
+  Prediction,
+  Rows,
+)
+from maskedlm.finetune.gap import ANSWERS, Example
+from maskedlm.modeling import mlm
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.modeling.pair_heads import PairScorer
+from maskedlm.modeling.span_vectors import REPRESENTATIONS
+from maskedlm.task import Batch, Key, Params
+
+
+class Options(NamedTuple):
+  """config.task of this kind."""
+
+  # What a span's vector is: endpoints_mean | ffn_endpoints_mean |
+  # self_attention.
+  representation: str = "endpoints_mean"
+
+
+# --- Files ---
+
+
+def read(source: str, options: Options) -> list[Example]:
+  """The examples of a file in GAP's format."""
+  del options
+  return gap.read(source)
+
+
+def parse(line: str, options: Options) -> Example:
+  """A line of predict's input: a JSON object; see gap.parse."""
+  del options
+  return gap.parse(line)
+
+
+def group(example: Example) -> str:
+  """Texts of one page stay on one side of a split: they share names."""
+  return example.page or example.text
+
+
+def describe(
+  examples: Sequence[Example], options: Options
+) -> dict[str, dict[str, int]]:
+  """{"answers": how often each of them is right in training}.
+
+  Raises:
+    DataError: answers are not known, or all are the same.
+  """
+  del options
+  gold = _gold(examples)
+  counts = {answer: gold.count(answer) for answer in ANSWERS}
+  if max(counts.values()) == len(gold):
+    raise DataError(
+      f"{examples[0].where.rpartition(':')[0]}: the answer to all "
+      f"{len(gold):,} examples for training is {gold[0]}; expected at least "
+      f"two of {', '.join(ANSWERS)}."
+    )
+  return {"answers": counts}
+
+
+# --- The model ---
+
+
+def make(
+  tokenizer: Tokenizer,
+  cfg: EncoderConfig,
+  about: Mapping[str, Any],
+  options: Options,
+  *,
+  length: int,
+) -> Application:
+  """See application.py.
+
+  Raises:
+    ConfigError: an unknown representation.
+  """
+  del about
+  if options.representation not in REPRESENTATIONS:
+    raise ConfigError(
+      f"task.representation={options.representation!r} is unknown"
+      f"{did_you_mean(options.representation, REPRESENTATIONS)}; known: "
+      f"{', '.join(REPRESENTATIONS)}."
+    )
+  head = PairScorer(cfg, options.representation)
+
+  def init(key: Key) -> Params:
+    x, spans = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 3, 2), jnp.int32)
+    return {"pair_head": head.init(key, x, spans, train=False)["params"]}
+
+  def logits(params: Params, batch: Batch, key: Key, train: bool):
+    """float32 [B, 3], in the order of ANSWERS."""
+    hidden = mlm.encode(cfg, params, batch, key, train)
+    # Another key than the encoder's.
+    rngs = {"dropout": jax.random.fold_in(key, 1)} if train else {}
+    names = head.apply(
+      {"params": params["pair_head"]},
+      hidden,
+      batch["spans"],
+      train=train,
+      rngs=rngs,
+    )
+    # The bias of the FFN's last layer says how likely "neither" is.
+    return jnp.pad(names, [(0, 0), (1, 0)])
+
+  def loss(params: Params, batch: Batch, key: Key, train: bool):
+    found = logits(params, batch, key, train)
+    gold, weights = batch["answers"], batch["example_weights"]
+    term = cross_entropy(found, gold, weights=weights)
+    hits = accuracy(found, gold, weights=weights)
+    return {"coreference": term}, {"accuracy": hits}
+
+  def decode(
+    examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
+  ) -> list[Prediction]:
+    del rows, tuned
+    found = np.float64(outputs["logits"]).reshape(-1, len(ANSWERS))
+    shares = np.exp(found - found.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return [
+      _prediction(example, dict(zip(ANSWERS, row.tolist(), strict=True)))
+      for example, row in zip(examples, shares, strict=True)
+    ]
+
+  def score(
+    examples: Sequence[Example], predictions: Sequence[Prediction]
+  ) -> dict[str, float]:
+    _gold(examples)  # They must be known.
+    return gap.scores(examples, [p["answer"] for p in predictions])
+
+  return Application(
+    rows=lambda examples: _make_rows(examples, tokenizer, length),
+    init=init,
+    loss=loss,
+    outputs=lambda params, batch: {
+      "logits": logits(params, batch, None, False)
+    },
+    decode=decode,
+    score=score,
+    best="f1",
+  )
+
+
+def _make_rows(
+  examples: Sequence[Example], tokenizer: Tokenizer, length: int
+) -> Rows:
+  """A row for each text, [CLS] text [SEP], with the spans of its mentions."""
+  cls, sep = tokenizer.special.cls, tokenizer.special.sep
+  pieces = [
+    mentions.fit(tokenizer, example.text, example.mentions, length - 2)
+    for example in examples
+  ]
+  rows = [np.array([cls, *piece.ids, sep], np.int32) for piece in pieces]
+  spans = np.array([piece.spans for piece in pieces], np.int32)
+  answers = [ANSWERS.index(e.answer or ANSWERS[0]) for e in examples]
+  return Rows(
+    tokens={
+      "input_ids": rows,
+      "token_type_ids": [np.zeros(len(row), np.int32) for row in rows],
+    },
+    values={
+      "spans": spans.reshape(-1, 3, 2) + 1,  # They are behind [CLS].
+      "answers": np.array(answers, np.int32),
+    },
+    example=np.arange(len(rows)),
+    truncated=sum(piece.truncated for piece in pieces),
+  )
+
+
+def _gold(examples: Sequence[Example]) -> list[str]:
+  """DataError where there is none."""
+  for example in examples:
+    if example.answer is None:
+      raise DataError(
+        f"{example.where}: the answer is not known; expected the columns "
+        "A-coref and B-coref, TRUE or FALSE."
+      )
+  return [example.answer for example in examples]
+
+
+# --- What is said of the predictions ---
+
+
+def _prediction(example: Example, shares: Mapping[str, float]) -> Prediction:
+  answer = max(shares, key=shares.get)
+  made: Prediction = {"id": example.id, "text": example.text}
+  for name, (begin, end) in zip(
+    ("pronoun", "a", "b"), example.mentions, strict=True
+  ):
+    made[name] = example.text[begin:end]
+    made[f"{name}_offset"] = begin
+  return {
+    **made,
+    "answer": answer,
+    "name": None if answer == "NEITHER" else made[answer.lower()],
+    "probability": shares[answer],
+    "probabilities": dict(shares),
+  }
+
+
+def show(prediction: Prediction) -> str:
+  """The pronoun, whom it means, and how likely that is."""
+  p = prediction
+  name = "(neither)" if p["name"] is None else p["name"]
+  return f"{p['pronoun']}\t{name}\t{p['probability']:.3f}"
+
+
+def report(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, str]:
+  """confusion.tsv, and what the official scorer takes beside the gold file."""
+  found = [p["answer"] for p in predictions]
+  ids = [example.id for example in examples]
+  return {
+    "confusion.tsv": class_metrics.confusion(_gold(examples), found),
+    "gap_system.tsv": gap.answers_file(ids, found),
+  }
+
+
+def export(
+  predictions: Sequence[Prediction], options: Options
+) -> dict[str, str]:
+  """What the official scorer takes: ID, A-coref, B-coref."""
+  del options
+  ids, found = ([p[name] for p in predictions] for name in ("id", "answer"))
+  return {"gap_system.tsv": gap.answers_file(ids, found)}
+
+
+if __name__ == "__main__":
+  from maskedlm import cli
+  from maskedlm.finetune import main
+
+  sys.exit(cli.run(functools.partial(main.main, kind="coreference")))

@@ -1,0 +1,256 @@
+"""Multiple choice: which of a few endings, explanations or answers is right.
+
+Each choice is a row with the context, [CLS] context [SEP] choice [SEP]; its
+score is w z_CLS, and a softmax over the choices of an example gives their
+probabilities (Devlin et al. 2019, arXiv:1810.04805, section 4.4). B examples,
+C choices, L tokens of a row. Files are choices.py's.
+"""
+
+import functools
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.corpus.tokenizer import Tokenizer
+from maskedlm.finetune import choices, class_metrics, classification
+from maskedlm.finetune.application import (
+  Application,
+  DataError,
+  Outputs,
+  Prediction,
+  Rows,
+)
+from maskedlm.finetune.choices import Example
+from maskedlm.finetune.pairs import pair_row
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.task import Batch, Key, Params
+
+
+class Options(NamedTuple):
+  """config.task of this kind."""
+
+  pooler: bool = True  # z_CLS through the pretrained dense and tanh, as BERT's.
+
+
+def read(source: str, options: Options) -> list[Example]:
+  """The examples of a file: see choices.read."""
+  del options
+  return choices.read(source)
+
+
+def parse(line: str, options: Options) -> Example:
+  """A line of predict's input: see choices.parse."""
+  del options
+  return choices.parse(line)
+
+
+def group(example: Example) -> str:
+  """Examples of the same context stay on one side of a split: no leaks."""
+  return example.context
+
+
+def describe(examples: Sequence[Example], options: Options) -> dict[str, int]:
+  """{"choices": C}.
+
+  Raises:
+    DataError: an example without a label, or with another number of choices.
+  """
+  del options
+  count = choices.num_choices(examples)
+  _labels(examples)
+  return {"choices": count}
+
+
+def make(
+  tokenizer: Tokenizer,
+  cfg: EncoderConfig,
+  about: Mapping[str, Any],
+  options: Options,
+  *,
+  length: int,
+) -> Application:
+  """See application.py. Of a model that was imported, `about` is empty."""
+  net = classification.make_net(
+    cfg, 1, pooler=options.pooler, name="choice_head"
+  )
+
+  def scores(params: Params, batch: Batch, key: Key, train: bool):
+    """Float32 [B, C]: the encoder sees B * C rows."""
+    B, C, L = batch["input_ids"].shape
+    # Those of a filler row are 1 long: it sees itself.
+    lengths = jnp.maximum(batch["choice_lengths"], 1)
+    real = jnp.arange(L) < lengths[..., None]
+    flat = {
+      "input_ids": batch["input_ids"].reshape(B * C, L),
+      "token_type_ids": batch["token_type_ids"].reshape(B * C, L),
+      "segment_ids": real.astype(jnp.int32).reshape(B * C, L),
+    }
+    return net.apply(params, flat, key, train).reshape(B, C)
+
+  def loss(params: Params, batch: Batch, key: Key, train: bool):
+    logits = scores(params, batch, key, train)
+    gold, weights = batch["labels"], batch["example_weights"]
+    term = cross_entropy(logits, gold, weights=weights)
+    hits = accuracy(logits, gold, weights=weights)
+    return {"choice": term}, {"choice_accuracy": hits}
+
+  def decode(
+    examples: Sequence[Example],
+    rows: Rows,
+    outputs: Outputs,
+    tuned: Mapping[str, float],
+  ) -> list[Prediction]:
+    del rows, tuned
+    found = outputs["scores"] if examples else []
+    return [_predict(*pair) for pair in zip(examples, found, strict=True)]
+
+  def score(
+    examples: Sequence[Example], predictions: Sequence[Prediction]
+  ) -> dict[str, float]:
+    pairs = zip(_labels(examples), predictions, strict=True)
+    return {"accuracy": float(np.mean([g == p["label"] for g, p in pairs]))}
+
+  return Application(
+    rows=lambda examples: make_rows(
+      examples, tokenizer, cfg, length=length, count=about.get("choices")
+    ),
+    init=net.init,
+    loss=loss,
+    outputs=lambda params, batch: {
+      "scores": scores(params, batch, None, False)
+    },
+    decode=decode,
+    score=score,
+    best="accuracy",
+  )
+
+
+def make_rows(
+  examples: Sequence[Example],
+  tokenizer: Tokenizer,
+  cfg: EncoderConfig,
+  *,
+  length: int,
+  count: int | None,
+) -> Rows:
+  """A row for each example: [C, l], padded to the longest of its choices.
+
+  choice_lengths [C] says where the others end. `count` is C; None = whatever
+  the first example has.
+
+  Raises:
+    DataError: an example that has another number of choices.
+  """
+  C = choices.num_choices(examples, count)
+  contexts = tokenizer.encode_batch([e.context for e in examples])
+  flat = tokenizer.encode_batch(
+    [f"{e.question} {c}".strip() for e in examples for c in e.choices]
+  )
+  ids, types = [], []
+  lengths = np.zeros((len(examples), C), np.int32)
+  truncated = 0
+  for i, context in enumerate(contexts):
+    made = [
+      pair_row(
+        tokenizer, context, choice, length, separators=cfg.pair_separators
+      )
+      for choice in flat[i * C : (i + 1) * C]
+    ]
+    lengths[i] = [len(row[0]) for row in made]
+    truncated += any(row[2] for row in made)
+    ids.append(_stack([row[0] for row in made], tokenizer.special.pad))
+    # An encoder that was pretrained on single texts may have but one type.
+    types.append(
+      _stack([row[1] for row in made], 0) * (cfg.type_vocab_size > 1)
+    )
+  return Rows(
+    tokens={"input_ids": ids, "token_type_ids": types},
+    values={
+      "choice_lengths": lengths,
+      "labels": np.array([e.label or 0 for e in examples], np.int32),
+    },
+    example=np.arange(len(examples)),
+    truncated=truncated,
+  )
+
+
+def _stack(rows: Sequence[np.ndarray], fill: int) -> np.ndarray:
+  """Arrays [l_c] of different lengths -> [C, the longest]."""
+  made = np.full((len(rows), max(map(len, rows))), fill, np.int32)
+  for to, row in zip(made, rows, strict=True):
+    to[: len(row)] = row
+  return made
+
+
+def _predict(example: Example, scores: np.ndarray) -> Prediction:
+  shares = np.exp(np.float64(scores) - np.max(scores))
+  shares /= shares.sum()
+  label = int(np.argmax(shares))
+  return {
+    **({"id": example.id} if example.id else {}),
+    "label": label,
+    "choice": example.choices[label],
+    "probability": float(shares[label]),
+    "probabilities": shares.tolist(),
+  }
+
+
+def _labels(examples: Sequence[Example]) -> list[int]:
+  """The labels of examples that must have them; DataError for one without."""
+  for example in examples:
+    if example.label is None:
+      raise DataError(
+        f"{example.where}: there is no label; expected the place of the right "
+        'choice, from 0, in a column "label" (for ComVE, a file of answers '
+        "beside the data)."
+      )
+  return [example.label for example in examples]
+
+
+def show(prediction: Prediction) -> str:
+  """The place of the choice, its probability, its text."""
+  return "{label}\t{probability:.3f}\t{choice}".format(**prediction)
+
+
+def report(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, str]:
+  """places.tsv: gold place by predicted place; categories.tsv if there are."""
+  gold = _labels(examples)
+  found = [prediction["label"] for prediction in predictions]
+  files = {
+    "places.tsv": class_metrics.confusion([*map(str, gold)], [*map(str, found)])
+  }
+  hits: dict[str, list[bool]] = {}
+  for example, g, p in zip(examples, gold, found, strict=True):
+    hits.setdefault(example.category, []).append(g == p)
+  if set(hits) != {""}:
+    lines = ["category\texamples\taccuracy"]
+    lines += [
+      f"{n}\t{len(h)}\t{np.mean(h):.4f}" for n, h in sorted(hits.items())
+    ]
+    files["categories.tsv"] = "\n".join([*lines, ""])
+  return files
+
+
+def export(
+  predictions: Sequence[Prediction], options: Options
+) -> dict[str, str]:
+  """answers.csv, as ComVE's: id (or place from 0) and letter, without names."""
+  del options
+  lines = [
+    f"{prediction.get('id', i)},{chr(ord('A') + prediction['label'])}\n"
+    for i, prediction in enumerate(predictions)
+  ]
+  return {"answers.csv": "".join(lines)}
+
+
+if __name__ == "__main__":
+  from maskedlm import cli
+  from maskedlm.finetune import main
+
+  sys.exit(cli.run(functools.partial(main.main, kind="multiple_choice")))

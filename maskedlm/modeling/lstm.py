@@ -1,0 +1,80 @@
+"""BiLSTM: layers of LSTMs that read a row from both ends.
+
+For heads on a frozen encoder (finetune/features.py). The LSTM is that of
+Hochreiter & Schmidhuber (1997) with forget gates (Gers et al. 2000), whose
+bias begins at 1 (Jozefowicz et al. 2015): at first it remembers. Dimensions: B
+rows, L tokens, D input width, W width of a direction, G = 4 W gates, 2
+directions.
+"""
+
+import jax
+import jax.numpy as jnp
+from flax import linen as nn
+
+from maskedlm.modeling.layers import DTYPES, Dense, Dropout
+
+
+class BiLstm(nn.Module):
+  """Layers, each on the outputs of both directions of the one below."""
+
+  width: int  # W.
+  num_layers: int
+  dropout: float  # Of each layer's input.
+  dtype: str
+
+  @nn.compact
+  def __call__(self, x, real, *, train: bool):
+    """x [B, L, D], real [B, L] bool -> [B, L, 2 W] of dtype.
+
+    What is not real changes nothing elsewhere, and gets zeros.
+    """
+    for n in range(self.num_layers):
+      x = Dropout(self.dropout)(x, train=train)
+      x = BiLstmLayer(self.width, self.dtype, name=f"bilstm_{n}")(x, real)
+    return x
+
+
+class BiLstmLayer(nn.Module):
+  """Left to right and right to left, side by side in one scan over time."""
+
+  width: int
+  dtype: str
+
+  @nn.compact
+  def __call__(self, x, real):
+    """x [B, L, D], real [B, L] bool -> [B, L, 2 W]: forward, backward."""
+    B, L, D = x.shape
+    W = self.width
+    G = 4 * W
+    # Of the inputs, for all times at once; gates: input, forget, new, output.
+    dense = Dense((D,), (2, G), D**-0.5, self.dtype, name="input_dense")
+    init = nn.initializers.truncated_normal(W**-0.5)
+    kernel = self.param("recurrent_kernel", init, (2, W, G))
+    kernel = kernel.astype(DTYPES[self.dtype])
+    gates = dense(x.reshape(B * L, D)).reshape(B, L, 2, G)
+    gates = _reverse_second(jnp.transpose(gates, (1, 2, 0, 3)))  # [L, 2, B, G].
+    keep = jnp.broadcast_to(real.T[:, None, :, None], (L, 2, B, 1))
+
+    def step(state, now):
+      hidden, cell = state  # [2, B, W]; the cell is float32.
+      gates, keep = now
+      gates = gates + jnp.einsum("dBW,dWG->dBG", hidden, kernel)
+      parts = jnp.split(gates.astype(jnp.float32), 4, axis=-1)
+      let_in, forget, new, let_out = parts
+      made = jax.nn.sigmoid(forget + 1.0) * cell
+      made = made + jax.nn.sigmoid(let_in) * jnp.tanh(new)
+      cell = jnp.where(keep, made, cell)
+      seen = jax.nn.sigmoid(let_out) * jnp.tanh(made)
+      # Padding leaves both as they are: from the right, at zero.
+      hidden = jnp.where(keep, seen.astype(hidden.dtype), hidden)
+      return (hidden, cell), hidden
+
+    start = jnp.zeros((2, B, W), gates.dtype), jnp.zeros((2, B, W), jnp.float32)
+    _, y = jax.lax.scan(step, start, (gates, _reverse_second(keep)))
+    y = jnp.transpose(_reverse_second(y), (2, 0, 1, 3))  # [B, L, 2, W].
+    return jnp.where(real[..., None], y.reshape(B, L, 2 * W), 0)
+
+
+def _reverse_second(x):
+  """x [L, 2, ...] with the second direction's times the other way round."""
+  return jnp.stack([x[:, 0], x[::-1, 1]], axis=1)
