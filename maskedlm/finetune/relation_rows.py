@@ -141,7 +141,7 @@ def _label_id(example: Example, ids: Mapping[str, int]) -> int:
   if example.relation not in ids:
     raise DataError(
       f"{example.where}: the sentence's relation {example.relation!r} did not "
-      f"occur in training{did_you_mean(example.relation, ids)}; expected one "
-      f"of {', '.join(ids)}: correct it, or train on some of it."
+      "occur in training: correct it, or train on some of it; expected one of "
+      f"{', '.join(ids)}{did_you_mean(example.relation, ids)}"
     )
   return ids[example.relation]

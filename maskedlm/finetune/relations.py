@@ -4,8 +4,8 @@ Span relation classification (Jurafsky & Martin, section 11.5.2), on the data of
 SemEval-2010 task 8 (semeval.py). Which two parts are meant is told in one of
 these ways (`task.pair`, PAIRS below):
 
-  markers        <e1> child </e1> ... <e2> cradle </e2>; softmax(FFN(z_CLS)), as
-                 SpanBERT does for TACRED (Joshi et al., arXiv:1907.10529)
+  markers        <e1> child </e1> ... <e2> cradle </e2>; FFN(z_CLS), as the
+                 classifier of SpanBERT's TACRED (arXiv:1907.10529)
   markers_start  the same text; FFN([z_<e1>; z_<e2>]), Baldini Soares et al.
                  2019 (arXiv:1906.03158)
   spans          the text as it is; FFN([g_1; g_2; z_CLS]), g the mean of the
