@@ -7,7 +7,8 @@ tokenizer, rows of 128 tokens, the same number of positions, the same optimizer
 and schedule. All are measured on one probe: held-out rows of running text of
 which 15% are hidden as BERT hides them, the same rows and masks for everyone.
 The peer is transformers' BertForMaskedLM with its own masking collator (extra
-`peer`); --png wants matplotlib. ELECTRA's line is its generator's.
+`peer`); --png wants matplotlib. ELECTRA's line is its generator's; `modern` is
+roberta's objective with ModernBERT's layers, of as many parameters.
 
 Each contender trains in a folder of --workdir, which keeps its curve: those
 that are finished are only printed again, ours resume where they were stopped.
@@ -26,7 +27,7 @@ import jax
 import numpy as np
 
 from maskedlm import config as config_lib
-from maskedlm import optim, sharding, train
+from maskedlm import sharding, train
 from maskedlm.config import load_objective
 from maskedlm.corpus import prepare
 from maskedlm.modeling import mlm
@@ -38,7 +39,18 @@ DATA = pathlib.Path(
   os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
 )
 LENGTH, ROWS, PROBE_ROWS, VOCAB = 128, 16, 512, 8_192
-PEER = "transformers"
+PEER, MODERN = "transformers", "modern"
+# Of ModernBERT (arXiv:2412.13663): what a small model gains by it.
+MODERN_MODEL = {
+  "position": "rope",
+  "norm_order": "pre",
+  "skip_first_norm": True,
+  "mlp": "gated",
+  "mlp_width": 704,  # Three matrices of it instead of two of 1,024.
+  "biases": False,
+  "type_vocab_size": 0,
+  "init_stddev": 0.02,
+}
 
 
 class Point(NamedTuple):
@@ -193,104 +205,17 @@ def train_ours(config, corpus, probe, folder) -> list[Point]:
 
 
 def train_peer(config, corpus, probe, folder) -> list[Point]:
-  """The same of transformers, on the rows that roberta reads."""
-  import tokenizers
-  import torch
-  import transformers
+  """The curve of transformers, on the rows that roberta reads."""
+  import learning_peer  # Beside this file; wants the extra `peer`.
 
-  torch.manual_seed(config.seed)
-  task = make_task(config, corpus)
-  m, num_steps = config.model, config.train.num_steps
-  model = transformers.BertForMaskedLM(
-    transformers.BertConfig(
-      vocab_size=VOCAB,
-      hidden_size=m.width,
-      num_hidden_layers=m.num_layers,
-      num_attention_heads=m.num_heads,
-      intermediate_size=m.mlp_width,
-      max_position_embeddings=LENGTH,
-      initializer_range=m.init_stddev,
-      hidden_dropout_prob=m.dropout,
-      attention_probs_dropout_prob=m.attention_dropout,
-    )
-  )
-  corpus.tokenizer.save(folder)
-  tokenizer = transformers.PreTrainedTokenizerFast(
-    tokenizer_object=tokenizers.Tokenizer.from_file(
-      str(folder / "tokenizer.json")
-    ),
-    pad_token="[PAD]",
-    unk_token="[UNK]",
-    cls_token="[CLS]",
-    sep_token="[SEP]",
-    mask_token="[MASK]",
-  )
-  collate = transformers.DataCollatorForLanguageModeling(
-    tokenizer, mlm_probability=0.15
-  )
-  no_decay = ("bias", "LayerNorm")
-  named = list(model.named_parameters())
-  groups = [
-    {
-      "params": [
-        p for n, p in named if decays != any(x in n for x in no_decay)
-      ],
-      "weight_decay": config.optimizer.weight_decay if decays else 0.0,
-    }
-    for decays in (True, False)
-  ]
-  o = config.optimizer
-  adamw = torch.optim.AdamW(groups, lr=1.0, betas=(o.b1, o.b2), eps=o.eps)
-  schedule = optim.make_schedule(o, num_steps)
   curve, clock = [], Clock()
-  for step in range(1, num_steps + 1):
-    batch = task.batch_at("train", step - 1)
-    rows = collate([{"input_ids": r.tolist()} for r in batch["input_ids"]])
-    attention = torch.tensor(batch["segment_ids"] > 0)
-    model.train()
-    loss = model(
-      input_ids=rows["input_ids"],
-      attention_mask=attention.long(),
-      labels=rows["labels"].masked_fill(~attention, -100),
-    ).loss
-    adamw.zero_grad()
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), o.clip_norm)
-    for group in adamw.param_groups:
-      group["lr"] = float(schedule(step - 1))
-    adamw.step()
-    if step % config.train.eval_every == 0 or step == num_steps:
-      nats, accuracy = peer_on_probe(model, probe)
-      spent = clock.read()
-      curve.append(Point(step * ROWS * LENGTH, nats, accuracy, *spent))
-      print(f"{PEER}: {step:,}, {nats:.3f} nats, {accuracy:.1%}", flush=True)
+  task = make_task(config, corpus)
+  for step, nats, accuracy in learning_peer.train(
+    config, corpus, task, probe, folder
+  ):
+    curve.append(Point(step * ROWS * LENGTH, nats, accuracy, *clock.read()))
+    print(f"{PEER}: {step:,}, {nats:.3f} nats, {accuracy:.1%}", flush=True)
   return curve
-
-
-def peer_on_probe(model, probe) -> tuple[float, float]:
-  """(nats, accuracy) of the peer on the same hidden tokens."""
-  import torch
-
-  model.eval()
-  nats = hits = weight = 0.0
-  for i in range(0, len(probe["input_ids"]), ROWS):
-    part = {n: torch.tensor(x[i : i + ROWS]) for n, x in probe.items()}
-    with torch.no_grad():
-      logits = model(
-        input_ids=part["input_ids"].long(),
-        attention_mask=(part["segment_ids"] > 0).long(),
-      ).logits
-    positions = part["masked_positions"].long()
-    index = positions[..., None].expand(-1, -1, logits.shape[-1])
-    logits = torch.gather(logits, 1, index)
-    labels, w = part["masked_labels"].long(), part["masked_weights"]
-    nll = torch.nn.functional.cross_entropy(
-      logits.flatten(0, 1), labels.flatten(), reduction="none"
-    )
-    nats += float((nll * w.flatten()).sum())
-    hits += float(((logits.argmax(-1) == labels) * w).sum())
-    weight += float(w.sum())
-  return nats / weight, hits / weight
 
 
 def plot(curves, path: pathlib.Path) -> None:
@@ -319,9 +244,10 @@ def plot(curves, path: pathlib.Path) -> None:
 def contender(name: str, num_steps, evaluations, seed, corpus, probe, workdir):
   """-> [Point], from the folder's curve.json where it is finished."""
   ours = name != PEER
-  config = make_config(
-    name if ours else "roberta", num_steps, evaluations, seed
-  )
+  objective = "roberta" if name in (PEER, MODERN) else name
+  config = make_config(objective, num_steps, evaluations, seed)
+  if name == MODERN:
+    config.model.update(MODERN_MODEL)
   folder = workdir / f"{name}-{num_steps}-seed{seed}"
   folder.mkdir(parents=True, exist_ok=True)
   finished = folder / "curve.json"
@@ -337,7 +263,8 @@ def main() -> None:
   parser.add_argument("--evaluations", type=int, default=8)
   parser.add_argument("--seed", type=int, default=0)
   parser.add_argument(
-    "--contenders", default=f"mlm_nsp,roberta,spanbert,electra,causal,{PEER}"
+    "--contenders",
+    default=f"roberta,{MODERN},mlm_nsp,spanbert,electra,causal,{PEER}",
   )
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/learning")

@@ -1,0 +1,103 @@
+"""The peer of learning.py: transformers' BertForMaskedLM and its collator.
+
+As its user would write it, with our tokenizer, rows, optimizer settings and
+schedule. Wants the extra `peer`.
+"""
+
+import tokenizers
+import torch
+import transformers
+
+from maskedlm import optim
+
+
+def train(config, corpus, task, probe, folder):
+  """Trains on the rows that the task reads; yields a point at each evaluation.
+
+  A point is (steps, nats, accuracy) of the probe.
+  """
+  torch.manual_seed(config.seed)
+  m, num_steps = config.model, config.train.num_steps
+  model = transformers.BertForMaskedLM(
+    transformers.BertConfig(
+      vocab_size=corpus.tokenizer.vocab_size,
+      hidden_size=m.width,
+      num_hidden_layers=m.num_layers,
+      num_attention_heads=m.num_heads,
+      intermediate_size=m.mlp_width,
+      max_position_embeddings=m.max_positions,
+      initializer_range=m.init_stddev,
+      hidden_dropout_prob=m.dropout,
+      attention_probs_dropout_prob=m.attention_dropout,
+    )
+  )
+  corpus.tokenizer.save(folder)
+  tokenizer = transformers.PreTrainedTokenizerFast(
+    tokenizer_object=tokenizers.Tokenizer.from_file(
+      str(folder / "tokenizer.json")
+    ),
+    pad_token="[PAD]",
+    unk_token="[UNK]",
+    cls_token="[CLS]",
+    sep_token="[SEP]",
+    mask_token="[MASK]",
+  )
+  collate = transformers.DataCollatorForLanguageModeling(
+    tokenizer, mlm_probability=0.15
+  )
+  no_decay = ("bias", "LayerNorm")
+  named = list(model.named_parameters())
+  groups = [
+    {
+      "params": [
+        p for n, p in named if decays != any(x in n for x in no_decay)
+      ],
+      "weight_decay": config.optimizer.weight_decay if decays else 0.0,
+    }
+    for decays in (True, False)
+  ]
+  o = config.optimizer
+  adamw = torch.optim.AdamW(groups, lr=1.0, betas=(o.b1, o.b2), eps=o.eps)
+  schedule = optim.make_schedule(o, num_steps)
+  for step in range(1, num_steps + 1):
+    batch = task.batch_at("train", step - 1)
+    rows = collate([{"input_ids": r.tolist()} for r in batch["input_ids"]])
+    attention = torch.tensor(batch["segment_ids"] > 0)
+    model.train()
+    loss = model(
+      input_ids=rows["input_ids"],
+      attention_mask=attention.long(),
+      labels=rows["labels"].masked_fill(~attention, -100),
+    ).loss
+    adamw.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), o.clip_norm)
+    for group in adamw.param_groups:
+      group["lr"] = float(schedule(step - 1))
+    adamw.step()
+    if step % config.train.eval_every == 0 or step == num_steps:
+      yield step, *on_probe(model, probe, config.data.batch_size)
+
+
+def on_probe(model, probe, batch_size: int) -> tuple[float, float]:
+  """(nats, accuracy) on the same hidden tokens that ours are measured on."""
+  model.eval()
+  nats = hits = weight = 0.0
+  for i in range(0, len(probe["input_ids"]), batch_size):
+    part = {n: torch.tensor(x[i : i + batch_size]) for n, x in probe.items()}
+    with torch.no_grad():
+      logits = model(
+        input_ids=part["input_ids"].long(),
+        attention_mask=(part["segment_ids"] > 0).long(),
+      ).logits
+    positions = part["masked_positions"].long()
+    index = positions[..., None].expand(-1, -1, logits.shape[-1])
+    logits = torch.gather(logits, 1, index)
+    labels, w = part["masked_labels"].long(), part["masked_weights"]
+    nll = torch.nn.functional.cross_entropy(
+      logits.flatten(0, 1), labels.flatten(), reduction="none"
+    )
+    nats += float((nll * w.flatten()).sum())
+    hits += float(((logits.argmax(-1) == labels) * w).sum())
+    weight += float(w.sum())
+  return nats / weight, hits / weight
