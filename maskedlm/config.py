@@ -26,6 +26,8 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   config = ConfigDict()
   config.name = "maskedlm"  # Default workdir: runs/<name>.
   config.seed = 0  # Every random choice derives from it.
+  # A run or an import to start from: weights, architecture, tokenizer.
+  config.init_from = ""
   config.objective = ConfigDict({"name": objective, **_options(objective)})
 
   config.corpus = corpus = ConfigDict()

@@ -13,17 +13,24 @@ import warnings
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
+from maskedlm import continuing
 from maskedlm.config import ConfigError, did_you_mean, validate
 
 
 def parse(parser: argparse.ArgumentParser, argv) -> tuple:
-  """(verb's arguments, the config with its overrides, validated).
+  """(verb's arguments, the config of pretraining, complete and validated).
 
   Raises:
     ConfigError: the file or an override is wrong; one line with the remedy.
+    CheckpointError: config.init_from can't be used.
   """
   args, overrides = split(parser, argv)
-  return args, load_config(args.config, overrides)
+
+  def complete(config: ConfigDict) -> None:
+    continuing.adopt(config, given=[_name(token) for token in overrides])
+    validate(config)
+
+  return args, load_config(args.config, overrides, complete)
 
 
 def split(parser: argparse.ArgumentParser, argv) -> tuple:
@@ -69,13 +76,18 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
     )
   known = _option_names(_parse(path, []))
   for token in overrides:
-    name = re.sub(r"^--?(no)?config\.", "", token).partition("=")[0]
+    name = _name(token)
     if token.startswith("-") and name not in known:
       near = did_you_mean(name, known)
       raise ConfigError(f"--config.{name}: {path} has no such option{near}")
   config = _parse(path, overrides)
   validate(config)
   return config
+
+
+def _name(token: str) -> str:
+  """The option of an override: "--config.model.width=8" -> "model.width"."""
+  return re.sub(r"^--?(no)?config\.", "", token).partition("=")[0]
 
 
 def _parse(path: str, overrides) -> ConfigDict:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm import cli, flags
+from maskedlm import cli, continuing, flags
 from maskedlm.config import ConfigError, load_objective
 from maskedlm.corpus import prepare, store, tokenizer
 
@@ -71,7 +71,14 @@ def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
     "tokenizer": corpus.tokenizer.sha256,
   }
   _keep_tokenizer(corpus, workdir / "tokenizer")
-  result = train.run(config, task, workdir, mesh=mesh, identity=identity)
+  starting = {}
+  if config.init_from:
+    starting["start_from"] = continuing.weights(
+      config.init_from, log=metrics.log
+    )
+  result = train.run(
+    config, task, workdir, mesh=mesh, identity=identity, **starting
+  )
   if result.interrupted:
     metrics.log(
       f"interrupted; step {result.step:,} is saved: the same command continues"

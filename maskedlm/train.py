@@ -113,7 +113,7 @@ def run(
       state, start = jax.jit(init, out_shardings=shardings)(), 0
       params = jax.device_put(start_from(state.params), shardings.params)
       state = state._replace(params=params)
-      metrics.log(f"starting from scratch, for {num_steps:,} steps")
+      metrics.log(f"starting a run of {num_steps:,} steps")
     else:
       state, start = restored[0], int(restored[0].step)
       metrics.log(

@@ -1,0 +1,104 @@
+"""Pretraining that starts from another model: a domain, a longer context.
+
+config.init_from names a run or an import (`maskedlm import`). Its architecture
+and its tokenizer become the config's before anything is prepared (`adopt`);
+its weights are what a fresh run begins with (`weights`). Gururangan et al.
+2020, "Don't stop pretraining" (https://arxiv.org/abs/2004.10964).
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Collection
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm.config import ConfigError
+from maskedlm.task import Params
+
+# How it is trained, not what it is: these stay the config's own.
+OWN = ("dropout", "attention_dropout", "dtype", "remat", "init_stddev")
+
+
+def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
+  """Gives config.model and config.tokenizer what init_from has, in place.
+
+  Args:
+    config: of pretraining; without init_from it stays as it is.
+    given: options of the command line, such as "model.rope_theta"; they stand.
+
+  Raises:
+    CheckpointError, ConfigError: init_from can't be opened, or has no encoder.
+  """
+  if not config.init_from:
+    return
+  from maskedlm import opening  # Brings jax, which --help does without.
+
+  start = opening.open_checkpoint(config.init_from)
+  architecture = dataclasses.asdict(start.cfg)
+  del architecture["vocab_size"]  # The tokenizer's.
+  with config.unlocked():
+    for name, value in architecture.items():
+      if name not in OWN and f"model.{name}" not in given:
+        config.model[name] = value
+  if "tokenizer.path" not in given:
+    folder = opening.tokenizer_dir(pathlib.Path(config.init_from))
+    config.tokenizer.path = str(folder)
+  config.tokenizer.kind = start.tokenizer.kind
+  config.tokenizer.vocab_size = start.tokenizer.vocab_size
+
+
+def weights(
+  path: str, *, log: Callable[[str], None]
+) -> Callable[[Params], Params]:
+  """-> fresh parameters -> those to start from (train.run's start_from).
+
+  Parts that both have, such as the encoder and the MLM head, are taken over;
+  the others start anew; log gets a line that says which.
+
+  Raises (when called):
+    ConfigError: a part has another shape there than here.
+  """
+
+  def begin(fresh: Params) -> Params:
+    from maskedlm import opening
+
+    old = opening.open_checkpoint(path).params
+    taken = [name for name in fresh if name in old]
+    anew = [name for name in fresh if name not in old]
+    wrong = [
+      problem
+      for name in taken
+      for problem in _differences(name, old[name], fresh[name])
+    ]
+    if wrong:
+      raise ConfigError(
+        f"init_from={path} doesn't fit this config: {'; '.join(wrong)}. Leave "
+        "out the options that change the architecture."
+      )
+    log(
+      f"weights of {path}: {', '.join(taken)}"
+      + (f"; starting anew: {', '.join(anew)}" if anew else "")
+    )
+    return {name: old.get(name, fresh[name]) for name in fresh}
+
+  return begin
+
+
+def _differences(path: str, old, new) -> list[str]:
+  """ "encoder/...: [5, 4] there, [6, 4] here" for each array that differs."""
+  if not (isinstance(old, dict) and isinstance(new, dict)):
+    there, here = (
+      "absent"
+      if x is None
+      else "a part"
+      if isinstance(x, dict)
+      else str(list(np.shape(x)))
+      for x in (old, new)
+    )
+    return [] if there == here else [f"{path}: {there} there, {here} here"]
+  return [
+    problem
+    for name in sorted(old.keys() | new.keys())
+    for problem in _differences(f"{path}/{name}", old.get(name), new.get(name))
+  ]

@@ -1,0 +1,172 @@
+"""Pretraining that starts from another model."""
+
+import json
+
+import numpy as np
+import pytest
+
+import tiny as tiny_run
+from maskedlm import checkpoint, continuing
+from maskedlm.config import ConfigError
+
+STEPS = (
+  "--config.train.num_steps=1",
+  "--config.train.eval_rows=0",
+  "--config.optimizer.warmup_steps=0",
+)
+STILL = "--config.optimizer.learning_rate=1e-12"  # What was there, stays.
+
+
+@pytest.fixture(scope="module")
+def general(tiny, tmp_path_factory):
+  """A finished run: what the runs here start from."""
+  workdir = tmp_path_factory.mktemp("general") / "run"
+  made = tiny_run.run(
+    "pretrain",
+    f"--config={tiny[0]}",
+    f"--config.corpus.path={tiny[1]}",
+    f"--workdir={workdir}",
+    *STEPS,
+  )
+  assert made.returncode == 0, made.stderr
+  return workdir
+
+
+def another(tiny, tmp_path, objective="roberta"):
+  """A config for BERT-base's architecture and tokenizer, on other text."""
+  path = tmp_path / "domain.py"
+  path.write_text(
+    "from maskedlm import config as base\n"
+    "def get_config():\n"
+    f"  c = base.default({objective!r})\n"
+    "  c.corpus.source = 'docstrings:textwrap,string,shutil,random'\n"
+    "  c.corpus.heldout_share = 0.2\n"
+    "  c.corpus.num_workers = 1\n"
+    "  c.data.length = 24\n"
+    "  c.data.batch_size = 8\n"
+    "  return c\n"
+  )
+  return path
+
+
+def arrays(tree, path=""):
+  if isinstance(tree, dict):
+    for name in sorted(tree):
+      yield from arrays(tree[name], f"{path}/{name}")
+  else:
+    yield path, np.asarray(tree)
+
+
+def test_weights_architecture_and_tokenizer_come_along(tiny, general, tmp_path):
+  workdir = tmp_path / "domain"
+  made = tiny_run.run(
+    "pretrain",
+    f"--config={another(tiny, tmp_path)}",
+    f"--config.init_from={general}",
+    f"--workdir={workdir}",
+    *STEPS,
+    STILL,
+  )
+  assert made.returncode == 0, made.stderr
+  assert "encoder, mlm_head" in made.stderr
+  config = json.loads((workdir / "config.json").read_text())
+  assert config["model"]["width"] == 24 and config["model"]["num_layers"] == 2
+  assert config["model"]["dropout"] == 0.1  # The run's own.
+  assert config["tokenizer"]["vocab_size"] == 500
+  before, _ = checkpoint.load_params(general)
+  after, meta = checkpoint.load_params(workdir)
+  assert set(after) == {"encoder", "mlm_head"}
+  assert meta["task"]["objective"] == "roberta"
+  old = dict(arrays({name: before[name] for name in after}))
+  new = dict(arrays(after))
+  assert old.keys() == new.keys()
+  for path, x in old.items():
+    np.testing.assert_allclose(new[path], x, rtol=0, atol=1e-9, err_msg=path)
+  # It is continued like any run.
+  again = tiny_run.run(
+    "pretrain",
+    f"--config={another(tiny, tmp_path)}",
+    f"--config.init_from={general}",
+    f"--workdir={workdir}",
+    *STEPS,
+    STILL,
+    "--config.train.num_steps=2",
+  )
+  assert again.returncode == 0, again.stderr
+  assert "continuing from the checkpoint of step 1 of 2" in again.stderr
+  assert "weights of" not in again.stderr
+
+
+def test_the_command_line_stands(general):
+  from maskedlm import config as config_lib
+
+  config = config_lib.default("roberta")
+  config.init_from = str(general)
+  config.model.norm_epsilon = 1e-3
+  config.model.rope_theta = 160_000.0
+  continuing.adopt(config, given=["model.rope_theta"])
+  assert config.model.rope_theta == 160_000.0
+  assert config.model.norm_epsilon == 1e-12
+  assert config.model.max_positions == 48
+  assert config.tokenizer.path == str(general / "tokenizer")
+
+
+def test_parts_that_differ_are_named(general):
+  begin = continuing.weights(str(general), log=print)
+  fresh, _ = checkpoint.load_params(general)
+  embeddings = fresh["encoder"]["embeddings"]
+  embeddings["position"]["embedding"] = np.zeros((5, 24))
+  del embeddings["norm"]
+  with pytest.raises(ConfigError) as error:
+    begin(fresh)
+  assert str(error.value) == (
+    f"init_from={general} doesn't fit this config: encoder/embeddings/norm: a "
+    "part there, absent here; encoder/embeddings/position/embedding: [48, 24] "
+    "there, [5, 24] here. Leave out the options that change the architecture."
+  )
+
+
+def test_new_parts_start_anew(general):
+  said = []
+  begin = continuing.weights(str(general), log=said.append)
+  fresh, _ = checkpoint.load_params(general)
+  del fresh["pooler"], fresh["nsp_head"]
+  fresh["sbo_head"] = {"bias": np.arange(3.0)}
+  begun = begin(fresh)
+  assert list(begun) == list(fresh)
+  assert begun["sbo_head"] is fresh["sbo_head"]
+  assert said == [
+    f"weights of {general}: encoder, mlm_head; starting anew: sbo_head"
+  ]
+
+
+@pytest.mark.parametrize("verb", ["pretrain", "prepare", "inspect"])
+def test_a_folder_that_is_not_there_is_one_line(tiny, tmp_path, verb):
+  made = tiny_run.run(
+    verb, f"--config={tiny[0]}", f"--config.init_from={tmp_path / 'none'}"
+  )
+  assert made.returncode == 2
+  (line,) = made.stderr.strip().splitlines()
+  assert line.startswith(f"error: {tmp_path / 'none'}: no such folder")
+  assert list(tmp_path.iterdir()) == []
+
+
+def test_a_corpus_of_another_tokenizer_is_refused(tiny, general, tmp_path):
+  config = another(tiny, tmp_path)
+  made = tiny_run.run(
+    "prepare",
+    f"--config={config}",
+    f"--out={tmp_path / 'corpus'}",
+    "--config.tokenizer.vocab_size=400",
+  )
+  assert made.returncode == 0, made.stderr
+  made = tiny_run.run(
+    "pretrain",
+    f"--config={config}",
+    f"--config.init_from={general}",
+    f"--config.corpus.path={tmp_path / 'corpus'}",
+    f"--workdir={tmp_path / 'run'}",
+    *STEPS,
+  )
+  assert made.returncode == 2
+  assert "was prepared with other options: tokenizer" in made.stderr
