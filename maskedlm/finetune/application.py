@@ -91,3 +91,6 @@ class Application(NamedTuple):
   tune: Callable[[Sequence[Example], Rows, Outputs], dict[str, float]] = (
     lambda examples, rows, outputs: {}
   )
+  # examples -> their labels; DataError for one that has none. So that an
+  # unlabelled development set is noticed before it is trained for.
+  gold: Callable[[Sequence[Example]], Any] = lambda examples: None

@@ -227,7 +227,7 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
     ]
 
   def score(examples, predictions):
-    gold = [labelled.label_of(example) for example in examples]
+    gold = _gold(examples)
     return class_metrics.classes(
       gold, [p["label"] for p in predictions], positive=positive
     )
@@ -242,6 +242,7 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
     decode=decode,
     score=score,
     best=best,
+    gold=_gold,
   )
 
 
@@ -273,7 +274,7 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
     ]
 
   def score(examples, predictions):
-    gold = [labelled.label_of(example) for example in examples]
+    gold = _gold(examples)
     return class_metrics.scores(gold, [p["score"] for p in predictions])
 
   return Application(
@@ -286,7 +287,13 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
     decode=decode,
     score=score,
     best=best,
+    gold=_gold,
   )
+
+
+def _gold(examples: Sequence[Example]) -> list[str | float]:
+  """DataError where there is none."""
+  return [labelled.label_of(example) for example in examples]
 
 
 def _rows(tokenizer, cfg, examples, length, **values) -> Rows:
@@ -359,7 +366,7 @@ def report(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """confusion.tsv and labels.txt, or scores.tsv."""
-  gold = [labelled.label_of(example) for example in examples]
+  gold = _gold(examples)
   if "score" in predictions[0]:
     found = [prediction["score"] for prediction in predictions]
     return {"scores.tsv": class_metrics.by_range(gold, found)}

@@ -164,6 +164,7 @@ def make(
     decode=decode,
     score=score,
     best="f1",
+    gold=_gold,
   )
 
 

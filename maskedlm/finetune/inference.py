@@ -45,7 +45,15 @@ def open_model(path: str | pathlib.Path) -> Model:
     CheckpointError, ConfigError: see opening.py; and for a checkpoint
       of pretraining.
   """
-  start = opening.open_best(path)
+  return make_model(opening.open_best(path), path)
+
+
+def make_model(start: opening.Opened, path: str | pathlib.Path) -> Model:
+  """As open_model, of what is open; path is for the error.
+
+  Raises:
+    ConfigError: a checkpoint of pretraining.
+  """
   task = start.meta["task"]
   if "kind" not in task:
     raise ConfigError(

@@ -126,6 +126,7 @@ def make(
     decode=decode,
     score=score,
     best="accuracy",
+    gold=_labels,
   )
 
 

@@ -228,6 +228,7 @@ def make(
     score=score,
     best="f1",
     tune=tune,
+    gold=squad.gold,
   )
 
 

@@ -114,6 +114,7 @@ def prepare(config: ConfigDict) -> Prepared:
   examples, dev = _split(kind, options, data)
   about = kind.describe(examples, options)
   app = kind.make(start.tokenizer, cfg, about, options, length=data.length)
+  app.gold(dev)  # Told now if there is none, not after an epoch.
   run = Prepared(
     kind=kind,
     options=options,

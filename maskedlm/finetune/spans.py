@@ -319,6 +319,7 @@ def make(
     score=score,
     best="f1",
     tune=tune,
+    gold=_gold,
   )
 
 

@@ -249,7 +249,8 @@ def assemble(
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
-    gold, predicted = _both(examples, predictions)
+    gold = _gold(examples)
+    predicted = [p["tags"] for p in predictions]
     if options.task == "ner":
       return tag_metrics.entity_scores(gold, predicted, options.scheme)
     return {"accuracy": tag_metrics.accuracy(gold, predicted)}
@@ -264,6 +265,7 @@ def assemble(
     decode=decode,
     score=score,
     best="f1" if options.task == "ner" else "accuracy",
+    gold=_gold,
   )
 
 
@@ -278,7 +280,8 @@ def report(
   The last has word, gold tag and predicted tag between tabs, which is what the
   script conlleval reads with -d "\\t".
   """
-  gold, predicted = _both(examples, predictions)
+  gold = _gold(examples)
+  predicted = [p["tags"] for p in predictions]
   by_tag = tag_metrics.table(tag_metrics.count_words(gold, predicted), "tag")
   text = by_tag
   if any("entities" in prediction for prediction in predictions):
@@ -338,17 +341,15 @@ def check(options: Options) -> None:
     )
 
 
-def _both(
-  examples: Sequence[Example], predictions: Sequence[Prediction]
-) -> tuple[list[tuple[str, ...]], list[list[str]]]:
-  """(gold, predicted) tags; DataError where there is no gold."""
+def _gold(examples: Sequence[Example]) -> list[tuple[str, ...]]:
+  """DataError where there is none."""
   for example in examples:
     if example.tags is None:
       raise DataError(
         f"{example.file}: the words have no tags to score against; expected a "
         "column of tags."
       )
-  return [e.tags for e in examples], [p["tags"] for p in predictions]
+  return [example.tags for example in examples]
 
 
 if __name__ == "__main__":

@@ -194,6 +194,46 @@ def test_what_is_wrong_is_said_in_one_line(config, change, message):
   assert "\n" not in str(error.value)
 
 
+def test_a_development_set_without_labels_is_noticed_at_once(config, tmp_path):
+  bare = tmp_path / "bare.tsv"
+  bare.write_text("text\nthe good cat\n")
+  config.data.dev = str(bare)
+  with pytest.raises(DataError, match=r"bare\.tsv.*label"):
+    run.prepare(config)
+
+
+# kind -> (options, a text of which nothing more is known).
+TEXTS = {
+  "classification": ({}, "the cat"),
+  "tagging": ({}, "the cat sat"),
+  "features": ({}, "the cat sat"),
+  "spans": ({}, "the cat sat"),
+  "relations": ({"pair": "spans"}, "<e1>cat</e1> of the <e2>house</e2>"),
+  "coreference": (
+    {},
+    '{"text": "Ann met Eve as she left.", "pronoun": "she", "pronoun_offset":'
+    ' 15, "a": "Ann", "a_offset": 0, "b": "Eve", "b_offset": 8}',
+  ),
+  "question_answering": (
+    {"max_query": 5, "max_answer_length": 3},
+    "who sat ?\tthe cat sat",
+  ),
+  "multiple_choice": ({}, '{"context": "the cat", "choices": ["a", "b"]}'),
+}
+
+
+@pytest.mark.parametrize("kind", sorted(TEXTS))
+def test_every_kind_knows_when_there_is_no_label(kind, folder):
+  options, text = TEXTS[kind]
+  module = inference.load_kind(kind)
+  options = inference.make_options(module, options)
+  about = {"labels": ["O", "B-x"], "choices": 2}
+  start = opening.open_checkpoint(folder / "encoder")
+  app = module.make(start.tokenizer, start.cfg, about, options, length=24)
+  with pytest.raises(DataError):
+    app.gold([module.parse(text, options)])
+
+
 def test_an_empty_development_share_is_refused(config):
   config.data.dev = ""
   config.data.dev_share = 0.0
