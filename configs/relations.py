@@ -1,9 +1,8 @@
 """How two entities of a sentence are related: SemEval-2010 task 8.
 
 Hendrickx et al. 2010, https://aclanthology.org/S10-1006; with markers, as
-Baldini Soares et al. 2019, https://arxiv.org/abs/1906.03158; length, batch
-size, learning rate and epochs as Wu & He 2019,
-https://arxiv.org/abs/1905.08284.
+Baldini Soares et al. 2019, https://arxiv.org/abs/1906.03158; batch size,
+learning rate and epochs as Wu & He 2019, https://arxiv.org/abs/1905.08284.
 
   maskedlm finetune relations --config=configs/relations.py \\
     --config.init_from=runs/bert
