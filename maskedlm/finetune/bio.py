@@ -151,8 +151,8 @@ def well_formed(
       except ValueError as error:
         raise DataError(
           f"{path}:{line}: {error}; expected O, B-TYPE or I-TYPE (or S-, E-). "
-          "For tags of another kind, such as parts of speech: "
-          "--config.task.task=pos."
+          "For tags of another kind, such as parts of speech: the kind "
+          "tagging with --config.task.task=pos."
         ) from None
   if file_scheme == "auto":
     file_scheme = recognise(tags for tags, _ in sentences)
