@@ -34,8 +34,13 @@ def of_words(words: Sequence[str], *, file: str = "", line: int = 0) -> Text:
   return Text(" ".join(words), tuple(words), file, line)
 
 
-def check(paths: Sequence[str], *, form: str) -> None:
+def check(paths: Sequence[str], *, form: str, option: str = "--input") -> None:
   """That the files are there, before anything slow begins.
+
+  Args:
+    paths: as of `read`.
+    form: likewise.
+    option: what the errors call the paths.
 
   Raises:
     ConfigError: an unknown format, a file that is not there, or a folder.
@@ -47,9 +52,9 @@ def check(paths: Sequence[str], *, form: str) -> None:
     )
   for path in paths:
     if path != STDIN and not pathlib.Path(path).exists():
-      raise ConfigError(f"--input={path}: no such file.")
+      raise ConfigError(f"{option}={path}: no such file.")
     if path != STDIN and pathlib.Path(path).is_dir():
-      raise ConfigError(f"--input={path} is a folder: give its files.")
+      raise ConfigError(f"{option}={path} is a folder: give its files.")
 
 
 def read(
@@ -77,11 +82,12 @@ def read(
     name = "stdin" if path == STDIN else path
     suffix = pathlib.Path(path).suffix.lower().removeprefix(".")
     is_json = (form or suffix) == "jsonl"
-    for number, line in _lines(path, name, seen):
+    for number, line in lines(path, name, seen):
       if line.strip():
         seen["texts"] += 1
         if is_json:
-          yield _of_json(line, field, file=name, number=number)
+          value = of_json(line, f"{name}:{number}")
+          yield of_object(value, field, file=name, line=number)
         else:
           yield Text(line, None, name, number)
   if not seen["texts"]:
@@ -97,8 +103,17 @@ def size(paths: Sequence[str]) -> int:
   return sum(file.stat().st_size for file in files)
 
 
-def _lines(path: str, name: str, seen: Counter) -> Iterator[tuple[int, str]]:
-  """(number, line) of a file, without the line's end."""
+def lines(path: str, name: str, seen: Counter) -> Iterator[tuple[int, str]]:
+  """(number from 1, line) of a UTF-8 file, without the line's end.
+
+  Args:
+    path: "-" is stdin.
+    name: what errors call it.
+    seen: gets "bytes".
+
+  Raises:
+    DataError: it can't be read, or a line is not UTF-8.
+  """
   try:
     with _open(path) as file:
       for number, line in enumerate(file, 1):
@@ -123,9 +138,8 @@ def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
   return open(path, "rb")
 
 
-def _of_json(line: str, field: str, *, file: str, number: int) -> Text:
-  """A Text of {"tokens": [...]} or of {field: "..."}."""
-  where = f"{file}:{number}"
+def of_json(line: str, where: str) -> dict:
+  """The object of a line; DataError, with `where` it is, for anything else."""
   try:
     value = json.loads(line)
   except (ValueError, RecursionError) as error:
@@ -135,10 +149,16 @@ def _of_json(line: str, field: str, *, file: str, number: int) -> Text:
   if not isinstance(value, dict):
     raise DataError(
       f"{where}: a JSON {type(value).__name__}; expected an object, such as "
-      f'{{"{field}": "..."}} or {{"tokens": ["...", "..."]}}.'
+      '{"text": "..."} or {"tokens": ["...", "..."]}.'
     )
+  return value
+
+
+def of_object(value: dict, field: str, *, file: str, line: int) -> Text:
+  """A Text of {"tokens": [...]} or of {field: "..."}; else a DataError."""
+  where = f"{file}:{line}"
   if "tokens" in value:
-    return _of_tokens(value["tokens"], where, file=file, number=number)
+    return _of_tokens(value["tokens"], where, file=file, number=line)
   if not isinstance(value.get(field), str):
     found = "is no string" if field in value else "is not there"
     raise DataError(
@@ -147,7 +167,7 @@ def _of_json(line: str, field: str, *, file: str, number: int) -> Text:
       f"{did_you_mean(field, value) if field not in value else ''}. "
       "Name the text's field with --field."
     )
-  return Text(_encodable(value[field]), None, file, number)
+  return Text(_encodable(value[field]), None, file, line)
 
 
 def _of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
