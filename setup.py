@@ -46,6 +46,15 @@ setuptools.setup(
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": ["torch==2.13.0", "transformers"],
-    "test": ["pytest", "pytest-xdist", "ruff", "pre-commit", "seqeval"],
+    "plot": ["matplotlib>=3.8"],
+    "umap": ["matplotlib>=3.8", "umap-learn"],  # Pictures by UMAP.
+    "test": [
+      "matplotlib>=3.8",
+      "pytest",
+      "pytest-xdist",
+      "ruff",
+      "pre-commit",
+      "seqeval",
+    ],
   },
 )

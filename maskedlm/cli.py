@@ -20,6 +20,7 @@ VERBS = {
   "embed": ("embed", "write vectors of tokens, words or sentences"),
   "isotropy": ("isotropy", "how alike are vectors, and why: a table by layer"),
   "wsd": ("wsd", "which sense has a word? train, evaluate, predict"),
+  "plot": ("plot", "draw instances, attention, isotropy, training curves"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
   "import": ("importing", "make a workdir of a model of transformers"),
   "export": ("exporting", "write a checkpoint for transformers, or to serve"),

@@ -43,8 +43,9 @@ class Attention(nn.Module):
     if bias is not None:
       scores = scores + bias
     scores = jnp.where(visible, scores, -1e9)
-    weights = jax.nn.softmax(scores, axis=-1).astype(x.dtype)
-    weights = Dropout(self.dropout)(weights, train=train)
+    weights = jax.nn.softmax(scores, axis=-1)
+    self.sow("attention", "weights", weights)  # For who asks (mlm.attend).
+    weights = Dropout(self.dropout)(weights.astype(x.dtype), train=train)
     y = jnp.einsum("BHLS,BSHK->BLHK", weights, value)
     y = y.reshape(B * L, H, K)
     return Dense((H, K), (D,), stddevs[1], **dense, name="out")(y)

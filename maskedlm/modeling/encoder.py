@@ -248,7 +248,7 @@ class Encoder(nn.Module):
     self.sow("intermediates", "embedded", x)
     blocks = nn.scan(
       REMAT[cfg.remat](Block),
-      variable_axes={"params": 0, "intermediates": 0},
+      variable_axes={"params": 0, "intermediates": 0, "attention": 0},
       split_rngs={"params": True, "dropout": True},
       in_axes=(0, nn.broadcast, nn.broadcast),
       length=N,

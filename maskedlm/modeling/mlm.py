@@ -58,6 +58,25 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
   return jnp.concatenate([below, hidden[None]])
 
 
+def attend(cfg: EncoderConfig, params: Params, batch: Batch):
+  """Who attends to whom, without dropout: [N, B, H, L, S] float32.
+
+  Each layer's softmax: how much of position S head H adds to position L. A row
+  sums to 1, and is 0 where L does not see S.
+  """
+  _, made = Encoder(cfg).apply(
+    {"params": params["encoder"]},
+    batch["input_ids"],
+    batch["token_type_ids"],
+    batch["segment_ids"],
+    batch.get("positions"),
+    train=False,
+    mutable=["attention"],
+  )
+  (weights,) = made["attention"]["layers"]["attention"]["weights"]
+  return weights
+
+
 def loss(
   cfg: EncoderConfig, params: Params, batch: Batch, hidden
 ) -> tuple[Metrics, Metrics]:

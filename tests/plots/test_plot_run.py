@@ -1,0 +1,103 @@
+"""Training curves, out of metrics.jsonl written by hand and by a run."""
+
+import json
+
+import pytest
+
+from maskedlm import cli
+from maskedlm.finetune.application import DataError
+from maskedlm.plots import runs
+
+SPEED = {"learning_rate": 1e-3, "tokens_per_second": 900.0, "skipped": 0.0}
+
+
+def write(folder, *lines, tail=""):
+  folder.mkdir()
+  text = "".join(f"{json.dumps(line)}\n" for line in lines)
+  (folder / "metrics.jsonl").write_text(text + tail)
+  return str(folder)
+
+
+def pretraining(folder, *, terms=("mlm", "nsp"), tail=""):
+  lines = []
+  for step in (10, 20, 30):
+    losses = {f"{term}_loss": 60 / step for term in terms}
+    scores = {f"{term}_accuracy": step / 40 for term in terms}
+    total = {"loss": sum(losses.values())}
+    lines.append({"step": step, **losses, **scores, **total, **SPEED})
+    if step > 10:
+      lines.append({"step": step, "heldout/mlm_loss": 61 / step})
+  return write(folder, *lines, tail=tail)
+
+
+def test_curves_by_hand(tmp_path):
+  run = runs.read(pretraining(tmp_path / "a", tail='{"step": 40, "mlm_l'))
+  assert run["mlm_loss"] == ([10, 20, 30], [6.0, 3.0, 2.0])
+  assert run["heldout/mlm_loss"] == ([20, 30], [61 / 20, 61 / 30])
+  assert runs.last_step(run) == 30
+
+
+def test_lines_that_are_no_metrics(tmp_path):
+  folder = write(tmp_path / "a", {"step": 1, "loss": 2.0}, [1], {"step": 2})
+  with pytest.raises(DataError, match=r"metrics\.jsonl:2: not a line of"):
+    runs.read(folder)
+  with pytest.raises(DataError, match="No such file or directory; expected"):
+    runs.read(str(tmp_path / "none"))
+  with pytest.raises(DataError, match="no step is logged yet"):
+    runs.read(write(tmp_path / "b", tail='{"ste'))
+
+
+def test_numbers_that_are_not_finite(tmp_path):
+  lines = {"step": 1, "loss": float("nan")}, {"step": 2, "loss": 2.0}
+  run = runs.read(write(tmp_path / "a", *lines))
+  assert run["loss"].steps == [1, 2]
+  runs.draw(str(tmp_path / "a.png"), {"a": run})
+
+
+def panels(*folders):
+  return [p.metric for p in runs.panels([runs.read(f) for f in folders])]
+
+
+def test_which_panels(tmp_path):
+  both = pretraining(tmp_path / "both")
+  one = pretraining(tmp_path / "one", terms=("mlm",))
+  rest = ["learning_rate", "tokens_per_second"]
+  # One term is the loss.
+  assert panels(one) == ["mlm_loss", "mlm_accuracy", *rest]
+  losses = ["loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy"]
+  assert panels(both) == [*losses, *rest]
+  assert panels(one, both) == [*losses, *rest]
+  scores = {"heldout/f1": 0.5, "heldout/macro_f1": 0.4, "heldout/mcc": 0.1}
+  fine = write(
+    tmp_path / "fine",
+    {"step": 2, "loss": 1.0, "accuracy": 0.5, "real_share": 0.9, **SPEED},
+    {"step": 2, "heldout/loss": 1.0, "heldout/bias": 1.1, **scores},
+  )
+  expected = ["loss", "accuracy", "f1", "macro_f1", "mcc", *rest]
+  assert panels(fine) == expected
+
+
+def test_titles():
+  names = ("mlm_loss", "nsp_accuracy", "loss", "macro_f1", "tag_accuracy")
+  assert [runs._title(name) for name in names] == [
+    "MLM loss",
+    "NSP accuracy",
+    "Loss",
+    "Macro F1",
+    "Tag accuracy",
+  ]
+
+
+def test_the_command(tmp_path, size, capsys):
+  a = pretraining(tmp_path / "a", tail='{"step": 40, ')
+  b = pretraining(tmp_path / "b", terms=("mlm",))
+  out = tmp_path / "run.png"
+  assert cli.main(["plot", "run", a, b, f"--out={out}"]) == 0
+  assert capsys.readouterr().out == f"{out}: steps of a 30, b 30\n"
+  # 7 panels, in three columns and three rows.
+  width, height = size(out)
+  assert width == round(150 * (3 * (3.3 + 0.85) + 0.2)) and 1300 < height < 1600
+  assert out.stat().st_size > 20_000
+  assert cli.main(["plot", "run", str(tmp_path), f"--out={out}"]) == 2
+  told = capsys.readouterr().err
+  assert told.startswith(f"error: {tmp_path}/metrics.jsonl: No such file")
