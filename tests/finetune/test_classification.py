@@ -4,14 +4,13 @@ test_run.py has whole runs of it.
 """
 
 import math
-import pathlib
-import sys
 import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference
 import scipy.stats
 
 from maskedlm.config import ConfigError
@@ -20,9 +19,6 @@ from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.classification import Example, Options
 from maskedlm.modeling.encoder import Encoder
-
-sys.path.append(str(pathlib.Path(__file__).parent.parent / "modeling"))
-import reference
 
 PAD, CLS, SEP = 0, 1, 2
 WORDS = {word: 10 + i for i, word in enumerate("abcdefghijk")}

@@ -5,13 +5,13 @@ import json
 import pathlib
 import re
 import shutil
-import sys
 import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference
 import runs
 
 from maskedlm import checkpoint, cli
@@ -23,9 +23,6 @@ from maskedlm.finetune.coreference import Options
 from maskedlm.finetune.gap import Example
 from maskedlm.finetune.mentions import Mention
 from maskedlm.modeling.encoder import Encoder
-
-sys.path.append(str(pathlib.Path(__file__).parent.parent / "modeling"))
-import reference
 
 PAD, UNK, CLS, SEP = 0, 9, 1, 2
 ids_of = {word: 10 + i for i, word in enumerate("abcdefghijklmnopqrstuvwxyz")}

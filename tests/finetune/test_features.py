@@ -4,13 +4,14 @@ What is tagging's is tested in test_tagging.py, the LSTM in test_lstm.py.
 """
 
 import pathlib
-import sys
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference
 import runs
+from reference import B, L
 
 from maskedlm import flags, opening
 from maskedlm.config import ConfigError
@@ -18,10 +19,6 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import features, inference, run
 from maskedlm.finetune.features import LAYERS, Options
 from maskedlm.modeling import mlm
-
-sys.path.append(str(pathlib.Path(__file__).parent.parent / "modeling"))
-import reference
-from reference import B, L
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "features.py"
 LABELS = ["O", "B-A", "I-A"]

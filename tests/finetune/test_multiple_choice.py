@@ -5,13 +5,13 @@ The files are tested in test_choices.py.
 
 import json
 import pathlib
-import sys
 import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference
 import runs
 
 from maskedlm import flags
@@ -22,9 +22,6 @@ from maskedlm.finetune.application import DataError
 from maskedlm.finetune.choices import Example
 from maskedlm.finetune.multiple_choice import Options
 from maskedlm.modeling.encoder import Encoder
-
-sys.path.append(str(pathlib.Path(__file__).parent.parent / "modeling"))
-import reference
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "multiple_choice.py"
 PAD, CLS, SEP = 0, 1, 2

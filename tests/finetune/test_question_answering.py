@@ -6,13 +6,13 @@ import pathlib
 import random
 import re
 import shutil
-import sys
 import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference
 import runs
 
 from maskedlm import checkpoint, cli, flags
@@ -25,9 +25,6 @@ from maskedlm.finetune.application import DataError
 from maskedlm.finetune.question_answering import Options
 from maskedlm.finetune.squad import Answer, Example
 from maskedlm.modeling.encoder import Encoder
-
-sys.path.append(str(pathlib.Path(__file__).parent.parent / "modeling"))
-import reference
 
 PAD, CLS, SEP = 0, 1, 2
 ids_of = {word: 10 + i for i, word in enumerate("abcdefghijklmnopqrstuvwxyz")}

@@ -2,16 +2,15 @@
 
 import itertools
 import json
-import pathlib
 import re
 import shutil
-import sys
 import types
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+import reference
 import runs
 
 from maskedlm import checkpoint, cli
@@ -31,9 +30,6 @@ from maskedlm.finetune.relation_rows import Markers
 from maskedlm.finetune.relations import Options
 from maskedlm.finetune.semeval import Example
 from maskedlm.modeling.encoder import Encoder
-
-sys.path.append(str(pathlib.Path(__file__).parent.parent / "modeling"))
-import reference
 
 PAD, UNK, CLS, SEP = 0, 9, 1, 2
 UNUSED = {3: "[unused1]", 4: "[unused3]", 5: "[unused2]", 6: "[unused10]"}

@@ -142,7 +142,7 @@ def test_published_size():
     jax.random.key(0),
     ids,
   )
-  count = sum(x.size for x in jax.tree.leaves(made))
+  count = sum(x.size for x in jax.tree.leaves(made["params"]))
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * 768
   # The first block's norm, which is skipped, is a parameter here.
   assert count - padding - 768 == published == 149_014_272
