@@ -1,0 +1,285 @@
+"""Fine-tuning on real data: ours against PyTorch + transformers.
+
+  python benchmarks/finetune.py --encoder runs/bert --json FILE
+
+From one and the same pretrained encoder both fine-tune on the same examples
+with the same recipe (batch, rate, epochs, schedule, dropout, clipping, decay),
+and are scored on the same development sets after the last step. `transformers`
+(finetune_peer.py) loads what `maskedlm export --to hf` writes, and checks that
+its vectors are ours before it trains. `scratch` is ours without pretraining,
+`features` the frozen encoder under a BiLSTM, `padded` ours with every row
+padded to the full length.
+
+Each run is a process of its own, and leaves its figures in --workdir: those
+that are there are not run again, so that the command continues where it was
+stopped; a seed of all comes before the next one. --table prints what there is.
+
+Seconds are of training, by the clock: with making batches, compiling (nothing
+is cached) and writing the checkpoint (ours alone does); without reading the
+data and without scoring. On a busy machine they are not valid, PyTorch's least
+of all (see finetune_peer.py); how busy it was is told under the table.
+
+Wants the extras `peer` and `test`. What is compared stands in finetune_rows.py;
+here: a run of ours -> all runs in order. The table is finetune_table.py's.
+"""
+
+import argparse
+import collections
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+# Beside this file.
+import finetune_rows
+import finetune_table
+import jax
+import numpy as np
+from finetune_rows import PEER, ROWS
+from ml_collections import ConfigDict
+
+from maskedlm import metrics, train
+from maskedlm.finetune import run
+from maskedlm.interop import hf_export, hf_import
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+# --- A run of ours ---
+
+
+class Spent:
+  """Seconds within a function: of the clock, of all threads, of compiling."""
+
+  def __init__(self, module, name: str, compiling: list[float]):
+    self.seconds = np.zeros(3)
+    inner = getattr(module, name)
+
+    def now() -> np.ndarray:
+      return np.array(
+        [time.perf_counter(), time.process_time(), sum(compiling)]
+      )
+
+    def timed(*args, **kwargs):
+      began = now()
+      try:
+        return inner(*args, **kwargs)
+      finally:
+        self.seconds += now() - began
+
+    setattr(module, name, timed)
+
+
+def run_ours(job: Mapping[str, Any]) -> dict[str, Any]:
+  """Fine-tunes as `maskedlm finetune` does; -> what is kept of it."""
+  compiling: list[float] = []
+  jax.monitoring.register_event_duration_secs_listener(
+    lambda name, seconds, **_: (
+      compiling.append(seconds) if name.endswith("compile_duration") else None
+    )
+  )
+  whole = Spent(train, "run", compiling)
+  scoring = Spent(train, "evaluate", compiling)  # It is within.
+  config = ConfigDict(job["config"])
+  folder = pathlib.Path(job["folder"])
+  result = run.finetune(config, folder)
+  seconds, cpu_seconds, compile_seconds = whole.seconds - scoring.seconds
+  return {
+    "seconds": seconds,
+    "cpu_seconds": cpu_seconds,
+    "compile_seconds": compile_seconds,
+    "steps": result["steps"],
+    "metrics": {n: x for n, x in result.items() if isinstance(x, float)},
+  }
+
+
+# --- All runs ---
+
+
+def run_job(job: dict[str, Any], workdir: pathlib.Path) -> dict[str, Any]:
+  """Runs it in a process of its own; -> its result, with what it took.
+
+  Raises:
+    SystemExit: it failed; its log is told.
+  """
+  is_peer = job["contender"] == PEER
+  folder = workdir / "run"
+  shutil.rmtree(folder, ignore_errors=True)
+  job = {**job, "folder": str(folder), "out": str(workdir / "out.json")}
+  path, log = workdir / "job.json", workdir / f"{job['config']['name']}.log"
+  path.write_text(json.dumps(job))
+  script = [str(HERE / "finetune_peer.py")] if is_peer else [__file__, "--job"]
+  env = {k: v for k, v in os.environ.items() if "COMPILATION_CACHE" not in k}
+  began, busy = time.perf_counter(), busy_seconds()
+  with log.open("w") as file:
+    process = subprocess.Popen(
+      [sys.executable, *script, str(path)], env=env, stdout=file, stderr=file
+    )
+    try:
+      _, status, usage = os.wait4(process.pid, 0)
+    except BaseException:  # Interrupted: so is the run.
+      process.terminate()
+      process.wait()
+      raise
+  seconds, busy = time.perf_counter() - began, busy_seconds() - busy
+  if status:
+    raise SystemExit(f"{job['config']['name']} failed; its log is {log}")
+  shutil.rmtree(folder, ignore_errors=True)
+  cpu_seconds = usage.ru_utime + usage.ru_stime
+  return {
+    **{name: job[name] for name in ("row", "contender", "weights", "config")},
+    **json.loads(pathlib.Path(job["out"]).read_text()),
+    "process_seconds": seconds,
+    "process_cpu_seconds": cpu_seconds,
+    "other_cores": max(busy - cpu_seconds, 0.0) / seconds,
+  }
+
+
+def busy_seconds() -> float:
+  """CPU seconds that were used on this machine; 0 where unknown."""
+  if not os.path.exists("/proc/stat"):
+    return 0.0
+  with open("/proc/stat", encoding="utf-8") as file:
+    user, nice, system, _, _, *rest = map(int, file.readline().split()[1:9])
+  return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+
+
+def make_jobs(args, workdir: pathlib.Path) -> list[dict[str, Any]]:
+  """All that is asked for, in order; writes what they start from.
+
+  Both start from the directory that `maskedlm export` writes, ours by way of
+  `maskedlm import`: so heads have the same layers on both sides.
+  """
+  data, hf = workdir / f"data-{args.scale:g}", workdir / "hf"
+  encoder, start = workdir / "encoder", workdir / "start.npz"
+  data.mkdir(parents=True, exist_ok=True)
+  for made in (hf, encoder):
+    shutil.rmtree(made, ignore_errors=True)
+  hf_export.export(
+    pathlib.Path(args.encoder), hf, part="encoder", log=metrics.log
+  )
+  hf_import.import_model(hf, encoder, log=metrics.log)
+  finetune_rows.write_start(args.encoder, start)
+  weights = hashlib.sha256((hf / "model.safetensors").read_bytes()).hexdigest()
+  files = {
+    name: finetune_rows.write_examples(name, data, args.scale)
+    for name in args.rows
+  }
+
+  def job(name: str, contender: str, seed: int) -> dict[str, Any]:
+    config = finetune_rows.configure(
+      name, contender, seed, files=files[name], encoder=str(encoder)
+    )
+    return {
+      "row": name,
+      "contender": contender,
+      "config": json.loads(config.to_json_best_effort()),
+      "weights": weights,
+      "hf": str(hf),
+      "start": str(start),
+    }
+
+  return [
+    job(name, contender, seed)
+    for seed in range(args.seeds)
+    for name in args.rows
+    for contender in ROWS[name].contenders
+    if contender in args.contenders
+  ]
+
+
+def run_all(jobs: list[dict[str, Any]], workdir: pathlib.Path) -> None:
+  """Runs those that aren't finished, with a line for each."""
+  paths = [workdir / f"{job['config']['name']}.json" for job in jobs]
+  pending = [
+    (job, path)
+    for job, path in zip(jobs, paths, strict=True)
+    if not path.exists()
+    or any(read(path)[name] != job[name] for name in ("config", "weights"))
+  ]
+  took = collections.defaultdict(list)  # (row, contender) -> seconds.
+  for result in map(read, set(paths) - {path for _, path in pending}):
+    took[result["row"], result["contender"]].append(result["process_seconds"])
+  done = len(jobs) - len(pending)
+  while pending:
+    job, path = pending.pop(0)
+    result = run_job(job, workdir)
+    unfinished = path.with_suffix(".tmp")
+    unfinished.write_text(json.dumps(result, indent=2) + "\n")
+    unfinished.rename(path)
+    done += 1
+    took[job["row"], job["contender"]].append(result["process_seconds"])
+    known = {key: statistics.mean(values) for key, values in took.items()}
+    usual = statistics.mean(known.values())
+    left = sum(known.get((j["row"], j["contender"]), usual) for j, _ in pending)
+    scores = ", ".join(
+      f"{name} {result['metrics'][name]:.4f}"
+      for name in ROWS[job["row"]].metrics
+    )
+    print(
+      f"[{done}/{len(jobs)}] {job['config']['name']}: {scores}; training "
+      f"{result['seconds']:.0f} s of {result['process_seconds']:.0f} s | ETA "
+      f"{metrics.format_seconds(left)}",
+      flush=True,
+    )
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+  return json.loads(path.read_text())
+
+
+def main() -> None:
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  known = tuple(dict.fromkeys(c for r in ROWS.values() for c in r.contenders))
+  for option, names in (("--rows", tuple(ROWS)), ("--contenders", known)):
+    parser.add_argument(
+      option,
+      type=lambda text: text.split(","),
+      default=names,
+      help=f"comma-separated, of {', '.join(names)}",
+    )
+  parser.add_argument("--encoder", help="a pretrained workdir")
+  parser.add_argument("--seeds", type=int, default=3, help="how many")
+  parser.add_argument(
+    "--scale", type=float, default=1.0, help="share of the examples, for a try"
+  )
+  parser.add_argument(
+    "--workdir", type=pathlib.Path, default=pathlib.Path("runs/finetune")
+  )
+  parser.add_argument("--table", action="store_true", help="of what is there")
+  parser.add_argument("--json", type=pathlib.Path)
+  parser.add_argument("--job", type=pathlib.Path, help=argparse.SUPPRESS)
+  args = parser.parse_args()
+  if args.job:
+    job = read(args.job)
+    pathlib.Path(job["out"]).write_text(json.dumps(run_ours(job)))
+    return
+  for given, names in ((args.rows, tuple(ROWS)), (args.contenders, known)):
+    if unknown := set(given) - set(names):
+      parser.error(f"{', '.join(unknown)}: known are {', '.join(names)}")
+  workdir = args.workdir.resolve()
+  if not args.table:
+    if not args.encoder or not pathlib.Path(args.encoder).is_dir():
+      parser.error("--encoder: the workdir of a pretrained encoder is needed")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    args.encoder = str(pathlib.Path(args.encoder).resolve())
+    run_all(make_jobs(args, workdir), workdir)
+  results = finetune_table.load(workdir)
+  if not results:
+    parser.error(f"--workdir: {workdir} has no results yet")
+  table, records = finetune_table.tabulate(results)
+  print(f"\n{table}")
+  if args.json:
+    args.json.write_text(json.dumps(records, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+  main()

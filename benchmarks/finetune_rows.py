@@ -1,0 +1,253 @@
+"""What finetune.py compares: tasks, sizes, rates, and the same data for both.
+
+Subsets are drawn once and written in plain formats, which ours and the peer
+read each in their own way. Read top-down: the tasks -> a run's config -> the
+examples -> where both start.
+"""
+
+import json
+import os
+import pathlib
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm import opening
+from maskedlm.corpus import hashing
+from maskedlm.finetune import config as base
+from maskedlm.finetune import conll
+from maskedlm.finetune.pairs import pair_row
+from maskedlm.modeling import mlm
+
+HERE = pathlib.Path(__file__).resolve().parent
+DATA = pathlib.Path(
+  os.environ.get("MASKEDLM_DATA", HERE.parent.parent / "shared" / "data")
+)
+OURS, PEER, SCRATCH = "ours", "transformers", "scratch"
+FEATURES, PADDED = "features", "padded"
+NEVER = 10**9  # Steps: only the last one is scored and saved.
+
+
+class Row(NamedTuple):
+  """A task of the table. Files are under DATA; 0 examples = all."""
+
+  title: str
+  kind: str
+  train: str
+  train_examples: int
+  epochs: int
+  learning_rate: float
+  metrics: tuple[str, ...]
+  dev: str = ""  # "" = a tenth of train's file, by its texts.
+  dev_examples: int = 0
+  batch_size: int = 32
+  length: int = 128
+  source: Mapping[str, Any] = {}  # Options to read the files with.
+  task: Mapping[str, Any] = {}  # config.task.
+  contenders: tuple[str, ...] = (OURS, PEER, SCRATCH)
+
+
+ROWS = {
+  "mrpc": Row(
+    title="MRPC",
+    kind="classification",
+    train="glue/MRPC/train.tsv",
+    dev="glue/MRPC/dev.tsv",
+    train_examples=0,
+    epochs=3,
+    learning_rate=3e-4,
+    metrics=("accuracy", "f1"),
+    source={"layout": "mrpc"},
+    task={"text_b": "text_b"},
+    contenders=(OURS, PEER, PADDED, SCRATCH),
+  ),
+  "sst2": Row(
+    title="SST-2",
+    kind="classification",
+    train="glue/SST-2/train.tsv",
+    train_examples=10_000,
+    dev_examples=2_000,
+    epochs=3,
+    learning_rate=3e-4,
+    metrics=("accuracy",),
+    length=64,
+    source={"layout": "sst2"},
+  ),
+  "ner": Row(
+    title="WNUT-17 NER",
+    kind="tagging",
+    train="ner/wnut17/wnut17train.conll",
+    dev="ner/wnut17/emerging.dev.conll",
+    train_examples=0,
+    epochs=4,
+    learning_rate=5e-4,
+    batch_size=16,
+    metrics=("f1",),
+    task={"tag_all_subwords": False},
+    contenders=(OURS, PEER, SCRATCH, FEATURES),
+  ),
+  "pos": Row(
+    title="EWT POS",
+    kind="tagging",
+    train="ud_pos/English-EWT/en_ewt-ud-train.rebuilt.conllu",
+    dev="ud_pos/English-EWT/en_ewt-ud-dev.conllu",
+    train_examples=4_000,
+    epochs=3,
+    learning_rate=5e-4,
+    metrics=("accuracy",),
+    source={"task": "pos"},
+    task={"task": "pos", "tag_all_subwords": False},
+  ),
+  "squad": Row(
+    title="SQuAD 1.1",
+    kind="question_answering",
+    train="squad/train-v1.1.json",
+    train_examples=2_000,
+    dev_examples=500,
+    epochs=2,
+    learning_rate=3e-4,
+    metrics=("exact_match", "f1"),
+    task={"stride": 80},
+  ),
+}
+
+
+def configure(
+  name: str, contender: str, seed: int, *, files: Sequence[str], encoder: str
+):
+  """The config of a run; the peer reads it too."""
+  row = ROWS[name]
+  config = base.default(FEATURES if contender == FEATURES else row.kind)
+  config.name = f"{name}-{contender}-seed{seed}"
+  config.seed = seed
+  config.init_from = encoder
+  config.pretrained = contender != SCRATCH
+  config.task.update(row.task)
+  config.data.update(length=row.length, batch_size=row.batch_size)
+  config.data.train, config.data.dev = files
+  config.optimizer.learning_rate = row.learning_rate
+  config.train.update(
+    epochs=row.epochs, eval_every=NEVER, checkpoint_every=NEVER
+  )
+  if contender == PADDED:
+    config.data.buckets = (row.length,)
+  if contender == FEATURES:  # As configs/features.py; as wide as the encoder.
+    config.task.lstm_width = 256
+    config.optimizer.update(frozen_layers=-1, learning_rate=1e-3)
+    config.train.epochs = 8
+  return config
+
+
+# --- The same data and the same encoder for both ---
+
+
+def write_examples(name: str, folder: pathlib.Path, scale: float):
+  """Writes the examples of a row; returns the files (train, dev).
+
+  Args:
+    name: of ROWS.
+    folder: where the files go.
+    scale: the share of the examples that is taken, 64 of them at least.
+  """
+  row = ROWS[name]
+  kind = base.load_kind(row.kind)
+  options = kind.Options(**row.source)
+  examples = kind.read(str(DATA / row.train), options)
+  if row.dev:
+    dev = kind.read(str(DATA / row.dev), options)
+  else:
+    is_dev = [hashing.uniform(0, "dev", kind.group(e)) < 0.1 for e in examples]
+    dev = [e for e, held in zip(examples, is_dev, strict=True) if held]
+    examples = [e for e, held in zip(examples, is_dev, strict=True) if not held]
+  write, ending = WRITERS[row.kind]
+  files = []
+  for part, found, count in (
+    ("train", examples, row.train_examples),
+    ("dev", dev, row.dev_examples),
+  ):
+    size = max(round((count or len(found)) * scale), 64)
+    file = folder / f"{name}.{part}{ending}"
+    file.write_bytes(write(draw(found, size)).encode("utf-8"))
+    files.append(str(file))
+  return tuple(files)
+
+
+def draw(examples: list, count: int) -> list:
+  """`count` of them, in their order."""
+  key = hashing.bits(0, "draw")
+  place = hashing.permute(np.arange(len(examples)), len(examples), key)
+  return [x for x, p in zip(examples, place, strict=True) if p < count]
+
+
+def texts(examples) -> str:
+  """JSON lines."""
+  names = ("text", "text_b", "label")
+  records = ({n: getattr(e, n) for n in names} for e in examples)
+  return "".join(
+    json.dumps({n: x for n, x in record.items() if x is not None}) + "\n"
+    for record in records
+  )
+
+
+def sentences(examples) -> str:
+  """CoNLL columns."""
+  return conll.write_columns([(e.words, e.tags) for e in examples])
+
+
+def questions(examples) -> str:
+  """SQuAD's JSON."""
+  paragraphs: dict[str, list] = {}
+  for e in examples:
+    answers = [{"text": a.text, "answer_start": a.start} for a in e.answers]
+    paragraphs.setdefault(e.context, []).append(
+      {"id": e.id, "question": e.question, "answers": answers}
+    )
+  made = [{"context": c, "qas": qas} for c, qas in paragraphs.items()]
+  return json.dumps({"version": "1.1", "data": [{"paragraphs": made}]})
+
+
+WRITERS = {
+  "classification": (texts, ".jsonl"),
+  "tagging": (sentences, ".conll"),
+  "question_answering": (questions, ".json"),
+}
+
+
+# Pairs of words, names and signs, of different lengths.
+TEXTS = (
+  ("The cat sat on the mat.", "It did n't sit there for long , did it ?"),
+  ("U.S. shares rose 2.5 % on Monday", "Yucaipa sold 'em for $ 1.8 billion!"),
+  ("Ångström's naïve café", 'She said: "no".'),
+)
+
+
+def write_start(
+  encoder: str,
+  path: pathlib.Path,
+  *,
+  length: int = 48,
+  pairs: Sequence[tuple[str, str]] = TEXTS,
+) -> None:
+  """Pairs of texts and what our encoder makes of them, for the peer to check.
+
+  texts [n, 2], hidden [n, length, D] of the last layer, lengths [n].
+  """
+  start = opening.open_best(encoder)
+  ids, types, real = np.zeros((3, len(pairs), length), np.int32)
+  for i, pair in enumerate(pairs):
+    a, b = start.tokenizer.encode_batch(list(pair))
+    row = pair_row(
+      start.tokenizer, a, b, length, separators=start.cfg.pair_separators
+    )
+    size = len(row[0])
+    ids[i, :size], types[i, :size], real[i, :size] = row[0], row[1], 1
+  types *= start.cfg.type_vocab_size > 1
+  batch = {"input_ids": ids, "token_type_ids": types, "segment_ids": real}
+  hidden = mlm.encode(start.cfg, start.params, batch, None, False)
+  np.savez(
+    path,
+    texts=np.array(pairs),
+    hidden=np.asarray(hidden),
+    lengths=real.sum(axis=1),
+  )

@@ -1,0 +1,179 @@
+"""The table of finetune.py, of whatever runs are finished.
+
+Scores are percent, mean ± standard deviation over the seeds; the verdict counts
+their distance in deviations of both, pooled. Seconds are medians. Ratios are of
+the peer's to ours: with compiling, and without, as in the second run of the
+same command line, which finds what the first one compiled.
+"""
+
+import json
+import math
+import os
+import pathlib
+import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from finetune_rows import FEATURES, OURS, PADDED, PEER, ROWS, SCRATCH
+
+
+def load(workdir: pathlib.Path) -> dict[tuple[str, str], list]:
+  """(row, contender) -> the results there are, in the order of ROWS."""
+  found = [
+    json.loads(path.read_text())
+    for path in sorted(workdir.glob("*-seed*.json"))
+  ]
+  results = {
+    (name, contender): [
+      x for x in found if (x["row"], x["contender"]) == (name, contender)
+    ]
+    for name in ROWS
+    for contender in ROWS[name].contenders
+  }
+  return {key: values for key, values in results.items() if values}
+
+
+def spread(found: Sequence, metric: str) -> tuple[float, float] | None:
+  """Mean and standard deviation, in percent; None of nothing."""
+  values = [100 * x["metrics"][metric] for x in found]
+  if not values:
+    return None
+  deviation = statistics.stdev(values) if len(values) > 1 else 0.0
+  return statistics.mean(values), deviation
+
+
+def median(found: Sequence, name: str, *, without: str = "") -> float | None:
+  """Of a figure, less another one; None of nothing."""
+  values = [x[name] - x.get(without, 0.0) for x in found]
+  return statistics.median(values) if values else None
+
+
+def verdict(ours, peer) -> str:
+  """Of two (mean, deviation): their distance in pooled deviations."""
+  if not ours or not peer:
+    return ""
+  distance = ours[0] - peer[0]
+  if abs(distance) <= math.hypot(ours[1], peer[1]) / math.sqrt(2):
+    return "within 1 sd"
+  return "better" if distance > 0 else "worse"
+
+
+def ratio(a: float | None, b: float | None) -> float | None:
+  return a / b if a is not None and b else None
+
+
+def show(value, form: str) -> str:
+  """A number, or (mean, deviation), or nothing."""
+  if isinstance(value, tuple):
+    return " ± ".join(show(x, form) for x in value)
+  return "" if value is None else format(value, form)
+
+
+HEAD = (
+  "task",
+  "metric",
+  "ours",
+  "transformers",
+  "",
+  "from scratch",
+  "seconds, ours",
+  "compiling",
+  "transformers",
+  "ratio",
+  "compiled before",
+)
+
+
+def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
+  """(Markdown, records for --json)."""
+  lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
+  notes: list[str] = []
+  records: list[dict[str, Any]] = []
+  for name in dict.fromkeys(name for name, _ in results):
+    row = ROWS[name]
+    of = {c: results.get((name, c), []) for c in row.contenders}
+    ours, peer = of[OURS], of[PEER]
+    time = median(ours, "seconds")
+    compiling = median(ours, "compile_seconds")
+    bare = median(ours, "seconds", without="compile_seconds")
+    peer_time = median(peer, "seconds")
+    for metric in row.metrics:
+      scores = {c: spread(of[c], metric) for c in (OURS, PEER, SCRATCH)}
+      cells = (
+        row.title,
+        metric,
+        show(scores[OURS], ".1f"),
+        show(scores[PEER], ".1f"),
+        verdict(scores[OURS], scores[PEER]),
+        show(scores[SCRATCH], ".1f"),
+        show(time, ".0f"),
+        show(compiling, ".0f"),
+        show(peer_time, ".0f"),
+        show(ratio(peer_time, time), ".2f"),
+        show(ratio(peer_time, bare), ".2f"),
+      )
+      lines.append(f"| {' | '.join(cells)} |")
+      means = {c: (found or (None,))[0] for c, found in scores.items()}
+      records.append(
+        {
+          "work": f"{row.title}, {metric}, {len(ours)} seeds",
+          "ours": means[OURS],
+          "peer": means[PEER],
+          "ratio": ratio(means[OURS], means[PEER]),
+          "unit": "percent",
+          "scratch": means[SCRATCH],
+          "deviations": {c: x and x[1] for c, x in scores.items()},
+        }
+      )
+    records.append(
+      {
+        "work": f"{row.title}, training",
+        "ours": time,
+        "peer": peer_time,
+        "ratio": ratio(peer_time, time),
+        "unit": "seconds, compiling included",
+        "ours_compiling": compiling,
+        "ours_cpu_seconds": median(ours, "cpu_seconds"),
+        "peer_cpu_seconds": median(peer, "cpu_seconds"),
+      }
+    )
+    if frozen := of.get(FEATURES):
+      score = spread(frozen, row.metrics[0])
+      notes.append(
+        f"{row.title}, frozen encoder and BiLSTM: {row.metrics[0]} "
+        f"{show(score, '.1f')}, {median(frozen, 'seconds'):.0f} s."
+      )
+      records.append(
+        {
+          "work": f"{row.title}, {row.metrics[0]}, peer: frozen features",
+          "ours": records[-2]["ours"],
+          "peer": score[0],
+          "ratio": ratio(records[-2]["ours"], score[0]),
+          "unit": "percent",
+          "deviation": score[1],
+        }
+      )
+    if padded := of.get(PADDED):
+      other = median(padded, "seconds", without="compile_seconds")
+      notes.append(
+        f"{row.title}, training without compiling: {show(bare, '.0f')} s in "
+        f"buckets, {other:.0f} s padded to {row.length}, "
+        f"{show(ratio(other, bare), '.2f')} times as long."
+      )
+      records.append(
+        {
+          "work": f"{row.title}, buckets against padding to {row.length}",
+          "ours": bare,
+          "peer": other,
+          "ratio": ratio(other, bare),
+          "unit": "seconds, without compiling",
+        }
+      )
+  others = [x["other_cores"] for found in results.values() for x in found]
+  notes.append(
+    f"Other processes kept {statistics.median(others):.1f} of "
+    f"{os.cpu_count()} cores busy, at most {max(others):.1f}."
+  )
+  if max(others) > 0.1:
+    notes.append("THE TIMES ARE NOT VALID: the machine must be idle otherwise.")
+  return "\n".join([*lines, "", *notes]), records
