@@ -151,6 +151,18 @@ def test_a_folder_that_is_not_there_is_one_line(tiny, tmp_path, verb):
   assert list(tmp_path.iterdir()) == []
 
 
+def test_a_corpus_of_the_same_tokenizer_will_do(tiny, general, tmp_path):
+  made = tiny_run.run(
+    "inspect",
+    f"--config={another(tiny, tmp_path)}",
+    f"--config.init_from={general}",
+    f"--config.corpus.path={tiny[1]}",
+    "--json",
+  )
+  assert made.returncode == 0, made.stderr
+  assert json.loads(made.stdout)["mask_rate"] > 0
+
+
 def test_a_corpus_of_another_tokenizer_is_refused(tiny, general, tmp_path):
   config = another(tiny, tmp_path)
   made = tiny_run.run(
