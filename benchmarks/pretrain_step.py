@@ -275,6 +275,7 @@ def random_corpus(directory: str):
   return types.SimpleNamespace(
     path=directory,
     fingerprint="random",
+    parts=(),
     train=split,
     heldout=split,
     token_counts=np.bincount(tokens, minlength=VOCAB),

@@ -34,6 +34,8 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   corpus.path = ""  # A prepared corpus; "" = WORKDIR/corpus.
   # What prepare reads: text:GLOB | jsonl:GLOB | tfds:NAME | docstrings:
   corpus.source = "docstrings:"
+  # Several languages instead: NAME:SOURCE,... or folders of de.txt, fr.txt ...
+  corpus.parts = ""
   corpus.text_field = "text"  # Field of JSONL and TFDS records.
   # split: sentencex cuts each line into sentences; lines: a line is one.
   corpus.sentences = "split"
@@ -49,6 +51,13 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   tokenizer.vocab_size = 30_522
   tokenizer.lowercase = True  # And strip accents, as uncased BERT does.
   tokenizer.sample_bytes = 1 << 28  # At most this much text is trained on.
+  # nfc | nfkc | none (as written); "" = nfkc for unigram, none for the others.
+  tokenizer.normalization = ""
+  # Of the text's characters, the share that the vocabulary has, or more.
+  tokenizer.character_coverage = 0.9999
+  tokenizer.byte_fallback = False  # Unigram: other characters as their bytes.
+  # Of corpus.parts: sentences are drawn by (share of the text)^alpha.
+  tokenizer.alpha = 0.3
 
   config.model = model = ConfigDict()
   model.num_layers = 12
@@ -84,6 +93,8 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   config.data = data = ConfigDict()
   data.length = 128  # L, tokens in a row, specials included.
   data.batch_size = 256  # Rows in a step, over all devices.
+  # Of corpus.parts: rows are drawn by (share of all rows)^alpha; 1 = as is.
+  data.alpha = 0.3
   # A second phase on longer rows: the last long_share of the steps.
   data.long_share = 0.0
   data.long_length = 512
@@ -169,11 +180,14 @@ _RANGES = (
   ("corpus", "shard_tokens", 1, _ANY),
   ("corpus", "num_workers", 0, _ANY),
   ("tokenizer", "vocab_size", 1, _ANY),
+  ("tokenizer", "alpha", 0.0, 1.0),
+  ("tokenizer", "character_coverage", 0.0, 1.0),
   ("data", "length", 8, _ANY),
   ("data", "long_length", 8, _ANY),
   ("data", "batch_size", 1, _ANY),
   ("data", "long_batch_size", 1, _ANY),
   ("data", "long_share", 0.0, 1.0),
+  ("data", "alpha", 0.0, 1.0),
   ("train", "num_steps", 1, _ANY),
   ("train", "accumulate", 1, _ANY),
   ("train", "log_every", 1, _ANY),
@@ -188,6 +202,7 @@ _RANGES = (
 _CHOICES = (
   ("corpus", "sentences", ("split", "lines")),
   ("tokenizer", "kind", ("wordpiece", "bpe", "unigram")),
+  ("tokenizer", "normalization", ("", "nfc", "nfkc", "none")),
   ("train", "dropout_rng", ("threefry2x32", "rbg", "unsafe_rbg")),
 )
 

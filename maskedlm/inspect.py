@@ -20,7 +20,14 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import cli, flags, inspect_html, optim, sharding
+from maskedlm import (
+  cli,
+  flags,
+  inspect_html,
+  inspect_languages,
+  optim,
+  sharding,
+)
 from maskedlm import inspect_rows as rows_lib
 from maskedlm import step as steps
 from maskedlm.config import ConfigError, load_objective
@@ -180,8 +187,11 @@ def facts_of_rows(
   figures["tokens_per_step"] = figures["real_tokens_per_row"] * data.batch_size
   figures["tokens_in_corpus"] = meta["tokens"]
   figures["tokens_per_epoch"] = epoch
-  # Truncated, or of documents too short for a row; measured, so about.
-  figures["truncated_share"] = max(0.0, 1 - epoch / max(meta["tokens"], 1))
+  # Truncated, or of documents too short for a row; measured, so about. Not
+  # known of several languages, whose rows are cut and repeated.
+  figures["truncated_share"] = (
+    None if task.shares else max(0.0, 1 - epoch / max(meta["tokens"], 1))
+  )
   figures["epochs"] = (
     (num_steps - num_long) * data.batch_size / max(task.rows_per_epoch, 1)
   )
@@ -217,14 +227,20 @@ def facts_of_rows(
       "Text",
       [
         f"{meta['tokens']:,} tokens in {meta['documents']:,} documents; "
-        f"an epoch reads about {epoch:,.0f} of them, "
-        f"{percent('truncated_share')} are truncated",
+        f"an epoch reads about {epoch:,.0f}"
+        + ("" if task.shares else f", {percent('truncated_share')} truncated"),
         f"{figures['tokens_per_step']:,.0f} real tokens a step; "
         f"{figures['epochs']:.3g} epochs of rows of {data.length}"
         + (f", then {num_long:,} steps of longer rows" if num_long else ""),
       ],
     ),
   ]
+  if task.shares:
+    figures["languages"] = table = inspect_languages.schedule(
+      config, task, corpus
+    )
+    title = f"Languages, drawn by data.alpha={data.alpha:g}, over the run"
+    sections.append(Section(title, inspect_languages.lines(table)))
   plain, hidden = batches[0]
   samples = [
     rows_lib.sample_row(plain, hidden, i, tokenizer)

@@ -51,7 +51,8 @@ def _row(row) -> str:
     if treatment:
       space = " " if text.startswith(" ") else ""
       text = (
-        f"{space}<span class={treatment}><s>{text.strip()}</s> {shown}</span>"
+        f"{space}<span class={treatment}><s><bdi>{text.strip()}</bdi></s>"
+        f" <bdi>{shown}</bdi></span>"
       )
     parts.append(text)
   return "".join(parts)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maskedlm import bidi
+
 COLOURS = {"mask": "\033[31m", "random": "\033[33m", "keep": "\033[32m"}
 
 
@@ -114,7 +116,8 @@ def format_row(row: Sequence[Token], coloured: bool) -> str:
       parts.append(token.text)
       continue
     space = " " if token.text.startswith(" ") else ""
-    text = f"{{{token.text.strip()}>{token.shown}}}"
+    there, shown = bidi.isolate(token.text.strip()), bidi.isolate(token.shown)
+    text = f"{{{there}>{shown}}}"
     if coloured:
       text = f"{COLOURS[token.treatment]}{text}\033[0m"
     parts.append(space + text)

@@ -49,6 +49,9 @@ class Task(NamedTuple):
   describe: Mapping[str, Any]
   # Rows of the train split in the first phase: an epoch; 0 = not known.
   rows_per_epoch: int = 0
+  # Of each phase, what each language is of an epoch: (name, its rows, how many
+  # an epoch reads); corpus/mixture.py. () = one language.
+  shares: tuple = ()
   # For metrics that are no means over rows (F1, exact match, MCC), both or
   # none: (params, held-out batch) -> what the host needs of its rows, and the
   # list of these, for all held-out batches in order, -> {metric: value}.

@@ -1,21 +1,29 @@
-"""`maskedlm tokenizer`: train a vocabulary, or try one on a text."""
+"""`maskedlm tokenizer`: train a vocabulary, try one on a text, report on some.
+
+`maskedlm tokenizer report` is tokenizer_report.py.
+"""
 
 import argparse
 import pathlib
 import sys
 from collections.abc import Sequence
 
-from maskedlm import cli, flags
+from maskedlm import bidi, cli, flags
 from maskedlm.corpus import prepare, tokenizer
 from maskedlm.corpus.errors import CorpusError
 
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
+  if argv[:1] == ["report"]:
+    from maskedlm import tokenizer_report
+
+    return tokenizer_report.main(argv[1:])
   parser = argparse.ArgumentParser(
     prog="maskedlm tokenizer",
     description="Trains a tokenizer on --config.corpus.source and saves it to "
-    "--out; or, with --try, shows how a saved one cuts a text.",
+    "--out; or, with --try, shows how a saved one cuts a text. `maskedlm "
+    "tokenizer report` tells how well vocabularies fit each language.",
   )
   parser.add_argument("--out", help="directory to save the tokenizer to")
   parser.add_argument(
@@ -44,7 +52,8 @@ def show(made: tokenizer.Tokenizer, text: str) -> None:
   """Prints a line for each token: id, token, its characters in the text."""
   encoding = made.encode(text)
   for i, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
-    print(f"{i}\t{made.tokens(int(i))}\t{start}:{end}\t{text[start:end]!r}")
+    token, there = map(bidi.isolate, (made.tokens(int(i)), text[start:end]))
+    print(f"{i}\t{token}\t{start}:{end}\t{there!r}")
 
 
 if __name__ == "__main__":

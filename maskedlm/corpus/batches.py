@@ -46,7 +46,8 @@ def nsp(
     CorpusError: a split of fewer than two documents.
   """
   return epochs.make_batches(
-    _sources(corpus, short_share, pairs),
+    _sources(short_share, pairs),
+    corpus,
     data,
     seed=seed,
     num_steps=num_steps,
@@ -65,7 +66,8 @@ def packed_nsp(
   errors are those of `nsp`.
   """
   return epochs.make_batches(
-    packing.packed(corpus, _sources(corpus, short_share, fitting_pairs)),
+    packing.packed(_sources(short_share, fitting_pairs)),
+    corpus,
     data,
     seed=seed,
     num_steps=num_steps,
@@ -82,9 +84,10 @@ def sop(
   Pairs of neighbouring texts, half of them swapped (see ordered_pairs). The
   rest is as for `nsp`, or with pack for `packed_nsp`.
   """
-  open_source = _sources(corpus, short_share, ordered_pairs)
+  open_source = _sources(short_share, ordered_pairs)
   return epochs.make_batches(
-    packing.packed(corpus, open_source) if pack else open_source,
+    packing.packed(open_source) if pack else open_source,
+    corpus,
     data,
     seed=seed,
     num_steps=num_steps,
@@ -100,9 +103,10 @@ def adjacent(
 
   ELECTRA's rows. The rest is as for `nsp`, or with pack for `packed_nsp`.
   """
-  open_source = _sources(corpus, short_share, adjacent_pairs)
+  open_source = _sources(short_share, adjacent_pairs)
   return epochs.make_batches(
-    packing.packed(corpus, open_source) if pack else open_source,
+    packing.packed(open_source) if pack else open_source,
+    corpus,
     data,
     seed=seed,
     num_steps=num_steps,
@@ -111,13 +115,11 @@ def adjacent(
   )
 
 
-def _sources(
-  corpus, short_share, read_pairs
-) -> Callable[[str, int, int], Source]:
+def _sources(short_share, read_pairs) -> Callable[..., Source]:
   """The pairs of a split, as epochs.make_batches wants them."""
   epochs.check_share("objective.short_share", short_share)
 
-  def open_source(name, length, seed):
+  def open_source(corpus, name, length, seed):
     options = {"length": length, "short_share": short_share, "seed": seed}
     rows = open_rows(corpus, name, **options)
 

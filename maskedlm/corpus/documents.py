@@ -5,6 +5,7 @@ keyed by a hash -> kept if small -> put in a split -> grouped to chunks.
 """
 
 import hashlib
+import itertools
 import sys
 import time
 from collections import Counter
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.corpus import sources
+from maskedlm.corpus import parts, sources
 from maskedlm.corpus.errors import CorpusError
 
 CHUNK_BYTES = 1 << 20  # Text that a worker takes at a time.
@@ -27,26 +28,35 @@ class Document(NamedTuple):
   lines: list[str]
   key: float  # In [0, 1): a hash of the text.
   num_bytes: int  # Of text, as UTF-8.
+  part: parts.Part = parts.Part("", "", "")  # Of config.corpus.parts.
 
 
 def read(config: ConfigDict, report: Counter) -> Iterator[Document]:
-  """The source's documents, keyed.
+  """The documents of the source, or of one part after the other, keyed.
 
   config.seed has no part in the key: runs of several seeds share one corpus,
   and are compared on the same held-out documents.
   """
-  for lines in sources.documents(
-    config.corpus.source, text_field=config.corpus.text_field, report=report
-  ):
-    digest = hashlib.blake2b(digest_size=8)
-    num_bytes = 0
-    for line in lines:
-      data = line.encode() + b"\n"
-      digest.update(data)
-      num_bytes += len(data)
-    # 53 bits: exact in a float.
-    key = (int.from_bytes(digest.digest(), "little") >> 11) * 2.0**-53
-    yield Document(lines, key, num_bytes)
+  for part in parts.parse(config.corpus):
+    counts = Counter()  # Of each one, so that an empty one is seen.
+    with parts.naming(part.name):
+      for lines in sources.documents(
+        part.source, text_field=config.corpus.text_field, report=counts
+      ):
+        yield _keyed(lines, part)
+    report.update(counts)
+
+
+def _keyed(lines: list[str], part: parts.Part) -> Document:
+  digest = hashlib.blake2b(digest_size=8)
+  num_bytes = 0
+  for line in lines:
+    data = line.encode() + b"\n"
+    digest.update(data)
+    num_bytes += len(data)
+  # 53 bits: exact in a float.
+  key = (int.from_bytes(digest.digest(), "little") >> 11) * 2.0**-53
+  return Document(lines, key, num_bytes, part)
 
 
 def keep(
@@ -70,15 +80,24 @@ def keep(
 def split(
   documents: Iterable[Document], heldout_share: float
 ) -> Iterator[tuple[str, Document]]:
-  """Puts each document in a split by its key alone; yields (split, document).
+  """Puts each document in a split; yields (split, document), part by part.
+
+  Raises CorpusError where that leaves a part no document for training.
+  """
+  for part, group in itertools.groupby(documents, lambda d: d.part):
+    yield from _split_part(group, heldout_share, part)
+
+
+def _split_part(
+  documents: Iterable[Document], heldout_share: float, part: parts.Part
+) -> Iterator[tuple[str, Document]]:
+  """By the document's key alone.
 
   Held out are the keys below heldout_share and, where these are fewer than
   two, the two smallest keys of all (next sentence prediction needs partners):
   20 documents at 1% have two held out. Equal documents stay together, and the
   order of the documents doesn't matter. With a heldout_share of 0 none is.
   Until two are known, two documents wait, and may come later than they stood.
-
-  Raises CorpusError where that leaves no document for training.
   """
   below = set()  # At most two of the keys below heldout_share.
   waiting = {}  # Key -> document, copies: the smallest keys of the others.
@@ -96,11 +115,12 @@ def split(
       yield from [("train", document)] * copies
       training = True
   if (below or waiting) and not training:
-    raise CorpusError(
-      f"corpus.heldout_share={heldout_share} of the documents, or two at least,"
-      " would leave none for training: separate more documents by blank lines,"
-      " lower it, or hold nothing out (0)."
-    )
+    with parts.naming(part.name):
+      raise CorpusError(
+        f"corpus.heldout_share={heldout_share} of the documents, or two at"
+        " least, would leave none for training: separate more documents by"
+        " blank lines, lower it, or hold nothing out (0)."
+      )
   for document, copies in waiting.values():
     yield from [("heldout", document)] * copies
 

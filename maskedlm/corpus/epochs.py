@@ -1,35 +1,25 @@
 """Which rows a step reads: phases, epochs, hosts and the held-out sample.
 
 Shared by every kind of row (batches.py, text_rows.py): what differs is a
-Source, this file turns sources into batches as a pure function of the step.
-Every random choice is a hash, so there is no iterator, no state, and a host
-gathers its own rows only.
+Source, this file turns sources into batches as a pure function of the step; of
+a corpus of several languages, the mixture of theirs (mixture.py). Every random
+choice is a hash, so there is no iterator, no state, and a host gathers its own
+rows only.
 """
 
+import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.config import ConfigError
-from maskedlm.corpus import hashing
+from maskedlm.corpus import hashing, mixture, parts
+from maskedlm.corpus.mixture import Source
 
 MIN_LENGTH = 8
 # The held-out rows don't follow config.seed, so that runs can be compared.
 _HELDOUT_SEED = 0
-
-
-class Source(NamedTuple):
-  """The rows that a split is cut into, for one length."""
-
-  num_rows: int
-  seed: int  # Of their order.
-  # (row [b], epoch [b]), int64 -> arrays [b, ...].
-  read: Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
-  # Of a source that can be packed (packing.py): what determines the lengths,
-  # besides the corpus, and () -> [num_rows] tokens of each row at most.
-  key: tuple = ()
-  lengths: Callable[[], np.ndarray] | None = None
 
 
 class Shape(NamedTuple):
@@ -49,10 +39,13 @@ class Batches(NamedTuple):
   row_ids: Callable[[str, int], np.ndarray]
   num_heldout_batches: int
   rows_per_epoch: int  # Of the first phase.
+  # Of each phase, what the languages are of an epoch; () = one language.
+  shares: tuple[tuple[mixture.Share, ...], ...] = ()
 
 
 def make_batches(
-  open_source: Callable[[str, int, int], Source],
+  open_source: Callable[..., Source],
+  corpus,
   data,
   *,
   seed,
@@ -70,8 +63,14 @@ def make_batches(
   weight 0 (`example_weights`). The functions may be called from several
   threads at once.
 
+  Of a corpus of several parts, each is cut into rows for itself, so that no
+  row has text of two; training draws them by the exponent data.alpha, the
+  held-out sample has as many rows of each, and batches have `language_ids`
+  [b] int32: the part, by its place in corpus.parts.
+
   Args:
-    open_source: (split's name, length, seed) -> Source.
+    open_source: (corpus, split's name, length, seed) -> Source.
+    corpus: store.Corpus.
     data: config.data.
     seed: config.seed.
     num_steps: of training; with data.long_share it says where phase 2 begins.
@@ -81,20 +80,25 @@ def make_batches(
 
   Raises:
     ConfigError: an option that is out of range.
+    CorpusError: from open_source; of several parts it names the one.
   """
   _check(data, num_steps, eval_rows, shard)
 
   def phase_seed(phase):  # Phases of the same length differ all the same.
     return int(hashing.bits(seed, "phase", phase))
 
-  phases = [(open_source("train", data.length, phase_seed(0)), data.batch_size)]
+  if corpus.parts:
+    open_split = _mix(open_source, corpus, data, eval_rows)
+  else:
+    open_split = functools.partial(open_source, corpus)
+  phases = [(open_split("train", data.length, phase_seed(0)), data.batch_size)]
   if phase_at(num_steps - 1, num_steps, data.long_share)[0] == 1:
-    long_rows = open_source("train", data.long_length, phase_seed(1))
+    long_rows = open_split("train", data.long_length, phase_seed(1))
     phases.append((long_rows, data.long_batch_size))
 
   num_heldout = 0
   if eval_rows:
-    heldout = open_source("heldout", data.length, _HELDOUT_SEED)
+    heldout = open_split("heldout", data.length, _HELDOUT_SEED)
     num_heldout = min(eval_rows, heldout.num_rows)
   num_heldout_batches = -(-num_heldout // data.batch_size)
 
@@ -102,14 +106,14 @@ def make_batches(
     phase, step = phase_at(step, num_steps, data.long_share)
     source, batch_size = phases[phase]
     place = _places(step, batch_size, shard)
-    row, epoch = _shuffled(source, place)
+    row, epoch = mixture.row_at(source, place)
     return source, row, epoch, np.ones(len(place), np.float32)
 
   def held_out(step, shard):
     if not 0 <= step < num_heldout_batches:
       raise IndexError(f"held-out batch {step} of {num_heldout_batches}")
     place = _places(step, data.batch_size, shard)
-    row, epoch = _shuffled(heldout, place % num_heldout)
+    row, epoch = mixture.row_at(heldout, place % num_heldout)
     return heldout, row, epoch, (place < num_heldout).astype(np.float32)
 
   choose = {"train": train, "heldout": held_out}
@@ -121,7 +125,10 @@ def make_batches(
   def row_ids(split, step):
     return choose[split](step, (0, 1))[1]
 
-  return Batches(batch_at, row_ids, num_heldout_batches, phases[0][0].num_rows)
+  shares = tuple(source.shares for source, _ in phases) if corpus.parts else ()
+  return Batches(
+    batch_at, row_ids, num_heldout_batches, phases[0][0].num_rows, shares
+  )
 
 
 def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
@@ -156,11 +163,25 @@ def _places(step, batch_size, shard) -> np.ndarray:
   return np.arange(first, first + size, dtype=np.int64)
 
 
-def _shuffled(source: Source, place) -> tuple[np.ndarray, np.ndarray]:
-  """(row, epoch) at each place: every epoch has each row exactly once."""
-  epoch, index = np.divmod(place, source.num_rows)
-  key = hashing.bits(source.seed, "order", epoch)
-  return hashing.permute(index, source.num_rows, key), epoch
+def _mix(open_source, corpus, data, eval_rows) -> Callable[..., Source]:
+  """(split's name, length, seed) -> the parts' sources as one."""
+  check_share("data.alpha", data.alpha)
+  corpora = parts.corpora(corpus)
+
+  def open_split(name, length, seed):
+    sources = []
+    for part, alone in corpora.items():
+      # By its name, so that one more part doesn't change the others' rows.
+      part_seed = int(hashing.bits(seed, "part", part))
+      with parts.naming(part):
+        sources.append(open_source(alone, name, length, part_seed))
+    if name == "heldout":
+      return mixture.sampled(
+        sources, list(corpora), max_rows=eval_rows, seed=seed
+      )
+    return mixture.mixed(sources, list(corpora), alpha=data.alpha, seed=seed)
+
+  return open_split
 
 
 def check_share(name: str, share: float) -> None:

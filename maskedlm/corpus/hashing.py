@@ -70,7 +70,7 @@ def coin_flips(count, seed, *words) -> np.ndarray:
   return heads
 
 
-def permute(index, size: int, key) -> np.ndarray:
+def permute(index, size, key) -> np.ndarray:
   """Where a keyed pseudo-random permutation of range(size) sends each index.
 
   A Feistel network over Z_a x Z_b with a * b just above size (Black & Rogaway,
@@ -78,28 +78,32 @@ def permute(index, size: int, key) -> np.ndarray:
 
   Args:
     index: int array, 0 <= index < size.
-    size: the number of elements.
+    size: the number of elements; an array of them broadcasts with index.
     key: a result of `bits`; an array of them broadcasts with index, and each
       key has a permutation of its own.
 
   Returns:
     int64 of the broadcast shape.
   """
-  index, key = np.broadcast_arrays(
-    np.asarray(index, np.uint64), np.asarray(key, np.uint64)
+  index, size, key = np.broadcast_arrays(
+    *(np.asarray(x, np.uint64) for x in (index, size, key))
   )
-  out = _feistel(index.ravel(), size, key.ravel())
+  shape = index.shape
+  index, size, key = index.ravel(), size.ravel(), key.ravel()
+  out = _feistel(index, size, key)
   outside = np.flatnonzero(out >= size)
   while outside.size:
-    out[outside] = _feistel(out[outside], size, key.ravel()[outside])
-    outside = outside[out[outside] >= size]
-  return out.reshape(index.shape).astype(np.int64)
+    out[outside] = _feistel(out[outside], size[outside], key[outside])
+    outside = outside[out[outside] >= size[outside]]
+  return out.reshape(shape).astype(np.int64)
 
 
 def _feistel(x, size, key):
-  """A bijection of [0, a * b), where a * b >= size; x, key: uint64 [n]."""
-  a = np.uint64(math.isqrt(size - 1) + 1)
-  b = np.uint64(-(-size // int(a)))
+  """A bijection of [0, a * b), where a * b >= size; all uint64 [n]."""
+  sizes, which = np.unique(size, return_inverse=True)
+  a = [math.isqrt(int(size) - 1) + 1 for size in sizes]
+  a = np.array(a, np.uint64)[which]
+  b = (size + a - np.uint64(1)) // a
   left, right = x // b, x % b
   for _ in range(_ROUNDS // 2):
     left = (left + bits(key, right) % a) % a

@@ -25,13 +25,11 @@ def max_segments(length: int) -> int:
   return max(1, length // 8)
 
 
-def packed(
-  corpus, open_source: Callable[[str, int, int], Source]
-) -> Callable[[str, int, int], Source]:
+def packed(open_source: Callable[..., Source]) -> Callable[..., Source]:
   """open_source of epochs.make_batches, for the packed rows of a source."""
 
-  def open_packed(name, length, seed):
-    return pack(corpus, open_source(name, length, seed), length=length)
+  def open_packed(corpus, name, length, seed):
+    return pack(corpus, open_source(corpus, name, length, seed), length=length)
 
   return open_packed
 

@@ -13,14 +13,14 @@ import os
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.config import ConfigError
 from maskedlm.corpus import documents as documents_lib
-from maskedlm.corpus import sources, store, workers
+from maskedlm.corpus import encode, store, vocabulary, workers
+from maskedlm.corpus import parts as parts_lib
 from maskedlm.corpus import tokenizer as tokenizer_lib
 from maskedlm.corpus.errors import CorpusError
 
@@ -34,70 +34,6 @@ OPTIONS = (
   "max_sentence_tokens",
   "shard_tokens",
 )
-TOKENIZER_OPTIONS = ("kind", "vocab_size", "lowercase", "sample_bytes")
-
-
-class Encoded(NamedTuple):
-  """What a worker makes of a chunk: arrays, since they are fast to send."""
-
-  tokens: np.ndarray  # [n]: the ids of all sentences.
-  lengths: np.ndarray  # [s]: tokens of each sentence.
-  documents: list[tuple[str, int]]  # Split and number of sentences of each.
-  num_bytes: int  # Of text.
-  report: Counter
-
-
-# In the workers
-
-
-def make_encoder(
-  tokenizer_path: str, mode: str, language: str, max_tokens: int
-) -> Callable[[list], Encoded]:
-  """chunk -> Encoded, with the tokenizer loaded in this process."""
-  tokenizer = tokenizer_lib.load(tokenizer_path)
-  dtype = store.shards.token_dtype(tokenizer.vocab_size)
-
-  def encode(chunk):
-    report = Counter()
-    sentences, ends = [], []
-    for _, document in chunk:
-      sentences += sources.split_sentences(
-        document.lines, mode=mode, language=language, report=report
-      )
-      ends.append(len(sentences))
-    ids = tokenizer.encode_batch(sentences)
-    report["words"] += sum(len(sentence.split()) for sentence in sentences)
-    report["sentences without tokens"] += sum(not len(i) for i in ids)
-    report["sentences cut at max_sentence_tokens"] += sum(
-      len(i) > max_tokens for i in ids
-    )
-    documents, lengths = [], []
-    for (split, _), begin, end in zip(chunk, [0, *ends], ends, strict=False):
-      before = len(lengths)
-      for sentence in ids[begin:end]:
-        lengths += cut(len(sentence), max_tokens)
-      documents.append((split, len(lengths) - before))
-    tokens = np.concatenate([np.empty(0, np.int32), *ids]).astype(dtype)
-    unknown = np.count_nonzero(tokens == tokenizer.special.unk)
-    report["unknown tokens"] += int(unknown)
-    return Encoded(
-      tokens,
-      np.array(lengths, np.int64),
-      documents,
-      sum(document.num_bytes for _, document in chunk),
-      report,
-    )
-
-  return encode
-
-
-def cut(length: int, max_length: int) -> list[int]:
-  """Lengths of the fewest and most equal pieces: 7 by at most 3 -> 3, 2, 2."""
-  pieces = -(-length // max_length)
-  return [(length + i) // pieces for i in reversed(range(pieces))]
-
-
-# Putting it together
 
 
 def train_tokenizer(
@@ -106,8 +42,8 @@ def train_tokenizer(
   """Trains the tokenizer on the source's text, or loads tokenizer.path.
 
   Training reads the whole source, leaves out what will be held out, and takes
-  every k-th sentence, as many as sample_bytes has room for. The result is
-  saved to the directory `path`.
+  every k-th sentence, as many as sample_bytes has room for, or of several
+  parts a sample (vocabulary.py). The result is saved to the directory `path`.
   """
   _check(config)
   documents = documents_lib.read(config, Counter())
@@ -130,28 +66,11 @@ def _train_tokenizer(
       documents = documents_lib.watch(
         documents, "reading for the tokenizer", lambda d: (1, d.num_bytes)
       )
-    tokenizer = tokenizer_lib.train(
-      _training_sentences(config, documents),
-      **{name: options[name] for name in TOKENIZER_OPTIONS},
-    )
-    origin = f"trained on {config.corpus.source}"
+    tokenizer = vocabulary.train(config, documents, log=log)
+    origin = f"trained on {config.corpus.parts or config.corpus.source}"
   tokenizer.save(path)
   log(f"tokenizer: {tokenizer.kind}, {tokenizer.vocab_size:,} tokens, {origin}")
   return tokenizer
-
-
-def _training_sentences(
-  config: ConfigDict, documents: Iterable[documents_lib.Document]
-) -> Iterator[str]:
-  options = config.corpus
-  for split, document in documents_lib.split(documents, options.heldout_share):
-    if split == "train":
-      yield from sources.split_sentences(
-        document.lines,
-        mode=options.sentences,
-        language=options.language,
-        report=Counter(),  # The workers split again, and count.
-      )
 
 
 def prepare(
@@ -181,6 +100,7 @@ def prepare(
     if _is_there(path):
       return _reuse(config, path, log)
     report, kept = Counter(), []
+    parts = parts_lib.empty_counts(parts_lib.parse(config.corpus))
     documents = documents_lib.keep(documents_lib.read(config, report), kept)
     try:
       tokenizer = _train_tokenizer(
@@ -192,12 +112,18 @@ def prepare(
       corpus = store.write_corpus(
         path,
         _encode_documents(
-          config, f"{path}.tokenizer", kept or documents, report, progress
+          config,
+          f"{path}.tokenizer",
+          kept or documents,
+          report,
+          parts,
+          progress,
         ),
         tokenizer=tokenizer,
         shard_tokens=config.corpus.shard_tokens,
-        options=_recorded_options(config, tokenizer),
+        options=_recorded_options(config, tokenizer, parts=bool(parts)),
         report=report,
+        parts=parts,
       )
     finally:
       shutil.rmtree(f"{path}.tokenizer", ignore_errors=True)
@@ -211,16 +137,19 @@ def _encode_documents(
   tokenizer_path: str,
   documents: Iterable[documents_lib.Document],
   report: Counter,
+  parts: list[dict],
   progress: bool,
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
-  """(split, ids of each sentence) of the documents; counts in `report`."""
+  """(split, ids of each sentence) of the documents.
+
+  Counts in `report` and, what goes into the corpus, in `parts`.
+  """
   options = config.corpus
   encoded = workers.ordered_map(
-    make_encoder,
+    encode.make_encoder,
     (
       tokenizer_path,
       options.sentences,
-      options.language,
       options.max_sentence_tokens,
     ),
     documents_lib.chunked(
@@ -232,17 +161,22 @@ def _encode_documents(
     encoded = documents_lib.watch(
       encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
     )
+  counts = {part["name"]: part for part in parts}
   for chunk in encoded:
     report.update(chunk.report)
     bounds = store.shards.offsets(chunk.lengths)
     sentences = [chunk.tokens[a:b] for a, b in itertools.pairwise(bounds)]
     begin = 0
-    for split, count in chunk.documents:
-      if count:
-        yield split, sentences[begin : begin + count]
-      else:
+    for split, part, found in chunk.documents:
+      end = begin + found["sentences"]
+      if begin == end:
         report["documents without tokens"] += 1
-      begin += count
+        continue
+      if part:
+        for name, count in found.items():
+          counts[part][split][name] += count
+      yield split, sentences[begin:end]
+      begin = end
 
 
 def _check(config: ConfigDict):
@@ -264,13 +198,25 @@ def _check(config: ConfigDict):
     )
 
 
-def _recorded_options(config, tokenizer) -> dict:
-  """What decides the corpus's content, to be compared at the next prepare."""
+def _recorded_options(config, tokenizer, *, parts: bool) -> dict:
+  """What decides the corpus's content, to be compared at the next prepare.
+
+  Options that came later are there where they count, so that a corpus which
+  was prepared before they came is the same.
+  """
   recorded = {f"corpus.{name}": config.corpus[name] for name in OPTIONS}
+  if config.corpus.parts:
+    recorded["corpus.parts"] = config.corpus.parts
+    del recorded["corpus.source"], recorded["corpus.language"]
   if config.tokenizer.path:  # Wherever the file lies, its content counts.
     return {**recorded, "tokenizer.path (its SHA-256)": tokenizer.sha256}
-  for name in TOKENIZER_OPTIONS:
+  for name in vocabulary.OPTIONS:
     recorded[f"tokenizer.{name}"] = config.tokenizer[name]
+  for name, before in vocabulary.LATER_OPTIONS.items():
+    if config.tokenizer[name] != before:
+      recorded[f"tokenizer.{name}"] = config.tokenizer[name]
+  if parts:
+    recorded["tokenizer.alpha"] = config.tokenizer.alpha
   return recorded
 
 
@@ -298,7 +244,9 @@ def _reuse(
   tokenizer = None
   if config.tokenizer.path:
     tokenizer = tokenizer_lib.load(config.tokenizer.path)
-  wanted = _recorded_options(config, tokenizer)
+    if tokenizer.sha256 == corpus.tokenizer.sha256:  # However it was made.
+      sections = tuple(name for name in sections if name != "tokenizer")
+  wanted = _recorded_options(config, tokenizer, parts=bool(corpus.parts))
   there = corpus.meta["options"]
   different = [
     f"{name}={wanted.get(name)!r} (there {there.get(name)!r})"
@@ -311,9 +259,10 @@ def _reuse(
       " the same ones, set corpus.path to another directory, or remove this one"
       " to prepare it again."
     )
+  source = there.get("corpus.parts") or there.get("corpus.source")
   log(
-    f"corpus: {path}, prepared before from {there.get('corpus.source')} (if the"
-    " text has changed since, remove it)"
+    f"corpus: {path}, prepared before from {source} (if the text has changed"
+    " since, remove it)"
   )
   return corpus
 
@@ -361,6 +310,7 @@ def describe(corpus: store.Corpus) -> list[str]:
       f"  {split}: {counts['documents']:,} documents,"
       f" {counts['sentences']:,} sentences, {counts['tokens']:,} tokens"
     )
+  lines += parts_lib.describe(corpus.parts)
   tokens = sum(counts["tokens"] for counts in splits.values())
   words, characters = report.pop("words"), report.pop("characters")
   unknown = report.pop("unknown tokens")

@@ -7,30 +7,23 @@ Read top-down: the arrays -> opening -> writing -> verifying.
 
 import errno
 import hashlib
-import itertools
 import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from maskedlm.corpus import shards
 from maskedlm.corpus import tokenizer as tokenizer_lib
+from maskedlm.corpus.concat import Concat, join, size, take  # noqa: F401
 from maskedlm.corpus.errors import CorpusError
 
 FORMAT = "maskedlm corpus"
 VERSION = 1
-
-
-class Concat(NamedTuple):
-  """Memory-mapped arrays read as one, element i of part p as value + base."""
-
-  parts: tuple[np.ndarray, ...]
-  starts: np.ndarray  # [parts + 1] int64: index of each part's first element.
-  bases: np.ndarray  # [parts]: what is added to the values of each part.
+_PART = ("documents", "sentences", "tokens")  # Of which a part is a run.
 
 
 class Split(NamedTuple):
@@ -51,39 +44,7 @@ class Corpus(NamedTuple):
   heldout: Split
   token_counts: np.ndarray  # [V] int64, of the train split.
   tokenizer: tokenizer_lib.Tokenizer
-
-
-def size(concat: Concat) -> int:
-  """How many elements the parts hold together."""
-  return int(concat.starts[-1])
-
-
-def take(concat: Concat, indices) -> np.ndarray:
-  """The elements at `indices`, any shape: int64 starts, or native token ids.
-
-  Raises IndexError where an index is negative or past the end.
-  """
-  indices = np.asarray(indices)
-  dtype = np.result_type(concat.parts[0], concat.bases)
-  if indices.size == 0:
-    return np.empty(indices.shape, dtype)
-  low, high = indices.min(), indices.max()
-  if low < 0 or high >= size(concat):
-    raise IndexError(f"{low}..{high} is not within 0..{size(concat) - 1}")
-  first, last = np.searchsorted(concat.starts, [low, high], side="right") - 1
-  if first == last:  # Nearly always: one gather.
-    values = concat.parts[first][indices - concat.starts[first]]
-    return values + concat.bases[first]
-  flat = indices.reshape(-1)
-  part = np.searchsorted(concat.starts, flat, side="right") - 1
-  order = np.argsort(part, kind="stable")
-  bounds = np.searchsorted(part[order], np.arange(first, last + 2))
-  values = np.empty(flat.size, dtype)
-  for p, (begin, end) in enumerate(itertools.pairwise(bounds), start=first):
-    here = order[begin:end]
-    local = concat.parts[p][flat[here] - concat.starts[p]]
-    values[here] = local + concat.bases[p]
-  return values.reshape(indices.shape)
+  parts: tuple[Mapping, ...] = ()  # Counts of each part by split (parts.py).
 
 
 def unigram_entropy(corpus: Corpus) -> float:
@@ -91,6 +52,14 @@ def unigram_entropy(corpus: Corpus) -> float:
   counts = corpus.token_counts[corpus.token_counts > 0]
   p = counts / counts.sum()
   return float(-np.sum(p * np.log(p)))
+
+
+def part_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
+  """[parts + 1] of documents, sentences, tokens: where each part begins."""
+  return [
+    shards.offsets(part[split][column] for part in corpus.parts)
+    for column in _PART
+  ]
 
 
 # Opening
@@ -127,6 +96,7 @@ def open_corpus(path) -> Corpus:
     heldout=heldout,
     token_counts=token_counts,
     tokenizer=_load_tokenizer(path),
+    parts=tuple(meta.get("parts", ())),
   )
 
 
@@ -190,21 +160,16 @@ def _open_split(path: str, meta: Mapping, split: str) -> Split:
   tokens = parts("tokens") or [np.empty(0, dtype)]
   end = np.zeros(1, shards.START_DTYPE)  # With its base: T, or S.
   return Split(
-    tokens=_concat(tokens, np.zeros(len(tokens), dtype)),
-    sentences=_concat(
+    tokens=join(tokens, np.zeros(len(tokens), dtype)),
+    sentences=join(
       [*parts("sentences"), end],
       shards.offsets(shard["tokens"] for shard in counts),
     ),
-    documents=_concat(
+    documents=join(
       [*parts("documents"), end],
       shards.offsets(shard["sentences"] for shard in counts),
     ),
   )
-
-
-def _concat(parts: list[np.ndarray], bases: np.ndarray) -> Concat:
-  starts = shards.offsets(len(part) for part in parts)
-  return Concat(tuple(parts), starts, bases)
 
 
 # Writing
@@ -218,13 +183,14 @@ def write_corpus(
   shard_tokens: int,
   options: Mapping[str, Any],
   report: Counter,
+  parts: Sequence[Mapping] = (),
 ) -> Corpus:
   """Writes documents, (split, token ids of each sentence), as a corpus.
 
   Documents keep their order within a split. A shard is closed before the
-  document that would take it beyond shard_tokens. `options` and `report` are
-  stored as they are (JSON); the report is read when the documents are
-  exhausted, so it may count what happens meanwhile.
+  document that would take it beyond shard_tokens. `options`, `report` and, if
+  there are any, `parts` (parts.py) are stored as they are (JSON); the latter
+  two are read when the documents are exhausted: they may count meanwhile.
 
   All is written to PATH.tmp, which becomes PATH in one rename at the end: an
   interrupted write leaves no PATH, and a PATH.tmp left by a killed one is
@@ -257,7 +223,7 @@ def write_corpus(
       file.write(shards.header_bytes(counts.dtype, len(counts)))
       file.write(counts.tobytes())
       shards.sync(file)
-    meta = _make_meta(work, tokenizer, splits, options, report)
+    meta = _make_meta(work, tokenizer, splits, options, report, parts)
     with open(os.path.join(work, "meta.json"), "w", encoding="ascii") as file:
       json.dump(meta, file, indent=1, sort_keys=True)
       shards.sync(file)
@@ -276,7 +242,7 @@ def _is_empty_directory(path: str) -> bool:
   return os.path.isdir(path) and not os.listdir(path)
 
 
-def _make_meta(work, tokenizer, splits, options, report) -> dict:
+def _make_meta(work, tokenizer, splits, options, report, parts) -> dict:
   names = sorted(
     os.path.relpath(os.path.join(folder, name), work).replace(os.sep, "/")
     for folder, _, names in os.walk(work)
@@ -288,6 +254,7 @@ def _make_meta(work, tokenizer, splits, options, report) -> dict:
     "vocab_size": tokenizer.vocab_size,
     "token_dtype": shards.token_dtype(tokenizer.vocab_size).str,
     "splits": splits,
+    **({"parts": list(parts)} if parts else {}),
     "tokenizer": {
       "kind": tokenizer.kind,
       "sha256": tokenizer.sha256,
@@ -310,10 +277,10 @@ def _make_meta(work, tokenizer, splits, options, report) -> dict:
 
 def _fingerprint(meta: Mapping) -> str:
   """Of the data alone: equal however, from where and when it was prepared."""
-  keys = ("format", "version", "vocab_size", "token_dtype", "splits")
+  keys = ("format", "version", "vocab_size", "token_dtype", "splits", "parts")
   return _digest(
     {
-      **{key: meta[key] for key in keys},
+      **{key: meta[key] for key in keys if key in meta},
       "tokenizer": meta["tokenizer"],
       "shards": {
         name: file["sha256"]
@@ -396,3 +363,17 @@ def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
         path, name, counts=counts, vocab_size=vocab_size
       ):
         yield f"{path}: {name}.{problem}"
+  if "parts" in meta:
+    yield from _wrong_parts(open_corpus(path))
+
+
+def _wrong_parts(corpus: Corpus) -> Iterator[str]:
+  for name in shards.SPLITS:
+    split, bounds = getattr(corpus, name), part_bounds(corpus, name)
+    documents, sentences, tokens = bounds
+    if (
+      [b[-1] for b in bounds] != [corpus.meta["splits"][name][c] for c in _PART]
+      or not np.array_equal(take(split.documents, documents), sentences)
+      or not np.array_equal(take(split.sentences, sentences), tokens)
+    ):
+      yield f"{corpus.path}: meta.json: parts: not those of the {name} files."

@@ -44,7 +44,7 @@ def document_rows(
   """
   special = corpus.tokenizer.special
 
-  def open_source(name, length, seed):
+  def open_source(corpus, name, length, seed):
     split = getattr(corpus, name)
     table = open_rows(corpus, name, length=length)
 
@@ -68,7 +68,8 @@ def document_rows(
     )
 
   return epochs.make_batches(
-    packing.packed(corpus, open_source) if pack else open_source,
+    packing.packed(open_source) if pack else open_source,
+    corpus,
     data,
     seed=seed,
     num_steps=num_steps,
@@ -194,7 +195,7 @@ def full_sentences(
   """
   special = corpus.tokenizer.special
 
-  def open_source(name, length, seed):
+  def open_source(corpus, name, length, seed):
     split, capacity = _with_text(corpus, name), length - 2
     starts = open_stream(corpus, name)
     size = int(starts[-1])
@@ -217,6 +218,7 @@ def full_sentences(
 
   return epochs.make_batches(
     open_source,
+    corpus,
     data,
     seed=seed,
     num_steps=num_steps,

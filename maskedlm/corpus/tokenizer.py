@@ -74,6 +74,9 @@ def train(
   vocab_size: int,
   lowercase: bool,
   sample_bytes: int | None = None,
+  normalization: str = "",
+  character_coverage: float = tokenizer_train.COVERAGE,
+  byte_fallback: bool = False,
 ) -> Tokenizer:
   """Trains a tokenizer; the same sentences give the same one, bit for bit.
 
@@ -85,9 +88,15 @@ def train(
       vocabulary, and log a warning, where the text has no more in it.
     lowercase: lowercase and strip accents, as uncased BERT does.
     sample_bytes: train on at most this much text; None: on all of it.
+    normalization: nfc, nfkc or none; "" is nfkc for unigram, else none.
+    character_coverage: of the characters of the text, the share that the
+      vocabulary has at least, if it has room (half of it, or a quarter in
+      WordPiece); the others are unknown. Byte-level BPE has all.
+    byte_fallback: a unigram spells the others by 256 tokens for their bytes.
 
   Raises:
-    CorpusError: no text, an unknown kind, or a vocab_size that can't be had.
+    CorpusError: no text, an unknown kind, a vocab_size that can't be had, or
+      what this kind can't do.
   """
   trainers = {
     "wordpiece": (tokenizer_train.wordpiece, tokenizer_libraries.from_json),
@@ -100,8 +109,12 @@ def train(
       f"known: {', '.join(trainers)}."
     )
   train_kind, read = trainers[kind]
-  sample = tokenizer_train.sample(sentences, sample_bytes)
-  content = train_kind(sample, vocab_size=vocab_size, lowercase=lowercase)
+  content = train_kind(
+    tokenizer_train.sample(sentences, sample_bytes),
+    tokenizer_train.Options(
+      vocab_size, lowercase, normalization, character_coverage, byte_fallback
+    ),
+  )
   return _tokenizer(read(content, "as trained"))
 
 

@@ -12,6 +12,7 @@ import re
 import sys
 import unicodedata
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 import sentencepiece
 import tokenizers
@@ -37,6 +38,18 @@ MAX_UNIGRAM_BYTES = 1 << 25
 MIN_VOCAB_SIZE = 9  # Of WordPiece: five specials, and room for a letter.
 WORDPIECE_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 BPE_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]  # As RoBERTa's.
+
+
+class Options(NamedTuple):
+  """Of a vocabulary; tokenizer.train says what they mean."""
+
+  vocab_size: int
+  lowercase: bool
+  normalization: str
+  character_coverage: float
+  byte_fallback: bool
+
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _log = logging.getLogger(__name__)
 
@@ -57,10 +70,10 @@ def sample(sentences: Iterable[str], max_bytes: int | None) -> list[str]:
     if index % stride:
       continue
     kept.append(line)
-    size += _num_bytes(line)
+    size += num_bytes(line)
     while max_bytes is not None and size > max_bytes and len(kept) > 1:
       kept, stride = kept[::2], stride * 2
-      size = sum(map(_num_bytes, kept))
+      size = sum(map(num_bytes, kept))
   if not any(line.strip() for line in kept):
     raise CorpusError(
       "tokenizer: there is no text to train it on; check corpus.source."
@@ -74,11 +87,11 @@ def _lines(sentences: Iterable[str]) -> Iterator[str]:
       yield without_surrogates(sentence[start : start + MAX_LINE])
 
 
-def _num_bytes(line: str) -> int:
+def num_bytes(line: str) -> int:
   return len(line) if line.isascii() else len(line.encode())
 
 
-def wordpiece(lines: list[str], *, vocab_size: int, lowercase: bool) -> str:
+def wordpiece(lines: list[str], options: Options) -> str:
   """The tokenizer.json of a WordPiece vocabulary with BERT's specials 0..4.
 
   The library's trainer numbers the "##x" symbols as it meets them in a hash
@@ -87,13 +100,21 @@ def wordpiece(lines: list[str], *, vocab_size: int, lowercase: bool) -> str:
   nothing is left to the map; the alphabet too is chosen here, by count and
   then code point.
   """
+  vocab_size = options.vocab_size
+  if options.byte_fallback:
+    raise CorpusError(
+      "tokenizer.byte_fallback=True: WordPiece has no tokens for bytes; use "
+      "tokenizer.kind=unigram or bpe."
+    )
   if vocab_size < MIN_VOCAB_SIZE:
     raise CorpusError(
       f"tokenizer.vocab_size={vocab_size} is too small for wordpiece: "
       f"at least {MIN_VOCAB_SIZE}."
     )
   library = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
-  library.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+  library.normalizer = _bert_normalizer(
+    options.lowercase, options.normalization
+  )
   library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
   raw_counts = collections.Counter(itertools.chain.from_iterable(lines))
   counts = collections.Counter()
@@ -101,7 +122,9 @@ def wordpiece(lines: list[str], *, vocab_size: int, lowercase: bool) -> str:
     for normal in library.normalizer.normalize_str(char).strip():
       counts[normal] += count
   # A letter may take two entries, "x" and "##x": at most half the vocabulary.
-  alphabet = _alphabet(counts, max_size=vocab_size // 4)
+  alphabet = _alphabet(
+    counts, options.character_coverage, max_size=vocab_size // 4
+  )
   words = library.pre_tokenizer.pre_tokenize_str
   continuing = [  # Not punctuation nor Chinese, which are words of their own.
     char
@@ -124,22 +147,42 @@ def wordpiece(lines: list[str], *, vocab_size: int, lowercase: bool) -> str:
   )
   vocab = library.get_vocab(with_added_tokens=False)
   _note_size(len(vocab), vocab_size)
-  return bert_json(sorted(vocab, key=vocab.get), lowercase=lowercase)
+  return bert_json(
+    sorted(vocab, key=vocab.get),
+    lowercase=options.lowercase,
+    normalization=options.normalization,
+  )
 
 
-def _alphabet(counts: collections.Counter, *, max_size: int) -> list[str]:
+def _bert_normalizer(lowercase: bool, form: str) -> normalizers.Normalizer:
+  bert = normalizers.BertNormalizer(lowercase=lowercase)
+  first = _unicode_forms(form)
+  return normalizers.Sequence([*first, bert]) if first else bert
+
+
+def _unicode_forms(form: str) -> list[normalizers.Normalizer]:
+  return {"nfc": [normalizers.NFC()], "nfkc": [normalizers.NFKC()]}.get(
+    form, []
+  )
+
+
+def _alphabet(
+  counts: collections.Counter, coverage: float, *, max_size: int
+) -> list[str]:
   """The characters to have in the vocabulary, sorted by code point."""
   ranked = sorted(counts, key=lambda char: (-counts[char], char))
   covered = itertools.accumulate(counts[char] for char in ranked)
-  needed = sum(total < COVERAGE * counts.total() for total in covered) + 1
+  needed = sum(total < coverage * counts.total() for total in covered) + 1
   return sorted(ranked[: min(max(needed, MIN_ALPHABET), max_size)])
 
 
-def bert_json(tokens: list[str], *, lowercase: bool) -> str:
+def bert_json(
+  tokens: list[str], *, lowercase: bool, normalization: str = ""
+) -> str:
   """The tokenizer.json of BERT's tokenizer with these tokens, in id order."""
   ids = {token: index for index, token in enumerate(tokens)}
   library = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
-  library.normalizer = normalizers.BertNormalizer(lowercase=lowercase)
+  library.normalizer = _bert_normalizer(lowercase, normalization)
   library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
   library.post_processor = processors.BertProcessing(
     ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
@@ -149,12 +192,13 @@ def bert_json(tokens: list[str], *, lowercase: bool) -> str:
   return library.to_str()
 
 
-def bpe(lines: list[str], *, vocab_size: int, lowercase: bool) -> str:
+def bpe(lines: list[str], options: Options) -> str:
   """The tokenizer.json of a byte-level BPE with RoBERTa's specials 0..4.
 
   A space is put before the text (add_prefix_space), so that the first word
   is spelt with the same tokens as elsewhere, and every word begins with Ġ.
   """
+  vocab_size = options.vocab_size
   alphabet = pre_tokenizers.ByteLevel.alphabet()
   smallest = len(BPE_SPECIALS) + len(alphabet)
   if vocab_size < smallest:
@@ -163,9 +207,16 @@ def bpe(lines: list[str], *, vocab_size: int, lowercase: bool) -> str:
       f"{smallest}, the bytes and five special tokens."
     )
   library = tokenizers.Tokenizer(models.BPE())
-  if lowercase:
-    library.normalizer = normalizers.BertNormalizer(
-      clean_text=False, handle_chinese_chars=False, lowercase=True
+  steps = _unicode_forms(options.normalization)
+  if options.lowercase:
+    steps.append(
+      normalizers.BertNormalizer(
+        clean_text=False, handle_chinese_chars=False, lowercase=True
+      )
+    )
+  if steps:
+    library.normalizer = (
+      normalizers.Sequence(steps) if len(steps) > 1 else steps[0]
     )
   library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
   library.decoder = decoders.ByteLevel()
@@ -187,13 +238,15 @@ def bpe(lines: list[str], *, vocab_size: int, lowercase: bool) -> str:
   return library.to_str()
 
 
-def unigram(lines: list[str], *, vocab_size: int, lowercase: bool) -> bytes:
+def unigram(lines: list[str], options: Options) -> bytes:
   """A sentencepiece .model with ALBERT's specials 0..4.
 
   num_threads is part of the result (the order of float sums), so it is fixed.
   """
   sentencepiece.set_min_log_level(2)  # Errors only; they are raised anyway.
-  normalizer = _accentless() if lowercase else _nfkc()
+  normalizer = _unigram_normalizer(options.lowercase, options.normalization)
+  # At most half of what isn't for bytes.
+  max_alphabet = (options.vocab_size - 256 * options.byte_fallback) // 2
   lines = sample(lines, MAX_UNIGRAM_BYTES)
   counts = collections.Counter()
   for line in lines:
@@ -205,9 +258,13 @@ def unigram(lines: list[str], *, vocab_size: int, lowercase: bool) -> bytes:
       sentence_iterator=iter(lines),
       model_writer=model,
       model_type="unigram",
-      vocab_size=vocab_size,
-      required_chars="".join(_alphabet(counts, max_size=vocab_size // 2)),
+      vocab_size=options.vocab_size,
+      required_chars="".join(
+        _alphabet(counts, options.character_coverage, max_size=max_alphabet)
+      ),
       character_coverage=0.98,  # The least there is: we give the alphabet.
+      # False would be written to the file too, whose hash is the tokenizer's.
+      **({"byte_fallback": True} if options.byte_fallback else {}),
       max_sentence_length=1 << 20,
       num_threads=16,
       minloglevel=2,
@@ -223,7 +280,9 @@ def unigram(lines: list[str], *, vocab_size: int, lowercase: bool) -> bytes:
       control_symbols=["[MASK]"],
     )
   except RuntimeError as error:
-    raise CorpusError(_unigram_problem(vocab_size, str(error))) from error
+    raise CorpusError(
+      _unigram_problem(options.vocab_size, str(error))
+    ) from error
   return model.getvalue()
 
 
@@ -242,8 +301,39 @@ def _unigram_problem(vocab_size: int, message: str) -> str:
   return f"{thing}: sentencepiece can't train on this text: {message}"
 
 
+def _unigram_normalizer(
+  lowercase: bool, form: str
+) -> sentencepiece.SentencePieceNormalizer:
+  if not lowercase:
+    return {"nfc": _nfc, "none": _identity}.get(form, _nfkc)()
+  if form in ("nfc", "none"):
+    raise CorpusError(
+      f"tokenizer.normalization={form!r}: to lowercase, a unigram normalizes"
+      " to nfkc; set tokenizer.lowercase=False, or another kind."
+    )
+  return _accentless()
+
+
 def _nfkc() -> sentencepiece.SentencePieceNormalizer:
   return sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc")
+
+
+def _nfc() -> sentencepiece.SentencePieceNormalizer:
+  """NFC, by the sequences of characters for which sentencepiece has NFKC.
+
+  So a mark that stands before one that composes with the letter (a vowel sign
+  before a hamza) is not moved, as it isn't by its NFKC; nothing is lost.
+  """
+  sources = [source for source, _ in _nfkc().Decompile()]
+  rules = [(text, unicodedata.normalize("NFC", text)) for text in sources]
+  spaces = [(char, " ") for char in sources if char.isspace()]
+  return sentencepiece.SentencePieceNormalizer(
+    norm_map=sorted({x: y for x, y in [*rules, *spaces] if x != y}.items())
+  )
+
+
+def _identity() -> sentencepiece.SentencePieceNormalizer:
+  return sentencepiece.SentencePieceNormalizer(rule_name="identity")
 
 
 def _accentless() -> sentencepiece.SentencePieceNormalizer:

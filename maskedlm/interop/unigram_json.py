@@ -54,6 +54,9 @@ def convert(content: bytes, *, mask: str, where) -> dict:
   prefix = "first" if spec.add_dummy_prefix else "never"
   library.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, prefix)
   library.decoder = decoders.Metaspace(SPACE, prefix)
+  if model.trainer_spec.byte_fallback:
+    steps = [decoders.ByteFallback(), library.decoder]
+    library.decoder = decoders.Sequence(steps)
   for piece in model.pieces:
     # Only of control symbols are there none in text.
     if piece.type in (CONTROL, USER_DEFINED):

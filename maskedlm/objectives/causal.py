@@ -71,6 +71,7 @@ def make(
     row_ids=rows.row_ids,
     num_heldout_batches=rows.num_heldout_batches,
     rows_per_epoch=rows.rows_per_epoch,
+    shares=rows.shares,
     init=lambda key: init(cfg, key),
     corrupt=lambda batch, key: targets(batch),
     loss=lambda *args: loss(cfg, chunk, *args),

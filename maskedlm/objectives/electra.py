@@ -116,6 +116,7 @@ def make(
     row_ids=rows.row_ids,
     num_heldout_batches=rows.num_heldout_batches,
     rows_per_epoch=rows.rows_per_epoch,
+    shares=rows.shares,
     init=lambda key: init(cfg, small, key),
     corrupt=corrupt,
     loss=lambda *args: loss(

@@ -103,6 +103,7 @@ def make(
     row_ids=rows.row_ids,
     num_heldout_batches=rows.num_heldout_batches,
     rows_per_epoch=rows.rows_per_epoch,
+    shares=rows.shares,
     init=lambda key: init(cfg, key),
     corrupt=corrupt,
     loss=lambda *args: loss(cfg, *args),

@@ -159,6 +159,7 @@ def make(
     row_ids=batches.row_ids,
     num_heldout_batches=batches.num_heldout_batches,
     rows_per_epoch=batches.rows_per_epoch,
+    shares=batches.shares,
     init=lambda key: init(cfg, sbo, key),
     corrupt=corrupt,
     loss=lambda *args: loss(cfg, sbo, sbo_weight, *args),

@@ -257,12 +257,18 @@ def hashing_seed():
   seeds = []
   data = make_data()
 
-  def open_source(name, length, seed):
+  def open_source(corpus, name, length, seed):
     seeds.append(seed)
     return epochs.Source(9, seed, lambda row, epoch: {})
 
   epochs.make_batches(
-    open_source, data, seed=11, num_steps=100, eval_rows=0, shard=(0, 1)
+    open_source,
+    make_corpus("", []),
+    data,
+    seed=11,
+    num_steps=100,
+    eval_rows=0,
+    shard=(0, 1),
   )
   return seeds[0]
 

@@ -18,7 +18,14 @@ import pytest
 from maskedlm import config as config_lib
 from maskedlm.config import ConfigError
 from maskedlm.corpus import documents as documents_lib
-from maskedlm.corpus import prepare, store, tokenizer, workers
+from maskedlm.corpus import (
+  encode,
+  prepare,
+  store,
+  tokenizer,
+  vocabulary,
+  workers,
+)
 from maskedlm.corpus.errors import CorpusError
 
 SENTENCE = "a cat and the dog sat on it then it ran under a big red mat hill"
@@ -99,7 +106,7 @@ def files(path):
   [(0, []), (1, [1]), (3, [3]), (4, [2, 2]), (7, [3, 2, 2]), (8, [3, 3, 2])],
 )
 def test_long_sentences_are_cut_evenly(length, pieces):
-  assert prepare.cut(length, 3) == pieces
+  assert encode.cut(length, 3) == pieces
 
 
 def document(key, name=""):
@@ -215,13 +222,13 @@ def test_every_line_of_the_report_is_documented(make_config, tmp_path):
 def test_a_small_source_is_read_once(make_config, tmp_path, monkeypatch):
   config = make_config(make_text(4, 50))
   opened = []
-  documents = prepare.sources.documents
+  documents = documents_lib.sources.documents
 
   def counted(*args, **kwargs):
     opened.append(args)
     return documents(*args, **kwargs)
 
-  monkeypatch.setattr(prepare.sources, "documents", counted)
+  monkeypatch.setattr(documents_lib.sources, "documents", counted)
   run(config, tmp_path / "small")
   assert len(opened) == 1
   monkeypatch.setattr(documents_lib, "KEPT_BYTES", 1000)
@@ -302,7 +309,7 @@ def test_the_tokenizer_is_not_trained_on_what_is_held_out(
 ):
   config = make_config(make_text(2, 60), heldout_share=0.2)
   config.tokenizer.vocab_size = 100
-  seen = list(prepare._training_sentences(config, read(config)))
+  seen = [s for _, s in vocabulary.sentences(config, read(config))]
   corpus = run(config, tmp_path / "corpus")
   train = [s for doc in sentences(corpus, "train") for s in doc]
   assert seen == train

@@ -662,13 +662,13 @@ def test_a_vocabulary_that_the_text_cannot_fill(caplog):
 def test_the_alphabet_is_the_commonest_characters(monkeypatch):
   counts = collections.Counter({"z": 99_980, "b": 10, "y": 5, "x": 4, "c": 1})
   alphabet = tokenizer_train._alphabet
-  assert alphabet(counts, max_size=9) == ["b", "c", "x", "y", "z"]
-  assert alphabet(counts, max_size=3) == ["b", "y", "z"]
-  assert alphabet(collections.Counter("bca"), max_size=2) == ["a", "b"]
+  assert alphabet(counts, 0.9999, max_size=9) == ["b", "c", "x", "y", "z"]
+  assert alphabet(counts, 0.9999, max_size=3) == ["b", "y", "z"]
+  assert alphabet(collections.Counter("bca"), 0.9999, max_size=2) == ["a", "b"]
   monkeypatch.setattr(tokenizer_train, "MIN_ALPHABET", 1)
-  assert alphabet(counts, max_size=9) == ["b", "z"]  # 99.99%.
+  assert alphabet(counts, 0.9999, max_size=9) == ["b", "z"]  # 99.99%.
   counts["b"] -= 1
-  assert alphabet(counts, max_size=9) == ["b", "y", "z"]
+  assert alphabet(counts, 0.9999, max_size=9) == ["b", "y", "z"]
 
 
 def test_rare_characters_leave_room_in_a_small_vocabulary():

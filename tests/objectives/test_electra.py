@@ -59,6 +59,7 @@ def make_task(monkeypatch):
     row_ids=lambda split, step: np.arange(B),
     num_heldout_batches=3,
     rows_per_epoch=7,
+    shares=(),
   )
   monkeypatch.setattr(electra.batches, "adjacent", lambda *args, **kwargs: rows)
 

@@ -68,6 +68,7 @@ def corpus(tmp_path_factory):
   return types.SimpleNamespace(
     path=str(tmp_path_factory.mktemp("corpus")),
     fingerprint="made by hand",
+    parts=(),
     train=make_split(documents[12:]),
     heldout=make_split(documents[:12]),
     tokenizer=types.SimpleNamespace(

@@ -63,6 +63,7 @@ def make_task(monkeypatch, config=None, **options):
       row_ids=lambda *a: a,
       num_heldout_batches=3,
       rows_per_epoch=7,
+      shares=(),
     )
 
   monkeypatch.setattr(spanbert.text_rows, "document_rows", document_rows)

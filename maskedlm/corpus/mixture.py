@@ -1,0 +1,173 @@
+"""Which row stands at which place of the endless stream that the steps read.
+
+A Source is rows of one kind (batches.py, text_rows.py). Alone it is read epoch
+after epoch, each in an order of its own. The sources of several languages are
+`mixed` to one: an epoch is as long as all of them together, and language i,
+with n_i rows, has exactly the share
+
+  q_i = p_i^alpha / sum_j p_j^alpha,   p_i = n_i / sum_k n_k
+
+of it, to the row (Conneau et al., arXiv:1911.02116, section 3; Lample &
+Conneau, arXiv:1901.07291). Small languages are read several times in an epoch,
+each time in a new order; of large ones an epoch has a part, and the next one
+goes on where it ended. All of it is arithmetic and hashes: no state, and any
+place is reached at once.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.corpus import hashing
+
+
+class Share(NamedTuple):
+  """What one language is of an epoch."""
+
+  name: str
+  num_rows: int  # That there are.
+  drawn: int  # That an epoch reads, repeats counted.
+
+
+class Source(NamedTuple):
+  """The rows that a split is cut into, for one length."""
+
+  num_rows: int
+  seed: int  # Of their order.
+  # (row [b], epoch [b]), int64 -> arrays [b, ...].
+  read: Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
+  # Of a source that can be packed (packing.py): what determines the lengths,
+  # besides the corpus, and () -> [num_rows] tokens of each row at most.
+  key: tuple = ()
+  lengths: Callable[[], np.ndarray] | None = None
+  # Of several languages: place [b] -> (row, epoch), and what each one is.
+  order: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
+  shares: tuple[Share, ...] = ()
+
+
+def row_at(source: Source, place) -> tuple[np.ndarray, np.ndarray]:
+  """(row, epoch) at each place [b] of the endless stream of a source's rows."""
+  return source.order(place) if source.order else _shuffled(source, place)
+
+
+def _shuffled(source: Source, place) -> tuple[np.ndarray, np.ndarray]:
+  """Every epoch has each row exactly once."""
+  epoch, index = np.divmod(place, source.num_rows)
+  key = hashing.bits(source.seed, "order", epoch)
+  return hashing.permute(index, source.num_rows, key), epoch
+
+
+# Several languages
+
+
+def mixed(
+  sources: Sequence[Source], names: Sequence[str], *, alpha: float, seed: int
+) -> Source:
+  """The sources as one, by the exponent alpha: 1 = as they are, 0 = equal.
+
+  Its row r is row r - starts[i] of source i, the tables being joined; its
+  epochs are those of each language, for which the arrays are made.
+  """
+  sizes = np.array([source.num_rows for source in sources])
+  total = int(sizes.sum())
+  drawn = apportion(total, shares(sizes, alpha))
+
+  def order(place):
+    epoch, index = np.divmod(place, total)
+    key = hashing.bits(seed, "mixture", epoch)
+    which, nth = _find(drawn, hashing.permute(index, total, key))
+    return _rows(sources, which, epoch * drawn[which] + nth)
+
+  return _joined(sources, names, drawn, order, num_rows=total, seed=seed)
+
+
+def sampled(
+  sources: Sequence[Source], names: Sequence[str], *, max_rows: int, seed: int
+) -> Source:
+  """As many rows of each language, or all where there are fewer: a sample.
+
+  Of max_rows rows, language after language; it doesn't depend on alpha, so
+  that runs can be compared.
+  """
+  sizes = np.array([source.num_rows for source in sources])
+  drawn = equal(max_rows, sizes)
+  num_rows = int(drawn.sum())
+
+  def order(place):
+    lap, index = np.divmod(place, num_rows)
+    which, nth = _find(drawn, index)
+    return _rows(sources, which, lap * drawn[which] + nth)
+
+  return _joined(sources, names, drawn, order, num_rows=num_rows, seed=seed)
+
+
+def shares(counts, alpha: float) -> np.ndarray:
+  """q [n] float64 of counts [n], all above 0; see the top of this file."""
+  # Logarithms, so that no count is too large for it.
+  logs = alpha * np.log(np.asarray(counts, np.float64))
+  weights = np.exp(logs - logs.max())
+  return weights / weights.sum()
+
+
+def apportion(total: int, shares) -> np.ndarray:
+  """Whole numbers [n] that sum to total, nearest to total * shares.
+
+  By largest remainder: each is its quota rounded down, and those that lost
+  most by it get one more (the first of them where they lost the same).
+  """
+  quotas = total * np.asarray(shares, np.float64)
+  counts = np.floor(quotas).astype(np.int64)
+  order = np.argsort(counts - quotas, kind="stable")
+  counts[order[: total - int(counts.sum())]] += 1
+  return counts
+
+
+def equal(total: int, sizes) -> np.ndarray:
+  """Whole numbers [n], as equal as the sizes allow, with sum at most total."""
+  counts = np.zeros(len(sizes), np.int64)
+  order = np.argsort(sizes, kind="stable")
+  for done, i in enumerate(order):
+    counts[i] = min(sizes[i], total // (len(sizes) - done))
+    total -= counts[i]
+  return counts
+
+
+def _find(drawn, index) -> tuple[np.ndarray, np.ndarray]:
+  """(language [b], which of its rows [b]) for places within an epoch."""
+  ends = np.cumsum(drawn)
+  which = np.searchsorted(ends, index, side="right")
+  return which, index - (ends - drawn)[which]
+
+
+def _rows(sources, which, nth) -> tuple[np.ndarray, np.ndarray]:
+  """(joined row, epoch) of the nth row [b] that is read of a language [b]."""
+  sizes = np.array([source.num_rows for source in sources])[which]
+  seeds = np.array([source.seed for source in sources], np.uint64)[which]
+  epoch, index = np.divmod(nth, sizes)
+  row = hashing.permute(index, sizes, hashing.bits(seeds, "order", epoch))
+  return _starts(sources)[which] + row, epoch
+
+
+def _starts(sources) -> np.ndarray:
+  return np.cumsum([0, *(source.num_rows for source in sources)])
+
+
+def _joined(sources, names, drawn, order, *, num_rows, seed) -> Source:
+  starts = _starts(sources)
+
+  def read(row, epoch):
+    which = np.searchsorted(starts, row, side="right") - 1
+    arrays = {"language_ids": which.astype(np.int32)}
+    for i in np.unique(which):
+      here = np.flatnonzero(which == i)
+      part = sources[i].read(row[here] - starts[i], epoch[here])
+      for name, values in part.items():
+        shape = (len(row), *values.shape[1:])
+        arrays.setdefault(name, np.empty(shape, values.dtype))[here] = values
+    return arrays
+
+  each = zip(names, (s.num_rows for s in sources), drawn.tolist(), strict=True)
+  return Source(
+    num_rows, seed, read, order=order, shares=tuple(Share(*x) for x in each)
+  )
