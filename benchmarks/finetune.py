@@ -139,17 +139,30 @@ def run_job(job: dict[str, Any], workdir: pathlib.Path) -> dict[str, Any]:
     **json.loads(pathlib.Path(job["out"]).read_text()),
     "process_seconds": seconds,
     "process_cpu_seconds": cpu_seconds,
+    "cores": len(cores()),
     "other_cores": max(busy - cpu_seconds, 0.0) / seconds,
   }
 
 
+def cores() -> set[int]:
+  """Those that this process may use: `taskset` makes them fewer."""
+  if not hasattr(os, "sched_getaffinity"):
+    return set(range(os.cpu_count() or 1))
+  return os.sched_getaffinity(0)
+
+
 def busy_seconds() -> float:
-  """CPU seconds that were used on this machine; 0 where unknown."""
+  """CPU seconds that were used of our cores; 0 where unknown."""
   if not os.path.exists("/proc/stat"):
     return 0.0
+  names, ticks = {f"cpu{n}" for n in cores()}, 0
   with open("/proc/stat", encoding="utf-8") as file:
-    user, nice, system, _, _, *rest = map(int, file.readline().split()[1:9])
-  return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
+    for line in file:
+      name, *figures = line.split()
+      if name in names:
+        user, nice, system, _, _, *rest = map(int, figures[:8])
+        ticks += user + nice + system + sum(rest)
+  return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def make_jobs(args, workdir: pathlib.Path) -> list[dict[str, Any]]:

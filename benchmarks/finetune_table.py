@@ -8,7 +8,6 @@ same command line, which finds what the first one compiled.
 
 import json
 import math
-import os
 import pathlib
 import statistics
 from collections.abc import Mapping, Sequence
@@ -169,10 +168,11 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
           "unit": "seconds, without compiling",
         }
       )
-  others = [x["other_cores"] for found in results.values() for x in found]
+  every = [x for found in results.values() for x in found]
+  others = [x["other_cores"] for x in every]
   notes.append(
-    f"Other processes kept {statistics.median(others):.1f} of "
-    f"{os.cpu_count()} cores busy, at most {max(others):.1f}."
+    f"A run had {max(x['cores'] for x in every)} core(s); other processes kept "
+    f"{statistics.median(others):.2f} of them busy, at most {max(others):.2f}."
   )
   if max(others) > 0.1:
     notes.append("THE TIMES ARE NOT VALID: the machine must be idle otherwise.")

@@ -19,6 +19,7 @@ from maskedlm.finetune.application import Rows
 from maskedlm.task import Batch
 
 WINDOW = 16  # Batches whose rows are sorted by length together.
+NUM_BUCKETS = 6  # At most, where they are fitted: a compilation each.
 
 
 class Plan(NamedTuple):
@@ -52,6 +53,42 @@ def make_buckets(length: int, buckets: Sequence[int]) -> tuple[int, ...]:
         f"data.buckets has {bucket}: expected 8 to data.length={length}."
       )
   return tuple(sorted({*buckets, length}))
+
+
+def fit_buckets(
+  lengths: np.ndarray, batch_size: int, length: int
+) -> tuple[int, ...]:
+  """The NUM_BUCKETS lengths with the least padding for rows of these lengths.
+
+  Multiples of 8 and `length`, which is the last one whatever the rows are. By
+  dynamic programming over what the batches of an epoch need; of no seed, so
+  that runs that differ by it share their compilations.
+
+  Args:
+    lengths: [n] of the rows, `length` at most.
+    batch_size: B.
+    length: config.data.length.
+  """
+  ends = np.unique(np.minimum(np.arange(8, length + 8, 8), length))
+  needed = _plan_epoch(lengths, batch_size, ends, seed=0, epoch=0).lengths
+  counts = np.bincount(np.searchsorted(ends, needed), minlength=len(ends))
+  below = np.cumsum([0, *counts])  # [i]: batches that fit an end before i.
+  # best[j]: (positions of what fits ends[j], the buckets), j the last bucket.
+  best = [
+    (end * n, (int(end),)) for end, n in zip(ends, below[1:], strict=True)
+  ]
+  for _ in range(NUM_BUCKETS - 1):
+    best = [
+      min(
+        [best[j]]
+        + [
+          (cost + end * (below[j + 1] - below[i + 1]), (*chosen, int(end)))
+          for i, (cost, chosen) in enumerate(best[:j])
+        ]
+      )
+      for j, end in enumerate(ends)
+    ]
+  return best[-1][1]
 
 
 def train_batches(

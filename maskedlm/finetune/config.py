@@ -38,7 +38,7 @@ def default(kind: str) -> ConfigDict:
   data.max_dev = 0
   data.length = 128  # L, tokens of the longest row, specials included.
   # Rows are padded to the smallest of these that fits, or to length. Each is
-  # compiled once. () = quarters of length; (length,) = pad all to length.
+  # compiled once. () = six that suit the rows; (length,) = pad all to length.
   data.buckets = ()
   data.batch_size = 32  # Rows in a step, over all devices.
 

@@ -115,6 +115,13 @@ def prepare(config: ConfigDict) -> Prepared:
   about = kind.describe(examples, options)
   app = kind.make(start.tokenizer, cfg, about, options, length=data.length)
   app.gold(dev)  # Told now if there is none, not after an epoch.
+  train_rows = app.rows(examples)
+  if data.buckets:
+    buckets = batching.make_buckets(data.length, data.buckets)
+  else:
+    buckets = batching.fit_buckets(
+      train_rows.lengths, data.batch_size, data.length
+    )
   run = Prepared(
     kind=kind,
     options=options,
@@ -124,9 +131,9 @@ def prepare(config: ConfigDict) -> Prepared:
     cfg=cfg,
     train=examples,
     dev=dev,
-    train_rows=app.rows(examples),
+    train_rows=train_rows,
     dev_rows=app.rows(dev),
-    buckets=batching.make_buckets(data.length, data.buckets),
+    buckets=buckets,
   )
   for name, part, rows in (
     ("train", examples, run.train_rows),

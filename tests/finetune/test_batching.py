@@ -41,6 +41,26 @@ def test_quarters_of_the_length_are_the_buckets():
     batching.make_buckets(128, (129,))
 
 
+@pytest.mark.parametrize(
+  ("lengths", "buckets"),
+  [
+    # 8 and 32: 3 * 8 + 2 * 32 = 88; 16: 4 * 16 + 32 = 96; 24: 5 * 24 = 120.
+    ([8, 8, 3, 16, 17], (8, 32)),
+    # 8: 8 + 4 * 32 = 136; 16: 144; 24: 5 * 24 = 120.
+    ([5, 24, 24, 20, 24], (24, 32)),
+  ],
+)
+def test_fitted_buckets_leave_the_least_padding(monkeypatch, lengths, buckets):
+  monkeypatch.setattr(batching, "NUM_BUCKETS", 2)
+  assert batching.fit_buckets(np.array(lengths), 1, 32) == buckets
+
+
+def test_no_more_buckets_than_there_are_lengths():
+  made = batching.fit_buckets(np.array([7, 9, 10]), 1, 13)
+  assert made == (8, 13)
+  assert batching.fit_buckets(np.array([3]), 4, 8) == (8,)
+
+
 def test_an_epoch_has_every_row_once():
   batches = train()
   assert batches.num_steps == 4  # ceil(13 / 4).
