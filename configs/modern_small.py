@@ -1,0 +1,46 @@
+"""For an hour of a laptop: 4 layers x 256 of ModernBERT's kind, masked LM.
+
+Its layers (Warner et al. 2024, https://arxiv.org/abs/2412.13663): rotary
+positions, norms before the sublayers, a gated MLP, no biases. With so few steps
+they make the difference: after 3,076 steps on novels the held-out loss is 4.0
+nats, where BERT's own layers, of as many parameters and with the same rate, are
+still at 6.0 (docs/learning.md).
+
+  maskedlm pretrain --config=configs/modern_small.py --workdir=runs/small \\
+    --config.corpus.source='text:/data/*.txt'
+
+Rows of 128 tokens; rotary positions have no table, so fine-tuning may have rows
+of up to model.max_positions.
+"""
+
+from maskedlm import config as base
+
+
+def get_config():
+  config = base.default("roberta")
+  config.name = "modern_small"
+  config.tokenizer.vocab_size = 8_192
+  config.model.num_layers = 4
+  config.model.width = 256
+  config.model.num_heads = 4
+  config.model.mlp_width = 704  # Three matrices of it, not two of 1,024.
+  config.model.max_positions = 512
+  config.model.dropout = 0.0
+  config.model.attention_dropout = 0.0
+  config.model.type_vocab_size = 0
+  config.model.position = "rope"
+  config.model.norm_order = "pre"
+  config.model.skip_first_norm = True
+  config.model.mlp = "gated"
+  config.model.biases = False
+  config.data.length = 128
+  config.data.batch_size = 16  # Many small steps, not few large ones.
+  config.optimizer.learning_rate = 1e-3
+  config.optimizer.b2 = 0.98
+  config.optimizer.warmup_steps = 100
+  config.train.num_steps = 8_000
+  config.train.log_every = 50
+  config.train.eval_every = 1_000
+  config.train.eval_rows = 512
+  config.train.checkpoint_every = 500
+  return config
