@@ -17,7 +17,7 @@ setuptools.setup(
   license="Apache-2.0",
   python_requires=">=3.11",
   packages=setuptools.find_packages(include=["maskedlm", "maskedlm.*"]),
-  package_data={"maskedlm": ["py.typed"]},
+  package_data={"maskedlm": ["py.typed"], "maskedlm.demo": ["page/*"]},
   entry_points={"console_scripts": ["maskedlm=maskedlm.cli:main"]},
   install_requires=[
     "absl-py",
@@ -43,6 +43,7 @@ setuptools.setup(
   ],
   extras_require={
     "cuda": ["jax[cuda13]"],
+    "demo": ["werkzeug>=3"],
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": ["torch==2.13.0", "transformers"],
@@ -55,6 +56,7 @@ setuptools.setup(
       "ruff",
       "pre-commit",
       "seqeval",
+      "werkzeug>=3",
     ],
   },
 )

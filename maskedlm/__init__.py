@@ -1,1 +1,26 @@
-"""maskedlm: pretrain masked language models, and put them to work."""
+"""maskedlm: pretrain masked language models, and put them to work.
+
+`maskedlm.load(path)` opens a checkpoint for Python (docs/api.md). Nothing
+heavy is imported before it is asked for.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+  from maskedlm.api import Model as Model
+  from maskedlm.api import load as load
+
+__version__ = "0.1.0"
+__all__ = ("Model", "__version__", "load")
+
+
+def __getattr__(name: str):
+  if name not in __all__:
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+  from maskedlm import api
+
+  return getattr(api, name)
+
+
+def __dir__() -> list[str]:
+  return sorted({*globals(), *__all__})

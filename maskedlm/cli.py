@@ -22,6 +22,7 @@ VERBS = {
   "wsd": ("wsd", "which sense has a word? train, evaluate, predict"),
   "plot": ("plot", "draw instances, attention, isotropy, training curves"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
+  "demo": ("demo.main", "serve a page that shows what a model does"),
   "import": ("importing", "make a workdir of a model of transformers"),
   "export": ("exporting", "write a checkpoint for transformers, or to serve"),
 }

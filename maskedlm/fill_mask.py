@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm import cli, opening, runtime
+from maskedlm import bidi, cli, opening, runtime
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.modeling import encoder, heads, mlm
@@ -50,7 +50,15 @@ def load(path: pathlib.Path) -> Model:
     CheckpointError: there is none that can be read.
     ConfigError: it has no MLM head, or the tokenizer is not the checkpoint's.
   """
-  opened = opening.open_checkpoint(path)
+  return make_model(opening.open_checkpoint(path), path)
+
+
+def make_model(opened: opening.Opened, path: str | pathlib.Path) -> Model:
+  """As `load`, of what is open; path is for the error.
+
+  Raises:
+    ConfigError: it has no MLM head.
+  """
   made = opened.tokenizer
   params, config = _masked_model(opened.params, opened.meta["task"], path)
   params = jax.device_put(params)
@@ -134,7 +142,8 @@ def format_filled(filled: Filled) -> str:
   """The text, then a line for each mask."""
   lines = [filled.text]
   for words in filled.masks:
-    lines.append("  " + "  ".join(f"{w} {p:.1%}" for w, p in words))
+    shares = (f"{bidi.isolate(word)} {p:.1%}" for word, p in words)
+    lines.append("  " + "  ".join(shares))
   return "\n".join(lines)
 
 

@@ -85,7 +85,11 @@ def open_model(path: str | pathlib.Path) -> Model:
   Raises:
     CheckpointError, ConfigError: see opening.py.
   """
-  opened = opening.open_best(path)
+  return make_model(opening.open_best(path))
+
+
+def make_model(opened: opening.Opened) -> Model:
+  """As open_model, of what is open."""
   params = jax.device_put({"encoder": opened.params["encoder"]})
   return Model(params, opened.cfg, opened.tokenizer)
 
@@ -175,6 +179,22 @@ def collect(vectors: Iterable[Vectors]) -> Vectors:
     raise ConfigError("there is no text with a vector: expected one at least.")
   *arrays, sources = zip(*made, strict=True)
   return Vectors(*map(np.concatenate, arrays), tuple(itertools.chain(*sources)))
+
+
+def none(options: Options, cfg: EncoderConfig) -> Vectors:
+  """No vector, in the shape that it would have.
+
+  Raises:
+    ConfigError: see find_layers.
+  """
+  x = np.zeros((len(find_layers(options, cfg)), 1, 1, cfg.width), np.float32)
+  return Vectors(
+    values=np.asarray(COMBINE[options.combine](x))[0, :0],
+    texts=np.zeros(0, np.int64),
+    offsets=np.zeros((0, 2), np.int64),
+    ids=np.zeros(0, np.int32),
+    sources=(),
+  )
 
 
 @functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.

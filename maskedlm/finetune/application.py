@@ -12,9 +12,10 @@ name. It has
   show(prediction) -> str         a prediction as a person reads it
   report(examples, predictions)   {file name: text} of tables worth keeping
 
-It may have `export(predictions, options)`, the official files of a task, and
-`group(example)`, whose examples stay on one side of a split. An Example's
-field `where`, if it has one, names its file and line in errors.
+It may have `export(predictions, options)`, the official files of a task;
+`group(example)`, whose examples stay on one side of a split; and EXAMPLES,
+lines for `parse`, the first of which that fits the options `demo` begins with.
+An Example's field `where`, if it has one, names its file and line in errors.
 
 Nothing else in the project knows a kind by name. What a checkpoint carries
 (the kind, Options, what describe returned, the architecture, the tokenizer)

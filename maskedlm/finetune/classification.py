@@ -34,6 +34,11 @@ from maskedlm.modeling.layers import Dense, Dropout
 from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Batch, Key, Params
 
+EXAMPLES = (
+  "A moving film, though it is a little too long.",
+  "A man is playing a guitar.\tSomeone is making music.",
+)
+
 
 class Options(NamedTuple):
   """What the labelled files are like, and how they are learnt."""
@@ -43,6 +48,7 @@ class Options(NamedTuple):
   text_b: str = ""  # Of the second text; "" = the layout's, else there is none.
   label: str = ""  # Of the label; "" = the layout's, else "label".
   header: tuple = ()  # The columns' names, for files without that line.
+  language: str = ""  # Rows whose column "language" says another are left out.
   regression: bool = False  # The label is a number, to be predicted as such.
   pooler: bool = True  # z_CLS through the pretrained dense and tanh, as BERT's.
   positive: str = ""  # The label that f1 is of; "" = the second of two.
@@ -77,6 +83,7 @@ def layout_of(options: Options) -> glue.Layout:
     text_b=chosen(options.text_b, layout.text_b),
     label=chosen(options.label, layout.label),
     header=tuple(options.header) or layout.header,
+    language=options.language,
     regression=options.regression or layout.regression,
     best=options.metric or layout.best,
   )

@@ -36,6 +36,8 @@ from maskedlm.modeling.pair_heads import PairScorer
 from maskedlm.modeling.span_vectors import REPRESENTATIONS
 from maskedlm.task import Batch, Key, Params
 
+EXAMPLES = (gap.EXAMPLE,)
+
 
 class Options(NamedTuple):
   """config.task of this kind."""

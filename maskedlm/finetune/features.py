@@ -61,7 +61,7 @@ LAYERS = {
 HEADS = ("bilstm", "linear")
 
 # Of tagging, as it is.
-parse, describe = tagging.parse, tagging.describe
+parse, describe, EXAMPLES = tagging.parse, tagging.describe, tagging.EXAMPLES
 show, report, export = tagging.show, tagging.report, tagging.export
 
 

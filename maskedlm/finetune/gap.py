@@ -21,7 +21,7 @@ _GENDERS = {
   **dict.fromkeys(("she", "her", "hers"), "feminine"),
   **dict.fromkeys(("he", "him", "his"), "masculine"),
 }
-_EXAMPLE = (
+EXAMPLE = (
   '{"text": "Ann met Eve as she left.", "pronoun": "she", "pronoun_offset": '
   '15, "a": "Ann", "a_offset": 0, "b": "Eve", "b_offset": 8}'
 )
@@ -77,7 +77,7 @@ def parse(line: str) -> Example:
   """
   where = f"input {line[:40]!r}"
   if not line.startswith("{"):
-    raise DataError(f"{where}: not a JSON object; expected {_EXAMPLE}")
+    raise DataError(f"{where}: not a JSON object; expected {EXAMPLE}")
   fields = tables.json_fields(line, where)
   names = (
     "text",
@@ -85,7 +85,7 @@ def parse(line: str) -> Example:
   )
   for name in names:
     if name not in fields:
-      raise DataError(f"{where}: no {name!r}; expected {_EXAMPLE}")
+      raise DataError(f"{where}: no {name!r}; expected {EXAMPLE}")
   text = fields["text"]
   return Example(
     text,

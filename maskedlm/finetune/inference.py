@@ -101,7 +101,15 @@ def predict(
   batch_size: int = 32,
   progress: Callable[[int, int], None] = lambda done, count: None,
 ) -> list[Prediction]:
-  """A prediction for each example."""
+  """A prediction for each example.
+
+  Raises:
+    ConfigError: a batch_size below 1.
+  """
+  if batch_size < 1:
+    raise ConfigError(f"batch_size={batch_size}: expected at least 1.")
+  if not examples:
+    return []
   rows = model.app.rows(examples)
   outputs = run(
     model.app,

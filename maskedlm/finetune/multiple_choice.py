@@ -29,6 +29,8 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Batch, Key, Params
 
+EXAMPLES = ("She opened her umbrella because\tit rained.\tit was dry.",)
+
 
 class Options(NamedTuple):
   """config.task of this kind."""

@@ -40,6 +40,10 @@ from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.modeling.pair_heads import Ffn, span_means
 from maskedlm.task import Array, Batch, Key, Params
 
+EXAMPLES = (
+  "The <e1>child</e1> was carefully wrapped into the <e2>cradle</e2>.",
+)
+
 
 class Options(NamedTuple):
   """config.task of this kind."""

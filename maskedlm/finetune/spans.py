@@ -65,6 +65,7 @@ class Options(NamedTuple):
   stride: int = 0
 
 
+EXAMPLES = ("The president of Harvard University spoke in New York.",)
 _ANY_LABEL = "SPAN"
 _SPAN_SHARE = 0.01  # Of the spans that have a label, before anything is learnt.
 # Name of an option -> what it may be.

@@ -58,6 +58,7 @@ class Options(NamedTuple):
   stride: int = 0
 
 
+EXAMPLES = ("Jane Villanueva of United Airlines spoke in New York.",)
 # Name of an option -> what it may be.
 _CHOICES = {
   "task": ("ner", "pos"),

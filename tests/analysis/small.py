@@ -2,7 +2,7 @@
 
 import jax
 import numpy as np
-from finetune import runs
+import runs
 
 from maskedlm.analysis import vectors
 from maskedlm.modeling import mlm

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from finetune import runs
+import runs
 from small import POSITIONS
 
 from maskedlm.analysis import attention, vectors

@@ -7,8 +7,8 @@ import sys
 
 import numpy as np
 import pytest
+import runs
 import safetensors.numpy
-from finetune import runs
 
 from maskedlm import cli
 from maskedlm.analysis import vectors

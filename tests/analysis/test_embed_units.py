@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from finetune import runs
+import runs
 
 from maskedlm.analysis import inputs, rows, units
 from maskedlm.analysis.inputs import Text

@@ -5,7 +5,7 @@ import json
 
 import numpy as np
 import pytest
-from finetune import runs
+import runs
 
 from maskedlm import cli
 from maskedlm.analysis import isotropy, similarity, standardise, vectors

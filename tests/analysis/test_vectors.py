@@ -6,8 +6,8 @@ import pathlib
 import jax
 import numpy as np
 import pytest
+import runs
 import small
-from finetune import runs
 
 from maskedlm.analysis import inputs, vectors
 from maskedlm.analysis.inputs import Text

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+import runs
 import sense_files
 import small
-from finetune import runs
 
 from maskedlm.analysis import sense_data, sense_scores, senses, vectors
 from maskedlm.analysis.sense_data import Sentence, Target

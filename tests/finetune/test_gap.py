@@ -154,7 +154,7 @@ def test_bad_input(line, message):
 
 
 def test_the_input_that_is_shown_as_an_example_is_right():
-  example = gap.parse(gap._EXAMPLE)
+  example = gap.parse(gap.EXAMPLE)
   assert [example.text[slice(*m)] for m in example.mentions] == [
     "she",
     "Ann",

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from finetune import runs
+import runs
 
 
 @pytest.fixture(scope="session")

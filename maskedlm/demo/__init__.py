@@ -1,0 +1,1 @@
+"""`maskedlm demo`: a page on this machine, for who would rather look."""

@@ -1,0 +1,315 @@
+// The page: a tab for each question, a form in it, an answer below the form.
+// An address such as /?tab=mask&text=... asks at once: it can be shared.
+"use strict";
+
+const $ = (selector, within = document) => within.querySelector(selector);
+const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
+const percent = (p) => (100 * p).toFixed(p < 0.0995 ? 1 : 0) + "%";
+
+// An element. Text is always text, never markup.
+function make(tag, properties = {}, ...children) {
+  const { className, ...attributes } = properties;
+  const element = document.createElement(tag);
+  if (className) element.className = className;
+  for (const [name, value] of Object.entries(attributes)) {
+    element.setAttribute(name, value);
+  }
+  element.append(...children);
+  return element;
+}
+
+// --- What the answers look like ---
+
+function bar(share, usual = null) {
+  const made = make("div", { className: "bar" }, make("i"));
+  made.firstChild.style.width = 100 * Math.min(Math.max(share, 0), 1) + "%";
+  if (usual !== null) {
+    const tick = make("u");
+    tick.style.left = 100 * Math.min(Math.max(usual, 0), 1) + "%";
+    made.append(tick);
+  }
+  return made;
+}
+
+// rows: [[name, share from 0 to 1]].
+function bars(rows, caption) {
+  const table = make("table", { className: "bars" });
+  if (caption) table.append(make("caption", {}, caption));
+  table.append(make("tbody", {}, ...rows.map(([name, share]) => make("tr", {},
+    make("th", { scope: "row" }, name),
+    make("td", { className: "track" }, bar(share)),
+    make("td", { className: "number" }, percent(share))))));
+  return table;
+}
+
+function showFilled({ pieces, masks }) {
+  const text = make("p", { className: "text" }, pieces[0]);
+  masks.forEach((words, i) => {
+    text.append(make("mark", {}, words[0].word), pieces[i + 1]);
+  });
+  const cards = masks.map((words, i) => make("div", { className: "card" },
+    bars(words.map((w) => [w.word, w.probability]),
+      masks.length > 1 ? `Candidates of mask ${i + 1}` : "Candidates")));
+  return [text, make("div", { className: "cards" }, ...cards)];
+}
+
+function showCompared({ words, layers }) {
+  const [a, b] = words;
+  const head = make("tr", {}, make("th", { scope: "col" }, "Layer"),
+    make("th", { scope: "col", className: "track" }, ""),
+    make("th", { scope: "col", className: "number" }, "cosine"),
+    make("th", { scope: "col", className: "number usual" }, "usual"));
+  const rows = layers.map(({ cosine, usual }, i) => make("tr", {},
+    make("th", { scope: "row" }, i ? String(i) : "embeddings"),
+    make("td", { className: "track" }, bar(cosine, usual)),
+    make("td", { className: "number" }, cosine.toFixed(2)),
+    make("td", { className: "number usual" }, usual === null ? "–" : usual.toFixed(2))));
+  const caption = `Cosine of “${a}” in the first and “${b}” in the second ` +
+    "sentence. “usual” is the mean over pairs of different words: only what is " +
+    "above it tells something.";
+  return [make("div", { className: "card" }, make("table", { className: "bars" },
+    make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...rows)))];
+}
+
+let chosenHead = 0;
+
+function showAttention({ tokens, weights }) {
+  chosenHead = Math.min(chosenHead, weights.length - 1);
+  const map = make("div", { className: "scroll", tabindex: "0", role: "region", "aria-label": "Map of the head" });
+  const readout = make("p", { className: "readout", "aria-live": "polite" });
+  const buttons = weights.map((head, h) => {
+    const button = make("button", { type: "button" }, thumbnail(head), `Head ${h + 1}`);
+    button.addEventListener("click", () => choose(h));
+    return button;
+  });
+  function choose(h) {
+    chosenHead = h;
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === h)));
+    map.replaceChildren(heatmap(tokens, weights[h], readout));
+    readout.textContent = "From the token at the left to the one above; point at a cell for its share.";
+  }
+  choose(chosenHead);
+  return [make("div", { className: "heads", role: "group", "aria-label": "Heads" }, ...buttons),
+    make("div", { className: "card" }, map, readout)];
+}
+
+const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+const largest = (rows) => Math.max(...rows.map((row) => Math.max(...row)));
+
+function thumbnail(rows) {
+  const side = rows.length;
+  const canvas = make("canvas", { width: side, height: side, "aria-hidden": "true" });
+  const context = canvas.getContext("2d");
+  const most = largest(rows);
+  context.fillStyle = color("--accent");
+  rows.forEach((row, i) => row.forEach((share, j) => {
+    context.globalAlpha = share / most;
+    context.fillRect(j, i, 1, 1);
+  }));
+  return canvas;
+}
+
+function heatmap(tokens, rows, readout) {
+  const long = tokens.length > 20;
+  const most = largest(rows);
+  const columns = tokens.map((token) => make("th", { scope: "col" }, make("span", {}, token)));
+  const body = rows.map((row, i) => {
+    const name = make("th", { scope: "row" }, tokens[i]);
+    const cells = row.map((share, j) => {
+      const cell = make("td", {}, long || share < 0.005 ? "" : (100 * share).toFixed(0));
+      cell.style.background = `color-mix(in srgb, var(--accent) ${100 * share / most}%, var(--card))`;
+      cell.classList.toggle("dark", share > 0.55 * most);
+      cell.addEventListener("pointerenter", () => {
+        $$(".at", cell.closest("table")).forEach((old) => old.classList.remove("at"));
+        name.classList.add("at");
+        columns[j].classList.add("at");
+        readout.textContent = `“${tokens[i]}” gives ${percent(share)} of its attention to “${tokens[j]}”.`;
+      });
+      return cell;
+    });
+    return make("tr", {}, name, ...cells);
+  });
+  return make("table", { className: long ? "map long" : "map" },
+    make("thead", {}, make("tr", {}, make("td"), ...columns)),
+    make("tbody", {}, ...body));
+}
+
+// A prediction is shown by what it has, whatever kind of model it is of.
+function showPrediction({ prediction }) {
+  const { text, tokens, tags, entities, probabilities, nbest, ...others } = prediction;
+  const card = make("div", { className: "card" });
+  if (entities) {
+    card.append(highlighted(text, entities));
+    card.append(entities.length
+      ? bars(entities.map((e) => [`${e.text}: ${e.type}`, e.score]), "Found")
+      : make("p", {}, "Nothing was found."));
+  } else if (tags) {
+    card.append(make("ul", { className: "words" }, ...tokens.map((token, i) => make("li", { title: percent(probabilities[i]) },
+      token, make("small", {}, tags[i])))));
+  } else {
+    const facts = Object.entries(others).filter(([, value]) => value !== "" && typeof value !== "object");
+    card.append(make("dl", {}, ...facts.flatMap(([name, value]) => [
+      make("dt", {}, name.replaceAll("_", " ")),
+      make("dd", {}, typeof value === "number" ? String(Math.round(value * 1000) / 1000) : value)])));
+    if (nbest) {
+      card.append(bars(nbest.slice(0, 8).map((n) => [n.answer || "(no answer)", n.score]), "Answers"));
+    } else if (probabilities) {
+      const rows = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
+      card.append(bars(rows.slice(0, 12), "Probabilities"));
+    }
+  }
+  return [card];
+}
+
+// Of entities that lie within others, only the outermost are marked.
+function highlighted(text, entities) {
+  const characters = [...text];  // Offsets count characters as Python does.
+  const made = make("p", { className: "text" });
+  let end = 0;
+  for (const e of entities.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
+    if (e.start < end) continue;
+    made.append(characters.slice(end, e.start).join(""),
+      make("mark", {}, characters.slice(e.start, e.end).join(""), make("b", {}, e.type)));
+    end = e.end;
+  }
+  made.append(characters.slice(end).join(""));
+  return made;
+}
+
+const SHOW = { fill: showFilled, compare: showCompared, attend: showAttention, label: showPrediction };
+
+// --- Asking ---
+
+async function ask(path, options) {
+  let response, value;
+  try {
+    response = await fetch(path, options);
+    value = await response.json();
+  } catch {
+    throw new Error("The demo doesn't answer: has it been ended in the terminal?");
+  }
+  if (!response.ok) throw new Error(value.error);
+  return value;
+}
+
+async function submit(form) {
+  const fields = Object.fromEntries(new FormData(form));
+  for (const select of $$("[data-number]", form)) fields[select.name] = Number(select.value);
+  const panel = form.closest("section");
+  const result = $(".result", panel);
+  const button = $(".go", form);
+  button.disabled = true;
+  result.setAttribute("aria-busy", "true");
+  try {
+    const answer = await ask("/api/" + form.dataset.answer, {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(fields),
+    });
+    result.replaceChildren(...SHOW[form.dataset.answer](answer));
+    history.replaceState(null, "", "?" + new URLSearchParams({ tab: panel.id, ...fields }));
+  } catch (error) {
+    result.replaceChildren(make("p", { className: "error", role: "alert" }, error.message));
+  }
+  button.disabled = false;
+  result.removeAttribute("aria-busy");
+}
+
+function select(id) {
+  for (const tab of $$("[role=tab]")) {
+    const chosen = tab.getAttribute("aria-controls") === id;
+    tab.setAttribute("aria-selected", String(chosen));
+    tab.tabIndex = chosen ? 0 : -1;
+    $("#" + tab.getAttribute("aria-controls")).hidden = !chosen;
+  }
+}
+
+function prepare(about) {
+  const { checkpoint, mask, layers, heads, width, masked, tuned } = about;
+  $("#about").textContent = `${checkpoint}: ${layers} layers of ${heads} heads, ${width} wide`;
+  document.title = `${checkpoint} – maskedlm`;
+  $$(".mask-token").forEach((element) => { element.textContent = mask; });
+  $("#mask-text").value = masked[0];
+  $("#mask-examples").append(...masked.slice(1).map((text) => {
+    const button = make("button", { type: "button" }, text);
+    button.addEventListener("click", () => {
+      $("#mask-text").value = text;
+      submit(button.form);
+    });
+    return button;
+  }));
+  $("#compare-first").value = "She sat on the bank of the river.";
+  $("#compare-second").value = "The bank lent her the money.";
+  $("#compare-word").value = "bank";
+  $("#attention-text").value = "The cat sat on the mat because it was tired.";
+  for (let i = 1; i <= layers; i++) {
+    $("#attention-layer").append(make("option", { value: i }, `${i} of ${layers}`));
+  }
+  $("#attention-layer").value = layers;
+  const models = $("#label-model");
+  models.append(...tuned.map(({ path, kind }, i) => make("option", { value: i }, `${path} (${kind})`)));
+  const exemplify = () => { $("#label-text").value = tuned[models.value].example; };
+  models.addEventListener("change", () => {
+    exemplify();
+    $("#label .result").replaceChildren();
+  });
+  if (tuned.length) {
+    exemplify();
+  } else {
+    $("#label form").replaceChildren(make("p", {}, "No fine-tuned model is open. Start the demo with one: ",
+      make("code", {}, `maskedlm demo --checkpoint ${checkpoint} --finetuned runs/ner`)));
+  }
+}
+
+// Fills the form in that the address speaks of; asks if it gives anything.
+function follow(query) {
+  const panel = $$("[role=tabpanel]").find((p) => p.id === query.get("tab")) ?? $("#mask");
+  select(panel.id);
+  const form = $("form", panel);
+  const given = $$("[name]", form).filter((field) => query.has(field.name));
+  for (const field of given) field.value = query.get(field.name);
+  if (given.length) submit(form);
+}
+
+async function start() {
+  for (const tab of $$("[role=tab]")) {
+    tab.addEventListener("click", () => select(tab.getAttribute("aria-controls")));
+    tab.addEventListener("keydown", (event) => {
+      const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+      if (!step) return;
+      const tabs = $$("[role=tab]");
+      const next = tabs[(tabs.indexOf(tab) + step + tabs.length) % tabs.length];
+      next.focus();
+      next.click();
+    });
+  }
+  for (const form of $$("form")) {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
+      submit(form);
+    });
+  }
+  for (const area of $$("textarea")) {
+    area.addEventListener("keydown", (event) => {
+      const isOneLine = area.id !== "label-text";
+      if (event.key === "Enter" && (event.ctrlKey || event.metaKey || (isOneLine && !event.shiftKey))) {
+        event.preventDefault();
+        area.form.requestSubmit();
+      }
+    });
+  }
+  $("#insert-mask").addEventListener("click", () => {
+    const area = $("#mask-text");
+    area.setRangeText($(".mask-token").textContent, area.selectionStart, area.selectionEnd, "end");
+    area.focus();
+  });
+  $("#attention-layer").addEventListener("change", (event) => event.target.form.requestSubmit());
+  try {
+    prepare(await ask("/api/about"));
+  } catch (error) {
+    $("main").prepend(make("p", { className: "error", role: "alert" }, error.message));
+  }
+  follow(new URLSearchParams(location.search));
+}
+
+start();
