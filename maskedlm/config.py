@@ -73,6 +73,9 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   # What backward recomputes: none | dots (all but matmuls) | full.
   model.remat = "none"
+  # Words whose logits exist at once in training, about: of a larger vocabulary
+  # they are made in blocks, and again by backward; the loss is the same.
+  model.vocab_block = 65_536
   # What later encoders changed; as set here, each is BERT's.
   model.type_vocab_size = 2  # Embedded kinds of segment (A, B); 0 = none.
   model.embedding_width = 0  # Projected to width (ELECTRA-small); 0 = width.

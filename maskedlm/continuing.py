@@ -17,7 +17,14 @@ from maskedlm.config import ConfigError
 from maskedlm.task import Params
 
 # How it is trained, not what it is: these stay the config's own.
-OWN = ("dropout", "attention_dropout", "dtype", "remat", "init_stddev")
+OWN = (
+  "dropout",
+  "attention_dropout",
+  "dtype",
+  "remat",
+  "vocab_block",
+  "init_stddev",
+)
 
 
 def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
@@ -61,9 +68,11 @@ def weights(
   """
 
   def begin(fresh: Params) -> Params:
-    from maskedlm import opening
+    from maskedlm import hosts, opening
 
-    old = opening.open_checkpoint(path).params
+    old = hosts.together(
+      lambda: opening.open_checkpoint(path), facts=opening.facts
+    ).params
     taken = [name for name in fresh if name in old]
     anew = [name for name in fresh if name not in old]
     wrong = [

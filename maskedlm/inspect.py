@@ -295,7 +295,8 @@ def activation_bytes(config: ConfigDict, rows: int) -> int:
 
   By layer and token: 8 vectors of width D and 2 of the MLP's F, and 2 L
   attention probabilities a head; with remat only the layer's input (full), or
-  the matmuls' outputs (dots). The MLM head's logits come twice, in float32.
+  the matmuls' outputs (dots). The MLM head's logits come twice, in float32:
+  those of a block, of a large vocabulary.
   """
   m, L = config.model, config.data.length
   size = 2 if m.dtype == "bfloat16" else 4
@@ -307,7 +308,8 @@ def activation_bytes(config: ConfigDict, rows: int) -> int:
   }[m.remat]
   slots = math.ceil(config.objective.get("mask_rate", 0.15) * L)
   layers = m.num_layers * rows * L * kept * size
-  return layers + 2 * 4 * rows * slots * config.tokenizer.vocab_size
+  words = min(config.tokenizer.vocab_size, m.vocab_block)
+  return layers + 2 * 4 * rows * slots * words
 
 
 def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:

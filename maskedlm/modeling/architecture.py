@@ -42,6 +42,7 @@ class EncoderConfig:
   init_stddev: float
   dtype: str  # Of activations.
   remat: str
+  vocab_block: int = 65_536
   type_vocab_size: int = 2
   embedding_width: int = 0
   embedding_norm: bool = True
@@ -147,6 +148,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
 
 # Field -> its lowest value.
 _LEAST = {
+  "vocab_block": 1,
   "num_layers": 1,
   "width": 1,
   "num_heads": 1,

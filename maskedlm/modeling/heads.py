@@ -7,13 +7,14 @@ any of them can be left out, or loaded alone, without touching the encoder.
 import jax.numpy as jnp
 from flax import linen as nn
 
+from maskedlm.modeling import softmax
 from maskedlm.modeling.encoder import (
   Embed,
   Encoder,
   EncoderConfig,
   make_norm,
 )
-from maskedlm.modeling.layers import ACTIVATIONS, DTYPES, Dense, gelu
+from maskedlm.modeling.layers import ACTIVATIONS, Dense, gelu
 
 
 def gather_positions(x, positions):
@@ -42,10 +43,11 @@ class MlmHead(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x, embedding):
+  def __call__(self, x, embedding, output=softmax.logits):
     """x [B, P, D], embedding [V, E] -> float32 logits [B, P, V].
 
-    V is the padded vocabulary; its ids beyond vocab_size get -1e9.
+    Or what another output layer makes of it: softmax.score, which has its
+    labels, the scores of those.
     """
     cfg = self.cfg
     B, P, D = x.shape
@@ -58,10 +60,9 @@ class MlmHead(nn.Module):
       name="transform",
     )
     x = ACTIVATIONS[cfg.activation](dense(x.reshape(B * P, D)))
-    x = make_norm(cfg, "norm")(x)
-    V = cfg.padded_vocab_size
-    bias = self.param("bias", nn.initializers.zeros, (V,))
-    return _vocabulary_logits(cfg, x, embedding, bias).reshape(B, P, V)
+    x = make_norm(cfg, "norm")(x).reshape(B, P, cfg.embedding_size)
+    bias = self.param("bias", nn.initializers.zeros, (cfg.padded_vocab_size,))
+    return output(cfg, x, embedding, bias)
 
 
 class SboHead(nn.Module):
@@ -77,11 +78,11 @@ class SboHead(nn.Module):
   place_width: int  # Of that embedding.
 
   @nn.compact
-  def __call__(self, left, right, place, embedding):
+  def __call__(self, left, right, place, embedding, output=softmax.logits):
     """left, right [B, P, D], place [B, P] (0 first), embedding [V, E].
 
     Returns:
-      float32 logits [B, P, V], as MlmHead.
+      float32 logits [B, P, V], or what output makes of it, as MlmHead.
     """
     cfg = self.cfg
     B, P, D = left.shape
@@ -92,9 +93,9 @@ class SboHead(nn.Module):
     x = x.reshape(B * P, 2 * D + self.place_width)
     x = DenseNorm(cfg, D, name="first")(x)
     x = DenseNorm(cfg, cfg.embedding_size, name="second")(x)
-    V = cfg.padded_vocab_size
-    bias = self.param("bias", nn.initializers.zeros, (V,))
-    return _vocabulary_logits(cfg, x, embedding, bias).reshape(B, P, V)
+    x = x.reshape(B, P, cfg.embedding_size)
+    bias = self.param("bias", nn.initializers.zeros, (cfg.padded_vocab_size,))
+    return output(cfg, x, embedding, bias)
 
 
 class DenseNorm(nn.Module):
@@ -116,14 +117,6 @@ class DenseNorm(nn.Module):
       name="dense",
     )
     return make_norm(cfg, "norm")(ACTIVATIONS[cfg.activation](dense(x)))
-
-
-def _vocabulary_logits(cfg: EncoderConfig, x, embedding, bias):
-  """x [N, E] against embedding [V, E] -> float32 [N, V]; -1e9 on padding."""
-  logits = jnp.einsum("NE,VE->NV", x, embedding.astype(DTYPES[cfg.dtype]))
-  logits = logits.astype(jnp.float32) + bias
-  V = cfg.padded_vocab_size
-  return jnp.where(jnp.arange(V) < cfg.vocab_size, logits, -1e9)
 
 
 # What cfg.pooler stands for: BERT's, ELECTRA's, DistilBERT's; ModernBERT's is

@@ -20,10 +20,30 @@ def cross_entropy(logits, labels, *, weights):
   Returns:
     (sum, weight), float32 scalars.
   """
+  return weigh(score(logits, labels)[0], weights)
+
+
+def accuracy(logits, labels, *, weights):
+  """How often the largest of logits [..., V] is labels [...]: (sum, weight)."""
+  return weigh(score(logits, labels)[1], weights)
+
+
+def score(logits, labels):
+  """Each label's own: logits [..., V], labels [...] -> (nats, hits), [...].
+
+  nats is -log softmax(logits)[labels], float32; hits, whether the largest of
+  the logits (of equals, the first) is the label's.
+  """
+  hits = jnp.argmax(logits, axis=-1) == labels
   logits = logits.astype(jnp.float32)
-  weights = weights.astype(jnp.float32)
   nats = jax.nn.logsumexp(logits, axis=-1) - pick(logits, labels)
-  return jnp.sum(nats * weights), jnp.sum(weights)
+  return nats, hits
+
+
+def weigh(values, weights):
+  """values and weights [...] -> (sum of their products, sum of weights)."""
+  weights = weights.astype(jnp.float32)
+  return jnp.sum(values * weights), jnp.sum(weights)
 
 
 def pick(logits, labels):
@@ -34,10 +54,3 @@ def pick(logits, labels):
   """
   ids = jnp.arange(logits.shape[-1])
   return jnp.sum(jnp.where(ids == labels[..., None], logits, 0), axis=-1)
-
-
-def accuracy(logits, labels, *, weights):
-  """How often the largest of logits [..., V] is labels [...]: (sum, weight)."""
-  hits = jnp.argmax(logits, axis=-1) == labels
-  weights = weights.astype(jnp.float32)
-  return jnp.sum(hits * weights), jnp.sum(weights)

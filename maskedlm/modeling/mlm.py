@@ -4,11 +4,13 @@ An objective adds its own heads beside these two subtrees, and its own terms
 beside this one.
 """
 
+import functools
+
 import jax.numpy as jnp
 
+from maskedlm.modeling import losses, softmax
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import MlmHead, gather_positions
-from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Batch, Key, Metrics, Params
 
 
@@ -88,24 +90,38 @@ def loss(
     batch: masked_positions, masked_labels and masked_weights, [B, P] each.
     hidden: [B, L, D], the encoder's vectors.
   """
-  return score(predict(cfg, params, batch, hidden), batch)
+  return measure(score(cfg, params, batch, hidden), batch)
 
 
-def predict(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
-  """Logits [B, P, V] of the masked tokens; arguments as those of `loss`."""
+def score(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
+  """(nats, hits) [B, P] of the masked tokens; arguments as those of `loss`."""
+  output = functools.partial(softmax.score, labels=batch["masked_labels"])
+  return predict(cfg, params, batch, hidden, output)
+
+
+def predict(
+  cfg: EncoderConfig,
+  params: Params,
+  batch: Batch,
+  hidden,
+  output=softmax.logits,
+):
+  """Logits [B, P, V] of the masked tokens; arguments as those of `loss`.
+
+  Or what another output layer makes of them (MlmHead).
+  """
   return MlmHead(cfg).apply(
     {"params": params["mlm_head"]},
     gather_positions(hidden, batch["masked_positions"]),
     token_embedding(params["encoder"]),
+    output,
   )
 
 
-def score(logits, batch: Batch) -> tuple[Metrics, Metrics]:
-  """(terms, metrics) of the masked tokens' logits [B, P, V]."""
-  labels, weights = batch["masked_labels"], batch["masked_weights"]
-  term = cross_entropy(logits, labels, weights=weights)
-  hits = accuracy(logits, labels, weights=weights)
-  return {"mlm": term}, {"mlm_loss": term, "mlm_accuracy": hits}
+def measure(scores, batch: Batch) -> tuple[Metrics, Metrics]:
+  """(terms, metrics) of the masked tokens' (nats, hits), [B, P] each."""
+  nats, hits = (losses.weigh(x, batch["masked_weights"]) for x in scores)
+  return {"mlm": nats}, {"mlm_loss": nats, "mlm_accuracy": hits}
 
 
 def with_generator(params: Params) -> Params:

@@ -9,16 +9,16 @@ once they would take L / P times what those of a masked model do.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
 
 from maskedlm.config import ConfigError
 from maskedlm.corpus import epochs, packing, text_rows
-from maskedlm.modeling import flops, mlm
+from maskedlm.modeling import flops, mlm, softmax
 from maskedlm.modeling.encoder import EncoderConfig, encoder_config
 from maskedlm.modeling.heads import MlmHead
-from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Batch, Key, Metrics, Params, Task
 
 
@@ -123,9 +123,10 @@ def loss(
   @jax.checkpoint
   def add_chunk(sums, part):
     hidden, labels, weights = part
-    logits = MlmHead(cfg).apply({"params": params["lm_head"]}, hidden, table)
-    nats, _ = cross_entropy(logits, labels, weights=weights)
-    hits, _ = accuracy(logits, labels, weights=weights)
+    output = functools.partial(softmax.score, labels=labels)
+    head = {"params": params["lm_head"]}
+    nats, hits = MlmHead(cfg).apply(head, hidden, table, output)
+    nats, hits = jnp.sum(nats * weights), jnp.sum(hits * weights)
     return (sums[0] + nats, sums[1] + hits), None
 
   parts = (hidden, batch["next_labels"], weights)

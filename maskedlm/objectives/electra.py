@@ -19,7 +19,7 @@ from flax import linen as nn
 
 from maskedlm.config import ConfigError
 from maskedlm.corpus import batches, epochs, packing
-from maskedlm.modeling import corruption, flops, hiding, mlm
+from maskedlm.modeling import corruption, flops, hiding, losses, mlm
 from maskedlm.modeling.encoder import Encoder, EncoderConfig, encoder_config
 from maskedlm.modeling.layers import ACTIVATIONS, Dense
 from maskedlm.task import Batch, Key, Metrics, Params, Task
@@ -223,7 +223,8 @@ def loss(
   generator = mlm.with_generator(params)
   hidden = mlm.encode(small, generator, batch, generator_key, train)
   logits = mlm.predict(small, generator, batch, hidden)
-  terms, metrics = mlm.score(logits, batch)
+  scores = losses.score(logits, batch["masked_labels"])
+  terms, metrics = mlm.measure(scores, batch)
 
   replaced, labels = replace(batch, sample(logits, batch, temperature))
   hidden = mlm.encode(cfg, params, replaced, key, train)

@@ -8,6 +8,7 @@ the vectors just outside of their span.
 """
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -15,10 +16,10 @@ import numpy as np
 
 from maskedlm.config import ConfigError
 from maskedlm.corpus import epochs, packing, text_rows
-from maskedlm.modeling import corruption, flops, mlm, spans
+from maskedlm.modeling import corruption, flops, mlm, softmax, spans
 from maskedlm.modeling.encoder import EncoderConfig, encoder_config
 from maskedlm.modeling.heads import SboHead, gather_positions
-from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.modeling.losses import weigh
 from maskedlm.task import Batch, Key, Metrics, Params, Task
 
 
@@ -224,22 +225,18 @@ def loss(
   """(terms, metrics) of a corrupted batch; see Task.loss."""
   hidden = mlm.encode(cfg, params, batch, key, train)
   terms, metrics = mlm.loss(cfg, params, batch, hidden)
-  logits = sbo.apply(
+  scores = sbo.apply(
     {"params": params["sbo_head"]},
     gather_positions(hidden, batch["sbo_left"]),
     gather_positions(hidden, batch["sbo_right"]),
     batch["sbo_place"],
     mlm.token_embedding(params["encoder"]),
+    functools.partial(softmax.score, labels=batch["masked_labels"]),
   )
-  labels, weights = batch["masked_labels"], batch["sbo_weights"]
-  total, count = cross_entropy(logits, labels, weights=weights)
+  nats, hits = (weigh(x, batch["sbo_weights"]) for x in scores)
+  total, count = nats
   terms = {**terms, "sbo": (sbo_weight * total, count)}
-  metrics = {
-    **metrics,
-    "sbo_loss": (total, count),
-    "sbo_accuracy": accuracy(logits, labels, weights=weights),
-  }
-  return terms, metrics
+  return terms, {**metrics, "sbo_loss": nats, "sbo_accuracy": hits}
 
 
 def _check(sbo_weight, max_span_targets, place_width) -> None:

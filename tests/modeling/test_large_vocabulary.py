@@ -1,0 +1,171 @@
+"""The loss over a vocabulary in blocks is the loss over the whole."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference
+from reference import B, L, P
+
+from maskedlm.modeling import heads, losses, mlm, softmax
+
+# Padded to 384: 16 strips of 24 words, in two blocks of 16 rows of each, which
+# share 8; 300 ends within the 13th strip.
+V, PADDED, BLOCK, E, N = 300, 384, 200, 11, 7
+
+
+def config(block, **changes):
+  return reference.config(vocab_size=V, vocab_block=block, **changes)
+
+
+@pytest.fixture(scope="module")
+def arrays():
+  rng = np.random.default_rng(0)
+  x = rng.standard_normal((N, E), np.float32)
+  embedding = rng.standard_normal((PADDED, E), np.float32)
+  bias = rng.standard_normal(PADDED, np.float32)
+  labels = np.array([0, 17, 18, 40, 128, 298, 299])
+  return x, embedding, bias, labels
+
+
+def total(cfg, x, embedding, bias, labels, slope):
+  nats, hits = softmax.score(cfg, x, embedding, bias, labels=labels)
+  return jnp.sum(nats * slope), (nats, hits)
+
+
+@pytest.mark.parametrize(
+  ("size", "block", "expected"),
+  [
+    (384, 200, (2, 16, 24)),
+    (384, 128, (3, 8, 24)),
+    (384, 1, (3, 8, 24)),  # No block is smaller than a tile of each strip.
+    (250_112, 32_768, (8, 1_960, 15_632)),
+    (250_112, 65_536, (4, 3_912, 15_632)),
+  ],
+)
+def test_cut_by_hand(size, block, expected):
+  blocks = softmax.cut(size, block)
+  assert blocks == expected
+  assert (blocks.count - 1) * blocks.rows < blocks.strip
+  assert blocks.strip <= blocks.count * blocks.rows
+
+
+def test_every_word_is_in_one_block(arrays):
+  _, embedding, bias, _ = arrays
+  blocks = softmax.cut(PADDED, BLOCK)
+  seen = []
+  for i in range(blocks.count):
+    words, offsets, ids = softmax._block(blocks, i, embedding, bias)
+    new = np.asarray(ids) < PADDED
+    np.testing.assert_array_equal(words[new], embedding[ids[new]])
+    np.testing.assert_array_equal(offsets[new], bias[ids[new]])
+    seen += ids[new].tolist()
+  assert sorted(seen) == list(range(PADDED))
+
+
+score = jax.jit(softmax.score, static_argnums=0)
+both = jax.jit(
+  jax.value_and_grad(total, argnums=(1, 2, 3), has_aux=True), static_argnums=0
+)
+
+
+@pytest.mark.parametrize("block", [BLOCK, 128])
+def test_loss_and_gradients_are_those_of_the_whole(arrays, block):
+  slope = np.array([1, 0, 2, 0.5, 1, 3, 1], np.float32)
+  (_, (nats, hits)), gradients = both(config(V + 99), *arrays, slope)
+  (_, (ours, found)), slopes = both(config(block), *arrays, slope)
+  np.testing.assert_allclose(ours, nats, rtol=1e-5, atol=1e-5)
+  np.testing.assert_array_equal(found, hits)
+  assert ours.dtype == jnp.float32 and found.dtype == bool
+  for a, b in zip(slopes, gradients, strict=True):
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+  assert (slopes[1][V:] == 0).all() and (slopes[2][V:] == 0).all()
+  assert np.abs(slopes[1][:V]).min() > 0
+
+
+def test_loss_by_hand():
+  # Logits are 0, but ln 4 of word 25 and ln 97 of 290: e^0 * 298 + 4 + 97.
+  embedding = np.zeros((PADDED, 1), np.float32)
+  embedding[25], embedding[290] = math.log(4), math.log(97)
+  embedding[V:] = 9  # Padding, which counts nothing.
+  x, bias = np.ones((3, 1), np.float32), np.zeros(PADDED, np.float32)
+  labels = np.array([25, 290, 3])
+  nats, hits = score(config(BLOCK), x, embedding, bias, labels=labels)
+  everything = math.log(298 + 4 + 97)
+  expected = [everything - math.log(4), everything - math.log(97), everything]
+  np.testing.assert_allclose(nats, expected, rtol=1e-6)
+  np.testing.assert_array_equal(hits, [False, True, False])
+
+
+@pytest.mark.parametrize("first", [20, 30, 44])
+def test_of_equal_logits_the_first_word_wins(first):
+  # 20, 44: row 20 of strips 0 and 1, in the second block; 30: in the first.
+  bias = np.zeros(PADDED, np.float32)
+  bias[[w for w in (20, 30, 44) if w >= first]] = 5.0
+  x, embedding = np.ones((PADDED, 2), np.float32), np.zeros((PADDED, 2))
+  labels = np.arange(PADDED)
+  cfg = config(BLOCK)
+  _, hits = score(cfg, x, np.float32(embedding), bias, labels=labels)
+  assert np.flatnonzero(hits).tolist() == [first]
+
+
+def test_large_logits_and_bfloat16_stay_finite(arrays):
+  x, embedding, bias, labels = arrays
+  slope = np.ones(N, np.float32)
+  cfg = config(BLOCK, dtype="bfloat16")
+  x = jnp.asarray(1e4 * x, jnp.bfloat16)
+  (value, _), slopes = both(cfg, x, embedding, bias, labels, slope)
+  whole = config(V + 99, dtype="bfloat16")
+  (expected, _), gradients = both(whole, x, embedding, bias, labels, slope)
+  np.testing.assert_allclose(value, expected, rtol=5e-3)
+  for a, b in zip(slopes, gradients, strict=True):
+    assert a.dtype == b.dtype
+    assert np.isfinite(np.float32(a)).all()
+    np.testing.assert_allclose(
+      np.float32(a), np.float32(b), rtol=0.02, atol=0.02 * np.abs(b).max()
+    )
+
+
+def test_nan_stays_nan(arrays):
+  # The step must see it, to skip itself.
+  x, embedding, bias, labels = arrays
+  bias = bias.copy()
+  bias[31] = np.nan
+  nats, _ = score(config(BLOCK), x, embedding, bias, labels=labels)
+  assert np.isnan(nats).all()
+
+
+def test_heads_pass_labels_on():
+  cfg = config(BLOCK)
+  params = reference.make_params(cfg)
+  rng = np.random.default_rng(1)
+  batch = {
+    "masked_positions": rng.integers(0, L, (B, P)),
+    "masked_labels": rng.integers(0, V, (B, P)),
+    "masked_weights": rng.random((B, P), np.float32),
+  }
+  hidden = rng.standard_normal((B, L, cfg.width), np.float32)
+  logits = mlm.predict(cfg, params, batch, hidden)
+  assert logits.shape == (B, P, PADDED)
+  terms, metrics = jax.jit(mlm.loss, static_argnums=0)(
+    cfg, params, batch, hidden
+  )
+  labels, weights = batch["masked_labels"], batch["masked_weights"]
+  expected = losses.cross_entropy(logits, labels, weights=weights)
+  np.testing.assert_allclose(terms["mlm"], expected, rtol=1e-5)
+  expected = losses.accuracy(logits, labels, weights=weights)
+  np.testing.assert_allclose(metrics["mlm_accuracy"], expected)
+  # SpanBERT's second head, in both ways.
+  sbo = heads.SboHead(cfg, max_span=4, place_width=6)
+  table = mlm.token_embedding(params["encoder"])
+  place = np.zeros((B, P), np.int32)
+  inputs = (hidden[:, :P], hidden[:, -P:], place, table)
+  made = sbo.init(jax.random.key(0), *inputs)
+  ours = sbo.apply(
+    made, *inputs, lambda *args: softmax.score(*args, labels=labels)
+  )
+  expected = losses.score(sbo.apply(made, *inputs), labels)
+  for a, b in zip(ours, expected, strict=True):
+    np.testing.assert_allclose(a, b, rtol=1e-5)

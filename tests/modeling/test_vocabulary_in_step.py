@@ -1,0 +1,173 @@
+"""What a train step makes of a large vocabulary, compiled for 1 and 4 devices.
+
+And XLM-R's, the model that has one: its sizes are those that were published.
+"""
+
+import pathlib
+import re
+
+import jax
+import numpy as np
+import pytest
+import reference
+from ml_collections import ConfigDict
+
+from maskedlm import config as config_lib
+from maskedlm import flags, inspect, optim, sharding
+from maskedlm import step as steps
+from maskedlm.corpus import standin
+from maskedlm.modeling.encoder import encoder_config
+from maskedlm.objectives import roberta
+
+CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
+# V is padded to 384; P is 2. Tokens of a batch: 104, of which 16 are predicted.
+B, L, D, V, PADDED, SLOTS = 8, 13, 24, 300, 384, 16
+WHOLE, BLOCK = 384, 200  # Of which 2 are made, of 256 words each.
+
+
+def make_task(block):
+  """(config, task) of a tiny model."""
+  config = config_lib.default("roberta")
+  config.tokenizer.vocab_size = V
+  config.model.update(
+    num_layers=2, width=D, num_heads=4, mlp_width=40, max_positions=L
+  )
+  # Without dropout, which takes half of the time to compile.
+  config.model.update(dropout=0.0, attention_dropout=0.0, vocab_block=block)
+  config.data.update(length=L, batch_size=B)
+  config.train.num_steps = 9
+  config.optimizer.warmup_steps = 2
+  return config, inspect.make_task(config, standin.corpus(config.tokenizer))
+
+
+def gradient_on(block, axes):
+  """(gradient, loss, metrics) of a batch over such a mesh, compiled HLO."""
+  _, task = make_task(block)
+  mesh = sharding.make_mesh(
+    ConfigDict(dict(zip(sharding.AXES, axes, strict=True))),
+    jax.devices()[: int(np.prod(axes))],
+  )
+  key = jax.random.key(0)
+  params = reference.randomise(jax.eval_shape(task.init, key))
+  shardings = sharding.tree_shardings(params, mesh)
+
+  def gradient(params, batch):
+    batch = task.corrupt(batch, key)
+    made = steps.gradient_of(task, sharding.gather(params, mesh), batch, key, 1)
+    return sharding.gather(made[0], mesh), *made[1:]
+
+  inputs = (
+    jax.device_put(params, shardings),
+    sharding.place(task.batch_at("train", 0), mesh),
+  )
+  compiled = jax.jit(
+    gradient,
+    in_shardings=(shardings, sharding.rows(mesh)),
+    out_shardings=(shardings, *[sharding.replicated(mesh)] * 2),
+  )
+  compiled = compiled.lower(*inputs).compile()
+  return jax.device_get(compiled(*inputs)), compiled.as_text()
+
+
+def test_blocks_split_over_devices_are_the_whole_on_one(capfd):
+  (gradient, loss, stats), _ = gradient_on(WHOLE, (1, 1, 1))
+  (ours, nats, found), text = gradient_on(BLOCK, (1, 2, 2))
+  np.testing.assert_allclose(nats, loss, rtol=1e-5)
+  assert found["mlm_accuracy"] == stats["mlm_accuracy"]
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
+    ours,
+    gradient,
+  )
+  assert "rematerialization" not in capfd.readouterr().err
+  # Each device has its 192 words; nothing ever puts the table together.
+  assert f"f32[{PADDED // 2},{D}]" in text
+  assert f"f32[{PADDED},{D}]" not in text
+  assert f",{PADDED}]" not in text  # Nor the logits.
+
+
+@pytest.mark.parametrize("block", [WHOLE, BLOCK])
+def test_no_one_hot_matrix_and_no_logits_of_all(block):
+  config, task = make_task(block)
+  shapes = jax.eval_shape(task.init, jax.random.key(0))
+  tx, schedule = optim.make(config.optimizer, 9, shapes)
+  step = steps.make_step(
+    task, tx, schedule, seed=0, accumulate=1, dropout_rng="threefry2x32"
+  )
+  state = jax.eval_shape(steps.make_init(task, tx, 0))
+  batch = task.batch_at("train", 0)
+  text = jax.jit(step).lower(state, batch).as_text()
+  shapes = {
+    tuple(map(int, dims.rstrip("x").split("x")))
+    for dims in re.findall(r"tensor<((?:\d+x)+)\w+>", text)
+  }
+  words = {V, PADDED}
+  over_words = [dims for dims in shapes if words & set(dims)]
+  assert (PADDED, D) in over_words  # The table.
+  assert not [dims for dims in over_words if {B * L, L} & set(dims)]
+  logits = [dims for dims in over_words if {SLOTS, SLOTS // B} & set(dims)]
+  assert bool(logits) == (block == WHOLE)
+  # The gradient of the lookup: rows added in their places.
+  scatters = re.findall(r'"stablehlo.scatter"[^\n]*(?:\n.*?)*?-> [^\n]*', text)
+  table = f"tensor<{PADDED}x{D}xf32>"
+  sums = [s for s in scatters if s.endswith(table) and "stablehlo.add" in s]
+  assert len(sums) == 1
+  assert f"tensor<{B * L}x{D}xf32>" in sums[0].splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+  ("name", "by_hand", "published", "numbers"),
+  [
+    (
+      "xlmr_base",
+      (250_002 + 514 + 1 + 2) * 768 + 12 * (12 * 768**2 + 13 * 768) + 768 * 769,
+      278_043_648,
+      (8_192, 1_500_000, 6e-4, 24_000),
+    ),
+    (
+      "xlmr_large",
+      (250_002 + 514 + 1 + 2) * 1024
+      + 24 * (12 * 1024**2 + 13 * 1024)
+      + 1024 * 1025,
+      559_890_432,
+      (8_192, 1_500_000, 4e-4, 30_000),
+    ),
+  ],
+)
+def test_xlmr_is_as_published(name, by_hand, published, numbers):
+  config = flags.load_config(str(CONFIGS / f"{name}.py"))
+  config_lib.validate(config)
+  optimizer = config.optimizer
+  assert numbers == (
+    config.data.batch_size,
+    config.train.num_steps,
+    optimizer.learning_rate,
+    optimizer.warmup_steps,
+  )
+  assert config.tokenizer.alpha == config.data.alpha == 0.3
+  cfg = encoder_config(config.model, config.tokenizer.vocab_size, 512)
+  shapes = jax.eval_shape(lambda key: roberta.init(cfg, key), jax.random.key(0))
+  count = sum(x.size for x in jax.tree.leaves(shapes["encoder"]))
+  D = cfg.width
+  count -= (cfg.padded_vocab_size - cfg.vocab_size) * D
+  # The released model has a pooler, two unused positions, one token type.
+  assert count + D * D + D + 2 * D - D == by_hand == published
+  assert _peer_count(cfg) == published
+
+
+def _peer_count(cfg):
+  """Of transformers' model of these sizes."""
+  torch = pytest.importorskip("torch")
+  transformers = pytest.importorskip("transformers")
+  architecture = transformers.XLMRobertaConfig(
+    vocab_size=cfg.vocab_size,
+    num_hidden_layers=cfg.num_layers,
+    hidden_size=cfg.width,
+    num_attention_heads=cfg.num_heads,
+    intermediate_size=cfg.mlp_width,
+    max_position_embeddings=cfg.max_positions + 2,
+    type_vocab_size=1,
+  )
+  with torch.device("meta"):
+    model = transformers.XLMRobertaModel(architecture)
+  return sum(x.numel() for x in model.parameters())
