@@ -16,6 +16,7 @@ VERBS = {
   "inspect": ("inspect", "show what a config will train, before it does"),
   "finetune": ("finetune.main", "fine-tune an encoder on labelled data"),
   "evaluate": ("evaluate", "score a fine-tuned checkpoint on labelled data"),
+  "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),
   "predict": ("predict", "label raw text with a fine-tuned checkpoint"),
   "embed": ("embed", "write vectors of tokens, words or sentences"),
   "isotropy": ("isotropy", "how alike are vectors, and why: a table by layer"),
@@ -28,8 +29,9 @@ VERBS = {
 }
 
 # Exit codes, besides 0: 2, the user's input is wrong or can't be used; 3,
-# training diverged; 75 (EX_TEMPFAIL), interrupted and saved: the same command
-# continues; 130, interrupted. Errors of ours carry theirs as `exit_code`.
+# training diverged; 69 (EX_UNAVAILABLE), another host is gone; 75
+# (EX_TEMPFAIL), interrupted and saved: the same command continues; 130,
+# interrupted. Errors of ours carry theirs as `exit_code`.
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 75
 

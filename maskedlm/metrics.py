@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import jax
 
+from maskedlm import languages
+
 # Dense bf16 FLOP/s of one device, from the vendors' data sheets.
 PEAK_FLOPS = {
   "TPU v4": 275e12,
@@ -128,7 +130,10 @@ def open_logbook(
     if not values:
       return
     write(step, {f"heldout/{name}": v for name, v in values.items()})
-    log(f"step {step:,} held out | {format_values(values)}")
+    whole, each = languages.split(values)
+    log(f"step {step:,} held out | {format_values(whole)}")
+    if bits := languages.line(each):
+      log(f"step {step:,} held out, bits/character | {bits}")
 
   def exclude(seconds: float) -> None:
     clock["mark"] += seconds

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from maskedlm.languages import measure
 from maskedlm.task import Batch, Key, Metrics, Params, Task
 
 # Streams of randomness: independent keys from one seed.
@@ -157,7 +158,8 @@ def make_heldout_step(
 ) -> Callable[[Params, Batch, jax.Array], tuple]:
   """-> heldout_step(params, batch, index) -> (terms, metrics, outputs).
 
-  Without dropout; outputs are those of Task.outputs, {} where it has none.
+  Without dropout; outputs are those of Task.outputs, {} where it has none;
+  of Task.languages the metrics are given as well (languages.py).
   The masks depend on the seed and the batch's index alone: every evaluation
   of a run hides the same tokens.
   """
@@ -166,6 +168,8 @@ def make_heldout_step(
     key = jax.random.fold_in(jax.random.key(seed), HELDOUT)
     batch = task.corrupt(batch, jax.random.fold_in(key, index))
     outputs = task.outputs(params, batch) if task.outputs else {}
+    if task.languages:
+      return *measure(task.languages, task.loss, params, batch, key), outputs
     return *task.loss(params, batch, key, False), outputs
 
   return heldout_step

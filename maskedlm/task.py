@@ -52,6 +52,9 @@ class Task(NamedTuple):
   # Of each phase, what each language is of an epoch: (name, its rows, how many
   # an epoch reads); corpus/mixture.py. () = one language.
   shares: tuple = ()
+  # Held-out metrics are given of each of these languages.Language as well: a
+  # batch's `language_ids` [B] are places in it. () = of all rows together.
+  languages: tuple = ()
   # For metrics that are no means over rows (F1, exact match, MCC), both or
   # none: (params, held-out batch) -> what the host needs of its rows, and the
   # list of these, for all held-out batches in order, -> {metric: value}.

@@ -139,6 +139,22 @@ def test_a_run_on_several_languages(argv, tmp_path, capsys):
   assert pretrain.pretrain(config, tmp_path) == 0
   result = json.loads((tmp_path / "result.json").read_text())
   assert result["steps"] == 3 and np.isfinite(result["heldout_mlm_loss"])
+  # What is known of each language: result.json, the log, the table, the files.
+  each = result["languages"]
+  parts = inspect._find_corpus(config, None).parts
+  assert list(each) == sorted(part["name"] for part in parts)
+  for part in parts:
+    values, count = each[part["name"]], part["heldout"]
+    nats = values["mlm_loss"] * count["tokens"] / count["characters"]
+    assert values["bits_per_character"] == pytest.approx(nats / np.log(2))
+  shown, bits = capsys.readouterr(), each["yo"]["bits_per_character"]
+  line = next(x for x in shown.err.splitlines() if "bits/character |" in x)
+  assert line.startswith("step 3 held out") and line.endswith(f"yo {bits:.3f}")
+  row = next(x for x in shown.out.splitlines() if x.split()[:1] == ["yo"])
+  assert row.split()[2] == f"{bits:.3f}"
+  logged = (tmp_path / "metrics.jsonl").read_text().splitlines()
+  assert json.loads(logged[-1])["heldout/yo/bits_per_character"] == bits
+  assert not any("/yo" in name for name in json.loads(logged[0]))
 
 
 # The report

@@ -76,7 +76,7 @@ def make_batches(
     num_steps: of training; with data.long_share it says where phase 2 begins.
     eval_rows: held-out rows at most; 0 = none are needed.
     shard: (index, count) of this host: it gets the index-th of count equal
-      slices of each batch.
+      slices of each batch; index may be several (sharding.data_shard).
 
   Raises:
     ConfigError: an option that is out of range.
@@ -158,9 +158,8 @@ def shape_at(step: int, num_steps: int, data) -> Shape:
 def _places(step, batch_size, shard) -> np.ndarray:
   """Places, in the endless stream of rows, of a host's slice of a batch."""
   index, count = shard
-  size = batch_size // count
-  first = step * batch_size + index * size
-  return np.arange(first, first + size, dtype=np.int64)
+  places = step * batch_size + np.arange(batch_size, dtype=np.int64)
+  return places.reshape(count, -1)[np.atleast_1d(index)].ravel()
 
 
 def _mix(open_source, corpus, data, eval_rows) -> Callable[..., Source]:

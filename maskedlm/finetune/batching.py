@@ -108,7 +108,8 @@ def train_batches(
     buckets: from make_buckets; the last one holds every row.
     pad: the id that fills input_ids.
     seed: of the order.
-    shard: (index, count) of the equal part of each batch that is returned.
+    shard: (index, count) of the equal part of each batch that is returned;
+      index may be several (sharding.data_shard).
   """
   lengths = rows.lengths
   num_steps = -(-len(lengths) // batch_size)
@@ -179,8 +180,8 @@ def _batches(rows: Rows, at, num_steps, *, pad, shard) -> Batches:
 
   def batch_at(step: int) -> Batch:
     which, length = at(step)
-    size = len(which) // count
-    return gather(rows, which[index * size : (index + 1) * size], length, pad)
+    which = which.reshape(count, -1)[np.atleast_1d(index)].ravel()
+    return gather(rows, which, length, pad)
 
   return Batches(
     batch_at=batch_at,

@@ -21,6 +21,7 @@ class Layout(NamedTuple):
   unlabelled: tuple[str, ...] = ()  # Labels that say that there is none.
   regression: bool = False  # The label is a number.
   header: tuple[str, ...] = ()  # Columns of files that lack the line.
+  language: str = ""  # The rows' in a file of several (XNLI); "" = all rows.
   corrupt_rows: bool = False  # Ragged rows are left out, with a warning.
   best: str = "accuracy"  # The metric that chooses the best checkpoint.
 
@@ -29,11 +30,14 @@ _PAIR = {"text": ("sentence1",), "text_b": ("sentence2",)}
 _HIDDEN = {"unlabelled": ("", "-1", "-1.0")}  # In TFDS's test splits.
 _BINARY = {"labels": ("0", "1"), **_HIDDEN}
 _ENTAILMENT = {"labels": ("entailment", "not_entailment"), **_HIDDEN}
+# Of MNLI and XNLI (Conneau et al. 2018, https://arxiv.org/abs/1809.05053),
+# whose translated training sets have premise, hypo and label.
 _NLI = Layout(
   text=("sentence1", "premise"),
-  text_b=("sentence2", "hypothesis"),
+  text_b=("sentence2", "hypothesis", "hypo"),
   label=("gold_label", "label"),
   labels=("contradiction", "entailment", "neutral"),
+  aliases={"contradictory": "contradiction"},
   **_HIDDEN,
 )
 

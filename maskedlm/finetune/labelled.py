@@ -4,11 +4,12 @@ A layout (glue.Layout) says which columns have what; files are tables.py's.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.config import did_you_mean
 from maskedlm.finetune import tables, tfds_source
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.glue import Layout
@@ -30,9 +31,13 @@ def read(source: str, layout: Layout) -> list[Example]:
 
   Their labels are None where the file has no such column: a test set.
 
+  Of a file of several languages, which its column "language" tells, those of
+  layout.language; of a file without such a column, all.
+
   Raises:
     DataError: what tables.iterate finds, a missing text column, a label that
-      the layout doesn't have, a score that is not a number.
+      the layout doesn't have, a score that is not a number, no row in the
+      language.
   """
   if source.startswith(tfds_source.PREFIX):
     records = tfds_source.iterate(source)
@@ -45,6 +50,8 @@ def read(source: str, layout: Layout) -> list[Example]:
       header=header,
       ragged=_leave_out if layout.corrupt_rows else None,
     )
+  if layout.language:
+    records = _in_language(records, source, layout.language)
   return [_example(record, layout) for record in records]
 
 
@@ -86,6 +93,22 @@ def label_of(example: Example) -> str | float:
 
 def _leave_out(error: DataError) -> None:
   log(f"left out: {error}")
+
+
+def _in_language(
+  records: Iterable[tables.Record], source: str, language: str
+) -> Iterator[tables.Record]:
+  found: set[str] = set()
+  for record in records:
+    said = record.fields.get("language", language)
+    found.add(said)
+    if said == language:
+      yield record
+  if language not in found:
+    raise DataError(
+      f"{source}: no row has the language {language!r}"
+      f"{did_you_mean(language, found)}; there are {', '.join(sorted(found))}."
+    )
 
 
 def _example(record: tables.Record, layout: Layout) -> Example:

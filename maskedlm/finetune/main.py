@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from maskedlm import cli, flags
+from maskedlm import cli, flags, runtime
 from maskedlm.config import ConfigError
 from maskedlm.finetune import config as configs
 
@@ -42,7 +42,7 @@ def main(argv: Sequence[str], *, kind: str | None = None) -> int:
       f"{args.config} is for {config.task.kind!r}, not for {kind!r}: `maskedlm "
       f"finetune {config.task.kind} --config={args.config}`."
     )
-  workdir = pathlib.Path(args.workdir or f"runs/{config.name}").resolve()
+  workdir = runtime.folder(args.workdir or f"runs/{config.name}")
   if not config.suite:
     _run(config, workdir)
     return 0
@@ -50,19 +50,24 @@ def main(argv: Sequence[str], *, kind: str | None = None) -> int:
   results = {
     name: _run(load(f"{file}:{name}"), workdir / name) for name in config.suite
   }
-  _print_suite(results, workdir)
+  if all(results.values()):  # On host 0, that is.
+    _print_suite(results, workdir)
   return 0
 
 
+@runtime.connected()
 def _run(config: ConfigDict, workdir: pathlib.Path) -> dict:
   """One run, or the sweep that the config asks for; returns its result."""
-  from maskedlm import runtime
+  from maskedlm import hosts
   from maskedlm.finetune import run, sweep
 
   runtime.enable_compile_cache()
   if any(config.sweep[name] for name in config.sweep):
+    hosts.check_alone("a sweep")
     return sweep.sweep(config, workdir)
   result = run.finetune(config, workdir)
+  if not hosts.is_first():
+    return {}
   print(f"{config.name}, best checkpoint on the development set:")
   run.describe_result(result, print)
   print(f"  these figures        {workdir / 'result.json'}")

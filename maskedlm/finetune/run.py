@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import metrics, opening, sharding, train
+from maskedlm import hosts, metrics, opening, sharding, train
 from maskedlm.config import ConfigError
 from maskedlm.corpus import hashing
 from maskedlm.finetune import batching, inference, starting
@@ -66,9 +66,10 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   """
   mesh = sharding.make_mesh(config.mesh)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
-  run = prepare(config)
-  workdir.mkdir(parents=True, exist_ok=True)
-  _keep_tokenizer(run.start, workdir / "tokenizer")
+  hosts.check_shared(workdir)
+  run = hosts.together(lambda: prepare(config), facts=_facts)
+  if hosts.is_first():
+    _keep_tokenizer(run.start, workdir / "tokenizer")
   shard = sharding.data_shard(mesh)
   task, config = make_task(run, config, shard)
   began = time.perf_counter()
@@ -283,6 +284,12 @@ def _fingerprint(*parts: Sequence[Example]) -> str:
   return digest.hexdigest()
 
 
+def _facts(run: Prepared) -> dict[str, str]:
+  """What must be the same on all hosts (hosts.together)."""
+  data = _fingerprint(run.train, run.dev)
+  return {"the data": data, **opening.facts(run.start)}
+
+
 def _keep_tokenizer(start: opening.Opened, path: pathlib.Path) -> None:
   """The tokenizer goes with the checkpoints: they are self-contained."""
   if not path.exists():
@@ -295,7 +302,7 @@ def _keep_tokenizer(start: opening.Opened, path: pathlib.Path) -> None:
 
 def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   """Scores the best checkpoint, writes the files; returns the result."""
-  if jax.process_index() != 0:
+  if not hosts.is_first():
     return {}
   path = workdir / "result.json"
   if ran is None and path.exists():  # It was finished already: nothing ran.

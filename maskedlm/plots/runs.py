@@ -114,6 +114,7 @@ def panels(runs: Sequence[Run]) -> list[Panel]:
   names = list(
     dict.fromkeys(name.removeprefix(HELD_OUT) for run in runs for name in run)
   )
+  names = [name for name in names if "/" not in name]  # One language's: many.
   terms = [name for name in names if name.endswith("_loss")]
   made = []
   if not terms:
