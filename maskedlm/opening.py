@@ -3,8 +3,12 @@
 Fine-tuning, prediction, filled masks, embeddings and exports begin here.
 """
 
+import hashlib
 import pathlib
 from typing import NamedTuple
+
+import jax
+import numpy as np
 
 from maskedlm import checkpoint, checkpoint_files
 from maskedlm.config import ConfigError
@@ -65,6 +69,18 @@ def open_best(path: str | pathlib.Path) -> Opened:
     if "kind" in record["meta"]["task"]:
       return open_checkpoint(path, step="best")
   return open_checkpoint(path)
+
+
+def facts(opened: Opened) -> dict[str, str]:
+  """What must be the same on all hosts that open it (hosts.together)."""
+  digest = hashlib.sha256()
+  for path, x in jax.tree_util.tree_leaves_with_path(opened.params):
+    digest.update(jax.tree_util.keystr(path).encode())
+    digest.update(np.ascontiguousarray(x).view(np.uint8))
+  return {
+    "the weights of init_from": digest.hexdigest(),
+    "the tokenizer of init_from": opened.tokenizer.sha256,
+  }
 
 
 def tokenizer_dir(path: pathlib.Path) -> pathlib.Path:

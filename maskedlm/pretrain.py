@@ -15,7 +15,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm import cli, continuing, flags
+from maskedlm import cli, continuing, flags, runtime
 from maskedlm.config import ConfigError, load_objective
 from maskedlm.corpus import prepare, store, tokenizer
 
@@ -31,31 +31,37 @@ def main(argv: Sequence[str]) -> int:
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
   )
   args, config = flags.parse(parser, argv)
-  workdir = pathlib.Path(args.workdir or f"runs/{config.name}").resolve()
+  workdir = runtime.folder(args.workdir or f"runs/{config.name}")
   return pretrain(config, workdir)
 
 
+@runtime.connected()
 def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
-  """Pretrains in workdir; returns the exit code.
+  """Pretrains in workdir; returns the exit code. Called on every host.
 
   Writes: config.json, tokenizer/, corpus/ (unless config.corpus.path names
   one), checkpoints/, metrics.jsonl, tensorboard/ and, at the end, result.json.
   """
   import jax  # Not before it is needed: --help answers at once.
 
-  from maskedlm import metrics, runtime, sharding, train
+  from maskedlm import hosts, languages, metrics, resume, sharding, train
 
   runtime.enable_compile_cache()
   mesh = _preflight(config)
-  workdir.mkdir(parents=True, exist_ok=True)
-  corpus = _open_corpus(config, workdir)
+  hosts.check_shared(workdir)
+  corpus = hosts.together(
+    lambda: _open_corpus(config, workdir),
+    facts=lambda corpus: resume.flatten(_identity(config, corpus)),
+  )
   options = config.objective.to_dict()
   task = load_objective(options.pop("name")).make(
     config, corpus, sharding.data_shard(mesh), **options
   )
+  task = task._replace(languages=languages.of_corpus(corpus))
   params = jax.eval_shape(task.init, jax.random.key(0))
-  (workdir / "parameters.txt").write_text(
-    "".join(f"{line}\n" for line in sharding.describe(params, mesh))
+  hosts.write(
+    workdir / "parameters.txt",
+    "".join(f"{line}\n" for line in sharding.describe(params, mesh)),
   )
   count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
   metrics.log(
@@ -64,27 +70,29 @@ def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
     f"mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
   )
 
-  written = json.loads(config.to_json_best_effort())
-  identity = {
-    "config": written,
-    "corpus": corpus.fingerprint,
-    "tokenizer": corpus.tokenizer.sha256,
-  }
-  _keep_tokenizer(corpus, workdir / "tokenizer")
+  hosts.together(
+    lambda: hosts.is_first() and _keep_tokenizer(corpus, workdir / "tokenizer")
+  )
   starting = {}
   if config.init_from:
     starting["start_from"] = continuing.weights(
       config.init_from, log=metrics.log
     )
   result = train.run(
-    config, task, workdir, mesh=mesh, identity=identity, **starting
+    config,
+    task,
+    workdir,
+    mesh=mesh,
+    identity=_identity(config, corpus),
+    **starting,
   )
   if result.interrupted:
     metrics.log(
       f"interrupted; step {result.step:,} is saved: the same command continues"
     )
     return cli.EXIT_INTERRUPTED
-  _finish(workdir, corpus, result, fills_masks="mlm_head" in params)
+  if hosts.is_first():
+    _finish(workdir, corpus, result, fills_masks="mlm_head" in params)
   return 0
 
 
@@ -107,11 +115,33 @@ def _preflight(config: ConfigDict):
 
 
 def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
-  """The corpus of corpus.path, if it is there; else one is prepared."""
-  given = config.corpus.path
+  """The corpus of corpus.path, if it is there; else one is prepared.
+
+  Raises:
+    ConfigError: there are several hosts, who would all prepare it.
+  """
+  import jax
+
+  given = config.corpus.path and runtime.folder(config.corpus.path)
+  path = given or workdir / "corpus"
+  if jax.process_count() > 1 and not (path / "meta.json").exists():
+    raise ConfigError(
+      f"no corpus at {path}: several hosts don't prepare one. Do that first, "
+      "on one machine: `maskedlm prepare --config=... --out=FOLDER`; then give "
+      "all hosts --config.corpus.path=FOLDER."
+    )
   if given and pathlib.Path(given).exists():
     return prepare.open_given(config, given, log=_say)
   return prepare.prepare(config, given or workdir / "corpus", log=_say)
+
+
+def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:
+  """What the run is made of, as resume.py compares it."""
+  return {
+    "config": json.loads(config.to_json_best_effort()),
+    "corpus": corpus.fingerprint,
+    "tokenizer": corpus.tokenizer.sha256,
+  }
 
 
 def _keep_tokenizer(corpus: store.Corpus, path: pathlib.Path) -> None:
@@ -139,13 +169,13 @@ def _finish(
   workdir: pathlib.Path, corpus: store.Corpus, result, *, fills_masks: bool
 ) -> None:
   """Prints what was learned and writes result.json."""
-  from maskedlm import fill_mask
+  from maskedlm import fill_mask, languages
 
   path = workdir / "result.json"
   speed = result.tokens_per_second
   if speed is None and path.exists():  # It was finished already: nothing ran.
     speed = json.loads(path.read_text()).get("tokens_per_second")
-  heldout = result.heldout
+  heldout, each = languages.split(result.heldout)
   entropy = store.unigram_entropy(corpus)
   values: dict[str, Any] = {
     "heldout_mlm_loss": heldout.get("mlm_loss"),
@@ -158,6 +188,8 @@ def _finish(
   if "lm_loss" in heldout:  # Left to right.
     values["heldout_lm_loss"] = heldout["lm_loss"]
     values["lm_accuracy"] = heldout["lm_accuracy"]
+  if each:
+    values["languages"] = each
   path.write_text(json.dumps(values, indent=2) + "\n")
   print(f"held out, after {result.step:,} steps:")
   for name in ("mlm", "lm"):
@@ -180,6 +212,10 @@ def _finish(
       f"  discriminator   {heldout['discriminator_accuracy']:.1%} right of "
       f"all tokens, of which {heldout['replaced_share']:.1%} are replaced"
     )
+  if each:
+    print("  by language, as docs/multilingual.md explains:")
+    for line in languages.table(each):
+      print(f"    {line}")
   if speed:
     print(f"  speed           {speed:,.0f} tokens/s")
   print(f"  these figures   {path}")

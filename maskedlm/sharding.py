@@ -12,6 +12,7 @@ import re
 
 import jax
 import numpy as np
+from jax.experimental import mesh_utils
 from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
 
 from maskedlm.config import ConfigError
@@ -65,10 +66,18 @@ def make_mesh(mesh, devices=None) -> Mesh:
       f"{described} takes {np.prod(sizes)} of {len(devices)} devices; set "
       f"mesh.data=-1 to use them all."
     )
-  # jax.make_mesh defaults to Explicit axes, under which gathers raise.
-  return jax.make_mesh(
-    tuple(sizes), AXES, axis_types=(AxisType.Auto,) * 3, devices=devices
+  slices = {getattr(device, "slice_index", 0) for device in devices}
+  if len(slices) > 1:
+    raise ConfigError(
+      f"these are {len(slices)} slices of TPUs; a run is on one: start it on "
+      "the hosts of a single slice."
+    )
+  # Not jax.make_mesh: it refuses some meshes of v4 and v5p.
+  devices = mesh_utils.create_device_mesh(
+    sizes, devices, allow_split_physical_axes=True
   )
+  # Under Explicit axes gathers raise.
+  return Mesh(devices, AXES, axis_types=(AxisType.Auto,) * 3)
 
 
 def path_of(key_path) -> str:
@@ -173,28 +182,46 @@ def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
     )
 
 
-def data_shard(mesh: Mesh) -> tuple[int, int]:
+def data_shard(mesh: Mesh) -> tuple[int | tuple[int, ...], int]:
   """(index, count): which of `count` equal parts of a batch this host reads.
 
-  Hosts that differ only along `tensor` hold the same rows and read the same.
+  Where the mesh follows the chips' wires, as on a TPU pod, a host's devices
+  are not neighbours in it: then index is several, in increasing order. Hosts
+  that differ only along `tensor` hold the same rows and read the same.
+
+  Raises:
+    ConfigError: two hosts have some of their rows in common, and not all.
   """
   blocks = mesh.devices.reshape(-1, mesh.shape["tensor"])
-  mine = [
-    i
-    for i, devices in enumerate(blocks)
-    if any(d.process_index == jax.process_index() for d in devices)
-  ]
-  count, remainder = divmod(len(blocks), len(mine))
-  index = mine[0] // len(mine)
-  if remainder or mine != list(
-    range(index * len(mine), (index + 1) * len(mine))
-  ):
+  of_host: dict[int, list[int]] = {}
+  for i, devices in enumerate(blocks):
+    for host in {device.process_index for device in devices}:
+      of_host.setdefault(host, []).append(i)
+  if len(blocks) != sum(map(len, {tuple(x) for x in of_host.values()})):
     raise ConfigError(
-      f"host {jax.process_index()} holds the row blocks {mine} of "
-      f"{len(blocks)}, which are not one equal part of the batch; order "
-      "mesh.data and mesh.fsdp so that each host's devices are neighbours."
+      f"mesh.tensor={mesh.shape['tensor']}: hosts have some of their rows in "
+      "common, and not all; choose one that divides the devices of a host, or "
+      "that they divide."
     )
-  return index, count
+  mine = of_host[jax.process_index()]
+  index, count = mine[0] // len(mine), len(blocks) // len(mine)
+  if mine == list(range(index * len(mine), (index + 1) * len(mine))):
+    return index, count
+  return tuple(mine), len(blocks)
+
+
+def spread(params, shardings):
+  """Parameters, of which some may be numpy, the same on all hosts, in place.
+
+  Not by device_put: it would gather each array of every host, to compare.
+  """
+
+  def put(x, sharding):
+    if isinstance(x, jax.Array):
+      return jax.device_put(x, sharding)
+    return jax.make_array_from_callback(x.shape, sharding, lambda i: x[i])
+
+  return jax.tree.map(put, params, shardings)
 
 
 def place(batch, mesh: Mesh):

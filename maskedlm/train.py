@@ -23,7 +23,7 @@ import grain
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm import checkpoint, metrics, optim, resume, sharding
+from maskedlm import checkpoint, hosts, metrics, optim, resume, sharding
 from maskedlm import step as steps
 from maskedlm.task import Params, Task
 
@@ -104,14 +104,15 @@ def run(
     keep_best=options.keep_best,
     log=metrics.log,
   )
-  with contextlib.closing(checkpoints), _signals() as stopped:
+  with contextlib.closing(checkpoints), _signals() as signalled:
+    stopped = hosts.any_host(signalled.is_set, delay=RUN_AHEAD)
     restored = checkpoints.restore(
       sharding.abstract(init, shardings),
       lambda meta: resume.check(meta["identity"], identity, log=metrics.log),
     )
     if restored is None:
       state, start = jax.jit(init, out_shardings=shardings)(), 0
-      params = jax.device_put(start_from(state.params), shardings.params)
+      params = sharding.spread(start_from(state.params), shardings.params)
       state = state._replace(params=params)
       metrics.log(f"starting a run of {num_steps:,} steps")
     else:
@@ -119,9 +120,8 @@ def run(
       metrics.log(
         f"continuing from the checkpoint of step {start:,} of {num_steps:,}"
       )
-    (workdir / "config.json").write_text(
-      json.dumps(identity["config"], indent=2) + "\n"
-    )
+    written = json.dumps(identity["config"], indent=2) + "\n"
+    hosts.write(workdir / "config.json", written)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
     logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
     batches = _prefetch(task, start, num_steps, options.prefetch)
@@ -142,7 +142,7 @@ def run(
       step += 1
       totals = stats if totals is None else add(totals, stats)
       count += 1
-      stopping = stopped.is_set()  # Read once: a stop is always saved.
+      stopping = stopped()  # Read once: a stop is always saved.
       final = step == num_steps or stopping
       # A copy: the state itself is donated to the next step.
       inflight.append([step, state.nonfinite + 0, None, 0])
@@ -173,7 +173,7 @@ def run(
     step=step,
     heldout=heldout,
     tokens_per_second=logbook.tokens_per_second(),
-    interrupted=stopped.is_set(),
+    interrupted=stopped(),
   )
 
 
@@ -187,7 +187,7 @@ def evaluate(
     results.append(heldout_step(params, batch, i))
     if i >= RUN_AHEAD:  # To the host: outputs don't pile up on the device.
       results[i - RUN_AHEAD] = jax.device_get(results[i - RUN_AHEAD])
-    if stopped.is_set() and not task.best:
+    if stopped() and not task.best:
       return {}  # Where it picks the best, it is short, and must not be lost.
   if not results:
     return {}
@@ -218,7 +218,7 @@ def _dump_rows(
   bad = range(step - in_a_row + 1, step + 1)
   rows = {s: [int(i) for i in task.row_ids("train", s - 1)] for s in bad}
   path = workdir / f"nonfinite-{step}.json"
-  path.write_text(json.dumps({"row_ids": rows}))
+  hosts.write(path, json.dumps({"row_ids": rows}))
   return (
     f"steps {bad[0]} to {step}: the loss, the gradient or the update was not "
     f"finite {in_a_row} times in a row; none of them was applied. Their rows "

@@ -1,5 +1,7 @@
 """Meshes, specs by path, and which rows a host reads."""
 
+import types
+
 import jax
 import numpy as np
 import pytest
@@ -8,6 +10,7 @@ from ml_collections import ConfigDict
 
 from maskedlm import sharding
 from maskedlm.config import ConfigError
+from maskedlm.corpus import epochs
 
 
 def mesh_of(data, fsdp, tensor):
@@ -87,7 +90,36 @@ def test_hosts_read_equal_parts(monkeypatch, processes, shards):
     assert sharding.data_shard(FakeMesh(processes)) == expected
 
 
-def test_scattered_hosts_are_refused(monkeypatch):
+def test_hosts_that_share_some_rows_and_not_all_are_refused(monkeypatch):
   monkeypatch.setattr(jax, "process_index", lambda: 0)
-  with pytest.raises(ConfigError, match="not one equal part"):
-    sharding.data_shard(FakeMesh([[[0]], [[1]], [[0]], [[1]]]))
+  with pytest.raises(ConfigError, match="some of their rows in common"):
+    sharding.data_shard(FakeMesh([[[0, 1]], [[1, 2]], [[2, 0]]]))
+
+
+def test_a_mesh_of_a_pod_is_read_wherever_its_hosts_are(monkeypatch):
+  """The ring over the 4 x 4 chips of v5e-16; a host has 2 x 2 of them."""
+  chips = [
+    types.SimpleNamespace(
+      id=x + 4 * y,
+      coords=(x, y, 0),
+      core_on_chip=0,
+      process_index=x // 2 + 2 * (y // 2),
+      platform="tpu",
+      device_kind="TPU v5 lite",
+    )
+    for y in range(4)
+    for x in range(4)
+  ]
+  mesh = FakeMesh(np.zeros((16, 1, 1), int))
+  monkeypatch.setattr(sharding, "Mesh", lambda devices, *_, **__: devices)
+  options = ConfigDict({"data": -1, "fsdp": 1, "tensor": 1})
+  mesh.devices = sharding.make_mesh(options, chips)
+  hosts = [device.process_index for device in mesh.devices.flat]
+  assert hosts == [0, 0, 1, 1, 1, 1, 0, 2, 3, 3, 3, 3, 2, 2, 2, 0]
+  for host in range(4):
+    monkeypatch.setattr(jax, "process_index", lambda host=host: host)
+    shard = sharding.data_shard(mesh)
+    # Of a batch of 32, the two rows of each of its devices, in their order.
+    assert epochs._places(0, 32, shard).tolist() == [
+      row for row in range(32) if hosts[row // 2] == host
+    ]

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# A slice of a GKE cluster, by xpk (`pip install xpk`; it needs gcloud, kubectl
+# and kueuectl: https://github.com/AI-Hypercomputer/xpk).
+#
+#   CLUSTER=... ZONE=... PROJECT=... launch/gke_xpk.sh [--dry-run] STEP ...
+#
+#   cluster [xpk flags]   create it: TPU_TYPE=v5litepod-256 ... cluster --spot
+#   storage               attach BUCKET, as /bucket
+#   image                 build and push IMAGE=REGION-docker.pkg.dev/P/R/maskedlm
+#   run pretrain ...      `maskedlm pretrain ...` as the workload NAME; started
+#                         again, 50 times at most, when a host fails
+#   status                workloads, and what they wait for
+#   logs                  of its first host, as they come
+#   stop                  delete the workload: it saves first
+#   delete                the cluster; from here on it costs nothing
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. launch/lib.sh
+if [ "${1:-}" = --dry-run ]; then DRY_RUN=1; shift; fi
+need CLUSTER ZONE PROJECT
+step=${1:-help}
+shift || true
+at=("--cluster=$CLUSTER" "--zone=$ZONE" "--project=$PROJECT")
+
+case $step in
+  cluster)
+    need TPU_TYPE
+    run xpk cluster create "${at[@]}" --tpu-type="$TPU_TYPE" --num-slices=1 \
+      --enable-workload-identity --enable-gcsfuse-csi-driver "$@"
+    ;;
+  storage)
+    need BUCKET
+    run xpk storage attach maskedlm "${at[@]}" --type=gcsfuse \
+      --bucket="$BUCKET" --size=1 --mount-point=/bucket --readonly=false \
+      --auto-mount=false \
+      --mount-options=implicit-dirs,uid=1000,gid=1000,metadata-cache:ttl-secs:0,metadata-cache:negative-ttl-secs:0
+    ;;
+  image)
+    need IMAGE
+    run docker build --target=tpu --tag="$IMAGE" --file=launch/Dockerfile .
+    run docker push "$IMAGE"
+    ;;
+  run)
+    need NAME TPU_TYPE IMAGE
+    run xpk workload create "${at[@]}" --workload="$NAME" \
+      --tpu-type="$TPU_TYPE" --num-slices=1 --docker-image="$IMAGE" \
+      --storage=maskedlm --max-restarts=50 --restart-on-exit-codes=69,75 \
+      --termination-grace-period-seconds=120 \
+      --command="maskedlm $(quote "$@")"
+    ;;
+  status)
+    run xpk workload list "${at[@]}"
+    ;;
+  logs)
+    need NAME
+    run kubectl logs --follow --container=jax-tpu --selector="\
+xpk.google.com/workload=$NAME,batch.kubernetes.io/job-completion-index=0"
+    ;;
+  stop)
+    need NAME
+    run xpk workload delete "${at[@]}" --workload="$NAME"
+    ;;
+  delete)
+    run xpk cluster delete "${at[@]}"
+    ;;
+  *)
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0"
+    exit 2
+    ;;
+esac

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# On one host of a slice, by `tpu_vm.sh install`: Python, maskedlm, the bucket.
+#
+#   launch/tpu_host.sh [--dry-run] BUCKET
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. launch/lib.sh
+if [ "${1:-}" = --dry-run ]; then DRY_RUN=1; shift; fi
+[ $# = 1 ] || { echo "error: usage: tpu_host.sh BUCKET" >&2; exit 2; }
+# The images have Python 3.10; uv brings one of its own.
+run bash -c "curl -LsSf https://astral.sh/uv/install.sh | sh"
+run ~/.local/bin/uv venv --clear --python=3.12 ~/venv
+run ~/.local/bin/uv pip install --python ~/venv/bin/python ".[tpu]"
+# https://cloud.google.com/storage/docs/cloud-storage-fuse/install
+run bash -c "echo \"deb [signed-by=/usr/share/keyrings/cloud.google.asc] \
+https://packages.cloud.google.com/apt gcsfuse-\$(lsb_release -c -s) main\" | \
+sudo tee /etc/apt/sources.list.d/gcsfuse.list"
+run bash -c "curl -sSf https://packages.cloud.google.com/apt/doc/apt-key.gpg | \
+sudo tee /usr/share/keyrings/cloud.google.asc >/dev/null"
+run sudo apt-get update
+run sudo apt-get install --yes gcsfuse
+run mkdir -p ~/bucket
+# Nothing is remembered of a file's name: hosts must see a rename at once.
+run bash -c "mountpoint -q ~/bucket || gcsfuse --implicit-dirs \
+--metadata-cache-ttl-secs=0 --metadata-cache-negative-ttl-secs=0 \
+--rename-dir-limit=100000 $1 ~/bucket"

@@ -1,0 +1,171 @@
+"""What the hosts of a run do together; one host is a case of several.
+
+A host, in every message, is a process by its number. All call the same
+functions in the same order. Host 0 alone writes, but for checkpoints. What may
+fail on one of them only is called through `together`, so that all stop with
+its error, and none waits for ever. runtime.py connects them.
+"""
+
+import collections
+import contextlib
+import json
+import pathlib
+import secrets
+import socket
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.experimental import multihost_utils
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from maskedlm.config import ConfigError
+
+T = TypeVar("T")
+SEEN_WITHIN = 30  # Seconds after which a shared folder shows a new file.
+
+
+def is_first() -> bool:
+  """Is this host 0, which writes and prints?"""
+  return jax.process_index() == 0
+
+
+def check_alone(what: str) -> None:
+  """Raises ConfigError if there are several hosts."""
+  if jax.process_count() > 1:
+    raise ConfigError(
+      f"{what} runs on one host, here are {jax.process_count()}: start its "
+      "runs apart, one on each host."
+    )
+
+
+def write(path: pathlib.Path, text: str) -> None:
+  """Writes a file, on host 0."""
+  if is_first():
+    path.write_text(text, encoding="utf-8")
+
+
+def together(
+  make: Callable[[], T],
+  facts: Callable[[T], Mapping[str, Any]] = lambda made: {},
+) -> T:
+  """make() on every host; facts(made) must be the same on all of them.
+
+  Raises, on every host:
+    ConfigError: what make raised on one of them, or a fact that differs; it
+      names the host.
+  """
+  if jax.process_count() == 1:
+    return make()
+  made, mine, failure = None, {}, None
+  try:
+    made = make()
+    mine = dict(facts(made))
+  except (ValueError, RuntimeError) as error:
+    if not hasattr(error, "exit_code"):
+      raise  # A bug of ours: this host ends, with a traceback.
+    failure = error
+  told = {"error": str(failure or "")[:4000], "facts": mine}
+  said = exchange({"host": socket.gethostname(), **told})
+  names = [f"host {i} ({each['host']})" for i, each in enumerate(said)]
+  if failure and all(each["error"] == told["error"] for each in said):
+    raise failure
+  for name, each in zip(names, said, strict=True):
+    if each["error"]:
+      raise failure or ConfigError(f"{name}: {each['error']}")
+  for fact, first in said[0]["facts"].items():
+    for name, each in zip(names, said, strict=True):
+      if each["facts"].get(fact) != first:
+        raise ConfigError(
+          f"hosts differ in {fact}: {first} on {names[0]}, "
+          f"{each['facts'].get(fact)} on {name}. Give all of them the same, "
+          "and start again."
+        )
+  return made
+
+
+def from_first(decide: Callable[[], T]) -> T:
+  """What host 0 decides, on every host; JSON-able."""
+  return exchange(together(lambda: decide() if is_first() else None))[0]
+
+
+def check_shared(folder: pathlib.Path) -> None:
+  """Creates the folder, and sees to it that all hosts see the same one.
+
+  Raises:
+    ConfigError: one of them doesn't.
+  """
+  mark = folder / ".shared"
+  if jax.process_count() == 1:
+    folder.mkdir(parents=True, exist_ok=True)
+    return
+
+  def write() -> str:
+    try:
+      folder.mkdir(parents=True, exist_ok=True)
+      mark.write_text(token := secrets.token_hex(8))
+    except OSError as error:
+      raise ConfigError(
+        f"{folder} can't be written ({error.strerror}): choose another "
+        "--workdir, or make it writable."
+      ) from error
+    return token
+
+  token = from_first(write)
+
+  def read() -> None:
+    for _ in range(SEEN_WITHIN):
+      with contextlib.suppress(OSError):
+        if mark.read_text() == token:
+          return
+      time.sleep(1)
+    raise ConfigError(
+      f"{folder} is not the folder that host 0 has under this name: the "
+      "workdir must be one that all hosts share (NFS, Filestore, a mounted "
+      "bucket); --workdir says where."
+    )
+
+  together(read)
+  if is_first():
+    mark.unlink(missing_ok=True)
+
+
+def any_host(flag: Callable[[], bool], *, delay: int) -> Callable[[], bool]:
+  """-> ask(): was the flag of any host set, `delay` calls ago?
+
+  So that hosts decide the same at the same step, and none waits: an answer is
+  read when the devices have had it for long. All hosts must ask equally often.
+  One host asks itself, without a delay.
+  """
+  if jax.process_count() == 1:
+    return flag
+  devices = Mesh(np.array(jax.devices()), ("devices",))
+  count = jax.jit(
+    jnp.sum, out_shardings=NamedSharding(devices, PartitionSpec())
+  )
+  asked: collections.deque = collections.deque()
+
+  def ask() -> bool:
+    mine = np.full(jax.local_device_count(), flag(), np.int32)
+    each = NamedSharding(devices, PartitionSpec("devices"))
+    asked.append(count(jax.make_array_from_process_local_data(each, mine)))
+    asked[-1].copy_to_host_async()
+    return len(asked) > delay and int(asked.popleft()) > 0
+
+  return ask
+
+
+def exchange(value) -> list:
+  """The values of all hosts, in their order; JSON-able."""
+  if jax.process_count() == 1:
+    return [value]
+  text = json.dumps(value).encode()
+  sizes = multihost_utils.process_allgather(np.int32(len(text)))
+  # A power of 2, so that few programs are compiled; JSON may end in spaces.
+  size = 1 << int(np.max(sizes) - 1).bit_length()
+  padded = np.frombuffer(text.ljust(size), np.uint8)
+  rows = np.asarray(multihost_utils.process_allgather(padded))
+  return [json.loads(row.tobytes()) for row in rows]

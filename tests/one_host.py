@@ -1,0 +1,137 @@
+"""What each process of tests/test_many_hosts.py runs: `one_host.py WHAT ...`.
+
+The environment says which host it is, as for a user's run.
+"""
+
+import json
+import pathlib
+import sys
+import time
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+
+import toy
+from maskedlm import cli, config, hosts, runtime, sharding, train
+from maskedlm.config import ConfigError
+
+
+def make_config(num_steps):
+  c = config.default()
+  c.optimizer.learning_rate = 0.01
+  c.optimizer.warmup_steps = 2
+  c.optimizer.no_decay = ()
+  c.optimizer.schedule = "constant"
+  c.train.num_steps = num_steps
+  c.train.log_every = 1
+  c.train.eval_every = 5
+  c.train.checkpoint_every = 4
+  return c
+
+
+def shared(task, shard, seconds):
+  """The task, of which a host reads its rows only, and not fast."""
+  index, count = shard
+
+  def batch_at(split, step):
+    time.sleep(seconds if split == "train" else 0)
+    batch = task.batch_at(split, step)
+    if split == "train" and step < 40:
+      batch["x"] = batch["x"] * (1 + step % 3)  # Another step, other numbers.
+    return {
+      name: np.concatenate(
+        np.split(x, count)[index : index + 1]
+        if isinstance(index, int)
+        else [np.split(x, count)[i] for i in index]
+      )
+      for name, x in batch.items()
+    }
+
+  return task._replace(batch_at=batch_at)
+
+
+@runtime.connected()
+def train_toy(workdir, num_steps, seconds="0", fails_on="-1"):
+  """train.run on the toy task; host `fails_on` fails at step 6."""
+  workdir, c = pathlib.Path(workdir), make_config(int(num_steps))
+  hosts.check_shared(workdir)
+  mesh = sharding.make_mesh(c.mesh)
+  task = shared(toy.make_task(), sharding.data_shard(mesh), float(seconds))
+  if jax.process_index() == int(fails_on):
+    whole = task.batch_at
+
+    def failing(split, step):
+      if step == 6:
+        raise OSError("the disk of this host is gone")
+      return whole(split, step)
+
+    task = task._replace(batch_at=failing)
+  identity = {
+    "config": json.loads(c.to_json_best_effort()),
+    "corpus": "c" * 64,
+    "tokenizer": "t" * 64,
+  }
+  result = train.run(c, task, workdir, mesh=mesh, identity=identity)
+  return cli.EXIT_INTERRUPTED if result.interrupted else 0
+
+
+def _refused(make):
+  try:
+    make()
+  except ConfigError as error:
+    return str(error)
+  return None
+
+
+@runtime.connected()
+def agree(folder):
+  """Prints, as JSON, what the functions of hosts.py gave on this host."""
+  me, count = jax.process_index(), jax.process_count()
+  told = {}
+  told["values"] = hosts.exchange({"host": me, "text": "ü" * 5 * me})
+  told["first"] = hosts.from_first(lambda: f"by {me}")
+  told["made"] = hosts.together(lambda: me, facts=lambda made: {"corpus": "x"})
+
+  def fail():
+    if me == 1:
+      raise ConfigError("no such corpus")
+
+  told["failed"] = _refused(lambda: hosts.together(fail))
+  told["differ"] = _refused(
+    lambda: hosts.together(
+      lambda: me, facts=lambda made: {"seed": 3, "corpus": f"{made // 1}abc"}
+    )
+  )
+  hosts.check_shared(pathlib.Path(folder, "shared"))
+  hosts.SEEN_WITHIN = 1
+  told["apart"] = _refused(
+    lambda: hosts.check_shared(pathlib.Path(folder, str(me)))
+  )
+  flag = [False]
+  ask = hosts.any_host(lambda: flag[0], delay=2)
+  told["asked"] = []
+  for i in range(6):
+    flag[0] = flag[0] or (me == 1 and i == 2)
+    told["asked"].append(ask())
+  # A mesh in which the hosts' devices take turns, as on a TPU pod.
+  size = jax.device_count()
+  order = np.arange(size).reshape(count, -1).T.ravel()
+  mesh = Mesh(
+    np.array(jax.devices())[order].reshape(size, 1, 1),
+    sharding.AXES,
+    axis_types=(AxisType.Auto,) * 3,
+  )
+  index, parts = sharding.data_shard(mesh)
+  told["shard"] = [index, parts]
+  rows = np.arange(2 * size).reshape(parts, -1)[np.atleast_1d(index)].ravel()
+  placed = sharding.place({"rows": rows}, mesh)["rows"]
+  whole = jax.jit(lambda x: x, out_shardings=sharding.replicated(mesh))(placed)
+  told["rows"] = np.asarray(whole.addressable_data(0)).tolist()
+  print("told " + json.dumps(told))
+  return 0
+
+
+if __name__ == "__main__":
+  what = {"train": train_toy, "agree": agree}[sys.argv[1]]
+  sys.exit(cli.run(lambda argv: what(*argv[1:])))
