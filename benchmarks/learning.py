@@ -40,6 +40,7 @@ DATA = pathlib.Path(
 )
 LENGTH, ROWS, PROBE_ROWS, VOCAB = 128, 16, 512, 8_192
 PEER, MODERN = "transformers", "modern"
+KNOWN = ("roberta", "mlm_nsp", "spanbert", "electra", "causal", PEER)
 # Of ModernBERT (arXiv:2412.13663): what a small model gains by it.
 MODERN_MODEL = {
   "position": "rope",
@@ -218,41 +219,58 @@ def train_peer(config, corpus, probe, folder) -> list[Point]:
   return curve
 
 
+def parse(name: str) -> tuple[str, bool]:
+  """A contender's name -> (of KNOWN, on ModernBERT's layers?)."""
+  is_modern = name == MODERN or name.startswith(f"{MODERN}-")
+  base = name.removeprefix(MODERN).removeprefix("-") if is_modern else name
+  base = base or "roberta"
+  if base not in KNOWN:
+    raise SystemExit(f"--contenders: {name!r}; known are {', '.join(KNOWN)}")
+  return base, is_modern
+
+
 def plot(curves, path: pathlib.Path) -> None:
-  """Probe loss over positions seen, a line a contender."""
+  """Probe loss over positions seen: BERT's layers, and ModernBERT's."""
   import matplotlib
 
   matplotlib.use("Agg")
   from matplotlib import pyplot
 
-  figure, axes = pyplot.subplots(figsize=(8, 5))
+  figure, panels = pyplot.subplots(
+    ncols=2, figsize=(11, 5), sharey=True, sharex=True
+  )
   for name, curve in curves.items():
-    axes.plot(
+    base, is_modern = parse(name)
+    panels[int(is_modern)].plot(
       [p.positions / 1e6 for p in curve],
       [p.nats for p in curve],
       "o-",
-      label=f"{name} (next tokens)" if name == "causal" else name,
+      color=f"C{KNOWN.index(base)}",
+      label=f"{base} (next tokens)" if base == "causal" else base,
     )
-  axes.set_xlabel("positions seen, millions")
-  axes.set_ylabel("held-out MLM loss, nats")
-  axes.grid(alpha=0.3)
-  axes.legend()
+  for axes, layers in zip(panels, ("BERT's", "ModernBERT's"), strict=True):
+    axes.set_title(f"{layers} layers")
+    axes.set_xlabel("positions seen, millions")
+    axes.grid(alpha=0.3)
+    axes.legend()
+  panels[0].set_ylabel("held-out MLM loss, nats")
   figure.tight_layout()
   figure.savefig(path, dpi=120)
 
 
 def contender(name: str, num_steps, evaluations, seed, corpus, probe, workdir):
   """-> [Point], from the folder's curve.json where it is finished."""
-  ours = name != PEER
-  objective = "roberta" if name in (PEER, MODERN) else name
+  base, is_modern = parse(name)
+  objective = "roberta" if base == PEER else base
   config = make_config(objective, num_steps, evaluations, seed)
-  if name == MODERN:
+  if is_modern:
     config.model.update(MODERN_MODEL)
   folder = workdir / f"{name}-{num_steps}-seed{seed}"
   folder.mkdir(parents=True, exist_ok=True)
   finished = folder / "curve.json"
   if not finished.exists():
-    curve = (train_ours if ours else train_peer)(config, corpus, probe, folder)
+    run = train_peer if base == PEER else train_ours
+    curve = run(config, corpus, probe, folder)
     finished.write_text(json.dumps(curve))
   return [Point(*values) for values in json.loads(finished.read_text())]
 
@@ -264,7 +282,7 @@ def main() -> None:
   parser.add_argument("--seed", type=int, default=0)
   parser.add_argument(
     "--contenders",
-    default=f"roberta,{MODERN},mlm_nsp,spanbert,electra,causal,{PEER}",
+    default=",".join([*KNOWN, *(f"{MODERN}-{name}" for name in KNOWN)]),
   )
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/learning")
@@ -289,10 +307,11 @@ def main() -> None:
     "| objective | held-out loss, nats | accuracy | minutes | CPU minutes |"
   )
   print("|---|---|---|---|---|")
-  reference = curves[PEER][-1].nats if PEER in curves else None
   rows = []
   for name, curve in curves.items():
     _, nats, accuracy, wall, cpu = curve[-1]
+    peer = f"{MODERN}-{PEER}" if parse(name)[1] else PEER
+    reference = curves[peer][-1].nats if peer in curves else None
     print(
       f"| {name} | {nats:.3f} | {accuracy:.1%} | {wall / 60:.1f} "
       f"| {cpu / 60:.1f} |"

@@ -1,4 +1,4 @@
-"""The peer of learning.py: transformers' BertForMaskedLM and its collator.
+"""The peer of learning.py: transformers' masked LMs and its collator.
 
 As its user would write it, with our tokenizer, rows, optimizer settings and
 schedule. Wants the extra `peer`.
@@ -11,16 +11,11 @@ import transformers
 from maskedlm import optim
 
 
-def train(config, corpus, task, probe, folder):
-  """Trains on the rows that the task reads; yields a point at each evaluation.
-
-  A point is (steps, nats, accuracy) of the probe.
-  """
-  torch.manual_seed(config.seed)
-  m, num_steps = config.model, config.train.num_steps
-  model = transformers.BertForMaskedLM(
+def bert(m, vocab_size: int):
+  """BertForMaskedLM of config.model."""
+  return transformers.BertForMaskedLM(
     transformers.BertConfig(
-      vocab_size=corpus.tokenizer.vocab_size,
+      vocab_size=vocab_size,
       hidden_size=m.width,
       num_hidden_layers=m.num_layers,
       num_attention_heads=m.num_heads,
@@ -31,6 +26,41 @@ def train(config, corpus, task, probe, folder):
       attention_probs_dropout_prob=m.attention_dropout,
     )
   )
+
+
+def modern(m, vocab_size: int):
+  """ModernBertForMaskedLM of config.model, every layer's attention global."""
+  return transformers.ModernBertForMaskedLM(
+    transformers.ModernBertConfig(
+      vocab_size=vocab_size,
+      hidden_size=m.width,
+      num_hidden_layers=m.num_layers,
+      num_attention_heads=m.num_heads,
+      intermediate_size=m.mlp_width,
+      max_position_embeddings=m.max_positions,
+      initializer_range=m.init_stddev,
+      norm_eps=m.norm_epsilon,
+      embedding_dropout=m.dropout,
+      mlp_dropout=m.dropout,
+      attention_dropout=m.attention_dropout,
+      global_attn_every_n_layers=1,
+      global_rope_theta=m.rope_theta,
+      pad_token_id=0,
+    )
+  )
+
+
+MODELS = {"learned": bert, "rope": modern}  # By config.model.position.
+
+
+def train(config, corpus, task, probe, folder):
+  """Trains on the rows that the task reads; yields a point at each evaluation.
+
+  A point is (steps, nats, accuracy) of the probe.
+  """
+  torch.manual_seed(config.seed)
+  m, num_steps = config.model, config.train.num_steps
+  model = MODELS[m.position](m, corpus.tokenizer.vocab_size)
   corpus.tokenizer.save(folder)
   tokenizer = transformers.PreTrainedTokenizerFast(
     tokenizer_object=tokenizers.Tokenizer.from_file(
@@ -45,12 +75,12 @@ def train(config, corpus, task, probe, folder):
   collate = transformers.DataCollatorForLanguageModeling(
     tokenizer, mlm_probability=0.15
   )
-  no_decay = ("bias", "LayerNorm")
+  no_decay = ("bias", "norm")
   named = list(model.named_parameters())
   groups = [
     {
       "params": [
-        p for n, p in named if decays != any(x in n for x in no_decay)
+        p for n, p in named if decays != any(x in n.lower() for x in no_decay)
       ],
       "weight_decay": config.optimizer.weight_decay if decays else 0.0,
     }
