@@ -46,7 +46,7 @@ setuptools.setup(
     "demo": ["werkzeug>=3"],
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
-    "peer": ["torch==2.13.0", "transformers"],
+    "peer": ["torch==2.13.0", "transformers", "sentence-transformers"],
     "plot": ["matplotlib>=3.8"],
     "umap": ["matplotlib>=3.8", "umap-learn"],  # Pictures by UMAP.
     "test": [
