@@ -131,7 +131,7 @@ def configure(
     epochs=row.epochs, eval_every=NEVER, checkpoint_every=NEVER
   )
   if contender == PADDED:
-    config.data.buckets = (row.length,)
+    config.data.pack = False
   if contender == FEATURES:  # As configs/features.py; as wide as the encoder.
     config.task.lstm_width = 256
     config.optimizer.update(frozen_layers=-1, learning_rate=1e-3)

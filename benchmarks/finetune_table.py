@@ -155,13 +155,13 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
     if padded := of.get(PADDED):
       other = median(padded, "seconds", without="compile_seconds")
       notes.append(
-        f"{row.title}, training without compiling: {show(bare, '.0f')} s in "
-        f"buckets, {other:.0f} s padded to {row.length}, "
+        f"{row.title}, training without compiling: {show(bare, '.0f')} s "
+        f"packed, {other:.0f} s padded to {row.length}, "
         f"{show(ratio(other, bare), '.2f')} times as long."
       )
       records.append(
         {
-          "work": f"{row.title}, buckets against padding to {row.length}",
+          "work": f"{row.title}, packing against padding to {row.length}",
           "ours": bare,
           "peer": other,
           "ratio": ratio(other, bare),

@@ -1,13 +1,12 @@
 """Rows of different lengths -> batches: a pure function of (rows, seed, step).
 
-Rows of about the same length go together, so that few positions are padding:
-within windows of random rows, sorted by length and cut into batches, whose
-order is random again. Every row comes once in an epoch; the last batch of an
-epoch may end in filler rows of weight 0. A batch is as long as the smallest
-bucket that holds it: as many compilations as buckets, and no more.
+Training: random rows, each once in an epoch, packed (packing.py). Held out: the
+shortest first, a batch being as long as the smallest bucket that holds it. The
+last batch may end in filler rows of weight 0. Few shapes are compiled.
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -15,18 +14,12 @@ import numpy as np
 
 from maskedlm.config import ConfigError
 from maskedlm.corpus import hashing
+from maskedlm.finetune import packing
 from maskedlm.finetune.application import Rows
+from maskedlm.finetune.packing import Layout
 from maskedlm.task import Batch
 
-WINDOW = 16  # Batches whose rows are sorted by length together.
-NUM_BUCKETS = 6  # At most, where they are fitted: a compilation each.
-
-
-class Plan(NamedTuple):
-  """Which rows a step has, and how long they are padded."""
-
-  rows: np.ndarray  # [steps, B]: row of each place; -1 = filler.
-  lengths: np.ndarray  # [steps]: L of each batch.
+_SAMPLE = 300  # Batches from which shapes and shares are estimated.
 
 
 class Batches(NamedTuple):
@@ -34,7 +27,8 @@ class Batches(NamedTuple):
 
   batch_at: Callable[[int], Batch]
   row_ids: Callable[[int], np.ndarray]
-  length_at: Callable[[int], int]
+  # (rows, length) that the encoder reads in a step.
+  shape_at: Callable[[int], tuple[int, int]]
   num_steps: int  # In an epoch.
 
 
@@ -55,47 +49,13 @@ def make_buckets(length: int, buckets: Sequence[int]) -> tuple[int, ...]:
   return tuple(sorted({*buckets, length}))
 
 
-def fit_buckets(
-  lengths: np.ndarray, batch_size: int, length: int
-) -> tuple[int, ...]:
-  """The NUM_BUCKETS lengths with the least padding for rows of these lengths.
-
-  Multiples of 8 and `length`, which is the last one whatever the rows are. By
-  dynamic programming over what the batches of an epoch need; of no seed, so
-  that runs that differ by it share their compilations.
-
-  Args:
-    lengths: [n] of the rows, `length` at most.
-    batch_size: B.
-    length: config.data.length.
-  """
-  ends = np.unique(np.minimum(np.arange(8, length + 8, 8), length))
-  needed = _plan_epoch(lengths, batch_size, ends, seed=0, epoch=0).lengths
-  counts = np.bincount(np.searchsorted(ends, needed), minlength=len(ends))
-  below = np.cumsum([0, *counts])  # [i]: batches that fit an end before i.
-  # best[j]: (positions of what fits ends[j], the buckets), j the last bucket.
-  best = [
-    (end * n, (int(end),)) for end, n in zip(ends, below[1:], strict=True)
-  ]
-  for _ in range(NUM_BUCKETS - 1):
-    best = [
-      min(
-        [best[j]]
-        + [
-          (cost + end * (below[j + 1] - below[i + 1]), (*chosen, int(end)))
-          for i, (cost, chosen) in enumerate(best[:j])
-        ]
-      )
-      for j, end in enumerate(ends)
-    ]
-  return best[-1][1]
-
-
 def train_batches(
   rows: Rows,
   *,
   batch_size: int,
-  buckets: Sequence[int],
+  length: int,
+  layout: Layout,
+  parts: np.ndarray,
   pad: int,
   seed: int,
   shard: tuple[int, int],
@@ -105,25 +65,98 @@ def train_batches(
   Args:
     rows: what to batch.
     batch_size: B, over all hosts.
-    buckets: from make_buckets; the last one holds every row.
+    length: L, of the longest row at least.
+    layout: from packing.fit.
+    parts: [G, n], from packing.parts_of.
     pad: the id that fills input_ids.
     seed: of the order.
     shard: (index, count) of the equal part of each batch that is returned;
       index may be several (sharding.data_shard).
   """
-  lengths = rows.lengths
-  num_steps = -(-len(lengths) // batch_size)
+  index, count = shard
+  num_steps = -(-len(rows.lengths) // batch_size)
+  own_parts = np.arange(len(parts)).reshape(count, -1)[np.atleast_1d(index)]
 
   @functools.lru_cache(maxsize=2)  # Two, for what is prefetched.
-  def plan(epoch: int) -> Plan:
-    return _plan_epoch(lengths, batch_size, buckets, seed=seed, epoch=epoch)
+  def plan(epoch: int) -> np.ndarray:
+    return _shuffled(len(rows.lengths), batch_size, seed=seed, epoch=epoch)
 
-  def at(step: int):
-    epoch, index = divmod(step, num_steps)
-    made = plan(epoch)
-    return made.rows[index], int(made.lengths[index])
+  def row_ids(step: int) -> np.ndarray:
+    epoch, at = divmod(step, num_steps)
+    return plan(epoch)[at]
 
-  return _batches(rows, at, num_steps, pad=pad, shard=shard)
+  def batch_at(step: int) -> Batch:
+    which = row_ids(step)
+    own = which.reshape(count, -1)[np.atleast_1d(index)].ravel()
+    packed = packing.pack(
+      _sequences(rows, which, pad),
+      parts,
+      layout,
+      own=own_parts.ravel(),
+      length=length,
+      pad=pad,
+    )
+    return {**gather(rows, own, length, pad), **packed}
+
+  def shape_at(step: int) -> tuple[int, int]:
+    lengths = _lengths(rows, row_ids(step))
+    r = packing.rows_needed(lengths, parts, layout)
+    return len(parts) * r, layout.length
+
+  return Batches(batch_at, row_ids, shape_at, num_steps)
+
+
+def fit_layout(
+  rows: Rows, *, batch_size: int, parts: np.ndarray, length: int, width: int
+) -> Layout:
+  """packing.fit for the batches of these rows; arguments as train_batches.
+
+  Of no seed, so that runs that differ by it share what is compiled.
+  """
+  found = []
+  for epoch in range(3):
+    order = _shuffled(len(rows.lengths), batch_size, seed=0, epoch=epoch)
+    for which in order[:_SAMPLE]:
+      lengths = _lengths(rows, which)
+      found += list(lengths[parts].reshape(len(parts), -1))
+  return packing.fit(found, length=length, width=width)
+
+
+def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
+  """[steps, B]: the rows of each step; -1 = filler."""
+  key = hashing.bits(seed, "order", epoch)
+  rows = np.full(-(-size // batch_size) * batch_size, -1, np.int64)
+  rows[:size] = hashing.permute(np.arange(size), size, key)
+  return rows.reshape(-1, batch_size)
+
+
+def _lengths(rows: Rows, which: np.ndarray) -> np.ndarray:
+  """[B, C]: of the C sequences of each row, nearly always one."""
+  if "choice_lengths" in rows.values:
+    lengths = rows.values["choice_lengths"][which]
+  else:
+    lengths = rows.lengths[which][:, None]
+  return np.where(which[:, None] < 0, 1, lengths)  # A filler is one [PAD].
+
+
+def _sequences(rows: Rows, which: np.ndarray, pad: int):
+  """name -> [B][C] arrays [l]: what is packed."""
+  lengths = _lengths(rows, which)
+  made = {}
+  for name in packing.SEQUENCES:
+    filler = np.array([pad if name == "input_ids" else 0], np.int32)
+    made[name] = [
+      [filler] * len(sizes)
+      if row < 0
+      else [
+        x[:size]
+        for x, size in zip(
+          np.atleast_2d(rows.tokens[name][row]), sizes, strict=True
+        )
+      ]
+      for row, sizes in zip(which, lengths, strict=True)
+    ]
+  return made
 
 
 def heldout_batches(
@@ -134,61 +167,42 @@ def heldout_batches(
   pad: int,
   shard: tuple[int, int],
 ) -> Batches:
-  """Every row once, the shortest first; arguments as train_batches."""
-  order = np.argsort(rows.lengths, kind="stable")
-  plan = _cut(rows.lengths, order, batch_size, buckets)
+  """Every row once, the shortest first.
 
-  def at(step: int):
-    return plan.rows[step], int(plan.lengths[step])
-
-  return _batches(rows, at, len(plan.lengths), pad=pad, shard=shard)
-
-
-def padding_share(
-  lengths: np.ndarray, batches: Batches, batch_size: int
-) -> float:
-  """Share of padding among the positions of an epoch, filler rows included."""
-  positions = sum(batches.length_at(i) for i in range(batches.num_steps))
-  return 1 - float(np.sum(lengths)) / (positions * batch_size)
-
-
-def _plan_epoch(lengths, batch_size, buckets, *, seed, epoch) -> Plan:
-  index = np.arange(len(lengths))
-  key = hashing.bits(seed, "order", epoch)
-  order = hashing.permute(index, len(lengths), key)
-  window = np.arange(len(order)) // (WINDOW * batch_size)
-  order = order[np.lexsort((lengths[order], window))]
-  plan = _cut(lengths, order, batch_size, buckets)
-  steps = len(plan.lengths)
-  key = hashing.bits(seed, "batches", epoch)
-  shuffled = hashing.permute(np.arange(steps), steps, key)
-  return Plan(plan.rows[shuffled], plan.lengths[shuffled])
-
-
-def _cut(lengths, order, batch_size, buckets) -> Plan:
-  """The rows in order, a batch after the other."""
-  steps = -(-len(order) // batch_size)
-  rows = np.full(steps * batch_size, -1, np.int64)
-  rows[: len(order)] = order
-  rows = rows.reshape(steps, batch_size)
-  longest = np.where(rows >= 0, lengths[rows], 0).max(axis=1)
-  return Plan(rows, np.array(buckets)[np.searchsorted(buckets, longest)])
-
-
-def _batches(rows: Rows, at, num_steps, *, pad, shard) -> Batches:
+  Args:
+    buckets: from make_buckets; the last one holds every row.
+    (the others): as train_batches.
+  """
   index, count = shard
+  order = np.argsort(rows.lengths, kind="stable")
+  steps = -(-len(order) // batch_size)
+  plan = np.full(steps * batch_size, -1, np.int64)
+  plan[: len(order)] = order
+  plan = plan.reshape(steps, batch_size)
+  longest = np.where(plan >= 0, rows.lengths[plan], 0).max(axis=1)
+  lengths = np.array(buckets)[np.searchsorted(buckets, longest)]
 
   def batch_at(step: int) -> Batch:
-    which, length = at(step)
-    which = which.reshape(count, -1)[np.atleast_1d(index)].ravel()
-    return gather(rows, which, length, pad)
+    which = plan[step].reshape(count, -1)[np.atleast_1d(index)].ravel()
+    return gather(rows, which, int(lengths[step]), pad)
 
   return Batches(
     batch_at=batch_at,
-    row_ids=lambda step: at(step)[0],
-    length_at=lambda step: at(step)[1],
-    num_steps=num_steps,
+    row_ids=lambda step: plan[step],
+    shape_at=lambda step: (batch_size, int(lengths[step])),
+    num_steps=steps,
   )
+
+
+def padding_share(rows: Rows, batches: Batches) -> float:
+  """Share of padding among an epoch's positions; of a long one, sampled."""
+  steps = range(min(batches.num_steps, _SAMPLE))
+  positions = sum(math.prod(batches.shape_at(step)) for step in steps)
+  real = 0
+  for step in steps:
+    which = batches.row_ids(step)
+    real += int(_lengths(rows, which[which >= 0]).sum())
+  return 1 - real / positions
 
 
 def gather(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:

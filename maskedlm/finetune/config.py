@@ -37,8 +37,11 @@ def default(kind: str) -> ConfigDict:
   data.max_train = 0  # At most this many, drawn by the seed; 0 = all.
   data.max_dev = 0
   data.length = 128  # L, tokens of the longest row, specials included.
-  # Rows are padded to the smallest of these that fits, or to length. Each is
-  # compiled once. () = six that suit the rows; (length,) = pad all to length.
+  # In training several short rows share one of the encoder's, each seeing only
+  # itself; False = each is padded to length.
+  data.pack = True
+  # Held-out rows are padded to the smallest of these that fits, or to length.
+  # Each is compiled once. () = quarters of length.
   data.buckets = ()
   data.batch_size = 32  # Rows in a step, over all devices.
 

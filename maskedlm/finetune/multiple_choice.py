@@ -90,6 +90,7 @@ def make(
       "input_ids": batch["input_ids"].reshape(B * C, L),
       "token_type_ids": batch["token_type_ids"].reshape(B * C, L),
       "segment_ids": real.astype(jnp.int32).reshape(B * C, L),
+      **{name: batch[name] for name in ("packed", "places") if name in batch},
     }
     return net.apply(params, flat, key, train).reshape(B, C)
 

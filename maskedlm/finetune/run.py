@@ -16,12 +16,13 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
 from maskedlm import hosts, metrics, opening, sharding, train
 from maskedlm.config import ConfigError
 from maskedlm.corpus import hashing
-from maskedlm.finetune import batching, inference, starting
+from maskedlm.finetune import batching, inference, packing, starting
 from maskedlm.finetune.application import Application, DataError, Example, Rows
 from maskedlm.finetune.config import load_kind
 from maskedlm.modeling import flops
@@ -70,8 +71,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   run = hosts.together(lambda: prepare(config), facts=_facts)
   if hosts.is_first():
     _keep_tokenizer(run.start, workdir / "tokenizer")
-  shard = sharding.data_shard(mesh)
-  task, config = make_task(run, config, shard)
+  task, config = make_task(run, config, mesh)
   began = time.perf_counter()
   result = train.run(
     config,
@@ -116,13 +116,6 @@ def prepare(config: ConfigDict) -> Prepared:
   about = kind.describe(examples, options)
   app = kind.make(start.tokenizer, cfg, about, options, length=data.length)
   app.gold(dev)  # Told now if there is none, not after an epoch.
-  train_rows = app.rows(examples)
-  if data.buckets:
-    buckets = batching.make_buckets(data.length, data.buckets)
-  else:
-    buckets = batching.fit_buckets(
-      train_rows.lengths, data.batch_size, data.length
-    )
   run = Prepared(
     kind=kind,
     options=options,
@@ -132,9 +125,9 @@ def prepare(config: ConfigDict) -> Prepared:
     cfg=cfg,
     train=examples,
     dev=dev,
-    train_rows=train_rows,
+    train_rows=app.rows(examples),
     dev_rows=app.rows(dev),
-    buckets=buckets,
+    buckets=batching.make_buckets(data.length, data.buckets),
   )
   for name, part, rows in (
     ("train", examples, run.train_rows),
@@ -188,28 +181,17 @@ def _draw(examples: list[Example], count: int) -> list[Example]:
 
 
 def make_task(
-  run: Prepared, config: ConfigDict, shard: tuple[int, int]
+  run: Prepared, config: ConfigDict, mesh: Mesh
 ) -> tuple[Task, ConfigDict]:
   """The Task of a run, and its config with the step counts filled in."""
   data, app, cfg = config.data, run.app, run.cfg
-  pad = run.start.tokenizer.special.pad
   shape = {
     "batch_size": data.batch_size,
-    "buckets": run.buckets,
-    "pad": pad,
-    "shard": shard,
+    "pad": run.start.tokenizer.special.pad,
+    "shard": sharding.data_shard(mesh),
   }
-  batches = batching.train_batches(run.train_rows, seed=config.seed, **shape)
-  heldout = batching.heldout_batches(run.dev_rows, **shape)
-  share = batching.padding_share(
-    run.train_rows.lengths, batches, data.batch_size
-  )
-  naive = 1 - float(np.mean(run.train_rows.lengths)) / data.length
-  metrics.log(
-    f"padding: {share:.1%} of the positions in buckets of "
-    f"{', '.join(map(str, run.buckets))}; {naive:.1%} if all were padded to "
-    f"{data.length}"
-  )
+  batches = _train_batches(run, config, mesh, shape)
+  heldout = batching.heldout_batches(run.dev_rows, buckets=run.buckets, **shape)
   config = _with_steps(config, batches.num_steps)
   parts = {"train": batches, "heldout": heldout}
 
@@ -218,6 +200,10 @@ def make_task(
     tuned = app.tune(run.dev, run.dev_rows, outputs)
     predictions = app.decode(run.dev, run.dev_rows, outputs, tuned)
     return {**tuned, **app.score(run.dev, predictions)}
+
+  def train_flops(step: int) -> float:
+    count, length = batches.shape_at(step)
+    return count * row_flops(length)
 
   @functools.cache
   def row_flops(length: int) -> float:
@@ -230,7 +216,7 @@ def make_task(
     init=lambda key: init(app, cfg, key),
     corrupt=lambda batch, key: batch,
     loss=app.loss,
-    flops=lambda step: data.batch_size * row_flops(batches.length_at(step)),
+    flops=train_flops,
     describe={
       "objective": config.task.kind,
       "kind": config.task.kind,
@@ -245,6 +231,43 @@ def make_task(
     best=app.best,
   )
   return task, config
+
+
+def _train_batches(
+  run: Prepared, config: ConfigDict, mesh: Mesh, shape: Mapping[str, Any]
+) -> batching.Batches:
+  """Packed, as far as data.pack wants it; says how much padding is left."""
+  data, rows = config.data, run.train_rows
+  parts = packing.parts_of(
+    data.batch_size,
+    mesh.shape["data"] * mesh.shape["fsdp"],
+    config.train.accumulate,
+  )
+  # Of the heads, which see every row for itself.
+  length = min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
+  if data.pack:
+    layout = batching.fit_layout(
+      rows,
+      batch_size=data.batch_size,
+      parts=parts,
+      length=data.length,
+      width=run.cfg.width,
+    )
+  else:
+    choices = np.atleast_2d(rows.tokens["input_ids"][0]).shape[0]
+    layout = packing.alone(parts.shape[1] * choices, data.length)
+  batches = batching.train_batches(
+    rows, seed=config.seed, length=length, layout=layout, parts=parts, **shape
+  )
+  share = batching.padding_share(rows, batches)
+  naive = 1 - float(np.mean(rows.lengths)) / data.length
+  counts = ", ".join(str(len(parts) * r) for r in layout.counts)
+  metrics.log(
+    f"padding: {share:.1%} of the positions, a batch's {data.batch_size} rows "
+    f"being packed in {counts} of {layout.length}; {naive:.1%} if each were "
+    f"padded to {data.length}"
+  )
+  return batches
 
 
 def init(app: Application, cfg: EncoderConfig, key):

@@ -6,6 +6,7 @@ beside this one.
 
 import functools
 
+import jax
 import jax.numpy as jnp
 
 from maskedlm.modeling import losses, softmax
@@ -25,16 +26,41 @@ def init(cfg: EncoderConfig, encoder_key: Key, head_key: Key) -> Params:
 
 
 def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
-  """The encoder's vectors [B, L, D] of a batch, with dropout from key."""
-  return Encoder(cfg).apply(
+  """The encoder's vectors [B, L, D] of a batch, with dropout from key.
+
+  Several rows may have been packed in one that the encoder reads (see
+  finetune/packing.py): each has its own vectors, and zeros where it ends.
+  """
+  hidden = Encoder(cfg).apply(
     {"params": params["encoder"]},
-    batch["input_ids"],
-    batch["token_type_ids"],
-    batch["segment_ids"],
-    batch.get("positions"),
+    *_arrays(batch),
     train=train,
     rngs={"dropout": key} if train else {},
   )
+  return _unpack(hidden, batch)
+
+
+def _arrays(batch: Batch):
+  """What the encoder reads, [R, S] each: the batch, or what it is packed in."""
+  names = ("input_ids", "token_type_ids", "segment_ids", "positions")
+  if "packed" not in batch:
+    return [batch.get(name) for name in names]
+  packed = batch["packed"]  # [G, r, S] each.
+  return [packed[name].reshape(-1, packed[name].shape[-1]) for name in names]
+
+
+def _unpack(hidden, batch: Batch):
+  """[R, S, D] -> [B, L, D]: to each row of a packed batch its own vectors."""
+  if "packed" not in batch:
+    return hidden
+  places = batch["places"]
+  G, _, L = places.shape
+  D = hidden.shape[-1]
+  own = jnp.take_along_axis(
+    hidden.reshape(G, -1, D), places.reshape(G, -1, 1), axis=1
+  )
+  real = batch["segment_ids"] > 0
+  return jnp.where(real[..., None], own.reshape(-1, L, D), 0)
 
 
 def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
@@ -46,10 +72,7 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
   """
   hidden, made = Encoder(cfg).apply(
     {"params": params["encoder"]},
-    batch["input_ids"],
-    batch["token_type_ids"],
-    batch["segment_ids"],
-    batch.get("positions"),
+    *_arrays(batch),
     train=False,
     mutable=["intermediates"],
   )
@@ -57,7 +80,8 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
   (layers,) = made["intermediates"]["layers"]["layer"]
   below = jnp.concatenate([embedded[None], layers[:-1]])
   below = below.reshape(cfg.num_layers, *hidden.shape)
-  return jnp.concatenate([below, hidden[None]])
+  found = jnp.concatenate([below, hidden[None]])
+  return jax.vmap(lambda x: _unpack(x, batch))(found)
 
 
 def attend(cfg: EncoderConfig, params: Params, batch: Batch):

@@ -1,10 +1,11 @@
-"""Batches of rows of different lengths: each once, padded to a bucket."""
+"""Batches of rows of different lengths: each once, packed or in a bucket."""
 
+import jax
 import numpy as np
 import pytest
 
 from maskedlm.config import ConfigError
-from maskedlm.finetune import batching
+from maskedlm.finetune import batching, packing
 from maskedlm.finetune.application import Rows
 
 LENGTHS = [3, 11, 5, 29, 8, 9, 17, 2, 23, 31, 4, 13, 6]  # 13 rows.
@@ -21,14 +22,22 @@ def make_rows(lengths=LENGTHS):
   )
 
 
-def train(rows=None, *, batch_size=4, seed=0, shard=(0, 1), buckets=BUCKETS):
+def train(rows=None, *, batch_size=4, seed=0, shard=(0, 1), devices=2):
   return batching.train_batches(
     rows or make_rows(),
     batch_size=batch_size,
-    buckets=buckets,
+    length=32,
+    layout=packing.alone(batch_size // devices, 32),
+    parts=packing.parts_of(batch_size, devices, 1),
     pad=9,
     seed=seed,
     shard=shard,
+  )
+
+
+def heldout():
+  return batching.heldout_batches(
+    make_rows(), batch_size=4, buckets=BUCKETS, pad=9, shard=(0, 1)
   )
 
 
@@ -39,26 +48,6 @@ def test_quarters_of_the_length_are_the_buckets():
   assert batching.make_buckets(128, (40,)) == (40, 128)
   with pytest.raises(ConfigError, match=r"data\.buckets has 129"):
     batching.make_buckets(128, (129,))
-
-
-@pytest.mark.parametrize(
-  ("lengths", "buckets"),
-  [
-    # 8 and 32: 3 * 8 + 2 * 32 = 88; 16: 4 * 16 + 32 = 96; 24: 5 * 24 = 120.
-    ([8, 8, 3, 16, 17], (8, 32)),
-    # 8: 8 + 4 * 32 = 136; 16: 144; 24: 5 * 24 = 120.
-    ([5, 24, 24, 20, 24], (24, 32)),
-  ],
-)
-def test_fitted_buckets_leave_the_least_padding(monkeypatch, lengths, buckets):
-  monkeypatch.setattr(batching, "NUM_BUCKETS", 2)
-  assert batching.fit_buckets(np.array(lengths), 1, 32) == buckets
-
-
-def test_no_more_buckets_than_there_are_lengths():
-  made = batching.fit_buckets(np.array([7, 9, 10]), 1, 13)
-  assert made == (8, 13)
-  assert batching.fit_buckets(np.array([3]), 4, 8) == (8,)
 
 
 def test_an_epoch_has_every_row_once():
@@ -73,13 +62,12 @@ def test_an_epoch_has_every_row_once():
   assert orders[0] != orders[1] != orders[2]
 
 
-def test_a_batch_is_as_long_as_the_smallest_bucket_that_holds_it():
-  batches = train()
-  for step in range(8):
-    rows = batches.row_ids(step)
-    longest = max(LENGTHS[r] for r in rows if r >= 0)
+def test_a_heldout_batch_is_as_long_as_the_smallest_bucket_that_holds_it():
+  batches = heldout()
+  for step in range(4):
+    longest = max(LENGTHS[r] for r in batches.row_ids(step) if r >= 0)
     expected = min(b for b in BUCKETS if b >= longest)
-    assert batches.length_at(step) == expected
+    assert batches.shape_at(step) == (4, expected)
     assert batches.batch_at(step)["input_ids"].shape == (4, expected)
 
 
@@ -108,7 +96,7 @@ def test_batches_are_a_function_of_the_step_and_of_the_seed():
   order = [5, 0, 3, 11]  # In any order, from any start.
   for step in order:
     x, y = a.batch_at(step), b.batch_at(step)
-    assert all((x[name] == y[name]).all() for name in x)
+    jax.tree.map(np.testing.assert_array_equal, x, y)
   assert any((a.row_ids(s) != other.row_ids(s)).any() for s in order)
 
 
@@ -117,15 +105,12 @@ def test_two_hosts_have_the_halves_of_a_batch():
   halves = [train(shard=(i, 2)) for i in range(2)]
   for step in range(4):
     parts = [h.batch_at(step) for h in halves]
-    for name, values in whole.batch_at(step).items():
-      joined = np.concatenate([part[name] for part in parts])
-      assert (joined == values).all()
+    joined = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+    jax.tree.map(np.testing.assert_array_equal, joined, whole.batch_at(step))
 
 
 def test_heldout_rows_come_once_the_shortest_first():
-  batches = batching.heldout_batches(
-    make_rows(), batch_size=4, buckets=BUCKETS, pad=9, shard=(0, 1)
-  )
+  batches = heldout()
   rows = np.concatenate([batches.row_ids(i) for i in range(4)])
   assert [LENGTHS[r] for r in rows[:13]] == sorted(LENGTHS)
   assert (rows[13:] == -1).all()
@@ -140,15 +125,20 @@ def test_choices_of_a_row_share_its_length():
   assert batch["segment_ids"].sum(-1).tolist() == [[7] * 3, [4] * 3, [1] * 3]
 
 
-def test_grouping_by_length_saves_padding():
+def test_packing_saves_padding():
   lengths = np.random.default_rng(0).integers(10, 121, 640).tolist()
-  rows = make_rows(lengths)
-  buckets = batching.make_buckets(128, ())
-  grouped = train(rows, batch_size=8, buckets=buckets)
-  share = batching.padding_share(rows.lengths, grouped, 8)
-  assert share == pytest.approx(
-    1 - sum(lengths) / (8 * sum(grouped.length_at(i) for i in range(80))),
-    abs=1e-12,
+  rows, parts = make_rows(lengths), packing.parts_of(8, 1, 1)
+  layout = batching.fit_layout(
+    rows, batch_size=8, parts=parts, length=128, width=256
   )
-  # 49% if all were padded to 128; half a bucket, 16 of 80, is what is left.
-  assert share < 0.24
+  options = {"batch_size": 8, "length": 128, "parts": parts, "pad": 9}
+  batches = batching.train_batches(
+    rows, layout=layout, seed=0, shard=(0, 1), **options
+  )
+  share = batching.padding_share(rows, batches)
+  positions = sum(np.prod(batches.shape_at(i)) for i in range(80))
+  assert share == pytest.approx(1 - sum(lengths) / positions, abs=1e-12)
+  assert share < 0.25  # 49% if all were padded to 128.
+  for step in (0, 79):
+    G, r, S = batches.batch_at(step)["packed"]["input_ids"].shape
+    assert batches.shape_at(step) == (G * r, S)

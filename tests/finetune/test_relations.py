@@ -428,7 +428,11 @@ def test_a_run_learns_and_leaves_the_official_files(finished):
   model = inference.open_model(folder / "run")
   (made,) = inference.predict(
     model,
-    [relations.parse("<e1>dog</e1> made <e2>room</e2>", model.options)],
+    [
+      relations.parse(
+        "the <e1>dog</e1> made the <e2>film</e2> .", model.options
+      )
+    ],
   )
   assert made["relation"] == "Product-Producer(e2,e1)"
   # A direction that training had no example of is a label, too.
