@@ -10,8 +10,7 @@ of 128 tokens, of which 30% are predicted.
 Differences: a fixed number of masks in each row, where theirs is binomial;
 rows are cut from running text, each document seeing only itself, where theirs
 are the beginnings of documents; the held-out loss is at 30% masking, theirs at
-15%; dropout of the MLP is after its last layer, theirs before it. Not measured
-here: it wants a TPU or GPUs.
+15%. Not measured here: it wants a TPU or GPUs.
 """
 
 from maskedlm import config as base

@@ -2,7 +2,8 @@
 
 Paper: Conneau et al. 2020, https://arxiv.org/abs/1911.02116: RoBERTa's
 objective on text of many languages, in one vocabulary, both sampled with the
-exponent 0.3.
+exponent 0.3. The layers are ModernBERT's, as in modern_small.py: in so few
+steps BERT's learn little more than how frequent words are.
 
   maskedlm pretrain --config=configs/xlmr_tiny.py --workdir=runs/xlmr \\
     --config.corpus.parts=/data/multilingual,en:/data/english.txt
@@ -24,11 +25,18 @@ def get_config():
   config.model.num_layers = 4
   config.model.width = 256
   config.model.num_heads = 4
-  config.model.mlp_width = 1_024
-  config.model.max_positions = 128
-  config.model.norm_epsilon = 1e-5
+  config.model.mlp_width = 704  # Three matrices of it, not two of 1,024.
+  config.model.max_positions = 512
+  config.model.dropout = 0.0
+  config.model.attention_dropout = 0.0
+  config.model.type_vocab_size = 0
+  config.model.position = "rope"
+  config.model.norm_order = "pre"
+  config.model.skip_first_norm = True
+  config.model.mlp = "gated"
+  config.model.biases = False
   config.data.length = 128
-  config.data.batch_size = 32
+  config.data.batch_size = 16
   config.optimizer.learning_rate = 1e-3
   config.optimizer.b2 = 0.98
   config.optimizer.warmup_steps = 200

@@ -1,15 +1,20 @@
 """benchmarks/finetune.py: its peer starts where ours does, and reads alike."""
 
+import json
+
 import finetune_rows
 import finetune_table
+import jax
 import numpy as np
 import pytest
 import runs
 
-from maskedlm.finetune import conll
-from maskedlm.interop import hf_export
+from maskedlm import opening, optim, sharding, step
+from maskedlm.finetune import config as base
+from maskedlm.finetune import conll, run
+from maskedlm.interop import hf_export, hf_import
 
-pytest.importorskip("torch", reason="wants the extra `peer`")
+torch = pytest.importorskip("torch", reason="wants the extra `peer`")
 transformers = pytest.importorskip("transformers", reason="the extra `peer`")
 finetune_peer = pytest.importorskip("finetune_peer", reason="the extra `peer`")
 
@@ -44,6 +49,84 @@ def test_both_start_from_the_same_vectors(tmp_path, options):
   parameter.data[:, :7] += 1.0
   with pytest.raises(AssertionError, match="not ours"):
     finetune_peer.start_difference(model, tokenizer, start)
+
+
+SENTENCES = [
+  ("the cat sat on the mat", "O B-x I-x O O B-y"),
+  ("a man from new york", "O B-y O B-y I-y"),
+  ("the red book is on the table", "O O B-y O O O O"),
+  ("she sold her house to a company in paris", "O O O O O O B-x O B-y"),
+  ("where is the dog ?", "O O O B-y O"),
+  ("a good film", "O O B-x"),
+  ("the dog ran to the house , said she", "O B-y O O O B-x O O O"),
+  ("it is on the old table in the room .", "O O O O B-x I-x O O B-y O"),
+]
+
+
+@pytest.mark.parametrize("options", [{}, MODERN], ids=["bert", "modern"])
+def test_it_trains_as_pytorch_does(tmp_path, options):
+  """Without dropout, from one head: the same weights after seven steps.
+
+  A batch has all sentences, so that their order makes no difference.
+  """
+  made = runs.make_encoder(tmp_path / "made", init_stddev=0.1, **options)
+  hf, encoder = tmp_path / "hf", tmp_path / "encoder"
+  hf_export.export(made, hf, part="encoder", log=print)
+  hf_import.import_model(hf, encoder, log=print)
+  words = [(text.split(), tags.split()) for text, tags in SENTENCES]
+  path = tmp_path / "all.conll"
+  path.write_bytes(conll.write_columns(words).encode())
+  config = base.default("tagging")
+  config.init_from = str(encoder)
+  config.task.tag_all_subwords = False
+  config.model.update(dropout=0.0, attention_dropout=0.0)
+  config.data.update(train=str(path), dev=str(path), length=48, batch_size=8)
+  # Adam's first steps are the gradient's sign, and where that is only rounding
+  # anyone's: a larger epsilon keeps those small.
+  config.optimizer.update(learning_rate=3e-3, eps=1e-5)
+  # Only the last step is scored and saved.
+  config.train.update(epochs=7, eval_every=10**9, checkpoint_every=10**9)
+  run.finetune(config, tmp_path / "run")
+  ours = opening.open_best(tmp_path / "run")
+
+  prepared = run.prepare(config)
+  task, filled = run.make_task(
+    prepared, config, sharding.make_mesh(config.mesh)
+  )
+  shapes = jax.eval_shape(task.init, jax.random.key(0))
+  tx, _ = optim.make(filled.optimizer, 7, shapes)
+  head = step.make_init(task, tx, config.seed)().params["tagger"]
+  job = json.loads(config.to_json_best_effort())
+  tokenizer = transformers.AutoTokenizer.from_pretrained(hf)
+  peer = finetune_peer.tagging(job, tokenizer)
+  model = finetune_peer.load(hf, peer.model_class, 5, job["model"])
+  labels = prepared.about["labels"]
+  order = [labels.index(label) for label in sorted(labels)]  # The peer's.
+
+  def pairs(head, params):
+    """(a tensor of the peer's, the array of ours that it should be)."""
+    yield model.classifier.weight, np.asarray(head["dense"]["kernel"]).T[order]
+    if options:
+      transform = head["transform"]["dense"]["kernel"]
+      yield model.head.dense.weight, np.asarray(transform).T
+    if params:
+      embedding = params["encoder"]["embeddings"]["token"]["embedding"]
+      theirs = model.get_input_embeddings().weight
+      yield theirs, np.asarray(embedding)[: len(theirs)]
+
+  for tensor, array in pairs(head, None):
+    tensor.data.copy_(torch.tensor(array))
+  before = [tensor.detach().numpy().copy() for tensor, _ in pairs(head, {})]
+  assert finetune_peer.train(model, peer, job) == 7
+  params = ours.params
+  after = [
+    (tensor.detach().numpy(), array)
+    for tensor, array in pairs(params["tagger"], params)
+  ]
+  for (theirs, mine), start in zip(after, before, strict=False):
+    assert np.abs(theirs - start).max() > 3e-3  # It has learned.
+    np.testing.assert_allclose(mine, theirs, atol=3e-5)
+  np.testing.assert_allclose(*reversed(after[-1]), atol=3e-5)
 
 
 def test_the_peer_reads_the_sentences_that_are_written(tmp_path):

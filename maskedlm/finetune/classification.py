@@ -29,7 +29,7 @@ from maskedlm.finetune.labelled import Example
 from maskedlm.finetune.pairs import pair_row
 from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import Pooler, sentence_vector
+from maskedlm.modeling.heads import Pooler, head_stddevs, sentence_vector
 from maskedlm.modeling.layers import Dense, Dropout
 from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Batch, Key, Params
@@ -144,8 +144,9 @@ class ClassHead(nn.Module):
     """x [B, D] -> float32 [B, outputs]."""
     cfg = self.cfg
     x = Dropout(cfg.dropout)(x, train=train)
+    _, stddev = head_stddevs(cfg)
     dense = Dense(
-      (cfg.width,), (self.outputs,), cfg.init_stddev, cfg.dtype, name="dense"
+      (cfg.width,), (self.outputs,), stddev, cfg.dtype, name="dense"
     )
     return dense(x).astype(jnp.float32)
 

@@ -29,7 +29,11 @@ from maskedlm.finetune.application import (
 from maskedlm.finetune.squad import Example
 from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import before_head, sentence_vector
+from maskedlm.modeling.heads import (
+  before_head,
+  head_stddevs,
+  sentence_vector,
+)
 from maskedlm.modeling.layers import Dense
 from maskedlm.modeling.losses import accuracy, cross_entropy
 
@@ -102,7 +106,8 @@ class SpanHead(nn.Module):
     """x [B, L, D] -> float32 [B, L, 2]."""
     cfg = self.cfg
     B, L, D = x.shape
-    dense = Dense((D,), (2,), cfg.init_stddev, cfg.dtype, name="dense")
+    _, stddev = head_stddevs(cfg)
+    dense = Dense((D,), (2,), stddev, cfg.dtype, name="dense")
     x = dense(before_head(cfg, x.reshape(B * L, D)))
     return x.astype(jnp.float32).reshape(B, L, 2)
 

@@ -12,7 +12,7 @@ from flax import linen as nn
 
 from maskedlm.finetune import crf
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import before_head
+from maskedlm.modeling.heads import before_head, head_stddevs
 from maskedlm.modeling.layers import Dense, Dropout
 from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Array, Batch, Metrics
@@ -32,7 +32,8 @@ class TagHead(nn.Module):
     x = before_head(cfg, x.reshape(B * L, D))
     x = Dropout(cfg.dropout)(x, train=train)
     T = self.num_tags
-    x = Dense((D,), (T,), cfg.init_stddev, cfg.dtype, name="dense")(x)
+    _, stddev = head_stddevs(cfg)
+    x = Dense((D,), (T,), stddev, cfg.dtype, name="dense")(x)
     return x.reshape(B, L, T).astype(jnp.float32)
 
 

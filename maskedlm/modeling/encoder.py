@@ -80,38 +80,40 @@ class Embeddings(nn.Module):
 
 
 class Mlp(nn.Module):
-  """Dense to mlp_width, activation, dense back."""
+  """Dense to mlp_width, activation, dense back; then dropout."""
 
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x):
+  def __call__(self, x, *, train: bool):
     """x [B*L, D] -> [B*L, D]."""
     cfg = self.cfg
     D, F = cfg.width, cfg.mlp_width
     dense = {"dtype": cfg.dtype, "use_bias": cfg.biases}
     x = Dense((D,), (F,), cfg.init_stddev, **dense, name="up")(x)
     x = ACTIVATIONS[cfg.activation](x)
-    return Dense((F,), (D,), cfg.output_stddev, **dense, name="down")(x)
+    x = Dense((F,), (D,), cfg.output_stddev, **dense, name="down")(x)
+    return Dropout(cfg.dropout)(x, train=train)
 
 
 class GatedMlp(nn.Module):
   """Two layers to mlp_width, the activated one times the other; dense back.
 
   With gelu it is GeGLU (arXiv:2002.05202). The two layers never have a bias,
-  as in MosaicBERT and ModernBERT.
+  and dropout comes before the last, as in MosaicBERT and ModernBERT.
   """
 
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x):
+  def __call__(self, x, *, train: bool):
     """x [B*L, D] -> [B*L, D]."""
     cfg = self.cfg
     D, F = cfg.width, cfg.mlp_width
     dtype = cfg.dtype
     up = Dense((D,), (2, F), cfg.init_stddev, dtype, False, name="gate_up")(x)
     x = ACTIVATIONS[cfg.activation](up[:, 0]) * up[:, 1]
+    x = Dropout(cfg.dropout)(x, train=train)
     down = Dense((F,), (D,), cfg.output_stddev, dtype, cfg.biases, name="down")
     return down(x)
 
@@ -191,8 +193,7 @@ class Block(nn.Module):
       return Dropout(cfg.dropout)(y, train=self.train)
 
     def transform(x):
-      y = MLPS[cfg.mlp](cfg, name="mlp")(x)
-      return Dropout(cfg.dropout)(y, train=self.train)
+      return MLPS[cfg.mlp](cfg, name="mlp")(x, train=self.train)
 
     norm = make_norm(cfg, "attention_norm")
 

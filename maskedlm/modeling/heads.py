@@ -103,6 +103,7 @@ class DenseNorm(nn.Module):
 
   cfg: EncoderConfig
   features: int
+  stddev: float | None = None  # None: cfg.init_stddev.
 
   @nn.compact
   def __call__(self, x):
@@ -111,12 +112,23 @@ class DenseNorm(nn.Module):
     dense = Dense(
       inputs,
       (self.features,),
-      cfg.init_stddev,
+      self.stddev or cfg.init_stddev,
       cfg.dtype,
       cfg.biases,
       name="dense",
     )
     return make_norm(cfg, "norm")(ACTIVATIONS[cfg.activation](dense(x)))
+
+
+def head_stddevs(cfg: EncoderConfig) -> tuple[float, float]:
+  """How a head for fine-tuning begins: deviations of its hidden, last layer.
+
+  BERT's are those of all layers. ModernBERT's are those of its layers that add
+  to the residual stream, and D^-1/2, as a norm comes before the last one.
+  """
+  if cfg.pooler != "norm":
+    return cfg.init_stddev, cfg.init_stddev
+  return cfg.init_stddev / (2 * cfg.num_layers) ** 0.5, cfg.width**-0.5
 
 
 # What cfg.pooler stands for: BERT's, ELECTRA's, DistilBERT's; ModernBERT's is
@@ -141,9 +153,8 @@ class Pooler(nn.Module):
     D = cfg.width
     has_norm = cfg.pooler == "norm"
     use_bias = cfg.biases or not has_norm
-    dense = Dense(
-      (D,), (D,), cfg.init_stddev, cfg.dtype, use_bias, name="dense"
-    )
+    stddev, _ = head_stddevs(cfg)
+    dense = Dense((D,), (D,), stddev, cfg.dtype, use_bias, name="dense")
     x = POOLERS[cfg.pooler](cfg)(dense(x[:, 0]))
     return make_norm(cfg, "norm")(x) if has_norm else x
 
@@ -156,7 +167,8 @@ def before_head(cfg: EncoderConfig, x):
   """
   if cfg.pooler != "norm":
     return x
-  return DenseNorm(cfg, cfg.width, name="transform")(x)
+  stddev, _ = head_stddevs(cfg)
+  return DenseNorm(cfg, cfg.width, stddev, name="transform")(x)
 
 
 class NspHead(nn.Module):
