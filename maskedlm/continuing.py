@@ -22,6 +22,7 @@ OWN = (
   "attention_dropout",
   "dtype",
   "remat",
+  "attention",
   "vocab_block",
   "init_stddev",
 )

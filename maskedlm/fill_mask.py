@@ -16,6 +16,7 @@ from maskedlm import bidi, cli, opening, runtime
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.modeling import encoder, heads, mlm
+from maskedlm.modeling.architecture import restored
 
 # What pretrain shows at its end: a test of syntax, of agreement, of sense.
 EXAMPLES = (
@@ -89,10 +90,10 @@ def _masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
       "no masked language model: it can't fill masks."
     )
   if "generator" in params:
-    generator = encoder.EncoderConfig(**task["generator"])
+    generator = restored(task["generator"])
     return mlm.with_generator(params), generator
   parts = {name: params[name] for name in ("encoder", "mlm_head")}
-  return parts, encoder.EncoderConfig(**task["encoder"])
+  return parts, restored(task["encoder"])
 
 
 def fill(model: Model, texts: Sequence[str], *, top_k: int) -> list[Filled]:

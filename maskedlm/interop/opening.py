@@ -16,7 +16,7 @@ from maskedlm.finetune import starting
 from maskedlm.interop import fine_tuned, modules
 from maskedlm.interop.errors import InteropError
 from maskedlm.modeling import mlm
-from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.task import Params
 
 PARTS = ("", "encoder", "discriminator", "generator")
@@ -63,7 +63,7 @@ def open_checkpoint(
         f"--part=generator: {path} has none; it is no ELECTRA."
       )
     params = mlm.with_generator(params)
-    cfg = EncoderConfig(**task["generator"])
+    cfg = restored(task["generator"])
   elif "generator" in params:
     for name in ("generator", "mlm_head"):
       del params[name]
@@ -87,7 +87,7 @@ def open_checkpoint(
     )
   params = fine_tuned.in_their_units(params, task)
   # Where it was trained doesn't matter any more.
-  cfg = dataclasses.replace(cfg, remat="none")
+  cfg = dataclasses.replace(cfg, remat="none", attention="xla")
   return Opened(
     params=params,
     cfg=cfg,

@@ -7,12 +7,14 @@ encoder_config makes it from config.model and checks it; encoder.py builds it.
 import dataclasses
 
 from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.modeling import attention_choice
 
 # The names that options choose from; encoder.py says what they stand for.
 CHOICES = {
   "activation": ("gelu", "gelu_tanh"),
   "dtype": ("float32", "bfloat16"),
   "remat": ("none", "dots", "full"),
+  "attention": attention_choice.KNOWN,
   "position": ("learned", "rope", "alibi"),
   "norm_order": ("post", "pre"),
   "norm_kind": ("layer", "rms"),
@@ -43,6 +45,7 @@ class EncoderConfig:
   dtype: str  # Of activations.
   remat: str
   vocab_block: int = 65_536
+  attention: str = "auto"
   type_vocab_size: int = 2
   embedding_width: int = 0
   embedding_norm: bool = True
@@ -132,6 +135,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
       f"model.local_window={cfg.local_window} is of both sides together: it "
       f"must be even; set it to {cfg.local_window + 1}."
     )
+  check_attention(cfg)
   if cfg.skip_first_norm and cfg.norm_order == "post":
     raise ConfigError(
       "model.skip_first_norm=True goes with model.norm_order='pre': the norms "
@@ -144,6 +148,29 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
       f"{max_length} or shorten the rows."
     )
   return cfg
+
+
+def restored(fields) -> EncoderConfig:
+  """The EncoderConfig of a checkpoint, on whatever machine it is opened.
+
+  Which attention computes it is of the machine, and chosen anew.
+  """
+  return EncoderConfig(**{**fields, "attention": "auto"})
+
+
+def check_attention(cfg: EncoderConfig, platform: str = "") -> None:
+  """Raises ConfigError if cfg.attention can't train it, there or anywhere."""
+  case = attention_choice.Case(
+    platform=platform,
+    length=cfg.max_positions,
+    head_size=cfg.head_size,
+    dtype=cfg.dtype,
+    dropout=cfg.attention_dropout,
+    alibi=cfg.position == "alibi",
+    windows=bool(cfg.local_window),
+    one_text=True,  # It may be: the rows will tell.
+  )
+  attention_choice.check(cfg.attention, case)
 
 
 # Field -> its lowest value.

@@ -1,17 +1,55 @@
 """Multi-head self-attention of the encoder (arXiv:1706.03762, section 3.2.2).
 
-A position sees the positions of its own segment: padding is a segment too, so
-no row of the softmax is empty, and rows may be packed with several texts.
-positions.py has the other ways to say who sees whom, and from how far.
+`Attention` is the layer; `attend` is one interface over several ways to compute
+it, which attention_choice.py chooses from: the plain one is here, the others in
+attention_blockwise.py and attention_kernels.py. They are given who sees whom by
+structure (positions.Sight), so that only the plain one makes an array of it.
 """
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
+from jax.ad_checkpoint import checkpoint_name
 
+from maskedlm.modeling import attention_blockwise as blockwise
+from maskedlm.modeling import attention_choice as choice
+from maskedlm.modeling import attention_kernels as kernels
 from maskedlm.modeling.layers import Dense, Dropout
-from maskedlm.modeling.positions import rotate
-from maskedlm.modeling.positions import same_segment as same_segment
+from maskedlm.modeling.positions import Sight, alibi, rotate, visible
+
+
+def attend(query, key, value, sight: Sight, *, implementation: str):
+  """query, key, value [B, L, H, K] -> [B, L, H, K].
+
+  Args:
+    query, key, value: of one type, which is that of the result.
+    sight: who sees whom.
+    implementation: of attention_choice.KNOWN, but for "auto".
+  """
+  return IMPLEMENTATIONS[implementation](query, key, value, sight)
+
+
+def plain(query, key, value, sight: Sight, through=lambda weights: weights):
+  """attend by an array of scores [B, H, L, S], as XLA fuses it.
+
+  through: the weights, float32, -> what the values are summed with.
+  """
+  scores = jnp.einsum("BLHK,BSHK->BHLS", query, key)
+  scores = scores.astype(jnp.float32) * query.shape[-1] ** -0.5
+  if sight.alibi:
+    scores = scores + alibi(query.shape[1], num_heads=query.shape[2])
+  scores = jnp.where(visible(sight), scores, -1e9)
+  weights = through(jax.nn.softmax(scores, axis=-1))
+  return jnp.einsum("BHLS,BSHK->BLHK", weights.astype(value.dtype), value)
+
+
+IMPLEMENTATIONS = {
+  "xla": plain,
+  "blockwise": blockwise.attend,
+  "cudnn": kernels.cudnn,
+  "splash": kernels.splash,
+  "tokamax": kernels.tokamax,
+}
 
 
 class Attention(nn.Module):
@@ -23,11 +61,16 @@ class Attention(nn.Module):
   dtype: str
   output_stddev: float | None = None  # Of the last layer; None: init_stddev.
   use_bias: bool = True
+  implementation: str = "xla"  # Of attention_choice.KNOWN.
 
   @nn.compact
-  def __call__(self, x, visible, bias=None, rotation=None, *, train: bool):
-    """x [B*L, D] and the fields of a positions.Sight -> [B*L, D]."""
-    B, _, L, _ = visible.shape
+  def __call__(self, x, sight: Sight, rotation=None, *, train: bool):
+    """x [B*L, D] -> [B*L, D]; rotation is of positions.rotation.
+
+    Raises:
+      ConfigError: the implementation can't serve.
+    """
+    B, L = sight.segment_ids.shape
     D, H = x.shape[-1], self.num_heads
     K = D // H
     stddevs = self.init_stddev, self.output_stddev or self.init_stddev
@@ -38,14 +81,41 @@ class Attention(nn.Module):
     query, key, value = (qkv[:, :, i] for i in range(3))
     if rotation is not None:
       query, key = rotate(query, *rotation), rotate(key, *rotation)
-    scores = jnp.einsum("BLHK,BSHK->BHLS", query, key)
-    scores = scores.astype(jnp.float32) * K**-0.5
-    if bias is not None:
-      scores = scores + bias
-    scores = jnp.where(visible, scores, -1e9)
-    weights = jax.nn.softmax(scores, axis=-1)
-    self.sow("attention", "weights", weights)  # For who asks (mlm.attend).
-    weights = Dropout(self.dropout)(weights.astype(x.dtype), train=train)
-    y = jnp.einsum("BHLS,BSHK->BLHK", weights, value)
-    y = y.reshape(B * L, H, K)
+
+    def through(weights):
+      self.sow("attention", "weights", weights)  # For who asks (mlm.attend).
+      return Dropout(self.dropout)(weights.astype(x.dtype), train=train)
+
+    if self.is_mutable_collection("attention"):  # One asks, or makes params.
+      chosen = "xla"
+    else:
+      chosen = choice.choose(self.implementation, self._case(K, sight, train))
+    if chosen == "xla":
+      y = plain(query, key, value, sight, through)
+    else:
+      y = attend(query, key, value, sight, implementation=chosen)
+    y = checkpoint_name(y, "attended").reshape(B * L, H, K)  # encoder.REMAT.
     return Dense((H, K), (D,), stddevs[1], **dense, name="out")(y)
+
+  def _case(self, head_size: int, sight: Sight, train: bool) -> choice.Case:
+    L = sight.segment_ids.shape[1]
+    return choice.Case(
+      platform=platform(),
+      length=L if isinstance(L, int) else None,
+      head_size=head_size,
+      dtype=self.dtype,
+      dropout=self.dropout if train else 0.0,
+      alibi=sight.alibi,
+      windows=bool(sight.window),
+      one_text=sight.one_text,
+    )
+
+
+def platform() -> str:
+  """cpu | gpu | tpu: what is compiled for.
+
+  The mesh in use says (jax.set_mesh), as it may be of chips that are not here.
+  """
+  device = jax.sharding.get_abstract_mesh().abstract_device
+  name = device.platform if device else jax.default_backend()
+  return {"cuda": "gpu", "rocm": "gpu"}.get(name, name)

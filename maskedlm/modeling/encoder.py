@@ -6,17 +6,20 @@ each part: POSITIONS, RESIDUALS, NORMS, MLPS are what its names stand for. The
 heads that stand on the encoder are in heads.py.
 """
 
+import math
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
+from jax.sharding import PartitionSpec
 
 from maskedlm.modeling import positions as positions_lib
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.architecture import encoder_config as encoder_config
 from maskedlm.modeling.attention import Attention
+from maskedlm.modeling.attention_kernels import ROWS
 from maskedlm.modeling.layers import (
   ACTIVATIONS,
   DTYPES,
@@ -27,12 +30,18 @@ from maskedlm.modeling.layers import (
 )
 from maskedlm.modeling.positions import Sight
 
-# What backward keeps of a block; the rest it computes again.
+# What backward keeps of a block; the rest it computes again. Of "dots" that is
+# what dense layers and attention give: scores, dropout and all that goes entry
+# by entry are made again, 3% of the FLOPs at most (docs/scaling.md).
+_KEEP = jax.checkpoint_policies
 REMAT = {
   "none": lambda block: block,
   "dots": lambda block: nn.remat(
     block,
-    policy=jax.checkpoint_policies.dots_with_no_batch_dims_saveable,
+    policy=_KEEP.save_from_both_policies(
+      _KEEP.dots_with_no_batch_dims_saveable,
+      _KEEP.save_only_these_names("attended"),
+    ),
     prevent_cse=False,  # Not needed inside a scan, and slow.
   ),
   "full": lambda block: nn.remat(block, prevent_cse=False),
@@ -120,17 +129,13 @@ class GatedMlp(nn.Module):
 
 MLPS = {"plain": Mlp, "gated": GatedMlp}
 
-# What the kinds of position add to a Sight: (cfg, positions, theta) -> fields.
+# The rotation that tells attention where tokens are: (cfg, positions, theta).
 POSITIONS = {
-  "learned": lambda cfg, positions, theta: {},  # In the embeddings.
-  "rope": lambda cfg, positions, theta: {
-    "rotation": positions_lib.rotation(
-      positions, head_size=cfg.head_size, theta=theta
-    )
-  },
-  "alibi": lambda cfg, positions, theta: {
-    "bias": positions_lib.alibi(positions.shape[1], num_heads=cfg.num_heads)
-  },
+  "learned": lambda cfg, positions, theta: None,  # In the embeddings.
+  "rope": lambda cfg, positions, theta: positions_lib.rotation(
+    positions, head_size=cfg.head_size, theta=theta
+  ),
+  "alibi": lambda cfg, positions, theta: None,  # In the scores (Sight.alibi).
 }
 
 # (cfg, name) -> a norm of the last dimension.
@@ -165,19 +170,26 @@ class Block(nn.Module):
 
   cfg: EncoderConfig
   train: bool
+  one_text: bool  # Rows are one text, then padding.
 
   @nn.compact
-  def __call__(self, x, layer: Layer, far: Sight, near: Sight | None):
+  def __call__(self, x, layer: Layer, segment_ids, rotations):
     """x [B*L, D] -> ([B*L, D], None), as scan wants.
 
-    far is what global layers see; near, if any are local, what those do.
+    segment_ids [B, L]; rotations: of global layers and of local ones (turns).
     """
     cfg = self.cfg
-    sight = far
-    if near is not None:
-      sight = jax.tree.map(
-        lambda f, n: jnp.where(layer.is_global, f, n), far, near
-      )
+    rotation = jax.tree.map(
+      lambda far, near: jnp.where(layer.is_global, far, near), *rotations
+    )
+    sight = Sight(
+      segment_ids,
+      causal=cfg.causal,
+      window=cfg.local_window,
+      is_local=~layer.is_global,
+      alibi=cfg.position == "alibi",
+      one_text=self.one_text,
+    )
 
     def attend(x):
       attention = Attention(
@@ -187,9 +199,10 @@ class Block(nn.Module):
         cfg.dtype,
         cfg.output_stddev,
         cfg.biases,
+        cfg.attention,
         name="attention",
       )
-      y = attention(x, *sight, train=self.train)
+      y = attention(x, sight, rotation, train=self.train)
       return Dropout(cfg.dropout)(y, train=self.train)
 
     def transform(x):
@@ -203,8 +216,8 @@ class Block(nn.Module):
       return jnp.where(layer.is_first, x, y) if cfg.skip_first_norm else y
 
     residual = RESIDUALS[cfg.norm_order]
-    x = residual(attention_norm, attend, x)
-    x = residual(make_norm(cfg, "mlp_norm"), transform, x)
+    x = by_rows(residual(attention_norm, attend, by_rows(x)))
+    x = by_rows(residual(make_norm(cfg, "mlp_norm"), transform, x))
     self.sow("intermediates", "layer", x)  # For who asks (mlm.encode_layers).
     return x, None
 
@@ -227,11 +240,13 @@ class Encoder(nn.Module):
     """Four arrays [B, L] of int32 -> [B, L, D] of cfg.dtype.
 
     A position sees those of equal segment id; if cfg.causal, only those to its
-    left. positions is 0..L-1 by default. With train, dropout needs
+    left. positions is 0..L-1 by default, and rows are one text then, of
+    segment 1, and padding of segment 0 behind it. With train, dropout needs
     rngs={"dropout": key}.
     """
     cfg = self.cfg
     B, L = input_ids.shape
+    one_text = positions is None  # Packed rows have them.
     if positions is None:
       positions = jnp.broadcast_to(jnp.arange(L), (B, L))
     x = Embeddings(cfg, name="embeddings")(
@@ -255,27 +270,34 @@ class Encoder(nn.Module):
       length=N,
     )
     layers = Layer(np.arange(N) == 0, np.array(cfg.global_layers))
-    far, near = look(cfg, segment_ids, positions)
-    x, _ = blocks(cfg, train, name="layers")(x, layers, far, near)
+    rotations = turns(cfg, positions)
+    x, _ = blocks(cfg, train, one_text, name="layers")(
+      x, layers, segment_ids, rotations
+    )
     if cfg.norm_order == "pre":  # Nothing has normalised the sum yet.
       x = make_norm(cfg, "final_norm")(x)
     return x.reshape(B, L, D)
 
 
-def look(
-  cfg: EncoderConfig, segment_ids, positions
-) -> tuple[Sight, Sight | None]:
-  """(far, near): the Sight of global layers, and of local ones if there are.
+def turns(cfg: EncoderConfig, positions):
+  """The rotations by positions [B, L] of global layers and of local ones.
 
-  segment_ids, positions: [B, L].
+  Both are None where positions are not told by rotation.
   """
-  L = segment_ids.shape[1]
-  place = POSITIONS[cfg.position]
-  visible = positions_lib.same_segment(segment_ids)
-  if cfg.causal:
-    visible = visible & positions_lib.backwards(L)
-  far = Sight(visible, **place(cfg, positions, cfg.rope_theta))
-  if not cfg.local_window:
-    return far, None
-  near = visible & positions_lib.within(L, cfg.local_window)
-  return far, Sight(near, **place(cfg, positions, cfg.local_rope_theta))
+  near = cfg.local_rope_theta if cfg.local_window else cfg.rope_theta
+  rotation = POSITIONS[cfg.position]
+  return tuple(rotation(cfg, positions, t) for t in (cfg.rope_theta, near))
+
+
+def by_rows(x):
+  """x [B*L, D] or [B, L, D], its rows split over devices, where fsdp is used.
+
+  Otherwise XLA would rather keep a layer's parameters split, and then every
+  device computes with a part of the width, of all rows. The mesh is that of
+  jax.set_mesh.
+  """
+  mesh = jax.sharding.get_abstract_mesh()
+  sizes = [mesh.shape.get(axis, 1) for axis in ROWS]
+  if sizes[1] == 1 or x.shape[0] % math.prod(sizes):
+    return x
+  return jax.lax.with_sharding_constraint(x, PartitionSpec(ROWS))

@@ -3,12 +3,13 @@ import jax.numpy as jnp
 import numpy as np
 import reference
 
-from maskedlm.modeling.attention import Attention, same_segment
+from maskedlm.modeling.attention import Attention
+from maskedlm.modeling.positions import Sight, visible
 
 
 def test_visible_by_hand():
-  visible = same_segment(jnp.array([[1, 1, 2, 0, 0]]))
-  assert visible.shape == (1, 1, 5, 5)
+  seen = visible(Sight(jnp.array([[1, 1, 2, 0, 0]])))
+  assert seen.shape == (1, 1, 5, 5)
   expected = np.array(
     [
       [1, 1, 0, 0, 0],
@@ -18,7 +19,7 @@ def test_visible_by_hand():
       [0, 0, 0, 1, 1],
     ]
   )
-  np.testing.assert_array_equal(visible[0, 0], expected)
+  np.testing.assert_array_equal(seen[0, 0], expected)
 
 
 def test_equals_plain_numpy():
@@ -27,11 +28,11 @@ def test_equals_plain_numpy():
   segments = np.array([[1, 1, 1, 1, 2, 3, 3], [1, 1, 1, 0, 0, 0, 0]])
   x = np.random.default_rng(0).standard_normal((2, 7, 24), np.float32)
   module = Attention(3, 0.0, 0.02, "float32")
-  visible = same_segment(segments)
+  sight = Sight(segments)
   flat = x.reshape(14, 24)
-  made = module.init(jax.random.key(0), flat, visible, train=False)
+  made = module.init(jax.random.key(0), flat, sight, train=False)
   params = reference.randomise(made["params"])
-  ours = module.apply({"params": params}, flat, visible, train=False)
+  ours = module.apply({"params": params}, flat, sight, train=False)
   expected = [
     reference.attention(row, reference.as_float64(params), cfg, of)
     for row, of in zip(np.float64(x), segments, strict=True)

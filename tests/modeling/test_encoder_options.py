@@ -13,6 +13,7 @@ from reference import B, L
 
 from maskedlm.config import ConfigError
 from maskedlm.modeling import architecture, encoder, heads, layers, positions
+from maskedlm.modeling.attention import IMPLEMENTATIONS
 from maskedlm.modeling.encoder import Encoder, encoder_config
 
 BATCH = reference.make_batch()
@@ -453,6 +454,7 @@ def test_the_names_are_those_of_the_tables():
     "activation": layers.ACTIVATIONS,
     "dtype": layers.DTYPES,
     "remat": encoder.REMAT,
+    "attention": ("auto", *IMPLEMENTATIONS),
     "position": encoder.POSITIONS,
     "norm_order": encoder.RESIDUALS,
     "norm_kind": encoder.NORMS,

@@ -1,0 +1,58 @@
+"""Attention and its gradients in plain numpy, float64, for tests to meet.
+
+One row and one head at a time; who sees whom is asked pair by pair.
+"""
+
+import numpy as np
+
+B, H, K = 3, 3, 8  # Rows, heads, head size.
+
+
+def rows(length: int):
+  """segment_ids [3, L]: one text; three texts and padding; padding alone."""
+  segments = np.zeros((B, length), np.int32)
+  segments[0] = 1
+  segments[1, : length * 3 // 4] = 3
+  segments[1, : length // 2] = 2
+  segments[1, : length // 5] = 1
+  return segments
+
+
+def arrays(length: int, *, seed: int = 0):
+  """query, key, value [B, L, H, K], and a gradient of the result."""
+  rng = np.random.default_rng(seed)
+  return [rng.standard_normal((B, length, H, K), np.float32) for _ in range(4)]
+
+
+def attend(query, key, value, gradient, segments, *, sees, bias=None):
+  """-> (result, gradients of query, key and value), [B, L, H, K] each.
+
+  Args:
+    sees: (i, j) -> bool, within a segment.
+    bias: (head, i, j) -> what is added to a score, or None.
+  """
+  arrays = [np.float64(x) for x in (query, key, value, gradient)]
+  made = [np.zeros_like(arrays[0]) for _ in range(4)]
+  L, scale = query.shape[1], query.shape[-1] ** -0.5
+  for b in range(len(query)):
+    seen = np.array(
+      [
+        [segments[b, i] == segments[b, j] and sees(i, j) for j in range(L)]
+        for i in range(L)
+      ]
+    )
+    for h in range(query.shape[2]):
+      q, k, v, g = (x[b, :, h] for x in arrays)
+      scores = q @ k.T * scale
+      if bias:
+        scores += [[bias(h, i, j) for j in range(L)] for i in range(L)]
+      scores = np.where(seen, scores, -np.inf)
+      weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+      weights /= weights.sum(axis=1, keepdims=True)
+      change = g @ v.T  # Of the weights, then of the scores.
+      change = weights * (change - (weights * change).sum(1, keepdims=True))
+      results = weights @ v, change @ k, change.T @ q, weights.T @ g
+      scales = 1, scale, scale, 1
+      for x, result, by in zip(made, results, scales, strict=True):
+        x[b, :, h] = result * by
+  return made

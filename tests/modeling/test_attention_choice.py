@@ -1,0 +1,166 @@
+"""Which attention is chosen, and what is said where one can't serve."""
+
+import dataclasses
+import importlib.util
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import reference
+
+from maskedlm import sharding
+from maskedlm.config import ConfigError
+from maskedlm.modeling import (
+  attention,
+  attention_choice,
+  attention_kernels,
+  mlm,
+)
+from maskedlm.modeling.architecture import check_attention
+from maskedlm.modeling.attention_choice import Case, choose
+
+CPU = Case("cpu", 512, 64, "float32", 0.0)
+GPU = Case("gpu", 512, 64, "bfloat16", 0.0, one_text=True)
+TPU = Case("tpu", 512, 64, "bfloat16", 0.0)
+
+
+@pytest.mark.parametrize(
+  ("case", "expected"),
+  [
+    (CPU._replace(length=128), "xla"),
+    (CPU, "blockwise"),
+    (CPU._replace(length=8192, alibi=True, windows=True), "blockwise"),
+    (CPU._replace(length=8192, dropout=0.1), "xla"),
+    (CPU._replace(length=None), "xla"),
+    (GPU, "cudnn"),
+    (GPU._replace(length=128), "xla"),
+    (GPU._replace(dtype="float32"), "xla"),
+    (GPU._replace(one_text=False), "xla"),
+    (GPU._replace(one_text=False, length=4096), "blockwise"),
+    (GPU._replace(dropout=0.1), "xla"),
+    (GPU._replace(windows=True, length=8192), "blockwise"),
+    (TPU, "splash"),
+    (TPU._replace(length=128), "xla"),
+    (TPU._replace(alibi=True), "xla"),
+    (TPU._replace(dropout=0.1), "xla"),
+  ],
+  ids=str,
+)
+def test_auto(case, expected):
+  assert choose("auto", case) == expected
+
+
+@pytest.mark.parametrize(
+  ("name", "case", "expected"),
+  [
+    (
+      "blockwise",
+      CPU._replace(dropout=0.1),
+      r"attention_dropout=0 \(it is 0.1",
+    ),
+    (
+      "cudnn",
+      CPU._replace(dtype="bfloat16", one_text=True),
+      r"runs on GPUs.*CPU",
+    ),
+    ("splash", GPU, r"runs on TPUs, and this is a GPU"),
+    ("splash", TPU._replace(alibi=True), r"position='alibi'.*'blockwise'"),
+    ("splash", TPU._replace(dropout=0.2), r"'splash' drops no.* 0.2"),
+    ("cudnn", GPU._replace(dtype="float32"), r"computes in bfloat16: set"),
+    ("cudnn", GPU._replace(head_size=60), r"8, 16, ... 128.*is 60"),
+    ("cudnn", GPU._replace(windows=True), r"no windows.*'tokamax'"),
+    ("cudnn", GPU._replace(one_text=False), r"one text alone.*packed"),
+    ("tokamax", GPU._replace(head_size=32), r"multiple of 64.*is 32"),
+  ],
+  ids=str,
+)
+def test_what_is_asked_for_serves_or_is_refused(name, case, expected):
+  with pytest.raises(ConfigError, match=expected) as caught:
+    choose(name, case)
+  assert "\n" not in str(caught.value)
+
+
+def test_what_is_asked_for_is_taken():
+  assert choose("xla", GPU._replace(alibi=True, dropout=0.5)) == "xla"
+  assert choose("blockwise", CPU._replace(length=13)) == "blockwise"
+  assert choose("cudnn", GPU._replace(length=13)) == "cudnn"
+  assert choose("splash", TPU._replace(windows=True)) == "splash"
+
+
+@pytest.mark.parametrize("spec", [None, object()], ids=["absent", "there"])
+def test_tokamax_may_be_absent(monkeypatch, spec):
+  monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+  packed = GPU._replace(one_text=False, windows=True)
+  if spec:
+    assert choose("tokamax", packed) == "tokamax"
+    return
+  with pytest.raises(ConfigError, match=r"isn't installed: pip install"):
+    choose("tokamax", packed)
+  assert choose("tokamax", packed._replace(platform="")) == "tokamax"
+
+
+def test_a_config_is_checked():
+  cfg = reference.config(attention="splash")
+  check_attention(cfg)  # As it may be trained elsewhere.
+  with pytest.raises(ConfigError, match="runs on TPUs"):
+    check_attention(cfg, "cpu")
+  with pytest.raises(ConfigError, match="attention_dropout=0"):
+    check_attention(dataclasses.replace(cfg, attention_dropout=0.1))
+  # In evaluation nothing is dropped: what can't train it may still serve it.
+  cfg = reference.config(attention="auto", attention_dropout=0.1)
+  check_attention(cfg)
+
+
+def test_names():
+  assert ("auto", *attention.IMPLEMENTATIONS) == attention_choice.KNOWN
+  axes = (*attention_kernels.ROWS, attention_kernels.HEADS)
+  assert axes == sharding.AXES and attention_kernels.ROWS == sharding.ROWS
+
+
+def test_platform_is_that_of_the_mesh():
+  assert attention.platform() == "cpu"
+  mesh = jax.make_mesh((8,), ("data",))
+  with jax.set_mesh(mesh):
+    assert attention.platform() == "cpu"
+  chips = jax.sharding.AbstractMesh(
+    (8,),
+    ("data",),
+    abstract_device=jax.sharding.AbstractDevice(
+      device_kind="TPU v5e", num_cores=1, platform="tpu"
+    ),
+  )
+  with jax.sharding.use_abstract_mesh(chips):
+    assert attention.platform() == "tpu"
+
+
+def test_an_encoder_is_the_same_by_either():
+  options = {"position": "rope", "local_window": 4, "global_every": 2}
+  batch = reference.make_batch()
+  segments = batch["segment_ids"]
+  batch["segment_ids"] = segments + segments * batch["token_type_ids"]
+  batch["positions"] = np.broadcast_to(np.arange(13), (5, 13))  # Packed.
+
+  def gradient(name):
+    cfg = reference.config(**options, remat="dots", attention=name)
+    params = mlm.init(cfg, *jax.random.split(jax.random.key(1)))
+    params = reference.randomise(params)
+
+    def loss(params):
+      hidden = mlm.encode(cfg, params, batch, jax.random.key(0), True)
+      return jnp.square(hidden).mean(), hidden
+
+    return jax.jit(jax.grad(loss, has_aux=True))(params)
+
+  for x, y in zip(
+    *(jax.tree.leaves(gradient(name)) for name in ("xla", "blockwise")),
+    strict=True,
+  ):
+    np.testing.assert_allclose(x, y, atol=1e-5)
+
+
+def test_an_encoder_refuses_what_cannot_serve():
+  cfg = reference.config(attention="cudnn")
+  params = mlm.init(cfg, *jax.random.split(jax.random.key(1)))
+  with pytest.raises(ConfigError, match=r"'cudnn' computes in bfloat16"):
+    mlm.encode(cfg, params, reference.make_batch(), None, False)
