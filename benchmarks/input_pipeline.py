@@ -32,6 +32,7 @@ from collections.abc import Callable, Iterator
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import numpy as np
+import sentencepiece
 import tokenizers
 
 from maskedlm import config as config_lib
@@ -59,12 +60,16 @@ def main() -> None:
   with tempfile.TemporaryDirectory() as directory:
     directory = pathlib.Path(directory)
     text, name = write_text(directory / "text.txt", args.megabytes * 1e6)
-    tokenizer = train_tokenizer(text, directory / "tokenizer")
+    made = {
+      kind: train_tokenizer(text, directory / kind, kind)
+      for kind in ("wordpiece", "unigram")
+    }
     table = [
-      compare_prepare(text, name, mode, directory, args.repeats)
+      compare_prepare(text, name, mode, directory / kind, args.repeats)
+      for kind in made
       for mode in ("lines", "split")
     ]
-    corpus = random_corpus(directory / "random", tokenizer)
+    corpus = random_corpus(directory / "random", made["wordpiece"])
     table += [compare_batches(corpus, length) for length in (128, 512)]
   print("\n| work | ours | peer | ratio | unit |\n|---|---|---|---|---|")
   for row in table:
@@ -141,36 +146,51 @@ def configure(text: pathlib.Path, *, mode: str, tokenizer: pathlib.Path):
   return config
 
 
-def train_tokenizer(text: pathlib.Path, path: pathlib.Path):
-  """BERT's kind, trained on the text itself."""
+def train_tokenizer(text: pathlib.Path, path: pathlib.Path, kind: str):
+  """A tokenizer of that kind, trained on the text itself."""
   config = configure(text, mode="lines", tokenizer="")
+  config.tokenizer.kind = kind
+  config.tokenizer.vocab_size = {"wordpiece": 30_522, "unigram": 8_000}[kind]
   return prepare.train_tokenizer(config, path, progress=False)
 
 
-def compare_prepare(text, name, mode, directory, repeats) -> dict:
+def compare_prepare(text, name, mode, tokenizer, repeats) -> dict:
   """MB/s of prepare with one worker, and of the library alone."""
   megabytes = text.stat().st_size / 1e6
-  config = configure(text, mode=mode, tokenizer=directory / "tokenizer")
+  config = configure(text, mode=mode, tokenizer=tokenizer)
+  config.tokenizer.kind = tokenizer.name
   lines = text.read_text(encoding="utf-8").splitlines()
-  library = tokenizers.Tokenizer.from_file(
-    str(directory / "tokenizer" / "tokenizer.json")
-  )
+  directory = tokenizer.parent
+  peer = LIBRARIES[tokenizer.name](tokenizer, lines)
 
   def ours():
     prepare.prepare(
       config, directory / "corpus", log=lambda line: None, progress=False
     )
 
-  def peer():
-    library.encode_batch_fast(lines, add_special_tokens=False)
-
   rates = {ours: [], peer: []}
   for _ in range(repeats):
     for run, found in rates.items():
       shutil.rmtree(directory / "corpus", ignore_errors=True)
       found.append(megabytes / seconds(run))
-  work = f"prepare, sentences={mode}, {name}"
+  work = f"prepare, {tokenizer.name}, sentences={mode}, {name}"
   return record(work, rates[ours], rates[peer], "MB/s")
+
+
+def wordpiece(tokenizer: pathlib.Path, lines: list[str]):
+  """The bare tokenizers library at work on the lines."""
+  library = tokenizers.Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
+  return lambda: library.encode_batch_fast(lines, add_special_tokens=False)
+
+
+def unigram(tokenizer: pathlib.Path, lines: list[str]):
+  """The bare sentencepiece library at work on the lines."""
+  (model,) = tokenizer.glob("*.model")
+  library = sentencepiece.SentencePieceProcessor(model_file=str(model))
+  return lambda: library.encode(lines, num_threads=1)
+
+
+LIBRARIES = {"wordpiece": wordpiece, "unigram": unigram}
 
 
 # batch_at

@@ -43,6 +43,7 @@ from maskedlm import config as config_lib
 from maskedlm import optim, sharding
 from maskedlm import step as steps
 from maskedlm.corpus import store
+from maskedlm.modeling.encoder import encoder_config
 from maskedlm.modeling.flops import train_flops
 from maskedlm.task import Task
 
@@ -319,7 +320,10 @@ def peer_steps(
     hidden_dropout_prob=DROPOUT,
     attention_probs_dropout_prob=DROPOUT,
   )
-  model = transformers.BertForPreTraining(architecture).to(device).train()
+  model = transformers.AutoModelForPreTraining.from_config(
+    architecture, attn_implementation="sdpa"
+  )
+  model.to(device).train()
   named = dict(model.named_parameters())
   kept = [p for n, p in named.items() if "bias" in n or "LayerNorm" in n]
   decayed = [p for p in named.values() if all(p is not k for k in kept)]
@@ -390,13 +394,9 @@ def gathered_loss(model, batch) -> torch.Tensor:
 
 def row_flops(shape: Shape, slots: int) -> float:
   """Counted as ours are, with the head over `slots` positions."""
-  sizes = types.SimpleNamespace(
-    num_layers=shape.layers,
-    width=shape.width,
-    mlp_width=shape.mlp_width,
-    vocab_size=VOCAB,
-  )
-  return train_flops(sizes, LENGTH, num_slots=slots)
+  model = configure(shape, "float32").model
+  cfg = encoder_config(model, VOCAB, LENGTH)
+  return train_flops(cfg, LENGTH, num_slots=slots)
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ def default(kind: str) -> ConfigDict:
   config = ConfigDict()
   config.name = kind  # Default workdir: runs/<name>.
   config.seed = 0  # Of the heads, the order of examples and the dropout.
+  config.profile = 0  # Steps to trace, early in the run (docs/profiling.md).
   # A workdir or checkpoint, pretrained or fine-tuned: architecture, tokenizer
   # and encoder come from it.
   config.init_from = ""

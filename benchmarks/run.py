@@ -1,0 +1,187 @@
+"""All benchmarks that this machine can run, in one command.
+
+  python benchmarks/run.py --device=cpu --out measured
+  python benchmarks/run.py --device=gpu --out measured
+
+Each runs in a process of its own, with a budget of time; one that fails or
+takes too long is reported, and the next one runs. OUT/results.md has what each
+printed, OUT/results.json its numbers. On a GPU the most important come first,
+and all end within --minutes; nothing is downloaded: the text is
+shared/data's where it is, else docstrings of the installed packages.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import signal
+import subprocess
+import sys
+import time
+from typing import NamedTuple
+
+HERE = pathlib.Path(__file__).parent
+LEAST = 20.0  # Seconds; with less left, none is started.
+
+
+class Benchmark(NamedTuple):
+  """A script, with what it is given; {json}, {out} are filled in."""
+
+  name: str
+  command: str
+  minutes: float  # At most.
+
+
+GOALS = "goals.py --json {json} --parts"
+START = "start.py --json {json} --shape"
+# In this order. On a GPU, together within ten minutes where each takes about
+# half of its budget; what no time is left for is told.
+BENCHMARKS = {
+  "gpu": (
+    Benchmark("goals_step", f"{GOALS} step", 4),
+    Benchmark("goals_peer", f"{GOALS} peer", 2.5),
+    Benchmark("goals_packing", f"{GOALS} packing", 3),
+    Benchmark("start_gpu", f"{START} gpu", 3),
+    Benchmark("goals_checkpoint", f"{GOALS} checkpoint", 1),
+    Benchmark("attention", "attention.py --memory 60 --rows 8", 2),
+    Benchmark("corruption", "corruption.py --json {json}", 1),
+    Benchmark(
+      "pretrain_step",
+      "pretrain_step.py --shapes base --rows 256 --json {json}",
+      3,
+    ),
+  ),
+  "cpu": (
+    Benchmark("start_small", f"{START} small", 5),
+    Benchmark("start_base", f"{START} base", 5),
+    Benchmark("pretrain_step", "pretrain_step.py --json {json}", 20),
+    Benchmark("input_pipeline", "input_pipeline.py --json {json}", 10),
+    Benchmark("attention", "attention.py", 10),
+    Benchmark("corruption", "corruption.py --json {json}", 10),
+    Benchmark(
+      "vocabulary_memory",
+      "vocabulary_memory.py --remat none,full --json {json}",
+      20,
+    ),
+    Benchmark("embed", "embed.py --checkpoint {checkpoint} --json {json}", 10),
+  ),
+}
+# What --quick changes: sizes with which each is over in a minute or so.
+QUICK = {
+  "goals_step": f"{GOALS} step --size tiny --steps 3",
+  "goals_peer": f"{GOALS} peer --size tiny --steps 3",
+  "goals_packing": f"{GOALS} packing --size tiny --steps 3",
+  "start_gpu": f"{START} tiny",
+  "start_small": f"{START} tiny",
+  "start_base": f"{START} tiny",
+  "goals_checkpoint": f"{GOALS} checkpoint --size tiny",
+  "attention": "attention.py --lengths 128 --heads 2 --repeats 2",
+  "corruption": "corruption.py --turns 2 --json {json}",
+  "pretrain_step": "pretrain_step.py --shapes small --rows 2 --steps 2 "
+  "--json {json}",
+  "input_pipeline": "input_pipeline.py --megabytes 2 --repeats 1 --json {json}",
+  "vocabulary_memory": "vocabulary_memory.py --rows 2 --json {json}",
+  "embed": "embed.py --checkpoint {checkpoint} --lines 50 --repeats 2 "
+  "--json {json}",
+}
+
+
+class Outcome(NamedTuple):
+  """What became of a benchmark."""
+
+  name: str
+  status: str  # "ok", or why there is nothing.
+  seconds: float
+  printed: str
+  numbers: object  # What it wrote as JSON; None if nothing.
+
+
+def main() -> int:
+  """Runs them; returns how many have failed, at most 1."""
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--device", choices=BENCHMARKS, required=True)
+  parser.add_argument("--out", type=pathlib.Path, default="measured")
+  parser.add_argument("--only", help="names, comma-separated; default: all")
+  parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
+  parser.add_argument("--checkpoint", help="a workdir, for embed")
+  parser.add_argument(
+    "--minutes", type=float, help="for all; default: 9.5 on a GPU, else none"
+  )
+  args = parser.parse_args()
+  chosen = BENCHMARKS[args.device]
+  names = [each.name for each in chosen]
+  only = args.only.split(",") if args.only else names
+  if not set(only) <= set(names):
+    parser.error(f"--only: of {', '.join(names)}")
+  args.out.mkdir(parents=True, exist_ok=True)
+  minutes = args.minutes or (9.5 if args.device == "gpu" else 1e9)
+  began, outcomes = time.monotonic(), []
+  for each in chosen:
+    if each.name in only:
+      left = 60 * minutes - (time.monotonic() - began)
+      outcomes.append(run(each, args, left))
+      last = outcomes[-1]
+      print(f"{last.name}: {last.status} ({last.seconds:.0f} s)", flush=True)
+      write(args, outcomes)  # What there is, should it be stopped.
+  return int(any(each.status != "ok" for each in outcomes))
+
+
+def run(each: Benchmark, args, left: float) -> Outcome:
+  """One benchmark, in a new process group that ends with it."""
+  command = QUICK[each.name] if args.quick else each.command
+  if "{checkpoint}" in command and not args.checkpoint:
+    return Outcome(each.name, "not run: give --checkpoint", 0.0, "", None)
+  limit = min(60 * each.minutes, left)
+  if limit < LEAST:
+    return Outcome(each.name, "not run: no time is left", 0.0, "", None)
+  found = (args.out / f"{each.name}.json").resolve()
+  found.unlink(missing_ok=True)
+  script, *options = command.format(
+    json=found, checkpoint=args.checkpoint
+  ).split()
+  environ = dict(os.environ, PYTHONUNBUFFERED="1")
+  if args.device == "cpu":
+    environ.update(JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="")
+  began = time.monotonic()
+  process = subprocess.Popen(
+    [sys.executable, str(HERE / script), *options],
+    stdout=subprocess.PIPE,
+    stderr=subprocess.STDOUT,
+    text=True,
+    env=environ,
+    cwd=HERE.parent,
+    start_new_session=True,
+  )
+  try:
+    printed, _ = process.communicate(timeout=limit)
+    status = "ok" if not process.returncode else f"exit {process.returncode}"
+  except subprocess.TimeoutExpired:
+    os.killpg(process.pid, signal.SIGKILL)
+    printed, _ = process.communicate()
+    status = f"stopped after {limit:.0f} s"
+  numbers = json.loads(found.read_text()) if found.exists() else None
+  seconds = time.monotonic() - began
+  return Outcome(each.name, status, seconds, printed, numbers)
+
+
+def write(args, outcomes: list[Outcome]) -> None:
+  """results.md and results.json, of what has been run."""
+  stamp = time.strftime("%Y-%m-%d %H:%M")
+  lines = [
+    f"# Benchmarks, {args.device}{', quick: not for comparison' * args.quick}",
+    "",
+    f"{platform.node()}, {os.cpu_count()} cores, {stamp}",
+  ]
+  for each in outcomes:
+    lines += ["", f"## {each.name}: {each.status}, {each.seconds:.0f} s", ""]
+    # Of what failed, the end says why.
+    shown = each.printed.splitlines()
+    lines += shown if each.status == "ok" else ["```", *shown[-30:], "```"]
+  (args.out / "results.md").write_text("\n".join(lines) + "\n")
+  records = [each._asdict() | {"printed": None} for each in outcomes]
+  (args.out / "results.json").write_text(json.dumps(records, indent=2))
+
+
+if __name__ == "__main__":
+  sys.exit(main())

@@ -1,0 +1,107 @@
+"""XLA's flags, by platform: each with its reason. This is their only place.
+
+`set_up` puts them into the environment before JAX starts a backend
+(runtime.connected); what the user has set there stays as it is. All of them let
+collectives run beside the computation, so they matter on several devices only.
+None was timed by us; XLA's defaults are right for a CPU and for one GPU.
+
+A flag that XLA does not know ends the process, so a new release may need a
+change here: tests/test_xla_flags.py starts JAX with those of GPUs; those of
+TPUs were taken by libtpu 0.0.42.1, jax 0.10.2.
+"""
+
+import importlib.util
+import re
+from collections.abc import MutableMapping
+from typing import NamedTuple
+
+
+class Flag(NamedTuple):
+  """A flag and why it is set."""
+
+  name: str
+  value: str
+  reason: str
+
+
+# platform -> (environment variable, flags). Sources: GPU, docs.jax.dev,
+# gpu_performance_tips, and NVIDIA's JAX images, which set it; TPU, MaxText's
+# scripts (end_to_end/tpu), which train with them.
+FLAGS = {
+  "gpu": (
+    "XLA_FLAGS",
+    (
+      Flag(
+        "xla_gpu_enable_latency_hiding_scheduler",
+        "true",
+        "gradients are summed over GPUs while backward goes on",
+      ),
+    ),
+  ),
+  "tpu": (
+    "LIBTPU_INIT_ARGS",
+    (
+      Flag(
+        "xla_tpu_enable_async_collective_fusion",
+        "true",
+        "collectives run beside the matmuls that they are fused with",
+      ),
+      Flag(
+        "xla_tpu_enable_async_collective_fusion_fuse_all_gather",
+        "true",
+        "the same of all-gathers, which mesh.fsdp makes of each parameter",
+      ),
+      Flag(
+        "xla_tpu_enable_async_collective_fusion_multiple_steps",
+        "true",
+        "a collective may go along with several matmuls",
+      ),
+      Flag(
+        "xla_tpu_overlap_compute_collective_tc",
+        "true",
+        "the core computes while a collective is under way",
+      ),
+      Flag(
+        "xla_tpu_enable_data_parallel_all_reduce_opt",
+        "true",
+        "the sum of gradients starts before the last of them is there",
+      ),
+      Flag(
+        "xla_tpu_data_parallel_opt_different_sized_ops",
+        "true",
+        "the same where gradients differ in size, as here",
+      ),
+    ),
+  ),
+}
+
+
+def set_up(environ: MutableMapping[str, str]) -> str:
+  """Adds the platform's flags to environ; a line that says so, or ""."""
+  platform = find_platform(environ)
+  if platform not in FLAGS:
+    return ""
+  variable, flags = FLAGS[platform]
+  given = environ.get(variable, "")
+  added = " ".join(
+    f"--{flag.name}={flag.value}"
+    for flag in flags
+    if not re.search(rf"--{flag.name}(=|\s|$)", given)
+  )
+  if not added:
+    return ""
+  environ[variable] = f"{given} {added}".strip()
+  return f"{variable} has also {added} (maskedlm/xla_flags.py says why)"
+
+
+def find_platform(environ: MutableMapping[str, str]) -> str:
+  """cpu, gpu or tpu: what JAX will use, as far as can be said before."""
+  asked = environ.get("JAX_PLATFORMS", "").split(",")[0]
+  if asked:
+    return {"cuda": "gpu"}.get(asked, asked)
+  if importlib.util.find_spec("libtpu"):
+    return "tpu"
+  plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin")
+  if any(importlib.util.find_spec(plugin) for plugin in plugins):
+    return "gpu"
+  return "cpu"

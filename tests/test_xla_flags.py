@@ -1,0 +1,71 @@
+"""XLA's flags: each is known, each has a reason, the user's stay."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from maskedlm import xla_flags
+
+GPU = "--xla_gpu_enable_latency_hiding_scheduler"
+
+
+def test_the_platforms_own_flags_are_added_once():
+  environ = {"JAX_PLATFORMS": "cuda,cpu", "XLA_FLAGS": "--xla_dump_to=/x"}
+  said = xla_flags.set_up(environ)
+  assert environ["XLA_FLAGS"] == f"--xla_dump_to=/x {GPU}=true"
+  assert said.startswith(f"XLA_FLAGS has also {GPU}=true (")
+  before = dict(environ)
+  assert xla_flags.set_up(environ) == "" and environ == before
+  environ = {"JAX_PLATFORMS": "tpu"}
+  xla_flags.set_up(environ)
+  assert set(environ) == {"JAX_PLATFORMS", "LIBTPU_INIT_ARGS"}
+  assert environ["LIBTPU_INIT_ARGS"].count("=true") == 6
+
+
+@pytest.mark.parametrize(
+  "given", [f"{GPU}=false", f"--xla_dump_to=/x {GPU}", f"{GPU} --xla_a=1"]
+)
+def test_what_the_user_says_stays(given):
+  environ = {"JAX_PLATFORMS": "cuda", "XLA_FLAGS": given}
+  assert xla_flags.set_up(environ) == ""
+  assert environ["XLA_FLAGS"] == given
+
+
+def test_a_longer_name_is_another_flag():
+  flag = "--xla_tpu_enable_async_collective_fusion"
+  given = f"{flag}_fuse_all_gather=false"
+  environ = {"JAX_PLATFORMS": "tpu", "LIBTPU_INIT_ARGS": given}
+  xla_flags.set_up(environ)
+  assert environ["LIBTPU_INIT_ARGS"].startswith(f"{given} {flag}=true ")
+  assert "fuse_all_gather=true" not in environ["LIBTPU_INIT_ARGS"]
+
+
+def test_a_cpu_has_none(monkeypatch):
+  environ = {"JAX_PLATFORMS": "cpu"}
+  assert xla_flags.set_up(environ) == ""
+  assert environ == {"JAX_PLATFORMS": "cpu"}
+  # Not asked: by what is installed.
+  monkeypatch.setattr(xla_flags.importlib.util, "find_spec", lambda name: None)
+  assert xla_flags.find_platform({}) == "cpu"
+  monkeypatch.setattr(
+    xla_flags.importlib.util, "find_spec", lambda name: name.startswith("jax")
+  )
+  assert xla_flags.find_platform({}) == "gpu"
+  assert xla_flags.find_platform({"JAX_PLATFORMS": "cpu"}) == "cpu"
+
+
+def test_every_flag_has_a_reason():
+  for _, flags in xla_flags.FLAGS.values():
+    assert all(flag.reason for flag in flags)
+    assert len({flag.name for flag in flags}) == len(flags)
+
+
+def test_jax_starts_with_those_of_gpus():
+  # jaxlib for CPUs knows them too; one that it doesn't know ends the process.
+  _, flags = xla_flags.FLAGS["gpu"]
+  given = " ".join(f"--{flag.name}={flag.value}" for flag in flags)
+  environ = {**os.environ, "XLA_FLAGS": given, "JAX_PLATFORMS": "cpu"}
+  code = "import jax; jax.devices()"
+  subprocess.run([sys.executable, "-c", code], env=environ, check=True)
