@@ -303,7 +303,7 @@ def activation_bytes(config: ConfigDict, rows: int) -> int:
   D, F, H = m.width, m.mlp_width, m.num_heads
   kept = {
     "none": 8 * D + 2 * F + 2 * H * L,
-    "dots": 5 * D + F,
+    "dots": 7 * D + F,
     "full": D,
   }[m.remat]
   slots = math.ceil(config.objective.get("mask_rate", 0.15) * L)

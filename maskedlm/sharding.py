@@ -42,6 +42,32 @@ RULES = (
 )
 
 
+def mesh_sizes(mesh, num_devices: int) -> dict[str, int]:
+  """{axis: size} of config.mesh over so many devices; one may be -1 (the rest).
+
+  Raises:
+    ConfigError: the axes do not multiply to the number of devices.
+  """
+  sizes = [mesh[axis] for axis in AXES]
+  known = int(np.prod([size for size in sizes if size != -1]))
+  described = ", ".join(
+    f"mesh.{a}={s}" for a, s in zip(AXES, sizes, strict=True)
+  )
+  fits = known > 0 and num_devices % known == 0
+  if sizes.count(-1) > 1 or not fits or min(sizes) < -1:
+    raise ConfigError(
+      f"{described} does not fit {num_devices} devices: the axes must "
+      "multiply to that number; leave one of them -1 to take what remains."
+    )
+  sizes = [num_devices // known if size == -1 else size for size in sizes]
+  if np.prod(sizes) != num_devices:
+    raise ConfigError(
+      f"{described} takes {np.prod(sizes)} of {num_devices} devices; set "
+      f"mesh.data=-1 to use them all."
+    )
+  return dict(zip(AXES, sizes, strict=True))
+
+
 def make_mesh(mesh, devices=None) -> Mesh:
   """The mesh of config.mesh over all devices; one axis may be -1 (the rest).
 
@@ -49,23 +75,7 @@ def make_mesh(mesh, devices=None) -> Mesh:
     ConfigError: the axes do not multiply to the number of devices.
   """
   devices = jax.devices() if devices is None else devices
-  sizes = [mesh[axis] for axis in AXES]
-  known = int(np.prod([size for size in sizes if size != -1]))
-  described = ", ".join(
-    f"mesh.{a}={s}" for a, s in zip(AXES, sizes, strict=True)
-  )
-  fits = known > 0 and len(devices) % known == 0
-  if sizes.count(-1) > 1 or not fits or min(sizes) < -1:
-    raise ConfigError(
-      f"{described} does not fit {len(devices)} devices: the axes must "
-      "multiply to that number; leave one of them -1 to take what remains."
-    )
-  sizes = [len(devices) // known if size == -1 else size for size in sizes]
-  if np.prod(sizes) != len(devices):
-    raise ConfigError(
-      f"{described} takes {np.prod(sizes)} of {len(devices)} devices; set "
-      f"mesh.data=-1 to use them all."
-    )
+  sizes = list(mesh_sizes(mesh, len(devices)).values())
   slices = {getattr(device, "slice_index", 0) for device in devices}
   if len(slices) > 1:
     raise ConfigError(
@@ -171,14 +181,17 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
   """Raises ConfigError if the rows don't divide over devices, microbatches."""
+  if accumulate < 1:
+    raise ConfigError(f"train.accumulate={accumulate}: expected at least 1.")
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * accumulate
-  if accumulate < 1 or batch_size % parts or batch_size < parts:
+  if batch_size % parts or batch_size < parts:
+    below = max(batch_size // parts, 0) * parts
+    nearest = f"{below} or {below + parts}" if below else str(parts)
     raise ConfigError(
       f"a batch of {batch_size} rows must be divisible by mesh.data * "
       f"mesh.fsdp * train.accumulate = {mesh.shape['data']} * "
-      f"{mesh.shape['fsdp']} * {accumulate}; the nearest is "
-      f"{max(1, round(batch_size / max(parts, 1))) * max(parts, 1)}, or change "
-      "the mesh."
+      f"{mesh.shape['fsdp']} * {accumulate}; take {nearest}, or change the "
+      "mesh."
     )
 
 

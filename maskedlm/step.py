@@ -1,7 +1,8 @@
 """One update and one evaluation, as pure functions of (state, batch).
 
-train.py compiles them over the mesh and calls them; the randomness of a step
-is derived from (seed, step) here and nowhere stored.
+train.py calls them, compiled over the mesh (over_mesh; plan.py compiles the
+same for chips that aren't here); the randomness of a step is derived from
+(seed, step) here and nowhere stored.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
+from maskedlm import optim, sharding
 from maskedlm.languages import measure
 from maskedlm.task import Batch, Key, Metrics, Params, Task
 
@@ -25,6 +27,14 @@ class TrainState(NamedTuple):
   params: Params
   opt_state: optax.OptState
   nonfinite: jax.Array  # shape=(), int32: steps skipped in a row, up to now.
+
+
+class OverMesh(NamedTuple):
+  """What the loop calls, and where its state lies."""
+
+  init: Callable[[], TrainState]  # Not compiled.
+  shardings: TrainState  # A NamedSharding for each array.
+  step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]  # Compiled.
 
 
 def make_init(
@@ -71,20 +81,28 @@ def make_step(
 
   def step(state: TrainState, batch: Batch):
     mask_key, dropout_key = _train_keys(seed, state.step, dropout_rng)
-    batch = task.corrupt(batch, mask_key)
+    with jax.named_scope("hiding"):
+      batch = task.corrupt(batch, mask_key)
     gradient, loss, stats = gradient_of(
       task, gather(state.params), batch, dropout_key, accumulate
     )
     gradient = gather(gradient)  # Then each device takes its part of the sum.
-    update, opt_state = tx.update(gradient, state.opt_state, state.params)
-    rate = schedule(state.step)
-    norm = optax.tree.norm(gradient)
-    finite = jnp.isfinite(loss + norm + optax.tree.norm(update))
+    with jax.named_scope("optimizer"):
+      update, opt_state = tx.update(gradient, state.opt_state, state.params)
+      rate = schedule(state.step)
+      norm = optax.tree.norm(gradient)
+      finite = jnp.isfinite(loss + norm + optax.tree.norm(update))
 
-    def keep_finite(new, old):
-      return jax.tree.map(lambda n, o: jnp.where(finite, n, o), new, old)
+      def keep_finite(new, old):
+        return jax.tree.map(lambda n, o: jnp.where(finite, n, o), new, old)
 
-    params = jax.tree.map(lambda p, u: p - rate * u, state.params, update)
+      params = jax.tree.map(lambda p, u: p - rate * u, state.params, update)
+      state = TrainState(
+        step=state.step + 1,
+        params=keep_finite(params, state.params),
+        opt_state=keep_finite(opt_state, state.opt_state),
+        nonfinite=jnp.where(finite, 0, state.nonfinite + 1),
+      )
     segment_ids = batch["segment_ids"]
     real = jnp.sum(segment_ids > 0, dtype=jnp.float32)
     stats = {
@@ -97,15 +115,33 @@ def make_step(
     stats = jax.tree.map(lambda x: jnp.where(finite, x, 0.0), stats)
     stats["skipped"] = (1.0 - finite, 1.0)
     stats["tokens"] = (real, 1.0)
-    state = TrainState(
-      step=state.step + 1,
-      params=keep_finite(params, state.params),
-      opt_state=keep_finite(opt_state, state.opt_state),
-      nonfinite=jnp.where(finite, 0, state.nonfinite + 1),
-    )
     return state, stats
 
   return step
+
+
+def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
+  """The update of a config's run, over a mesh; nothing is computed yet."""
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  tx, schedule = optim.make(config.optimizer, config.train.num_steps, params)
+  init = make_init(task, tx, config.seed)
+  shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
+  step = make_step(
+    task,
+    tx,
+    schedule,
+    seed=config.seed,
+    accumulate=config.train.accumulate,
+    dropout_rng=config.train.dropout_rng,
+    gather=lambda params: sharding.gather(params, mesh),
+  )
+  step = jax.jit(
+    step,
+    in_shardings=(shardings, sharding.rows(mesh)),
+    out_shardings=(shardings, sharding.replicated(mesh)),
+    donate_argnums=0,
+  )
+  return OverMesh(init, shardings, step)
 
 
 def gradient_of(

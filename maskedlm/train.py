@@ -23,8 +23,9 @@ import grain
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm import checkpoint, hosts, metrics, optim, resume, sharding
+from maskedlm import checkpoint, hosts, metrics, remote, resume, sharding
 from maskedlm import step as steps
+from maskedlm.profiling import watch
 from maskedlm.task import Params, Task
 
 RUN_AHEAD = 2  # Enough to hide the host's work, few to wait for.
@@ -74,25 +75,8 @@ def run(
   """
   options = config.train
   num_steps = options.num_steps
-  params = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optim.make(config.optimizer, num_steps, params)
-  init = steps.make_init(task, tx, config.seed)
-  shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
+  init, shardings, train_step = steps.over_mesh(config, task, mesh)
   replicated = sharding.replicated(mesh)
-  train_step = jax.jit(
-    steps.make_step(
-      task,
-      tx,
-      schedule,
-      seed=config.seed,
-      accumulate=options.accumulate,
-      dropout_rng=options.dropout_rng,
-      gather=lambda params: sharding.gather(params, mesh),
-    ),
-    in_shardings=(shardings, sharding.rows(mesh)),
-    out_shardings=(shardings, replicated),
-    donate_argnums=0,
-  )
   heldout_step = jax.jit(
     steps.make_heldout_step(task, config.seed), out_shardings=replicated
   )
@@ -104,7 +88,11 @@ def run(
     keep_best=options.keep_best,
     log=metrics.log,
   )
-  with contextlib.closing(checkpoints), _signals() as signalled:
+  with (
+    jax.set_mesh(mesh),  # Kernels ask what they are split over.
+    contextlib.closing(checkpoints),
+    _signals() as signalled,
+  ):
     stopped = hosts.any_host(signalled.is_set, delay=RUN_AHEAD)
     restored = checkpoints.restore(
       sharding.abstract(init, shardings),
@@ -125,6 +113,7 @@ def run(
     meta = {"identity": dict(identity), "task": dict(task.describe)}
     logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
     batches = _prefetch(task, start, num_steps, options.prefetch)
+    train_step, batches = watch(train_step, batches, config.profile, workdir)
 
     def settle(step, nonfinite, totals, count) -> None:
       """Looks at a step that has ended; totals are of the last count steps."""
@@ -133,9 +122,8 @@ def run(
       if totals is not None:
         logbook.train(step, jax.device_get(totals), count)
 
-    step, heldout, totals, count = start, {}, None, 0
+    step, heldout, totals, count, stopping = start, {}, None, 0, False
     inflight: collections.deque = collections.deque()
-    stopping = False
     while step < num_steps and not stopping:
       batch = sharding.place(next(batches), mesh)
       state, stats = train_step(state, batch)
@@ -222,7 +210,8 @@ def _dump_rows(
   return (
     f"steps {bad[0]} to {step}: the loss, the gradient or the update was not "
     f"finite {in_a_row} times in a row; none of them was applied. Their rows "
-    f"are in {path}. Lower optimizer.learning_rate, or look at these rows."
+    f"are in {remote.origin(path)}. Lower optimizer.learning_rate, or look at "
+    "these rows."
   )
 
 

@@ -51,7 +51,7 @@ def test_unknown_parameter_and_indivisible_dimension():
 
 def test_batch_must_divide():
   sharding.check_batch(24, 3, mesh_of(4, 2, 1))
-  with pytest.raises(ConfigError, match="the nearest is 24"):
+  with pytest.raises(ConfigError, match="take 24 or 48, or"):
     sharding.check_batch(25, 3, mesh_of(4, 2, 1))
 
 

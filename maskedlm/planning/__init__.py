@@ -1,0 +1,1 @@
+"""What a run takes of machines that aren't here: fits, traffic, time."""

@@ -1,0 +1,171 @@
+"""What chips send each other in a compiled step, read from its HLO text.
+
+A collective's bytes are those of the whole array that it is about: what an
+all-reduce sums, what an all-gather makes, what a reduce-scatter starts from.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm.planning import hlo
+
+OPS = (
+  "all-reduce",
+  "all-gather",
+  "reduce-scatter",
+  "all-to-all",
+  "collective-permute",
+)
+
+
+class Collective(NamedTuple):
+  """One instruction; `trips` says how often a step executes it."""
+
+  op: str
+  axis: str  # Of the mesh, "data" or "data+fsdp"; "" = no chip with another.
+  bytes: int  # Of one execution, on each chip of the group.
+  trips: tuple[int, ...]  # Of the loops around it.
+  is_async: bool  # Runs while others compute.
+  dtypes: tuple[str, ...]
+  arrays: tuple[tuple[int, ...], ...]  # Their dimensions.
+  group: tuple[int, ...]  # Devices that take part together, by mesh position.
+
+  @property
+  def count(self) -> int:
+    return math.prod(self.trips)
+
+
+def find(program: hlo.Program, mesh: Mapping[str, int]) -> list[Collective]:
+  """All collectives of a step.
+
+  Args:
+    program: the compiled step.
+    mesh: {axis: size}, in the order in which devices are numbered.
+  """
+  found = []
+  for visit in hlo.walk(program, into_fusions=True):
+    x = visit.instruction
+    op = x.opcode.removesuffix("-start")
+    if op not in OPS:
+      continue
+    starts = x.opcode.endswith("-start")
+    shapes = _results(x) if starts else x.shapes
+    group = first_group(x.attributes, math.prod(mesh.values()))
+    size = sum(shape.bytes for shape in shapes)
+    if op == "reduce-scatter":  # The result is one chip's share.
+      size *= len(group)
+    if "all-reduce-scatter" in visit.computation:  # XLA:TPU fuses the two.
+      op = "reduce-scatter"
+    found.append(
+      Collective(
+        op,
+        axis_of(group, mesh),
+        size,
+        visit.trips,
+        visit.is_async or starts,
+        tuple(shape.dtype for shape in shapes),
+        tuple(shape.dims for shape in shapes),
+        group,
+      )
+    )
+  return [c for c in found if c.axis]
+
+
+def _results(start: hlo.Instruction) -> tuple[hlo.Shape, ...]:
+  """What a collective that runs beside others will give."""
+  if start.opcode == "all-reduce-start":
+    return start.shapes
+  # (operands, results, and scalars by which it is followed).
+  arrays = [shape for shape in start.shapes if shape.dims]
+  return tuple(arrays[len(arrays) // 2 :])
+
+
+def first_group(attributes: str, num_devices: int) -> tuple[int, ...]:
+  """The devices of the first group; all of them where none is given.
+
+  Read in the ways that XLA writes them: {{0,1},{2,3}}, [2,2]<=[4],
+  [2,2]<=[2,2]T(1,0), mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'},
+  source_target_pairs={{0,1},...}.
+  """
+  if pairs := re.search(r"source_target_pairs=\{(.*?)\}\}", attributes):
+    return _chain(re.findall(r"\{(\d+),(\d+)", pairs[1]))
+  found = re.search(r"replica_groups=(.*)", attributes)
+  if not found:
+    return tuple(range(num_devices))
+  text = found[1]
+  named = re.match(r"mesh\[(.*?)\](?:, device_ids=\((\S*)\))? \{(.*?)\}", text)
+  if named:
+    axes = re.findall(r"'(\w+)'=(\d+)", named[1])
+    chosen = re.findall(r"'(\w+)'", named[3])
+    if ":(" in named[3]:
+      raise ValueError(f"groups along a part of an axis: {text[:80]}")
+    order = _order(named[2] or "", num_devices)
+    ids = order.reshape([int(size) for _, size in axes])
+    index = tuple(slice(None) if name in chosen else 0 for name, _ in axes)
+    return tuple(int(i) for i in ids[index].ravel())
+  if iota := re.match(r"\[(\d+),(\d+)\]<=(\S*)", text):
+    order = _order(iota[3].rstrip(","), num_devices)
+    return tuple(int(i) for i in order.reshape(int(iota[1]), -1)[0])
+  listed = re.match(r"\{\{([\d,]*)\}", text)
+  if listed and listed[1]:
+    return tuple(int(i) for i in listed[1].split(","))
+  return tuple(range(num_devices))
+
+
+def _order(text: str, num_devices: int) -> np.ndarray:
+  """Device numbers as "[2,4]T(1,0)" or "0,4,1,5" orders them."""
+  if found := re.match(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", text):
+    ids = np.arange(num_devices).reshape(_integers(found[1]))
+    return ids.transpose(_integers(found[2]) if found[2] else None).ravel()
+  return np.array(_integers(text)) if text else np.arange(num_devices)
+
+
+def _integers(text: str) -> list[int]:
+  return [int(x) for x in text.split(",")]
+
+
+def _chain(pairs: Sequence[tuple[str, str]]) -> tuple[int, ...]:
+  """Devices that pass on to each other, from the first pair's."""
+  following = {int(a): int(b) for a, b in pairs}
+  place = next(iter(following), None)
+  chain: list[int] = []
+  while place is not None and place not in chain:
+    chain.append(place)
+    place = following.get(place)
+  return tuple(chain)
+
+
+def axis_of(group: Sequence[int], mesh: Mapping[str, int]) -> str:
+  """The axes of the mesh along which the devices of a group differ."""
+  places = np.unravel_index(list(group), tuple(mesh.values()))
+  axes = zip(mesh, places, strict=True)
+  return "+".join(axis for axis, place in axes if len(set(place)) > 1)
+
+
+def summarise(
+  found: Sequence[Collective], num_layers: int
+) -> list[dict[str, Any]]:
+  """The table: one record for each kind, what is sent most first.
+
+  in_scan: executed once a layer, within the scan over the layers.
+  """
+  rows: dict[tuple, list[Collective]] = {}
+  for c in found:
+    key = (c.op, c.axis, num_layers in c.trips, c.is_async)
+    rows.setdefault(key, []).append(c)
+  table = [
+    {
+      "op": op,
+      "axis": axis,
+      "in_scan": in_scan,
+      "async": is_async,
+      "count": sum(c.count for c in members),
+      "bytes": sum(c.count * c.bytes for c in members),
+    }
+    for (op, axis, in_scan, is_async), members in rows.items()
+  ]
+  return sorted(table, key=lambda row: -row["bytes"])

@@ -1,0 +1,179 @@
+"""A run's own train step, compiled for chips that aren't here.
+
+For TPUs: libtpu (extra `tpu`) compiles ahead of time on any x86 machine, and
+raises the error of memory that the chip would. Nothing is executed.
+"""
+
+import importlib.util
+import os
+import re
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm import inspect, sharding
+from maskedlm import step as steps
+from maskedlm.config import ConfigError
+from maskedlm.corpus import epochs, standin
+from maskedlm.planning.chips import Topology
+from maskedlm.task import Task
+
+# libtpu reads these when it is loaded. It must not look for the TPU of this
+# machine, ask for its metadata, nor keep others from loading it.
+_ENVIRONMENT = {
+  "TPU_SKIP_MDS_QUERY": "1",
+  "TPU_ACCELERATOR_TYPE": "v5litepod-16",
+  "TPU_WORKER_HOSTNAMES": "localhost",
+  "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+
+
+class Pieces(NamedTuple):
+  """Bytes on one chip."""
+
+  parameters: int
+  optimizer: int  # Moments and counters.
+  batch: int
+  temporaries: int  # Activations, gradients, the optimizer's new values.
+  program: int
+  peak: int  # The most that is in use at once, by XLA's account.
+
+
+class Step(NamedTuple):
+  """A step to plan: what is compiled, or counted."""
+
+  config: ConfigDict
+  task: Task
+  mesh: jax.sharding.Mesh
+  program: steps.OverMesh
+  batch: dict[str, jax.ShapeDtypeStruct]
+  shape: epochs.Shape  # Of the phase.
+
+
+class Compiled(NamedTuple):
+  """What the compiler says."""
+
+  pieces: Pieces
+  text: str  # HLO.
+
+
+class TooLarge(NamedTuple):
+  """The chip's memory is not enough."""
+
+  needed: int  # Bytes, where the compiler gave up.
+  limit: int
+
+
+def tpu_devices(topology: Topology) -> list[Any]:
+  """Devices to compile for; they can hold nothing.
+
+  Raises:
+    ConfigError: libtpu isn't installed, or doesn't know the topology.
+  """
+  if importlib.util.find_spec("libtpu") is None:
+    raise ConfigError(
+      f"--topology={topology.name} is compiled by libtpu, which isn't "
+      "installed: pip install 'maskedlm[tpu]'. It needs no TPU."
+    )
+  from jax.experimental import topologies
+
+  os.environ.update(
+    {k: v for k, v in _ENVIRONMENT.items() if k not in os.environ}
+  )
+  try:
+    found = topologies.get_topology_desc(
+      platform="tpu", topology_name=topology.name
+    )
+  except jax.errors.JaxRuntimeError as error:
+    raise ConfigError(
+      f"--topology={topology.name}: libtpu can't compile for it: "
+      f"{str(error).splitlines()[0]}"
+    ) from None
+  return list(found.devices)
+
+
+def make_step(config: ConfigDict, devices, phase: int) -> Step:
+  """The step of a phase of config's run (0, or 1 for the longer rows).
+
+  Raises:
+    ConfigError: the mesh doesn't fit the devices, the batch not the mesh.
+  """
+  mesh = sharding.make_mesh(config.mesh, devices)
+  task = inspect.make_task(config, standin.corpus(config.tokenizer))
+  at = (config.train.num_steps - 1) * phase
+  shape = epochs.shape_at(at, config.train.num_steps, config.data)
+  sharding.check_batch(shape.num_rows, config.train.accumulate, mesh)
+  rows = sharding.rows(mesh)
+  batch = {
+    name: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=rows)
+    for name, x in task.batch_at("train", at).items()
+  }
+  program = steps.over_mesh(config, task, mesh)
+  return Step(config, task, mesh, program, batch, shape)
+
+
+def state_of(step: Step) -> steps.TrainState:
+  """The state's arrays: shapes and shardings."""
+  return sharding.abstract(step.program.init, step.program.shardings)
+
+
+def compile_step(step: Step, *, cores: int = 1) -> Compiled | TooLarge:
+  """Compiles it; `cores` devices are one chip. Takes a minute, about."""
+  state = state_of(step)
+  try:
+    with jax.set_mesh(step.mesh):  # Says what it is compiled for.
+      lowered = step.program.step.lower(state, step.batch)
+    compiled = lowered.compile()
+  except jax.errors.JaxRuntimeError as error:
+    found = out_of_memory(str(error))
+    if found is None:
+      raise
+    return TooLarge(found.needed * cores, found.limit * cores)
+  memory = compiled.memory_analysis()
+  parameters = inspect.bytes_per_device(state.params, step.mesh)
+  whole = inspect.bytes_per_device(state, step.mesh)
+  parts = step.mesh.shape["data"] * step.mesh.shape["fsdp"]
+  batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
+  program = memory.generated_code_size_in_bytes
+  # Not temp_size_in_bytes: on TPUs that is more than what is in use at once,
+  # and steps compile whose arguments and it exceed the chip's memory.
+  temporaries = memory.peak_memory_in_bytes - memory.argument_size_in_bytes
+  peak = memory.peak_memory_in_bytes + program
+  sizes = parameters, whole - parameters, batch, temporaries, program, peak
+  return Compiled(Pieces(*(cores * x for x in sizes)), compiled.as_text())
+
+
+# As libtpu writes it, in one of two places of the compiler.
+_OUT_OF_MEMORY = (
+  r"memory required for .* \(([\d.]+)([KMGT]?)\) exceeds available HBM "
+  r"\(([\d.]+)([KMGT]?)\)",
+  r"Used ([\d.]+)([KMGT]?) of ([\d.]+)([KMGT]?) hbm",
+)
+
+
+def out_of_memory(message: str) -> TooLarge | None:
+  """The compiler's error -> (needed, limit); None if it is another error."""
+  unit = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+  for pattern in _OUT_OF_MEMORY:
+    if found := re.search(pattern, message):
+      needed, limit = (
+        int(float(found[i]) * unit[found[i + 1]]) for i in (1, 3)
+      )
+      return TooLarge(needed, limit)
+  return None
+
+
+def coordinates(
+  mesh: jax.sharding.Mesh, topology: Topology
+) -> list[tuple[int, ...]]:
+  """Where each device of the mesh lies on the torus.
+
+  Devices that don't say (a CPU's) lie in order.
+  """
+  places = np.ndindex(*topology.shape)
+  return [
+    tuple(getattr(device, "coords", place))
+    for device, place in zip(mesh.devices.flat, places, strict=False)
+  ]

@@ -1,0 +1,47 @@
+"""FLOPs of the matmuls that a step executes, what is computed again included.
+
+Counted in the traced step, of which unused parts are dropped first. The model's
+FLOPs, by which MFU is defined, are modeling/flops.py's.
+"""
+
+import math
+
+import jax
+from jax.extend.core import jaxprs_in_params
+from jax.interpreters import partial_eval
+
+
+def executed(step, mesh: jax.sharding.Mesh, *arguments) -> float:
+  """FLOPs of a jitted function's matmuls, over all devices of the mesh.
+
+  A loop without a fixed number of rounds counts as one round, of branches the
+  most expensive counts. What is inside of jax.shard_map is each device's.
+  """
+  with jax.set_mesh(mesh):
+    closed = jax.make_jaxpr(step)(*arguments)
+  used = [True] * len(closed.jaxpr.outvars)
+  jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, used)
+  return _count(jaxpr)
+
+
+def _count(jaxpr) -> float:
+  return sum(_cost(eqn) for eqn in jaxpr.eqns)
+
+
+def _cost(eqn) -> float:
+  name, params = eqn.primitive.name, eqn.params
+  if name == "dot_general":
+    (contracted, _), _ = params["dimension_numbers"]
+    left = eqn.invars[0].aval.shape
+    inner = math.prod(left[i] for i in contracted)
+    return 2.0 * inner * math.prod(eqn.outvars[0].aval.shape)
+  bodies = [_count(jaxpr) for jaxpr in jaxprs_in_params(params)]
+  if name == "scan":
+    return params["length"] * sum(bodies)
+  if name == "cond":
+    return max(bodies, default=0.0)
+  if name == "shard_map":
+    return params["mesh"].size * sum(bodies)
+  if name == "pallas_call":  # Its body is one block's.
+    return math.prod(params["grid_mapping"].grid) * sum(bodies)
+  return sum(bodies)

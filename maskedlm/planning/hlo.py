@@ -1,0 +1,166 @@
+"""A compiled program's text (HLO), as far as a plan reads it.
+
+Computations of instructions; what calls what, and how often: `walk` goes
+through all that is executed, with the loops around it. No jax.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+_BITS = {"pred": 8, "token": 0, "opaque": 0, "s4": 4, "u4": 4}
+
+
+class Shape(NamedTuple):
+  """One array."""
+
+  dtype: str
+  dims: tuple[int, ...]
+  on_chip: bool  # In the fast memory beside the cores (S(1)), not in HBM.
+
+  @property
+  def bytes(self) -> int:
+    found = re.search(r"\d+", self.dtype)  # bf16, f8e4m3fn, u32.
+    bits = _BITS.get(self.dtype, int(found[0]) if found else 8)
+    for size in self.dims:
+      bits *= size
+    return -(-bits // 8)
+
+
+class Instruction(NamedTuple):
+  """%name = shapes opcode(operands), attributes."""
+
+  name: str
+  shapes: tuple[Shape, ...]  # Of a tuple, of its arrays.
+  opcode: str
+  operands: tuple[str, ...]
+  attributes: str
+  is_root: bool
+
+  def calls(self, *kinds: str) -> list[str]:
+    """Computations named by attributes such as calls=, body=."""
+    found = []
+    for kind in kinds:
+      for names in re.findall(rf"\b{kind}=(\{{[^}}]*\}}|%[\w.\-]+)", self[4]):
+        found += re.findall(r"%([\w.\-]+)", names)
+    return found
+
+
+class Program(NamedTuple):
+  """All computations, by name: instructions by name, in their order."""
+
+  computations: Mapping[str, Mapping[str, Instruction]]
+  entry: str
+
+
+class Visit(NamedTuple):
+  """An instruction as it is executed."""
+
+  instruction: Instruction
+  computation: str
+  trips: tuple[int, ...]  # Of the loops around it, the outermost first.
+  is_async: bool  # Within a computation that others run beside.
+
+
+def parse(text: str) -> Program:
+  """compiled.as_text() -> Program.
+
+  Raises:
+    ValueError: it has no entry computation.
+  """
+  computations: dict[str, dict[str, Instruction]] = {}
+  entry, current = "", None
+  for line in text.splitlines():
+    header = re.match(r"(ENTRY )?%?([\w.\-]+) \(.*\{\s*$", line)
+    if header:
+      current = computations[header[2]] = {}
+      entry = header[2] if header[1] else entry
+    elif current is not None and (instruction := _instruction(line)):
+      current[instruction.name] = instruction
+  if not entry:
+    raise ValueError("no ENTRY computation in this HLO text")
+  return Program(computations, entry)
+
+
+def walk(program: Program, *, into_fusions: bool = False) -> Iterator[Visit]:
+  """All instructions that are executed, in depth, calls followed.
+
+  Of a fusion the inside is visited only if asked for: it is one operation.
+  """
+  yield from _walk(program, program.entry, (), False, into_fusions)
+
+
+def trip_count(program: Program, loop: Instruction) -> int:
+  """How often a while loop runs; 1 where the text doesn't say."""
+  if found := re.search(r'known_trip_count":\{"n":"(\d+)"', loop.attributes):
+    return int(found[1])
+  (condition,) = loop.calls("condition")
+  # A counted loop compares its counter with a constant.
+  limits = [
+    int(x.attributes)
+    for x in program.computations[condition].values()
+    if x.opcode == "constant" and x.attributes.isdecimal()
+  ]
+  return max(limits, default=1)
+
+
+def _walk(program, name, trips, is_async, into_fusions) -> Iterator[Visit]:
+  for x in program.computations[name].values():
+    yield Visit(x, name, trips, is_async)
+    inside, around, beside = [], trips, is_async
+    if x.opcode == "while":
+      inside = x.calls("body")
+      around = (*trips, trip_count(program, x))
+    elif x.opcode in ("call", "conditional"):
+      inside = x.calls(
+        "to_apply",
+        "called_computations",
+        "branch_computations",
+        "true_computation",
+        "false_computation",
+      )
+    elif x.opcode == "async-start":
+      inside, beside = x.calls("calls"), True
+    elif x.opcode == "fusion" and into_fusions:
+      inside = x.calls("calls")
+    for callee in inside:
+      yield from _walk(program, callee, around, beside, into_fusions)
+
+
+def _instruction(line: str) -> Instruction | None:
+  found = re.match(r"\s+(ROOT )?%?([\w.\-]+) = ", line)
+  if not found:
+    return None
+  rest = line[found.end() :]
+  end = _closing(rest) if rest.startswith("(") else rest.index(" ")
+  shapes, rest = rest[:end], rest[end:].lstrip()
+  opcode, _, rest = rest.partition("(")
+  end = _closing(f"({rest}") - 1
+  operands, attributes = rest[: end - 1], rest[end:].lstrip(", ")
+  if opcode in ("constant", "parameter"):  # A value, a number.
+    attributes = operands[: end - 1]
+  return Instruction(
+    found[2],
+    tuple(_shapes(shapes)),
+    opcode,
+    tuple(re.findall(r"%([\w.\-]+)", operands)),
+    attributes,
+    bool(found[1]),
+  )
+
+
+def _closing(text: str) -> int:
+  """Where the parenthesis that text begins with is closed, plus one."""
+  depth = 0
+  for i, letter in enumerate(text):
+    depth += (letter == "(") - (letter == ")")
+    if not depth:
+      return i + 1
+  return len(text)
+
+
+def _shapes(text: str) -> Iterator[Shape]:
+  pattern = r"([a-z]\w*)\[([\d,<=]*)\](\{[^}]*\})?"
+  for dtype, dims, layout in re.findall(pattern, text):
+    sizes = tuple(int(x.strip("<=")) for x in dims.split(",") if x)
+    yield Shape(dtype, sizes, "S(1)" in layout)

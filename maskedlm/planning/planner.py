@@ -1,0 +1,317 @@
+"""One plan: a config's step on a topology, with all that follows from it."""
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm import sharding
+from maskedlm.corpus import epochs
+from maskedlm.planning import (
+  collectives,
+  compiling,
+  estimating,
+  flops,
+  hlo,
+  roofline,
+  traffic,
+)
+from maskedlm.planning.chips import Topology
+from maskedlm.planning.collectives import Collective
+from maskedlm.planning.compiling import Compiled, Pieces, Step, TooLarge
+from maskedlm.planning.roofline import Estimate
+
+LABEL = "model, not measured"
+TRIES = 4  # Compilations at most, in search of the largest batch.
+Log = Callable[[str], None]
+
+
+class Plan(NamedTuple):
+  """What is known of a step on a topology."""
+
+  topology: Topology
+  mesh: dict[str, int]
+  rows: int  # On a chip, at a time.
+  length: int
+  num_layers: int
+  compiled: bool  # Else estimated on paper.
+  fits: bool
+  bytes_per_chip: int  # In use at most, or what there would have to be.
+  pieces: Pieces | None  # None: the compiler gave up before it knew.
+  model_flops: float  # Of a step, all chips.
+  recomputed: float | None  # Share of the executed FLOPs.
+  sent: list[Collective]
+  estimate: Estimate | None
+  run: dict[str, float]  # Tokens/s, hours, chip-hours, cost.
+  remedies: dict[str, Any]  # Where it doesn't fit.
+
+
+def make(
+  config: ConfigDict,
+  topology: Topology,
+  phase: int,
+  *,
+  price: float | None,
+  search: bool,
+  log: Log,
+) -> Plan:
+  """Compiles (a TPU) or estimates (GPUs) the step of a phase.
+
+  Args:
+    config: the run's.
+    topology: where.
+    phase: 0, or 1: the rows of data.long_length.
+    price: of a chip-hour, for the cost.
+    search: where it doesn't fit, look for the batch that does.
+    log: takes a line of progress.
+
+  Raises:
+    ConfigError: what the run itself would refuse, or no libtpu.
+  """
+  sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
+  step = _step(config, topology, sizes, phase)
+  model_flops = step.task.flops(step.shape.first_step)
+  rows = _rows_per_chip(config, step.shape, sizes)
+  if not topology.is_tpu:
+    executed = _executed(step)
+    shapes = _Sizes(sizes)
+    pieces = estimating.pieces(step, shapes, rows)
+    moved = estimating.traffic(pieces)
+    sent = estimating.collectives(step, sizes)
+    coords: list = []
+    fits = pieces.peak <= topology.chip.hbm_bytes
+  else:
+    found = _compile(step, topology, log)
+    if isinstance(found, TooLarge):
+      remedies = remedy(config, topology, phase, found, search=search, log=log)
+      return Plan(
+        topology, sizes, rows, step.shape.length, config.model.num_layers,
+        True, False, found.needed, None, model_flops, None, [], None, {},
+        remedies,
+      )  # fmt: skip
+    executed = _executed(step)
+    program = hlo.parse(found.text)
+    pieces, fits = found.pieces, True
+    moved = traffic.measure(program)
+    sent = collectives.find(program, dict(step.mesh.shape))
+    coords = compiling.coordinates(step.mesh, topology)
+  chips = topology.num_chips
+  estimate = roofline.estimate(
+    topology,
+    flops=executed / chips,
+    traffic=moved,
+    collectives=sent,
+    coords=coords,
+  )
+  remedies = {}
+  if not fits:
+    remedies = {"changes": changes(config, topology, phase)}
+  return Plan(
+    topology, sizes, rows, step.shape.length, config.model.num_layers,
+    topology.is_tpu, fits, pieces.peak, pieces, model_flops,
+    recomputed(step, executed), sent, estimate,
+    cost(step, estimate, topology, price), remedies,
+  )  # fmt: skip
+
+
+class _Sizes(NamedTuple):
+  """A mesh of which only the sizes matter."""
+
+  shape: dict[str, int]
+
+
+def _step(config, topology: Topology, sizes, phase: int) -> Step:
+  """The step over the topology's devices; of GPUs, over one device here."""
+  config = config.copy_and_resolve_references()
+  if topology.is_tpu:
+    devices = compiling.tpu_devices(topology)
+    # Where a chip is two devices to the compiler, its rows are split over them.
+    config.mesh.update(sizes)
+    config.mesh.data *= topology.chip.cores
+    return compiling.make_step(config, devices, phase)
+  shape = shape_of(config, phase)
+  sharding.check_batch(shape.num_rows, config.train.accumulate, _Sizes(sizes))
+  config.mesh.update(data=1, fsdp=1, tensor=1)
+  return compiling.make_step(config, jax.devices()[:1], phase)
+
+
+def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
+  mesh = ", ".join(f"{a}={n}" for a, n in step.mesh.shape.items() if n > 1)
+  log(
+    f"compiling for {topology.name} ({mesh or '1 chip'}), "
+    f"{step.shape.num_rows:,} rows of {step.shape.length}: about a minute"
+  )
+  start = time.perf_counter()
+  found = compiling.compile_step(step, cores=topology.chip.cores)
+  how = "too large" if isinstance(found, TooLarge) else "fits"
+  log(f"  {time.perf_counter() - start:.0f} s: {how}")
+  return found
+
+
+def shape_of(config: ConfigDict, phase: int) -> epochs.Shape:
+  """Of a phase's batches."""
+  num_steps = config.train.num_steps
+  return epochs.shape_at((num_steps - 1) * phase, num_steps, config.data)
+
+
+def _rows_per_chip(config, shape: epochs.Shape, sizes) -> int:
+  parts = sizes["data"] * sizes["fsdp"] * config.train.accumulate
+  return shape.num_rows // parts
+
+
+def recomputed(step: Step, executed: float) -> float:
+  """The share of the executed FLOPs that backward computes once more."""
+  config = step.config.copy_and_resolve_references()
+  if config.model.remat == "none":
+    return 0.0
+  config.model.remat = "none"
+  device = step.mesh.devices.flat[0]
+  config.mesh.update(data=1, fsdp=1, tensor=1)
+  phase = int(step.shape.first_step > 0)
+  plain = compiling.make_step(config, [device], phase)
+  return 1 - _executed(plain) / executed
+
+
+def _executed(step: Step) -> float:
+  state = compiling.state_of(step)
+  return flops.executed(step.program.step, step.mesh, state, step.batch)
+
+
+def cost(
+  step: Step, estimate: Estimate, topology: Topology, price: float | None
+) -> dict[str, float]:
+  """Tokens/s of this phase; hours of the whole run, as fast by its FLOPs."""
+  config, chips = step.config, topology.num_chips
+  flops_per_second = step.task.flops(step.shape.first_step) / estimate.step
+  total = 0.0
+  num_steps = config.train.num_steps
+  first, last = shape_of(config, 0), shape_of(config, 1)
+  long_steps = num_steps - last.first_step if last.first_step else 0
+  total += (num_steps - long_steps) * step.task.flops(first.first_step)
+  if long_steps:
+    total += long_steps * step.task.flops(last.first_step)
+  hours = total / flops_per_second / 3600
+  found = {
+    "tokens_per_second": step.shape.num_rows
+    * step.shape.length
+    / estimate.step,
+    "steps": num_steps,
+    "hours": hours,
+    "chip_hours": hours * chips,
+  }
+  if price is not None:
+    found["cost"] = hours * chips * price
+  return found
+
+
+# Where it doesn't fit.
+
+
+def remedy(
+  config, topology: Topology, phase: int, found: TooLarge, *, search, log: Log
+) -> dict[str, Any]:
+  """The largest batch that fits, by compiling; what else would help."""
+  sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
+  parts = sizes["data"] * sizes["fsdp"] * config.train.accumulate
+  rows = _rows_per_chip(config, shape_of(config, phase), sizes)
+  result: dict[str, Any] = {"changes": changes(config, topology, phase)}
+  if not search:
+    return result
+
+  def needs(count: int) -> tuple[bool, int]:
+    smaller = with_rows(config, phase, count * parts)
+    tried = _compile(_step(smaller, topology, sizes, phase), topology, log)
+    if isinstance(tried, TooLarge):
+      return False, tried.needed
+    return True, tried.pieces.peak
+
+  log(f"{rows} rows a chip don't fit; looking for the most that do")
+  result["largest_rows_per_chip"] = largest(
+    needs, rows, found.needed, found.limit
+  )
+  return result
+
+
+def with_rows(config: ConfigDict, phase: int, num_rows: int) -> ConfigDict:
+  """config with another global batch in a phase."""
+  config = config.copy_and_resolve_references()
+  config.data["long_batch_size" if phase else "batch_size"] = num_rows
+  return config
+
+
+def largest(
+  needs: Callable[[int], tuple[bool, int]], rows: int, needed: int, limit: int
+) -> int:
+  """The most rows that fit, in TRIES tries at most; 0 = none that was tried.
+
+  Bisection, where each try is the guess of a straight line through what the
+  others needed: memory grows with the rows. What is found does fit; the tries
+  over, a few more rows might.
+
+  Args:
+    needs: rows -> (fits, bytes).
+    rows: they don't fit.
+    needed: bytes that they need.
+    limit: bytes that there are.
+  """
+  best, least = 0, rows  # best fits, least doesn't.
+  points = {rows: needed}
+  for _ in range(TRIES):
+    if least - best <= 1:
+      break
+    if len(points) > 1:
+      (a, x), (b, y) = sorted(points.items())[:2]
+      slope = max((y - x) / (b - a), 1.0)
+      guess = a + (limit - x) / slope
+    else:
+      guess = rows * limit / needed
+    guess = min(max(math.floor(guess), best + 1), least - 1)
+    fits, size = needs(guess)
+    points[guess] = size
+    best, least = (guess, least) if fits else (best, guess)
+  return best
+
+
+def changes(
+  config: ConfigDict, topology: Topology, phase: int
+) -> list[dict[str, Any]]:
+  """What other options would save, on paper: [{option, bytes}], largest first.
+
+  Raises:
+    ConfigError: as make.
+  """
+  sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
+  shape = shape_of(config, phase)
+  rows = _rows_per_chip(config, shape, sizes)
+  paper = config.copy_and_resolve_references()
+  paper.mesh.update(data=1, fsdp=1, tensor=1)
+  step = compiling.make_step(paper, jax.devices()[:1], phase)
+
+  def total(changed: ConfigDict, sizes) -> int:
+    return estimating.pieces(
+      step._replace(config=changed), _Sizes(sizes), rows
+    ).peak
+
+  now = total(config, sizes)
+  found = []
+  for name, options in (
+    ("model.dtype=bfloat16", {"dtype": "bfloat16"}),
+    ("model.remat=dots", {"remat": "dots"}),
+    ("model.remat=full", {"remat": "full"}),
+  ):
+    changed = config.copy_and_resolve_references()
+    changed.model.update(options)
+    found.append((name, now - total(changed, sizes)))
+  for fsdp in sorted({8, topology.num_chips}):
+    if sizes["data"] * sizes["fsdp"] % fsdp == 0 and fsdp > sizes["fsdp"]:
+      data = sizes["data"] * sizes["fsdp"] // fsdp
+      sharded = {**sizes, "data": data, "fsdp": fsdp}
+      found.append((f"mesh.fsdp={fsdp}", now - total(config, sharded)))
+  return [
+    {"option": name, "bytes": saved}
+    for name, saved in sorted(found, key=lambda x: -x[1])
+    if saved > 0
+  ]

@@ -1,0 +1,178 @@
+"""A plan as a table, and as JSON."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from maskedlm.planning import collectives
+from maskedlm.planning.planner import LABEL, Plan
+
+
+def figures(plan: Plan) -> dict[str, Any]:
+  """What --json prints. Figures that aren't known are None.
+
+  bytes_per_chip is the most in use at once; where the step doesn't fit, what
+  the compiler says it needs. predicted_* are a model's, not measured.
+  """
+  estimate = plan.estimate
+  chips = plan.topology.num_chips
+  peak = plan.topology.chip.flops * chips
+  return {
+    "fits": plan.fits,
+    "chips": chips,
+    "bytes_per_chip": plan.bytes_per_chip,
+    "hbm_bytes": plan.topology.chip.hbm_bytes,
+    "collectives": collectives.summarise(plan.sent, plan.num_layers),
+    "predicted_mfu": estimate and plan.model_flops / peak / estimate.step,
+    "predicted_efficiency": estimate and estimate.efficiency,
+    "predictions_are": LABEL,
+    "compiled": plan.compiled,
+    "topology": plan.topology.name,
+    "mesh": plan.mesh,
+    "rows_per_chip": plan.rows,
+    "length": plan.length,
+    "pieces": plan.pieces and plan.pieces._asdict(),
+    "flops_per_step": plan.model_flops,
+    "recomputed_share": plan.recomputed,
+    "predicted_seconds": estimate
+    and {**estimate._asdict(), "step": estimate.step},
+    **{
+      f"predicted_{name}": value
+      for name, value in plan.run.items()
+      if name != "steps"
+    },
+    **plan.remedies,
+  }
+
+
+def lines(plan: Plan) -> list[str]:
+  """The table."""
+  topology, chip = plan.topology, plan.topology.chip
+  chips = topology.num_chips
+  mesh = ", ".join(f"{axis}={n}" for axis, n in plan.mesh.items())
+  room = plan.bytes_per_chip / chip.hbm_bytes
+  made = "compiled" if plan.compiled else "estimated without compiling"
+  text = [
+    f"{topology.name}: {chips} chips, mesh {mesh}; {made}",
+    f"{plan.rows} rows of {plan.length} tokens on a chip "
+    f"({plan.rows * plan.length:,} tokens), {plan.model_flops / 1e12:.4g} "
+    "TFLOP a step",
+    "",
+    f"{'fits' if plan.fits else 'DOES NOT FIT':<22}"
+    f"{gigabytes(plan.bytes_per_chip)} of {gigabytes(chip.hbm_bytes)} a chip "
+    f"({room:.0%})",
+  ]
+  if plan.pieces:
+    text += [
+      f"  {name:<20}{gigabytes(size)}"
+      for name, size in plan.pieces._asdict().items()
+      if name != "peak"
+    ]
+  if plan.estimate:
+    text += ["", *_traffic(plan), "", *_time(plan)]
+  text += _remedies(plan)
+  return text
+
+
+def _traffic(plan: Plan) -> list[str]:
+  table = collectives.summarise(plan.sent, plan.num_layers)
+  if not table:
+    return ["no collectives"]
+  text = ["collectives of a step, on each chip"]
+  for row in table:
+    where = "in the layer scan" if row["in_scan"] else "outside of it"
+    beside = "beside computation" if row["async"] else "waited for"
+    text.append(
+      f"  {row['op']:<20}{row['axis']:<12}x{row['count']:<5}"
+      f"{gigabytes(row['bytes']):>10}  {where}, {beside}"
+    )
+  return text
+
+
+def _time(plan: Plan) -> list[str]:
+  values, e = figures(plan), plan.estimate
+  text = [
+    f"time of a step ({LABEL})",
+    f"  {'matmuls':<20}{1e3 * e.matmuls:.1f} ms",
+    f"  {'memory, of the rest':<20}{1e3 * e.memory:.1f} ms",
+    f"  {'collectives':<20}{1e3 * e.exposed:.1f} ms waited for, of "
+    f"{1e3 * e.collectives:.1f}",
+    f"  {'step':<20}{1e3 * e.step:.1f} ms, at best",
+    f"  {'MFU':<20}{values['predicted_mfu']:.1%}",
+    f"  {'scaling efficiency':<20}{e.efficiency:.1%} of "
+    f"{plan.topology.num_chips} chips that send nothing",
+  ]
+  if plan.recomputed is not None:
+    text.append(
+      f"  {'computed again':<20}{plan.recomputed:.1%} of the FLOPs executed"
+    )
+  run = plan.run
+  text += [
+    f"  {'tokens/s':<20}{run['tokens_per_second']:,.0f}, padding included",
+    f"  {'the run':<20}{run['hours']:.3g} hours for {run['steps']:,} steps, "
+    f"{run['chip_hours']:,.0f} chip-hours",
+  ]
+  if "cost" in run:
+    text.append(f"  {'cost':<20}{run['cost']:,.0f}, at the price given")
+  return text
+
+
+def _remedies(plan: Plan) -> list[str]:
+  text = []
+  rows = plan.remedies.get("largest_rows_per_chip")
+  if rows is not None:
+    text += [
+      "",
+      f"the most rows a chip that were found to fit: {rows}"
+      if rows
+      else "no batch that was tried fits",
+    ]
+  if changes := plan.remedies.get("changes"):
+    text += ["", "what would save memory on a chip (estimated, not compiled)"]
+    text += [
+      f"  --config.{change['option']:<28}{gigabytes(change['bytes'])} less"
+      for change in changes
+    ]
+  return text
+
+
+def compare(plans: Sequence[Plan]) -> list[str]:
+  """One line for each plan of a sweep: a table in Markdown."""
+  text = [
+    "| topology | mesh | rows a chip | memory a chip | sent a step | step "
+    "| MFU | efficiency | tokens/s | hours | chip-hours | cost |",
+    "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+  ]
+  for plan in plans:
+    mesh = ", ".join(f"{a}={n}" for a, n in plan.mesh.items() if n > 1)
+    cells = [
+      plan.topology.name,
+      mesh or "1 chip",
+      str(plan.rows),
+      f"{gigabytes(plan.bytes_per_chip)} of "
+      f"{gigabytes(plan.topology.chip.hbm_bytes)}"
+      + ("" if plan.fits else ": does not fit"),
+    ]
+    if plan.estimate:
+      run = plan.run
+      sent = sum(c.count * c.bytes for c in plan.sent)
+      cells += [
+        gigabytes(sent),
+        f"{1e3 * plan.estimate.step:.0f} ms",
+        f"{figures(plan)['predicted_mfu']:.0%}",
+        f"{plan.estimate.efficiency:.1%}",
+        f"{run['tokens_per_second']:,.0f}",
+        f"{run['hours']:.3g}",
+        f"{run['chip_hours']:,.0f}",
+        f"{run['cost']:,.0f}" if "cost" in run else "-",
+      ]
+    else:
+      cells += ["-"] * 8
+    text.append(f"| {' | '.join(cells)} |")
+  return [*text, "", f"Time, MFU, efficiency and cost: {LABEL}."]
+
+
+def gigabytes(size: float) -> str:
+  """12_345_678_901 -> "12.3 GB"."""
+  if size < 1e8:
+    return f"{size / 1e6:.3g} MB"
+  return f"{size / 1e9:.3g} GB"

@@ -1,0 +1,141 @@
+"""Bytes that a compiled step moves through a chip's memory (HBM).
+
+Each operation reads its operands and writes its results, once, unless they are
+in the fast memory beside the cores. A fusion is one operation; of an array that
+it only slices or updates in place, the slice counts.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from maskedlm.planning import hlo
+from maskedlm.planning.collectives import OPS
+
+# They name, pick or reserve, and move nothing; loops are what is inside.
+_FREE = {
+  "parameter",
+  "constant",
+  "tuple",
+  "get-tuple-element",
+  "bitcast",
+  "while",
+  "call",
+  "conditional",
+  "after-all",
+  "partition-id",
+  "async-start",
+}
+_FREE_CALLS = ("AllocateBuffer", "ConcatBitcast", "AssumeGatherIndices")
+_MATMULS = {"convolution", "dot"}
+
+
+class Traffic(NamedTuple):
+  """Bytes a step, of one chip."""
+
+  matmuls: int  # Of operations with a matmul in them.
+  others: int
+
+
+def measure(program: hlo.Program) -> Traffic:
+  """The traffic of a step."""
+  matmuls = others = 0
+  for visit in hlo.walk(program):
+    size = math.prod(visit.trips) * _bytes(program, visit)
+    if _multiplies(program, visit.instruction):
+      matmuls += size
+    else:
+      others += size
+  return Traffic(matmuls, others)
+
+
+def _bytes(program: hlo.Program, visit: hlo.Visit) -> int:
+  x = visit.instruction
+  if x.opcode in _FREE or x.opcode.endswith("-done"):
+    return 0
+  if any(name in x.attributes for name in _FREE_CALLS):
+    return 0
+  if x.opcode.removesuffix("-start") in OPS:
+    return 0  # It is the links' time that counts.
+  known = program.computations[visit.computation]
+  if x.opcode in ("slice-start", "copy-start"):  # (to, from, ...)
+    moved = x.shapes[0].bytes
+    source = known[x.operands[0]].shapes if x.operands[0] in known else ()
+    return moved * sum(not s.on_chip for s in (*source[:1], x.shapes[0]))
+  operands = [_hbm(known[name]) if name in known else 0 for name in x.operands]
+  if x.opcode == "fusion":
+    inside = program.computations[x.calls("calls")[0]]
+    return sum(
+      min(size, limit)
+      for size, limit in zip(
+        [*operands, _hbm(x)],
+        [*_reads(inside, len(operands)), _writes(inside)],
+        strict=True,
+      )
+    )
+  if x.opcode == "dynamic-slice":
+    return 2 * _hbm(x)
+  if x.opcode == "dynamic-update-slice":
+    return 2 * operands[1]
+  if x.opcode == "gather":
+    return 2 * _hbm(x) + operands[1]
+  return sum(operands) + _hbm(x)
+
+
+def _hbm(x: hlo.Instruction) -> int:
+  return sum(shape.bytes for shape in x.shapes if not shape.on_chip)
+
+
+def _reads(inside: Mapping[str, hlo.Instruction], count: int) -> list[float]:
+  """Of each parameter of a fusion, how much of it is read at most."""
+  users: dict[str, list[hlo.Instruction]] = {}
+  for x in inside.values():
+    for name in x.operands:
+      users.setdefault(name, []).append(x)
+
+  def read(x: hlo.Instruction) -> float:
+    total = 0.0
+    for user in users.get(x.name, []):
+      first = user.operands[0] == x.name
+      if user.opcode == "bitcast":
+        total += read(user)
+      elif user.opcode in ("dynamic-slice", "slice", "gather") and first:
+        total += sum(shape.bytes for shape in user.shapes)
+      elif user.opcode == "dynamic-update-slice" and first:
+        total += 0  # In place.
+      else:
+        return math.inf
+    return total
+
+  limits = [math.inf] * count
+  for x in inside.values():
+    if x.opcode == "parameter":
+      place = int(x.attributes)
+      if place < count:
+        limits[place] = read(x)
+  return limits
+
+
+def _writes(inside: Mapping[str, hlo.Instruction]) -> float:
+  """How much a fusion writes at most: of what it updates in place, that."""
+  root = next(x for x in inside.values() if x.is_root)
+  outputs = [root]
+  if root.opcode == "tuple":
+    outputs = [inside[name] for name in root.operands]
+  total = 0
+  for x in outputs:
+    while x.opcode in ("bitcast", "convert") and x.operands[0] in inside:
+      x = inside[x.operands[0]]
+    if x.opcode == "dynamic-update-slice" and x.operands[1] in inside:
+      x = inside[x.operands[1]]
+    total += sum(shape.bytes for shape in x.shapes)
+  return total
+
+
+def _multiplies(program: hlo.Program, x: hlo.Instruction) -> bool:
+  if x.opcode == "fusion":
+    inside = program.computations[x.calls("calls")[0]]
+    return any(_multiplies(program, y) for y in inside.values())
+  return x.opcode in _MATMULS or (
+    x.opcode == "custom-call" and "tpu_custom_call" in x.attributes
+  )

@@ -1,0 +1,104 @@
+"""Steps compiled for TPUs by libtpu, on a machine without one.
+
+Slow: a compilation takes a minute of one core. They skip without libtpu (extra
+`tpu`). What is checked is what docs/scaling.md says of them.
+"""
+
+import importlib.util
+import pathlib
+
+import pytest
+
+from maskedlm import flags
+from maskedlm.planning import chips, planner
+
+CONFIGS = pathlib.Path(__file__).parent.parent.parent / "configs"
+# Rows of 512 tokens alone, 32 of them on a chip: 16,384 tokens.
+LONG_ROWS = ("--config.data.length=512", "--config.data.long_share=0")
+ROWS = 32
+LAYER = {"bert_base": 12 * 768**2, "bert_large": 12 * 1024**2}
+PARAMETERS = {"bert_base": 110.2e6, "bert_large": 336.4e6}
+
+pytestmark = [
+  pytest.mark.slow,
+  pytest.mark.skipif(
+    importlib.util.find_spec("libtpu") is None,
+    reason="no libtpu: pip install 'maskedlm[tpu]'",
+  ),
+]
+
+
+def make(name, topology, *, rows=ROWS, overrides=()):
+  topology = chips.parse(topology)
+  path = CONFIGS / f"{name}.py"
+  overrides = [f"--config.{option}" for option in overrides]
+  config = flags.load_config(str(path), [*LONG_ROWS, *overrides])
+  config = planner.with_rows(config, 0, rows * topology.num_chips)
+  return planner.make(
+    config, topology, 0, price=None, search=False, log=lambda line: None
+  )
+
+
+def sent(plan, op):
+  found = [c for c in plan.sent if c.op == op]
+  return sum(c.count * c.bytes for c in found)
+
+
+def check_pieces(plan):
+  total = sum(plan.pieces) - plan.pieces.peak
+  assert total == pytest.approx(plan.pieces.peak, rel=0.05)
+  assert plan.fits
+  assert plan.bytes_per_chip < plan.topology.chip.hbm_bytes
+
+
+@pytest.mark.parametrize(
+  ("name", "topology"),
+  [
+    ("bert_base", "v5e:4x4"),
+    ("bert_base", "v5e:16x16"),
+    ("bert_large", "v5e:4x4"),
+    ("bert_large", "v5e:16x16"),
+  ],
+)
+def test_data_parallelism(name, topology):
+  plan = make(name, topology)
+  check_pieces(plan)
+  gradient = plan.pieces.parameters
+  assert 0.5 * gradient < sent(plan, "all-reduce") <= 1.05 * gradient
+  assert not sent(plan, "all-gather")
+  assert not sent(plan, "reduce-scatter")
+  # The scan's are those of the layers' gradients, in bfloat16, one a layer. No
+  # activation is sent: all other arrays are small.
+  layers = [
+    c for c in plan.sent if plan.num_layers in c.trips and c.bytes > 1e5
+  ]
+  assert len(layers) == 1
+  assert set(layers[0].dtypes) == {"bf16"}
+  assert plan.recomputed <= 0.15
+  assert plan.estimate.efficiency >= 0.95
+
+
+@pytest.mark.parametrize("name", ["bert_base", "bert_large"])
+def test_fsdp(name):
+  plan = make(name, "v5e:4x4", overrides=["mesh.fsdp=16"])
+  check_pieces(plan)
+  assert plan.pieces.parameters < 1.2 * 4 * PARAMETERS[name] / 16
+  # A layer is gathered forward and backward, in bfloat16, as it is computed
+  # with; XLA passes parts of it on while it multiplies by others.
+  width = plan.topology.num_chips
+  gathered = sum(
+    c.count * c.bytes
+    for c in plan.sent
+    if plan.num_layers in c.trips
+    and c.op in ("all-gather", "collective-permute")
+  )
+  layers = LAYER[name] * plan.num_layers * 2
+  assert gathered > 2 * layers * (width - 1) / width
+  # No activations: they have as many tokens as a chip, or as all of them.
+  sizes = {d for c in plan.sent if c.trips for dims in c.arrays for d in dims}
+  assert not sizes & {32 * 512, 16 * 32 * 512}
+
+
+def test_with_nothing_computed_again_it_does_not_fit():
+  plan = make("bert_base", "v5e:4x4", overrides=["model.remat=none"])
+  assert not plan.fits

@@ -1,0 +1,228 @@
+"""`maskedlm plan` as a user calls it, without libtpu: on 8 virtual CPUs."""
+
+import importlib.util
+import json
+
+import jax
+import pytest
+
+from maskedlm import cli, flags, plan
+from maskedlm.config import ConfigError
+from maskedlm.planning import chips, compiling, planner, report
+
+CONFIG = """
+from maskedlm import config as base
+
+def get_config():
+  c = base.default("mlm_nsp")
+  c.tokenizer.vocab_size = 500
+  c.model.num_layers = 3
+  c.model.width = 32
+  c.model.num_heads = 4
+  c.model.mlp_width = 48
+  c.model.max_positions = 48
+  c.data.length = 40
+  c.data.batch_size = 16
+  c.data.long_length = 48
+  c.data.long_batch_size = 8
+  c.optimizer.warmup_steps = 2
+  c.train.num_steps = 10
+  return c
+"""
+
+
+@pytest.fixture(scope="module")
+def config(tmp_path_factory):
+  path = tmp_path_factory.mktemp("plan") / "small.py"
+  path.write_text(CONFIG)
+  return f"--config={path}"
+
+
+@pytest.fixture
+def on_cpus(monkeypatch):
+  """v5e:2x4, whose 8 chips are the 8 CPUs of the tests."""
+  monkeypatch.setattr(compiling, "tpu_devices", lambda topology: jax.devices())
+
+
+@pytest.fixture(scope="module")
+def compiled(config):
+  """The plan of 2 rows a chip for it, with mesh data=2, fsdp=4."""
+  options = ["--config.mesh.fsdp=4", "--config.model.remat=dots"]
+  loaded = flags.load_config(config.removeprefix("--config="), options)
+  with pytest.MonkeyPatch.context() as patch:
+    patch.setattr(compiling, "tpu_devices", lambda topology: jax.devices())
+    return planner.make(
+      loaded,
+      chips.parse("v5e:2x4"),
+      0,
+      price=1.5,
+      search=True,
+      log=lambda line: None,
+    )
+
+
+def run(capsys, *argv):
+  assert cli.run(plan.main, list(argv)) == 0
+  return capsys.readouterr().out
+
+
+def test_the_figures_of_a_compiled_step(compiled):
+  found = json.loads(json.dumps(report.figures(compiled)))
+  assert found["fits"] is True
+  assert found["chips"] == 8
+  assert found["hbm_bytes"] == 16 * 2**30
+  assert found["mesh"] == {"data": 2, "fsdp": 4, "tensor": 1}
+  assert found["rows_per_chip"] == 2
+  assert found["compiled"] is True
+  assert found["predictions_are"] == "model, not measured"
+  pieces = found["pieces"]
+  assert found["bytes_per_chip"] == pieces["peak"]
+  # Two moments of each parameter, and three counters.
+  assert pieces["optimizer"] == pytest.approx(2 * pieces["parameters"], abs=20)
+  total = sum(size for name, size in pieces.items() if name != "peak")
+  assert total == pytest.approx(pieces["peak"], rel=0.05)
+  sent = {(row["op"], row["axis"]) for row in found["collectives"]}
+  assert ("all-gather", "fsdp") in sent
+  assert any(op == "all-reduce" and "data" in axis for op, axis in sent)
+  assert any(row["in_scan"] for row in found["collectives"])
+  assert 0 < found["recomputed_share"] < 0.2
+  assert 0 < found["predicted_mfu"] < 1
+  assert 0 < found["predicted_efficiency"] < 1
+  assert found["predicted_cost"] == 1.5 * found["predicted_chip_hours"]
+
+
+def test_fsdp_sends_parameters_and_no_rows(compiled):
+  """16 rows of 40 tokens: an activation would have 640 of something."""
+  arrays = [dims for c in compiled.sent if c.trips for dims in c.arrays]
+  assert (32, 48) in arrays  # A layer's mlp/up, whole.
+  assert not [dims for dims in arrays if 640 in dims]
+
+
+def test_the_table(compiled):
+  out = "\n".join(report.lines(compiled))
+  assert "v5e:2x4: 8 chips, mesh data=2, fsdp=4, tensor=1; compiled" in out
+  assert "2 rows of 40 tokens on a chip (80 tokens)" in out
+  assert "all-gather" in out
+  assert "in the layer scan" in out
+  assert "model, not measured" in out
+
+
+def test_the_longer_rows_are_planned_unless_asked(capsys, config):
+  argv = (config, "--topology=h100:8", "--json", "--config.data.long_share=0.5")
+  assert json.loads(run(capsys, *argv))["length"] == 48
+  first = json.loads(run(capsys, *argv, "--phase=first"))
+  assert (first["length"], first["rows_per_chip"]) == (40, 2)
+
+
+def test_gpus_are_estimated(capsys, config):
+  out = run(
+    capsys,
+    config,
+    "--topology=h100:8,h100:16",
+    "--sweep",
+    "--rows=2",
+  )
+  rows = [line for line in out.splitlines() if line.startswith("| h100")]
+  meshes = [line.split(" | ")[1] for line in rows]
+  assert meshes == ["data=8", "fsdp=8", "data=16", "data=2, fsdp=8", "fsdp=16"]
+  assert "model, not measured" in out
+
+
+def test_what_does_not_fit(capsys, monkeypatch, config, on_cpus):
+  """The compiler refuses over 5 rows a chip; it takes 3 GB a row."""
+
+  def compile_step(step, *, cores):
+    rows = step.shape.num_rows // 8
+    if rows > 5:
+      return compiling.TooLarge(3_000 * rows, 16_000)
+    return compiling.Compiled(
+      compiling.Pieces(0, 0, 0, 0, 0, 3_000 * rows), "ENTRY"
+    )
+
+  monkeypatch.setattr(compiling, "compile_step", compile_step)
+  found = json.loads(
+    run(capsys, config, "--topology=v5e:2x4", "--rows=40", "--json")
+  )
+  assert found["fits"] is False
+  assert found["bytes_per_chip"] == 120_000
+  assert found["rows_per_chip"] == 40
+  assert found["largest_rows_per_chip"] == 5
+  assert found["predicted_mfu"] is None
+  options = [change["option"] for change in found["changes"]]
+  assert "model.remat=full" in options
+  assert "mesh.fsdp=8" in options
+
+
+@pytest.mark.parametrize(
+  ("capacity", "rows", "fixed", "expected", "tries"),
+  [
+    # A straight line through two points is exact: 3 + 2 * 6 = 15 <= 16.
+    (16, 40, 3, 6, 4),
+    # Nothing but the state: not even one row.
+    (16, 2, 20, 0, 1),
+    (16, 7, 3, 6, 1),
+  ],
+)
+def test_the_largest_batch(capacity, rows, fixed, expected, tries):
+  asked = []
+
+  def needs(count):
+    asked.append(count)
+    return fixed + 2 * count <= capacity, fixed + 2 * count
+
+  needed = fixed + 2 * rows
+  assert planner.largest(needs, rows, needed, capacity) == expected
+  assert len(asked) <= tries
+
+
+@pytest.mark.parametrize(
+  ("argv", "message"),
+  [
+    (["--topology=v5x:4x4"], r"unknown chip 'v5x'; did you mean.*v5e:2x2\|"),
+    (["--topology=v5e:3x5"], r"no slice '3x5'; known: v5e:2x2, .*v5e:16x16"),
+    (["--topology=h100:12"], r"1, 2, 4 or a multiple of the 8"),
+    (["--topology=h100:8,h100:16"], r"compared with --sweep"),
+    (["--topology=h100:8", "--rows=0"], r"--rows=0: expected 1 or more"),
+    (["--topology=h100:8", "--price=-1"], r"--price=-1.0: expected 0"),
+    (
+      ["--topology=h100:8", "--config.mesh.fsdp=3"],
+      r"mesh.data=-1, mesh.fsdp=3, mesh.tensor=1 does not fit 8 devices",
+    ),
+    (
+      ["--topology=v5e:4x4", "--config.mesh.data=8"],
+      r"mesh.data=8, .* takes 8 of 16 devices",
+    ),
+    (
+      ["--topology=h100:8", "--config.data.batch_size=17"],
+      r"a batch of 17 rows must be divisible",
+    ),
+  ],
+)
+def test_bad_input(argv, message, config):
+  with pytest.raises(ConfigError, match=message):
+    plan.main([config, *argv])
+
+
+def test_libtpu_is_missing(monkeypatch, config, capsys):
+  monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+  assert cli.run(plan.main, [config, "--topology=v5e:4x4"]) == 2
+  error = capsys.readouterr().err
+  assert error.count("\n") == 1
+  assert "pip install 'maskedlm[tpu]'" in error
+
+
+def test_phases_share_the_hours(config):
+  """5 steps of each phase cost their own FLOPs, at the speed of the second."""
+  loaded = flags.load_config(
+    config.removeprefix("--config="), ["--config.data.long_share=0.5"]
+  )
+  topology = chips.parse("h100:8")
+  made = planner.make(
+    loaded, topology, 1, price=None, search=False, log=lambda line: None
+  )
+  first = planner.make(
+    loaded, topology, 0, price=None, search=False, log=lambda line: None
+  )
+  total = 5 * (made.model_flops + first.model_flops)
+  seconds = total / made.model_flops * made.estimate.step
+  assert made.run["hours"] == pytest.approx(seconds / 3600)

@@ -1,0 +1,149 @@
+"""The model of a step's time, by hand; the chips' figures."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from maskedlm import metrics
+from maskedlm.planning import chips, compiling, flops, roofline
+from maskedlm.planning.collectives import Collective
+from maskedlm.planning.traffic import Traffic
+
+TORUS = [(i // 16, i % 16, 0) for i in range(256)]
+
+
+def collective(op, size, group, *, trips=(), is_async=False):
+  return Collective(op, "data", size, trips, is_async, ("f32",), (), group)
+
+
+def test_an_all_reduce_over_a_torus():
+  """v5e:16x16 wraps: 4 links of 50 GB/s, 8 + 8 hops."""
+  c = collective("all-reduce", 400e6, tuple(range(256)))
+  seconds = roofline.collective_seconds(c, chips.parse("v5e:16x16"), TORUS)
+  assert seconds == pytest.approx(2 * 400e6 * 255 / 256 / 200e9 + 2 * 16e-6)
+
+
+def test_an_all_reduce_over_a_mesh():
+  """v5e:4x4 doesn't wrap: 2 links, 3 + 3 hops."""
+  coords = [(i // 4, i % 4, 0) for i in range(16)]
+  c = collective("all-reduce", 400e6, tuple(range(16)))
+  seconds = roofline.collective_seconds(c, chips.parse("v5e:4x4"), coords)
+  assert seconds == pytest.approx(2 * 400e6 * 15 / 16 / 100e9 + 2 * 6e-6)
+
+
+def test_a_gather_along_one_side():
+  c = collective("all-gather", 100e6, tuple(range(16)))
+  seconds = roofline.collective_seconds(c, chips.parse("v5e:16x16"), TORUS)
+  assert seconds == pytest.approx(100e6 * 15 / 16 / 100e9 + 8e-6)
+
+
+@pytest.mark.parametrize(
+  ("group", "bandwidth"),
+  [
+    (range(8), 450e9),  # NVLink.
+    (range(16), 400e9),  # 8 adapters of 50 GB/s a node.
+    (range(0, 64, 8), 50e9),  # One GPU of each node.
+  ],
+)
+def test_gpus(group, bandwidth):
+  n = len(group)
+  c = collective("reduce-scatter", 80e6, tuple(group))
+  seconds = roofline.collective_seconds(c, chips.parse("h100:64"), [])
+  assert seconds == pytest.approx(80e6 * (n - 1) / n / bandwidth)
+
+
+def test_a_step_by_hand():
+  topology = chips.parse("v5e:16x16")
+  waited = collective("all-gather", 100e6, tuple(range(16)), trips=(12,))
+  hidden = waited._replace(is_async=True)
+  one = 100e6 * 15 / 16 / 100e9 + 8e-6
+  estimate = roofline.estimate(
+    topology,
+    flops=19.7e12,  # 100 ms.
+    traffic=Traffic(matmuls=8.19e9, others=16.38e9),  # 10 ms, 20 ms.
+    collectives=[waited, hidden],
+    coords=TORUS,
+  )
+  assert estimate.matmuls == pytest.approx(0.1)
+  assert estimate.memory == pytest.approx(0.02)
+  assert estimate.collectives == pytest.approx(24 * one)
+  assert estimate.exposed == pytest.approx(12 * one)
+  assert estimate.step == pytest.approx(0.12 + 12 * one)
+  assert estimate.efficiency == pytest.approx(0.12 / (0.12 + 12 * one))
+
+
+def test_what_computation_can_not_hide_is_waited_for():
+  c = collective("all-gather", 100e9, tuple(range(16)), is_async=True)
+  estimate = roofline.estimate(
+    chips.parse("v5e:16x16"),
+    flops=19.7e12,
+    traffic=Traffic(0, 0),
+    collectives=[c],
+    coords=TORUS,
+  )
+  assert estimate.exposed == pytest.approx(estimate.collectives - 0.1)
+
+
+def test_the_slices_wrap():
+  assert chips.parse("v5e:16x16").wraps == (True, True)
+  assert chips.parse("v6e:8x16").wraps == (False, True)
+  assert chips.parse("v5p:4x4x8").wraps == (True,) * 3
+  assert chips.parse("v4:2x2x4").wraps == (False,) * 3
+
+
+def test_the_peaks_are_those_of_a_run():
+  names = {"v4": "TPU v4", "v5e": "TPU v5e", "v5p": "TPU v5p", "v6e": "TPU v6e"}
+  names |= {g: f"NVIDIA {g.upper()}" for g in ("a100", "h100", "h200")}
+  for name, chip in chips.CHIPS.items():
+    assert chip.flops == metrics.PEAK_FLOPS[names[name]]
+
+
+def test_executed_flops():
+  """A scan of 3 over a rematerialised layer: forward, again, two backward."""
+
+  def layer(x, w):
+    return jnp.sin(x @ w), None
+
+  def loss(ws, x):
+    body = jax.checkpoint(layer)
+    return jnp.sum(jax.lax.scan(body, x, ws)[0])
+
+  mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
+  x, ws = jnp.ones((5, 7)), jnp.ones((3, 7, 7))
+  step = jax.jit(jax.grad(loss, argnums=(0, 1)))
+  count = flops.executed(step, mesh, ws, x)
+  assert count == 3 * 4 * (2 * 5 * 7 * 7)
+
+
+def test_unused_matmuls_do_not_count():
+  mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
+
+  def f(x):
+    _ = x @ x
+    return x
+
+  assert flops.executed(jax.jit(f), mesh, jnp.ones((4, 4))) == 0
+
+
+@pytest.mark.parametrize(
+  ("message", "needed"),
+  [
+    (
+      "RESOURCE_EXHAUSTED: XLA:TPU compile permanent error. Ran out of memory "
+      "in memory space hbm. Used 19.50G of 15.75G hbm. Exceeded by 3.75G.",
+      19.5,
+    ),
+    (
+      "RESOURCE_EXHAUSTED: Ran out of memory on HBM, the total memory required "
+      "for HLO temporaries (24.00G) exceeds available HBM (15.75G).",
+      24.0,
+    ),
+  ],
+)
+def test_the_error_of_memory(message, needed):
+  found = compiling.out_of_memory(message)
+  assert found == (int(needed * 2**30), int(15.75 * 2**30))
+
+
+def test_another_error():
+  assert compiling.out_of_memory("INTERNAL: something else") is None
