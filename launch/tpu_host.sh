@@ -10,7 +10,7 @@ if [ "${1:-}" = --dry-run ]; then DRY_RUN=1; shift; fi
 # The images have Python 3.10; uv brings one of its own.
 run bash -c "curl -LsSf https://astral.sh/uv/install.sh | sh"
 run ~/.local/bin/uv venv --clear --python=3.12 ~/venv
-run ~/.local/bin/uv pip install --python ~/venv/bin/python ".[tpu]"
+run ~/.local/bin/uv pip install --python ~/venv/bin/python ".[gcs,tpu]"
 # https://cloud.google.com/storage/docs/cloud-storage-fuse/install
 run bash -c "echo \"deb [signed-by=/usr/share/keyrings/cloud.google.asc] \
 https://packages.cloud.google.com/apt gcsfuse-\$(lsb_release -c -s) main\" | \

@@ -25,7 +25,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from maskedlm import checkpoint_files as files
-from maskedlm import hosts
+from maskedlm import hosts, remote
 from maskedlm.checkpoint_files import CheckpointError
 from maskedlm.config import ConfigError
 
@@ -211,7 +211,7 @@ def _load_newest(
       )
     elif newer:
       log(f"falling back to checkpoint {name}")
-    return loaded, [other for other in newer if other.isdigit()]
+    return loaded, newer
   if problems:
     raise CheckpointError(
       f"no usable checkpoint in {directory}: "
@@ -247,7 +247,7 @@ def open_checkpoints(
       f"train.keep_last={keep_last} and train.keep_best={keep_best}: expected "
       "at least 1 and 0; the newest checkpoint is what a run resumes from."
     )
-  directory = Path(workdir).resolve() / "checkpoints"
+  directory = remote.origin(workdir) / "checkpoints"
   primary = hosts.is_first()
   lock = hosts.together(lambda: files.lock(directory) if primary else None)
   if primary:
@@ -261,8 +261,12 @@ def open_checkpoints(
     try:
       checkpointer.wait_until_finished()
       if primary:
+        lock.check()
+        remote.push(workdir)  # Logs first: a complete step has them.
         files.commit(directory, step)
         files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
+    except CheckpointError:
+      raise
     except Exception as error:
       if primary:
         files.clear(directory)  # A full disk gets its space back.
@@ -303,15 +307,18 @@ def open_checkpoints(
       "meta": meta,
     }
     json.dumps(record)  # What is not JSON fails here, not in the background.
+    if primary:
+      lock.check()
+      files.discard(directory, step)  # What a killed run has left of it.
     try:
       checkpointer.save(
-        directory / f"{step}.unverified",
+        directory / str(step),
         args=ocp.args.Composite(
           params=ocp.args.StandardSave(state.params),
           state=ocp.args.StandardSave(state._replace(params=())),
           meta=ocp.args.JsonSave(record),
         ),
-        force=True,  # Replaces what a killed run left under that name.
+        force=True,  # Where another host is slow to see it discarded.
       )
     except Exception as error:
       raise _save_error(step, directory, error) from error
@@ -338,7 +345,8 @@ def open_checkpoints(
     )
     if primary:
       for name in damaged:
-        files.set_aside(directory, name)
+        if int(name) in files.complete(directory):
+          files.set_aside(directory, name)
     return loaded
 
   def close() -> None:
@@ -371,7 +379,7 @@ def load_params(
   Raises CheckpointError when there is none, when a step that was asked for is
   damaged or absent, and for an unknown subtree.
   """
-  directory, name = files.find(Path(path).resolve(), step)
+  directory, name = files.find(remote.origin(path), step)
   items = ("params/", "meta/")
 
   def load(path):

@@ -1,30 +1,35 @@
 """A run's checkpoint folders: which are whole, which to use, which to keep.
 
-Files and names only, no arrays: checkpoint.py stands on this. A folder gets
-its final name only after every byte in it is hashed. Under WORKDIR/checkpoints:
+Files and names only, no arrays: checkpoint.py stands on this. A step is
+complete when its manifest is in it, which is written last, and whole or not at
+all: that holds in a folder as in a bucket, where nothing can be renamed. Under
+WORKDIR/checkpoints:
 
-  3000/                      a complete step
+  3000/                      a step
     params/                  the parameters, which load without the rest
     state/                   all else: step, optimizer moments
     meta/metadata            JSON: shapes, metric, and what the caller gave
     manifest.sha256          `sha256sum -c manifest.sha256` checks it by hand
-  4000.unverified/           written whole, but killed before it was hashed
-  4000.unverified.orbax-*/   being written, or killed meanwhile
+  4000/                      without manifest: killed before it was hashed
+  4000.orbax-*/              being written, or killed meanwhile
   2000.damaged/              found damaged and set aside; delete it at will
+
+A path here is a pathlib.Path, or an epath.Path for an address (remote.py).
 """
 
+import concurrent.futures
 import fcntl
 import hashlib
 import json
 import os
-import re
-import shutil
-from collections.abc import Sequence
+import socket
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import NamedTuple
+
+from maskedlm import remote
 
 MANIFEST = "manifest.sha256"
-_NAME = re.compile(r"(\d+)(\.unverified)?")
 
 
 class CheckpointError(RuntimeError):
@@ -43,13 +48,15 @@ def _header(body: str) -> str:
   return f"# {hashlib.sha256(body.encode()).hexdigest()}  the lines below"
 
 
-def _write_manifest(path: Path) -> None:
-  files = sorted(p for p in path.rglob("*") if p.is_file())
-  body = "".join(f"{_sha256(p)}  {p.relative_to(path)}\n" for p in files)
-  with (path / MANIFEST).open("w", encoding="utf-8") as file:
-    file.write(f"{_header(body)}\n{body}")
-    file.flush()
-    os.fsync(file.fileno())  # Before the rename that makes the step complete.
+def commit(directory: Path, step: int) -> None:
+  """Hashes what was written of a step, which completes it."""
+  path = directory / str(step)
+  names = remote.list_files(path)
+  with concurrent.futures.ThreadPoolExecutor() as pool:
+    digests = pool.map(lambda name: _sha256(path / name), names)
+    lines = zip(digests, names, strict=True)
+    body = "".join(f"{digest}  {name}\n" for digest, name in lines)
+  remote.write_whole(path / MANIFEST, f"{_header(body)}\n{body}")
 
 
 def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
@@ -82,21 +89,21 @@ def read_record(path: Path) -> dict:
   return json.loads((path / "meta" / "metadata").read_text("utf-8"))
 
 
-def _number(path: Path) -> int:
-  return int(path.name.partition(".")[0])
-
-
-def _saved(directory: Path) -> list[Path]:
-  """The folders of complete and of unverified steps, newest first."""
+def _steps(directory: Path) -> list[Path]:
+  """The folders of steps, complete or not, newest first."""
   if not directory.is_dir():
     return []
-  found = [p for p in directory.iterdir() if _NAME.fullmatch(p.name)]
-  return sorted(found, key=_number, reverse=True)
+  found = [path for path in directory.iterdir() if path.name.isdigit()]
+  return sorted(found, key=lambda path: int(path.name), reverse=True)
+
+
+def _is_complete(path: Path) -> bool:
+  return (path / MANIFEST).exists()
 
 
 def complete(directory: Path) -> list[int]:
   """The complete steps, in increasing order."""
-  return [int(p.name) for p in _saved(directory)[::-1] if p.name.isdigit()]
+  return [int(p.name) for p in _steps(directory)[::-1] if _is_complete(p)]
 
 
 def ranked(directory: Path) -> list[int]:
@@ -120,16 +127,15 @@ def survey(
   is none, every unverified one, with the problems of all.
   """
   unverified, problems = [], {}
-  for path in _saved(directory):
-    if not path.name.isdigit():
-      problem = "not verified: its save was interrupted, or is going on"
-    else:
+  for path in _steps(directory):
+    if _is_complete(path):
       problem = find_damage(path, items)
+    else:
+      problem = "not verified: its save was interrupted, or is going on"
+      unverified.append(path.name)
     if problem is None:
       return [path.name], problems
     problems[path.name] = problem
-    if not path.name.isdigit() or not (path / MANIFEST).exists():
-      unverified.append(path.name)
   return unverified, problems
 
 
@@ -143,7 +149,7 @@ def find(path: Path, step: int | str | None) -> tuple[Path, str | None]:
     return path.parent, path.name
   directory = path / "checkpoints"
   directory = directory if directory.is_dir() else path
-  if not _saved(directory):
+  if not _steps(directory):
     raise CheckpointError(
       f"{path} holds no checkpoint: expected a run's workdir, the checkpoints "
       "folder in it, or the folder of one step."
@@ -160,18 +166,19 @@ def find(path: Path, step: int | str | None) -> tuple[Path, str | None]:
   return directory, name
 
 
-def commit(directory: Path, step: int) -> None:
-  """Hashes STEP.unverified and gives it its final name."""
-  path = directory / f"{step}.unverified"
-  _write_manifest(path)
-  path.rename(directory / str(step))
-
-
 def set_aside(directory: Path, name: str) -> None:
   """Frees the name of a damaged step, for it will be saved anew."""
   aside = directory / f"{name}.damaged"
-  shutil.rmtree(aside, ignore_errors=True)
+  remote.remove(aside)
   (directory / name).rename(aside)
+
+
+def discard(directory: Path, step: int) -> None:
+  """Deletes what there is of a step."""
+  path = directory / str(step)
+  # First: a kill meanwhile leaves nothing that looks whole.
+  (path / MANIFEST).unlink(missing_ok=True)
+  remote.remove(path)
 
 
 def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
@@ -182,27 +189,35 @@ def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
   """
   steps = complete(directory)
   kept = {*steps[-keep_last:], *ranked(directory)[:keep_best]}
-  for path in _saved(directory):
-    superseded = _number(path) <= steps[-1]
-    if superseded and path.name not in map(str, kept):
-      # Renamed first: a kill meanwhile leaves nothing that looks whole.
-      doomed = path.rename(path.with_name(f"{path.name}.deleted"))
-      shutil.rmtree(doomed, ignore_errors=True)
+  for path in _steps(directory):
+    step = int(path.name)
+    if step <= steps[-1] and step not in kept:
+      discard(directory, step)
 
 
 def clear(directory: Path) -> None:
   """Deletes what no save will finish any more; only under the lock."""
-  for pattern in ("*.orbax-*", "*.deleted"):
-    for path in directory.glob(pattern):
-      shutil.rmtree(path, ignore_errors=True)
+  for path in directory.glob("*.orbax-*"):
+    remote.remove(path)
 
 
-def lock(directory: Path) -> IO:
-  """Creates and locks the folder, until the file returned is closed.
+class Lock(NamedTuple):
+  """That this run alone writes."""
 
-  The lock ends with the process, however that ends. Raises CheckpointError
-  where it is held already, by another process or by this one.
+  check: Callable[[], None]  # Raises CheckpointError where it was lost.
+  close: Callable[[], None]
+
+
+def lock(directory: Path) -> Lock:
+  """Creates and locks the folder, until it is closed.
+
+  The lock ends with the process, however that ends. A bucket has none: there,
+  the run that came last has it, and the one before is told so when it next
+  wants to save. Raises CheckpointError where another process has the lock, or
+  this one, and where nothing can be written.
   """
+  if remote.is_address(directory):
+    return _take_over(directory)
   try:
     directory.mkdir(parents=True, exist_ok=True)
     file = (directory / ".lock").open("a")
@@ -221,4 +236,22 @@ def lock(directory: Path) -> IO:
     ) from error
   except OSError:  # A file system without locks.
     pass
-  return file
+  return Lock(lambda: None, file.close)
+
+
+def _take_over(directory: Path) -> Lock:
+  token = f"{socket.gethostname()} {os.getpid()} {os.urandom(8).hex()}\n"
+  try:
+    (directory / ".lock").write_text(token)
+  except Exception as error:  # gcsfs raises many kinds.
+    raise CheckpointError(str(remote.unreachable(directory, error))) from error
+
+  def check() -> None:
+    found = (directory / ".lock").read_text()
+    if found != token:
+      raise CheckpointError(
+        f"another run ({' '.join(found.split()[:2])}) has begun to write "
+        f"{directory}: this one leaves it alone."
+      )
+
+  return Lock(check, lambda: None)

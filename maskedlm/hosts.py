@@ -13,7 +13,7 @@ import pathlib
 import secrets
 import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import jax
@@ -22,6 +22,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from maskedlm import remote
 from maskedlm.config import ConfigError
 
 T = TypeVar("T")
@@ -46,6 +47,13 @@ def write(path: pathlib.Path, text: str) -> None:
   """Writes a file, on host 0."""
   if is_first():
     path.write_text(text, encoding="utf-8")
+
+
+@contextlib.contextmanager
+def workdir(path: str | pathlib.Path) -> Iterator[pathlib.Path]:
+  """Within: the folder of a run, or each host's mirror (remote.py)."""
+  with contextlib.ExitStack() as stack:
+    yield together(lambda: stack.enter_context(remote.workdir(path)))
 
 
 def together(
@@ -95,21 +103,25 @@ def from_first(decide: Callable[[], T]) -> T:
 def check_shared(folder: pathlib.Path) -> None:
   """Creates the folder, and sees to it that all hosts see the same one.
 
+  Of a mirror, it is the address that all must be able to read.
+
   Raises:
     ConfigError: one of them doesn't.
   """
-  mark = folder / ".shared"
+  place = remote.origin(folder)
+  mark = place / ".shared"
   if jax.process_count() == 1:
     folder.mkdir(parents=True, exist_ok=True)
     return
 
   def write() -> str:
+    token = secrets.token_hex(8)
     try:
       folder.mkdir(parents=True, exist_ok=True)
-      mark.write_text(token := secrets.token_hex(8))
+      mark.write_text(token)
     except OSError as error:
       raise ConfigError(
-        f"{folder} can't be written ({error.strerror}): choose another "
+        f"{place} can't be written ({error.strerror or error}): choose another "
         "--workdir, or make it writable."
       ) from error
     return token
@@ -123,9 +135,9 @@ def check_shared(folder: pathlib.Path) -> None:
           return
       time.sleep(1)
     raise ConfigError(
-      f"{folder} is not the folder that host 0 has under this name: the "
+      f"{place} is not the folder that host 0 has under this name: the "
       "workdir must be one that all hosts share (NFS, Filestore, a mounted "
-      "bucket); --workdir says where."
+      "bucket, an address gs://...); --workdir says where."
     )
 
   together(read)

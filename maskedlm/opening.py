@@ -10,10 +10,10 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from maskedlm import checkpoint, checkpoint_files
+from maskedlm import checkpoint, checkpoint_files, remote
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
-from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.task import Params
 
 
@@ -35,7 +35,7 @@ def open_checkpoint(
     CheckpointError: no checkpoint, or a damaged one.
     ConfigError: without an encoder, or with a tokenizer that doesn't fit.
   """
-  path = pathlib.Path(path)
+  path = remote.origin(path)
   if not path.exists():
     raise ConfigError(
       f"{path}: no such folder; expected the workdir of a run, or one of its "
@@ -48,7 +48,7 @@ def open_checkpoint(
       "workdir of pretraining, of fine-tuning or of an import."
     )
   tokenizer = tokenizers.load(tokenizer_dir(path))
-  cfg = EncoderConfig(**meta["task"]["encoder"])
+  cfg = restored(meta["task"]["encoder"])
   if tokenizer.vocab_size != cfg.vocab_size:
     raise ConfigError(
       f"the tokenizer of {path} has {tokenizer.vocab_size} tokens, its encoder "
@@ -63,7 +63,7 @@ def open_best(path: str | pathlib.Path) -> Opened:
   Raises:
     CheckpointError, ConfigError: see open_checkpoint.
   """
-  folder = pathlib.Path(path).resolve() / "checkpoints"
+  folder = remote.origin(path) / "checkpoints"
   for step in checkpoint_files.ranked(folder)[:1]:
     record = checkpoint_files.read_record(folder / str(step))
     if "kind" in record["meta"]["task"]:
@@ -83,14 +83,14 @@ def facts(opened: Opened) -> dict[str, str]:
   }
 
 
-def tokenizer_dir(path: pathlib.Path) -> pathlib.Path:
-  """tokenizer/ of the workdir that path is, or lies in.
+def tokenizer_dir(path: str | pathlib.Path) -> pathlib.Path:
+  """tokenizer/ of the workdir that path is, or lies in; of an address, a copy.
 
   Raises:
     ConfigError: there is none.
   """
-  path = path.resolve()
+  path = remote.origin(path)
   for folder in (path, *path.parents[:2]):
     if (folder / "tokenizer").is_dir():
-      return folder / "tokenizer"
+      return remote.local(folder / "tokenizer")
   raise ConfigError(f"no tokenizer/ in {path} or above it: is it a workdir?")

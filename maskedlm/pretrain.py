@@ -15,7 +15,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm import cli, continuing, flags, runtime
+from maskedlm import cli, continuing, corpus_copy, flags, remote, runtime
 from maskedlm.config import ConfigError, load_objective
 from maskedlm.corpus import prepare, store, tokenizer
 
@@ -31,23 +31,31 @@ def main(argv: Sequence[str]) -> int:
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
   )
   args, config = flags.parse(parser, argv)
-  workdir = runtime.folder(args.workdir or f"runs/{config.name}")
-  return pretrain(config, workdir)
+  return pretrain(config, args.workdir or f"runs/{config.name}")
 
 
 @runtime.connected()
-def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
-  """Pretrains in workdir; returns the exit code. Called on every host.
+def pretrain(config: ConfigDict, workdir: str | pathlib.Path) -> int:
+  """Pretrains in workdir, a folder or gs://...; returns the exit code.
+
+  Called on every host.
 
   Writes: config.json, tokenizer/, corpus/ (unless config.corpus.path names
   one), checkpoints/, metrics.jsonl, tensorboard/ and, at the end, result.json.
   """
-  import jax  # Not before it is needed: --help answers at once.
-
-  from maskedlm import hosts, languages, metrics, resume, sharding, train
+  from maskedlm import hosts  # Not before it is needed: --help is quick.
 
   runtime.enable_compile_cache()
   mesh = _preflight(config)
+  with hosts.workdir(workdir) as folder:
+    return _pretrain(config, folder, mesh)
+
+
+def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
+  import jax
+
+  from maskedlm import hosts, languages, metrics, resume, sharding, train
+
   hosts.check_shared(workdir)
   corpus = hosts.together(
     lambda: _open_corpus(config, workdir),
@@ -65,9 +73,9 @@ def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
   )
   count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
   metrics.log(
-    f"{config.name} in {workdir}: {config.objective.name}, {count:,} "
-    f"parameters on {mesh.size} {jax.devices()[0].device_kind} device(s), "
-    f"mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
+    f"{config.name} in {remote.origin(workdir)}: {config.objective.name}, "
+    f"{count:,} parameters on {mesh.size} {jax.devices()[0].device_kind} "
+    f"device(s), mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
   )
 
   hosts.together(
@@ -99,7 +107,7 @@ def pretrain(config: ConfigDict, workdir: pathlib.Path) -> int:
 def _preflight(config: ConfigDict):
   """The mesh; what can be wrong in a config is told before the long work."""
   from maskedlm import optim, sharding
-  from maskedlm.modeling import encoder
+  from maskedlm.modeling import architecture, encoder
 
   mesh = sharding.make_mesh(config.mesh)
   data, lengths = config.data, [config.data.length]
@@ -107,9 +115,10 @@ def _preflight(config: ConfigDict):
   if data.long_share > 0:
     lengths.append(data.long_length)
     sharding.check_batch(data.long_batch_size, config.train.accumulate, mesh)
-  encoder.encoder_config(
+  cfg = encoder.encoder_config(
     config.model, config.tokenizer.vocab_size, max(lengths)
   )
+  architecture.check_attention(cfg, mesh.devices.flat[0].platform)
   optim.make_schedule(config.optimizer, config.train.num_steps)
   return mesh
 
@@ -122,7 +131,15 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
   """
   import jax
 
-  given = config.corpus.path and runtime.folder(config.corpus.path)
+  given = config.corpus.path and corpus_copy.folder_of(
+    config.corpus.path, log=_say
+  )
+  if not given and remote.is_address(remote.origin(workdir)):
+    raise ConfigError(
+      f"{remote.origin(workdir)} can't hold the corpus, which is mapped from a "
+      "disk: prepare it, and give --config.corpus.path=FOLDER, or =gs://... if "
+      "you copy it there."
+    )
   path = given or workdir / "corpus"
   if jax.process_count() > 1 and not (path / "meta.json").exists():
     raise ConfigError(
@@ -218,7 +235,7 @@ def _finish(
       print(f"    {line}")
   if speed:
     print(f"  speed           {speed:,.0f} tokens/s")
-  print(f"  these figures   {path}")
+  print(f"  these figures   {remote.origin(path)}")
   if not fills_masks:
     return
   model = fill_mask.load(workdir)

@@ -25,6 +25,7 @@ import urllib.request
 from collections.abc import Mapping
 from typing import Any
 
+from maskedlm import xla_flags
 from maskedlm.config import ConfigError
 
 PATIENCE = 300  # Seconds in which all hosts must have been started.
@@ -42,7 +43,8 @@ class LostHostError(RuntimeError):
 def enable_compile_cache() -> None:
   """Keeps compiled programs in the user's cache directory.
 
-  JAX_COMPILATION_CACHE_DIR, where it is set, says where instead.
+  JAX_COMPILATION_CACHE_DIR, where it is set, says where instead; with
+  JAX_ENABLE_COMPILATION_CACHE=false there is none (docs/performance.md).
   """
   import jax
 
@@ -50,20 +52,6 @@ def enable_compile_cache() -> None:
     cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     path = str(pathlib.Path(cache, "maskedlm", "jax"))
     jax.config.update("jax_compilation_cache_dir", path)
-
-
-def folder(path: str) -> pathlib.Path:
-  """The absolute path of a folder.
-
-  Raises:
-    ConfigError: an address such as gs://...
-  """
-  if "://" in path:
-    raise ConfigError(
-      f"{path}: expected a folder. Mount the bucket and give the path that it "
-      "has there; launch/README.md says how."
-    )
-  return pathlib.Path(path).resolve()
 
 
 # Who the hosts are.
@@ -215,6 +203,8 @@ def connected():
   Whatever is raised on this host alone ends it at once; the others find it
   gone, within HEARTBEAT at the latest, and raise LostHostError.
   """
+  if flags := xla_flags.set_up(os.environ):
+    print(flags, file=sys.stderr)
   import jax
 
   start_hosts()

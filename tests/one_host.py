@@ -3,7 +3,10 @@
 The environment says which host it is, as for a user's run.
 """
 
+import contextlib
+import ipaddress
 import json
+import os
 import pathlib
 import sys
 import time
@@ -54,11 +57,16 @@ def shared(task, shard, seconds):
 @runtime.connected()
 def train_toy(workdir, num_steps, seconds="0", fails_on="-1"):
   """train.run on the toy task; host `fails_on` fails at step 6."""
-  workdir, c = pathlib.Path(workdir), make_config(int(num_steps))
-  hosts.check_shared(workdir)
+  with hosts.workdir(workdir) as folder:
+    hosts.check_shared(folder)
+    return train_in(folder, int(num_steps), float(seconds), int(fails_on))
+
+
+def train_in(workdir, num_steps, seconds, fails_on):
+  c = make_config(num_steps)
   mesh = sharding.make_mesh(c.mesh)
-  task = shared(toy.make_task(), sharding.data_shard(mesh), float(seconds))
-  if jax.process_index() == int(fails_on):
+  task = shared(toy.make_task(), sharding.data_shard(mesh), seconds)
+  if jax.process_index() == fails_on:
     whole = task.batch_at
 
     def failing(split, step):
@@ -74,6 +82,31 @@ def train_toy(workdir, num_steps, seconds="0", fails_on="-1"):
   }
   result = train.run(c, task, workdir, mesh=mesh, identity=identity)
   return cli.EXIT_INTERRUPTED if result.interrupted else 0
+
+
+def listening():
+  """The TCP addresses at which this process can be reached, as host:port."""
+  mine = set()
+  for file in pathlib.Path("/proc/self/fd").iterdir():
+    with contextlib.suppress(OSError):
+      mine.add(os.readlink(file))
+  found = set()
+  for name in ("tcp", "tcp6"):
+    for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]:
+      _, local, _, state, *_, inode = line.split()[:10]
+      if state == "0A" and f"socket:[{inode}]" in mine:
+        found.add(_address(*local.split(":")))
+  return found
+
+
+def _address(host, port):
+  """Of the kernel's hexadecimal: words of the machine's byte order."""
+  packed = b"".join(
+    int(host[i : i + 8], 16).to_bytes(4, sys.byteorder)
+    for i in range(0, len(host), 8)
+  )
+  ip = ipaddress.ip_address(packed)
+  return f"{getattr(ip, 'ipv4_mapped', None) or ip}:{int(port, 16)}"
 
 
 def _refused(make):
@@ -128,10 +161,14 @@ def agree(folder):
   placed = sharding.place({"rows": rows}, mesh)["rows"]
   whole = jax.jit(lambda x: x, out_shardings=sharding.replicated(mesh))(placed)
   told["rows"] = np.asarray(whole.addressable_data(0)).tolist()
+  told["listening"] = sorted(listening())
   print("told " + json.dumps(told))
   return 0
 
 
 if __name__ == "__main__":
+  if os.environ.get("JAX_PROCESS_ID") == "1":
+    clock, skew = time.time, float(os.environ.get("SKEW", 0))
+    time.time = lambda: clock() + skew  # A host whose clock is wrong.
   what = {"train": train_toy, "agree": agree}[sys.argv[1]]
   sys.exit(cli.run(lambda argv: what(*argv[1:])))

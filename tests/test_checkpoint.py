@@ -255,9 +255,7 @@ def test_nothing_usable_names_what_was_found(workdir):
 
 def unverify(workdir, step):
   """Puts a step into the state of a kill between writing and hashing."""
-  path = workdir / "checkpoints" / str(step)
-  (path / files.MANIFEST).unlink()
-  path.rename(path.with_name(f"{step}.unverified"))
+  (workdir / "checkpoints" / str(step) / files.MANIFEST).unlink()
 
 
 def test_unverified_step_is_not_used_while_there_is_a_verified_one(workdir):
@@ -266,11 +264,12 @@ def test_unverified_step_is_not_used_while_there_is_a_verified_one(workdir):
   with opened(workdir, log=log) as checkpoints:
     restored, _ = checkpoints.restore(like(make_state(0)))
     assert_same(restored, make_state(2))
-    assert "3.unverified is not used: not verified" in log[0]
+    assert checkpoints.steps() == [1, 2]
+    assert "3 is not used: not verified" in log[0]
     checkpoints.save(3, make_state(3), META, metric=None)
     checkpoints.wait()
     assert checkpoints.steps() == [1, 2, 3]
-  assert not list((workdir / "checkpoints").glob("*.unverified"))
+  assert not list((workdir / "checkpoints").glob("3.*"))
 
 
 def test_unverified_step_is_the_last_resort(workdir, capfd):
@@ -278,15 +277,15 @@ def test_unverified_step_is_the_last_resort(workdir, capfd):
   unverify(workdir, 2)
   flip(files_of(workdir, 3)[0])
   # The newest unverified one can't even be read.
-  for file in files_of(workdir, "2.unverified"):
+  for file in files_of(workdir, 2):
     truncate(file)
   log = []
   with opened(workdir, log=log) as checkpoints:
     restored, _ = checkpoints.restore(like(make_state(0)))
     assert_same(restored, make_state(1))
     assert checkpoints.steps() == []
-  assert "using checkpoint 1.unverified without verification" in log[-1]
-  assert "2.unverified is not used: it can't be read" in log[1]
+  assert "using checkpoint 1 without verification" in log[-1]
+  assert "2 is not used: it can't be read" in log[1]
   assert "checkpoint 3 is not used" in log[0]
   gc.collect()
   assert capfd.readouterr() == ("", "")
@@ -402,10 +401,7 @@ def test_only_what_orbax_leaves_behind_is_hushed():
 
 def test_leftovers_of_a_kill_are_cleared(workdir):
   directory = workdir / "checkpoints"
-  (directory / "4.unverified.orbax-checkpoint-tmp" / "params").mkdir(
-    parents=True
-  )
-  (directory / "0.deleted").mkdir()
+  (directory / "4.orbax-checkpoint-tmp" / "params").mkdir(parents=True)
   with opened(workdir):
     left = {p.name for p in directory.iterdir()}
   assert left == {".lock", "1", "2", "3"}
@@ -413,7 +409,7 @@ def test_leftovers_of_a_kill_are_cleared(workdir):
 
 def test_second_writer_is_refused(workdir):
   with opened(workdir):
-    live = workdir / "checkpoints" / "4.unverified.orbax-checkpoint-tmp"
+    live = workdir / "checkpoints" / "4.orbax-checkpoint-tmp"
     live.mkdir()
     with pytest.raises(CheckpointError, match="another run"):
       open_checkpoints(workdir, keep_last=1, keep_best=0, log=print)

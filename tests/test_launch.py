@@ -168,6 +168,8 @@ def test_tpu_vm_passes_arguments_through_two_shells(tmp_path):
     "--property=Restart=on-failure",
     "--property=RestartSec=20",
     "--property=RestartPreventExitStatus=2 3 75",
+    "--property=TimeoutStopSec=600",
+    "--property=LimitNOFILE=1048576",
     "/home/me/venv/bin/maskedlm",
     *ARGS,
   ]
@@ -199,7 +201,7 @@ def test_tpu_host():
   assert lines[1:3] == [
     "/home/me/.local/bin/uv venv --clear --python=3.12 /home/me/venv",
     "/home/me/.local/bin/uv pip install --python /home/me/venv/bin/python "
-    "'.[tpu]'",
+    "'.[gcs,tpu]'",
   ]
   assert lines[-1] == (
     "bash -c 'mountpoint -q ~/bucket || gcsfuse --implicit-dirs "

@@ -7,7 +7,9 @@ import functools
 import http.server
 import importlib.util
 import json
+import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -16,25 +18,38 @@ import sys
 import threading
 import time
 
+import one_host
 import pytest
 
 import tiny as tiny_run
-from maskedlm import runtime
+from maskedlm import hosts, runtime
 from maskedlm.config import ConfigError
 
 TESTS = pathlib.Path(__file__).parent
 TOY = [sys.executable, str(TESTS / "one_host.py")]
 
 
-def start(count, *argv, devices=1, folders=None, **environ):
-  """Starts argv as `count` hosts, with so many devices each (or each its)."""
-  with socket.socket() as free:
-    free.bind(("127.0.0.1", 0))
-    address = f"127.0.0.1:{free.getsockname()[1]}"
+def start(
+  count,
+  *argv,
+  devices=1,
+  folders=None,
+  within=((),) * 4,
+  address=None,
+  **environ,
+):
+  """Starts argv as `count` hosts, with so many devices each (or each its).
+
+  `within` are the commands, of each host, that run its argv.
+  """
+  if address is None:
+    with socket.socket() as free:
+      free.bind(("127.0.0.1", 0))
+      address = f"127.0.0.1:{free.getsockname()[1]}"
   devices = [devices] * count if isinstance(devices, int) else devices
   return [
     subprocess.Popen(
-      list(map(str, argv)),
+      list(map(str, [*within[i], *argv])),
       env={
         **tiny_run.environment(devices[i]),
         "PYTHONPATH": str(TESTS),
@@ -120,7 +135,7 @@ def test_a_signal_to_one_stops_all_and_one_host_goes_on(undisturbed, tmp_path):
 
 
 def test_hosts_agree_or_all_are_told_who_differs(tmp_path):
-  ended = run(2, *TOY, "agree", tmp_path, devices=2)
+  ended = run(2, *TOY, "agree", tmp_path, devices=2, SKEW="-90")
   told = [
     json.loads(line.removeprefix("told "))
     for _, out, _ in ended
@@ -142,6 +157,40 @@ def test_hosts_agree_or_all_are_told_who_differs(tmp_path):
     assert each["shard"] == [[me, me + 2], 4]
     assert each["rows"] == list(range(8))
   assert told[0]["failed"] == f"host 1 ({name}): no such corpus"
+  # Where all are on one machine, they are reached from nowhere else.
+  assert told[0]["listening"] and told[1]["listening"]
+  for each in told:
+    assert {x.rpartition(":")[0] for x in each["listening"]} == {"127.0.0.1"}
+  (line,) = (x for x in ended[0][2].splitlines() if "clock" in x)
+  assert re.fullmatch(
+    r"the clock of host 1 is -(89|90|91) s from host 0's", line
+  )
+
+
+def test_one_host_opens_no_port(monkeypatch):
+  for name in ("JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES"):
+    monkeypatch.delenv(name, raising=False)
+  before = one_host.listening()
+  with runtime.connected():
+    assert hosts.together(lambda: 3, facts=lambda made: {"x": made}) == 3
+  assert one_host.listening() == before
+
+
+@pytest.mark.slow
+def test_hosts_with_different_packages_are_refused(tmp_path):
+  folders = [tmp_path / "a", tmp_path / "b"]
+  other = folders[1] / "packages" / "flax-0.1.dist-info" / "METADATA"
+  other.parent.mkdir(parents=True)
+  folders[0].mkdir()
+  other.write_text("Metadata-Version: 2.1\nName: flax\nVersion: 0.1\n")
+  argv = [*TOY, "train", tmp_path / "run", 20]
+  path = f"packages{os.pathsep}{TESTS}"  # From where each is.
+  for code, _, err in finish(start(2, *argv, folders=folders, PYTHONPATH=path)):
+    assert code == 2
+    assert re.search(
+      r"hosts differ in flax: \S+ on host 0 .*, 0\.1 on host 1",
+      err.splitlines()[-1],
+    )
 
 
 # Who the hosts are.
@@ -221,11 +270,6 @@ def test_a_tpu_vm_is_asked_for_its_workers(monkeypatch, workers, found):
   address = f"127.0.0.1:{server.server_port}"
   assert runtime.find_hosts({"GCE_METADATA_IP": address}) == found
   server.server_close()
-
-
-def test_an_address_is_no_folder():
-  with pytest.raises(ConfigError, match="Mount the bucket"):
-    runtime.folder("gs://bucket/run")
 
 
 # Four hosts, and what goes wrong.

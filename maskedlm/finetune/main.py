@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from maskedlm import cli, flags, runtime
+from maskedlm import cli, flags, remote, runtime
 from maskedlm.config import ConfigError
 from maskedlm.finetune import config as configs
 
@@ -42,35 +42,37 @@ def main(argv: Sequence[str], *, kind: str | None = None) -> int:
       f"{args.config} is for {config.task.kind!r}, not for {kind!r}: `maskedlm "
       f"finetune {config.task.kind} --config={args.config}`."
     )
-  workdir = runtime.folder(args.workdir or f"runs/{config.name}")
+  workdir = args.workdir or f"runs/{config.name}"
   if not config.suite:
     _run(config, workdir)
     return 0
   file = args.config.partition(":")[0]
   results = {
-    name: _run(load(f"{file}:{name}"), workdir / name) for name in config.suite
+    name: _run(load(f"{file}:{name}"), f"{workdir}/{name}")
+    for name in config.suite
   }
   if all(results.values()):  # On host 0, that is.
-    _print_suite(results, workdir)
+    _print_suite(results, remote.origin(workdir))
   return 0
 
 
 @runtime.connected()
-def _run(config: ConfigDict, workdir: pathlib.Path) -> dict:
+def _run(config: ConfigDict, workdir: str) -> dict:
   """One run, or the sweep that the config asks for; returns its result."""
   from maskedlm import hosts
   from maskedlm.finetune import run, sweep
 
   runtime.enable_compile_cache()
-  if any(config.sweep[name] for name in config.sweep):
-    hosts.check_alone("a sweep")
-    return sweep.sweep(config, workdir)
-  result = run.finetune(config, workdir)
+  with hosts.workdir(workdir) as folder:
+    if any(config.sweep[name] for name in config.sweep):
+      hosts.check_alone("a sweep")
+      return sweep.sweep(config, folder)
+    result = run.finetune(config, folder)
   if not hosts.is_first():
     return {}
   print(f"{config.name}, best checkpoint on the development set:")
   run.describe_result(result, print)
-  print(f"  these figures        {workdir / 'result.json'}")
+  print(f"  these figures        {remote.origin(workdir) / 'result.json'}")
   return result
 
 

@@ -1,0 +1,351 @@
+"""Buckets instead of folders: corpora that are copied, runs that live there.
+
+The bucket is fake_gcs.py's, over HTTP, which TensorStore and gcsfs take for
+Google's; corpora are also read from a file system in memory.
+"""
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import pathlib
+import shutil
+import signal
+import types
+
+import fake_gcs
+import fsspec
+import pytest
+import test_checkpoint as folders
+import test_many_hosts as pod
+
+import tiny as tiny_run
+from maskedlm import checkpoint, corpus_copy, remote
+from maskedlm import checkpoint_files as files
+from maskedlm.config import ConfigError
+
+needs_gcsfs = pytest.mark.skipif(
+  not importlib.util.find_spec("gcsfs"), reason="needs `pip install gcsfs`"
+)
+
+
+# Corpora.
+
+
+@pytest.fixture
+def bucket(monkeypatch, tmp_path):
+  """memory://...: with a corpus's files in it; and a cache of its own."""
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+  fs = fsspec.filesystem("memory")
+  contents = {
+    "train-00000.tokens.npy": bytes(range(251)) * 7,
+    "tokenizer/vocab.txt": b"[PAD]\n[UNK]\n",
+    "empty.npy": b"",
+  }
+  root = f"/{tmp_path.name}/wiki"
+  for name, content in contents.items():
+    fs.pipe_file(f"{root}/{name}", content)
+  meta = {
+    name: {"bytes": len(x), "sha256": hashlib.sha256(x).hexdigest()}
+    for name, x in contents.items()
+  }
+  fs.pipe_file(f"{root}/meta.json", json.dumps({"files": meta}).encode())
+  return fs, root, contents
+
+
+def copied(root, log=None):
+  lines = [] if log is None else log
+  return corpus_copy.folder_of(f"memory:/{root}", log=lines.append)
+
+
+def test_a_corpus_is_copied_once(bucket, tmp_path):
+  fs, root, contents = bucket
+  log = []
+  folder = copied(root, log)
+  assert folder.parent == tmp_path / "cache" / "maskedlm" / "corpora"
+  for name, content in contents.items():
+    assert (folder / name).read_bytes() == content
+  assert (folder / "meta.json").read_bytes() == fs.cat(f"{root}/meta.json")
+  assert f"copying memory:/{root} to {folder}" in log[0]
+  assert log[-1].endswith("0.0 of 0.0 MB are there") and len(log) > 1
+  # From now on, only meta.json is asked for; a changed one is another corpus.
+  fs.rm(f"{root}/train-00000.tokens.npy")
+  log.clear()
+  assert copied(root + "/", log) == folder and not log
+  meta = json.loads(fs.cat(f"{root}/meta.json"))
+  del meta["files"]["train-00000.tokens.npy"]
+  fs.pipe_file(f"{root}/meta.json", json.dumps(meta).encode())
+  assert copied(root) != folder
+
+
+def test_a_copy_is_whole_or_not_there_and_is_continued(bucket, tmp_path):
+  fs, root, contents = bucket
+  name = "train-00000.tokens.npy"
+  fs.pipe_file(f"{root}/{name}", contents[name][:-1] + b"x")
+  with pytest.raises(ConfigError, match=f"{name} differs from its SHA-256"):
+    copied(root)
+  left = {p.name for p in (tmp_path / "cache/maskedlm/corpora").iterdir()}
+  (part,) = (x for x in left if x.endswith(".part"))
+  assert left == {part, part.replace(".part", ".lock")}
+  # What was copied whole is not read again.
+  fs.rm(f"{root}/tokenizer/vocab.txt")
+  fs.pipe_file(f"{root}/{name}", contents[name])
+  assert (copied(root) / "tokenizer" / "vocab.txt").exists()
+
+
+@pytest.mark.parametrize(
+  ("meta", "words"),
+  [
+    (None, "no finished corpus is there"),
+    ("{", "not that of a corpus"),
+    ('{"files": [1]}', "not that of a corpus"),
+    ('{"files": {"../x": {"bytes": 1}}}', "outside of the corpus"),
+    ('{"files": {"/etc/x": {"bytes": 1}}}', "outside of the corpus"),
+    ('{"files": {"x": {"bytes": 1, "sha256": ""}}}', "can't be copied"),
+  ],
+)
+def test_what_is_no_corpus_is_refused(bucket, meta, words):
+  fs, root, _ = bucket
+  fs.rm(f"{root}/meta.json")
+  if meta is not None:
+    fs.pipe_file(f"{root}/meta.json", meta.encode())
+  with pytest.raises(ConfigError, match=words) as caught:
+    copied(root)
+  assert "\n" not in str(caught.value)
+
+
+def test_a_disk_that_is_too_small_is_told(bucket, monkeypatch):
+  free = types.SimpleNamespace(free=1000)
+  monkeypatch.setattr(shutil, "disk_usage", lambda path: free)
+  with pytest.raises(ConfigError, match="XDG_CACHE_HOME"):
+    copied(bucket[1])
+
+
+def test_other_addresses_are_refused(monkeypatch):
+  with pytest.raises(ConfigError, match="Protocol not known"):
+    corpus_copy.folder_of("ftq://bucket/corpus", log=print)
+  for path in ("s3://bucket/run", pathlib.Path("s3://bucket/run")):
+    with pytest.raises(ConfigError, match=r"s3://bucket/run: .* Mount"):
+      remote.origin(path)
+
+  def absent(address):
+    raise ImportError("Please install gcsfs")
+
+  monkeypatch.setattr(fsspec.core, "url_to_fs", absent)
+  with pytest.raises(ConfigError, match=r"pip install 'maskedlm\[gcs\]'"):
+    remote.origin("gs://bucket-of-mine/run")
+
+
+def test_folders_are_left_alone(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  with remote.workdir("runs/a") as folder:
+    assert folder == tmp_path / "runs" / "a"
+  assert remote.folder("x") == tmp_path / "x"
+  with pytest.raises(ConfigError, match="expected a folder on this machine"):
+    remote.folder("gs://bucket/corpus")
+  assert remote.origin("x") == tmp_path / "x" == remote.local(tmp_path / "x")
+  assert corpus_copy.folder_of("x", log=print) == tmp_path / "x"
+
+
+# Checkpoints in a bucket, in this process.
+
+
+@pytest.fixture(scope="module")
+def gcs():
+  remote.filesystem.cache_clear()
+  with fake_gcs.serve() as served, pytest.MonkeyPatch.context() as patch:
+    for name, value in served.environment.items():
+      patch.setenv(name, value)
+    yield served
+
+
+@pytest.fixture
+def run_at(gcs, request):
+  """The address of a run that has saved steps 1, 2, 3."""
+  gcs.refused.clear()
+  address = f"gs://bucket/{request.node.name.partition('[')[0]}"
+  folders.save_steps(address, 1, 2, 3)
+  return address
+
+
+def keys(gcs, address, *parts):
+  start = "/".join([address.removeprefix("gs://"), *map(str, parts), ""])
+  return sorted(key for key in gcs.objects if key.startswith(start))
+
+
+def restored(address, expected, log=None):
+  lines = [] if log is None else log
+  with folders.opened(address, log=lines) as checkpoints:
+    state, _ = checkpoints.restore(folders.like(folders.make_state(0)))
+  folders.assert_same(state, folders.make_state(expected))
+  return lines
+
+
+@needs_gcsfs
+def test_checkpoints_in_a_bucket(gcs, run_at):
+  assert not restored(run_at, 3)
+  with folders.opened(run_at, keep_last=1) as checkpoints:
+    with pytest.raises(checkpoint.CheckpointError, match="has step 3 already"):
+      checkpoints.save(3, folders.make_state(3), {}, metric=None)
+    checkpoints.save(5, folders.make_state(5), {"x": 1}, metric=0.5)
+    checkpoints.wait()
+    assert checkpoints.steps() == [5]
+  assert {key.split("/")[3] for key in keys(gcs, run_at)} == {"5", ".lock"}
+  params, meta = checkpoint.load_params(run_at, ["encoder"], step="best")
+  assert set(params) == {"encoder"} and meta["x"] == 1
+  with pytest.raises(checkpoint.CheckpointError, match="holds no checkpoint"):
+    checkpoint.load_params("gs://bucket/nothing")
+
+
+@needs_gcsfs
+def test_every_damaged_object_is_found(gcs, run_at):
+  path = remote.origin(run_at) / "checkpoints" / "3"
+  present = keys(gcs, run_at, "checkpoints", 3)
+  assert len(present) > 10 and files.find_damage(path) is None
+  for key in present[::4]:
+    content, generation = gcs.objects.pop(key)
+    assert key.rpartition("/")[2] in files.find_damage(path)
+    half = len(content) // 2
+    flipped = bytes([content[half] ^ 1])
+    gcs.objects[key] = (content[:half] + flipped + content[half + 1 :], 7)
+    assert key.rpartition("/")[2] in files.find_damage(path)
+    gcs.objects[key] = (content, generation)
+  assert files.find_damage(path) is None
+
+
+@needs_gcsfs
+def test_a_damaged_step_falls_back_and_is_saved_anew(gcs, run_at):
+  key = next(k for k in keys(gcs, run_at, "checkpoints", 3) if "/d/" in k)
+  gcs.objects[key] = (b"", 9)
+  log = restored(run_at, 2)
+  assert "checkpoint 3 is not used" in log[0]
+  assert log[1] == "falling back to checkpoint 2"
+  assert keys(gcs, run_at, "checkpoints", "3.damaged")
+  folders.save_steps(run_at, 3)
+  assert not restored(run_at, 3)
+
+
+@needs_gcsfs
+def test_a_step_without_its_manifest_was_never_complete(gcs, run_at):
+  """As a kill leaves it, whenever it comes: the manifest is the last."""
+  (manifest,) = (
+    k for k in keys(gcs, run_at, "checkpoints", 3) if "sha256" in k
+  )
+  del gcs.objects[manifest]
+  log = restored(run_at, 2)
+  assert "checkpoint 3 is not used: not verified" in log[0]
+  folders.save_steps(run_at, 3)
+  assert not restored(run_at, 3)
+
+
+@needs_gcsfs
+def test_what_may_not_be_written_is_told(gcs, run_at):
+  gcs.refused.add("/checkpoints/4/params")
+  checkpoints = checkpoint.open_checkpoints(
+    run_at, keep_last=9, keep_best=0, log=print
+  )
+  with pytest.raises(checkpoint.CheckpointError) as caught:
+    checkpoints.save(4, folders.make_state(4), {}, metric=None)
+    checkpoints.wait()
+  assert "saving step 4" in str(caught.value) and "\n" not in str(caught.value)
+  assert "Steps [1, 2, 3] are intact" in str(caught.value)
+  with contextlib.suppress(checkpoint.CheckpointError):
+    checkpoints.close()
+  gcs.refused.add(".lock")
+  with pytest.raises(checkpoint.CheckpointError, match="can't be reached"):
+    restored(run_at, 3)
+  gcs.refused.clear()
+  assert restored(run_at, 3)[1] == "falling back to checkpoint 3"
+
+
+@needs_gcsfs
+def test_the_run_that_came_last_has_the_bucket(gcs, run_at):
+  with folders.opened(run_at) as first:
+    with folders.opened(run_at) as second:
+      second.save(4, folders.make_state(4), {}, metric=None)
+      second.wait()
+      before = dict(gcs.objects)
+      with pytest.raises(checkpoint.CheckpointError, match="another run"):
+        first.save(5, folders.make_state(5), {}, metric=None)
+    assert gcs.objects == before
+
+
+@needs_gcsfs
+def test_a_mirror_is_filled_and_copied_back(gcs):
+  address = "gs://bucket/mirrored/run"
+  with remote.workdir(address) as folder:
+    assert folder.name == "run" and not gcs.objects.get("bucket/mirrored/run")
+    (folder / "config.json").write_text("{}")
+    (folder / "sst2" / "tensorboard").mkdir(parents=True)
+    (folder / "sst2" / "tensorboard" / "events").write_bytes(b"\0")
+    assert str(remote.origin(folder / "sst2")) == f"{address}/sst2"
+    remote.push(folder)
+    (folder / "config.json").write_text("[]")
+  assert not folder.exists()
+  assert {k.partition("run/")[2]: gcs.objects[k][0] for k in keys(gcs, address)
+  } == {"config.json": b"[]", "sst2/tensorboard/events": b"\0"}  # fmt: skip
+  before = dict(gcs.objects)
+  with (
+    pytest.raises(ValueError, match="bug"),
+    remote.workdir(address) as folder,
+  ):
+    assert (folder / "config.json").read_text() == "[]"
+    assert not (folder / "sst2").exists()  # It is only ever added to.
+    raise ValueError("a bug")
+  assert gcs.objects == before  # Nothing was changed, nothing is written.
+  copy = remote.local(remote.origin(address))
+  assert (copy / "sst2" / "tensorboard" / "events").read_bytes() == b"\0"
+  shutil.rmtree(copy)
+
+
+# Whole runs, in processes of their own.
+
+
+@needs_gcsfs
+@pytest.mark.slow
+def test_hosts_in_a_bucket_are_killed_and_one_goes_on(gcs, tmp_path):
+  address = "gs://bucket/killed"
+  hosts = pod.start(2, *pod.TOY, "train", address, 20, 0.2, **gcs.environment)
+  pod.wait_for("step 10/", hosts[0])
+  hosts[0].send_signal(signal.SIGKILL)
+  pod.finish(hosts)
+  saved = remote.origin(address) / "checkpoints"
+  assert files.complete(saved)[-1] in (4, 8)
+  pod.run(1, *pod.TOY, "train", address, 20, devices=2, **gcs.environment)
+  pod.run(1, *pod.TOY, "train", tmp_path, 20, devices=2)
+  assert files.complete(saved)[-1] == 20
+  log = gcs.objects["bucket/killed/metrics.jsonl"][0]
+  (tmp_path / "bucket").mkdir()
+  (tmp_path / "bucket" / "metrics.jsonl").write_bytes(log)
+  # Before the kill, too: what was logged lies there before its checkpoint.
+  assert pod.losses(tmp_path / "bucket") == pod.losses(tmp_path)
+
+
+@needs_gcsfs
+@pytest.mark.slow
+def test_pretraining_from_bucket_to_bucket(gcs, tiny, tmp_path):
+  """As a user does it: the corpus, the run, and what comes of it."""
+  config, corpus = tiny
+  for name in remote.list_files(corpus):
+    gcs.objects[f"bucket/corpora/tiny/{name}"] = (
+      (corpus / name).read_bytes(),
+      1,
+    )
+  environ = {**gcs.environment, "XDG_CACHE_HOME": str(tmp_path)}
+  argv = [
+    *tiny_run.command("pretrain", f"--config={config}"),
+    "--config.corpus.path=gs://bucket/corpora/tiny",
+    "--workdir=gs://bucket/runs/tiny",
+  ]
+  ((_, out, err),) = pod.run(1, *argv, **environ)
+  assert "gs://bucket/runs/tiny/result.json" in out
+  assert "copying gs://bucket/corpora/tiny" in err
+  ((_, out, err),) = pod.run(
+    1,
+    *tiny_run.command("fill-mask", "--checkpoint=gs://bucket/runs/tiny"),
+    "the [MASK] of",
+    **environ,
+  )
+  assert "the [MASK] of" in out
+  ((code, _, err),) = pod.finish(pod.start(1, *argv[:-2], argv[-1], **environ))
+  assert code == 2 and "can't hold the corpus" in err.splitlines()[-1]
