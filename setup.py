@@ -23,6 +23,7 @@ setuptools.setup(
     "absl-py",
     "flatbuffers",  # jax.export imports it without jax declaring it.
     "flax>=0.12",
+    "fsspec",
     "grain>=0.2.18",
     # tensorflow-datasets imports it without declaring it (datasets#11212).
     "importlib_resources",
@@ -42,14 +43,19 @@ setuptools.setup(
     "zstandard",
   ],
   extras_require={
+    "beam": ["apache-beam>=2.70"],  # maskedlm prepare --runner=beam.
     "cuda": ["jax[cuda13]"],
     "demo": ["werkzeug>=3"],
+    "gcs": ["gcsfs"],  # Runs and corpora at gs://...
+    # Attention for packed rows on Hopper GPUs; what we call of it isn't public.
+    "tokamax": ["tokamax==0.0.12"],
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": ["torch==2.13.0", "transformers", "sentence-transformers"],
     "plot": ["matplotlib>=3.8"],
     "umap": ["matplotlib>=3.8", "umap-learn"],  # Pictures by UMAP.
     "test": [
+      "gcsfs",
       "matplotlib>=3.8",
       "pytest",
       "pytest-xdist",

@@ -14,6 +14,7 @@ VERBS = {
   "prepare": ("prepare", "turn text into a corpus on disk, or verify one"),
   "tokenizer": ("tokenizer", "train a tokenizer, or try one on a text"),
   "inspect": ("inspect", "show what a config will train, before it does"),
+  "plan": ("plan", "does a run fit on TPUs or GPUs, and how fast at best?"),
   "finetune": ("finetune.main", "fine-tune an encoder on labelled data"),
   "evaluate": ("evaluate", "score a fine-tuned checkpoint on labelled data"),
   "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),

@@ -26,6 +26,7 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   config = ConfigDict()
   config.name = "maskedlm"  # Default workdir: runs/<name>.
   config.seed = 0  # Every random choice derives from it.
+  config.profile = 0  # Steps to trace, early in the run (docs/profiling.md).
   # A run or an import to start from: weights, architecture, tokenizer.
   config.init_from = ""
   config.objective = ConfigDict({"name": objective, **_options(objective)})
@@ -40,6 +41,9 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   # split: sentencex cuts each line into sentences; lines: a line is one.
   corpus.sentences = "split"
   corpus.language = "en"  # ISO 639-1, for sentence splitting.
+  corpus.deduplicate = False  # Drop documents that equal an earlier one.
+  # And those about as similar to one as this (Jaccard, of 5 words); 0 = keep.
+  corpus.near_duplicates = 0.0
   corpus.heldout_share = 0.01  # Share of the documents held out.
   corpus.max_sentence_tokens = 128  # A longer sentence is stored as several.
   corpus.shard_tokens = 1 << 26  # Tokens in a shard, about.
@@ -73,6 +77,8 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   # What backward recomputes: none | dots (all but matmuls) | full.
   model.remat = "none"
+  # auto | xla | blockwise | cudnn | tokamax | splash (docs/attention.md).
+  model.attention = "auto"
   # Words whose logits exist at once in training, about: of a larger vocabulary
   # they are made in blocks, and again by backward; the loss is the same.
   model.vocab_block = 65_536
@@ -115,7 +121,8 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   train.keep_last = 2  # Newest checkpoints kept.
   train.keep_best = 1  # Best by held-out loss, kept besides.
   train.nonfinite_limit = 10  # Non-finite steps in a row before it stops.
-  # Dropout bits: threefry2x32 (the same on any mesh) | rbg (faster on TPU).
+  # Dropout bits: threefry2x32 (the same on any mesh) | rbg (faster on one TPU;
+  # of several, each draws the bits of all, in memory: docs/scaling.md).
   train.dropout_rng = "threefry2x32"
   train.prefetch = 4  # Batches made ahead by background threads.
 
@@ -179,6 +186,7 @@ _ANY = float("inf")
 # (section, option, lowest, highest): what would otherwise fail late or oddly.
 _RANGES = (
   ("corpus", "heldout_share", 0.0, 0.9),
+  ("corpus", "near_duplicates", 0.0, 1.0),
   ("corpus", "max_sentence_tokens", 1, _ANY),
   ("corpus", "shard_tokens", 1, _ANY),
   ("corpus", "num_workers", 0, _ANY),

@@ -5,7 +5,8 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from maskedlm import cli, flags
+from maskedlm import cli, flags, remote
+from maskedlm.config import ConfigError, did_you_mean
 from maskedlm.corpus import prepare, store
 from maskedlm.corpus.errors import CorpusError
 
@@ -25,17 +26,43 @@ def main(argv: Sequence[str]) -> int:
     metavar="CORPUS",
     help="check every file of this corpus against its checksums",
   )
+  parser.add_argument(
+    "--runner",
+    default="local",
+    help="local: processes on this machine (default); beam: an Apache Beam "
+    "pipeline (docs/scaling.md), whose own options are given as "
+    "--beam.NAME=VALUE: --beam.runner=FlinkRunner",
+  )
   if any(token.partition("=")[0] == "--verify" for token in argv):
     return _verify(parser.parse_args(argv).verify)
-  args, config = flags.parse(parser, argv)
+  for_beam = [token for token in argv if token.startswith("--beam.")]
+  args, config = flags.parse(parser, [t for t in argv if t not in for_beam])
+  write = _writer(args.runner, for_beam)
   path = args.out or config.corpus.path
   if not path:
     raise CorpusError(
       "no place for the corpus: give --out DIR or --config.corpus.path=DIR."
     )
-  corpus = prepare.prepare(config, pathlib.Path(path), log=print)
+  corpus = prepare.prepare(config, remote.folder(path), log=print, write=write)
   print(f"corpus {corpus.fingerprint[:12]} is ready in {path}")
   return 0
+
+
+def _writer(runner: str, for_beam: Sequence[str]):
+  """What prepare.prepare does the work by; None = processes here."""
+  if runner == "beam":
+    from maskedlm.corpus import beam
+
+    return beam.writer([f"--{token[len('--beam.') :]}" for token in for_beam])
+  if runner != "local":
+    raise ConfigError(
+      f"--runner={runner}: expected local or beam (Beam's own runner is given "
+      f"as --runner=beam --beam.runner={runner})"
+      f"{did_you_mean(runner, ('local', 'beam'))}"
+    )
+  if for_beam:
+    raise ConfigError(f"{for_beam[0]}: only --runner=beam takes it; add that.")
+  return None
 
 
 def _verify(path: str) -> int:

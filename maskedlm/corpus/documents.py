@@ -29,6 +29,7 @@ class Document(NamedTuple):
   key: float  # In [0, 1): a hash of the text.
   num_bytes: int  # Of text, as UTF-8.
   part: parts.Part = parts.Part("", "", "")  # Of config.corpus.parts.
+  digest: int = 0  # Of the text, 64 bits.
 
 
 def read(config: ConfigDict, report: Counter) -> Iterator[Document]:
@@ -43,20 +44,38 @@ def read(config: ConfigDict, report: Counter) -> Iterator[Document]:
       for lines in sources.documents(
         part.source, text_field=config.corpus.text_field, report=counts
       ):
-        yield _keyed(lines, part)
+        yield keyed(lines, part)
     report.update(counts)
 
 
-def _keyed(lines: list[str], part: parts.Part) -> Document:
-  digest = hashlib.blake2b(digest_size=8)
+def read_piece(
+  config: ConfigDict,
+  part: parts.Part,
+  piece: sources.Piece,
+  report: Counter,
+) -> Iterator[Document]:
+  """The documents of a piece of a part's source, keyed."""
+  for lines in sources.read_piece(
+    part.source, piece, text_field=config.corpus.text_field, report=report
+  ):
+    yield keyed(lines, part)
+
+
+def keyed(lines: list[str], part: parts.Part) -> Document:
+  """The document of these lines."""
+  hasher = hashlib.blake2b(digest_size=8)
   num_bytes = 0
   for line in lines:
     data = line.encode() + b"\n"
-    digest.update(data)
+    hasher.update(data)
     num_bytes += len(data)
-  # 53 bits: exact in a float.
-  key = (int.from_bytes(digest.digest(), "little") >> 11) * 2.0**-53
-  return Document(lines, key, num_bytes, part)
+  digest = int.from_bytes(hasher.digest(), "little")
+  return Document(lines, key_of(digest), num_bytes, part, digest)
+
+
+def key_of(digest: int) -> float:
+  """53 bits of a digest, exact in a float: in [0, 1)."""
+  return (digest >> 11) * 2.0**-53
 
 
 def keep(

@@ -1,7 +1,8 @@
 """What a worker process of `prepare` does: documents in, arrays of ids out."""
 
+import itertools
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -78,6 +79,31 @@ def make_encoder(
     )
 
   return encode
+
+
+def unpack(
+  encoded: Iterable[Encoded], report: Counter, parts: list[dict]
+) -> Iterator[tuple[str, list[np.ndarray]]]:
+  """(split, ids of each sentence) of each document that has any.
+
+  Counts in `report` and, what goes into the corpus, in `parts`.
+  """
+  counts = {part["name"]: part for part in parts}
+  for chunk in encoded:
+    report.update(chunk.report)
+    bounds = shards.offsets(chunk.lengths)
+    sentences = [chunk.tokens[a:b] for a, b in itertools.pairwise(bounds)]
+    begin = 0
+    for split, part, found in chunk.documents:
+      end = begin + found["sentences"]
+      if begin == end:
+        report["documents without tokens"] += 1
+        continue
+      if part:
+        for name, count in found.items():
+          counts[part][split][name] += count
+      yield split, sentences[begin:end]
+      begin = end
 
 
 def cut(length: int, max_length: int) -> list[int]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.config import ConfigError
-from maskedlm.corpus import hashing, mixture, parts
+from maskedlm.corpus import hashing, mapped, mixture, parts
 from maskedlm.corpus.mixture import Source
 
 MIN_LENGTH = 8
@@ -120,7 +120,9 @@ def make_batches(
 
   def batch_at(split, step):
     source, row, epoch, weight = choose[split](step, shard)
-    return {**source.read(row, epoch), "example_weights": weight}
+    arrays = source.read(row, epoch)
+    mapped.release()
+    return {**arrays, "example_weights": weight}
 
   def row_ids(split, step):
     return choose[split](step, (0, 1))[1]

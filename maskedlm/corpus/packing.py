@@ -60,7 +60,7 @@ def pack(corpus, source: Source, *, length) -> Source:
       corpus,
       ["packed", name, _VERSION, source.seed, length, G, source.key],
       _INDEX,
-      lambda: (len(compose()[index]), lambda: [compose()[index]]),
+      lambda: [compose()[index]],
     )
 
   members, starts = column(0, "members"), column(1, "starts")

@@ -19,7 +19,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.config import ConfigError
 from maskedlm.corpus import documents as documents_lib
-from maskedlm.corpus import encode, store, vocabulary, workers
+from maskedlm.corpus import duplicates, encode, store, vocabulary, workers
 from maskedlm.corpus import parts as parts_lib
 from maskedlm.corpus import tokenizer as tokenizer_lib
 from maskedlm.corpus.errors import CorpusError
@@ -34,6 +34,8 @@ OPTIONS = (
   "max_sentence_tokens",
   "shard_tokens",
 )
+# Those that came later, with what was before they came.
+LATER_OPTIONS = {"deduplicate": False, "near_duplicates": 0.0}
 
 
 def train_tokenizer(
@@ -45,8 +47,8 @@ def train_tokenizer(
   every k-th sentence, as many as sample_bytes has room for, or of several
   parts a sample (vocabulary.py). The result is saved to the directory `path`.
   """
-  _check(config)
-  documents = documents_lib.read(config, Counter())
+  check(config)
+  documents = _reader(config, Counter(), progress)()
   return _train_tokenizer(config, path, documents, log, progress)
 
 
@@ -57,16 +59,25 @@ def _train_tokenizer(
   log: Callable,
   progress: bool,
 ) -> tokenizer_lib.Tokenizer:
+  if progress:
+    documents = documents_lib.watch(
+      documents, "reading for the tokenizer", lambda d: (1, d.num_bytes)
+    )
+  return make_tokenizer(
+    config, path, lambda: vocabulary.train(config, documents, log=log), log=log
+  )
+
+
+def make_tokenizer(
+  config: ConfigDict, path, train: Callable, *, log: Callable
+) -> tokenizer_lib.Tokenizer:
+  """Saves to `path` what tokenizer.path has, or else what train() returns."""
   options = config.tokenizer
   if options.path:
     tokenizer = tokenizer_lib.load(options.path)
     origin = f"loaded from {options.path}"
   else:
-    if progress:
-      documents = documents_lib.watch(
-        documents, "reading for the tokenizer", lambda d: (1, d.num_bytes)
-      )
-    tokenizer = vocabulary.train(config, documents, log=log)
+    tokenizer = train()
     origin = f"trained on {config.corpus.parts or config.corpus.source}"
   tokenizer.save(path)
   log(f"tokenizer: {tokenizer.kind}, {tokenizer.vocab_size:,} tokens, {origin}")
@@ -74,7 +85,12 @@ def _train_tokenizer(
 
 
 def prepare(
-  config: ConfigDict, path, *, log: Callable = print, progress: bool = True
+  config: ConfigDict,
+  path,
+  *,
+  log: Callable = print,
+  progress: bool = True,
+  write: Callable[..., store.Corpus] | None = None,
 ) -> store.Corpus:
   """Prepares the corpus at `path`, or opens what was prepared there before.
 
@@ -86,50 +102,88 @@ def prepare(
     log: called with lines for the user; at the end, one for each kind of thing
       that was found and handled in the text.
     progress: whether to show on stderr how far it is.
+    write: does the work, as (config, path, log=, progress=) -> corpus; by
+      default processes on this machine. The other one is beam.py's.
 
   Raises:
     ConfigError: an option out of range.
     CorpusError: no or too little text; a corpus at `path` that was prepared
       with other options; a worker that was killed; no space on the disk.
   """
-  _check(config)
+  check(config)
   path = os.path.abspath(path)
   if _is_there(path):  # Perhaps on a disk that can only be read.
     return _reuse(config, path, log)
   with _lock(path, log):
     if _is_there(path):
       return _reuse(config, path, log)
-    report, kept = Counter(), []
-    parts = parts_lib.empty_counts(parts_lib.parse(config.corpus))
-    documents = documents_lib.keep(documents_lib.read(config, report), kept)
-    try:
-      tokenizer = _train_tokenizer(
-        config, f"{path}.tokenizer", documents, log, progress
-      )
-      if not kept:
-        report.clear()
-        documents = documents_lib.read(config, report)
-      corpus = store.write_corpus(
-        path,
-        _encode_documents(
-          config,
-          f"{path}.tokenizer",
-          kept or documents,
-          report,
-          parts,
-          progress,
-        ),
-        tokenizer=tokenizer,
-        shard_tokens=config.corpus.shard_tokens,
-        options=_recorded_options(config, tokenizer, parts=bool(parts)),
-        report=report,
-        parts=parts,
-      )
-    finally:
-      shutil.rmtree(f"{path}.tokenizer", ignore_errors=True)
+    corpus = (write or _write)(config, path, log=log, progress=progress)
   for line in describe(corpus):
     log(line)
   return corpus
+
+
+def _write(
+  config: ConfigDict, path: str, *, log: Callable, progress: bool
+) -> store.Corpus:
+  """Prepares by processes on this machine."""
+  report = Counter()
+  parts = parts_lib.empty_counts(parts_lib.parse(config.corpus))
+  read = _reader(config, report, progress)
+  try:
+    tokenizer = _train_tokenizer(
+      config, f"{path}.tokenizer", read(), log, progress
+    )
+    return store.write_corpus(
+      path,
+      _encode_documents(
+        config,
+        f"{path}.tokenizer",
+        read(),
+        report,
+        parts,
+        progress,
+      ),
+      tokenizer=tokenizer,
+      shard_tokens=config.corpus.shard_tokens,
+      options=recorded_options(config, tokenizer, parts=bool(parts)),
+      report=report,
+      parts=parts,
+    )
+  finally:
+    shutil.rmtree(f"{path}.tokenizer", ignore_errors=True)
+
+
+def _reader(
+  config: ConfigDict, report: Counter, progress: bool
+) -> Callable[[], Iterable[documents_lib.Document]]:
+  """A function that gives the documents to encode, each time it is called.
+
+  A small source is read once. The report is of the latest reading.
+  """
+  kept = []
+
+  def read():
+    if kept:
+      return iter(kept)
+    report.clear()
+    return documents_lib.keep(documents_lib.read(config, report), kept)
+
+  if not duplicates.are_dropped(config.corpus):
+    return read
+  documents = read()
+  if progress:
+    documents = documents_lib.watch(
+      documents, "looking for duplicates", lambda d: (1, d.num_bytes)
+    )
+  fate, characters = duplicates.find(documents, config.corpus)
+
+  def read_unique():
+    documents = read()
+    dict.update(report, duplicates.dropped(fate, characters))  # Not added.
+    return itertools.compress(documents, fate == duplicates.KEPT)
+
+  return read_unique
 
 
 def _encode_documents(
@@ -161,25 +215,10 @@ def _encode_documents(
     encoded = documents_lib.watch(
       encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
     )
-  counts = {part["name"]: part for part in parts}
-  for chunk in encoded:
-    report.update(chunk.report)
-    bounds = store.shards.offsets(chunk.lengths)
-    sentences = [chunk.tokens[a:b] for a, b in itertools.pairwise(bounds)]
-    begin = 0
-    for split, part, found in chunk.documents:
-      end = begin + found["sentences"]
-      if begin == end:
-        report["documents without tokens"] += 1
-        continue
-      if part:
-        for name, count in found.items():
-          counts[part][split][name] += count
-      yield split, sentences[begin:end]
-      begin = end
+  yield from encode.unpack(encoded, report, parts)
 
 
-def _check(config: ConfigDict):
+def check(config: ConfigDict):
   """Ranges of the options used here; sources and tokenizer check theirs."""
   options = config.corpus
   for name, low, high in (
@@ -191,6 +230,11 @@ def _check(config: ConfigDict):
       raise ConfigError(
         f"corpus.{name}={options[name]} must be within {low}..{high}."
       )
+  if not 0 <= options.near_duplicates <= 1:
+    raise ConfigError(
+      f"corpus.near_duplicates={options.near_duplicates} is a similarity:"
+      " expected 0 (keep them) to 1, as 0.8."
+    )
   if not 0 <= options.heldout_share < 1:
     raise ConfigError(
       f"corpus.heldout_share={options.heldout_share} must be at least 0 and"
@@ -198,13 +242,16 @@ def _check(config: ConfigDict):
     )
 
 
-def _recorded_options(config, tokenizer, *, parts: bool) -> dict:
+def recorded_options(config, tokenizer, *, parts: bool) -> dict:
   """What decides the corpus's content, to be compared at the next prepare.
 
   Options that came later are there where they count, so that a corpus which
   was prepared before they came is the same.
   """
   recorded = {f"corpus.{name}": config.corpus[name] for name in OPTIONS}
+  for name, before in LATER_OPTIONS.items():
+    if config.corpus[name] != before:
+      recorded[f"corpus.{name}"] = config.corpus[name]
   if config.corpus.parts:
     recorded["corpus.parts"] = config.corpus.parts
     del recorded["corpus.source"], recorded["corpus.language"]
@@ -246,7 +293,7 @@ def _reuse(
     tokenizer = tokenizer_lib.load(config.tokenizer.path)
     if tokenizer.sha256 == corpus.tokenizer.sha256:  # However it was made.
       sections = tuple(name for name in sections if name != "tokenizer")
-  wanted = _recorded_options(config, tokenizer, parts=bool(corpus.parts))
+  wanted = recorded_options(config, tokenizer, parts=bool(corpus.parts))
   there = corpus.meta["options"]
   different = [
     f"{name}={wanted.get(name)!r} (there {there.get(name)!r})"
@@ -313,6 +360,7 @@ def describe(corpus: store.Corpus) -> list[str]:
   lines += parts_lib.describe(corpus.parts)
   tokens = sum(counts["tokens"] for counts in splits.values())
   words, characters = report.pop("words"), report.pop("characters")
+  characters -= report.get("characters of dropped documents", 0)
   unknown = report.pop("unknown tokens")
   lines.append(
     f"  text: {characters:,} characters, {words:,} words;"

@@ -56,7 +56,7 @@ def open_rows(corpus, name: str, *, length, short_share, seed) -> Rows:
   def build():
     starts, ends = _cut(split, **options)
     _check_documents(split, starts, path=corpus.path, name=name)
-    return len(starts), lambda: _records(split, starts, ends)
+    return _records(split, starts, ends)
 
   key = ["pairs", _VERSION, name, options]
   return Rows(split, tables.open_table(corpus, key, RECORD, build), **options)
@@ -69,9 +69,12 @@ def targets(sentence, *, length, short_share, seed) -> np.ndarray:
   is uniform in [2, L - 3], so that fine-tuning's short inputs are not new to
   the model (create_pretraining_data.py draws this once for each document).
   """
+  target = np.full(np.shape(sentence), length - 3)
   short = hashing.uniform(seed, "short", sentence) < short_share
-  target = 2 + hashing.randint(length - 4, seed, "target", sentence)
-  return np.where(short, target, length - 3)
+  target[short] = 2 + hashing.randint(
+    length - 4, seed, "target", sentence[short]
+  )
+  return target
 
 
 def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
@@ -96,8 +99,9 @@ def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
   # A pair takes two tokens: a document without them has no row.
   tiny = (np.diff(document_tokens) < 2) & (np.diff(documents) > 0)
   tiny = np.searchsorted(starts, documents[:-1][tiny])
-  if len(tiny):
-    _log.info("%d documents of a single token have no row", len(tiny))
+  if not len(tiny):
+    return starts, ends
+  _log.info("%d documents of a single token have no row", len(tiny))
   return np.delete(starts, tiny), np.delete(ends, tiny)
 
 
@@ -109,7 +113,7 @@ def _ends(split, low, high, documents, document_tokens, **options):
   tokens = store.take(split.sentences, np.arange(low, last + 1))
   full = tokens[: high - low] + targets(sentence, **options)
   end = low + np.searchsorted(tokens, full)
-  document = np.searchsorted(documents, sentence, side="right")
+  document = tables.places(documents, sentence)
   document_end = documents[document]
   end = np.minimum(end, document_end)
   # One token that is left over can't be a pair: it joins the last row.
@@ -124,7 +128,7 @@ def _records(split, starts, ends) -> Iterator[np.ndarray]:
   num_rows = np.diff(document_rows)
   for low in range(0, max(len(starts), 1), _BLOCK):
     start, end = starts[low : low + _BLOCK], ends[low : low + _BLOCK]
-    document = np.searchsorted(documents, start, side="right") - 1
+    document = tables.places(documents, start) - 1
     record = np.empty(len(start), RECORD)
     record["sentence"] = start
     record["token"] = store.take(split.sentences, start)
@@ -145,7 +149,9 @@ def _read(concat) -> np.ndarray:
 def _check_documents(split, starts, *, path, name) -> None:
   """Raises CorpusError unless two documents have rows."""
   documents = _read(split.documents)
-  held = np.unique(np.searchsorted(documents, starts, side="right"))
+  # Starts increase, so that the first and the last say it.
+  ends = starts[[0, -1]] if len(starts) else starts
+  held = np.unique(np.searchsorted(documents, ends, side="right"))
   if len(held) >= 2:
     return
   remedy = "give it more documents (in text files a blank line ends one)"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
+from maskedlm.corpus import mapped
 from maskedlm.corpus.errors import CorpusError
 
 SPLITS = ("train", "heldout")
@@ -136,12 +137,13 @@ def offsets(counts: Iterable[int]) -> np.ndarray:
   return np.cumsum([0, *counts], dtype=np.int64)
 
 
-def load_array(path: str, name: str) -> np.memmap:
+def load_array(path: str, name: str) -> np.ndarray:
   """PATH/NAME.npy, mapped."""
-  return np.load(os.path.join(path, f"{name}.npy"), mmap_mode="r")
+  return mapped.load(os.path.join(path, f"{name}.npy"))
 
 
-def _blocks(array: np.ndarray) -> Iterator[np.ndarray]:
+def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
+  """The array, BLOCK elements at a time."""
   for begin in range(0, len(array), BLOCK):
     yield array[begin : begin + BLOCK]
 
@@ -151,7 +153,7 @@ def count_tokens(path: str, num_shards: int, vocab_size: int) -> np.ndarray:
   total = np.zeros(vocab_size, np.int64)
   for index in range(num_shards):
     tokens = load_array(path, f"{shard_name('train', index)}.tokens")
-    for block in _blocks(tokens):
+    for block in blocks(tokens):
       total += np.bincount(block, minlength=vocab_size)
   return total
 
@@ -172,6 +174,6 @@ def wrong_shard(
       yield f"{column}.npy: starts do not increase."
     elif starts[-1] >= len(arrays[of]):
       yield f"{column}.npy: a start past the last of the {of}."
-  highest = max((int(b.max()) for b in _blocks(arrays["tokens"])), default=0)
+  highest = max((int(b.max()) for b in blocks(arrays["tokens"])), default=0)
   if highest >= vocab_size:
     yield f"tokens.npy: id {highest}, but the vocabulary has {vocab_size}."

@@ -22,19 +22,23 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-
-import sentencex
+from typing import NamedTuple
 
 from maskedlm.config import did_you_mean
 from maskedlm.corpus import docstrings, files
 from maskedlm.corpus.errors import CorpusError
+from maskedlm.corpus.sentences import (  # noqa: F401
+  MAX_SENTENCE,
+  cut,
+  split_sentences,
+)
 
 KINDS = ("text", "jsonl", "tfds", "docstrings")
-# Characters; a longer line, document or sentence becomes several.
+# Characters; a longer line or document becomes several.
 MAX_LINE = 1 << 20
 MAX_DOCUMENT = 1 << 22
-MAX_SENTENCE = 4_000
 MAX_RECORD = 1 << 25  # Characters of a JSON line; a longer one is dropped.
+RECORD_BYTES = 1 << 12  # Of a TFDS record, about: to cut them to pieces.
 _PATIENCE = 1_000  # Records without the text field before giving up.
 
 
@@ -47,38 +51,112 @@ def documents(
   source that is misspelt or matches nothing, later for a file that can't be
   read, and at the end if there was no text at all.
   """
-  kind, _, spec = source.partition(":")
-  names = [name for name in map(str.strip, spec.split(",")) if name]
-  if kind == "text":
-    paths = files.expand(source, names, suffix=".txt")
-    found = _text(paths, report)
+  kind = _kind(source)
+  if kind == "tfds":
+    records = _tfds(source, text_field)
+    found = _tfds_texts(records, source, text_field, report)
+  elif kind == "text":
+    found = _text(_paths(source), report)
   elif kind == "jsonl":
-    paths = files.expand(source, names, suffix=".jsonl")
-    found = _jsonl(paths, source, text_field, report)
-  elif kind == "tfds":
-    found = _tfds(source, text_field, report)
-  elif kind == "docstrings":
-    paths = docstrings.modules(names)
-    found = docstrings.documents(paths, report=report)
+    found = _jsonl(_paths(source), source, text_field, report)
   else:
+    found = docstrings.documents(_paths(source), report=report)
+  return _not_empty(_counted(found, report), source, report)
+
+
+class Piece(NamedTuple):
+  """Some of a source's documents, which can be read apart from the others."""
+
+  paths: tuple[str, ...] = ()  # Of files, or
+  records: range = range(0)  # of a TFDS dataset.
+
+
+def pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
+  """The source as pieces of about num_bytes of files, in its order.
+
+  A file is never cut, so one that is larger is a piece. `docstrings:` is one,
+  as modules are compared with each other. Raises as `documents` does.
+  """
+  kind = _kind(source)
+  if kind == "tfds":
+    size = len(_tfds(source, text_field))
+    step = max(num_bytes // RECORD_BYTES, 1)
+    return [
+      Piece(records=range(low, min(low + step, size)))
+      for low in range(0, size, step)
+    ]
+  paths = _paths(source)
+  if kind == "docstrings":
+    return [Piece(tuple(paths))]
+  found, size = [[]], 0
+  for path in paths:
+    if size >= num_bytes:
+      found.append([])
+      size = 0
+    found[-1].append(path)
+    size += os.path.getsize(path)
+  return [Piece(tuple(group)) for group in found]
+
+
+def read_piece(
+  source: str, piece: Piece, *, text_field: str, report: Counter
+) -> Iterator[list[str]]:
+  """The documents of a piece; those of all pieces are the source's.
+
+  So is the sum of the reports. That the source holds any text is not checked.
+  """
+  kind = _kind(source)
+  if kind == "tfds":
+    records = _tfds(source, text_field)
+    found = _tfds_texts(records, source, text_field, report, piece.records)
+  elif kind == "text":
+    found = _text(piece.paths, report)
+  elif kind == "jsonl":
+    found = _jsonl(piece.paths, source, text_field, report, found=True)
+  else:
+    found = docstrings.documents(list(piece.paths), report=report)
+  return _counted(found, report)
+
+
+def _kind(source: str) -> str:
+  kind = source.partition(":")[0]
+  if kind not in KINDS:
     raise CorpusError(
       f"corpus.source={source!r}: {kind!r} is no kind of source"
       f"{did_you_mean(kind, KINDS)}; write text:GLOB, jsonl:GLOB, tfds:NAME "
       "or docstrings:"
     )
-  return _counted(_bounded(found, report), source, report)
+  return kind
+
+
+def _paths(source: str) -> list[str]:
+  """The files of a source of files, in its order."""
+  kind, _, spec = source.partition(":")
+  names = [name for name in map(str.strip, spec.split(",")) if name]
+  if kind == "docstrings":
+    return docstrings.modules(names)
+  return files.expand(source, names, suffix=f".{_SUFFIXES[kind]}")
+
+
+_SUFFIXES = {"text": "txt", "jsonl": "jsonl"}
 
 
 def _counted(
-  found: Iterable[list[str]], source: str, report: Counter
+  found: Iterable[Iterable[str]], report: Counter
 ) -> Iterator[list[str]]:
-  for document in found:
+  for document in _bounded(found, report):
     report["documents"] += 1
     report["lines"] += len(document)
     report["characters"] += sum(map(len, document))
     if len(document) == 1:
       report["documents of a single line"] += 1
     yield document
+
+
+def _not_empty(
+  found: Iterable[list[str]], source: str, report: Counter
+) -> Iterator[list[str]]:
+  yield from found
   if not report["documents"]:
     counts = "; ".join(f"{name}: {n}" for name, n in report.items() if n)
     raise CorpusError(
@@ -136,7 +214,7 @@ def _clean(text: str, report: Counter) -> str:
 # --- text: and jsonl: ---
 
 
-def _text(paths: list[str], report: Counter) -> Iterator[Iterable[str]]:
+def _text(paths: Iterable[str], report: Counter) -> Iterator[Iterable[str]]:
   for path in paths:
     lines = _lines(files.chunks(path, report), report)
     empty = True
@@ -153,9 +231,14 @@ def _is_blank(line: str) -> bool:
 
 
 def _jsonl(
-  paths: list[str], source: str, text_field: str, report: Counter
+  paths: Iterable[str],
+  source: str,
+  text_field: str,
+  report: Counter,
+  *,
+  found: bool = False,  # A text in this source before.
 ) -> Iterator[Iterable[str]]:
-  found, lacking, fields = False, 0, {}
+  lacking, fields = 0, {}
   for record in _records(paths, report):
     try:  # Tabs may stand in strings: not strict.
       fields = json.loads(_clean(record, report), strict=False)
@@ -184,7 +267,7 @@ def _no_text_field(source: str, text_field: str, fields) -> CorpusError:
   )
 
 
-def _records(paths: list[str], report: Counter) -> Iterator[str]:
+def _records(paths: Iterable[str], report: Counter) -> Iterator[str]:
   """The non-blank lines of the files, whole, at most MAX_RECORD long."""
   for path in paths:
     tail = ""
@@ -204,20 +287,9 @@ def _lines(chunks: Iterable[str], report: Counter) -> Iterator[str]:
   for chunk in itertools.chain(chunks, ("\n",)):
     *lines, tail = (tail + chunk).split("\n")
     for line in lines:
-      yield from _cut(line, MAX_LINE, what="lines", report=report)
-    *pieces, tail = _cut(tail, MAX_LINE, what="lines", report=report)
+      yield from cut(line, MAX_LINE, what="lines", report=report)
+    *pieces, tail = cut(tail, MAX_LINE, what="lines", report=report)
     yield from pieces
-
-
-def _cut(text: str, limit: int, *, what: str, report: Counter) -> list[str]:
-  """The text in pieces of at most `limit`, after a space if one is there."""
-  pieces, start = [], 0
-  while len(text) - start > limit:
-    end = text.rfind(" ", start, start + limit) + 1 or start + limit
-    pieces.append(text[start:end])
-    start = end
-    report[f"cuts in {what} over {limit:,} characters"] += 1
-  return [*pieces, text[start:]]
 
 
 def _unix(text: str) -> str:
@@ -232,9 +304,8 @@ _TFDS = re.compile(
 )
 
 
-def _tfds(
-  source: str, text_field: str, report: Counter
-) -> Iterator[Iterable[str]]:
+def _tfds(source: str, text_field: str):
+  """The dataset, a sequence of records that have the field."""
   match = _TFDS.fullmatch(source)
   if not match:
     raise CorpusError(
@@ -258,13 +329,17 @@ def _tfds(
   features = records.dataset_info.features
   if text_field not in features:
     raise _no_text_field(source, text_field, dict(features))
-  return _tfds_texts(records, source, text_field, report)
+  return records
 
 
 def _tfds_texts(
-  records, source: str, text_field: str, report: Counter
+  records,
+  source: str,
+  text_field: str,
+  report: Counter,
+  indices: range | None = None,  # None: all.
 ) -> Iterator[Iterable[str]]:
-  for index in range(len(records)):
+  for index in range(len(records)) if indices is None else indices:
     try:
       text = records[index][text_field]
     except (RuntimeError, ValueError, OSError) as error:
@@ -277,77 +352,3 @@ def _tfds_texts(
       yield _lines([_unix(text.decode("utf-8", "surrogateescape"))], report)
     else:
       report[f"records dropped without a text in {text_field!r}"] += 1
-
-
-# --- Sentences ---
-
-
-def split_sentences(
-  lines: Iterable[str], *, mode: str, language: str, report: Counter
-) -> list[str]:
-  """The sentences of a document's lines: stripped, none empty.
-
-  Args:
-    lines: lines of a document, as `documents` gives them.
-    mode: "split" (each line is cut into sentences) or "lines" (is one).
-    language: ISO 639-1, whose abbreviations do not end a sentence.
-    report: counts what was cut over MAX_SENTENCE characters.
-
-  Raises CorpusError for an unknown mode or what can't be a language.
-  """
-  if mode == "lines":
-    found = (
-      _cut(line, MAX_SENTENCE, what="sentences", report=report)
-      for line in lines
-    )
-  elif mode != "split":
-    raise CorpusError(
-      f"corpus.sentences={mode!r}{did_you_mean(mode, ('split', 'lines'))}; "
-      "expected split or lines."
-    )
-  elif not re.fullmatch("[a-z]{2,3}", language):
-    raise CorpusError(
-      f"corpus.language={language!r}; expected an ISO 639-1 code, such as en."
-    )
-  else:
-    found = (_segments(line, language, report) for line in lines)
-  stripped = map(str.strip, itertools.chain.from_iterable(found))
-  return [sentence for sentence in stripped if sentence]
-
-
-_WIDE_SPACE = re.compile(r"[^\S ]")
-
-
-def _segments(line: str, language: str, report: Counter) -> Iterator[str]:
-  """A line's sentences, found in windows of MAX_SENTENCE characters.
-
-  sentencex takes quadratic time in Chinese (100,000 characters: 1.6 s, a
-  million: 156 s), so it never sees more. The last sentence of a window may go
-  on beyond it: the next window starts with it.
-  """
-  # sentencex 1.0.32 panics on a capital before a wide space and a full stop.
-  spaced = _WIDE_SPACE.sub(" ", line)
-  start = 0
-  while start < len(line):
-    window = spaced[start : start + MAX_SENTENCE]
-    sizes = [len(part) for part in _sentencex(window, language, report)]
-    if start + len(window) < len(line):
-      if len(sizes) > 1:
-        sizes.pop()
-      else:
-        longer = spaced[start : start + MAX_SENTENCE + 1]
-        pieces = _cut(longer, MAX_SENTENCE, what="sentences", report=report)
-        sizes = [len(pieces[0])]
-    for size in sizes:
-      yield line[start : start + size]
-      start += size
-
-
-def _sentencex(window: str, language: str, report: Counter) -> list[str]:
-  try:
-    return sentencex.segment(language, window)
-  except BaseException as error:  # A panic of Rust is no Exception.
-    if type(error).__name__ != "PanicException":
-      raise
-    report["stretches of text that sentencex failed to split"] += 1
-    return [window]

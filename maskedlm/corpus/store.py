@@ -6,7 +6,6 @@ Read top-down: the arrays -> opening -> writing -> verifying.
 """
 
 import errno
-import hashlib
 import json
 import os
 import shutil
@@ -16,13 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskedlm.corpus import shards
+from maskedlm.corpus import manifest, shards
 from maskedlm.corpus import tokenizer as tokenizer_lib
 from maskedlm.corpus.concat import Concat, join, size, take  # noqa: F401
 from maskedlm.corpus.errors import CorpusError
 
-FORMAT = "maskedlm corpus"
-VERSION = 1
 _PART = ("documents", "sentences", "tokens")  # Of which a part is a run.
 
 
@@ -122,14 +119,14 @@ def _read_meta(path: str) -> dict:
       meta = json.load(file)
   except ValueError as error:
     raise CorpusError(f"{name}: damaged ({error}); {again}") from error
-  if not isinstance(meta, dict) or meta.get("format") != FORMAT:
-    raise CorpusError(f'{name}: "format" is not "{FORMAT}"; {again}')
-  if meta.get("version") != VERSION:
+  if not isinstance(meta, dict) or meta.get("format") != manifest.FORMAT:
+    raise CorpusError(f'{name}: "format" is not "{manifest.FORMAT}"; {again}')
+  if meta.get("version") != manifest.VERSION:
     raise CorpusError(
       f"{path}: corpus format version {meta.get('version')}, but this maskedlm"
-      f" reads version {VERSION}; {again}"
+      f" reads version {manifest.VERSION}; {again}"
     )
-  if meta.get("checksum") != _checksum(meta):
+  if meta.get("checksum") != manifest.checksum(meta):
     raise CorpusError(f"{name}: damaged (its checksum differs); {again}")
   return meta
 
@@ -211,23 +208,20 @@ def write_corpus(
       vocab_size=tokenizer.vocab_size,
       shard_tokens=shard_tokens,
     )
-    if not splits["train"]["documents"]:
-      raise CorpusError(
-        f"{path}: there is no document to train on; check corpus.source and"
-        " corpus.heldout_share."
-      )
     counts = shards.count_tokens(
       work, len(splits["train"]["shards"]), tokenizer.vocab_size
-    ).astype("<i8")
-    with open(os.path.join(work, "token_counts.npy"), "wb") as file:
-      file.write(shards.header_bytes(counts.dtype, len(counts)))
-      file.write(counts.tobytes())
-      shards.sync(file)
-    meta = _make_meta(work, tokenizer, splits, options, report, parts)
-    with open(os.path.join(work, "meta.json"), "w", encoding="ascii") as file:
-      json.dump(meta, file, indent=1, sort_keys=True)
-      shards.sync(file)
-    os.rename(work, path)
+    )
+    manifest.finish(
+      path,
+      work,
+      splits=splits,
+      counts=counts,
+      files={},
+      tokenizer=tokenizer,
+      options=options,
+      report=report,
+      parts=parts,
+    )
   except OSError as error:
     raise CorpusError(
       f"{path}: could not be written ({error}); free some space there, or use"
@@ -240,73 +234,6 @@ def write_corpus(
 
 def _is_empty_directory(path: str) -> bool:
   return os.path.isdir(path) and not os.listdir(path)
-
-
-def _make_meta(work, tokenizer, splits, options, report, parts) -> dict:
-  names = sorted(
-    os.path.relpath(os.path.join(folder, name), work).replace(os.sep, "/")
-    for folder, _, names in os.walk(work)
-    for name in names
-  )
-  meta = {
-    "format": FORMAT,
-    "version": VERSION,
-    "vocab_size": tokenizer.vocab_size,
-    "token_dtype": shards.token_dtype(tokenizer.vocab_size).str,
-    "splits": splits,
-    **({"parts": list(parts)} if parts else {}),
-    "tokenizer": {
-      "kind": tokenizer.kind,
-      "sha256": tokenizer.sha256,
-      "special": {k: int(v) for k, v in tokenizer.special._asdict().items()},
-    },
-    "options": dict(options),
-    "report": dict(report),
-    "files": {
-      name: {
-        "bytes": os.path.getsize(os.path.join(work, name)),
-        "sha256": _sha256(os.path.join(work, name)),
-      }
-      for name in names
-    },
-  }
-  meta["fingerprint"] = _fingerprint(meta)
-  meta["checksum"] = _checksum(meta)
-  return meta
-
-
-def _fingerprint(meta: Mapping) -> str:
-  """Of the data alone: equal however, from where and when it was prepared."""
-  keys = ("format", "version", "vocab_size", "token_dtype", "splits", "parts")
-  return _digest(
-    {
-      **{key: meta[key] for key in keys if key in meta},
-      "tokenizer": meta["tokenizer"],
-      "shards": {
-        name: file["sha256"]
-        for name, file in meta["files"].items()
-        if name.split("-")[0] in shards.SPLITS
-      },
-    }
-  )
-
-
-def _checksum(meta: Mapping) -> str:
-  return _digest({k: v for k, v in meta.items() if k != "checksum"})
-
-
-def _digest(value) -> str:
-  text = json.dumps(value, sort_keys=True, separators=(",", ":"))
-  return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def _sha256(path: str, progress: Callable[[int], None] = lambda n: None) -> str:
-  digest = hashlib.sha256()
-  with open(path, "rb") as file:
-    while block := file.read(shards.BLOCK):
-      digest.update(block)
-      progress(len(block))
-  return digest.hexdigest()
 
 
 # Verifying
@@ -336,7 +263,7 @@ def verify(path, progress: Callable[[int, int], None] | None = None) -> list:
   for name, file in files.items():
     if problem := _size_problem(path, name, file["bytes"]):
       problems[name] = problem
-    elif _sha256(os.path.join(path, name), hashed) != file["sha256"]:
+    elif manifest.sha256(os.path.join(path, name), hashed) != file["sha256"]:
       problems[name] = f"{path}: {name} is damaged: its SHA-256 differs."
   if problems:
     return list(problems.values())
@@ -348,7 +275,7 @@ def verify(path, progress: Callable[[int, int], None] | None = None) -> list:
 
 def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
   """What is wrong in files that are just as their writer left them."""
-  if meta["fingerprint"] != _fingerprint(meta):
+  if meta["fingerprint"] != manifest.fingerprint(meta):
     yield f"{path}: meta.json: the fingerprint is not that of the files."
   if meta["tokenizer"]["sha256"] != _load_tokenizer(path).sha256:
     yield f"{path}: tokenizer: not the one that meta.json names."

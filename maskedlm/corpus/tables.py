@@ -14,9 +14,11 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
+from maskedlm.corpus import mapped
+
 
 def open_table(
-  corpus, key, dtype, build: Callable[[], tuple[int, Callable[[], Iterable]]]
+  corpus, key, dtype, build: Callable[[], Iterable[np.ndarray]]
 ) -> np.ndarray:
   """The table of `key`, built if need be: a memory-mapped array of dtype.
 
@@ -27,19 +29,19 @@ def open_table(
     key: what determines the table besides the corpus, of JSON-able values,
       the version of the rule among them.
     dtype: of its records.
-    build: () -> (number of records, a function that yields them in blocks).
+    build: () -> the records, in blocks, of which only one is held at a time;
+      it is called again where they can't be kept.
   """
   key = json.dumps([corpus.fingerprint, key])
   digest = hashlib.sha256(key.encode()).hexdigest()[:32]
   path = os.path.join(corpus.path, "rows", f"{digest}.npy")
   table = _load(path, dtype)
   if table is None:
-    size, blocks = build()
     with contextlib.suppress(OSError):  # A read-only or a full disk.
-      _save(path, size, dtype, blocks())
+      _save(path, dtype, build)
     table = _load(path, dtype)
     if table is None:
-      table = np.concatenate([np.empty(0, dtype), *blocks()])
+      table = np.concatenate([np.empty(0, dtype), *build()])
   return table
 
 
@@ -58,31 +60,52 @@ def chain(ends, first) -> np.ndarray:
   return links[links < size]
 
 
+def places(edges, values) -> np.ndarray:
+  """np.searchsorted(edges, values, side="right"), where the values increase.
+
+  Edges are looked for among the values, which are many more, not the reverse.
+  """
+  if not len(values):
+    return np.empty(0, np.int64)
+  first, last = np.searchsorted(edges, values[[0, -1]], side="right")
+  bounds = np.searchsorted(values, edges[first:last])
+  counts = np.diff(bounds, prepend=0, append=len(values))
+  return np.repeat(np.arange(first, last + 1), counts)
+
+
 def _load(path, dtype) -> np.ndarray | None:
   """The memory-mapped table; None if there is none, or none that is whole."""
   try:
-    table = np.load(path, mmap_mode="r", allow_pickle=False)
+    table = mapped.load(path)
   except (OSError, ValueError, EOFError):
     return None
   # A plain array: indexing a np.memmap is several times as slow.
   return np.asarray(table) if table.dtype == dtype else None
 
 
-def _save(path, size, dtype, blocks) -> None:
+def _save(path, dtype, build) -> None:
   """Writes the table whole or not at all, however many hosts do it at once."""
   os.makedirs(os.path.dirname(path), exist_ok=True)
   partial = f"{path}.{uuid.uuid4().hex}.partial"
-  header = {
-    "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
-    "fortran_order": False,
-    "shape": (size,),
-  }
+
+  def write_header(file, size):  # Of the same length for any size.
+    header = {
+      "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
+      "fortran_order": False,
+      "shape": (size,),
+    }
+    np.lib.format.write_array_header_1_0(file, header)
+    return file.tell()
+
   try:
     # Plain writes: a full disk would kill a writer through a memory map.
     with open(partial, "xb") as file:
-      np.lib.format.write_array_header_1_0(file, header)
-      for block in blocks:
+      begin, size = write_header(file, 0), 0
+      for block in build():
         file.write(block.tobytes())
+        size += len(block)
+      file.seek(0)
+      assert write_header(file, size) == begin
       file.flush()
       os.fsync(file.fileno())
     os.replace(partial, path)

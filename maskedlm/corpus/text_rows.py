@@ -101,12 +101,11 @@ def open_rows(corpus, name: str, *, length) -> np.ndarray:
   """
   split = _with_text(corpus, name)
 
-  def build():
-    blocks = list(_cut(split, capacity=length - 2))
-    return sum(map(len, blocks)), lambda: blocks
-
   return tables.open_table(
-    corpus, ["document", _VERSION, name, length], RECORD, build
+    corpus,
+    ["document", _VERSION, name, length],
+    RECORD,
+    lambda: _cut(split, capacity=length - 2),
   )
 
 
@@ -141,8 +140,10 @@ def _cut(split, capacity) -> Iterator[np.ndarray]:
     units = _pieces(sentences, capacity)
     begin = units[: np.searchsorted(units, sentences[high - low])]
     fits = np.searchsorted(units, begin + capacity, side="right") - 1
-    document_end = documents[np.searchsorted(documents, begin, side="right")]
-    end = np.minimum(fits, np.searchsorted(units, document_end))
+    document = tables.places(documents, begin)
+    ends = documents[document[0] : document[-1] + 1]
+    document_end = np.searchsorted(units, ends)[document - document[0]]
+    end = np.minimum(fits, document_end)
     first = np.searchsorted(units, row)
     rows = tables.chain(end, first)
     record = np.empty(len(rows), RECORD)
@@ -237,14 +238,10 @@ def open_stream(corpus, name: str) -> np.ndarray:
 
   def build():
     size = store.size(split.documents)
-
-    def blocks():
-      for low in range(0, size, _BLOCK):
-        document = np.arange(low, min(low + _BLOCK, size))
-        sentence = store.take(split.documents, document)
-        yield store.take(split.sentences, sentence) + document
-
-    return size, blocks
+    for low in range(0, size, _BLOCK):
+      document = np.arange(low, min(low + _BLOCK, size))
+      sentence = store.take(split.documents, document)
+      yield store.take(split.sentences, sentence) + document
 
   key = ["stream", _VERSION, name]
   return tables.open_table(corpus, key, np.dtype("<i8"), build)

@@ -57,8 +57,17 @@ def train(
   found = sentences(config, documents)
   if not config.corpus.parts:
     return train_on((sentence for _, sentence in found), config)
+  samples = collect(
+    found, max_bytes=budget(config), alphas=[config.tokenizer.alpha]
+  )
+  return train_on_samples(samples, config, log=log)
+
+
+def train_on_samples(
+  samples: Sequence[Sample], config: ConfigDict, *, log: Callable
+) -> tokenizer_lib.Tokenizer:
+  """The same, of a sample of each part."""
   alpha = config.tokenizer.alpha
-  samples = collect(found, max_bytes=budget(config), alphas=[alpha])
   made = train_on(draw(samples, config, alpha=alpha), config)
   for warning in warnings(samples, made, config):
     log(warning)
@@ -120,13 +129,25 @@ def collect(
     lines = tokenizer_train.sample(
       (sentence for _, sentence in group if next(count) >= 0), max_bytes
     )
-    samples.append(Sample(name, next(count), _size(lines), lines))
-    needed = np.max([_bytes_needed(samples, a) for a in alphas], axis=0)
-    samples = [
-      _halved(sample, max_bytes * share)
-      for sample, share in zip(samples, needed, strict=True)
-    ]
+    sample = Sample(name, next(count), size(lines), lines)
+    samples = joined(samples, sample, max_bytes=max_bytes, alphas=alphas)
   return samples
+
+
+def joined(
+  samples: Sequence[Sample],
+  sample: Sample,
+  *,
+  max_bytes: int,
+  alphas: Sequence[float],
+) -> list[Sample]:
+  """The samples and one more, less what none of them can need any more."""
+  samples = [*samples, sample]
+  needed = np.max([_bytes_needed(samples, a) for a in alphas], axis=0)
+  return [
+    _halved(sample, max_bytes * share)
+    for sample, share in zip(samples, needed, strict=True)
+  ]
 
 
 def draw(
@@ -149,10 +170,10 @@ def draw(
       )
       for line in _drawn(sample, int(count), config.seed)
     ]
-    size = _size(lines)
-    if size <= max_bytes or total <= 1:
+    num_bytes = size(lines)
+    if num_bytes <= max_bytes or total <= 1:
       return lines
-    total = int(0.99 * total * max_bytes / size)
+    total = int(0.99 * total * max_bytes / num_bytes)
 
 
 def unknown_characters(
@@ -235,11 +256,12 @@ def _halved(sample: Sample, needed: float) -> Sample:
   """Every second line, as long as that is enough."""
   while sample.num_bytes > 2 * needed and len(sample.lines) > 1:
     lines = sample.lines[::2]
-    if _size(lines) < needed:
+    if size(lines) < needed:
       break
-    sample = sample._replace(num_bytes=_size(lines), lines=lines)
+    sample = sample._replace(num_bytes=size(lines), lines=lines)
   return sample
 
 
-def _size(lines: Iterable[str]) -> int:
+def size(lines: Iterable[str]) -> int:
+  """Bytes of UTF-8."""
   return sum(map(tokenizer_train.num_bytes, lines))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from splits import make_corpus, make_split, random_documents
 
-from maskedlm.corpus import rows
+from maskedlm.corpus import rows, tables
 from maskedlm.corpus.errors import CorpusError
 
 OPTIONS = {"length": 13, "short_share": 0.3, "seed": 7}
@@ -223,3 +223,12 @@ def test_fewer_than_two_documents_are_refused(tmp_path, documents, count):
     rows.open_rows(corpus, "train", **OPTIONS)
   with pytest.raises(CorpusError, match=r"raise corpus\.heldout_share"):
     rows.open_rows(corpus, "heldout", **OPTIONS)
+
+
+def test_places_are_those_of_a_search():
+  rng = np.random.default_rng(5)
+  for size in (0, 1, 2, 7, 300):
+    edges = np.unique(rng.integers(0, 400, 23))
+    values = np.sort(rng.integers(0, 400, size))  # Some before, some beyond.
+    expected = np.searchsorted(edges, values, side="right")
+    assert np.array_equal(tables.places(edges, values), expected)

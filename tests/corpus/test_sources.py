@@ -473,6 +473,19 @@ def test_tfds(tfds_dir):
   }
 
 
+def test_tfds_in_pieces(tfds_dir):
+  source = f"tfds:odd_news@{tfds_dir}"
+  pieces = sources.pieces(
+    source, text_field="text", num_bytes=2 * sources.RECORD_BYTES
+  )
+  assert len(pieces) > 1
+  assert {len(piece.records) for piece in pieces[:-1]} == {2}
+  report, found = Counter(), []
+  for piece in pieces:
+    found += sources.read_piece(source, piece, text_field="text", report=report)
+  assert (found, +report) == (read(source)[0], +Counter(read(source)[1]))
+
+
 def test_tfds_split_and_version(tfds_dir):
   first = [["One.", "Two.", "Three."]]
   assert read(f"tfds:odd_news:test@{tfds_dir}")[0] == first

@@ -11,7 +11,7 @@ import re
 import numpy as np
 import pytest
 
-from maskedlm.corpus import shards, store, tokenizer
+from maskedlm.corpus import manifest, shards, store, tokenizer
 from maskedlm.corpus.errors import CorpusError
 
 
@@ -204,7 +204,7 @@ def edit_meta(path, **fields):
   """Changes meta.json as a program would that knows of the checksum."""
   file = pathlib.Path(path, "meta.json")
   meta = json.loads(file.read_text()) | fields
-  meta["checksum"] = store._checksum(meta)
+  meta["checksum"] = manifest.checksum(meta)
   file.write_text(json.dumps(meta))
 
 
