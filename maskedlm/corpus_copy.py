@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping
 
 from maskedlm import remote
 from maskedlm.config import ConfigError
+from maskedlm.corpus import manifest
 
 Log = Callable[[str], None]
 
@@ -125,5 +126,4 @@ def _copy(
 def _is_good(path: pathlib.Path, file: Mapping) -> bool:
   if not path.is_file() or path.stat().st_size != file["bytes"]:
     return False
-  with path.open("rb") as opened:
-    return hashlib.file_digest(opened, "sha256").hexdigest() == file["sha256"]
+  return manifest.sha256(str(path)) == file["sha256"]

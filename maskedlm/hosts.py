@@ -44,9 +44,9 @@ def check_alone(what: str) -> None:
 
 
 def write(path: pathlib.Path, text: str) -> None:
-  """Writes a file, on host 0."""
+  """Writes a file, on host 0, whole or not at all."""
   if is_first():
-    path.write_text(text, encoding="utf-8")
+    remote.write_whole(path, text)
 
 
 @contextlib.contextmanager

@@ -207,7 +207,7 @@ def _finish(
     values["lm_accuracy"] = heldout["lm_accuracy"]
   if each:
     values["languages"] = each
-  path.write_text(json.dumps(values, indent=2) + "\n")
+  remote.write_whole(path, json.dumps(values, indent=2) + "\n")
   print(f"held out, after {result.step:,} steps:")
   for name in ("mlm", "lm"):
     if f"{name}_loss" not in heldout:

@@ -120,7 +120,17 @@ def rows_needed(lengths: np.ndarray, parts: np.ndarray, layout: Layout) -> int:
     parts: from parts_of.
     layout: from fit or alone.
   """
-  needed = max(first_fit(lengths[p].ravel(), layout.length)[2] for p in parts)
+  return _count(_fits(lengths, parts, layout), layout)
+
+
+def _fits(lengths, parts, layout: Layout):
+  """first_fit of each part."""
+  return [first_fit(lengths[part].ravel(), layout.length) for part in parts]
+
+
+def _count(fits, layout: Layout) -> int:
+  """r: the smallest of the layout's that is enough for every part."""
+  needed = max(count for _, _, count in fits)
   return layout.counts[np.searchsorted(layout.counts, needed)]
 
 
@@ -152,20 +162,21 @@ def pack(
   S = layout.length
   ids = sequences["input_ids"]
   lengths = np.array([[len(x) for x in row] for row in ids])
-  r = rows_needed(lengths, parts, layout)
+  fits = _fits(lengths, parts, layout)
+  r = _count(fits, layout)
   packed = {
     name: np.full((len(own), r, S), pad if name == "input_ids" else 0, np.int32)
     for name in (*SEQUENCES, "segment_ids", "positions")
   }
   C = lengths.shape[1]
   places = np.zeros((len(own), parts.shape[1] * C, length), np.int32)
-  for g, part in enumerate(parts[own]):
-    sizes = lengths[part].ravel()
-    which, starts, _ = first_fit(sizes, S)
+  for g, part in enumerate(own):
+    sizes = lengths[parts[part]].ravel()
+    which, starts, _ = fits[part]
     for i, (size, k, begin) in enumerate(
       zip(sizes, which, starts, strict=True)
     ):
-      row, c = part[i // C], i % C
+      row, c = parts[part, i // C], i % C
       at = g, k, slice(begin, begin + size)
       for name in SEQUENCES:
         packed[name][at] = sequences[name][row][c]

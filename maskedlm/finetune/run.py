@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from maskedlm import hosts, metrics, opening, sharding, train
+from maskedlm import hosts, metrics, opening, remote, sharding, train
 from maskedlm.config import ConfigError
 from maskedlm.corpus import hashing
 from maskedlm.finetune import batching, inference, packing, starting
@@ -349,7 +349,7 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   write_predictions(predictions, workdir / "predictions.jsonl")
   for name, text in run.kind.report(run.dev, predictions).items():
     (workdir / name).write_text(text, encoding="utf-8")
-  path.write_text(json.dumps(result, indent=2) + "\n")
+  remote.write_whole(path, json.dumps(result, indent=2) + "\n")
   return result
 
 
@@ -371,11 +371,8 @@ def _score(model: inference.Model, examples) -> tuple[list, dict[str, float]]:
 
 def write_predictions(predictions: Sequence[dict], path: pathlib.Path) -> None:
   """A JSON line each; whole or not at all."""
-  unfinished = path.with_name(f"{path.name}.tmp")
-  with unfinished.open("w", encoding="utf-8") as file:
-    for prediction in predictions:
-      file.write(json.dumps(prediction, ensure_ascii=False) + "\n")
-  unfinished.rename(path)
+  lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in predictions)
+  remote.write_whole(path, "".join(lines))
 
 
 def describe_result(
