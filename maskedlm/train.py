@@ -122,8 +122,16 @@ def run(
       if totals is not None:
         logbook.train(step, jax.device_get(totals), count)
 
+    def look(step) -> dict[str, float]:
+      found = evaluate(task, heldout_step, state.params, mesh, stopped)
+      logbook.heldout(step, found)
+      return found
+
     step, heldout, totals, count, stopping = start, {}, None, 0, False
-    inflight: collections.deque = collections.deque()
+    inflight = collections.deque()
+    if restored and _evaluates(options, start) and not restored[1]["heldout"]:
+      heldout = look(start)  # What the interrupted run had no time for.
+      stopping = stopped()
     while step < num_steps and not stopping:
       batch = sharding.place(next(batches), mesh)
       state, stats = train_step(state, batch)
@@ -131,29 +139,28 @@ def run(
       totals = stats if totals is None else add(totals, stats)
       count += 1
       stopping = stopped()  # Read once: a stop is always saved.
-      final = step == num_steps or stopping
+      evaluates = _evaluates(options, step)
       # A copy: the state itself is donated to the next step.
       inflight.append([step, state.nonfinite + 0, None, 0])
-      if final or step % options.log_every == 0:
+      if stopping or evaluates or step % options.log_every == 0:
         jax.tree.map(lambda x: x.copy_to_host_async(), totals)
         inflight[-1][2:] = totals, count
         totals, count = None, 0
-      evaluates = step == num_steps or step % options.eval_every == 0
-      saves = final or step % options.checkpoint_every == 0
-      while inflight and (len(inflight) > RUN_AHEAD or evaluates or saves):
+      saves = step % options.checkpoint_every == 0
+      ahead = 0 if stopping or evaluates or saves else RUN_AHEAD
+      while len(inflight) > ahead:
         settle(*inflight.popleft())
-      heldout = {}
-      began = time.perf_counter()
-      if evaluates and not stopping:
-        heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
-        logbook.heldout(step, heldout)
-      if saves:
+      heldout, began = {}, time.perf_counter()
+      if evaluates and (task.best or not stopping):
+        heldout = look(step)
+        stopping = stopped()  # It may have been cut short.
+      if stopping or step == num_steps or saves:
         found = {**meta, "heldout": heldout}
         checkpoints.save(
           step, state, found, metric=metrics.rank(heldout, task.best)
         )
       logbook.exclude(time.perf_counter() - began)
-    if not heldout:
+    if not heldout and not stopping:
       heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
     logbook.close()
   return Result(
@@ -186,6 +193,11 @@ def evaluate(
   terms, stats = metrics.sums(pairs)
   values = {"loss": sum(metrics.means(terms).values()), **metrics.means(stats)}
   return values | dict(task.score(outputs) if task.score else {})
+
+
+def _evaluates(options: ConfigDict, step: int) -> bool:
+  """Is an evaluation due after `step` steps?"""
+  return step == options.num_steps or step % options.eval_every == 0
 
 
 def _prefetch(task: Task, start: int, num_steps: int, count: int):

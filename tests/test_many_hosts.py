@@ -129,13 +129,8 @@ def test_a_signal_to_one_stops_all_and_one_host_goes_on(undisturbed, tmp_path):
   stopped = steps(tmp_path)[-1]
   assert 6 <= stopped < 20
   run(1, *TOY, "train", tmp_path, 20, devices=2)
-  # Two hosts of one device and one host of two: the same to the last bit. An
-  # evaluation that was due where they stopped is cut short and not made again.
-  found, expected = (
-    [x for x in losses(w) if x["step"] != stopped or "heldout/loss" not in x]
-    for w in (tmp_path, undisturbed(2))
-  )
-  assert found == expected
+  # Two hosts of one device and one host of two: the same to the last bit.
+  assert losses(tmp_path) == losses(undisturbed(2))
   assert (tmp_path / "config.json").exists()
 
 

@@ -1,5 +1,6 @@
 """The loop: logs, evaluates, checkpoints, stops, resumes; on a toy task."""
 
+import itertools
 import json
 
 import jax
@@ -93,6 +94,46 @@ def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
   assert resumed.heldout == whole.heldout
   steps = [x["step"] for x in lines(half) if "loss" in x]
   assert steps == sorted(set(steps))  # The repeated steps are there once.
+
+
+# The loop asks whether to stop after each step, each held-out batch (of which
+# there are two) and each evaluation: at its 4th question it is about to
+# evaluate step 4, at the 5th it is in the middle of that.
+@pytest.mark.parametrize(
+  ("question", "stopped_at", "looked_at"),
+  [
+    (3, 3, []),
+    (4, 4, []),
+    (5, 4, []),
+    (6, 4, []),
+    (7, 4, [4]),
+    (8, 5, [4]),
+    (17, 10, [4, 8]),
+    (18, 10, [4, 8]),
+  ],
+)
+def test_a_stop_loses_no_evaluation(
+  tmp_path, mesh, monkeypatch, question, stopped_at, looked_at
+):
+  c = make_config(log_every=1)
+  run(c, toy.make_task(), tmp_path / "whole", mesh)
+  questions = itertools.count(1)
+  with monkeypatch.context() as patched:
+    patched.setattr(
+      train.hosts,
+      "any_host",
+      lambda flag, delay: lambda: next(questions) >= question,
+    )
+    stopped = run(c, toy.make_task(), tmp_path / "half", mesh)
+  assert stopped.interrupted and stopped.step == stopped_at
+  found = [x["step"] for x in lines(tmp_path / "half") if "heldout/loss" in x]
+  assert found == looked_at
+  run(c, toy.make_task(), tmp_path / "half", mesh)
+  whole, half = (
+    [{k: v for k, v in x.items() if k != "tokens_per_second"} for x in each]
+    for each in (lines(tmp_path / "whole"), lines(tmp_path / "half"))
+  )
+  assert half == whole
 
 
 def test_a_finished_run_evaluates_again_and_trains_no_more(
