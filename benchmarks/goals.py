@@ -217,15 +217,6 @@ def measure_step(shapes: dict, count: int):
   yield Goal("the step against bare matmuls", "<= 1.6x", f"{whole / bare:.2f}x")
   without = loop(*make(shape, dropout=0.0, attention_dropout=0.0), count)
   yield Goal("dropout's share", "<= 6%", f"{1 - without.seconds / whole:.1%}")
-  config.train.dropout_rng = "rbg"
-  rbg = loop(config, task, count)
-  yield Goal(
-    "the same with train.dropout_rng=rbg",
-    "<= 6%",
-    f"{1 - without.seconds / rbg.seconds:.1%}",
-    f"{rbg.seconds * 1e3:,.1f} ms",
-  )
-  config.train.dropout_rng = "threefry2x32"
   gradient = gradient_alone(config, task, count)
   yield Goal("optimizer's share", "<= 5%", f"{1 - gradient / whole:.1%}")
 

@@ -237,7 +237,6 @@ def our_step(config, task: Task, batches: list) -> Contender:
       schedule,
       seed=config.seed,
       accumulate=config.train.accumulate,
-      dropout_rng=config.train.dropout_rng,
     ),
     in_shardings=(shardings, sharding.rows(mesh)),
     out_shardings=(shardings, sharding.replicated(mesh)),

@@ -110,7 +110,6 @@ def memory(config) -> dict[str, int]:
       schedule,
       seed=config.seed,
       accumulate=1,
-      dropout_rng=config.train.dropout_rng,
       gather=lambda params: sharding.gather(params, mesh),
     ),
     in_shardings=(shardings, sharding.rows(mesh)),

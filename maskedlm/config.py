@@ -77,6 +77,9 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   # What backward recomputes: none | dots (all but matmuls) | full.
   model.remat = "none"
+  # Training has its layers one by one, in place of a loop: faster on TPUs, less
+  # so elsewhere; takes longer to compile, and more memory (docs/scaling.md).
+  model.unroll = False
   # auto | xla | blockwise | cudnn | tokamax | splash (docs/attention.md).
   model.attention = "auto"
   # Words whose logits exist at once in training, about: of a larger vocabulary
@@ -121,9 +124,6 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   train.keep_last = 2  # Newest checkpoints kept.
   train.keep_best = 1  # Best by held-out loss, kept besides.
   train.nonfinite_limit = 10  # Non-finite steps in a row before it stops.
-  # Dropout bits: threefry2x32 (the same on any mesh) | rbg (faster on one TPU;
-  # of several, each draws the bits of all, in memory: docs/scaling.md).
-  train.dropout_rng = "threefry2x32"
   train.prefetch = 4  # Batches made ahead by background threads.
 
   config.mesh = mesh = ConfigDict()
@@ -214,7 +214,6 @@ _CHOICES = (
   ("corpus", "sentences", ("split", "lines")),
   ("tokenizer", "kind", ("wordpiece", "bpe", "unigram")),
   ("tokenizer", "normalization", ("", "nfc", "nfkc", "none")),
-  ("train", "dropout_rng", ("threefry2x32", "rbg", "unsafe_rbg")),
 )
 
 

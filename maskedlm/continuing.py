@@ -22,6 +22,7 @@ OWN = (
   "attention_dropout",
   "dtype",
   "remat",
+  "unroll",
   "attention",
   "vocab_block",
   "init_stddev",

@@ -44,7 +44,6 @@ def test_overrides_in_any_order_and_both_spellings():
     (["--config.data.length=600"], ["600", "max_positions"]),
     (["--config.corpus.sentences=spilt"], ["spilt", "split"]),
     (["--config.objective.name=mlm_nps"], ["mlm_nps", "mlm_nsp"]),
-    (["--config.train.dropout_rng=rgb"], ["rgb", "rbg"]),
   ],
 )
 def test_bad_input_is_one_line_with_the_remedy(argv, words):

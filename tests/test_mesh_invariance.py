@@ -43,7 +43,6 @@ def losses_on(config, task, axes, *, accumulate=1):
       schedule,
       seed=config.seed,
       accumulate=accumulate,
-      dropout_rng="threefry2x32",
       gather=lambda params: sharding.gather(params, mesh),
     ),
     in_shardings=(shardings, sharding.rows(mesh)),

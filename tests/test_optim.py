@@ -207,6 +207,24 @@ def test_a_parameter_without_gradient_only_decays():
     np.testing.assert_allclose(update["kernel"], [0.02], rtol=1e-6)
 
 
+@pytest.mark.parametrize("rule", optim.RULES)
+@pytest.mark.parametrize("first", [0.0, 1e-30, 1.0, 1e18])
+def test_a_finite_gradient_never_gives_an_infinite_update(rule, first):
+  """The step doesn't look at the update: it relies on this."""
+  params = toy([[0.0, 1e-30, 3.0]])
+  tx, _ = optim.make(plain(rule=rule, clip_norm=0.0), 10, params)
+  state = tx.init(params)
+  for size in (
+    first,
+    0.0,
+    1e18,
+    1e-30,
+  ):  # What one leaves, the next divides by.
+    update, state = tx.update(toy([[size, 0.0, -size]]), state, params)
+    for leaf in jax.tree.leaves((update, state)):
+      assert np.isfinite(leaf).all()
+
+
 # LAMB.
 
 

@@ -71,9 +71,7 @@ def compiled(objective) -> Step:
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optim.make(config.optimizer, 9, params)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
-  step = steps.make_step(
-    task, tx, schedule, seed=0, accumulate=1, dropout_rng="threefry2x32"
-  )
+  step = steps.make_step(task, tx, schedule, seed=0, accumulate=1)
   lowered = jax.jit(step, donate_argnums=0).lower(
     state, task.batch_at("train", 0)
   )

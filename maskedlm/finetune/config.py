@@ -51,6 +51,7 @@ def default(kind: str) -> ConfigDict:
   model.attention_dropout = 0.1
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   model.remat = "none"  # What backward recomputes: none | dots | full.
+  model.unroll = False  # Layers one by one, in place of a loop.
   model.reinit_layers = 0  # The top layers that start anew.
 
   config.optimizer = presets.adamw()
@@ -69,7 +70,6 @@ def default(kind: str) -> ConfigDict:
   train.keep_last = 1
   train.keep_best = 1  # By the kind's metric on the development set.
   train.nonfinite_limit = 10
-  train.dropout_rng = "threefry2x32"
   train.prefetch = 4
 
   # A grid of runs in one command; an empty tuple leaves the option as it is.

@@ -48,6 +48,7 @@ def architecture(start: Opened, model, length: int) -> EncoderConfig:
     attention_dropout=model.attention_dropout,
     dtype=model.dtype,
     remat=model.remat,
+    unroll=model.unroll,
   )
 
 

@@ -87,7 +87,7 @@ def open_checkpoint(
     )
   params = fine_tuned.in_their_units(params, task)
   # Where it was trained doesn't matter any more.
-  cfg = dataclasses.replace(cfg, remat="none", attention="xla")
+  cfg = dataclasses.replace(cfg, remat="none", unroll=False, attention="xla")
   return Opened(
     params=params,
     cfg=cfg,

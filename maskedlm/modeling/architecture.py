@@ -44,6 +44,7 @@ class EncoderConfig:
   init_stddev: float
   dtype: str  # Of activations.
   remat: str
+  unroll: bool = False
   vocab_block: int = 65_536
   attention: str = "auto"
   type_vocab_size: int = 2

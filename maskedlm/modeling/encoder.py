@@ -6,6 +6,7 @@ each part: POSITIONS, RESIDUALS, NORMS, MLPS are what its names stand for. The
 heads that stand on the encoder are in heads.py.
 """
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -35,16 +36,15 @@ from maskedlm.modeling.positions import Sight
 # by entry are made again, 3% of the FLOPs at most (docs/scaling.md).
 _KEEP = jax.checkpoint_policies
 REMAT = {
-  "none": lambda block: block,
-  "dots": lambda block: nn.remat(
-    block,
+  "none": lambda block, **options: block,
+  "dots": functools.partial(
+    nn.remat,
     policy=_KEEP.save_from_both_policies(
       _KEEP.dots_with_no_batch_dims_saveable,
       _KEEP.save_only_these_names("attended"),
     ),
-    prevent_cse=False,  # Not needed inside a scan, and slow.
   ),
-  "full": lambda block: nn.remat(block, prevent_cse=False),
+  "full": nn.remat,
 }
 
 
@@ -262,12 +262,15 @@ class Encoder(nn.Module):
       )
       x = project(x)
     self.sow("intermediates", "embedded", x)
+    unroll = cfg.unroll and train
     blocks = nn.scan(
-      REMAT[cfg.remat](Block),
+      # XLA would merge what is made again with what was: not within a loop.
+      REMAT[cfg.remat](Block, prevent_cse=unroll),
       variable_axes={"params": 0, "intermediates": 0, "attention": 0},
       split_rngs={"params": True, "dropout": True},
       in_axes=(0, nn.broadcast, nn.broadcast),
       length=N,
+      unroll=N if unroll else 1,
     )
     layers = Layer(np.arange(N) == 0, np.array(cfg.global_layers))
     rotations = turns(cfg, positions)

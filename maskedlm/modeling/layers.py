@@ -10,7 +10,10 @@ import math
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from flax import linen as nn
+
+from maskedlm.modeling.random_words import random_words
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
@@ -95,9 +98,8 @@ class RMSNorm(nn.Module):
 class Dropout(nn.Module):
   """Zeroes a share of the entries and scales up the others.
 
-  Takes 16 random bits an entry, two entries from each 32-bit word: threefry is
-  what dropout costs. The share is rounded to 2^-16 and the scale is exact for
-  the rounded share, so the expectation is x.
+  The share is rounded to 2^-32 and the scale is exact for the rounded share, so
+  that the expectation is x.
   """
 
   rate: float
@@ -105,12 +107,9 @@ class Dropout(nn.Module):
   @nn.compact
   def __call__(self, x, *, train: bool):
     """x [..., D] -> [..., D]; uses the rng "dropout" if train."""
-    dropped = round(self.rate * 2**16)
+    dropped = round(self.rate * 2**32)
     if not train or not dropped:
       return x
-    D = x.shape[-1]
-    words = jax.random.bits(
-      self.make_rng("dropout"), (*x.shape[:-1], -(-D // 2)), jnp.uint32
-    )
-    bits = jnp.concatenate([words >> 16, words & 0xFFFF], axis=-1)[..., :D]
-    return jnp.where(bits >= dropped, x * (2**16 / (2**16 - dropped)), 0)
+    words = random_words(self.make_rng("dropout"), x.shape)
+    scale = 2**32 / (2**32 - dropped)
+    return jnp.where(words >= np.uint32(dropped), x * scale, 0)

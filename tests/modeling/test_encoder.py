@@ -206,6 +206,32 @@ def test_remat_does_not_change_the_gradient():
     )
 
 
+@pytest.mark.parametrize("remat", ["none", "dots", "full"])
+def test_layers_one_by_one_compute_what_their_loop_does(remat):
+  rates = {"dropout": 0.2, "attention_dropout": 0.3}
+  expected = gradient(reference.config(**rates))
+  ours = gradient(reference.config(**rates, remat=remat, unroll=True))
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7),
+    ours,
+    expected,
+  )
+
+
+def test_the_loop_over_layers_is_gone_in_training_alone():
+  def loops(train, **options):
+    cfg = reference.config(**options)
+
+    def run(params):
+      key = jax.random.key(0)
+      return encode(cfg, BATCH, train=train, key=key, params=params)
+
+    return jax.jit(run).lower(PARAMS).compile().as_text().count(" while(")
+
+  assert [loops(train) for train in (False, True)] == [1, 1]
+  assert [loops(t, unroll=True) for t in (False, True)] == [1, 0]
+
+
 def test_bfloat16_computes_over_float32_parameters(hidden):
   cfg = reference.config(dtype="bfloat16")
   ours = encode(cfg, BATCH)

@@ -91,9 +91,7 @@ def test_no_one_hot_matrix_and_no_logits_of_all(block):
   config, task = make_task(block)
   shapes = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optim.make(config.optimizer, 9, shapes)
-  step = steps.make_step(
-    task, tx, schedule, seed=0, accumulate=1, dropout_rng="threefry2x32"
-  )
+  step = steps.make_step(task, tx, schedule, seed=0, accumulate=1)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
   batch = task.batch_at("train", 0)
   text = jax.jit(step).lower(state, batch).as_text()

@@ -500,7 +500,6 @@ def two_steps(config, task, axes):
       schedule,
       seed=config.seed,
       accumulate=1,
-      dropout_rng="threefry2x32",
       gather=lambda params: sharding.gather(params, mesh),
     ),
     in_shardings=(shardings, sharding.rows(mesh)),

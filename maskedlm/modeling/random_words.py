@@ -1,0 +1,49 @@
+"""Random bits for dropout: a hash of the key and of each entry's place.
+
+They must be cheap, as there are B * H * L * L of them in each layer. A hash of
+a dozen operations becomes part of the loop that uses it, is written nowhere,
+and is made again by backward; over a mesh each device makes those of its part
+and they are the same on any mesh. JAX's threefry takes four times as many
+operations, and XLA:TPU writes what is between them to memory: by the model of
+docs/scaling.md BERT's step took 1.4 times as long. rbg, a TPU's own generator,
+is not split over devices.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+
+def random_words(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+  """uint32, uniform, of this shape.
+
+  Each row (of the last dimension) has a start and an odd stride, hashes of the
+  key and the row's number; entry j is the hash of start + j * stride.
+
+  Args:
+    key: of jax.random; it seeds by three words that threefry makes.
+    shape: of one dimension at least.
+  """
+  *lead, size = shape
+  seeds = jax.random.bits(key, (3,), jnp.uint32)
+  row = jnp.zeros((*lead, 1), jnp.uint32)
+  for axis, n in enumerate(lead):
+    row = row * np.uint32(n) + _iota((*lead, 1), axis)
+  start = mix(row ^ seeds[0]) + seeds[1]
+  stride = mix(start ^ seeds[2]) | np.uint32(1)
+  return mix(start + stride * _iota((*lead, size), len(lead)))
+
+
+def mix(x: jax.Array) -> jax.Array:
+  """A permutation of the uint32 in which every bit depends on all.
+
+  "lowbias32", from Chris Wellons' search for such: github.com/skeeto/
+  hash-prospector.
+  """
+  for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+    x = (x ^ (x >> np.uint32(shift))) * np.uint32(factor)
+  return x ^ (x >> np.uint32(16))
+
+
+def _iota(shape: tuple[int, ...], axis: int) -> jax.Array:
+  return jax.lax.broadcasted_iota(jnp.uint32, shape, axis)

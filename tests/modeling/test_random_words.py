@@ -1,0 +1,98 @@
+"""The bits of dropout: as told, and as good as random ones where it matters."""
+
+import itertools
+
+import jax
+import numpy as np
+import pytest
+
+from maskedlm.modeling.layers import Dropout
+from maskedlm.modeling.random_words import mix, random_words
+
+
+def words(key, shape):
+  return np.asarray(jax.jit(random_words, static_argnums=1)(key, shape))
+
+
+def mix_by_hand(x):
+  x ^= x >> 16
+  x = x * 0x7FEB352D % 2**32
+  x ^= x >> 15
+  x = x * 0x846CA68B % 2**32
+  return x ^ x >> 16
+
+
+def test_an_entry_is_the_hash_of_its_place():
+  key = jax.random.key(5)
+  seeds = [int(x) for x in jax.random.bits(key, (3,), "uint32")]
+  ours = words(key, (3, 7, 11))
+  for i, j, k in ((0, 0, 0), (2, 0, 10), (1, 6, 3)):
+    start = mix_by_hand((7 * i + j) ^ seeds[0]) + seeds[1]
+    start %= 2**32
+    stride = mix_by_hand(start ^ seeds[2]) | 1
+    assert ours[i, j, k] == mix_by_hand((start + stride * k) % 2**32)
+
+
+def test_every_bit_depends_on_every_other():
+  x = np.random.default_rng(0).integers(2**32, size=40_000, dtype=np.uint32)
+  was = np.asarray(mix(x))
+  for i in range(32):
+    flipped = np.asarray(mix(x ^ np.uint32(1 << i))) ^ was
+    shares = [np.mean(flipped >> np.uint32(j) & 1) for j in range(32)]
+    # 40,000 coins have a deviation of 0.0025; five, and the hash's own bias.
+    np.testing.assert_allclose(shares, 0.5, atol=0.02)
+
+
+@pytest.mark.parametrize("shape", [(40_000,), (3001, 37), (5, 3, 64, 127)])
+def test_bytes_are_uniform(shape):
+  for k in range(3):
+    found = words(jax.random.key(k), shape).ravel()
+    for shift in (0, 8, 16, 24):
+      counts = np.bincount(found >> shift & 255, minlength=256)
+      expected = found.size / 256
+      chi2 = np.sum((counts - expected) ** 2) / expected
+      # Of 255 degrees of freedom: 255 +- 22.6, five deviations.
+      assert 255 - 113 < chi2 < 255 + 113
+
+
+def dropped(key, shape):
+  module = Dropout(0.5)
+  x = np.ones(shape, np.float32)
+  return np.asarray(module.apply({}, x, train=True, rngs={"dropout": key})) == 0
+
+
+def test_entries_are_independent_along_every_axis_and_of_every_key():
+  shape = (6, 5, 32, 48)
+  a = dropped(jax.random.key(1), shape)
+  # Five deviations of 46,080 coins, or of a little fewer.
+  bound = 5 * 0.5 / np.sqrt(a.size * 0.8)
+  for axis, lag in itertools.product(range(4), (1, 2, 4)):
+    before = np.take(a, range(shape[axis] - lag), axis)
+    after = np.take(a, range(lag, shape[axis]), axis)
+    assert np.mean(before == after) == pytest.approx(0.5, abs=bound * 1.8)
+  for other in range(2, 30):
+    b = dropped(jax.random.key(other), shape)
+    assert np.mean(a == b) == pytest.approx(0.5, abs=bound)
+  layers = jax.vmap(lambda k: random_words(k, (64, 48)))(
+    jax.random.split(jax.random.key(1), 12)
+  )
+  drops = np.asarray(layers) < 2**31
+  for i, j in itertools.combinations(range(12), 2):
+    same = np.mean(drops[i] == drops[j])
+    assert same == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(64 * 48))
+
+
+def test_how_many_of_a_row_are_dropped_varies_as_coins_do():
+  rows = dropped(jax.random.key(3), (20_000, 100)).sum(axis=1)
+  # Binomial(100, 1/2): variance 25; its estimate has a deviation of 0.25.
+  assert rows.mean() == pytest.approx(50, abs=5 * 5 / np.sqrt(20_000))
+  assert rows.var() == pytest.approx(25, abs=5 * 0.25)
+  columns = dropped(jax.random.key(4), (100, 20_000)).sum(axis=0)
+  assert columns.var() == pytest.approx(25, abs=5 * 0.25)
+
+
+def test_rows_do_not_repeat():
+  found = words(jax.random.key(0), (50_000, 4))
+  assert len({row.tobytes() for row in found}) == 50_000
+  # Words that are in two rows, by chance: 200,000^2 / 2 / 2^32 = 4.7.
+  assert found.size - np.unique(found).size < 20
