@@ -103,6 +103,34 @@ def test_a_gradient_whose_squares_overflow_is_skipped(slope, skipped):
   assert all(np.isfinite(x).all() for x in jax.tree.leaves(state))
 
 
+def test_no_second_state_is_held_until_the_step_is_known_to_be_finite():
+  task = toy.make_task()
+  size = 257 * 403
+
+  def init(key):
+    return {
+      name: {"kernel": jax.random.normal(key, (257, 403))} for name in "ab"
+    }
+
+  def loss(params, batch, key, train):
+    del key, train
+    made = jnp.sum(batch["x"][:, :1] * params["a"]["kernel"][:12, :1])
+    made += sum(jnp.sum(p["kernel"] ** 2) for p in params.values())
+    return {"a": (made, jnp.ones(()))}, {}
+
+  task = task._replace(init=init, loss=loss)
+  tx = optax.scale_by_adam()
+  init, step = steps.make_init(task, tx, 3), build(task, tx)[1]
+  step = jax.jit(step, donate_argnums=0)
+  memory = step.lower(jax.eval_shape(init), task.batch_at("train", 0))
+  memory = memory.compile().memory_analysis()
+  state = 4 * 3 * 2 * size
+  assert state <= memory.alias_size_in_bytes < state + 1000  # In place.
+  gradient = 4 * 2 * size
+  # Besides the gradient XLA:CPU holds what it takes from the parameters.
+  assert memory.temp_size_in_bytes < 2.01 * gradient
+
+
 def test_keys_depend_on_the_step_and_the_seed_only():
   def data(seed, step):
     keys = steps._train_keys(seed, step)
