@@ -6,6 +6,7 @@ stand in `config.objective` beside its name.
 """
 
 import difflib
+import functools
 import importlib
 import inspect
 import pkgutil
@@ -158,13 +159,7 @@ def validate(config: ConfigDict) -> None:
       f"config's objective options ({odd}); start from a config written for "
       "it: maskedlm.config.default(name)."
     )
-  for section, option, low, high in _RANGES:
-    value = config[section][option]
-    if not low <= value <= high:
-      raise ConfigError(
-        f"{section}.{option}={value} is out of range: expected {low} to "
-        f"{'any' if high == _ANY else high}."
-      )
+  check_ranges(config, _RANGES)
   for section, option, choices in _CHOICES:
     value = config[section][option]
     if value not in choices:
@@ -182,33 +177,45 @@ def validate(config: ConfigDict) -> None:
     )
 
 
+def check_ranges(config: ConfigDict, ranges) -> None:
+  """Raises ConfigError for an option outside of its (name, lowest, highest)."""
+  for name, low, high in ranges:
+    value = functools.reduce(ConfigDict.__getitem__, name.split("."), config)
+    if not low <= value <= high:
+      raise ConfigError(
+        f"{name}={value} is out of range: expected {low} to "
+        f"{'any' if high == _ANY else high}."
+      )
+
+
 _ANY = float("inf")
-# (section, option, lowest, highest): what would otherwise fail late or oddly.
+# (option, lowest, highest): what would otherwise fail late or oddly.
 _RANGES = (
-  ("corpus", "heldout_share", 0.0, 0.9),
-  ("corpus", "near_duplicates", 0.0, 1.0),
-  ("corpus", "max_sentence_tokens", 1, _ANY),
-  ("corpus", "shard_tokens", 1, _ANY),
-  ("corpus", "num_workers", 0, _ANY),
-  ("tokenizer", "vocab_size", 1, _ANY),
-  ("tokenizer", "alpha", 0.0, 1.0),
-  ("tokenizer", "character_coverage", 0.0, 1.0),
-  ("data", "length", 8, _ANY),
-  ("data", "long_length", 8, _ANY),
-  ("data", "batch_size", 1, _ANY),
-  ("data", "long_batch_size", 1, _ANY),
-  ("data", "long_share", 0.0, 1.0),
-  ("data", "alpha", 0.0, 1.0),
-  ("train", "num_steps", 1, _ANY),
-  ("train", "accumulate", 1, _ANY),
-  ("train", "log_every", 1, _ANY),
-  ("train", "eval_every", 1, _ANY),
-  ("train", "eval_rows", 0, _ANY),
-  ("train", "checkpoint_every", 1, _ANY),
-  ("train", "keep_last", 1, _ANY),
-  ("train", "keep_best", 0, _ANY),
-  ("train", "nonfinite_limit", 1, _ANY),
-  ("train", "prefetch", 1, _ANY),
+  ("profile", 0, _ANY),
+  ("corpus.heldout_share", 0.0, 0.9),
+  ("corpus.near_duplicates", 0.0, 1.0),
+  ("corpus.max_sentence_tokens", 1, _ANY),
+  ("corpus.shard_tokens", 1, _ANY),
+  ("corpus.num_workers", 0, _ANY),
+  ("tokenizer.vocab_size", 1, _ANY),
+  ("tokenizer.alpha", 0.0, 1.0),
+  ("tokenizer.character_coverage", 0.0, 1.0),
+  ("data.length", 8, _ANY),
+  ("data.long_length", 8, _ANY),
+  ("data.batch_size", 1, _ANY),
+  ("data.long_batch_size", 1, _ANY),
+  ("data.long_share", 0.0, 1.0),
+  ("data.alpha", 0.0, 1.0),
+  ("train.num_steps", 1, _ANY),
+  ("train.accumulate", 1, _ANY),
+  ("train.log_every", 1, _ANY),
+  ("train.eval_every", 1, _ANY),
+  ("train.eval_rows", 0, _ANY),
+  ("train.checkpoint_every", 1, _ANY),
+  ("train.keep_last", 1, _ANY),
+  ("train.keep_best", 0, _ANY),
+  ("train.nonfinite_limit", 1, _ANY),
+  ("train.prefetch", 1, _ANY),
 )
 _CHOICES = (
   ("corpus", "sentences", ("split", "lines")),

@@ -1,9 +1,10 @@
 """XLA's flags, by platform: each with its reason. This is their only place.
 
 `set_up` puts them into the environment before JAX starts a backend
-(runtime.connected); what the user has set there stays as it is. All of them let
-collectives run beside the computation, so they matter on several devices only.
-None was timed by us; XLA's defaults are right for a CPU and for one GPU.
+(runtime.connected; planning/compiling.py does so before it compiles for TPUs);
+what the user has set there stays as it is. All are about collectives, so they
+matter on several devices only. None was timed by us; XLA's defaults are right
+for a CPU and for one GPU.
 
 A flag that XLA does not know ends the process, so a new release may need a
 change here: tests/test_xla_flags.py starts JAX with those of GPUs; those of
@@ -62,6 +63,17 @@ FLAGS = {
         "the core computes while a collective is under way",
       ),
       Flag(
+        "xla_tpu_enable_windowed_einsum_for_all_gather",
+        "false",
+        "with mesh.fsdp=16 a layer's matmuls would each be done in sixteen "
+        "parts, added up in memory (docs/scaling.md)",
+      ),
+      Flag(
+        "xla_tpu_enable_windowed_einsum_for_reduce_scatter",
+        "false",
+        "the same of the gradients",
+      ),
+      Flag(
         "xla_tpu_enable_data_parallel_all_reduce_opt",
         "true",
         "the sum of gradients starts before the last of them is there",
@@ -77,8 +89,12 @@ FLAGS = {
 
 
 def set_up(environ: MutableMapping[str, str]) -> str:
+  """Adds the flags of what JAX will use; a line that says so, or ""."""
+  return add(environ, find_platform(environ))
+
+
+def add(environ: MutableMapping[str, str], platform: str) -> str:
   """Adds the platform's flags to environ; a line that says so, or ""."""
-  platform = find_platform(environ)
   if platform not in FLAGS:
     return ""
   variable, flags = FLAGS[platform]

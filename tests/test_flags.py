@@ -41,6 +41,7 @@ def test_overrides_in_any_order_and_both_spellings():
     (["--workdri=x"], ["--workdri", "--workdir"]),
     (["stray"], ["stray"]),
     (["--config.data.length=4"], ["data.length=4", "8"]),
+    (["--config.profile=-3"], ["profile=-3", "expected 0"]),
     (["--config.data.length=600"], ["600", "max_positions"]),
     (["--config.corpus.sentences=spilt"], ["spilt", "split"]),
     (["--config.objective.name=mlm_nps"], ["mlm_nps", "mlm_nsp"]),

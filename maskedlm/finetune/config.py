@@ -11,7 +11,7 @@ import pkgutil
 from ml_collections import ConfigDict
 
 from maskedlm import presets
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_ranges, did_you_mean
 
 # Modules of this package that are kinds are those that have `Options`.
 
@@ -94,38 +94,33 @@ def validate(config: ConfigDict) -> None:
   Raises:
     ConfigError: naming the option, its value and what is expected.
   """
-  for section, option, low, high in _RANGES:
-    value = config[section][option]
-    if not low <= value <= high:
-      raise ConfigError(
-        f"{section}.{option}={value} is out of range: expected {low} to "
-        f"{'any' if high == _ANY else high}."
-      )
+  check_ranges(config, _RANGES)
   if not config.suite:
     load_kind(config.task.kind)
 
 
 _ANY = float("inf")
 _RANGES = (
-  ("data", "dev_share", 0.0, 0.9),
-  ("data", "max_train", 0, _ANY),
-  ("data", "max_dev", 0, _ANY),
-  ("data", "length", 8, _ANY),
-  ("data", "batch_size", 1, _ANY),
-  ("model", "dropout", 0.0, 0.9),
-  ("model", "attention_dropout", 0.0, 0.9),
-  ("train", "epochs", 0, _ANY),
-  ("train", "warmup_share", 0.0, 1.0),
-  ("train", "num_steps", 0, _ANY),
-  ("train", "accumulate", 1, _ANY),
-  ("train", "log_every", 1, _ANY),
-  ("train", "evals_per_epoch", 1, _ANY),
-  ("train", "eval_every", 0, _ANY),
-  ("train", "checkpoint_every", 0, _ANY),
-  ("train", "keep_last", 1, _ANY),
-  ("train", "keep_best", 1, _ANY),
-  ("train", "nonfinite_limit", 1, _ANY),
-  ("train", "prefetch", 1, _ANY),
+  ("profile", 0, _ANY),
+  ("data.dev_share", 0.0, 0.9),
+  ("data.max_train", 0, _ANY),
+  ("data.max_dev", 0, _ANY),
+  ("data.length", 8, _ANY),
+  ("data.batch_size", 1, _ANY),
+  ("model.dropout", 0.0, 0.9),
+  ("model.attention_dropout", 0.0, 0.9),
+  ("train.epochs", 0, _ANY),
+  ("train.warmup_share", 0.0, 1.0),
+  ("train.num_steps", 0, _ANY),
+  ("train.accumulate", 1, _ANY),
+  ("train.log_every", 1, _ANY),
+  ("train.evals_per_epoch", 1, _ANY),
+  ("train.eval_every", 0, _ANY),
+  ("train.checkpoint_every", 0, _ANY),
+  ("train.keep_last", 1, _ANY),
+  ("train.keep_best", 1, _ANY),
+  ("train.nonfinite_limit", 1, _ANY),
+  ("train.prefetch", 1, _ANY),
 )
 
 

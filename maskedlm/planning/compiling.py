@@ -13,7 +13,7 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import inspect, sharding
+from maskedlm import inspect, sharding, xla_flags
 from maskedlm import step as steps
 from maskedlm.config import ConfigError
 from maskedlm.corpus import epochs, standin
@@ -82,6 +82,7 @@ def tpu_devices(topology: Topology) -> list[Any]:
   os.environ.update(
     {k: v for k, v in _ENVIRONMENT.items() if k not in os.environ}
   )
+  xla_flags.add(os.environ, "tpu")  # As in the run itself.
   try:
     found = topologies.get_topology_desc(
       platform="tpu", topology_name=topology.name
