@@ -36,7 +36,7 @@ class Pieces(NamedTuple):
   parameters: int
   optimizer: int  # Moments and counters.
   batch: int
-  temporaries: int  # Activations, gradients, the optimizer's new values.
+  temporaries: int  # Activations, gradients.
   program: int
   peak: int  # The most that is in use at once, by XLA's account.
 

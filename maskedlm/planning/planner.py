@@ -142,7 +142,7 @@ def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
   mesh = ", ".join(f"{a}={n}" for a, n in step.mesh.shape.items() if n > 1)
   log(
     f"compiling for {topology.name} ({mesh or '1 chip'}), "
-    f"{step.shape.num_rows:,} rows of {step.shape.length}: about a minute"
+    f"{step.shape.num_rows:,} rows of {step.shape.length}: minutes"
   )
   start = time.perf_counter()
   found = compiling.compile_step(step, cores=topology.chip.cores)

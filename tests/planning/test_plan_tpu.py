@@ -16,6 +16,7 @@ CONFIGS = pathlib.Path(__file__).parent.parent.parent / "configs"
 # Rows of 512 tokens alone, 32 of them on a chip: 16,384 tokens.
 LONG_ROWS = ("--config.data.length=512", "--config.data.long_share=0")
 ROWS = 32
+WIDTH = {"bert_base": 768, "bert_large": 1024}
 LAYER = {"bert_base": 12 * 768**2, "bert_large": 12 * 1024**2}
 PARAMETERS = {"bert_base": 110.2e6, "bert_large": 336.4e6}
 
@@ -51,6 +52,19 @@ def check_pieces(plan):
   assert plan.bytes_per_chip < plan.topology.chip.hbm_bytes
 
 
+def kept_by_hand(plan, width):
+  """Bytes at the end of forward, of the gradient and of the program.
+
+  What "dots" keeps of a token in a layer, in bfloat16: its input, qkv (3),
+  what attention and its output layer give, the MLP's up (4) and down. Then the
+  logits of 77 tokens a row.
+  """
+  parameters = plan.pieces.parameters
+  kept = ROWS * 512 * plan.num_layers * 11 * width * 2
+  logits = ROWS * 77 * 30_592 * 4
+  return 4 * parameters + kept + logits + plan.pieces.program
+
+
 @pytest.mark.parametrize(
   ("name", "topology"),
   [
@@ -63,19 +77,19 @@ def check_pieces(plan):
 def test_data_parallelism(name, topology):
   plan = make(name, topology)
   check_pieces(plan)
+  expected = kept_by_hand(plan, WIDTH[name])
+  assert plan.bytes_per_chip == pytest.approx(expected, rel=0.05)
   gradient = plan.pieces.parameters
   assert 0.5 * gradient < sent(plan, "all-reduce") <= 1.05 * gradient
   assert not sent(plan, "all-gather")
   assert not sent(plan, "reduce-scatter")
-  # The scan's are those of the layers' gradients, in bfloat16, one a layer. No
-  # activation is sent: all other arrays are small.
-  layers = [
-    c for c in plan.sent if plan.num_layers in c.trips and c.bytes > 1e5
-  ]
-  assert len(layers) == 1
-  assert set(layers[0].dtypes) == {"bf16"}
+  assert not any(c.trips for c in plan.sent)  # None in a loop.
+  # No activation is sent: they have as many tokens as a chip.
+  assert not {d for c in plan.sent for dims in c.arrays for d in dims} & {
+    ROWS * 512
+  }
   assert plan.recomputed <= 0.15
-  assert plan.estimate.efficiency >= 0.95
+  assert plan.estimate.efficiency >= (0.97 if topology == "v5e:16x16" else 0.94)
 
 
 @pytest.mark.parametrize("name", ["bert_base", "bert_large"])
@@ -84,16 +98,10 @@ def test_fsdp(name):
   check_pieces(plan)
   assert plan.pieces.parameters < 1.2 * 4 * PARAMETERS[name] / 16
   # A layer is gathered forward and backward, in bfloat16, as it is computed
-  # with; XLA passes parts of it on while it multiplies by others.
-  width = plan.topology.num_chips
-  gathered = sum(
-    c.count * c.bytes
-    for c in plan.sent
-    if plan.num_layers in c.trips
-    and c.op in ("all-gather", "collective-permute")
-  )
+  # with, and no part of it passed on from chip to chip.
   layers = LAYER[name] * plan.num_layers * 2
-  assert gathered > 2 * layers * (width - 1) / width
+  assert 2 * layers < sent(plan, "all-gather") < 4 * layers
+  assert not sent(plan, "collective-permute")
   # No activations: they have as many tokens as a chip, or as all of them.
   sizes = {d for c in plan.sent if c.trips for dims in c.arrays for d in dims}
   assert not sizes & {32 * 512, 16 * 32 * 512}
