@@ -46,13 +46,19 @@ def find(program: hlo.Program, mesh: Mapping[str, int]) -> list[Collective]:
     program: the compiled step.
     mesh: {axis: size}, in the order in which devices are numbered.
   """
-  found = []
+  found, chained = [], set()
   for visit in hlo.walk(program, into_fusions=True):
     x = visit.instruction
     op = x.opcode.removesuffix("-start")
     if op not in OPS:
       continue
     starts = x.opcode.endswith("-start")
+    # XLA:TPU merges one with several matmuls, which it runs beside: each of
+    # these has a copy, of the same channel.
+    if chain := re.search(r"channel_id=(\d+).*chain_id=", x.attributes):
+      if chain[1] in chained:
+        continue
+      chained.add(chain[1])
     shapes = _results(x) if starts else x.shapes
     group = first_group(x.attributes, math.prod(mesh.values()))
     size = sum(shape.bytes for shape in shapes)
@@ -66,7 +72,7 @@ def find(program: hlo.Program, mesh: Mapping[str, int]) -> list[Collective]:
         axis_of(group, mesh),
         size,
         visit.trips,
-        visit.is_async or starts,
+        visit.is_async or starts or bool(chain),
         tuple(shape.dtype for shape in shapes),
         tuple(shape.dims for shape in shapes),
         group,

@@ -55,6 +55,18 @@ HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[3]{0})->f3
   ROOT %cut.1 = f32[4,3]{1,0} slice(%all-reduce.3), slice={[0:4], [0:3]}
 }
 
+%async_collective_fusion.5 (u.5: bf16[3,5]) -> bf16[6,5] {
+  %u.5 = bf16[3,5]{1,0} parameter(0)
+  %all-gather.5 = bf16[6,5]{1,0} all-gather(%u.5), channel_id=7, replica_groups=[4,2]<=[8], dimensions={0}, frontend_attributes={chain_id="1"}
+  ROOT %go.5 = bf16[6,5]{1,0} custom-call(%all-gather.5), custom_call_target="AsyncCollective"
+}
+
+%async_collective_fusion.6 (u.6: bf16[3,5]) -> bf16[6,5] {
+  %u.6 = bf16[3,5]{1,0} parameter(0)
+  %all-gather.6 = bf16[6,5]{1,0} all-gather(%u.6), channel_id=7, replica_groups=[4,2]<=[8], dimensions={0}, frontend_attributes={chain_id="1"}
+  ROOT %go.6 = bf16[6,5]{1,0} custom-call(%all-gather.6), custom_call_target="AsyncCollective"
+}
+
 ENTRY %main.1 (x.1: f32[6,10], w.1: f32[10,4]) -> f32[3] {
   %x.1 = f32[6,10]{1,0} parameter(0)
   %w.1 = f32[10,4]{1,0} parameter(1)
@@ -69,6 +81,8 @@ ENTRY %main.1 (x.1: f32[6,10], w.1: f32[10,4]) -> f32[3] {
   %all-reduce-done.1 = f32[9]{0} all-reduce-done(%all-reduce-start.1)
   %all-reduce.4 = f32[]{:T(128)} all-reduce(%one.1), replica_groups=mesh['axis_0'=4,'axis_1'=2] {'axis_1'}, to_apply=%add.1
   %permute.1 = (bf16[7,3]{1,0}, bf16[7,3]{1,0}, u32[]{:S(2)}, u32[]{:S(2)}) collective-permute-start(%one.1), source_target_pairs={{0,1},{1,0}}
+  %chain.1 = bf16[6,5]{1,0} fusion(%one.1), kind=kCustom, calls=%async_collective_fusion.5
+  %chain.2 = bf16[6,5]{1,0} fusion(%chain.1), kind=kOutput, calls=%async_collective_fusion.6
   %alone.1 = f32[2]{0} all-reduce(%one.1), replica_groups={{0},{1},{2},{3},{4},{5},{6},{7}}, to_apply=%add.1
   ROOT %copy.1 = f32[3]{0} copy(%all-reduce-done.1)
 }
@@ -93,6 +107,7 @@ def test_each_collective(program):
     ("all-reduce", "data+fsdp", 9 * 4, (), True),
     ("all-reduce", "fsdp", 4, (), False),
     ("collective-permute", "fsdp", 7 * 3 * 2, (), True),
+    ("all-gather", "fsdp", 6 * 5 * 2, (), True),  # One, in two parts.
   ]
 
 
@@ -106,7 +121,7 @@ def test_the_table(program):
     "count": 2,
     "bytes": 2 * 308,
   }
-  assert [row["bytes"] for row in table] == [616, 348, 96, 42, 36, 4]
+  assert [row["bytes"] for row in table] == [616, 348, 96, 60, 42, 36, 4]
   assert not any(row["in_scan"] for row in table[2:])
 
 
@@ -146,8 +161,9 @@ def test_traffic_by_hand(program):
   # dot.2 reads 240 and 160 bytes; what it writes stays on the chip.
   assert traffic.measure(program).matmuls == 240 + 160
   # cut.2: a slice of 40 bytes read and written, and 4 of the index; put.2: 40
-  # read, 40 written in place, 4; scattered.1: 48 written; copy.1: 36 + 12.
-  assert traffic.measure(program).others == 84 + 84 + 48 + 48
+  # read, 40 written in place, 4; scattered.1: 48 written; copy.1: 36 + 12;
+  # chain.1: 4 + 60; chain.2: 60 + 60.
+  assert traffic.measure(program).others == 84 + 84 + 48 + 48 + 64 + 120
 
 
 def test_shapes():

@@ -100,7 +100,7 @@ def test_fsdp(name):
   # A layer is gathered forward and backward, in bfloat16, as it is computed
   # with, and no part of it passed on from chip to chip.
   layers = LAYER[name] * plan.num_layers * 2
-  assert 2 * layers < sent(plan, "all-gather") < 4 * layers
+  assert 2 * layers <= sent(plan, "all-gather") < 2.5 * layers
   assert not sent(plan, "collective-permute")
   # No activations: they have as many tokens as a chip, or as all of them.
   sizes = {d for c in plan.sent if c.trips for dims in c.arrays for d in dims}
