@@ -54,8 +54,8 @@ def find(program: hlo.Program, mesh: Mapping[str, int]) -> list[Collective]:
       continue
     starts = x.opcode.endswith("-start")
     # XLA:TPU merges one with several matmuls, which it runs beside: each of
-    # these has a copy, of the same channel.
-    if chain := re.search(r"channel_id=(\d+).*chain_id=", x.attributes):
+    # these has a copy, of the same chain.
+    if chain := re.search(r'chain_id="(\d+)"', x.attributes):
       if chain[1] in chained:
         continue
       chained.add(chain[1])
