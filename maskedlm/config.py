@@ -78,8 +78,8 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   # What backward recomputes: none | dots (all but matmuls) | full.
   model.remat = "none"
-  # Training has its layers one by one, in place of a loop: faster on TPUs, less
-  # so elsewhere; takes longer to compile, and more memory (docs/scaling.md).
+  # Training has its layers one by one, in place of a loop: faster on TPUs, a
+  # little on CPUs; of many layers it takes longer to compile (docs/scaling.md).
   model.unroll = False
   # auto | xla | blockwise | cudnn | tokamax | splash (docs/attention.md).
   model.attention = "auto"
@@ -160,11 +160,11 @@ def validate(config: ConfigDict) -> None:
       "it: maskedlm.config.default(name)."
     )
   check_ranges(config, _RANGES)
-  for section, option, choices in _CHOICES:
-    value = config[section][option]
+  for name, choices in _CHOICES:
+    value = option(config, name)
     if value not in choices:
       raise ConfigError(
-        f"{section}.{option}={value!r}: expected one of {', '.join(choices)}"
+        f"{name}={value!r}: expected one of {', '.join(choices)}"
         f"{did_you_mean(value, choices)}"
       )
   longest = config.data.length
@@ -177,10 +177,15 @@ def validate(config: ConfigDict) -> None:
     )
 
 
+def option(config: ConfigDict, name: str):
+  """The value of an option by its name, such as "train.num_steps"."""
+  return functools.reduce(ConfigDict.__getitem__, name.split("."), config)
+
+
 def check_ranges(config: ConfigDict, ranges) -> None:
   """Raises ConfigError for an option outside of its (name, lowest, highest)."""
   for name, low, high in ranges:
-    value = functools.reduce(ConfigDict.__getitem__, name.split("."), config)
+    value = option(config, name)
     if not low <= value <= high:
       raise ConfigError(
         f"{name}={value} is out of range: expected {low} to "
@@ -218,9 +223,9 @@ _RANGES = (
   ("train.prefetch", 1, _ANY),
 )
 _CHOICES = (
-  ("corpus", "sentences", ("split", "lines")),
-  ("tokenizer", "kind", ("wordpiece", "bpe", "unigram")),
-  ("tokenizer", "normalization", ("", "nfc", "nfkc", "none")),
+  ("corpus.sentences", ("split", "lines")),
+  ("tokenizer.kind", ("wordpiece", "bpe", "unigram")),
+  ("tokenizer.normalization", ("", "nfc", "nfkc", "none")),
 )
 
 

@@ -138,7 +138,7 @@ def run(
       step += 1
       totals = stats if totals is None else add(totals, stats)
       count += 1
-      stopping = stopped()  # Read once: a stop is always saved.
+      stopping = stopped()
       evaluates = _evaluates(options, step)
       # A copy: the state itself is donated to the next step.
       inflight.append([step, state.nonfinite + 0, None, 0])
@@ -153,7 +153,7 @@ def run(
       heldout, began = {}, time.perf_counter()
       if evaluates and (task.best or not stopping):
         heldout = look(step)
-        stopping = stopped()  # It may have been cut short.
+        stopping = stopped()  # It may have been cut short: then save here.
       if stopping or step == num_steps or saves:
         found = {**meta, "heldout": heldout}
         checkpoints.save(
