@@ -87,8 +87,11 @@ def main() -> int:
     args.write.write_text(json.dumps(make(found), indent=1) + "\n")
   bands = make(found)
   if args.check:
-    written = json.loads(args.check.read_text())
-    bands = {name: [Band(*b) for b in bs] for name, bs in written.items()}
+    try:
+      written = json.loads(args.check.read_text())
+      bands = {name: [Band(*b) for b in bs] for name, bs in written.items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+      parser.error(f"--check={args.check}: expected a file of --write: {error}")
   print("| objective | " + " | ".join(_columns(bands)) + " |")
   print("|---|" + "---|" * len(_columns(bands)))
   for name, of_name in bands.items():

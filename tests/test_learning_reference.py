@@ -62,6 +62,17 @@ def test_no_run_is_an_error(tmp_path):
   assert made.returncode == 2 and "no finished run of 7 steps" in made.stderr
 
 
+@pytest.mark.parametrize("text", [None, "", "[3]", '{"mlm_nsp": [[1]]}'])
+def test_a_file_that_holds_no_bands_is_an_error(workdir, tmp_path, text):
+  path = tmp_path / "reference.json"
+  if text is not None:
+    path.write_text(text)
+  made = check(workdir, f"--check={path}")
+  assert made.returncode == 2
+  assert f"--check={path}: expected a file of --write" in made.stderr
+  assert "Traceback" not in made.stderr
+
+
 def test_the_committed_bands_are_whole():
   bands = json.loads((ROOT / "docs" / "learning_reference.json").read_text())
   for name, of_name in bands.items():
