@@ -2,9 +2,9 @@
 
 `set_up` puts them into the environment before JAX starts a backend
 (runtime.connected; planning/compiling.py does so before it compiles for TPUs);
-what the user has set there stays as it is. All are about collectives, so they
-matter on several devices only. None was timed by us; XLA's defaults are right
-for a CPU and for one GPU.
+what the user has set there stays as it is. All but the last are about
+collectives, so they matter on several devices only. None was timed by us; XLA's
+defaults are right for a CPU and for one GPU.
 
 A flag that XLA does not know ends the process, so a new release may need a
 change here: tests/test_xla_flags.py starts JAX with those of GPUs; those of
@@ -82,6 +82,13 @@ FLAGS = {
         "xla_tpu_data_parallel_opt_different_sized_ops",
         "true",
         "the same where gradients differ in size, as here",
+      ),
+      Flag(
+        "fibers_default_thread_stack_size",
+        "1048576",
+        "the compiler calls itself for what is fused into a matmul: with "
+        "dropout of the attention's weights, for v6e, it overflows the 64 kB "
+        "(SIGSEGV STACK OVERFLOW, libtpu 0.0.42.1)",
       ),
     ),
   ),

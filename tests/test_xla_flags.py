@@ -23,6 +23,7 @@ def test_the_platforms_own_flags_are_added_once():
   assert set(environ) == {"JAX_PLATFORMS", "LIBTPU_INIT_ARGS"}
   assert environ["LIBTPU_INIT_ARGS"].count("=true") == 6
   assert environ["LIBTPU_INIT_ARGS"].count("=false") == 2
+  assert "--fibers_default_thread_stack_size=" in environ["LIBTPU_INIT_ARGS"]
 
 
 @pytest.mark.parametrize(

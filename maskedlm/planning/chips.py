@@ -22,9 +22,9 @@ class Chip(NamedTuple):
   link_bandwidth: float  # TPU: of one link. GPU: of all its links in a node.
   node_size: int = 0  # GPU: those that are linked. 0 = a TPU, on a torus.
   network_bandwidth: float = 0.0  # GPU: of its share of the node's network.
-  # The compiler's devices on a chip. v4's two cores share work on a real one
-  # ("megacore"); ahead of time it compiles them as two devices.
-  cores: int = 1
+  # The compiler's name for how a chip's cores work; "" is its default. v4's two
+  # are one device to JAX, but not by libtpu's default ahead of time.
+  layout: str = ""
 
 
 # TPUs: cloud.google.com/tpu/docs/{v4,v5e,v5p,v6e}, tables of specifications.
@@ -35,7 +35,7 @@ class Chip(NamedTuple):
 # NVLink 600 and 900 GB/s are of both directions. The network is that of DGX
 # A100 and DGX H100: one adapter of 200 or 400 Gbit/s for each GPU.
 CHIPS = {
-  "v4": Chip("v4", 275e12, 32 * GIB, 1.2e12, 50e9, cores=2),
+  "v4": Chip("v4", 275e12, 32 * GIB, 1.2e12, 50e9, layout="megacore"),
   "v5e": Chip("v5e", 197e12, 16 * GIB, 819e9, 50e9),
   "v5p": Chip("v5p", 459e12, 95 * GIB, 2_575 * GIB, 100e9),
   "v6e": Chip("v6e", 918e12, 32 * GIB, 1.6e12, 100e9),

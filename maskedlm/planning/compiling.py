@@ -83,9 +83,11 @@ def tpu_devices(topology: Topology) -> list[Any]:
     {k: v for k, v in _ENVIRONMENT.items() if k not in os.environ}
   )
   xla_flags.add(os.environ, "tpu")  # As in the run itself.
+  layout = topology.chip.layout
+  options = {"chip_config_name": layout} if layout else {}
   try:
     found = topologies.get_topology_desc(
-      platform="tpu", topology_name=topology.name
+      platform="tpu", topology_name=topology.name, **options
     )
   except jax.errors.JaxRuntimeError as error:
     raise ConfigError(
@@ -120,8 +122,8 @@ def state_of(step: Step) -> steps.TrainState:
   return sharding.abstract(step.program.init, step.program.shardings)
 
 
-def compile_step(step: Step, *, cores: int = 1) -> Compiled | TooLarge:
-  """Compiles it; `cores` devices are one chip. Takes a minute, about."""
+def compile_step(step: Step) -> Compiled | TooLarge:
+  """Compiles it. Takes minutes."""
   state = state_of(step)
   try:
     with jax.set_mesh(step.mesh):  # Says what it is compiled for.
@@ -131,7 +133,7 @@ def compile_step(step: Step, *, cores: int = 1) -> Compiled | TooLarge:
     found = out_of_memory(str(error))
     if found is None:
       raise
-    return TooLarge(found.needed * cores, found.limit * cores)
+    return found
   memory = compiled.memory_analysis()
   parameters = inspect.bytes_per_device(state.params, step.mesh)
   whole = inspect.bytes_per_device(state, step.mesh)
@@ -143,7 +145,7 @@ def compile_step(step: Step, *, cores: int = 1) -> Compiled | TooLarge:
   temporaries = memory.peak_memory_in_bytes - memory.argument_size_in_bytes
   peak = memory.peak_memory_in_bytes + program
   sizes = parameters, whole - parameters, batch, temporaries, program, peak
-  return Compiled(Pieces(*(cores * x for x in sizes)), compiled.as_text())
+  return Compiled(Pieces(*sizes), compiled.as_text())
 
 
 # As libtpu writes it, in one of two places of the compiler.

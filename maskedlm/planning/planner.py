@@ -128,9 +128,7 @@ def _step(config, topology: Topology, sizes, phase: int) -> Step:
   config = config.copy_and_resolve_references()
   if topology.is_tpu:
     devices = compiling.tpu_devices(topology)
-    # Where a chip is two devices to the compiler, its rows are split over them.
     config.mesh.update(sizes)
-    config.mesh.data *= topology.chip.cores
     return compiling.make_step(config, devices, phase)
   shape = shape_of(config, phase)
   sharding.check_batch(shape.num_rows, config.train.accumulate, _Sizes(sizes))
@@ -145,7 +143,7 @@ def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
     f"{step.shape.num_rows:,} rows of {step.shape.length}: minutes"
   )
   start = time.perf_counter()
-  found = compiling.compile_step(step, cores=topology.chip.cores)
+  found = compiling.compile_step(step)
   how = "too large" if isinstance(found, TooLarge) else "fits"
   log(f"  {time.perf_counter() - start:.0f} s: {how}")
   return found

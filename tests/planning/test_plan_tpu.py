@@ -107,6 +107,16 @@ def test_fsdp(name):
   assert not sizes & {32 * 512, 16 * 32 * 512}
 
 
+@pytest.mark.parametrize("topology", ["v4:2x2x4", "v5p:2x2x4", "v6e:4x4"])
+def test_every_kind_of_tpu(topology):
+  """A device a chip, also of v4; v6e's compiler wants a larger stack."""
+  options = ["model.unroll=False"]  # Compiled in half the time.
+  plan = make("bert_base", topology, overrides=options)
+  check_pieces(plan)
+  assert plan.topology.num_chips == plan.mesh["data"] == 16
+  assert plan.estimate.efficiency >= 0.9
+
+
 def test_with_nothing_computed_again_it_does_not_fit():
   options = ["model.remat=none", "model.unroll=False"]  # The compiler is quick
   plan = make("bert_base", "v5e:4x4", overrides=options)  # to say so of a loop.

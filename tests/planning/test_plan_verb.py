@@ -131,7 +131,7 @@ def test_gpus_are_estimated(capsys, config):
 def test_what_does_not_fit(capsys, monkeypatch, config, on_cpus):
   """The compiler refuses over 5 rows a chip; it takes 3 GB a row."""
 
-  def compile_step(step, *, cores):
+  def compile_step(step):
     rows = step.shape.num_rows // 8
     if rows > 5:
       return compiling.TooLarge(3_000 * rows, 16_000)
