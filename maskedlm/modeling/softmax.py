@@ -39,10 +39,13 @@ def score(cfg: EncoderConfig, x, embedding, bias, *, labels):
   embedding [V, E], bias [V]. At most [..., max(128, cfg.vocab_block)] logits
   exist at once, exactly: rounded up so that a block's rows fill tiles.
   """
-  if cfg.padded_vocab_size <= cfg.vocab_block:
-    return losses.score(logits(cfg, x, embedding, bias), labels)
-  flat = x.reshape(-1, x.shape[-1])
-  scores = _score_blocks(cfg, flat, embedding, bias, labels.reshape(-1))
+  # Flat: to cut [B * P, V] into [B, P, V] a TPU copies it, as P fills no tiles.
+  flat, flat_labels = x.reshape(-1, x.shape[-1]), labels.reshape(-1)
+  if cfg.padded_vocab_size > cfg.vocab_block:
+    scores = _score_blocks(cfg, flat, embedding, bias, flat_labels)
+  else:
+    made = _logits(cfg, flat, embedding, bias, jnp.arange(len(embedding)))
+    scores = losses.score(made, flat_labels)
   return tuple(y.reshape(labels.shape) for y in scores)
 
 

@@ -58,10 +58,11 @@ def _bytes(program: hlo.Program, visit: hlo.Visit) -> int:
   if x.opcode.removesuffix("-start") in OPS:
     return 0  # It is the links' time that counts.
   known = program.computations[visit.computation]
-  if x.opcode in ("slice-start", "copy-start"):  # (to, from, ...)
-    moved = x.shapes[0].bytes
+  if x.opcode in ("slice-start", "copy-start"):
+    # Their results: (whole, slice, context) and (to, from, context).
+    to = x.shapes[1 if x.opcode == "slice-start" else 0]
     source = known[x.operands[0]].shapes if x.operands[0] in known else ()
-    return moved * sum(not s.on_chip for s in (*source[:1], x.shapes[0]))
+    return to.bytes * sum(not s.on_chip for s in (*source[:1], to))
   operands = [_hbm(known[name]) if name in known else 0 for name in x.operands]
   if x.opcode == "fusion":
     inside = program.computations[x.calls("calls")[0]]
