@@ -84,6 +84,22 @@ FLAGS = {
         "the same where gradients differ in size, as here",
       ),
       Flag(
+        "xla_enable_async_all_reduce",
+        "true",
+        "with the next two, a layer's gradients are summed over chips while "
+        "those of the layer before are computed",
+      ),
+      Flag(
+        "xla_tpu_enable_async_collective_fusion_fuse_all_reduce",
+        "true",
+        "they go along with its matmuls",
+      ),
+      Flag(
+        "xla_jf_crs_combiner_threshold_in_bytes",
+        "4194304",
+        "else XLA merges the sums of all layers, and waits for the last",
+      ),
+      Flag(
         "fibers_default_thread_stack_size",
         "1048576",
         "the compiler calls itself for what is fused into a matmul: with "

@@ -78,7 +78,10 @@ def test_data_parallelism(name, topology):
   plan = make(name, topology)
   check_pieces(plan)
   expected = kept_by_hand(plan, WIDTH[name])
-  assert plan.bytes_per_chip == pytest.approx(expected, rel=0.05)
+  # Where memory is left, as base leaves it, XLA keeps sums in flight.
+  in_flight = 4 * plan.pieces.parameters if name == "bert_base" else 0
+  assert plan.bytes_per_chip >= 0.95 * expected
+  assert plan.bytes_per_chip <= 1.05 * (expected + in_flight)
   gradient = plan.pieces.parameters
   assert 0.5 * gradient < sent(plan, "all-reduce") <= 1.05 * gradient
   assert not sent(plan, "all-gather")
@@ -89,7 +92,9 @@ def test_data_parallelism(name, topology):
     ROWS * 512
   }
   assert plan.recomputed <= 0.15
-  assert plan.estimate.efficiency >= (0.97 if topology == "v5e:16x16" else 0.94)
+  assert plan.estimate.efficiency >= 0.97
+  alongside = sum(c.count * c.bytes for c in plan.sent if c.is_async)
+  assert alongside > 0.5 * sent(plan, "all-reduce")
 
 
 @pytest.mark.parametrize("name", ["bert_base", "bert_large"])
