@@ -109,7 +109,7 @@ def _time(plan: Plan) -> list[str]:
   text += [
     f"  {'tokens/s':<20}{run['tokens_per_second']:,.0f}, padding included",
     f"  {'the run':<20}{run['hours']:.3g} hours for {run['steps']:,} steps, "
-    f"{run['chip_hours']:,.0f} chip-hours",
+    f"{run['chip_hours']:,.1f} chip-hours",
   ]
   if "cost" in run:
     text.append(f"  {'cost':<20}{run['cost']:,.0f}, at the price given")
@@ -157,12 +157,12 @@ def compare(plans: Sequence[Plan]) -> list[str]:
       sent = sum(c.count * c.bytes for c in plan.sent)
       cells += [
         gigabytes(sent),
-        f"{1e3 * plan.estimate.step:.0f} ms",
+        f"{1e3 * plan.estimate.step:,.1f} ms",
         f"{figures(plan)['predicted_mfu']:.0%}",
         f"{plan.estimate.efficiency:.1%}",
         f"{run['tokens_per_second']:,.0f}",
         f"{run['hours']:.3g}",
-        f"{run['chip_hours']:,.0f}",
+        f"{run['chip_hours']:,.1f}",
         f"{run['cost']:,.0f}" if "cost" in run else "-",
       ]
     else:
