@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from maskedlm import optim, sharding
+from maskedlm import optim, sharding, xla_flags
 from maskedlm.languages import measure
 from maskedlm.task import Batch, Key, Metrics, Params, Task
 
@@ -139,6 +139,7 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
     in_shardings=(shardings, sharding.rows(mesh)),
     out_shardings=(shardings, sharding.replicated(mesh)),
     donate_argnums=0,
+    compiler_options=xla_flags.step_options(mesh.devices.flat[0].device_kind),
   )
   return OverMesh(init, shardings, step)
 

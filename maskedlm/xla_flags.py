@@ -84,22 +84,6 @@ FLAGS = {
         "the same where gradients differ in size, as here",
       ),
       Flag(
-        "xla_enable_async_all_reduce",
-        "true",
-        "with the next two, a layer's gradients are summed over chips while "
-        "those of the layer before are computed",
-      ),
-      Flag(
-        "xla_tpu_enable_async_collective_fusion_fuse_all_reduce",
-        "true",
-        "they go along with its matmuls",
-      ),
-      Flag(
-        "xla_jf_crs_combiner_threshold_in_bytes",
-        "4194304",
-        "else XLA merges the sums of all layers, and waits for the last",
-      ),
-      Flag(
         "fibers_default_thread_stack_size",
         "1048576",
         "the compiler calls itself for what is fused into a matmul: with "
@@ -109,6 +93,36 @@ FLAGS = {
     ),
   ),
 }
+
+
+# Device kind -> what a train step is compiled with besides, as options of that
+# program alone. Not v4: it runs out of its 16 MB of vmem (BERT-base).
+STEP_OPTIONS = dict.fromkeys(
+  ("TPU v5 lite", "TPU v5e", "TPU v5", "TPU v5p", "TPU v6 lite", "TPU v6e"),
+  (
+    Flag(
+      "xla_enable_async_all_reduce",
+      "true",
+      "with the next two, a layer's gradients are summed over chips while "
+      "those of the layer before are computed",
+    ),
+    Flag(
+      "xla_tpu_enable_async_collective_fusion_fuse_all_reduce",
+      "true",
+      "they go along with its matmuls",
+    ),
+    Flag(
+      "xla_jf_crs_combiner_threshold_in_bytes",
+      "4194304",
+      "else XLA merges the sums of all layers, and waits for the last",
+    ),
+  ),
+)
+
+
+def step_options(kind: str) -> dict[str, str]:
+  """compiler_options of a train step for devices of a kind (device_kind)."""
+  return {flag.name: flag.value for flag in STEP_OPTIONS.get(kind, ())}
 
 
 def set_up(environ: MutableMapping[str, str]) -> str:

@@ -21,7 +21,7 @@ def test_the_platforms_own_flags_are_added_once():
   environ = {"JAX_PLATFORMS": "tpu"}
   xla_flags.set_up(environ)
   assert set(environ) == {"JAX_PLATFORMS", "LIBTPU_INIT_ARGS"}
-  assert environ["LIBTPU_INIT_ARGS"].count("=true") == 8
+  assert environ["LIBTPU_INIT_ARGS"].count("=true") == 6
   assert environ["LIBTPU_INIT_ARGS"].count("=false") == 2
   assert "--fibers_default_thread_stack_size=" in environ["LIBTPU_INIT_ARGS"]
 

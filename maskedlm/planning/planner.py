@@ -175,7 +175,10 @@ def recomputed(step: Step, executed: float) -> float:
 
 def _executed(step: Step) -> float:
   state = compiling.state_of(step)
-  return flops.executed(step.program.step, step.mesh, state, step.batch)
+  update = (
+    step.program.step.__wrapped__
+  )  # Only what is called first has options.
+  return flops.executed(update, step.mesh, state, step.batch)
 
 
 def cost(
