@@ -1,5 +1,8 @@
 """XLA's flags, by platform: each with its reason. This is their only place.
 
+`step_options` are those of a train step alone (step.over_mesh): by the kind of
+device, as not every TPU can.
+
 `set_up` puts them into the environment before JAX starts a backend
 (runtime.connected; planning/compiling.py does so before it compiles for TPUs);
 what the user has set there stays as it is. All but the last are about
@@ -12,8 +15,9 @@ TPUs were taken by libtpu 0.0.42.1, jax 0.10.2.
 """
 
 import importlib.util
+import os
 import re
-from collections.abc import MutableMapping
+from collections.abc import Mapping, MutableMapping
 from typing import NamedTuple
 
 
@@ -120,9 +124,13 @@ STEP_OPTIONS = dict.fromkeys(
 )
 
 
-def step_options(kind: str) -> dict[str, str]:
+def step_options(
+  kind: str, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
   """compiler_options of a train step for devices of a kind (device_kind)."""
-  return {flag.name: flag.value for flag in STEP_OPTIONS.get(kind, ())}
+  given = environ.get("LIBTPU_INIT_ARGS", "")
+  flags = STEP_OPTIONS.get(kind, ())
+  return {flag.name: flag.value for flag in flags if not _sets(given, flag)}
 
 
 def set_up(environ: MutableMapping[str, str]) -> str:
@@ -137,14 +145,16 @@ def add(environ: MutableMapping[str, str], platform: str) -> str:
   variable, flags = FLAGS[platform]
   given = environ.get(variable, "")
   added = " ".join(
-    f"--{flag.name}={flag.value}"
-    for flag in flags
-    if not re.search(rf"--{flag.name}(=|\s|$)", given)
+    f"--{flag.name}={flag.value}" for flag in flags if not _sets(given, flag)
   )
   if not added:
     return ""
   environ[variable] = f"{given} {added}".strip()
   return f"{variable} has also {added} (maskedlm/xla_flags.py says why)"
+
+
+def _sets(given: str, flag: Flag) -> bool:
+  return bool(re.search(rf"--{flag.name}(=|\s|$)", given))
 
 
 def find_platform(environ: MutableMapping[str, str]) -> str:

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from maskedlm import xla_flags
+from maskedlm import metrics, xla_flags
 
 GPU = "--xla_gpu_enable_latency_hiding_scheduler"
 
@@ -59,9 +59,24 @@ def test_a_cpu_has_none(monkeypatch):
 
 
 def test_every_flag_has_a_reason():
-  for _, flags in xla_flags.FLAGS.values():
+  of_platforms = [flags for _, flags in xla_flags.FLAGS.values()]
+  for flags in (*of_platforms, *xla_flags.STEP_OPTIONS.values()):
     assert all(flag.reason for flag in flags)
     assert len({flag.name for flag in flags}) == len(flags)
+
+
+def test_a_step_is_compiled_as_its_chip_can():
+  assert set(xla_flags.STEP_OPTIONS) == {
+    kind for kind in metrics.PEAK_FLOPS if kind.startswith(("TPU v5", "TPU v6"))
+  }
+  for kind in xla_flags.STEP_OPTIONS:
+    options = xla_flags.step_options(kind, {})
+    assert options["xla_jf_crs_combiner_threshold_in_bytes"] == "4194304"
+  for kind in ("TPU v4", "cpu", "NVIDIA H200"):  # A v4 runs out of vmem.
+    assert not xla_flags.step_options(kind, {})
+  given = {"LIBTPU_INIT_ARGS": "--xla_enable_async_all_reduce=false"}
+  kept = xla_flags.step_options("TPU v5 lite", given)  # The user's stays.
+  assert len(kept) == 2 and "xla_enable_async_all_reduce" not in kept
 
 
 def test_jax_starts_with_those_of_gpus():
