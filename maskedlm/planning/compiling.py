@@ -123,7 +123,11 @@ def state_of(step: Step) -> steps.TrainState:
 
 
 def compile_step(step: Step) -> Compiled | TooLarge:
-  """Compiles it. Takes minutes."""
+  """Compiles it. Takes minutes.
+
+  Raises:
+    ConfigError: the compiler gives up, for another reason than HBM.
+  """
   state = state_of(step)
   try:
     with jax.set_mesh(step.mesh):  # Says what it is compiled for.
@@ -132,7 +136,12 @@ def compile_step(step: Step) -> Compiled | TooLarge:
   except jax.errors.JaxRuntimeError as error:
     found = out_of_memory(str(error))
     if found is None:
-      raise
+      kind = step.mesh.devices.flat[0].device_kind
+      raise ConfigError(
+        f"the compiler gives up on this step for {kind}: "
+        f"{str(error).splitlines()[0]} Flags in LIBTPU_INIT_ARGS can cause it; "
+        "else try fewer --rows, model.remat=full or model.unroll=False."
+      ) from None
     return found
   memory = compiled.memory_analysis()
   parameters = inspect.bytes_per_device(state.params, step.mesh)

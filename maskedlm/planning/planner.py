@@ -175,9 +175,8 @@ def recomputed(step: Step, executed: float) -> float:
 
 def _executed(step: Step) -> float:
   state = compiling.state_of(step)
-  update = (
-    step.program.step.__wrapped__
-  )  # Only what is called first has options.
+  # Without the compiler's options, which nothing that is traced may have.
+  update = step.program.step.__wrapped__
   return flops.executed(update, step.mesh, state, step.batch)
 
 

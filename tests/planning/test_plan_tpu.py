@@ -9,7 +9,7 @@ import pathlib
 
 import pytest
 
-from maskedlm import flags
+from maskedlm import flags, xla_flags
 from maskedlm.planning import chips, planner
 
 CONFIGS = pathlib.Path(__file__).parent.parent.parent / "configs"
@@ -77,11 +77,9 @@ def kept_by_hand(plan, width):
 def test_data_parallelism(name, topology):
   plan = make(name, topology)
   check_pieces(plan)
-  expected = kept_by_hand(plan, WIDTH[name])
-  # Where memory is left, as base leaves it, XLA keeps sums in flight.
-  in_flight = 4 * plan.pieces.parameters if name == "bert_base" else 0
-  assert plan.bytes_per_chip >= 0.95 * expected
-  assert plan.bytes_per_chip <= 1.05 * (expected + in_flight)
+  if name == "bert_large":  # Base leaves memory: see below.
+    expected = kept_by_hand(plan, WIDTH[name])
+    assert plan.bytes_per_chip == pytest.approx(expected, rel=0.05)
   gradient = plan.pieces.parameters
   assert 0.5 * gradient < sent(plan, "all-reduce") <= 1.05 * gradient
   assert not sent(plan, "all-gather")
@@ -95,6 +93,14 @@ def test_data_parallelism(name, topology):
   assert plan.estimate.efficiency >= 0.97
   alongside = sum(c.count * c.bytes for c in plan.sent if c.is_async)
   assert alongside > 0.5 * sent(plan, "all-reduce")
+
+
+def test_memory_by_hand(monkeypatch):
+  """Of base. Where memory is left XLA keeps sums in flight: not without."""
+  monkeypatch.setattr(xla_flags, "STEP_OPTIONS", {})
+  plan = make("bert_base", "v5e:4x4")
+  expected = kept_by_hand(plan, WIDTH["bert_base"])
+  assert plan.bytes_per_chip == pytest.approx(expected, rel=0.05)
 
 
 @pytest.mark.parametrize("name", ["bert_base", "bert_large"])

@@ -128,6 +128,27 @@ def test_gpus_are_estimated(capsys, config):
   assert "model, not measured" in out
 
 
+def test_a_compiler_that_gives_up_is_one_line(
+  capsys, monkeypatch, config, on_cpus
+):
+  """As libtpu does for v4, whose vmem (not HBM) some flags exceed."""
+
+  def compile_it(lowered):
+    raise jax.errors.JaxRuntimeError(
+      "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem.\n\nProgram"
+    )
+
+  monkeypatch.setattr(jax.stages.Lowered, "compile", compile_it)
+  assert cli.run(plan.main, [config, "--topology=v5e:2x4", "--rows=2"]) == 2
+  (line,) = (
+    line
+    for line in capsys.readouterr().err.splitlines()
+    if line.startswith("error: ")
+  )
+  assert "gives up on this step for cpu: RESOURCE_EXHAUSTED: Ran out" in line
+  assert "LIBTPU_INIT_ARGS" in line and "--rows" in line
+
+
 def test_what_does_not_fit(capsys, monkeypatch, config, on_cpus):
   """The compiler refuses over 5 rows a chip; it takes 3 GB a row."""
 
