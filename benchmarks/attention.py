@@ -5,20 +5,23 @@
 One layer's attention, forward and backward, of BERT-base by default. Prints
 for each length and each kind of rows what an implementation takes: the time
 of a call (median; implementations take turns), what all cores worked for it,
-and the memory that the compiled program has besides its arguments and results.
+and the memory that the compiled program has besides its arguments and results;
+and how far its results and gradients are from xla's, of the largest of them.
 The kinds: one text, padded; packed texts of an eighth of the row; and a window
-of 128 tokens on one text. Not run is what needs more memory than --memory.
+of 128 tokens on one text. Not run is what needs more memory than --memory. With
+--dropout=0.1 only those are run that can drop weights; they drop the same.
 """
 
 import argparse
 import statistics
 import time
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.modeling import attention
+from maskedlm.modeling import attention, attention_triton, random_words
 from maskedlm.modeling import attention_choice as choice
 from maskedlm.modeling.positions import Sight
 
@@ -34,18 +37,59 @@ def make_sight(kind: str, rows: int, length: int) -> Sight:
   return Sight(segments, window=128 if kind == "window" else 0, one_text=True)
 
 
-def compiled(name: str, sight: Sight, shape, dtype):
-  """The program of forward and backward: (q, k, v, gradient) -> 4 arrays."""
+def way(name: str, sight: Sight, dropout: float):
+  """(q, k, v) [B, L, H, K] each -> [B, L, H, K], dropping by a fixed key."""
+  count, key = round(dropout * 2**32), jax.random.key(1)
+  if not count:
+    return lambda *qkv: attention.attend(*qkv, sight, implementation=name)
+  if name == "triton":
+    drop = attention_triton.Drop(random_words.seeds(key), count)
+    return lambda *qkv: attention_triton.attend(
+      jnp.stack(qkv, axis=2), sight, drop
+    )
 
-  def run(query, key, value, gradient):
-    def forward(query, key, value):
-      return attention.attend(query, key, value, sight, implementation=name)
+  def through(weights):
+    words = random_words.random_words(key, weights.shape)
+    scale = 2**32 / (2**32 - count)
+    return jnp.where(words >= np.uint32(count), weights * scale, 0)
 
-    y, backward = jax.vjp(forward, query, key, value)
+  return lambda *qkv: attention.plain(*qkv, sight, through)
+
+
+def compiled(name: str, sight: Sight, shape, dtype, dropout: float):
+  """The program of forward and backward: (qkv, gradient) -> (y, dqkv)."""
+  attend = way(name, sight, dropout)
+  real = sight.segment_ids[:, :, None, None] > 0
+
+  def forward(qkv):  # What padding becomes, nothing reads.
+    return jnp.where(real, attend(*(qkv[:, :, i] for i in range(3))), 0)
+
+  def run(qkv, gradient):
+    y, backward = jax.vjp(forward, qkv)
     return y, *backward(gradient)
 
-  x = jax.ShapeDtypeStruct(shape, dtype)
-  return jax.jit(run).lower(x, x, x, x).compile()
+  B, L, H, K = shape
+  x = jax.ShapeDtypeStruct((B, L, 3, H, K), dtype)
+  y = jax.ShapeDtypeStruct(shape, dtype)
+  return jax.jit(run).lower(x, y).compile()
+
+
+def differences(programs, args) -> dict[str, float]:
+  """Of each program's arrays from xla's, at most, by xla's largest entry."""
+  if "xla" not in programs:
+    return {}
+  made = {
+    name: [np.asarray(x, np.float32) for x in program(*args)]
+    for name, program in programs.items()
+  }
+  return {
+    name: max(
+      float(np.abs(x - y).max() / np.abs(y).max())
+      for x, y in zip(arrays, made["xla"], strict=True)
+    )
+    for name, arrays in made.items()
+    if name != "xla"
+  }
 
 
 def measure(programs, args, repeats: int):
@@ -64,6 +108,50 @@ def measure(programs, args, repeats: int):
   }
 
 
+class Tried(NamedTuple):
+  """A way, on rows of one text."""
+
+  name: str
+  seconds: float  # Forward and backward of a layer.
+  apart: float  # From xla, as differences has it.
+
+
+AGREES = 0.03  # Rounding to bfloat16, of what the largest entry is.
+
+
+def try_ways(shape, dropout: float) -> list[Tried]:
+  """What this machine can do in bfloat16, the fastest that agrees first.
+
+  shape: B, L, H, K.
+  """
+  B, L, _, K = shape
+  sight = make_sight("one text", B, L)
+  case = choice.Case(
+    attention.platform(), L, K, "bfloat16", dropout, one_text=True
+  )
+  names = [name for name in choice.KNOWN[1:] if not choice.refusal(name, case)]
+  programs = {
+    name: compiled(name, sight, shape, "bfloat16", dropout) for name in names
+  }
+  args = make_arrays(shape, "bfloat16")
+  apart = {"xla": 0.0, **differences(programs, args)}
+  tried = [
+    Tried(name, seconds, apart[name])
+    for name, (seconds, _) in measure(programs, args, 5).items()
+  ]
+  return sorted(tried, key=lambda x: (x.apart > AGREES, x.seconds))
+
+
+def make_arrays(shape, dtype):
+  """(qkv [B, L, 3, H, K], a gradient [B, L, H, K]), normal."""
+  B, L, H, K = shape
+  keys = jax.random.split(jax.random.key(0))
+  return [
+    jax.random.normal(keys[0], (B, L, 3, H, K), dtype),
+    jax.random.normal(keys[1], shape, dtype),
+  ]
+
+
 def main():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--lengths", default="512,2048,8192")
@@ -73,6 +161,7 @@ def main():
   parser.add_argument("--dtype", help="default: float32 on CPU, else bfloat16")
   parser.add_argument("--kinds", default=",".join(KINDS))
   parser.add_argument("--implementations", default=",".join(choice.KNOWN[1:]))
+  parser.add_argument("--dropout", type=float, default=0.0)
   parser.add_argument("--repeats", type=int, default=5)
   parser.add_argument("--memory", type=float, default=4, help="GB, at most")
   args = parser.parse_args()
@@ -80,14 +169,13 @@ def main():
   dtype = args.dtype or ("float32" if platform == "cpu" else "bfloat16")
   print(
     f"{jax.devices()[0].device_kind}, {dtype}, rows of {args.rows}, "
-    f"{args.heads} heads of {args.head_size}\n\n"
-    "| L | rows | implementation | ms | ms of all cores | temporary MB |\n"
-    "|---|---|---|---|---|---|"
+    f"{args.heads} heads of {args.head_size}, dropout {args.dropout}\n\n"
+    "| L | rows | implementation | ms | ms of all cores | temporary MB "
+    "| from xla |\n|---|---|---|---|---|---|---|"
   )
   for length in map(int, args.lengths.split(",")):
     shape = (args.rows, length, args.heads, args.head_size)
-    keys = jax.random.split(jax.random.key(0), 4)
-    arrays = [jax.random.normal(key, shape, dtype) for key in keys]
+    arrays = make_arrays(shape, dtype)
     for kind in args.kinds.split(","):
       sight = make_sight(kind, args.rows, length)
       case = choice.Case(
@@ -95,7 +183,7 @@ def main():
         length,
         args.head_size,
         dtype,
-        dropout=0.0,
+        dropout=args.dropout,
         windows=bool(sight.window),
         one_text=sight.one_text,
       )
@@ -104,7 +192,9 @@ def main():
         for name in args.implementations.split(",")
         if not choice.refusal(name, case)
       ]
-      programs = {n: compiled(n, sight, shape, dtype) for n in names}
+      programs = {
+        n: compiled(n, sight, shape, dtype, args.dropout) for n in names
+      }
       memory = {
         name: program.memory_analysis().temp_size_in_bytes / 1e6
         for name, program in programs.items()
@@ -113,6 +203,7 @@ def main():
         n: p for n, p in programs.items() if memory[n] < args.memory * 1e3
       }
       times = measure(fits, arrays, args.repeats)
+      far = differences(fits, arrays)
       for name in names:
         spent = (
           [f"{1e3 * t:.1f}" for t in times[name]]
@@ -121,7 +212,8 @@ def main():
         )
         print(
           f"| {length} | {kind} | {name} | {' | '.join(spent)} | "
-          f"{memory[name]:.0f} |",
+          f"{memory[name]:.0f} | "
+          + (f"{far[name]:.1e} |" if name in far else "- |"),
           flush=True,
         )
 

@@ -8,7 +8,8 @@ FLOPs are those of modeling/flops.py (matmuls; backward twice forward).
 
   step        BERT-base and -large: ours as `maskedlm pretrain` compiles it, on
               batches made beside it; without dropout, without optimizer; and
-              the bare matmuls of the same shapes
+              the bare matmuls of the same shapes. On a GPU with the fastest
+              model.attention of those that agree, which are tried first
   peer        transformers with SDPA and torch.compile on the same padded rows
   packing     real tokens a second on documents of a few hundred tokens
               (docstrings of installed packages): ours packed, ours and the
@@ -22,6 +23,7 @@ start of a run is in start.py.
 
 import argparse
 import collections
+import functools
 import json
 import os
 import pathlib
@@ -112,6 +114,17 @@ def main() -> None:
 # The step.
 
 
+@functools.cache
+def tried_attention(shape: Shape):
+  """Ways to compute it, attention.Tried; none on a CPU."""
+  if jax.default_backend() == "cpu":
+    return []
+  import attention
+
+  heads, size = shape.heads, shape.width // shape.heads
+  return attention.try_ways((shape.rows, shape.length, heads, size), 0.1)
+
+
 def configure(shape: Shape, **model):
   """BERT of that shape on its rows: MLM + NSP, dropout 0.1, AdamW."""
   config = config_lib.default("mlm_nsp")
@@ -124,6 +137,8 @@ def configure(shape: Shape, **model):
     dtype="float32" if on_cpu else "bfloat16",
     **model,
   )
+  if tried := tried_attention(shape):
+    config.model.attention = tried[0].name
   config.tokenizer.vocab_size = shape.vocab
   config.data.update(length=shape.length, batch_size=shape.rows)
   config.train.eval_rows = 0
@@ -199,6 +214,13 @@ def measure_step(shapes: dict, count: int):
   yield Goal("square matmuls, this run", "", f"{peak / 1e12:,.2f} TFLOP/s")
   speeds = {}
   for name, shape in shapes.items():
+    for tried in tried_attention(shape):
+      yield Goal(
+        f"{name}, a layer's attention: {tried.name}",
+        "",
+        f"{tried.seconds * 1e3:.2f} ms",
+        f"{tried.apart:.1e} from xla's",
+      )
     config, task = make(shape)
     speeds[name] = speed = loop(config, task, count)
     share = task.flops(0) / speed.seconds / peak

@@ -44,6 +44,11 @@ BENCHMARKS = {
     Benchmark("goals_packing", f"{GOALS} packing", 3),
     Benchmark("start_gpu", f"{START} gpu", 3),
     Benchmark("goals_checkpoint", f"{GOALS} checkpoint", 1),
+    Benchmark(
+      "attention_dropout",
+      "attention.py --dropout 0.1 --lengths 128,512,2048 --rows 32",
+      2,
+    ),
     Benchmark("attention", "attention.py --memory 60 --rows 8", 2),
     Benchmark("corruption", "corruption.py --json {json}", 1),
     Benchmark(
@@ -77,6 +82,8 @@ QUICK = {
   "start_base": f"{START} tiny",
   "goals_checkpoint": f"{GOALS} checkpoint --size tiny",
   "attention": "attention.py --lengths 128 --heads 2 --repeats 2",
+  "attention_dropout": "attention.py --dropout 0.1 --lengths 128 --heads 2 "
+  "--repeats 2",
   "corruption": "corruption.py --turns 2 --json {json}",
   "pretrain_step": "pretrain_step.py --shapes small --rows 2 --steps 2 "
   "--json {json}",

@@ -23,7 +23,6 @@ def get_config():
   # Chosen for TPUs, by memory and modelled time (docs/scaling.md).
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"
-  config.model.unroll = True
   config.data.length = 128
   config.data.batch_size = 256
   config.data.long_share = 0.1

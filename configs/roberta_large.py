@@ -30,7 +30,6 @@ def get_config():
   # Chosen for TPUs, by memory and modelled time (docs/scaling.md).
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"
-  config.model.unroll = True
   config.data.length = 512
   config.data.batch_size = 8_192
   config.optimizer = presets.roberta_fairseq()

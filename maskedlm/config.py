@@ -78,10 +78,11 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   # What backward recomputes: none | dots (all but matmuls) | full.
   model.remat = "none"
-  # Training has its layers one by one, in place of a loop: faster on TPUs, a
-  # little on CPUs; of many layers it takes longer to compile (docs/scaling.md).
-  model.unroll = False
-  # auto | xla | blockwise | cudnn | tokamax | splash (docs/attention.md).
+  # Training has its layers one by one; in a loop (False) each copies what it
+  # keeps for backward (docs/scaling.md). Of many it takes longer to compile.
+  model.unroll = True
+  # auto | xla | blockwise | triton | cudnn | tokamax | splash
+  # (docs/attention.md).
   model.attention = "auto"
   # Words whose logits exist at once in training, about: of a larger vocabulary
   # they are made in blocks, and again by backward; the loss is the same.

@@ -14,6 +14,8 @@ from jax.ad_checkpoint import checkpoint_name
 from maskedlm.modeling import attention_blockwise as blockwise
 from maskedlm.modeling import attention_choice as choice
 from maskedlm.modeling import attention_kernels as kernels
+from maskedlm.modeling import attention_triton as triton
+from maskedlm.modeling import random_words
 from maskedlm.modeling.layers import Dense, Dropout
 from maskedlm.modeling.positions import Sight, alibi, rotate, visible
 
@@ -46,6 +48,9 @@ def plain(query, key, value, sight: Sight, through=lambda weights: weights):
 IMPLEMENTATIONS = {
   "xla": plain,
   "blockwise": blockwise.attend,
+  "triton": lambda *qkv_sight: triton.attend(
+    jnp.stack(qkv_sight[:3], axis=2), qkv_sight[3]
+  ),
   "cudnn": kernels.cudnn,
   "splash": kernels.splash,
   "tokamax": kernels.tokamax,
@@ -78,9 +83,9 @@ class Attention(nn.Module):
     # One matmul for query, key and value.
     qkv = Dense((D,), (3, H, K), stddevs[0], **dense, name="qkv")(x)
     qkv = qkv.reshape(B, L, 3, H, K)
-    query, key, value = (qkv[:, :, i] for i in range(3))
     if rotation is not None:
-      query, key = rotate(query, *rotation), rotate(key, *rotation)
+      query, key = (rotate(qkv[:, :, i], *rotation) for i in range(2))
+      qkv = jnp.stack([query, key, qkv[:, :, 2]], axis=2)
 
     def through(weights):
       self.sow("attention", "weights", weights)  # For who asks (mlm.attend).
@@ -90,12 +95,23 @@ class Attention(nn.Module):
       chosen = "xla"
     else:
       chosen = choice.choose(self.implementation, self._case(K, sight, train))
+    parts = (qkv[:, :, i] for i in range(3))
     if chosen == "xla":
-      y = plain(query, key, value, sight, through)
+      y = plain(*parts, sight, through)
+    elif chosen == "triton":
+      y = triton.attend(qkv, sight, self._drop(train))
     else:
-      y = attend(query, key, value, sight, implementation=chosen)
-    y = checkpoint_name(y, "attended").reshape(B * L, H, K)  # encoder.REMAT.
+      y = attend(*parts, sight, implementation=chosen)
+    if chosen != "triton":  # It says itself what backward keeps.
+      y = checkpoint_name(y, "attended")  # encoder.REMAT.
+    y = y.reshape(B * L, H, K)
     return Dense((H, K), (D,), stddevs[1], **dense, name="out")(y)
+
+  def _drop(self, train: bool) -> triton.Drop | None:
+    count = round(self.dropout * 2**32)  # As layers.Dropout.
+    if not train or not count:
+      return None
+    return triton.Drop(random_words.seeds(self.make_rng("dropout")), count)
 
   def _case(self, head_size: int, sight: Sight, train: bool) -> choice.Case:
     L = sight.segment_ids.shape[1]

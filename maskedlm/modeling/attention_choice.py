@@ -10,8 +10,8 @@ from typing import NamedTuple
 from maskedlm.config import ConfigError
 
 # `auto` takes the first of its platform's that serves and is worth it.
-KNOWN = ("auto", "xla", "blockwise", "cudnn", "splash", "tokamax")
-_PLATFORM = {"cudnn": "gpu", "tokamax": "gpu", "splash": "tpu"}
+KNOWN = ("auto", "xla", "blockwise", "triton", "cudnn", "splash", "tokamax")
+_PLATFORM = {"triton": "gpu", "cudnn": "gpu", "tokamax": "gpu", "splash": "tpu"}
 _OF_PLATFORM = {"gpu": ("cudnn",), "tpu": ("splash",)}
 
 # Tokens from which `auto` takes `blockwise` instead of `xla`. On CPU it was
@@ -69,22 +69,27 @@ def refusal(name: str, case: Case) -> str:
   """Why an implementation can't serve, and what to do; "" if it can."""
   if name == "xla":
     return ""
-  if case.dropout:
+  if case.dropout and name != "triton":
     return (
       f"drops no attention weights: set model.attention_dropout=0 (it is "
       f"{case.dropout}), or model.attention='xla'"
     )
   if name == "blockwise":
     return ""
-  if case.alibi:
+  if case.alibi and name != "triton":
     return (
       "adds no bias to the scores, as model.position='alibi' does: set "
       "model.attention='blockwise' or 'xla'"
     )
-  if name in ("cudnn", "tokamax") and case.dtype != "bfloat16":
+  if _PLATFORM[name] == "gpu" and case.dtype != "bfloat16":
     return (
       f"computes in bfloat16: set model.dtype='bfloat16' (it is "
       f"{case.dtype!r}), or model.attention='blockwise' or 'xla'"
+    )
+  if name == "triton" and case.head_size not in (16, 32, 64, 128):
+    return (
+      f"has heads of 16, 32, 64 or 128: model.width / model.num_heads is "
+      f"{case.head_size}; change either, or set model.attention='xla'"
     )
   if name == "cudnn" and (case.head_size % 8 or case.head_size > 128):
     return (

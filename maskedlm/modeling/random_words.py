@@ -24,13 +24,22 @@ def random_words(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
     shape: of one dimension at least.
   """
   *lead, size = shape
-  seeds = jax.random.bits(key, (3,), jnp.uint32)
   row = jnp.zeros((*lead, 1), jnp.uint32)
   for axis, n in enumerate(lead):
     row = row * np.uint32(n) + _iota((*lead, 1), axis)
-  start = mix(row ^ seeds[0]) + seeds[1]
-  stride = mix(start ^ seeds[2]) | np.uint32(1)
+  start, stride = of_row(row, *seeds(key))
   return mix(start + stride * _iota((*lead, size), len(lead)))
+
+
+def seeds(key: jax.Array) -> jax.Array:
+  """The words [3] that a key stands for here."""
+  return jax.random.bits(key, (3,), jnp.uint32)
+
+
+def of_row(row, first, second, third):
+  """(start, stride) of rows by their numbers, uint32; of three seeds."""
+  start = mix(row ^ first) + second
+  return start, mix(start ^ third) | np.uint32(1)
 
 
 def mix(x: jax.Array) -> jax.Array:

@@ -72,6 +72,9 @@ def test_auto(case, expected):
     ("cudnn", GPU._replace(windows=True), r"no windows.*'tokamax'"),
     ("cudnn", GPU._replace(one_text=False), r"one text alone.*packed"),
     ("tokamax", GPU._replace(head_size=32), r"multiple of 64.*is 32"),
+    ("triton", GPU._replace(head_size=60), r"16, 32, 64 or 128.*is 60"),
+    ("triton", GPU._replace(dtype="float32"), r"computes in bfloat16: set"),
+    ("triton", TPU, r"'triton' runs on GPUs, and this is a TPU"),
   ],
   ids=str,
 )

@@ -8,7 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.modeling import attention, attention_blockwise, attention_kernels
+from maskedlm.modeling import (
+  attention,
+  attention_blockwise,
+  attention_kernels,
+  attention_triton,
+)
 from maskedlm.modeling.positions import Sight, ranges, visible
 
 # Options of a Sight, and the same said pair by pair.
@@ -32,10 +37,19 @@ SIGHTS = {
     },
   ),
 }
+
+
+def triton(query, key, value, sight):
+  qkv = jnp.stack([query, key, value], axis=2)
+  options = {"block": 32, "step": 16, "interpret": True}
+  return attention_triton.attend(qkv, sight, **options)
+
+
 WAYS = {
   "plain": attention.plain,
   # Blocks that divide neither length.
   "blockwise": functools.partial(attention_blockwise.attend, block=16),
+  "triton": triton,
   "splash": functools.partial(attention_kernels.splash, interpret=True),
 }
 
@@ -64,7 +78,7 @@ def computed(way, name, length, *, dtype="float32", scale=1.0):
 
 
 @pytest.mark.parametrize("name", SIGHTS)
-@pytest.mark.parametrize("way", ["plain", "blockwise"])
+@pytest.mark.parametrize("way", ["plain", "blockwise", "triton"])
 def test_equals_plain_numpy(way, name):
   ours = computed(way, name, 37)
   for x, y in zip(ours, expected(name, 37), strict=True):
@@ -95,7 +109,7 @@ def test_splash_equals_plain_numpy_whatever_is_seen(name):
     np.testing.assert_allclose(x, y, atol=1e-5)
 
 
-@pytest.mark.parametrize("way", ["plain", "blockwise"])
+@pytest.mark.parametrize("way", ["plain", "blockwise", "triton"])
 def test_bfloat16(way):
   # Of results up to 0.25, which bfloat16 rounds by up to 2^-11 = 0.0005.
   scale = 0.05

@@ -1,0 +1,343 @@
+"""Attention on NVIDIA GPUs by a kernel of ours: Triton, by Pallas.
+
+Flash attention (arXiv:2205.14135, 2307.08691): no array of scores is written,
+backward makes them again, and only those keys are visited that a block of
+queries sees something of. What kernels of others don't do and BERT needs: it
+drops weights. Which ones, is hashed anew from their places; they are those that
+random_words(key, [B, H, L, S]) drops.
+"""
+
+import functools
+import math
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.ad_checkpoint import checkpoint_name
+from jax.experimental import pallas as pl
+from jax.sharding import PartitionSpec
+
+from maskedlm.modeling import random_words
+from maskedlm.modeling.attention_kernels import HEADS, ROWS
+from maskedlm.modeling.positions import Sight, alibi_slopes, ranges
+
+# A program holds a block of queries and visits the keys that they see by steps,
+# or the other way round: as many as fit the registers (255 of a thread).
+BLOCK, STEP, WARPS = 128, 64, 8
+_UNSEEN = -1e9  # As a score: its exponential is 0.
+_PADDING = -1  # The segment of what fills the last block; no token's.
+_LOG2_E = math.log2(math.e)  # The GPU has 2^x, not e^x.
+
+
+class Drop(NamedTuple):
+  """Which weights are dropped."""
+
+  seeds: jax.Array  # [3] uint32, of random_words.
+  count: int  # Of 2^32: words below it drop theirs.
+
+
+class _Fixed(NamedTuple):
+  """What is known when it is compiled."""
+
+  block: int
+  step: int
+  length: int  # L, before it was filled up to whole blocks.
+  num_heads: int  # H, of all devices.
+  alibi: bool
+  dropped: int  # Of 2^32.
+  interpret: bool
+
+
+class _Given(NamedTuple):
+  """What the kernels read besides the vectors."""
+
+  first: Any  # [B, L] int32: the columns that a query sees
+  stop: Any  # begin and end there.
+  keys: Any  # [B, n, 2] int32: steps of keys that each block of queries visits,
+  queries: Any  # and of queries that each block of keys visits.
+  slopes: Any  # [H] float32, of ALiBi.
+  numbers: Any  # [5] uint32: the seeds, and the first row and head here.
+
+
+def attend(
+  qkv,
+  sight: Sight,
+  drop: Drop | None = None,
+  *,
+  block: int = BLOCK,
+  step: int = STEP,
+  interpret: bool = False,
+):
+  """Queries, keys and values [B, L, 3, H, K] -> [B, L, H, K].
+
+  Args:
+    qkv: in one array, of which a GPU needs no part copied. K: powers of two.
+    sight: who sees whom.
+    drop: which weights are dropped; None: none.
+    block: a multiple of step; both powers of two, and 16 at least on a GPU.
+    step: see there.
+    interpret: compute it in jax.numpy instead, on any platform, slowly.
+  """
+  drop = drop or Drop(jnp.zeros(3, jnp.uint32), 0)
+  L, H = qkv.shape[1], qkv.shape[3]
+  block = min(block, max(step, 2 ** math.ceil(math.log2(L))))
+  fixed = _Fixed(block, step, L, H, sight.alibi, drop.count, interpret)
+  slopes = jnp.asarray(alibi_slopes(H) if sight.alibi else [0.0] * H)
+  is_local = jnp.asarray(True if sight.is_local is None else sight.is_local)
+
+  def on_device(row, head, qkv, segments, slopes, is_local, seeds):
+    numbers = jnp.stack([*seeds, jnp.uint32(row), jnp.uint32(head)])
+    local = sight._replace(segment_ids=segments, is_local=is_local)
+    return _on_device(fixed, qkv, local, slopes, numbers)
+
+  def on_part(qkv, *rest):
+    row = jax.lax.axis_index(ROWS) * qkv.shape[0]
+    head = jax.lax.axis_index(HEADS) * qkv.shape[3]
+    return on_device(row, head, qkv, *rest)
+
+  args = qkv, sight.segment_ids, slopes, is_local, drop.seeds
+  if jax.sharding.get_abstract_mesh().empty:
+    return on_device(0, 0, *args)
+  P = PartitionSpec
+  return jax.shard_map(
+    on_part,
+    in_specs=(P(ROWS, None, None, HEADS), P(ROWS), P(HEADS), P(), P()),
+    out_specs=P(ROWS, None, HEADS),
+    check_vma=False,  # Pallas's calls don't say over what they vary.
+  )(*args)
+
+
+def _on_device(fixed: _Fixed, qkv, sight: Sight, slopes, numbers):
+  L = fixed.length
+  extra = -L % fixed.block
+  segments = jnp.pad(
+    sight.segment_ids, ((0, 0), (0, extra)), constant_values=_PADDING
+  )
+  first, stop = ranges(sight._replace(segment_ids=segments))
+  met = visits(first, stop, fixed.block, fixed.step)
+  given = _Given(first, stop, *met, slopes, numbers)
+  qkv = jnp.pad(qkv, ((0, 0), (0, extra), *[(0, 0)] * 3))
+  return _attend(fixed, qkv, given)[:, :L]
+
+
+def visits(first, stop, block: int, step: int):
+  """(keys, queries) [B, n, 2] int32: the first step visited, and the last + 1.
+
+  By each block of queries, of the keys; by each block of keys, of the queries.
+  first, stop: [B, L], the columns that each query sees.
+  """
+  B, L = first.shape
+  low, high = first.reshape(B, -1, step), stop.reshape(B, -1, step)
+  low, high = low.min(axis=2), high.max(axis=2)  # Of each step of queries.
+  begins = np.arange(0, L, block)
+  meet = (low[..., None] < begins + block) & (high[..., None] > begins)
+  queries = [meet.argmax(axis=1), L // step - meet[:, ::-1].argmax(axis=1)]
+  low = low.reshape(B, L // block, -1).min(axis=2)
+  high = high.reshape(B, L // block, -1).max(axis=2)
+  keys = [low // step, (high + step - 1) // step]
+  return jnp.stack(keys, axis=2), jnp.stack(queries, axis=2)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
+def _attend(fixed: _Fixed, qkv, given: _Given):
+  """[B, L, 3, H, K] -> [B, L, H, K], in whole blocks."""
+  return _forward(fixed, qkv, given)[0]
+
+
+def _forward(fixed: _Fixed, qkv, given: _Given):
+  B, L, _, H, K = qkv.shape
+  y = jax.ShapeDtypeStruct((B, L, H, K), qkv.dtype)
+  log_sum = jax.ShapeDtypeStruct((B, H, L), jnp.float32)
+  made = _call(_forward_kernel, fixed, [y, log_sum], qkv, *given)
+  # Backward needs all three, and need not make them again (encoder.REMAT).
+  qkv, y, log_sum = (checkpoint_name(x, "attended") for x in (qkv, *made))
+  return y, (qkv, given, y, log_sum)
+
+
+def _backward(fixed: _Fixed, kept, dy):
+  qkv, given, y, log_sum = kept
+  # What the softmax takes from each score's gradient: that of its own sum.
+  mean = jnp.sum(dy.astype(jnp.float32) * y.astype(jnp.float32), axis=3)
+  args = qkv, dy, log_sum, mean.swapaxes(1, 2), *given
+  out = jax.ShapeDtypeStruct(qkv.shape, qkv.dtype)
+  return *_call(_backward_kernel, fixed, [out], *args), None
+
+
+_attend.defvjp(_forward, _backward)
+
+
+def _call(kernel, fixed: _Fixed, out_shape, qkv, *args):
+  """A program for each block of each head of each row."""
+  from jax.experimental.pallas import triton
+
+  B, L, _, H, _ = qkv.shape
+  return pl.pallas_call(
+    functools.partial(kernel, fixed),
+    grid=(L // fixed.block, H, B),
+    out_shape=out_shape,
+    compiler_params=triton.CompilerParams(num_warps=WARPS, num_stages=2),
+    interpret=fixed.interpret,
+    name=kernel.__name__.strip("_"),
+  )(qkv, *args)
+
+
+# The kernels. References are to whole arrays, of which a program has the part
+# of head h of row b. A tile is [queries, keys], or [keys, queries] where that
+# saves turning it: what belongs to its sides has the shapes [n, 1] and [1, n].
+
+
+class _Queries(NamedTuple):
+  """What is known of queries, along a side of a tile."""
+
+  column: Any  # Where they stand.
+  first: Any  # The columns that they see
+  stop: Any  # begin and end there.
+  start: Any  # Of the words that drop their weights;
+  stride: Any  # how far a row's are apart.
+  log_sum: Any = None  # Log2 of what the softmax divides by; in backward only,
+  mean: Any = None  # as the mean of the weights' gradients.
+
+
+def _forward_kernel(fixed: _Fixed, qkv, *refs):
+  *given, y_ref, log_sum_ref = refs
+  given = _Given(*given)
+  n, h, b = (pl.program_id(axis) for axis in range(3))
+  rows, column = _part(n, fixed.block)
+  q = qkv[b, rows, 0, h, :]
+  queries = _queries(fixed, given, b, h, n, fixed.block, axis=1)
+
+  def add(j, carry):
+    top, total, y = carry
+    cols, keys = _part(j, fixed.step)
+    k, v = qkv[b, cols, 1, h, :], qkv[b, cols, 2, h, :]
+    scores = _scores(fixed, given, h, queries, keys[None, :], q, k)
+    higher = jnp.maximum(top, scores.max(axis=1))
+    weights = jnp.exp2(scores - higher[:, None])
+    fade = jnp.exp2(top - higher)
+    total = total * fade + weights.sum(axis=1)
+    left = _drop(fixed, queries, keys[None, :], weights).astype(v.dtype)
+    return higher, total, y * fade[:, None] + _dot(left, v, 1, 0)
+
+  top = jnp.full(column.shape, _UNSEEN, jnp.float32)
+  carry = top, jnp.zeros_like(top), jnp.zeros(q.shape, jnp.float32)
+  top, total, y = _visit(given.keys, b, n, add, carry)
+  y_ref[b, rows, h, :] = (y / total[:, None]).astype(y_ref.dtype)
+  log_sum_ref[b, h, rows] = top + jnp.log2(total)
+
+
+def _backward_kernel(fixed: _Fixed, qkv, dy, log_sum, mean, *refs):
+  """The gradients of a block's keys and values, and of its queries."""
+  *given, out = refs
+  given = _Given(*given)
+  n, h, b = (pl.program_id(axis) for axis in range(3))
+  rows, column = _part(n, fixed.block)
+  scale = qkv.shape[4] ** -0.5
+  one_block = given.keys.shape[1] == 1
+
+  def tile(queries, keys, left, right):
+    """The weights that are left, and the gradients of the scores."""
+    scores = _scores(fixed, given, h, queries, keys, left[0], right[0])
+    weights = jnp.exp2(scores - queries.log_sum)
+    change = _drop(fixed, queries, keys, _dot(left[1], right[1], 1, 1))
+    change = weights * (change - queries.mean)
+    weights = _drop(fixed, queries, keys, weights)
+    return weights.astype(out.dtype), change.astype(out.dtype)
+
+  def known(i, size, axis):
+    part, _ = _part(i, size)
+    found = _queries(fixed, given, b, h, i, size, axis=axis)
+    sums = log_sum[b, h, part], mean[b, h, part]
+    sums = [jnp.expand_dims(x, axis) for x in sums]
+    return found._replace(log_sum=sums[0], mean=sums[1])
+
+  def of_queries(part):
+    return qkv[b, part, 0, h, :], dy[b, part, h, :]
+
+  def of_keys(part):
+    return qkv[b, part, 1, h, :], qkv[b, part, 2, h, :]
+
+  def store(part, which, x):
+    out[b, part, which, h, :] = x.astype(out.dtype)
+
+  k, v = of_keys(rows)
+
+  def add_queries(i, carry):
+    dk, dv = carry
+    part, _ = _part(i, fixed.step)
+    q, g = of_queries(part)
+    queries = known(i, fixed.step, 0)
+    weights, change = tile(queries, column[:, None], (k, v), (q, g))
+    if one_block:  # There are no other keys.
+      store(part, 0, _dot(change, k, 0, 0) * scale)
+    return dk + _dot(change, q, 1, 0), dv + _dot(weights, g, 1, 0)
+
+  zero = jnp.zeros(k.shape, jnp.float32)
+  dk, dv = _visit(given.queries, b, n, add_queries, (zero, zero))
+  store(rows, 1, dk * scale)
+  store(rows, 2, dv)
+  if one_block:
+    return
+
+  q, g = of_queries(rows)
+  queries = known(n, fixed.block, 1)
+
+  def add_keys(j, dq):
+    part, keys = _part(j, fixed.step)
+    k, v = of_keys(part)
+    _, change = tile(queries, keys[None, :], (q, g), (k, v))
+    return dq + _dot(change, k, 1, 0)
+
+  store(rows, 0, _visit(given.keys, b, n, add_keys, zero) * scale)
+
+
+def _scores(fixed: _Fixed, given: _Given, h, queries, keys, left, right):
+  """left . right, scaled for powers of 2; what is not seen is _UNSEEN."""
+  scores = _dot(left, right, 1, 1) * (left.shape[1] ** -0.5 * _LOG2_E)
+  if fixed.alibi:
+    distance = jnp.abs(queries.column - keys).astype(jnp.float32)
+    scores -= given.slopes[h] * _LOG2_E * distance
+  seen = (keys >= queries.first) & (keys < queries.stop)
+  return jnp.where(seen, scores, _UNSEEN)
+
+
+def _drop(fixed: _Fixed, queries: _Queries, keys, x):
+  """x where it isn't dropped, scaled; else 0."""
+  if not fixed.dropped:
+    return x
+  place = queries.stride * keys.astype(jnp.uint32)
+  words = random_words.mix(queries.start + place)
+  scale = 2**32 / (2**32 - fixed.dropped)
+  return jnp.where(words >= np.uint32(fixed.dropped), x * scale, 0.0)
+
+
+def _queries(fixed: _Fixed, given: _Given, b, h, i, size, *, axis) -> _Queries:
+  """Of part i of so many queries; [size, 1] (axis 1) or [1, size] (axis 0)."""
+  part, column = _part(i, size)
+  *seeds, row, head = (given.numbers[j] for j in range(5))
+  row = (row + b.astype(jnp.uint32)) * np.uint32(fixed.num_heads)
+  row = (row + head + h.astype(jnp.uint32)) * np.uint32(fixed.length)
+  words = random_words.of_row(row + column.astype(jnp.uint32), *seeds)
+  found = column, given.first[b, part], given.stop[b, part], *words
+  return _Queries(*(jnp.expand_dims(x, axis) for x in found))
+
+
+def _visit(steps, b, n, body, carry):
+  """body(i, carry) for each step that block n of row b visits."""
+  return jax.lax.fori_loop(steps[b, n, 0], steps[b, n, 1], body, carry)
+
+
+def _part(i, size: int):
+  """(slice, columns [size]) of part i."""
+  return pl.ds(i * size, size), i * size + jnp.arange(size)
+
+
+def _dot(a, b, axis_a: int, axis_b: int):
+  """A product of two blocks over one axis of each, summed in float32."""
+  return jax.lax.dot_general(
+    a,
+    b,
+    (((axis_a,), (axis_b,)), ((), ())),
+    precision=jax.lax.Precision.HIGHEST,
+    preferred_element_type=jnp.float32,
+  )
