@@ -1,8 +1,8 @@
 """`maskedlm plan`: does it fit, how does it scale, what does it cost?
 
-Before anything is paid: the run's own train step, compiled for TPUs that aren't
-here (planning/), with a model of its time. docs/planning.md explains what is
-printed, docs/scaling.md has tables of it.
+Before anything is paid: the run's own train step, compiled for TPUs and GPUs
+that aren't here (planning/), with a model of its time. docs/planning.md
+explains what it prints, docs/scaling.md has tables of it.
 """
 
 import argparse
@@ -20,9 +20,9 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code: 0 also where nothing fits."""
   parser = argparse.ArgumentParser(
     prog="maskedlm plan",
-    description="Compiles a config's train step for TPUs, without one: does "
-    "it fit, what do chips send each other, how fast and how dear is it at "
-    "best? GPUs are estimated without compiling.",
+    description="Compiles a config's train step for TPUs or GPUs, without "
+    "one: does it fit, what do chips send each other, how fast and how dear "
+    "is it at best?",
   )
   parser.add_argument(
     "--topology",

@@ -33,15 +33,17 @@ class Chip(NamedTuple):
 # v4: 6 links of 50 GB/s (Jouppi et al., arXiv:2304.01433, table 4).
 # A100, H100, H200: NVIDIA's data sheets of the SXM boards, dense figures;
 # NVLink 600 and 900 GB/s are of both directions. The network is that of DGX
-# A100 and DGX H100: one adapter of 200 or 400 Gbit/s for each GPU.
+# A100 and DGX H100: one adapter of 200 or 400 Gbit/s for each GPU. Memory is
+# what CUDA reports: of A100 and H100 read in gpus.TARGETS' source; of an H200
+# 139 of its 141 GiB, as we were told of one.
 CHIPS = {
   "v4": Chip("v4", 275e12, 32 * GIB, 1.2e12, 50e9, layout="megacore"),
   "v5e": Chip("v5e", 197e12, 16 * GIB, 819e9, 50e9),
   "v5p": Chip("v5p", 459e12, 95 * GIB, 2_575 * GIB, 100e9),
   "v6e": Chip("v6e", 918e12, 32 * GIB, 1.6e12, 100e9),
-  "a100": Chip("a100", 312e12, 80 * 10**9, 2.039e12, 300e9, 8, 25e9),
-  "h100": Chip("h100", 989e12, 80 * 10**9, 3.35e12, 450e9, 8, 50e9),
-  "h200": Chip("h200", 989e12, 141 * 10**9, 4.8e12, 450e9, 8, 50e9),
+  "a100": Chip("a100", 312e12, 85_100_068_864, 2.039e12, 300e9, 8, 25e9),
+  "h100": Chip("h100", 989e12, 84_942_979_072, 3.35e12, 450e9, 8, 50e9),
+  "h200": Chip("h200", 989e12, 139 * GIB, 4.8e12, 450e9, 8, 50e9),
 }
 
 # Slices that Cloud TPU has (the same pages), up to 1024 chips.

@@ -33,6 +33,7 @@ class Collective(NamedTuple):
   dtypes: tuple[str, ...]
   arrays: tuple[tuple[int, ...], ...]  # Their dimensions.
   group: tuple[int, ...]  # Devices that take part together, by mesh position.
+  name: str = ""  # The instruction's.
 
   @property
   def count(self) -> int:
@@ -66,16 +67,20 @@ def find(program: hlo.Program, mesh: Mapping[str, int]) -> list[Collective]:
       size *= len(group)
     if "all-reduce-scatter" in visit.computation:  # XLA:TPU fuses the two.
       op = "reduce-scatter"
+    is_async = visit.is_async or starts or bool(chain)
+    if '"is_sync":true' in x.attributes:  # XLA:GPU splits these all the same.
+      is_async = False
     found.append(
       Collective(
         op,
         axis_of(group, mesh),
         size,
         visit.trips,
-        visit.is_async or starts or bool(chain),
+        is_async,
         tuple(shape.dtype for shape in shapes),
         tuple(shape.dims for shape in shapes),
         group,
+        x.name,
       )
     )
   return [c for c in found if c.axis]

@@ -1,12 +1,14 @@
 """A run's own train step, compiled for chips that aren't here.
 
-For TPUs: libtpu (extra `tpu`) compiles ahead of time on any x86 machine, and
-raises the error of memory that the chip would. Nothing is executed.
+libtpu (extra `tpu`) compiles ahead of time on any x86 machine, and raises the
+error of memory that the chip would. JAX's CUDA plugin (extra `cuda`) compiles
+too, whatever memory it takes (gpus.py). Nothing is executed.
 """
 
 import importlib.util
 import os
 import re
+import warnings
 from typing import Any, NamedTuple
 
 import jax
@@ -17,6 +19,7 @@ from maskedlm import inspect, sharding, xla_flags
 from maskedlm import step as steps
 from maskedlm.config import ConfigError
 from maskedlm.corpus import epochs, standin
+from maskedlm.planning import gpus
 from maskedlm.planning.chips import Topology
 from maskedlm.task import Task
 
@@ -59,6 +62,15 @@ class Compiled(NamedTuple):
   text: str  # HLO.
 
 
+# What else helps, of a TPU or not.
+_REMEDY = {
+  True: "Flags in LIBTPU_INIT_ARGS can cause it; else try fewer --rows, "
+  "model.remat=full or model.unroll=False.",
+  False: f"A part of CUDA may be missing ({gpus.INSTALL} brings all), or flags "
+  "in XLA_FLAGS cause it.",
+}
+
+
 class TooLarge(NamedTuple):
   """The chip's memory is not enough."""
 
@@ -66,8 +78,22 @@ class TooLarge(NamedTuple):
   limit: int
 
 
-def tpu_devices(topology: Topology) -> list[Any]:
+def can_compile(topology: Topology) -> bool:
+  """Else it is estimated: GPUs without the plugin. TPUs need libtpu."""
+  return topology.is_tpu or gpus.can_compile()
+
+
+def devices(topology: Topology) -> list[Any]:
   """Devices to compile for; they can hold nothing.
+
+  Raises:
+    ConfigError: the compiler isn't installed, or doesn't know the topology.
+  """
+  return (tpu_devices if topology.is_tpu else gpus.devices)(topology)
+
+
+def tpu_devices(topology: Topology) -> list[Any]:
+  """Those of a TPU's slice.
 
   Raises:
     ConfigError: libtpu isn't installed, or doesn't know the topology.
@@ -122,25 +148,29 @@ def state_of(step: Step) -> steps.TrainState:
   return sharding.abstract(step.program.init, step.program.shardings)
 
 
-def compile_step(step: Step) -> Compiled | TooLarge:
+def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
   """Compiles it. Takes minutes.
 
   Raises:
     ConfigError: the compiler gives up, for another reason than HBM.
   """
   state = state_of(step)
+  options = None if topology.is_tpu else gpus.compiler_options()
   try:
     with jax.set_mesh(step.mesh):  # Says what it is compiled for.
       lowered = step.program.step.lower(state, step.batch)
-    compiled = lowered.compile()
-  except jax.errors.JaxRuntimeError as error:
+    with warnings.catch_warnings():
+      # JAX's cache keeps a program for GPUs, but can't read it back without
+      # one: it is compiled anew.
+      warnings.filterwarnings("ignore", "Error reading persistent compilation")
+      compiled = lowered.compile(compiler_options=options)
+  except RuntimeError as error:  # JAX's own (cuDNN is missing), or XLA's.
     found = out_of_memory(str(error))
     if found is None:
       kind = step.mesh.devices.flat[0].device_kind
       raise ConfigError(
         f"the compiler gives up on this step for {kind}: "
-        f"{str(error).splitlines()[0]} Flags in LIBTPU_INIT_ARGS can cause it; "
-        "else try fewer --rows, model.remat=full or model.unroll=False."
+        f"{str(error).splitlines()[0][:200]} {_REMEDY[topology.is_tpu]}"
       ) from None
     return found
   memory = compiled.memory_analysis()
@@ -149,12 +179,29 @@ def compile_step(step: Step) -> Compiled | TooLarge:
   parts = step.mesh.shape["data"] * step.mesh.shape["fsdp"]
   batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
   program = memory.generated_code_size_in_bytes
-  # Not temp_size_in_bytes: on TPUs that is more than what is in use at once,
-  # and steps compile whose arguments and it exceed the chip's memory.
-  temporaries = memory.peak_memory_in_bytes - memory.argument_size_in_bytes
-  peak = memory.peak_memory_in_bytes + program
-  sizes = parameters, whole - parameters, batch, temporaries, program, peak
-  return Compiled(Pieces(*sizes), compiled.as_text())
+  if topology.is_tpu:
+    # Not temp_size_in_bytes: on TPUs that is more than what is in use at once,
+    # and steps compile whose arguments and it exceed the chip's memory.
+    used = memory.peak_memory_in_bytes
+  else:
+    # Here it is: temporaries are one piece of memory, whatever is in use of it.
+    new = memory.output_size_in_bytes - memory.alias_size_in_bytes
+    used = memory.argument_size_in_bytes + memory.temp_size_in_bytes + new
+  temporaries = used - memory.argument_size_in_bytes
+  sizes = parameters, whole - parameters, batch, temporaries, program
+  peak = used + program
+  if not topology.is_tpu and peak > available(topology):
+    return TooLarge(peak, available(topology))
+  return Compiled(Pieces(*sizes, peak), compiled.as_text())
+
+
+def available(topology: Topology) -> int:
+  """Bytes of a chip that a run can have.
+
+  Of a TPU all; the compiler knows what it needs itself.
+  """
+  share = 1.0 if topology.is_tpu else gpus.memory_share()
+  return int(share * topology.chip.hbm_bytes)
 
 
 # As libtpu writes it, in one of two places of the compiler.

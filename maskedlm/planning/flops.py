@@ -35,6 +35,10 @@ def _cost(eqn) -> float:
     left = eqn.invars[0].aval.shape
     inner = math.prod(left[i] for i in contracted)
     return 2.0 * inner * math.prod(eqn.outvars[0].aval.shape)
+  if name.startswith("dot_product_attention_"):  # cuDNN's [B, L, H, K].
+    matmuls = 2 if "fwd" in name else 5
+    query, key = (x.aval.shape for x in eqn.invars[:2])
+    return matmuls * 2.0 * math.prod(query) * key[1]
   bodies = [_count(jaxpr) for jaxpr in jaxprs_in_params(params)]
   if name == "scan":
     return params["length"] * sum(bodies)

@@ -40,6 +40,7 @@ class Plan(NamedTuple):
   compiled: bool  # Else estimated on paper.
   fits: bool
   bytes_per_chip: int  # In use at most, or what there would have to be.
+  available: int  # Bytes of a chip that a run can have.
   pieces: Pieces | None  # None: the compiler gave up before it knew.
   model_flops: float  # Of a step, all chips.
   recomputed: float | None  # Share of the executed FLOPs.
@@ -58,7 +59,7 @@ def make(
   search: bool,
   log: Log,
 ) -> Plan:
-  """Compiles (a TPU) or estimates (GPUs) the step of a phase.
+  """Compiles the step of a phase; estimates it (GPUs without the plugin).
 
   Args:
     config: the run's.
@@ -75,43 +76,44 @@ def make(
   step = _step(config, topology, sizes, phase)
   model_flops = step.task.flops(step.shape.first_step)
   rows = _rows_per_chip(config, step.shape, sizes)
-  if not topology.is_tpu:
-    executed = _executed(step)
-    shapes = _Sizes(sizes)
-    pieces = estimating.pieces(step, shapes, rows)
-    moved = estimating.traffic(pieces)
-    sent = estimating.collectives(step, sizes)
-    coords: list = []
-    fits = pieces.peak <= topology.chip.hbm_bytes
-  else:
+  compiled = compiling.can_compile(topology)
+  available = compiling.available(topology)
+  if compiled:
     found = _compile(step, topology, log)
     if isinstance(found, TooLarge):
       remedies = remedy(config, topology, phase, found, search=search, log=log)
       return Plan(
         topology, sizes, rows, step.shape.length, config.model.num_layers,
-        True, False, found.needed, None, model_flops, None, [], None, {},
-        remedies,
+        True, False, found.needed, available, None, model_flops, None, [],
+        None, {}, remedies,
       )  # fmt: skip
-    executed = _executed(step)
     program = hlo.parse(found.text)
     pieces, fits = found.pieces, True
     moved = traffic.measure(program)
     sent = collectives.find(program, dict(step.mesh.shape))
-    coords = compiling.coordinates(step.mesh, topology)
+  else:
+    pieces = estimating.pieces(step, _Sizes(sizes), rows)
+    fits = pieces.peak <= available
+    moved = estimating.traffic(pieces)
+    sent = estimating.collectives(step, sizes)
+  executed = _executed(step)
   chips = topology.num_chips
   estimate = roofline.estimate(
     topology,
     flops=executed / chips,
     traffic=moved,
     collectives=sent,
-    coords=coords,
+    coords=compiling.coordinates(step.mesh, topology),
   )
+  if compiled and not topology.is_tpu:
+    waited = roofline.exposed(program, topology, sent)
+    estimate = estimate._replace(exposed=waited)
   remedies = {}
   if not fits:
     remedies = {"changes": changes(config, topology, phase)}
   return Plan(
     topology, sizes, rows, step.shape.length, config.model.num_layers,
-    topology.is_tpu, fits, pieces.peak, pieces, model_flops,
+    compiled, fits, pieces.peak, available, pieces, model_flops,
     recomputed(step, executed), sent, estimate,
     cost(step, estimate, topology, price), remedies,
   )  # fmt: skip
@@ -124,12 +126,11 @@ class _Sizes(NamedTuple):
 
 
 def _step(config, topology: Topology, sizes, phase: int) -> Step:
-  """The step over the topology's devices; of GPUs, over one device here."""
+  """The step over the topology's devices; to estimate it, over one here."""
   config = config.copy_and_resolve_references()
-  if topology.is_tpu:
-    devices = compiling.tpu_devices(topology)
+  if compiling.can_compile(topology):
     config.mesh.update(sizes)
-    return compiling.make_step(config, devices, phase)
+    return compiling.make_step(config, compiling.devices(topology), phase)
   shape = shape_of(config, phase)
   sharding.check_batch(shape.num_rows, config.train.accumulate, _Sizes(sizes))
   config.mesh.update(data=1, fsdp=1, tensor=1)
@@ -143,7 +144,7 @@ def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
     f"{step.shape.num_rows:,} rows of {step.shape.length}: minutes"
   )
   start = time.perf_counter()
-  found = compiling.compile_step(step)
+  found = compiling.compile_step(step, topology)
   how = "too large" if isinstance(found, TooLarge) else "fits"
   log(f"  {time.perf_counter() - start:.0f} s: {how}")
   return found

@@ -3,15 +3,18 @@
 from collections.abc import Sequence
 from typing import Any
 
-from maskedlm.planning import collectives
+from maskedlm.planning import collectives, gpus
 from maskedlm.planning.planner import LABEL, Plan
+
+HOW = f"{gpus.INSTALL} compiles the step for these GPUs; it needs none."
 
 
 def figures(plan: Plan) -> dict[str, Any]:
   """What --json prints. Figures that aren't known are None.
 
   bytes_per_chip is the most in use at once; where the step doesn't fit, what
-  the compiler says it needs. predicted_* are a model's, not measured.
+  it needs; available_bytes is what a run can have. predicted_* are a model's,
+  not measured.
   """
   estimate = plan.estimate
   chips = plan.topology.num_chips
@@ -21,6 +24,7 @@ def figures(plan: Plan) -> dict[str, Any]:
     "chips": chips,
     "bytes_per_chip": plan.bytes_per_chip,
     "hbm_bytes": plan.topology.chip.hbm_bytes,
+    "available_bytes": plan.available,
     "collectives": collectives.summarise(plan.sent, plan.num_layers),
     "predicted_mfu": estimate and plan.model_flops / peak / estimate.step,
     "predicted_efficiency": estimate and estimate.efficiency,
@@ -49,23 +53,30 @@ def lines(plan: Plan) -> list[str]:
   topology, chip = plan.topology, plan.topology.chip
   chips = topology.num_chips
   mesh = ", ".join(f"{axis}={n}" for axis, n in plan.mesh.items())
-  room = plan.bytes_per_chip / chip.hbm_bytes
+  room = plan.bytes_per_chip / plan.available
   made = "compiled" if plan.compiled else "estimated without compiling"
   text = [
     f"{topology.name}: {chips} chips, mesh {mesh}; {made}",
+    *([] if plan.compiled else [HOW]),
     f"{plan.rows} rows of {plan.length} tokens on a chip "
     f"({plan.rows * plan.length:,} tokens), {plan.model_flops / 1e12:.4g} "
     "TFLOP a step",
     "",
     f"{'fits' if plan.fits else 'DOES NOT FIT':<22}"
-    f"{gigabytes(plan.bytes_per_chip)} of {gigabytes(chip.hbm_bytes)} a chip "
+    f"{gigabytes(plan.bytes_per_chip)} of {gigabytes(plan.available)} a chip "
     f"({room:.0%})",
   ]
+  if plan.available < chip.hbm_bytes:
+    share = plan.available / chip.hbm_bytes
+    text.append(
+      f"  JAX takes {share:.0%} of its {gigabytes(chip.hbm_bytes)}: "
+      "XLA_CLIENT_MEM_FRACTION"
+    )
   if plan.pieces:
     text += [
       f"  {name:<20}{gigabytes(size)}"
       for name, size in plan.pieces._asdict().items()
-      if name != "peak"
+      if name != "peak" and size
     ]
   if plan.estimate:
     text += ["", *_traffic(plan), "", *_time(plan)]
@@ -149,8 +160,7 @@ def compare(plans: Sequence[Plan]) -> list[str]:
       mesh or "1 chip",
       str(plan.rows),
       f"{gigabytes(plan.bytes_per_chip)} of "
-      f"{gigabytes(plan.topology.chip.hbm_bytes)}"
-      + ("" if plan.fits else ": does not fit"),
+      f"{gigabytes(plan.available)}" + ("" if plan.fits else ": does not fit"),
     ]
     if plan.estimate:
       run = plan.run
@@ -168,7 +178,10 @@ def compare(plans: Sequence[Plan]) -> list[str]:
     else:
       cells += ["-"] * 8
     text.append(f"| {' | '.join(cells)} |")
-  return [*text, "", f"Time, MFU, efficiency and cost: {LABEL}."]
+  text += ["", f"Time, MFU, efficiency and cost: {LABEL}."]
+  if not all(plan.compiled for plan in plans):
+    text.append(f"GPUs are estimated without compiling: {HOW}")
+  return text
 
 
 def gigabytes(size: float) -> str:

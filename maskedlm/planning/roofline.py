@@ -1,10 +1,12 @@
 """How long a step takes at best: a model, not a measurement.
 
-  matmuls    the larger of FLOPs / peak and the bytes they move / HBM bandwidth
+  matmuls    the larger of FLOPs / peak and the bytes they move / HBM bandwidth:
+             of each where the program says its FLOPs (GPUs), else of all
   the rest   bytes moved / HBM bandwidth
   collectives, each on its own: what the slowest link carries / its bandwidth,
              and 1 us a hop; those that run beside computation cost nothing as
-             long as there is as much of that.
+             long as there is as much of that. On GPUs: of that which the
+             program does between their start and their end.
 
 The FLOPs are those executed (flops.py), what is computed again included; bytes
 are read from the compiled program (traffic.py). What a chip really loses to
@@ -18,9 +20,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm.planning import hlo
 from maskedlm.planning.chips import Chip, Topology
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.traffic import Traffic
+from maskedlm.planning.traffic import Operation, Traffic, operation
 
 HOP_SECONDS = 1e-6  # jax-ml.github.io/scaling-book, "TPUs", on latency.
 
@@ -61,7 +64,9 @@ def estimate(
     coords: where each device of the mesh lies on the torus (TPUs).
   """
   chip = topology.chip
-  matmuls = max(flops / chip.flops, traffic.matmuls / chip.hbm_bandwidth)
+  counted = sum(x.flops for x in traffic.counted)
+  rest = Operation(traffic.matmuls, True, max(0.0, flops - counted))
+  matmuls = sum(operation_seconds(x, chip) for x in (*traffic.counted, rest))
   memory = traffic.others / chip.hbm_bandwidth
   waited = hidden = 0.0
   for c in collectives:
@@ -72,6 +77,42 @@ def estimate(
       waited += seconds
   exposed = waited + max(0.0, hidden - matmuls - memory)
   return Estimate(matmuls, memory, waited + hidden, exposed)
+
+
+def operation_seconds(x: Operation, chip: Chip) -> float:
+  """One operation, bound by the FLOPs or by memory."""
+  return max(x.flops / chip.flops, x.bytes / chip.hbm_bandwidth)
+
+
+def exposed(
+  program: hlo.Program, topology: Topology, collectives: Sequence[Collective]
+) -> float:
+  """Seconds in which a GPU waits for collectives, in the program's order.
+
+  Two queues: operations and collectives, each in order. One that is started
+  goes on beside what stands before its end.
+  """
+  sent = {c.name: c for c in collectives}
+  clock = link = computed = 0.0
+  ends: dict[str, float] = {}
+  starting = ""
+  for visit in hlo.walk(program):
+    x = visit.instruction
+    if x.opcode == "async-start":  # What it starts is visited next.
+      starting = x.name
+    elif c := sent.get(x.name):
+      link = max(clock, link) + c.count * collective_seconds(c, topology, ())
+      if c.is_async:
+        ends[starting if visit.is_async else x.name] = link
+      else:
+        clock = link
+    elif x.opcode.endswith("-done"):
+      clock = max(clock, ends.get(x.operands[0], 0.0))
+    else:
+      spent = operation_seconds(operation(program, visit), topology.chip)
+      clock += spent
+      computed += spent
+  return clock - computed
 
 
 # What each link carries, of the bytes; an all-reduce is a reduce-scatter and an

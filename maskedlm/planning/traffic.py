@@ -2,10 +2,12 @@
 
 Each operation reads its operands and writes its results, once, unless they are
 in the fast memory beside the cores. A fusion is one operation; of an array that
-it only slices or updates in place, the slice counts.
+it only slices or updates in place, the slice counts. A GPU's caches hold no
+array from one operation to the next here, though a small one might stay.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -28,25 +30,52 @@ _FREE = {
 }
 _FREE_CALLS = ("AllocateBuffer", "ConcatBitcast", "AssumeGatherIndices")
 _MATMULS = {"convolution", "dot"}
+# Kernels: of Pallas (TPU, Triton, Mosaic GPU) and of NVIDIA's libraries.
+_KERNELS = re.compile(
+  r'custom_call_target="(tpu_custom_call|mosaic_gpu|__gpu\$|triton_kernel|'
+  r"__cu(blas|dnn)\$)"
+)
+
+
+class Operation(NamedTuple):
+  """What a step does by one instruction, of one chip."""
+
+  bytes: int
+  multiplies: bool  # There is a matmul in it, or may be.
+  flops: float  # 0 = none, or not known.
 
 
 class Traffic(NamedTuple):
   """Bytes a step, of one chip."""
 
-  matmuls: int  # Of operations with a matmul in them.
+  matmuls: int  # Of operations with matmuls of which the FLOPs aren't known.
   others: int
+  counted: tuple[Operation, ...] = ()  # Those of which they are.
 
 
 def measure(program: hlo.Program) -> Traffic:
   """The traffic of a step."""
   matmuls = others = 0
+  counted = []
   for visit in hlo.walk(program):
-    size = math.prod(visit.trips) * _bytes(program, visit)
-    if _multiplies(program, visit.instruction):
-      matmuls += size
+    found = operation(program, visit)
+    if found.flops:
+      counted.append(found)
+    elif found.multiplies:
+      matmuls += found.bytes
     else:
-      others += size
-  return Traffic(matmuls, others)
+      others += found.bytes
+  return Traffic(matmuls, others, tuple(counted))
+
+
+def operation(program: hlo.Program, visit: hlo.Visit) -> Operation:
+  """All that a step does by an instruction, loops around it included."""
+  times = math.prod(visit.trips)
+  return Operation(
+    times * _bytes(program, visit),
+    _multiplies(program, visit.instruction),
+    times * _flops(program, visit.instruction, visit.computation),
+  )
 
 
 def _bytes(program: hlo.Program, visit: hlo.Visit) -> int:
@@ -63,7 +92,10 @@ def _bytes(program: hlo.Program, visit: hlo.Visit) -> int:
     to = x.shapes[1 if x.opcode == "slice-start" else 0]
     source = known[x.operands[0]].shapes if x.operands[0] in known else ()
     return to.bytes * sum(not s.on_chip for s in (*source[:1], to))
-  operands = [_hbm(known[name]) if name in known else 0 for name in x.operands]
+  names = x.operands
+  if x.opcode == "custom-call":  # An array given twice is two parts of it.
+    names = tuple(dict.fromkeys(names))
+  operands = [_hbm(known[name]) if name in known else 0 for name in names]
   if x.opcode == "fusion":
     inside = program.computations[x.calls("calls")[0]]
     return sum(
@@ -138,5 +170,23 @@ def _multiplies(program: hlo.Program, x: hlo.Instruction) -> bool:
     inside = program.computations[x.calls("calls")[0]]
     return any(_multiplies(program, y) for y in inside.values())
   return x.opcode in _MATMULS or (
-    x.opcode == "custom-call" and "tpu_custom_call" in x.attributes
+    x.opcode == "custom-call" and bool(_KERNELS.search(x.attributes))
   )
+
+
+def _flops(program: hlo.Program, x: hlo.Instruction, computation: str) -> float:
+  """Of dots, which say what they contract; TPUs' convolutions don't."""
+  if x.opcode == "fusion":
+    (name,) = x.calls("calls")
+    inside = program.computations[name].values()
+    return sum(_flops(program, y, name) for y in inside)
+  if x.opcode != "dot" and "__cublas$" not in x.attributes:
+    return 0.0
+  contracted = re.search(
+    r'lhs_contracting_dim(?:s=\{|ensions": ?\[)([\d,"]*)', x.attributes
+  )
+  if contracted is None:
+    return 0.0
+  left = program.computations[computation][x.operands[0]].shapes[0].dims
+  inner = [left[int(i)] for i in re.findall(r"\d+", contracted[1])]
+  return 2.0 * math.prod(inner) * math.prod(x.shapes[0].dims)

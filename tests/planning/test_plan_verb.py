@@ -1,4 +1,7 @@
-"""`maskedlm plan` as a user calls it, without libtpu: on 8 virtual CPUs."""
+"""`maskedlm plan` as a user calls it, without libtpu: on 8 virtual CPUs.
+
+And without JAX's CUDA plugin: GPUs are estimated. test_plan_gpu.py has it.
+"""
 
 import importlib.util
 import json
@@ -8,7 +11,7 @@ import pytest
 
 from maskedlm import cli, flags, plan
 from maskedlm.config import ConfigError
-from maskedlm.planning import chips, compiling, planner, report
+from maskedlm.planning import chips, compiling, gpus, planner, report
 
 CONFIG = """
 from maskedlm import config as base
@@ -38,6 +41,11 @@ def config(tmp_path_factory):
   return f"--config={path}"
 
 
+@pytest.fixture(autouse=True)
+def without_the_plugin(monkeypatch):
+  monkeypatch.setattr(gpus, "PLUGINS", ("no_such_plugin",))
+
+
 @pytest.fixture
 def on_cpus(monkeypatch):
   """v5e:2x4, whose 8 chips are the 8 CPUs of the tests."""
@@ -47,7 +55,8 @@ def on_cpus(monkeypatch):
 @pytest.fixture(scope="module")
 def compiled(config):
   """The plan of 2 rows a chip for it, with mesh data=2, fsdp=4."""
-  options = ["--config.mesh.fsdp=4", "--config.model.remat=dots"]
+  options = ["mesh.fsdp=4", "model.remat=dots", "model.unroll=False"]
+  options = [f"--config.{option}" for option in options]
   loaded = flags.load_config(config.removeprefix("--config="), options)
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(compiling, "tpu_devices", lambda topology: jax.devices())
@@ -126,6 +135,36 @@ def test_gpus_are_estimated(capsys, config):
   meshes = [line.split(" | ")[1] for line in rows]
   assert meshes == ["data=8", "fsdp=8", "data=16", "data=2, fsdp=8", "fsdp=16"]
   assert "model, not measured" in out
+  assert "pip install 'maskedlm[cuda]' compiles the step" in out
+
+
+def test_an_estimate_says_how_to_compile_it(capsys, config):
+  out = run(capsys, config, "--topology=h200:8", "--rows=2")
+  first, second = out.splitlines()[:2]
+  assert first.endswith("; estimated without compiling")
+  assert "pip install 'maskedlm[cuda]'" in second
+  # Three quarters of 139 GiB.
+  assert "of 112 GB a chip" in out
+  assert "JAX takes 75% of its 149 GB: XLA_CLIENT_MEM_FRACTION" in out
+
+
+def test_a_share_of_memory_that_makes_no_sense(capsys, monkeypatch, config):
+  monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "90%")
+  assert cli.run(plan.main, [config, "--topology=h200:8"]) == 2
+  error = capsys.readouterr().err
+  assert error.count("\n") == 1
+  assert "XLA_PYTHON_CLIENT_MEM_FRACTION=90%: expected a share" in error
+
+
+def test_a_plugin_of_another_version(capsys, monkeypatch, config, tmp_path):
+  (tmp_path / "other_plugin").mkdir()
+  (tmp_path / "other_plugin" / "version.py").write_text("__version__ = '0.1'")
+  monkeypatch.syspath_prepend(tmp_path)
+  monkeypatch.setattr(gpus, "PLUGINS", ("no_such_plugin", "other_plugin"))
+  assert cli.run(plan.main, [config, "--topology=h200:8"]) == 2
+  error = capsys.readouterr().err
+  assert error.count("\n") == 1
+  assert "other_plugin 0.1 is not for jaxlib" in error
 
 
 def test_a_compiler_that_gives_up_is_one_line(
@@ -133,7 +172,7 @@ def test_a_compiler_that_gives_up_is_one_line(
 ):
   """As libtpu does for v4, whose vmem (not HBM) some flags exceed."""
 
-  def compile_it(lowered):
+  def compile_it(lowered, compiler_options):
     raise jax.errors.JaxRuntimeError(
       "RESOURCE_EXHAUSTED: Ran out of memory in memory space vmem.\n\nProgram"
     )
@@ -152,7 +191,7 @@ def test_a_compiler_that_gives_up_is_one_line(
 def test_what_does_not_fit(capsys, monkeypatch, config, on_cpus):
   """The compiler refuses over 5 rows a chip; it takes 3 GB a row."""
 
-  def compile_step(step):
+  def compile_step(step, topology):
     rows = step.shape.num_rows // 8
     if rows > 5:
       return compiling.TooLarge(3_000 * rows, 16_000)

@@ -1,0 +1,200 @@
+"""Steps compiled for GPUs by JAX's CUDA plugin, on a machine without one.
+
+They skip without the plugin (extra `cuda`; docs/planning.md has a smaller
+set). BERT-base is slow: half a minute to two minutes of a core.
+"""
+
+import json
+import math
+import pathlib
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from maskedlm import cli, flags, plan, sharding
+from maskedlm.planning import (
+  chips,
+  collectives,
+  compiling,
+  gpus,
+  hlo,
+  planner,
+  traffic,
+)
+
+CONFIGS = pathlib.Path(__file__).parent.parent.parent / "configs"
+pytestmark = [
+  pytest.mark.skipif(
+    not gpus.can_compile(),
+    reason="no CUDA plugin for JAX: pip install 'maskedlm[cuda]'",
+  ),
+  # The tests' cache of compiled programs can't hold these.
+  pytest.mark.filterwarnings("ignore:Error reading persistent compilation"),
+]
+
+
+def compile_for(name, function, *arrays):
+  """HLO of function over the GPUs; arrays: (shape, dtype, spec)."""
+  devices = gpus.devices(chips.parse(name))
+  mesh = Mesh(np.array(devices).reshape(-1, 1, 1), sharding.AXES)
+  arguments = [
+    jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))
+    for shape, dtype, spec in arrays
+  ]
+  whole = NamedSharding(mesh, PartitionSpec())
+  lowered = jax.jit(function, out_shardings=whole).lower(*arguments)
+  options = gpus.compiler_options()
+  return hlo.parse(lowered.compile(compiler_options=options).as_text())
+
+
+@pytest.mark.parametrize("name", ["a100:1", "h100:1", "h200:1"])
+def test_bytes_of_a_matmul_and_what_follows(name):
+  """[104, 72] x [72, 40] in bfloat16; its sine plus an array, in float32."""
+
+  def f(x, w, b):
+    return jnp.sin((x @ w).astype(jnp.float32)) + b
+
+  whole = PartitionSpec()
+  program = compile_for(
+    name,
+    f,
+    ((104, 72), jnp.bfloat16, whole),
+    ((72, 40), jnp.bfloat16, whole),
+    ((104, 40), jnp.float32, whole),
+  )
+  moved = traffic.measure(program)
+  (matmul,) = moved.counted
+  assert matmul.flops == 2 * 104 * 72 * 40
+  assert matmul.bytes == 2 * (104 * 72 + 72 * 40 + 104 * 40)
+  assert moved.others == (2 + 4 + 4) * 104 * 40
+  assert moved.matmuls == 0
+
+
+@pytest.mark.parametrize("name", ["h200:8", "a100:16"])
+def test_a_gradient_is_summed_over_all(name):
+  """Of w [72, 40], in its bfloat16; nothing is left to do meanwhile."""
+
+  def f(x, w):
+    return jax.grad(lambda w: jnp.sum(jnp.sin(x @ w)))(w)
+
+  count = chips.parse(name).num_chips
+  program = compile_for(
+    name,
+    f,
+    ((104 * count, 72), jnp.bfloat16, PartitionSpec("data")),
+    ((72, 40), jnp.bfloat16, PartitionSpec()),
+  )
+  mesh = {"data": count, "fsdp": 1, "tensor": 1}
+  (found,) = collectives.find(program, mesh)
+  assert (found.op, found.axis, found.bytes) == ("all-reduce", "data", 5_760)
+  assert not found.is_async
+  assert found.group == tuple(range(count))
+
+
+def test_bert_tiny_as_a_user_plans_it(capsys):
+  argv = [f"--config={CONFIGS / 'bert_tiny.py'}", "--topology=h200:8"]
+  assert cli.run(plan.main, [*argv, "--rows=5", "--json"]) == 0
+  found = json.loads(capsys.readouterr().out)
+  assert found["compiled"] and found["fits"]
+  assert found["mesh"] == {"data": 8, "fsdp": 1, "tensor": 1}
+  assert found["rows_per_chip"] == 5
+  pieces = found["pieces"]
+  total = sum(size for name, size in pieces.items() if name != "peak")
+  assert total == pytest.approx(pieces["peak"], rel=0.01)
+  assert {row["op"] for row in found["collectives"]} == {"all-reduce"}
+  # Float32: the gradient of each parameter, and of the words' embedding twice
+  # at most (by the head, by the lookup); a few sums of the loss.
+  sent = sum(row["bytes"] for row in found["collectives"])
+  words = 4 * 128 * 30_592
+  assert sent > 0.99 * pieces["parameters"]
+  assert sent < pieces["parameters"] + words + 10_000
+  assert 0 < found["predicted_mfu"] < 1
+  assert 0 < found["predicted_efficiency"] < 1
+
+
+def test_what_xla_refuses(capsys, monkeypatch):
+  monkeypatch.setattr(gpus, "describe", lambda chip: "no such field: 1")
+  argv = [f"--config={CONFIGS / 'bert_tiny.py'}", "--topology=h200:8"]
+  assert cli.run(plan.main, argv) == 2
+  error = capsys.readouterr().err.splitlines()[-1]
+  assert "error: --topology=h200:8: the CUDA plugin can't compile" in error
+
+
+def bert_base(name, *, rows, overrides=()):
+  topology = chips.parse(name)
+  overrides = [f"--config.{option}" for option in overrides]
+  config = flags.load_config(str(CONFIGS / "bert_base.py"), overrides)
+  config = planner.with_rows(config, 0, rows * topology.num_chips)
+  return planner.make(
+    config, topology, 0, price=None, search=True, log=lambda line: None
+  )
+
+
+@pytest.mark.slow
+def test_bert_base_on_one():
+  """256 rows of 128. Its memory: what "dots" keeps, and the float32 logits."""
+  made = bert_base("h200:1", rows=256)
+  assert made.compiled and made.fits and not made.sent
+  pieces = made.pieces
+  assert pieces.optimizer == pytest.approx(2 * pieces.parameters, abs=20)
+  total = sum(pieces) - pieces.peak
+  assert total == pytest.approx(pieces.peak, rel=0.01)
+  assert 5 * made.pieces.parameters < made.bytes_per_chip < 20e9
+  assert 0.2 < made.model_flops / 989e12 / made.estimate.step < 0.6
+
+
+@pytest.mark.slow
+def test_bert_base_on_eight():
+  made = bert_base("h200:8", rows=64)
+  assert {(c.op, c.axis) for c in made.sent} == {("all-reduce", "data")}
+  sent = sum(c.count * c.bytes for c in made.sent)
+  # In bfloat16, as they leave the matmul: layers, the head's gradient of the
+  # words, its transform, the pooler. In float32: the lookup's of words and
+  # positions. Besides: biases and norms.
+  layers, words = 12 * 12 * 768**2, 30_592 * 768
+  by_hand = 2 * (layers + words + 2 * 768**2) + 4 * (words + 512 * 768)
+  assert by_hand < sent < 1.002 * by_hand
+  assert 0.9 < made.estimate.efficiency <= 1
+
+
+@pytest.mark.slow
+def test_every_dot_of_the_step_is_in_the_program():
+  """FLOPs read from the text are those of the traced step."""
+  config = flags.load_config(
+    str(CONFIGS / "bert_base.py"), ["--config.model.num_layers=2"]
+  )
+  topology = chips.parse("h200:1")
+  config = planner.with_rows(config, 0, 32)
+  step = compiling.make_step(config, compiling.devices(topology), 0)
+  found = compiling.compile_step(step, topology)
+  moved = traffic.measure(hlo.parse(found.text))
+  counted = sum(x.flops for x in moved.counted)
+  executed = planner._executed(step)
+  assert counted == pytest.approx(executed, rel=1e-3)
+  assert moved.matmuls == 0
+
+
+@pytest.mark.slow
+def test_too_large_for_a_gpu(monkeypatch):
+  """With 2.5 GB of its memory; the most rows that fit, by compiling."""
+  monkeypatch.setenv("XLA_CLIENT_MEM_FRACTION", "0.03")
+  made = bert_base("a100:1", rows=256, overrides=["model.num_layers=2"])
+  assert not made.fits
+  assert made.available == math.floor(0.03 * 85_100_068_864)
+  assert made.bytes_per_chip > made.available
+  assert 0 < made.remedies["largest_rows_per_chip"] < 256
+
+
+@pytest.mark.slow
+def test_attention_of_cudnn():
+  """Its FLOPs count too: those of forward again, and of backward."""
+  pytest.importorskip("nvidia.cudnn")
+  options = ["model.num_layers=2", "model.attention_dropout=0.0"]
+  plain = bert_base("h200:1", rows=32, overrides=options)
+  options.append("model.attention=cudnn")
+  made = bert_base("h200:1", rows=32, overrides=options)
+  assert made.pieces.temporaries < plain.pieces.temporaries
+  assert made.recomputed > 0
