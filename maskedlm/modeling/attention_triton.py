@@ -172,11 +172,14 @@ def _call(kernel, fixed: _Fixed, out_shape, qkv, *args):
   from jax.experimental.pallas import triton
 
   B, L, _, H, _ = qkv.shape
+  n = L // fixed.block
+  # Loads ahead of their use take registers, and pay in long loops only.
+  stages = 1 if n == 1 else 2
   return pl.pallas_call(
     functools.partial(kernel, fixed),
-    grid=(L // fixed.block, H, B),
+    grid=(n, H, B),
     out_shape=out_shape,
-    compiler_params=triton.CompilerParams(num_warps=WARPS, num_stages=2),
+    compiler_params=triton.CompilerParams(num_warps=WARPS, num_stages=stages),
     interpret=fixed.interpret,
     name=kernel.__name__.strip("_"),
   )(qkv, *args)
