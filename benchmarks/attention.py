@@ -56,8 +56,8 @@ def way(name: str, sight: Sight, dropout: float):
   return lambda *qkv: attention.plain(*qkv, sight, through)
 
 
-def compiled(name: str, sight: Sight, shape, dtype, dropout: float):
-  """The program of forward and backward: (qkv, gradient) -> (y, dqkv)."""
+def layer(name: str, sight: Sight, dropout: float):
+  """(qkv, gradient of the result) -> (result, gradient of qkv)."""
   attend = way(name, sight, dropout)
   real = sight.segment_ids[:, :, None, None] > 0
 
@@ -68,10 +68,15 @@ def compiled(name: str, sight: Sight, shape, dtype, dropout: float):
     y, backward = jax.vjp(forward, qkv)
     return y, *backward(gradient)
 
+  return run
+
+
+def compiled(name: str, sight: Sight, shape, dtype, dropout: float):
+  """The program of layer, for this machine."""
   B, L, H, K = shape
   x = jax.ShapeDtypeStruct((B, L, 3, H, K), dtype)
   y = jax.ShapeDtypeStruct(shape, dtype)
-  return jax.jit(run).lower(x, y).compile()
+  return jax.jit(layer(name, sight, dropout)).lower(x, y).compile()
 
 
 def differences(programs, args) -> dict[str, float]:

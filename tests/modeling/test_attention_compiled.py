@@ -1,6 +1,7 @@
-"""The kernels, compiled or lowered for chips that are not here.
+"""The kernels, compiled for chips that are not here.
 
-Slow, and skipped without libtpu (extra `tpu`) or tokamax: neither needs a chip.
+Slow, and skipped without libtpu (extra `tpu`), JAX's CUDA plugin (extra `cuda`)
+or tokamax: none needs a chip.
 """
 
 import importlib.util
@@ -8,16 +9,15 @@ import re
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
 import reference
-from jax import export
 from ml_collections import ConfigDict
 
+from maskedlm import config as config_lib
 from maskedlm import sharding
 from maskedlm.modeling import attention, mlm
 from maskedlm.modeling.positions import Sight
-from maskedlm.planning import chips, compiling
+from maskedlm.planning import chips, compiling, gpus
 
 pytestmark = pytest.mark.slow
 
@@ -112,30 +112,116 @@ def test_an_encoder_compiles_for_v5e_with_splash(options):
   assert not re.search(r"(bf16|f32)\[(\d+,)*512,512\]", text)
 
 
-@needs("tokamax")
+needs_cuda = pytest.mark.skipif(
+  not gpus.can_compile(), reason="no CUDA plugin for JAX here"
+)
+
+
+def on_gpu(name="h200:1"):
+  """(a mesh of one, jax.ShapeDtypeStructs made for it)."""
+  sizes = ConfigDict({"data": 1, "fsdp": 1, "tensor": 1})
+  mesh = sharding.make_mesh(sizes, gpus.devices(chips.parse(name)))
+
+  def array(*shape, dtype="bfloat16"):
+    whole = sharding.replicated(mesh)
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=whole)
+
+  return mesh, array
+
+
+@needs_cuda
 @pytest.mark.parametrize("window", [0, 128])
-def test_tokamax_lowers_for_hopper(monkeypatch, window):
-  from tokamax._src import gpu_utils
+@pytest.mark.parametrize("name", ["triton", "cudnn", "tokamax"])
+def test_kernels_compile_for_an_h200(monkeypatch, name, window):
+  one_text = name == "cudnn"  # It takes neither packed rows nor windows.
+  if one_text and window:
+    pytest.skip("cuDNN has no windows")
+  if name == "tokamax":
+    gpu_utils = pytest.importorskip("tokamax._src.gpu_utils")
+    # It asks what GPU there is.
+    monkeypatch.setattr(gpu_utils, "_compute_capability", lambda *_: 9.0)
+    monkeypatch.setattr(gpu_utils, "has_mosaic_gpu_support", lambda *_: True)
+  mesh, array = on_gpu()
 
-  # It asks what GPU there is.
-  monkeypatch.setattr(gpu_utils, "_compute_capability", lambda *_: 9.0)
-  monkeypatch.setattr(gpu_utils, "has_mosaic_gpu_support", lambda *_: True)
-  x = jax.ShapeDtypeStruct((2, 300, 3, 64), jnp.bfloat16)
-  segments = jnp.asarray(1 + np.arange(300) // [[100], [300]])
-
-  def run(query, key, value, gradient):
-    sight = Sight(segments, window=window, is_local=jnp.array(True))
+  def run(query, key, value, segments, gradient):
+    sight = Sight(segments, window=window, one_text=one_text)
     y, backward = jax.vjp(
-      lambda *x: attention.attend(*x, sight, implementation="tokamax"),
+      lambda *x: attention.attend(*x, sight, implementation=name),
       *(query, key, value),
     )
     return y, *backward(gradient)
 
-  made = export.export(
-    jax.jit(run),
-    platforms=["cuda"],
-    disabled_checks=[export.DisabledSafetyCheck.custom_call("mosaic_gpu_v2")],
-  )(x, x, x, x)
-  assert [y.shape for y in made.out_avals] == [x.shape] * 4
-  # Forward, and the kernels of both halves of backward.
-  assert made.mlir_module().count("@mosaic_gpu_v2") >= 3
+  x, segments = array(2, 300, 3, 64), array(2, 300, dtype="int32")
+  with jax.set_mesh(mesh):
+    lowered = jax.jit(run).lower(x, x, x, segments, x)
+  options = gpus.compiler_options()
+  text = lowered.compile(compiler_options=options).as_text()
+  target = {
+    "triton": "__gpu$xla.gpu.triton",
+    "cudnn": "__cudnn$fmhaSoftmax",
+    "tokamax": "mosaic_gpu_v2",
+  }[name]
+  assert text.count(f'custom_call_target="{target}') >= 2  # And backward.
+  assert not re.search(r"\[(\d+,)*300,300\]|\[(\d+,)*384,384\]", text)
+
+
+@needs_cuda
+@pytest.mark.parametrize("gpu", ["a100:1", "h200:1"])
+@pytest.mark.parametrize("remat", ["none", "dots", "full"])
+def test_backward_uses_what_the_triton_kernel_made(gpu, remat):
+  # One layer, in training: forward's kernel runs again with remat=full only.
+  cfg = reference.config(
+    width=128,
+    num_heads=2,
+    num_layers=1,
+    dtype="bfloat16",
+    attention="triton",
+    attention_dropout=0.1,
+    remat=remat,
+    unroll=True,
+  )
+  mesh, array = on_gpu(gpu)
+  params = jax.tree.map(
+    lambda x: array(*x.shape, dtype=x.dtype),
+    jax.eval_shape(lambda: mlm.init(cfg, *jax.random.split(jax.random.key(0)))),
+  )
+  names = ("input_ids", "token_type_ids", "segment_ids")
+  batch = dict.fromkeys(names, array(3, 16, dtype="int32"))
+
+  def loss(params, batch):
+    hidden = mlm.encode(cfg, params, batch, jax.random.key(0), True)
+    return jnp.square(hidden.astype(jnp.float32)).mean()
+
+  with jax.set_mesh(mesh):
+    lowered = jax.jit(jax.grad(loss)).lower(params, batch)
+  text = lowered.compile(compiler_options=gpus.compiler_options()).as_text()
+  calls = re.findall(r" custom-call\(.*/(\w+_kernel)/pallas_call\"", text)
+  assert calls.count("forward_kernel") == 1 + (remat == "full")
+  assert calls.count("backward_kernel") == 1
+
+
+@needs_cuda
+def test_bert_base_of_8192_tokens_fits_an_h200():
+  # One row with BERT's dropout, whole step, nothing made again.
+  def compiled(length):
+    config = config_lib.default("mlm_nsp")
+    config.model.update(
+      num_layers=12,
+      width=768,
+      num_heads=12,
+      mlp_width=3072,
+      max_positions=length,
+      dtype="bfloat16",
+      attention="triton",
+    )
+    config.tokenizer.vocab_size = 30_522
+    config.data.update(length=length, batch_size=1)
+    topology = chips.parse("h200:1")
+    step = compiling.make_step(config, compiling.devices(topology), 0)
+    return compiling.compile_step(step, topology).pieces
+
+  short, long = compiled(2048), compiled(8192)
+  print(short, long)  # For docs/attention.md.
+  # Linear: the rest is of the parameters, 0.5 GB in bfloat16 and gradients.
+  assert long.temporaries < 4 * short.temporaries
+  assert long.peak < 10e9

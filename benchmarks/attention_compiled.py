@@ -1,0 +1,79 @@
+"""Attention alone, compiled for a GPU that isn't here: what it moves and holds.
+
+  python benchmarks/attention_compiled.py --topology=h200:1
+
+Of each implementation, forward and backward of a layer of BERT-base in
+bfloat16: the bytes that go through memory, and the temporary memory. Nothing is
+executed, and no time is known. It needs JAX's CUDA plugin (docs/planning.md).
+"""
+
+import argparse
+
+import attention as benchmark
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm import sharding
+from maskedlm.modeling import attention_choice as choice
+from maskedlm.planning import chips, gpus, hlo, traffic
+
+
+def measure(topology, name, kind, shape, dropout: float):
+  """(bytes through memory, temporary bytes)."""
+  B, L, H, K = shape
+  sizes = ConfigDict({"data": 1, "fsdp": 1, "tensor": 1})
+  mesh = sharding.make_mesh(sizes, gpus.devices(topology))
+  whole = sharding.replicated(mesh)
+  run = benchmark.layer(name, benchmark.make_sight(kind, B, L), dropout)
+  args = [
+    jax.ShapeDtypeStruct(size, "bfloat16", sharding=whole)
+    for size in ((B, L, 3, H, K), shape)
+  ]
+  with jax.set_mesh(mesh):
+    lowered = jax.jit(run).lower(*args)
+  made = lowered.compile(compiler_options=gpus.compiler_options())
+  moved = traffic.measure(hlo.parse(made.as_text()))
+  total = moved.matmuls + moved.others + sum(x.bytes for x in moved.counted)
+  return total, made.memory_analysis().temp_size_in_bytes
+
+
+def main():
+  """Prints the table."""
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--topology", default="h200:1")
+  parser.add_argument("--tokens", type=int, default=32_768)
+  parser.add_argument("--lengths", default="128,512,2048")
+  parser.add_argument("--heads", type=int, default=12)
+  parser.add_argument("--head_size", type=int, default=64)
+  parser.add_argument("--implementations", default=",".join(choice.KNOWN[1:]))
+  args = parser.parse_args()
+  jax.config.update("jax_platforms", "cpu")
+  topology = chips.parse(args.topology)
+  print(
+    "| L | rows | dropout | implementation | GB through memory | temporary MB "
+    "|\n|---|---|---|---|---|---|"
+  )
+  for length in map(int, args.lengths.split(",")):
+    shape = args.tokens // length, length, args.heads, args.head_size
+    for kind, dropout in (
+      ("one text", 0.1),
+      ("one text", 0.0),
+      ("packed", 0.0),
+    ):
+      case = choice.Case(
+        *("gpu", length, args.head_size, "bfloat16", dropout),
+        one_text=kind == "one text",
+      )
+      for name in args.implementations.split(","):
+        if choice.refusal(name, case):
+          continue
+        moved, held = measure(topology, name, kind, shape, dropout)
+        print(
+          f"| {length} | {kind} | {dropout} | {name} | {moved / 1e9:.2f} | "
+          f"{held / 1e6:,.0f} |",
+          flush=True,
+        )
+
+
+if __name__ == "__main__":
+  main()
