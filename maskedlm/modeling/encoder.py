@@ -28,6 +28,7 @@ from maskedlm.modeling.layers import (
   Dropout,
   LayerNorm,
   RMSNorm,
+  fork,
 )
 from maskedlm.modeling.positions import Sight
 
@@ -148,7 +149,7 @@ NORMS = {
 
 # (norm, branch, x) -> x with the branch added.
 RESIDUALS = {
-  "post": lambda norm, branch, x: norm(x + branch(x)),
+  "post": lambda norm, branch, x: norm(fork(x + branch(x))),
   "pre": lambda norm, branch, x: x + branch(norm(x)),
 }
 

@@ -6,6 +6,7 @@ its weight gradient contracts two dimensions (docs/performance.md).
 Parameters are float32; `dtype` is what is computed in.
 """
 
+import functools
 import math
 
 import jax
@@ -18,6 +19,12 @@ from maskedlm.modeling.random_words import random_words
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
+# Backward has the input alone and makes the rest again: autodiff of what goes
+# entry by entry would keep up to four arrays as large.
+_again = functools.partial(jax.checkpoint, prevent_cse=False)
+
+
+@_again
 def gelu(x):
   """x * Phi(x) (arXiv:1606.08415), by erf.
 
@@ -27,9 +34,15 @@ def gelu(x):
   return 0.5 * x * (1.0 + jax.lax.erf(x * math.sqrt(0.5)))
 
 
+@_again
 def gelu_tanh(x):
-  """The tanh approximation, which google-research/bert calls gelu."""
-  return jax.nn.gelu(x, approximate=True)
+  """The tanh approximation, which google-research/bert calls gelu.
+
+  (1 + tanh(u)) / 2 is sigmoid(2 u): XLA:GPU takes a tanh for too dear to be
+  made again where it is used, and writes it to memory.
+  """
+  u = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
+  return x * jax.nn.sigmoid(2 * u)
 
 
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh}
@@ -59,6 +72,57 @@ class Dense(nn.Module):
     return y + bias.astype(dtype)
 
 
+def _mean(x):
+  return jnp.mean(x, axis=-1, keepdims=True)
+
+
+def _zero(x):
+  return jnp.zeros((), x.dtype)
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
+def _normalise(x, scale, centre, epsilon):
+  """(x - c) / sqrt(mean((x - c)^2) + epsilon) * scale, c = centre(x); in f32.
+
+  x [..., D], scale [D]. The gradient is autodiff's, but made of what is kept: x
+  and two numbers a row. Of autodiff's, XLA:GPU writes out pieces in float32.
+  """
+  return _normalise_forward(x, scale, centre, epsilon)[0]
+
+
+def _normalise_forward(x, scale, centre, epsilon):
+  wide = x.astype(jnp.float32)
+  middle = centre(wide)
+  rate = jax.lax.rsqrt(_mean(jnp.square(wide - middle)) + epsilon)
+  return (wide - middle) * rate * scale, (x, scale, middle, rate)
+
+
+def _normalise_backward(centre, epsilon, saved, slope):
+  del epsilon
+  x, scale, *numbers = saved
+  # Without the barrier XLA would make them again wherever they are used.
+  middle, rate = jax.lax.optimization_barrier(numbers)
+  normed = (x.astype(jnp.float32) - middle) * rate
+  inner = slope * scale
+  inner = inner - centre(inner) - normed * _mean(inner * normed)
+  x_slope = (rate * inner).astype(x.dtype)
+  return x_slope, jnp.sum(slope * normed, axis=tuple(range(x.ndim - 1)))
+
+
+_normalise.defvjp(_normalise_forward, _normalise_backward)
+
+
+@jax.custom_vjp
+def fork(x):
+  """x, of a gradient that several take: made and written once for all."""
+  return x
+
+
+fork.defvjp(
+  lambda x: (x, None), lambda _, slope: (jax.lax.optimization_barrier(slope),)
+)
+
+
 class LayerNorm(nn.Module):
   """Layer normalisation (arXiv:1607.06450) over the last dimension, in f32."""
 
@@ -70,10 +134,7 @@ class LayerNorm(nn.Module):
   def __call__(self, x):
     """x [..., D] -> [..., D] of `dtype`."""
     scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
-    x = x.astype(jnp.float32)
-    x = x - jnp.mean(x, axis=-1, keepdims=True)
-    variance = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
-    y = x * jax.lax.rsqrt(variance + self.epsilon) * scale
+    y = _normalise(x, scale, _mean, self.epsilon)
     if self.use_bias:
       y = y + self.param("bias", nn.initializers.zeros, x.shape[-1:])
     return y.astype(DTYPES[self.dtype])
@@ -89,9 +150,7 @@ class RMSNorm(nn.Module):
   def __call__(self, x):
     """x [..., D] -> [..., D] of `dtype`."""
     scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
-    x = x.astype(jnp.float32)
-    square = jnp.mean(jnp.square(x), axis=-1, keepdims=True)
-    y = x * jax.lax.rsqrt(square + self.epsilon) * scale
+    y = _normalise(x, scale, _zero, self.epsilon)
     return y.astype(DTYPES[self.dtype])
 
 

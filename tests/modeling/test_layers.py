@@ -1,10 +1,19 @@
 import math
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout, LayerNorm
+from maskedlm.modeling.layers import (
+  ACTIVATIONS,
+  DTYPES,
+  Dense,
+  Dropout,
+  LayerNorm,
+  RMSNorm,
+  fork,
+)
 
 
 @pytest.mark.parametrize(
@@ -28,6 +37,28 @@ def test_gelu_and_its_slope_in_the_tails():
   np.testing.assert_allclose(slope, x > 0, atol=1e-5)
 
 
+def test_gelu_tanh_and_its_slope_are_the_formulas():
+  def formula(x):
+    return jax.nn.gelu(x, approximate=True)
+
+  x = np.linspace(-9, 9, 77, dtype=np.float32)
+  ours = ACTIVATIONS["gelu_tanh"]
+  np.testing.assert_allclose(ours(x), formula(x), atol=2e-6)
+  slope, expected = (jax.vmap(jax.grad(f))(x) for f in (ours, formula))
+  np.testing.assert_allclose(slope, expected, atol=2e-6)
+  extremes = np.array([-1e4, 1e4], jnp.bfloat16)
+  np.testing.assert_array_equal(ours(extremes), extremes * (extremes > 0))
+  np.testing.assert_array_equal(jax.vmap(jax.grad(ours))(extremes), [0, 1])
+
+
+@pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
+def test_of_gelu_the_input_alone_is_kept(name):
+  x = jnp.ones((5, 7))
+  _, pull = jax.vjp(ACTIVATIONS[name], x)
+  kept = [leaf.shape for leaf in jax.tree.leaves(pull)]
+  assert kept.count(x.shape) == 1
+
+
 def test_layer_norm_by_hand():
   # 1, 3, 5, 7: mean 4, variance 5.
   x = np.array([[1, 3, 5, 7]], np.float32)
@@ -45,6 +76,93 @@ def test_layer_norm_far_from_zero():
   ours = LayerNorm(1e-12, "float32").apply({"params": params}, 4 * x)
   expected = np.array([[-3, -1, 1, 3]]) / math.sqrt(5)
   np.testing.assert_allclose(ours, expected, rtol=1e-5)
+
+
+def plain_norm(params, x, name):
+  """What LayerNorm and RMSNorm mean, for autodiff to differentiate."""
+  x = x - x.mean(-1, keepdims=True) if name == "layer" else x
+  y = x / jnp.sqrt(jnp.square(x).mean(-1, keepdims=True) + 1e-5)
+  return y * params["scale"] + params.get("bias", 0)
+
+
+def rounded_norm(params, x, name):
+  """plain_norm in float32, its result in x's type."""
+  return plain_norm(params, x.astype(jnp.float32), name).astype(x.dtype)
+
+
+def slopes(norm, params, x, towards):
+  """Gradients of (params, x) if those of norm(params, x) are `towards`."""
+
+  @jax.jit
+  def pull(params, x, towards):
+    return jax.tree.leaves(jax.vjp(norm, params, x)[1](towards))
+
+  return [np.asarray(leaf) for leaf in pull(params, x, towards)]
+
+
+def norm_of(name, dtype, use_bias):
+  """(params, x) -> normalised x [3, 7, 33], and odd values of both."""
+  rng = np.random.default_rng(5)
+  x = jnp.asarray(3 * rng.normal(size=(3, 7, 33)) + 2, DTYPES[dtype])
+  params = {"scale": jnp.asarray(rng.normal(size=33), jnp.float32)}
+  if use_bias:
+    params["bias"] = jnp.asarray(rng.normal(size=33), jnp.float32)
+  make = {
+    "layer": lambda: LayerNorm(1e-5, dtype, use_bias),
+    "rms": lambda: RMSNorm(1e-5, dtype),
+  }[name]
+  towards = jnp.asarray(rng.normal(size=x.shape), x.dtype)
+  return lambda params, x: make().apply({"params": params}, x), (
+    params,
+    x,
+    towards,
+  )
+
+
+NORMS = [("layer", True), ("layer", False), ("rms", False)]
+
+
+@pytest.mark.parametrize(("name", "use_bias"), NORMS)
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.checkpoint])
+def test_norms_gradient_is_that_of_the_formula(name, use_bias, wrap):
+  norm, inputs = norm_of(name, "float32", use_bias)
+  ours = slopes(wrap(norm), *inputs)
+  with jax.enable_x64(True):
+    exact = [jax.tree.map(lambda a: a.astype(np.float64), i) for i in inputs]
+    expected = slopes(lambda *args: plain_norm(*args, name), *exact)
+  for a, b in zip(ours, expected, strict=True):
+    np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "use_bias"), NORMS)
+def test_norms_gradient_in_bfloat16_is_as_good_as_autodiffs(name, use_bias):
+  norm, inputs = norm_of(name, "bfloat16", use_bias)
+  ours = slopes(norm, *inputs)
+  autodiffs = slopes(lambda *args: rounded_norm(*args, name), *inputs)
+  with jax.enable_x64(True):
+    exact = [jax.tree.map(lambda a: a.astype(np.float64), i) for i in inputs]
+    expected = slopes(lambda *args: plain_norm(*args, name), *exact)
+  for a, b, true in zip(ours, autodiffs, expected, strict=True):
+    assert a.dtype == b.dtype
+    bound = 1.1 * np.abs(b.astype(np.float64) - true).mean() + 1e-6
+    assert np.abs(a.astype(np.float64) - true).mean() < bound
+
+
+def test_norms_gradient_of_each_of_many():
+  norm, (params, x, towards) = norm_of("layer", "float32", True)
+
+  def x_slope(x, towards):
+    return jax.vjp(norm, params, x)[1](towards)[1]
+
+  many = jax.jit(jax.vmap(x_slope))(x, towards)
+  _, _, whole = slopes(norm, params, x, towards)
+  np.testing.assert_allclose(many, whole, rtol=1e-5, atol=1e-5)
+
+
+def test_fork_is_the_identity():
+  y, pull = jax.vjp(jax.jit(fork), jnp.float32([[1, -2, 3]]))
+  np.testing.assert_array_equal(y, [[1, -2, 3]])
+  np.testing.assert_array_equal(pull(jnp.float32([[4, 0, 5]]))[0], [[4, 0, 5]])
 
 
 def test_dense_contracts_several_dimensions():
