@@ -28,16 +28,37 @@ def accuracy(logits, labels, *, weights):
   return weigh(score(logits, labels)[1], weights)
 
 
+@jax.custom_vjp
 def score(logits, labels):
   """Each label's own: logits [..., V], labels [...] -> (nats, hits), [...].
 
   nats is -log softmax(logits)[labels], float32; hits, whether the largest of
-  the logits (of equals, the first) is the label's.
+  the logits (of equals, the first) is the label's. Backward has the logits and
+  their normaliser: probability minus label, nothing of their size is kept.
   """
-  hits = jnp.argmax(logits, axis=-1) == labels
-  logits = logits.astype(jnp.float32)
-  nats = jax.nn.logsumexp(logits, axis=-1) - pick(logits, labels)
-  return nats, hits
+  return _forward(logits, labels)[0]
+
+
+def _forward(logits, labels):
+  wide = logits.astype(jnp.float32)
+  picked = pick(wide, labels)
+  normaliser = jax.nn.logsumexp(wide, axis=-1)
+  # Not by argmax, which XLA:CPU does entry by entry: 5% of a step of 4x256.
+  at, ours = labels[..., None], picked[..., None]
+  fits = jnp.where(_ids(wide) < at, wide < ours, wide <= ours)
+  hits = fits.all(axis=-1)
+  return (normaliser - picked, hits), (logits, labels, normaliser)
+
+
+def _backward(saved, slopes):
+  logits, labels, normaliser = saved
+  wide = logits.astype(jnp.float32)
+  error = jnp.exp(wide - normaliser[..., None])
+  error -= _ids(wide) == labels[..., None]
+  return (error * slopes[0][..., None]).astype(logits.dtype), None
+
+
+score.defvjp(_forward, _backward)
 
 
 def weigh(values, weights):
@@ -52,5 +73,9 @@ def pick(logits, labels):
   A comparison, not a gather: a vocabulary that is split over devices stays
   split, and the gradient fuses into the softmax's instead of being scattered.
   """
-  ids = jnp.arange(logits.shape[-1])
-  return jnp.sum(jnp.where(ids == labels[..., None], logits, 0), axis=-1)
+  is_label = _ids(logits) == labels[..., None]
+  return jnp.sum(jnp.where(is_label, logits, 0), axis=-1)
+
+
+def _ids(logits):
+  return jnp.arange(logits.shape[-1])

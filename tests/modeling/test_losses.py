@@ -66,3 +66,10 @@ def test_accuracy_by_hand():
     logits, jnp.array([1, 1, 1]), weights=jnp.array([1.0, 1.0, 0.5])
   )
   assert (hits, weight) == (1.5, 2.5)
+
+
+def test_of_equal_logits_the_first_is_the_largest():
+  logits = jnp.array([2.0, 5.0, 5.0, 1.0, jnp.nan])
+  rows = jnp.stack([logits[:4]] * 4 + [jnp.roll(logits, 1)[:4]])
+  _, hits = losses.score(rows, jnp.array([0, 1, 2, 3, 1]))
+  assert hits.tolist() == [False, True, False, False, False]
