@@ -14,6 +14,7 @@ of 128 tokens on one text. Not run is what needs more memory than --memory. With
 
 import argparse
 import statistics
+import sys
 import time
 from typing import NamedTuple
 
@@ -39,7 +40,7 @@ def make_sight(kind: str, rows: int, length: int) -> Sight:
 
 def way(name: str, sight: Sight, dropout: float):
   """(q, k, v) [B, L, H, K] each -> [B, L, H, K], dropping by a fixed key."""
-  count, key = round(dropout * 2**32), jax.random.key(1)
+  count, key = random_words.count_of(dropout), jax.random.key(1)
   if not count:
     return lambda *qkv: attention.attend(*qkv, sight, implementation=name)
   if name == "triton":
@@ -50,8 +51,7 @@ def way(name: str, sight: Sight, dropout: float):
 
   def through(weights):
     words = random_words.random_words(key, weights.shape)
-    scale = 2**32 / (2**32 - count)
-    return jnp.where(words >= np.uint32(count), weights * scale, 0)
+    return random_words.drop(weights, words, count)
 
   return lambda *qkv: attention.plain(*qkv, sight, through)
 
@@ -79,6 +79,18 @@ def compiled(name: str, sight: Sight, shape, dtype, dropout: float):
   return jax.jit(layer(name, sight, dropout)).lower(x, y).compile()
 
 
+def those_that_compile(names, *options) -> dict:
+  """{name: program}; of the others, what was raised is told."""
+  programs = {}
+  for name in names:
+    try:
+      programs[name] = compiled(name, *options)
+    except Exception as error:  # It should not cost us the others' numbers.
+      why = str(error).splitlines()[:1]
+      print(f"{name}: {type(error).__name__}: {why}", file=sys.stderr)
+  return programs
+
+
 def differences(programs, args) -> dict[str, float]:
   """Of each program's arrays from xla's, at most, by xla's largest entry."""
   if "xla" not in programs:
@@ -88,9 +100,13 @@ def differences(programs, args) -> dict[str, float]:
     for name, program in programs.items()
   }
   return {
-    name: max(
-      float(np.abs(x - y).max() / np.abs(y).max())
-      for x, y in zip(arrays, made["xla"], strict=True)
+    name: float(
+      np.max(  # NaN where one is.
+        [
+          np.abs(x - y).max() / np.abs(y).max()
+          for x, y in zip(arrays, made["xla"], strict=True)
+        ]
+      )
     )
     for name, arrays in made.items()
     if name != "xla"
@@ -135,16 +151,14 @@ def try_ways(shape, dropout: float) -> list[Tried]:
     attention.platform(), L, K, "bfloat16", dropout, one_text=True
   )
   names = [name for name in choice.KNOWN[1:] if not choice.refusal(name, case)]
-  programs = {
-    name: compiled(name, sight, shape, "bfloat16", dropout) for name in names
-  }
   args = make_arrays(shape, "bfloat16")
+  programs = those_that_compile(names, sight, shape, "bfloat16", dropout)
   apart = {"xla": 0.0, **differences(programs, args)}
   tried = [
     Tried(name, seconds, apart[name])
     for name, (seconds, _) in measure(programs, args, 5).items()
   ]
-  return sorted(tried, key=lambda x: (x.apart > AGREES, x.seconds))
+  return sorted(tried, key=lambda x: (not x.apart <= AGREES, x.seconds))
 
 
 def make_arrays(shape, dtype):
@@ -197,9 +211,8 @@ def main():
         for name in args.implementations.split(",")
         if not choice.refusal(name, case)
       ]
-      programs = {
-        n: compiled(n, sight, shape, dtype, args.dropout) for n in names
-      }
+      programs = those_that_compile(names, sight, shape, dtype, args.dropout)
+      names = list(programs)
       memory = {
         name: program.memory_analysis().temp_size_in_bytes / 1e6
         for name, program in programs.items()

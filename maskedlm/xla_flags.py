@@ -17,7 +17,7 @@ TPUs were taken by libtpu 0.0.42.1, jax 0.10.2.
 import importlib.util
 import os
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
 from typing import NamedTuple
 
 
@@ -124,13 +124,23 @@ STEP_OPTIONS = dict.fromkeys(
 )
 
 
+CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
+
+
 def step_options(
   kind: str, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
   """compiler_options of a train step for devices of a kind (device_kind)."""
-  given = environ.get("LIBTPU_INIT_ARGS", "")
-  flags = STEP_OPTIONS.get(kind, ())
-  return {flag.name: flag.value for flag in flags if not _sets(given, flag)}
+  return left(STEP_OPTIONS.get(kind, ()), environ.get("LIBTPU_INIT_ARGS", ""))
+
+
+def left(flags: Iterable[Flag], given: str) -> dict[str, str]:
+  """{name: value} of those that `given`, an environment variable, leaves."""
+  return {
+    flag.name: flag.value
+    for flag in flags
+    if not re.search(rf"--{flag.name}(=|\s|$)", given)
+  }
 
 
 def set_up(environ: MutableMapping[str, str]) -> str:
@@ -144,17 +154,11 @@ def add(environ: MutableMapping[str, str], platform: str) -> str:
     return ""
   variable, flags = FLAGS[platform]
   given = environ.get(variable, "")
-  added = " ".join(
-    f"--{flag.name}={flag.value}" for flag in flags if not _sets(given, flag)
-  )
+  added = " ".join(f"--{k}={v}" for k, v in left(flags, given).items())
   if not added:
     return ""
   environ[variable] = f"{given} {added}".strip()
   return f"{variable} has also {added} (maskedlm/xla_flags.py says why)"
-
-
-def _sets(given: str, flag: Flag) -> bool:
-  return bool(re.search(rf"--{flag.name}(=|\s|$)", given))
 
 
 def find_platform(environ: MutableMapping[str, str]) -> str:
@@ -164,7 +168,11 @@ def find_platform(environ: MutableMapping[str, str]) -> str:
     return {"cuda": "gpu"}.get(asked, asked)
   if importlib.util.find_spec("libtpu"):
     return "tpu"
-  plugins = ("jax_cuda12_plugin", "jax_cuda13_plugin")
-  if any(importlib.util.find_spec(plugin) for plugin in plugins):
+  if cuda_plugin():
     return "gpu"
   return "cpu"
+
+
+def cuda_plugin() -> str:
+  """The package of JAX's CUDA plugin; "" where there is none."""
+  return next(filter(importlib.util.find_spec, CUDA_PLUGINS), "")

@@ -83,9 +83,9 @@ class Attention(nn.Module):
     # One matmul for query, key and value.
     qkv = Dense((D,), (3, H, K), stddevs[0], **dense, name="qkv")(x)
     qkv = qkv.reshape(B, L, 3, H, K)
+    query, key, value = (qkv[:, :, i] for i in range(3))
     if rotation is not None:
-      query, key = (rotate(qkv[:, :, i], *rotation) for i in range(2))
-      qkv = jnp.stack([query, key, qkv[:, :, 2]], axis=2)
+      query, key = rotate(query, *rotation), rotate(key, *rotation)
 
     def through(weights):
       self.sow("attention", "weights", weights)  # For who asks (mlm.attend).
@@ -95,20 +95,21 @@ class Attention(nn.Module):
       chosen = "xla"
     else:
       chosen = choice.choose(self.implementation, self._case(K, sight, train))
-    parts = (qkv[:, :, i] for i in range(3))
     if chosen == "xla":
-      y = plain(*parts, sight, through)
+      y = plain(query, key, value, sight, through)
     elif chosen == "triton":
+      if rotation is not None:
+        qkv = jnp.stack([query, key, value], axis=2)
       y = triton.attend(qkv, sight, self._drop(train))
     else:
-      y = attend(*parts, sight, implementation=chosen)
+      y = attend(query, key, value, sight, implementation=chosen)
     if chosen != "triton":  # It says itself what backward keeps.
       y = checkpoint_name(y, "attended")  # encoder.REMAT.
     y = y.reshape(B * L, H, K)
     return Dense((H, K), (D,), stddevs[1], **dense, name="out")(y)
 
   def _drop(self, train: bool) -> triton.Drop | None:
-    count = round(self.dropout * 2**32)  # As layers.Dropout.
+    count = random_words.count_of(self.dropout)
     if not train or not count:
       return None
     return triton.Drop(random_words.seeds(self.make_rng("dropout")), count)

@@ -96,7 +96,7 @@ def splash(query, key, value, sight: Sight, *, interpret: bool = False):
   def on_device(query, key, value, segments, is_local):
     query = query * query.shape[-1] ** -0.5  # The kernel doesn't.
     args = [_heads_first(x, extra) for x in (query, key, value)]
-    args.append(_pad(segments, extra))
+    args.append(pad_segments(segments, extra))
     near, far = (functools.partial(seen, w) for w in (sight.window, 0))
     if sight.window and sight.is_local is not None:
       y = jax.lax.cond(is_local, near, far, *args)
@@ -124,7 +124,7 @@ def tokamax(query, key, value, sight: Sight):
       jnp.pad(x, ((0, 0), (0, extra), (0, 0), (0, 0)))
       for x in (query, key, value)
     )
-    segments = _pad(segments, extra)
+    segments = pad_segments(segments, extra)
     first, stop = ranges(
       sight._replace(segment_ids=segments, is_local=is_local)
     )
@@ -135,7 +135,8 @@ def tokamax(query, key, value, sight: Sight):
   return _over_mesh(on_device, query, key, value, sight)
 
 
-def _pad(segments, extra: int):
+def pad_segments(segments, extra: int):
+  """[B, L] -> [B, L + extra]; no token sees what is added."""
   return jnp.pad(segments, ((0, 0), (0, extra)), constant_values=_PADDING)
 
 
@@ -145,19 +146,28 @@ def _heads_first(x, extra: int):
 
 
 def _over_mesh(on_device, query, key, value, sight: Sight):
-  """on_device(query, key, value, segment_ids, is_local), on each device.
+  """on_device(query, key, value, segment_ids, is_local), on each device."""
+  parts, whole = PartitionSpec(ROWS, None, HEADS, None), PartitionSpec()
+  specs = (parts, parts, parts, PartitionSpec(ROWS), whole)
+  args = query, key, value, sight.segment_ids, locality(sight)
+  return over_mesh(on_device, specs, parts, *args)
+
+
+def locality(sight: Sight):
+  """sight.is_local as an array."""
+  return jnp.asarray(True if sight.is_local is None else sight.is_local)
+
+
+def over_mesh(on_device, in_specs, out_specs, *args):
+  """on_device(*args), with the parts of args that each device has.
 
   The mesh is that of jax.set_mesh; without one, there is one device.
   """
-  is_local = True if sight.is_local is None else sight.is_local
-  args = query, key, value, sight.segment_ids, jnp.asarray(is_local)
-  mesh = jax.sharding.get_abstract_mesh()
-  if mesh.empty:
+  if jax.sharding.get_abstract_mesh().empty:
     return on_device(*args)
-  parts = PartitionSpec(ROWS, None, HEADS, None)
   return jax.shard_map(
     on_device,
-    in_specs=(parts, parts, parts, PartitionSpec(ROWS), PartitionSpec()),
-    out_specs=parts,
+    in_specs=in_specs,
+    out_specs=out_specs,
     check_vma=False,  # Pallas's calls don't say over what they vary.
   )(*args)

@@ -19,14 +19,19 @@ from jax.experimental import pallas as pl
 from jax.sharding import PartitionSpec
 
 from maskedlm.modeling import random_words
-from maskedlm.modeling.attention_kernels import HEADS, ROWS
+from maskedlm.modeling.attention_kernels import (
+  HEADS,
+  ROWS,
+  locality,
+  over_mesh,
+  pad_segments,
+)
 from maskedlm.modeling.positions import Sight, alibi_slopes, ranges
 
 # A program holds a block of queries and visits the keys that they see by steps,
 # or the other way round: as many as fit the registers (255 of a thread).
 BLOCK, STEP, WARPS = 128, 64, 8
 _UNSEEN = -1e9  # As a score: its exponential is 0.
-_PADDING = -1  # The segment of what fills the last block; no token's.
 _LOG2_E = math.log2(math.e)  # The GPU has 2^x, not e^x.
 
 
@@ -84,41 +89,31 @@ def attend(
   block = min(block, max(step, 2 ** math.ceil(math.log2(L))))
   fixed = _Fixed(block, step, L, H, sight.alibi, drop.count, interpret)
   slopes = jnp.asarray(alibi_slopes(H) if sight.alibi else [0.0] * H)
-  is_local = jnp.asarray(True if sight.is_local is None else sight.is_local)
 
-  def on_device(row, head, qkv, segments, slopes, is_local, seeds):
+  def on_device(qkv, segments, slopes, is_local, seeds):
+    one = jax.sharding.get_abstract_mesh().empty
+    row, head = (
+      0 if one else jax.lax.axis_index(axis) * qkv.shape[i]
+      for i, axis in ((0, ROWS), (3, HEADS))
+    )
     numbers = jnp.stack([*seeds, jnp.uint32(row), jnp.uint32(head)])
     local = sight._replace(segment_ids=segments, is_local=is_local)
     return _on_device(fixed, qkv, local, slopes, numbers)
 
-  def on_part(qkv, *rest):
-    row = jax.lax.axis_index(ROWS) * qkv.shape[0]
-    head = jax.lax.axis_index(HEADS) * qkv.shape[3]
-    return on_device(row, head, qkv, *rest)
-
-  args = qkv, sight.segment_ids, slopes, is_local, drop.seeds
-  if jax.sharding.get_abstract_mesh().empty:
-    return on_device(0, 0, *args)
   P = PartitionSpec
-  return jax.shard_map(
-    on_part,
-    in_specs=(P(ROWS, None, None, HEADS), P(ROWS), P(HEADS), P(), P()),
-    out_specs=P(ROWS, None, HEADS),
-    check_vma=False,  # Pallas's calls don't say over what they vary.
-  )(*args)
+  specs = (P(ROWS, None, None, HEADS), P(ROWS), P(HEADS), P(), P())
+  args = qkv, sight.segment_ids, slopes, locality(sight), drop.seeds
+  return over_mesh(on_device, specs, P(ROWS, None, HEADS), *args)
 
 
 def _on_device(fixed: _Fixed, qkv, sight: Sight, slopes, numbers):
-  L = fixed.length
-  extra = -L % fixed.block
-  segments = jnp.pad(
-    sight.segment_ids, ((0, 0), (0, extra)), constant_values=_PADDING
-  )
+  extra = -fixed.length % fixed.block
+  segments = pad_segments(sight.segment_ids, extra)
   first, stop = ranges(sight._replace(segment_ids=segments))
   met = visits(first, stop, fixed.block, fixed.step)
   given = _Given(first, stop, *met, slopes, numbers)
   qkv = jnp.pad(qkv, ((0, 0), (0, extra), *[(0, 0)] * 3))
-  return _attend(fixed, qkv, given)[:, :L]
+  return _attend(fixed, qkv, given)[:, : fixed.length]
 
 
 def visits(first, stop, block: int, step: int):
@@ -310,8 +305,7 @@ def _drop(fixed: _Fixed, queries: _Queries, keys, x):
     return x
   place = queries.stride * keys.astype(jnp.uint32)
   words = random_words.mix(queries.start + place)
-  scale = 2**32 / (2**32 - fixed.dropped)
-  return jnp.where(words >= np.uint32(fixed.dropped), x * scale, 0.0)
+  return random_words.drop(x, words, fixed.dropped)
 
 
 def _queries(fixed: _Fixed, given: _Given, b, h, i, size, *, axis) -> _Queries:

@@ -11,10 +11,9 @@ import math
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 from flax import linen as nn
 
-from maskedlm.modeling.random_words import random_words
+from maskedlm.modeling.random_words import count_of, drop, random_words
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
@@ -157,8 +156,7 @@ class RMSNorm(nn.Module):
 class Dropout(nn.Module):
   """Zeroes a share of the entries and scales up the others.
 
-  The share is rounded to 2^-32 and the scale is exact for the rounded share, so
-  that the expectation is x.
+  The share is rounded to 2^-32.
   """
 
   rate: float
@@ -166,9 +164,7 @@ class Dropout(nn.Module):
   @nn.compact
   def __call__(self, x, *, train: bool):
     """x [..., D] -> [..., D]; uses the rng "dropout" if train."""
-    dropped = round(self.rate * 2**32)
-    if not train or not dropped:
+    count = count_of(self.rate)
+    if not train or not count:
       return x
-    words = random_words(self.make_rng("dropout"), x.shape)
-    scale = 2**32 / (2**32 - dropped)
-    return jnp.where(words >= np.uint32(dropped), x * scale, 0)
+    return drop(x, random_words(self.make_rng("dropout"), x.shape), count)

@@ -42,6 +42,19 @@ def of_row(row, first, second, third):
   return start, mix(start ^ third) | np.uint32(1)
 
 
+def count_of(rate: float) -> int:
+  """Of 2^32 words, how many drop their entry."""
+  return round(rate * 2**32)
+
+
+def drop(x: jax.Array, words: jax.Array, count: int) -> jax.Array:
+  """Zeroes the entries of x whose words are below count, and scales the rest.
+
+  The scale is exact for the count, so that the expectation is x.
+  """
+  return jnp.where(words >= np.uint32(count), x * (2**32 / (2**32 - count)), 0)
+
+
 def mix(x: jax.Array) -> jax.Array:
   """A permutation of the uint32 in which every bit depends on all.
 

@@ -6,9 +6,7 @@ model of its own; in a run it picks the fastest of several.
 """
 
 import importlib
-import importlib.util
 import os
-import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -19,8 +17,9 @@ from maskedlm.config import ConfigError
 from maskedlm.planning.chips import Chip, Topology
 
 INSTALL = "pip install 'maskedlm[cuda]'"
-PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
-NO_AUTOTUNING = {"xla_gpu_autotune_level": "0"}
+NO_AUTOTUNING = xla_flags.Flag(
+  "xla_gpu_autotune_level", "0", "there is nothing to time kernels on"
+)
 
 
 class Target(NamedTuple):
@@ -94,12 +93,7 @@ device_description_str: "{target.name}"
 
 def can_compile() -> bool:
   """Is the CUDA plugin installed?"""
-  return bool(_plugin())
-
-
-def _plugin() -> str:
-  """The package; "" where there is none."""
-  return next(filter(importlib.util.find_spec, PLUGINS), "")
+  return bool(xla_flags.cuda_plugin())
 
 
 def devices(topology: Topology) -> list[Any]:
@@ -111,7 +105,7 @@ def devices(topology: Topology) -> list[Any]:
   """
   from jax.experimental import topologies
 
-  plugin = _plugin()
+  plugin = xla_flags.cuda_plugin()
   version = importlib.import_module(f"{plugin}.version").__version__
   if version != jax.lib.__version__:
     raise ConfigError(
@@ -145,14 +139,10 @@ def compiler_options(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
   Given with the program, not in XLA_FLAGS: that is read once in a process.
   """
-  flags = {flag.name: flag.value for flag in xla_flags.FLAGS["gpu"][1]}
-  given = environ.get("XLA_FLAGS", "")
+  flags = *xla_flags.FLAGS["gpu"][1], NO_AUTOTUNING
+  found = xla_flags.left(flags, environ.get("XLA_FLAGS", ""))
   booleans = {"true": "True", "false": "False"}  # As jaxlib wants them here.
-  return {
-    name: booleans.get(value, value)
-    for name, value in (flags | NO_AUTOTUNING).items()
-    if not re.search(rf"--{name}(=|\s|$)", given)
-  }
+  return {name: booleans.get(value, value) for name, value in found.items()}
 
 
 def memory_share(environ: Mapping[str, str] = os.environ) -> float:

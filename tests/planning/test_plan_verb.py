@@ -9,9 +9,9 @@ import json
 import jax
 import pytest
 
-from maskedlm import cli, flags, plan
+from maskedlm import cli, flags, plan, xla_flags
 from maskedlm.config import ConfigError
-from maskedlm.planning import chips, compiling, gpus, planner, report
+from maskedlm.planning import chips, compiling, planner, report
 
 CONFIG = """
 from maskedlm import config as base
@@ -43,7 +43,7 @@ def config(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def without_the_plugin(monkeypatch):
-  monkeypatch.setattr(gpus, "PLUGINS", ("no_such_plugin",))
+  monkeypatch.setattr(xla_flags, "CUDA_PLUGINS", ("no_such_plugin",))
 
 
 @pytest.fixture
@@ -160,7 +160,9 @@ def test_a_plugin_of_another_version(capsys, monkeypatch, config, tmp_path):
   (tmp_path / "other_plugin").mkdir()
   (tmp_path / "other_plugin" / "version.py").write_text("__version__ = '0.1'")
   monkeypatch.syspath_prepend(tmp_path)
-  monkeypatch.setattr(gpus, "PLUGINS", ("no_such_plugin", "other_plugin"))
+  monkeypatch.setattr(
+    xla_flags, "CUDA_PLUGINS", ("no_such_plugin", "other_plugin")
+  )
   assert cli.run(plan.main, [config, "--topology=h200:8"]) == 2
   error = capsys.readouterr().err
   assert error.count("\n") == 1
