@@ -184,6 +184,9 @@ def main():
   parser.add_argument("--repeats", type=int, default=5)
   parser.add_argument("--memory", type=float, default=4, help="GB, at most")
   args = parser.parse_args()
+  asked = args.implementations.split(",")
+  if not set(asked) <= set(choice.KNOWN[1:]):
+    parser.error(f"--implementations: of {', '.join(choice.KNOWN[1:])}")
   platform = attention.platform()
   dtype = args.dtype or ("float32" if platform == "cpu" else "bfloat16")
   print(
@@ -206,11 +209,7 @@ def main():
         windows=bool(sight.window),
         one_text=sight.one_text,
       )
-      names = [
-        name
-        for name in args.implementations.split(",")
-        if not choice.refusal(name, case)
-      ]
+      names = [name for name in asked if not choice.refusal(name, case)]
       programs = those_that_compile(names, sight, shape, dtype, args.dropout)
       names = list(programs)
       memory = {

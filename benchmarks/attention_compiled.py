@@ -47,6 +47,11 @@ def main():
   parser.add_argument("--head_size", type=int, default=64)
   parser.add_argument("--implementations", default=",".join(choice.KNOWN[1:]))
   args = parser.parse_args()
+  if not gpus.can_compile():
+    parser.error(f"JAX has no CUDA plugin here: {gpus.INSTALL}")
+  names = args.implementations.split(",")
+  if not set(names) <= set(choice.KNOWN[1:]):
+    parser.error(f"--implementations: of {', '.join(choice.KNOWN[1:])}")
   jax.config.update("jax_platforms", "cpu")
   topology = chips.parse(args.topology)
   print(
@@ -64,7 +69,7 @@ def main():
         *("gpu", length, args.head_size, "bfloat16", dropout),
         one_text=kind == "one text",
       )
-      for name in args.implementations.split(","):
+      for name in names:
         if choice.refusal(name, case):
           continue
         moved, held = measure(topology, name, kind, shape, dropout)
