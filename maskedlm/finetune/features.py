@@ -79,19 +79,19 @@ class FeatureHead(nn.Module):
   num_tags: int
 
   @nn.compact
-  def __call__(self, x, real, *, train: bool):
-    """x [B, L, F], real [B, L] bool -> float32 logits [B, L, T]."""
+  def __call__(self, x, segment_ids, *, train: bool):
+    """x [R, S, F], segment_ids [R, S] -> float32 logits [R, S, T]."""
     cfg, options = self.cfg, self.options
     if options.head == "bilstm":
       lstm = BiLstm(
         options.lstm_width, options.lstm_layers, cfg.dropout, cfg.dtype
       )
-      x = lstm(x, real, train=train)
-    B, L, F = x.shape
-    x = Dropout(cfg.dropout)(x.reshape(B * L, F), train=train)
+      x = lstm(x, segment_ids, train=train)
+    R, S, F = x.shape
+    x = Dropout(cfg.dropout)(x.reshape(R * S, F), train=train)
     T = self.num_tags
     x = Dense((F,), (T,), cfg.init_stddev, cfg.dtype, name="dense")(x)
-    return x.reshape(B, L, T).astype(jnp.float32)
+    return x.reshape(R, S, T).astype(jnp.float32)
 
 
 def make(
@@ -113,21 +113,24 @@ def make(
 
   def init(key: Key) -> Params:
     layers = jnp.zeros((cfg.num_layers + 1, 1, 1, cfg.width))
-    real = jnp.ones((1, 1), bool)
-    made = head.init(key, choose(layers), real, train=False)
+    ids = jnp.ones((1, 1), jnp.int32)
+    made = head.init(key, choose(layers), ids, train=False)
     return {"feature_head": made["params"]}
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     frozen = {"encoder": jax.lax.stop_gradient(params["encoder"])}
     # Without dropout: features are the same in training and afterwards.
     x = choose(mlm.encode_layers(cfg, frozen, batch))
-    return head.apply(
+    # The head, too, reads the rows as they are packed: an LSTM does no work
+    # on padding.
+    scores = head.apply(
       {"params": params["feature_head"]},
       x,
-      batch["segment_ids"] > 0,
+      mlm.as_read(batch)["segment_ids"],
       train=train,
       rngs={"dropout": key} if train else {},
     )
+    return mlm.unpack(scores, batch)
 
   return tagging.assemble(
     tokenizer, about, options, length=length, init=init, logits=logits

@@ -23,14 +23,16 @@ class BiLstm(nn.Module):
   dtype: str
 
   @nn.compact
-  def __call__(self, x, real, *, train: bool):
-    """x [B, L, D], real [B, L] bool -> [B, L, 2 W] of dtype.
+  def __call__(self, x, segment_ids, *, train: bool):
+    """x [B, L, D], segment_ids [B, L] -> [B, L, 2 W] of dtype.
 
-    What is not real changes nothing elsewhere, and gets zeros.
+    Each segment of a row is read on its own: the state is zero where one
+    begins, from either end. Segment 0 is padding, and gets zeros.
     """
     for n in range(self.num_layers):
       x = Dropout(self.dropout)(x, train=train)
-      x = BiLstmLayer(self.width, self.dtype, name=f"bilstm_{n}")(x, real)
+      layer = BiLstmLayer(self.width, self.dtype, name=f"bilstm_{n}")
+      x = layer(x, segment_ids)
     return x
 
 
@@ -41,8 +43,8 @@ class BiLstmLayer(nn.Module):
   dtype: str
 
   @nn.compact
-  def __call__(self, x, real):
-    """x [B, L, D], real [B, L] bool -> [B, L, 2 W]: forward, backward."""
+  def __call__(self, x, segment_ids):
+    """x [B, L, D], segment_ids [B, L] -> [B, L, 2 W]: forward, backward."""
     B, L, D = x.shape
     W = self.width
     G = 4 * W
@@ -53,26 +55,27 @@ class BiLstmLayer(nn.Module):
     kernel = kernel.astype(DTYPES[self.dtype])
     gates = dense(x.reshape(B * L, D)).reshape(B, L, 2, G)
     gates = _reverse_second(jnp.transpose(gates, (1, 2, 0, 3)))  # [L, 2, B, G].
-    keep = jnp.broadcast_to(real.T[:, None, :, None], (L, 2, B, 1))
+    ids = jnp.broadcast_to(segment_ids.T[:, None, :, None], (L, 2, B, 1))
+    ids = _reverse_second(ids)
+    goes_on = jnp.pad(ids[1:] == ids[:-1], [(1, 0), (0, 0), (0, 0), (0, 0)])
 
     def step(state, now):
-      hidden, cell = state  # [2, B, W]; the cell is float32.
-      gates, keep = now
+      gates, goes_on = now
+      # [2, B, W]; the cell is float32.
+      hidden, cell = (jnp.where(goes_on, part, 0) for part in state)
       gates = gates + jnp.einsum("dBW,dWG->dBG", hidden, kernel)
       parts = jnp.split(gates.astype(jnp.float32), 4, axis=-1)
       let_in, forget, new, let_out = parts
-      made = jax.nn.sigmoid(forget + 1.0) * cell
-      made = made + jax.nn.sigmoid(let_in) * jnp.tanh(new)
-      cell = jnp.where(keep, made, cell)
-      seen = jax.nn.sigmoid(let_out) * jnp.tanh(made)
-      # Padding leaves both as they are: from the right, at zero.
-      hidden = jnp.where(keep, seen.astype(hidden.dtype), hidden)
+      cell = jax.nn.sigmoid(forget + 1.0) * cell
+      cell = cell + jax.nn.sigmoid(let_in) * jnp.tanh(new)
+      seen = jax.nn.sigmoid(let_out) * jnp.tanh(cell)
+      hidden = seen.astype(hidden.dtype)
       return (hidden, cell), hidden
 
     start = jnp.zeros((2, B, W), gates.dtype), jnp.zeros((2, B, W), jnp.float32)
-    _, y = jax.lax.scan(step, start, (gates, _reverse_second(keep)))
+    _, y = jax.lax.scan(step, start, (gates, goes_on))
     y = jnp.transpose(_reverse_second(y), (2, 0, 1, 3))  # [B, L, 2, W].
-    return jnp.where(real[..., None], y.reshape(B, L, 2 * W), 0)
+    return jnp.where(segment_ids[..., None] > 0, y.reshape(B, L, 2 * W), 0)
 
 
 def _reverse_second(x):

@@ -6,7 +6,6 @@ beside this one.
 
 import functools
 
-import jax
 import jax.numpy as jnp
 
 from maskedlm.modeling import losses, softmax
@@ -33,23 +32,25 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
   """
   hidden = Encoder(cfg).apply(
     {"params": params["encoder"]},
-    *_arrays(batch),
+    **as_read(batch),
     train=train,
     rngs={"dropout": key} if train else {},
   )
-  return _unpack(hidden, batch)
+  return unpack(hidden, batch)
 
 
-def _arrays(batch: Batch):
+def as_read(batch: Batch) -> Batch:
   """What the encoder reads, [R, S] each: the batch, or what it is packed in."""
   names = ("input_ids", "token_type_ids", "segment_ids", "positions")
   if "packed" not in batch:
-    return [batch.get(name) for name in names]
+    return {name: batch.get(name) for name in names}
   packed = batch["packed"]  # [G, r, S] each.
-  return [packed[name].reshape(-1, packed[name].shape[-1]) for name in names]
+  return {
+    name: packed[name].reshape(-1, packed[name].shape[-1]) for name in names
+  }
 
 
-def _unpack(hidden, batch: Batch):
+def unpack(hidden, batch: Batch):
   """[R, S, D] -> [B, L, D]: to each row of a packed batch its own vectors."""
   if "packed" not in batch:
     return hidden
@@ -64,15 +65,16 @@ def _unpack(hidden, batch: Batch):
 
 
 def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
-  """The vectors of every layer, without dropout: [N + 1, B, L, D].
+  """The vectors of every layer, without dropout: [N + 1, R, S, D].
 
   The embeddings' are the first (in the layers' width, where they have another),
   the last are what `encode` returns: with norms before the sums
-  (cfg.norm_order "pre") they alone have been normalised, by final_norm.
+  (cfg.norm_order "pre") they alone have been normalised, by final_norm. Those
+  of a packed batch are still where the encoder read them: see `unpack`.
   """
   hidden, made = Encoder(cfg).apply(
     {"params": params["encoder"]},
-    *_arrays(batch),
+    **as_read(batch),
     train=False,
     mutable=["intermediates"],
   )
@@ -80,8 +82,7 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
   (layers,) = made["intermediates"]["layers"]["layer"]
   below = jnp.concatenate([embedded[None], layers[:-1]])
   below = below.reshape(cfg.num_layers, *hidden.shape)
-  found = jnp.concatenate([below, hidden[None]])
-  return jax.vmap(lambda x: _unpack(x, batch))(found)
+  return jnp.concatenate([below, hidden[None]])
 
 
 def attend(cfg: EncoderConfig, params: Params, batch: Batch):

@@ -11,6 +11,7 @@ torch = pytest.importorskip("torch")
 B, L, D, W, N = 5, 13, 7, 11, 2
 LENGTHS = np.array([13, 12, 7, 3, 1])
 REAL = np.arange(L) < LENGTHS[:, None]
+SEGMENT_IDS = REAL.astype(np.int32)
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def made():
   rng = np.random.default_rng(0)
   x = rng.standard_normal((B, L, D)).astype(np.float32)
   shapes = jax.eval_shape(
-    lambda: module().init(jax.random.key(0), x, REAL, train=False)
+    lambda: module().init(jax.random.key(0), x, SEGMENT_IDS, train=False)
   )
   params = jax.tree.map(
     lambda s: 0.4 * rng.standard_normal(s.shape).astype(np.float32), shapes
@@ -39,8 +40,8 @@ def module(**changes):
   )
 
 
-def apply(params, x, real=REAL, **changes):
-  return module(**changes).apply(params, x, real, train=False)
+def apply(params, x, segment_ids=SEGMENT_IDS, **changes):
+  return module(**changes).apply(params, x, segment_ids, train=False)
 
 
 def make_peer(params):
@@ -96,6 +97,24 @@ def test_padding_changes_nothing(made):
   np.testing.assert_array_equal(apply(params, x), apply(params, other))
 
 
+def test_packed_rows_are_read_as_if_alone(made):
+  # The five rows of 13, 12, 7, 3 and 1 in two rows of 20: 13 + 7, and 12 + 3,
+  # a place of padding, 1, and padding to the end.
+  x, params = made
+  alone = apply(params, x)
+  places = {0: (0, 0), 2: (0, 13), 1: (1, 0), 3: (1, 12), 4: (1, 16)}
+  packed = np.full((2, 20, D), 1e3, np.float32)
+  segment_ids = np.zeros((2, 20), np.int32)
+  for i, (row, begin) in places.items():
+    at = row, slice(begin, begin + LENGTHS[i])
+    packed[at], segment_ids[at] = x[i, : LENGTHS[i]], i + 1
+  y = jax.jit(apply)(params, packed, segment_ids)
+  for i, (row, begin) in places.items():
+    found = y[row, begin : begin + LENGTHS[i]]
+    np.testing.assert_allclose(found, alone[i, : LENGTHS[i]], atol=1e-6)
+  assert not np.any(np.asarray(y)[segment_ids == 0])
+
+
 def test_both_directions_reach_every_token(made):
   # The first row: its first token depends on the last, the last on the first.
   x, params = made
@@ -120,7 +139,7 @@ def test_one_step_by_hand():
   y = apply(
     {"params": {"bilstm_0": params}},
     np.full((1, 1, 1), 2.0, np.float32),
-    np.ones((1, 1), bool),
+    np.ones((1, 1), np.int32),
     width=1,
     num_layers=1,
   )
@@ -139,8 +158,8 @@ def test_dropout_is_of_training(made):
   x, params = made
   half = module(dropout=0.5)
   np.testing.assert_array_equal(
-    half.apply(params, x, REAL, train=False), apply(params, x)
+    half.apply(params, x, SEGMENT_IDS, train=False), apply(params, x)
   )
   rngs = {"dropout": jax.random.key(1)}
-  dropped = half.apply(params, x, REAL, train=True, rngs=rngs)
+  dropped = half.apply(params, x, SEGMENT_IDS, train=True, rngs=rngs)
   assert np.abs(dropped - apply(params, x)).max() > 0.01
