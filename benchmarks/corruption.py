@@ -94,6 +94,7 @@ def hide(corruption: str, choose: str):
     "input_ids": ids,
     "segment_ids": np.ones_like(ids),
     "token_type_ids": np.zeros_like(ids),
+    "example_weights": np.ones(ROWS, np.float32),
   }
   tokenizer = types.SimpleNamespace(
     vocab_size=VOCAB,
@@ -115,7 +116,7 @@ def hide(corruption: str, choose: str):
     max_span_words=10,
   )
   return functools.partial(
-    jax.jit(made.hide), jax.random.key(0), jax.device_put(batch)
+    jax.jit(made.corrupt), jax.device_put(batch), jax.random.key(0)
   )
 
 

@@ -220,10 +220,10 @@ def random_corpus(path: pathlib.Path, tokenizer) -> store.Corpus:
 
 def compare_batches(corpus: store.Corpus, length: int) -> dict:
   """Tokens/s of batch_at, and of building one row after the other."""
-  data = config_lib.default("mlm_nsp").data
-  data.length, data.batch_size = length, BATCH_SIZE
-  options = {"num_steps": 1, "eval_rows": 0, "short_share": SHORT_SHARE}
-  made = batches.nsp(corpus, data, seed=0, shard=(0, 1), **options)
+  config = config_lib.default("mlm_nsp")
+  config.data.update(length=length, batch_size=BATCH_SIZE)
+  config.train.update(num_steps=1, eval_rows=0)
+  made = batches.nsp(config, corpus, (0, 1), short_share=SHORT_SHARE)
   opened = rows.open_rows(
     corpus, "train", length=length, short_share=SHORT_SHARE, seed=0
   )

@@ -157,6 +157,7 @@ def measure(path: str, kind: str, num_batches: int) -> dict:
 
   config = config_lib.default()
   config.data.length, config.data.batch_size = LENGTH, BATCH
+  config.train.update(num_steps=10**6, eval_rows=2048)
   samples, over = [], threading.Event()
 
   def watch():
@@ -164,15 +165,14 @@ def measure(path: str, kind: str, num_batches: int) -> dict:
       samples.append(memory()["anon"])
 
   threading.Thread(target=watch, daemon=True).start()
-  shared = {"seed": 0, "num_steps": 10**6, "eval_rows": 2048, "shard": (0, 1)}
   corpus = store.open_corpus(path)
   if kind == "pairs":
-    made = batches.nsp(corpus, config.data, **shared, short_share=0.1)
+    made = batches.nsp(config, corpus, (0, 1), short_share=0.1)
   elif kind == "documents":
-    made = text_rows.document_rows(corpus, config.data, **shared)
+    made = text_rows.document_rows(config, corpus, (0, 1))
   else:
     made = text_rows.full_sentences(
-      corpus, config.data, **shared, isolate_documents=False
+      config, corpus, (0, 1), isolate_documents=False
     )
   made.batch_at("train", 0)
   seconds, cpu = time.time(), time.process_time()

@@ -7,7 +7,6 @@ rows a step has (`nsp`) -> which tokens a row has (`pairs`) -> the arrays.
 """
 
 import functools
-from collections.abc import Callable
 
 import numpy as np
 
@@ -19,104 +18,44 @@ from maskedlm.corpus.spans import copy_spans
 _DRAWS = 8  # Texts of which fitting_b takes one.
 
 
-def nsp(
-  corpus, data, *, seed, num_steps, eval_rows, short_share, shard
-) -> Batches:
+def nsp(config, corpus, shard, *, short_share, pack=False) -> Batches:
   """Batches for masked language modelling with next-sentence prediction.
 
-  Training goes through the rows of the train split epoch after epoch, each
-  epoch in an order of its own, without a pause where one ends. The last
-  long_share of the steps have rows, a batch size and epochs of their own.
-  Held-out batches always have the first phase's shape; they are a fixed
-  sample of at most eval_rows rows, whose last batch is filled up with rows of
-  weight 0. Both functions may be called from several threads at once.
+  With pack, a random B is never longer than the B whose place it takes, so
+  that which pairs share a row can be fixed before any label is drawn.
 
   Args:
-    corpus: store.Corpus.
-    data: config.data.
-    seed: config.seed.
-    num_steps: of training; with data.long_share it says where phase 2 begins.
-    eval_rows: held-out rows at most; 0 = none are needed.
+    config, corpus, shard: see epochs.make_batches.
     short_share: share of the rows that are cut short (rows.targets).
-    shard: (index, count) of this host: it gets the index-th of count equal
-      slices of each batch.
+    pack: put several short pairs in a row (packing.pack says what is added).
 
   Raises:
     ConfigError: an option that is out of range.
     CorpusError: a split of fewer than two documents.
   """
-  return epochs.make_batches(
-    _sources(short_share, pairs),
-    corpus,
-    data,
-    seed=seed,
-    num_steps=num_steps,
-    eval_rows=eval_rows,
-    shard=shard,
-  )
+  read = fitting_pairs if pack else pairs
+  return _batches(read, config, corpus, shard, short_share, pack)
 
 
-def packed_nsp(
-  corpus, data, *, seed, num_steps, eval_rows, short_share, shard
-) -> Batches:
-  """The batches of `nsp`, with several short pairs in a row (packing.pack).
-
-  A random B is never longer than the B whose place it takes, so that which
-  pairs share a row can be fixed before any label is drawn. Arguments and
-  errors are those of `nsp`.
-  """
-  return epochs.make_batches(
-    packing.packed(_sources(short_share, fitting_pairs)),
-    corpus,
-    data,
-    seed=seed,
-    num_steps=num_steps,
-    eval_rows=eval_rows,
-    shard=shard,
-  )
-
-
-def sop(
-  corpus, data, *, seed, num_steps, eval_rows, short_share, shard, pack=False
-) -> Batches:
+def sop(config, corpus, shard, *, short_share, pack=False) -> Batches:
   """Batches for sentence-order prediction: nsp_labels 1 = B came before A.
 
-  Pairs of neighbouring texts, half of them swapped (see ordered_pairs). The
-  rest is as for `nsp`, or with pack for `packed_nsp`.
+  Pairs of neighbouring texts, half of them swapped (see ordered_pairs).
+  Arguments and errors are those of `nsp`.
   """
-  open_source = _sources(short_share, ordered_pairs)
-  return epochs.make_batches(
-    packing.packed(open_source) if pack else open_source,
-    corpus,
-    data,
-    seed=seed,
-    num_steps=num_steps,
-    eval_rows=eval_rows,
-    shard=shard,
-  )
+  return _batches(ordered_pairs, config, corpus, shard, short_share, pack)
 
 
-def adjacent(
-  corpus, data, *, seed, num_steps, eval_rows, short_share, shard, pack=False
-) -> Batches:
+def adjacent(config, corpus, shard, *, short_share, pack=False) -> Batches:
   """Batches of running text in two segments, A and then B, without labels.
 
-  ELECTRA's rows. The rest is as for `nsp`, or with pack for `packed_nsp`.
+  ELECTRA's rows. Arguments and errors are those of `nsp`.
   """
-  open_source = _sources(short_share, adjacent_pairs)
-  return epochs.make_batches(
-    packing.packed(open_source) if pack else open_source,
-    corpus,
-    data,
-    seed=seed,
-    num_steps=num_steps,
-    eval_rows=eval_rows,
-    shard=shard,
-  )
+  return _batches(adjacent_pairs, config, corpus, shard, short_share, pack)
 
 
-def _sources(short_share, read_pairs) -> Callable[..., Source]:
-  """The pairs of a split, as epochs.make_batches wants them."""
+def _batches(read_pairs, config, corpus, shard, short_share, pack) -> Batches:
+  """Batches of the rows of pairs, each as read_pairs makes it."""
   epochs.check_share("objective.short_share", short_share)
 
   def open_source(corpus, name, length, seed):
@@ -135,7 +74,9 @@ def _sources(short_share, read_pairs) -> Callable[..., Source]:
       lengths=lambda: np.minimum(rows.table["num_tokens"], length - 3) + 3,
     )
 
-  return open_source
+  if pack:
+    open_source = packing.packed(open_source)
+  return epochs.make_batches(open_source, config, corpus, shard)
 
 
 def random_b(rows: Rows, row, epoch, a_length):
@@ -231,7 +172,7 @@ def pairs(
   return _fitted(rows, row, epoch, begin, length, label, special)
 
 
-# With `packed_nsp`, a pair may not be longer than its row.
+# Packed, a pair may not be longer than its row.
 fitting_pairs = functools.partial(pairs, draw_b=fitting_b)
 
 

@@ -31,7 +31,7 @@ class Shape(NamedTuple):
 
 
 class Batches(NamedTuple):
-  """What a Task needs of the host side (maskedlm/task.py)."""
+  """What a Task needs of the host side: its fields, by the same names."""
 
   # (split, step) -> this host's rows of the step's batch.
   batch_at: Callable[[str, int], dict[str, np.ndarray]]
@@ -44,14 +44,7 @@ class Batches(NamedTuple):
 
 
 def make_batches(
-  open_source: Callable[..., Source],
-  corpus,
-  data,
-  *,
-  seed,
-  num_steps,
-  eval_rows,
-  shard,
+  open_source: Callable[..., Source], config, corpus, shard
 ) -> Batches:
   """Batches of a source's rows.
 
@@ -70,11 +63,10 @@ def make_batches(
 
   Args:
     open_source: (corpus, split's name, length, seed) -> Source.
+    config: the whole config: data, seed, train.num_steps, which with
+      data.long_share says where phase 2 begins, and train.eval_rows, the
+      held-out rows at most; 0 = none are needed.
     corpus: store.Corpus.
-    data: config.data.
-    seed: config.seed.
-    num_steps: of training; with data.long_share it says where phase 2 begins.
-    eval_rows: held-out rows at most; 0 = none are needed.
     shard: (index, count) of this host: it gets the index-th of count equal
       slices of each batch; index may be several (sharding.data_shard).
 
@@ -82,6 +74,8 @@ def make_batches(
     ConfigError: an option that is out of range.
     CorpusError: from open_source; of several parts it names the one.
   """
+  data, seed = config.data, config.seed
+  num_steps, eval_rows = config.train.num_steps, config.train.eval_rows
   _check(data, num_steps, eval_rows, shard)
 
   def phase_seed(phase):  # Phases of the same length differ all the same.

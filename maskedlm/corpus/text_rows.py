@@ -19,9 +19,7 @@ _VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
 _BLOCK = 1 << 18  # Sentences that are worked on at a time.
 
 
-def document_rows(
-  corpus, data, *, seed, num_steps, eval_rows, shard, pack=False
-) -> Batches:
+def document_rows(config, corpus, shard, *, pack=False) -> Batches:
   """Batches of rows of one document: [CLS] tokens [SEP] and padding.
 
   A row is contiguous sentences, as many as fit; the next one begins where it
@@ -30,8 +28,7 @@ def document_rows(
   epoch has each token once.
 
   Args:
-    corpus: store.Corpus.
-    data, seed, num_steps, eval_rows, shard: see epochs.make_batches.
+    config, corpus, shard: see epochs.make_batches.
     pack: put several short rows in one (packing.pack says what is added).
 
   Returns:
@@ -67,15 +64,9 @@ def document_rows(
       lengths=lambda: table["num_tokens"] + 2,
     )
 
-  return epochs.make_batches(
-    packing.packed(open_source) if pack else open_source,
-    corpus,
-    data,
-    seed=seed,
-    num_steps=num_steps,
-    eval_rows=eval_rows,
-    shard=shard,
-  )
+  if pack:
+    open_source = packing.packed(open_source)
+  return epochs.make_batches(open_source, config, corpus, shard)
 
 
 def single_spans(tokens, begin, num, *, length, special):
@@ -165,9 +156,7 @@ def _pieces(starts, capacity) -> np.ndarray:
 # RoBERTa
 
 
-def full_sentences(
-  corpus, data, *, seed, num_steps, eval_rows, shard, isolate_documents
-) -> Batches:
+def full_sentences(config, corpus, shard, *, isolate_documents) -> Batches:
   """Batches of full rows: [CLS] text [SEP], going on across documents.
 
   FULL-SENTENCES of RoBERTa (Liu et al., arXiv:1907.11692, section 4.2): the
@@ -180,8 +169,7 @@ def full_sentences(
   padding but in one row.
 
   Args:
-    corpus: store.Corpus.
-    data, seed, num_steps, eval_rows, shard: see epochs.make_batches.
+    config, corpus, shard: see epochs.make_batches.
     isolate_documents: a document sees only itself, from position 0. Its [SEP]
       belongs to it; the row's [CLS] to the first document.
 
@@ -217,15 +205,7 @@ def full_sentences(
 
     return Source(-(-size // capacity), seed, read)
 
-  return epochs.make_batches(
-    open_source,
-    corpus,
-    data,
-    seed=seed,
-    num_steps=num_steps,
-    eval_rows=eval_rows,
-    shard=shard,
-  )
+  return epochs.make_batches(open_source, config, corpus, shard)
 
 
 def open_stream(corpus, name: str) -> np.ndarray:

@@ -44,9 +44,9 @@ class Hiding(NamedTuple):
 
   # Row length -> prediction slots in a corrupted row.
   num_slots: Mapping[int, int]
-  # (key, batch) -> the batch with its tokens corrupted, and masked_positions,
+  # As Task.corrupt: the batch with its tokens corrupted, and masked_positions,
   # masked_labels (int32) and masked_weights (float32), [B, num_slots] each.
-  hide: Callable[[Key, Batch], Batch]
+  corrupt: Callable[[Batch, Key], Batch]
 
 
 class _Text(NamedTuple):
@@ -64,15 +64,15 @@ def make(
   *,
   token_counts: Array,
   random_tokens: str,
-  corruption: str,
-  choose: str,
   mask_rate: float,
   max_predictions: int,
   mask_share: float,
   random_share: float,
-  max_span_words: int,
+  corruption: str = "mask",
+  choose: str = "tokens",
+  max_span_words: int = 1,
 ) -> Hiding:
-  """The Hiding that the options describe.
+  """The Hiding that the options describe; the defaults mask single tokens.
 
   Args:
     tokenizer: its vocab_size, special, special_ids and, unless choose is
@@ -80,10 +80,11 @@ def make(
     lengths: of the rows, in tokens.
     token_counts: [V], of the corpus.
     random_tokens: unigram | uniform, how random tokens are drawn.
+    mask_rate, max_predictions, mask_share, random_share: as in
+      objectives/mlm_nsp.py.
     corruption: mask | substitute | shuffle | delete | insert.
     choose: tokens | words | ngrams | spans.
-    mask_rate, max_predictions, mask_share, random_share, max_span_words: as in
-      objectives/mlm_nsp.py.
+    max_span_words: as in objectives/mlm_nsp.py.
 
   Raises:
     ConfigError: an option that is wrong, or that does not go with another.
@@ -96,7 +97,7 @@ def make(
     for length in lengths
   }
   _check(corruption, choose, slots, max_span_words)
-  corrupt = _corrupter(
+  hide = _corrupter(
     corruption,
     _chooser(choose, tokenizer, is_special, max_span_words),
     tokenizer.special,
@@ -105,7 +106,7 @@ def make(
     whole_spans=choose in ("ngrams", "spans"),
   )
 
-  def hide(key: Key, batch: Batch) -> Batch:
+  def corrupt(batch: Batch, key: Key) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
     L = input_ids.shape[1]
     wanted = wanted_tokens(
@@ -116,16 +117,17 @@ def make(
     )
     candidates = maskable(input_ids, segment_ids, is_special)
     text = _Text(batch, candidates, wanted, slots[L])
-    hidden, positions, labels, weights = corrupt(key, text)
+    hidden, positions, labels, weights = hide(key, text)
     return {
       **hidden,
       "masked_positions": positions,
       "masked_labels": labels,
-      "masked_weights": weights,
+      # A filler row of the held-out set counts nothing.
+      "masked_weights": weights * batch["example_weights"][:, None],
     }
 
   predicted = PREDICTED[corruption]
-  return Hiding({length: predicted(P) for length, P in slots.items()}, hide)
+  return Hiding({length: predicted(P) for length, P in slots.items()}, corrupt)
 
 
 def _chooser(choose, tokenizer, is_special, max_span_words):

@@ -1,1 +1,12 @@
-"""Pretraining objectives: one module each, found by its name."""
+"""Pretraining objectives: one module each, found by its name.
+
+Each makes its Task (task.py) by make(config, corpus, shard, *, ...) of
+
+  config: the whole config (config.py);
+  corpus: corpus.store.Corpus;
+  shard: (index, count) of the equal part of each batch that this host reads;
+
+and its options, which are those of config.objective. It raises ConfigError for
+an option that is wrong, before anything is computed, and CorpusError for a
+corpus that lacks what its rows are made of.
+"""

@@ -32,20 +32,12 @@ def make(
   # A row's documents don't see each other; positions begin anew in each.
   isolate_documents: bool = False,
 ) -> Task:
-  """The Task of a left-to-right language model.
+  """The Task of a left-to-right model (arguments: __init__.py).
 
-  Args:
-    config: the whole config (config.py); the encoder is causal whatever
-      config.model.causal says, and the checkpoint says so.
-    corpus: corpus.store.Corpus.
-    shard: (index, count) of the equal part of each batch that this host reads.
-
-  Raises:
-    ConfigError: an option that is wrong, before anything is computed.
-    CorpusError: a corpus without text.
+  The encoder is causal whatever config.model.causal says, and the checkpoint
+  says so.
   """
-  data, num_steps = config.data, config.train.num_steps
-  lengths = epochs.row_lengths(data)
+  lengths = epochs.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   cfg = dataclasses.replace(cfg, causal=True)
   if chunk < 1:
@@ -54,24 +46,14 @@ def make(
       "are made at once."
     )
   rows = text_rows.full_sentences(
-    corpus,
-    data,
-    seed=config.seed,
-    num_steps=num_steps,
-    eval_rows=config.train.eval_rows,
-    shard=shard,
-    isolate_documents=isolate_documents,
+    config, corpus, shard, isolate_documents=isolate_documents
   )
 
   def row_flops(length: int, attended: float | None) -> float:
     return flops.train_flops(cfg, length, num_slots=length, attended=attended)
 
   return Task(
-    batch_at=rows.batch_at,
-    row_ids=rows.row_ids,
-    num_heldout_batches=rows.num_heldout_batches,
-    rows_per_epoch=rows.rows_per_epoch,
-    shares=rows.shares,
+    **rows._asdict(),
     init=lambda key: init(cfg, key),
     corrupt=lambda batch, key: targets(batch),
     loss=lambda *args: loss(cfg, chunk, *args),

@@ -53,19 +53,11 @@ def make(
   # Put several short rows in one, each seeing only itself.
   pack: bool = False,
 ) -> Task:
-  """The Task of pretraining as ELECTRA was.
+  """The Task of pretraining as ELECTRA was (arguments: __init__.py).
 
-  Args:
-    config: the whole config (config.py); config.model is the discriminator.
-    corpus: corpus.store.Corpus.
-    shard: (index, count) of the equal part of each batch that this host reads.
-
-  Raises:
-    ConfigError: an option that is wrong, before anything is computed.
-    CorpusError: a corpus of fewer than two documents.
+  config.model is the discriminator.
   """
-  data, num_steps = config.data, config.train.num_steps
-  lengths = epochs.row_lengths(data)
+  lengths = epochs.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   # How its classifiers read [CLS], here and in transformers.
   cfg = dataclasses.replace(cfg, pooler="gelu")
@@ -76,33 +68,22 @@ def make(
     lengths,
     token_counts=corpus.token_counts,
     random_tokens=random_tokens,
-    corruption="mask",
-    choose="tokens",
     mask_rate=mask_rate,
     max_predictions=max_predictions,
     mask_share=mask_share,
     random_share=random_share,
-    max_span_words=1,
   )
   rows = batches.adjacent(
-    corpus,
-    data,
-    seed=config.seed,
-    num_steps=num_steps,
-    eval_rows=config.train.eval_rows,
-    short_share=short_share,
-    shard=shard,
-    pack=pack,
+    config, corpus, shard, short_share=short_share, pack=pack
   )
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     hide_key, sample_key = jax.random.split(key)
-    batch = hidden.hide(hide_key, batch)
-    # A filler row of the held-out set counts nothing.
-    weights = batch["masked_weights"] * batch["example_weights"][:, None]
+    batch = hidden.corrupt(batch, hide_key)
     # A key for each row: what is sampled doesn't depend on the microbatches.
-    bits = jax.random.bits(sample_key, (len(weights), 2), jnp.uint32)
-    return {**batch, "masked_weights": weights, "sample_bits": bits}
+    shape = (len(batch["input_ids"]), 2)
+    bits = jax.random.bits(sample_key, shape, jnp.uint32)
+    return {**batch, "sample_bits": bits}
 
   def row_flops(length: int, attended: float | None) -> float:
     P = hidden.num_slots[length]
@@ -112,11 +93,7 @@ def make(
     return generator + encoder + head
 
   return Task(
-    batch_at=rows.batch_at,
-    row_ids=rows.row_ids,
-    num_heldout_batches=rows.num_heldout_batches,
-    rows_per_epoch=rows.rows_per_epoch,
-    shares=rows.shares,
+    **rows._asdict(),
     init=lambda key: init(cfg, small, key),
     corrupt=corrupt,
     loss=lambda *args: loss(

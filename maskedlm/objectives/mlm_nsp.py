@@ -1,12 +1,11 @@
 """BERT's objective: masked language model + next-sentence prediction.
 
 Paper: arXiv:1810.04805, sections 3.1 and A.1-A.2. Read top-down: options ->
-init -> corrupt -> loss. The loss is the mean cross-entropy over the chosen
-tokens plus the mean cross-entropy over the pairs.
+corruption -> rows -> init -> loss. The loss is the mean cross-entropy over the
+chosen tokens plus the mean cross-entropy over the pairs.
 """
 
 import dataclasses
-import functools
 
 import jax
 import jax.numpy as jnp
@@ -50,48 +49,25 @@ def make(
   # Put several short pairs in one row, each seeing only itself.
   pack: bool = False,
 ) -> Task:
-  """The Task of pretraining as BERT was.
-
-  Args:
-    config: the whole config (config.py).
-    corpus: corpus.store.Corpus.
-    shard: (index, count) of the equal part of each batch that this host reads.
-
-  Raises:
-    ConfigError: an option that is wrong, before anything is computed.
-    CorpusError: a corpus that has no pairs.
-  """
-  data = config.data
-  lengths = epochs.row_lengths(data)
+  """The Task of pretraining as BERT was (arguments: __init__.py)."""
+  lengths = epochs.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   hidden = hiding.make(
     corpus.tokenizer,
     lengths,
     token_counts=corpus.token_counts,
     random_tokens=random_tokens,
-    corruption=corruption,
-    choose=choose,
     mask_rate=mask_rate,
     max_predictions=max_predictions,
     mask_share=mask_share,
     random_share=random_share,
+    corruption=corruption,
+    choose=choose,
     max_span_words=max_span_words,
   )
-  rows = _make_batches(pairs, pack)(
-    corpus,
-    data,
-    seed=config.seed,
-    num_steps=config.train.num_steps,
-    eval_rows=config.train.eval_rows,
-    short_share=short_share,
-    shard=shard,
+  rows = _row_maker(pairs)(
+    config, corpus, shard, short_share=short_share, pack=pack
   )
-
-  def corrupt(batch: Batch, key: Key) -> Batch:
-    batch = hidden.hide(key, batch)
-    # A filler row of the held-out set counts nothing.
-    weights = batch["masked_weights"] * batch["example_weights"][:, None]
-    return {**batch, "masked_weights": weights}
 
   def row_flops(length: int, attended: float | None) -> float:
     return flops.train_flops(
@@ -99,13 +75,9 @@ def make(
     )
 
   return Task(
-    batch_at=rows.batch_at,
-    row_ids=rows.row_ids,
-    num_heldout_batches=rows.num_heldout_batches,
-    rows_per_epoch=rows.rows_per_epoch,
-    shares=rows.shares,
+    **rows._asdict(),
     init=lambda key: init(cfg, key),
-    corrupt=corrupt,
+    corrupt=hidden.corrupt,
     loss=lambda *args: loss(cfg, *args),
     flops=packing.step_cost(row_flops, rows.batch_at, config, packed=pack),
     describe={"objective": "mlm_nsp", "encoder": dataclasses.asdict(cfg)},
@@ -157,16 +129,11 @@ def _pairs(hidden, batch: Batch):
   )
 
 
-def _make_batches(pairs: str, pack: bool):
+def _row_maker(pairs: str):
   """The function of corpus.batches that makes these pairs."""
-  makers = {
-    ("nsp", False): batches.nsp,
-    ("nsp", True): batches.packed_nsp,
-    ("sop", False): batches.sop,
-    ("sop", True): functools.partial(batches.sop, pack=True),
-  }
-  if (pairs, pack) not in makers:
+  makers = {"nsp": batches.nsp, "sop": batches.sop}
+  if pairs not in makers:
     raise ConfigError(
       f"objective.pairs={pairs!r} is unknown: expected nsp or sop."
     )
-  return makers[pairs, pack]
+  return makers[pairs]

@@ -1,7 +1,7 @@
 """RoBERTa's objective: masked language model on full rows of running text.
 
-Paper: arXiv:1907.11692, section 4. Read top-down: options -> rows -> corrupt
--> loss. Against BERT: rows full to the last position, no pairs and no
+Paper: arXiv:1907.11692, section 4. Read top-down: options -> corruption ->
+rows -> loss. Against BERT: rows full to the last position, no pairs and no
 next-sentence prediction, and batches of 2,048 rows and more, which
 train.accumulate splits into what fits the devices. Masks are new in every
 epoch ("dynamic"), as everywhere here.
@@ -35,49 +35,22 @@ def make(
   # A row's documents don't see each other; positions begin anew in each.
   isolate_documents: bool = False,
 ) -> Task:
-  """The Task of pretraining as RoBERTa was.
-
-  Args:
-    config: the whole config (config.py).
-    corpus: corpus.store.Corpus.
-    shard: (index, count) of the equal part of each batch that this host reads.
-
-  Raises:
-    ConfigError: an option that is wrong, before anything is computed.
-    CorpusError: a corpus without text.
-  """
-  data, num_steps = config.data, config.train.num_steps
-  lengths = epochs.row_lengths(data)
+  """The Task of pretraining as RoBERTa was (arguments: __init__.py)."""
+  lengths = epochs.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-
   hidden = hiding.make(
     corpus.tokenizer,
     lengths,
     token_counts=corpus.token_counts,
     random_tokens=random_tokens,
-    corruption="mask",
-    choose="tokens",
     mask_rate=mask_rate,
     max_predictions=max_predictions,
     mask_share=mask_share,
     random_share=random_share,
-    max_span_words=1,
   )
   rows = text_rows.full_sentences(
-    corpus,
-    data,
-    seed=config.seed,
-    num_steps=num_steps,
-    eval_rows=config.train.eval_rows,
-    shard=shard,
-    isolate_documents=isolate_documents,
+    config, corpus, shard, isolate_documents=isolate_documents
   )
-
-  def corrupt(batch: Batch, key: Key) -> Batch:
-    batch = hidden.hide(key, batch)
-    # A filler row of the held-out set counts nothing.
-    weights = batch["masked_weights"] * batch["example_weights"][:, None]
-    return {**batch, "masked_weights": weights}
 
   def row_flops(length: int, attended: float | None) -> float:
     return flops.train_flops(
@@ -85,13 +58,9 @@ def make(
     )
 
   return Task(
-    batch_at=rows.batch_at,
-    row_ids=rows.row_ids,
-    num_heldout_batches=rows.num_heldout_batches,
-    rows_per_epoch=rows.rows_per_epoch,
-    shares=rows.shares,
+    **rows._asdict(),
     init=lambda key: init(cfg, key),
-    corrupt=corrupt,
+    corrupt=hidden.corrupt,
     loss=lambda *args: loss(cfg, *args),
     flops=packing.step_cost(
       row_flops, rows.batch_at, config, packed=isolate_documents

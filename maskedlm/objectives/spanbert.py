@@ -51,19 +51,9 @@ def make(
   # Put several short rows in one, each seeing only itself.
   pack: bool = False,
 ) -> Task:
-  """The Task of pretraining as SpanBERT was.
-
-  Args:
-    config: the whole config (config.py).
-    corpus: corpus.store.Corpus.
-    shard: (index, count) of the equal part of each batch that this host reads.
-
-  Raises:
-    ConfigError: an option that is wrong, before anything is computed.
-    CorpusError: a corpus without text.
-  """
-  data, tokenizer = config.data, corpus.tokenizer
-  lengths = epochs.row_lengths(data)
+  """The Task of pretraining as SpanBERT was (arguments: __init__.py)."""
+  tokenizer = corpus.tokenizer
+  lengths = epochs.row_lengths(config.data)
   cfg = encoder_config(config.model, tokenizer.vocab_size, max(lengths))
   sbo = SboHead(cfg, max_span=max_span_targets, place_width=place_width)
   corruption.check_shares(mask_share, random_share)
@@ -88,15 +78,7 @@ def make(
   special = tokenizer.special
   outside[[special.pad, special.cls, special.sep]] = True
 
-  batches = text_rows.document_rows(
-    corpus,
-    data,
-    seed=config.seed,
-    num_steps=config.train.num_steps,
-    eval_rows=config.train.eval_rows,
-    shard=shard,
-    pack=pack,
-  )
+  rows = text_rows.document_rows(config, corpus, shard, pack=pack)
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
@@ -156,15 +138,11 @@ def make(
     return head + flops.train_flops(cfg, length, num_slots=P, attended=attended)
 
   return Task(
-    batch_at=batches.batch_at,
-    row_ids=batches.row_ids,
-    num_heldout_batches=batches.num_heldout_batches,
-    rows_per_epoch=batches.rows_per_epoch,
-    shares=batches.shares,
+    **rows._asdict(),
     init=lambda key: init(cfg, sbo, key),
     corrupt=corrupt,
     loss=lambda *args: loss(cfg, sbo, sbo_weight, *args),
-    flops=packing.step_cost(row_flops, batches.batch_at, config, packed=pack),
+    flops=packing.step_cost(row_flops, rows.batch_at, config, packed=pack),
     describe={"objective": "spanbert", "encoder": dataclasses.asdict(cfg)},
   )
 

@@ -1,4 +1,4 @@
-"""Splits made by hand, for the tests of rows and batches."""
+"""Splits and configs made by hand, for the tests of rows and batches."""
 
 import hashlib
 import itertools
@@ -44,6 +44,12 @@ def make_corpus(path, train, heldout=(), num_shards=1):
     tokenizer=types.SimpleNamespace(special=SPECIAL),
     parts=(),
   )
+
+
+def make_config(data, *, seed=11, num_steps=100, eval_rows=0):
+  """What the makers of batches read of a config."""
+  train = types.SimpleNamespace(num_steps=num_steps, eval_rows=eval_rows)
+  return types.SimpleNamespace(data=data, seed=seed, train=train)
 
 
 def random_documents(seed, num_documents, max_sentences, max_tokens):

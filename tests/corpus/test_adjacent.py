@@ -4,14 +4,20 @@ import types
 
 import numpy as np
 import pytest
-from splits import FIRST_ID, SPECIAL, make_corpus, random_documents
+from splits import (
+  FIRST_ID,
+  SPECIAL,
+  make_config,
+  make_corpus,
+  random_documents,
+)
 
 from maskedlm.corpus import batches
 
 DATA = types.SimpleNamespace(
   length=13, batch_size=6, long_share=0.0, long_length=29, long_batch_size=4
 )
-OPTIONS = {"seed": 11, "num_steps": 400, "eval_rows": 0, "short_share": 0.1}
+CONFIG = make_config(DATA, num_steps=400)
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +33,7 @@ def corpus(tmp_path_factory):
 
 @pytest.mark.parametrize("pack", [False, True])
 def test_b_always_follows_a(corpus, pack):
-  made = batches.adjacent(corpus, DATA, **OPTIONS, shard=(0, 1), pack=pack)
+  made = batches.adjacent(CONFIG, corpus, (0, 1), short_share=0.1, pack=pack)
   count = whole = 0
   for step in range(40):
     batch = made.batch_at("train", step)
@@ -50,8 +56,8 @@ def test_b_always_follows_a(corpus, pack):
 
 
 def test_it_is_the_pair_of_nsp_where_b_is_next(corpus):
-  ours = batches.adjacent(corpus, DATA, **OPTIONS, shard=(0, 1))
-  nsp = batches.nsp(corpus, DATA, **OPTIONS, shard=(0, 1))
+  ours = batches.adjacent(CONFIG, corpus, (0, 1), short_share=0.1)
+  nsp = batches.nsp(CONFIG, corpus, (0, 1), short_share=0.1)
   for step in range(50):
     first, second = (x.batch_at("train", step) for x in (ours, nsp))
     is_next = second["nsp_labels"] == 0

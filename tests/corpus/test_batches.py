@@ -11,7 +11,13 @@ import types
 
 import numpy as np
 import pytest
-from splits import FIRST_ID, SPECIAL, make_corpus, random_documents
+from splits import (
+  FIRST_ID,
+  SPECIAL,
+  make_config,
+  make_corpus,
+  random_documents,
+)
 
 from maskedlm.config import ConfigError
 from maskedlm.corpus import batches, epochs, hashing, rows, store, tokenizer
@@ -41,15 +47,11 @@ def make_data(**changes):
   return types.SimpleNamespace(**{**data, **changes})
 
 
-def make_batches(corpus, data=None, **changes):
-  options = {
-    "seed": 11,
-    "num_steps": 100,
-    "eval_rows": 0,
-    "short_share": 0.1,
-    "shard": (0, 1),
-  }
-  return batches.nsp(corpus, data or make_data(), **{**options, **changes})
+def make_batches(
+  corpus, data=None, *, short_share=0.1, shard=(0, 1), **changes
+):
+  config = make_config(data or make_data(), **changes)
+  return batches.nsp(config, corpus, shard, short_share=short_share)
 
 
 def parts(batch, i):

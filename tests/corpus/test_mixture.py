@@ -4,6 +4,7 @@ import types
 
 import numpy as np
 import pytest
+import splits
 from languages import LETTERS, language_of, make_config, prepared
 
 from maskedlm.config import ConfigError
@@ -32,10 +33,9 @@ def make_data(**changes):
   return types.SimpleNamespace(**{**data, **changes})
 
 
-OPTIONS = {"seed": 11, "num_steps": 100, "eval_rows": 20, "shard": (0, 1)}
 KINDS = {
   "nsp": (batches.nsp, {"short_share": 0.1}),
-  "packed_nsp": (batches.packed_nsp, {"short_share": 0.1}),
+  "packed_nsp": (batches.nsp, {"short_share": 0.1, "pack": True}),
   "sop": (batches.sop, {"short_share": 0.1}),
   "adjacent": (batches.adjacent, {"short_share": 0.05}),
   "document_rows": (text_rows.document_rows, {}),
@@ -45,9 +45,11 @@ KINDS = {
 }
 
 
-def read(corpus, kind, data=None, **changes):
+def read(corpus, kind, data=None, *, shard=(0, 1), **changes):
   make, options = KINDS[kind]
-  return make(corpus, data or make_data(), **{**OPTIONS, **options, **changes})
+  given = {"eval_rows": 20, **changes}
+  config = splits.make_config(data or make_data(), **given)
+  return make(config, corpus, shard, **options)
 
 
 def test_shares_by_hand():

@@ -6,7 +6,13 @@ import types
 
 import numpy as np
 import pytest
-from splits import FIRST_ID, SPECIAL, make_corpus, random_documents
+from splits import (
+  FIRST_ID,
+  SPECIAL,
+  make_config,
+  make_corpus,
+  random_documents,
+)
 
 from maskedlm.corpus import batches, epochs, packing, rows
 
@@ -115,15 +121,9 @@ def make_data(**changes):
   return types.SimpleNamespace(**{**data, **changes})
 
 
-def make_batches(corpus, data=None, make=batches.packed_nsp, **changes):
-  options = {
-    "seed": 11,
-    "num_steps": 100,
-    "eval_rows": 0,
-    "short_share": 0.1,
-    "shard": (0, 1),
-  }
-  return make(corpus, data or make_data(), **{**options, **changes})
+def make_batches(corpus, data=None, *, shard=(0, 1), pack=True, **changes):
+  config = make_config(data or make_data(), **changes)
+  return batches.nsp(config, corpus, shard, short_share=0.1, pack=pack)
 
 
 @pytest.fixture(scope="module")
@@ -255,21 +255,13 @@ def test_packed_pairs_are_those_of_the_table(numbered, opened):
 def hashing_seed():
   """The seed of phase 0 for config.seed=11."""
   seeds = []
-  data = make_data()
 
   def open_source(corpus, name, length, seed):
     seeds.append(seed)
     return epochs.Source(9, seed, lambda row, epoch: {})
 
-  epochs.make_batches(
-    open_source,
-    make_corpus("", []),
-    data,
-    seed=11,
-    num_steps=100,
-    eval_rows=0,
-    shard=(0, 1),
-  )
+  config = make_config(make_data())
+  epochs.make_batches(open_source, config, make_corpus("", []), (0, 1))
   return seeds[0]
 
 
@@ -319,9 +311,9 @@ def test_packing_spares_padding(numbered):
   steps = range(20)
   before, after = (
     packing.padding_share(
-      make_batches(corpus, make=make).batch_at, "train", steps
+      make_batches(corpus, pack=pack).batch_at, "train", steps
     )
-    for make in (batches.nsp, batches.packed_nsp)
+    for pack in (False, True)
   )
   assert before > 0.25
   assert after < 0.15

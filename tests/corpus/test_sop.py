@@ -4,7 +4,13 @@ import types
 
 import numpy as np
 import pytest
-from splits import FIRST_ID, SPECIAL, make_corpus, random_documents
+from splits import (
+  FIRST_ID,
+  SPECIAL,
+  make_config,
+  make_corpus,
+  random_documents,
+)
 
 from maskedlm.corpus import batches
 
@@ -37,9 +43,9 @@ def texts(batch):
       yield labels[segment - 1], a[1:-1], b[:-1]
 
 
-def make(corpus, **options):
-  given = {"seed": 11, "num_steps": 400, "eval_rows": 0, "short_share": 0.1}
-  return batches.sop(corpus, DATA, **{**given, **options}, shard=(0, 1))
+def make(corpus, *, short_share=0.1, pack=False, **changes):
+  config = make_config(DATA, **{"num_steps": 400, **changes})
+  return batches.sop(config, corpus, (0, 1), short_share=short_share, pack=pack)
 
 
 @pytest.mark.parametrize("pack", [False, True])
@@ -63,8 +69,8 @@ def test_b_follows_a_or_a_follows_b(corpus, pack):
 
 def test_in_order_it_is_the_pair_of_nsp(corpus):
   # The same rows, split points and cuts as for next-sentence prediction.
-  options = {"seed": 11, "num_steps": 400, "eval_rows": 0, "short_share": 0.1}
-  nsp = batches.nsp(corpus, DATA, **options, shard=(0, 1))
+  config = make_config(DATA, num_steps=400)
+  nsp = batches.nsp(config, corpus, (0, 1), short_share=0.1)
   ours = make(corpus)
   for step in range(50):
     first, second = (x.batch_at("train", step) for x in (ours, nsp))

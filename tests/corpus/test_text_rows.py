@@ -11,7 +11,14 @@ import types
 
 import numpy as np
 import pytest
-from splits import FIRST_ID, SPECIAL, make_corpus, make_split, random_documents
+from splits import (
+  FIRST_ID,
+  SPECIAL,
+  make_config,
+  make_corpus,
+  make_split,
+  random_documents,
+)
 
 from maskedlm import config as config_lib
 from maskedlm.config import ConfigError
@@ -33,21 +40,22 @@ def make_data(**changes):
   return types.SimpleNamespace(**{**data, **changes})
 
 
-OPTIONS = {"seed": 11, "num_steps": 100, "eval_rows": 0, "shard": (0, 1)}
-
-
-def single(corpus, data=None, **changes):
-  options = {**OPTIONS, **changes}
-  return text_rows.document_rows(corpus, data or make_data(), **options)
+def single(corpus, data=None, *, shard=(0, 1), pack=False, **changes):
+  config = make_config(data or make_data(), **changes)
+  return text_rows.document_rows(config, corpus, shard, pack=pack)
 
 
 def packed(corpus, data=None, **changes):
   return single(corpus, data, pack=True, **changes)
 
 
-def full(corpus, data=None, **changes):
-  options = {**OPTIONS, "isolate_documents": False, **changes}
-  return text_rows.full_sentences(corpus, data or make_data(), **options)
+def full(
+  corpus, data=None, *, shard=(0, 1), isolate_documents=False, **changes
+):
+  config = make_config(data or make_data(), **changes)
+  return text_rows.full_sentences(
+    config, corpus, shard, isolate_documents=isolate_documents
+  )
 
 
 def isolated(corpus, data=None, **changes):

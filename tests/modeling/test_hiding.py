@@ -48,6 +48,7 @@ def make_batch():
     "input_ids": np.where(real, ids, PAD).astype(np.int32),
     "token_type_ids": (real & (column > 9)).astype(np.int32),
     "segment_ids": real.astype(np.int32),
+    "example_weights": np.ones(B, np.float32),
   }
 
 
@@ -67,7 +68,7 @@ CASES = [
 def test_what_every_option_does(corruption, choose, num_slots):
   made, batch = make(corruption=corruption, choose=choose), make_batch()
   assert made.num_slots == {L: num_slots}
-  hidden = jax.jit(made.hide)(jax.random.key(1), batch)
+  hidden = jax.jit(made.corrupt)(batch, jax.random.key(1))
   hidden = {name: np.asarray(x) for name, x in hidden.items()}
   positions = hidden["masked_positions"]
   labels, weights = hidden["masked_labels"], hidden["masked_weights"]
@@ -106,7 +107,7 @@ def test_the_rate_is_that_of_the_row():
   batch = make_batch()
   wanted = np.round(0.3 * batch["segment_ids"].sum(1))
   for choose in hiding.CHOICES:
-    hidden = jax.jit(make(choose=choose).hide)(jax.random.key(2), batch)
+    hidden = jax.jit(make(choose=choose).corrupt)(batch, jax.random.key(2))
     missing = wanted - np.asarray(hidden["masked_weights"]).sum(1)
     assert missing.min() == 0
     assert missing.mean() < (0.2 if choose != "tokens" else 1e-6)

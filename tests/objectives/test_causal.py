@@ -41,14 +41,14 @@ def make_task(monkeypatch):
   corpus = types.SimpleNamespace(tokenizer=types.SimpleNamespace(vocab_size=V))
   asked = {}
 
-  def full_sentences(corpus, data, **options):
+  def full_sentences(config, corpus, shard, **options):
+    del config, corpus, shard
     asked.update(options)
-    return types.SimpleNamespace(
+    return causal.epochs.Batches(
       batch_at=lambda split, step: make_batch(),
       row_ids=lambda split, step: np.arange(B),
       num_heldout_batches=3,
       rows_per_epoch=7,
-      shares=(),
     )
 
   monkeypatch.setattr(causal.text_rows, "full_sentences", full_sentences)

@@ -54,12 +54,11 @@ def make_task(monkeypatch):
     ),
     token_counts=np.arange(V) % 7 + 1,
   )
-  rows = types.SimpleNamespace(
+  rows = electra.epochs.Batches(
     batch_at=lambda split, step: make_batch(),
     row_ids=lambda split, step: np.arange(B),
     num_heldout_batches=3,
     rows_per_epoch=7,
-    shares=(),
   )
   monkeypatch.setattr(electra.batches, "adjacent", lambda *args, **kwargs: rows)
 

@@ -42,10 +42,10 @@ def make_task(monkeypatch, config=None, **options):
   )
   asked = {}
 
-  def nsp(corpus, data, **options):
-    del corpus, data
-    asked.update(options)
-    return mlm_nsp.batches.Batches(lambda *a: a, lambda *a: a, 3, 7)
+  def nsp(config, corpus, shard, **options):
+    del corpus
+    asked.update(options, config=config, shard=shard)
+    return mlm_nsp.epochs.Batches(lambda *a: a, lambda *a: a, 3, 7)
 
   monkeypatch.setattr(mlm_nsp.batches, "nsp", nsp)
   config = config or make_config()
@@ -216,15 +216,13 @@ def test_split_over_8_devices_it_is_the_same(monkeypatch):
 
 
 def test_batches_are_asked_for_as_configured(monkeypatch):
-  config = make_config(seed=9)
-  config.train.eval_rows = 77
+  config = make_config()
   task, asked = make_task(monkeypatch, config, short_share=0.2)
   assert asked == {
-    "seed": 9,
-    "num_steps": 10,
-    "eval_rows": 77,
-    "short_share": 0.2,
+    "config": config,
     "shard": (1, 2),
+    "short_share": 0.2,
+    "pack": False,
   }
   assert task.num_heldout_batches == 3
   assert task.batch_at("train", 3) == task.row_ids("train", 3) == ("train", 3)
@@ -233,8 +231,8 @@ def test_batches_are_asked_for_as_configured(monkeypatch):
 def test_sentence_order_has_batches_of_its_own(monkeypatch):
   asked = {}
 
-  def sop(corpus, data, **options):
-    del corpus, data
+  def sop(config, corpus, shard, **options):
+    del config, corpus, shard
     asked.update(options)
     return mlm_nsp.epochs.Batches(lambda *a: a, lambda *a: a, 5, 7)
 

@@ -136,15 +136,8 @@ def test_flops_count_what_a_pair_sees(config, corpus, task):
 def test_packing_is_off_by_default(config, corpus):
   assert config_lib.default("mlm_nsp").objective.pack is False
   task = mlm_nsp.make(config, corpus, (0, 1))
-  expected = batches.nsp(
-    corpus,
-    config.data,
-    seed=config.seed,
-    num_steps=config.train.num_steps,
-    eval_rows=config.train.eval_rows,
-    short_share=0.1,
-    shard=(0, 1),
-  ).batch_at("train", 4)
+  made = batches.nsp(config, corpus, (0, 1), short_share=0.1)
+  expected = made.batch_at("train", 4)
   batch = task.batch_at("train", 4)
   assert batch.keys() == expected.keys()
   for name, value in expected.items():

@@ -55,16 +55,10 @@ def make_task(monkeypatch, config=None, **options):
   )
   asked = {}
 
-  def document_rows(corpus, data, **options):
-    del corpus, data
-    asked.update(options)
-    return types.SimpleNamespace(
-      batch_at=lambda *a: a,
-      row_ids=lambda *a: a,
-      num_heldout_batches=3,
-      rows_per_epoch=7,
-      shares=(),
-    )
+  def document_rows(config, corpus, shard, **options):
+    del corpus
+    asked.update(options, config=config, shard=shard)
+    return spanbert.epochs.Batches(lambda *a: a, lambda *a: a, 3, 7)
 
   monkeypatch.setattr(spanbert.text_rows, "document_rows", document_rows)
   given = {**OPTIONS, **options}
@@ -394,15 +388,8 @@ def test_split_over_8_devices_it_is_the_same(monkeypatch):
 
 def test_batches_are_asked_for_as_configured(monkeypatch):
   config = make_config()
-  config.seed, config.train.eval_rows = 9, 77
   task, asked = make_task(monkeypatch, config, pack=True)
-  assert asked == {
-    "seed": 9,
-    "num_steps": 10,
-    "eval_rows": 77,
-    "shard": (1, 2),
-    "pack": True,
-  }
+  assert asked == {"config": config, "shard": (1, 2), "pack": True}
   assert task.batch_at("train", 3) == task.row_ids("train", 3) == ("train", 3)
   described = json.loads(json.dumps(task.describe))
   assert described["objective"] == "spanbert"
