@@ -28,11 +28,22 @@ from maskedlm.modeling.attention_kernels import (
 )
 from maskedlm.modeling.positions import Sight, alibi_slopes, ranges
 
-# A program holds a block of queries and visits the keys that they see by steps,
-# or the other way round: as many as fit the registers (255 of a thread).
-BLOCK, STEP, WARPS = 128, 64, 8
 _UNSEEN = -1e9  # As a score: its exponential is 0.
 _LOG2_E = math.log2(math.e)  # The GPU has 2^x, not e^x.
+
+
+class Tile(NamedTuple):
+  """A program holds a block of queries and visits the keys that they see by
+  steps, or the other way round."""
+
+  block: int  # A multiple of step; powers of two, and 16 at least on a GPU.
+  step: int
+  warps: int = 8
+
+
+# As much as fits the registers, 255 of a thread; forward, two such programs at
+# a time on a multiprocessor, so that one computes while the other one loads.
+FORWARD, BACKWARD = Tile(128, 32), Tile(128, 64)
 
 
 class Drop(NamedTuple):
@@ -45,8 +56,8 @@ class Drop(NamedTuple):
 class _Fixed(NamedTuple):
   """What is known when it is compiled."""
 
-  block: int
-  step: int
+  forward: Tile
+  backward: Tile
   length: int  # L, before it was filled up to whole blocks.
   num_heads: int  # H, of all devices.
   alibi: bool
@@ -54,15 +65,25 @@ class _Fixed(NamedTuple):
   interpret: bool
 
 
-class _Given(NamedTuple):
-  """What the kernels read besides the vectors."""
+class _Seen(NamedTuple):
+  """Who sees whom, and what is dropped."""
 
   first: Any  # [B, L] int32: the columns that a query sees
   stop: Any  # begin and end there.
-  keys: Any  # [B, n, 2] int32: steps of keys that each block of queries visits,
-  queries: Any  # and of queries that each block of keys visits.
   slopes: Any  # [H] float32, of ALiBi.
   numbers: Any  # [5] uint32: the seeds, and the first row and head here.
+
+
+class _Given(NamedTuple):
+  """What the kernels read besides the vectors."""
+
+  first: Any  # As those of _Seen.
+  stop: Any
+  slopes: Any
+  keys: Any  # [B, n, 2] int32: steps of keys that each block of queries visits,
+  queries: Any  # and of queries that each block of keys visits.
+  start: Any  # [B, H, L] uint32, of the words that drop a query's weights;
+  stride: Any  # how far a row's are apart. [1, 1, 1] where nothing is dropped.
 
 
 def attend(
@@ -70,8 +91,8 @@ def attend(
   sight: Sight,
   drop: Drop | None = None,
   *,
-  block: int = BLOCK,
-  step: int = STEP,
+  forward: Tile = FORWARD,
+  backward: Tile = BACKWARD,
   interpret: bool = False,
 ):
   """Queries, keys and values [B, L, 3, H, K] -> [B, L, H, K].
@@ -80,14 +101,17 @@ def attend(
     qkv: in one array, of which a GPU needs no part copied. K: powers of two.
     sight: who sees whom.
     drop: which weights are dropped; None: none.
-    block: a multiple of step; both powers of two, and 16 at least on a GPU.
-    step: see there.
+    forward, backward: what a program holds.
     interpret: compute it in jax.numpy instead, on any platform, slowly.
   """
   drop = drop or Drop(jnp.zeros(3, jnp.uint32), 0)
   L, H = qkv.shape[1], qkv.shape[3]
-  block = min(block, max(step, 2 ** math.ceil(math.log2(L))))
-  fixed = _Fixed(block, step, L, H, sight.alibi, drop.count, interpret)
+  least = 2 ** math.ceil(math.log2(L))
+  tiles = [
+    tile._replace(block=min(tile.block, max(tile.step, least)))
+    for tile in (forward, backward)
+  ]
+  fixed = _Fixed(*tiles, L, H, sight.alibi, drop.count, interpret)
   slopes = jnp.asarray(alibi_slopes(H) if sight.alibi else [0.0] * H)
 
   def on_device(qkv, segments, slopes, is_local, seeds):
@@ -107,13 +131,12 @@ def attend(
 
 
 def _on_device(fixed: _Fixed, qkv, sight: Sight, slopes, numbers):
-  extra = -fixed.length % fixed.block
+  extra = -fixed.length % max(fixed.forward.block, fixed.backward.block)
   segments = pad_segments(sight.segment_ids, extra)
   first, stop = ranges(sight._replace(segment_ids=segments))
-  met = visits(first, stop, fixed.block, fixed.step)
-  given = _Given(first, stop, *met, slopes, numbers)
   qkv = jnp.pad(qkv, ((0, 0), (0, extra), *[(0, 0)] * 3))
-  return _attend(fixed, qkv, given)[:, : fixed.length]
+  seen = _Seen(first, stop, slopes, numbers)
+  return _attend(fixed, qkv, seen)[:, : fixed.length]
 
 
 def visits(first, stop, block: int, step: int):
@@ -135,49 +158,71 @@ def visits(first, stop, block: int, step: int):
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _attend(fixed: _Fixed, qkv, given: _Given):
+def _attend(fixed: _Fixed, qkv, seen: _Seen):
   """[B, L, 3, H, K] -> [B, L, H, K], in whole blocks."""
-  return _forward(fixed, qkv, given)[0]
+  return _forward(fixed, qkv, seen)[0]
 
 
-def _forward(fixed: _Fixed, qkv, given: _Given):
+def _forward(fixed: _Fixed, qkv, seen: _Seen):
   B, L, _, H, K = qkv.shape
   y = jax.ShapeDtypeStruct((B, L, H, K), qkv.dtype)
   log_sum = jax.ShapeDtypeStruct((B, H, L), jnp.float32)
-  made = _call(_forward_kernel, fixed, [y, log_sum], qkv, *given)
+  out = [y, log_sum]
+  made = _call(_forward_kernel, fixed, fixed.forward, out, seen, qkv)
   # Backward needs all three, and need not make them again (encoder.REMAT).
   qkv, y, log_sum = (checkpoint_name(x, "attended") for x in (qkv, *made))
-  return y, (qkv, given, y, log_sum)
+  return y, (qkv, seen, y, log_sum)
 
 
 def _backward(fixed: _Fixed, kept, dy):
-  qkv, given, y, log_sum = kept
+  qkv, seen, y, log_sum = kept
   # What the softmax takes from each score's gradient: that of its own sum.
   mean = jnp.sum(dy.astype(jnp.float32) * y.astype(jnp.float32), axis=3)
-  args = qkv, dy, log_sum, mean.swapaxes(1, 2), *given
-  out = jax.ShapeDtypeStruct(qkv.shape, qkv.dtype)
-  return *_call(_backward_kernel, fixed, [out], *args), None
+  args = qkv, dy, log_sum, mean.swapaxes(1, 2)
+  out = [jax.ShapeDtypeStruct(qkv.shape, qkv.dtype)]
+  made = _call(_backward_kernel, fixed, fixed.backward, out, seen, *args)
+  return *made, None
 
 
 _attend.defvjp(_forward, _backward)
 
 
-def _call(kernel, fixed: _Fixed, out_shape, qkv, *args):
+def _call(kernel, fixed: _Fixed, tile: Tile, out_shape, seen: _Seen, *arrays):
   """A program for each block of each head of each row."""
   from jax.experimental.pallas import triton
 
-  B, L, _, H, _ = qkv.shape
-  n = L // fixed.block
+  B, L, _, H, _ = arrays[0].shape
+  n = L // tile.block
+  given = _Given(
+    *(seen.first, seen.stop, seen.slopes),
+    *visits(seen.first, seen.stop, tile.block, tile.step),
+    *(_words(fixed, seen.numbers, (B, H, L)) if fixed.dropped else _NO_WORDS),
+  )
   # Loads ahead of their use take registers, and pay in long loops only.
   stages = 1 if n == 1 else 2
   return pl.pallas_call(
-    functools.partial(kernel, fixed),
+    functools.partial(kernel, fixed, tile),
     grid=(n, H, B),
     out_shape=out_shape,
-    compiler_params=triton.CompilerParams(num_warps=WARPS, num_stages=stages),
+    compiler_params=triton.CompilerParams(
+      num_warps=tile.warps, num_stages=stages
+    ),
     interpret=fixed.interpret,
     name=kernel.__name__.strip("_"),
-  )(qkv, *args)
+  )(*arrays, *given)
+
+
+_NO_WORDS = np.zeros((2, 1, 1, 1), np.uint32)
+
+
+def _words(fixed: _Fixed, numbers, shape):
+  """(start, stride) of the words of each query [B, H, L]."""
+  *seeds, row, head = (numbers[i] for i in range(5))
+  B, H, L = (
+    jax.lax.broadcasted_iota(jnp.uint32, shape, axis) for axis in range(3)
+  )
+  row = (row + B) * np.uint32(fixed.num_heads) + head + H
+  return random_words.of_row(row * np.uint32(fixed.length) + L, *seeds)
 
 
 # The kernels. References are to whole arrays, of which a program has the part
@@ -191,56 +236,57 @@ class _Queries(NamedTuple):
   column: Any  # Where they stand.
   first: Any  # The columns that they see
   stop: Any  # begin and end there.
-  start: Any  # Of the words that drop their weights;
-  stride: Any  # how far a row's are apart.
+  start: Any = None  # Of the words that drop their weights;
+  stride: Any = None  # how far a row's are apart.
   log_sum: Any = None  # Log2 of what the softmax divides by; in backward only,
   mean: Any = None  # as the mean of the weights' gradients.
 
 
-def _forward_kernel(fixed: _Fixed, qkv, *refs):
+def _forward_kernel(fixed: _Fixed, tile: Tile, qkv, *refs):
   *given, y_ref, log_sum_ref = refs
   given = _Given(*given)
   n, h, b = (pl.program_id(axis) for axis in range(3))
-  rows, column = _part(n, fixed.block)
+  rows, column = _part(n, tile.block)
   q = qkv[b, rows, 0, h, :]
-  queries = _queries(fixed, given, b, h, n, fixed.block, axis=1)
+  queries = _queries(fixed, given, b, h, n, tile.block, axis=1)
 
   def add(j, carry):
     top, total, y = carry
-    cols, keys = _part(j, fixed.step)
+    cols, keys = _part(j, tile.step)
     k, v = qkv[b, cols, 1, h, :], qkv[b, cols, 2, h, :]
     scores = _scores(fixed, given, h, queries, keys[None, :], q, k)
     higher = jnp.maximum(top, scores.max(axis=1))
     weights = jnp.exp2(scores - higher[:, None])
     fade = jnp.exp2(top - higher)
     total = total * fade + weights.sum(axis=1)
-    left = _drop(fixed, queries, keys[None, :], weights).astype(v.dtype)
+    left = _kept(fixed, queries, keys[None, :])(weights).astype(v.dtype)
     return higher, total, y * fade[:, None] + _dot(left, v, 1, 0)
 
   top = jnp.full(column.shape, _UNSEEN, jnp.float32)
   carry = top, jnp.zeros_like(top), jnp.zeros(q.shape, jnp.float32)
   top, total, y = _visit(given.keys, b, n, add, carry)
-  y_ref[b, rows, h, :] = (y / total[:, None]).astype(y_ref.dtype)
+  y *= random_words.scale(fixed.dropped) / total[:, None]
+  y_ref[b, rows, h, :] = y.astype(y_ref.dtype)
   log_sum_ref[b, h, rows] = top + jnp.log2(total)
 
 
-def _backward_kernel(fixed: _Fixed, qkv, dy, log_sum, mean, *refs):
+def _backward_kernel(fixed: _Fixed, tile: Tile, qkv, dy, log_sum, mean, *refs):
   """The gradients of a block's keys and values, and of its queries."""
   *given, out = refs
   given = _Given(*given)
   n, h, b = (pl.program_id(axis) for axis in range(3))
-  rows, column = _part(n, fixed.block)
-  scale = qkv.shape[4] ** -0.5
+  rows, column = _part(n, tile.block)
+  scale, left_scale = qkv.shape[4] ** -0.5, random_words.scale(fixed.dropped)
   one_block = given.keys.shape[1] == 1
 
-  def tile(queries, keys, left, right):
-    """The weights that are left, and the gradients of the scores."""
+  def between(queries, keys, left, right):
+    """The weights that are left, not scaled, and the scores' gradients."""
     scores = _scores(fixed, given, h, queries, keys, left[0], right[0])
     weights = jnp.exp2(scores - queries.log_sum)
-    change = _drop(fixed, queries, keys, _dot(left[1], right[1], 1, 1))
+    kept = _kept(fixed, queries, keys)
+    change = kept(_dot(left[1], right[1], 1, 1) * left_scale)
     change = weights * (change - queries.mean)
-    weights = _drop(fixed, queries, keys, weights)
-    return weights.astype(out.dtype), change.astype(out.dtype)
+    return kept(weights).astype(out.dtype), change.astype(out.dtype)
 
   def known(i, size, axis):
     part, _ = _part(i, size)
@@ -262,10 +308,10 @@ def _backward_kernel(fixed: _Fixed, qkv, dy, log_sum, mean, *refs):
 
   def add_queries(i, carry):
     dk, dv = carry
-    part, _ = _part(i, fixed.step)
+    part, _ = _part(i, tile.step)
     q, g = of_queries(part)
-    queries = known(i, fixed.step, 0)
-    weights, change = tile(queries, column[:, None], (k, v), (q, g))
+    queries = known(i, tile.step, 0)
+    weights, change = between(queries, column[:, None], (k, v), (q, g))
     if one_block:  # There are no other keys.
       store(part, 0, _dot(change, k, 0, 0) * scale)
     return dk + _dot(change, q, 1, 0), dv + _dot(weights, g, 1, 0)
@@ -273,17 +319,17 @@ def _backward_kernel(fixed: _Fixed, qkv, dy, log_sum, mean, *refs):
   zero = jnp.zeros(k.shape, jnp.float32)
   dk, dv = _visit(given.queries, b, n, add_queries, (zero, zero))
   store(rows, 1, dk * scale)
-  store(rows, 2, dv)
+  store(rows, 2, dv * left_scale)
   if one_block:
     return
 
   q, g = of_queries(rows)
-  queries = known(n, fixed.block, 1)
+  queries = known(n, tile.block, 1)
 
   def add_keys(j, dq):
-    part, keys = _part(j, fixed.step)
+    part, keys = _part(j, tile.step)
     k, v = of_keys(part)
-    _, change = tile(queries, keys[None, :], (q, g), (k, v))
+    _, change = between(queries, keys[None, :], (q, g), (k, v))
     return dq + _dot(change, k, 1, 0)
 
   store(rows, 0, _visit(given.keys, b, n, add_keys, zero) * scale)
@@ -299,23 +345,22 @@ def _scores(fixed: _Fixed, given: _Given, h, queries, keys, left, right):
   return jnp.where(seen, scores, _UNSEEN)
 
 
-def _drop(fixed: _Fixed, queries: _Queries, keys, x):
-  """x where it isn't dropped, scaled; else 0."""
+def _kept(fixed: _Fixed, queries: _Queries, keys):
+  """The function that zeroes a tile's entries whose weights are dropped."""
   if not fixed.dropped:
-    return x
+    return lambda x: x
   place = queries.stride * keys.astype(jnp.uint32)
   words = random_words.mix(queries.start + place)
-  return random_words.drop(x, words, fixed.dropped)
+  kept = words >= np.uint32(fixed.dropped)
+  return lambda x: jnp.where(kept, x, 0)
 
 
 def _queries(fixed: _Fixed, given: _Given, b, h, i, size, *, axis) -> _Queries:
   """Of part i of so many queries; [size, 1] (axis 1) or [1, size] (axis 0)."""
   part, column = _part(i, size)
-  *seeds, row, head = (given.numbers[j] for j in range(5))
-  row = (row + b.astype(jnp.uint32)) * np.uint32(fixed.num_heads)
-  row = (row + head + h.astype(jnp.uint32)) * np.uint32(fixed.length)
-  words = random_words.of_row(row + column.astype(jnp.uint32), *seeds)
-  found = column, given.first[b, part], given.stop[b, part], *words
+  found = column, given.first[b, part], given.stop[b, part]
+  if fixed.dropped:
+    found += given.start[b, h, part], given.stride[b, h, part]
   return _Queries(*(jnp.expand_dims(x, axis) for x in found))
 
 

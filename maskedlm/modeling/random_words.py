@@ -48,11 +48,13 @@ def count_of(rate: float) -> int:
 
 
 def drop(x: jax.Array, words: jax.Array, count: int) -> jax.Array:
-  """Zeroes the entries of x whose words are below count, and scales the rest.
+  """Zeroes the entries of x whose words are below count; scales the others."""
+  return jnp.where(words >= np.uint32(count), x * scale(count), 0)
 
-  The scale is exact for the count, so that the expectation is x.
-  """
-  return jnp.where(words >= np.uint32(count), x * (2**32 / (2**32 - count)), 0)
+
+def scale(count: int) -> float:
+  """Of what isn't dropped: exact, so that the expectation stays."""
+  return 2**32 / (2**32 - count)
 
 
 def mix(x: jax.Array) -> jax.Array:

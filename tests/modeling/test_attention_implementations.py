@@ -41,8 +41,10 @@ SIGHTS = {
 
 def triton(query, key, value, sight):
   qkv = jnp.stack([query, key, value], axis=2)
-  options = {"block": 32, "step": 16, "interpret": True}
-  return attention_triton.attend(qkv, sight, **options)
+  tiles = attention_triton.Tile(32, 8), attention_triton.Tile(16, 16)
+  return attention_triton.attend(
+    qkv, sight, forward=tiles[0], backward=tiles[1], interpret=True
+  )
 
 
 WAYS = {

@@ -16,12 +16,16 @@ from maskedlm.modeling import (
   mlm,
   random_words,
 )
-from maskedlm.modeling.attention_triton import Drop, visits
+from maskedlm.modeling.attention_triton import Drop, Tile, visits
 from maskedlm.modeling.positions import Sight, ranges
 
 COUNT = round(0.3 * 2**32)
 KEY = jax.random.key(7)
-SIZES = {"block": 32, "step": 16, "interpret": True}
+SIZES = {
+  "forward": Tile(16, 8),
+  "backward": Tile(32, 16),
+  "interpret": True,
+}
 
 
 def test_visits_by_hand():
@@ -71,7 +75,7 @@ def computed(arrays, sight, **sizes):
   return run(jnp.stack(args, axis=2), gradient)
 
 
-@pytest.mark.parametrize("length", [13, 37])  # In one block, and in two.
+@pytest.mark.parametrize("length", [13, 37])  # In one of 16 or 32, and more.
 def test_drops_what_plain_drops(length):
   sight = Sight(jnp.asarray(by_hand.rows(length)), causal=True)
   arrays = by_hand.arrays(length)
