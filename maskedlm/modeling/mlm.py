@@ -40,6 +40,11 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
   return _unpack(hidden, batch)
 
 
+def head_rngs(key: Key, train) -> dict[str, Key]:
+  """Dropout's rngs of a head: not the key itself, which is `encode`'s."""
+  return {"dropout": jax.random.fold_in(key, 1)} if train else {}
+
+
 def _arrays(batch: Batch):
   """What the encoder reads, [R, S] each: the batch, or what it is packed in."""
   names = ("input_ids", "token_type_ids", "segment_ids", "positions")
