@@ -242,6 +242,23 @@ def load_objective(name: str):
   return importlib.import_module(f"maskedlm.objectives.{name}")
 
 
+def check_known(section: str, options, choices) -> None:
+  """Raises ConfigError for one of the options that is none of its choices.
+
+  Args:
+    section: of the config, "task": what the message begins with.
+    options: what has the values as attributes.
+    choices: name of an option -> the names that it may have.
+  """
+  for name, known in choices.items():
+    value = getattr(options, name)
+    if value not in known:
+      raise ConfigError(
+        f"{section}.{name}={value!r} is unknown{did_you_mean(value, known)}; "
+        f"known: {', '.join(known)}."
+      )
+
+
 def did_you_mean(name: str, known) -> str:
   """'; did you mean "x"?' for the nearest known name, else ''."""
   near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)

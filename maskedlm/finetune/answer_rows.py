@@ -45,6 +45,7 @@ def make_rows(
   max_query: int,
   stride: int,
   separators: int = 1,
+  num_types: int = 2,
 ) -> Rows:
   """A row for each window of each example's text.
 
@@ -64,6 +65,7 @@ def make_rows(
     max_query: the most tokens of a question; truncated counts the cut ones.
     stride: tokens from a window to the next one.
     separators: how many [SEP] end the question.
+    num_types: types of tokens that the encoder knows; see pairs.pair_row.
   """
   special = tokenizer.special
   questions = tokenizer.encode_batch([e.question for e in examples])
@@ -86,7 +88,8 @@ def make_rows(
       if answer and window.begin <= answer[0] and answer[1] < window.end:
         start, end = answer[0] + shift, answer[1] + shift
       input_ids.append(row)
-      types.append((np.arange(len(row)) >= len(head)).astype(np.int32))
+      is_text = np.arange(len(row)) >= len(head)
+      types.append(np.int32(is_text & (num_types > 1)))
       values.append(
         (
           window.begin + shift,

@@ -6,8 +6,6 @@ arXiv:1810.04805, section 4.1). A score is W z_CLS with a single output, by
 squared error. Files: GLUE's (glue.py) and any with named columns (tables.py).
 """
 
-import functools
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -17,7 +15,7 @@ import numpy as np
 from flax import linen as nn
 
 from maskedlm.config import ConfigError, did_you_mean
-from maskedlm.finetune import class_metrics, glue, labelled
+from maskedlm.finetune import class_metrics, glue, labelled, one_label
 from maskedlm.finetune.application import (
   Application,
   DataError,
@@ -31,7 +29,6 @@ from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import Pooler, head_stddevs, sentence_vector
 from maskedlm.modeling.layers import Dense, Dropout
-from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Batch, Key, Params
 
 EXAMPLES = (
@@ -178,8 +175,7 @@ def make_net(
     x = sentence_vector(cfg, hidden, batch["segment_ids"])
     if pooler:
       x = Pooler(cfg).apply({"params": params["pooler"]}, x[:, None])
-    # The encoder's dropout has the key itself.
-    rngs = {"dropout": jax.random.fold_in(key, 1)} if train else {}
+    rngs = mlm.head_rngs(key, train)
     return head.apply({"params": params[name]}, x, train=train, rngs=rngs)
 
   return Net(init, apply)
@@ -214,25 +210,12 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
     gold = np.int32([_label_id(example, ids) for example in examples])
     return _rows(tokenizer, cfg, examples, length, labels=gold)
 
-  def loss(params, batch, key, train):
-    logits = net.apply(params, batch, key, train)
-    gold, weights = batch["labels"], batch["example_weights"]
-    term = cross_entropy(logits, gold, weights=weights)
-    hits = accuracy(logits, gold, weights=weights)
-    return {"class": term}, {"accuracy": hits}
-
-  def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
-    logits = np.float64(outputs["logits"]).reshape(-1, len(labels))
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return [
-      {
-        "label": labels[int(np.argmax(row))],
-        "probability": float(row.max()),
-        "probabilities": dict(zip(labels, row.tolist(), strict=True)),
-      }
-      for row in shares
-    ]
+  def predict(example: Example, shares: list[float]) -> Prediction:
+    return {
+      "label": labels[np.argmax(shares)],
+      "probability": max(shares),
+      "probabilities": dict(zip(labels, shares, strict=True)),
+    }
 
   def score(examples, predictions):
     gold = _gold(examples)
@@ -243,11 +226,9 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
   return Application(
     rows=rows,
     init=net.init,
-    loss=loss,
-    outputs=lambda params, batch: {
-      "logits": net.apply(params, batch, None, False)
-    },
-    decode=decode,
+    loss=one_label.loss(net.apply, term="class"),
+    outputs=one_label.outputs(net.apply),
+    decode=one_label.decode(predict),
     score=score,
     best=best,
     gold=_gold,
@@ -311,16 +292,19 @@ def _rows(tokenizer, cfg, examples, length, **values) -> Rows:
   ids_b = tokenizer.encode_batch([example.text_b or "" for example in examples])
   made = [
     pair_row(
-      tokenizer, a, b if pair else None, length, separators=cfg.pair_separators
+      tokenizer,
+      a,
+      b if pair else None,
+      length,
+      separators=cfg.pair_separators,
+      num_types=cfg.type_vocab_size,
     )
     for a, b, pair in zip(ids, ids_b, is_pair, strict=True)
   ]
-  # An encoder that was pretrained on single texts may have but one type.
-  types = [row[1] * (cfg.type_vocab_size > 1) for row in made]
   return Rows(
     tokens={
       "input_ids": [row[0] for row in made],
-      "token_type_ids": types,
+      "token_type_ids": [row[1] for row in made],
     },
     values=values,
     example=np.arange(len(made)),
@@ -394,7 +378,6 @@ def export(
 
 
 if __name__ == "__main__":
-  from maskedlm import cli
   from maskedlm.finetune import main
 
-  sys.exit(cli.run(functools.partial(main.main, kind="classification")))
+  main.run_kind("classification")

@@ -9,29 +9,25 @@ and a softmax over the three. The data are GAP's (gap.py), on which documents
 are short; one longer than a row is cut around its mentions (mentions.py).
 """
 
-import functools
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import check_known
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.finetune import class_metrics, gap, mentions
+from maskedlm.finetune import class_metrics, gap, mentions, one_label
 from maskedlm.finetune.application import (
   Application,
   DataError,
-  Outputs,
   Prediction,
   Rows,
 )
 from maskedlm.finetune.gap import ANSWERS, Example
+from maskedlm.finetune.pairs import text_tokens
 from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.modeling.pair_heads import PairScorer
 from maskedlm.modeling.span_vectors import REPRESENTATIONS
 from maskedlm.task import Batch, Key, Params
@@ -104,12 +100,7 @@ def make(
     ConfigError: an unknown representation.
   """
   del about
-  if options.representation not in REPRESENTATIONS:
-    raise ConfigError(
-      f"task.representation={options.representation!r} is unknown"
-      f"{did_you_mean(options.representation, REPRESENTATIONS)}; known: "
-      f"{', '.join(REPRESENTATIONS)}."
-    )
+  check_known("task", options, {"representation": REPRESENTATIONS})
   head = PairScorer(cfg, options.representation)
 
   def init(key: Key) -> Params:
@@ -119,36 +110,15 @@ def make(
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     """float32 [B, 3], in the order of ANSWERS."""
     hidden = mlm.encode(cfg, params, batch, key, train)
-    # Another key than the encoder's.
-    rngs = {"dropout": jax.random.fold_in(key, 1)} if train else {}
     names = head.apply(
       {"params": params["pair_head"]},
       hidden,
       batch["spans"],
       train=train,
-      rngs=rngs,
+      rngs=mlm.head_rngs(key, train),
     )
     # The bias of the FFN's last layer says how likely "neither" is.
     return jnp.pad(names, [(0, 0), (1, 0)])
-
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    found = logits(params, batch, key, train)
-    gold, weights = batch["answers"], batch["example_weights"]
-    term = cross_entropy(found, gold, weights=weights)
-    hits = accuracy(found, gold, weights=weights)
-    return {"coreference": term}, {"accuracy": hits}
-
-  def decode(
-    examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
-  ) -> list[Prediction]:
-    del rows, tuned
-    found = np.float64(outputs["logits"]).reshape(-1, len(ANSWERS))
-    shares = np.exp(found - found.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return [
-      _prediction(example, dict(zip(ANSWERS, row.tolist(), strict=True)))
-      for example, row in zip(examples, shares, strict=True)
-    ]
 
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
@@ -159,11 +129,9 @@ def make(
   return Application(
     rows=lambda examples: _make_rows(examples, tokenizer, length),
     init=init,
-    loss=loss,
-    outputs=lambda params, batch: {
-      "logits": logits(params, batch, None, False)
-    },
-    decode=decode,
+    loss=one_label.loss(logits, term="coreference"),
+    outputs=one_label.outputs(logits),
+    decode=one_label.decode(_prediction),
     score=score,
     best="f1",
     gold=_gold,
@@ -174,24 +142,19 @@ def _make_rows(
   examples: Sequence[Example], tokenizer: Tokenizer, length: int
 ) -> Rows:
   """A row for each text, [CLS] text [SEP], with the spans of its mentions."""
-  cls, sep = tokenizer.special.cls, tokenizer.special.sep
   pieces = [
     mentions.fit(tokenizer, example.text, example.mentions, length - 2)
     for example in examples
   ]
-  rows = [np.array([cls, *piece.ids, sep], np.int32) for piece in pieces]
   spans = np.array([piece.spans for piece in pieces], np.int32)
-  answers = [ANSWERS.index(e.answer or ANSWERS[0]) for e in examples]
+  labels = [ANSWERS.index(e.answer or ANSWERS[0]) for e in examples]
   return Rows(
-    tokens={
-      "input_ids": rows,
-      "token_type_ids": [np.zeros(len(row), np.int32) for row in rows],
-    },
+    tokens=text_tokens(tokenizer, [piece.ids for piece in pieces]),
     values={
       "spans": spans.reshape(-1, 3, 2) + 1,  # They are behind [CLS].
-      "answers": np.array(answers, np.int32),
+      "labels": np.array(labels, np.int32),
     },
-    example=np.arange(len(rows)),
+    example=np.arange(len(pieces)),
     truncated=sum(piece.truncated for piece in pieces),
   )
 
@@ -210,8 +173,8 @@ def _gold(examples: Sequence[Example]) -> list[str]:
 # --- What is said of the predictions ---
 
 
-def _prediction(example: Example, shares: Mapping[str, float]) -> Prediction:
-  answer = max(shares, key=shares.get)
+def _prediction(example: Example, shares: list[float]) -> Prediction:
+  answer = ANSWERS[np.argmax(shares)]
   made: Prediction = {"id": example.id, "text": example.text}
   for name, (begin, end) in zip(
     ("pronoun", "a", "b"), example.mentions, strict=True
@@ -222,8 +185,8 @@ def _prediction(example: Example, shares: Mapping[str, float]) -> Prediction:
     **made,
     "answer": answer,
     "name": None if answer == "NEITHER" else made[answer.lower()],
-    "probability": shares[answer],
-    "probabilities": dict(shares),
+    "probability": max(shares),
+    "probabilities": dict(zip(ANSWERS, shares, strict=True)),
   }
 
 
@@ -256,7 +219,6 @@ def export(
 
 
 if __name__ == "__main__":
-  from maskedlm import cli
   from maskedlm.finetune import main
 
-  sys.exit(cli.run(functools.partial(main.main, kind="coreference")))
+  main.run_kind("coreference")

@@ -11,8 +11,6 @@ configs/features.py.
 """
 
 import collections
-import functools
-import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -20,7 +18,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_known
 from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import tagging
 from maskedlm.finetune.application import Application
@@ -139,13 +137,7 @@ def make(
 
 def check(options: Any) -> None:
   """Raises ConfigError for options that don't exist."""
-  for name, known in (("layers", tuple(LAYERS)), ("head", HEADS)):
-    value = getattr(options, name)
-    if value not in known:
-      raise ConfigError(
-        f"task.{name}={value!r} is unknown{did_you_mean(value, known)}; "
-        f"known: {', '.join(known)}."
-      )
+  check_known("task", options, {"layers": LAYERS, "head": HEADS})
   for name in ("lstm_width", "lstm_layers"):
     if getattr(options, name) < 1:
       raise ConfigError(
@@ -154,7 +146,6 @@ def check(options: Any) -> None:
 
 
 if __name__ == "__main__":
-  from maskedlm import cli
   from maskedlm.finetune import main
 
-  sys.exit(cli.run(functools.partial(main.main, kind="features")))
+  main.run_kind("features")

@@ -5,6 +5,7 @@ configs/glue.py:all). Run again, each continues where it was stopped.
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import sys
@@ -54,6 +55,11 @@ def main(argv: Sequence[str], *, kind: str | None = None) -> int:
   if all(results.values()):  # On host 0, that is.
     _print_suite(results, remote.origin(workdir))
   return 0
+
+
+def run_kind(kind: str) -> None:
+  """`python -m maskedlm.finetune.KIND`: exits as `maskedlm finetune KIND`."""
+  sys.exit(cli.run(functools.partial(main, kind=kind)))
 
 
 @runtime.connected()

@@ -6,8 +6,6 @@ probabilities (Devlin et al. 2019, arXiv:1810.04805, section 4.4). B examples,
 C choices, L tokens of a row. Files are choices.py's.
 """
 
-import functools
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -15,18 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.finetune import choices, class_metrics, classification
+from maskedlm.finetune import choices, class_metrics, classification, one_label
 from maskedlm.finetune.application import (
   Application,
   DataError,
-  Outputs,
   Prediction,
   Rows,
 )
 from maskedlm.finetune.choices import Example
 from maskedlm.finetune.pairs import pair_row
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Batch, Key, Params
 
 EXAMPLES = ("She opened her umbrella because\tit rained.\tit was dry.",)
@@ -80,7 +76,7 @@ def make(
     cfg, 1, pooler=options.pooler, name="choice_head"
   )
 
-  def scores(params: Params, batch: Batch, key: Key, train: bool):
+  def logits(params: Params, batch: Batch, key: Key, train: bool):
     """Float32 [B, C]: the encoder sees B * C rows."""
     B, C, L = batch["input_ids"].shape
     # Those of a filler row are 1 long: it sees itself.
@@ -94,23 +90,6 @@ def make(
     }
     return net.apply(params, flat, key, train).reshape(B, C)
 
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    logits = scores(params, batch, key, train)
-    gold, weights = batch["labels"], batch["example_weights"]
-    term = cross_entropy(logits, gold, weights=weights)
-    hits = accuracy(logits, gold, weights=weights)
-    return {"choice": term}, {"choice_accuracy": hits}
-
-  def decode(
-    examples: Sequence[Example],
-    rows: Rows,
-    outputs: Outputs,
-    tuned: Mapping[str, float],
-  ) -> list[Prediction]:
-    del rows, tuned
-    found = outputs["scores"] if examples else []
-    return [_predict(*pair) for pair in zip(examples, found, strict=True)]
-
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
@@ -122,11 +101,9 @@ def make(
       examples, tokenizer, cfg, length=length, count=about.get("choices")
     ),
     init=net.init,
-    loss=loss,
-    outputs=lambda params, batch: {
-      "scores": scores(params, batch, None, False)
-    },
-    decode=decode,
+    loss=one_label.loss(logits, term="choice", metric="choice_accuracy"),
+    outputs=one_label.outputs(logits),
+    decode=one_label.decode(_prediction),
     score=score,
     best="accuracy",
     gold=_labels,
@@ -160,17 +137,19 @@ def make_rows(
   for i, context in enumerate(contexts):
     made = [
       pair_row(
-        tokenizer, context, choice, length, separators=cfg.pair_separators
+        tokenizer,
+        context,
+        choice,
+        length,
+        separators=cfg.pair_separators,
+        num_types=cfg.type_vocab_size,
       )
       for choice in flat[i * C : (i + 1) * C]
     ]
     lengths[i] = [len(row[0]) for row in made]
     truncated += any(row[2] for row in made)
     ids.append(_stack([row[0] for row in made], tokenizer.special.pad))
-    # An encoder that was pretrained on single texts may have but one type.
-    types.append(
-      _stack([row[1] for row in made], 0) * (cfg.type_vocab_size > 1)
-    )
+    types.append(_stack([row[1] for row in made], 0))
   return Rows(
     tokens={"input_ids": ids, "token_type_ids": types},
     values={
@@ -190,16 +169,14 @@ def _stack(rows: Sequence[np.ndarray], fill: int) -> np.ndarray:
   return made
 
 
-def _predict(example: Example, scores: np.ndarray) -> Prediction:
-  shares = np.exp(np.float64(scores) - np.max(scores))
-  shares /= shares.sum()
+def _prediction(example: Example, shares: list[float]) -> Prediction:
   label = int(np.argmax(shares))
   return {
     **({"id": example.id} if example.id else {}),
     "label": label,
     "choice": example.choices[label],
-    "probability": float(shares[label]),
-    "probabilities": shares.tolist(),
+    "probability": shares[label],
+    "probabilities": shares,
   }
 
 
@@ -254,7 +231,6 @@ def export(
 
 
 if __name__ == "__main__":
-  from maskedlm import cli
   from maskedlm.finetune import main
 
-  sys.exit(cli.run(functools.partial(main.main, kind="multiple_choice")))
+  main.run_kind("multiple_choice")

@@ -7,8 +7,6 @@ to [CLS]. Files are SQuAD's (squad.py), scored as its scripts do
 (squad_metrics.py); long texts are read in windows (answer_rows.py).
 """
 
-import functools
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -24,7 +22,6 @@ from maskedlm.finetune.application import (
   DataError,
   Outputs,
   Prediction,
-  Rows,
 )
 from maskedlm.finetune.squad import Example
 from maskedlm.modeling import mlm
@@ -130,22 +127,6 @@ def make(
   head = SpanHead(cfg)
   encode = answer_rows.encoder_of(tokenizer)
 
-  def rows(examples: Sequence[Example]) -> Rows:
-    made = answer_rows.make_rows(
-      examples,
-      tokenizer,
-      encode,
-      length=length,
-      max_query=options.max_query,
-      stride=options.stride,
-      separators=cfg.pair_separators,
-    )
-    if cfg.type_vocab_size > 1:
-      return made
-    # An encoder that was pretrained on single texts may have but one type.
-    types = [0 * x for x in made.tokens["token_type_ids"]]
-    return made._replace(tokens={**made.tokens, "token_type_ids": types})
-
   def init(key):
     x = jnp.zeros((1, 1, cfg.width))
     return {"span_head": head.init(key, x)["params"]}
@@ -226,7 +207,16 @@ def make(
     }
 
   return Application(
-    rows=rows,
+    rows=lambda examples: answer_rows.make_rows(
+      examples,
+      tokenizer,
+      encode,
+      length=length,
+      max_query=options.max_query,
+      stride=options.stride,
+      separators=cfg.pair_separators,
+      num_types=cfg.type_vocab_size,
+    ),
     init=init,
     loss=loss,
     outputs=outputs,
@@ -390,7 +380,6 @@ def export(
 
 
 if __name__ == "__main__":
-  from maskedlm import cli
   from maskedlm.finetune import main
 
-  sys.exit(cli.run(functools.partial(main.main, kind="question_answering")))
+  main.run_kind("question_answering")

@@ -10,6 +10,7 @@ from maskedlm.config import ConfigError, did_you_mean
 from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import mentions, words
 from maskedlm.finetune.application import DataError, Rows
+from maskedlm.finetune.pairs import text_tokens
 from maskedlm.finetune.semeval import Example
 
 
@@ -108,7 +109,6 @@ def make_rows(
     DataError: a relation that is not among the labels.
   """
   ids_of = {label: i for i, label in enumerate(labels)}
-  cls, sep = tokenizer.special.cls, tokenizer.special.sep
   capacity = length - 2 - sum(len(ids) for both in markers for ids in both)
   made, truncated = [], 0
   for example in examples:
@@ -117,20 +117,16 @@ def make_rows(
     )
     made.append(insert(piece, markers))
     truncated += piece.truncated
-  rows = [np.array([cls, *ids, sep], np.int32) for ids, _, _ in made]
   starts = np.array([x for _, x, _ in made], np.int32).reshape(-1, 2)
   spans = np.array([x for _, _, x in made], np.int32).reshape(-1, 2, 2)
   return Rows(
-    tokens={
-      "input_ids": rows,
-      "token_type_ids": [np.zeros(len(row), np.int32) for row in rows],
-    },
+    tokens=text_tokens(tokenizer, [ids for ids, _, _ in made]),
     values={
       "starts": starts + 1,  # They are behind [CLS].
       "spans": spans + 1,
       "labels": np.array([_label_id(e, ids_of) for e in examples], np.int32),
     },
-    example=np.arange(len(rows)),
+    example=np.arange(len(made)),
     truncated=truncated,
   )
 

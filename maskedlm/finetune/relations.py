@@ -13,30 +13,31 @@ these ways (`task.pair`, PAIRS below):
 """
 
 import functools
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_known
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.finetune import class_metrics, mentions, semeval, tables
+from maskedlm.finetune import (
+  class_metrics,
+  mentions,
+  one_label,
+  semeval,
+  tables,
+)
 from maskedlm.finetune.application import (
   Application,
   DataError,
-  Outputs,
   Prediction,
-  Rows,
 )
 from maskedlm.finetune.relation_rows import make_markers, make_rows
 from maskedlm.finetune.semeval import Example
 from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import gather_positions, sentence_vector
-from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.modeling.pair_heads import Ffn, span_means
 from maskedlm.task import Array, Batch, Key, Params
 
@@ -171,11 +172,7 @@ def make(
     ConfigError: an unknown pair, markers that can't be had, or a length that
       they fill.
   """
-  if options.pair not in PAIRS:
-    raise ConfigError(
-      f"task.pair={options.pair!r} is unknown"
-      f"{did_you_mean(options.pair, PAIRS)}; known: {', '.join(PAIRS)}."
-    )
+  check_known("task", options, {"pair": PAIRS})
   pair, labels = PAIRS[options.pair], tuple(about["labels"])
   markers = make_markers(tokenizer) if pair.marked else ()
   least = 4 + sum(len(ids) for both in markers for ids in both)
@@ -193,33 +190,12 @@ def make(
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     """float32 [B, labels]."""
     hidden = mlm.encode(cfg, params, batch, key, train)
-    # Another key than the encoder's.
-    rngs = {"dropout": jax.random.fold_in(key, 1)} if train else {}
     return head.apply(
       {"params": params["relation_head"]},
       pair.gather(cfg, hidden, batch),
       train=train,
-      rngs=rngs,
+      rngs=mlm.head_rngs(key, train),
     )
-
-  def loss(params: Params, batch: Batch, key: Key, train: bool):
-    found = logits(params, batch, key, train)
-    gold, weights = batch["labels"], batch["example_weights"]
-    term = cross_entropy(found, gold, weights=weights)
-    hits = accuracy(found, gold, weights=weights)
-    return {"relation": term}, {"accuracy": hits}
-
-  def decode(
-    examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
-  ) -> list[Prediction]:
-    del rows, tuned
-    found = np.float64(outputs["logits"]).reshape(-1, len(labels))
-    shares = np.exp(found - found.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
-    return [
-      _prediction(example, dict(zip(labels, row.tolist(), strict=True)))
-      for example, row in zip(examples, shares, strict=True)
-    ]
 
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
@@ -235,11 +211,9 @@ def make(
       examples, tokenizer, labels, markers=markers, length=length
     ),
     init=init,
-    loss=loss,
-    outputs=lambda params, batch: {
-      "logits": logits(params, batch, None, False)
-    },
-    decode=decode,
+    loss=one_label.loss(logits, term="relation"),
+    outputs=one_label.outputs(logits),
+    decode=one_label.decode(functools.partial(_prediction, labels)),
     score=score,
     best="f1",
     gold=_gold,
@@ -260,8 +234,9 @@ def _gold(examples: Sequence[Example]) -> list[str]:
 # --- What is said of the predictions ---
 
 
-def _prediction(example: Example, shares: Mapping[str, float]) -> Prediction:
-  relation = max(shares, key=shares.get)
+def _prediction(
+  labels: Sequence[str], example: Example, shares: list[float]
+) -> Prediction:
   (begin1, end1), (begin2, end2) = example.e1, example.e2
   return {
     "id": example.id,
@@ -270,9 +245,9 @@ def _prediction(example: Example, shares: Mapping[str, float]) -> Prediction:
     "e1_offset": begin1,
     "e2": example.text[begin2:end2],
     "e2_offset": begin2,
-    "relation": relation,
-    "probability": shares[relation],
-    "probabilities": dict(shares),
+    "relation": labels[np.argmax(shares)],
+    "probability": max(shares),
+    "probabilities": dict(zip(labels, shares, strict=True)),
   }
 
 
@@ -310,7 +285,6 @@ def export(
 
 
 if __name__ == "__main__":
-  from maskedlm import cli
   from maskedlm.finetune import main
 
-  sys.exit(cli.run(functools.partial(main.main, kind="relations")))
+  main.run_kind("relations")

@@ -14,6 +14,8 @@ from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import words as words_lib
 from maskedlm.finetune.application import DataError, Rows
 from maskedlm.finetune.bio import Entity
+from maskedlm.finetune.pairs import text_row
+from maskedlm.finetune.windows import Window
 
 NULL = 0  # The label of a span that is none.
 
@@ -30,19 +32,10 @@ class Example(NamedTuple):
   where: str = ""  # FILE:LINE of the first word.
 
 
-class Window(NamedTuple):
-  """Words begin to end - 1; spans from keep_begin on, to keep_end, count."""
-
-  begin: int
-  end: int
-  keep_begin: int
-  keep_end: int
-
-
 def cut(
   sizes: Sequence[int], capacity: int, *, overlap: int, stride: int = 0
 ) -> list[Window]:
-  """The windows of a sentence: a span is scored in that of its first word.
+  """The windows of a sentence: a span is scored where its first word is kept.
 
   A span of overlap + 1 words or fewer is whole there, if a row can hold it. Of
   what two windows share, each keeps the half where it has more context.
@@ -110,7 +103,7 @@ def make_rows(
   """
   find_tokens = words_lib.tokens_of(tokenizer)
   label_ids = {label: i for i, label in enumerate(labels)}
-  special, capacity = tokenizer.special, length - 2
+  capacity = length - 2
   tokens: dict[str, list[np.ndarray]] = {
     "input_ids": [],
     "token_type_ids": [],
@@ -129,9 +122,7 @@ def make_rows(
     for window in cut(sizes, capacity, overlap=max_words - 1, stride=stride):
       inside = slice(window.begin, window.end)
       count = window.end - window.begin
-      ids = np.concatenate(
-        [[special.cls], *of_words[inside], [special.sep]]
-      ).astype(np.int32)
+      ids = text_row(tokenizer, *of_words[inside])
       begins, ends, kept = np.zeros((3, len(ids)), np.int32)
       ends[:count] = np.cumsum(sizes[inside])
       begins[:count] = ends[:count] + 1 - sizes[inside]

@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from maskedlm.finetune import tag_text
 from maskedlm.finetune.application import Prediction
 from maskedlm.finetune.span_decode import Candidate
@@ -29,14 +27,7 @@ def prediction(example: Example, found: Sequence[Candidate]) -> Prediction:
     probability of the type) and margin (its log-odds against no span). A
     sentence given as words is joined by spaces.
   """
-  text, offsets = example.text, example.offsets
-  if text is None:
-    text = " ".join(example.words)
-    ends = np.cumsum([len(word) + 1 for word in example.words], dtype=int) - 1
-    offsets = [
-      (int(end) - len(word), int(end))
-      for word, end in zip(example.words, ends, strict=True)
-    ]
+  text, offsets = tag_text.text_of(example)
   entities = []
   for margin, (label, begin, end), probability in found:
     start, stop = offsets[begin][0], offsets[end - 1][1]

@@ -7,10 +7,8 @@ each is decided upon as a whole. With `identify` there is one label: is it one
 or not.
 """
 
-import functools
 import math
 import os
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_known
 from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import (
   bio,
@@ -197,8 +195,6 @@ def make(
       added = (terms, (right, jnp.sum(gold)))
       return jax.tree.map(jnp.add, sums, added), None
 
-    # Another key than the encoder's.
-    rngs = {"dropout": jax.random.fold_in(key, 1)} if train else {}
     zeros = ((jnp.float32(0), jnp.float32(0)),) * 2
     (term, found), _ = score_all(
       head,
@@ -210,7 +206,7 @@ def make(
       per_width=jnp.moveaxis(batch["span_labels"], 1, 0),
       max_words=max_words,
       train=train,
-      rngs=rngs,
+      rngs=mlm.head_rngs(key, train),
     )
     return {"spans": term}, {"span_recall": found}
 
@@ -347,13 +343,7 @@ def export(
 
 def check(options: Options) -> None:
   """Raises ConfigError for options that don't exist."""
-  for name, known in _CHOICES.items():
-    value = getattr(options, name)
-    if value not in known:
-      raise ConfigError(
-        f"task.{name}={value!r} is unknown{did_you_mean(value, known)}; "
-        f"known: {', '.join(known)}."
-      )
+  check_known("task", options, _CHOICES)
   if options.max_span_words < 1:
     raise ConfigError(
       f"task.max_span_words={options.max_span_words}: expected 1 or more."
@@ -392,7 +382,6 @@ def _predicted(predictions: Sequence[Prediction]) -> list[list[Entity]]:
 
 
 if __name__ == "__main__":
-  from maskedlm import cli
   from maskedlm.finetune import main
 
-  sys.exit(cli.run(functools.partial(main.main, kind="spans")))
+  main.run_kind("spans")

@@ -13,6 +13,7 @@ from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import windows
 from maskedlm.finetune import words as words_lib
 from maskedlm.finetune.application import DataError, Rows
+from maskedlm.finetune.pairs import text_row
 
 
 class Example(NamedTuple):
@@ -52,7 +53,7 @@ def make_rows(
   """
   find_tokens = words_lib.tokens_of(tokenizer)
   tag_ids = {tag: i for i, tag in enumerate(labels)}
-  special, capacity = tokenizer.special, length - 2
+  capacity = length - 2
   tokens: dict[str, list[np.ndarray]] = {
     "input_ids": [],
     "token_type_ids": [],
@@ -70,9 +71,7 @@ def make_rows(
     tags = _tag_ids(example, tag_ids)
     for window in windows.cut(sizes, capacity, stride=stride):
       inside = slice(window.begin, window.end)
-      ids = np.concatenate(
-        [[special.cls], *of_words[inside], [special.sep]]
-      ).astype(np.int32)
+      ids = text_row(tokenizer, *of_words[inside])
       starts = 1 + np.cumsum(sizes[inside]) - sizes[inside]
       kept = slice(
         window.keep_begin - window.begin, window.keep_end - window.begin

@@ -48,6 +48,17 @@ def _of_text(text: str) -> Example:
   )
 
 
+def text_of(example) -> tuple[str, Sequence[tuple[int, int]]]:
+  """A sentence's text and where in it its words are; given as words, joined."""
+  if example.text is not None:
+    return example.text, example.offsets
+  ends = np.cumsum([len(word) + 1 for word in example.words], dtype=int) - 1
+  return " ".join(example.words), [
+    (int(end) - len(word), int(end))
+    for word, end in zip(example.words, ends, strict=True)
+  ]
+
+
 def prediction(
   example: Example,
   tags: Sequence[str],
@@ -67,14 +78,7 @@ def prediction(
     start and end (characters of "text"), words (the first, and the one after
     the last) and score. A sentence given as words is joined by spaces.
   """
-  text, offsets = example.text, example.offsets
-  if text is None:
-    text = " ".join(example.words)
-    ends = np.cumsum([len(word) + 1 for word in example.words], dtype=int) - 1
-    offsets = [
-      (int(end) - len(word), int(end))
-      for word, end in zip(example.words, ends, strict=True)
-    ]
+  text, offsets = text_of(example)
   made = {
     "text": text,
     "tokens": list(example.words),

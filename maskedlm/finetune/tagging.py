@@ -6,16 +6,13 @@ tags never shift; sentences longer than a row are read in windows (windows.py),
 so every word gets its tag.
 """
 
-import functools
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_known
 from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import bio, conll, crf, tag_metrics, tag_text, tagger
 from maskedlm.finetune.application import (
@@ -160,10 +157,11 @@ def make(
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     hidden = mlm.encode(cfg, params, batch, key, train)
-    # Another key than the encoder's.
-    rngs = {"dropout": jax.random.fold_in(key, 1)} if train else {}
     return head.apply(
-      {"params": params["tagger"]}, hidden, train=train, rngs=rngs
+      {"params": params["tagger"]},
+      hidden,
+      train=train,
+      rngs=mlm.head_rngs(key, train),
     )
 
   return assemble(
@@ -313,13 +311,7 @@ def export(
 
 def check(options: Options) -> None:
   """Raises ConfigError for options that don't exist or don't go together."""
-  for name, known in _CHOICES.items():
-    value = getattr(options, name)
-    if value not in known:
-      raise ConfigError(
-        f"task.{name}={value!r} is unknown{did_you_mean(value, known)}; "
-        f"known: {', '.join(known)}."
-      )
+  check_known("task", options, _CHOICES)
   if options.stride < 0:
     raise ConfigError(
       f"task.stride={options.stride} is below 0; expected tokens, or 0 for "
@@ -354,7 +346,6 @@ def _gold(examples: Sequence[Example]) -> list[tuple[str, ...]]:
 
 
 if __name__ == "__main__":
-  from maskedlm import cli
   from maskedlm.finetune import main
 
-  sys.exit(cli.run(functools.partial(main.main, kind="tagging")))
+  main.run_kind("tagging")

@@ -6,7 +6,7 @@ encoder_config makes it from config.model and checks it; encoder.py builds it.
 
 import dataclasses
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_known
 from maskedlm.modeling import attention_choice
 
 # The names that options choose from; encoder.py says what they stand for.
@@ -102,13 +102,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
       divide, a dropout outside of [0, 1), rows longer than model.max_positions.
   """
   cfg = EncoderConfig(vocab_size=vocab_size, **model)
-  for name, known in CHOICES.items():
-    value = getattr(cfg, name)
-    if value not in known:
-      raise ConfigError(
-        f"model.{name}={value!r} is unknown{did_you_mean(value, known)}; "
-        f"known: {', '.join(known)}."
-      )
+  check_known("model", cfg, CHOICES)
   for name, least in _LEAST.items():
     if not getattr(cfg, name) >= least:
       raise ConfigError(

@@ -6,6 +6,7 @@ beside this one.
 
 import functools
 
+import jax
 import jax.numpy as jnp
 
 from maskedlm.modeling import losses, softmax
@@ -37,6 +38,11 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
     rngs={"dropout": key} if train else {},
   )
   return unpack(hidden, batch)
+
+
+def head_rngs(key: Key, train) -> dict[str, Key]:
+  """Dropout's rngs of a head: not the key itself, which is `encode`'s."""
+  return {"dropout": jax.random.fold_in(key, 1)} if train else {}
 
 
 def as_read(batch: Batch) -> Batch:

@@ -102,7 +102,7 @@ def test_rows():
       [[1, 1], [3, 3], [2, 2]],
       [[8, 8], [3, 3], [5, 6]],
     ],
-    "answers": [2, 0, 1],
+    "labels": [2, 0, 1],
   }
   assert all(x.dtype == np.int32 for x in rows.values.values())
   assert all(not x.any() for x in rows.tokens["token_type_ids"])

@@ -119,7 +119,7 @@ def test_scores_in_plain_numpy(pooler):
   app = make(cfg, pooler=pooler)
   params, batch = make_params(app, cfg), make_batch(app, length=16, fillers=2)
   assert len(params) == 2 + pooler
-  ours = np.asarray(jax.jit(app.outputs)(params, batch)["scores"])
+  ours = np.asarray(jax.jit(app.outputs)(params, batch)["logits"])
   assert ours.shape == (7, 3) and np.isfinite(ours).all()
   head = reference.as_float64(params["choice_head"])["dense"]
   rows = app.rows(EXAMPLES)
@@ -169,7 +169,7 @@ def test_equals_transformers():
       attention_mask=torch.tensor(real),
       labels=torch.tensor(batch["labels"], dtype=torch.long),
     )
-  ours = app.outputs(params, batch)["scores"]
+  ours = app.outputs(params, batch)["logits"]
   np.testing.assert_allclose(ours, theirs.logits.numpy(), atol=1e-4)
   total, weight = app.loss(params, batch, None, False)[0]["choice"]
   np.testing.assert_allclose(total / weight, theirs.loss.item(), rtol=1e-4)
@@ -177,7 +177,7 @@ def test_equals_transformers():
 
 def test_predictions_score_and_tables():
   app = make()
-  outputs = {"scores": np.log([[1, 1, 2], [6, 1, 1], [1, 1, 8], [2, 5, 1]])}
+  outputs = {"logits": np.log([[1, 1, 2], [6, 1, 1], [1, 1, 8], [2, 5, 1]])}
   examples = [
     e._replace(category=c) for e, c in zip(EXAMPLES, "inin", strict=False)
   ]

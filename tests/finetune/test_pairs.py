@@ -66,3 +66,21 @@ def test_roberta_puts_two_separators_between_the_texts():
   assert ids.tolist() == [1, 5, 6, 2, 2, 8, 9, 2]
   assert kinds.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
   assert lost
+
+
+def test_an_encoder_of_one_type_or_none():
+  for num_types in (1, 0):
+    _, kinds, _ = pairs.pair_row(TOKENIZER, A, B, 9, num_types=num_types)
+    assert kinds.dtype == np.int32 and kinds.tolist() == [0] * 9
+
+
+def test_texts_in_parts():
+  assert pairs.text_row(TOKENIZER, A[:1], B[:2]).tolist() == (
+    [CLS, 11, 21, 22, SEP]
+  )
+  tokens = pairs.text_tokens(TOKENIZER, [A[:2], B[:0]])
+  assert [x.tolist() for x in tokens["input_ids"]] == (
+    [[CLS, 11, 12, SEP], [CLS, SEP]]
+  )
+  assert [x.tolist() for x in tokens["token_type_ids"]] == [[0] * 4, [0] * 2]
+  assert all(x.dtype == np.int32 for xs in tokens.values() for x in xs)

@@ -1,0 +1,58 @@
+"""One label of several for each example: what the kinds that choose share.
+
+Such a kind has a function `logits` and, in its Rows, the value "labels" [n]:
+which of C is right. Three fields of its Application are then made here, as
+in classification.py.
+"""
+
+from collections.abc import Callable, Sequence
+
+import jax
+import numpy as np
+
+from maskedlm.finetune.application import Example, Outputs, Prediction, Rows
+from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.task import Batch, Key, Params
+
+# (params, batch, key, train) -> float32 [B, C].
+Logits = Callable[[Params, Batch, Key, bool], jax.Array]
+
+
+def loss(logits: Logits, *, term: str, metric: str = "accuracy"):
+  """Application.loss: the labels' cross-entropy and accuracy, so named."""
+
+  def of_batch(params: Params, batch: Batch, key: Key, train: bool):
+    found = logits(params, batch, key, train)
+    labels, weights = batch["labels"], batch["example_weights"]
+    nats = cross_entropy(found, labels, weights=weights)
+    hits = accuracy(found, labels, weights=weights)
+    return {term: nats}, {metric: hits}
+
+  return of_batch
+
+
+def outputs(logits: Logits):
+  """Application.outputs: the logits."""
+  return lambda params, batch: {"logits": logits(params, batch, None, False)}
+
+
+def decode(predict: Callable[[Example, list[float]], Prediction]):
+  """Application.decode: predict(example, the probability of each label)."""
+
+  def of_examples(
+    examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
+  ) -> list[Prediction]:
+    del rows, tuned
+    found = outputs["logits"] if examples else []
+    return [
+      predict(example, _softmax(x).tolist())
+      for example, x in zip(examples, found, strict=True)
+    ]
+
+  return of_examples
+
+
+def _softmax(logits) -> np.ndarray:
+  """[C] -> float64 [C]."""
+  shares = np.exp(np.float64(logits) - np.max(logits))
+  return shares / shares.sum()

@@ -1,0 +1,43 @@
+"""One label of several: loss, outputs and probabilities, by hand."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from maskedlm.finetune import one_label
+
+BATCH = {
+  "x": jnp.log(jnp.array([[1.0, 1, 2], [6, 1, 1], [1, 8, 1]])),
+  "labels": jnp.array([2, 1, 0]),
+  "example_weights": jnp.array([1.0, 1, 0]),  # The last is a filler row.
+}
+
+
+def logits(params, batch, key, train):
+  assert (key is not None) == train
+  return params * batch["x"]
+
+
+def test_loss_counts_no_filler():
+  loss = one_label.loss(logits, term="sense", metric="hits")
+  terms, metrics = loss(1.0, BATCH, "a key", True)
+  expected = (np.log(2) + np.log(8), 2)
+  np.testing.assert_allclose(terms["sense"], expected, rtol=1e-6)
+  np.testing.assert_allclose(metrics["hits"], (1, 2))
+  assert (len(terms), len(metrics)) == (1, 1)
+
+
+def test_outputs_are_the_logits():
+  found = one_label.outputs(logits)(2.0, BATCH)
+  np.testing.assert_allclose(found["logits"], 2 * BATCH["x"])
+
+
+def test_decode_gives_probabilities():
+  decode = one_label.decode(lambda example, shares: {example: shares})
+  # Large ones too, and examples of different numbers of labels.
+  found = {"logits": [np.log([1, 1, 2]), np.float32([1e4, 1e4])]}
+  assert decode(["a", "b"], None, found, {}) == [
+    {"a": pytest.approx([0.25, 0.25, 0.5])},
+    {"b": [0.5, 0.5]},
+  ]
+  assert decode([], None, {}, {}) == []
