@@ -59,6 +59,7 @@ class Shape(NamedTuple):
   heads: int
   mlp_width: int
   rows: int
+  vocab: int = VOCAB
 
 
 SHAPES = {
@@ -311,7 +312,7 @@ def peer_steps(
   device = "cuda" if torch.cuda.is_available() else "cpu"
   torch.manual_seed(0)
   architecture = transformers.BertConfig(
-    vocab_size=VOCAB,
+    vocab_size=shape.vocab,
     num_hidden_layers=shape.layers,
     hidden_size=shape.width,
     num_attention_heads=shape.heads,
@@ -394,7 +395,7 @@ def gathered_loss(model, batch) -> torch.Tensor:
 def row_flops(shape: Shape, slots: int) -> float:
   """Counted as ours are, with the head over `slots` positions."""
   model = configure(shape, "float32").model
-  cfg = encoder_config(model, VOCAB, LENGTH)
+  cfg = encoder_config(model, shape.vocab, LENGTH)
   return train_flops(cfg, LENGTH, num_slots=slots)
 
 

@@ -5,9 +5,10 @@
 
 Each runs in a process of its own, with a budget of time; one that fails or
 takes too long is reported, and the next one runs. OUT/results.md has what each
-printed, OUT/results.json its numbers. On a GPU the most important come first,
-and all end within --minutes; nothing is downloaded: the text is
-shared/data's where it is, else docstrings of the installed packages.
+printed, OUT/results.json its numbers, of those that were stopped too. On a GPU
+the most important come first, and all end within --minutes; nothing is
+downloaded: the text is shared/data's where it is, else docstrings of the
+installed packages.
 """
 
 import argparse
@@ -18,6 +19,7 @@ import platform
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from typing import NamedTuple
 
@@ -26,24 +28,25 @@ LEAST = 20.0  # Seconds; with less left, none is started.
 
 
 class Benchmark(NamedTuple):
-  """A script, with what it is given; {json}, {out} are filled in."""
+  """A script, with what it is given; what is in braces is filled in."""
 
   name: str
   command: str
   minutes: float  # At most.
 
 
-GOALS = "goals.py --json {json} --parts"
+GOALS = "goals.py --json {json} --tried {tried} --parts"
 START = "start.py --json {json} --shape"
 # In this order. On a GPU, together within ten minutes where each takes about
 # half of its budget; what no time is left for is told.
 BENCHMARKS = {
   "gpu": (
     Benchmark("goals_step", f"{GOALS} step", 4),
-    Benchmark("goals_peer", f"{GOALS} peer", 2.5),
-    Benchmark("goals_packing", f"{GOALS} packing", 3),
-    Benchmark("start_gpu", f"{START} gpu", 3),
+    Benchmark("start_gpu", f"{START} gpu", 2),
     Benchmark("goals_checkpoint", f"{GOALS} checkpoint", 1),
+    Benchmark("goals_peer", f"{GOALS} peer", 2.5),
+    Benchmark("goals_packing", f"{GOALS} packing", 3.5),
+    Benchmark("attention_tiles", "attention_tiles.py", 1.5),
     Benchmark(
       "attention_dropout",
       "attention.py --dropout 0.1 --lengths 128,512,2048 --rows 32",
@@ -81,6 +84,7 @@ QUICK = {
   "start_small": f"{START} tiny",
   "start_base": f"{START} tiny",
   "goals_checkpoint": f"{GOALS} checkpoint --size tiny",
+  "attention_tiles": "attention_tiles.py --quick",
   "attention": "attention.py --lengths 128 --heads 2 --repeats 2",
   "attention_dropout": "attention.py --dropout 0.1 --lengths 128 --heads 2 "
   "--repeats 2",
@@ -124,17 +128,18 @@ def main() -> int:
   args.out.mkdir(parents=True, exist_ok=True)
   minutes = args.minutes or (9.5 if args.device == "gpu" else 1e9)
   began, outcomes = time.monotonic(), []
-  for each in chosen:
-    if each.name in only:
-      left = 60 * minutes - (time.monotonic() - began)
-      outcomes.append(run(each, args, left))
-      last = outcomes[-1]
-      print(f"{last.name}: {last.status} ({last.seconds:.0f} s)", flush=True)
-      write(args, outcomes)  # What there is, should it be stopped.
+  with tempfile.TemporaryDirectory() as scratch:
+    for each in chosen:
+      if each.name in only:
+        left = 60 * minutes - (time.monotonic() - began)
+        outcomes.append(run(each, args, pathlib.Path(scratch), left))
+        last = outcomes[-1]
+        print(f"{last.name}: {last.status} ({last.seconds:.0f} s)", flush=True)
+        write(args, outcomes)  # What there is, should it be stopped.
   return int(any(each.status != "ok" for each in outcomes))
 
 
-def run(each: Benchmark, args, left: float) -> Outcome:
+def run(each: Benchmark, args, scratch: pathlib.Path, left: float) -> Outcome:
   """One benchmark, in a new process group that ends with it."""
   command = QUICK[each.name] if args.quick else each.command
   if "{checkpoint}" in command and not args.checkpoint:
@@ -142,12 +147,15 @@ def run(each: Benchmark, args, left: float) -> Outcome:
   limit = min(60 * each.minutes, left)
   if limit < LEAST:
     return Outcome(each.name, "not run: no time is left", 0.0, "", None)
-  found = (args.out / f"{each.name}.json").resolve()
-  found.unlink(missing_ok=True)
+  found = scratch / f"{each.name}.json"
   script, *options = command.format(
-    json=found, checkpoint=args.checkpoint
+    json=found, tried=scratch / "tried.json", checkpoint=args.checkpoint
   ).split()
-  environ = dict(os.environ, PYTHONUNBUFFERED="1")
+  # maskedlm is found without having been installed.
+  path = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+  environ = dict(
+    os.environ, PYTHONUNBUFFERED="1", PYTHONPATH=os.pathsep.join(path)
+  )
   if args.device == "cpu":
     environ.update(JAX_PLATFORMS="cpu", CUDA_VISIBLE_DEVICES="")
   began = time.monotonic()

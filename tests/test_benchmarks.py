@@ -1,10 +1,12 @@
-"""benchmarks/run.py: whatever one benchmark does, the others are run."""
+"""Benchmarks: whatever one does, the others are run and the rest is told."""
 
 import importlib.util
 import json
+import math
 import pathlib
 import sys
 
+import numpy as np
 import pytest
 
 BENCHMARKS = pathlib.Path(__file__).parent.parent / "benchmarks"
@@ -13,15 +15,23 @@ SCRIPTS = {
   "print('| it | works |')\n"
   "json.dump([{'found': 7}], open(sys.argv[1], 'w'))\n",
   "bad.py": "print('a lead')\nraise SystemExit('it failed')\n",
-  "slow.py": "import time\nprint('began')\ntime.sleep(60)\n",
+  "slow.py": "import sys, time\n"
+  "open(sys.argv[1], 'w').write('[{\"found\": 3}]')\n"
+  "print('began')\ntime.sleep(60)\n",
 }
+
+
+def load(name, monkeypatch):
+  monkeypatch.syspath_prepend(BENCHMARKS)  # They import each other.
+  spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+  module = importlib.util.module_from_spec(spec)
+  spec.loader.exec_module(module)
+  return module
 
 
 @pytest.fixture
 def runner(monkeypatch, tmp_path):
-  spec = importlib.util.spec_from_file_location("r", BENCHMARKS / "run.py")
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
+  module = load("run", monkeypatch)
   for name, text in SCRIPTS.items():
     (tmp_path / name).write_text(text)
   monkeypatch.setattr(module, "HERE", tmp_path)
@@ -29,7 +39,7 @@ def runner(monkeypatch, tmp_path):
   made = module.Benchmark
   chosen = (
     made("bad", "bad.py", 1),
-    made("slow", "slow.py", 0.02),
+    made("slow", "slow.py {json}", 0.05),
     made("embed", "good.py {checkpoint}", 1),
     made("good", "good.py {json}", 1),
   )
@@ -44,13 +54,15 @@ def test_one_that_fails_or_hangs_stops_no_other(runner, monkeypatch, tmp_path):
   records = json.loads((out / "results.json").read_text())
   assert [r["status"] for r in records] == [
     "exit 1",
-    "stopped after 1 s",
+    "stopped after 3 s",
     "not run: give --checkpoint",
     "ok",
   ]
+  assert records[1]["numbers"] == [{"found": 3}]  # What there was.
   assert records[3]["numbers"] == [{"found": 7}]
   text = (out / "results.md").read_text()
   assert "it failed" in text and "began" in text and "| it | works |" in text
+  assert sorted(p.name for p in out.iterdir()) == ["results.json", "results.md"]
 
 
 def test_no_time_is_left(runner, monkeypatch, tmp_path):
@@ -61,10 +73,8 @@ def test_no_time_is_left(runner, monkeypatch, tmp_path):
   assert "not run: no time is left" in (tmp_path / "results.md").read_text()
 
 
-def test_every_script_is_there_and_has_a_quick_form():
-  spec = importlib.util.spec_from_file_location("r", BENCHMARKS / "run.py")
-  module = importlib.util.module_from_spec(spec)
-  spec.loader.exec_module(module)
+def test_every_script_is_there_and_has_a_quick_form(monkeypatch):
+  module = load("run", monkeypatch)
   for chosen in module.BENCHMARKS.values():
     for each in chosen:
       for command in (each.command, module.QUICK[each.name]):
@@ -73,3 +83,44 @@ def test_every_script_is_there_and_has_a_quick_form():
         for option in options:
           if option.startswith("--"):
             assert f'"{option}"' in text, (script, option)
+
+
+@pytest.mark.parametrize(
+  ("script", "said"),
+  [
+    ("print('a line'); print('[[\"triton\", 0.5, 0.01]]')", ""),
+    ("raise SystemExit('illegal address')", "not tried: ['illegal address']"),
+    ("import time; time.sleep(60)", "not tried: over 2 s"),
+  ],
+  ids=["ok", "crashes", "hangs"],
+)
+def test_ways_of_attention_are_tried_apart(
+  script, said, monkeypatch, tmp_path, capsys
+):
+  module = load("goal_runs", monkeypatch)
+  (tmp_path / "attention.py").write_text(script)
+  monkeypatch.setattr(module, "HERE", tmp_path)
+  monkeypatch.setattr(module, "TRY_SECONDS", 2.0 if "sleep" in script else 60.0)
+  monkeypatch.setattr(module.jax, "default_backend", lambda: "gpu")
+  tried = tmp_path / "tried.json"
+  bench = module.Bench({}, 1, tried)
+  shape = module.Shape(2, 48, 3, 24, 5)
+  (way,) = module.tried_attention(bench, shape)
+  assert said in capsys.readouterr().out
+  if said:
+    assert way.name == "xla" and math.isnan(way.seconds)
+  else:
+    assert way == module.Tried("triton", 0.5, 0.01)
+  # It isn't tried again: the other parts read what was found.
+  (tmp_path / "attention.py").unlink()
+  assert module.tried_attention(bench, shape)[0].name == way.name
+  assert list(json.loads(tried.read_text())) == ["5,24,3,16"]
+
+
+def test_how_far_apart_by_hand(monkeypatch):
+  module = load("attention", monkeypatch)
+  y = np.array([[3.0, 4.0], [0.0, 2.0]])
+  assert module.apart(y, y) == 0
+  # The first row is off by 1 of 5, the second by 1 of 2.
+  assert module.apart(np.add(y, [[0, 1], [1, 0]]), y) == 0.5
+  assert math.isnan(module.apart(y * [[1.0], [math.nan]], y))

@@ -1,0 +1,74 @@
+"""Our Triton kernel by its tiles: what forward takes, and backward.
+
+  python benchmarks/attention_tiles.py
+
+On a GPU, for who chooses attention_triton.FORWARD and BACKWARD. 65,536 tokens
+of BERT-base in bfloat16, dropout 0.1. A tile that can't be compiled, as it
+wants too many registers or too much memory, says so.
+"""
+
+import argparse
+
+import attention as benchmark  # Beside this file.
+import jax
+import matmuls
+
+from maskedlm.modeling import attention_triton, random_words
+from maskedlm.modeling.attention_triton import Drop, Tile
+
+TILES = (
+  *(Tile(128, 64), Tile(128, 32), Tile(128, 128)),
+  *(Tile(64, 64, 4), Tile(64, 32, 4)),
+)
+
+
+def measure(tile: Tile, shape, calls: int, *, interpret: bool):
+  """Seconds of (forward, forward and backward)."""
+  sight = benchmark.make_sight("one text", *shape[:2])
+  seeds = random_words.seeds(jax.random.key(1))
+  drop = Drop(seeds, random_words.count_of(0.1))
+  qkv, gradient = benchmark.make_arrays(shape, "bfloat16")
+
+  def attend(qkv):
+    return attention_triton.attend(
+      qkv, sight, drop, forward=tile, backward=tile, interpret=interpret
+    )
+
+  def both(qkv, gradient):
+    y, backward = jax.vjp(attend, qkv)
+    return y, backward(gradient)
+
+  runs = [(jax.jit(attend), (qkv,)), (jax.jit(both), (qkv, gradient))]
+  return [
+    matmuls.seconds_of(lambda run=run, args=args: run(*args), calls)
+    for run, args in runs
+  ]
+
+
+def main() -> None:
+  """Prints the table."""
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--lengths", default="128,512")
+  parser.add_argument(
+    "--quick", action="store_true", help="interpreted: does it run?"
+  )
+  args = parser.parse_args()
+  if jax.default_backend() != "gpu" and not args.quick:
+    parser.error(f"a GPU is wanted; JAX runs on {jax.default_backend()}.")
+  print("| L | block | step | warps | forward, ms | backward, ms |")
+  print("|---|---|---|---|---|---|", flush=True)
+  for length in [40] if args.quick else map(int, args.lengths.split(",")):
+    rows, calls = (1, 1) if args.quick else (65_536 // length, 20)
+    for tile in TILES:
+      shape = rows, length, 12, 64
+      try:
+        forward, both = measure(tile, shape, calls, interpret=args.quick)
+        found = f"{forward * 1e3:.3f} | {(both - forward) * 1e3:.3f}"
+      except Exception as error:  # It should not cost us the others' numbers.
+        found = f"{type(error).__name__}: {str(error).splitlines()[0]} | "
+      block, step, warps = tile
+      print(f"| {length} | {block} | {step} | {warps} | {found} |", flush=True)
+
+
+if __name__ == "__main__":
+  main()

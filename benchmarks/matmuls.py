@@ -1,0 +1,77 @@
+"""What a device can do at best: square matmuls, and a step's matmuls alone.
+
+For goals.py. Matrices are random: a GPU that multiplies zeros or ones takes
+less power, and so is faster (14% on an H200).
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+
+def seconds_of(run: Callable, count: int) -> float:
+  """Median seconds of a call, of 3 blocks of `count`; two to warm up."""
+  jax.block_until_ready([run(), run()])
+  taken = []
+  for _ in range(3):
+    began = time.perf_counter()
+    for _ in range(count):
+      made = run()
+    jax.block_until_ready(made)
+    taken.append((time.perf_counter() - began) / count)
+  return statistics.median(taken)
+
+
+def ceiling() -> float:
+  """FLOP/s of this device on square matrices of its dtype."""
+  on_cpu = jax.default_backend() == "cpu"
+  # On a GPU half a second: its clock goes up, and settles.
+  size, dtype, count = (
+    (512, jnp.float32, 10) if on_cpu else (8192, jnp.bfloat16, 150)
+  )
+  x = jax.random.normal(jax.random.key(0), (size, size), dtype)
+  multiply = jax.jit(lambda x, y: x @ y)
+  return 2 * size**3 / seconds_of(lambda: multiply(x, x), count)
+
+
+def bare_step(shape, slots: int, dtype: str, count: int) -> float:
+  """Seconds of a step's matmuls, forward and backward, with nothing else.
+
+  Args:
+    shape: with layers, width, heads, length, rows and vocab.
+    slots: P, what is predicted of a row.
+    dtype: of all.
+    count: calls of a block, see seconds_of.
+  """
+  D, H, L, B = shape.width, shape.heads, shape.length, shape.rows
+  K, P, V = D // H, slots, shape.vocab
+  keys = iter(jax.random.split(jax.random.key(0), 4 * shape.layers + 3))
+
+  def random(inputs: int, *outputs: int):
+    # Vectors keep their size from layer to layer.
+    x = jax.random.normal(next(keys), (inputs, *outputs), dtype)
+    return x * inputs**-0.5
+
+  layers = [
+    (random(D, 3 * D), random(D, D), random(D, 4 * D), random(4 * D, D))
+    for _ in range(shape.layers)
+  ]
+  head = random(D, D), random(D, V)
+  x = jax.random.normal(next(keys), (B * L, D), dtype)
+
+  def loss(layers, head, x):
+    for qkv, out, up, down in layers:
+      q, k, v = (
+        part.reshape(B, L, H, K) for part in jnp.split(x @ qkv, 3, axis=1)
+      )
+      scores = jnp.einsum("BLHK,BSHK->BHLS", q, k) * (K * L) ** -0.5
+      y = jnp.einsum("BHLS,BSHK->BLHK", scores, v)
+      x = y.reshape(B * L, D) @ out @ up @ down
+    x = x.reshape(B, L, D)[:, :P].reshape(B * P, D)
+    return jnp.sum(x @ head[0] @ head[1], dtype=jnp.float32)
+
+  run = jax.jit(jax.grad(loss, argnums=(0, 1, 2)))
+  return seconds_of(lambda: run(layers, head, x), count)
