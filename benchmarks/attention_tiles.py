@@ -2,7 +2,7 @@
 
   python benchmarks/attention_tiles.py
 
-On a GPU, for who chooses attention_triton.FORWARD and BACKWARD. 65,536 tokens
+On a GPU, for who chooses attention_triton.tiles_of. 65,536 tokens
 of BERT-base in bfloat16, dropout 0.1. A tile that can't be compiled, as it
 wants too many registers or too much memory, says so.
 """
@@ -31,7 +31,7 @@ def measure(tile: Tile, shape, calls: int, *, interpret: bool):
 
   def attend(qkv):
     return attention_triton.attend(
-      qkv, sight, drop, forward=tile, backward=tile, interpret=interpret
+      qkv, sight, drop, tiles=(tile, tile), interpret=interpret
     )
 
   def both(qkv, gradient):

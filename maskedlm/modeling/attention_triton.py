@@ -41,9 +41,13 @@ class Tile(NamedTuple):
   warps: int = 8
 
 
-# As much as fits the registers, 255 of a thread; forward, two such programs at
-# a time on a multiprocessor, so that one computes while the other one loads.
-FORWARD, BACKWARD = Tile(128, 32), Tile(128, 64)
+def tiles_of(head_size: int) -> tuple[Tile, Tile]:
+  """(forward, backward): as much as fits the registers, 255 of a thread.
+
+  Forward, two such programs at a time on a multiprocessor, so that one computes
+  while the other one loads.
+  """
+  return Tile(128, 32), Tile(128, 64 if head_size <= 64 else 32)
 
 
 class Drop(NamedTuple):
@@ -91,8 +95,7 @@ def attend(
   sight: Sight,
   drop: Drop | None = None,
   *,
-  forward: Tile = FORWARD,
-  backward: Tile = BACKWARD,
+  tiles: tuple[Tile, Tile] | None = None,
   interpret: bool = False,
 ):
   """Queries, keys and values [B, L, 3, H, K] -> [B, L, H, K].
@@ -101,15 +104,15 @@ def attend(
     qkv: in one array, of which a GPU needs no part copied. K: powers of two.
     sight: who sees whom.
     drop: which weights are dropped; None: none.
-    forward, backward: what a program holds.
+    tiles: (forward, backward); None: tiles_of the heads.
     interpret: compute it in jax.numpy instead, on any platform, slowly.
   """
   drop = drop or Drop(jnp.zeros(3, jnp.uint32), 0)
-  L, H = qkv.shape[1], qkv.shape[3]
+  _, L, _, H, K = qkv.shape
   least = 2 ** math.ceil(math.log2(L))
   tiles = [
     tile._replace(block=min(tile.block, max(tile.step, least)))
-    for tile in (forward, backward)
+    for tile in tiles or tiles_of(K)
   ]
   fixed = _Fixed(*tiles, L, H, sight.alibi, drop.count, interpret)
   slopes = jnp.asarray(alibi_slopes(H) if sight.alibi else [0.0] * H)

@@ -42,9 +42,7 @@ SIGHTS = {
 def triton(query, key, value, sight):
   qkv = jnp.stack([query, key, value], axis=2)
   tiles = attention_triton.Tile(32, 8), attention_triton.Tile(16, 16)
-  return attention_triton.attend(
-    qkv, sight, forward=tiles[0], backward=tiles[1], interpret=True
-  )
+  return attention_triton.attend(qkv, sight, tiles=tiles, interpret=True)
 
 
 WAYS = {

@@ -21,11 +21,7 @@ from maskedlm.modeling.positions import Sight, ranges
 
 COUNT = round(0.3 * 2**32)
 KEY = jax.random.key(7)
-SIZES = {
-  "forward": Tile(16, 8),
-  "backward": Tile(32, 16),
-  "interpret": True,
-}
+SIZES = {"tiles": (Tile(16, 8), Tile(32, 16)), "interpret": True}
 
 
 def test_visits_by_hand():
