@@ -51,12 +51,12 @@ def figures(plan: Plan) -> dict[str, Any]:
 def lines(plan: Plan) -> list[str]:
   """The table."""
   topology, chip = plan.topology, plan.topology.chip
-  chips = topology.num_chips
+  chips = _chips(plan)
   mesh = ", ".join(f"{axis}={n}" for axis, n in plan.mesh.items())
   room = plan.bytes_per_chip / plan.available
   made = "compiled" if plan.compiled else "estimated without compiling"
   text = [
-    f"{topology.name}: {chips} chips, mesh {mesh}; {made}",
+    f"{topology.name}: {chips}, mesh {mesh}; {made}",
     *([] if plan.compiled else [HOW]),
     f"{plan.rows} rows of {plan.length} tokens on a chip "
     f"({plan.rows * plan.length:,} tokens), {plan.model_flops / 1e12:.4g} "
@@ -82,6 +82,11 @@ def lines(plan: Plan) -> list[str]:
     text += ["", *_traffic(plan), "", *_time(plan)]
   text += _remedies(plan)
   return text
+
+
+def _chips(plan: Plan) -> str:
+  count = plan.topology.num_chips
+  return f"{count} chip{'s' * (count > 1)}"
 
 
 def _traffic(plan: Plan) -> list[str]:
@@ -110,7 +115,7 @@ def _time(plan: Plan) -> list[str]:
     f"  {'step':<20}{1e3 * e.step:.1f} ms, at best",
     f"  {'MFU':<20}{values['predicted_mfu']:.1%}",
     f"  {'scaling efficiency':<20}{e.efficiency:.1%} of "
-    f"{plan.topology.num_chips} chips that send nothing",
+    f"{_chips(plan)} without collectives",
   ]
   if plan.recomputed is not None:
     text.append(
