@@ -2,8 +2,8 @@
 
   python benchmarks/attention_tiles.py
 
-On a GPU, for who chooses attention_triton.tiles_of. 65,536 tokens
-of BERT-base in bfloat16, dropout 0.1. A tile that can't be compiled, as it
+On a GPU, for who chooses attention_triton.tiles_of. A layer of BERT-base on
+65,536 tokens in bfloat16, dropout 0.1. A tile that can't be compiled, as it
 wants too many registers or too much memory, says so.
 """
 
@@ -49,6 +49,8 @@ def main() -> None:
   """Prints the table."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--lengths", default="128,512")
+  parser.add_argument("--heads", type=int, default=12)
+  parser.add_argument("--head_size", type=int, default=64)
   parser.add_argument(
     "--quick", action="store_true", help="interpreted: does it run?"
   )
@@ -60,7 +62,7 @@ def main() -> None:
   for length in [40] if args.quick else map(int, args.lengths.split(",")):
     rows, calls = (1, 1) if args.quick else (65_536 // length, 20)
     for tile in TILES:
-      shape = rows, length, 12, 64
+      shape = rows, length, args.heads, args.head_size
       try:
         forward, both = measure(tile, shape, calls, interpret=args.quick)
         found = f"{forward * 1e3:.3f} | {(both - forward) * 1e3:.3f}"

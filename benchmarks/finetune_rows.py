@@ -238,11 +238,12 @@ def write_start(
   for i, pair in enumerate(pairs):
     a, b = start.tokenizer.encode_batch(list(pair))
     row = pair_row(
-      start.tokenizer, a, b, length, separators=start.cfg.pair_separators
+      *(start.tokenizer, a, b, length),
+      separators=start.cfg.pair_separators,
+      num_types=start.cfg.type_vocab_size,
     )
     size = len(row[0])
     ids[i, :size], types[i, :size], real[i, :size] = row[0], row[1], 1
-  types *= start.cfg.type_vocab_size > 1
   batch = {"input_ids": ids, "token_type_ids": types, "segment_ids": real}
   hidden = mlm.encode(start.cfg, start.params, batch, None, False)
   np.savez(

@@ -76,17 +76,17 @@ def try_apart(sizes: str) -> list:
   try:
     done = subprocess.run(
       [*command, "--try", sizes],
-      capture_output=True,
+      stdout=subprocess.PIPE,  # What went wrong is told on stderr, ours too.
       text=True,
       timeout=TRY_SECONDS,
     )
   except subprocess.TimeoutExpired:
-    print(f"attention was not tried: over {TRY_SECONDS:.0f} s", flush=True)
+    why = f"over {TRY_SECONDS:.0f} s"
   else:
     if not done.returncode:
       return json.loads(done.stdout.splitlines()[-1])
-    why = done.stderr.splitlines()[-1:]
-    print(f"attention was not tried: {why}", flush=True)
+    why = f"exit {done.returncode}"
+  print(f"attention was not tried: {why}", flush=True)
   return [["xla", math.nan, 0.0]]
 
 
@@ -133,9 +133,8 @@ def loop(config, task, count: int) -> Speed:
     state = jax.jit(made.init, out_shardings=made.shardings)()
     batches = train._prefetch(task, 0, count + 5, config.train.prefetch)
     ended: collections.deque = collections.deque()
-    waited, tokens = 0.0, []
-    for i, batch in enumerate(waits(batches)):
-      batch, seconds = batch
+    waited, tokens, bad = 0.0, [], 0
+    for i, (batch, seconds) in enumerate(waits(batches)):
       if i == 5:
         jax.block_until_ready(state)
         began, waited, tokens = time.perf_counter(), 0.0, []
@@ -144,10 +143,10 @@ def loop(config, task, count: int) -> Speed:
       state, _ = made.step(state, sharding.place(batch, mesh))
       ended.append(state.nonfinite + 0)
       if len(ended) > train.RUN_AHEAD:
-        jax.block_until_ready(ended.popleft())
+        bad += int(ended.popleft())  # Waits for it, as train.py does.
     jax.block_until_ready(state)
     taken = time.perf_counter() - began
-  if int(state.nonfinite):
+  if bad or any(map(int, ended)):
     raise RuntimeError("the loss or its gradient is not finite")
   return Speed(taken / count, waited / taken, float(np.mean(tokens)))
 

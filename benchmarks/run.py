@@ -37,8 +37,8 @@ class Benchmark(NamedTuple):
 
 GOALS = "goals.py --json {json} --tried {tried} --parts"
 START = "start.py --json {json} --shape"
-# In this order. On a GPU, together within ten minutes where each takes about
-# half of its budget; what no time is left for is told.
+# In this order. On a GPU the first five fill the table of docs/performance.md;
+# what no time is left for is told.
 BENCHMARKS = {
   "gpu": (
     Benchmark("goals_step", f"{GOALS} step", 4),

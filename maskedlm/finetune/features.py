@@ -45,7 +45,7 @@ Options = collections.namedtuple(
   defaults=(*Own(), *tagging.Options()),
 )
 
-# The vectors of all layers [N + 1, B, L, D] -> the features [B, L, any]. The
+# The vectors of all layers [N + 1, R, S, D] -> the features [R, S, any]. The
 # embeddings are the first; of an encoder with fewer than four layers, "the last
 # four" are all.
 LAYERS = {
@@ -119,8 +119,8 @@ def make(
     frozen = {"encoder": jax.lax.stop_gradient(params["encoder"])}
     # Without dropout: features are the same in training and afterwards.
     x = choose(mlm.encode_layers(cfg, frozen, batch))
-    # The head, too, reads the rows as they are packed: an LSTM does no work
-    # on padding.
+    # The head, too, reads the rows as they are packed: there is little padding,
+    # on which an LSTM works as well.
     scores = head.apply(
       {"params": params["feature_head"]},
       x,

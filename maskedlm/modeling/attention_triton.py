@@ -33,8 +33,10 @@ _LOG2_E = math.log2(math.e)  # The GPU has 2^x, not e^x.
 
 
 class Tile(NamedTuple):
-  """A program holds a block of queries and visits the keys that they see by
-  steps, or the other way round."""
+  """The size of a program: a block of queries, and in turn steps of keys.
+
+  Or a block of keys, and in turn steps of queries.
+  """
 
   block: int  # A multiple of step; powers of two, and 16 at least on a GPU.
   step: int
@@ -219,13 +221,13 @@ _NO_WORDS = np.zeros((2, 1, 1, 1), np.uint32)
 
 
 def _words(fixed: _Fixed, numbers, shape):
-  """(start, stride) of the words of each query [B, H, L]."""
+  """(start, stride) of the words of each query, of shape [B, H, L]."""
   *seeds, row, head = (numbers[i] for i in range(5))
-  B, H, L = (
+  b, h, query = (
     jax.lax.broadcasted_iota(jnp.uint32, shape, axis) for axis in range(3)
   )
-  row = (row + B) * np.uint32(fixed.num_heads) + head + H
-  return random_words.of_row(row * np.uint32(fixed.length) + L, *seeds)
+  row = (row + b) * np.uint32(fixed.num_heads) + head + h
+  return random_words.of_row(row * np.uint32(fixed.length) + query, *seeds)
 
 
 # The kernels. References are to whole arrays, of which a program has the part
