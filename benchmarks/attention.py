@@ -188,9 +188,19 @@ def make_arrays(shape, dtype):
   ]
 
 
+def numbers(text: str) -> list[int]:
+  """Of an option: whole numbers between commas."""
+  try:
+    return [int(number) for number in text.split(",")]
+  except ValueError:
+    raise argparse.ArgumentTypeError(
+      f"{text!r}: expected whole numbers between commas"
+    ) from None
+
+
 def main():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--lengths", default="512,2048,8192")
+  parser.add_argument("--lengths", type=numbers, default="512,2048,8192")
   parser.add_argument("--rows", type=int, default=1)
   parser.add_argument("--heads", type=int, default=12)
   parser.add_argument("--head_size", type=int, default=64)
@@ -200,11 +210,12 @@ def main():
   parser.add_argument("--dropout", type=float, default=0.0)
   parser.add_argument("--repeats", type=int, default=5)
   parser.add_argument("--memory", type=float, default=4, help="GB, at most")
-  parser.add_argument("--try", dest="tried", metavar="B,L,H,K")
+  parser.add_argument("--try", dest="tried", type=numbers, metavar="B,L,H,K")
   args = parser.parse_args()
   if args.tried:
-    shape = [int(size) for size in args.tried.split(",")]
-    print(json.dumps(try_ways(shape, args.dropout)))
+    if len(args.tried) != 4:
+      parser.error(f"--try: {len(args.tried)} numbers; expected B,L,H,K")
+    print(json.dumps(try_ways(args.tried, args.dropout)))
     return
   asked = args.implementations.split(",")
   if not set(asked) <= set(choice.KNOWN[1:]):
@@ -217,7 +228,7 @@ def main():
     "| L | rows | implementation | ms | ms of all cores | temporary MB "
     "| from xla |\n|---|---|---|---|---|---|---|"
   )
-  for length in map(int, args.lengths.split(",")):
+  for length in args.lengths:
     shape = (args.rows, length, args.heads, args.head_size)
     arrays = make_arrays(shape, dtype)
     for kind in args.kinds.split(","):

@@ -42,7 +42,9 @@ def main():
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--topology", default="h200:1")
   parser.add_argument("--tokens", type=int, default=32_768)
-  parser.add_argument("--lengths", default="128,512,2048")
+  parser.add_argument(
+    "--lengths", type=benchmark.numbers, default="128,512,2048"
+  )
   parser.add_argument("--heads", type=int, default=12)
   parser.add_argument("--head_size", type=int, default=64)
   parser.add_argument("--implementations", default=",".join(choice.KNOWN[1:]))
@@ -58,7 +60,7 @@ def main():
     "| L | rows | dropout | implementation | GB through memory | temporary MB "
     "|\n|---|---|---|---|---|---|"
   )
-  for length in map(int, args.lengths.split(",")):
+  for length in args.lengths:
     shape = args.tokens // length, length, args.heads, args.head_size
     for kind, dropout in (
       ("one text", 0.1),

@@ -48,7 +48,7 @@ def measure(tile: Tile, shape, calls: int, *, interpret: bool):
 def main() -> None:
   """Prints the table."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--lengths", default="128,512")
+  parser.add_argument("--lengths", type=benchmark.numbers, default="128,512")
   parser.add_argument("--heads", type=int, default=12)
   parser.add_argument("--head_size", type=int, default=64)
   parser.add_argument(
@@ -59,7 +59,7 @@ def main() -> None:
     parser.error(f"a GPU is wanted; JAX runs on {jax.default_backend()}.")
   print("| L | block | step | warps | forward, ms | backward, ms |")
   print("|---|---|---|---|---|---|", flush=True)
-  for length in [40] if args.quick else map(int, args.lengths.split(",")):
+  for length in [40] if args.quick else args.lengths:
     rows, calls = (1, 1) if args.quick else (65_536 // length, 20)
     for tile in TILES:
       shape = rows, length, args.heads, args.head_size

@@ -90,6 +90,9 @@ def main() -> None:
   names = args.parts.split(",")
   if not set(names) <= set(PARTS) or args.steps < 1:
     parser.error(f"--parts: of {', '.join(PARTS)}; --steps: 1 or more")
+  for path in filter(None, (args.json, args.tried)):
+    if not pathlib.Path(path).parent.is_dir():
+      parser.error(f"{path}: its folder isn't there; make it first")
   print(f"{jax.devices()[0].device_kind}; jax {jax.__version__}\n")
   print("| what | goal | found | |\n|---|---|---|---|")
   rows = []

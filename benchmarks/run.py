@@ -125,7 +125,10 @@ def main() -> int:
   only = args.only.split(",") if args.only else names
   if not set(only) <= set(names):
     parser.error(f"--only: of {', '.join(names)}")
-  args.out.mkdir(parents=True, exist_ok=True)
+  try:
+    args.out.mkdir(parents=True, exist_ok=True)
+  except OSError as error:
+    parser.error(f"--out={args.out}: {error.strerror}; name another folder")
   minutes = args.minutes or (9.5 if args.device == "gpu" else 1e9)
   began, outcomes = time.monotonic(), []
   with tempfile.TemporaryDirectory() as scratch:
