@@ -17,7 +17,7 @@ import numpy as np
 from attention import Tried  # Beside this file.
 
 from maskedlm import config as config_lib
-from maskedlm import inspect, sharding, train
+from maskedlm import objectives, sharding, train
 from maskedlm import step as steps
 from maskedlm.corpus import standin
 
@@ -114,7 +114,7 @@ def configure(bench: Bench, shape: Shape, **model):
 def make(bench: Bench, shape: Shape, **model):
   """(config, task) on made-up documents, longer than a row."""
   config = configure(bench, shape, **model)
-  return config, inspect.make_task(config, standin.corpus(config.tokenizer))
+  return config, objectives.make(config, standin.corpus(config.tokenizer))
 
 
 class Speed(NamedTuple):

@@ -54,7 +54,7 @@ from goal_runs import (
   tried_attention,
 )
 
-from maskedlm import checkpoint, inspect, runtime, sharding, xla_flags
+from maskedlm import checkpoint, objectives, runtime, sharding, xla_flags
 from maskedlm import config as config_lib
 from maskedlm import step as steps
 from maskedlm.corpus import prepare
@@ -246,7 +246,7 @@ def measure_packing(bench: Bench):
     for name, pack in (("packed", True), ("padded", False)):
       config = configure(bench, shape)
       config.objective.pack = pack
-      task = inspect.make_task(config, corpus)
+      task = objectives.make(config, corpus)
       speed = loop(config, task, bench.steps)
       found[name], tokens[name] = speed.tokens / speed.seconds, speed.tokens
     share = tokens["padded"] / (shape.rows * shape.length)

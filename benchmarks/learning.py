@@ -27,8 +27,7 @@ import jax
 import numpy as np
 
 from maskedlm import config as config_lib
-from maskedlm import sharding, train
-from maskedlm.config import load_objective
+from maskedlm import objectives, sharding, train
 from maskedlm.corpus import prepare
 from maskedlm.modeling import mlm
 from maskedlm.modeling.encoder import EncoderConfig, encoder_config
@@ -103,17 +102,10 @@ def make_config(objective: str, num_steps: int, evaluations: int, seed: int):
   return config
 
 
-def make_task(config, corpus) -> Task:
-  options = config.objective.to_dict()
-  return load_objective(options.pop("name")).make(
-    config, corpus, (0, 1), **options
-  )
-
-
 def make_probe(corpus) -> dict[str, np.ndarray]:
   """Held-out rows, corrupted: input_ids [n, L], masked_positions [n, P], ..."""
   config = make_config("roberta", 1, 1, seed=0)
-  task = make_task(config, corpus)
+  task = objectives.make(config, corpus)
   batches = [
     jax.device_get(
       task.corrupt(task.batch_at("heldout", i), jax.random.key(1_000 + i))
@@ -158,7 +150,7 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
 def train_ours(config, corpus, probe, folder) -> list[Point]:
   """The curve of a contender of ours; causal's is of its own next tokens."""
   objective, num_steps = config.objective.name, config.train.num_steps
-  task = make_task(config, corpus)
+  task = objectives.make(config, corpus)
   cfg = encoder_config(config.model, VOCAB, LENGTH)
 
   def with_mlm_head(params):
@@ -210,7 +202,7 @@ def train_peer(config, corpus, probe, folder) -> list[Point]:
   import learning_peer  # Beside this file; wants the extra `peer`.
 
   curve, clock = [], Clock()
-  task = make_task(config, corpus)
+  task = objectives.make(config, corpus)
   for step, nats, accuracy in learning_peer.train(
     config, corpus, task, probe, folder
   ):

@@ -181,19 +181,15 @@ def measure(
   import jax
   from ml_collections import ConfigDict
 
-  from maskedlm import languages, metrics, opening
+  from maskedlm import languages, metrics, objectives, opening
   from maskedlm import step as steps
-  from maskedlm.config import load_objective
   from maskedlm.corpus import store
 
   params = jax.device_put(opening.open_checkpoint(folder).params)
   corpus = store.open_corpus(corpus_path)
   config = ConfigDict(json.loads((folder / "config.json").read_text()))
   config.train.eval_rows = rows * len(corpus.parts)
-  options = config.objective.to_dict()
-  task = load_objective(options.pop("name")).make(
-    config, corpus, (0, 1), **options
-  )
+  task = objectives.make(config, corpus)
   task = task._replace(languages=languages.of_corpus(corpus))
   step = jax.jit(steps.make_heldout_step(task, 0))
   pairs = []

@@ -40,7 +40,7 @@ import transformers
 from torch.nn import functional
 
 from maskedlm import config as config_lib
-from maskedlm import optim, sharding
+from maskedlm import objectives, optim, sharding
 from maskedlm import step as steps
 from maskedlm.corpus import store
 from maskedlm.modeling.encoder import encoder_config
@@ -109,9 +109,7 @@ def compare(shape: Shape, dtype: str, *, rounds: int, block: int) -> list[dict]:
   """Measures one shape and prints its table; a JSON record for each peer."""
   config = configure(shape, dtype)
   with tempfile.TemporaryDirectory() as directory:
-    options = config.objective.to_dict()
-    make = config_lib.load_objective(options.pop("name")).make
-    task = make(config, random_corpus(directory), (0, 1), **options)
+    task = objectives.make(config, random_corpus(directory))
     batches = [task.batch_at("train", i) for i in range(NUM_BATCHES)]
   real_share = float(np.mean([batch["segment_ids"] > 0 for batch in batches]))
   ours = our_step(config, task, batches)

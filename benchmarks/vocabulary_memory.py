@@ -29,7 +29,7 @@ import time
 
 import jax
 
-from maskedlm import flags, inspect, optim, sharding
+from maskedlm import flags, objectives, optim, sharding
 from maskedlm import step as steps
 from maskedlm.corpus import standin
 
@@ -97,7 +97,7 @@ def configure(vocab_size: int, block: int, *, remat, rows, dtype):
 
 def memory(config) -> dict[str, int]:
   """Bytes of its training step, by XLA's account."""
-  task = inspect.make_task(config, standin.corpus(config.tokenizer))
+  task = objectives.make(config, standin.corpus(config.tokenizer))
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optim.make(config.optimizer, config.train.num_steps, params)

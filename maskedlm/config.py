@@ -203,7 +203,7 @@ _RANGES = (
   ("corpus.max_sentence_tokens", 1, _ANY),
   ("corpus.shard_tokens", 1, _ANY),
   ("corpus.num_workers", 0, _ANY),
-  ("tokenizer.vocab_size", 1, _ANY),
+  ("tokenizer.vocab_size", 6, _ANY),
   ("tokenizer.alpha", 0.0, 1.0),
   ("tokenizer.character_coverage", 0.0, 1.0),
   ("data.length", 8, _ANY),

@@ -25,12 +25,13 @@ from maskedlm import (
   flags,
   inspect_html,
   inspect_languages,
+  objectives,
   optim,
   sharding,
 )
 from maskedlm import inspect_rows as rows_lib
 from maskedlm import step as steps
-from maskedlm.config import ConfigError, load_objective
+from maskedlm.config import ConfigError
 from maskedlm.corpus import packing, prepare, standin, store
 from maskedlm.task import Task
 
@@ -62,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
   if args.rows < 0:
     raise ConfigError(f"--rows={args.rows}: expected 0 or more.")
   corpus = _find_corpus(config, args.workdir)
-  task = make_task(config, corpus or standin.corpus(config.tokenizer))
+  task = objectives.make(config, corpus or standin.corpus(config.tokenizer))
   figures, sections = facts_of_model(config, task)
   rows = []
   if corpus is None:
@@ -95,14 +96,6 @@ def main(argv: Sequence[str]) -> int:
   for row in rows:
     print(f"\n{rows_lib.format_row(row, coloured)}")
   return 0
-
-
-def make_task(config: ConfigDict, corpus: store.Corpus) -> Task:
-  """The config's Task, as one host would have it."""
-  options = config.objective.to_dict()
-  return load_objective(options.pop("name")).make(
-    config, corpus, (0, 1), **options
-  )
 
 
 def facts_of_model(
@@ -316,7 +309,7 @@ def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
   """The share of padding that the objective's rows have, packed or not."""
   config = config.copy_and_resolve_references()
   config.objective.pack = pack
-  task = make_task(config, corpus)
+  task = objectives.make(config, corpus)
   steps_measured = -(-MEASURED_ROWS // config.data.batch_size)
   return packing.padding_share(task.batch_at, "train", range(steps_measured))
 

@@ -16,7 +16,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from maskedlm import cli, continuing, corpus_copy, flags, remote, runtime
-from maskedlm.config import ConfigError, load_objective
+from maskedlm.config import ConfigError
 from maskedlm.corpus import prepare, store, tokenizer
 
 
@@ -54,17 +54,22 @@ def pretrain(config: ConfigDict, workdir: str | pathlib.Path) -> int:
 def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   import jax
 
-  from maskedlm import hosts, languages, metrics, resume, sharding, train
+  from maskedlm import (
+    hosts,
+    languages,
+    metrics,
+    objectives,
+    resume,
+    sharding,
+    train,
+  )
 
   hosts.check_shared(workdir)
   corpus = hosts.together(
     lambda: _open_corpus(config, workdir),
     facts=lambda corpus: resume.flatten(_identity(config, corpus)),
   )
-  options = config.objective.to_dict()
-  task = load_objective(options.pop("name")).make(
-    config, corpus, sharding.data_shard(mesh), **options
-  )
+  task = objectives.make(config, corpus, sharding.data_shard(mesh))
   task = task._replace(languages=languages.of_corpus(corpus))
   params = jax.eval_shape(task.init, jax.random.key(0))
   hosts.write(
@@ -106,7 +111,8 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
 def _preflight(config: ConfigDict):
   """The mesh; what can be wrong in a config is told before the long work."""
-  from maskedlm import optim, sharding
+  from maskedlm import objectives, optim, sharding
+  from maskedlm.corpus import standin
   from maskedlm.modeling import architecture, encoder
 
   mesh = sharding.make_mesh(config.mesh)
@@ -120,6 +126,7 @@ def _preflight(config: ConfigDict):
   )
   architecture.check_attention(cfg, mesh.devices.flat[0].platform)
   optim.make_schedule(config.optimizer, config.train.num_steps)
+  objectives.make(config, standin.corpus(config.tokenizer))
   return mesh
 
 

@@ -11,7 +11,7 @@ from test_train import make_config, run
 
 import toy
 from maskedlm import config as config_lib
-from maskedlm import inspect, runtime, sharding
+from maskedlm import objectives, runtime, sharding
 from maskedlm.corpus import standin
 
 PROGRAM = """
@@ -117,7 +117,7 @@ def test_batches_have_one_shape(objective):
   config.tokenizer.vocab_size = 300
   config.data.update(length=21, batch_size=5)
   config.train.update(num_steps=40, eval_rows=12)
-  task = inspect.make_task(config, standin.corpus(config.tokenizer))
+  task = objectives.make(config, standin.corpus(config.tokenizer))
 
   def shapes(split, step):
     batch = task.batch_at(split, step)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import tiny as tiny_run
-from maskedlm import flags, inspect, inspect_html, inspect_rows
+from maskedlm import flags, inspect, inspect_html, inspect_rows, objectives
 from maskedlm.corpus import standin
 from maskedlm.corpus.tokenizer import Special
 
@@ -102,9 +102,9 @@ def test_sparkline():
 
 def test_the_stand_in_gives_the_shapes_of_a_real_corpus(tiny):
   config = flags.load_config(str(tiny[0]))
-  task = inspect.make_task(config, standin.corpus(config.tokenizer))
+  task = objectives.make(config, standin.corpus(config.tokenizer))
   figures, _ = inspect.facts_of_model(config, task)
-  real = inspect.make_task(config, inspect.store.open_corpus(tiny[1]))
+  real = objectives.make(config, inspect.store.open_corpus(tiny[1]))
   assert figures == inspect.facts_of_model(config, real)[0]
 
 

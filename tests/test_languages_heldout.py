@@ -13,7 +13,7 @@ import pytest
 
 import toy
 from maskedlm import config as base
-from maskedlm import languages, metrics, sharding
+from maskedlm import languages, metrics, objectives, sharding
 from maskedlm import step as steps
 from maskedlm.languages import Language
 from maskedlm.plots import runs
@@ -45,10 +45,8 @@ def make_task(objective, corpus, *, batch_size=8, eval_rows=15, **options):
   config.model.update(SMALL)
   config.data.update(length=21, batch_size=batch_size)
   config.train.update(num_steps=1, eval_rows=eval_rows)
-  options = {**config.objective.to_dict(), **options}
-  task = base.load_objective(options.pop("name")).make(
-    config, corpus, (0, 1), **options
-  )
+  config.objective.update(options)
+  task = objectives.make(config, corpus)
   return task._replace(languages=languages.of_corpus(corpus))
 
 

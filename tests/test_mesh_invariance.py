@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from maskedlm import flags, optim, sharding
+from maskedlm import flags, objectives, optim, sharding
 from maskedlm import step as steps
-from maskedlm.config import load_objective
 from maskedlm.corpus import store
 
 NUM_STEPS = 4
@@ -19,10 +18,8 @@ NUM_STEPS = 4
 def task(tiny):
   path, corpus = tiny
   config = flags.load_config(str(path))
-  options = config.objective.to_dict()
-  objective = load_objective(options.pop("name"))
   opened = store.open_corpus(pathlib.Path(corpus))
-  return config, objective.make(config, opened, (0, 1), **options)
+  return config, objectives.make(config, opened)
 
 
 def losses_on(config, task, axes, *, accumulate=1):

@@ -8,8 +8,7 @@ import pytest
 from test_mesh_invariance import losses_on
 
 from maskedlm import config as config_lib
-from maskedlm import flags
-from maskedlm.config import load_objective
+from maskedlm import flags, objectives
 from maskedlm.corpus import store
 
 MODERN = {
@@ -43,12 +42,9 @@ def test_losses_do_not_depend_on_the_mesh(tiny, objective, model, capfd):
     config[section].update(given[section].to_dict())
   config.model.update(model)
   config.optimizer.update(learning_rate=3e-3, warmup_steps=5)
-  options = config.objective.to_dict()
-  if "isolate_documents" in options:
-    options["isolate_documents"] = True
-  task = load_objective(options.pop("name")).make(
-    config, store.open_corpus(pathlib.Path(corpus)), (0, 1), **options
-  )
+  if "isolate_documents" in config.objective:
+    config.objective.isolate_documents = True
+  task = objectives.make(config, store.open_corpus(pathlib.Path(corpus)))
   alone, expected = losses_on(config, task, (1, 1, 1))
   together, params = losses_on(config, task, (2, 2, 2))
   np.testing.assert_allclose(together, alone, rtol=1e-5)

@@ -16,6 +16,7 @@ from maskedlm import (
   inspect_html,
   inspect_languages,
   inspect_rows,
+  objectives,
   pretrain,
   tokenizer,
 )
@@ -127,7 +128,7 @@ def test_every_objective_mixes(objective, argv):
   for section in ("corpus", "tokenizer", "model", "data", "train"):
     config[section].update(options[section].to_dict())
   corpus = inspect._find_corpus(config, None)
-  task = inspect.make_task(config, corpus)
+  task = objectives.make(config, corpus)
   (shares,) = task.shares
   assert [s.name for s in shares] == list(languages.LETTERS)
   assert task.batch_at("train", 5)["language_ids"].shape == (8,)

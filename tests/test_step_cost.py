@@ -14,7 +14,7 @@ import jax
 import pytest
 
 from maskedlm import config as config_lib
-from maskedlm import inspect, optim
+from maskedlm import objectives, optim
 from maskedlm import step as steps
 from maskedlm.corpus import standin
 
@@ -67,7 +67,7 @@ def compiled(objective) -> Step:
   config.data.update(length=L, batch_size=B)
   config.train.num_steps = 9
   config.optimizer.warmup_steps = 2
-  task = inspect.make_task(config, standin.corpus(config.tokenizer))
+  task = objectives.make(config, standin.corpus(config.tokenizer))
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optim.make(config.optimizer, 9, params)
   state = jax.eval_shape(steps.make_init(task, tx, 0))

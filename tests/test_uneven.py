@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from maskedlm import flags, sharding
+from maskedlm import flags, objectives, sharding
 from maskedlm import step as steps
-from maskedlm.config import ConfigError, load_objective
+from maskedlm.config import ConfigError
 from maskedlm.corpus import store
 
 
@@ -23,10 +23,7 @@ def test_fewer_held_out_rows_than_devices(tiny):
   """3 rows on 8 devices: each counted once, and nothing else."""
   path, corpus = tiny
   config = flags.load_config(str(path), ["--config.train.eval_rows=3"])
-  options = config.objective.to_dict()
-  task = load_objective(options.pop("name")).make(
-    config, store.open_corpus(corpus), (0, 1), **options
-  )
+  task = objectives.make(config, store.open_corpus(corpus))
   assert task.num_heldout_batches == 1
   batch = task.batch_at("heldout", 0)
   assert batch["example_weights"].tolist() == [1] * 3 + [0] * 13

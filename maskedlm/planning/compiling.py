@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import inspect, sharding, xla_flags
+from maskedlm import inspect, objectives, sharding, xla_flags
 from maskedlm import step as steps
 from maskedlm.config import ConfigError
 from maskedlm.corpus import epochs, standin
@@ -130,7 +130,7 @@ def make_step(config: ConfigDict, devices, phase: int) -> Step:
     ConfigError: the mesh doesn't fit the devices, the batch not the mesh.
   """
   mesh = sharding.make_mesh(config.mesh, devices)
-  task = inspect.make_task(config, standin.corpus(config.tokenizer))
+  task = objectives.make(config, standin.corpus(config.tokenizer))
   at = (config.train.num_steps - 1) * phase
   shape = epochs.shape_at(at, config.train.num_steps, config.data)
   sharding.check_batch(shape.num_rows, config.train.accumulate, mesh)

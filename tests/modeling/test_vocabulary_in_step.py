@@ -13,7 +13,7 @@ import reference
 from ml_collections import ConfigDict
 
 from maskedlm import config as config_lib
-from maskedlm import flags, inspect, optim, sharding
+from maskedlm import flags, objectives, optim, sharding
 from maskedlm import step as steps
 from maskedlm.corpus import standin
 from maskedlm.modeling.encoder import encoder_config
@@ -37,7 +37,7 @@ def make_task(block):
   config.data.update(length=L, batch_size=B)
   config.train.num_steps = 9
   config.optimizer.warmup_steps = 2
-  return config, inspect.make_task(config, standin.corpus(config.tokenizer))
+  return config, objectives.make(config, standin.corpus(config.tokenizer))
 
 
 def gradient_on(block, axes):
