@@ -188,9 +188,9 @@ def check_ranges(config: ConfigDict, ranges) -> None:
   for name, low, high in ranges:
     value = option(config, name)
     if not low <= value <= high:
+      most = "or more" if high == _ANY else f"to {high}"
       raise ConfigError(
-        f"{name}={value} is out of range: expected {low} to "
-        f"{'any' if high == _ANY else high}."
+        f"{name}={value} is out of range: expected {low} {most}."
       )
 
 
@@ -203,7 +203,7 @@ _RANGES = (
   ("corpus.max_sentence_tokens", 1, _ANY),
   ("corpus.shard_tokens", 1, _ANY),
   ("corpus.num_workers", 0, _ANY),
-  ("tokenizer.vocab_size", 6, _ANY),
+  ("tokenizer.vocab_size", 6, _ANY),  # 5 are special.
   ("tokenizer.alpha", 0.0, 1.0),
   ("tokenizer.character_coverage", 0.0, 1.0),
   ("data.length", 8, _ANY),

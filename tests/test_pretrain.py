@@ -272,7 +272,7 @@ def test_fill_mask_bad_input(whole, argv, words):
     ("--config.optimizer.warmup_steps=99", "warmup_steps=99"),
     ("--config.data.batch_size=7", "must be divisible by mesh.data"),
     ("--config.objective.pairs=nps", "pairs='nps' is unknown"),
-    ("--config.tokenizer.vocab_size=5", "at least 6"),
+    ("--config.tokenizer.vocab_size=5", "expected 6 or more"),
   ],
 )
 def test_a_wrong_option_is_told_before_the_corpus_is_made(
