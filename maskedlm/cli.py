@@ -8,6 +8,8 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 
+from maskedlm import malloc
+
 # verb -> (module, what it does).
 VERBS = {
   "pretrain": ("pretrain", "pretrain a masked language model on text"),
@@ -61,6 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
   """Calls a verb's main; what the user can mend is told in one line."""
+  malloc.keep_freed()
   try:
     return verb_main(list(sys.argv[1:] if argv is None else argv))
   except KeyboardInterrupt:

@@ -1,0 +1,69 @@
+"""A step's temporaries are taken from memory that the process has."""
+
+import os
+import resource
+import subprocess
+import sys
+
+import pytest
+
+from maskedlm import malloc
+
+pytestmark = pytest.mark.skipif(
+  not sys.platform.startswith("linux"), reason="glibc's malloc is on Linux"
+)
+
+# 4096 x 4096 float32 are sorted into a temporary: 64 MiB.
+PROGRAM = """
+from maskedlm import cli
+
+def main(argv):
+  import jax, jax.numpy as jnp, resource
+  program = jax.jit(lambda x: jnp.sum(jnp.sort(jnp.sin(x), axis=1)[:, 0]))
+  x = jnp.ones((4096, 4096))
+  faults = []
+  for _ in range(3):
+    program(x).block_until_ready()
+    faults.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+  print(faults[-1] - faults[-2])
+
+cli.run(main, [])
+"""
+
+
+def faults_of_a_call(**environ):
+  """Pages that the third call of a program has mapped anew."""
+  kept = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
+  process = subprocess.run(
+    [sys.executable, "-c", PROGRAM],
+    env={**kept, "JAX_PLATFORMS": "cpu", **environ},
+    check=True,
+    text=True,
+    capture_output=True,
+  )
+  return int(process.stdout)
+
+
+def test_freed_memory_is_used_again():
+  pages = 64 * 2**20 // resource.getpagesize()
+  assert faults_of_a_call() < pages / 20
+  # Else all of it is asked for again; the user's own options are left alone.
+  assert faults_of_a_call(MALLOC_TOP_PAD_="131072") >= pages
+
+
+@pytest.mark.parametrize(
+  "environ",
+  [
+    {"JAX_PLATFORMS": "cuda"},
+    {"JAX_PLATFORMS": "cpu", "MALLOC_ARENA_MAX": "4"},
+    {"JAX_PLATFORMS": "cpu", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
+  ],
+)
+def test_when_it_is_left_as_it_is(monkeypatch, environ):
+  monkeypatch.delitem(sys.modules, "jax", raising=False)
+  assert not malloc.keep_freed(environ)
+
+
+def test_not_with_jax_there(monkeypatch):
+  monkeypatch.setitem(sys.modules, "jax", None)
+  assert not malloc.keep_freed({"JAX_PLATFORMS": "cpu"})
