@@ -8,7 +8,6 @@ must read as English sentences. Read top-down: files -> docstrings of a file
 """
 
 import ast
-import functools
 import gc
 import inspect
 import itertools
@@ -18,9 +17,10 @@ import sys
 import sysconfig
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from maskedlm.config import did_you_mean
+from maskedlm.corpus import workers
 from maskedlm.corpus.errors import CorpusError
 
 # Folders of tests (odd text on purpose) and of copies of other packages.
@@ -80,15 +80,24 @@ def _walk(root: str) -> list[str]:
   return found
 
 
-def documents(paths: list[str], *, report: Counter) -> Iterator[list[str]]:
+_FILES = 32  # That a worker reads at a time.
+
+
+def documents(
+  paths: list[str], *, report: Counter, num_workers: int = 1
+) -> Iterator[list[str]]:
   """Each module's paragraphs of prose. Counts what is read and dropped.
 
   A paragraph that stood anywhere before is dropped: packages repeat their
-  boilerplate, and hold copies of one another.
+  boilerplate, and hold copies of one another. The order is that of the paths,
+  whatever the number of worker processes that parse them.
   """
   seen = set()
-  for path in paths:
-    found, counts = _read_module(path)
+  chunks = [paths[i : i + _FILES] for i in range(0, len(paths), _FILES)]
+  read = workers.ordered_map(
+    _reader, (), chunks, num_workers=min(num_workers, max(len(chunks), 1))
+  )
+  for found, counts in itertools.chain.from_iterable(read):
     report.update(counts)
     document = []
     for paragraph in found:
@@ -101,7 +110,11 @@ def documents(paths: list[str], *, report: Counter) -> Iterator[list[str]]:
       yield document
 
 
-@functools.cache  # prepare reads twice: for the tokenizer, for the corpus.
+def _reader() -> Callable[[list[str]], list]:
+  """What a worker does: _read_module of each file of a chunk."""
+  return lambda paths: [_read_module(path) for path in paths]
+
+
 def _read_module(path: str) -> tuple[list[str], dict[str, int]]:
   """The prose in the docstrings of a file, and counts for the report."""
   counts = Counter()

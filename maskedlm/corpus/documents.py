@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.corpus import parts, sources
+from maskedlm.corpus import parts, sources, workers
 from maskedlm.corpus.errors import CorpusError
 
 CHUNK_BYTES = 1 << 20  # Text that a worker takes at a time.
@@ -42,7 +42,10 @@ def read(config: ConfigDict, report: Counter) -> Iterator[Document]:
     counts = Counter()  # Of each one, so that an empty one is seen.
     with parts.naming(part.name):
       for lines in sources.documents(
-        part.source, text_field=config.corpus.text_field, report=counts
+        part.source,
+        text_field=config.corpus.text_field,
+        report=counts,
+        num_workers=config.corpus.num_workers or workers.num_cores(),
       ):
         yield keyed(lines, part)
     report.update(counts)

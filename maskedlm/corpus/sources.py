@@ -43,10 +43,11 @@ _PATIENCE = 1_000  # Records without the text field before giving up.
 
 
 def documents(
-  source: str, *, text_field: str, report: Counter
+  source: str, *, text_field: str, report: Counter, num_workers: int = 1
 ) -> Iterator[list[str]]:
   """The documents of a source: each a list of non-empty, stripped lines.
 
+  num_workers processes parse docstrings; other sources are read by this one.
   `report` is added to while they are read. Raises CorpusError at once for a
   source that is misspelt or matches nothing, later for a file that can't be
   read, and at the end if there was no text at all.
@@ -60,7 +61,9 @@ def documents(
   elif kind == "jsonl":
     found = _jsonl(_paths(source), source, text_field, report)
   else:
-    found = docstrings.documents(_paths(source), report=report)
+    found = docstrings.documents(
+      _paths(source), report=report, num_workers=num_workers
+    )
   return _not_empty(_counted(found, report), source, report)
 
 

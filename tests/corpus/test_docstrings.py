@@ -223,6 +223,18 @@ def test_all_modules_are_of_the_standard_library_or_installed():
   assert not any("/tests/" in p or "/_vendor/" in p for p in paths)
 
 
+def test_two_workers_read_the_same():
+  paths = docstrings.modules(["email", "http", "json", "asyncio"])
+  assert len(paths) > 2 * 32  # Three chunks.
+  found = []
+  for num_workers in (1, 2):
+    report = Counter()
+    read = docstrings.documents(paths, report=report, num_workers=num_workers)
+    found.append((list(read), report))
+  assert found[0] == found[1]
+  assert found[0][1]["files read"] == len(paths)
+
+
 def test_the_order_does_not_depend_on_the_hash_seed():
   script = """
 import collections
