@@ -41,7 +41,12 @@ EXIT_INTERRUPTED = 75
 
 def main(argv: Sequence[str] | None = None) -> int:
   """Runs a verb; returns the exit code."""
-  argv = list(sys.argv[1:] if argv is None else argv)
+  if argv is None and not {"-h", "--help"} & {*sys.argv}:
+    malloc.keep_freed()
+  return run(_run_verb, argv)
+
+
+def _run_verb(argv):
   verbs = "\n".join(f"  {v:<12}{about}" for v, (_, about) in VERBS.items())
   usage = (
     "usage: maskedlm VERB [options]\n\n"
@@ -57,13 +62,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     near = did_you_mean(verb, VERBS)
     print(f"error: unknown verb {verb!r}{near}\n\n{usage}", file=sys.stderr)
     return EXIT_ERROR
-  module = importlib.import_module(f"maskedlm.{VERBS[verb][0]}")
-  return run(module.main, argv[1:])
+  return importlib.import_module(f"maskedlm.{VERBS[verb][0]}").main(argv[1:])
 
 
 def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
   """Calls a verb's main; what the user can mend is told in one line."""
-  malloc.keep_freed()
   try:
     return verb_main(list(sys.argv[1:] if argv is None else argv))
   except KeyboardInterrupt:

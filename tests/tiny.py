@@ -45,7 +45,8 @@ def command(*argv, module="maskedlm.cli"):
 def environment(devices: int):
   return {
     **os.environ,
-    "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+    "XLA_FLAGS": os.environ["XLA_FLAGS"]
+    + f" --xla_force_host_platform_device_count={devices}",
     "PYTHONWARNINGS": "ignore",
   }
 

@@ -303,7 +303,7 @@ def finished(tmp_path_factory):
   config.data.update(length=40, batch_size=8, buckets=(40,))
   config.model.update(dropout=0.0, attention_dropout=0.0)
   config.optimizer.learning_rate = 1e-2
-  config.train.update(epochs=6, log_every=13, eval_every=39)
+  config.train.update(epochs=9, log_every=13, eval_every=39)
   config.train.update(checkpoint_every=39, keep_last=2)
   return folder / "run", run.finetune(config, folder / "run"), config
 
