@@ -14,7 +14,7 @@ from collections.abc import MutableMapping
 from maskedlm import xla_flags
 
 # glibc's tunables, which it reads as a process starts: what is set, and why.
-_TUNABLES = ":".join(
+TUNABLES = ":".join(
   f"glibc.malloc.{name}={value}"
   for name, value in (
     # What is smaller isn't mapped by itself, and unmapped when it is freed.
@@ -41,7 +41,7 @@ def keep_freed(environ: MutableMapping[str, str] = os.environ) -> None:
   where there is no glibc; and where the user has set malloc's options: MALLOC_*
   or GLIBC_TUNABLES. The processes that it starts have the usual malloc.
   """
-  if environ.get("GLIBC_TUNABLES") == _TUNABLES:  # This is the second start.
+  if environ.get("GLIBC_TUNABLES") == TUNABLES:  # This is the second start.
     del environ["GLIBC_TUNABLES"]
     return
   if (
@@ -55,5 +55,5 @@ def keep_freed(environ: MutableMapping[str, str] = os.environ) -> None:
   os.execve(
     sys.executable,
     [sys.executable, *sys.orig_argv[1:]],
-    {**environ, "GLIBC_TUNABLES": _TUNABLES},
+    {**environ, "GLIBC_TUNABLES": TUNABLES},
   )
