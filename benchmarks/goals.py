@@ -38,11 +38,12 @@ import tempfile
 import time
 from typing import NamedTuple
 
-# PyTorch and JAX share the GPU: neither may take all of its memory.
+# The peer's process needs room on the GPU too.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import jax
 import matmuls  # Beside this file.
+import peer_process
 from goal_runs import (
   SIZES,
   Bench,
@@ -187,41 +188,25 @@ def gradient_alone(config, task, count: int) -> float:
 # The peer.
 
 
-def find_peer():
-  """(benchmarks/pretrain_step.py, "") or (None, why it can't run)."""
-  try:
-    import pretrain_step
-    import torch
-  except ImportError as error:
-    return None, f"{error}: install the extra peer"
-  on_gpu = jax.default_backend() == "gpu"
-  if on_gpu != torch.cuda.is_available():
-    return None, "torch does not see the device that JAX runs on"
-  return pretrain_step, ""
-
-
 def peer_seconds(shape: Shape, config, task, count: int) -> tuple[float, str]:
   """(seconds of the peer's compiled step; 0 if none, why) on such rows.
 
   shape: with the vocabulary that ours has.
   """
-  peer, why = find_peer()
-  if peer is None:
-    return 0.0, why
-  rows = peer.Shape(
-    *(shape.layers, shape.width, shape.heads, 4 * shape.width),
-    *(shape.rows, shape.vocab),
+  model = peer_process.Shape(
+    *(shape.layers, shape.width, shape.heads, 4 * shape.width, shape.vocab)
   )
   batches = [task.batch_at("train", i) for i in range(2)]
-  made = peer.peer_steps(rows, config.model.dtype, peer.masked(task, batches))
-  contender = made["transformers, compiled"]
+  rows = peer_process.masked(task, batches)
+  on_gpu = jax.default_backend() == "gpu"
   try:
-    contender.run(2)
-  except Exception as error:  # torch.compile has many ways to fail.
-    return 0.0, f"torch.compile: {type(error).__name__}"
-  began = time.perf_counter()
-  contender.run(count)
-  return (time.perf_counter() - began) / count, ""
+    with peer_process.start(model, rows) as peer:
+      if (peer.device == "cuda") != on_gpu:
+        return 0.0, "torch does not see the device that JAX runs on"
+      peer.run("compiled", 2)
+      return peer.run("compiled", count).seconds / count, ""
+  except RuntimeError as error:  # No torch; torch.compile's many ways to fail.
+    return 0.0, str(error)
 
 
 def measure_peer(bench: Bench):

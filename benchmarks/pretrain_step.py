@@ -9,27 +9,29 @@ The peer runs eager and under torch.compile, each with its own head, over all
 positions, and with the head over the predicted ones only, as ours has it.
 float32 on a CPU; bfloat16 on a GPU, which both frameworks then must see.
 
-Contenders take turns, one step (on a GPU, ten) at a time; medians count. On a
-CPU the machine must be idle otherwise: with one of two cores taken by another
-process the peer's step of the small shape took 7.1 s, not 2.0, as its OpenMP
-threads wait for each other. A table made so says that it is not valid. Needs
-the extra `peer`.
-Read top-down: the comparison -> ours -> the peer.
+The peer has a process of its own (pretrain_peer.py). Contenders take turns, one
+step (on a GPU, ten) at a time; medians count. On a CPU the machine must be idle
+otherwise: with one of two cores taken by another process the peer's step of the
+small shape took 7.1 s, not 2.0, as its OpenMP threads wait for each other. A
+table made so says that it is not valid. Needs the extra `peer`.
 """
 
 # ruff: noqa: E402
 
 import argparse
+import functools
+import importlib.metadata
 import itertools
 import json
 import math
 import os
+import pathlib
 import platform
 import statistics
 import tempfile
 import time
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import NamedTuple
 
 # The two frameworks share a GPU: neither may take all of its memory.
@@ -37,13 +39,12 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 from maskedlm import malloc
 
-malloc.keep_freed()  # As the command does; the peer gains from it too.
+malloc.keep_freed()  # As `maskedlm` does; the peer does so too.
 
 import jax
 import numpy as np
-import torch
-import transformers
-from torch.nn import functional
+import peer_process  # Beside this file.
+from peer_process import Shape, Taken
 
 from maskedlm import config as config_lib
 from maskedlm import objectives, optim, sharding
@@ -55,29 +56,22 @@ from maskedlm.task import Task
 
 LENGTH, SLOTS, VOCAB, DROPOUT = 128, 20, 30_522, 0.1
 NUM_BATCHES = 4  # Different ones, in turn.
-
-
-class Shape(NamedTuple):
-  """A model and its batch."""
-
-  layers: int
-  width: int
-  heads: int
-  mlp_width: int
-  rows: int
-  vocab: int = VOCAB
-
-
-SHAPES = {
-  "small": Shape(4, 256, 4, 1024, rows=32),
-  "base": Shape(12, 768, 12, 3072, rows=8),
+SHAPES = {  # With the rows of a batch.
+  "small": (Shape(4, 256, 4, 1024, VOCAB), 32),
+  "base": (Shape(12, 768, 12, 3072, VOCAB), 8),
+}
+VARIANTS = {  # Of the peer, and how many positions it makes logits for.
+  "eager": LENGTH,
+  "eager, gathered": SLOTS,
+  "compiled": LENGTH,
+  "compiled, gathered": SLOTS,
 }
 
 
 class Contender(NamedTuple):
   """Something that trains."""
 
-  run: Callable[[int], float]  # Takes that many steps; the last one's loss.
+  run: Callable[[int], Taken]  # Takes that many steps.
   row_flops: float  # Matmul FLOPs that it executes for a row.
 
 
@@ -92,52 +86,55 @@ def main() -> None:
   names = args.shapes.split(",")
   if not set(names) <= set(SHAPES) or args.steps < 1:
     parser.error(f"--shapes: of {', '.join(SHAPES)}; --steps: 1 or more")
-  on_gpu = jax.default_backend() == "gpu"
-  if on_gpu != torch.cuda.is_available():
-    parser.error(
-      f"jax runs on {jax.default_backend()}, but torch.cuda.is_available() is "
-      f"{torch.cuda.is_available()}: install both for one device, or set "
-      "JAX_PLATFORMS=cpu CUDA_VISIBLE_DEVICES= for the CPU."
-    )
+  if args.json and not pathlib.Path(args.json).parent.is_dir():
+    parser.error(f"{args.json}: its folder isn't there; make it first")
+  if why := peer_process.lacking():
+    parser.error(why)
   print(machine())
   records = []
   for name in names:
-    shape = SHAPES[name]._replace(rows=args.rows or SHAPES[name].rows)
-    dtype = "bfloat16" if on_gpu else "float32"
-    block = 10 if on_gpu else 1
-    records += compare(shape, dtype, rounds=args.steps, block=block)
+    shape, rows = SHAPES[name]
+    records += compare(shape, args.rows or rows, args.steps)
   if args.json:
-    with open(args.json, "w", encoding="utf-8") as file:
-      json.dump(records, file, indent=2)
+    pathlib.Path(args.json).write_text(json.dumps(records, indent=2))
 
 
-def compare(shape: Shape, dtype: str, *, rounds: int, block: int) -> list[dict]:
-  """Measures one shape and prints its table; a JSON record for each peer."""
-  config = configure(shape, dtype)
+def compare(shape: Shape, rows: int, rounds: int) -> list[dict]:
+  """Measures one shape and prints its table; a JSON record for each variant."""
+  on_gpu = jax.default_backend() == "gpu"
+  config = configure(shape, rows, "bfloat16" if on_gpu else "float32")
   with tempfile.TemporaryDirectory() as directory:
     task = objectives.make(config, random_corpus(directory))
     batches = [task.batch_at("train", i) for i in range(NUM_BATCHES)]
   real_share = float(np.mean([batch["segment_ids"] > 0 for batch in batches]))
   ours = our_step(config, task, batches)
-  peers = peer_steps(shape, dtype, masked(task, batches))
-  contenders = {"maskedlm": ours, **peers}
-  seconds, others = measure(contenders, rounds=rounds, block=block)
+  contenders = {"maskedlm": ours}
+  with peer_process.start(shape, peer_process.masked(task, batches)) as peer:
+    if (peer.device == "cuda") != on_gpu:
+      raise SystemExit(
+        f"jax runs on {jax.default_backend()}, torch on {peer.device}: install "
+        "both for one, or set JAX_PLATFORMS=cpu CUDA_VISIBLE_DEVICES="
+      )
+    for name, positions in VARIANTS.items():
+      flops = row_flops(config, positions)
+      run = functools.partial(peer.run, name)
+      contenders[f"transformers, {name}"] = Contender(run, flops)
+    seconds, others = measure(contenders, rounds, block=10 if on_gpu else 1)
 
-  work = f"{shape.layers}x{shape.width} B{shape.rows} S{LENGTH} {dtype}"
+  work = f"{shape.layers}x{shape.width} B{rows} S{LENGTH} {config.model.dtype}"
   if others > 0.1:
     work += f" (NOT VALID: other processes kept {others:.1f} cores busy)"
   print(f"\n{work}, {real_share:.1%} of the tokens are real\n")
   print("| | ms a step | rows/s | real tokens/s | GFLOP/s | FLOPs | time |")
   print("|---|---|---|---|---|---|---|")
   tokens = {
-    name: shape.rows * LENGTH * real_share / taken
-    for name, taken in seconds.items()
+    name: rows * LENGTH * real_share / taken for name, taken in seconds.items()
   }
   for name, taken in seconds.items():
     flops = contenders[name].row_flops
     print(
-      f"| {name} | {taken * 1e3:,.1f} | {shape.rows / taken:,.1f} "
-      f"| {tokens[name]:,.0f} | {shape.rows * flops / taken / 1e9:,.0f} "
+      f"| {name} | {taken * 1e3:,.1f} | {rows / taken:,.1f} "
+      f"| {tokens[name]:,.0f} | {rows * flops / taken / 1e9:,.0f} "
       f"| x{flops / ours.row_flops:.2f} | x{taken / seconds['maskedlm']:.2f} |"
     )
   return [
@@ -149,69 +146,69 @@ def compare(shape: Shape, dtype: str, *, rounds: int, block: int) -> list[dict]:
       "unit": "real tokens/s",
     }
     for name in tokens
-    if name in peers
+    if name != "maskedlm"
   ]
 
 
 def measure(
-  contenders: Mapping[str, Contender], *, rounds: int, block: int
+  contenders: dict[str, Contender], rounds: int, *, block: int
 ) -> tuple[dict[str, float], float]:
   """Median seconds of a step by name, and the cores that others kept busy.
 
   A compiled contender that can't start is left out, with a message.
   """
-  seconds: dict[str, list[float]] = {}
+  taken: dict[str, list[Taken]] = {}
   for name, contender in contenders.items():
     try:  # Compiles, and warms the caches.
-      loss = contender.run(2)
-    except Exception as error:
+      first = contender.run(2)
+    except RuntimeError as error:
       if "compiled" not in name:  # torch.compile has many ways to fail.
         raise
-      print(f"{name}: left out, {type(error).__name__}: {str(error)[:300]}")
+      print(f"{name}: left out, {error}")
       continue
-    if not math.isfinite(loss):
-      raise SystemExit(f"{name}: its loss is {loss}")
-    seconds[name] = []
-  start, others = time.perf_counter(), others_seconds()
+    if not math.isfinite(first.loss):
+      raise SystemExit(f"{name}: its loss is {first.loss}")
+    taken[name] = []
+  began, others = time.perf_counter(), busy_seconds()
   for _ in range(rounds):
-    for name, taken in seconds.items():
-      began = time.perf_counter()
-      contenders[name].run(block)
-      taken.append((time.perf_counter() - began) / block)
-  others = (others_seconds() - others) / (time.perf_counter() - start)
-  medians = {name: statistics.median(taken) for name, taken in seconds.items()}
-  return medians, others
+    for name, each in taken.items():
+      each.append(contenders[name].run(block))
+  others = busy_seconds() - others
+  others -= sum(each.cpu for every in taken.values() for each in every)
+  medians = {
+    name: statistics.median(each.seconds for each in every) / block
+    for name, every in taken.items()
+  }
+  return medians, others / (time.perf_counter() - began)
 
 
-def others_seconds() -> float:
-  """CPU seconds that other processes used up to now; 0 where unknown."""
+def busy_seconds() -> float:
+  """CPU seconds of all processes up to now; 0 where unknown."""
   if not os.path.exists("/proc/stat"):
     return 0.0
   with open("/proc/stat", encoding="utf-8") as file:
     user, nice, system, _, _, *rest = map(int, file.readline().split()[1:9])
-  busy = (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
-  return busy - sum(os.times()[:4])
+  return (user + nice + system + sum(rest)) / os.sysconf("SC_CLK_TCK")
 
 
 def machine() -> str:
   """What this is measured on."""
-  name = platform.processor() or platform.machine()
-  if torch.cuda.is_available():
-    name = torch.cuda.get_device_name()
-  elif os.path.exists("/proc/cpuinfo"):
+  name = jax.devices()[0].device_kind
+  if name == "cpu" and os.path.exists("/proc/cpuinfo"):
     with open("/proc/cpuinfo", encoding="utf-8") as file:
       models = [line.split(":")[1] for line in file if "model name" in line]
-    name = models[0].strip() if models else name
-  return (
-    f"{name}, {os.cpu_count()} cores; jax {jax.__version__}, torch "
-    f"{torch.__version__}, transformers {transformers.__version__}"
+    name = models[0].strip() if models else platform.machine()
+  versions = (
+    f"{package} {importlib.metadata.version(package)}"
+    for package in ("jax", "torch", "transformers")
   )
+  return f"{name}, {os.cpu_count()} cores; {', '.join(versions)}"
 
 
 # Ours.
 
 
-def configure(shape: Shape, dtype: str):
+def configure(shape: Shape, rows: int, dtype: str):
   """The config that trains the shape."""
   config = config_lib.default("mlm_nsp")
   config.model.num_layers = shape.layers
@@ -222,7 +219,7 @@ def configure(shape: Shape, dtype: str):
   config.model.dtype = dtype
   config.objective.max_predictions = SLOTS
   config.data.length = LENGTH
-  config.data.batch_size = shape.rows
+  config.data.batch_size = rows
   config.train.eval_rows = 0
   config.optimizer.warmup_steps = 0
   return config
@@ -250,12 +247,14 @@ def our_step(config, task: Task, batches: list) -> Contender:
   state = jax.jit(init, out_shardings=shardings)()
   turn = itertools.cycle(batches)
 
-  def run(count: int) -> float:
+  def run(count: int) -> Taken:
     nonlocal state
+    began, cpu = time.perf_counter(), time.process_time()
     for _ in range(count):
       state, metrics = step(state, sharding.place(next(turn), mesh))
     jax.block_until_ready(state)
-    return float(metrics["loss"][0])
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    return Taken(seconds, cpu, float(metrics["loss"][0]))
 
   return Contender(run, task.flops(0) / config.data.batch_size)
 
@@ -288,118 +287,9 @@ def random_corpus(directory: str):
   )
 
 
-# The peer.
-
-
-def masked(task: Task, batches: list) -> list[dict]:
-  """The batches as the peer reads them: masked, label -100 = no label."""
-  corrupt = jax.jit(task.corrupt)
-  out = []
-  for i, batch in enumerate(batches):
-    batch = jax.device_get(corrupt(batch, jax.random.key(i)))
-    chosen = batch["masked_weights"] > 0
-    slot_labels = np.where(chosen, batch["masked_labels"], -100)
-    labels = np.full_like(batch["input_ids"], -100)
-    row, slot = np.nonzero(chosen)
-    labels[row, batch["masked_positions"][row, slot]] = slot_labels[row, slot]
-    arrays = {**batch, "slot_labels": slot_labels, "labels": labels}
-    out.append(
-      {k: torch.from_numpy(np.array(v)).long() for k, v in arrays.items()}
-    )
-  return out
-
-
-def peer_steps(
-  shape: Shape, dtype: str, batches: list[dict]
-) -> dict[str, Contender]:
-  """Its variants. They train one model in turn: weights don't change speed."""
-  device = "cuda" if torch.cuda.is_available() else "cpu"
-  torch.manual_seed(0)
-  architecture = transformers.BertConfig(
-    vocab_size=shape.vocab,
-    num_hidden_layers=shape.layers,
-    hidden_size=shape.width,
-    num_attention_heads=shape.heads,
-    intermediate_size=shape.mlp_width,
-    hidden_dropout_prob=DROPOUT,
-    attention_probs_dropout_prob=DROPOUT,
-  )
-  model = transformers.AutoModelForPreTraining.from_config(
-    architecture, attn_implementation="sdpa"
-  )
-  model.to(device).train()
-  named = dict(model.named_parameters())
-  kept = [p for n, p in named.items() if "bias" in n or "LayerNorm" in n]
-  decayed = [p for p in named.values() if all(p is not k for k in kept)]
-  optimizer = torch.optim.AdamW(
-    [{"params": decayed}, {"params": kept, "weight_decay": 0.0}],
-    lr=1e-4,
-    weight_decay=0.01,
-    fused=True,  # The fastest of its implementations.
-  )
-
-  def train_step(loss_of, batch) -> torch.Tensor:
-    batch = {k: v.to(device, non_blocking=True) for k, v in batch.items()}
-    bf16 = dtype == "bfloat16"
-    with torch.autocast(device, dtype=torch.bfloat16, enabled=bf16):
-      loss = loss_of(model, batch)
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    return loss.detach()
-
-  def contender(loss_of, slots: int) -> Contender:
-    turn = itertools.cycle(batches)
-
-    def run(count: int) -> float:
-      for _ in range(count):
-        loss = train_step(loss_of, next(turn))
-      if device == "cuda":
-        torch.cuda.synchronize()
-      return float(loss)
-
-    return Contender(run, row_flops(shape, slots))
-
-  compiled = torch.compile(full_loss), torch.compile(gathered_loss)
-  return {
-    "transformers, eager": contender(full_loss, LENGTH),
-    "transformers, eager, gathered": contender(gathered_loss, SLOTS),
-    "transformers, compiled": contender(compiled[0], LENGTH),
-    "transformers, compiled, gathered": contender(compiled[1], SLOTS),
-  }
-
-
-def full_loss(model, batch) -> torch.Tensor:
-  """transformers' own loss: logits for every position."""
-  return model(
-    input_ids=batch["input_ids"],
-    attention_mask=batch["segment_ids"],
-    token_type_ids=batch["token_type_ids"],
-    labels=batch["labels"],
-    next_sentence_label=batch["nsp_labels"],
-  ).loss
-
-
-def gathered_loss(model, batch) -> torch.Tensor:
-  """The same loss, with logits for the predicted positions only."""
-  hidden, pooled = model.bert(
-    input_ids=batch["input_ids"],
-    attention_mask=batch["segment_ids"],
-    token_type_ids=batch["token_type_ids"],
-    return_dict=False,
-  )
-  rows = torch.arange(len(hidden), device=hidden.device)[:, None]
-  mlm, nsp = model.cls(hidden[rows, batch["masked_positions"]], pooled)
-  loss_of = functional.cross_entropy
-  mlm_loss = loss_of(mlm.flatten(0, 1), batch["slot_labels"].flatten())
-  return mlm_loss + loss_of(nsp, batch["nsp_labels"])
-
-
-def row_flops(shape: Shape, slots: int) -> float:
+def row_flops(config, slots: int) -> float:
   """Counted as ours are, with the head over `slots` positions."""
-  model = configure(shape, "float32").model
-  cfg = encoder_config(model, shape.vocab, LENGTH)
+  cfg = encoder_config(config.model, VOCAB, LENGTH)
   return train_flops(cfg, LENGTH, num_slots=slots)
 
 

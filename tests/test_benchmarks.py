@@ -124,3 +124,38 @@ def test_how_far_apart_by_hand(monkeypatch):
   # The first row is off by 1 of 5, the second by 1 of 2.
   assert module.apart(np.add(y, [[0, 1], [1, 0]]), y) == 0.5
   assert math.isnan(module.apart(y * [[1.0], [math.nan]], y))
+
+
+PEER = """
+import json, sys
+import numpy as np
+rows = np.load(sys.argv[2])["labels"].shape
+print(json.dumps({"device": "cpu"}), flush=True)
+for line in sys.stdin:
+  asked = json.loads(line)
+  if asked["name"] == "ends":
+    sys.exit(3)
+  found = {"seconds": asked["count"] / 2, "cpu": 0.25, "loss": rows[0]}
+  bad = {"error": "TypeError: why"}
+  print(json.dumps(bad if asked["name"] == "bad" else found), flush=True)
+"""
+
+
+def test_the_peer_has_a_process_of_its_own(monkeypatch, tmp_path):
+  module = load("peer_process", monkeypatch)
+  monkeypatch.setattr(module, "SCRIPT", tmp_path / "peer.py")
+  monkeypatch.setattr(module, "lacking", lambda: "")
+  module.SCRIPT.write_text(PEER)
+  batches = [{"labels": np.zeros([5, 7], int)}] * 3
+  with module.start(module.Shape(1, 2, 3, 4, 5), batches) as peer:
+    assert peer.device == "cpu"
+    assert peer.run("eager", 3) == module.Taken(1.5, 0.25, 3)
+    with pytest.raises(RuntimeError, match="TypeError: why"):
+      peer.run("bad", 1)
+    assert peer.run("eager", 2).seconds == 1.0
+    with pytest.raises(RuntimeError, match=r"peer\.py ended, exit 3"):
+      peer.run("ends", 1)
+  monkeypatch.setattr(module, "lacking", lambda: "torch isn't installed")
+  absent = module.start(module.Shape(1, 2, 3, 4, 5), batches)
+  with pytest.raises(RuntimeError, match="torch isn't"), absent:
+    pass

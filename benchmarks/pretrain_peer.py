@@ -1,0 +1,150 @@
+"""PyTorch + transformers, one training step at a time, for pretrain_step.py.
+
+  python benchmarks/pretrain_peer.py SHAPE.json BATCHES.npz
+
+A process of its own (peer_process.py starts it), so that neither framework has
+the other's threads and holes in its memory. It says on which device it is, then
+answers each line {"name", "count"} of stdin with a line {"seconds", "cpu",
+"loss"}: what that many steps took, in CPU seconds too, and the last one's loss;
+or {"error"}.
+
+BERT on MLM + NSP with dropout 0.1 and AdamW (clipping, decay), on masked rows.
+float32; on a GPU bfloat16 by autocast. It runs eager and under torch.compile,
+each with transformers' own head, over all positions, and with the head over the
+predicted ones only, as ours has it.
+"""
+
+# ruff: noqa: E402
+
+import itertools
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+
+from maskedlm import malloc
+
+malloc.keep_freed()  # As `maskedlm` does: it gains from it too.
+
+import numpy as np
+import torch
+import transformers
+from torch.nn import functional
+
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+DROPOUT = 0.1
+
+
+def main() -> None:
+  """Answers until stdin ends."""
+  # What libraries print goes to stderr: stdout is for answers alone.
+  answers = os.fdopen(os.dup(1), "w")
+  os.dup2(2, 1)
+  with open(sys.argv[1], encoding="utf-8") as file:
+    shape = json.load(file)
+  with np.load(sys.argv[2]) as arrays:
+    stacked = {k: torch.from_numpy(arrays[k]).long() for k in arrays}
+  count = len(stacked["labels"])
+  batches = [{k: v[i] for k, v in stacked.items()} for i in range(count)]
+  variants = make(shape, batches)
+
+  def answer(**found) -> None:
+    print(json.dumps(found), file=answers, flush=True)
+
+  answer(device=DEVICE)
+  for line in sys.stdin:
+    asked = json.loads(line)
+    began, cpu = time.perf_counter(), time.process_time()
+    try:
+      loss = variants[asked["name"]](asked["count"])
+    except Exception as error:  # torch.compile has many ways to fail.
+      answer(error=f"{type(error).__name__}: {str(error)[:300]}")
+      continue
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    answer(seconds=seconds, cpu=cpu, loss=loss)
+
+
+def make(shape: dict, batches: list) -> dict[str, Callable[[int], float]]:
+  """Its variants. They train one model in turn: weights don't change speed."""
+  torch.manual_seed(0)
+  architecture = transformers.BertConfig(
+    vocab_size=shape["vocab"],
+    num_hidden_layers=shape["layers"],
+    hidden_size=shape["width"],
+    num_attention_heads=shape["heads"],
+    intermediate_size=shape["mlp_width"],
+    hidden_dropout_prob=DROPOUT,
+    attention_probs_dropout_prob=DROPOUT,
+  )
+  model = transformers.AutoModelForPreTraining.from_config(
+    architecture, attn_implementation="sdpa"
+  )
+  model.to(DEVICE).train()
+  named = dict(model.named_parameters())
+  kept = [p for n, p in named.items() if "bias" in n or "LayerNorm" in n]
+  decayed = [p for p in named.values() if all(p is not k for k in kept)]
+  optimizer = torch.optim.AdamW(
+    [{"params": decayed}, {"params": kept, "weight_decay": 0.0}],
+    lr=1e-4,
+    weight_decay=0.01,
+    fused=True,  # The fastest of its implementations.
+  )
+
+  def train_step(loss_of, batch) -> torch.Tensor:
+    batch = {k: v.to(DEVICE, non_blocking=True) for k, v in batch.items()}
+    on_gpu = DEVICE == "cuda"
+    with torch.autocast(DEVICE, dtype=torch.bfloat16, enabled=on_gpu):
+      loss = loss_of(model, batch)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return loss.detach()
+
+  def variant(loss_of):
+    turn = itertools.cycle(batches)
+
+    def run(count: int) -> float:
+      for _ in range(count):
+        loss = train_step(loss_of, next(turn))
+      return float(loss)  # Waits for the GPU.
+
+    return run
+
+  return {
+    "eager": variant(full_loss),
+    "eager, gathered": variant(gathered_loss),
+    "compiled": variant(torch.compile(full_loss)),
+    "compiled, gathered": variant(torch.compile(gathered_loss)),
+  }
+
+
+def full_loss(model, batch) -> torch.Tensor:
+  """transformers' own loss: logits for every position."""
+  return model(
+    input_ids=batch["input_ids"],
+    attention_mask=batch["segment_ids"],
+    token_type_ids=batch["token_type_ids"],
+    labels=batch["labels"],
+    next_sentence_label=batch["nsp_labels"],
+  ).loss
+
+
+def gathered_loss(model, batch) -> torch.Tensor:
+  """The same loss, with logits for the predicted positions only."""
+  hidden, pooled = model.bert(
+    input_ids=batch["input_ids"],
+    attention_mask=batch["segment_ids"],
+    token_type_ids=batch["token_type_ids"],
+    return_dict=False,
+  )
+  rows = torch.arange(len(hidden), device=hidden.device)[:, None]
+  mlm, nsp = model.cls(hidden[rows, batch["masked_positions"]], pooled)
+  loss_of = functional.cross_entropy
+  mlm_loss = loss_of(mlm.flatten(0, 1), batch["slot_labels"].flatten())
+  return mlm_loss + loss_of(nsp, batch["nsp_labels"])
+
+
+if __name__ == "__main__":
+  main()
