@@ -191,7 +191,7 @@ def measure(
   config.train.eval_rows = rows * len(corpus.parts)
   task = objectives.make(config, corpus)
   task = task._replace(languages=languages.of_corpus(corpus))
-  step = jax.jit(steps.make_heldout_step(task, 0))
+  step = jax.jit(steps.make_heldout_step(task, seed=0, accumulate=1))
   pairs = []
   for masking in range(MASKINGS):
     for i in range(task.num_heldout_batches):

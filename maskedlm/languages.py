@@ -7,13 +7,12 @@ pretrain.py). What the numbers mean: docs/multilingual.md.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
-from maskedlm.task import Array, Batch, Key, Metrics, Params
+from maskedlm.task import Array, Metrics
 
 BITS = "bits_per_character"
 LOSSES = ("mlm_loss", "lm_loss")  # Nats a predicted token.
@@ -36,36 +35,23 @@ def of_corpus(corpus) -> tuple[Language, ...]:
 
 
 def measure(
-  languages: tuple[Language, ...],
-  loss: Callable[..., tuple[Metrics, Metrics]],
-  params: Params,
-  batch: Batch,
-  key: Key,
-) -> tuple[Metrics, Metrics]:
-  """As Task.loss without dropout, with each language's metrics beside.
+  languages: tuple[Language, ...], metrics: Metrics, language_ids: Array
+) -> Metrics:
+  """The metrics of each row (Task.loss), and of each language's rows beside.
 
   Metric m of language x is "x/m"; of a loss a token there are bits a character
-  as well. As a loss is a sum over rows, whatever it is (step.gradient_of
-  builds on that, too), each row is taken for itself and added where it belongs.
+  as well. language_ids: [B], places in languages.
   """
-
-  def of_row(row):
-    return loss(params, jax.tree.map(lambda x: x[None], row), key, False)
-
-  terms, stats = jax.vmap(of_row)(dict(batch))
-  metrics = _sums(stats, True)
+  found = dict(metrics)
   for i, language in enumerate(languages):
-    for name, pair in _sums(stats, batch["language_ids"] == i).items():
-      metrics[f"{language.name}/{name}"] = pair
+    for name, (total, weight) in metrics.items():
+      here = language_ids == i
+      own = jnp.where(here, total, 0), jnp.where(here, weight, 0)
+      found[f"{language.name}/{name}"] = own
       if name in LOSSES:
-        bits = pair[0] * language.tokens_per_character / math.log(2)
-        metrics[f"{language.name}/{BITS}"] = bits, pair[1]
-  return _sums(terms, True), metrics
-
-
-def _sums(pairs: Metrics, here) -> dict[str, tuple[Array, Array]]:
-  """name -> (sum, weight) of the rows [B] that are here."""
-  return jax.tree.map(lambda x: jnp.sum(jnp.where(here, x, 0)), dict(pairs))
+        bits = own[0] * language.tokens_per_character / math.log(2)
+        found[f"{language.name}/{BITS}"] = bits, own[1]
+  return found
 
 
 def split(

@@ -12,8 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from maskedlm import optim, sharding, xla_flags
-from maskedlm.languages import measure
+from maskedlm import languages, optim, sharding, xla_flags
 from maskedlm.task import Batch, Key, Metrics, Params, Task
 
 # Streams of randomness: independent keys from one seed.
@@ -154,10 +153,10 @@ def gradient_of(
   """
   # Only the weights are used, so the compiler drops this forward pass.
   terms, _ = task.loss(params, batch, key, True)
-  weights = {name: weight for name, (_, weight) in terms.items()}
+  weights = {name: weight for name, (_, weight) in totals(terms).items()}
 
   def loss(params, batch, key):
-    terms, stats = task.loss(params, batch, key, True)
+    terms, stats = map(totals, task.loss(params, batch, key, True))
     total = sum(
       jnp.where(weights[name] > 0, value / jnp.maximum(weights[name], 1e-6), 0)
       for name, (value, _) in terms.items()
@@ -169,16 +168,12 @@ def gradient_of(
     (total, stats), grads = gradient(params, batch, key)
     return grads, total, stats
 
-  def split(x):
-    # Rows i, i + parts, ... make a microbatch: each device keeps its own.
-    return jnp.swapaxes(x.reshape(-1, parts, *x.shape[1:]), 0, 1)
-
   def add_part(carry, xs):
     index, part = xs
     out = gradient(params, part, jax.random.fold_in(key, index))
     return jax.tree.map(jnp.add, carry, out), None
 
-  microbatches = jax.tree.map(split, dict(batch))
+  microbatches = _split(batch, parts)
   shapes = jax.eval_shape(
     gradient, params, jax.tree.map(lambda x: x[0], microbatches), key
   )
@@ -190,25 +185,53 @@ def gradient_of(
 
 
 def make_heldout_step(
-  task: Task, seed: int
+  task: Task, *, seed: int, accumulate: int
 ) -> Callable[[Params, Batch, jax.Array], tuple]:
   """-> heldout_step(params, batch, index) -> (terms, metrics, outputs).
 
   Without dropout; outputs are those of Task.outputs, {} where it has none;
   of Task.languages the metrics are given as well (languages.py).
   The masks depend on the seed and the batch's index alone: every evaluation
-  of a run hides the same tokens.
+  of a run hides the same tokens. It takes a microbatch at a time, as training
+  does: what can be trained can be evaluated.
   """
 
   def heldout_step(params: Params, batch: Batch, index):
     key = jax.random.fold_in(jax.random.key(seed), HELDOUT)
     batch = task.corrupt(batch, jax.random.fold_in(key, index))
-    outputs = task.outputs(params, batch) if task.outputs else {}
-    if task.languages:
-      return *measure(task.languages, task.loss, params, batch, key), outputs
-    return *task.loss(params, batch, key, False), outputs
+
+    def measure(part):
+      terms, found = task.loss(params, part, key, False)
+      if task.languages:
+        ids = part["language_ids"]
+        found = languages.measure(task.languages, found, ids)
+      outputs = task.outputs(params, part) if task.outputs else {}
+      return totals(terms), totals(found), outputs
+
+    terms, found, outputs = jax.lax.map(measure, _split(batch, accumulate))
+    return totals(terms), totals(found), jax.tree.map(_join, outputs)
 
   return heldout_step
+
+
+def totals(pairs):
+  """Metrics, or a tree of them, of all rows: (sum, weight) are scalars."""
+  return jax.tree.map(jnp.sum, pairs)
+
+
+def _split(batch: Batch, parts: int):
+  """[B, ...] -> [parts, B / parts, ...], for each array."""
+
+  def of_array(x):
+    # Rows i, i + parts, ... make a microbatch: each device keeps its own.
+    return jnp.swapaxes(x.reshape(-1, parts, *x.shape[1:]), 0, 1)
+
+  return jax.tree.map(of_array, dict(batch))
+
+
+def _join(x):
+  """[parts, B / parts, ...] -> [B, ...], in the order before _split."""
+  return jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])
 
 
 def _train_keys(seed: int, step) -> tuple[Key, Key]:

@@ -13,8 +13,9 @@ Array = Any  # jax.Array or np.ndarray.
 Batch = Mapping[str, Array]
 Key = Any  # A typed jax PRNG key.
 Params = Mapping[str, Any]
-# name -> (sum, weight): a mean over microbatches, steps, hosts or a padded
-# evaluation set is then exactly sum / weight, whatever was added up.
+# name -> (sum, weight), of each row [B] or already of them all: a mean over
+# microbatches, steps, hosts or a padded evaluation set is then exactly
+# sum / weight, whatever was added up.
 Metrics = Mapping[str, tuple[Array, Array]]
 
 
@@ -38,9 +39,9 @@ class Task(NamedTuple):
   # On the device, on the whole global batch, before any microbatching: masks
   # do not depend on the number of devices or of accumulation steps.
   corrupt: Callable[[Batch, Key], Batch]
-  # (params, corrupted batch, key, train) -> (terms, metrics). The training
-  # loss is the sum over terms of sum / weight; weights do not depend on
-  # params. The key drives dropout and is unused when train is False.
+  # (params, corrupted batch, key, train) -> (terms, metrics), of each row. The
+  # training loss is the sum over terms of sum / weight; weights do not depend
+  # on params. The key drives dropout and is unused when train is False.
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
   # step -> matmul FLOPs of that global training step (docs/performance.md).
   flops: Callable[[int], float]

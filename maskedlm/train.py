@@ -78,7 +78,10 @@ def run(
   init, shardings, train_step = steps.over_mesh(config, task, mesh)
   replicated = sharding.replicated(mesh)
   heldout_step = jax.jit(
-    steps.make_heldout_step(task, config.seed), out_shardings=replicated
+    steps.make_heldout_step(
+      task, seed=config.seed, accumulate=options.accumulate
+    ),
+    out_shardings=replicated,
   )
   add = jax.jit(metrics.add)
 

@@ -143,7 +143,7 @@ def test_keys_depend_on_the_step_and_the_seed_only():
 
 def test_heldout_masks_do_not_depend_on_training():
   task = toy.make_task()
-  step = jax.jit(steps.make_heldout_step(task, 3))
+  step = jax.jit(steps.make_heldout_step(task, seed=3, accumulate=1))
   state, train_step = build(task)
   batch = task.batch_at("heldout", 1)
   first = step(state.params, batch, 1)

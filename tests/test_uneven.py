@@ -36,7 +36,7 @@ def test_fewer_held_out_rows_than_devices(tiny):
   for axes, rows in [((1,), batch), ((4, 2), batch), ((8,), other)]:
     mesh = mesh_of(*axes)
     heldout_step = jax.jit(
-      steps.make_heldout_step(task, config.seed),
+      steps.make_heldout_step(task, seed=config.seed, accumulate=1),
       out_shardings=sharding.replicated(mesh),
     )
     pairs = heldout_step(params, sharding.place(rows, mesh), 0)[:2]

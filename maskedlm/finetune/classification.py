@@ -252,9 +252,8 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
     found = net.apply(params, batch, key, train)[:, 0]
     weights = batch["example_weights"]
     error = found - (batch["scores"] - mean) / stddev
-    total = jnp.sum(error**2 * weights)
-    weight = jnp.sum(weights)
-    return {"score": (total, weight)}, {"mse": (total * stddev**2, weight)}
+    total = error**2 * weights
+    return {"score": (total, weights)}, {"mse": (total * stddev**2, weights)}
 
   def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
     return [

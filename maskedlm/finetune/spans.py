@@ -37,7 +37,7 @@ from maskedlm.finetune.bio import Entity
 from maskedlm.finetune.span_rows import NULL, Example, make_rows
 from maskedlm.modeling import mlm, span_vectors
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.losses import cross_entropy
+from maskedlm.modeling.losses import cross_entropy, weigh
 from maskedlm.modeling.span_vectors import SpanHead, score_all
 from maskedlm.task import Batch, Key, Params
 
@@ -191,11 +191,11 @@ def make(
       weights = scored * batch["example_weights"][:, None]
       terms = cross_entropy(logits, labels, weights=weights)
       gold = weights * (labels != NULL)
-      right = jnp.sum(gold * (jnp.argmax(logits, axis=-1) == labels))
-      added = (terms, (right, jnp.sum(gold)))
+      right = jnp.argmax(logits, axis=-1) == labels
+      added = (terms, weigh(right, gold))
       return jax.tree.map(jnp.add, sums, added), None
 
-    zeros = ((jnp.float32(0), jnp.float32(0)),) * 2
+    zeros = ((jnp.zeros(len(hidden)), jnp.zeros(len(hidden))),) * 2
     (term, found), _ = score_all(
       head,
       params["spans"],

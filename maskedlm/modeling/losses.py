@@ -1,4 +1,4 @@
-"""Losses and accuracies as (sum, weight) pairs, in float32 and nats.
+"""Losses and accuracies as (sum, weight) pairs of rows, in float32 and nats.
 
 A mean is sum / weight, taken only when it is printed or differentiated: it is
 then exact over microbatches, devices and padded batches.
@@ -9,22 +9,22 @@ import jax.numpy as jnp
 
 
 def cross_entropy(logits, labels, *, weights):
-  """-sum_i w_i log softmax(logits_i)[labels_i], and sum_i w_i.
+  """-sum_i w_i log softmax(logits_i)[labels_i], and sum_i w_i, of each row.
 
   Args:
-    logits: [..., V], of any float type. The ids of a padded vocabulary hold
+    logits: [B, ..., V], of any float type. The ids of a padded vocabulary hold
       -1e9: they count nothing and no gradient flows into them.
-    labels: [...] ids.
-    weights: [...] float, 0 for what does not count.
+    labels: [B, ...] ids.
+    weights: [B, ...] float, 0 for what does not count.
 
   Returns:
-    (sum, weight), float32 scalars.
+    (sum, weight), float32 [B] each.
   """
   return weigh(score(logits, labels)[0], weights)
 
 
 def accuracy(logits, labels, *, weights):
-  """How often the largest of logits [..., V] is labels [...]: (sum, weight)."""
+  """How often the largest of logits is the label; as cross_entropy."""
   return weigh(score(logits, labels)[1], weights)
 
 
@@ -62,9 +62,14 @@ score.defvjp(_forward, _backward)
 
 
 def weigh(values, weights):
-  """values and weights [...] -> (sum of their products, sum of weights)."""
+  """values, weights [B, ...] -> (sum of the products, of the weights), [B]."""
   weights = weights.astype(jnp.float32)
-  return jnp.sum(values * weights), jnp.sum(weights)
+  return of_rows(values * weights), of_rows(weights)
+
+
+def of_rows(values):
+  """values [B, ...] -> their sum of each row, [B]."""
+  return jnp.sum(values, axis=tuple(range(1, values.ndim)))
 
 
 def pick(logits, labels):

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from maskedlm.config import ConfigError
 from maskedlm.corpus import epochs, packing, text_rows
-from maskedlm.modeling import flops, mlm, softmax
+from maskedlm.modeling import flops, losses, mlm, softmax
 from maskedlm.modeling.encoder import EncoderConfig, encoder_config
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.task import Batch, Key, Metrics, Params, Task
@@ -108,13 +108,14 @@ def loss(
     output = functools.partial(softmax.score, labels=labels)
     head = {"params": params["lm_head"]}
     nats, hits = MlmHead(cfg).apply(head, hidden, table, output)
-    nats, hits = jnp.sum(nats * weights), jnp.sum(hits * weights)
+    nats, hits = (losses.of_rows(x * weights) for x in (nats, hits))
     return (sums[0] + nats, sums[1] + hits), None
 
   parts = (hidden, batch["next_labels"], weights)
   parts = jax.tree.map(lambda x: chunks(x, chunk), parts)
-  (nats, hits), _ = jax.lax.scan(add_chunk, (0.0, 0.0), parts)
-  count = jnp.sum(weights)
+  zeros = jnp.zeros(len(weights))
+  (nats, hits), _ = jax.lax.scan(add_chunk, (zeros, zeros), parts)
+  count = losses.of_rows(weights)
   terms = {"lm": (nats, count)}
   return terms, {"lm_loss": (nats, count), "lm_accuracy": (hits, count)}
 

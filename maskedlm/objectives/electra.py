@@ -210,15 +210,17 @@ def loss(
   )
   real = (batch["segment_ids"] > 0) * batch["example_weights"][:, None]
   nats = jax.nn.softplus(scores) - labels * scores  # Of a sigmoid.
-  total, count = jnp.sum(real * nats), jnp.sum(real)
   found = real * (scores > 0)
-  fakes = jnp.sum(real * labels)
+  right, hits = found * labels, real * (found == labels)
+  total, count, right, hits, found, fakes = map(
+    losses.of_rows, (real * nats, real, right, hits, found, real * labels)
+  )
   terms["discriminator"] = discriminator_weight * total, count
   metrics |= {
     "discriminator_loss": (total, count),
-    "discriminator_accuracy": (jnp.sum(real * (found == labels)), count),
-    "discriminator_precision": (jnp.sum(found * labels), jnp.sum(found)),
-    "discriminator_recall": (jnp.sum(found * labels), fakes),
+    "discriminator_accuracy": (hits, count),
+    "discriminator_precision": (right, found),
+    "discriminator_recall": (right, fakes),
     "replaced_share": (fakes, count),
   }
   return terms, metrics

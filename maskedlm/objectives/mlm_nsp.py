@@ -104,6 +104,7 @@ def loss(
   texts, labels, weights = _pairs(hidden, batch)
   pooled = Pooler(cfg).apply({"params": params["pooler"]}, texts)
   logits = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
+  logits = logits.reshape(*labels.shape, -1)
   nsp = cross_entropy(logits, labels, weights=weights)
   hits = accuracy(logits, labels, weights=weights)
   return (
@@ -113,20 +114,17 @@ def loss(
 
 
 def _pairs(hidden, batch: Batch):
-  """Vectors [n, ., D] that begin with [CLS]'s, labels [n] and weights [n].
+  """Vectors [n, ., D] that begin with [CLS]'s, and their labels and weights.
 
-  n is B, or B * G where each row has room for G pairs (packing.pack).
+  These are [B] and n is B, or [B, G] and B * G where each row has room for G
+  pairs (packing.pack).
   """
   weights = batch["example_weights"]
   if "cls_positions" not in batch:
     return hidden, batch["nsp_labels"], weights
   firsts = gather_positions(hidden, batch["cls_positions"])
   weights = batch["segment_weights"] * weights[:, None]
-  return (
-    firsts.reshape(-1, 1, firsts.shape[-1]),
-    batch["nsp_labels"].reshape(-1),
-    weights.reshape(-1),
-  )
+  return firsts.reshape(-1, 1, firsts.shape[-1]), batch["nsp_labels"], weights
 
 
 def _row_maker(pairs: str):

@@ -19,6 +19,7 @@ from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.classification import Example, Options
 from maskedlm.modeling.encoder import Encoder
+from maskedlm.step import totals
 
 PAD, CLS, SEP = 0, 1, 2
 WORDS = {word: 10 + i for i, word in enumerate("abcdefghijk")}
@@ -151,7 +152,7 @@ def test_the_same_loss_and_logits_as_transformers(peer):
   cfg, app = reference.config(), make()
   params, batch = make_params(app, cfg), make_batch(app)
   theirs = peer(params, cfg, 3, batch, np.int64(batch["labels"]))
-  terms, stats = jax.jit(app.loss, static_argnums=3)(
+  terms, stats = jax.jit(lambda *xs: totals(app.loss(*xs)), static_argnums=3)(
     params, batch, jax.random.key(0), False
   )
   logits = np.array(app.outputs(params, batch)["logits"])
@@ -169,7 +170,7 @@ def test_the_same_squared_error_as_transformers(peer):
   app = make(SCORED, about=about, regression=True)
   params, batch = make_params(app, cfg), make_batch(app, SCORED)
   theirs = peer(params, cfg, 1, batch, batch["scores"])
-  terms, stats = app.loss(params, batch, jax.random.key(0), False)
+  terms, stats = totals(app.loss(params, batch, jax.random.key(0), False))
   total, weight = terms["score"]
   np.testing.assert_allclose(total / weight, theirs.loss, rtol=1e-4)
   np.testing.assert_allclose(stats["mse"][0], total, rtol=1e-6)
@@ -186,7 +187,7 @@ def test_scores_are_learnt_as_deviations_from_the_mean():
   np.testing.assert_allclose(
     found, 2.6 + math.sqrt(3.34) * np.array(outputs["deviations"]), rtol=1e-5
   )
-  terms, stats = app.loss(params, batch, jax.random.key(0), False)
+  terms, stats = totals(app.loss(params, batch, jax.random.key(0), False))
   errors = np.square(np.array(found) - [1.0, 4.5, 2.0, 0.5, 5.0])
   np.testing.assert_allclose(stats["mse"][0], errors.sum(), rtol=1e-5)
   np.testing.assert_allclose(terms["score"][0], errors.sum() / 3.34, rtol=1e-5)
@@ -207,7 +208,7 @@ def test_filler_rows_count_nothing(regression):
   @jax.jit
   def run(params, batch):
     def loss(params):
-      terms, stats = app.loss(params, batch, jax.random.key(0), False)
+      terms, stats = totals(app.loss(params, batch, jax.random.key(0), False))
       ((total, weight),) = terms.values()
       return total / weight, (terms, stats)
 
@@ -268,7 +269,7 @@ def test_dropout_is_that_of_the_key():
   params, batch = make_params(app, cfg), make_batch(app)
 
   def term(seed, train):
-    loss = app.loss(params, batch, jax.random.key(seed), train)
+    loss = totals(app.loss(params, batch, jax.random.key(seed), train))
     return float(loss[0]["class"][0])
 
   assert term(1, True) == term(1, True) != term(2, True)

@@ -19,6 +19,7 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import features, inference, run
 from maskedlm.finetune.features import LAYERS, Options
 from maskedlm.modeling import mlm
+from maskedlm.step import totals
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "features.py"
 LABELS = ["O", "B-A", "I-A"]
@@ -110,7 +111,7 @@ def test_padding_does_not_reach_a_word():
 
 def gradient(app, params):
   def loss(params):
-    terms, _ = app.loss(params, BATCH, jax.random.key(1), True)
+    terms, _ = totals(app.loss(params, BATCH, jax.random.key(1), True))
     return terms["tags"][0]
 
   return jax.jit(jax.grad(loss)).lower(params).compile()
@@ -139,7 +140,7 @@ def test_the_encoder_has_no_dropout_the_head_has():
 
   @jax.jit
   def loss(seed):
-    terms, _ = app.loss(params, BATCH, jax.random.key(seed), True)
+    terms, _ = totals(app.loss(params, BATCH, jax.random.key(seed), True))
     return terms["tags"][0]
 
   assert loss(1) == loss(1) != loss(2)

@@ -33,6 +33,7 @@ from maskedlm.finetune.span_decode import Candidate
 from maskedlm.finetune.spans import Example, Options
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
+from maskedlm.step import totals
 
 ROOT = pathlib.Path(__file__).parents[2]
 TRAIN = "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n"
@@ -215,7 +216,7 @@ def run_batches(app, params, rows, batch_size=4):
     rows, batch_size=batch_size, buckets=(64,), pad=0, shard=(0, 1)
   )
   total, weight, outputs = 0.0, 0.0, []
-  loss = jax.jit(lambda p, b: app.loss(p, b, None, False))
+  loss = jax.jit(lambda p, b: totals(app.loss(p, b, None, False)))
   found = np.zeros(2)
   for i in range(batches.num_steps):
     batch = batches.batch_at(i)

@@ -22,6 +22,7 @@ from maskedlm.finetune.application import DataError
 from maskedlm.finetune.choices import Example
 from maskedlm.finetune.multiple_choice import Options
 from maskedlm.modeling.encoder import Encoder
+from maskedlm.step import totals
 
 CONFIG = pathlib.Path(__file__).parents[2] / "configs" / "multiple_choice.py"
 PAD, CLS, SEP = 0, 1, 2
@@ -138,7 +139,7 @@ def test_scores_in_plain_numpy(pooler):
     np.testing.assert_allclose(ours[i], expected, atol=1e-4)
     nats += reference.nats(np.array(expected), example.label)
     hits += np.argmax(expected) == example.label
-  terms, metrics = app.loss(params, batch, None, False)
+  terms, metrics = totals(app.loss(params, batch, None, False))
   np.testing.assert_allclose(terms["choice"], (nats, 5), rtol=1e-4)
   np.testing.assert_allclose(metrics["choice_accuracy"], (hits, 5))
 
@@ -171,7 +172,7 @@ def test_equals_transformers():
     )
   ours = app.outputs(params, batch)["logits"]
   np.testing.assert_allclose(ours, theirs.logits.numpy(), atol=1e-4)
-  total, weight = app.loss(params, batch, None, False)[0]["choice"]
+  total, weight = totals(app.loss(params, batch, None, False))[0]["choice"]
   np.testing.assert_allclose(total / weight, theirs.loss.item(), rtol=1e-4)
 
 

@@ -25,6 +25,7 @@ from maskedlm.finetune.application import DataError
 from maskedlm.finetune.question_answering import Options
 from maskedlm.finetune.squad import Answer, Example
 from maskedlm.modeling.encoder import Encoder
+from maskedlm.step import totals
 
 PAD, CLS, SEP = 0, 1, 2
 ids_of = {word: 10 + i for i, word in enumerate("abcdefghijklmnopqrstuvwxyz")}
@@ -233,7 +234,7 @@ def test_loss_by_hand():
       gold = places.index(batch[name][i])
       total += (np.log(np.exp(x).sum()) - x[gold]) / 2
       hits[j] += int(np.argmax(x)) == gold
-  compute = jax.jit(app.loss, static_argnums=3)
+  compute = jax.jit(lambda *xs: totals(app.loss(*xs)), static_argnums=3)
   terms, stats = compute(params, batch, jax.random.key(0), False)
   np.testing.assert_allclose(terms["answer"], (total, 6), rtol=1e-5)
   for j, name in enumerate(("start_accuracy", "end_accuracy")):
@@ -246,7 +247,7 @@ def test_filler_rows_count_nothing():
 
   def run(batch):
     def loss(params):
-      terms, stats = app.loss(params, batch, jax.random.key(0), False)
+      terms, stats = totals(app.loss(params, batch, jax.random.key(0), False))
       total, weight = terms["answer"]
       return total / weight, (terms, stats)
 

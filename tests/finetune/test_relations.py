@@ -30,6 +30,7 @@ from maskedlm.finetune.relation_rows import Markers
 from maskedlm.finetune.relations import Options
 from maskedlm.finetune.semeval import Example
 from maskedlm.modeling.encoder import Encoder
+from maskedlm.step import totals
 
 PAD, UNK, CLS, SEP = 0, 9, 1, 2
 UNUSED = {3: "[unused1]", 4: "[unused3]", 5: "[unused2]", 6: "[unused10]"}
@@ -246,7 +247,7 @@ def test_outputs_and_loss_by_hand(pair):
   found = jax.jit(app.outputs)(params, batch)["logits"]
   assert found.shape == (5, 4) and found.dtype == jnp.float32
   np.testing.assert_allclose(found[:3], expected, rtol=1e-3, atol=1e-3)
-  compute = jax.jit(app.loss, static_argnums=3)
+  compute = jax.jit(lambda *xs: totals(app.loss(*xs)), static_argnums=3)
   terms, stats = compute(params, batch, jax.random.key(0), False)
   total = sum(
     reference.nats(x, label)
@@ -263,7 +264,7 @@ def test_padding_and_fillers_change_no_gradient():
 
   def gradient(batch):
     def loss(params):
-      terms, _ = app.loss(params, batch, jax.random.key(0), False)
+      terms, _ = totals(app.loss(params, batch, jax.random.key(0), False))
       return terms["relation"][0] / terms["relation"][1]
 
     return jax.jit(jax.grad(loss))(params)

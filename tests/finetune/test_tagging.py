@@ -30,6 +30,7 @@ from maskedlm.finetune import (
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.tagging import Example, Options
+from maskedlm.step import totals
 
 KINDS = ["wordpiece", "bpe", "unigram"]
 TRAIN = "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n"
@@ -254,7 +255,7 @@ def run_batches(app, params, rows, batch_size=4):
     rows, batch_size=batch_size, buckets=(16, 24), pad=0, shard=(0, 1)
   )
   total, weight, outputs = 0.0, 0.0, []
-  loss = jax.jit(lambda p, b: app.loss(p, b, None, False)[0]["tags"])
+  loss = jax.jit(lambda p, b: totals(app.loss(p, b, None, False))[0]["tags"])
   for i in range(batches.num_steps):
     batch = batches.batch_at(i)
     value = loss(params, batch)

@@ -16,6 +16,7 @@ from maskedlm.modeling import flops
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import causal
+from maskedlm.step import totals
 
 B, L, V = 8, 13, 131
 
@@ -139,9 +140,9 @@ def test_loss_by_its_parts(make_task):
       count += 1
   # Two documents in each row, whose last tokens predict nothing.
   assert count == 13 + 12 + 11 + 10 + 9 + 8 + 7 + 6 - 2 * B
-  terms, metrics = jax.jit(task.loss, static_argnums=3)(
-    params, batch, None, False
-  )
+  terms, metrics = jax.jit(
+    lambda *xs: totals(task.loss(*xs)), static_argnums=3
+  )(params, batch, None, False)
   assert set(terms) == {"lm"}
   np.testing.assert_allclose(terms["lm"], (nats, count), rtol=1e-5)
   np.testing.assert_allclose(metrics["lm_loss"], (nats, count), rtol=1e-5)
@@ -156,7 +157,7 @@ def test_chunks_change_neither_loss_nor_gradient(make_task):
     task, _ = make_task(chunk=chunk)
 
     def loss(params):
-      (nats, count) = task.loss(params, batch, None, False)[0]["lm"]
+      (nats, count) = totals(task.loss(params, batch, None, False))[0]["lm"]
       return nats / count
 
     return jax.jit(jax.value_and_grad(loss))(params)
@@ -182,7 +183,7 @@ def test_no_logits_of_a_whole_row_exist(make_task):
   batch = task.corrupt(make_batch(), None)
 
   def loss(params):
-    return task.loss(params, batch, jax.random.key(0), True)[0]["lm"][0]
+    return totals(task.loss(params, batch, jax.random.key(0), True))[0]["lm"][0]
 
   text = str(jax.make_jaxpr(jax.grad(loss))(params))
   assert f"f32[{B * 4},256]" in text  # A chunk's, flattened.
@@ -205,7 +206,7 @@ def test_what_follows_is_not_seen(make_task):
     weights = np.zeros_like(made["next_weights"])
     weights[0, :upto] = 1
     made["next_weights"] = weights
-    return float(task.loss(params, made, None, False)[0]["lm"][0])
+    return float(totals(task.loss(params, made, None, False))[0]["lm"][0])
 
   assert nats(changed, 8) == nats(batch, 8)
   assert nats(changed, 10) != nats(batch, 10)
@@ -216,7 +217,7 @@ def test_an_untrained_model_knows_nothing(make_task):
   params = jax.jit(task.init)(jax.random.key(0))
   assert set(params) == {"encoder", "lm_head"}
   batch = task.corrupt(make_batch(), None)
-  (nats, count) = task.loss(params, batch, None, False)[0]["lm"]
+  (nats, count) = totals(task.loss(params, batch, None, False))[0]["lm"]
   assert nats / count == pytest.approx(math.log(V), abs=0.05)
 
 
@@ -227,7 +228,7 @@ def test_split_over_8_devices_it_is_the_same(make_task):
   @jax.jit
   def run(params, batch):
     batch = task.corrupt(batch, None)
-    return task.loss(params, batch, jax.random.key(5), True)
+    return totals(task.loss(params, batch, jax.random.key(5), True))
 
   mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
   rows = NamedSharding(mesh, PartitionSpec("data"))

@@ -22,6 +22,7 @@ from maskedlm.modeling import flops, mlm
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import electra
+from maskedlm.step import totals
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 B, L, V = 8, 13, 131
@@ -230,15 +231,17 @@ def make_params(task):
   )
 
 
+def jitted(task):
+  return jax.jit(lambda *args: totals(task.loss(*args)), static_argnums=3)
+
+
 def test_loss_by_its_parts(task):
   # The modules applied one by one, the sums in plain python.
   params = make_params(task)
   batch = {**make_batch()}
   batch["example_weights"] = np.float32([1, 1, 0, 1, 1, 1, 0, 1])
   batch = jax.device_get(task.corrupt(batch, jax.random.key(1)))
-  terms, metrics = jax.jit(task.loss, static_argnums=3)(
-    params, batch, None, False
-  )
+  terms, metrics = jitted(task)(params, batch, None, False)
   cfg, small = sizes(task)
   table = params["encoder"]["embeddings"]
   arrays = batch["token_type_ids"], batch["segment_ids"]
@@ -307,7 +310,7 @@ def test_loss_by_its_parts(task):
 def test_an_untrained_model_knows_nothing(task):
   batch = task.corrupt(make_batch(), jax.random.key(1))
   params = jax.jit(task.init)(jax.random.key(0))
-  _, metrics = jax.jit(task.loss, static_argnums=3)(params, batch, None, False)
+  _, metrics = jitted(task)(params, batch, None, False)
   means = {name: float(s / w) for name, (s, w) in metrics.items() if w}
   assert means["mlm_loss"] == pytest.approx(math.log(V), abs=0.05)
   assert means["discriminator_loss"] == pytest.approx(math.log(2), abs=0.05)
@@ -317,7 +320,7 @@ def slope(task, params, batch, term):
   @jax.jit
   @jax.grad
   def gradient(params):
-    terms, _ = task.loss(params, batch, jax.random.key(2), True)
+    terms, _ = totals(task.loss(params, batch, jax.random.key(2), True))
     return terms[term][0]
 
   largest = jax.tree.map(lambda x: float(np.abs(x).max()), gradient(params))
@@ -354,7 +357,7 @@ def test_filler_rows_count_nothing(task):
   batch = make_batch()
   batch["example_weights"][5:] = 0
   batch = jax.device_get(task.corrupt(batch, jax.random.key(1)))
-  loss = jax.jit(task.loss, static_argnums=3)
+  loss = jitted(task)
   whole, _ = loss(params, batch, None, False)
   alone, _ = loss(params, {k: v[:5] for k, v in batch.items()}, None, False)
   for name in ("mlm", "discriminator"):
@@ -463,9 +466,7 @@ def test_packed_rows_give_a_finite_loss(tiny, real):
   assert batch["segment_ids"].max() > 1
   params = make_params(task)
   batch = task.corrupt(batch, jax.random.key(0))
-  terms, metrics = jax.jit(task.loss, static_argnums=3)(
-    params, batch, None, False
-  )
+  terms, metrics = jitted(task)(params, batch, None, False)
   assert terms["discriminator"][1] == np.sum(batch["segment_ids"] > 0)
   assert all(np.isfinite(s) for s, _ in terms.values())
   assert metrics["replaced_share"][0] > 0

@@ -13,6 +13,7 @@ from maskedlm import config as config_lib
 from maskedlm.config import ConfigError
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import mlm_nsp
+from maskedlm.step import totals
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 B, L, V = 8, 13, 131
@@ -105,7 +106,7 @@ def test_an_untrained_model_knows_nothing(monkeypatch):
   task, _ = make_task(monkeypatch)
   batch = task.corrupt(make_batch(), jax.random.key(1))
   params = task.init(jax.random.key(0))
-  terms, metrics = task.loss(params, batch, None, False)
+  terms, metrics = totals(task.loss(params, batch, None, False))
   means = {name: float(s / w) for name, (s, w) in {**terms, **metrics}.items()}
   assert set(terms) == {"mlm", "nsp"}
   assert set(metrics) == {
@@ -126,7 +127,7 @@ def test_rows_of_weight_0_count_nothing(monkeypatch):
   # that repeats real text counts no more than they do.
   task, _ = make_task(monkeypatch)
   params = task.init(jax.random.key(0))
-  loss = jax.jit(task.loss, static_argnums=3)
+  loss = jax.jit(lambda *xs: totals(task.loss(*xs)), static_argnums=3)
   batch = task.corrupt(make_batch(), jax.random.key(1))
   alone, _ = loss(params, {k: v[:5] for k, v in batch.items()}, None, False)
   batch = make_batch()
@@ -165,7 +166,7 @@ def test_every_parameter_learns(monkeypatch):
   @jax.jit
   @jax.grad
   def gradient(params):
-    terms, _ = task.loss(params, batch, jax.random.key(3), True)
+    terms, _ = totals(task.loss(params, batch, jax.random.key(3), True))
     return sum(s / w for s, w in terms.values())
 
   leaves = jax.tree_util.tree_flatten_with_path(gradient(params))[0]
@@ -181,7 +182,7 @@ def test_dropout_only_in_training(monkeypatch):
   task, _ = make_task(monkeypatch)
   params = task.init(jax.random.key(0))
   batch = task.corrupt(make_batch(), jax.random.key(1))
-  loss = jax.jit(task.loss, static_argnums=3)
+  loss = jax.jit(lambda *xs: totals(task.loss(*xs)), static_argnums=3)
   values = [
     float(loss(params, batch, jax.random.key(k), train)[0]["mlm"][0])
     for k, train in ((1, True), (2, True), (1, False), (2, False))
@@ -197,7 +198,7 @@ def test_split_over_8_devices_it_is_the_same(monkeypatch):
   @jax.jit
   def run(params, batch):
     batch = task.corrupt(batch, jax.random.key(4))
-    return batch, task.loss(params, batch, jax.random.key(5), True)
+    return batch, totals(task.loss(params, batch, jax.random.key(5), True))
 
   mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
   rows = NamedSharding(mesh, PartitionSpec("data"))

@@ -7,6 +7,7 @@ import pytest
 from maskedlm import flags
 from maskedlm.corpus import store
 from maskedlm.objectives import mlm_nsp
+from maskedlm.step import totals
 
 
 @pytest.mark.parametrize(
@@ -27,7 +28,7 @@ def test_options_go_together(tiny, options):
   @jax.jit
   def run(params, batch, key):
     batch = task.corrupt(batch, key)
-    return batch, task.loss(params, batch, key, True)
+    return batch, totals(task.loss(params, batch, key, True))
 
   batch = task.batch_at("train", 3)
   corrupted, (terms, _) = run(params, batch, jax.random.key(1))

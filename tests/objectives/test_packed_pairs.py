@@ -12,6 +12,7 @@ from maskedlm.corpus import batches, packing, store
 from maskedlm.modeling import flops, mlm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import mlm_nsp
+from maskedlm.step import totals
 
 B, L = 8, 92
 
@@ -80,7 +81,7 @@ def test_a_packed_row_is_encoded_as_its_parts(task, params):
 
 def test_nsp_of_packed_rows_is_that_of_their_pairs(task, params):
   cfg = EncoderConfig(**task.describe["encoder"])
-  loss = jax.jit(lambda *args: mlm_nsp.loss(cfg, *args, None, False))
+  loss = jax.jit(lambda *args: totals(mlm_nsp.loss(cfg, *args, None, False)))
   last = task.num_heldout_batches - 1
   for batch in (task.batch_at("train", 1), task.batch_at("heldout", last)):
     # Predict the first three tokens after each [CLS] of the row's first pair.

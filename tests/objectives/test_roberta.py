@@ -18,6 +18,7 @@ from maskedlm.corpus import store
 from maskedlm.modeling import flops
 from maskedlm.modeling.encoder import Encoder, EncoderConfig, encoder_config
 from maskedlm.objectives import roberta
+from maskedlm.step import totals
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 B, L, V = 8, 13, 131
@@ -86,7 +87,9 @@ def make_task(corpus, config=None, shard=(0, 1), **options):
 
 
 def compiled_loss(task):
-  return jax.jit(lambda params, batch: task.loss(params, batch, None, False))
+  return jax.jit(
+    lambda params, batch: totals(task.loss(params, batch, None, False))
+  )
 
 
 def test_init_has_two_subtrees(corpus):
@@ -192,7 +195,7 @@ def test_split_over_8_devices_it_is_the_same(corpus):
   @jax.jit
   def run(params, batch):
     batch = task.corrupt(batch, jax.random.key(4))
-    return batch, task.loss(params, batch, jax.random.key(5), True)
+    return batch, totals(task.loss(params, batch, jax.random.key(5), True))
 
   mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
   rows = NamedSharding(mesh, PartitionSpec("data"))
@@ -226,7 +229,7 @@ def test_every_parameter_learns(corpus):
   batch = task.corrupt(task.batch_at("train", 0), jax.random.key(1))
 
   def loss(params):
-    terms, _ = task.loss(params, batch, None, False)
+    terms, _ = totals(task.loss(params, batch, None, False))
     return terms["mlm"][0] / terms["mlm"][1]
 
   gradient = jax.jit(jax.grad(loss))(task.init(jax.random.key(0)))

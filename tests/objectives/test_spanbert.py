@@ -18,6 +18,7 @@ from maskedlm.config import ConfigError
 from maskedlm.modeling import flops, mlm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import spanbert
+from maskedlm.step import totals
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 B, L, V = 8, 29, 131
@@ -66,7 +67,7 @@ def make_task(monkeypatch, config=None, **options):
   return task._replace(
     init=jax.jit(task.init),
     corrupt=jax.jit(task.corrupt),
-    loss=jax.jit(task.loss, static_argnums=3),
+    loss=jax.jit(lambda *xs: totals(task.loss(*xs)), static_argnums=3),
   ), asked
 
 
@@ -233,7 +234,7 @@ def test_loss_equals_the_reference(monkeypatch):
   params = randomise(task.init(jax.random.key(0)))
   batch = make_batch()
   corrupted = task.corrupt(batch, jax.random.key(1))
-  terms, metrics = task.loss(params, corrupted, None, False)
+  terms, metrics = totals(task.loss(params, corrupted, None, False))
   encode = jax.jit(lambda *a: mlm.encode(cfg, *a, None, False))
   hidden = np.float64(encode(params, corrupted))
   found = []
@@ -293,7 +294,7 @@ def test_a_packed_row_equals_its_parts(monkeypatch):
   params, batch = randomise(task.init(jax.random.key(0))), make_batch()
   corrupted = task.corrupt(batch, jax.random.key(3))
   parts = {k: np.asarray(x)[[5, 6]] for k, x in corrupted.items()}
-  apart = task.loss(params, parts, None, False)
+  apart = totals(task.loss(params, parts, None, False))
   n, m = parts["segment_ids"].sum(1)
   assert (n, m) == (14, 11)
   packed = {}
@@ -308,7 +309,7 @@ def test_a_packed_row_equals_its_parts(monkeypatch):
   packed["positions"] = np.concatenate([np.arange(n), np.arange(m), [0] * 4])[
     None
   ]
-  joint = task.loss(params, packed, None, False)
+  joint = totals(task.loss(params, packed, None, False))
   assert float(apart[0]["sbo"][1]) > 3
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), joint, apart
@@ -338,7 +339,7 @@ def test_rows_of_weight_0_count_nothing(monkeypatch):
   made = task.corrupt(batch, jax.random.key(1))
   assert (np.asarray(made["masked_weights"])[5:] == 0).all()
   assert (np.asarray(made["sbo_weights"])[5:] == 0).all()
-  terms, _ = task.loss(params, made, None, False)
+  terms, _ = totals(task.loss(params, made, None, False))
   assert float(terms["mlm"][1]) == np.sum(made["masked_weights"][:5])
   assert float(terms["sbo"][1]) == np.sum(made["sbo_weights"][:5])
 
@@ -351,7 +352,7 @@ def test_every_parameter_learns(monkeypatch):
   @jax.jit
   @jax.grad
   def gradient(params):
-    terms, _ = task.loss(params, batch, jax.random.key(3), True)
+    terms, _ = totals(task.loss(params, batch, jax.random.key(3), True))
     return sum(s / w for s, w in terms.values())
 
   for path, x in jax.tree_util.tree_flatten_with_path(gradient(params))[0]:
@@ -369,7 +370,7 @@ def test_split_over_8_devices_it_is_the_same(monkeypatch):
   @jax.jit
   def run(params, batch):
     batch = task.corrupt(batch, jax.random.key(4))
-    return batch, task.loss(params, batch, jax.random.key(5), True)
+    return batch, totals(task.loss(params, batch, jax.random.key(5), True))
 
   mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
   alone, losses = run(params, batch)
