@@ -73,6 +73,25 @@ def shares(params: Any, *, layer_decay: float, frozen_layers: int) -> Any:
   return jax.tree.map_with_path(share, params)
 
 
+def freeze(params: Any, by_layer: Any) -> Any:
+  """The parameters, with no gradient where their share (`shares`) is 0.
+
+  Backward isn't computed where nothing below learns, and what doesn't learn
+  doesn't count in the gradient's norm.
+  """
+
+  def of_array(x, share):
+    frozen = int(np.sum(np.equal(share, 0)))  # The first layers, or all.
+    if not frozen:
+      return x
+    if np.size(share) in (1, frozen):
+      return jax.lax.stop_gradient(x)
+    still, rest = jax.lax.stop_gradient(x[:frozen]), x[frozen:]
+    return jnp.concatenate([still, rest])
+
+  return jax.tree.map(of_array, params, by_layer)
+
+
 def scale(shares: Any) -> optax.GradientTransformation:
   """Multiplies each update by its share; keeps no state."""
 

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from maskedlm import languages, optim, sharding, xla_flags
+from maskedlm import languages, optim, rates, sharding, xla_flags
 from maskedlm.task import Batch, Key, Metrics, Params, Task
 
 # Streams of randomness: independent keys from one seed.
@@ -125,8 +125,16 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
   tx, schedule = optim.make(config.optimizer, config.train.num_steps, params)
   init = make_init(task, tx, config.seed)
   shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
+  o = config.optimizer
+  by_layer = rates.shares(
+    params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
+  )
+
+  def loss(params, *args):
+    return task.loss(rates.freeze(params, by_layer), *args)
+
   step = make_step(
-    task,
+    task._replace(loss=loss),
     tx,
     schedule,
     seed=config.seed,

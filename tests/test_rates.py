@@ -1,7 +1,9 @@
 """Layer-wise decay and freezing: the share of the rate of each parameter."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from maskedlm import optim, presets, rates
@@ -44,6 +46,32 @@ def test_each_step_down_is_a_power():
 def test_the_first_layers_freeze_with_the_embeddings():
   assert shares(frozen_layers=2) == (0.0, [0.0, 0.0, 1.0], 1.0)
   assert shares(frozen_layers=-1) == (0.0, [0.0], 1.0)
+
+
+def test_what_is_frozen_has_no_gradient():
+  params = make_params()
+
+  def gradient(**options):
+    options = {"layer_decay": 1.0, "frozen_layers": 0, **options}
+    by_layer = rates.shares(params, **options)
+
+    def total(params):
+      return optax.tree.sum(rates.freeze(params, by_layer))
+
+    made = jax.grad(total)(params)
+    up = made["encoder"]["layers"]["mlp"]["up"]
+    return (
+      made["encoder"]["embeddings"]["token"]["embedding"].sum(),
+      up["kernel"].sum(axis=(1, 2)).tolist(),
+      up["bias"].sum(axis=1).tolist(),
+      made["encoder"]["final_norm"]["scale"].sum(),
+      made["classifier"]["dense"]["kernel"].sum(),
+    )
+
+  assert gradient() == (35, [10, 10, 10], [2, 2, 2], 5, 10)
+  assert gradient(layer_decay=0.5) == gradient()
+  assert gradient(frozen_layers=2) == (0, [0, 0, 10], [0, 0, 2], 5, 10)
+  assert gradient(frozen_layers=-1) == (0, [0] * 3, [0] * 3, 0, 10)
 
 
 def test_what_is_frozen_neither_moves_nor_decays():
