@@ -22,6 +22,9 @@ def get_config():
   config.tokenizer.vocab_size = 50_265
   config.tokenizer.lowercase = False
   config.model.norm_epsilon = 1e-5
+  # For TPUs and GPUs, as configs/roberta_base.py has it.
+  config.model.dtype = "bfloat16"
+  config.model.remat = "dots"
   config.data.length = 512
   config.data.batch_size = 2_048
   config.optimizer = presets.roberta_fairseq()

@@ -21,6 +21,9 @@ def get_config():
   config.objective.generator_size = 1 / 3
   config.objective.max_predictions = 79  # int((0.15 + 0.005) * 512).
   config.tokenizer.vocab_size = 30_522
+  # For TPUs and GPUs, as configs/roberta_base.py has it.
+  config.model.dtype = "bfloat16"
+  config.model.remat = "dots"
   config.data.length = 512
   config.data.batch_size = 256
   config.optimizer = presets.electra_google()

@@ -27,6 +27,8 @@ def get_config():
   config.model.num_heads = 4
   config.model.mlp_width = 1_024
   config.model.embedding_width = 128
+  # For TPUs and GPUs, as configs/roberta_base.py has it.
+  config.model.dtype = "bfloat16"
   config.data.length = 128
   config.data.batch_size = 128
   config.optimizer = presets.electra_google()

@@ -23,6 +23,9 @@ def get_config():
   config.name = "spanbert_base"
   config.tokenizer.vocab_size = 28_996  # BERT's cased vocabulary.
   config.tokenizer.lowercase = False
+  # For TPUs and GPUs, as configs/roberta_base.py has it.
+  config.model.dtype = "bfloat16"
+  config.model.remat = "dots"
   config.data.length = 512
   config.data.batch_size = 256
   config.optimizer = presets.spanbert()

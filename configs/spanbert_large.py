@@ -23,6 +23,9 @@ def get_config():
   config.model.width = 1024
   config.model.num_heads = 16
   config.model.mlp_width = 4096
+  # For TPUs and GPUs, as configs/roberta_base.py has it.
+  config.model.dtype = "bfloat16"
+  config.model.remat = "dots"
   config.data.length = 512
   config.data.batch_size = 256
   config.optimizer = presets.spanbert()

@@ -124,7 +124,8 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   train.eval_rows = 2_048  # Held-out rows, at most; 0 = no evaluation.
   train.checkpoint_every = 1_000  # Steps.
   train.keep_last = 2  # Newest checkpoints kept.
-  train.keep_best = 1  # Best by held-out loss, kept besides.
+  # Best by held-out loss, kept besides; evaluated states are then saved, too.
+  train.keep_best = 1
   train.nonfinite_limit = 10  # Non-finite steps in a row before it stops.
   train.prefetch = 4  # Batches made ahead by background threads.
 

@@ -34,6 +34,7 @@ class OverMesh(NamedTuple):
   init: Callable[[], TrainState]  # Not compiled.
   shardings: TrainState  # A NamedSharding for each array.
   step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]  # Compiled.
+  heldout_step: Callable[[Params, Batch, int], tuple]  # Compiled.
 
 
 def make_init(
@@ -120,7 +121,7 @@ def make_step(
 
 
 def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
-  """The update of a config's run, over a mesh; nothing is computed yet."""
+  """A config's update and evaluation over a mesh; nothing is computed yet."""
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optim.make(config.optimizer, config.train.num_steps, params)
   init = make_init(task, tx, config.seed)
@@ -148,7 +149,11 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
     donate_argnums=0,
     compiler_options=xla_flags.step_options(mesh.devices.flat[0].device_kind),
   )
-  return OverMesh(init, shardings, step)
+  heldout_step = make_heldout_step(
+    task, seed=config.seed, accumulate=config.train.accumulate
+  )
+  heldout_step = jax.jit(heldout_step, out_shardings=sharding.replicated(mesh))
+  return OverMesh(init, shardings, step, heldout_step)
 
 
 def gradient_of(

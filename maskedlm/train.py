@@ -75,13 +75,8 @@ def run(
   """
   options = config.train
   num_steps = options.num_steps
-  init, shardings, train_step = steps.over_mesh(config, task, mesh)
-  replicated = sharding.replicated(mesh)
-  heldout_step = jax.jit(
-    steps.make_heldout_step(
-      task, seed=config.seed, accumulate=options.accumulate
-    ),
-    out_shardings=replicated,
+  init, shardings, train_step, heldout_step = steps.over_mesh(
+    config, task, mesh
   )
   add = jax.jit(metrics.add)
 
@@ -92,9 +87,9 @@ def run(
     log=metrics.log,
   )
   with (
+    _signals() as signalled,  # Until the last checkpoint is written.
     jax.set_mesh(mesh),  # Kernels ask what they are split over.
     contextlib.closing(checkpoints),
-    _signals() as signalled,
   ):
     stopped = hosts.any_host(signalled.is_set, delay=RUN_AHEAD)
     restored = checkpoints.restore(
@@ -149,7 +144,9 @@ def run(
         jax.tree.map(lambda x: x.copy_to_host_async(), totals)
         inflight[-1][2:] = totals, count
         totals, count = None, 0
-      saves = step % options.checkpoint_every == 0
+      saves = step % options.checkpoint_every == 0 or (
+        evaluates and options.keep_best > 0  # What is measured can be kept.
+      )
       ahead = 0 if stopping or evaluates or saves else RUN_AHEAD
       while len(inflight) > ahead:
         settle(*inflight.popleft())

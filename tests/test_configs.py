@@ -52,6 +52,16 @@ def test_two_steps_of_a_shrunk_config(path, tiny, tmp_path):
   assert np.isfinite(result[f"heldout_{name}_loss"])
 
 
+def test_the_baseline_is_roberta_but_for_what_a_token_sees():
+  folder = CONFIGS[0].parent
+  causal, roberta = (
+    flags.load_config(str(folder / f"{name}_base.py")).to_dict()
+    for name in ("causal", "roberta")
+  )
+  own = {"name": "", "objective": {}}
+  assert {**causal, **own} == {**roberta, **own}
+
+
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
 def test_a_config_says_what_it_is(path):
   text = path.read_text()

@@ -155,6 +155,25 @@ def test_heldout_masks_do_not_depend_on_training():
   assert first[0]["b"][0] != other[0]["b"][0]
 
 
+def test_heldout_microbatches_change_nothing():
+  def outputs(params, batch):
+    return {"x": batch["x"] @ params["dense"]["kernel"]}
+
+  task = toy.make_task()._replace(outputs=outputs)
+  params, batch = task.init(jax.random.key(2)), task.batch_at("heldout", 1)
+  whole, parts = (
+    jax.jit(steps.make_heldout_step(task, seed=3, accumulate=n))(
+      params, batch, 1
+    )
+    for n in (1, 4)
+  )
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), whole, parts
+  )
+  expected = batch["x"] @ params["dense"]["kernel"]  # In the rows' order.
+  np.testing.assert_allclose(parts[2]["x"], expected, rtol=1e-6)
+
+
 def test_means_over_uneven_sets_are_exact():
   pairs = [{"m": (6.0, 3.0)}, {"m": (1.0, 1.0)}, {"m": (0.0, 0.0)}]
   assert metrics.means(metrics.sums(pairs)) == {"m": 7 / 4}

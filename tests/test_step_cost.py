@@ -55,8 +55,8 @@ class Step(NamedTuple):
   memory: object
 
 
-@functools.cache
-def compiled(objective) -> Step:
+def make_task(objective):
+  """(config, task): one layer, on rows that are made up."""
   config = config_lib.default(objective)
   config.tokenizer.vocab_size = 1000
   rate = DROPOUT[objective]
@@ -67,7 +67,12 @@ def compiled(objective) -> Step:
   config.data.update(length=L, batch_size=B)
   config.train.num_steps = 9
   config.optimizer.warmup_steps = 2
-  task = objectives.make(config, standin.corpus(config.tokenizer))
+  return config, objectives.make(config, standin.corpus(config.tokenizer))
+
+
+@functools.cache
+def compiled(objective) -> Step:
+  config, task = make_task(objective)
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optim.make(config.optimizer, 9, params)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
@@ -231,3 +236,17 @@ def test_memory(objective):
     kept += T * (10 * 12 + 3 * 34) + 4 * B * L * L + 3 * T * D
   gradient = made.num_params
   assert made.memory.temp_size_in_bytes < 1.3 * 4 * (gradient + kept)
+
+
+def test_evaluation_holds_a_microbatch_at_a_time():
+  _, task = make_task("roberta")
+  params = jax.eval_shape(task.init, jax.random.key(0))
+
+  def temporaries(accumulate):
+    step = steps.make_heldout_step(task, seed=0, accumulate=accumulate)
+    lowered = jax.jit(step).lower(params, task.batch_at("train", 0), 0)
+    return lowered.compile().memory_analysis().temp_size_in_bytes
+
+  # The logits of all rows, against those of one and the batch, split.
+  assert temporaries(1) > 4 * S * V
+  assert temporaries(B) < 4 * S * V

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import signal
 
 import jax
 import numpy as np
@@ -66,6 +67,44 @@ def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
   assert logged[-1]["heldout/loss"] == pytest.approx(result.heldout["loss"])
   assert list((tmp_path / "tensorboard").iterdir())
   assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
+
+
+@pytest.mark.parametrize(("keep_best", "kept"), [(1, [8, 10]), (0, [10])])
+def test_what_is_evaluated_can_be_kept(
+  tmp_path, mesh, monkeypatch, keep_best, kept
+):
+  """Evaluated after 4, 8 and 10 steps, saved by the clock after 3, 6 and 9."""
+  losses = iter([3.0, 1.0, 2.0])
+  monkeypatch.setattr(train, "evaluate", lambda *_: {"loss": next(losses)})
+  run(
+    make_config(keep_last=1, keep_best=keep_best),
+    toy.make_task(),
+    tmp_path,
+    mesh,
+  )
+  found = [p.name for p in (tmp_path / "checkpoints").iterdir()]
+  assert sorted(int(name) for name in found if name.isdigit()) == kept
+
+
+def test_signals_are_ours_until_the_last_checkpoint_is_there(
+  tmp_path, mesh, monkeypatch
+):
+  usual, seen = signal.getsignal(signal.SIGTERM), []
+  opened = checkpoint.open_checkpoints
+
+  def watched(*args, **options):
+    made = opened(*args, **options)
+
+    def close():
+      made.close()
+      seen.append(signal.getsignal(signal.SIGTERM))
+
+    return made._replace(close=close)
+
+  monkeypatch.setattr(checkpoint, "open_checkpoints", watched)
+  run(make_config(), toy.make_task(), tmp_path, mesh)
+  assert len(seen) == 1 and seen[0] is not usual
+  assert signal.getsignal(signal.SIGTERM) is usual
 
 
 def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
