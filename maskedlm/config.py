@@ -109,6 +109,7 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   data.batch_size = 256  # Rows in a step, over all devices.
   # Of corpus.parts: rows are drawn by (share of all rows)^alpha; 1 = as is.
   data.alpha = 0.3
+  data.shares = ""  # Or by these: en-web=0.7,en-code=0.3, of every part.
   # A second phase on longer rows: the last long_share of the steps.
   data.long_share = 0.0
   data.long_length = 512

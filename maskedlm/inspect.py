@@ -232,7 +232,12 @@ def facts_of_rows(
     figures["languages"] = table = inspect_languages.schedule(
       config, task, corpus
     )
-    title = f"Languages, drawn by data.alpha={data.alpha:g}, over the run"
+    drawn_by = (
+      f"data.shares={data.shares}"
+      if data.shares
+      else f"data.alpha={data.alpha:g}"
+    )
+    title = f"Languages, drawn by {drawn_by}, over the run"
     sections.append(Section(title, inspect_languages.lines(table)))
   plain, hidden = batches[0]
   samples = [

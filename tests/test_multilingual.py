@@ -135,6 +135,22 @@ def test_every_objective_mixes(objective, argv):
   assert task.num_heldout_batches > 0
 
 
+def test_shares_instead_of_alpha(argv):
+  config = flags.load_config(str(XLMR), argv[1:])
+  names = list(languages.LETTERS)
+  weights = [f"{name}={i}" for i, name in enumerate(names)]
+  config.data.shares = ",".join(weights)
+  corpus = inspect._find_corpus(config, None)
+  (found,) = objectives.make(config, corpus).shares
+  total = sum(range(len(names)))
+  rows = sum(share.num_rows for share in found)
+  for i, share in enumerate(found):
+    assert share.drawn == pytest.approx(rows * i / total, abs=1)
+  config.data.shares = ",".join(weights[1:])
+  with pytest.raises(base.ConfigError, match=f"leaves out {names[0]}"):
+    objectives.make(config, corpus)
+
+
 def test_a_run_on_several_languages(argv, tmp_path, capsys):
   config = flags.load_config(str(XLMR), argv[1:])
   assert pretrain.pretrain(config, tmp_path) == 0

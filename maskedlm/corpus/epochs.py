@@ -57,9 +57,9 @@ def make_batches(
   threads at once.
 
   Of a corpus of several parts, each is cut into rows for itself, so that no
-  row has text of two; training draws them by the exponent data.alpha, the
-  held-out sample has as many rows of each, and batches have `language_ids`
-  [b] int32: the part, by its place in corpus.parts.
+  row has text of two; training draws them by data.shares or the exponent
+  data.alpha, the held-out sample has as many rows of each, and batches have
+  `language_ids` [b] int32: the part, by its place in corpus.parts.
 
   Args:
     open_source: (corpus, split's name, length, seed) -> Source.
@@ -84,6 +84,8 @@ def make_batches(
   if corpus.parts:
     open_split = _mix(open_source, corpus, data, eval_rows)
   else:
+    if data.shares and corpus.meta:  # What stands in for a corpus has none.
+      parts.shares(data.shares, [])
     open_split = functools.partial(open_source, corpus)
   phases = [(open_split("train", data.length, phase_seed(0)), data.batch_size)]
   if phase_at(num_steps - 1, num_steps, data.long_share)[0] == 1:
@@ -174,7 +176,10 @@ def _mix(open_source, corpus, data, eval_rows) -> Callable[..., Source]:
       return mixture.sampled(
         sources, list(corpora), max_rows=eval_rows, seed=seed
       )
-    return mixture.mixed(sources, list(corpora), alpha=data.alpha, seed=seed)
+    q = parts.shares(data.shares, list(corpora))
+    if q is None:
+      q = mixture.shares([source.num_rows for source in sources], data.alpha)
+    return mixture.mixed(sources, list(corpora), q=q, seed=seed)
 
   return open_split
 

@@ -3,7 +3,7 @@
 A Source is rows of one kind (batches.py, text_rows.py). Alone it is read epoch
 after epoch, each in an order of its own. The sources of several languages are
 `mixed` to one: an epoch is as long as all of them together, and language i,
-with n_i rows, has exactly the share
+with n_i rows, has exactly the share that it is given or
 
   q_i = p_i^alpha / sum_j p_j^alpha,   p_i = n_i / sum_k n_k
 
@@ -62,16 +62,16 @@ def _shuffled(source: Source, place) -> tuple[np.ndarray, np.ndarray]:
 
 
 def mixed(
-  sources: Sequence[Source], names: Sequence[str], *, alpha: float, seed: int
+  sources: Sequence[Source], names: Sequence[str], *, q, seed: int
 ) -> Source:
-  """The sources as one, by the exponent alpha: 1 = as they are, 0 = equal.
+  """The sources as one, of which each is the share q [n] of an epoch.
 
   Its row r is row r - starts[i] of source i, the tables being joined; its
   epochs are those of each language, for which the arrays are made.
   """
   sizes = np.array([source.num_rows for source in sources])
   total = int(sizes.sum())
-  drawn = apportion(total, shares(sizes, alpha))
+  drawn = apportion(total, q)
 
   def order(place):
     epoch, index = np.divmod(place, total)
@@ -87,8 +87,8 @@ def sampled(
 ) -> Source:
   """As many rows of each language, or all where there are fewer: a sample.
 
-  Of max_rows rows, language after language; it doesn't depend on alpha, so
-  that runs can be compared.
+  Of max_rows rows, language after language; it doesn't depend on q, so that
+  runs can be compared.
   """
   sizes = np.array([source.num_rows for source in sources])
   drawn = equal(max_rows, sizes)
@@ -103,7 +103,7 @@ def sampled(
 
 
 def shares(counts, alpha: float) -> np.ndarray:
-  """q [n] float64 of counts [n], all above 0; see the top of this file."""
+  """q [n] of counts [n], all above 0, by alpha: 1 = as they are, 0 = equal."""
   # Logarithms, so that no count is too large for it.
   logs = alpha * np.log(np.asarray(counts, np.float64))
   weights = np.exp(logs - logs.max())

@@ -7,6 +7,7 @@ of, and a part's split is a view of the whole one.
 """
 
 import contextlib
+import math
 import os
 import re
 from collections import Counter
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.config import did_you_mean
+from maskedlm.config import ConfigError, did_you_mean
 from maskedlm.corpus import concat, shards, sources, store
 from maskedlm.corpus.errors import CorpusError
 
@@ -103,6 +104,46 @@ def _of_item(item: str) -> Iterator[Part]:
         "(de.txt, en-web.txt): rename it, or take it out of the folder."
       )
     yield Part(name, match[1], f"text:{os.path.join(folder, file)}")
+
+
+def shares(asked: str, names: list[str]) -> np.ndarray | None:
+  """The share [n] of an epoch's rows that data.shares gives each part.
+
+  asked: NAME=WEIGHT for every name, between commas; weights of any sum. A part
+  of weight 0 is measured, not trained on. None where nothing is asked for.
+
+  Raises ConfigError for a part that isn't there, one that is left out, and a
+  weight that is none.
+  """
+  if not asked:
+    return None
+  weights: dict[str, float] = {}
+  for item in filter(None, map(str.strip, asked.split(","))):
+    name, _, weight = item.partition("=")
+    try:
+      weights[name] = float(weight)
+    except ValueError:
+      weights[name] = math.nan
+    if name not in names:
+      known = f"; known: {', '.join(names)}" if names else ""
+      raise ConfigError(
+        f"data.shares={asked!r}: {name!r} is no part of the corpus"
+        f"{did_you_mean(name, names)}{known or ', which has none'}."
+      )
+    if not 0 <= weights[name] < math.inf:
+      raise ConfigError(
+        f"data.shares={asked!r}: {item!r} is not NAME=WEIGHT with a weight of "
+        "0 or more, en-web=0.7 say."
+      )
+  if left_out := [name for name in names if name not in weights]:
+    raise ConfigError(
+      f"data.shares={asked!r} leaves out {', '.join(left_out)}: give every "
+      "part a weight; 0 = it is measured, not trained on."
+    )
+  found = np.array([weights[name] for name in names])
+  if not found.sum():
+    raise ConfigError(f"data.shares={asked!r}: one weight must be above 0.")
+  return found / found.sum()
 
 
 @contextlib.contextmanager

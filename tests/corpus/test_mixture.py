@@ -29,6 +29,7 @@ def make_data(**changes):
     "long_length": 29,
     "long_batch_size": 4,
     "alpha": 0.3,
+    "shares": "",
   }
   return types.SimpleNamespace(**{**data, **changes})
 
@@ -105,7 +106,7 @@ def test_a_mixture_is_exact_over_each_epoch():
   mixed = mixture.mixed(
     [source(n, seed) for seed, n in enumerate(sizes)],
     ["a", "b", "c"],
-    alpha=0.5,
+    q=mixture.shares(sizes, 0.5),
     seed=3,
   )
   # 210 rows in all, of which 4, 2 and 1 of 7.
@@ -136,7 +137,7 @@ def test_a_mixture_is_exact_over_each_epoch():
 
 def test_any_place_is_reached_at_once():
   mixed = mixture.mixed(
-    [source(10**12, 1), source(10**6, 2)], ["a", "b"], alpha=0.3, seed=3
+    [source(10**12, 1), source(10**6, 2)], ["a", "b"], q=[0.9, 0.1], seed=3
   )
   far = np.array([0, 10**15 + 7, 10**17])
   row, epoch = mixture.row_at(mixed, far)
@@ -147,15 +148,28 @@ def test_any_place_is_reached_at_once():
 
 def test_alpha_1_reads_each_row_once_in_an_epoch():
   mixed = mixture.mixed(
-    [source(n, n) for n in (97, 13, 5)], "abc", alpha=1.0, seed=3
+    [source(n, n) for n in (97, 13, 5)],
+    "abc",
+    q=mixture.shares([97, 13, 5], 1.0),
+    seed=3,
   )
   row, _ = mixture.row_at(mixed, np.arange(115))
   assert sorted(row) == list(range(115))
 
 
+def test_a_share_of_0_is_never_read():
+  mixed = mixture.mixed(
+    [source(n, n) for n in (9, 4, 7)], "abc", q=[0.75, 0.0, 0.25], seed=3
+  )
+  assert [s.drawn for s in mixed.shares] == [15, 0, 5]
+  row, _ = mixture.row_at(mixed, np.arange(3 * 20))
+  assert not ((row >= 9) & (row < 13)).any()
+  assert (row < 9).sum() == 45
+
+
 def test_rows_are_read_from_their_language():
   mixed = mixture.mixed(
-    [source(5, 1), source(3, 2)], ["a", "b"], alpha=1.0, seed=3
+    [source(5, 1), source(3, 2)], ["a", "b"], q=[0.625, 0.375], seed=3
   )
   arrays = mixed.read(np.array([7, 0, 4, 5]), np.array([9, 8, 7, 6]))
   assert arrays["language_ids"].tolist() == [1, 0, 0, 1]

@@ -115,6 +115,7 @@ def make_data(**changes):
     "length": LENGTH,
     "batch_size": 6,
     "long_share": 0.0,
+    "shares": "",
     "long_length": 56,
     "long_batch_size": 4,
   }

@@ -10,6 +10,7 @@ import pytest
 from languages import DOCUMENTS, LETTERS, language_of, make_config, prepared
 
 from maskedlm import config as config_lib
+from maskedlm.config import ConfigError
 from maskedlm.corpus import parts, store
 from maskedlm.corpus.errors import CorpusError
 
@@ -62,6 +63,36 @@ def test_an_option_that_is_wrong(option, message):
   with pytest.raises(CorpusError) as error:
     parse(option)
   assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_shares_by_hand():
+  names = ["en-web", "en-code", "de"]
+  assert parts.shares("", names) is None
+  found = parts.shares("de=2, en-web=5,en-code=3", names)
+  assert found.tolist() == [0.5, 0.3, 0.2]
+  assert parts.shares("en-web=1,en-code=0,de=3", names).tolist() == [
+    0.25,
+    0,
+    0.75,
+  ]
+
+
+@pytest.mark.parametrize(
+  ("asked", "names", "message"),
+  [
+    ("en=1,dd=2", ["en", "de"], "'dd' is no part .* did you mean \"de\""),
+    ("en=1", [], "'en' is no part of the corpus, which has none"),
+    ("en=1", ["en", "de", "fr"], "leaves out de, fr"),
+    ("en=-1,de=2", ["en", "de"], "'en=-1' is not NAME=WEIGHT"),
+    ("en=nan,de=2", ["en", "de"], "'en=nan' is not NAME=WEIGHT"),
+    ("en,de=2", ["en", "de"], "'en' is not NAME=WEIGHT"),
+    ("en=0,de=0", ["en", "de"], "one weight must be above 0"),
+  ],
+)
+def test_shares_that_are_wrong(asked, names, message):
+  with pytest.raises(ConfigError, match=message) as error:
+    parts.shares(asked, names)
+  assert "\n" not in str(error.value)
 
 
 def test_a_folder_that_is_wrong(tmp_path):

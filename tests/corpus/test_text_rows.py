@@ -34,6 +34,7 @@ def make_data(**changes):
     "length": 13,
     "batch_size": 6,
     "long_share": 0.0,
+    "shares": "",
     "long_length": 29,
     "long_batch_size": 4,
   }
