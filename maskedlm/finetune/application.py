@@ -55,6 +55,7 @@ class Rows(NamedTuple):
   values: Mapping[str, np.ndarray]  # name -> [n, ...]: one for each row.
   example: np.ndarray  # [n]: index of the row's example; never decreases.
   truncated: int = 0  # Examples that lost tokens; reported.
+  notes: Sequence[str] = ()  # Of odd labels, for who has any: log lines.
 
   @property
   def lengths(self) -> np.ndarray:
@@ -70,7 +71,8 @@ class Application(NamedTuple):
   the filler rows of a last batch: they must count in no term and metric).
   """
 
-  # Examples -> rows; labels that are None become zeros.
+  # Examples -> rows; labels that are None become zeros, those that training
+  # did not have unknown.UNKNOWN.
   rows: Callable[[Sequence[Example]], Rows]
   # key -> the heads' fresh parameters. A subtree "pooler" is taken from the
   # checkpoint where that has one.

@@ -111,6 +111,8 @@ def predict(
   if not examples:
     return []
   rows = model.app.rows(examples)
+  for note in rows.notes:
+    metrics.log(note)
   outputs = run(
     model.app,
     model.params,

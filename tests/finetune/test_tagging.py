@@ -519,14 +519,39 @@ def test_labels_are_of_the_training_set(file):
   assert about == {"labels": ["DET", "NOUN"]}
 
 
-def test_an_unknown_tag_in_dev_is_told_with_its_line(file, made):
-  options = Options()
-  app, _ = assembled(made["wordpiece"], options)
-  dev = tagging.read(file("a\tO\n\nb\tB-A\nc\tB-PER\n", "dev.conll"), options)
-  with pytest.raises(
-    DataError, match=r"dev.conll:4: the tag 'B-PER' is not in"
-  ):
-    app.rows(dev)
+@pytest.mark.parametrize(
+  "options",
+  [Options(), Options(tag_all_subwords=False), Options(crf=True)],
+  ids=["subwords", "words", "crf"],
+)
+def test_a_tag_that_training_did_not_have(file, made, options):
+  """Told, in no loss, and wrong."""
+  app, params = assembled(made["wordpiece"], options)
+  text = "a\tO\n\nb\tB-A\nc\tB-PER\nd\tI-PER\n"
+  dev = tagging.read(file(text, "dev.conll"), options)
+  rows = app.rows(dev)
+  assert rows.tokens["word_tags"][1][:3].tolist() == [2 - 1, -1, -1]
+  (note,) = rows.notes
+  assert note.startswith(
+    "gold labels that training did not have: 2, such as 'B-PER' ("
+  )
+  assert "dev.conll:4); " in note
+  params["table"] = 0 * params["table"] - 1  # All tags are equally likely.
+  if options.crf:
+    params["crf"] = jax.tree.map(np.zeros_like, params["crf"])
+  batch = batching.gather(rows, np.array([0, 1]), 16, 0)
+  terms, stats = app.loss(params, batch, None, False)
+  if options.crf:  # Of the first sentence alone: O, B-A or B-B.
+    np.testing.assert_allclose(terms["tags"], (np.log(3), 1), rtol=1e-5)
+  else:
+    np.testing.assert_allclose(terms["tags"], (2 * np.log(5), 2), rtol=1e-5)
+    # Of equals the first, O, is taken: one word of four is right.
+    np.testing.assert_allclose(stats["tag_accuracy"], (1, 4))
+  found = [{"tags": ["O"]}, {"tags": ["B-A", "B-A", "O"]}]
+  scores = app.score(dev, found)
+  assert scores["accuracy"] == 2 / 4
+  # Two entities of gold, two found, one of both.
+  assert scores["f1"] == scores["strict_f1"] == 1 / 2
 
 
 @pytest.mark.parametrize(
