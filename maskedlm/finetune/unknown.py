@@ -48,7 +48,8 @@ def notes(found: Sequence[tuple[str, str]]) -> tuple[str, ...]:
   if not found:
     return ()
   label, where = found[0]
+  different = len({label for label, _ in found})
   return (
-    f"gold labels that training did not have: {len(found):,}, such as "
-    f"{label!r} ({where}); they are in no loss, and count as wrong",
+    f"gold labels that training did not have: {len(found):,} ({different:,} "
+    f"different), such as {label!r} ({where}); they are in no loss, and count as wrong",
   )

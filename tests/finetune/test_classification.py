@@ -498,8 +498,8 @@ def test_an_unknown_label_in_the_development_set():
   rows = app.rows(dev)
   assert rows.values["labels"].tolist()[1] == -1
   assert rows.notes == (
-    "gold labels that training did not have: 1, such as 'maybe' (dev.tsv:17); "
-    "they are in no loss, and count as wrong",
+    "gold labels that training did not have: 1 (1 different), such as "
+    "'maybe' (dev.tsv:17); they are in no loss, and count as wrong",
   )
   label = EXAMPLES[0].label
   scores = app.score(dev, [{"label": label}] * 2)

@@ -533,7 +533,7 @@ def test_a_tag_that_training_did_not_have(file, made, options):
   assert rows.tokens["word_tags"][1][:3].tolist() == [2 - 1, -1, -1]
   (note,) = rows.notes
   assert note.startswith(
-    "gold labels that training did not have: 2, such as 'B-PER' ("
+    "gold labels that training did not have: 2 (2 different), such as 'B-PER' ("
   )
   assert "dev.conll:4); " in note
   params["table"] = 0 * params["table"] - 1  # All tags are equally likely.
