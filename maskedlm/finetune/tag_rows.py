@@ -35,7 +35,7 @@ class Example(NamedTuple):
 def make_rows(
   examples: Sequence[Example],
   tokenizer: Tokenizer,
-  labels: Sequence[str],
+  tag_ids: Mapping[str, int],
   *,
   length: int,
   stride: int,
@@ -46,11 +46,10 @@ def make_rows(
   row's words of the word that a token is of, 0 for a token of none; and, with
   a row's words on the last axis in place of its tokens (never more): the place
   of each word's first token, word_starts, and its tag, word_tags (UNKNOWN of
-  one that isn't among the labels; Rows.notes says so). A row's words are those
+  one that has no id; Rows.notes says so). A row's words are those
   that are read off in its window: each is in one row.
   """
   find_tokens = words_lib.tokens_of(tokenizer)
-  tag_ids = {tag: i for i, tag in enumerate(labels)}
   capacity = length - 2
   tokens: dict[str, list[np.ndarray]] = {
     "input_ids": [],

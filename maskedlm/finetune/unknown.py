@@ -51,5 +51,6 @@ def notes(found: Sequence[tuple[str, str]]) -> tuple[str, ...]:
   different = len({label for label, _ in found})
   return (
     f"gold labels that training did not have: {len(found):,} ({different:,} "
-    f"different), such as {label!r} ({where}); they are in no loss, and count as wrong",
+    f"different), such as {label!r} ({where}); they are in no loss, and count "
+    "as wrong",
   )

@@ -22,6 +22,7 @@ from maskedlm.finetune import (
   bio,
   inference,
   run,
+  tag_labels,
   tag_metrics,
   tag_rows,
   tagging,
@@ -30,6 +31,7 @@ from maskedlm.finetune import (
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.tagging import Example, Options
+from maskedlm.interop import fine_tuned
 
 KINDS = ["wordpiece", "bpe", "unigram"]
 TRAIN = "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n"
@@ -147,7 +149,7 @@ def test_rows_by_hand(made, kind):
   tokenizer = made[kind]
   example = Example(("the", "xylophone", "cat"), ("O", "B-A", "I-A"))
   rows = tag_rows.make_rows(
-    [example], tokenizer, ["O", "B-A", "I-A"], length=48, stride=0
+    [example], tokenizer, {"O": 0, "B-A": 1, "I-A": 2}, length=48, stride=0
   )
   sizes = [len(x) for x in words.tokens_of(tokenizer)(example.words)]
   assert sizes[1] > 2  # An unknown word of several tokens.
@@ -174,7 +176,7 @@ def test_every_word_is_in_one_row_whatever_the_length(made, kind, seed):
   ]
   length = rng.choice([8, 11, 17])
   rows = tag_rows.make_rows(
-    examples, made[kind], ["O"], length=length, stride=rng.choice([0, 1, 5])
+    examples, made[kind], {"O": 0}, length=length, stride=rng.choice([0, 1, 5])
   )
   assert max(rows.lengths) <= length
   assert rows.example.tolist() == sorted(rows.example)
@@ -388,6 +390,67 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(made, scheme):
     assert all(
       bio.may_follow(s, t, scheme) for s, t in itertools.pairwise(borders)
     )
+
+
+# --- Labels that are not our own --------------------------------------------
+
+
+@pytest.mark.parametrize(
+  ("labels", "gold", "said"),
+  [
+    (  # As those of BERT's own script.
+      ["X", "[CLS]", "O", "B-PER", "I-PER", "[SEP]"],
+      "O B-PER I-PER O",
+      "X B-PER I-PER [SEP]",
+    ),
+    (["O", "B-A", "I-A", "E-A", "S-A"], "B-A E-A O S-A", None),
+    (["O", "B-A", "I-A", "L-A", "U-A"], "B-A E-A O S-A", "B-A L-A O U-A"),
+    # IOB1, in which no two entities of type A ever met.
+    (
+      ["O", "I-A", "I-B", "B-B"],
+      "B-A I-A B-B B-B",
+      "I-A I-A I-B B-B",
+    ),
+    (["PER", "LOC"], "PER LOC LOC PER", None),
+  ],
+)
+def test_a_perfect_prediction_of_an_imported_model(made, labels, gold, said):
+  config = {"id2label": {str(i): label for i, label in enumerate(labels)}}
+  task = fine_tuned.read_task(config, "tagging", 64, "here")
+  assert task["about"]["labels"] == labels
+  options = Options(**task["options"])
+  app = tagging.assemble(
+    made["wordpiece"],
+    task["about"],
+    options,
+    length=24,
+    init=lambda key: {},
+    logits=lambda *args: None,
+  )
+  example = Example(tuple("abcd"), tuple(gold.split()), lines=(1, 2, 3, 4))
+  rows = app.rows([example])
+  assert rows.notes == ()
+  tags = np.array([labels.index(tag) for tag in (said or gold).split()])
+  assert len(tags) == 4
+  outputs = {"tags": [tags], "probabilities": [np.ones(4)]}
+  (prediction,) = app.decode([example], rows, outputs, {})
+  assert prediction["tags"] == gold.split()
+  scores = app.score([example], [prediction])
+  assert scores["accuracy"] == 1
+  if options.task == "ner":
+    assert scores["f1"] == scores["strict_f1"] == 1
+
+
+def test_the_scheme_of_labels():
+  of = tag_labels.scheme_of
+  assert of(["O", "I-A"]) == of(["B-A", "I-A", "X"]) == "bio"
+  assert of(["B-A", "E-A"]) == of(["B-A", "U-A"]) == of(["I-A", "L-A"])
+  assert of(["B-A", "S-A"]) == "bioes"
+  assert of(["NOUN", "X"]) is of(["LABEL_0"]) is None
+  # The first O is the tag's; what is none has no id, and says O.
+  found = tag_labels.meaning(["X", "O", "B-", "B-A", "I-A"], "bio")
+  assert found.tags == ("O", "O", "O", "B-A", "I-A")
+  assert found.ids == {"O": 1, "B-A": 3, "I-A": 4} and not found.is_iob1
 
 
 # --- Metrics ---------------------------------------------------------------
