@@ -43,7 +43,9 @@ class Options(NamedTuple):
 
   allow_impossible: bool = False  # SQuAD 2.0: a question may have no answer.
   max_query: int = 64  # Tokens of a question; the rest is cut off.
-  stride: int = 128  # Tokens from a window of a long text to the next.
+  # Tokens from a window of a long text to the next; fewer where windows would
+  # overlap by less than the longest answer.
+  stride: int = 128
   max_answer_length: int = 30  # Tokens.
   n_best: int = 20  # Answers that are told, with their probabilities.
   # Answers that aren't at their offset in a file: take the nearest place.
@@ -214,6 +216,7 @@ def make(
       length=length,
       max_query=options.max_query,
       stride=options.stride,
+      max_answer_length=options.max_answer_length,
       separators=cfg.pair_separators,
       num_types=cfg.type_vocab_size,
     ),
