@@ -14,7 +14,9 @@ name. It has
 
 It may have `export(predictions, options)`, the official files of a task;
 `group(example)`, whose examples stay on one side of a split; and EXAMPLES,
-lines for `parse`, the first of which that fits the options `demo` begins with.
+lines for `parse`, the first of which that fits the options `demo` begins with;
+and READING, the names of the options that say how a file is read (reading.py):
+make with others of those is of the same parameters.
 An Example's field `where`, if it has one, names its file and line in errors.
 
 Nothing else in the project knows a kind by name. What a checkpoint carries

@@ -43,6 +43,9 @@ EXAMPLES = (
 )
 
 
+READING = ("text", "text_b", "label", "header", "language")
+
+
 class Options(NamedTuple):
   """What the labelled files are like, and how they are learnt."""
 

@@ -34,6 +34,7 @@ from maskedlm.modeling.heads import (
 from maskedlm.modeling.layers import Dense
 from maskedlm.modeling.losses import accuracy, cross_entropy
 
+READING = ("allow_impossible", "fix_offsets")
 EXAMPLES = ("Who wrote it?\tThe novel was written by Jane Austen in 1813.",)
 MASKED = -1e9  # The score of what can't be; finite, so no nan.
 

@@ -63,6 +63,7 @@ class Options(NamedTuple):
   stride: int = 0
 
 
+READING = ("token_column", "tag_column", "file_scheme", "repair_bio")
 EXAMPLES = ("The president of Harvard University spoke in New York.",)
 _ANY_LABEL = "SPAN"
 _SPAN_SHARE = 0.01  # Of the spans that have a label, before anything is learnt.

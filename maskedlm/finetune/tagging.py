@@ -63,6 +63,13 @@ class Options(NamedTuple):
   stride: int = 0
 
 
+READING = (
+  "token_column",
+  "tag_column",
+  "conllu_tag",
+  "file_scheme",
+  "repair_bio",
+)
 EXAMPLES = ("Jane Villanueva of United Airlines spoke in New York.",)
 # Name of an option -> what it may be.
 _CHOICES = {
