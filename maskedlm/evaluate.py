@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from maskedlm import cli
+from maskedlm.finetune import reading
 
 
 def main(argv: Sequence[str]) -> int:
@@ -16,19 +17,21 @@ def main(argv: Sequence[str]) -> int:
     description="Scores a fine-tuned checkpoint (the best of a workdir) on a "
     "labelled file of the format that it was trained on.",
     allow_abbrev=False,
+    epilog=reading.HELP,
   )
   parser.add_argument("--checkpoint", required=True, help="a workdir")
   parser.add_argument("--data", required=True, help="a labelled file")
   parser.add_argument("--out", help="write the predictions here, as JSONL")
   parser.add_argument("--json", action="store_true", help="print JSON")
   parser.add_argument("--batch_size", type=int, default=32)
+  argv, overrides = reading.split(argv)
   args = parser.parse_args(argv)
 
   from maskedlm import runtime
   from maskedlm.finetune import inference, run
 
   runtime.enable_compile_cache()
-  model = inference.open_model(args.checkpoint)
+  model = inference.open_model(args.checkpoint, overrides)
   examples = model.kind.read(args.data, model.options)
   predictions = inference.predict(
     model, examples, batch_size=args.batch_size, progress=inference.show

@@ -85,6 +85,24 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   return config
 
 
+def override(config: ConfigDict, overrides) -> ConfigDict:
+  """The config with overrides like "--config.task.label=stars", which it has.
+
+  Raises:
+    ConfigError: a value that isn't of the option's type.
+  """
+  values = flags.FlagValues()
+  argv = ["maskedlm", *overrides]
+  try:
+    config_flags.DEFINE_config_dict(
+      "config", config, flag_values=values, sys_argv=argv
+    )
+    values(argv)
+    return values.config
+  except (flags.Error, TypeError, ValueError) as error:
+    raise ConfigError(_one_line(error)) from None
+
+
 def _name(token: str) -> str:
   """The option of an override: "--config.model.width=8" -> "model.width"."""
   return re.sub(r"^--?(no)?config\.", "", token).partition("=")[0]

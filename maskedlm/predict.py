@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 
 from maskedlm import cli
 from maskedlm.config import ConfigError
+from maskedlm.finetune import reading
 
 CHUNK = 256  # Lines that are read before they are labelled.
 
@@ -20,6 +21,7 @@ def main(argv: Sequence[str]) -> int:
     description="Labels lines of text, or JSON objects, one a line; the "
     "formats are in docs/finetuning.md.",
     allow_abbrev=False,
+    epilog=reading.HELP,
   )
   parser.add_argument("--checkpoint", required=True, help="a workdir")
   parser.add_argument("--input", help="a file of lines; none = stdin")
@@ -34,6 +36,7 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument("--json", action="store_true", help="a JSON line each")
   parser.add_argument("--batch_size", type=int, default=32)
   parser.add_argument("text", nargs="*", help="texts, instead of --input")
+  argv, overrides = reading.split(argv)
   args = parser.parse_args(argv)
   if sum(map(bool, (args.input, args.data, args.text))) > 1:
     raise ConfigError("give one of --input, --data and texts.")
@@ -44,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
   from maskedlm.finetune import inference
 
   runtime.enable_compile_cache()
-  model = inference.open_model(args.checkpoint)
+  model = inference.open_model(args.checkpoint, overrides)
   if args.export and not hasattr(model.kind, "export"):
     raise ConfigError(
       f"--export: the kind {model.kind.__name__.rpartition('.')[2]} has no "

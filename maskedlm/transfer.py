@@ -14,6 +14,7 @@ from typing import Any
 
 from maskedlm import cli
 from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.finetune import reading
 
 NAME = r"[a-z]{2,3}([_-]\w+)*"  # A language: en, zh, zh_hant.
 COLUMNS = 4  # Metrics in the table at most; --json has all.
@@ -27,6 +28,7 @@ def main(argv: Sequence[str]) -> int:
     "labelled file of each language, and tells what is lost on the way from "
     "the language that it was trained on.",
     allow_abbrev=False,
+    epilog=reading.HELP,
   )
   parser.add_argument("--checkpoint", required=True, help="a workdir")
   parser.add_argument(
@@ -41,6 +43,7 @@ def main(argv: Sequence[str]) -> int:
   )
   parser.add_argument("--json", action="store_true", help="print JSON")
   parser.add_argument("--batch_size", type=int, default=32)
+  argv, overrides = reading.split(argv)
   args = parser.parse_args(argv)
   files = parse(args.data)
   source = args.source or next(iter(files))
@@ -54,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
   from maskedlm.finetune import inference
 
   runtime.enable_compile_cache()
-  model = inference.open_model(args.checkpoint)
+  model = inference.open_model(args.checkpoint, overrides)
   examples = {name: read(model, name, file) for name, file in files.items()}
   scores = {}
   for name, found in examples.items():

@@ -1,10 +1,12 @@
 """Questions on texts -> rows: [CLS] question [SEP] a window of the text [SEP].
 
 A text is tokenised once, whatever the number of its questions; what is longer
-than a row is cut into windows (windows.py). Used by question_answering.py.
+than a row is cut into windows (windows.py), which overlap by so much that every
+answer is whole in one. Used by question_answering.py.
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -44,6 +46,7 @@ def make_rows(
   length: int,
   max_query: int,
   stride: int,
+  max_answer_length: int,
   separators: int = 1,
   num_types: int = 2,
 ) -> Rows:
@@ -51,11 +54,13 @@ def make_rows(
 
   Rows.values, where places are of tokens in the row, the end excluded:
     context [n, 2]: the places of the window.
-    kept [n, 2]: those of them that have most context here (windows.py): only
+    kept [n, 2]: those of them that have most context here (see _windows): only
       there may an answer begin, so each does in one row alone.
     first [n]: the token of the text that the window begins with.
     start, end [n]: first and last place of the first gold answer; 0, [CLS],
       where the window doesn't hold it, or there is none.
+  Of labelled examples, Rows.notes tells where the stride had to be shorter, and
+  how many answers no window holds.
 
   Args:
     examples: n or fewer.
@@ -63,13 +68,16 @@ def make_rows(
     encode: text -> its tokens.
     length: L, the most tokens of a row.
     max_query: the most tokens of a question; truncated counts the cut ones.
-    stride: tokens from a window to the next one.
+    stride: tokens from a window to the next one, if the longest answer fits
+      into what they share.
+    max_answer_length: tokens of that.
     separators: how many [SEP] end the question.
     num_types: types of tokens that the encoder knows; see pairs.pair_row.
   """
   special = tokenizer.special
   questions = tokenizer.encode_batch([e.question for e in examples])
   input_ids, types, values, owners, truncated = [], [], [], [], 0
+  shorter, lost = [], 0
   for index, (example, question) in enumerate(
     zip(examples, questions, strict=True)
   ):
@@ -80,13 +88,19 @@ def make_rows(
     tail = np.int32([special.sep])
     ids, offsets = encode(example.context)
     answer = _answer_tokens(example, offsets)
-    for window in _windows(len(ids), length - len(head) - 1, stride):
+    capacity = length - len(head) - 1
+    used = _stride(capacity, stride, max_answer_length)
+    if used < stride and len(ids) > capacity:
+      shorter.append(used)
+    is_whole = False
+    for window in _windows(len(ids), capacity, stride, max_answer_length):
       # From tokens of the text to places in the row.
       shift = len(head) - window.begin
       row = np.concatenate([head, ids[window.begin : window.end], tail])
       start, end = 0, 0
       if answer and window.begin <= answer[0] and answer[1] < window.end:
         start, end = answer[0] + shift, answer[1] + shift
+        is_whole = True
       input_ids.append(row)
       is_text = np.arange(len(row)) >= len(head)
       types.append(np.int32(is_text & (num_types > 1)))
@@ -102,6 +116,7 @@ def make_rows(
         )
       )
       owners.append(index)
+    lost += bool(example.answers) and not is_whole
   table = np.array(values, np.int32).reshape(-1, 7)
   return Rows(
     tokens={"input_ids": input_ids, "token_type_ids": types},
@@ -114,6 +129,9 @@ def make_rows(
     },
     example=np.array(owners, np.int64),
     truncated=truncated,
+    notes=_notes(shorter, lost, stride, max_answer_length)
+    if any(example.answers is not None for example in examples)
+    else (),
   )
 
 
@@ -141,6 +159,50 @@ def _answer_tokens(
   return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
 
+def _stride(capacity: int, stride: int, longest: int) -> int:
+  """Such that neighbours of capacity share the longest answer's tokens."""
+  return min(stride, max(capacity - longest, 1))
+
+
 @functools.lru_cache(maxsize=1 << 12)
-def _windows(count: int, capacity: int, stride: int) -> list[windows.Window]:
-  return windows.cut(np.ones(count, np.int64), capacity, stride=stride)
+def _windows(
+  count: int, capacity: int, stride: int, longest: int
+) -> list[windows.Window]:
+  """Those of windows.cut, where an answer is whole in that of its first token.
+
+  If it is of `longest` tokens or fewer, and a window holds so many.
+  """
+  sizes = np.ones(count, np.int64)
+  used = _stride(capacity, stride, longest)
+  found = windows.cut(sizes, capacity, stride=used)
+  bounds = [
+    # From here on an answer may lead out.
+    max(min(window.keep_end, window.end - longest + 1), after.begin)
+    for window, after in itertools.pairwise(found)
+  ]
+  return [
+    window._replace(keep_begin=begin, keep_end=end)
+    for window, begin, end in zip(
+      found, [0, *bounds], [*bounds, count], strict=True
+    )
+  ]
+
+
+def _notes(
+  shorter: Sequence[int], lost: int, stride: int, longest: int
+) -> list[str]:
+  """Rows.notes: strides that are shorter than asked for, answers not found."""
+  notes = []
+  if shorter:
+    notes.append(
+      f"task.stride={stride} is {min(shorter)} to {max(shorter)} for "
+      f"{len(shorter):,} questions: windows overlap by task.max_answer_length="
+      f"{longest} tokens, or answers would be whole in none; a larger "
+      "data.length makes fewer rows"
+    )
+  if lost:
+    notes.append(
+      f"answers that are whole in no window: {lost:,}; they can be neither "
+      "learnt nor predicted"
+    )
+  return notes

@@ -14,7 +14,9 @@ name. It has
 
 It may have `export(predictions, options)`, the official files of a task;
 `group(example)`, whose examples stay on one side of a split; and EXAMPLES,
-lines for `parse`, the first of which that fits the options `demo` begins with.
+lines for `parse`, the first of which that fits the options `demo` begins with;
+and READING, the names of the options that say how a file is read (reading.py):
+make with others of those is of the same parameters.
 An Example's field `where`, if it has one, names its file and line in errors.
 
 Nothing else in the project knows a kind by name. What a checkpoint carries
@@ -55,6 +57,7 @@ class Rows(NamedTuple):
   values: Mapping[str, np.ndarray]  # name -> [n, ...]: one for each row.
   example: np.ndarray  # [n]: index of the row's example; never decreases.
   truncated: int = 0  # Examples that lost tokens; reported.
+  notes: Sequence[str] = ()  # Of odd labels, for who has any: log lines.
 
   @property
   def lengths(self) -> np.ndarray:
@@ -70,7 +73,8 @@ class Application(NamedTuple):
   the filler rows of a last batch: they must count in no term and metric).
   """
 
-  # Examples -> rows; labels that are None become zeros.
+  # Examples -> rows; labels that are None become zeros, those that training
+  # did not have unknown.UNKNOWN.
   rows: Callable[[Sequence[Example]], Rows]
   # key -> the heads' fresh parameters. A subtree "pooler" is taken from the
   # checkpoint where that has one.

@@ -15,7 +15,13 @@ import numpy as np
 from flax import linen as nn
 
 from maskedlm.config import ConfigError, did_you_mean
-from maskedlm.finetune import class_metrics, glue, labelled, one_label
+from maskedlm.finetune import (
+  class_metrics,
+  glue,
+  labelled,
+  one_label,
+  unknown,
+)
 from maskedlm.finetune.application import (
   Application,
   DataError,
@@ -35,6 +41,9 @@ EXAMPLES = (
   "A moving film, though it is a little too long.",
   "A man is playing a guitar.\tSomeone is making music.",
 )
+
+
+READING = ("text", "text_b", "label", "header", "language")
 
 
 class Options(NamedTuple):
@@ -200,15 +209,16 @@ def make(
 
 def _classification(tokenizer, cfg, about, options, length) -> Application:
   labels = tuple(about["labels"])
-  ids = {label: i for i, label in enumerate(labels)}
   positive = _positive(labels, options)
   known = class_metrics.OF_CLASSES
   best = _best(options, known + class_metrics.OF_POSITIVE * bool(positive))
   net = make_net(cfg, len(labels), pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
-    gold = np.int32([_label_id(example, ids) for example in examples])
-    return _rows(tokenizer, cfg, examples, length, labels=gold)
+    gold = [(example.label, example.where) for example in examples]
+    ids, notes = unknown.label_ids(gold, labels)
+    made = _rows(tokenizer, cfg, examples, length, labels=ids)
+    return made._replace(notes=notes)
 
   def predict(example: Example, shares: list[float]) -> Prediction:
     return {
@@ -309,17 +319,6 @@ def _rows(tokenizer, cfg, examples, length, **values) -> Rows:
     example=np.arange(len(made)),
     truncated=sum(row[2] for row in made),
   )
-
-
-def _label_id(example: Example, ids: Mapping[str, int]) -> int:
-  if example.label is None:
-    return 0
-  if example.label not in ids:
-    raise DataError(
-      f"{example.where}: label {example.label!r} did not occur in training; "
-      f"expected one of {', '.join(ids)}: correct it, or train on some of it."
-    )
-  return ids[example.label]
 
 
 def _positive(labels: Sequence[str], options: Options) -> str:

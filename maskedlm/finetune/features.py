@@ -60,6 +60,7 @@ HEADS = ("bilstm", "linear")
 
 # Of tagging, as it is.
 parse, describe, EXAMPLES = tagging.parse, tagging.describe, tagging.EXAMPLES
+READING = tagging.READING
 show, report, export = tagging.show, tagging.report, tagging.export
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from maskedlm import metrics, opening
 from maskedlm.config import ConfigError
-from maskedlm.finetune import batching
+from maskedlm.finetune import batching, reading
 from maskedlm.finetune.application import (
   Application,
   Example,
@@ -38,21 +38,31 @@ class Model(NamedTuple):
   pad: int
 
 
-def open_model(path: str | pathlib.Path) -> Model:
+def open_model(
+  path: str | pathlib.Path, overrides: Sequence[str] = ()
+) -> Model:
   """Opens a fine-tuned workdir (its best checkpoint) or a checkpoint.
 
+  Args:
+    path: of the workdir or the checkpoint.
+    overrides: options of how files are read, see reading.py.
+
   Raises:
-    CheckpointError, ConfigError: see opening.py; and for a checkpoint
-      of pretraining.
+    CheckpointError, ConfigError: see opening.py and reading.py; and for a
+      checkpoint of pretraining.
   """
-  return make_model(opening.open_best(path), path)
+  return make_model(opening.open_best(path), path, overrides)
 
 
-def make_model(start: opening.Opened, path: str | pathlib.Path) -> Model:
+def make_model(
+  start: opening.Opened,
+  path: str | pathlib.Path,
+  overrides: Sequence[str] = (),
+) -> Model:
   """As open_model, of what is open; path is for the error.
 
   Raises:
-    ConfigError: a checkpoint of pretraining.
+    ConfigError: a checkpoint of pretraining, overrides that can't be.
   """
   task = start.meta["task"]
   if "kind" not in task:
@@ -62,6 +72,7 @@ def make_model(start: opening.Opened, path: str | pathlib.Path) -> Model:
     )
   kind = load_kind(task["kind"])
   options = make_options(kind, task["options"])
+  options = reading.override(kind, options, overrides)
   app = kind.make(
     start.tokenizer, start.cfg, task["about"], options, length=task["length"]
   )
@@ -111,6 +122,8 @@ def predict(
   if not examples:
     return []
   rows = model.app.rows(examples)
+  for note in rows.notes:
+    metrics.log(note)
   outputs = run(
     model.app,
     model.params,

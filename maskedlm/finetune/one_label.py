@@ -1,8 +1,8 @@
 """One label of several for each example: what the kinds that choose share.
 
 Such a kind has a function `logits` and, in its Rows, the value "labels" [n]:
-which of C is right. Three fields of its Application are then made here, as
-in classification.py.
+which of C is right, or unknown.UNKNOWN. Three fields of its Application are
+then made here, as in classification.py.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
+from maskedlm.finetune import unknown
 from maskedlm.finetune.application import Example, Outputs, Prediction, Rows
-from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Batch, Key, Params
 
 # (params, batch, key, train) -> float32 [B, C].
@@ -23,9 +23,9 @@ def loss(logits: Logits, *, term: str, metric: str = "accuracy"):
 
   def of_batch(params: Params, batch: Batch, key: Key, train: bool):
     found = logits(params, batch, key, train)
-    labels, weights = batch["labels"], batch["example_weights"]
-    nats = cross_entropy(found, labels, weights=weights)
-    hits = accuracy(found, labels, weights=weights)
+    nats, hits = unknown.graded(
+      found, batch["labels"], weights=batch["example_weights"]
+    )
     return {term: nats}, {metric: hits}
 
   return of_batch

@@ -34,6 +34,7 @@ from maskedlm.modeling.heads import (
 from maskedlm.modeling.layers import Dense
 from maskedlm.modeling.losses import accuracy, cross_entropy
 
+READING = ("allow_impossible", "fix_offsets")
 EXAMPLES = ("Who wrote it?\tThe novel was written by Jane Austen in 1813.",)
 MASKED = -1e9  # The score of what can't be; finite, so no nan.
 
@@ -43,7 +44,9 @@ class Options(NamedTuple):
 
   allow_impossible: bool = False  # SQuAD 2.0: a question may have no answer.
   max_query: int = 64  # Tokens of a question; the rest is cut off.
-  stride: int = 128  # Tokens from a window of a long text to the next.
+  # Tokens from a window of a long text to the next; fewer where windows would
+  # overlap by less than the longest answer.
+  stride: int = 128
   max_answer_length: int = 30  # Tokens.
   n_best: int = 20  # Answers that are told, with their probabilities.
   # Answers that aren't at their offset in a file: take the nearest place.
@@ -214,6 +217,7 @@ def make(
       length=length,
       max_query=options.max_query,
       stride=options.stride,
+      max_answer_length=options.max_answer_length,
       separators=cfg.pair_separators,
       num_types=cfg.type_vocab_size,
     ),

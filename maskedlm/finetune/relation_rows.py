@@ -1,15 +1,15 @@
 """Rows of two entities in a sentence, with markers around them or without."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.finetune import mentions, words
-from maskedlm.finetune.application import DataError, Rows
+from maskedlm.finetune import mentions, unknown, words
+from maskedlm.finetune.application import Rows
 from maskedlm.finetune.pairs import text_tokens
 from maskedlm.finetune.semeval import Example
 
@@ -103,12 +103,9 @@ def make_rows(
   Returns:
     Rows with the values starts [n, 2], where the markers of e1 and e2 begin
     (without markers, the entities), spans [n, 2, 2], first and last token of
-    each, and labels [n].
-
-  Raises:
-    DataError: a relation that is not among the labels.
+    each, and labels [n]: UNKNOWN for a relation that is not among them, which
+    Rows.notes tells.
   """
-  ids_of = {label: i for i, label in enumerate(labels)}
   capacity = length - 2 - sum(len(ids) for both in markers for ids in both)
   made, truncated = [], 0
   for example in examples:
@@ -117,6 +114,8 @@ def make_rows(
     )
     made.append(insert(piece, markers))
     truncated += piece.truncated
+  gold = [(example.relation, example.where) for example in examples]
+  label_ids, notes = unknown.label_ids(gold, labels)
   starts = np.array([x for _, x, _ in made], np.int32).reshape(-1, 2)
   spans = np.array([x for _, _, x in made], np.int32).reshape(-1, 2, 2)
   return Rows(
@@ -124,20 +123,9 @@ def make_rows(
     values={
       "starts": starts + 1,  # They are behind [CLS].
       "spans": spans + 1,
-      "labels": np.array([_label_id(e, ids_of) for e in examples], np.int32),
+      "labels": label_ids,
     },
     example=np.arange(len(made)),
     truncated=truncated,
+    notes=notes,
   )
-
-
-def _label_id(example: Example, ids: Mapping[str, int]) -> int:
-  if example.relation is None:
-    return 0
-  if example.relation not in ids:
-    raise DataError(
-      f"{example.where}: the sentence's relation {example.relation!r} did not "
-      "occur in training: correct it, or train on some of it; expected one of "
-      f"{', '.join(ids)}{did_you_mean(example.relation, ids)}"
-    )
-  return ids[example.relation]

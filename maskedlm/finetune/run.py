@@ -138,6 +138,8 @@ def prepare(config: ConfigDict) -> Prepared:
       f"{float(np.mean(rows.lengths)):.1f} tokens on average; "
       f"{rows.truncated:,} examples were cut to data.length={data.length}"
     )
+    for note in rows.notes:
+      metrics.log(f"{name}: {note}")
   return run
 
 

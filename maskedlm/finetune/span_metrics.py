@@ -44,26 +44,36 @@ def inner_scores(gold: Spans, predicted: Spans) -> dict[str, float]:
 
 
 def reach(
-  gold: Spans, sizes: Sequence[Sequence[int]], *, max_words: int, capacity: int
+  gold: Spans,
+  sizes: Sequence[Sequence[int]],
+  *,
+  labels: Sequence[str],
+  max_words: int,
+  capacity: int,
 ) -> dict[str, float]:
   """What limits cost: shares of the gold spans.
 
   Args:
     gold: of each sentence, outer layers first.
     sizes: tokens of each word of each sentence.
+    labels: those that the model has.
     max_words: the widest span that is scored.
     capacity: the most tokens of a row.
 
   Returns:
-    reachable, and why the others are not: too_wide (more than max_words, or
-    than a row holds) and second_label (of words that have one already).
+    reachable, and why the others are not: unknown_label (training had none),
+    too_wide (more than max_words, or than a row holds) and second_label (of
+    words that have one already).
   """
-  total = wide = second = 0
+  total = unknown = wide = second = 0
   for spans, of_words in zip(gold, sizes, strict=True):
     places = set()
     for span in spans:
       total += 1
       place = span.begin, span.end
+      if span.type not in labels:
+        unknown += 1
+        continue
       if span.end - span.begin > max_words or (
         sum(of_words[span.begin : span.end]) > capacity
       ):
@@ -73,7 +83,8 @@ def reach(
       places.add(place)
   total = max(total, 1)
   return {
-    "reachable": 1 - (wide + second) / total,
+    "reachable": 1 - (unknown + wide + second) / total,
+    "unknown_label": unknown / total,
     "too_wide": wide / total,
     "second_label": second / total,
   }

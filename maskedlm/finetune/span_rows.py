@@ -11,8 +11,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.corpus.tokenizer import Tokenizer
+from maskedlm.finetune import unknown
 from maskedlm.finetune import words as words_lib
-from maskedlm.finetune.application import DataError, Rows
+from maskedlm.finetune.application import Rows
 from maskedlm.finetune.bio import Entity
 from maskedlm.finetune.pairs import text_row
 from maskedlm.finetune.windows import Window
@@ -95,11 +96,9 @@ def make_rows(
     word_begins, word_ends: the place of each word's first and last token.
     word_kept: 1 for the words whose spans are scored in this row.
     span_labels: [max_words, l] the label of the span of 1 + [i] words from
-      word [j] on; of several, the first.
+      word [j] on; of several, the first. UNKNOWN if none is among the labels,
+      which Rows.notes tells.
   Rows.values: first_word, the place in the sentence of the row's first word.
-
-  Raises:
-    DataError: a label that isn't among the labels.
   """
   find_tokens = words_lib.tokens_of(tokenizer)
   label_ids = {label: i for i, label in enumerate(labels)}
@@ -112,13 +111,19 @@ def make_rows(
     "word_kept": [],
     "span_labels": [],
   }
-  owners, first_words, truncated = [], [], 0
+  owners, first_words, truncated, odd = [], [], 0, []
   for index, example in enumerate(examples):
     of_words = find_tokens(example.words)
     truncated += any(len(ids) > capacity for ids in of_words)
     of_words = [ids[:capacity] for ids in of_words]
     sizes = np.array([len(ids) for ids in of_words], np.int64)
-    known = _spans(example, label_ids, max_words)
+    found = _spans(example, label_ids, max_words)
+    path = example.where.rpartition(":")[0]
+    odd += [
+      (span.type, f"{path}:{example.lines[span.begin]}")
+      for span in example.spans or ()
+      if span.type not in label_ids
+    ]
     for window in cut(sizes, capacity, overlap=max_words - 1, stride=stride):
       inside = slice(window.begin, window.end)
       count = window.end - window.begin
@@ -130,7 +135,7 @@ def make_rows(
         window.keep_begin - window.begin : window.keep_end - window.begin
       ] = 1
       span_labels = np.zeros((max_words, len(ids)), np.int32)
-      for begin, end, label in known:
+      for begin, end, label in found:
         if window.begin <= begin and end <= window.end:
           span_labels[end - begin - 1, begin - window.begin] = label
       tokens["input_ids"].append(ids)
@@ -146,6 +151,7 @@ def make_rows(
     values={"first_word": np.array(first_words, np.int32)},
     example=np.array(owners, np.int64),
     truncated=truncated,
+    notes=unknown.notes(odd),
   )
 
 
@@ -155,13 +161,12 @@ def _spans(
   """(begin, end, label) of the spans that can be found, a label each."""
   found: dict[tuple[int, int], int] = {}
   for span in example.spans or ():
-    if span.type not in label_ids:
-      path = example.where.rpartition(":")[0]
-      raise DataError(
-        f"{path}:{example.lines[span.begin]}: the label {span.type!r} is not "
-        f"in the training set, which has {', '.join(list(label_ids)[1:])}; "
-        "correct it, or train on data that has it."
-      )
-    if span.end - span.begin <= max_words:
-      found.setdefault((span.begin, span.end), label_ids[span.type])
-  return [(*place, label) for place, label in found.items()]
+    place = span.begin, span.end
+    # Of several labels, the first that the model has.
+    if found.get(place, unknown.UNKNOWN) == unknown.UNKNOWN:
+      found[place] = label_ids.get(span.type, unknown.UNKNOWN)
+  return [
+    (begin, end, label)
+    for (begin, end), label in found.items()
+    if end - begin <= max_words
+  ]

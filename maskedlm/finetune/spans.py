@@ -24,6 +24,7 @@ from maskedlm.finetune import (
   span_decode,
   span_metrics,
   span_text,
+  unknown,
 )
 from maskedlm.finetune import words as words_lib
 from maskedlm.finetune.application import (
@@ -37,7 +38,7 @@ from maskedlm.finetune.bio import Entity
 from maskedlm.finetune.span_rows import NULL, Example, make_rows
 from maskedlm.modeling import mlm, span_vectors
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.losses import cross_entropy, weigh
+from maskedlm.modeling.losses import weigh
 from maskedlm.modeling.span_vectors import SpanHead, score_all
 from maskedlm.task import Batch, Key, Params
 
@@ -63,6 +64,7 @@ class Options(NamedTuple):
   stride: int = 0
 
 
+READING = ("token_column", "tag_column", "file_scheme", "repair_bio")
 EXAMPLES = ("The president of Harvard University spoke in New York.",)
 _ANY_LABEL = "SPAN"
 _SPAN_SHARE = 0.01  # Of the spans that have a label, before anything is learnt.
@@ -189,7 +191,7 @@ def make(
 
     def add(sums, labels, logits, scored):
       weights = scored * batch["example_weights"][:, None]
-      terms = cross_entropy(logits, labels, weights=weights)
+      terms, _ = unknown.graded(logits, labels, weights=weights)
       gold = weights * (labels != NULL)
       right = jnp.argmax(logits, axis=-1) == labels
       added = (terms, weigh(right, gold))
@@ -297,7 +299,9 @@ def make(
     return {
       **span_metrics.scores(gold, predicted),
       **(span_metrics.inner_scores(gold, predicted) if options.nested else {}),
-      **span_metrics.reach(gold, sizes, max_words=max_words, capacity=capacity),
+      **span_metrics.reach(
+        gold, sizes, labels=labels, max_words=max_words, capacity=capacity
+      ),
     }
 
   return Application(

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.finetune import windows
+from maskedlm.finetune import unknown, windows
 from maskedlm.finetune import words as words_lib
-from maskedlm.finetune.application import DataError, Rows
+from maskedlm.finetune.application import Rows
 from maskedlm.finetune.pairs import text_row
 
 
@@ -35,7 +35,7 @@ class Example(NamedTuple):
 def make_rows(
   examples: Sequence[Example],
   tokenizer: Tokenizer,
-  labels: Sequence[str],
+  tag_ids: Mapping[str, int],
   *,
   length: int,
   stride: int,
@@ -45,14 +45,11 @@ def make_rows(
   Rows.tokens beside the usual two: token_words [l] is 1 + the place among the
   row's words of the word that a token is of, 0 for a token of none; and, with
   a row's words on the last axis in place of its tokens (never more): the place
-  of each word's first token, word_starts, and its tag, word_tags. A row's
-  words are those that are read off in its window: each is in one row.
-
-  Raises:
-    DataError: a tag that isn't among the labels.
+  of each word's first token, word_starts, and its tag, word_tags (UNKNOWN of
+  one that has no id; Rows.notes says so). A row's words are those
+  that are read off in its window: each is in one row.
   """
   find_tokens = words_lib.tokens_of(tokenizer)
-  tag_ids = {tag: i for i, tag in enumerate(labels)}
   capacity = length - 2
   tokens: dict[str, list[np.ndarray]] = {
     "input_ids": [],
@@ -61,7 +58,7 @@ def make_rows(
     "word_starts": [],
     "word_tags": [],
   }
-  owners, begins, ends, truncated = [], [], [], 0
+  owners, begins, ends, truncated, odd = [], [], [], 0, []
   for index, example in enumerate(examples):
     of_words = find_tokens(example.words)
     sizes = np.array([len(ids) for ids in of_words], np.int64)
@@ -69,6 +66,10 @@ def make_rows(
     of_words = [ids[:capacity] for ids in of_words]
     sizes = np.minimum(sizes, capacity)
     tags = _tag_ids(example, tag_ids)
+    odd += [
+      (example.tags[i], f"{example.file}:{example.lines[i]}")
+      for i in np.flatnonzero(tags == unknown.UNKNOWN)
+    ]
     for window in windows.cut(sizes, capacity, stride=stride):
       inside = slice(window.begin, window.end)
       ids = text_row(tokenizer, *of_words[inside])
@@ -99,6 +100,7 @@ def make_rows(
     },
     example=np.array(owners, np.int64),
     truncated=truncated,
+    notes=unknown.notes(odd),
   )
 
 
@@ -106,11 +108,5 @@ def _tag_ids(example: Example, tag_ids: Mapping[str, int]) -> np.ndarray:
   """[n] int32; zeros where there are no tags."""
   if example.tags is None:
     return np.zeros(len(example.words), np.int32)
-  unknown = [i for i, tag in enumerate(example.tags) if tag not in tag_ids]
-  if unknown:
-    raise DataError(
-      f"{example.file}:{example.lines[unknown[0]]}: the tag "
-      f"{example.tags[unknown[0]]!r} is not in the training set, which has "
-      f"{', '.join(tag_ids)}; correct it, or train on data that has it."
-    )
-  return np.array([tag_ids[tag] for tag in example.tags], np.int32)
+  found = [tag_ids.get(tag, unknown.UNKNOWN) for tag in example.tags]
+  return np.array(found, np.int32)

@@ -10,11 +10,10 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.finetune import crf
+from maskedlm.finetune import crf, unknown
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import before_head, head_stddevs
 from maskedlm.modeling.layers import Dense, Dropout
-from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.task import Array, Batch, Metrics
 
 
@@ -76,11 +75,16 @@ def word_loss(logits, batch: Batch) -> tuple[Metrics, Metrics]:
 def crf_loss(
   emissions, steps: crf.Steps, batch: Batch
 ) -> tuple[Metrics, Metrics]:
-  """-log p(tags), in nats a word, given the words' emissions [B, L, T]."""
+  """-log p(tags), in nats a word, given the words' emissions [B, L, T].
+
+  A row has no part in it if one of its tags is UNKNOWN: it is of all together.
+  """
   lengths = num_words(batch)
-  weights = batch["example_weights"]
+  tags = batch["word_tags"]
+  is_known = jnp.all(tags != unknown.UNKNOWN, axis=1)
+  weights = batch["example_weights"] * is_known
   nats = crf.log_partition(emissions, steps, lengths) - crf.path_score(
-    emissions, steps, batch["word_tags"], lengths
+    emissions, steps, jnp.maximum(tags, 0), lengths
   )
   return {"tags": (nats * weights, lengths * weights)}, {}
 
@@ -105,8 +109,7 @@ def num_words(batch: Batch):
 
 def _cross_entropy(logits, labels, mask, batch: Batch):
   weights = mask * batch["example_weights"][:, None]
-  term = cross_entropy(logits, labels, weights=weights)
-  hits = accuracy(logits, labels, weights=weights)
+  term, hits = unknown.graded(logits, labels, weights=weights)
   return {"tags": term}, {"tag_accuracy": hits}
 
 

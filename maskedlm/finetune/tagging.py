@@ -14,7 +14,15 @@ import numpy as np
 
 from maskedlm.config import ConfigError, check_known
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.finetune import bio, conll, crf, tag_metrics, tag_text, tagger
+from maskedlm.finetune import (
+  bio,
+  conll,
+  crf,
+  tag_labels,
+  tag_metrics,
+  tag_text,
+  tagger,
+)
 from maskedlm.finetune.application import (
   Application,
   DataError,
@@ -55,6 +63,13 @@ class Options(NamedTuple):
   stride: int = 0
 
 
+READING = (
+  "token_column",
+  "tag_column",
+  "conllu_tag",
+  "file_scheme",
+  "repair_bio",
+)
 EXAMPLES = ("Jane Villanueva of United Airlines spoke in New York.",)
 # Name of an option -> what it may be.
 _CHOICES = {
@@ -187,7 +202,8 @@ def assemble(
   """
   check(options)
   labels = tuple(about["labels"])
-  if options.task == "ner":
+  meaning = _meaning(labels, options)
+  if options.crf and options.task == "ner":
     legal = crf.legal_steps(labels, options.scheme)
   else:
     legal = crf.zero_steps(len(labels))
@@ -234,10 +250,10 @@ def assemble(
     probabilities: list[list[float]] = [[] for _ in examples]
     for i, index in enumerate(rows.example):
       count = int(np.sum(rows.tokens["word_starts"][i] > 0))
-      tags[index] += [labels[t] for t in outputs["tags"][i][:count]]
+      tags[index] += [meaning.tags[t] for t in outputs["tags"][i][:count]]
       probabilities[index] += outputs["probabilities"][i][:count].tolist()
-    if options.crf and options.task == "ner":
-      # Each window's are legal, but perhaps not where two of them meet.
+    # Of a CRF each window's are legal, but perhaps not where two of them meet.
+    if meaning.is_iob1 or (options.crf and options.task == "ner"):
       tags = [bio.repair(found, options.scheme) for found in tags]
     parts = zip(examples, tags, probabilities, strict=True)
     has_entities = options.task == "ner"
@@ -256,7 +272,7 @@ def assemble(
 
   return Application(
     rows=lambda examples: make_rows(
-      examples, tokenizer, labels, length=length, stride=options.stride
+      examples, tokenizer, meaning.ids, length=length, stride=options.stride
     ),
     init=init_all,
     loss=loss,
@@ -266,6 +282,14 @@ def assemble(
     best="f1" if options.task == "ner" else "accuracy",
     gold=_gold,
   )
+
+
+def _meaning(labels: Sequence[str], options: Options) -> tag_labels.Meaning:
+  """Of entities as tag_labels.py reads them; other tags are what they are."""
+  if options.task == "ner":
+    return tag_labels.meaning(labels, options.scheme)
+  ids = {label: i for i, label in enumerate(labels)}
+  return tag_labels.Meaning(tuple(labels), ids, is_iob1=False)
 
 
 show = tag_text.show

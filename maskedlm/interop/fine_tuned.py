@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from maskedlm.finetune import tag_labels
 from maskedlm.interop.errors import InteropError
 from maskedlm.task import Params
 
@@ -62,9 +63,11 @@ def read_task(
       task["about"] = {"labels": labels}
   if kind == "tagging":
     labels = _labels(config)
-    has_bio = any(label.startswith(("B-", "I-")) for label in labels)
+    scheme = tag_labels.scheme_of(labels)
     task["about"] = {"labels": labels}
-    task["options"] = {"task": "ner" if has_bio else "pos"}
+    task["options"] = (
+      {"task": "ner", "scheme": scheme} if scheme else {"task": "pos"}
+    )
   return task
 
 

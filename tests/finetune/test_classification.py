@@ -495,12 +495,17 @@ def test_what_training_can_not_use(tmp_path):
 
 def test_an_unknown_label_in_the_development_set():
   dev = [EXAMPLES[0], EXAMPLES[1]._replace(label="maybe", where="dev.tsv:17")]
-  with pytest.raises(DataError) as error:
-    make().rows(dev)
-  assert str(error.value) == (
-    "dev.tsv:17: label 'maybe' did not occur in training; expected one of no, "
-    "perhaps, yes: correct it, or train on some of it."
+  app = make()
+  rows = app.rows(dev)
+  assert rows.values["labels"].tolist()[1] == -1
+  assert rows.notes == (
+    "gold labels that training did not have: 1 (1 different), such as "
+    "'maybe' (dev.tsv:17); they are in no loss, and count as wrong",
   )
+  label = EXAMPLES[0].label
+  scores = app.score(dev, [{"label": label}] * 2)
+  assert scores["accuracy"] == 1 / 2
+  assert scores["macro_f1"] == pytest.approx((2 / 3 + 0) / 2)
 
 
 def test_options_that_do_not_go_together():

@@ -157,17 +157,40 @@ def test_labels_are_where_their_spans_are_scored(made):
   assert list(map(sorted, found)) == list(map(sorted, expected))
 
 
-def test_an_unknown_label_is_told_with_its_line(made):
-  example = Example(
-    ("a", "b"), (Entity("X", 1, 2),), lines=(7, 8), where="dev.tsv:7"
+def test_a_label_that_training_did_not_have(made):
+  """Told, in no loss, and wrong: the shares of the metrics by hand."""
+  tokenizer = made["bpe"]
+  cfg = architecture(tokenizer)
+  options = Options(max_span_words=2)
+  app = spans.make(tokenizer, cfg, {"labels": LABELS}, options, length=24)
+  gold = (Entity("A", 0, 1), Entity("X", 1, 2), Entity("X", 2, 3))
+  gold += (Entity("B", 2, 3),)  # Of two, the one that the model has.
+  example = Example(tuple("abc"), gold, lines=(7, 8, 9), where="dev.tsv:7")
+  rows = app.rows([example])
+  assert rows.notes == (
+    "gold labels that training did not have: 2 (1 different), such as "
+    "'X' (dev.tsv:8); they are in no loss, and count as wrong",
   )
-  with pytest.raises(DataError) as error:
-    span_rows.make_rows(
-      [example], made["bpe"], LABELS, length=9, max_words=2, stride=0
-    )
-  assert str(error.value).startswith(
-    "dev.tsv:8: the label 'X' is not in the training set, which has A, B, C;"
-  )
+  assert rows.tokens["span_labels"][0][:, :3].tolist() == [[1, -1, 2], [0] * 3]
+  params = app.init(jax.random.key(0))
+  ids = jnp.zeros((1, 1), jnp.int32)
+  encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
+  params = {"encoder": encoder["params"], **params}
+  # All scores are the same, below 0: NULL is chosen, and costs log 4.
+  same = jax.tree.map(jnp.zeros_like, params["spans"])
+  bias = jnp.full_like(same["label_dense"]["bias"], -1)
+  same["label_dense"]["bias"] = bias
+  params["spans"] = same
+  batch = batching.gather(rows, np.array([0]), 24, tokenizer.special.pad)
+  terms, stats = totals(app.loss(params, batch, None, False))
+  # Of 3 + 2 spans one is not in the loss, and 3 are to be found.
+  np.testing.assert_allclose(terms["spans"], (4 * np.log(4), 4), rtol=1e-6)
+  np.testing.assert_allclose(stats["span_recall"], (0, 3))
+  found = [{"entities": [{"type": "A", "words": [0, 1]}]}]
+  found[0]["entities"] += [{"type": "B", "words": [1, 2]}]
+  scores = app.score([example], found)
+  assert (scores["precision"], scores["recall"]) == (1 / 2, 1 / 4)
+  assert scores["unknown_label"] == 1 / 2
 
 
 # --- Loss and decoding against plain python --------------------------------
@@ -484,13 +507,32 @@ def test_scores_by_hand():
 
 def test_what_limits_cost_by_hand():
   sizes = [[1, 1, 4, 4, 1], [1]]
-  reach = span_metrics.reach(GOLD, sizes, max_words=5, capacity=20)
-  assert reach == {"reachable": 0.8, "too_wide": 0.0, "second_label": 0.2}
-  reach = span_metrics.reach(GOLD, sizes, max_words=2, capacity=4)
+  labels = ["NULL", *sorted({s.type for spans in GOLD for s in spans})]
+
+  def reach_of(gold, sizes, *, labels=labels, **limits):
+    return span_metrics.reach(gold, sizes, labels=labels, **limits)
+
+  reach = reach_of(GOLD, sizes, max_words=5, capacity=20)
+  assert reach == {
+    "reachable": 0.8,
+    "unknown_label": 0.0,
+    "too_wide": 0.0,
+    "second_label": 0.2,
+  }
+  # The first of one's two labels is unknown: the second takes its place.
+  both = [(Entity("X", 0, 1), Entity("A", 0, 1))]
+  assert reach_of(both, [[1]], max_words=5, capacity=20) == {
+    "reachable": 0.5,
+    "unknown_label": 0.5,
+    "too_wide": 0.0,
+    "second_label": 0.0,
+  }
+  reach = reach_of(GOLD, sizes, max_words=2, capacity=4)
   # The whole sentence is wide in words; words 1 to 3 in tokens.
   assert reach["too_wide"] == 0.4 and reach["reachable"] == pytest.approx(0.4)
-  assert span_metrics.reach([()], [[]], max_words=1, capacity=1) == {
+  assert reach_of([()], [[]], max_words=1, capacity=1) == {
     "reachable": 1.0,
+    "unknown_label": 0.0,
     "too_wide": 0.0,
     "second_label": 0.0,
   }

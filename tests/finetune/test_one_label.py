@@ -1,5 +1,6 @@
 """One label of several: loss, outputs and probabilities, by hand."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -26,6 +27,24 @@ def test_loss_counts_no_filler():
   np.testing.assert_allclose(terms["sense"], expected, rtol=1e-6)
   np.testing.assert_allclose(metrics["hits"], (1, 2))
   assert (len(terms), len(metrics)) == (1, 1)
+
+
+def test_a_label_that_training_did_not_have_is_wrong_and_in_no_loss():
+  loss = one_label.loss(logits, term="sense", metric="hits")
+  batch = {**BATCH, "labels": jnp.array([2, -1, 0])}
+  for scale in (1.0, -1.0):  # All logits of the second above 0, or below.
+    terms, metrics = totals(loss(scale, batch, None, False))
+    nats = np.log(4 / 2) if scale > 0 else np.log((1 + 1 + 0.5) / 0.5)
+    np.testing.assert_allclose(terms["sense"], (nats, 1), rtol=1e-6)
+    np.testing.assert_allclose(metrics["hits"], (scale > 0, 2))
+  slope = jax.grad(
+    lambda scale: totals(loss(scale, batch, None, False))[0]["sense"][0]
+  )
+  known = {**batch, "example_weights": jnp.array([1.0, 0, 0])}
+  expected = jax.grad(
+    lambda scale: totals(loss(scale, known, None, False))[0]["sense"][0]
+  )
+  np.testing.assert_allclose(slope(1.0), expected(1.0))
 
 
 def test_outputs_are_the_logits():

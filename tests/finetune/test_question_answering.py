@@ -18,7 +18,7 @@ import runs
 from maskedlm import checkpoint, cli, flags
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
-from maskedlm.finetune import answer_rows, batching, inference, run
+from maskedlm.finetune import answer_rows, batching, inference, run, windows
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune import question_answering as qa
 from maskedlm.finetune.application import DataError
@@ -102,9 +102,9 @@ def test_rows():
   assert values == {
     "context": [[4, 9], [5, 12], [5, 12], [5, 12], [5, 12], [3, 3]],
     # Of e, f, g, which both windows have, e has most context in the first (2
-    # tokens to its end; 0 in the second), g in the second; f 1 and 1: the
-    # first of equals.
-    "kept": [[4, 9], [5, 11], [7, 12], [5, 11], [7, 12], [3, 3]],
+    # tokens to its end; 0 in the second), g in the second; f 1 and 1, but an
+    # answer f g h is whole in the second alone.
+    "kept": [[4, 9], [5, 10], [6, 12], [5, 10], [6, 12], [3, 3]],
     "first": [0, 0, 4, 0, 4, 0],
     # The first gold answer, in both windows that hold it.
     "start": [5, 10, 6, 0, 0, 0],
@@ -166,7 +166,9 @@ def official_windows(count, capacity, stride):
 def test_windows_are_those_of_run_squad(count):
   """But the last, which reaches back as far as it can for more context."""
   spans, owners = official_windows(count, 317, 128)
-  found = answer_rows._windows(count, 317, 128)
+  found = answer_rows._windows(count, 317, 128, 30)
+  sizes = np.ones(count, np.int64)
+  assert found == windows.cut(sizes, 317, stride=128)  # As long as they were.
   assert [w.begin for w in found[:-1]] == [begin for begin, _ in spans[:-1]]
   assert [w.end for w in found] == [begin + size for begin, size in spans]
   assert found[-1].begin == max(count - 317, 0)
@@ -177,6 +179,46 @@ def test_windows_are_those_of_run_squad(count):
   assert (owner[before_last] == np.array(owners)[before_last]).all()
   if len(spans) > 1:  # With more context the last one may gain tokens.
     assert (owner >= np.array(owners)).all()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_an_answer_is_whole_in_the_window_that_keeps_its_first_token(seed):
+  rng = np.random.default_rng(seed)
+  longest = int(rng.integers(1, 9))
+  capacity = longest + int(rng.integers(0, 20))
+  count, stride = int(rng.integers(1, 70)), int(rng.integers(1, 140))
+  found = answer_rows._windows(count, capacity, stride, longest)
+  kept = [i for w in found for i in range(w.keep_begin, w.keep_end)]
+  assert kept == list(range(count))
+  for w in found:
+    assert w.begin <= w.keep_begin and w.keep_end <= w.end
+    for first in range(w.keep_begin, w.keep_end):
+      assert min(first + longest, count) <= w.end
+
+
+def test_a_stride_that_would_lose_answers():
+  long = EXAMPLES[1]._replace(context=f"{TEXT} l m n o p q r")
+  # 18 tokens in windows of 7: at that stride 0-6, 7-13 and 11-17, and g h,
+  # which are 6 and 7, in none.
+  examples = [long._replace(answers=(Answer("g h", 12),)), EXAMPLES[0]]
+  rows = make(stride=7).rows(examples)
+  assert rows.notes == [
+    "task.stride=7 is 4 to 4 for 1 questions: windows overlap by "
+    "task.max_answer_length=3 tokens, or answers would be whole in none; a "
+    "larger data.length makes fewer rows"
+  ]
+  # 0-6, 4-10, 8-14 and 11-17: g is the third of the second.
+  assert rows.values["first"].tolist() == [0, 4, 8, 11, 0]
+  assert rows.values["start"].tolist()[:4] == [0, 7, 0, 0]
+  assert rows.values["end"].tolist()[:4] == [0, 8, 0, 0]
+  # What is only predicted is not spoken of.
+  assert make(stride=7).rows([long._replace(answers=None)]).notes == ()
+  # Eight tokens are in no window of seven.
+  wide = long._replace(answers=(Answer("d e f g h i j k", 6),))
+  assert make().rows([wide, *examples]).notes == [
+    "answers that are whole in no window: 1; they can be neither learnt nor "
+    "predicted"
+  ]
 
 
 def test_a_text_is_tokenised_once():
@@ -323,10 +365,10 @@ def test_outputs_are_of_the_text_and_do_not_depend_on_padding():
   np.testing.assert_allclose(
     found["null"], scores[:, 0].sum(axis=-1), rtol=1e-4
   )
-  # The second window of q1: the text's tokens 6 to 10 in the places 7 to 11.
+  # The second window of q1: the text's tokens 5 to 10 in the places 6 to 11.
   best = max(
     (scores[2, a, 0] + scores[2, b, 1], a - 1, b - 1)
-    for a in range(7, 12)
+    for a in range(6, 12)
     for b in range(a, min(a + 3, 12))
   )
   assert found["scores"][2, 0] == pytest.approx(best[0], rel=1e-4)

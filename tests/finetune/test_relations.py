@@ -203,12 +203,18 @@ def test_no_example_has_no_rows():
 
 def test_a_relation_that_training_did_not_have():
   unknown = EXAMPLES[0]._replace(relation="A-C(e1,e2)", where="dev.txt:41")
-  with pytest.raises(DataError) as error:
-    make().rows([EXAMPLES[1], unknown])
-  assert str(error.value).startswith(
-    "dev.txt:41: the sentence's relation 'A-C(e1,e2)' did not occur in train"
+  app = make()
+  rows = app.rows([EXAMPLES[1], unknown])
+  assert rows.values["labels"].tolist()[1] == -1
+  assert rows.notes == (
+    "gold labels that training did not have: 1 (1 different), such as "
+    "'A-C(e1,e2)' (dev.txt:41); they are in no loss, and count as wrong",
   )
-  assert "; expected one of Other, A-B(e1,e2), A-B(e2,e1)" in str(error.value)
+  # Two relations of gold, of which one is right: f1 is a mean of 1 and 0.
+  gold = [EXAMPLES[0]._replace(relation="A-B(e1,e2)"), unknown]
+  scores = app.score(gold, [{"relation": "A-B(e1,e2)"}] * 2)
+  assert (scores["recall"], scores["accuracy"]) == (1 / 2, 1 / 2)
+  assert scores["f1"] == (2 / 3 + 0) / 2  # Precision of the first is 1/2.
 
 
 # --- The heads ---

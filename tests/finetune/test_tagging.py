@@ -22,6 +22,7 @@ from maskedlm.finetune import (
   bio,
   inference,
   run,
+  tag_labels,
   tag_metrics,
   tag_rows,
   tagging,
@@ -30,6 +31,7 @@ from maskedlm.finetune import (
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.tagging import Example, Options
+from maskedlm.interop import fine_tuned
 from maskedlm.step import totals
 
 KINDS = ["wordpiece", "bpe", "unigram"]
@@ -148,7 +150,7 @@ def test_rows_by_hand(made, kind):
   tokenizer = made[kind]
   example = Example(("the", "xylophone", "cat"), ("O", "B-A", "I-A"))
   rows = tag_rows.make_rows(
-    [example], tokenizer, ["O", "B-A", "I-A"], length=48, stride=0
+    [example], tokenizer, {"O": 0, "B-A": 1, "I-A": 2}, length=48, stride=0
   )
   sizes = [len(x) for x in words.tokens_of(tokenizer)(example.words)]
   assert sizes[1] > 2  # An unknown word of several tokens.
@@ -175,7 +177,7 @@ def test_every_word_is_in_one_row_whatever_the_length(made, kind, seed):
   ]
   length = rng.choice([8, 11, 17])
   rows = tag_rows.make_rows(
-    examples, made[kind], ["O"], length=length, stride=rng.choice([0, 1, 5])
+    examples, made[kind], {"O": 0}, length=length, stride=rng.choice([0, 1, 5])
   )
   assert max(rows.lengths) <= length
   assert rows.example.tolist() == sorted(rows.example)
@@ -391,6 +393,67 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(made, scheme):
     )
 
 
+# --- Labels that are not our own --------------------------------------------
+
+
+@pytest.mark.parametrize(
+  ("labels", "gold", "said"),
+  [
+    (  # As those of BERT's own script.
+      ["X", "[CLS]", "O", "B-PER", "I-PER", "[SEP]"],
+      "O B-PER I-PER O",
+      "X B-PER I-PER [SEP]",
+    ),
+    (["O", "B-A", "I-A", "E-A", "S-A"], "B-A E-A O S-A", None),
+    (["O", "B-A", "I-A", "L-A", "U-A"], "B-A E-A O S-A", "B-A L-A O U-A"),
+    # IOB1, in which no two entities of type A ever met.
+    (
+      ["O", "I-A", "I-B", "B-B"],
+      "B-A I-A B-B B-B",
+      "I-A I-A I-B B-B",
+    ),
+    (["PER", "LOC"], "PER LOC LOC PER", None),
+  ],
+)
+def test_a_perfect_prediction_of_an_imported_model(made, labels, gold, said):
+  config = {"id2label": {str(i): label for i, label in enumerate(labels)}}
+  task = fine_tuned.read_task(config, "tagging", 64, "here")
+  assert task["about"]["labels"] == labels
+  options = Options(**task["options"])
+  app = tagging.assemble(
+    made["wordpiece"],
+    task["about"],
+    options,
+    length=24,
+    init=lambda key: {},
+    logits=lambda *args: None,
+  )
+  example = Example(tuple("abcd"), tuple(gold.split()), lines=(1, 2, 3, 4))
+  rows = app.rows([example])
+  assert rows.notes == ()
+  tags = np.array([labels.index(tag) for tag in (said or gold).split()])
+  assert len(tags) == 4
+  outputs = {"tags": [tags], "probabilities": [np.ones(4)]}
+  (prediction,) = app.decode([example], rows, outputs, {})
+  assert prediction["tags"] == gold.split()
+  scores = app.score([example], [prediction])
+  assert scores["accuracy"] == 1
+  if options.task == "ner":
+    assert scores["f1"] == scores["strict_f1"] == 1
+
+
+def test_the_scheme_of_labels():
+  of = tag_labels.scheme_of
+  assert of(["O", "I-A"]) == of(["B-A", "I-A", "X"]) == "bio"
+  assert of(["B-A", "E-A"]) == of(["B-A", "U-A"]) == of(["I-A", "L-A"])
+  assert of(["B-A", "S-A"]) == "bioes"
+  assert of(["NOUN", "X"]) is of(["LABEL_0"]) is None
+  # The first O is the tag's; what is none has no id, and says O.
+  found = tag_labels.meaning(["X", "O", "B-", "B-A", "I-A"], "bio")
+  assert found.tags == ("O", "O", "O", "B-A", "I-A")
+  assert found.ids == {"O": 1, "B-A": 3, "I-A": 4} and not found.is_iob1
+
+
 # --- Metrics ---------------------------------------------------------------
 
 
@@ -520,14 +583,39 @@ def test_labels_are_of_the_training_set(file):
   assert about == {"labels": ["DET", "NOUN"]}
 
 
-def test_an_unknown_tag_in_dev_is_told_with_its_line(file, made):
-  options = Options()
-  app, _ = assembled(made["wordpiece"], options)
-  dev = tagging.read(file("a\tO\n\nb\tB-A\nc\tB-PER\n", "dev.conll"), options)
-  with pytest.raises(
-    DataError, match=r"dev.conll:4: the tag 'B-PER' is not in"
-  ):
-    app.rows(dev)
+@pytest.mark.parametrize(
+  "options",
+  [Options(), Options(tag_all_subwords=False), Options(crf=True)],
+  ids=["subwords", "words", "crf"],
+)
+def test_a_tag_that_training_did_not_have(file, made, options):
+  """Told, in no loss, and wrong."""
+  app, params = assembled(made["wordpiece"], options)
+  text = "a\tO\n\nb\tB-A\nc\tB-PER\nd\tI-PER\n"
+  dev = tagging.read(file(text, "dev.conll"), options)
+  rows = app.rows(dev)
+  assert rows.tokens["word_tags"][1][:3].tolist() == [2 - 1, -1, -1]
+  (note,) = rows.notes
+  assert note.startswith(
+    "gold labels that training did not have: 2 (2 different), such as 'B-PER' ("
+  )
+  assert "dev.conll:4); " in note
+  params["table"] = 0 * params["table"] - 1  # All tags are equally likely.
+  if options.crf:
+    params["crf"] = jax.tree.map(np.zeros_like, params["crf"])
+  batch = batching.gather(rows, np.array([0, 1]), 16, 0)
+  terms, stats = totals(app.loss(params, batch, None, False))
+  if options.crf:  # Of the first sentence alone: O, B-A or B-B.
+    np.testing.assert_allclose(terms["tags"], (np.log(3), 1), rtol=1e-5)
+  else:
+    np.testing.assert_allclose(terms["tags"], (2 * np.log(5), 2), rtol=1e-5)
+    # Of equals the first, O, is taken: one word of four is right.
+    np.testing.assert_allclose(stats["tag_accuracy"], (1, 4))
+  found = [{"tags": ["O"]}, {"tags": ["B-A", "B-A", "O"]}]
+  scores = app.score(dev, found)
+  assert scores["accuracy"] == 2 / 4
+  # Two entities of gold, two found, one of both.
+  assert scores["f1"] == scores["strict_f1"] == 1 / 2
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,56 @@
+"""Gold labels that training did not have: wrong, whatever is predicted.
+
+A test set may have some, and official scorers take them as they come. No label
+of the model is theirs: their id is UNKNOWN. They have no part in a loss, and
+each accuracy counts them as wrong. On the host labels are compared as strings,
+where that comes by itself.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from maskedlm.modeling import losses
+
+UNKNOWN = -1
+
+
+def graded(logits, labels, *, weights):
+  """(cross-entropy, accuracy), as losses.py has them; labels may be UNKNOWN.
+
+  Args:
+    logits: [..., V].
+    labels: [...] ids.
+    weights: [...], 0 for what does not count, not even as wrong.
+  """
+  is_known = labels != UNKNOWN
+  nats, hits = losses.score(logits, labels)
+  return (
+    losses.weigh(nats, weights * is_known),
+    losses.weigh(hits & is_known, weights),
+  )
+
+
+def label_ids(
+  gold: Sequence[tuple[str | None, str]], labels: Sequence[str]
+) -> tuple[np.ndarray, tuple[str, ...]]:
+  """(label, FILE:LINE) of each of n examples -> (ids [n], Rows.notes).
+
+  Where there is no label, None, the id is 0.
+  """
+  known = {None: 0, **{label: i for i, label in enumerate(labels)}}
+  ids = np.array([known.get(label, UNKNOWN) for label, _ in gold], np.int32)
+  return ids, notes([gold[i] for i in np.flatnonzero(ids == UNKNOWN)])
+
+
+def notes(found: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+  """Rows.notes of these (label, FILE:LINE): a line, or none."""
+  if not found:
+    return ()
+  label, where = found[0]
+  different = len({label for label, _ in found})
+  return (
+    f"gold labels that training did not have: {len(found):,} ({different:,} "
+    f"different), such as {label!r} ({where}); they are in no loss, and count "
+    "as wrong",
+  )
