@@ -6,12 +6,13 @@
 Each runs in a process of its own, with a budget of time; one that fails or
 takes too long is reported, and the next one runs. OUT/results.md has what each
 printed, and is printed at the end; OUT/results.json its numbers, of those that
-were stopped too; OUT/tried.json, which attention is the fastest: with it there,
-that isn't tried again. On a GPU the most important come first, and all end
-within --minutes; the first that fails is run again without XLA's autotuner of
-fusions, and where that helps, the rest are run so too, which their names say.
-Nothing is downloaded: the text is shared/data's where it is, else docstrings of
-the installed packages.
+were stopped too. Nothing is downloaded: the text is shared/data's where it is,
+else docstrings of the installed packages.
+
+On a GPU the most important come first, and all end within --minutes. The first
+that fails is run again without XLA's autotuner of fusions; where that helps,
+the rest are run so too, which their names say. Which attention is the fastest
+is kept in --tried, and isn't tried again where there is such a file.
 """
 
 import argparse
@@ -126,6 +127,9 @@ def main() -> int:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--device", choices=BENCHMARKS, required=True)
   parser.add_argument("--out", type=pathlib.Path, default="measured")
+  parser.add_argument(
+    "--tried", type=pathlib.Path, help="default: OUT/tried.json"
+  )
   parser.add_argument("--only", help="names, comma-separated; default: all")
   parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
   parser.add_argument("--checkpoint", help="a workdir, for embed")
@@ -179,7 +183,7 @@ def run(
   found = scratch / f"{name}.json"
   files = {
     "json": found,
-    "tried": args.out.resolve() / "tried.json",
+    "tried": (args.tried or args.out / "tried.json").resolve(),
     "checkpoint": args.checkpoint,
   }
   script, *options = (word.format(**files) for word in command.split())
