@@ -84,7 +84,7 @@ json.dump([flags.split()], open(path, "w"))
 
 
 @pytest.mark.parametrize("helps", [True, False])
-def test_what_fails_on_a_gpu_is_run_once_more(
+def test_should_the_first_fail_on_a_gpu_it_is_run_again(
   helps, runner, monkeypatch, tmp_path, capsys
 ):
   (tmp_path / "flaky.py").write_text(FLAKY)
@@ -100,7 +100,7 @@ def test_what_fails_on_a_gpu_is_run_once_more(
   assert runner.main() == 1
   records = json.loads((out / "results.json").read_text())
   off = runner.NO_AUTOTUNER
-  if helps:  # Then the rest are run so too; nothing is run again twice.
+  if helps:  # Then the rest are run so too; nothing else is run again.
     names = ["flaky", f"flaky {off}", f"next {off}", f"bad {off}"]
     numbers = [None, [["--mine=1", off]], [["--mine=1", off]], None]
   else:
