@@ -68,7 +68,7 @@ BENCHMARKS = {
       4,
     ),
     Benchmark("attention", "attention.py --memory 60 --rows 8", 2),
-    Benchmark("corruption", "corruption.py --json {json}", 1),
+    Benchmark("corruption", "corruption.py --json {json}", 1.5),
   ),
   "cpu": (
     Benchmark("start_small", f"{START} small", 5),
