@@ -11,22 +11,25 @@ The kinds: one text, padded; packed texts of an eighth of the row; and a window
 of 128 tokens on one text. Not run is what needs more memory than --memory. With
 --dropout=0.1 only those are run that can drop weights; they drop the same.
 
---try B,L,H,K prints what try_ways found, as JSON: for goals.py, for which a way
-that crashes or hangs must do so in another process.
+--try B,L,H,K prints what try_ways yields, each as a line of JSON: for goals.py,
+for which a way that crashes or hangs must do so in another process.
 """
 
 import argparse
 import json
+import math
 import statistics
 import sys
 import time
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from ml_collections import ConfigDict
 
-from maskedlm import runtime
+from maskedlm import runtime, sharding
 from maskedlm.modeling import attention, attention_triton, random_words
 from maskedlm.modeling import attention_choice as choice
 from maskedlm.modeling.positions import Sight
@@ -79,11 +82,13 @@ def layer(name: str, sight: Sight, dropout: float):
 
 
 def compiled(name: str, sight: Sight, shape, dtype, dropout: float):
-  """The program of layer, for this machine."""
+  """The program of layer, for this machine: over a mesh, as training has it."""
   B, L, H, K = shape
   x = jax.ShapeDtypeStruct((B, L, 3, H, K), dtype)
   y = jax.ShapeDtypeStruct(shape, dtype)
-  return jax.jit(layer(name, sight, dropout)).lower(x, y).compile()
+  sizes = ConfigDict(dict.fromkeys(sharding.AXES, 1))
+  with jax.set_mesh(sharding.make_mesh(sizes, jax.devices()[:1])):
+    return jax.jit(layer(name, sight, dropout)).lower(x, y).compile()
 
 
 def those_that_compile(names, *options) -> dict:
@@ -93,17 +98,21 @@ def those_that_compile(names, *options) -> dict:
     try:
       programs[name] = compiled(name, *options)
     except Exception as error:  # It should not cost us the others' numbers.
-      why = str(error).splitlines()[:1]
-      print(f"{name}: {type(error).__name__}: {why}", file=sys.stderr)
+      tell(name, error)
   return programs
 
 
-def apart(x, y) -> float:
+def tell(name: str, error: Exception) -> None:
+  """Says what a way has raised."""
+  why = str(error).splitlines()[:1]
+  print(f"{name}: {type(error).__name__}: {why}", file=sys.stderr)
+
+
+@jax.jit  # The device's arrays are large; the host would take seconds.
+def apart(x, y):
   """How far a row of x is from y's at most, by its norm; NaN where one is."""
-  x, y = (np.asarray(a, np.float32).reshape(len(a), -1) for a in (x, y))
-  return float(
-    np.max(np.linalg.norm(x - y, axis=1) / np.linalg.norm(y, axis=1))
-  )
+  x, y = (a.astype(jnp.float32).reshape(len(a), -1) for a in (x, y))
+  return jnp.max(jnp.linalg.norm(x - y, axis=1) / jnp.linalg.norm(y, axis=1))
 
 
 def differences(programs, args) -> dict[str, float]:
@@ -112,7 +121,7 @@ def differences(programs, args) -> dict[str, float]:
     return {}
   expected = programs["xla"](*args)
   return {
-    name: float(np.max([*map(apart, program(*args), expected)]))
+    name: float(np.max([*map(float, map(apart, program(*args), expected))]))
     for name, program in programs.items()
     if name != "xla"
   }
@@ -157,8 +166,11 @@ class Tried(NamedTuple):
 AGREES = 0.03
 
 
-def try_ways(shape, dropout: float) -> list[Tried]:
+def try_ways(shape, dropout: float) -> Iterator[list[Tried]]:
   """What this machine can do in bfloat16, the fastest that agrees first.
+
+  After each way, of all up to then: who waits knows them, should the next one
+  crash or hang. xla is the last; until it is there, all are NaN apart from it.
 
   shape: B, L, H, K.
   """
@@ -169,13 +181,20 @@ def try_ways(shape, dropout: float) -> list[Tried]:
   )
   names = [name for name in choice.KNOWN[1:] if not choice.refusal(name, case)]
   args = make_arrays(shape, "bfloat16")
-  programs = those_that_compile(names, sight, shape, "bfloat16", dropout)
-  far = {"xla": 0.0, **differences(programs, args)}
-  tried = [
-    Tried(name, seconds, far[name])
-    for name, (seconds, _) in measure(programs, args, 5).items()
-  ]
-  return sorted(tried, key=lambda x: (not x.apart <= AGREES, x.seconds))
+  programs, seconds = {}, {}
+  for name in sorted(names, key=lambda name: name == "xla"):
+    try:
+      made = {name: compiled(name, sight, shape, "bfloat16", dropout)}
+      ((seconds[name], _),) = measure(made, args, 5).values()
+    except Exception as error:
+      tell(name, error)
+      continue
+    programs |= made
+    far = differences(programs, args)
+    if "xla" in programs:
+      far["xla"] = 0.0
+    tried = [Tried(n, seconds[n], far.get(n, math.nan)) for n in programs]
+    yield sorted(tried, key=lambda x: (not x.apart <= AGREES, x.seconds))
 
 
 def make_arrays(shape, dtype):
@@ -215,7 +234,8 @@ def main():
   if args.tried:
     if len(args.tried) != 4:
       parser.error(f"--try: {len(args.tried)} numbers; expected B,L,H,K")
-    print(json.dumps(try_ways(args.tried, args.dropout)))
+    for tried in try_ways(args.tried, args.dropout):
+      print(json.dumps(tried), flush=True)
     return
   asked = args.implementations.split(",")
   if not set(asked) <= set(choice.KNOWN[1:]):

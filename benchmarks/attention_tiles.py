@@ -60,7 +60,7 @@ def main() -> None:
   print("| L | block | step | warps | forward, ms | backward, ms |")
   print("|---|---|---|---|---|---|", flush=True)
   for length in [40] if args.quick else args.lengths:
-    rows, calls = (1, 1) if args.quick else (65_536 // length, 20)
+    rows, calls = (1, 1) if args.quick else (65_536 // length, 200)
     for tile in TILES:
       shape = rows, length, args.heads, args.head_size
       try:

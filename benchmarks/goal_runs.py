@@ -4,12 +4,15 @@ On a GPU with the fastest model.attention of those that agree with xla.
 """
 
 import collections
+import itertools
 import json
 import math
 import pathlib
+import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
@@ -36,58 +39,66 @@ class Shape(NamedTuple):
   vocab: int = 30_522
 
 
-# The first of a size is what the parts after `step` measure.
+# The first of a size is what is measured, if none is named.
 SIZES = {
   "gpu": {
-    "BERT-base S128": Shape(12, 768, 12, 128, 512),
-    "BERT-large S128": Shape(24, 1024, 16, 128, 256),
-    "BERT-large S512": Shape(24, 1024, 16, 512, 64),
+    "BERT-base-128": Shape(12, 768, 12, 128, 512),
+    "BERT-large-128": Shape(24, 1024, 16, 128, 256),
+    "BERT-large-512": Shape(24, 1024, 16, 512, 64),
   },
-  "base": {"BERT-base S128": Shape(12, 768, 12, 128, 8)},
-  "small": {"4x256 S128": Shape(4, 256, 4, 128, 32)},
-  "tiny": {"2x48 S24": Shape(2, 48, 3, 24, 5, 500)},
+  "base": {"BERT-base-128": Shape(12, 768, 12, 128, 8)},
+  "small": {"4x256-128": Shape(4, 256, 4, 128, 32)},
+  "tiny": {"2x48-24": Shape(2, 48, 3, 24, 5, 500)},
 }
 
 
 class Bench(NamedTuple):
   """What is measured."""
 
-  shapes: dict[str, Shape]
-  steps: int  # Timed, of each.
+  name: str
+  shape: Shape
+  steps: int  # Of a block: three are timed, of each.
   tried: pathlib.Path  # What is known of ways of attention.
 
 
-def tried_attention(bench: Bench, shape: Shape) -> list[Tried]:
-  """Ways to compute it, the fastest that agrees first; none on a CPU."""
+def tried_attention(path: pathlib.Path, shape: Shape) -> list[Tried]:
+  """Ways to compute it, the fastest that agrees first; none on a CPU.
+
+  path: a file that keeps what was found; it need not be there.
+  """
   if jax.default_backend() == "cpu":
     return []
-  known = json.loads(bench.tried.read_text()) if bench.tried.exists() else {}
+  known = json.loads(path.read_text()) if path.exists() else {}
   size = shape.width // shape.heads
   sizes = f"{shape.rows},{shape.length},{shape.heads},{size}"
   if sizes not in known:
-    known[sizes] = try_apart(sizes)
-    bench.tried.write_text(json.dumps(known))
+    path.write_text(json.dumps(known | {sizes: try_apart(sizes)}))
+    return tried_attention(path, shape)
   return [Tried(*each) for each in known[sizes]]
 
 
+XLA_ALONE = [["xla", math.nan, 0.0]]
+
+
 def try_apart(sizes: str) -> list:
-  """attention.try_ways in a process of its own; xla alone if that fails."""
+  """The last that attention.try_ways knew, in a process of its own."""
   command = [sys.executable, str(HERE / "attention.py"), "--dropout=0.1"]
+  process = subprocess.Popen(
+    [*command, "--try", sizes],
+    stdout=subprocess.PIPE,  # What went wrong is told on stderr, ours too.
+    text=True,
+  )
   try:
-    done = subprocess.run(
-      [*command, "--try", sizes],
-      stdout=subprocess.PIPE,  # What went wrong is told on stderr, ours too.
-      text=True,
-      timeout=TRY_SECONDS,
-    )
+    said, _ = process.communicate(timeout=TRY_SECONDS)
+    why = f"exit {process.returncode}" if process.returncode else ""
   except subprocess.TimeoutExpired:
+    process.kill()
+    said, _ = process.communicate()
     why = f"over {TRY_SECONDS:.0f} s"
-  else:
-    if not done.returncode:
-      return json.loads(done.stdout.splitlines()[-1])
-    why = f"exit {done.returncode}"
-  print(f"attention was not tried: {why}", flush=True)
-  return [["xla", math.nan, 0.0]]
+  if why:
+    print(f"not all ways of attention were tried: {why}", flush=True)
+  lines = [line for line in said.splitlines() if line.startswith("[[")]
+  return json.loads(lines[-1]) if lines else XLA_ALONE
 
 
 def configure(bench: Bench, shape: Shape, **model):
@@ -102,7 +113,7 @@ def configure(bench: Bench, shape: Shape, **model):
     dtype="float32" if on_cpu else "bfloat16",
     **model,
   )
-  if tried := tried_attention(bench, shape):
+  if tried := tried_attention(bench.tried, shape):
     config.model.attention = tried[0].name
   config.tokenizer.vocab_size = shape.vocab
   config.data.update(length=shape.length, batch_size=shape.rows)
@@ -111,51 +122,84 @@ def configure(bench: Bench, shape: Shape, **model):
   return config
 
 
-def make(bench: Bench, shape: Shape, **model):
+def make(bench: Bench, **model):
   """(config, task) on made-up documents, longer than a row."""
-  config = configure(bench, shape, **model)
+  config = configure(bench, bench.shape, **model)
   return config, objectives.make(config, standin.corpus(config.tokenizer))
 
 
 class Speed(NamedTuple):
   """Of the loop at work."""
 
-  seconds: float  # A step.
+  seconds: float  # A step: the median of three blocks of them.
   waiting: float  # The share that the host waits for a batch.
   tokens: float  # Real ones, of a step.
+  first: float  # Seconds until the first step has ended: mostly compiling.
+
+
+def loop_or_xla(bench: Bench, made: Callable):
+  """(config, task, Speed) of made(), (config, task); by xla if it fails so.
+
+  What was found of attention is then forgotten: the next ones take xla too.
+  """
+  config, task = made()
+  try:
+    return config, task, loop(config, task, bench.steps)
+  except Exception as error:
+    if config.model.attention in ("auto", "xla"):
+      raise
+    why = str(error).splitlines()[:1]
+    print(f"with {config.model.attention}: {type(error).__name__}: {why}")
+  known = json.loads(bench.tried.read_text())
+  bench.tried.write_text(json.dumps(dict.fromkeys(known, XLA_ALONE)))
+  config, task = made()
+  return config, task, loop(config, task, bench.steps)
 
 
 def loop(config, task, count: int) -> Speed:
-  """Trains as train.py does, on batches made beside it; 5 steps to warm up."""
+  """Trains as train.py does, on batches made beside it; a second to warm up."""
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
+  began = time.perf_counter()
   with jax.set_mesh(mesh):
     made = steps.over_mesh(config, task, mesh)
     state = jax.jit(made.init, out_shardings=made.shardings)()
-    batches = train._prefetch(task, 0, count + 5, config.train.prefetch)
-    ended: collections.deque = collections.deque()
-    waited, tokens, bad = 0.0, [], 0
-    for i, (batch, seconds) in enumerate(waits(batches)):
-      if i == 5:
-        jax.block_until_ready(state)
-        began, waited, tokens = time.perf_counter(), 0.0, []
-      waited += seconds
-      tokens.append(int(np.sum(batch["segment_ids"] > 0)))
-      state, _ = made.step(state, sharding.place(batch, mesh))
-      ended.append(state.nonfinite + 0)
-      if len(ended) > train.RUN_AHEAD:
-        bad += int(ended.popleft())  # Waits for it, as train.py does.
-    jax.block_until_ready(state)
-    taken = time.perf_counter() - began
-  if bad or any(map(int, ended)):
-    raise RuntimeError("the loss or its gradient is not finite")
-  return Speed(taken / count, waited / taken, float(np.mean(tokens)))
+    batches = waits(train._prefetch(task, 0, 10**6, config.train.prefetch))
+
+    def block(count: int):
+      """(seconds, those of them spent waiting, real tokens) of some steps."""
+      nonlocal state
+      began, waited, tokens = time.perf_counter(), 0.0, 0
+      ended: collections.deque = collections.deque()
+      bad = 0
+      for batch, seconds in itertools.islice(batches, count):
+        waited += seconds
+        tokens += int(np.sum(batch["segment_ids"] > 0))
+        state, _ = made.step(state, sharding.place(batch, mesh))
+        ended.append(state.nonfinite + 0)
+        if len(ended) > train.RUN_AHEAD:
+          bad += int(ended.popleft())  # Waits for it, as train.py does.
+      jax.block_until_ready(state)
+      taken = time.perf_counter() - began
+      if bad or any(map(int, ended)):
+        raise RuntimeError("the loss or its gradient is not finite")
+      return taken, waited, tokens
+
+    block(1)
+    first, warm = time.perf_counter() - began, 0.0
+    while warm < 1.0:  # Until its clock has gone up, and has settled.
+      warm += block(5)[0]
+    taken, waited, tokens = zip(*(block(count) for _ in range(3)), strict=True)
+  return Speed(
+    statistics.median(taken) / count,
+    sum(waited) / sum(taken),
+    sum(tokens) / (3 * count),
+    first,
+  )
 
 
 def waits(batches):
   """(batch, seconds until it was there) of each."""
   while True:
     began = time.perf_counter()
-    batch = next(batches, None)
-    if batch is None:
-      return
+    batch = next(batches)
     yield batch, time.perf_counter() - began

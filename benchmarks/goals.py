@@ -1,26 +1,29 @@
 """The goals of pretraining speed (docs/performance.md), measured where it runs.
 
-  python benchmarks/goals.py --parts step,peer,packing,checkpoint
+  python benchmarks/goals.py --parts step,shares,peer,packing,checkpoint
+  python benchmarks/goals.py --parts step --shape BERT-large-512
 
 Each part is a few rows: what, the goal, what was found. Shares of "the ceiling"
 are of this device's own rate on square matrices, measured in the same part;
 FLOPs are those of modeling/flops.py (matmuls; backward twice forward). The JSON
 is written after each row: of a part that is stopped it has what there was.
 
-  step        BERT-base and -large: ours as `maskedlm pretrain` compiles it, on
-              batches made beside it; without dropout, without optimizer; and
-              the bare matmuls of the same shapes
+  step        ours as `maskedlm pretrain` compiles it, on batches made beside it
+  shares      the same step against the bare matmuls of its shapes; without
+              dropout; without optimizer
   peer        transformers with SDPA and torch.compile on the same padded rows.
               As a user runs it, it makes logits of every position: on
-              BERT-base S128 that is x1.22 of our FLOPs
+              BERT-base-128 that is x1.22 of our FLOPs
   packing     real tokens a second on documents of a few hundred tokens
               (docstrings of installed packages): ours packed, ours and the
               peer's padded
   checkpoint  how long a save holds the loop up
 
-The goals are of one H200 (--size gpu); the other sizes are for a CPU. Nothing
-is downloaded. A part whose needs aren't there says so, and has no numbers. The
-start of a run is in start.py.
+The goals are of one H200 (--size gpu); the other sizes are for a CPU. A process
+measures one shape: what JAX has had of a GPU's memory it never gives back, and
+another shape may not fit into the pieces. Nothing is downloaded. A part whose
+needs aren't there says so, and has no numbers. The start of a run is in
+start.py.
 
 On a GPU all use the fastest model.attention of those that agree with xla. They
 are tried first, in a process of their own (attention.py): what was found is
@@ -28,6 +31,7 @@ kept in --tried, where there is such a file, for the other parts.
 """
 
 import argparse
+import functools
 import itertools
 import json
 import math
@@ -38,8 +42,9 @@ import tempfile
 import time
 from typing import NamedTuple
 
-# The peer's process needs room on the GPU too.
+# The peer's process needs room on the GPU too; what JAX may take of it at most.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+os.environ.setdefault("XLA_CLIENT_MEM_FRACTION", "0.92")
 
 import jax
 import matmuls  # Beside this file.
@@ -48,9 +53,9 @@ from goal_runs import (
   SIZES,
   Bench,
   Shape,
-  Speed,
   configure,
   loop,
+  loop_or_xla,
   make,
   tried_attention,
 )
@@ -62,9 +67,9 @@ from maskedlm.corpus import prepare
 
 PACKAGES = "docstrings:numpy,jax,scipy,optax"
 CEILING = {
-  "BERT-base S128": ">= 60%",
-  "BERT-large S128": ">= 60%",
-  "BERT-large S512": ">= 65%",
+  "BERT-base-128": ">= 60%",
+  "BERT-large-128": ">= 60%",
+  "BERT-large-512": ">= 65%",
 }
 
 
@@ -81,8 +86,11 @@ def main() -> None:
   """Measures, prints a table, writes the JSON."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--parts", default=",".join(PARTS), help="in this order")
-  parser.add_argument("--steps", type=int, default=20, help="timed, of each")
+  parser.add_argument(
+    "--steps", type=int, default=20, help="of a block of three"
+  )
   parser.add_argument("--size", choices=SIZES, default="gpu")
+  parser.add_argument("--shape", help="of that size; default: its first")
   parser.add_argument("--json", metavar="FILE", help="where to write the table")
   parser.add_argument(
     "--tried", metavar="FILE", help="keeps which attention is fastest"
@@ -91,6 +99,9 @@ def main() -> None:
   names = args.parts.split(",")
   if not set(names) <= set(PARTS) or args.steps < 1:
     parser.error(f"--parts: of {', '.join(PARTS)}; --steps: 1 or more")
+  shapes = SIZES[args.size]
+  if (shape := args.shape or next(iter(shapes))) not in shapes:
+    parser.error(f"--shape: of {', '.join(shapes)}")
   for path in filter(None, (args.json, args.tried)):
     if not pathlib.Path(path).parent.is_dir():
       parser.error(f"{path}: its folder isn't there; make it first")
@@ -99,7 +110,7 @@ def main() -> None:
   rows = []
   with tempfile.TemporaryDirectory() as folder:
     tried = pathlib.Path(args.tried or f"{folder}/tried.json")
-    bench = Bench(SIZES[args.size], args.steps, tried)
+    bench = Bench(shape, shapes[shape], args.steps, tried)
     for row in itertools.chain(*(PARTS[name](bench) for name in names)):
       print(
         f"| {row.what} | {row.goal} | {row.found or 'not measured'} | "
@@ -115,57 +126,49 @@ def main() -> None:
 
 
 def measure_step(bench: Bench):
-  """The rows of the step: all of the first shape, then the others."""
+  """The step's speed, and what each way of attention takes that was tried."""
   peak = matmuls.ceiling()
   yield Goal("square matmuls, this run", "", f"{peak / 1e12:,.2f} TFLOP/s")
-  name, *others = bench.shapes
-  yield from of_attention(bench, name)
-  config, task = made = make(bench, bench.shapes[name])
-  speed = loop(*made, bench.steps)
-  yield of_ceiling(bench, name, task, speed, peak)
-  yield Goal("waiting for input", "<= 1%", f"{speed.waiting:.2%}")
-  whole, shape = speed.seconds, bench.shapes[name]
+  name, shape = bench.name, bench.shape
+  for tried in tried_attention(bench.tried, shape):
+    yield Goal(
+      f"{name}, a layer's attention: {tried.name}",
+      "",
+      None if math.isnan(tried.seconds) else f"{tried.seconds * 1e3:.3g} ms",
+      "not compared with xla's"
+      if math.isnan(tried.apart)
+      else f"{tried.apart:.1e} from xla's",
+    )
+  config, task, speed = loop_or_xla(bench, lambda: make(bench))
+  yield Goal(
+    f"{name}, B{shape.rows}",
+    CEILING.get(name, ""),
+    f"{task.flops(0) / speed.seconds / peak:.1%} of it",
+    f"{speed.seconds * 1e3:,.1f} ms, {shape.rows / speed.seconds:,.0f} rows/s; "
+    f"attention: {config.model.attention}; first step: {speed.first:,.0f} s",
+  )
+  yield Goal(f"{name}, waiting for input", "<= 1%", f"{speed.waiting:.2%}")
+
+
+def measure_shares(bench: Bench):
+  """What the step would take without its parts."""
+  config, task, speed = loop_or_xla(bench, lambda: make(bench))
+  whole = speed.seconds
+  gradient = gradient_alone(config, task, bench.steps)
+  yield Goal("optimizer's share", "<= 5%", f"{1 - gradient / whole:.1%}")
+  none = make(bench, dropout=0.0, attention_dropout=0.0)
+  without = loop(*none, bench.steps)
+  yield Goal("dropout's share", "<= 6%", f"{1 - without.seconds / whole:.1%}")
   slots = jax.eval_shape(
     task.corrupt, dict(task.batch_at("train", 0)), jax.random.key(0)
   )
   bare = matmuls.bare_step(
-    shape,
+    bench.shape,
     slots["masked_positions"].shape[1],
     config.model.dtype,
     bench.steps,
   )
   yield Goal("the step against bare matmuls", "<= 1.6x", f"{whole / bare:.2f}x")
-  none = make(bench, shape, dropout=0.0, attention_dropout=0.0)
-  without = loop(*none, bench.steps)
-  yield Goal("dropout's share", "<= 6%", f"{1 - without.seconds / whole:.1%}")
-  gradient = gradient_alone(config, task, bench.steps)
-  yield Goal("optimizer's share", "<= 5%", f"{1 - gradient / whole:.1%}")
-  for name in others:
-    yield from of_attention(bench, name)
-    config, task = made = make(bench, bench.shapes[name])
-    yield of_ceiling(bench, name, task, loop(*made, bench.steps), peak)
-
-
-def of_attention(bench: Bench, name: str):
-  """What each way takes that was tried."""
-  for tried in tried_attention(bench, bench.shapes[name]):
-    yield Goal(
-      f"{name}, a layer's attention: {tried.name}",
-      "",
-      None if math.isnan(tried.seconds) else f"{tried.seconds * 1e3:.3g} ms",
-      f"{tried.apart:.1e} from xla's",
-    )
-
-
-def of_ceiling(bench: Bench, name: str, task, speed: Speed, peak: float):
-  """The row of a shape's speed."""
-  rows = bench.shapes[name].rows
-  return Goal(
-    f"{name}, B{rows}",
-    CEILING.get(name, ""),
-    f"{task.flops(0) / speed.seconds / peak:.1%} of it",
-    f"{speed.seconds * 1e3:,.1f} ms, {rows / speed.seconds:,.0f} rows/s",
-  )
 
 
 def gradient_alone(config, task, count: int) -> float:
@@ -188,7 +191,7 @@ def gradient_alone(config, task, count: int) -> float:
 # The peer.
 
 
-def peer_seconds(shape: Shape, config, task, count: int) -> tuple[float, str]:
+def peer_seconds(shape: Shape, task, count: int) -> tuple[float, str]:
   """(seconds of the peer's compiled step; 0 if none, why) on such rows.
 
   shape: with the vocabulary that ours has.
@@ -204,45 +207,51 @@ def peer_seconds(shape: Shape, config, task, count: int) -> tuple[float, str]:
       if (peer.device == "cuda") != on_gpu:
         return 0.0, "torch does not see the device that JAX runs on"
       peer.run("compiled", 2)
-      return peer.run("compiled", count).seconds / count, ""
+      taken = [peer.run("compiled", count).seconds for _ in range(3)]
+      return statistics.median(taken) / count, ""
   except RuntimeError as error:  # No torch; torch.compile's many ways to fail.
     return 0.0, str(error)
 
 
 def measure_peer(bench: Bench):
   """transformers, compiled, on the same padded rows."""
-  name, shape = next(iter(bench.shapes.items()))
-  config, task = make(bench, shape)
-  seconds, why = peer_seconds(shape, config, task, bench.steps)
+  # The peer comes first: then JAX holds little of the GPU's memory.
+  seconds, why = peer_seconds(bench.shape, make(bench)[1], bench.steps)
   found = None
   if seconds:
-    found = f"{seconds / loop(config, task, bench.steps).seconds:.2f}x rows/s"
-  yield Goal(f"{name}, against transformers compiled", ">= 1.3x", found, why)
+    _, _, speed = loop_or_xla(bench, lambda: make(bench))
+    found = f"{seconds / speed.seconds:.2f}x rows/s"
+  what = f"{bench.name}, against transformers compiled"
+  yield Goal(what, ">= 1.3x", found, why)
 
 
 def measure_packing(bench: Bench):
   """Real tokens a second on documents that are shorter than a row."""
-  shape = next(iter(bench.shapes.values()))
+  shape = bench.shape
   shape = shape._replace(length=4 * shape.length, rows=max(2, shape.rows // 4))
   with tempfile.TemporaryDirectory() as directory:
     corpus = prepare_corpus(pathlib.Path(directory), shape)
     shape = shape._replace(vocab=corpus.tokenizer.vocab_size)
-    found, tokens = {}, {}
-    for name, pack in (("packed", True), ("padded", False)):
+
+    def made(pack: bool):
       config = configure(bench, shape)
       config.objective.pack = pack
-      task = objectives.make(config, corpus)
-      speed = loop(config, task, bench.steps)
-      found[name], tokens[name] = speed.tokens / speed.seconds, speed.tokens
-    share = tokens["padded"] / (shape.rows * shape.length)
-    yield Goal(
-      "packed against ours padded",
-      "",
-      f"{found['packed'] / found['padded']:.2f}x real tokens/s",
-      f"rows of {shape.length}, padded ones {share:.0%} real",
+      return config, objectives.make(config, corpus)
+
+    seconds, why = peer_seconds(shape, made(pack=False)[1], bench.steps)
+    packed, padded = (
+      loop_or_xla(bench, functools.partial(made, pack))[2]
+      for pack in (True, False)
     )
-    seconds, why = peer_seconds(shape, config, task, bench.steps)
-  ratio = seconds and found["packed"] / (tokens["padded"] / seconds)
+  rates = [speed.tokens / speed.seconds for speed in (packed, padded)]
+  share = padded.tokens / (shape.rows * shape.length)
+  yield Goal(
+    "packed against ours padded",
+    "",
+    f"{rates[0] / rates[1]:.2f}x real tokens/s",
+    f"rows of {shape.length}, padded ones {share:.0%} real",
+  )
+  ratio = seconds and rates[0] / (padded.tokens / seconds)
   yield Goal(
     "packed against transformers padded",
     ">= 2x",
@@ -268,7 +277,7 @@ def prepare_corpus(folder: pathlib.Path, shape: Shape):
 
 def measure_checkpoint(bench: Bench):
   """How long a save keeps the loop."""
-  config, task = make(bench, next(iter(bench.shapes.values())))
+  config, task = make(bench)
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   with tempfile.TemporaryDirectory() as directory, jax.set_mesh(mesh):
     made = steps.over_mesh(config, task, mesh)
@@ -297,6 +306,7 @@ def measure_checkpoint(bench: Bench):
 
 PARTS = {
   "step": measure_step,
+  "shares": measure_shares,
   "peer": measure_peer,
   "packing": measure_packing,
   "checkpoint": measure_checkpoint,
