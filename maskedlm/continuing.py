@@ -43,7 +43,7 @@ def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
     return
   from maskedlm import opening  # Brings jax, which --help does without.
 
-  start = opening.open_checkpoint(config.init_from)
+  start = opening.describe(config.init_from)
   architecture = dataclasses.asdict(start.cfg)
   del architecture["vocab_size"]  # The tokenizer's.
   with config.unlocked():

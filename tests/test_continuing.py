@@ -1,6 +1,9 @@
 """Pretraining that starts from another model."""
 
 import json
+import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -109,6 +112,38 @@ def test_the_command_line_stands(general):
   assert config.model.norm_epsilon == 1e-12
   assert config.model.max_positions == 48
   assert config.tokenizer.path == str(general / "tokenizer")
+
+
+def test_only_the_record_and_the_tokenizer_are_read(general, tmp_path):
+  """By every host, at every start: the weights may be many gigabytes."""
+  from maskedlm import config as config_lib
+
+  copy = shutil.copytree(general, tmp_path / "run")
+  for params in copy.glob("checkpoints/*/params"):
+    shutil.rmtree(params)
+    params.mkdir()
+  config = config_lib.default("roberta")
+  config.init_from = str(copy)
+  continuing.adopt(config)
+  assert config.model.width == 24 and config.tokenizer.vocab_size == 500
+  with pytest.raises(checkpoint.CheckpointError, match="no usable checkpoint"):
+    continuing.weights(str(copy), log=print)({})
+
+
+def test_hosts_are_connected_after_it(general):
+  """Which JAX refuses once it was asked for devices."""
+  code = (
+    "import sys, socket, jax\n"
+    "from maskedlm import config as config_lib, continuing\n"
+    "config = config_lib.default('roberta')\n"
+    "config.init_from = sys.argv[1]\n"
+    "continuing.adopt(config)\n"
+    "with socket.socket() as free:\n"
+    "  free.bind(('127.0.0.1', 0))\n"
+    "  address = f'127.0.0.1:{free.getsockname()[1]}'\n"
+    "jax.distributed.initialize(address, 1, 0)\n"
+  )
+  subprocess.run([sys.executable, "-c", code, str(general)], check=True)
 
 
 def test_parts_that_differ_are_named(general):
