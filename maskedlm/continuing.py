@@ -7,7 +7,6 @@ its weights are what a fresh run begins with (`weights`). Gururangan et al.
 """
 
 import dataclasses
-import pathlib
 from collections.abc import Callable, Collection
 
 import numpy as np
@@ -51,8 +50,7 @@ def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
       if name not in OWN and f"model.{name}" not in given:
         config.model[name] = value
   if "tokenizer.path" not in given:
-    folder = opening.tokenizer_dir(pathlib.Path(config.init_from))
-    config.tokenizer.path = str(folder)
+    config.tokenizer.path = str(opening.tokenizer_dir(config.init_from))
   config.tokenizer.kind = start.tokenizer.kind
   config.tokenizer.vocab_size = start.tokenizer.vocab_size
 

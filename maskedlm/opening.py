@@ -120,8 +120,8 @@ def facts(opened: Opened) -> dict[str, str]:
   }
 
 
-def tokenizer_dir(path: str | pathlib.Path) -> pathlib.Path:
-  """tokenizer/ of the workdir that path is, or lies in; of an address, a copy.
+def tokenizer_dir(path: str | pathlib.Path) -> remote.Path:
+  """tokenizer/ of the workdir that path is, or lies in; may be an address.
 
   Raises:
     ConfigError: there is none.
@@ -129,5 +129,5 @@ def tokenizer_dir(path: str | pathlib.Path) -> pathlib.Path:
   path = remote.origin(path)
   for folder in (path, *path.parents[:2]):
     if (folder / "tokenizer").is_dir():
-      return remote.local(folder / "tokenizer")
+      return folder / "tokenizer"
   raise ConfigError(f"no tokenizer/ in {path} or above it: is it a workdir?")
