@@ -3,17 +3,16 @@
 The loop opens them once and calls `save`, `restore` and `close`; fine-tuning
 and fill-mask call `load_params`. Orbax writes and reads the arrays, on any
 mesh. What it does not do is done here: it reads a flipped bit as another
-number, casts silently and never falls back. Which folder is what, and which
-is whole, is in checkpoint_files.py. Every process of a run calls the same
-functions on a shared folder; process 0 alone hashes, renames and deletes.
+number, casts silently and never falls back. Which folder is what, which is
+whole and which to use is in checkpoint_files.py. Every process of a run calls
+the same functions on a shared folder; process 0 alone hashes, renames and
+deletes.
 """
 
 import concurrent.futures
 import json
 import logging
 import math
-import os
-import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,7 +28,6 @@ from maskedlm import hosts, remote
 from maskedlm.checkpoint_files import CheckpointError
 from maskedlm.config import ConfigError
 
-Log = Callable[[str], None]
 State = Any  # A NamedTuple of pytrees; one field is `params`, nested dicts.
 
 
@@ -112,15 +110,11 @@ def _check_same_arrays(saved: dict, wanted: dict, path: Path) -> None:
 # Reading one step.
 
 
-def _meta(record: dict) -> dict:
-  return {**record["meta"], "step": record["step"], "metric": record["metric"]}
-
-
 def _load_state(
   path: Path, like: State, check: Callable[[dict], None]
 ) -> tuple[State, dict]:
   record = files.read_record(path)
-  check(_meta(record))
+  check(files.meta(record))
   _check_same_arrays(record["arrays"], _describe(like), path)
   with ocp.Checkpointer(ocp.CompositeCheckpointHandler()) as checkpointer:
     items = checkpointer.restore(
@@ -130,7 +124,7 @@ def _load_state(
         state=ocp.args.StandardRestore(like._replace(params=())),
       ),
     )
-  return items["state"]._replace(params=items["params"]), _meta(record)
+  return items["state"]._replace(params=items["params"]), files.meta(record)
 
 
 def _load_params(path: Path, subtrees: Sequence[str] | None):
@@ -164,61 +158,7 @@ def _load_params(path: Path, subtrees: Sequence[str] | None):
         item=wanted, restore_args=wanted, partial_restore=True
       ),
     )
-  return params, _meta(record)
-
-
-# Choosing a step.
-
-
-def _reason(error: Exception) -> str:
-  """The cause in one line; TensorStore's message is a page that holds it."""
-  code = re.search(r"os_error_code='(\d+)'", str(error))
-  number = int(code[1]) if code else getattr(error, "errno", None)
-  lines = str(error).splitlines() or [type(error).__name__]
-  return os.strerror(number) if number else lines[0][:200]
-
-
-def _load_newest(
-  directory: Path,
-  load: Callable[[Path], Any],
-  *,
-  survey: Callable[[], tuple[list[str], dict[str, str]]],
-  log: Log,
-) -> tuple[Any, list[str]]:
-  """load(path) of the newest good step, and the damaged steps newer than it.
-
-  An unverified step is used only where no good one is left. (None, []) when
-  there is nothing at all; CheckpointError when there is nothing usable.
-  """
-  usable, problems = survey()
-  for name in usable:
-    try:
-      loaded = load(directory / name)
-    except Exception as error:  # Orbax and TensorStore raise many kinds.
-      if name not in problems or isinstance(error, CheckpointError):
-        raise  # Of a verified step: not damage, but not this state, or a bug.
-      problems[name] = f"it can't be read: {_reason(error)}"
-      continue
-    newer = list(problems)
-    if name in problems:
-      newer = newer[: newer.index(name)]
-    for other in newer:
-      log(f"checkpoint {other} is not used: {problems[other]}")
-    if name in problems:
-      log(
-        f"using checkpoint {name} without verification, for none is verified: "
-        f"{problems[name]}"
-      )
-    elif newer:
-      log(f"falling back to checkpoint {name}")
-    return loaded, newer
-  if problems:
-    raise CheckpointError(
-      f"no usable checkpoint in {directory}: "
-      + "; ".join(f"{name}: {problems[name]}" for name in problems)
-      + ". Put a good copy there, or choose another --workdir to start anew."
-    )
-  return None, []
+  return params, files.meta(record)
 
 
 # The public functions.
@@ -226,14 +166,14 @@ def _load_newest(
 
 def _save_error(step: int, directory: Path, error: Exception) -> Exception:
   return CheckpointError(
-    f"saving step {step} in {directory} failed: {_reason(error)}. Steps "
+    f"saving step {step} in {directory} failed: {files.reason(error)}. Steps "
     f"{files.complete(directory)} are intact: make room or choose another "
     "--workdir, and run again to resume."
   )
 
 
 def open_checkpoints(
-  workdir: str | Path, *, keep_last: int, keep_best: int, log: Log
+  workdir: str | Path, *, keep_last: int, keep_best: int, log: files.Log
 ) -> Checkpoints:
   """Opens WORKDIR/checkpoints for writing; clears what a kill left behind.
 
@@ -337,7 +277,7 @@ def open_checkpoints(
     first that does), or when no step is usable.
     """
     wait()
-    loaded, damaged = _load_newest(
+    loaded, damaged = files.load_newest(
       directory,
       lambda path: _load_state(path, like, check),
       survey=lambda: hosts.from_first(lambda: files.survey(directory)),
@@ -368,7 +308,7 @@ def load_params(
   subtrees: Sequence[str] | None = None,
   *,
   step: int | str | None = None,
-  log: Log = lambda line: print(line, file=sys.stderr),
+  log: files.Log = files.warn,
 ) -> tuple[dict, dict]:
   """Reads parameters alone, as numpy, from a run that may be going on.
 
@@ -379,22 +319,10 @@ def load_params(
   Raises CheckpointError when there is none, when a step that was asked for is
   damaged or absent, and for an unknown subtree.
   """
-  directory, name = files.find(remote.origin(path), step)
-  items = ("params/", "meta/")
-
-  def load(path):
-    return _load_params(path, subtrees)
-
-  if name is None:
-    return _load_newest(
-      directory, load, survey=lambda: files.survey(directory, items), log=log
-    )[0]
-  problem = files.find_damage(directory / name, items)
-  if problem and (directory / name / files.MANIFEST).exists():
-    raise CheckpointError(
-      f"checkpoint {directory / name} is damaged: {problem}. Without a step, "
-      "the newest good one is chosen."
-    )
-  if problem:
-    log(f"using {directory / name} without verification: {problem}")
-  return load(directory / name)
+  return files.load_step(
+    remote.origin(path),
+    step,
+    lambda folder: _load_params(folder, subtrees),
+    items=("params/", "meta/"),
+    log=log,
+  )

@@ -22,13 +22,17 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import socket
+import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from maskedlm import remote
 
+T = TypeVar("T")
+Log = Callable[[str], None]
 MANIFEST = "manifest.sha256"
 
 
@@ -36,6 +40,11 @@ class CheckpointError(RuntimeError):
   """A checkpoint that can't be written or used: what, where, what to do."""
 
   exit_code = 2
+
+
+def warn(line: str) -> None:
+  """Where a log goes that nobody has asked for."""
+  print(line, file=sys.stderr)
 
 
 def _sha256(path: Path) -> str:
@@ -87,6 +96,11 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
 def read_record(path: Path) -> dict:
   """The JSON that checkpoint.py saved with a step."""
   return json.loads((path / "meta" / "metadata").read_text("utf-8"))
+
+
+def meta(record: dict) -> dict:
+  """What the caller gave, and the step and its metric."""
+  return {**record["meta"], "step": record["step"], "metric": record["metric"]}
 
 
 def _steps(directory: Path) -> list[Path]:
@@ -164,6 +178,96 @@ def find(path: Path, step: int | str | None) -> tuple[Path, str | None]:
       f"with a held-out loss, best first, {best}."
     )
   return directory, name
+
+
+def reason(error: Exception) -> str:
+  """The cause in one line; TensorStore's message is a page that holds it."""
+  code = re.search(r"os_error_code='(\d+)'", str(error))
+  number = int(code[1]) if code else getattr(error, "errno", None)
+  lines = str(error).splitlines() or [type(error).__name__]
+  return os.strerror(number) if number else lines[0][:200]
+
+
+def load_newest(
+  directory: Path,
+  load: Callable[[Path], T],
+  *,
+  survey: Callable[[], tuple[list[str], dict[str, str]]],
+  log: Log,
+) -> tuple[T | None, list[str]]:
+  """load(path) of the newest good step, and the damaged steps newer than it.
+
+  An unverified step is used only where no good one is left. (None, []) when
+  there is nothing at all; CheckpointError when there is nothing usable.
+  """
+  usable, problems = survey()
+  for name in usable:
+    try:
+      loaded = load(directory / name)
+    except Exception as error:  # Orbax and TensorStore raise many kinds.
+      if name not in problems or isinstance(error, CheckpointError):
+        raise  # Of a verified step: not damage, but not this state, or a bug.
+      problems[name] = f"it can't be read: {reason(error)}"
+      continue
+    newer = list(problems)
+    if name in problems:
+      newer = newer[: newer.index(name)]
+    for other in newer:
+      log(f"checkpoint {other} is not used: {problems[other]}")
+    if name in problems:
+      log(
+        f"using checkpoint {name} without verification, for none is verified: "
+        f"{problems[name]}"
+      )
+    elif newer:
+      log(f"falling back to checkpoint {name}")
+    return loaded, newer
+  if problems:
+    raise CheckpointError(
+      f"no usable checkpoint in {directory}: "
+      + "; ".join(f"{name}: {problems[name]}" for name in problems)
+      + ". Put a good copy there, or choose another --workdir to start anew."
+    )
+  return None, []
+
+
+def load_step(
+  path: Path,
+  step: int | str | None,
+  load: Callable[[Path], T],
+  *,
+  items: Sequence[str],
+  log: Log,
+) -> T:
+  """load(folder) of a step that is asked for, or of the newest good one.
+
+  Raises CheckpointError when there is none, and when the one that was asked
+  for is damaged or absent. Only files that begin with `items` are verified.
+  """
+  directory, name = find(path, step)
+  if name is None:
+    return load_newest(
+      directory, load, survey=lambda: survey(directory, items), log=log
+    )[0]
+  problem = find_damage(directory / name, items)
+  if problem and _is_complete(directory / name):
+    raise CheckpointError(
+      f"checkpoint {directory / name} is damaged: {problem}. Without a step, "
+      "the newest good one is chosen."
+    )
+  if problem:
+    log(f"using {directory / name} without verification: {problem}")
+  return load(directory / name)
+
+
+def load_record(
+  path: Path, *, step: int | str | None = None, log: Log = warn
+) -> dict:
+  """read_record of a step that is asked for, or of the newest good one.
+
+  Its arrays are neither read nor verified. Raises as load_step does.
+  """
+  return load_step(path, step, read_record, items=("meta/",), log=log)
 
 
 def set_aside(directory: Path, name: str) -> None:

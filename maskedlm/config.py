@@ -51,7 +51,9 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   corpus.num_workers = 0  # Processes of prepare; 0 = one a core.
 
   config.tokenizer = tokenizer = ConfigDict()
-  tokenizer.path = ""  # vocab.txt, tokenizer.json or .model; "" = train one.
+  # vocab.txt, tokenizer.json or .model, or its folder, also gs://...; "" =
+  # train one.
+  tokenizer.path = ""
   tokenizer.kind = "wordpiece"  # To train: wordpiece | bpe | unigram.
   tokenizer.vocab_size = 30_522
   tokenizer.lowercase = True  # And strip accents, as uncased BERT does.

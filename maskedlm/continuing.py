@@ -7,7 +7,6 @@ its weights are what a fresh run begins with (`weights`). Gururangan et al.
 """
 
 import dataclasses
-import pathlib
 from collections.abc import Callable, Collection
 
 import numpy as np
@@ -43,7 +42,7 @@ def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
     return
   from maskedlm import opening  # Brings jax, which --help does without.
 
-  start = opening.open_checkpoint(config.init_from)
+  start = opening.describe(config.init_from)
   architecture = dataclasses.asdict(start.cfg)
   del architecture["vocab_size"]  # The tokenizer's.
   with config.unlocked():
@@ -51,8 +50,7 @@ def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
       if name not in OWN and f"model.{name}" not in given:
         config.model[name] = value
   if "tokenizer.path" not in given:
-    folder = opening.tokenizer_dir(pathlib.Path(config.init_from))
-    config.tokenizer.path = str(folder)
+    config.tokenizer.path = str(opening.tokenizer_dir(config.init_from))
   config.tokenizer.kind = start.tokenizer.kind
   config.tokenizer.vocab_size = start.tokenizer.vocab_size
 
@@ -62,8 +60,9 @@ def weights(
 ) -> Callable[[Params], Params]:
   """-> fresh parameters -> those to start from (train.run's start_from).
 
-  Parts that both have, such as the encoder and the MLM head, are taken over;
-  the others start anew; log gets a line that says which.
+  Parts that both have, such as the encoder and the MLM head, are taken over,
+  but for an MLM head that is a generator's (ELECTRA) on one side only; the
+  others start anew; log gets a line that says which.
 
   Raises (when called):
     ConfigError: a part has another shape there than here.
@@ -75,6 +74,9 @@ def weights(
     old = hosts.together(
       lambda: opening.open_checkpoint(path), facts=opening.facts
     ).params
+    if ("generator" in old) != ("generator" in fresh):
+      # Its MLM head reads the generator, without one it reads the encoder.
+      old = {name: old[name] for name in old if name != "mlm_head"}
     taken = [name for name in fresh if name in old]
     anew = [name for name in fresh if name not in old]
     wrong = [
@@ -84,8 +86,8 @@ def weights(
     ]
     if wrong:
       raise ConfigError(
-        f"init_from={path} doesn't fit this config: {'; '.join(wrong)}. Leave "
-        "out the options that change the architecture."
+        f"init_from={path} doesn't fit this config: {'; '.join(wrong)}. "
+        f"{_remedy(wrong)}"
       )
     log(
       f"weights of {path}: {', '.join(taken)}"
@@ -94,6 +96,16 @@ def weights(
     return {name: old.get(name, fresh[name]) for name in fresh}
 
   return begin
+
+
+def _remedy(wrong: list[str]) -> str:
+  if any(problem.startswith("generator/") for problem in wrong):
+    return (
+      "Leave out the options that change the architecture, and give "
+      "objective.generator_size and objective.generator_layers as they were "
+      "there."
+    )
+  return "Leave out the options that change the architecture."
 
 
 def _differences(path: str, old, new) -> list[str]:

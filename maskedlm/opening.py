@@ -5,6 +5,7 @@ Fine-tuning, prediction, filled masks, embeddings and exports begin here.
 
 import hashlib
 import pathlib
+from collections.abc import Collection
 from typing import NamedTuple
 
 import jax
@@ -17,13 +18,37 @@ from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.task import Params
 
 
+class Described(NamedTuple):
+  """What a checkpoint is of."""
+
+  cfg: EncoderConfig
+  tokenizer: tokenizers.Tokenizer
+  meta: dict  # As it was saved, with "step", "task", "heldout", ...
+
+
 class Opened(NamedTuple):
-  """What a checkpoint holds and what lies beside it."""
+  """What a checkpoint holds, and what it is of."""
 
   params: Params  # numpy.
   cfg: EncoderConfig
   tokenizer: tokenizers.Tokenizer
-  meta: dict  # As it was saved, with "step", "task", "heldout", ...
+  meta: dict
+
+
+def describe(path: str | pathlib.Path) -> Described:
+  """A workdir's newest checkpoint, or a checkpoint, without its arrays.
+
+  It reads its small files alone, and asks JAX for no devices: hosts may be
+  connected afterwards.
+
+  Raises:
+    CheckpointError, ConfigError: see open_checkpoint.
+  """
+  path = _existing(path)
+  record = checkpoint_files.load_record(path)
+  names = [name.split("/") for name in record["arrays"]]
+  parts = {rest[0] for first, *rest in names if first == "params"}
+  return _described(path, parts, checkpoint_files.meta(record))
 
 
 def open_checkpoint(
@@ -35,16 +60,28 @@ def open_checkpoint(
     CheckpointError: no checkpoint, or a damaged one.
     ConfigError: without an encoder, or with a tokenizer that doesn't fit.
   """
+  path = _existing(path)
+  params, meta = checkpoint.load_params(path, step=step)
+  return Opened(params, *_described(path, params, meta))
+
+
+def _existing(path: str | pathlib.Path) -> remote.Path:
   path = remote.origin(path)
   if not path.exists():
     raise ConfigError(
       f"{path}: no such folder; expected the workdir of a run, or one of its "
       "checkpoints."
     )
-  params, meta = checkpoint.load_params(path, step=step)
-  if "encoder" not in params or "encoder" not in meta.get("task", {}):
+  return path
+
+
+def _described(
+  path: remote.Path, parts: Collection[str], meta: dict
+) -> Described:
+  """By what was saved with it, and the names of its parts."""
+  if "encoder" not in parts or "encoder" not in meta.get("task", {}):
     raise ConfigError(
-      f"{path} has no encoder (it has {', '.join(sorted(params))}): give the "
+      f"{path} has no encoder (it has {', '.join(sorted(parts))}): give the "
       "workdir of pretraining, of fine-tuning or of an import."
     )
   tokenizer = tokenizers.load(tokenizer_dir(path))
@@ -54,7 +91,7 @@ def open_checkpoint(
       f"the tokenizer of {path} has {tokenizer.vocab_size} tokens, its encoder "
       f"{cfg.vocab_size}: it belongs to another run."
     )
-  return Opened(params, cfg, tokenizer, meta)
+  return Described(cfg, tokenizer, meta)
 
 
 def open_best(path: str | pathlib.Path) -> Opened:
@@ -83,8 +120,8 @@ def facts(opened: Opened) -> dict[str, str]:
   }
 
 
-def tokenizer_dir(path: str | pathlib.Path) -> pathlib.Path:
-  """tokenizer/ of the workdir that path is, or lies in; of an address, a copy.
+def tokenizer_dir(path: str | pathlib.Path) -> remote.Path:
+  """tokenizer/ of the workdir that path is, or lies in; may be an address.
 
   Raises:
     ConfigError: there is none.
@@ -92,5 +129,5 @@ def tokenizer_dir(path: str | pathlib.Path) -> pathlib.Path:
   path = remote.origin(path)
   for folder in (path, *path.parents[:2]):
     if (folder / "tokenizer").is_dir():
-      return remote.local(folder / "tokenizer")
+      return folder / "tokenizer"
   raise ConfigError(f"no tokenizer/ in {path} or above it: is it a workdir?")

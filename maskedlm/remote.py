@@ -174,13 +174,25 @@ def fetch(
       pool.shutdown(cancel_futures=True)
 
 
-def local(path: Path) -> pathlib.Path:
-  """The folder; of an address a copy, until the process ends."""
+def local(path: str | Path) -> pathlib.Path:
+  """The folder; of an address a copy, until the process ends.
+
+  Raises:
+    ConfigError: an address where nothing is, or that can't be reached.
+  """
   if not is_address(path):
     return pathlib.Path(path)
+  address = normal(path)
+  filesystem(address)  # Its own errors say more.
   folder = pathlib.Path(tempfile.mkdtemp(prefix="maskedlm-"))
   atexit.register(shutil.rmtree, folder, ignore_errors=True)
-  fetch(path, list_files(path), folder)
+  try:
+    names = list_files(address)
+    fetch(address, names, folder)
+  except Exception as error:  # gcsfs raises many kinds.
+    raise unreachable(address, error) from error
+  if not names:
+    raise ConfigError(f"{address}: nothing is there; expected a folder.")
   return folder
 
 

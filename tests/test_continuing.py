@@ -1,13 +1,22 @@
 """Pretraining that starts from another model."""
 
 import json
+import shutil
+import subprocess
+import sys
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+import runs
 
 import tiny as tiny_run
-from maskedlm import checkpoint, continuing
+from maskedlm import checkpoint, continuing, objectives
+from maskedlm import config as config_lib
 from maskedlm.config import ConfigError
+from maskedlm.corpus import standin
+from maskedlm.corpus import tokenizer as tokenizers
 
 STEPS = (
   "--config.train.num_steps=1",
@@ -98,8 +107,6 @@ def test_weights_architecture_and_tokenizer_come_along(tiny, general, tmp_path):
 
 
 def test_the_command_line_stands(general):
-  from maskedlm import config as config_lib
-
   config = config_lib.default("roberta")
   config.init_from = str(general)
   config.model.norm_epsilon = 1e-3
@@ -109,6 +116,36 @@ def test_the_command_line_stands(general):
   assert config.model.norm_epsilon == 1e-12
   assert config.model.max_positions == 48
   assert config.tokenizer.path == str(general / "tokenizer")
+
+
+def test_only_the_record_and_the_tokenizer_are_read(general, tmp_path):
+  """By every host, at every start: the weights may be many gigabytes."""
+  copy = shutil.copytree(general, tmp_path / "run")
+  for params in copy.glob("checkpoints/*/params"):
+    shutil.rmtree(params)
+    params.mkdir()
+  config = config_lib.default("roberta")
+  config.init_from = str(copy)
+  continuing.adopt(config)
+  assert config.model.width == 24 and config.tokenizer.vocab_size == 500
+  with pytest.raises(checkpoint.CheckpointError, match="no usable checkpoint"):
+    continuing.weights(str(copy), log=print)({})
+
+
+def test_hosts_are_connected_after_it(general):
+  """Which JAX refuses once it was asked for devices."""
+  code = (
+    "import sys, socket, jax\n"
+    "from maskedlm import config as config_lib, continuing\n"
+    "config = config_lib.default('roberta')\n"
+    "config.init_from = sys.argv[1]\n"
+    "continuing.adopt(config)\n"
+    "with socket.socket() as free:\n"
+    "  free.bind(('127.0.0.1', 0))\n"
+    "  address = f'127.0.0.1:{free.getsockname()[1]}'\n"
+    "jax.distributed.initialize(address, 1, 0)\n"
+  )
+  subprocess.run([sys.executable, "-c", code, str(general)], check=True)
 
 
 def test_parts_that_differ_are_named(general):
@@ -138,6 +175,74 @@ def test_new_parts_start_anew(general):
   assert said == [
     f"weights of {general}: encoder, mlm_head; starting anew: sbo_head"
   ]
+
+
+SAME = {"electra": {"generator_size": 1.0}}
+
+
+def make_task(objective, start="", **options):
+  """The task of an objective: a tiny one, or of what it starts from."""
+  config = config_lib.default(objective)
+  config.model.update(
+    num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=48
+  )
+  config.tokenizer.vocab_size = 90
+  config.data.update(length=24, batch_size=8)
+  config.objective.update(options)
+  config.init_from = str(start)
+  continuing.adopt(config)
+  return objectives.make(config, standin.corpus(config.tokenizer))
+
+
+def save(folder, task):
+  """Writes the workdir of a run of the task that has made no step."""
+  tokenizer = tokenizers.train(
+    runs.TEXTS, kind="wordpiece", vocab_size=90, lowercase=True
+  )
+  folder.mkdir()
+  tokenizer.save(folder / "tokenizer")
+  opened = checkpoint.open_checkpoints(
+    folder, keep_last=1, keep_best=0, log=print
+  )
+  state = runs.State(jnp.int32(0), task.init(jax.random.key(0)))
+  opened.save(0, state, {"task": task.describe}, metric=None)
+  opened.close()
+  return folder
+
+
+@pytest.mark.parametrize(
+  ("old", "new", "taken", "anew"),
+  [
+    ("mlm_nsp", "electra", "encoder", "discriminator_head generator mlm_head"),
+    ("electra", "mlm_nsp", "encoder", "mlm_head nsp_head pooler"),
+    ("electra", "roberta", "encoder", "mlm_head"),
+    ("electra", "electra", "discriminator_head encoder generator mlm_head", ""),
+  ],
+)
+def test_a_generators_mlm_head_goes_with_it(tmp_path, old, new, taken, anew):
+  """Even where the shapes would let it go alone."""
+  path = save(tmp_path / "old", make_task(old, **SAME.get(old, {})))
+  task = make_task(new, path, **SAME.get(new, {}))
+  said = []
+  fresh = jax.eval_shape(task.init, jax.random.key(0))
+  begun = continuing.weights(str(path), log=said.append)(fresh)
+  assert [n for n in sorted(fresh) if begun[n] is not fresh[n]] == taken.split()
+  assert [n for n in sorted(fresh) if begun[n] is fresh[n]] == anew.split()
+  for name in [*taken.split(), *anew.split()]:
+    assert name in said[0]
+
+
+def test_a_generator_of_another_size_is_named(tmp_path):
+  path = save(tmp_path / "old", make_task("electra"))
+  task = make_task("electra", path, generator_size=1 / 3)
+  fresh = jax.eval_shape(task.init, jax.random.key(0))
+  with pytest.raises(ConfigError) as error:
+    continuing.weights(str(path), log=print)(fresh)
+  assert "generator/" in str(error.value) and "encoder/" not in str(error.value)
+  assert str(error.value).endswith(
+    "and give objective.generator_size and objective.generator_layers as they "
+    "were there."
+  )
 
 
 @pytest.mark.parametrize("verb", ["pretrain", "prepare", "inspect"])

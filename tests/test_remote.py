@@ -16,13 +16,17 @@ import types
 import fake_gcs
 import fsspec
 import pytest
+import runs
 import test_checkpoint as folders
 import test_many_hosts as pod
 
 import tiny as tiny_run
-from maskedlm import checkpoint, corpus_copy, remote
+from maskedlm import checkpoint, continuing, corpus_copy, remote
 from maskedlm import checkpoint_files as files
+from maskedlm import config as config_lib
 from maskedlm.config import ConfigError
+from maskedlm.corpus import prepare
+from maskedlm.corpus import tokenizer as tokenizers
 
 needs_gcsfs = pytest.mark.skipif(
   not importlib.util.find_spec("gcsfs"), reason="needs `pip install gcsfs`"
@@ -298,6 +302,42 @@ def test_a_mirror_is_filled_and_copied_back(gcs):
   shutil.rmtree(copy)
 
 
+# Pretraining that starts from a run in a bucket.
+
+
+def put(gcs, folder, address):
+  for name in remote.list_files(folder):
+    content = (folder / name).read_bytes()
+    gcs.objects[f"{address.removeprefix('gs://')}/{name}"] = content, 1
+
+
+@needs_gcsfs
+def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
+  address = "gs://bucket/encoder"
+  put(gcs, runs.make_encoder(tmp_path / "encoder"), address)
+  adopted = []
+  for _ in range(2):
+    config = config_lib.default("roberta")
+    config.init_from = address
+    continuing.adopt(config)
+    adopted.append(config.to_json_best_effort())
+  assert adopted[0] == adopted[1]
+  assert config.tokenizer.path == f"{address}/tokenizer"
+  assert config.model.width == 24
+  # It is resolved where it is loaded.
+  made = prepare.make_tokenizer(config, tmp_path / "made", None, log=print)
+  assert made.sha256 == tokenizers.load(tmp_path / "encoder/tokenizer").sha256
+
+
+@needs_gcsfs
+@pytest.mark.parametrize("name", ["none", "encoder/tokenizer/tokenizer.json"])
+def test_an_address_without_a_tokenizer_is_one_line(gcs, name):
+  gcs.objects["bucket/encoder/tokenizer/tokenizer.json"] = b"{}", 1
+  with pytest.raises(ConfigError, match=f"gs://bucket/{name}") as caught:
+    tokenizers.load(f"gs://bucket/{name}")
+  assert "\n" not in str(caught.value)
+
+
 # Whole runs, in processes of their own.
 
 
@@ -326,11 +366,7 @@ def test_hosts_in_a_bucket_are_killed_and_one_goes_on(gcs, tmp_path):
 def test_pretraining_from_bucket_to_bucket(gcs, tiny, tmp_path):
   """As a user does it: the corpus, the run, and what comes of it."""
   config, corpus = tiny
-  for name in remote.list_files(corpus):
-    gcs.objects[f"bucket/corpora/tiny/{name}"] = (
-      (corpus / name).read_bytes(),
-      1,
-    )
+  put(gcs, corpus, "gs://bucket/corpora/tiny")
   environ = {**gcs.environment, "XDG_CACHE_HOME": str(tmp_path)}
   argv = [
     *tiny_run.command("pretrain", f"--config={config}"),
@@ -347,5 +383,18 @@ def test_pretraining_from_bucket_to_bucket(gcs, tiny, tmp_path):
     **environ,
   )
   assert "the [MASK] of" in out
+  # Two hosts go on from it, and once more: nothing has changed.
+  onward = [
+    *argv[:-1],
+    "--config.init_from=gs://bucket/runs/tiny",
+    f"--workdir={tmp_path / 'onward'}",
+  ]
+  ended = pod.run(2, *onward, **environ)
+  assert "weights of gs://bucket/runs/tiny: encoder" in ended[0][2]
+  written = json.loads((tmp_path / "onward" / "config.json").read_text())
+  assert written["tokenizer"]["path"] == "gs://bucket/runs/tiny/tokenizer"
+  ended = pod.run(2, *onward, **environ)
+  assert "continuing from the checkpoint of step 12" in ended[0][2]
+  assert "changed since the checkpoint" not in ended[0][2]
   ((code, _, err),) = pod.finish(pod.start(1, *argv[:-2], argv[-1], **environ))
   assert code == 2 and "can't hold the corpus" in err.splitlines()[-1]

@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from maskedlm import remote
 from maskedlm.config import did_you_mean
 from maskedlm.corpus import tokenizer_libraries, tokenizer_train
 from maskedlm.corpus.errors import CorpusError
@@ -125,15 +126,17 @@ def load(
 
   Args:
     path: a tokenizer.json, a BERT vocab.txt, a sentencepiece .model, or a
-      directory with one of them, of ours or Hugging Face's. Special tokens
-      that a .model lacks (T5's has no mask) become its last ids.
+      directory with one of them, of ours or Hugging Face's; a directory may
+      have an address (gs://...). Special tokens that a .model lacks (T5's has
+      no mask) become its last ids.
     lowercase: of a vocab.txt only, as the other files state it. None: what
       tokenizer_config.json beside it says, else whether it has no capitals.
 
   Raises:
+    ConfigError: an address that can't be reached.
     CorpusError: no such file, a broken one, or special tokens missing in it.
   """
-  path = pathlib.Path(path)
+  path = remote.local(path)
   if path.is_dir():
     path = _file_in(path)
   try:

@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from maskedlm import opening
+from maskedlm import opening, remote
 from maskedlm.config import did_you_mean
 from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import starting
@@ -94,6 +94,6 @@ def open_checkpoint(
     task=task,
     meta=start.meta,
     tokenizer=start.tokenizer,
-    tokenizer_dir=opening.tokenizer_dir(path),
+    tokenizer_dir=remote.local(opening.tokenizer_dir(path)),
     path=path,
   )
