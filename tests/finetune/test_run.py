@@ -202,6 +202,65 @@ def test_a_development_set_without_labels_is_noticed_at_once(config, tmp_path):
     run.prepare(config)
 
 
+@pytest.mark.parametrize(
+  ("text", "message"),
+  [
+    (None, r"other\.tsv: No such file"),
+    ("text\nthe good cat\n", r"other\.tsv.*label"),
+    ("text\tlabel\nthe cat\tgod\n", r"other\.tsv:2: label 'god' did not"),
+  ],
+)
+def test_files_to_be_scored_at_the_end_are_checked_before(
+  config, tmp_path, text, message
+):
+  other = tmp_path / "other.tsv"
+  if text:
+    other.write_text(text)
+  config.data.also_score = (str(other),)
+  with pytest.raises(DataError, match=message):
+    run.prepare(config)
+
+
+def test_another_file_is_scored_when_all_is_trained(finished, tmp_path):
+  workdir, result, config = finished
+  copy = tmp_path / "copy"
+  shutil.copytree(workdir, copy)
+  config = config.copy_and_resolve_references()
+  config.data.also_score = (config.data.dev,)
+  again = run.finetune(config, copy)
+  scored = again.pop("also_scored")[config.data.dev]
+  assert again == {k: v for k, v in result.items() if k != "also_scored"}
+  assert scored == {name: result[name] for name in scored}
+  assert scored["accuracy"] == 1.0
+
+
+def test_the_result_is_written_before_the_extras_are_scored(
+  finished, tmp_path, monkeypatch
+):
+  workdir, result, config = finished
+  copy = tmp_path / "copy"
+  shutil.copytree(workdir, copy)
+  made = ("result.json", "predictions.jsonl", "confusion.tsv")
+  (copy / "predictions.jsonl").unlink()
+  (copy / "confusion.tsv").unlink()
+  config = config.copy_and_resolve_references()
+  config.data.also_score = (config.data.train,)
+  predict = inference.predict
+
+  def fail(model, examples):
+    if len(examples) == 53:
+      raise MemoryError
+    return predict(model, examples)
+
+  monkeypatch.setattr(inference, "predict", fail)
+  with pytest.raises(MemoryError):
+    run.finetune(config, copy)
+  assert all((copy / name).exists() for name in made)
+  written = json.loads((copy / "result.json").read_text())
+  assert written["accuracy"] == result["accuracy"]
+  assert "also_scored" not in written
+
+
 # kind -> (options, a text of which nothing more is known).
 TEXTS = {
   "classification": ({}, "the cat"),
