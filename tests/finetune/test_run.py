@@ -1,7 +1,9 @@
 """The driver of fine-tuning, on a kind that is simple: what all kinds get."""
 
+import io
 import json
 import shutil
+import sys
 
 import jax
 import numpy as np
@@ -155,10 +157,25 @@ def test_evaluate_and_predict_from_the_command_line(finished, tmp_path, capsys):
   shown = capsys.readouterr().out.splitlines()
   assert [line.split("\t")[0] for line in shown] == ["good", "bad"]
   source = tmp_path / "lines.txt"
-  source.write_text("the bad end\n\nthe good cat\n")
+  source.write_text('\ufeff{"text": "the bad end"}\n\nthe good cat\n')
   assert cli.main([*argv, "--json", "--input", str(source)]) == 0
+  shown = map(json.loads, capsys.readouterr().out.splitlines())
+  assert [(p["line"], p["label"]) for p in shown] == [(1, "bad"), (3, "good")]
+  assert cli.main([*argv, "--json", "--data", config.data.dev]) == 0
   shown = capsys.readouterr().out.splitlines()
-  assert [json.loads(line)["label"] for line in shown] == ["bad", "good"]
+  assert len(shown) == 17 and "line" not in json.loads(shown[0])
+
+
+def test_input_that_is_not_utf8_is_told_by_its_line(
+  finished, tmp_path, capsys, monkeypatch
+):
+  argv = ["predict", "--checkpoint", str(finished[0])]
+  stdin = io.TextIOWrapper(io.BytesIO(b"the cat\ncaf\xe9\n"))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  assert cli.main(argv) == 2
+  assert "error: stdin:2: not UTF-8" in capsys.readouterr().err
+  assert cli.main([*argv, "--input", str(tmp_path / "none.txt")]) == 2
+  assert "none.txt: no such file" in capsys.readouterr().err
 
 
 def test_a_share_is_held_out_whatever_the_seed(config):
