@@ -166,6 +166,17 @@ def test_evaluate_and_predict_from_the_command_line(finished, tmp_path, capsys):
   assert len(shown) == 17 and "line" not in json.loads(shown[0])
 
 
+def test_evaluate_needs_labels_before_it_predicts(
+  finished, tmp_path, capsys, monkeypatch
+):
+  bare = tmp_path / "bare.tsv"
+  bare.write_text("text\nthe good cat\n")
+  monkeypatch.setattr(inference, "predict", None)
+  argv = ["evaluate", "--checkpoint", str(finished[0]), "--data", str(bare)]
+  assert cli.main(argv) == 2
+  assert "bare.tsv:2: no column 'label'" in capsys.readouterr().err
+
+
 def test_input_that_is_not_utf8_is_told_by_its_line(
   finished, tmp_path, capsys, monkeypatch
 ):
