@@ -158,6 +158,7 @@ def test_real_files(data_dir, task):
     ),
     ("cola", "gj04\t1\tA.\n", "file.tsv:1: the row has 3 columns; expected 4"),
     ("sst2", "", "file.tsv: the file is empty"),
+    ("cola", "\n\n", "file.tsv: has no row"),
     ("sst2", b"sentence\tlabel\nna\xefve\t1\n", "file.tsv:2: not UTF-8"),
   ],
 )
