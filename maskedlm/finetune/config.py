@@ -82,6 +82,7 @@ def default(kind: str) -> ConfigDict:
   sweep.seeds = ()
   # Variants of this config file to run one after the other (configs/glue.py).
   config.suite = ()
+  config.suite_without = ()  # Those that can't be; named beside the average.
 
   config.mesh = mesh = ConfigDict()
   mesh.data = -1  # Data parallel; -1 = the devices that remain.
