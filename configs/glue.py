@@ -7,8 +7,9 @@ Wang et al. 2018, https://arxiv.org/abs/1804.07461; fine-tuned as BERT was
     --config.init_from=runs/bert
 
 The variants are cola, sst2, mrpc (that of configs/glue.py), stsb, qqp, mnli,
-qnli, rte, wnli, and all: the table of those whose files are there, with their
-average. Files: MASKEDLM_DATA/glue/{CoLA,SST-2,...} as in the official archive.
+qnli, rte, wnli, and all: the table of those whose folders are there, with their
+average, and which are missing in it. Files: MASKEDLM_DATA/glue/{CoLA,SST-2,...}
+as in the official archive.
 The paper tried 5e-5, 4e-5, 3e-5 and 2e-5 for each task:
 --config.sweep.learning_rate=5e-5,4e-5,3e-5,2e-5
 """
@@ -41,6 +42,7 @@ def get_config(task="mrpc"):
     folder = pathlib.Path(base.data_dir()) / "glue"
     found = [t for t in glue.TASKS if (folder / glue.FOLDERS[t]).is_dir()]
     config.suite = tuple(found) or glue.TASKS
+    config.suite_without = tuple(t for t in glue.TASKS if t not in config.suite)
     return config
   if task not in RECIPES:
     raise ConfigError(

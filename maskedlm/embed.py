@@ -72,6 +72,7 @@ def main(argv: Sequence[str]) -> int:
     **options._asdict(),
     "layers": list(layers),
     "checkpoint": args.checkpoint,
+    "encoder": vectors.fingerprint(model),
     "standardised": args.standardise or "",
   }
   if fitted:

@@ -32,7 +32,9 @@ def main(argv: Sequence[str]) -> int:
 
   runtime.enable_compile_cache()
   model = inference.open_model(args.checkpoint, overrides)
-  examples = model.kind.read(args.data, model.options)
+  examples = inference.read_labelled(
+    model.kind, model.app, model.options, args.data
+  )
   predictions = inference.predict(
     model, examples, batch_size=args.batch_size, progress=inference.show
   )

@@ -1,11 +1,12 @@
 """`maskedlm fill-mask`: the most probable words for each mask of a text."""
 
 import argparse
+import itertools
 import json
 import math
 import pathlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax
@@ -13,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm import bidi, cli, opening, runtime
+from maskedlm.analysis import inputs
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.modeling import encoder, heads, mlm
@@ -166,29 +168,21 @@ def main(argv: Sequence[str]) -> int:
     raise ConfigError(f"--top_k={args.top_k}: expected at least 1.")
   runtime.enable_compile_cache()
   model = load(pathlib.Path(args.checkpoint))
-  lines = args.text or (line.rstrip("\n") for line in sys.stdin)
-  for texts in _chunks(line for line in lines if line.strip()):
-    for filled in fill(model, texts, top_k=args.top_k):
+  asked = inputs.given(args.text, inputs.STDIN)
+  while some := list(itertools.islice(asked, ROWS)):
+    lines, texts = zip(*some, strict=True)
+    made = fill(model, texts, top_k=args.top_k)
+    for line, filled in zip(lines, made, strict=True):
       if args.json:
         masks = [
           [{"token": w, "probability": p} for w, p in words]
           for words in filled.masks
         ]
-        print(json.dumps({"text": filled.text, "masks": masks}))
+        where = {"line": line} if line else {}
+        print(json.dumps({**where, "text": filled.text, "masks": masks}))
       else:
         print(format_filled(filled))
   return 0
-
-
-def _chunks(lines: Iterator[str]) -> Iterator[list[str]]:
-  chunk: list[str] = []
-  for line in lines:
-    chunk.append(line)
-    if len(chunk) == ROWS:
-      yield chunk
-      chunk = []
-  if chunk:
-    yield chunk
 
 
 def _word(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:

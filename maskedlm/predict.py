@@ -24,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
     epilog=reading.HELP,
   )
   parser.add_argument("--checkpoint", required=True, help="a workdir")
-  parser.add_argument("--input", help="a file of lines; none = stdin")
+  parser.add_argument("--input", help="a file of lines; - or none = stdin")
   parser.add_argument(
     "--data", help="instead: a file of the format that it was trained on"
   )
@@ -44,8 +44,10 @@ def main(argv: Sequence[str]) -> int:
     raise ConfigError("--export is of a whole task: give its file by --data.")
 
   from maskedlm import runtime
+  from maskedlm.analysis import inputs
   from maskedlm.finetune import inference
 
+  inputs.check([args.input or inputs.STDIN], form="")
   runtime.enable_compile_cache()
   model = inference.open_model(args.checkpoint, overrides)
   if args.export and not hasattr(model.kind, "export"):
@@ -54,11 +56,12 @@ def main(argv: Sequence[str]) -> int:
       "official format; use --json."
     )
   made = []
-  for examples in _examples(model, args):
+  for lines, examples in _examples(model, args):
     predictions = inference.predict(model, examples, batch_size=args.batch_size)
-    for prediction in predictions:
+    for line, prediction in zip(lines, predictions, strict=True):
       if args.json:
-        print(json.dumps(prediction, ensure_ascii=False), flush=True)
+        said = {"line": line, **prediction} if line else prediction
+        print(json.dumps(said, ensure_ascii=False), flush=True)
       elif not args.export:
         print(model.kind.show(prediction), flush=True)
     made += predictions if args.export else []
@@ -71,32 +74,24 @@ def main(argv: Sequence[str]) -> int:
   return 0
 
 
-def _examples(model, args) -> Iterator[list]:
-  """The examples to label, a few at a time."""
+def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
+  """(lines, examples) to label, a few at a time; the line is 0 if unknown."""
+  from maskedlm.analysis import inputs
+
   if args.data:
-    yield model.kind.read(args.data, model.options)
+    examples = model.kind.read(args.data, model.options)
+    yield [0] * len(examples), examples
     return
-  lines = iter(args.text) if args.text else _lines(args.input)
+  path = args.input or inputs.STDIN
   parsed = (
-    model.kind.parse(line, model.options) for line in lines if line.strip()
+    (number, model.kind.parse(line, model.options))
+    for number, line in inputs.given(args.text, path)
   )
   # A person at the keyboard gets an answer for each line.
-  size = 1 if not (args.text or args.input) and sys.stdin.isatty() else CHUNK
-  while examples := list(itertools.islice(parsed, size)):
-    yield examples
-
-
-def _lines(path: str | None) -> Iterator[str]:
-  if path is None:
-    yield from (line.rstrip("\n") for line in sys.stdin)
-    return
-  try:
-    with open(path, encoding="utf-8") as file:
-      yield from (line.rstrip("\n") for line in file)
-  except OSError as error:
-    raise ConfigError(f"--input={path}: {error.strerror}.") from None
-  except UnicodeDecodeError as error:
-    raise ConfigError(f"--input={path} is not UTF-8: {error}.") from None
+  at_keyboard = not args.text and path == inputs.STDIN and sys.stdin.isatty()
+  size = 1 if at_keyboard else CHUNK
+  while some := list(itertools.islice(parsed, size)):
+    yield tuple(zip(*some, strict=True))
 
 
 if __name__ == "__main__":

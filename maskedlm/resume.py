@@ -44,6 +44,8 @@ FROZEN = (
   "data",
   "optimizer.rule",
 )
+# But for these of them: what is scored after the last step.
+FREE = ("data.also_score",)
 
 
 def check(
@@ -69,9 +71,7 @@ def check(
     if a == b:
       continue
     # An option that is younger than the checkpoint: its default is what was.
-    if name in before and any(
-      name == f or name.startswith(f"{f}.") for f in FROZEN
-    ):
+    if name in before and _is_frozen(name):
       refused.append(f"{name} was {a!r}, now {b!r}")
     else:
       log(f"changed since the checkpoint: {name} was {a!r}, now {b!r}")
@@ -80,6 +80,11 @@ def check(
       f"this workdir holds another run: {'; '.join(refused)}. Undo the change, "
       "or give another --workdir."
     )
+
+
+def _is_frozen(name: str) -> bool:
+  within = any(name == f or name.startswith(f"{f}.") for f in FROZEN)
+  return within and name not in FREE
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -110,12 +110,12 @@ def read(model, name: str, file: str) -> list:
   Raises:
     DataError: what the kind finds in the file; no labels.
   """
+  from maskedlm.finetune import inference
+
   options = model.options
   if hasattr(options, "language"):  # Of a kind whose files may have several.
     options = options._replace(language=name)
-  examples = model.kind.read(file, options)
-  model.app.gold(examples)  # Told now if there is none.
-  return examples
+  return inference.read_labelled(model.kind, model.app, options, file)
 
 
 def compare(

@@ -211,8 +211,9 @@ def evaluate(args: argparse.Namespace) -> int:
   learned, model, options = _open(args)
   seen, documents = Counter(), set()
   show = embed.progress(inputs.size([args.data]), seen)
-  own = _sha256(args.data) == learned.about["data_sha256"]
-  share = learned.about["heldout_share"]
+  # Senses that were trained and saved in Python don't tell of what.
+  own = _sha256(args.data) == learned.about.get("data_sha256")
+  share = learned.about.get("heldout_share", 0.0)
   if own and not share:
     raise ConfigError(
       f"{args.senses} was trained on all of {args.data}: train it with "

@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import inspect
+import io
 import json
 import pathlib
 import subprocess
@@ -228,6 +229,21 @@ def test_masks_are_filled_as_by_the_verb(model, workdir, capsys):
     rtol=1e-4,
   )
   assert [len(mask) for mask in made] == [4, 4]
+
+
+def test_lines_of_stdin_are_told_apart(workdir, capsys, monkeypatch):
+  asked = b"\xef\xbb\xbfa [MASK]\n\nthe [MASK]\ncaf\xe9 [MASK]\n"
+  argv = ("fill-mask", "--checkpoint", str(workdir), "--json")
+  for text, code in ((asked[:24], 0), (asked, 2)):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert cli.main(argv) == code
+  shown = capsys.readouterr()
+  said = [json.loads(line) for line in shown.out.splitlines()]
+  assert [(s["line"], s["text"]) for s in said] == [
+    (1, "a [MASK]"),
+    (3, "the [MASK]"),
+  ]
+  assert "error: stdin:4: not UTF-8" in shown.err
 
 
 def test_candidates_are_a_distribution(model):

@@ -51,3 +51,19 @@ def test_an_option_that_is_younger_than_the_checkpoint_passes():
   assert lines == [
     "changed since the checkpoint: model.norm_epsilon was '(absent)', now 1e-12"
   ]
+
+
+def test_what_is_scored_after_the_last_step_may_change():
+  lines = []
+  old, new = (
+    identity(data={"length": 8, "also_score": [name]})
+    for name in ("test.tsv", "other.tsv")
+  )
+  resume.check(old, new, log=lines.append)
+  assert lines == [
+    "changed since the checkpoint: data.also_score was ['test.tsv'], now "
+    "['other.tsv']"
+  ]
+  new["config"]["data"]["length"] = 16
+  with pytest.raises(ConfigError, match=r"data\.length was 8, now 16"):
+    resume.check(old, new, log=print)

@@ -79,7 +79,7 @@ def read(
   """
   seen = Counter() if seen is None else seen
   for path in paths:
-    name = "stdin" if path == STDIN else path
+    name = _name(path)
     suffix = pathlib.Path(path).suffix.lower().removeprefix(".")
     is_json = (form or suffix) == "jsonl"
     for number, line in lines(path, name, seen):
@@ -91,7 +91,7 @@ def read(
         else:
           yield Text(line, None, name, number)
   if not seen["texts"]:
-    names = ", ".join("stdin" if path == STDIN else path for path in paths)
+    names = ", ".join(map(_name, paths))
     raise DataError(f"{names}: no line with text; expected one at least.")
 
 
@@ -103,17 +103,35 @@ def size(paths: Sequence[str]) -> int:
   return sum(file.stat().st_size for file in files)
 
 
-def lines(path: str, name: str, seen: Counter) -> Iterator[tuple[int, str]]:
+def given(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
+  """(line, text) of what a verb is asked, without the blank ones.
+
+  Args:
+    texts: of the command line, whose line is 0; none = the lines of the file.
+    path: as of `lines`.
+
+  Raises:
+    DataError: see `lines`.
+  """
+  found = ((0, text) for text in texts) if texts else lines(path)
+  return ((number, text) for number, text in found if text.strip())
+
+
+def lines(
+  path: str, name: str = "", seen: Counter | None = None
+) -> Iterator[tuple[int, str]]:
   """(number from 1, line) of a UTF-8 file, without the line's end.
 
   Args:
     path: "-" is stdin.
-    name: what errors call it.
+    name: what errors call it; "" = its path, or stdin.
     seen: gets "bytes".
 
   Raises:
     DataError: it can't be read, or a line is not UTF-8.
   """
+  name = name or _name(path)
+  seen = Counter() if seen is None else seen
   try:
     with _open(path) as file:
       for number, line in enumerate(file, 1):
@@ -130,6 +148,10 @@ def lines(path: str, name: str, seen: Counter) -> Iterator[tuple[int, str]]:
         yield number, decoded.removesuffix("\n").removesuffix("\r")
   except OSError as error:
     raise DataError(f"{name}: {error.strerror}.") from None
+
+
+def _name(path: str) -> str:
+  return "stdin" if path == STDIN else path
 
 
 def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:

@@ -7,7 +7,6 @@ its lemma's senses whose embedding has the highest cosine with it (eq. 11.9).
 Read top-down: vectors of targets -> training -> ranking -> the file.
 """
 
-import hashlib
 import json
 import pathlib
 import zipfile
@@ -15,7 +14,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from maskedlm.analysis import similarity, vectors
@@ -144,7 +142,7 @@ def train(
   about = {
     "layers": list(vectors.find_layers(options, model.cfg)),
     "combine": options.combine,
-    "encoder": fingerprint(model),
+    "encoder": vectors.fingerprint(model),
     "targets": total,
   }
   return Senses(
@@ -213,23 +211,13 @@ def find(senses: Senses, target: Target, form: str) -> list[int]:
   return [i for i, _ in counts.most_common()]
 
 
-def fingerprint(model: vectors.Model) -> str:
-  """SHA-256 of the encoder's parameters and its tokenizer."""
-  digest = hashlib.sha256(model.tokenizer.sha256.encode())
-  leaves = jax.tree_util.tree_leaves_with_path(model.params["encoder"])
-  for path, leaf in leaves:
-    digest.update(jax.tree_util.keystr(path).encode())
-    digest.update(np.asarray(leaf).tobytes())
-  return digest.hexdigest()
-
-
 def check(senses: Senses, model: vectors.Model, *, path: str) -> None:
   """That the senses of the file `path` are of this encoder.
 
   Raises:
     ConfigError: they are another's.
   """
-  own, theirs = fingerprint(model), senses.about["encoder"]
+  own, theirs = vectors.fingerprint(model), senses.about["encoder"]
   if own != theirs:
     raise ConfigError(
       f"{path} has the senses of another encoder ({theirs[:12]}, of "

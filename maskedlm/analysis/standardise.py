@@ -115,8 +115,14 @@ def load(path: str | pathlib.Path) -> Fitted:
 def check(fitted: Fitted, about: Mapping[str, Any], *, width: int) -> None:
   """That vectors of `width` numbers, of which `about` tells, fit.
 
+  Args:
+    fitted: of `embed --fit`.
+    about: unit, pool, layers, combine, and encoder: vectors.fingerprint.
+    width: C.
+
   Raises:
-    ConfigError: they have another width, or come from other layers.
+    ConfigError: they have another width, come from another encoder or other
+      layers, or are pooled in another way.
   """
   (own,) = fitted.mean.shape
   if own != width:
@@ -124,7 +130,20 @@ def check(fitted: Fitted, about: Mapping[str, Any], *, width: int) -> None:
       f"--standardise was fitted to vectors of {own} numbers, these have "
       f"{width}: fit it with this checkpoint and these layers (--fit)."
     )
-  for name in SAME:
+  own, theirs = about["encoder"], fitted.about.get("encoder", "unknown")
+  if own != theirs:
+    raise ConfigError(
+      f"--standardise was fitted to vectors of another encoder ({theirs[:12]}, "
+      f"of {fitted.about.get('checkpoint', 'unknown')}; this is {own[:12]}): "
+      "fit it with this checkpoint (--fit)."
+    )
+  # A token is one, however it is pooled; means and maxima of standardised
+  # tokens are the standardised means and maxima; but [CLS] is like no other.
+  units, pools = (
+    (fitted.about.get(name), about[name]) for name in ("unit", "pool")
+  )
+  is_pooled = "token" not in units or "cls" in pools
+  for name in (*SAME, "pool") if is_pooled else SAME:
     own = fitted.about.get(name)
     if own != about[name]:
       raise ConfigError(

@@ -6,6 +6,7 @@ long the input, or one text of it, is.
 """
 
 import functools
+import hashlib
 import itertools
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -92,6 +93,16 @@ def make_model(opened: opening.Opened) -> Model:
   """As open_model, of what is open."""
   params = jax.device_put({"encoder": opened.params["encoder"]})
   return Model(params, opened.cfg, opened.tokenizer)
+
+
+def fingerprint(model: Model) -> str:
+  """SHA-256 of the encoder's parameters and its tokenizer."""
+  digest = hashlib.sha256(model.tokenizer.sha256.encode())
+  leaves = jax.tree_util.tree_leaves_with_path(model.params["encoder"])
+  for path, leaf in leaves:
+    digest.update(jax.tree_util.keystr(path).encode())
+    digest.update(np.asarray(leaf).tobytes())
+  return digest.hexdigest()
 
 
 def find_layers(options: Options, cfg: EncoderConfig) -> tuple[int, ...]:

@@ -35,7 +35,9 @@ def default(kind: str) -> ConfigDict:
   data.dev = ""  # The same; "" = dev_share of the training examples.
   data.dev_share = 0.1
   data.also_score = ()  # Further labelled files, scored at the end.
-  data.max_train = 0  # At most this many, drawn by the seed; 0 = all.
+  # At most this many, 0 = all: the same ones whatever the seed, so that runs
+  # compare.
+  data.max_train = 0
   data.max_dev = 0
   data.length = 128  # L, tokens of the longest row, specials included.
   # In training several short rows share one of the encoder's, each seeing only
@@ -61,7 +63,7 @@ def default(kind: str) -> ConfigDict:
   config.train = train = ConfigDict()
   train.epochs = 3
   train.warmup_share = 0.1  # Of the steps.
-  train.num_steps = 0  # Set from epochs.
+  train.num_steps = 0  # Instead of epochs; 0 = set from them.
   train.accumulate = 1
   train.log_every = 20  # Steps.
   train.evals_per_epoch = 1  # Each may become the best checkpoint.
@@ -80,6 +82,7 @@ def default(kind: str) -> ConfigDict:
   sweep.seeds = ()
   # Variants of this config file to run one after the other (configs/glue.py).
   config.suite = ()
+  config.suite_without = ()  # Those that can't be; named beside the average.
 
   config.mesh = mesh = ConfigDict()
   mesh.data = -1  # Data parallel; -1 = the devices that remain.
@@ -95,8 +98,25 @@ def validate(config: ConfigDict) -> None:
     ConfigError: naming the option, its value and what is expected.
   """
   check_ranges(config, _RANGES)
+  _check_steps(config)
   if not config.suite:
     load_kind(config.task.kind)
+
+
+def _check_steps(config: ConfigDict) -> None:
+  """How long a run is must be told, and told once."""
+  epochs, steps = tuple(config.sweep.epochs), config.train.num_steps
+  if steps and epochs:
+    raise ConfigError(
+      f"train.num_steps={steps} is the length of every run, so "
+      f"sweep.epochs={epochs} would do nothing: leave out one of them."
+    )
+  name = "sweep.epochs" if epochs else "train.epochs"
+  least = min(epochs or (config.train.epochs,))
+  if not steps and least <= 0:
+    raise ConfigError(
+      f"{name}={least}: expected more than 0; or set train.num_steps."
+    )
 
 
 _ANY = float("inf")

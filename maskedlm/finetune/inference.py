@@ -105,6 +105,20 @@ def make_options(kind, values: Mapping[str, Any]):
   )
 
 
+def read_labelled(
+  kind, app: Application, options: Any, source: str
+) -> list[Example]:
+  """The examples of a file that is to be scored.
+
+  Raises:
+    DataError: what the kind finds in it; an example without a label: told now,
+      not after the model has seen them all.
+  """
+  examples = kind.read(source, options)
+  app.gold(examples)
+  return examples
+
+
 def predict(
   model: Model,
   examples: Sequence[Example],

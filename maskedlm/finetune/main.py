@@ -1,6 +1,6 @@
 """`maskedlm finetune KIND`: a pretrained encoder is put to work.
 
-One run, a sweep (config.sweep) or a suite (config.suite, as the nine tasks of
+One run, a sweep (config.sweep) or a suite (config.suite, as the tasks of
 configs/glue.py:all). Run again, each continues where it was stopped.
 """
 
@@ -53,7 +53,7 @@ def main(argv: Sequence[str], *, kind: str | None = None) -> int:
     for name in config.suite
   }
   if all(results.values()):  # On host 0, that is.
-    _print_suite(results, remote.origin(workdir))
+    _print_suite(results, config.suite_without, remote.origin(workdir))
   return 0
 
 
@@ -82,8 +82,14 @@ def _run(config: ConfigDict, workdir: str) -> dict:
   return result
 
 
-def _print_suite(results: dict, workdir: pathlib.Path) -> None:
-  """The table of all tasks, with the average of their chosen metrics."""
+def _print_suite(
+  results: dict, without: Sequence[str], workdir: pathlib.Path
+) -> None:
+  """The table of all tasks, with the average of their chosen metrics.
+
+  An average is told with what it lacks: the variants `without` files, and what
+  was scored besides (MNLI's mismatched part).
+  """
   print("| task | metric | dev |")
   print("|---|---|---|")
   values = []
@@ -91,8 +97,16 @@ def _print_suite(results: dict, workdir: pathlib.Path) -> None:
     values.append(result[result["best_metric"]])
     print(f"| {name} | {result['best_metric']} | {values[-1]:.4f} |")
   average = sum(values) / len(values)
-  print(f"| average | | {average:.4f} |")
-  table = {"average": average, "tasks": results}
+  print(f"| average of {len(values)} | | {average:.4f} |")
+  if without:
+    print(f"not in the average, for they were not run: {', '.join(without)}")
+  for name, result in results.items():
+    for file, scores in result.get("also_scored", {}).items():
+      metric = result["best_metric"]
+      print(
+        f"not in the average: {name}, {file}: {metric} {scores[metric]:.4f}"
+      )
+  table = {"average": average, "without": list(without), "tasks": results}
   (workdir / "suite.json").write_text(json.dumps(table, indent=2) + "\n")
 
 

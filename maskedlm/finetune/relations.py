@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import ConfigError, check_known
+from maskedlm.config import ConfigError, check_known, did_you_mean
 from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import (
   class_metrics,
@@ -35,6 +35,7 @@ from maskedlm.finetune.application import (
 )
 from maskedlm.finetune.relation_rows import make_markers, make_rows
 from maskedlm.finetune.semeval import Example
+from maskedlm.metrics import log
 from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import gather_positions, sentence_vector
@@ -110,6 +111,7 @@ def describe(
 
   Raises:
     DataError: no relations, or all examples have the same.
+    ConfigError: task.other is one of them but for its case.
   """
   relations = _gold(examples)
   if len(set(relations)) < 2:
@@ -117,7 +119,25 @@ def describe(
       f"{examples[0].where.rpartition(':')[0]}: all {len(examples):,} examples "
       f"for training have the relation {relations[0]!r}; expected at least two."
     )
+  _check_other(relations, options.other)
   return {"labels": semeval.labels_of(relations, other=options.other)}
+
+
+def _check_other(relations: Sequence[str], other: str) -> None:
+  """A misspelt task.other would have the real one count in f1, silently."""
+  names = sorted(set(map(semeval.direction_free, relations)))
+  if not other or other in names:
+    return
+  for name in names:
+    if name.casefold() == other.casefold():
+      raise ConfigError(
+        f"task.other={other!r} is no relation of the training set, but "
+        f"{name!r} is: --config.task.other={name}."
+      )
+  log(
+    f"task.other={other!r} is no relation of the training set, so all "
+    f"{len(names)} count in f1{did_you_mean(other, names)}"
+  )
 
 
 # --- The model ---

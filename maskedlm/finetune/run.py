@@ -5,7 +5,6 @@ It knows no kind by name; what a kind is stands in application.py.
 
 import dataclasses
 import functools
-import hashlib
 import json
 import math
 import pathlib
@@ -21,9 +20,8 @@ from ml_collections import ConfigDict
 
 from maskedlm import hosts, metrics, opening, remote, sharding, train
 from maskedlm.config import ConfigError
-from maskedlm.corpus import hashing
-from maskedlm.finetune import batching, inference, packing, starting
-from maskedlm.finetune.application import Application, DataError, Example, Rows
+from maskedlm.finetune import batching, inference, packing, splits, starting
+from maskedlm.finetune.application import Application, Example, Rows
 from maskedlm.finetune.config import load_kind
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import EncoderConfig
@@ -48,6 +46,7 @@ class Prepared(NamedTuple):
   cfg: EncoderConfig
   train: Sequence[Example]
   dev: Sequence[Example]
+  also: Mapping[str, Sequence[Example]]  # data.also_score, by their names.
   train_rows: Rows
   dev_rows: Rows
   buckets: tuple[int, ...]
@@ -80,7 +79,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     mesh=mesh,
     identity={
       "config": json.loads(config.to_json_best_effort()),
-      "corpus": _fingerprint(run.train, run.dev),
+      "corpus": splits.fingerprint(run.train, run.dev),
       "tokenizer": run.start.tokenizer.sha256,
     },
     start_from=(
@@ -112,10 +111,16 @@ def prepare(config: ConfigDict) -> Prepared:
   start = opening.open_best(config.init_from)
   data = config.data
   cfg = starting.architecture(start, config.model, data.length)
-  examples, dev = _split(kind, options, data)
+  examples, dev = splits.split(kind, options, data)
   about = kind.describe(examples, options)
   app = kind.make(start.tokenizer, cfg, about, options, length=data.length)
   app.gold(dev)  # Told now if there is none, not after an epoch.
+  also = {
+    name: inference.read_labelled(kind, app, options, name)
+    for name in data.also_score
+  }
+  for extra in also.values():
+    app.rows(extra)  # It finds labels that training hadn't.
   run = Prepared(
     kind=kind,
     options=options,
@@ -125,6 +130,7 @@ def prepare(config: ConfigDict) -> Prepared:
     cfg=cfg,
     train=examples,
     dev=dev,
+    also=also,
     train_rows=app.rows(examples),
     dev_rows=app.rows(dev),
     buckets=batching.make_buckets(data.length, data.buckets),
@@ -141,45 +147,6 @@ def prepare(config: ConfigDict) -> Prepared:
     for note in rows.notes:
       metrics.log(f"{name}: {note}")
   return run
-
-
-def _split(kind, options, data) -> tuple[list[Example], list[Example]]:
-  """(train, dev): the same whatever the seed, so that runs compare."""
-  if not data.train:
-    raise ConfigError(
-      "data.train is empty: give a labelled file, --config.data.train=FILE."
-    )
-  examples = kind.read(data.train, options)
-  if data.dev:
-    dev = kind.read(data.dev, options)
-  else:
-    group = getattr(kind, "group", None)
-    keys = (
-      [group(example) for example in examples]
-      if group
-      else range(len(examples))
-    )
-    share = np.array([float(hashing.uniform(0, "dev", key)) for key in keys])
-    held = share < data.dev_share
-    dev = [x for x, is_held in zip(examples, held, strict=True) if is_held]
-    examples = [x for x, h in zip(examples, held, strict=True) if not h]
-  for name, part in (("train", examples), ("dev", dev)):
-    if not part:
-      raise DataError(
-        f"{data[name] or data.train}: no example is left for {name}; give "
-        "more of them, or change --config.data.dev_share."
-      )
-  return _draw(examples, data.max_train), _draw(dev, data.max_dev)
-
-
-def _draw(examples: list[Example], count: int) -> list[Example]:
-  """`count` of them, in their order; 0 = all."""
-  if not 0 < count < len(examples):
-    return examples
-  place = hashing.permute(
-    np.arange(len(examples)), len(examples), hashing.bits(0, "draw")
-  )
-  return [x for x, p in zip(examples, place, strict=True) if p < count]
 
 
 def make_task(
@@ -297,21 +264,9 @@ def _with_steps(config: ConfigDict, steps_per_epoch: int) -> ConfigDict:
   return config
 
 
-def _fingerprint(*parts: Sequence[Example]) -> str:
-  """SHA-256 of the examples, whatever files they came from."""
-  digest = hashlib.sha256()
-  for part in parts:
-    for example in part:
-      if hasattr(example, "where"):
-        example = example._replace(where="")
-      digest.update(repr(example).encode("utf-8", "surrogatepass"))
-    digest.update(b"\0")
-  return digest.hexdigest()
-
-
 def _facts(run: Prepared) -> dict[str, str]:
   """What must be the same on all hosts (hosts.together)."""
-  data = _fingerprint(run.train, run.dev)
+  data = splits.fingerprint(run.train, run.dev)
   return {"the data": data, **opening.facts(run.start)}
 
 
@@ -344,15 +299,20 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
     "train_seconds": seconds,
     "degenerate": _is_degenerate(workdir / "metrics.jsonl"),
   }
-  result["also_scored"] = {
-    name: _score(model, run.kind.read(name, run.options))[1]
-    for name in config.data.also_score
-  }
   write_predictions(predictions, workdir / "predictions.jsonl")
   for name, text in run.kind.report(run.dev, predictions).items():
     (workdir / name).write_text(text, encoding="utf-8")
-  remote.write_whole(path, json.dumps(result, indent=2) + "\n")
+  # The run's own figures are safe before the extras are scored.
+  _write_result(path, result)
+  result["also_scored"] = {
+    name: _score(model, examples)[1] for name, examples in run.also.items()
+  }
+  _write_result(path, result)
   return result
+
+
+def _write_result(path: pathlib.Path, result: Mapping[str, Any]) -> None:
+  remote.write_whole(path, json.dumps(result, indent=2) + "\n")
 
 
 def _is_degenerate(path: pathlib.Path) -> bool:

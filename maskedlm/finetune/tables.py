@@ -68,20 +68,29 @@ def iterate(
   for count, record in enumerate(found, 1):  # noqa: B007 - used below.
     yield record
   if not count:
-    raise DataError(f"{path}: has no row; expected at least one example.")
+    raise _no_row(path)
 
 
 def first_row(path: str | pathlib.Path) -> list[str]:
   """The fields of the first row, be it a header or not; of JSONL, the names.
 
   Raises:
-    DataError: as `iterate`, and for an empty file.
+    DataError: as `iterate`.
   """
   path = pathlib.Path(path)
   suffix = path.suffix.lower()
   if suffix == ".jsonl":
-    return list(next(_objects(path)).fields)
-  return next(_rows(path, suffix, suffix == ".csv"))[1]
+    found = (list(record.fields) for record in _objects(path))
+  else:
+    found = (row for _, row in _rows(path, suffix, suffix == ".csv"))
+  first = next(found, None)
+  if first is None:
+    raise _no_row(path)
+  return first
+
+
+def _no_row(path: pathlib.Path) -> DataError:
+  return DataError(f"{path}: has no row; expected at least one example.")
 
 
 def field(record: Record, *names: str) -> str:

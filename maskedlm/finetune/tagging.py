@@ -55,8 +55,9 @@ class Options(NamedTuple):
   # subwords' distributions.
   decode: str = "first"  # first | combine.
   crf: bool = False  # A CRF over the words, each seen at its first subword.
-  # The CRF's learning rate in those of the heads: at theirs, which suits an
-  # encoder, what it says of two tags hardly leaves 0.
+  # The CRF's scores of steps are this times its parameters. As Adam moves those
+  # by the learning rate, the scores move so much faster: at 1, with a rate that
+  # suits an encoder, they hardly leave 0. The gradient is as much larger.
   crf_rate: float = 100.0
   # Tokens from one window to the next, of sentences longer than a row; 0 =
   # half a row.
@@ -214,7 +215,8 @@ def assemble(
     return {**init(key), **({"crf": steps} if options.crf else {})}
 
   def steps_of(params: Params, batch: Batch) -> crf.Steps:
-    # Adam's steps don't depend on the scale: scaled, it learns faster.
+    # Adam's steps don't depend on the gradient's scale: scaled, it learns
+    # faster; but the norm that is clipped does.
     learnt = (options.crf_rate * params["crf"][name] for name in legal._fields)
     steps = crf.Steps(*(a + b for a, b in zip(learnt, legal, strict=True)))
     # What is beyond a window is not known: no score for it.

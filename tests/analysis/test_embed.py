@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import runs
 import safetensors.numpy
+import small
 
 from maskedlm import cli
 from maskedlm.analysis import vectors
@@ -90,6 +91,12 @@ def test_fitted_and_standardised(embed, model, tmp_path):
     f"--standardise={fitted}", f"--out={out}", "--layers=1", expect=2
   )
   assert "fitted with layers=[2], these vectors have layers=[1]" in said
+  other = small.make(tmp_path / "other", init_stddev=0.2)
+  said = embed(
+    *(f"--standardise={fitted}", f"--out={out}", f"--checkpoint={other}"),
+    expect=2,
+  )
+  assert "was fitted to vectors of another encoder" in said
 
 
 def test_bad_input_leaves_what_was_there(embed, tmp_path):

@@ -59,6 +59,18 @@ def test_stdin(monkeypatch):
   assert inputs.size(["-"]) == 0
 
 
+def test_what_a_verb_is_asked(tmp_path, monkeypatch):
+  stdin = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf{}\r\n \ncaf\xe9\n"))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  lines = inputs.given([], "-")
+  assert next(lines) == (1, "{}")
+  with pytest.raises(DataError, match="stdin:3: not UTF-8"):
+    next(lines)
+  path = write(tmp_path, b"\n\none\n")
+  assert list(inputs.given([], path)) == [(3, "one")]
+  assert list(inputs.given(["a", " ", "b"], path)) == [(0, "a"), (0, "b")]
+
+
 def test_texts_come_before_the_file_is_read_to_its_end(tmp_path):
   path = write(tmp_path, b"one\n\xff\n")
   texts = inputs.read([path])

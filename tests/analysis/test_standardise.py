@@ -6,7 +6,14 @@ import pytest
 from maskedlm.analysis import similarity, standardise
 from maskedlm.config import ConfigError
 
-ABOUT = {"layers": [2], "combine": "mean"}
+ABOUT = {
+  "unit": "word",
+  "pool": "mean",
+  "layers": [2],
+  "combine": "mean",
+  "encoder": "a1b2",
+  "checkpoint": "runs/x",
+}
 
 
 def test_by_hand():
@@ -51,11 +58,30 @@ def test_stored(tmp_path):
 
 def test_fits_only_vectors_of_its_kind():
   fitted = standardise.Fitted(np.zeros(3), np.ones(3), ABOUT)
-  standardise.check(fitted, {**ABOUT, "unit": "word"}, width=3)
+  standardise.check(fitted, {**ABOUT, "unit": "sentence"}, width=3)
   with pytest.raises(ConfigError, match="vectors of 3 numbers, these have 6"):
     standardise.check(fitted, ABOUT, width=6)
   with pytest.raises(ConfigError, match=r"layers=\[2\], these .* layers=\[1\]"):
     standardise.check(fitted, {**ABOUT, "layers": [1]}, width=3)
+  with pytest.raises(ConfigError, match=r"\(a1b2, of runs/x; this is c3d4\)"):
+    standardise.check(fitted, {**ABOUT, "encoder": "c3d4"}, width=3)
+  older = {k: v for k, v in ABOUT.items() if k != "encoder"}
+  with pytest.raises(ConfigError, match=r"\(unknown, of runs/x"):
+    standardise.check(fitted._replace(about=older), ABOUT, width=3)
+
+
+def test_pooling_matters_between_units_of_several_tokens():
+  fitted = standardise.Fitted(np.zeros(3), np.ones(3), ABOUT)
+  with pytest.raises(ConfigError, match="pool=mean, these vectors have"):
+    standardise.check(fitted, {**ABOUT, "pool": "max"}, width=3)
+  tokens = {**ABOUT, "unit": "token"}
+  standardise.check(fitted, {**tokens, "pool": "max"}, width=3)
+  standardise.check(
+    fitted._replace(about=tokens), {**ABOUT, "pool": "max"}, width=3
+  )
+  cls = {**ABOUT, "unit": "sentence", "pool": "cls"}
+  with pytest.raises(ConfigError, match=r"pool=mean, these .* pool=cls"):
+    standardise.check(fitted._replace(about=tokens), cls, width=3)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"text"])

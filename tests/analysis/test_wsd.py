@@ -9,7 +9,7 @@ import sense_files
 import small
 
 from maskedlm import cli
-from maskedlm.analysis import sense_data
+from maskedlm.analysis import sense_data, senses
 
 # Ten documents of two senses that only the other words tell apart, so that an
 # untrained encoder can.
@@ -122,6 +122,18 @@ def test_another_file_is_scored_whole(wsd, trained, tmp_path):
   # 30 of 30 answers, to 31 instances: F1 is 60 / 61.
   assert lines[3].split()[:6] == ["NOUN", "31", "1", "100.0", "96.8", "98.4"]
   assert any(line.startswith("no answer: 1 instances") for line in lines)
+
+
+def test_senses_saved_from_python(wsd, trained, model, tmp_path):
+  data, _, _ = trained
+  options = senses.options(model.cfg, combine="concat")
+  made = senses.train(model, sense_data.read(data), options)
+  out = tmp_path / "python.npz"
+  senses.save(out, made)
+  lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()
+  assert lines[0] == f"31 instances in 10 documents of {data}"
+  told = wsd("predict", "--senses", out, "the *cat|cat|NOUN* sat on the mat")
+  assert "cat.1  1.000" in told
 
 
 def test_predict(wsd, trained, tmp_path, monkeypatch):

@@ -194,10 +194,10 @@ def test_a_file_is_what_was_saved(tmp_path):
 
 
 def test_the_encoder_is_known_by_its_parameters(model, workdir, tmp_path):
-  own = senses.fingerprint(model)
-  assert senses.fingerprint(vectors.open_model(workdir)) == own
+  own = vectors.fingerprint(model)
+  assert vectors.fingerprint(vectors.open_model(workdir)) == own
   other = vectors.open_model(small.make(tmp_path / "other", init_stddev=0.2))
-  assert senses.fingerprint(other) != own
+  assert vectors.fingerprint(other) != own
   about = {"encoder": own, "checkpoint": "runs/x"}
   made = SENSES._replace(about=about)
   senses.check(made, model, path="s.npz")

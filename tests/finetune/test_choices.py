@@ -165,6 +165,7 @@ def test_real_files(data_dir):
       r"a.jsonl:1: label '-1'",
     ),
     ("a.csv", [], r"a.csv: the file is empty"),
+    ("a.tsv", ["", ""], r"a.tsv: has no row"),
   ],
 )
 def test_what_is_wrong_is_told_with_its_line(file, name, lines, expected):

@@ -1,5 +1,6 @@
 """GLUE: its files as they are, its metrics, its submissions, its configs."""
 
+import json
 import pathlib
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 from maskedlm import flags
 from maskedlm.config import ConfigError
-from maskedlm.finetune import classification, glue, tfds_source
+from maskedlm.finetune import classification, glue, main, tfds_source
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.classification import Options
@@ -158,6 +159,7 @@ def test_real_files(data_dir, task):
     ),
     ("cola", "gj04\t1\tA.\n", "file.tsv:1: the row has 3 columns; expected 4"),
     ("sst2", "", "file.tsv: the file is empty"),
+    ("cola", "\n\n", "file.tsv: has no row"),
     ("sst2", b"sentence\tlabel\nna\xefve\t1\n", "file.tsv:2: not UTF-8"),
   ],
 )
@@ -349,7 +351,7 @@ def test_the_config_of_each_task(task):
 
 def test_files_are_found(tmp_path, monkeypatch):
   monkeypatch.setenv("MASKEDLM_DATA", str(tmp_path))
-  assert load("all").suite == glue.TASKS
+  assert (load("all").suite, load("all").suite_without) == (glue.TASKS, ())
   folder = tmp_path / "glue" / "MNLI"
   folder.mkdir(parents=True)
   (folder / "train_from_dev.tsv").touch()
@@ -363,6 +365,29 @@ def test_files_are_found(tmp_path, monkeypatch):
   assert config.data.dev == str(folder / "dev_matched.tsv")
   assert config.data.also_score == (str(folder / "dev_mismatched.tsv"),)
   assert load("all").suite == ("mnli",)
+  assert load("all").suite_without == tuple(
+    task for task in glue.TASKS if task != "mnli"
+  )
+
+
+def test_an_average_is_told_with_what_it_lacks(tmp_path, capsys):
+  results = {
+    "mnli": {
+      "best_metric": "accuracy",
+      "accuracy": 0.5,
+      "also_scored": {"mm.tsv": {"accuracy": 0.25, "loss": 1.0}},
+    },
+    "cola": {"best_metric": "mcc", "mcc": 0.25, "accuracy": 0.75},
+  }
+  main._print_suite(results, ("qqp", "wnli"), tmp_path)
+  assert capsys.readouterr().out.splitlines()[4:] == [
+    "| average of 2 | | 0.3750 |",
+    "not in the average, for they were not run: qqp, wnli",
+    "not in the average: mnli, mm.tsv: accuracy 0.2500",
+  ]
+  written = json.loads((tmp_path / "suite.json").read_text())
+  assert written["average"] == 0.375
+  assert written["without"] == ["qqp", "wnli"]
 
 
 def test_an_unknown_task():

@@ -382,6 +382,23 @@ def test_describe():
     relations.describe([EXAMPLES[0]._replace(relation=None)], Options())
 
 
+def test_the_relation_that_is_none_is_checked(capsys):
+  with pytest.raises(
+    ConfigError, match=r"but 'Other' is: --config\.task\.other"
+  ):
+    relations.describe(EXAMPLES, Options(other="other"))
+  assert not capsys.readouterr().err
+  made = relations.describe(EXAMPLES, Options(other="Othr"))
+  assert made == {"labels": sorted(LABELS)}
+  assert capsys.readouterr().err == (
+    "task.other='Othr' is no relation of the training set, so all 3 count in "
+    'f1; did you mean "Other"?\n'
+  )
+  relations.describe(EXAMPLES, Options(other=""))
+  relations.describe(EXAMPLES, Options())
+  assert not capsys.readouterr().err
+
+
 def test_options_that_cannot_be():
   with pytest.raises(ConfigError, match=r'pair=\'span\' .* mean "spans"'):
     make(pair="span")

@@ -1,7 +1,9 @@
 """The driver of fine-tuning, on a kind that is simple: what all kinds get."""
 
+import io
 import json
 import shutil
+import sys
 
 import jax
 import numpy as np
@@ -155,10 +157,36 @@ def test_evaluate_and_predict_from_the_command_line(finished, tmp_path, capsys):
   shown = capsys.readouterr().out.splitlines()
   assert [line.split("\t")[0] for line in shown] == ["good", "bad"]
   source = tmp_path / "lines.txt"
-  source.write_text("the bad end\n\nthe good cat\n")
+  source.write_text('\ufeff{"text": "the bad end"}\n\nthe good cat\n')
   assert cli.main([*argv, "--json", "--input", str(source)]) == 0
+  shown = map(json.loads, capsys.readouterr().out.splitlines())
+  assert [(p["line"], p["label"]) for p in shown] == [(1, "bad"), (3, "good")]
+  assert cli.main([*argv, "--json", "--data", config.data.dev]) == 0
   shown = capsys.readouterr().out.splitlines()
-  assert [json.loads(line)["label"] for line in shown] == ["bad", "good"]
+  assert len(shown) == 17 and "line" not in json.loads(shown[0])
+
+
+def test_evaluate_needs_labels_before_it_predicts(
+  finished, tmp_path, capsys, monkeypatch
+):
+  bare = tmp_path / "bare.tsv"
+  bare.write_text("text\nthe good cat\n")
+  monkeypatch.setattr(inference, "predict", None)
+  argv = ["evaluate", "--checkpoint", str(finished[0]), "--data", str(bare)]
+  assert cli.main(argv) == 2
+  assert "bare.tsv:2: no column 'label'" in capsys.readouterr().err
+
+
+def test_input_that_is_not_utf8_is_told_by_its_line(
+  finished, tmp_path, capsys, monkeypatch
+):
+  argv = ["predict", "--checkpoint", str(finished[0])]
+  stdin = io.TextIOWrapper(io.BytesIO(b"the cat\ncaf\xe9\n"))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  assert cli.main(argv) == 2
+  assert "error: stdin:2: not UTF-8" in capsys.readouterr().err
+  assert cli.main([*argv, "--input", str(tmp_path / "none.txt")]) == 2
+  assert "none.txt: no such file" in capsys.readouterr().err
 
 
 def test_a_share_is_held_out_whatever_the_seed(config):
@@ -200,6 +228,64 @@ def test_a_development_set_without_labels_is_noticed_at_once(config, tmp_path):
   config.data.dev = str(bare)
   with pytest.raises(DataError, match=r"bare\.tsv.*label"):
     run.prepare(config)
+
+
+@pytest.mark.parametrize(
+  ("text", "message"),
+  [
+    (None, r"other\.tsv: No such file"),
+    ("text\nthe good cat\n", r"other\.tsv.*label"),
+  ],
+)
+def test_files_to_be_scored_at_the_end_are_checked_before(
+  config, tmp_path, text, message
+):
+  other = tmp_path / "other.tsv"
+  if text:
+    other.write_text(text)
+  config.data.also_score = (str(other),)
+  with pytest.raises(DataError, match=message):
+    run.prepare(config)
+
+
+def test_another_file_is_scored_when_all_is_trained(finished, tmp_path):
+  workdir, result, config = finished
+  copy = tmp_path / "copy"
+  shutil.copytree(workdir, copy)
+  config = config.copy_and_resolve_references()
+  config.data.also_score = (config.data.dev,)
+  again = run.finetune(config, copy)
+  scored = again.pop("also_scored")[config.data.dev]
+  assert again == {k: v for k, v in result.items() if k != "also_scored"}
+  assert scored == {name: result[name] for name in scored}
+  assert scored["accuracy"] == 1.0
+
+
+def test_the_result_is_written_before_the_extras_are_scored(
+  finished, tmp_path, monkeypatch
+):
+  workdir, result, config = finished
+  copy = tmp_path / "copy"
+  shutil.copytree(workdir, copy)
+  made = ("result.json", "predictions.jsonl", "confusion.tsv")
+  (copy / "predictions.jsonl").unlink()
+  (copy / "confusion.tsv").unlink()
+  config = config.copy_and_resolve_references()
+  config.data.also_score = (config.data.train,)
+  predict = inference.predict
+
+  def fail(model, examples):
+    if len(examples) == 53:
+      raise MemoryError
+    return predict(model, examples)
+
+  monkeypatch.setattr(inference, "predict", fail)
+  with pytest.raises(MemoryError):
+    run.finetune(config, copy)
+  assert all((copy / name).exists() for name in made)
+  written = json.loads((copy / "result.json").read_text())
+  assert written["accuracy"] == result["accuracy"]
+  assert "also_scored" not in written
 
 
 # kind -> (options, a text of which nothing more is known).

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from maskedlm.config import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run, sweep
 
@@ -64,3 +65,26 @@ def test_an_empty_tuple_leaves_the_option_as_it_is(runs, tmp_path):
   sweep.sweep(config, tmp_path)
   assert [c.train.epochs for c, _ in runs] == [2, 4]
   assert {c.seed for c, _ in runs} == {8}
+
+
+@pytest.mark.parametrize(
+  ("changes", "message"),
+  [
+    (
+      {"sweep.epochs": (2, 4), "train.num_steps": 9},
+      r"train\.num_steps=9 is the length .* sweep\.epochs=\(2, 4\) would do",
+    ),
+    ({"train.epochs": 0}, r"train\.epochs=0: expected more than 0; or set"),
+    ({"sweep.epochs": (1, 0)}, r"sweep\.epochs=0: expected more than 0"),
+    ({"train.epochs": 0, "train.num_steps": 9}, None),
+    ({"train.epochs": 0, "sweep.epochs": (0.5, 1)}, None),
+  ],
+)
+def test_how_long_a_run_is_must_be_told_once(changes, message):
+  config = configs.default("classification")
+  config.update_from_flattened_dict(changes)
+  if message is None:
+    configs.validate(config)
+    return
+  with pytest.raises(ConfigError, match=message):
+    configs.validate(config)

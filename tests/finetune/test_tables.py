@@ -127,6 +127,14 @@ def test_what_is_wrong_is_told_in_a_line(tmp_path, name, content, message):
   assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("suffix", ["tsv", "txt", "csv", "jsonl"])
+def test_blank_lines_have_no_first_row(tmp_path, suffix):
+  path = write(tmp_path / f"a.{suffix}", "\n\n")
+  for read in (tables.first_row, tables.records):
+    with pytest.raises(DataError, match=rf"a\.{suffix}: has no row"):
+      read(path)
+
+
 def test_no_such_file(tmp_path):
   with pytest.raises(DataError, match="No such file"):
     tables.records(tmp_path / "none.tsv")
