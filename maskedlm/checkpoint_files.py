@@ -27,13 +27,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from maskedlm import remote
+from maskedlm import remote, storage
 
 MANIFEST = "manifest.sha256"
 
 
 class CheckpointError(RuntimeError):
-  """A checkpoint that can't be written or used: what, where, what to do."""
+  """A checkpoint that can't be used, or must not be written: what to do."""
 
   exit_code = 2
 
@@ -59,13 +59,26 @@ def commit(directory: Path, step: int) -> None:
   remote.write_whole(path / MANIFEST, f"{_header(body)}\n{body}")
 
 
+def _read(path: Path, read: Callable[[Path], str]) -> str:
+  """read(path); in a bucket, only what is not there is damage."""
+  try:
+    return read(path)
+  except (FileNotFoundError, UnicodeDecodeError):
+    raise
+  except Exception as error:  # gcsfs raises many kinds.
+    if not remote.is_address(path):
+      raise
+    raise storage.unreachable(path, error) from error
+
+
 def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
   """What is wrong with a step's files, by its manifest; None if nothing is.
 
-  `items` are the prefixes of the files to check, all by default.
+  `items` are the prefixes of the files to check, all by default. Raises
+  ConfigError or StorageError for a bucket that can't be reached.
   """
   try:
-    text = (path / MANIFEST).read_text("utf-8")
+    text = _read(path / MANIFEST, lambda file: file.read_text("utf-8"))
   except OSError:
     return f"{MANIFEST} is missing"
   except ValueError:
@@ -77,7 +90,7 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
     digest, name = line.split("  ", 1)
     if name.startswith(tuple(items)):
       try:
-        if _sha256(path / name) != digest:
+        if _read(path / name, _sha256) != digest:
           return f"{name} differs from its SHA-256"
       except OSError as error:
         return f"{name}: {error.strerror}"
@@ -124,18 +137,20 @@ def survey(
   """Names of folders to load, best first; name -> problem of those not good.
 
   The newest good one alone, with the problems of those newer; or, where there
-  is none, every unverified one, with the problems of all.
+  is none, every unverified one, with the problems of all. Raises ConfigError
+  or StorageError where the folder can't be read.
   """
   unverified, problems = [], {}
-  for path in _steps(directory):
-    if _is_complete(path):
-      problem = find_damage(path, items)
-    else:
-      problem = "not verified: its save was interrupted, or is going on"
-      unverified.append(path.name)
-    if problem is None:
-      return [path.name], problems
-    problems[path.name] = problem
+  with storage.reaching(directory):
+    for path in _steps(directory):
+      if _is_complete(path):
+        problem = find_damage(path, items)
+      else:
+        problem = "not verified: its save was interrupted, or is going on"
+        unverified.append(path.name)
+      if problem is None:
+        return [path.name], problems
+      problems[path.name] = problem
   return unverified, problems
 
 
@@ -197,8 +212,9 @@ def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
 
 def clear(directory: Path) -> None:
   """Deletes what no save will finish any more; only under the lock."""
-  for path in directory.glob("*.orbax-*"):
-    remote.remove(path)
+  with storage.reaching(directory):
+    for path in directory.glob("*.orbax-*"):
+      remote.remove(path)
 
 
 class Lock(NamedTuple):
@@ -214,7 +230,7 @@ def lock(directory: Path) -> Lock:
   The lock ends with the process, however that ends. A bucket has none: there,
   the run that came last has it, and the one before is told so when it next
   wants to save. Raises CheckpointError where another process has the lock, or
-  this one, and where nothing can be written.
+  this one; ConfigError and StorageError where nothing can be written.
   """
   if remote.is_address(directory):
     return _take_over(directory)
@@ -222,10 +238,7 @@ def lock(directory: Path) -> Lock:
     directory.mkdir(parents=True, exist_ok=True)
     file = (directory / ".lock").open("a")
   except OSError as error:
-    raise CheckpointError(
-      f"{directory} can't be written ({error.strerror}): choose another "
-      "--workdir, or make it writable."
-    ) from error
+    raise storage.unwritable(directory, error) from error
   try:
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
   except BlockingIOError as error:
@@ -241,10 +254,8 @@ def lock(directory: Path) -> Lock:
 
 def _take_over(directory: Path) -> Lock:
   token = f"{socket.gethostname()} {os.getpid()} {os.urandom(8).hex()}\n"
-  try:
+  with storage.reaching(directory):
     (directory / ".lock").write_text(token)
-  except Exception as error:  # gcsfs raises many kinds.
-    raise CheckpointError(str(remote.unreachable(directory, error))) from error
 
   def check() -> None:
     found = (directory / ".lock").read_text()
