@@ -8,7 +8,7 @@
 #   storage               attach BUCKET, as /bucket
 #   image                 build and push IMAGE=REGION-docker.pkg.dev/P/R/maskedlm
 #   run pretrain ...      `maskedlm pretrain ...` as the workload NAME; started
-#                         again, 50 times at most, when a host fails
+#                         again, 50 times at most, when a host or the storage fails
 #   status                workloads, and what they wait for
 #   logs                  of its first host, as they come
 #   stop                  delete the workload: it saves first
@@ -44,7 +44,7 @@ case $step in
     need NAME TPU_TYPE IMAGE
     run xpk workload create "${at[@]}" --workload="$NAME" \
       --tpu-type="$TPU_TYPE" --num-slices=1 --docker-image="$IMAGE" \
-      --storage=maskedlm --max-restarts=50 --restart-on-exit-codes=69,75 \
+      --storage=maskedlm --max-restarts=50 --restart-on-exit-codes=69,74,75 \
       --termination-grace-period-seconds=120 \
       --command="maskedlm $(quote "$@")"
     ;;

@@ -10,6 +10,7 @@ deletes.
 """
 
 import concurrent.futures
+import contextlib
 import json
 import logging
 import math
@@ -24,7 +25,7 @@ import numpy as np
 import orbax.checkpoint as ocp
 
 from maskedlm import checkpoint_files as files
-from maskedlm import hosts, remote
+from maskedlm import hosts, remote, storage
 from maskedlm.checkpoint_files import CheckpointError
 from maskedlm.config import ConfigError
 
@@ -164,12 +165,21 @@ def _load_params(path: Path, subtrees: Sequence[str] | None):
 # The public functions.
 
 
-def _save_error(step: int, directory: Path, error: Exception) -> Exception:
-  return CheckpointError(
-    f"saving step {step} in {directory} failed: {files.reason(error)}. Steps "
-    f"{files.complete(directory)} are intact: make room or choose another "
-    "--workdir, and run again to resume."
-  )
+def _saving(step: int, directory: Path):
+  """Within: what the storage raises is a StorageError of this step."""
+
+  def tell(error: Exception) -> storage.StorageError:
+    try:
+      intact = f"Steps {files.complete(directory)}"
+    except Exception:  # A bucket that can't be reached.
+      intact = "The steps before"
+    return storage.StorageError(
+      f"saving step {step} in {directory} failed: {storage.reason(error)}. "
+      f"{intact} are intact: make room or choose another --workdir, and run "
+      "again to resume."
+    )
+
+  return storage.telling(tell)
 
 
 def open_checkpoints(
@@ -179,8 +189,9 @@ def open_checkpoints(
 
   The newest `keep_last` steps are kept, and besides them the `keep_best` of
   lowest metric. `log` gets one line for whatever is not as it should be.
-  Raises ConfigError for a number out of range, CheckpointError for a folder
-  that can't be written, or that another run is writing.
+  Raises ConfigError for a number out of range, or a folder that may not be
+  written; CheckpointError for one that another run is writing; StorageError for
+  one that can't be written now.
   """
   if keep_last < 1 or keep_best < 0:
     raise ConfigError(
@@ -199,21 +210,21 @@ def open_checkpoints(
   def finish(step: int) -> None:
     """In the background: waits for the files, hashes, names, deletes old."""
     try:
-      checkpointer.wait_until_finished()
+      with _saving(step, directory):
+        checkpointer.wait_until_finished()
+        if primary:
+          lock.check()
+          remote.push(workdir)  # Logs first: a complete step has them.
+          files.commit(directory, step)
+          files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
+    except storage.StorageError:
       if primary:
-        lock.check()
-        remote.push(workdir)  # Logs first: a complete step has them.
-        files.commit(directory, step)
-        files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
-    except CheckpointError:
+        with contextlib.suppress(Exception):  # The first error is the one told.
+          files.clear(directory)  # A full disk gets its space back.
       raise
-    except Exception as error:
-      if primary:
-        files.clear(directory)  # A full disk gets its space back.
-      raise _save_error(step, directory, error) from error
 
   def wait() -> None:
-    """Until the last save is complete; raises its CheckpointError each time.
+    """Until the last save is complete; raises its error each time.
 
     No save follows a failed one: what Orbax left running could write into it.
     """
@@ -226,13 +237,14 @@ def open_checkpoints(
     """Starts saving, and returns; `state` may be donated right away.
 
     `meta` is a JSON-able dict. `metric`, lower is better, ranks the step; None
-    or non-finite is never among the best. Raises CheckpointError for a failure
-    of the save before, for a step not newer than every complete one, and for
-    a state with non-finite values.
+    or non-finite is never among the best. Raises StorageError for a failure
+    of this or the save before, CheckpointError for a step not newer than every
+    complete one, for a state with non-finite values, and for a lost lock.
     """
     nonlocal pending  # One at a time: a second save waits for the first.
     wait()
-    newest = max(files.complete(directory), default=-1)
+    with _saving(step, directory):
+      newest = max(files.complete(directory), default=-1)
     if step <= newest:
       raise CheckpointError(
         f"step {step} can't be saved: {directory} has step {newest} already. "
@@ -247,10 +259,10 @@ def open_checkpoints(
       "meta": meta,
     }
     json.dumps(record)  # What is not JSON fails here, not in the background.
-    if primary:
-      lock.check()
-      files.discard(directory, step)  # What a killed run has left of it.
-    try:
+    with _saving(step, directory):
+      if primary:
+        lock.check()
+        files.discard(directory, step)  # What a killed run has left of it.
       checkpointer.save(
         directory / str(step),
         args=ocp.args.Composite(
@@ -260,8 +272,6 @@ def open_checkpoints(
         ),
         force=True,  # Where another host is slow to see it discarded.
       )
-    except Exception as error:
-      raise _save_error(step, directory, error) from error
     pending = background.submit(finish, step)
 
   def restore(

@@ -22,14 +22,13 @@ import fcntl
 import hashlib
 import json
 import os
-import re
 import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from maskedlm import remote
+from maskedlm import remote, storage
 
 T = TypeVar("T")
 Log = Callable[[str], None]
@@ -37,7 +36,7 @@ MANIFEST = "manifest.sha256"
 
 
 class CheckpointError(RuntimeError):
-  """A checkpoint that can't be written or used: what, where, what to do."""
+  """A checkpoint that can't be used, or must not be written: what to do."""
 
   exit_code = 2
 
@@ -68,13 +67,26 @@ def commit(directory: Path, step: int) -> None:
   remote.write_whole(path / MANIFEST, f"{_header(body)}\n{body}")
 
 
+def _read(path: Path, read: Callable[[Path], str]) -> str:
+  """read(path); in a bucket, only what is not there is damage."""
+  try:
+    return read(path)
+  except (FileNotFoundError, UnicodeDecodeError):
+    raise
+  except Exception as error:  # gcsfs raises many kinds.
+    if not remote.is_address(path):
+      raise
+    raise storage.unreachable(path, error) from error
+
+
 def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
   """What is wrong with a step's files, by its manifest; None if nothing is.
 
-  `items` are the prefixes of the files to check, all by default.
+  `items` are the prefixes of the files to check, all by default. Raises
+  ConfigError or StorageError for a bucket that can't be reached.
   """
   try:
-    text = (path / MANIFEST).read_text("utf-8")
+    text = _read(path / MANIFEST, lambda file: file.read_text("utf-8"))
   except OSError:
     return f"{MANIFEST} is missing"
   except ValueError:
@@ -86,7 +98,7 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
     digest, name = line.split("  ", 1)
     if name.startswith(tuple(items)):
       try:
-        if _sha256(path / name) != digest:
+        if _read(path / name, _sha256) != digest:
           return f"{name} differs from its SHA-256"
       except OSError as error:
         return f"{name}: {error.strerror}"
@@ -138,18 +150,20 @@ def survey(
   """Names of folders to load, best first; name -> problem of those not good.
 
   The newest good one alone, with the problems of those newer; or, where there
-  is none, every unverified one, with the problems of all.
+  is none, every unverified one, with the problems of all. Raises ConfigError
+  or StorageError where the folder can't be read.
   """
   unverified, problems = [], {}
-  for path in _steps(directory):
-    if _is_complete(path):
-      problem = find_damage(path, items)
-    else:
-      problem = "not verified: its save was interrupted, or is going on"
-      unverified.append(path.name)
-    if problem is None:
-      return [path.name], problems
-    problems[path.name] = problem
+  with storage.reaching(directory):
+    for path in _steps(directory):
+      if _is_complete(path):
+        problem = find_damage(path, items)
+      else:
+        problem = "not verified: its save was interrupted, or is going on"
+        unverified.append(path.name)
+      if problem is None:
+        return [path.name], problems
+      problems[path.name] = problem
   return unverified, problems
 
 
@@ -180,14 +194,6 @@ def find(path: Path, step: int | str | None) -> tuple[Path, str | None]:
   return directory, name
 
 
-def reason(error: Exception) -> str:
-  """The cause in one line; TensorStore's message is a page that holds it."""
-  code = re.search(r"os_error_code='(\d+)'", str(error))
-  number = int(code[1]) if code else getattr(error, "errno", None)
-  lines = str(error).splitlines() or [type(error).__name__]
-  return os.strerror(number) if number else lines[0][:200]
-
-
 def load_newest(
   directory: Path,
   load: Callable[[Path], T],
@@ -207,7 +213,7 @@ def load_newest(
     except Exception as error:  # Orbax and TensorStore raise many kinds.
       if name not in problems or isinstance(error, CheckpointError):
         raise  # Of a verified step: not damage, but not this state, or a bug.
-      problems[name] = f"it can't be read: {reason(error)}"
+      problems[name] = f"it can't be read: {storage.reason(error)}"
       continue
     newer = list(problems)
     if name in problems:
@@ -301,8 +307,9 @@ def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
 
 def clear(directory: Path) -> None:
   """Deletes what no save will finish any more; only under the lock."""
-  for path in directory.glob("*.orbax-*"):
-    remote.remove(path)
+  with storage.reaching(directory):
+    for path in directory.glob("*.orbax-*"):
+      remote.remove(path)
 
 
 class Lock(NamedTuple):
@@ -318,7 +325,7 @@ def lock(directory: Path) -> Lock:
   The lock ends with the process, however that ends. A bucket has none: there,
   the run that came last has it, and the one before is told so when it next
   wants to save. Raises CheckpointError where another process has the lock, or
-  this one, and where nothing can be written.
+  this one; ConfigError and StorageError where nothing can be written.
   """
   if remote.is_address(directory):
     return _take_over(directory)
@@ -326,10 +333,7 @@ def lock(directory: Path) -> Lock:
     directory.mkdir(parents=True, exist_ok=True)
     file = (directory / ".lock").open("a")
   except OSError as error:
-    raise CheckpointError(
-      f"{directory} can't be written ({error.strerror}): choose another "
-      "--workdir, or make it writable."
-    ) from error
+    raise storage.unwritable(directory, error) from error
   try:
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
   except BlockingIOError as error:
@@ -345,10 +349,8 @@ def lock(directory: Path) -> Lock:
 
 def _take_over(directory: Path) -> Lock:
   token = f"{socket.gethostname()} {os.getpid()} {os.urandom(8).hex()}\n"
-  try:
+  with storage.reaching(directory):
     (directory / ".lock").write_text(token)
-  except Exception as error:  # gcsfs raises many kinds.
-    raise CheckpointError(str(remote.unreachable(directory, error))) from error
 
   def check() -> None:
     found = (directory / ".lock").read_text()

@@ -32,9 +32,10 @@ VERBS = {
 }
 
 # Exit codes, besides 0: 2, the user's input is wrong or can't be used; 3,
-# training diverged; 69 (EX_UNAVAILABLE), another host is gone; 75
-# (EX_TEMPFAIL), interrupted and saved: the same command continues; 130,
-# interrupted. Errors of ours carry theirs as `exit_code`.
+# training diverged; 69 (EX_UNAVAILABLE), another host is gone; 74 (EX_IOERR),
+# storage can't be written or reached now; 75 (EX_TEMPFAIL), interrupted and
+# saved: the same command continues; 130, interrupted. Errors of ours carry
+# theirs as `exit_code`.
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 75
 

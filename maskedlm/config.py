@@ -33,7 +33,7 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   config.objective = ConfigDict({"name": objective, **_options(objective)})
 
   config.corpus = corpus = ConfigDict()
-  corpus.path = ""  # A prepared corpus; "" = WORKDIR/corpus.
+  corpus.path = ""  # A prepared corpus; "" = WORKDIR/corpus, made if need be.
   # What prepare reads: text:GLOB | jsonl:GLOB | tfds:NAME | docstrings:
   corpus.source = "docstrings:"
   # Several languages instead: NAME:SOURCE,... or folders of de.txt, fr.txt ...

@@ -13,7 +13,7 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping
 
-from maskedlm import remote
+from maskedlm import remote, storage
 from maskedlm.config import ConfigError
 from maskedlm.corpus import manifest
 
@@ -28,8 +28,9 @@ def folder_of(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
   copy that was interrupted is continued.
 
   Raises:
-    ConfigError: nothing is there, it can't be read, it is damaged, or the
+    ConfigError: nothing is there, it may not be read, it is damaged, or the
       disk is too small for it.
+    StorageError: it can't be reached, or copied, now.
   """
   if not remote.is_address(path):
     return pathlib.Path(path).resolve()
@@ -50,8 +51,11 @@ def folder_of(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
         (part / "meta.json").write_bytes(text)
         part.rename(folder)
   except OSError as error:
-    raise ConfigError(
-      f"{address} can't be copied to {folder} ({error}). {_MORE_ROOM}"
+    raise storage.told(
+      f"{address} can't be copied to {folder} ({error})",
+      error,
+      mend=f"is all of it there? {_MORE_ROOM}",
+      wait=f"the same command goes on with it. {_MORE_ROOM}",
     ) from error
   return folder
 
@@ -69,7 +73,7 @@ def _read_meta(address: str) -> bytes:
       "--config=... --out=FOLDER`, and copy that folder to the address."
     ) from error
   except Exception as error:  # Each file system raises its own.
-    raise remote.unreachable(address, error) from error
+    raise storage.unreachable(address, error) from error
 
 
 def _files_of(address: str, text: bytes) -> dict[str, dict]:
@@ -120,7 +124,7 @@ def _copy(
   except (ConfigError, OSError):
     raise
   except Exception as error:  # Each file system raises its own.
-    raise remote.unreachable(address, error) from error
+    raise storage.unreachable(address, error) from error
 
 
 def _is_good(path: pathlib.Path, file: Mapping) -> bool:

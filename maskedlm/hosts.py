@@ -22,7 +22,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from maskedlm import remote
+from maskedlm import remote, storage
 from maskedlm.config import ConfigError
 
 T = TypeVar("T")
@@ -62,9 +62,10 @@ def together(
 ) -> T:
   """make() on every host; facts(made) must be the same on all of them.
 
-  Raises, on every host:
-    ConfigError: what make raised on one of them, or a fact that differs; it
-      names the host.
+  Raises, on every host and with one exit code:
+    What make raised there.
+    ConfigError: what it raised on another one, or a fact that differs; it names
+      the host.
   """
   if jax.process_count() == 1:
     return make()
@@ -76,14 +77,17 @@ def together(
     if not hasattr(error, "exit_code"):
       raise  # A bug of ours: this host ends, with a traceback.
     failure = error
-  told = {"error": str(failure or "")[:4000], "facts": mine}
+  code = failure.exit_code if failure else None
+  told = {"error": str(failure or "")[:4000], "code": code, "facts": mine}
   said = exchange({"host": socket.gethostname(), **told})
   names = [f"host {i} ({each['host']})" for i, each in enumerate(said)]
-  if failure and all(each["error"] == told["error"] for each in said):
-    raise failure
-  for name, each in zip(names, said, strict=True):
-    if each["error"]:
-      raise failure or ConfigError(f"{name}: {each['error']}")
+  failed = [i for i, each in enumerate(said) if each["code"]]
+  if failed:
+    # One code for all: a host that alone is started again waits for the others.
+    first = said[failed[0]]
+    error = failure or ConfigError(f"{names[failed[0]]}: {first['error']}")
+    error.exit_code = min(said[i]["code"] for i in failed)
+    raise error
   for fact, first in said[0]["facts"].items():
     for name, each in zip(names, said, strict=True):
       if each["facts"].get(fact) != first:
@@ -101,36 +105,31 @@ def from_first(decide: Callable[[], T]) -> T:
 
 
 def check_shared(folder: pathlib.Path) -> None:
-  """Creates the folder, and sees to it that all hosts see the same one.
+  """Creates a folder that can be written, and that all hosts see as the same.
 
   Of a mirror, it is the address that all must be able to read.
 
   Raises:
-    ConfigError: one of them doesn't.
+    ConfigError: one of them doesn't, or it may not be written.
+    StorageError: it can't be written now.
   """
   place = remote.origin(folder)
   mark = place / ".shared"
-  if jax.process_count() == 1:
-    folder.mkdir(parents=True, exist_ok=True)
-    return
 
   def write() -> str:
     token = secrets.token_hex(8)
     try:
       folder.mkdir(parents=True, exist_ok=True)
       mark.write_text(token)
-    except OSError as error:
-      raise ConfigError(
-        f"{place} can't be written ({error.strerror or error}): choose another "
-        "--workdir, or make it writable."
-      ) from error
+    except Exception as error:  # gcsfs raises many kinds.
+      raise storage.unwritable(place, error) from error
     return token
 
   token = from_first(write)
 
   def read() -> None:
     for _ in range(SEEN_WITHIN):
-      with contextlib.suppress(OSError):
+      with contextlib.suppress(Exception):
         if mark.read_text() == token:
           return
       time.sleep(1)

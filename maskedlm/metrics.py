@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import jax
 
-from maskedlm import languages
+from maskedlm import languages, remote
 
 # Dense bf16 FLOP/s of one device, from the vendors' data sheets.
 PEAK_FLOPS = {
@@ -154,7 +154,8 @@ def _open_files(workdir: pathlib.Path, start: int):
   if path.exists():
     lines = path.read_text().splitlines()
     kept = [line for line in lines if _step_of(line) <= start]
-    path.write_text("".join(f"{line}\n" for line in kept))
+    # Whole or not at all: a kill here must not cost what was logged.
+    remote.write_whole(path, "".join(f"{line}\n" for line in kept))
   jsonl = path.open("a")
   board = tensorboardX.SummaryWriter(
     str(workdir / "tensorboard"), purge_step=start + 1

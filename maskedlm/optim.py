@@ -67,7 +67,8 @@ def make(
   adam = optax.scale_by_adam if o.bias_correction else _scale_by_raw_adam
   adam = adam(o.b1, o.b2, o.eps)
   decay = optax.add_decayed_weights(o.weight_decay, mask)
-  # Always four pieces: the moments are at 1/mu and 1/nu whatever the options.
+  # Always four pieces, and rates.scale adds none: the moments are at 1/mu and
+  # 1/nu whatever the options, which a resumed run may change.
   update = optax.chain(
     clip if o.clip_norm else optax.identity(),
     *{
@@ -84,7 +85,7 @@ def make(
     by_layer = rates.shares(
       params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
     )
-    update = optax.chain(update, rates.scale(by_layer))
+    update = rates.scale(update, by_layer)
   return update, schedule
 
 

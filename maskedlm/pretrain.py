@@ -1,7 +1,8 @@
 """`maskedlm pretrain`: from raw text to a pretrained encoder.
 
-Steps: corpus (prepared if it isn't yet) -> mesh -> objective -> train.run ->
-held-out result, a few filled masks. Run again, it continues.
+Steps: mesh -> corpus (the workdir's own is prepared if it isn't yet) ->
+objective -> train.run -> held-out result, a few filled masks. Run again, it
+continues.
 """
 
 import argparse
@@ -131,32 +132,37 @@ def _preflight(config: ConfigDict):
 
 
 def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
-  """The corpus of corpus.path, if it is there; else one is prepared.
+  """The corpus of corpus.path; without one, the workdir's, prepared if need be.
 
   Raises:
-    ConfigError: there are several hosts, who would all prepare it.
+    ConfigError: none is at corpus.path; or it is empty, and the workdir is an
+      address, or has no corpus yet and several hosts would all prepare it.
   """
   import jax
 
-  given = config.corpus.path and corpus_copy.folder_of(
-    config.corpus.path, log=_say
-  )
-  if not given and remote.is_address(remote.origin(workdir)):
+  if config.corpus.path:
+    path = corpus_copy.folder_of(config.corpus.path, log=_say)
+    if not path.exists():  # Misspelt: another corpus would be trained on.
+      raise ConfigError(
+        f"corpus.path={config.corpus.path!r}: nothing is at {path}. Correct "
+        "it, or prepare a corpus there, `maskedlm prepare --config=... "
+        f"--out={path}`."
+      )
+    return prepare.open_given(config, path, log=_say)
+  path = workdir / "corpus"
+  if remote.is_address(remote.origin(workdir)):
     raise ConfigError(
       f"{remote.origin(workdir)} can't hold the corpus, which is mapped from a "
       "disk: prepare it, and give --config.corpus.path=FOLDER, or =gs://... if "
       "you copy it there."
     )
-  path = given or workdir / "corpus"
   if jax.process_count() > 1 and not (path / "meta.json").exists():
     raise ConfigError(
       f"no corpus at {path}: several hosts don't prepare one. Do that first, "
       "on one machine: `maskedlm prepare --config=... --out=FOLDER`; then give "
       "all hosts --config.corpus.path=FOLDER."
     )
-  if given and pathlib.Path(given).exists():
-    return prepare.open_given(config, given, log=_say)
-  return prepare.prepare(config, given or workdir / "corpus", log=_say)
+  return prepare.prepare(config, path, log=_say)
 
 
 def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:

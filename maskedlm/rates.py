@@ -92,10 +92,13 @@ def freeze(params: Any, by_layer: Any) -> Any:
   return jax.tree.map(of_array, params, by_layer)
 
 
-def scale(shares: Any) -> optax.GradientTransformation:
-  """Multiplies each update by its share; keeps no state."""
+def scale(
+  inner: optax.GradientTransformation, shares: Any
+) -> optax.GradientTransformation:
+  """`inner`, with each of its updates times its share; the state is its own."""
 
-  def update(updates, _):
-    return jax.tree.map(lambda u, s: u * jnp.asarray(s), updates, shares)
+  def update(grads, state, params=None):
+    updates, state = inner.update(grads, state, params)
+    return jax.tree.map(lambda u, s: u * jnp.asarray(s), updates, shares), state
 
-  return optax.stateless(update)
+  return optax.GradientTransformation(inner.init, update)

@@ -18,6 +18,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
 
+from maskedlm import storage
 from maskedlm.config import ConfigError
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")  # pathlib folds slashes.
@@ -107,16 +108,6 @@ def filesystem(address: str):
     ) from error
 
 
-def unreachable(address: str | Path, error: Exception) -> ConfigError:
-  """What to raise for whatever a file system has raised."""
-  line = (str(error).splitlines() or [""])[0][:200]
-  return ConfigError(
-    f"{os.fspath(address)} can't be reached ({type(error).__name__}: {line}): "
-    "look at its spelling, and whether this machine's account may read and "
-    "write it."
-  )
-
-
 # Files, in folders and in buckets.
 
 
@@ -178,7 +169,7 @@ def local(path: str | Path) -> pathlib.Path:
   """The folder; of an address a copy, until the process ends.
 
   Raises:
-    ConfigError: an address where nothing is, or that can't be reached.
+    ConfigError, StorageError: an address where nothing is; out of reach.
   """
   if not is_address(path):
     return pathlib.Path(path)
@@ -186,11 +177,9 @@ def local(path: str | Path) -> pathlib.Path:
   filesystem(address)  # Its own errors say more.
   folder = pathlib.Path(tempfile.mkdtemp(prefix="maskedlm-"))
   atexit.register(shutil.rmtree, folder, ignore_errors=True)
-  try:
+  with storage.reaching(address):
     names = list_files(address)
     fetch(address, names, folder)
-  except Exception as error:  # gcsfs raises many kinds.
-    raise unreachable(address, error) from error
   if not names:
     raise ConfigError(f"{address}: nothing is there; expected a folder.")
   return folder
@@ -204,7 +193,8 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
   """Within: the folder of a run; of an address, its mirror.
 
   Raises:
-    ConfigError: an address that can't be read, or not be written by Orbax.
+    ConfigError: an address that Orbax can't write, or a wrong one.
+    StorageError: it can't be read now, or at the end not be written.
   """
   if not is_address(path):
     yield pathlib.Path(path).resolve()
@@ -213,19 +203,18 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
   with tempfile.TemporaryDirectory(prefix="maskedlm-") as temporary:
     folder = pathlib.Path(temporary, address.name)
     folder.mkdir()
-    try:
+    with storage.reaching(address):
       names = list_files(address)
       names = [n for n in names if not _NOT_FETCHED.intersection(n.split("/"))]
       fetch(address, names, folder)
-    except Exception as error:  # gcsfs raises many kinds.
-      raise unreachable(address, error) from error
     (folder / _MARK).write_text(str(address))
     before = _stamps(folder)
     try:
       yield folder
     finally:
       if _stamps(folder) != before:  # Of host 0; the others write nothing.
-        push(folder)
+        with storage.reaching(address):
+          push(folder)
 
 
 def _stamps(folder: pathlib.Path) -> dict[str, tuple[int, int]]:

@@ -234,13 +234,14 @@ _LOSS = re.compile(
 
 
 def _is_loss(error: BaseException) -> bool:
+  if hasattr(error, "exit_code"):  # It has been told what it is: a bucket's ...
+    return False
   chain = [error]
   while chain[-1] is not None:
     chain.append(chain[-1].__cause__ or chain[-1].__context__)
   return any(
     isinstance(each, (RuntimeError, ValueError)) and _LOSS.search(str(each))
     for each in chain
-    if not isinstance(each, ConfigError)
   )
 
 

@@ -71,7 +71,7 @@ def run(
   Raises:
     NonFiniteError: train.nonfinite_limit non-finite steps in a row.
     ConfigError: the config changed in a way that would corrupt the run.
-    CheckpointError: a checkpoint can't be written, or none can be read.
+    CheckpointError, StorageError: none can be read; one can't be written.
   """
   options = config.train
   num_steps = options.num_steps

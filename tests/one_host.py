@@ -18,6 +18,7 @@ from jax.sharding import AxisType, Mesh
 import toy
 from maskedlm import cli, config, hosts, runtime, sharding, train
 from maskedlm.config import ConfigError
+from maskedlm.storage import StorageError
 
 
 def make_config(num_steps):
@@ -131,6 +132,15 @@ def agree(folder):
       raise ConfigError("no such corpus")
 
   told["failed"] = _refused(lambda: hosts.together(fail))
+
+  def lose():
+    raise StorageError("no room") if me == 1 else ConfigError("no name")
+
+  for number, make in ((74, lambda: me == 1 and lose()), (2, lose)):
+    try:
+      hosts.together(make)
+    except (ConfigError, StorageError) as error:
+      told[f"code {number}"] = error.exit_code
   told["differ"] = _refused(
     lambda: hosts.together(
       lambda: me, facts=lambda made: {"seed": 3, "corpus": f"{made // 1}abc"}

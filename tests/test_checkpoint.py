@@ -24,6 +24,7 @@ from maskedlm import checkpoint
 from maskedlm import checkpoint_files as files
 from maskedlm.checkpoint import CheckpointError, load_params, open_checkpoints
 from maskedlm.config import ConfigError
+from maskedlm.storage import StorageError
 
 META = {"config": {"seed": 3, "name": "tiny"}, "tokenizer": "ab12"}
 OPTIMIZER = optax.chain(
@@ -371,13 +372,14 @@ def test_full_disk(small_disk, capfd, caplog, surface):
     small_disk, keep_last=9, keep_best=0, log=print
   )
   checkpoints.save(2, big, META, metric=None)
-  with pytest.raises(CheckpointError) as caught:
+  with pytest.raises(StorageError) as caught:
     surface(checkpoints)
   message = str(caught.value)
   assert "saving step 2" in message and "No space left on device" in message
   assert "Steps [1] are intact" in message and "\n" not in message
+  assert caught.value.exit_code == 74  # Launchers start it again.
   # Not even a caller that swallows it exits as if all were saved.
-  with pytest.raises(CheckpointError, match="saving step 2"):
+  with pytest.raises(StorageError, match="saving step 2"):
     checkpoints.close()
   # The run can be resumed where it was, and there is room again.
   with opened(small_disk) as checkpoints:
@@ -389,6 +391,29 @@ def test_full_disk(small_disk, capfd, caplog, surface):
   gc.collect()
   assert capfd.readouterr() == ("", "")
   assert not caplog.records
+
+
+def test_a_bucket_that_is_gone_is_told_though_nothing_can_be_listed(
+  workdir, monkeypatch
+):
+  def gone(*_):
+    raise ValueError("UNAVAILABLE: Error writing gs://...\na page")
+
+  checkpoints = open_checkpoints(workdir, keep_last=9, keep_best=0, log=print)
+  checkpoints.save(4, make_state(4), META, metric=None)
+  with monkeypatch.context() as patch:
+    for name in ("commit", "complete", "clear"):
+      patch.setattr(files, name, gone)
+    with pytest.raises(StorageError) as caught:
+      checkpoints.wait()
+  message = str(caught.value)
+  assert message.startswith("saving step 4 in ") and "\n" not in message
+  assert "UNAVAILABLE: Error writing" in message
+  assert "The steps before are intact" in message
+  with pytest.raises(StorageError):
+    checkpoints.close()
+  with opened(workdir) as checkpoints:
+    assert checkpoints.steps() == [1, 2, 3]
 
 
 def test_only_what_orbax_leaves_behind_is_hushed():
@@ -421,7 +446,7 @@ def test_second_writer_is_refused(workdir):
 
 def test_folder_that_cannot_be_made(tmp_path):
   (tmp_path / "run").write_text("a file")
-  with pytest.raises(CheckpointError, match="Not a directory"):
+  with pytest.raises(ConfigError, match="Not a directory"):
     open_checkpoints(tmp_path / "run", keep_last=1, keep_best=0, log=print)
 
 

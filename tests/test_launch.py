@@ -245,7 +245,7 @@ def test_tpu_host():
       [
         f"xpk workload create {AT} --workload=n --tpu-type=v5litepod-16 "
         "--num-slices=1 --docker-image=r/maskedlm --storage=maskedlm "
-        "--max-restarts=50 --restart-on-exit-codes=69,75 "
+        "--max-restarts=50 --restart-on-exit-codes=69,74,75 "
         "--termination-grace-period-seconds=120 "
         "'--command=maskedlm pretrain --config=x.py'"
       ],
@@ -275,6 +275,20 @@ def test_slurm():
   assert printed("slurm.sbatch", "pretrain", "--config=x.py") == [
     "srun --kill-on-bad-exit=0 --label maskedlm pretrain --config=x.py "
   ]
+
+
+@pytest.mark.parametrize(
+  ("code", "again"),
+  [(0, False), (2, False), (3, False), (74, True), (75, True)],
+)
+def test_slurm_queues_what_may_go_on(tmp_path, code, again):
+  for name, does in (("srun", f"exit {code}"), ("scontrol", 'echo "$@"')):
+    (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+    (tmp_path / name).chmod(0o755)
+  path = f"{tmp_path}:{os.environ['PATH']}"
+  ended = run("slurm.sbatch", "pretrain", PATH=path, SLURM_JOB_ID="7")
+  assert ended.returncode == code
+  assert ended.stdout == ("requeue 7\n" if again else "")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def start(
       list(map(str, [*within[i], *argv])),
       env={
         **tiny_run.environment(devices[i]),
-        "PYTHONPATH": str(TESTS),
+        "PYTHONPATH": f"{TESTS}{os.pathsep}{TESTS.parent}",
         "PYTHONUNBUFFERED": "1",
         "JAX_COORDINATOR_ADDRESS": address,
         "JAX_NUM_PROCESSES": str(count),
@@ -150,6 +150,7 @@ def test_hosts_agree_or_all_are_told_who_differs(tmp_path):
     ]
     assert each["first"] == "by 0" and each["made"] == me
     assert each["failed"].endswith("no such corpus")
+    assert (each["code 74"], each["code 2"]) == (74, 2)
     assert f"corpus: 0abc on host 0 ({name}), 1abc on host 1" in each["differ"]
     assert "is not the folder that host 0 has" in each["apart"]
     # Host 1's flag is set at the third call: all see it two calls later.
@@ -184,7 +185,7 @@ def test_hosts_with_different_packages_are_refused(tmp_path):
   folders[0].mkdir()
   other.write_text("Metadata-Version: 2.1\nName: flax\nVersion: 0.1\n")
   argv = [*TOY, "train", tmp_path / "run", 20]
-  path = f"packages{os.pathsep}{TESTS}"  # From where each is.
+  path = os.pathsep.join(["packages", str(TESTS), str(TESTS.parent)])
   for code, _, err in finish(start(2, *argv, folders=folders, PYTHONPATH=path)):
     assert code == 2
     assert re.search(
@@ -378,8 +379,11 @@ def test_corpora_that_differ_or_are_absent_are_refused(
   ]
   for code, _, err in finish(start(2, *argv, folders=[here, there])):
     assert code == 2
-    assert "several hosts don't prepare one" in err
-    assert "Traceback" not in err
+    nothing = f"corpus.path='corpus': nothing is at {there / 'corpus'}"
+    assert nothing in err and "Traceback" not in err
+  for code, _, err in finish(start(2, *argv, "--config.corpus.path=")):
+    assert code == 2
+    assert "several hosts don't prepare one" in err.splitlines()[-1]
   made = tiny_run.run(
     "prepare",
     f"--config={config}",

@@ -197,6 +197,22 @@ def test_a_changed_run_is_refused(whole, arguments, override, words):
   assert (workdir / "config.json").read_text() == before
 
 
+def test_a_misspelt_corpus_path_is_told_and_nothing_prepared(tiny, tmp_path):
+  process = tiny_run.run(
+    "pretrain",
+    f"--config={tiny[0]}",
+    f"--config.corpus.path={tmp_path / 'corpsu'}",
+    f"--workdir={tmp_path / 'run'}",
+  )
+  assert process.returncode == 2
+  *_, line = process.stderr.splitlines()
+  assert line.startswith(f"error: corpus.path='{tmp_path / 'corpsu'}': nothing")
+  assert f"`maskedlm prepare --config=... --out={tmp_path / 'corpsu'}`" in line
+  assert "Traceback" not in process.stderr
+  assert not (tmp_path / "corpsu").exists()
+  assert not (tmp_path / "run" / "corpus").exists()
+
+
 def test_two_phases_from_one_config(arguments, tmp_path):
   process = tiny_run.run(
     *arguments,

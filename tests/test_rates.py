@@ -88,6 +88,31 @@ def test_what_is_frozen_neither_moves_nor_decays():
   assert (updates["classifier"]["dense"]["kernel"] != 0).all()
 
 
+@pytest.mark.parametrize("rule", optim.RULES)
+@pytest.mark.parametrize(
+  "options", [{"layer_decay": 0.5}, {"frozen_layers": 1}], ids=str
+)
+def test_the_state_is_the_same_so_that_a_resumed_run_may_change_them(
+  rule, options
+):
+  params, o = make_params(), presets.adamw()
+  o.rule, o.warmup_steps, o.no_decay = rule, 0, ("bias",)
+  plain = optim.make(o, 10, params)[0].init(params)
+  # As in every checkpoint there is: of the chain's four, Adam is the second.
+  paths = [
+    jax.tree_util.keystr(path, simple=True, separator="/")
+    for path, _ in jax.tree_util.tree_leaves_with_path(plain)
+  ]
+  assert len(plain) == 4 and paths[0] == "1/count"
+  assert {path[:5] for path in paths[1:]} == {"1/mu/", "1/nu/"}
+  o.update(options)
+  tx, _ = optim.make(o, 10, params)
+  state = tx.init(params)
+  assert jax.tree.structure(state) == jax.tree.structure(plain)
+  _, state = tx.update(params, state, params)
+  assert jax.tree.structure(state) == jax.tree.structure(plain)
+
+
 @pytest.mark.parametrize(
   ("options", "message"),
   [

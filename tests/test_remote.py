@@ -21,12 +21,13 @@ import test_checkpoint as folders
 import test_many_hosts as pod
 
 import tiny as tiny_run
-from maskedlm import checkpoint, continuing, corpus_copy, remote
+from maskedlm import checkpoint, continuing, corpus_copy, remote, runtime
 from maskedlm import checkpoint_files as files
 from maskedlm import config as config_lib
 from maskedlm.config import ConfigError
 from maskedlm.corpus import prepare
 from maskedlm.corpus import tokenizer as tokenizers
+from maskedlm.storage import StorageError
 
 needs_gcsfs = pytest.mark.skipif(
   not importlib.util.find_spec("gcsfs"), reason="needs `pip install gcsfs`"
@@ -230,6 +231,23 @@ def test_a_damaged_step_falls_back_and_is_saved_anew(gcs, run_at):
 
 
 @needs_gcsfs
+def test_a_bucket_that_is_gone_is_no_damage(gcs, run_at, monkeypatch):
+  def gone(path):
+    raise ConnectionError("the name could not be resolved")
+
+  before = dict(gcs.objects)
+  with monkeypatch.context() as patch:
+    patch.setattr(files, "_sha256", gone)
+    with pytest.raises(StorageError, match="can't be reached"):
+      restored(run_at, 3)
+    with pytest.raises(StorageError, match="can't be reached"):
+      checkpoint.load_params(run_at, step=3)
+  changed = {k for k in before if gcs.objects.get(k) != before[k]}
+  assert {key.rpartition("/")[2] for key in changed} == {".lock"}
+  assert not restored(run_at, 3)
+
+
+@needs_gcsfs
 def test_a_step_without_its_manifest_was_never_complete(gcs, run_at):
   """As a kill leaves it, whenever it comes: the manifest is the last."""
   (manifest,) = (
@@ -248,15 +266,16 @@ def test_what_may_not_be_written_is_told(gcs, run_at):
   checkpoints = checkpoint.open_checkpoints(
     run_at, keep_last=9, keep_best=0, log=print
   )
-  with pytest.raises(checkpoint.CheckpointError) as caught:
+  with pytest.raises(StorageError) as caught:
     checkpoints.save(4, folders.make_state(4), {}, metric=None)
     checkpoints.wait()
   assert "saving step 4" in str(caught.value) and "\n" not in str(caught.value)
   assert "Steps [1, 2, 3] are intact" in str(caught.value)
-  with contextlib.suppress(checkpoint.CheckpointError):
+  assert caught.value.exit_code == 74 and not runtime._is_loss(caught.value)
+  with contextlib.suppress(StorageError):
     checkpoints.close()
   gcs.refused.add(".lock")
-  with pytest.raises(checkpoint.CheckpointError, match="can't be reached"):
+  with pytest.raises(ConfigError, match="can't be reached"):
     restored(run_at, 3)
   gcs.refused.clear()
   assert restored(run_at, 3)[1] == "falling back to checkpoint 3"

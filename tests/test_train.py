@@ -1,7 +1,9 @@
 """The loop: logs, evaluates, checkpoints, stops, resumes; on a toy task."""
 
+import errno
 import itertools
 import json
+import os
 import signal
 
 import jax
@@ -9,7 +11,7 @@ import numpy as np
 import pytest
 
 import toy
-from maskedlm import checkpoint, config, sharding, train
+from maskedlm import checkpoint, config, metrics, sharding, train
 from maskedlm.config import ConfigError
 
 
@@ -218,8 +220,27 @@ def test_many_in_a_row_stop_the_run_with_the_rows(tmp_path, mesh):
 def test_a_frozen_change_is_refused_and_a_free_one_told(tmp_path, mesh, capsys):
   run(make_config(num_steps=3), toy.make_task(), tmp_path, mesh)
   c = make_config(num_steps=5)
+  c.optimizer.layer_decay = 0.5
   run(c, toy.make_task(), tmp_path, mesh)
-  assert "train.num_steps was 3, now 5" in capsys.readouterr().err
+  told = capsys.readouterr().err
+  assert "train.num_steps was 3, now 5" in told
+  assert "optimizer.layer_decay was 1.0, now 0.5" in told
   c.seed = 9
   with pytest.raises(ConfigError, match="seed was 0, now 9"):
     run(c, toy.make_task(), tmp_path, mesh)
+
+
+def test_a_full_disk_costs_no_line_of_the_log(tmp_path, monkeypatch):
+  path = tmp_path / "metrics.jsonl"
+  path.write_text('{"step": 1}\n{"step": 9}\n{"ste')
+
+  def full(descriptor):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+  with monkeypatch.context() as patch:
+    patch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+      metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
+  assert path.read_text() == '{"step": 1}\n{"step": 9}\n{"ste'
+  metrics.open_logbook(tmp_path, 5, 10, lambda step: 0).close()
+  assert path.read_text() == '{"step": 1}\n'

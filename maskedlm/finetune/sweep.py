@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from maskedlm import metrics
+from maskedlm import hosts, metrics
 from maskedlm.finetune import run
 
 
@@ -42,7 +42,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
 
   Writes sweep.json: a summary of each setting, and which run is the best.
   """
-  workdir.mkdir(parents=True, exist_ok=True)
+  hosts.check_shared(workdir)
   grid = settings(config)
   seeds = tuple(config.sweep.seeds) or (config.seed,)
   count, results = len(grid) * len(seeds), {}
