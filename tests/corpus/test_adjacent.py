@@ -15,7 +15,12 @@ from splits import (
 from maskedlm.corpus import batches
 
 DATA = types.SimpleNamespace(
-  length=13, batch_size=6, long_share=0.0, long_length=29, long_batch_size=4
+  length=13,
+  batch_size=6,
+  shares="",
+  long_share=0.0,
+  long_length=29,
+  long_batch_size=4,
 )
 CONFIG = make_config(DATA, num_steps=400)
 

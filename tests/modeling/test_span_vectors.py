@@ -11,6 +11,7 @@ from maskedlm.modeling import span_vectors
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import cross_entropy
 from maskedlm.modeling.span_vectors import SpanHead, SpanParts, score_all
+from maskedlm.step import totals
 
 NAMES = tuple(span_vectors.REPRESENTATIONS)
 B, L, D, T, WIDEST = 3, 13, 10, 4, 5
@@ -180,7 +181,7 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
   labels = np.random.default_rng(0).integers(0, T, (WIDEST, B, L))
 
   def add(carry, labels, logits, scored):
-    total, weight = cross_entropy(logits, labels, weights=scored)
+    total, weight = totals(cross_entropy(logits, labels, weights=scored))
     return (carry[0] + total, carry[1] + weight), None
 
   @jax.jit
@@ -220,7 +221,8 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
         {"params": params}, x[b : b + 1], begins, ends, train=False
       )
       gold = np.array([[labels[k, b, w] for k, w in mine]])
-      total += cross_entropy(logits, gold, weights=np.ones(gold.shape))[0]
+      ones = np.ones(gold.shape)
+      total += cross_entropy(logits, gold, weights=ones)[0].sum()
     return total / len(places)
 
   value, grads = scanned((params, hidden))
@@ -300,7 +302,8 @@ def test_memory_does_not_grow_with_the_widest_span(name):
 
   def step(params, x, batch, labels, *, max_words):
     def add(total, labels, logits, scored):
-      return total + cross_entropy(logits, labels, weights=scored)[0], None
+      nats, _ = cross_entropy(logits, labels, weights=scored)
+      return total + nats.sum(), None
 
     return score_all(
       head,
