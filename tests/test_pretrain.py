@@ -2,6 +2,7 @@
 
 import json
 import random
+import shutil
 import signal
 import time
 
@@ -158,21 +159,24 @@ def test_a_signal_and_another_run_end_the_same(whole, arguments, tmp_path):
 
 def test_resumed_on_fewer_devices(arguments, tmp_path):
   """8 devices, then 2: the same batches; losses to float tolerance."""
-  runs = {}
-  for name, devices in (("whole", (8, 8)), ("moved", (8, 2))):
-    workdir = tmp_path / name
-    for count, steps in zip(devices, (5, 9), strict=True):
-      process = tiny_run.run(
-        *arguments,
-        f"--workdir={workdir}",
-        f"--config.train.num_steps={steps}",
-        "--config.optimizer.schedule=constant",
-        devices=count,
-      )
-      assert process.returncode == 0, process.stderr
-    runs[name] = [x for x in logged(workdir) if "loss" in x]
-  assert [x["step"] for x in runs["moved"]] == list(range(1, 10))
-  for a, b in zip(runs["whole"], runs["moved"], strict=True):
+
+  def losses(workdir, steps, devices):
+    process = tiny_run.run(
+      *arguments,
+      f"--workdir={workdir}",
+      f"--config.train.num_steps={steps}",
+      "--config.optimizer.schedule=constant",
+      devices=devices,
+    )
+    assert process.returncode == 0, process.stderr
+    return [x for x in logged(workdir) if "loss" in x]
+
+  losses(tmp_path / "whole", 5, 8)
+  shutil.copytree(tmp_path / "whole", tmp_path / "moved")
+  whole = losses(tmp_path / "whole", 9, 8)
+  moved = losses(tmp_path / "moved", 9, 2)
+  assert [x["step"] for x in moved] == list(range(1, 10))
+  for a, b in zip(whole, moved, strict=True):
     # The number of real tokens of a step betrays another batch.
     assert a["real_share"] == b["real_share"]
     assert a["loss"] == pytest.approx(b["loss"], rel=2e-5)
