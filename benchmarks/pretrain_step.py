@@ -11,10 +11,11 @@ float32 on a CPU; bfloat16 on a GPU, which both frameworks then must see. There
 ours has the fastest attention of --tried, as goals.py has it, else "auto".
 
 The peer has a process of its own (pretrain_peer.py). Contenders take turns, one
-step (on a GPU, ten) at a time; medians count. On a CPU the machine must be idle
-otherwise: with one of two cores taken by another process the peer's step of the
-small shape took 7.1 s, not 2.0, as its OpenMP threads wait for each other. A
-table made so says that it is not valid. Needs the extra `peer`.
+step (on a GPU, ten) after another that isn't timed; medians count. On a CPU the
+machine must be idle otherwise: with one of two cores taken by another process
+the peer's step of the small shape took 7.1 s, not 2.0, as its OpenMP threads
+wait for each other. A table made so says that it is not valid. Needs the extra
+`peer`.
 """
 
 # ruff: noqa: E402
@@ -185,12 +186,15 @@ def measure(
     if not math.isfinite(first.loss):
       raise SystemExit(f"{name}: its loss is {first.loss}")
     taken[name] = []
-  began, others = time.perf_counter(), busy_seconds()
+  began, others, own = time.perf_counter(), busy_seconds(), 0.0
   for _ in range(rounds):
     for name, each in taken.items():
-      each.append(contenders[name].run(block))
-  others = busy_seconds() - others
-  others -= sum(each.cpu for every in taken.values() for each in every)
+      # A turn's first step isn't counted: on a virtual machine, memory that was
+      # free while the others had their turns has gone back to the host.
+      first, timed = contenders[name].run(1), contenders[name].run(block)
+      each.append(timed)
+      own += first.cpu + timed.cpu
+  others = busy_seconds() - others - own
   medians = {
     name: statistics.median(each.seconds for each in every) / block
     for name, every in taken.items()
