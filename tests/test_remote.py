@@ -369,7 +369,8 @@ def test_hosts_in_a_bucket_are_killed_and_one_goes_on(gcs, tmp_path):
   hosts[0].send_signal(signal.SIGKILL)
   pod.finish(hosts)
   saved = remote.origin(address) / "checkpoints"
-  assert files.complete(saved)[-1] in (4, 8)
+  # By the clock after 4 and 8 steps, and where it is evaluated, after 5.
+  assert files.complete(saved)[-1] in (4, 5, 8, 10)
   pod.run(1, *pod.TOY, "train", address, 20, devices=2, **gcs.environment)
   pod.run(1, *pod.TOY, "train", tmp_path, 20, devices=2)
   assert files.complete(saved)[-1] == 20
