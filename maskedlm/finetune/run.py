@@ -119,8 +119,6 @@ def prepare(config: ConfigDict) -> Prepared:
     name: inference.read_labelled(kind, app, options, name)
     for name in data.also_score
   }
-  for extra in also.values():
-    app.rows(extra)  # It finds labels that training hadn't.
   run = Prepared(
     kind=kind,
     options=options,

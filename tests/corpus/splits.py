@@ -6,6 +6,7 @@ import types
 
 import numpy as np
 
+from maskedlm import config as config_lib
 from maskedlm.corpus import store
 
 SPECIAL = types.SimpleNamespace(pad=0, unk=1, cls=2, sep=3, mask=4)
@@ -44,6 +45,18 @@ def make_corpus(path, train, heldout=(), num_shards=1):
     tokenizer=types.SimpleNamespace(special=SPECIAL),
     parts=(),
   )
+
+
+def make_data(**changes):
+  """config.data of small, odd sizes."""
+  sizes = {
+    "length": 13,
+    "batch_size": 6,
+    "long_length": 29,
+    "long_batch_size": 4,
+  }
+  default = config_lib.default().data.to_dict()
+  return types.SimpleNamespace(**{**default, **sizes, **changes})
 
 
 def make_config(data, *, seed=11, num_steps=100, eval_rows=0):

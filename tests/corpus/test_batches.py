@@ -7,7 +7,6 @@ token's place in the split.
 import collections
 import concurrent.futures
 import tracemalloc
-import types
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from splits import (
   SPECIAL,
   make_config,
   make_corpus,
+  make_data,
   random_documents,
 )
 
@@ -33,19 +33,6 @@ def numbered_documents(*args, **kwargs):
     [[next(ids) for _ in sentence] for sentence in document]
     for document in random_documents(*args, **kwargs)
   ]
-
-
-def make_data(**changes):
-  """config.data, small and odd."""
-  data = {
-    "length": 13,
-    "batch_size": 6,
-    "long_share": 0.0,
-    "shares": "",
-    "long_length": 29,
-    "long_batch_size": 4,
-  }
-  return types.SimpleNamespace(**{**data, **changes})
 
 
 def make_batches(

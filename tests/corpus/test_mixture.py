@@ -1,7 +1,5 @@
 """The mixture of languages: shares by hand, exact over an epoch, no state."""
 
-import types
-
 import numpy as np
 import pytest
 import splits
@@ -20,20 +18,6 @@ def corpus(tmp_path_factory):
   return prepared(config, folder / "corpus")
 
 
-def make_data(**changes):
-  """config.data, small and odd."""
-  data = {
-    "length": 13,
-    "batch_size": 6,
-    "long_share": 0.0,
-    "long_length": 29,
-    "long_batch_size": 4,
-    "alpha": 0.3,
-    "shares": "",
-  }
-  return types.SimpleNamespace(**{**data, **changes})
-
-
 KINDS = {
   "nsp": (batches.nsp, {"short_share": 0.1}),
   "packed_nsp": (batches.nsp, {"short_share": 0.1, "pack": True}),
@@ -49,7 +33,7 @@ KINDS = {
 def read(corpus, kind, data=None, *, shard=(0, 1), **changes):
   make, options = KINDS[kind]
   given = {"eval_rows": 20, **changes}
-  config = splits.make_config(data or make_data(), **given)
+  config = splits.make_config(data or splits.make_data(), **given)
   return make(config, corpus, shard, **options)
 
 
@@ -202,7 +186,7 @@ def test_random_partners_are_of_the_same_language(corpus):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_epoch_has_each_language_as_often_as_its_share(corpus, kind):
-  reader = read(corpus, kind, make_data(batch_size=1))
+  reader = read(corpus, kind, splits.make_data(batch_size=1))
   (shares,) = reader.shares
   assert [s.name for s in shares] == list(LETTERS)
   total = reader.rows_per_epoch
@@ -230,7 +214,7 @@ def test_hosts_share_a_batch(corpus):
 
 def test_the_held_out_sample_is_the_same_for_any_alpha(corpus):
   readers = [
-    read(corpus, "full_sentences", make_data(alpha=alpha), eval_rows=14)
+    read(corpus, "full_sentences", splits.make_data(alpha=alpha), eval_rows=14)
     for alpha in (1.0, 0.3)
   ]
   assert readers[0].num_heldout_batches == 3
@@ -247,7 +231,7 @@ def test_the_held_out_sample_is_the_same_for_any_alpha(corpus):
 
 
 def test_a_second_phase_has_its_own_mixture(corpus):
-  data = make_data(long_share=0.5)
+  data = splits.make_data(long_share=0.5)
   reader = read(corpus, "full_sentences", data)
   short, long = reader.shares
   assert sum(s.num_rows for s in long) < sum(s.num_rows for s in short)
@@ -268,7 +252,7 @@ def test_one_more_language_leaves_the_others_rows(corpus):
 def test_what_is_refused(corpus):
   for alpha in (-0.1, 1.5):
     with pytest.raises(ConfigError, match=f"data.alpha={alpha}"):
-      read(corpus, "nsp", make_data(alpha=alpha))
+      read(corpus, "nsp", splits.make_data(alpha=alpha))
   nothing = dict.fromkeys(parts.COUNTS, 0)
   first, *others = corpus.parts
   emptied = corpus._replace(parts=({**first, "heldout": nothing}, *others))

@@ -2,10 +2,10 @@
 
 import itertools
 import os
-import types
 
 import numpy as np
 import pytest
+import splits
 from splits import (
   FIRST_ID,
   SPECIAL,
@@ -111,15 +111,7 @@ LENGTH = 40
 
 
 def make_data(**changes):
-  data = {
-    "length": LENGTH,
-    "batch_size": 6,
-    "long_share": 0.0,
-    "shares": "",
-    "long_length": 56,
-    "long_batch_size": 4,
-  }
-  return types.SimpleNamespace(**{**data, **changes})
+  return splits.make_data(**{"length": LENGTH, "long_length": 56, **changes})
 
 
 def make_batches(corpus, data=None, *, shard=(0, 1), pack=True, **changes):

@@ -1,7 +1,5 @@
 """Sentence order: neighbouring texts, swapped or not, and truncated alike."""
 
-import types
-
 import numpy as np
 import pytest
 from splits import (
@@ -9,19 +7,13 @@ from splits import (
   SPECIAL,
   make_config,
   make_corpus,
+  make_data,
   random_documents,
 )
 
 from maskedlm.corpus import batches
 
-DATA = types.SimpleNamespace(
-  length=13,
-  batch_size=6,
-  shares="",
-  long_share=0.0,
-  long_length=29,
-  long_batch_size=4,
-)
+DATA = make_data()
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ the token's place in the split.
 import collections
 import os
 import time
-import types
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from splits import (
   SPECIAL,
   make_config,
   make_corpus,
+  make_data,
   make_split,
   random_documents,
 )
@@ -26,19 +26,6 @@ from maskedlm.corpus import hashing, packing, prepare, store, text_rows
 from maskedlm.corpus.errors import CorpusError
 
 CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
-
-
-def make_data(**changes):
-  """config.data, small and odd."""
-  data = {
-    "length": 13,
-    "batch_size": 6,
-    "long_share": 0.0,
-    "shares": "",
-    "long_length": 29,
-    "long_batch_size": 4,
-  }
-  return types.SimpleNamespace(**{**data, **changes})
 
 
 def single(corpus, data=None, *, shard=(0, 1), pack=False, **changes):
