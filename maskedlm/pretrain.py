@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 
 from maskedlm import cli, continuing, corpus_copy, flags, remote, runtime
 from maskedlm.config import ConfigError
-from maskedlm.corpus import prepare, store, tokenizer
+from maskedlm.corpus import parts, prepare, store, tokenizer
 
 
 def main(argv: Sequence[str]) -> int:
@@ -156,12 +156,16 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
       "disk: prepare it, and give --config.corpus.path=FOLDER, or =gs://... if "
       "you copy it there."
     )
-  if jax.process_count() > 1 and not (path / "meta.json").exists():
-    raise ConfigError(
-      f"no corpus at {path}: several hosts don't prepare one. Do that first, "
-      "on one machine: `maskedlm prepare --config=... --out=FOLDER`; then give "
-      "all hosts --config.corpus.path=FOLDER."
-    )
+  if not (path / "meta.json").exists():
+    # Told now, not after hours of preparing.
+    names = [part.name for part in parts.parse(config.corpus) if part.name]
+    parts.shares(config.data.shares, names)
+    if jax.process_count() > 1:
+      raise ConfigError(
+        f"no corpus at {path}: several hosts don't prepare one. Do that first, "
+        "on one machine: `maskedlm prepare --config=... --out=FOLDER`; then "
+        "give all hosts --config.corpus.path=FOLDER."
+      )
   return prepare.prepare(config, path, log=_say)
 
 

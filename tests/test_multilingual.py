@@ -151,6 +151,14 @@ def test_shares_instead_of_alpha(argv):
     objectives.make(config, corpus)
 
 
+def test_shares_are_checked_before_a_corpus_is_made(argv, tmp_path):
+  config = flags.load_config(str(XLMR), argv[1:])
+  config.corpus.path, config.data.shares = "", "xx=1,en=2"
+  with pytest.raises(base.ConfigError, match="'xx' is no part"):
+    pretrain.pretrain(config, tmp_path)
+  assert not (tmp_path / "corpus").exists()
+
+
 def test_a_run_on_several_languages(argv, tmp_path, capsys):
   config = flags.load_config(str(XLMR), argv[1:])
   assert pretrain.pretrain(config, tmp_path) == 0
