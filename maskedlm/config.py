@@ -34,11 +34,12 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
 
   config.corpus = corpus = ConfigDict()
   corpus.path = ""  # A prepared corpus; "" = WORKDIR/corpus, made if need be.
-  # What prepare reads: text:GLOB | jsonl:GLOB | tfds:NAME | docstrings:
+  # What prepare reads: text:GLOB | jsonl:GLOB | parquet:GLOB | tfds:NAME |
+  # docstrings:
   corpus.source = "docstrings:"
   # Several languages instead: NAME:SOURCE,... or folders of de.txt, fr.txt ...
   corpus.parts = ""
-  corpus.text_field = "text"  # Field of JSONL and TFDS records.
+  corpus.text_field = "text"  # Of JSONL, Parquet and TFDS.
   # split: sentencex cuts each line into sentences; lines: a line is one.
   corpus.sentences = "split"
   corpus.language = "en"  # ISO 639-1, for sentence splitting.

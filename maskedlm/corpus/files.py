@@ -20,8 +20,13 @@ from maskedlm.corpus.errors import CorpusError
 _BLOCK = 1 << 20  # Bytes read at a time.
 
 
-def expand(source: str, patterns: list[str], *, suffix: str) -> list[str]:
-  """The files that a source's globs and folders name: sorted, each once."""
+def expand(
+  source: str, patterns: list[str], *, endings: tuple[str, ...]
+) -> list[str]:
+  """The files that a source's globs and folders name: sorted, each once.
+
+  Of a folder, all under it with one of these endings. Raises CorpusError.
+  """
   found = set()
   for pattern in patterns:
     path = os.path.expanduser(pattern)
@@ -29,12 +34,12 @@ def expand(source: str, patterns: list[str], *, suffix: str) -> list[str]:
     paths = [path] if exists else glob.glob(path, recursive=True)
     files = {path for path in paths if not os.path.isdir(path)}
     for folder in set(paths) - files:
-      files.update(_walk(folder, suffix))
+      files.update(_walk(folder, endings))
     if not files:
       raise CorpusError(
         f"corpus.source={source!r}: {pattern!r} matches no file; expected a "
-        f"path, a glob or a folder with {suffix}, {suffix}.gz or {suffix}.zst "
-        f"files; relative paths start in {os.getcwd()}."
+        f"path, a glob or a folder with {' or '.join(endings)} files; relative "
+        f"paths start in {os.getcwd()}."
       )
     found |= files
   if not found:
@@ -45,9 +50,8 @@ def expand(source: str, patterns: list[str], *, suffix: str) -> list[str]:
   return sorted(found)
 
 
-def _walk(folder: str, suffix: str) -> Iterator[str]:
+def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
   """Files by their ending; hidden ones (._a.txt of macOS) are left out."""
-  endings = (suffix, suffix + ".gz", suffix + ".zst")
   for parent, folders, names in os.walk(folder):
     folders[:] = [name for name in folders if not name.startswith(".")]
     for name in names:
@@ -63,7 +67,7 @@ _BINARY = {
   b"\xfd7zXZ": "xz",
   b"PK\x03\x04": "zip",
   b"%PDF-": "PDF",
-  b"PAR1": "Parquet",
+  b"PAR1": "Parquet (a source of its own, parquet:GLOB)",
   b"\xff\xfe": "UTF-16",
   b"\xfe\xff": "UTF-16",
 }

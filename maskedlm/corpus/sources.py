@@ -3,11 +3,12 @@
 `config.corpus.source` is one of
   text:GLOBS       text files; a blank line or a file's end ends a document
   jsonl:GLOBS      one JSON object a line, its text in `corpus.text_field`
+  parquet:GLOBS    Parquet files, their text in the column `corpus.text_field`
   tfds:NAME[:VERSION][:SPLIT][@DATA_DIR]   a TFDS dataset, without TensorFlow
   docstrings:[NAMES]   docstrings of all installed packages, or of those named
 GLOBS and NAMES are separated by commas; a folder stands for every .txt (or
-.jsonl) file under it; .gz and .zst files are decompressed. SPLIT is "train"
-unless given, DATA_DIR where TFDS keeps its data.
+.jsonl, .parquet) file under it; .gz and .zst files are decompressed. SPLIT is
+"train" unless given, DATA_DIR where TFDS keeps its data.
 
 Reading is streaming: a file, a line or a document of any length takes
 bounded memory. Documents come in the order of the sorted paths. What is odd
@@ -21,11 +22,11 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from maskedlm.config import did_you_mean
-from maskedlm.corpus import docstrings, files
+from maskedlm.corpus import docstrings, files, parquet, tfds_records
 from maskedlm.corpus.errors import CorpusError
 from maskedlm.corpus.sentences import (  # noqa: F401
   MAX_SENTENCE,
@@ -33,7 +34,7 @@ from maskedlm.corpus.sentences import (  # noqa: F401
   split_sentences,
 )
 
-KINDS = ("text", "jsonl", "tfds", "docstrings")
+KINDS = ("text", "jsonl", "parquet", "tfds", "docstrings")
 # Characters; a longer line or document becomes several.
 MAX_LINE = 1 << 20
 MAX_DOCUMENT = 1 << 22
@@ -60,6 +61,8 @@ def documents(
     found = _text(_paths(source), report)
   elif kind == "jsonl":
     found = _jsonl(_paths(source), source, text_field, report)
+  elif kind == "parquet":
+    found = _parquet(_paths(source), source, text_field, report)
   else:
     found = docstrings.documents(
       _paths(source), report=report, num_workers=num_workers
@@ -116,6 +119,8 @@ def read_piece(
     found = _text(piece.paths, report)
   elif kind == "jsonl":
     found = _jsonl(piece.paths, source, text_field, report, found=True)
+  elif kind == "parquet":
+    found = _parquet(piece.paths, source, text_field, report)
   else:
     found = docstrings.documents(list(piece.paths), report=report)
   return _counted(found, report)
@@ -126,8 +131,8 @@ def _kind(source: str) -> str:
   if kind not in KINDS:
     raise CorpusError(
       f"corpus.source={source!r}: {kind!r} is no kind of source"
-      f"{did_you_mean(kind, KINDS)}; write text:GLOB, jsonl:GLOB, tfds:NAME "
-      "or docstrings:"
+      f"{did_you_mean(kind, KINDS)}; write text:GLOB, jsonl:GLOB, "
+      "parquet:GLOB, tfds:NAME or docstrings:"
     )
   return kind
 
@@ -138,10 +143,14 @@ def _paths(source: str) -> list[str]:
   names = [name for name in map(str.strip, spec.split(",")) if name]
   if kind == "docstrings":
     return docstrings.modules(names)
-  return files.expand(source, names, suffix=f".{_SUFFIXES[kind]}")
+  return files.expand(source, names, endings=_ENDINGS[kind])
 
 
-_SUFFIXES = {"text": "txt", "jsonl": "jsonl"}
+_ENDINGS = {
+  "text": (".txt", ".txt.gz", ".txt.zst"),
+  "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
+  "parquet": (".parquet",),  # It compresses its pages itself.
+}
 
 
 def _counted(
@@ -299,59 +308,55 @@ def _unix(text: str) -> str:
   return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-# --- tfds: ---
-
-# A version begins with a digit, which no split does.
-_TFDS = re.compile(
-  r"tfds:(?P<name>[^:@]+(:\d[\d.*]*)?)(:(?P<split>[^@]+))?(@(?P<data_dir>.+))?"
-)
+# --- parquet: and tfds: ---
 
 
-def _tfds(source: str, text_field: str):
-  """The dataset, a sequence of records that have the field."""
-  match = _TFDS.fullmatch(source)
-  if not match:
-    raise CorpusError(
-      f"corpus.source={source!r}: expected "
-      "tfds:NAME[:VERSION][:SPLIT][@DATA_DIR], such as tfds:imdb_reviews:test."
-    )
-  data_dir = match["data_dir"] and os.path.expanduser(match["data_dir"])
+def _parquet(
+  paths: Iterable[str], source: str, text_field: str, report: Counter
+) -> Iterator[Iterable[str]]:
+  for path in paths:
+    report["files read"] += 1
+    try:
+      if text_field not in (names := parquet.text_columns(path)):
+        raise _no_text_field(source, text_field, dict.fromkeys(names))
+      for text in parquet.texts(path, text_field):
+        yield from _document(text, text_field, report)
+    except parquet.ParquetError as error:
+      raise CorpusError(
+        f"{error}; fetch it again or leave it out of corpus.source."
+      ) from error
+
+
+def _tfds(source: str, text_field: str) -> Sequence[dict]:
+  """The dataset's records. Raises CorpusError."""
   try:
-    import tensorflow_datasets as tfds  # 0.7 s to import.
-    import tensorflow_datasets.text  # Registers glue, wikipedia, c4 ...
-
-    records = tfds.data_source(
-      match["name"], split=match["split"] or "train", data_dir=data_dir
-    )
-  except Exception as error:  # Of any type: no such name, no network ...
-    reason = (str(error) or type(error).__name__).splitlines()[0]
-    raise CorpusError(
-      f"corpus.source={source!r}: TFDS can't open it: {reason}; expected a "
-      "dataset that is prepared as array_record or parquet, or can be."
-    ) from error
-  features = records.dataset_info.features
-  if text_field not in features:
+    records = tfds_records.open_records(source)
+  except tfds_records.TfdsError as error:
+    raise CorpusError(f"corpus.source={error}") from error
+  if text_field not in (features := records.dataset_info.features):
     raise _no_text_field(source, text_field, dict(features))
   return records
 
 
 def _tfds_texts(
-  records,
+  records: Sequence[dict],
   source: str,
   text_field: str,
   report: Counter,
   indices: range | None = None,  # None: all.
 ) -> Iterator[Iterable[str]]:
-  for index in range(len(records)) if indices is None else indices:
-    try:
-      text = records[index][text_field]
-    except (RuntimeError, ValueError, OSError) as error:
-      raise CorpusError(
-        f"corpus.source={source!r}: record {index} can't be read ({error}); "
-        "its files are damaged: delete and prepare the dataset again."
-      ) from error
-    if isinstance(text, bytes):
-      report["bytes read"] += len(text)
-      yield _lines([_unix(text.decode("utf-8", "surrogateescape"))], report)
-    else:
-      report[f"records dropped without a text in {text_field!r}"] += 1
+  try:
+    for record in tfds_records.read(records, source, indices):
+      yield from _document(record[text_field], text_field, report)
+  except tfds_records.TfdsError as error:
+    raise CorpusError(f"corpus.source={error}") from error
+
+
+def _document(
+  text: bytes | None, text_field: str, report: Counter
+) -> Iterator[Iterable[str]]:
+  if isinstance(text, bytes):
+    report["bytes read"] += len(text)
+    yield _lines([_unix(text.decode("utf-8", "surrogateescape"))], report)
+  else:
+    report[f"records dropped without a text in {text_field!r}"] += 1

@@ -56,16 +56,16 @@ _EXPECTED = (
 def read(path: str) -> list[Example]:
   """The examples of a file; labels are None where it has none: a test set.
 
-  A .csv or .tsv of one of LAYOUTS, a .tsv as CODAH's, or a .jsonl of
-  {"context", "question", "choices": [...], "label"}; question and label may be
-  left out. Of ComVE give the data: the answers are found beside it.
+  A .csv or .tsv of one of LAYOUTS, a .tsv as CODAH's, or a .jsonl or .parquet
+  of {"context", "question", "choices": [...], "label"}; question and label may
+  be left out. Of ComVE give the data: the answers are found beside it.
 
   Raises:
     DataError: what tables.iterate finds, other columns, fewer than two
       choices, a label that is no choice.
   """
   suffix = pathlib.Path(path).suffix.lower()
-  if suffix == ".jsonl":
+  if suffix in tables.OBJECTS:
     return [_of_json(r.fields, r.where) for r in tables.iterate(path)]
   names = [name.strip() for name in tables.first_row(path)]
   is_named = suffix == ".csv" or _layout(names)

@@ -1,4 +1,4 @@
-"""Tables of labelled examples: TSV, CSV or JSONL -> records with their lines.
+"""Tables of labelled examples: TSV, CSV, JSONL, Parquet -> records.
 
 What a kind reads of a user's files comes through here, so that whatever is
 wrong with a file is told by its name, its line and its columns.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.config import did_you_mean
+from maskedlm.corpus import parquet
 from maskedlm.finetune.application import DataError
 
 _BOM = b"\xef\xbb\xbf"
@@ -19,7 +20,7 @@ _BOM = b"\xef\xbb\xbf"
 class Record(NamedTuple):
   """A row of a file."""
 
-  line: int  # From 1; of the row's first line, where it has several.
+  line: int  # From 1; its first, where it has several; of Parquet, the row.
   fields: Mapping[str, str]  # Column -> its text.
   path: str
 
@@ -44,9 +45,9 @@ def iterate(
   """The rows of a file, in bounded memory.
 
   Args:
-    path: .tsv or .txt (tabs), .csv (commas) or .jsonl (an object a line, its
-      values that are no strings as JSON). A byte order mark, blank lines and
-      the \\r of \\r\\n are dropped.
+    path: .tsv or .txt (tabs), .csv (commas), .jsonl (an object a line) or
+      .parquet; values of those that are no strings become JSON. A byte order
+      mark, blank lines and the \\r of \\r\\n are dropped.
     header: names of the columns, for a file whose first row is not that.
     quoted: whether "..." quotes a field, as RFC 4180 has it. None: in .csv,
       not in .tsv, where a quotation mark is text like any other (GLUE).
@@ -55,12 +56,12 @@ def iterate(
 
   Raises:
     DataError: no such file, an empty one, no row, a column twice, a row that
-      is ragged or not JSON, a quote that is not closed, not UTF-8.
+      is ragged or not JSON, a quote that is not closed, not UTF-8, not Parquet.
   """
   path = pathlib.Path(path)
   suffix = path.suffix.lower()
-  if suffix == ".jsonl":
-    found = _objects(path)
+  if suffix in OBJECTS:
+    found = OBJECTS[suffix](path)
   else:
     rows = _rows(path, suffix, suffix == ".csv" if quoted is None else quoted)
     found = _named(path, rows, header, ragged)
@@ -72,15 +73,15 @@ def iterate(
 
 
 def first_row(path: str | pathlib.Path) -> list[str]:
-  """The fields of the first row, be it a header or not; of JSONL, the names.
+  """The fields of the first row, be it a header or not; of OBJECTS, the names.
 
   Raises:
     DataError: as `iterate`.
   """
   path = pathlib.Path(path)
   suffix = path.suffix.lower()
-  if suffix == ".jsonl":
-    found = (list(record.fields) for record in _objects(path))
+  if suffix in OBJECTS:
+    found = (list(record.fields) for record in OBJECTS[suffix](path))
   else:
     found = (row for _, row in _rows(path, suffix, suffix == ".csv"))
   first = next(found, None)
@@ -150,7 +151,7 @@ def _rows(
   if suffix not in separators:
     raise DataError(
       f"{path}: the name ends in {suffix!r}; expected .tsv or .txt (columns "
-      "between tabs), .csv or .jsonl."
+      "between tabs), .csv, .jsonl or .parquet."
     )
   separator, lines = separators[suffix], text_lines(path)
   if not quoted:
@@ -213,6 +214,18 @@ def _objects(path: pathlib.Path) -> Iterator[Record]:
       yield Record(number, json_fields(line, f"{path}:{number}"), str(path))
 
 
+def _parquet(path: pathlib.Path) -> Iterator[Record]:
+  try:
+    for number, fields in enumerate(parquet.rows(str(path)), 1):
+      yield Record(number, _texts(fields), str(path))
+  except parquet.ParquetError as error:
+    raise DataError(f"{error}; expected labelled examples.") from None
+
+
+# By their ending, the files whose rows are objects of named fields.
+OBJECTS = {".jsonl": _objects, ".parquet": _parquet}
+
+
 def json_fields(line: str, where: str) -> dict[str, str]:
   """The fields of a JSON object; null is as if it weren't there.
 
@@ -230,11 +243,15 @@ def json_fields(line: str, where: str) -> dict[str, str]:
       f"{where}: a JSON {type(value).__name__}; expected an object, such as "
       '{"text": "...", "label": "..."}.'
     )
-  return {k: _text(v) for k, v in value.items() if v is not None}
+  return _texts(value)
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
+  return {k: _text(v) for k, v in fields.items() if v is not None}
 
 
 def _text(value: Any) -> str:
   if not isinstance(value, str):
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=str)
   # JSON can spell half of a surrogate pair, which no file can hold again.
   return value.encode("utf-8", "replace").decode("utf-8")

@@ -1,25 +1,15 @@
-"""TFDS datasets as records, without TensorFlow.
+"""TFDS datasets (corpus/tfds_records.py) as labelled examples."""
 
-  tfds:NAME[/CONFIG][:VERSION][:SPLIT][@DATA_DIR]      e.g. tfds:glue/mrpc:test
-
-SPLIT is "train" unless given, DATA_DIR where TFDS keeps its data.
-"""
-
-import os
-import re
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from maskedlm.corpus import tfds_records
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.tables import Record
 
 PREFIX = "tfds:"
-# A version begins with a digit, which no split does.
-_SOURCE = re.compile(
-  r"tfds:(?P<name>[^:@]+(:\d[\d.*]*)?)(:(?P<split>[^@]+))?(@(?P<data_dir>.+))?"
-)
 
 
 def iterate(source: str) -> Iterator[Record]:
@@ -48,26 +38,10 @@ def open_source(source: str):
   Raises:
     DataError: misspelt, no such dataset or split, not prepared.
   """
-  match = _SOURCE.fullmatch(source)
-  if not match:
-    raise DataError(
-      f"{source}: expected tfds:NAME[/CONFIG][:VERSION][:SPLIT][@DATA_DIR], "
-      "such as tfds:glue/mrpc:train."
-    )
-  data_dir = match["data_dir"] and os.path.expanduser(match["data_dir"])
   try:
-    import tensorflow_datasets as tfds  # 0.7 s to import.
-    import tensorflow_datasets.text  # Registers glue.
-
-    return tfds.data_source(
-      match["name"], split=match["split"] or "train", data_dir=data_dir
-    )
-  except Exception as error:  # Of any type: no such name, no network ...
-    reason = (str(error) or type(error).__name__).splitlines()[0]
-    raise DataError(
-      f"{source}: TFDS can't open it: {reason}; expected a dataset that is "
-      "prepared as array_record or parquet, or can be."
-    ) from error
+    return tfds_records.open_records(source)
+  except tfds_records.TfdsError as error:
+    raise DataError(str(error)) from error
 
 
 def text(data, name: str, value: Any) -> str:
@@ -91,11 +65,7 @@ def examples(data, source: str) -> Iterator[dict[str, Any]]:
   Raises:
     DataError: one can't be read.
   """
-  for index in range(len(data)):
-    try:
-      yield data[index]
-    except (RuntimeError, ValueError, OSError) as error:
-      raise DataError(
-        f"{source}: example {index + 1} can't be read ({error}); its files are "
-        "damaged: delete and prepare the dataset again."
-      ) from error
+  try:
+    yield from tfds_records.read(data, source)
+  except tfds_records.TfdsError as error:
+    raise DataError(str(error)) from error

@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from maskedlm.finetune import choices
@@ -117,6 +119,11 @@ def test_own_tables_and_jsonl(file):
     Example("A.", ("x", "y"), "Why?", 1, where=f"{path}:1"),
     Example("", ("x", "\ufffd"), label=0, id="5", where=f"{path}:2"),
     Example("B", ("x", "y"), where=f"{path}:3"),
+  ]
+  path = path.replace(".jsonl", ".parquet")
+  pq.write_table(pa.Table.from_pylist(lines[:1]), path)
+  assert choices.read(path) == [
+    Example("A.", ("x", "y"), "Why?", 1, where=f"{path}:1")
   ]
 
 

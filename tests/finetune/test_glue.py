@@ -4,6 +4,8 @@ import json
 import pathlib
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from maskedlm import flags
@@ -299,6 +301,31 @@ def test_tfds_with_columns_and_scores(tfds_dir):
     f"tfds:like_stsb:train@{tfds_dir}", Options(layout="stsb")
   )
   assert [e.label for e in found] == [3.8, None]
+
+
+def test_parquet_of_hugging_face(tmp_path):
+  """Columns, classes and -1 as in nyu-mll/glue's mrpc."""
+  names = ["not_equivalent", "equivalent"]
+  told = {"info": {"features": {"label": {"names": names}}}}
+  told["info"]["features"]["label"]["_type"] = "ClassLabel"
+  table = pa.table(
+    {
+      "sentence1": ["a", "b", "c"],
+      "sentence2": ["d", "e", "f"],
+      "label": [1, 0, -1],
+      "idx": [0, 1, 2],
+    }
+  ).replace_schema_metadata({"huggingface": json.dumps(told)})
+  path = tmp_path / "train-00000-of-00001.parquet"
+  pq.write_table(table, path)
+  found = classification.read(str(path), Options(layout="mrpc"))
+  assert [(e.text, e.text_b, e.label) for e in found] == [
+    ("a", "d", "1"),
+    ("b", "e", "0"),
+    ("c", "f", None),
+  ]
+  own = classification.read(str(path), Options(text="sentence1"))
+  assert [e.label for e in own[:2]] == ["equivalent", "not_equivalent"]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from maskedlm.finetune import tables
@@ -69,6 +71,29 @@ def test_jsonl(tmp_path):
     (3, {"text": "b"}),
   ]
   assert tables.first_row(path) == ["text", "label", "n", "l"]
+
+
+def test_parquet(tmp_path):
+  rows = [
+    {"text": "é\n", "label": True, "n": 3, "x": None, "l": ["a"]},
+    {"text": "b", "label": False, "n": 4, "x": "y", "l": []},
+  ]
+  path = tmp_path / "a.parquet"
+  pq.write_table(pa.Table.from_pylist(rows), path)
+  assert found(path) == [
+    (1, {"text": "é\n", "label": "true", "n": "3", "l": '["a"]'}),
+    (2, {"text": "b", "label": "false", "n": "4", "x": "y", "l": "[]"}),
+  ]
+  assert tables.first_row(path) == ["text", "label", "n", "l"]
+  assert tables.records(path)[1].where == f"{path}:2"
+  pq.write_table(pa.table({"text": pa.array([], pa.string())}), path)
+  with pytest.raises(DataError, match="has no row"):
+    tables.records(path)
+  path.write_bytes(path.read_bytes()[:-9])
+  with pytest.raises(DataError, match=r"a\.parquet can't be read as Parquet"):
+    tables.records(path)
+  with pytest.raises(DataError, match=r"none\.parquet .*No such file"):
+    tables.records(tmp_path / "none.parquet")
 
 
 def test_a_file_without_a_header(tmp_path):

@@ -1,0 +1,89 @@
+"""Parquet files, the form in which datasets are published -> rows or texts.
+
+Reading is streaming: pages of a row group, not the whole, so that memory stays
+bounded whatever wrote the file. pyarrow comes with tensorflow-datasets.
+"""
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+_ROWS = 256  # Read at a time.
+_TEXTS = (
+  *("string", "large_string", "string_view"),
+  *("binary", "large_binary", "binary_view"),
+)
+_BUFFER = 1 << 20  # Bytes of a column that are fetched at a time.
+
+
+class ParquetError(ValueError):
+  """A file that can't be read, or is no Parquet; its text says which, why."""
+
+
+@contextlib.contextmanager
+def _opened(path: str):
+  import pyarrow as pa  # 0.1 s to import.
+  import pyarrow.parquet as pq
+
+  try:
+    # Without pre_buffer and threads, which would hold whole row groups.
+    with pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+      yield file
+  except (pa.ArrowException, OSError) as error:
+    reason = (str(error) or type(error).__name__).splitlines()[0]
+    raise ParquetError(f"{path} can't be read as Parquet: {reason}") from error
+
+
+def text_columns(path: str) -> list[str]:
+  """The names of the columns that hold text. Raises ParquetError."""
+  import pyarrow as pa
+
+  with _opened(path) as file:
+    types = {
+      column.name: column.type.value_type
+      if pa.types.is_dictionary(column.type)
+      else column.type
+      for column in file.schema_arrow
+    }
+  return [name for name, type_ in types.items() if str(type_) in _TEXTS]
+
+
+def texts(path: str, column: str) -> Iterator[bytes | None]:
+  """The texts of a text column in order; None for a null.
+
+  As bytes, since who writes strings need not have checked them. Raises
+  ParquetError.
+  """
+  import pyarrow as pa
+
+  with _opened(path) as file:
+    for batch in file.iter_batches(_ROWS, columns=[column], use_threads=False):
+      yield from batch.column(0).cast(pa.large_binary()).to_pylist()
+
+
+def rows(path: str) -> Iterator[dict[str, Any]]:
+  """The rows of a file, column -> value. Raises ParquetError.
+
+  A class is given by its name, "" where there is none (-1), if the file tells
+  the names, as those do that Hugging Face's datasets writes.
+  """
+  with _opened(path) as file:
+    classes = _classes(file.schema_arrow.metadata or {})
+    for batch in file.iter_batches(_ROWS, use_threads=False):
+      for row in batch.to_pylist():
+        for column in classes.keys() & row.keys():
+          if row[column] is not None:
+            row[column] = classes[column].get(row[column], "")
+        yield row
+
+
+def _classes(metadata: Mapping[bytes, bytes]) -> dict[str, dict[int, str]]:
+  """Column -> class -> its name, of those that hold a ClassLabel."""
+  told = json.loads(metadata.get(b"huggingface", b"{}"))
+  features = told.get("info", {}).get("features", {})
+  return {
+    column: dict(enumerate(feature["names"]))
+    for column, feature in features.items()
+    if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+  }
