@@ -148,8 +148,7 @@ def _open_files(workdir: pathlib.Path, start: int):
   """(write(step, values), close()); only host 0 writes."""
   if jax.process_index() != 0:
     return lambda step, values: None, lambda: None
-  import tensorboardX  # Slow to import.
-
+  tensorboardX = _import_tensorboardx()
   path = workdir / "metrics.jsonl"
   if path.exists():
     lines = path.read_text().splitlines()
@@ -172,6 +171,22 @@ def _open_files(workdir: pathlib.Path, start: int):
     board.close()
 
   return write, close
+
+
+def _import_tensorboardx():
+  """tensorboardX; slow to import.
+
+  It imports all of PyTorch where that is installed, to draw models that we
+  don't have: two seconds of each start. For it there is none.
+  """
+  names = () if "torch" in sys.modules else ("torch",)
+  sys.modules.update(dict.fromkeys(names))  # None: an ImportError.
+  try:
+    import tensorboardX
+  finally:
+    for name in names:
+      del sys.modules[name]
+  return tensorboardX
 
 
 def _step_of(line: str) -> float:

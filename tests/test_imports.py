@@ -54,6 +54,17 @@ def test_file_sizes():
   assert len((PACKAGE / "train.py").read_text().splitlines()) <= 250
 
 
+def test_the_log_of_a_run_needs_no_torch():
+  """tensorboardX imports it where it is: two seconds of each start."""
+  code = (
+    "import sys\n"
+    "from maskedlm import metrics\n"
+    "metrics._import_tensorboardx().SummaryWriter\n"
+    "assert 'torch' not in sys.modules\n"
+  )
+  subprocess.run([sys.executable, "-c", code], check=True, cwd=PACKAGE.parent)
+
+
 def test_host_side_and_help_need_no_jax():
   code = (
     "import sys, pkgutil, importlib, maskedlm.corpus as c\n"
