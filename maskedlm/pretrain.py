@@ -112,7 +112,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
 def _preflight(config: ConfigDict):
   """The mesh; what can be wrong in a config is told before the long work."""
-  from maskedlm import objectives, optim, sharding
+  from maskedlm import objectives, sharding, step
   from maskedlm.corpus import standin
   from maskedlm.modeling import architecture, encoder
 
@@ -126,8 +126,8 @@ def _preflight(config: ConfigDict):
     config.model, config.tokenizer.vocab_size, max(lengths)
   )
   architecture.check_attention(cfg, mesh.devices.flat[0].platform)
-  optim.make_schedule(config.optimizer, config.train.num_steps)
-  objectives.make(config, standin.corpus(config.tokenizer))
+  task = objectives.make(config, standin.corpus(config.tokenizer))
+  step.over_mesh(config, task, mesh)
   return mesh
 
 
