@@ -128,9 +128,6 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
     part = slice(step * ROWS, (step + 1) * ROWS)
     return {f"probe_{name}": values[part] for name, values in probe.items()}
 
-  def corrupt(batch, key):
-    return batch if "probe_input_ids" in batch else task.corrupt(batch, key)
-
   def loss(params, batch, key, train):
     if "probe_input_ids" not in batch:
       return task.loss(params, batch, key, train)
@@ -141,7 +138,7 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
 
   return task._replace(
     batch_at=batch_at,
-    corrupt=corrupt,
+    corrupt_heldout=lambda batch, key: batch,  # The probe's are corrupted.
     loss=loss,
     num_heldout_batches=num_batches,
   )

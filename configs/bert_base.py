@@ -18,8 +18,9 @@ from maskedlm import presets
 def get_config():
   config = base.default("mlm_nsp")
   config.name = "bert_base"
+  config.objective.random_tokens = "uniform"  # As Google's code has it.
   config.tokenizer.vocab_size = 30_522
-  config.model.activation = "gelu_tanh"  # As Google's code has it.
+  config.model.activation = "gelu_tanh"  # The same.
   # Chosen for TPUs, by memory and modelled time (docs/scaling.md).
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"

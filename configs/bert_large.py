@@ -16,6 +16,7 @@ from maskedlm import presets
 def get_config():
   config = base.default("mlm_nsp")
   config.name = "bert_large"
+  config.objective.random_tokens = "uniform"  # As Google's code has it.
   config.tokenizer.vocab_size = 30_522
   config.model.num_layers = 24
   config.model.width = 1024

@@ -22,6 +22,7 @@ def get_config():
   config.tokenizer.vocab_size = 50_265
   config.tokenizer.lowercase = False
   config.model.norm_epsilon = 1e-5
+  config.model.type_vocab_size = 0  # Rows of one text: B would never train.
   # For TPUs and GPUs, as configs/roberta_base.py has it.
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"

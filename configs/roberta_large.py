@@ -27,6 +27,7 @@ def get_config():
   config.model.num_heads = 16
   config.model.mlp_width = 4096
   config.model.norm_epsilon = 1e-5
+  config.model.type_vocab_size = 0  # Rows of one text: B would never train.
   # Chosen for TPUs, by memory and modelled time (docs/scaling.md).
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"

@@ -27,6 +27,7 @@ def get_config():
   config.tokenizer.vocab_size = 250_002
   config.tokenizer.lowercase = False
   config.model.norm_epsilon = 1e-5
+  config.model.type_vocab_size = 0  # Rows of one text: B would never train.
   config.model.vocab_block = 32_768  # As many logits at once as BERT has.
   # Chosen for TPUs, by memory and modelled time (docs/scaling.md).
   config.model.dtype = "bfloat16"

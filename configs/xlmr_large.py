@@ -28,6 +28,7 @@ def get_config():
   config.model.num_heads = 16
   config.model.mlp_width = 4096
   config.model.norm_epsilon = 1e-5
+  config.model.type_vocab_size = 0  # Rows of one text: B would never train.
   config.model.vocab_block = 32_768
   # Chosen for TPUs, by memory and modelled time (docs/scaling.md).
   config.model.dtype = "bfloat16"

@@ -208,10 +208,11 @@ def make_heldout_step(
   of a run hides the same tokens. It takes a microbatch at a time, as training
   does: what can be trained can be evaluated.
   """
+  corrupt = task.corrupt_heldout or task.corrupt
 
   def heldout_step(params: Params, batch: Batch, index):
     key = jax.random.fold_in(jax.random.key(seed), HELDOUT)
-    batch = task.corrupt(batch, jax.random.fold_in(key, index))
+    batch = corrupt(batch, jax.random.fold_in(key, index))
 
     def measure(part):
       terms, found = task.loss(params, part, key, False)

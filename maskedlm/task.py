@@ -63,5 +63,7 @@ class Task(NamedTuple):
   score: Callable[[list[Mapping[str, Array]]], Mapping[str, float]] | None = (
     None
   )
+  # As `corrupt`, of held-out batches; None: `corrupt` itself.
+  corrupt_heldout: Callable[[Batch, Key], Batch] | None = None
   # The metric of the best checkpoint, higher is better; "" = the lowest loss.
   best: str = ""

@@ -102,6 +102,11 @@ def test_published_parameter_counts(name, published):
       + 12 * (12 * 256**2 + 13 * 256),
       13.5e6,
     ),
+    (
+      "electra_large",
+      (30_522 + 512 + 2 + 2) * 1_024 + 24 * (12 * 1_024**2 + 13 * 1_024),
+      335e6,
+    ),
     # No positions; the gated layer has no bias.
     (
       "mosaicbert_base",

@@ -155,6 +155,20 @@ def test_heldout_masks_do_not_depend_on_training():
   assert first[0]["b"][0] != other[0]["b"][0]
 
 
+def test_heldout_batches_may_be_corrupted_otherwise():
+  def of_one(batch, key):
+    return {**batch, "noise": jnp.ones(toy.ROWS)}
+
+  task = toy.make_task()
+  params, batch = task.init(jax.random.key(2)), task.batch_at("heldout", 1)
+  task = task._replace(corrupt_heldout=of_one)
+  step = jax.jit(steps.make_heldout_step(task, seed=3, accumulate=1))
+  terms, _, _ = step(params, batch, 1)
+  out = batch["x"] @ params["dense"]["kernel"][:, 0]
+  expected = 0.5 * (out - batch["y"]) ** 2 + 0.01 * out
+  np.testing.assert_allclose(terms["b"][0], expected.sum(), rtol=1e-6)
+
+
 def test_heldout_microbatches_change_nothing():
   def outputs(params, batch):
     return {"x": batch["x"] @ params["dense"]["kernel"]}

@@ -130,6 +130,27 @@ def make(
   return Hiding({length: predicted(P) for length, P in slots.items()}, corrupt)
 
 
+def train_and_heldout(
+  tokenizer, lengths: Sequence[int], *, heldout_mask_rate: float, **options
+) -> tuple[Hiding, Hiding]:
+  """The Hiding of training, and that of the held-out set.
+
+  Held out, heldout_mask_rate of the tokens is hidden, 0: as many as in
+  training. So runs that hide different shares are compared on the same task.
+  Other arguments and errors are those of `make`.
+  """
+  train = make(tokenizer, lengths, **options)
+  if not heldout_mask_rate:
+    return train, train
+  if not 0 < heldout_mask_rate <= 1:
+    raise ConfigError(
+      f"objective.heldout_mask_rate={heldout_mask_rate} must be above 0 and at "
+      "most 1, or 0 for that of training: 0.15 is what others report."
+    )
+  options |= {"mask_rate": heldout_mask_rate, "max_predictions": 0}
+  return train, make(tokenizer, lengths, **options)
+
+
 def _chooser(choose, tokenizer, is_special, max_span_words):
   """-> (key, text) -> positions, weights [B, P] of the chosen tokens."""
 

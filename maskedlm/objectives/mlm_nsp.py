@@ -26,6 +26,8 @@ def make(
   *,
   # Share of a row's tokens that is predicted; specials count but stay.
   mask_rate: float = 0.15,
+  # The same of held-out rows; 0 = mask_rate.
+  heldout_mask_rate: float = 0.0,
   # P, prediction slots in a row; 0 = mask_rate * length, rounded up.
   max_predictions: int = 0,
   # Of the chosen tokens: share that [MASK] replaces.
@@ -52,9 +54,10 @@ def make(
   """The Task of pretraining as BERT was (arguments: __init__.py)."""
   lengths = epochs.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-  hidden = hiding.make(
+  hidden, heldout = hiding.train_and_heldout(
     corpus.tokenizer,
     lengths,
+    heldout_mask_rate=heldout_mask_rate,
     token_counts=corpus.token_counts,
     random_tokens=random_tokens,
     mask_rate=mask_rate,
@@ -78,6 +81,7 @@ def make(
     **rows._asdict(),
     init=lambda key: init(cfg, key),
     corrupt=hidden.corrupt,
+    corrupt_heldout=heldout.corrupt,
     loss=lambda *args: loss(cfg, *args),
     flops=packing.step_cost(row_flops, rows.batch_at, config, packed=pack),
     describe={"objective": "mlm_nsp", "encoder": dataclasses.asdict(cfg)},

@@ -24,6 +24,8 @@ def make(
   *,
   # Share of a row's tokens that is predicted; specials count but stay.
   mask_rate: float = 0.15,
+  # The same of held-out rows; 0 = mask_rate.
+  heldout_mask_rate: float = 0.0,
   # P, prediction slots in a row; 0 = mask_rate * length, rounded up.
   max_predictions: int = 0,
   # Of the chosen tokens: share that [MASK] replaces.
@@ -32,21 +34,32 @@ def make(
   random_share: float = 0.1,
   # How random tokens are drawn: unigram (as in the corpus) | uniform.
   random_tokens: str = "unigram",
+  # What is chosen: tokens | words (whole words) | ngrams | spans (SpanBERT's).
+  choose: str = "tokens",
+  # Longest n-gram or span, in words.
+  max_span_words: int = 10,
+  # What is done to it: mask | substitute | shuffle | delete | insert
+  # (docs/corruption.md); the two shares are those of mask.
+  corruption: str = "mask",
   # A row's documents don't see each other; positions begin anew in each.
   isolate_documents: bool = False,
 ) -> Task:
   """The Task of pretraining as RoBERTa was (arguments: __init__.py)."""
   lengths = epochs.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-  hidden = hiding.make(
+  hidden, heldout = hiding.train_and_heldout(
     corpus.tokenizer,
     lengths,
+    heldout_mask_rate=heldout_mask_rate,
     token_counts=corpus.token_counts,
     random_tokens=random_tokens,
     mask_rate=mask_rate,
     max_predictions=max_predictions,
     mask_share=mask_share,
     random_share=random_share,
+    corruption=corruption,
+    choose=choose,
+    max_span_words=max_span_words,
   )
   rows = text_rows.full_sentences(
     config, corpus, shard, isolate_documents=isolate_documents
@@ -61,6 +74,7 @@ def make(
     **rows._asdict(),
     init=lambda key: init(cfg, key),
     corrupt=hidden.corrupt,
+    corrupt_heldout=heldout.corrupt,
     loss=lambda *args: loss(cfg, *args),
     flops=packing.step_cost(
       row_flops, rows.batch_at, config, packed=isolate_documents

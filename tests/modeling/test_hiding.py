@@ -52,6 +52,13 @@ def make_batch():
   }
 
 
+@pytest.mark.parametrize("rate", [-0.1, 1.5])
+def test_a_heldout_rate_that_is_none_is_told(rate):
+  options = {**OPTIONS, "token_counts": np.ones(V), "heldout_mask_rate": rate}
+  with pytest.raises(ConfigError, match=f"heldout_mask_rate={rate} must be"):
+    hiding.train_and_heldout(TOKENIZER, (L,), **options)
+
+
 CASES = [
   ("mask", "tokens", 13),
   ("mask", "words", 13),

@@ -317,6 +317,7 @@ def test_defaults_are_those_of_the_paper():
   assert objective == {
     "name": "mlm_nsp",
     "mask_rate": 0.15,
+    "heldout_mask_rate": 0.0,
     "max_predictions": 0,
     "mask_share": 0.8,
     "random_share": 0.1,

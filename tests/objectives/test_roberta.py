@@ -112,6 +112,39 @@ def test_an_untrained_model_knows_nothing(corpus):
   assert (batch["segment_ids"] == 1).all()
 
 
+def test_whole_words_and_a_heldout_rate_of_its_own(corpus):
+  """Words of two tokens, 2k + 1 and 2k + 2: both are hidden, or neither."""
+  rows = np.arange(5, 5 + B * (L - 2)).reshape(B, -1)
+  ids = np.full((B, L), CLS, np.int32)
+  ids[:, 1:-1], ids[:, -1] = rows, SEP
+  batch = {
+    "input_ids": ids,
+    "segment_ids": np.ones_like(ids),
+    "example_weights": np.ones(B, np.float32),
+  }
+  tokenizer = types.SimpleNamespace(**vars(corpus.tokenizer))
+  tokenizer.starts_word = np.arange(V) % 2 == 1
+  corpus = types.SimpleNamespace(**{**vars(corpus), "tokenizer": tokenizer})
+  task = make_task(
+    corpus, choose="words", mask_rate=0.45, heldout_mask_rate=0.15
+  )
+  key = jax.random.key(1)
+  train = jax.device_get(jax.jit(task.corrupt)(batch, key))
+  heldout = jax.device_get(jax.jit(task.corrupt_heldout)(batch, key))
+  # Of 13 tokens 45% are 5.85, 15% are 1.95. A row has five words of two tokens
+  # and half a one: three fit or two and a half; one or the half.
+  assert set(train["masked_weights"].sum(1)) == {5, 6}
+  assert set(heldout["masked_weights"].sum(1)) <= {1, 2}
+  for made in (train, heldout):
+    for row, places, weights in zip(
+      ids, made["masked_positions"], made["masked_weights"], strict=True
+    ):
+      hidden = {int(p) for p, w in zip(places, weights, strict=True) if w}
+      for place in hidden:
+        other = place + 1 if row[place] % 2 else place - 1
+        assert other in hidden or row[other] in (CLS, SEP)
+
+
 def test_heldout_rows_are_the_same_for_every_seed(corpus):
   one, two = (make_task(corpus, make_config(seed=seed)) for seed in (3, 4))
   for index in range(one.num_heldout_batches):
@@ -312,16 +345,20 @@ def test_configs_are_as_published(name, released, numbers):
   D = cfg.width
   count -= (cfg.padded_vocab_size - 50_265) * D
   # The released model has a pooler, two unused positions, one token type.
-  assert count + D * D + D + 2 * D - D == released
+  assert count + D * D + D + 2 * D + D == released
 
 
 def test_defaults_are_those_of_the_paper():
   assert config_lib.default("roberta").objective.to_dict() == {
     "name": "roberta",
     "mask_rate": 0.15,
+    "heldout_mask_rate": 0.0,
     "max_predictions": 0,
     "mask_share": 0.8,
     "random_share": 0.1,
     "random_tokens": "unigram",
+    "choose": "tokens",
+    "max_span_words": 10,
+    "corruption": "mask",
     "isolate_documents": False,
   }
