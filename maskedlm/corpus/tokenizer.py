@@ -64,7 +64,8 @@ class Tokenizer(NamedTuple):
   # Texts -> ids [n] int32 of each, equal to encode's; fast, on one thread.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
   decode: Callable[[Sequence[int]], str]  # Special tokens are shown.
-  save: Callable[[str | os.PathLike], None]  # Into a directory, for load.
+  # Into a directory, for load: in the place of one that was saved there before.
+  save: Callable[[str | os.PathLike], None]
   sha256: str  # Of the saved file.
 
 
@@ -161,7 +162,7 @@ def load(
 
 
 def _file_in(folder: pathlib.Path) -> pathlib.Path:
-  for pattern in ("tokenizer.json", "*.model", "vocab.txt"):
+  for pattern in (*tokenizer_libraries.FILES, "*.model", "vocab.txt"):
     if found := sorted(folder.glob(pattern)):
       return found[0]
   raise CorpusError(
@@ -239,6 +240,8 @@ def _tokenizer(library: Library) -> Tokenizer:
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / library.file).write_bytes(library.content)
+    for other in {*tokenizer_libraries.FILES} - {library.file}:
+      (folder / other).unlink(missing_ok=True)  # It would be loaded instead.
 
   return Tokenizer(
     kind=library.kind,

@@ -46,7 +46,7 @@ class Library(NamedTuple):
   """One tokenizer file, and the functions of the library that reads it."""
 
   kind: str  # wordpiece | bpe | unigram.
-  file: str  # Its name in a saved directory.
+  file: str  # One of FILES.
   content: bytes
   tokens: list[str]  # By id; "" where the file has no token for an id.
   special: Special
@@ -58,6 +58,7 @@ class Library(NamedTuple):
   decode: Callable[[list[int]], str]
 
 
+FILES = ("tokenizer.json", "tokenizer.model")  # Names in a saved directory.
 # The usual names, the preferred first.
 NAMES = Special(
   pad=("[PAD]", "<pad>"),

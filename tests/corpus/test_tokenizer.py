@@ -437,6 +437,14 @@ def test_missing_special_tokens_are_named(tmp_path):
 
 # --- Files ----------------------------------------------------------------
 
+
+def test_a_saved_tokenizer_takes_the_place_of_another_kind(trained, tmp_path):
+  for kind in ("wordpiece", "unigram", "wordpiece"):
+    made, _ = trained[kind, True]
+    made.save(tmp_path)
+    assert tokenizer_lib.load(tmp_path).sha256 == made.sha256
+
+
 SPECIALS = "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
 
