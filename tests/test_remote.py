@@ -344,7 +344,7 @@ def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
   assert config.tokenizer.path == f"{address}/tokenizer"
   assert config.model.width == 24
   # It is resolved where it is loaded.
-  made = prepare.make_tokenizer(config, tmp_path / "made", None, log=print)
+  made = prepare.make_tokenizer(config, None, log=print)
   assert made.sha256 == tokenizers.load(tmp_path / "encoder/tokenizer").sha256
 
 

@@ -161,6 +161,15 @@ def test_an_unfinished_run_of_something_else_is_refused(
     run(config, tmp_path / "corpus", staged)
 
 
+def test_a_folder_that_is_not_beam_s_is_refused(in_loops, tmp_path):
+  kept = tmp_path / "corpus.beam" / "notes.txt"
+  kept.parent.mkdir()
+  kept.write_text("mine")
+  with pytest.raises(CorpusError, match=r"corpus\.beam: .*isn't its own"):
+    run(make_config(tmp_path), tmp_path / "corpus", staged)
+  assert kept.read_text() == "mine"
+
+
 def test_a_source_that_is_wrong_is_told_before_anything(in_loops, tmp_path):
   config = make_config(tmp_path, corpus__source=f"text:{tmp_path}/none.txt")
   with pytest.raises(CorpusError, match="matches no file"):
