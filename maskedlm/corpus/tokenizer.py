@@ -132,6 +132,7 @@ def load(
       no mask) become its last ids.
     lowercase: of a vocab.txt only, as the other files state it. None: what
       tokenizer_config.json beside it says, else whether it has no capitals.
+      That file's strip_accents and tokenize_chinese_chars count, too.
 
   Raises:
     ConfigError: an address that can't be reached.

@@ -58,6 +58,7 @@ class Library(NamedTuple):
   decode: Callable[[list[int]], str]
 
 
+CONFIG = "tokenizer_config.json"  # Of Hugging Face's, beside a vocab.txt.
 FILES = ("tokenizer.json", "tokenizer.model")  # Names in a saved directory.
 # The usual names, the preferred first.
 NAMES = Special(
@@ -92,21 +93,21 @@ def from_vocab(
     for index, line in enumerate(lines)
   ]
   _find_special(ids, path, [names[:1] for names in NAMES])
+  config = path.with_name(CONFIG)
+  stated = _parse(config.read_bytes(), config) if config.exists() else {}
   if lowercase is None:
-    lowercase = _is_uncased(tokens, path)
-  definition = tokenizer_train.bert_json(tokens, lowercase=lowercase)
-  return from_json(definition, path)
-
-
-def _is_uncased(tokens: list[str], path: pathlib.Path) -> bool:
-  config = path.with_name("tokenizer_config.json")
-  if config.exists():
-    stated = _parse(config.read_bytes(), config).get("do_lower_case")
-    if stated is not None:
-      return bool(stated)
-  return not any(
-    re.search("[A-Z]", token) for token in tokens if token[0] != "["
+    lowercase = stated.get("do_lower_case")
+  if lowercase is None:
+    lowercase = not any(
+      re.search("[A-Z]", token) for token in tokens if token[0] != "["
+    )
+  definition = tokenizer_train.bert_json(
+    tokens,
+    lowercase=bool(lowercase),
+    strip_accents=stated.get("strip_accents"),
+    handle_chinese_chars=stated.get("tokenize_chinese_chars") is not False,
   )
+  return from_json(definition, path)
 
 
 def _parse(content: str | bytes, path) -> dict:

@@ -154,8 +154,10 @@ def wordpiece(lines: list[str], options: Options) -> str:
   )
 
 
-def _bert_normalizer(lowercase: bool, form: str) -> normalizers.Normalizer:
-  bert = normalizers.BertNormalizer(lowercase=lowercase)
+def _bert_normalizer(
+  lowercase: bool, form: str, **options
+) -> normalizers.Normalizer:
+  bert = normalizers.BertNormalizer(lowercase=lowercase, **options)
   first = _unicode_forms(form)
   return normalizers.Sequence([*first, bert]) if first else bert
 
@@ -177,12 +179,15 @@ def _alphabet(
 
 
 def bert_json(
-  tokens: list[str], *, lowercase: bool, normalization: str = ""
+  tokens: list[str], *, lowercase: bool, normalization: str = "", **options
 ) -> str:
-  """The tokenizer.json of BERT's tokenizer with these tokens, in id order."""
+  """The tokenizer.json of BERT's tokenizer with these tokens, in id order.
+
+  options: others of the library's BertNormalizer.
+  """
   ids = {token: index for index, token in enumerate(tokens)}
   library = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
-  library.normalizer = _bert_normalizer(lowercase, normalization)
+  library.normalizer = _bert_normalizer(lowercase, normalization, **options)
   library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
   library.post_processor = processors.BertProcessing(
     ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])
