@@ -127,9 +127,9 @@ def load(
 
   Args:
     path: a tokenizer.json, a BERT vocab.txt, a sentencepiece .model, or a
-      directory with one of them, of ours or Hugging Face's; a directory may
-      have an address (gs://...). Special tokens that a .model lacks (T5's has
-      no mask) become its last ids.
+      directory with one of them, of ours or Hugging Face's; also an address
+      (gs://...). Special tokens that a .model lacks (T5's has no mask) become
+      its last ids.
     lowercase: of a vocab.txt only, as the other files state it. None: what
       tokenizer_config.json beside it says, else whether it has no capitals.
       That file's strip_accents and tokenize_chinese_chars count, too.
@@ -138,7 +138,7 @@ def load(
     ConfigError: an address that can't be reached.
     CorpusError: no such file, a broken one, or special tokens missing in it.
   """
-  path = remote.local(path)
+  path = remote.local(path, beside=[tokenizer_libraries.CONFIG])
   if path.is_dir():
     path = _file_in(path)
   try:
