@@ -57,6 +57,7 @@ class Tokenizer(NamedTuple):
   # tab. unigram: begins with ▁. Special tokens are words.
   starts_word: np.ndarray
   tokens: Callable[[int], str]  # id -> its string in the vocabulary.
+  normalize: Callable[[str], str]  # Text -> what the vocabulary has to spell.
   # (text, specials=False) -> Encoding. Text that spells a special token is
   # ordinary text, unless specials=True: then the spellings of the five, and
   # "[MASK]", become ids. Whitespace before them is dropped, as in RoBERTa.
@@ -251,6 +252,7 @@ def _tokenizer(library: Library) -> Tokenizer:
     special_ids=np.array(special_ids, np.int32),
     starts_word=starts_word,
     tokens=tokens.__getitem__,
+    normalize=library.normalize,
     encode=encode,
     encode_batch=encode_batch,
     decode=decode,

@@ -52,6 +52,7 @@ class Library(NamedTuple):
   special: Special
   control: frozenset[int]  # Ids that the file calls special.
   starts_word: np.ndarray  # [V] bool.
+  normalize: Callable[[str], str]  # Text -> what the vocabulary has to spell.
   encode: Encode
   encode_glued: Encode  # For text that continues where a word was masked.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
@@ -166,6 +167,7 @@ def from_json(content: str | bytes, path) -> Library:
     special=_find_special(ids, path),
     control=frozenset(index for index, token in added if token.special),
     starts_word=_starts_word(definition, library, tokens, path),
+    normalize=library.normalizer.normalize_str if library.normalizer else str,
     encode=functools.partial(encode, library),
     encode_glued=lambda text: encode(glued(), text),
     encode_batch=encode_batch,
@@ -299,6 +301,7 @@ def from_model(content: bytes, path) -> Library:
     special=_special_pieces(library),
     control=frozenset(control),
     starts_word=starts_word,
+    normalize=lambda text: library.normalize(text).replace("▁", " "),
     encode=functools.partial(encode, library),
     encode_glued=lambda text: encode(glued(), text),
     encode_batch=functools.partial(

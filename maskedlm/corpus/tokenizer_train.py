@@ -116,9 +116,12 @@ def wordpiece(lines: list[str], options: Options) -> str:
     options.lowercase, options.normalization
   )
   library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-  raw_counts = collections.Counter(itertools.chain.from_iterable(lines))
+  whole = lines  # Of which a letter and its marks may become one character;
+  for form in _unicode_forms(options.normalization):
+    whole = map(form.normalize_str, whole)
+  raw_counts = collections.Counter(itertools.chain.from_iterable(whole))
   counts = collections.Counter()
-  for char, count in raw_counts.items():  # It maps each one on its own.
+  for char, count in raw_counts.items():  # BERT's maps each one on its own.
     for normal in library.normalizer.normalize_str(char).strip():
       counts[normal] += count
   # A letter may take two entries, "x" and "##x": at most half the vocabulary.
