@@ -2,6 +2,7 @@
 
 `config.corpus.source` is one of
   text:GLOBS       text files; a blank line or a file's end ends a document
+  lines:GLOBS      text files; every line that isn't blank is a document
   jsonl:GLOBS      one JSON object a line, its text in `corpus.text_field`
   parquet:GLOBS    Parquet files, their text in the column `corpus.text_field`
   tfds:NAME[:VERSION][:SPLIT][@DATA_DIR]   a TFDS dataset, without TensorFlow
@@ -35,7 +36,7 @@ from maskedlm.corpus.sentences import (  # noqa: F401
   split_sentences,
 )
 
-KINDS = ("text", "jsonl", "parquet", "tfds", "docstrings")
+KINDS = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")
 # Characters; a longer line or document becomes several.
 MAX_LINE = 1 << 20
 MAX_DOCUMENT = 1 << 22
@@ -123,8 +124,8 @@ def _texts(
 ) -> Iterable[Iterable[str]]:
   """The documents of a source's files, as cleaned lines."""
   kind = _kind(source)
-  if kind == "text":
-    return _text(paths, report)
+  if kind in ("text", "lines"):
+    return (_text if kind == "text" else _each_line)(paths, report)
   if kind == "jsonl":
     return _jsonl(paths, source, text_field, report, found=found)
   if kind == "parquet":
@@ -140,8 +141,8 @@ def _kind(source: str) -> str:
   if kind not in KINDS:
     raise CorpusError(
       f"corpus.source={source!r}: {kind!r} is no kind of source"
-      f"{did_you_mean(kind, KINDS)}; write text:GLOB, jsonl:GLOB, "
-      "parquet:GLOB, tfds:NAME or docstrings:"
+      f"{did_you_mean(kind, KINDS)}; write text:GLOB, lines:GLOB, "
+      "jsonl:GLOB, parquet:GLOB, tfds:NAME or docstrings:"
     )
   return kind
 
@@ -158,6 +159,7 @@ def _paths(source: str) -> list[str]:
 
 _ENDINGS = {
   "text": (".txt", ".txt.gz", ".txt.zst"),
+  "lines": (".txt", ".txt.gz", ".txt.zst"),
   "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
   "parquet": (".parquet",),  # It compresses its pages itself.
 }
@@ -233,7 +235,7 @@ def _clean(text: str, report: Counter) -> str:
   return text
 
 
-# --- text: and jsonl: ---
+# --- text:, lines: and jsonl: ---
 
 
 def _text(paths: Iterable[str], report: Counter) -> Iterator[Iterable[str]]:
@@ -246,6 +248,14 @@ def _text(paths: Iterable[str], report: Counter) -> Iterator[Iterable[str]]:
         yield document
     if empty:
       report["files without text"] += 1
+
+
+def _each_line(
+  paths: Iterable[str], report: Counter
+) -> Iterator[Iterable[str]]:
+  for document in _text(paths, report):
+    for line in document:
+      yield [line]
 
 
 def _is_blank(line: str) -> bool:

@@ -52,6 +52,7 @@ def test_a_folder_has_a_part_a_file(tmp_path):
   comma.mkdir()
   (comma / "de.txt").write_text("a")
   assert [p.source for p in parse(str(comma))] == [f"text:{comma}/de.txt"]
+  assert parse(f"en:lines:{tmp_path}/x.txt")[0].source.startswith("lines:")
 
 
 @pytest.mark.parametrize(

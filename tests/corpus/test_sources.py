@@ -316,6 +316,29 @@ print(report["bytes read"], peak() - before)
   assert kilobytes < 60_000  # 17 MB, measured.
 
 
+# lines:
+
+
+def test_each_line_is_a_document(tmp_path):
+  (tmp_path / "a.txt").write_text("One.\n Two. \n\n \t\nThree.")
+  (tmp_path / "b.txt.gz").write_bytes(gzip.compress(b"Four.\r\nFive.\r\n"))
+  (tmp_path / "c.txt").write_text("\n")
+  found, report = read(f"lines:{tmp_path}")
+  expected = ["One.", "Two.", "Three.", "Four.", "Five."]
+  assert found == [[line] for line in expected]
+  assert report["documents"] == report["lines"] == 5
+  assert report["files without text"] == 1
+  pieces = sources.pieces(f"lines:{tmp_path}", text_field="", num_bytes=1)
+  again = [
+    document
+    for piece in pieces
+    for document in sources.read_piece(
+      f"lines:{tmp_path}", piece, text_field="", report=Counter()
+    )
+  ]
+  assert len(pieces) == 3 and again == found
+
+
 # jsonl:
 
 
