@@ -98,6 +98,14 @@ def test_the_same_bytes_of_several_languages(in_loops, tmp_path):
   assert here.meta["report"]["broken JSON records dropped"] == 1
 
 
+def test_a_part_of_nothing_but_duplicates_is_named(in_loops, tmp_path):
+  config = make_config(tmp_path, corpus__deduplicate=True)
+  text = tmp_path / "text"
+  config.corpus.parts = f"en:{text}/[0-5].txt,de:{text}/2.txt"
+  with pytest.raises(CorpusError, match="parts: 'de': every document of it"):
+    run(config, tmp_path / "corpus", staged)
+
+
 def test_the_same_bytes_with_a_given_tokenizer(in_loops, tmp_path):
   config = make_config(tmp_path)
   prepare.train_tokenizer(
