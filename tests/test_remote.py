@@ -378,10 +378,13 @@ def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
   # It is resolved where it is loaded.
   made = prepare.make_tokenizer(config, None, log=print)
   assert made.sha256 == tokenizers.load(tmp_path / "encoder/tokenizer").sha256
+  (file,) = (tmp_path / "encoder" / "tokenizer").iterdir()
+  one = tokenizers.load(f"{address}/tokenizer/{file.name}")
+  assert one.sha256 == made.sha256
 
 
 @needs_gcsfs
-@pytest.mark.parametrize("name", ["none", "encoder/tokenizer/tokenizer.json"])
+@pytest.mark.parametrize("name", ["none", "encoder/tokenizer/none.json"])
 def test_an_address_without_a_tokenizer_is_one_line(gcs, name):
   gcs.objects["bucket/encoder/tokenizer/tokenizer.json"] = b"{}", 1
   with pytest.raises(ConfigError, match=f"gs://bucket/{name}") as caught:
