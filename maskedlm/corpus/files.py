@@ -18,6 +18,7 @@ import zstandard
 from maskedlm.corpus.errors import CorpusError
 
 _BLOCK = 1 << 20  # Bytes read at a time.
+_MAX_WINDOW = 1 << 31  # Bytes: of zstd --long=31, the largest that there is.
 
 
 def expand(source: str, spec: str, *, endings: tuple[str, ...]) -> list[str]:
@@ -158,10 +159,6 @@ def _blocks(path: str) -> Iterator[bytes]:
     ) from error
 
 
-# Of any window, as zstd --long=31 writes: 2 GiB at most.
-_ZSTD = zstandard.ZstdDecompressor(max_window_size=1 << 31)
-
-
 def _zstd_blocks(file) -> Iterator[bytes]:
   """Every frame of a zstd file. Raises EOFError if the last one is cut short.
 
@@ -172,7 +169,9 @@ def _zstd_blocks(file) -> Iterator[bytes]:
   while data := file.read(1 << 10):
     while data:
       if frame is None or frame.eof:
-        frame = _ZSTD.decompressobj()
+        frame = zstandard.ZstdDecompressor(
+          max_window_size=_MAX_WINDOW
+        ).decompressobj()
       block += frame.decompress(data)
       data = frame.unused_data
     while len(block) >= _BLOCK:

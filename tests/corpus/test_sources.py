@@ -185,6 +185,23 @@ def test_any_window_of_zstd_is_read(tmp_path):
   assert read(f"text:{tmp_path}/a.txt.zst")[0] == [["Long."]]
 
 
+def test_two_files_of_zstd_are_read_at_once(tmp_path, monkeypatch):
+  """As threads of Beam's do: a decompressor has room for one stream only."""
+  monkeypatch.setattr(files, "_BLOCK", 64)
+  rng, expected, streams = random.Random(0), [], []
+  for name in ("a.txt.zst", "b.txt.zst"):
+    expected.append([str(rng.random()) for _ in range(10_000)])
+    data = "\n".join(expected[-1]).encode()
+    (tmp_path / name).write_bytes(zstandard.compress(data))
+    streams.append(
+      sources.documents(
+        f"lines:{tmp_path}/{name}", text_field="", report=Counter()
+      )
+    )
+  found = list(zip(*streams, strict=True))
+  assert found == [([a], [b]) for a, b in zip(*expected, strict=True)]
+
+
 @pytest.mark.parametrize("block", [1, 7, 4096])
 def test_what_is_read_does_not_depend_on_the_blocks(
   tmp_path, monkeypatch, block
