@@ -34,8 +34,8 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
 
   config.corpus = corpus = ConfigDict()
   corpus.path = ""  # A prepared corpus; "" = WORKDIR/corpus, made if need be.
-  # What prepare reads: text:GLOB | jsonl:GLOB | parquet:GLOB | tfds:NAME |
-  # docstrings:
+  # What prepare reads: text:GLOB (a blank line ends a document) | lines:GLOB
+  # (every line does) | jsonl:GLOB | parquet:GLOB | tfds:NAME | docstrings:
   corpus.source = "docstrings:"
   # Several languages instead: NAME:SOURCE,... or folders of de.txt, fr.txt ...
   corpus.parts = ""

@@ -33,7 +33,7 @@ def folder_of(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
     StorageError: it can't be reached, or copied, now.
   """
   if not remote.is_address(path):
-    return pathlib.Path(path).resolve()
+    return remote.folder(path)
   address = remote.normal(path)
   text = _read_meta(address)
   name = f"{address.rpartition('/')[2]}-{hashlib.sha256(text).hexdigest()[:12]}"

@@ -1,7 +1,6 @@
 """`maskedlm prepare`: text -> a corpus on disk, or --verify one."""
 
 import argparse
-import pathlib
 import sys
 from collections.abc import Sequence
 
@@ -66,7 +65,7 @@ def _writer(runner: str, for_beam: Sequence[str]):
 
 
 def _verify(path: str) -> int:
-  problems = store.verify(pathlib.Path(path))
+  problems = store.verify(remote.folder(path))
   for problem in problems:
     print(f"error: {problem}", file=sys.stderr)
   if not problems:

@@ -40,7 +40,7 @@ def normal(address: str | Path) -> str:
 
 
 def folder(path: str | Path) -> pathlib.Path:
-  """The absolute path of a folder.
+  """The absolute path of a folder; ~ is the user's home.
 
   Raises:
     ConfigError: an address.
@@ -50,7 +50,12 @@ def folder(path: str | Path) -> pathlib.Path:
       f"{normal(path)}: expected a folder on this machine; copy that there, "
       f"gcloud storage rsync --recursive FOLDER {normal(path)}"
     )
-  return pathlib.Path(path).resolve()
+  return _at_home(path).resolve()
+
+
+def _at_home(path: str | Path) -> pathlib.Path:
+  # In --out=~/x no shell does it.
+  return pathlib.Path(os.path.expanduser(path))
 
 
 def origin(path: str | Path) -> Path:
@@ -61,7 +66,7 @@ def origin(path: str | Path) -> Path:
   """
   if is_address(path):
     return _bucket(path)
-  path = pathlib.Path(path).resolve()
+  path = _at_home(path).resolve()
   for folder in (path, *path.parents):
     with contextlib.suppress(OSError):
       return _bucket((folder / _MARK).read_text()) / path.relative_to(folder)
@@ -165,23 +170,34 @@ def fetch(
       pool.shutdown(cancel_futures=True)
 
 
-def local(path: str | Path) -> pathlib.Path:
-  """The folder; of an address a copy, until the process ends.
+def local(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
+  """The folder or file; of an address a copy, until the process ends.
+
+  Args:
+    path: a folder, a file or an address of one; ~ is the user's home.
+    beside: names of files that are copied with a file, if it has them beside.
 
   Raises:
     ConfigError, StorageError: an address where nothing is; out of reach.
   """
   if not is_address(path):
-    return pathlib.Path(path)
+    return _at_home(path)
   address = normal(path)
-  filesystem(address)  # Its own errors say more.
+  fs, root = filesystem(address)  # Its own errors say more.
   folder = pathlib.Path(tempfile.mkdtemp(prefix="maskedlm-"))
   atexit.register(shutil.rmtree, folder, ignore_errors=True)
   with storage.reaching(address):
+    if fs.isfile(root):
+      address, _, name = address.rpartition("/")
+      there = [n for n in beside if fs.exists(f"{root[: -len(name)]}{n}")]
+      fetch(address, [name, *there], folder)
+      return folder / name
     names = list_files(address)
     fetch(address, names, folder)
   if not names:
-    raise ConfigError(f"{address}: nothing is there; expected a folder.")
+    raise ConfigError(
+      f"{address}: nothing is there; expected a folder or a file."
+    )
   return folder
 
 
@@ -197,7 +213,7 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
     StorageError: it can't be read now, or at the end not be written.
   """
   if not is_address(path):
-    yield pathlib.Path(path).resolve()
+    yield _at_home(path).resolve()
     return
   address = _bucket(path)
   with tempfile.TemporaryDirectory(prefix="maskedlm-") as temporary:

@@ -79,11 +79,11 @@ def unreachable(
 def unwritable(
   path: str | os.PathLike, error: Exception
 ) -> ConfigError | StorageError:
-  """Of a folder or an address in which a run would be kept."""
+  """Of a folder or an address in which something would be kept."""
   return told(
     f"{os.fspath(path)} can't be written ({reason(error)})",
     error,
-    mend="choose another --workdir, or make it writable.",
+    mend="choose another place, or make it writable.",
     wait="make room or wait, then run the same command again.",
   )
 

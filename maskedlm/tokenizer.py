@@ -4,11 +4,10 @@
 """
 
 import argparse
-import pathlib
 import sys
 from collections.abc import Sequence
 
-from maskedlm import bidi, cli, flags
+from maskedlm import bidi, cli, flags, remote
 from maskedlm.corpus import prepare, tokenizer
 from maskedlm.corpus.errors import CorpusError
 
@@ -35,12 +34,12 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument("text", nargs="*", help="what --try shows")
   if any(token.partition("=")[0] == "--try" for token in argv):
     args = parser.parse_args(argv)
-    show(tokenizer.load(pathlib.Path(args.path)), " ".join(args.text))
+    show(tokenizer.load(args.path), " ".join(args.text))
     return 0
   args, config = flags.parse(parser, argv)
   if not args.out:
     raise CorpusError("no place for the tokenizer: give --out DIR.")
-  made = prepare.train_tokenizer(config, pathlib.Path(args.out), log=print)
+  made = prepare.train_tokenizer(config, remote.folder(args.out), log=print)
   print(
     f"{made.kind} tokenizer with {made.vocab_size:,} tokens "
     f"({made.sha256[:12]}) is ready in {args.out}"

@@ -22,6 +22,7 @@ from maskedlm.corpus import documents as documents_lib
 from maskedlm.corpus import (
   mixture,
   parts,
+  prepare,
   sources,
   tokenizer,
   tokenizer_train,
@@ -66,13 +67,20 @@ def main(argv: Sequence[str]) -> int:
   )
   parser.add_argument("--parts", help="as corpus.parts: the text to measure on")
   parser.add_argument(
+    "--text_field",
+    default="text",
+    help="as corpus.text_field: of --parts, where its text is (default: text)",
+  )
+  parser.add_argument(
     "--png", metavar="FILE", help="draw it as well (.png, .svg, .pdf)"
   )
   parser.add_argument("--json", action="store_true", help="print JSON instead")
   if any(token.partition("=")[0] == "--tokenizer" for token in argv):
     args = parser.parse_args(argv)
     _check_picture(args.png)
-    vocabularies, texts = saved(args.tokenizer, args.parts or "")
+    vocabularies, texts = saved(
+      args.tokenizer, args.parts or "", text_field=args.text_field
+    )
   else:
     args, config = flags.parse(parser, argv)
     _check_picture(args.png)
@@ -116,7 +124,7 @@ def trained(
       sizes[part] += tokenizer_train.num_bytes(sentence)
 
   documents = documents_lib.watch(
-    documents_lib.read(config, collections.Counter()),
+    prepare.reader(config, collections.Counter(), progress=True)(),
     "reading",
     lambda d: (1, d.num_bytes),
   )
@@ -141,7 +149,7 @@ def trained(
 
 
 def saved(
-  paths: Sequence[str], option: str
+  paths: Sequence[str], option: str, *, text_field: str = "text"
 ) -> tuple[list[Vocabulary], dict[str, list[str]]]:
   """Saved tokenizers, and the beginning of each part's text."""
   if not option:
@@ -152,17 +160,19 @@ def saved(
   texts = {}
   for part in parts.parse(ConfigDict({"parts": option})):
     with parts.naming(part.name):
-      texts[part.name] = list(_beginning(part))
+      texts[part.name] = list(_beginning(part, text_field))
   return [
     Vocabulary(label, tokenizer.load(path), {})
     for label, path in zip(canvas.names(paths), paths, strict=True)
   ], texts
 
 
-def _beginning(part: parts.Part) -> Iterable[str]:
+def _beginning(part: parts.Part, text_field: str) -> Iterable[str]:
   report: collections.Counter = collections.Counter()
   size = 0
-  for lines in sources.documents(part.source, text_field="text", report=report):
+  for lines in sources.documents(
+    part.source, text_field=text_field, report=report
+  ):
     for sentence in sources.split_sentences(
       lines, mode="split", language=part.language, report=report
     ):

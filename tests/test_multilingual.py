@@ -243,8 +243,23 @@ def test_the_report_of_saved_tokenizers(argv, capsys, tmp_path):
   options = [f"--tokenizer={corpus}/tokenizer", f"--parts={tmp_path}"]
   assert tokenizer.main(["report", *options]) == 0
   assert capsys.readouterr().out.splitlines()[-1].startswith("en ")
+  (tmp_path / "de.jsonl").write_text('{"body": "abc bad. cab fed?"}\n')
+  options[1] = f"--parts=de:jsonl:{tmp_path}/de.jsonl"
+  assert tokenizer.main(["report", *options, "--text_field=body"]) == 0
+  assert capsys.readouterr().out.splitlines()[-1].startswith("de ")
   with pytest.raises(ConfigError, match="needs text: give --parts"):
     tokenizer.main(["report", options[0]])
+
+
+def test_the_report_is_of_what_training_would_keep(tmp_path):
+  config = languages.make_config(tmp_path, deduplicate=True)
+  once = report.trained(config)[1]
+  for name in languages.LETTERS:
+    with (tmp_path / f"{name}.txt").open("a") as file:
+      file.write("\n" + languages.make_text(name))
+  assert report.trained(config)[1] == once
+  config.corpus.deduplicate = False
+  assert report.trained(config)[1] != once
 
 
 def test_what_the_report_needs(argv):

@@ -21,7 +21,7 @@ import test_checkpoint as folders
 import test_many_hosts as pod
 
 import tiny as tiny_run
-from maskedlm import checkpoint, continuing, corpus_copy, remote, runtime
+from maskedlm import checkpoint, cli, continuing, corpus_copy, remote, runtime
 from maskedlm import checkpoint_files as files
 from maskedlm import config as config_lib
 from maskedlm.config import ConfigError
@@ -150,6 +150,38 @@ def test_folders_are_left_alone(tmp_path, monkeypatch):
     remote.folder("gs://bucket/corpus")
   assert remote.origin("x") == tmp_path / "x" == remote.local(tmp_path / "x")
   assert corpus_copy.folder_of("x", log=print) == tmp_path / "x"
+
+
+def test_a_tilde_is_the_user_s_home(tmp_path, monkeypatch):
+  monkeypatch.setenv("HOME", str(tmp_path))
+  for of in (remote.folder, remote.local, remote.origin):
+    assert of("~/x") == tmp_path / "x"
+  with remote.workdir("~/x") as folder:
+    assert folder == tmp_path / "x"
+  assert corpus_copy.folder_of("~/x", log=print) == tmp_path / "x"
+
+
+def test_a_file_at_an_address_is_copied_with_what_it_needs():
+  root, fs = "/one_file", fsspec.filesystem("memory")
+  for name in ("a.txt", "b.json", "c.json"):
+    fs.pipe_file(f"{root}/{name}", name.encode())
+  copy = remote.local(f"memory:/{root}/a.txt", beside=["b.json", "none"])
+  assert copy.read_text() == "a.txt"
+  assert remote.list_files(copy.parent) == ["a.txt", "b.json"]
+  with pytest.raises(ConfigError, match="nothing is there"):
+    remote.local(f"memory:/{root}/none.json")
+
+
+def test_no_folder_is_made_of_an_address(tmp_path, monkeypatch, capsys):
+  config = pathlib.Path("configs", "quickstart.py").resolve()
+  monkeypatch.chdir(tmp_path)
+  for argv in (
+    ["prepare", "--verify", "gs://b/corpus"],
+    ["tokenizer", f"--config={config}", "--out=gs://b/tok"],
+  ):
+    assert cli.main(argv) == 2
+    assert "expected a folder on this machine" in capsys.readouterr().err
+  assert not list(tmp_path.iterdir())
 
 
 # Checkpoints in a bucket, in this process.
@@ -344,12 +376,15 @@ def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
   assert config.tokenizer.path == f"{address}/tokenizer"
   assert config.model.width == 24
   # It is resolved where it is loaded.
-  made = prepare.make_tokenizer(config, tmp_path / "made", None, log=print)
+  made = prepare.make_tokenizer(config, None, log=print)
   assert made.sha256 == tokenizers.load(tmp_path / "encoder/tokenizer").sha256
+  (file,) = (tmp_path / "encoder" / "tokenizer").iterdir()
+  one = tokenizers.load(f"{address}/tokenizer/{file.name}")
+  assert one.sha256 == made.sha256
 
 
 @needs_gcsfs
-@pytest.mark.parametrize("name", ["none", "encoder/tokenizer/tokenizer.json"])
+@pytest.mark.parametrize("name", ["none", "encoder/tokenizer/none.json"])
 def test_an_address_without_a_tokenizer_is_one_line(gcs, name):
   gcs.objects["bucket/encoder/tokenizer/tokenizer.json"] = b"{}", 1
   with pytest.raises(ConfigError, match=f"gs://bucket/{name}") as caught:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from ml_collections import ConfigDict
 
+from maskedlm import storage
 from maskedlm.config import ConfigError, did_you_mean
 from maskedlm.corpus import (
   duplicates,
@@ -116,10 +117,7 @@ def _write(
   try:
     return _prepare(options, config, path, folder, log)
   except OSError as error:
-    raise CorpusError(
-      f"{folder}: can't be written or read ({error}); when that is mended, the"
-      " same command goes on."
-    ) from error
+    raise storage.unreachable(folder, error) from error
 
 
 def _prepare(
@@ -210,9 +208,11 @@ def _tokenizer(
   if os.path.exists(path):
     return tokenizer.load(path)
   with job_lib.new_folder(path) as work:
-    return prepare.make_tokenizer(
-      job.config, work, lambda: _trained(job, each, log), log=log
+    made = prepare.make_tokenizer(
+      job.config, lambda: _trained(job, each, log), log=log
     )
+    made.save(work)
+  return made
 
 
 def _trained(

@@ -15,15 +15,18 @@ the local runner (prepare.py) and Beam (stages.py) are made of them.
 """
 
 import functools
+import itertools
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.corpus import documents as documents_lib
-from maskedlm.corpus import hashing, workers
+from maskedlm.corpus import hashing, parts, workers
 from maskedlm.corpus.documents import Document
+from maskedlm.corpus.errors import CorpusError
 
 SHINGLE = 5  # Words.
 HASHES = 128  # Of which bands are made, at most.
@@ -89,16 +92,43 @@ def signatures(documents: Sequence[Document], threshold: float) -> Signatures:
 def find(
   documents: Iterable[Document], options
 ) -> tuple[np.ndarray, np.ndarray]:
-  """`fates` of a stream, by worker processes; options is config.corpus."""
-  chunks = documents_lib.chunked(("", document) for document in documents)
-  return fates(
+  """`fates` of a stream, by worker processes; options is config.corpus.
+
+  Raises CorpusError where a part is left without any.
+  """
+  sizes = Counter()  # Of the parts, in their order.
+
+  def counted():
+    for document in documents:
+      sizes[document.part.name] += 1
+      yield "", document
+
+  fate, characters = fates(
     workers.ordered_map(
       _make_signer,
       (options.near_duplicates,),
-      ([document for _, document in chunk] for chunk in chunks),
+      (
+        [document for _, document in chunk]
+        for chunk in documents_lib.chunked(counted())
+      ),
       num_workers=options.num_workers or workers.num_cores(),
     )
   )
+  bounds = itertools.pairwise(itertools.accumulate(sizes.values(), initial=0))
+  for name, (begin, end) in zip(sizes, bounds, strict=True):
+    check_part(name, fate[begin:end])
+  return fate, characters
+
+
+def check_part(name: str, fate: np.ndarray) -> None:
+  """Raises CorpusError where a part's documents are all dropped."""
+  if len(fate) and not np.any(fate == KEPT):
+    with parts.naming(name):
+      raise CorpusError(
+        "every document of it equals an earlier one, or is like one, and would"
+        " be dropped: leave the part out, name it before the others, or set"
+        " corpus.deduplicate=False and corpus.near_duplicates=0."
+      )
 
 
 def _make_signer(threshold: float):

@@ -18,20 +18,25 @@ import zstandard
 from maskedlm.corpus.errors import CorpusError
 
 _BLOCK = 1 << 20  # Bytes read at a time.
+_MAX_WINDOW = 1 << 31  # Bytes: of zstd --long=31, the largest that there is.
 
 
-def expand(
-  source: str, patterns: list[str], *, endings: tuple[str, ...]
-) -> list[str]:
+def expand(source: str, spec: str, *, endings: tuple[str, ...]) -> list[str]:
   """The files that a source's globs and folders name: sorted, each once.
 
-  Of a folder, all under it with one of these endings. Raises CorpusError.
+  Args:
+    source: as the user gave it, for messages.
+    spec: its globs, with commas between them; or a path with commas in it.
+    endings: of a folder, all files under it with one of these.
+
+  A file of several names, by links say, has the first of them. Raises
+  CorpusError: nothing is there, or what isn't a file (a pipe).
   """
   found = set()
-  for pattern in patterns:
-    path = os.path.expanduser(pattern)
-    exists = os.path.exists(path)  # Its name may hold [ or *.
-    paths = [path] if exists else glob.glob(path, recursive=True)
+  is_one = "," not in spec or _matches(spec)
+  patterns = [spec] if is_one else spec.split(",")
+  for pattern in filter(None, map(str.strip, patterns)):
+    paths = _matches(pattern)
     files = {path for path in paths if not os.path.isdir(path)}
     for folder in set(paths) - files:
       files.update(_walk(folder, endings))
@@ -41,19 +46,50 @@ def expand(
         f"path, a glob or a folder with {' or '.join(endings)} files; relative "
         f"paths start in {os.getcwd()}."
       )
+    for path in files:
+      if os.path.exists(path) and not os.path.isfile(path):
+        raise CorpusError(
+          f"corpus.source={source!r}: {path} is no file but a pipe, say, which "
+          "can't be read twice; write it to a file first."
+        )
     found |= files
   if not found:
     raise CorpusError(
       f"corpus.source={source!r} names no file; write a path, a glob or a "
       "folder after the colon."
     )
-  return sorted(found)
+  first = {}
+  for path in sorted(found):
+    first.setdefault(os.path.realpath(path), path)
+  return list(first.values())
+
+
+def _matches(pattern: str) -> list[str]:
+  path = os.path.expanduser(pattern)
+  if os.path.exists(path):  # Its name may hold [ or *.
+    return [path]
+  return glob.glob(path, recursive=True)
 
 
 def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
   """Files by their ending; hidden ones (._a.txt of macOS) are left out."""
-  for parent, folders, names in os.walk(folder):
-    folders[:] = [name for name in folders if not name.startswith(".")]
+
+  def refuse(error):
+    raise CorpusError(
+      f"{error.filename} can't be read: {error.strerror}; make it readable, or "
+      "name the others in corpus.source."
+    ) from error
+
+  seen = set()  # Links may lead back.
+  for parent, folders, names in os.walk(
+    folder, followlinks=True, onerror=refuse
+  ):
+    here = os.path.realpath(parent)
+    if here in seen:
+      folders.clear()
+      continue
+    seen.add(here)
+    folders[:] = sorted(name for name in folders if not name.startswith("."))
     for name in names:
       if name.lower().endswith(endings) and not name.startswith("."):
         yield os.path.join(parent, name)
@@ -71,6 +107,8 @@ _BINARY = {
   b"\xff\xfe": "UTF-16",
   b"\xfe\xff": "UTF-16",
 }
+
+_MAX_NULS = 0.05  # Of a file's first bytes; one that isn't text has more.
 
 
 def chunks(path: str, report: Counter) -> Iterator[str]:
@@ -90,6 +128,12 @@ def chunks(path: str, report: Counter) -> Iterator[str]:
             f"{path} is {name}; expected UTF-8 text, as it is or in .gz or "
             ".zst; convert it or leave it out of corpus.source."
           )
+      if block.count(0) > _MAX_NULS * len(block):
+        raise CorpusError(
+          f"{path} looks like UTF-16, UTF-32 or binary (many of its bytes are "
+          "NUL); expected UTF-8 text: convert it or leave it out of "
+          "corpus.source."
+        )
     report["bytes read"] += len(block)
     yield decoder.decode(block)
   yield decoder.decode(b"", final=True)
@@ -125,7 +169,9 @@ def _zstd_blocks(file) -> Iterator[bytes]:
   while data := file.read(1 << 10):
     while data:
       if frame is None or frame.eof:
-        frame = zstandard.ZstdDecompressor().decompressobj()
+        frame = zstandard.ZstdDecompressor(
+          max_window_size=_MAX_WINDOW
+        ).decompressobj()
       block += frame.decompress(data)
       data = frame.unused_data
     while len(block) >= _BLOCK:

@@ -44,7 +44,8 @@ def load(folder: str) -> Job:
 def start(job: Job) -> None:
   """Writes run.json, or sees that the one that is there is the same.
 
-  Raises CorpusError for the folder of a run with other options or other text.
+  Raises CorpusError for the folder of a run with other options or other text,
+  and for one that holds something else.
   """
   run = {
     "config": {
@@ -83,6 +84,12 @@ def start(job: Job) -> None:
         " give the same ones to continue it, or remove the folder."
       )
     return
+  names = os.listdir(job.folder) if os.path.lexists(job.folder) else []
+  if not all(n.startswith("run.json.") for n in names):  # Half of one.
+    raise CorpusError(
+      f"{job.folder}: prepare works there, but what is there isn't its own;"
+      " move that away, or use another path."
+    )
   with new_file(path) as file:
     file.write(json.dumps(run).encode())
 

@@ -38,15 +38,17 @@ def plan(folder: str) -> None:
 def _plan_part(job: job_lib.Job, part: parts.Part, indices: list[int]) -> None:
   current = indices[0]
   unique = duplicates.are_dropped(job.config.corpus)
+  load = functools.partial(job_lib.load_array, job.folder)
+  if unique:
+    fates = [load("fates", index, "fate") for index in indices]
+    duplicates.check_part(part.name, np.concatenate(fates))
 
   def read():
     nonlocal current
     for current in indices:
-      digests = job_lib.load_array(
-        job.folder, "survey", current, "digests"
-      ).tolist()
+      digests = load("survey", current, "digests").tolist()
       if unique:
-        fate = job_lib.load_array(job.folder, "fates", current, "fate")
+        fate = load("fates", current, "fate")
         places = np.flatnonzero(fate == duplicates.KEPT).tolist()
       else:
         places = range(len(digests))

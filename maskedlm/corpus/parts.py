@@ -46,15 +46,18 @@ def parse(options) -> list[Part]:
 
   corpus.parts has, between commas, NAME:SOURCE, where a source without a kind
   is text:, or a folder, whose files are NAME.txt (.gz, .zst). A name is a
-  language's code, or begins with one: en, en-books, zh_hant.
+  language's code, or begins with one: en, en-books, zh_hant. A path with a
+  comma in it can only be that of a folder, alone.
 
   Raises CorpusError for what is neither, and for a name that comes twice.
   """
   if not options.parts:
     return [Part("", options.language, options.source)]
+  is_folder = os.path.isdir(os.path.expanduser(options.parts))
+  items = [options.parts] if is_folder else options.parts.split(",")
   parts = [
     part
-    for item in filter(None, map(str.strip, options.parts.split(",")))
+    for item in filter(None, map(str.strip, items))
     for part in _of_item(item)
   ]
   names = [part.name for part in parts]

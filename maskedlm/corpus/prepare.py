@@ -10,13 +10,13 @@ import contextlib
 import fcntl
 import itertools
 import os
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 from ml_collections import ConfigDict
 
+from maskedlm import storage
 from maskedlm.config import ConfigError
 from maskedlm.corpus import documents as documents_lib
 from maskedlm.corpus import duplicates, encode, store, vocabulary, workers
@@ -46,15 +46,26 @@ def train_tokenizer(
   Training reads the whole source, leaves out what will be held out, and takes
   every k-th sentence, as many as sample_bytes has room for, or of several
   parts a sample (vocabulary.py). The result is saved to the directory `path`.
+
+  Raises:
+    ConfigError: an option out of range; `path` is a file, or can't be written.
+    CorpusError: no text, or what tokenizer.train and tokenizer.load raise.
+    StorageError: the disk is full.
   """
   check(config)
-  documents = _reader(config, Counter(), progress)()
-  return _train_tokenizer(config, path, documents, log, progress)
+  try:
+    os.makedirs(path, exist_ok=True)  # What is wrong with it is told now.
+    tokenizer = _train_tokenizer(
+      config, reader(config, Counter(), progress)(), log, progress
+    )
+    tokenizer.save(path)
+  except OSError as error:
+    raise storage.unwritable(path, error) from error
+  return tokenizer
 
 
 def _train_tokenizer(
   config: ConfigDict,
-  path,
   documents: Iterable[documents_lib.Document],
   log: Callable,
   progress: bool,
@@ -64,14 +75,14 @@ def _train_tokenizer(
       documents, "reading for the tokenizer", lambda d: (1, d.num_bytes)
     )
   return make_tokenizer(
-    config, path, lambda: vocabulary.train(config, documents, log=log), log=log
+    config, lambda: vocabulary.train(config, documents, log=log), log=log
   )
 
 
 def make_tokenizer(
-  config: ConfigDict, path, train: Callable, *, log: Callable
+  config: ConfigDict, train: Callable, *, log: Callable
 ) -> tokenizer_lib.Tokenizer:
-  """Saves to `path` what tokenizer.path has, or else what train() returns."""
+  """What tokenizer.path has, or else what train() returns."""
   options = config.tokenizer
   if options.path:
     tokenizer = tokenizer_lib.load(options.path)
@@ -79,7 +90,6 @@ def make_tokenizer(
   else:
     tokenizer = train()
     origin = f"trained on {config.corpus.parts or config.corpus.source}"
-  tokenizer.save(path)
   log(f"tokenizer: {tokenizer.kind}, {tokenizer.vocab_size:,} tokens, {origin}")
   return tokenizer
 
@@ -96,9 +106,9 @@ def prepare(
 
   Args:
     config: of it, `corpus` and `tokenizer` count.
-    path: a directory. It appears when all is done, in one rename; PATH.tmp,
-      PATH.tokenizer and PATH.lock stand beside it meanwhile. Where another
-      process prepares the same path, this one waits and opens the result.
+    path: a directory. It appears when all is done, in one rename; PATH.tmp and
+      PATH.lock stand beside it meanwhile. Where another process prepares the
+      same path, this one waits and opens the result.
     log: called with lines for the user; at the end, one for each kind of thing
       that was found and handled in the text.
     progress: whether to show on stderr how far it is.
@@ -106,9 +116,10 @@ def prepare(
       default processes on this machine. The other one is beam.py's.
 
   Raises:
-    ConfigError: an option out of range.
+    ConfigError: an option out of range; `path` can't be written.
     CorpusError: no or too little text; a corpus at `path` that was prepared
-      with other options; a worker that was killed; no space on the disk.
+      with other options, or something else; a worker that was killed.
+    StorageError: no space on the disk.
   """
   check(config)
   path = os.path.abspath(path)
@@ -117,6 +128,7 @@ def prepare(
   with _lock(path, log):
     if _is_there(path):
       return _reuse(config, path, log)
+    store.check_place(path)
     corpus = (write or _write)(config, path, log=log, progress=progress)
   for line in describe(corpus):
     log(line)
@@ -129,32 +141,22 @@ def _write(
   """Prepares by processes on this machine."""
   report = Counter()
   parts = parts_lib.empty_counts(parts_lib.parse(config.corpus))
-  read = _reader(config, report, progress)
-  try:
-    tokenizer = _train_tokenizer(
-      config, f"{path}.tokenizer", read(), log, progress
-    )
-    return store.write_corpus(
-      path,
-      _encode_documents(
-        config,
-        f"{path}.tokenizer",
-        read(),
-        report,
-        parts,
-        progress,
-      ),
-      tokenizer=tokenizer,
-      shard_tokens=config.corpus.shard_tokens,
-      options=recorded_options(config, tokenizer, parts=bool(parts)),
-      report=report,
-      parts=parts,
-    )
-  finally:
-    shutil.rmtree(f"{path}.tokenizer", ignore_errors=True)
+  read = reader(config, report, progress)
+  tokenizer = _train_tokenizer(config, read(), log, progress)
+  # The workers load it from where the corpus is written: no other can be there.
+  tokenizer_path = os.path.join(store.work_folder(path), "tokenizer")
+  return store.write_corpus(
+    path,
+    _encode_documents(config, tokenizer_path, read(), report, parts, progress),
+    tokenizer=tokenizer,
+    shard_tokens=config.corpus.shard_tokens,
+    options=recorded_options(config, tokenizer, parts=bool(parts)),
+    report=report,
+    parts=parts,
+  )
 
 
-def _reader(
+def reader(
   config: ConfigDict, report: Counter, progress: bool
 ) -> Callable[[], Iterable[documents_lib.Document]]:
   """A function that gives the documents to encode, each time it is called.
@@ -268,7 +270,7 @@ def recorded_options(config, tokenizer, *, parts: bool) -> dict:
 
 
 def _is_there(path: str) -> bool:
-  return os.path.isdir(path) and bool(os.listdir(path))
+  return os.path.exists(os.path.join(path, "meta.json"))
 
 
 def open_given(config: ConfigDict, path, *, log: Callable) -> store.Corpus:
@@ -321,9 +323,7 @@ def _lock(path: str, log: Callable):
     os.makedirs(os.path.dirname(path), exist_ok=True)
     file = _locked_file(f"{path}.lock", log)
   except OSError as error:
-    raise CorpusError(
-      f"{path}: nothing can be prepared there ({error}); use another path."
-    ) from error
+    raise storage.unwritable(path, error) from error
   with file:
     try:
       yield
@@ -332,6 +332,11 @@ def _lock(path: str, log: Callable):
 
 
 def _locked_file(name: str, log: Callable):
+  if os.path.isfile(name) and os.path.getsize(name):
+    raise CorpusError(
+      f"{name}: prepare locks a file of this name, but this isn't its own,"
+      " which is empty; use another path."
+    )
   while True:
     file = open(name, "w")  # noqa: SIM115
     try:

@@ -2,13 +2,15 @@
 
 `config.corpus.source` is one of
   text:GLOBS       text files; a blank line or a file's end ends a document
+  lines:GLOBS      text files; every line that isn't blank is a document
   jsonl:GLOBS      one JSON object a line, its text in `corpus.text_field`
   parquet:GLOBS    Parquet files, their text in the column `corpus.text_field`
   tfds:NAME[:VERSION][:SPLIT][@DATA_DIR]   a TFDS dataset, without TensorFlow
   docstrings:[NAMES]   docstrings of all installed packages, or of those named
-GLOBS and NAMES are separated by commas; a folder stands for every .txt (or
-.jsonl, .parquet) file under it; .gz and .zst files are decompressed. SPLIT is
-"train" unless given, DATA_DIR where TFDS keeps its data.
+GLOBS and NAMES are separated by commas (a path with one in it stands alone);
+a folder stands for every .txt (or .jsonl, .parquet) file under it; .gz and .zst
+files are decompressed. SPLIT is "train" unless given, DATA_DIR where TFDS keeps
+its data.
 
 Reading is streaming: a file, a line or a document of any length takes
 bounded memory. Documents come in the order of the sorted paths. What is odd
@@ -34,7 +36,7 @@ from maskedlm.corpus.sentences import (  # noqa: F401
   split_sentences,
 )
 
-KINDS = ("text", "jsonl", "parquet", "tfds", "docstrings")
+KINDS = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")
 # Characters; a longer line or document becomes several.
 MAX_LINE = 1 << 20
 MAX_DOCUMENT = 1 << 22
@@ -53,20 +55,12 @@ def documents(
   source that is misspelt or matches nothing, later for a file that can't be
   read, and at the end if there was no text at all.
   """
-  kind = _kind(source)
-  if kind == "tfds":
+  if _kind(source) == "tfds":
     records = _tfds(source, text_field)
     found = _tfds_texts(records, source, text_field, report)
-  elif kind == "text":
-    found = _text(_paths(source), report)
-  elif kind == "jsonl":
-    found = _jsonl(_paths(source), source, text_field, report)
-  elif kind == "parquet":
-    found = _parquet(_paths(source), source, text_field, report)
   else:
-    found = docstrings.documents(
-      _paths(source), report=report, num_workers=num_workers
-    )
+    paths = _paths(source)
+    found = _texts(source, paths, text_field, report, num_workers=num_workers)
   return _not_empty(_counted(found, report), source, report)
 
 
@@ -111,19 +105,35 @@ def read_piece(
 
   So is the sum of the reports. That the source holds any text is not checked.
   """
-  kind = _kind(source)
-  if kind == "tfds":
+  if _kind(source) == "tfds":
     records = _tfds(source, text_field)
     found = _tfds_texts(records, source, text_field, report, piece.records)
-  elif kind == "text":
-    found = _text(piece.paths, report)
-  elif kind == "jsonl":
-    found = _jsonl(piece.paths, source, text_field, report, found=True)
-  elif kind == "parquet":
-    found = _parquet(piece.paths, source, text_field, report)
   else:
-    found = docstrings.documents(list(piece.paths), report=report)
+    found = _texts(source, piece.paths, text_field, report, found=True)
   return _counted(found, report)
+
+
+def _texts(
+  source: str,
+  paths: Sequence[str],
+  text_field: str,
+  report: Counter,
+  *,
+  found: bool = False,  # A text in this source before.
+  num_workers: int = 1,
+) -> Iterable[Iterable[str]]:
+  """The documents of a source's files, as cleaned lines."""
+  kind = _kind(source)
+  if kind in ("text", "lines"):
+    return (_text if kind == "text" else _each_line)(paths, report)
+  if kind == "jsonl":
+    return _jsonl(paths, source, text_field, report, found=found)
+  if kind == "parquet":
+    return _parquet(paths, source, text_field, report)
+  found = docstrings.documents(
+    list(paths), report=report, num_workers=num_workers
+  )
+  return ((_clean(line, report) for line in lines) for lines in found)
 
 
 def _kind(source: str) -> str:
@@ -131,8 +141,8 @@ def _kind(source: str) -> str:
   if kind not in KINDS:
     raise CorpusError(
       f"corpus.source={source!r}: {kind!r} is no kind of source"
-      f"{did_you_mean(kind, KINDS)}; write text:GLOB, jsonl:GLOB, "
-      "parquet:GLOB, tfds:NAME or docstrings:"
+      f"{did_you_mean(kind, KINDS)}; write text:GLOB, lines:GLOB, "
+      "jsonl:GLOB, parquet:GLOB, tfds:NAME or docstrings:"
     )
   return kind
 
@@ -140,14 +150,16 @@ def _kind(source: str) -> str:
 def _paths(source: str) -> list[str]:
   """The files of a source of files, in its order."""
   kind, _, spec = source.partition(":")
-  names = [name for name in map(str.strip, spec.split(",")) if name]
   if kind == "docstrings":
-    return docstrings.modules(names)
-  return files.expand(source, names, endings=_ENDINGS[kind])
+    return docstrings.modules(
+      [name for name in map(str.strip, spec.split(",")) if name]
+    )
+  return files.expand(source, spec, endings=_ENDINGS[kind])
 
 
 _ENDINGS = {
   "text": (".txt", ".txt.gz", ".txt.zst"),
+  "lines": (".txt", ".txt.gz", ".txt.zst"),
   "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
   "parquet": (".parquet",),  # It compresses its pages itself.
 }
@@ -180,7 +192,7 @@ def _not_empty(
 def _bounded(
   found: Iterable[Iterable[str]], report: Counter
 ) -> Iterator[list[str]]:
-  """Each document's lines, cleaned; a new document after MAX_DOCUMENT."""
+  """Each document's lines, stripped; a new document after MAX_DOCUMENT."""
   for lines in found:
     document, size = [], 0
     for line in lines:
@@ -188,7 +200,7 @@ def _bounded(
         report[f"cuts in documents over {MAX_DOCUMENT:,} characters"] += 1
         yield document
         document, size = [], 0
-      text = _clean(line, report).strip()
+      text = line.strip()
       if text:
         document.append(text)
         size += len(text)
@@ -223,7 +235,7 @@ def _clean(text: str, report: Counter) -> str:
   return text
 
 
-# --- text: and jsonl: ---
+# --- text:, lines: and jsonl: ---
 
 
 def _text(paths: Iterable[str], report: Counter) -> Iterator[Iterable[str]]:
@@ -236,6 +248,14 @@ def _text(paths: Iterable[str], report: Counter) -> Iterator[Iterable[str]]:
         yield document
     if empty:
       report["files without text"] += 1
+
+
+def _each_line(
+  paths: Iterable[str], report: Counter
+) -> Iterator[Iterable[str]]:
+  for document in _text(paths, report):
+    for line in document:
+      yield [line]
 
 
 def _is_blank(line: str) -> bool:
@@ -267,15 +287,18 @@ def _jsonl(
       if lacking >= _PATIENCE and not found:
         break
   if lacking and not found:
-    raise _no_text_field(source, text_field, fields)
+    where = f" of the first {lacking:,} records"
+    raise _no_text_field(source, text_field, fields, where)
 
 
-def _no_text_field(source: str, text_field: str, fields) -> CorpusError:
+def _no_text_field(
+  source: str, text_field: str, fields, where: str = ""
+) -> CorpusError:
   names = sorted(fields) if isinstance(fields, dict) else []
   return CorpusError(
     f"corpus.source={source!r}: no text in corpus.text_field={text_field!r}"
-    f"{did_you_mean(text_field, names)}; expected a field that holds a string;"
-    f" a record has {', '.join(names) or 'no fields'}."
+    f"{where}{did_you_mean(text_field, names)}; expected a field that holds a"
+    f" string; a record has {', '.join(names) or 'no fields'}."
   )
 
 
@@ -294,7 +317,12 @@ def _records(paths: Iterable[str], report: Counter) -> Iterator[str]:
 
 
 def _lines(chunks: Iterable[str], report: Counter) -> Iterator[str]:
-  """The lines, long ones in pieces: the same wherever the chunks end."""
+  """The lines, cleaned, long ones in pieces: the same wherever chunks end."""
+  for piece in _pieces(chunks, report):
+    yield _clean(piece, report)
+
+
+def _pieces(chunks: Iterable[str], report: Counter) -> Iterator[str]:
   tail = ""
   for chunk in itertools.chain(chunks, ("\n",)):
     *lines, tail = (tail + chunk).split("\n")

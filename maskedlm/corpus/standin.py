@@ -23,6 +23,7 @@ def corpus(options) -> store.Corpus:
     special_ids=np.arange(5),
     starts_word=np.ones(vocab_size, bool),
     tokens=str,
+    normalize=str,
     encode=None,
     encode_batch=None,
     decode=lambda ids: " ".join(map(str, ids)),

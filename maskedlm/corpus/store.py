@@ -15,12 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maskedlm import storage
 from maskedlm.corpus import manifest, shards
 from maskedlm.corpus import tokenizer as tokenizer_lib
 from maskedlm.corpus.concat import Concat, join, size, take  # noqa: F401
 from maskedlm.corpus.errors import CorpusError
 
 _PART = ("documents", "sentences", "tokens")  # Of which a part is a run.
+_WORK = "maskedlm-unfinished"  # All that is in a PATH.tmp of ours.
 
 
 class Split(NamedTuple):
@@ -172,6 +174,38 @@ def _open_split(path: str, meta: Mapping, split: str) -> Split:
 # Writing
 
 
+def work_folder(path) -> str:
+  """Where write_corpus makes PATH; it saves the tokenizer there first."""
+  return os.path.join(f"{os.path.abspath(path)}.tmp", _WORK)
+
+
+def check_place(path) -> None:
+  """Raises CorpusError where write_corpus would destroy what isn't ours."""
+  path = os.path.abspath(path)
+  if path.endswith(".tmp"):
+    raise CorpusError(
+      f"{path}: a name with .tmp at its end is that of an unfinished corpus;"
+      " use another path."
+    )
+  if not _holds_only(path, ()):
+    raise CorpusError(
+      f"{path}: something else is already there; move it away, or use another"
+      " path."
+    )
+  if not _holds_only(f"{path}.tmp", (_WORK,)):
+    raise CorpusError(
+      f"{path}.tmp: prepare works there, but what is there isn't its own; move"
+      " that away, or use another path."
+    )
+
+
+def _holds_only(path: str, names: Sequence[str]) -> bool:
+  """Is nothing there, or a folder with no other names in it?"""
+  if not os.path.lexists(path):
+    return True
+  return os.path.isdir(path) and {*os.listdir(path)} <= {*names}
+
+
 def write_corpus(
   path,
   documents: Iterable[tuple[str, list[np.ndarray]]],
@@ -189,16 +223,18 @@ def write_corpus(
   there are any, `parts` (parts.py) are stored as they are (JSON); the latter
   two are read when the documents are exhausted: they may count meanwhile.
 
-  All is written to PATH.tmp, which becomes PATH in one rename at the end: an
-  interrupted write leaves no PATH, and a PATH.tmp left by a killed one is
-  removed first. Raises CorpusError where PATH exists, where nothing is left to
-  train on, and where the disk is full.
+  All is written to a folder in PATH.tmp, which becomes PATH in one rename at
+  the end: an interrupted write leaves no PATH, and a PATH.tmp left by a killed
+  one is removed first.
+
+  Raises:
+    CorpusError: see check_place; or nothing is left to train on.
+    ConfigError, StorageError: PATH can't be written, or the disk is full.
   """
   path = os.path.abspath(path)
-  if os.path.lexists(path) and not _is_empty_directory(path):
-    raise CorpusError(f"{path}: already there; remove it, or use another path.")
-  work = path + ".tmp"
-  shutil.rmtree(work, ignore_errors=True)
+  check_place(path)
+  work = work_folder(path)
+  shutil.rmtree(f"{path}.tmp", ignore_errors=True)
   try:
     os.makedirs(work)
     tokenizer.save(os.path.join(work, "tokenizer"))
@@ -223,17 +259,10 @@ def write_corpus(
       parts=parts,
     )
   except OSError as error:
-    raise CorpusError(
-      f"{path}: could not be written ({error}); free some space there, or use"
-      " another path."
-    ) from error
+    raise storage.unwritable(path, error) from error
   finally:
-    shutil.rmtree(work, ignore_errors=True)
+    shutil.rmtree(f"{path}.tmp", ignore_errors=True)
   return open_corpus(path)
-
-
-def _is_empty_directory(path: str) -> bool:
-  return os.path.isdir(path) and not os.listdir(path)
 
 
 # Verifying

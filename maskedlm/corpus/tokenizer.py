@@ -57,6 +57,7 @@ class Tokenizer(NamedTuple):
   # tab. unigram: begins with ▁. Special tokens are words.
   starts_word: np.ndarray
   tokens: Callable[[int], str]  # id -> its string in the vocabulary.
+  normalize: Callable[[str], str]  # Text -> what the vocabulary has to spell.
   # (text, specials=False) -> Encoding. Text that spells a special token is
   # ordinary text, unless specials=True: then the spellings of the five, and
   # "[MASK]", become ids. Whitespace before them is dropped, as in RoBERTa.
@@ -64,7 +65,8 @@ class Tokenizer(NamedTuple):
   # Texts -> ids [n] int32 of each, equal to encode's; fast, on one thread.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
   decode: Callable[[Sequence[int]], str]  # Special tokens are shown.
-  save: Callable[[str | os.PathLike], None]  # Into a directory, for load.
+  # Into a directory, for load: in the place of one that was saved there before.
+  save: Callable[[str | os.PathLike], None]
   sha256: str  # Of the saved file.
 
 
@@ -126,17 +128,18 @@ def load(
 
   Args:
     path: a tokenizer.json, a BERT vocab.txt, a sentencepiece .model, or a
-      directory with one of them, of ours or Hugging Face's; a directory may
-      have an address (gs://...). Special tokens that a .model lacks (T5's has
-      no mask) become its last ids.
+      directory with one of them, of ours or Hugging Face's; also an address
+      (gs://...). Special tokens that a .model lacks (T5's has no mask) become
+      its last ids.
     lowercase: of a vocab.txt only, as the other files state it. None: what
       tokenizer_config.json beside it says, else whether it has no capitals.
+      That file's strip_accents and tokenize_chinese_chars count, too.
 
   Raises:
     ConfigError: an address that can't be reached.
     CorpusError: no such file, a broken one, or special tokens missing in it.
   """
-  path = remote.local(path)
+  path = remote.local(path, beside=[tokenizer_libraries.CONFIG])
   if path.is_dir():
     path = _file_in(path)
   try:
@@ -161,7 +164,7 @@ def load(
 
 
 def _file_in(folder: pathlib.Path) -> pathlib.Path:
-  for pattern in ("tokenizer.json", "*.model", "vocab.txt"):
+  for pattern in (*tokenizer_libraries.FILES, "*.model", "vocab.txt"):
     if found := sorted(folder.glob(pattern)):
       return found[0]
   raise CorpusError(
@@ -239,6 +242,8 @@ def _tokenizer(library: Library) -> Tokenizer:
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / library.file).write_bytes(library.content)
+    for other in {*tokenizer_libraries.FILES} - {library.file}:
+      (folder / other).unlink(missing_ok=True)  # It would be loaded instead.
 
   return Tokenizer(
     kind=library.kind,
@@ -247,6 +252,7 @@ def _tokenizer(library: Library) -> Tokenizer:
     special_ids=np.array(special_ids, np.int32),
     starts_word=starts_word,
     tokens=tokens.__getitem__,
+    normalize=library.normalize,
     encode=encode,
     encode_batch=encode_batch,
     decode=decode,

@@ -46,18 +46,21 @@ class Library(NamedTuple):
   """One tokenizer file, and the functions of the library that reads it."""
 
   kind: str  # wordpiece | bpe | unigram.
-  file: str  # Its name in a saved directory.
+  file: str  # One of FILES.
   content: bytes
   tokens: list[str]  # By id; "" where the file has no token for an id.
   special: Special
   control: frozenset[int]  # Ids that the file calls special.
   starts_word: np.ndarray  # [V] bool.
+  normalize: Callable[[str], str]  # Text -> what the vocabulary has to spell.
   encode: Encode
   encode_glued: Encode  # For text that continues where a word was masked.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
   decode: Callable[[list[int]], str]
 
 
+CONFIG = "tokenizer_config.json"  # Of Hugging Face's, beside a vocab.txt.
+FILES = ("tokenizer.json", "tokenizer.model")  # Names in a saved directory.
 # The usual names, the preferred first.
 NAMES = Special(
   pad=("[PAD]", "<pad>"),
@@ -91,21 +94,21 @@ def from_vocab(
     for index, line in enumerate(lines)
   ]
   _find_special(ids, path, [names[:1] for names in NAMES])
+  config = path.with_name(CONFIG)
+  stated = _parse(config.read_bytes(), config) if config.exists() else {}
   if lowercase is None:
-    lowercase = _is_uncased(tokens, path)
-  definition = tokenizer_train.bert_json(tokens, lowercase=lowercase)
-  return from_json(definition, path)
-
-
-def _is_uncased(tokens: list[str], path: pathlib.Path) -> bool:
-  config = path.with_name("tokenizer_config.json")
-  if config.exists():
-    stated = _parse(config.read_bytes(), config).get("do_lower_case")
-    if stated is not None:
-      return bool(stated)
-  return not any(
-    re.search("[A-Z]", token) for token in tokens if token[0] != "["
+    lowercase = stated.get("do_lower_case")
+  if lowercase is None:
+    lowercase = not any(
+      re.search("[A-Z]", token) for token in tokens if token[0] != "["
+    )
+  definition = tokenizer_train.bert_json(
+    tokens,
+    lowercase=bool(lowercase),
+    strip_accents=stated.get("strip_accents"),
+    handle_chinese_chars=stated.get("tokenize_chinese_chars") is not False,
   )
+  return from_json(definition, path)
 
 
 def _parse(content: str | bytes, path) -> dict:
@@ -164,6 +167,7 @@ def from_json(content: str | bytes, path) -> Library:
     special=_find_special(ids, path),
     control=frozenset(index for index, token in added if token.special),
     starts_word=_starts_word(definition, library, tokens, path),
+    normalize=library.normalizer.normalize_str if library.normalizer else str,
     encode=functools.partial(encode, library),
     encode_glued=lambda text: encode(glued(), text),
     encode_batch=encode_batch,
@@ -297,6 +301,7 @@ def from_model(content: bytes, path) -> Library:
     special=_special_pieces(library),
     control=frozenset(control),
     starts_word=starts_word,
+    normalize=lambda text: library.normalize(text).replace("▁", " "),
     encode=functools.partial(encode, library),
     encode_glued=lambda text: encode(glued(), text),
     encode_batch=functools.partial(

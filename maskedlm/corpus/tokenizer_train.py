@@ -116,9 +116,12 @@ def wordpiece(lines: list[str], options: Options) -> str:
     options.lowercase, options.normalization
   )
   library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-  raw_counts = collections.Counter(itertools.chain.from_iterable(lines))
+  whole = lines  # Of which a letter and its marks may become one character;
+  for form in _unicode_forms(options.normalization):
+    whole = map(form.normalize_str, whole)
+  raw_counts = collections.Counter(itertools.chain.from_iterable(whole))
   counts = collections.Counter()
-  for char, count in raw_counts.items():  # It maps each one on its own.
+  for char, count in raw_counts.items():  # BERT's maps each one on its own.
     for normal in library.normalizer.normalize_str(char).strip():
       counts[normal] += count
   # A letter may take two entries, "x" and "##x": at most half the vocabulary.
@@ -154,8 +157,10 @@ def wordpiece(lines: list[str], options: Options) -> str:
   )
 
 
-def _bert_normalizer(lowercase: bool, form: str) -> normalizers.Normalizer:
-  bert = normalizers.BertNormalizer(lowercase=lowercase)
+def _bert_normalizer(
+  lowercase: bool, form: str, **options
+) -> normalizers.Normalizer:
+  bert = normalizers.BertNormalizer(lowercase=lowercase, **options)
   first = _unicode_forms(form)
   return normalizers.Sequence([*first, bert]) if first else bert
 
@@ -177,12 +182,15 @@ def _alphabet(
 
 
 def bert_json(
-  tokens: list[str], *, lowercase: bool, normalization: str = ""
+  tokens: list[str], *, lowercase: bool, normalization: str = "", **options
 ) -> str:
-  """The tokenizer.json of BERT's tokenizer with these tokens, in id order."""
+  """The tokenizer.json of BERT's tokenizer with these tokens, in id order.
+
+  options: others of the library's BertNormalizer.
+  """
   ids = {token: index for index, token in enumerate(tokens)}
   library = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
-  library.normalizer = _bert_normalizer(lowercase, normalization)
+  library.normalizer = _bert_normalizer(lowercase, normalization, **options)
   library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
   library.post_processor = processors.BertProcessing(
     ("[SEP]", ids["[SEP]"]), ("[CLS]", ids["[CLS]"])

@@ -177,26 +177,17 @@ def draw(
 
 
 def unknown_characters(
-  samples: Sequence[Sample], tokenizer: tokenizer_lib.Tokenizer
-) -> dict[str, Counter]:
-  """Of each part, how often each character stands that [UNK] stands for."""
-  unk, known = tokenizer.special.unk, {}
-
-  def is_known(char):
-    if char not in known:
-      known[char] = unk not in tokenizer.encode(char).ids
-    return known[char]
-
-  return {
-    sample.name: Counter(
-      {
-        char: count
-        for char, count in _characters(sample).items()
-        if not is_known(char)
-      }
-    )
-    for sample in samples
-  }
+  counts: Counter, tokenizer: tokenizer_lib.Tokenizer
+) -> Counter:
+  """Those of these characters, of normalized text, that [UNK] stands for."""
+  unk = tokenizer.special.unk
+  return Counter(
+    {
+      char: count
+      for char, count in counts.items()
+      if unk in tokenizer.encode(char).ids
+    }
+  )
 
 
 def warnings(
@@ -211,12 +202,12 @@ def warnings(
       "of Vietnamese and vowel signs of Hindi: for several languages set "
       "--config.tokenizer.lowercase=False."
     )
-  unknown = unknown_characters(samples, tokenizer)
   for sample in samples:
-    counts = unknown[sample.name]
-    share = counts.total() / _characters(sample).total()
+    counts = _characters(sample, tokenizer)
+    unknown = unknown_characters(counts, tokenizer)
+    share = unknown.total() / max(counts.total(), 1)
     if share > MAX_UNKNOWN:
-      examples = " ".join(char for char, _ in counts.most_common(5))
+      examples = " ".join(char for char, _ in unknown.most_common(5))
       yield (
         f"warning: {sample.name}: {share:.1%} of the characters are unknown to "
         f"the vocabulary ({examples} ...): raise tokenizer.character_coverage="
@@ -226,8 +217,9 @@ def warnings(
       )
 
 
-def _characters(sample: Sample) -> Counter:
-  counts = Counter(itertools.chain.from_iterable(sample.lines))
+def _characters(sample: Sample, tokenizer: tokenizer_lib.Tokenizer) -> Counter:
+  lines = map(tokenizer.normalize, sample.lines)
+  counts = Counter(itertools.chain.from_iterable(lines))
   for char in [char for char in counts if char.isspace()]:
     del counts[char]
   return counts

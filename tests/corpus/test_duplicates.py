@@ -14,6 +14,7 @@ from maskedlm.corpus import (
   prepare,
   store,
 )
+from maskedlm.corpus.errors import CorpusError
 
 PART = parts.Part("", "en", "")
 
@@ -231,6 +232,14 @@ def test_the_same_whether_read_once_or_again(
   monkeypatch.setattr(documents, "CHUNK_BYTES", 300)
   two = prepare.prepare(config, tmp_path / "b", log=print, progress=False)
   assert one.meta == two.meta
+
+
+def test_a_part_of_nothing_but_duplicates_is_named(make_config, tmp_path):
+  config = make_config(deduplicate=True)
+  path = config.corpus.source
+  config.corpus.parts = f"en:{path},en-b:{path},de:{path}"
+  with pytest.raises(CorpusError, match=r"parts: 'en-b': every document of it"):
+    prepare.prepare(config, tmp_path / "corpus", log=print)
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.5])

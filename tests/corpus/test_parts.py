@@ -48,6 +48,11 @@ def test_a_folder_has_a_part_a_file(tmp_path):
     ("fr", "fr"),
   ]
   assert found[0].source == f"text:{tmp_path}/de.txt.gz"
+  comma = tmp_path / "a,b"
+  comma.mkdir()
+  (comma / "de.txt").write_text("a")
+  assert [p.source for p in parse(str(comma))] == [f"text:{comma}/de.txt"]
+  assert parse(f"en:lines:{tmp_path}/x.txt")[0].source.startswith("lines:")
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import itertools
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -345,6 +346,56 @@ def test_too_few_documents_are_refused(make_config, tmp_path):
   assert sentences(one, "train") == [["the cat."]]
 
 
+@pytest.mark.parametrize(
+  ("name", "message"),
+  [
+    ("file", "file: something else is already there"),
+    ("folder", "folder: something else is already there"),
+    ("corpus.tmp", "a name with .tmp at its end"),
+    ("corpus", "corpus.tmp: .*isn't its own"),
+    ("locked", "locked.lock: .*isn't its own"),
+    ("file/corpus", "file/corpus can't be written"),
+  ],
+)
+def test_a_wrong_place_is_told_before_the_text_is_read(
+  make_config, tmp_path, name, message
+):
+  (tmp_path / "file").write_text("mine")
+  (tmp_path / "locked.lock").write_text("mine")
+  for folder in ("folder", "corpus.tmp"):
+    (tmp_path / folder).mkdir()
+    (tmp_path / folder / "tokenizer.json").write_text("mine")
+  before = files(tmp_path)
+  config = make_config("a b")
+  config.corpus.source = "text:/nowhere/*.txt"
+  with pytest.raises((CorpusError, ConfigError), match=message):
+    run(config, tmp_path / name)
+  (tmp_path / "text.txt").unlink()
+  assert files(tmp_path) == before
+
+
+def test_a_tokenizer_s_place_is_told_before_the_text_is_read(
+  make_config, tmp_path
+):
+  config = make_config("a b")
+  config.corpus.source = "text:/nowhere/*.txt"
+  with pytest.raises(ConfigError, match=r"text\.txt can't be written"):
+    prepare.train_tokenizer(config, tmp_path / "text.txt", log=silent)
+
+
+def test_what_a_killed_prepare_left_is_not_mistaken_for_this_one_s(
+  make_config, tmp_path
+):
+  """Of another kind of tokenizer, say."""
+  config = make_config(make_text(1, 40), heldout_share=0.0)
+  first = run(config, tmp_path / "first")
+  shutil.copytree(first.path, store.work_folder(tmp_path / "corpus"))
+  config.tokenizer.update(kind="unigram", vocab_size=38, lowercase=False)
+  corpus = run(config, tmp_path / "corpus")
+  assert corpus.tokenizer.kind == "unigram"
+  assert sentences(corpus, "train") == [d.lines for d in read(config)]
+
+
 def test_progress_goes_to_stderr(make_config, tmp_path, capsys):
   config = make_config(make_text(1, 40))
   prepare.prepare(config, tmp_path / "corpus", log=silent)
@@ -463,7 +514,7 @@ def test_a_killed_prepare_leaves_nothing_that_looks_finished(tmp_path):
     )
 
   process = start()
-  tokens = tmp_path / "corpus.tmp" / "train-00000.tokens.npy"
+  tokens = pathlib.Path(store.work_folder(path)) / "train-00000.tokens.npy"
   while not (tokens.exists() and tokens.stat().st_size > 9_000):
     assert process.poll() is None, process.stdout.read()
     time.sleep(0.01)
@@ -473,7 +524,7 @@ def test_a_killed_prepare_leaves_nothing_that_looks_finished(tmp_path):
   assert process.stdout.read().splitlines()[0] == "started"
   assert not path.exists()
   with pytest.raises(CorpusError, match="not a finished corpus"):
-    store.open_corpus(f"{path}.tmp")
+    store.open_corpus(store.work_folder(path))
   # The workers end by themselves.
   assert len(started) >= 2
   deadline = time.monotonic() + 10

@@ -98,6 +98,14 @@ def test_the_same_bytes_of_several_languages(in_loops, tmp_path):
   assert here.meta["report"]["broken JSON records dropped"] == 1
 
 
+def test_a_part_of_nothing_but_duplicates_is_named(in_loops, tmp_path):
+  config = make_config(tmp_path, corpus__deduplicate=True)
+  text = tmp_path / "text"
+  config.corpus.parts = f"en:{text}/[0-5].txt,de:{text}/2.txt"
+  with pytest.raises(CorpusError, match="parts: 'de': every document of it"):
+    run(config, tmp_path / "corpus", staged)
+
+
 def test_the_same_bytes_with_a_given_tokenizer(in_loops, tmp_path):
   config = make_config(tmp_path)
   prepare.train_tokenizer(
@@ -159,6 +167,15 @@ def test_an_unfinished_run_of_something_else_is_refused(
     file.write("more")
   with pytest.raises(CorpusError, match="run with other text is there"):
     run(config, tmp_path / "corpus", staged)
+
+
+def test_a_folder_that_is_not_beam_s_is_refused(in_loops, tmp_path):
+  kept = tmp_path / "corpus.beam" / "notes.txt"
+  kept.parent.mkdir()
+  kept.write_text("mine")
+  with pytest.raises(CorpusError, match=r"corpus\.beam: .*isn't its own"):
+    run(make_config(tmp_path), tmp_path / "corpus", staged)
+  assert kept.read_text() == "mine"
 
 
 def test_a_source_that_is_wrong_is_told_before_anything(in_loops, tmp_path):

@@ -13,6 +13,7 @@ import pytest
 
 from maskedlm.corpus import manifest, shards, store, tokenizer
 from maskedlm.corpus.errors import CorpusError
+from maskedlm.storage import StorageError
 
 
 @pytest.fixture(scope="module")
@@ -168,14 +169,17 @@ def test_a_full_disk_is_told_and_leaves_nothing(write, tmp_path, monkeypatch):
     raise OSError(errno.ENOSPC, "No space left on device")
 
   monkeypatch.setattr(shards, "sync", full)
-  with pytest.raises(CorpusError, match=r"No space left.*free some space"):
+  with pytest.raises(StorageError, match=r"No space left.*make room") as error:
     write(DOCUMENTS)
+  assert error.value.exit_code == 74  # Upon which it is started again.
   assert os.listdir(tmp_path) == []
 
 
 def test_remains_of_a_killed_write_are_removed(write, tmp_path):
-  (tmp_path / "corpus.tmp" / "tokenizer").mkdir(parents=True)
-  (tmp_path / "corpus.tmp" / "train-00007.tokens.npy").write_bytes(b"part")
+  work = pathlib.Path(store.work_folder(tmp_path / "corpus"))
+  (work / "tokenizer").mkdir(parents=True)
+  (work / "tokenizer" / "tokenizer.model").write_bytes(b"of another kind")
+  (work / "train-00007.tokens.npy").write_bytes(b"part")
   corpus = write(DOCUMENTS)
   assert os.listdir(tmp_path) == ["corpus"]
   assert "train-00007.tokens.npy" not in corpus.meta["files"]
@@ -185,9 +189,26 @@ def test_remains_of_a_killed_write_are_removed(write, tmp_path):
 def test_what_is_there_is_not_overwritten(write, tmp_path):
   (tmp_path / "corpus").mkdir()
   write(DOCUMENTS)  # An empty directory is no loss.
-  with pytest.raises(CorpusError, match="already there; remove it"):
+  with pytest.raises(CorpusError, match="already there; move it away"):
     write(DOCUMENTS)
   assert store.verify(tmp_path / "corpus") == []
+  (tmp_path / "file").write_text("text")
+  with pytest.raises(CorpusError, match="already there; move it away"):
+    write(DOCUMENTS, "file")
+
+
+def test_a_folder_of_the_user_s_is_no_remains(write, tmp_path):
+  for name in ("one.tmp", "two.tmp"):
+    kept = tmp_path / name / "tokenizer.json"
+    kept.parent.mkdir()
+    kept.write_text("{}")
+    if name == "two.tmp":
+      (kept.parent / "maskedlm-unfinished").mkdir()
+    with pytest.raises(CorpusError, match=f"{name}: .*isn't its own; move"):
+      write(DOCUMENTS, name.removesuffix(".tmp"))
+    assert kept.read_text() == "{}"
+  with pytest.raises(CorpusError, match=r"three\.tmp: a name with .tmp"):
+    write(DOCUMENTS, "three.tmp")
 
 
 def test_the_fingerprint_is_of_the_data_alone(write):

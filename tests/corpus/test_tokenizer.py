@@ -437,6 +437,14 @@ def test_missing_special_tokens_are_named(tmp_path):
 
 # --- Files ----------------------------------------------------------------
 
+
+def test_a_saved_tokenizer_takes_the_place_of_another_kind(trained, tmp_path):
+  for kind in ("wordpiece", "unigram", "wordpiece"):
+    made, _ = trained[kind, True]
+    made.save(tmp_path)
+    assert tokenizer_lib.load(tmp_path).sha256 == made.sha256
+
+
 SPECIALS = "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
 
@@ -463,6 +471,27 @@ def test_the_case_of_a_vocab_file(tmp_path):
   (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
   assert tokenizer_lib.load(tmp_path).encode("The").ids.tolist() == [7]
   assert tokenizer_lib.load(tmp_path).sha256 == low.sha256
+
+
+@pytest.mark.parametrize(
+  "stated",
+  [
+    {"do_lower_case": True, "strip_accents": False},
+    {"do_lower_case": False, "strip_accents": True},
+    {"do_lower_case": True, "tokenize_chinese_chars": False},
+    {"do_lower_case": True, "strip_accents": None},
+  ],
+)
+def test_what_is_stated_beside_a_vocab_file_counts(tmp_path, stated):
+  transformers = pytest.importorskip("transformers")
+  words = "bär\nbar\nBär\nBar\nder\nDer\ncafé\ncafe\n中\n中国\n国\n"
+  (tmp_path / "vocab.txt").write_text(SPECIALS + words)
+  (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+  peer = transformers.BertTokenizer.from_pretrained(tmp_path)
+  made = tokenizer_lib.load(tmp_path)
+  text = "Der Bär café 中国"
+  expected = peer(text, add_special_tokens=False)["input_ids"]
+  assert made.encode(text).ids.tolist() == expected
 
 
 def test_settings_of_other_tools_are_ignored(trained, tmp_path):

@@ -112,6 +112,21 @@ def test_a_language_with_unknown_characters_is_named(tmp_path):
   assert sum(p["train"]["unknown"] for p in corpus.parts) == 0
 
 
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram"])
+@pytest.mark.parametrize("form", ["nfc", "nfkc"])
+def test_decomposed_text_has_the_characters_that_it_is_composed_to(kind, form):
+  text = [unicodedata.normalize("NFD", line) for line in TEXT]
+  made = tokenizer.train(
+    text, kind=kind, vocab_size=120, lowercase=False, normalization=form
+  )
+  assert not any(made.special.unk in made.encode(line).ids for line in text)
+  lost = sample("none", 50, unicodedata.normalize("NFD", "îîîî {}"))
+  (warning,) = vocabulary.warnings(
+    [sample("vi", 50, text[0]), lost], made, make(lowercase=False)
+  )
+  assert warning.startswith("warning: none: ") and "(î " in warning
+
+
 def test_lowercase_is_warned_of(tmp_path):
   said = []
   prepared(make_config(tmp_path), tmp_path / "corpus", said.append)
