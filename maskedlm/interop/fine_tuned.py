@@ -55,8 +55,10 @@ def read_task(
   task["length"] = min(max_positions, MAX_LENGTH)
   if kind == "classification":
     labels = _labels(config)
+    # config.json doesn't tell whether it was trained on texts or on pairs.
+    task["options"] = {"layout": "texts"}
     if len(labels) == 1:
-      task["options"] = {"regression": True}
+      task["options"]["regression"] = True
       # Scores as they are. The range of those in training is not known.
       task["about"] = {"low": -1e9, "high": 1e9, "mean": 0.0, "stddev": 1.0}
     else:

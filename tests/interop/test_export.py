@@ -169,7 +169,7 @@ def test_fine_tuned(kind, class_name, tmp_path):
     assert again.task["about"].get("labels", ()) == labels
     assert_same_trees(params, again.params)
   else:
-    assert again.task["options"] == {"regression": True}
+    assert again.task["options"] == {"layout": "texts", "regression": True}
 
 
 def test_a_pooler_that_a_class_does_not_have(tmp_path):

@@ -30,10 +30,11 @@ def imported(tmp_path, architecture, ending, **changes):
   return model, tokenizer, out
 
 
-def their_logits(model, ids):
+def their_logits(model, ids, **rows):
+  rows = {"input_ids": ids, **rows}
+  feed = {n: torch.tensor(np.int64([row])) for n, row in rows.items()}
   with torch.no_grad():
-    out = model(input_ids=torch.tensor(np.asarray([ids]), dtype=torch.long))
-  return out.logits[0].numpy()
+    return model(**feed).logits[0].numpy()
 
 
 @pytest.mark.parametrize("architecture", ["Roberta", "Electra"])
@@ -81,6 +82,13 @@ def test_regression(tmp_path):
   ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
   assert made["score"] == pytest.approx(their_logits(model, ids)[0], abs=1e-4)
   assert opened.kind.show(made) == f"{made['score']:.3f}"
+  # A cross-encoder: config.json doesn't tell.
+  pair = opened.kind.parse(f"{TEXT}\tA list.", opened.options)
+  (made,) = inference.predict(opened, [pair])
+  ids_b = np.r_[tokenizer.encode("A list.").ids, special.sep]
+  types = np.repeat([0, 1], [len(ids), len(ids_b)])
+  logits = their_logits(model, np.r_[ids, ids_b], token_type_ids=types)
+  assert made["score"] == pytest.approx(logits[0], abs=1e-4)
 
 
 @pytest.mark.parametrize(
