@@ -314,7 +314,7 @@ def _rows(tokenizer, cfg, examples, length, **values) -> Rows:
       b if pair else None,
       length,
       separators=cfg.pair_separators,
-      num_types=cfg.type_vocab_size,
+      num_types=cfg.num_types,
     )
     for a, b, pair in zip(ids, ids_b, is_pair, strict=True)
   ]

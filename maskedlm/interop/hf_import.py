@@ -37,7 +37,7 @@ class Imported(NamedTuple):
 
   params: Params  # numpy, float32.
   cfg: EncoderConfig
-  task: Mapping[str, Any]  # For meta["task"].
+  task: Mapping[str, Any]  # For meta["task"], beside the encoder.
 
 
 class _State(NamedTuple):
@@ -79,6 +79,9 @@ def import_model(
         f"{tokenizer.special.pad}, and positions are counted from it: correct "
         "it."
       )
+    cfg = tokenizer_files.with_pairs(
+      model.cfg, folder, tokenizer.special, log=log
+    )
     about = {"imported": {"directory": folder.resolve().name, **config}}
     text = json.dumps(about, indent=2, ensure_ascii=False)
     (unfinished / "config.json").write_text(text + "\n", "utf-8")
@@ -87,14 +90,15 @@ def import_model(
       "corpus": "imported",
       "tokenizer": tokenizer.sha256,
     }
-    meta = {"task": dict(model.task), "identity": identity}
+    task = {**model.task, "encoder": dataclasses.asdict(cfg)}
+    meta = {"task": task, "identity": identity}
     opened = checkpoint.open_checkpoints(
       unfinished, keep_last=1, keep_best=0, log=log
     )
     state = _State(model.params, np.zeros((), np.int32))
     opened.save(0, state, meta, metric=None)
     opened.close()
-  return model
+  return model._replace(cfg=cfg)
 
 
 def read(
@@ -142,7 +146,6 @@ def read(
   if left:
     log(f"left out, as no head that is imported has them: {', '.join(left)}")
   params, cfg = _without_zero_type(params, cfg)
-  task["encoder"] = dataclasses.asdict(cfg)
   return Imported(params, cfg, task)
 
 

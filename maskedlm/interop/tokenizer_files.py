@@ -4,9 +4,12 @@ The ids are the same on both sides. What surrounds them is in the file there
 (its post-processor); here each task puts its own [CLS] and [SEP].
 """
 
+import dataclasses
 import json
 import pathlib
 import shutil
+from collections.abc import Callable
+from typing import NamedTuple
 
 import tokenizers as hf_tokenizers
 from tokenizers import processors
@@ -19,6 +22,13 @@ from maskedlm.interop.names import Architecture
 from maskedlm.modeling.architecture import EncoderConfig
 
 FILE = "tokenizer.json"
+
+
+class Pair(NamedTuple):
+  """[CLS] A [SEP] B [SEP]."""
+
+  separators: int  # Between the two.
+  second_type: int  # Of B and its [SEP]; that of the others is 0.
 
 
 def read(
@@ -63,23 +73,49 @@ def read(
   return made
 
 
+def with_pairs(
+  cfg: EncoderConfig, folder: pathlib.Path, special, *, log: Callable
+) -> EncoderConfig:
+  """cfg with pairs as the directory's tokenizer makes them.
+
+  Which need not be those of the architecture: there are RoBERTas with BERT's
+  tokenizer, and BERTs with XLM-R's. A file that doesn't say leaves cfg as is.
+
+  Args:
+    cfg: with the architecture's own.
+    folder: with tokenizer.json, or without.
+    special: the tokenizer's Special.
+    log: gets a line if no row of ours is like those of the file.
+  """
+  definition = _json(folder / FILE)
+  if not definition.get("post_processor"):
+    return cfg
+  form = _pair_form(_library(definition), special)
+  if form is None:
+    log(
+      f"{folder / FILE} doesn't make [CLS] A [SEP] of a text and [CLS] A [SEP] "
+      "B [SEP] of a pair, as it is here: predictions differ from theirs"
+    )
+    return cfg
+  stated = _json(folder / "tokenizer_config.json").get("model_input_names")
+  has_types = stated is None or "token_type_ids" in stated
+  separators, second = form
+  types = cfg.pair_types if second and has_types else 1
+  return dataclasses.replace(cfg, pair_separators=separators, pair_types=types)
+
+
 def write(
-  folder: pathlib.Path,
-  out: pathlib.Path,
-  *,
-  cfg: EncoderConfig,
-  takes_types: bool,
+  folder: pathlib.Path, out: pathlib.Path, *, cfg: EncoderConfig
 ) -> None:
   """Writes tokenizer.json and its two configs for transformers.
 
   A text becomes [CLS] A [SEP], a pair [CLS] A [SEP] B [SEP], with as many
-  [SEP] between the two as cfg says.
+  [SEP] between the two, and as many types, as cfg says.
 
   Args:
     folder: tokenizer/ of a workdir.
     out: the directory to write to.
     cfg: the model's.
-    takes_types: whether the model is given token_type_ids.
   """
   made = tokenizers.load(folder)
   names = {n: made.tokens(i) for n, i in made.special._asdict().items()}
@@ -90,9 +126,11 @@ def write(
     definition = unigram_json.convert(
       path.read_bytes(), mask=names["mask"], where=path
     )
-  library = hf_tokenizers.Tokenizer.from_str(json.dumps(definition))
-  if not _surrounds(library, made.special, cfg.pair_separators):
-    library.post_processor = _template(names, made.special, cfg.pair_separators)
+  library = _library(definition)
+  takes_types = cfg.num_types > 1
+  form = Pair(cfg.pair_separators, int(takes_types))
+  if _pair_form(library, made.special) != form:
+    library.post_processor = _template(names, made.special, form)
   library.save(str(out / FILE))
   special = {f"{name}_token": token for name, token in names.items()}
   inputs = ["input_ids", "token_type_ids", "attention_mask"]
@@ -148,22 +186,42 @@ def _unused(index: int) -> dict:
   }
 
 
-def _surrounds(library, special, separators: int) -> bool:
-  """Does the file's own post-processor put what our rows have?"""
+def _json(path: pathlib.Path) -> dict:
+  """The object of a file that tokenizers.load could read; {} without one."""
+  return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+
+
+def _library(definition: dict) -> hf_tokenizers.Tokenizer:
+  return hf_tokenizers.Tokenizer.from_str(json.dumps(definition))
+
+
+def _pair_form(library, special) -> Pair | None:
+  """What the file's own post-processor makes; None: no row of ours."""
   try:
     a = library.encode("a", add_special_tokens=False).ids
-    pair = library.encode("a", "a").ids
+    single, pair = library.encode("a"), library.encode("a", "a")
   except Exception:  # The library raises no narrower class.
-    return False
-  middle = [special.sep] * separators
-  return pair == [special.cls, *a, *middle, *a, special.sep]
+    return None
+  separators = len(pair.ids) - 2 * len(a) - 2
+  first = [special.cls, *a, *[special.sep] * separators]
+  second = [*a, special.sep]
+  kind = pair.type_ids[-1]
+  if (
+    separators < 1
+    or single.ids != [special.cls, *a, special.sep]
+    or pair.ids != [*first, *second]
+    or pair.type_ids != [0] * len(first) + [kind] * len(second)
+  ):
+    return None
+  return Pair(separators, kind)
 
 
-def _template(names, special, separators: int):
+def _template(names, special, form: Pair):
   cls, sep = names["cls"], names["sep"]
-  between = " ".join([f"{sep}:0"] * separators)
+  between = " ".join([f"{sep}:0"] * form.separators)
+  second = form.second_type
   return processors.TemplateProcessing(
     single=f"{cls}:0 $A:0 {sep}:0",
-    pair=f"{cls}:0 $A:0 {between} $B:1 {sep}:1",
+    pair=f"{cls}:0 $A:0 {between} $B:{second} {sep}:{second}",
     special_tokens=[(cls, special.cls), (sep, special.sep)],
   )

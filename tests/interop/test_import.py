@@ -5,13 +5,14 @@ import json
 import numpy as np
 import peers
 import pytest
+import tokenizers as hf_tokenizers
 
 from maskedlm import checkpoint, cli, fill_mask, opening, resume
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import inference, run
-from maskedlm.interop import hf_export, hf_import, modules
+from maskedlm.interop import hf_export, hf_import, modules, tokenizer_files
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -89,6 +90,51 @@ def test_regression(tmp_path):
   types = np.repeat([0, 1], [len(ids), len(ids_b)])
   logits = their_logits(model, np.r_[ids, ids_b], token_type_ids=types)
   assert made["score"] == pytest.approx(logits[0], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+  ("architecture", "separators", "second"),
+  [("Roberta", 1, 1), ("Bert", 2, 0)],
+)
+def test_pairs_are_those_of_the_tokenizer(
+  architecture, separators, second, tmp_path
+):
+  """A RoBERTa with BERT's tokenizer (klue), a BERT with XLM-R's (MiniLM)."""
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model(
+    architecture,
+    "ForSequenceClassification",
+    tokenizer,
+    max_position_embeddings=90,
+  )
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  special = tokenizer.special
+  template = tokenizer_files._template(
+    {"cls": "[CLS]", "sep": "[SEP]"},
+    special,
+    tokenizer_files.Pair(separators, second),
+  )
+  library = hf_tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+  library.post_processor = template
+  library.save(str(folder / "tokenizer.json"))
+  hf_import.import_model(folder, tmp_path / "out", log=print)
+  opened = inference.open_model(tmp_path / "out")
+  example = opened.kind.parse(f"{TEXT}\tA list.", opened.options)
+  (made,) = inference.predict(opened, [example])
+  rows = library.encode(TEXT, "A list.")
+  has_types = architecture == "Bert"
+  types = {"token_type_ids": rows.type_ids} if has_types else {}
+  logits = their_logits(model, rows.ids, **types)
+  assert rows.ids.count(special.sep) == 1 + separators
+  found = np.log(list(made["probabilities"].values()))
+  np.testing.assert_allclose(
+    found - found[0], logits - logits[0], atol=1e-4, rtol=1e-4
+  )
+  hf_export.export(tmp_path / "out", tmp_path / "back", log=print)
+  theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+  again = theirs(TEXT, "A list.")
+  assert again["input_ids"] == rows.ids
+  assert not any(again.get("token_type_ids", []))
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 import peers
 import pytest
 import sentencepiece
+import tokenizers as hf_tokenizers
 import workdirs
 
 from maskedlm.corpus import tokenizer as tokenizers
@@ -34,9 +35,7 @@ def export(tokenizer, folder, **changes):
   tokenizer.save(folder / "ours")
   out = folder / "theirs"
   out.mkdir()
-  tokenizer_files.write(
-    folder / "ours", out, cfg=cfg, takes_types=cfg.type_vocab_size > 1
-  )
+  tokenizer_files.write(folder / "ours", out, cfg=cfg)
   (out / "config.json").write_text('{"model_type": "bert"}')
   return transformers.AutoTokenizer.from_pretrained(out)
 
@@ -126,6 +125,38 @@ def test_import_of_a_vocabulary(tmp_path):
   np.testing.assert_array_equal(
     made.encode(TEXTS[0]).ids, tokenizer.encode(TEXTS[0]).ids
   )
+
+
+def test_what_surrounds_texts_otherwise_is_told(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  tokenizer.save(tmp_path)
+  cfg = workdirs.config(tokenizer)
+  lines = []
+
+  def with_pairs():
+    return tokenizer_files.with_pairs(
+      cfg, tmp_path, tokenizer.special, log=lines.append
+    )
+
+  assert with_pairs() == cfg  # The file doesn't say.
+  library = hf_tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+  library.post_processor = hf_tokenizers.processors.TemplateProcessing(
+    single="$A", pair="$A $B", special_tokens=[]
+  )
+  library.save(str(tmp_path / "tokenizer.json"))
+  assert with_pairs() == cfg
+  assert len(lines) == 1 and "predictions differ from theirs" in lines[0]
+  library.post_processor = tokenizer_files._template(
+    {"cls": "[CLS]", "sep": "[SEP]"},
+    tokenizer.special,
+    tokenizer_files.Pair(1, 1),
+  )
+  library.save(str(tmp_path / "tokenizer.json"))
+  assert with_pairs().num_types == 2
+  config = tmp_path / "tokenizer_config.json"
+  config.write_text('{"model_input_names": ["input_ids", "attention_mask"]}')
+  assert with_pairs().num_types == 1
+  assert len(lines) == 1
 
 
 @pytest.mark.parametrize(
