@@ -129,15 +129,24 @@ def load(folder: pathlib.Path) -> dict[str, Any]:
       f"{folder} has no config.json: expected a directory that transformers' "
       "save_pretrained wrote, or a downloaded model."
     )
+  return read_object(path)
+
+
+def read_object(path: pathlib.Path) -> dict[str, Any]:
+  """The JSON object of a file.
+
+  Raises:
+    InteropError: something else is in it.
+  """
   try:
-    config = json.loads(path.read_text("utf-8"))
-    if not isinstance(config, dict):
+    value = json.loads(path.read_text("utf-8"))
+    if not isinstance(value, dict):
       raise ValueError("not an object")
   except ValueError as error:
     raise InteropError(
       f"{path} is not JSON ({error}); fetch it again."
     ) from None
-  return config
+  return value
 
 
 def architecture_of(config: Mapping[str, Any], where) -> Architecture:

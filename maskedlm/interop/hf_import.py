@@ -71,6 +71,7 @@ def import_model(
       unfinished / "tokenizer",
       vocab_size=model.cfg.vocab_size,
       architecture=architecture,
+      log=log,
     )
     pad = hf_config.pad_of(config)
     if architecture.positions_after_pad and pad != tokenizer.special.pad:

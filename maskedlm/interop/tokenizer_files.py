@@ -16,12 +16,18 @@ from tokenizers import processors
 
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.interop import unigram_json
+from maskedlm.interop import hf_config, unigram_json
 from maskedlm.interop.errors import InteropError
 from maskedlm.interop.names import Architecture
 from maskedlm.modeling.architecture import EncoderConfig
 
 FILE = "tokenizer.json"
+# Of tokenizer_config.json -> of a BertNormalizer.
+BERT_OPTIONS = {
+  "do_lower_case": "lowercase",
+  "strip_accents": "strip_accents",
+  "tokenize_chinese_chars": "handle_chinese_chars",
+}
 
 
 class Pair(NamedTuple):
@@ -37,11 +43,19 @@ def read(
   *,
   vocab_size: int,
   architecture: Architecture,
+  log: Callable[[str], None],
 ) -> Tokenizer:
   """Copies a directory's tokenizer into `out`, as tokenizer.load reads it.
 
   Ids that the model has beyond the tokenizer's get tokens [unused row N],
   which are never predicted.
+
+  Args:
+    folder: the directory.
+    out: the folder to write to.
+    vocab_size: the model's.
+    architecture: the model's.
+    log: gets a line if the directory's files disagree.
 
   Raises:
     InteropError: none that can be read, or it has more tokens than the model.
@@ -55,8 +69,10 @@ def read(
       f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
       f"{vocab_size} rows: it belongs to another model."
     )
-  if made.vocab_size < vocab_size and (out / FILE).is_file():
-    definition = json.loads((out / FILE).read_text("utf-8"))
+  if definition := _json(out / FILE):
+    definition["normalizer"] = _normalizer(
+      definition, folder, architecture, log
+    )
     definition["added_tokens"] += [
       _unused(index) for index in range(made.vocab_size, vocab_size)
     ]
@@ -157,6 +173,11 @@ def _check_files(folder: pathlib.Path, architecture: Architecture) -> None:
     f'python -c "from transformers import AutoTokenizer as T; '
     f"T.from_pretrained('{folder}').save_pretrained('{folder}')\" makes one."
   )
+  if _json(folder / "added_tokens.json"):
+    raise InteropError(
+      f"{folder} has no tokenizer.json but added_tokens.json, whose tokens are "
+      f"in no other file: {convert}"
+    )
   if architecture.positions_after_pad and list(folder.glob("*.model")):
     raise InteropError(
       f"{folder} has no tokenizer.json, and the ids of its sentencepiece model "
@@ -174,6 +195,34 @@ def _check_files(folder: pathlib.Path, architecture: Architecture) -> None:
     )
 
 
+def _normalizer(
+  definition: dict, folder: pathlib.Path, architecture: Architecture, log
+) -> dict | None:
+  """The file's; BERT's with the options that tokenizer_config.json states.
+
+  transformers' BertTokenizer makes it of those, whatever tokenizer.json has.
+  """
+  normalizer = definition.get("normalizer")
+  config = _json(folder / "tokenizer_config.json")
+  class_name = config.get("tokenizer_class") or architecture.class_prefix
+  if (normalizer or {}).get("type") != "BertNormalizer" or (
+    not class_name.startswith(("Bert", "DistilBert", "Electra"))
+  ):
+    return normalizer
+  stated = {
+    ours: config[theirs]
+    for theirs, ours in BERT_OPTIONS.items()
+    if theirs in config and config[theirs] != normalizer.get(ours)
+  }
+  if stated:
+    log(
+      f"{folder}: tokenizer_config.json and {FILE} disagree; it is "
+      f"{', '.join(f'{n}={x}' for n, x in stated.items())} of the former, as "
+      "in transformers"
+    )
+  return normalizer | stated
+
+
 def _unused(index: int) -> dict:
   return {
     "id": index,
@@ -187,8 +236,8 @@ def _unused(index: int) -> dict:
 
 
 def _json(path: pathlib.Path) -> dict:
-  """The object of a file that tokenizers.load could read; {} without one."""
-  return json.loads(path.read_text("utf-8")) if path.is_file() else {}
+  """The object of a file; {} without one."""
+  return hf_config.read_object(path) if path.is_file() else {}
 
 
 def _library(definition: dict) -> hf_tokenizers.Tokenizer:

@@ -1,5 +1,7 @@
 """Exported tokenizers give the ids of ours; theirs are imported as they are."""
 
+import json
+
 import numpy as np
 import peers
 import pytest
@@ -97,6 +99,7 @@ def test_import_keeps_ids_and_fills_up(tmp_path):
     tmp_path / "ours",
     vocab_size=tokenizer.vocab_size + 5,
     architecture=names.BERT,
+    log=print,
   )
   assert made.vocab_size == tokenizer.vocab_size + 5
   assert made.tokens(tokenizer.vocab_size) == "[unused row 131]"
@@ -111,7 +114,12 @@ def test_import_keeps_ids_and_fills_up(tmp_path):
 
 
 def read(folder, out, **kwargs):
-  kwargs = {"vocab_size": 131, "architecture": names.BERT, **kwargs}
+  kwargs = {
+    "vocab_size": 131,
+    "architecture": names.BERT,
+    "log": print,
+    **kwargs,
+  }
   return tokenizer_files.read(folder, out, **kwargs)
 
 
@@ -157,6 +165,33 @@ def test_what_surrounds_texts_otherwise_is_told(tmp_path):
   config.write_text('{"model_input_names": ["input_ids", "attention_mask"]}')
   assert with_pairs().num_types == 1
   assert len(lines) == 1
+
+
+@pytest.mark.parametrize("class_name", ["BertTokenizer", "TokenizersBackend"])
+def test_the_case_is_that_of_transformers(tmp_path, class_name):
+  """Of files that disagree, BertTokenizer takes tokenizer_config.json."""
+  folder = tmp_path / "theirs"
+  peers.train_tokenizer("wordpiece").save(folder)  # Cased.
+  config = {"tokenizer_class": class_name, "do_lower_case": True}
+  (folder / "tokenizer_config.json").write_text(json.dumps(config))
+  (folder / "config.json").write_text('{"model_type": "bert"}')
+  lines = []
+  made = read(folder, tmp_path / "ours", log=lines.append)
+  theirs = transformers.AutoTokenizer.from_pretrained(folder)
+  found = made.encode("The Naïve").ids.tolist()
+  assert found == theirs.encode("The Naïve", add_special_tokens=False)
+  assert len(lines) == (class_name == "BertTokenizer")
+
+
+def test_added_tokens_need_the_file_that_has_them_all(tmp_path):
+  names_of = peers.train_tokenizer("wordpiece").tokens
+  (tmp_path / "vocab.txt").write_text("\n".join(map(names_of, range(131))))
+  added = tmp_path / "added_tokens.json"
+  added.write_text("{}")
+  read(tmp_path, tmp_path / "ours")
+  added.write_text('{"<e1>": 131}')
+  with pytest.raises(InteropError, match=r"added_tokens.json.*save_pretrained"):
+    read(tmp_path, tmp_path / "ours", vocab_size=132)
 
 
 @pytest.mark.parametrize(
