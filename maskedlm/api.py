@@ -97,7 +97,7 @@ class Model:
 
     Returns:
       [(word, probability)] of each mask; a part of a word is spelt as the
-      tokenizer does (##ing).
+      tokenizer does (##ing). No special token is among them.
 
     Raises:
       ConfigError: the model has no masked language model's head, the text no

@@ -251,6 +251,12 @@ def test_candidates_are_a_distribution(model):
   shares = [p for _, p in mask]
   assert shares == sorted(shares, reverse=True)
   assert sum(shares) == pytest.approx(1, abs=1e-5)
+  # Of words: [PAD], [CLS] and rows without a token are none.
+  special = model.tokenizer.special_ids
+  assert len(mask) == model.tokenizer.vocab_size - len(special)
+  assert not {word for word, _ in mask} & set(
+    map(model.tokenizer.tokens, special)
+  )
   assert len(model.fill_mask("the [MASK]")[0]) == 5
 
 
