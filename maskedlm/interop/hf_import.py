@@ -128,13 +128,17 @@ def read(
       heads = _fine_tuned_heads(architecture, ending, class_name, folder)
     else:
       heads = reading.pretrained_heads(
-        architecture, ending, find, all_of_them=part != "encoder"
+        architecture, find, all_of_them=part != "encoder"
       )
-    subtrees = sorted({module.partition("/")[0] for module in heads})
+    subtrees = _subtrees(heads)
+    if part != "encoder" and not kind and ending != "Model":
+      named = _subtrees(architecture.heads.get(ending, {}))
+      if absent := sorted(set(named) - set(subtrees)):
+        log(f"{folder} has no {', '.join(absent)}, as a {class_name} would")
     if "mlm_head" in subtrees:
       hf_config.check_mlm_head(cfg, architecture)
-    labels = fine_tuned.num_labels(config, ending)
-    shapes = weights.flatten(modules.shapes(cfg, subtrees, labels))
+    outputs = fine_tuned.num_outputs(task)
+    shapes = weights.flatten(modules.shapes(cfg, subtrees, outputs))
     plan = weights.plan(
       architecture,
       cfg,
@@ -148,6 +152,10 @@ def read(
     log(f"left out, as no head that is imported has them: {', '.join(left)}")
   params, cfg = _without_zero_type(params, cfg)
   return Imported(params, cfg, task)
+
+
+def _subtrees(heads: Names) -> list[str]:
+  return sorted({module.partition("/")[0] for module in heads})
 
 
 def _fine_tuned_heads(
