@@ -9,6 +9,7 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from maskedlm import remote
 from maskedlm.interop.errors import InteropError
 from maskedlm.interop.names import ARCHITECTURES, Architecture
 from maskedlm.modeling.architecture import EncoderConfig
@@ -117,7 +118,9 @@ def load(folder: pathlib.Path) -> dict[str, Any]:
 
   Raises:
     InteropError: no directory, no such file, no JSON.
+    ConfigError: an address.
   """
+  remote.folder(folder)
   path = folder / "config.json"
   if not folder.is_dir():
     raise InteropError(

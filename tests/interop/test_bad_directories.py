@@ -229,6 +229,18 @@ def test_names_of_old(folder):
     (["export", "--checkpoint", "x", "--to", "pt", "--out", "o"], "stablehlo."),
     (["export", "--checkpoint", "x", "--to", "onnx", "--out", "o"], "optimum"),
     (["export", "--checkpoint", "x", "--to", "hf", "--out", "o"], "no such"),
+    (
+      ["export", "--checkpoint", "x", "--to", "hf", "--out", "gs://b/o"],
+      "gs://b/o: expected a folder on this machine",
+    ),
+    (
+      ["import", "--from", "hf", "gs://b/x", "--out", "o"],
+      "gs://b/x: expected",
+    ),
+    (
+      ["import", "--from", "hf", "x", "--out", "gs://b/o"],
+      "gs://b/o: expected",
+    ),
   ],
 )
 def test_commands(argv, expected, tmp_path, monkeypatch, capsys):
