@@ -33,7 +33,7 @@ from maskedlm.finetune.labelled import Example
 from maskedlm.finetune.pairs import pair_row
 from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import Pooler, head_stddevs, sentence_vector
+from maskedlm.modeling.heads import Pooler, head_stddevs, row_vector
 from maskedlm.modeling.layers import Dense, Dropout
 from maskedlm.task import Batch, Key, Params
 
@@ -189,7 +189,7 @@ def make_net(
 
   def apply(params: Params, batch: Batch, key: Key, train: bool):
     hidden = mlm.encode(cfg, params, batch, key, train)
-    x = sentence_vector(cfg, hidden, batch["segment_ids"])
+    x = row_vector(cfg, hidden, batch["segment_ids"])
     if pooler:
       x = Pooler(cfg).apply({"params": params["pooler"]}, x[:, None])
     rngs = mlm.head_rngs(key, train)

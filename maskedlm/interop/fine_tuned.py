@@ -32,13 +32,7 @@ def read_task(
   Raises:
     InteropError: a head that we don't have, or labels that are none.
   """
-  pooling = config.get("classifier_pooling", "cls")
   problem = config.get("problem_type")
-  if kind in ("classification", "multiple_choice") and pooling != "cls":
-    raise InteropError(
-      f"{where}: classifier_pooling={pooling!r}; maskedlm's head reads [CLS]: "
-      "import the encoder alone by --part encoder."
-    )
   if problem == "multi_label_classification":
     raise InteropError(
       f"{where}: problem_type={problem!r}; maskedlm's classification has one "

@@ -114,7 +114,7 @@ def read(
   architecture = hf_config.architecture_of(config, folder)
   cfg = hf_config.read(config, architecture, folder)
   class_name = (config.get("architectures") or [""])[0]
-  ending = class_name.removeprefix(architecture.class_prefix)
+  ending = hf_config.ending_of(config, architecture)
   kind = "" if part == "encoder" else fine_tuned.KINDS.get(ending, "")
   task: dict[str, Any] = {"objective": f"hf:{class_name or 'unknown'}"}
   if kind:

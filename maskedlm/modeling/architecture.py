@@ -20,6 +20,7 @@ CHOICES = {
   "norm_kind": ("layer", "rms"),
   "mlp": ("plain", "gated"),
   "pooler": ("tanh", "gelu", "relu", "norm"),
+  "row_pool": ("cls", "mean"),
 }
 
 
@@ -64,6 +65,7 @@ class EncoderConfig:
   scaled_init: bool = False
   # How it is read, which imported encoders differ in (interop/).
   pooler: str = "tanh"  # What follows the pooler's dense layer.
+  row_pool: str = "cls"  # What a row's label is told by: [CLS], or the mean.
   pair_separators: int = 1  # [SEP] between the texts of a pair; RoBERTa's 2.
   pair_types: int = 2  # Types of its texts: 1 where the second has type 0 too.
 
