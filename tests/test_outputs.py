@@ -1,6 +1,7 @@
 """What a verb is told to write: checked first, written whole at the end."""
 
 import errno
+import pathlib
 
 import pytest
 
@@ -69,3 +70,10 @@ def test_verbs_check_before_they_open_the_checkpoint(
   said = capsys.readouterr().err
   assert said.count("\n") == 1 and "absent" not in said
   assert (tmp_path / "d.jsonl").read_text() == "text\n"
+
+
+def test_inspect_checks_before_it_measures(capsys):
+  config = pathlib.Path(__file__).parent.parent / "configs" / "bert_tiny.py"
+  argv = ["inspect", f"--config={config}", "--html=/none/a.html"]
+  assert cli.main(argv) == 2
+  assert "--html=/none/a.html: there is no folder" in capsys.readouterr().err
