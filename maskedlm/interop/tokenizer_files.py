@@ -241,6 +241,8 @@ def _json(path: pathlib.Path) -> dict:
 
 
 def _library(definition: dict) -> hf_tokenizers.Tokenizer:
+  """What surrounds texts as they are: sentence-transformers' files also pad."""
+  definition = definition | {"truncation": None, "padding": None}
   return hf_tokenizers.Tokenizer.from_str(json.dumps(definition))
 
 

@@ -159,6 +159,8 @@ def test_what_surrounds_texts_otherwise_is_told(tmp_path):
     tokenizer.special,
     tokenizer_files.Pair(1, 1),
   )
+  library.enable_padding(length=32)
+  library.enable_truncation(3)
   library.save(str(tmp_path / "tokenizer.json"))
   assert with_pairs().num_types == 2
   config = tmp_path / "tokenizer_config.json"
