@@ -102,7 +102,7 @@ def _fitting(opened: Opened) -> str:
     return "electra"
   if cfg.pooler == "relu" and not cfg.type_vocab_size:
     return "distilbert"
-  if cfg.pair_separators == 2:
+  if cfg.pair_separators == 2 and cfg.type_vocab_size < 2:
     return "xlm-roberta" if opened.tokenizer.kind == "unigram" else "roberta"
   return "bert"
 

@@ -141,6 +141,11 @@ def test_pairs_are_those_of_the_tokenizer(
   again = theirs(TEXT, "A list.")
   assert again["input_ids"] == rows.ids
   assert not any(again.get("token_type_ids", []))
+  # RoBERTa's encoder, with other pairs, is as well BERT's.
+  back = transformers.BertForSequenceClassification
+  back = back.from_pretrained(tmp_path / "back").eval()
+  found = their_logits(back, again["input_ids"])
+  np.testing.assert_allclose(found, logits, atol=1e-4)
 
 
 @pytest.mark.parametrize(
