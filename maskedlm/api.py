@@ -10,8 +10,9 @@ import dataclasses
 import functools
 import itertools
 import json
+import operator
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -84,7 +85,7 @@ class Model:
     Returns:
       ids [n], offsets [n, 2] (characters of the text), word_ids [n].
     """
-    return self.tokenizer.encode(text, specials=specials)
+    return self.tokenizer.encode(_text(text), specials=specials)
 
   def fill_mask(
     self, text: str, *, top: int = 5
@@ -97,7 +98,7 @@ class Model:
 
     Returns:
       [(word, probability)] of each mask; a part of a word is spelt as the
-      tokenizer does (##ing).
+      tokenizer does (##ing). No special token is among them.
 
     Raises:
       ConfigError: the model has no masked language model's head, the text no
@@ -105,7 +106,7 @@ class Model:
     """
     if top < 1:
       raise ConfigError(f"top={top}: expected at least 1.")
-    return filling.fill(self._filler, [text], top_k=top)[0].masks
+    return filling.fill(self._filler, [_text(text)], top_k=top)[0].masks
 
   def encode(
     self,
@@ -129,6 +130,7 @@ class Model:
     Raises:
       ConfigError: see `vectors`.
     """
+    texts = _each("texts", texts, str)
     made = self.vectors(texts, unit="token", layers=layers, combine=combine)
     bounds = np.searchsorted(made.texts, np.arange(len(texts) + 1))
     return [made.values[a:b] for a, b in itertools.pairwise(bounds)]
@@ -179,12 +181,14 @@ class Model:
       ConfigError: an unknown option or layer; one string for a list.
     """
     texts = _each("texts", texts, str)
-    if isinstance(layers, str | int):
+    try:
+      layers = tuple(map(operator.index, layers))
+    except TypeError:
       raise ConfigError(
-        f"layers={layers!r}: expected numbers such as (-1,) or "
+        f"layers={layers!r:.40}: expected numbers such as (-1,) or "
         "(-1, -2, -3, -4)."
-      )
-    options = vectors_lib.Options(unit, pool, tuple(layers), combine)
+      ) from None
+    options = vectors_lib.Options(unit, pool, layers, combine)
     lines = (Text(text, line=i + 1) for i, text in enumerate(texts))
     made = list(vectors_lib.embed(self._encoder, lines, options))
     if not made:
@@ -215,8 +219,7 @@ class Model:
     model = self._predictor
     parsed = [
       model.kind.parse(
-        example if isinstance(example, str) else json.dumps(dict(example)),
-        model.options,
+        example if isinstance(example, str) else _json(example), model.options
       )
       for example in examples
     ]
@@ -235,7 +238,7 @@ class Model:
     Raises:
       ConfigError: a text without a token, or with too many.
     """
-    return attention_lib.attend(self._encoder, text)
+    return attention_lib.attend(self._encoder, _text(text))
 
   @functools.cached_property
   def _filler(self) -> filling.Model:
@@ -250,12 +253,32 @@ class Model:
     return inference.make_model(self.opened, self.path)
 
 
+def _text(value: str) -> str:
+  """The value; a ConfigError if it is no string."""
+  if not isinstance(value, str):
+    raise ConfigError(f"text is {value!r:.40}: expected a string.")
+  return value
+
+
+def _json(example: Mapping[str, Any]) -> str:
+  """The example as JSON; a ConfigError for what has no form there."""
+  try:
+    return json.dumps(dict(example), default=lambda x: x.tolist())  # numpy's.
+  except (TypeError, ValueError, AttributeError, RecursionError):
+    raise ConfigError(
+      f"the example {example!r:.60} can't be written as JSON: expected "
+      "strings, numbers and lists of them."
+    ) from None
+
+
 def _each(name: str, values: Sequence, kinds) -> list:
   """The values in a list; a ConfigError for one of other kinds (None, nan)."""
   if isinstance(values, str):  # A sequence too, of letters: never meant.
     raise ConfigError(
       f"{name} is one string, {values[:40]!r}: expected a list; put it in [ ]."
     )
+  if not isinstance(values, Iterable):
+    raise ConfigError(f"{name} is {values!r:.40}: expected a list.")
   values = list(values)
   for i, value in enumerate(values):
     if not isinstance(value, kinds):

@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import pathlib
 import re
 import sys
 import time
@@ -122,6 +123,20 @@ def _check(args: argparse.Namespace) -> None:
     vector_files.check(args.out)
   if args.fit:
     vector_files.check(args.fit, suffixes=(".npz",), option="--fit")
+  read = [*args.input, *filter(None, [args.standardise])]
+  for option, path in (("--out", args.out), ("--fit", args.fit)):
+    if path and any(_same(path, other) for other in read):
+      raise ConfigError(f"{option}={path} is what is read: give another name.")
+  if args.out and args.fit and _same(args.out, args.fit):
+    raise ConfigError(f"--out and --fit are both {args.out}: give two names.")
+
+
+def _same(a: str, b: str) -> bool:
+  """Whether two paths are of one file, there or to be made."""
+  a, b = pathlib.Path(a), pathlib.Path(b)
+  return a.resolve() == b.resolve() or (
+    a.exists() and b.exists() and a.samefile(b)
+  )
 
 
 def add_input(parser: argparse.ArgumentParser) -> None:

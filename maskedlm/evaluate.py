@@ -6,7 +6,7 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
-from maskedlm import cli
+from maskedlm import cli, outputs
 from maskedlm.finetune import reading
 
 
@@ -30,6 +30,8 @@ def main(argv: Sequence[str]) -> int:
   from maskedlm import runtime
   from maskedlm.finetune import inference, run
 
+  if args.out:
+    outputs.check(args.out, option="--out")
   runtime.enable_compile_cache()
   model = inference.open_model(args.checkpoint, overrides)
   examples = inference.read_labelled(
@@ -39,13 +41,14 @@ def main(argv: Sequence[str]) -> int:
     model, examples, batch_size=args.batch_size, progress=inference.show
   )
   values = model.app.score(examples, predictions)
-  if args.out:
-    run.write_predictions(predictions, pathlib.Path(args.out))
   if args.json:
     print(json.dumps({"examples": len(examples), **values}))
   else:
     print(f"{args.data}: {len(examples):,} examples")
     run.describe_result(values, print)
+  if args.out:
+    with outputs.writing(args.out, option="--out"):
+      run.write_predictions(predictions, pathlib.Path(args.out))
   return 0
 
 

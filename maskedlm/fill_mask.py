@@ -35,7 +35,8 @@ class Model(NamedTuple):
   tokenizer: tokenizers.Tokenizer
   mask_token: str
   max_length: int
-  # (input_ids [B, L], segment_ids [B, L], positions [B, P]) -> [B, P, V].
+  # (input_ids [B, L], segment_ids [B, L], positions [B, P]) -> [B, P, V]; of
+  # special tokens and of rows without a token 0.
   probabilities: Callable
 
 
@@ -74,7 +75,9 @@ def make_model(opened: opening.Opened, path: str | pathlib.Path) -> Model:
       "segment_ids": segment_ids,
     }
     logits = heads.mlm_logits(params, config, batch, positions)
-    return jax.nn.softmax(logits.astype(jnp.float32))
+    # No training ever asks for these, so nothing keeps them down.
+    logits = logits.at[..., made.special_ids].set(-jnp.inf)
+    return jax.nn.softmax(logits)
 
   return Model(
     tokenizer=made,
@@ -105,6 +108,9 @@ def fill(model: Model, texts: Sequence[str], *, top_k: int) -> list[Filled]:
     ConfigError: a text without a mask, or longer than the model's positions.
   """
   special = model.tokenizer.special
+  words = np.delete(
+    np.arange(model.tokenizer.vocab_size), model.tokenizer.special_ids
+  )
   rows = []
   for text in texts:
     ids = model.tokenizer.encode(text, specials=True).ids
@@ -135,7 +141,7 @@ def fill(model: Model, texts: Sequence[str], *, top_k: int) -> list[Filled]:
   for i, text in enumerate(texts):
     masks = []
     for p in table[i, : num_masks[i]]:
-      best = np.argsort(-p, kind="stable")[:top_k]
+      best = words[np.argsort(-p[words], kind="stable")[:top_k]]
       masks.append([(_word(model.tokenizer, k), float(p[k])) for k in best])
     filled.append(Filled(text, masks))
   return filled

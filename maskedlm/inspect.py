@@ -27,6 +27,7 @@ from maskedlm import (
   inspect_languages,
   objectives,
   optim,
+  outputs,
   sharding,
 )
 from maskedlm import inspect_rows as rows_lib
@@ -62,6 +63,8 @@ def main(argv: Sequence[str]) -> int:
   args, config = flags.parse(parser, argv)
   if args.rows < 0:
     raise ConfigError(f"--rows={args.rows}: expected 0 or more.")
+  if args.html:
+    outputs.check(args.html, option="--html")
   corpus = _find_corpus(config, args.workdir)
   task = objectives.make(config, corpus or standin.corpus(config.tokenizer))
   figures, sections = facts_of_model(config, task)
@@ -82,7 +85,8 @@ def main(argv: Sequence[str]) -> int:
   curve = rate_curve(config)
   if args.html:
     page = inspect_html.page(config.name, sections, rows, curve)
-    pathlib.Path(args.html).write_text(page, encoding="utf-8")
+    with outputs.writing(args.html, option="--html"):
+      pathlib.Path(args.html).write_text(page, encoding="utf-8")
   if args.json:
     print(json.dumps(figures, indent=2))
     return 0

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm import cli, embed
+from maskedlm import cli, embed, outputs, remote
 from maskedlm.config import ConfigError
 
 
@@ -34,8 +34,8 @@ def main(argv: Sequence[str]) -> int:
   embed.check_input(args)
   if args.sample < 2:
     raise ConfigError(f"--sample={args.sample}: expected 2 or more.")
-  if args.json and not pathlib.Path(args.json).parent.is_dir():
-    raise ConfigError(f"--json={args.json}: there is no such folder.")
+  if args.json:
+    outputs.check(args.json, option="--json")
 
   from maskedlm import runtime
   from maskedlm.analysis import inputs, isotropy, vectors
@@ -59,16 +59,17 @@ def main(argv: Sequence[str]) -> int:
     layers = isotropy.judge(
       model, pairs, drawn, layers, batch_tokens=args.batch_tokens
     )
-  if args.json:
-    table = [layer._asdict() for layer in layers]
-    text = json.dumps(table, indent=2) + "\n"
-    pathlib.Path(args.json).write_text(text, encoding="utf-8")
   print(
     f"{len(drawn.x):,} of {drawn.moments.count:,} {args.unit}s of "
     f"{seen['texts']:,} texts"
     + (f"; Spearman of {len(pairs):,} pairs of {args.sts}" if pairs else "")
   )
   print(format_table(layers))
+  if args.json:
+    table = [layer._asdict() for layer in layers]
+    with outputs.writing(args.json, option="--json"):
+      text = json.dumps(table, indent=2) + "\n"
+      remote.write_whole(pathlib.Path(args.json), text)
   return 0
 
 

@@ -7,7 +7,7 @@ import pathlib
 import sys
 from collections.abc import Iterator, Sequence
 
-from maskedlm import cli
+from maskedlm import cli, outputs
 from maskedlm.config import ConfigError
 from maskedlm.finetune import reading
 
@@ -42,6 +42,8 @@ def main(argv: Sequence[str]) -> int:
     raise ConfigError("give one of --input, --data and texts.")
   if args.export and not args.data:
     raise ConfigError("--export is of a whole task: give its file by --data.")
+  if args.export:
+    outputs.check_folder(args.export, option="--export")
 
   from maskedlm import runtime
   from maskedlm.analysis import inputs
@@ -67,10 +69,12 @@ def main(argv: Sequence[str]) -> int:
     made += predictions if args.export else []
   if args.export:
     folder = pathlib.Path(args.export)
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in model.kind.export(made, model.options).items():
-      (folder / name).write_text(text, encoding="utf-8")
-      print(folder / name)
+    files = model.kind.export(made, model.options)
+    with outputs.writing(folder, option="--export"):
+      folder.mkdir(parents=True, exist_ok=True)
+      for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        print(folder / name)
   return 0
 
 

@@ -1,7 +1,6 @@
 """`maskedlm wsd train|evaluate|predict`: which sense has a word here?"""
 
 import argparse
-import contextlib
 import hashlib
 import itertools
 import json
@@ -9,9 +8,8 @@ import pathlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import IO
 
-from maskedlm import cli, embed
+from maskedlm import cli, embed, outputs, remote
 from maskedlm.config import ConfigError
 
 CHUNK = 1024  # Lines that are read before they are answered.
@@ -229,20 +227,21 @@ def evaluate(args: argparse.Namespace) -> int:
     sense_data.read(args.data, seen=seen), is_scored, limit=args.max_documents
   )
   rank, counts = senses.ranker(learned), Counter()
-  with contextlib.ExitStack() as stack:
-    keys = stack.enter_context(_open_keys(args.keys)) if args.keys else None
-    for targets, values in senses.embed(
-      model, sentences, options, batch_tokens=args.batch_tokens
-    ):
-      answered = [
-        (target, rank(sentence, target, x))
-        for (sentence, target), x in zip(targets, values, strict=True)
-      ]
-      counts.update(sense_scores.tally(learned, answered))
-      for target, answer in answered:
-        if keys and answer.senses:
-          print(target.id, learned.names[answer.senses[0]], file=keys)
-      show(counts[sense_scores.ALL, "instances"])
+  keys = []
+  for targets, values in senses.embed(
+    model, sentences, options, batch_tokens=args.batch_tokens
+  ):
+    answered = [
+      (target, rank(sentence, target, x))
+      for (sentence, target), x in zip(targets, values, strict=True)
+    ]
+    counts.update(sense_scores.tally(learned, answered))
+    keys += [
+      f"{target.id} {learned.names[answer.senses[0]]}\n"
+      for target, answer in answered
+      if answer.senses
+    ]
+    show(counts[sense_scores.ALL, "instances"])
   lines = sense_scores.table(counts)
   if not lines:
     raise ConfigError(
@@ -251,14 +250,10 @@ def evaluate(args: argparse.Namespace) -> int:
     )
   scored = min(len(documents), args.max_documents or sys.maxsize)
   _report(args, counts, lines, scored, own=own)
+  if args.keys:
+    with outputs.writing(args.keys, option="--keys"):
+      remote.write_whole(pathlib.Path(args.keys), "".join(keys))
   return 0
-
-
-def _open_keys(path: str) -> IO[str]:
-  try:
-    return open(path, "w", encoding="utf-8")
-  except OSError as error:
-    raise ConfigError(f"--keys={path}: {error.strerror}.") from None
 
 
 def _report(args, counts, lines, documents: int, *, own: bool) -> None:
@@ -296,8 +291,9 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
       }
       for line in lines
     ]
-    text = json.dumps(table, indent=2) + "\n"
-    pathlib.Path(args.json).write_text(text, encoding="utf-8")
+    with outputs.writing(args.json, option="--json"):
+      text = json.dumps(table, indent=2) + "\n"
+      remote.write_whole(pathlib.Path(args.json), text)
 
 
 def predict(args: argparse.Namespace) -> int:

@@ -148,6 +148,8 @@ def test_rows_of_encode_are_tokens(model, workdir, tmp_path):
   counts = [len(model.tokenize(text).ids) for text in TEXTS]
   assert [x.shape for x in made] == [(n, D) for n in counts]
   assert counts[1] == 0 and made[0].dtype == np.float32
+  for x, y in zip(made, model.encode(text for text in TEXTS), strict=True):
+    np.testing.assert_array_equal(x, y)
   expected, texts = run_embed(workdir, tmp_path)
   for i, x in enumerate(made):
     np.testing.assert_allclose(x, expected[texts == i], **CLOSE)
@@ -251,6 +253,12 @@ def test_candidates_are_a_distribution(model):
   shares = [p for _, p in mask]
   assert shares == sorted(shares, reverse=True)
   assert sum(shares) == pytest.approx(1, abs=1e-5)
+  # Of words: [PAD], [CLS] and rows without a token are none.
+  special = model.tokenizer.special_ids
+  assert len(mask) == model.tokenizer.vocab_size - len(special)
+  assert not {word for word, _ in mask} & set(
+    map(model.tokenizer.tokens, special)
+  )
   assert len(model.fill_mask("the [MASK]")[0]) == 5
 
 
@@ -264,6 +272,8 @@ def test_predictions_are_the_verbs(tagger, tagged, capsys):
   assert [len(p["tags"]) for p in made] == [4, 3]
   assert tagger.predict(lines, batch_size=1)[1]["tags"] == made[1]["tags"]
   assert tagger.predict([]) == []
+  numpys = {"tokens": np.array(["a", "red", "book"]), "id": np.int64(7)}
+  assert tagger.predict([numpys])[0]["tags"] == made[1]["tags"]
 
 
 # --- Errors ------------------------------------------------------------------
@@ -283,10 +293,20 @@ def test_predictions_are_the_verbs(tagger, tagged, capsys):
     (lambda m: m.embed([], layers=(3,)), "layers has 3: the encoder has 2"),
     (lambda m: m.vectors(["a"], unit="wrd"), 'did you mean "word"'),
     (lambda m: m.embed(["a"], combine="sun"), 'did you mean "sum"'),
+    (lambda m: m.embed(["a"], layers=None), "layers=None: expected numbers"),
+    (lambda m: m.embed(["a"], layers=[1.5]), r"layers=\[1.5\]: expected num"),
+    (lambda m: m.embed(None), "texts is None: expected a list"),
+    (lambda m: m.fill_mask(None), "text is None: expected a string"),
+    (
+      lambda m: m.fill_mask(["[MASK]"]),
+      r"text is \['\[MASK\]'\]: expected a s",
+    ),
+    (lambda m: m.attend(None), "text is None: expected a string"),
+    (lambda m: m.tokenize(7), "text is 7: expected a string"),
     (lambda m: m.attend(""), "has no token"),
     (lambda m: m.predict(["a"]), "was pretrained, not fine-tuned: run"),
   ],
-  ids=range(13),
+  ids=range(20),
 )
 def test_wrong_arguments(model, ask, message):
   with pytest.raises(ConfigError, match=message) as found:
@@ -300,10 +320,11 @@ def test_wrong_arguments(model, ask, message):
     (lambda m: m.fill_mask("[MASK]"), ConfigError, "can't fill masks"),
     (lambda m: m.predict("x"), ConfigError, "examples is one string"),
     (lambda m: m.predict([3]), ConfigError, "expected a string or a dict"),
+    (lambda m: m.predict([{"a": {1}}]), ConfigError, "written as JSON: exp"),
     (lambda m: m.predict([{"txt": ""}]), DataError, "has no words; expected"),
     (lambda m: m.predict(["a"], batch_size=0), ConfigError, "batch_size=0"),
   ],
-  ids=range(5),
+  ids=range(6),
 )
 def test_wrong_arguments_to_a_tagger(tagger, ask, error, message):
   with pytest.raises(error, match=message) as found:

@@ -9,14 +9,17 @@ import json
 import pathlib
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any, BinaryIO, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.corpus import files
+from maskedlm.corpus.errors import CorpusError
 from maskedlm.finetune.application import DataError
 
 FORMATS = ("text", "jsonl")
 STDIN = "-"
+COMPRESSED = (".gz", ".zst")
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -79,9 +82,7 @@ def read(
   """
   seen = Counter() if seen is None else seen
   for path in paths:
-    name = _name(path)
-    suffix = pathlib.Path(path).suffix.lower().removeprefix(".")
-    is_json = (form or suffix) == "jsonl"
+    name, is_json = _name(path), is_jsonl(path, form)
     for number, line in lines(path, name, seen):
       if line.strip():
         seen["texts"] += 1
@@ -95,12 +96,23 @@ def read(
     raise DataError(f"{names}: no line with text; expected one at least.")
 
 
+def is_jsonl(path: str, form: str = "") -> bool:
+  """Whether a file is of JSON objects: what form says, else its name."""
+  name = pathlib.Path(path)
+  name = name.with_suffix("") if _is_compressed(path) else name
+  return (form or name.suffix.lower().removeprefix(".")) == "jsonl"
+
+
 def size(paths: Sequence[str]) -> int:
-  """Bytes of the files; 0 where it can't be known: stdin, pipes."""
-  files = [pathlib.Path(path) for path in paths]
-  if STDIN in paths or not all(file.is_file() for file in files):
+  """Bytes of the texts; 0 where it can't be known: stdin, pipes, .gz, .zst."""
+  found = [pathlib.Path(path) for path in paths]
+  if (
+    STDIN in paths
+    or any(map(_is_compressed, paths))
+    or not all(file.is_file() for file in found)
+  ):
     return 0
-  return sum(file.stat().st_size for file in files)
+  return sum(file.stat().st_size for file in found)
 
 
 def given(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
@@ -123,7 +135,7 @@ def lines(
   """(number from 1, line) of a UTF-8 file, without the line's end.
 
   Args:
-    path: "-" is stdin.
+    path: "-" is stdin; what ends in .gz or .zst is decompressed.
     name: what errors call it; "" = its path, or stdin.
     seen: gets "bytes".
 
@@ -148,16 +160,40 @@ def lines(
         yield number, decoded.removesuffix("\n").removesuffix("\r")
   except OSError as error:
     raise DataError(f"{name}: {error.strerror}.") from None
+  except CorpusError as error:
+    why = error.__cause__ or "no text is compressed in it"
+    raise DataError(f"{name}: {why}; fetch it again.") from None
 
 
 def _name(path: str) -> str:
   return "stdin" if path == STDIN else path
 
 
-def _open(path: str) -> contextlib.AbstractContextManager[BinaryIO]:
+def _is_compressed(path: str) -> bool:
+  return path.lower().endswith(COMPRESSED)
+
+
+def _open(path: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
+  """The lines."""
   if path == STDIN:
     return contextlib.nullcontext(sys.stdin.buffer)
+  if _is_compressed(path):
+    return contextlib.nullcontext(_decompressed(path))
   return open(path, "rb")
+
+
+def _decompressed(path: str) -> Iterator[bytes]:
+  rest = ""
+  for chunk in files.chunks(path, Counter()):
+    *whole, rest = (rest + chunk).split("\n")
+    yield from (_encoded(f"{line}\n") for line in whole)
+  if rest:
+    yield _encoded(rest)
+
+
+def _encoded(line: str) -> bytes:
+  """As it is in the file, be it UTF-8 or not: see files.chunks."""
+  return line.encode("utf-8", "surrogateescape")
 
 
 def of_json(line: str, where: str) -> dict:

@@ -60,17 +60,21 @@ def find(texts: Iterable[Text], words: Sequence[str]) -> Iterator[Instance]:
   Raises:
     ConfigError: see `distinct`.
   """
-  words = distinct(words)
-  # Of two that begin alike, the longer one.
-  ordered = sorted(words, key=len, reverse=True)
-  pattern = re.compile(
-    "|".join(f"({re.escape(word)})" for word in ordered), re.IGNORECASE
-  )
+  # Of two that begin alike, the longer one that is whole.
+  ordered = sorted(distinct(words), key=len, reverse=True)
+  patterns = [re.compile(re.escape(w), re.IGNORECASE) for w in ordered]
+  any_of = re.compile("|".join(p.pattern for p in patterns), re.IGNORECASE)
   for text in texts:
-    for match in pattern.finditer(text.text):
-      begin, end = match.span()
-      if _is_border(text.text, begin) and _is_border(text.text, end):
-        yield Instance(text, begin, end, ordered[match.lastindex - 1])
+    place = 0
+    while match := any_of.search(text.text, place):
+      begin = match.start()
+      place = begin + 1
+      for word, pattern in zip(ordered, patterns, strict=True):
+        found = pattern.match(text.text, begin)
+        if found and all(_is_border(text.text, x) for x in found.span()):
+          yield Instance(text, *found.span(), word)
+          place = found.end()
+          break
 
 
 def of_senses(

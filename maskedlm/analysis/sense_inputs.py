@@ -5,7 +5,6 @@ known: `The *banks|bank|NOUN* of the river.` JSON gives a sentence's words
 and the place of one, or a text with marks.
 """
 
-import pathlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -37,7 +36,7 @@ def read(
   found = False
   for path in paths:
     name = "stdin" if path == inputs.STDIN else path
-    is_json = (form or pathlib.Path(path).suffix.lower()[1:]) == "jsonl"
+    is_json = inputs.is_jsonl(path, form)
     for line, text in inputs.lines(path, name, Counter()):
       if not text.strip():
         continue

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from maskedlm import outputs
 from maskedlm.analysis.vectors import Vectors
 from maskedlm.config import ConfigError
 
@@ -45,7 +46,7 @@ def check(
     option: what the errors call it.
 
   Raises:
-    ConfigError: an unknown suffix, no such folder, a folder of that name.
+    ConfigError: an unknown suffix; see outputs.check.
   """
   path = pathlib.Path(path)
   suffixes = suffixes or tuple(WRITERS)
@@ -54,10 +55,7 @@ def check(
       f"{option}={path}: the name ends in {path.suffix!r}; expected "
       f"{' or '.join(suffixes)}."
     )
-  if not path.parent.is_dir():
-    raise ConfigError(f"{option}={path}: there is no folder {path.parent}.")
-  if path.is_dir():
-    raise ConfigError(f"{option}={path} is a folder; name a file.")
+  outputs.check(path, option=option)
 
 
 @contextlib.contextmanager

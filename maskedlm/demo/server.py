@@ -5,7 +5,6 @@ takes nothing (names, content types), of its own no more than a form can hold;
 and the model answers one at a time.
 """
 
-import contextlib
 import importlib.resources
 import json
 import socket
@@ -22,6 +21,7 @@ from maskedlm.demo import answers
 
 HOST = "127.0.0.1"
 BYTES = 64 * 1024  # Of a request, at most.
+SECONDS = 30  # Without a byte of it, at most.
 # Path -> (file of page/, type).
 FILES = {
   "/": ("index.html", "text/html"),
@@ -55,8 +55,7 @@ def make_app(models: answers.Models) -> Callable:
     request.trusted_hosts = [HOST, "localhost"]
     try:
       _ = request.host
-      with lock if request.method == "POST" else contextlib.nullcontext():
-        response = _respond(request, models, files)
+      response = _respond(request, models, files, lock)
     except Exception as error:  # The page is told of every kind.
       response = _failed(error)
     response.headers.update(HEADERS)
@@ -65,7 +64,7 @@ def make_app(models: answers.Models) -> Callable:
   return app
 
 
-def _respond(request: Request, models: answers.Models, files) -> Response:
+def _respond(request: Request, models: answers.Models, files, lock) -> Response:
   if request.path in files and request.method in ("GET", "HEAD"):
     content, kind = files[request.path]
     return Response(content, content_type=kind)
@@ -82,9 +81,12 @@ def _respond(request: Request, models: answers.Models, files) -> Response:
     raise exceptions.RequestEntityTooLarge(
       f"the request has over {BYTES:,} bytes: shorten the text."
     ) from None
+  except RecursionError:
+    fields = None  # Nested too deeply.
   if not isinstance(fields, dict):
     raise exceptions.BadRequest("expected a JSON object.")
-  return _json(answer(models, fields))
+  with lock:
+    return _json(answer(models, fields))
 
 
 def _failed(error: Exception) -> Response:
@@ -104,10 +106,16 @@ def _json(value, status: int = 200) -> Response:
 
 
 class _Quiet(serving.WSGIRequestHandler):
-  """Logs errors, not every request."""
+  """Waits for no one, and says nothing: of our errors `_failed` tells."""
+
+  timeout = SECONDS
 
   def log_request(self, code="-", size="-") -> None:
     del code, size
+
+  def log_error(self, format, *args) -> None:
+    """Browsers open connections that they then don't use."""
+    del format, args
 
 
 def listen(port: int) -> socket.socket:

@@ -33,7 +33,7 @@ from maskedlm.finetune.labelled import Example
 from maskedlm.finetune.pairs import pair_row
 from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import Pooler, head_stddevs, sentence_vector
+from maskedlm.modeling.heads import Pooler, head_stddevs, row_vector
 from maskedlm.modeling.layers import Dense, Dropout
 from maskedlm.task import Batch, Key, Params
 
@@ -49,7 +49,9 @@ READING = ("text", "text_b", "label", "header", "language")
 class Options(NamedTuple):
   """What the labelled files are like, and how they are learnt."""
 
-  layout: str = "columns"  # Or a task of GLUE: cola, sst2, mrpc ... (glue.py).
+  # Or texts: columns, and with a text_b, if there is one, a pair; or a task of
+  # GLUE: cola, sst2, mrpc ... (glue.py).
+  layout: str = "columns"
   text: str = ""  # Column of the text; "" = the layout's, else "text".
   text_b: str = ""  # Of the second text; "" = the layout's, else there is none.
   label: str = ""  # Of the label; "" = the layout's, else "label".
@@ -63,6 +65,12 @@ class Options(NamedTuple):
 
 # --- Files ---
 
+_COLUMNS = glue.Layout(text=("text",), unlabelled=("",))
+OWN_LAYOUTS = {
+  "columns": _COLUMNS,
+  "texts": _COLUMNS._replace(text_b=("text_b",), alone=True),
+}
+
 
 def layout_of(options: Options) -> glue.Layout:
   """The columns and the metric that the options ask for.
@@ -70,9 +78,9 @@ def layout_of(options: Options) -> glue.Layout:
   Raises:
     ConfigError: an unknown layout, or one that doesn't go with regression.
   """
-  if options.layout == "columns":
+  if options.layout in OWN_LAYOUTS:
     best = "pearson_spearman" if options.regression else "accuracy"
-    layout = glue.Layout(text=("text",), unlabelled=("",), best=best)
+    layout = OWN_LAYOUTS[options.layout]._replace(best=best)
   else:
     layout = glue.layout(options.layout)
     if options.regression and not layout.regression:
@@ -181,7 +189,7 @@ def make_net(
 
   def apply(params: Params, batch: Batch, key: Key, train: bool):
     hidden = mlm.encode(cfg, params, batch, key, train)
-    x = sentence_vector(cfg, hidden, batch["segment_ids"])
+    x = row_vector(cfg, hidden, batch["segment_ids"])
     if pooler:
       x = Pooler(cfg).apply({"params": params["pooler"]}, x[:, None])
     rngs = mlm.head_rngs(key, train)
@@ -306,7 +314,7 @@ def _rows(tokenizer, cfg, examples, length, **values) -> Rows:
       b if pair else None,
       length,
       separators=cfg.pair_separators,
-      num_types=cfg.type_vocab_size,
+      num_types=cfg.num_types,
     )
     for a, b, pair in zip(ids, ids_b, is_pair, strict=True)
   ]
@@ -371,7 +379,7 @@ def export(
   predictions: Sequence[Prediction], options: Options
 ) -> dict[str, str]:
   """{file name: text}: GLUE's submission, or predictions.tsv alike."""
-  task = "" if options.layout == "columns" else options.layout
+  task = "" if options.layout in OWN_LAYOUTS else options.layout
   return dict([glue.submission(task, predictions)])
 
 

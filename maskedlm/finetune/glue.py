@@ -15,6 +15,7 @@ class Layout(NamedTuple):
 
   text: tuple[str, ...]  # Names of the column: the first that is there.
   text_b: tuple[str, ...] = ()  # () = one text, no pair.
+  alone: bool = False  # A row may lack text_b: it is a single text.
   label: tuple[str, ...] = ("label",)
   labels: tuple[str, ...] = ()  # All that there are; () = whatever is there.
   aliases: Mapping[str, str] = {}  # TFDS's names of the labels -> GLUE's.

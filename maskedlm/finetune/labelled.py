@@ -61,17 +61,23 @@ def parse(line: str, layout: Layout) -> Example:
   Or a JSON object, with "text" and "text_b", or named as the layout's columns.
 
   Raises:
-    DataError: not such an object, or half of a pair.
+    DataError: not such an object, half of a pair, or a pair for one text.
   """
   if line.startswith("{"):
     fields = tables.json_fields(line, "input")
     text = _json_field(fields, ("text", *layout.text))
-    if not layout.text_b:
-      return Example(text)
-    return Example(text, _json_field(fields, ("text_b", *layout.text_b)))
+    if _is_pair(fields, layout):
+      return Example(text, _json_field(fields, ("text_b", *layout.text_b)))
+    if "text_b" in fields:
+      raise DataError(
+        f"input {line[:40]!r}: 'text_b', but this model takes single texts."
+      )
+    return Example(text)
   if not layout.text_b:
     return Example(line)
   text, tab, text_b = line.partition("\t")
+  if not tab and layout.alone:
+    return Example(line)
   if not tab:
     raise DataError(
       f"input {line[:40]!r}: one text, but this model takes pairs; expected "
@@ -113,7 +119,8 @@ def _in_language(
 
 def _example(record: tables.Record, layout: Layout) -> Example:
   text = tables.field(record, *layout.text)
-  text_b = tables.field(record, *layout.text_b) if layout.text_b else None
+  is_pair = _is_pair(record.fields, layout)
+  text_b = tables.field(record, *layout.text_b) if is_pair else None
   named = [name for name in layout.label if name in record.fields]
   if not named:
     why = f"{tables.no_column(record, layout.label)}; a label is needed here."
@@ -131,6 +138,12 @@ def _example(record: tables.Record, layout: Layout) -> Example:
       f"{', '.join(layout.labels)}."
     )
   return Example(text, text_b, label, record.where)
+
+
+def _is_pair(fields: Iterable[str], layout: Layout) -> bool:
+  """Whether a second text is expected among these fields."""
+  names = {"text_b", *layout.text_b}
+  return bool(layout.text_b) and not (layout.alone and names.isdisjoint(fields))
 
 
 def _number(label: str, where: str) -> float:

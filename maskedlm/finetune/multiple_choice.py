@@ -142,7 +142,7 @@ def make_rows(
         choice,
         length,
         separators=cfg.pair_separators,
-        num_types=cfg.type_vocab_size,
+        num_types=cfg.num_types,
       )
       for choice in flat[i * C : (i + 1) * C]
     ]

@@ -42,8 +42,8 @@ def pair_row(
     length: L, the most tokens, specials included.
     separators: [SEP] between the texts, as the encoder was pretrained
       (EncoderConfig.pair_separators).
-    num_types: that it knows (type_vocab_size). One that was pretrained on
-      single texts may have but one, or none: all are 0.
+    num_types: that it knows (EncoderConfig.num_types). One that was pretrained
+      on single texts may have but one, or none: all are 0.
 
   Returns:
     (input_ids [l] int32, token_type_ids [l] int32, whether tokens were lost).

@@ -219,7 +219,7 @@ def make(
       stride=options.stride,
       max_answer_length=options.max_answer_length,
       separators=cfg.pair_separators,
-      num_types=cfg.type_vocab_size,
+      num_types=cfg.num_types,
     ),
     init=init,
     loss=loss,

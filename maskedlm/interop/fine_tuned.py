@@ -24,28 +24,15 @@ KINDS = {ending: kind for kind, ending in CLASSES.items()}
 MAX_LENGTH = 512  # Tokens of a row, of models that take very long ones.
 
 
-def num_labels(config: Mapping[str, Any], ending: str) -> int:
-  """The outputs of a class that config.json describes."""
-  if ending in ("ForQuestionAnswering", "ForMultipleChoice"):
-    return {"ForQuestionAnswering": 2, "ForMultipleChoice": 1}[ending]
-  return len(config.get("id2label") or range(config.get("num_labels", 2)))
-
-
 def read_task(
   config: Mapping[str, Any], kind: str, max_positions: int, where
 ) -> dict[str, Any]:
   """What meta["task"] says of a kind, from config.json.
 
   Raises:
-    InteropError: a head that we don't have.
+    InteropError: a head that we don't have, or labels that are none.
   """
-  pooling = config.get("classifier_pooling", "cls")
   problem = config.get("problem_type")
-  if kind in ("classification", "multiple_choice") and pooling != "cls":
-    raise InteropError(
-      f"{where}: classifier_pooling={pooling!r}; maskedlm's head reads [CLS]: "
-      "import the encoder alone by --part encoder."
-    )
   if problem == "multi_label_classification":
     raise InteropError(
       f"{where}: problem_type={problem!r}; maskedlm's classification has one "
@@ -54,21 +41,34 @@ def read_task(
   task = {"kind": kind, "options": {}, "about": {}}
   task["length"] = min(max_positions, MAX_LENGTH)
   if kind == "classification":
-    labels = _labels(config)
+    labels = _labels(config, where)
+    if problem == "regression" and len(labels) > 1:
+      raise InteropError(
+        f"{where}: problem_type={problem!r} of {len(labels)} numbers; "
+        "maskedlm's regression has one: import the encoder alone by --part "
+        "encoder."
+      )
+    # config.json doesn't tell whether it was trained on texts or on pairs.
+    task["options"] = {"layout": "texts"}
     if len(labels) == 1:
-      task["options"] = {"regression": True}
+      task["options"]["regression"] = True
       # Scores as they are. The range of those in training is not known.
       task["about"] = {"low": -1e9, "high": 1e9, "mean": 0.0, "stddev": 1.0}
     else:
       task["about"] = {"labels": labels}
   if kind == "tagging":
-    labels = _labels(config)
+    labels = _labels(config, where)
     scheme = tag_labels.scheme_of(labels)
     task["about"] = {"labels": labels}
     task["options"] = (
       {"task": "ner", "scheme": scheme} if scheme else {"task": "pos"}
     )
   return task
+
+
+def num_outputs(task: Mapping[str, Any]) -> int:
+  """Of a head: one for each label, or the score."""
+  return len(task.get("about", {}).get("labels", ("score",)))
 
 
 def write_task(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -106,8 +106,18 @@ def in_their_units(params: Params, task: Mapping[str, Any]) -> Params:
   return {**params, "class_head": {"dense": scaled}}
 
 
-def _labels(config: Mapping[str, Any]) -> list[str]:
+def _labels(config: Mapping[str, Any], where) -> list[str]:
   found = config.get("id2label")
   if not found:  # transformers' own names of those that were never told.
-    return [f"LABEL_{i}" for i in range(config.get("num_labels", 2))]
-  return [found[key] for key in sorted(found, key=int)]
+    return [f"LABEL_{i}" for i in range(config.get("num_labels") or 2)]
+  try:
+    labels = {int(key): str(label) for key, label in found.items()}
+    made = [labels[i] for i in range(len(found))]
+  except (AttributeError, KeyError, ValueError):
+    made = []
+  if len(set(made)) < len(found):
+    raise InteropError(
+      f"{where}/config.json: id2label={found!r:.80}; expected different labels "
+      'by their numbers from 0, such as {"0": "no", "1": "yes"}.'
+    )
+  return made

@@ -2,9 +2,10 @@
 
 import contextlib
 import pathlib
-import shutil
+import tempfile
 from collections.abc import Iterator
 
+from maskedlm import remote
 from maskedlm.interop.errors import InteropError
 
 
@@ -13,21 +14,22 @@ def whole(out: pathlib.Path) -> Iterator[pathlib.Path]:
   """An empty folder to write into, which becomes `out` if nothing is raised.
 
   Raises:
-    InteropError: `out` is there already, and not empty.
+    InteropError: `out` is there already, and not empty; or can't be made.
+    ConfigError: it is an address.
   """
-  out = out.absolute()
+  out = remote.folder(out)
   if out.exists() and (not out.is_dir() or any(out.iterdir())):
     raise InteropError(f"--out={out} exists: give another, or remove it first.")
-  unfinished = out.with_name(f"{out.name}.tmp")
-  shutil.rmtree(unfinished, ignore_errors=True)
   try:
-    unfinished.mkdir(parents=True)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    beside = tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent)
   except OSError as error:
     raise InteropError(f"--out={out}: {error.strerror}.") from None
-  try:
+  with beside:
+    # One within has the rights of any new folder, which `beside` has not.
+    unfinished = pathlib.Path(beside.name, out.name)
+    unfinished.mkdir()
     yield unfinished
     if out.exists():
       out.rmdir()
     unfinished.rename(out)
-  finally:
-    shutil.rmtree(unfinished, ignore_errors=True)

@@ -9,9 +9,10 @@ import pathlib
 from collections.abc import Mapping
 from typing import Any
 
+from maskedlm import remote
 from maskedlm.interop.errors import InteropError
 from maskedlm.interop.names import ARCHITECTURES, Architecture
-from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.architecture import CHOICES, EncoderConfig
 
 _POST = {
   "position": "learned",
@@ -23,6 +24,7 @@ _POST = {
   "biases": True,
   "local_window": 0,
   "causal": False,
+  "row_pool": "cls",
 }
 FIXED = {
   "bert": _POST,
@@ -40,7 +42,7 @@ FIXED = {
     "type_vocab_size": 0,
   },
 }
-del FIXED["modernbert"]["local_window"]
+del FIXED["modernbert"]["local_window"], FIXED["modernbert"]["row_pool"]
 
 # Ours -> theirs, and their default where they have one.
 _SIZES = {
@@ -102,6 +104,8 @@ REQUIRED = {
     "decoder_bias": True,
   },
 }
+# Classes to which classifier_pooling, which all configs have, says something.
+POOLED = ("ForSequenceClassification", "ForMultipleChoice")
 # Their names of activations -> ours. The first of each is what is written.
 ACTIVATIONS = {
   "gelu": "gelu",
@@ -117,7 +121,9 @@ def load(folder: pathlib.Path) -> dict[str, Any]:
 
   Raises:
     InteropError: no directory, no such file, no JSON.
+    ConfigError: an address.
   """
+  remote.folder(folder)
   path = folder / "config.json"
   if not folder.is_dir():
     raise InteropError(
@@ -129,15 +135,24 @@ def load(folder: pathlib.Path) -> dict[str, Any]:
       f"{folder} has no config.json: expected a directory that transformers' "
       "save_pretrained wrote, or a downloaded model."
     )
+  return read_object(path)
+
+
+def read_object(path: pathlib.Path) -> dict[str, Any]:
+  """The JSON object of a file.
+
+  Raises:
+    InteropError: something else is in it.
+  """
   try:
-    config = json.loads(path.read_text("utf-8"))
-    if not isinstance(config, dict):
+    value = json.loads(path.read_text("utf-8"))
+    if not isinstance(value, dict):
       raise ValueError("not an object")
   except ValueError as error:
     raise InteropError(
       f"{path} is not JSON ({error}); fetch it again."
     ) from None
-  return config
+  return value
 
 
 def architecture_of(config: Mapping[str, Any], where) -> Architecture:
@@ -188,6 +203,13 @@ def read(
     )
   if not problems and name == "modernbert":
     values |= _read_modern(config, values, problems)
+    if ending_of(config, architecture) in POOLED:
+      values["row_pool"] = config.get("classifier_pooling", "cls")
+      if values["row_pool"] not in CHOICES["row_pool"]:
+        problems.append(
+          f"classifier_pooling={values['row_pool']!r}, "
+          f"{' or '.join(CHOICES['row_pool'])} is supported"
+        )
   if problems:
     raise InteropError(f"{where}/config.json: {'; '.join(problems)}.")
   values["activation"] = ACTIVATIONS[values["activation"]]
@@ -199,11 +221,15 @@ def read(
   return EncoderConfig(**values)
 
 
+def ending_of(config: Mapping[str, Any], architecture: Architecture) -> str:
+  """The end of its class's name: what the model is for."""
+  name = (config.get("architectures") or [""])[0]
+  return name.removeprefix(architecture.class_prefix)
+
+
 def _pooler(config, architecture: Architecture, where) -> str:
   """That of the class; of others, what they are fine-tuned with."""
-  ending = (config.get("architectures") or [""])[0].removeprefix(
-    architecture.class_prefix
-  )
+  ending = ending_of(config, architecture)
   if (architecture.model_type, ending) != ("electra", "ForMultipleChoice"):
     return architecture.poolers["ForSequenceClassification"]
   activation = config.get("summary_activation", "gelu")
@@ -345,7 +371,7 @@ def _write_modern(cfg: EncoderConfig, special) -> dict[str, Any]:
     "mlp_bias": False,
     "classifier_bias": False,
     "decoder_bias": True,
-    "classifier_pooling": "cls",
+    "classifier_pooling": cfg.row_pool,
     # For transformers 4, then 5.
     "global_attn_every_n_layers": every,
     "global_rope_theta": cfg.rope_theta,

@@ -62,13 +62,7 @@ def export(
     }
     _write_json(unfinished / "config.json", config)
     tensors.write(unfinished / tensors.FILE, made)
-    takes_types = "type_vocab_size" in config and config["type_vocab_size"] > 1
-    tokenizer_files.write(
-      opened.tokenizer_dir,
-      unfinished,
-      cfg=opened.cfg,
-      takes_types=takes_types,
-    )
+    tokenizer_files.write(opened.tokenizer_dir, unfinished, cfg=opened.cfg)
     if "kind" not in opened.task:
       _for_sentence_transformers(unfinished, opened)
     card = model_card.write(opened, class_name)
@@ -108,7 +102,7 @@ def _fitting(opened: Opened) -> str:
     return "electra"
   if cfg.pooler == "relu" and not cfg.type_vocab_size:
     return "distilbert"
-  if cfg.pair_separators == 2:
+  if cfg.pair_separators == 2 and cfg.type_vocab_size < 2:
     return "xlm-roberta" if opened.tokenizer.kind == "unigram" else "roberta"
   return "bert"
 

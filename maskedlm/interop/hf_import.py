@@ -37,7 +37,7 @@ class Imported(NamedTuple):
 
   params: Params  # numpy, float32.
   cfg: EncoderConfig
-  task: Mapping[str, Any]  # For meta["task"].
+  task: Mapping[str, Any]  # For meta["task"], beside the encoder.
 
 
 class _State(NamedTuple):
@@ -71,6 +71,7 @@ def import_model(
       unfinished / "tokenizer",
       vocab_size=model.cfg.vocab_size,
       architecture=architecture,
+      log=log,
     )
     pad = hf_config.pad_of(config)
     if architecture.positions_after_pad and pad != tokenizer.special.pad:
@@ -79,6 +80,9 @@ def import_model(
         f"{tokenizer.special.pad}, and positions are counted from it: correct "
         "it."
       )
+    cfg = tokenizer_files.with_pairs(
+      model.cfg, folder, tokenizer.special, log=log
+    )
     about = {"imported": {"directory": folder.resolve().name, **config}}
     text = json.dumps(about, indent=2, ensure_ascii=False)
     (unfinished / "config.json").write_text(text + "\n", "utf-8")
@@ -87,14 +91,15 @@ def import_model(
       "corpus": "imported",
       "tokenizer": tokenizer.sha256,
     }
-    meta = {"task": dict(model.task), "identity": identity}
+    task = {**model.task, "encoder": dataclasses.asdict(cfg)}
+    meta = {"task": task, "identity": identity}
     opened = checkpoint.open_checkpoints(
       unfinished, keep_last=1, keep_best=0, log=log
     )
     state = _State(model.params, np.zeros((), np.int32))
     opened.save(0, state, meta, metric=None)
     opened.close()
-  return model
+  return model._replace(cfg=cfg)
 
 
 def read(
@@ -109,7 +114,7 @@ def read(
   architecture = hf_config.architecture_of(config, folder)
   cfg = hf_config.read(config, architecture, folder)
   class_name = (config.get("architectures") or [""])[0]
-  ending = class_name.removeprefix(architecture.class_prefix)
+  ending = hf_config.ending_of(config, architecture)
   kind = "" if part == "encoder" else fine_tuned.KINDS.get(ending, "")
   task: dict[str, Any] = {"objective": f"hf:{class_name or 'unknown'}"}
   if kind:
@@ -123,13 +128,17 @@ def read(
       heads = _fine_tuned_heads(architecture, ending, class_name, folder)
     else:
       heads = reading.pretrained_heads(
-        architecture, ending, find, all_of_them=part != "encoder"
+        architecture, find, all_of_them=part != "encoder"
       )
-    subtrees = sorted({module.partition("/")[0] for module in heads})
+    subtrees = _subtrees(heads)
+    if part != "encoder" and not kind and ending != "Model":
+      named = _subtrees(architecture.heads.get(ending, {}))
+      if absent := sorted(set(named) - set(subtrees)):
+        log(f"{folder} has no {', '.join(absent)}, as a {class_name} would")
     if "mlm_head" in subtrees:
       hf_config.check_mlm_head(cfg, architecture)
-    labels = fine_tuned.num_labels(config, ending)
-    shapes = weights.flatten(modules.shapes(cfg, subtrees, labels))
+    outputs = fine_tuned.num_outputs(task)
+    shapes = weights.flatten(modules.shapes(cfg, subtrees, outputs))
     plan = weights.plan(
       architecture,
       cfg,
@@ -142,8 +151,11 @@ def read(
   if left:
     log(f"left out, as no head that is imported has them: {', '.join(left)}")
   params, cfg = _without_zero_type(params, cfg)
-  task["encoder"] = dataclasses.asdict(cfg)
   return Imported(params, cfg, task)
+
+
+def _subtrees(heads: Names) -> list[str]:
+  return sorted({module.partition("/")[0] for module in heads})
 
 
 def _fine_tuned_heads(

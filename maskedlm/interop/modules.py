@@ -15,7 +15,7 @@ from maskedlm.finetune.tagger import TagHead
 from maskedlm.modeling import mlm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
-from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, sentence_vector
+from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
 from maskedlm.objectives.electra import DiscriminatorHead
 from maskedlm.task import Array, Params
 
@@ -24,7 +24,7 @@ class Vectors(NamedTuple):
   """What heads stand on."""
 
   tokens: Any  # [B, L, D], the encoder's.
-  pooled: Any  # [B, D], of the pooler; of [CLS] where there is none.
+  pooled: Any  # [B, D], of the pooler; row_vector's where there is none.
   table: Any  # [V, E], the token embedding.
 
 
@@ -52,7 +52,9 @@ def _logits(x) -> dict[str, Array]:
 
 HEADS = {
   "pooler": Head(
-    lambda cfg, n: Pooler(cfg), _tokens, lambda x: {"pooler_output": x}
+    lambda cfg, n: Pooler(cfg),
+    lambda vectors: (vectors.pooled[:, None],),
+    lambda x: {"pooler_output": x},
   ),
   "mlm_head": Head(
     lambda cfg, n: MlmHead(cfg),
@@ -129,7 +131,7 @@ def of_heads(
   """
   vectors = Vectors(
     hidden,
-    sentence_vector(cfg, hidden, segment_ids),
+    row_vector(cfg, hidden, segment_ids),
     mlm.token_embedding(params["encoder"]),
   )
   made = {}

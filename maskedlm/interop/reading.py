@@ -4,6 +4,7 @@ Which heads a file has, the names that tensors have had over the years, and
 what may be left over. Used by hf_import.py.
 """
 
+import itertools
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -51,14 +52,12 @@ def finder(found: Tensors, architecture: Architecture) -> Find:
 
 
 def pretrained_heads(
-  architecture: Architecture, ending: str, find: Find, *, all_of_them: bool
+  architecture: Architecture, find: Find, *, all_of_them: bool
 ) -> Names:
-  """The modules of the heads that a class has, and of others in the file.
+  """The modules of the heads that are in a file.
 
   Args:
     architecture: theirs.
-    ending: of the class. Its heads must be in the file; but "Model" may lack
-      the pooler.
     find: of the file.
     all_of_them: False for the pooler alone.
   """
@@ -74,8 +73,6 @@ def pretrained_heads(
       for module, name in architecture.heads.get(each, {}).items()
       if module.partition("/")[0] in there
     }
-  if all_of_them and ending != "Model":
-    heads |= architecture.heads.get(ending, {})
   return heads
 
 
@@ -92,46 +89,56 @@ def read(
     InteropError: tensors that are missing, of another shape or not of floats,
       parts of the encoder that are left over, or tied ones that differ.
   """
-  problems, used = [], set()
-  for weight in plan:
-    for name in (name for names in weight.names for name in names):
-      actual = find(name)
-      if actual is None:
-        problems.append(f"{name} is missing")
-        continue
-      used.add(actual)
-      shape, wanted = found.shapes[actual], weight.part_shape
-      if shape != wanted:
-        problems.append(f"{actual} is {list(shape)}, expected {list(wanted)}")
-      elif found.dtypes[actual] not in DTYPES:
-        problems.append(
-          f"{actual} is of {found.dtypes[actual]}, expected one of "
-          f"{', '.join(DTYPES)}"
-        )
-  left = []
+  misfits = {w.path: list(_misfits(w, found, find)) for w in plan}
+  names = (name for w in plan for names in w.names for name in names)
+  used = set(map(find, names))
+  has_mlm = any(path.startswith("mlm_head/") for path in misfits)
+  strange, left = [], []
   for name in sorted(set(found.shapes) - used):
     if name.endswith(BUFFERS):
       continue
-    if name in architecture.tied:
+    if name in architecture.tied and has_mlm:
       original = find(architecture.tied[name])
       if original and not _same(found, name, original):
-        problems.append(
+        misfits[name] = [
           f"{name} differs from {original}: here they are the same"
-        )
+        ]
     elif _is_encoder(name, architecture):
-      problems.append(f"{name} is no part of the encoder in config.json")
+      strange.append(f"{name} is no part of the encoder in config.json")
     else:
       left.append(name)
+  problems = [*itertools.chain(*misfits.values()), *strange]
   if problems:
+    in_encoder = strange or any(
+      misfits[w.path] for w in plan if w.path.startswith("encoder/")
+    )
+    remedy = "import the encoder alone by --part encoder"
     raise InteropError(
-      f"{folder}: {len(problems)} tensors don't fit its config.json:\n  "
-      + "\n  ".join(problems)
+      f"{folder}: {len(problems)} tensors don't fit its config.json"
+      f"{'' if in_encoder else f'; {remedy}'}:\n  " + "\n  ".join(problems)
     )
   params = {
     weight.path: weights.join(weight, lambda name: found.read(find(name)))
     for weight in plan
   }
   return Read(weights.unflatten(params), left)
+
+
+def _misfits(weight: Weight, found: Tensors, find: Find) -> Iterator[str]:
+  """What is wrong with the tensors of a weight."""
+  for name in (name for names in weight.names for name in names):
+    actual = find(name)
+    if actual is None:
+      yield f"{name} is missing"
+      continue
+    shape, wanted = found.shapes[actual], weight.part_shape
+    if shape != wanted:
+      yield f"{actual} is {list(shape)}, expected {list(wanted)}"
+    elif found.dtypes[actual] not in DTYPES:
+      yield (
+        f"{actual} is of {found.dtypes[actual]}, expected one of "
+        f"{', '.join(DTYPES)}"
+      )
 
 
 def _same(found: Tensors, a: str, b: str) -> bool:

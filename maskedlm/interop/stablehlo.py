@@ -100,7 +100,6 @@ def export(
       opened.tokenizer_dir,
       unfinished,
       cfg=cfg,
-      takes_types=cfg.type_vocab_size > 1,
     )
     (unfinished / "README.md").write_text(_README, "utf-8")
   return about

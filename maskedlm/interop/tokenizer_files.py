@@ -4,21 +4,37 @@ The ids are the same on both sides. What surrounds them is in the file there
 (its post-processor); here each task puts its own [CLS] and [SEP].
 """
 
+import dataclasses
 import json
 import pathlib
 import shutil
+from collections.abc import Callable
+from typing import NamedTuple
 
 import tokenizers as hf_tokenizers
 from tokenizers import processors
 
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.interop import unigram_json
+from maskedlm.interop import hf_config, unigram_json
 from maskedlm.interop.errors import InteropError
 from maskedlm.interop.names import Architecture
 from maskedlm.modeling.architecture import EncoderConfig
 
 FILE = "tokenizer.json"
+# Of tokenizer_config.json -> of a BertNormalizer.
+BERT_OPTIONS = {
+  "do_lower_case": "lowercase",
+  "strip_accents": "strip_accents",
+  "tokenize_chinese_chars": "handle_chinese_chars",
+}
+
+
+class Pair(NamedTuple):
+  """[CLS] A [SEP] B [SEP]."""
+
+  separators: int  # Between the two.
+  second_type: int  # Of B and its [SEP]; that of the others is 0.
 
 
 def read(
@@ -27,11 +43,19 @@ def read(
   *,
   vocab_size: int,
   architecture: Architecture,
+  log: Callable[[str], None],
 ) -> Tokenizer:
   """Copies a directory's tokenizer into `out`, as tokenizer.load reads it.
 
   Ids that the model has beyond the tokenizer's get tokens [unused row N],
   which are never predicted.
+
+  Args:
+    folder: the directory.
+    out: the folder to write to.
+    vocab_size: the model's.
+    architecture: the model's.
+    log: gets a line if the directory's files disagree.
 
   Raises:
     InteropError: none that can be read, or it has more tokens than the model.
@@ -45,8 +69,10 @@ def read(
       f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
       f"{vocab_size} rows: it belongs to another model."
     )
-  if made.vocab_size < vocab_size and (out / FILE).is_file():
-    definition = json.loads((out / FILE).read_text("utf-8"))
+  if definition := _json(out / FILE):
+    definition["normalizer"] = _normalizer(
+      definition, folder, architecture, log
+    )
     definition["added_tokens"] += [
       _unused(index) for index in range(made.vocab_size, vocab_size)
     ]
@@ -63,23 +89,49 @@ def read(
   return made
 
 
+def with_pairs(
+  cfg: EncoderConfig, folder: pathlib.Path, special, *, log: Callable
+) -> EncoderConfig:
+  """cfg with pairs as the directory's tokenizer makes them.
+
+  Which need not be those of the architecture: there are RoBERTas with BERT's
+  tokenizer, and BERTs with XLM-R's. A file that doesn't say leaves cfg as is.
+
+  Args:
+    cfg: with the architecture's own.
+    folder: with tokenizer.json, or without.
+    special: the tokenizer's Special.
+    log: gets a line if no row of ours is like those of the file.
+  """
+  definition = _json(folder / FILE)
+  if not definition.get("post_processor"):
+    return cfg
+  form = _pair_form(_library(definition), special)
+  if form is None:
+    log(
+      f"{folder / FILE} doesn't make [CLS] A [SEP] of a text and [CLS] A [SEP] "
+      "B [SEP] of a pair, as it is here: predictions differ from theirs"
+    )
+    return cfg
+  stated = _json(folder / "tokenizer_config.json").get("model_input_names")
+  has_types = stated is None or "token_type_ids" in stated
+  separators, second = form
+  types = cfg.pair_types if second and has_types else 1
+  return dataclasses.replace(cfg, pair_separators=separators, pair_types=types)
+
+
 def write(
-  folder: pathlib.Path,
-  out: pathlib.Path,
-  *,
-  cfg: EncoderConfig,
-  takes_types: bool,
+  folder: pathlib.Path, out: pathlib.Path, *, cfg: EncoderConfig
 ) -> None:
   """Writes tokenizer.json and its two configs for transformers.
 
   A text becomes [CLS] A [SEP], a pair [CLS] A [SEP] B [SEP], with as many
-  [SEP] between the two as cfg says.
+  [SEP] between the two, and as many types, as cfg says.
 
   Args:
     folder: tokenizer/ of a workdir.
     out: the directory to write to.
     cfg: the model's.
-    takes_types: whether the model is given token_type_ids.
   """
   made = tokenizers.load(folder)
   names = {n: made.tokens(i) for n, i in made.special._asdict().items()}
@@ -90,9 +142,11 @@ def write(
     definition = unigram_json.convert(
       path.read_bytes(), mask=names["mask"], where=path
     )
-  library = hf_tokenizers.Tokenizer.from_str(json.dumps(definition))
-  if not _surrounds(library, made.special, cfg.pair_separators):
-    library.post_processor = _template(names, made.special, cfg.pair_separators)
+  library = _library(definition)
+  takes_types = cfg.num_types > 1
+  form = Pair(cfg.pair_separators, int(takes_types))
+  if _pair_form(library, made.special) != form:
+    library.post_processor = _template(names, made.special, form)
   library.save(str(out / FILE))
   special = {f"{name}_token": token for name, token in names.items()}
   inputs = ["input_ids", "token_type_ids", "attention_mask"]
@@ -119,6 +173,11 @@ def _check_files(folder: pathlib.Path, architecture: Architecture) -> None:
     f'python -c "from transformers import AutoTokenizer as T; '
     f"T.from_pretrained('{folder}').save_pretrained('{folder}')\" makes one."
   )
+  if _json(folder / "added_tokens.json"):
+    raise InteropError(
+      f"{folder} has no tokenizer.json but added_tokens.json, whose tokens are "
+      f"in no other file: {convert}"
+    )
   if architecture.positions_after_pad and list(folder.glob("*.model")):
     raise InteropError(
       f"{folder} has no tokenizer.json, and the ids of its sentencepiece model "
@@ -136,6 +195,34 @@ def _check_files(folder: pathlib.Path, architecture: Architecture) -> None:
     )
 
 
+def _normalizer(
+  definition: dict, folder: pathlib.Path, architecture: Architecture, log
+) -> dict | None:
+  """The file's; BERT's with the options that tokenizer_config.json states.
+
+  transformers' BertTokenizer makes it of those, whatever tokenizer.json has.
+  """
+  normalizer = definition.get("normalizer")
+  config = _json(folder / "tokenizer_config.json")
+  class_name = config.get("tokenizer_class") or architecture.class_prefix
+  if (normalizer or {}).get("type") != "BertNormalizer" or (
+    not class_name.startswith(("Bert", "DistilBert", "Electra"))
+  ):
+    return normalizer
+  stated = {
+    ours: config[theirs]
+    for theirs, ours in BERT_OPTIONS.items()
+    if theirs in config and config[theirs] != normalizer.get(ours)
+  }
+  if stated:
+    log(
+      f"{folder}: tokenizer_config.json and {FILE} disagree; it is "
+      f"{', '.join(f'{n}={x}' for n, x in stated.items())} of the former, as "
+      "in transformers"
+    )
+  return normalizer | stated
+
+
 def _unused(index: int) -> dict:
   return {
     "id": index,
@@ -148,22 +235,44 @@ def _unused(index: int) -> dict:
   }
 
 
-def _surrounds(library, special, separators: int) -> bool:
-  """Does the file's own post-processor put what our rows have?"""
+def _json(path: pathlib.Path) -> dict:
+  """The object of a file; {} without one."""
+  return hf_config.read_object(path) if path.is_file() else {}
+
+
+def _library(definition: dict) -> hf_tokenizers.Tokenizer:
+  """What surrounds texts as they are: sentence-transformers' files also pad."""
+  definition = definition | {"truncation": None, "padding": None}
+  return hf_tokenizers.Tokenizer.from_str(json.dumps(definition))
+
+
+def _pair_form(library, special) -> Pair | None:
+  """What the file's own post-processor makes; None: no row of ours."""
   try:
     a = library.encode("a", add_special_tokens=False).ids
-    pair = library.encode("a", "a").ids
+    single, pair = library.encode("a"), library.encode("a", "a")
   except Exception:  # The library raises no narrower class.
-    return False
-  middle = [special.sep] * separators
-  return pair == [special.cls, *a, *middle, *a, special.sep]
+    return None
+  separators = len(pair.ids) - 2 * len(a) - 2
+  first = [special.cls, *a, *[special.sep] * separators]
+  second = [*a, special.sep]
+  kind = pair.type_ids[-1]
+  if (
+    separators < 1
+    or single.ids != [special.cls, *a, special.sep]
+    or pair.ids != [*first, *second]
+    or pair.type_ids != [0] * len(first) + [kind] * len(second)
+  ):
+    return None
+  return Pair(separators, kind)
 
 
-def _template(names, special, separators: int):
+def _template(names, special, form: Pair):
   cls, sep = names["cls"], names["sep"]
-  between = " ".join([f"{sep}:0"] * separators)
+  between = " ".join([f"{sep}:0"] * form.separators)
+  second = form.second_type
   return processors.TemplateProcessing(
     single=f"{cls}:0 $A:0 {sep}:0",
-    pair=f"{cls}:0 $A:0 {between} $B:1 {sep}:1",
+    pair=f"{cls}:0 $A:0 {between} $B:{second} {sep}:{second}",
     special_tokens=[(cls, special.cls), (sep, special.sep)],
   )

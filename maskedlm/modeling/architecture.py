@@ -20,6 +20,7 @@ CHOICES = {
   "norm_kind": ("layer", "rms"),
   "mlp": ("plain", "gated"),
   "pooler": ("tanh", "gelu", "relu", "norm"),
+  "row_pool": ("cls", "mean"),
 }
 
 
@@ -64,7 +65,9 @@ class EncoderConfig:
   scaled_init: bool = False
   # How it is read, which imported encoders differ in (interop/).
   pooler: str = "tanh"  # What follows the pooler's dense layer.
+  row_pool: str = "cls"  # What a row's label is told by: [CLS], or the mean.
   pair_separators: int = 1  # [SEP] between the texts of a pair; RoBERTa's 2.
+  pair_types: int = 2  # Types of its texts: 1 where the second has type 0 too.
 
   @property
   def padded_vocab_size(self) -> int:
@@ -80,6 +83,11 @@ class EncoderConfig:
   def embedding_size(self) -> int:
     """E, of the embeddings: D unless they are projected to it."""
     return self.embedding_width or self.width
+
+  @property
+  def num_types(self) -> int:
+    """Of the tokens of a pair: those that the encoder and its rows have."""
+    return min(self.pair_types, self.type_vocab_size)
 
   @property
   def output_stddev(self) -> float:

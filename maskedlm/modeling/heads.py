@@ -34,6 +34,21 @@ def sentence_vector(cfg: EncoderConfig, x, segment_ids):
   return jnp.take_along_axis(x, last[:, None, None], axis=1)[:, 0]
 
 
+def row_vector(cfg: EncoderConfig, x, segment_ids):
+  """The vector that a row's label is told by: x [B, L, D] -> [B, D].
+
+  `sentence_vector`, or the mean of the real tokens (segment_ids [B, L]), as
+  ModernBERT's classifier_pooling has it.
+  """
+  if cfg.row_pool == "cls":
+    return sentence_vector(cfg, x, segment_ids)
+  real = (segment_ids > 0)[..., None]
+  # A filler row has no token; its vector counts nowhere, but must be finite.
+  count = jnp.maximum(jnp.sum(real, axis=1), 1)
+  total = jnp.sum(x, axis=1, dtype=jnp.float32, where=real)
+  return (total / count).astype(x.dtype)
+
+
 class MlmHead(nn.Module):
   """Dense, activation, norm, then the token embedding as output layer.
 

@@ -10,6 +10,7 @@ import pathlib
 import warnings
 from collections.abc import Iterator, Sequence
 
+from maskedlm import outputs
 from maskedlm.config import ConfigError
 
 # Okabe & Ito's colours, which the colour-blind can tell apart (but yellow,
@@ -70,7 +71,7 @@ def check_path(path: str, *, option: str, suffixes: Sequence[str]) -> None:
   """That a file of such a name can be written.
 
   Raises:
-    ConfigError: an unknown suffix, no such folder, a folder of that name.
+    ConfigError: an unknown suffix; see outputs.check.
   """
   file = pathlib.Path(path)
   if file.suffix.lower() not in suffixes:
@@ -78,10 +79,7 @@ def check_path(path: str, *, option: str, suffixes: Sequence[str]) -> None:
       f"{option}={path}: the name ends in {file.suffix!r}; expected "
       f"{' or '.join(suffixes)}."
     )
-  if not file.parent.is_dir():
-    raise ConfigError(f"{option}={path}: there is no folder {file.parent}.")
-  if file.is_dir():
-    raise ConfigError(f"{option}={path} is a folder; name a file.")
+  outputs.check(file, option=option)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from maskedlm import cli
+from maskedlm import cli, remote
 from maskedlm.finetune.application import DataError
 from maskedlm.plots import canvas
 
@@ -69,7 +69,9 @@ def read(workdir: str) -> Run:
 
   Raises:
     DataError: no such file, a line that isn't of metrics.jsonl, no number yet.
+    ConfigError: the workdir is an address.
   """
+  remote.folder(workdir)
   path = pathlib.Path(workdir) / "metrics.jsonl"
   try:
     lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
@@ -145,6 +147,11 @@ def draw(path: str, runs: Mapping[str, Run]) -> None:
   from matplotlib import lines, ticker
 
   drawn = panels(list(runs.values()))
+  if not drawn:
+    raise DataError(
+      f"{', '.join(runs)}: metrics.jsonl has none of the metrics that are "
+      "drawn: a loss, a score, learning_rate, tokens_per_second."
+    )
   columns = min(COLUMNS, len(drawn))
   rows = math.ceil(len(drawn) / columns)
   legend = canvas.legend_height(len(runs) + 2)

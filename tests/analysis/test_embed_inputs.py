@@ -1,10 +1,12 @@
 """Lines, files and JSON become texts that know where they are from."""
 
+import gzip
 import io
 import sys
 from collections import Counter
 
 import pytest
+import zstandard
 
 from maskedlm.analysis import inputs
 from maskedlm.analysis.inputs import Text
@@ -47,6 +49,24 @@ def test_objects(tmp_path):
   renamed = write(tmp_path, b'{"body": "a"}', "b.json")
   (text,) = inputs.read([renamed], form="jsonl", field="body")
   assert text.text == "a"
+
+
+def test_compressed_files(tmp_path):
+  """As they would be read decompressed, with the same lines in errors."""
+  lines = b'\xef\xbb\xbf{"text": "a"}\r\n\n{"text": "b"}'
+  gz = write(tmp_path, gzip.compress(lines), "a.jsonl.gz")
+  zst = write(tmp_path, zstandard.compress(lines), "a.JSONL.zst")
+  for path in (gz, zst):
+    found = list(inputs.read([path]))
+    assert found == [Text("a", None, path, 1), Text("b", None, path, 3)]
+    assert inputs.size([path]) == 0
+  latin = write(tmp_path, gzip.compress(b"one\ncaf\xe9\n"), "b.txt.gz")
+  with pytest.raises(DataError, match=r"b\.txt\.gz:2: not UTF-8 \(byte 0xe9 a"):
+    list(inputs.read([latin]))
+  for content in (gzip.compress(lines)[:-9], b"plain"):
+    cut = write(tmp_path, content, "c.gz")
+    with pytest.raises(DataError, match=r"c\.gz: .*; fetch it again\.$"):
+      list(inputs.read([cut]))
 
 
 def test_stdin(monkeypatch):

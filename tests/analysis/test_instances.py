@@ -32,6 +32,14 @@ def test_several_words_and_words_of_several():
     (50, "bank"),
     (55, "new"),
   ]
+  # The longer one isn't whole there, the shorter one is.
+  text = "New Yorkers love New York. A new day."
+  found = list(instances.find([Text(text)], ["New York", "new"]))
+  assert [(x.begin, x.word) for x in found] == [
+    (0, "new"),
+    (17, "New York"),
+    (29, "new"),
+  ]
   assert instances.distinct(["Bank", "bank", " river"]) == ["Bank", "river"]
 
 

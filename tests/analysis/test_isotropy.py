@@ -148,6 +148,6 @@ def test_the_command(workdir, tmp_path, capsys):
   assert cli.main([*command, "--sample=1"]) == 2
   assert "--sample=1: expected 2" in capsys.readouterr().err
   assert cli.main([*command, f"--json={tmp_path}/none/a.json"]) == 2
-  assert "no such folder" in capsys.readouterr().err
+  assert "there is no folder" in capsys.readouterr().err
   assert cli.main([*command, "--unit=words"]) == 2
   assert "unit='words' is unknown" in capsys.readouterr().err

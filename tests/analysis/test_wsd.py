@@ -2,6 +2,7 @@
 
 import io
 import json
+import pathlib
 import sys
 
 import pytest
@@ -171,6 +172,12 @@ def test_errors(wsd, trained, workdir, tmp_path):
   wsd("train", "--data", data, "--out", whole)
   said = wsd("evaluate", "--senses", whole, "--data", data, expect=2)
   assert "was trained on all of" in said
+  # What was there stays, until there is something to write.
+  keys, none = tmp_path / "keys.txt", tmp_path / "none.tsv"
+  keys.write_text("of before")
+  none.write_text(pathlib.Path(data).read_text().partition("\n")[0] + "\n")
+  wsd("evaluate", "--senses", out, "--data", none, "--keys", keys, expect=2)
+  assert keys.read_text() == "of before"
   for more, message in (
     (["--out=a.safetensors"], "expected .npz"),
     (["--out=a.npz", "--heldout_share=1"], "--heldout_share=1.0: expected"),

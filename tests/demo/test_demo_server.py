@@ -101,13 +101,14 @@ def test_half_a_character_is_read(client):
     (b"{", "application/json", 400, ""),
     (b'{"text": "\xff"}', "application/json", 400, ""),
     (b"[1]", "application/json", 400, "expected a JSON object."),
+    (b"[" * 60_000, "application/json", 400, "expected a JSON object."),
     (b"", "application/json", 400, ""),
     # What another site's page may send without asking.
     (b'{"text": "[MASK]"}', "text/plain", 415, ""),
     (b"text=[MASK]", "application/x-www-form-urlencoded", 415, ""),
     (b" " * 65_537, "application/json", 413, "over 65,536 bytes: shorten"),
   ],
-  ids=["cut", "latin", "list", "none", "plain", "form", "huge"],
+  ids=["cut", "latin", "list", "deep", "none", "plain", "form", "huge"],
 )
 def test_wrong_bodies(client, body, kind, status, message):
   made = client.post(
@@ -185,6 +186,24 @@ def test_over_a_socket(address, capsys):
   status, made = post(b'{"text": "' + 3_000_000 * b"a" + b'"}')
   assert status == 413 and "shorten" in made["error"]
   assert capsys.readouterr() == ("", "")  # It logs errors only.
+
+
+def test_a_request_that_stalls_holds_nobody_up(address, monkeypatch):
+  with socket.create_connection(address) as stalled:
+    stalled.sendall(
+      b"POST /api/fill HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 50\r\n"
+      b"Content-Type: application/json\r\n\r\n{"
+    )
+    connection = http.client.HTTPConnection(*address, timeout=20)
+    kind = {"Content-Type": "application/json"}
+    body = json.dumps({"text": MASKED})
+    connection.request("POST", "/api/fill", body, kind)
+    with contextlib.closing(connection):
+      assert connection.getresponse().status == 200
+  monkeypatch.setattr(server._Quiet, "timeout", 0.05)
+  with socket.create_connection(address) as idle:
+    idle.settimeout(20)
+    assert idle.recv(1) == b""  # It is hung up on.
 
 
 def run(capsys, *argv):

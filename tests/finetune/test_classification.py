@@ -536,6 +536,23 @@ def test_parse():
     parse('{"text": ')
 
 
+def test_a_second_text_is_never_dropped(tmp_path):
+  def parse(line, **options):
+    return classification.parse(line, Options(**options))[:2]
+
+  with pytest.raises(DataError, match=r"'text_b', but .* takes single texts"):
+    parse('{"text": "a", "text_b": "b"}')
+  assert parse("a b", layout="texts") == ("a b", None)
+  assert parse("a\tb", layout="texts") == ("a", "b")
+  assert parse('{"text": "a"}', layout="texts") == ("a", None)
+  assert parse('{"text": "a", "text_b": "b"}', layout="texts") == ("a", "b")
+  for header, expected in (("text\ttext_b", "b"), ("text\tid", None)):
+    path = tmp_path / "data.tsv"
+    path.write_text(f"{header}\na\tb\n")
+    (example,) = classification.read(str(path), Options(layout="texts"))
+    assert (example.text, example.text_b) == ("a", expected)
+
+
 def test_its_options_stand_in_the_config():
   config = config_lib.default("classification")
   assert config.task.kind == "classification"

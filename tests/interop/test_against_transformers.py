@@ -37,12 +37,17 @@ def as_opened(read, tokenizer):
   return Opened(read.params, read.cfg, read.task, {}, tokenizer, here, here)
 
 
-@pytest.mark.parametrize(
-  ("architecture", "ending"), peers.CLASSES, ids=lambda x: x
+CASES = (
+  *((*of_class, {}) for of_class in peers.CLASSES),
+  ("ModernBert", "ForSequenceClassification", {"classifier_pooling": "mean"}),
+  ("ModernBert", "ForMaskedLM", {"classifier_pooling": "mean"}),  # As usual.
 )
-def test_numbers_and_round_trip(architecture, ending, tmp_path):
+
+
+@pytest.mark.parametrize(("architecture", "ending", "changes"), CASES, ids=str)
+def test_numbers_and_round_trip(architecture, ending, changes, tmp_path):
   tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
-  model = peers.make_model(architecture, ending, tokenizer)
+  model = peers.make_model(architecture, ending, tokenizer, **changes)
   folder = peers.save(model, tokenizer, tmp_path / "theirs")
   found = read(folder)
 

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 from workdirs import assert_same_trees
 
 from maskedlm import cli
-from maskedlm.interop import hf_config, hf_import
+from maskedlm.interop import fine_tuned, hf_config, hf_import
 from maskedlm.interop.errors import InteropError
 
 LAYER = "bert.encoder.layer.1.attention.output.dense.weight"
@@ -103,6 +103,43 @@ def test_every_tensor_that_does_not_fit_is_listed(folder):
   }
 
 
+def test_a_head_that_the_file_lacks(folder):
+  """sentence-transformers names the class it began with; its head is gone."""
+  path = folder / "model.safetensors"
+  whole = load_file(path)
+  encoder = {n: x for n, x in whole.items() if not n.startswith("cls.")}
+  save_file(encoder, path)
+  lines = []
+  assert sorted(read(folder, log=lines.append).params) == ["encoder"]
+  assert lines == [f"{folder} has no mlm_head, as a BertForMaskedLM would"]
+  # Half of it is no head; the encoder is to be had.
+  half = "cls.predictions.transform.dense.weight"
+  untied = {"cls.predictions.decoder.weight": np.zeros((131, 24), np.float32)}
+  save_file(encoder | {half: whole[half]} | untied, path)
+  with pytest.raises(InteropError, match=r"; import the .* --part encoder:\n"):
+    read(folder)
+  assert sorted(read(folder, part="encoder").params) == ["encoder"]
+
+
+@pytest.mark.parametrize(
+  "labels", [["x", "y"], {"a": "x"}, {"0": "x", "2": "y"}]
+)
+def test_labels_that_are_none(folder, labels):
+  change(folder, architectures=["BertForTokenClassification"], id2label=labels)
+  with pytest.raises(InteropError, match=r"config.json: id2label=.* from 0"):
+    read(folder)
+
+
+def test_labels_are_text_and_regression_is_of_one_number():
+  def about(labels, **fields):
+    config = {"id2label": labels, **fields}
+    return fine_tuned.read_task(config, "classification", 9, "here")["about"]
+
+  assert about({"1": 1, "0": 0})["labels"] == ["0", "1"]
+  with pytest.raises(InteropError, match=r"of 2 numbers; .*--part encoder"):
+    about({"0": "a", "1": "b"}, problem_type="regression")
+
+
 def test_truncated_file(folder):
   path = folder / "model.safetensors"
   path.write_bytes(path.read_bytes()[:-1])
@@ -192,6 +229,18 @@ def test_names_of_old(folder):
     (["export", "--checkpoint", "x", "--to", "pt", "--out", "o"], "stablehlo."),
     (["export", "--checkpoint", "x", "--to", "onnx", "--out", "o"], "optimum"),
     (["export", "--checkpoint", "x", "--to", "hf", "--out", "o"], "no such"),
+    (
+      ["export", "--checkpoint", "x", "--to", "hf", "--out", "gs://b/o"],
+      "gs://b/o: expected a folder on this machine",
+    ),
+    (
+      ["import", "--from", "hf", "gs://b/x", "--out", "o"],
+      "gs://b/x: expected",
+    ),
+    (
+      ["import", "--from", "hf", "x", "--out", "gs://b/o"],
+      "gs://b/o: expected",
+    ),
   ],
 )
 def test_commands(argv, expected, tmp_path, monkeypatch, capsys):

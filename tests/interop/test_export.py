@@ -1,5 +1,7 @@
 """Checkpoints of ours, exported, are the same model in transformers."""
 
+import contextlib
+
 import jax
 import numpy as np
 import peers
@@ -9,7 +11,7 @@ from peers import assert_close
 from workdirs import assert_same_trees
 
 from maskedlm.finetune.config import load_kind
-from maskedlm.interop import hf_config, hf_export, hf_import, modules
+from maskedlm.interop import folders, hf_config, hf_export, hf_import, modules
 from maskedlm.interop.errors import InteropError
 from maskedlm.modeling import mlm
 from maskedlm.modeling.encoder import EncoderConfig
@@ -169,7 +171,7 @@ def test_fine_tuned(kind, class_name, tmp_path):
     assert again.task["about"].get("labels", ()) == labels
     assert_same_trees(params, again.params)
   else:
-    assert again.task["options"] == {"regression": True}
+    assert again.task["options"] == {"layout": "texts", "regression": True}
 
 
 def test_a_pooler_that_a_class_does_not_have(tmp_path):
@@ -201,8 +203,7 @@ def test_what_transformers_has_not(changes, expected, tmp_path):
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
   with pytest.raises(InteropError, match=f"{expected}.*--to=stablehlo"):
     hf_export.export(path, tmp_path / "out", log=print)
-  assert not (tmp_path / "out").exists()
-  assert not (tmp_path / "out.tmp").exists()
+  assert [p.name for p in tmp_path.iterdir()] == ["ours"]
 
 
 def test_an_activation_that_a_head_does_not_have(tmp_path):
@@ -279,3 +280,24 @@ def test_an_out_that_is_there_is_kept(tmp_path):
   with pytest.raises(InteropError, match="out exists: give another, or remove"):
     hf_export.export(tmp_path / "nothing", out, log=print)
   assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_what_stands_beside_out_is_kept(tmp_path):
+  """Also of a name that one might take for what is unfinished."""
+  other = tmp_path / "out.tmp"
+  other.mkdir()
+  (other / "notes.txt").write_text("mine")
+  for error in (ValueError, None):
+    with (
+      contextlib.suppress(ValueError),
+      folders.whole(tmp_path / "out") as made,
+    ):
+      (made / "x").write_text("whole")
+      if error:
+        raise error
+    assert (tmp_path / "out").exists() == (error is None)
+    assert len(list(tmp_path.iterdir())) == 1 + (error is None)
+  assert (other / "notes.txt").read_text() == "mine"
+  assert (tmp_path / "out" / "x").read_text() == "whole"
+  # The rights of a folder that is made there.
+  assert (tmp_path / "out").stat().st_mode == other.stat().st_mode

@@ -5,13 +5,14 @@ import json
 import numpy as np
 import peers
 import pytest
+import tokenizers as hf_tokenizers
 
 from maskedlm import checkpoint, cli, fill_mask, opening, resume
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import inference, run
-from maskedlm.interop import hf_export, hf_import, modules
+from maskedlm.interop import hf_export, hf_import, modules, tokenizer_files
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -30,10 +31,11 @@ def imported(tmp_path, architecture, ending, **changes):
   return model, tokenizer, out
 
 
-def their_logits(model, ids):
+def their_logits(model, ids, **rows):
+  rows = {"input_ids": ids, **rows}
+  feed = {n: torch.tensor(np.int64([row])) for n, row in rows.items()}
   with torch.no_grad():
-    out = model(input_ids=torch.tensor(np.asarray([ids]), dtype=torch.long))
-  return out.logits[0].numpy()
+    return model(**feed).logits[0].numpy()
 
 
 @pytest.mark.parametrize("architecture", ["Roberta", "Electra"])
@@ -46,6 +48,8 @@ def test_fill_mask(architecture, tmp_path):
   ids = tokenizer.encode(text, specials=True).ids
   ids = np.r_[special.cls, ids, special.sep]
   logits = their_logits(model, ids)[int(np.argmax(ids == special.mask))]
+  # No row of a special token is a candidate; there it is.
+  logits = np.delete(logits, tokenizer.special_ids)
   shares = np.exp(logits - logits.max())
   shares /= shares.sum()
   np.testing.assert_allclose(
@@ -53,9 +57,13 @@ def test_fill_mask(architecture, tmp_path):
   )
 
 
-def test_classification(tmp_path):
+@pytest.mark.parametrize(
+  ("architecture", "changes"),
+  [("DistilBert", {}), ("ModernBert", {"classifier_pooling": "mean"})],
+)
+def test_classification(architecture, changes, tmp_path):
   model, tokenizer, path = imported(
-    tmp_path, "DistilBert", "ForSequenceClassification"
+    tmp_path, architecture, "ForSequenceClassification", **changes
   )
   opened = inference.open_model(path)
   example = opened.kind.parse(TEXT, opened.options)
@@ -81,6 +89,63 @@ def test_regression(tmp_path):
   ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
   assert made["score"] == pytest.approx(their_logits(model, ids)[0], abs=1e-4)
   assert opened.kind.show(made) == f"{made['score']:.3f}"
+  # A cross-encoder: config.json doesn't tell.
+  pair = opened.kind.parse(f"{TEXT}\tA list.", opened.options)
+  (made,) = inference.predict(opened, [pair])
+  ids_b = np.r_[tokenizer.encode("A list.").ids, special.sep]
+  types = np.repeat([0, 1], [len(ids), len(ids_b)])
+  logits = their_logits(model, np.r_[ids, ids_b], token_type_ids=types)
+  assert made["score"] == pytest.approx(logits[0], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+  ("architecture", "separators", "second"),
+  [("Roberta", 1, 1), ("Bert", 2, 0)],
+)
+def test_pairs_are_those_of_the_tokenizer(
+  architecture, separators, second, tmp_path
+):
+  """A RoBERTa with BERT's tokenizer (klue), a BERT with XLM-R's (MiniLM)."""
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model(
+    architecture,
+    "ForSequenceClassification",
+    tokenizer,
+    max_position_embeddings=90,
+  )
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  special = tokenizer.special
+  template = tokenizer_files._template(
+    {"cls": "[CLS]", "sep": "[SEP]"},
+    special,
+    tokenizer_files.Pair(separators, second),
+  )
+  library = hf_tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+  library.post_processor = template
+  library.save(str(folder / "tokenizer.json"))
+  hf_import.import_model(folder, tmp_path / "out", log=print)
+  opened = inference.open_model(tmp_path / "out")
+  example = opened.kind.parse(f"{TEXT}\tA list.", opened.options)
+  (made,) = inference.predict(opened, [example])
+  rows = library.encode(TEXT, "A list.")
+  has_types = architecture == "Bert"
+  types = {"token_type_ids": rows.type_ids} if has_types else {}
+  logits = their_logits(model, rows.ids, **types)
+  assert rows.ids.count(special.sep) == 1 + separators
+  found = np.log(list(made["probabilities"].values()))
+  np.testing.assert_allclose(
+    found - found[0], logits - logits[0], atol=1e-4, rtol=1e-4
+  )
+  hf_export.export(tmp_path / "out", tmp_path / "back", log=print)
+  theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+  again = theirs(TEXT, "A list.")
+  assert again["input_ids"] == rows.ids
+  assert not any(again.get("token_type_ids", []))
+  # RoBERTa's encoder, with other pairs, is as well BERT's.
+  back = transformers.BertForSequenceClassification
+  back = back.from_pretrained(tmp_path / "back").eval()
+  found = their_logits(back, again["input_ids"])
+  np.testing.assert_allclose(found, logits, atol=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -166,19 +231,16 @@ def test_commands(tmp_path, capsys):
 
 def test_heads_that_we_do_not_have(tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
-  for fields, expected in (
-    ({"problem_type": "multi_label_classification"}, "one label for a text"),
-    ({"classifier_pooling": "mean"}, r"reads \[CLS\]: .*--part encoder"),
-  ):
-    name = "ModernBert" if "classifier_pooling" in fields else "Bert"
-    model = peers.make_model(
-      name, "ForSequenceClassification", tokenizer, **fields
-    )
-    folder = peers.save(model, tokenizer, tmp_path / name)
-    with pytest.raises(ValueError, match=expected):
-      hf_import.import_model(folder, tmp_path / "out", log=print)
-    hf_import.import_model(folder, tmp_path / "out", part="encoder", log=print)
-    (tmp_path / "out").rename(tmp_path / f"out of {name}")
+  model = peers.make_model(
+    "Bert",
+    "ForSequenceClassification",
+    tokenizer,
+    problem_type="multi_label_classification",
+  )
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  with pytest.raises(ValueError, match="one label for a text"):
+    hf_import.import_model(folder, tmp_path / "out", log=print)
+  hf_import.import_model(folder, tmp_path / "out", part="encoder", log=print)
 
 
 @pytest.mark.slow

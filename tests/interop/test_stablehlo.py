@@ -91,3 +91,15 @@ def test_unknown_platform(tmp_path):
     stablehlo.export(
       tmp_path, tmp_path / "out", platforms=("cpu", "gpu"), log=print
     )
+
+
+def test_a_left_to_right_encoder_is_pooled_at_its_last_token():
+  """As in fine-tuning: [CLS] has seen nothing."""
+  cfg = workdirs.config(peers.train_tokenizer("wordpiece"), causal=True)
+  params = workdirs.make_params(cfg, ("pooler",))
+  hidden = np.random.default_rng(0).normal(size=(2, 5, cfg.width))
+  segment_ids = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
+  made = modules.of_heads(params, cfg, np.float32(hidden), segment_ids)
+  dense = params["pooler"]["dense"]
+  expected = np.tanh(hidden[[0, 1], [2, 4]] @ dense["kernel"] + dense["bias"])
+  np.testing.assert_allclose(made["pooler_output"], expected, atol=1e-4)

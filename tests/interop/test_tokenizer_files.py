@@ -1,9 +1,12 @@
 """Exported tokenizers give the ids of ours; theirs are imported as they are."""
 
+import json
+
 import numpy as np
 import peers
 import pytest
 import sentencepiece
+import tokenizers as hf_tokenizers
 import workdirs
 
 from maskedlm.corpus import tokenizer as tokenizers
@@ -34,9 +37,7 @@ def export(tokenizer, folder, **changes):
   tokenizer.save(folder / "ours")
   out = folder / "theirs"
   out.mkdir()
-  tokenizer_files.write(
-    folder / "ours", out, cfg=cfg, takes_types=cfg.type_vocab_size > 1
-  )
+  tokenizer_files.write(folder / "ours", out, cfg=cfg)
   (out / "config.json").write_text('{"model_type": "bert"}')
   return transformers.AutoTokenizer.from_pretrained(out)
 
@@ -98,6 +99,7 @@ def test_import_keeps_ids_and_fills_up(tmp_path):
     tmp_path / "ours",
     vocab_size=tokenizer.vocab_size + 5,
     architecture=names.BERT,
+    log=print,
   )
   assert made.vocab_size == tokenizer.vocab_size + 5
   assert made.tokens(tokenizer.vocab_size) == "[unused row 131]"
@@ -112,7 +114,12 @@ def test_import_keeps_ids_and_fills_up(tmp_path):
 
 
 def read(folder, out, **kwargs):
-  kwargs = {"vocab_size": 131, "architecture": names.BERT, **kwargs}
+  kwargs = {
+    "vocab_size": 131,
+    "architecture": names.BERT,
+    "log": print,
+    **kwargs,
+  }
   return tokenizer_files.read(folder, out, **kwargs)
 
 
@@ -126,6 +133,67 @@ def test_import_of_a_vocabulary(tmp_path):
   np.testing.assert_array_equal(
     made.encode(TEXTS[0]).ids, tokenizer.encode(TEXTS[0]).ids
   )
+
+
+def test_what_surrounds_texts_otherwise_is_told(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  tokenizer.save(tmp_path)
+  cfg = workdirs.config(tokenizer)
+  lines = []
+
+  def with_pairs():
+    return tokenizer_files.with_pairs(
+      cfg, tmp_path, tokenizer.special, log=lines.append
+    )
+
+  assert with_pairs() == cfg  # The file doesn't say.
+  library = hf_tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+  library.post_processor = hf_tokenizers.processors.TemplateProcessing(
+    single="$A", pair="$A $B", special_tokens=[]
+  )
+  library.save(str(tmp_path / "tokenizer.json"))
+  assert with_pairs() == cfg
+  assert len(lines) == 1 and "predictions differ from theirs" in lines[0]
+  library.post_processor = tokenizer_files._template(
+    {"cls": "[CLS]", "sep": "[SEP]"},
+    tokenizer.special,
+    tokenizer_files.Pair(1, 1),
+  )
+  library.enable_padding(length=32)
+  library.enable_truncation(3)
+  library.save(str(tmp_path / "tokenizer.json"))
+  assert with_pairs().num_types == 2
+  config = tmp_path / "tokenizer_config.json"
+  config.write_text('{"model_input_names": ["input_ids", "attention_mask"]}')
+  assert with_pairs().num_types == 1
+  assert len(lines) == 1
+
+
+@pytest.mark.parametrize("class_name", ["BertTokenizer", "TokenizersBackend"])
+def test_the_case_is_that_of_transformers(tmp_path, class_name):
+  """Of files that disagree, BertTokenizer takes tokenizer_config.json."""
+  folder = tmp_path / "theirs"
+  peers.train_tokenizer("wordpiece").save(folder)  # Cased.
+  config = {"tokenizer_class": class_name, "do_lower_case": True}
+  (folder / "tokenizer_config.json").write_text(json.dumps(config))
+  (folder / "config.json").write_text('{"model_type": "bert"}')
+  lines = []
+  made = read(folder, tmp_path / "ours", log=lines.append)
+  theirs = transformers.AutoTokenizer.from_pretrained(folder)
+  found = made.encode("The Naïve").ids.tolist()
+  assert found == theirs.encode("The Naïve", add_special_tokens=False)
+  assert len(lines) == (class_name == "BertTokenizer")
+
+
+def test_added_tokens_need_the_file_that_has_them_all(tmp_path):
+  names_of = peers.train_tokenizer("wordpiece").tokens
+  (tmp_path / "vocab.txt").write_text("\n".join(map(names_of, range(131))))
+  added = tmp_path / "added_tokens.json"
+  added.write_text("{}")
+  read(tmp_path, tmp_path / "ours")
+  added.write_text('{"<e1>": 131}')
+  with pytest.raises(InteropError, match=r"added_tokens.json.*save_pretrained"):
+    read(tmp_path, tmp_path / "ours", vocab_size=132)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,18 @@ def test_gather_positions_by_hand():
   np.testing.assert_array_equal(ours, [[[4, 5], [0, 1]], [[8, 9], [8, 9]]])
 
 
+def test_the_vector_of_a_row_by_hand():
+  x = np.float32([[[1, 2], [3, 5], [5, 2]], [[7, 7], [7, 7], [7, 7]]])
+  segment_ids = np.array([[1, 1, 0], [0, 0, 0]])  # The second is a filler.
+  for changes, expected in (
+    ({}, [[1, 2], [7, 7]]),
+    ({"row_pool": "mean"}, [[2, 3.5], [0, 0]]),
+  ):
+    cfg = reference.config(**changes)
+    found = heads.row_vector(cfg, x, segment_ids)
+    np.testing.assert_array_equal(found, expected)
+
+
 def test_mlm_logits_equal_plain_numpy(params):
   # Any positions, the same one twice among them.
   positions = np.random.default_rng(3).integers(0, L, (B, P))

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from maskedlm import cli
+from maskedlm.config import ConfigError
 from maskedlm.finetune.application import DataError
 from maskedlm.plots import runs
 
@@ -45,6 +46,14 @@ def test_lines_that_are_no_metrics(tmp_path):
     runs.read(str(tmp_path / "none"))
   with pytest.raises(DataError, match="no step is logged yet"):
     runs.read(write(tmp_path / "b", tail='{"ste'))
+
+
+def test_runs_that_can_not_be_drawn(tmp_path):
+  run = runs.read(write(tmp_path / "a", {"step": 1, "skipped": 0.0}))
+  with pytest.raises(DataError, match="none of the metrics that are drawn"):
+    runs.draw(str(tmp_path / "a.png"), {"a": run})
+  with pytest.raises(ConfigError, match="gs://bucket/run: expected a folder"):
+    runs.read("gs://bucket/run")
 
 
 def test_numbers_that_are_not_finite(tmp_path):
