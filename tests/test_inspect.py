@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 import tiny as tiny_run
-from maskedlm import flags, inspect, inspect_html, inspect_rows, objectives
+from maskedlm import config as config_lib
+from maskedlm import (
+  flags,
+  footprint,
+  inspect,
+  inspect_html,
+  inspect_rows,
+  objectives,
+)
 from maskedlm.corpus import standin
 from maskedlm.corpus.tokenizer import Special
 
@@ -92,7 +100,68 @@ def test_bytes_follow_the_sharding_rules():
     "norm": {"scale": np.zeros(8, np.float32)},
   }
   mesh = types.SimpleNamespace(shape={"data": 5, "fsdp": 4, "tensor": 3})
-  assert inspect.bytes_per_device(tree, mesh) == 4 * (8 * 12 // 12 + 8)
+  assert footprint.bytes_per_device(tree, mesh) == 4 * (8 * 12 // 12 + 8)
+
+
+def small(**model):
+  """Two phases: 16 rows of 40 tokens, then 8 of 1,024."""
+  c = config_lib.default("mlm_nsp")
+  c.tokenizer.vocab_size = 500
+  c.model.update(num_layers=2, width=32, num_heads=4, mlp_width=48)
+  c.model.update(max_positions=1024, attention_dropout=0.0, **model)
+  c.data.update(length=40, batch_size=16, long_length=1024, long_batch_size=8)
+  c.data.long_share = 0.5
+  c.train.num_steps = 10
+  c.optimizer.warmup_steps = 2
+  return c
+
+
+# 2 layers of 3 x 1,024 tokens: 8 of 32 and 2 of 48 floats each; 154 slots.
+KEPT = 2 * 3 * 1024 * (8 * 32 + 2 * 48) * 4
+LOGITS = 2 * 3 * 154 * 500 * 4
+SCORES = 2 * 3 * 1024 * (2 * 4 * 1024) * 4
+
+
+@pytest.mark.parametrize(
+  ("platform", "model", "expected"),
+  [
+    ("cpu", {}, KEPT + LOGITS),  # blockwise: it writes no scores.
+    ("cpu", {"attention": "xla"}, KEPT + LOGITS + SCORES),
+    ("tpu", {}, KEPT + LOGITS),  # splash.
+    ("gpu", {}, KEPT + LOGITS + SCORES),  # In float32 no kernel serves.
+    ("gpu", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS),  # cudnn.
+    ("rocm", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS + SCORES // 2),
+    (  # A GPU's config.
+      "cpu",
+      {"attention": "triton", "dtype": "bfloat16", "num_heads": 2},
+      KEPT // 2 + LOGITS,
+    ),
+  ],
+)
+def test_scores_are_kept_by_who_writes_them(platform, model, expected):
+  config = small(**model)
+  assert (
+    footprint.activation_bytes(config, 3, 1024, platform=platform) == expected
+  )
+
+
+def test_each_phase_has_its_own_figures():
+  config = small()
+  task = objectives.make(config, standin.corpus(config.tokenizer))
+  figures, sections = inspect.facts_of_model(config, task)
+  first, last = figures["phases"]
+  assert (first["rows"], first["length"], first["first_step"]) == (16, 40, 0)
+  assert (last["rows"], last["length"], last["first_step"]) == (8, 1024, 5)
+  assert (first["attention"], last["attention"]) == ("xla", "blockwise")
+  assert first["flops_per_step"] == figures["flops_per_step"] == task.flops(0)
+  assert last["flops_per_step"] == task.flops(5)
+  kept = [x["activation_bytes_per_device"] for x in (first, last)]
+  assert kept[0] < kept[1] == figures["activation_bytes_per_device"]
+  titles = [s.title for s in sections if s.title.startswith("A step on")]
+  assert [title.split("}, ")[1] for title in titles] == [
+    "from step 0 on",
+    "from step 5 on",
+  ]
 
 
 def test_sparkline():

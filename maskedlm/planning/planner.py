@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm import sharding
+from maskedlm import footprint, sharding
 from maskedlm.corpus import epochs
+from maskedlm.modeling import architecture, attention_blockwise
 from maskedlm.planning import (
   collectives,
   compiling,
@@ -74,6 +75,7 @@ def make(
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   step = _step(config, topology, sizes, phase)
+  rounds = _rounds(step, topology)
   model_flops = step.task.flops(step.shape.first_step)
   rows = _rows_per_chip(config, step.shape, sizes)
   compiled = compiling.can_compile(topology)
@@ -87,16 +89,16 @@ def make(
         True, False, found.needed, available, None, model_flops, None, [],
         None, {}, remedies,
       )  # fmt: skip
-    program = hlo.parse(found.text)
+    program = hlo.parse(found.text, rounds)
     pieces, fits = found.pieces, True
     moved = traffic.measure(program)
     sent = collectives.find(program, dict(step.mesh.shape))
   else:
-    pieces = estimating.pieces(step, _Sizes(sizes), rows)
+    pieces = estimating.pieces(step, _Sizes(sizes), rows, topology.platform)
     fits = pieces.peak <= available
-    moved = estimating.traffic(pieces)
+    moved = estimating.traffic(pieces, config.train.accumulate)
     sent = estimating.collectives(step, sizes)
-  executed = _executed(step)
+  executed = max(_executed(step, rounds), model_flops)
   chips = topology.num_chips
   estimate = roofline.estimate(
     topology,
@@ -114,7 +116,7 @@ def make(
   return Plan(
     topology, sizes, rows, step.shape.length, config.model.num_layers,
     compiled, fits, pieces.peak, available, pieces, model_flops,
-    recomputed(step, executed), sent, estimate,
+    recomputed(step, executed, rounds), sent, estimate,
     cost(step, estimate, topology, price), remedies,
   )  # fmt: skip
 
@@ -134,7 +136,35 @@ def _step(config, topology: Topology, sizes, phase: int) -> Step:
   shape = shape_of(config, phase)
   sharding.check_batch(shape.num_rows, config.train.accumulate, _Sizes(sizes))
   config.mesh.update(data=1, fsdp=1, tensor=1)
+  config.model.update(_traceable(config, shape.length, topology))
   return compiling.make_step(config, jax.devices()[:1], phase)
+
+
+def _traceable(
+  config: ConfigDict, length: int, topology: Topology
+) -> dict[str, Any]:
+  """Options of config.model by which a CPU can trace what a chip computes.
+
+  A kernel multiplies what blockwise does; dropout multiplies no matrices.
+
+  Raises:
+    ConfigError: model.attention can't serve on the chip.
+  """
+  cfg = architecture.encoder_config(
+    config.model, config.tokenizer.vocab_size, length
+  )
+  architecture.check_attention(cfg, topology.platform)
+  found = footprint.attention_of(config, length, platform=topology.platform)
+  if found == "xla":
+    return {"attention": "xla"}
+  return {"attention": "blockwise", "attention_dropout": 0.0}
+
+
+def _rounds(step: Step, topology: Topology) -> int:
+  """Of a loop whose rounds aren't fixed: blockwise attention's, all blocks."""
+  L = step.shape.length
+  found = footprint.attention_of(step.config, L, platform=topology.platform)
+  return -(-L // attention_blockwise.BLOCK) if found == "blockwise" else 1
 
 
 def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
@@ -161,7 +191,7 @@ def _rows_per_chip(config, shape: epochs.Shape, sizes) -> int:
   return shape.num_rows // parts
 
 
-def recomputed(step: Step, executed: float) -> float:
+def recomputed(step: Step, executed: float, rounds: int) -> float:
   """The share of the executed FLOPs that backward computes once more."""
   config = step.config.copy_and_resolve_references()
   if config.model.remat == "none":
@@ -171,14 +201,14 @@ def recomputed(step: Step, executed: float) -> float:
   config.mesh.update(data=1, fsdp=1, tensor=1)
   phase = int(step.shape.first_step > 0)
   plain = compiling.make_step(config, [device], phase)
-  return 1 - _executed(plain) / executed
+  return 1 - _executed(plain, rounds) / executed
 
 
-def _executed(step: Step) -> float:
+def _executed(step: Step, rounds: int) -> float:
   state = compiling.state_of(step)
   # Without the compiler's options, which nothing that is traced may have.
   update = step.program.step.__wrapped__
-  return flops.executed(update, step.mesh, state, step.batch)
+  return flops.executed(update, step.mesh, state, step.batch, rounds=rounds)
 
 
 def cost(
@@ -293,7 +323,7 @@ def changes(
 
   def total(changed: ConfigDict, sizes) -> int:
     return estimating.pieces(
-      step._replace(config=changed), _Sizes(sizes), rows
+      step._replace(config=changed), _Sizes(sizes), rows, topology.platform
     ).peak
 
   now = total(config, sizes)
