@@ -56,6 +56,7 @@ def make(
   topology: Topology,
   phase: int,
   *,
+  rows: int | None = None,
   price: float | None,
   search: bool,
   log: Log,
@@ -66,6 +67,7 @@ def make(
     config: the run's.
     topology: where.
     phase: 0, or 1: the rows of data.long_length.
+    rows: on a chip at a time, instead of the config's; the run has its rows.
     price: of a chip-hour, for the cost.
     search: where it doesn't fit, look for the batch that does.
     log: takes a line of progress.
@@ -74,6 +76,9 @@ def make(
     ConfigError: what the run itself would refuse, or no libtpu.
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
+  run = config
+  if rows:
+    config = with_rows(config, phase, rows * _parts(config, sizes))
   step = _step(config, topology, sizes, phase)
   rounds = _rounds(step, topology)
   model_flops = step.task.flops(step.shape.first_step)
@@ -117,7 +122,7 @@ def make(
     topology, sizes, rows, step.shape.length, config.model.num_layers,
     compiled, fits, pieces.peak, available, pieces, model_flops,
     recomputed(step, executed, rounds), sent, estimate,
-    cost(step, estimate, topology, price), remedies,
+    cost(run, step, estimate, topology, price), remedies,
   )  # fmt: skip
 
 
@@ -187,8 +192,12 @@ def shape_of(config: ConfigDict, phase: int) -> epochs.Shape:
 
 
 def _rows_per_chip(config, shape: epochs.Shape, sizes) -> int:
-  parts = sizes["data"] * sizes["fsdp"] * config.train.accumulate
-  return shape.num_rows // parts
+  return shape.num_rows // _parts(config, sizes)
+
+
+def _parts(config, sizes) -> int:
+  """Into so many the rows of a batch are split, over chips and in time."""
+  return sizes["data"] * sizes["fsdp"] * config.train.accumulate
 
 
 def recomputed(step: Step, executed: float, rounds: int) -> float:
@@ -212,24 +221,31 @@ def _executed(step: Step, rounds: int) -> float:
 
 
 def cost(
-  step: Step, estimate: Estimate, topology: Topology, price: float | None
+  config: ConfigDict,
+  step: Step,
+  estimate: Estimate,
+  topology: Topology,
+  price: float | None,
 ) -> dict[str, float]:
-  """Tokens/s of this phase; hours of the whole run, as fast by its FLOPs."""
-  config, chips = step.config, topology.num_chips
-  flops_per_second = step.task.flops(step.shape.first_step) / estimate.step
-  total = 0.0
+  """Tokens/s of this phase; hours of the whole run, as fast by its FLOPs.
+
+  config: the run's: it has all of its rows, also where a step of other rows
+    was planned.
+  """
+  chips, shape = topology.num_chips, step.shape
+  flops_per_second = step.task.flops(shape.first_step) / estimate.step
   num_steps = config.train.num_steps
-  first, last = shape_of(config, 0), shape_of(config, 1)
-  long_steps = num_steps - last.first_step if last.first_step else 0
-  total += (num_steps - long_steps) * step.task.flops(first.first_step)
-  if long_steps:
-    total += long_steps * step.task.flops(last.first_step)
+  starts = [x.first_step for x in footprint.shapes(config)]
+  total, rows = 0.0, 0
+  for phase, end in enumerate((*starts[1:], num_steps)):
+    count = (end - starts[phase]) * shape_of(config, phase).num_rows
+    planned = shape_of(step.config, phase)
+    total += count * step.task.flops(planned.first_step) / planned.num_rows
+    rows += count
   hours = total / flops_per_second / 3600
   found = {
-    "tokens_per_second": step.shape.num_rows
-    * step.shape.length
-    / estimate.step,
-    "steps": num_steps,
+    "tokens_per_second": shape.num_rows * shape.length / estimate.step,
+    "rows": rows,
     "hours": hours,
     "chip_hours": hours * chips,
   }
@@ -246,7 +262,7 @@ def remedy(
 ) -> dict[str, Any]:
   """The largest batch that fits, by compiling; what else would help."""
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
-  parts = sizes["data"] * sizes["fsdp"] * config.train.accumulate
+  parts = _parts(config, sizes)
   rows = _rows_per_chip(config, shape_of(config, phase), sizes)
   result: dict[str, Any] = {"changes": changes(config, topology, phase)}
   if not search:

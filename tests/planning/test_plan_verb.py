@@ -345,3 +345,15 @@ def test_phases_share_the_hours(config):
   total = 5 * (made.model_flops + first.model_flops)
   seconds = total / made.model_flops * made.estimate.step
   assert made.run["hours"] == pytest.approx(seconds / 3600)
+
+
+def test_other_rows_on_a_chip_leave_the_run_as_it_is(config):
+  """5 steps of 16 rows and 5 of 8 are to be done, 4 rows a chip or not."""
+  options = (config, "h100:8", "data.long_share=0.5")
+  made = estimated(*options, phase=1, rows=4)
+  assert (made.rows, made.run["rows"]) == (4, 5 * 16 + 5 * 8)
+  plain = estimated(*options, phase=1)
+  total = plain.run["hours"] * plain.model_flops / plain.estimate.step
+  again = made.run["hours"] * made.model_flops / made.estimate.step
+  assert again == pytest.approx(total)
+  assert made.model_flops > plain.model_flops
