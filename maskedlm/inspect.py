@@ -222,11 +222,22 @@ def facts_of_rows(
 
   spans = figures["span_length_mean"]
   mask = tokenizer.tokens(tokenizer.special.mask)
+  if figures["nothing_share"] is None:
+    hidden_how = [
+      f"{percent('mask_rate')} of the real tokens are predicted, in stretches "
+      + ("-" if spans is None else f"of {spans:.2f} words"),
+      f"{percent('mask_share')} of them became {mask}, "
+      f"{percent('random_share')} another token, {percent('keep_share')} "
+      "stayed",
+    ]
+  else:
+    hidden_how = [
+      f"tokens were moved; something is predicted at {percent('mask_rate')} of "
+      f"those that are seen, {rows_lib.NOTHING} at {percent('nothing_share')} "
+      "of these",
+    ]
   lines = [
-    f"{percent('mask_rate')} of the real tokens are predicted, in stretches "
-    + ("-" if spans is None else f"of {spans:.2f} words"),
-    f"{percent('mask_share')} of them became {mask}, "
-    f"{percent('random_share')} another token, {percent('keep_share')} stayed",
+    *hidden_how,
     f"{percent('padding_share')} of the positions are padding, "
     f"{percent('unk_share')} of the tokens unknown",
   ]

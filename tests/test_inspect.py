@@ -94,6 +94,41 @@ def test_a_sample_row_shows_what_was_done():
   assert "src=" not in page and "href=" not in page  # Nothing to load.
 
 
+# Token 10 of row 0 and 9, 11 of row 1 were deleted; 4 places are predicted at.
+MOVED = [
+  [2, 5, 6, 7, 1, 3, 0, 0],
+  [2, 8, 12, 3, 0, 0, 0, 0],
+]
+
+
+def moved_batch():
+  plain, hidden = batch()
+  hidden |= {
+    "input_ids": np.array(MOVED),
+    "segment_ids": (np.array(MOVED) > 0).astype(int),
+    "masked_positions": np.array([[1, 2, 0, 0], [1, 0, 0, 0]]),
+    "masked_labels": np.array([[10, 0, 0, 0], [9, 0, 0, 0]]),
+    "masked_weights": np.array([[1.0, 1, 0, 0], [1, 0, 0, 0]]),
+  }
+  return plain, hidden
+
+
+def test_of_moved_tokens_the_labels_tell():
+  figures = inspect_rows.measure([moved_batch()], TOKENIZER)
+  assert figures["mask_rate"] == 3 / 10  # Of what is seen.
+  assert figures["nothing_share"] == 1 / 3
+  for name in ("mask_share", "random_share", "keep_share", "span_length_mean"):
+    assert figures[name] is None
+  row = inspect_rows.sample_row(*moved_batch(), 0, TOKENIZER)
+  assert [t.treatment for t in row] == ["", "label", "label", "", "", ""]
+  shown = inspect_rows.format_row(row, coloured=False)
+  assert shown == "[CLS] {t5:t10} {t6:NOTHING} t7 [UNK] [SEP]"
+  page = inspect_html.page("x", [], [row], [(0, 0.0)])
+  assert "<span class=label><bdi>t5</bdi> <bdi>t10</bdi></span>" in page
+  # In place, nothing is NOTHING.
+  assert inspect_rows.measure([batch()], TOKENIZER)["nothing_share"] is None
+
+
 def test_bytes_follow_the_sharding_rules():
   tree = {
     "mlp": {"up": {"kernel": np.zeros((8, 12), np.float32)}},
