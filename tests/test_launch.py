@@ -324,7 +324,7 @@ def test_no_container_runs_as_root():
   }
   for stage in stages:
     assert "USER maskedlm" in stage and "USER root" not in stage
-  # Whoever runs it can write what is mounted, and enter the folder it starts in.
+  # Whoever runs it can write what is mounted, and enter where it starts.
   assert "mkdir -p runs" in head and "--user=$(id -u):$(id -g)" in head
   assert "chmod a+rx /home/maskedlm" in base
   # What is copied is what the context lets through.
