@@ -96,7 +96,7 @@ def find(
       _make_signer,
       (options.near_duplicates,),
       ([document for _, document in chunk] for chunk in chunks),
-      num_workers=options.num_workers or workers.num_cores(),
+      num_workers=workers.number(options),
     )
   )
 
