@@ -70,7 +70,10 @@ def main(argv: Sequence[str]) -> int:
     sections.append(
       Section(
         "Rows",
-        ["no corpus yet: `maskedlm prepare` makes one; then more is shown"],
+        [
+          "no corpus yet: `maskedlm prepare` makes one; then more is shown. "
+          "Rows of several texts were counted as whole ones",
+        ],
       )
     )
   else:

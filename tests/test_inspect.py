@@ -212,6 +212,20 @@ def test_the_stand_in_gives_the_shapes_of_a_real_corpus(tiny):
   assert figures == inspect.facts_of_model(config, real)[0]
 
 
+@pytest.mark.parametrize("length", [128, 8192])
+def test_without_a_corpus_packed_rows_count_as_whole(length):
+  config = small()
+  config.data.update(length=length, long_share=0.0)
+  config.model.max_positions = length
+  config.objective.short_share = 0.0
+  costs = []
+  for pack in (False, True):
+    config.objective.pack = pack
+    task = objectives.make(config, standin.corpus(config.tokenizer))
+    costs.append(task.flops(0))
+  assert 0.9 * costs[0] < costs[1] <= costs[0]
+
+
 def test_as_a_user_calls_it(tiny, tmp_path):
   page = tmp_path / "r.html"
   arguments = ("inspect", f"--config={tiny[0]}")
