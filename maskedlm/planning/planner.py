@@ -103,11 +103,11 @@ def make(
     fits = pieces.peak <= available
     moved = estimating.traffic(pieces, config.train.accumulate)
     sent = estimating.collectives(step, sizes)
-  executed = max(_executed(step, rounds), model_flops)
+  executed = _executed(step, rounds)
   chips = topology.num_chips
   estimate = roofline.estimate(
     topology,
-    flops=executed / chips,
+    flops=max(executed, model_flops) / chips,  # A kernel's aren't all seen.
     traffic=moved,
     collectives=sent,
     coords=compiling.coordinates(step.mesh, topology),
