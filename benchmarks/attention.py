@@ -177,7 +177,12 @@ def try_ways(shape, dropout: float) -> Iterator[list[Tried]]:
   B, L, _, K = shape
   sight = make_sight("one text", B, L)
   case = choice.Case(
-    attention.platform(), L, K, "bfloat16", dropout, one_text=True
+    **attention.machine(),
+    length=L,
+    head_size=K,
+    dtype="bfloat16",
+    dropout=dropout,
+    one_text=True,
   )
   names = [name for name in choice.KNOWN[1:] if not choice.refusal(name, case)]
   args = make_arrays(shape, "bfloat16")
@@ -240,8 +245,9 @@ def main():
   asked = args.implementations.split(",")
   if not set(asked) <= set(choice.KNOWN[1:]):
     parser.error(f"--implementations: of {', '.join(choice.KNOWN[1:])}")
-  platform = attention.platform()
-  dtype = args.dtype or ("float32" if platform == "cpu" else "bfloat16")
+  machine = attention.machine()
+  on_cpu = machine["platform"] == "cpu"
+  dtype = args.dtype or ("float32" if on_cpu else "bfloat16")
   print(
     f"{jax.devices()[0].device_kind}, {dtype}, rows of {args.rows}, "
     f"{args.heads} heads of {args.head_size}, dropout {args.dropout}\n\n"
@@ -254,10 +260,10 @@ def main():
     for kind in args.kinds.split(","):
       sight = make_sight(kind, args.rows, length)
       case = choice.Case(
-        platform,
-        length,
-        args.head_size,
-        dtype,
+        **machine,
+        length=length,
+        head_size=args.head_size,
+        dtype=dtype,
         dropout=args.dropout,
         windows=bool(sight.window),
         one_text=sight.one_text,

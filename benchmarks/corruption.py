@@ -19,6 +19,7 @@ import types
 import jax
 import jax.numpy as jnp
 import numpy as np
+import writable
 
 from maskedlm import config as config_lib
 from maskedlm.modeling import encoder, flops, hiding
@@ -40,7 +41,7 @@ def main() -> None:
   """Measures and prints a table; writes the JSON."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--turns", type=int, default=20)
-  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   step = step_seconds(args.turns)
   kind = jax.devices()[0].device_kind
@@ -60,7 +61,7 @@ def main() -> None:
       }
     )
   if args.json:
-    with open(args.json, "w", encoding="utf-8") as file:
+    with args.json.open("w", encoding="utf-8") as file:
       json.dump(records, file, indent=2)
 
 

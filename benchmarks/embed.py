@@ -26,6 +26,8 @@ import platform
 import statistics
 import time
 
+import writable
+
 from maskedlm import malloc
 
 malloc.keep_freed()  # As `maskedlm embed` does.
@@ -49,7 +51,7 @@ def main() -> None:
   parser.add_argument("--input", default=str(DATA / "text" / "en_novels.txt"))
   parser.add_argument("--lines", type=int, default=2000)
   parser.add_argument("--repeats", type=int, default=5)
-  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   runtime.enable_compile_cache()
   model = vectors.open_model(args.checkpoint)
@@ -97,7 +99,7 @@ def main() -> None:
       f" {share:.1%} |"
     )
   if args.json:
-    with open(args.json, "w", encoding="utf-8") as file:
+    with args.json.open("w", encoding="utf-8") as file:
       json.dump(table, file, indent=2)
 
 

@@ -43,6 +43,7 @@ import finetune_rows
 import finetune_table
 import jax
 import numpy as np
+import writable
 from finetune_rows import PEER, ROWS
 from ml_collections import ConfigDict
 
@@ -268,7 +269,7 @@ def main() -> None:
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/finetune")
   )
   parser.add_argument("--table", action="store_true", help="of what is there")
-  parser.add_argument("--json", type=pathlib.Path)
+  parser.add_argument("--json", **writable.TABLE)
   parser.add_argument("--job", type=pathlib.Path, help=argparse.SUPPRESS)
   args = parser.parse_args()
   if args.job:

@@ -49,6 +49,7 @@ os.environ.setdefault("XLA_CLIENT_MEM_FRACTION", "0.92")
 import jax
 import matmuls  # Beside this file.
 import peer_process
+import writable
 from goal_runs import (
   SIZES,
   Bench,
@@ -91,9 +92,12 @@ def main() -> None:
   )
   parser.add_argument("--size", choices=SIZES, default="gpu")
   parser.add_argument("--shape", help="of that size; default: its first")
-  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  parser.add_argument("--json", **writable.TABLE)
   parser.add_argument(
-    "--tried", metavar="FILE", help="keeps which attention is fastest"
+    "--tried",
+    type=writable.file,
+    metavar="FILE",
+    help="keeps which attention is fastest",
   )
   args = parser.parse_args()
   names = args.parts.split(",")
@@ -102,9 +106,6 @@ def main() -> None:
   shapes = SIZES[args.size]
   if (shape := args.shape or next(iter(shapes))) not in shapes:
     parser.error(f"--shape: of {', '.join(shapes)}")
-  for path in filter(None, (args.json, args.tried)):
-    if not pathlib.Path(path).parent.is_dir():
-      parser.error(f"{path}: its folder isn't there; make it first")
   print(f"{jax.devices()[0].device_kind}; jax {jax.__version__}\n")
   print("| what | goal | found | |\n|---|---|---|---|")
   rows = []
@@ -119,7 +120,7 @@ def main() -> None:
       )
       rows.append(row._asdict())
       if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(rows, indent=2))
+        args.json.write_text(json.dumps(rows, indent=2))
 
 
 # The step.

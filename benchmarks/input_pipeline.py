@@ -34,6 +34,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 import numpy as np
 import sentencepiece
 import tokenizers
+import writable
 
 from maskedlm import config as config_lib
 from maskedlm.corpus import batches, prepare, rows, sources, store
@@ -52,7 +53,7 @@ def main() -> None:
     "--megabytes", type=float, default=8, help="text to prepare, at most"
   )
   parser.add_argument("--repeats", type=int, default=3, help="of prepare")
-  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   if args.megabytes <= 0 or args.repeats < 1:
     parser.error("--megabytes: above 0; --repeats: 1 or more")
@@ -78,7 +79,7 @@ def main() -> None:
       f" {row['ratio']:.2f} | {row['unit']} |"
     )
   if args.json:
-    with open(args.json, "w", encoding="utf-8") as file:
+    with args.json.open("w", encoding="utf-8") as file:
       json.dump(table, file, indent=2)
 
 

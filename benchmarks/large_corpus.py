@@ -27,6 +27,7 @@ import time
 from collections import Counter
 
 import numpy as np
+import writable
 
 from maskedlm import config as config_lib
 from maskedlm.corpus import manifest, shards, store, tokenizer
@@ -42,7 +43,7 @@ def main():
   parser.add_argument("--tokens", default="1e6,1e9", help="sizes of corpora")
   parser.add_argument("--folder", help="for the corpora; default: in /tmp")
   parser.add_argument("--batches", type=int, default=200)
-  parser.add_argument("--json", help="file for what the table shows")
+  parser.add_argument("--json", **writable.TABLE)
   parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
   args = parser.parse_args()
   if args.child:
@@ -75,7 +76,7 @@ def main():
       f" {row['file']:.0f} |"
     )
   if args.json:
-    pathlib.Path(args.json).write_text(json.dumps(table, indent=2) + "\n")
+    args.json.write_text(json.dumps(table, indent=2) + "\n")
 
 
 def write(path: pathlib.Path, num_tokens: int) -> None:

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
+import writable
 
 from maskedlm import config as config_lib
 from maskedlm import objectives, sharding, train
@@ -276,7 +277,7 @@ def main() -> None:
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/learning")
   )
-  parser.add_argument("--json", type=pathlib.Path)
+  parser.add_argument("--json", **writable.TABLE)
   parser.add_argument("--png", type=pathlib.Path)
   args = parser.parse_args()
   num_steps = max(int(args.positions // (ROWS * LENGTH)), 1)

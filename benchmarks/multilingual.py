@@ -28,6 +28,8 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import writable
+
 ROOT = pathlib.Path(__file__).parent.parent
 DATA = pathlib.Path(
   os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
@@ -343,7 +345,7 @@ def main() -> None:
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/multilingual")
   )
-  parser.add_argument("--json", type=pathlib.Path)
+  parser.add_argument("--json", **writable.TABLE)
   parser.add_argument("--png")
   args = parser.parse_args()
   args.workdir = args.workdir.resolve()

@@ -16,6 +16,7 @@ import pathlib
 import tempfile
 import time
 
+import writable
 from input_pipeline import write_text
 
 from maskedlm import config as config_lib
@@ -29,7 +30,7 @@ def main():
   parser.add_argument("--near_duplicates", type=float, default=0.8)
   parser.add_argument("--kind", default="wordpiece", help="of tokenizer")
   parser.add_argument("--vocab_size", type=int, default=30_522)
-  parser.add_argument("--json", help="file for what the table shows")
+  parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   with tempfile.TemporaryDirectory() as folder:
     folder = pathlib.Path(folder)
@@ -50,7 +51,7 @@ def main():
       f" {row['bytes']:.3f} |"
     )
   if args.json:
-    pathlib.Path(args.json).write_text(json.dumps(table, indent=2) + "\n")
+    args.json.write_text(json.dumps(table, indent=2) + "\n")
 
 
 def measure(config, path: pathlib.Path, size: int) -> list[dict]:

@@ -39,6 +39,8 @@ from typing import NamedTuple
 # The two frameworks share a GPU: neither may take all of its memory.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
+import writable
+
 from maskedlm import malloc
 
 malloc.keep_freed()  # As `maskedlm` does; the peer does so too.
@@ -85,15 +87,16 @@ def main() -> None:
   parser.add_argument("--steps", type=int, default=15, help="turns of each")
   parser.add_argument("--rows", type=int, help="rows in a batch, if others")
   parser.add_argument(
-    "--tried", metavar="FILE", help="keeps which attention is fastest"
+    "--tried",
+    type=writable.file,
+    metavar="FILE",
+    help="keeps which attention is fastest",
   )
-  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   names = args.shapes.split(",")
   if not set(names) <= set(SHAPES) or args.steps < 1:
     parser.error(f"--shapes: of {', '.join(SHAPES)}; --steps: 1 or more")
-  if args.json and not pathlib.Path(args.json).parent.is_dir():
-    parser.error(f"{args.json}: its folder isn't there; make it first")
   if why := peer_process.lacking():
     parser.error(why)
   print(machine())
@@ -104,7 +107,7 @@ def main() -> None:
     attention = fastest(args.tried, shape, rows) if args.tried else "auto"
     records += compare(shape, rows, args.steps, attention)
   if args.json:
-    pathlib.Path(args.json).write_text(json.dumps(records, indent=2))
+    args.json.write_text(json.dumps(records, indent=2))
 
 
 def fastest(path: str, shape: Shape, rows: int) -> str:

@@ -19,6 +19,8 @@ import sys
 import tempfile
 import time
 
+import writable
+
 CONFIG = pathlib.Path(__file__).parent.parent / "configs" / "bert_base.py"
 MASKEDLM = [sys.executable, "-m", "maskedlm.cli"]
 # layers, width, heads, length, rows, words, dtype
@@ -34,7 +36,7 @@ def main() -> None:
   """Measures, prints a table, writes the JSON."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--shape", choices=SHAPES, default="base")
-  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   print("| start | goal | found | of all cores |\n|---|---|---|---|")
   records = []
@@ -53,7 +55,7 @@ def main() -> None:
         | {"found": f"{clock:.1f} s", "cores": round(cores, 1)}
       )
       if args.json:
-        pathlib.Path(args.json).write_text(json.dumps(records, indent=2))
+        args.json.write_text(json.dumps(records, indent=2))
 
 
 def prepare(folder: pathlib.Path, shape: str) -> list[str]:

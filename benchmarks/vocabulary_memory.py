@@ -28,6 +28,7 @@ import platform
 import time
 
 import jax
+import writable
 
 from maskedlm import flags, objectives, optim, sharding
 from maskedlm import step as steps
@@ -49,7 +50,7 @@ def main() -> None:
   parser.add_argument("--rows", type=int, default=32, help="in a batch")
   parser.add_argument("--dtype", default="float32", help="of activations")
   parser.add_argument("--remat", default="none", help="none, dots, full")
-  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   print(
     f"{platform.machine()}, {os.cpu_count()} cores; jax {jax.__version__}, "
@@ -59,7 +60,7 @@ def main() -> None:
   for remat in args.remat.split(","):
     records += compare(remat, args.rows, args.dtype)
   if args.json:
-    with open(args.json, "w", encoding="utf-8") as file:
+    with args.json.open("w", encoding="utf-8") as file:
       json.dump(records, file, indent=2)
 
 

@@ -12,7 +12,6 @@ import json
 import math
 import pathlib
 import sys
-import types
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -23,17 +22,18 @@ from ml_collections import ConfigDict
 from maskedlm import (
   cli,
   flags,
+  footprint,
   inspect_html,
   inspect_languages,
   objectives,
   optim,
   outputs,
-  sharding,
 )
 from maskedlm import inspect_rows as rows_lib
 from maskedlm import step as steps
 from maskedlm.config import ConfigError
-from maskedlm.corpus import packing, prepare, standin, store
+from maskedlm.corpus import epochs, packing, prepare, standin, store
+from maskedlm.modeling import attention
 from maskedlm.task import Task
 
 MEASURED_ROWS = 512  # Rows, about, over which shares are measured.
@@ -73,7 +73,10 @@ def main(argv: Sequence[str]) -> int:
     sections.append(
       Section(
         "Rows",
-        ["no corpus yet: `maskedlm prepare` makes one; then more is shown"],
+        [
+          "no corpus yet: `maskedlm prepare` makes one; then more is shown. "
+          "Rows of several texts were counted as whole ones",
+        ],
       )
     )
   else:
@@ -107,7 +110,7 @@ def facts_of_model(
 ) -> tuple[dict[str, Any], list[Section]]:
   """(figures, sections) that need no text: sizes, decay, FLOPs, bytes."""
   params = jax.eval_shape(task.init, jax.random.key(0))
-  sizes = {p: math.prod(x.shape) for p, x in _paths(params).items()}
+  sizes = {p: math.prod(x.shape) for p, x in footprint.by_path(params).items()}
   total = sum(sizes.values())
   blocks: dict[str, int] = {}
   for path, size in sizes.items():
@@ -118,22 +121,26 @@ def facts_of_model(
 
   tx, _ = optim.make(config.optimizer, config.train.num_steps, params)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
-  mesh = planned_mesh(config.mesh)
-  param_bytes = bytes_per_device(state.params, mesh)
-  state_bytes = bytes_per_device(state, mesh) - param_bytes
+  mesh = footprint.planned_mesh(config.mesh)
+  param_bytes = footprint.bytes_per_device(state.params, mesh)
+  state_bytes = footprint.bytes_per_device(state, mesh) - param_bytes
   devices = math.prod(mesh.shape.values())
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate
-  rows = max(config.data.batch_size // parts, 1)
-  activations = activation_bytes(config, rows)
-  flops = task.flops(0)
+  phases = [
+    _phase(config, task, shape, max(shape.num_rows // parts, 1))
+    for shape in footprint.shapes(config)
+  ]
   figures = {
     "parameters": total,
     "decaying_parameters": decaying,
-    "flops_per_step": flops,
+    "flops_per_step": phases[0]["flops_per_step"],
     "devices": devices,
     "parameter_bytes_per_device": param_bytes,
     "optimizer_bytes_per_device": state_bytes,
-    "activation_bytes_per_device": activations,
+    "activation_bytes_per_device": max(
+      phase["activation_bytes_per_device"] for phase in phases
+    ),
+    "phases": phases,
   }
   o = config.optimizer
   sections = [
@@ -150,18 +157,42 @@ def facts_of_model(
         *(f"  {path}" for path, yes in decays.items() if not yes),
       ],
     ),
-    Section(
-      f"A step on {devices} device(s), mesh {dict(mesh.shape)}",
-      [
-        f"{config.data.batch_size:,} rows of {config.data.length} tokens, "
-        f"{rows} of them on a device at a time",
-        f"{flops / 1e12:.3g} TFLOP (matmuls, forward and backward)",
-        f"{_size(param_bytes)} of parameters, {_size(state_bytes)} of "
-        f"optimizer state, about {_size(activations)} of activations a device",
-      ],
+    *(
+      Section(
+        f"A step on {devices} device(s), mesh {dict(mesh.shape)}"
+        + (f", from step {x['first_step']:,} on" if len(phases) > 1 else ""),
+        [
+          f"{x['rows']:,} rows of {x['length']} tokens, "
+          f"{x['rows_per_device']} of them on a device at a time",
+          f"{x['flops_per_step'] / 1e12:.3g} TFLOP (matmuls, forward and "
+          "backward)",
+          f"{_size(param_bytes)} of parameters, {_size(state_bytes)} of "
+          f"optimizer state, about {_size(x['activation_bytes_per_device'])} "
+          f"of activations a device (attention: {x['attention']})",
+        ],
+      )
+      for x in phases
     ),
   ]
   return figures, sections
+
+
+def _phase(
+  config: ConfigDict, task: Task, shape: epochs.Shape, rows: int
+) -> dict[str, Any]:
+  """The figures of a phase, of so many rows on a device at a time."""
+  machine = attention.machine()
+  return {
+    "first_step": shape.first_step,
+    "rows": shape.num_rows,
+    "length": shape.length,
+    "rows_per_device": rows,
+    "flops_per_step": task.flops(shape.first_step),
+    "attention": footprint.attention_of(config, shape.length, **machine),
+    "activation_bytes_per_device": footprint.activation_bytes(
+      config, rows, shape.length, **machine
+    ),
+  }
 
 
 def facts_of_rows(
@@ -198,11 +229,22 @@ def facts_of_rows(
 
   spans = figures["span_length_mean"]
   mask = tokenizer.tokens(tokenizer.special.mask)
+  if figures["nothing_share"] is None:
+    hidden_how = [
+      f"{percent('mask_rate')} of the real tokens are predicted, in stretches "
+      + ("-" if spans is None else f"of {spans:.2f} words"),
+      f"{percent('mask_share')} of them became {mask}, "
+      f"{percent('random_share')} another token, {percent('keep_share')} "
+      "stayed",
+    ]
+  else:
+    hidden_how = [
+      f"tokens were moved; something is predicted at {percent('mask_rate')} of "
+      f"those that are seen, {rows_lib.NOTHING} at {percent('nothing_share')} "
+      "of these",
+    ]
   lines = [
-    f"{percent('mask_rate')} of the real tokens are predicted, in stretches "
-    + ("-" if spans is None else f"of {spans:.2f} words"),
-    f"{percent('mask_share')} of them became {mask}, "
-    f"{percent('random_share')} another token, {percent('keep_share')} stayed",
+    *hidden_how,
     f"{percent('padding_share')} of the positions are padding, "
     f"{percent('unk_share')} of the tokens unknown",
   ]
@@ -269,51 +311,6 @@ def sparkline(values: Sequence[float]) -> str:
   return "".join("▁▂▃▄▅▆▇█"[round(7 * v / top)] for v in values)
 
 
-def planned_mesh(mesh) -> types.SimpleNamespace:
-  """The sizes of config.mesh, for devices that need not be here.
-
-  An axis of -1 is what this machine's devices leave for it, at least 1.
-  """
-  sizes = {axis: mesh[axis] for axis in sharding.AXES}
-  known = math.prod(size for size in sizes.values() if size != -1)
-  rest = max(jax.device_count() // max(known, 1), 1)
-  return types.SimpleNamespace(
-    shape={axis: rest if s == -1 else s for axis, s in sizes.items()}
-  )
-
-
-def bytes_per_device(tree, mesh) -> int:
-  """What one device holds of a tree of shapes, by the sharding rules."""
-  total = 0
-  for path, x in _paths(tree).items():
-    spec = sharding.spec_of(path, x.shape, mesh)
-    parts = math.prod(mesh.shape[axis] for axis in spec if axis)
-    total += math.prod(x.shape) * x.dtype.itemsize // parts
-  return total
-
-
-def activation_bytes(config: ConfigDict, rows: int) -> int:
-  """An estimate of what backward keeps for `rows` rows on one device.
-
-  By layer and token: 8 vectors of width D and 2 of the MLP's F, and 2 L
-  attention probabilities a head; with remat only the layer's input (full), or
-  the matmuls' outputs (dots). The MLM head's logits come twice, in float32:
-  those of a block, of a large vocabulary.
-  """
-  m, L = config.model, config.data.length
-  size = 2 if m.dtype == "bfloat16" else 4
-  D, F, H = m.width, m.mlp_width, m.num_heads
-  kept = {
-    "none": 8 * D + 2 * F + 2 * H * L,
-    "dots": 7 * D + F,
-    "full": D,
-  }[m.remat]
-  slots = math.ceil(config.objective.get("mask_rate", 0.15) * L)
-  layers = m.num_layers * rows * L * kept * size
-  words = min(config.tokenizer.vocab_size, m.vocab_block)
-  return layers + 2 * 4 * rows * slots * words
-
-
 def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
   """The share of padding that the objective's rows have, packed or not."""
   config = config.copy_and_resolve_references()
@@ -331,11 +328,6 @@ def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
       return None
     path = made
   return prepare.open_given(config, path, log=lambda line: None)
-
-
-def _paths(tree) -> dict[str, Any]:
-  leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
-  return {sharding.path_of(path): x for path, x in leaves}
 
 
 def _size(count: float) -> str:

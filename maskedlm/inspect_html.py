@@ -10,7 +10,8 @@ pre { background: #f6f6f6; padding: 0.7em; white-space: pre-wrap; }
 p.row { font-family: ui-monospace, monospace; font-size: 13px;
   background: #f6f6f6; padding: 0.7em; }
 .mask { background: #f8c9c4; } .random { background: #fbe3a4; }
-.keep { background: #cfe8c9; } s { color: #777; }
+.keep { background: #cfe8c9; } .label { background: #c9def8; }
+s { color: #777; }
 svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: #555; }
 """
 WIDTH, HEIGHT, LEFT, BOTTOM = 640, 200, 70, 30  # Of the curve, in pixels.
@@ -34,7 +35,9 @@ def page(name: str, sections, rows, curve: Sequence[tuple[int, float]]) -> str:
     parts.append(
       "<h2>Sample rows</h2><p>Predicted tokens: <span class=mask>masked</span>,"
       " <span class=random>replaced by another</span>, <span class=keep>kept"
-      "</span>; what the model sees stands behind what was there.</p>"
+      "</span>; what the model sees stands behind what was there. Where tokens"
+      " were moved, the <span class=label>label</span> stands behind what it "
+      "sees.</p>"
     )
   parts += [f'<p class="row" dir="auto">{_row(row)}</p>' for row in rows]
   return (
@@ -50,10 +53,10 @@ def _row(row) -> str:
     text, shown = html.escape(text), html.escape(shown)
     if treatment:
       space = " " if text.startswith(" ") else ""
-      text = (
-        f"{space}<span class={treatment}><s><bdi>{text.strip()}</bdi></s>"
-        f" <bdi>{shown}</bdi></span>"
-      )
+      there = f"<bdi>{text.strip()}</bdi>"
+      if treatment != "label":  # It isn't there any more.
+        there = f"<s>{there}</s>"
+      text = f"{space}<span class={treatment}>{there} <bdi>{shown}</bdi></span>"
     parts.append(text)
   return "".join(parts)
 

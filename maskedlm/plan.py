@@ -33,7 +33,8 @@ def main(argv: Sequence[str]) -> int:
     "--rows",
     type=int,
     metavar="N",
-    help="rows on a chip at a time, instead of the config's global batch",
+    help="rows on a chip at a time, instead of the config's global batch; "
+    "hours and cost are of the config's rows all the same",
   )
   parser.add_argument(
     "--phase",
@@ -67,12 +68,11 @@ def main(argv: Sequence[str]) -> int:
   plans = []
   for topology in topologies:
     for each in _meshes(config, topology) if args.sweep else [config]:
-      if args.rows:
-        each = _with_rows(each, topology, phase, args.rows)
       plan = planner.make(
         each,
         topology,
         phase,
+        rows=args.rows,
         price=args.price,
         search=not args.sweep,
         log=_say,
@@ -100,17 +100,6 @@ def _use_cpu() -> None:
   import jax
 
   jax.config.update("jax_platforms", "cpu")
-
-
-def _with_rows(
-  config: ConfigDict, topology, phase: int, rows: int
-) -> ConfigDict:
-  from maskedlm import sharding
-  from maskedlm.planning import planner
-
-  sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
-  parts = sizes["data"] * sizes["fsdp"] * config.train.accumulate
-  return planner.with_rows(config, phase, rows * parts)
 
 
 def _meshes(config: ConfigDict, topology) -> list[ConfigDict]:

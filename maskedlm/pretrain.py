@@ -114,7 +114,7 @@ def _preflight(config: ConfigDict):
   """The mesh; what can be wrong in a config is told before the long work."""
   from maskedlm import objectives, sharding, step
   from maskedlm.corpus import standin
-  from maskedlm.modeling import architecture, encoder
+  from maskedlm.modeling import architecture, attention, encoder
 
   mesh = sharding.make_mesh(config.mesh)
   data, lengths = config.data, [config.data.length]
@@ -125,7 +125,7 @@ def _preflight(config: ConfigDict):
   cfg = encoder.encoder_config(
     config.model, config.tokenizer.vocab_size, max(lengths)
   )
-  architecture.check_attention(cfg, mesh.devices.flat[0].platform)
+  architecture.check_attention(cfg, **attention.machine())
   task = objectives.make(config, standin.corpus(config.tokenizer))
   step.over_mesh(config, task, mesh)
   return mesh

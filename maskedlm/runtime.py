@@ -12,9 +12,7 @@ What they do together is in hosts.py.
 import atexit
 import collections
 import contextlib
-import glob
 import importlib.metadata
-import importlib.util
 import os
 import pathlib
 import platform
@@ -60,7 +58,8 @@ def enable_compile_cache() -> None:
 def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
   """What jax.distributed.initialize needs to be told; None = one host.
 
-  Empty where JAX finds the hosts itself, as it does on TPUs and with Slurm.
+  Empty where JAX finds the hosts itself, as it does on TPUs and with Slurm,
+  which may be told the address alone.
 
   Raises:
     ConfigError: variables that are incomplete, or not numbers.
@@ -68,7 +67,9 @@ def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
   address = environ.get("JAX_COORDINATOR_ADDRESS")
   names = ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
   given = [name for name in names if name in environ]
-  if given:
+  if not given and _jax_finds_hosts(environ):
+    return {}
+  if given or address:
     try:
       count, index = (int(environ[name]) for name in names)
       valid = 0 <= index < count and (count == 1 or ":" in address)
@@ -90,13 +91,15 @@ def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
       "num_processes": count,
       "process_id": index,
     }
-  if _is_task_of_slurm(environ) or "," in (
+  return None
+
+
+def _jax_finds_hosts(environ: Mapping[str, str]) -> bool:
+  return _is_task_of_slurm(environ) or "," in (
     environ.get("TPU_PROCESS_ADDRESSES")
     or environ.get("TPU_WORKER_HOSTNAMES")
     or _tpu_workers(environ)
-  ):
-    return {}
-  return None
+  )
 
 
 def _is_task_of_slurm(environ: Mapping[str, str]) -> bool:
@@ -107,10 +110,7 @@ def _is_task_of_slurm(environ: Mapping[str, str]) -> bool:
 
 def _tpu_workers(environ: Mapping[str, str]) -> str:
   """The workers of this Cloud TPU VM, with commas; "" where this is none."""
-  on_tpu = importlib.util.find_spec("libtpu") and (
-    glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*")
-  )
-  if not on_tpu or "TPU_SKIP_MDS_QUERY" in environ:
+  if not xla_flags.has_tpu() or "TPU_SKIP_MDS_QUERY" in environ:
     return ""
   server = environ.get("GCE_METADATA_IP", "metadata.google.internal")
   request = urllib.request.Request(

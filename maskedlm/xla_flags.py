@@ -14,6 +14,7 @@ change here: tests/test_xla_flags.py starts JAX with those of GPUs; those of
 TPUs were taken by libtpu 0.0.42.1, jax 0.10.2.
 """
 
+import glob
 import importlib.util
 import os
 import re
@@ -166,11 +167,19 @@ def find_platform(environ: MutableMapping[str, str]) -> str:
   asked = environ.get("JAX_PLATFORMS", "").split(",")[0]
   if asked:
     return {"cuda": "gpu"}.get(asked, asked)
-  if importlib.util.find_spec("libtpu"):
+  if has_tpu():
     return "tpu"
   if cuda_plugin():
     return "gpu"
   return "cpu"
+
+
+def has_tpu() -> bool:
+  """Is a TPU in this machine, and libtpu installed? Plans need libtpu alone."""
+  return bool(
+    importlib.util.find_spec("libtpu")
+    and (glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*"))
+  )
 
 
 def cuda_plugin() -> str:

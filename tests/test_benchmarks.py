@@ -1,5 +1,6 @@
 """Benchmarks: whatever one does, the others are run and the rest is told."""
 
+import argparse
 import importlib.util
 import json
 import math
@@ -270,3 +271,18 @@ def test_a_start_is_over_with_the_first_step(monkeypatch, tmp_path):
   script.write_text("raise SystemExit('no such thing')")
   with pytest.raises(SystemExit, match="no such thing"):
     module.to_first_step(command, tmp_path)
+
+
+def test_a_file_that_cannot_be_written_is_told_first(
+  monkeypatch, tmp_path, capsys
+):
+  writable = load("writable", monkeypatch)
+  parser = argparse.ArgumentParser()
+  parser.add_argument("--json", **writable.TABLE)
+  assert parser.parse_args([]).json is None
+  path = tmp_path / "x.json"
+  assert parser.parse_args([f"--json={path}"]).json == path
+  for wrong in (tmp_path / "missing" / "x.json", tmp_path):
+    with pytest.raises(SystemExit):
+      parser.parse_args([f"--json={wrong}"])
+    assert f"argument --json: {wrong}: a folder, or" in capsys.readouterr().err

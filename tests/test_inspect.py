@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 import tiny as tiny_run
-from maskedlm import flags, inspect, inspect_html, inspect_rows, objectives
+from maskedlm import config as config_lib
+from maskedlm import (
+  flags,
+  footprint,
+  inspect,
+  inspect_html,
+  inspect_rows,
+  objectives,
+)
 from maskedlm.corpus import standin
 from maskedlm.corpus.tokenizer import Special
 
@@ -86,13 +94,109 @@ def test_a_sample_row_shows_what_was_done():
   assert "src=" not in page and "href=" not in page  # Nothing to load.
 
 
+# Token 10 of row 0 and 9, 11 of row 1 were deleted; 4 places are predicted at.
+MOVED = [
+  [2, 5, 6, 7, 1, 3, 0, 0],
+  [2, 8, 12, 3, 0, 0, 0, 0],
+]
+
+
+def moved_batch():
+  plain, hidden = batch()
+  hidden |= {
+    "input_ids": np.array(MOVED),
+    "segment_ids": (np.array(MOVED) > 0).astype(int),
+    "masked_positions": np.array([[1, 2, 0, 0], [1, 0, 0, 0]]),
+    "masked_labels": np.array([[10, 0, 0, 0], [9, 0, 0, 0]]),
+    "masked_weights": np.array([[1.0, 1, 0, 0], [1, 0, 0, 0]]),
+  }
+  return plain, hidden
+
+
+def test_of_moved_tokens_the_labels_tell():
+  figures = inspect_rows.measure([moved_batch()], TOKENIZER)
+  assert figures["mask_rate"] == 3 / 10  # Of what is seen.
+  assert figures["nothing_share"] == 1 / 3
+  for name in ("mask_share", "random_share", "keep_share", "span_length_mean"):
+    assert figures[name] is None
+  row = inspect_rows.sample_row(*moved_batch(), 0, TOKENIZER)
+  assert [t.treatment for t in row] == ["", "label", "label", "", "", ""]
+  shown = inspect_rows.format_row(row, coloured=False)
+  assert shown == "[CLS] {t5:t10} {t6:NOTHING} t7 [UNK] [SEP]"
+  page = inspect_html.page("x", [], [row], [(0, 0.0)])
+  assert "<span class=label><bdi>t5</bdi> <bdi>t10</bdi></span>" in page
+  # In place, nothing is NOTHING.
+  assert inspect_rows.measure([batch()], TOKENIZER)["nothing_share"] is None
+
+
 def test_bytes_follow_the_sharding_rules():
   tree = {
     "mlp": {"up": {"kernel": np.zeros((8, 12), np.float32)}},
     "norm": {"scale": np.zeros(8, np.float32)},
   }
   mesh = types.SimpleNamespace(shape={"data": 5, "fsdp": 4, "tensor": 3})
-  assert inspect.bytes_per_device(tree, mesh) == 4 * (8 * 12 // 12 + 8)
+  assert footprint.bytes_per_device(tree, mesh) == 4 * (8 * 12 // 12 + 8)
+
+
+def small(**model):
+  """Two phases: 16 rows of 40 tokens, then 8 of 1,024."""
+  c = config_lib.default("mlm_nsp")
+  c.tokenizer.vocab_size = 500
+  c.model.update(num_layers=2, width=32, num_heads=4, mlp_width=48)
+  c.model.update(max_positions=1024, attention_dropout=0.0, **model)
+  c.data.update(length=40, batch_size=16, long_length=1024, long_batch_size=8)
+  c.data.long_share = 0.5
+  c.train.num_steps = 10
+  c.optimizer.warmup_steps = 2
+  return c
+
+
+# 2 layers of 3 x 1,024 tokens: 8 of 32 and 2 of 48 floats each; 154 slots.
+KEPT = 2 * 3 * 1024 * (8 * 32 + 2 * 48) * 4
+LOGITS = 2 * 3 * 154 * 500 * 4
+SCORES = 2 * 3 * 1024 * (2 * 4 * 1024) * 4
+
+
+@pytest.mark.parametrize(
+  ("platform", "model", "expected"),
+  [
+    ("cpu", {}, KEPT + LOGITS),  # blockwise: it writes no scores.
+    ("cpu", {"attention": "xla"}, KEPT + LOGITS + SCORES),
+    ("tpu", {}, KEPT + LOGITS),  # splash.
+    ("gpu", {}, KEPT + LOGITS + SCORES),  # In float32 no kernel serves.
+    ("gpu", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS),  # cudnn.
+    ("rocm", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS + SCORES // 2),
+    (  # A GPU's config.
+      "cpu",
+      {"attention": "triton", "dtype": "bfloat16", "num_heads": 2},
+      KEPT // 2 + LOGITS,
+    ),
+  ],
+)
+def test_scores_are_kept_by_who_writes_them(platform, model, expected):
+  config = small(**model)
+  assert (
+    footprint.activation_bytes(config, 3, 1024, platform=platform) == expected
+  )
+
+
+def test_each_phase_has_its_own_figures():
+  config = small()
+  task = objectives.make(config, standin.corpus(config.tokenizer))
+  figures, sections = inspect.facts_of_model(config, task)
+  first, last = figures["phases"]
+  assert (first["rows"], first["length"], first["first_step"]) == (16, 40, 0)
+  assert (last["rows"], last["length"], last["first_step"]) == (8, 1024, 5)
+  assert (first["attention"], last["attention"]) == ("xla", "blockwise")
+  assert first["flops_per_step"] == figures["flops_per_step"] == task.flops(0)
+  assert last["flops_per_step"] == task.flops(5)
+  kept = [x["activation_bytes_per_device"] for x in (first, last)]
+  assert kept[0] < kept[1] == figures["activation_bytes_per_device"]
+  titles = [s.title for s in sections if s.title.startswith("A step on")]
+  assert [title.split("}, ")[1] for title in titles] == [
+    "from step 0 on",
+    "from step 5 on",
+  ]
 
 
 def test_sparkline():
@@ -106,6 +210,20 @@ def test_the_stand_in_gives_the_shapes_of_a_real_corpus(tiny):
   figures, _ = inspect.facts_of_model(config, task)
   real = objectives.make(config, inspect.store.open_corpus(tiny[1]))
   assert figures == inspect.facts_of_model(config, real)[0]
+
+
+@pytest.mark.parametrize("length", [128, 8192])
+def test_without_a_corpus_packed_rows_count_as_whole(length):
+  config = small()
+  config.data.update(length=length, long_share=0.0)
+  config.model.max_positions = length
+  config.objective.short_share = 0.0
+  costs = []
+  for pack in (False, True):
+    config.objective.pack = pack
+    task = objectives.make(config, standin.corpus(config.tokenizer))
+    costs.append(task.flops(0))
+  assert 0.9 * costs[0] < costs[1] <= costs[0]
 
 
 def test_as_a_user_calls_it(tiny, tmp_path):

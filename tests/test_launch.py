@@ -316,7 +316,7 @@ def test_without_a_step_it_says_what_there_is(script):
 
 def test_no_container_runs_as_root():
   text = (LAUNCH / "Dockerfile").read_text()
-  stages = re.split(r"^FROM ", text, flags=re.MULTILINE)[2:]
+  head, base, *stages = re.split(r"^FROM ", text, flags=re.MULTILINE)
   assert {re.search(r"AS (\w+)", x)[1] for x in stages} == {
     "cpu",
     "cuda",
@@ -324,6 +324,9 @@ def test_no_container_runs_as_root():
   }
   for stage in stages:
     assert "USER maskedlm" in stage and "USER root" not in stage
+  # Whoever runs it can write what is mounted, and enter where it starts.
+  assert "mkdir -p runs" in head and "--user=$(id -u):$(id -g)" in head
+  assert "chmod a+rx /home/maskedlm" in base
   # What is copied is what the context lets through.
   kept = (LAUNCH / "Dockerfile.dockerignore").read_text()
   for name in re.findall(r"^COPY (.*) \S+$", text, flags=re.MULTILINE):

@@ -22,7 +22,7 @@ import one_host
 import pytest
 
 import tiny as tiny_run
-from maskedlm import hosts, runtime
+from maskedlm import hosts, runtime, xla_flags
 from maskedlm.config import ConfigError
 
 TESTS = pathlib.Path(__file__).parent
@@ -224,6 +224,7 @@ SLURM = {
     ),
     ({"JAX_NUM_PROCESSES": "1", "JAX_PROCESS_ID": "0"}, None),
     (SLURM, {}),
+    ({**SLURM, "JAX_COORDINATOR_ADDRESS": "10.0.0.1:1234"}, {}),
     ({**SLURM, "SLURM_NTASKS": "1"}, None),
     ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "16"}, None),  # A shell of salloc.
     ({"TPU_WORKER_HOSTNAMES": "a,b", "TPU_WORKER_ID": "0"}, {}),
@@ -245,8 +246,9 @@ def test_the_environment_says_who_the_hosts_are(environ, found):
 def test_an_incomplete_environment_is_told(change):
   with pytest.raises(ConfigError, match="expected host:port of host 0"):
     runtime.find_hosts({**EXPLICIT, **change})
-  with pytest.raises(ConfigError, match=r"JAX_PROCESS_ID=\(not set\)"):
-    runtime.find_hosts({"JAX_NUM_PROCESSES": "2"})
+  for name in EXPLICIT:
+    with pytest.raises(ConfigError, match=r"=\(not set\)"):
+      runtime.find_hosts({name: EXPLICIT[name]})
 
 
 @pytest.mark.parametrize(
@@ -267,7 +269,7 @@ def test_a_tpu_vm_is_asked_for_its_workers(monkeypatch, workers, found):
   server = http.server.HTTPServer(("127.0.0.1", 0), Metadata)
   threading.Thread(target=server.handle_request, daemon=True).start()
   monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
-  monkeypatch.setattr(runtime.glob, "glob", lambda pattern: ["/dev/accel0"])
+  monkeypatch.setattr(xla_flags.glob, "glob", lambda pattern: ["/dev/accel0"])
   address = f"127.0.0.1:{server.server_port}"
   assert runtime.find_hosts({"GCE_METADATA_IP": address}) == found
   server.server_close()

@@ -58,6 +58,19 @@ def test_a_cpu_has_none(monkeypatch):
   assert xla_flags.find_platform({"JAX_PLATFORMS": "cpu"}) == "cpu"
 
 
+@pytest.mark.parametrize(
+  ("device", "expected"),
+  [("", "gpu"), ("/dev/accel*", "tpu"), ("/dev/vfio/[0-9]*", "tpu")],
+)
+def test_libtpu_without_a_tpu_is_for_plans(monkeypatch, device, expected):
+  """Beside a CUDA plugin: the GPU's flags are not lost to it."""
+  monkeypatch.setattr(xla_flags.importlib.util, "find_spec", lambda name: name)
+  monkeypatch.setattr(
+    xla_flags.glob, "glob", lambda pattern: [pattern] * (pattern == device)
+  )
+  assert xla_flags.find_platform({}) == expected
+
+
 def test_every_flag_has_a_reason():
   of_platforms = [flags for _, flags in xla_flags.FLAGS.values()]
   for flags in (*of_platforms, *xla_flags.STEP_OPTIONS.values()):

@@ -45,7 +45,7 @@ def read(config: ConfigDict, report: Counter) -> Iterator[Document]:
         part.source,
         text_field=config.corpus.text_field,
         report=counts,
-        num_workers=config.corpus.num_workers or workers.num_cores(),
+        num_workers=workers.number(config.corpus),
       ):
         yield keyed(lines, part)
     report.update(counts)

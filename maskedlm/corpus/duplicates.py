@@ -111,7 +111,7 @@ def find(
         [document for _, document in chunk]
         for chunk in documents_lib.chunked(counted())
       ),
-      num_workers=options.num_workers or workers.num_cores(),
+      num_workers=workers.number(options),
     )
   )
   bounds = itertools.pairwise(itertools.accumulate(sizes.values(), initial=0))

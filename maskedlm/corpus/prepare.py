@@ -211,7 +211,7 @@ def _encode_documents(
     documents_lib.chunked(
       documents_lib.split(documents, options.heldout_share)
     ),
-    num_workers=options.num_workers or workers.num_cores(),
+    num_workers=workers.number(options),
   )
   if progress:
     encoded = documents_lib.watch(

@@ -1,7 +1,9 @@
 """A corpus of a few made-up documents, where only shapes matter.
 
 `maskedlm inspect` builds a Task on it when there is no text yet: the model,
-the optimizer and the costs don't depend on what the text says.
+the optimizer and the costs don't depend on what the text says. They do depend
+on how long it is: documents are longer than rows here, so that a row of several
+texts, packed or isolated, costs about what a whole one does: the most it can.
 """
 
 import numpy as np
@@ -9,7 +11,8 @@ import numpy as np
 from maskedlm.corpus import store
 from maskedlm.corpus.tokenizer import Special, Tokenizer
 
-DOCUMENTS, SENTENCES, TOKENS = 4, 64, 16  # Of a split; sentences of a document.
+DOCUMENTS, SENTENCES = 4, 64  # Of a split; sentences of a document.
+TOKENS = 2048  # Of a sentence.
 
 
 def corpus(options) -> store.Corpus:
@@ -32,7 +35,7 @@ def corpus(options) -> store.Corpus:
   )
   split = _split(vocab_size)
   return store.Corpus(
-    path="/nonexistent/stand-in",
+    path="/dev/null/stand-in",  # Where nothing can be written, by root neither.
     meta={},
     fingerprint=f"stand-in {vocab_size}",
     train=split,

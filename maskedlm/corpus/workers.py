@@ -21,8 +21,13 @@ from maskedlm.corpus.errors import CorpusError
 _function = None  # In a worker: what `make_function` returned there.
 
 
-def num_cores() -> int:
-  """Cores that this process may use."""
+def number(options) -> int:
+  """How many processes: config.corpus.num_workers, or one for each core.
+
+  Cores are those that this process may use.
+  """
+  if options.num_workers:
+    return options.num_workers
   if hasattr(os, "sched_getaffinity"):  # Not on macOS.
     return len(os.sched_getaffinity(0))
   return os.cpu_count() or 1

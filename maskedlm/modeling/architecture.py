@@ -161,19 +161,33 @@ def restored(fields) -> EncoderConfig:
   return EncoderConfig(**{**fields, "attention": "auto"})
 
 
-def check_attention(cfg: EncoderConfig, platform: str = "") -> None:
+def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
   """Raises ConfigError if cfg.attention can't train it, there or anywhere."""
-  case = attention_choice.Case(
-    platform=platform,
-    length=cfg.max_positions,
+  case = attention_case(cfg, cfg.max_positions, platform=platform, **machine)
+  attention_choice.check(cfg.attention, case)
+
+
+def attention_case(
+  cfg: EncoderConfig, length: int, *, one_text: bool = True, **machine
+) -> attention_choice.Case:
+  """What the attention of training is chosen for.
+
+  Args:
+    cfg: the architecture.
+    length: L.
+    one_text: rows are one text, then padding; by default they may be.
+    machine: Case's platform and capability.
+  """
+  return attention_choice.Case(
+    **machine,
+    length=length,
     head_size=cfg.head_size,
     dtype=cfg.dtype,
     dropout=cfg.attention_dropout,
     alibi=cfg.position == "alibi",
     windows=bool(cfg.local_window),
-    one_text=True,  # It may be: the rows will tell.
+    one_text=one_text,
   )
-  attention_choice.check(cfg.attention, case)
 
 
 # Field -> its lowest value.

@@ -6,6 +6,8 @@ attention_blockwise.py and attention_kernels.py. They are given who sees whom by
 structure (positions.Sight), so that only the plain one makes an array of it.
 """
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
@@ -117,7 +119,7 @@ class Attention(nn.Module):
   def _case(self, head_size: int, sight: Sight, train: bool) -> choice.Case:
     L = sight.segment_ids.shape[1]
     return choice.Case(
-      platform=platform(),
+      **machine(),
       length=L if isinstance(L, int) else None,
       head_size=head_size,
       dtype=self.dtype,
@@ -128,11 +130,20 @@ class Attention(nn.Module):
     )
 
 
-def platform() -> str:
-  """cpu | gpu | tpu: what is compiled for.
+def machine() -> dict[str, Any]:
+  """What is compiled for: platform and capability of a choice.Case.
 
   The mesh in use says (jax.set_mesh), as it may be of chips that are not here.
+  Of those no capability is known; maskedlm plan has none that is too old.
   """
   device = jax.sharding.get_abstract_mesh().abstract_device
-  name = device.platform if device else jax.default_backend()
-  return {"cuda": "gpu", "rocm": "gpu"}.get(name, name)
+  if device is None:
+    device = jax.devices()[0]
+  if device.platform not in ("gpu", "cuda", "rocm"):
+    return {"platform": device.platform}
+  here = (d for d in jax.devices() if d.device_kind == device.device_kind)
+  found = getattr(next(here, None), "compute_capability", None)
+  # JAX calls AMD's "gpu" too. Their capability is a name, such as gfx942.
+  if device.platform == "rocm" or str(found).startswith("gfx"):
+    return {"platform": "rocm"}
+  return {"platform": "gpu", "capability": found and float(found)}

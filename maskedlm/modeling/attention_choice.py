@@ -13,6 +13,10 @@ from maskedlm.config import ConfigError
 KNOWN = ("auto", "xla", "blockwise", "triton", "cudnn", "splash", "tokamax")
 _PLATFORM = {"triton": "gpu", "cudnn": "gpu", "tokamax": "gpu", "splash": "tpu"}
 _OF_PLATFORM = {"gpu": ("cudnn",), "tpu": ("splash",)}
+# Compute capability from which NVIDIA's GPUs have what a kernel is made of:
+# bfloat16's matmuls (8.0, Ampere), Hopper's own way to feed them (9.0).
+_CAPABILITY = {"triton": 8.0, "cudnn": 8.0, "tokamax": 9.0}
+_NAMES = {"gpu": "NVIDIA GPU", "rocm": "AMD GPU", "tpu": "TPU", "cpu": "CPU"}
 
 # Tokens from which `auto` takes `blockwise` instead of `xla`. On CPU it was
 # measured (docs/attention.md): 1.9 times as fast at 512, as its blocks stay in
@@ -30,7 +34,7 @@ _SHORT = 256
 class Case(NamedTuple):
   """What an implementation is chosen for."""
 
-  platform: str  # cpu | gpu | tpu; "" = any.
+  platform: str  # cpu | gpu (NVIDIA's) | rocm | tpu; "" = any.
   length: int | None  # L; None where it isn't known yet, as in jax.export.
   head_size: int
   dtype: str  # float32 | bfloat16.
@@ -38,6 +42,7 @@ class Case(NamedTuple):
   alibi: bool = False
   windows: bool = False  # Some layers see a window only.
   one_text: bool = False  # Rows are one text, then padding.
+  capability: float | None = None  # Of an NVIDIA GPU; None = new enough.
 
 
 def choose(asked: str, case: Case) -> str:
@@ -115,8 +120,14 @@ def refusal(name: str, case: Case) -> str:
     return ""
   if case.platform != _PLATFORM[name]:
     return (
-      f"runs on {_PLATFORM[name].upper()}s, and this is a "
-      f"{case.platform.upper()}: set model.attention='auto'"
+      f"runs on {_NAMES[_PLATFORM[name]]}s, not on "
+      f"{_NAMES[case.platform]}s: set model.attention='auto'"
+    )
+  least = _CAPABILITY.get(name, 0.0)
+  if case.capability is not None and case.capability < least:
+    return (
+      f"needs a GPU of compute capability {least} or more, and this has "
+      f"{case.capability}: set model.attention='auto'"
     )
   if name == "tokamax" and importlib.util.find_spec("tokamax") is None:
     return (

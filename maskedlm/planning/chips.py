@@ -71,6 +71,10 @@ class Topology(NamedTuple):
     return not self.chip.node_size
 
   @property
+  def platform(self) -> str:
+    return "tpu" if self.is_tpu else "gpu"
+
+  @property
   def wraps(self) -> tuple[bool, ...]:
     """Of each dimension, whether its ends are linked too.
 

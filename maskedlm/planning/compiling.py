@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import inspect, objectives, sharding, xla_flags
+from maskedlm import footprint, objectives, sharding, xla_flags
 from maskedlm import step as steps
 from maskedlm.config import ConfigError
 from maskedlm.corpus import epochs, standin
@@ -174,8 +174,8 @@ def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
       ) from None
     return found
   memory = compiled.memory_analysis()
-  parameters = inspect.bytes_per_device(state.params, step.mesh)
-  whole = inspect.bytes_per_device(state, step.mesh)
+  parameters = footprint.bytes_per_device(state.params, step.mesh)
+  whole = footprint.bytes_per_device(state, step.mesh)
   parts = step.mesh.shape["data"] * step.mesh.shape["fsdp"]
   batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
   program = memory.generated_code_size_in_bytes

@@ -8,27 +8,30 @@ from collections.abc import Mapping
 
 import jax
 import numpy as np
-from ml_collections import ConfigDict
 
-from maskedlm import inspect, sharding
+from maskedlm import footprint, sharding
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.compiling import Pieces, Step, state_of
 from maskedlm.planning.traffic import Traffic
 
 
-def pieces(step: Step, mesh, rows: int) -> Pieces:
+def pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
   """Bytes on one chip, of `rows` rows at a time.
 
-  Temporaries: activations (inspect.activation_bytes), the gradient, and the new
-  moments, which are held until it is known whether the step was finite.
+  Temporaries: activations (footprint.activation_bytes) and the gradient; of
+  several microbatches also the sum of their gradients.
   """
+  config = step.config
   state = state_of(step)
-  parameters = inspect.bytes_per_device(state.params, mesh)
-  whole = inspect.bytes_per_device(state, mesh)
+  parameters = footprint.bytes_per_device(state.params, mesh)
+  whole = footprint.bytes_per_device(state, mesh)
   parts = mesh.shape["data"] * mesh.shape["fsdp"]
   batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
-  kept = activations(step.config, rows, step.shape.length)
-  temporaries = kept + parameters + whole - parameters
+  kept = footprint.activation_bytes(
+    config, rows, step.shape.length, platform=platform
+  )
+  gradients = 2 if config.train.accumulate > 1 else 1
+  temporaries = kept + gradients * parameters
   return Pieces(
     parameters,
     whole - parameters,
@@ -39,24 +42,23 @@ def pieces(step: Step, mesh, rows: int) -> Pieces:
   )
 
 
-def activations(config: ConfigDict, rows: int, length: int) -> int:
-  """Bytes that backward keeps of `rows` rows of so many tokens."""
-  config = config.copy_and_resolve_references()
-  config.data.length = length
-  return inspect.activation_bytes(config, rows)
+def traffic(sizes: Pieces, accumulate: int) -> Traffic:
+  """Of a step of so many microbatches.
 
-
-def traffic(sizes: Pieces) -> Traffic:
-  """Activations are written once and read twice; the state is read, written."""
+  Temporaries are written once and read twice in each; the state is read,
+  written.
+  """
   state = sizes.parameters + sizes.optimizer
-  return Traffic(0, 3 * sizes.temporaries + 2 * state)
+  return Traffic(0, 3 * accumulate * sizes.temporaries + 2 * state)
 
 
 def collectives(step: Step, mesh: Mapping[str, int]) -> list[Collective]:
   """What data parallelism and fsdp send; of `tensor` nothing is estimated.
 
   Gradients are summed in model.dtype, as XLA does on TPUs. With fsdp a layer's
-  parameters are gathered forward and backward, its gradient scattered.
+  parameters are gathered forward and backward, its gradient scattered; the
+  rest is gathered (sharding.gather), its gradient summed. Of each microbatch,
+  but for that one gather a step.
   """
   params = state_of(step).params
   layers = rest = 0
@@ -70,26 +72,26 @@ def collectives(step: Step, mesh: Mapping[str, int]) -> list[Collective]:
   dtype = ("bf16" if width == 2 else "f32",)
   ids = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
   along = {
-    "data": tuple(map(int, ids[:, 0, 0])),
-    "fsdp": tuple(map(int, ids[0, :, 0])),
+    "data": ids[:, 0, 0],
+    "fsdp": ids[0, :, 0],
+    "data+fsdp": ids[:, :, 0].ravel(),
   }
+  A = step.config.train.accumulate
+  parts = (A,) if A > 1 else ()
 
   def send(op, axis, size, trips):
-    return Collective(op, axis, size, trips, False, dtype, (), along[axis])
+    group = tuple(map(int, along[axis]))
+    return Collective(op, axis, size, trips, False, dtype, (), group)
 
-  found = []
+  layer, rest = layers * width // N, rest * width
   shards = mesh["fsdp"]
+  found = []
   if shards > 1:
-    layer = layers * width // N
     for op in ("all-gather", "all-gather", "reduce-scatter"):
-      found.append(send(op, "fsdp", layer, (N,)))
-    found += [
-      send("all-gather", "fsdp", rest * width, ()),
-      send("reduce-scatter", "fsdp", rest * width, ()),
-    ]
+      found.append(send(op, "fsdp", layer, (*parts, N)))
+    found.append(send("all-gather", "fsdp", rest, ()))
   if mesh["data"] > 1:
-    found += [
-      send("all-reduce", "data", layers * width // N // shards, (N,)),
-      send("all-reduce", "data", rest * width // shards, ()),
-    ]
+    found.append(send("all-reduce", "data", layer // shards, (*parts, N)))
+  if both := "+".join(axis for axis in ("data", "fsdp") if mesh[axis] > 1):
+    found.append(send("all-reduce", both, rest, parts))
   return found

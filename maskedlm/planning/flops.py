@@ -11,24 +11,32 @@ from jax.extend.core import jaxprs_in_params
 from jax.interpreters import partial_eval
 
 
-def executed(step, mesh: jax.sharding.Mesh, *arguments) -> float:
+def executed(
+  step, mesh: jax.sharding.Mesh, *arguments, rounds: int = 1
+) -> float:
   """FLOPs of a jitted function's matmuls, over all devices of the mesh.
 
-  A loop without a fixed number of rounds counts as one round, of branches the
-  most expensive counts. What is inside of jax.shard_map is each device's.
+  Of branches the most expensive counts. What is inside of jax.shard_map is
+  each device's.
+
+  Args:
+    step: the function.
+    mesh: in use while it is traced.
+    arguments: of step, arrays or their shapes.
+    rounds: of a loop that doesn't say how many it has.
   """
   with jax.set_mesh(mesh):
     closed = jax.make_jaxpr(step)(*arguments)
   used = [True] * len(closed.jaxpr.outvars)
   jaxpr, _ = partial_eval.dce_jaxpr(closed.jaxpr, used)
-  return _count(jaxpr)
+  return _count(jaxpr, rounds)
 
 
-def _count(jaxpr) -> float:
-  return sum(_cost(eqn) for eqn in jaxpr.eqns)
+def _count(jaxpr, rounds: int) -> float:
+  return sum(_cost(eqn, rounds) for eqn in jaxpr.eqns)
 
 
-def _cost(eqn) -> float:
+def _cost(eqn, rounds: int) -> float:
   name, params = eqn.primitive.name, eqn.params
   if name == "dot_general":
     (contracted, _), _ = params["dimension_numbers"]
@@ -39,9 +47,11 @@ def _cost(eqn) -> float:
     matmuls = 2 if "fwd" in name else 5
     query, key = (x.aval.shape for x in eqn.invars[:2])
     return matmuls * 2.0 * math.prod(query) * key[1]
-  bodies = [_count(jaxpr) for jaxpr in jaxprs_in_params(params)]
+  bodies = [_count(jaxpr, rounds) for jaxpr in jaxprs_in_params(params)]
   if name == "scan":
     return params["length"] * sum(bodies)
+  if name == "while":
+    return rounds * sum(bodies)
   if name == "cond":
     return max(bodies, default=0.0)
   if name == "shard_map":

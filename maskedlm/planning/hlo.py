@@ -51,6 +51,7 @@ class Program(NamedTuple):
 
   computations: Mapping[str, Mapping[str, Instruction]]
   entry: str
+  rounds: int = 1  # Of a loop of which the text doesn't say.
 
 
 class Visit(NamedTuple):
@@ -62,8 +63,10 @@ class Visit(NamedTuple):
   is_async: bool  # Within a computation that others run beside.
 
 
-def parse(text: str) -> Program:
+def parse(text: str, rounds: int = 1) -> Program:
   """compiled.as_text() -> Program.
+
+  rounds: of a loop of which the text doesn't say.
 
   Raises:
     ValueError: it has no entry computation.
@@ -79,7 +82,7 @@ def parse(text: str) -> Program:
       current[instruction.name] = instruction
   if not entry:
     raise ValueError("no ENTRY computation in this HLO text")
-  return Program(computations, entry)
+  return Program(computations, entry, rounds)
 
 
 def walk(program: Program, *, into_fusions: bool = False) -> Iterator[Visit]:
@@ -91,7 +94,7 @@ def walk(program: Program, *, into_fusions: bool = False) -> Iterator[Visit]:
 
 
 def trip_count(program: Program, loop: Instruction) -> int:
-  """How often a while loop runs; 1 where the text doesn't say."""
+  """How often a while loop runs; program.rounds where the text doesn't say."""
   if found := re.search(r'known_trip_count":\{"n":"(\d+)"', loop.attributes):
     return int(found[1])
   (condition,) = loop.calls("condition")
@@ -101,7 +104,7 @@ def trip_count(program: Program, loop: Instruction) -> int:
     for x in program.computations[condition].values()
     if x.opcode == "constant" and x.attributes.isdecimal()
   ]
-  return max(limits, default=1)
+  return max(limits, default=program.rounds)
 
 
 def _walk(program, name, trips, is_async, into_fusions) -> Iterator[Visit]:

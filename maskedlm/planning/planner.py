@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm import sharding
+from maskedlm import footprint, sharding
 from maskedlm.corpus import epochs
+from maskedlm.modeling import architecture, attention_blockwise
 from maskedlm.planning import (
   collectives,
   compiling,
@@ -55,6 +56,7 @@ def make(
   topology: Topology,
   phase: int,
   *,
+  rows: int | None = None,
   price: float | None,
   search: bool,
   log: Log,
@@ -65,6 +67,7 @@ def make(
     config: the run's.
     topology: where.
     phase: 0, or 1: the rows of data.long_length.
+    rows: on a chip at a time, instead of the config's; the run has its rows.
     price: of a chip-hour, for the cost.
     search: where it doesn't fit, look for the batch that does.
     log: takes a line of progress.
@@ -73,7 +76,11 @@ def make(
     ConfigError: what the run itself would refuse, or no libtpu.
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
+  run = config
+  if rows:
+    config = with_rows(config, phase, rows * _parts(config, sizes))
   step = _step(config, topology, sizes, phase)
+  rounds = _rounds(step, topology)
   model_flops = step.task.flops(step.shape.first_step)
   rows = _rows_per_chip(config, step.shape, sizes)
   compiled = compiling.can_compile(topology)
@@ -87,20 +94,20 @@ def make(
         True, False, found.needed, available, None, model_flops, None, [],
         None, {}, remedies,
       )  # fmt: skip
-    program = hlo.parse(found.text)
+    program = hlo.parse(found.text, rounds)
     pieces, fits = found.pieces, True
     moved = traffic.measure(program)
     sent = collectives.find(program, dict(step.mesh.shape))
   else:
-    pieces = estimating.pieces(step, _Sizes(sizes), rows)
+    pieces = estimating.pieces(step, _Sizes(sizes), rows, topology.platform)
     fits = pieces.peak <= available
-    moved = estimating.traffic(pieces)
+    moved = estimating.traffic(pieces, config.train.accumulate)
     sent = estimating.collectives(step, sizes)
-  executed = _executed(step)
+  executed = _executed(step, rounds)
   chips = topology.num_chips
   estimate = roofline.estimate(
     topology,
-    flops=executed / chips,
+    flops=max(executed, model_flops) / chips,  # A kernel's aren't all seen.
     traffic=moved,
     collectives=sent,
     coords=compiling.coordinates(step.mesh, topology),
@@ -114,8 +121,8 @@ def make(
   return Plan(
     topology, sizes, rows, step.shape.length, config.model.num_layers,
     compiled, fits, pieces.peak, available, pieces, model_flops,
-    recomputed(step, executed), sent, estimate,
-    cost(step, estimate, topology, price), remedies,
+    recomputed(step, executed, rounds), sent, estimate,
+    cost(run, step, estimate, topology, price), remedies,
   )  # fmt: skip
 
 
@@ -134,7 +141,35 @@ def _step(config, topology: Topology, sizes, phase: int) -> Step:
   shape = shape_of(config, phase)
   sharding.check_batch(shape.num_rows, config.train.accumulate, _Sizes(sizes))
   config.mesh.update(data=1, fsdp=1, tensor=1)
+  config.model.update(_traceable(config, shape.length, topology))
   return compiling.make_step(config, jax.devices()[:1], phase)
+
+
+def _traceable(
+  config: ConfigDict, length: int, topology: Topology
+) -> dict[str, Any]:
+  """Options of config.model by which a CPU can trace what a chip computes.
+
+  A kernel multiplies what blockwise does; dropout multiplies no matrices.
+
+  Raises:
+    ConfigError: model.attention can't serve on the chip.
+  """
+  cfg = architecture.encoder_config(
+    config.model, config.tokenizer.vocab_size, length
+  )
+  architecture.check_attention(cfg, platform=topology.platform)
+  found = footprint.attention_of(config, length, platform=topology.platform)
+  if found == "xla":
+    return {"attention": "xla"}
+  return {"attention": "blockwise", "attention_dropout": 0.0}
+
+
+def _rounds(step: Step, topology: Topology) -> int:
+  """Of a loop whose rounds aren't fixed: blockwise attention's, all blocks."""
+  L = step.shape.length
+  found = footprint.attention_of(step.config, L, platform=topology.platform)
+  return -(-L // attention_blockwise.BLOCK) if found == "blockwise" else 1
 
 
 def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
@@ -157,11 +192,15 @@ def shape_of(config: ConfigDict, phase: int) -> epochs.Shape:
 
 
 def _rows_per_chip(config, shape: epochs.Shape, sizes) -> int:
-  parts = sizes["data"] * sizes["fsdp"] * config.train.accumulate
-  return shape.num_rows // parts
+  return shape.num_rows // _parts(config, sizes)
 
 
-def recomputed(step: Step, executed: float) -> float:
+def _parts(config, sizes) -> int:
+  """Into so many the rows of a batch are split, over chips and in time."""
+  return sizes["data"] * sizes["fsdp"] * config.train.accumulate
+
+
+def recomputed(step: Step, executed: float, rounds: int) -> float:
   """The share of the executed FLOPs that backward computes once more."""
   config = step.config.copy_and_resolve_references()
   if config.model.remat == "none":
@@ -171,35 +210,42 @@ def recomputed(step: Step, executed: float) -> float:
   config.mesh.update(data=1, fsdp=1, tensor=1)
   phase = int(step.shape.first_step > 0)
   plain = compiling.make_step(config, [device], phase)
-  return 1 - _executed(plain) / executed
+  return 1 - _executed(plain, rounds) / executed
 
 
-def _executed(step: Step) -> float:
+def _executed(step: Step, rounds: int) -> float:
   state = compiling.state_of(step)
   # Without the compiler's options, which nothing that is traced may have.
   update = step.program.step.__wrapped__
-  return flops.executed(update, step.mesh, state, step.batch)
+  return flops.executed(update, step.mesh, state, step.batch, rounds=rounds)
 
 
 def cost(
-  step: Step, estimate: Estimate, topology: Topology, price: float | None
+  config: ConfigDict,
+  step: Step,
+  estimate: Estimate,
+  topology: Topology,
+  price: float | None,
 ) -> dict[str, float]:
-  """Tokens/s of this phase; hours of the whole run, as fast by its FLOPs."""
-  config, chips = step.config, topology.num_chips
-  flops_per_second = step.task.flops(step.shape.first_step) / estimate.step
-  total = 0.0
+  """Tokens/s of this phase; hours of the whole run, as fast by its FLOPs.
+
+  config: the run's: it has all of its rows, also where a step of other rows
+    was planned.
+  """
+  chips, shape = topology.num_chips, step.shape
+  flops_per_second = step.task.flops(shape.first_step) / estimate.step
   num_steps = config.train.num_steps
-  first, last = shape_of(config, 0), shape_of(config, 1)
-  long_steps = num_steps - last.first_step if last.first_step else 0
-  total += (num_steps - long_steps) * step.task.flops(first.first_step)
-  if long_steps:
-    total += long_steps * step.task.flops(last.first_step)
+  starts = [x.first_step for x in footprint.shapes(config)]
+  total, rows = 0.0, 0
+  for phase, end in enumerate((*starts[1:], num_steps)):
+    count = (end - starts[phase]) * shape_of(config, phase).num_rows
+    planned = shape_of(step.config, phase)
+    total += count * step.task.flops(planned.first_step) / planned.num_rows
+    rows += count
   hours = total / flops_per_second / 3600
   found = {
-    "tokens_per_second": step.shape.num_rows
-    * step.shape.length
-    / estimate.step,
-    "steps": num_steps,
+    "tokens_per_second": shape.num_rows * shape.length / estimate.step,
+    "rows": rows,
     "hours": hours,
     "chip_hours": hours * chips,
   }
@@ -216,7 +262,7 @@ def remedy(
 ) -> dict[str, Any]:
   """The largest batch that fits, by compiling; what else would help."""
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
-  parts = sizes["data"] * sizes["fsdp"] * config.train.accumulate
+  parts = _parts(config, sizes)
   rows = _rows_per_chip(config, shape_of(config, phase), sizes)
   result: dict[str, Any] = {"changes": changes(config, topology, phase)}
   if not search:
@@ -293,7 +339,7 @@ def changes(
 
   def total(changed: ConfigDict, sizes) -> int:
     return estimating.pieces(
-      step._replace(config=changed), _Sizes(sizes), rows
+      step._replace(config=changed), _Sizes(sizes), rows, topology.platform
     ).peak
 
   now = total(config, sizes)

@@ -42,7 +42,7 @@ def figures(plan: Plan) -> dict[str, Any]:
     **{
       f"predicted_{name}": value
       for name, value in plan.run.items()
-      if name != "steps"
+      if name != "rows"
     },
     **plan.remedies,
   }
@@ -124,8 +124,8 @@ def _time(plan: Plan) -> list[str]:
   run = plan.run
   text += [
     f"  {'tokens/s':<20}{run['tokens_per_second']:,.0f}, padding included",
-    f"  {'the run':<20}{run['hours']:.3g} hours for {run['steps']:,} steps, "
-    f"{run['chip_hours']:,.1f} chip-hours",
+    f"  {'the run':<20}{run['hours']:.3g} hours for the config's "
+    f"{run['rows']:,} rows, {run['chip_hours']:,.1f} chip-hours",
   ]
   if "cost" in run:
     text.append(f"  {'cost':<20}{run['cost']:,.0f}, at the price given")

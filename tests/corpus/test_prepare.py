@@ -445,6 +445,14 @@ def test_workers_keep_order_and_take_little_at_a_time():
   assert list(results) == list(range(1, 40))
 
 
+def test_as_many_workers_as_are_asked_for_or_there_are_cores(monkeypatch):
+  options = config_lib.default().corpus
+  monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5})
+  assert workers.number(options) == 3
+  options.num_workers = 7
+  assert workers.number(options) == 7
+
+
 def test_workers_import_no_jax():
   """Nor anything else that is large: a worker is on every core."""
   expression = (

@@ -2,6 +2,7 @@
 
 import dataclasses
 import importlib.util
+import types
 
 import jax
 import jax.numpy as jnp
@@ -40,6 +41,11 @@ TPU = Case("tpu", 512, 64, "bfloat16", 0.0)
     (GPU._replace(one_text=False, length=4096), "blockwise"),
     (GPU._replace(dropout=0.1), "xla"),
     (GPU._replace(windows=True, length=8192), "blockwise"),
+    (GPU._replace(capability=8.0), "cudnn"),
+    (GPU._replace(capability=7.5), "xla"),  # A T4.
+    (GPU._replace(capability=7.5, length=4096), "blockwise"),
+    (GPU._replace(platform="rocm"), "xla"),
+    (GPU._replace(platform="rocm", length=4096), "blockwise"),
     (TPU, "splash"),
     (TPU._replace(length=128), "xla"),
     (TPU._replace(alibi=True), "xla"),
@@ -62,9 +68,9 @@ def test_auto(case, expected):
     (
       "cudnn",
       CPU._replace(dtype="bfloat16", one_text=True),
-      r"runs on GPUs.*CPU",
+      r"runs on NVIDIA GPUs, not on CPUs",
     ),
-    ("splash", GPU, r"runs on TPUs, and this is a GPU"),
+    ("splash", GPU, r"runs on TPUs, not on NVIDIA GPUs"),
     ("splash", TPU._replace(alibi=True), r"position='alibi'.*'blockwise'"),
     ("splash", TPU._replace(dropout=0.2), r"'splash' drops no.* 0.2"),
     ("cudnn", GPU._replace(dtype="float32"), r"computes in bfloat16: set"),
@@ -74,7 +80,10 @@ def test_auto(case, expected):
     ("tokamax", GPU._replace(head_size=32), r"multiple of 64.*is 32"),
     ("triton", GPU._replace(head_size=60), r"16, 32, 64 or 128.*is 60"),
     ("triton", GPU._replace(dtype="float32"), r"computes in bfloat16: set"),
-    ("triton", TPU, r"'triton' runs on GPUs, and this is a TPU"),
+    ("triton", GPU._replace(capability=7.0), r"capability 8.0.* has 7.0"),
+    ("tokamax", GPU._replace(capability=8.9), r"capability 9.0.* has 8.9"),
+    ("cudnn", GPU._replace(platform="rocm"), r"NVIDIA GPUs, not on AMD GPUs"),
+    ("triton", TPU, r"'triton' runs on NVIDIA GPUs, not on TPUs"),
   ],
   ids=str,
 )
@@ -121,20 +130,40 @@ def test_names():
   assert axes == sharding.AXES and attention_kernels.ROWS == sharding.ROWS
 
 
-def test_platform_is_that_of_the_mesh():
-  assert attention.platform() == "cpu"
+def mesh_of(kind, platform):
+  device = jax.sharding.AbstractDevice(kind, 1, platform)
+  return jax.sharding.AbstractMesh((8,), ("data",), abstract_device=device)
+
+
+def test_the_machine_is_that_of_the_mesh():
+  assert attention.machine() == {"platform": "cpu"}
   mesh = jax.make_mesh((8,), ("data",))
   with jax.set_mesh(mesh):
-    assert attention.platform() == "cpu"
-  chips = jax.sharding.AbstractMesh(
-    (8,),
-    ("data",),
-    abstract_device=jax.sharding.AbstractDevice(
-      device_kind="TPU v5e", num_cores=1, platform="tpu"
-    ),
+    assert attention.machine() == {"platform": "cpu"}
+  with jax.sharding.use_abstract_mesh(mesh_of("TPU v5e", "tpu")):
+    assert attention.machine() == {"platform": "tpu"}
+  with jax.sharding.use_abstract_mesh(mesh_of("NVIDIA H200", "gpu")):
+    assert attention.machine() == {
+      "platform": "gpu",
+      "capability": None,
+    }  # Planned.
+
+
+@pytest.mark.parametrize(
+  ("capability", "expected"),
+  [
+    ("7.5", {"platform": "gpu", "capability": 7.5}),
+    ("gfx942", {"platform": "rocm"}),  # Which JAX calls a gpu, too.
+  ],
+)
+def test_a_gpu_that_is_here_says_what_it_can(monkeypatch, capability, expected):
+  here = types.SimpleNamespace(
+    platform="gpu", device_kind="its name", compute_capability=capability
   )
-  with jax.sharding.use_abstract_mesh(chips):
-    assert attention.platform() == "tpu"
+  monkeypatch.setattr(jax, "devices", lambda: [here])
+  assert attention.machine() == expected
+  with jax.sharding.use_abstract_mesh(mesh_of("its name", "gpu")):
+    assert attention.machine() == expected
 
 
 def test_an_encoder_is_the_same_by_either():

@@ -124,6 +124,14 @@ def test_traffic_by_hand(program):
   assert moved.others == 17 * (40 + 40 + 4) + 2 * 4 * 9 * 10
 
 
+def test_a_loop_that_does_not_say_how_long_it_is():
+  text = TEXT.replace(', backend_config={"known_trip_count":{"n":"17"}}', "")
+  text = text.replace("constant(99)", "get-tuple-element(%t.1), index=0")
+  for rounds in (1, 5):
+    moved = traffic.measure(hlo.parse(text, rounds))
+    assert moved.others == rounds * (40 + 40 + 4) + 2 * 4 * 9 * 10
+
+
 def test_matmuls_one_by_one():
   """Two counted, of which one waits for memory, and 3 ms of others' FLOPs."""
   topology = chips.parse("h200:1")

@@ -116,6 +116,71 @@ def test_the_table(compiled):
   assert "model, not measured" in out
 
 
+def estimated(config, topology, *options, phase=0, **rest):
+  """What is worked out for GPUs without the plugin."""
+  options = [f"--config.{option}" for option in options]
+  loaded = flags.load_config(config.removeprefix("--config="), options)
+  rest = {"price": None, "search": False, "log": lambda line: None, **rest}
+  return planner.make(loaded, chips.parse(topology), phase, **rest)
+
+
+LONG = (
+  *("model.max_positions=1024", "data.length=1024", "data.long_share=0"),
+  "model.attention_dropout=0.0",
+)
+
+
+@pytest.mark.parametrize(
+  ("attention", "dtype", "multiplied"),
+  [
+    ("xla", "float32", 6),  # 2 matmuls forward, 4 backward.
+    ("blockwise", "float32", 7),  # And the scores again.
+    ("auto", "bfloat16", 7),  # cuDNN's, which does as much.
+  ],
+)
+def test_a_plan_counts_all_of_attention(config, attention, dtype, multiplied):
+  """16 rows of 1,024 tokens, 3 layers of 32: most FLOPs are attention's."""
+  options = (f"model.attention={attention}", f"model.dtype={dtype}")
+  made = estimated(config, "h100:8", *LONG, *options)
+  executed = made.estimate.matmuls * 8 * made.topology.chip.flops
+  pairs = 3 * 16 * 2 * 1024 * 1024 * 32  # A matmul's, of scores.
+  more = (multiplied - 6) * pairs
+  assert executed == pytest.approx(made.model_flops + more, rel=0.01)
+  assert report.figures(made)["predicted_mfu"] < 1
+
+
+def test_an_estimate_refuses_what_the_gpu_cannot(config):
+  with pytest.raises(ConfigError, match="'splash' runs on TPUs, not on NVIDIA"):
+    estimated(config, "h100:8", *LONG, "model.attention=splash")
+
+
+def test_microbatches_on_paper(config):
+  """Of 4 microbatches each gathers, sums and moves as much as one alone."""
+  options = ("mesh.fsdp=4", "model.dtype=float32")
+  one = estimated(config, "h100:8", *options)
+  four = estimated(
+    config, "h100:8", *options, "train.accumulate=4", "data.batch_size=64"
+  )
+  assert one.rows == four.rows == 2
+  # The sum of the gradients is beside each of them.
+  more = four.pieces.temporaries - one.pieces.temporaries
+  assert more == one.pieces.parameters
+  state = 2 * (one.pieces.parameters + one.pieces.optimizer)
+  bandwidth = one.topology.chip.hbm_bandwidth
+  for made, parts in ((one, 1), (four, 4)):
+    moved = 3 * parts * made.pieces.temporaries + state
+    assert made.estimate.memory == pytest.approx(moved / bandwidth)
+  for single, several in zip(one.sent, four.sent, strict=True):
+    assert several[:3] == single[:3]
+    # All but the gather of what isn't a layer's.
+    once = single.op == "all-gather" and not single.trips
+    assert several.trips == (single.trips if once else (4, *single.trips))
+  # Along fsdp: a layer twice gathered, its gradient scattered.
+  assert [c.op for c in one.sent if c.trips and c.axis == "fsdp"] == [
+    *("all-gather", "all-gather", "reduce-scatter"),
+  ]
+
+
 def test_the_longer_rows_are_planned_unless_asked(capsys, config):
   argv = (config, "--topology=h100:8", "--json", "--config.data.long_share=0.5")
   assert json.loads(run(capsys, *argv))["length"] == 48
@@ -275,16 +340,20 @@ def test_libtpu_is_missing(monkeypatch, config, capsys):
 
 def test_phases_share_the_hours(config):
   """5 steps of each phase cost their own FLOPs, at the speed of the second."""
-  loaded = flags.load_config(
-    config.removeprefix("--config="), ["--config.data.long_share=0.5"]
-  )
-  topology = chips.parse("h100:8")
-  made = planner.make(
-    loaded, topology, 1, price=None, search=False, log=lambda line: None
-  )
-  first = planner.make(
-    loaded, topology, 0, price=None, search=False, log=lambda line: None
-  )
+  made = estimated(config, "h100:8", "data.long_share=0.5", phase=1)
+  first = estimated(config, "h100:8", "data.long_share=0.5")
   total = 5 * (made.model_flops + first.model_flops)
   seconds = total / made.model_flops * made.estimate.step
   assert made.run["hours"] == pytest.approx(seconds / 3600)
+
+
+def test_other_rows_on_a_chip_leave_the_run_as_it_is(config):
+  """5 steps of 16 rows and 5 of 8 are to be done, 4 rows a chip or not."""
+  options = (config, "h100:8", "data.long_share=0.5")
+  made = estimated(*options, phase=1, rows=4)
+  assert (made.rows, made.run["rows"]) == (4, 5 * 16 + 5 * 8)
+  plain = estimated(*options, phase=1)
+  total = plain.run["hours"] * plain.model_flops / plain.estimate.step
+  again = made.run["hours"] * made.model_flops / made.estimate.step
+  assert again == pytest.approx(total)
+  assert made.model_flops > plain.model_flops

@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import pytest
 
 from maskedlm import metrics
+from maskedlm.modeling import attention, positions
 from maskedlm.planning import chips, compiling, flops, roofline
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.traffic import Traffic
@@ -113,6 +114,22 @@ def test_executed_flops():
   step = jax.jit(jax.grad(loss, argnums=(0, 1)))
   count = flops.executed(step, mesh, ws, x)
   assert count == 3 * 4 * (2 * 5 * 7 * 7)
+
+
+def test_blockwise_attention_counts_all_blocks():
+  """256 tokens, 2 heads of 8, in 2 blocks: 2 matmuls forward, 5 backward."""
+  mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
+  x, segments = jnp.ones((3, 256, 2, 8)), jnp.ones((3, 256), jnp.int32)
+
+  def total(x):
+    sight = positions.Sight(segments)
+    y = attention.attend(x, x, x, sight, implementation="blockwise")
+    return y.sum()
+
+  step = jax.jit(jax.grad(total))
+  whole = 7 * (2 * 3 * 2 * 256 * 256 * 8)
+  assert flops.executed(step, mesh, x, rounds=2) == whole
+  assert flops.executed(step, mesh, x) == whole / 2
 
 
 def test_unused_matmuls_do_not_count():

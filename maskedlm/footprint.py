@@ -1,0 +1,98 @@
+"""What a step of a config takes of a device, worked out from its shapes."""
+
+import math
+import types
+from typing import Any
+
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm import sharding
+from maskedlm.corpus import epochs
+from maskedlm.modeling import architecture, attention_choice
+
+
+def shapes(config: ConfigDict) -> list[epochs.Shape]:
+  """Of the batches of each phase."""
+  num_steps = config.train.num_steps
+  ends = (0, num_steps - 1)
+  shapes = [epochs.shape_at(at, num_steps, config.data) for at in ends]
+  return list(dict.fromkeys(shapes))
+
+
+def planned_mesh(mesh) -> types.SimpleNamespace:
+  """The sizes of config.mesh, for devices that need not be here.
+
+  An axis of -1 is what this machine's devices leave for it, at least 1.
+  """
+  sizes = {axis: mesh[axis] for axis in sharding.AXES}
+  known = math.prod(size for size in sizes.values() if size != -1)
+  rest = max(jax.device_count() // max(known, 1), 1)
+  return types.SimpleNamespace(
+    shape={axis: rest if s == -1 else s for axis, s in sizes.items()}
+  )
+
+
+def bytes_per_device(tree, mesh) -> int:
+  """What one device holds of a tree of shapes, by the sharding rules."""
+  total = 0
+  for path, x in by_path(tree).items():
+    spec = sharding.spec_of(path, x.shape, mesh)
+    parts = math.prod(mesh.shape[axis] for axis in spec if axis)
+    total += math.prod(x.shape) * x.dtype.itemsize // parts
+  return total
+
+
+def attention_of(config: ConfigDict, length: int, **machine) -> str:
+  """Which attention trains rows of a length (attention_choice.KNOWN).
+
+  One that is asked for by name is not checked: the config may be another
+  machine's.
+
+  Args:
+    config: the whole config.
+    length: L.
+    machine: platform and capability of an attention_choice.Case.
+  """
+  cfg = architecture.encoder_config(
+    config.model, config.tokenizer.vocab_size, length
+  )
+  if cfg.attention != "auto":
+    return cfg.attention
+  several = ("pack", "isolate_documents")  # Options that make several texts.
+  one_text = not any(config.objective.get(name) for name in several)
+  case = architecture.attention_case(cfg, length, one_text=one_text, **machine)
+  return attention_choice.choose("auto", case)
+
+
+def activation_bytes(
+  config: ConfigDict, rows: int, length: int, **machine
+) -> int:
+  """An estimate of what backward keeps for `rows` rows on one device.
+
+  By layer and token: 8 vectors of width D and 2 of the MLP's F, and, where
+  attention writes them (xla), 2 L probabilities a head; with remat only the
+  layer's input (full), or the matmuls' outputs (dots). The MLM head's logits
+  come twice, in float32: those of a block, of a large vocabulary.
+
+  Args:
+    config: the whole config.
+    rows: on the device at a time.
+    length: L.
+    machine: platform and capability of an attention_choice.Case.
+  """
+  m, L = config.model, length
+  size = 2 if m.dtype == "bfloat16" else 4
+  D, F, H = m.width, m.mlp_width, m.num_heads
+  scores = 2 * H * L if attention_of(config, L, **machine) == "xla" else 0
+  kept = {"none": 8 * D + 2 * F + scores, "dots": 7 * D + F, "full": D}[m.remat]
+  slots = math.ceil(config.objective.get("mask_rate", 0.15) * L)
+  layers = m.num_layers * rows * L * kept * size
+  words = min(config.tokenizer.vocab_size, m.vocab_block)
+  return layers + 2 * 4 * rows * slots * words
+
+
+def by_path(tree) -> dict[str, Any]:
+  """A tree's leaves, by path (sharding.path_of)."""
+  leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+  return {sharding.path_of(path): x for path, x in leaves}
