@@ -116,7 +116,7 @@ def test_a_config_is_checked():
   cfg = reference.config(attention="splash")
   check_attention(cfg)  # As it may be trained elsewhere.
   with pytest.raises(ConfigError, match="runs on TPUs"):
-    check_attention(cfg, "cpu")
+    check_attention(cfg, platform="cpu")
   with pytest.raises(ConfigError, match="attention_dropout=0"):
     check_attention(dataclasses.replace(cfg, attention_dropout=0.1))
   # In evaluation nothing is dropped: what can't train it may still serve it.
