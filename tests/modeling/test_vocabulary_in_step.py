@@ -149,7 +149,7 @@ def test_xlmr_is_as_published(name, by_hand, published, numbers):
   D = cfg.width
   count -= (cfg.padded_vocab_size - cfg.vocab_size) * D
   # The released model has a pooler, two unused positions, one token type.
-  assert count + D * D + D + 2 * D - D == by_hand == published
+  assert count + D * D + D + 2 * D + D == by_hand == published
   assert _peer_count(cfg) == published
 
 

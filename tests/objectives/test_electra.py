@@ -462,8 +462,9 @@ def test_packed_rows_give_a_finite_loss(tiny, real):
   del options["name"]
   opened = store.open_corpus(pathlib.Path(tiny[1]))
   task = electra.make(config, opened, (0, 1), **options)
-  batch = task.batch_at("train", 0)
-  assert batch["segment_ids"].max() > 1
+  # Which rows are so short that they share one depends on the text, Python's.
+  batches = (task.batch_at("train", step) for step in range(20))
+  batch = next(b for b in batches if b["segment_ids"].max() > 1)
   params = make_params(task)
   batch = task.corrupt(batch, jax.random.key(0))
   terms, metrics = jitted(task)(params, batch, None, False)
