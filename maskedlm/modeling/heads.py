@@ -34,19 +34,25 @@ def sentence_vector(cfg: EncoderConfig, x, segment_ids):
   return jnp.take_along_axis(x, last[:, None, None], axis=1)[:, 0]
 
 
-def row_vector(cfg: EncoderConfig, x, segment_ids):
-  """The vector that a row's label is told by: x [B, L, D] -> [B, D].
+def mean_vector(cfg: EncoderConfig, x, segment_ids):
+  """The mean of a row's real tokens; arguments as those of sentence_vector.
 
-  `sentence_vector`, or the mean of the real tokens (segment_ids [B, L]), as
-  ModernBERT's classifier_pooling has it.
+  A published ModernBERT classifier may have it, as its classifier_pooling.
   """
-  if cfg.row_pool == "cls":
-    return sentence_vector(cfg, x, segment_ids)
+  del cfg
   real = (segment_ids > 0)[..., None]
   # A filler row has no token; its vector counts nowhere, but must be finite.
   count = jnp.maximum(jnp.sum(real, axis=1), 1)
   total = jnp.sum(x, axis=1, dtype=jnp.float32, where=real)
   return (total / count).astype(x.dtype)
+
+
+ROW_POOLS = {"cls": sentence_vector, "mean": mean_vector}
+
+
+def row_vector(cfg: EncoderConfig, x, segment_ids):
+  """The vector that a row's label is told by: x [B, L, D] -> [B, D]."""
+  return ROW_POOLS[cfg.row_pool](cfg, x, segment_ids)
 
 
 class MlmHead(nn.Module):

@@ -460,6 +460,7 @@ def test_the_names_are_those_of_the_tables():
     "norm_kind": encoder.NORMS,
     "mlp": encoder.MLPS,
     "pooler": heads.POOLERS,
+    "row_pool": heads.ROW_POOLS,
   }
   known = {name: tuple(table) for name, table in tables.items()}
   assert known == architecture.CHOICES
