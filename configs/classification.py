@@ -1,4 +1,4 @@
-"""Classification of your own texts, or pairs of them: TSV, CSV or JSONL.
+"""Classification of texts of your own, or pairs: TSV, CSV, JSONL, Parquet.
 
 As BERT is fine-tuned (Devlin et al. 2019, https://arxiv.org/abs/1810.04805,
 section 4.1 and appendix A.3). Columns "text" and "label" unless named:

@@ -27,7 +27,11 @@ def check(path: str | os.PathLike, *, option: str) -> None:
     raise ConfigError(f"{option}={path}: there is no folder {path.parent}.")
   if path.is_dir():
     raise ConfigError(f"{option}={path} is a folder; name a file.")
-  if not any(os.access(each, os.W_OK) for each in (path, path.parent)):
+  path = path.resolve()
+  # A new file takes the place of an old one; a device is written into.
+  needed = {path.parent} if not path.exists() or path.is_file() else set()
+  needed |= {path} if path.exists() else set()
+  if not all(os.access(each, os.W_OK) for each in needed):
     raise ConfigError(f"{option}={path}: no right to write there.")
 
 

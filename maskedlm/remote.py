@@ -126,9 +126,16 @@ def list_files(path: Path) -> list[str]:
 
 
 def write_whole(path: Path, text: str) -> None:
-  """Writes a file that is there whole, or not at all."""
+  """Writes a file that is there whole, or not at all.
+
+  What a link leads to is written; what is no file, such as /dev/stdout, too.
+  """
   if is_address(path):
     path.write_text(text)  # As are all objects of a bucket.
+    return
+  path = path.resolve()
+  if path.exists() and not path.is_file():
+    path.write_text(text, encoding="utf-8")
     return
   unfinished = path.with_name(f"{path.name}.tmp")
   with unfinished.open("w", encoding="utf-8") as file:

@@ -66,6 +66,7 @@ def check(
     if old[name] != new[name]
   ]
   before, now = flatten(old["config"]), flatten(new["config"])
+  undo = []
   for name in sorted(before.keys() | now.keys()):
     a, b = before.get(name, "(absent)"), now.get(name, "(absent)")
     if a == b:
@@ -73,12 +74,13 @@ def check(
     # An option that is younger than the checkpoint: its default is what was.
     if name in before and _is_frozen(name):
       refused.append(f"{name} was {a!r}, now {b!r}")
+      undo.append(f"--config.{name}={a}")
     else:
       log(f"changed since the checkpoint: {name} was {a!r}, now {b!r}")
   if refused:
     raise ConfigError(
-      f"this workdir holds another run: {'; '.join(refused)}. Undo the change, "
-      "or give another --workdir."
+      f"this workdir holds another run: {'; '.join(refused)}. Undo the change"
+      f"{': ' if undo else ''}{' '.join(undo)}, or give another --workdir."
     )
 
 

@@ -5,7 +5,7 @@ import pathlib
 
 import pytest
 
-from maskedlm import cli, outputs
+from maskedlm import cli, outputs, remote
 from maskedlm.config import ConfigError
 from maskedlm.storage import StorageError
 
@@ -20,6 +20,18 @@ def test_a_file(tmp_path):
   ):
     with pytest.raises(ConfigError, match=message):
       outputs.check(path, option="--out")
+
+
+def test_a_link_and_a_device_stay_what_they_are(tmp_path):
+  (tmp_path / "file").write_text("old")
+  (tmp_path / "link").symlink_to("file")
+  (tmp_path / "null").symlink_to("/dev/null")
+  for name in ("link", "null"):
+    outputs.check(tmp_path / name, option="--json")
+    remote.write_whole(tmp_path / name, "new")
+    assert (tmp_path / name).is_symlink()
+  assert (tmp_path / "file").read_text() == "new"
+  assert pathlib.Path("/dev/null").is_char_device()
 
 
 def test_a_folder(tmp_path):

@@ -33,6 +33,7 @@ def test_frozen_changes_are_refused_with_the_difference():
   with pytest.raises(ConfigError) as caught:
     resume.check(identity(), new, log=print)
   assert "model.width was 8, now 16" in str(caught.value)
+  assert "Undo the change: --config.model.width=8 " in str(caught.value)
   assert "seed was 3, now 4" in str(caught.value)
   assert "--workdir" in str(caught.value)
 

@@ -144,6 +144,11 @@ def lines(
   """
   name = name or _name(path)
   seen = Counter() if seen is None else seen
+  if path.lower().endswith(".parquet"):
+    raise DataError(
+      f"{name}: Parquet isn't read here; expected lines of text or JSON. "
+      "Labelled data are given by --data."
+    )
   try:
     with _open(path) as file:
       for number, line in enumerate(file, 1):
@@ -161,8 +166,7 @@ def lines(
   except OSError as error:
     raise DataError(f"{name}: {error.strerror}.") from None
   except CorpusError as error:
-    why = error.__cause__ or "no text is compressed in it"
-    raise DataError(f"{name}: {why}; fetch it again.") from None
+    raise DataError(f"{name}: {error.__cause__}; fetch it again.") from None
 
 
 def _name(path: str) -> str:
@@ -183,17 +187,12 @@ def _open(path: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
 
 
 def _decompressed(path: str) -> Iterator[bytes]:
-  rest = ""
-  for chunk in files.chunks(path, Counter()):
-    *whole, rest = (rest + chunk).split("\n")
-    yield from (_encoded(f"{line}\n") for line in whole)
+  rest = b""
+  for block in files.blocks(path):
+    *whole, rest = (rest + block).split(b"\n")
+    yield from (line + b"\n" for line in whole)
   if rest:
-    yield _encoded(rest)
-
-
-def _encoded(line: str) -> bytes:
-  """As it is in the file, be it UTF-8 or not: see files.chunks."""
-  return line.encode("utf-8", "surrogateescape")
+    yield rest
 
 
 def of_json(line: str, where: str) -> dict:

@@ -140,8 +140,8 @@ def _split_part(
     with parts.naming(part.name):
       raise CorpusError(
         f"corpus.heldout_share={heldout_share} of the documents, or two at"
-        " least, would leave none for training: separate more documents by"
-        " blank lines, lower it, or hold nothing out (0)."
+        " least, would leave none for training: give more documents (in text:"
+        " a blank line ends one), lower it, or hold nothing out (0)."
       )
   for document, copies in waiting.values():
     yield from [("heldout", document)] * copies

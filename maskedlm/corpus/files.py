@@ -120,7 +120,7 @@ def chunks(path: str, report: Counter) -> Iterator[str]:
     codecs.getincrementaldecoder("utf-8")("surrogateescape"), translate=True
   )
   report["files read"] += 1
-  for index, block in enumerate(_blocks(path)):
+  for index, block in enumerate(blocks(path)):
     if index == 0:
       for magic, name in _BINARY.items():
         if block.startswith(magic):
@@ -141,8 +141,11 @@ def chunks(path: str, report: Counter) -> Iterator[str]:
     report["files with CRLF or CR line ends"] += 1
 
 
-def _blocks(path: str) -> Iterator[bytes]:
-  """A file's bytes, decompressed by its ending, about _BLOCK at a time."""
+def blocks(path: str) -> Iterator[bytes]:
+  """A file's bytes, decompressed by its ending, about _BLOCK at a time.
+
+  Raises CorpusError for one that can't be read to its end.
+  """
   try:
     with open(path, "rb") as file:
       if path.lower().endswith(".zst"):

@@ -29,7 +29,12 @@ def _opened(path: str):
   try:
     # Without pre_buffer and threads, which would hold whole row groups.
     with pq.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+      names = file.schema_arrow.names
+      if twice := [name for name in names if names.count(name) > 1]:
+        raise ParquetError(f"{path} has the column {twice[0]!r} twice")
       yield file
+  except FileNotFoundError:
+    raise ParquetError(f"{path}: no such file") from None
   except (pa.ArrowException, OSError) as error:
     reason = (str(error) or type(error).__name__).splitlines()[0]
     raise ParquetError(f"{path} can't be read as Parquet: {reason}") from error
@@ -80,10 +85,12 @@ def rows(path: str) -> Iterator[dict[str, Any]]:
 
 def _classes(metadata: Mapping[bytes, bytes]) -> dict[str, dict[int, str]]:
   """Column -> class -> its name, of those that hold a ClassLabel."""
-  told = json.loads(metadata.get(b"huggingface", b"{}"))
-  features = told.get("info", {}).get("features", {})
-  return {
-    column: dict(enumerate(feature["names"]))
-    for column, feature in features.items()
-    if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
-  }
+  try:
+    told = json.loads(metadata[b"huggingface"])["info"]["features"]
+    return {
+      column: dict(enumerate(feature["names"]))
+      for column, feature in told.items()
+      if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
+    }
+  except (AttributeError, KeyError, TypeError, ValueError):
+    return {}  # It tells no names; who wrote it can't be asked.

@@ -194,8 +194,8 @@ def check_place(path) -> None:
     )
   if not _holds_only(f"{path}.tmp", (_WORK,)):
     raise CorpusError(
-      f"{path}.tmp: prepare works there, but what is there isn't its own; move"
-      " that away, or use another path."
+      f"{path}.tmp: prepare works there, but what is there isn't its own, or"
+      " an older version's; move that away, or use another path."
     )
 
 

@@ -118,8 +118,9 @@ def layout(task: str) -> Layout:
   """
   if task not in LAYOUTS:
     raise ConfigError(
-      f"task.layout={task!r} is no task of GLUE{did_you_mean(task, LAYOUTS)}; "
-      f"known: {', '.join(LAYOUTS)}, or columns for files of your own."
+      f"task.layout={task!r} is no task of GLUE"
+      f"{did_you_mean(task, (*LAYOUTS, 'columns', 'texts'))}; known: "
+      f"{', '.join(LAYOUTS)}, or columns or texts for files of your own."
     )
   return LAYOUTS[task]
 

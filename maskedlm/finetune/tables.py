@@ -220,6 +220,10 @@ def _parquet(path: pathlib.Path) -> Iterator[Record]:
       yield Record(number, _texts(fields), str(path))
   except parquet.ParquetError as error:
     raise DataError(f"{error}; expected labelled examples.") from None
+  except UnicodeDecodeError as error:
+    raise DataError(
+      f"{path}:{number}: {error.object[:40]!r} is not UTF-8; expected text."
+    ) from None
 
 
 # By their ending, the files whose rows are objects of named fields.
@@ -251,7 +255,10 @@ def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-  if not isinstance(value, str):
+  if isinstance(value, bytes):  # Strings, as old writers of Parquet have them.
+    return value.decode("utf-8")
+  if isinstance(value, list | dict | bool | int | float):
     return json.dumps(value, ensure_ascii=False, default=str)
+  value = str(value)
   # JSON can spell half of a surrogate pair, which no file can hold again.
   return value.encode("utf-8", "replace").decode("utf-8")

@@ -60,6 +60,11 @@ def test_compressed_files(tmp_path):
     found = list(inputs.read([path]))
     assert found == [Text("a", None, path, 1), Text("b", None, path, 3)]
     assert inputs.size([path]) == 0
+  odd = b"a\rb\0\n%PDF-\r\n"  # Lines are those of the plain file.
+  plain = list(inputs.lines(write(tmp_path, odd, "d.txt")))
+  assert plain == [(1, "a\rb\0"), (2, "%PDF-")]
+  odd = write(tmp_path, gzip.compress(odd), "d.txt.gz")
+  assert list(inputs.lines(odd)) == plain
   latin = write(tmp_path, gzip.compress(b"one\ncaf\xe9\n"), "b.txt.gz")
   with pytest.raises(DataError, match=r"b\.txt\.gz:2: not UTF-8 \(byte 0xe9 a"):
     list(inputs.read([latin]))

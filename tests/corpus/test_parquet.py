@@ -124,6 +124,22 @@ def test_classes_have_their_names(tmp_path):
   assert found[0]["tokens"] == ["Good", "."]
 
 
+@pytest.mark.parametrize("told", ["null", '{"info": null}', "not JSON"])
+def test_classes_that_nobody_can_name_are_numbers(tmp_path, told):
+  table = pa.table({"label": [1]}).replace_schema_metadata(
+    {"huggingface": told}
+  )
+  pq.write_table(table, tmp_path / "a.parquet")
+  assert list(parquet.rows(str(tmp_path / "a.parquet"))) == [{"label": 1}]
+
+
+def test_a_column_that_is_there_twice_is_told(tmp_path):
+  table = pa.Table.from_arrays([pa.array(["a"])] * 2, names=["text", "text"])
+  pq.write_table(table, tmp_path / "a.parquet")
+  with pytest.raises(CorpusError, match="has the column 'text' twice"):
+    read(f"parquet:{tmp_path}")
+
+
 @pytest.mark.parametrize(
   ("make", "told"),
   [

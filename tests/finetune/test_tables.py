@@ -1,5 +1,6 @@
 """Files of labelled examples: what is read, and how what is wrong is told."""
 
+import decimal
 import json
 
 import pyarrow as pa
@@ -89,10 +90,18 @@ def test_parquet(tmp_path):
   pq.write_table(pa.table({"text": pa.array([], pa.string())}), path)
   with pytest.raises(DataError, match="has no row"):
     tables.records(path)
+  odd = {"text": b"\xc3\xa9", "label": decimal.Decimal("1.50")}
+  pq.write_table(pa.Table.from_pylist([odd]), path)
+  assert found(path) == [(1, {"text": "é", "label": "1.50"})]
+  pq.write_table(
+    pa.Table.from_pylist([{"text": b"a"}, {"text": b"\xff"}]), path
+  )
+  with pytest.raises(DataError, match=r"a\.parquet:2: .* is not UTF-8"):
+    tables.records(path)
   path.write_bytes(path.read_bytes()[:-9])
   with pytest.raises(DataError, match=r"a\.parquet can't be read as Parquet"):
     tables.records(path)
-  with pytest.raises(DataError, match=r"none\.parquet .*No such file"):
+  with pytest.raises(DataError, match=r"none\.parquet: no such file"):
     tables.records(tmp_path / "none.parquet")
 
 
