@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from maskedlm import cli
+from maskedlm import cli, outputs
 from maskedlm.config import ConfigError
 
 SECONDS = 2.0  # Between two lines of progress.
@@ -122,7 +122,7 @@ def _check(args: argparse.Namespace) -> None:
   if args.out:
     vector_files.check(args.out)
   if args.fit:
-    vector_files.check(args.fit, suffixes=(".npz",), option="--fit")
+    outputs.check(args.fit, suffixes=(".npz",), option="--fit")
   read = [*args.input, *filter(None, [args.standardise])]
   for option, path in (("--out", args.out), ("--fit", args.fit)):
     if path and any(_same(path, other) for other in read):

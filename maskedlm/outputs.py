@@ -6,23 +6,32 @@ What still goes wrong at its end, such as a full disk, is told in one line.
 import contextlib
 import os
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from maskedlm import storage
 from maskedlm.config import ConfigError
 
 
-def check(path: str | os.PathLike, *, option: str) -> None:
+def check(
+  path: str | os.PathLike, *, option: str, suffixes: Sequence[str] = ()
+) -> None:
   """That a file can be written there, before anything slow begins.
 
   Args:
     path: of the file, new or not.
     option: what the errors call it.
+    suffixes: of its name, one of these, in small letters; () = any.
 
   Raises:
-    ConfigError: no such folder, a folder of that name, no right to write.
+    ConfigError: another suffix, no such folder, a folder of that name, no
+      right to write.
   """
   path = pathlib.Path(path)
+  if suffixes and path.suffix.lower() not in suffixes:
+    raise ConfigError(
+      f"{option}={path}: the name ends in {path.suffix!r}; expected "
+      f"{' or '.join(suffixes)}."
+    )
   if not path.parent.is_dir():
     raise ConfigError(f"{option}={path}: there is no folder {path.parent}.")
   if path.is_dir():

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import cli, flags
+from maskedlm import cli, flags, outputs
 from maskedlm.config import ConfigError
 from maskedlm.corpus import documents as documents_lib
 from maskedlm.corpus import (
@@ -261,7 +261,7 @@ def _value(row, label: str, measure: str):
 
 def _check_picture(path: str | None) -> None:
   if path:
-    canvas.check_path(path, option="--png", suffixes=canvas.SUFFIXES)
+    outputs.check(path, option="--png", suffixes=canvas.SUFFIXES)
     canvas.check(path)
 
 

@@ -141,11 +141,10 @@ def train(args: argparse.Namespace) -> int:
     inputs,
     sense_data,
     senses,
-    vector_files,
     vectors,
   )
 
-  vector_files.check(args.out, suffixes=(".npz",))
+  outputs.check(args.out, option="--out", suffixes=(".npz",))
   if not 0 <= args.heldout_share < 1:
     raise ConfigError(
       f"--heldout_share={args.heldout_share}: expected at least 0, below 1."
@@ -199,13 +198,12 @@ def evaluate(args: argparse.Namespace) -> int:
     sense_data,
     sense_scores,
     senses,
-    vector_files,
   )
 
   if args.json:
-    vector_files.check(args.json, suffixes=(".json",), option="--json")
+    outputs.check(args.json, suffixes=(".json",), option="--json")
   if args.keys:
-    vector_files.check(args.keys, suffixes=(".txt",), option="--keys")
+    outputs.check(args.keys, suffixes=(".txt",), option="--keys")
   learned, model, options = _open(args)
   seen, documents = Counter(), set()
   show = embed.progress(inputs.size([args.data]), seen)

@@ -12,7 +12,7 @@ import os
 import pathlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,30 +32,9 @@ class Column(NamedTuple):
   shape: tuple[int, ...]  # Of one element of the first axis.
 
 
-def check(
-  path: str | pathlib.Path,
-  *,
-  suffixes: Sequence[str] = (),
-  option: str = "--out",
-) -> None:
-  """That such a file can be written, before anything slow begins.
-
-  Args:
-    path: the file.
-    suffixes: of its name, one of these; () = those of WRITERS.
-    option: what the errors call it.
-
-  Raises:
-    ConfigError: an unknown suffix; see outputs.check.
-  """
-  path = pathlib.Path(path)
-  suffixes = suffixes or tuple(WRITERS)
-  if path.suffix not in suffixes:
-    raise ConfigError(
-      f"{option}={path}: the name ends in {path.suffix!r}; expected "
-      f"{' or '.join(suffixes)}."
-    )
-  outputs.check(path, option=option)
+def check(path: str | pathlib.Path) -> None:
+  """That vectors can be written there; raises what outputs.check does."""
+  outputs.check(path, option="--out", suffixes=tuple(WRITERS))
 
 
 @contextlib.contextmanager
@@ -80,7 +59,7 @@ def open_writer(
       prefix=f".{path.name}.", dir=path.parent
     ) as folder:
       made = pathlib.Path(folder, path.name)
-      with WRITERS[path.suffix](made, about) as write:
+      with WRITERS[path.suffix.lower()](made, about) as write:
         yield write
       os.replace(made, path)
   except OSError as error:

@@ -61,25 +61,10 @@ def check(path: str) -> None:
   """That a picture can be made there, before anything slow begins.
 
   Raises:
-    ConfigError: no matplotlib; see check_path.
+    ConfigError: no matplotlib; see outputs.check.
   """
   _library()
-  check_path(path, option="--out", suffixes=SUFFIXES)
-
-
-def check_path(path: str, *, option: str, suffixes: Sequence[str]) -> None:
-  """That a file of such a name can be written.
-
-  Raises:
-    ConfigError: an unknown suffix; see outputs.check.
-  """
-  file = pathlib.Path(path)
-  if file.suffix.lower() not in suffixes:
-    raise ConfigError(
-      f"{option}={path}: the name ends in {file.suffix!r}; expected "
-      f"{' or '.join(suffixes)}."
-    )
-  outputs.check(file, option=option)
+  outputs.check(path, option="--out", suffixes=SUFFIXES)
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from maskedlm import cli, embed
+from maskedlm import cli, embed, outputs
 from maskedlm.config import ConfigError, did_you_mean
 from maskedlm.plots import canvas, page, scatter
 from maskedlm.plots.scatter import Group, Point, Scatter
@@ -180,7 +180,7 @@ def _check(args: argparse.Namespace) -> None:
   if args.out:
     canvas.check(args.out)
   if args.html:
-    canvas.check_path(args.html, option="--html", suffixes=(".html",))
+    outputs.check(args.html, option="--html", suffixes=(".html",))
   if args.projection not in projection.PROJECTIONS:
     known = projection.PROJECTIONS
     raise ConfigError(

@@ -157,6 +157,7 @@ def test_told_at_once(tmp_path):
   }.items():
     with pytest.raises(ConfigError, match=match):
       vector_files.check(tmp_path / name)
+  vector_files.check(tmp_path / "V.NPZ")
   (tmp_path / "v.npz").mkdir()
   with pytest.raises(ConfigError, match="is a folder"):
     vector_files.check(tmp_path / "v.npz")
