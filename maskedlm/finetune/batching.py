@@ -132,10 +132,11 @@ def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
 
 def _lengths(rows: Rows, which: np.ndarray) -> np.ndarray:
   """[B, C]: of the C sequences of each row, nearly always one."""
-  if "choice_lengths" in rows.values:
-    lengths = rows.values["choice_lengths"][which]
+  if "sequence_lengths" in rows.values:
+    lengths = rows.values["sequence_lengths"][which]
   else:
-    lengths = rows.lengths[which][:, None]
+    ids = rows.tokens["input_ids"]
+    lengths = np.array([[ids[row].shape[-1]] for row in which])
   return np.where(which[:, None] < 0, 1, lengths)  # A filler is one [PAD].
 
 
@@ -221,16 +222,13 @@ def gather(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:
       if row >= 0:
         out[i, ..., : arrays[row].shape[-1]] = arrays[row]
     batch[name] = out
-  segment_ids = np.zeros(batch["input_ids"].shape, np.int32)
-  for i, row in enumerate(which):
-    end = rows.tokens["input_ids"][row].shape[-1] if row >= 0 else 1
-    segment_ids[i, ..., :end] = 1
+  is_token = np.arange(length) < _lengths(rows, which)[..., None]
   for name, values in rows.values.items():
     taken = np.array(values[which])
     taken[~real] = 0
     batch[name] = taken
   return {
     **batch,
-    "segment_ids": segment_ids,
+    "segment_ids": is_token.reshape(batch["input_ids"].shape).astype(np.int32),
     "example_weights": real.astype(np.float32),
   }

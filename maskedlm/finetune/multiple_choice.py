@@ -9,11 +9,16 @@ C choices, L tokens of a row. Files are choices.py's.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.finetune import choices, class_metrics, classification, one_label
+from maskedlm.finetune import (
+  choices,
+  class_metrics,
+  classification,
+  one_label,
+  sequences,
+)
 from maskedlm.finetune.application import (
   Application,
   DataError,
@@ -78,17 +83,8 @@ def make(
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     """Float32 [B, C]: the encoder sees B * C rows."""
-    B, C, L = batch["input_ids"].shape
-    # Those of a filler row are 1 long: it sees itself.
-    lengths = jnp.maximum(batch["choice_lengths"], 1)
-    real = jnp.arange(L) < lengths[..., None]
-    flat = {
-      "input_ids": batch["input_ids"].reshape(B * C, L),
-      "token_type_ids": batch["token_type_ids"].reshape(B * C, L),
-      "segment_ids": real.astype(jnp.int32).reshape(B * C, L),
-      **{name: batch[name] for name in ("packed", "places") if name in batch},
-    }
-    return net.apply(params, flat, key, train).reshape(B, C)
+    B, C, _ = batch["input_ids"].shape
+    return net.apply(params, sequences.flat(batch), key, train).reshape(B, C)
 
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
@@ -118,10 +114,9 @@ def make_rows(
   length: int,
   count: int | None,
 ) -> Rows:
-  """A row for each example: [C, l], padded to the longest of its choices.
+  """A row of C sequences for each example (sequences.py).
 
-  choice_lengths [C] says where the others end. `count` is C; None = whatever
-  the first example has.
+  `count` is C; None = whatever the first example has.
 
   Raises:
     DataError: an example that has another number of choices.
@@ -131,11 +126,8 @@ def make_rows(
   flat = tokenizer.encode_batch(
     [f"{e.question} {c}".strip() for e in examples for c in e.choices]
   )
-  ids, types = [], []
-  lengths = np.zeros((len(examples), C), np.int32)
-  truncated = 0
-  for i, context in enumerate(contexts):
-    made = [
+  rows = [
+    [
       pair_row(
         tokenizer,
         context,
@@ -146,27 +138,20 @@ def make_rows(
       )
       for choice in flat[i * C : (i + 1) * C]
     ]
-    lengths[i] = [len(row[0]) for row in made]
-    truncated += any(row[2] for row in made)
-    ids.append(_stack([row[0] for row in made], tokenizer.special.pad))
-    types.append(_stack([row[1] for row in made], 0))
+    for i, context in enumerate(contexts)
+  ]
+  tokens, lengths = sequences.stack(
+    [[made[:2] for made in row] for row in rows], tokenizer.special.pad
+  )
   return Rows(
-    tokens={"input_ids": ids, "token_type_ids": types},
+    tokens=tokens,
     values={
-      "choice_lengths": lengths,
+      "sequence_lengths": lengths,
       "labels": np.array([e.label or 0 for e in examples], np.int32),
     },
     example=np.arange(len(examples)),
-    truncated=truncated,
+    truncated=sum(any(made[2] for made in row) for row in rows),
   )
-
-
-def _stack(rows: Sequence[np.ndarray], fill: int) -> np.ndarray:
-  """Arrays [l_c] of different lengths -> [C, the longest]."""
-  made = np.full((len(rows), max(map(len, rows))), fill, np.int32)
-  for to, row in zip(made, rows, strict=True):
-    to[: len(row)] = row
-  return made
 
 
 def _prediction(example: Example, shares: list[float]) -> Prediction:

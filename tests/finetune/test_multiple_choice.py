@@ -92,7 +92,7 @@ def test_rows():
   # Only what is too long is cut, and an empty choice is one too.
   assert third[0][1] == [CLS, 10, 11, 12, 13, 14, SEP, 10, 11, 12, 13, 14, SEP]
   assert third[0][2] == [CLS, *range(10, 17), SEP, SEP, PAD, PAD, PAD]
-  assert rows.values["choice_lengths"].tolist() == [
+  assert rows.values["sequence_lengths"].tolist() == [
     [6, 8, 6],
     [7, 7, 7],
     [11, 13, 10],
@@ -127,7 +127,7 @@ def test_scores_in_plain_numpy(pooler):
   nats, hits = 0.0, 0
   for i, example in enumerate(EXAMPLES):
     expected = []
-    for c, n in enumerate(rows.values["choice_lengths"][i]):
+    for c, n in enumerate(rows.values["sequence_lengths"][i]):
       ids, kinds = (
         rows.tokens[name][i][c, :n] for name in ("input_ids", "token_type_ids")
       )
@@ -162,7 +162,7 @@ def test_equals_transformers():
       "bias": torch.tensor(dense["bias"]),
     }
   )
-  real = np.arange(LENGTH) < batch["choice_lengths"][..., None]
+  real = np.arange(LENGTH) < batch["sequence_lengths"][..., None]
   with torch.no_grad():
     theirs = peer(
       input_ids=torch.tensor(batch["input_ids"], dtype=torch.long),

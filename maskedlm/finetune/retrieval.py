@@ -1,0 +1,309 @@
+"""Retrieval: the passages that answer a query, by one vector of each text.
+
+One encoder reads both; a text's vector is the mean of its tokens', or [CLS]'s,
+of length 1 (Reimers & Gurevych 2019, arXiv:1908.10084). It learns to tell a
+query's passage from all the others of the batch, and from hard negatives where
+there are some (Karpukhin et al. 2020, arXiv:2004.04906, section 3.2):
+
+  -log softmax_j(cos(q_i, p_j) / temperature)[i]
+
+B examples, C texts of each: the query and K passages, the first of them right.
+Files are passages.py's.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.config import ConfigError, check_known
+from maskedlm.corpus.tokenizer import Tokenizer
+from maskedlm.finetune import passages, sequences
+from maskedlm.finetune.application import (
+  Application,
+  DataError,
+  Outputs,
+  Prediction,
+  Rows,
+)
+from maskedlm.finetune.pairs import pair_row
+from maskedlm.finetune.passages import Example
+from maskedlm.modeling import losses, mlm
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.heads import ROW_POOLS
+from maskedlm.task import Batch, Key, Params
+
+EXAMPLES = ("Who wrote it?\tThe author was Jane.\tIt rained for a week.",)
+READING = ("query", "passage")
+NONE = -1  # passage_ids where an example has fewer passages than others.
+CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Of the table ranks.tsv.
+BLOCK = 256  # Queries that are compared with all passages at once.
+
+
+class Options(NamedTuple):
+  """config.task of this kind."""
+
+  query: str = ""  # Column of the query; "" = a usual one (passages.py).
+  passage: str = ""  # Of the passage that answers it; the same.
+  pool: str = "mean"  # What stands for a text: mean (of its tokens) | cls.
+  temperature: float = 0.05  # Cosines are divided by it.
+
+
+def read(source: str, options: Options) -> list[Example]:
+  """The examples of a file: see passages.read."""
+  return passages.read(
+    source,
+    query=(options.query,) if options.query else passages.QUERY,
+    passage=(options.passage,) if options.passage else passages.PASSAGE,
+  )
+
+
+def parse(line: str, options: Options) -> Example:
+  """A line of predict's input: see passages.parse."""
+  del options
+  return passages.parse(line)
+
+
+def group(example: Example) -> str:
+  """Queries of one passage stay on one side of a split: no leaks."""
+  return example.passages[0]
+
+
+def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
+  """Nothing: there are no labels."""
+  del examples, options
+  return {}
+
+
+def make(
+  tokenizer: Tokenizer,
+  cfg: EncoderConfig,
+  about: Mapping[str, Any],
+  options: Options,
+  *,
+  length: int,
+) -> Application:
+  """See application.py.
+
+  Raises:
+    ConfigError: an unknown pool, a temperature that is not above 0.
+  """
+  del about
+  check_known("task", options, {"pool": ROW_POOLS})
+  if not options.temperature > 0:
+    raise ConfigError(
+      f"task.temperature={options.temperature}: expected more than 0."
+    )
+
+  def vectors(params: Params, batch: Batch, key: Key, train: bool):
+    """Float32 [B, C, D], each of length 1."""
+    B, C, _ = batch["input_ids"].shape
+    rows = sequences.flat(batch)
+    hidden = mlm.encode(cfg, params, rows, key, train)
+    x = ROW_POOLS[options.pool](cfg, hidden, rows["segment_ids"])
+    x = x.astype(jnp.float32).reshape(B, C, -1)
+    norm = jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True))
+    return x / jnp.maximum(norm, 1e-6)
+
+  def loss(params: Params, batch: Batch, key: Key, train: bool):
+    found = scores(vectors(params, batch, key, train), batch)
+    B, K = batch["passage_ids"].shape
+    nats, hits = losses.score(found / options.temperature, jnp.arange(B) * K)
+    weights = batch["example_weights"]
+    return (
+      {"retrieval": losses.weigh(nats, weights)},
+      {"in_batch_accuracy": losses.weigh(hits, weights)},
+    )
+
+  return Application(
+    rows=lambda examples: make_rows(examples, tokenizer, length=length),
+    init=lambda key: {},  # No head: the encoder alone is trained.
+    loss=loss,
+    outputs=lambda params, batch: {
+      "vectors": vectors(params, batch, None, False)
+    },
+    decode=decode,
+    score=score,
+    best="mrr@10",
+    gold=_gold,
+  )
+
+
+def scores(x, batch: Batch):
+  """The cosines [B, B * K] of each query with every passage of the batch.
+
+  Query i's own passage is at i * K. What is no wrong answer to it is -1e9: the
+  same passage again, another that the data has for the same query, none at all.
+
+  Args:
+    x: [B, C, D] float32 of length 1, of the queries and their K = C - 1
+      passages.
+    batch: query_ids [B], passage_ids [B, K], example_weights [B].
+  """
+  ids, queries = batch["passage_ids"], batch["query_ids"]
+  B, K = ids.shape
+  # A matmul of bfloat16, as TPUs take for float32, is 0.004 / temperature off.
+  cosines = jnp.einsum("BD,NKD->BNK", x[:, 0], x[:, 1:], precision="highest")
+  is_own = jnp.eye(B, dtype=bool)[..., None] & (jnp.arange(K) == 0)
+  is_there = (ids != NONE) & (batch["example_weights"] > 0)[:, None]
+  is_right = ids == ids[:, :1, None]
+  same_query = (queries == queries[:, None])[..., None] & (jnp.arange(K) == 0)
+  is_wrong = is_there & ~is_right & ~same_query
+  return jnp.where(is_own | is_wrong, cosines, -1e9).reshape(B, B * K)
+
+
+def make_rows(
+  examples: Sequence[Example], tokenizer: Tokenizer, *, length: int
+) -> Rows:
+  """A row of C sequences for each example (sequences.py): [CLS] text [SEP].
+
+  One with fewer passages than another has empty ones, of the id NONE. Ids are
+  of this call: equal texts have equal ones.
+  """
+  K = max(len(example.passages) for example in examples)
+  ids: dict[str, int] = {}
+  passage_ids = np.full((len(examples), K), NONE, np.int32)
+  for row, example in zip(passage_ids, examples, strict=True):
+    for k, text in enumerate(example.passages):
+      row[k] = ids.setdefault(text, len(ids))
+  queries: dict[str, int] = {}
+  query_ids = [queries.setdefault(e.query, len(queries)) for e in examples]
+
+  def encode(texts: Sequence[str]):
+    """(input_ids, token_type_ids, whether tokens were lost) of each."""
+    return [
+      pair_row(tokenizer, of_text, None, length)
+      for of_text in tokenizer.encode_batch(texts)
+    ]
+
+  # Each text once, and last what stands for no passage.
+  of_passages, of_queries = encode([*ids, ""]), encode(list(queries))
+  rows = [
+    [of_queries[query], *(of_passages[k] for k in passage)]
+    for query, passage in zip(query_ids, passage_ids, strict=True)
+  ]
+  tokens, lengths = sequences.stack(
+    [[made[:2] for made in row] for row in rows], tokenizer.special.pad
+  )
+  return Rows(
+    tokens=tokens,
+    values={
+      "sequence_lengths": lengths,
+      "query_ids": np.array(query_ids, np.int32),
+      "passage_ids": passage_ids,
+    },
+    example=np.arange(len(examples)),
+    truncated=sum(any(made[2] for made in row) for row in rows),
+    notes=_notes(examples, len(ids)),
+  )
+
+
+def _notes(examples: Sequence[Example], count: int) -> tuple[str, ...]:
+  """How hard it is to find the right one: what a rank is among."""
+  if not all(example.is_gold for example in examples):
+    return ()
+  return (f"{len(examples):,} queries, {count:,} different passages",)
+
+
+def decode(
+  examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
+) -> list[Prediction]:
+  """The best passage and its cosine, and those of the example's own.
+
+  Of examples from a file the best is of all passages of the file, and rank is
+  its own one's among them, from 1: other passages that the file has for the
+  same query left out, of equal ones the last.
+  """
+  del tuned
+  if not examples:
+    return []
+  x = np.stack(outputs["vectors"])  # [n, C, D]
+  own = np.einsum("nd,nkd->nk", x[:, 0], x[:, 1:])
+  if not all(example.is_gold for example in examples):
+    return [
+      _prediction(example.passages, of_own[: len(example.passages)])
+      for example, of_own in zip(examples, own, strict=True)
+    ]
+  ids = rows.values["passage_ids"]
+  texts, passage_vectors = {}, {}
+  for example, row, of_row in zip(examples, ids, x[:, 1:], strict=True):
+    for text, i, vector in zip(example.passages, row, of_row, strict=False):
+      texts[i], passage_vectors[i] = text, vector
+  pool = np.stack([passage_vectors[i] for i in range(len(texts))])
+  right = defaultdict(list)
+  for query, row in zip(rows.values["query_ids"], ids, strict=True):
+    right[query].append(row[0])
+  made = []
+  for begin in range(0, len(x), BLOCK):
+    found = x[begin : begin + BLOCK, 0] @ pool.T
+    for i, cosines in enumerate(found, begin):
+      best = int(np.argmax(cosines))
+      is_wrong = np.ones(len(pool), bool)
+      is_wrong[right[rows.values["query_ids"][i]]] = False
+      rank = 1 + int(np.sum(cosines[is_wrong] >= cosines[ids[i, 0]]))
+      of_own = own[i, : len(examples[i].passages)]
+      made.append(
+        {
+          "rank": rank,
+          "passage": texts[best],
+          "cosine": float(cosines[best]),
+          "cosines": of_own.tolist(),
+        }
+      )
+  return made
+
+
+def _prediction(texts: Sequence[str], cosines: np.ndarray) -> Prediction:
+  best = int(np.argmax(cosines))
+  return {
+    "passage": texts[best],
+    "cosine": float(cosines[best]),
+    "cosines": cosines.tolist(),
+  }
+
+
+def score(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, float]:
+  """The mean of 1 / rank (0 beyond 10), and the shares of ranks up to k."""
+  _gold(examples)
+  ranks = np.array([prediction["rank"] for prediction in predictions])
+  return {
+    "mrr@10": float(np.mean(np.where(ranks <= 10, 1 / ranks, 0))),
+    "recall@1": float(np.mean(ranks <= 1)),
+    "recall@10": float(np.mean(ranks <= 10)),
+  }
+
+
+def _gold(examples: Sequence[Example]) -> None:
+  """DataError for an example of which the right passage is not known."""
+  for example in examples:
+    if not example.is_gold:
+      raise DataError(
+        f"{example.query[:40]!r}: which passage answers it is not known."
+      )
+
+
+def show(prediction: Prediction) -> str:
+  """The cosine of the best passage, and its text."""
+  return (
+    f"{prediction['cosine']:.3f}\t{' '.join(prediction['passage'].split())}"
+  )
+
+
+def report(
+  examples: Sequence[Example], predictions: Sequence[Prediction]
+) -> dict[str, str]:
+  """ranks.tsv: the share of queries whose passage is among the first k."""
+  del examples
+  ranks = np.array([prediction["rank"] for prediction in predictions])
+  lines = [f"{k}\t{np.mean(ranks <= k):.4f}" for k in CUTOFFS]
+  return {"ranks.tsv": "\n".join(["k\trecall", *lines, ""])}
+
+
+if __name__ == "__main__":
+  from maskedlm.finetune import main
+
+  main.run_kind("retrieval")

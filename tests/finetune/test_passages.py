@@ -1,0 +1,91 @@
+"""Files of queries and passages: columns, lists, SQuAD's, what is wrong."""
+
+import json
+
+import pytest
+
+from maskedlm.finetune import passages
+from maskedlm.finetune.application import DataError
+from maskedlm.finetune.passages import PASSAGE, QUERY, Example
+
+
+def read(path, text, query=QUERY, passage=PASSAGE):
+  path.write_text(text, encoding="utf-8")
+  return passages.read(str(path), query=query, passage=passage)
+
+
+def test_columns_and_their_usual_names(tmp_path):
+  path = tmp_path / "pairs.tsv"
+  assert read(path, "query\tpassage\nwho?\tJane did\n") == [
+    Example("who?", ("Jane did",), True, f"{path}:2")
+  ]
+  # As the Hub's triplets are named; other columns are nobody's.
+  made = read(path, "id\tanchor\tpositive\tnegative\n7\ta b\tc\td e\n")
+  assert made[0][:2] == ("a b", ("c", "d e"))
+  made = read(
+    path,
+    "q\tquery\tgood\tnegative_1\tnegative_2\tnegatively\na\tb\tc\td\t\te\n",
+    query=("q",),
+    passage=("good",),
+  )
+  assert made[0][:2] == ("a", ("c", "d"))  # An empty one is none.
+
+
+def test_lists_of_wrong_passages(tmp_path):
+  lines = [
+    {"query": "a", "passage": "b", "negatives": ["c", "[d] e"]},
+    {"query": "a", "passage": "b", "negatives": []},
+    {"query": "a", "passage": "b", "negatives": None, "negative": "[f] g"},
+  ]
+  text = "".join(json.dumps(line) + "\n" for line in lines)
+  made = read(tmp_path / "pairs.jsonl", text)
+  assert [example.passages for example in made] == [
+    ("b", "c", "[d] e"),
+    ("b",),
+    ("b", "[f] g"),
+  ]
+
+
+def test_questions_of_squad(tmp_path):
+  answer = {"text": "Jane", "answer_start": 0}
+  asked = [
+    {"id": "1", "question": "who?", "answers": [answer]},
+    {"id": "2", "question": "why?", "answers": [], "is_impossible": True},
+  ]
+  paragraph = {"context": "Jane wrote it.", "qas": asked}
+  file = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
+  path = tmp_path / "squad.json"
+  assert read(path, json.dumps(file)) == [
+    Example("who?", ("Jane wrote it.",), True, f"{path}: question 1")
+  ]
+
+
+@pytest.mark.parametrize(
+  ("text", "said"),
+  [
+    ("text\tpassage\na\tb\n", r"pairs.tsv:2: no column 'query' or 'question'"),
+    ("query\ttext\na\tb\n", r"pairs.tsv:2: no column 'passage' or 'positive'"),
+    ("query\tpassage\n\tb\n", "pairs.tsv:2: the query is empty; expected a"),
+    ("query\tpassage\na\t \n", "pairs.tsv:2: the passage is empty; expected"),
+    ("query\tpassage\na\n", r"pairs.tsv:2: the row has 1 columns; expected 2"),
+  ],
+)
+def test_bad_files(tmp_path, text, said):
+  with pytest.raises(DataError, match=said):
+    read(tmp_path / "pairs.tsv", text)
+
+
+def test_a_line_of_predict():
+  assert passages.parse("who?\tJane.\tNobody.") == Example(
+    "who?", ("Jane.", "Nobody."), is_gold=False
+  )
+  line = json.dumps({"query": "who?", "passages": ["Jane.", "a\tb"]})
+  assert passages.parse(line).passages == ("Jane.", "a\tb")
+  for line in (
+    "who?",
+    "\ta",
+    '{"query": "a"}',
+    '{"query": "a", "passages": 3}',
+  ):
+    with pytest.raises(DataError, match="expected the query and one passage"):
+      passages.parse(line)
