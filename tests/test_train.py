@@ -4,7 +4,9 @@ import errno
 import itertools
 import json
 import os
+import pathlib
 import signal
+import struct
 
 import jax
 import numpy as np
@@ -54,6 +56,18 @@ def lines(workdir):
   ]
 
 
+def board_events(workdir):
+  """Of TensorBoard's only file: records of 8 + 4 bytes, the event, 4 bytes."""
+  (file,) = (workdir / "tensorboard").iterdir()
+  data, found = file.read_bytes(), []
+  while data:
+    (size,) = struct.unpack("<Q", data[:8])
+    event = metrics._import_tensorboardx().proto.event_pb2.Event()
+    found.append(event.FromString(data[12 : 12 + size]))
+    data = data[16 + size :]
+  return found
+
+
 def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
   c = make_config()
   result = run(c, toy.make_task(), tmp_path, mesh)
@@ -67,7 +81,11 @@ def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
   # The learning rate of steps 0 and 1 (warm-up of 2), averaged.
   assert logged[0]["learning_rate"] == pytest.approx(0.01 * (0 + 0.5) / 2)
   assert logged[-1]["heldout/loss"] == pytest.approx(result.heldout["loss"])
-  assert list((tmp_path / "tensorboard").iterdir())
+  board = [x for x in board_events(tmp_path) if x.HasField("summary")]
+  assert [
+    {"step": x.step, **{v.tag: v.simple_value for v in x.summary.value}}
+    for x in board
+  ] == [pytest.approx(x) for x in logged]
   assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
 
 
@@ -244,3 +262,18 @@ def test_a_full_disk_costs_no_line_of_the_log(tmp_path, monkeypatch):
   assert path.read_text() == '{"step": 1}\n{"step": 9}\n{"ste'
   metrics.open_logbook(tmp_path, 5, 10, lambda step: 0).close()
   assert path.read_text() == '{"step": 1}\n'
+
+
+def test_a_full_disk_does_not_hold_the_run(tmp_path, monkeypatch):
+  book = metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
+  book.heldout(6, {"loss": 1.0})
+  book.close()
+  *_, restart, event = board_events(tmp_path)
+  assert restart.session_log.status == restart.session_log.START
+  assert (restart.step, event.step) == (6, 6)  # What was after 5 is gone.
+  board = metrics._import_tensorboardx().record_writer
+  full = pathlib.Path("/dev/full")
+  monkeypatch.setattr(board, "open_file", lambda path: full.open("wb"))
+  monkeypatch.setattr(metrics, "SYNC_SECONDS", 0)
+  with pytest.raises(OSError, match="No space left"):
+    metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
