@@ -76,7 +76,7 @@ def test_a_disk_that_is_full_under_a_run_is_told_wherever_it_is_met(tmp_path):
   named = OSError(errno.EDQUOT, "Disk quota exceeded", "/logs/events")
   told = raised_within(hosts.workdir(tmp_path), named)
   assert isinstance(told, StorageError) and "/logs/events can't" in str(told)
-  locked = OSError(errno.EROFS, "Read-only file system")  # After an error of it.
+  locked = OSError(errno.EROFS, "Read-only file system")  # After an error.
   assert isinstance(raised_within(hosts.workdir(tmp_path), locked), ConfigError)
   bug = FileNotFoundError(errno.ENOENT, "No such file or directory")
   assert raised_within(hosts.workdir(tmp_path), bug) is bug
