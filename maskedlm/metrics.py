@@ -32,6 +32,8 @@ PEAK_FLOPS = {
   "NVIDIA H200": 989e12,
 }
 
+SYNC_SECONDS = 120  # Between fsyncs of TensorBoard's file: a bucket's upload.
+
 
 def peak_flops() -> float | None:
   """Peak bf16 FLOP/s of all devices together; None where it isn't known."""
@@ -148,29 +150,55 @@ def _open_files(workdir: pathlib.Path, start: int):
   """(write(step, values), close()); only host 0 writes."""
   if jax.process_index() != 0:
     return lambda step, values: None, lambda: None
-  tensorboardX = _import_tensorboardx()
   path = workdir / "metrics.jsonl"
   if path.exists():
-    lines = path.read_text().splitlines()
+    lines = path.read_text("utf-8", errors="replace").splitlines()
     kept = [line for line in lines if _step_of(line) <= start]
     # Whole or not at all: a kill here must not cost what was logged.
     remote.write_whole(path, "".join(f"{line}\n" for line in kept))
   jsonl = path.open("a")
-  board = tensorboardX.SummaryWriter(
-    str(workdir / "tensorboard"), purge_step=start + 1
-  )
+  to_board, close_board = _open_board(workdir / "tensorboard", start)
 
   def write(step: int, values: Mapping[str, float]) -> None:
     jsonl.write(json.dumps({"step": step, **values}) + "\n")
     jsonl.flush()
-    for name, value in values.items():
-      board.add_scalar(name, value, step)
+    to_board(step, values)
 
   def close() -> None:
     jsonl.close()
-    board.close()
+    close_board()
 
   return write, close
+
+
+def _open_board(folder: pathlib.Path, start: int):
+  """(write(step, values), close()) of TensorBoard's events.
+
+  Not by SummaryWriter: a full disk ends its thread, and then its queue, which
+  nobody empties, holds the run for ever.
+  """
+  tensorboardX = _import_tensorboardx()
+  Event = tensorboardX.proto.event_pb2.Event
+  SessionLog = tensorboardX.proto.event_pb2.SessionLog
+  Summary = tensorboardX.proto.summary_pb2.Summary
+  folder.mkdir(exist_ok=True)
+  events = tensorboardX.event_file_writer.EventsWriter(str(folder / "events"))
+  synced = 0.0
+
+  def add(**event) -> None:
+    nonlocal synced
+    events.write_event(Event(wall_time=time.time(), **event))
+    if time.monotonic() - synced > SYNC_SECONDS:
+      events.flush()
+      synced = time.monotonic()
+
+  def write(step: int, values: Mapping[str, float]) -> None:
+    pairs = [Summary.Value(tag=k, simple_value=v) for k, v in values.items()]
+    add(step=step, summary=Summary(value=pairs))
+
+  # Then what a killed run has left of later steps isn't shown.
+  add(step=start + 1, session_log=SessionLog(status=SessionLog.START))
+  return write, events.close
 
 
 def _import_tensorboardx():
@@ -182,7 +210,9 @@ def _import_tensorboardx():
   names = () if "torch" in sys.modules else ("torch",)
   sys.modules.update(dict.fromkeys(names))  # None: an ImportError.
   try:
-    import tensorboardX
+    import tensorboardX.event_file_writer
+    import tensorboardX.proto.event_pb2
+    import tensorboardX.proto.summary_pb2
   finally:
     for name in names:
       del sys.modules[name]
