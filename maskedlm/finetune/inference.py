@@ -193,7 +193,8 @@ def by_row(
 
 
 def show(done: int, count: int) -> None:
-  """A progress line on stderr, for long work."""
-  metrics.progress(f"{done:,} of {count:,} batches")
+  """A progress line on stderr, for long work: 20 at most, for logs keep all."""
   if done == count:
     metrics.log(f"{count:,} batches done")
+  elif done * 20 // count > (done - 1) * 20 // count:
+    metrics.progress(f"{done:,} of {count:,} batches")
