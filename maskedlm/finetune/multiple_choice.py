@@ -172,7 +172,7 @@ def _stack(rows: Sequence[np.ndarray], fill: int) -> np.ndarray:
 def _prediction(example: Example, shares: list[float]) -> Prediction:
   label = int(np.argmax(shares))
   return {
-    **({"id": example.id} if example.id else {}),
+    **({"id": example.key} if example.key else {}),
     "label": label,
     "choice": example.choices[label],
     "probability": shares[label],
