@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
     epilog=reading.HELP,
   )
   parser.add_argument("--checkpoint", required=True, help="a workdir")
-  parser.add_argument("--data", required=True, help="a labelled file")
+  parser.add_argument("--data", required=True, help="labelled files")
   parser.add_argument("--out", help="write the predictions here, as JSONL")
   parser.add_argument("--json", action="store_true", help="print JSON")
   parser.add_argument("--batch_size", type=int, default=32)

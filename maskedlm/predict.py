@@ -26,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument("--checkpoint", required=True, help="a workdir")
   parser.add_argument("--input", help="a file of lines; - or none = stdin")
   parser.add_argument(
-    "--data", help="instead: a file of the format that it was trained on"
+    "--data", help="instead: files of the format that it was trained on"
   )
   parser.add_argument(
     "--export",
@@ -83,7 +83,7 @@ def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
   from maskedlm.analysis import inputs
 
   if args.data:
-    examples = model.kind.read(args.data, model.options)
+    examples = reading.read(model.kind, args.data, model.options)
     yield [0] * len(examples), examples
     return
   path = args.input or inputs.STDIN

@@ -5,7 +5,8 @@ name. It has
 
   class Options(NamedTuple)       its options, each with default and comment:
                                   they stand in config.task beside the kind
-  read(source, options)           a labelled file -> [Example]
+  read(source, options)           a labelled file -> [Example]; of several
+                                  files reading.read makes one list
   parse(line, options)            a line of predict's input -> Example
   describe(examples, options)     what the training set fixes, as JSON: labels
   make(tokenizer, cfg, about, options, *, length) -> Application
@@ -17,7 +18,8 @@ It may have `export(predictions, options)`, the official files of a task;
 lines for `parse`, the first of which that fits the options `demo` begins with;
 and READING, the names of the options that say how a file is read (reading.py):
 make with others of those is of the same parameters.
-An Example's field `where`, if it has one, names its file and line in errors.
+An Example's field `where`, if it has one, names its file and line in errors;
+its `id`, if it has one, is no other's.
 
 Nothing else in the project knows a kind by name. What a checkpoint carries
 (the kind, Options, what describe returned, the architecture, the tokenizer)

@@ -22,7 +22,7 @@ class Example(NamedTuple):
   choices: tuple[str, ...]
   question: str = ""  # What each choice goes on from; "" = nothing.
   label: int | None = None
-  id: str = ""  # In the official files; "" = none.
+  key: str = ""  # The id in the official files; "" = none. Others may have it.
   category: str = ""  # For a table of its own; "" = none.
   where: str = ""  # FILE:LINE.
 
@@ -165,7 +165,7 @@ def _of_columns(
     choices=tuple(map(text, names)),
     question=text(layout.question),
     label=_label(label, len(names), record.where),
-    id=text(layout.id),
+    key=text(layout.id),
     category=text(layout.category),
     where=record.where,
   )
@@ -187,7 +187,7 @@ def _of_json(fields: Mapping[str, str], where: str) -> Example:
     choices=tuple(map(without_surrogates, texts)),
     question=fields.get("question", ""),
     label=_label(fields.get("label", ""), len(texts), where),
-    id=fields.get("id", ""),
+    key=fields.get("id", ""),
     category=fields.get("category", ""),
     where=where,
   )

@@ -24,13 +24,14 @@ def classes(
   macro_f1 is the mean over the labels that occur in either. accuracy_f1 is
   the mean of both, as GLUE averages them for MRPC and QQP.
   """
+  is_constant = len({*gold, *predicted}) == 1  # Of which sklearn would warn.
   values = {
     "accuracy": metrics.accuracy_score(gold, predicted),
     "macro_f1": metrics.f1_score(
       gold, predicted, average="macro", zero_division=0.0
     ),
     # Matthews (1975); Gorodkin's generalisation beyond two classes.
-    "mcc": metrics.matthews_corrcoef(gold, predicted),
+    "mcc": 0 if is_constant else metrics.matthews_corrcoef(gold, predicted),
   }
   if positive:
     f1 = metrics.f1_score(

@@ -225,7 +225,7 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
   def rows(examples: Sequence[Example]) -> Rows:
     gold = [(example.label, example.where) for example in examples]
     ids, notes = unknown.label_ids(gold, labels)
-    made = _rows(tokenizer, cfg, examples, length, labels=ids)
+    made = make_rows(tokenizer, cfg, examples, length, labels=ids)
     return made._replace(notes=notes)
 
   def predict(example: Example, shares: list[float]) -> Prediction:
@@ -262,7 +262,9 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
 
   def rows(examples: Sequence[Example]) -> Rows:
     scores = [0.0 if e.label is None else e.label for e in examples]
-    return _rows(tokenizer, cfg, examples, length, scores=np.float32(scores))
+    return make_rows(
+      tokenizer, cfg, examples, length, scores=np.float32(scores)
+    )
 
   # The head predicts how many standard deviations a score is from the mean:
   # at a fine-tuning rate it would take an epoch only to reach the mean.
@@ -302,7 +304,7 @@ def _gold(examples: Sequence[Example]) -> list[str | float]:
   return [labelled.label_of(example) for example in examples]
 
 
-def _rows(tokenizer, cfg, examples, length, **values) -> Rows:
+def make_rows(tokenizer, cfg, examples, length, **values) -> Rows:
   """A row for each example, with the values of each."""
   ids = tokenizer.encode_batch([example.text for example in examples])
   is_pair = [example.text_b is not None for example in examples]

@@ -31,7 +31,9 @@ def default(kind: str) -> ConfigDict:
   )
 
   config.data = data = ConfigDict()
-  data.train = ""  # A labelled file, as the kind reads it (docs/finetuning.md).
+  # A labelled file as the kind reads it, several with commas between them, or
+  # a glob (docs/finetuning.md).
+  data.train = ""
   data.dev = ""  # The same; "" = dev_share of the training examples.
   data.dev_share = 0.1
   data.also_score = ()  # Further labelled files, scored at the end.

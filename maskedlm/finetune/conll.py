@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from maskedlm.finetune import tables
 from maskedlm.finetune.application import DataError
 
-_BOM = b"\xef\xbb\xbf"
 _DOCUMENT = "-DOCSTART-"
 # ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC.
 _CONLLU_COLUMNS = 10
@@ -78,7 +78,7 @@ def is_conllu(path: str | pathlib.Path) -> bool:
   """Whether the file is CoNLL-U, by its name or its first word's line."""
   if pathlib.Path(path).suffix == ".conllu":
     return True
-  for _, text in _lines(path):
+  for text in tables.text_lines(pathlib.Path(path)):
     if not _is_blank(text) and not text.startswith(("#", _DOCUMENT)):
       fields = text.split("\t")
       return len(fields) == _CONLLU_COLUMNS and bool(
@@ -99,7 +99,7 @@ def blocks(path: str | pathlib.Path) -> Iterator[list[Line]]:
       number of columns than the first.
   """
   conllu, block, count, separator = is_conllu(path), [], 0, None
-  for number, text in _lines(path):
+  for number, text in enumerate(tables.text_lines(pathlib.Path(path)), 1):
     if _is_blank(text) or text.startswith(_DOCUMENT):
       if block:
         yield block
@@ -213,31 +213,6 @@ def _check_words(path, block: list[Line], words: Sequence[str]) -> None:
       f"{path}:{block[words.index('')].number}: the word is empty; expected "
       "one on each line, and a blank line after each sentence."
     )
-
-
-def _lines(path: str | pathlib.Path) -> Iterator[tuple[int, str]]:
-  """(number from 1, text) of each line of a UTF-8 file.
-
-  Only \\n and \\r\\n end a line: other characters that str.splitlines takes
-  for ends of lines are found in words.
-  """
-  try:
-    with pathlib.Path(path).open("rb") as file:
-      for number, line in enumerate(file, 1):
-        line = line.removeprefix(_BOM) if number == 1 else line
-        try:
-          text = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-          raise DataError(
-            f"{path}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
-            f"{error.start + 1} of the line); convert the file, e.g. iconv -f "
-            "latin1 -t utf-8."
-          ) from None
-        yield number, text.removesuffix("\n").removesuffix("\r")
-  except OSError as error:
-    raise DataError(
-      f"{path}: {error.strerror}; expected a file of CoNLL columns or CoNLL-U."
-    ) from None
 
 
 def _is_blank(text: str) -> bool:

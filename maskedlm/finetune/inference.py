@@ -108,13 +108,13 @@ def make_options(kind, values: Mapping[str, Any]):
 def read_labelled(
   kind, app: Application, options: Any, source: str
 ) -> list[Example]:
-  """The examples of a file that is to be scored.
+  """The examples of a source (reading.py) that is to be scored.
 
   Raises:
-    DataError: what the kind finds in it; an example without a label: told now,
-      not after the model has seen them all.
+    DataError: see reading.read; an example without a label: told now, not after
+      the model has seen them all.
   """
-  examples = kind.read(source, options)
+  examples = reading.read(kind, source, options)
   app.gold(examples)
   return examples
 
@@ -193,7 +193,8 @@ def by_row(
 
 
 def show(done: int, count: int) -> None:
-  """A progress line on stderr, for long work."""
-  metrics.progress(f"{done:,} of {count:,} batches")
+  """A progress line on stderr, for long work: 20 at most, for logs keep all."""
   if done == count:
     metrics.log(f"{count:,} batches done")
+  elif done * 20 // count > (done - 1) * 20 // count:
+    metrics.progress(f"{done:,} of {count:,} batches")

@@ -157,7 +157,7 @@ def make_rows(
 def _prediction(example: Example, shares: list[float]) -> Prediction:
   label = int(np.argmax(shares))
   return {
-    **({"id": example.id} if example.id else {}),
+    **({"id": example.key} if example.key else {}),
     "label": label,
     "choice": example.choices[label],
     "probability": shares[label],

@@ -13,13 +13,10 @@ others further right:
 A layer alone is what CoNLL columns are: conll.py and bio.py read both.
 """
 
-import glob
-import pathlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.finetune import bio, conll
-from maskedlm.finetune.application import DataError
 
 
 class Sentence(NamedTuple):
@@ -29,20 +26,6 @@ class Sentence(NamedTuple):
   # Outer layers first; None: the file has no column of them.
   spans: tuple[bio.Entity, ...] | None
   lines: tuple[int, ...]  # Of the words, in the file.
-
-
-def files(source: str) -> list[str]:
-  """The files that a path stands for: itself, or what its wildcards match.
-
-  Raises:
-    DataError: they match nothing.
-  """
-  if pathlib.Path(source).exists() or not glob.has_magic(source):
-    return [source]
-  found = sorted(glob.glob(source))
-  if not found:
-    raise DataError(f"{source}: no file matches; expected some with labels.")
-  return found
 
 
 def read_layers(

@@ -1,10 +1,12 @@
-"""Options that say how a labelled file is read, set anew after training.
+"""Labelled files, as many as a source names, and how they are read.
 
 A test file may be laid out otherwise than the training file was. `evaluate`,
 `predict` and `transfer` take these options of a kind, its READING, as
 `finetune` does, so that what an error says to set can be set.
 """
 
+import glob
+import pathlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -13,11 +15,56 @@ from ml_collections import ConfigDict
 
 from maskedlm import flags
 from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.finetune import tfds_source
+from maskedlm.finetune.application import DataError, Example
 
 HELP = (
   "--config.task.NAME=VALUE: how the file is read, where it is laid out "
   "otherwise than that of training (task.tag_column, task.label, ...)."
 )
+
+
+def read(kind: Any, source: str, options: Any) -> list[Example]:
+  """The examples of all files of a source, in their order.
+
+  Raises:
+    DataError: see `files` and the kind's `read`; an id twice.
+  """
+  examples = [x for path in files(source) for x in kind.read(path, options)]
+  seen: dict[str, str] = {}
+  for example in examples:
+    if not hasattr(example, "id"):
+      break
+    if example.id in seen:
+      raise DataError(
+        f"{example.where}: the id {example.id!r} is there twice, first in "
+        f"{seen[example.id]}; expected each once, as predictions are told "
+        "apart by it."
+      )
+    seen[example.id] = example.where
+  return examples
+
+
+def files(source: str) -> list[str]:
+  """The files that a source names, each once: FILE, GLOB, or several by commas.
+
+  What is there by that very name is one file, and "tfds:..." is none.
+
+  Raises:
+    DataError: wildcards that match nothing, no name.
+  """
+  if source.startswith(tfds_source.PREFIX) or pathlib.Path(source).exists():
+    return [source]
+  found = []
+  for name in filter(None, map(str.strip, source.split(","))):
+    is_glob = glob.has_magic(name) and not pathlib.Path(name).exists()
+    matches = sorted(glob.glob(name, recursive=True)) if is_glob else [name]
+    if not matches:
+      raise DataError(f"{name}: no file matches; expected some with labels.")
+    found += matches
+  if not found:
+    raise DataError(f"{source!r} names no file; expected some with labels.")
+  return list(dict.fromkeys(found))
 
 
 def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -43,26 +43,17 @@ def read(path: str | pathlib.Path) -> list[Example]:
   set was given out, they are None.
 
   Raises:
-    DataError: no such file, empty, not UTF-8, a line that is none of these, an
-      id twice, a sentence without both entities, or without a relation though
-      others have one.
+    DataError: no such file, empty, not UTF-8, a line that is none of these, a
+      sentence without both entities, or without a relation though others have
+      one.
   """
   examples: list[Example] = []
-  lines_of: dict[str, int] = {}  # Of the ids.
   expects_relation = False
   for number, line in enumerate(tables.text_lines(pathlib.Path(path)), 1):
     where = f"{path}:{number}"
     line = line.strip()
     if match := _SENTENCE.fullmatch(line):
-      example = _sentence(*match.groups(), where)
-      if example.id in lines_of:
-        raise DataError(
-          f"{where}: the id {example.id} is there twice, first in line "
-          f"{lines_of[example.id]}; expected each once, as the official scorer "
-          "does."
-        )
-      lines_of[example.id] = number
-      examples.append(example)
+      examples.append(_sentence(*match.groups(), where))
       expects_relation = True
     elif line and not line.startswith(_COMMENT):
       if not expects_relation or not _RELATION.fullmatch(line):

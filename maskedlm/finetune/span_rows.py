@@ -29,7 +29,7 @@ class Example(NamedTuple):
   text: str | None = None  # None: the words, with spaces between.
   offsets: tuple[tuple[int, int], ...] = ()  # Of the words in text.
   lines: tuple[int, ...] = ()  # Of the words in their file.
-  document: str = ""  # What stays on one side of a split.
+  document: str = ""  # The file's name.
   where: str = ""  # FILE:LINE of the first word.
 
 

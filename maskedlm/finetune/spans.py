@@ -76,7 +76,7 @@ _CHOICES = {
 
 
 def read(source: str, options: Options) -> list[Example]:
-  """The sentences of a file, or of all that wildcards match (books/*.tsv).
+  """The sentences of a file.
 
   Raises:
     DataError: see nested.py.
@@ -88,28 +88,22 @@ def read(source: str, options: Options) -> list[Example]:
     "file_scheme": options.file_scheme,
     "repair_bio": options.repair_bio,
   }
-  paths = nested.files(source)
-  examples = []
-  for path in paths:
-    book = os.path.basename(path)
-    if options.nested:
-      sentences = nested.read_layers(path, **columns)
-    else:
-      sentences = nested.read_flat(
-        path, tag_column=options.tag_column, **columns
-      )
-    examples += [
-      Example(
-        words=sentence.words,
-        spans=_identified(sentence.spans, options),
-        lines=sentence.lines,
-        # Of many files each is a document; of one, each sentence.
-        document=book if len(paths) > 1 else f"{book}:{sentence.lines[0]}",
-        where=f"{path}:{sentence.lines[0]}",
-      )
-      for sentence in sentences
-    ]
-  return examples
+  if options.nested:
+    sentences = nested.read_layers(source, **columns)
+  else:
+    sentences = nested.read_flat(
+      source, tag_column=options.tag_column, **columns
+    )
+  return [
+    Example(
+      words=sentence.words,
+      spans=_identified(sentence.spans, options),
+      lines=sentence.lines,
+      document=os.path.basename(source),
+      where=f"{source}:{sentence.lines[0]}",
+    )
+    for sentence in sentences
+  ]
 
 
 def parse(line: str, options: Options) -> Example:
@@ -119,7 +113,7 @@ def parse(line: str, options: Options) -> Example:
 
 
 def group(example: Example) -> str:
-  """The document: a split of the training set doesn't divide it."""
+  """The file: of several, a split of the training set divides none."""
   return example.document
 
 

@@ -11,6 +11,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.config import ConfigError
 from maskedlm.corpus import hashing
+from maskedlm.finetune import reading
 from maskedlm.finetune.application import DataError, Example
 
 
@@ -27,16 +28,14 @@ def split(
     raise ConfigError(
       "data.train is empty: give a labelled file, --config.data.train=FILE."
     )
-  examples = kind.read(data.train, options)
+  examples = reading.read(kind, data.train, options)
   if data.dev:
-    dev = kind.read(data.dev, options)
+    dev = reading.read(kind, data.dev, options)
   else:
     group = getattr(kind, "group", None)
-    keys = (
-      [group(example) for example in examples]
-      if group
-      else range(len(examples))
-    )
+    keys = [group(example) for example in examples] if group else ()
+    if len(set(keys)) < 2:  # Nothing to divide by: each goes alone.
+      keys = range(len(examples))
     share = np.array([float(hashing.uniform(0, "dev", key)) for key in keys])
     held = share < data.dev_share
     dev = [x for x, is_held in zip(examples, held, strict=True) if is_held]

@@ -47,23 +47,16 @@ def read(
 
   Raises:
     DataError: no such file, empty, not JSON, a field that is missing or of the
-      wrong type, an id twice, an answer that is not at its offset, a question
-      without answer where that is not allowed.
+      wrong type, an answer that is not at its offset, a question without
+      answer where that is not allowed.
   """
   if source.startswith(tfds_source.PREFIX):
     found = _from_tfds(source)
   else:
     found = _from_file(source)
   examples: list[Example] = []
-  seen: set[str] = set()
   moved = 0
   for example, impossible in found:
-    if example.id in seen:
-      raise DataError(
-        f"{example.where}: the id is there twice; expected each once, as "
-        "predictions are told apart by it."
-      )
-    seen.add(example.id)
     if example.answers is not None:
       _check_impossible(example, impossible, allow_impossible)
       answers = tuple(

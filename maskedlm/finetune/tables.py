@@ -15,6 +15,7 @@ from maskedlm.corpus import parquet
 from maskedlm.finetune.application import DataError
 
 _BOM = b"\xef\xbb\xbf"
+_LONGEST = 1 << 30  # Characters of a field; the module csv stops at 131,072.
 
 
 class Record(NamedTuple):
@@ -39,18 +40,17 @@ def iterate(
   path: str | pathlib.Path,
   *,
   header: Sequence[str] = (),
-  quoted: bool | None = None,
   ragged: Callable[[DataError], None] | None = None,
 ) -> Iterator[Record]:
   """The rows of a file, in bounded memory.
 
   Args:
     path: .tsv or .txt (tabs), .csv (commas), .jsonl (an object a line) or
-      .parquet; values of those that are no strings become JSON. A byte order
-      mark, blank lines and the \\r of \\r\\n are dropped.
+      .parquet; values of those that are no strings become JSON. In .csv "..."
+      quotes a field, as RFC 4180 has it; in .tsv a quotation mark is text like
+      any other (GLUE). A byte order mark, blank lines and the \\r of \\r\\n are
+      dropped.
     header: names of the columns, for a file whose first row is not that.
-    quoted: whether "..." quotes a field, as RFC 4180 has it. None: in .csv,
-      not in .tsv, where a quotation mark is text like any other (GLUE).
     ragged: called with the error of a row of too few or too many columns,
       which is then left out; None: the error is raised.
 
@@ -63,8 +63,7 @@ def iterate(
   if suffix in OBJECTS:
     found = OBJECTS[suffix](path)
   else:
-    rows = _rows(path, suffix, suffix == ".csv" if quoted is None else quoted)
-    found = _named(path, rows, header, ragged)
+    found = _named(path, _rows(path, suffix), header, ragged)
   count = 0
   for count, record in enumerate(found, 1):  # noqa: B007 - used below.
     yield record
@@ -83,7 +82,7 @@ def first_row(path: str | pathlib.Path) -> list[str]:
   if suffix in OBJECTS:
     found = (list(record.fields) for record in OBJECTS[suffix](path))
   else:
-    found = (row for _, row in _rows(path, suffix, suffix == ".csv"))
+    found = (row for _, row in _rows(path, suffix))
   first = next(found, None)
   if first is None:
     raise _no_row(path)
@@ -143,9 +142,7 @@ def text_lines(path: pathlib.Path) -> Iterator[str]:
     raise DataError(f"{path}: the file is empty; expected labelled examples.")
 
 
-def _rows(
-  path: pathlib.Path, suffix: str, quoted: bool
-) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: pathlib.Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
   """(line, fields) of each row that is not blank."""
   separators = {".tsv": "\t", ".txt": "\t", ".csv": ","}
   if suffix not in separators:
@@ -154,16 +151,17 @@ def _rows(
       "between tabs), .csv, .jsonl or .parquet."
     )
   separator, lines = separators[suffix], text_lines(path)
-  if not quoted:
-    rows = ((n, line.split(separator)) for n, line in enumerate(lines, 1))
-  else:
+  if suffix == ".csv":
     rows = _quoted(path, lines, separator)
+  else:
+    rows = ((n, line.split(separator)) for n, line in enumerate(lines, 1))
   return (row for row in rows if row[1] not in ([], [""]))
 
 
 def _quoted(
   path: pathlib.Path, lines: Iterable[str], separator: str
 ) -> Iterator[tuple[int, list[str]]]:
+  csv.field_size_limit(_LONGEST)
   reader = csv.reader(
     (f"{line}\n" for line in lines), delimiter=separator, strict=True
   )

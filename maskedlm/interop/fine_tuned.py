@@ -15,6 +15,7 @@ from maskedlm.task import Params
 
 # Our kind -> the end of their class's name.
 CLASSES = {
+  "multi_label": "ForSequenceClassification",  # By its problem_type.
   "classification": "ForSequenceClassification",
   "tagging": "ForTokenClassification",
   "question_answering": "ForQuestionAnswering",
@@ -33,13 +34,12 @@ def read_task(
     InteropError: a head that we don't have, or labels that are none.
   """
   problem = config.get("problem_type")
-  if problem == "multi_label_classification":
-    raise InteropError(
-      f"{where}: problem_type={problem!r}; maskedlm's classification has one "
-      "label for a text: import the encoder alone by --part encoder."
-    )
+  if kind == "classification" and problem == "multi_label_classification":
+    kind = "multi_label"
   task = {"kind": kind, "options": {}, "about": {}}
   task["length"] = min(max_positions, MAX_LENGTH)
+  if kind == "multi_label":
+    task["about"] = {"labels": _labels(config, where)}
   if kind == "classification":
     labels = _labels(config, where)
     if problem == "regression" and len(labels) > 1:
@@ -79,6 +79,8 @@ def write_task(task: Mapping[str, Any]) -> dict[str, Any]:
   if labels:
     written["id2label"] = {str(i): label for i, label in enumerate(labels)}
     written["label2id"] = {label: i for i, label in enumerate(labels)}
+  if kind == "multi_label":
+    written["problem_type"] = "multi_label_classification"
   if kind == "classification":
     written["problem_type"] = (
       "single_label_classification" if labels else "regression"

@@ -97,10 +97,10 @@ def test_comve(file, data, answers):
       context="He ate, a shoe.",
       choices=("Too hard.", "Black.", ""),  # The real file has such.
       label=0,
-      id="7",
+      key="7",
       where=f"{path}:2",
     ),
-    Example("It flew.", ("a", "b", "c"), label=2, id="3", where=f"{path}:3"),
+    Example("It flew.", ("a", "b", "c"), label=2, key="3", where=f"{path}:3"),
   ]
 
 
@@ -117,7 +117,7 @@ def test_own_tables_and_jsonl(file):
   path = file("own.jsonl", *map(json.dumps, lines))
   assert choices.read(path) == [
     Example("A.", ("x", "y"), "Why?", 1, where=f"{path}:1"),
-    Example("", ("x", "\ufffd"), label=0, id="5", where=f"{path}:2"),
+    Example("", ("x", "\ufffd"), label=0, key="5", where=f"{path}:2"),
     Example("B", ("x", "y"), where=f"{path}:3"),
   ]
   path = path.replace(".jsonl", ".parquet")

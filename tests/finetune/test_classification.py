@@ -362,6 +362,18 @@ def test_predicting_one_class_gives_zeros_not_nan():
   assert values["macro_f1"] == pytest.approx((2 / 3) / 2)
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_file_of_one_label_that_is_always_right_warns_of_nothing():
+  values = class_metrics.classes(["1"], ["1"], positive="1")
+  assert values == {
+    "accuracy": 1,
+    "macro_f1": 1,
+    "mcc": 0,
+    "f1": 1,
+    "accuracy_f1": 1,
+  }
+
+
 def test_score_metrics():
   gold, found = [1.0, 2.0, 3.0, 5.0], [2.0, 1.0, 4.0, 9.0]
   values = class_metrics.scores(gold, found)

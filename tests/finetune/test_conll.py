@@ -109,7 +109,7 @@ def test_conllu_without_tags(file):
 @pytest.mark.parametrize(
   ("text", "message"),
   [
-    ("", "no word in the file"),
+    ("", "the file is empty; expected labelled examples"),
     ("\n\n-DOCSTART- O\n \n", "no word in the file"),
     ("a\tO\nb\tX\tO\n", ":2: 3 columns between tabs; expected 2, as the first"),
     ("a\tO\n\nb\n", ":3: 1 columns between tabs; expected 2"),

@@ -111,7 +111,6 @@ def test_offsets_are_of_characters(tmp_path, names):
     ({"B": " "}, "gap.tsv:3: B is empty; expected a part of the text."),
     ({"B-coref": "TRUE"}, "gap.tsv:3: A-coref and B-coref are both TRUE; exp"),
     ({"B-coref": "no"}, "gap.tsv:3: B-coref is 'no'; expected TRUE or FALSE."),
-    ({"ID": "d-1"}, "gap.tsv:3: the ID 'd-1' is there twice, first in "),
     ({"URL": "x\ty"}, "gap.tsv:3: the row has 12 columns; expected 11"),
   ],
 )

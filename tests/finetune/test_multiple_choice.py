@@ -182,7 +182,7 @@ def test_predictions_score_and_tables():
   examples = [
     e._replace(category=c) for e, c in zip(EXAMPLES, "inin", strict=False)
   ]
-  examples[1] = examples[1]._replace(id="77")
+  examples[1] = examples[1]._replace(key="77")
   predictions = app.decode(examples, None, outputs, {})
   assert [p["label"] for p in predictions] == [2, 0, 2, 1]
   assert predictions[1] == {

@@ -8,7 +8,8 @@ import runs
 from maskedlm import cli
 from maskedlm.config import ConfigError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import reading, run
+from maskedlm.finetune import reading, run, splits
+from maskedlm.finetune.application import DataError
 from maskedlm.finetune.question_answering import Options
 
 KINDS = ("classification", "features", "spans", "tagging")
@@ -104,3 +105,69 @@ def test_what_can_not_be_set_anew(folder, capsys, verb, token, message):
   error = capsys.readouterr().err
   assert error.startswith("error: ") and error.count("\n") == 1
   assert message in error
+
+
+# --- Several files ---
+
+
+def test_a_source_is_a_file_or_several(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  for name in ("b.tsv", "a.tsv", "c.txt", "x[1].tsv", "d,e.tsv", "f/g/h.tsv"):
+    (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / name).write_text("text\tlabel\n")
+  assert reading.files("?.tsv") == ["a.tsv", "b.tsv"]
+  assert reading.files("c.txt, ?.tsv,a.tsv") == ["c.txt", "a.tsv", "b.tsv"]
+  assert reading.files("f/**/*.tsv") == ["f/g/h.tsv"]
+  # Names that look like something else; what isn't there the kind tells of.
+  for name in ("x[1].tsv", "d,e.tsv", "none.tsv", "tfds:a/b:train[:5%]"):
+    assert reading.files(name) == [name]
+  assert reading.files("x[1].tsv,c.txt") == ["x[1].tsv", "c.txt"]
+  with pytest.raises(DataError, match=r"\*\.json: no file matches"):
+    reading.files("a.tsv,*.json")
+  with pytest.raises(DataError, match="',' names no file"):
+    reading.files(",")
+
+
+def test_shards_of_any_format_are_one_set(tmp_path):
+  pyarrow = pytest.importorskip("pyarrow")
+  parquet = pytest.importorskip("pyarrow.parquet")
+  (tmp_path / "1.tsv").write_text("text\tlabel\none\tx\n")
+  (tmp_path / "2.jsonl").write_text('{"text": "two", "label": "y"}\n')
+  table = pyarrow.table({"label": ["x"], "text": ["three"]})
+  parquet.write_table(table, tmp_path / "3.parquet")
+  kind = configs.load_kind("classification")
+  found = reading.read(kind, str(tmp_path / "*"), kind.Options())
+  assert [(e.text, e.label) for e in found] == [
+    ("one", "x"),
+    ("two", "y"),
+    ("three", "x"),
+  ]
+  assert found[2].where == f"{tmp_path / '3.parquet'}:1"
+
+
+def test_ids_are_of_one_example_in_all_files(tmp_path):
+  kind = configs.load_kind("coreference")
+  names = ("Pronoun", "A", "B")
+  header = ["ID", "Text", *(f"{n}{x}" for n in names for x in ("", "-offset"))]
+  for name, keys in (("a.tsv", ("1", "2")), ("b.tsv", ("3", "1"))):
+    rows = [[k, "Ann met Eve as she left.", "she", "15"] for k in keys]
+    rows = [[*row, "Ann", "0", "Eve", "8"] for row in rows]
+    text = "".join("\t".join(row) + "\n" for row in (header, *rows))
+    (tmp_path / name).write_text(text)
+  assert len(reading.read(kind, str(tmp_path / "a.tsv"), None)) == 2
+  with pytest.raises(DataError) as error:
+    reading.read(kind, str(tmp_path / "*.tsv"), None)
+  assert str(error.value).startswith(
+    f"{tmp_path}/b.tsv:3: the id '1' is there twice, first in "
+    f"{tmp_path}/a.tsv:2; expected each once"
+  )
+
+
+def test_what_is_all_of_one_group_is_split_all_the_same(tmp_path):
+  kind = configs.load_kind("spans")
+  (tmp_path / "a.conll").write_text("cat B-X\n\n" * 100)
+  data = configs.default("spans").data
+  data.train = str(tmp_path / "a.conll")
+  train, dev = splits.split(kind, kind.Options(), data)
+  assert len(train) + len(dev) == 100
+  assert 1 < len(dev) < 30

@@ -342,3 +342,12 @@ def test_a_kind_and_a_config_that_do_not_go_together(tmp_path, capsys):
   argv = ["finetune", "clasification", f"--config={path}"]
   assert cli.main(argv) == 2
   assert 'did you mean "classification"' in capsys.readouterr().err
+
+
+def test_the_progress_of_long_work_is_twenty_lines(capsys):
+  for done in range(1, 1001):
+    inference.show(done, 1000)
+  lines = capsys.readouterr().err.splitlines()
+  assert lines[0] == "50 of 1,000 batches"
+  assert lines[-2:] == ["950 of 1,000 batches", "1,000 batches done"]
+  assert len(lines) == 20

@@ -89,7 +89,6 @@ SENTENCE = '5\t"The <e1>child</e1> in the <e2>cradle</e2>."\n'
     ),
     ('6\t"<e1> </e1> <e2>c</e2>."', "FILE.TXT:1: nothing is between <e1> and"),
     ('6\t"</e1>a<e1> <e2>c</e2>."', "FILE.TXT:1: nothing is between <e1> and"),
-    (SENTENCE + "Other\n" + SENTENCE, "FILE.TXT:3: the id 5 is there twice, f"),
     (
       SENTENCE + 'Other\n6\t"<e1>a</e1> <e2>b</e2>"\n',
       "FILE.TXT:3: the sentence has no relation, though others have",

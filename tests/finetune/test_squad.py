@@ -266,12 +266,6 @@ def test_missing_and_wrong_fields(path, entry, message):
     read(write(path, entry))
 
 
-def test_the_same_id_twice(path):
-  source = write(path, question("q5"), question("q6"), question("q5"))
-  with pytest.raises(DataError, match=r"question q5: the id is there twice"):
-    read(source)
-
-
 def test_files_without_answers_can_only_be_predicted(path):
   bare = [without("answers", question(key)) for key in ("q1", "q2")]
   found = read(write(path, *bare))

@@ -116,6 +116,7 @@ def fine_tuned(kind, tokenizer, **changes):
   cfg = workdirs.config(tokenizer, **changes)
   heads, labels, about, options = {
     "classification": (("pooler", "class_head"), 3, {"labels": [*"xyz"]}, {}),
+    "multi_label": (("pooler", "class_head"), 3, {"labels": [*"xyz"]}, {}),
     "regression": (
       ("pooler", "class_head"),
       1,
@@ -142,6 +143,7 @@ def fine_tuned(kind, tokenizer, **changes):
   ("kind", "class_name"),
   [
     ("classification", "BertForSequenceClassification"),
+    ("multi_label", "BertForSequenceClassification"),
     ("regression", "BertForSequenceClassification"),
     ("tagging", "BertForTokenClassification"),
     ("question_answering", "BertForQuestionAnswering"),
@@ -161,6 +163,8 @@ def test_fine_tuned(kind, class_name, tmp_path):
   if kind == "regression":  # Deviations here, scores there.
     ours["logits"] = ours["logits"] * 1.5 + 2.7
     assert model.config.problem_type == "regression"
+  if kind == "multi_label":
+    assert model.config.problem_type == "multi_label_classification"
   assert_close(ours, theirs, batch)
   labels = task["about"].get("labels", ())
   assert [model.config.id2label[i] for i in range(len(labels))] == list(labels)

@@ -229,18 +229,23 @@ def test_commands(tmp_path, capsys):
   assert "exists: give another" in capsys.readouterr().err
 
 
-def test_heads_that_we_do_not_have(tmp_path):
-  tokenizer = peers.train_tokenizer("wordpiece")
-  model = peers.make_model(
+def test_several_labels(tmp_path):
+  model, tokenizer, path = imported(
+    tmp_path,
     "Bert",
     "ForSequenceClassification",
-    tokenizer,
     problem_type="multi_label_classification",
   )
-  folder = peers.save(model, tokenizer, tmp_path / "theirs")
-  with pytest.raises(ValueError, match="one label for a text"):
-    hf_import.import_model(folder, tmp_path / "out", log=print)
-  hf_import.import_model(folder, tmp_path / "out", part="encoder", log=print)
+  opened = inference.open_model(path)
+  example = opened.kind.parse(TEXT, opened.options)
+  (made,) = inference.predict(opened, [example])
+  special = tokenizer.special
+  ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
+  shares = 1 / (1 + np.exp(-their_logits(model, ids)))
+  np.testing.assert_allclose(
+    list(made["probabilities"].values()), shares, atol=1e-4
+  )
+  assert len(made["labels"]) == np.sum(shares > 0.5)
 
 
 @pytest.mark.slow

@@ -1,0 +1,171 @@
+"""Any number of labels for a text: files, loss, metrics, a run."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import runs
+from sklearn import metrics
+
+from maskedlm import cli
+from maskedlm.config import ConfigError
+from maskedlm.corpus import tokenizer as tokenizers
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import multi_label
+from maskedlm.finetune.application import DataError
+from maskedlm.finetune.labelled import Example
+from maskedlm.finetune.multi_label import Options
+from maskedlm.opening import open_checkpoint
+
+
+def write(path, text):
+  path.write_text(text)
+  return str(path)
+
+
+def test_labels_are_lists_or_have_separators(tmp_path):
+  tsv = write(
+    tmp_path / "a.tsv", "text\tlabels\na\tx, y\nb\t\nc\ty,x,y\nd\t[3, 10]\n"
+  )
+  gold = [e.label for e in multi_label.read(tsv, Options())]
+  assert gold == [("x", "y"), (), ("x", "y"), ("10", "3")]
+  spaces = write(tmp_path / "b.tsv", "text\tl\na\tx  y z\n")
+  (found,) = multi_label.read(spaces, Options(label="l", separator=""))
+  assert found.label == ("x", "y", "z")
+  rows = [
+    {"text": "a", "text_b": "b", "labels": ["x,y", "z"]},
+    {"text": "a", "labels": []},
+    {"text": "a", "labels": None},  # Nothing is said of it.
+  ]
+  path = tmp_path / "a.jsonl"
+  write(path, "".join(json.dumps(row) + "\n" for row in rows))
+  found = multi_label.read(str(path), Options())
+  assert [(e.text_b, e.label) for e in found] == [
+    ("b", ("x,y", "z")),
+    (None, ()),
+    (None, None),
+  ]
+  with pytest.raises(DataError, match=r"a\.jsonl:3: no column 'labels'"):
+    multi_label.describe(found, Options())
+
+
+def test_bad_files(tmp_path):
+  path = write(tmp_path / "a.tsv", "text\tlabels\na\t['x']\n")
+  with pytest.raises(DataError, match=r"a\.tsv:2: the labels \"\['x'\]\"; ex"):
+    multi_label.read(path, Options())
+  path = write(tmp_path / "b.tsv", "text\tlabels\na\tx\nb\tx\n")
+  with pytest.raises(DataError, match=r"all 2 .* have the labels \['x'\]"):
+    multi_label.describe(multi_label.read(path, Options()), Options())
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+  return runs.make_encoder(tmp_path_factory.mktemp("multi_label") / "encoder")
+
+
+def test_the_loss_by_hand(encoder, monkeypatch):
+  """Of 2 texts and a filler; one has a label that training did not have."""
+  logits = jnp.array([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0], [9.0, 9.0, 9.0]])
+  net = multi_label.classification.Net(None, lambda *_: logits)
+  monkeypatch.setattr(
+    multi_label.classification, "make_net", lambda *_, **__: net
+  )
+  opened = open_checkpoint(encoder)
+  app = multi_label.make(
+    tokenizers.load(encoder / "tokenizer"),
+    opened.cfg,
+    {"labels": ["x", "y", "z"]},
+    Options(),
+    length=16,
+  )
+  examples = [
+    Example("the cat", label=("x", "z"), where="f:1"),
+    Example("a dog", label=("new", "y"), where="f:2"),
+  ]
+  rows = app.rows(examples)
+  assert rows.values["labels"].tolist() == [[1, 0, 1], [0, 1, 0]]
+  assert "1 (1 different), such as 'new' (f:2)" in rows.notes[0]
+  batch = {
+    "labels": jnp.array([*rows.values["labels"], [0, 0, 0]]),
+    "example_weights": jnp.array([1.0, 1.0, 0.0]),
+  }
+  (terms, hits) = app.loss({}, batch, None, False)
+
+  def nats(*margins):  # Of the right decisions.
+    return np.log1p(np.exp(-np.array(margins))).mean()
+
+  total, weights = terms["labels"]
+  np.testing.assert_allclose(
+    total, [nats(2, 1, 0.5), nats(0, 3, 2), 0], rtol=1e-6
+  )
+  assert weights.tolist() == [1, 1, 0]
+  # A logit of 0 says no, as a probability of a half does.
+  np.testing.assert_allclose(hits["label_accuracy"][0], [1, 1, 0])
+  outputs = app.outputs({}, batch)
+  made = app.decode(examples, rows, {n: x[:2] for n, x in outputs.items()}, {})
+  assert [p["labels"] for p in made] == [["x", "z"], ["y"]]
+  assert made[0]["probabilities"]["x"] == pytest.approx(1 / (1 + np.exp(-2)))
+  assert multi_label.show(made[0]) == "x\t0.881\tz\t0.622"
+  assert multi_label.show({"labels": [], "probabilities": {}}) == "(none)"
+  # Right: x, z, y; new is missed.
+  assert app.score(examples, made)["micro_f1"] == pytest.approx(6 / 7)
+
+
+def test_scores_are_those_of_sklearn():
+  rng = np.random.default_rng(0)
+  for _ in range(20):
+    gold, found = rng.random((2, 9, 4)) < rng.random((2, 1, 4))
+    names = np.array([*"abcd"])
+    values = multi_label.scores(
+      [names[row].tolist() for row in gold],
+      [names[row].tolist() for row in found],
+    )
+    here = (gold | found).any(axis=0)  # The mean is over labels that occur.
+    for average in ("micro", "macro"):
+      wanted = metrics.f1_score(
+        gold[:, here], found[:, here], average=average, zero_division=0.0
+      )
+      assert values[f"{average}_f1"] == pytest.approx(wanted)
+    wanted = metrics.accuracy_score(gold, found)
+    assert values["exact_match"] == pytest.approx(wanted)
+  nothing = multi_label.scores([[], []], [[], []])
+  assert nothing["exact_match"] == 1
+  assert nothing["micro_f1"] == nothing["macro_f1"] == 0
+
+
+def test_a_run(encoder, tmp_path, capsys):
+  path = write(
+    tmp_path / "a.tsv",
+    "text\tlabels\nthe cat\tanimal\nthe red book\tthing, red\nit is\t\n",
+  )
+  work = tmp_path / "run"
+  options = {
+    "init_from": encoder,
+    "data.train": path,
+    "data.dev": path,
+    "data.length": 32,
+    "data.batch_size": 8,
+    "train.num_steps": 2,
+  }
+  argv = [f"--config.{name}={value}" for name, value in options.items()]
+  argv = ["--config=configs/multi_label.py", f"--workdir={work}", *argv]
+  assert cli.main(["finetune", "multi_label", *argv]) == 0
+  assert "  micro_f1  " in capsys.readouterr().out
+  assert (work / "labels.txt").read_text().startswith("label ")
+  assert cli.main(["evaluate", f"--checkpoint={work}", f"--data={path}"]) == 0
+  assert "  exact_match  " in capsys.readouterr().out
+  argv = ["predict", f"--checkpoint={work}", "--json", "a dog", "a\ta pair"]
+  assert cli.main(argv) == 0
+  lines = list(map(json.loads, capsys.readouterr().out.splitlines()))
+  assert len(lines) == 2
+  for line in lines:
+    shares = line["probabilities"]
+    assert [*shares] == ["animal", "red", "thing"]
+    assert line["labels"] == [n for n in shares if shares[n] > 0.5]
+
+
+def test_a_metric_that_there_is_not():
+  kind = configs.load_kind("multi_label")
+  with pytest.raises(ConfigError, match=r"task\.metric='f1'"):
+    kind.make(None, None, {"labels": ["x"]}, Options(metric="f1"), length=9)
