@@ -140,9 +140,10 @@ class Model:
     texts: Sequence[str],
     *,
     unit: str = "sentence",
-    pool: str = "mean",
+    pool: str = "",
     layers: Sequence[int] = (-1,),
     combine: str = "mean",
+    normalize: bool = False,
   ) -> np.ndarray:
     """The vectors [n, C] float32 of texts: by default row i is texts[i]'s.
 
@@ -150,7 +151,12 @@ class Model:
     units whose they are.
     """
     made = self.vectors(
-      texts, unit=unit, pool=pool, layers=layers, combine=combine
+      texts,
+      unit=unit,
+      pool=pool,
+      layers=layers,
+      combine=combine,
+      normalize=normalize,
     )
     return made.values
 
@@ -159,18 +165,21 @@ class Model:
     texts: Sequence[str],
     *,
     unit: str = "word",
-    pool: str = "mean",
+    pool: str = "",
     layers: Sequence[int] = (-1,),
     combine: str = "mean",
+    normalize: bool = False,
   ) -> Vectors:
     """The vectors of the units of texts, and whose each is.
 
     Args:
       texts: any number, of any length.
       unit: token | word | sentence (a text as a whole).
-      pool: of a unit's tokens: mean | max | cls, the last of sentences.
+      pool: of a unit's tokens: mean | max | cls, the last of sentences. "" is
+        of sentences as the model was imported, else mean.
       layers: 0 is the embeddings, N or -1 the last layer.
       combine: of several layers: mean | sum | concat | stack.
+      normalize: each vector to length 1.
 
     Returns:
       values [n, C] float32; texts [n], the place in `texts` of each; offsets
@@ -188,7 +197,10 @@ class Model:
         f"layers={layers!r:.40}: expected numbers such as (-1,) or "
         "(-1, -2, -3, -4)."
       ) from None
-    options = vectors_lib.Options(unit, pool, layers, combine)
+    options = vectors_lib.as_made(
+      vectors_lib.Options(unit, pool, layers, combine, normalize),
+      self._encoder,
+    )
     lines = (Text(text, line=i + 1) for i, text in enumerate(texts))
     made = list(vectors_lib.embed(self._encoder, lines, options))
     if not made:

@@ -29,8 +29,9 @@ def main(argv: Sequence[str]) -> int:
   )
   parser.add_argument(
     "--pool",
-    default="mean",
-    help="of a unit's tokens: mean (default) | max | cls (sentences only)",
+    default="",
+    help="of a unit's tokens: mean | max | cls (sentences only); default: of "
+    "sentences as the model was imported, else mean",
   )
   parser.add_argument(
     "--layers",
@@ -42,6 +43,9 @@ def main(argv: Sequence[str]) -> int:
     "--combine",
     default="mean",
     help="of several layers: mean (default) | sum | concat",
+  )
+  parser.add_argument(
+    "--normalize", action="store_true", help="each vector to length 1"
   )
   parser.add_argument("--out", help="a name in .npz, .safetensors or .jsonl")
   parser.add_argument(
@@ -65,9 +69,11 @@ def main(argv: Sequence[str]) -> int:
     pool=args.pool,
     layers=parse_layers(args.layers),
     combine=args.combine,
+    normalize=args.normalize,
   )
   runtime.enable_compile_cache()
   model = vectors.open_model(args.checkpoint)
+  options = vectors.as_made(options, model)
   layers = vectors.find_layers(options, model.cfg)
   about = {
     **options._asdict(),

@@ -16,7 +16,8 @@ import numpy as np
 
 from maskedlm.config import ConfigError
 
-SAME = ("layers", "combine")  # What fitted and standardised vectors share.
+# What fitted and standardised vectors share.
+SAME = ("layers", "combine", "normalize")
 
 
 class Moments(NamedTuple):
@@ -144,9 +145,9 @@ def check(fitted: Fitted, about: Mapping[str, Any], *, width: int) -> None:
   )
   is_pooled = "token" not in units or "cls" in pools
   for name in (*SAME, "pool") if is_pooled else SAME:
-    own = fitted.about.get(name)
-    if own != about[name]:
+    own, theirs = (x.get(name, False) for x in (fitted.about, about))
+    if own != theirs:
       raise ConfigError(
         f"--standardise was fitted with {name}={own}, these "
-        f"vectors have {name}={about[name]}: fit it with the same (--fit)."
+        f"vectors have {name}={theirs}: fit it with the same (--fit)."
       )

@@ -9,8 +9,8 @@ import functools
 import hashlib
 import itertools
 import pathlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,12 +37,21 @@ BATCHES = 16
 HELD = 1 << 24
 
 
+class Sentences(NamedTuple):
+  """How a model makes a sentence's vector; in meta["task"], where it says."""
+
+  pool: str = "mean"  # As of Options.
+  normalize: bool = False
+  length: int = 0  # Positions of a row at most; 0 = all of the encoder's.
+
+
 class Model(NamedTuple):
   """An encoder made ready."""
 
   params: Params  # "encoder"; on the device.
   cfg: EncoderConfig
   tokenizer: Tokenizer
+  sentences: Sentences
 
 
 class Options(NamedTuple):
@@ -54,6 +63,7 @@ class Options(NamedTuple):
   # Of the N + 1 layers: 0 the embeddings, N or -1 the last.
   layers: tuple[int, ...] = (-1,)
   combine: str = "mean"  # Of the layers: mean | sum | concat | stack.
+  normalize: bool = False  # Each vector to length 1.
 
 
 class Vectors(NamedTuple):
@@ -92,7 +102,28 @@ def open_model(path: str | pathlib.Path) -> Model:
 def make_model(opened: opening.Opened) -> Model:
   """As open_model, of what is open."""
   params = jax.device_put({"encoder": opened.params["encoder"]})
-  return Model(params, opened.cfg, opened.tokenizer)
+  sentences = sentences_of(opened.meta["task"], opened.cfg)
+  return Model(params, opened.cfg, opened.tokenizer, sentences)
+
+
+def sentences_of(task: Mapping[str, Any], cfg: EncoderConfig) -> Sentences:
+  """What meta["task"] says of sentences; length is the encoder's at most."""
+  made, most = Sentences(**task.get("sentences", {})), cfg.max_positions
+  return made._replace(length=min(made.length or most, most))
+
+
+def as_made(options: Options, model: Model) -> Options:
+  """Options whose pool is chosen: "" is the model's own, of sentences.
+
+  A vector of its own pooling is normalized if it says so.
+  """
+  if options.pool:
+    return options
+  if options.unit != "sentence":
+    return options._replace(pool="mean")
+  own = model.sentences
+  normalize = options.normalize or own.normalize
+  return options._replace(pool=own.pool, normalize=normalize)
 
 
 def fingerprint(model: Model) -> str:
@@ -167,16 +198,25 @@ def embed(
   encode = functools.partial(
     encoder(cfg, layers, options.combine), model.params
   )
-  buckets = rows_lib.bucket_lengths(cfg.max_positions)
+  is_sentence = options.unit == "sentence"
+  length = model.sentences.length if is_sentence else cfg.max_positions
+  buckets = rows_lib.bucket_lengths(length)
 
   def encode_rows(rows: Sequence[Row]) -> Iterator[tuple[int, np.ndarray]]:
     lengths = [len(row.ids) for row in rows]
     plan = rows_lib.plan(lengths, buckets, batch_tokens=batch_tokens)
     return run(encode, rows, plan, pad=model.tokenizer.special.pad)
 
-  cut = rows_lib.cutter(model.tokenizer, options.unit, length=cfg.max_positions)
+  cut = rows_lib.cutter(model.tokenizer, options.unit, length=length)
   chunks = _chunks(_number(texts, cut), num_tokens)
-  return _stream(chunks, encode_rows, options.pool, causal=cfg.causal)
+  made = _stream(chunks, encode_rows, options.pool, causal=cfg.causal)
+  return map(_normalized, made) if options.normalize else made
+
+
+def _normalized(vectors: Vectors) -> Vectors:
+  """To length 1; but nothing is divided by less than 1e-12, as in PyTorch."""
+  norms = np.linalg.norm(vectors.values, axis=-1, keepdims=True)
+  return vectors._replace(values=vectors.values / np.maximum(norms, 1e-12))
 
 
 def collect(vectors: Iterable[Vectors]) -> Vectors:

@@ -1,119 +1,25 @@
 """config.json of transformers and our EncoderConfig, both ways.
 
-An architecture is a few of our options FIXED and a list of FIELDS with other
-names: what is read is those, what can be written is what agrees with them.
+What is read is what fields.py says of an architecture, what can be written is
+what agrees with it.
 """
 
-import json
 import pathlib
 from collections.abc import Mapping
 from typing import Any
 
 from maskedlm import remote
+from maskedlm.interop import json_files
 from maskedlm.interop.errors import InteropError
+from maskedlm.interop.fields import (
+  ACTIVATIONS,
+  FIELDS,
+  FIXED,
+  POOLED,
+  REQUIRED,
+)
 from maskedlm.interop.names import ARCHITECTURES, Architecture
 from maskedlm.modeling.architecture import CHOICES, EncoderConfig
-
-_POST = {
-  "position": "learned",
-  "norm_order": "post",
-  "norm_kind": "layer",
-  "skip_first_norm": False,
-  "embedding_norm": True,
-  "mlp": "plain",
-  "biases": True,
-  "local_window": 0,
-  "causal": False,
-  "row_pool": "cls",
-}
-FIXED = {
-  "bert": _POST,
-  "roberta": {**_POST, "pair_separators": 2},
-  "xlm-roberta": {**_POST, "pair_separators": 2},
-  "electra": _POST,
-  "distilbert": {**_POST, "norm_epsilon": 1e-12, "type_vocab_size": 0},
-  "modernbert": {
-    **_POST,
-    "position": "rope",
-    "norm_order": "pre",
-    "skip_first_norm": True,
-    "mlp": "gated",
-    "biases": False,
-    "type_vocab_size": 0,
-  },
-}
-del FIXED["modernbert"]["local_window"], FIXED["modernbert"]["row_pool"]
-
-# Ours -> theirs, and their default where they have one.
-_SIZES = {
-  "vocab_size": ("vocab_size",),
-  "num_layers": ("num_hidden_layers",),
-  "width": ("hidden_size",),
-  "num_heads": ("num_attention_heads",),
-  "mlp_width": ("intermediate_size",),
-  "max_positions": ("max_position_embeddings",),
-  "init_stddev": ("initializer_range", 0.02),
-}
-_BERT = {
-  **_SIZES,
-  "activation": ("hidden_act", "gelu"),
-  "dropout": ("hidden_dropout_prob", 0.1),
-  "attention_dropout": ("attention_probs_dropout_prob", 0.1),
-  "norm_epsilon": ("layer_norm_eps", 1e-12),
-  "type_vocab_size": ("type_vocab_size", 2),
-}
-FIELDS = {
-  "bert": _BERT,
-  "roberta": _BERT,
-  "xlm-roberta": _BERT,
-  "electra": {**_BERT, "embedding_width": ("embedding_size",)},
-  "distilbert": {
-    **_SIZES,
-    "num_layers": ("n_layers",),
-    "width": ("dim",),
-    "num_heads": ("n_heads",),
-    "mlp_width": ("hidden_dim",),
-    "activation": ("activation", "gelu"),
-    "dropout": ("dropout", 0.1),
-    "attention_dropout": ("attention_dropout", 0.1),
-  },
-  "modernbert": {
-    **_SIZES,
-    "activation": ("hidden_activation", "gelu"),
-    "dropout": ("mlp_dropout", 0.0),
-    "attention_dropout": ("attention_dropout", 0.0),
-    "norm_epsilon": ("norm_eps", 1e-5),
-    "local_window": ("local_attention", 128),
-  },
-}
-# Theirs -> what it must be, if it is there: we have nothing else.
-_PLAIN = {
-  "is_decoder": False,
-  "add_cross_attention": False,
-  "position_embedding_type": "absolute",
-  "quantization_config": None,
-}
-REQUIRED = {
-  **dict.fromkeys(FIXED, _PLAIN),
-  "modernbert": {
-    **_PLAIN,
-    "attention_bias": False,
-    "norm_bias": False,
-    "mlp_bias": False,
-    "classifier_bias": False,
-    "decoder_bias": True,
-  },
-}
-# Classes to which classifier_pooling, which all configs have, says something.
-POOLED = ("ForSequenceClassification", "ForMultipleChoice")
-# Their names of activations -> ours. The first of each is what is written.
-ACTIVATIONS = {
-  "gelu": "gelu",
-  "gelu_pytorch_tanh": "gelu_tanh",
-  "gelu_new": "gelu_tanh",
-  "gelu_fast": "gelu_tanh",
-  "gelu_python": "gelu",
-}
 
 
 def load(folder: pathlib.Path) -> dict[str, Any]:
@@ -135,24 +41,7 @@ def load(folder: pathlib.Path) -> dict[str, Any]:
       f"{folder} has no config.json: expected a directory that transformers' "
       "save_pretrained wrote, or a downloaded model."
     )
-  return read_object(path)
-
-
-def read_object(path: pathlib.Path) -> dict[str, Any]:
-  """The JSON object of a file.
-
-  Raises:
-    InteropError: something else is in it.
-  """
-  try:
-    value = json.loads(path.read_text("utf-8"))
-    if not isinstance(value, dict):
-      raise ValueError("not an object")
-  except ValueError as error:
-    raise InteropError(
-      f"{path} is not JSON ({error}); fetch it again."
-    ) from None
-  return value
+  return json_files.read(path)
 
 
 def architecture_of(config: Mapping[str, Any], where) -> Architecture:

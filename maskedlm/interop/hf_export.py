@@ -4,19 +4,21 @@ Read top-down: what is exported -> as which architecture and class -> tensors,
 config.json, tokenizer, model card, and what sentence-transformers reads.
 """
 
-import json
 import pathlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from maskedlm.analysis import vectors
 from maskedlm.interop import (
   fine_tuned,
   folders,
   hf_config,
+  json_files,
   model_card,
   opening,
+  sentence_transformers,
   tensors,
   tokenizer_files,
   weights,
@@ -60,11 +62,12 @@ def export(
       **hf_config.write(opened.cfg, chosen, opened.tokenizer.special),
       **fine_tuned.write_task(opened.task),
     }
-    _write_json(unfinished / "config.json", config)
+    json_files.write(unfinished / "config.json", config)
     tensors.write(unfinished / tensors.FILE, made)
     tokenizer_files.write(opened.tokenizer_dir, unfinished, cfg=opened.cfg)
     if "kind" not in opened.task:
-      _for_sentence_transformers(unfinished, opened)
+      sentences = vectors.sentences_of(opened.task, opened.cfg)
+      sentence_transformers.write(unfinished, sentences, width=opened.cfg.width)
     card = model_card.write(opened, class_name)
     (unfinished / "README.md").write_text(card, "utf-8")
   return class_name
@@ -183,44 +186,3 @@ def to_tensors(
     zeros = np.zeros((1, opened.cfg.embedding_size), np.float32)
     made[f"{prefix}{table}.weight"] = zeros
   return dict(sorted(made.items()))
-
-
-def _for_sentence_transformers(out: pathlib.Path, opened: Opened) -> None:
-  """A text's vector: the mean of its tokens', [CLS] and [SEP] among them."""
-  _write_json(
-    out / "modules.json",
-    [
-      {
-        "idx": 0,
-        "name": "0",
-        "path": "",
-        "type": "sentence_transformers.models.Transformer",
-      },
-      {
-        "idx": 1,
-        "name": "1",
-        "path": "1_Pooling",
-        "type": "sentence_transformers.models.Pooling",
-      },
-    ],
-  )
-  (out / "1_Pooling").mkdir()
-  _write_json(
-    out / "1_Pooling" / "config.json",
-    {
-      "word_embedding_dimension": opened.cfg.width,
-      "pooling_mode_cls_token": False,
-      "pooling_mode_mean_tokens": True,
-      "pooling_mode_max_tokens": False,
-      "pooling_mode_mean_sqrt_len_tokens": False,
-    },
-  )
-  _write_json(
-    out / "sentence_bert_config.json",
-    {"max_seq_length": opened.cfg.max_positions, "do_lower_case": False},
-  )
-
-
-def _write_json(path: pathlib.Path, content: Any) -> None:
-  text = json.dumps(content, indent=2, ensure_ascii=False)
-  path.write_text(text + "\n", "utf-8")

@@ -5,7 +5,6 @@ Read top-down: config.json -> which heads -> tensors -> tokenizer -> checkpoint
 """
 
 import dataclasses
-import json
 import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
@@ -17,8 +16,10 @@ from maskedlm.interop import (
   fine_tuned,
   folders,
   hf_config,
+  json_files,
   modules,
   reading,
+  sentence_transformers,
   tensors,
   tokenizer_files,
   weights,
@@ -55,7 +56,8 @@ def import_model(
   Args:
     folder: with config.json, safetensors and a tokenizer's files.
     out: receives checkpoints/0, tokenizer/ and config.json.
-    part: "" for everything, "encoder" for that and its pooler.
+    part: "" for everything, "encoder" for that and its pooler, without the
+      pooling of sentence-transformers.
     log: gets a line for whatever is left out.
 
   Raises:
@@ -63,14 +65,19 @@ def import_model(
     CorpusError: a broken tokenizer.
   """
   with folders.whole(out) as unfinished:
+    name, whole = folder.resolve().name, folder
+    folder = sentence_transformers.encoder_folder(whole)
     config = hf_config.load(folder)
     architecture = hf_config.architecture_of(config, folder)
+    alone = part == "encoder"
+    sentences = None if alone else sentence_transformers.read(whole, log)
     model = read(folder, config, part=part, log=log)
     tokenizer = tokenizer_files.read(
       folder,
       unfinished / "tokenizer",
       vocab_size=model.cfg.vocab_size,
       architecture=architecture,
+      lowercase=sentence_transformers.lowercases(folder),
       log=log,
     )
     pad = hf_config.pad_of(config)
@@ -83,15 +90,16 @@ def import_model(
     cfg = tokenizer_files.with_pairs(
       model.cfg, folder, tokenizer.special, log=log
     )
-    about = {"imported": {"directory": folder.resolve().name, **config}}
-    text = json.dumps(about, indent=2, ensure_ascii=False)
-    (unfinished / "config.json").write_text(text + "\n", "utf-8")
+    about = {"imported": {"directory": name, **config}}
+    json_files.write(unfinished / "config.json", about)
     identity = {
       "config": about,
       "corpus": "imported",
       "tokenizer": tokenizer.sha256,
     }
     task = {**model.task, "encoder": dataclasses.asdict(cfg)}
+    if sentences:
+      task["sentences"] = sentences._asdict()
     meta = {"task": task, "identity": identity}
     opened = checkpoint.open_checkpoints(
       unfinished, keep_last=1, keep_best=0, log=log

@@ -74,7 +74,8 @@ def open_checkpoint(
     )
   if part == "encoder":
     params = {n: x for n, x in params.items() if n in starting.SHARED}
-    task = {"objective": task.get("objective", "")}
+    kept = ("objective", "sentences")
+    task = {name: task[name] for name in kept if name in task}
   for name in OWN:
     if params.pop(name, None) is not None:
       log(f"left out: {name}, which only pretraining has a use for")

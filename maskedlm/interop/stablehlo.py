@@ -5,7 +5,6 @@ and for several platforms at once. The weights stand beside it, and are its
 first argument. Running it takes jax and safetensors, and none of this package.
 """
 
-import json
 import pathlib
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from jax import export as jax_export
 
 from maskedlm.interop import (
   folders,
+  json_files,
   modules,
   opening,
   tensors,
@@ -94,8 +94,7 @@ def export(
       "jax": jax.__version__,
       "calling_convention_version": exported.calling_convention_version,
     }
-    text = json.dumps(about, indent=2, ensure_ascii=False)
-    (unfinished / ABOUT).write_text(text + "\n", "utf-8")
+    json_files.write(unfinished / ABOUT, about)
     tokenizer_files.write(
       opened.tokenizer_dir,
       unfinished,

@@ -16,7 +16,7 @@ from tokenizers import processors
 
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.interop import hf_config, unigram_json
+from maskedlm.interop import json_files, unigram_json
 from maskedlm.interop.errors import InteropError
 from maskedlm.interop.names import Architecture
 from maskedlm.modeling.architecture import EncoderConfig
@@ -43,6 +43,7 @@ def read(
   *,
   vocab_size: int,
   architecture: Architecture,
+  lowercase: bool = False,
   log: Callable[[str], None],
 ) -> Tokenizer:
   """Copies a directory's tokenizer into `out`, as tokenizer.load reads it.
@@ -55,6 +56,7 @@ def read(
     out: the folder to write to.
     vocab_size: the model's.
     architecture: the model's.
+    lowercase: whether text is lowercased before all else.
     log: gets a line if the directory's files disagree.
 
   Raises:
@@ -69,10 +71,14 @@ def read(
       f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
       f"{vocab_size} rows: it belongs to another model."
     )
-  if definition := _json(out / FILE):
+  if definition := json_files.read(out / FILE):
     definition["normalizer"] = _normalizer(
       definition, folder, architecture, log
     )
+    if lowercase:
+      steps = [{"type": "Lowercase"}, definition["normalizer"]]
+      steps = {"type": "Sequence", "normalizers": [s for s in steps if s]}
+      definition["normalizer"] = steps
     definition["added_tokens"] += [
       _unused(index) for index in range(made.vocab_size, vocab_size)
     ]
@@ -103,7 +109,7 @@ def with_pairs(
     special: the tokenizer's Special.
     log: gets a line if no row of ours is like those of the file.
   """
-  definition = _json(folder / FILE)
+  definition = json_files.read(folder / FILE)
   if not definition.get("post_processor"):
     return cfg
   form = _pair_form(_library(definition), special)
@@ -113,7 +119,8 @@ def with_pairs(
       "B [SEP] of a pair, as it is here: predictions differ from theirs"
     )
     return cfg
-  stated = _json(folder / "tokenizer_config.json").get("model_input_names")
+  config = json_files.read(folder / "tokenizer_config.json")
+  stated = config.get("model_input_names")
   has_types = stated is None or "token_type_ids" in stated
   separators, second = form
   types = cfg.pair_types if second and has_types else 1
@@ -161,8 +168,7 @@ def write(
     ("tokenizer_config.json", config),
     ("special_tokens_map.json", special),
   ):
-    text = json.dumps(content, ensure_ascii=False, indent=2)
-    (out / name).write_text(text + "\n", "utf-8")
+    json_files.write(out / name, content)
 
 
 def _check_files(folder: pathlib.Path, architecture: Architecture) -> None:
@@ -173,7 +179,7 @@ def _check_files(folder: pathlib.Path, architecture: Architecture) -> None:
     f'python -c "from transformers import AutoTokenizer as T; '
     f"T.from_pretrained('{folder}').save_pretrained('{folder}')\" makes one."
   )
-  if _json(folder / "added_tokens.json"):
+  if json_files.read(folder / "added_tokens.json"):
     raise InteropError(
       f"{folder} has no tokenizer.json but added_tokens.json, whose tokens are "
       f"in no other file: {convert}"
@@ -203,7 +209,7 @@ def _normalizer(
   transformers' BertTokenizer makes it of those, whatever tokenizer.json has.
   """
   normalizer = definition.get("normalizer")
-  config = _json(folder / "tokenizer_config.json")
+  config = json_files.read(folder / "tokenizer_config.json")
   class_name = config.get("tokenizer_class") or architecture.class_prefix
   if (normalizer or {}).get("type") != "BertNormalizer" or (
     not class_name.startswith(("Bert", "DistilBert", "Electra"))
@@ -233,11 +239,6 @@ def _unused(index: int) -> dict:
     "normalized": False,
     "special": True,
   }
-
-
-def _json(path: pathlib.Path) -> dict:
-  """The object of a file; {} without one."""
-  return hf_config.read_object(path) if path.is_file() else {}
 
 
 def _library(definition: dict) -> hf_tokenizers.Tokenizer:
