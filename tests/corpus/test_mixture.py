@@ -1,5 +1,7 @@
 """The mixture of languages: shares by hand, exact over an epoch, no state."""
 
+import itertools
+
 import numpy as np
 import pytest
 import splits
@@ -130,12 +132,15 @@ def test_each_epoch_mixes_anew():
 
 
 def test_a_language_has_another_order_in_each_of_its_epochs():
-  nth = np.arange(60)
-  row, epoch = mixture._rows([source(9, 1), source(30, 2)], 0 * nth + 1, nth)
-  assert epoch.tolist() == [0] * 30 + [1] * 30
-  first, second = row.reshape(2, 30)
-  assert sorted(first) == sorted(second) == list(range(9, 39))
-  assert np.mean(first == second) < 0.3
+  sources, nth = [source(30, 1), source(30, 2)], np.arange(60)
+  orders = []
+  for which in (0, 1):
+    row, epoch = mixture._rows(sources, 0 * nth + which, nth)
+    assert epoch.tolist() == [0] * 30 + [1] * 30
+    orders += list(row.reshape(2, 30) - 30 * which)
+  for one, other in itertools.combinations(orders, 2):
+    assert sorted(one) == sorted(other) == list(range(30))
+    assert np.mean(one == other) < 0.3
 
 
 def test_any_place_is_reached_at_once():
