@@ -87,17 +87,15 @@ def sampled(
 ) -> Source:
   """As many rows of each language, or all where there are fewer: a sample.
 
-  Of max_rows rows, language after language; it doesn't depend on q, so that
-  runs can be compared.
+  Of max_rows rows, language after language, read but once; it doesn't depend
+  on q, so that runs can be compared.
   """
   sizes = np.array([source.num_rows for source in sources])
   drawn = equal(max_rows, sizes)
   num_rows = int(drawn.sum())
 
   def order(place):
-    lap, index = np.divmod(place, num_rows)
-    which, nth = _find(drawn, index)
-    return _rows(sources, which, lap * drawn[which] + nth)
+    return _rows(sources, *_find(drawn, place))
 
   return _joined(sources, names, drawn, order, num_rows=num_rows, seed=seed)
 

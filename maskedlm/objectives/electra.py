@@ -227,10 +227,10 @@ def loss(
 
 
 def sample(logits, batch: Batch, temperature: float):
-  """A token for each slot: logits [B, P, V] -> ids [B, P]; no gradient.
+  """A token for each slot: logits [B, P, V] -> ids [B, P].
 
   By adding Gumbel noise and taking the largest, as exact as drawing from
-  softmax(logits / temperature).
+  softmax(logits / temperature). An argmax passes no gradient on.
   """
 
   def of_row(bits, logits):
@@ -238,7 +238,7 @@ def sample(logits, batch: Batch, temperature: float):
     noise = jax.random.gumbel(key, logits.shape)
     return jnp.argmax(logits / temperature + noise, axis=-1)
 
-  return jax.vmap(of_row)(batch["sample_bits"], jax.lax.stop_gradient(logits))
+  return jax.vmap(of_row)(batch["sample_bits"], logits)
 
 
 def replace(batch: Batch, sampled):

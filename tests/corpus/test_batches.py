@@ -7,6 +7,7 @@ token's place in the split.
 import collections
 import concurrent.futures
 import tracemalloc
+import types
 
 import numpy as np
 import pytest
@@ -448,6 +449,8 @@ def test_phase_at():
   assert epochs.phase_at(99, 10, 0.0) == (0, 99)
   assert epochs.phase_at(9, 10, 0.04) == (0, 9)  # No step is left for it.
   assert epochs.phase_at(0, 10, 1.0) == (1, 0)
+  # 0.29 * 100 is 28.999... in binary: 29 steps all the same.
+  assert epochs.phase_at(71, 100, 0.29) == (1, 0)
 
 
 def test_two_phases_have_shapes_and_epochs_of_their_own(numbered):
@@ -596,6 +599,27 @@ def test_options_out_of_range_are_refused(numbered, data, options, message):
 def test_options_of_a_phase_without_steps_are_not_looked_at(numbered):
   _, corpus = numbered
   make_batches(corpus, make_data(long_length=1, long_batch_size=0))
+
+
+def test_a_row_of_8_tokens_is_the_shortest(numbered):
+  _, corpus = numbered
+  reader = make_batches(corpus, make_data(length=8))
+  assert reader.batch_at("train", 0)["input_ids"].shape == (6, 8)
+
+
+def test_a_phase_that_rounds_to_no_step_is_not_opened():
+  lengths = []
+
+  def open_source(corpus, name, length, seed):
+    lengths.append(length)
+    return epochs.Source(7, seed, None)
+
+  data = make_data(long_share=0.004)
+  corpus = types.SimpleNamespace(parts=(), meta={})
+  for num_steps in (100, 150):  # Of the last 0.4, and 0.6, steps.
+    config = make_config(data, num_steps=num_steps)
+    epochs.make_batches(open_source, config, corpus, (0, 1))
+  assert lengths == [13, 13, 29]
 
 
 def test_a_heldout_split_of_one_document_is_refused_if_it_is_read(tmp_path):

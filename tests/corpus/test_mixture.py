@@ -1,12 +1,14 @@
 """The mixture of languages: shares by hand, exact over an epoch, no state."""
 
+import itertools
+
 import numpy as np
 import pytest
 import splits
 from languages import LETTERS, language_of, make_config, prepared
 
 from maskedlm.config import ConfigError
-from maskedlm.corpus import batches, mixture, parts, text_rows
+from maskedlm.corpus import batches, epochs, mixture, parts, text_rows
 from maskedlm.corpus.errors import CorpusError
 
 
@@ -117,6 +119,28 @@ def test_a_mixture_is_exact_over_each_epoch():
     assert sorted(mine) == list(range(200, 210))
   orders = {tuple(row[small][epoch[small] == lap]) for lap in range(12)}
   assert len(orders) == 12
+
+
+def test_each_epoch_mixes_anew():
+  mixed = mixture.mixed(
+    [source(70, 1), source(30, 2)], ["a", "b"], q=[0.7, 0.3], seed=3
+  )
+  row, _ = mixture.row_at(mixed, np.arange(200))
+  first, second = (row >= 70).reshape(2, 100)
+  assert first.sum() == second.sum() == 30
+  assert (first & second).sum() < 20  # By chance 9.
+
+
+def test_a_language_has_another_order_in_each_of_its_epochs():
+  sources, nth = [source(30, 1), source(30, 2)], np.arange(60)
+  orders = []
+  for which in (0, 1):
+    row, epoch = mixture._rows(sources, 0 * nth + which, nth)
+    assert epoch.tolist() == [0] * 30 + [1] * 30
+    orders += list(row.reshape(2, 30) - 30 * which)
+  for one, other in itertools.combinations(orders, 2):
+    assert sorted(one) == sorted(other) == list(range(30))
+    assert np.mean(one == other) < 0.3
 
 
 def test_any_place_is_reached_at_once():
@@ -247,6 +271,23 @@ def test_one_more_language_leaves_the_others_rows(corpus):
   alone = parts.corpora(corpus)["en"]
   first = read(alone, "full_sentences").rows_per_epoch
   assert one.shares[0][0].num_rows == other.shares[0][0].num_rows == first
+
+
+def test_seeds_are_by_the_language_s_name(corpus):
+  def seeds(corpus):
+    found = []
+
+    def open_source(alone, name, length, seed):
+      found.append(seed)
+      return mixture.Source(7, seed, None)
+
+    config = splits.make_config(splits.make_data())
+    epochs.make_batches(open_source, config, corpus, (0, 1))
+    return found
+
+  every = seeds(corpus)
+  assert len(set(every)) == len(corpus.parts) == 3
+  assert seeds(corpus._replace(parts=corpus.parts[1:])) == every[1:]
 
 
 def test_what_is_refused(corpus):

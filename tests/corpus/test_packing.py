@@ -104,6 +104,64 @@ def test_shares_by_hand():
   assert packing.attended_pairs(segment_ids) == (9 + 4 + 36) / 2
 
 
+def numbered_source(lengths, L, seed):
+  """Rows of these lengths; a token is 100 * its row's epoch + the row."""
+  lengths = np.array(lengths)
+
+  def read(row, epoch):
+    real = np.arange(L) < lengths[row][:, None]
+    return {
+      "input_ids": np.where(real, (100 * epoch + row)[:, None], PAD),
+      "segment_ids": real.astype(np.int32),
+    }
+
+  return epochs.Source(len(lengths), seed, read, lengths=lambda: lengths)
+
+
+def test_a_batch_may_have_rows_of_two_epochs(tmp_path):
+  corpus = make_corpus(tmp_path, [])
+  source = packing.pack(
+    corpus, numbered_source([24, 15, 9, 8, 8, 7], 24, 5), length=24
+  )
+  assert source.num_rows == 3  # 24; 15 + 9; 8 + 8 + 7.
+  batch = source.read(np.arange(3), np.array([4, 6, 5]))
+  real = batch["segment_ids"] > 0
+  assert sorted(batch["segment_weights"].sum(1)) == [1, 2, 3]
+  for ids, here, epoch in zip(batch["input_ids"], real, (4, 6, 5), strict=True):
+    assert set(ids[here] // 100) == {epoch}
+
+
+def test_rows_packed_by_another_seed_are_no_table_of_this_one(tmp_path):
+  corpus = make_corpus(tmp_path, [])
+  read = [
+    packing.pack(corpus, numbered_source([8] * 40, 16, seed), length=16).read(
+      np.arange(20), np.zeros(20, int)
+    )["input_ids"]
+    for seed in (1, 2, 1)
+  ]
+  assert not np.array_equal(read[0], read[1])
+  np.testing.assert_array_equal(read[0], read[2])
+
+
+def test_the_cost_of_a_step_by_hand():
+  config = make_config(make_data(length=20, long_share=0.4), num_steps=5)
+  attended = {0: 6, 3: 9}  # The first step of each phase; no other is read.
+
+  def batch_at(split, step):
+    assert split == "train"
+    return {"segment_ids": np.ones((1, attended[step]), np.int32)}
+
+  def row_cost(length, pairs):
+    return 1000 * length + (pairs or 0)
+
+  packed = packing.step_cost(row_cost, batch_at, config, packed=True)
+  # 6 rows of 20 tokens, then 4 of 56.
+  assert packed(2) == 6 * (20_000 + 6**2)
+  assert packed(4) == 4 * (56_000 + 9**2)
+  alone = packing.step_cost(row_cost, batch_at, config, packed=False)
+  assert [alone(0), alone(3)] == [6 * 20_000, 4 * 56_000]
+
+
 # Pairs
 
 

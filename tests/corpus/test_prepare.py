@@ -21,6 +21,7 @@ from maskedlm.config import ConfigError
 from maskedlm.corpus import documents as documents_lib
 from maskedlm.corpus import (
   encode,
+  parts,
   prepare,
   store,
   tokenizer,
@@ -200,6 +201,36 @@ def test_long_sentences_and_empty_documents(make_config, tmp_path):
   assert report["documents without tokens"] == 1
   assert len(sentences(corpus, "train")) == 31
   assert sentences(corpus, "heldout") == []
+
+
+def test_what_a_worker_counts_by_hand(make_config, tmp_path):
+  config = make_config(make_text(3, 9), heldout_share=0.0)
+  run(config, tmp_path / "corpus")
+  path = str(tmp_path / "corpus" / "tokenizer")
+  part = parts.Part("", "", "")
+
+  def document(*lines):
+    return documents_lib.keyed(list(lines), part)
+
+  made = encode.make_encoder(path, "lines", 5)(
+    [
+      ("train", document("dog " * 5, "\u200b", "dog é")),
+      ("heldout", document("\u200b")),
+      ("train", document("dog " * 6, "猫 dog 猫")),
+    ]
+  )
+  assert made.lengths.tolist() == [5, 2, 3, 3, 3]
+  assert len(made.tokens) == 16
+  first, none, last = (counts for *_, counts in made.documents)
+  # What gives no token counts neither as a sentence nor by its characters.
+  assert (first["sentences"], first["tokens"]) == (2, 7)
+  assert (first["characters"], first["bytes"]) == (24, 25)
+  assert (none["sentences"], none["characters"], none["bytes"]) == (0, 0, 0)
+  assert (last["sentences"], last["tokens"]) == (3, 9)
+  assert [first["unknown"], none["unknown"], last["unknown"]] == [0, 0, 2]
+  assert made.report["sentences without tokens"] == 2
+  # Not the one of five tokens.
+  assert made.report["sentences cut at max_sentence_tokens"] == 1
 
 
 def test_every_line_of_the_report_is_documented(make_config, tmp_path):

@@ -342,3 +342,12 @@ def test_a_wrong_shard_is_described(tmp_path, column, values, problem):
   found = problems({**arrays, column: values})
   assert len(found) >= 1
   assert re.search(f"{column}.npy: .*{problem}", found[0])
+
+
+@pytest.mark.parametrize(
+  ("size", "blocks"),
+  [(0, []), (1, [[0]]), (6, [[0, 1, 2], [3, 4, 5]]), (4, [[0, 1, 2], [3]])],
+)
+def test_an_array_in_blocks(monkeypatch, size, blocks):
+  monkeypatch.setattr(shards, "BLOCK", 3)
+  assert [x.tolist() for x in shards.blocks(np.arange(size))] == blocks

@@ -124,6 +124,10 @@ def test_the_embeddings_are_shared_and_projected_to_two_widths(task):
   }
 
 
+def test_classifiers_are_to_read_cls_as_electra_s_do(task):
+  assert sizes(task)[0].pooler == "gelu"
+
+
 @pytest.mark.parametrize(
   ("model", "size", "expected"),
   [
@@ -237,7 +241,11 @@ def jitted(task):
 
 def test_loss_by_its_parts(task):
   # The modules applied one by one, the sums in plain python.
-  params = make_params(task)
+  params = jax.device_get(make_params(task))
+  # So that scores are from -2 to 2, not all but equal.
+  dense = params["discriminator_head"]["dense"]
+  dense["kernel"] *= 100
+  dense["bias"] += np.float32(110.3)
   batch = {**make_batch()}
   batch["example_weights"] = np.float32([1, 1, 0, 1, 1, 1, 0, 1])
   batch = jax.device_get(task.corrupt(batch, jax.random.key(1)))
@@ -278,7 +286,7 @@ def test_loss_by_its_parts(task):
   x = x + head["transform"]["bias"]
   x = x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
   scores = (x @ head["dense"]["kernel"] + head["dense"]["bias"])[..., 0]
-  total = count = found = right = 0
+  total = count = flagged = found = right = 0
   for b in range(B):
     for i in range(L):
       if not batch["segment_ids"][b, i] or not batch["example_weights"][b]:
@@ -288,6 +296,7 @@ def test_loss_by_its_parts(task):
         probability = 1 - probability
       total -= math.log(probability)
       count += 1
+      flagged += scores[b, i] > 0
       found += (scores[b, i] > 0) * fake[b, i]
       right += (scores[b, i] > 0) == fake[b, i]
   # [CLS], [SEP] and all else of rows 13, 12, 10, 9, 8 and 6.
@@ -301,6 +310,10 @@ def test_loss_by_its_parts(task):
     metrics["discriminator_loss"], (total, count), rtol=1e-4
   )
   np.testing.assert_allclose(metrics["discriminator_accuracy"], (right, count))
+  assert 0 < found < fake.sum() != flagged
+  np.testing.assert_allclose(
+    metrics["discriminator_precision"], (found, flagged)
+  )
   np.testing.assert_allclose(
     metrics["discriminator_recall"], (found, fake.sum())
   )
@@ -350,6 +363,26 @@ def test_who_learns_from_what(task):
   assert filled["generator/project/kernel"] > 0
   assert filled["encoder/embeddings/token/embedding"] > 0
   assert min(of(filled, "mlm_head/")) > 0
+
+
+def test_each_encoder_drops_by_a_key_of_its_own(task, monkeypatch):
+  keys = []
+
+  def encode(cfg, params, batch, key, train):
+    assert train
+    keys.append(jax.random.key_data(key))
+    return jnp.zeros((*batch["input_ids"].shape, cfg.width))
+
+  monkeypatch.setattr(electra.mlm, "encode", encode)
+  params = make_params(task)
+  batch = task.corrupt(make_batch(), jax.random.key(1))
+
+  def of_step(key):
+    task.loss(params, batch, key, True)
+    return keys
+
+  generator, discriminator = jax.jit(of_step)(jax.random.key(2))
+  assert not np.array_equal(generator, discriminator)
 
 
 def test_filler_rows_count_nothing(task):
