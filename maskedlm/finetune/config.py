@@ -13,8 +13,6 @@ from ml_collections import ConfigDict
 from maskedlm import presets
 from maskedlm.config import ConfigError, check_ranges, did_you_mean
 
-# Modules of this package that are kinds are those that have `Options`.
-
 
 def default(kind: str) -> ConfigDict:
   """The default config of a kind of task (classification, tagging, ...)."""
@@ -145,7 +143,7 @@ _RANGES = (
 
 
 def load_kind(name: str):
-  """The module maskedlm.finetune.<name>; there is no registry to edit."""
+  """The module maskedlm.finetune.<name>; those with `Options` are kinds."""
   package = importlib.import_module("maskedlm.finetune")
   names = [m.name for m in pkgutil.iter_modules(package.__path__)]
   if name in names:

@@ -15,8 +15,8 @@ from maskedlm import flags
 from maskedlm.config import ConfigError, did_you_mean
 
 HELP = (
-  "--config.task.NAME=VALUE: how the file is read, where it is laid out "
-  "otherwise than that of training (task.tag_column, task.label, ...)."
+  "--config.task.NAME=VALUE: how the file is read, if its layout is another "
+  "than the training data's (task.tag_column, task.label, ...)."
 )
 
 
