@@ -51,7 +51,7 @@ def default(kind: str) -> ConfigDict:
   model.attention_dropout = 0.1
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   model.remat = "none"  # What backward recomputes: none | dots | full.
-  model.unroll = True  # Layers one by one, in place of a loop.
+  model.unroll = True  # Unroll the loop over layers in training.
   model.reinit_layers = 0  # The top layers that start anew.
 
   config.optimizer = presets.adamw()

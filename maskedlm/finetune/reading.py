@@ -1,8 +1,8 @@
-"""Options that say how a labelled file is read, set anew after training.
+"""Options that say how a labelled file is read, overridden after training.
 
-A test file may be laid out otherwise than the training file was. `evaluate`,
+A test file may have another layout than the training file. `evaluate`,
 `predict` and `transfer` take these options of a kind, its READING, as
-`finetune` does, so that what an error says to set can be set.
+`finetune` does, so that the remedy of an error message works there, too.
 """
 
 import re
