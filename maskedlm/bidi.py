@@ -1,9 +1,9 @@
-"""Right-to-left text in lines that have more than it: for what prints."""
+"""Right-to-left text in a printed line: kept apart from what is beside it."""
 
 import unicodedata
 
 # First strong isolate, and its end (Unicode Standard Annex 9): what is between
-# them is laid out for itself, and doesn't turn round what stands beside it.
+# them is laid out by itself, and doesn't reorder what stands beside it.
 FSI, PDI = "\u2068", "\u2069"
 _RIGHT_TO_LEFT = {"R", "AL", "AN"}  # Hebrew, Arabic, Arabic digits.
 

@@ -14,7 +14,7 @@ from maskedlm import malloc
 VERBS = {
   "pretrain": ("pretrain", "pretrain a masked language model on text"),
   "prepare": ("prepare", "turn text into a corpus on disk, or verify one"),
-  "tokenizer": ("tokenizer", "train a tokenizer, or try one on a text"),
+  "tokenizer": ("tokenizer", "train a tokenizer, try one, report on several"),
   "inspect": ("inspect", "show what a config will train, before it does"),
   "plan": ("plan", "does a run fit on TPUs or GPUs, and how fast at best?"),
   "finetune": ("finetune.main", "fine-tune an encoder on labelled data"),
@@ -22,13 +22,16 @@ VERBS = {
   "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),
   "predict": ("predict", "label raw text with a fine-tuned checkpoint"),
   "embed": ("embed", "write vectors of tokens, words or sentences"),
-  "isotropy": ("isotropy", "how alike are vectors, and why: a table by layer"),
-  "wsd": ("wsd", "which sense has a word? train, evaluate, predict"),
+  "isotropy": ("isotropy", "how alike a model's vectors are, layer by layer"),
+  "wsd": ("wsd", "word senses: train, evaluate, predict"),
   "plot": ("plot", "draw instances, attention, isotropy, training curves"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
   "demo": ("demo.main", "serve a page that shows what a model does"),
-  "import": ("importing", "make a workdir of a model of transformers"),
-  "export": ("exporting", "write a checkpoint for transformers, or to serve"),
+  "import": ("importing", "make a workdir of a Hugging Face model"),
+  "export": (
+    "exporting",
+    "write a checkpoint for transformers, or for serving",
+  ),
 }
 
 # Exit codes, besides 0: 2, the user's input is wrong or can't be used; 3,

@@ -61,9 +61,9 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   tokenizer.sample_bytes = 1 << 28  # At most this much text is trained on.
   # nfc | nfkc | none (as written); "" = nfkc for unigram, none for the others.
   tokenizer.normalization = ""
-  # Of the text's characters, the share that the vocabulary has, or more.
+  # Share of the text's characters that the vocabulary covers, at least.
   tokenizer.character_coverage = 0.9999
-  tokenizer.byte_fallback = False  # Unigram: other characters as their bytes.
+  tokenizer.byte_fallback = False  # Unigram: spell the others as bytes.
   # Of corpus.parts: sentences are drawn by (share of the text)^alpha.
   tokenizer.alpha = 0.3
 
@@ -81,17 +81,17 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   # What backward recomputes: none | dots (all but matmuls) | full.
   model.remat = "none"
-  # Training has its layers one by one; in a loop (False) each copies what it
-  # keeps for backward (docs/scaling.md). Of many it takes longer to compile.
+  # Unroll the loop over layers in training: as a loop it copies what each layer
+  # keeps for backward (docs/scaling.md). Many layers take longer to compile.
   model.unroll = True
   # auto | xla | blockwise | triton | cudnn | tokamax | splash
   # (docs/attention.md).
   model.attention = "auto"
-  # Words whose logits exist at once in training, about: of a larger vocabulary
-  # they are made in blocks, and again by backward; the loss is the same.
+  # A larger vocabulary's logits are made in blocks of about so many words, and
+  # again in backward, to save memory; the loss is the same.
   model.vocab_block = 65_536
   # What later encoders changed; as set here, each is BERT's.
-  model.type_vocab_size = 2  # Embedded kinds of segment (A, B); 0 = none.
+  model.type_vocab_size = 2  # Token types (segments A and B); 0 = none.
   model.embedding_width = 0  # Projected to width (ELECTRA-small); 0 = width.
   model.embedding_norm = True
   model.position = "learned"  # learned | rope | alibi.
@@ -128,7 +128,7 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   train.eval_rows = 2_048  # Held-out rows, at most; 0 = no evaluation.
   train.checkpoint_every = 1_000  # Steps.
   train.keep_last = 2  # Newest checkpoints kept.
-  # Best by held-out loss, kept besides; evaluated states are then saved, too.
+  # Best ones by held-out loss, kept besides; then what is evaluated is saved.
   train.keep_best = 1
   train.nonfinite_limit = 10  # Non-finite steps in a row before it stops.
   train.prefetch = 4  # Batches made ahead by background threads.

@@ -30,8 +30,8 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--pool",
     default="",
-    help="of a unit's tokens: mean | max | cls (sentences only); default: of "
-    "sentences as the model was imported, else mean",
+    help="how a unit's tokens are pooled: mean | max | cls (sentences only); "
+    "default: for sentences as the model was imported or trained, else mean",
   )
   parser.add_argument(
     "--layers",
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--combine",
     default="mean",
-    help="of several layers: mean (default) | sum | concat",
+    help="how several layers are combined: mean (default) | sum | concat",
   )
   parser.add_argument(
     "--normalize", action="store_true", help="each vector to length 1"
@@ -155,19 +155,21 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     nargs="+",
     default=["-"],
     metavar="FILE",
-    help="files of a text, or of a JSON object, a line; - or none = stdin",
+    help="files with a text, or a JSON object, on each line; - or none = stdin",
   )
   parser.add_argument(
     "--format", default="", help="text | jsonl; default: by the file's name"
   )
   parser.add_argument(
-    "--field", default="text", help="of JSON objects; default: text"
+    "--field",
+    default="text",
+    help="of JSON objects, where the text is; default: text",
   )
   parser.add_argument(
     "--batch_tokens",
     type=int,
     default=4096,
-    help="positions that the encoder sees at once",
+    help="positions that the encoder sees at once; default: 4096",
   )
 
 

@@ -15,7 +15,7 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm evaluate",
     description="Scores a fine-tuned checkpoint (the best of a workdir) on a "
-    "labelled file of the format that it was trained on.",
+    "labelled file in the format of its training data.",
     allow_abbrev=False,
     epilog=reading.HELP,
   )
@@ -23,7 +23,9 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument("--data", required=True, help="labelled files")
   parser.add_argument("--out", help="write the predictions here, as JSONL")
   parser.add_argument("--json", action="store_true", help="print JSON")
-  parser.add_argument("--batch_size", type=int, default=32)
+  parser.add_argument(
+    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
+  )
   argv, overrides = reading.split(argv)
   args = parser.parse_args(argv)
 

@@ -23,14 +23,14 @@ def main(argv: Sequence[str]) -> int:
     "--to",
     required=True,
     help="hf: a directory that transformers loads | stablehlo: a program with "
-    "its weights, which needs jax alone",
+    "its weights, which runs without maskedlm",
   )
   parser.add_argument("--out", required=True, help="the directory to make")
   parser.add_argument(
     "--part",
     default="",
-    help="encoder | discriminator | generator; default: everything, of ELECTRA "
-    "the discriminator",
+    help="encoder | discriminator | generator; default: everything, or the "
+    "discriminator of ELECTRA",
   )
   parser.add_argument(
     "--architecture",
@@ -39,7 +39,9 @@ def main(argv: Sequence[str]) -> int:
     "modernbert; default: the one that fits",
   )
   parser.add_argument(
-    "--platforms", default="cpu,cuda,tpu", help="stablehlo: where it can run"
+    "--platforms",
+    default="cpu,cuda,tpu",
+    help="stablehlo: where it can run; default: cpu,cuda,tpu",
   )
   args = parser.parse_args(argv)
   path, out = pathlib.Path(args.checkpoint), pathlib.Path(args.out)

@@ -166,8 +166,12 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
   )
-  parser.add_argument("--top_k", type=int, default=5, help="words a mask")
-  parser.add_argument("--json", action="store_true", help="a JSON line a text")
+  parser.add_argument(
+    "--top_k", type=int, default=5, help="words for each mask; default: 5"
+  )
+  parser.add_argument(
+    "--json", action="store_true", help="print a JSON line for each text"
+  )
   parser.add_argument("text", nargs="*", help="texts; none = lines of stdin")
   args = parser.parse_args(argv)
   if args.top_k < 1:

@@ -18,10 +18,10 @@ def main(argv: Sequence[str]) -> int:
     allow_abbrev=False,
   )
   parser.add_argument(
-    "--from", dest="format", required=True, help="hf: of Hugging Face's form"
+    "--from", dest="format", required=True, help="hf: a Hugging Face directory"
   )
   parser.add_argument(
-    "directory", help="with config.json, model.safetensors and a tokenizer"
+    "directory", help="has config.json, model.safetensors and a tokenizer"
   )
   parser.add_argument("--out", required=True, help="the workdir to make")
   parser.add_argument(

@@ -54,8 +54,10 @@ def main(argv: Sequence[str]) -> int:
     description="Shows what a config will train, before it is trained. Takes "
     "the corpus of --config.corpus.path or of --workdir, if one is there.",
   )
-  parser.add_argument("--workdir", help="a run's folder, for its corpus")
-  parser.add_argument("--rows", type=int, default=3, help="sample rows to show")
+  parser.add_argument("--workdir", help="of a run, to take its corpus")
+  parser.add_argument(
+    "--rows", type=int, default=3, help="sample rows to show; default: 3"
+  )
   parser.add_argument("--html", metavar="FILE", help="write a page as well")
   parser.add_argument(
     "--json", action="store_true", help="print the figures alone, as JSON"

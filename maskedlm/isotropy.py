@@ -23,7 +23,10 @@ def main(argv: Sequence[str]) -> int:
   embed.add_input(parser)
   parser.add_argument("--unit", default="word", help="word (default) | token")
   parser.add_argument(
-    "--sample", type=int, default=10_000, help="vectors that are compared"
+    "--sample",
+    type=int,
+    default=10_000,
+    help="vectors that are compared; default: 10,000",
   )
   parser.add_argument("--seed", type=int, default=0, help="of the sample")
   parser.add_argument(

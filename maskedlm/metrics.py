@@ -55,7 +55,7 @@ def means(totals: Mapping[str, tuple]) -> dict[str, float]:
 
 
 def rank(heldout: Mapping[str, float], best: str) -> float | None:
-  """What the best checkpoint has the least of: the loss, or minus `best`."""
+  """What ranks checkpoints, lower is better: the loss, or minus `best`."""
   return -heldout[best] if best and heldout else heldout.get("loss")
 
 

@@ -21,8 +21,8 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm plan",
     description="Compiles a config's train step for TPUs or GPUs, without "
-    "one: does it fit, what do chips send each other, how fast and how dear "
-    "is it at best?",
+    "one: does it fit, what do chips send each other, how long does it take "
+    "and what does it cost at best?",
   )
   parser.add_argument(
     "--topology",
@@ -34,16 +34,17 @@ def main(argv: Sequence[str]) -> int:
     type=int,
     metavar="N",
     help="rows on a chip at a time, instead of the config's global batch; "
-    "hours and cost are of the config's rows all the same",
+    "hours and cost are still those of the config's rows",
   )
   parser.add_argument(
     "--phase",
     choices=("first", "last"),
     default="last",
-    help="of a config with longer rows at the end; default: last, the larger",
+    help="which phase, of a config with longer rows at the end; default: "
+    "last, the longer rows",
   )
   parser.add_argument(
-    "--price", type=float, help="of a chip for an hour, for the cost"
+    "--price", type=float, help="of a chip for an hour, to print the cost"
   )
   parser.add_argument(
     "--sweep",

@@ -18,23 +18,27 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm predict",
-    description="Labels lines of text, or JSON objects, one a line; the "
-    "formats are in docs/finetuning.md.",
+    description="Labels texts, or JSON objects, one on each line; what a line "
+    "must hold is in the tutorials of docs/finetuning.md.",
     allow_abbrev=False,
     epilog=reading.HELP,
   )
   parser.add_argument("--checkpoint", required=True, help="a workdir")
   parser.add_argument("--input", help="a file of lines; - or none = stdin")
   parser.add_argument(
-    "--data", help="instead: files of the format that it was trained on"
+    "--data", help="instead: files in the format of the training data"
   )
   parser.add_argument(
     "--export",
     metavar="DIR",
     help="with --data: the official files of the task (GLUE, SQuAD, ...)",
   )
-  parser.add_argument("--json", action="store_true", help="a JSON line each")
-  parser.add_argument("--batch_size", type=int, default=32)
+  parser.add_argument(
+    "--json", action="store_true", help="print a JSON line for each text"
+  )
+  parser.add_argument(
+    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
+  )
   parser.add_argument("text", nargs="*", help="texts, instead of --input")
   argv, overrides = reading.split(argv)
   args = parser.parse_args(argv)

@@ -29,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     "--runner",
     default="local",
     help="local: processes on this machine (default); beam: an Apache Beam "
-    "pipeline (docs/scaling.md), whose own options are given as "
+    "pipeline (docs/preparing.md), whose own options are given as "
     "--beam.NAME=VALUE: --beam.runner=FlinkRunner",
   )
   if any(token.partition("=")[0] == "--verify" for token in argv):

@@ -26,7 +26,8 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm pretrain",
     description="Pretrains as a config says; run again, it continues from its "
-    "newest checkpoint. Any option: --config.section.option=value.",
+    "newest checkpoint. maskedlm/config.py and maskedlm/objectives/ explain "
+    "the options.",
   )
   parser.add_argument(
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"

@@ -224,9 +224,10 @@ def data_shard(mesh: Mesh) -> tuple[int | tuple[int, ...], int]:
 
 
 def spread(params, shardings):
-  """Parameters, of which some may be numpy, the same on all hosts, in place.
+  """Puts parameters, some of them numpy, where their shardings say.
 
-  Not by device_put: it would gather each array of every host, to compare.
+  Numpy ones must be equal on all hosts. Not by device_put, which would gather
+  each array of every host to compare them.
   """
 
   def put(x, sharding):

@@ -75,8 +75,8 @@ def make_step(
     gather: where the parameters are to be while they are used (sharding.py).
 
   A step whose loss or gradient's norm is not finite changes no parameter and
-  no moment; it counts in the metric `skipped` and in no other. The update needs
-  no look: of finite squares of the gradient and eps > 0 it is finite. To look
+  no moment; it counts in the metric `skipped` and in no other. The update isn't
+  checked: it is finite where the gradient's squares are and eps > 0. A check
   would hold a second state in memory until the last update is known.
   """
 

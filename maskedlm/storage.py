@@ -1,8 +1,9 @@
-"""Storage that fails: told in one line, by an error that says whose turn it is.
+"""Storage that fails: an error of one line, of one of two types.
 
-What the user can mend, a name or a right, is a ConfigError and ends with 2. All
-else may pass: a bucket that answers no more, a disk that is full. That is a
-StorageError, upon whose 74 the launchers start the same command again.
+What only the user can mend (a wrong name, a missing permission) is a
+ConfigError and ends with 2. What may pass by itself (a bucket that doesn't
+answer, a disk that is full) is a StorageError: it ends with 74, at which
+launchers start the same command again.
 """
 
 import contextlib

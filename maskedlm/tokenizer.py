@@ -21,8 +21,9 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm tokenizer",
     description="Trains a tokenizer on --config.corpus.source and saves it to "
-    "--out; or, with --try, shows how a saved one cuts a text. `maskedlm "
-    "tokenizer report` tells how well vocabularies fit each language.",
+    "--out; or, with --try and no --config, shows how a saved one cuts a "
+    "text. `maskedlm tokenizer report` tells how well vocabularies fit each "
+    "language.",
   )
   parser.add_argument("--out", help="directory to save the tokenizer to")
   parser.add_argument(

@@ -220,8 +220,8 @@ def _dump_rows(
   path = workdir / f"nonfinite-{step}.json"
   hosts.write(path, json.dumps({"row_ids": rows}))
   return (
-    f"steps {bad[0]} to {step}: the loss, the gradient or the update was not "
-    f"finite {in_a_row} times in a row; none of them was applied. Their rows "
+    f"steps {bad[0]} to {step}: the loss or the gradient was not finite "
+    f"{in_a_row} times in a row; none of these steps was applied. Their rows "
     f"are in {remote.origin(path)}. Lower optimizer.learning_rate, or look at "
     "these rows."
   )

@@ -35,14 +35,16 @@ def main(argv: Sequence[str]) -> int:
     "--data",
     required=True,
     metavar="en:FILE,vi:FILE,...",
-    help="files of the format that it was trained on; en,vi:FILE where one "
+    help="files in the format of the training data; en,vi:FILE where one "
     "has several languages, told by its column `language` (XNLI)",
   )
   parser.add_argument(
     "--source", help="the language that it was trained on; default: the first"
   )
   parser.add_argument("--json", action="store_true", help="print JSON")
-  parser.add_argument("--batch_size", type=int, default=32)
+  parser.add_argument(
+    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
+  )
   argv, overrides = reading.split(argv)
   args = parser.parse_args(argv)
   files = parse(args.data)

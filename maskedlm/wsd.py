@@ -1,4 +1,4 @@
-"""`maskedlm wsd train|evaluate|predict`: which sense has a word here?"""
+"""`maskedlm wsd train|evaluate|predict`: which sense a word has."""
 
 import argparse
 import hashlib
@@ -71,7 +71,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     "--batch_tokens",
     type=int,
     default=4096,
-    help="positions that the encoder sees at once",
+    help="positions that the encoder sees at once; default: 4096",
   )
 
 
@@ -83,7 +83,8 @@ def _add_train(verbs) -> None:
     "--heldout_share",
     type=float,
     default=0.0,
-    help="of the documents, left out of training, for evaluate; default: 0",
+    help="share of the documents that is left out of training, for evaluate; "
+    "default: 0",
   )
   parser.add_argument(
     "--layers",
@@ -110,7 +111,9 @@ def _add_evaluate(verbs) -> None:
     "that they were trained on, the documents held out are scored.",
   )
   _add_data(parser)
-  parser.add_argument("--senses", required=True, help="the file of train")
+  parser.add_argument(
+    "--senses", required=True, help="the file that `wsd train` made"
+  )
   parser.add_argument("--json", metavar="FILE", help="where to write the table")
   parser.add_argument(
     "--keys", metavar="FILE", help="where to write the answers, for the Scorer"
@@ -126,11 +129,15 @@ def _add_predict(verbs) -> None:
     "'*banks|bank|NOUN*' with lemma and part of speech.",
   )
   embed.add_input(parser)
-  parser.add_argument("--senses", required=True, help="the file of train")
+  parser.add_argument(
+    "--senses", required=True, help="the file that `wsd train` made"
+  )
   parser.add_argument(
     "--top", type=int, default=3, help="senses that are shown; default: 3"
   )
-  parser.add_argument("--json", action="store_true", help="a JSON line each")
+  parser.add_argument(
+    "--json", action="store_true", help="print a JSON line for each word"
+  )
   parser.add_argument("text", nargs="*", help="texts, instead of --input")
 
 

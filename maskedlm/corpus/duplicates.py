@@ -1,4 +1,4 @@
-"""Documents that stood before: equal ones by a hash, similar ones by MinHash.
+"""Duplicate documents: equal ones by a hash, similar ones by MinHash.
 
 How alike two documents are is the Jaccard similarity of their sets of
 shingles, runs of 5 words (Broder, "On the resemblance and containment of

@@ -1,4 +1,4 @@
-"""Which row stands at which place of the endless stream that the steps read.
+"""The endless stream of rows that steps read: one source, or several mixed.
 
 A Source is rows of one kind (batches.py, text_rows.py). Alone it is read epoch
 after epoch, each in an order of its own. The sources of several languages are

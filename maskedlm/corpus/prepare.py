@@ -36,6 +36,7 @@ OPTIONS = (
 )
 # Those that came later, with what was before they came.
 LATER_OPTIONS = {"deduplicate": False, "near_duplicates": 0.0}
+_GIVEN = "tokenizer.path (its SHA-256)"  # In place of the tokenizer's options.
 
 
 def train_tokenizer(
@@ -258,7 +259,7 @@ def recorded_options(config, tokenizer, *, parts: bool) -> dict:
     recorded["corpus.parts"] = config.corpus.parts
     del recorded["corpus.source"], recorded["corpus.language"]
   if config.tokenizer.path:  # Wherever the file lies, its content counts.
-    return {**recorded, "tokenizer.path (its SHA-256)": tokenizer.sha256}
+    return {**recorded, _GIVEN: tokenizer.sha256}
   for name in vocabulary.OPTIONS:
     recorded[f"tokenizer.{name}"] = config.tokenizer[name]
   for name, before in vocabulary.LATER_OPTIONS.items():
@@ -302,6 +303,11 @@ def _reuse(
     for name in sorted(wanted.keys() | there.keys())
     if name.startswith(sections) and wanted.get(name) != there.get(name)
   ]
+  if _GIVEN in there and not config.tokenizer.path:
+    # No option of a training says what was given, so the file is named.
+    different = [d for d in different if not d.startswith("tokenizer.")]
+    name = os.path.join(path, "tokenizer")
+    different.append(f"tokenizer.path='' (there that of {name})")
   if different:
     raise CorpusError(
       f"{path} was prepared with other options: {', '.join(different)}. Give"

@@ -1,1 +1,1 @@
-"""`maskedlm demo`: a page on this machine, for who would rather look."""
+"""`maskedlm demo`: a page on this machine, to try a model on."""

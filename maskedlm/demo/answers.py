@@ -1,4 +1,4 @@
-"""What the page asks for, and what it is answered: JSON to JSON.
+"""The page's questions and answers: JSON to JSON.
 
 Each function of ANSWERS takes the models and the fields of a form; what is
 wrong with a field is a ValueError that the page shows. On the public API

@@ -89,7 +89,7 @@ class Application(NamedTuple):
   decode: Callable[
     [Sequence[Example], Rows, Outputs, Mapping[str, float]], list[Prediction]
   ]
-  # (examples, predictions) -> {metric: value}, in percent or as is usual.
+  # (examples, predictions) -> {metric: value}; shares are fractions of 1.
   score: Callable[[Sequence[Example], Sequence[Prediction]], dict[str, float]]
   # The metric by which the best checkpoint is chosen; higher is better.
   best: str

@@ -1,4 +1,4 @@
-"""How good are labels and scores: GLUE's metrics, and tables to look at.
+"""Metrics of labels and scores (GLUE's), and tables to look at.
 
 Values are fractions, or correlations within -1..1. What a metric can't be
 computed from (a constant, for a correlation) gives 0, never NaN.

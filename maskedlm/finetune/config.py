@@ -13,8 +13,6 @@ from ml_collections import ConfigDict
 from maskedlm import presets
 from maskedlm.config import ConfigError, check_ranges, did_you_mean
 
-# Modules of this package that are kinds are those that have `Options`.
-
 
 def default(kind: str) -> ConfigDict:
   """The default config of a kind of task (classification, tagging, ...)."""
@@ -55,7 +53,7 @@ def default(kind: str) -> ConfigDict:
   model.attention_dropout = 0.1
   model.dtype = "float32"  # Of activations: float32 | bfloat16.
   model.remat = "none"  # What backward recomputes: none | dots | full.
-  model.unroll = True  # Layers one by one, in place of a loop.
+  model.unroll = True  # Unroll the loop over layers in training.
   model.reinit_layers = 0  # The top layers that start anew.
 
   config.optimizer = presets.adamw()
@@ -147,7 +145,7 @@ _RANGES = (
 
 
 def load_kind(name: str):
-  """The module maskedlm.finetune.<name>; there is no registry to edit."""
+  """The module maskedlm.finetune.<name>; those with `Options` are kinds."""
   package = importlib.import_module("maskedlm.finetune")
   names = [m.name for m in pkgutil.iter_modules(package.__path__)]
   if name in names:

@@ -1,8 +1,8 @@
 """Labelled files, as many as a source names, and how they are read.
 
-A test file may be laid out otherwise than the training file was. `evaluate`,
+A test file may have another layout than the training file. `evaluate`,
 `predict` and `transfer` take these options of a kind, its READING, as
-`finetune` does, so that what an error says to set can be set.
+`finetune` does, so that the remedy of an error message works there, too.
 """
 
 import glob
@@ -19,8 +19,8 @@ from maskedlm.finetune import tfds_source
 from maskedlm.finetune.application import DataError, Example
 
 HELP = (
-  "--config.task.NAME=VALUE: how the file is read, where it is laid out "
-  "otherwise than that of training (task.tag_column, task.label, ...)."
+  "--config.task.NAME=VALUE: how the file is read, if its layout is another "
+  "than the training data's (task.tag_column, task.label, ...)."
 )
 
 

@@ -1,4 +1,4 @@
-"""How good labelled spans are: exact (begin, end, label), over all sentences.
+"""Metrics of labelled spans: exact (begin, end, label), over all sentences.
 
 Beside F1 stands what no decoding could have found: `reachable`.
 """

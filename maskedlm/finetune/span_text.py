@@ -1,4 +1,4 @@
-"""What a finder of spans takes from a person and gives back."""
+"""Spans for people: a line of text in, spans as text and JSON out."""
 
 from collections.abc import Sequence
 

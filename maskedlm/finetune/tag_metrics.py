@@ -1,4 +1,4 @@
-"""How good tags are: entities found, words right, and tables of both.
+"""Metrics of tags: entities, words, and tables of both.
 
 Entities are scored as conlleval (CoNLL-2000, Sang and Buchholz) and seqeval's
 default do: one counts if its type and both its borders are right, over all

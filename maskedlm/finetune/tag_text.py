@@ -1,4 +1,4 @@
-"""What taggers take from a person and give back: a line in, entities out."""
+"""Tags for people: a line of text in, words, tags and entities out."""
 
 import json
 from collections.abc import Sequence

@@ -1,9 +1,9 @@
 """Gold labels that training did not have: wrong, whatever is predicted.
 
-A test set may have some, and official scorers take them as they come. No label
-of the model is theirs: their id is UNKNOWN. They have no part in a loss, and
-each accuracy counts them as wrong. On the host labels are compared as strings,
-where that comes by itself.
+A test set may have some, and official scorers count them. The model has no such
+label, so their id is UNKNOWN: they have no part in a loss, and every accuracy
+counts them as wrong. On the host labels are compared as strings, so nothing
+need be done there.
 """
 
 from collections.abc import Sequence

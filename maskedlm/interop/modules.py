@@ -1,4 +1,4 @@
-"""Every head that is imported or exported: its shapes, and what it puts out.
+"""Every head that is imported or exported: its shapes and its outputs.
 
 The one list of subtrees of parameters: what is not here is not exported.
 """

@@ -2,8 +2,8 @@
 
 `Attention` is the layer; `attend` is one interface over several ways to compute
 it, which attention_choice.py chooses from: the plain one is here, the others in
-attention_blockwise.py and attention_kernels.py. They are given who sees whom by
-structure (positions.Sight), so that only the plain one makes an array of it.
+attention_blockwise.py, attention_kernels.py and attention_triton.py. The mask
+is given as a positions.Sight; only the plain way writes it out as an array.
 """
 
 from typing import Any
@@ -90,10 +90,10 @@ class Attention(nn.Module):
       query, key = rotate(query, *rotation), rotate(key, *rotation)
 
     def through(weights):
-      self.sow("attention", "weights", weights)  # For who asks (mlm.attend).
+      self.sow("attention", "weights", weights)  # Read by mlm.attend.
       return Dropout(self.dropout)(weights.astype(x.dtype), train=train)
 
-    if self.is_mutable_collection("attention"):  # One asks, or makes params.
+    if self.is_mutable_collection("attention"):  # By mlm.attend, or init.
       chosen = "xla"
     else:
       chosen = choice.choose(self.implementation, self._case(K, sight, train))
@@ -133,8 +133,8 @@ class Attention(nn.Module):
 def machine() -> dict[str, Any]:
   """What is compiled for: platform and capability of a choice.Case.
 
-  The mesh in use says (jax.set_mesh), as it may be of chips that are not here.
-  Of those no capability is known; maskedlm plan has none that is too old.
+  By the mesh in use (jax.set_mesh), whose chips may not be here. The capability
+  of such chips isn't known; those of maskedlm plan are all new enough.
   """
   device = jax.sharding.get_abstract_mesh().abstract_device
   if device is None:

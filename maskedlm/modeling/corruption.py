@@ -12,7 +12,7 @@ instead of replacing; hiding.py makes one function of the options. All of it
 is in docs/corruption.md.
 
 Shapes are static: P slots for each row, of which those beyond what the row
-gets have position 0, weight 0 and label 0 (recipes.md, google-research/bert).
+gets have position 0, weight 0 and label 0, as in google-research/bert.
 """
 
 import fractions

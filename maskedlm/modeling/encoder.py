@@ -32,9 +32,9 @@ from maskedlm.modeling.layers import (
 )
 from maskedlm.modeling.positions import Sight
 
-# What backward keeps of a block; the rest it computes again. Of "dots" that is
-# what dense layers and attention give: scores, dropout and all that goes entry
-# by entry are made again, 3% of the FLOPs at most (docs/scaling.md).
+# What backward keeps of a block; it recomputes the rest. "dots" keeps what
+# dense layers and attention give. Scores, dropout and elementwise operations
+# are recomputed, 3% of the FLOPs at most (docs/scaling.md).
 _KEEP = jax.checkpoint_policies
 REMAT = {
   "none": lambda block, **options: block,
@@ -159,8 +159,8 @@ def make_norm(cfg: EncoderConfig, name: str):
   return NORMS[cfg.norm_kind](cfg, name)
 
 
-class Layer(NamedTuple):
-  """What tells a block from the others: scanned, so that one serves for all."""
+class LayerFlags(NamedTuple):
+  """How a layer differs from others; scanned, so that all share one Block."""
 
   is_first: Any  # shape=(), bool.
   is_global: Any  # shape=(), bool; the others see a window.
@@ -174,20 +174,20 @@ class Block(nn.Module):
   one_text: bool  # Rows are one text, then padding.
 
   @nn.compact
-  def __call__(self, x, layer: Layer, segment_ids, rotations):
+  def __call__(self, x, flags: LayerFlags, segment_ids, rotations):
     """x [B*L, D] -> ([B*L, D], None), as scan wants.
 
-    segment_ids [B, L]; rotations: of global layers and of local ones (turns).
+    segment_ids [B, L]; rotations: see rotations_of.
     """
     cfg = self.cfg
     rotation = jax.tree.map(
-      lambda far, near: jnp.where(layer.is_global, far, near), *rotations
+      lambda far, near: jnp.where(flags.is_global, far, near), *rotations
     )
     sight = Sight(
       segment_ids,
       causal=cfg.causal,
       window=cfg.local_window,
-      is_local=~layer.is_global,
+      is_local=~flags.is_global,
       alibi=cfg.position == "alibi",
       one_text=self.one_text,
     )
@@ -214,12 +214,12 @@ class Block(nn.Module):
     def attention_norm(x):
       # The first block's comes right after the norm of the embeddings.
       y = norm(x)
-      return jnp.where(layer.is_first, x, y) if cfg.skip_first_norm else y
+      return jnp.where(flags.is_first, x, y) if cfg.skip_first_norm else y
 
     residual = RESIDUALS[cfg.norm_order]
     x = by_rows(residual(attention_norm, attend, by_rows(x)))
     x = by_rows(residual(make_norm(cfg, "mlp_norm"), transform, x))
-    self.sow("intermediates", "layer", x)  # For who asks (mlm.encode_layers).
+    self.sow("intermediates", "layer", x)  # Read by mlm.encode_layers.
     return x, None
 
 
@@ -265,7 +265,7 @@ class Encoder(nn.Module):
     self.sow("intermediates", "embedded", x)
     unroll = cfg.unroll and train
     blocks = nn.scan(
-      # XLA would merge what is made again with what was: not within a loop.
+      # Out of a loop, XLA would merge what is recomputed with the original.
       REMAT[cfg.remat](Block, prevent_cse=unroll),
       variable_axes={"params": 0, "intermediates": 0, "attention": 0},
       split_rngs={"params": True, "dropout": True},
@@ -273,20 +273,20 @@ class Encoder(nn.Module):
       length=N,
       unroll=N if unroll else 1,
     )
-    layers = Layer(np.arange(N) == 0, np.array(cfg.global_layers))
-    rotations = turns(cfg, positions)
+    flags = LayerFlags(np.arange(N) == 0, np.array(cfg.global_layers))
+    rotations = rotations_of(cfg, positions)
     x, _ = blocks(cfg, train, one_text, name="layers")(
-      x, layers, segment_ids, rotations
+      x, flags, segment_ids, rotations
     )
     if cfg.norm_order == "pre":  # Nothing has normalised the sum yet.
       x = make_norm(cfg, "final_norm")(x)
     return x.reshape(B, L, D)
 
 
-def turns(cfg: EncoderConfig, positions):
+def rotations_of(cfg: EncoderConfig, positions):
   """The rotations by positions [B, L] of global layers and of local ones.
 
-  Both are None where positions are not told by rotation.
+  Both are None unless positions are encoded by rotation.
   """
   near = cfg.local_rope_theta if cfg.local_window else cfg.rope_theta
   rotation = POSITIONS[cfg.position]
@@ -296,9 +296,8 @@ def turns(cfg: EncoderConfig, positions):
 def by_rows(x):
   """x [B*L, D] or [B, L, D], its rows split over devices, where fsdp is used.
 
-  Otherwise XLA would rather keep a layer's parameters split, and then every
-  device computes with a part of the width, of all rows. The mesh is that of
-  jax.set_mesh.
+  Otherwise XLA would keep a layer's parameters split, and each device would
+  compute a part of the width for all rows. The mesh is that of jax.set_mesh.
   """
   mesh = jax.sharding.get_abstract_mesh()
   sizes = [mesh.shape.get(axis, 1) for axis in ROWS]

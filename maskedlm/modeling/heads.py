@@ -51,7 +51,7 @@ ROW_POOLS = {"cls": sentence_vector, "mean": mean_vector}
 
 
 def row_vector(cfg: EncoderConfig, x, segment_ids):
-  """The vector that a row's label is told by: x [B, L, D] -> [B, D]."""
+  """The vector that a row's label is predicted from: x [B, L, D] -> [B, D]."""
   return ROW_POOLS[cfg.row_pool](cfg, x, segment_ids)
 
 
@@ -142,7 +142,7 @@ class DenseNorm(nn.Module):
 
 
 def head_stddevs(cfg: EncoderConfig) -> tuple[float, float]:
-  """How a head for fine-tuning begins: deviations of its hidden, last layer.
+  """Initial deviations of a fine-tuning head: its hidden layer's, its last's.
 
   BERT's are those of all layers. ModernBERT's are those of its layers that add
   to the residual stream, and D^-1/2, as a norm comes before the last one.
@@ -181,10 +181,9 @@ class Pooler(nn.Module):
 
 
 def before_head(cfg: EncoderConfig, x):
-  """x [n, D] as a head on tokens takes it; to be called in its __call__.
+  """What a head on tokens reads of x [n, D]; called within its __call__.
 
-  ModernBERT's heads have a layer of their own where others have a pooler or
-  nothing.
+  That is x, but ModernBERT's heads begin with a layer of their own.
   """
   if cfg.pooler != "norm":
     return x

@@ -18,12 +18,12 @@ from maskedlm.modeling.random_words import count_of, drop, random_words
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
-# Backward has the input alone and makes the rest again: autodiff of what goes
-# entry by entry would keep up to four arrays as large.
-_again = functools.partial(jax.checkpoint, prevent_cse=False)
+# Backward keeps the input alone and recomputes the rest: autodiff of these
+# elementwise functions would keep up to four arrays of its size.
+_recomputed = functools.partial(jax.checkpoint, prevent_cse=False)
 
 
-@_again
+@_recomputed
 def gelu(x):
   """x * Phi(x) (arXiv:1606.08415), by erf.
 
@@ -33,12 +33,12 @@ def gelu(x):
   return 0.5 * x * (1.0 + jax.lax.erf(x * math.sqrt(0.5)))
 
 
-@_again
+@_recomputed
 def gelu_tanh(x):
   """The tanh approximation, which google-research/bert calls gelu.
 
-  (1 + tanh(u)) / 2 is sigmoid(2 u): XLA:GPU takes a tanh for too dear to be
-  made again where it is used, and writes it to memory.
+  (1 + tanh(u)) / 2 is sigmoid(2 u): XLA:GPU takes a tanh to be too expensive to
+  recompute where it is used, and writes it to memory.
   """
   u = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
   return x * jax.nn.sigmoid(2 * u)
@@ -83,8 +83,9 @@ def _zero(x):
 def _normalise(x, scale, centre, epsilon):
   """(x - c) / sqrt(mean((x - c)^2) + epsilon) * scale, c = centre(x); in f32.
 
-  x [..., D], scale [D]. The gradient is autodiff's, but made of what is kept: x
-  and two numbers a row. Of autodiff's, XLA:GPU writes out pieces in float32.
+  x [..., D], scale [D]. Forward keeps x and two numbers a row, from which
+  backward makes autodiff's gradient; in autodiff's own way XLA:GPU would write
+  float32 arrays besides.
   """
   return _normalise_forward(x, scale, centre, epsilon)[0]
 
@@ -96,16 +97,16 @@ def _normalise_forward(x, scale, centre, epsilon):
   return (wide - middle) * rate * scale, (x, scale, middle, rate)
 
 
-def _normalise_backward(centre, epsilon, saved, slope):
+def _normalise_backward(centre, epsilon, saved, grad):
   del epsilon
   x, scale, *numbers = saved
-  # Without the barrier XLA would make them again wherever they are used.
+  # Without the barrier XLA would recompute them wherever they are used.
   middle, rate = jax.lax.optimization_barrier(numbers)
   normed = (x.astype(jnp.float32) - middle) * rate
-  inner = slope * scale
+  inner = grad * scale
   inner = inner - centre(inner) - normed * _mean(inner * normed)
-  x_slope = (rate * inner).astype(x.dtype)
-  return x_slope, jnp.sum(slope * normed, axis=tuple(range(x.ndim - 1)))
+  x_grad = (rate * inner).astype(x.dtype)
+  return x_grad, jnp.sum(grad * normed, axis=tuple(range(x.ndim - 1)))
 
 
 _normalise.defvjp(_normalise_forward, _normalise_backward)
@@ -113,12 +114,12 @@ _normalise.defvjp(_normalise_forward, _normalise_backward)
 
 @jax.custom_vjp
 def fork(x):
-  """x, of a gradient that several take: made and written once for all."""
+  """The identity; its gradient, which several use, is written once."""
   return x
 
 
 fork.defvjp(
-  lambda x: (x, None), lambda _, slope: (jax.lax.optimization_barrier(slope),)
+  lambda x: (x, None), lambda _, grad: (jax.lax.optimization_barrier(grad),)
 )
 
 

@@ -1,9 +1,9 @@
-"""Where tokens stand, as attention knows it: who sees whom, how far, how.
+"""Attention masks and positions: who sees whom, RoPE, ALiBi.
 
-A Sight is what one block's attention is given besides the vectors. BERT's
-says only who sees whom, as its embeddings know the positions; ALiBi puts them
-into the scores instead, and RoPE (`rotate`) into queries and keys. Segments are
-contiguous: within one, columns are as far apart as positions.
+A Sight is the mask that one block's attention is given. BERT's positions are
+in its embeddings; ALiBi puts them into the scores instead, and RoPE (`rotate`)
+into queries and keys. Segments are contiguous: within one, columns are as far
+apart as positions.
 """
 
 import math
@@ -17,7 +17,7 @@ Array = Any  # jax.Array or np.ndarray.
 
 
 class Sight(NamedTuple):
-  """Who sees whom, by structure; what it amounts to, who computes it knows.
+  """The attention mask, described; each way to attend makes its own of it.
 
   A token sees those of its own segment, padding being one too, and always
   itself: no row of the softmax is empty.

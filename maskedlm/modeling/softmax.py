@@ -1,9 +1,9 @@
 """The softmax over the vocabulary: vectors against the tied token embedding.
 
-What heads end in (heads.py). `logits` makes them all, [..., V]. A loss needs
-none of them in the end: of a vocabulary of over cfg.vocab_block words `score`
-goes through it block by block, in the backward pass once more, so [N, V] never
-exists. The normaliser is summed up as in Milakov & Gimelshein
+The end of the heads (heads.py). `logits` makes them all, [..., V]. For a loss
+they needn't exist together: with more than cfg.vocab_block words, `score` goes
+over the vocabulary block by block, and again in the backward pass, so [N, V]
+never exists. The normaliser is summed up as in Milakov & Gimelshein
 (arXiv:1805.02867), by rescaling whenever a larger logit comes.
 """
 
@@ -36,8 +36,8 @@ def logits(cfg: EncoderConfig, x, embedding, bias):
 def score(cfg: EncoderConfig, x, embedding, bias, *, labels):
   """How x [..., E] predicts labels [...]: (nats, hits), as losses.score.
 
-  embedding [V, E], bias [V]. At most [..., max(128, cfg.vocab_block)] logits
-  exist at once, exactly: rounded up so that a block's rows fill tiles.
+  embedding [V, E], bias [V]. About [..., cfg.vocab_block] logits exist at once:
+  at least 128 words, and rounded up so that a block's rows fill tiles.
   """
   # Flat: to cut [B * P, V] into [B, P, V] a TPU copies it, as P fills no tiles.
   flat, flat_labels = x.reshape(-1, x.shape[-1]), labels.reshape(-1)
@@ -107,10 +107,10 @@ def _forward(cfg: EncoderConfig, x, embedding, bias, labels):
   return scores, (x, embedding, bias, labels, normaliser)
 
 
-def _backward(cfg: EncoderConfig, saved, slopes):
+def _backward(cfg: EncoderConfig, saved, grads):
   """Gradients of x, embedding and bias; a block's fill its part of theirs."""
   x, embedding, bias, labels, normaliser = saved
-  slope, _ = slopes
+  grad, _ = grads
   blocks = cut(len(embedding), cfg.vocab_block)
 
   def add(carry, i):
@@ -119,9 +119,9 @@ def _backward(cfg: EncoderConfig, saved, slopes):
     made, pull = jax.vjp(
       lambda *inputs: _logits(cfg, *inputs, ids), x, words, offsets
     )
-    # Probability minus label; 0 for words that are none, or not of this block.
+    # Probability minus label; 0 for padding, and what the block before has too.
     error = jnp.exp(made - normaliser[:, None]) - (ids == labels[:, None])
-    x_part, *parts = pull(error * slope[:, None])
+    x_part, *parts = pull(error * grad[:, None])
     sums = [
       _add_rows(blocks, i, whole, part)
       for whole, part in zip(sums, parts, strict=True)

@@ -64,11 +64,13 @@ def _parser() -> argparse.ArgumentParser:
     required=True,
     nargs="+",
     metavar="FILE",
-    help="a text, or a JSON object, a line: as --input of maskedlm embed; or "
+    help="files with a text, or a JSON object, on each line; or "
     "with senses: SemCor's .tsv, or .data.xml",
   )
   parser.add_argument(
-    "--field", default="text", help="of JSON objects; default: text"
+    "--field",
+    default="text",
+    help="of JSON objects, where the text is; default: text",
   )
   parser.add_argument(
     "--projection", default="pca", help="pca (default) | umap (an extra)"
@@ -83,7 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     "--limit",
     type=int,
     default=500,
-    help="the most instances, drawn at random of all; default 500",
+    help="the most instances; of more, so many are drawn at random; default: "
+    "500",
   )
   parser.add_argument("--out", help="the picture: a .png, .svg or .pdf")
   parser.add_argument("--html", help="the page: a .html")

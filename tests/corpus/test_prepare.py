@@ -334,6 +334,16 @@ def test_a_given_tokenizer_counts_by_its_content(make_config, tmp_path):
   other.save(tmp_path / "two")
   with pytest.raises(CorpusError, match=other.sha256):
     run(config, tmp_path / "corpus")
+  # Without one, the refusal names the file that undoes it.
+  config.tokenizer.path = ""
+  with pytest.raises(CorpusError) as error:
+    run(config, tmp_path / "corpus")
+  path = f"{tmp_path / 'corpus' / 'tokenizer'}"
+  assert f"options: tokenizer.path='' (there that of {path})" in str(
+    error.value
+  )
+  config.tokenizer.path = path
+  assert run(config, tmp_path / "corpus").fingerprint == corpus.fingerprint
 
 
 def test_the_tokenizer_is_not_trained_on_what_is_held_out(
