@@ -77,6 +77,11 @@ def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
   return {}
 
 
+def sentences(options: Options) -> dict[str, Any]:
+  """How `embed` and exports make a text's vector: as it was trained."""
+  return {"pool": options.pool, "normalize": True}
+
+
 def make(
   tokenizer: Tokenizer,
   cfg: EncoderConfig,

@@ -191,6 +191,7 @@ def make_task(
       "about": run.about,
       "length": data.length,
       "encoder": dataclasses.asdict(cfg),
+      **_sentences(run, data.length),
     },
     rows_per_epoch=len(run.train_rows.example),
     outputs=app.outputs,
@@ -235,6 +236,13 @@ def _train_batches(
     f"padded to {data.length}"
   )
   return batches
+
+
+def _sentences(run: Prepared, length: int) -> dict[str, Any]:
+  """Of a kind that trains texts' vectors: analysis.vectors.Sentences."""
+  if not hasattr(run.kind, "sentences"):
+    return {}
+  return {"sentences": {**run.kind.sentences(run.options), "length": length}}
 
 
 def init(app: Application, cfg: EncoderConfig, key):

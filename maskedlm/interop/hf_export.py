@@ -65,7 +65,7 @@ def export(
     json_files.write(unfinished / "config.json", config)
     tensors.write(unfinished / tensors.FILE, made)
     tokenizer_files.write(opened.tokenizer_dir, unfinished, cfg=opened.cfg)
-    if "kind" not in opened.task:
+    if "kind" not in opened.task or "sentences" in opened.task:
       sentences = vectors.sentences_of(opened.task, opened.cfg)
       sentence_transformers.write(unfinished, sentences, width=opened.cfg.width)
     card = model_card.write(opened, class_name)
@@ -122,7 +122,7 @@ def _with_its_pooler(opened: Opened, architecture: Architecture, log) -> Opened:
 def class_ending(opened: Opened) -> str:
   """The end of the class's name: what the model is for."""
   kind = opened.task.get("kind")
-  if kind:
+  if kind in fine_tuned.CLASSES:
     return fine_tuned.CLASSES[kind]
   heads = opened.params.keys()
   if "discriminator_head" in heads or {"mlm_head", "nsp_head"} <= heads:

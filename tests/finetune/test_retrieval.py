@@ -15,14 +15,14 @@ import reference
 import runs
 from ml_collections import ConfigDict
 
-from maskedlm import sharding
-from maskedlm.analysis import vectors
+from maskedlm import api, sharding
 from maskedlm.config import ConfigError
 from maskedlm.finetune import batching, inference, packing, retrieval, run
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.passages import Example
 from maskedlm.finetune.retrieval import Options
+from maskedlm.interop import hf_export
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.step import totals
 
@@ -347,6 +347,7 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path):
   c.model.dropout = c.model.attention_dropout = 0.0
   c.optimizer.learning_rate = 3e-3
   c.train.update(epochs=8, eval_every=24)
+  c.task.pool = "cls"
   result = run.finetune(c, tmp_path / "run")
   assert result["best_metric"] == "mrr@10"
   # By chance it would be 0.12 of 25; both words of a query tell 8 * 7 apart.
@@ -357,9 +358,11 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path):
   example = model.kind.parse("\t".join(texts), model.options)
   (made,) = inference.predict(model, [example])
   assert made["passage"] == "dog on a cat"
-  encoder = vectors.open_model(tmp_path / "run")
-  x = vectors.collect(
-    vectors.embed(encoder, texts, vectors.Options(unit="sentence"))
-  ).values
-  x /= np.linalg.norm(x, axis=1, keepdims=True)
+  # Nobody need say again what stands for a text.
+  x = api.load(tmp_path / "run").embed(texts)
   np.testing.assert_allclose(made["cosines"], x[1:] @ x[0], atol=1e-5)
+  peer = pytest.importorskip("sentence_transformers")
+  name = hf_export.export(tmp_path / "run", tmp_path / "hf", log=print)
+  assert name == "BertModel"
+  theirs = peer.SentenceTransformer(str(tmp_path / "hf")).encode(texts)
+  np.testing.assert_allclose(theirs, x, atol=1e-5)
