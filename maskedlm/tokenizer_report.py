@@ -28,6 +28,7 @@ from maskedlm.corpus import (
   tokenizer_train,
   vocabulary,
 )
+from maskedlm.corpus.sentences import split_sentences
 from maskedlm.plots import canvas
 
 MEASURED_BYTES = 1 << 20  # Of each language's text, from its beginning.
@@ -173,7 +174,7 @@ def _beginning(part: parts.Part, text_field: str) -> Iterable[str]:
   for lines in sources.documents(
     part.source, text_field=text_field, report=report
   ):
-    for sentence in sources.split_sentences(
+    for sentence in split_sentences(
       lines, mode="split", language=part.language, report=report
     ):
       yield sentence

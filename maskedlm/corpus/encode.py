@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.corpus import shards, sources
+from maskedlm.corpus import shards
 from maskedlm.corpus import tokenizer as tokenizer_lib
+from maskedlm.corpus.sentences import split_sentences
 
 
 class Encoded(NamedTuple):
@@ -48,7 +49,7 @@ def make_encoder(
     report = Counter()
     sentences, ends = [], []
     for _, document in chunk:
-      sentences += sources.split_sentences(
+      sentences += split_sentences(
         document.lines,
         mode=mode,
         language=document.part.language,

@@ -15,9 +15,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.corpus import documents, duplicates, parts, shards, sources
+from maskedlm.corpus import documents, duplicates, parts, shards
 from maskedlm.corpus import job as job_lib
 from maskedlm.corpus.documents import Document
+from maskedlm.corpus.sentences import split_sentences
 
 TRAIN = shards.SPLITS.index("train")
 
@@ -120,7 +121,7 @@ def _rows(folder: str, index: int) -> list[list[int]]:
 
 def sentences(job: job_lib.Job, document: Document) -> list[str]:
   """The sentences of a document, as the config says."""
-  return sources.split_sentences(
+  return split_sentences(
     document.lines,
     mode=job.config.corpus.sentences,
     language=document.part.language,

@@ -3,7 +3,7 @@
 The one function to know is `prepare`. It reads the documents of `sources`,
 decides by a hash of each which side it is on, has workers split and tokenise
 them, and streams the result to `store.write_corpus`. What it writes depends on
-the text and the options only, not on the number of workers. Read bottom-up.
+the text and the options only, not on the number of workers.
 """
 
 import contextlib

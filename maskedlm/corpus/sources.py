@@ -30,11 +30,7 @@ from typing import NamedTuple
 from maskedlm.config import did_you_mean
 from maskedlm.corpus import docstrings, files, parquet, tfds_records
 from maskedlm.corpus.errors import CorpusError
-from maskedlm.corpus.sentences import (  # noqa: F401
-  MAX_SENTENCE,
-  cut,
-  split_sentences,
-)
+from maskedlm.corpus.sentences import cut
 
 KINDS = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")
 # Characters; a longer line or document becomes several.

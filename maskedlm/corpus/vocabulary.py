@@ -20,8 +20,9 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.corpus import documents as documents_lib
-from maskedlm.corpus import hashing, mixture, sources, tokenizer_train
+from maskedlm.corpus import hashing, mixture, tokenizer_train
 from maskedlm.corpus import tokenizer as tokenizer_lib
+from maskedlm.corpus.sentences import split_sentences
 
 # Of config.tokenizer: how a vocabulary is trained.
 OPTIONS = ("kind", "vocab_size", "lowercase", "sample_bytes")
@@ -92,7 +93,7 @@ def sentences(
   options = config.corpus
   for split, document in documents_lib.split(documents, options.heldout_share):
     part = document.part
-    for sentence in sources.split_sentences(
+    for sentence in split_sentences(
       document.lines,
       mode=options.sentences,
       language=part.language,

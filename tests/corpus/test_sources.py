@@ -17,6 +17,7 @@ import zstandard
 
 from maskedlm.corpus import files, sources
 from maskedlm.corpus.errors import CorpusError
+from maskedlm.corpus.sentences import MAX_SENTENCE, split_sentences
 
 INVALID = "invalid UTF-8 bytes or lone surrogates replaced by U+FFFD"
 CONTROL = "control characters replaced by a space"
@@ -33,9 +34,7 @@ def read(source, text_field="text"):
 
 def split(lines, mode="split", language="en"):
   report = Counter()
-  found = sources.split_sentences(
-    lines, mode=mode, language=language, report=report
-  )
+  found = split_sentences(lines, mode=mode, language=language, report=report)
   return found, dict(report)
 
 
@@ -291,7 +290,7 @@ def test_a_line_of_10_MB(tmp_path, data):
   assert report["cuts in lines over 1,048,576 characters"] == 9
   assert list(map(len, found)) == ([5, 5] if b" " in data else [4, 4, 2])
   sentences = [s for document in found for s in split(document)[0]]
-  assert max(map(len, sentences)) <= sources.MAX_SENTENCE
+  assert max(map(len, sentences)) <= MAX_SENTENCE
   assert "".join(sentences).replace(" ", "") == data.decode().replace(" ", "")
   if data.startswith(b"word"):
     assert {word for s in sentences for word in s.split()} == {"word"}
@@ -679,7 +678,7 @@ def test_windows_give_the_sentences_of_the_whole_line():
     for end in rng.choices(["day.", "why?", "(then)!"], k=900)
   ]
   line = " ".join(sentences)
-  assert len(line) > 15 * sources.MAX_SENTENCE
+  assert len(line) > 15 * MAX_SENTENCE
   expected = [s.strip() for s in sentencex.segment("en", line)]
   assert split([line]) == (expected, {})
 

@@ -1,0 +1,84 @@
+"""What docs, configs and programs name is there: options, files, sections."""
+
+import importlib
+import pathlib
+import pkgutil
+import re
+
+from maskedlm import config as configs
+from maskedlm import finetune, objectives, resume
+from maskedlm.finetune import config as finetune_configs
+
+ROOT = pathlib.Path(__file__).parent.parent
+PAGES = [
+  *(ROOT / name for name in ("README.md", "CHANGELOG.md", "launch/README.md")),
+  *sorted((ROOT / "docs").rglob("*.md")),
+]
+PROGRAMS = [
+  path
+  for folder in ("maskedlm", "configs", "launch", "benchmarks")
+  for path in sorted((ROOT / folder).rglob("*"))
+  if path.suffix in (".py", ".sh", ".sbatch")
+]
+
+
+def found(paths, pattern):
+  """(file, group 1) of every match in the files."""
+  for path in paths:
+    for name in re.findall(pattern, path.read_text()):
+      yield path.relative_to(ROOT), name
+
+
+def prose(page: pathlib.Path) -> str:
+  """The page without its blocks of code."""
+  return re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+
+
+def sections(page: pathlib.Path) -> set[str]:
+  """The anchors of a page's headings, as GitHub makes them."""
+  headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
+  return {
+    re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
+    for heading in headings
+  }
+
+
+def test_options():
+  modules = pkgutil.iter_modules(objectives.__path__)
+  made = [configs.default(module.name) for module in modules]
+  for module in pkgutil.iter_modules(finetune.__path__, "maskedlm.finetune."):
+    if hasattr(importlib.import_module(module.name), "Options"):
+      made.append(finetune_configs.default(module.name.rpartition(".")[2]))
+  flat = [resume.flatten(config.to_dict()) for config in made]
+  assert {"features", "spans"} < {config.get("task.kind") for config in flat}
+  known = {"a.b", "section.option"}.union(*flat)  # Two that stand for any.
+  pattern = r"--config\.([a-z_0-9]+(?:\.[a-z_0-9]+)*)(?![\w.])"
+  wrong = [x for x in found([*PAGES, *PROGRAMS], pattern) if x[1] not in known]
+  assert wrong == []
+
+
+def test_links():
+  for page in PAGES:
+    for link in re.findall(r"\]\(([^)\s]+)\)", prose(page)):
+      if link.startswith(("http://", "https://")):
+        continue
+      name, _, section = link.partition("#")
+      target = (page.parent / name).resolve() if name else page
+      assert target.exists(), (page, link)
+      assert not section or section in sections(target), (page, link)
+
+
+def test_files():
+  folders = "maskedlm|configs|tests|benchmarks|launch|docs"
+  for page, name in found(PAGES, rf"`((?:{folders})/[\w./*]+)`"):
+    assert list(ROOT.glob(name)), (page, name)
+  for path, name in found(PROGRAMS, r"\bdocs/[\w/]+\.(?:md|json)"):
+    assert (ROOT / name).is_file(), (path, name)
+
+
+def test_the_tour_leads_past_every_file_of_the_core():
+  tour = (ROOT / "docs/tour.md").read_text()
+  for folder in ("corpus", "modeling", "objectives"):
+    for path in (ROOT / "maskedlm" / folder).glob("*.py"):
+      if path.name not in ("__init__.py", "errors.py"):
+        assert path.name in tour, path
