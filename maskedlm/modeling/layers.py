@@ -68,7 +68,9 @@ class Dense(nn.Module):
     if not self.use_bias:
       return y
     bias = self.param("bias", nn.initializers.zeros, self.features)
-    return y + bias.astype(dtype)
+    # In float32, as then its gradient is summed: over many tokens, sums of
+    # bfloat16 lose some hundredths.
+    return (y.astype(jnp.float32) + bias).astype(dtype)
 
 
 def _mean(x):

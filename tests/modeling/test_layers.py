@@ -167,6 +167,18 @@ def test_fork_is_the_identity():
   np.testing.assert_array_equal(pull(jnp.float32([[4, 0, 5]]))[0], [[4, 0, 5]])
 
 
+def test_a_bias_in_bfloat16_has_the_sum_of_all_slopes():
+  # 1,001 tokens of slope 3. No bfloat16 is 3,003: from 2,048 on they are 16
+  # apart, and adding 3 to one changes nothing.
+  dense = Dense((1,), (1,), 0.02, "bfloat16")
+  params = dense.init(jax.random.key(0), jnp.zeros((1, 1)))
+  x = jnp.zeros((1001, 1), jnp.bfloat16)
+  y, pull = jax.vjp(lambda params: dense.apply(params, x), params)
+  assert y.dtype == jnp.bfloat16
+  (slopes,) = pull(jnp.full_like(y, 3))
+  assert slopes["params"]["bias"] == 3003
+
+
 def test_dense_contracts_several_dimensions():
   x = np.arange(12.0, dtype=np.float32).reshape(2, 2, 3)
   params = {
