@@ -51,9 +51,15 @@ def write(path: pathlib.Path, text: str) -> None:
 
 @contextlib.contextmanager
 def workdir(path: str | pathlib.Path) -> Iterator[pathlib.Path]:
-  """Within: the folder of a run, or each host's mirror (remote.py)."""
+  """Within: the folder of a run, or each host's mirror (remote.py).
+
+  Raises:
+    ConfigError, StorageError: see remote.workdir; a disk is full.
+  """
   with contextlib.ExitStack() as stack:
-    yield together(lambda: stack.enter_context(remote.workdir(path)))
+    folder = together(lambda: stack.enter_context(remote.workdir(path)))
+    stack.enter_context(storage.filling(folder))
+    yield folder
 
 
 def together(

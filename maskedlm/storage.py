@@ -89,6 +89,20 @@ def unwritable(
 
 
 @contextlib.contextmanager
+def filling(path: str | os.PathLike) -> Iterator[None]:
+  """Within: that a disk is full, or takes no more, is told as `unwritable`.
+
+  Of the file that was written, where the error names one; else of `path`.
+  """
+  try:
+    yield
+  except OSError as error:
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+      raise
+    raise unwritable(error.filename or path, error) from error
+
+
+@contextlib.contextmanager
 def telling(tell: Callable[[Exception], Exception]) -> Iterator[None]:
   """Within: what a file system raises is raised as tell(error).
 

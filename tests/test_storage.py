@@ -68,6 +68,20 @@ def test_what_may_pass_is_started_again(error):
   assert isinstance(storage.unwritable("/run", error), StorageError)
 
 
+def test_a_disk_that_is_full_under_a_run_is_told_wherever_it_is_met(tmp_path):
+  full = OSError(errno.ENOSPC, "No space left on device")  # A write's.
+  told = raised_within(hosts.workdir(tmp_path), full)
+  assert isinstance(told, StorageError) and told.exit_code == 74
+  assert f"{tmp_path} can't be written (No space left" in str(told)
+  named = OSError(errno.EDQUOT, "Disk quota exceeded", "/logs/events")
+  told = raised_within(hosts.workdir(tmp_path), named)
+  assert isinstance(told, StorageError) and "/logs/events can't" in str(told)
+  locked = OSError(errno.EROFS, "Read-only file system")  # After an error.
+  assert isinstance(raised_within(hosts.workdir(tmp_path), locked), ConfigError)
+  bug = FileNotFoundError(errno.ENOENT, "No such file or directory")
+  assert raised_within(hosts.workdir(tmp_path), bug) is bug
+
+
 def test_what_is_told_already_stays():
   told = files.CheckpointError("another run has begun to write")
   assert raised_within(storage.reaching("/run"), told) is told
