@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import optax
 
 from maskedlm import languages, optim, rates, sharding, xla_flags
+from maskedlm.config import ConfigError
 from maskedlm.task import Batch, Key, Metrics, Params, Task
 
 # Streams of randomness: independent keys from one seed.
@@ -154,6 +155,32 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
   )
   heldout_step = jax.jit(heldout_step, out_shardings=sharding.replicated(mesh))
   return OverMesh(init, shardings, step, heldout_step)
+
+
+def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
+  """Compiles a jitted step for a batch's shapes; a call finds it compiled.
+
+  Raises:
+    ConfigError: it takes more memory than a device has.
+  """
+  limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+  try:
+    memory = step.lower(state, batch).compile().memory_analysis()
+  except jax.errors.JaxRuntimeError as error:  # So TPUs' compiler tells it.
+    if "RESOURCE_EXHAUSTED" not in str(error):
+      raise
+    found = str(error).splitlines()[0]
+  else:
+    new = memory.output_size_in_bytes - memory.alias_size_in_bytes
+    needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + new
+    if jax.default_backend() != "gpu" or not limit or needed <= limit:
+      return
+    found = f"{needed / 1e9:.1f} GB of {limit / 1e9:.1f}"
+  rows, *_, length = batch["segment_ids"].shape
+  raise ConfigError(
+    f"a step of {rows} rows of {length} tokens does not fit a device: {found}. "
+    "Raise train.accumulate or mesh.fsdp, or set model.remat."
+  )
 
 
 def gradient_of(

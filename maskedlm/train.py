@@ -16,7 +16,7 @@ import pathlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import grain
@@ -110,14 +110,17 @@ def run(
     hosts.write(workdir / "config.json", written)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
     logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
+    if start < num_steps:  # Told now: a second phase that doesn't fit.
+      last = sharding.place(task.batch_at("train", num_steps - 1), mesh)
+      steps.compile_for(train_step, state, last)
     batches = _prefetch(task, start, num_steps, options.prefetch)
     train_step, batches = watch(train_step, batches, config.profile, workdir)
 
     def settle(step, nonfinite, totals, count) -> None:
-      """Looks at a step that has ended; totals are of the last count steps."""
+      """Looks at a step that has ended; logs the totals of the last count."""
       if int(nonfinite) >= options.nonfinite_limit:
         raise NonFiniteError(_dump_rows(task, workdir, step, int(nonfinite)))
-      if totals is not None:
+      if count:
         logbook.train(step, jax.device_get(totals), count)
 
     def look(step) -> dict[str, float]:
@@ -138,23 +141,22 @@ def run(
       count += 1
       stopping = stopped()
       evaluates = _evaluates(options, step)
+      saves = step == num_steps or step % options.checkpoint_every == 0
+      saves |= evaluates and options.keep_best > 0  # Measured, it can be kept.
+      waits = stopping or evaluates or saves
+      logs = waits or step % options.log_every == 0
       # A copy: the state itself is donated to the next step.
-      inflight.append([step, state.nonfinite + 0, None, 0])
-      if stopping or evaluates or step % options.log_every == 0:
+      inflight.append((step, state.nonfinite + 0, totals, logs and count))
+      if logs:
         jax.tree.map(lambda x: x.copy_to_host_async(), totals)
-        inflight[-1][2:] = totals, count
         totals, count = None, 0
-      saves = step % options.checkpoint_every == 0 or (
-        evaluates and options.keep_best > 0  # What is measured can be kept.
-      )
-      ahead = 0 if stopping or evaluates or saves else RUN_AHEAD
-      while len(inflight) > ahead:
+      while len(inflight) > (0 if waits else RUN_AHEAD):
         settle(*inflight.popleft())
       heldout, began = {}, time.perf_counter()
       if evaluates and (task.best or not stopping):
         heldout = look(step)
         stopping = stopped()  # It may have been cut short: then save here.
-      if stopping or step == num_steps or saves:
+      if stopping or saves:
         found = {**meta, "heldout": heldout}
         checkpoints.save(
           step, state, found, metric=metrics.rank(heldout, task.best)
@@ -186,12 +188,9 @@ def evaluate(
       return {}  # Where it picks the best, it is short, and must not be lost.
   if not results:
     return {}
-  pairs, outputs = zip(
-    *((result[:2], result[2]) for result in jax.device_get(results)),
-    strict=True,
-  )
-  terms, stats = metrics.sums(pairs)
-  values = {"loss": sum(metrics.means(terms).values()), **metrics.means(stats)}
+  *pairs, outputs = zip(*jax.device_get(results), strict=True)
+  terms, stats = (metrics.means(metrics.sums(each)) for each in pairs)
+  values = {"loss": sum(terms.values()), **stats}
   return values | dict(task.score(outputs) if task.score else {})
 
 
@@ -227,24 +226,23 @@ def _dump_rows(
   )
 
 
-class _signals:  # noqa: N801 - used as a function.
+@contextlib.contextmanager
+def _signals() -> Iterator[threading.Event]:
   """Within: SIGTERM or Ctrl-C sets an event; a second Ctrl-C interrupts."""
+  stopped, old = threading.Event(), {}
 
-  def __enter__(self) -> threading.Event:
-    stopped, self._old = threading.Event(), {}
+  def stop(number, frame):
+    del frame
+    if stopped.is_set() and number == signal.SIGINT:
+      raise KeyboardInterrupt
+    stopped.set()
+    metrics.log(f"{signal.Signals(number).name}: saving, then stopping")
 
-    def stop(number, frame):
-      del frame
-      if stopped.is_set() and number == signal.SIGINT:
-        raise KeyboardInterrupt
-      stopped.set()
-      metrics.log(f"{signal.Signals(number).name}: saving, then stopping")
-
-    if threading.current_thread() is threading.main_thread():
-      for number in (signal.SIGTERM, signal.SIGINT):
-        self._old[number] = signal.signal(number, stop)
-    return stopped
-
-  def __exit__(self, *_) -> None:
-    for number, handler in self._old.items():
+  if threading.current_thread() is threading.main_thread():
+    for number in (signal.SIGTERM, signal.SIGINT):
+      old[number] = signal.signal(number, stop)
+  try:
+    yield stopped
+  finally:
+    for number, handler in old.items():
       signal.signal(number, handler)

@@ -1,5 +1,7 @@
 """One update: by hand, in microbatches, and when it is not finite."""
 
+import types
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 import toy
 from maskedlm import metrics
 from maskedlm import step as steps
+from maskedlm.config import ConfigError
 
 
 def build(task, tx=None, *, accumulate=1, rate=lambda s: 0.1, seed=3):
@@ -129,6 +132,38 @@ def test_no_second_state_is_held_until_the_step_is_known_to_be_finite():
   gradient = 4 * 2 * size
   # Besides the gradient XLA:CPU holds what it takes from the parameters.
   assert memory.temp_size_in_bytes < 2.01 * gradient
+
+
+@pytest.mark.parametrize("backend", ["gpu", "tpu"])
+def test_a_step_that_does_not_fit_is_told(monkeypatch, backend):
+  """A GPU's size is known, 9 or 10 GB; a TPU's compiler gives up."""
+  batch = {"segment_ids": np.zeros((6, 5), np.int32)}
+  full = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 10G of 9G\na page")
+  sizes = types.SimpleNamespace(  # Together 10, of which the state is there.
+    argument_size_in_bytes=5e9,
+    temp_size_in_bytes=3e9,
+    output_size_in_bytes=6e9,
+    alias_size_in_bytes=4e9,
+  )
+
+  def compile_on(limit):
+    def compiled():
+      if backend == "tpu" and limit < 10e9:
+        raise full
+      return types.SimpleNamespace(memory_analysis=lambda: sizes)
+
+    device = types.SimpleNamespace(memory_stats=lambda: {"bytes_limit": limit})
+    monkeypatch.setattr(jax, "local_devices", lambda: [device])
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    lowered = types.SimpleNamespace(compile=compiled)
+    step = types.SimpleNamespace(lower=lambda state, batch: lowered)
+    steps.compile_for(step, None, batch)
+
+  compile_on(10e9)
+  with pytest.raises(ConfigError, match="6 rows of 5 tokens does not") as told:
+    compile_on(9e9)
+  assert ("10.0 GB of 9.0" if backend == "gpu" else "10G of 9G") in str(told)
+  assert "\n" not in str(told.value)
 
 
 def test_keys_depend_on_the_step_and_the_seed_only():
