@@ -54,14 +54,15 @@ do sleep 30; done"
     on_all "gcloud storage rsync --recursive gs://$BUCKET/$CORPUS corpus"
     ;;
   run)
-    # Restarted, with all others, when any host fails or the storage does (74);
-    # not when the input is wrong (2), training diverged (3) or it was stopped
-    # and saved (75). It has ten minutes to save, and may map as many files as
-    # the corpus has.
+    # Restarted, with all others, when any host fails or the storage does (74),
+    # 50 times a day at most: a disk may stay full. Not when the input is wrong
+    # (2), training diverged (3) or it was stopped and saved (75). It has ten
+    # minutes to save, and may map as many files as the corpus has.
     on_all "sudo systemctl reset-failed maskedlm 2>/dev/null; \
 sudo systemd-run --unit=maskedlm --uid=\$USER --setenv=HOME=\$HOME \
 --working-directory=\$HOME/maskedlm --property=Restart=on-failure \
 --property=RestartSec=20 --property='RestartPreventExitStatus=2 3 75' \
+--property=StartLimitIntervalSec=1d --property=StartLimitBurst=50 \
 --property=TimeoutStopSec=600 --property=LimitNOFILE=1048576 \
 \$HOME/venv/bin/maskedlm $(quote "$@")"
     ;;

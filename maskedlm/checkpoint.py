@@ -56,6 +56,8 @@ class Checkpoints(NamedTuple):
   save: Callable[..., None]
   # restore(like, check) -> (state, meta) of the newest good step, or None.
   restore: Callable[..., tuple[State, dict] | None]
+  # check_room(state): StorageError where the disk is too small to save it.
+  check_room: Callable[[State], None]
   steps: Callable[[], list[int]]  # Complete steps, in increasing order.
   wait: Callable[[], None]  # Until the last save is complete; its error.
   close: Callable[[], None]  # wait, then let another run open the workdir.
@@ -282,7 +284,8 @@ def open_checkpoints(
     `like` is the state as jax.ShapeDtypeStruct with shardings, on any mesh.
     `check(meta)` is called before the arrays are looked at, and may raise.
     Returns (state, meta), meta as saved, with its "step" and "metric"; None
-    where nothing was ever saved. Damaged steps are logged and set aside.
+    where nothing was ever saved. Damaged steps are logged and set aside; what
+    interrupted saves have left of newer ones is deleted.
     Raises CheckpointError when the arrays differ from `like` (and names the
     first that does), or when no step is usable.
     """
@@ -297,7 +300,14 @@ def open_checkpoints(
       for name in damaged:
         if int(name) in files.complete(directory):
           files.set_aside(directory, name)
+        else:  # What a killed run has left of it will be saved anew.
+          files.discard(directory, int(name))
     return loaded
+
+  def check_room(state: State) -> None:
+    # About: Orbax compresses, by a tenth at most, and adds its own files.
+    needed = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
+    hosts.together(lambda: primary and files.check_room(directory, needed))
 
   def close() -> None:
     try:
@@ -309,7 +319,12 @@ def open_checkpoints(
         lock.close()
 
   return Checkpoints(
-    save, restore, lambda: files.complete(directory), wait, close
+    save=save,
+    restore=restore,
+    check_room=check_room,
+    steps=lambda: files.complete(directory),
+    wait=wait,
+    close=close,
   )
 
 

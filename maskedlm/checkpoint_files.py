@@ -22,6 +22,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import socket
 import sys
 from collections.abc import Callable, Sequence
@@ -303,6 +304,22 @@ def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
     step = int(path.name)
     if step <= steps[-1] and step not in kept:
       discard(directory, step)
+
+
+def check_room(directory: Path, needed: int) -> None:
+  """Raises StorageError where a step of so many bytes finds no room.
+
+  A bucket has room.
+  """
+  if remote.is_address(directory):
+    return
+  free = shutil.disk_usage(directory).free
+  if free < needed:
+    raise storage.StorageError(
+      f"{directory} has {free / 1e9:,.3f} GB of room, and a checkpoint takes "
+      f"{needed / 1e9:,.3f}: make room or choose another --workdir, and run "
+      "again."
+    )
 
 
 def clear(directory: Path) -> None:

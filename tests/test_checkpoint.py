@@ -267,6 +267,7 @@ def test_unverified_step_is_not_used_while_there_is_a_verified_one(workdir):
     assert_same(restored, make_state(2))
     assert checkpoints.steps() == [1, 2]
     assert "3 is not used: not verified" in log[0]
+    assert not (workdir / "checkpoints" / "3").exists()  # Its room is free.
     checkpoints.save(3, make_state(3), META, metric=None)
     checkpoints.wait()
     assert checkpoints.steps() == [1, 2, 3]
@@ -391,6 +392,20 @@ def test_full_disk(small_disk, capfd, caplog, surface):
   gc.collect()
   assert capfd.readouterr() == ("", "")
   assert not caplog.records
+
+
+def test_a_disk_without_room_for_a_checkpoint_is_told_at_the_start(
+  workdir, monkeypatch
+):
+  state = make_state(1)
+  arrays = [np.asarray(x) for x in jax.tree.leaves(state)]
+  free = types.SimpleNamespace(free=sum(x.nbytes for x in arrays))
+  monkeypatch.setattr(shutil, "disk_usage", lambda path: free)
+  with opened(workdir) as checkpoints:
+    checkpoints.check_room(state)
+    free.free -= 1
+    with pytest.raises(StorageError, match="a checkpoint takes"):
+      checkpoints.check_room(state)
 
 
 def test_a_bucket_that_is_gone_is_told_though_nothing_can_be_listed(

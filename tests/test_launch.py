@@ -168,6 +168,8 @@ def test_tpu_vm_passes_arguments_through_two_shells(tmp_path):
     "--property=Restart=on-failure",
     "--property=RestartSec=20",
     "--property=RestartPreventExitStatus=2 3 75",
+    "--property=StartLimitIntervalSec=1d",
+    "--property=StartLimitBurst=50",
     "--property=TimeoutStopSec=600",
     "--property=LimitNOFILE=1048576",
     "/home/me/venv/bin/maskedlm",
@@ -278,15 +280,27 @@ def test_slurm():
 
 
 @pytest.mark.parametrize(
-  ("code", "again"),
-  [(0, False), (2, False), (3, False), (74, True), (75, True)],
+  ("code", "restarts", "again"),
+  [
+    (0, None, False),
+    (2, None, False),
+    (3, None, False),
+    (74, None, True),
+    (74, "49", True),
+    (74, "50", False),
+    (75, None, True),
+    (75, "50", True),
+  ],
 )
-def test_slurm_queues_what_may_go_on(tmp_path, code, again):
+def test_slurm_queues_what_may_go_on(tmp_path, code, restarts, again):
   for name, does in (("srun", f"exit {code}"), ("scontrol", 'echo "$@"')):
     (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
     (tmp_path / name).chmod(0o755)
   path = f"{tmp_path}:{os.environ['PATH']}"
-  ended = run("slurm.sbatch", "pretrain", PATH=path, SLURM_JOB_ID="7")
+  environ = {"SLURM_RESTART_COUNT": restarts} if restarts else {}
+  ended = run(
+    "slurm.sbatch", "pretrain", PATH=path, SLURM_JOB_ID="7", **environ
+  )
   assert ended.returncode == code
   assert ended.stdout == ("requeue 7\n" if again else "")
 
