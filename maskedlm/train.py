@@ -133,6 +133,8 @@ def run(
     inflight = collections.deque()
     if restored and _evaluates(options, start) and not restored[1]["heldout"]:
       heldout = look(start)  # What the interrupted run had no time for.
+      found = {**meta, "heldout": heldout}
+      checkpoints.amend(start, found, metric=metrics.rank(heldout, task.best))
       stopping = stopped()
     while step < num_steps and not stopping:
       batch = sharding.place(next(batches), mesh)
@@ -166,13 +168,8 @@ def run(
     if not heldout and not stopping:
       heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
     logbook.close()
-  return Result(
-    params=state.params,
-    step=step,
-    heldout=heldout,
-    tokens_per_second=logbook.tokens_per_second(),
-    interrupted=stopped(),
-  )
+  speed = logbook.tokens_per_second()
+  return Result(state.params, step, heldout, speed, interrupted=stopped())
 
 
 def evaluate(

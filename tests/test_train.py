@@ -14,6 +14,7 @@ import pytest
 
 import toy
 from maskedlm import checkpoint, config, metrics, sharding, train
+from maskedlm import checkpoint_files as files
 from maskedlm.config import ConfigError
 
 
@@ -200,7 +201,7 @@ def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
 def test_a_stop_loses_no_evaluation(
   tmp_path, mesh, monkeypatch, question, stopped_at, looked_at
 ):
-  c = make_config(log_every=1)
+  c = make_config(log_every=1, keep_last=9)
   run(c, toy.make_task(), tmp_path / "whole", mesh)
   questions = itertools.count(1)
   with monkeypatch.context() as patched:
@@ -215,6 +216,15 @@ def test_a_stop_loses_no_evaluation(
   assert found == looked_at
   run(c, toy.make_task(), tmp_path / "half", mesh)
   assert steady(tmp_path / "half") == steady(tmp_path / "whole")
+  # What was measured then can be the best, as if it had been saved with it.
+  ranks = [
+    {
+      step: files.read_record(checkpoints / str(step))["metric"]
+      for step in files.ranked(checkpoints)
+    }
+    for checkpoints in (tmp_path / w / "checkpoints" for w in ("whole", "half"))
+  ]
+  assert ranks[0] == ranks[1] and set(ranks[0]) == {4, 8, 10}
 
 
 def test_a_finished_run_evaluates_again_and_trains_no_more(
