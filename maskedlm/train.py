@@ -109,11 +109,11 @@ def run(
     written = json.dumps(identity["config"], indent=2) + "\n"
     hosts.write(workdir / "config.json", written)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
-    logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
     if start < num_steps:  # Told now: what would end the run later.
       checkpoints.check_room(state)
       last = sharding.place(task.batch_at("train", num_steps - 1), mesh)
       steps.compile_for(train_step, state, last)
+    logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
     batches = _prefetch(task, start, num_steps, options.prefetch)
     train_step, batches = watch(train_step, batches, config.profile, workdir)
 
