@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import struct
+import types
 
 import jax
 import numpy as np
@@ -309,3 +310,19 @@ def test_a_full_disk_does_not_hold_the_run(tmp_path, monkeypatch):
   monkeypatch.setattr(metrics, "SYNC_SECONDS", 0)
   with pytest.raises(OSError, match="No space left"):
     metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
+
+
+@pytest.mark.parametrize(
+  ("kind", "peak"),
+  [
+    ("NVIDIA H100 80GB HBM3", 2 * 989e12),
+    ("NVIDIA H100 PCIe", 2 * 756e12),
+    ("TPU v5 lite", 2 * 197e12),
+    ("cpu", None),
+  ],
+)
+def test_the_peak_is_of_the_devices_that_are_there(monkeypatch, kind, peak):
+  device = types.SimpleNamespace(device_kind=kind)
+  monkeypatch.setattr(jax, "devices", lambda: [device] * 2)
+  monkeypatch.setattr(jax, "device_count", lambda: 2)
+  assert metrics.peak_flops() == peak
