@@ -109,13 +109,14 @@ def run(
     written = json.dumps(identity["config"], indent=2) + "\n"
     hosts.write(workdir / "config.json", written)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
+    batches = _prefetch(task, start, num_steps, options.prefetch)
+    # First: it says what the compiled step has to tell of its parts.
+    watched_step, batches = watch(train_step, batches, config.profile, workdir)
     if start < num_steps:  # Told now: what would end the run later.
       checkpoints.check_room(state)
       last = sharding.place(task.batch_at("train", num_steps - 1), mesh)
       steps.compile_for(train_step, state, last)
     logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
-    batches = _prefetch(task, start, num_steps, options.prefetch)
-    train_step, batches = watch(train_step, batches, config.profile, workdir)
 
     def settle(step, nonfinite, totals, count) -> None:
       """Looks at a step that has ended; logs the totals of the last count."""
@@ -138,7 +139,7 @@ def run(
       stopping = stopped()
     while step < num_steps and not stopping:
       batch = sharding.place(next(batches), mesh)
-      state, stats = train_step(state, batch)
+      state, stats = watched_step(state, batch)
       step += 1
       totals = stats if totals is None else add(totals, stats)
       count += 1
