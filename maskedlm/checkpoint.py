@@ -54,6 +54,8 @@ class Checkpoints(NamedTuple):
 
   # save(step, state, meta, *, metric): returns while the files are written.
   save: Callable[..., None]
+  # amend(step, meta, *, metric): of a step that is saved already.
+  amend: Callable[..., None]
   # restore(like, check) -> (state, meta) of the newest good step, or None.
   restore: Callable[..., tuple[State, dict] | None]
   # check_room(state): StorageError where the disk is too small to save it.
@@ -97,6 +99,11 @@ def _check_finite(state: State, step: int) -> None:
       f"step {step} was not saved: {len(bad)} arrays, {bad[0]} the first, hold "
       "values that are not finite. Resume from the checkpoint before."
     )
+
+
+def _finite(metric: float | None) -> float | None:
+  """The metric, None where it ranks nothing."""
+  return None if metric is None or not math.isfinite(metric) else float(metric)
 
 
 def _check_same_arrays(saved: dict, wanted: dict, path: Path) -> None:
@@ -253,10 +260,9 @@ def open_checkpoints(
         "Resume from that, or choose another --workdir."
       )
     _check_finite(state, step)
-    finite = metric is not None and math.isfinite(metric)
     record = {
       "step": int(step),
-      "metric": float(metric) if finite else None,
+      "metric": _finite(metric),
       "arrays": _describe(state),
       "meta": meta,
     }
@@ -275,6 +281,17 @@ def open_checkpoints(
         force=True,  # Where another host is slow to see it discarded.
       )
     pending = background.submit(finish, step)
+
+  def amend(step: int, meta: dict, *, metric: float | None) -> None:
+    """Gives a complete step another meta, and a metric if that is one."""
+    with _saving(step, directory):
+      if primary and metric is not None and step in files.complete(directory):
+        lock.check()
+        path = directory / str(step)
+        old = files.read_record(path)
+        new = {**old, "meta": meta, "metric": _finite(metric)}
+        remote.push(workdir)
+        files.replace_record(path, new)
 
   def restore(
     like: State, check: Callable[[dict], None] = lambda meta: None
@@ -320,6 +337,7 @@ def open_checkpoints(
 
   return Checkpoints(
     save=save,
+    amend=amend,
     restore=restore,
     check_room=check_room,
     steps=lambda: files.complete(directory),

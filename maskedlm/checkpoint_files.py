@@ -34,6 +34,7 @@ from maskedlm import remote, storage
 T = TypeVar("T")
 Log = Callable[[str], None]
 MANIFEST = "manifest.sha256"
+_RECORD = "meta/metadata"
 
 
 class CheckpointError(RuntimeError):
@@ -108,7 +109,19 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
 
 def read_record(path: Path) -> dict:
   """The JSON that checkpoint.py saved with a step."""
-  return json.loads((path / "meta" / "metadata").read_text("utf-8"))
+  return json.loads((path / _RECORD).read_text("utf-8"))
+
+
+def replace_record(path: Path, record: dict) -> None:
+  """Gives a complete step another record.
+
+  A kill between the two writes leaves a step that counts as damaged.
+  """
+  body = (path / MANIFEST).read_text("utf-8").partition("\n")[2]
+  before = _sha256(path / _RECORD)
+  remote.write_whole(path / _RECORD, json.dumps(record))
+  body = body.replace(before, _sha256(path / _RECORD))
+  remote.write_whole(path / MANIFEST, f"{_header(body)}\n{body}")
 
 
 def meta(record: dict) -> dict:

@@ -123,7 +123,7 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   config.train = train = ConfigDict()
   train.num_steps = 100_000
   train.accumulate = 1  # Microbatches in a step; the update is the same.
-  train.log_every = 100  # Steps.
+  train.log_every = 100  # Steps; what a checkpoint ends is logged, too.
   train.eval_every = 5_000  # Steps between held-out evaluations.
   train.eval_rows = 2_048  # Held-out rows, at most; 0 = no evaluation.
   train.checkpoint_every = 1_000  # Steps.

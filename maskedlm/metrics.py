@@ -29,7 +29,10 @@ PEAK_FLOPS = {
   "TPU v6e": 918e12,
   "NVIDIA A100": 312e12,
   "NVIDIA H100": 989e12,
+  "NVIDIA H100 PCIe": 756e12,
+  "NVIDIA H100 NVL": 835e12,
   "NVIDIA H200": 989e12,
+  "NVIDIA H200 NVL": 835e12,
 }
 
 SYNC_SECONDS = 120  # Between fsyncs of TensorBoard's file: a bucket's upload.

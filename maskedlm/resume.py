@@ -66,7 +66,7 @@ def check(
     if old[name] != new[name]
   ]
   before, now = flatten(old["config"]), flatten(new["config"])
-  undo = []
+  undo, told = [], []
   for name in sorted(before.keys() | now.keys()):
     a, b = before.get(name, "(absent)"), now.get(name, "(absent)")
     if a == b:
@@ -76,12 +76,14 @@ def check(
       refused.append(f"{name} was {a!r}, now {b!r}")
       undo.append(f"--config.{name}={a}")
     else:
-      log(f"changed since the checkpoint: {name} was {a!r}, now {b!r}")
+      told.append(f"changed since the checkpoint: {name} was {a!r}, now {b!r}")
   if refused:
     raise ConfigError(
       f"this workdir holds another run: {'; '.join(refused)}. Undo the change"
       f"{': ' if undo else ''}{' '.join(undo)}, or give another --workdir."
     )
+  for line in told:
+    log(line)
 
 
 def _is_frozen(name: str) -> bool:

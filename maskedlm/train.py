@@ -109,13 +109,14 @@ def run(
     written = json.dumps(identity["config"], indent=2) + "\n"
     hosts.write(workdir / "config.json", written)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
-    logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
+    batches = _prefetch(task, start, num_steps, options.prefetch)
+    # First: it says what the compiled step has to tell of its parts.
+    watched_step, batches = watch(train_step, batches, config.profile, workdir)
     if start < num_steps:  # Told now: what would end the run later.
       checkpoints.check_room(state)
       last = sharding.place(task.batch_at("train", num_steps - 1), mesh)
       steps.compile_for(train_step, state, last)
-    batches = _prefetch(task, start, num_steps, options.prefetch)
-    train_step, batches = watch(train_step, batches, config.profile, workdir)
+    logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
 
     def settle(step, nonfinite, totals, count) -> None:
       """Looks at a step that has ended; logs the totals of the last count."""
@@ -133,10 +134,12 @@ def run(
     inflight = collections.deque()
     if restored and _evaluates(options, start) and not restored[1]["heldout"]:
       heldout = look(start)  # What the interrupted run had no time for.
+      found = {**meta, "heldout": heldout}
+      checkpoints.amend(start, found, metric=metrics.rank(heldout, task.best))
       stopping = stopped()
     while step < num_steps and not stopping:
       batch = sharding.place(next(batches), mesh)
-      state, stats = train_step(state, batch)
+      state, stats = watched_step(state, batch)
       step += 1
       totals = stats if totals is None else add(totals, stats)
       count += 1
@@ -166,13 +169,8 @@ def run(
     if not heldout and not stopping:
       heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
     logbook.close()
-  return Result(
-    params=state.params,
-    step=step,
-    heldout=heldout,
-    tokens_per_second=logbook.tokens_per_second(),
-    interrupted=stopped(),
-  )
+  speed = logbook.tokens_per_second()
+  return Result(state.params, step, heldout, speed, interrupted=stopped())
 
 
 def evaluate(

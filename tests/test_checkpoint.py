@@ -482,6 +482,29 @@ def test_newest_and_best_are_kept(tmp_path):
     assert checkpoints.steps() == [5, 6]
 
 
+def test_a_step_that_was_measured_later_can_be_best(tmp_path):
+  with opened(tmp_path, keep_last=1, keep_best=1) as checkpoints:
+    checkpoints.save(1, make_state(1), META, metric=0.5)
+    checkpoints.save(2, make_state(2), META, metric=None)  # Cut short.
+    checkpoints.wait()
+    checkpoints.amend(2, {**META, "heldout": 0.25}, metric=0.25)
+    checkpoints.amend(9, META, metric=0.1)  # There is none.
+    checkpoints.save(3, make_state(3), META, metric=1.0)
+    checkpoints.wait()
+    assert checkpoints.steps() == [2, 3]
+  assert files.find_damage(tmp_path / "checkpoints" / "2") is None
+  params, meta = load_params(tmp_path, step="best")
+  assert meta["step"] == 2 and meta["heldout"] == meta["metric"] == 0.25
+  assert all(
+    np.array_equal(x, y)
+    for x, y in zip(
+      jax.tree.leaves(params),
+      jax.tree.leaves(make_state(2).params),
+      strict=True,
+    )
+  )
+
+
 def test_without_a_metric_a_step_is_never_best(tmp_path):
   with opened(tmp_path, keep_last=1, keep_best=2) as checkpoints:
     for step, loss in enumerate([None, 0.5, float("nan"), 0.9, None], 1):

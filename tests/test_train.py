@@ -7,6 +7,7 @@ import os
 import pathlib
 import signal
 import struct
+import types
 
 import jax
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 
 import toy
 from maskedlm import checkpoint, config, metrics, sharding, train
+from maskedlm import checkpoint_files as files
 from maskedlm.config import ConfigError
 
 
@@ -129,7 +131,7 @@ def test_the_last_step_is_compiled_before_the_first(
   monkeypatch.setattr(train.steps, "compile_for", compile_for)
   with pytest.raises(ConfigError, match="not fit"):
     run(make_config(), toy.make_task(), tmp_path, mesh)
-  assert lines(tmp_path) == []
+  assert not (tmp_path / "metrics.jsonl").exists()
 
 
 def test_signals_are_ours_until_the_last_checkpoint_is_there(
@@ -200,7 +202,7 @@ def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
 def test_a_stop_loses_no_evaluation(
   tmp_path, mesh, monkeypatch, question, stopped_at, looked_at
 ):
-  c = make_config(log_every=1)
+  c = make_config(log_every=1, keep_last=9)
   run(c, toy.make_task(), tmp_path / "whole", mesh)
   questions = itertools.count(1)
   with monkeypatch.context() as patched:
@@ -215,6 +217,15 @@ def test_a_stop_loses_no_evaluation(
   assert found == looked_at
   run(c, toy.make_task(), tmp_path / "half", mesh)
   assert steady(tmp_path / "half") == steady(tmp_path / "whole")
+  # What was measured then can be the best, as if it had been saved with it.
+  ranks = [
+    {
+      step: files.read_record(checkpoints / str(step))["metric"]
+      for step in files.ranked(checkpoints)
+    }
+    for checkpoints in (tmp_path / w / "checkpoints" for w in ("whole", "half"))
+  ]
+  assert ranks[0] == ranks[1] and set(ranks[0]) == {4, 8, 10}
 
 
 def test_a_finished_run_evaluates_again_and_trains_no_more(
@@ -299,3 +310,19 @@ def test_a_full_disk_does_not_hold_the_run(tmp_path, monkeypatch):
   monkeypatch.setattr(metrics, "SYNC_SECONDS", 0)
   with pytest.raises(OSError, match="No space left"):
     metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
+
+
+@pytest.mark.parametrize(
+  ("kind", "peak"),
+  [
+    ("NVIDIA H100 80GB HBM3", 2 * 989e12),
+    ("NVIDIA H100 PCIe", 2 * 756e12),
+    ("TPU v5 lite", 2 * 197e12),
+    ("cpu", None),
+  ],
+)
+def test_the_peak_is_of_the_devices_that_are_there(monkeypatch, kind, peak):
+  device = types.SimpleNamespace(device_kind=kind)
+  monkeypatch.setattr(jax, "devices", lambda: [device] * 2)
+  monkeypatch.setattr(jax, "device_count", lambda: 2)
+  assert metrics.peak_flops() == peak
