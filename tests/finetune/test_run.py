@@ -351,3 +351,12 @@ def test_the_progress_of_long_work_is_twenty_lines(capsys):
   assert lines[0] == "50 of 1,000 batches"
   assert lines[-2:] == ["950 of 1,000 batches", "1,000 batches done"]
   assert len(lines) == 20
+
+
+def test_results_are_told_in_columns():
+  lines = []
+  run.describe_result({"f1": 0.5, "has_answer_exact_match": 1.0}, lines.append)
+  assert lines == [
+    "  f1                     0.5000",
+    "  has_answer_exact_match 1.0000",
+  ]
