@@ -189,6 +189,19 @@ def test_input_that_is_not_utf8_is_told_by_its_line(
   assert "none.txt: no such file" in capsys.readouterr().err
 
 
+def test_input_that_a_kind_cannot_read_is_told_by_its_line(
+  finished, tmp_path, capsys
+):
+  path = tmp_path / "lines.jsonl"
+  path.write_text('{"text": "the cat"}\n\n{"txt": "a dog"}\n')
+  argv = ["predict", "--checkpoint", str(finished[0])]
+  assert cli.main([*argv, "--input", str(path)]) == 2
+  said = capsys.readouterr().err
+  assert f'error: {path}:3: input {{"txt": "a dog"}}: no \'text\'' in said
+  assert cli.main([*argv, '{"txt": "a dog"}']) == 2
+  assert "error: input {" in capsys.readouterr().err
+
+
 def test_a_share_is_held_out_whatever_the_seed(config):
   config.data.dev = ""
   config.data.dev_share = 0.25
