@@ -59,7 +59,7 @@ def make(
       that matches no parameter.
   """
   o = optimizer
-  _check_values(o)
+  check_values(o)
   schedule = make_schedule(o, num_steps)
   decays = decayed(params, o.no_decay)
   mask = jax.tree.map_with_path(lambda path, _: decays[path_of(path)], params)
@@ -269,7 +269,8 @@ _RANGES = {
 }
 
 
-def _check_values(o) -> None:
+def check_values(o) -> None:
+  """Raises ConfigError for a value of config.optimizer that can't be."""
   if o.rule not in RULES:
     raise _unknown("rule", o.rule, RULES)
   for name, (within, expected) in _RANGES.items():

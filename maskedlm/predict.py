@@ -85,14 +85,25 @@ def main(argv: Sequence[str]) -> int:
 def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
   """(lines, examples) to label, a few at a time; the line is 0 if unknown."""
   from maskedlm.analysis import inputs
+  from maskedlm.finetune.application import DataError
 
   if args.data:
     examples = reading.read(model.kind, args.data, model.options)
     yield [0] * len(examples), examples
     return
   path = args.input or inputs.STDIN
+
+  def parse(number: int, line: str):
+    try:
+      return model.kind.parse(line, model.options)
+    except DataError as error:
+      if not number:  # Of the command line.
+        raise
+      name = "stdin" if path == inputs.STDIN else path
+      raise DataError(f"{name}:{number}: {error}") from None
+
   parsed = (
-    (number, model.kind.parse(line, model.options))
+    (number, parse(number, line))
     for number, line in inputs.given(args.text, path)
   )
   # A person at the keyboard gets an answer for each line.

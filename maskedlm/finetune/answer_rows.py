@@ -59,15 +59,15 @@ def make_rows(
     first [n]: the token of the text that the window begins with.
     start, end [n]: first and last place of the first gold answer; 0, [CLS],
       where the window doesn't hold it, or there is none.
-  Of labelled examples, Rows.notes tells where the stride had to be shorter, and
-  how many answers no window holds.
+  Of labelled examples, Rows.notes tells how many questions were cut, where the
+  stride had to be shorter, and how many answers no window holds.
 
   Args:
     examples: n or fewer.
     tokenizer: of questions, and for its specials.
     encode: text -> its tokens.
     length: L, the most tokens of a row.
-    max_query: the most tokens of a question; truncated counts the cut ones.
+    max_query: the most tokens of a question.
     stride: tokens from a window to the next one, if the longest answer fits
       into what they share.
     max_answer_length: tokens of that.
@@ -76,12 +76,11 @@ def make_rows(
   """
   special = tokenizer.special
   questions = tokenizer.encode_batch([e.question for e in examples])
-  input_ids, types, values, owners, truncated = [], [], [], [], 0
+  input_ids, types, values, owners = [], [], [], []
   shorter, lost = [], 0
   for index, (example, question) in enumerate(
     zip(examples, questions, strict=True)
   ):
-    truncated += len(question) > max_query
     head = np.concatenate(
       [[special.cls], question[:max_query], [special.sep] * separators]
     ).astype(np.int32)
@@ -128,8 +127,14 @@ def make_rows(
       "end": table[:, 6],
     },
     example=np.array(owners, np.int64),
-    truncated=truncated,
-    notes=_notes(shorter, lost, stride, max_answer_length)
+    notes=_notes(
+      sum(len(question) > max_query for question in questions),
+      shorter,
+      lost,
+      max_query=max_query,
+      stride=stride,
+      longest=max_answer_length,
+    )
     if any(example.answers is not None for example in examples)
     else (),
   )
@@ -189,10 +194,18 @@ def _windows(
 
 
 def _notes(
-  shorter: Sequence[int], lost: int, stride: int, longest: int
+  cut: int,
+  shorter: Sequence[int],
+  lost: int,
+  *,
+  max_query: int,
+  stride: int,
+  longest: int,
 ) -> list[str]:
-  """Rows.notes: strides that are shorter than asked for, answers not found."""
+  """Rows.notes: what was cut, shorter strides, answers not found."""
   notes = []
+  if cut:
+    notes.append(f"questions cut to task.max_query={max_query}: {cut:,}")
   if shorter:
     notes.append(
       f"task.stride={stride} is {min(shorter)} to {max(shorter)} for "

@@ -10,7 +10,7 @@ import pkgutil
 
 from ml_collections import ConfigDict
 
-from maskedlm import presets
+from maskedlm import optim, presets
 from maskedlm.config import ConfigError, check_ranges, did_you_mean
 
 
@@ -99,6 +99,7 @@ def validate(config: ConfigDict) -> None:
   """
   check_ranges(config, _RANGES)
   _check_steps(config)
+  optim.check_values(config.optimizer)
   if not config.suite:
     load_kind(config.task.kind)
 

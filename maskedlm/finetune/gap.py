@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from maskedlm.finetune import mentions, tables
+from maskedlm.finetune import mentions, tables, tag_metrics
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.mentions import Mention
 
@@ -109,13 +109,14 @@ def scores(
       for example, answer in zip(examples, answers, strict=True)
       if not prefix or prefix == f"{gender(example)}_"
     ]
-    # A right yes; said yes; should be yes.
-    right = sum(g == a != "NEITHER" for g, a in chosen)
-    said = sum(a != "NEITHER" for _, a in chosen)
-    actual = sum(g != "NEITHER" for g, _ in chosen)
-    values[f"{prefix}f1"] = _ratio(2 * right, said + actual)
-    values[f"{prefix}precision"] = _ratio(right, said)
-    values[f"{prefix}recall"] = _ratio(right, actual)
+    yes = tag_metrics.Counts(
+      right=sum(g == a != "NEITHER" for g, a in chosen),
+      predicted=sum(a != "NEITHER" for _, a in chosen),
+      gold=sum(g != "NEITHER" for g, _ in chosen),
+    )
+    values[f"{prefix}f1"] = yes.f1
+    values[f"{prefix}precision"] = yes.precision
+    values[f"{prefix}recall"] = yes.recall
   masculine, feminine = values["masculine_f1"], values["feminine_f1"]
   hits = sum(e.answer == a for e, a in zip(examples, answers, strict=True))
   return {

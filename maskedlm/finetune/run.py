@@ -347,12 +347,13 @@ def describe_result(
   result: Mapping[str, Any], log: Callable[[str], None]
 ) -> None:
   """The result as a person reads it."""
+  width = max(20, *map(len, result))
   for name, value in result.items():
     if isinstance(value, Mapping):
       for file, values in value.items():
         log(f"  {file}")
         describe_result(values, lambda text: log(f"  {text}"))
     elif isinstance(value, float):
-      log(f"  {name:<20} {value:.4f}")
+      log(f"  {name:<{width}} {value:.4f}")
     else:
-      log(f"  {name:<20} {value}")
+      log(f"  {name:<{width}} {value}")

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from maskedlm.finetune import tables
+from maskedlm.finetune import tables, tag_metrics
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.mentions import Mention
 
@@ -140,7 +140,8 @@ class Counts(NamedTuple):
   @property
   def scores(self) -> tuple[float, float, float]:
     """(precision, recall, F1); a wrong direction counts against both."""
-    return _scores(self.right, self.proposed, self.actual)
+    found = tag_metrics.Counts(self.right, self.proposed, self.actual)
+    return found.precision, found.recall, found.f1
 
 
 def count(
@@ -175,19 +176,20 @@ def scores(
   counts = list(count(gold, predicted, other=other).values())
   each = [c.scores for c in counts]
   precision, recall, f1 = (_mean([x[i] for x in each]) for i in range(3))
-  together = _scores(
-    sum(c.right for c in counts),
-    sum(c.proposed for c in counts),
-    sum(c.actual for c in counts),
+  together = tag_metrics.Counts(
+    right=sum(c.right for c in counts),
+    predicted=sum(c.proposed for c in counts),
+    gold=sum(c.actual for c in counts),
   )
   undirected = [
-    _scores(c.right + c.backwards, c.proposed, c.actual)[2] for c in counts
+    tag_metrics.Counts(c.right + c.backwards, c.proposed, c.actual).f1
+    for c in counts
   ]
   return {
     "f1": f1,
     "precision": precision,
     "recall": recall,
-    "micro_f1": together[2],
+    "micro_f1": together.f1,
     "undirected_f1": _mean(undirected),
     "accuracy": _mean([g == p for g, p in zip(gold, predicted, strict=True)]),
   }
@@ -207,16 +209,6 @@ def report(gold: Sequence[str], predicted: Sequence[str]) -> str:
 def answers(ids: Sequence[str], relations: Sequence[str]) -> str:
   """The official format: a line `id<TAB>relation` for each sentence."""
   return "".join(f"{i}\t{r}\n" for i, r in zip(ids, relations, strict=True))
-
-
-def _scores(
-  right: int, proposed: int, actual: int
-) -> tuple[float, float, float]:
-  """Precision, recall, F1; 0 where there is nothing to divide by."""
-  precision = right / proposed if proposed else 0.0
-  recall = right / actual if actual else 0.0
-  total = proposed + actual
-  return precision, recall, 2 * right / total if total else 0.0
 
 
 def _mean(values: Sequence[float]) -> float:

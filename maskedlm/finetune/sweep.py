@@ -14,7 +14,9 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from maskedlm import hosts, metrics
+from maskedlm import hosts, metrics, sharding
+from maskedlm.config import ConfigError
+from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
 
 
@@ -41,15 +43,26 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   """Runs the grid, prints the table; returns the best run's result.
 
   Writes sweep.json: a summary of each setting, and which run is the best.
+
+  Raises:
+    ConfigError: a value of the grid that can't be: before anything is run.
   """
   hosts.check_shared(workdir)
   grid = settings(config)
   seeds = tuple(config.sweep.seeds) or (config.seed,)
-  count, results = len(grid) * len(seeds), {}
-  for setting, seed in itertools.product(grid, seeds):
+  runs = {
+    (setting, seed): _configured(config, setting, seed)
+    for setting, seed in itertools.product(grid, seeds)
+  }
+  mesh = sharding.make_mesh(config.mesh)
+  for made in runs.values():
+    configs.validate(made)
+    sharding.check_batch(made.data.batch_size, made.train.accumulate, mesh)
+  results = {}
+  for (setting, seed), made in runs.items():
     name = folder(setting, seed)
-    metrics.log(f"run {len(results) + 1} of {count}: {name}")
-    results[setting, seed] = _run_once(config, setting, seed, workdir / name)
+    metrics.log(f"run {len(results) + 1} of {len(runs)}: {name}")
+    results[setting, seed] = run.finetune(made, workdir / name)
   metric = next(iter(results.values()))["best_metric"]
   summaries = [
     summarise(setting, [results[setting, seed] for seed in seeds])
@@ -119,12 +132,14 @@ def table(summaries: Sequence[Summary], metric: str) -> Iterator[str]:
     )
 
 
-def _run_once(
-  config: ConfigDict, setting: Setting, seed: int, workdir: pathlib.Path
-) -> dict[str, Any]:
+def _configured(config: ConfigDict, setting: Setting, seed: int) -> ConfigDict:
+  """The config of a run."""
   config = config.copy_and_resolve_references()
-  config.seed = int(seed)
-  config.optimizer.learning_rate = setting.learning_rate
-  config.data.batch_size = setting.batch_size
-  config.train.epochs = setting.epochs
-  return run.finetune(config, workdir)
+  try:
+    config.seed = seed
+    config.optimizer.learning_rate = setting.learning_rate
+    config.data.batch_size = setting.batch_size
+    config.train.epochs = setting.epochs
+  except TypeError as error:  # A string, say, or half a row.
+    raise ConfigError(f"config.sweep: {error}") from None
+  return config

@@ -97,7 +97,8 @@ def test_rows():
     question = ids.tolist().index(SEP) + 1
     assert kinds.tolist() == [0] * question + [1] * (len(ids) - question)
   assert rows.example.tolist() == [0, 1, 1, 2, 2, 3]
-  assert rows.truncated == 1  # q1's question.
+  assert rows.notes[0] == "questions cut to task.max_query=3: 1"  # q1's.
+  assert not rows.truncated  # Of the texts nothing is lost.
   values = {name: x.tolist() for name, x in rows.values.items()}
   assert values == {
     "context": [[4, 9], [5, 12], [5, 12], [5, 12], [5, 12], [3, 3]],
@@ -202,7 +203,7 @@ def test_a_stride_that_would_lose_answers():
   # which are 6 and 7, in none.
   examples = [long._replace(answers=(Answer("g h", 12),)), EXAMPLES[0]]
   rows = make(stride=7).rows(examples)
-  assert rows.notes == [
+  assert rows.notes[1:] == [
     "task.stride=7 is 4 to 4 for 1 questions: windows overlap by "
     "task.max_answer_length=3 tokens, or answers would be whole in none; a "
     "larger data.length makes fewer rows"
@@ -216,8 +217,9 @@ def test_a_stride_that_would_lose_answers():
   # Eight tokens are in no window of seven.
   wide = long._replace(answers=(Answer("d e f g h i j k", 6),))
   assert make().rows([wide, *examples]).notes == [
+    "questions cut to task.max_query=3: 2",
     "answers that are whole in no window: 1; they can be neither learnt nor "
-    "predicted"
+    "predicted",
   ]
 
 

@@ -12,7 +12,7 @@ from maskedlm.finetune import reading, run, splits
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.question_answering import Options
 
-KINDS = ("classification", "features", "spans", "tagging")
+KINDS = ("classification", "features", "multi_label", "spans", "tagging")
 
 
 @pytest.fixture(scope="module")

@@ -189,6 +189,19 @@ def test_input_that_is_not_utf8_is_told_by_its_line(
   assert "none.txt: no such file" in capsys.readouterr().err
 
 
+def test_input_that_a_kind_cannot_read_is_told_by_its_line(
+  finished, tmp_path, capsys
+):
+  path = tmp_path / "lines.jsonl"
+  path.write_text('{"text": "the cat"}\n\n{"txt": "a dog"}\n')
+  argv = ["predict", "--checkpoint", str(finished[0])]
+  assert cli.main([*argv, "--input", str(path)]) == 2
+  said = capsys.readouterr().err
+  assert f'error: {path}:3: input {{"txt": "a dog"}}: no \'text\'' in said
+  assert cli.main([*argv, '{"txt": "a dog"}']) == 2
+  assert "error: input {" in capsys.readouterr().err
+
+
 def test_a_share_is_held_out_whatever_the_seed(config):
   config.data.dev = ""
   config.data.dev_share = 0.25
@@ -351,3 +364,12 @@ def test_the_progress_of_long_work_is_twenty_lines(capsys):
   assert lines[0] == "50 of 1,000 batches"
   assert lines[-2:] == ["950 of 1,000 batches", "1,000 batches done"]
   assert len(lines) == 20
+
+
+def test_results_are_told_in_columns():
+  lines = []
+  run.describe_result({"f1": 0.5, "has_answer_exact_match": 1.0}, lines.append)
+  assert lines == [
+    "  f1                     0.5000",
+    "  has_answer_exact_match 1.0000",
+  ]

@@ -88,3 +88,23 @@ def test_how_long_a_run_is_must_be_told_once(changes, message):
     return
   with pytest.raises(ConfigError, match=message):
     configs.validate(config)
+
+
+@pytest.mark.parametrize(
+  ("changes", "message"),
+  [
+    ({"learning_rate": (1e-5, 3.0)}, r"learning_rate=3\.0 must be over 0 and"),
+    ({"learning_rate": (1e-5, "fast")}, r"config\.sweep: .*learning_rate"),
+    ({"batch_size": (32, 0)}, r"data\.batch_size=0"),
+    ({"batch_size": (32, 33)}, "a batch of 33 rows must be divisible"),
+    ({"seeds": (3, 0.5)}, r"config\.sweep: .*seed"),
+  ],
+)
+def test_what_cannot_be_is_told_before_anything_is_run(
+  changes, message, runs, tmp_path
+):
+  config = configs.default("classification")
+  config.sweep.update(changes)
+  with pytest.raises(ConfigError, match=message):
+    sweep.sweep(config, tmp_path)
+  assert not runs
