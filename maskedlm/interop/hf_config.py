@@ -78,6 +78,8 @@ def read(
       values[ours] = value
       if not default and not (isinstance(value, int) and value > 0):
         problems.append(f"{theirs}={value!r}, expected a positive integer")
+      elif default and isinstance(value, str) != isinstance(default[0], str):
+        problems.append(f"{theirs}={value!r}, expected such as {default[0]!r}")
     elif default:
       values[ours] = default[0]
     else:

@@ -79,8 +79,9 @@ def read(
       steps = [{"type": "Lowercase"}, definition["normalizer"]]
       steps = {"type": "Sequence", "normalizers": [s for s in steps if s]}
       definition["normalizer"] = steps
-    definition["added_tokens"] += [
-      _unused(index) for index in range(made.vocab_size, vocab_size)
+    definition["added_tokens"] = [
+      *definition.get("added_tokens", ()),
+      *map(_unused, range(made.vocab_size, vocab_size)),
     ]
     (out / FILE).write_text(json.dumps(definition, ensure_ascii=False), "utf-8")
     made = tokenizers.load(out)
@@ -218,7 +219,10 @@ def _normalizer(
   stated = {
     ours: config[theirs]
     for theirs, ours in BERT_OPTIONS.items()
-    if theirs in config and config[theirs] != normalizer.get(ours)
+    if theirs in config
+    and config[theirs] != normalizer.get(ours)
+    # Of strip_accents null is a value: as the case.
+    and (config[theirs] is not None or theirs == "strip_accents")
   }
   if stated:
     log(
