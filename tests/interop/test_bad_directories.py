@@ -38,6 +38,12 @@ def test_no_directory_and_no_config(tmp_path):
     hf_config.load(tmp_path / "absent")
   with pytest.raises(InteropError, match=r"has no config.json: expected"):
     hf_config.load(tmp_path)
+  # As the hub's cache has it.
+  snapshot = tmp_path / "snapshots" / "4f2c"
+  snapshot.mkdir(parents=True)
+  (snapshot / "config.json").write_text("{}")
+  with pytest.raises(InteropError, match=f"model, such as {snapshot}"):
+    hf_config.load(tmp_path)
   (tmp_path / "config.json").write_text("{")
   with pytest.raises(InteropError, match=r"config.json is not JSON"):
     hf_config.load(tmp_path)
