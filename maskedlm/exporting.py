@@ -35,8 +35,8 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--architecture",
     default="",
-    help="hf: bert | roberta | xlm-roberta | distilbert | electra | "
-    "modernbert; default: the one that fits",
+    help="hf: bert | roberta | xlm-roberta | camembert | distilbert | "
+    "electra | modernbert; default: the one that fits",
   )
   parser.add_argument(
     "--platforms",
@@ -54,11 +54,13 @@ def main(argv: Sequence[str]) -> int:
   if args.to not in ("hf", "stablehlo"):
     raise ConfigError(f"--to={args.to!r} is unknown; known: hf, stablehlo.")
 
+  from maskedlm import metrics  # Not before: --help answers at once.
+
   if args.to == "hf":
     from maskedlm.interop import hf_export
 
     made = hf_export.export(
-      path, out, part=args.part, architecture=args.architecture, log=_say
+      path, out, part=args.part, architecture=args.architecture, log=metrics.log
     )
     print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it")
   else:
@@ -66,14 +68,10 @@ def main(argv: Sequence[str]) -> int:
 
     platforms = tuple(p.strip() for p in args.platforms.split(","))
     made = stablehlo.export(
-      path, out, part=args.part, platforms=platforms, log=_say
+      path, out, part=args.part, platforms=platforms, log=metrics.log
     )
     print(f"{out}: {', '.join(made['outputs'])}; README.md says how to run it")
   return 0
-
-
-def _say(line: str) -> None:
-  print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

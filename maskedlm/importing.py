@@ -14,7 +14,8 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm import",
     description="Reads a model that transformers saved: BERT, RoBERTa, XLM-R, "
-    "DistilBERT, ELECTRA, ModernBERT. No internet, no pickle, no remote code.",
+    "CamemBERT, DistilBERT, ELECTRA, ModernBERT; of sentence-transformers with "
+    "its pooling. No internet, no pickle, no remote code.",
     allow_abbrev=False,
   )
   parser.add_argument(
@@ -33,21 +34,18 @@ def main(argv: Sequence[str]) -> int:
 
   import jax  # Not before it is needed: --help answers at once.
 
+  from maskedlm import metrics
   from maskedlm.interop import hf_import
 
   if args.part not in hf_import.PARTS:
     raise ConfigError(f"--part={args.part!r} is unknown; known: encoder.")
   out = pathlib.Path(args.out)
   model = hf_import.import_model(
-    pathlib.Path(args.directory), out, part=args.part, log=_say
+    pathlib.Path(args.directory), out, part=args.part, log=metrics.log
   )
   count = sum(x.size for x in jax.tree.leaves(model.params))
   print(f"{out}: {', '.join(model.params)}; {count:,} parameters")
   return 0
-
-
-def _say(line: str) -> None:
-  print(line, file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ FIXED = {
   "bert": _POST,
   "roberta": {**_POST, "pair_separators": 2},
   "xlm-roberta": {**_POST, "pair_separators": 2},
+  "camembert": {**_POST, "pair_separators": 2},
   "electra": _POST,
   "distilbert": {**_POST, "norm_epsilon": 1e-12, "type_vocab_size": 0},
   "modernbert": {
@@ -56,6 +57,7 @@ FIELDS = {
   "bert": _BERT,
   "roberta": _BERT,
   "xlm-roberta": _BERT,
+  "camembert": _BERT,
   "electra": {**_BERT, "embedding_width": ("embedding_size",)},
   "distilbert": {
     **_SIZES,

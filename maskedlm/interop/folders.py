@@ -2,7 +2,10 @@
 
 import contextlib
 import pathlib
+import signal
+import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 
 from maskedlm import remote
@@ -25,7 +28,7 @@ def whole(out: pathlib.Path) -> Iterator[pathlib.Path]:
     beside = tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent)
   except OSError as error:
     raise InteropError(f"--out={out}: {error.strerror}.") from None
-  with beside:
+  with beside, _stopped():
     # One within has the rights of any new folder, which `beside` has not.
     unfinished = pathlib.Path(beside.name, out.name)
     unfinished.mkdir()
@@ -33,3 +36,16 @@ def whole(out: pathlib.Path) -> Iterator[pathlib.Path]:
     if out.exists():
       out.rmdir()
     unfinished.rename(out)
+
+
+@contextlib.contextmanager
+def _stopped() -> Iterator[None]:
+  """Within: SIGTERM is an exception, after which nothing is left behind."""
+  if threading.current_thread() is not threading.main_thread():
+    yield  # There, nothing can be done about signals.
+    return
+  old = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+  try:
+    yield
+  finally:
+    signal.signal(signal.SIGTERM, old)

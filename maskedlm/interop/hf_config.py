@@ -34,12 +34,15 @@ def load(folder: pathlib.Path) -> dict[str, Any]:
   if not folder.is_dir():
     raise InteropError(
       f"{folder} is no directory: expected one with config.json, "
-      "model.safetensors and the tokenizer's files, downloaded beforehand."
+      "model.safetensors and the tokenizer's files, downloaded beforehand (`hf "
+      "download NAME --local-dir DIR`)."
     )
   if not path.is_file():
+    cached = sorted(folder.glob("snapshots/*/config.json"))
     raise InteropError(
       f"{folder} has no config.json: expected a directory that transformers' "
-      "save_pretrained wrote, or a downloaded model."
+      "save_pretrained wrote, or a downloaded model"
+      f"{f', such as {cached[0].parent}' if cached else ''}."
     )
   return json_files.read(path)
 
@@ -78,6 +81,8 @@ def read(
       values[ours] = value
       if not default and not (isinstance(value, int) and value > 0):
         problems.append(f"{theirs}={value!r}, expected a positive integer")
+      elif default and isinstance(value, str) != isinstance(default[0], str):
+        problems.append(f"{theirs}={value!r}, expected such as {default[0]!r}")
     elif default:
       values[ours] = default[0]
     else:

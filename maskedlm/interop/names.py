@@ -126,6 +126,7 @@ ROBERTA = BERT._replace(
 XLM_ROBERTA = ROBERTA._replace(
   model_type="xlm-roberta", class_prefix="XLMRoberta"
 )
+CAMEMBERT = ROBERTA._replace(model_type="camembert", class_prefix="Camembert")
 
 ELECTRA = Architecture(
   model_type="electra",
@@ -255,5 +256,13 @@ MODERNBERT = Architecture(
 
 ARCHITECTURES = {
   a.model_type: a
-  for a in (BERT, ROBERTA, XLM_ROBERTA, DISTILBERT, ELECTRA, MODERNBERT)
+  for a in (
+    BERT,
+    ROBERTA,
+    XLM_ROBERTA,
+    CAMEMBERT,
+    DISTILBERT,
+    ELECTRA,
+    MODERNBERT,
+  )
 }

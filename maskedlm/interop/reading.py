@@ -86,8 +86,9 @@ def read(
   """The parameters that the plan asks for.
 
   Raises:
-    InteropError: tensors that are missing, of another shape or not of floats,
-      parts of the encoder that are left over, or tied ones that differ.
+    InteropError: tensors that are missing, of another shape, not of floats or
+      not finite, parts of the encoder that are left over, or tied ones that
+      differ.
   """
   misfits = {w.path: list(_misfits(w, found, find)) for w in plan}
   names = (name for w in plan for names in w.names for name in names)
@@ -117,10 +118,18 @@ def read(
       f"{folder}: {len(problems)} tensors don't fit its config.json"
       f"{'' if in_encoder else f'; {remedy}'}:\n  " + "\n  ".join(problems)
     )
-  params = {
-    weight.path: weights.join(weight, lambda name: found.read(find(name)))
-    for weight in plan
-  }
+
+  def tensor(name: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+      x = np.asarray(found.read(find(name)), np.float32)
+    if not np.isfinite(x).all():
+      raise InteropError(
+        f"{folder}: {find(name)} has numbers that are not finite in float32; "
+        "fetch the file again."
+      )
+    return x
+
+  params = {weight.path: weights.join(weight, tensor) for weight in plan}
   return Read(weights.unflatten(params), left)
 
 

@@ -22,12 +22,26 @@ from maskedlm.interop.names import Architecture
 from maskedlm.modeling.architecture import EncoderConfig
 
 FILE = "tokenizer.json"
-# Of tokenizer_config.json -> of a BertNormalizer.
-BERT_OPTIONS = {
-  "do_lower_case": "lowercase",
-  "strip_accents": "strip_accents",
-  "tokenize_chinese_chars": "handle_chinese_chars",
-}
+# A step of tokenizer.json, its type, and the classes of transformers that make
+# it of what tokenizer_config.json states: {name there: name in the step}.
+STATED = (
+  (
+    "normalizer",
+    "BertNormalizer",
+    ("Bert", "DistilBert", "Electra"),
+    {
+      "do_lower_case": "lowercase",
+      "strip_accents": "strip_accents",
+      "tokenize_chinese_chars": "handle_chinese_chars",
+    },
+  ),
+  (
+    "pre_tokenizer",
+    "ByteLevel",
+    ("Roberta",),
+    {"add_prefix_space": "add_prefix_space"},
+  ),
+)
 
 
 class Pair(NamedTuple):
@@ -72,15 +86,14 @@ def read(
       f"{vocab_size} rows: it belongs to another model."
     )
   if definition := json_files.read(out / FILE):
-    definition["normalizer"] = _normalizer(
-      definition, folder, architecture, log
-    )
+    definition = _as_stated(definition, folder, architecture, log)
     if lowercase:
-      steps = [{"type": "Lowercase"}, definition["normalizer"]]
+      steps = [{"type": "Lowercase"}, definition.get("normalizer")]
       steps = {"type": "Sequence", "normalizers": [s for s in steps if s]}
       definition["normalizer"] = steps
-    definition["added_tokens"] += [
-      _unused(index) for index in range(made.vocab_size, vocab_size)
+    definition["added_tokens"] = [
+      *definition.get("added_tokens", ()),
+      *map(_unused, range(made.vocab_size, vocab_size)),
     ]
     (out / FILE).write_text(json.dumps(definition, ensure_ascii=False), "utf-8")
     made = tokenizers.load(out)
@@ -201,32 +214,35 @@ def _check_files(folder: pathlib.Path, architecture: Architecture) -> None:
     )
 
 
-def _normalizer(
+def _as_stated(
   definition: dict, folder: pathlib.Path, architecture: Architecture, log
-) -> dict | None:
-  """The file's; BERT's with the options that tokenizer_config.json states.
+) -> dict:
+  """The definition, with the options that tokenizer_config.json states.
 
-  transformers' BertTokenizer makes it of those, whatever tokenizer.json has.
+  transformers makes these steps of them, whatever tokenizer.json has.
   """
-  normalizer = definition.get("normalizer")
   config = json_files.read(folder / "tokenizer_config.json")
   class_name = config.get("tokenizer_class") or architecture.class_prefix
-  if (normalizer or {}).get("type") != "BertNormalizer" or (
-    not class_name.startswith(("Bert", "DistilBert", "Electra"))
-  ):
-    return normalizer
-  stated = {
-    ours: config[theirs]
-    for theirs, ours in BERT_OPTIONS.items()
-    if theirs in config and config[theirs] != normalizer.get(ours)
-  }
-  if stated:
-    log(
-      f"{folder}: tokenizer_config.json and {FILE} disagree; it is "
-      f"{', '.join(f'{n}={x}' for n, x in stated.items())} of the former, as "
-      "in transformers"
-    )
-  return normalizer | stated
+  for step, kind, classes, names in STATED:
+    found = definition.get(step) or {}
+    if found.get("type") != kind or not class_name.startswith(classes):
+      continue
+    stated = {
+      ours: config[theirs]
+      for theirs, ours in names.items()
+      if theirs in config
+      and config[theirs] != found.get(ours)
+      # Of strip_accents null is a value: as the case.
+      and (config[theirs] is not None or theirs == "strip_accents")
+    }
+    if stated:
+      log(
+        f"{folder}: tokenizer_config.json and {FILE} disagree; it is "
+        f"{', '.join(f'{n}={x}' for n, x in stated.items())} of the former, as "
+        "in transformers"
+      )
+    definition = definition | {step: found | stated}
+  return definition
 
 
 def _unused(index: int) -> dict:

@@ -139,7 +139,7 @@ def split(weight: Weight, ours: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
 
 
 def join(weight: Weight, read: Callable[[str], np.ndarray]) -> np.ndarray:
-  """Ours, of theirs as `read` gives them by name; float32.
+  """Ours, of theirs as `read` gives them by name, in float32.
 
   Rows of the vocabulary's padding are 0; the norm that isn't used is 1.
   """
@@ -149,7 +149,7 @@ def join(weight: Weight, read: Callable[[str], np.ndarray]) -> np.ndarray:
     if not names:
       layers.append(np.ones(shape, np.float32))
       continue
-    theirs = np.concatenate([np.asarray(read(n), np.float32) for n in names])
+    theirs = np.concatenate([read(n) for n in names])
     if weight.path.endswith("/kernel"):
       ours = np.ascontiguousarray(theirs.T.reshape(shape))
     else:

@@ -25,9 +25,12 @@ _HEADS = (
   "ForQuestionAnswering",
   "ForMultipleChoice",
 )
+ROBERTAS = ("Roberta", "XLMRoberta", "Camembert")
 CLASSES = (
   *((a, "Model") for a in ("Roberta", "Bert")),
   ("XLMRoberta", "ForMaskedLM"),  # Their code is RoBERTa's.
+  ("Camembert", "ForMaskedLM"),
+  ("Camembert", "ForSequenceClassification"),
   ("Bert", "ForPreTraining"),
   ("Bert", "ForNextSentencePrediction"),
   ("Electra", "ForPreTraining"),
@@ -60,7 +63,7 @@ def make_config(architecture, tokenizer, **changes):
       "intermediate_size": "hidden_dim",
     }
     sizes = {theirs.get(name, name): x for name, x in sizes.items()}
-  if architecture in ("Roberta", "XLMRoberta"):
+  if architecture in ROBERTAS:
     sizes |= {"type_vocab_size": 1, "layer_norm_eps": 1e-5}
   if architecture == "Electra":
     sizes["embedding_size"] = E
@@ -167,5 +170,5 @@ def train_tokenizer(kind: str) -> tokenizers.Tokenizer:
 
 def kind_of(architecture: str) -> str:
   """The kind of tokenizer that it goes with; unigram is tested on its own."""
-  is_bpe = architecture in ("Roberta", "XLMRoberta", "ModernBert")
+  is_bpe = architecture in (*ROBERTAS, "ModernBert")
   return "bpe" if is_bpe else "wordpiece"

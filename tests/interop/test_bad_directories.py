@@ -38,6 +38,12 @@ def test_no_directory_and_no_config(tmp_path):
     hf_config.load(tmp_path / "absent")
   with pytest.raises(InteropError, match=r"has no config.json: expected"):
     hf_config.load(tmp_path)
+  # As the hub's cache has it.
+  snapshot = tmp_path / "snapshots" / "4f2c"
+  snapshot.mkdir(parents=True)
+  (snapshot / "config.json").write_text("{}")
+  with pytest.raises(InteropError, match=f"model, such as {snapshot}"):
+    hf_config.load(tmp_path)
   (tmp_path / "config.json").write_text("{")
   with pytest.raises(InteropError, match=r"config.json is not JSON"):
     hf_config.load(tmp_path)
@@ -45,7 +51,7 @@ def test_no_directory_and_no_config(tmp_path):
 
 def test_an_architecture_that_we_do_not_have(folder):
   change(folder, model_type="xlnet", auto_map={"AutoModel": "modeling.X"})
-  known = "bert, roberta, xlm-roberta, distilbert, electra, modernbert"
+  known = "bert, roberta, xlm-roberta, camembert, distilbert, electra, mode"
   with pytest.raises(
     InteropError, match=f"model_type='xlnet' .*known: {known}.*never run"
   ):
@@ -65,6 +71,8 @@ def test_code_of_its_own_is_not_run(folder):
     ({"hidden_size": "-"}, "hidden_size is missing"),
     ({"hidden_size": "24"}, "hidden_size='24', expected a positive integer"),
     ({"hidden_act": "relu"}, "the activation 'relu', gelu.* are supported"),
+    ({"layer_norm_eps": "1e-12"}, "layer_norm_eps='1e-12', expected such as"),
+    ({"hidden_act": 5}, "hidden_act=5, expected such as 'gelu'"),
     ({"is_decoder": True}, "is_decoder=True, False is supported"),
     (
       {"position_embedding_type": "relative_key"},
@@ -101,6 +109,17 @@ def test_every_tensor_that_does_not_fit_is_listed(folder):
     "cls.predictions.decoder.weight differs from "
     "bert.embeddings.word_embeddings.weight: here they are the same",
   }
+
+
+@pytest.mark.parametrize("bad", [np.float32(np.nan), np.float64(1e39)])
+def test_numbers_that_are_not_finite(folder, bad):
+  path = folder / "model.safetensors"
+  tensors = load_file(path)
+  tensors[LAYER] = tensors[LAYER].astype(bad.dtype)
+  tensors[LAYER][3, 4] = bad
+  save_file(tensors, path)
+  with pytest.raises(InteropError, match=f"{LAYER} has numbers that are"):
+    read(folder)
 
 
 def test_a_head_that_the_file_lacks(folder):

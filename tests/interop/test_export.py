@@ -1,6 +1,9 @@
 """Checkpoints of ours, exported, are the same model in transformers."""
 
 import contextlib
+import os
+import signal
+import time
 
 import jax
 import numpy as np
@@ -305,3 +308,18 @@ def test_what_stands_beside_out_is_kept(tmp_path):
   assert (tmp_path / "out" / "x").read_text() == "whole"
   # The rights of a folder that is made there.
   assert (tmp_path / "out").stat().st_mode == other.stat().st_mode
+
+
+def test_what_is_ended_leaves_nothing(tmp_path):
+  """Neither half a folder nor a hidden one."""
+  before = signal.getsignal(signal.SIGTERM)
+  with (
+    pytest.raises(SystemExit) as info,
+    folders.whole(tmp_path / "out") as made,
+  ):
+    (made / "x").write_text("half")
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)  # As any work, it ends here.
+  assert info.value.code == 143
+  assert not list(tmp_path.iterdir())
+  assert signal.getsignal(signal.SIGTERM) == before

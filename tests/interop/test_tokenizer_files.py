@@ -185,6 +185,49 @@ def test_the_case_is_that_of_transformers(tmp_path, class_name):
   assert len(lines) == (class_name == "BertTokenizer")
 
 
+@pytest.mark.parametrize(
+  "class_name", ["RobertaTokenizer", "TokenizersBackend"]
+)
+def test_the_space_before_a_text_is_that_of_transformers(tmp_path, class_name):
+  """RobertaTokenizer takes it of tokenizer_config.json; NER often sets it."""
+  folder = tmp_path / "theirs"
+  tokenizer = peers.train_tokenizer("bpe")
+  tokenizer.save(folder)
+  path = folder / "tokenizer.json"
+  definition = json.loads(path.read_text("utf-8"))
+  space = definition["pre_tokenizer"]["add_prefix_space"]
+  config = {"tokenizer_class": class_name, "add_prefix_space": not space}
+  (folder / "tokenizer_config.json").write_text(json.dumps(config))
+  (folder / "config.json").write_text('{"model_type": "roberta"}')
+  size = tokenizer.vocab_size
+  made = read(
+    folder, tmp_path / "ours", vocab_size=size, architecture=names.ROBERTA
+  )
+  theirs = transformers.AutoTokenizer.from_pretrained(folder)
+  found = made.encode("the list").ids.tolist()
+  assert found == theirs.encode("the list", add_special_tokens=False)
+  is_stated = class_name == "RobertaTokenizer"
+  assert is_stated == (found != tokenizer.encode("the list").ids.tolist())
+
+
+def test_what_a_file_may_leave_out(tmp_path):
+  """No added tokens; an option that is null is none."""
+  folder = tmp_path / "theirs"
+  tokenizer = peers.train_tokenizer("wordpiece")
+  tokenizer.save(folder)
+  path = folder / "tokenizer.json"
+  definition = json.loads(path.read_text("utf-8"))
+  del definition["added_tokens"]
+  path.write_text(json.dumps(definition))
+  config = {"do_lower_case": None, "tokenize_chinese_chars": None}
+  (folder / "tokenizer_config.json").write_text(json.dumps(config))
+  made = read(folder, tmp_path / "ours", vocab_size=133)
+  assert made.vocab_size == 133
+  np.testing.assert_array_equal(
+    made.encode(TEXTS[0]).ids, tokenizer.encode(TEXTS[0]).ids
+  )
+
+
 def test_added_tokens_need_the_file_that_has_them_all(tmp_path):
   names_of = peers.train_tokenizer("wordpiece").tokens
   (tmp_path / "vocab.txt").write_text("\n".join(map(names_of, range(131))))
