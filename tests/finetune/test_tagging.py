@@ -559,7 +559,16 @@ def test_scores_by_hand():
   assert table[-1].split()[0] == "all"
 
 
+def test_a_type_that_is_only_predicted_costs_precision():
+  gold, predicted = [["O", "B-A", "O"]], [["B-B", "B-A", "O"]]
+  counts = tag_metrics.count_entities(gold, predicted, bio.entities)
+  assert counts == {"A": (1, 1, 1), "B": (0, 1, 0)}
+  scores = tag_metrics.entity_scores(gold, predicted, "bio")
+  assert (scores["precision"], scores["recall"]) == (1 / 2, 1)
+
+
 def test_nothing_found_and_nothing_there_is_zero():
+  assert tag_metrics.accuracy([], []) == 0
   nothing = [["O", "O"]]
   scores = tag_metrics.entity_scores(nothing, nothing, "bio")
   assert scores["f1"] == scores["precision"] == scores["recall"] == 0
