@@ -86,6 +86,48 @@ def test_a_nonfinite_step_changes_nothing_and_is_counted():
   assert int(state.step) == 4
 
 
+def test_training_is_told_from_evaluation():
+  told = []
+
+  def loss(params, batch, key, train):
+    told.append(train)
+    return {"a": (params["dense"]["kernel"][0, 0], jnp.ones(()))}, {}
+
+  task = toy.make_task()._replace(loss=loss)
+  state, batch = build(task)[0], task.batch_at("heldout", 0)
+  heldout_step = steps.make_heldout_step(task, seed=3, accumulate=1)
+  jax.eval_shape(heldout_step, state.params, batch, 0)
+  assert set(told) == {False}
+  told.clear()
+  jax.eval_shape(build(task)[1], state, batch)
+  assert set(told) == {True}
+
+
+def test_each_microbatch_has_a_key_of_its_own():
+  def loss(params, batch, key, train):
+    made = {"a": (params["dense"]["kernel"][0, 0], jnp.ones(()))}
+    return made, {"drawn": (jax.random.uniform(key), jnp.ones(()))}
+
+  task, key = toy.make_task()._replace(loss=loss), jax.random.key(5)
+  params, batch = task.init(key), task.batch_at("train", 0)
+  *_, stats = steps.gradient_of(task, params, batch, key, 3)
+  drawn = [jax.random.uniform(jax.random.fold_in(key, i)) for i in range(3)]
+  np.testing.assert_allclose(stats["drawn"], (sum(drawn), 3), rtol=1e-6)
+
+
+def test_a_loss_that_is_infinite_is_skipped_whatever_its_gradient():
+  def loss(params, batch, key, train):
+    del batch, key, train
+    return {"a": (jnp.inf + params["dense"]["kernel"][0, 0], jnp.ones(()))}, {}
+
+  task = toy.make_task()._replace(loss=loss)
+  state, step = build(task)
+  before = kernel(state)
+  state, _ = step(state, task.batch_at("train", 0))
+  assert int(state.nonfinite) == 1
+  np.testing.assert_array_equal(kernel(state), before)
+
+
 @pytest.mark.parametrize(("slope", "skipped"), [(1e18, 0), (1e20, 1)])
 def test_a_gradient_whose_squares_overflow_is_skipped(slope, skipped):
   """Finite itself, it would leave an infinite moment behind for good."""
