@@ -390,7 +390,13 @@ def test_nested_decoding_by_hand():
   ]
   # With one end in common spans are within each other.
   same = candidates((3, "A", 0, 2), (2, "B", 0, 4), (1, "C", 2, 4))
-  assert len(span_decode.without_crossings(same)) == 3
+  found = span_decode.without_crossings(same)
+  assert names(found) == [("A", 0, 2), ("B", 0, 4), ("C", 2, 4)]
+  assert names(span_decode.above(found, 0.0)) == [
+    ("B", 0, 4),
+    ("A", 0, 2),
+    ("C", 2, 4),
+  ]
 
 
 def test_equal_margins_are_decided_by_place():

@@ -26,9 +26,9 @@ def test_by_hand():
 def test_strides_by_hand():
   # Half of the capacity, unless it is said.
   assert [w.begin for w in cut([1] * 10, 4)] == [0, 2, 4, 6]
-  # Two further item 8, of six tokens, would not be in the next window either:
+  # Four further item 8, of six tokens, would not be in the next window either:
   # that begins where item 8 just fits.
-  windows = cut([1] * 8 + [6] + [1] * 8, 8, stride=2)
+  windows = cut([1] * 8 + [6] + [1] * 8, 8, stride=4)
   assert [w[:2] for w in windows[:2]] == [(0, 8), (6, 9)]
 
 
