@@ -52,6 +52,17 @@ def make_batch():
   }
 
 
+def test_a_heldout_rate_has_as_many_slots_as_it_needs():
+  options = {**OPTIONS, "token_counts": np.ones(V)}
+  options |= {"mask_rate": 0.15, "max_predictions": 6}
+  for rate, slots in ((0.0, 6), (0.5, 22), (1.0, 43)):
+    train, heldout = hiding.train_and_heldout(
+      TOKENIZER, (L,), heldout_mask_rate=rate, **options
+    )
+    assert train.num_slots == {L: 6}
+    assert heldout.num_slots == {L: slots}
+
+
 @pytest.mark.parametrize("rate", [-0.1, 1.5])
 def test_a_heldout_rate_that_is_none_is_told(rate):
   options = {**OPTIONS, "token_counts": np.ones(V), "heldout_mask_rate": rate}
