@@ -63,6 +63,14 @@ def test_a_heldout_rate_has_as_many_slots_as_it_needs():
     assert heldout.num_slots == {L: slots}
 
 
+def test_the_shorter_rows_decide_what_fits():
+  with pytest.raises(ConfigError, match="leave 2 of a row of 9"):
+    make((9, L), corruption="shuffle", mask_rate=0.2)
+  with pytest.raises(ConfigError, match="must be from 1 to 7: rows of 9"):
+    make((9, L), choose="spans", max_span_words=8)
+  make((9, L), choose="spans", max_span_words=7)
+
+
 @pytest.mark.parametrize("rate", [-0.1, 1.5])
 def test_a_heldout_rate_that_is_none_is_told(rate):
   options = {**OPTIONS, "token_counts": np.ones(V), "heldout_mask_rate": rate}
