@@ -478,6 +478,12 @@ def test_wsd_may_decay_from_the_end_of_the_warm_up():
   check(got, [0.25, 0.5, 0.25, 0])
 
 
+def test_wsd_decays_over_the_nearest_number_of_steps():
+  values = {"schedule": "wsd", "decay_share": 0.29, "warmup_steps": 0}
+  got = rates([6, 7, 8, 9, 10], 10, learning_rate=0.3, **values)
+  check(got, [0.3, 0.3, 0.2, 0.1, 0])  # Of 2.9 steps 3.
+
+
 # Errors.
 
 

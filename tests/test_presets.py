@@ -165,7 +165,8 @@ def test_a_preset_has_the_options_of_all_and_no_others():
     assert set(preset().keys()) == names
 
 
-def test_stable_adam_shrinks_an_array_whose_gradient_jumps():
+@pytest.mark.parametrize("scale", [1.0, 1e-5])  # Of the gradient: far over eps.
+def test_stable_adam_shrinks_an_array_whose_gradient_jumps(scale):
   # Two layers of an array of 2, v = 1 everywhere; then layer 0's gradient is
   # (7, 1), so that v = .98 + .02 g^2 = (1.96, 1).
   optimizer = presets.modernbert()
@@ -175,14 +176,15 @@ def test_stable_adam_shrinks_an_array_whose_gradient_jumps():
   state = tx.init(path)
   count = 10_000  # Corrections are 1.
   moments = state[1]._replace(
-    count=jnp.array(count), nu=jax.tree.map(jnp.ones_like, path)
+    count=jnp.array(count), nu=jax.tree.map(lambda x: scale**2 * x, path)
   )
-  gradient = np.array([[7.0, 1.0], [0.5, -0.5]])
+  gradient = scale * np.array([[7.0, 1.0], [0.5, -0.5]])
   grads = jax.tree.map(lambda x: jnp.array(gradient, jnp.float32), path)
   update, state = tx.update(grads, (state[0], moments, *state[2:]), path)
   ours = update["encoder"]["layers"]["up"]["kernel"]
 
-  v = 0.98 + 0.02 * gradient**2  # 1.96, 1; .985, .985
+  # 1.96, 1; .985, .985: times scale^2.
+  v = 0.98 * scale**2 + 0.02 * gradient**2
   plain = 0.1 * gradient / (np.sqrt(v) + 1e-6) + 0.5
   # Layer 0: sqrt((49 / 1.96 + 1 / 1) / 2) = sqrt(13); layer 1: under 1.
   factor = np.array([[1 / np.sqrt(13)], [1.0]])

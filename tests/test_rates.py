@@ -41,10 +41,14 @@ def test_each_step_down_is_a_power():
   embeddings, layers, head = shares(layer_decay=0.5)
   assert layers == [0.5**4, 0.5**3, 0.5**2]
   assert (embeddings, head) == (0.5**5, 1.0)
+  # The norm above the top layer is as a layer more.
+  made = rates.shares(make_params(), layer_decay=0.5, frozen_layers=0)
+  assert made["encoder"]["final_norm"]["scale"] == 0.5
 
 
 def test_the_first_layers_freeze_with_the_embeddings():
   assert shares(frozen_layers=2) == (0.0, [0.0, 0.0, 1.0], 1.0)
+  assert shares(frozen_layers=3) == (0.0, [0.0, 0.0, 0.0], 1.0)
   assert shares(frozen_layers=-1) == (0.0, [0.0], 1.0)
 
 

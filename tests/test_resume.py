@@ -2,6 +2,7 @@
 
 import pytest
 
+from maskedlm import config as config_lib
 from maskedlm import resume
 from maskedlm.config import ConfigError
 
@@ -38,6 +39,21 @@ def test_frozen_changes_are_refused_with_the_difference():
   assert "Undo the change: --config.model.width=8 " in str(caught.value)
   assert "seed was 3, now 4" in str(caught.value)
   assert "--workdir" in str(caught.value)
+
+
+def test_what_of_the_model_may_change():
+  free = {"init_stddev", "scaled_init"}  # Of what is initialised by now.
+  free |= {"dropout", "attention_dropout", "dtype"}
+  free |= {"attention", "remat", "unroll", "vocab_block"}  # How it is computed.
+  names = set(config_lib.default().model)
+  assert free < names
+  for name in names:
+    old, new = identity(model={name: 1}), identity(model={name: 2})
+    if name in free:
+      resume.check(old, new, log=lambda line: None)
+      continue
+    with pytest.raises(ConfigError, match=f"model.{name} was 1, now 2"):
+      resume.check(old, new, log=print)
 
 
 @pytest.mark.parametrize("name", ["corpus", "tokenizer"])

@@ -24,9 +24,18 @@ def test_minus_one_takes_the_rest():
   assert dict(mesh_of(1, -1, 1).shape) == {"data": 1, "fsdp": 8, "tensor": 1}
 
 
-@pytest.mark.parametrize("axes", [(3, 1, 1), (-1, -1, 1), (2, 2, 1), (0, 1, 1)])
-def test_a_mesh_that_does_not_fit(axes):
-  with pytest.raises(ConfigError, match="8 devices"):
+@pytest.mark.parametrize(
+  ("axes", "message"),
+  [
+    ((3, 1, 1), "mesh.data=3, .* does not fit 8 devices"),
+    ((3, -1, 1), "does not fit 8 devices"),
+    ((-1, -1, 1), "does not fit 8 devices.*leave one of them -1"),
+    ((0, 1, 1), "does not fit 8 devices"),
+    ((2, 2, 1), "takes 4 of 8 devices"),
+  ],
+)
+def test_a_mesh_that_does_not_fit(axes, message):
+  with pytest.raises(ConfigError, match=message):
     mesh_of(*axes)
 
 
@@ -53,6 +62,10 @@ def test_batch_must_divide():
   sharding.check_batch(24, 3, mesh_of(4, 2, 1))
   with pytest.raises(ConfigError, match="take 24 or 48, or"):
     sharding.check_batch(25, 3, mesh_of(4, 2, 1))
+  with pytest.raises(ConfigError, match=r"0 rows .* take 24, or"):
+    sharding.check_batch(0, 3, mesh_of(4, 2, 1))
+  with pytest.raises(ConfigError, match="accumulate=0: expected at least 1"):
+    sharding.check_batch(24, 0, mesh_of(4, 2, 1))
 
 
 def test_place_puts_each_row_once_a_tensor_group():

@@ -85,8 +85,70 @@ def test_a_nonfinite_step_changes_nothing_and_is_counted():
     seen.append((same, int(state.nonfinite), values["skipped"]))
     assert ("loss" in values) == (not same)
     assert all(np.isfinite(v) for v in values.values())
+    assert values["tokens"] == 18  # Read, if for nothing.
   assert seen == [(False, 0, 0), (True, 1, 1), (True, 2, 1), (False, 0, 0)]
   assert int(state.step) == 4
+
+
+def test_a_term_of_no_weight_counts_nothing():
+  def loss(params, batch, key, train):
+    kernel = params["dense"]["kernel"]
+    none = (0 * kernel[1, 0], jnp.zeros(()))
+    return {"a": (3 * kernel[0, 0], jnp.full((), 2.0)), "none": none}, {}
+
+  task, key = toy.make_task()._replace(loss=loss), jax.random.key(5)
+  params, batch = task.init(key), task.batch_at("train", 0)
+  gradient, total, _ = steps.gradient_of(task, params, batch, key, 1)
+  np.testing.assert_allclose(total, 1.5 * params["dense"]["kernel"][0, 0])
+  assert gradient["dense"]["kernel"].tolist() == [[1.5], [0], [0]]
+
+
+def test_parameters_are_those_of_the_seed():
+  one, same, other = (build(toy.make_task(), seed=s)[0] for s in (3, 3, 4))
+  np.testing.assert_array_equal(kernel(one), kernel(same))
+  assert not np.array_equal(kernel(one), kernel(other))
+
+
+def test_training_is_told_from_evaluation():
+  told = []
+
+  def loss(params, batch, key, train):
+    told.append(train)
+    return {"a": (params["dense"]["kernel"][0, 0], jnp.ones(()))}, {}
+
+  task = toy.make_task()._replace(loss=loss)
+  state, batch = build(task)[0], task.batch_at("heldout", 0)
+  heldout_step = steps.make_heldout_step(task, seed=3, accumulate=1)
+  jax.eval_shape(heldout_step, state.params, batch, 0)
+  assert set(told) == {False}
+  told.clear()
+  jax.eval_shape(build(task)[1], state, batch)
+  assert set(told) == {True}
+
+
+def test_each_microbatch_has_a_key_of_its_own():
+  def loss(params, batch, key, train):
+    made = {"a": (params["dense"]["kernel"][0, 0], jnp.ones(()))}
+    return made, {"drawn": (jax.random.uniform(key), jnp.ones(()))}
+
+  task, key = toy.make_task()._replace(loss=loss), jax.random.key(5)
+  params, batch = task.init(key), task.batch_at("train", 0)
+  *_, stats = steps.gradient_of(task, params, batch, key, 3)
+  drawn = [jax.random.uniform(jax.random.fold_in(key, i)) for i in range(3)]
+  np.testing.assert_allclose(stats["drawn"], (sum(drawn), 3), rtol=1e-6)
+
+
+def test_a_loss_that_is_infinite_is_skipped_whatever_its_gradient():
+  def loss(params, batch, key, train):
+    del batch, key, train
+    return {"a": (jnp.inf + params["dense"]["kernel"][0, 0], jnp.ones(()))}, {}
+
+  task = toy.make_task()._replace(loss=loss)
+  state, step = build(task)
+  before = kernel(state)
+  state, _ = step(state, task.batch_at("train", 0))
+  assert int(state.nonfinite) == 1
+  np.testing.assert_array_equal(kernel(state), before)
 
 
 @pytest.mark.parametrize(("slope", "skipped"), [(1e18, 0), (1e20, 1)])

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import toy
-from maskedlm import checkpoint, config, metrics, sharding, train
+from maskedlm import checkpoint, config, metrics, optim, sharding, train
 from maskedlm import checkpoint_files as files
 from maskedlm.config import ConfigError
 
@@ -91,6 +91,12 @@ def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
     assert name in logged[0]
   # The learning rate of steps 0 and 1 (warm-up of 2), averaged.
   assert logged[0]["learning_rate"] == pytest.approx(0.01 * (0 + 0.5) / 2)
+  # A line is of the steps since the one before, and of no others.
+  rate = optim.make_schedule(c.optimizer, 10)
+  for x in logged:
+    if "loss" in x:
+      mean = (rate(x["step"] - 2) + rate(x["step"] - 1)) / 2
+      assert x["learning_rate"] == pytest.approx(float(mean))
   assert logged[-1]["heldout/loss"] == pytest.approx(result.heldout["loss"])
   board = [x for x in board_events(tmp_path) if x.HasField("summary")]
   assert [
@@ -98,6 +104,23 @@ def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
     for x in board
   ] == [pytest.approx(x) for x in logged]
   assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
+
+
+def test_every_held_out_batch_counts(mesh):
+  task = toy.make_task(num_heldout_batches=6)._replace(
+    score=lambda outputs: {"order": [x["i"] for x in outputs]}
+  )
+
+  def heldout_step(params, batch, i):  # Weights of 1, 2, ... 6.
+    return {"a": (2.0**i, i + 1.0)}, {"m": (3.0**i, i + 1.0)}, {"i": i}
+
+  found = train.evaluate(task, heldout_step, None, mesh, lambda: False)
+  # 1 + 2 + ... + 32, and 1 + 3 + ... + 243, of 21.
+  assert found == {
+    "loss": 63 / 21,
+    "m": pytest.approx(364 / 21),
+    "order": [0, 1, 2, 3, 4, 5],
+  }
 
 
 @pytest.mark.parametrize(("keep_best", "kept"), [(1, [8, 10]), (0, [10])])

@@ -40,10 +40,6 @@ def write_shards(
   Returns for each split the tokens, sentences, documents, and "shards": the
   same three of each shard.
   """
-  if not 0 < shard_tokens < MAX_TOKENS:
-    raise CorpusError(
-      f"corpus.shard_tokens={shard_tokens} must be within 1..{MAX_TOKENS - 1}."
-    )
   done = {split: [] for split in SPLITS}
   current = {}
   with contextlib.ExitStack() as files:

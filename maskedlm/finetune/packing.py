@@ -65,8 +65,8 @@ def choose(needed: np.ndarray, largest: int) -> tuple[int, ...]:
   Those with the least sum of what is taken, by dynamic programming; `largest`,
   which is none of the needed ones, is one of them whatever is needed.
   """
+  # That one more is said to need `largest` adds the same to every sum.
   ends, counts = np.unique([*needed, largest], return_counts=True)
-  counts[-1] -= 1
   below = np.cumsum([0, *counts])  # [i]: how many need less than ends[i].
   # best[j]: (sum of what is taken up to ends[j], the numbers), j the last one.
   best = [(e * n, (int(e),)) for e, n in zip(ends, below[1:], strict=True)]

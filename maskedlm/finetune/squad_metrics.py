@@ -55,7 +55,7 @@ def score_v2(predicted: str, gold: Sequence[str]) -> Score:
   found = normalise(predicted)
   wanted = [answer for answer in map(normalise, gold) if answer] or [""]
   exact = float(found in wanted)
-  if not found or wanted == [""]:
+  if wanted == [""]:
     return Score(exact, exact)
   return Score(exact, max(_overlap(found, answer) for answer in wanted))
 

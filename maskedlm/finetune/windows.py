@@ -63,8 +63,10 @@ def _keep(spans: Sequence[tuple[int, int]], starts: np.ndarray) -> list[Window]:
   count = len(starts) - 1
   most, owner = np.full(count, -1.0), np.zeros(count, np.int64)
   for i, (begin, end) in enumerate(spans):
-    left = starts[begin:end] - starts[begin] if begin else np.inf
-    right = starts[end] - starts[begin + 1 : end + 1] if end < count else np.inf
+    # Where the sequence itself ends none is missing, but to count it so would
+    # change nothing: any other window has less on that very side.
+    left = starts[begin:end] - starts[begin]
+    right = starts[end] - starts[begin + 1 : end + 1]
     context = np.minimum(left, right)
     owner[begin:end][context > most[begin:end]] = i
     most[begin:end] = np.maximum(most[begin:end], context)

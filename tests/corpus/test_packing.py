@@ -257,6 +257,19 @@ def test_a_random_b_is_contiguous_ends_a_sentence_and_is_of_another_document(
   assert np.mean(begins) > 0.75
 
 
+def test_a_random_b_may_reach_the_end_of_the_corpus(tmp_path):
+  # A of 10 tokens leaves room for 20; the other document has sentences of 4,
+  # 3 and 2 at tokens 30, 34 and 37: the last two, or the last one.
+  documents = [[[5] * 10, [5] * 20], [[6] * 4, [6] * 3, [6] * 2]]
+  corpus = make_corpus(tmp_path, documents)
+  opened = rows.open_rows(corpus, "train", length=40, short_share=0.0, seed=3)
+  begin, end = batches.fitting_b(
+    opened, np.zeros(9, int), np.arange(9), np.full(9, 10)
+  )
+  assert set(begin.tolist()) == {34, 37}
+  assert end.tolist() == [39] * 9
+
+
 def test_packed_pairs_are_those_of_the_table(numbered, opened):
   """Segment for segment, what batches.pairs gives for the row alone."""
   _, corpus = numbered

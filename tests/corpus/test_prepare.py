@@ -362,6 +362,7 @@ def test_the_tokenizer_is_not_trained_on_what_is_held_out(
   [
     ("num_workers", -1),
     ("max_sentence_tokens", 1),
+    ("shard_tokens", 0),
     ("shard_tokens", 1 << 32),
     ("heldout_share", 1.0),
     ("heldout_share", -0.1),

@@ -1,5 +1,6 @@
 """The row table: a partition of the split's sentences, built once and kept."""
 
+import io
 import os
 import time
 
@@ -162,7 +163,16 @@ def test_the_table_is_built_anew_for_whatever_determines_it(corpus):
   assert len(os.listdir(os.path.join(corpus.path, "rows"))) == 6
 
 
-@pytest.mark.parametrize("damage", [b"", b"not an array", b"\x93NUMPY\x01"])
+def saved(array):
+  file = io.BytesIO()
+  np.save(file, array)
+  return file.getvalue()
+
+
+@pytest.mark.parametrize(
+  "damage",
+  [b"", b"not an array", b"\x93NUMPY\x01", saved(np.arange(7))],
+)
 def test_a_damaged_table_is_replaced(corpus, damage):
   expected = rows.open_rows(corpus, "train", **OPTIONS).table.copy()
   (name,) = os.listdir(os.path.join(corpus.path, "rows"))

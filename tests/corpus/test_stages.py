@@ -219,6 +219,14 @@ def test_the_stride_is_that_of_the_sample(max_bytes):
   assert lines[::step] == tokenizer_train.sample(lines, max_bytes)
 
 
+def test_strides_by_hand():
+  pieces = [np.array([3, 4], np.uint32), np.array([5], np.uint32)]
+  # All 12 bytes; the first and the third sentence's 8; the first one's 3; and
+  # that one even where it is too long.
+  for max_bytes, step in ((12, 1), (11, 2), (8, 2), (7, 4), (3, 4), (2, 4)):
+    assert order.stride(pieces, max_bytes) == (step, [0, 2], 3)
+
+
 @pytest.mark.parametrize("shard_tokens", [1, 7, 20, 23, 10**4])
 def test_small_shards_become_those_of_one_stream(tmp_path, shard_tokens):
   rng = np.random.default_rng(5)

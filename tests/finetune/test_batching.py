@@ -69,6 +69,22 @@ def test_a_heldout_batch_is_as_long_as_the_smallest_bucket_that_holds_it():
     expected = min(b for b in BUCKETS if b >= longest)
     assert batches.shape_at(step) == (4, expected)
     assert batches.batch_at(step)["input_ids"].shape == (4, expected)
+  full = batching.heldout_batches(
+    make_rows([8, 16, 32]), batch_size=1, buckets=BUCKETS, pad=9, shard=(0, 1)
+  )
+  assert [full.shape_at(step)[1] for step in range(3)] == [8, 16, 32]
+
+
+def test_padding_by_hand():
+  # 161 tokens; 13 rows: in batches of four the longest are 5, 11, 29 and 31.
+  batches = heldout()
+  shapes = [batches.shape_at(step) for step in range(4)]
+  assert shapes == [(4, 8), (4, 16), (4, 32), (4, 32)]
+  share = batching.padding_share(make_rows(), batches)
+  assert share == pytest.approx(1 - 161 / (4 * 88))
+  # A filler is one [PAD].
+  lengths = batching._lengths(make_rows(), np.array([3, -1, 12]))
+  assert lengths.tolist() == [[29], [1], [6]]
 
 
 def test_rows_are_padded_and_fillers_weigh_nothing():

@@ -356,6 +356,12 @@ def test_class_metrics_by_hand():
   assert "f1" not in class_metrics.classes(gold, found)
 
 
+def test_a_label_that_is_only_predicted_has_a_column():
+  assert class_metrics.confusion(list("aab"), list("acb")) == (
+    "gold \\ predicted\ta\tb\tc\na\t1\t0\t1\nb\t0\t1\t0\nc\t0\t0\t0\n"
+  )
+
+
 def test_predicting_one_class_gives_zeros_not_nan():
   values = class_metrics.classes(list("1010"), list("0000"), positive="1")
   assert values["mcc"] == values["f1"] == 0

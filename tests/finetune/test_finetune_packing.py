@@ -37,6 +37,12 @@ def test_the_counts_that_are_compiled_leave_the_least_padding(
   assert packing.choose(np.array(needed), 9) == counts
 
 
+def test_four_counts_are_compiled():
+  # 1 and 2 take 4: 3 + 2 too many. Without 4, or 8, it would be 1 + 8.
+  needed = np.array([1, 2, 4, 4, 8, 16])
+  assert packing.choose(needed, 32) == (4, 8, 16, 32)
+
+
 def test_a_layout_that_costs_least_is_chosen():
   # Four rows of 5 of 8: two in a row of 16, four in one of 32 (of which 12 are
   # padding, as of 2 x 16), one in a row of 8. A wide encoder, so that the
@@ -46,6 +52,11 @@ def test_a_layout_that_costs_least_is_chosen():
   # Of 3 of 8: two in a row of 8, five in one of 16.
   shorter = [np.array([3] * 10)]
   assert packing.fit(shorter, length=8, width=10**6) == Layout(16, (2, 10))
+  # To save 1 row of 21 is worth no compilation, 1 of 19 is.
+  almost = [np.array([8] * 19 + [4] * 2)]
+  assert packing.fit(almost, length=8, width=10**6) == Layout(8, (21,))
+  fewer = [np.array([8] * 17 + [4] * 2)]
+  assert packing.fit(fewer, length=8, width=10**6) == Layout(8, (18, 19))
   # A narrow one: attention counts.
   assert packing.fit(shorter, length=8, width=1) == Layout(8, (5, 10))
 
@@ -103,6 +114,22 @@ def test_a_packed_batch_by_hand():
   assert made["places"].tolist() == [
     [[5, 6, 0, 0], [0, 1, 2, 3]],
     [[0, 1, 2, 0], [3, 0, 0, 0]],
+  ]
+
+
+def test_choices_are_packed_by_hand():
+  # Two rows of two choices, of 2 and 3 tokens: each choice is a segment.
+  made = pack(
+    [2, 3], 2, parts=np.array([[0, 1]]), layout=Layout(5, (2,)), length=3
+  )
+  assert made["packed"]["input_ids"].tolist() == [
+    [[100, 101, 102, 0, 1], [110, 111, 112, 10, 11]]
+  ]
+  assert made["packed"]["segment_ids"].tolist() == [
+    [[3, 3, 3, 1, 1], [4, 4, 4, 2, 2]]
+  ]
+  assert made["places"].tolist() == [
+    [[3, 4, 0], [8, 9, 0], [0, 1, 2], [5, 6, 7]]
   ]
 
 

@@ -391,7 +391,13 @@ def test_nested_decoding_by_hand():
   ]
   # With one end in common spans are within each other.
   same = candidates((3, "A", 0, 2), (2, "B", 0, 4), (1, "C", 2, 4))
-  assert len(span_decode.without_crossings(same)) == 3
+  found = span_decode.without_crossings(same)
+  assert names(found) == [("A", 0, 2), ("B", 0, 4), ("C", 2, 4)]
+  assert names(span_decode.above(found, 0.0)) == [
+    ("B", 0, 4),
+    ("A", 0, 2),
+    ("C", 2, 4),
+  ]
 
 
 def test_equal_margins_are_decided_by_place():
@@ -506,6 +512,14 @@ def test_scores_by_hand():
   assert ["5-8", "1.0000", "1.0000", "1.0000", "1", "1", "1"] in lines
 
 
+def test_widths_are_told_apart():
+  spans = [[Entity("A", 0, width) for width in (1, 2, 3, 4, 5, 8, 9, 30)]]
+  lines = span_metrics.report(spans, spans).splitlines()
+  cells = [line.split() for line in lines if line]
+  gold = {cell[0]: cell[4] for cell in cells if cell[0][0].isdigit()}
+  assert gold == {"1": "1", "2": "1", "3-4": "2", "5-8": "2", "9-": "2"}
+
+
 def test_what_limits_cost_by_hand():
   sizes = [[1, 1, 4, 4, 1], [1]]
   labels = ["NULL", *sorted({s.type for spans in GOLD for s in spans})]
@@ -531,6 +545,11 @@ def test_what_limits_cost_by_hand():
   reach = reach_of(GOLD, sizes, max_words=2, capacity=4)
   # The whole sentence is wide in words; words 1 to 3 in tokens.
   assert reach["too_wide"] == 0.4 and reach["reachable"] == pytest.approx(0.4)
+  for capacity, share in ((5, 0), (4, 1)):  # Of 2 + 3 tokens.
+    reach = reach_of(
+      [[Entity("A", 0, 2)]], [[2, 3]], max_words=2, capacity=capacity
+    )
+    assert reach["too_wide"] == share
   assert reach_of([()], [[]], max_words=1, capacity=1) == {
     "reachable": 1.0,
     "unknown_label": 0.0,

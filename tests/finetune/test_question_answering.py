@@ -216,7 +216,8 @@ def test_a_stride_that_would_lose_answers():
   assert make(stride=7).rows([long._replace(answers=None)]).notes == ()
   # Eight tokens are in no window of seven.
   wide = long._replace(answers=(Answer("d e f g h i j k", 6),))
-  assert make().rows([wide, *examples]).notes == [
+  none = long._replace(answers=())  # No answer is not a lost one.
+  assert make().rows([wide, none, *examples]).notes == [
     "questions cut to task.max_query=3: 2",
     "answers that are whole in no window: 1; they can be neither learnt nor "
     "predicted",

@@ -452,6 +452,13 @@ def test_the_scheme_of_labels():
   found = tag_labels.meaning(["X", "O", "B-", "B-A", "I-A"], "bio")
   assert found.tags == ("O", "O", "O", "B-A", "I-A")
   assert found.ids == {"O": 1, "B-A": 3, "I-A": 4} and not found.is_iob1
+  # Of two labels for a tag the first; IOB1's I-B also begins a B.
+  found = tag_labels.meaning(["O", "I-A", "I-B", "B-A", "I-B"], "bio")
+  assert found.ids == {"O": 0, "I-A": 1, "I-B": 2, "B-A": 3, "B-B": 2}
+  assert found.is_iob1
+  # A model may never have met an A of two words' beginning.
+  found = tag_labels.meaning(["O", "I-A", "E-A", "S-A"], "bioes")
+  assert "B-A" not in found.ids and not found.is_iob1
 
 
 # --- Metrics ---------------------------------------------------------------
@@ -559,7 +566,16 @@ def test_scores_by_hand():
   assert table[-1].split()[0] == "all"
 
 
+def test_a_type_that_is_only_predicted_costs_precision():
+  gold, predicted = [["O", "B-A", "O"]], [["B-B", "B-A", "O"]]
+  counts = tag_metrics.count_entities(gold, predicted, bio.entities)
+  assert counts == {"A": (1, 1, 1), "B": (0, 1, 0)}
+  scores = tag_metrics.entity_scores(gold, predicted, "bio")
+  assert (scores["precision"], scores["recall"]) == (1 / 2, 1)
+
+
 def test_nothing_found_and_nothing_there_is_zero():
+  assert tag_metrics.accuracy([], []) == 0
   nothing = [["O", "O"]]
   scores = tag_metrics.entity_scores(nothing, nothing, "bio")
   assert scores["f1"] == scores["precision"] == scores["recall"] == 0

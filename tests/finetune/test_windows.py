@@ -23,6 +23,15 @@ def test_by_hand():
   ]
 
 
+def test_strides_by_hand():
+  # Half of the capacity, unless it is said.
+  assert [w.begin for w in cut([1] * 10, 4)] == [0, 2, 4, 6]
+  # Four further item 8, of six tokens, would not be in the next window either:
+  # that begins where item 8 just fits.
+  windows = cut([1] * 8 + [6] + [1] * 8, 8, stride=4)
+  assert [w[:2] for w in windows[:2]] == [(0, 8), (6, 9)]
+
+
 def test_the_last_window_reaches_back():
   # 0-4 is followed by 3-7 to be full, not by 4-7.
   windows = cut([1] * 8, 5, stride=4)

@@ -232,6 +232,28 @@ def test_token_table_by_hand():
   np.testing.assert_array_equal(table.boundaries, [2**30])
 
 
+def test_draws_at_the_boundaries_by_hand(monkeypatch):
+  table = corruption.token_table([0, 1, 0, 2, 1])
+  words = [0, 2**30 - 1, 2**30, 3 * 2**30 - 1, 3 * 2**30, 2**32 - 1]
+  monkeypatch.setattr(
+    jax.random, "bits", lambda key, shape, dtype: jnp.array(words, dtype)
+  )
+  drawn = corruption.draw_tokens(None, table, (6,))
+  assert drawn.tolist() == [1, 1, 3, 3, 4, 4]
+
+
+def test_what_is_drawn_does_not_depend_on_whether_it_is():
+  # A tenth of 20,000 slots is random: each tenth of the table as often.
+  table = corruption.token_table(np.arange(110) >= 10)
+  ids = np.full((100, 200), 3, np.int32)
+  slots = np.tile(np.arange(200), (100, 1)), np.ones((100, 200))
+  made, _ = replace(jax.random.key(2), ids, *slots, table)
+  drawn = np.asarray(made)[np.asarray(made) >= 10]
+  assert 1_800 < len(drawn) < 2_200
+  tenths = np.bincount((drawn - 10) // 10, minlength=10) / len(drawn)
+  assert (np.abs(tenths - 0.1) < 5 * math.sqrt(0.09 / len(drawn))).all()
+
+
 def test_a_corpus_of_specials_only_is_refused():
   with pytest.raises(ConfigError, match="no token can replace another"):
     corruption.token_table(np.zeros(7))

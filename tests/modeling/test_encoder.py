@@ -257,6 +257,27 @@ def test_dropout_depends_on_the_key_and_only_in_training(hidden):
   assert np.abs(once - other).max() > 0.1
 
 
+@pytest.mark.parametrize("mlp", ["plain", "gated"])
+@pytest.mark.parametrize(
+  ("dropout", "attention_dropout", "places"),
+  # The weights of attention; embeddings, attention's output and the MLP.
+  [(0.0, 0.1, 1), (0.2, 0.0, 3), (0.2, 0.1, 4), (0.0, 0.0, 0)],
+)
+def test_where_is_dropped(mlp, dropout, attention_dropout, places):
+  cfg = reference.config(
+    dropout=dropout, attention_dropout=attention_dropout, mlp=mlp
+  )
+
+  def apply(params, key):
+    ids = jnp.zeros((B, L), jnp.int32)
+    return Encoder(cfg).apply(
+      {"params": params}, ids, ids, ids, train=True, rngs={"dropout": key}
+    )
+
+  text = str(jax.make_jaxpr(apply)(shapes_of(cfg), jax.random.key(0)))
+  assert text.count("random_bits[") == places  # A loop's body counts once.
+
+
 def test_layers_drop_different_entries():
   # All zero but the bias of the MLP: block n gives norm(x + mask_n). With one
   # mask for both blocks an output would take two values, with two it takes 4.

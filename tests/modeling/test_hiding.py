@@ -52,6 +52,25 @@ def make_batch():
   }
 
 
+def test_a_heldout_rate_has_as_many_slots_as_it_needs():
+  options = {**OPTIONS, "token_counts": np.ones(V)}
+  options |= {"mask_rate": 0.15, "max_predictions": 6}
+  for rate, slots in ((0.0, 6), (0.5, 22), (1.0, 43)):
+    train, heldout = hiding.train_and_heldout(
+      TOKENIZER, (L,), heldout_mask_rate=rate, **options
+    )
+    assert train.num_slots == {L: 6}
+    assert heldout.num_slots == {L: slots}
+
+
+def test_the_shorter_rows_decide_what_fits():
+  with pytest.raises(ConfigError, match="leave 2 of a row of 9"):
+    make((9, L), corruption="shuffle", mask_rate=0.2)
+  with pytest.raises(ConfigError, match="must be from 1 to 7: rows of 9"):
+    make((9, L), choose="spans", max_span_words=8)
+  make((9, L), choose="spans", max_span_words=7)
+
+
 @pytest.mark.parametrize("rate", [-0.1, 1.5])
 def test_a_heldout_rate_that_is_none_is_told(rate):
   options = {**OPTIONS, "token_counts": np.ones(V), "heldout_mask_rate": rate}

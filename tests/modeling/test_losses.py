@@ -45,6 +45,16 @@ def test_padded_vocabulary_counts_nothing():
   assert (jax.grad(total)(padded)[:, 7:] == 0).all()
 
 
+def test_bfloat16_logits_are_summed_in_float32():
+  logits = np.float32(np.random.default_rng(0).integers(-8, 8, (3, 1000)) / 4)
+  labels = np.array([7, 0, 999])
+  nats, _ = losses.score(jnp.asarray(logits, jnp.bfloat16), labels)  # Exact.
+  expected = np.log(np.exp(np.float64(logits)).sum(1))
+  expected -= logits[np.arange(3), labels]
+  assert nats.dtype == jnp.float32
+  np.testing.assert_allclose(nats, expected, rtol=1e-6)
+
+
 def test_large_logits_and_bfloat16_stay_finite():
   logits = jnp.array([[1e4, -1e4, 0.0]], jnp.bfloat16)
   total, weight = losses.cross_entropy(

@@ -3,11 +3,17 @@
 import itertools
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from maskedlm.modeling.layers import Dropout
-from maskedlm.modeling.random_words import mix, random_words
+from maskedlm.modeling.random_words import (
+  count_of,
+  drop,
+  mix,
+  random_words,
+)
 
 
 def words(key, shape):
@@ -31,6 +37,14 @@ def test_an_entry_is_the_hash_of_its_place():
     start %= 2**32
     stride = mix_by_hand(start ^ seeds[2]) | 1
     assert ours[i, j, k] == mix_by_hand((start + stride * k) % 2**32)
+
+
+def test_dropped_are_the_words_below_by_hand():
+  count = count_of(0.25)
+  assert count == 2**30
+  bits = jnp.array([0, 2**30 - 1, 2**30, 2**32 - 1], jnp.uint32)
+  dropped = drop(jnp.full(4, 3.0), bits, count)
+  assert dropped.tolist() == [0, 0, 4, 4]
 
 
 def test_every_bit_depends_on_every_other():

@@ -11,7 +11,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from maskedlm import config as config_lib
 from maskedlm.config import ConfigError
-from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.objectives import mlm_nsp
 from maskedlm.step import totals
 
@@ -120,6 +120,57 @@ def test_an_untrained_model_knows_nothing(monkeypatch):
   # Rows of 13 down to 6 tokens: 15% are 1.95, 1.8, 1.65, 1.5, ..., 0.9.
   assert terms["mlm"][1] == 2 + 2 + 2 + 2 + 1 + 1 + 1 + 1
   assert terms["nsp"][1] == B
+
+
+def test_nsp_by_its_parts(monkeypatch):
+  # The head in plain numpy, on the encoder's vectors.
+  task, _ = make_task(monkeypatch)
+  rng = np.random.default_rng(4)
+  params = jax.tree.map(
+    lambda x: np.float32(0.3 * rng.standard_normal(x.shape)),
+    jax.eval_shape(task.init, jax.random.key(0)),
+  )
+  batch = make_batch()
+  batch["example_weights"] = np.float32([1, 1, 0, 1, 1, 1, 0, 1])
+  batch = task.corrupt(batch, jax.random.key(1))
+  hidden = Encoder(EncoderConfig(**task.describe["encoder"])).apply(
+    {"params": params["encoder"]},
+    *(batch[n] for n in ("input_ids", "token_type_ids", "segment_ids")),
+    train=False,
+  )
+  x = np.float64(hidden[:, 0])
+  # So that rows differ: their vectors are all but equal.
+  dense = params["pooler"]["dense"]
+  dense["kernel"] *= 200
+  params["nsp_head"]["dense"]["bias"] *= 0
+  dense["bias"] = -np.float32(x @ dense["kernel"]).mean(0)
+  loss = jax.jit(lambda *xs: totals(task.loss(*xs)), static_argnums=3)
+  terms, metrics = loss(params, batch, None, False)
+  for name in ("pooler", "nsp_head"):
+    dense = params[name]["dense"]
+    x = x @ dense["kernel"] + dense["bias"]
+    x = np.tanh(x) if name == "pooler" else x
+  nats = hits = 0
+  for logits, label, weight in zip(
+    x, batch["nsp_labels"], batch["example_weights"], strict=True
+  ):
+    nats += weight * (np.log(np.exp(logits).sum()) - logits[label])
+    hits += weight * (np.argmax(logits) == label)
+  assert hits not in (0, 3, 6)  # Told apart from the misses.
+  np.testing.assert_allclose(terms["nsp"], (nats, 6), rtol=1e-4)
+  np.testing.assert_allclose(metrics["nsp_loss"], (nats, 6), rtol=1e-4)
+  np.testing.assert_allclose(metrics["nsp_accuracy"], (hits, 6))
+
+
+def test_held_out_rows_may_have_a_rate_of_their_own(monkeypatch):
+  task, _ = make_task(monkeypatch, mask_rate=0.45, heldout_mask_rate=0.15)
+  train, heldout = (
+    corrupt(make_batch(), jax.random.key(1))["masked_weights"].sum(1).tolist()
+    for corrupt in (task.corrupt, task.corrupt_heldout)
+  )
+  # Of 13 down to 6 tokens: 5.85, 5.4, 4.95, 4.5, ... 2.7, and a third of it.
+  assert train == [6, 5, 5, 4, 4, 4, 3, 3]
+  assert heldout == [2, 2, 2, 2, 1, 1, 1, 1]
 
 
 def test_rows_of_weight_0_count_nothing(monkeypatch):

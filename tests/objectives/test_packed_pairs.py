@@ -23,6 +23,7 @@ def config(tiny):
   config = flags.load_config(str(path))
   config.model.update(dropout=0.0, attention_dropout=0.0, max_positions=95)
   config.data.update(length=L, batch_size=B)
+  config.train.eval_rows = 5  # The other rows of their batch are fillers.
   return config
 
 
@@ -82,8 +83,10 @@ def test_a_packed_row_is_encoded_as_its_parts(task, params):
 def test_nsp_of_packed_rows_is_that_of_their_pairs(task, params):
   cfg = EncoderConfig(**task.describe["encoder"])
   loss = jax.jit(lambda *args: totals(mlm_nsp.loss(cfg, *args, None, False)))
-  last = task.num_heldout_batches - 1
-  for batch in (task.batch_at("train", 1), task.batch_at("heldout", last)):
+  train, heldout = task.batch_at("train", 1), task.batch_at("heldout", 0)
+  assert train["example_weights"].tolist() == [1] * B
+  assert heldout["example_weights"].tolist() == [1] * 5 + [0] * 3
+  for batch in (train, heldout):
     # Predict the first three tokens after each [CLS] of the row's first pair.
     masked = {
       "masked_positions": np.tile(np.arange(1, 4), (B, 1)),
