@@ -218,7 +218,7 @@ def test_a_stride_that_would_lose_answers():
   wide = long._replace(answers=(Answer("d e f g h i j k", 6),))
   none = long._replace(answers=())  # No answer is not a lost one.
   assert make().rows([wide, none, *examples]).notes == [
-    "questions cut to task.max_query=3: 2",
+    "questions cut to task.max_query=3: 3",
     "answers that are whole in no window: 1; they can be neither learnt nor "
     "predicted",
   ]
