@@ -79,6 +79,8 @@ def test_pooling_matters_between_units_of_several_tokens():
   standardise.check(
     fitted._replace(about=tokens), {**ABOUT, "pool": "max"}, width=3
   )
+  with pytest.raises(ConfigError, match=r"normalize=False, these .*=True"):
+    standardise.check(fitted, {**ABOUT, "normalize": True}, width=3)
   cls = {**ABOUT, "unit": "sentence", "pool": "cls"}
   with pytest.raises(ConfigError, match=r"pool=mean, these .* pool=cls"):
     standardise.check(fitted._replace(about=tokens), cls, width=3)
