@@ -34,14 +34,14 @@ def nsp(config, corpus, shard, *, short_share, pack=False) -> Batches:
     CorpusError: a split of fewer than two documents.
   """
   read = fitting_pairs if pack else pairs
-  return _batches(read, config, corpus, shard, short_share, pack)
+  return _batches(read, config, corpus, shard, short_share, pack, documents=2)
 
 
 def sop(config, corpus, shard, *, short_share, pack=False) -> Batches:
   """Batches for sentence-order prediction: nsp_labels 1 = B came before A.
 
   Pairs of neighbouring texts, half of them swapped (see ordered_pairs).
-  Arguments and errors are those of `nsp`.
+  Arguments and errors are those of `nsp`; one document will do.
   """
   return _batches(ordered_pairs, config, corpus, shard, short_share, pack)
 
@@ -49,18 +49,20 @@ def sop(config, corpus, shard, *, short_share, pack=False) -> Batches:
 def adjacent(config, corpus, shard, *, short_share, pack=False) -> Batches:
   """Batches of running text in two segments, A and then B, without labels.
 
-  ELECTRA's rows. Arguments and errors are those of `nsp`.
+  ELECTRA's rows. Arguments and errors are those of `nsp`; one document will do.
   """
   return _batches(adjacent_pairs, config, corpus, shard, short_share, pack)
 
 
-def _batches(read_pairs, config, corpus, shard, short_share, pack) -> Batches:
+def _batches(
+  read_pairs, config, corpus, shard, short_share, pack, documents=1
+) -> Batches:
   """Batches of the rows of pairs, each as read_pairs makes it."""
   epochs.check_share("objective.short_share", short_share)
 
   def open_source(corpus, name, length, seed):
     options = {"length": length, "short_share": short_share, "seed": seed}
-    rows = open_rows(corpus, name, **options)
+    rows = open_rows(corpus, name, documents=documents, **options)
 
     def read(row, epoch):
       special = corpus.tokenizer.special

@@ -42,23 +42,34 @@ class Rows(NamedTuple):
   seed: int
 
 
-def open_rows(corpus, name: str, *, length, short_share, seed) -> Rows:
+def open_rows(
+  corpus, name: str, *, length, short_share, seed, documents: int = 2
+) -> Rows:
   """The rows of corpus.train or corpus.heldout (`name`), built if need be.
 
   The table is kept in CORPUS/rows, or in memory if that can't be written.
 
+  Args:
+    corpus, name: the split.
+    length, short_share, seed: by which it is cut, see Rows.
+    documents: 2 where a random B comes from another document, else 1.
+
   Raises:
-    CorpusError: fewer than two of the split's documents have rows.
+    CorpusError: fewer of the split's documents than that have rows.
   """
   split = getattr(corpus, name)
   options = {"length": length, "short_share": short_share, "seed": seed}
 
   def build():
     starts, ends = _cut(split, **options)
-    _check_documents(split, starts, path=corpus.path, name=name)
+    if not len(starts):
+      raise CorpusError(_too_few(corpus.path, name, 0, documents))
     return _records(split, starts, ends)
 
   table = tables.open_table(corpus, table_key(name, options), RECORD, build)
+  held = len(np.unique(table["document_end"][[0, -1]]))  # Rows are in order.
+  if held < documents:
+    raise CorpusError(_too_few(corpus.path, name, held, documents))
   return Rows(split, table, **options)
 
 
@@ -151,19 +162,17 @@ def _read(concat) -> np.ndarray:
   return store.take(concat, np.arange(store.size(concat)))
 
 
-def _check_documents(split, starts, *, path, name) -> None:
-  """Raises CorpusError unless two documents have rows."""
-  documents = _read(split.documents)
-  # Starts increase, so that the first and the last say it.
-  ends = starts[[0, -1]] if len(starts) else starts
-  held = np.unique(np.searchsorted(documents, ends, side="right"))
-  if len(held) >= 2:
-    return
+def _too_few(path, name: str, held: int, documents: int) -> str:
   remedy = "give it more documents (in text files a blank line ends one)"
   if name == "heldout":
     remedy = "raise corpus.heldout_share or set train.eval_rows=0"
-  raise CorpusError(
-    f"{path}: the {name} split has {len(held)} documents of at least 2 tokens;"
-    f" next-sentence prediction draws a random B from another document and"
-    f" needs two or more: {remedy}."
+  why = "a row has two segments of a token each"
+  if documents > 1:
+    why = (
+      "next-sentence prediction draws a random B from another document and "
+      "needs two or more"
+    )
+  return (
+    f"{path}: the {name} split has {held} documents of at least 2 tokens; "
+    f"{why}: {remedy}."
   )

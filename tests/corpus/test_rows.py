@@ -235,6 +235,19 @@ def test_fewer_than_two_documents_are_refused(tmp_path, documents, count):
     rows.open_rows(corpus, "heldout", **OPTIONS)
 
 
+def test_one_document_will_do_where_no_other_is_asked(tmp_path):
+  """The table that is kept is asked again, not only the one just built."""
+  options = {"length": 9, "short_share": 0.0, "seed": 1}
+  made = make_corpus(tmp_path, [[[5, 6, 7], [8, 9]], [[7]]])
+  opened = rows.open_rows(made, "train", documents=1, **options)
+  assert opened.table["num_tokens"].tolist() == [5]
+  with pytest.raises(CorpusError, match="train split has 1 documents of at"):
+    rows.open_rows(made, "train", **options)
+  none = make_corpus(tmp_path / "none", [[[5]], [[7]]])
+  with pytest.raises(CorpusError, match=r"0 documents.*a token each: give it"):
+    rows.open_rows(none, "train", documents=1, **options)
+
+
 def test_places_are_those_of_a_search():
   rng = np.random.default_rng(5)
   for size in (0, 1, 2, 7, 300):
