@@ -53,6 +53,17 @@ def test_gelu_tanh_and_its_slope_are_the_formulas():
   np.testing.assert_array_equal(jax.vmap(jax.grad(ours))(extremes), [0, 1])
 
 
+def test_gelu_in_bfloat16_keeps_its_left_tail():
+  x = jnp.linspace(-4, -0.5, 57, dtype=jnp.bfloat16)
+  gelu, wide = ACTIVATIONS["gelu"], np.asarray(x, np.float32)
+  # gelu(-2) is -0.0455; of 1 + erf in bfloat16 it would be -0.0469.
+  exact = jax.vmap(gelu)(wide)
+  np.testing.assert_allclose(np.float32(gelu(x)), exact, rtol=0.008)
+  slope = np.float32(jax.vmap(jax.grad(gelu))(x))
+  exact = jax.vmap(jax.grad(gelu))(wide)
+  np.testing.assert_allclose(slope, exact, atol=2e-3)
+
+
 @pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
 def test_of_gelu_the_input_alone_is_kept(name):
   x = jnp.ones((5, 7))
