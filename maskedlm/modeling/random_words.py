@@ -49,7 +49,9 @@ def count_of(rate: float) -> int:
 
 def drop(x: jax.Array, words: jax.Array, count: int) -> jax.Array:
   """Zeroes the entries of x whose words are below count; scales the others."""
-  return jnp.where(words >= np.uint32(count), x * scale(count), 0)
+  left = jnp.where(words >= np.uint32(count), x, 0)
+  # In float32: as a bfloat16, 1 / 0.9 is 0.16% too small.
+  return (left.astype(jnp.float32) * scale(count)).astype(x.dtype)
 
 
 def scale(count: int) -> float:
