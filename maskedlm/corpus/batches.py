@@ -12,7 +12,7 @@ import numpy as np
 
 from maskedlm.corpus import epochs, hashing, packing, store
 from maskedlm.corpus.epochs import Batches, Source
-from maskedlm.corpus.rows import Rows, open_rows, targets
+from maskedlm.corpus.rows import Rows, open_rows, table_key, targets
 from maskedlm.corpus.spans import copy_spans
 
 _DRAWS = 8  # Texts of which fitting_b takes one.
@@ -70,7 +70,7 @@ def _batches(read_pairs, config, corpus, shard, short_share, pack) -> Batches:
       len(rows.table),
       seed,
       read,
-      key=("pairs", name, *options.items()),
+      key=table_key(name, options),
       lengths=lambda: np.minimum(rows.table["num_tokens"], length - 3) + 3,
     )
 

@@ -58,8 +58,13 @@ def open_rows(corpus, name: str, *, length, short_share, seed) -> Rows:
     _check_documents(split, starts, path=corpus.path, name=name)
     return _records(split, starts, ends)
 
-  key = ["pairs", _VERSION, name, options]
-  return Rows(split, tables.open_table(corpus, key, RECORD, build), **options)
+  table = tables.open_table(corpus, table_key(name, options), RECORD, build)
+  return Rows(split, table, **options)
+
+
+def table_key(name: str, options) -> tuple:
+  """What determines the table of a split, besides the corpus."""
+  return "pairs", _VERSION, name, options
 
 
 def targets(sentence, *, length, short_share, seed) -> np.ndarray:

@@ -321,3 +321,15 @@ def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):
   again = make_batches(corpus).batch_at("train", 5)
   for name, value in first.items():
     np.testing.assert_array_equal(again[name], value)
+
+
+def test_rows_cut_by_another_rule_are_packed_anew(
+  numbered, monkeypatch, tmp_path
+):
+  # Members are numbers of rows: of the old ones they would be others' rows.
+  documents, _ = numbered
+  corpus = make_corpus(tmp_path, documents)
+  make_batches(corpus)
+  monkeypatch.setattr(rows, "_VERSION", rows._VERSION + 1)
+  make_batches(corpus)
+  assert len(os.listdir(tmp_path / "rows")) == 6
