@@ -36,6 +36,15 @@ def gelu(x):
   return x * phi.astype(x.dtype)
 
 
+@jax.custom_jvp
+def _sigmoid(x):
+  return jax.nn.sigmoid(x)
+
+
+# Autodiff takes 1 - sigmoid(x), which cancels in bfloat16.
+_sigmoid.defjvps(lambda dx, y, x: dx * y * jax.nn.sigmoid(-x))
+
+
 @_recomputed
 def gelu_tanh(x):
   """The tanh approximation, which google-research/bert calls gelu.
@@ -43,8 +52,9 @@ def gelu_tanh(x):
   (1 + tanh(u)) / 2 is sigmoid(2 u): XLA:GPU takes a tanh to be too expensive to
   recompute where it is used, and writes it to memory.
   """
-  u = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)
-  return x * jax.nn.sigmoid(2 * u)
+  wide = x.astype(jnp.float32)
+  u = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)
+  return x * _sigmoid((2 * u).astype(x.dtype))
 
 
 ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh}
