@@ -77,6 +77,7 @@ def prepare(folder: pathlib.Path, shape: str) -> list[str]:
     "model.dtype": dtype,
     "data.length": length,
     "data.batch_size": rows,
+    "data.long_share": 0.0,  # A second phase's step would be compiled, too.
     "train.num_steps": 3,
     "train.log_every": 1,
     "train.eval_rows": 0,
