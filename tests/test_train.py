@@ -236,6 +236,7 @@ def test_a_stop_loses_no_evaluation(
     )
     stopped = run(c, toy.make_task(), tmp_path / "half", mesh)
   assert stopped.interrupted and stopped.step == stopped_at
+  assert (tmp_path / "half" / "checkpoints" / str(stopped_at)).is_dir()
   found = [x["step"] for x in lines(tmp_path / "half") if "heldout/loss" in x]
   assert found == looked_at
   run(c, toy.make_task(), tmp_path / "half", mesh)

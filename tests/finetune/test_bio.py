@@ -179,3 +179,10 @@ def test_strict_reading_equals_seqeval(prefixes, scheme, theirs):
     if count and sum(map(len, b)):
       assert right / count == pytest.approx(recall)
       assert right / sum(map(len, b)) == pytest.approx(precision)
+
+
+def test_iob1_begins_with_b_right_after_its_own_type_alone():
+  for previous, allowed in (("I-A", True), ("B-A", True), ("I-B", False)):
+    assert bio.may_follow(previous, "B-A", "iob1") == allowed
+  assert not bio.may_follow("O", "B-A", "iob1")
+  assert not bio.may_follow(None, "B-A", "iob1")

@@ -231,6 +231,16 @@ def test_insertion_into_a_full_row():
       assert len(found) == 4
 
 
+def test_intact_places_tell_nothing_of_the_inserted_ones():
+  # Of 10 tokens, one with a token put before it and one that is asked for as
+  # it is: the same one in a tenth of 400 rows.
+  rows = rows_of(*[[CLS, *range(21, 31), SEP]] * 400, L=13)
+  wanted = jnp.ones(400, jnp.int32)
+  _, positions, *_ = insert(jax.random.key(1), rows, wanted, P=1)
+  inserted, intact = np.asarray(positions).T
+  assert 15 < np.sum(intact == inserted + 1) < 65
+
+
 def packed_rows():
   """Two segments [CLS] 21 22 23 [SEP] [CLS] 24 25 26 27 [SEP], 13 columns."""
   ids = [CLS, 21, 22, 23, SEP, CLS, 24, 25, 26, 27, SEP, PAD, PAD]

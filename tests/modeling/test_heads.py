@@ -29,6 +29,7 @@ def test_the_vector_of_a_row_by_hand():
   for changes, expected in (
     ({}, [[1, 2], [7, 7]]),
     ({"row_pool": "mean"}, [[2, 3.5], [0, 0]]),
+    ({"causal": True}, [[3, 5], [7, 7]]),
   ):
     cfg = reference.config(**changes)
     found = heads.row_vector(cfg, x, segment_ids)
