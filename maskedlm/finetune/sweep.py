@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from maskedlm import hosts, metrics, sharding
+from maskedlm import hosts, metrics, sharding, train
 from maskedlm.config import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
@@ -46,6 +46,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
 
   Raises:
     ConfigError: a value of the grid that can't be: before anything is run.
+    NonFiniteError: no run ended; one that diverges stops no other.
   """
   hosts.check_shared(workdir)
   grid = settings(config)
@@ -58,23 +59,35 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   for made in runs.values():
     configs.validate(made)
     sharding.check_batch(made.data.batch_size, made.train.accumulate, mesh)
-  results = {}
-  for (setting, seed), made in runs.items():
+  results, diverged = {}, {}
+  for number, ((setting, seed), made) in enumerate(runs.items(), 1):
     name = folder(setting, seed)
-    metrics.log(f"run {len(results) + 1} of {len(runs)}: {name}")
-    results[setting, seed] = run.finetune(made, workdir / name)
+    metrics.log(f"run {number} of {len(runs)}: {name}")
+    try:
+      results[setting, seed] = run.finetune(made, workdir / name)
+    except train.NonFiniteError as error:  # The others may well end.
+      metrics.log(f"{name} diverged: {error}")
+      diverged[name] = error
+  if not results:
+    raise next(iter(diverged.values()))
   metric = next(iter(results.values()))["best_metric"]
   summaries = [
-    summarise(setting, [results[setting, seed] for seed in seeds])
+    summarise(setting, ended)
     for setting in grid
+    if (
+      ended := [results[setting, s] for s in seeds if (setting, s) in results]
+    )
   ]
   for line in table(summaries, metric):
     print(line)
   setting, seed = max(results, key=lambda key: results[key][metric])
   best = results[setting, seed]
   print(f"best: {folder(setting, seed)}, {metric} {best[metric]:.4f}")
+  if diverged:
+    print(f"not in the table, as they diverged: {', '.join(diverged)}")
   written = {
     "metric": metric,
+    "diverged": list(diverged),
     "best": folder(setting, seed),
     "settings": [
       {**s._asdict(), "setting": s.setting._asdict()} for s in summaries

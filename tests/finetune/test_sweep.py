@@ -4,12 +4,15 @@ import json
 
 import pytest
 
+from maskedlm import train
 from maskedlm.config import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run, sweep
 
 # (learning rate, seed) -> the metric.
 SCORES = {
+  (0.5, 3): 0.4,
+  (0.5, 8): 0.4,
   (1e-5, 3): 0.5,
   (1e-5, 5): 0.7,
   (1e-5, 8): 0.9,
@@ -55,6 +58,31 @@ def test_a_grid_is_run_summed_up_and_the_best_returned(runs, tmp_path, capsys):
   assert (first["degenerate"], second["degenerate"]) == (1, 0)
   out = capsys.readouterr().out
   assert "| 1e-05 | 32 | 3 | 3 | 0.7000 | 0.2000 | 0.7000 | 0.9000 | 1 |" in out
+
+
+def test_a_run_that_diverges_stops_no_other(
+  runs, tmp_path, capsys, monkeypatch
+):
+  ends = run.finetune
+
+  def finetune(config, workdir):
+    if config.seed == 5:
+      raise train.NonFiniteError("steps 3 to 12: the loss was not finite")
+    return ends(config, workdir)
+
+  monkeypatch.setattr(run, "finetune", finetune)
+  config = configs.default("classification")
+  config.sweep.learning_rate = (0.5, 1e-5)
+  config.sweep.seeds = (3, 5, 8)
+  assert sweep.sweep(config, tmp_path)["mcc"] == 0.9
+  written = json.loads((tmp_path / "sweep.json").read_text())
+  assert [s["values"] for s in written["settings"]] == [[0.4, 0.4], [0.5, 0.9]]
+  names = ["lr0.5-b32-e3-seed5", "lr1e-05-b32-e3-seed5"]
+  assert written["diverged"] == names
+  assert f"as they diverged: {', '.join(names)}" in capsys.readouterr().out
+  config.sweep.seeds = (5,)
+  with pytest.raises(train.NonFiniteError, match="steps 3 to 12"):
+    sweep.sweep(config, tmp_path)
 
 
 def test_an_empty_tuple_leaves_the_option_as_it_is(runs, tmp_path):
