@@ -132,13 +132,17 @@ def test_heldout_rows_come_once_the_shortest_first():
   assert (rows[13:] == -1).all()
 
 
-def test_choices_of_a_row_share_its_length():
-  """Rows [C, l]: the last axis is padded, segment_ids follow."""
+def test_sequences_of_a_row_end_where_they_end():
+  """Rows [C, l]: the last axis is padded, segment_ids are of each sequence."""
   ids = [np.full((3, n), 5, np.int32) for n in (4, 7)]
-  rows = Rows({"input_ids": ids}, {}, np.arange(2))
+  lengths = np.array([[4, 2, 3], [5, 7, 1]])
+  rows = Rows({"input_ids": ids}, {"sequence_lengths": lengths}, np.arange(2))
   batch = batching.gather(rows, np.array([1, 0, -1]), 8, 9)
   assert batch["input_ids"].shape == (3, 3, 8)
-  assert batch["segment_ids"].sum(-1).tolist() == [[7] * 3, [4] * 3, [1] * 3]
+  assert batch["segment_ids"].sum(-1).tolist() == [
+    *([5, 7, 1], [4, 2, 3], [1, 1, 1])
+  ]
+  assert batch["segment_ids"][0, 0].tolist() == [1, 1, 1, 1, 1, 0, 0, 0]
 
 
 def test_packing_saves_padding():
