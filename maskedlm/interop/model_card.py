@@ -39,12 +39,16 @@ def write(opened: Opened, class_name: str) -> str:
   )
   if class_name == "ElectraForPreTraining":  # Which fills no masks.
     pipeline = "feature-extraction"
+  library, use = "transformers", _with_transformers(class_name)
+  if "sentences" in opened.task:  # It is for texts' vectors.
+    library, pipeline = "sentence-transformers", "sentence-similarity"
+    use = _WITH_SENTENCE_TRANSFORMERS
   count = sum(x.size for x in jax.tree.leaves(opened.params))
   sizes = [(name, getattr(opened.cfg, name)) for name in SIZES]
   tokenizer = f"{opened.tokenizer.kind}, {opened.tokenizer.vocab_size:,} tokens"
   lines = [
     "---",
-    "library_name: transformers",
+    f"library_name: {library}",
     f"pipeline_tag: {pipeline}",
     "tags:",
     "- maskedlm",
@@ -53,11 +57,7 @@ def write(opened: Opened, class_name: str) -> str:
     f"# {class_name}, exported from maskedlm",
     "",
     "```python",
-    f"from transformers import AutoTokenizer, {class_name}",
-    "",
-    'path = "PATH OF THIS DIRECTORY"',
-    f"model = {class_name}.from_pretrained(path)",
-    "tokenizer = AutoTokenizer.from_pretrained(path)",
+    *use,
     "```",
     "",
     "## Architecture",
@@ -73,6 +73,24 @@ def write(opened: Opened, class_name: str) -> str:
     "",
   ]
   return "\n".join(lines)
+
+
+def _with_transformers(class_name: str) -> list[str]:
+  return [
+    f"from transformers import AutoTokenizer, {class_name}",
+    "",
+    'path = "PATH OF THIS DIRECTORY"',
+    f"model = {class_name}.from_pretrained(path)",
+    "tokenizer = AutoTokenizer.from_pretrained(path)",
+  ]
+
+
+_WITH_SENTENCE_TRANSFORMERS = [
+  "from sentence_transformers import SentenceTransformer",
+  "",
+  'model = SentenceTransformer("PATH OF THIS DIRECTORY")',
+  'vectors = model.encode(["a text", "another"])',
+]
 
 
 def _training(opened: Opened) -> Iterator[tuple[str, Any]]:

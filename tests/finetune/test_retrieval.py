@@ -364,5 +364,7 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path):
   peer = pytest.importorskip("sentence_transformers")
   name = hf_export.export(tmp_path / "run", tmp_path / "hf", log=print)
   assert name == "BertModel"
+  card = (tmp_path / "hf" / "README.md").read_text()
+  assert "library_name: sentence-transformers\n" in card
   theirs = peer.SentenceTransformer(str(tmp_path / "hf")).encode(texts)
   np.testing.assert_allclose(theirs, x, atol=1e-5)
