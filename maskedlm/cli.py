@@ -69,6 +69,13 @@ def _run_verb(argv):
   return importlib.import_module(f"maskedlm.{VERBS[verb][0]}").main(argv[1:])
 
 
+_LESS_MEMORY = (
+  "Give the device less at once: data.batch_size, --batch_size or "
+  "--batch_tokens; in training also train.accumulate, model.remat='dots', "
+  "mesh.fsdp (maskedlm plan and inspect tell what a run takes)."
+)
+
+
 def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
   """Calls a verb's main; what the user can mend is told in one line."""
   try:
@@ -80,10 +87,12 @@ def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
     sys.stderr.close()
     return 0
   except (ValueError, RuntimeError) as error:
-    code = getattr(error, "exit_code", None)
+    code, line = getattr(error, "exit_code", None), str(error)
+    if line.startswith("RESOURCE_EXHAUSTED"):  # JAX's, of a device's memory.
+      code, line = EXIT_ERROR, f"{line.splitlines()[0]} {_LESS_MEMORY}"
     if code is None:
       raise  # A bug of ours: the traceback is what helps.
-    print(f"error: {error}", file=sys.stderr)
+    print(f"error: {line}", file=sys.stderr)
     return code
 
 

@@ -1,0 +1,33 @@
+"""How a verb ends: what the user can mend is one line, a bug is a traceback."""
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+from maskedlm import cli
+
+
+def test_a_device_out_of_memory_is_one_line(capsys):
+  def verb(argv):
+    del argv
+    jax.jit(lambda: jnp.zeros(1 << 46))().block_until_ready()  # 281 TB.
+
+  assert cli.run(verb, []) == 2
+  line = capsys.readouterr().err
+  assert (
+    line.startswith("error: RESOURCE_EXHAUSTED: ") and line.count("\n") == 1
+  )
+  assert "train.accumulate" in line
+
+
+def test_a_bug_is_a_traceback_and_ctrl_c_is_none(capsys):
+  def bug(argv):
+    raise RuntimeError("an array of [3, 5]")
+
+  def stop(argv):
+    raise KeyboardInterrupt
+
+  with pytest.raises(RuntimeError, match=r"\[3, 5\]"):
+    cli.run(bug, [])
+  assert cli.run(stop, []) == 130
+  assert capsys.readouterr().err == "interrupted\n"
