@@ -257,7 +257,7 @@ def on_circle(*degrees):
   return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
-def test_ranks_by_hand():
+def test_ranks_by_hand(monkeypatch):
   app = make()
   rows = app.rows(EXAMPLES)
   # Passages: c 10, "d e f" 50, "h i j ..." 80, h 30, e 0, "b a" 90, i 20.
@@ -276,6 +276,8 @@ def test_ranks_by_hand():
   assert made[2]["cosine"] == pytest.approx(math.cos(math.radians(1)))
   assert made[1]["cosines"] == pytest.approx([0.5])  # It has one passage.
   assert json.loads(json.dumps(made)) == made
+  monkeypatch.setattr(retrieval, "BLOCK", 2)  # Queries at once: 2, 2, 1.
+  assert app.decode(EXAMPLES, rows, outputs, {}) == made
   found = app.score(EXAMPLES, made)
   assert found == {
     "mrr@10": pytest.approx((1 + 1 / 6 + 1 / 4 + 1 / 2 + 1 / 7) / 5),
