@@ -5,7 +5,7 @@ import pytest
 import reference
 from reference import B, L, P, V
 
-from maskedlm.modeling import heads, mlm
+from maskedlm.modeling import heads, layers, mlm
 from maskedlm.step import totals
 
 CFG = reference.config()
@@ -64,6 +64,18 @@ def test_only_the_pooler_with_a_norm_may_lack_a_bias(pooler, biases, expected):
   head = heads.Pooler(reference.config(pooler=pooler, biases=biases))
   params = head.init(jax.random.key(0), np.ones((1, 2, D)))["params"]
   assert ("bias" in params["dense"]) == expected
+
+
+def test_a_head_drops_other_numbers_than_the_encoder():
+  # Even where a module of it stands at the same place.
+  key, x = jax.random.key(0), jnp.ones((1, 99))
+
+  def dropped(rngs):
+    return layers.Dropout(0.5).apply({}, x, train=True, rngs=rngs)
+
+  of_head = mlm.head_rngs(key, True)
+  assert (dropped(of_head) != dropped({"dropout": key})).sum() > 20
+  assert not mlm.head_rngs(key, False)
 
 
 def test_measures_by_hand():
