@@ -67,18 +67,23 @@ def encoder(tmp_path_factory):
 def test_the_loss_by_hand(encoder, monkeypatch):
   """Of 2 texts and a filler; one has a label that training did not have."""
   logits = jnp.array([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0], [9.0, 9.0, 9.0]])
-  net = multi_label.classification.Net(None, lambda *_: logits)
-  monkeypatch.setattr(
-    multi_label.classification, "make_net", lambda *_, **__: net
-  )
+  net, asked = multi_label.classification.Net(None, lambda *_: logits), {}
+
+  def make_net(cfg, num_labels, **options):
+    asked.update(num_labels=num_labels, **options)
+    return net
+
+  monkeypatch.setattr(multi_label.classification, "make_net", make_net)
   opened = open_checkpoint(encoder)
   app = multi_label.make(
     tokenizers.load(encoder / "tokenizer"),
     opened.cfg,
     {"labels": ["x", "y", "z"]},
-    Options(),
+    Options(pooler=False, metric="macro_f1"),
     length=16,
   )
+  assert asked == {"num_labels": 3, "pooler": False}
+  assert app.best == "macro_f1"
   examples = [
     Example("the cat", label=("x", "z"), where="f:1"),
     Example("a dog", label=("new", "y"), where="f:2"),

@@ -81,6 +81,10 @@ def test_a_line_of_predict():
   )
   line = json.dumps({"query": "who?", "passages": ["Jane.", "a\tb"]})
   assert passages.parse(line).passages == ("Jane.", "a\tb")
+  # What is no text becomes U+FFFD.
+  assert passages.parse("a\udc80\tb\ud800")[:2] == ("a\ufffd", ("b\ufffd",))
+  line = r'{"query": "a", "passages": ["b\ud800"]}'
+  assert passages.parse(line).passages == ("b\ufffd",)
   for line in (
     "who?",
     "\ta",

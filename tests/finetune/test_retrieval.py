@@ -17,12 +17,20 @@ from ml_collections import ConfigDict
 
 from maskedlm import api, sharding
 from maskedlm.config import ConfigError
-from maskedlm.finetune import batching, inference, packing, retrieval, run
+from maskedlm.finetune import (
+  batching,
+  inference,
+  packing,
+  retrieval,
+  run,
+  sequences,
+)
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.passages import Example
 from maskedlm.finetune.retrieval import Options
 from maskedlm.interop import hf_export
+from maskedlm.modeling import mlm
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.step import totals
 
@@ -93,6 +101,18 @@ def test_rows():
     *rows.values["sequence_lengths"].tolist(),
     [1, 1, 1],  # A filler sees itself.
   ]
+
+
+def test_sequences_are_padded_by_hand():
+  long = np.array([5, 6, 7]), np.array([0, 1, 1])
+  short = np.array([8]), np.array([1])
+  tokens, lengths = sequences.stack([[long, short], [short, short]], 9)
+  made = {n: [x.tolist() for x in rows] for n, rows in tokens.items()}
+  assert made == {
+    "input_ids": [[[5, 6, 7], [8, 9, 9]], [[8], [8]]],
+    "token_type_ids": [[[0, 1, 1], [1, 0, 0]], [[1], [1]]],
+  }
+  assert lengths.tolist() == [[3, 1], [1, 1]]
 
 
 def test_what_a_query_is_compared_with():
@@ -243,6 +263,9 @@ def test_packed_or_not_it_is_the_same():
   )
   batch = packed.batch_at(0)
   assert batch["packed"]["input_ids"].shape[1] in (3, 5)
+  # It is what the encoder reads.
+  read = mlm.as_read(sequences.flat(batch))["input_ids"]
+  assert read.shape[1] == 2 * LENGTH
   plain = batching.gather(rows, packed.row_ids(0), LENGTH, PAD)
   for name, of in (("loss", app.loss), ("vectors", app.outputs)):
     args = (None, False) if name == "loss" else ()
@@ -257,7 +280,7 @@ def on_circle(*degrees):
   return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
-def test_ranks_by_hand():
+def test_ranks_by_hand(monkeypatch):
   app = make()
   rows = app.rows(EXAMPLES)
   # Passages: c 10, "d e f" 50, "h i j ..." 80, h 30, e 0, "b a" 90, i 20.
@@ -276,6 +299,8 @@ def test_ranks_by_hand():
   assert made[2]["cosine"] == pytest.approx(math.cos(math.radians(1)))
   assert made[1]["cosines"] == pytest.approx([0.5])  # It has one passage.
   assert json.loads(json.dumps(made)) == made
+  monkeypatch.setattr(retrieval, "BLOCK", 2)  # Queries at once: 2, 2, 1.
+  assert app.decode(EXAMPLES, rows, outputs, {}) == made
   found = app.score(EXAMPLES, made)
   assert found == {
     "mrr@10": pytest.approx((1 + 1 / 6 + 1 / 4 + 1 / 2 + 1 / 7) / 5),

@@ -9,6 +9,9 @@ import workdirs
 
 import maskedlm
 from maskedlm import cli
+from maskedlm.analysis.vectors import Sentences
+from maskedlm.interop import sentence_transformers
+from maskedlm.interop.errors import InteropError
 
 library = pytest.importorskip("sentence_transformers")
 
@@ -196,3 +199,39 @@ def test_longer_texts_are_read_in_windows_of_their_length(tmp_path):
   same(model.embed(["it"]), whole.embed(["it"]))
   # Words are seen with all that the encoder can see.
   same(model.vectors([long]).values, whole.vectors([long]).values)
+
+
+def test_what_a_folder_says_by_hand(tmp_path):
+  def write(name, value):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(value))
+
+  def write_modules(*types):
+    write(
+      "modules.json",
+      [
+        {"path": f"{i}_X", "type": f"sentence_transformers.models.{name}"}
+        for i, name in enumerate(types)
+      ],
+    )
+
+  write_modules("Transformer", "Pooling", "Normalize")
+  write("1_X/config.json", {"word_embedding_dimension": 4})
+  write("0_X/tokenizer_config.json", {"model_max_length": 512})
+  assert sentence_transformers.encoder_folder(tmp_path) == tmp_path / "0_X"
+  assert sentence_transformers.read(tmp_path, print) == Sentences(
+    pool="mean", normalize=True, length=512
+  )
+  write("0_X/sentence_bert_config.json", {"max_seq_length": 17})
+  assert sentence_transformers.read(tmp_path, print).length == 17
+  assert not sentence_transformers.lowercases(tmp_path / "0_X")
+  write("2_X/config.json", {"module_input_name": "token_embeddings"})
+  with pytest.raises(InteropError, match="Normalize of token_embeddings; only"):
+    sentence_transformers.read(tmp_path, print)
+  write_modules("Transformer", "SpladePooling")
+  said = []
+  assert sentence_transformers.read(tmp_path, said.append) is None
+  assert said == [f"{tmp_path / 'modules.json'}: left out: SpladePooling"]
+  write("config.json", {})
+  assert sentence_transformers.encoder_folder(tmp_path) == tmp_path

@@ -89,3 +89,18 @@ def test_nothing_is_kept_unasked():
   (scan,) = (eqn for eqn in traced(params).eqns if eqn.primitive.name == "scan")
   # The scan gives the hidden vectors alone, nothing of [N, B, H, L, S].
   assert [out.aval.shape for out in scan.outvars] == [(B * L, cfg.width)]
+
+
+def test_packed_texts_attend_as_alone():
+  cfg, params = make()
+  ids = BATCH["input_ids"][:1, :5]
+  alone = {"input_ids": ids, "token_type_ids": 0 * ids}
+  alone["segment_ids"] = np.ones_like(ids)
+  both = {name: np.tile(x, (1, 2)) for name, x in alone.items()}
+  both["segment_ids"] = np.repeat([[1, 2]], 5, axis=1)
+  both["positions"] = np.tile(np.arange(5), (1, 2))
+  expected = mlm.attend(cfg, params, alone)
+  found = np.asarray(mlm.attend(cfg, params, both))
+  for at in (slice(0, 5), slice(5, 10)):
+    np.testing.assert_allclose(found[..., at, at], expected, atol=1e-6)
+  assert not found[..., :5, 5:].any() and not found[..., 5:, :5].any()

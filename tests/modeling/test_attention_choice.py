@@ -35,7 +35,8 @@ TPU = Case("tpu", 512, 64, "bfloat16", 0.0)
     (CPU._replace(length=8192, dropout=0.1), "xla"),
     (CPU._replace(length=None), "xla"),
     (GPU, "cudnn"),
-    (GPU._replace(length=128), "xla"),
+    (GPU._replace(length=255), "xla"),
+    (GPU._replace(length=256), "cudnn"),
     (GPU._replace(dtype="float32"), "xla"),
     (GPU._replace(one_text=False), "xla"),
     (GPU._replace(one_text=False, length=4096), "blockwise"),
@@ -97,6 +98,8 @@ def test_what_is_asked_for_is_taken():
   assert choose("xla", GPU._replace(alibi=True, dropout=0.5)) == "xla"
   assert choose("blockwise", CPU._replace(length=13)) == "blockwise"
   assert choose("cudnn", GPU._replace(length=13)) == "cudnn"
+  assert choose("cudnn", GPU._replace(head_size=128)) == "cudnn"
+  assert choose("triton", GPU._replace(alibi=True, dropout=0.1)) == "triton"
   assert choose("splash", TPU._replace(windows=True)) == "splash"
 
 
@@ -115,6 +118,8 @@ def test_tokamax_may_be_absent(monkeypatch, spec):
 def test_a_config_is_checked():
   cfg = reference.config(attention="splash")
   check_attention(cfg)  # As it may be trained elsewhere.
+  of_gpus = {"attention": "cudnn", "dtype": "bfloat16"}
+  check_attention(reference.config(**of_gpus, width=16, num_heads=2))
   with pytest.raises(ConfigError, match="runs on TPUs"):
     check_attention(cfg, platform="cpu")
   with pytest.raises(ConfigError, match="attention_dropout=0"):

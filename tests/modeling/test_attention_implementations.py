@@ -160,6 +160,9 @@ def test_visited_blocks_by_hand():
 
   assert visited(12) == [(0, 2), (0, 2), (2, 3)]
   assert visited(12, causal=True) == [(0, 1), (0, 2), (2, 3)]
+  # Nor is padding of the last text's block an earlier text.
+  shared = jnp.array([[1, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0]])
+  assert visited(12, segments=shared) == [(0, 2), (0, 3), (1, 3)]
   # What another row of the batch sees is visited too.
   two = jnp.concatenate([segments, jnp.ones_like(segments)])
   assert visited(12, segments=two) == [(0, 3)] * 3
@@ -216,6 +219,25 @@ def test_over_a_mesh():
   np.testing.assert_allclose(
     run(*args), attention.plain(*args, sight), atol=1e-5
   )
+
+
+def test_over_a_mesh_a_kernel_has_its_rows_and_heads_alone():
+  axes = ("data", "fsdp", "tensor")
+  mesh = jax.make_mesh(
+    (2, 2, 2), axes, axis_types=(jax.sharding.AxisType.Auto,) * 3
+  )
+  shapes = []
+
+  def on_device(query, key, value, segments, is_local):
+    shapes.extend(x.shape for x in (query, key, value, segments, is_local))
+    return value
+
+  args = [jnp.ones((12, 5, 6, 7)) for _ in range(3)]
+  sight = Sight(jnp.ones((12, 5), jnp.int32))
+  with jax.set_mesh(mesh):
+    run = jax.jit(lambda *x: attention_kernels._over_mesh(on_device, *x, sight))
+    assert run(*args).shape == (12, 5, 6, 7)
+  assert shapes == [(3, 5, 3, 7)] * 3 + [(3, 5), ()]
 
 
 @pytest.mark.slow  # 10 s to compile.

@@ -478,6 +478,9 @@ def test_the_names_are_those_of_the_tables():
     ({"global_every": 0}, r"model.global_every=0 must be 1 or more"),
     ({"rope_theta": 0.0}, r"model.rope_theta=0.0 must be 1 or more"),
     ({"embedding_width": -1}, r"model.embedding_width=-1 must be 0 or more"),
+    ({"dropout": 1.0}, r"model.dropout=1.0 must be at least 0 and below 1"),
+    ({"vocab_block": 0}, r"model.vocab_block=0 must be 1 or more"),
+    ({"position": "rope", "width": 24, "num_heads": 8}, "of even size.* is 3"),
     ({"skip_first_norm": True}, r"skip_first_norm=True goes with .*'pre'"),
     (
       {"position": "rope", "width": 27, "num_heads": 3},
@@ -490,3 +493,30 @@ def test_wrong_options_are_named(changes, expected):
   del fields["vocab_size"]
   with pytest.raises(ConfigError, match=expected):
     encoder_config({**fields, **changes}, 131, L)
+
+
+def test_rows_may_be_as_long_as_there_are_positions():
+  fields = dataclasses.asdict(reference.config(max_positions=L))
+  del fields["vocab_size"]
+  assert encoder_config(fields, 131, L).max_positions == L
+  with pytest.raises(ConfigError, match=f"set model.max_positions={L + 1}"):
+    encoder_config(fields, 131, L + 1)
+
+
+def test_sizes_that_follow_by_hand():
+  padded = [
+    reference.config(vocab_size=size).padded_vocab_size
+    for size in (1, 128, 129, 256)
+  ]
+  assert padded == [128, 128, 256, 256]
+  types = [
+    reference.config(pair_types=pair, type_vocab_size=size).num_types
+    for pair, size in ((2, 2), (1, 2), (2, 0))
+  ]
+  assert types == [2, 1, 0]
+
+
+def test_what_computes_attention_is_of_the_machine():
+  cfg = reference.config(attention="splash", width=48)
+  found = architecture.restored(dataclasses.asdict(cfg))
+  assert found == dataclasses.replace(cfg, attention="auto")

@@ -5,7 +5,8 @@ import pytest
 import reference
 from reference import B, L, P, V
 
-from maskedlm.modeling import heads
+from maskedlm.modeling import heads, layers, mlm
+from maskedlm.step import totals
 
 CFG = reference.config()
 BATCH = reference.make_batch()
@@ -25,7 +26,7 @@ def test_gather_positions_by_hand():
 
 def test_the_vector_of_a_row_by_hand():
   x = np.float32([[[1, 2], [3, 5], [5, 2]], [[7, 7], [7, 7], [7, 7]]])
-  segment_ids = np.array([[1, 1, 0], [0, 0, 0]])  # The second is a filler.
+  segment_ids = np.array([[1, 2, 0], [0, 0, 0]])  # The second is a filler.
   for changes, expected in (
     ({}, [[1, 2], [7, 7]]),
     ({"row_pool": "mean"}, [[2, 3.5], [0, 0]]),
@@ -34,6 +35,55 @@ def test_the_vector_of_a_row_by_hand():
     cfg = reference.config(**changes)
     found = heads.row_vector(cfg, x, segment_ids)
     np.testing.assert_array_equal(found, expected)
+
+
+def test_means_are_of_float32():
+  # The sum of seven 37s, 259, is not of bfloat16, where 260 / 7 is 37.25.
+  x, segment_ids = jnp.full((1, 7, 1), 37, jnp.bfloat16), np.ones((1, 7))
+  assert heads.mean_vector(CFG, x, segment_ids).tolist() == [[37]]
+
+
+def test_initial_deviations_by_hand():
+  cfg = reference.config(width=16, num_layers=8, init_stddev=0.02)
+  assert heads.head_stddevs(cfg) == (0.02, 0.02)
+  cfg = reference.config(
+    pooler="norm", width=16, num_layers=8, init_stddev=0.02
+  )
+  assert heads.head_stddevs(cfg) == pytest.approx((0.02 / 4, 1 / 4))
+  layer = heads.DenseNorm(cfg, 64, 0.5)
+  params = layer.init(jax.random.key(0), np.ones((1, 64)))["params"]
+  found = np.std(params["dense"]["kernel"])
+  assert found == pytest.approx(0.5, rel=0.2)
+
+
+@pytest.mark.parametrize(
+  ("pooler", "biases", "expected"),
+  [("tanh", False, True), ("norm", False, False), ("norm", True, True)],
+)
+def test_only_the_pooler_with_a_norm_may_lack_a_bias(pooler, biases, expected):
+  head = heads.Pooler(reference.config(pooler=pooler, biases=biases))
+  params = head.init(jax.random.key(0), np.ones((1, 2, D)))["params"]
+  assert ("bias" in params["dense"]) == expected
+
+
+def test_a_head_drops_other_numbers_than_the_encoder():
+  # Even where a module of it stands at the same place.
+  key, x = jax.random.key(0), jnp.ones((1, 99))
+
+  def dropped(rngs):
+    return layers.Dropout(0.5).apply({}, x, train=True, rngs=rngs)
+
+  of_head = mlm.head_rngs(key, True)
+  assert (dropped(of_head) != dropped({"dropout": key})).sum() > 20
+  assert not mlm.head_rngs(key, False)
+
+
+def test_measures_by_hand():
+  scores = np.array([[3.0, 5.0, 7.0]]), np.array([[True, False, True]])
+  weights = np.array([[2.0, 1.0, 0.0]])
+  terms, metrics = mlm.measure(scores, {"masked_weights": weights})
+  assert totals(terms["mlm"]) == totals(metrics["mlm_loss"]) == (11, 3)
+  assert totals(metrics["mlm_accuracy"]) == (2, 3)
 
 
 def test_mlm_logits_equal_plain_numpy(params):

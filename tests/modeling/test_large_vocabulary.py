@@ -128,6 +128,18 @@ def test_large_logits_and_bfloat16_stay_finite(arrays):
     )
 
 
+def test_gradients_of_blocks_are_summed_in_float32():
+  # All 512 words are as likely, 1/512. Of four blocks, rows 0-7, 8-15, 16-23
+  # and 24-31 of each strip, a word each is not 0: 256 + 1 + 1 + 1 is 260 in
+  # bfloat16, which has 256, 258, 260, where 256 + 1 is 256.
+  cfg = reference.config(vocab_size=512, vocab_block=128, dtype="bfloat16")
+  embedding = np.zeros((512, 1), np.float32)
+  embedding[[0, 8, 16, 24], 0] = np.array([256, 1, 1, 1]) * 512
+  x, bias = jnp.zeros((1, 1), jnp.bfloat16), np.zeros(512, np.float32)
+  _, (slope, _, _) = both(cfg, x, embedding, bias, np.array([3]), np.ones(1))
+  assert slope.dtype == jnp.bfloat16 and float(slope[0, 0]) == 260
+
+
 def test_nan_stays_nan(arrays):
   # The step must see it, to skip itself.
   x, embedding, bias, labels = arrays

@@ -58,6 +58,28 @@ def test_ffn_has_dropout():
   assert (run(1) == run(1)).all() and not np.allclose(run(1), run(2))
 
 
+def test_dropout_is_of_both_layers():
+  cfg, x = reference.config(dropout=0.5), jnp.ones((64, 1))
+  head = Ffn(cfg, 1, 1)
+  params = head.init(jax.random.key(0), x, train=False)["params"]
+
+  def values(kernel):  # How many different scores of 64 equal rows.
+    hidden = params["hidden_dense"]
+    hidden = {"kernel": 0 * hidden["kernel"], "bias": 0 * hidden["bias"] + 1}
+    hidden["kernel"] = hidden["kernel"].at[0, 0].set(kernel)
+    score = params["score_dense"]
+    score = {**score, "kernel": (0 * score["kernel"]).at[0, 0].set(1)}
+    made = {"hidden_dense": hidden, "score_dense": score}
+    rngs = {"dropout": jax.random.key(1)}
+    return len(
+      np.unique(head.apply({"params": made}, x, train=True, rngs=rngs))
+    )
+
+  # One unit is dropped or not; where it reads the input, that is dropped or not
+  # as well: 0, act(1) and act(1 + 2 * 3), doubled.
+  assert values(kernel=0) == 2 and values(kernel=3) == 3
+
+
 def test_pair_scorer():
   """[p; a; p * a] with p = [z_i; z_j; mean], the first span's."""
   cfg, x = reference.config(), vectors()

@@ -277,6 +277,15 @@ def test_dropout_is_of_the_vectors_and_only_in_training(hidden, batch):
   assert not np.allclose(run(0, True), run(1, True))
 
 
+def test_totals_are_of_float32():
+  # The 279 ones before the span, and the 300 to its end; bfloat16 has no 279.
+  ones = jnp.ones((1, 300, 1), jnp.bfloat16)
+  parts = span_vectors.Parts(ones, ones, ones, jnp.zeros((1, 300)))
+  at = jnp.array([[279]]), jnp.array([[299]])
+  made = span_vectors.span_vectors("endpoints_mean", parts, *at)
+  assert made.tolist() == [[[1, 1, 1]]]
+
+
 def test_bfloat16_is_near(hidden, batch):
   head, params = head_and_params("ffn_endpoints_mean", hidden)
   rough = SpanHead(config(dtype="bfloat16"), "ffn_endpoints_mean", T)
