@@ -11,10 +11,10 @@ B examples, C texts of each: the query and K passages, the first of them right.
 Files are passages.py's.
 """
 
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -109,8 +109,8 @@ def make(
     hidden = mlm.encode(cfg, params, rows, key, train)
     x = ROW_POOLS[options.pool](cfg, hidden, rows["segment_ids"])
     x = x.astype(jnp.float32).reshape(B, C, -1)
-    norm = jnp.sqrt(jnp.sum(x * x, axis=-1, keepdims=True))
-    return x / jnp.maximum(norm, 1e-6)
+    square = jnp.sum(x * x, axis=-1, keepdims=True)
+    return x * jax.lax.rsqrt(jnp.maximum(square, 1e-12))
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     found = scores(vectors(params, batch, key, train), batch)
@@ -225,47 +225,42 @@ def decode(
   if not examples:
     return []
   x = np.stack(outputs["vectors"])  # [n, C, D]
-  own = np.einsum("nd,nkd->nk", x[:, 0], x[:, 1:])
+  queries, passages = x[:, 0], x[:, 1:]
+  own = [
+    of_one[: len(example.passages)]
+    for example, of_one in zip(
+      examples, np.einsum("nd,nkd->nk", queries, passages), strict=True
+    )
+  ]
   if not all(example.is_gold for example in examples):
     return [
-      _prediction(example.passages, of_own[: len(example.passages)])
-      for example, of_own in zip(examples, own, strict=True)
+      _prediction(example.passages, cosines, cosines)
+      for example, cosines in zip(examples, own, strict=True)
     ]
-  ids = rows.values["passage_ids"]
-  texts, passage_vectors = {}, {}
-  for example, row, of_row in zip(examples, ids, x[:, 1:], strict=True):
-    for text, i, vector in zip(example.passages, row, of_row, strict=False):
-      texts[i], passage_vectors[i] = text, vector
-  pool = np.stack([passage_vectors[i] for i in range(len(texts))])
-  right = defaultdict(list)
-  for query, row in zip(rows.values["query_ids"], ids, strict=True):
-    right[query].append(row[0])
+  ids, query_ids = (rows.values[n] for n in ("passage_ids", "query_ids"))
+  found, places = np.unique(ids, return_index=True)
+  n, k = np.divmod(places[found != NONE], ids.shape[1])  # Each passage once.
+  pool = passages[n, k]
+  texts = [examples[i].passages[j] for i, j in zip(n, k, strict=True)]
   made = []
   for begin in range(0, len(x), BLOCK):
-    found = x[begin : begin + BLOCK, 0] @ pool.T
-    for i, cosines in enumerate(found, begin):
-      best = int(np.argmax(cosines))
-      is_wrong = np.ones(len(pool), bool)
-      is_wrong[right[rows.values["query_ids"][i]]] = False
-      rank = 1 + int(np.sum(cosines[is_wrong] >= cosines[ids[i, 0]]))
-      of_own = own[i, : len(examples[i].passages)]
-      made.append(
-        {
-          "rank": rank,
-          "passage": texts[best],
-          "cosine": float(cosines[best]),
-          "cosines": of_own.tolist(),
-        }
-      )
+    for i, cosines in enumerate(queries[begin : begin + BLOCK] @ pool.T, begin):
+      right = ids[query_ids == query_ids[i], 0]
+      wrong = np.delete(cosines, right)
+      rank = 1 + int(np.sum(wrong >= cosines[ids[i, 0]]))
+      made.append({"rank": rank, **_prediction(texts, cosines, own[i])})
   return made
 
 
-def _prediction(texts: Sequence[str], cosines: np.ndarray) -> Prediction:
+def _prediction(
+  texts: Sequence[str], cosines: np.ndarray, own: np.ndarray
+) -> Prediction:
+  """The best of the texts; own: the cosines of the example's passages."""
   best = int(np.argmax(cosines))
   return {
     "passage": texts[best],
     "cosine": float(cosines[best]),
-    "cosines": cosines.tolist(),
+    "cosines": own.tolist(),
   }
 
 
