@@ -27,6 +27,7 @@ VERBS = {
   "plot": ("plot", "draw instances, attention, isotropy, training curves"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
   "demo": ("demo.main", "serve a page that shows what a model does"),
+  "retokenize": ("retokenize", "give a model another vocabulary"),
   "import": ("importing", "make a workdir of a Hugging Face model"),
   "export": (
     "exporting",

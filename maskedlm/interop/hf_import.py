@@ -9,14 +9,11 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from maskedlm import checkpoint
+from maskedlm import workdir
 from maskedlm.interop import (
   fine_tuned,
   folders,
   hf_config,
-  json_files,
   modules,
   reading,
   sentence_transformers,
@@ -39,13 +36,6 @@ class Imported(NamedTuple):
   params: Params  # numpy, float32.
   cfg: EncoderConfig
   task: Mapping[str, Any]  # For meta["task"], beside the encoder.
-
-
-class _State(NamedTuple):
-  """What checkpoint.py saves."""
-
-  params: Params
-  step: np.ndarray
 
 
 def import_model(
@@ -90,23 +80,18 @@ def import_model(
     cfg = tokenizer_files.with_pairs(
       model.cfg, folder, tokenizer.special, log=log
     )
-    about = {"imported": {"directory": name, **config}}
-    json_files.write(unfinished / "config.json", about)
-    identity = {
-      "config": about,
-      "corpus": "imported",
-      "tokenizer": tokenizer.sha256,
-    }
     task = {**model.task, "encoder": dataclasses.asdict(cfg)}
     if sentences:
       task["sentences"] = sentences._asdict()
-    meta = {"task": task, "identity": identity}
-    opened = checkpoint.open_checkpoints(
-      unfinished, keep_last=1, keep_best=0, log=log
+    workdir.write(
+      unfinished,
+      model.params,
+      task,
+      origin={"imported": {"directory": name, **config}},
+      corpus="imported",
+      tokenizer=tokenizer.sha256,
+      log=log,
     )
-    state = _State(model.params, np.zeros((), np.int32))
-    opened.save(0, state, meta, metric=None)
-    opened.close()
   return model._replace(cfg=cfg)
 
 

@@ -100,6 +100,10 @@ def _training(opened: Opened) -> Iterator[tuple[str, Any]]:
     yield "imported from", config["imported"].get("directory", "")
     yield "what it was there", opened.task.get("objective", "")
     return
+  if "retokenized" in config:
+    old = pathlib.PurePath(config["retokenized"]["checkpoint"]).name
+    yield "a new vocabulary for", f"{old}, not trained since"
+    return
   yield "objective", opened.task.get("objective", "")
   yield "steps", f"{meta['step']:,}"
   corpus = config.get("corpus", {})

@@ -1,0 +1,163 @@
+"""`maskedlm retokenize`: a model with another vocabulary.
+
+Each new token begins with the mean of the vectors of the old tokens that spell
+it, and so it does with the biases of the heads that predict tokens: Gee et al.
+2022, "Fast Vocabulary Transfer for Language Model Compression"
+(https://arxiv.org/abs/2402.09977). All else stays as it is.
+"""
+
+import argparse
+import dataclasses
+import pathlib
+import sys
+from collections.abc import Sequence
+
+import numpy as np
+
+from maskedlm import cli, remote
+from maskedlm.config import ConfigError
+from maskedlm.task import Params
+
+# The arrays that have a row for each token.
+TABLES = (
+  "encoder/embeddings/token/embedding",
+  "mlm_head/bias",
+  "sbo_head/bias",
+  "lm_head/bias",
+)
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm retokenize",
+    description="Gives a model another vocabulary: one of your domain or "
+    "language, a smaller one, or its own with more words. Tokens that both "
+    "have keep their vectors, a new one begins with the mean of those that "
+    "spell it. Pretrain what comes out further: --config.init_from=OUT.",
+    allow_abbrev=False,
+  )
+  parser.add_argument(
+    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
+  )
+  parser.add_argument(
+    "--tokenizer",
+    required=True,
+    help="a saved directory, vocab.txt, tokenizer.json or .model",
+  )
+  parser.add_argument("--out", required=True, help="the workdir to make")
+  args = parser.parse_args(argv)
+  retokenize(args.checkpoint, args.tokenizer, pathlib.Path(args.out))
+  return 0
+
+
+def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
+  """Reads a checkpoint and a tokenizer, writes the workdir `out`.
+
+  Raises:
+    CheckpointError, ConfigError: the checkpoint can't be opened, or has that
+      tokenizer already.
+    CorpusError: the tokenizer can't be read.
+    InteropError: `out` exists.
+  """
+  from maskedlm import metrics, opening, workdir  # With jax: not for --help.
+  from maskedlm.corpus import respelling
+  from maskedlm.corpus import tokenizer as tokenizers
+  from maskedlm.interop import folders
+
+  with folders.whole(out) as unfinished:
+    new = tokenizers.load(tokenizer)
+    old = opening.open_best(checkpoint)
+    if new.sha256 == old.tokenizer.sha256:
+      raise ConfigError(
+        f"--tokenizer={tokenizer} is the one that {checkpoint} has: give "
+        "another."
+      )
+    cfg = dataclasses.replace(old.cfg, vocab_size=new.vocab_size)
+    origins = respelling.respell(old.tokenizer, new)
+    special = set(old.tokenizer.special_ids.tolist())
+    ordinary = [i for i in range(old.cfg.vocab_size) if i not in special]
+    params = transfer_all(
+      old.params, origins, ordinary, rows=cfg.padded_vocab_size
+    )
+    new.save(unfinished / "tokenizer")
+    task = {**old.meta["task"], "encoder": dataclasses.asdict(cfg)}
+    if "generator" in task:
+      task["generator"] = {**task["generator"], "vocab_size": new.vocab_size}
+    about = {
+      "checkpoint": str(remote.origin(checkpoint)),
+      "step": old.meta["step"],
+      "tokenizer": tokenizer,
+    }
+    workdir.write(
+      unfinished,
+      params,
+      task,
+      origin={"retokenized": about},
+      corpus="retokenized",
+      tokenizer=new.sha256,
+      log=metrics.log,
+    )
+  counts = np.array([len(origin) for origin in origins])
+  spelt = counts[counts > 1]
+  print(
+    f"{out}: {new.vocab_size:,} tokens instead of {old.cfg.vocab_size:,}: "
+    f"{np.sum(counts == 1):,} have the vector of an old one, {len(spelt):,} "
+    "the mean of several"
+    + (f" ({spelt.mean():.1f} on average)" if len(spelt) else "")
+    + f", {np.sum(counts == 0):,} a random one"
+  )
+
+
+def transfer(
+  table: np.ndarray,
+  origins: Sequence[Sequence[int]],
+  ordinary: Sequence[int],
+  *,
+  rows: int,
+) -> np.ndarray:
+  """Rows for new tokens, from those of the old ones.
+
+  Args:
+    table: [old rows, ...], a row for each old token.
+    origins: of each new token, the old ones whose mean it is; where there is
+      none, its row is drawn at random, each number from a normal distribution
+      with the mean and deviation of its column.
+    ordinary: the old tokens that this distribution is of.
+    rows: of the result; beyond the new tokens they are 0.
+
+  Returns:
+    [rows, ...], of the table's type.
+  """
+  made = np.zeros((rows, *table.shape[1:]), table.dtype)
+  counts = np.array([len(origin) for origin in origins])
+  for count in np.unique(counts[counts > 0]):
+    which = np.flatnonzero(counts == count)
+    made[which] = table[np.array([origins[i] for i in which])].mean(axis=1)
+  drawn = np.flatnonzero(counts == 0)
+  known = table[list(ordinary)]
+  rng = np.random.default_rng(0)
+  made[drawn] = rng.normal(
+    known.mean(axis=0), known.std(axis=0), (len(drawn), *table.shape[1:])
+  )
+  return made
+
+
+def transfer_all(params: Params, *args, **kwargs) -> Params:
+  """Parameters with `transfer` done to the tables that are among them."""
+
+  def change(tree: Params, path: Sequence[str]) -> Params:
+    name, *rest = path
+    if name not in tree:
+      return tree
+    if rest:
+      return {**tree, name: change(tree[name], rest)}
+    return {**tree, name: transfer(tree[name], *args, **kwargs)}
+
+  for path in TABLES:
+    params = change(params, path.split("/"))
+  return params
+
+
+if __name__ == "__main__":
+  sys.exit(cli.run(main))
