@@ -36,11 +36,14 @@ def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
     given: options of the command line, such as "model.rope_theta"; they stand.
 
   Raises:
-    CheckpointError, ConfigError: init_from can't be opened, or has no encoder.
+    CheckpointError, ConfigError: init_from can't be opened, or has no encoder;
+      or the tokenizer that is given is another.
+    CorpusError: that tokenizer can't be read.
   """
   if not config.init_from:
     return
   from maskedlm import opening  # Brings jax, which --help does without.
+  from maskedlm.corpus import tokenizer
 
   start = opening.describe(config.init_from)
   architecture = dataclasses.asdict(start.cfg)
@@ -49,8 +52,14 @@ def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
     for name, value in architecture.items():
       if name not in OWN and f"model.{name}" not in given:
         config.model[name] = value
-  if "tokenizer.path" not in given:
+  if "tokenizer.path" not in given or not config.tokenizer.path:
     config.tokenizer.path = str(opening.tokenizer_dir(config.init_from))
+  elif tokenizer.load(config.tokenizer.path).sha256 != start.tokenizer.sha256:
+    raise ConfigError(
+      f"tokenizer.path={config.tokenizer.path} is not the tokenizer of "
+      f"init_from={config.init_from}: leave it out; or give the model that one "
+      "by `maskedlm retokenize`, and start from what it makes."
+    )
   config.tokenizer.kind = start.tokenizer.kind
   config.tokenizer.vocab_size = start.tokenizer.vocab_size
 

@@ -287,3 +287,26 @@ def test_a_corpus_of_another_tokenizer_is_refused(tiny, general, tmp_path):
   )
   assert made.returncode == 2
   assert "was prepared with other options: tokenizer" in made.stderr
+
+
+def test_another_tokenizer_is_refused_even_if_it_has_as_many_words(
+  general, tmp_path
+):
+  """Its arrays fit; what they mean does not."""
+  vocabulary = tmp_path / "vocab.txt"
+  words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+  words += [f"word{i}" for i in range(495)]
+  vocabulary.write_text("\n".join(words) + "\n")
+  config = config_lib.default("roberta")
+  config.init_from = str(general)
+  config.tokenizer.path = str(vocabulary)
+  with pytest.raises(ConfigError, match="maskedlm retokenize"):
+    continuing.adopt(config, ["tokenizer.path"])
+  config.tokenizer.path = str(
+    shutil.copytree(general / "tokenizer", tmp_path / "copy")
+  )
+  continuing.adopt(config, ["tokenizer.path"])
+  assert config.tokenizer.path == str(tmp_path / "copy")
+  config.tokenizer.path = ""
+  continuing.adopt(config, ["tokenizer.path"])
+  assert config.tokenizer.path == str(general / "tokenizer")
