@@ -36,7 +36,7 @@ from maskedlm.modeling.heads import ROW_POOLS
 from maskedlm.task import Batch, Key, Params
 
 EXAMPLES = ("Who wrote it?\tThe author was Jane.\tIt rained for a week.",)
-READING = ("query", "passage")
+READING = ("query", "passage", "header")
 NONE = -1  # passage_ids where an example has fewer passages than others.
 CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Of the table ranks.tsv.
 BLOCK = 256  # Queries that are compared with all passages at once.
@@ -47,6 +47,7 @@ class Options(NamedTuple):
 
   query: str = ""  # Column of the query; "" = a usual one (passages.py).
   passage: str = ""  # Of the passage that answers it; the same.
+  header: tuple = ()  # All columns' names, for files without that line.
   pool: str = "mean"  # What stands for a text: mean (of its tokens) | cls.
   temperature: float = 0.05  # Cosines are divided by it.
 
@@ -57,6 +58,7 @@ def read(source: str, options: Options) -> list[Example]:
     source,
     query=(options.query,) if options.query else passages.QUERY,
     passage=(options.passage,) if options.passage else passages.PASSAGE,
+    header=tuple(options.header),
   )
 
 
