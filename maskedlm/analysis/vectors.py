@@ -9,6 +9,7 @@ import functools
 import hashlib
 import itertools
 import pathlib
+import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -43,6 +44,8 @@ class Sentences(NamedTuple):
   pool: str = "mean"  # As of Options.
   normalize: bool = False
   length: int = 0  # Positions of a row at most; 0 = all of the encoder's.
+  # What whoever embeds writes before each text, by what that is: a query, ...
+  prompts: Mapping[str, str] = types.MappingProxyType({})
 
 
 class Model(NamedTuple):

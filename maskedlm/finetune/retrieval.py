@@ -48,6 +48,8 @@ class Options(NamedTuple):
   query: str = ""  # Column of the query; "" = a usual one (passages.py).
   passage: str = ""  # Of the passage that answers it; the same.
   header: tuple = ()  # All columns' names, for files without that line.
+  query_prefix: str = ""  # Written before each query, as "query: " for E5.
+  passage_prefix: str = ""  # And before each passage.
   pool: str = "mean"  # What stands for a text: mean (of its tokens) | cls.
   temperature: float = 0.05  # Cosines are divided by it.
 
@@ -81,7 +83,11 @@ def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
 
 def sentences(options: Options) -> dict[str, Any]:
   """How `embed` and exports make a text's vector: as it was trained."""
-  return {"pool": options.pool, "normalize": True}
+  # By the names that encode_query and encode_document of
+  # sentence-transformers know them by.
+  prompts = {"query": options.query_prefix, "document": options.passage_prefix}
+  prompts = {name: text for name, text in prompts.items() if text}
+  return {"pool": options.pool, "normalize": True, "prompts": prompts}
 
 
 def make(
@@ -125,7 +131,13 @@ def make(
     )
 
   return Application(
-    rows=lambda examples: make_rows(examples, tokenizer, length=length),
+    rows=lambda examples: make_rows(
+      examples,
+      tokenizer,
+      length=length,
+      query_prefix=options.query_prefix,
+      passage_prefix=options.passage_prefix,
+    ),
     init=lambda key: {},  # No head: the encoder alone is trained.
     loss=loss,
     outputs=lambda params, batch: {
@@ -162,7 +174,12 @@ def scores(x, batch: Batch):
 
 
 def make_rows(
-  examples: Sequence[Example], tokenizer: Tokenizer, *, length: int
+  examples: Sequence[Example],
+  tokenizer: Tokenizer,
+  *,
+  length: int,
+  query_prefix: str = "",
+  passage_prefix: str = "",
 ) -> Rows:
   """A row of C sequences for each example (sequences.py): [CLS] text [SEP].
 
@@ -178,15 +195,16 @@ def make_rows(
   queries: dict[str, int] = {}
   query_ids = [queries.setdefault(e.query, len(queries)) for e in examples]
 
-  def encode(texts: Sequence[str]):
+  def encode(prefix: str, texts: Sequence[str]):
     """(input_ids, token_type_ids, whether tokens were lost) of each."""
     return [
       pair_row(tokenizer, of_text, None, length)
-      for of_text in tokenizer.encode_batch(texts)
+      for of_text in tokenizer.encode_batch([prefix + text for text in texts])
     ]
 
   # Each text once, and last what stands for no passage.
-  of_passages, of_queries = encode([*ids, ""]), encode(list(queries))
+  of_passages = encode(passage_prefix, [*ids, ""])
+  of_queries = encode(query_prefix, list(queries))
   rows = [
     [of_queries[query], *(of_passages[k] for k in passage)]
     for query, passage in zip(query_ids, passage_ids, strict=True)

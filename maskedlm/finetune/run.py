@@ -114,6 +114,8 @@ def prepare(config: ConfigDict) -> Prepared:
   examples, dev = splits.split(kind, options, data)
   about = kind.describe(examples, options)
   app = kind.make(start.tokenizer, cfg, about, options, length=data.length)
+  if hasattr(kind, "sentences"):
+    starting.check_sentences(start, kind.sentences(options), metrics.log)
   app.gold(dev)  # Told now if there is none, not after an epoch.
   also = {
     name: inference.read_labelled(kind, app, options, name)

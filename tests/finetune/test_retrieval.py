@@ -24,6 +24,7 @@ from maskedlm.finetune import (
   retrieval,
   run,
   sequences,
+  starting,
 )
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.application import DataError
@@ -101,6 +102,21 @@ def test_rows():
     *rows.values["sequence_lengths"].tolist(),
     [1, 1, 1],  # A filler sees itself.
   ]
+
+
+def test_what_is_written_before_texts():
+  app = make(query_prefix="k ", passage_prefix="j i ")
+  rows = app.rows([EXAMPLES[0], EXAMPLES[2]])
+  assert rows.tokens["input_ids"][1].tolist() == [
+    [CLS, 20, 20, SEP, PAD],
+    [CLS, 19, 18, 12, SEP],
+    [CLS, 19, 18, 17, SEP],
+  ]
+  # What there is none of has no text to be written before.
+  assert rows.values["passage_ids"].tolist() == [[0, 1], [0, 2]]
+  options = Options(query_prefix="q: ")
+  assert retrieval.sentences(options)["prompts"] == {"query": "q: "}
+  assert retrieval.sentences(Options())["prompts"] == {}
 
 
 def test_sequences_are_padded_by_hand():
@@ -337,6 +353,21 @@ def test_lines_are_compared_with_their_own_passages():
   assert app.decode([], None, {}, {}) == []
 
 
+def test_a_start_that_makes_vectors_otherwise_is_told():
+  def told(**sentences):
+    said, meta = [], {"task": {"sentences": sentences} if sentences else {}}
+    start = types.SimpleNamespace(meta=meta)
+    made = retrieval.sentences(Options(query_prefix="q: "))
+    starting.check_sentences(start, made, said.append)
+    return said
+
+  assert told() == told(pool="mean", normalize=True, length=9) == []
+  assert told(pool="cls", normalize=True, prompts={"query": "x: "}) == [
+    "init_from made the vectors of texts with pool 'cls' (here 'mean'), "
+    "prompts {'query': 'x: '} (here {'query': 'q: '})"
+  ]
+
+
 def test_options_that_are_wrong():
   with pytest.raises(ConfigError, match=r"task.pool='max' is unknown.*mean"):
     make(pool="max")
@@ -372,7 +403,7 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path):
   c.model.dropout = c.model.attention_dropout = 0.0
   c.optimizer.learning_rate = 3e-3
   c.train.update(epochs=8, eval_every=24)
-  c.task.pool = "cls"
+  c.task.pool, c.task.query_prefix = "cls", "it is the "
   result = run.finetune(c, tmp_path / "run")
   assert result["best_metric"] == "mrr@10"
   # By chance it would be 0.12 of 25; both words of a query tell 8 * 7 apart.
@@ -384,12 +415,16 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path):
   (made,) = inference.predict(model, [example])
   assert made["passage"] == "dog on a cat"
   # Nobody need say again what stands for a text.
-  x = api.load(tmp_path / "run").embed(texts)
+  x = api.load(tmp_path / "run").embed([f"it is the {texts[0]}", *texts[1:]])
   np.testing.assert_allclose(made["cosines"], x[1:] @ x[0], atol=1e-5)
   peer = pytest.importorskip("sentence_transformers")
   name = hf_export.export(tmp_path / "run", tmp_path / "hf", log=print)
   assert name == "BertModel"
   card = (tmp_path / "hf" / "README.md").read_text()
   assert "library_name: sentence-transformers\n" in card
-  theirs = peer.SentenceTransformer(str(tmp_path / "hf")).encode(texts)
-  np.testing.assert_allclose(theirs, x, atol=1e-5)
+  assert "encode_query" in card
+  theirs = peer.SentenceTransformer(str(tmp_path / "hf"))
+  np.testing.assert_allclose(theirs.encode_query(texts[:1]), x[:1], atol=1e-5)
+  np.testing.assert_allclose(
+    theirs.encode_document(texts[1:]), x[1:], atol=1e-5
+  )
