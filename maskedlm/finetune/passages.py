@@ -23,7 +23,7 @@ NEGATIVE = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
 class Example(NamedTuple):
   """A query, and passages that may answer it."""
 
-  query: str
+  query: str  # "": its passages are there to be searched, and that is all.
   passages: tuple[str, ...]  # At least one.
   is_gold: bool = True  # The first passage is the right one, no other is.
   where: str = ""  # FILE:LINE.
@@ -40,7 +40,8 @@ def read(
 
   In .jsonl and .parquet a column may hold a list: of right passages, each of
   which makes an example, or of wrong ones, whose columns NEGATIVE matches.
-  Blank ones are none. Questions that nobody can answer are left out.
+  Blank ones are none, and a query may be. Questions that nobody can answer are
+  left out.
 
   Args:
     source: the file.
@@ -49,7 +50,7 @@ def read(
 
   Raises:
     DataError: what tables.iterate or squad.read finds, a missing column, an
-      empty query or passage, a list of something else than texts.
+      empty passage, a list of something else than texts.
   """
   suffix = pathlib.Path(source).suffix.lower()
   if suffix == ".json" or source.startswith(tfds_source.PREFIX):
@@ -93,12 +94,10 @@ def _examples(
   record: tables.Record, query: Sequence[str], passage: Sequence[str]
 ) -> list[Example]:
   asked = tables.field(record, *query)
+  asked = asked if asked.strip() else ""
   right = _texts(record, tables.field(record, *passage))
-  for names, is_there in ((query, asked.strip()), (passage, right)):
-    if not is_there:
-      raise DataError(
-        f"{record.where}: the {names[0]} is empty; expected a text."
-      )
+  if not right:
+    raise DataError(f"{record.where}: the passage is empty; expected a text.")
   wrong = [
     text
     for name, value in record.fields.items()

@@ -37,7 +37,9 @@ from maskedlm.task import Batch, Key, Params
 
 EXAMPLES = ("Who wrote it?\tThe author was Jane.\tIt rained for a week.",)
 READING = ("query", "passage", "header")
-NONE = -1  # passage_ids where an example has fewer passages than others.
+# In passage_ids where an example has fewer passages than others, in query_ids
+# where it has no query: its passages are searched, and that is all.
+NONE = -1
 CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Of the table ranks.tsv.
 BLOCK = 256  # Queries that are compared with all passages at once.
 
@@ -76,8 +78,18 @@ def group(example: Example) -> str:
 
 
 def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
-  """Nothing: there are no labels."""
-  del examples, options
+  """Nothing: there are no labels.
+
+  Raises:
+    DataError: an example without a query.
+  """
+  del options
+  for example in examples:
+    if not example.query:
+      raise DataError(
+        f"{example.where}: the query is empty; expected a text. (Passages that "
+        "nobody asks for may be in what is scored.)"
+      )
   return {}
 
 
@@ -124,7 +136,7 @@ def make(
     found = scores(vectors(params, batch, key, train), batch)
     B, K = batch["passage_ids"].shape
     nats, hits = losses.score(found / options.temperature, jnp.arange(B) * K)
-    weights = batch["example_weights"]
+    weights = batch["example_weights"] * (batch["query_ids"] != NONE)
     return (
       {"retrieval": losses.weigh(nats, weights)},
       {"in_batch_accuracy": losses.weigh(hits, weights)},
@@ -192,8 +204,8 @@ def make_rows(
   for row, example in zip(passage_ids, examples, strict=True):
     for k, text in enumerate(example.passages):
       row[k] = ids.setdefault(text, len(ids))
-  queries: dict[str, int] = {}
-  query_ids = [queries.setdefault(e.query, len(queries)) for e in examples]
+  queries = {"": NONE}
+  query_ids = [queries.setdefault(e.query, len(queries) - 1) for e in examples]
 
   def encode(prefix: str, texts: Sequence[str]):
     """(input_ids, token_type_ids, whether tokens were lost) of each."""
@@ -202,9 +214,9 @@ def make_rows(
       for of_text in tokenizer.encode_batch([prefix + text for text in texts])
     ]
 
-  # Each text once, and last what stands for no passage.
+  # Each text once, and last, at NONE, what stands for none.
   of_passages = encode(passage_prefix, [*ids, ""])
-  of_queries = encode(query_prefix, list(queries))
+  of_queries = encode(query_prefix, [*list(queries)[1:], ""])
   rows = [
     [of_queries[query], *(of_passages[k] for k in passage)]
     for query, passage in zip(query_ids, passage_ids, strict=True)
@@ -221,15 +233,17 @@ def make_rows(
     },
     example=np.arange(len(examples)),
     truncated=sum(any(made[2] for made in row) for row in rows),
-    notes=_notes(examples, len(ids)),
+    notes=_notes(examples, len(queries) - 1, len(ids)),
   )
 
 
-def _notes(examples: Sequence[Example], count: int) -> tuple[str, ...]:
+def _notes(
+  examples: Sequence[Example], queries: int, passages: int
+) -> tuple[str, ...]:
   """How hard it is to find the right one: what a rank is among."""
   if not all(example.is_gold for example in examples):
     return ()
-  return (f"{len(examples):,} queries, {count:,} different passages",)
+  return (f"{queries:,} different queries, {passages:,} different passages",)
 
 
 def decode(
@@ -239,7 +253,7 @@ def decode(
 
   Of examples from a file the best is of all passages of the file, and rank is
   its own one's among them, from 1: other passages that the file has for the
-  same query left out, of equal ones the last.
+  same query left out, of equal ones the last. Without a query it is None.
   """
   del tuned
   if not examples:
@@ -265,6 +279,9 @@ def decode(
   made = []
   for begin in range(0, len(x), BLOCK):
     for i, cosines in enumerate(queries[begin : begin + BLOCK] @ pool.T, begin):
+      if query_ids[i] == NONE:
+        made.append({"rank": None, "passage": "", "cosine": None})
+        continue
       right = ids[query_ids == query_ids[i], 0]
       wrong = np.delete(cosines, right)
       rank = 1 + int(np.sum(wrong >= cosines[ids[i, 0]]))
@@ -289,7 +306,7 @@ def score(
 ) -> dict[str, float]:
   """The mean of 1 / rank (0 beyond 10), and the shares of ranks up to k."""
   _gold(examples)
-  ranks = np.array([prediction["rank"] for prediction in predictions])
+  ranks = _ranks(predictions)
   return {
     "mrr@10": float(np.mean(np.where(ranks <= 10, 1 / ranks, 0))),
     "recall@1": float(np.mean(ranks <= 1)),
@@ -297,17 +314,32 @@ def score(
   }
 
 
+def _ranks(predictions: Sequence[Prediction]) -> np.ndarray:
+  """Of the examples that have a query."""
+  return np.array([p["rank"] for p in predictions if p["rank"]])
+
+
 def _gold(examples: Sequence[Example]) -> None:
-  """DataError for an example of which the right passage is not known."""
+  """DataError for an example of which the right passage is not known.
+
+  And if none has a query.
+  """
   for example in examples:
     if not example.is_gold:
       raise DataError(
         f"{example.query[:40]!r}: which passage answers it is not known."
       )
+  if not any(example.query for example in examples):
+    raise DataError(
+      f"{examples[0].where}: neither this nor any other query is there; "
+      "expected one at least."
+    )
 
 
 def show(prediction: Prediction) -> str:
   """The cosine of the best passage, and its text."""
+  if prediction["cosine"] is None:
+    return "(no query)"
   return (
     f"{prediction['cosine']:.3f}\t{' '.join(prediction['passage'].split())}"
   )
@@ -318,7 +350,7 @@ def report(
 ) -> dict[str, str]:
   """ranks.tsv: the share of queries whose passage is among the first k."""
   del examples
-  ranks = np.array([prediction["rank"] for prediction in predictions])
+  ranks = _ranks(predictions)
   lines = [f"{k}\t{np.mean(ranks <= k):.4f}" for k in CUTOFFS]
   return {"ranks.tsv": "\n".join(["k\trecall", *lines, ""])}
 

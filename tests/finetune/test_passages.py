@@ -92,6 +92,18 @@ def test_files_without_names_of_columns(tmp_path):
   ]
 
 
+def test_passages_that_nobody_asks_for(tmp_path):
+  path = tmp_path / "all.tsv"
+  made = read(path, "query\tpassage\n\tb\n \tc\na\td\n")
+  assert [example[:2] for example in made] == [
+    ("", ("b",)),
+    ("", ("c",)),
+    ("a", ("d",)),
+  ]
+  with pytest.raises(DataError, match=r"all\.tsv:2: the query is empty; expec"):
+    retrieval.describe(made, retrieval.Options())  # Nothing is to be learnt.
+
+
 def test_questions_of_squad(tmp_path):
   answer = {"text": "Jane", "answer_start": 0}
   asked = [
@@ -111,7 +123,6 @@ def test_questions_of_squad(tmp_path):
   [
     ("text\tpassage\na\tb\n", r"pairs.tsv:2: no column 'query' or 'question'"),
     ("query\ttext\na\tb\n", r"pairs.tsv:2: no column 'passage' or 'positive'"),
-    ("query\tpassage\n\tb\n", "pairs.tsv:2: the query is empty; expected a"),
     ("query\tpassage\na\t \n", "pairs.tsv:2: the passage is empty; expected"),
     ("query\tpassage\na\n", r"pairs.tsv:2: the row has 1 columns; expected 2"),
   ],

@@ -96,7 +96,7 @@ def test_rows():
   assert rows.values["query_ids"].tolist() == [0, 1, 2, 0, 3]
   assert rows.values["sequence_lengths"][:2].tolist() == [[4, 3, 5], [3, 9, 2]]
   assert rows.truncated == 1
-  assert rows.notes == ("5 queries, 7 different passages",)
+  assert rows.notes == ("4 different queries, 7 different passages",)
   batch = make_batch(make(), fillers=1)
   assert batch["segment_ids"].sum(axis=-1).tolist() == [
     *rows.values["sequence_lengths"].tolist(),
@@ -332,6 +332,51 @@ def test_ranks_by_hand(monkeypatch):
   same = {"vectors": [on_circle(5, 5, 5)] * 5}
   ranks = [p["rank"] for p in app.decode(EXAMPLES, rows, same, {})]
   assert ranks == [6, 7, 7, 6, 7]
+
+
+def test_ranks_among_given_passages_too():
+  """Those of examples without a query; by hand."""
+  app = make()
+  others = [Example("", ("k", "j"), where="y.tsv:2"), Example("", ("c",))]
+  examples = [*EXAMPLES[:2], *others]
+  rows = app.rows(examples)
+  assert rows.values["query_ids"].tolist() == [0, 1, -1, -1]
+  assert rows.tokens["input_ids"][2].tolist() == [
+    [CLS, SEP, PAD],
+    [CLS, 20, SEP],
+    [CLS, 19, SEP],
+  ]
+  assert rows.notes == ("2 different queries, 5 different passages",)
+  outputs = {
+    "vectors": [
+      on_circle(12, 10, 50),  # c 10 before k 20.
+      on_circle(40, 80, 0),  # d e f 50, k 20, c 10, and only then this 80.
+      on_circle(7, 20, 90),
+      on_circle(7, 10, 0),  # The same c: one passage.
+    ]
+  }
+  made = app.decode(examples, rows, outputs, {})
+  assert [p["rank"] for p in made] == [1, 4, None, None]
+  assert retrieval.show(made[2]) == "(no query)"
+  assert app.score(examples, made) == {
+    "mrr@10": pytest.approx((1 + 1 / 4) / 2),
+    "recall@1": 0.5,
+    "recall@10": 1.0,
+  }
+  assert "\n2\t0.5000\n" in retrieval.report(examples, made)["ranks.tsv"]
+  with pytest.raises(DataError, match=r"y\.tsv:2: neither this nor any other"):
+    app.gold(others)
+  # They are wrong answers to others' queries, and have no loss.
+  batch = batching.gather(rows, np.array([0, 2]), LENGTH, PAD)
+  x = jnp.float32(np.stack([outputs["vectors"][i] for i in (0, 2)]))
+  cosines = np.asarray(retrieval.scores(x, batch))
+  np.testing.assert_allclose(
+    cosines[0], np.cos(np.radians([2, 38, 8, 78])), atol=1e-6
+  )
+  cfg = reference.config()
+  terms, hits = make(cfg).loss(make_params(cfg), batch, None, False)
+  assert terms["retrieval"][1].tolist() == [1, 0]
+  assert hits["in_batch_accuracy"][1].tolist() == [1, 0]
 
 
 def test_lines_are_compared_with_their_own_passages():
