@@ -125,7 +125,8 @@ def _labels(example: Example, separator: str) -> tuple[str, ...] | None:
       found = json.loads(example.label)
     except ValueError:
       found = _literal(example)
-  return tuple(sorted({str(x).strip() for x in found} - {""}))
+  named = {str(x).strip() for x in found if x is not None}
+  return tuple(sorted(named - {""}))
 
 
 def _literal(example: Example) -> list:

@@ -35,7 +35,7 @@ def test_labels_are_lists_or_have_separators(tmp_path):
   assert found.label == ("x", "y", "z")
   rows = [
     {"text": "a", "text_b": "b", "labels": ["x,y", "z"]},
-    {"text": "a", "labels": []},
+    {"text": "a", "labels": [None]},
     {"text": "a", "labels": None},  # Nothing is said of it.
   ]
   path = tmp_path / "a.jsonl"
