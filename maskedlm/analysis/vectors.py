@@ -9,7 +9,6 @@ import functools
 import hashlib
 import itertools
 import pathlib
-import types
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -45,7 +44,7 @@ class Sentences(NamedTuple):
   normalize: bool = False
   length: int = 0  # Positions of a row at most; 0 = all of the encoder's.
   # What whoever embeds writes before each text, by what that is: a query, ...
-  prompts: Mapping[str, str] = types.MappingProxyType({})
+  prompts: Mapping[str, str] = {}
 
 
 class Model(NamedTuple):
