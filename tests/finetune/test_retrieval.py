@@ -435,7 +435,7 @@ def write(path, count, seed):
   path.write_text("".join(lines))
 
 
-def test_a_run_learns_and_its_vectors_are_embeds(tmp_path):
+def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
   encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
   write(tmp_path / "train.tsv", 96, 1)
   write(tmp_path / "dev.tsv", 25, 2)
@@ -451,10 +451,16 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path):
   c.task.pool, c.task.query_prefix = "cls", "it is the "
   result = run.finetune(c, tmp_path / "run")
   assert result["best_metric"] == "mrr@10"
+  said = capsys.readouterr().err
   # By chance it would be 0.12 of 25; both words of a query tell 8 * 7 apart.
   assert result["mrr@10"] > 0.6
   assert (tmp_path / "run" / "ranks.tsv").is_file()
   model = inference.open_model(tmp_path / "run")
+  # Of the 2 x 16 texts of a batch, not of the longer one of each pair.
+  examples = model.kind.read(str(tmp_path / "train.tsv"), model.options)
+  lengths = model.app.rows(examples).values["sequence_lengths"]
+  assert "a batch's 32 rows being packed in" in said
+  assert f"{1 - lengths.mean() / 24:.1%} if each were padded to 24" in said
   texts = ["the cat is a dog", "dog on a cat", "paris in the film"]
   example = model.kind.parse("\t".join(texts), model.options)
   (made,) = inference.predict(model, [example])
