@@ -176,7 +176,7 @@ class Model:
       texts: any number, of any length.
       unit: token | word | sentence (a text as a whole).
       pool: of a unit's tokens: mean | max | cls, the last of sentences. "" is
-        of sentences as the model was imported, else mean.
+        of sentences as the model was imported or trained, else mean.
       layers: 0 is the embeddings, N or -1 the last layer.
       combine: of several layers: mean | sum | concat | stack.
       normalize: each vector to length 1.

@@ -43,6 +43,8 @@ class Sentences(NamedTuple):
   pool: str = "mean"  # As of Options.
   normalize: bool = False
   length: int = 0  # Positions of a row at most; 0 = all of the encoder's.
+  # What whoever embeds writes before each text, by what that is: a query, ...
+  prompts: Mapping[str, str] = {}
 
 
 class Model(NamedTuple):

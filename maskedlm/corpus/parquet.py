@@ -6,7 +6,7 @@ bounded whatever wrote the file. pyarrow comes with tensorflow-datasets.
 
 import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 _ROWS = 256  # Read at a time.
@@ -71,26 +71,42 @@ def rows(path: str) -> Iterator[dict[str, Any]]:
   """The rows of a file, column -> value. Raises ParquetError.
 
   A class is given by its name, "" where there is none (-1), if the file tells
-  the names, as those do that Hugging Face's datasets writes.
+  the names, as those do that Hugging Face's datasets writes; so are lists.
   """
   with _opened(path) as file:
     classes = _classes(file.schema_arrow.metadata or {})
     for batch in file.iter_batches(_ROWS, use_threads=False):
       for row in batch.to_pylist():
         for column in classes.keys() & row.keys():
-          if row[column] is not None:
-            row[column] = classes[column].get(row[column], "")
+          row[column] = _named(row[column], classes[column])
         yield row
 
 
-def _classes(metadata: Mapping[bytes, bytes]) -> dict[str, dict[int, str]]:
-  """Column -> class -> its name, of those that hold a ClassLabel."""
+def _named(value: Any, names: Sequence[str]) -> Any:
+  if isinstance(value, list):
+    return [_named(one, names) for one in value]
+  if not isinstance(value, int):  # A null.
+    return value
+  return names[value] if 0 <= value < len(names) else ""
+
+
+def _classes(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
+  """Column -> the names of its classes, of those that hold a ClassLabel.
+
+  Or a list of them: {"feature": ...}, and [...] in older files.
+  """
   try:
-    told = json.loads(metadata[b"huggingface"])["info"]["features"]
-    return {
-      column: dict(enumerate(feature["names"]))
-      for column, feature in told.items()
-      if isinstance(feature, dict) and feature.get("_type") == "ClassLabel"
-    }
+    told = json.loads(metadata[b"huggingface"])["info"]["features"].items()
   except (AttributeError, KeyError, TypeError, ValueError):
     return {}  # It tells no names; who wrote it can't be asked.
+  classes = {}
+  for column, feature in told:
+    if isinstance(feature, list) and feature:
+      feature = feature[0]
+    elif isinstance(feature, dict):
+      feature = feature.get("feature", feature)
+    if not isinstance(feature, dict) or feature.get("_type") != "ClassLabel":
+      continue
+    if feature.get("names"):
+      classes[column] = feature["names"]
+  return classes

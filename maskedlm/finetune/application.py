@@ -16,9 +16,10 @@ name. It has
 It may have `export(predictions, options)`, the official files of a task;
 `group(example)`, whose examples stay on one side of a split; and EXAMPLES,
 lines for `parse`, the first of which that fits the options `demo` begins with;
-and READING, the names of the options that say how a file is read (reading.py):
-make with others of those is of the same parameters; and, where texts' vectors
-are trained, `sentences(options)`, how `embed` makes them.
+and READING, the names of the options that say how a file is read or what is
+said of the outputs (reading.py): make with others of those is of the same
+parameters; and, where texts' vectors are trained, `sentences(options)`, how
+`embed` makes them.
 An Example's field `where`, if it has one, names its file and line in errors;
 its `id`, if it has one, is no other's.
 

@@ -99,7 +99,7 @@ def train_batches(
     return {**gather(rows, own, length, pad), **packed}
 
   def shape_at(step: int) -> tuple[int, int]:
-    lengths = _lengths(rows, row_ids(step))
+    lengths = sequence_lengths(rows, row_ids(step))
     r = packing.rows_needed(lengths, parts, layout)
     return len(parts) * r, layout.length
 
@@ -117,7 +117,7 @@ def fit_layout(
   for epoch in range(3):
     order = _shuffled(len(rows.lengths), batch_size, seed=0, epoch=epoch)
     for which in order[:_SAMPLE]:
-      lengths = _lengths(rows, which)
+      lengths = sequence_lengths(rows, which)
       found += list(lengths[parts].reshape(len(parts), -1))
   return packing.fit(found, length=length, width=width)
 
@@ -130,7 +130,7 @@ def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
   return rows.reshape(-1, batch_size)
 
 
-def _lengths(rows: Rows, which: np.ndarray) -> np.ndarray:
+def sequence_lengths(rows: Rows, which: np.ndarray) -> np.ndarray:
   """[B, C]: of the C sequences of each row, nearly always one."""
   if "sequence_lengths" in rows.values:
     lengths = rows.values["sequence_lengths"][which]
@@ -142,7 +142,7 @@ def _lengths(rows: Rows, which: np.ndarray) -> np.ndarray:
 
 def _sequences(rows: Rows, which: np.ndarray, pad: int):
   """name -> [B][C] arrays [l]: what is packed."""
-  lengths = _lengths(rows, which)
+  lengths = sequence_lengths(rows, which)
   made = {}
   for name in packing.SEQUENCES:
     filler = np.array([pad if name == "input_ids" else 0], np.int32)
@@ -202,7 +202,7 @@ def padding_share(rows: Rows, batches: Batches) -> float:
   real = 0
   for step in steps:
     which = batches.row_ids(step)
-    real += int(_lengths(rows, which[which >= 0]).sum())
+    real += int(sequence_lengths(rows, which[which >= 0]).sum())
   return 1 - real / positions
 
 
@@ -222,7 +222,7 @@ def gather(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:
       if row >= 0:
         out[i, ..., : arrays[row].shape[-1]] = arrays[row]
     batch[name] = out
-  is_token = np.arange(length) < _lengths(rows, which)[..., None]
+  is_token = np.arange(length) < sequence_lengths(rows, which)[..., None]
   for name, values in rows.values.items():
     taken = np.array(values[which])
     taken[~real] = 0

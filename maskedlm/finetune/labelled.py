@@ -4,7 +4,7 @@ A layout (glue.Layout) says which columns have what; files are tables.py's.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +26,14 @@ class Example(NamedTuple):
   no_label: str = ""  # Why label is None, for who needs one.
 
 
-def read(source: str, layout: Layout) -> list[Example]:
+def read(
+  source: str,
+  layout: Layout,
+  prepare: Callable[[tables.Record], tables.Record] = lambda record: record,
+) -> list[Example]:
   """The examples of a file (tables.py) or of "tfds:..." (tfds_source.py).
+
+  `prepare` is done to each record before it is read as the layout has it.
 
   Their labels are None where the file has no such column: a test set.
 
@@ -52,7 +58,7 @@ def read(source: str, layout: Layout) -> list[Example]:
     )
   if layout.language:
     records = _in_language(records, source, layout.language)
-  return [_example(record, layout) for record in records]
+  return [_example(prepare(record), layout) for record in records]
 
 
 def parse(line: str, layout: Layout) -> Example:

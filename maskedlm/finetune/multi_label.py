@@ -5,6 +5,8 @@ cross-entropy: problem_type="multi_label_classification" of transformers. Rows
 and head are those of classification.py, files those of tables.py.
 """
 
+import ast
+import contextlib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -13,11 +15,12 @@ import jax
 import numpy as np
 import optax
 
-from maskedlm.config import check_known
+from maskedlm.config import ConfigError, check_known
 from maskedlm.finetune import (
   classification,
   glue,
   labelled,
+  tables,
   tag_metrics,
   unknown,
 )
@@ -34,8 +37,14 @@ from maskedlm.modeling.losses import weigh
 from maskedlm.task import Batch, Key, Params
 
 EXAMPLES = classification.EXAMPLES
-READING = ("text", "text_b", "label", "separator", "header", "language")
+READING = (
+  *("text", "text_b", "label", "separator", "columns", "header", "language"),
+  "threshold",
+)
 METRICS = ("micro_f1", "macro_f1", "exact_match")
+# What a column of Options.columns may hold: 1.0, too, where pandas wrote it.
+SAID = {"1": True, "1.0": True, "true": True}
+SAID |= {"0": False, "0.0": False, "false": False}
 
 
 class Options(NamedTuple):
@@ -45,10 +54,13 @@ class Options(NamedTuple):
   text_b: str = "text_b"  # Of the second text, where a row has it.
   label: str = "labels"  # Of the labels: a JSON list, or commas between them.
   separator: str = ","  # Instead of commas; "" = whitespace.
+  # Or a column for each label, named so: 1 where it is said, 0 where it isn't.
+  columns: tuple = ()
   header: tuple = ()  # The columns' names, for files without that line.
   language: str = ""  # Rows whose column "language" says another are left out.
   pooler: bool = True  # z_CLS through the pretrained dense and tanh, as BERT's.
   metric: str = "micro_f1"  # Of METRICS; chooses the best checkpoint.
+  threshold: float = 0.5  # Labels of a higher probability are said.
 
 
 # --- Files ---
@@ -59,7 +71,7 @@ def _layout(options: Options) -> glue.Layout:
     text=(options.text,),
     text_b=(options.text_b,),
     alone=True,
-    label=(options.label,),
+    label=options.columns[:1] or (options.label,),
     header=tuple(options.header),
     language=options.language,
   )
@@ -69,16 +81,42 @@ def read(source: str, options: Options) -> list[Example]:
   """The examples of a file (labelled.py), whose labels are tuples, sorted.
 
   Raises:
-    DataError: see labelled.read; a list of labels that can't be read.
+    DataError: see labelled.read; a list of labels that can't be read, a column
+      of a label with something else than 1 and 0.
   """
   return [
     example._replace(label=_labels(example, options.separator))
-    for example in labelled.read(source, _layout(options))
+    for example in labelled.read(
+      source, _layout(options), lambda record: _joined(record, options.columns)
+    )
   ]
 
 
+def _joined(record: tables.Record, columns: Sequence[str]) -> tables.Record:
+  """A record whose first of these columns has the list of those that say 1.
+
+  A record that has none of them, of a test set, stays as it is.
+  """
+  if not set(columns) & set(record.fields):
+    return record
+  said = []
+  for name in columns:
+    value = tables.field(record, name)
+    if value.strip().lower() not in SAID:
+      raise DataError(
+        f"{record.where}: {name} is {value!r:.40}; expected 1 where the label "
+        "is said, 0 where it isn't."
+      )
+    said += [name] * SAID[value.strip().lower()]
+  fields = {**record.fields, columns[0]: json.dumps(said)}
+  return record._replace(fields=fields)
+
+
 def _labels(example: Example, separator: str) -> tuple[str, ...] | None:
-  """From '["a", "b"]' or "b, a"; () from "" and "[]"; None if unsaid."""
+  """From '["a", "b"]' or "b, a"; () from "" and "[]"; None if unsaid.
+
+  Also from "['a', 'b']", as pandas writes a column of lists.
+  """
   if example.label is None:
     return None
   found: Any = example.label.split(separator or None)  # "": at whitespace.
@@ -86,11 +124,21 @@ def _labels(example: Example, separator: str) -> tuple[str, ...] | None:
     try:
       found = json.loads(example.label)
     except ValueError:
-      raise DataError(
-        f"{example.where}: the labels {example.label!r:.60}; expected a list "
-        f'as JSON has it, such as ["a", "b"], or a{separator}b.'
-      ) from None
-  return tuple(sorted({str(x).strip() for x in found} - {""}))
+      found = _literal(example)
+  named = {str(x).strip() for x in found if x is not None}
+  return tuple(sorted(named - {""}))
+
+
+def _literal(example: Example) -> list:
+  """DataError if it is none."""
+  with contextlib.suppress(ValueError, SyntaxError, MemoryError):
+    found = ast.literal_eval(example.label)
+    if isinstance(found, list):
+      return found
+  raise DataError(
+    f"{example.where}: the labels {example.label!r:.60}; expected a list as "
+    'JSON has it, such as ["a", "b"], or a and b with the separator between.'
+  )
 
 
 def parse(line: str, options: Options) -> Example:
@@ -136,9 +184,13 @@ def make(
   """See application.py.
 
   Raises:
-    ConfigError: a metric that there is not.
+    ConfigError: a metric that there is not, a threshold that is no share.
   """
   check_known("task", options, {"metric": METRICS})
+  if not 0 < options.threshold < 1:
+    raise ConfigError(
+      f"task.threshold={options.threshold}: expected more than 0, less than 1."
+    )
   labels = tuple(about["labels"])
   net = classification.make_net(cfg, len(labels), pooler=options.pooler)
 
@@ -160,7 +212,8 @@ def make(
     logits, chosen = net.apply(params, batch, key, train), batch["labels"]
     # Of all decisions on a text the mean, as transformers has it.
     nats = optax.sigmoid_binary_cross_entropy(logits, chosen).mean(axis=-1)
-    hits = ((logits > 0) == chosen).mean(axis=-1)
+    said = jax.nn.sigmoid(logits) > options.threshold
+    hits = (said == chosen).mean(axis=-1)
     weights = batch["example_weights"]
     return {"labels": weigh(nats, weights)}, {
       "label_accuracy": weigh(hits, weights)
@@ -170,7 +223,7 @@ def make(
     predictions = []
     for found in outputs["probabilities"]:
       shares = dict(zip(labels, found.tolist(), strict=True))
-      said = [label for label, share in shares.items() if share > 0.5]
+      said = [n for n, share in shares.items() if share > options.threshold]
       predictions.append({"labels": said, "probabilities": shares})
     return predictions
 

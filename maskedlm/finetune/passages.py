@@ -16,34 +16,41 @@ from maskedlm.finetune.application import DataError
 
 # Names that such columns have on the Hugging Face Hub; the first one counts.
 QUERY = ("query", "question", "anchor")
-PASSAGE = ("passage", "positive", "context", "answer")
-NEGATIVE = re.compile(r"negatives?(_?\d+)?")
+PASSAGE = ("passage", "positive", "positives", "pos", "context", "answer")
+NEGATIVE = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
 
 
 class Example(NamedTuple):
   """A query, and passages that may answer it."""
 
-  query: str
+  query: str  # "": its passages are there to be searched, and that is all.
   passages: tuple[str, ...]  # At least one.
   is_gold: bool = True  # The first passage is the right one, no other is.
   where: str = ""  # FILE:LINE.
 
 
 def read(
-  source: str, *, query: Sequence[str], passage: Sequence[str]
+  source: str,
+  *,
+  query: Sequence[str],
+  passage: Sequence[str],
+  header: Sequence[str] = (),
 ) -> list[Example]:
   """The examples of a table, or of a .json file or "tfds:..." of SQuAD.
 
-  Columns that NEGATIVE matches hold wrong passages: one each, or, in .jsonl and
-  .parquet, a list. Questions that nobody can answer are left out.
+  In .jsonl and .parquet a column may hold a list: of right passages, each of
+  which makes an example, or of wrong ones, whose columns NEGATIVE matches.
+  Blank ones are none, and a query may be. Questions that nobody can answer are
+  left out.
 
   Args:
     source: the file.
     query, passage: names of columns; of each the first that a row has.
+    header: names of all columns, for a table whose first row is not that.
 
   Raises:
     DataError: what tables.iterate or squad.read finds, a missing column, an
-      empty query or passage.
+      empty passage, a list of something else than texts.
   """
   suffix = pathlib.Path(source).suffix.lower()
   if suffix == ".json" or source.startswith(tfds_source.PREFIX):
@@ -53,7 +60,11 @@ def read(
       for e in asked
       if e.answers != ()
     ]
-  return [_example(record, query, passage) for record in tables.iterate(source)]
+  return [
+    example
+    for record in tables.iterate(source, header=header)
+    for example in _examples(record, query, passage)
+  ]
 
 
 def parse(line: str) -> Example:
@@ -70,38 +81,49 @@ def parse(line: str) -> Example:
   )
   if line.startswith("{"):
     fields = tables.json_fields(line, "input")
-    passages = _list(fields.get("passages", ""))
-    query = fields.get("query", "")
+    query, passages = fields.get("query", ""), _list(fields.get("passages", ""))
   else:
-    query, *passages = map(without_surrogates, line.split("\t"))
-  if not query or not passages:
+    query, *passages = line.split("\t")
+  if not query or not passages or not all(isinstance(x, str) for x in passages):
     raise DataError(f"input {line[:40]!r}: {expected}")
+  query, *passages = map(without_surrogates, (query, *passages))
   return Example(query, tuple(passages), is_gold=False)
 
 
-def _example(
+def _examples(
   record: tables.Record, query: Sequence[str], passage: Sequence[str]
-) -> Example:
-  texts = tables.field(record, *query), tables.field(record, *passage)
-  for names, text in zip((query, passage), texts, strict=True):
-    if not text.strip():
-      raise DataError(
-        f"{record.where}: the {names[0]} is empty; expected a text."
-      )
-  wrong: list[str] = []
-  for name, value in record.fields.items():
-    if NEGATIVE.fullmatch(name) and value.strip():
-      listed = _list(value)
-      wrong += [value] if listed is None else listed
-  return Example(texts[0], (texts[1], *wrong), where=record.where)
+) -> list[Example]:
+  asked = tables.field(record, *query)
+  asked = asked if asked.strip() else ""
+  right = _texts(record, tables.field(record, *passage))
+  if not right:
+    raise DataError(f"{record.where}: the passage is empty; expected a text.")
+  wrong = [
+    text
+    for name, value in record.fields.items()
+    if NEGATIVE.fullmatch(name)
+    for text in _texts(record, value)
+  ]
+  return [Example(asked, (text, *wrong), where=record.where) for text in right]
 
 
-def _list(text: str) -> list[str] | None:
-  """A JSON list of strings; None for anything else."""
+def _texts(record: tables.Record, value: str) -> list[str]:
+  """Those of a field, which is one, or a list."""
+  found: list | None = None
+  if pathlib.Path(record.path).suffix.lower() in tables.OBJECTS:
+    found = _list(value)
+  found = [value] if found is None else found
+  if not all(isinstance(text, str) for text in found):
+    raise DataError(
+      f"{record.where}: {value[:40]!r}; expected a text, or a list of texts."
+    )
+  return [without_surrogates(text) for text in found if text.strip()]
+
+
+def _list(text: str) -> list | None:
+  """The list that this is, as JSON; None for anything else."""
   try:
     found = json.loads(text)
   except ValueError:
     return None
-  if isinstance(found, list) and all(isinstance(x, str) for x in found):
-    return list(map(without_surrogates, found))
-  return None
+  return found if isinstance(found, list) else None

@@ -20,7 +20,8 @@ from maskedlm.finetune.application import DataError, Example
 
 HELP = (
   "--config.task.NAME=VALUE: how the file is read, if its layout is another "
-  "than the training data's (task.tag_column, task.label, ...)."
+  "than the training data's (task.tag_column, task.label, ...), or "
+  "task.threshold, where the kind has one."
 )
 
 
@@ -78,7 +79,7 @@ def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
     if not re.match(r"--config\.task\.\w+=", token):
       raise ConfigError(
         f"{token}: expected --config.task.NAME=VALUE, an option of how the "
-        "file is read; all else is the checkpoint's."
+        "file is read, or a threshold; all else is the checkpoint's."
       )
   return [x for x in argv if x not in overrides], overrides
 

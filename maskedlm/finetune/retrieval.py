@@ -36,8 +36,10 @@ from maskedlm.modeling.heads import ROW_POOLS
 from maskedlm.task import Batch, Key, Params
 
 EXAMPLES = ("Who wrote it?\tThe author was Jane.\tIt rained for a week.",)
-READING = ("query", "passage")
-NONE = -1  # passage_ids where an example has fewer passages than others.
+READING = ("query", "passage", "header")
+# In passage_ids where an example has fewer passages than others, in query_ids
+# where it has no query: its passages are searched, and that is all.
+NONE = -1
 CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Of the table ranks.tsv.
 BLOCK = 256  # Queries that are compared with all passages at once.
 
@@ -47,6 +49,9 @@ class Options(NamedTuple):
 
   query: str = ""  # Column of the query; "" = a usual one (passages.py).
   passage: str = ""  # Of the passage that answers it; the same.
+  header: tuple = ()  # All columns' names, for files without that line.
+  query_prefix: str = ""  # Written before each query, as "query: " for E5.
+  passage_prefix: str = ""  # And before each passage.
   pool: str = "mean"  # What stands for a text: mean (of its tokens) | cls.
   temperature: float = 0.05  # Cosines are divided by it.
 
@@ -57,6 +62,7 @@ def read(source: str, options: Options) -> list[Example]:
     source,
     query=(options.query,) if options.query else passages.QUERY,
     passage=(options.passage,) if options.passage else passages.PASSAGE,
+    header=tuple(options.header),
   )
 
 
@@ -72,14 +78,28 @@ def group(example: Example) -> str:
 
 
 def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
-  """Nothing: there are no labels."""
-  del examples, options
+  """Nothing: there are no labels.
+
+  Raises:
+    DataError: an example without a query.
+  """
+  del options
+  for example in examples:
+    if not example.query:
+      raise DataError(
+        f"{example.where}: the query is empty; expected a text. (Passages that "
+        "nobody asks for may be in what is scored.)"
+      )
   return {}
 
 
 def sentences(options: Options) -> dict[str, Any]:
   """How `embed` and exports make a text's vector: as it was trained."""
-  return {"pool": options.pool, "normalize": True}
+  # By the names that encode_query and encode_document of
+  # sentence-transformers know them by.
+  prompts = {"query": options.query_prefix, "document": options.passage_prefix}
+  prompts = {name: text for name, text in prompts.items() if text}
+  return {"pool": options.pool, "normalize": True, "prompts": prompts}
 
 
 def make(
@@ -116,14 +136,20 @@ def make(
     found = scores(vectors(params, batch, key, train), batch)
     B, K = batch["passage_ids"].shape
     nats, hits = losses.score(found / options.temperature, jnp.arange(B) * K)
-    weights = batch["example_weights"]
+    weights = batch["example_weights"] * (batch["query_ids"] != NONE)
     return (
       {"retrieval": losses.weigh(nats, weights)},
       {"in_batch_accuracy": losses.weigh(hits, weights)},
     )
 
   return Application(
-    rows=lambda examples: make_rows(examples, tokenizer, length=length),
+    rows=lambda examples: make_rows(
+      examples,
+      tokenizer,
+      length=length,
+      query_prefix=options.query_prefix,
+      passage_prefix=options.passage_prefix,
+    ),
     init=lambda key: {},  # No head: the encoder alone is trained.
     loss=loss,
     outputs=lambda params, batch: {
@@ -160,7 +186,12 @@ def scores(x, batch: Batch):
 
 
 def make_rows(
-  examples: Sequence[Example], tokenizer: Tokenizer, *, length: int
+  examples: Sequence[Example],
+  tokenizer: Tokenizer,
+  *,
+  length: int,
+  query_prefix: str = "",
+  passage_prefix: str = "",
 ) -> Rows:
   """A row of C sequences for each example (sequences.py): [CLS] text [SEP].
 
@@ -173,18 +204,19 @@ def make_rows(
   for row, example in zip(passage_ids, examples, strict=True):
     for k, text in enumerate(example.passages):
       row[k] = ids.setdefault(text, len(ids))
-  queries: dict[str, int] = {}
-  query_ids = [queries.setdefault(e.query, len(queries)) for e in examples]
+  queries = {"": NONE}
+  query_ids = [queries.setdefault(e.query, len(queries) - 1) for e in examples]
 
-  def encode(texts: Sequence[str]):
+  def encode(prefix: str, texts: Sequence[str]):
     """(input_ids, token_type_ids, whether tokens were lost) of each."""
     return [
       pair_row(tokenizer, of_text, None, length)
-      for of_text in tokenizer.encode_batch(texts)
+      for of_text in tokenizer.encode_batch([prefix + text for text in texts])
     ]
 
-  # Each text once, and last what stands for no passage.
-  of_passages, of_queries = encode([*ids, ""]), encode(list(queries))
+  # Each text once, and last, at NONE, what stands for none.
+  of_passages = encode(passage_prefix, [*ids, ""])
+  of_queries = encode(query_prefix, [*list(queries)[1:], ""])
   rows = [
     [of_queries[query], *(of_passages[k] for k in passage)]
     for query, passage in zip(query_ids, passage_ids, strict=True)
@@ -201,15 +233,17 @@ def make_rows(
     },
     example=np.arange(len(examples)),
     truncated=sum(any(made[2] for made in row) for row in rows),
-    notes=_notes(examples, len(ids)),
+    notes=_notes(examples, len(queries) - 1, len(ids)),
   )
 
 
-def _notes(examples: Sequence[Example], count: int) -> tuple[str, ...]:
+def _notes(
+  examples: Sequence[Example], queries: int, passages: int
+) -> tuple[str, ...]:
   """How hard it is to find the right one: what a rank is among."""
   if not all(example.is_gold for example in examples):
     return ()
-  return (f"{len(examples):,} queries, {count:,} different passages",)
+  return (f"{queries:,} different queries, {passages:,} different passages",)
 
 
 def decode(
@@ -219,7 +253,7 @@ def decode(
 
   Of examples from a file the best is of all passages of the file, and rank is
   its own one's among them, from 1: other passages that the file has for the
-  same query left out, of equal ones the last.
+  same query left out, of equal ones the last. Without a query it is None.
   """
   del tuned
   if not examples:
@@ -245,6 +279,9 @@ def decode(
   made = []
   for begin in range(0, len(x), BLOCK):
     for i, cosines in enumerate(queries[begin : begin + BLOCK] @ pool.T, begin):
+      if query_ids[i] == NONE:
+        made.append({"rank": None, "passage": "", "cosine": None})
+        continue
       right = ids[query_ids == query_ids[i], 0]
       wrong = np.delete(cosines, right)
       rank = 1 + int(np.sum(wrong >= cosines[ids[i, 0]]))
@@ -269,7 +306,7 @@ def score(
 ) -> dict[str, float]:
   """The mean of 1 / rank (0 beyond 10), and the shares of ranks up to k."""
   _gold(examples)
-  ranks = np.array([prediction["rank"] for prediction in predictions])
+  ranks = _ranks(predictions)
   return {
     "mrr@10": float(np.mean(np.where(ranks <= 10, 1 / ranks, 0))),
     "recall@1": float(np.mean(ranks <= 1)),
@@ -277,17 +314,32 @@ def score(
   }
 
 
+def _ranks(predictions: Sequence[Prediction]) -> np.ndarray:
+  """Of the examples that have a query."""
+  return np.array([p["rank"] for p in predictions if p["rank"]])
+
+
 def _gold(examples: Sequence[Example]) -> None:
-  """DataError for an example of which the right passage is not known."""
+  """DataError for an example of which the right passage is not known.
+
+  And if none has a query.
+  """
   for example in examples:
     if not example.is_gold:
       raise DataError(
         f"{example.query[:40]!r}: which passage answers it is not known."
       )
+  if not any(example.query for example in examples):
+    raise DataError(
+      f"{examples[0].where}: neither this nor any other query is there; "
+      "expected one at least."
+    )
 
 
 def show(prediction: Prediction) -> str:
   """The cosine of the best passage, and its text."""
+  if prediction["cosine"] is None:
+    return "(no query)"
   return (
     f"{prediction['cosine']:.3f}\t{' '.join(prediction['passage'].split())}"
   )
@@ -298,7 +350,7 @@ def report(
 ) -> dict[str, str]:
   """ranks.tsv: the share of queries whose passage is among the first k."""
   del examples
-  ranks = np.array([prediction["rank"] for prediction in predictions])
+  ranks = _ranks(predictions)
   lines = [f"{k}\t{np.mean(ranks <= k):.4f}" for k in CUTOFFS]
   return {"ranks.tsv": "\n".join(["k\trecall", *lines, ""])}
 

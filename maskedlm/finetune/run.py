@@ -114,6 +114,8 @@ def prepare(config: ConfigDict) -> Prepared:
   examples, dev = splits.split(kind, options, data)
   about = kind.describe(examples, options)
   app = kind.make(start.tokenizer, cfg, about, options, length=data.length)
+  if hasattr(kind, "sentences"):
+    starting.check_sentences(start, kind.sentences(options), metrics.log)
   app.gold(dev)  # Told now if there is none, not after an epoch.
   also = {
     name: inference.read_labelled(kind, app, options, name)
@@ -211,6 +213,8 @@ def _train_batches(
     mesh.shape["data"] * mesh.shape["fsdp"],
     config.train.accumulate,
   )
+  lengths = batching.sequence_lengths(rows, np.arange(len(rows.example)))
+  count = data.batch_size * lengths.shape[1]
   # Of the heads, which see every row for itself.
   length = min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
   if data.pack:
@@ -222,16 +226,15 @@ def _train_batches(
       width=run.cfg.width,
     )
   else:
-    choices = np.atleast_2d(rows.tokens["input_ids"][0]).shape[0]
-    layout = packing.alone(parts.shape[1] * choices, data.length)
+    layout = packing.alone(parts.shape[1] * lengths.shape[1], data.length)
   batches = batching.train_batches(
     rows, seed=config.seed, length=length, layout=layout, parts=parts, **shape
   )
   share = batching.padding_share(rows, batches)
-  naive = 1 - float(np.mean(rows.lengths)) / data.length
+  naive = 1 - float(np.mean(lengths)) / data.length
   counts = ", ".join(str(len(parts) * r) for r in layout.counts)
   metrics.log(
-    f"padding: {share:.1%} of the positions, a batch's {data.batch_size} rows "
+    f"padding: {share:.1%} of the positions, a batch's {count} rows "
     f"being packed in {counts} of {layout.length}; {naive:.1%} if each were "
     f"padded to {data.length}"
   )

@@ -6,7 +6,7 @@ its pooler are taken; every other head starts anew.
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import jax
@@ -50,6 +50,24 @@ def architecture(start: Opened, model, length: int) -> EncoderConfig:
     remat=model.remat,
     unroll=model.unroll,
   )
+
+
+def check_sentences(start: Opened, made: Mapping[str, Any], log) -> None:
+  """A log line where the checkpoint makes texts' vectors in another way.
+
+  Args:
+    start: the checkpoint.
+    made: how the new task makes them, as its kind's `sentences` says.
+    log: gets the line.
+  """
+  before = start.meta["task"].get("sentences", {})
+  others = [
+    f"{name} {before[name]!r} (here {value!r})"
+    for name, value in made.items()
+    if before.get(name, value) != value
+  ]
+  if others:
+    log(f"init_from made the vectors of texts with {', '.join(others)}")
 
 
 def from_checkpoint(

@@ -2,7 +2,7 @@
 
 import json
 import pathlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -42,7 +42,8 @@ def write(opened: Opened, class_name: str) -> str:
   library, use = "transformers", _with_transformers(class_name)
   if "sentences" in opened.task:  # It is for texts' vectors.
     library, pipeline = "sentence-transformers", "sentence-similarity"
-    use = _WITH_SENTENCE_TRANSFORMERS
+    prompts = opened.task["sentences"].get("prompts")
+    use = _with_sentence_transformers(_ENCODE_WITH if prompts else _ENCODE)
   count = sum(x.size for x in jax.tree.leaves(opened.params))
   sizes = [(name, getattr(opened.cfg, name)) for name in SIZES]
   tokenizer = f"{opened.tokenizer.kind}, {opened.tokenizer.vocab_size:,} tokens"
@@ -85,12 +86,20 @@ def _with_transformers(class_name: str) -> list[str]:
   ]
 
 
-_WITH_SENTENCE_TRANSFORMERS = [
-  "from sentence_transformers import SentenceTransformer",
-  "",
-  'model = SentenceTransformer("PATH OF THIS DIRECTORY")',
-  'vectors = model.encode(["a text", "another"])',
-]
+def _with_sentence_transformers(lines: Sequence[str]) -> list[str]:
+  return [
+    "from sentence_transformers import SentenceTransformer",
+    "",
+    'model = SentenceTransformer("PATH OF THIS DIRECTORY")',
+    *lines,
+  ]
+
+
+_ENCODE = ('vectors = model.encode(["a text", "another"])',)
+_ENCODE_WITH = (  # A prompt before each text.
+  'queries = model.encode_query(["a question"])',
+  'passages = model.encode_document(["a text", "another"])',
+)
 
 
 def _training(opened: Opened) -> Iterator[tuple[str, Any]]:

@@ -15,6 +15,7 @@ from maskedlm.interop import json_files
 from maskedlm.interop.errors import InteropError
 
 FILE = "modules.json"
+PROMPTS = "config_sentence_transformers.json"
 # Of the transformer: its most tokens, and whether text is lowercased first.
 CONFIG = "sentence_bert_config.json"
 # Their poolings that are ours, under the same names; and in older files.
@@ -71,10 +72,17 @@ def read(folder: pathlib.Path, log: Callable[[str], None]) -> Sentences | None:
       f"{folder / FILE}: Normalize of {inputs[0]}; only of sentence_embedding "
       f"is supported. Import {_ENCODER}."
     )
-  if prompt := _default_prompt(folder):
+  prompts, default = _prompts(folder)
+  if default:
     log(
-      f"{folder}: sentence-transformers puts {prompt!r} before each text; "
+      f"{folder}: sentence-transformers puts {default!r} before each text; "
       "here, write it there yourself"
+    )
+  elif prompts:
+    said = ", ".join(f"{text!r} ({name})" for name, text in prompts.items())
+    log(
+      f"{folder}: the model expects a prompt before a text, {said}; write it "
+      "there yourself"
     )
   encoder = encoder_folder(folder)
   config = json_files.read(encoder / CONFIG)
@@ -85,6 +93,7 @@ def read(folder: pathlib.Path, log: Callable[[str], None]) -> Sentences | None:
     pool=_pool(pooling, paths[0]),
     normalize=bool(norms),
     length=int(length),
+    prompts=prompts,
   )
 
 
@@ -126,6 +135,8 @@ def write(out: pathlib.Path, sentences: Sentences, *, width: int) -> None:
     out / CONFIG,
     {"max_seq_length": sentences.length, "do_lower_case": False},
   )
+  if sentences.prompts:
+    json_files.write(out / PROMPTS, {"prompts": dict(sentences.prompts)})
 
 
 def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
@@ -173,7 +184,10 @@ def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
   return modes[0]
 
 
-def _default_prompt(folder: pathlib.Path) -> str:
-  config = json_files.read(folder / "config_sentence_transformers.json")
-  prompts = config.get("prompts") or {}
-  return prompts.get(config.get("default_prompt_name")) or ""
+def _prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
+  """({name: prompt}, the one that is before every text), without empty ones."""
+  config = json_files.read(folder / PROMPTS)
+  prompts = config.get("prompts")
+  prompts = prompts if isinstance(prompts, dict) else {}
+  found = {name: str(text) for name, text in prompts.items() if text}
+  return found, found.get(config.get("default_prompt_name"), "")

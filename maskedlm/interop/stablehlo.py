@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 from jax import export as jax_export
 
+from maskedlm.analysis import vectors
 from maskedlm.interop import (
   folders,
   json_files,
@@ -23,6 +24,8 @@ from maskedlm.interop import (
   weights,
 )
 from maskedlm.interop.errors import InteropError
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.heads import ROW_POOLS
 
 PROGRAM, WEIGHTS, ABOUT = "model.stablehlo", "weights.safetensors", "model.json"
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -60,6 +63,8 @@ def export(
   with folders.whole(out) as unfinished:
     opened = opening.open_checkpoint(path, part=part, log=log)
     cfg, flat = opened.cfg, weights.flatten(opened.params)
+    is_of_sentences = "sentences" in opened.task
+    sentences = vectors.sentences_of(opened.task, cfg)
 
     def forward(flat, input_ids, token_type_ids, attention_mask):
       batch = {
@@ -67,7 +72,12 @@ def export(
         "token_type_ids": token_type_ids,
         "segment_ids": (attention_mask > 0).astype(jnp.int32),
       }
-      return modules.outputs(weights.unflatten(flat), cfg, batch)
+      made = modules.outputs(weights.unflatten(flat), cfg, batch)
+      if is_of_sentences:
+        made["sentence_embedding"] = _sentence_vector(
+          cfg, made["last_hidden_state"], batch["segment_ids"], sentences
+        )
+      return made
 
     b, length = jax_export.symbolic_shape(
       "b, l", constraints=["b >= 1", "l >= 1", f"l <= {cfg.max_positions}"]
@@ -89,6 +99,7 @@ def export(
       },
       "platforms": list(exported.platforms),
       "max_length": cfg.max_positions,
+      **({"sentences": sentences._asdict()} if is_of_sentences else {}),
       "pad_token_id": opened.tokenizer.special.pad,
       "labels": list(opened.task.get("about", {}).get("labels", ())),
       "jax": jax.__version__,
@@ -102,6 +113,19 @@ def export(
     )
     (unfinished / "README.md").write_text(_README, "utf-8")
   return about
+
+
+def _sentence_vector(cfg: EncoderConfig, x, segment_ids, sentences):
+  """A text's vector as `embed` makes it: x [B, L, D] -> [B, D]."""
+  if sentences.pool == "max":
+    real = (segment_ids > 0)[..., None]
+    made = jnp.max(x, axis=1, where=real, initial=-jnp.inf)
+  else:
+    made = ROW_POOLS[sentences.pool](cfg, x, segment_ids)
+  if not sentences.normalize:
+    return made
+  norms = jnp.linalg.norm(made, axis=-1, keepdims=True)
+  return made / jnp.maximum(norms, 1e-12)
 
 
 _README = f"""# A model as StableHLO, exported from maskedlm

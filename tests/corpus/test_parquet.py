@@ -108,12 +108,19 @@ def test_classes_have_their_names(tmp_path):
     "label": {"names": ["negative", "positive"], "_type": "ClassLabel"},
     "text": {"dtype": "string", "_type": "Value"},
     "tokens": [{"dtype": "string", "_type": "Value"}],
+    "labels": {
+      "feature": {"names": ["joy", "fear"], "_type": "ClassLabel"},
+      "_type": "List",
+    },
+    "tags": [{"names": ["O", "B"], "_type": "ClassLabel"}],
   }
   table = pa.table(
     {
       "text": ["Good.", "Bad.", "?", None],
       "label": [1, 0, -1, None],
       "tokens": [["Good", "."], [], [], []],
+      "labels": [[1, 0], [], None, [1]],
+      "tags": [[0, -1, None], [], [], []],
     }
   ).replace_schema_metadata(
     {"huggingface": json.dumps({"info": {"features": features}})}
@@ -122,9 +129,20 @@ def test_classes_have_their_names(tmp_path):
   found = list(parquet.rows(str(tmp_path / "a.parquet")))
   assert [row["label"] for row in found] == ["positive", "negative", "", None]
   assert found[0]["tokens"] == ["Good", "."]
+  named = [row["labels"] for row in found]
+  assert named == [["fear", "joy"], [], None, ["fear"]]
+  assert found[0]["tags"] == ["O", "", None]
 
 
-@pytest.mark.parametrize("told", ["null", '{"info": null}', "not JSON"])
+@pytest.mark.parametrize(
+  "told",
+  [
+    "null",
+    '{"info": null}',
+    "not JSON",
+    '{"info": {"features": {"label": {"_type": "ClassLabel"}}}}',
+  ],
+)
 def test_classes_that_nobody_can_name_are_numbers(tmp_path, told):
   table = pa.table({"label": [1]}).replace_schema_metadata(
     {"huggingface": told}

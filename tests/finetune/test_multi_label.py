@@ -35,7 +35,7 @@ def test_labels_are_lists_or_have_separators(tmp_path):
   assert found.label == ("x", "y", "z")
   rows = [
     {"text": "a", "text_b": "b", "labels": ["x,y", "z"]},
-    {"text": "a", "labels": []},
+    {"text": "a", "labels": [None]},
     {"text": "a", "labels": None},  # Nothing is said of it.
   ]
   path = tmp_path / "a.jsonl"
@@ -50,10 +50,46 @@ def test_labels_are_lists_or_have_separators(tmp_path):
     multi_label.describe(found, Options())
 
 
-def test_bad_files(tmp_path):
-  path = write(tmp_path / "a.tsv", "text\tlabels\na\t['x']\n")
-  with pytest.raises(DataError, match=r"a\.tsv:2: the labels \"\['x'\]\"; ex"):
+def test_a_column_for_each_label(tmp_path):
+  """As Kaggle's toxic comments; 1.0 is pandas' where some row is empty."""
+  options = Options(text="comment", columns=("toxic", "a threat, or not"))
+  path = write(
+    tmp_path / "a.csv",
+    'id,comment,toxic,other,"a threat, or not"\n'
+    "1,a,1,9,0\n2,b,0.0,9, 0\n3,c,True,9,1.0\n",
+  )
+  gold = [e.label for e in multi_label.read(path, options)]
+  assert gold == [("toxic",), (), ("a threat, or not", "toxic")]
+  path = write(tmp_path / "b.jsonl", '{"comment": "a"}\n')
+  found = multi_label.read(path, options)  # A test set.
+  assert found[0].label is None
+  with pytest.raises(DataError, match=r"b\.jsonl:1: no column 'toxic'; there"):
+    multi_label.describe(found, options)
+  for value, said in (
+    ({"toxic": -1, "a threat, or not": 0}, "c.jsonl:1: toxic is '-1'; expecte"),
+    ({"toxic": 1}, "c.jsonl:1: no column 'a threat, or not'; there are"),
+  ):
+    path = write(tmp_path / "c.jsonl", json.dumps({"comment": "a", **value}))
+    with pytest.raises(DataError, match=said):
+      multi_label.read(path, options)
+
+
+def test_lists_as_pandas_writes_them(tmp_path):
+  path = write(
+    tmp_path / "a.csv", """text,labels\na,"['x, y', ""z's""]"\nb,[]\n"""
+  )
+  gold = [e.label for e in multi_label.read(path, Options())]
+  assert gold == [("x, y", "z's"), ()]
+
+
+@pytest.mark.parametrize("value", ["[x]", "['x'", "['x'] + 3", "[1], [2]"])
+def test_lists_that_are_none(value, tmp_path):
+  path = write(tmp_path / "a.tsv", f"text\tlabels\na\t{value}\n")
+  with pytest.raises(DataError, match=r"a\.tsv:2: the labels .*; expected a"):
     multi_label.read(path, Options())
+
+
+def test_bad_files(tmp_path):
   path = write(tmp_path / "b.tsv", "text\tlabels\na\tx\nb\tx\n")
   with pytest.raises(DataError, match=r"all 2 .* have the labels \['x'\]"):
     multi_label.describe(multi_label.read(path, Options()), Options())
@@ -115,6 +151,20 @@ def test_the_loss_by_hand(encoder, monkeypatch):
   assert multi_label.show({"labels": [], "probabilities": {}}) == "(none)"
   # Right: x, z, y; new is missed.
   assert app.score(examples, made)["micro_f1"] == pytest.approx(6 / 7)
+  # sigmoid(0.5) is 0.62, sigmoid(2) 0.88: above a higher threshold is less.
+  strict = multi_label.make(
+    tokenizers.load(encoder / "tokenizer"),
+    opened.cfg,
+    {"labels": ["x", "y", "z"]},
+    Options(threshold=0.7),
+    length=16,
+  )
+  made = strict.decode(
+    examples, rows, {n: x[:2] for n, x in outputs.items()}, {}
+  )
+  assert [p["labels"] for p in made] == [["x"], ["y"]]
+  hits = strict.loss({}, batch, None, False)[1]["label_accuracy"][0]
+  np.testing.assert_allclose(hits, [2 / 3, 1, 0])
 
 
 def test_scores_are_those_of_sklearn():
@@ -168,9 +218,16 @@ def test_a_run(encoder, tmp_path, capsys):
     shares = line["probabilities"]
     assert [*shares] == ["animal", "red", "thing"]
     assert line["labels"] == [n for n in shares if shares[n] > 0.5]
+  # Beside a checkpoint another threshold may be set.
+  assert cli.main([*argv, "--config.task.threshold=0.001"]) == 0
+  (line, _) = map(json.loads, capsys.readouterr().out.splitlines())
+  assert line["labels"] == ["animal", "red", "thing"]
 
 
-def test_a_metric_that_there_is_not():
+def test_options_that_are_wrong():
   kind = configs.load_kind("multi_label")
+  for share in (0, 1, 50, float("nan")):
+    with pytest.raises(ConfigError, match=r"task\.threshold=.*: expected more"):
+      kind.make(None, None, {}, Options(threshold=share), length=9)
   with pytest.raises(ConfigError, match=r"task\.metric='f1'"):
     kind.make(None, None, {"labels": ["x"]}, Options(metric="f1"), length=9)

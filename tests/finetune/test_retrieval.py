@@ -24,6 +24,7 @@ from maskedlm.finetune import (
   retrieval,
   run,
   sequences,
+  starting,
 )
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.application import DataError
@@ -95,12 +96,27 @@ def test_rows():
   assert rows.values["query_ids"].tolist() == [0, 1, 2, 0, 3]
   assert rows.values["sequence_lengths"][:2].tolist() == [[4, 3, 5], [3, 9, 2]]
   assert rows.truncated == 1
-  assert rows.notes == ("5 queries, 7 different passages",)
+  assert rows.notes == ("4 different queries, 7 different passages",)
   batch = make_batch(make(), fillers=1)
   assert batch["segment_ids"].sum(axis=-1).tolist() == [
     *rows.values["sequence_lengths"].tolist(),
     [1, 1, 1],  # A filler sees itself.
   ]
+
+
+def test_what_is_written_before_texts():
+  app = make(query_prefix="k ", passage_prefix="j i ")
+  rows = app.rows([EXAMPLES[0], EXAMPLES[2]])
+  assert rows.tokens["input_ids"][1].tolist() == [
+    [CLS, 20, 20, SEP, PAD],
+    [CLS, 19, 18, 12, SEP],
+    [CLS, 19, 18, 17, SEP],
+  ]
+  # What there is none of has no text to be written before.
+  assert rows.values["passage_ids"].tolist() == [[0, 1], [0, 2]]
+  options = Options(query_prefix="q: ")
+  assert retrieval.sentences(options)["prompts"] == {"query": "q: "}
+  assert retrieval.sentences(Options())["prompts"] == {}
 
 
 def test_sequences_are_padded_by_hand():
@@ -318,6 +334,51 @@ def test_ranks_by_hand(monkeypatch):
   assert ranks == [6, 7, 7, 6, 7]
 
 
+def test_ranks_among_given_passages_too():
+  """Those of examples without a query; by hand."""
+  app = make()
+  others = [Example("", ("k", "j"), where="y.tsv:2"), Example("", ("c",))]
+  examples = [*EXAMPLES[:2], *others]
+  rows = app.rows(examples)
+  assert rows.values["query_ids"].tolist() == [0, 1, -1, -1]
+  assert rows.tokens["input_ids"][2].tolist() == [
+    [CLS, SEP, PAD],
+    [CLS, 20, SEP],
+    [CLS, 19, SEP],
+  ]
+  assert rows.notes == ("2 different queries, 5 different passages",)
+  outputs = {
+    "vectors": [
+      on_circle(12, 10, 50),  # c 10 before k 20.
+      on_circle(40, 80, 0),  # d e f 50, k 20, c 10, and only then this 80.
+      on_circle(7, 20, 90),
+      on_circle(7, 10, 0),  # The same c: one passage.
+    ]
+  }
+  made = app.decode(examples, rows, outputs, {})
+  assert [p["rank"] for p in made] == [1, 4, None, None]
+  assert retrieval.show(made[2]) == "(no query)"
+  assert app.score(examples, made) == {
+    "mrr@10": pytest.approx((1 + 1 / 4) / 2),
+    "recall@1": 0.5,
+    "recall@10": 1.0,
+  }
+  assert "\n2\t0.5000\n" in retrieval.report(examples, made)["ranks.tsv"]
+  with pytest.raises(DataError, match=r"y\.tsv:2: neither this nor any other"):
+    app.gold(others)
+  # They are wrong answers to others' queries, and have no loss.
+  batch = batching.gather(rows, np.array([0, 2]), LENGTH, PAD)
+  x = jnp.float32(np.stack([outputs["vectors"][i] for i in (0, 2)]))
+  cosines = np.asarray(retrieval.scores(x, batch))
+  np.testing.assert_allclose(
+    cosines[0], np.cos(np.radians([2, 38, 8, 78])), atol=1e-6
+  )
+  cfg = reference.config()
+  terms, hits = make(cfg).loss(make_params(cfg), batch, None, False)
+  assert terms["retrieval"][1].tolist() == [1, 0]
+  assert hits["in_batch_accuracy"][1].tolist() == [1, 0]
+
+
 def test_lines_are_compared_with_their_own_passages():
   app = make()
   examples = [
@@ -335,6 +396,21 @@ def test_lines_are_compared_with_their_own_passages():
   with pytest.raises(DataError, match="'a': which passage answers it is not"):
     app.score(examples, made)
   assert app.decode([], None, {}, {}) == []
+
+
+def test_a_start_that_makes_vectors_otherwise_is_told():
+  def told(**sentences):
+    said, meta = [], {"task": {"sentences": sentences} if sentences else {}}
+    start = types.SimpleNamespace(meta=meta)
+    made = retrieval.sentences(Options(query_prefix="q: "))
+    starting.check_sentences(start, made, said.append)
+    return said
+
+  assert told() == told(pool="mean", normalize=True, length=9) == []
+  assert told(pool="cls", normalize=True, prompts={"query": "x: "}) == [
+    "init_from made the vectors of texts with pool 'cls' (here 'mean'), "
+    "prompts {'query': 'x: '} (here {'query': 'q: '})"
+  ]
 
 
 def test_options_that_are_wrong():
@@ -359,7 +435,7 @@ def write(path, count, seed):
   path.write_text("".join(lines))
 
 
-def test_a_run_learns_and_its_vectors_are_embeds(tmp_path):
+def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
   encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
   write(tmp_path / "train.tsv", 96, 1)
   write(tmp_path / "dev.tsv", 25, 2)
@@ -372,24 +448,34 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path):
   c.model.dropout = c.model.attention_dropout = 0.0
   c.optimizer.learning_rate = 3e-3
   c.train.update(epochs=8, eval_every=24)
-  c.task.pool = "cls"
+  c.task.pool, c.task.query_prefix = "cls", "it is the "
   result = run.finetune(c, tmp_path / "run")
   assert result["best_metric"] == "mrr@10"
+  said = capsys.readouterr().err
   # By chance it would be 0.12 of 25; both words of a query tell 8 * 7 apart.
   assert result["mrr@10"] > 0.6
   assert (tmp_path / "run" / "ranks.tsv").is_file()
   model = inference.open_model(tmp_path / "run")
+  # Of the 2 x 16 texts of a batch, not of the longer one of each pair.
+  examples = model.kind.read(str(tmp_path / "train.tsv"), model.options)
+  lengths = model.app.rows(examples).values["sequence_lengths"]
+  assert "a batch's 32 rows being packed in" in said
+  assert f"{1 - lengths.mean() / 24:.1%} if each were padded to 24" in said
   texts = ["the cat is a dog", "dog on a cat", "paris in the film"]
   example = model.kind.parse("\t".join(texts), model.options)
   (made,) = inference.predict(model, [example])
   assert made["passage"] == "dog on a cat"
   # Nobody need say again what stands for a text.
-  x = api.load(tmp_path / "run").embed(texts)
+  x = api.load(tmp_path / "run").embed([f"it is the {texts[0]}", *texts[1:]])
   np.testing.assert_allclose(made["cosines"], x[1:] @ x[0], atol=1e-5)
   peer = pytest.importorskip("sentence_transformers")
   name = hf_export.export(tmp_path / "run", tmp_path / "hf", log=print)
   assert name == "BertModel"
   card = (tmp_path / "hf" / "README.md").read_text()
   assert "library_name: sentence-transformers\n" in card
-  theirs = peer.SentenceTransformer(str(tmp_path / "hf")).encode(texts)
-  np.testing.assert_allclose(theirs, x, atol=1e-5)
+  assert "encode_query" in card
+  theirs = peer.SentenceTransformer(str(tmp_path / "hf"))
+  np.testing.assert_allclose(theirs.encode_query(texts[:1]), x[:1], atol=1e-5)
+  np.testing.assert_allclose(
+    theirs.encode_document(texts[1:]), x[1:], atol=1e-5
+  )

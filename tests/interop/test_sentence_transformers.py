@@ -141,6 +141,21 @@ def test_older_folders(tmp_path, capsys):
   assert "puts 'query: ' before each text" in capsys.readouterr().err
 
 
+def test_prompts_are_told_and_kept(tmp_path, capsys):
+  theirs = make_theirs(tmp_path, parts.Pooling(D))
+  prompts = {"query": "the ", "passage": "it is ", "document": ""}
+  change(theirs / "config_sentence_transformers.json", prompts=prompts)
+  ours = imported(theirs)
+  said = "expects a prompt before a text, 'the ' (query), 'it is ' (passage)"
+  assert said in capsys.readouterr().err
+  argv = ["export", "--to", "hf", "--checkpoint", str(ours), "--out"]
+  assert not cli.main([*argv, str(tmp_path / "back")])
+  back = open_theirs(tmp_path / "back")
+  x = maskedlm.load(ours).embed(["the cat", "it is cat"])
+  same(back.encode_query(["cat"])[0], x[0])
+  same(back.encode(["cat"], prompt_name="passage")[0], x[1])
+
+
 @pytest.mark.parametrize(
   ("modules", "expected"),
   [

@@ -11,6 +11,7 @@ import pytest
 import workdirs
 from safetensors.numpy import load_file, save_file
 
+import maskedlm
 from maskedlm.interop import modules, stablehlo
 from maskedlm.interop.errors import InteropError
 
@@ -103,3 +104,34 @@ def test_a_left_to_right_encoder_is_pooled_at_its_last_token():
   dense = params["pooler"]["dense"]
   expected = np.tanh(hidden[[0, 1], [2, 4]] @ dense["kernel"] + dense["bias"])
   np.testing.assert_allclose(made["pooler_output"], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+  ("pool", "normalize"), [("mean", True), ("cls", False), ("max", True)]
+)
+def test_vectors_of_texts_are_embeds(pool, normalize, tmp_path):
+  """Of a model that says how it makes them."""
+  tokenizer = peers.train_tokenizer("wordpiece")
+  cfg = workdirs.config(tokenizer)
+  params = workdirs.make_params(cfg, ())
+  sentences = {"pool": pool, "normalize": normalize, "length": 9}
+  path = workdirs.save(
+    tmp_path / "ours", params, cfg, tokenizer, sentences=sentences
+  )
+  out = tmp_path / "program"
+  about = stablehlo.export(path, out, platforms=("cpu",), log=print)
+  assert about["sentences"] == {**sentences, "prompts": {}}
+  model = jax.export.deserialize((out / "model.stablehlo").read_bytes())
+  texts = ["the cat", "a list"]
+  rows = [tokenizer.encode(text).ids for text in texts]
+  special = tokenizer.special
+  ids = np.full((2, 9), special.pad, np.int32)
+  mask = np.zeros_like(ids)
+  for i, row in enumerate(rows):
+    ids[i, : len(row) + 2] = [special.cls, *row, special.sep]
+    mask[i, : len(row) + 2] = 1
+  weights = load_file(out / "weights.safetensors")
+  made = model.call(weights, ids, np.zeros_like(ids), mask)
+  np.testing.assert_allclose(
+    made["sentence_embedding"], maskedlm.load(path).embed(texts), atol=1e-5
+  )
