@@ -235,7 +235,8 @@ def _signals() -> Iterator[threading.Event]:
     if stopped.is_set() and number == signal.SIGINT:
       raise KeyboardInterrupt
     stopped.set()
-    metrics.log(f"{signal.Signals(number).name}: saving, then stopping")
+    with contextlib.suppress(RuntimeError):  # The loop itself is printing.
+      metrics.log(f"{signal.Signals(number).name}: saving, then stopping")
 
   if threading.current_thread() is threading.main_thread():
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,6 +1,7 @@
 """The loop: logs, evaluates, checkpoints, stops, resumes; on a toy task."""
 
 import errno
+import io
 import itertools
 import json
 import os
@@ -177,6 +178,25 @@ def test_signals_are_ours_until_the_last_checkpoint_is_there(
   run(make_config(), toy.make_task(), tmp_path, mesh)
   assert len(seen) == 1 and seen[0] is not usual
   assert signal.getsignal(signal.SIGTERM) is usual
+
+
+def test_a_signal_while_a_line_is_printed_stops_as_any_other(monkeypatch):
+  """A slow reader of stderr has the loop wait within print, which is locked."""
+
+  class Slow(io.RawIOBase):
+    def writable(self):
+      return True
+
+    def write(self, data):
+      if bytes(data) == b"step 1\n":
+        signal.raise_signal(signal.SIGTERM)
+      return len(data)
+
+  stderr = io.TextIOWrapper(io.BufferedWriter(Slow()))
+  with monkeypatch.context() as patch, train._signals() as stopped:
+    patch.setattr(train.metrics.sys, "stderr", stderr)
+    metrics.progress("step 1")
+  assert stopped.is_set()
 
 
 def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
