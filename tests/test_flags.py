@@ -24,12 +24,15 @@ def test_overrides_in_any_order_and_both_spellings():
     "3e-4",
     f"--config={CONFIG}",
     "--noconfig.tokenizer.lowercase",
+    "--config.optimizer.frozen_layers",
+    "-1",
     "--workdir=w",
   )
   assert args.workdir == "w"
   assert config.model.num_layers == 5
   assert config.optimizer.learning_rate == 3e-4
   assert config.tokenizer.lowercase is False
+  assert config.optimizer.frozen_layers == -1
 
 
 @pytest.mark.parametrize(
@@ -40,6 +43,9 @@ def test_overrides_in_any_order_and_both_spellings():
     (["--config.model.width=wide"], ["model.width", "wide"]),
     (["--workdri=x"], ["--workdri", "--workdir"]),
     (["stray"], ["stray"]),
+    # absl sets a boolean option that has no "=", and drops what follows.
+    (["--config.model.unroll", "False"], ["False", "--config.OPTION=VALUE"]),
+    (["--config.data.length", "64", "32"], ["32", "--config.OPTION=VALUE"]),
     (["--config.data.length=4"], ["data.length=4", "8"]),
     (["--config.profile=-3"], ["profile=-3", "expected 0"]),
     (["--config.data.length=600"], ["600", "max_positions"]),
