@@ -86,6 +86,15 @@ def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
   except BrokenPipeError:  # `maskedlm ... | head` is fine.
     sys.stderr.close()
     return 0
+  except PermissionError as error:  # Of another user's files, mostly.
+    if error.filename is None:
+      raise
+    print(
+      f"error: {error.filename}: {error.strerror}; give another path, or have "
+      "its owner let you in.",
+      file=sys.stderr,
+    )
+    return EXIT_ERROR
   except (ValueError, RuntimeError) as error:
     code, line = getattr(error, "exit_code", None), str(error)
     if line.startswith("RESOURCE_EXHAUSTED"):  # JAX's, of a device's memory.
