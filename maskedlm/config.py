@@ -202,6 +202,7 @@ def check_ranges(config: ConfigDict, ranges) -> None:
 _ANY = float("inf")
 # (option, lowest, highest): what would otherwise fail late or oddly.
 _RANGES = (
+  ("seed", 0, 2**32 - 1),  # JAX's keys have no more bits of it.
   ("profile", 0, _ANY),
   ("corpus.heldout_share", 0.0, 0.9),
   ("corpus.near_duplicates", 0.0, 1.0),

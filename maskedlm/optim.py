@@ -105,7 +105,7 @@ def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
   for regex in no_decay:
     try:
       matched = any(re.search(regex, path) for path in paths)
-    except re.error as error:
+    except (re.error, TypeError) as error:  # A number, say.
       raise ConfigError(
         f"optimizer.no_decay: {regex!r} is not a regular expression: {error}."
       ) from None

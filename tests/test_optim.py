@@ -318,6 +318,7 @@ def test_decay_reaches_exactly_the_decayed():
   [
     (("norm/", "layernorm"), "'layernorm' matches no parameter"),
     (("bias", "("), r"'\(' is not a regular expression"),
+    (("bias", 1), "1 is not a regular expression"),
     ("bias", "must be a tuple"),
   ],
 )
