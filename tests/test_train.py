@@ -5,7 +5,6 @@ import io
 import itertools
 import json
 import os
-import pathlib
 import signal
 import struct
 import types
@@ -342,6 +341,26 @@ def test_a_full_disk_costs_no_line_of_the_log(tmp_path, monkeypatch):
   assert path.read_text() == '{"step": 1}\n'
 
 
+def test_a_kill_costs_no_event(tmp_path):
+  """What is logged is in the file at once, whole, as TensorBoard reads it."""
+  book = metrics.open_logbook(tmp_path, 0, 10, lambda step: 0)
+  for step in (1, 2):
+    book.heldout(step, {"loss": step / 2})
+    found = [x for x in board_events(tmp_path) if x.HasField("summary")]
+    assert [(x.step, x.summary.value[0].simple_value) for x in found] == [
+      (s, s / 2) for s in range(1, step + 1)
+    ]
+  book.close()
+  (file,) = (tmp_path / "tensorboard").iterdir()
+  loader = metrics._import_tensorboardx().record_writer
+  whole = tmp_path / "theirs"
+  theirs = loader.RecordWriter(str(whole))
+  for event in board_events(tmp_path):
+    theirs.write(event.SerializeToString())
+  theirs.close()
+  assert file.read_bytes() == whole.read_bytes()
+
+
 def test_a_full_disk_does_not_hold_the_run(tmp_path, monkeypatch):
   book = metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
   book.heldout(6, {"loss": 1.0})
@@ -349,10 +368,12 @@ def test_a_full_disk_does_not_hold_the_run(tmp_path, monkeypatch):
   *_, restart, event = board_events(tmp_path)
   assert restart.session_log.status == restart.session_log.START
   assert (restart.step, event.step) == (6, 6)  # What was after 5 is gone.
-  board = metrics._import_tensorboardx().record_writer
-  full = pathlib.Path("/dev/full")
-  monkeypatch.setattr(board, "open_file", lambda path: full.open("wb"))
-  monkeypatch.setattr(metrics, "SYNC_SECONDS", 0)
+  folder = tmp_path / "tensorboard"
+  folder.rename(tmp_path / "before")
+  folder.mkdir()
+  monkeypatch.setattr(metrics.time, "time", lambda: 7.0)
+  monkeypatch.setattr(metrics.socket, "gethostname", lambda: "h")
+  (folder / "events.out.tfevents.7.h").symlink_to("/dev/full")
   with pytest.raises(OSError, match="No space left"):
     metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
 
