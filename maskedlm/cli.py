@@ -8,7 +8,7 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 
-from maskedlm import malloc
+from maskedlm import __version__, malloc
 
 # verb -> (module, what it does).
 VERBS = {
@@ -54,12 +54,15 @@ def _run_verb(argv):
   verbs = "\n".join(f"  {v:<12}{about}" for v, (_, about) in VERBS.items())
   usage = (
     "usage: maskedlm VERB [options]\n\n"
-    f"{verbs}\n\n`maskedlm VERB --help` tells more."
+    f"{verbs}\n\n`maskedlm VERB --help` tells more; `maskedlm --version`."
   )
   if not argv or argv[0] in ("-h", "--help", "help"):
     print(usage)
     return 0 if argv else EXIT_ERROR
   verb = argv[0]
+  if verb == "--version":
+    print(f"maskedlm {__version__}")
+    return 0
   if verb not in VERBS:
     from maskedlm.config import did_you_mean
 

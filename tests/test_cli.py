@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import maskedlm
 from maskedlm import cli
 
 
@@ -49,3 +50,8 @@ def test_a_folder_of_somebody_else_is_one_line(capsys):
 
   with pytest.raises(PermissionError):  # It doesn't say of what.
     cli.run(bind, [])
+
+
+def test_the_version_is_that_of_the_package(capsys):
+  assert cli.main(["--version"]) == 0
+  assert capsys.readouterr().out == f"maskedlm {maskedlm.__version__}\n"
