@@ -212,6 +212,8 @@ _RANGES = (
   ("tokenizer.vocab_size", 6, _ANY),  # 5 are special.
   ("tokenizer.alpha", 0.0, 1.0),
   ("tokenizer.character_coverage", 0.0, 1.0),
+  ("model.norm_epsilon", 0.0, _ANY),
+  ("model.init_stddev", 0.0, _ANY),
   ("data.length", 8, _ANY),
   ("data.long_length", 8, _ANY),
   ("data.batch_size", 1, _ANY),

@@ -48,6 +48,8 @@ def test_overrides_in_any_order_and_both_spellings():
     (["--config.data.length", "64", "32"], ["32", "--config.OPTION=VALUE"]),
     (["--config.data.length=4"], ["data.length=4", "8"]),
     (["--config.seed=4294967296"], ["seed=4294967296", "to 4294967295"]),
+    (["--config.model.norm_epsilon=-1"], ["norm_epsilon=-1.0", "expected 0"]),
+    (["--config.model.init_stddev=nan"], ["init_stddev=nan", "expected 0"]),
     (["--config.profile=-3"], ["profile=-3", "expected 0"]),
     (["--config.data.length=600"], ["600", "max_positions"]),
     (["--config.corpus.sentences=spilt"], ["spilt", "split"]),
