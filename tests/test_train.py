@@ -105,6 +105,8 @@ def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
     for x in board
   ] == [pytest.approx(x) for x in logged]
   assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
+  parameters = (tmp_path / "parameters.txt").read_text()
+  assert parameters == "dense/kernel (3, 1) (None, None)\n"
 
 
 def test_every_held_out_batch_counts(mesh):
@@ -321,8 +323,14 @@ def test_a_frozen_change_is_refused_and_a_free_one_told(tmp_path, mesh, capsys):
   assert "train.num_steps was 3, now 5" in told
   assert "optimizer.layer_decay was 1.0, now 0.5" in told
   c.seed = 9
+  for name in ("config.json", "parameters.txt"):
+    (tmp_path / name).unlink()
   with pytest.raises(ConfigError, match="seed was 0, now 9"):
     run(c, toy.make_task(), tmp_path, mesh)
+  # What there is of the other run is left as it is.
+  assert not {"config.json", "parameters.txt"} & {
+    path.name for path in tmp_path.iterdir()
+  }
 
 
 def test_a_full_disk_costs_no_line_of_the_log(tmp_path, monkeypatch):
