@@ -6,6 +6,7 @@ value goes to WORKDIR/metrics.jsonl and to TensorBoard; a progress line shows
 the few that a person watches.
 """
 
+import contextlib
 import json
 import os
 import pathlib
@@ -245,17 +246,23 @@ def _step_of(line: str) -> float:
 
 def log(text: str) -> None:
   """One line to the user, from host 0."""
-  if jax.process_index() == 0:
-    _clear()
-    print(text, file=sys.stderr, flush=True)
+  _show(text, end="\n")
 
 
 def progress(text: str) -> None:
   """A line that the next one replaces, or a plain line if not a terminal."""
+  _show(text, end="" if sys.stderr.isatty() else "\n")
+
+
+def _show(text: str, *, end: str) -> None:
+  """Nobody may be there to read it: that ends no run.
+
+  In `... 2>&1 | tee log`, Ctrl-C ends tee, and what is printed of it fails.
+  """
   if jax.process_index() == 0:
-    _clear()
-    end = "" if sys.stderr.isatty() else "\n"
-    print(text, end=end, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):
+      _clear()
+      print(text, end=end, file=sys.stderr, flush=True)
 
 
 def _clear() -> None:

@@ -200,6 +200,30 @@ def test_a_signal_while_a_line_is_printed_stops_as_any_other(monkeypatch):
   assert stopped.is_set()
 
 
+def test_a_run_whose_lines_nobody_reads_saves_and_goes_on(
+  tmp_path, mesh, monkeypatch
+):
+  """`maskedlm ... 2>&1 | tee log`: Ctrl-C ends tee as well."""
+  read, write = os.pipe()
+  os.close(read)
+  task = toy.make_task()
+
+  def batch_at(split, step):
+    if split == "train" and step == 5:
+      signal.raise_signal(signal.SIGINT)
+    return task.batch_at(split, step)
+
+  with open(write, "w") as gone, monkeypatch.context() as patch:
+    patch.setattr(metrics.sys, "stderr", gone)
+    c = make_config(checkpoint_every=100, eval_every=100)
+    result = run(c, task._replace(batch_at=batch_at), tmp_path, mesh)
+    patch.undo()
+    with open(os.devnull, "w") as null:  # For what is left in it.
+      os.dup2(null.fileno(), write)
+  assert result.interrupted
+  assert checkpoint.load_params(tmp_path)[1]["step"] == result.step
+
+
 def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
   c = make_config(log_every=5)
   whole = run(c, toy.make_task(), tmp_path / "whole", mesh)
