@@ -19,8 +19,8 @@ for ((i = 0; i < hosts; i++)); do
   quote "${command[@]}"
   if [ -z "${DRY_RUN:-}" ]; then "${command[@]}" & pids+=($!); fi
 done
-trap 'kill -TERM "${pids[@]}" 2>/dev/null' TERM
-trap : INT  # They have it from the terminal.
+# Ctrl-C too: bash has what is in the background ignore it, until it trains.
+trap 'kill -TERM "${pids[@]}" 2>/dev/null' TERM INT
 code=0
 for pid in ${pids[@]+"${pids[@]}"}; do
   status=0

@@ -58,6 +58,10 @@ def _header(body: str) -> str:
   return f"# {hashlib.sha256(body.encode()).hexdigest()}  the lines below"
 
 
+def _write_manifest(path: Path, body: str) -> None:
+  remote.write_whole(path / MANIFEST, f"{_header(body)}\n{body}")
+
+
 def commit(directory: Path, step: int) -> None:
   """Hashes what was written of a step, which completes it."""
   path = directory / str(step)
@@ -66,7 +70,7 @@ def commit(directory: Path, step: int) -> None:
     digests = pool.map(lambda name: _sha256(path / name), names)
     lines = zip(digests, names, strict=True)
     body = "".join(f"{digest}  {name}\n" for digest, name in lines)
-  remote.write_whole(path / MANIFEST, f"{_header(body)}\n{body}")
+  _write_manifest(path, body)
 
 
 def _read(path: Path, read: Callable[[Path], str]) -> str:
@@ -113,15 +117,12 @@ def read_record(path: Path) -> dict:
 
 
 def replace_record(path: Path, record: dict) -> None:
-  """Gives a complete step another record.
-
-  A kill between the two writes leaves a step that counts as damaged.
-  """
-  body = (path / MANIFEST).read_text("utf-8").partition("\n")[2]
-  before = _sha256(path / _RECORD)
+  """Gives a complete step another record; whole after a kill at any point."""
+  lines = (path / MANIFEST).read_text("utf-8").splitlines(keepends=True)[1:]
+  kept = "".join(line for line in lines if not line.endswith(f"  {_RECORD}\n"))
+  _write_manifest(path, kept)  # Both records are good meanwhile.
   remote.write_whole(path / _RECORD, json.dumps(record))
-  body = body.replace(before, _sha256(path / _RECORD))
-  remote.write_whole(path / MANIFEST, f"{_header(body)}\n{body}")
+  _write_manifest(path, f"{kept}{_sha256(path / _RECORD)}  {_RECORD}\n")
 
 
 def meta(record: dict) -> dict:

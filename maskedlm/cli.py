@@ -8,7 +8,7 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 
-from maskedlm import malloc
+from maskedlm import __version__, malloc
 
 # verb -> (module, what it does).
 VERBS = {
@@ -55,12 +55,15 @@ def _run_verb(argv):
   verbs = "\n".join(f"  {v:<12}{about}" for v, (_, about) in VERBS.items())
   usage = (
     "usage: maskedlm VERB [options]\n\n"
-    f"{verbs}\n\n`maskedlm VERB --help` tells more."
+    f"{verbs}\n\n`maskedlm VERB --help` tells more; `maskedlm --version`."
   )
   if not argv or argv[0] in ("-h", "--help", "help"):
     print(usage)
     return 0 if argv else EXIT_ERROR
   verb = argv[0]
+  if verb == "--version":
+    print(f"maskedlm {__version__}")
+    return 0
   if verb not in VERBS:
     from maskedlm.config import did_you_mean
 
@@ -87,6 +90,15 @@ def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
   except BrokenPipeError:  # `maskedlm ... | head` is fine.
     sys.stderr.close()
     return 0
+  except PermissionError as error:  # Of another user's files, mostly.
+    if error.filename is None:
+      raise
+    print(
+      f"error: {error.filename}: {error.strerror}; give another path, or have "
+      "its owner let you in.",
+      file=sys.stderr,
+    )
+    return EXIT_ERROR
   except (ValueError, RuntimeError) as error:
     code, line = getattr(error, "exit_code", None), str(error)
     if line.startswith("RESOURCE_EXHAUSTED"):  # JAX's, of a device's memory.

@@ -202,6 +202,7 @@ def check_ranges(config: ConfigDict, ranges) -> None:
 _ANY = float("inf")
 # (option, lowest, highest): what would otherwise fail late or oddly.
 _RANGES = (
+  ("seed", 0, 2**32 - 1),  # JAX's keys have no more bits of it.
   ("profile", 0, _ANY),
   ("corpus.heldout_share", 0.0, 0.9),
   ("corpus.near_duplicates", 0.0, 1.0),
@@ -211,6 +212,8 @@ _RANGES = (
   ("tokenizer.vocab_size", 6, _ANY),  # 5 are special.
   ("tokenizer.alpha", 0.0, 1.0),
   ("tokenizer.character_coverage", 0.0, 1.0),
+  ("model.norm_epsilon", 0.0, _ANY),
+  ("model.init_stddev", 0.0, _ANY),
   ("data.length", 8, _ANY),
   ("data.long_length", 8, _ANY),
   ("data.batch_size", 1, _ANY),

@@ -16,6 +16,8 @@ from ml_collections import ConfigDict, config_flags
 from maskedlm import continuing
 from maskedlm.config import ConfigError, did_you_mean, validate
 
+_OPTION = re.compile(r"^--?(no)?config\.")
+
 
 def parse(parser: argparse.ArgumentParser, argv) -> tuple:
   """(verb's arguments, the config of pretraining, complete and validated).
@@ -51,9 +53,7 @@ def split(parser: argparse.ArgumentParser, argv) -> tuple:
   overrides = []
   for i, token in enumerate(rest):
     follows = i > 0 and "=" not in rest[i - 1] and rest[i - 1] in overrides
-    if re.match(r"--?(no)?config\.", token) or (
-      follows and not token.startswith("-")
-    ):
+    if _OPTION.match(token) or (follows and not re.match(r"-[^\d.]", token)):
       overrides.append(token)
     else:
       known = [o for a in parser._actions for o in a.option_strings]
@@ -77,7 +77,7 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   known = _option_names(_parse(path, []))
   for token in overrides:
     name = _name(token)
-    if token.startswith("-") and name not in known:
+    if _OPTION.match(token) and name not in known:
       near = did_you_mean(name, known)
       raise ConfigError(f"--config.{name}: {path} has no such option{near}")
   config = _parse(path, overrides)
@@ -89,7 +89,7 @@ def override(config: ConfigDict, overrides) -> ConfigDict:
   """The config with overrides like "--config.task.label=stars", which it has.
 
   Raises:
-    ConfigError: a value that isn't of the option's type.
+    ConfigError: a value that isn't of the option's type, or is of none.
   """
   values = flags.FlagValues()
   argv = ["maskedlm", *overrides]
@@ -97,7 +97,7 @@ def override(config: ConfigDict, overrides) -> ConfigDict:
     config_flags.DEFINE_config_dict(
       "config", config, flag_values=values, sys_argv=argv
     )
-    values(argv)
+    _read(values, argv)
     return values.config
   except (flags.Error, TypeError, ValueError) as error:
     raise ConfigError(_one_line(error)) from None
@@ -105,7 +105,7 @@ def override(config: ConfigDict, overrides) -> ConfigDict:
 
 def _name(token: str) -> str:
   """The option of an override: "--config.model.width=8" -> "model.width"."""
-  return re.sub(r"^--?(no)?config\.", "", token).partition("=")[0]
+  return _OPTION.sub("", token).partition("=")[0]
 
 
 def _parse(path: str, overrides) -> ConfigDict:
@@ -119,7 +119,7 @@ def _parse(path: str, overrides) -> ConfigDict:
     with warnings.catch_warnings():
       # ml_collections loads the file by a deprecated method.
       warnings.simplefilter("ignore", DeprecationWarning)
-      values(argv)
+      _read(values, argv)
       config = values.config
     if not isinstance(config, ConfigDict):
       getattr(config, "seed")  # noqa: B009 - raises the file's own error.
@@ -133,6 +133,15 @@ def _parse(path: str, overrides) -> ConfigDict:
       f"{_one_line(error)}"
     ) from error
   return config
+
+
+def _read(values: flags.FlagValues, argv) -> None:
+  """Gives the flags their values; all of argv must be used."""
+  _, *left = values(argv)
+  if left:  # `--config.model.unroll False` would set it, and drop the False.
+    raise ConfigError(
+      f"argument {left[0]} is no option's value: write --config.OPTION=VALUE"
+    )
 
 
 def _raised_by_file(error: BaseException | None) -> ConfigError | None:

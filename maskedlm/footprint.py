@@ -24,13 +24,15 @@ def planned_mesh(mesh) -> types.SimpleNamespace:
   """The sizes of config.mesh, for devices that need not be here.
 
   An axis of -1 is what this machine's devices leave for it, at least 1.
+
+  Raises:
+    ConfigError: an axis of 0, or two of -1.
   """
-  sizes = {axis: mesh[axis] for axis in sharding.AXES}
-  known = math.prod(size for size in sizes.values() if size != -1)
-  rest = max(jax.device_count() // max(known, 1), 1)
-  return types.SimpleNamespace(
-    shape={axis: rest if s == -1 else s for axis, s in sizes.items()}
-  )
+  sizes = [mesh[axis] for axis in sharding.AXES]
+  count = max(math.prod(size for size in sizes if size != -1), 1)
+  if -1 in sizes:
+    count *= max(jax.device_count() // count, 1)
+  return types.SimpleNamespace(shape=sharding.mesh_sizes(mesh, count))
 
 
 def bytes_per_device(tree, mesh) -> int:

@@ -6,9 +6,13 @@ value goes to WORKDIR/metrics.jsonl and to TensorBoard; a progress line shows
 the few that a person watches.
 """
 
+import contextlib
 import json
+import os
 import pathlib
 import re
+import socket
+import struct
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -177,31 +181,41 @@ def _open_files(workdir: pathlib.Path, start: int):
 def _open_board(folder: pathlib.Path, start: int):
   """(write(step, values), close()) of TensorBoard's events.
 
-  Not by SummaryWriter: a full disk ends its thread, and then its queue, which
-  nobody empties, holds the run for ever.
+  Not by tensorboardX's writers: a full disk ends the thread of one, and then
+  its queue, which nobody empties, holds the run for ever; and what they have
+  not yet written a kill would cost.
   """
   tensorboardX = _import_tensorboardx()
   Event = tensorboardX.proto.event_pb2.Event
   SessionLog = tensorboardX.proto.event_pb2.SessionLog
   Summary = tensorboardX.proto.summary_pb2.Summary
   folder.mkdir(exist_ok=True)
-  events = tensorboardX.event_file_writer.EventsWriter(str(folder / "events"))
+  name = f"events.out.tfevents.{time.time():.0f}.{socket.gethostname()}"
+  file = (folder / name).open("ab")
   synced = 0.0
 
   def add(**event) -> None:
     nonlocal synced
-    events.write_event(Event(wall_time=time.time(), **event))
+    data = Event(wall_time=time.time(), **event).SerializeToString()
+    size = struct.pack("<Q", len(data))
+    sums = (
+      struct.pack("<I", tensorboardX.record_writer.masked_crc32c(x))
+      for x in (size, data)
+    )
+    file.write(b"".join((size, next(sums), data, next(sums))))
+    file.flush()
     if time.monotonic() - synced > SYNC_SECONDS:
-      events.flush()
+      os.fsync(file.fileno())
       synced = time.monotonic()
 
   def write(step: int, values: Mapping[str, float]) -> None:
     pairs = [Summary.Value(tag=k, simple_value=v) for k, v in values.items()]
     add(step=step, summary=Summary(value=pairs))
 
+  add(file_version="brain.Event:2")
   # Then what a killed run has left of later steps isn't shown.
   add(step=start + 1, session_log=SessionLog(status=SessionLog.START))
-  return write, events.close
+  return write, file.close
 
 
 def _import_tensorboardx():
@@ -213,9 +227,9 @@ def _import_tensorboardx():
   names = () if "torch" in sys.modules else ("torch",)
   sys.modules.update(dict.fromkeys(names))  # None: an ImportError.
   try:
-    import tensorboardX.event_file_writer
     import tensorboardX.proto.event_pb2
     import tensorboardX.proto.summary_pb2
+    import tensorboardX.record_writer
   finally:
     for name in names:
       del sys.modules[name]
@@ -232,17 +246,23 @@ def _step_of(line: str) -> float:
 
 def log(text: str) -> None:
   """One line to the user, from host 0."""
-  if jax.process_index() == 0:
-    _clear()
-    print(text, file=sys.stderr, flush=True)
+  _show(text, end="\n")
 
 
 def progress(text: str) -> None:
   """A line that the next one replaces, or a plain line if not a terminal."""
+  _show(text, end="" if sys.stderr.isatty() else "\n")
+
+
+def _show(text: str, *, end: str) -> None:
+  """Nobody may be there to read it: that ends no run.
+
+  In `... 2>&1 | tee log`, Ctrl-C ends tee, and what is printed of it fails.
+  """
   if jax.process_index() == 0:
-    _clear()
-    end = "" if sys.stderr.isatty() else "\n"
-    print(text, end=end, file=sys.stderr, flush=True)
+    with contextlib.suppress(OSError):
+      _clear()
+      print(text, end=end, file=sys.stderr, flush=True)
 
 
 def _clear() -> None:

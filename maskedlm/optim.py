@@ -105,7 +105,7 @@ def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
   for regex in no_decay:
     try:
       matched = any(re.search(regex, path) for path in paths)
-    except re.error as error:
+    except (re.error, TypeError) as error:  # A number, say.
       raise ConfigError(
         f"optimizer.no_decay: {regex!r} is not a regular expression: {error}."
       ) from None
@@ -234,8 +234,8 @@ def _clip_updates(adam, decay, *, b2, eps) -> optax.GradientTransformation:
 
     def shrink(path, update, grad, nu):
       axes = _norm_axes(path_of(path), update.ndim, stacked=(_LAYERS,))
-      share = jnp.square(grad) / jnp.maximum(nu / corrected, eps**2)
-      rms = jnp.sqrt(jnp.mean(share, axes, keepdims=True))
+      share = grad / jnp.maximum(jnp.sqrt(nu / corrected), eps)
+      rms = jnp.sqrt(jnp.mean(jnp.square(share), axes, keepdims=True))
       return update / jnp.maximum(rms, 1.0)
 
     shrunk = jax.tree.map_with_path(shrink, updates, grads, state.nu)
@@ -262,8 +262,8 @@ _RANGES = {
   "decay_share": (lambda x: 0 < x <= 1, "over 0 and at most 1"),
   "b1": (lambda x: 0 <= x < 1, "at least 0 and under 1"),
   "b2": (lambda x: 0 <= x < 1, "at least 0 and under 1"),
-  # With 0, a parameter that never had a gradient would get 0/0.
-  "eps": (lambda x: 0 < x <= 1, "over 0 and at most 1"),
+  # With 0, or 0 in float32, what never had a gradient would get 0/0.
+  "eps": (lambda x: 1e-30 <= x <= 1, "from 1e-30 to 1"),
   "weight_decay": (lambda x: 0 <= x <= 1, "from 0 to 1"),
   "clip_norm": (lambda x: 0 <= x < math.inf, "over 0, or 0 for no clipping"),
 }

@@ -74,10 +74,6 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   task = objectives.make(config, corpus, sharding.data_shard(mesh))
   task = task._replace(languages=languages.of_corpus(corpus))
   params = jax.eval_shape(task.init, jax.random.key(0))
-  hosts.write(
-    workdir / "parameters.txt",
-    "".join(f"{line}\n" for line in sharding.describe(params, mesh)),
-  )
   count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
   metrics.log(
     f"{config.name} in {remote.origin(workdir)}: {config.objective.name}, "

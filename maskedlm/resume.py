@@ -46,6 +46,12 @@ FROZEN = (
 )
 # But for these of them: what is scored after the last step.
 FREE = ("data.also_score",)
+# (section of the config, what it is the config of)
+_KINDS = (
+  ("objective", "pretraining"),
+  ("task", "fine-tuning"),
+  ("imported", "an import"),
+)
 
 
 def check(
@@ -58,8 +64,17 @@ def check(
 
   Raises:
     ConfigError: a frozen option, the corpus or the tokenizer differs; one
-      line with each difference.
+      line with each difference. Or it is a run of another kind.
   """
+  was, now = (
+    next((kind for section, kind in _KINDS if section in each["config"]), "")
+    for each in (old, new)
+  )
+  if was != now:  # Else a page of the options that only one of them has.
+    raise ConfigError(
+      f"this workdir holds another run: {was}, and this is {now}. Give another "
+      "--workdir."
+    )
   refused = [
     f"the {name} is another one ({old[name][:12]}, now {new[name][:12]})"
     for name in ("corpus", "tokenizer")

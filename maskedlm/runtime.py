@@ -220,8 +220,10 @@ def connected():
         "from the newest checkpoint, on as many hosts as there are then. "
         f"({_first_line(error)})"
       )
-    # Not by JAX's own end, which waits for the others, who wait for us.
-    atexit.register(_leave, getattr(error, "exit_code", 1))
+    # Not by JAX's own end, which waits for the others, who wait for us. A right
+    # that is missing is wrong input, as in cli.py: it isn't started again.
+    code = 2 if isinstance(error, PermissionError) else 1
+    atexit.register(_leave, getattr(error, "exit_code", code))
     raise error
 
 

@@ -159,14 +159,14 @@ def abstract(init, shardings):
   )
 
 
-def describe(params, mesh: Mesh) -> list[str]:
-  """One line a parameter: path, shape, spec."""
-  leaves = jax.tree_util.tree_flatten_with_path(params)[0]
-  return [
+def describe(params, mesh: Mesh) -> str:
+  """A line for each parameter: path, shape, spec."""
+  lines = (
     f"{path_of(path)} {tuple(x.shape)} "
-    f"{tuple(spec_of(path_of(path), tuple(x.shape), mesh))}"
-    for path, x in leaves
-  ]
+    f"{tuple(spec_of(path_of(path), tuple(x.shape), mesh))}\n"
+    for path, x in jax.tree_util.tree_leaves_with_path(params)
+  )
+  return "".join(lines)
 
 
 def rows(mesh: Mesh) -> NamedSharding:

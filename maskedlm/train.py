@@ -61,7 +61,7 @@ def run(
   Args:
     config: the effective config; `train`, `optimizer` and `seed` are read.
     task: what to train.
-    workdir: receives checkpoints/, metrics.jsonl, tensorboard/.
+    workdir: receives config, parameters' shapes, checkpoints and logs.
     mesh: the device mesh.
     identity: what the run is made of, stored in each checkpoint and compared
       on resume (resume.py).
@@ -108,6 +108,8 @@ def run(
       )
     written = json.dumps(identity["config"], indent=2) + "\n"
     hosts.write(workdir / "config.json", written)
+    described = sharding.describe(state.params, mesh)
+    hosts.write(workdir / "parameters.txt", described)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
     batches = _prefetch(task, start, num_steps, options.prefetch)
     # First: it says what the compiled step has to tell of its parts.
@@ -235,7 +237,8 @@ def _signals() -> Iterator[threading.Event]:
     if stopped.is_set() and number == signal.SIGINT:
       raise KeyboardInterrupt
     stopped.set()
-    metrics.log(f"{signal.Signals(number).name}: saving, then stopping")
+    with contextlib.suppress(RuntimeError):  # The loop itself is printing.
+      metrics.log(f"{signal.Signals(number).name}: saving, then stopping")
 
   if threading.current_thread() is threading.main_thread():
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -505,6 +505,40 @@ def test_a_step_that_was_measured_later_can_be_best(tmp_path):
   )
 
 
+@pytest.mark.parametrize("writes", range(4))
+def test_a_kill_while_a_step_is_amended_costs_nothing(
+  tmp_path, monkeypatch, writes
+):
+  """It may be the only step that there is; three files are written."""
+  with opened(tmp_path, keep_last=1, keep_best=0) as checkpoints:
+    checkpoints.save(1, make_state(1), META, metric=None)
+    checkpoints.wait()
+    written, write = [], files.remote.write_whole
+
+    def killed(path, text):
+      if len(written) == writes:
+        raise KeyboardInterrupt
+      write(path, text)
+      written.append(path)
+
+    with monkeypatch.context() as patch:
+      patch.setattr(files.remote, "write_whole", killed)
+      with contextlib.suppress(KeyboardInterrupt):
+        checkpoints.amend(1, META, metric=0.5)
+    assert len(written) == writes
+    assert checkpoints.restore(like(make_state(0)))[1]["metric"] == (
+      None if writes < 2 else 0.5
+    )
+    checkpoints.amend(1, META, metric=0.25)  # As the next start does it.
+  step = tmp_path / "checkpoints" / "1"
+  listed = (step / files.MANIFEST).read_text().splitlines()[1:]
+  names = files.remote.list_files(step)
+  assert sorted(x.split("  ")[1] for x in listed) == sorted(
+    set(names) - {files.MANIFEST}
+  )
+  assert files.read_record(step)["metric"] == 0.25
+
+
 def test_without_a_metric_a_step_is_never_best(tmp_path):
   with opened(tmp_path, keep_last=1, keep_best=2) as checkpoints:
     for step, loss in enumerate([None, 0.5, float("nan"), 0.9, None], 1):

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
+import maskedlm
 from maskedlm import cli
 
 
@@ -31,3 +32,26 @@ def test_a_bug_is_a_traceback_and_ctrl_c_is_none(capsys):
     cli.run(bug, [])
   assert cli.run(stop, []) == 130
   assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_folder_of_somebody_else_is_one_line(capsys):
+  def verb(argv):
+    del argv
+    raise PermissionError(13, "Permission denied", "/home/ada/runs/bert")
+
+  assert cli.run(verb, []) == 2
+  line = capsys.readouterr().err
+  assert line.startswith("error: /home/ada/runs/bert: Permission denied; ")
+  assert line.count("\n") == 1
+
+  def bind(argv):
+    del argv
+    raise PermissionError(13, "Permission denied")
+
+  with pytest.raises(PermissionError):  # It doesn't say of what.
+    cli.run(bind, [])
+
+
+def test_the_version_is_that_of_the_package(capsys):
+  assert cli.main(["--version"]) == 0
+  assert capsys.readouterr().out == f"maskedlm {maskedlm.__version__}\n"

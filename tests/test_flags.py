@@ -24,12 +24,15 @@ def test_overrides_in_any_order_and_both_spellings():
     "3e-4",
     f"--config={CONFIG}",
     "--noconfig.tokenizer.lowercase",
+    "--config.optimizer.frozen_layers",
+    "-1",
     "--workdir=w",
   )
   assert args.workdir == "w"
   assert config.model.num_layers == 5
   assert config.optimizer.learning_rate == 3e-4
   assert config.tokenizer.lowercase is False
+  assert config.optimizer.frozen_layers == -1
 
 
 @pytest.mark.parametrize(
@@ -40,7 +43,13 @@ def test_overrides_in_any_order_and_both_spellings():
     (["--config.model.width=wide"], ["model.width", "wide"]),
     (["--workdri=x"], ["--workdri", "--workdir"]),
     (["stray"], ["stray"]),
+    # absl sets a boolean option that has no "=", and drops what follows.
+    (["--config.model.unroll", "False"], ["False", "--config.OPTION=VALUE"]),
+    (["--config.data.length", "64", "32"], ["32", "--config.OPTION=VALUE"]),
     (["--config.data.length=4"], ["data.length=4", "8"]),
+    (["--config.seed=4294967296"], ["seed=4294967296", "to 4294967295"]),
+    (["--config.model.norm_epsilon=-1"], ["norm_epsilon=-1.0", "expected 0"]),
+    (["--config.model.init_stddev=nan"], ["init_stddev=nan", "expected 0"]),
     (["--config.profile=-3"], ["profile=-3", "expected 0"]),
     (["--config.data.length=600"], ["600", "max_positions"]),
     (["--config.corpus.sentences=spilt"], ["spilt", "split"]),

@@ -16,6 +16,7 @@ from maskedlm import (
   inspect_rows,
   objectives,
 )
+from maskedlm.config import ConfigError
 from maskedlm.corpus import standin
 from maskedlm.corpus.tokenizer import Special
 
@@ -136,6 +137,21 @@ def test_bytes_follow_the_sharding_rules():
   }
   mesh = types.SimpleNamespace(shape={"data": 5, "fsdp": 4, "tensor": 3})
   assert footprint.bytes_per_device(tree, mesh) == 4 * (8 * 12 // 12 + 8)
+
+
+def test_a_planned_mesh_may_have_devices_that_are_not_here(monkeypatch):
+  monkeypatch.setattr(footprint.jax, "device_count", lambda: 8)
+
+  def shape(data, fsdp, tensor):
+    sizes = {"data": data, "fsdp": fsdp, "tensor": tensor}
+    return list(footprint.planned_mesh(sizes).shape.values())
+
+  assert shape(-1, 2, 2) == [2, 2, 2]
+  assert shape(-1, 16, 1) == [1, 16, 1]
+  assert shape(64, 4, 1) == [64, 4, 1]
+  for wrong in ((0, 1, 1), (-1, 0, 1), (-2, 1, 1), (-1, -1, 1)):
+    with pytest.raises(ConfigError, match=f"mesh.data={wrong[0]}, mesh.fsdp"):
+      shape(*wrong)
 
 
 def small(**model):

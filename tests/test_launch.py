@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 
 import pytest
@@ -81,6 +82,23 @@ def test_local_runs_all_hosts_and_fails_as_they_do(tmp_path):
   assert ended.returncode == 5
   assert {"0 of 2: a  b", "1 of 2: a  b"} <= {*ended.stdout.splitlines()}
   assert run("local.sh", "pretrain", "x", PATH=path).returncode == 0
+
+
+def test_ctrl_c_ends_hosts_that_do_not_train_yet(tmp_path):
+  command = tmp_path / "maskedlm"
+  command.write_text("#!/bin/sh\necho up\nexec sleep 60\n")
+  command.chmod(0o755)
+  with subprocess.Popen(
+    ["bash", LAUNCH / "local.sh", "pretrain"],
+    env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOSTS": "2"},
+    stdout=subprocess.PIPE,
+    text=True,
+    start_new_session=True,
+  ) as script:
+    ups = (line for line in script.stdout if line == "up\n")
+    assert len([next(ups), next(ups)]) == 2
+    os.killpg(script.pid, signal.SIGINT)  # As a terminal does it.
+    assert script.wait(timeout=30) == 128 + signal.SIGTERM
 
 
 @pytest.mark.parametrize(

@@ -177,6 +177,30 @@ def test_one_host_opens_no_port(monkeypatch):
   assert one_host.listening() == before
 
 
+@pytest.mark.parametrize(
+  ("error", "code"),
+  [
+    (ConfigError("no such corpus"), 2),
+    (PermissionError(13, "Permission denied", "/data/corpus"), 2),
+    (runtime.LostHostError("gone"), 69),
+    (TypeError("a bug"), 1),
+  ],
+)
+def test_one_of_several_hosts_ends_with_the_code_of_its_error(
+  monkeypatch, error, code
+):
+  registered = []
+  monkeypatch.setattr(runtime, "start_hosts", lambda: None)
+  monkeypatch.setattr(runtime.xla_flags, "set_up", lambda environ: "")
+  monkeypatch.setattr("jax.process_count", lambda: 2)
+  monkeypatch.setattr(
+    runtime.atexit, "register", lambda leave, code: registered.append(code)
+  )
+  with pytest.raises(type(error)), runtime.connected():
+    raise error
+  assert registered == [code]
+
+
 @pytest.mark.slow
 def test_hosts_with_different_packages_are_refused(tmp_path):
   folders = [tmp_path / "a", tmp_path / "b"]

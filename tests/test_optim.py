@@ -209,10 +209,11 @@ def test_a_parameter_without_gradient_only_decays():
 
 @pytest.mark.parametrize("rule", optim.RULES)
 @pytest.mark.parametrize("first", [0.0, 1e-30, 1.0, 1e18])
-def test_a_finite_gradient_never_gives_an_infinite_update(rule, first):
+@pytest.mark.parametrize("eps", [1e-8, 1e-30])  # Whose square is 0 in float32.
+def test_a_finite_gradient_never_gives_an_infinite_update(rule, first, eps):
   """The step doesn't look at the update: it relies on this."""
   params = toy([[0.0, 1e-30, 3.0]])
-  tx, _ = optim.make(plain(rule=rule, clip_norm=0.0), 10, params)
+  tx, _ = optim.make(plain(rule=rule, eps=eps, clip_norm=0.0), 10, params)
   state = tx.init(params)
   for size in (
     first,
@@ -318,6 +319,7 @@ def test_decay_reaches_exactly_the_decayed():
   [
     (("norm/", "layernorm"), "'layernorm' matches no parameter"),
     (("bias", "("), r"'\(' is not a regular expression"),
+    (("bias", 1), "1 is not a regular expression"),
     ("bias", "must be a tuple"),
   ],
 )
@@ -501,7 +503,7 @@ def test_wsd_decays_over_the_nearest_number_of_steps():
     ({"warmup_steps": -1}, "warmup_steps=-1 must be at least 0"),
     ({"b1": 1.0}, "b1=1.0 must be at least 0 and under 1"),
     ({"b2": -0.1}, "b2=-0.1 must be"),
-    ({"eps": 0.0}, "eps=0.0 must be over 0"),
+    ({"eps": 0.0}, "eps=0.0 must be from 1e-30"),
     ({"weight_decay": -0.01}, "weight_decay=-0.01 must be from 0 to 1"),
     ({"clip_norm": -1.0}, "clip_norm=-1.0 must be over 0, or 0 for no"),
     ({"end_factor": 1.5}, "end_factor=1.5 must be from 0 to 1"),

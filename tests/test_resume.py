@@ -63,6 +63,22 @@ def test_another_corpus_or_tokenizer_is_refused(name):
     resume.check(identity(), new, log=print)
 
 
+def test_a_run_of_another_kind_is_not_told_option_by_option():
+  kinds = {"objective": {"name": "roberta"}, "task": {"kind": "tagging"}}
+  pretraining, tuning = (identity(**{k: kinds[k]}) for k in kinds)
+  imported = identity(imported={"directory": "bert"})
+  for old, new, words in (
+    (pretraining, tuning, "another run: pretraining, and this is fine-tuning."),
+    (tuning, pretraining, "another run: fine-tuning, and this is pretraining."),
+    (imported, tuning, "another run: an import, and this is fine-tuning."),
+  ):
+    with pytest.raises(ConfigError) as caught:
+      resume.check(old, new, log=print)
+    assert str(caught.value) == (
+      f"this workdir holds {words} Give another --workdir."
+    )
+
+
 def test_an_option_that_is_younger_than_the_checkpoint_passes():
   lines = []
   new = identity(model={"width": 8, "dropout": 0.1, "norm_epsilon": 1e-12})

@@ -1,10 +1,10 @@
 """The loop: logs, evaluates, checkpoints, stops, resumes; on a toy task."""
 
 import errno
+import io
 import itertools
 import json
 import os
-import pathlib
 import signal
 import struct
 import types
@@ -105,6 +105,8 @@ def test_a_run_logs_evaluates_and_keeps_checkpoints(tmp_path, mesh):
     for x in board
   ] == [pytest.approx(x) for x in logged]
   assert json.loads((tmp_path / "config.json").read_text())["seed"] == 0
+  parameters = (tmp_path / "parameters.txt").read_text()
+  assert parameters == "dense/kernel (3, 1) (None, None)\n"
 
 
 def test_every_held_out_batch_counts(mesh):
@@ -177,6 +179,49 @@ def test_signals_are_ours_until_the_last_checkpoint_is_there(
   run(make_config(), toy.make_task(), tmp_path, mesh)
   assert len(seen) == 1 and seen[0] is not usual
   assert signal.getsignal(signal.SIGTERM) is usual
+
+
+def test_a_signal_while_a_line_is_printed_stops_as_any_other(monkeypatch):
+  """A slow reader of stderr has the loop wait within print, which is locked."""
+
+  class Slow(io.RawIOBase):
+    def writable(self):
+      return True
+
+    def write(self, data):
+      if bytes(data) == b"step 1\n":
+        signal.raise_signal(signal.SIGTERM)
+      return len(data)
+
+  stderr = io.TextIOWrapper(io.BufferedWriter(Slow()))
+  with monkeypatch.context() as patch, train._signals() as stopped:
+    patch.setattr(train.metrics.sys, "stderr", stderr)
+    metrics.progress("step 1")
+  assert stopped.is_set()
+
+
+def test_a_run_whose_lines_nobody_reads_saves_and_goes_on(
+  tmp_path, mesh, monkeypatch
+):
+  """`maskedlm ... 2>&1 | tee log`: Ctrl-C ends tee as well."""
+  read, write = os.pipe()
+  os.close(read)
+  task = toy.make_task()
+
+  def batch_at(split, step):
+    if split == "train" and step == 5:
+      signal.raise_signal(signal.SIGINT)
+    return task.batch_at(split, step)
+
+  with open(write, "w") as gone, monkeypatch.context() as patch:
+    patch.setattr(metrics.sys, "stderr", gone)
+    c = make_config(checkpoint_every=100, eval_every=100)
+    result = run(c, task._replace(batch_at=batch_at), tmp_path, mesh)
+    patch.undo()
+    with open(os.devnull, "w") as null:  # For what is left in it.
+      os.dup2(null.fileno(), write)
+  assert result.interrupted
+  assert checkpoint.load_params(tmp_path)[1]["step"] == result.step
 
 
 def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
@@ -302,8 +347,14 @@ def test_a_frozen_change_is_refused_and_a_free_one_told(tmp_path, mesh, capsys):
   assert "train.num_steps was 3, now 5" in told
   assert "optimizer.layer_decay was 1.0, now 0.5" in told
   c.seed = 9
+  for name in ("config.json", "parameters.txt"):
+    (tmp_path / name).unlink()
   with pytest.raises(ConfigError, match="seed was 0, now 9"):
     run(c, toy.make_task(), tmp_path, mesh)
+  # What there is of the other run is left as it is.
+  assert not {"config.json", "parameters.txt"} & {
+    path.name for path in tmp_path.iterdir()
+  }
 
 
 def test_a_full_disk_costs_no_line_of_the_log(tmp_path, monkeypatch):
@@ -322,6 +373,26 @@ def test_a_full_disk_costs_no_line_of_the_log(tmp_path, monkeypatch):
   assert path.read_text() == '{"step": 1}\n'
 
 
+def test_a_kill_costs_no_event(tmp_path):
+  """What is logged is in the file at once, whole, as TensorBoard reads it."""
+  book = metrics.open_logbook(tmp_path, 0, 10, lambda step: 0)
+  for step in (1, 2):
+    book.heldout(step, {"loss": step / 2})
+    found = [x for x in board_events(tmp_path) if x.HasField("summary")]
+    assert [(x.step, x.summary.value[0].simple_value) for x in found] == [
+      (s, s / 2) for s in range(1, step + 1)
+    ]
+  book.close()
+  (file,) = (tmp_path / "tensorboard").iterdir()
+  loader = metrics._import_tensorboardx().record_writer
+  whole = tmp_path / "theirs"
+  theirs = loader.RecordWriter(str(whole))
+  for event in board_events(tmp_path):
+    theirs.write(event.SerializeToString())
+  theirs.close()
+  assert file.read_bytes() == whole.read_bytes()
+
+
 def test_a_full_disk_does_not_hold_the_run(tmp_path, monkeypatch):
   book = metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
   book.heldout(6, {"loss": 1.0})
@@ -329,10 +400,12 @@ def test_a_full_disk_does_not_hold_the_run(tmp_path, monkeypatch):
   *_, restart, event = board_events(tmp_path)
   assert restart.session_log.status == restart.session_log.START
   assert (restart.step, event.step) == (6, 6)  # What was after 5 is gone.
-  board = metrics._import_tensorboardx().record_writer
-  full = pathlib.Path("/dev/full")
-  monkeypatch.setattr(board, "open_file", lambda path: full.open("wb"))
-  monkeypatch.setattr(metrics, "SYNC_SECONDS", 0)
+  folder = tmp_path / "tensorboard"
+  folder.rename(tmp_path / "before")
+  folder.mkdir()
+  monkeypatch.setattr(metrics.time, "time", lambda: 7.0)
+  monkeypatch.setattr(metrics.socket, "gethostname", lambda: "h")
+  (folder / "events.out.tfevents.7.h").symlink_to("/dev/full")
   with pytest.raises(OSError, match="No space left"):
     metrics.open_logbook(tmp_path, 5, 10, lambda step: 0)
 

@@ -122,6 +122,7 @@ def _check_steps(config: ConfigDict) -> None:
 
 _ANY = float("inf")
 _RANGES = (
+  ("seed", 0, 2**32 - 1),  # JAX's keys have no more bits of it.
   ("profile", 0, _ANY),
   ("data.dev_share", 0.0, 0.9),
   ("data.max_train", 0, _ANY),
