@@ -13,17 +13,23 @@ import collections
 import contextlib
 import json
 import pathlib
-import signal
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import grain
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm import checkpoint, hosts, metrics, remote, resume, sharding
+from maskedlm import (
+  checkpoint,
+  hosts,
+  metrics,
+  remote,
+  resume,
+  sharding,
+  signals,
+)
 from maskedlm import step as steps
 from maskedlm.profiling import watch
 from maskedlm.task import Params, Task
@@ -87,7 +93,7 @@ def run(
     log=metrics.log,
   )
   with (
-    _signals() as signalled,  # Until the last checkpoint is written.
+    signals.noted() as signalled,  # Until the last checkpoint is written.
     jax.set_mesh(mesh),  # Kernels ask what they are split over.
     contextlib.closing(checkpoints),
   ):
@@ -225,26 +231,3 @@ def _dump_rows(
     f"are in {remote.origin(path)}. Lower optimizer.learning_rate, or look at "
     "these rows."
   )
-
-
-@contextlib.contextmanager
-def _signals() -> Iterator[threading.Event]:
-  """Within: SIGTERM or Ctrl-C sets an event; a second Ctrl-C interrupts."""
-  stopped, old = threading.Event(), {}
-
-  def stop(number, frame):
-    del frame
-    if stopped.is_set() and number == signal.SIGINT:
-      raise KeyboardInterrupt
-    stopped.set()
-    with contextlib.suppress(RuntimeError):  # The loop itself is printing.
-      metrics.log(f"{signal.Signals(number).name}: saving, then stopping")
-
-  if threading.current_thread() is threading.main_thread():
-    for number in (signal.SIGTERM, signal.SIGINT):
-      old[number] = signal.signal(number, stop)
-  try:
-    yield stopped
-  finally:
-    for number, handler in old.items():
-      signal.signal(number, handler)

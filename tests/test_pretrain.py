@@ -115,7 +115,9 @@ def test_killed_at_a_random_moment_it_ends_the_same(whole, arguments, tmp_path):
   assert_same_end(tmp_path, whole[0])
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+  "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+)
 def test_a_signal_saves_and_exits_with_75(whole, arguments, tmp_path, number):
   # Steps enough that it can't be over before the signal.
   process = tiny_run.start(

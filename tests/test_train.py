@@ -14,7 +14,15 @@ import numpy as np
 import pytest
 
 import toy
-from maskedlm import checkpoint, config, metrics, optim, sharding, train
+from maskedlm import (
+  checkpoint,
+  config,
+  metrics,
+  optim,
+  sharding,
+  signals,
+  train,
+)
 from maskedlm import checkpoint_files as files
 from maskedlm.config import ConfigError
 
@@ -194,10 +202,23 @@ def test_a_signal_while_a_line_is_printed_stops_as_any_other(monkeypatch):
       return len(data)
 
   stderr = io.TextIOWrapper(io.BufferedWriter(Slow()))
-  with monkeypatch.context() as patch, train._signals() as stopped:
+  with monkeypatch.context() as patch, signals.noted() as stopped:
     patch.setattr(train.metrics.sys, "stderr", stderr)
     metrics.progress("step 1")
   assert stopped.is_set()
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_lost_terminal_stops_a_run_but_not_under_nohup(ignored):
+  usual = signal.SIG_IGN if ignored else signal.SIG_DFL
+  before = signal.signal(signal.SIGHUP, usual)
+  try:
+    with signals.noted() as stopped:
+      signal.raise_signal(signal.SIGHUP)
+    assert stopped.is_set() is not ignored
+    assert signal.getsignal(signal.SIGHUP) is usual
+  finally:
+    signal.signal(signal.SIGHUP, before)
 
 
 def test_a_run_whose_lines_nobody_reads_saves_and_goes_on(
