@@ -5,7 +5,6 @@ comes from, and whatever is wrong with a file is told by its line.
 """
 
 import contextlib
-import json
 import pathlib
 import sys
 from collections import Counter
@@ -15,12 +14,12 @@ from typing import Any, NamedTuple
 from maskedlm.config import ConfigError, did_you_mean
 from maskedlm.corpus import files
 from maskedlm.corpus.errors import CorpusError
+from maskedlm.finetune import tables
 from maskedlm.finetune.application import DataError
 
 FORMATS = ("text", "jsonl")
 STDIN = "-"
 COMPRESSED = (".gz", ".zst")
-_BOM = b"\xef\xbb\xbf"
 
 
 class Text(NamedTuple):
@@ -83,7 +82,7 @@ def read(
   seen = Counter() if seen is None else seen
   for path in paths:
     name, is_json = _name(path), is_jsonl(path, form)
-    for number, line in lines(path, name, seen):
+    for number, line in lines(path, seen):
       if line.strip():
         seen["texts"] += 1
         if is_json:
@@ -129,21 +128,23 @@ def given(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
   return ((number, text) for number, text in found if text.strip())
 
 
-def lines(
-  path: str, name: str = "", seen: Counter | None = None
-) -> Iterator[tuple[int, str]]:
+def lines(path: str, seen: Counter | None = None) -> Iterator[tuple[int, str]]:
   """(number from 1, line) of a UTF-8 file, without the line's end.
 
   Args:
     path: "-" is stdin; what ends in .gz or .zst is decompressed.
-    name: what errors call it; "" = its path, or stdin.
     seen: gets "bytes".
 
   Raises:
     DataError: it can't be read, or a line is not UTF-8.
   """
-  name = name or _name(path)
-  seen = Counter() if seen is None else seen
+  name, seen = _name(path), Counter() if seen is None else seen
+
+  def counted(file: Iterable[bytes]) -> Iterator[bytes]:
+    for line in file:
+      seen["bytes"] += len(line)
+      yield line
+
   if path.lower().endswith(".parquet"):
     raise DataError(
       f"{name}: Parquet isn't read here; expected lines of text or JSON. "
@@ -151,18 +152,7 @@ def lines(
     )
   try:
     with _open(path) as file:
-      for number, line in enumerate(file, 1):
-        seen["bytes"] += len(line)
-        line = line.removeprefix(_BOM) if number == 1 else line
-        try:
-          decoded = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-          raise DataError(
-            f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
-            f"{error.start + 1} of the line); convert it, e.g. iconv -f latin1 "
-            "-t utf-8."
-          ) from None
-        yield number, decoded.removesuffix("\n").removesuffix("\r")
+      yield from tables.decoded(counted(file), name)
   except OSError as error:
     raise DataError(f"{name}: {error.strerror}.") from None
   except CorpusError as error:
@@ -197,18 +187,8 @@ def _decompressed(path: str) -> Iterator[bytes]:
 
 def of_json(line: str, where: str) -> dict:
   """The object of a line; DataError, with `where` it is, for anything else."""
-  try:
-    value = json.loads(line)
-  except (ValueError, RecursionError) as error:
-    raise DataError(
-      f"{where}: not JSON ({error}); expected one object a line."
-    ) from None
-  if not isinstance(value, dict):
-    raise DataError(
-      f"{where}: a JSON {type(value).__name__}; expected an object, such as "
-      '{"text": "..."} or {"tokens": ["...", "..."]}.'
-    )
-  return value
+  such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
+  return tables.json_object(line, where, such_as=such_as)
 
 
 def of_object(value: dict, field: str, *, file: str, line: int) -> Text:
@@ -224,7 +204,7 @@ def of_object(value: dict, field: str, *, file: str, line: int) -> Text:
       f"{did_you_mean(field, value) if field not in value else ''}. "
       "Name the text's field with --field."
     )
-  return Text(_encodable(value[field]), None, file, line)
+  return Text(tables.encodable(value[field]), None, file, line)
 
 
 def _of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
@@ -235,9 +215,5 @@ def _of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
       f"{where}: 'tokens' is no list of strings; expected the words of a "
       'sentence: {"tokens": ["The", "bank", "."]}.'
     )
-  return of_words(list(map(_encodable, tokens)), file=file, line=number)
-
-
-def _encodable(text: str) -> str:
-  """JSON can spell half of a surrogate pair, which no file can hold."""
-  return text.encode("utf-8", "replace").decode("utf-8")
+  words = list(map(tables.encodable, tokens))
+  return of_words(words, file=file, line=number)

@@ -6,7 +6,6 @@ and the place of one, or a text with marks.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -37,7 +36,7 @@ def read(
   for path in paths:
     name = "stdin" if path == inputs.STDIN else path
     is_json = inputs.is_jsonl(path, form)
-    for line, text in inputs.lines(path, name, Counter()):
+    for line, text in inputs.lines(path):
       if not text.strip():
         continue
       found = True

@@ -151,6 +151,9 @@ def test_ragged_rows_can_be_left_out(tmp_path):
     ("a.tsv", "a\tb\ta\n1\t2\t3\n", "a.tsv:1: the column 'a' is there twice"),
     ("a.jsonl", '{"a": 1}\n{"a": 1\n', "a.jsonl:2: not JSON ("),
     ("a.jsonl", "[1]\n", "a.jsonl:1: a JSON list; expected an object"),
+    pytest.param(
+      "a.jsonl", "{}\n" + '{"a":' * 10**5, "a.jsonl:2: not JSON (", id="deep"
+    ),
     ("a.xlsx", "x", "a.xlsx: the name ends in '.xlsx'; expected .tsv"),
   ],
 )
