@@ -79,23 +79,37 @@ def read(
     DataError: not a single text; a line that is not UTF-8, or, with its file
       and line, not such a JSON object.
   """
+  for file, line, entry in entries(paths, form, seen):
+    if isinstance(entry, str):
+      yield Text(entry, None, file, line)
+    else:
+      yield of_object(entry, field, file=file, line=line)
+
+
+def entries(
+  paths: Sequence[str], form: str, seen: Counter | None = None
+) -> Iterator[tuple[str, int, str | dict]]:
+  """(file, line, text) of files; of a file of JSON, the object.
+
+  Arguments and errors as those of `read`.
+  """
   seen = Counter() if seen is None else seen
+  such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
   for path in paths:
-    name, is_json = _name(path), is_jsonl(path, form)
+    name, is_json = _name(path), _is_jsonl(path, form)
     for number, line in lines(path, seen):
-      if line.strip():
-        seen["texts"] += 1
-        if is_json:
-          value = of_json(line, f"{name}:{number}")
-          yield of_object(value, field, file=name, line=number)
-        else:
-          yield Text(line, None, name, number)
+      if not line.strip():
+        continue
+      seen["texts"] += 1
+      if is_json:
+        line = tables.json_object(line, f"{name}:{number}", such_as=such_as)
+      yield name, number, line
   if not seen["texts"]:
     names = ", ".join(map(_name, paths))
     raise DataError(f"{names}: no line with text; expected one at least.")
 
 
-def is_jsonl(path: str, form: str = "") -> bool:
+def _is_jsonl(path: str, form: str) -> bool:
   """Whether a file is of JSON objects: what form says, else its name."""
   name = pathlib.Path(path)
   name = name.with_suffix("") if _is_compressed(path) else name
@@ -183,12 +197,6 @@ def _decompressed(path: str) -> Iterator[bytes]:
     yield from (line + b"\n" for line in whole)
   if rest:
     yield rest
-
-
-def of_json(line: str, where: str) -> dict:
-  """The object of a line; DataError, with `where` it is, for anything else."""
-  such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
-  return tables.json_object(line, where, such_as=such_as)
 
 
 def of_object(value: dict, field: str, *, file: str, line: int) -> Text:
