@@ -1,7 +1,6 @@
 """`maskedlm fill-mask`: the most probable words for each mask of a text."""
 
 import argparse
-import itertools
 import json
 import math
 import pathlib
@@ -179,7 +178,7 @@ def main(argv: Sequence[str]) -> int:
   runtime.enable_compile_cache()
   model = load(pathlib.Path(args.checkpoint))
   asked = inputs.given(args.text, inputs.STDIN)
-  while some := list(itertools.islice(asked, ROWS)):
+  for some in inputs.groups(asked, ROWS, args.text, [inputs.STDIN]):
     lines, texts = zip(*some, strict=True)
     made = fill(model, texts, top_k=args.top_k)
     for line, filled in zip(lines, made, strict=True):
@@ -189,9 +188,10 @@ def main(argv: Sequence[str]) -> int:
           for words in filled.masks
         ]
         where = {"line": line} if line else {}
-        print(json.dumps({**where, "text": filled.text, "masks": masks}))
+        said = json.dumps({**where, "text": filled.text, "masks": masks})
       else:
-        print(format_filled(filled))
+        said = format_filled(filled)
+      print(said, flush=True)
   return 0
 
 

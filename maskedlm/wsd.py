@@ -2,7 +2,6 @@
 
 import argparse
 import hashlib
-import itertools
 import json
 import pathlib
 import sys
@@ -303,7 +302,7 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
 
 def predict(args: argparse.Namespace) -> int:
   """`maskedlm wsd predict`."""
-  from maskedlm.analysis import sense_inputs, senses
+  from maskedlm.analysis import inputs, sense_inputs, senses
 
   if args.text and args.input != ["-"]:
     raise ConfigError("give one of --input and texts.")
@@ -316,10 +315,7 @@ def predict(args: argparse.Namespace) -> int:
   sentences = sense_inputs.read(args.input, form=args.format, field=args.field)
   if args.text:
     sentences = map(sense_inputs.of_marked, args.text)
-  # A person at the keyboard gets an answer for each line.
-  at_keyboard = not args.text and args.input == ["-"] and sys.stdin.isatty()
-  size = 1 if at_keyboard else CHUNK
-  while some := list(itertools.islice(sentences, size)):
+  for some in inputs.groups(sentences, CHUNK, args.text, args.input):
     for targets, values in senses.embed(
       model, some, options, batch_tokens=args.batch_tokens
     ):

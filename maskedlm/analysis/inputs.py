@@ -5,6 +5,7 @@ comes from, and whatever is wrong with a file is told by its line.
 """
 
 import contextlib
+import itertools
 import pathlib
 import sys
 from collections import Counter
@@ -140,6 +141,25 @@ def given(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
   """
   found = ((0, text) for text in texts) if texts else lines(path)
   return ((number, text) for number, text in found if text.strip())
+
+
+def groups(
+  items: Iterable, most: int, texts: Sequence[str], paths: Sequence[str]
+) -> Iterator[list]:
+  """What a verb was asked, in lists of `most`, to be answered together.
+
+  A person at the keyboard gets an answer for each line.
+
+  Args:
+    items: made of the texts or, if there are none, of the lines of the files.
+    most: in a list.
+    texts: of the command line.
+    paths: of files; "-" is stdin.
+  """
+  at_keyboard = not texts and STDIN in paths and sys.stdin.isatty()
+  items = iter(items)
+  while some := list(itertools.islice(items, 1 if at_keyboard else most)):
+    yield some
 
 
 def lines(path: str, seen: Counter | None = None) -> Iterator[tuple[int, str]]:
