@@ -3,12 +3,11 @@
 import argparse
 import hashlib
 import json
-import pathlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm import cli, embed, outputs, remote
+from maskedlm import cli, embed, outputs
 from maskedlm.config import ConfigError
 
 CHUNK = 1024  # Lines that are read before they are answered.
@@ -255,8 +254,7 @@ def evaluate(args: argparse.Namespace) -> int:
   scored = min(len(documents), args.max_documents or sys.maxsize)
   _report(args, counts, lines, scored, own=own)
   if args.keys:
-    with outputs.writing(args.keys, option="--keys"):
-      remote.write_whole(pathlib.Path(args.keys), "".join(keys))
+    outputs.write(args.keys, "".join(keys), option="--keys")
   return 0
 
 
@@ -295,9 +293,8 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
       }
       for line in lines
     ]
-    with outputs.writing(args.json, option="--json"):
-      text = json.dumps(table, indent=2) + "\n"
-      remote.write_whole(pathlib.Path(args.json), text)
+    text = json.dumps(table, indent=2) + "\n"
+    outputs.write(args.json, text, option="--json")
 
 
 def predict(args: argparse.Namespace) -> int:

@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     scatter.draw(args.out, made)
     print(f"{args.out}: {made.title}")
   if args.html:
-    canvas.write(args.html, page.make(made))
+    outputs.write(args.html, page.make(made), option="--html")
     print(f"{args.html}: {made.title}")
   for each in made.groups:
     print(f"  {len(each.points):5}  {each.label}")
