@@ -147,9 +147,7 @@ def _same(a: str, b: str) -> bool:
 
 def add_input(parser: argparse.ArgumentParser) -> None:
   """The options that say what is embedded, and with what."""
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--input",
     nargs="+",
@@ -165,12 +163,25 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     default="text",
     help="of JSON objects, where the text is; default: text",
   )
+  add_batch_tokens(parser)
+
+
+def add_batch_tokens(parser: argparse.ArgumentParser) -> None:
+  """The option that says how much the encoder is given at once."""
   parser.add_argument(
     "--batch_tokens",
     type=int,
     default=4096,
     help="positions that the encoder sees at once; default: 4096",
   )
+
+
+def check_batch_tokens(args: argparse.Namespace) -> None:
+  """Raises ConfigError for no batch."""
+  if args.batch_tokens < 1:
+    raise ConfigError(
+      f"--batch_tokens={args.batch_tokens}: expected 1 or more."
+    )
 
 
 def check_input(args: argparse.Namespace) -> None:
@@ -182,10 +193,7 @@ def check_input(args: argparse.Namespace) -> None:
   from maskedlm.analysis import inputs
 
   inputs.check(args.input, form=args.format)
-  if args.batch_tokens < 1:
-    raise ConfigError(
-      f"--batch_tokens={args.batch_tokens}: expected 1 or more."
-    )
+  check_batch_tokens(args)
 
 
 def glue_layers(argv: Sequence[str]) -> list[str]:

@@ -162,9 +162,7 @@ def main(argv: Sequence[str]) -> int:
     description="Prints the most probable words for each mask of each text.",
     allow_abbrev=False,
   )
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--top_k", type=int, default=5, help="words for each mask; default: 5"
   )

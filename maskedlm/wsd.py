@@ -28,10 +28,7 @@ def main(argv: Sequence[str]) -> int:
   if not hasattr(args, "run"):
     parser.print_usage()
     return cli.EXIT_ERROR
-  if args.batch_tokens < 1:
-    raise ConfigError(
-      f"--batch_tokens={args.batch_tokens}: expected 1 or more."
-    )
+  embed.check_batch_tokens(args)
   if getattr(args, "max_documents", 0) < 0:
     raise ConfigError(
       f"--max_documents={args.max_documents}: expected 0 (all) or more."
@@ -49,9 +46,7 @@ def _add(verbs, name: str, run, about: str) -> argparse.ArgumentParser:
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--data",
     required=True,
@@ -65,12 +60,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     metavar="N",
     help="use only the first N documents; 0 = all",
   )
-  parser.add_argument(
-    "--batch_tokens",
-    type=int,
-    default=4096,
-    help="positions that the encoder sees at once; default: 4096",
-  )
+  embed.add_batch_tokens(parser)
 
 
 def _add_train(verbs) -> None:

@@ -53,9 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     "where the encoder finds them alike; docs/pictures.md shows some.",
     allow_abbrev=False,
   )
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--word", required=True, nargs="+", help="one or several, in any case"
   )
