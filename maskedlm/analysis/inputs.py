@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_name, did_you_mean
 from maskedlm.corpus import files
 from maskedlm.corpus.errors import CorpusError
 from maskedlm.finetune import tables
@@ -48,11 +48,8 @@ def check(paths: Sequence[str], *, form: str, option: str = "--input") -> None:
   Raises:
     ConfigError: an unknown format, a file that is not there, or a folder.
   """
-  if form not in ("", *FORMATS):
-    raise ConfigError(
-      f"--format={form!r} is unknown{did_you_mean(form, FORMATS)}; known: "
-      f"{', '.join(FORMATS)}."
-    )
+  if form:
+    check_name("--format", form, FORMATS)
   for path in paths:
     if path != STDIN and not pathlib.Path(path).exists():
       raise ConfigError(f"{option}={path}: no such file.")

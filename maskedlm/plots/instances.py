@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from maskedlm import cli, embed, outputs
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_name
 from maskedlm.plots import canvas, page, scatter
 from maskedlm.plots.scatter import Group, Point, Scatter
 
@@ -182,12 +182,7 @@ def _check(args: argparse.Namespace) -> None:
     canvas.check(args.out)
   if args.html:
     outputs.check(args.html, option="--html", suffixes=(".html",))
-  if args.projection not in projection.PROJECTIONS:
-    known = projection.PROJECTIONS
-    raise ConfigError(
-      f"--projection={args.projection!r} is unknown"
-      f"{did_you_mean(args.projection, known)}; known: {', '.join(known)}."
-    )
+  check_name("--projection", args.projection, projection.PROJECTIONS)
   if args.projection == "umap":
     projection.load_umap()
   if args.combine == "stack":
