@@ -195,11 +195,11 @@ def main(argv: Sequence[str]) -> int:
 
 def _word(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:
   """The token as a person reads it; ## and the like show it is a part."""
+  token_id = int(token_id)
+  token = tokenizer.tokens(token_id)
   if tokenizer.starts_word[token_id]:
-    return tokenizer.decode([int(token_id)]).strip() or tokenizer.tokens(
-      int(token_id)
-    )
-  return tokenizer.tokens(int(token_id))
+    return tokenizer.decode([token_id]).strip() or token
+  return token
 
 
 def _ceil_power(n: int) -> int:

@@ -31,11 +31,6 @@ class Record(NamedTuple):
     return f"{self.path}:{self.line}"
 
 
-def records(path, **options) -> list[Record]:
-  """The rows of a file; arguments and errors as those of `iterate`."""
-  return list(iterate(path, **options))
-
-
 def iterate(
   path: str | pathlib.Path,
   *,
