@@ -4,6 +4,7 @@
 imported before the verb is known, so that --help answers at once.
 """
 
+import argparse
 import importlib
 import sys
 from collections.abc import Callable, Sequence
@@ -107,6 +108,13 @@ def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
       raise  # A bug of ours: the traceback is what helps.
     print(f"error: {line}", file=sys.stderr)
     return code
+
+
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+  """The option that says which model."""
+  parser.add_argument(
+    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
+  )
 
 
 if __name__ == "__main__":

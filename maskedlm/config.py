@@ -259,12 +259,16 @@ def check_known(section: str, options, choices) -> None:
     choices: name of an option -> the names that it may have.
   """
   for name, known in choices.items():
-    value = getattr(options, name)
-    if value not in known:
-      raise ConfigError(
-        f"{section}.{name}={value!r} is unknown{did_you_mean(value, known)}; "
-        f"known: {', '.join(known)}."
-      )
+    check_name(f"{section}.{name}", getattr(options, name), known)
+
+
+def check_name(option: str, value: str, known) -> None:
+  """Raises ConfigError for a value that is none of the known names."""
+  if value not in known:
+    raise ConfigError(
+      f"{option}={value!r} is unknown{did_you_mean(value, known)}; known: "
+      f"{', '.join(known)}."
+    )
 
 
 def did_you_mean(name: str, known) -> str:

@@ -17,48 +17,7 @@ SECONDS = 2.0  # Between two lines of progress.
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
-  parser = argparse.ArgumentParser(
-    prog="maskedlm embed",
-    description="Writes contextual vectors of texts into a file; formats and "
-    "examples are in docs/embeddings.md.",
-    allow_abbrev=False,
-  )
-  add_input(parser)
-  parser.add_argument(
-    "--unit", default="token", help="token (default) | word | sentence"
-  )
-  parser.add_argument(
-    "--pool",
-    default="",
-    help="how a unit's tokens are pooled: mean | max | cls (sentences only); "
-    "default: for sentences as the model was imported or trained, else mean",
-  )
-  parser.add_argument(
-    "--layers",
-    default="last",
-    help="last (default), or a list such as -1,-2,-3,-4 (the last four) or "
-    "0,6: 0 is the embeddings, -1 the last layer",
-  )
-  parser.add_argument(
-    "--combine",
-    default="mean",
-    help="how several layers are combined: mean (default) | sum | concat",
-  )
-  parser.add_argument(
-    "--normalize", action="store_true", help="each vector to length 1"
-  )
-  parser.add_argument("--out", help="a name in .npz, .safetensors or .jsonl")
-  parser.add_argument(
-    "--fit",
-    metavar="FILE.npz",
-    help="stores mean and standard deviation of the vectors, for --standardise",
-  )
-  parser.add_argument(
-    "--standardise",
-    metavar="FILE.npz",
-    help="subtracts the mean and divides by the standard deviation of --fit",
-  )
-  args = parser.parse_args(glue_layers(argv))
+  args = _parser().parse_args(glue_layers(argv))
   _check(args)
   from maskedlm import metrics, runtime
   from maskedlm.analysis import inputs, standardise, vector_files, vectors
@@ -112,6 +71,51 @@ def main(argv: Sequence[str]) -> int:
   return 0
 
 
+def _parser() -> argparse.ArgumentParser:
+  parser = argparse.ArgumentParser(
+    prog="maskedlm embed",
+    description="Writes contextual vectors of texts into a file; formats and "
+    "examples are in docs/embeddings.md.",
+    allow_abbrev=False,
+  )
+  add_input(parser)
+  parser.add_argument(
+    "--unit", default="token", help="token (default) | word | sentence"
+  )
+  parser.add_argument(
+    "--pool",
+    default="",
+    help="how a unit's tokens are pooled: mean | max | cls (sentences only); "
+    "default: for sentences as the model was imported or trained, else mean",
+  )
+  parser.add_argument(
+    "--layers",
+    default="last",
+    help="last (default), or a list such as -1,-2,-3,-4 (the last four) or "
+    "0,6: 0 is the embeddings, -1 the last layer",
+  )
+  parser.add_argument(
+    "--combine",
+    default="mean",
+    help="how several layers are combined: mean (default) | sum | concat",
+  )
+  parser.add_argument(
+    "--normalize", action="store_true", help="each vector to length 1"
+  )
+  parser.add_argument("--out", help="a name in .npz, .safetensors or .jsonl")
+  parser.add_argument(
+    "--fit",
+    metavar="FILE.npz",
+    help="stores mean and standard deviation of the vectors, for --standardise",
+  )
+  parser.add_argument(
+    "--standardise",
+    metavar="FILE.npz",
+    help="subtracts the mean and divides by the standard deviation of --fit",
+  )
+  return parser
+
+
 def _check(args: argparse.Namespace) -> None:
   """What of the options can be checked before anything slow begins."""
   if not args.out and not args.fit:
@@ -147,9 +151,7 @@ def _same(a: str, b: str) -> bool:
 
 def add_input(parser: argparse.ArgumentParser) -> None:
   """The options that say what is embedded, and with what."""
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--input",
     nargs="+",
@@ -165,12 +167,25 @@ def add_input(parser: argparse.ArgumentParser) -> None:
     default="text",
     help="of JSON objects, where the text is; default: text",
   )
+  add_batch_tokens(parser)
+
+
+def add_batch_tokens(parser: argparse.ArgumentParser) -> None:
+  """The option that says how much the encoder is given at once."""
   parser.add_argument(
     "--batch_tokens",
     type=int,
     default=4096,
     help="positions that the encoder sees at once; default: 4096",
   )
+
+
+def check_batch_tokens(args: argparse.Namespace) -> None:
+  """Raises ConfigError for no batch."""
+  if args.batch_tokens < 1:
+    raise ConfigError(
+      f"--batch_tokens={args.batch_tokens}: expected 1 or more."
+    )
 
 
 def check_input(args: argparse.Namespace) -> None:
@@ -182,10 +197,7 @@ def check_input(args: argparse.Namespace) -> None:
   from maskedlm.analysis import inputs
 
   inputs.check(args.input, form=args.format)
-  if args.batch_tokens < 1:
-    raise ConfigError(
-      f"--batch_tokens={args.batch_tokens}: expected 1 or more."
-    )
+  check_batch_tokens(args)
 
 
 def glue_layers(argv: Sequence[str]) -> list[str]:

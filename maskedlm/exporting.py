@@ -16,9 +16,7 @@ def main(argv: Sequence[str]) -> int:
     description="Writes a checkpoint in another form.",
     allow_abbrev=False,
   )
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--to",
     required=True,

@@ -1,7 +1,6 @@
 """`maskedlm fill-mask`: the most probable words for each mask of a text."""
 
 import argparse
-import itertools
 import json
 import math
 import pathlib
@@ -163,9 +162,7 @@ def main(argv: Sequence[str]) -> int:
     description="Prints the most probable words for each mask of each text.",
     allow_abbrev=False,
   )
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--top_k", type=int, default=5, help="words for each mask; default: 5"
   )
@@ -179,7 +176,7 @@ def main(argv: Sequence[str]) -> int:
   runtime.enable_compile_cache()
   model = load(pathlib.Path(args.checkpoint))
   asked = inputs.given(args.text, inputs.STDIN)
-  while some := list(itertools.islice(asked, ROWS)):
+  for some in inputs.groups(asked, ROWS, args.text, [inputs.STDIN]):
     lines, texts = zip(*some, strict=True)
     made = fill(model, texts, top_k=args.top_k)
     for line, filled in zip(lines, made, strict=True):
@@ -189,19 +186,20 @@ def main(argv: Sequence[str]) -> int:
           for words in filled.masks
         ]
         where = {"line": line} if line else {}
-        print(json.dumps({**where, "text": filled.text, "masks": masks}))
+        said = json.dumps({**where, "text": filled.text, "masks": masks})
       else:
-        print(format_filled(filled))
+        said = format_filled(filled)
+      print(said, flush=True)
   return 0
 
 
 def _word(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:
   """The token as a person reads it; ## and the like show it is a part."""
+  token_id = int(token_id)
+  token = tokenizer.tokens(token_id)
   if tokenizer.starts_word[token_id]:
-    return tokenizer.decode([int(token_id)]).strip() or tokenizer.tokens(
-      int(token_id)
-    )
-  return tokenizer.tokens(int(token_id))
+    return tokenizer.decode([token_id]).strip() or token
+  return token
 
 
 def _ceil_power(n: int) -> int:

@@ -1,8 +1,7 @@
 """What a step of a config takes of a device, worked out from its shapes."""
 
 import math
-import types
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 from ml_collections import ConfigDict
@@ -20,7 +19,13 @@ def shapes(config: ConfigDict) -> list[epochs.Shape]:
   return list(dict.fromkeys(shapes))
 
 
-def planned_mesh(mesh) -> types.SimpleNamespace:
+class Sizes(NamedTuple):
+  """A mesh of which only the sizes matter."""
+
+  shape: dict[str, int]
+
+
+def planned_mesh(mesh) -> Sizes:
   """The sizes of config.mesh, for devices that need not be here.
 
   An axis of -1 is what this machine's devices leave for it, at least 1.
@@ -32,7 +37,7 @@ def planned_mesh(mesh) -> types.SimpleNamespace:
   count = max(math.prod(size for size in sizes if size != -1), 1)
   if -1 in sizes:
     count *= max(jax.device_count() // count, 1)
-  return types.SimpleNamespace(shape=sharding.mesh_sizes(mesh, count))
+  return Sizes(sharding.mesh_sizes(mesh, count))
 
 
 def bytes_per_device(tree, mesh) -> int:

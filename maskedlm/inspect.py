@@ -90,8 +90,7 @@ def main(argv: Sequence[str]) -> int:
   curve = rate_curve(config)
   if args.html:
     page = inspect_html.page(config.name, sections, rows, curve)
-    with outputs.writing(args.html, option="--html"):
-      pathlib.Path(args.html).write_text(page, encoding="utf-8")
+    outputs.write(args.html, page, option="--html")
   if args.json:
     print(json.dumps(figures, indent=2))
     return 0

@@ -2,12 +2,11 @@
 
 import argparse
 import json
-import pathlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm import cli, embed, outputs, remote
+from maskedlm import cli, embed, outputs
 from maskedlm.config import ConfigError
 
 
@@ -70,9 +69,8 @@ def main(argv: Sequence[str]) -> int:
   print(format_table(layers))
   if args.json:
     table = [layer._asdict() for layer in layers]
-    with outputs.writing(args.json, option="--json"):
-      text = json.dumps(table, indent=2) + "\n"
-      remote.write_whole(pathlib.Path(args.json), text)
+    text = json.dumps(table, indent=2) + "\n"
+    outputs.write(args.json, text, option="--json")
   return 0
 
 

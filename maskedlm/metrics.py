@@ -273,23 +273,20 @@ def _clear() -> None:
 def format_values(values: Mapping[str, float]) -> str:
   """The progress line's values, e.g. "loss 7.312 | mlm_accuracy 12.1%"."""
   forms = (  # In the order in which they are shown; others are in the files.
-    (r"^loss$", lambda name, x: f"{name} {x:.3f}"),
-    (r"loss$", lambda name, x: f"{name} {x:.3f}"),
-    (r"accuracy$", lambda name, x: f"{name} {x:.1%}"),
+    (r"^loss$", "{} {:.3f}"),
+    (r"loss$", "{} {:.3f}"),
+    (r"accuracy$", "{} {:.1%}"),
     # Scores of fine-tuning.
-    (
-      r"(^|_)(f1|exact_match|mcc|pearson|spearman)$",
-      lambda name, x: f"{name} {x:.3f}",
-    ),
-    (r"^learning_rate$", lambda name, x: f"lr {x:.2e}"),
-    (r"^mfu$", lambda name, x: f"MFU {x:.1%}"),
-    (r"^tokens_per_second$", lambda name, x: f"{x:,.0f} tokens/s"),
+    (r"(^|_)(f1|exact_match|mcc|pearson|spearman)$", "{} {:.3f}"),
+    (r"^learning_rate$", "lr {1:.2e}"),
+    (r"^mfu$", "MFU {1:.1%}"),
+    (r"^tokens_per_second$", "{1:,.0f} tokens/s"),
   )
   shown = {}
   for pattern, form in forms:
     for name, value in values.items():
       if re.search(pattern, name) and name not in shown:
-        shown[name] = form(name, value)
+        shown[name] = form.format(name, value)
   return " | ".join(shown.values())
 
 

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import optax
 
 from maskedlm import rates
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_name
 from maskedlm.sharding import path_of
 
 Schedule = Callable[[Any], jax.Array]  # step -> learning rate, f32 scalar.
@@ -179,8 +179,7 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
       1 - jnp.sqrt(1 - jnp.minimum(left / decay_steps, 1.0))
     ),
   }
-  if o.schedule not in shapes:
-    raise _unknown("schedule", o.schedule, shapes)
+  check_name("optimizer.schedule", o.schedule, shapes)
   shape = shapes[o.schedule]
 
   def schedule(step):
@@ -271,8 +270,7 @@ _RANGES = {
 
 def check_values(o) -> None:
   """Raises ConfigError for a value of config.optimizer that can't be."""
-  if o.rule not in RULES:
-    raise _unknown("rule", o.rule, RULES)
+  check_name("optimizer.rule", o.rule, RULES)
   for name, (within, expected) in _RANGES.items():
     if not within(o[name]):  # A NaN fails every comparison.
       raise ConfigError(
@@ -302,10 +300,3 @@ def _check_phases(o, num_steps: int) -> None:
       f"decay_share={o.decay_share} of train.num_steps={num_steps} overlap; "
       f"set --config.optimizer.warmup_steps={num_steps - decay_steps} or less."
     )
-
-
-def _unknown(field: str, value: str, known) -> ConfigError:
-  return ConfigError(
-    f"optimizer.{field}={value!r} is unknown{did_you_mean(value, known)}; "
-    f"known: {', '.join(known)}."
-  )

@@ -8,7 +8,7 @@ import os
 import pathlib
 from collections.abc import Iterator, Sequence
 
-from maskedlm import storage
+from maskedlm import remote, storage
 from maskedlm.config import ConfigError
 
 
@@ -56,6 +56,12 @@ def check_folder(path: str | os.PathLike, *, option: str) -> None:
     raise ConfigError(f"{option}={path}: {there} is a file; name a folder.")
   if not os.access(there, os.W_OK):
     raise ConfigError(f"{option}={path}: no right to write there.")
+
+
+def write(path: str | os.PathLike, text: str, *, option: str) -> None:
+  """Writes a file whole; errors as of `writing`."""
+  with writing(path, option=option):
+    remote.write_whole(pathlib.Path(path), text)
 
 
 @contextlib.contextmanager

@@ -1,7 +1,6 @@
 """`maskedlm predict`: labels raw text with a fine-tuned checkpoint."""
 
 import argparse
-import itertools
 import json
 import pathlib
 import sys
@@ -106,10 +105,7 @@ def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
     (number, parse(number, line))
     for number, line in inputs.given(args.text, path)
   )
-  # A person at the keyboard gets an answer for each line.
-  at_keyboard = not args.text and path == inputs.STDIN and sys.stdin.isatty()
-  size = 1 if at_keyboard else CHUNK
-  while some := list(itertools.islice(parsed, size)):
+  for some in inputs.groups(parsed, CHUNK, args.text, [path]):
     yield tuple(zip(*some, strict=True))
 
 

@@ -9,7 +9,6 @@ import argparse
 import json
 import math
 import pathlib
-import shutil
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -176,17 +175,12 @@ def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:
 
 
 def _keep_tokenizer(corpus: store.Corpus, path: pathlib.Path) -> None:
-  """Copies the corpus's tokenizer into the workdir, once and whole.
+  """Copies the corpus's tokenizer into the workdir.
 
   Raises:
     ConfigError: the workdir has another one.
   """
-  if not path.exists():
-    unfinished = path.with_name(f"{path.name}.tmp")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir()
-    corpus.tokenizer.save(unfinished)
-    unfinished.rename(path)
+  tokenizer.keep(corpus.tokenizer, path)
   found = tokenizer.load(path).sha256
   if found != corpus.tokenizer.sha256:
     raise ConfigError(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import cli, flags, outputs
+from maskedlm import cli, flags
 from maskedlm.config import ConfigError
 from maskedlm.corpus import documents as documents_lib
 from maskedlm.corpus import (
@@ -77,14 +77,16 @@ def main(argv: Sequence[str]) -> int:
   )
   parser.add_argument("--json", action="store_true", help="print JSON instead")
   if any(token.partition("=")[0] == "--tokenizer" for token in argv):
-    args = parser.parse_args(argv)
-    _check_picture(args.png)
+    args, config = parser.parse_args(argv), None
+  else:
+    args, config = flags.parse(parser, argv)
+  if args.png:
+    canvas.check(args.png, option="--png")
+  if config is None:
     vocabularies, texts = saved(
       args.tokenizer, args.parts or "", text_field=args.text_field
     )
   else:
-    args, config = flags.parse(parser, argv)
-    _check_picture(args.png)
     vocabularies, texts = trained(config)
   table = measure(vocabularies, texts)
   if args.png:
@@ -258,12 +260,6 @@ def _value(row, label: str, measure: str):
 
 
 # The picture
-
-
-def _check_picture(path: str | None) -> None:
-  if path:
-    outputs.check(path, option="--png", suffixes=canvas.SUFFIXES)
-    canvas.check(path)
 
 
 def draw(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:

@@ -2,14 +2,12 @@
 
 import argparse
 import hashlib
-import itertools
 import json
-import pathlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm import cli, embed, outputs, remote
+from maskedlm import cli, embed, outputs
 from maskedlm.config import ConfigError
 
 CHUNK = 1024  # Lines that are read before they are answered.
@@ -30,10 +28,7 @@ def main(argv: Sequence[str]) -> int:
   if not hasattr(args, "run"):
     parser.print_usage()
     return cli.EXIT_ERROR
-  if args.batch_tokens < 1:
-    raise ConfigError(
-      f"--batch_tokens={args.batch_tokens}: expected 1 or more."
-    )
+  embed.check_batch_tokens(args)
   if getattr(args, "max_documents", 0) < 0:
     raise ConfigError(
       f"--max_documents={args.max_documents}: expected 0 (all) or more."
@@ -51,9 +46,7 @@ def _add(verbs, name: str, run, about: str) -> argparse.ArgumentParser:
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--data",
     required=True,
@@ -67,12 +60,7 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     metavar="N",
     help="use only the first N documents; 0 = all",
   )
-  parser.add_argument(
-    "--batch_tokens",
-    type=int,
-    default=4096,
-    help="positions that the encoder sees at once; default: 4096",
-  )
+  embed.add_batch_tokens(parser)
 
 
 def _add_train(verbs) -> None:
@@ -256,8 +244,7 @@ def evaluate(args: argparse.Namespace) -> int:
   scored = min(len(documents), args.max_documents or sys.maxsize)
   _report(args, counts, lines, scored, own=own)
   if args.keys:
-    with outputs.writing(args.keys, option="--keys"):
-      remote.write_whole(pathlib.Path(args.keys), "".join(keys))
+    outputs.write(args.keys, "".join(keys), option="--keys")
   return 0
 
 
@@ -296,14 +283,13 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
       }
       for line in lines
     ]
-    with outputs.writing(args.json, option="--json"):
-      text = json.dumps(table, indent=2) + "\n"
-      remote.write_whole(pathlib.Path(args.json), text)
+    text = json.dumps(table, indent=2) + "\n"
+    outputs.write(args.json, text, option="--json")
 
 
 def predict(args: argparse.Namespace) -> int:
   """`maskedlm wsd predict`."""
-  from maskedlm.analysis import sense_inputs, senses
+  from maskedlm.analysis import inputs, sense_inputs, senses
 
   if args.text and args.input != ["-"]:
     raise ConfigError("give one of --input and texts.")
@@ -316,10 +302,7 @@ def predict(args: argparse.Namespace) -> int:
   sentences = sense_inputs.read(args.input, form=args.format, field=args.field)
   if args.text:
     sentences = map(sense_inputs.of_marked, args.text)
-  # A person at the keyboard gets an answer for each line.
-  at_keyboard = not args.text and args.input == ["-"] and sys.stdin.isatty()
-  size = 1 if at_keyboard else CHUNK
-  while some := list(itertools.islice(sentences, size)):
+  for some in inputs.groups(sentences, CHUNK, args.text, args.input):
     for targets, values in senses.embed(
       model, some, options, batch_tokens=args.batch_tokens
     ):

@@ -2,13 +2,12 @@
 
 import pathlib
 
+import any_task
 import jax
 import numpy as np
 import pytest
-from ml_collections import ConfigDict
 
-from maskedlm import flags, objectives, optim, sharding
-from maskedlm import step as steps
+from maskedlm import flags, objectives
 from maskedlm.corpus import store
 
 NUM_STEPS = 4
@@ -22,36 +21,11 @@ def task(tiny):
   return config, objectives.make(config, opened)
 
 
-def losses_on(config, task, axes, *, accumulate=1):
-  count = int(np.prod(axes))
-  mesh = sharding.make_mesh(
-    ConfigDict(dict(zip(sharding.AXES, axes, strict=True))),
-    jax.devices()[:count],
+def losses_on(config, task, axes, **options):
+  stats, params = any_task.train_on(
+    config, task, axes, num_steps=NUM_STEPS, **options
   )
-  shapes = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optim.make(config.optimizer, 12, shapes)
-  init = steps.make_init(task, tx, config.seed)
-  shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
-  state = jax.jit(init, out_shardings=shardings)()
-  step = jax.jit(
-    steps.make_step(
-      task,
-      tx,
-      schedule,
-      seed=config.seed,
-      accumulate=accumulate,
-      gather=lambda params: sharding.gather(params, mesh),
-    ),
-    in_shardings=(shardings, sharding.rows(mesh)),
-    out_shardings=(shardings, sharding.replicated(mesh)),
-    donate_argnums=0,
-  )
-  losses = []
-  for i in range(NUM_STEPS):
-    batch = sharding.place(task.batch_at("train", i), mesh)
-    state, stats = step(state, batch)
-    losses.append(float(stats["loss"][0]))
-  return losses, jax.device_get(state.params)
+  return [step["loss"][0] for step in stats], params
 
 
 @pytest.fixture(scope="module")

@@ -5,22 +5,22 @@ comes from, and whatever is wrong with a file is told by its line.
 """
 
 import contextlib
-import json
+import itertools
 import pathlib
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_name, did_you_mean
 from maskedlm.corpus import files
 from maskedlm.corpus.errors import CorpusError
+from maskedlm.finetune import tables
 from maskedlm.finetune.application import DataError
 
 FORMATS = ("text", "jsonl")
 STDIN = "-"
 COMPRESSED = (".gz", ".zst")
-_BOM = b"\xef\xbb\xbf"
 
 
 class Text(NamedTuple):
@@ -48,11 +48,8 @@ def check(paths: Sequence[str], *, form: str, option: str = "--input") -> None:
   Raises:
     ConfigError: an unknown format, a file that is not there, or a folder.
   """
-  if form not in ("", *FORMATS):
-    raise ConfigError(
-      f"--format={form!r} is unknown{did_you_mean(form, FORMATS)}; known: "
-      f"{', '.join(FORMATS)}."
-    )
+  if form:
+    check_name("--format", form, FORMATS)
   for path in paths:
     if path != STDIN and not pathlib.Path(path).exists():
       raise ConfigError(f"{option}={path}: no such file.")
@@ -80,23 +77,37 @@ def read(
     DataError: not a single text; a line that is not UTF-8, or, with its file
       and line, not such a JSON object.
   """
+  for file, line, entry in entries(paths, form, seen):
+    if isinstance(entry, str):
+      yield Text(entry, None, file, line)
+    else:
+      yield of_object(entry, field, file=file, line=line)
+
+
+def entries(
+  paths: Sequence[str], form: str, seen: Counter | None = None
+) -> Iterator[tuple[str, int, str | dict]]:
+  """(file, line, text) of files; of a file of JSON, the object.
+
+  Arguments and errors as those of `read`.
+  """
   seen = Counter() if seen is None else seen
+  such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
   for path in paths:
-    name, is_json = _name(path), is_jsonl(path, form)
-    for number, line in lines(path, name, seen):
-      if line.strip():
-        seen["texts"] += 1
-        if is_json:
-          value = of_json(line, f"{name}:{number}")
-          yield of_object(value, field, file=name, line=number)
-        else:
-          yield Text(line, None, name, number)
+    name, is_json = _name(path), _is_jsonl(path, form)
+    for number, line in lines(path, seen):
+      if not line.strip():
+        continue
+      seen["texts"] += 1
+      if is_json:
+        line = tables.json_object(line, f"{name}:{number}", such_as=such_as)
+      yield name, number, line
   if not seen["texts"]:
     names = ", ".join(map(_name, paths))
     raise DataError(f"{names}: no line with text; expected one at least.")
 
 
-def is_jsonl(path: str, form: str = "") -> bool:
+def _is_jsonl(path: str, form: str) -> bool:
   """Whether a file is of JSON objects: what form says, else its name."""
   name = pathlib.Path(path)
   name = name.with_suffix("") if _is_compressed(path) else name
@@ -129,21 +140,42 @@ def given(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
   return ((number, text) for number, text in found if text.strip())
 
 
-def lines(
-  path: str, name: str = "", seen: Counter | None = None
-) -> Iterator[tuple[int, str]]:
+def groups(
+  items: Iterable, most: int, texts: Sequence[str], paths: Sequence[str]
+) -> Iterator[list]:
+  """What a verb was asked, in lists of `most`, to be answered together.
+
+  A person at the keyboard gets an answer for each line.
+
+  Args:
+    items: made of the texts or, if there are none, of the lines of the files.
+    most: in a list.
+    texts: of the command line.
+    paths: of files; "-" is stdin.
+  """
+  at_keyboard = not texts and STDIN in paths and sys.stdin.isatty()
+  items = iter(items)
+  while some := list(itertools.islice(items, 1 if at_keyboard else most)):
+    yield some
+
+
+def lines(path: str, seen: Counter | None = None) -> Iterator[tuple[int, str]]:
   """(number from 1, line) of a UTF-8 file, without the line's end.
 
   Args:
     path: "-" is stdin; what ends in .gz or .zst is decompressed.
-    name: what errors call it; "" = its path, or stdin.
     seen: gets "bytes".
 
   Raises:
     DataError: it can't be read, or a line is not UTF-8.
   """
-  name = name or _name(path)
-  seen = Counter() if seen is None else seen
+  name, seen = _name(path), Counter() if seen is None else seen
+
+  def counted(file: Iterable[bytes]) -> Iterator[bytes]:
+    for line in file:
+      seen["bytes"] += len(line)
+      yield line
+
   if path.lower().endswith(".parquet"):
     raise DataError(
       f"{name}: Parquet isn't read here; expected lines of text or JSON. "
@@ -151,18 +183,7 @@ def lines(
     )
   try:
     with _open(path) as file:
-      for number, line in enumerate(file, 1):
-        seen["bytes"] += len(line)
-        line = line.removeprefix(_BOM) if number == 1 else line
-        try:
-          decoded = line.decode("utf-8")
-        except UnicodeDecodeError as error:
-          raise DataError(
-            f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
-            f"{error.start + 1} of the line); convert it, e.g. iconv -f latin1 "
-            "-t utf-8."
-          ) from None
-        yield number, decoded.removesuffix("\n").removesuffix("\r")
+      yield from tables.decoded(counted(file), name)
   except OSError as error:
     raise DataError(f"{name}: {error.strerror}.") from None
   except CorpusError as error:
@@ -195,22 +216,6 @@ def _decompressed(path: str) -> Iterator[bytes]:
     yield rest
 
 
-def of_json(line: str, where: str) -> dict:
-  """The object of a line; DataError, with `where` it is, for anything else."""
-  try:
-    value = json.loads(line)
-  except (ValueError, RecursionError) as error:
-    raise DataError(
-      f"{where}: not JSON ({error}); expected one object a line."
-    ) from None
-  if not isinstance(value, dict):
-    raise DataError(
-      f"{where}: a JSON {type(value).__name__}; expected an object, such as "
-      '{"text": "..."} or {"tokens": ["...", "..."]}.'
-    )
-  return value
-
-
 def of_object(value: dict, field: str, *, file: str, line: int) -> Text:
   """A Text of {"tokens": [...]} or of {field: "..."}; else a DataError."""
   where = f"{file}:{line}"
@@ -224,7 +229,7 @@ def of_object(value: dict, field: str, *, file: str, line: int) -> Text:
       f"{did_you_mean(field, value) if field not in value else ''}. "
       "Name the text's field with --field."
     )
-  return Text(_encodable(value[field]), None, file, line)
+  return Text(tables.encodable(value[field]), None, file, line)
 
 
 def _of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
@@ -235,9 +240,5 @@ def _of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
       f"{where}: 'tokens' is no list of strings; expected the words of a "
       'sentence: {"tokens": ["The", "bank", "."]}.'
     )
-  return of_words(list(map(_encodable, tokens)), file=file, line=number)
-
-
-def _encodable(text: str) -> str:
-  """JSON can spell half of a surrogate pair, which no file can hold."""
-  return text.encode("utf-8", "replace").decode("utf-8")
+  words = list(map(tables.encodable, tokens))
+  return of_words(words, file=file, line=number)

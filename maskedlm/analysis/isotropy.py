@@ -15,7 +15,7 @@ from maskedlm.analysis import similarity, standardise, vectors
 from maskedlm.analysis.inputs import Text
 from maskedlm.analysis.standardise import Fitted, Moments
 from maskedlm.corpus import hashing
-from maskedlm.finetune import class_metrics, glue, tables
+from maskedlm.finetune import class_metrics, glue, labelled
 from maskedlm.finetune.application import DataError
 
 ROGUE = 3  # Dimensions of a layer that are told, and left out.
@@ -168,19 +168,5 @@ def read_pairs(path: str) -> list[Pair]:
   Raises:
     DataError: not such a file; a score that is no number, with its line.
   """
-  layout = glue.layout("stsb")
-  pairs = []
-  for record in tables.iterate(path):
-    score = tables.field(record, *layout.label)
-    try:
-      value = float(score)
-    except ValueError:
-      value = float("nan")
-    if not np.isfinite(value):
-      raise DataError(
-        f"{record.where}: the score {score!r} is no number; expected 0 to 5, "
-        "as in dev.tsv of STS-B."
-      )
-    a, b = (tables.field(record, *n) for n in (layout.text, layout.text_b))
-    pairs.append(Pair(a, b, value))
-  return pairs
+  examples = labelled.read(str(path), glue.layout("stsb"))
+  return [Pair(e.text, e.text_b, labelled.label_of(e)) for e in examples]

@@ -107,7 +107,7 @@ def read_first_senses(path: str) -> dict[tuple[str, str], str]:
     DataError: no such file; a line, with its number, that is neither.
   """
   first: dict[tuple[str, str], str] = {}
-  for number, line in inputs.lines(path, path, Counter()):
+  for number, line in inputs.lines(path):
     if not line.strip():
       continue
     if "\t" in line:
@@ -161,7 +161,7 @@ def _is_xml(path: str) -> bool:
 def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
   """Of the format with a word a line."""
   document, number_of_sentence, block = "d000", 0, []
-  for number, line in inputs.lines(path, path, seen):
+  for number, line in inputs.lines(path, seen):
     is_document = line.startswith("# doc ") and "\t" not in line
     if is_document or not line.strip(" \r"):
       if block:
@@ -287,7 +287,7 @@ def _read_keys(path: str) -> dict[str, tuple[str, ...]]:
   if not pathlib.Path(path).is_file():
     raise DataError(f"{path}: no such file; expected the keys of the XML.")
   keys: dict[str, tuple[str, ...]] = {}
-  for number, line in inputs.lines(path, path, Counter()):
+  for number, line in inputs.lines(path):
     if not line.strip():
       continue
     id_, *senses = line.split()

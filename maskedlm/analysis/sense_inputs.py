@@ -6,7 +6,6 @@ and the place of one, or a text with marks.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -33,21 +32,11 @@ def read(
     DataError: not a single line; with its file and line, one that is not as
       it should be.
   """
-  found = False
-  for path in paths:
-    name = "stdin" if path == inputs.STDIN else path
-    is_json = inputs.is_jsonl(path, form)
-    for line, text in inputs.lines(path, name, Counter()):
-      if not text.strip():
-        continue
-      found = True
-      if is_json:
-        value = inputs.of_json(text, f"{name}:{line}")
-        yield of_json(value, field=field, file=name, line=line)
-      else:
-        yield of_marked(text, file=name, line=line)
-  if not found:
-    raise DataError(f"{name}: no line with text; {_HOW}.")
+  for file, line, entry in inputs.entries(paths, form):
+    if isinstance(entry, str):
+      yield of_marked(entry, file=file, line=line)
+    else:
+      yield of_json(entry, field=field, file=file, line=line)
 
 
 def of_marked(text: str, *, file: str = "", line: int = 0) -> Sentence:

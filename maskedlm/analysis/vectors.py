@@ -22,7 +22,7 @@ from maskedlm.analysis import rows as rows_lib
 from maskedlm.analysis.inputs import Text
 from maskedlm.analysis.rows import Row
 from maskedlm.analysis.units import UNITS
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_name
 from maskedlm.corpus.tokenizer import Tokenizer
 from maskedlm.finetune import batching
 from maskedlm.finetune.application import Rows
@@ -144,17 +144,9 @@ def find_layers(options: Options, cfg: EncoderConfig) -> tuple[int, ...]:
   Raises:
     ConfigError: an option that is unknown, or that doesn't fit.
   """
-  for name, known in (
-    ("unit", UNITS),
-    ("pool", pooling.REDUCE),
-    ("combine", COMBINE),
-  ):
-    value = getattr(options, name)
-    if value not in known:
-      raise ConfigError(
-        f"{name}={value!r} is unknown{did_you_mean(value, known)}; known: "
-        f"{', '.join(known)}."
-      )
+  check_name("unit", options.unit, UNITS)
+  check_name("pool", options.pool, pooling.REDUCE)
+  check_name("combine", options.combine, COMBINE)
   if options.pool == "cls" and options.unit != "sentence":
     raise ConfigError(
       f"pool='cls' is the vector of a sentence, a {options.unit} has no "

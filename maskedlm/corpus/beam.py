@@ -279,28 +279,21 @@ def _assemble(
     stages.reshard,
     [(name, found, made.vocab_size) for name, found in runs.items()],
   )
-  totals, files = {split: [] for split in shards.SPLITS}, {}
+  done, files = {split: [] for split in shards.SPLITS}, {}
   token_counts = np.zeros(made.vocab_size, np.int64)
   for name in runs:
     split = name.partition("-")[0]
     total, found, counts = stages.shard(folder, name)
-    totals[split].append(total)
+    done[split].append(total)
     files.update(found)
     if split == "train":
       token_counts += counts
-  splits = {
-    split: {
-      "shards": found,
-      **{c: sum(total[c] for total in found) for c in shards.COLUMNS},
-    }
-    for split, found in totals.items()
-  }
   for name in set(os.listdir(work)) - files.keys() - {"tokenizer"}:
     os.remove(os.path.join(work, name))  # Of a worker that was killed.
   manifest.finish(
     path,
     work,
-    splits=splits,
+    splits=shards.totals(done),
     counts=token_counts,
     files=files,
     tokenizer=made,

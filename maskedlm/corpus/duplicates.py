@@ -65,12 +65,6 @@ def bands(threshold: float) -> Bands:
   return min(choices, key=lambda c: abs(c.count ** (-1 / c.rows) - threshold))
 
 
-def caught(jaccard: float, threshold: float) -> float:
-  """The probability that the later one of such a pair is dropped."""
-  count, rows = bands(threshold)
-  return 1 - (1 - jaccard**rows) ** count
-
-
 def signatures(documents: Sequence[Document], threshold: float) -> Signatures:
   """The signatures of some documents, for this threshold."""
   count, rows = bands(threshold)

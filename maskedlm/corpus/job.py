@@ -90,7 +90,7 @@ def start(job: Job) -> None:
       f"{job.folder}: prepare works there, but what is there isn't its own;"
       " move that away, or use another path."
     )
-  with new_file(path) as file:
+  with shards.new_file(path) as file:
     file.write(json.dumps(run).encode())
 
 
@@ -121,28 +121,13 @@ def load_array(folder: str, stage: str, index: int, name: str) -> np.ndarray:
 
 
 def save_arrays(path: str, **arrays: np.ndarray) -> None:
-  with new_file(path) as file:
+  with shards.new_file(path) as file:
     np.savez(file, **arrays)
 
 
 @contextlib.contextmanager
-def new_file(path: str):
-  """A file that is there when it is whole."""
-  os.makedirs(os.path.dirname(path), exist_ok=True)
-  work = f"{path}.{uuid.uuid4().hex}"
-  try:
-    with open(work, "wb") as file:
-      yield file
-      shards.sync(file)
-    os.replace(work, path)
-  finally:
-    with contextlib.suppress(FileNotFoundError):
-      os.remove(work)
-
-
-@contextlib.contextmanager
 def new_folder(path: str):
-  """The same, of a folder; if another worker was faster, its one stays."""
+  """A folder that is there when it is whole; if one is there already, that."""
   work = f"{path}.{uuid.uuid4().hex}"
   os.makedirs(work)
   try:

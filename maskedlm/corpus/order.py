@@ -192,7 +192,7 @@ def sample(folder: str, index: int, start: int, step: int) -> None:
   found = []
   for row, _, document in in_order(job, index, wanted.__getitem__):
     found += sentences(job, document)[first[row] - begins[row] :: step]
-  with job_lib.new_file(job_lib.result(folder, "sample", index)) as file:
+  with shards.new_file(job_lib.result(folder, "sample", index)) as file:
     file.write(json.dumps(found).encode())
 
 

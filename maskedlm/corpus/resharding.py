@@ -101,7 +101,7 @@ def _bounds(starts, begin: int, end: int, size: int) -> tuple[int, int]:
 
 def _write(path: str, arrays: list[np.ndarray], dtype: np.dtype) -> dict:
   digest, size = hashlib.sha256(), 0
-  with open(f"{path}.{os.getpid()}", "wb") as file:
+  with shards.new_file(path) as file:
 
     def put(data):
       nonlocal size
@@ -113,8 +113,6 @@ def _write(path: str, arrays: list[np.ndarray], dtype: np.dtype) -> dict:
     for array in arrays:
       for block in shards.blocks(array):
         put(block.astype(dtype).tobytes())
-    shards.sync(file)
-  os.replace(file.name, path)
   return {"bytes": size, "sha256": digest.hexdigest()}
 
 

@@ -8,6 +8,7 @@ shard. Read top-down: writing -> reading -> checking.
 
 import contextlib
 import os
+import uuid
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
@@ -54,6 +55,11 @@ def write_shards(
       current[split].add(sentences)
     for split, shard in current.items():
       done[split].append(shard.close())
+  return totals(done)
+
+
+def totals(done: Mapping[str, list[dict[str, int]]]) -> dict[str, dict]:
+  """What write_shards returns, of the numbers of each split's shards."""
   return {
     split: {
       "shards": shards,
@@ -126,6 +132,21 @@ def sync(file):
   """To the disk itself, so that a power cut can't outlive the rename."""
   file.flush()
   os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def new_file(path: str):
+  """A file that is there when it is whole, however many processes write it."""
+  os.makedirs(os.path.dirname(path), exist_ok=True)
+  work = f"{path}.{uuid.uuid4().hex}"
+  try:
+    with open(work, "wb") as file:
+      yield file
+      sync(file)
+    os.replace(work, path)
+  finally:
+    with contextlib.suppress(FileNotFoundError):
+      os.remove(work)
 
 
 def offsets(counts: Iterable[int]) -> np.ndarray:

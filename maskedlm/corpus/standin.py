@@ -46,18 +46,10 @@ def corpus(options) -> store.Corpus:
 
 
 def _split(vocab_size: int) -> store.Split:
-  sentences = DOCUMENTS * SENTENCES
+  sentences, base = DOCUMENTS * SENTENCES, np.zeros(1, np.int64)
   tokens = 5 + np.arange(sentences * TOKENS) % max(vocab_size - 5, 1)
   return store.Split(
-    tokens=_concat(tokens),
-    sentences=_concat(np.arange(0, sentences * TOKENS + 1, TOKENS)),
-    documents=_concat(np.arange(0, sentences + 1, SENTENCES)),
-  )
-
-
-def _concat(values: np.ndarray) -> store.Concat:
-  return store.Concat(
-    parts=(values,),
-    starts=np.array([0, len(values)], np.int64),
-    bases=np.zeros(1, np.int64),
+    tokens=store.join([tokens], base),
+    sentences=store.join([np.arange(0, sentences * TOKENS + 1, TOKENS)], base),
+    documents=store.join([np.arange(0, sentences + 1, SENTENCES)], base),
   )

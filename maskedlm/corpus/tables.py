@@ -9,12 +9,11 @@ import contextlib
 import hashlib
 import json
 import os
-import uuid
 from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from maskedlm.corpus import mapped
+from maskedlm.corpus import mapped, shards
 
 
 def open_table(
@@ -84,9 +83,7 @@ def _load(path, dtype) -> np.ndarray | None:
 
 
 def _save(path, dtype, build) -> None:
-  """Writes the table whole or not at all, however many hosts do it at once."""
-  os.makedirs(os.path.dirname(path), exist_ok=True)
-  partial = f"{path}.{uuid.uuid4().hex}.partial"
+  """Writes the table whole or not at all."""
 
   def write_header(file, size):  # Of the same length for any size.
     header = {
@@ -97,18 +94,11 @@ def _save(path, dtype, build) -> None:
     np.lib.format.write_array_header_1_0(file, header)
     return file.tell()
 
-  try:
-    # Plain writes: a full disk would kill a writer through a memory map.
-    with open(partial, "xb") as file:
-      begin, size = write_header(file, 0), 0
-      for block in build():
-        file.write(block.tobytes())
-        size += len(block)
-      file.seek(0)
-      assert write_header(file, size) == begin
-      file.flush()
-      os.fsync(file.fileno())
-    os.replace(partial, path)
-  finally:
-    if os.path.exists(partial):
-      os.remove(partial)
+  # Plain writes: a full disk would kill a writer through a memory map.
+  with shards.new_file(path) as file:
+    begin, size = write_header(file, 0), 0
+    for block in build():
+      file.write(block.tobytes())
+      size += len(block)
+    file.seek(0)
+    assert write_header(file, size) == begin

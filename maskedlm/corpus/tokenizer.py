@@ -13,6 +13,7 @@ import hashlib
 import os
 import pathlib
 import re
+import shutil
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -161,6 +162,15 @@ def load(
     f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
     f"(sentencepiece) or .txt (BERT's vocabulary)."
   )
+
+
+def keep(tokenizer: Tokenizer, path: pathlib.Path) -> None:
+  """Saves it to a directory, whole or not at all; one that is there stays."""
+  if not path.exists():
+    unfinished = path.with_name(f"{path.name}.tmp")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    tokenizer.save(unfinished)
+    unfinished.rename(path)
 
 
 def _file_in(folder: pathlib.Path) -> pathlib.Path:

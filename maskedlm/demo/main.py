@@ -4,6 +4,7 @@ import argparse
 import importlib.util
 from collections.abc import Sequence
 
+from maskedlm import cli
 from maskedlm.config import ConfigError
 
 
@@ -15,9 +16,7 @@ def main(argv: Sequence[str]) -> int:
     "does; only this machine can reach it. See docs/demo.md.",
     allow_abbrev=False,
   )
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--finetuned",
     nargs="+",

@@ -8,7 +8,6 @@ import functools
 import json
 import math
 import pathlib
-import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -20,6 +19,7 @@ from ml_collections import ConfigDict
 
 from maskedlm import hosts, metrics, opening, remote, sharding, train
 from maskedlm.config import ConfigError
+from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.finetune import batching, inference, packing, splits, starting
 from maskedlm.finetune.application import Application, Example, Rows
 from maskedlm.finetune.config import load_kind
@@ -68,8 +68,8 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   hosts.check_shared(workdir)
   run = hosts.together(lambda: prepare(config), facts=_facts)
-  if hosts.is_first():
-    _keep_tokenizer(run.start, workdir / "tokenizer")
+  if hosts.is_first():  # With it the checkpoints are self-contained.
+    tokenizers.keep(run.start.tokenizer, workdir / "tokenizer")
   task, config = make_task(run, config, mesh)
   began = time.perf_counter()
   result = train.run(
@@ -277,16 +277,6 @@ def _facts(run: Prepared) -> dict[str, str]:
   """What must be the same on all hosts (hosts.together)."""
   data = splits.fingerprint(run.train, run.dev)
   return {"the data": data, **opening.facts(run.start)}
-
-
-def _keep_tokenizer(start: opening.Opened, path: pathlib.Path) -> None:
-  """The tokenizer goes with the checkpoints: they are self-contained."""
-  if not path.exists():
-    unfinished = path.with_name(f"{path.name}.tmp")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    unfinished.mkdir(parents=True)
-    start.tokenizer.save(unfinished)
-    unfinished.rename(path)
 
 
 def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:

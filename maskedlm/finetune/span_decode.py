@@ -6,7 +6,8 @@ recall for precision (Jurafsky & Martin, section 11.5.2). Spans of a sentence
 are taken from the largest margin on, each that agrees with those before it.
 """
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +21,31 @@ class Candidate(NamedTuple):
   margin: float
   span: Entity
   probability: float  # Of its label.
+
+
+def candidates(
+  of_row: Mapping[str, np.ndarray], labels: Sequence[str], first_word: int
+) -> list[Candidate]:
+  """What a model says of a row's spans, for the sentence that it is of.
+
+  Args:
+    of_row: margins [W] (-inf where there is no span), labels, begins, widths
+      and probabilities, where begins are words of the row.
+    labels: by number.
+    first_word: of the row, its place in the sentence.
+  """
+  return [
+    Candidate(margin, Entity(labels[label], begin, begin + width), share)
+    for margin, label, begin, width, share in zip(
+      of_row["margins"].tolist(),
+      of_row["labels"].tolist(),
+      (first_word + of_row["begins"]).tolist(),
+      of_row["widths"].tolist(),
+      of_row["probabilities"].tolist(),
+      strict=True,
+    )
+    if margin > -math.inf
+  ]
 
 
 def without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
 from maskedlm.config import ConfigError, check_known
 from maskedlm.corpus.tokenizer import Tokenizer
@@ -40,7 +39,7 @@ from maskedlm.modeling import mlm, span_vectors
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import weigh
 from maskedlm.modeling.span_vectors import SpanHead, score_all
-from maskedlm.task import Batch, Key, Params
+from maskedlm.task import Array, Batch, Key, Params
 
 
 class Options(NamedTuple):
@@ -172,13 +171,7 @@ def make(
   def init(key: Key) -> Params:
     hidden, token = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
     made = head.init(key, hidden, token, token, train=False)["params"]
-    # Nearly all spans are NULL. It begins as if that were known, or the first
-    # steps teach nothing else (Lin et al., arXiv:1708.02002, section 4.1).
-    odds = (1 - _SPAN_SHARE) / _SPAN_SHARE * (len(labels) - 1)
-    bias = made["label_dense"]["bias"].at[NULL].set(math.log(odds))
-    return {
-      "spans": {**made, "label_dense": {**made["label_dense"], "bias": bias}}
-    }
+    return {"spans": _expecting_null(made)}
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     hidden = mlm.encode(cfg, params, batch, key, train)
@@ -219,20 +212,7 @@ def make(
     _, made = score_all(
       head, params["spans"], hidden, batch, judge, (), max_words=max_words
     )
-    # [widths, B, W] -> [B, W * widths], and of these the likeliest.
-    B, W = batch["word_begins"].shape
-    flat = [jnp.moveaxis(x, 0, 2).reshape(B, W * max_words) for x in made]
-    margins, places = jax.lax.top_k(flat[0], W)
-    best, probabilities = (
-      jnp.take_along_axis(x, places, axis=1) for x in flat[1:]
-    )
-    return {
-      "margins": margins,
-      "begins": (places // max_words).astype(jnp.int32),
-      "widths": (places % max_words + 1).astype(jnp.int32),
-      "labels": best,
-      "probabilities": probabilities,
-    }
+    return _likeliest(*made)
 
   def choose(
     examples: Sequence[Example], rows: Rows, outputs: Outputs
@@ -240,20 +220,9 @@ def make(
     """Of each sentence, the spans that agree with each other."""
     found: list[list[span_decode.Candidate]] = [[] for _ in examples]
     for i, index in enumerate(rows.example):
-      count = int(np.sum(outputs["margins"][i] > -np.inf))
-      begins = rows.values["first_word"][i] + outputs["begins"][i][:count]
-      ends = begins + outputs["widths"][i][:count]
-      found[index] += [
-        span_decode.Candidate(margin, Entity(labels[label], begin, end), share)
-        for margin, label, begin, end, share in zip(
-          outputs["margins"][i][:count].tolist(),
-          outputs["labels"][i][:count].tolist(),
-          begins.tolist(),
-          ends.tolist(),
-          outputs["probabilities"][i][:count].tolist(),
-          strict=True,
-        )
-      ]
+      of_row = {name: values[i] for name, values in outputs.items()}
+      first_word = int(rows.values["first_word"][i])
+      found[index] += span_decode.candidates(of_row, labels, first_word)
     return [select(candidates) for candidates in found]
 
   def tune(
@@ -316,6 +285,35 @@ def make(
     tune=tune,
     gold=_gold,
   )
+
+
+def _expecting_null(params: Params) -> Params:
+  """A head's fresh parameters, but that it knows that most spans are NULL.
+
+  Nearly all are, and the first steps would teach nothing else (Lin et al.,
+  arXiv:1708.02002, section 4.1).
+  """
+  dense = params["label_dense"]
+  odds = (1 - _SPAN_SHARE) / _SPAN_SHARE * (len(dense["bias"]) - 1)
+  bias = dense["bias"].at[NULL].set(math.log(odds))
+  return {**params, "label_dense": {**dense, "bias": bias}}
+
+
+def _likeliest(margins, labels, probabilities) -> dict[str, Array]:
+  """What is said of all spans, [widths, B, W] -> of W of each row, [B, W]."""
+  widths, B, W = margins.shape
+  margins, labels, probabilities = (
+    jnp.moveaxis(x, 0, 2).reshape(B, W * widths)
+    for x in (margins, labels, probabilities)
+  )
+  margins, places = jax.lax.top_k(margins, W)
+  return {
+    "margins": margins,
+    "begins": (places // widths).astype(jnp.int32),
+    "widths": (places % widths + 1).astype(jnp.int32),
+    "labels": jnp.take_along_axis(labels, places, axis=1),
+    "probabilities": jnp.take_along_axis(probabilities, places, axis=1),
+  }
 
 
 show = span_text.show

@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.finetune import tfds_source
+from maskedlm.finetune import tables, tfds_source
 from maskedlm.finetune.application import DataError, Prediction
 from maskedlm.metrics import log
 
@@ -84,26 +84,25 @@ def parse(line: str) -> Example:
   Raises:
     DataError: neither.
   """
-  expected = (
-    'expected {"question": "...", "context": "..."}, or both in a line with a '
-    "tab between them."
+  such_as = (
+    '{"question": "...", "context": "..."}, or both in a line with a tab '
+    "between them"
   )
   if line.startswith("{"):
-    try:
-      fields = json.loads(line)
-    except ValueError as error:
-      raise DataError(f"input: not JSON ({error}); {expected}") from None
+    fields = tables.json_object(line, "input", such_as=such_as)
     for name in ("question", "context"):
       if not isinstance(fields.get(name), str):
-        raise DataError(f"input {line[:40]!r}: no {name!r}; {expected}")
+        raise DataError(
+          f"input {line[:40]!r}: no {name!r}; expected {such_as}."
+        )
     question, context = fields["question"], fields["context"]
     key = str(fields.get("id", ""))
   else:
     question, tab, context = line.partition("\t")
     key = ""
     if not tab:
-      raise DataError(f"input {line[:40]!r}: one text; {expected}")
-  return Example(_clean(question), _clean(context), key)
+      raise DataError(f"input {line[:40]!r}: one text; expected {such_as}.")
+  return Example(tables.encodable(question), tables.encodable(context), key)
 
 
 def gold(examples: Sequence[Example]) -> dict[str, list[str]]:
@@ -159,7 +158,7 @@ def _from_file(path: str) -> Iterator[tuple[Example, bool]]:
     place = f"{path}: data[{i}]"
     for j, paragraph in enumerate(_field(article, "paragraphs", list, place)):
       inner = f"{place}.paragraphs[{j}]"
-      context = _clean(_field(paragraph, "context", str, inner))
+      context = tables.encodable(_field(paragraph, "context", str, inner))
       for k, entry in enumerate(_field(paragraph, "qas", list, inner)):
         key = _field(entry, "id", str, f"{inner}.qas[{k}]")
         yield _example(entry, key, context, f"{path}: question {key}")
@@ -171,7 +170,7 @@ def _from_tfds(source: str) -> Iterator[tuple[Example, bool]]:
     entry = {name: _plain(value) for name, value in entry.items()}
     where = f"{source}: question {entry.get('id')}"
     key = _field(entry, "id", str, where)
-    context = _clean(_field(entry, "context", str, where))
+    context = tables.encodable(_field(entry, "context", str, where))
     if answers := entry.get("answers"):  # A dict of lists.
       entry["answers"] = [
         {"text": _plain(text), "answer_start": int(start)}
@@ -205,13 +204,13 @@ def _load(path: str) -> Any:
 def _example(
   entry: Mapping[str, Any], key: str, context: str, where: str
 ) -> tuple[Example, bool]:
-  question = _clean(_field(entry, "question", str, where))
+  question = tables.encodable(_field(entry, "question", str, where))
   answers = None
   if "answers" in entry:
     found = _field(entry, "answers", list, where)
     answers = tuple(
       Answer(
-        _clean(_field(answer, "text", str, where)),
+        tables.encodable(_field(answer, "text", str, where)),
         _field(answer, "answer_start", int, where),
       )
       for answer in found
@@ -238,11 +237,6 @@ def _field(value: Any, name: str, kind: type, where: str) -> Any:
       f"{where}: {name!r} is {str(value[name])[:40]!r}; expected {names[kind]}."
     )
   return value[name]
-
-
-def _clean(text: str) -> str:
-  """Without halves of surrogate pairs; every character stays in its place."""
-  return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def _plain(value: Any) -> Any:

@@ -31,11 +31,6 @@ class Record(NamedTuple):
     return f"{self.path}:{self.line}"
 
 
-def records(path, **options) -> list[Record]:
-  """The rows of a file; arguments and errors as those of `iterate`."""
-  return list(iterate(path, **options))
-
-
 def iterate(
   path: str | pathlib.Path,
   *,
@@ -120,26 +115,37 @@ def text_lines(path: pathlib.Path) -> Iterator[str]:
   Raises:
     DataError: no such file, an empty one, not UTF-8.
   """
+  is_empty = True
   try:
     with path.open("rb") as file:
-      number = 0
-      for number, line in enumerate(file, 1):
-        line = line.removeprefix(_BOM) if number == 1 else line
-        try:
-          yield line.decode("utf-8").removesuffix("\n").removesuffix("\r")
-        except UnicodeDecodeError as error:
-          byte = line[error.start]
-          raise DataError(
-            f"{path}:{number}: not UTF-8 (byte 0x{byte:02x} at "
-            f"{error.start + 1} of the line); expected UTF-8: convert it, e.g. "
-            "iconv -f latin1 -t utf-8."
-          ) from None
+      for _, line in decoded(file, str(path)):
+        is_empty = False
+        yield line
   except OSError as error:
     raise DataError(
       f"{path}: {error.strerror}; expected a file of labelled examples."
     ) from None
-  if not number:
+  if is_empty:
     raise DataError(f"{path}: the file is empty; expected labelled examples.")
+
+
+def decoded(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+  """(number from 1, line) of a file's lines, without their ends.
+
+  Raises:
+    DataError: not UTF-8; it calls the file by this name.
+  """
+  for number, line in enumerate(lines, 1):
+    line = line.removeprefix(_BOM) if number == 1 else line
+    try:
+      text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+      raise DataError(
+        f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
+        f"{error.start + 1} of the line); expected UTF-8: convert it, e.g. "
+        "iconv -f latin1 -t utf-8."
+      ) from None
+    yield number, text.removesuffix("\n").removesuffix("\r")
 
 
 def _rows(path: pathlib.Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
@@ -234,18 +240,28 @@ def json_fields(line: str, where: str) -> dict[str, str]:
   Raises:
     DataError: not an object.
   """
+  such_as = '{"text": "...", "label": "..."}'
+  return _texts(json_object(line, where, such_as=such_as))
+
+
+def json_object(line: str, where: str, *, such_as: str) -> dict[str, Any]:
+  """The JSON object of a line; errors say where it is, and show such a one.
+
+  Raises:
+    DataError: not an object.
+  """
   try:
     value = json.loads(line)
-  except ValueError as error:
+  except (ValueError, RecursionError) as error:
     raise DataError(
-      f"{where}: not JSON ({error}); expected one object a line."
+      f"{where}: not JSON ({error}); expected an object, such as {such_as}."
     ) from None
   if not isinstance(value, dict):
     raise DataError(
       f"{where}: a JSON {type(value).__name__}; expected an object, such as "
-      '{"text": "...", "label": "..."}.'
+      f"{such_as}."
     )
-  return _texts(value)
+  return value
 
 
 def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
@@ -257,6 +273,9 @@ def _text(value: Any) -> str:
     return value.decode("utf-8")
   if isinstance(value, list | dict | bool | int | float):
     return json.dumps(value, ensure_ascii=False, default=str)
-  value = str(value)
-  # JSON can spell half of a surrogate pair, which no file can hold again.
-  return value.encode("utf-8", "replace").decode("utf-8")
+  return encodable(str(value))
+
+
+def encodable(text: str) -> str:
+  """? for halves of surrogate pairs: JSON can spell them, no file hold them."""
+  return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,12 +1,11 @@
 """Tags for people: a line of text in, words, tags and entities out."""
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
 
 from maskedlm.corpus.tokenizer_train import without_surrogates
-from maskedlm.finetune import bio, words
+from maskedlm.finetune import bio, tables, words
 from maskedlm.finetune.application import DataError, Prediction
 from maskedlm.finetune.tag_rows import Example
 
@@ -19,23 +18,17 @@ def parse(line: str) -> Example:
   """
   if not line.startswith("{"):
     return _of_text(line)
-  try:
-    fields = json.loads(line)
-  except ValueError as error:
-    raise DataError(
-      f"input: not JSON ({error}): {line[:60]!r}; expected "
-      '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text that '
-      "begins with {."
-    ) from None
+  such_as = (
+    '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text that '
+    "begins with {"
+  )
+  fields = tables.json_object(line, f"input {line[:60]!r}", such_as=such_as)
   tokens, text = fields.get("tokens"), fields.get("text")
   if isinstance(tokens, list) and all(isinstance(t, str) for t in tokens):
     return Example(words=tuple(map(without_surrogates, tokens)))
   if tokens is None and isinstance(text, str):
     return _of_text(text)
-  raise DataError(
-    f"input: {line[:60]!r} has no words; expected "
-    '{"tokens": ["a", "word", "each"]} or {"text": "..."}.'
-  )
+  raise DataError(f"input: {line[:60]!r} has no words; expected {such_as}.")
 
 
 def _of_text(text: str) -> Example:

@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_name
 
 Array = Any  # jax.Array or np.ndarray.
 RANDOM_TOKENS = ("unigram", "uniform")
@@ -139,11 +139,7 @@ def random_token_table(name: str, token_counts, is_special) -> TokenTable:
   Raises:
     ConfigError: another name, or nothing is left to draw.
   """
-  if name not in RANDOM_TOKENS:
-    raise ConfigError(
-      f"objective.random_tokens={name!r} is unknown"
-      f"{did_you_mean(name, RANDOM_TOKENS)}; known: {', '.join(RANDOM_TOKENS)}."
-    )
+  check_name("objective.random_tokens", name, RANDOM_TOKENS)
   counts = np.asarray(token_counts)
   if name == "uniform":
     counts = np.ones_like(counts)

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_name
 from maskedlm.modeling import edits, spans
 from maskedlm.modeling.corruption import (
   Array,
@@ -250,15 +250,8 @@ def _corrupter(
 
 def _check(corruption, choose, slots, max_span_words) -> None:
   """Raises ConfigError for a name, or a pair of options, that is wrong."""
-  for option, value, known in (
-    ("corruption", corruption, tuple(PREDICTED)),
-    ("choose", choose, CHOICES),
-  ):
-    if value not in known:
-      raise ConfigError(
-        f"objective.{option}={value!r} is unknown{did_you_mean(value, known)}; "
-        f"known: {', '.join(known)}."
-      )
+  check_name("objective.corruption", corruption, PREDICTED)
+  check_name("objective.choose", choose, CHOICES)
   if corruption in ("shuffle", "insert") and choose != "tokens":
     raise ConfigError(
       f"objective.choose={choose!r} does not go with corruption="

@@ -148,17 +148,26 @@ def state_of(step: Step) -> steps.TrainState:
   return sharding.abstract(step.program.init, step.program.shardings)
 
 
+def held(step: Step, mesh) -> tuple[int, int, int]:
+  """Bytes on one chip: of parameters, of the optimizer's state, of a batch."""
+  state = state_of(step)
+  parameters = footprint.bytes_per_device(state.params, mesh)
+  whole = footprint.bytes_per_device(state, mesh)
+  parts = mesh.shape["data"] * mesh.shape["fsdp"]
+  batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
+  return parameters, whole - parameters, batch
+
+
 def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
   """Compiles it. Takes minutes.
 
   Raises:
     ConfigError: the compiler gives up, for another reason than HBM.
   """
-  state = state_of(step)
   options = None if topology.is_tpu else gpus.compiler_options()
   try:
     with jax.set_mesh(step.mesh):  # Says what it is compiled for.
-      lowered = step.program.step.lower(state, step.batch)
+      lowered = step.program.step.lower(state_of(step), step.batch)
     with warnings.catch_warnings():
       # JAX's cache keeps a program for GPUs, but can't read it back without
       # one: it is compiled anew.
@@ -174,10 +183,6 @@ def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
       ) from None
     return found
   memory = compiled.memory_analysis()
-  parameters = footprint.bytes_per_device(state.params, step.mesh)
-  whole = footprint.bytes_per_device(state, step.mesh)
-  parts = step.mesh.shape["data"] * step.mesh.shape["fsdp"]
-  batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
   program = memory.generated_code_size_in_bytes
   if topology.is_tpu:
     # Not temp_size_in_bytes: on TPUs that is more than what is in use at once,
@@ -188,11 +193,11 @@ def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
     new = memory.output_size_in_bytes - memory.alias_size_in_bytes
     used = memory.argument_size_in_bytes + memory.temp_size_in_bytes + new
   temporaries = used - memory.argument_size_in_bytes
-  sizes = parameters, whole - parameters, batch, temporaries, program
   peak = used + program
   if not topology.is_tpu and peak > available(topology):
     return TooLarge(peak, available(topology))
-  return Compiled(Pieces(*sizes, peak), compiled.as_text())
+  pieces = Pieces(*held(step, step.mesh), temporaries, program, peak)
+  return Compiled(pieces, compiled.as_text())
 
 
 def available(topology: Topology) -> int:

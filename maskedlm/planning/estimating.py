@@ -11,7 +11,7 @@ import numpy as np
 
 from maskedlm import footprint, sharding
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.compiling import Pieces, Step, state_of
+from maskedlm.planning.compiling import Pieces, Step, held, state_of
 from maskedlm.planning.traffic import Traffic
 
 
@@ -21,25 +21,14 @@ def pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
   Temporaries: activations (footprint.activation_bytes) and the gradient; of
   several microbatches also the sum of their gradients.
   """
-  config = step.config
-  state = state_of(step)
-  parameters = footprint.bytes_per_device(state.params, mesh)
-  whole = footprint.bytes_per_device(state, mesh)
-  parts = mesh.shape["data"] * mesh.shape["fsdp"]
-  batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
+  parameters, optimizer, batch = held(step, mesh)
   kept = footprint.activation_bytes(
-    config, rows, step.shape.length, platform=platform
+    step.config, rows, step.shape.length, platform=platform
   )
-  gradients = 2 if config.train.accumulate > 1 else 1
+  gradients = 2 if step.config.train.accumulate > 1 else 1
   temporaries = kept + gradients * parameters
-  return Pieces(
-    parameters,
-    whole - parameters,
-    batch,
-    temporaries,
-    0,
-    whole + batch + temporaries,
-  )
+  peak = parameters + optimizer + batch + temporaries
+  return Pieces(parameters, optimizer, batch, temporaries, 0, peak)
 
 
 def traffic(sizes: Pieces, accumulate: int) -> Traffic:

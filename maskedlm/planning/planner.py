@@ -1,8 +1,9 @@
 """One plan: a config's step on a topology, with all that follows from it."""
 
+import functools
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -10,6 +11,7 @@ from ml_collections import ConfigDict
 
 from maskedlm import footprint, sharding
 from maskedlm.corpus import epochs
+from maskedlm.footprint import Sizes
 from maskedlm.modeling import architecture, attention_blockwise
 from maskedlm.planning import (
   collectives,
@@ -39,16 +41,17 @@ class Plan(NamedTuple):
   length: int
   num_layers: int
   compiled: bool  # Else estimated on paper.
+  available: int  # Bytes of a chip that a run can have.
+  model_flops: float  # Of a step, all chips.
   fits: bool
   bytes_per_chip: int  # In use at most, or what there would have to be.
-  available: int  # Bytes of a chip that a run can have.
-  pieces: Pieces | None  # None: the compiler gave up before it knew.
-  model_flops: float  # Of a step, all chips.
-  recomputed: float | None  # Share of the executed FLOPs.
-  sent: list[Collective]
-  estimate: Estimate | None
-  run: dict[str, float]  # Tokens/s, hours, chip-hours, cost.
   remedies: dict[str, Any]  # Where it doesn't fit.
+  # What isn't known where the compiler gave up.
+  pieces: Pieces | None = None
+  recomputed: float | None = None  # Share of the executed FLOPs.
+  sent: Sequence[Collective] = ()
+  estimate: Estimate | None = None
+  run: Mapping[str, float] = {}  # Tokens/s, hours, chip-hours, cost.
 
 
 def make(
@@ -84,23 +87,29 @@ def make(
   model_flops = step.task.flops(step.shape.first_step)
   rows = _rows_per_chip(config, step.shape, sizes)
   compiled = compiling.can_compile(topology)
-  available = compiling.available(topology)
+  plan = functools.partial(
+    Plan,
+    topology=topology,
+    mesh=sizes,
+    rows=rows,
+    length=step.shape.length,
+    num_layers=config.model.num_layers,
+    compiled=compiled,
+    available=compiling.available(topology),
+    model_flops=model_flops,
+  )
   if compiled:
     found = _compile(step, topology, log)
     if isinstance(found, TooLarge):
       remedies = remedy(config, topology, phase, found, search=search, log=log)
-      return Plan(
-        topology, sizes, rows, step.shape.length, config.model.num_layers,
-        True, False, found.needed, available, None, model_flops, None, [],
-        None, {}, remedies,
-      )  # fmt: skip
+      return plan(fits=False, bytes_per_chip=found.needed, remedies=remedies)
     program = hlo.parse(found.text, rounds)
     pieces, fits = found.pieces, True
     moved = traffic.measure(program)
     sent = collectives.find(program, dict(step.mesh.shape))
   else:
-    pieces = estimating.pieces(step, _Sizes(sizes), rows, topology.platform)
-    fits = pieces.peak <= available
+    pieces = estimating.pieces(step, Sizes(sizes), rows, topology.platform)
+    fits = pieces.peak <= compiling.available(topology)
     moved = estimating.traffic(pieces, config.train.accumulate)
     sent = estimating.collectives(step, sizes)
   executed = _executed(step, rounds)
@@ -115,21 +124,17 @@ def make(
   if compiled and not topology.is_tpu:
     waited = roofline.exposed(program, topology, sent)
     estimate = estimate._replace(exposed=waited)
-  remedies = {}
-  if not fits:
-    remedies = {"changes": changes(config, topology, phase)}
-  return Plan(
-    topology, sizes, rows, step.shape.length, config.model.num_layers,
-    compiled, fits, pieces.peak, available, pieces, model_flops,
-    recomputed(step, executed, rounds), sent, estimate,
-    cost(run, step, estimate, topology, price), remedies,
-  )  # fmt: skip
-
-
-class _Sizes(NamedTuple):
-  """A mesh of which only the sizes matter."""
-
-  shape: dict[str, int]
+  changed = {} if fits else {"changes": changes(config, topology, phase)}
+  return plan(
+    fits=fits,
+    bytes_per_chip=pieces.peak,
+    remedies=changed,
+    pieces=pieces,
+    recomputed=recomputed(step, executed, rounds),
+    sent=sent,
+    estimate=estimate,
+    run=cost(run, step, estimate, topology, price),
+  )
 
 
 def _step(config, topology: Topology, sizes, phase: int) -> Step:
@@ -139,7 +144,7 @@ def _step(config, topology: Topology, sizes, phase: int) -> Step:
     config.mesh.update(sizes)
     return compiling.make_step(config, compiling.devices(topology), phase)
   shape = shape_of(config, phase)
-  sharding.check_batch(shape.num_rows, config.train.accumulate, _Sizes(sizes))
+  sharding.check_batch(shape.num_rows, config.train.accumulate, Sizes(sizes))
   config.mesh.update(data=1, fsdp=1, tensor=1)
   config.model.update(_traceable(config, shape.length, topology))
   return compiling.make_step(config, jax.devices()[:1], phase)
@@ -339,7 +344,7 @@ def changes(
 
   def total(changed: ConfigDict, sizes) -> int:
     return estimating.pieces(
-      step._replace(config=changed), _Sizes(sizes), rows, topology.platform
+      step._replace(config=changed), Sizes(sizes), rows, topology.platform
     ).peak
 
   now = total(config, sizes)

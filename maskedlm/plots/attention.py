@@ -24,9 +24,7 @@ def main(argv: Sequence[str]) -> int:
     "each head; docs/pictures.md shows one.",
     allow_abbrev=False,
   )
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--layer",
     default="-1",

@@ -10,7 +10,7 @@ import pathlib
 import warnings
 from collections.abc import Iterator, Sequence
 
-from maskedlm import outputs
+from maskedlm import outputs, storage
 from maskedlm.config import ConfigError
 
 # Okabe & Ito's colours, which the colour-blind can tell apart (but yellow,
@@ -57,14 +57,14 @@ def shape(index: int) -> str:
   return SHAPES[index % len(SHAPES)]
 
 
-def check(path: str) -> None:
+def check(path: str, *, option: str = "--out") -> None:
   """That a picture can be made there, before anything slow begins.
 
   Raises:
     ConfigError: no matplotlib; see outputs.check.
   """
   _library()
-  outputs.check(path, option="--out", suffixes=SUFFIXES)
+  outputs.check(path, option=option, suffixes=SUFFIXES)
 
 
 @contextlib.contextmanager
@@ -83,24 +83,13 @@ def figure(
   with library.rc_context({**STYLE, "font.family": fonts(text)}):
     made = library.figure.Figure(figsize=(width, height), facecolor="white")
     yield made
-    with _telling(path), warnings.catch_warnings():
+    with warnings.catch_warnings():
       # Who draws texts tells what is `unreadable`, in one line.
       warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
-      made.savefig(path, dpi=min(DPI, LARGEST / max(width, height)))
-
-
-def write(path: str, text: str) -> None:
-  """Writes a page."""
-  with _telling(path):
-    pathlib.Path(path).write_text(text, encoding="utf-8")
-
-
-@contextlib.contextmanager
-def _telling(path: str) -> Iterator[None]:
-  try:
-    yield
-  except OSError as error:
-    raise ConfigError(f"{path} can't be written: {error.strerror}.") from None
+      try:
+        made.savefig(path, dpi=min(DPI, LARGEST / max(width, height)))
+      except OSError as error:
+        raise storage.unwritable(path, error) from error
 
 
 def place(figure, box: Sequence[float]):
@@ -131,6 +120,15 @@ def legend(figure, handles, labels, *, left: float, top: float) -> None:
 
 def fonts(text: str) -> list[str]:
   """Families for a text: the usual one, and those that have what it lacks."""
+  return _fonts(text)[0]
+
+
+def unreadable(text: str) -> str:
+  """The characters of a text that no installed font has, each once."""
+  return _fonts(text)[1]
+
+
+def _fonts(text: str) -> tuple[list[str], str]:
   chosen = [BASE_FONT]
   left = {c for c in text if c.isprintable() and not c.isspace()}
   left -= _characters(_base_path())
@@ -138,16 +136,7 @@ def fonts(text: str) -> list[str]:
     if found := left & _characters(path):
       chosen.append(name)
       left -= found
-  return chosen
-
-
-def unreadable(text: str) -> str:
-  """The characters of a text that no installed font has, each once."""
-  left = {c for c in text if c.isprintable() and not c.isspace()}
-  left -= _characters(_base_path())
-  for _, path in _families() if left else ():
-    left -= _characters(path)
-  return "".join(sorted(left))
+  return chosen, "".join(sorted(left))
 
 
 @functools.cache

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from maskedlm import cli, embed, outputs
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.config import ConfigError, check_name
 from maskedlm.plots import canvas, page, scatter
 from maskedlm.plots.scatter import Group, Point, Scatter
 
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     scatter.draw(args.out, made)
     print(f"{args.out}: {made.title}")
   if args.html:
-    canvas.write(args.html, page.make(made))
+    outputs.write(args.html, page.make(made), option="--html")
     print(f"{args.html}: {made.title}")
   for each in made.groups:
     print(f"  {len(each.points):5}  {each.label}")
@@ -53,9 +53,7 @@ def _parser() -> argparse.ArgumentParser:
     "where the encoder finds them alike; docs/pictures.md shows some.",
     allow_abbrev=False,
   )
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--word", required=True, nargs="+", help="one or several, in any case"
   )
@@ -184,12 +182,7 @@ def _check(args: argparse.Namespace) -> None:
     canvas.check(args.out)
   if args.html:
     outputs.check(args.html, option="--html", suffixes=(".html",))
-  if args.projection not in projection.PROJECTIONS:
-    known = projection.PROJECTIONS
-    raise ConfigError(
-      f"--projection={args.projection!r} is unknown"
-      f"{did_you_mean(args.projection, known)}; known: {', '.join(known)}."
-    )
+  check_name("--projection", args.projection, projection.PROJECTIONS)
   if args.projection == "umap":
     projection.load_umap()
   if args.combine == "stack":

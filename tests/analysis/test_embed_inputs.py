@@ -96,6 +96,16 @@ def test_what_a_verb_is_asked(tmp_path, monkeypatch):
   assert list(inputs.given(["a", " ", "b"], path)) == [(0, "a"), (0, "b")]
 
 
+def test_who_types_is_answered_at_once(monkeypatch):
+  def grouped(texts, path):
+    return list(inputs.groups([1, 2, 3], 2, texts, [path]))
+
+  assert grouped([], "-") == grouped(["a"], "a.txt") == [[1, 2], [3]]
+  monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+  assert grouped([], "-") == [[1], [2], [3]]
+  assert grouped(["a"], "-") == grouped([], "a.txt") == [[1, 2], [3]]
+
+
 def test_texts_come_before_the_file_is_read_to_its_end(tmp_path):
   path = write(tmp_path, b"one\n\xff\n")
   texts = inputs.read([path])

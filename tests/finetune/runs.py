@@ -1,14 +1,17 @@
 """An encoder so small that fine-tuning it takes seconds."""
 
 import dataclasses
+import shutil
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from maskedlm import checkpoint
 from maskedlm import config as config_lib
 from maskedlm.corpus import tokenizer as tokenizers
+from maskedlm.finetune import run
 from maskedlm.modeling.encoder import Encoder, encoder_config
 from maskedlm.modeling.heads import Pooler
 
@@ -60,3 +63,19 @@ def make_encoder(folder, *, vocab_size=90, kind="wordpiece", **options):
   opened.save(0, state, meta, metric=None)
   opened.close()
   return folder
+
+
+def check_cut_short(config, workdir, result, copy, *, lost=1):
+  """A run that lacks its last checkpoints ends as the one that has them."""
+  shutil.copytree(workdir, copy)
+  names = (path.name for path in (copy / "checkpoints").iterdir())
+  steps = sorted(int(name) for name in names if name.isdigit())
+  assert len(steps) > 1
+  for step in steps[-lost:]:
+    shutil.rmtree(copy / "checkpoints" / str(step))
+  again = run.finetune(config, copy)
+  assert {n: v for n, v in again.items() if n != "train_seconds"} == {
+    n: v for n, v in result.items() if n != "train_seconds"
+  }
+  a, b = (checkpoint.load_params(p, step=steps[-1])[0] for p in (workdir, copy))
+  jax.tree.map(np.testing.assert_array_equal, a, b)

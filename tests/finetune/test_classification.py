@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import reference
 import scipy.stats
+from letters import encode_batch, make_params
 
 from maskedlm.config import ConfigError
 from maskedlm.finetune import batching, class_metrics, classification
@@ -22,12 +23,9 @@ from maskedlm.modeling.encoder import Encoder
 from maskedlm.step import totals
 
 PAD, CLS, SEP = 0, 1, 2
-WORDS = {word: 10 + i for i, word in enumerate("abcdefghijk")}
 TOKENIZER = types.SimpleNamespace(
   special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP),
-  encode_batch=lambda texts: [
-    np.array([WORDS[word] for word in text.split()], np.int32) for text in texts
-  ],
+  encode_batch=encode_batch,
 )
 LENGTH = 13
 # 5 examples of 3 classes; the fourth is cut to 13 tokens, at b's end.
@@ -49,18 +47,6 @@ def make(examples=EXAMPLES, cfg=None, about=None, **options):
   about = about or classification.describe(examples, options)
   cfg = cfg or reference.config()
   return classification.make(TOKENIZER, cfg, about, options, length=LENGTH)
-
-
-def make_params(app, cfg, seed=3):
-  ids = jnp.zeros((1, 1), jnp.int32)
-  key = jax.random.key(0)
-  shapes = jax.eval_shape(
-    lambda: {
-      "encoder": Encoder(cfg).init(key, ids, ids, ids, train=False)["params"],
-      **app.init(key),
-    }
-  )
-  return reference.randomise(shapes, seed)
 
 
 def make_batch(app, examples=EXAMPLES, fillers=0):

@@ -3,8 +3,6 @@
 import itertools
 import json
 import pathlib
-import re
-import shutil
 import types
 
 import jax
@@ -13,8 +11,9 @@ import numpy as np
 import pytest
 import reference
 import runs
+from letters import encode, make_params
 
-from maskedlm import checkpoint, cli
+from maskedlm import cli
 from maskedlm.config import ConfigError
 from maskedlm.finetune import batching, coreference, gap, inference, run
 from maskedlm.finetune import config as config_lib
@@ -22,21 +21,9 @@ from maskedlm.finetune.application import DataError
 from maskedlm.finetune.coreference import Options
 from maskedlm.finetune.gap import Example
 from maskedlm.finetune.mentions import Mention
-from maskedlm.modeling.encoder import Encoder
 from maskedlm.step import totals
 
 PAD, UNK, CLS, SEP = 0, 9, 1, 2
-ids_of = {word: 10 + i for i, word in enumerate("abcdefghijklmnopqrstuvwxyz")}
-
-
-def encode(text):
-  found = list(re.finditer(r"\S+", text))
-  return types.SimpleNamespace(
-    ids=np.array([ids_of[m.group()] for m in found], np.int32),
-    offsets=np.array([m.span() for m in found], np.int32).reshape(-1, 2),
-  )
-
-
 TOKENIZER = types.SimpleNamespace(
   special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, unk=UNK),
   encode=encode,
@@ -64,18 +51,6 @@ EXAMPLES = [
 def make(cfg=None, length=LENGTH, **options):
   cfg = cfg or reference.config()
   return coreference.make(TOKENIZER, cfg, {}, Options(**options), length=length)
-
-
-def make_params(app, cfg=None, seed=3):
-  cfg, key = cfg or reference.config(), jax.random.key(0)
-  ids = jnp.zeros((1, 1), jnp.int32)
-  shapes = jax.eval_shape(
-    lambda: {
-      "encoder": Encoder(cfg).init(key, ids, ids, ids, train=False)["params"],
-      **app.init(key),
-    }
-  )
-  return reference.randomise(shapes, seed)
 
 
 def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
@@ -327,18 +302,7 @@ def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(
   finished, tmp_path
 ):
   workdir, result, config = finished
-  copy = tmp_path / "copy"
-  shutil.copytree(workdir, copy)
-  names = (path.name for path in (copy / "checkpoints").iterdir())
-  steps = sorted(int(name) for name in names if name.isdigit())
-  assert len(steps) == 2  # The last one goes, and is made again.
-  shutil.rmtree(copy / "checkpoints" / str(steps[-1]))
-  again = run.finetune(config, copy)
-  assert {n: v for n, v in again.items() if n != "train_seconds"} == {
-    n: v for n, v in result.items() if n != "train_seconds"
-  }
-  a, b = (checkpoint.load_params(p, step=steps[-1])[0] for p in (workdir, copy))
-  jax.tree.map(np.testing.assert_array_equal, a, b)
+  runs.check_cut_short(config, workdir, result, tmp_path / "copy")
 
 
 def test_evaluate_predict_and_export(finished, tmp_path, capsys):

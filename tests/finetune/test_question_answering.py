@@ -5,7 +5,6 @@ import json
 import pathlib
 import random
 import re
-import shutil
 import types
 
 import jax
@@ -14,8 +13,9 @@ import numpy as np
 import pytest
 import reference
 import runs
+from letters import encode, encode_batch, make_params
 
-from maskedlm import checkpoint, cli, flags
+from maskedlm import cli, flags
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.finetune import answer_rows, batching, inference, run, windows
@@ -24,25 +24,13 @@ from maskedlm.finetune import question_answering as qa
 from maskedlm.finetune.application import DataError
 from maskedlm.finetune.question_answering import Options
 from maskedlm.finetune.squad import Answer, Example
-from maskedlm.modeling.encoder import Encoder
 from maskedlm.step import totals
 
 PAD, CLS, SEP = 0, 1, 2
-ids_of = {word: 10 + i for i, word in enumerate("abcdefghijklmnopqrstuvwxyz")}
-
-
-def encode(text):
-  found = list(re.finditer(r"\S+", text))
-  return types.SimpleNamespace(
-    ids=np.array([ids_of[m.group()] for m in found], np.int32),
-    offsets=np.array([m.span() for m in found], np.int32).reshape(-1, 2),
-  )
-
-
 TOKENIZER = types.SimpleNamespace(
   special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP),
   encode=encode,
-  encode_batch=lambda texts: [encode(text).ids for text in texts],
+  encode_batch=encode_batch,
 )
 LENGTH = 13
 SMALL = {"max_query": 3, "stride": 4, "max_answer_length": 3, "n_best": 4}
@@ -60,18 +48,6 @@ def make(cfg=None, length=LENGTH, **options):
   options = Options(**{**SMALL, **options})
   cfg = cfg or reference.config()
   return qa.make(TOKENIZER, cfg, {}, options, length=length)
-
-
-def make_params(app, cfg=None, seed=3):
-  cfg, key = cfg or reference.config(), jax.random.key(0)
-  ids = jnp.zeros((1, 1), jnp.int32)
-  shapes = jax.eval_shape(
-    lambda: {
-      "encoder": Encoder(cfg).init(key, ids, ids, ids, train=False)["params"],
-      **app.init(key),
-    }
-  )
-  return reference.randomise(shapes, seed)
 
 
 def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
@@ -810,18 +786,7 @@ def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(
   finished, tmp_path
 ):
   workdir, result, config = finished
-  copy = tmp_path / "copy"
-  shutil.copytree(workdir, copy)
-  names = (path.name for path in (copy / "checkpoints").iterdir())
-  steps = sorted(int(name) for name in names if name.isdigit())[-2:]
-  for step in steps:
-    shutil.rmtree(copy / "checkpoints" / str(step))
-  again = run.finetune(config, copy)
-  assert {n: v for n, v in again.items() if n != "train_seconds"} == {
-    n: v for n, v in result.items() if n != "train_seconds"
-  }
-  a, b = (checkpoint.load_params(p, step=steps[-1])[0] for p in (workdir, copy))
-  jax.tree.map(np.testing.assert_array_equal, a, b)
+  runs.check_cut_short(config, workdir, result, tmp_path / "copy", lost=2)
 
 
 def test_evaluate_and_predict(finished, tmp_path, capsys):

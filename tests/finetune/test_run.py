@@ -86,15 +86,7 @@ def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(
   finished, tmp_path
 ):
   workdir, result, config = finished
-  copy = tmp_path / "copy"
-  shutil.copytree(workdir, copy)
-  for step in (35, 42):
-    shutil.rmtree(copy / "checkpoints" / str(step))
-  again = run.finetune(config, copy)
-  for name in ("loss", "accuracy", "macro_f1"):
-    assert again[name] == result[name]
-  a, b = (checkpoint.load_params(p, step=42)[0] for p in (workdir, copy))
-  jax.tree.map(np.testing.assert_array_equal, a, b)
+  runs.check_cut_short(config, workdir, result, tmp_path / "copy", lost=2)
 
 
 def test_run_again_it_is_only_scored_again(finished):

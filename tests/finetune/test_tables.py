@@ -18,8 +18,12 @@ def write(path, content):
   return path
 
 
+def records(path, **options):
+  return list(tables.iterate(path, **options))
+
+
 def found(path, **options):
-  return [(r.line, r.fields) for r in tables.records(path, **options)]
+  return [(r.line, r.fields) for r in records(path, **options)]
 
 
 def test_tsv_takes_quotes_as_text(tmp_path):
@@ -31,7 +35,7 @@ def test_tsv_takes_quotes_as_text(tmp_path):
     (2, {"text": 'He said "no .', "label": "1"}),
     (4, {"text": '"Yes"', "label": "0"}),
   ]
-  assert tables.records(path)[1].where == f"{path}:4"
+  assert records(path)[1].where == f"{path}:4"
   assert tables.first_row(path) == ["text", "label"]
 
 
@@ -87,10 +91,10 @@ def test_parquet(tmp_path):
     (2, {"text": "b", "label": "false", "n": "4", "x": "y", "l": "[]"}),
   ]
   assert tables.first_row(path) == ["text", "label", "n", "l"]
-  assert tables.records(path)[1].where == f"{path}:2"
+  assert records(path)[1].where == f"{path}:2"
   pq.write_table(pa.table({"text": pa.array([], pa.string())}), path)
   with pytest.raises(DataError, match="has no row"):
-    tables.records(path)
+    records(path)
   odd = {"text": b"\xc3\xa9", "label": decimal.Decimal("1.50")}
   pq.write_table(pa.Table.from_pylist([odd]), path)
   assert found(path) == [(1, {"text": "é", "label": "1.50"})]
@@ -98,12 +102,12 @@ def test_parquet(tmp_path):
     pa.Table.from_pylist([{"text": b"a"}, {"text": b"\xff"}]), path
   )
   with pytest.raises(DataError, match=r"a\.parquet:2: .* is not UTF-8"):
-    tables.records(path)
+    records(path)
   path.write_bytes(path.read_bytes()[:-9])
   with pytest.raises(DataError, match=r"a\.parquet can't be read as Parquet"):
-    tables.records(path)
+    records(path)
   with pytest.raises(DataError, match=r"none\.parquet: no such file"):
-    tables.records(tmp_path / "none.parquet")
+    records(tmp_path / "none.parquet")
 
 
 def test_a_file_without_a_header(tmp_path):
@@ -151,13 +155,16 @@ def test_ragged_rows_can_be_left_out(tmp_path):
     ("a.tsv", "a\tb\ta\n1\t2\t3\n", "a.tsv:1: the column 'a' is there twice"),
     ("a.jsonl", '{"a": 1}\n{"a": 1\n', "a.jsonl:2: not JSON ("),
     ("a.jsonl", "[1]\n", "a.jsonl:1: a JSON list; expected an object"),
+    pytest.param(
+      "a.jsonl", "{}\n" + '{"a":' * 10**5, "a.jsonl:2: not JSON (", id="deep"
+    ),
     ("a.xlsx", "x", "a.xlsx: the name ends in '.xlsx'; expected .tsv"),
   ],
 )
 def test_what_is_wrong_is_told_in_a_line(tmp_path, name, content, message):
   path = write(tmp_path / name, content)
   with pytest.raises(DataError) as error:
-    tables.records(path)
+    records(path)
   assert message in str(error.value)
   assert "\n" not in str(error.value)
 
@@ -165,19 +172,19 @@ def test_what_is_wrong_is_told_in_a_line(tmp_path, name, content, message):
 @pytest.mark.parametrize("suffix", ["tsv", "txt", "csv", "jsonl"])
 def test_blank_lines_have_no_first_row(tmp_path, suffix):
   path = write(tmp_path / f"a.{suffix}", "\n\n")
-  for read in (tables.first_row, tables.records):
+  for read in (tables.first_row, records):
     with pytest.raises(DataError, match=rf"a\.{suffix}: has no row"):
       read(path)
 
 
 def test_no_such_file(tmp_path):
   with pytest.raises(DataError, match="No such file"):
-    tables.records(tmp_path / "none.tsv")
+    records(tmp_path / "none.tsv")
 
 
 def test_a_missing_column_is_named_with_those_there(tmp_path):
   path = write(tmp_path / "a.tsv", "text\tlable\nx\t1\n")
-  record = tables.records(path)[0]
+  record = records(path)[0]
   assert tables.field(record, "sentence", "text") == "x"
   with pytest.raises(DataError) as error:
     tables.field(record, "label")

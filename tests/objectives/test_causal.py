@@ -5,10 +5,10 @@ import json
 import math
 import types
 
+import any_task
 import jax
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from maskedlm import config as config_lib
 from maskedlm.config import ConfigError
@@ -229,21 +229,7 @@ def test_an_untrained_model_knows_nothing(make_task):
 
 def test_split_over_8_devices_it_is_the_same(make_task):
   task, _ = make_task(chunk=4)
-  params, batch = make_params(task), make_batch()
-
-  @jax.jit
-  def run(params, batch):
-    batch = task.corrupt(batch, None)
-    return totals(task.loss(params, batch, jax.random.key(5), True))
-
-  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
-  rows = NamedSharding(mesh, PartitionSpec("data"))
-  whole = NamedSharding(mesh, PartitionSpec())
-  alone = run(params, batch)
-  together = run(jax.device_put(params, whole), jax.device_put(batch, rows))
-  jax.tree.map(
-    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), together, alone
-  )
+  any_task.check_split_over_8_devices(task, make_params(task), make_batch())
 
 
 def test_the_checkpoint_says_that_it_is_causal(make_task):

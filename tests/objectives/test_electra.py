@@ -7,14 +7,14 @@ import math
 import pathlib
 import types
 
+import any_task
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from ml_collections import ConfigDict
 
 from maskedlm import config as config_lib
-from maskedlm import flags, optim, sharding
+from maskedlm import flags
 from maskedlm import step as steps
 from maskedlm.config import ConfigError
 from maskedlm.corpus import store
@@ -521,38 +521,11 @@ def electra_flops_of_full_rows(task, config):
   )
 
 
-def two_steps(config, task, axes):
-  mesh = sharding.make_mesh(
-    ConfigDict(dict(zip(sharding.AXES, axes, strict=True))),
-    jax.devices()[: int(np.prod(axes))],
-  )
-  shapes = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optim.make(config.optimizer, 12, shapes)
-  init = steps.make_init(task, tx, config.seed)
-  shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
-  state = jax.jit(init, out_shardings=shardings)()
-  step = jax.jit(
-    steps.make_step(
-      task,
-      tx,
-      schedule,
-      seed=config.seed,
-      accumulate=1,
-      gather=lambda params: sharding.gather(params, mesh),
-    ),
-    in_shardings=(shardings, sharding.rows(mesh)),
-    out_shardings=(shardings, sharding.replicated(mesh)),
-  )
-  stats = []
-  for i in range(2):
-    batch = sharding.place(task.batch_at("train", i), mesh)
-    state, got = step(state, batch)
-    stats.append(jax.tree.map(float, got))
-  return stats
-
-
 def test_the_same_on_8_devices(real, capfd):
-  alone, together = (two_steps(*real, axes) for axes in ((1, 1, 1), (2, 2, 2)))
+  (alone, _), (together, _) = (
+    any_task.train_on(*real, axes, num_steps=2)
+    for axes in ((1, 1, 1), (2, 2, 2))
+  )
   for ours, expected in zip(together, alone, strict=True):
     # As many fakes: the same tokens were sampled.
     assert ours["replaced_share"] == expected["replaced_share"]

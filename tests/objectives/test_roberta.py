@@ -5,11 +5,10 @@ import json
 import pathlib
 import types
 
+import any_task
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from maskedlm import config as config_lib
 from maskedlm import flags, step
@@ -224,26 +223,7 @@ def test_many_rows_a_step_through_accumulation(corpus):
 def test_split_over_8_devices_it_is_the_same(corpus):
   task = make_task(corpus, isolate_documents=True)
   params, batch = task.init(jax.random.key(0)), task.batch_at("train", 0)
-
-  @jax.jit
-  def run(params, batch):
-    batch = task.corrupt(batch, jax.random.key(4))
-    return batch, totals(task.loss(params, batch, jax.random.key(5), True))
-
-  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
-  rows = NamedSharding(mesh, PartitionSpec("data"))
-  whole = NamedSharding(mesh, PartitionSpec())
-  alone, losses = run(params, batch)
-  together, split_losses = run(
-    jax.device_put(params, whole), jax.device_put(batch, rows)
-  )
-  for name, x in alone.items():
-    np.testing.assert_array_equal(together[name], x)
-  jax.tree.map(
-    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5),
-    losses,
-    split_losses,
-  )
+  any_task.check_split_over_8_devices(task, params, batch)
 
 
 def test_hosts_read_their_part(corpus):
@@ -259,19 +239,7 @@ def test_hosts_read_their_part(corpus):
 
 def test_every_parameter_learns(corpus):
   task = make_task(corpus)
-  batch = task.corrupt(task.batch_at("train", 0), jax.random.key(1))
-
-  def loss(params):
-    terms, _ = totals(task.loss(params, batch, None, False))
-    return terms["mlm"][0] / terms["mlm"][1]
-
-  gradient = jax.jit(jax.grad(loss))(task.init(jax.random.key(0)))
-  for path, x in jax.tree_util.tree_flatten_with_path(gradient)[0]:
-    name = jax.tree_util.keystr(path)
-    # The key's bias moves all scores of a query alike: softmax ignores it.
-    if "qkv" in name and x.shape[1] == 3:
-      x = x[:, ::2]
-    assert np.isfinite(x).all() and jnp.abs(x).max() > 0, name
+  any_task.check_every_parameter_learns(task, task.batch_at("train", 0))
 
 
 def test_flops_count_what_a_document_sees(corpus):
