@@ -201,89 +201,26 @@ def facts_of_rows(
 ) -> tuple[dict[str, Any], list[Section], list[list[rows_lib.Token]]]:
   """(figures, sections, sample rows), measured on the first training steps."""
   tokenizer = corpus.tokenizer
-  corrupt = jax.jit(task.corrupt)
-  batches = []
-  key = jax.random.key(config.seed)
-  for step in range(-(-MEASURED_ROWS // config.data.batch_size)):
-    plain = task.batch_at("train", step)
-    hidden = jax.device_get(corrupt(plain, jax.random.fold_in(key, step)))
-    batches.append((plain, hidden))
+  batches = _first_batches(config, task)
   figures = rows_lib.measure(batches, tokenizer)
-  meta = corpus.meta["splits"]["train"]
-  data, num_steps = config.data, config.train.num_steps
-  num_long = round(num_steps * data.long_share)
-  epoch = figures["text_tokens_per_row"] * task.rows_per_epoch
-  figures["tokens_per_step"] = figures["real_tokens_per_row"] * data.batch_size
-  figures["tokens_in_corpus"] = meta["tokens"]
-  figures["tokens_per_epoch"] = epoch
-  # Truncated, or of documents too short for a row; measured, so about. Not
-  # known of several languages, whose rows are cut and repeated.
-  figures["truncated_share"] = (
-    None if task.shares else max(0.0, 1 - epoch / max(meta["tokens"], 1))
-  )
-  figures["epochs"] = (
-    (num_steps - num_long) * data.batch_size / max(task.rows_per_epoch, 1)
-  )
-
-  def percent(name):
-    return "-" if figures[name] is None else f"{figures[name]:.2%}"
-
-  spans = figures["span_length_mean"]
-  mask = tokenizer.tokens(tokenizer.special.mask)
-  if figures["nothing_share"] is None:
-    hidden_how = [
-      f"{percent('mask_rate')} of the real tokens are predicted, in stretches "
-      + ("-" if spans is None else f"of {spans:.2f} words"),
-      f"{percent('mask_share')} of them became {mask}, "
-      f"{percent('random_share')} another token, {percent('keep_share')} "
-      "stayed",
-    ]
-  else:
-    hidden_how = [
-      f"tokens were moved; something is predicted at {percent('mask_rate')} of "
-      f"those that are seen, {rows_lib.NOTHING} at {percent('nothing_share')} "
-      "of these",
-    ]
-  lines = [
-    *hidden_how,
-    f"{percent('padding_share')} of the positions are padding, "
-    f"{percent('unk_share')} of the tokens unknown",
-  ]
+  figures.update(_reading(config, task, corpus, figures))
   if "pack" in config.objective:
     for pack in (False, True):
-      figures[f"padding_share_pack_{pack}".lower()] = _padding(
-        config, corpus, pack
-      )
-    lines.append(
-      f"packing leaves {percent('padding_share_pack_true')} padding, "
-      f"{percent('padding_share_pack_false')} without (objective.pack="
-      f"{config.objective.pack})"
-    )
-  if figures["nsp_random_share"] is not None:
-    lines.append(f"{percent('nsp_random_share')} of the pairs have a random B")
+      share = _padding(config, corpus, pack)
+      figures[f"padding_share_pack_{pack}".lower()] = share
+  mask = tokenizer.tokens(tokenizer.special.mask)
+  title = f"Rows, measured on {figures['rows_measured']:,}"
   sections = [
-    Section(f"Rows, measured on {figures['rows_measured']:,}", lines),
-    Section(
-      "Text",
-      [
-        f"{meta['tokens']:,} tokens in {meta['documents']:,} documents; "
-        f"an epoch reads about {epoch:,.0f}"
-        + ("" if task.shares else f", {percent('truncated_share')} truncated"),
-        f"{figures['tokens_per_step']:,.0f} real tokens a step; "
-        f"{figures['epochs']:.3g} epochs of rows of {data.length}"
-        + (f", then {num_long:,} steps of longer rows" if num_long else ""),
-      ],
-    ),
+    Section(title, _lines_of_rows(config, figures, mask)),
+    Section("Text", _lines_of_text(config, task, corpus, figures)),
   ]
   if task.shares:
-    figures["languages"] = table = inspect_languages.schedule(
-      config, task, corpus
-    )
-    drawn_by = (
-      f"data.shares={data.shares}"
-      if data.shares
-      else f"data.alpha={data.alpha:g}"
-    )
+    table = inspect_languages.schedule(config, task, corpus)
+    figures["languages"] = table
+    data = config.data
+    drawn_by = f"data.alpha={data.alpha:g}"
+    if data.shares:
+      drawn_by = f"data.shares={data.shares}"
     title = f"Languages, drawn by {drawn_by}, over the run"
     sections.append(Section(title, inspect_languages.lines(table)))
   plain, hidden = batches[0]
@@ -292,6 +229,96 @@ def facts_of_rows(
     for i in range(min(num_samples, len(plain["input_ids"])))
   ]
   return figures, sections, samples
+
+
+def _first_batches(config: ConfigDict, task: Task) -> list[tuple]:
+  """(plain, corrupted) batches of MEASURED_ROWS rows, about."""
+  corrupt = jax.jit(task.corrupt)
+  batches = []
+  key = jax.random.key(config.seed)
+  for step in range(-(-MEASURED_ROWS // config.data.batch_size)):
+    plain = task.batch_at("train", step)
+    hidden = jax.device_get(corrupt(plain, jax.random.fold_in(key, step)))
+    batches.append((plain, hidden))
+  return batches
+
+
+def _num_long(config: ConfigDict) -> int:
+  """Steps of longer rows."""
+  return round(config.train.num_steps * config.data.long_share)
+
+
+def _reading(
+  config: ConfigDict, task: Task, corpus: store.Corpus, figures
+) -> dict[str, Any]:
+  """How much text a step, an epoch and the run read, by what was measured."""
+  batch_size, rows = config.data.batch_size, task.rows_per_epoch
+  tokens = corpus.meta["splits"]["train"]["tokens"]
+  epoch = figures["text_tokens_per_row"] * rows
+  steps = config.train.num_steps - _num_long(config)
+  return {
+    "tokens_per_step": figures["real_tokens_per_row"] * batch_size,
+    "tokens_in_corpus": tokens,
+    "tokens_per_epoch": epoch,
+    # Truncated, or of documents too short for a row; measured, so about. Not
+    # known of several languages, whose rows are cut and repeated.
+    "truncated_share": (
+      None if task.shares else max(0.0, 1 - epoch / max(tokens, 1))
+    ),
+    "epochs": steps * batch_size / max(rows, 1),
+  }
+
+
+def _percent(share: float | None) -> str:
+  return "-" if share is None else f"{share:.2%}"
+
+
+def _lines_of_rows(config: ConfigDict, figures, mask: str) -> list[str]:
+  """What was hidden in the rows, and what else is in them."""
+  shown = {name: _percent(x) for name, x in figures.items()}
+  if figures["nothing_share"] is None:
+    spans = figures["span_length_mean"]
+    lines = [
+      f"{shown['mask_rate']} of the real tokens are predicted, in stretches "
+      + ("-" if spans is None else f"of {spans:.2f} words"),
+      f"{shown['mask_share']} of them became {mask}, "
+      f"{shown['random_share']} another token, {shown['keep_share']} stayed",
+    ]
+  else:
+    lines = [
+      f"tokens were moved; something is predicted at {shown['mask_rate']} of "
+      f"those that are seen, {rows_lib.NOTHING} at {shown['nothing_share']} "
+      "of these",
+    ]
+  lines.append(
+    f"{shown['padding_share']} of the positions are padding, "
+    f"{shown['unk_share']} of the tokens unknown"
+  )
+  if "pack" in config.objective:
+    lines.append(
+      f"packing leaves {shown['padding_share_pack_true']} padding, "
+      f"{shown['padding_share_pack_false']} without (objective.pack="
+      f"{config.objective.pack})"
+    )
+  if figures["nsp_random_share"] is not None:
+    lines.append(f"{shown['nsp_random_share']} of the pairs have a random B")
+  return lines
+
+
+def _lines_of_text(
+  config: ConfigDict, task: Task, corpus: store.Corpus, figures
+) -> list[str]:
+  """How much text there is, and how often the run reads it."""
+  meta, num_long = corpus.meta["splits"]["train"], _num_long(config)
+  truncated = f", {_percent(figures['truncated_share'])} truncated"
+  return [
+    f"{meta['tokens']:,} tokens in {meta['documents']:,} documents; "
+    f"an epoch reads about {figures['tokens_per_epoch']:,.0f}"
+    + ("" if task.shares else truncated),
+    f"{figures['tokens_per_step']:,.0f} real tokens a step; "
+    f"{figures['epochs']:.3g} epochs of rows of {config.data.length}"
+    + (f", then {num_long:,} steps of longer rows" if num_long else ""),
+  ]
 
 
 def rate_curve(config: ConfigDict) -> list[tuple[int, float]]:

@@ -18,6 +18,41 @@ from maskedlm.config import ConfigError
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code: 0 also where nothing fits."""
+  args, config = flags.parse(_parser(), argv)
+  _check(args)
+  _use_cpu()
+
+  from maskedlm.planning import chips, planner, report
+
+  topologies = [chips.parse(name) for name in args.topology.split(",")]
+  if len(topologies) > 1 and not args.sweep:
+    raise ConfigError(
+      f"--topology={args.topology}: several are compared with --sweep."
+    )
+  phase = int(args.phase == "last" and config.data.long_share > 0)
+  plans = []
+  for topology in topologies:
+    for each in _meshes(config, topology) if args.sweep else [config]:
+      plan = planner.make(
+        each,
+        topology,
+        phase,
+        rows=args.rows,
+        price=args.price,
+        search=not args.sweep,
+        log=_say,
+      )
+      plans.append(plan)
+  if args.json:
+    made = [report.figures(plan) for plan in plans]
+    print(json.dumps(made if args.sweep else made[0], indent=2))
+    return 0
+  text = report.compare(plans) if args.sweep else report.lines(plans[0])
+  print("\n".join(text))
+  return 0
+
+
+def _parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm plan",
     description="Compiles a config's train step for TPUs or GPUs, without "
@@ -54,38 +89,7 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--json", action="store_true", help="print the figures alone, as JSON"
   )
-  args, config = flags.parse(parser, argv)
-  _check(args)
-  _use_cpu()
-
-  from maskedlm.planning import chips, planner, report
-
-  topologies = [chips.parse(name) for name in args.topology.split(",")]
-  if len(topologies) > 1 and not args.sweep:
-    raise ConfigError(
-      f"--topology={args.topology}: several are compared with --sweep."
-    )
-  phase = int(args.phase == "last" and config.data.long_share > 0)
-  plans = []
-  for topology in topologies:
-    for each in _meshes(config, topology) if args.sweep else [config]:
-      plan = planner.make(
-        each,
-        topology,
-        phase,
-        rows=args.rows,
-        price=args.price,
-        search=not args.sweep,
-        log=_say,
-      )
-      plans.append(plan)
-  if args.json:
-    made = [report.figures(plan) for plan in plans]
-    print(json.dumps(made if args.sweep else made[0], indent=2))
-    return 0
-  text = report.compare(plans) if args.sweep else report.lines(plans[0])
-  print("\n".join(text))
-  return 0
+  return parser
 
 
 def _check(args) -> None:

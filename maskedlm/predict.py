@@ -15,32 +15,8 @@ CHUNK = 256  # Lines that are read before they are labelled.
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
-  parser = argparse.ArgumentParser(
-    prog="maskedlm predict",
-    description="Labels texts, or JSON objects, one on each line; what a line "
-    "must hold is in the tutorials of docs/finetuning.md.",
-    allow_abbrev=False,
-    epilog=reading.HELP,
-  )
-  parser.add_argument("--checkpoint", required=True, help="a workdir")
-  parser.add_argument("--input", help="a file of lines; - or none = stdin")
-  parser.add_argument(
-    "--data", help="instead: files in the format of the training data"
-  )
-  parser.add_argument(
-    "--export",
-    metavar="DIR",
-    help="with --data: the official files of the task (GLUE, SQuAD, ...)",
-  )
-  parser.add_argument(
-    "--json", action="store_true", help="print a JSON line for each text"
-  )
-  parser.add_argument(
-    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
-  )
-  parser.add_argument("text", nargs="*", help="texts, instead of --input")
   argv, overrides = reading.split(argv)
-  args = parser.parse_args(argv)
+  args = _parser().parse_args(argv)
   if sum(map(bool, (args.input, args.data, args.text))) > 1:
     raise ConfigError("give one of --input, --data and texts.")
   if args.export and not args.data:
@@ -79,6 +55,34 @@ def main(argv: Sequence[str]) -> int:
         (folder / name).write_text(text, encoding="utf-8")
         print(folder / name)
   return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = argparse.ArgumentParser(
+    prog="maskedlm predict",
+    description="Labels texts, or JSON objects, one on each line; what a line "
+    "must hold is in the tutorials of docs/finetuning.md.",
+    allow_abbrev=False,
+    epilog=reading.HELP,
+  )
+  parser.add_argument("--checkpoint", required=True, help="a workdir")
+  parser.add_argument("--input", help="a file of lines; - or none = stdin")
+  parser.add_argument(
+    "--data", help="instead: files in the format of the training data"
+  )
+  parser.add_argument(
+    "--export",
+    metavar="DIR",
+    help="with --data: the official files of the task (GLUE, SQuAD, ...)",
+  )
+  parser.add_argument(
+    "--json", action="store_true", help="print a JSON line for each text"
+  )
+  parser.add_argument(
+    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
+  )
+  parser.add_argument("text", nargs="*", help="texts, instead of --input")
+  return parser
 
 
 def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:

@@ -9,14 +9,13 @@ Read top-down: vectors of targets -> training -> ranking -> the file.
 
 import json
 import pathlib
-import zipfile
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskedlm.analysis import similarity, vectors
+from maskedlm.analysis import npz, similarity, vectors
 from maskedlm.analysis.inputs import Text, of_words
 from maskedlm.analysis.sense_data import Sentence, Target
 from maskedlm.config import ConfigError
@@ -228,7 +227,6 @@ def check(senses: Senses, model: vectors.Model, *, path: str) -> None:
 
 def save(path: str | pathlib.Path, senses: Senses) -> None:
   """Writes an .npz: `vectors`, and all else as JSON; all of it or nothing."""
-  path = pathlib.Path(path)
   about = {
     "names": senses.names,
     "examples": senses.examples,
@@ -239,17 +237,9 @@ def save(path: str | pathlib.Path, senses: Senses) -> None:
     "forms": senses.forms,
     "about": dict(senses.about),
   }
-  made = path.with_name(f".{path.name}.partial")
-  try:
-    with made.open("wb") as file:
-      stored = json.dumps(about, ensure_ascii=False).encode()
-      stored = np.frombuffer(stored, np.uint8)
-      np.savez(file, vectors=senses.vectors, senses=stored)
-    made.replace(path)
-  except OSError as error:
-    raise ConfigError(f"{path} can't be written: {error.strerror}.") from None
-  finally:
-    made.unlink(missing_ok=True)
+  stored = json.dumps(about, ensure_ascii=False).encode()
+  stored = np.frombuffer(stored, np.uint8)
+  npz.save(path, vectors=senses.vectors, senses=stored)
 
 
 def load(path: str | pathlib.Path) -> Senses:
@@ -258,26 +248,19 @@ def load(path: str | pathlib.Path) -> Senses:
   Raises:
     ConfigError: no such file, or another kind of file.
   """
-  try:
-    with np.load(path, allow_pickle=False) as file:
-      stored = json.loads(file["senses"].tobytes())
-      return Senses(
-        names=tuple(stored["names"]),
-        vectors=file["vectors"],
-        examples=tuple(stored["examples"]),
-        candidates={
-          (lemma, pos): dict(zip(places, counts, strict=True))
-          for lemma, pos, places, counts in stored["candidates"]
-        },
-        forms={
-          form: tuple(map(tuple, entries))
-          for form, entries in stored["forms"].items()
-        },
-        about=stored["about"],
-      )
-  except OSError as error:
-    raise ConfigError(f"{path}: {error.strerror or error}.") from None
-  except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile):
-    raise ConfigError(
-      f"{path} is no file of `maskedlm wsd train`, or a damaged one: make one."
-    ) from None
+  with npz.opened(path, made_by="maskedlm wsd train") as file:
+    stored = json.loads(file["senses"].tobytes())
+    return Senses(
+      names=tuple(stored["names"]),
+      vectors=file["vectors"],
+      examples=tuple(stored["examples"]),
+      candidates={
+        (lemma, pos): dict(zip(places, counts, strict=True))
+        for lemma, pos, places, counts in stored["candidates"]
+      },
+      forms={
+        form: tuple(map(tuple, entries))
+        for form, entries in stored["forms"].items()
+      },
+      about=stored["about"],
+    )

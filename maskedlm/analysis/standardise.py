@@ -8,12 +8,12 @@ Martin, equations 11.10 to 11.12.
 
 import json
 import pathlib
-import zipfile
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from maskedlm.analysis import npz
 from maskedlm.config import ConfigError
 
 # What fitted and standardised vectors share.
@@ -78,21 +78,8 @@ def apply(fitted: Fitted, x: np.ndarray) -> np.ndarray:
 
 def save(path: str | pathlib.Path, fitted: Fitted) -> None:
   """Writes an .npz, all of it or nothing."""
-  path = pathlib.Path(path)
-  made = path.with_name(f".{path.name}.partial")
-  try:
-    with made.open("wb") as file:
-      np.savez(
-        file,
-        mean=fitted.mean,
-        stddev=fitted.stddev,
-        about=np.array(json.dumps(fitted.about)),
-      )
-    made.replace(path)
-  except OSError as error:
-    raise ConfigError(f"{path} can't be written: {error.strerror}.") from None
-  finally:
-    made.unlink(missing_ok=True)
+  about = np.array(json.dumps(fitted.about))
+  npz.save(path, mean=fitted.mean, stddev=fitted.stddev, about=about)
 
 
 def load(path: str | pathlib.Path) -> Fitted:
@@ -101,16 +88,9 @@ def load(path: str | pathlib.Path) -> Fitted:
   Raises:
     ConfigError: no such file, or another kind of file.
   """
-  try:
-    with np.load(path, allow_pickle=False) as file:
-      about = json.loads(str(file["about"]))
-      return Fitted(file["mean"], file["stddev"], about)
-  except OSError as error:
-    raise ConfigError(f"{path}: {error.strerror or error}.") from None
-  except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-    raise ConfigError(
-      f"{path} is no file of `maskedlm embed --fit` ({error}); make one."
-    ) from None
+  with npz.opened(path, made_by="maskedlm embed --fit") as file:
+    about = json.loads(str(file["about"]))
+    return Fitted(file["mean"], file["stddev"], about)
 
 
 def check(fitted: Fitted, about: Mapping[str, Any], *, width: int) -> None:

@@ -77,6 +77,30 @@ def random_documents(seed, num_documents, max_sentences, max_tokens):
   ]
 
 
+def check_shards(make, corpus, split):
+  """Hosts' parts of each batch are together what a single host has.
+
+  make(corpus, data, shard=, num_steps=, eval_rows=) -> Batches, in two phases.
+  """
+  data = make_data(batch_size=12, long_share=0.5, long_batch_size=8)
+  options = {"num_steps": 4, "eval_rows": 40}
+  whole = make(corpus, data, **options)
+  for count in (1, 2, 4):
+    hosts = [
+      make(corpus, data, **options, shard=(index, count))
+      for index in range(count)
+    ]
+    for step in range(4):
+      slices = [host.batch_at(split, step) for host in hosts]
+      for name, value in whole.batch_at(split, step).items():
+        np.testing.assert_array_equal(
+          np.concatenate([s[name] for s in slices]), value
+        )
+      for host in hosts:
+        ids = host.row_ids(split, step)
+        np.testing.assert_array_equal(ids, whole.row_ids(split, step))
+
+
 def _starts(runs):
   sizes = [len(run) for run in runs]
   return np.cumsum([0, *sizes])[:-1].astype(np.uint32)

@@ -14,6 +14,7 @@ import pytest
 from splits import (
   FIRST_ID,
   SPECIAL,
+  check_shards,
   make_config,
   make_corpus,
   make_data,
@@ -256,25 +257,7 @@ def test_an_epoch_has_each_row_once(numbered, batch_size):
 
 @pytest.mark.parametrize("split", ["train", "heldout"])
 def test_shards_have_the_same_global_batch(numbered, split):
-  _, corpus = numbered
-  data = make_data(batch_size=12, long_share=0.5, long_batch_size=8)
-  options = {"num_steps": 4, "eval_rows": 40}
-  whole = make_batches(corpus, data, **options)
-  for step in range(4):
-    batch = whole.batch_at(split, step)
-    for count in (1, 2, 4):
-      hosts = [
-        make_batches(corpus, data, **options, shard=(index, count))
-        for index in range(count)
-      ]
-      slices = [host.batch_at(split, step) for host in hosts]
-      for name, value in batch.items():
-        np.testing.assert_array_equal(
-          np.concatenate([s[name] for s in slices]), value
-        )
-      for host in hosts:
-        ids = host.row_ids(split, step)
-        np.testing.assert_array_equal(ids, whole.row_ids(split, step))
+  check_shards(make_batches, numbered[1], split)
 
 
 def test_a_and_b_are_contiguous_and_a_random_b_is_of_another_document(numbered):

@@ -9,6 +9,7 @@ import splits
 from splits import (
   FIRST_ID,
   SPECIAL,
+  check_shards,
   make_config,
   make_corpus,
   random_documents,
@@ -331,23 +332,7 @@ def hashing_seed():
 
 @pytest.mark.parametrize("split", ["train", "heldout"])
 def test_shards_have_the_same_global_batch(numbered, split):
-  _, corpus = numbered
-  data = make_data(batch_size=12, long_share=0.5, long_batch_size=8)
-  options = {"num_steps": 4, "eval_rows": 20}
-  whole = make_batches(corpus, data, **options)
-  for step in range(4 if split == "train" else whole.num_heldout_batches):
-    batch = whole.batch_at(split, step)
-    for count in (2, 4):
-      slices = [
-        make_batches(corpus, data, **options, shard=(i, count)).batch_at(
-          split, step
-        )
-        for i in range(count)
-      ]
-      for name, value in batch.items():
-        np.testing.assert_array_equal(
-          np.concatenate([s[name] for s in slices]), value
-        )
+  check_shards(make_batches, numbered[1], split)
 
 
 def test_half_of_the_packed_labels_are_random(numbered):

@@ -13,6 +13,7 @@ import pytest
 from splits import (
   FIRST_ID,
   SPECIAL,
+  check_shards,
   make_config,
   make_corpus,
   make_data,
@@ -352,22 +353,7 @@ def test_an_epoch_has_each_token_once(numbered, make):
 @MAKERS
 @pytest.mark.parametrize("split", ["train", "heldout"])
 def test_shards_have_the_same_global_batch(numbered, make, split):
-  _, corpus = numbered
-  data = make_data(batch_size=12, long_share=0.5, long_batch_size=8)
-  options = {"num_steps": 4, "eval_rows": 40}
-  whole = make(corpus, data, **options)
-  for step in range(4 if split == "train" else whole.num_heldout_batches):
-    batch = whole.batch_at(split, step)
-    for count in (1, 2, 4):
-      hosts = [
-        make(corpus, data, **options, shard=(index, count))
-        for index in range(count)
-      ]
-      slices = [host.batch_at(split, step) for host in hosts]
-      for name, value in batch.items():
-        np.testing.assert_array_equal(
-          np.concatenate([s[name] for s in slices]), value
-        )
+  check_shards(make, numbered[1], split)
 
 
 @MAKERS
