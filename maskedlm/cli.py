@@ -5,6 +5,7 @@ imported before the verb is known, so that --help answers at once.
 """
 
 import argparse
+import contextlib
 import importlib
 import sys
 from collections.abc import Callable, Sequence
@@ -39,10 +40,12 @@ VERBS = {
 # Exit codes, besides 0: 2, the user's input is wrong or can't be used; 3,
 # training diverged; 69 (EX_UNAVAILABLE), another host is gone; 74 (EX_IOERR),
 # storage can't be written or reached now; 75 (EX_TEMPFAIL), interrupted and
-# saved: the same command continues; 130, interrupted. Errors of ours carry
-# theirs as `exit_code`.
+# saved: the same command continues; 130, interrupted; 141, nobody reads what is
+# printed, as if SIGPIPE had ended it. Errors of ours carry theirs as
+# `exit_code`.
 EXIT_ERROR = 2
 EXIT_INTERRUPTED = 75
+EXIT_BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -86,11 +89,12 @@ def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
   try:
     return verb_main(list(sys.argv[1:] if argv is None else argv))
   except KeyboardInterrupt:
-    print("interrupted", file=sys.stderr)
+    with contextlib.suppress(OSError):  # `2>&1 | tee log`: tee has ended, too.
+      print("interrupted", file=sys.stderr)
     return 130
-  except BrokenPipeError:  # `maskedlm ... | head` is fine.
+  except BrokenPipeError:  # `maskedlm ... | head`: what is left isn't done.
     sys.stderr.close()
-    return 0
+    return EXIT_BROKEN_PIPE
   except PermissionError as error:  # Of another user's files, mostly.
     if error.filename is None:
       raise

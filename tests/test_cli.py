@@ -1,5 +1,9 @@
 """How a verb ends: what the user can mend is one line, a bug is a traceback."""
 
+import os
+import subprocess
+import sys
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -32,6 +36,22 @@ def test_a_bug_is_a_traceback_and_ctrl_c_is_none(capsys):
     cli.run(bug, [])
   assert cli.run(stop, []) == 130
   assert capsys.readouterr().err == "interrupted\n"
+
+
+def test_a_verb_whose_lines_nobody_reads_is_not_done():
+  """`maskedlm prepare ... | head -1 && ...` must not go on."""
+  read, write = os.pipe()
+  os.close(read)
+  code = (
+    "import sys\n"
+    "from maskedlm import cli\n"
+    "sys.exit(cli.run(lambda argv: [print('x' * 99) for _ in range(999)], []))"
+  )
+  made = subprocess.run(
+    [sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE
+  )
+  os.close(write)
+  assert (made.returncode, made.stderr) == (141, b"")
 
 
 def test_a_folder_of_somebody_else_is_one_line(capsys):
