@@ -51,6 +51,7 @@ _KINDS = (
   ("objective", "pretraining"),
   ("task", "fine-tuning"),
   ("imported", "an import"),
+  ("retokenized", "a model with another vocabulary"),
 )
 
 

@@ -37,9 +37,7 @@ def main(argv: Sequence[str]) -> int:
     "spell it. Pretrain what comes out further: --config.init_from=OUT.",
     allow_abbrev=False,
   )
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )
+  cli.add_checkpoint(parser)
   parser.add_argument(
     "--tokenizer",
     required=True,

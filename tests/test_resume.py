@@ -67,10 +67,17 @@ def test_a_run_of_another_kind_is_not_told_option_by_option():
   kinds = {"objective": {"name": "roberta"}, "task": {"kind": "tagging"}}
   pretraining, tuning = (identity(**{k: kinds[k]}) for k in kinds)
   imported = identity(imported={"directory": "bert"})
+  respelled = identity(retokenized={"checkpoint": "bert"})
+  another = "a model with another vocabulary, and this is"
   for old, new, words in (
     (pretraining, tuning, "another run: pretraining, and this is fine-tuning."),
     (tuning, pretraining, "another run: fine-tuning, and this is pretraining."),
     (imported, tuning, "another run: an import, and this is fine-tuning."),
+    (
+      respelled,
+      pretraining,
+      f"another run: {another} pretraining.",
+    ),
   ):
     with pytest.raises(ConfigError) as caught:
       resume.check(old, new, log=print)
