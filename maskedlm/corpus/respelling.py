@@ -4,9 +4,12 @@ What a model knows of words can so be carried over to another vocabulary
 (retokenize.py). A token is spelt by itself where the old vocabulary has it,
 else by the longest tokens that follow one another in it, as WordPiece cuts a
 word. The libraries' ways to write a token (##ing, Ġthe, ▁the) are left aside:
-a spelling is text, and whether a word begins with it.
+a spelling is text, and whether a word begins with it. Bytes that are no text,
+parts of a character, are lone surrogates in it: b"\\xc3" is "\\udcc3", as
+Python's "surrogateescape" has it.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -21,9 +24,7 @@ class Spelling(NamedTuple):
 
 
 def spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
-  """Of all ids but the special ones. Where a token is part of a character, or
-  nothing but whitespace, it is the token as the vocabulary writes it.
-  """
+  """Of all ids but the special ones."""
   special = set(tokenizer.special_ids.tolist())
   ordinary = [i for i in range(tokenizer.vocab_size) if i not in special]
   # What follows a token is decoded as what it is within a text.
@@ -31,8 +32,11 @@ def spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
   before = tokenizer.decode([first])
 
   def text_of(index: int) -> str:
-    text = tokenizer.decode([first, index]).removeprefix(before).strip()
-    return tokenizer.tokens(index) if "\ufffd" in text or not text else text
+    text, token = tokenizer.decode([first, index]), tokenizer.tokens(index)
+    text = text.removeprefix(before)
+    if "\ufffd" in text and (found := _bytes(token)):
+      text = found.decode("utf-8", "surrogateescape")
+    return text.strip() or text or token
 
   return {
     i: Spelling(bool(tokenizer.starts_word[i]), text_of(i)) for i in ordinary
@@ -48,19 +52,21 @@ def respell(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
   old_spellings, new_spellings = spellings(old), spellings(new)
   # The last of equal ones: before a letter there may be its byte.
   by_spelling = {spelling: i for i, spelling in old_spellings.items()}
-  by_name = {_name(old, i, old_spellings): i for i in range(old.vocab_size)}
+  by_name = {
+    (old.tokens(i), old_spellings.get(i)): i for i in range(old.vocab_size)
+  }
   longest = max((len(text) for _, text in by_spelling), default=0)
 
   def of(index: int) -> tuple[int, ...]:
-    same = by_name.get(_name(new, index, new_spellings))
+    spelling = new_spellings.get(index)
+    same = by_name.get((new.tokens(index), spelling), by_spelling.get(spelling))
     if same is not None:
       return (same,)
-    if index not in new_spellings:
+    if spelling is None:
       return ()
-    spelling = new_spellings[index]
-    if spelling in by_spelling:
-      return (by_spelling[spelling],)
-    text = old.normalize(spelling.text).strip()
+    text = spelling.text
+    if not _BYTE.search(text):  # The libraries take none.
+      text = old.normalize(text).strip()
     return tuple(_cut(spelling._replace(text=text), by_spelling, longest))
 
   found = [of(i) for i in range(new.vocab_size)]
@@ -69,12 +75,22 @@ def respell(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
   return found
 
 
-def _name(
-  tokenizer: Tokenizer, index: int, spelt: Mapping[int, Spelling]
-) -> tuple[str, bool | None]:
-  """The token as it is written, and what the same may mean elsewhere."""
-  starts_word = spelt[index].starts_word if index in spelt else None
-  return tokenizer.tokens(index), starts_word
+_BYTE = re.compile("[\udc80-\udcff]")
+# How byte-level BPE writes a byte: as the character of that number, where one
+# sees it, the others as those from 256 on.
+_SEEN = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_UNSEEN = [byte for byte in range(256) if byte not in _SEEN]
+_LETTERS = {chr(byte): byte for byte in _SEEN}
+_LETTERS |= {chr(256 + i): byte for i, byte in enumerate(_UNSEEN)}
+
+
+def _bytes(token: str) -> bytes:
+  """What a token of bytes (<0xC3>, or _LETTERS) stands for; b"" for others."""
+  if named := re.fullmatch("<0x([0-9A-F]{2})>", token):
+    return bytes.fromhex(named[1])
+  if set(token) <= _LETTERS.keys():
+    return bytes(_LETTERS[letter] for letter in token)
+  return b""
 
 
 def _cut(
@@ -83,7 +99,8 @@ def _cut(
   """The longest tokens that spell it, from its beginning on.
 
   A token that begins a word stands for one within it, and the other way round,
-  where there is no other. Characters that no token has are passed over.
+  where there is no other. A character that no token has is spelt by its bytes,
+  or passed over.
   """
   text, begin, starts = spelling.text, 0, spelling.starts_word
   while begin < len(text):
@@ -94,5 +111,11 @@ def _cut(
       if piece:
         yield ids[piece]
         break
+    if not piece:
+      of_bytes = text[begin].encode("utf-8", "surrogateescape")
+      of_bytes = of_bytes.decode("ascii", "surrogateescape")
+      if of_bytes != text[begin]:
+        text = text[:begin] + of_bytes + text[begin + 1 :]
+        continue
     begin += len(piece.text) if piece else 1
     starts = text[begin - 1].isspace()

@@ -105,6 +105,42 @@ def test_bytes_of_characters_are_themselves_in_another_byte_level_bpe():
       assert [small.tokens(j) for j in origin] == [token]
 
 
+def with_bytes():
+  return tokenizers.train(
+    runs.TEXTS,
+    kind="unigram",
+    vocab_size=300,
+    lowercase=False,
+    byte_fallback=True,
+  )
+
+
+def test_a_character_that_no_token_has_is_spelt_by_its_bytes(tmp_path):
+  """ß is C3 9F, ł is C5 82. Byte-level BPE writes A0 as ł, C3 as Ã."""
+  new = load(tmp_path / "new", (*SPECIAL, "##ß", "ł", "ßt"))
+  for old, expected in (
+    (trained("bpe", 270), {"##ß": "Ã Ł", "ł": "Å Ĥ", "ßt": "Ã Ł t"}),
+    (
+      with_bytes(),
+      {"##ß": "<0xC3> <0x9F>", "ł": "<0xC5> <0x82>", "ßt": "<0xC3> <0x9F> t"},
+    ),
+  ):
+    origins = respell(old, new)
+    made = {new.tokens(i): origins[i] for i in range(5, 8)}
+    for token, spelt in expected.items():
+      assert " ".join(map(old.tokens, made[token])) == spelt
+
+
+def test_bytes_are_those_of_another_kind_and_no_letters(tmp_path):
+  bpe, unigram = trained("bpe", 270), with_bytes()
+  byte = next(i for i in range(270) if bpe.tokens(i) == "Ã")
+  (origin,) = respell(unigram, bpe)[byte]
+  assert unigram.tokens(origin) == "<0xC3>"
+  assert respell(bpe, unigram)[origin] == (byte,)
+  letters = load(tmp_path / "letters", (*SPECIAL, "##Ã", "Ã"))
+  assert respell(letters, bpe)[byte] == ()
+
+
 def test_what_spells_a_word_is_put_together_the_word():
   """Each kind by each other; without the characters that the old one lacks."""
   kinds = [trained("wordpiece", 90), trained("bpe", 300)]
