@@ -155,19 +155,18 @@ group = classification.group
 def describe(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
-  """{"labels": those of the training set, sorted}.
+  """{"labels": those of the training set, or that have columns, sorted}.
 
   Raises:
     DataError: an example of which nothing is said, or of all the same.
   """
-  del options
   gold = _gold(examples)
   if len(set(gold)) < 2:
     raise DataError(
       f"{examples[0].where.rpartition(':')[0]}: all {len(gold):,} examples for "
       f"training have the labels {list(gold[0])}; expected others as well."
     )
-  return {"labels": sorted({label for labels in gold for label in labels})}
+  return {"labels": sorted(set(options.columns).union(*gold))}
 
 
 # --- The model ---

@@ -60,6 +60,9 @@ def test_a_column_for_each_label(tmp_path):
   )
   gold = [e.label for e in multi_label.read(path, options)]
   assert gold == [("toxic",), (), ("a threat, or not", "toxic")]
+  # The first two say nothing of threats, which have their column all the same.
+  about = multi_label.describe(multi_label.read(path, options)[:2], options)
+  assert about == {"labels": ["a threat, or not", "toxic"]}
   path = write(tmp_path / "b.jsonl", '{"comment": "a"}\n')
   found = multi_label.read(path, options)  # A test set.
   assert found[0].label is None
