@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 
 import numpy as np
 
+from maskedlm import storage
 from maskedlm.config import ConfigError
 
 
@@ -14,7 +15,7 @@ def save(path: str | pathlib.Path, **arrays: np.ndarray) -> None:
   """Writes all of them, or nothing.
 
   Raises:
-    ConfigError: it can't be written.
+    ConfigError, StorageError: it can't be written (storage.told).
   """
   path = pathlib.Path(path)
   made = path.with_name(f".{path.name}.partial")
@@ -23,7 +24,7 @@ def save(path: str | pathlib.Path, **arrays: np.ndarray) -> None:
       np.savez(file, **arrays)
     made.replace(path)
   except OSError as error:
-    raise ConfigError(f"{path} can't be written: {error.strerror}.") from None
+    raise storage.unwritable(path, error) from error
   finally:
     made.unlink(missing_ok=True)
 

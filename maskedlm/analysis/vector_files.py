@@ -19,7 +19,6 @@ import numpy as np
 
 from maskedlm import outputs
 from maskedlm.analysis.vectors import Vectors
-from maskedlm.config import ConfigError
 
 Write = Callable[[Vectors], None]
 
@@ -50,22 +49,21 @@ def open_writer(
     about: JSON-able; stored with the vectors (but not in .jsonl).
 
   Raises:
-    ConfigError: see `check`; a full disk and the like.
+    ConfigError: see `check`.
+    StorageError: a full disk and the like (storage.told).
   """
   check(path)
   path = pathlib.Path(path)
-  try:
-    with tempfile.TemporaryDirectory(
+  with (
+    outputs.writing(path, option="--out"),
+    tempfile.TemporaryDirectory(
       prefix=f".{path.name}.", dir=path.parent
-    ) as folder:
-      made = pathlib.Path(folder, path.name)
-      with WRITERS[path.suffix.lower()](made, about) as write:
-        yield write
-      os.replace(made, path)
-  except OSError as error:
-    raise ConfigError(
-      f"--out={path} can't be written: {error.strerror or error}."
-    ) from error
+    ) as folder,
+  ):
+    made = pathlib.Path(folder, path.name)
+    with WRITERS[path.suffix.lower()](made, about) as write:
+      yield write
+    os.replace(made, path)
 
 
 @contextlib.contextmanager

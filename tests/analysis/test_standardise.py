@@ -1,10 +1,13 @@
 """Equations 11.10 to 11.12, in pieces, stored and applied."""
 
+import errno
+
 import numpy as np
 import pytest
 
 from maskedlm.analysis import similarity, standardise
 from maskedlm.config import ConfigError
+from maskedlm.storage import StorageError
 
 ABOUT = {
   "unit": "word",
@@ -101,5 +104,20 @@ def test_no_file_and_no_folder(tmp_path):
   with pytest.raises(ConfigError, match="--fit"):
     standardise.load(tmp_path / "other.npz")
   fitted = standardise.fit(np.eye(3))
-  with pytest.raises(ConfigError, match="can't be written: No such file"):
+  with pytest.raises(ConfigError, match=r"can't be written \(No such file"):
     standardise.save(tmp_path / "none" / "fitted.npz", fitted)
+
+
+def test_a_full_disk_may_have_room_later(tmp_path, monkeypatch):
+  """The exit code is 74, as of all verbs, and nothing is left."""
+
+  def full(file, **arrays):
+    del arrays
+    file.write(b"PK")
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+  monkeypatch.setattr(np, "savez", full)
+  with pytest.raises(StorageError, match=r"written \(No space") as told:
+    standardise.save(tmp_path / "fitted.npz", standardise.fit(np.eye(3)))
+  assert told.value.exit_code == 74
+  assert not list(tmp_path.iterdir())

@@ -1,5 +1,6 @@
 """What is written can be read by others, whole or not at all."""
 
+import errno
 import json
 import tracemalloc
 
@@ -11,6 +12,7 @@ from maskedlm.analysis import vector_files
 from maskedlm.analysis.inputs import Text
 from maskedlm.analysis.vectors import Vectors
 from maskedlm.config import ConfigError
+from maskedlm.storage import StorageError
 
 ABOUT = {"unit": "token", "layers": [2]}
 A = Text("the cät", None, "a.txt", 3)
@@ -126,6 +128,16 @@ def test_whole_or_not_at_all(tmp_path, suffix):
       assert path.read_text() == "before"
   assert path.stat().st_size > 100
   assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_full_disk_may_have_room_later(tmp_path):
+  full = OSError(errno.ENOSPC, "No space left on device")
+  with (
+    pytest.raises(StorageError, match=r"--out=.*v\.npz can't be written \(No"),
+    vector_files.open_writer(tmp_path / "v.npz", ABOUT),
+  ):
+    raise full
+  assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("suffix", vector_files.WRITERS)
