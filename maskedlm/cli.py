@@ -85,15 +85,27 @@ _LESS_MEMORY = (
 
 
 def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
-  """Calls a verb's main; what the user can mend is told in one line."""
+  """Calls a verb's main; returns the exit code."""
+  code = _told(verb_main, sys.argv[1:] if argv is None else argv)
+  for stream in filter(None, (sys.stdout, sys.stderr)):
+    with contextlib.suppress(OSError):  # Another error Python tells at its end.
+      try:
+        stream.flush()
+      except BrokenPipeError:
+        code = code or EXIT_BROKEN_PIPE
+        stream.close()  # Or Python would try again, and end with 120.
+  return code
+
+
+def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
+  """The exit code; what the user can mend is told in one line."""
   try:
-    return verb_main(list(sys.argv[1:] if argv is None else argv))
+    return verb_main(list(argv))
   except KeyboardInterrupt:
     with contextlib.suppress(OSError):  # `2>&1 | tee log`: tee has ended, too.
       print("interrupted", file=sys.stderr)
     return 130
   except BrokenPipeError:  # `maskedlm ... | head`: what is left isn't done.
-    sys.stderr.close()
     return EXIT_BROKEN_PIPE
   except PermissionError as error:  # Of another user's files, mostly.
     if error.filename is None:

@@ -38,20 +38,48 @@ def test_a_bug_is_a_traceback_and_ctrl_c_is_none(capsys):
   assert capsys.readouterr().err == "interrupted\n"
 
 
-def test_a_verb_whose_lines_nobody_reads_is_not_done():
+@pytest.mark.parametrize(
+  ("verb", "expected"),
+  [
+    ("[print('x' * 99) for _ in range(999)]", 141),
+    ("print('x')", 141),  # Which is written as Python ends.
+    ("print('x') or 75", 75),
+    ("0", 0),
+  ],
+)
+def test_a_verb_whose_lines_nobody_reads_is_not_done(verb, expected):
   """`maskedlm prepare ... | head -1 && ...` must not go on."""
   read, write = os.pipe()
   os.close(read)
   code = (
-    "import sys\n"
-    "from maskedlm import cli\n"
-    "sys.exit(cli.run(lambda argv: [print('x' * 99) for _ in range(999)], []))"
+    "import sys\nfrom maskedlm import cli\n"
+    f"sys.exit(cli.run(lambda argv: {verb}, []))"
   )
+  buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
   made = subprocess.run(
-    [sys.executable, "-c", code], stdout=write, stderr=subprocess.PIPE
+    [sys.executable, "-c", code],
+    env=buffered,
+    stdout=write,
+    stderr=subprocess.PIPE,
   )
   os.close(write)
-  assert (made.returncode, made.stderr) == (141, b"")
+  assert (made.returncode, made.stderr) == (expected, b"")
+
+
+def test_a_log_that_nobody_reads_keeps_the_code():
+  """`... 2>&1 | tee log`, where Ctrl-C ends tee, and the run has saved."""
+  read, write = os.pipe()
+  os.close(read)
+  code = (
+    "import sys\nfrom maskedlm import cli, metrics\n"
+    "sys.exit(cli.run(lambda argv: metrics.log('saving') or 75, []))"
+  )
+  buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+  made = subprocess.run(
+    [sys.executable, "-c", code], env=buffered, stdout=write, stderr=write
+  )
+  os.close(write)
+  assert made.returncode == 75
 
 
 def test_a_folder_of_somebody_else_is_one_line(capsys):
