@@ -8,7 +8,8 @@ and schedule. All are measured on one probe: held-out rows of running text of
 which 15% are hidden as BERT hides them, the same rows and masks for everyone.
 The peer is transformers' BertForMaskedLM with its own masking collator (extra
 `peer`); --png wants matplotlib. ELECTRA's line is its generator's; `modern` is
-roberta's objective with ModernBERT's layers, of as many parameters.
+roberta's objective with ModernBERT's layers, of as many parameters;
+`roberta+muon` is roberta with another optimizer, and so for all of ours.
 
 Each contender trains in a folder of --workdir, which keeps its curve: those
 that are finished are only printed again, ours resume where they were stopped.
@@ -39,7 +40,7 @@ DATA = pathlib.Path(
   os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
 )
 LENGTH, ROWS, PROBE_ROWS, VOCAB = 128, 16, 512, 8_192
-PEER, MODERN = "transformers", "modern"
+PEER, MODERN, MUON = "transformers", "modern", "+muon"
 KNOWN = ("roberta", "mlm_nsp", "spanbert", "electra", "causal", PEER)
 # Of ModernBERT (arXiv:2412.13663): what a small model gains by it.
 MODERN_MODEL = {
@@ -211,6 +212,7 @@ def train_peer(config, corpus, probe, folder) -> list[Point]:
 
 def parse(name: str) -> tuple[str, bool]:
   """A contender's name -> (of KNOWN, on ModernBERT's layers?)."""
+  name = name.removesuffix(MUON)
   is_modern = name == MODERN or name.startswith(f"{MODERN}-")
   base = name.removeprefix(MODERN).removeprefix("-") if is_modern else name
   base = base or "roberta"
@@ -234,9 +236,10 @@ def plot(curves, path: pathlib.Path) -> None:
     panels[int(is_modern)].plot(
       [p.positions / 1e6 for p in curve],
       [p.nats for p in curve],
-      "o-",
+      marker="o",
       color=f"C{KNOWN.index(base)}",
-      label=f"{base} (next tokens)" if base == "causal" else base,
+      linestyle="--" if name.endswith(MUON) else "-",
+      label=f"{name} (next tokens)" if base == "causal" else name,
     )
   for axes, layers in zip(panels, ("BERT's", "ModernBERT's"), strict=True):
     axes.set_title(f"{layers} layers")
@@ -255,6 +258,8 @@ def contender(name: str, num_steps, evaluations, seed, corpus, probe, workdir):
   config = make_config(objective, num_steps, evaluations, seed)
   if is_modern:
     config.model.update(MODERN_MODEL)
+  if name.endswith(MUON):
+    config.optimizer.update(rule="muon", b1=0.95, learning_rate=2e-3)
   folder = workdir / f"{name}-{num_steps}-seed{seed}"
   folder.mkdir(parents=True, exist_ok=True)
   finished = folder / "curve.json"

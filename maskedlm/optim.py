@@ -18,13 +18,13 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from maskedlm import rates
+from maskedlm import muon, rates
 from maskedlm.config import ConfigError, check_name
 from maskedlm.sharding import path_of
 
 Schedule = Callable[[Any], jax.Array]  # step -> learning rate, f32 scalar.
 
-RULES = ("adam", "lamb", "stable_adam")
+RULES = ("adam", "lamb", "muon", "stable_adam")
 
 # One leaf can hold many matrices: the axes that tell them apart. Layers are
 # scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias of [N, 3, H, K], and
@@ -43,6 +43,8 @@ def make(
     lamb: update = |p| / |that update| * that update, for each matrix
     stable_adam: update = that update / max(1, rms(g / max(sqrt(v), eps))), rms
       over each array of a layer (StableAdamW, arXiv:2304.13013, algorithm 2)
+    muon: update = m, made orthogonal, + weight_decay * p, for each matrix of
+      the layers (muon.py)
   where parameters that match no_decay have neither decay nor LAMB's ratio.
 
   Args:
@@ -52,7 +54,8 @@ def make(
 
   Returns:
     A transformation without the learning rate, whose state is two moments a
-    parameter and a count; and the schedule (see `make_schedule`).
+    parameter (one, of Muon's matrices) and a count; and the schedule (see
+    `make_schedule`).
 
   Raises:
     ConfigError: a value that is unknown or out of range, or a no_decay regex
@@ -67,13 +70,14 @@ def make(
   adam = optax.scale_by_adam if o.bias_correction else _scale_by_raw_adam
   adam = adam(o.b1, o.b2, o.eps)
   decay = optax.add_decayed_weights(o.weight_decay, mask)
-  # Always four pieces, and rates.scale adds none: the moments are at 1/mu and
-  # 1/nu whatever the options, which a resumed run may change.
+  # Always four pieces, and rates.scale adds none: the moments are in the same
+  # place whatever the options that a resumed run may change (all but rule).
   update = optax.chain(
     clip if o.clip_norm else optax.identity(),
     *{
       "adam": (adam, decay, optax.identity()),
       "lamb": (adam, decay, optax.masked(scale_by_trust_ratio(), mask)),
+      "muon": (muon.scale(adam, o.b1, params), decay, optax.identity()),
       "stable_adam": (
         _clip_updates(adam, decay, b2=o.b2, eps=o.eps),
         optax.identity(),

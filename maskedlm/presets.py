@@ -11,7 +11,7 @@ from ml_collections import ConfigDict
 def adamw() -> ConfigDict:
   """AdamW as Loshchilov & Hutter (arXiv:1711.05101) and optax define it."""
   optimizer = ConfigDict()
-  optimizer.rule = "adam"  # Update rule: adam | lamb | stable_adam.
+  optimizer.rule = "adam"  # Update rule: adam | lamb | muon | stable_adam.
   optimizer.learning_rate = 1e-4  # Peak, reached at the end of the warm-up.
   # Shape after the warm-up: linear | cosine | polynomial | constant | wsd |
   # wsd_sqrt.
@@ -144,4 +144,18 @@ def lamb() -> ConfigDict:
   optimizer.warmup_steps = 2_001  # 28.43% of 7,038 steps.
   optimizer.decay_from_zero = True
   optimizer.eps = 1e-6
+  return optimizer
+
+
+def muon() -> ConfigDict:
+  """Muon (Jordan et al. 2024) for the layers' matrices, AdamW for the rest.
+
+  The momentum is Jordan's; the rate and b2 are ours, for small models: an
+  update is about as large as AdamW's, so what suits one suits the other.
+  """
+  optimizer = adamw()
+  optimizer.rule = "muon"
+  optimizer.learning_rate = 2e-3
+  optimizer.b1 = 0.95
+  optimizer.b2 = 0.98
   return optimizer
