@@ -1,4 +1,4 @@
-"""A small XLM-R: 4 layers x 256, 16k vocabulary, 18 languages, no NSP.
+"""A small XLM-R: 4 layers x 256, 16k vocabulary, 19 languages, no NSP.
 
 Paper: Conneau et al. 2020, https://arxiv.org/abs/1911.02116: RoBERTa's
 objective on text of many languages, in one vocabulary, both sampled with the

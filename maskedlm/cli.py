@@ -118,7 +118,8 @@ def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
     return EXIT_ERROR
   except (ValueError, RuntimeError) as error:
     code, line = getattr(error, "exit_code", None), str(error)
-    if line.startswith("RESOURCE_EXHAUSTED"):  # JAX's, of a device's memory.
+    # JAX's, of a device's memory; the second a CPU's.
+    if line.startswith("RESOURCE_EXHAUSTED") or "Out of memory alloc" in line:
       code, line = EXIT_ERROR, f"{line.splitlines()[0]} {_LESS_MEMORY}"
     if code is None:
       raise  # A bug of ours: the traceback is what helps.

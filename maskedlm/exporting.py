@@ -47,7 +47,8 @@ def main(argv: Sequence[str]) -> int:
     raise ConfigError(
       f"--to=onnx goes over --to=hf: `maskedlm export --checkpoint {path} "
       f"--to hf --out {out}-hf`, then "
-      f"`optimum-cli export onnx --model {out}-hf {out}` (docs/interop.md)."
+      f"`optimum-cli export onnx --model {out}-hf --task feature-extraction "
+      f"{out}` (or fill-mask, ...: docs/interop.md)."
     )
   if args.to not in ("hf", "stablehlo"):
     raise ConfigError(f"--to={args.to!r} is unknown; known: hf, stablehlo.")

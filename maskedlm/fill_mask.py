@@ -194,12 +194,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _word(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:
-  """The token as a person reads it; ## and the like show it is a part."""
-  token_id = int(token_id)
-  token = tokenizer.tokens(token_id)
-  if tokenizer.starts_word[token_id]:
-    return tokenizer.decode([token_id]).strip() or token
-  return token
+  """The token as a person reads it; WordPiece's ## shows it is a part.
+
+  One of whitespace, or of a part of a character, is as the vocabulary has it.
+  """
+  text = tokenizer.decode([int(token_id)]).strip()
+  if text and text.isprintable() and "\ufffd" not in text:
+    return text
+  return tokenizer.tokens(int(token_id))
 
 
 def _ceil_power(n: int) -> int:

@@ -5,6 +5,7 @@ same for chips that aren't here); the randomness of a step is derived from
 (seed, step) here and nowhere stored.
 """
 
+import os
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -163,7 +164,11 @@ def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
   Raises:
     ConfigError: it takes more memory than a device has.
   """
-  limit = (jax.local_devices()[0].memory_stats() or {}).get("bytes_limit")
+  devices = jax.local_devices()
+  limit = (devices[0].memory_stats() or {}).get("bytes_limit")
+  if devices[0].platform == "cpu":  # The machine's, which its devices share.
+    pages = os.sysconf("SC_PHYS_PAGES")
+    limit = pages * os.sysconf("SC_PAGE_SIZE") / len(devices)
   try:
     memory = step.lower(state, batch).compile().memory_analysis()
   except jax.errors.JaxRuntimeError as error:  # So TPUs' compiler tells it.
@@ -173,7 +178,7 @@ def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
   else:
     new = memory.output_size_in_bytes - memory.alias_size_in_bytes
     needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + new
-    if jax.default_backend() != "gpu" or not limit or needed <= limit:
+    if devices[0].platform == "tpu" or not limit or needed <= limit:
       return
     found = f"{needed / 1e9:.1f} GB of {limit / 1e9:.1f}"
   rows, *_, length = batch["segment_ids"].shape

@@ -24,6 +24,15 @@ def test_a_device_out_of_memory_is_one_line(capsys):
   )
   assert "train.accumulate" in line
 
+  def later(argv):  # As a CPU tells it of a step that runs by itself.
+    del argv
+    raise jax.errors.JaxRuntimeError(
+      "INTERNAL: Error dispatching: Out of memory allocating 35 bytes."
+    )
+
+  assert cli.run(later, []) == 2
+  assert "allocating 35 bytes. Give the device less" in capsys.readouterr().err
+
 
 def test_a_bug_is_a_traceback_and_ctrl_c_is_none(capsys):
   def bug(argv):

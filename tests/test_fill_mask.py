@@ -9,6 +9,7 @@ import pytest
 from maskedlm import config as config_lib
 from maskedlm import fill_mask
 from maskedlm.config import ConfigError
+from maskedlm.corpus import tokenizer
 from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import causal, electra
@@ -50,3 +51,14 @@ def test_a_causal_model_says_that_it_cannot():
   task = {"objective": "causal", "encoder": dataclasses.asdict(cfg)}
   with pytest.raises(ConfigError, match=r"'causal'.* can't fill masks"):
     fill_mask._masked_model(params, task, "here")
+
+
+def test_a_part_of_a_word_of_a_byte_level_bpe_is_text():
+  """The vocabulary writes ä, of the bytes c3 and a4, as Ã¤."""
+  made = tokenizer.train(
+    ["Bär, Kär, Tär"] * 9, kind="bpe", vocab_size=270, lowercase=False
+  )
+  ids = range(made.vocab_size)
+  shown = {made.tokens(i): fill_mask._word(made, i) for i in ids}
+  assert (shown["Ã¤r"], shown[","], shown["ĠKÃ¤r"]) == ("är", ",", "Kär")
+  assert [shown[x] for x in ("Ã", "Ġ", "Ċ", "Ā")] == ["Ã", "Ġ", "Ċ", "Ā"]

@@ -196,9 +196,11 @@ def test_no_second_state_is_held_until_the_step_is_known_to_be_finite():
   assert memory.temp_size_in_bytes < 2.01 * gradient
 
 
-@pytest.mark.parametrize("backend", ["gpu", "tpu"])
+@pytest.mark.parametrize("backend", ["cpu", "gpu", "tpu"])
 def test_a_step_that_does_not_fit_is_told(monkeypatch, backend):
-  """A GPU's size is known, 9 or 10 GB; a TPU's compiler gives up."""
+  """A GPU's size is known, 9 or 10 GB, a CPU's is the machine's, shared by two
+  devices; a TPU's compiler gives up.
+  """
   batch = {"segment_ids": np.zeros((6, 5), np.int32)}
   full = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 10G of 9G\na page")
   sizes = types.SimpleNamespace(  # Together 10, of which the state is there.
@@ -214,9 +216,11 @@ def test_a_step_that_does_not_fit_is_told(monkeypatch, backend):
         raise full
       return types.SimpleNamespace(memory_analysis=lambda: sizes)
 
-    device = types.SimpleNamespace(memory_stats=lambda: {"bytes_limit": limit})
-    monkeypatch.setattr(jax, "local_devices", lambda: [device])
-    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    stats = None if backend == "cpu" else {"bytes_limit": limit}
+    device = types.SimpleNamespace(platform=backend, memory_stats=lambda: stats)
+    monkeypatch.setattr(jax, "local_devices", lambda: [device, device])
+    machine = {"SC_PHYS_PAGES": 2 * limit / 4096, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(steps.os, "sysconf", machine.get)
     lowered = types.SimpleNamespace(compile=compiled)
     step = types.SimpleNamespace(lower=lambda state, batch: lowered)
     steps.compile_for(step, None, batch)
@@ -224,7 +228,7 @@ def test_a_step_that_does_not_fit_is_told(monkeypatch, backend):
   compile_on(10e9)
   with pytest.raises(ConfigError, match="6 rows of 5 tokens does not") as told:
     compile_on(9e9)
-  assert ("10.0 GB of 9.0" if backend == "gpu" else "10G of 9G") in str(told)
+  assert ("10G of 9G" if backend == "tpu" else "10.0 GB of 9.0") in str(told)
   assert "\n" not in str(told.value)
 
 

@@ -17,6 +17,7 @@ from maskedlm import flags
 from maskedlm.config import ConfigError, did_you_mean
 from maskedlm.finetune import tfds_source
 from maskedlm.finetune.application import DataError, Example
+from maskedlm.finetune.config import data_dir
 
 HELP = (
   "--config.task.NAME=VALUE: how the file is read, if its layout is another "
@@ -52,7 +53,8 @@ def files(source: str) -> list[str]:
   What is there by that very name is one file, and "tfds:..." is none.
 
   Raises:
-    DataError: wildcards that match nothing, no name.
+    DataError: wildcards that match nothing, no name; a file of the tutorials
+      that isn't there. Of other files the kind's `read` tells.
   """
   if source.startswith(tfds_source.PREFIX) or pathlib.Path(source).exists():
     return [source]
@@ -60,6 +62,12 @@ def files(source: str) -> list[str]:
   for name in filter(None, map(str.strip, source.split(","))):
     is_glob = glob.has_magic(name) and not pathlib.Path(name).exists()
     matches = sorted(glob.glob(name, recursive=True)) if is_glob else [name]
+    is_there = all(pathlib.Path(x).exists() for x in matches or [name])
+    if name.startswith(f"{data_dir()}/") and not is_there:
+      raise DataError(
+        f"{name}: no such file. Set MASKEDLM_DATA to the folder of such data "
+        "(docs/finetuning.md), or --config.data.train and .dev to your files."
+      )
     if not matches:
       raise DataError(f"{name}: no file matches; expected some with labels.")
     found += matches

@@ -122,6 +122,10 @@ def test_a_source_is_a_file_or_several(tmp_path, monkeypatch):
   for name in ("x[1].tsv", "d,e.tsv", "none.tsv", "tfds:a/b:train[:5%]"):
     assert reading.files(name) == [name]
   assert reading.files("x[1].tsv,c.txt") == ["x[1].tsv", "c.txt"]
+  monkeypatch.setenv("MASKEDLM_DATA", "data")
+  for name in ("data/ner/train.conll", "a.tsv,data/*.tsv"):
+    with pytest.raises(DataError, match="Set MASKEDLM_DATA to the folder"):
+      reading.files(name)
   with pytest.raises(DataError, match=r"\*\.json: no file matches"):
     reading.files("a.tsv,*.json")
   with pytest.raises(DataError, match="',' names no file"):
