@@ -1,7 +1,8 @@
 """A small BERT on the English that is already on your machine, in minutes.
 
 Corpus: the docstrings of the standard library and of the installed packages.
-Model: 2 layers x 128, MLM + NSP (Devlin et al. 2019, arXiv:1810.04805).
+Model: 2 layers x 128, MLM + NSP (Devlin et al. 2019, arXiv:1810.04805), trained
+by Muon.
 
   maskedlm pretrain --config=configs/quickstart.py
 
@@ -10,6 +11,7 @@ nats (unigram entropy 6.38), MLM accuracy 22.0%, NSP accuracy 71.9%.
 """
 
 from maskedlm import config as base
+from maskedlm import presets
 
 
 def get_config():
@@ -29,8 +31,9 @@ def get_config():
   config.model.attention_dropout = 0.0
   config.data.length = 64
   config.data.batch_size = 32
-  config.optimizer.learning_rate = 1e-3
-  config.optimizer.b2 = 0.98
+  # AdamW is at 5.22 nats where this is at 4.48 (docs/presets.md).
+  config.optimizer = presets.muon()
+  config.optimizer.learning_rate = 2e-3
   config.optimizer.warmup_steps = 60
   config.train.num_steps = 3_600
   config.train.log_every = 100

@@ -60,10 +60,11 @@ def train_on(config, task, axes, *, num_steps, accumulate=1):
   config = config.copy_and_resolve_references()
   config.train.update(num_steps=12, accumulate=accumulate)
   made = steps.over_mesh(config, task, mesh)
-  state = jax.jit(made.init, out_shardings=made.shardings)()
   stats = []
-  for i in range(num_steps):
-    batch = sharding.place(task.batch_at("train", i), mesh)
-    state, got = made.step(state, batch)
-    stats.append(jax.tree.map(float, got))
+  with jax.set_mesh(mesh):
+    state = jax.jit(made.init, out_shardings=made.shardings)()
+    for i in range(num_steps):
+      batch = sharding.place(task.batch_at("train", i), mesh)
+      state, got = made.step(state, batch)
+      stats.append(jax.tree.map(float, got))
   return stats, jax.device_get(state.params)

@@ -45,6 +45,18 @@ def test_losses_do_not_depend_on_the_mesh(task, one_device, axes, capfd):
   assert "rematerialization" not in capfd.readouterr().err
 
 
+def test_muon_does_not_depend_on_the_mesh(task):
+  config, made = task
+  config = config.copy_and_resolve_references()
+  config.optimizer.update(rule="muon", b1=0.95)
+  alone, expected = losses_on(config, made, (1, 1, 1))
+  losses, params = losses_on(config, made, (2, 2, 2))
+  np.testing.assert_allclose(losses, alone, rtol=1e-5)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, atol=2e-4), params, expected
+  )
+
+
 def test_accumulation_without_dropout_is_the_big_batch(task):
   config, made = task
   quiet = made._replace(
