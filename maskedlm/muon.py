@@ -24,6 +24,8 @@ from maskedlm.sharding import path_of
 # Of x, x x^T x and (x x^T)^2 x in a step; Jordan's, to grow small values fast.
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _STEPS = 5
+# Of a norm: where squares underflow, quotients must stay far below 1.
+_SMALLEST = 1e-12
 _RMS = 0.2  # Of an update: about Adam's (arXiv:2502.16982, equation 4).
 
 # Kernels of layers -> axes of the rows (inputs) and the columns (outputs) of
@@ -65,7 +67,7 @@ def scale(
 
 
 def orthogonal(x: jax.Array) -> jax.Array:
-  """x [..., R, C] = U S V^T -> about U V^T; zeros stay.
+  """x [..., R, C] = U S V^T -> about U V^T; next to nothing stays so.
 
   S, divided by its norm, goes through an odd polynomial five times, which
   brings what is over 0.005 to between 0.68 and 1.16: no decomposition.
@@ -73,7 +75,7 @@ def orthogonal(x: jax.Array) -> jax.Array:
   if x.shape[-2] > x.shape[-1]:  # The products are of the shorter side.
     return orthogonal(x.mT).mT
   norm = jnp.sqrt(jnp.sum(jnp.square(x), axis=(-2, -1), keepdims=True))
-  x = x / jnp.maximum(norm, jnp.finfo(x.dtype).tiny)
+  x = x / jnp.maximum(norm, _SMALLEST)
   a, b, c = _COEFFICIENTS
   for _ in range(_STEPS):
     gram = x @ x.mT

@@ -14,6 +14,7 @@ PRESETS = {
   "electra_google": presets.electra_google,
   "mosaicbert": presets.mosaicbert,
   "modernbert": presets.modernbert,
+  "muon": presets.muon,
 }
 
 # Preset -> steps of the whole run, and {step: rate}.
