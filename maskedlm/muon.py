@@ -26,7 +26,7 @@ _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _STEPS = 5
 # Of a norm: where squares underflow, quotients must stay far below 1.
 _SMALLEST = 1e-12
-_RMS = 0.2  # Of an update: about Adam's (arXiv:2502.16982, equation 4).
+_RMS = 0.2  # Of an update: about Adam's (arXiv:2502.16982, section 2.2).
 
 # Kernels of layers -> axes of the rows (inputs) and the columns (outputs) of
 # the matrices that they hold; the other axes tell the matrices apart.

@@ -88,6 +88,8 @@ def test_ctrl_c_ends_hosts_that_do_not_train_yet(tmp_path):
   command = tmp_path / "maskedlm"
   command.write_text("#!/bin/sh\necho up\nexec sleep 60\n")
   command.chmod(0o755)
+  # What a script runs by `&`, as tests may be, ignores it, and so do children.
+  signal.signal(signal.SIGINT, signal.default_int_handler)
   with subprocess.Popen(
     ["bash", LAUNCH / "local.sh", "pretrain"],
     env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOSTS": "2"},
