@@ -94,6 +94,7 @@ REQUIRED = {
     "mlp_bias": False,
     "classifier_bias": False,
     "decoder_bias": True,
+    "rope_scaling": None,
   },
 }
 # Classes to which classifier_pooling, which all configs have, says something.

@@ -95,6 +95,11 @@ def read(
       f"the activation {values['activation']!r}, "
       f"{', '.join(ACTIVATIONS)} are supported"
     )
+  if not problems and values["width"] % values["num_heads"]:
+    problems.append(
+      f"a width of {values['width']} for {values['num_heads']} attention "
+      "heads, expected a multiple of them"
+    )
   if not problems and name == "modernbert":
     values |= _read_modern(config, values, problems)
     if ending_of(config, architecture) in POOLED:
@@ -218,6 +223,10 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
     window, every = 0, 1
   else:
     window = values["local_window"] // 2 * 2  # Their half is rounded down.
+    if window < 2:  # 0 is everything here, and a token alone there.
+      problems.append(
+        f"local_attention={values['local_window']}, expected 2 or more"
+      )
     every = next(
       (k for k in range(1, N + 1) if types == _layer_types(N, k)), None
     )
@@ -225,6 +234,11 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
     problems.append(
       f"layer_types={types}; supported: full_attention in every k-th layer, "
       "beginning with the first"
+    )
+  if values["width"] // values["num_heads"] % 2:
+    problems.append(
+      f"hidden_size={values['width']} for {values['num_heads']} attention "
+      "heads: rotary positions turn pairs, so a head must be of even size"
     )
   ropes = config.get("rope_parameters") or {}
   thetas = {}

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file, save_file
 from workdirs import assert_same_trees
 
 from maskedlm import cli
-from maskedlm.interop import fine_tuned, hf_config, hf_import
+from maskedlm.interop import fine_tuned, hf_config, hf_import, names
 from maskedlm.interop.errors import InteropError
 
 LAYER = "bert.encoder.layer.1.attention.output.dense.weight"
@@ -78,12 +78,37 @@ def test_code_of_its_own_is_not_run(folder):
       {"position_embedding_type": "relative_key"},
       "position_embedding_type='relative_key', 'absolute' is supported",
     ),
+    ({"num_attention_heads": 5}, "a width of 24 for 5 attention heads, expec"),
   ],
 )
 def test_options_that_we_do_not_have(folder, fields, expected):
   change(folder, **fields)
   with pytest.raises(InteropError, match=f"config.json: {expected}"):
     read(folder)
+
+
+@pytest.mark.parametrize(
+  ("fields", "expected"),
+  [
+    # There, a token sees itself alone.
+    ({"local_attention": 1}, "local_attention=1, expected 2 or more"),
+    ({"local_attention": -1}, "local_attention=-1, expected 2 or more"),
+    ({"rope_scaling": {"factor": 4.0}}, r"rope_scaling=.*, None is supported"),
+    ({"num_attention_heads": 8}, "hidden_size=24 for 8 attention heads: rotar"),
+  ],
+)
+def test_options_of_modernbert_that_we_do_not_have(fields, expected):
+  config = {
+    "vocab_size": 131,
+    "num_hidden_layers": 3,
+    "hidden_size": 24,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+    "max_position_embeddings": 17,
+  }
+  hf_config.read(config, names.MODERNBERT, "theirs")
+  with pytest.raises(InteropError, match=f"config.json: {expected}"):
+    hf_config.read(config | fields, names.MODERNBERT, "theirs")
 
 
 def test_every_tensor_that_does_not_fit_is_listed(folder):
