@@ -16,32 +16,11 @@ from tokenizers import processors
 
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.corpus.tokenizer import Tokenizer
-from maskedlm.interop import json_files, unigram_json
+from maskedlm.interop import json_files, tokenizer_stated, unigram_json
 from maskedlm.interop.errors import InteropError
 from maskedlm.interop.names import Architecture
+from maskedlm.interop.tokenizer_stated import FILE
 from maskedlm.modeling.architecture import EncoderConfig
-
-FILE = "tokenizer.json"
-# A step of tokenizer.json, its type, and the classes of transformers that make
-# it of what tokenizer_config.json states: {name there: name in the step}.
-STATED = (
-  (
-    "normalizer",
-    "BertNormalizer",
-    ("Bert", "DistilBert", "Electra"),
-    {
-      "do_lower_case": "lowercase",
-      "strip_accents": "strip_accents",
-      "tokenize_chinese_chars": "handle_chinese_chars",
-    },
-  ),
-  (
-    "pre_tokenizer",
-    "ByteLevel",
-    ("Roberta",),
-    {"add_prefix_space": "add_prefix_space"},
-  ),
-)
 
 
 class Pair(NamedTuple):
@@ -77,16 +56,23 @@ def read(
     InteropError: none that can be read, or it has more tokens than the model.
     CorpusError: a broken file, or special tokens that are missing.
   """
-  _check_files(folder, architecture)
+  stated = tokenizer_stated.read(folder)
+  tokenizer_stated.check_files(folder, architecture, stated)
+  tokenizer_stated.check_names(folder, stated)
   made = tokenizers.load(folder)
+  tokenizer_stated.check_special(folder, stated, made)
   made.save(out)
   if made.vocab_size > vocab_size:
     raise InteropError(
       f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
       f"{vocab_size} rows: it belongs to another model."
     )
+  if made.vocab_size < vocab_size:
+    tokenizer_stated.check_added(folder, stated, made)
   if definition := json_files.read(out / FILE):
-    definition = _as_stated(definition, folder, architecture, log)
+    definition = tokenizer_stated.apply(
+      definition, stated, folder, architecture, log
+    )
     if lowercase:
       steps = [{"type": "Lowercase"}, definition.get("normalizer")]
       steps = {"type": "Sequence", "normalizers": [s for s in steps if s]}
@@ -97,6 +83,7 @@ def read(
     ]
     (out / FILE).write_text(json.dumps(definition, ensure_ascii=False), "utf-8")
     made = tokenizers.load(out)
+    tokenizer_stated.tell_special(folder, definition, made, log)
     shutil.rmtree(out)
     made.save(out)  # In the form that its SHA-256 is of.
   if made.vocab_size != vocab_size:
@@ -182,67 +169,6 @@ def write(
     ("special_tokens_map.json", special),
   ):
     json_files.write(out / name, content)
-
-
-def _check_files(folder: pathlib.Path, architecture: Architecture) -> None:
-  """InteropError where there is no file that has the model's own ids."""
-  if (folder / FILE).is_file():
-    return
-  convert = (
-    f'python -c "from transformers import AutoTokenizer as T; '
-    f"T.from_pretrained('{folder}').save_pretrained('{folder}')\" makes one."
-  )
-  if json_files.read(folder / "added_tokens.json"):
-    raise InteropError(
-      f"{folder} has no tokenizer.json but added_tokens.json, whose tokens are "
-      f"in no other file: {convert}"
-    )
-  if architecture.positions_after_pad and list(folder.glob("*.model")):
-    raise InteropError(
-      f"{folder} has no tokenizer.json, and the ids of its sentencepiece model "
-      f"are not those of {architecture.model_type}: {convert}"
-    )
-  if (folder / "vocab.json").is_file():
-    raise InteropError(
-      f"{folder} has no tokenizer.json but vocab.json and merges.txt, which "
-      f"don't say all: {convert}"
-    )
-  if not (folder / "vocab.txt").is_file() and not list(folder.glob("*.model")):
-    raise InteropError(
-      f"{folder} has no tokenizer: expected tokenizer.json, vocab.txt or a "
-      "sentencepiece .model beside config.json."
-    )
-
-
-def _as_stated(
-  definition: dict, folder: pathlib.Path, architecture: Architecture, log
-) -> dict:
-  """The definition, with the options that tokenizer_config.json states.
-
-  transformers makes these steps of them, whatever tokenizer.json has.
-  """
-  config = json_files.read(folder / "tokenizer_config.json")
-  class_name = config.get("tokenizer_class") or architecture.class_prefix
-  for step, kind, classes, names in STATED:
-    found = definition.get(step) or {}
-    if found.get("type") != kind or not class_name.startswith(classes):
-      continue
-    stated = {
-      ours: config[theirs]
-      for theirs, ours in names.items()
-      if theirs in config
-      and config[theirs] != found.get(ours)
-      # Of strip_accents null is a value: as the case.
-      and (config[theirs] is not None or theirs == "strip_accents")
-    }
-    if stated:
-      log(
-        f"{folder}: tokenizer_config.json and {FILE} disagree; it is "
-        f"{', '.join(f'{n}={x}' for n, x in stated.items())} of the former, as "
-        "in transformers"
-      )
-    definition = definition | {step: found | stated}
-  return definition
 
 
 def _unused(index: int) -> dict:

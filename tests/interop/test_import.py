@@ -190,6 +190,7 @@ def test_the_encoder_alone(tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
   model = peers.make_model("Bert", "ForPreTraining", tokenizer)
   folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
   lines = []
   made = hf_import.import_model(
     folder, tmp_path / "out", part="encoder", log=lines.append

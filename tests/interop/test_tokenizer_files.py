@@ -228,6 +228,93 @@ def test_what_a_file_may_leave_out(tmp_path):
   )
 
 
+def state(folder, **fields):
+  (folder / "tokenizer_config.json").write_text(json.dumps(fields))
+
+
+def test_a_case_that_is_not_stated_is_told(tmp_path):
+  """transformers lowercases then, whatever tokenizer.json has."""
+  folder, lines = tmp_path / "theirs", []
+  tokenizer = peers.train_tokenizer("wordpiece")  # Cased.
+  tokenizer.save(folder)
+  state(folder, do_lower_case=False)
+  read(folder, tmp_path / "a", log=lines.append)
+  assert not lines
+  state(folder)
+  made = read(folder, tmp_path / "b", log=lines.append)
+  assert made.sha256 == tokenizer.sha256
+  assert len(lines) == 1 and "takes do_lower_case=True; here" in lines[0]
+
+
+def test_special_tokens_are_those_that_are_stated(tmp_path):
+  """A vocabulary may have both [CLS] and <s>; and the names may be others."""
+  folder = tmp_path / "theirs"
+  peers.train_tokenizer("wordpiece").save(folder)
+  library = hf_tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+  library.add_special_tokens(["<s>"])
+  library.save(str(folder / "tokenizer.json"))
+  state(folder, cls_token="<s>")
+  with pytest.raises(
+    InteropError, match=r"cls_token is '<s>', but .*'\[CLS\]'"
+  ):
+    read(folder, tmp_path / "ours", vocab_size=132)
+  state(folder, cls_token={"content": "[CLS]"}, sep_token="[END]")
+  with pytest.raises(InteropError, match=r"'\[END\]', known are \[SEP\], <s"):
+    read(folder, tmp_path / "ours", vocab_size=132)
+  state(folder, cls_token="[CLS]", sep_token=None)
+  lines = []
+  read(folder, tmp_path / "ours", vocab_size=132, log=lines.append)
+  assert "a text that spells <s> is ordinary text here" in lines[-1]
+
+
+@pytest.mark.parametrize(
+  "stated",
+  [
+    {"added_tokens_decoder": {"131": {"content": "<e1>"}}},
+    {"additional_special_tokens": ["[MASK]", "<e1>"]},
+    {"extra_special_tokens": {"e1_token": "<e1>"}},
+  ],
+)
+def test_tokens_that_no_tokenizer_json_has(tmp_path, stated):
+  folder = tmp_path / "theirs"
+  tokenizer = peers.train_tokenizer("wordpiece")
+  tokenizer.save(folder)
+  (folder / "config.json").write_text('{"model_type": "bert"}')
+  state(folder, do_lower_case=False, **stated)
+  with pytest.raises(InteropError, match=r"no tokenizer.json: <e1>; python"):
+    read(folder, tmp_path / "ours", vocab_size=132)
+  # Its remedy.
+  theirs = transformers.AutoTokenizer.from_pretrained(folder)
+  theirs.save_pretrained(folder)
+  made = read(folder, tmp_path / "ours", vocab_size=132)
+  assert made.tokens(131) == "<e1>"
+  # Where the model has no row for it, there is none.
+  state(tmp_path, **stated)
+  tokenizer.save(tmp_path)
+  assert read(tmp_path, tmp_path / "other").vocab_size == 131
+
+
+@pytest.mark.parametrize(
+  ("file", "class_name"),
+  [
+    ("vocab.txt", "BertJapaneseTokenizer"),
+    ("sentencepiece.bpe.model", "XLMRobertaTokenizer"),  # Its ids are shifted.
+  ],
+)
+@pytest.mark.parametrize("place", ["config.json", "tokenizer_config.json"])
+def test_classes_with_rules_of_their_own(tmp_path, file, class_name, place):
+  names_of = peers.train_tokenizer("wordpiece").tokens
+  (tmp_path / file).write_text("\n".join(map(names_of, range(131))))
+  (tmp_path / place).write_text(json.dumps({"tokenizer_class": class_name}))
+  with pytest.raises(
+    InteropError, match=f"'{class_name}' has rules of its own beside {file}: "
+  ):
+    read(tmp_path, tmp_path / "ours")
+  if file == "vocab.txt":
+    (tmp_path / place).write_text('{"tokenizer_class": "BertTokenizerFast"}')
+    read(tmp_path, tmp_path / "ours")
+
+
 def test_added_tokens_need_the_file_that_has_them_all(tmp_path):
   names_of = peers.train_tokenizer("wordpiece").tokens
   (tmp_path / "vocab.txt").write_text("\n".join(map(names_of, range(131))))
