@@ -73,6 +73,16 @@ def read(folder: pathlib.Path, log: Callable[[str], None]) -> Sentences | None:
       f"is supported. Import {_ENCODER}."
     )
   prompts, default = _prompts(folder)
+  if prompts and pooling.get("include_prompt") is False:
+    raise InteropError(
+      f"{paths[0]}: include_prompt=False; here, the tokens of a prompt are "
+      f"pooled, too. Import {_ENCODER}."
+    )
+  if size := json_files.read(folder / PROMPTS).get("truncate_dim"):
+    raise InteropError(
+      f"{folder / PROMPTS}: truncate_dim={size}; vectors can't be cut here. "
+      f"Import {_ENCODER}."
+    )
   if default:
     log(
       f"{folder}: sentence-transformers puts {default!r} before each text; "

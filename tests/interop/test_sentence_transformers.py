@@ -183,6 +183,31 @@ def test_what_is_not_supported(modules, expected, tmp_path, capsys):
   assert model.embed(TEXTS).shape == (3, D)
 
 
+def test_vectors_that_are_made_otherwise(tmp_path, capsys):
+  theirs = make_theirs(tmp_path, parts.Pooling(D, include_prompt=False))
+  about = theirs / "config_sentence_transformers.json"
+  argv = ["import", "--from", "hf", str(theirs), "--out", str(tmp_path / "x")]
+  capsys.readouterr()
+  for fields, expected in (
+    (
+      {"prompts": {"query": "the "}},
+      "config.json: include_prompt=Fa",
+    ),
+    (
+      {"prompts": {}, "truncate_dim": 7},
+      "truncate_dim=7; vectors can't be cut",
+    ),
+  ):
+    change(about, **fields)
+    assert cli.main(argv) == 2
+    assert expected in capsys.readouterr().err
+  change(about, truncate_dim=None)
+  same(
+    maskedlm.load(imported(theirs)).embed(TEXTS),
+    open_theirs(theirs).encode(list(TEXTS)),
+  )
+
+
 def test_files_that_lie(tmp_path, capsys):
   theirs = make_theirs(tmp_path, parts.Pooling(D))
   argv = ["import", "--from", "hf", str(theirs), "--out", str(tmp_path / "x")]
