@@ -71,6 +71,14 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
         f"--tokenizer={tokenizer} is the one that {checkpoint} has: give "
         "another."
       )
+    was, now = ("A" in x.normalize("A") for x in (old.tokenizer, new))
+    if was != now:
+      metrics.log(
+        f"--tokenizer={tokenizer} {'keeps' if now else 'lowers'} capitals, "
+        f"that of {checkpoint} {'keeps' if was else 'lowers'} them; a "
+        "vocab.txt keeps them if a word in it has one and no "
+        "tokenizer_config.json beside it says do_lower_case"
+      )
     cfg = dataclasses.replace(old.cfg, vocab_size=new.vocab_size)
     origins = respelling.respell(old.tokenizer, new)
     special = set(old.tokenizer.special_ids.tolist())

@@ -91,6 +91,19 @@ def test_the_same_words_in_another_order_are_the_same_model(tmp_path, capsys):
   )
 
 
+def test_a_capital_in_a_vocabulary_of_small_letters_is_told(tmp_path, capsys):
+  old = untrained.pretrained(tmp_path / "old")
+  tokenizer = opening.describe(old).tokenizer
+  assert tokenizer.normalize("Cat") == "cat"
+  words = [tokenizer.tokens(i) for i in range(tokenizer.vocab_size)]
+  for word, count in (("catzq", 0), ("Catzq", 1)):
+    path = vocabulary(tmp_path / word, [*words, word])
+    argv = ["retokenize", "--checkpoint", str(old), "--tokenizer", str(path)]
+    assert cli.main([*argv, "--out", str(tmp_path / f"new{word}")]) == 0
+    told = capsys.readouterr().err
+    assert told.count(f"keeps capitals, that of {old} lowers them") == count
+
+
 @pytest.mark.parametrize("name", ["mlm_nsp", "spanbert", "electra", "causal"])
 def test_every_table_of_an_objective_has_the_new_rows(name):
   """What is made fits what a run with that vocabulary begins with."""
