@@ -53,7 +53,7 @@ def export(
     opened = opening.open_checkpoint(path, part=part, log=log)
     chosen = choose(opened, architecture)
     ending = class_ending(opened)
-    if ending == "Model" and "pooler" in opened.params:
+    if ending == "Model" or ending not in chosen.poolers:
       opened = _with_its_pooler(opened, chosen, log)
     made = to_tensors(opened, chosen, ending)
     class_name = chosen.class_prefix + ending
@@ -111,8 +111,9 @@ def _fitting(opened: Opened) -> str:
 
 
 def _with_its_pooler(opened: Opened, architecture: Architecture, log) -> Opened:
-  """An encoder, without a pooler that it doesn't have there."""
-  if architecture.poolers.get("Model") == opened.cfg.pooler:
+  """Without a pooler that the encoder doesn't have there."""
+  own = architecture.poolers.get("Model")
+  if "pooler" not in opened.params or opened.cfg.pooler == own:
     return opened
   log(f"left out: the pooler, which {architecture.class_prefix}Model has not")
   params = {n: x for n, x in opened.params.items() if n != "pooler"}

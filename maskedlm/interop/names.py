@@ -84,11 +84,16 @@ BERT = Architecture(
     "cls.predictions.decoder.weight": "bert.embeddings.word_embeddings.weight",
     "cls.predictions.decoder.bias": "cls.predictions.bias",
   },
-  poolers={
-    "Model": "tanh",
-    "ForSequenceClassification": "tanh",
-    "ForMultipleChoice": "tanh",
-  },
+  poolers=dict.fromkeys(
+    (
+      "Model",
+      "ForPreTraining",
+      "ForNextSentencePrediction",
+      "ForSequenceClassification",
+      "ForMultipleChoice",
+    ),
+    "tanh",
+  ),
 )
 
 

@@ -195,6 +195,20 @@ def test_a_pooler_that_a_class_does_not_have(tmp_path):
   assert lines == ["left out: the pooler, which BertModel has not"]
 
 
+def test_a_pooler_of_pretraining_that_bert_does_not_have(tmp_path):
+  """NSP stands on it; the MLM head does not."""
+  tokenizer = peers.train_tokenizer("wordpiece")
+  cfg = workdirs.config(tokenizer, pooler="relu")
+  for heads, name in ((PRETRAINED, "both"), (("pooler", "mlm_head"), "mlm")):
+    params = workdirs.make_params(cfg, heads)
+    workdirs.save(tmp_path / name, params, cfg, tokenizer)
+  with pytest.raises(InteropError, match="ForPreTraining is tanh, of this"):
+    hf_export.export(tmp_path / "both", tmp_path / "out", log=print)
+  lines = []
+  hf_export.export(tmp_path / "mlm", tmp_path / "out", log=lines.append)
+  assert lines == ["left out: the pooler, which BertModel has not"]
+
+
 @pytest.mark.parametrize(
   ("changes", "expected"),
   [
