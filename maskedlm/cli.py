@@ -10,7 +10,7 @@ import importlib
 import sys
 from collections.abc import Callable, Sequence
 
-from maskedlm import __version__, malloc
+from maskedlm import __version__, malloc, terminal
 
 # verb -> (module, what it does).
 VERBS = {
@@ -103,6 +103,7 @@ def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
     return verb_main(list(argv))
   except KeyboardInterrupt:
     with contextlib.suppress(OSError):  # `2>&1 | tee log`: tee has ended, too.
+      terminal.clear()
       print("interrupted", file=sys.stderr)
     return 130
   except BrokenPipeError:  # `maskedlm ... | head`: what is left isn't done.
@@ -110,6 +111,7 @@ def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
   except PermissionError as error:  # Of another user's files, mostly.
     if error.filename is None:
       raise
+    terminal.clear()
     print(
       f"error: {error.filename}: {error.strerror}; give another path, or have "
       "its owner let you in.",
@@ -123,6 +125,7 @@ def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
       code, line = EXIT_ERROR, f"{line.splitlines()[0]} {_LESS_MEMORY}"
     if code is None:
       raise  # A bug of ours: the traceback is what helps.
+    terminal.clear()
     print(f"error: {line}", file=sys.stderr)
     return code
 

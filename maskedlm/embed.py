@@ -248,7 +248,7 @@ def progress(size: int, seen: Counter) -> Callable[[int], None]:
       share = seen["bytes"] / size
       left = metrics.format_seconds((now - start) * (1 / share - 1))
       bar = ("#" * round(20 * share)).ljust(20, ".")
-      line = f"[{bar}] {share:.0%} | {line} | ETA {left}"
+      line = f"[{bar}] {share:.0%} | ETA {left} | {line}"
     metrics.progress(line)
 
   return show

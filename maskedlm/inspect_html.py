@@ -8,7 +8,7 @@ body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto;
   padding: 0 1em; color: #222; }
 pre { background: #f6f6f6; padding: 0.7em; white-space: pre-wrap; }
 p.row { font-family: ui-monospace, monospace; font-size: 13px;
-  background: #f6f6f6; padding: 0.7em; }
+  background: #f6f6f6; padding: 0.7em; overflow-wrap: anywhere; }
 .mask { background: #f8c9c4; } .random { background: #fbe3a4; }
 .keep { background: #cfe8c9; } .label { background: #c9def8; }
 s { color: #777; }
@@ -42,6 +42,7 @@ def page(name: str, sections, rows, curve: Sequence[tuple[int, float]]) -> str:
   parts += [f'<p class="row" dir="auto">{_row(row)}</p>' for row in rows]
   return (
     '<!doctype html><html lang="en"><meta charset="utf-8">'
+    '<meta name="viewport" content="width=device-width">'
     f"<title>{html.escape(name)}</title><style>{STYLE}</style>"
     f"{''.join(parts)}</html>\n"
   )
@@ -70,7 +71,8 @@ def _curve(curve: Sequence[tuple[int, float]]) -> str:
   )
   base = HEIGHT - BOTTOM
   return (
-    f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img">'
+    f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+    'aria-label="Learning rate over the steps">'
     f'<path d="M{LEFT} 10V{base}H{WIDTH - 10}" fill="none" stroke="#999"/>'
     f'<polyline points="{points}" fill="none" stroke="#2b6cb0" '
     'stroke-width="2"/>'

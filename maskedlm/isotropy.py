@@ -6,7 +6,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm import cli, embed, outputs
+from maskedlm import cli, embed, outputs, terminal
 from maskedlm.config import ConfigError
 
 
@@ -61,6 +61,7 @@ def main(argv: Sequence[str]) -> int:
     layers = isotropy.judge(
       model, pairs, drawn, layers, batch_tokens=args.batch_tokens
     )
+  terminal.clear()
   print(
     f"{len(drawn.x):,} of {drawn.moments.count:,} {args.unit}s of "
     f"{seen['texts']:,} texts"

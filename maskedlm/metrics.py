@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import jax
 
-from maskedlm import languages, remote
+from maskedlm import languages, remote, terminal
 
 # Dense bf16 FLOP/s of one device, from the vendors' data sheets.
 PEAK_FLOPS = {
@@ -132,7 +132,7 @@ def open_logbook(
     write(step, values)
     eta = format_seconds((num_steps - step) * seconds / count)
     progress(
-      f"step {step:,}/{num_steps:,} | {format_values(values)} | ETA {eta}"
+      f"step {step:,}/{num_steps:,} | ETA {eta} | {format_values(values)}"
     )
 
   def heldout(step: int, values: Mapping[str, float]) -> None:
@@ -251,7 +251,10 @@ def log(text: str) -> None:
 
 def progress(text: str) -> None:
   """A line that the next one replaces, or a plain line if not a terminal."""
-  _show(text, end="" if sys.stderr.isatty() else "\n")
+  if sys.stderr.isatty():
+    _show(terminal.fit(text), end="")
+  else:
+    _show(text, end="\n")
 
 
 def _show(text: str, *, end: str) -> None:
@@ -261,13 +264,8 @@ def _show(text: str, *, end: str) -> None:
   """
   if jax.process_index() == 0:
     with contextlib.suppress(OSError):
-      _clear()
+      terminal.clear()
       print(text, end=end, file=sys.stderr, flush=True)
-
-
-def _clear() -> None:
-  if sys.stderr.isatty():
-    print("\r\033[K", end="", file=sys.stderr)
 
 
 def format_values(values: Mapping[str, float]) -> str:

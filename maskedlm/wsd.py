@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm import cli, embed, outputs
+from maskedlm import cli, embed, outputs, terminal
 from maskedlm.config import ConfigError
 
 CHUNK = 1024  # Lines that are read before they are answered.
@@ -254,6 +254,7 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
 
   total = sense_scores.ALL
   instances = counts[total, "instances"]
+  terminal.clear()
   print(
     f"{instances:,} instances in {documents:,} documents of {args.data}"
     + (", held out of training" if own else "")

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
+from maskedlm import terminal
 from maskedlm.corpus import parts, sources, workers
 from maskedlm.corpus.errors import CorpusError
 
@@ -167,7 +168,7 @@ def watch(items: Iterable, label: str, size: Callable) -> Iterator:
 
   size(item) gives its number of documents and its bytes of text.
   """
-  terminal = sys.stderr.isatty()
+  replaces = sys.stderr.isatty()
   start = shown = time.monotonic()
   total = np.zeros(2, np.int64)
 
@@ -177,12 +178,13 @@ def watch(items: Iterable, label: str, size: Callable) -> Iterator:
       f"{label}: {megabytes:,.1f} MB of text, {total[0]:,} documents,"
       f" {megabytes / max(seconds, 1e-9):.2f} MB/s"
     )
+    terminal.clear()
     print(line, end=end, file=sys.stderr, flush=True)
 
   for item in items:
     yield item
     total += size(item)
-    if time.monotonic() - shown > (0.5 if terminal else 5.0):
+    if time.monotonic() - shown > (0.5 if replaces else 5.0):
       shown = time.monotonic()
-      show("\r" if terminal else "\n")
+      show("\r" if replaces else "\n")
   show("\n")

@@ -117,7 +117,8 @@ def attend(models: Models, fields: Fields) -> dict[str, Any]:
 def label(models: Models, fields: Fields) -> dict[str, Any]:
   """{"text", "model" from 0} -> what the fine-tuned model says of the text.
 
-  A line break separates what a line of `maskedlm predict` has tabs between.
+  A line break separates what a line of `maskedlm predict` has tabs between;
+  "texts" are these parts, which a prediction may have numbers of.
   """
   text = text_of(fields, "text")
   if not models.tuned:
@@ -126,10 +127,9 @@ def label(models: Models, fields: Fields) -> dict[str, Any]:
     )
   place = number_of(fields, "model", 0, len(models.tuned) - 1)
   model = models.tuned[place][1]
-  parts = (line.strip() for line in text.splitlines())
-  line = "\t".join(part for part in parts if part)
-  example = model.kind.parse(line, model.options)
-  return {"prediction": inference.predict(model, [example])[0]}
+  parts = [line.strip() for line in text.splitlines() if line.strip()]
+  example = model.kind.parse("\t".join(parts), model.options)
+  return {"prediction": inference.predict(model, [example])[0], "texts": parts}
 
 
 ANSWERS = {"fill": fill, "compare": compare, "attend": attend, "label": label}
@@ -193,7 +193,7 @@ def example(model: inference.Model) -> str:
   """An example that the model can read, in lines; "" if its kind has none."""
   for line in getattr(model.kind, "EXAMPLES", ()):
     try:
-      model.kind.parse(line, model.options)
+      model.app.rows([model.kind.parse(line, model.options)])
     except DataError:
       continue
     return line.replace("\t", "\n")

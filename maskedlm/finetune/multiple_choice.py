@@ -30,7 +30,12 @@ from maskedlm.finetune.pairs import pair_row
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.task import Batch, Key, Params
 
-EXAMPLES = ("She opened her umbrella because\tit rained.\tit was dry.",)
+_EXAMPLE = (
+  "She opened her umbrella because",
+  *("it rained.", "it was dry.", "she slept.", "it was hers.", "he sang."),
+)
+# Of 2 to 5 choices: a model reads one number of them.
+EXAMPLES = tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7))
 
 
 class Options(NamedTuple):

@@ -38,7 +38,8 @@ button[aria-pressed=false] { opacity: .4; }
 button svg { width: 14px; height: 14px; border: 0; background: none; }
 #tip { position: fixed; max-width: min(30em, 90vw); background: #fff;
   border: 1px solid #888; border-radius: 4px; padding: .5em .7em;
-  box-shadow: 0 2px 8px #0003; pointer-events: none; }
+  box-shadow: 0 2px 8px #0003; pointer-events: none;
+  overflow-wrap: anywhere; }
 #tip div { unicode-bidi: plaintext; }
 #tip small { color: #555; } mark { background: #ffe48a; padding: 0 .1em; }
 """

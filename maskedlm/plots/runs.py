@@ -5,6 +5,7 @@ while it trains.
 """
 
 import argparse
+import functools
 import json
 import math
 import pathlib
@@ -40,7 +41,7 @@ class Panel(NamedTuple):
   metric: str
   title: str
   unit: str
-  form: str  # Of the numbers at its axis, for str.format.
+  form: str  # Of the numbers at its axis, for str.format; or %.
   from_zero: bool
 
 
@@ -130,7 +131,7 @@ def panels(runs: Sequence[Run]) -> list[Panel]:
       name,
       _title(name),
       "share of all" if name.endswith("accuracy") else "score",
-      "{:.0%}" if name.endswith("accuracy") else "{:g}",
+      "%" if name.endswith("accuracy") else "{:g}",
       False,
     )
     for name in scores
@@ -169,9 +170,10 @@ def draw(path: str, runs: Mapping[str, Run]) -> None:
       axes.set_xlabel("step")
       axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
       axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
-      form = panel.form.replace("{:", "{x:")
       axes.yaxis.set_major_locator(ticker.MaxNLocator(6))
-      axes.yaxis.set_major_formatter(ticker.StrMethodFormatter(form))
+      axes.yaxis.set_major_formatter(
+        ticker.FuncFormatter(functools.partial(_number, panel.form))
+      )
       for j, run in enumerate(runs.values()):
         _curves(axes, run, panel.metric, canvas.colour(j), canvas.shape(j))
       if panel.from_zero:
@@ -190,6 +192,12 @@ def draw(path: str, runs: Mapping[str, Run]) -> None:
 
 TRAIN = {"linewidth": 1.0, "alpha": 0.6}
 HELDOUT = {"linewidth": 1.4, "markersize": 4.5, "markeredgecolor": "white"}
+
+
+def _number(form: str, value: float, place: int) -> str:
+  """A number at an axis; no more digits than it has: 12.5% is not 12%."""
+  del place
+  return f"{100 * value:.4g}%" if form == "%" else form.format(value)
 
 
 def _curves(axes, run: Run, metric: str, colour: str, shape: str) -> None:

@@ -12,7 +12,7 @@ from maskedlm.config import ConfigError
 from maskedlm.demo import answers
 from maskedlm.finetune.application import DataError
 
-NAMES = list(untrained.TUNED)  # pos, ner, mood, qa
+NAMES = list(untrained.TUNED)  # pos, ner, mood, qa, four, many
 
 
 def test_about(models, workdirs):
@@ -29,8 +29,10 @@ def test_about(models, workdirs):
     "masked": list(fill_mask.EXAMPLES),
   }
   assert [model["path"] for model in tuned] == NAMES
-  kinds = ["tagging", "tagging", "classification", "question_answering"]
-  assert [model["kind"] for model in tuned] == kinds
+  assert [model["kind"] for model in tuned] == [
+    *("tagging", "tagging", "classification", "question_answering"),
+    *("multiple_choice", "multi_label"),
+  ]
 
 
 @pytest.mark.parametrize("kind", untrained.VOCAB)
@@ -110,6 +112,7 @@ def test_lines_of_a_text_are_its_parts(models):
   made = answers.label(models, {"text": text, "model": NAMES.index("qa")})
   assert made["prediction"]["question"] == "Who sat?"
   assert made["prediction"]["answer"] in "The cat sat on the mat."
+  assert made["texts"] == ["Who sat?", "The cat sat on the mat."]
   with pytest.raises(DataError):  # A question alone.
     answers.label(models, {"text": "Who?", "model": NAMES.index("qa")})
 
@@ -134,8 +137,8 @@ def test_lines_of_a_text_are_its_parts(models):
     ("attend", {"text": "a", "layer": 0}, "layer=0: .* a number from 1 to 2"),
     ("attend", {"text": "a", "layer": "1"}, "layer='1': expected a number"),
     ("attend", {"text": "a", "layer": True}, "layer=True: expected a number"),
-    ("label", {"text": "a"}, "model=None: expected a number from 0 to 3"),
-    ("label", {"text": "a", "model": 4}, "model=4: expected a number"),
+    ("label", {"text": "a"}, "model=None: expected a number from 0 to 5"),
+    ("label", {"text": "a", "model": 6}, "model=6: expected a number"),
   ],
   ids=range(15),
 )

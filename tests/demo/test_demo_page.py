@@ -144,8 +144,10 @@ def test_attention(page):
     ("pos", "The cat sat.", ["The", "sat", "."]),
     ("mood", "A good film.", ["label", "bad", "good", "so so"]),
     ("qa", "Who sat?\nThe cat sat.", ["Who sat?", "Answers"]),
+    ("four", "It\nran.\nsat.\nate.\nhid.", ["ran.", "sat.", "ate.", "hid."]),
+    ("many", "A good film.", ["dull, long", "Probabilities"]),
   ],
-  ids=["pos", "mood", "qa"],
+  ids=["pos", "mood", "qa", "four", "many"],
 )
 def test_labels(page, name, text, expected):
   place = list(untrained.TUNED).index(name)
@@ -202,6 +204,22 @@ def test_an_address_asks(page):
   page.wait("document.querySelector('#attention .map') !== null")
   assert page.run("document.querySelector('#attention').checkVisibility()")
   assert not page.run("document.querySelector('#mask').checkVisibility()")
+
+
+def test_an_address_of_another_model(page):
+  """Its layer isn't there: the form keeps what it has."""
+  home = page.run("location.origin")
+  open_tab(page, f"{home}/?tab=attention&text=the cat&layer=99")
+  page.wait("document.querySelector('#attention .map') !== null")
+  chosen = page.run("document.querySelector('#attention-layer').value")
+  assert chosen == str(untrained.N)
+
+
+def test_right_to_left(page):
+  fill_in(page, "mask", text="שלום [MASK] the.")
+  for element in ("-text", " .text"):
+    found = f"getComputedStyle(document.querySelector('#mask{element}'))"
+    assert page.run(f"{found}.direction") == "rtl"
 
 
 @pytest.mark.parametrize("width", [360, 1100])

@@ -110,3 +110,15 @@ def test_the_command(tmp_path, size, capsys):
   assert cli.main(["plot", "run", str(tmp_path), f"--out={out}"]) == 2
   told = capsys.readouterr().err
   assert told.startswith(f"error: {tmp_path}/metrics.jsonl: No such file")
+
+
+def test_ticks_say_what_they_are(tmp_path):
+  """Steps of 2.5% were written 2%, 5%, 8%, 10%, 12%."""
+  values = enumerate((0.02, 0.147), 1)
+  lines = [{"step": step, "mlm_accuracy": share} for step, share in values]
+  runs.draw(
+    str(tmp_path / "a.svg"), {"a": runs.read(write(tmp_path / "a", *lines))}
+  )
+  picture = (tmp_path / "a.svg").read_text()  # Its texts are in comments.
+  ticks = [f"<!-- {tick} -->" for tick in ("2.5%", "5%", "7.5%", "12.5%")]
+  assert [tick for tick in ticks if tick not in picture] == []

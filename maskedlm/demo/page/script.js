@@ -32,18 +32,18 @@ function bar(share, usual = null) {
 }
 
 // rows: [[name, share from 0 to 1]].
-function bars(rows, caption) {
+function bars(rows, caption, number = percent) {
   const table = make("table", { className: "bars" });
   if (caption) table.append(make("caption", {}, caption));
   table.append(make("tbody", {}, ...rows.map(([name, share]) => make("tr", {},
-    make("th", { scope: "row" }, name),
+    make("th", { scope: "row", dir: "auto" }, name),
     make("td", { className: "track" }, bar(share)),
-    make("td", { className: "number" }, percent(share))))));
+    make("td", { className: "number" }, number(share))))));
   return table;
 }
 
 function showFilled({ pieces, masks }) {
-  const text = make("p", { className: "text" }, pieces[0]);
+  const text = make("p", { className: "text", dir: "auto" }, pieces[0]);
   masks.forEach((words, i) => {
     text.append(make("mark", {}, words[0].word), pieces[i + 1]);
   });
@@ -93,7 +93,7 @@ function showAttention({ tokens, weights }) {
     make("div", { className: "card" }, map, readout)];
 }
 
-const color = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
+const styled = (name) => getComputedStyle(document.documentElement).getPropertyValue(name);
 const largest = (rows) => Math.max(...rows.map((row) => Math.max(...row)));
 
 function thumbnail(rows) {
@@ -101,7 +101,7 @@ function thumbnail(rows) {
   const canvas = make("canvas", { width: side, height: side, "aria-hidden": "true" });
   const context = canvas.getContext("2d");
   const most = largest(rows);
-  context.fillStyle = color("--accent");
+  context.fillStyle = styled("--accent");
   rows.forEach((row, i) => row.forEach((share, j) => {
     context.globalAlpha = share / most;
     context.fillRect(j, i, 1, 1);
@@ -112,13 +112,14 @@ function thumbnail(rows) {
 function heatmap(tokens, rows, readout) {
   const long = tokens.length > 20;
   const most = largest(rows);
+  const flip = Number(styled("--flip"));
   const columns = tokens.map((token) => make("th", { scope: "col" }, make("span", {}, token)));
   const body = rows.map((row, i) => {
     const name = make("th", { scope: "row" }, tokens[i]);
     const cells = row.map((share, j) => {
       const cell = make("td", {}, long || share < 0.005 ? "" : (100 * share).toFixed(0));
       cell.style.background = `color-mix(in srgb, var(--accent) ${100 * share / most}%, var(--card))`;
-      cell.classList.toggle("dark", share > 0.55 * most);
+      cell.classList.toggle("dark", share > flip * most);
       cell.addEventListener("pointerenter", () => {
         $$(".at", cell.closest("table")).forEach((old) => old.classList.remove("at"));
         name.classList.add("at");
@@ -135,8 +136,8 @@ function heatmap(tokens, rows, readout) {
 }
 
 // A prediction is shown by what it has, whatever kind of model it is of.
-function showPrediction({ prediction }) {
-  const { text, tokens, tags, entities, probabilities, nbest, ...others } = prediction;
+function showPrediction({ prediction, texts }) {
+  const { text, tokens, tags, entities, probabilities, cosines, nbest, ...others } = prediction;
   const card = make("div", { className: "card" });
   if (entities) {
     card.append(highlighted(text, entities));
@@ -144,27 +145,42 @@ function showPrediction({ prediction }) {
       ? bars(entities.map((e) => [`${e.text}: ${e.type}`, e.score]), "Found")
       : make("p", {}, "Nothing was found."));
   } else if (tags) {
-    card.append(make("ul", { className: "words" }, ...tokens.map((token, i) => make("li", { title: percent(probabilities[i]) },
+    card.append(make("ul", { className: "words", dir: "auto" }, ...tokens.map((token, i) => make("li", { title: percent(probabilities[i]) },
       token, make("small", {}, tags[i])))));
   } else {
-    const facts = Object.entries(others).filter(([, value]) => value !== "" && typeof value !== "object");
-    card.append(make("dl", {}, ...facts.flatMap(([name, value]) => [
-      make("dt", {}, name.replaceAll("_", " ")),
-      make("dd", {}, typeof value === "number" ? String(Math.round(value * 1000) / 1000) : value)])));
+    const facts = Object.entries(others).filter(([, value]) =>
+      value !== "" && (typeof value !== "object" || Array.isArray(value)));
+    if (facts.length) card.append(make("dl", {}, ...facts.flatMap(([name, value]) => [
+      make("dt", {}, name.replaceAll("_", " ")), make("dd", { dir: "auto" }, fact(value))])));
     if (nbest) {
       card.append(bars(nbest.slice(0, 8).map((n) => [n.answer || "(no answer)", n.score]), "Answers"));
     } else if (probabilities) {
-      const rows = Object.entries(probabilities).sort((a, b) => b[1] - a[1]);
-      card.append(bars(rows.slice(0, 12), "Probabilities"));
+      card.append(bars(...ranked(probabilities, texts, "Probabilities")));
+    } else if (cosines) {
+      card.append(bars(...ranked(cosines, texts, "Cosines"), (cosine) => cosine.toFixed(2)));
     }
   }
   return [card];
 }
 
+function fact(value) {
+  if (typeof value === "number") return String(Math.round(value * 1000) / 1000);
+  return Array.isArray(value) ? value.map(fact).join(", ") || "none" : String(value);
+}
+
+// The rows of bars, and their caption. A list's numbers are of the last texts.
+function ranked(shares, texts, caption) {
+  const names = Array.isArray(shares) && shares.length < texts.length ? texts.slice(-shares.length) : null;
+  const rows = Object.entries(shares).map(([name, share]) => [names ? names[name] : name, share]);
+  rows.sort((a, b) => b[1] - a[1]);
+  const most = 12;
+  return [rows.slice(0, most), rows.length > most ? `${caption}, the ${most} highest of ${rows.length}` : caption];
+}
+
 // Of entities that lie within others, only the outermost are marked.
 function highlighted(text, entities) {
   const characters = [...text];  // Offsets count characters as Python does.
-  const made = make("p", { className: "text" });
+  const made = make("p", { className: "text", dir: "auto" });
   let end = 0;
   for (const e of entities.toSorted((a, b) => a.start - b.start || b.end - a.end)) {
     if (e.start < end) continue;
@@ -267,7 +283,11 @@ function follow(query) {
   select(panel.id);
   const form = $("form", panel);
   const given = $$("[name]", form).filter((field) => query.has(field.name));
-  for (const field of given) field.value = query.get(field.name);
+  for (const field of given) {
+    const was = field.value;
+    field.value = query.get(field.name);
+    if (field.matches("select") && field.selectedIndex < 0) field.value = was;  // Of another model.
+  }
   if (given.length) submit(form);
 }
 
