@@ -65,8 +65,8 @@ FILES = ("tokenizer.json", "tokenizer.model")  # Names in a saved directory.
 NAMES = Special(
   pad=("[PAD]", "<pad>"),
   unk=("[UNK]", "<unk>"),
-  cls=("[CLS]", "<cls>", "<s>"),
-  sep=("[SEP]", "<sep>", "</s>"),
+  cls=("[CLS]", "<cls>", "<bos>", "<s>"),
+  sep=("[SEP]", "<sep>", "<eos>", "</s>"),
   mask=("[MASK]", "<mask>"),
 )
 # Tokens of byte-level BPE that begin a word: space, newline, return, tab.

@@ -267,6 +267,49 @@ def test_special_tokens_are_those_that_are_stated(tmp_path):
   assert "a text that spells <s> is ordinary text here" in lines[-1]
 
 
+def test_a_vocabulary_as_gemma_has_it(tmp_path):
+  """mmBERT's: BPE of ▁, <bos> and <eos>; its <s> and </s> are HTML."""
+  names_of_roles = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
+  tokens = [*names_of_roles, *(f"<0x{i:02X}>" for i in range(256))]
+  tokens += [*"▁abc", "ab", "▁c", "<s>", "</s>"]
+  library = hf_tokenizers.Tokenizer(
+    hf_tokenizers.models.BPE(
+      {token: i for i, token in enumerate(tokens)},
+      [("a", "b"), ("▁", "c")],
+      byte_fallback=True,
+      fuse_unk=True,
+      unk_token="<unk>",
+    )
+  )
+  library.normalizer = hf_tokenizers.normalizers.Replace(" ", "▁")
+  library.add_special_tokens(names_of_roles)
+  library.add_tokens(["<s>", "</s>"])
+  library.post_processor = hf_tokenizers.processors.TemplateProcessing(
+    single="<bos> $A <eos>",
+    pair="<bos> $A <eos> $B <eos>",
+    special_tokens=[("<bos>", 2), ("<eos>", 1)],
+  )
+  roles = ("pad", "sep", "cls", "unk", "mask")
+  folder = tmp_path / "theirs"
+  theirs = transformers.PreTrainedTokenizerFast(
+    tokenizer_object=library,
+    **{f"{r}_token": n for r, n in zip(roles, names_of_roles, strict=True)},
+  )
+  theirs.save_pretrained(folder)
+  made = read(
+    folder,
+    tmp_path / "ours",
+    vocab_size=len(tokens),
+    architecture=names.MODERNBERT,
+  )
+  special = made.special
+  assert (special.cls, special.sep, special.pad, special.mask) == (2, 1, 0, 4)
+  for text in ("ab cab", "  <s>a</s> ü", "c"):
+    ids = [2, *made.encode(text).ids.tolist(), 1]
+    assert theirs(text)["input_ids"] == ids, text
+  assert theirs("ab c")["input_ids"] == [2, tokens.index("ab"), 266, 1]
+
+
 @pytest.mark.parametrize(
   "stated",
   [
