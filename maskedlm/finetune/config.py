@@ -61,7 +61,7 @@ def default(kind: str) -> ConfigDict:
   config.optimizer.warmup_steps = 0  # Set from warmup_share.
 
   config.train = train = ConfigDict()
-  train.epochs = 3
+  train.epochs = 3.0  # Or a share of one.
   train.warmup_share = 0.1  # Of the steps.
   train.num_steps = 0  # Instead of epochs; 0 = set from them.
   train.accumulate = 1

@@ -151,6 +151,7 @@ def test_real_files(data_dir):
       r"a.csv:1: the columns are 'ctx', 'a', 'b'; expected sent1",
     ),
     ("a.csv", ["context,choice0,label", "a,b,0"], r"a.csv:1: the columns are"),
+    ("a.tsv", ["ctx\ta\tb\t0"], r"a.tsv:1: the columns are 'ctx', 'a', 'b'"),
     ("a.csv", [",sent,ending0,ending1", "1,a,b,c"], r"a.csv:1: the columns"),
     (
       "a.csv",

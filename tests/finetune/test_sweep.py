@@ -89,9 +89,9 @@ def test_an_empty_tuple_leaves_the_option_as_it_is(runs, tmp_path):
   config = configs.default("classification")
   config.optimizer.learning_rate = 2e-5
   config.seed = 8
-  config.sweep.epochs = (2, 4)
+  config.sweep.epochs = (0.5, 4)
   sweep.sweep(config, tmp_path)
-  assert [c.train.epochs for c, _ in runs] == [2, 4]
+  assert [c.train.epochs for c, _ in runs] == [0.5, 4]
   assert {c.seed for c, _ in runs} == {8}
 
 
@@ -102,7 +102,7 @@ def test_an_empty_tuple_leaves_the_option_as_it_is(runs, tmp_path):
       {"sweep.epochs": (2, 4), "train.num_steps": 9},
       r"train\.num_steps=9 is the length .* sweep\.epochs=\(2, 4\) would do",
     ),
-    ({"train.epochs": 0}, r"train\.epochs=0: expected more than 0; or set"),
+    ({"train.epochs": 0}, r"train\.epochs=0\.0: expected more than 0; or set"),
     ({"sweep.epochs": (1, 0)}, r"sweep\.epochs=0: expected more than 0"),
     ({"train.epochs": 0, "train.num_steps": 9}, None),
     ({"train.epochs": 0, "sweep.epochs": (0.5, 1)}, None),
