@@ -8,6 +8,7 @@ the few that a person watches.
 
 import contextlib
 import json
+import math
 import os
 import pathlib
 import re
@@ -269,7 +270,11 @@ def _show(text: str, *, end: str) -> None:
 
 
 def format_values(values: Mapping[str, float]) -> str:
-  """The progress line's values, e.g. "loss 7.312 | mlm_accuracy 12.1%"."""
+  """The progress line's values, e.g. "loss 7.312 | mlm_accuracy 12.1%".
+
+  Where one term is the whole loss it is shown once. Of training they are means
+  of steps and of tokens, so they are not quite equal.
+  """
   forms = (  # In the order in which they are shown; others are in the files.
     (r"^loss$", "{} {:.3f}"),
     (r"loss$", "{} {:.3f}"),
@@ -280,6 +285,12 @@ def format_values(values: Mapping[str, float]) -> str:
     (r"^mfu$", "MFU {1:.1%}"),
     (r"^tokens_per_second$", "{1:,.0f} tokens/s"),
   )
+  terms = {n: x for n, x in values.items() if n.endswith("_loss")}
+  if len(terms) > 1 or not math.isclose(
+    values.get("loss", 0.0), sum(terms.values()), rel_tol=0.01
+  ):
+    terms = {}
+  values = {n: x for n, x in values.items() if n not in terms}
   shown = {}
   for pattern, form in forms:
     for name, value in values.items():

@@ -445,3 +445,14 @@ def test_the_peak_is_of_the_devices_that_are_there(monkeypatch, kind, peak):
   monkeypatch.setattr(jax, "devices", lambda: [device] * 2)
   monkeypatch.setattr(jax, "device_count", lambda: 2)
   assert metrics.peak_flops() == peak
+
+
+def test_one_term_is_the_loss_and_shown_once():
+  shown = metrics.format_values
+  one = {"loss": 7.312, "mlm_loss": 7.31, "mlm_accuracy": 0.121}
+  assert shown(one) == "loss 7.312 | mlm_accuracy 12.1%"
+  two = {"loss": 7.5, "mlm_loss": 7.0, "nsp_loss": 0.5}
+  assert shown(two) == "loss 7.500 | mlm_loss 7.000 | nsp_loss 0.500"
+  more = {"loss": 7.5, "mlm_loss": 7.0}  # A penalty that has no name.
+  assert shown(more) == "loss 7.500 | mlm_loss 7.000"
+  assert shown({"accuracy": 0.5}) == "accuracy 50.0%"
