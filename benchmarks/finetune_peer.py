@@ -13,7 +13,9 @@ PyTorch's threads spin while they wait: on a machine with other work set
 OMP_WAIT_POLICY=PASSIVE GOMP_SPINCOUNT=0. For figures it must be idle instead.
 """
 
+import itertools
 import json
+import math
 import os
 import pathlib
 import sys
@@ -120,7 +122,8 @@ def train(model, task: Task, config: dict[str, Any]) -> int:
     shuffle=True,
     collate_fn=task.collate,
   )
-  num_steps = config["train"]["epochs"] * len(loader)
+  epochs = config["train"]["epochs"]  # Or a share of one, as ours.
+  num_steps = max(math.ceil(epochs * len(loader)), 1)
   no_decay = ("bias", "norm")
   groups: tuple[list, list] = ([], [])
   for name, parameter in model.named_parameters():
@@ -136,18 +139,17 @@ def train(model, task: Task, config: dict[str, Any]) -> int:
     adamw, round(config["train"]["warmup_share"] * num_steps), num_steps
   )
   model.train()
-  step = 0
-  for _ in range(config["train"]["epochs"]):
-    for batch in loader:
-      loss = model(**batch).loss
-      loss.backward()
-      torch.nn.utils.clip_grad_norm_(model.parameters(), o["clip_norm"])
-      adamw.step()
-      schedule.step()
-      adamw.zero_grad()
-      step += 1
-      if step % config["train"]["log_every"] == 0:
-        print(f"step {step:,}/{num_steps:,} | loss {float(loss):.3f}")
+  # Each pass over the loader shuffles anew.
+  batches = itertools.chain.from_iterable(itertools.repeat(loader))
+  for step, batch in enumerate(itertools.islice(batches, num_steps), 1):
+    loss = model(**batch).loss
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), o["clip_norm"])
+    adamw.step()
+    schedule.step()
+    adamw.zero_grad()
+    if step % config["train"]["log_every"] == 0:
+      print(f"step {step:,}/{num_steps:,} | loss {float(loss):.3f}")
   return num_steps
 
 

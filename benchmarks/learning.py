@@ -222,18 +222,25 @@ def parse(name: str) -> tuple[str, bool]:
 
 
 def plot(curves, path: pathlib.Path) -> None:
-  """Probe loss over positions seen: BERT's layers, and ModernBERT's."""
+  """Probe loss over positions seen; a panel for each kind of layers."""
   import matplotlib
 
   matplotlib.use("Agg")
   from matplotlib import pyplot
 
+  titles = {False: "BERT's layers", True: "ModernBERT's layers"}
+  kinds = sorted({parse(name)[1] for name in curves})
   figure, panels = pyplot.subplots(
-    ncols=2, figsize=(11, 5), sharey=True, sharex=True
+    ncols=len(kinds),
+    figsize=(1 + 5 * len(kinds), 5),
+    sharey=True,
+    sharex=True,
+    squeeze=False,
   )
+  axes_of = dict(zip(kinds, panels[0], strict=True))
   for name, curve in curves.items():
     base, is_modern = parse(name)
-    panels[int(is_modern)].plot(
+    axes_of[is_modern].plot(
       [p.positions / 1e6 for p in curve],
       [p.nats for p in curve],
       marker="o",
@@ -241,12 +248,12 @@ def plot(curves, path: pathlib.Path) -> None:
       linestyle="--" if name.endswith(MUON) else "-",
       label=f"{name} (next tokens)" if base == "causal" else name,
     )
-  for axes, layers in zip(panels, ("BERT's", "ModernBERT's"), strict=True):
-    axes.set_title(f"{layers} layers")
+  for kind, axes in axes_of.items():
+    axes.set_title(titles[kind])
     axes.set_xlabel("positions seen, millions")
     axes.grid(alpha=0.3)
     axes.legend()
-  panels[0].set_ylabel("held-out MLM loss, nats")
+  panels[0, 0].set_ylabel("held-out MLM loss, nats")
   figure.tight_layout()
   figure.savefig(path, dpi=120)
 
