@@ -56,7 +56,7 @@ MODELS = {"learned": bert, "rope": modern}  # By config.model.position.
 def train(config, corpus, task, probe, folder):
   """Trains on the rows that the task reads; yields a point at each evaluation.
 
-  A point is (steps, nats, accuracy) of the probe.
+  A point is (steps, nats, accuracy, nats at [MASK] alone) of the probe.
   """
   torch.manual_seed(config.seed)
   m, num_steps = config.model, config.train.num_steps
@@ -109,10 +109,10 @@ def train(config, corpus, task, probe, folder):
       yield step, *on_probe(model, probe, config.data.batch_size)
 
 
-def on_probe(model, probe, batch_size: int) -> tuple[float, float]:
-  """(nats, accuracy) on the same hidden tokens that ours are measured on."""
+def on_probe(model, probe, batch_size: int) -> tuple[float, float, float]:
+  """(nats, accuracy, nats at [MASK] alone) where ours are measured, too."""
   model.eval()
-  nats = hits = weight = 0.0
+  nats = hits = weight = hidden_nats = hidden_weight = 0.0
   for i in range(0, len(probe["input_ids"]), batch_size):
     part = {n: torch.tensor(x[i : i + batch_size]) for n, x in probe.items()}
     with torch.no_grad():
@@ -130,4 +130,7 @@ def on_probe(model, probe, batch_size: int) -> tuple[float, float]:
     nats += float((nll * w.flatten()).sum())
     hits += float(((logits.argmax(-1) == labels) * w).sum())
     weight += float(w.sum())
-  return nats / weight, hits / weight
+    hidden = part["hidden_weights"].flatten()
+    hidden_nats += float((nll * hidden).sum())
+    hidden_weight += float(hidden.sum())
+  return nats / weight, hits / weight, hidden_nats / hidden_weight
