@@ -66,6 +66,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   )
 
   hosts.check_shared(workdir)
+  hosts.together(lambda: resume.check_kind(workdir, config))
   corpus = hosts.together(
     lambda: _open_corpus(config, workdir),
     facts=lambda corpus: resume.flatten(_identity(config, corpus)),

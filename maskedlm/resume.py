@@ -5,7 +5,9 @@
 it is watched, how long it lasts and where it runs may.
 """
 
-from collections.abc import Callable, Mapping
+import json
+import pathlib
+from collections.abc import Callable, Container, Mapping
 from typing import Any
 
 from maskedlm.config import ConfigError
@@ -55,6 +57,27 @@ _KINDS = (
 )
 
 
+def check_kind(workdir: pathlib.Path, config: Container[str]) -> None:
+  """Refuses a workdir that holds something else, before anything is written.
+
+  Args:
+    workdir: the folder of a run, be it new.
+    config: the effective one.
+
+  Raises:
+    ConfigError: its config.json is of a run of another kind, or of a model's
+      export, which the run's own would replace.
+  """
+  path = workdir / "config.json"
+  if not path.exists():
+    return
+  try:
+    found = json.loads(path.read_text())
+  except ValueError:
+    found = None
+  _check_kind(found if isinstance(found, dict) else {}, config, str(workdir))
+
+
 def check(
   old: Mapping[str, Any],
   new: Mapping[str, Any],
@@ -67,15 +90,8 @@ def check(
     ConfigError: a frozen option, the corpus or the tokenizer differs; one
       line with each difference. Or it is a run of another kind.
   """
-  was, now = (
-    next((kind for section, kind in _KINDS if section in each["config"]), "")
-    for each in (old, new)
-  )
-  if was != now:  # Else a page of the options that only one of them has.
-    raise ConfigError(
-      f"this workdir holds another run: {was}, and this is {now}. Give another "
-      "--workdir."
-    )
+  # Else a page of the options that only one of them has.
+  _check_kind(old["config"], new["config"], "this workdir")
   refused = [
     f"the {name} is another one ({old[name][:12]}, now {new[name][:12]})"
     for name in ("corpus", "tokenizer")
@@ -100,6 +116,19 @@ def check(
     )
   for line in told:
     log(line)
+
+
+def _check_kind(old: Container[str], new: Container[str], where: str) -> None:
+  was, now = (
+    next((kind for section, kind in _KINDS if section in config), "")
+    for config in (old, new)
+  )
+  if was == now:
+    return
+  held = f"another run: {was}" if was else "a config.json that no run has made"
+  raise ConfigError(
+    f"{where} holds {held}, and this is {now}. Give another --workdir."
+  )
 
 
 def _is_frozen(name: str) -> bool:

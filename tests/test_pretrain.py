@@ -309,3 +309,16 @@ def test_a_wrong_option_is_told_before_the_corpus_is_made(
   (line,) = capsys.readouterr().err.splitlines()
   assert line.startswith("error: ") and words in line
   assert not workdir.exists()
+
+
+def test_a_workdir_of_something_else_stays_as_it_is(tiny, tmp_path, capsys):
+  """Its config.json would be replaced; and no corpus is prepared for it."""
+  (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+  argv = ["pretrain", f"--config={tiny[0]}", f"--workdir={tmp_path}"]
+  assert cli.main(argv) == 2
+  assert capsys.readouterr().err == (
+    f"error: {tmp_path} holds a config.json that no run has made, and this is "
+    "pretraining. Give another --workdir.\n"
+  )
+  assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+  assert (tmp_path / "config.json").read_text() == '{"model_type": "bert"}'

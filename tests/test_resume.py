@@ -1,5 +1,7 @@
 """What may change under a run, and what may not."""
 
+import json
+
 import pytest
 
 from maskedlm import config as config_lib
@@ -83,6 +85,28 @@ def test_a_run_of_another_kind_is_not_told_option_by_option():
       resume.check(old, new, log=print)
     assert str(caught.value) == (
       f"this workdir holds {words} Give another --workdir."
+    )
+
+
+def test_a_workdir_of_something_else_is_told_by_its_config(tmp_path):
+  """Before a corpus is prepared there, or a model's config.json replaced."""
+  new = config_lib.default()
+  resume.check_kind(tmp_path, new)  # A new one.
+  config = tmp_path / "config.json"
+  config.write_text(new.to_json_best_effort())
+  resume.check_kind(tmp_path, new)
+  for text, words in (
+    (json.dumps({"task": {}}), "another run: fine-tuning"),
+    (json.dumps({"model_type": "bert"}), "a config.json that no run has made"),
+    ("[1]", "a config.json that no run has made"),
+    ("{", "a config.json that no run has made"),
+  ):
+    config.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+      resume.check_kind(tmp_path, new)
+    assert str(caught.value) == (
+      f"{tmp_path} holds {words}, and this is pretraining. Give another "
+      "--workdir."
     )
 
 

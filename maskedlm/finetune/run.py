@@ -17,7 +17,15 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from maskedlm import hosts, metrics, opening, remote, sharding, train
+from maskedlm import (
+  hosts,
+  metrics,
+  opening,
+  remote,
+  resume,
+  sharding,
+  train,
+)
 from maskedlm.config import ConfigError
 from maskedlm.corpus import tokenizer as tokenizers
 from maskedlm.finetune import batching, inference, packing, splits, starting
@@ -67,6 +75,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   mesh = sharding.make_mesh(config.mesh)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   hosts.check_shared(workdir)
+  hosts.together(lambda: resume.check_kind(workdir, config))
   run = hosts.together(lambda: prepare(config), facts=_facts)
   if hosts.is_first():  # With it the checkpoints are self-contained.
     tokenizers.keep(run.start.tokenizer, workdir / "tokenizer")

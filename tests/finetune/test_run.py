@@ -227,6 +227,14 @@ def test_what_is_wrong_is_said_in_one_line(config, change, message):
   assert "\n" not in str(error.value)
 
 
+def test_a_workdir_of_something_else_stays_as_it_is(config, tmp_path):
+  (tmp_path / "config.json").write_text('{"objective": {}}')
+  with pytest.raises(ConfigError, match="run: pretraining, and this is fine-t"):
+    run.finetune(config, tmp_path)
+  assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+  assert (tmp_path / "config.json").read_text() == '{"objective": {}}'
+
+
 def test_a_development_set_without_labels_is_noticed_at_once(config, tmp_path):
   bare = tmp_path / "bare.tsv"
   bare.write_text("text\nthe good cat\n")
