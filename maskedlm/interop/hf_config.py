@@ -26,7 +26,7 @@ def load(folder: pathlib.Path) -> dict[str, Any]:
   """The config.json of a directory.
 
   Raises:
-    InteropError: no directory, no such file, no JSON.
+    InteropError: no directory, no such file, no JSON; an adapter's directory.
     ConfigError: an address.
   """
   remote.folder(folder)
@@ -36,6 +36,12 @@ def load(folder: pathlib.Path) -> dict[str, Any]:
       f"{folder} is no directory: expected one with config.json, "
       "model.safetensors and the tokenizer's files, downloaded beforehand (`hf "
       "download NAME --local-dir DIR`)."
+    )
+  if (folder / "adapter_config.json").exists():
+    raise InteropError(
+      f"{folder}/adapter_config.json: an adapter of peft, which isn't read: "
+      "what lies beside it would be another model. Save them as one, with "
+      "peft's merge_and_unload() and save_pretrained."
     )
   if not path.is_file():
     cached = sorted(folder.glob("snapshots/*/config.json"))

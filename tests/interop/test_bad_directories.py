@@ -38,6 +38,11 @@ def test_no_directory_and_no_config(tmp_path):
     hf_config.load(tmp_path / "absent")
   with pytest.raises(InteropError, match=r"has no config.json: expected"):
     hf_config.load(tmp_path)
+  adapter = tmp_path / "adapter_config.json"
+  adapter.write_text("{}")
+  with pytest.raises(InteropError, match=r"json: an adapter of peft, which"):
+    hf_config.load(tmp_path)
+  adapter.unlink()
   # As the hub's cache has it.
   snapshot = tmp_path / "snapshots" / "4f2c"
   snapshot.mkdir(parents=True)
