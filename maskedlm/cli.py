@@ -1,7 +1,8 @@
 """`maskedlm VERB ...`: the one command. Each verb is a module with a main.
 
-`maskedlm VERB` and `python -m maskedlm.VERB` do the same. Nothing heavy is
-imported before the verb is known, so that --help answers at once.
+`maskedlm VERB`, `python -m maskedlm VERB` and `python -m maskedlm.VERB` do the
+same. In the first two nothing heavy is imported before the verb is known, so
+that --help answers at once.
 """
 
 import argparse

@@ -112,3 +112,14 @@ def test_a_folder_of_somebody_else_is_one_line(capsys):
 def test_the_version_is_that_of_the_package(capsys):
   assert cli.main(["--version"]) == 0
   assert capsys.readouterr().out == f"maskedlm {maskedlm.__version__}\n"
+
+
+def test_python_m_is_the_command():
+  made = subprocess.run(
+    [sys.executable, "-m", "maskedlm", "--version"],
+    env={**os.environ, "JAX_PLATFORMS": "cpu"},  # Started anew, for malloc.
+    capture_output=True,
+    text=True,
+  )
+  expected = (0, f"maskedlm {maskedlm.__version__}\n", "")
+  assert (made.returncode, made.stdout, made.stderr) == expected
