@@ -124,6 +124,13 @@ def test_what_is_written_is_read_again(file, seed):
   assert flat == "a\tO\n\n"
 
 
+def test_wide_spans_come_first_and_neighbours_share_a_layer():
+  spans = [Entity("X", 0, 1), Entity("Y", 3, 4), Entity("Z", 1, 3)]
+  written = nested.write_layers([("abcd", [*spans, Entity("W", 1, 4)])])
+  # By width W, Z, X, Y: X ends where W begins, Y begins where Z ends.
+  assert written == "a\tB-X\tO\nb\tB-W\tB-Z\nc\tI-W\tI-Z\nd\tI-W\tB-Y\n\n"
+
+
 def test_litbank(data_dir):
   folder = data_dir / "ner_nested" / "litbank"
   path = next(folder.glob("*pride_and_prejudice*.tsv"), None)

@@ -175,3 +175,24 @@ def test_what_is_all_of_one_group_is_split_all_the_same(tmp_path):
   train, dev = splits.split(kind, kind.Options(), data)
   assert len(train) + len(dev) == 100
   assert 1 < len(dev) < 30
+
+
+def test_two_groups_are_enough_to_split_by():
+  class Kind:
+    @staticmethod
+    def read(source, options):
+      return [(source, i % 2) for i in range(100)]
+
+    @staticmethod
+    def group(example):
+      return example[1]
+
+  data = configs.default("spans").data
+  data.train = "of two groups"
+  found = set()
+  for data.dev_share in (0.1, 0.3, 0.5, 0.7, 0.9):
+    try:
+      found.add(tuple(map(len, splits.split(Kind, None, data))))
+    except DataError:  # Both are on one side.
+      continue
+  assert found == {(50, 50)}

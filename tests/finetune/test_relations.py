@@ -351,6 +351,8 @@ def test_bad_input(line, message):
 
 def test_describe():
   assert relations.describe(EXAMPLES, Options()) == {"labels": LABELS}
+  two = [EXAMPLES[0], EXAMPLES[0]._replace(relation="A-C(e1,e2)")]
+  assert len(relations.describe(two, Options())["labels"]) > 1
   with pytest.raises(DataError, match=r"f: all 2 examples .* 'kin'; expected"):
     relations.describe(2 * EXAMPLES[:1], Options())
   with pytest.raises(DataError, match=r"f:1: the sentence has no relation"):

@@ -2,6 +2,7 @@
 
 import io
 import json
+import re
 import shutil
 import sys
 
@@ -107,6 +108,22 @@ def test_the_encoder_is_taken_over_and_the_top_may_start_anew(folder):
     made["pooler"]["dense"]["kernel"], start.params["pooler"]["dense"]["kernel"]
   )
   assert made["class_head"]["kernel"] == 5
+
+
+def test_rows_are_packed_if_asked_and_learn_the_same(config, tmp_path, capsys):
+  config.train.num_steps = 3
+  config.data.batch_size = 32  # Four on each of eight devices.
+  loss = {}
+  for config.data.pack in (True, False):
+    workdir = tmp_path / str(config.data.pack)
+    run.finetune(config, workdir)
+    made = capsys.readouterr().err
+    (count,) = re.findall(r"a batch's 32 rows being packed in (.+) of", made)
+    assert (count == "32") != config.data.pack
+    steps = map(json.loads, (workdir / "metrics.jsonl").open())
+    loss[config.data.pack] = [x["loss"] for x in steps if "loss" in x]
+  assert len(loss[True]) == 3
+  np.testing.assert_allclose(loss[True], loss[False], rtol=1e-5)
 
 
 def test_frozen_layers_stay_as_they_were(config, folder, tmp_path):
