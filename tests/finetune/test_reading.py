@@ -177,6 +177,25 @@ def test_what_is_all_of_one_group_is_split_all_the_same(tmp_path):
   assert 1 < len(dev) < 30
 
 
+def test_the_data_are_the_same_in_another_file(tmp_path):
+  kind, texts = configs.load_kind("tagging"), ("cat O\n", "dog O\n", "cat X\n")
+  made = []
+  for i, text in enumerate((*texts, texts[0])):
+    path = tmp_path / f"{i}.conll"
+    path.write_text(text)
+    made.append(reading.read(kind, str(path), kind.Options(task="pos")))
+  assert made[0] != made[3]  # They say where they are from.
+  assert splits.fingerprint(made[0]) == splits.fingerprint(made[3])
+  of_all = {splits.fingerprint(x) for x in made}
+  # The order counts, and what is for training.
+  of_all |= {
+    splits.fingerprint(made[0] + made[1]),
+    splits.fingerprint(made[1] + made[0]),
+    splits.fingerprint(made[0], made[1]),
+  }
+  assert len(of_all) == 6
+
+
 def test_two_groups_are_enough_to_split_by():
   class Kind:
     @staticmethod

@@ -113,6 +113,7 @@ def test_the_encoder_is_taken_over_and_the_top_may_start_anew(folder):
 def test_rows_are_packed_if_asked_and_learn_the_same(config, tmp_path, capsys):
   config.train.num_steps = 3
   config.data.batch_size = 32  # Four on each of eight devices.
+  config.train.evals_per_epoch = 2
   loss = {}
   for config.data.pack in (True, False):
     workdir = tmp_path / str(config.data.pack)
@@ -122,6 +123,9 @@ def test_rows_are_packed_if_asked_and_learn_the_same(config, tmp_path, capsys):
     assert (count == "32") != config.data.pack
     steps = map(json.loads, (workdir / "metrics.jsonl").open())
     loss[config.data.pack] = [x["loss"] for x in steps if "loss" in x]
+    written = json.loads((workdir / "config.json").read_text())
+    # ceil(53 / 32) steps an epoch, scored twice.
+    assert written["train"]["eval_every"] == 1
   assert len(loss[True]) == 3
   np.testing.assert_allclose(loss[True], loss[False], rtol=1e-5)
 

@@ -654,6 +654,14 @@ def test_bad_training_files(file, text, options, message):
   assert message in str(error.value) and path in str(error.value)
 
 
+def test_the_scheme_of_a_file_can_be_told(file):
+  path = file("cat\tI-PER\ndog\tI-PER\n")
+  with pytest.raises(DataError, match=r":1: I-PER .* is ill-formed BIO"):
+    tagging.read(path, Options())
+  found = tagging.read(path, Options(file_scheme="iob1"))
+  assert found[0].tags == ("B-PER", "I-PER")
+
+
 def test_repair_bio_reads_what_is_refused(file):
   path = file("a\tI-A\nb\tI-A\nc\tI-B\n")
   found = tagging.read(path, Options(repair_bio=True))
