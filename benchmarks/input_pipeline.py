@@ -3,8 +3,9 @@
   python benchmarks/input_pipeline.py --megabytes 8 --json FILE
 
 prepare: MB of text a second with one worker, from the file to the finished
-corpus on disk, the tokenizer given. Peer: the bare tokenizer library on the
-same lines on one thread, which keeps nothing: the limit, not a rival.
+corpus on disk, the tokenizer given; WordPiece with and without nanotoken, if
+that is installed. Peer: the bare tokenizer library (tokenizers, sentencepiece)
+on the same lines on one thread, which keeps nothing.
 
 batch_at: real tokens a second (padding isn't counted) in batches of 256 rows
 of sentence pairs, out of a memory-mapped corpus of 50 million random tokens in
@@ -16,6 +17,8 @@ medians count. Read top-down: the comparison -> ours -> the peers.
 """
 
 import argparse
+import contextlib
+import importlib.util
 import json
 import os
 import pathlib
@@ -27,6 +30,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from unittest import mock
 
 # Before the library is imported: it is to use one thread, as each worker does.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
@@ -37,7 +41,14 @@ import tokenizers
 import writable
 
 from maskedlm import config as config_lib
-from maskedlm.corpus import batches, prepare, rows, sources, store
+from maskedlm.corpus import (
+  batches,
+  fast_wordpiece,
+  prepare,
+  rows,
+  sources,
+  store,
+)
 
 ROOT = pathlib.Path(__file__).parent.parent
 NUM_TOKENS = 50_000_000
@@ -66,8 +77,8 @@ def main() -> None:
       for kind in ("wordpiece", "unigram")
     }
     table = [
-      compare_prepare(text, name, mode, directory / kind, args.repeats)
-      for kind in made
+      compare_prepare(text, name, mode, directory / kind, by, args.repeats)
+      for kind, by in ways()
       for mode in ("lines", "split")
     ]
     corpus = random_corpus(directory / "random", made["wordpiece"])
@@ -155,7 +166,15 @@ def train_tokenizer(text: pathlib.Path, path: pathlib.Path, kind: str):
   return prepare.train_tokenizer(config, path, progress=False)
 
 
-def compare_prepare(text, name, mode, tokenizer, repeats) -> dict:
+def ways() -> list[tuple[str, str]]:
+  """(kind of tokenizer, the library that prepare uses for it)."""
+  found = [("wordpiece", "tokenizers"), ("unigram", "sentencepiece")]
+  if importlib.util.find_spec("nanotoken"):
+    found.insert(0, ("wordpiece", "nanotoken"))
+  return found
+
+
+def compare_prepare(text, name, mode, tokenizer, by, repeats) -> dict:
   """MB/s of prepare with one worker, and of the library alone."""
   megabytes = text.stat().st_size / 1e6
   config = configure(text, mode=mode, tokenizer=tokenizer)
@@ -165,16 +184,18 @@ def compare_prepare(text, name, mode, tokenizer, repeats) -> dict:
   peer = LIBRARIES[tokenizer.name](tokenizer, lines)
 
   def ours():
-    prepare.prepare(
-      config, directory / "corpus", log=lambda line: None, progress=False
-    )
+    slow = mock.patch.object(fast_wordpiece, "encoder", lambda _: None)
+    with slow if by == "tokenizers" else contextlib.nullcontext():
+      prepare.prepare(
+        config, directory / "corpus", log=lambda line: None, progress=False
+      )
 
   rates = {ours: [], peer: []}
   for _ in range(repeats):
     for run, found in rates.items():
       shutil.rmtree(directory / "corpus", ignore_errors=True)
       found.append(megabytes / seconds(run))
-  work = f"prepare, {tokenizer.name}, sentences={mode}, {name}"
+  work = f"prepare, {tokenizer.name} by {by}, sentences={mode}, {name}"
   return record(work, rates[ours], rates[peer], "MB/s")
 
 

@@ -30,24 +30,9 @@ def make_encoder(
   tokenizer = tokenizer_lib.load(tokenizer_path)
   dtype = shards.token_dtype(tokenizer.vocab_size)
 
-  def count(texts, ids):
-    """parts.COUNTS of a document, and the lengths of its sentences."""
-    kept = [text for text, i in zip(texts, ids, strict=True) if len(i)]
-    pieces = [length for i in ids for length in cut(len(i), max_tokens)]
-    unknown = sum(np.count_nonzero(i == tokenizer.special.unk) for i in ids)
-    counts = {
-      "documents": 1,
-      "sentences": len(pieces),
-      "tokens": sum(pieces),
-      "characters": sum(map(len, kept)),
-      "bytes": sum(len(text.encode()) for text in kept),
-      "unknown": int(unknown),
-    }
-    return counts, pieces
-
   def encode(chunk):
     report = Counter()
-    sentences, ends = [], []
+    sentences, ends = [], [0]
     for _, document in chunk:
       sentences += split_sentences(
         document.lines,
@@ -57,23 +42,34 @@ def make_encoder(
       )
       ends.append(len(sentences))
     ids = tokenizer.encode_batch(sentences)
-    report["words"] += sum(len(sentence.split()) for sentence in sentences)
-    report["sentences without tokens"] += sum(not len(i) for i in ids)
-    report["sentences cut at max_sentence_tokens"] += sum(
-      len(i) > max_tokens for i in ids
-    )
-    documents, lengths = [], []
-    for (split, document), begin, end in zip(
-      chunk, [0, *ends], ends, strict=False
+    tokens = np.concatenate([np.empty(0, np.int32), *ids])
+    lengths = np.array(list(map(len, ids)), np.int64)
+    starts = shards.offsets(lengths)
+    is_unknown = tokens == tokenizer.special.unk
+    documents = []
+    for (split, document), (begin, end) in zip(
+      chunk, itertools.pairwise(ends), strict=True
     ):
-      counts, pieces = count(sentences[begin:end], ids[begin:end])
+      its_lengths = lengths[begin:end]
+      kept = "".join(itertools.compress(sentences[begin:end], its_lengths))
+      counts = {
+        "documents": 1,
+        "sentences": len(cut(its_lengths, max_tokens)),
+        "tokens": int(its_lengths.sum()),
+        "characters": len(kept),
+        "bytes": len(kept.encode()),
+        "unknown": int(is_unknown[starts[begin] : starts[end]].sum()),
+      }
       documents.append((split, document.part.name, counts))
-      lengths += pieces
-    tokens = np.concatenate([np.empty(0, np.int32), *ids]).astype(dtype)
-    report["unknown tokens"] += sum(c["unknown"] for *_, c in documents)
+    report["words"] += sum(len(sentence.split()) for sentence in sentences)
+    report["unknown tokens"] += int(is_unknown.sum())
+    report["sentences without tokens"] += int((lengths == 0).sum())
+    report["sentences cut at max_sentence_tokens"] += int(
+      (lengths > max_tokens).sum()
+    )
     return Encoded(
-      tokens,
-      np.array(lengths, np.int64),
+      tokens.astype(dtype),
+      cut(lengths, max_tokens),
       documents,
       sum(document.num_bytes for _, document in chunk),
       report,
@@ -107,7 +103,13 @@ def unpack(
       begin = end
 
 
-def cut(length: int, max_length: int) -> list[int]:
-  """Lengths of the fewest and most equal pieces: 7 by at most 3 -> 3, 2, 2."""
-  pieces = -(-length // max_length)
-  return [(length + i) // pieces for i in reversed(range(pieces))]
+def cut(lengths: np.ndarray, max_length: int) -> np.ndarray:
+  """Each as the fewest and most equal pieces: [7, 2], at most 3 -> 3, 2, 2, 2.
+
+  Nothing is left of a length of 0.
+  """
+  counts = -(-lengths // max_length)
+  pieces = np.repeat(counts, counts)  # Of the sentence that each is of.
+  ends = np.repeat(np.cumsum(counts), counts)
+  after = ends - 1 - np.arange(len(ends))
+  return (np.repeat(lengths, counts) + after) // pieces

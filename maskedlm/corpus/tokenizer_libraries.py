@@ -19,7 +19,7 @@ import numpy as np
 import sentencepiece
 import tokenizers
 
-from maskedlm.corpus import tokenizer_train
+from maskedlm.corpus import fast_wordpiece, tokenizer_train
 from maskedlm.corpus.errors import CorpusError
 
 # prepare runs one process a core: the library must not start threads in each,
@@ -153,7 +153,11 @@ def from_json(content: str | bytes, path) -> Library:
     encoding = library.encode(text, add_special_tokens=False)
     return encoding.ids, encoding.offsets
 
+  fast = functools.cache(lambda: fast_wordpiece.encoder(definition))
+
   def encode_batch(texts):
+    if encode_fast := fast():
+      return encode_fast(texts)
     encodings = library.encode_batch_fast(texts, add_special_tokens=False)
     return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
