@@ -240,7 +240,7 @@ def configure(shape: Shape, rows: int, dtype: str):
   config.model.mlp_width = shape.mlp_width
   config.model.dropout = config.model.attention_dropout = DROPOUT
   config.model.dtype = dtype
-  config.objective.max_predictions = SLOTS
+  config.objective.update(max_predictions=SLOTS, pack=False)
   config.data.length = LENGTH
   config.data.batch_size = rows
   config.train.eval_rows = 0

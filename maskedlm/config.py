@@ -11,7 +11,7 @@ import importlib
 import inspect
 import pkgutil
 
-from ml_collections import ConfigDict
+from ml_collections import ConfigDict, config_dict
 
 from maskedlm import presets
 
@@ -143,8 +143,8 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
 def _options(objective: str) -> dict:
   """The keyword-only arguments of the objective's make, with defaults."""
   parameters = inspect.signature(load_objective(objective).make).parameters
-  return {
-    name: p.default
+  return {  # A yes or no may be left open: None.
+    name: config_dict.placeholder(bool) if p.default is None else p.default
     for name, p in parameters.items()
     if p.kind is inspect.Parameter.KEYWORD_ONLY
   }

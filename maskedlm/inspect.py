@@ -68,6 +68,8 @@ def main(argv: Sequence[str]) -> int:
   if args.html:
     outputs.check(args.html, option="--html")
   corpus = _find_corpus(config, args.workdir)
+  if corpus:
+    config = objectives.settle(config, corpus)
   task = objectives.make(config, corpus or standin.corpus(config.tokenizer))
   figures, sections = facts_of_model(config, task)
   rows = []
@@ -252,7 +254,7 @@ def _reading(
   config: ConfigDict, task: Task, corpus: store.Corpus, figures
 ) -> dict[str, Any]:
   """How much text a step, an epoch and the run read, by what was measured."""
-  batch_size, rows = config.data.batch_size, task.rows_per_epoch
+  batch_size, rows = config.data.batch_size, task.rows_per_epoch[0]
   tokens = corpus.meta["splits"]["train"]["tokens"]
   epoch = figures["text_tokens_per_row"] * rows
   steps = config.train.num_steps - _num_long(config)

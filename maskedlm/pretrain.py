@@ -71,6 +71,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     lambda: _open_corpus(config, workdir),
     facts=lambda corpus: resume.flatten(_identity(config, corpus)),
   )
+  config = objectives.settle(config, corpus, log=metrics.log)
   task = objectives.make(config, corpus, sharding.data_shard(mesh))
   task = task._replace(languages=languages.of_corpus(corpus))
   params = jax.eval_shape(task.init, jax.random.key(0))

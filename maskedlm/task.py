@@ -48,8 +48,8 @@ class Task(NamedTuple):
   # What a checkpoint of this task must carry to be used without its config:
   # JSON-able (the encoder's architecture, for one).
   describe: Mapping[str, Any]
-  # Rows of the train split in the first phase: an epoch; 0 = not known.
-  rows_per_epoch: int = 0
+  # Rows of the train split, an epoch, in each phase; () = not known.
+  rows_per_epoch: tuple[int, ...] = ()
   # Of each phase, what each language is of an epoch: (name, its rows, how many
   # an epoch reads); corpus/mixture.py. () = one language.
   shares: tuple = ()

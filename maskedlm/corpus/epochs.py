@@ -38,7 +38,7 @@ class Batches(NamedTuple):
   # (split, step) -> int64 [B]: rows of the whole batch, in their phase's table.
   row_ids: Callable[[str, int], np.ndarray]
   num_heldout_batches: int
-  rows_per_epoch: int  # Of the first phase.
+  rows_per_epoch: tuple[int, ...]  # Of each phase.
   # Of each phase, what the languages are of an epoch; () = one language.
   shares: tuple[tuple[mixture.Share, ...], ...] = ()
 
@@ -123,10 +123,9 @@ def make_batches(
   def row_ids(split, step):
     return choose[split](step, (0, 1))[1]
 
+  num_rows = tuple(source.num_rows for source, _ in phases)
   shares = tuple(source.shares for source, _ in phases) if corpus.parts else ()
-  return Batches(
-    batch_at, row_ids, num_heldout_batches, phases[0][0].num_rows, shares
-  )
+  return Batches(batch_at, row_ids, num_heldout_batches, num_rows, shares)
 
 
 def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:

@@ -204,7 +204,7 @@ def make_task(
       "encoder": dataclasses.asdict(cfg),
       **_sentences(run, data.length),
     },
-    rows_per_epoch=len(run.train_rows.example),
+    rows_per_epoch=(len(run.train_rows.example),),
     outputs=app.outputs,
     score=score,
     best=app.best,

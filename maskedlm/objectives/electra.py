@@ -50,8 +50,9 @@ def make(
   discriminator_weight: float = 50.0,
   # Share of the rows that are cut to a random shorter length.
   short_share: float = 0.05,
-  # Put several short rows in one, each seeing only itself.
-  pack: bool = False,
+  # Put several short rows in one, each seeing only itself; None: where
+  # that saves a tenth of the rows (settle, in __init__.py).
+  pack: bool | None = None,
 ) -> Task:
   """The Task of pretraining as ELECTRA was (arguments: __init__.py).
 

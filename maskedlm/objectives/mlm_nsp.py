@@ -48,8 +48,9 @@ def make(
   pairs: str = "nsp",
   # Share of the rows that are cut to a random shorter length.
   short_share: float = 0.1,
-  # Put several short pairs in one row, each seeing only itself.
-  pack: bool = False,
+  # Put several short pairs in one row, each seeing only itself; None: where
+  # that saves a tenth of the rows (settle, in __init__.py).
+  pack: bool | None = None,
 ) -> Task:
   """The Task of pretraining as BERT was (arguments: __init__.py)."""
   lengths = epochs.row_lengths(config.data)

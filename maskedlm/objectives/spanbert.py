@@ -48,8 +48,9 @@ def make(
   max_span_targets: int = 15,
   # Width of the embedding of a token's place in its span.
   place_width: int = 200,
-  # Put several short rows in one, each seeing only itself.
-  pack: bool = False,
+  # Put several short rows in one, each seeing only itself; None: where
+  # that saves a tenth of the rows (settle, in __init__.py).
+  pack: bool | None = None,
 ) -> Task:
   """The Task of pretraining as SpanBERT was (arguments: __init__.py)."""
   tokenizer = corpus.tokenizer

@@ -213,7 +213,7 @@ def test_an_epoch_has_each_language_as_often_as_its_share(corpus, kind):
   reader = read(corpus, kind, splits.make_data(batch_size=1))
   (shares,) = reader.shares
   assert [s.name for s in shares] == list(LETTERS)
-  total = reader.rows_per_epoch
+  (total,) = reader.rows_per_epoch
   assert (
     sum(s.drawn for s in shares) == sum(s.num_rows for s in shares) == total
   )
@@ -269,7 +269,7 @@ def test_one_more_language_leaves_the_others_rows(corpus):
   for reader in (one, other):
     assert reader.shares[0][0].name == "en"
   alone = parts.corpora(corpus)["en"]
-  first = read(alone, "full_sentences").rows_per_epoch
+  (first,) = read(alone, "full_sentences").rows_per_epoch
   assert one.shares[0][0].num_rows == other.shares[0][0].num_rows == first
 
 

@@ -49,7 +49,7 @@ def make_task(monkeypatch):
       batch_at=lambda split, step: make_batch(),
       row_ids=lambda split, step: np.arange(B),
       num_heldout_batches=3,
-      rows_per_epoch=7,
+      rows_per_epoch=(7,),
     )
 
   monkeypatch.setattr(causal.text_rows, "full_sentences", full_sentences)

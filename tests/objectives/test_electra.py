@@ -59,7 +59,7 @@ def make_task(monkeypatch):
     batch_at=lambda split, step: make_batch(),
     row_ids=lambda split, step: np.arange(B),
     num_heldout_batches=3,
-    rows_per_epoch=7,
+    rows_per_epoch=(7,),
   )
   monkeypatch.setattr(electra.batches, "adjacent", lambda *args, **kwargs: rows)
 

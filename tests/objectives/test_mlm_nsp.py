@@ -240,7 +240,7 @@ def test_batches_are_asked_for_as_configured(monkeypatch):
     "config": config,
     "shard": (1, 2),
     "short_share": 0.2,
-    "pack": False,
+    "pack": None,
   }
   assert task.num_heldout_batches == 3
   assert task.batch_at("train", 3) == task.row_ids("train", 3) == ("train", 3)
@@ -344,5 +344,5 @@ def test_defaults_are_those_of_the_paper():
     "corruption": "mask",
     "pairs": "nsp",
     "short_share": 0.1,
-    "pack": False,
+    "pack": None,
   }

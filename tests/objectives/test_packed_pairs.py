@@ -6,7 +6,6 @@ import jax
 import numpy as np
 import pytest
 
-from maskedlm import config as config_lib
 from maskedlm import flags, pretrain
 from maskedlm.corpus import batches, packing, store
 from maskedlm.modeling import flops, mlm
@@ -137,8 +136,7 @@ def test_flops_count_what_a_pair_sees(config, corpus, task):
   )
 
 
-def test_packing_is_off_by_default(config, corpus):
-  assert config_lib.default("mlm_nsp").objective.pack is False
+def test_rows_are_not_packed_unless_it_is_said(config, corpus):
   task = mlm_nsp.make(config, corpus, (0, 1))
   made = batches.nsp(config, corpus, (0, 1), short_share=0.1)
   expected = made.batch_at("train", 4)

@@ -412,5 +412,5 @@ def test_defaults_are_those_of_the_paper():
     "sbo_weight": 1.0,
     "max_span_targets": 15,
     "place_width": 200,
-    "pack": False,
+    "pack": None,
   }

@@ -1,0 +1,122 @@
+"""objective.pack, left open, is on where it saves a tenth of the rows."""
+
+import json
+import types
+
+import pytest
+
+import tiny as tiny_run
+from maskedlm import config as config_lib
+from maskedlm import flags, objectives
+from maskedlm.corpus import standin, store
+
+
+def _settled(monkeypatch, alone, packed, *, attention="auto", pack=None):
+  """objective.pack for an objective of so many rows in each phase."""
+  made = []
+
+  def make(config, corpus, shard, *, pack):
+    assert (corpus, shard) == ("corpus", (0, 1))
+    made.append(pack)
+    return types.SimpleNamespace(rows_per_epoch=packed if pack else alone)
+
+  monkeypatch.setattr(
+    objectives, "load_objective", lambda _: types.SimpleNamespace(make=make)
+  )
+  config = config_lib.ConfigDict({"model": {"attention": attention}})
+  config.objective = {"name": "any", "pack": pack}
+  said = []
+  found = objectives.settle(config, "corpus", log=said.append).objective.pack
+  assert config.objective.pack is pack  # A copy has the answer.
+  return found, said, made
+
+
+@pytest.mark.parametrize(
+  ("alone", "packed", "answer"),
+  [
+    ((100,), (90,), True),
+    ((100,), (91,), False),
+    ((100, 40), (95, 36), True),  # The longer rows of the second phase.
+    ((100, 40), (95, 37), False),
+    ((1,), (1,), False),
+  ],
+)
+def test_a_tenth_of_the_rows_of_any_phase(monkeypatch, alone, packed, answer):
+  found, said, _ = _settled(monkeypatch, alone, packed)
+  assert found is answer
+  if answer:
+    (line,) = said
+    assert f"{packed[0]} rows" in line
+    assert f"texts of {alone[0]}" in line
+  else:
+    assert not said
+
+
+def test_an_answer_is_left_as_it_is(monkeypatch):
+  for pack in (True, False):
+    found, said, made = _settled(monkeypatch, (100,), (50,), pack=pack)
+    assert (found, said, made) == (pack, [], [])
+
+
+def test_an_attention_that_serves_no_packed_rows_keeps_them_apart(monkeypatch):
+  found, said, _ = _settled(monkeypatch, (100,), (50,), attention="cudnn")
+  assert found is False
+  assert not said
+
+
+@pytest.mark.parametrize("name", ["mlm_nsp", "spanbert", "electra"])
+def test_it_is_open_by_default_and_long_documents_are_not_packed(name):
+  config = config_lib.default(name)
+  assert config.objective.pack is None
+  corpus = standin.corpus(config.tokenizer)
+  assert objectives.settle(config, corpus).objective.pack is False
+
+
+@pytest.mark.parametrize("name", ["roberta", "causal"])
+def test_objectives_whose_rows_are_full_have_no_such_option(name):
+  config = config_lib.default(name)
+  assert "pack" not in config.objective
+  assert objectives.settle(config, None) is config
+
+
+def test_short_texts_are_packed_and_the_command_line_says_otherwise(tiny):
+  path, folder = tiny
+  corpus = store.open_corpus(folder)
+  config = flags.load_config(str(path))
+  config.data.length = config.model.max_positions = 92
+  config.objective.short_share = 1.0  # 336 pairs, in 235 rows.
+  assert objectives.settle(config, corpus).objective.pack is True
+  task = objectives.make(config, corpus)
+  assert "segment_weights" in task.batch_at("train", 0)
+  config.objective.pack = False
+  task = objectives.make(config, corpus)
+  assert "segment_weights" not in task.batch_at("train", 0)
+
+
+def test_a_run_keeps_the_answer_and_continues_with_it(tiny, tmp_path):
+  path, folder = tiny
+  command = [
+    "pretrain",
+    f"--config={path}",
+    f"--config.corpus.path={folder}",
+    f"--workdir={tmp_path}",
+    "--config.objective.short_share=1.0",
+    "--config.data.length=92",
+    "--config.model.max_positions=92",
+    "--config.optimizer.warmup_steps=1",
+    "--config.train.eval_every=4",
+    "--config.train.checkpoint_every=4",
+  ]
+  first = tiny_run.run(*command, "--config.train.num_steps=4")
+  assert first.returncode == 0, first.stderr
+  assert "objective.pack=True:" in first.stderr
+  kept = json.loads((tmp_path / "config.json").read_text())
+  assert kept["objective"]["pack"] is True
+  more = tiny_run.run(*command, "--config.train.num_steps=8")
+  assert more.returncode == 0, more.stderr
+  assert "continuing from the checkpoint of step 4" in more.stderr
+  other = tiny_run.run(
+    *command, "--config.train.num_steps=12", "--config.objective.pack=False"
+  )
+  assert other.returncode == 2
+  assert "objective.pack" in other.stderr
