@@ -75,6 +75,8 @@ BENCHMARKS = {
     Benchmark("start_base", f"{START} base", 5),
     Benchmark("pretrain_step", "pretrain_step.py --json {json}", 20),
     Benchmark("input_pipeline", "input_pipeline.py --json {json}", 10),
+    Benchmark("packing", "packing.py --json {json}", 5),
+    Benchmark("goals_packing", f"{GOALS} packing --size small --steps 8", 8),
     Benchmark("attention", "attention.py", 10),
     Benchmark("corruption", "corruption.py --json {json}", 10),
     Benchmark(
@@ -106,6 +108,8 @@ QUICK = {
   "pretrain_step": "pretrain_step.py --shapes small --rows 2 --steps 2 "
   "--json {json}",
   "input_pipeline": "input_pipeline.py --megabytes 2 --repeats 1 --json {json}",
+  "packing": "packing.py --lengths 24 --steps 2 --source docstrings:json,email "
+  "--json {json}",
   "vocabulary_memory": "vocabulary_memory.py --rows 2 --json {json}",
   "embed": "embed.py --checkpoint {checkpoint} --lines 50 --repeats 2 "
   "--json {json}",

@@ -1,0 +1,125 @@
+"""What packing brings and costs: a step of packed rows, and of rows alone.
+
+  python benchmarks/packing.py --lengths 64,128,512 --json FILE
+
+4 layers of 256, about 4,096 positions a step, on the docstrings of the
+installed packages (or a corpus that is there). The two take turns, each on its
+own batches of the same corpus; medians of the steps, without the first of each.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import tempfile
+import time
+
+import jax
+import numpy as np
+import writable
+
+from maskedlm import config as config_lib
+from maskedlm import objectives, sharding
+from maskedlm import step as steps
+from maskedlm.corpus import prepare, store
+
+POSITIONS = 4096  # Of a step.
+
+
+def main() -> None:
+  """Measures, prints a table, writes the JSON."""
+  parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+  parser.add_argument("--lengths", default="64,128,512", help="of rows")
+  parser.add_argument("--steps", type=int, default=12, help="of each")
+  parser.add_argument("--corpus", metavar="FOLDER", help="a prepared one")
+  parser.add_argument("--source", default="docstrings:", help="else this")
+  parser.add_argument("--json", **writable.TABLE)
+  args = parser.parse_args()
+  if args.steps < 2:
+    parser.error("--steps: 2 or more, as the first isn't timed")
+  records = []
+  with tempfile.TemporaryDirectory() as folder:
+    corpus = (
+      store.open_corpus(args.corpus)
+      if args.corpus
+      else make_corpus(pathlib.Path(folder) / "corpus", args.source)
+    )
+    print("| L | rows are | padding | ms a step | real tokens/s | |")
+    print("|---|---|---|---|---|---|")
+    for length in map(int, args.lengths.split(",")):
+      alone, packed = measure(corpus, length, args.steps)
+      gain = packed["rate"] / alone["rate"]
+      for row, note in ((alone, ""), (packed, f"x{gain:.2f}")):
+        print(
+          f"| {length} | {row['rows']} | {row['padding']:.1%} | "
+          f"{row['seconds'] * 1e3:,.0f} | {row['rate']:,.0f} | {note} |",
+          flush=True,
+        )
+        records.append(row)
+  if args.json:
+    args.json.write_text(json.dumps(records, indent=2) + "\n")
+
+
+def make_corpus(path: pathlib.Path, source: str) -> store.Corpus:
+  """The source, in 8,192 words of its own."""
+  config = config_lib.default("mlm_nsp")
+  config.corpus.source = source
+  config.corpus.heldout_share = 0.05
+  config.tokenizer.vocab_size = 8_192
+  return prepare.prepare(config, path, log=lambda line: None, progress=False)
+
+
+def measure(corpus: store.Corpus, length: int, count: int) -> list[dict]:
+  """Of rows alone and of packed rows: padding, seconds a step, tokens/s."""
+  contenders = [Contender(corpus, length, pack) for pack in (False, True)]
+  for turn in range(count):
+    for each in contenders:
+      each.step(turn)
+  return [each.found() for each in contenders]
+
+
+class Contender:
+  """A model that trains on one kind of rows, and what its steps took."""
+
+  def __init__(self, corpus: store.Corpus, length: int, pack: bool):
+    config = config_lib.default("mlm_nsp")
+    config.model.update(num_layers=4, width=256, num_heads=4, mlp_width=1024)
+    config.model.max_positions = length
+    config.data.update(length=length, batch_size=max(POSITIONS // length, 1))
+    config.train.eval_rows = 0
+    config.objective.pack = pack
+    self.length, self.pack = length, pack
+    self.task = objectives.make(config, corpus)
+    self.mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
+    with jax.set_mesh(self.mesh):
+      init, shardings, self.train_step, _ = steps.over_mesh(
+        config, self.task, self.mesh
+      )
+      self.state = jax.jit(init, out_shardings=shardings)()
+    self.seconds, self.real, self.positions = [], 0, 0
+
+  def step(self, turn: int) -> None:
+    batch = self.task.batch_at("train", turn)
+    with jax.set_mesh(self.mesh):
+      placed = jax.block_until_ready(sharding.place(batch, self.mesh))
+      began = time.perf_counter()
+      self.state, _ = self.train_step(self.state, placed)
+      jax.block_until_ready(self.state)
+    if turn:
+      self.seconds.append(time.perf_counter() - began)
+      self.real += int(np.count_nonzero(batch["segment_ids"]))
+      self.positions += batch["segment_ids"].size
+
+  def found(self) -> dict:
+    seconds = statistics.median(self.seconds)
+    return {
+      "length": self.length,
+      "rows": "packed" if self.pack else "alone",
+      "padding": 1 - self.real / self.positions,
+      "seconds": seconds,
+      "rate": self.real / len(self.seconds) / seconds,
+    }
+
+
+if __name__ == "__main__":
+  main()
