@@ -2,13 +2,13 @@
 
 Corpus: the docstrings of the standard library and of the installed packages.
 Model: 2 layers x 128, MLM + NSP (Devlin et al. 2019, arXiv:1810.04805), trained
-by Muon.
+by Muon. Several short pairs share a row.
 
   maskedlm pretrain --config=configs/quickstart.py
 
-Measured on 2 CPU cores without AVX-512, 2026-11-23: 6 min 30 s in all;
-held-out MLM loss 4.48 nats (unigram entropy 6.38), MLM accuracy 30.0%, NSP
-accuracy 79.5%.
+Measured on 2 CPU cores with AVX-512, other guests on their host, 2026-11-24:
+5 min 40 s in all; held-out MLM loss 4.38 nats (unigram entropy 6.37), MLM
+accuracy 31.9%, NSP accuracy 73.7%.
 """
 
 from maskedlm import config as base
@@ -30,6 +30,8 @@ def get_config():
   # One short pass over little text: nothing to overfit yet.
   config.model.dropout = 0.0
   config.model.attention_dropout = 0.0
+  # It saves 9% of the rows: below the tenth from which it is the default.
+  config.objective.pack = True
   config.data.length = 64
   config.data.batch_size = 32
   # AdamW is at 5.22 nats where this is at 4.48 (docs/presets.md).
