@@ -55,8 +55,8 @@ def settle(
   )
   if config.objective.pack:
     log(
-      f"objective.pack=True: {rows[True][0]:,} rows an epoch for the texts of "
-      f"{rows[False][0]:,}"
+      f"short texts share rows (objective.pack=True): {rows[True][0]:,} an "
+      f"epoch instead of {rows[False][0]:,}"
     )
   return config
 
