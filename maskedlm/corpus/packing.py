@@ -3,11 +3,12 @@
 A packed row holds whole rows of another source side by side, each a segment
 with positions of its own, so that a model that attends by segment id computes
 for each just what it would compute for it alone. Which rows share one is
-fixed by their lengths when the table is built; which packed rows a step has
-is a hash, as for any source (epochs.py).
+fixed by their lengths when the table is built, at the first batch; which packed
+rows a step has is a hash, as for any source (epochs.py).
 """
 
 import functools
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable
 
@@ -51,22 +52,33 @@ def pack(corpus, source: Source, *, length) -> Source:
   """
   special = corpus.tokenizer.special
   G = max_segments(length)
-  compose = functools.cache(
-    lambda: _compose(source.lengths(), length, G, seed=source.seed)
-  )
+  counts = np.bincount(source.lengths(), minlength=length + 1)
+  num_rows = sum(count for _, count in _patterns(counts, length, G))
+  lock = threading.Lock()
 
-  def column(index, name):
-    return tables.open_table(
-      corpus,
-      ["packed", name, _VERSION, source.seed, length, G, source.key],
-      _INDEX,
-      lambda: [compose()[index]],
+  @functools.cache
+  def open_columns() -> tuple[np.ndarray, np.ndarray]:
+    """(members, starts), made when the first rows are read.
+
+    Where packing doesn't pay, all that is asked is how many there would be.
+    """
+    compose = functools.cache(
+      lambda: _compose(source.lengths(), length, G, seed=source.seed)
     )
 
-  members, starts = column(0, "members"), column(1, "starts")
-  compose.cache_clear()
+    def column(index, name):
+      return tables.open_table(
+        corpus,
+        ["packed", name, _VERSION, source.seed, length, G, source.key],
+        _INDEX,
+        lambda: [compose()[index]],
+      )
+
+    return column(0, "members"), column(1, "starts")
 
   def read(row, epoch):
+    with lock:  # Several threads read.
+      members, starts = open_columns()
     first = starts[row][:, None]
     slot = np.arange(G)
     used = slot < starts[row + 1][:, None] - first
@@ -74,7 +86,7 @@ def pack(corpus, source: Source, *, length) -> Source:
     parts = source.read(which, np.repeat(epoch, used.sum(1)))
     return _side_by_side(parts, used, length, special.pad)
 
-  return Source(len(starts) - 1, source.seed, read)
+  return Source(num_rows, source.seed, read)
 
 
 def padding_share(batch_at, split: str, steps: Iterable[int]) -> float:

@@ -379,13 +379,35 @@ def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):
     np.testing.assert_array_equal(again[name], value)
 
 
+def test_how_many_rows_there_would_be_is_known_without_packing(
+  numbered, monkeypatch, tmp_path
+):
+  documents, _ = numbered
+  corpus = make_corpus(tmp_path, documents)
+  composed = []
+  compose = packing._compose
+
+  def watched(*args, **kwargs):
+    composed.append(compose(*args, **kwargs))
+    return composed[-1]
+
+  monkeypatch.setattr(packing, "_compose", watched)
+  made = make_batches(corpus)
+  (num_rows,) = made.rows_per_epoch
+  assert not composed
+  assert len(os.listdir(tmp_path / "rows")) == 1  # The rows to be packed.
+  made.batch_at("train", 0)
+  ((_, starts),) = composed
+  assert num_rows == len(starts) - 1
+
+
 def test_rows_cut_by_another_rule_are_packed_anew(
   numbered, monkeypatch, tmp_path
 ):
   # Members are numbers of rows: of the old ones they would be others' rows.
   documents, _ = numbered
   corpus = make_corpus(tmp_path, documents)
-  make_batches(corpus)
+  make_batches(corpus).batch_at("train", 0)
   monkeypatch.setattr(rows, "_VERSION", rows._VERSION + 1)
-  make_batches(corpus)
+  make_batches(corpus).batch_at("train", 0)
   assert len(os.listdir(tmp_path / "rows")) == 6
