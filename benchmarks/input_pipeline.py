@@ -184,7 +184,7 @@ def compare_prepare(text, name, mode, tokenizer, by, repeats) -> dict:
   peer = LIBRARIES[tokenizer.name](tokenizer, lines)
 
   def ours():
-    slow = mock.patch.object(fast_wordpiece, "encoder", lambda _: None)
+    slow = mock.patch.object(fast_wordpiece, "encoder", lambda *_: None)
     with slow if by == "tokenizers" else contextlib.nullcontext():
       prepare.prepare(
         config, directory / "corpus", log=lambda line: None, progress=False

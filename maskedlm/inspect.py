@@ -254,7 +254,7 @@ def _reading(
   config: ConfigDict, task: Task, corpus: store.Corpus, figures
 ) -> dict[str, Any]:
   """How much text a step, an epoch and the run read, by what was measured."""
-  batch_size, rows = config.data.batch_size, task.rows_per_epoch[0]
+  batch_size, rows = config.data.batch_size, sum(task.rows_per_epoch[:1])
   tokens = corpus.meta["splits"]["train"]["tokens"]
   epoch = figures["text_tokens_per_row"] * rows
   steps = config.train.num_steps - _num_long(config)

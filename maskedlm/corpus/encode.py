@@ -44,21 +44,28 @@ def make_encoder(
     ids = tokenizer.encode_batch(sentences)
     tokens = np.concatenate([np.empty(0, np.int32), *ids])
     lengths = np.array(list(map(len, ids)), np.int64)
-    starts = shards.offsets(lengths)
     is_unknown = tokens == tokenizer.special.unk
+    token_ends = _sums(lengths)[ends]
+    numbers = zip(
+      np.diff(_sums(-(-lengths // max_tokens))[ends]).tolist(),
+      np.diff(token_ends).tolist(),
+      np.diff(_sums(is_unknown)[token_ends]).tolist(),
+      strict=True,
+    )
     documents = []
-    for (split, document), (begin, end) in zip(
-      chunk, itertools.pairwise(ends), strict=True
+    for (split, document), (begin, end), (pieces, size, unknown) in zip(
+      chunk, itertools.pairwise(ends), numbers, strict=True
     ):
-      its_lengths = lengths[begin:end]
-      kept = "".join(itertools.compress(sentences[begin:end], its_lengths))
+      kept = "".join(
+        itertools.compress(sentences[begin:end], lengths[begin:end])
+      )
       counts = {
         "documents": 1,
-        "sentences": len(cut(its_lengths, max_tokens)),
-        "tokens": int(its_lengths.sum()),
+        "sentences": pieces,
+        "tokens": size,
         "characters": len(kept),
         "bytes": len(kept.encode()),
-        "unknown": int(is_unknown[starts[begin] : starts[end]].sum()),
+        "unknown": unknown,
       }
       documents.append((split, document.part.name, counts))
     report["words"] += sum(len(sentence.split()) for sentence in sentences)
@@ -101,6 +108,11 @@ def unpack(
           counts[part][split][name] += count
       yield split, sentences[begin:end]
       begin = end
+
+
+def _sums(numbers: np.ndarray) -> np.ndarray:
+  """[3, 2] -> [0, 3, 5]."""
+  return np.concatenate([[0], np.cumsum(numbers, dtype=np.int64)])
 
 
 def cut(lengths: np.ndarray, max_length: int) -> np.ndarray:

@@ -52,7 +52,12 @@ def pack(corpus, source: Source, *, length) -> Source:
   """
   special = corpus.tokenizer.special
   G = max_segments(length)
-  counts = np.bincount(source.lengths(), minlength=length + 1)
+  counts = tables.open_table(  # Rows of each length, 0 to L.
+    corpus,
+    ["lengths", _VERSION, source.seed, length, source.key],
+    _INDEX,
+    lambda: [np.bincount(source.lengths(), minlength=length + 1)],
+  )
   num_rows = sum(count for _, count in _patterns(counts, length, G))
   lock = threading.Lock()
 

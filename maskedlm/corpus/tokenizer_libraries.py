@@ -153,7 +153,7 @@ def from_json(content: str | bytes, path) -> Library:
     encoding = library.encode(text, add_special_tokens=False)
     return encoding.ids, encoding.offsets
 
-  fast = functools.cache(lambda: fast_wordpiece.encoder(definition))
+  fast = functools.cache(lambda: fast_wordpiece.encoder(definition, ids))
 
   def encode_batch(texts):
     if encode_fast := fast():

@@ -15,11 +15,13 @@ from collections.abc import Callable
 
 from ml_collections import ConfigDict
 
+from maskedlm import footprint
 from maskedlm.config import load_objective
+from maskedlm.corpus import epochs
 from maskedlm.task import Task
 
-# Packed rows are taken where they are at most so many of the others. A step of
-# them takes 0 to 3% longer (docs/performance.md), and is not quite the paper's.
+# Rows are packed where at most this share of them is left. A step is 0 to 3%
+# longer then on a CPU (docs/performance.md), and not quite the paper's.
 PAYS = 0.9
 
 
@@ -38,9 +40,11 @@ def settle(
   """The config, with objective.pack decided if it was left to the corpus.
 
   That is so where it is None: rows are packed if that saves a tenth of them, in
-  any phase, and the attention that was asked for can serve packed rows; `log`
-  is told. It follows from the corpus and the config alone, so a run that
-  continues has the same rows. Raises what `make` raises.
+  any phase, unless a GPU would then lose its kernel (cudnn, which serves rows
+  of one text; what that costs isn't measured). `log` is told. It follows from
+  the corpus and the config, not from the machine, so a run that continues has
+  the same rows; should a longer one get a second phase and another answer,
+  resume.py refuses it. Raises what `make` raises.
   """
   if config.objective.get("pack", False) is not None:
     return config
@@ -49,15 +53,16 @@ def settle(
   for pack in (True, False):
     config.objective.pack = pack
     rows[pack] = _make(config, corpus, (0, 1)).rows_per_epoch
-  config.objective.pack = config.model.attention != "cudnn" and any(
-    packed <= PAYS * alone
-    for packed, alone in zip(rows[True], rows[False], strict=True)
-  )
+  kernels = {  # Of rows that are not packed.
+    footprint.attention_of(config, length, platform="gpu")
+    for length in epochs.row_lengths(config.data)
+  }
+  phases = list(zip(rows[True], rows[False], strict=True))
+  pays = any(packed <= PAYS * alone for packed, alone in phases)
+  config.objective.pack = pays and "cudnn" not in kernels
   if config.objective.pack:
-    log(
-      f"short texts share rows (objective.pack=True): {rows[True][0]:,} an "
-      f"epoch instead of {rows[False][0]:,}"
-    )
+    counts = ", then ".join(f"{p:,} instead of {a:,}" for p, a in phases)
+    log(f"short texts share rows (objective.pack=True): {counts} an epoch")
   return config
 
 

@@ -71,12 +71,17 @@ def _texts(seed, count):
   return texts
 
 
+def _encoder(definition):
+  peer = tokenizers.Tokenizer.from_str(json.dumps(definition))
+  return fast_wordpiece.encoder(definition, peer.get_vocab())
+
+
 def _assert_the_same_ids(definition, texts):
   peer = tokenizers.Tokenizer.from_str(
     json.dumps(definition | {"post_processor": None})
   )
   peer.encode_special_tokens = True
-  batch = fast_wordpiece.encoder(definition)(texts)
+  batch = _encoder(definition)(texts)
   wanted = peer.encode_batch_fast(texts, add_special_tokens=False)
   for text, ids, encoding in zip(texts, batch, wanted, strict=True):
     assert ids.dtype == np.int32
@@ -140,8 +145,8 @@ def test_a_tokenizer_uses_it_and_text_cannot_forge_special_tokens(
   used = []
   encoder = fast_wordpiece.encoder
 
-  def watched(definition):
-    encode = encoder(definition)
+  def watched(*args):
+    encode = encoder(*args)
     return lambda texts: used.append(len(texts)) or encode(texts)
 
   monkeypatch.setattr(fast_wordpiece, "encoder", watched)
@@ -160,7 +165,7 @@ def test_without_it_the_ids_are_the_same(monkeypatch, tmp_path):
   texts = _texts(5, 300)
   fast = tokenizer_lib.load(tmp_path).encode_batch(texts)
   monkeypatch.setitem(sys.modules, "nanotoken", None)  # Raises ImportError.
-  assert fast_wordpiece.encoder(_definition()) is None
+  assert _encoder(_definition()) is None
   slow = tokenizer_lib.load(tmp_path).encode_batch(texts)
   assert [ids.tolist() for ids in fast] == [ids.tolist() for ids in slow]
 
@@ -180,13 +185,28 @@ def test_without_it_the_ids_are_the_same(monkeypatch, tmp_path):
   ],
 )
 def test_what_it_has_not_is_left_to_tokenizers(changed):
-  assert fast_wordpiece.encoder(_definition(**changed)) is None
+  assert _encoder(_definition(**changed)) is None
+
+
+def test_another_release_is_not_trusted(monkeypatch):
+  monkeypatch.setattr(fast_wordpiece, "RELEASE", "0.1.1")
+  assert _encoder(_definition()) is None
+
+
+def test_added_words_with_ids_that_tokenizers_gives_anew_are_left_to_it():
+  definition = _definition()
+  flags = dict.fromkeys(("single_word", "lstrip", "rstrip", "special"), False)
+  size = len(definition["model"]["vocab"])
+  for index, is_left in ((size, False), (size + 7, True)):
+    added = [{"id": index, "content": "newword", "normalized": True, **flags}]
+    changed = definition | {"added_tokens": definition["added_tokens"] + added}
+    assert (_encoder(changed) is None) == is_left
 
 
 def test_it_holds_little_of_what_it_remembers():
   """Words that never come again don't pile up: memory is flat."""
   resource = pytest.importorskip("resource")
-  encode = fast_wordpiece.encoder(_definition())
+  encode = _encoder(_definition())
   rng = random.Random(3)
 
   def novel_words():

@@ -372,7 +372,8 @@ def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):
   documents, _ = numbered
   corpus = make_corpus(tmp_path, documents)
   first = make_batches(corpus).batch_at("train", 5)
-  assert len(os.listdir(tmp_path / "rows")) == 3  # Rows, members, starts.
+  # Rows, their lengths, members, starts.
+  assert len(os.listdir(tmp_path / "rows")) == 4
   monkeypatch.setattr(packing, "_compose", None)
   again = make_batches(corpus).batch_at("train", 5)
   for name, value in first.items():
@@ -395,7 +396,7 @@ def test_how_many_rows_there_would_be_is_known_without_packing(
   made = make_batches(corpus)
   (num_rows,) = made.rows_per_epoch
   assert not composed
-  assert len(os.listdir(tmp_path / "rows")) == 1  # The rows to be packed.
+  assert len(os.listdir(tmp_path / "rows")) == 2  # The rows, and their lengths.
   made.batch_at("train", 0)
   ((_, starts),) = composed
   assert num_rows == len(starts) - 1
@@ -410,4 +411,4 @@ def test_rows_cut_by_another_rule_are_packed_anew(
   make_batches(corpus).batch_at("train", 0)
   monkeypatch.setattr(rows, "_VERSION", rows._VERSION + 1)
   make_batches(corpus).batch_at("train", 0)
-  assert len(os.listdir(tmp_path / "rows")) == 6
+  assert len(os.listdir(tmp_path / "rows")) == 8
