@@ -17,8 +17,11 @@ setuptools.setup(
   license="Apache-2.0",
   python_requires=">=3.11",
   packages=setuptools.find_packages(include=["maskedlm", "maskedlm.*"]),
-  package_data={"maskedlm": ["py.typed"], "maskedlm.demo": ["page/*"]},
-  entry_points={"console_scripts": ["maskedlm=maskedlm.cli:main"]},
+  package_data={
+    "maskedlm": ["py.typed"],
+    "maskedlm.inference.demo": ["page/*"],
+  },
+  entry_points={"console_scripts": ["maskedlm=maskedlm.cli.main:main"]},
   install_requires=[
     "absl-py",
     "flatbuffers",  # jax.export imports it without jax declaring it.

@@ -29,10 +29,13 @@ import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm import runtime, sharding
-from maskedlm.modeling import attention, attention_triton, random_words
-from maskedlm.modeling import attention_choice as choice
-from maskedlm.modeling.positions import Sight
+from maskedlm.modeling import dropout_bits
+from maskedlm.modeling.attention import dispatch as choice
+from maskedlm.modeling.attention import layer as attention
+from maskedlm.modeling.attention import triton
+from maskedlm.modeling.attention.mask import Sight
+from maskedlm.runtime import startup
+from maskedlm.training import sharding
 
 KINDS = ("one text", "packed", "window")
 
@@ -48,15 +51,15 @@ def make_sight(kind: str, rows: int, length: int) -> Sight:
 
 def way(name: str, sight: Sight, dropout: float):
   """qkv [B, L, 3, H, K] -> [B, L, H, K], dropping by a fixed key."""
-  count, key = random_words.count_of(dropout), jax.random.key(1)
+  count, key = dropout_bits.count_of(dropout), jax.random.key(1)
   if name == "triton":  # It reads the three in one array.
-    seeds = random_words.seeds(key)
-    drop = attention_triton.Drop(seeds, count) if count else None
-    return lambda qkv: attention_triton.attend(qkv, sight, drop)
+    seeds = dropout_bits.seeds(key)
+    drop = triton.Drop(seeds, count) if count else None
+    return lambda qkv: triton.attend(qkv, sight, drop)
 
   def through(weights):
-    words = random_words.random_words(key, weights.shape)
-    return random_words.drop(weights, words, count)
+    words = dropout_bits.random_words(key, weights.shape)
+    return dropout_bits.drop(weights, words, count)
 
   def attend(*qkv):
     if count:
@@ -295,5 +298,5 @@ def main():
 
 
 if __name__ == "__main__":
-  runtime.enable_compile_cache()
+  startup.enable_compile_cache()
   main()

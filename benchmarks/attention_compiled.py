@@ -13,9 +13,9 @@ import attention as benchmark
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm import sharding
-from maskedlm.modeling import attention_choice as choice
-from maskedlm.planning import chips, gpus, hlo, traffic
+from maskedlm.modeling.attention import dispatch as choice
+from maskedlm.planning import chips, gpus, hlo, memory_traffic
+from maskedlm.training import sharding
 
 
 def measure(topology, name, kind, shape, dropout: float):
@@ -32,7 +32,7 @@ def measure(topology, name, kind, shape, dropout: float):
   with jax.set_mesh(mesh):
     lowered = jax.jit(run).lower(*args)
   made = lowered.compile(compiler_options=gpus.compiler_options())
-  moved = traffic.measure(hlo.parse(made.as_text()))
+  moved = memory_traffic.measure(hlo.parse(made.as_text()))
   total = moved.matmuls + moved.others + sum(x.bytes for x in moved.counted)
   return total, made.memory_analysis().temp_size_in_bytes
 

@@ -13,8 +13,9 @@ import attention as benchmark  # Beside this file.
 import jax
 import matmuls
 
-from maskedlm.modeling import attention_triton, random_words
-from maskedlm.modeling.attention_triton import Drop, Tile
+from maskedlm.modeling import dropout_bits
+from maskedlm.modeling.attention import triton
+from maskedlm.modeling.attention.triton import Drop, Tile
 
 TILES = (
   *(Tile(128, 64), Tile(128, 32), Tile(128, 128)),
@@ -25,12 +26,12 @@ TILES = (
 def measure(tile: Tile, shape, calls: int, *, interpret: bool):
   """Seconds of (forward, forward and backward)."""
   sight = benchmark.make_sight("one text", *shape[:2])
-  seeds = random_words.seeds(jax.random.key(1))
-  drop = Drop(seeds, random_words.count_of(0.1))
+  seeds = dropout_bits.seeds(jax.random.key(1))
+  drop = Drop(seeds, dropout_bits.count_of(0.1))
   qkv, gradient = benchmark.make_arrays(shape, "bfloat16")
 
   def attend(qkv):
-    return attention_triton.attend(
+    return triton.attend(
       qkv, sight, drop, tiles=(tile, tile), interpret=interpret
     )
 

@@ -21,8 +21,9 @@ import jax.numpy as jnp
 import numpy as np
 import writable
 
-from maskedlm import config as config_lib
-from maskedlm.modeling import encoder, flops, hiding
+from maskedlm.config import defaults as config_lib
+from maskedlm.modeling import architecture, flops
+from maskedlm.modeling.masking import masking
 
 ROWS, LENGTH, VOCAB, RATE = 32, 512, 30_522, 0.15
 OPTIONS = (
@@ -79,7 +80,7 @@ def best(run, turns: int) -> float:
 
 def step_seconds(turns: int) -> float:
   """The time of a step's matmuls, at the rate of one of the MLP's."""
-  cfg = encoder.encoder_config(config_lib.default().model, VOCAB, LENGTH)
+  cfg = architecture.encoder_config(config_lib.default().model, VOCAB, LENGTH)
   row = flops.train_flops(cfg, LENGTH, num_slots=round(RATE * LENGTH))
   dtype = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
   # Random: a GPU is faster on numbers that are all the same (matmuls.py).
@@ -107,7 +108,7 @@ def hide(corruption: str, choose: str):
     special_ids=np.arange(1_000),
     starts_word=rng.random(VOCAB) < 0.7,
   )
-  made = hiding.make(
+  made = masking.make(
     tokenizer,
     [LENGTH],
     token_counts=rng.integers(1, 1_000, VOCAB),

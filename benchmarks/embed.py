@@ -28,15 +28,16 @@ import time
 
 import writable
 
-from maskedlm import malloc
+from maskedlm.runtime import allocator
 
-malloc.keep_freed()  # As `maskedlm embed` does.
+allocator.keep_freed()  # As `maskedlm embed` does.
 
 import jax
 import numpy as np
 
-from maskedlm import runtime
-from maskedlm.analysis import inputs, pooling, rows, vectors
+from maskedlm.data.labelled import text_lines
+from maskedlm.inference.vectors import pooling, rows, vectors
+from maskedlm.runtime import startup
 
 ROOT = pathlib.Path(__file__).parent.parent
 DATA = pathlib.Path(
@@ -53,9 +54,9 @@ def main() -> None:
   parser.add_argument("--repeats", type=int, default=5)
   parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
-  runtime.enable_compile_cache()
+  startup.enable_compile_cache()
   model = vectors.open_model(args.checkpoint)
-  texts = itertools.islice(inputs.read([args.input]), args.lines)
+  texts = itertools.islice(text_lines.read([args.input]), args.lines)
   cut = rows.cutter(model.tokenizer, "sentence", length=model.cfg.max_positions)
   made = [row for text in texts for row in cut(text).rows]
   lengths = np.array([len(row.ids) for row in made])

@@ -47,9 +47,10 @@ import writable
 from finetune_rows import PEER, ROWS
 from ml_collections import ConfigDict
 
-from maskedlm import metrics, train
 from maskedlm.finetune import run
-from maskedlm.interop import hf_export, hf_import
+from maskedlm.interop.huggingface import exporter, importer
+from maskedlm.runtime import console
+from maskedlm.training import loop
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -87,8 +88,8 @@ def run_ours(job: Mapping[str, Any]) -> dict[str, Any]:
       compiling.append(seconds) if name.endswith("compile_duration") else None
     )
   )
-  whole = Spent(train, "run", compiling)
-  scoring = Spent(train, "evaluate", compiling)  # It is within.
+  whole = Spent(loop, "run", compiling)
+  scoring = Spent(loop, "evaluate", compiling)  # It is within.
   config = ConfigDict(job["config"])
   folder = pathlib.Path(job["folder"])
   result = run.finetune(config, folder)
@@ -177,10 +178,10 @@ def make_jobs(args, workdir: pathlib.Path) -> list[dict[str, Any]]:
   data.mkdir(parents=True, exist_ok=True)
   for made in (hf, encoder):
     shutil.rmtree(made, ignore_errors=True)
-  hf_export.export(
-    pathlib.Path(args.encoder), hf, part="encoder", log=metrics.log
+  exporter.export(
+    pathlib.Path(args.encoder), hf, part="encoder", log=console.log
   )
-  hf_import.import_model(hf, encoder, log=metrics.log)
+  importer.import_model(hf, encoder, log=console.log)
   finetune_rows.write_start(args.encoder, start)
   weights = hashlib.sha256((hf / "model.safetensors").read_bytes()).hexdigest()
   files = {
@@ -241,7 +242,7 @@ def run_all(jobs: list[dict[str, Any]], workdir: pathlib.Path) -> None:
     print(
       f"[{done}/{len(jobs)}] {job['config']['name']}: {scores}; training "
       f"{result['seconds']:.0f} s of {result['process_seconds']:.0f} s | ETA "
-      f"{metrics.format_seconds(left)}",
+      f"{console.format_seconds(left)}",
       flush=True,
     )
 

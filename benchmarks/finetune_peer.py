@@ -29,7 +29,7 @@ import torch
 import transformers
 from sklearn import metrics
 
-from maskedlm.finetune import squad_metrics
+from maskedlm.finetune.question_answering import metrics as squad_metrics
 
 # transformers' options, of BERT and of ModernBERT -> ours.
 DROPOUTS = {

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskedlm import opening
-from maskedlm.corpus import hashing
+from maskedlm.data import hashing
 from maskedlm.finetune import config as base
-from maskedlm.finetune import conll
-from maskedlm.finetune.pairs import pair_row
-from maskedlm.modeling import mlm
+from maskedlm.finetune.common.text_pairs import pair_row
+from maskedlm.finetune.tagging import conll
+from maskedlm.modeling import masked_lm
+from maskedlm.training.checkpoints import load
 
 HERE = pathlib.Path(__file__).resolve().parent
 DATA = pathlib.Path(
@@ -233,7 +233,7 @@ def write_start(
 
   texts [n, 2], hidden [n, length, D] of the last layer, lengths [n].
   """
-  start = opening.open_best(encoder)
+  start = load.open_best(encoder)
   ids, types, real = np.zeros((3, len(pairs), length), np.int32)
   for i, pair in enumerate(pairs):
     a, b = start.tokenizer.encode_batch(list(pair))
@@ -245,7 +245,7 @@ def write_start(
     size = len(row[0])
     ids[i, :size], types[i, :size], real[i, :size] = row[0], row[1], 1
   batch = {"input_ids": ids, "token_type_ids": types, "segment_ids": real}
-  hidden = mlm.encode(start.cfg, start.params, batch, None, False)
+  hidden = masked_lm.encode(start.cfg, start.params, batch, None, False)
   np.savez(
     path,
     texts=np.array(pairs),

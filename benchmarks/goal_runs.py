@@ -19,10 +19,12 @@ import jax
 import numpy as np
 from attention import Tried  # Beside this file.
 
-from maskedlm import config as config_lib
-from maskedlm import objectives, sharding, train
-from maskedlm import step as steps
-from maskedlm.corpus import standin
+from maskedlm import objectives
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.training import loop as train
+from maskedlm.training import sharding
+from maskedlm.training import step as steps
 
 HERE = pathlib.Path(__file__).parent
 TRY_SECONDS = 75.0  # Longer than that the ways of attention aren't tried.
@@ -125,7 +127,9 @@ def configure(bench: Bench, shape: Shape, **model):
 def make(bench: Bench, **model):
   """(config, task) on made-up documents, longer than a row."""
   config = configure(bench, bench.shape, **model)
-  return config, objectives.make(config, standin.corpus(config.tokenizer))
+  return config, objectives.make(
+    config, placeholder_corpus.corpus(config.tokenizer)
+  )
 
 
 class Speed(NamedTuple):

@@ -61,10 +61,13 @@ from goal_runs import (
   tried_attention,
 )
 
-from maskedlm import checkpoint, objectives, runtime, sharding, xla_flags
-from maskedlm import config as config_lib
-from maskedlm import step as steps
-from maskedlm.corpus import prepare
+from maskedlm import objectives
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.prepare import prepare
+from maskedlm.runtime import startup, xla_flags
+from maskedlm.training import sharding
+from maskedlm.training import step as steps
+from maskedlm.training.checkpoints import manager
 
 PACKAGES = "docstrings:numpy,jax,scipy,optax"
 CEILING = {
@@ -284,7 +287,7 @@ def measure_checkpoint(bench: Bench):
     made = steps.over_mesh(config, task, mesh)
     state = jax.jit(made.init, out_shardings=made.shardings)()
     size = sum(x.nbytes for x in jax.tree.leaves(state))
-    opened = checkpoint.open_checkpoints(
+    opened = manager.open_checkpoints(
       pathlib.Path(directory), keep_last=1, keep_best=0, log=print
     )
     taken = []
@@ -315,5 +318,5 @@ PARTS = {
 
 if __name__ == "__main__":
   xla_flags.set_up(os.environ)  # As of `maskedlm pretrain`.
-  runtime.enable_compile_cache()
+  startup.enable_compile_cache()
   main()

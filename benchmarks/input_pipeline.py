@@ -40,15 +40,12 @@ import sentencepiece
 import tokenizers
 import writable
 
-from maskedlm import config as config_lib
-from maskedlm.corpus import (
-  batches,
-  fast_wordpiece,
-  prepare,
-  rows,
-  sources,
-  store,
-)
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.batches import pair_rows, sentence_pairs
+from maskedlm.data.corpus import store
+from maskedlm.data.prepare import prepare
+from maskedlm.data.sources import reader
+from maskedlm.data.tokenizers import fast_wordpiece
 
 ROOT = pathlib.Path(__file__).parent.parent
 NUM_TOKENS = 50_000_000
@@ -138,7 +135,7 @@ def write_text(
   source = f"text:{novels}" if novels.is_file() else "docstrings:"
   written = 0
   with open(path, "w", encoding="utf-8") as file:
-    for lines in sources.documents(source, text_field="", report=Counter()):
+    for lines in reader.documents(source, text_field="", report=Counter()):
       document = "".join(line + "\n" for line in lines) + "\n"
       written += len(document.encode())
       if written > num_bytes:
@@ -245,8 +242,8 @@ def compare_batches(corpus: store.Corpus, length: int) -> dict:
   config = config_lib.default("mlm_nsp")
   config.data.update(length=length, batch_size=BATCH_SIZE)
   config.train.update(num_steps=1, eval_rows=0)
-  made = batches.nsp(config, corpus, (0, 1), short_share=SHORT_SHARE)
-  opened = rows.open_rows(
+  made = sentence_pairs.nsp(config, corpus, (0, 1), short_share=SHORT_SHARE)
+  opened = pair_rows.open_rows(
     corpus, "train", length=length, short_share=SHORT_SHARE, seed=0
   )
   one_row = row_builder(opened, corpus.tokenizer.special)
@@ -271,7 +268,7 @@ def compare_batches(corpus: store.Corpus, length: int) -> dict:
   return record(work, rates[ours], rates[peer], "million tokens/s")
 
 
-def row_builder(opened: rows.Rows, special) -> Callable[[int], dict]:
+def row_builder(opened: pair_rows.Rows, special) -> Callable[[int], dict]:
   """row -> its arrays, in plain python and numpy: the peer of batches.pairs."""
   rng = random.Random(1)
   table, length = opened.table, opened.length

@@ -29,8 +29,9 @@ from collections import Counter
 import numpy as np
 import writable
 
-from maskedlm import config as config_lib
-from maskedlm.corpus import manifest, shards, store, tokenizer
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.corpus import manifest, shards, store
+from maskedlm.data.tokenizers import tokenizer
 
 SENTENCE, DOCUMENT = 20, 25  # Tokens, and sentences, on average.
 LENGTH, BATCH = 128, 256
@@ -154,7 +155,8 @@ def in_process(path: pathlib.Path, kind: str, batches: int) -> dict:
 
 def measure(path: str, kind: str, num_batches: int) -> dict:
   """What the data side of a training process takes."""
-  from maskedlm.corpus import batches, text_rows
+  from maskedlm.data.batches import sentence_pairs as batches
+  from maskedlm.data.batches import text_rows
 
   config = config_lib.default()
   config.data.length, config.data.batch_size = LENGTH, BATCH
@@ -205,7 +207,7 @@ def pretrain(path: pathlib.Path) -> dict:
   begin, found, seconds = time.time(), [], None
   process = subprocess.Popen(
     [
-      *(sys.executable, "-m", "maskedlm.cli", "pretrain"),
+      *(sys.executable, "-m", "maskedlm.cli.main", "pretrain"),
       f"--config={ROOT / 'configs' / 'bert_tiny.py'}",
       f"--workdir={workdir}",
       *(f"--config.{name}={value}" for name, value in options.items()),

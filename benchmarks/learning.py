@@ -31,12 +31,15 @@ import jax
 import numpy as np
 import writable
 
-from maskedlm import config as config_lib
-from maskedlm import objectives, sharding, train
-from maskedlm.corpus import prepare
-from maskedlm.modeling import losses, mlm
-from maskedlm.modeling.encoder import EncoderConfig, encoder_config
-from maskedlm.task import Task
+from maskedlm import objectives
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.task import Task
+from maskedlm.data.prepare import prepare
+from maskedlm.modeling import losses, masked_lm
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.training import loop as train
+from maskedlm.training import sharding
 
 ROOT = pathlib.Path(__file__).parent.parent
 DATA = pathlib.Path(
@@ -147,9 +150,9 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
       return task.loss(params, batch, key, train)
     batch = {n.removeprefix("probe_"): x for n, x in batch.items()}
     cfg, params = cfg_of(params)
-    x = mlm.encode(cfg, params, batch, key, False)
-    scores = mlm.score(cfg, params, batch, x)
-    terms, stats = mlm.measure(scores, batch)
+    x = masked_lm.encode(cfg, params, batch, key, False)
+    scores = masked_lm.score(cfg, params, batch, x)
+    terms, stats = masked_lm.measure(scores, batch)
     hidden = losses.weigh(scores[0], batch["hidden_weights"])
     return terms, {**stats, "hidden_loss": hidden}
 
@@ -172,7 +175,7 @@ def train_ours(config, corpus, probe, folder) -> list[Point]:
     if "generator" not in params:
       return cfg, params
     generator = EncoderConfig(**task.describe["generator"])
-    return generator, mlm.with_generator(params)
+    return generator, masked_lm.with_generator(params)
 
   if objective != "causal":
     task = on_probe(task, probe, with_mlm_head)

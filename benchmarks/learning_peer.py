@@ -8,7 +8,7 @@ import tokenizers
 import torch
 import transformers
 
-from maskedlm import optim
+from maskedlm.training import optimizer
 
 
 def bert(m, vocab_size: int):
@@ -88,7 +88,7 @@ def train(config, corpus, task, probe, folder):
   ]
   o = config.optimizer
   adamw = torch.optim.AdamW(groups, lr=1.0, betas=(o.b1, o.b2), eps=o.eps)
-  schedule = optim.make_schedule(o, num_steps)
+  schedule = optimizer.make_schedule(o, num_steps)
   for step in range(1, num_steps + 1):
     batch = task.batch_at("train", step - 1)
     rows = collate([{"input_ids": r.tolist()} for r in batch["input_ids"]])

@@ -105,7 +105,13 @@ def options_of(parts: Mapping[str, str], args) -> list[str]:
 
 def call(verb: str, *argv) -> None:
   """`maskedlm VERB ...`, which tells on stderr how far it is."""
-  command = [sys.executable, "-m", "maskedlm.cli", verb, f"--config={CONFIG}"]
+  command = [
+    sys.executable,
+    "-m",
+    "maskedlm.cli.main",
+    verb,
+    f"--config={CONFIG}",
+  ]
   code = subprocess.run([*command, *map(str, argv)], cwd=ROOT).returncode
   if code:  # It has said why; 75 and 130: stopped, to be continued.
     sys.exit(code)
@@ -117,7 +123,7 @@ def make_corpora(
   """(languages, vocabulary) -> the corpus, prepared once.
 
   That of all languages trains the vocabulary, the others take it. What is held
-  out of a language is the same in all of them (corpus/documents.py).
+  out of a language is the same in all of them (data/prepare/documents.py).
   """
   corpora: dict[tuple, pathlib.Path] = {}
   for vocabulary in dict.fromkeys(run.vocabulary for run in runs):
@@ -183,11 +189,14 @@ def measure(
   import jax
   from ml_collections import ConfigDict
 
-  from maskedlm import languages, metrics, objectives, opening
-  from maskedlm import step as steps
-  from maskedlm.corpus import store
+  from maskedlm import objectives
+  from maskedlm.data.corpus import store
+  from maskedlm.training import language_metrics as languages
+  from maskedlm.training import metrics
+  from maskedlm.training import step as steps
+  from maskedlm.training.checkpoints import load
 
-  params = jax.device_put(opening.open_checkpoint(folder).params)
+  params = jax.device_put(load.open_checkpoint(folder).params)
   corpus = store.open_corpus(corpus_path)
   config = ConfigDict(json.loads((folder / "config.json").read_text()))
   config.train.eval_rows = rows * len(corpus.parts)
@@ -278,12 +287,12 @@ def plot(
   """
   from matplotlib import ticker
 
-  from maskedlm.plots import canvas
+  from maskedlm.inference.plots import figure
 
   base = max(runs, key=lambda run: len(run.languages))
   sizes = {name: count["train"]["tokens"] for name, count in counts.items()}
   names = sorted(sizes, key=sizes.__getitem__)
-  with canvas.figure(path, width=8.0, height=4.2) as made:
+  with figure.figure(path, width=8.0, height=4.2) as made:
     axes = made.subplots()
     for i, run in enumerate(runs):
       here = [name for name in names if name in run.languages]
@@ -294,8 +303,8 @@ def plot(
           for name in here
         ],
         linewidth=1.0,
-        marker=canvas.shape(i),
-        color=canvas.colour(i),
+        marker=figure.shape(i),
+        color=figure.colour(i),
         label=label(run),
       )
     axes.set_xticks(
@@ -355,10 +364,10 @@ def main() -> None:
   vocabularies = [float(alpha) for alpha in args.vocabularies.split(",")]
   runs = plan(list(parts), four, vocabularies)
   if args.png:
-    from maskedlm.plots import canvas
+    from maskedlm.inference.plots import figure
 
-    canvas.check_path(args.png, option="--png", suffixes=canvas.SUFFIXES)
-    canvas.check(args.png)
+    figure.check_path(args.png, option="--png", suffixes=figure.SUFFIXES)
+    figure.check(args.png)
   corpora = make_corpora(runs, parts, args)
 
   results: dict[str, dict] = {}

@@ -18,10 +18,12 @@ import jax
 import numpy as np
 import writable
 
-from maskedlm import config as config_lib
-from maskedlm import objectives, sharding
-from maskedlm import step as steps
-from maskedlm.corpus import prepare, store
+from maskedlm import objectives
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.corpus import store
+from maskedlm.data.prepare import prepare
+from maskedlm.training import sharding
+from maskedlm.training import step as steps
 
 POSITIONS = 4096  # Of a step.
 

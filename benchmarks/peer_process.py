@@ -13,7 +13,7 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from maskedlm.task import Task
+from maskedlm.core.task import Task
 
 SCRIPT = pathlib.Path(__file__).parent / "pretrain_peer.py"
 

@@ -2,7 +2,7 @@
 
   python benchmarks/prepare_stages.py --megabytes 8
 
-Runs the stages (maskedlm/corpus/stages.py) one after the other in this
+Runs the stages (maskedlm/data/prepare/stages.py) one after the other in this
 process, without Beam, on novels (or docstrings), and tells for each the text
 that it goes over in a second of the processor, and the bytes of its files for
 a byte of text. docs/preparing.md reckons with these numbers.
@@ -19,8 +19,8 @@ import time
 import writable
 from input_pipeline import write_text
 
-from maskedlm import config as config_lib
-from maskedlm.corpus import beam, prepare, stages
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.prepare import beam, prepare, stages
 
 
 def main():

@@ -23,9 +23,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from maskedlm import malloc
+from maskedlm.runtime import allocator
 
-malloc.keep_freed()  # As `maskedlm` does: it gains from it too.
+allocator.keep_freed()  # As `maskedlm` does: it gains from it too.
 
 import numpy as np
 import torch

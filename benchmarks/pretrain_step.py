@@ -41,9 +41,9 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import writable
 
-from maskedlm import malloc
+from maskedlm.runtime import allocator
 
-malloc.keep_freed()  # As `maskedlm` does; the peer does so too.
+allocator.keep_freed()  # As `maskedlm` does; the peer does so too.
 
 import goal_runs  # Beside this file.
 import jax
@@ -51,13 +51,15 @@ import numpy as np
 import peer_process
 from peer_process import Shape, Taken
 
-from maskedlm import config as config_lib
-from maskedlm import objectives, optim, runtime, sharding, xla_flags
-from maskedlm import step as steps
-from maskedlm.corpus import store
-from maskedlm.modeling.encoder import encoder_config
+from maskedlm import objectives
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.task import Task
+from maskedlm.data.corpus import store
+from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.flops import train_flops
-from maskedlm.task import Task
+from maskedlm.runtime import startup, xla_flags
+from maskedlm.training import optimizer, sharding
+from maskedlm.training import step as steps
 
 LENGTH, SLOTS, VOCAB, DROPOUT = 128, 20, 30_522, 0.1
 NUM_BATCHES = 4  # Different ones, in turn.
@@ -252,7 +254,9 @@ def our_step(config, task: Task, batches: list) -> Contender:
   """The step as train.py compiles it, on one device."""
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   params = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optim.make(config.optimizer, config.train.num_steps, params)
+  tx, schedule = optimizer.make(
+    config.optimizer, config.train.num_steps, params
+  )
   init = steps.make_init(task, tx, config.seed)
   shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
   step = jax.jit(
@@ -318,5 +322,5 @@ def row_flops(config, slots: int) -> float:
 
 if __name__ == "__main__":
   xla_flags.set_up(os.environ)  # As of `maskedlm pretrain`.
-  runtime.enable_compile_cache()
+  startup.enable_compile_cache()
   main()

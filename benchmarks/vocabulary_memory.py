@@ -30,9 +30,11 @@ import time
 import jax
 import writable
 
-from maskedlm import flags, objectives, optim, sharding
-from maskedlm import step as steps
-from maskedlm.corpus import standin
+from maskedlm import objectives
+from maskedlm.config import overrides
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.training import optimizer, sharding
+from maskedlm.training import step as steps
 
 CONFIG = pathlib.Path(__file__).parent.parent / "configs" / "xlmr_base.py"
 LENGTH, BERT, XLMR, BLOCK = 512, 30_522, 250_002, 32_768
@@ -88,7 +90,7 @@ def compare(remat: str, rows: int, dtype: str) -> list[dict]:
 
 def configure(vocab_size: int, block: int, *, remat, rows, dtype):
   """configs/xlmr_base.py on one device, with another vocabulary."""
-  config = flags.load_config(str(CONFIG))
+  config = overrides.load_config(str(CONFIG))
   config.tokenizer.vocab_size = vocab_size
   config.model.update(vocab_block=block, dtype=dtype, remat=remat)
   config.data.batch_size = rows
@@ -98,10 +100,12 @@ def configure(vocab_size: int, block: int, *, remat, rows, dtype):
 
 def memory(config) -> dict[str, int]:
   """Bytes of its training step, by XLA's account."""
-  task = objectives.make(config, standin.corpus(config.tokenizer))
+  task = objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   params = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optim.make(config.optimizer, config.train.num_steps, params)
+  tx, schedule = optimizer.make(
+    config.optimizer, config.train.num_steps, params
+  )
   state = jax.eval_shape(steps.make_init(task, tx, config.seed))
   shardings = sharding.tree_shardings(state, mesh)
   step = jax.jit(

@@ -11,8 +11,8 @@ The paper's corpus is Wikipedia and BooksCorpus, 3.3 billion words; 1M steps of
 256 rows are about 40 epochs of it. Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

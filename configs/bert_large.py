@@ -9,8 +9,8 @@ the shape is configs/bert_base.py.
 Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

@@ -7,7 +7,7 @@ compact BERTs. For trying things out on text of your own:
     --config.corpus.source='text:/data/*.txt'
 """
 
-from maskedlm import config as base
+from maskedlm.config import defaults as base
 
 
 def get_config():

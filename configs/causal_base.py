@@ -11,8 +11,8 @@ the same order, so that what differs is what a token sees.
 Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

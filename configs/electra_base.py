@@ -11,8 +11,8 @@ The generator has a third of the width, the heads and the MLP: 12 layers x 256.
 Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

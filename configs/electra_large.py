@@ -12,8 +12,8 @@ The generator has a quarter of the width, the heads and the MLP: 24 layers x
 GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

@@ -12,8 +12,8 @@ do as it did, set --config.objective.generator_size=1.0. The 14M are the
 discriminator (13.5 million, with its head); the generator is thrown away.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

@@ -15,9 +15,9 @@ concat_last_four (the config without a variant). A linear head:
 the head's training; an LSTM of random weights wants more than 5e-5.
 """
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune import config as base
-from maskedlm.finetune.features import LAYERS
+from maskedlm.finetune.features.features import LAYERS
 
 
 def get_config(layers="concat_last_four"):

@@ -16,9 +16,9 @@ The paper tried 5e-5, 4e-5, 3e-5 and 2e-5 for each task:
 
 import pathlib
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune import config as base
-from maskedlm.finetune import glue
+from maskedlm.finetune.classification import glue
 
 # Task -> learning rate, epochs. Rates lie in the range that the BERT paper
 # searched; batches of 32 and 3 epochs are the paper's where nothing is said.

@@ -13,7 +13,7 @@ Rows of 128 tokens; rotary positions have no table, so fine-tuning may have rows
 of up to model.max_positions.
 """
 
-from maskedlm import config as base
+from maskedlm.config import defaults as base
 
 
 def get_config():

@@ -21,8 +21,8 @@ skipped by splash, on TPUs, and by triton where it is asked for
 measured here: it wants TPUs or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

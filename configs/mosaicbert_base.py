@@ -13,8 +13,8 @@ are the beginnings of documents. The held-out loss is at 15% masking, as
 theirs. Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

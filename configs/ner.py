@@ -13,7 +13,7 @@ A CRF on top: --config=configs/ner.py:crf. Files of your own, in CoNLL columns:
 averages five: --config.sweep.seeds='(0,1,2,3,4)'.
 """
 
-from maskedlm.config import ConfigError
+from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as base
 
 

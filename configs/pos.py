@@ -10,7 +10,7 @@ Vietnamese is --config=configs/pos.py:vi, Marathi :mr. The treebank's own tags,
 where it has any: --config.task.conllu_tag=xpos.
 """
 
-from maskedlm.config import ConfigError
+from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as base
 
 # Language -> (train, dev).

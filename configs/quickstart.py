@@ -11,8 +11,8 @@ Measured on 2 CPU cores with AVX-512, other guests on their host, 2026-11-24:
 accuracy 31.9%, NSP accuracy 73.7%.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

@@ -14,8 +14,8 @@ masked, and that a row is full to the last position (docs/design/contract.md).
 Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

@@ -11,8 +11,8 @@ is no file of fairseq's for it). All else is configs/roberta_base.py.
 Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

@@ -14,8 +14,8 @@ SBO loss is divided by the number of its targets, not by that plus 1. The corpus
 is BERT's, Wikipedia and BooksCorpus. Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

@@ -10,8 +10,8 @@ on SQuAD 1.1, 88.7 on SQuAD 2.0. All but the shape is configs/spanbert_base.py.
 Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

@@ -15,8 +15,8 @@ vocabulary that was published is --config.tokenizer.path=FOLDER of
 sentencepiece.bpe.model. Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

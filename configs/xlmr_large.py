@@ -12,8 +12,8 @@ size (arXiv:1907.11692, table 9). All else is configs/xlmr_base.py.
 Not measured here: it wants a TPU or GPUs.
 """
 
-from maskedlm import config as base
-from maskedlm import presets
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
 
 
 def get_config():

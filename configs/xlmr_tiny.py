@@ -11,7 +11,7 @@ steps BERT's learn little more than how frequent words are.
 A folder's files are called de.txt, fr.txt, ...: docs/multilingual.md.
 """
 
-from maskedlm import config as base
+from maskedlm.config import defaults as base
 
 
 def get_config():

@@ -7,8 +7,7 @@ heavy is imported before it is asked for.
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-  from maskedlm.api import Model as Model
-  from maskedlm.api import load as load
+  from maskedlm.inference.model import Model, load
 
 __version__ = "0.1.0"
 __all__ = ("Model", "__version__", "load")
@@ -17,9 +16,9 @@ __all__ = ("Model", "__version__", "load")
 def __getattr__(name: str):
   if name not in __all__:
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-  from maskedlm import api
+  from maskedlm.inference import model
 
-  return getattr(api, name)
+  return getattr(model, name)
 
 
 def __dir__() -> list[str]:

@@ -45,8 +45,8 @@ def data_dir():
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
-  """(config file, prepared corpus) of tests/tiny.py, made once a session."""
-  import tiny
+  """(config file, prepared corpus) of tests/helpers/tiny.py, made once a session."""
+  from helpers import tiny
 
   folder = tmp_path_factory.mktemp("tiny")
   path = folder / "tiny.py"

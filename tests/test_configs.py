@@ -2,19 +2,19 @@
 
 import functools
 import json
-import pathlib
 
 import jax
 import numpy as np
 import pytest
 
-from maskedlm import config as base
-from maskedlm import flags, pretrain, sharding
-from maskedlm.modeling import encoder
+from helpers.repository import ROOT
+from maskedlm.cli import pretrain
+from maskedlm.config import defaults as base
+from maskedlm.config import overrides
+from maskedlm.modeling import architecture, encoder
+from maskedlm.training import sharding
 
-CONFIGS = sorted(
-  (pathlib.Path(__file__).parent.parent / "configs").glob("*.py")
-)
+CONFIGS = sorted((ROOT / "configs").glob("*.py"))
 # Those of fine-tuning say so where they begin; tests/finetune runs them.
 FINETUNING = [p for p in CONFIGS if "maskedlm.finetune" in p.read_text()]
 PRETRAINING = [p for p in CONFIGS if p not in FINETUNING]
@@ -27,12 +27,12 @@ def test_two_steps_of_a_shrunk_config(path, tiny, tmp_path, monkeypatch):
   # On one device, for which compiling takes a quarter less.
   on_one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
   monkeypatch.setattr(sharding, "make_mesh", on_one)
-  config = flags.load_config(str(path))
+  config = overrides.load_config(str(path))
   _, corpus = tiny
   config.corpus.path = str(corpus)
   # The corpus's own options, so that it is taken as it is.
   for section in ("corpus", "tokenizer"):
-    made = flags.load_config(str(tiny[0]))[section].to_dict()
+    made = overrides.load_config(str(tiny[0]))[section].to_dict()
     made.pop("path", None)
     config[section].update(made)
   config.model.update(width=24, num_heads=4, mlp_width=40, max_positions=48)
@@ -59,7 +59,7 @@ def test_two_steps_of_a_shrunk_config(path, tiny, tmp_path, monkeypatch):
 def test_the_baseline_is_roberta_but_for_what_a_token_sees():
   folder = CONFIGS[0].parent
   causal, roberta = (
-    flags.load_config(str(folder / f"{name}_base.py")).to_dict()
+    overrides.load_config(str(folder / f"{name}_base.py")).to_dict()
     for name in ("causal", "roberta")
   )
   own = {"name": "", "objective": {}}
@@ -82,8 +82,10 @@ def test_a_config_says_what_it_is(path):
 def test_published_parameter_counts(name, published):
   """Encoder and pooler of the released models; the padding is not counted."""
   path = next(p for p in CONFIGS if p.stem == name)
-  config = flags.load_config(str(path))
-  cfg = encoder.encoder_config(config.model, config.tokenizer.vocab_size, 512)
+  config = overrides.load_config(str(path))
+  cfg = architecture.encoder_config(
+    config.model, config.tokenizer.vocab_size, 512
+  )
   count = _count(cfg)
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * cfg.width
   pooler = cfg.width**2 + cfg.width
@@ -124,8 +126,10 @@ def test_published_parameter_counts(name, published):
 )
 def test_parameter_counts_of_later_models(name, by_hand, published):
   path = next(p for p in CONFIGS if p.stem == name)
-  config = flags.load_config(str(path))
-  cfg = encoder.encoder_config(config.model, config.tokenizer.vocab_size, 512)
+  config = overrides.load_config(str(path))
+  cfg = architecture.encoder_config(
+    config.model, config.tokenizer.vocab_size, 512
+  )
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * cfg.embedding_size
   assert _count(cfg) - padding == by_hand
   assert by_hand == pytest.approx(published, rel=0.005)

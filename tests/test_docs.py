@@ -5,11 +5,12 @@ import pathlib
 import pkgutil
 import re
 
-from maskedlm import config as configs
-from maskedlm import finetune, objectives, resume
+from helpers.repository import ROOT
+from maskedlm import finetune, objectives
+from maskedlm.config import defaults as configs
 from maskedlm.finetune import config as finetune_configs
+from maskedlm.training.checkpoints import resume
 
-ROOT = pathlib.Path(__file__).parent.parent
 PAGES = [
   *(ROOT / name for name in ("README.md", "CHANGELOG.md", "launch/README.md")),
   *sorted((ROOT / "docs").rglob("*.md")),

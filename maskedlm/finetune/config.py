@@ -6,12 +6,14 @@ differs. The kind's own options, its `Options`, stand in config.task.
 
 import importlib
 import os
-import pkgutil
+import pathlib
 
 from ml_collections import ConfigDict
 
-from maskedlm import optim, presets
-from maskedlm.config import ConfigError, check_ranges, did_you_mean
+from maskedlm.config import presets
+from maskedlm.config.defaults import check_ranges
+from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.training import optimizer
 
 
 def default(kind: str) -> ConfigDict:
@@ -99,7 +101,7 @@ def validate(config: ConfigDict) -> None:
   """
   check_ranges(config, _RANGES)
   _check_steps(config)
-  optim.check_values(config.optimizer)
+  optimizer.check_values(config.optimizer)
   if not config.suite:
     load_kind(config.task.kind)
 
@@ -147,21 +149,24 @@ _RANGES = (
 
 
 def load_kind(name: str):
-  """The module maskedlm.finetune.<name>; those with `Options` are kinds."""
-  package = importlib.import_module("maskedlm.finetune")
-  names = [m.name for m in pkgutil.iter_modules(package.__path__)]
-  if name in names:
-    module = importlib.import_module(f"maskedlm.finetune.{name}")
-    if hasattr(module, "Options"):
-      return module
-  kinds = [
-    n
-    for n in names
-    if hasattr(importlib.import_module(f"maskedlm.finetune.{n}"), "Options")
-  ]
-  raise ConfigError(
-    f"kind {name!r} is not a kind of fine-tuning{did_you_mean(name, kinds)}; "
-    f"known: {', '.join(kinds)}."
+  """Returns the module of a task, maskedlm.finetune.<name>.<name>.
+
+  Raises:
+    ConfigError: there is no such task.
+  """
+  if name not in task_names():
+    raise ConfigError(
+      f"kind {name!r} is not a kind of fine-tuning"
+      f"{did_you_mean(name, task_names())}; known: {', '.join(task_names())}."
+    )
+  return importlib.import_module(f"maskedlm.finetune.{name}.{name}")
+
+
+def task_names() -> list[str]:
+  """Returns the names of all tasks: the folders with a file of their name."""
+  folder = pathlib.Path(__file__).parent
+  return sorted(
+    p.stem for p in folder.glob("*/*.py") if p.stem == p.parent.name
   )
 
 

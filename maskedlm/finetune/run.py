@@ -17,24 +17,21 @@ import numpy as np
 from jax.sharding import Mesh
 from ml_collections import ConfigDict
 
-from maskedlm import (
-  hosts,
-  metrics,
-  opening,
-  remote,
-  resume,
-  sharding,
-  train,
-)
-from maskedlm.config import ConfigError
-from maskedlm.corpus import tokenizer as tokenizers
-from maskedlm.finetune import batching, inference, packing, splits, starting
-from maskedlm.finetune.application import Application, Example, Rows
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Task
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.finetune import initial_params, predict, splits
+from maskedlm.finetune.common import batching, packing
 from maskedlm.finetune.config import load_kind
+from maskedlm.finetune.contract import Application, Example, Rows
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
-from maskedlm.task import Task
+from maskedlm.runtime import buckets as remote
+from maskedlm.runtime import console, multihost
+from maskedlm.training import loop as train
+from maskedlm.training import sharding
+from maskedlm.training.checkpoints import load, resume
 
 
 class StoppedError(RuntimeError):
@@ -50,7 +47,7 @@ class Prepared(NamedTuple):
   options: Any
   about: Mapping[str, Any]
   app: Application
-  start: opening.Opened
+  start: load.Opened
   cfg: EncoderConfig
   train: Sequence[Example]
   dev: Sequence[Example]
@@ -74,10 +71,10 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   """
   mesh = sharding.make_mesh(config.mesh)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
-  hosts.check_shared(workdir)
-  hosts.together(lambda: resume.check_kind(workdir, config))
-  run = hosts.together(lambda: prepare(config), facts=_facts)
-  if hosts.is_first():  # With it the checkpoints are self-contained.
+  multihost.check_shared(workdir)
+  multihost.together(lambda: resume.check_kind(workdir, config))
+  run = multihost.together(lambda: prepare(config), facts=_facts)
+  if multihost.is_first():  # With it the checkpoints are self-contained.
     tokenizers.keep(run.start.tokenizer, workdir / "tokenizer")
   task, config = make_task(run, config, mesh)
   began = time.perf_counter()
@@ -92,7 +89,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
       "tokenizer": run.start.tokenizer.sha256,
     },
     start_from=(
-      starting.from_checkpoint(
+      initial_params.from_checkpoint(
         run.start, reinit_layers=config.model.reinit_layers
       )
       if config.pretrained
@@ -111,23 +108,23 @@ def prepare(config: ConfigDict) -> Prepared:
   """Reads the data and the checkpoint; everything that can be wrong is."""
   options = config.task.to_dict()
   kind = load_kind(options.pop("kind"))
-  options = inference.make_options(kind, options)
+  options = predict.make_options(kind, options)
   if not config.init_from:
     raise ConfigError(
       "init_from is empty: give the workdir of a pretrained encoder, "
       "--config.init_from=runs/bert."
     )
-  start = opening.open_best(config.init_from)
+  start = load.open_best(config.init_from)
   data = config.data
-  cfg = starting.architecture(start, config.model, data.length)
+  cfg = initial_params.architecture(start, config.model, data.length)
   examples, dev = splits.split(kind, options, data)
   about = kind.describe(examples, options)
   app = kind.make(start.tokenizer, cfg, about, options, length=data.length)
   if hasattr(kind, "sentences"):
-    starting.check_sentences(start, kind.sentences(options), metrics.log)
+    initial_params.check_sentences(start, kind.sentences(options), console.log)
   app.gold(dev)  # Told now if there is none, not after an epoch.
   also = {
-    name: inference.read_labelled(kind, app, options, name)
+    name: predict.read_labelled(kind, app, options, name)
     for name in data.also_score
   }
   run = Prepared(
@@ -148,13 +145,13 @@ def prepare(config: ConfigDict) -> Prepared:
     ("train", examples, run.train_rows),
     ("dev", dev, run.dev_rows),
   ):
-    metrics.log(
+    console.log(
       f"{name}: {len(part):,} examples in {len(rows.example):,} rows, "
       f"{float(np.mean(rows.lengths)):.1f} tokens on average; "
       f"{rows.truncated:,} examples were cut to data.length={data.length}"
     )
     for note in rows.notes:
-      metrics.log(f"{name}: {note}")
+      console.log(f"{name}: {note}")
   return run
 
 
@@ -174,7 +171,7 @@ def make_task(
   parts = {"train": batches, "heldout": heldout}
 
   def score(outputs):
-    outputs = inference.by_row(heldout, outputs)
+    outputs = predict.by_row(heldout, outputs)
     tuned = app.tune(run.dev, run.dev_rows, outputs)
     predictions = app.decode(run.dev, run.dev_rows, outputs, tuned)
     return {**tuned, **app.score(run.dev, predictions)}
@@ -242,7 +239,7 @@ def _train_batches(
   share = batching.padding_share(rows, batches)
   naive = 1 - float(np.mean(lengths)) / data.length
   counts = ", ".join(str(len(parts) * r) for r in layout.counts)
-  metrics.log(
+  console.log(
     f"padding: {share:.1%} of the positions, a batch's {count} rows "
     f"being packed in {counts} of {layout.length}; {naive:.1%} if each were "
     f"padded to {data.length}"
@@ -285,17 +282,17 @@ def _with_steps(config: ConfigDict, steps_per_epoch: int) -> ConfigDict:
 def _facts(run: Prepared) -> dict[str, str]:
   """What must be the same on all hosts (hosts.together)."""
   data = splits.fingerprint(run.train, run.dev)
-  return {"the data": data, **opening.facts(run.start)}
+  return {"the data": data, **load.facts(run.start)}
 
 
 def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   """Scores the best checkpoint, writes the files; returns the result."""
-  if not hosts.is_first():
+  if not multihost.is_first():
     return {}
   path = workdir / "result.json"
   if ran is None and path.exists():  # It was finished already: nothing ran.
     seconds = json.loads(path.read_text()).get("train_seconds", seconds)
-  model = inference.open_model(workdir)
+  model = predict.open_model(workdir)
   predictions, values = _score(model, run.dev)
   result = {
     **{n: v for n, v in model.tuned.items() if n not in values},
@@ -334,8 +331,8 @@ def _is_degenerate(path: pathlib.Path) -> bool:
   return len(losses) > 1 and float(np.mean(end)) > 0.95 * losses[0]
 
 
-def _score(model: inference.Model, examples) -> tuple[list, dict[str, float]]:
-  predictions = inference.predict(model, examples)
+def _score(model: predict.Model, examples) -> tuple[list, dict[str, float]]:
+  predictions = predict.predict(model, examples)
   return predictions, model.app.score(examples, predictions)
 
 

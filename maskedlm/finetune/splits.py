@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.config import ConfigError
-from maskedlm.corpus import hashing
-from maskedlm.finetune import reading
-from maskedlm.finetune.application import DataError, Example
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data import hashing
+from maskedlm.finetune import data_files
+from maskedlm.finetune.contract import Example
 
 
 def split(
@@ -28,9 +28,9 @@ def split(
     raise ConfigError(
       "data.train is empty: give a labelled file, --config.data.train=FILE."
     )
-  examples = reading.read(kind, data.train, options)
+  examples = data_files.read(kind, data.train, options)
   if data.dev:
-    dev = reading.read(kind, data.dev, options)
+    dev = data_files.read(kind, data.dev, options)
   else:
     group = getattr(kind, "group", None)
     keys = [group(example) for example in examples] if group else ()

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
 
-from maskedlm import hosts, metrics, sharding, train
-from maskedlm.config import ConfigError
+from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
+from maskedlm.runtime import console, multihost
+from maskedlm.training import loop, sharding
 
 
 class Setting(NamedTuple):
@@ -48,7 +49,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     ConfigError: a value of the grid that can't be: before anything is run.
     NonFiniteError: no run ended; one that diverges stops no other.
   """
-  hosts.check_shared(workdir)
+  multihost.check_shared(workdir)
   grid = settings(config)
   seeds = tuple(config.sweep.seeds) or (config.seed,)
   runs = {
@@ -62,11 +63,11 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   results, diverged = {}, {}
   for number, ((setting, seed), made) in enumerate(runs.items(), 1):
     name = folder(setting, seed)
-    metrics.log(f"run {number} of {len(runs)}: {name}")
+    console.log(f"run {number} of {len(runs)}: {name}")
     try:
       results[setting, seed] = run.finetune(made, workdir / name)
-    except train.NonFiniteError as error:  # The others may well end.
-      metrics.log(f"{name} diverged: {error}")
+    except loop.NonFiniteError as error:  # The others may well end.
+      console.log(f"{name} diverged: {error}")
       diverged[name] = error
   if not results:
     raise next(iter(diverged.values()))

@@ -13,19 +13,13 @@ import jax
 import jax.numpy as jnp
 from jax import export as jax_export
 
-from maskedlm.analysis import vectors
-from maskedlm.interop import (
-  folders,
-  json_files,
-  modules,
-  opening,
-  tensors,
-  tokenizer_files,
-  weights,
-)
-from maskedlm.interop.errors import InteropError
+from maskedlm.core.errors import InteropError
+from maskedlm.inference.vectors import vectors
+from maskedlm.interop import checkpoint_parts, heads
+from maskedlm.interop.huggingface import tensors, tokenizer_files, weights
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
+from maskedlm.runtime import output_files
 
 PROGRAM, WEIGHTS, ABOUT = "model.stablehlo", "weights.safetensors", "model.json"
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -60,8 +54,8 @@ def export(
       f"--platforms: {', '.join(unknown) or 'none'}; known: "
       f"{', '.join(PLATFORMS)}."
     )
-  with folders.whole(out) as unfinished:
-    opened = opening.open_checkpoint(path, part=part, log=log)
+  with output_files.whole_folder(out) as unfinished:
+    opened = checkpoint_parts.open_checkpoint(path, part=part, log=log)
     cfg, flat = opened.cfg, weights.flatten(opened.params)
     is_of_sentences = "sentences" in opened.task
     sentences = vectors.sentences_of(opened.task, cfg)
@@ -72,7 +66,7 @@ def export(
         "token_type_ids": token_type_ids,
         "segment_ids": (attention_mask > 0).astype(jnp.int32),
       }
-      made = modules.outputs(weights.unflatten(flat), cfg, batch)
+      made = heads.outputs(weights.unflatten(flat), cfg, batch)
       if is_of_sentences:
         made["sentence_embedding"] = _sentence_vector(
           cfg, made["last_hidden_state"], batch["segment_ids"], sentences
@@ -105,7 +99,7 @@ def export(
       "jax": jax.__version__,
       "calling_convention_version": exported.calling_convention_version,
     }
-    json_files.write(unfinished / ABOUT, about)
+    output_files.write_json(unfinished / ABOUT, about)
     tokenizer_files.write(
       opened.tokenizer_dir,
       unfinished,

@@ -6,15 +6,15 @@ encoder_config makes it from config.model and checks it; encoder.py builds it.
 
 import dataclasses
 
-from maskedlm.config import ConfigError, check_known
-from maskedlm.modeling import attention_choice
+from maskedlm.core.errors import ConfigError, check_known
+from maskedlm.modeling.attention import dispatch
 
 # The names that options choose from; encoder.py says what they stand for.
 CHOICES = {
   "activation": ("gelu", "gelu_tanh"),
   "dtype": ("float32", "bfloat16"),
   "remat": ("none", "dots", "full"),
-  "attention": attention_choice.KNOWN,
+  "attention": dispatch.KNOWN,
   "position": ("learned", "rope", "alibi"),
   "norm_order": ("post", "pre"),
   "norm_kind": ("layer", "rms"),
@@ -164,12 +164,12 @@ def restored(fields) -> EncoderConfig:
 def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
   """Raises ConfigError if cfg.attention can't train it, there or anywhere."""
   case = attention_case(cfg, cfg.max_positions, platform=platform, **machine)
-  attention_choice.check(cfg.attention, case)
+  dispatch.check(cfg.attention, case)
 
 
 def attention_case(
   cfg: EncoderConfig, length: int, *, one_text: bool = True, **machine
-) -> attention_choice.Case:
+) -> dispatch.Case:
   """What the attention of training is chosen for.
 
   Args:
@@ -178,7 +178,7 @@ def attention_case(
     one_text: rows are one text, then padding; by default they may be.
     machine: Case's platform and capability.
   """
-  return attention_choice.Case(
+  return dispatch.Case(
     **machine,
     length=length,
     head_size=cfg.head_size,

@@ -18,9 +18,9 @@ from jax.sharding import PartitionSpec
 
 from maskedlm.modeling import positions as positions_lib
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.architecture import encoder_config as encoder_config
-from maskedlm.modeling.attention import Attention
-from maskedlm.modeling.attention_kernels import ROWS
+from maskedlm.modeling.attention.layer import Attention
+from maskedlm.modeling.attention.mask import Sight
+from maskedlm.modeling.attention.vendor_kernels import ROWS
 from maskedlm.modeling.layers import (
   ACTIVATIONS,
   DTYPES,
@@ -30,7 +30,6 @@ from maskedlm.modeling.layers import (
   RMSNorm,
   fork,
 )
-from maskedlm.modeling.positions import Sight
 
 # What backward keeps of a block; it recomputes the rest. "dots" keeps what
 # dense layers and attention give. Scores, dropout and elementwise operations

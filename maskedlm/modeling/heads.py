@@ -7,13 +7,8 @@ any of them can be left out, or loaded alone, without touching the encoder.
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.modeling import softmax
-from maskedlm.modeling.encoder import (
-  Embed,
-  Encoder,
-  EncoderConfig,
-  make_norm,
-)
+from maskedlm.modeling import vocabulary_softmax
+from maskedlm.modeling.encoder import Embed, Encoder, EncoderConfig, make_norm
 from maskedlm.modeling.layers import ACTIVATIONS, Dense, gelu
 
 
@@ -64,7 +59,7 @@ class MlmHead(nn.Module):
   cfg: EncoderConfig
 
   @nn.compact
-  def __call__(self, x, embedding, output=softmax.logits):
+  def __call__(self, x, embedding, output=vocabulary_softmax.logits):
     """x [B, P, D], embedding [V, E] -> float32 logits [B, P, V].
 
     Or what another output layer makes of it: softmax.score, which has its
@@ -99,7 +94,9 @@ class SboHead(nn.Module):
   place_width: int  # Of that embedding.
 
   @nn.compact
-  def __call__(self, left, right, place, embedding, output=softmax.logits):
+  def __call__(
+    self, left, right, place, embedding, output=vocabulary_softmax.logits
+  ):
     """left, right [B, P, D], place [B, P] (0 first), embedding [V, E].
 
     Returns:

@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.modeling.random_words import count_of, drop, random_words
+from maskedlm.modeling.dropout_bits import count_of, drop, random_words
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 

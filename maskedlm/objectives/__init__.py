@@ -11,63 +11,63 @@ an option that is wrong, before anything is computed, and CorpusError for a
 corpus that lacks what its rows are made of.
 """
 
+import importlib
+import pkgutil
 from collections.abc import Callable
 
 from ml_collections import ConfigDict
 
-from maskedlm import footprint
-from maskedlm.config import load_objective
-from maskedlm.corpus import epochs
-from maskedlm.task import Task
+from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.task import Task
+from maskedlm.objectives import auto_pack
 
-# Rows are packed where at most this share of them is left. A step is 0 to 3%
-# longer then on a CPU (docs/performance.md), and not quite the paper's.
-PAYS = 0.9
+
+def load(name: str):
+  """Returns the module maskedlm.objectives.<name>.
+
+  Raises:
+    ConfigError: there is no such objective.
+  """
+  package = importlib.import_module("maskedlm.objectives")
+  names = [
+    m.name
+    for m in pkgutil.iter_modules(package.__path__)
+    if m.name != "auto_pack"
+  ]
+  if name not in names:
+    raise ConfigError(
+      f"objective.name={name!r} is not an objective{did_you_mean(name, names)}"
+      f"; known: {', '.join(sorted(names))}."
+    )
+  return importlib.import_module(f"maskedlm.objectives.{name}")
 
 
 def make(config, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
-  """The Task that config.objective asks for; one host's, if no shard is given.
+  """Builds the Task of config.objective.
+
+  Args:
+    config: the whole config.
+    corpus: data.corpus.store.Corpus.
+    shard: (index, count) of the equal part of each batch that this host reads;
+      by default all of it.
 
   Raises:
     ConfigError, CorpusError: as above.
   """
-  return _make(settle(config, corpus), corpus, shard)
+  return _make(resolve_packing(config, corpus), corpus, shard)
 
 
-def settle(
+def resolve_packing(
   config: ConfigDict, corpus, *, log: Callable = lambda line: None
 ) -> ConfigDict:
-  """The config, with objective.pack decided if it was left to the corpus.
+  """Returns the config with objective.pack decided (see auto_pack.resolve)."""
 
-  That is so where it is None: rows are packed if that saves a tenth of them, in
-  any phase, unless a GPU would then lose its kernel (cudnn, which serves rows
-  of one text; what that costs isn't measured). `log` is told. It follows from
-  the corpus and the config, not from the machine, so a run that continues has
-  the same rows; should a longer one get a second phase and another answer,
-  resume.py refuses it. Raises what `make` raises.
-  """
-  if config.objective.get("pack", False) is not None:
-    return config
-  config = config.copy_and_resolve_references()
-  rows = {}
-  for pack in (True, False):
-    config.objective.pack = pack
-    rows[pack] = _make(config, corpus, (0, 1)).rows_per_epoch
-  kernels = {  # Of rows that are not packed.
-    footprint.attention_of(config, length, platform="gpu")
-    for length in epochs.row_lengths(config.data)
-  }
-  phases = list(zip(rows[True], rows[False], strict=True))
-  pays = any(packed <= PAYS * alone for packed, alone in phases)
-  config.objective.pack = pays and "cudnn" not in kernels
-  if config.objective.pack:
-    counts = ", then ".join(f"{p:,} instead of {a:,}" for p, a in phases)
-    log(f"short texts share rows (objective.pack=True): {counts} an epoch")
-  return config
+  def rows_per_epoch(config: ConfigDict) -> tuple[int, ...]:
+    return _make(config, corpus, (0, 1)).rows_per_epoch
+
+  return auto_pack.resolve(config, rows_per_epoch, log=log)
 
 
 def _make(config: ConfigDict, corpus, shard: tuple[int, int]) -> Task:
   options = config.objective.to_dict()
-  return load_objective(options.pop("name")).make(
-    config, corpus, shard, **options
-  )
+  return load(options.pop("name")).make(config, corpus, shard, **options)

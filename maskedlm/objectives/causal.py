@@ -14,12 +14,13 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.config import ConfigError
-from maskedlm.corpus import epochs, packing, text_rows
-from maskedlm.modeling import flops, losses, mlm, softmax
-from maskedlm.modeling.encoder import EncoderConfig, encoder_config
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batching, packing, text_rows
+from maskedlm.modeling import flops, losses, masked_lm, vocabulary_softmax
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import MlmHead
-from maskedlm.task import Batch, Key, Metrics, Params, Task
 
 
 def make(
@@ -37,7 +38,7 @@ def make(
   The encoder is causal whatever config.model.causal says, and the checkpoint
   says so.
   """
-  lengths = epochs.row_lengths(config.data)
+  lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   cfg = dataclasses.replace(cfg, causal=True)
   if chunk < 1:
@@ -66,7 +67,7 @@ def make(
 
 def init(cfg: EncoderConfig, key: Key) -> Params:
   """Fresh parameters: encoder, lm_head (not mlm_head: it fills no masks)."""
-  made = mlm.init(cfg, *jax.random.split(key))
+  made = masked_lm.init(cfg, *jax.random.split(key))
   return {"encoder": made["encoder"], "lm_head": made["mlm_head"]}
 
 
@@ -98,14 +99,14 @@ def loss(
   train: bool,
 ) -> tuple[Metrics, Metrics]:
   """(terms, metrics) of a batch with its targets; see Task.loss."""
-  hidden = mlm.encode(cfg, params, batch, key, train)
-  table = mlm.token_embedding(params["encoder"])
+  hidden = masked_lm.encode(cfg, params, batch, key, train)
+  table = masked_lm.token_embedding(params["encoder"])
   weights = batch["next_weights"]
 
   @jax.checkpoint
   def add_chunk(sums, part):
     hidden, labels, weights = part
-    output = functools.partial(softmax.score, labels=labels)
+    output = functools.partial(vocabulary_softmax.score, labels=labels)
     head = {"params": params["lm_head"]}
     nats, hits = MlmHead(cfg).apply(head, hidden, table, output)
     nats, hits = (losses.of_rows(x * weights) for x in (nats, hits))

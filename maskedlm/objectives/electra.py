@@ -17,12 +17,14 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.config import ConfigError
-from maskedlm.corpus import batches, epochs, packing
-from maskedlm.modeling import corruption, flops, hiding, losses, mlm
-from maskedlm.modeling.encoder import Encoder, EncoderConfig, encoder_config
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batching, packing, sentence_pairs
+from maskedlm.modeling import flops, losses, masked_lm
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.layers import ACTIVATIONS, Dense
-from maskedlm.task import Batch, Key, Metrics, Params, Task
+from maskedlm.modeling.masking import masking, tokens
 
 
 def make(
@@ -51,20 +53,20 @@ def make(
   # Share of the rows that are cut to a random shorter length.
   short_share: float = 0.05,
   # Put several short rows in one, each seeing only itself; None: where
-  # that saves a tenth of the rows (settle, in __init__.py).
+  # that saves a tenth of the rows (auto_pack.py).
   pack: bool | None = None,
 ) -> Task:
   """The Task of pretraining as ELECTRA was (arguments: __init__.py).
 
   config.model is the discriminator.
   """
-  lengths = epochs.row_lengths(config.data)
+  lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   # How its classifiers read [CLS], here and in transformers.
   cfg = dataclasses.replace(cfg, pooler="gelu")
   small = generator_config(cfg, size=generator_size, layers=generator_layers)
   _check(temperature, discriminator_weight)
-  hidden = hiding.make(
+  hidden = masking.make(
     corpus.tokenizer,
     lengths,
     token_counts=corpus.token_counts,
@@ -74,7 +76,7 @@ def make(
     mask_share=mask_share,
     random_share=random_share,
   )
-  rows = batches.adjacent(
+  rows = sentence_pairs.adjacent(
     config, corpus, shard, short_share=short_share, pack=pack
   )
 
@@ -171,7 +173,7 @@ def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:
   ids, vectors = jnp.zeros((1, 1), jnp.int32), jnp.zeros((1, 1, cfg.width))
   encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)
   head = DiscriminatorHead(cfg).init(head_key, vectors)
-  made = mlm.init(small, generator_key, mlm_key)
+  made = masked_lm.init(small, generator_key, mlm_key)
   del made["encoder"]["embeddings"]
   return {
     "encoder": encoder["params"],
@@ -198,14 +200,14 @@ def loss(
   among them.
   """
   generator_key, key = jax.random.split(key) if train else (None, None)
-  generator = mlm.with_generator(params)
-  hidden = mlm.encode(small, generator, batch, generator_key, train)
-  logits = mlm.predict(small, generator, batch, hidden)
+  generator = masked_lm.with_generator(params)
+  hidden = masked_lm.encode(small, generator, batch, generator_key, train)
+  logits = masked_lm.predict(small, generator, batch, hidden)
   scores = losses.score(logits, batch["masked_labels"])
-  terms, metrics = mlm.measure(scores, batch)
+  terms, metrics = masked_lm.measure(scores, batch)
 
   replaced, labels = replace(batch, sample(logits, batch, temperature))
-  hidden = mlm.encode(cfg, params, replaced, key, train)
+  hidden = masked_lm.encode(cfg, params, replaced, key, train)
   scores = DiscriminatorHead(cfg).apply(
     {"params": params["discriminator_head"]}, hidden
   )
@@ -250,8 +252,8 @@ def replace(batch: Batch, sampled):
   """
   slots = batch["masked_positions"], batch["masked_weights"]
   ids = batch["input_ids"]
-  original = corruption.write(ids, *slots, batch["masked_labels"])
-  replaced = corruption.write(ids, *slots, sampled)
+  original = tokens.write(ids, *slots, batch["masked_labels"])
+  replaced = tokens.write(ids, *slots, sampled)
   labels = (replaced != original).astype(jnp.float32)
   return {**batch, "input_ids": replaced}, labels
 

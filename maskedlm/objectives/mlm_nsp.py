@@ -10,13 +10,15 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from maskedlm.config import ConfigError
-from maskedlm.corpus import batches, epochs, packing
-from maskedlm.modeling import flops, hiding, mlm
-from maskedlm.modeling.encoder import EncoderConfig, encoder_config
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batching, packing, sentence_pairs
+from maskedlm.modeling import flops, masked_lm
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import NspHead, Pooler, gather_positions
 from maskedlm.modeling.losses import accuracy, cross_entropy
-from maskedlm.task import Batch, Key, Metrics, Params, Task
+from maskedlm.modeling.masking import masking
 
 
 def make(
@@ -49,13 +51,13 @@ def make(
   # Share of the rows that are cut to a random shorter length.
   short_share: float = 0.1,
   # Put several short pairs in one row, each seeing only itself; None: where
-  # that saves a tenth of the rows (settle, in __init__.py).
+  # that saves a tenth of the rows (auto_pack.py).
   pack: bool | None = None,
 ) -> Task:
   """The Task of pretraining as BERT was (arguments: __init__.py)."""
-  lengths = epochs.row_lengths(config.data)
+  lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-  hidden, heldout = hiding.train_and_heldout(
+  hidden, heldout = masking.train_and_heldout(
     corpus.tokenizer,
     lengths,
     heldout_mask_rate=heldout_mask_rate,
@@ -94,7 +96,7 @@ def init(cfg: EncoderConfig, key: Key) -> Params:
   encoder_key, pooler_key, mlm_key, nsp_key = jax.random.split(key, 4)
   hidden = jnp.zeros((1, 1, cfg.width))
   return {
-    **mlm.init(cfg, encoder_key, mlm_key),
+    **masked_lm.init(cfg, encoder_key, mlm_key),
     "pooler": Pooler(cfg).init(pooler_key, hidden)["params"],
     "nsp_head": NspHead(cfg).init(nsp_key, hidden[:, 0])["params"],
   }
@@ -104,8 +106,8 @@ def loss(
   cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
 ) -> tuple[Metrics, Metrics]:
   """(terms, metrics) of a corrupted batch; see Task.loss."""
-  hidden = mlm.encode(cfg, params, batch, key, train)
-  terms, metrics = mlm.loss(cfg, params, batch, hidden)
+  hidden = masked_lm.encode(cfg, params, batch, key, train)
+  terms, metrics = masked_lm.loss(cfg, params, batch, hidden)
   texts, labels, weights = _pairs(hidden, batch)
   pooled = Pooler(cfg).apply({"params": params["pooler"]}, texts)
   logits = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
@@ -134,7 +136,7 @@ def _pairs(hidden, batch: Batch):
 
 def _row_maker(pairs: str):
   """The function of corpus.batches that makes these pairs."""
-  makers = {"nsp": batches.nsp, "sop": batches.sop}
+  makers = {"nsp": sentence_pairs.nsp, "sop": sentence_pairs.sop}
   if pairs not in makers:
     raise ConfigError(
       f"objective.pairs={pairs!r} is unknown: expected nsp or sop."

@@ -11,10 +11,12 @@ import dataclasses
 
 import jax
 
-from maskedlm.corpus import epochs, packing, text_rows
-from maskedlm.modeling import flops, hiding, mlm
-from maskedlm.modeling.encoder import EncoderConfig, encoder_config
-from maskedlm.task import Batch, Key, Metrics, Params, Task
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batching, packing, text_rows
+from maskedlm.modeling import flops, masked_lm
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.modeling.masking import masking
 
 
 def make(
@@ -45,9 +47,9 @@ def make(
   isolate_documents: bool = False,
 ) -> Task:
   """The Task of pretraining as RoBERTa was (arguments: __init__.py)."""
-  lengths = epochs.row_lengths(config.data)
+  lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-  hidden, heldout = hiding.train_and_heldout(
+  hidden, heldout = masking.train_and_heldout(
     corpus.tokenizer,
     lengths,
     heldout_mask_rate=heldout_mask_rate,
@@ -85,12 +87,12 @@ def make(
 
 def init(cfg: EncoderConfig, key: Key) -> Params:
   """Fresh parameters: encoder, mlm_head."""
-  return mlm.init(cfg, *jax.random.split(key))
+  return masked_lm.init(cfg, *jax.random.split(key))
 
 
 def loss(
   cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
 ) -> tuple[Metrics, Metrics]:
   """(terms, metrics) of a corrupted batch; see Task.loss."""
-  hidden = mlm.encode(cfg, params, batch, key, train)
-  return mlm.loss(cfg, params, batch, hidden)
+  hidden = masked_lm.encode(cfg, params, batch, key, train)
+  return masked_lm.loss(cfg, params, batch, hidden)

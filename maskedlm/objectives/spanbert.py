@@ -14,13 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import ConfigError
-from maskedlm.corpus import epochs, packing, text_rows
-from maskedlm.modeling import corruption, flops, mlm, softmax, spans
-from maskedlm.modeling.encoder import EncoderConfig, encoder_config
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batching, packing, text_rows
+from maskedlm.modeling import flops, masked_lm, vocabulary_softmax
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import SboHead, gather_positions
 from maskedlm.modeling.losses import weigh
-from maskedlm.task import Batch, Key, Metrics, Params, Task
+from maskedlm.modeling.masking import spans, tokens
 
 
 def make(
@@ -49,30 +51,30 @@ def make(
   # Width of the embedding of a token's place in its span.
   place_width: int = 200,
   # Put several short rows in one, each seeing only itself; None: where
-  # that saves a tenth of the rows (settle, in __init__.py).
+  # that saves a tenth of the rows (auto_pack.py).
   pack: bool | None = None,
 ) -> Task:
   """The Task of pretraining as SpanBERT was (arguments: __init__.py)."""
   tokenizer = corpus.tokenizer
-  lengths = epochs.row_lengths(config.data)
+  lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, tokenizer.vocab_size, max(lengths))
   sbo = SboHead(cfg, max_span=max_span_targets, place_width=place_width)
-  corruption.check_shares(mask_share, random_share)
+  tokens.check_shares(mask_share, random_share)
   spans.check_longest(max_span_words, min(lengths))
   _check(sbo_weight, max_span_targets, place_width)
   span_shares = spans.geometric_shares(span_p, max_span_words)
   slots = {
-    length: corruption.count_slots(
+    length: tokens.count_slots(
       mask_rate,
       length - 2,
       max_predictions=max_predictions,
-      budget=corruption.span_budget,
+      budget=tokens.span_budget,
     )
     for length in lengths
   }
   is_special = np.zeros(cfg.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
-  table = corruption.random_token_table(
+  table = tokens.random_token_table(
     random_tokens, corpus.token_counts, is_special
   )
   outside = np.zeros(cfg.vocab_size, bool)
@@ -85,25 +87,25 @@ def make(
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
     L = input_ids.shape[1]
     choose_key, replace_key = jax.random.split(key)
-    candidates = corruption.maskable(input_ids, segment_ids, is_special)
+    candidates = tokens.maskable(input_ids, segment_ids, is_special)
     positions, weights = spans.choose_spans(
       choose_key,
       candidates,
       spans.word_starts(
         input_ids, segment_ids, tokenizer.starts_word, is_special
       ),
-      corruption.wanted_tokens(
+      tokens.wanted_tokens(
         jnp.sum(candidates, axis=1),
         rate=mask_rate,
         length=L,
         num_slots=slots[L],
-        budget=corruption.span_budget,
+        budget=tokens.span_budget,
       ),
       shares=span_shares,
       num_slots=slots[L],
     )
     first, last = spans.span_slots(positions, weights)
-    corrupted, labels = corruption.replace_tokens(
+    corrupted, labels = tokens.replace_tokens(
       replace_key,
       input_ids,
       positions,
@@ -151,9 +153,9 @@ def make(
 def init(cfg: EncoderConfig, sbo: SboHead, key: Key) -> Params:
   """Fresh parameters: encoder, mlm_head, sbo_head."""
   encoder_key, mlm_key, sbo_key = jax.random.split(key, 3)
-  params = mlm.init(cfg, encoder_key, mlm_key)
+  params = masked_lm.init(cfg, encoder_key, mlm_key)
   vector, place = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
-  table = mlm.token_embedding(params["encoder"])
+  table = masked_lm.token_embedding(params["encoder"])
   made = sbo.init(sbo_key, vector, vector, place, table)
   return {**params, "sbo_head": made["params"]}
 
@@ -202,15 +204,15 @@ def loss(
   train: bool,
 ) -> tuple[Metrics, Metrics]:
   """(terms, metrics) of a corrupted batch; see Task.loss."""
-  hidden = mlm.encode(cfg, params, batch, key, train)
-  terms, metrics = mlm.loss(cfg, params, batch, hidden)
+  hidden = masked_lm.encode(cfg, params, batch, key, train)
+  terms, metrics = masked_lm.loss(cfg, params, batch, hidden)
   scores = sbo.apply(
     {"params": params["sbo_head"]},
     gather_positions(hidden, batch["sbo_left"]),
     gather_positions(hidden, batch["sbo_right"]),
     batch["sbo_place"],
-    mlm.token_embedding(params["encoder"]),
-    functools.partial(softmax.score, labels=batch["masked_labels"]),
+    masked_lm.token_embedding(params["encoder"]),
+    functools.partial(vocabulary_softmax.score, labels=batch["masked_labels"]),
   )
   nats, hits = (weigh(x, batch["sbo_weights"]) for x in scores)
   total, count = nats

@@ -7,7 +7,7 @@ one direction, in bytes/s.
 import math
 from typing import NamedTuple
 
-from maskedlm.config import ConfigError, did_you_mean
+from maskedlm.core.errors import ConfigError, did_you_mean
 
 GIB = 2**30
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import jax
 
-from maskedlm import xla_flags
-from maskedlm.config import ConfigError
+from maskedlm.core.errors import ConfigError
 from maskedlm.planning.chips import Chip, Topology
+from maskedlm.runtime import xla_flags
 
 INSTALL = "pip install 'maskedlm[cuda]'"
 NO_AUTOTUNING = xla_flags.Flag(

@@ -9,23 +9,26 @@ from typing import Any, NamedTuple
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm import footprint, sharding
-from maskedlm.corpus import epochs
-from maskedlm.footprint import Sizes
-from maskedlm.modeling import architecture, attention_blockwise
+from maskedlm.data.batches import batching
+from maskedlm.modeling import architecture
+from maskedlm.modeling.attention import blockwise
+from maskedlm.objectives import auto_pack
 from maskedlm.planning import (
   collectives,
-  compiling,
-  estimating,
-  flops,
+  compile,
+  executed_flops,
   hlo,
+  memory,
+  memory_traffic,
   roofline,
-  traffic,
 )
+from maskedlm.planning import estimate as estimating
 from maskedlm.planning.chips import Topology
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.compiling import Compiled, Pieces, Step, TooLarge
+from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
+from maskedlm.planning.memory import Sizes
 from maskedlm.planning.roofline import Estimate
+from maskedlm.training import sharding
 
 LABEL = "model, not measured"
 TRIES = 4  # Compilations at most, in search of the largest batch.
@@ -86,7 +89,7 @@ def make(
   rounds = _rounds(step, topology)
   model_flops = step.task.flops(step.shape.first_step)
   rows = _rows_per_chip(config, step.shape, sizes)
-  compiled = compiling.can_compile(topology)
+  compiled = compile.can_compile(topology)
   plan = functools.partial(
     Plan,
     topology=topology,
@@ -95,7 +98,7 @@ def make(
     length=step.shape.length,
     num_layers=config.model.num_layers,
     compiled=compiled,
-    available=compiling.available(topology),
+    available=compile.available(topology),
     model_flops=model_flops,
   )
   if compiled:
@@ -105,11 +108,11 @@ def make(
       return plan(fits=False, bytes_per_chip=found.needed, remedies=remedies)
     program = hlo.parse(found.text, rounds)
     pieces, fits = found.pieces, True
-    moved = traffic.measure(program)
+    moved = memory_traffic.measure(program)
     sent = collectives.find(program, dict(step.mesh.shape))
   else:
     pieces = estimating.pieces(step, Sizes(sizes), rows, topology.platform)
-    fits = pieces.peak <= compiling.available(topology)
+    fits = pieces.peak <= compile.available(topology)
     moved = estimating.traffic(pieces, config.train.accumulate)
     sent = estimating.collectives(step, sizes)
   executed = _executed(step, rounds)
@@ -119,7 +122,7 @@ def make(
     flops=max(executed, model_flops) / chips,  # A kernel's aren't all seen.
     traffic=moved,
     collectives=sent,
-    coords=compiling.coordinates(step.mesh, topology),
+    coords=compile.coordinates(step.mesh, topology),
   )
   if compiled and not topology.is_tpu:
     waited = roofline.exposed(program, topology, sent)
@@ -140,14 +143,14 @@ def make(
 def _step(config, topology: Topology, sizes, phase: int) -> Step:
   """The step over the topology's devices; to estimate it, over one here."""
   config = config.copy_and_resolve_references()
-  if compiling.can_compile(topology):
+  if compile.can_compile(topology):
     config.mesh.update(sizes)
-    return compiling.make_step(config, compiling.devices(topology), phase)
+    return compile.make_step(config, compile.devices(topology), phase)
   shape = shape_of(config, phase)
   sharding.check_batch(shape.num_rows, config.train.accumulate, Sizes(sizes))
   config.mesh.update(data=1, fsdp=1, tensor=1)
   config.model.update(_traceable(config, shape.length, topology))
-  return compiling.make_step(config, jax.devices()[:1], phase)
+  return compile.make_step(config, jax.devices()[:1], phase)
 
 
 def _traceable(
@@ -164,7 +167,7 @@ def _traceable(
     config.model, config.tokenizer.vocab_size, length
   )
   architecture.check_attention(cfg, platform=topology.platform)
-  found = footprint.attention_of(config, length, platform=topology.platform)
+  found = auto_pack.attention_of(config, length, platform=topology.platform)
   if found == "xla":
     return {"attention": "xla"}
   return {"attention": "blockwise", "attention_dropout": 0.0}
@@ -173,8 +176,8 @@ def _traceable(
 def _rounds(step: Step, topology: Topology) -> int:
   """Of a loop whose rounds aren't fixed: blockwise attention's, all blocks."""
   L = step.shape.length
-  found = footprint.attention_of(step.config, L, platform=topology.platform)
-  return -(-L // attention_blockwise.BLOCK) if found == "blockwise" else 1
+  found = auto_pack.attention_of(step.config, L, platform=topology.platform)
+  return -(-L // blockwise.BLOCK) if found == "blockwise" else 1
 
 
 def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
@@ -184,19 +187,19 @@ def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
     f"{step.shape.num_rows:,} rows of {step.shape.length}: minutes"
   )
   start = time.perf_counter()
-  found = compiling.compile_step(step, topology)
+  found = compile.compile_step(step, topology)
   how = "too large" if isinstance(found, TooLarge) else "fits"
   log(f"  {time.perf_counter() - start:.0f} s: {how}")
   return found
 
 
-def shape_of(config: ConfigDict, phase: int) -> epochs.Shape:
+def shape_of(config: ConfigDict, phase: int) -> batching.Shape:
   """Of a phase's batches."""
   num_steps = config.train.num_steps
-  return epochs.shape_at((num_steps - 1) * phase, num_steps, config.data)
+  return batching.shape_at((num_steps - 1) * phase, num_steps, config.data)
 
 
-def _rows_per_chip(config, shape: epochs.Shape, sizes) -> int:
+def _rows_per_chip(config, shape: batching.Shape, sizes) -> int:
   return shape.num_rows // _parts(config, sizes)
 
 
@@ -214,15 +217,17 @@ def recomputed(step: Step, executed: float, rounds: int) -> float:
   device = step.mesh.devices.flat[0]
   config.mesh.update(data=1, fsdp=1, tensor=1)
   phase = int(step.shape.first_step > 0)
-  plain = compiling.make_step(config, [device], phase)
+  plain = compile.make_step(config, [device], phase)
   return 1 - _executed(plain, rounds) / executed
 
 
 def _executed(step: Step, rounds: int) -> float:
-  state = compiling.state_of(step)
+  state = compile.state_of(step)
   # Without the compiler's options, which nothing that is traced may have.
   update = step.program.step.__wrapped__
-  return flops.executed(update, step.mesh, state, step.batch, rounds=rounds)
+  return executed_flops.executed(
+    update, step.mesh, state, step.batch, rounds=rounds
+  )
 
 
 def cost(
@@ -240,7 +245,7 @@ def cost(
   chips, shape = topology.num_chips, step.shape
   flops_per_second = step.task.flops(shape.first_step) / estimate.step
   num_steps = config.train.num_steps
-  starts = [x.first_step for x in footprint.shapes(config)]
+  starts = [x.first_step for x in memory.shapes(config)]
   total, rows = 0.0, 0
   for phase, end in enumerate((*starts[1:], num_steps)):
     count = (end - starts[phase]) * shape_of(config, phase).num_rows
@@ -340,7 +345,7 @@ def changes(
   rows = _rows_per_chip(config, shape, sizes)
   paper = config.copy_and_resolve_references()
   paper.mesh.update(data=1, fsdp=1, tensor=1)
-  step = compiling.make_step(paper, jax.devices()[:1], phase)
+  step = compile.make_step(paper, jax.devices()[:1], phase)
 
   def total(changed: ConfigDict, sizes) -> int:
     return estimating.pieces(

@@ -2,19 +2,20 @@
 
 import functools
 import math
-import pathlib
 
 import jax
 import pytest
-import runs
 
-from maskedlm import flags, sharding
+from helpers import finetune_runs as runs
+from helpers.repository import ROOT
+from maskedlm.config import overrides
 from maskedlm.finetune import config as base
 from maskedlm.finetune import run
+from maskedlm.training import sharding
 
 CONFIGS = sorted(
   path
-  for path in (pathlib.Path(__file__).parents[2] / "configs").glob("*.py")
+  for path in (ROOT / "configs").glob("*.py")
   if "maskedlm.finetune" in path.read_text()
 )
 
@@ -32,7 +33,7 @@ def test_two_steps_on_real_examples(
   # On one device, for which compiling takes a quarter less.
   on_one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
   monkeypatch.setattr(sharding, "make_mesh", on_one)
-  config = flags.load_config(str(path), validate=base.validate)
+  config = overrides.load_config(str(path), validate=base.validate)
   if not config.data.train:
     pytest.skip("it is for a user's own files")
   config.init_from = str(encoder)

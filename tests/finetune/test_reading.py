@@ -3,14 +3,13 @@
 import json
 
 import pytest
-import runs
 
-from maskedlm import cli
-from maskedlm.config import ConfigError
+from helpers import finetune_runs as runs
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import reading, run, splits
-from maskedlm.finetune.application import DataError
-from maskedlm.finetune.question_answering import Options
+from maskedlm.finetune import data_files, run, splits
+from maskedlm.finetune.question_answering.question_answering import Options
 
 KINDS = ("classification", "features", "multi_label", "spans", "tagging")
 
@@ -40,19 +39,19 @@ def test_reading_options_are_options(name):
 def test_override():
   kind = configs.load_kind("classification")
   tokens = ["--config.task.label=stars", "--config.task.header=('a','stars')"]
-  argv, found = reading.split(["--data", "x", *tokens, "a text"])
+  argv, found = data_files.split(["--data", "x", *tokens, "a text"])
   assert (argv, found) == (["--data", "x", "a text"], tokens)
   options = kind.Options(pooler=False)
-  assert reading.override(kind, options, found) == options._replace(
+  assert data_files.override(kind, options, found) == options._replace(
     label="stars", header=("a", "stars")
   )
   kind = configs.load_kind("question_answering")
   token = "--config.task.allow_impossible=True"
-  assert reading.override(kind, Options(), [token]).allow_impossible
+  assert data_files.override(kind, Options(), [token]).allow_impossible
   kind = configs.load_kind("coreference")
-  assert reading.override(kind, kind.Options(), []) == kind.Options()
+  assert data_files.override(kind, kind.Options(), []) == kind.Options()
   with pytest.raises(ConfigError, match="how a file is read, here none"):
-    reading.override(kind, kind.Options(), [token])
+    data_files.override(kind, kind.Options(), [token])
 
 
 def test_how_a_file_is_read_can_be_set_anew(folder, tmp_path, capsys):
@@ -62,19 +61,19 @@ def test_how_a_file_is_read_can_be_set_anew(folder, tmp_path, capsys):
   path.write_text("\n".join(lines))
   columns = ["--config.task.token_column=1", "--config.task.tag_column=2"]
   argv = ["evaluate", "--checkpoint", workdir, "--data", str(path), *columns]
-  assert cli.main(argv) == 2
+  assert main.main(argv) == 2
   error = capsys.readouterr().err
   assert error.count("\n") == 1 and "--config.task.repair_bio=True" in error
   for value in ("repair_bio=True", "file_scheme=iob1"):
-    assert cli.main([*argv, "--json", f"--config.task.{value}"]) == 0
+    assert main.main([*argv, "--json", f"--config.task.{value}"]) == 0
     assert json.loads(capsys.readouterr().out)["examples"] == 2
   predict = ["predict", *argv[1:], "--json", "--config.task.repair_bio=True"]
-  assert cli.main(predict) == 0
+  assert main.main(predict) == 0
   found = map(json.loads, capsys.readouterr().out.splitlines())
   assert [made["tokens"] for made in found] == [["the", "cat"], ["a", "b"]]
   transfer = ["transfer", "--checkpoint", workdir, "--json", *columns]
   transfer += ["--data", f"en:{path}", "--config.task.repair_bio=True"]
-  assert cli.main(transfer) == 0
+  assert main.main(transfer) == 0
   result = json.loads(capsys.readouterr().out)
   assert result["languages"]["en"]["examples"] == 2
 
@@ -101,7 +100,7 @@ def test_how_a_file_is_read_can_be_set_anew(folder, tmp_path, capsys):
 def test_what_can_not_be_set_anew(folder, capsys, verb, token, message):
   data = f"{'en:' if verb == 'transfer' else ''}{folder / 'config.json'}"
   argv = [verb, "--checkpoint", str(folder), "--data", data, token]
-  assert cli.main(argv) == 2
+  assert main.main(argv) == 2
   error = capsys.readouterr().err
   assert error.startswith("error: ") and error.count("\n") == 1
   assert message in error
@@ -115,21 +114,21 @@ def test_a_source_is_a_file_or_several(tmp_path, monkeypatch):
   for name in ("b.tsv", "a.tsv", "c.txt", "x[1].tsv", "d,e.tsv", "f/g/h.tsv"):
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("text\tlabel\n")
-  assert reading.files("?.tsv") == ["a.tsv", "b.tsv"]
-  assert reading.files("c.txt, ?.tsv,a.tsv") == ["c.txt", "a.tsv", "b.tsv"]
-  assert reading.files("f/**/*.tsv") == ["f/g/h.tsv"]
+  assert data_files.files("?.tsv") == ["a.tsv", "b.tsv"]
+  assert data_files.files("c.txt, ?.tsv,a.tsv") == ["c.txt", "a.tsv", "b.tsv"]
+  assert data_files.files("f/**/*.tsv") == ["f/g/h.tsv"]
   # Names that look like something else; what isn't there the kind tells of.
   for name in ("x[1].tsv", "d,e.tsv", "none.tsv", "tfds:a/b:train[:5%]"):
-    assert reading.files(name) == [name]
-  assert reading.files("x[1].tsv,c.txt") == ["x[1].tsv", "c.txt"]
+    assert data_files.files(name) == [name]
+  assert data_files.files("x[1].tsv,c.txt") == ["x[1].tsv", "c.txt"]
   monkeypatch.setenv("MASKEDLM_DATA", "data")
   for name in ("data/ner/train.conll", "a.tsv,data/*.tsv"):
     with pytest.raises(DataError, match="Set MASKEDLM_DATA to the folder"):
-      reading.files(name)
+      data_files.files(name)
   with pytest.raises(DataError, match=r"\*\.json: no file matches"):
-    reading.files("a.tsv,*.json")
+    data_files.files("a.tsv,*.json")
   with pytest.raises(DataError, match="',' names no file"):
-    reading.files(",")
+    data_files.files(",")
 
 
 def test_shards_of_any_format_are_one_set(tmp_path):
@@ -140,7 +139,7 @@ def test_shards_of_any_format_are_one_set(tmp_path):
   table = pyarrow.table({"label": ["x"], "text": ["three"]})
   parquet.write_table(table, tmp_path / "3.parquet")
   kind = configs.load_kind("classification")
-  found = reading.read(kind, str(tmp_path / "*"), kind.Options())
+  found = data_files.read(kind, str(tmp_path / "*"), kind.Options())
   assert [(e.text, e.label) for e in found] == [
     ("one", "x"),
     ("two", "y"),
@@ -158,9 +157,9 @@ def test_ids_are_of_one_example_in_all_files(tmp_path):
     rows = [[*row, "Ann", "0", "Eve", "8"] for row in rows]
     text = "".join("\t".join(row) + "\n" for row in (header, *rows))
     (tmp_path / name).write_text(text)
-  assert len(reading.read(kind, str(tmp_path / "a.tsv"), None)) == 2
+  assert len(data_files.read(kind, str(tmp_path / "a.tsv"), None)) == 2
   with pytest.raises(DataError) as error:
-    reading.read(kind, str(tmp_path / "*.tsv"), None)
+    data_files.read(kind, str(tmp_path / "*.tsv"), None)
   assert str(error.value).startswith(
     f"{tmp_path}/b.tsv:3: the id '1' is there twice, first in "
     f"{tmp_path}/a.tsv:2; expected each once"
@@ -183,7 +182,7 @@ def test_the_data_are_the_same_in_another_file(tmp_path):
   for i, text in enumerate((*texts, texts[0])):
     path = tmp_path / f"{i}.conll"
     path.write_text(text)
-    made.append(reading.read(kind, str(path), kind.Options(task="pos")))
+    made.append(data_files.read(kind, str(path), kind.Options(task="pos")))
   assert made[0] != made[3]  # They say where they are from.
   assert splits.fingerprint(made[0]) == splits.fingerprint(made[3])
   of_all = {splits.fingerprint(x) for x in made}

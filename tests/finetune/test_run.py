@@ -9,13 +9,14 @@ import sys
 import jax
 import numpy as np
 import pytest
-import runs
 
-from maskedlm import checkpoint, cli, opening
-from maskedlm.config import ConfigError
+from helpers import finetune_runs as runs
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import inference, run, starting
-from maskedlm.finetune.application import DataError
+from maskedlm.finetune import initial_params, run
+from maskedlm.finetune import predict as inference
+from maskedlm.training.checkpoints import load, manager
 
 WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
 
@@ -96,10 +97,10 @@ def test_run_again_it_is_only_scored_again(finished):
 
 
 def test_the_encoder_is_taken_over_and_the_top_may_start_anew(folder):
-  start = opening.open_checkpoint(folder / "encoder")
+  start = load.open_checkpoint(folder / "encoder")
   fresh = jax.tree.map(lambda x: 0 * x + 7, start.params)
   fresh["class_head"] = {"kernel": np.float32(5)}
-  made = starting.from_checkpoint(start, reinit_layers=1)(fresh)
+  made = initial_params.from_checkpoint(start, reinit_layers=1)(fresh)
   old = start.params["encoder"]["layers"]["mlp"]["up"]["kernel"]
   new = made["encoder"]["layers"]["mlp"]["up"]["kernel"]
   np.testing.assert_array_equal(new[0], old[0])
@@ -134,8 +135,8 @@ def test_frozen_layers_stay_as_they_were(config, folder, tmp_path):
   config.optimizer.frozen_layers = 1
   config.train.num_steps = 3
   run.finetune(config, tmp_path / "run")
-  old = opening.open_checkpoint(folder / "encoder").params["encoder"]
-  new = checkpoint.load_params(tmp_path / "run")[0]["encoder"]
+  old = load.open_checkpoint(folder / "encoder").params["encoder"]
+  new = manager.load_params(tmp_path / "run")[0]["encoder"]
   up = [p["layers"]["mlp"]["up"]["kernel"] for p in (old, new)]
   np.testing.assert_array_equal(up[0][0], up[1][0])
   assert (up[0][1] != up[1][1]).any()
@@ -161,20 +162,20 @@ def test_evaluate_and_predict_from_the_command_line(finished, tmp_path, capsys):
   workdir, result, config = finished
   out = tmp_path / "out.jsonl"
   argv = ["--checkpoint", str(workdir), "--data", config.data.dev]
-  assert cli.main(["evaluate", *argv, "--json", "--out", str(out)]) == 0
+  assert main.main(["evaluate", *argv, "--json", "--out", str(out)]) == 0
   values = json.loads(capsys.readouterr().out)
   assert values["accuracy"] == result["accuracy"]
   assert len(out.read_text().splitlines()) == 17
   argv = ["predict", "--checkpoint", str(workdir)]
-  assert cli.main([*argv, "the good book", "the bad dog"]) == 0
+  assert main.main([*argv, "the good book", "the bad dog"]) == 0
   shown = capsys.readouterr().out.splitlines()
   assert [line.split("\t")[0] for line in shown] == ["good", "bad"]
   source = tmp_path / "lines.txt"
   source.write_text('\ufeff{"text": "the bad end"}\n\nthe good cat\n')
-  assert cli.main([*argv, "--json", "--input", str(source)]) == 0
+  assert main.main([*argv, "--json", "--input", str(source)]) == 0
   shown = map(json.loads, capsys.readouterr().out.splitlines())
   assert [(p["line"], p["label"]) for p in shown] == [(1, "bad"), (3, "good")]
-  assert cli.main([*argv, "--json", "--data", config.data.dev]) == 0
+  assert main.main([*argv, "--json", "--data", config.data.dev]) == 0
   shown = capsys.readouterr().out.splitlines()
   assert len(shown) == 17 and "line" not in json.loads(shown[0])
 
@@ -186,7 +187,7 @@ def test_evaluate_needs_labels_before_it_predicts(
   bare.write_text("text\nthe good cat\n")
   monkeypatch.setattr(inference, "predict", None)
   argv = ["evaluate", "--checkpoint", str(finished[0]), "--data", str(bare)]
-  assert cli.main(argv) == 2
+  assert main.main(argv) == 2
   assert "bare.tsv:2: no column 'label'" in capsys.readouterr().err
 
 
@@ -196,9 +197,9 @@ def test_input_that_is_not_utf8_is_told_by_its_line(
   argv = ["predict", "--checkpoint", str(finished[0])]
   stdin = io.TextIOWrapper(io.BytesIO(b"the cat\ncaf\xe9\n"))
   monkeypatch.setattr(sys, "stdin", stdin)
-  assert cli.main(argv) == 2
+  assert main.main(argv) == 2
   assert "error: stdin:2: not UTF-8" in capsys.readouterr().err
-  assert cli.main([*argv, "--input", str(tmp_path / "none.txt")]) == 2
+  assert main.main([*argv, "--input", str(tmp_path / "none.txt")]) == 2
   assert "none.txt: no such file" in capsys.readouterr().err
 
 
@@ -208,10 +209,10 @@ def test_input_that_a_kind_cannot_read_is_told_by_its_line(
   path = tmp_path / "lines.jsonl"
   path.write_text('{"text": "the cat"}\n\n{"txt": "a dog"}\n')
   argv = ["predict", "--checkpoint", str(finished[0])]
-  assert cli.main([*argv, "--input", str(path)]) == 2
+  assert main.main([*argv, "--input", str(path)]) == 2
   said = capsys.readouterr().err
   assert f'error: {path}:3: input {{"txt": "a dog"}}: no \'text\'' in said
-  assert cli.main([*argv, '{"txt": "a dog"}']) == 2
+  assert main.main([*argv, '{"txt": "a dog"}']) == 2
   assert "error: input {" in capsys.readouterr().err
 
 
@@ -348,7 +349,7 @@ def test_every_kind_knows_when_there_is_no_label(kind, folder):
   module = inference.load_kind(kind)
   options = inference.make_options(module, options)
   about = {"labels": ["O", "B-x"], "choices": 2}
-  start = opening.open_checkpoint(folder / "encoder")
+  start = load.open_checkpoint(folder / "encoder")
   app = module.make(start.tokenizer, start.cfg, about, options, length=24)
   with pytest.raises(DataError):
     app.gold([module.parse(text, options)])
@@ -362,7 +363,7 @@ def test_an_empty_development_share_is_refused(config):
 
 
 def test_a_pretrained_checkpoint_is_no_model_to_predict_with(folder, capsys):
-  code = cli.main(["predict", "--checkpoint", str(folder / "encoder"), "x"])
+  code = main.main(["predict", "--checkpoint", str(folder / "encoder"), "x"])
   assert code == 2
   assert "was pretrained, not fine-tuned" in capsys.readouterr().err
 
@@ -374,7 +375,7 @@ def test_a_kind_and_a_config_that_do_not_go_together(tmp_path, capsys):
     "def get_config():\n  return config.default('classification')\n"
   )
   argv = ["finetune", "clasification", f"--config={path}"]
-  assert cli.main(argv) == 2
+  assert main.main(argv) == 2
   assert 'did you mean "classification"' in capsys.readouterr().err
 
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from maskedlm import train
-from maskedlm.config import ConfigError
+from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run, sweep
+from maskedlm.training import loop
 
 # (learning rate, seed) -> the metric.
 SCORES = {
@@ -74,7 +74,7 @@ def test_a_run_that_diverges_stops_no_other(
 
   def finetune(config, workdir):
     if config.seed == 5:
-      raise train.NonFiniteError("steps 3 to 12: the loss was not finite")
+      raise loop.NonFiniteError("steps 3 to 12: the loss was not finite")
     return ends(config, workdir)
 
   monkeypatch.setattr(run, "finetune", finetune)
@@ -88,7 +88,7 @@ def test_a_run_that_diverges_stops_no_other(
   assert written["diverged"] == names
   assert f"as they diverged: {', '.join(names)}" in capsys.readouterr().out
   config.sweep.seeds = (5,)
-  with pytest.raises(train.NonFiniteError, match="steps 3 to 12"):
+  with pytest.raises(loop.NonFiniteError, match="steps 3 to 12"):
     sweep.sweep(config, tmp_path)
 
 

@@ -6,14 +6,14 @@ import sys
 
 import jax
 import numpy as np
-import peers
 import pytest
-import workdirs
 from safetensors.numpy import load_file, save_file
 
 import maskedlm
-from maskedlm.interop import modules, stablehlo
-from maskedlm.interop.errors import InteropError
+from helpers import peers, workdirs
+from maskedlm.core.errors import InteropError
+from maskedlm.interop import heads as modules
+from maskedlm.interop import stablehlo
 
 # As README.md has it; nothing of maskedlm can be imported.
 RUN = """

@@ -3,14 +3,14 @@
 import jax
 import numpy as np
 import pytest
-import reference
-from reference import SIZES, B, L
 
-from maskedlm.modeling import mlm
+from helpers import encoder_reference as reference
+from helpers.encoder_reference import SIZES, B, L
+from maskedlm.modeling import masked_lm
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from test_peer import make_peer  # noqa: E402 - it needs them.
+from helpers.bert_peer import make_peer  # noqa: E402 - it needs them.
 
 BATCH = reference.make_batch()
 REAL = BATCH["segment_ids"] > 0
@@ -19,7 +19,7 @@ REAL = BATCH["segment_ids"] > 0
 def test_equal_transformers_hidden_states():
   cfg = reference.config(dropout=0.3, attention_dropout=0.2)  # In training.
   params = reference.make_params(cfg)
-  ours = jax.jit(lambda p, b: mlm.encode_layers(cfg, p, b))(params, BATCH)
+  ours = jax.jit(lambda p, b: masked_lm.encode_layers(cfg, p, b))(params, BATCH)
   assert ours.shape == (SIZES["num_layers"] + 1, B, L, cfg.width)
   with torch.no_grad():
     theirs = make_peer(params, cfg)(
@@ -43,10 +43,10 @@ def test_equal_transformers_hidden_states():
 )
 def test_the_last_is_what_encode_returns(options):
   cfg = reference.config(**options)
-  params = mlm.init(cfg, *jax.random.split(jax.random.key(1)))
+  params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
   params = reference.randomise(params)
-  ours = mlm.encode_layers(cfg, params, BATCH)
-  last = mlm.encode(cfg, params, BATCH, None, False)
+  ours = masked_lm.encode_layers(cfg, params, BATCH)
+  last = masked_lm.encode(cfg, params, BATCH, None, False)
   assert ours.dtype == last.dtype
   np.testing.assert_array_equal(ours[-1], last)
   # Each layer adds something, and none comes twice.
@@ -56,8 +56,8 @@ def test_the_last_is_what_encode_returns(options):
 
 def test_with_norms_before_the_sums_only_the_last_is_normalised():
   cfg = reference.config(norm_order="pre", init_stddev=0.5)
-  params = mlm.init(cfg, *jax.random.split(jax.random.key(1)))
+  params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
   # A scale of 1 and no bias: what a norm gives has a variance of 1.
-  ours = np.float32(mlm.encode_layers(cfg, params, BATCH))[:, REAL]
+  ours = np.float32(masked_lm.encode_layers(cfg, params, BATCH))[:, REAL]
   np.testing.assert_allclose(ours[-1].var(axis=-1), 1, atol=1e-3)
   assert ours[1].var(axis=-1).mean() > 2

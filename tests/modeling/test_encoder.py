@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
-from reference import SIZES, B, L
 
-from maskedlm import config as config_lib
-from maskedlm.config import ConfigError
-from maskedlm.modeling.encoder import Encoder, EncoderConfig, encoder_config
+from helpers import encoder_reference as reference
+from helpers.encoder_reference import SIZES, B, L
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import Pooler
 
 BATCH = reference.make_batch()

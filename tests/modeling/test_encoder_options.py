@@ -8,13 +8,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
-from reference import B, L
 
-from maskedlm.config import ConfigError
+from helpers import encoder_reference as reference
+from helpers.encoder_reference import B, L
+from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import architecture, encoder, heads, layers, positions
-from maskedlm.modeling.attention import IMPLEMENTATIONS
-from maskedlm.modeling.encoder import Encoder, encoder_config
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.attention import mask
+from maskedlm.modeling.attention.layer import IMPLEMENTATIONS
+from maskedlm.modeling.encoder import Encoder
 
 BATCH = reference.make_batch()
 
@@ -205,10 +207,10 @@ def test_every_option_matters():
 
 def test_backwards_and_within_by_hand():
   np.testing.assert_array_equal(
-    positions.backwards(3), [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    mask.backwards(3), [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
   )
   np.testing.assert_array_equal(
-    positions.within(4, 2),
+    mask.within(4, 2),
     [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]],
   )
 

@@ -1,6 +1,6 @@
 import pytest
-import reference
 
+from helpers import encoder_reference as reference
 from maskedlm.modeling.flops import train_flops
 
 BASE = reference.config(

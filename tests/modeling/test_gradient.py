@@ -3,11 +3,11 @@
 import jax
 import numpy as np
 import pytest
-import reference
-from reference import B, P, V
 
+from helpers import encoder_reference as reference
+from helpers.encoder_reference import B, P, V
 from maskedlm.objectives import mlm_nsp
-from maskedlm.step import totals
+from maskedlm.training.step import totals
 
 
 def make_batch():

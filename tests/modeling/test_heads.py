@@ -2,11 +2,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
-from reference import B, L, P, V
 
-from maskedlm.modeling import heads, layers, mlm
-from maskedlm.step import totals
+from helpers import encoder_reference as reference
+from helpers.encoder_reference import B, L, P, V
+from maskedlm.modeling import heads, layers, masked_lm
+from maskedlm.training.step import totals
 
 CFG = reference.config()
 BATCH = reference.make_batch()
@@ -73,15 +73,15 @@ def test_a_head_drops_other_numbers_than_the_encoder():
   def dropped(rngs):
     return layers.Dropout(0.5).apply({}, x, train=True, rngs=rngs)
 
-  of_head = mlm.head_rngs(key, True)
+  of_head = masked_lm.head_rngs(key, True)
   assert (dropped(of_head) != dropped({"dropout": key})).sum() > 20
-  assert not mlm.head_rngs(key, False)
+  assert not masked_lm.head_rngs(key, False)
 
 
 def test_measures_by_hand():
   scores = np.array([[3.0, 5.0, 7.0]]), np.array([[True, False, True]])
   weights = np.array([[2.0, 1.0, 0.0]])
-  terms, metrics = mlm.measure(scores, {"masked_weights": weights})
+  terms, metrics = masked_lm.measure(scores, {"masked_weights": weights})
   assert totals(terms["mlm"]) == totals(metrics["mlm_loss"]) == (11, 3)
   assert totals(metrics["mlm_accuracy"]) == (2, 3)
 

@@ -6,10 +6,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-import reference
-from reference import B, L, P
 
-from maskedlm.modeling import heads, losses, mlm, softmax
+from helpers import encoder_reference as reference
+from helpers.encoder_reference import B, L, P
+from maskedlm.modeling import heads, losses, masked_lm, vocabulary_softmax
 
 # Padded to 384: 16 strips of 24 words, in two blocks of 16 rows of each, which
 # share 8; 300 ends within the 13th strip.
@@ -31,7 +31,7 @@ def arrays():
 
 
 def total(cfg, x, embedding, bias, labels, slope):
-  nats, hits = softmax.score(cfg, x, embedding, bias, labels=labels)
+  nats, hits = vocabulary_softmax.score(cfg, x, embedding, bias, labels=labels)
   return jnp.sum(nats * slope), (nats, hits)
 
 
@@ -46,7 +46,7 @@ def total(cfg, x, embedding, bias, labels, slope):
   ],
 )
 def test_cut_by_hand(size, block, expected):
-  blocks = softmax.cut(size, block)
+  blocks = vocabulary_softmax.cut(size, block)
   assert blocks == expected
   assert (blocks.count - 1) * blocks.rows < blocks.strip
   assert blocks.strip <= blocks.count * blocks.rows
@@ -54,10 +54,10 @@ def test_cut_by_hand(size, block, expected):
 
 def test_every_word_is_in_one_block(arrays):
   _, embedding, bias, _ = arrays
-  blocks = softmax.cut(PADDED, BLOCK)
+  blocks = vocabulary_softmax.cut(PADDED, BLOCK)
   seen = []
   for i in range(blocks.count):
-    words, offsets, ids = softmax._block(blocks, i, embedding, bias)
+    words, offsets, ids = vocabulary_softmax._block(blocks, i, embedding, bias)
     new = np.asarray(ids) < PADDED
     np.testing.assert_array_equal(words[new], embedding[ids[new]])
     np.testing.assert_array_equal(offsets[new], bias[ids[new]])
@@ -65,7 +65,7 @@ def test_every_word_is_in_one_block(arrays):
   assert sorted(seen) == list(range(PADDED))
 
 
-score = jax.jit(softmax.score, static_argnums=0)
+score = jax.jit(vocabulary_softmax.score, static_argnums=0)
 both = jax.jit(
   jax.value_and_grad(total, argnums=(1, 2, 3), has_aux=True), static_argnums=0
 )
@@ -159,9 +159,9 @@ def test_heads_pass_labels_on():
     "masked_weights": rng.random((B, P), np.float32),
   }
   hidden = rng.standard_normal((B, L, cfg.width), np.float32)
-  logits = mlm.predict(cfg, params, batch, hidden)
+  logits = masked_lm.predict(cfg, params, batch, hidden)
   assert logits.shape == (B, P, PADDED)
-  terms, metrics = jax.jit(mlm.loss, static_argnums=0)(
+  terms, metrics = jax.jit(masked_lm.loss, static_argnums=0)(
     cfg, params, batch, hidden
   )
   labels, weights = batch["masked_labels"], batch["masked_weights"]
@@ -171,12 +171,12 @@ def test_heads_pass_labels_on():
   np.testing.assert_allclose(metrics["mlm_accuracy"], expected)
   # SpanBERT's second head, in both ways.
   sbo = heads.SboHead(cfg, max_span=4, place_width=6)
-  table = mlm.token_embedding(params["encoder"])
+  table = masked_lm.token_embedding(params["encoder"])
   place = np.zeros((B, P), np.int32)
   inputs = (hidden[:, :P], hidden[:, -P:], place, table)
   made = sbo.init(jax.random.key(0), *inputs)
   ours = sbo.apply(
-    made, *inputs, lambda *args: softmax.score(*args, labels=labels)
+    made, *inputs, lambda *args: vocabulary_softmax.score(*args, labels=labels)
   )
   expected = losses.score(sbo.apply(made, *inputs), labels)
   for a, b in zip(ours, expected, strict=True):

@@ -5,9 +5,9 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
-import reference
-from reference import B, L, V
 
+from helpers import encoder_reference as reference
+from helpers.encoder_reference import B, L, V
 from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import Encoder
 

@@ -7,13 +7,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from maskedlm.modeling.dropout_bits import count_of, drop, mix, random_words
 from maskedlm.modeling.layers import Dropout
-from maskedlm.modeling.random_words import (
-  count_of,
-  drop,
-  mix,
-  random_words,
-)
 
 
 def words(key, shape):

@@ -3,23 +3,25 @@
 And XLM-R's, the model that has one: its sizes are those that were published.
 """
 
-import pathlib
 import re
 
 import jax
 import numpy as np
 import pytest
-import reference
 from ml_collections import ConfigDict
 
-from maskedlm import config as config_lib
-from maskedlm import flags, objectives, optim, sharding
-from maskedlm import step as steps
-from maskedlm.corpus import standin
-from maskedlm.modeling.encoder import encoder_config
+from helpers import encoder_reference as reference
+from helpers.repository import CONFIGS
+from maskedlm import objectives
+from maskedlm.config import defaults as config_lib
+from maskedlm.config import overrides
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.modeling.architecture import encoder_config
 from maskedlm.objectives import roberta
+from maskedlm.training import optimizer as optim
+from maskedlm.training import sharding
+from maskedlm.training import step as steps
 
-CONFIGS = pathlib.Path(__file__).parents[2] / "configs"
 # V is padded to 384; P is 2. Tokens of a batch: 104, of which 16 are predicted.
 B, L, D, V, PADDED, SLOTS = 8, 13, 24, 300, 384, 16
 WHOLE, BLOCK = 384, 200  # Of which 2 are made, of 256 words each.
@@ -37,7 +39,9 @@ def make_task(block):
   config.data.update(length=L, batch_size=B)
   config.train.num_steps = 9
   config.optimizer.warmup_steps = 2
-  return config, objectives.make(config, standin.corpus(config.tokenizer))
+  return config, objectives.make(
+    config, placeholder_corpus.corpus(config.tokenizer)
+  )
 
 
 def gradient_on(block, axes):
@@ -133,7 +137,7 @@ def test_no_one_hot_matrix_and_no_logits_of_all(block):
   ],
 )
 def test_xlmr_is_as_published(name, by_hand, published, numbers):
-  config = flags.load_config(str(CONFIGS / f"{name}.py"))
+  config = overrides.load_config(str(CONFIGS / f"{name}.py"))
   config_lib.validate(config)
   optimizer = config.optimizer
   assert numbers == (

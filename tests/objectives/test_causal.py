@@ -5,18 +5,18 @@ import json
 import math
 import types
 
-import any_task
 import jax
 import numpy as np
 import pytest
 
-from maskedlm import config as config_lib
-from maskedlm.config import ConfigError
+from helpers import any_task
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import flops
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import causal
-from maskedlm.step import totals
+from maskedlm.training.step import totals
 
 B, L, V = 8, 13, 131
 

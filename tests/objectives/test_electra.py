@@ -7,22 +7,22 @@ import math
 import pathlib
 import types
 
-import any_task
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm import config as config_lib
-from maskedlm import flags
-from maskedlm import step as steps
-from maskedlm.config import ConfigError
-from maskedlm.corpus import store
-from maskedlm.modeling import flops, mlm
+from helpers import any_task
+from maskedlm.config import defaults as config_lib
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.corpus import store
+from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import electra
-from maskedlm.step import totals
+from maskedlm.training import step as steps
+from maskedlm.training.step import totals
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 B, L, V = 8, 13, 131
@@ -449,10 +449,10 @@ def test_wrong_options_are_named(make_task, options, expected):
 def test_the_generator_fills_masks(task):
   # What fill-mask reads of a checkpoint: the tree that mlm_logits wants.
   params = make_params(task)
-  generator = mlm.with_generator(params)
+  generator = masked_lm.with_generator(params)
   _, small = sizes(task)
   batch = make_batch()
-  hidden = mlm.encode(small, generator, batch, None, False)
+  hidden = masked_lm.encode(small, generator, batch, None, False)
   assert hidden.shape == (B, L, 12)
   table = generator["encoder"]["embeddings"]["token"]["embedding"]
   assert table is params["encoder"]["embeddings"]["token"]["embedding"]
@@ -465,7 +465,7 @@ def test_the_generator_fills_masks(task):
 def real(tiny):
   """(config, task) on the tiny corpus, at sizes that a mesh divides."""
   path, corpus = tiny
-  config = flags.load_config(str(path))
+  config = overrides.load_config(str(path))
   made = config_lib.default("electra")
   for section in ("corpus", "tokenizer", "model", "data", "train"):
     made[section].update(config[section].to_dict())

@@ -3,17 +3,17 @@ import json
 import math
 import types
 
-import any_task
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm import config as config_lib
-from maskedlm.config import ConfigError
+from helpers import any_task
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.objectives import mlm_nsp
-from maskedlm.step import totals
+from maskedlm.training.step import totals
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 B, L, V = 8, 13, 131

@@ -4,10 +4,10 @@ import jax
 import numpy as np
 import pytest
 
-from maskedlm import flags
-from maskedlm.corpus import store
+from maskedlm.config import overrides
+from maskedlm.data.corpus import store
 from maskedlm.objectives import mlm_nsp
-from maskedlm.step import totals
+from maskedlm.training.step import totals
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,10 @@ from maskedlm.step import totals
   ids=str,
 )
 def test_options_go_together(tiny, options):
-  config, corpus = flags.load_config(str(tiny[0])), store.open_corpus(tiny[1])
+  config, corpus = (
+    overrides.load_config(str(tiny[0])),
+    store.open_corpus(tiny[1]),
+  )
   # Many short rows, of which several go into one.
   task = mlm_nsp.make(config, corpus, (0, 1), short_share=0.9, **options)
   params = jax.jit(task.init)(jax.random.key(0))

@@ -6,12 +6,14 @@ import jax
 import numpy as np
 import pytest
 
-from maskedlm import flags, pretrain
-from maskedlm.corpus import batches, packing, store
-from maskedlm.modeling import flops, mlm
+from maskedlm.cli import pretrain
+from maskedlm.config import overrides
+from maskedlm.data.batches import packing, sentence_pairs
+from maskedlm.data.corpus import store
+from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import mlm_nsp
-from maskedlm.step import totals
+from maskedlm.training.step import totals
 
 B, L = 8, 92
 
@@ -19,7 +21,7 @@ B, L = 8, 92
 @pytest.fixture(scope="module")
 def config(tiny):
   path, _ = tiny
-  config = flags.load_config(str(path))
+  config = overrides.load_config(str(path))
   config.model.update(dropout=0.0, attention_dropout=0.0, max_positions=95)
   config.data.update(length=L, batch_size=B)
   config.train.eval_rows = 5  # The other rows of their batch are fillers.
@@ -68,7 +70,7 @@ def test_a_packed_row_is_encoded_as_its_parts(task, params):
   cfg = EncoderConfig(**task.describe["encoder"])
   batch = task.batch_at("train", 0)
   parts = unpack(batch)
-  encode = jax.jit(lambda *args: mlm.encode(cfg, *args, None, False))
+  encode = jax.jit(lambda *args: masked_lm.encode(cfg, *args, None, False))
   packed, alone = encode(params, batch), encode(params, parts)
   n = len(parts["input_ids"])
   assert n > B
@@ -138,7 +140,7 @@ def test_flops_count_what_a_pair_sees(config, corpus, task):
 
 def test_rows_are_not_packed_unless_it_is_said(config, corpus):
   task = mlm_nsp.make(config, corpus, (0, 1))
-  made = batches.nsp(config, corpus, (0, 1), short_share=0.1)
+  made = sentence_pairs.nsp(config, corpus, (0, 1), short_share=0.1)
   expected = made.batch_at("train", 4)
   batch = task.batch_at("train", 4)
   assert batch.keys() == expected.keys()

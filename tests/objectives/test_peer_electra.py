@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from maskedlm import config as config_lib
-from maskedlm.modeling import heads, mlm
+from maskedlm.config import defaults as config_lib
+from maskedlm.modeling import heads, masked_lm
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.objectives import electra
 
@@ -148,7 +148,7 @@ def test_discriminator(models):
 
 def test_generator(models):
   small, batch = models.small, models.batch
-  generator = mlm.with_generator(models.params)
+  generator = masked_lm.with_generator(models.params)
   head = generator["mlm_head"]
   at = "generator_predictions"
   theirs = peer_logits(

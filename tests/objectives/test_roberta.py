@@ -2,22 +2,24 @@
 
 import dataclasses
 import json
-import pathlib
 import types
 
-import any_task
 import jax
 import numpy as np
 import pytest
 
-from maskedlm import config as config_lib
-from maskedlm import flags, step
-from maskedlm.config import ConfigError
-from maskedlm.corpus import store
+from helpers import any_task
+from helpers.repository import ROOT
+from maskedlm.config import defaults as config_lib
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.corpus import store
 from maskedlm.modeling import flops
-from maskedlm.modeling.encoder import Encoder, EncoderConfig, encoder_config
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.objectives import roberta
-from maskedlm.step import totals
+from maskedlm.training import step
+from maskedlm.training.step import totals
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 B, L, V = 8, 13, 131
@@ -292,8 +294,8 @@ def test_wrong_options_are_named(corpus, options, expected):
   ],
 )
 def test_configs_are_as_published(name, released, numbers):
-  root = pathlib.Path(__file__).parents[2]
-  config = flags.load_config(str(root / "configs" / f"{name}.py"))
+  root = ROOT
+  config = overrides.load_config(str(root / "configs" / f"{name}.py"))
   config_lib.validate(config)
   optimizer = config.optimizer
   assert numbers == (

@@ -5,10 +5,12 @@ import types
 
 import pytest
 
-import tiny as tiny_run
-from maskedlm import config as config_lib
-from maskedlm import flags, objectives
-from maskedlm.corpus import standin, store
+from helpers import tiny as tiny_run
+from maskedlm import objectives
+from maskedlm.config import defaults as config_lib
+from maskedlm.config import overrides
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.data.corpus import store
 
 
 def _settled(monkeypatch, alone, packed, *, pack=None, **model):
@@ -29,7 +31,9 @@ def _settled(monkeypatch, alone, packed, *, pack=None, **model):
   config.model.update(model)
   config.objective = {"name": "any", "pack": pack}
   said = []
-  found = objectives.settle(config, "corpus", log=said.append).objective.pack
+  found = objectives.resolve_packing(
+    config, "corpus", log=said.append
+  ).objective.pack
   assert config.objective.pack is pack  # A copy has the answer.
   return found, said, made
 
@@ -88,24 +92,24 @@ def test_a_kernel_that_serves_no_packed_rows_keeps_them_apart(
 def test_it_is_open_by_default_and_long_documents_are_not_packed(name):
   config = config_lib.default(name)
   assert config.objective.pack is None
-  corpus = standin.corpus(config.tokenizer)
-  assert objectives.settle(config, corpus).objective.pack is False
+  corpus = placeholder_corpus.corpus(config.tokenizer)
+  assert objectives.resolve_packing(config, corpus).objective.pack is False
 
 
 @pytest.mark.parametrize("name", ["roberta", "causal"])
 def test_objectives_whose_rows_are_full_have_no_such_option(name):
   config = config_lib.default(name)
   assert "pack" not in config.objective
-  assert objectives.settle(config, None) is config
+  assert objectives.resolve_packing(config, None) is config
 
 
 def test_short_texts_are_packed_and_the_command_line_says_otherwise(tiny):
   path, folder = tiny
   corpus = store.open_corpus(folder)
-  config = flags.load_config(str(path))
+  config = overrides.load_config(str(path))
   config.data.length = config.model.max_positions = 92
   config.objective.short_share = 1.0  # 336 pairs, in 235 rows.
-  assert objectives.settle(config, corpus).objective.pack is True
+  assert objectives.resolve_packing(config, corpus).objective.pack is True
   task = objectives.make(config, corpus)
   assert "segment_weights" in task.batch_at("train", 0)
   config.objective.pack = False

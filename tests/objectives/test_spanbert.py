@@ -5,7 +5,6 @@ import json
 import math
 import types
 
-import any_task
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,13 +12,14 @@ import pytest
 from jax.sharding import PartitionSpec
 from ml_collections import ConfigDict
 
-from maskedlm import config as config_lib
-from maskedlm import sharding
-from maskedlm.config import ConfigError
-from maskedlm.modeling import flops, mlm
+from helpers import any_task
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError
+from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import spanbert
-from maskedlm.step import totals
+from maskedlm.training import sharding
+from maskedlm.training.step import totals
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 B, L, V = 8, 29, 131
@@ -207,7 +207,7 @@ def reference(params, hidden, text, masked):
   hidden [L, D]; text: its tokens before corruption; masked: set of positions.
   """
   p = jax.tree.map(np.float64, params["sbo_head"])
-  E = np.float64(mlm.token_embedding(params["encoder"]))[:V]
+  E = np.float64(masked_lm.token_embedding(params["encoder"]))[:V]
   found = []
   for s in masked:
     if s - 1 in masked:
@@ -236,7 +236,7 @@ def test_loss_equals_the_reference(monkeypatch):
   batch = make_batch()
   corrupted = task.corrupt(batch, jax.random.key(1))
   terms, metrics = totals(task.loss(params, corrupted, None, False))
-  encode = jax.jit(lambda *a: mlm.encode(cfg, *a, None, False))
+  encode = jax.jit(lambda *a: masked_lm.encode(cfg, *a, None, False))
   hidden = np.float64(encode(params, corrupted))
   found = []
   for b in range(B):

@@ -3,7 +3,7 @@
 
 import pytest
 
-from maskedlm.planning import collectives, hlo, traffic
+from maskedlm.planning import collectives, hlo, memory_traffic
 
 # Two layers scanned; 8 chips, data=4, fsdp=2. Sizes of f32 unless said.
 TEXT = """\
@@ -163,13 +163,13 @@ def test_axes():
 
 def test_traffic_by_hand(program):
   # dot.2 reads 240 and 160 bytes; what it writes stays on the chip.
-  assert traffic.measure(program).matmuls == 240 + 160
+  assert memory_traffic.measure(program).matmuls == 240 + 160
   # cut.2: a slice of 40 bytes read and written, and 4 of the index; put.2: 40
   # read, 40 written in place, 4; scattered.1: 48 written; copy.1: 36 + 12;
   # chain.1: 4 + 60; chain.2: 60 + 60; of slice-start.1 the slice is read, 80,
   # copy-start.1: 160 read; what they write stays on the chip.
   others = 84 + 84 + 48 + 48 + 64 + 120 + 80 + 160
-  assert traffic.measure(program).others == others
+  assert memory_traffic.measure(program).others == others
 
 
 def test_shapes():

@@ -3,15 +3,15 @@
 
 import pytest
 
-from maskedlm.config import ConfigError
+from maskedlm.core.errors import ConfigError
 from maskedlm.planning import (
   chips,
   collectives,
-  compiling,
+  compile,
   gpus,
   hlo,
+  memory_traffic,
   roofline,
-  traffic,
 )
 
 # 8 GPUs, data=4, fsdp=2.
@@ -109,7 +109,7 @@ def test_each_collective(program):
 
 
 def test_traffic_by_hand(program):
-  moved = traffic.measure(program)
+  moved = memory_traffic.measure(program)
   # Operands and result of each; of the library's there is a workspace.
   sizes = 2 * (5 * 7 + 7 * 11)
   assert [(x.bytes, x.flops) for x in moved.counted] == [
@@ -128,7 +128,7 @@ def test_a_loop_that_does_not_say_how_long_it_is():
   text = TEXT.replace(', backend_config={"known_trip_count":{"n":"17"}}', "")
   text = text.replace("constant(99)", "get-tuple-element(%t.1), index=0")
   for rounds in (1, 5):
-    moved = traffic.measure(hlo.parse(text, rounds))
+    moved = memory_traffic.measure(hlo.parse(text, rounds))
     assert moved.others == rounds * (40 + 40 + 4) + 2 * 4 * 9 * 10
 
 
@@ -136,9 +136,9 @@ def test_matmuls_one_by_one():
   """Two counted, of which one waits for memory, and 3 ms of others' FLOPs."""
   topology = chips.parse("h200:1")
   peak, bandwidth = topology.chip.flops, topology.chip.hbm_bandwidth
-  fast = traffic.Operation(int(1e-3 * bandwidth), True, 2e-3 * peak)
-  slow = traffic.Operation(int(5e-3 * bandwidth), True, 1e-3 * peak)
-  moved = traffic.Traffic(int(2e-3 * bandwidth), 0, (fast, slow))
+  fast = memory_traffic.Operation(int(1e-3 * bandwidth), True, 2e-3 * peak)
+  slow = memory_traffic.Operation(int(5e-3 * bandwidth), True, 1e-3 * peak)
+  moved = memory_traffic.Traffic(int(2e-3 * bandwidth), 0, (fast, slow))
   found = roofline.estimate(
     topology, flops=6e-3 * peak, traffic=moved, collectives=[]
   )
@@ -223,5 +223,5 @@ def test_not_a_share_of_memory():
 
 def test_memory_that_a_run_can_have(monkeypatch):
   monkeypatch.setenv("XLA_CLIENT_MEM_FRACTION", "0.5")
-  assert compiling.available(chips.parse("a100:1")) == 85_100_068_864 // 2
-  assert compiling.available(chips.parse("v5e:2x2")) == 16 * 2**30
+  assert compile.available(chips.parse("a100:1")) == 85_100_068_864 // 2
+  assert compile.available(chips.parse("v5e:2x2")) == 16 * 2**30

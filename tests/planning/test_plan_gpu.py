@@ -6,7 +6,6 @@ set). BERT-base is slow: half a minute to two minutes of a core.
 
 import json
 import math
-import pathlib
 
 import jax
 import jax.numpy as jnp
@@ -14,18 +13,20 @@ import numpy as np
 import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from maskedlm import cli, flags, plan, sharding
+from helpers.repository import CONFIGS
+from maskedlm.cli import main, plan
+from maskedlm.config import overrides as flags
 from maskedlm.planning import (
   chips,
   collectives,
-  compiling,
+  compile,
   gpus,
   hlo,
+  memory_traffic,
   planner,
-  traffic,
 )
+from maskedlm.training import sharding
 
-CONFIGS = pathlib.Path(__file__).parent.parent.parent / "configs"
 pytestmark = [
   pytest.mark.skipif(
     not gpus.can_compile(),
@@ -65,7 +66,7 @@ def test_bytes_of_a_matmul_and_what_follows(name):
     ((72, 40), jnp.bfloat16, whole),
     ((104, 40), jnp.float32, whole),
   )
-  moved = traffic.measure(program)
+  moved = memory_traffic.measure(program)
   (matmul,) = moved.counted
   assert matmul.flops == 2 * 104 * 72 * 40
   assert matmul.bytes == 2 * (104 * 72 + 72 * 40 + 104 * 40)
@@ -96,7 +97,7 @@ def test_a_gradient_is_summed_over_all(name):
 
 def test_bert_tiny_as_a_user_plans_it(capsys):
   argv = [f"--config={CONFIGS / 'bert_tiny.py'}", "--topology=h200:8"]
-  assert cli.run(plan.main, [*argv, "--rows=5", "--json"]) == 0
+  assert main.run(plan.main, [*argv, "--rows=5", "--json"]) == 0
   found = json.loads(capsys.readouterr().out)
   assert found["compiled"] and found["fits"]
   assert found["mesh"] == {"data": 8, "fsdp": 1, "tensor": 1}
@@ -118,7 +119,7 @@ def test_bert_tiny_as_a_user_plans_it(capsys):
 def test_what_xla_refuses(capsys, monkeypatch):
   monkeypatch.setattr(gpus, "describe", lambda chip: "no such field: 1")
   argv = [f"--config={CONFIGS / 'bert_tiny.py'}", "--topology=h200:8"]
-  assert cli.run(plan.main, argv) == 2
+  assert main.run(plan.main, argv) == 2
   error = capsys.readouterr().err.splitlines()[-1]
   assert "error: --topology=h200:8: the CUDA plugin can't compile" in error
 
@@ -168,9 +169,9 @@ def test_every_dot_of_the_step_is_in_the_program():
   )
   topology = chips.parse("h200:1")
   config = planner.with_rows(config, 0, 32)
-  step = compiling.make_step(config, compiling.devices(topology), 0)
-  found = compiling.compile_step(step, topology)
-  moved = traffic.measure(hlo.parse(found.text))
+  step = compile.make_step(config, compile.devices(topology), 0)
+  found = compile.compile_step(step, topology)
+  moved = memory_traffic.measure(hlo.parse(found.text))
   counted = sum(x.flops for x in moved.counted)
   executed = planner._executed(step, rounds=1)
   assert counted == pytest.approx(executed, rel=1e-3)

@@ -5,14 +5,14 @@ Slow: a compilation takes a minute of one core. They skip without libtpu (extra
 """
 
 import importlib.util
-import pathlib
 
 import pytest
 
-from maskedlm import flags, xla_flags
+from helpers.repository import CONFIGS
+from maskedlm.config import overrides as flags
 from maskedlm.planning import chips, planner
+from maskedlm.runtime import xla_flags
 
-CONFIGS = pathlib.Path(__file__).parent.parent.parent / "configs"
 # Rows of 512 tokens alone, 32 of them on a chip: 16,384 tokens.
 LONG_ROWS = ("--config.data.length=512", "--config.data.long_share=0")
 ROWS = 32

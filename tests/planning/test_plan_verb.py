@@ -9,9 +9,11 @@ import json
 import jax
 import pytest
 
-from maskedlm import cli, flags, plan, xla_flags
-from maskedlm.config import ConfigError
-from maskedlm.planning import chips, compiling, planner, report
+from maskedlm.cli import main, plan
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.planning import chips, compile, planner, report
+from maskedlm.runtime import xla_flags
 
 CONFIG = """
 from maskedlm import config as base
@@ -49,7 +51,7 @@ def without_the_plugin(monkeypatch):
 @pytest.fixture
 def on_cpus(monkeypatch):
   """v5e:2x4, whose 8 chips are the 8 CPUs of the tests."""
-  monkeypatch.setattr(compiling, "tpu_devices", lambda topology: jax.devices())
+  monkeypatch.setattr(compile, "tpu_devices", lambda topology: jax.devices())
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +59,9 @@ def compiled(config):
   """The plan of 2 rows a chip for it, with mesh data=2, fsdp=4."""
   options = ["mesh.fsdp=4", "model.remat=dots", "model.unroll=False"]
   options = [f"--config.{option}" for option in options]
-  loaded = flags.load_config(config.removeprefix("--config="), options)
+  loaded = overrides.load_config(config.removeprefix("--config="), options)
   with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(compiling, "tpu_devices", lambda topology: jax.devices())
+    patch.setattr(compile, "tpu_devices", lambda topology: jax.devices())
     return planner.make(
       loaded,
       chips.parse("v5e:2x4"),
@@ -71,7 +73,7 @@ def compiled(config):
 
 
 def run(capsys, *argv):
-  assert cli.run(plan.main, list(argv)) == 0
+  assert main.run(plan.main, list(argv)) == 0
   return capsys.readouterr().out
 
 
@@ -119,7 +121,7 @@ def test_the_table(compiled):
 def estimated(config, topology, *options, phase=0, **rest):
   """What is worked out for GPUs without the plugin."""
   options = [f"--config.{option}" for option in options]
-  loaded = flags.load_config(config.removeprefix("--config="), options)
+  loaded = overrides.load_config(config.removeprefix("--config="), options)
   rest = {"price": None, "search": False, "log": lambda line: None, **rest}
   return planner.make(loaded, chips.parse(topology), phase, **rest)
 
@@ -215,7 +217,7 @@ def test_an_estimate_says_how_to_compile_it(capsys, config):
 
 def test_a_share_of_memory_that_makes_no_sense(capsys, monkeypatch, config):
   monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "90%")
-  assert cli.run(plan.main, [config, "--topology=h200:8"]) == 2
+  assert main.run(plan.main, [config, "--topology=h200:8"]) == 2
   error = capsys.readouterr().err
   assert error.count("\n") == 1
   assert "XLA_PYTHON_CLIENT_MEM_FRACTION=90%: expected a share" in error
@@ -228,7 +230,7 @@ def test_a_plugin_of_another_version(capsys, monkeypatch, config, tmp_path):
   monkeypatch.setattr(
     xla_flags, "CUDA_PLUGINS", ("no_such_plugin", "other_plugin")
   )
-  assert cli.run(plan.main, [config, "--topology=h200:8"]) == 2
+  assert main.run(plan.main, [config, "--topology=h200:8"]) == 2
   error = capsys.readouterr().err
   assert error.count("\n") == 1
   assert "other_plugin 0.1 is not for jaxlib" in error
@@ -245,7 +247,7 @@ def test_a_compiler_that_gives_up_is_one_line(
     )
 
   monkeypatch.setattr(jax.stages.Lowered, "compile", compile_it)
-  assert cli.run(plan.main, [config, "--topology=v5e:2x4", "--rows=2"]) == 2
+  assert main.run(plan.main, [config, "--topology=v5e:2x4", "--rows=2"]) == 2
   (line,) = (
     line
     for line in capsys.readouterr().err.splitlines()
@@ -261,12 +263,12 @@ def test_what_does_not_fit(capsys, monkeypatch, config, on_cpus):
   def compile_step(step, topology):
     rows = step.shape.num_rows // 8
     if rows > 5:
-      return compiling.TooLarge(3_000 * rows, 16_000)
-    return compiling.Compiled(
-      compiling.Pieces(0, 0, 0, 0, 0, 3_000 * rows), "ENTRY"
+      return compile.TooLarge(3_000 * rows, 16_000)
+    return compile.Compiled(
+      compile.Pieces(0, 0, 0, 0, 0, 3_000 * rows), "ENTRY"
     )
 
-  monkeypatch.setattr(compiling, "compile_step", compile_step)
+  monkeypatch.setattr(compile, "compile_step", compile_step)
   found = json.loads(
     run(capsys, config, "--topology=v5e:2x4", "--rows=40", "--json")
   )
@@ -332,7 +334,7 @@ def test_bad_input(argv, message, config):
 
 def test_libtpu_is_missing(monkeypatch, config, capsys):
   monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-  assert cli.run(plan.main, [config, "--topology=v5e:4x4"]) == 2
+  assert main.run(plan.main, [config, "--topology=v5e:4x4"]) == 2
   error = capsys.readouterr().err
   assert error.count("\n") == 1
   assert "pip install 'maskedlm[tpu]'" in error

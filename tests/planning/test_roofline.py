@@ -4,11 +4,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from maskedlm import metrics
-from maskedlm.modeling import attention, positions
-from maskedlm.planning import chips, compiling, flops, roofline
+from maskedlm.modeling.attention import layer as attention
+from maskedlm.modeling.attention.mask import Sight
+from maskedlm.planning import chips, compile, executed_flops, roofline
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.traffic import Traffic
+from maskedlm.planning.memory_traffic import Traffic
+from maskedlm.training import metrics
 
 TORUS = [(i // 16, i % 16, 0) for i in range(256)]
 
@@ -112,7 +113,7 @@ def test_executed_flops():
   mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
   x, ws = jnp.ones((5, 7)), jnp.ones((3, 7, 7))
   step = jax.jit(jax.grad(loss, argnums=(0, 1)))
-  count = flops.executed(step, mesh, ws, x)
+  count = executed_flops.executed(step, mesh, ws, x)
   assert count == 3 * 4 * (2 * 5 * 7 * 7)
 
 
@@ -122,14 +123,14 @@ def test_blockwise_attention_counts_all_blocks():
   x, segments = jnp.ones((3, 256, 2, 8)), jnp.ones((3, 256), jnp.int32)
 
   def total(x):
-    sight = positions.Sight(segments)
+    sight = Sight(segments)
     y = attention.attend(x, x, x, sight, implementation="blockwise")
     return y.sum()
 
   step = jax.jit(jax.grad(total))
   whole = 7 * (2 * 3 * 2 * 256 * 256 * 8)
-  assert flops.executed(step, mesh, x, rounds=2) == whole
-  assert flops.executed(step, mesh, x) == whole / 2
+  assert executed_flops.executed(step, mesh, x, rounds=2) == whole
+  assert executed_flops.executed(step, mesh, x) == whole / 2
 
 
 def test_unused_matmuls_do_not_count():
@@ -139,7 +140,7 @@ def test_unused_matmuls_do_not_count():
     _ = x @ x
     return x
 
-  assert flops.executed(jax.jit(f), mesh, jnp.ones((4, 4))) == 0
+  assert executed_flops.executed(jax.jit(f), mesh, jnp.ones((4, 4))) == 0
 
 
 @pytest.mark.parametrize(
@@ -158,9 +159,9 @@ def test_unused_matmuls_do_not_count():
   ],
 )
 def test_the_error_of_memory(message, needed):
-  found = compiling.out_of_memory(message)
+  found = compile.out_of_memory(message)
   assert found == (int(needed * 2**30), int(15.75 * 2**30))
 
 
 def test_another_error():
-  assert compiling.out_of_memory("INTERNAL: something else") is None
+  assert compile.out_of_memory("INTERNAL: something else") is None

@@ -1,0 +1,65 @@
+"""`maskedlm demo`: a page that fills masks, compares, attends, labels."""
+
+import argparse
+import importlib.util
+from collections.abc import Sequence
+
+from maskedlm.cli import options
+from maskedlm.core.errors import ConfigError
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb, until Ctrl-C; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm demo",
+    description="Serves a page at http://127.0.0.1 that shows what a model "
+    "does; only this machine can reach it. See docs/demo.md.",
+    allow_abbrev=False,
+  )
+  options.add_checkpoint(parser)
+  parser.add_argument(
+    "--finetuned",
+    nargs="+",
+    default=[],
+    metavar="WORKDIR",
+    help="fine-tuned workdirs, to label sentences with",
+  )
+  parser.add_argument(
+    "--port", type=int, default=8080, help="default: 8080; 0 = any free one"
+  )
+  args = parser.parse_args(argv)
+  if not 0 <= args.port < 1 << 16:
+    raise ConfigError(f"--port={args.port}: expected 0 to 65535.")
+  if not importlib.util.find_spec("werkzeug"):
+    raise ConfigError(
+      "the demo needs werkzeug: pip install 'maskedlm[demo]', or werkzeug."
+    )
+
+  from maskedlm.inference.demo import server
+  from maskedlm.runtime import startup
+
+  startup.enable_compile_cache()
+  listening = server.listen(args.port)  # What can fail at once comes first.
+  app = server.make_app(open_models(args.checkpoint, args.finetuned))
+  running = server.make_server(app, listening)
+  print(f"http://{server.HOST}:{running.port}  (Ctrl-C ends it)", flush=True)
+  running.serve_forever()
+  return 0
+
+
+def open_models(checkpoint: str, finetuned: Sequence[str]):
+  """The answers.Models of workdirs; one that is fine-tuned also labels.
+
+  Raises:
+    CheckpointError, ConfigError: see api.load and inference.open_model.
+  """
+  from maskedlm.finetune import predict
+  from maskedlm.inference import model as api
+  from maskedlm.inference.demo import answers
+
+  encoder = api.load(checkpoint)
+  tuned = [(path, predict.open_model(path)) for path in finetuned]
+  if "kind" in encoder.meta["task"] and checkpoint not in finetuned:
+    model = predict.make_model(encoder.opened, checkpoint)
+    tuned.append((checkpoint, model))
+  return answers.Models(encoder, tuple(tuned))

@@ -1,0 +1,154 @@
+"""`maskedlm embed`: vectors of tokens, words or sentences, into a file."""
+
+import argparse
+import contextlib
+import pathlib
+from collections import Counter
+from collections.abc import Sequence
+
+from maskedlm.cli.options import (
+  add_input,
+  check_input,
+  glue_layers,
+  parse_layers,
+  progress,
+)
+from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import console, output_files
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  args = _parser().parse_args(glue_layers(argv))
+  _check(args)
+  from maskedlm.data.labelled import text_lines
+  from maskedlm.inference.vectors import standardise, vectors, writers
+  from maskedlm.runtime import startup
+
+  fitted = standardise.load(args.standardise) if args.standardise else None
+  options = vectors.Options(
+    unit=args.unit,
+    pool=args.pool,
+    layers=parse_layers(args.layers),
+    combine=args.combine,
+    normalize=args.normalize,
+  )
+  startup.enable_compile_cache()
+  model = vectors.open_model(args.checkpoint)
+  options = vectors.as_made(options, model)
+  layers = vectors.find_layers(options, model.cfg)
+  about = {
+    **options._asdict(),
+    "layers": list(layers),
+    "checkpoint": args.checkpoint,
+    "encoder": vectors.fingerprint(model),
+    "standardised": args.standardise or "",
+  }
+  if fitted:
+    width = model.cfg.width * (len(layers) if args.combine == "concat" else 1)
+    standardise.check(fitted, about, width=width)
+  seen = Counter()
+  show = progress(text_lines.size(args.input), seen)
+  texts = text_lines.read(
+    args.input, form=args.format, field=args.field, seen=seen
+  )
+  moments, count = None, 0
+  with contextlib.ExitStack() as stack:
+    write = None
+    if args.out:
+      write = stack.enter_context(writers.open_writer(args.out, about))
+    for made in vectors.embed(
+      model, texts, options, batch_tokens=args.batch_tokens
+    ):
+      if args.fit:
+        moments = standardise.add(moments, made.values)
+      if fitted:
+        made = made._replace(values=standardise.apply(fitted, made.values))
+      if write:
+        write(made)
+      count += len(made.values)
+      show(count)
+    if not count:
+      raise ConfigError(f"the input has no {args.unit}: there is no vector.")
+  if args.fit:
+    standardise.save(args.fit, standardise.finish(moments, about))
+  console.log(f"{count:,} vectors of {seen['texts']:,} texts")
+  return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = argparse.ArgumentParser(
+    prog="maskedlm embed",
+    description="Writes contextual vectors of texts into a file; formats and "
+    "examples are in docs/embeddings.md.",
+    allow_abbrev=False,
+  )
+  add_input(parser)
+  parser.add_argument(
+    "--unit", default="token", help="token (default) | word | sentence"
+  )
+  parser.add_argument(
+    "--pool",
+    default="",
+    help="how a unit's tokens are pooled: mean | max | cls (sentences only); "
+    "default: for sentences as the model was imported or trained, else mean",
+  )
+  parser.add_argument(
+    "--layers",
+    default="last",
+    help="last (default), or a list such as -1,-2,-3,-4 (the last four) or "
+    "0,6: 0 is the embeddings, -1 the last layer",
+  )
+  parser.add_argument(
+    "--combine",
+    default="mean",
+    help="how several layers are combined: mean (default) | sum | concat",
+  )
+  parser.add_argument(
+    "--normalize", action="store_true", help="each vector to length 1"
+  )
+  parser.add_argument("--out", help="a name in .npz, .safetensors or .jsonl")
+  parser.add_argument(
+    "--fit",
+    metavar="FILE.npz",
+    help="stores mean and standard deviation of the vectors, for --standardise",
+  )
+  parser.add_argument(
+    "--standardise",
+    metavar="FILE.npz",
+    help="subtracts the mean and divides by the standard deviation of --fit",
+  )
+  return parser
+
+
+def _check(args: argparse.Namespace) -> None:
+  """What of the options can be checked before anything slow begins."""
+  if not args.out and not args.fit:
+    raise ConfigError("give --out=FILE for the vectors, or --fit=FILE.")
+  if args.fit and args.standardise:
+    raise ConfigError("--fit is of vectors as they are: leave --standardise.")
+  if args.combine == "stack":
+    raise ConfigError(
+      "combine='stack' is for Python; in a file, use mean, sum or concat."
+    )
+  check_input(args)
+  from maskedlm.inference.vectors import writers
+
+  if args.out:
+    writers.check(args.out)
+  if args.fit:
+    output_files.check(args.fit, suffixes=(".npz",), option="--fit")
+  read = [*args.input, *filter(None, [args.standardise])]
+  for option, path in (("--out", args.out), ("--fit", args.fit)):
+    if path and any(_same(path, other) for other in read):
+      raise ConfigError(f"{option}={path} is what is read: give another name.")
+  if args.out and args.fit and _same(args.out, args.fit):
+    raise ConfigError(f"--out and --fit are both {args.out}: give two names.")
+
+
+def _same(a: str, b: str) -> bool:
+  """Whether two paths are of one file, there or to be made."""
+  a, b = pathlib.Path(a), pathlib.Path(b)
+  return a.resolve() == b.resolve() or (
+    a.exists() and b.exists() and a.samefile(b)
+  )

@@ -1,0 +1,53 @@
+"""`maskedlm evaluate`: the metrics of a fine-tuned checkpoint on a file."""
+
+import argparse
+import json
+import pathlib
+from collections.abc import Sequence
+
+from maskedlm.finetune import data_files
+from maskedlm.runtime import output_files
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm evaluate",
+    description="Scores a fine-tuned checkpoint (the best of a workdir) on a "
+    "labelled file in the format of its training data.",
+    allow_abbrev=False,
+    epilog=data_files.HELP,
+  )
+  parser.add_argument("--checkpoint", required=True, help="a workdir")
+  parser.add_argument("--data", required=True, help="labelled files")
+  parser.add_argument("--out", help="write the predictions here, as JSONL")
+  parser.add_argument("--json", action="store_true", help="print JSON")
+  parser.add_argument(
+    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
+  )
+  argv, overrides = data_files.split(argv)
+  args = parser.parse_args(argv)
+
+  from maskedlm.finetune import predict, run
+  from maskedlm.runtime import startup
+
+  if args.out:
+    output_files.check(args.out, option="--out")
+  startup.enable_compile_cache()
+  model = predict.open_model(args.checkpoint, overrides)
+  examples = predict.read_labelled(
+    model.kind, model.app, model.options, args.data
+  )
+  predictions = predict.predict(
+    model, examples, batch_size=args.batch_size, progress=predict.show
+  )
+  values = model.app.score(examples, predictions)
+  if args.json:
+    print(json.dumps({"examples": len(examples), **values}))
+  else:
+    print(f"{args.data}: {len(examples):,} examples")
+    run.describe_result(values, print)
+  if args.out:
+    with output_files.writing(args.out, option="--out"):
+      run.write_predictions(predictions, pathlib.Path(args.out))
+  return 0

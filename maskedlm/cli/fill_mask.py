@@ -1,0 +1,50 @@
+"""`maskedlm fill-mask`: prints the most probable words for each mask."""
+
+import argparse
+import json
+import pathlib
+from collections.abc import Sequence
+
+from maskedlm.cli import options
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.labelled import text_lines
+from maskedlm.inference.fill_mask import ROWS, fill, format_filled, load
+from maskedlm.runtime import startup
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm fill-mask",
+    description="Prints the most probable words for each mask of each text.",
+    allow_abbrev=False,
+  )
+  options.add_checkpoint(parser)
+  parser.add_argument(
+    "--top_k", type=int, default=5, help="words for each mask; default: 5"
+  )
+  parser.add_argument(
+    "--json", action="store_true", help="print a JSON line for each text"
+  )
+  parser.add_argument("text", nargs="*", help="texts; none = lines of stdin")
+  args = parser.parse_args(argv)
+  if args.top_k < 1:
+    raise ConfigError(f"--top_k={args.top_k}: expected at least 1.")
+  startup.enable_compile_cache()
+  model = load(pathlib.Path(args.checkpoint))
+  asked = text_lines.given(args.text, text_lines.STDIN)
+  for some in text_lines.groups(asked, ROWS, args.text, [text_lines.STDIN]):
+    lines, texts = zip(*some, strict=True)
+    made = fill(model, texts, top_k=args.top_k)
+    for line, filled in zip(lines, made, strict=True):
+      if args.json:
+        masks = [
+          [{"token": w, "probability": p} for w, p in words]
+          for words in filled.masks
+        ]
+        where = {"line": line} if line else {}
+        said = json.dumps({**where, "text": filled.text, "masks": masks})
+      else:
+        said = format_filled(filled)
+      print(said, flush=True)
+  return 0

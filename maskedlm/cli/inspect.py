@@ -1,0 +1,99 @@
+"""`maskedlm inspect`: shows what a config will train, before an hour is spent."""
+
+import argparse
+import json
+import pathlib
+import sys
+from collections.abc import Sequence
+
+from ml_collections import ConfigDict
+
+from maskedlm import objectives
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.data.corpus import store
+from maskedlm.data.prepare import prepare
+from maskedlm.planning.inspect import html_page
+from maskedlm.planning.inspect import rows as rows_lib
+from maskedlm.planning.inspect.facts import (
+  Section,
+  facts_of_model,
+  facts_of_rows,
+  rate_curve,
+  sparkline,
+)
+from maskedlm.runtime import output_files
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm inspect",
+    description="Shows what a config will train, before it is trained. Takes "
+    "the corpus of --config.corpus.path or of --workdir, if one is there.",
+  )
+  parser.add_argument("--workdir", help="of a run, to take its corpus")
+  parser.add_argument(
+    "--rows", type=int, default=3, help="sample rows to show; default: 3"
+  )
+  parser.add_argument("--html", metavar="FILE", help="write a page as well")
+  parser.add_argument(
+    "--json", action="store_true", help="print the figures alone, as JSON"
+  )
+  args, config = overrides.parse(parser, argv)
+  if args.rows < 0:
+    raise ConfigError(f"--rows={args.rows}: expected 0 or more.")
+  if args.html:
+    output_files.check(args.html, option="--html")
+  corpus = _find_corpus(config, args.workdir)
+  if corpus:
+    config = objectives.resolve_packing(config, corpus)
+  task = objectives.make(
+    config, corpus or placeholder_corpus.corpus(config.tokenizer)
+  )
+  figures, sections = facts_of_model(config, task)
+  rows = []
+  if corpus is None:
+    sections.append(
+      Section(
+        "Rows",
+        [
+          "no corpus yet: `maskedlm prepare` makes one; then more is shown. "
+          "Rows of several texts were counted as whole ones",
+        ],
+      )
+    )
+  else:
+    measured, more, rows = facts_of_rows(
+      config, task, corpus, num_samples=args.rows
+    )
+    figures.update(measured)
+    sections += more
+  curve = rate_curve(config)
+  if args.html:
+    page = html_page.page(config.name, sections, rows, curve)
+    output_files.write(args.html, page, option="--html")
+  if args.json:
+    print(json.dumps(figures, indent=2))
+    return 0
+  coloured = sys.stdout.isatty()
+  for section in sections:
+    print(f"\n{section.title}")
+    for line in section.lines:
+      print(f"  {line}")
+  print(f"\nLearning rate over {config.train.num_steps:,} steps")
+  print(f"  {sparkline([rate for _, rate in curve])}")
+  for row in rows:
+    print(f"\n{rows_lib.format_row(row, coloured)}")
+  return 0
+
+
+def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
+  path = config.corpus.path
+  if not path:  # A wrong path is an error, and not "no corpus".
+    made = pathlib.Path(workdir or f"runs/{config.name}", "corpus")
+    if not made.is_dir():
+      return None
+    path = made
+  return prepare.open_given(config, path, log=lambda line: None)

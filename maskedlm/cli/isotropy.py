@@ -1,0 +1,103 @@
+"""`maskedlm isotropy`: how alike are a model's vectors, layer by layer?"""
+
+import argparse
+import json
+from collections import Counter
+from collections.abc import Sequence
+
+from maskedlm.cli import options
+from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import console, output_files
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm isotropy",
+    description="Prints for each layer the expected cosine of two vectors, the "
+    "dimensions it comes from, and what it is without those or standardised; "
+    "docs/embeddings.md explains the table.",
+    allow_abbrev=False,
+  )
+  options.add_input(parser)
+  parser.add_argument("--unit", default="word", help="word (default) | token")
+  parser.add_argument(
+    "--sample",
+    type=int,
+    default=10_000,
+    help="vectors that are compared; default: 10,000",
+  )
+  parser.add_argument("--seed", type=int, default=0, help="of the sample")
+  parser.add_argument(
+    "--sts", metavar="FILE", help="pairs with scores, as dev.tsv of STS-B"
+  )
+  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  args = parser.parse_args(argv)
+  options.check_input(args)
+  if args.sample < 2:
+    raise ConfigError(f"--sample={args.sample}: expected 2 or more.")
+  if args.json:
+    output_files.check(args.json, option="--json")
+
+  from maskedlm.data.labelled import text_lines
+  from maskedlm.inference.vectors import isotropy, vectors
+  from maskedlm.runtime import startup
+
+  pairs = isotropy.read_pairs(args.sts) if args.sts else []
+  startup.enable_compile_cache()
+  model = vectors.open_model(args.checkpoint)
+  seen = Counter()
+  texts = text_lines.read(
+    args.input, form=args.format, field=args.field, seen=seen
+  )
+  drawn = isotropy.sample(
+    model,
+    texts,
+    unit=args.unit,
+    count=args.sample,
+    seed=args.seed,
+    progress=options.progress(text_lines.size(args.input), seen),
+    batch_tokens=args.batch_tokens,
+  )
+  layers = isotropy.measure(drawn)
+  if pairs:
+    layers = isotropy.judge(
+      model, pairs, drawn, layers, batch_tokens=args.batch_tokens
+    )
+  console.clear()
+  print(
+    f"{len(drawn.x):,} of {drawn.moments.count:,} {args.unit}s of "
+    f"{seen['texts']:,} texts"
+    + (f"; Spearman of {len(pairs):,} pairs of {args.sts}" if pairs else "")
+  )
+  print(format_table(layers))
+  if args.json:
+    table = [layer._asdict() for layer in layers]
+    text = json.dumps(table, indent=2) + "\n"
+    output_files.write(args.json, text, option="--json")
+  return 0
+
+
+def format_table(layers) -> str:
+  """The table as text: layers of analysis.isotropy, 0 the embeddings."""
+  names = list(layers[0].anisotropy)
+  groups = [("anisotropy", [layer.anisotropy for layer in layers])]
+  if layers[0].spearman:
+    groups.append(("Spearman", [layer.spearman for layer in layers]))
+  wide = [max(len(name), 6) for name in names]
+  span = sum(wide) + 2 * (len(wide) - 1)
+  title = " " * 5 + "".join(f"  {title:^{span}}" for title, _ in groups)
+  of_group = "".join(f"  {n:>{w}}" for n, w in zip(names, wide, strict=True))
+  lines = [
+    title.rstrip(),
+    "layer" + of_group * len(groups) + "  rogue dimensions and their shares",
+  ]
+  for i, layer in enumerate(layers):
+    cells = "".join(
+      f"  {rows[i][name]:z{w}.3f}"
+      for _, rows in groups
+      for name, w in zip(names, wide, strict=True)
+    )
+    rogue = ", ".join(f"{d} ({share:.1%})" for d, share in layer.rogue)
+    lines.append(f"{layer.layer:5}{cells}  {rogue}")
+  return "\n".join(lines)

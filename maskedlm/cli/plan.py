@@ -1,0 +1,128 @@
+"""`maskedlm plan`: does it fit, how does it scale, what does it cost?
+
+Before anything is paid: the run's own train step, compiled for TPUs and GPUs
+that aren't here (planning/), with a model of its time. docs/planning.md
+explains what it prints, docs/scaling.md has tables of it.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from ml_collections import ConfigDict
+
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code: 0 also where nothing fits."""
+  args, config = overrides.parse(_parser(), argv)
+  _check(args)
+  _use_cpu()
+
+  from maskedlm.planning import chips, planner, report
+
+  topologies = [chips.parse(name) for name in args.topology.split(",")]
+  if len(topologies) > 1 and not args.sweep:
+    raise ConfigError(
+      f"--topology={args.topology}: several are compared with --sweep."
+    )
+  phase = int(args.phase == "last" and config.data.long_share > 0)
+  plans = []
+  for topology in topologies:
+    for each in _meshes(config, topology) if args.sweep else [config]:
+      plan = planner.make(
+        each,
+        topology,
+        phase,
+        rows=args.rows,
+        price=args.price,
+        search=not args.sweep,
+        log=_say,
+      )
+      plans.append(plan)
+  if args.json:
+    made = [report.figures(plan) for plan in plans]
+    print(json.dumps(made if args.sweep else made[0], indent=2))
+    return 0
+  text = report.compare(plans) if args.sweep else report.lines(plans[0])
+  print("\n".join(text))
+  return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = argparse.ArgumentParser(
+    prog="maskedlm plan",
+    description="Compiles a config's train step for TPUs or GPUs, without "
+    "one: does it fit, what do chips send each other, how long does it take "
+    "and what does it cost at best?",
+  )
+  parser.add_argument(
+    "--topology",
+    required=True,
+    help="e.g. v5e:16x16 or h100:64; with --sweep several, with commas",
+  )
+  parser.add_argument(
+    "--rows",
+    type=int,
+    metavar="N",
+    help="rows on a chip at a time, instead of the config's global batch; "
+    "hours and cost are still those of the config's rows",
+  )
+  parser.add_argument(
+    "--phase",
+    choices=("first", "last"),
+    default="last",
+    help="which phase, of a config with longer rows at the end; default: "
+    "last, the longer rows",
+  )
+  parser.add_argument(
+    "--price", type=float, help="of a chip for an hour, to print the cost"
+  )
+  parser.add_argument(
+    "--sweep",
+    action="store_true",
+    help="compare topologies, each with the config's mesh and with fsdp",
+  )
+  parser.add_argument(
+    "--json", action="store_true", help="print the figures alone, as JSON"
+  )
+  return parser
+
+
+def _check(args) -> None:
+  """Raises ConfigError for a number that makes no sense."""
+  if args.rows is not None and args.rows < 1:
+    raise ConfigError(f"--rows={args.rows}: expected 1 or more.")
+  if args.price is not None and args.price < 0:
+    raise ConfigError(f"--price={args.price}: expected 0 or more.")
+
+
+def _use_cpu() -> None:
+  """JAX must not look for this machine's accelerator: it isn't needed."""
+  import jax
+
+  jax.config.update("jax_platforms", "cpu")
+
+
+def _meshes(config: ConfigDict, topology) -> list[ConfigDict]:
+  """The config's own mesh; fsdp over 8 chips, and over all."""
+  from maskedlm.training import sharding
+
+  chips = topology.num_chips
+  found = {}
+  for fsdp in (config.mesh.fsdp, 8, chips):
+    other = config.copy_and_resolve_references()
+    if fsdp != config.mesh.fsdp:
+      if fsdp == -1 or chips % (fsdp * max(config.mesh.tensor, 1)):
+        continue
+      other.mesh.update(data=-1, fsdp=fsdp)
+    sizes = sharding.mesh_sizes(other.mesh, chips)
+    found.setdefault(tuple(sizes.values()), other)
+  return list(found.values())
+
+
+def _say(text: str) -> None:
+  print(text, file=sys.stderr, flush=True)

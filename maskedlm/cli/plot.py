@@ -1,0 +1,272 @@
+"""`maskedlm plot PICTURE`: draws what a model or a run has learned."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from maskedlm.cli import options
+from maskedlm.core.errors import ConfigError, check_name
+from maskedlm.inference.plots import (
+  attention,
+  figure,
+  html_page,
+  instances,
+  isotropy,
+  scatter,
+  training_curves,
+)
+from maskedlm.inference.plots.scatter import Scatter
+from maskedlm.runtime import output_files
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  names = "\n".join(
+    f"  {name:<11}{about}" for name, (_, about) in PICTURES.items()
+  )
+  usage = (
+    "usage: maskedlm plot PICTURE [options]\n\n"
+    f"{names}\n\n`maskedlm plot PICTURE --help` tells more."
+  )
+  if not argv or argv[0] in ("-h", "--help", "help"):
+    print(usage)
+    return 0 if argv else 2
+  name, *rest = argv
+  check_name("PICTURE", name, PICTURES)
+  draw, _ = PICTURES[name]
+  return draw(rest)
+
+
+def plot_instances(argv: Sequence[str]) -> int:
+  """Makes the picture, the page or both; returns the exit code."""
+  args = _instances_parser().parse_args(options.glue_layers(argv))
+  _check_instances(args)
+  made, missing = measure(args)
+  if args.out:
+    scatter.draw(args.out, made)
+    print(f"{args.out}: {made.title}")
+  if args.html:
+    output_files.write(args.html, html_page.render(made), option="--html")
+    print(f"{args.html}: {made.title}")
+  for each in made.groups:
+    print(f"  {len(each.points):5}  {each.label}")
+  if missing:
+    print(instances.nowhere(missing, args.data), file=sys.stderr)
+  lacking = figure.unreadable(scatter.shown(made)) if args.out else ""
+  if lacking:
+    print(
+      f"no installed font has {lacking[:20]!r}: boxes in the picture; install "
+      "fonts, such as fonts-noto and fonts-noto-cjk, or use --html.",
+      file=sys.stderr,
+    )
+  return 0
+
+
+def _instances_parser() -> argparse.ArgumentParser:
+  parser = argparse.ArgumentParser(
+    prog="maskedlm plot instances",
+    description="Draws the instances of a word in context: near each other "
+    "where the encoder finds them alike; docs/pictures.md shows some.",
+    allow_abbrev=False,
+  )
+  options.add_checkpoint(parser)
+  parser.add_argument(
+    "--word", required=True, nargs="+", help="one or several, in any case"
+  )
+  parser.add_argument(
+    "--data",
+    required=True,
+    nargs="+",
+    metavar="FILE",
+    help="files with a text, or a JSON object, on each line; or "
+    "with senses: SemCor's .tsv, or .data.xml",
+  )
+  parser.add_argument(
+    "--field",
+    default="text",
+    help="of JSON objects, where the text is; default: text",
+  )
+  parser.add_argument(
+    "--projection", default="pca", help="pca (default) | umap (an extra)"
+  )
+  parser.add_argument(
+    "--layers", default="last", help="as of maskedlm embed; default: last"
+  )
+  parser.add_argument(
+    "--combine", default="mean", help="of layers: mean (default) | sum | concat"
+  )
+  parser.add_argument(
+    "--limit",
+    type=int,
+    default=500,
+    help="the most instances; of more, so many are drawn at random; default: "
+    "500",
+  )
+  parser.add_argument("--out", help="the picture: a .png, .svg or .pdf")
+  parser.add_argument("--html", help="the page: a .html")
+  return parser
+
+
+def measure(args: argparse.Namespace) -> tuple[Scatter, list[str]]:
+  """What is to be drawn, and the words that have no instance.
+
+  Raises:
+    ConfigError: fewer than two instances, and what else of args is wrong.
+  """
+  from maskedlm.inference.vectors import projection, vectors
+  from maskedlm.inference.word_senses import word_instances
+  from maskedlm.runtime import startup
+
+  vector_options = vectors.Options(
+    layers=options.parse_layers(args.layers), combine=args.combine
+  )
+  words = word_instances.distinct(args.word)
+  found, counts = word_instances.draw(
+    instances.find(args.data, words, args.field), args.limit
+  )
+  instances.check_count(found, words, args.data)
+  startup.enable_compile_cache()
+  model = vectors.open_model(args.checkpoint)
+  layers = vectors.find_layers(vector_options, model.cfg)
+  found, x = word_instances.embed(model, found, vector_options)
+  instances.check_count(found, words, args.data)
+  projected = projection.PROJECTIONS[args.projection](x)
+  told, total = f"{len(found):,}", counts.total()
+  if total > len(found):
+    told = f"{told} of {total:,}"
+  (name,) = figure.names([args.checkpoint])
+  made = Scatter(
+    title=f"{told} instances of {instances.words(words)}",
+    subtitle=f"{name}, {instances.layers(layers, args.combine)}, "
+    f"{args.projection.upper()}",
+    axes=projected.axes,
+    has_unit=projected.has_unit,
+    groups=instances.group(found, projected.points),
+  )
+  return made, [word for word in words if word not in counts]
+
+
+def _check_instances(args: argparse.Namespace) -> None:
+  """What of the options can be checked before anything slow begins."""
+  from maskedlm.data.labelled import text_lines
+  from maskedlm.inference.vectors import projection
+
+  if not args.out and not args.html:
+    raise ConfigError("give --out=FILE.png for a picture, or --html=FILE.html.")
+  if args.out:
+    figure.check(args.out)
+  if args.html:
+    output_files.check(args.html, option="--html", suffixes=(".html",))
+  check_name("--projection", args.projection, projection.PROJECTIONS)
+  if args.projection == "umap":
+    projection.load_umap()
+  if args.combine == "stack":
+    raise ConfigError("combine='stack' is for Python; use mean, sum or concat.")
+  if args.limit < 2:
+    raise ConfigError(f"--limit={args.limit}: expected 2 or more.")
+  text_lines.check(args.data, form="", option="--data")
+
+
+def plot_attention(argv: Sequence[str]) -> int:
+  """Makes the picture; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm plot attention",
+    description="Draws which token of a sentence attends to which, a map for "
+    "each head; docs/pictures.md shows one.",
+    allow_abbrev=False,
+  )
+  options.add_checkpoint(parser)
+  parser.add_argument(
+    "--layer",
+    default="-1",
+    help="1 (the first) to the number of layers, from the end -1 (default), "
+    "or all",
+  )
+  parser.add_argument("--out", required=True, help="a .png, .svg or .pdf")
+  parser.add_argument("text", help="a sentence; it may have a [MASK]")
+  args = parser.parse_args(argv)
+  figure.check(args.out)
+  if args.layer != "all" and not args.layer.removeprefix("-").isdecimal():
+    raise ConfigError(f"--layer={args.layer!r}: expected a number, or all.")
+
+  from maskedlm.inference.vectors import attention_maps, vectors
+  from maskedlm.runtime import startup
+
+  startup.enable_compile_cache()
+  model = vectors.open_model(args.checkpoint)
+  layers = find_layers(args.layer, model.cfg.num_layers)
+  made = attention_maps.attend(model, args.text, limit=attention.LIMIT)
+  (name,) = figure.names([args.checkpoint])
+  title = f"Attention of {name}"
+  attention.draw(args.out, made.tokens, made.weights, layers, title=title)
+  print(f"{args.out}: {len(layers) * made.weights.shape[1]} heads")
+  return 0
+
+
+def find_layers(text: str, num_layers: int) -> list[int]:
+  """ "all", "-1" or "2" -> numbers from 1.
+
+  Raises:
+    ConfigError: the encoder has no such layer.
+  """
+  if text == "all":
+    return list(range(1, num_layers + 1))
+  layer = int(text)
+  if not 1 <= abs(layer) <= num_layers:
+    raise ConfigError(
+      f"--layer={layer}: the encoder has {num_layers} layers; expected 1 to "
+      f"{num_layers}, from the end -1 to -{num_layers}, or all."
+    )
+  return [layer if layer > 0 else layer + num_layers + 1]
+
+
+def plot_isotropy(argv: Sequence[str]) -> int:
+  """Makes the picture; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm plot isotropy",
+    description="Draws tables of `maskedlm isotropy --json=FILE` as curves, "
+    "layer by layer; docs/pictures.md shows some.",
+    allow_abbrev=False,
+  )
+  parser.add_argument(
+    "table", nargs="+", help="JSON files, one of each checkpoint"
+  )
+  parser.add_argument("--out", required=True, help="a .png, .svg or .pdf")
+  args = parser.parse_args(argv)
+  figure.check(args.out)
+  tables = [isotropy.read_table(path) for path in args.table]
+  names = [name.removesuffix(".json") for name in figure.names(args.table)]
+  isotropy.draw(args.out, dict(zip(names, tables, strict=True)))
+  print(f"{args.out}: {', '.join(names)}")
+  return 0
+
+
+def plot_run(argv: Sequence[str]) -> int:
+  """Makes the picture; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm plot run",
+    description="Draws the curves of pretraining or fine-tuning: losses, "
+    "scores, learning rate, speed; docs/pictures.md shows some.",
+    allow_abbrev=False,
+  )
+  parser.add_argument("workdir", nargs="+", help="of runs, finished or not")
+  parser.add_argument("--out", required=True, help="a .png, .svg or .pdf")
+  args = parser.parse_args(argv)
+  figure.check(args.out)
+  curves = [training_curves.read_run(workdir) for workdir in args.workdir]
+  runs = dict(zip(figure.names(args.workdir), curves, strict=True))
+  training_curves.draw(args.out, runs)
+  steps = [
+    f"{name} {training_curves.last_step(run):,}" for name, run in runs.items()
+  ]
+  print(f"{args.out}: steps of {', '.join(steps)}")
+  return 0
+
+
+# picture -> (its command, what it shows).
+PICTURES = {
+  "instances": (plot_instances, "a word's instances, by sense or language"),
+  "attention": (plot_attention, "which token attends to which, by head"),
+  "isotropy": (plot_isotropy, "how alike vectors are, layer by layer"),
+  "run": (plot_run, "the training curves of one or several workdirs"),
+}

@@ -1,0 +1,112 @@
+"""`maskedlm predict`: labels raw text with a fine-tuned checkpoint."""
+
+import argparse
+import json
+import pathlib
+from collections.abc import Iterator, Sequence
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.finetune import data_files
+from maskedlm.runtime import output_files
+
+CHUNK = 256  # Lines that are read before they are labelled.
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  argv, overrides = data_files.split(argv)
+  args = _parser().parse_args(argv)
+  if sum(map(bool, (args.input, args.data, args.text))) > 1:
+    raise ConfigError("give one of --input, --data and texts.")
+  if args.export and not args.data:
+    raise ConfigError("--export is of a whole task: give its file by --data.")
+  if args.export:
+    output_files.check_folder(args.export, option="--export")
+
+  from maskedlm.data.labelled import text_lines
+  from maskedlm.finetune import predict
+  from maskedlm.runtime import startup
+
+  text_lines.check([args.input or text_lines.STDIN], form="")
+  startup.enable_compile_cache()
+  model = predict.open_model(args.checkpoint, overrides)
+  if args.export and not hasattr(model.kind, "export"):
+    raise ConfigError(
+      f"--export: the kind {model.kind.__name__.rpartition('.')[2]} has no "
+      "official format; use --json."
+    )
+  made = []
+  for lines, examples in _examples(model, args):
+    predictions = predict.predict(model, examples, batch_size=args.batch_size)
+    for line, prediction in zip(lines, predictions, strict=True):
+      if args.json:
+        said = {"line": line, **prediction} if line else prediction
+        print(json.dumps(said, ensure_ascii=False), flush=True)
+      elif not args.export:
+        print(model.kind.show(prediction), flush=True)
+    made += predictions if args.export else []
+  if args.export:
+    folder = pathlib.Path(args.export)
+    files = model.kind.export(made, model.options)
+    with output_files.writing(folder, option="--export"):
+      folder.mkdir(parents=True, exist_ok=True)
+      for name, text in files.items():
+        (folder / name).write_text(text, encoding="utf-8")
+        print(folder / name)
+  return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+  parser = argparse.ArgumentParser(
+    prog="maskedlm predict",
+    description="Labels texts, or JSON objects, one on each line; what a line "
+    "must hold is in the tutorials of docs/finetuning.md.",
+    allow_abbrev=False,
+    epilog=data_files.HELP,
+  )
+  parser.add_argument("--checkpoint", required=True, help="a workdir")
+  parser.add_argument("--input", help="a file of lines; - or none = stdin")
+  parser.add_argument(
+    "--data", help="instead: files in the format of the training data"
+  )
+  parser.add_argument(
+    "--export",
+    metavar="DIR",
+    help="with --data: the official files of the task (GLUE, SQuAD, ...)",
+  )
+  parser.add_argument(
+    "--json", action="store_true", help="print a JSON line for each text"
+  )
+  parser.add_argument(
+    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
+  )
+  parser.add_argument("text", nargs="*", help="texts, instead of --input")
+  return parser
+
+
+def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
+  """(lines, examples) to label, a few at a time; the line is 0 if unknown."""
+  from maskedlm.core.errors import DataError
+  from maskedlm.data.labelled import text_lines
+
+  if args.data:
+    examples = data_files.read(model.kind, args.data, model.options)
+    yield [0] * len(examples), examples
+    return
+  path = args.input or text_lines.STDIN
+
+  def parse(number: int, line: str):
+    try:
+      return model.kind.parse(line, model.options)
+    except DataError as error:
+      if not number:  # Of the command line.
+        raise
+      name = "stdin" if path == text_lines.STDIN else path
+      raise DataError(f"{name}:{number}: {error}") from None
+
+  parsed = (
+    (number, parse(number, line))
+    for number, line in text_lines.given(args.text, path)
+  )
+  for some in text_lines.groups(parsed, CHUNK, args.text, [path]):
+    yield tuple(zip(*some, strict=True))

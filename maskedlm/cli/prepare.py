@@ -1,0 +1,75 @@
+"""`maskedlm prepare`: text -> a corpus on disk, or --verify one."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from maskedlm.cli import main as cli
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
+from maskedlm.data.corpus import store
+from maskedlm.data.prepare import prepare
+from maskedlm.runtime import buckets
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm prepare",
+    description="Reads --config.corpus.source, trains or loads the tokenizer "
+    "and writes a corpus. --verify checks a finished one instead.",
+  )
+  parser.add_argument(
+    "--out", help="the corpus's directory; default: config.corpus.path"
+  )
+  parser.add_argument(
+    "--verify",
+    metavar="CORPUS",
+    help="check every file of this corpus against its checksums",
+  )
+  parser.add_argument(
+    "--runner",
+    default="local",
+    help="local: processes on this machine (default); beam: an Apache Beam "
+    "pipeline (docs/preparing.md), whose own options are given as "
+    "--beam.NAME=VALUE: --beam.runner=FlinkRunner",
+  )
+  if any(token.partition("=")[0] == "--verify" for token in argv):
+    return _verify(parser.parse_args(argv).verify)
+  for_beam = [token for token in argv if token.startswith("--beam.")]
+  args, config = overrides.parse(parser, [t for t in argv if t not in for_beam])
+  write = _writer(args.runner, for_beam)
+  path = args.out or config.corpus.path
+  if not path:
+    raise CorpusError(
+      "no place for the corpus: give --out DIR or --config.corpus.path=DIR."
+    )
+  corpus = prepare.prepare(config, buckets.folder(path), log=print, write=write)
+  print(f"corpus {corpus.fingerprint[:12]} is ready in {path}")
+  return 0
+
+
+def _writer(runner: str, for_beam: Sequence[str]):
+  """What prepare.prepare does the work by; None = processes here."""
+  if runner == "beam":
+    from maskedlm.data.prepare import beam
+
+    return beam.writer([f"--{token[len('--beam.') :]}" for token in for_beam])
+  if runner != "local":
+    raise ConfigError(
+      f"--runner={runner}: expected local or beam (Beam's own runner is given "
+      f"as --runner=beam --beam.runner={runner})"
+      f"{did_you_mean(runner, ('local', 'beam'))}"
+    )
+  if for_beam:
+    raise ConfigError(f"{for_beam[0]}: only --runner=beam takes it; add that.")
+  return None
+
+
+def _verify(path: str) -> int:
+  problems = store.verify(buckets.folder(path))
+  for problem in problems:
+    print(f"error: {problem}", file=sys.stderr)
+  if not problems:
+    print(f"{path}: every file matches its checksum")
+  return cli.EXIT_ERROR if problems else 0

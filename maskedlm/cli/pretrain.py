@@ -1,0 +1,265 @@
+"""`maskedlm pretrain`: from raw text to a pretrained encoder.
+
+Steps: mesh -> corpus (the workdir's own is prepared if it isn't yet) ->
+objective -> train.run -> held-out result, a few filled masks. Run again, it
+continues.
+"""
+
+import argparse
+import json
+import math
+import pathlib
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from maskedlm.cli import main as cli
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.batches import language_mixture
+from maskedlm.data.corpus import download, store
+from maskedlm.data.prepare import prepare
+from maskedlm.data.sources import languages
+from maskedlm.data.tokenizers import tokenizer
+from maskedlm.runtime import buckets, console, startup
+from maskedlm.training.checkpoints import init_from
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm pretrain",
+    description="Pretrains as a config says; run again, it continues from its "
+    "newest checkpoint. maskedlm/config/defaults.py and maskedlm/objectives/ explain "
+    "the options.",
+  )
+  parser.add_argument(
+    "--workdir", help="checkpoints, logs, results; default: runs/<name>"
+  )
+  args, config = overrides.parse(parser, argv)
+  return pretrain(config, args.workdir or f"runs/{config.name}")
+
+
+@startup.connected()
+def pretrain(config: ConfigDict, workdir: str | pathlib.Path) -> int:
+  """Pretrains in workdir, a folder or gs://...; returns the exit code.
+
+  Called on every host.
+
+  Writes: config.json, tokenizer/, corpus/ (unless config.corpus.path names
+  one), checkpoints/, metrics.jsonl, tensorboard/ and, at the end, result.json.
+  """
+  from maskedlm.runtime import multihost
+
+  startup.enable_compile_cache()
+  mesh = _preflight(config)
+  with multihost.workdir(workdir) as folder:
+    return _pretrain(config, folder, mesh)
+
+
+def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
+  import jax
+
+  from maskedlm import objectives
+  from maskedlm.runtime import multihost
+  from maskedlm.training import language_metrics, loop, sharding
+  from maskedlm.training.checkpoints import resume
+
+  multihost.check_shared(workdir)
+  multihost.together(lambda: resume.check_kind(workdir, config))
+  corpus = multihost.together(
+    lambda: _open_corpus(config, workdir),
+    facts=lambda corpus: resume.flatten(_identity(config, corpus)),
+  )
+  config = objectives.resolve_packing(config, corpus, log=console.log)
+  task = objectives.make(config, corpus, sharding.data_shard(mesh))
+  task = task._replace(languages=language_metrics.of_corpus(corpus))
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
+  console.log(
+    f"{config.name} in {buckets.origin(workdir)}: {config.objective.name}, "
+    f"{count:,} parameters on {mesh.size} {jax.devices()[0].device_kind} "
+    f"device(s), mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
+  )
+
+  multihost.together(
+    lambda: (
+      multihost.is_first() and _keep_tokenizer(corpus, workdir / "tokenizer")
+    )
+  )
+  starting = {}
+  if config.init_from:
+    starting["start_from"] = init_from.weights(
+      config.init_from, log=console.log
+    )
+  result = loop.run(
+    config,
+    task,
+    workdir,
+    mesh=mesh,
+    identity=_identity(config, corpus),
+    **starting,
+  )
+  if result.interrupted:
+    console.log(
+      f"interrupted; step {result.step:,} is saved: the same command continues"
+    )
+    return cli.EXIT_INTERRUPTED
+  if multihost.is_first():
+    _finish(workdir, corpus, result, fills_masks="mlm_head" in params)
+  return 0
+
+
+def _preflight(config: ConfigDict):
+  """The mesh; what can be wrong in a config is told before the long work."""
+  from maskedlm import objectives
+  from maskedlm.data.batches import placeholder_corpus
+  from maskedlm.modeling import architecture
+  from maskedlm.modeling.attention import layer
+  from maskedlm.training import sharding, step
+
+  mesh = sharding.make_mesh(config.mesh)
+  data, lengths = config.data, [config.data.length]
+  sharding.check_batch(data.batch_size, config.train.accumulate, mesh)
+  if data.long_share > 0:
+    lengths.append(data.long_length)
+    sharding.check_batch(data.long_batch_size, config.train.accumulate, mesh)
+  cfg = architecture.encoder_config(
+    config.model, config.tokenizer.vocab_size, max(lengths)
+  )
+  architecture.check_attention(cfg, **layer.machine())
+  task = objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
+  step.over_mesh(config, task, mesh)
+  return mesh
+
+
+def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
+  """The corpus of corpus.path; without one, the workdir's, prepared if need be.
+
+  Raises:
+    ConfigError: none is at corpus.path; or it is empty, and the workdir is an
+      address, or has no corpus yet and several hosts would all prepare it.
+  """
+  import jax
+
+  if config.corpus.path:
+    path = download.folder_of(config.corpus.path, log=_say)
+    if not path.exists():  # Misspelt: another corpus would be trained on.
+      raise ConfigError(
+        f"corpus.path={config.corpus.path!r}: nothing is at {path}. Correct "
+        "it, or prepare a corpus there, `maskedlm prepare --config=... "
+        f"--out={path}`."
+      )
+    return prepare.open_given(config, path, log=_say)
+  path = workdir / "corpus"
+  if buckets.is_address(buckets.origin(workdir)):
+    raise ConfigError(
+      f"{buckets.origin(workdir)} can't hold the corpus, which is mapped from a "
+      "disk: prepare it, and give --config.corpus.path=FOLDER, or =gs://... if "
+      "you copy it there."
+    )
+  if not (path / "meta.json").exists():
+    # Told now, not after hours of preparing.
+    names = [part.name for part in languages.parse(config.corpus) if part.name]
+    language_mixture.parse_shares(config.data.shares, names)
+    if jax.process_count() > 1:
+      raise ConfigError(
+        f"no corpus at {path}: several hosts don't prepare one. Do that first, "
+        "on one machine: `maskedlm prepare --config=... --out=FOLDER`; then "
+        "give all hosts --config.corpus.path=FOLDER."
+      )
+  return prepare.prepare(config, path, log=_say)
+
+
+def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:
+  """What the run is made of, as resume.py compares it."""
+  return {
+    "config": json.loads(config.to_json_best_effort()),
+    "corpus": corpus.fingerprint,
+    "tokenizer": corpus.tokenizer.sha256,
+  }
+
+
+def _keep_tokenizer(corpus: store.Corpus, path: pathlib.Path) -> None:
+  """Copies the corpus's tokenizer into the workdir.
+
+  Raises:
+    ConfigError: the workdir has another one.
+  """
+  tokenizer.keep(corpus.tokenizer, path)
+  found = tokenizer.load(path).sha256
+  if found != corpus.tokenizer.sha256:
+    raise ConfigError(
+      f"{path} is not the corpus's tokenizer ({found[:12]}, the corpus has "
+      f"{corpus.tokenizer.sha256[:12]}): this workdir holds another run; give "
+      "another --workdir."
+    )
+
+
+def _finish(
+  workdir: pathlib.Path, corpus: store.Corpus, result, *, fills_masks: bool
+) -> None:
+  """Prints what was learned and writes result.json."""
+  from maskedlm.inference import fill_mask
+  from maskedlm.training import language_metrics
+
+  path = workdir / "result.json"
+  speed = result.tokens_per_second
+  if speed is None and path.exists():  # It was finished already: nothing ran.
+    speed = json.loads(path.read_text()).get("tokens_per_second")
+  heldout, each = language_metrics.split(result.heldout)
+  entropy = store.unigram_entropy(corpus)
+  values: dict[str, Any] = {
+    "heldout_mlm_loss": heldout.get("mlm_loss"),
+    "unigram_entropy": entropy,
+    "mlm_accuracy": heldout.get("mlm_accuracy"),
+    "nsp_accuracy": heldout.get("nsp_accuracy"),
+    "tokens_per_second": speed,
+    "steps": result.step,
+  }
+  if "lm_loss" in heldout:  # Left to right.
+    values["heldout_lm_loss"] = heldout["lm_loss"]
+    values["lm_accuracy"] = heldout["lm_accuracy"]
+  if each:
+    values["languages"] = each
+  buckets.write_whole(path, json.dumps(values, indent=2) + "\n")
+  print(f"held out, after {result.step:,} steps:")
+  for name in ("mlm", "lm"):
+    if f"{name}_loss" not in heldout:
+      continue
+    loss, accuracy = (
+      heldout[f"{name}_{what}"] for what in ("loss", "accuracy")
+    )
+    label = name.upper()
+    print(
+      f"  {label + ' loss':<15} {loss:.3f} nats "
+      f"(perplexity {math.exp(loss):.1f})"
+    )
+    print(f"  unigram entropy {entropy:.3f} nats: what no learning would give")
+    print(f"  {label + ' accuracy':<15} {accuracy:.1%}")
+  if "nsp_accuracy" in heldout:
+    print(f"  NSP accuracy    {heldout['nsp_accuracy']:.1%}")
+  if "discriminator_accuracy" in heldout:
+    print(
+      f"  discriminator   {heldout['discriminator_accuracy']:.1%} right of "
+      f"all tokens, of which {heldout['replaced_share']:.1%} are replaced"
+    )
+  if each:
+    print("  by language, as docs/multilingual.md explains:")
+    for line in language_metrics.table(each):
+      print(f"    {line}")
+  if speed:
+    print(f"  speed           {speed:,.0f} tokens/s")
+  print(f"  these figures   {buckets.origin(path)}")
+  if not fills_masks:
+    return
+  model = fill_mask.load(workdir)
+  for text in fill_mask.EXAMPLES:
+    text = text.replace("[MASK]", model.mask_token)
+    print(fill_mask.format_filled(fill_mask.fill(model, [text], top_k=5)[0]))
+
+
+def _say(text: str) -> None:
+  print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,282 @@
+"""`maskedlm tokenizer report`: how well vocabularies fit each language.
+
+Either of a config: a vocabulary is trained with alpha = 1 and another one with
+its tokenizer.alpha, and both are measured on held-out text. Or of saved
+tokenizers, on the text of --parts. Read top-down.
+"""
+
+import argparse
+import collections
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.data import sampling
+from maskedlm.data.prepare import documents as documents_lib
+from maskedlm.data.prepare import prepare, vocabulary_sample
+from maskedlm.data.sources import languages, reader
+from maskedlm.data.sources.languages import Part
+from maskedlm.data.sources.sentences import split_sentences
+from maskedlm.data.tokenizers import tokenizer, training
+from maskedlm.inference.plots import figure
+
+MEASURED_BYTES = 1 << 20  # Of each language's text, from its beginning.
+# Where words are longer on average, the script has no spaces between them.
+LONGEST_WORD = 20
+# measure -> (heading, format).
+COLUMNS = {
+  "tokens_per_word": ("tokens a word", "{:.2f}"),
+  "characters_per_token": ("characters a token", "{:.2f}"),
+  "unknown_share": ("[UNK]", "{:.2%}"),
+  "byte_share": ("bytes", "{:.2%}"),
+}
+_BYTE = re.compile(r"<0x[0-9A-F]{2}>")
+
+
+class Vocabulary(NamedTuple):
+  """One of those that are compared."""
+
+  label: str
+  tokenizer: tokenizer.Tokenizer
+  shares: Mapping[str, float]  # Of its training text by language; {}: unknown.
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm tokenizer report",
+    description="How well a vocabulary fits each language. With --config, of "
+    "the vocabulary that it would train on its corpus.parts, beside one for "
+    "alpha = 1; or with --tokenizer and --parts, of saved ones.",
+  )
+  parser.add_argument(
+    "--tokenizer",
+    action="append",
+    metavar="DIR",
+    help="a saved tokenizer; may be given several times",
+  )
+  parser.add_argument("--parts", help="as corpus.parts: the text to measure on")
+  parser.add_argument(
+    "--text_field",
+    default="text",
+    help="as corpus.text_field: of --parts, where its text is (default: text)",
+  )
+  parser.add_argument(
+    "--png", metavar="FILE", help="draw it as well (.png, .svg, .pdf)"
+  )
+  parser.add_argument("--json", action="store_true", help="print JSON instead")
+  if any(token.partition("=")[0] == "--tokenizer" for token in argv):
+    args, config = parser.parse_args(argv), None
+  else:
+    args, config = overrides.parse(parser, argv)
+  if args.png:
+    figure.check(args.png, option="--png")
+  if config is None:
+    vocabularies, texts = saved(
+      args.tokenizer, args.parts or "", text_field=args.text_field
+    )
+  else:
+    vocabularies, texts = trained(config)
+  table = measure(vocabularies, texts)
+  if args.png:
+    draw(args.png, table)
+  if args.json:
+    print(json.dumps(table, indent=2))
+  else:
+    print("\n".join(lines(table)))
+  return 0
+
+
+def trained(
+  config: ConfigDict,
+) -> tuple[list[Vocabulary], dict[str, list[str]]]:
+  """The vocabularies of a config, and its held-out text by language.
+
+  Raises:
+    ConfigError: it has no parts, or a tokenizer that is given.
+    CorpusError: of the text, or where nothing is held out.
+  """
+  if not config.corpus.parts or config.tokenizer.path:
+    raise ConfigError(
+      f"corpus.parts={config.corpus.parts!r}, tokenizer.path="
+      f"{config.tokenizer.path!r}: the report trains a vocabulary on several "
+      "parts; give them, or give --tokenizer and --parts."
+    )
+  if config.corpus.heldout_share <= 0:
+    raise ConfigError(
+      "corpus.heldout_share=0: the report is measured on held-out text; "
+      "expected a share such as 0.05."
+    )
+  texts: dict[str, list[str]] = {}
+  sizes: collections.Counter = collections.Counter()
+
+  def heldout(part, sentence):
+    if sizes[part] < MEASURED_BYTES:
+      texts.setdefault(part, []).append(sentence)
+      sizes[part] += training.num_bytes(sentence)
+
+  documents = documents_lib.watch(
+    prepare.reader(config, collections.Counter(), progress=True)(),
+    "reading",
+    lambda d: (1, d.num_bytes),
+  )
+  alphas = sorted({1.0, float(config.tokenizer.alpha)}, reverse=True)
+  samples = vocabulary_sample.collect(
+    vocabulary_sample.sentences(config, documents, heldout=heldout),
+    max_bytes=vocabulary_sample.budget(config),
+    alphas=alphas,
+  )
+  names = [sample.name for sample in samples]
+  counts = [sample.num_sentences for sample in samples]
+  return [
+    Vocabulary(
+      f"alpha={alpha:g}",
+      vocabulary_sample.train_on(
+        vocabulary_sample.draw(samples, config, alpha=alpha), config
+      ),
+      dict(
+        zip(
+          names, sampling.sampling_shares(counts, alpha).tolist(), strict=True
+        )
+      ),
+    )
+    for alpha in alphas
+  ], texts
+
+
+def saved(
+  paths: Sequence[str], option: str, *, text_field: str = "text"
+) -> tuple[list[Vocabulary], dict[str, list[str]]]:
+  """Saved tokenizers, and the beginning of each part's text."""
+  if not option:
+    raise ConfigError(
+      "--tokenizer needs text: give --parts, as de:/data/de.txt,fr:/data/fr.txt"
+      " or a folder of such files."
+    )
+  texts = {}
+  for part in languages.parse(ConfigDict({"parts": option})):
+    with languages.naming(part.name):
+      texts[part.name] = list(_beginning(part, text_field))
+  return [
+    Vocabulary(label, tokenizer.load(path), {})
+    for label, path in zip(figure.names(paths), paths, strict=True)
+  ], texts
+
+
+def _beginning(part: Part, text_field: str) -> Iterable[str]:
+  report: collections.Counter = collections.Counter()
+  size = 0
+  for lines in reader.documents(
+    part.source, text_field=text_field, report=report
+  ):
+    for sentence in split_sentences(
+      lines, mode="split", language=part.language, report=report
+    ):
+      yield sentence
+      size += training.num_bytes(sentence)
+    if size >= MEASURED_BYTES:
+      return
+
+
+def measure(
+  vocabularies: Sequence[Vocabulary], texts: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, Any]]:
+  """language -> characters and, by vocabulary, the measures of COLUMNS.
+
+  tokens_per_word ("fertility") is None where the script has no spaces.
+  unknown_share and byte_share are of the tokens; the latter are the byte
+  tokens of a unigram, and in BPE those that are a part of a character.
+  """
+  spelt = [_byte_tokens(v.tokenizer) for v in vocabularies]
+  table: dict[str, dict[str, Any]] = {}
+  for name, sentences in texts.items():
+    words = sum(len(sentence.split()) for sentence in sentences)
+    characters = sum(map(len, sentences))
+    spaced = characters <= LONGEST_WORD * words
+    row = table[name] = {"characters": characters, "vocabularies": {}}
+    for v, is_byte in zip(vocabularies, spelt, strict=True):
+      ids = np.concatenate(v.tokenizer.encode_batch(list(sentences)))
+      tokens = max(len(ids), 1)
+      row["vocabularies"][v.label] = {
+        "share_of_sample": v.shares.get(name),
+        "tokens_per_word": tokens / words if spaced else None,
+        "characters_per_token": characters / tokens,
+        "unknown_share": np.mean(ids == v.tokenizer.special.unk).item(),
+        "byte_share": np.mean(is_byte[ids]).item(),
+      }
+  return table
+
+
+def _byte_tokens(made: tokenizer.Tokenizer) -> np.ndarray:
+  """[V] bool: tokens that are no whole characters."""
+  if made.kind == "bpe":
+    return np.array(
+      ["\ufffd" in made.decode([i]) for i in range(made.vocab_size)]
+    )
+  return np.array(
+    [bool(_BYTE.fullmatch(made.tokens(i))) for i in range(made.vocab_size)]
+  )
+
+
+def lines(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
+  """The table as text: a line for each language, in the parts' order."""
+  labels = list(next(iter(table.values()))["vocabularies"])
+  width = max(9, *map(len, labels)) + 1
+  first = max(5, *map(len, table))
+  columns = dict(COLUMNS)
+  if all(
+    _value(row, label, "share_of_sample")
+    for row in table.values()
+    for label in labels
+  ):
+    columns = {"share_of_sample": ("of the sample", "{:.2%}"), **columns}
+  block = len(labels) * width
+  head = f"{'':<{first}}" + "".join(
+    f" |{title:>{block}}" for title, _ in columns.values()
+  )
+  second = f"{'':<{first}}" + len(columns) * (
+    " |" + "".join(f"{label:>{width}}" for label in labels)
+  )
+  found = [head, second]
+  for name, row in table.items():
+    text = f"{name:<{first}}"
+    for column, (_, form) in columns.items():
+      values = (_value(row, label, column) for label in labels)
+      shown = ("-" if v is None else form.format(v) for v in values)
+      text += " |" + "".join(f"{value:>{width}}" for value in shown)
+    found.append(text)
+  return found
+
+
+def _value(row, label: str, measure: str):
+  return row["vocabularies"][label][measure]
+
+
+# The picture
+
+
+def draw(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
+  """Characters a token and tokens a word, as bars for each language."""
+  names = list(table)
+  labels = list(table[names[0]]["vocabularies"])
+  thick = 0.8 / len(labels)
+  height = 0.24 * len(names) + 0.9
+  measures = ("characters_per_token", "tokens_per_word")
+  with figure.figure(path, width=8.0, height=height) as made:
+    panels = made.subplots(1, 2, sharey=True)
+    for panel, measured in zip(panels, measures, strict=True):
+      for i, label in enumerate(labels):
+        values = [_value(table[name], label, measured) or 0 for name in names]
+        at = np.arange(len(names)) + (i - (len(labels) - 1) / 2) * thick
+        panel.barh(at, values, thick, color=figure.colour(i), label=label)
+      panel.set_title(COLUMNS[measured][0])
+      panel.set_yticks(range(len(names)), names)
+    panels[0].invert_yaxis()
+    panels[1].legend()
+    made.tight_layout()

@@ -1,0 +1,185 @@
+"""`maskedlm transfer`: learnt in one language, scored in others; a table.
+
+The cross-lingual test of Conneau et al. (arXiv:1911.02116, section 5): a
+checkpoint of any kind of fine-tuning on a test file of each language, by the
+kind's own metrics. What one file gives is what `maskedlm evaluate` gives.
+"""
+
+import argparse
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.finetune import data_files
+from maskedlm.runtime import console
+
+NAME = r"[a-z]{2,3}([_-]\w+)*"  # A language: en, zh, zh_hant.
+COLUMNS = 4  # Metrics in the table at most; --json has all.
+
+
+def main(argv: Sequence[str]) -> int:
+  """Runs the verb; returns the exit code."""
+  parser = argparse.ArgumentParser(
+    prog="maskedlm transfer",
+    description="Scores a fine-tuned checkpoint (the best of a workdir) on a "
+    "labelled file of each language, and tells what is lost on the way from "
+    "the language that it was trained on.",
+    allow_abbrev=False,
+    epilog=data_files.HELP,
+  )
+  parser.add_argument("--checkpoint", required=True, help="a workdir")
+  parser.add_argument(
+    "--data",
+    required=True,
+    metavar="en:FILE,vi:FILE,...",
+    help="files in the format of the training data; en,vi:FILE where one "
+    "has several languages, told by its column `language` (XNLI)",
+  )
+  parser.add_argument(
+    "--source", help="the language that it was trained on; default: the first"
+  )
+  parser.add_argument("--json", action="store_true", help="print JSON")
+  parser.add_argument(
+    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
+  )
+  argv, overrides = data_files.split(argv)
+  args = parser.parse_args(argv)
+  files = parse(args.data)
+  source = args.source or next(iter(files))
+  if source not in files:
+    raise ConfigError(
+      f"--source={source} has no file in --data{did_you_mean(source, files)}; "
+      f"there are {', '.join(files)}."
+    )
+
+  from maskedlm.finetune import predict
+  from maskedlm.runtime import startup
+
+  startup.enable_compile_cache()
+  model = predict.open_model(args.checkpoint, overrides)
+  examples = {name: read(model, name, file) for name, file in files.items()}
+  scores = {}
+  for name, found in examples.items():
+    console.log(f"{name}: {files[name]}, {len(found):,} examples")
+    predictions = predict.predict(
+      model, found, batch_size=args.batch_size, progress=predict.show
+    )
+    values = model.app.score(found, predictions)
+    scores[name] = {"file": files[name], "examples": len(found), **values}
+  result = compare(scores, source, model.app.best)
+  if args.json:
+    print(json.dumps(result))
+  else:
+    print("\n".join(table(result)))
+  return 0
+
+
+def parse(data: str) -> dict[str, str]:
+  """The option --data -> {language: file}, in its order.
+
+  Raises:
+    ConfigError: an item that is not NAME:FILE or NAME,...,NAME:FILE, a name
+      twice.
+  """
+  files: dict[str, str] = {}
+  names: list[str] = []  # That wait for their file.
+  for item in filter(None, map(str.strip, data.split(","))):
+    name, colon, file = item.partition(":")
+    if not re.fullmatch(NAME, name) or (colon and not file):
+      raise ConfigError(
+        f"--data: {item!r}; expected a language's code, a colon and its file, "
+        "such as en:en.conllu,vi:vi.conllu, or en,vi:xnli.test.tsv."
+      )
+    if name in files or name in names:
+      raise ConfigError(f"--data: {name!r} is there twice; expected it once.")
+    names.append(name)
+    if colon:
+      files |= dict.fromkeys(names, file)
+      names = []
+  if names or not files:
+    raise ConfigError(
+      f"--data={data!r} ends without a file; expected en:FILE,vi:FILE,..."
+    )
+  return files
+
+
+def read(model, name: str, file: str) -> list:
+  """The labelled examples of a language.
+
+  Raises:
+    DataError: what the kind finds in the file; no labels.
+  """
+  from maskedlm.finetune import predict
+
+  options = model.options
+  if hasattr(options, "language"):  # Of a kind whose files may have several.
+    options = options._replace(language=name)
+  return predict.read_labelled(model.kind, model.app, options, file)
+
+
+def compare(
+  scores: Mapping[str, Mapping[str, Any]], source: str, best: str
+) -> dict[str, Any]:
+  """What is told: the scores of each language, and the distance from one.
+
+  Args:
+    scores: language -> file, examples and the kind's metrics.
+    source: the language that the others are compared with.
+    best: the metric by which they are.
+
+  Returns:
+    metric, source, languages (scores with "difference": the metric's, from the
+    source's), and average: the metric's mean over all but the source, None
+    where there is no other.
+  """
+  others = [values[best] for name, values in scores.items() if name != source]
+  return {
+    "metric": best,
+    "source": source,
+    "languages": {
+      name: {**values, "difference": values[best] - scores[source][best]}
+      for name, values in scores.items()
+    },
+    "average": sum(others) / len(others) if others else None,
+  }
+
+
+def table(result: Mapping[str, Any]) -> list[str]:
+  """The result of `compare` as lines, a language each."""
+  best, source, languages = (
+    result[name] for name in ("metric", "source", "languages")
+  )
+  told = ("file", "examples", "difference", best)
+  more = [
+    name
+    for name, value in languages[source].items()
+    if name not in told and isinstance(value, float)
+  ][: COLUMNS - 1]
+  width = max(len("others"), *(len(name) for name in languages))
+  from_source = f"from {source}"
+  sizes = [max(len(name), 8) + 2 for name in (best, from_source, *more)]
+
+  def line(name, examples, *cells):
+    cells = "".join(f"{c:>{n}}" for c, n in zip(cells, sizes, strict=False))
+    return f"{name:<{width}}  {examples:>9}{cells}".rstrip()
+
+  lines = [line("", "examples", best, from_source, *more)]
+  for name, values in languages.items():
+    difference = "" if name == source else f"{values['difference']:+.4f}"
+    others = [f"{values[metric]:.4f}" for metric in more]
+    lines.append(
+      line(
+        name,
+        f"{values['examples']:,}",
+        f"{values[best]:.4f}",
+        difference,
+        *others,
+      )
+    )
+  if result["average"] is not None:
+    average = result["average"]
+    lost = average - languages[source][best]
+    lines.append(line("others", "", f"{average:.4f}", f"{lost:+.4f}"))
+  return lines

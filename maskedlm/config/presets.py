@@ -1,0 +1,161 @@
+"""Optimizer presets: published recipes as plain values, all overridable.
+
+A preset is a `config.optimizer` section. maskedlm.training.optimizer reads the values and
+never the name, so every published detail is visible in the effective config.
+docs/presets.md cites where each value was read.
+"""
+
+from ml_collections import ConfigDict
+
+
+def adamw() -> ConfigDict:
+  """AdamW as Loshchilov & Hutter (arXiv:1711.05101) and optax define it."""
+  optimizer = ConfigDict()
+  optimizer.rule = "adam"  # Update rule: adam | lamb | muon | stable_adam.
+  optimizer.learning_rate = 1e-4  # Peak, reached at the end of the warm-up.
+  # Shape after the warm-up: linear | cosine | polynomial | constant | wsd |
+  # wsd_sqrt.
+  optimizer.schedule = "linear"
+  optimizer.warmup_steps = 1_000  # Linear from 0, within train.num_steps.
+  # True: the decay is counted from step 0, not from the end of the warm-up,
+  # so the rate drops by peak * warmup/num_steps where the warm-up ends.
+  optimizer.decay_from_zero = False
+  # True: the warm-up is multiplied by that decay, so there is no drop.
+  optimizer.warmup_times_decay = False
+  optimizer.end_factor = 0.0  # Final rate as a share of the peak.
+  optimizer.power = 1.0  # Exponent of the polynomial schedule.
+  # wsd, wsd_sqrt: share of the steps that decay, at the end.
+  optimizer.decay_share = 0.1
+  optimizer.b1 = 0.9
+  optimizer.b2 = 0.999
+  optimizer.eps = 1e-8  # Added outside of the square root.
+  optimizer.bias_correction = True
+  optimizer.weight_decay = 0.01  # Decoupled: each step takes lr * this * p.
+  # Regexes: a parameter whose path holds a match of any has no decay (and no
+  # trust ratio in LAMB). One that matches no parameter is an error.
+  optimizer.no_decay = ("norm/", "bias")
+  optimizer.clip_norm = 1.0  # Global gradient norm; 0 = no clipping.
+  # Fine-tuning (rates.py): each layer's rate is this times the one above's.
+  optimizer.layer_decay = 1.0
+  # Embeddings and this many layers, from below, don't change; -1 = none of
+  # the encoder's does.
+  optimizer.frozen_layers = 0
+  return optimizer
+
+
+def bert_google() -> ConfigDict:
+  """google-research/bert's optimization.py, with the paper's rate and warm-up.
+
+  Devlin et al. (arXiv:1810.04805, A.2); made for train.num_steps = 1,000,000.
+  """
+  optimizer = adamw()
+  optimizer.eps = 1e-6
+  optimizer.bias_correction = False
+  optimizer.decay_from_zero = True
+  optimizer.warmup_steps = 10_000
+  return optimizer
+
+
+def roberta_fairseq() -> ConfigDict:
+  """fairseq's examples/roberta/config/pretraining/base.yaml.
+
+  Liu et al. (arXiv:1907.11692); for train.num_steps = 125,000 of 2,048 rows.
+  """
+  optimizer = adamw()
+  optimizer.learning_rate = 5e-4
+  optimizer.warmup_steps = 10_000
+  optimizer.b2 = 0.98
+  optimizer.eps = 1e-6
+  optimizer.no_decay = ()  # fairseq has one group: everything decays.
+  optimizer.clip_norm = 0.0
+  return optimizer
+
+
+def spanbert() -> ConfigDict:
+  """The command in facebookresearch/SpanBERT's pretraining/README.md.
+
+  Joshi et al. (arXiv:1907.10529); for train.num_steps = 2,400,000.
+  """
+  optimizer = adamw()
+  optimizer.learning_rate = 1e-4
+  optimizer.warmup_steps = 10_000
+  optimizer.no_decay = ()  # Made with fairseq.
+  return optimizer
+
+
+def electra_google() -> ConfigDict:
+  """google-research/electra's optimization.py, with the small model's rate.
+
+  Clark et al. (arXiv:2003.10555); for train.num_steps = 1,000,000.
+  """
+  optimizer = bert_google()
+  optimizer.learning_rate = 5e-4  # 2e-4 for base and large.
+  optimizer.warmup_times_decay = True
+  return optimizer
+
+
+def mosaicbert() -> ConfigDict:
+  """mosaicml/examples' mosaic-bert-base-uncased.yaml.
+
+  Portes et al. (arXiv:2312.17482); for train.num_steps = 70,000.
+  """
+  optimizer = adamw()
+  optimizer.learning_rate = 5e-4
+  optimizer.warmup_steps = 4_200  # 6% of 70,000 steps.
+  optimizer.end_factor = 0.02
+  optimizer.b2 = 0.98
+  optimizer.eps = 1e-6
+  optimizer.weight_decay = 0.02  # Composer's 1e-5 over its peak rate, 5e-4.
+  optimizer.no_decay = ()
+  optimizer.clip_norm = 0.0
+  return optimizer
+
+
+def modernbert() -> ConfigDict:
+  """ModernBERT-base's first phase, and the decay that ends its last.
+
+  Warner et al. (arXiv:2412.13663), yamls/modernbert/*-base-*.yaml; for
+  train.num_steps = 374,900 of 4,608 rows of 1,024 tokens (docs/presets.md).
+  """
+  optimizer = adamw()
+  optimizer.rule = "stable_adam"
+  optimizer.learning_rate = 8e-4
+  optimizer.schedule = "wsd_sqrt"
+  optimizer.warmup_steps = 636  # 3 billion tokens.
+  optimizer.decay_share = 50 / 1_769  # Billions of tokens.
+  optimizer.end_factor = 0.001
+  optimizer.b2 = 0.98
+  optimizer.eps = 1e-6
+  optimizer.weight_decay = 0.0125  # Composer's 1e-5 over its peak rate, 8e-4.
+  optimizer.clip_norm = 0.0
+  return optimizer
+
+
+def lamb() -> ConfigDict:
+  """LAMB (You et al., arXiv:1904.00962) with NVIDIA's values for BERT-large.
+
+  Phase 1: 65,536 rows of 128 tokens a step, train.num_steps = 7,038.
+  """
+  optimizer = adamw()
+  optimizer.rule = "lamb"
+  optimizer.learning_rate = 6e-3
+  optimizer.schedule = "polynomial"
+  optimizer.power = 0.5
+  optimizer.warmup_steps = 2_001  # 28.43% of 7,038 steps.
+  optimizer.decay_from_zero = True
+  optimizer.eps = 1e-6
+  return optimizer
+
+
+def muon() -> ConfigDict:
+  """Muon (Jordan et al. 2024) for the layers' matrices, AdamW for the rest.
+
+  The momentum is Jordan's; the rate and b2 are ours, for small models: an
+  update is about as large as AdamW's, so what suits one suits the other.
+  """
+  optimizer = adamw()
+  optimizer.rule = "muon"
+  optimizer.learning_rate = 2e-3
+  optimizer.b1 = 0.95
+  optimizer.b2 = 0.98
+  return optimizer

@@ -1,0 +1,69 @@
+"""Errors that a user can fix, and the checks that raise most of them.
+
+Each carries the exit code of the command as `exit_code`.
+"""
+
+import difflib
+
+
+class ConfigError(ValueError):
+  """An option that is wrong: its name, its value, what is expected."""
+
+  exit_code = 2
+
+
+def check_known(section: str, options, choices) -> None:
+  """Raises ConfigError for one of the options that is none of its choices.
+
+  Args:
+    section: of the config, "task": what the message begins with.
+    options: what has the values as attributes.
+    choices: name of an option -> the names that it may have.
+  """
+  for name, known in choices.items():
+    check_name(f"{section}.{name}", getattr(options, name), known)
+
+
+def check_name(option: str, value: str, known) -> None:
+  """Raises ConfigError for a value that is none of the known names."""
+  if value not in known:
+    raise ConfigError(
+      f"{option}={value!r} is unknown{did_you_mean(value, known)}; known: "
+      f"{', '.join(known)}."
+    )
+
+
+def did_you_mean(name: str, known) -> str:
+  """'; did you mean "x"?' for the nearest known name, else ''."""
+  near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+  return f'; did you mean "{near[0]}"?' if near else ""
+
+
+class DataError(ValueError):
+  """Labelled data that can't be used: file, line, what was expected."""
+
+  exit_code = 2
+
+
+class CheckpointError(RuntimeError):
+  """A checkpoint that can't be used, or must not be written: what to do."""
+
+  exit_code = 2
+
+
+class StorageError(RuntimeError):
+  """Storage that can't be written or reached now: what, where, what to do."""
+
+  exit_code = 74  # EX_IOERR
+
+
+class CorpusError(ValueError):
+  """One line: the thing, its value, what was expected, what to do."""
+
+  exit_code = 2
+
+
+class InteropError(ValueError):
+  """The thing, its value, what was expected, what to do."""
+
+  exit_code = 2

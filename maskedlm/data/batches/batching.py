@@ -1,0 +1,226 @@
+"""Which rows a step reads: phases, epochs, hosts and the held-out sample.
+
+Shared by every kind of row (batches.py, text_rows.py): what differs is a
+Source, this file turns sources into batches as a pure function of the step; of
+a corpus of several languages, the mixture of theirs (mixture.py). Every random
+choice is a hash, so there is no iterator, no state, and a host gathers its own
+rows only.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.data import hashing, sampling
+from maskedlm.data.batches import language_mixture
+from maskedlm.data.batches.language_mixture import Source
+from maskedlm.data.corpus import language_parts, memory_map
+from maskedlm.data.sources import languages
+
+MIN_LENGTH = 8
+# The held-out rows don't follow config.seed, so that runs can be compared.
+_HELDOUT_SEED = 0
+
+
+class Shape(NamedTuple):
+  """Of a phase's batches."""
+
+  num_rows: int  # Of the global batch.
+  length: int  # Tokens in a row.
+  first_step: int  # Of the phase.
+
+
+class Batches(NamedTuple):
+  """What a Task needs of the host side: its fields, by the same names."""
+
+  # (split, step) -> this host's rows of the step's batch.
+  batch_at: Callable[[str, int], dict[str, np.ndarray]]
+  # (split, step) -> int64 [B]: rows of the whole batch, in their phase's table.
+  row_ids: Callable[[str, int], np.ndarray]
+  num_heldout_batches: int
+  rows_per_epoch: tuple[int, ...]  # Of each phase.
+  # Of each phase, what the languages are of an epoch; () = one language.
+  shares: tuple[tuple[language_mixture.Share, ...], ...] = ()
+
+
+def make_batches(
+  open_source: Callable[..., Source], config, corpus, shard
+) -> Batches:
+  """Batches of a source's rows.
+
+  Training goes through the rows of the train split epoch after epoch, each
+  epoch in an order of its own, without a pause where one ends. The last
+  long_share of the steps have rows, a batch size and epochs of their own.
+  Held-out batches always have the first phase's shape; they are a fixed
+  sample of at most eval_rows rows, whose last batch is filled up with rows of
+  weight 0 (`example_weights`). The functions may be called from several
+  threads at once.
+
+  Of a corpus of several parts, each is cut into rows for itself, so that no
+  row has text of two; training draws them by data.shares or the exponent
+  data.alpha, the held-out sample has as many rows of each, and batches have
+  `language_ids` [b] int32: the part, by its place in corpus.parts.
+
+  Args:
+    open_source: (corpus, split's name, length, seed) -> Source.
+    config: the whole config: data, seed, train.num_steps, which with
+      data.long_share says where phase 2 begins, and train.eval_rows, the
+      held-out rows at most; 0 = none are needed.
+    corpus: store.Corpus.
+    shard: (index, count) of this host: it gets the index-th of count equal
+      slices of each batch; index may be several (sharding.data_shard).
+
+  Raises:
+    ConfigError: an option that is out of range.
+    CorpusError: from open_source; of several parts it names the one.
+  """
+  data, seed = config.data, config.seed
+  num_steps, eval_rows = config.train.num_steps, config.train.eval_rows
+  _check(data, num_steps, eval_rows, shard)
+
+  def phase_seed(phase):  # Phases of the same length differ all the same.
+    return int(hashing.bits(seed, "phase", phase))
+
+  if corpus.parts:
+    open_split = _mix(open_source, corpus, data, eval_rows)
+  else:
+    if data.shares and corpus.meta:  # What stands in for a corpus has none.
+      language_mixture.parse_shares(data.shares, [])
+    open_split = functools.partial(open_source, corpus)
+  phases = [(open_split("train", data.length, phase_seed(0)), data.batch_size)]
+  if phase_at(num_steps - 1, num_steps, data.long_share)[0] == 1:
+    long_rows = open_split("train", data.long_length, phase_seed(1))
+    phases.append((long_rows, data.long_batch_size))
+
+  num_heldout = 0
+  if eval_rows:
+    heldout = open_split("heldout", data.length, _HELDOUT_SEED)
+    num_heldout = min(eval_rows, heldout.num_rows)
+  num_heldout_batches = -(-num_heldout // data.batch_size)
+
+  def train(step, shard):
+    phase, step = phase_at(step, num_steps, data.long_share)
+    source, batch_size = phases[phase]
+    place = _places(step, batch_size, shard)
+    row, epoch = language_mixture.row_at(source, place)
+    return source, row, epoch, np.ones(len(place), np.float32)
+
+  def held_out(step, shard):
+    if not 0 <= step < num_heldout_batches:
+      raise IndexError(f"held-out batch {step} of {num_heldout_batches}")
+    place = _places(step, data.batch_size, shard)
+    row, epoch = language_mixture.row_at(heldout, place % num_heldout)
+    return heldout, row, epoch, (place < num_heldout).astype(np.float32)
+
+  choose = {"train": train, "heldout": held_out}
+
+  def batch_at(split, step):
+    source, row, epoch, weight = choose[split](step, shard)
+    arrays = source.read(row, epoch)
+    memory_map.release()
+    return {**arrays, "example_weights": weight}
+
+  def row_ids(split, step):
+    return choose[split](step, (0, 1))[1]
+
+  num_rows = tuple(source.num_rows for source, _ in phases)
+  shares = tuple(source.shares for source, _ in phases) if corpus.parts else ()
+  return Batches(batch_at, row_ids, num_heldout_batches, num_rows, shares)
+
+
+def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
+  """(phase, step within it): phase 1 is the last long_share of the steps."""
+  num_long = round(num_steps * long_share)
+  if num_long == 0 or step < num_steps - num_long:
+    return 0, step
+  return 1, step - (num_steps - num_long)
+
+
+def row_lengths(data) -> list[int]:
+  """The lengths of the rows of config.data: one, or one a phase."""
+  longer = [data.long_length] if data.long_share > 0 else []
+  return [data.length, *longer]
+
+
+def shape_at(step: int, num_steps: int, data) -> Shape:
+  """The shape of a training step's global batch; data is config.data."""
+  phase, within = phase_at(step, num_steps, data.long_share)
+  sizes = (
+    (data.batch_size, data.length),
+    (data.long_batch_size, data.long_length),
+  )
+  return Shape(*sizes[phase], first_step=step - within)
+
+
+def _places(step, batch_size, shard) -> np.ndarray:
+  """Places, in the endless stream of rows, of a host's slice of a batch."""
+  index, count = shard
+  places = step * batch_size + np.arange(batch_size, dtype=np.int64)
+  return places.reshape(count, -1)[np.atleast_1d(index)].ravel()
+
+
+def _mix(open_source, corpus, data, eval_rows) -> Callable[..., Source]:
+  """(split's name, length, seed) -> the parts' sources as one."""
+  check_share("data.alpha", data.alpha)
+  corpora = language_parts.corpora(corpus)
+
+  def open_split(name, length, seed):
+    sources = []
+    for part, alone in corpora.items():
+      # By its name, so that one more part doesn't change the others' rows.
+      part_seed = int(hashing.bits(seed, "part", part))
+      with languages.naming(part):
+        sources.append(open_source(alone, name, length, part_seed))
+    if name == "heldout":
+      return language_mixture.sampled(
+        sources, list(corpora), max_rows=eval_rows, seed=seed
+      )
+    q = language_mixture.parse_shares(data.shares, list(corpora))
+    if q is None:
+      q = sampling.sampling_shares(
+        [source.num_rows for source in sources], data.alpha
+      )
+    return language_mixture.mixed(sources, list(corpora), q=q, seed=seed)
+
+  return open_split
+
+
+def check_share(name: str, share: float) -> None:
+  """Raises ConfigError unless 0 <= share <= 1."""
+  if not 0 <= share <= 1:
+    raise ConfigError(f"{name}={share} is a share: expected 0 to 1.")
+
+
+def _check(data, num_steps, eval_rows, shard) -> None:
+  """Raises ConfigError for the first option that is out of range."""
+  phases = [("length", "batch_size")]
+  if data.long_share > 0:
+    phases.append(("long_length", "long_batch_size"))
+  for length, batch_size in phases:
+    if getattr(data, length) < MIN_LENGTH:
+      raise ConfigError(
+        f"data.{length}={getattr(data, length)} tokens: a row needs at least"
+        f" {MIN_LENGTH}, three of which are [CLS] and [SEP]."
+      )
+    _check_batch_size(f"data.{batch_size}", getattr(data, batch_size), shard[1])
+  check_share("data.long_share", data.long_share)
+  for name, count in (
+    ("train.num_steps", num_steps),
+    ("train.eval_rows", eval_rows),
+  ):
+    if count < 0:
+      raise ConfigError(f"{name}={count}: expected 0 or more.")
+
+
+def _check_batch_size(name, size, count) -> None:
+  if size < 1:
+    raise ConfigError(f"{name}={size}: expected at least 1 row.")
+  if size % count:
+    fits = max(size // count, 1) * count
+    raise ConfigError(
+      f"{name}={size} must be divisible by the {count} hosts that share it;"
+      f" set --config.{name}={fits}."
+    )

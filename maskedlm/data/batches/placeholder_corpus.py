@@ -1,0 +1,55 @@
+"""A corpus of a few made-up documents, where only shapes matter.
+
+`maskedlm inspect` builds a Task on it when there is no text yet: the model,
+the optimizer and the costs don't depend on what the text says. They do depend
+on how long it is: documents are longer than rows here, so that a row of several
+texts, packed or isolated, costs about what a whole one does: the most it can.
+"""
+
+import numpy as np
+
+from maskedlm.data.corpus import store
+from maskedlm.data.tokenizers.tokenizer import Special, Tokenizer
+
+DOCUMENTS, SENTENCES = 4, 64  # Of a split; sentences of a document.
+TOKENS = 2048  # Of a sentence.
+
+
+def corpus(options) -> store.Corpus:
+  """A corpus for the vocabulary of config.tokenizer; nothing is on disk."""
+  vocab_size = options.vocab_size
+  special = Special(*range(5))
+  tokenizer = Tokenizer(
+    kind=options.kind,
+    vocab_size=vocab_size,
+    special=special,
+    special_ids=np.arange(5),
+    starts_word=np.ones(vocab_size, bool),
+    tokens=str,
+    normalize=str,
+    encode=None,
+    encode_batch=None,
+    decode=lambda ids: " ".join(map(str, ids)),
+    save=None,
+    sha256="",
+  )
+  split = _split(vocab_size)
+  return store.Corpus(
+    path="/dev/null/stand-in",  # Where nothing can be written, by root neither.
+    meta={},
+    fingerprint=f"stand-in {vocab_size}",
+    train=split,
+    heldout=split,
+    token_counts=np.ones(vocab_size, np.int64),
+    tokenizer=tokenizer,
+  )
+
+
+def _split(vocab_size: int) -> store.Split:
+  sentences, base = DOCUMENTS * SENTENCES, np.zeros(1, np.int64)
+  tokens = 5 + np.arange(sentences * TOKENS) % max(vocab_size - 5, 1)
+  return store.Split(
+    tokens=store.join([tokens], base),
+    sentences=store.join([np.arange(0, sentences * TOKENS + 1, TOKENS)], base),
+    documents=store.join([np.arange(0, sentences + 1, SENTENCES)], base),
+  )

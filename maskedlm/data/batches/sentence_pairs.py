@@ -1,0 +1,302 @@
+"""Batches of sentence pairs: numpy arrays as a pure function of the step.
+
+Sits between the rows (rows.py) and an objective, whose Task hands `batch_at` to
+the loop. Every random choice is a hash of (seed, epoch, row), so there is no
+iterator, no state, and a host gathers its own rows only. Read top-down: which
+rows a step has (`nsp`) -> which tokens a row has (`pairs`) -> the arrays.
+"""
+
+import functools
+
+import numpy as np
+
+from maskedlm.data import hashing
+from maskedlm.data.batches import batching, packing
+from maskedlm.data.batches.batching import Batches, Source
+from maskedlm.data.batches.copy_spans import copy_spans
+from maskedlm.data.batches.pair_rows import Rows, open_rows, table_key, targets
+from maskedlm.data.corpus import store
+
+_DRAWS = 8  # Texts of which fitting_b takes one.
+
+
+def nsp(config, corpus, shard, *, short_share, pack=False) -> Batches:
+  """Batches for masked language modelling with next-sentence prediction.
+
+  With pack, a random B is never longer than the B whose place it takes, so
+  that which pairs share a row can be fixed before any label is drawn.
+
+  Args:
+    config, corpus, shard: see epochs.make_batches.
+    short_share: share of the rows that are cut short (rows.targets).
+    pack: put several short pairs in a row (packing.pack says what is added).
+
+  Raises:
+    ConfigError: an option that is out of range.
+    CorpusError: a split of fewer than two documents.
+  """
+  read = fitting_pairs if pack else pairs
+  return _batches(read, config, corpus, shard, short_share, pack, documents=2)
+
+
+def sop(config, corpus, shard, *, short_share, pack=False) -> Batches:
+  """Batches for sentence-order prediction: nsp_labels 1 = B came before A.
+
+  Pairs of neighbouring texts, half of them swapped (see ordered_pairs).
+  Arguments and errors are those of `nsp`; one document will do.
+  """
+  return _batches(ordered_pairs, config, corpus, shard, short_share, pack)
+
+
+def adjacent(config, corpus, shard, *, short_share, pack=False) -> Batches:
+  """Batches of running text in two segments, A and then B, without labels.
+
+  ELECTRA's rows. Arguments and errors are those of `nsp`; one document will do.
+  """
+  return _batches(adjacent_pairs, config, corpus, shard, short_share, pack)
+
+
+def _batches(
+  read_pairs, config, corpus, shard, short_share, pack, documents=1
+) -> Batches:
+  """Batches of the rows of pairs, each as read_pairs makes it."""
+  batching.check_share("objective.short_share", short_share)
+
+  def open_source(corpus, name, length, seed):
+    options = {"length": length, "short_share": short_share, "seed": seed}
+    rows = open_rows(corpus, name, documents=documents, **options)
+
+    def read(row, epoch):
+      special = corpus.tokenizer.special
+      return read_pairs(rows, row, epoch, special=special)
+
+    return Source(
+      len(rows.table),
+      seed,
+      read,
+      key=table_key(name, options),
+      lengths=lambda: np.minimum(rows.table["num_tokens"], length - 3) + 3,
+    )
+
+  if pack:
+    open_source = packing.packed(open_source)
+  return batching.make_batches(open_source, config, corpus, shard)
+
+
+def random_b(rows: Rows, row, epoch, a_length):
+  """(begin, end) [b]: text of another row, as much as A leaves room for.
+
+  To a sentence's end and then truncated, as a true B is: where the text
+  breaks off must not tell the one from the other.
+  """
+  target = targets(
+    rows.table["sentence"][row],
+    length=rows.length,
+    short_share=rows.short_share,
+    seed=rows.seed,
+  )
+  room = np.maximum(target - a_length, 1)
+  other = _other_row(rows, row, epoch)
+  record = rows.table[other]
+  sentence, begin = _split_point(rows, record, other, epoch)
+  last = _last_start(
+    rows.split.sentences,
+    np.minimum(begin + room, record["document_end"]) - 1,
+    after=sentence,
+    within=room,
+  )
+  return begin, store.take(rows.split.sentences, last + 1)
+
+
+def fitting_b(rows: Rows, row, epoch, a_length):
+  """(begin, end) [b]: like random_b, but the pair fits in the row's own size.
+
+  Of several texts it is the one that fills the true B's place best. It begins
+  and ends as a true B does: with whole sentences or, where A and B are parts
+  of one sentence, with the end of one. Where not one sentence fits, it is the
+  end of one too. A row that is truncated anyway gets whole sentences past the
+  limit, as by random_b.
+  """
+  own, sentences = rows.table[row], rows.split.sentences
+  cut = own["num_tokens"] >= rows.length - 3
+  size = np.minimum(own["num_tokens"], rows.length - 3)
+  room = np.maximum(size - a_length, 1)
+  draw = np.arange(_DRAWS)[:, None]  # What is of a draw is [_DRAWS, b].
+  other = _other_row(rows, row, epoch, "fitting", draw)
+  record = rows.table[other]
+  sentence, _ = _split_point(rows, record, other, epoch)
+  start = store.take(sentences, sentence)
+  limit = np.minimum(start + room, record["document_end"])
+  # The last sentence's end that fits; past the limit, the first that doesn't.
+  last = cut + _last_start(sentences, limit - cut, after=sentence, within=room)
+  several = own["num_sentences"] > 1
+  whole = several & (last > sentence)
+  end = store.take(sentences, np.where(whole, last, sentence + 1))
+  begin = np.where(whole, start, np.maximum(start, end - room))
+  filled = np.where(several & ~whole, 0, np.minimum(end - begin, room))
+  best = np.argmax(filled, axis=0), np.arange(len(row))
+  return begin[best], end[best]
+
+
+def pairs(
+  rows: Rows, row, epoch, *, special, draw_b=random_b
+) -> dict[str, np.ndarray]:
+  """Sentence pairs (Devlin et al., arXiv:1810.04805, appendix A.2).
+
+  A row is split at a sentence boundary into A and B; with probability 1/2 the
+  B is text from another document instead, as long as what A leaves free, to
+  the end of a sentence. What is too long is truncated as by google-research/
+  bert. Unlike there, no row is given a random B for want of a boundary, so the
+  labels are balanced, and what a random B takes the place of isn't put back
+  into another row, so an epoch has each row once.
+
+  Args:
+    rows: of a split.
+    row: int64 [b], rows of its table.
+    epoch: int64 [b], when they are read: each epoch draws anew.
+    special: tokenizer.Special.
+    draw_b: how a random B is drawn: random_b, or fitting_b.
+
+  Returns:
+    int32 arrays: input_ids [b, L], [CLS] A [SEP] B [SEP] and padding;
+    token_type_ids [b, L], 1 on B and its [SEP]; segment_ids [b, L], 1 on all
+    but padding; nsp_labels [b], 0 = B is next, 1 = B is random.
+  """
+  label = hashing.randint(2, rows.seed, "label", epoch, row)
+  own = rows.table[row]
+  _, split = _split_point(rows, own, row, epoch)
+  a_length = split - own["token"]
+  own_end = own["token"] + own["num_tokens"]
+  other_begin, other_end = draw_b(rows, row, epoch, a_length)
+  b_begin = np.where(label == 1, other_begin, split)
+  b_length = np.where(label == 1, other_end, own_end) - b_begin
+
+  begin = np.stack([own["token"], b_begin])
+  length = np.stack([a_length, b_length])
+  return _fitted(rows, row, epoch, begin, length, label, special)
+
+
+# Packed, a pair may not be longer than its row.
+fitting_pairs = functools.partial(pairs, draw_b=fitting_b)
+
+
+def ordered_pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
+  """Two neighbouring texts, in order or not (arXiv:1909.11942, section 3.1).
+
+  The A and B that `pairs` makes of a row when B is next; with probability 1/2
+  they change places: the one that comes second has B's token type. As in the
+  original, the later text is a little longer on average, since a row ends with
+  the sentence that reaches its length.
+
+  Args:
+    rows, row, epoch, special: see pairs.
+
+  Returns:
+    As pairs; nsp_labels [b], 0 = in order, 1 = swapped.
+  """
+  label = hashing.randint(2, rows.seed, "label", epoch, row)
+  begin, end = _halves(rows, row, epoch)
+  # Before they are truncated, so that it doesn't show which one was first.
+  begin, end = (np.where(label == 1, x[::-1], x) for x in (begin, end))
+  return _fitted(rows, row, epoch, begin, end - begin, label, special)
+
+
+def adjacent_pairs(rows: Rows, row, epoch, *, special) -> dict[str, np.ndarray]:
+  """The A and B that `pairs` makes of a row when B is next, without labels."""
+  begin, end = _halves(rows, row, epoch)
+  label = np.zeros(len(row), np.int64)
+  arrays = _fitted(rows, row, epoch, begin, end - begin, label, special)
+  del arrays["nsp_labels"]
+  return arrays
+
+
+def _halves(rows: Rows, row, epoch):
+  """(begin, end) [2, b]: the tokens of A and of B, which follows it."""
+  own = rows.table[row]
+  _, split = _split_point(rows, own, row, epoch)
+  begin = np.stack([own["token"], split])
+  return begin, np.stack([split, own["token"] + own["num_tokens"]])
+
+
+def _fitted(rows: Rows, row, epoch, begin, length, label, special):
+  """The arrays of `pairs` for texts at begin, length [2, b], truncated."""
+  kept = truncated_lengths(*length, maximum=rows.length - 3)
+  side = np.arange(2)[:, None]
+  # Each token that goes, goes from the front or the back by a coin's flip.
+  begin = begin + hashing.coin_flips(
+    length - kept, rows.seed, "front", epoch, row, side
+  )
+  arrays = _assemble(rows.split.tokens, begin, kept, rows.length, special)
+  return {**arrays, "nsp_labels": label.astype(np.int32)}
+
+
+def truncated_lengths(a, b, *, maximum) -> np.ndarray:
+  """[2, ...]: what is left of A and B once they fit, the longer one paying.
+
+  The same as taking single tokens off the longer one, B where they are equal,
+  until both fit (truncate_seq_pair of google-research/bert), in closed form.
+  """
+  a_kept = np.minimum(a, np.maximum((maximum + 1) // 2, maximum - b))
+  return np.stack([a_kept, np.minimum(b, maximum - a_kept)])
+
+
+def _other_row(rows: Rows, row, epoch, *words) -> np.ndarray:
+  """A row of another document for each row, all being equally likely."""
+  record = rows.table[row]
+  first, count = record["document_row"], record["num_document_rows"]
+  other = hashing.randint(
+    len(rows.table) - count, rows.seed, "other", epoch, row, *words
+  )
+  return np.where(other < first, other, other + count)
+
+
+def _split_point(rows: Rows, record, row, epoch):
+  """(sentence, token) [b]: where B begins, and the sentence that is in.
+
+  A uniform sentence boundary within the row; any token but the first of a
+  row that is one sentence.
+  """
+  several = record["num_sentences"] > 1
+  count = np.where(several, record["num_sentences"], record["num_tokens"])
+  point = 1 + hashing.randint(count - 1, rows.seed, "split", epoch, row)
+  sentence = record["sentence"] + np.where(several, point, 0)
+  token = store.take(rows.split.sentences, sentence)
+  return sentence, token + np.where(several, 0, point)
+
+
+def _last_start(sentences, token, *, after, within) -> np.ndarray:
+  """The last sentence that begins at or before `token`, by bisection. [b].
+
+  It is `after`, which does, or one of the `within` that follow it. The end of
+  the text counts as a sentence's start.
+  """
+  low = after
+  high = np.minimum(after + within, store.size(sentences) - 1)
+  for _ in range(int(within.max(initial=0)).bit_length()):
+    middle = (low + high + 1) // 2
+    begins = store.take(sentences, middle) <= token
+    low = np.where(begins, middle, low)
+    high = np.where(begins, high, middle - 1)
+  return low
+
+
+def _assemble(tokens, begin, length, L, special) -> dict[str, np.ndarray]:
+  """The arrays of `pairs` for A and B at begin, length [2, b]."""
+  column = np.arange(L)
+  first = np.arange(begin.shape[1]) * L
+  a_sep = length[0] + 1
+  b_sep = a_sep + 1 + length[1]
+  input_ids = np.full((begin.shape[1], L), special.pad, np.int32)
+  flat = input_ids.reshape(-1)
+  flat[first] = special.cls
+  flat[first + a_sep] = special.sep
+  flat[first + b_sep] = special.sep
+  copy_spans(
+    tokens, begin, length, flat, np.stack([first + 1, first + a_sep + 1])
+  )
+  real = column <= b_sep[:, None]
+  return {
+    "input_ids": input_ids,
+    "token_type_ids": (real & (column > a_sep[:, None])).astype(np.int32),
+    "segment_ids": real.astype(np.int32),
+  }

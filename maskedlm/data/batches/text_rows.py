@@ -1,0 +1,291 @@
+"""Rows of running text: of one document, or packed across documents.
+
+Beside the pairs of batches.py, on the same terms: which tokens row i has is a
+table or arithmetic, which rows a step has is a hash (epochs.py). Read
+top-down: `document_rows` (SpanBERT, ELECTRA), then `full_sentences` (RoBERTa).
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from maskedlm.core.errors import CorpusError
+from maskedlm.data import hashing
+from maskedlm.data.batches import batching, packing, row_tables
+from maskedlm.data.batches.batching import Batches, Source
+from maskedlm.data.batches.copy_spans import copy_spans
+from maskedlm.data.corpus import store
+
+RECORD = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
+_VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
+_BLOCK = 1 << 18  # Sentences that are worked on at a time.
+
+
+def document_rows(config, corpus, shard, *, pack=False) -> Batches:
+  """Batches of rows of one document: [CLS] tokens [SEP] and padding.
+
+  A row is contiguous sentences, as many as fit; the next one begins where it
+  ends. A sentence longer than a row is cut into pieces of L - 2 tokens, the
+  last of which may share its row with what follows. Nothing is dropped: an
+  epoch has each token once.
+
+  Args:
+    config, corpus, shard: see epochs.make_batches.
+    pack: put several short rows in one (packing.pack says what is added).
+
+  Returns:
+    Batches of int32 arrays input_ids, token_type_ids (0), segment_ids (1, and
+    0 on padding), all [b, L], and example_weights [b] float32.
+
+  Raises:
+    ConfigError: an option that is out of range.
+    CorpusError: a split without text.
+  """
+  special = corpus.tokenizer.special
+
+  def open_source(corpus, name, length, seed):
+    split = getattr(corpus, name)
+    table = open_rows(corpus, name, length=length)
+
+    def read(row, epoch):
+      del epoch  # A row is the same in every epoch.
+      record = table[row]
+      return single_spans(
+        split.tokens,
+        record["token"],
+        record["num_tokens"].astype(np.int64),
+        length=length,
+        special=special,
+      )
+
+    return Source(
+      len(table),
+      seed,
+      read,
+      key=("document", _VERSION, name),
+      lengths=lambda: table["num_tokens"] + 2,
+    )
+
+  if pack:
+    open_source = packing.packed(open_source)
+  return batching.make_batches(open_source, config, corpus, shard)
+
+
+def single_spans(tokens, begin, num, *, length, special):
+  """[CLS] tokens[begin : begin + num] [SEP]: arrays [b, length] of int32."""
+  b, L = len(begin), length
+  input_ids = np.full((b, L), special.pad, np.int32)
+  input_ids[:, 0] = special.cls
+  input_ids[np.arange(b), num + 1] = special.sep
+  copy_spans(tokens, begin, num, input_ids.reshape(-1), np.arange(b) * L + 1)
+  real = np.arange(L) < num[:, None] + 2
+  return {
+    "input_ids": input_ids,
+    "token_type_ids": np.zeros((b, L), np.int32),
+    "segment_ids": real.astype(np.int32),
+  }
+
+
+def open_rows(corpus, name: str, *, length) -> np.ndarray:
+  """The table [R] of RECORD of a split's rows, built if need be.
+
+  Raises:
+    CorpusError: the split has no text.
+  """
+  split = _with_text(corpus, name)
+
+  return row_tables.open_table(
+    corpus,
+    ["document", _VERSION, name, length],
+    RECORD,
+    lambda: _cut(split, capacity=length - 2),
+  )
+
+
+def _with_text(corpus, name) -> store.Split:
+  """corpus.train or corpus.heldout; CorpusError where it has no text."""
+  split = getattr(corpus, name)
+  if store.size(split.tokens):
+    return split
+  remedy = "prepare a corpus that has some"
+  if name == "heldout":
+    remedy = "raise corpus.heldout_share or set train.eval_rows=0"
+  raise CorpusError(f"{corpus.path}: the {name} split has no text: {remedy}.")
+
+
+def _cut(split, capacity) -> Iterator[np.ndarray]:
+  """The rows' records, for a block of sentences at a time.
+
+  Where a row ends depends on where it begins alone, so that is computed for
+  every sentence (and piece of one) at once; the rows are then a chain.
+  """
+  documents = store.take(
+    split.sentences,
+    store.take(split.documents, np.arange(store.size(split.documents))),
+  )
+  num_sentences = store.size(split.sentences) - 1
+  row = 0  # The token that the next row begins at.
+  for low in range(0, num_sentences, _BLOCK):
+    high = min(low + _BLOCK, num_sentences)
+    # No sentence is empty: a row reaches over at most `capacity` of them.
+    last = min(high + capacity, num_sentences)
+    sentences = store.take(split.sentences, np.arange(low, last + 1))
+    units = _pieces(sentences, capacity)
+    begin = units[: np.searchsorted(units, sentences[high - low])]
+    fits = np.searchsorted(units, begin + capacity, side="right") - 1
+    document = row_tables.places(documents, begin)
+    ends = documents[document[0] : document[-1] + 1]
+    document_end = np.searchsorted(units, ends)[document - document[0]]
+    end = np.minimum(fits, document_end)
+    first = np.searchsorted(units, row)
+    rows = row_tables.chain(end, first)
+    record = np.empty(len(rows), RECORD)
+    record["token"] = units[rows]
+    record["num_tokens"] = units[end[rows]] - units[rows]
+    yield record
+    if len(rows):  # Else the row before is longer than the block.
+      row = units[end[rows[-1]]]
+
+
+def _pieces(starts, capacity) -> np.ndarray:
+  """starts [n + 1] of sentences, and of the pieces of those too long."""
+  count = -(-np.diff(starts) // capacity)
+  piece = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
+  pieces = np.repeat(starts[:-1], count) + capacity * piece
+  return np.append(pieces, starts[-1])
+
+
+# RoBERTa
+
+
+def full_sentences(config, corpus, shard, *, isolate_documents) -> Batches:
+  """Batches of full rows: [CLS] text [SEP], going on across documents.
+
+  FULL-SENTENCES of RoBERTa (Liu et al., arXiv:1907.11692, section 4.2): the
+  text of one document after the other, an extra [SEP] where one ends. Here a
+  row is full to the last position, in the middle of a sentence if need be,
+  which the next row then goes on with. Rows of whole sentences, as fairseq
+  cuts them, would be 4% padding at L = 512 and 17% at L = 128, on English
+  novels. Where the cuts fall is drawn anew for each epoch, so that most epochs
+  have a given sentence whole. An epoch has each token once, and no position is
+  padding but in one row.
+
+  Args:
+    config, corpus, shard: see epochs.make_batches.
+    isolate_documents: a document sees only itself, from position 0. Its [SEP]
+      belongs to it; the row's [CLS] to the first document.
+
+  Returns:
+    Batches of int32 arrays input_ids, token_type_ids (0), segment_ids, all
+    [b, L], and example_weights [b] float32. segment_ids are 1, or, isolated,
+    1, 2, ... for the row's documents, and then there are `positions` as well.
+
+  Raises:
+    ConfigError: an option that is out of range.
+    CorpusError: a split without text.
+  """
+  special = corpus.tokenizer.special
+
+  def open_source(corpus, name, length, seed):
+    split, capacity = _with_text(corpus, name), length - 2
+    starts = open_stream(corpus, name)
+    size = int(starts[-1])
+
+    def read(row, epoch):
+      # Each epoch cuts the circle at a place of its own.
+      cut = hashing.randint(min(capacity, size), seed, "cut", epoch)
+      done = row * capacity
+      return windows(
+        split.tokens,
+        starts,
+        cut + done,
+        np.minimum(capacity, size - done),
+        length=length,
+        special=special,
+        isolate_documents=isolate_documents,
+      )
+
+    return Source(-(-size // capacity), seed, read)
+
+  return batching.make_batches(open_source, config, corpus, shard)
+
+
+def open_stream(corpus, name: str) -> np.ndarray:
+  """Places [Dn + 1] int64 in a split's stream where documents begin; its size.
+
+  The stream is the documents in their order, each with a separator at its
+  end, and then the first one again, and so on: a circle.
+  """
+  split = _with_text(corpus, name)
+
+  def build():
+    size = store.size(split.documents)
+    for low in range(0, size, _BLOCK):
+      document = np.arange(low, min(low + _BLOCK, size))
+      sentence = store.take(split.documents, document)
+      yield store.take(split.sentences, sentence) + document
+
+  key = ["stream", _VERSION, name]
+  return row_tables.open_table(corpus, key, np.dtype("<i8"), build)
+
+
+def windows(
+  tokens, starts, begin, num, *, length, special, isolate_documents
+) -> dict[str, np.ndarray]:
+  """[CLS] stream[begin : begin + num] [SEP]: arrays [b, length] of int32.
+
+  Args:
+    tokens: store.Concat, the split's.
+    starts: [Dn + 1], see open_stream.
+    begin: [b], a place in the stream, which is gone round once at most.
+    num: [b], 1 to length - 2.
+    length: L.
+    special: tokenizer.Special.
+    isolate_documents: see full_sentences, also for the arrays.
+  """
+  num_documents, size = len(starts) - 1, starts[-1]
+
+  def document_at(place):
+    lap, place = np.divmod(place, size)
+    document = np.searchsorted(starts, place, side="right") - 1
+    return document + lap * num_documents
+
+  def start_of(document):
+    lap, document = np.divmod(document, num_documents)
+    return starts[document] + lap * size
+
+  b, L = len(begin), length
+  column = np.arange(L)
+  real = column < num[:, None] + 2
+  # What no token is copied to is a separator.
+  input_ids = np.where(real, special.sep, special.pad).astype(np.int32)
+  input_ids[:, 0] = special.cls
+
+  first, last = document_at(begin), document_at(begin + num - 1)
+  count = last - first + 1
+  # From here for each document of each row.
+  row = np.repeat(np.arange(b), count)
+  nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
+  document = first[row] + nth
+  left = np.maximum(start_of(document), begin[row])
+  right = np.minimum(start_of(document + 1) - 1, (begin + num)[row])
+  at = row * L + 1 + left - begin[row]
+  lap, document = np.divmod(document, num_documents)
+  token = left - lap * size - document  # A separator for each one before.
+  copy_spans(tokens, token, right - left, input_ids.reshape(-1), at)
+  arrays = {
+    "input_ids": input_ids,
+    "token_type_ids": np.zeros((b, L), np.int32),
+    "segment_ids": real.astype(np.int32),
+  }
+  if not isolate_documents:
+    return arrays
+  begins = np.zeros((b, L), bool)
+  begins.reshape(-1)[at[nth > 0]] = True
+  segment = 1 + np.cumsum(begins, axis=1)
+  segment_begin = np.maximum.accumulate(np.where(begins, column, 0), axis=1)
+  return {
+    **arrays,
+    "segment_ids": np.where(real, segment, 0).astype(np.int32),
+    "positions": (column - segment_begin).astype(np.int32),
+  }

@@ -1,0 +1,133 @@
+"""A corpus at an address (gs://..., s3://...) is copied to this host's disk.
+
+Rows are drawn from all over a corpus, so it is mapped from a disk, not read
+over a network. Any address will do that fsspec reads.
+"""
+
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import threading
+from collections.abc import Callable, Mapping
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.corpus import manifest
+from maskedlm.runtime import buckets, storage_errors
+
+Log = Callable[[str], None]
+
+
+def folder_of(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
+  """The folder of a corpus; that of an address is copied, once.
+
+  The copy is in the user's cache directory, under a name that tells its
+  content; it gets that name when every file has the SHA-256 in meta.json. A
+  copy that was interrupted is continued.
+
+  Raises:
+    ConfigError: nothing is there, it may not be read, it is damaged, or the
+      disk is too small for it.
+    StorageError: it can't be reached, or copied, now.
+  """
+  if not buckets.is_address(path):
+    return buckets.folder(path)
+  address = buckets.normal(path)
+  text = _read_meta(address)
+  name = f"{address.rpartition('/')[2]}-{hashlib.sha256(text).hexdigest()[:12]}"
+  root = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+  folder = pathlib.Path(root, "maskedlm", "corpora", name)
+  try:
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with folder.with_name(f"{name}.lock").open("w") as lock:
+      fcntl.flock(lock, fcntl.LOCK_EX)  # Of this machine's processes, one.
+      if not folder.exists():
+        part = folder.with_name(f"{name}.part")
+        part.mkdir(exist_ok=True)
+        log(f"corpus: copying {address} to {folder}")
+        _copy(address, _files_of(address, text), part, log=log)
+        (part / "meta.json").write_bytes(text)
+        part.rename(folder)
+  except OSError as error:
+    raise storage_errors.told(
+      f"{address} can't be copied to {folder} ({error})",
+      error,
+      mend=f"is all of it there? {_MORE_ROOM}",
+      wait=f"the same command goes on with it. {_MORE_ROOM}",
+    ) from error
+  return folder
+
+
+_MORE_ROOM = "Make room there, or set XDG_CACHE_HOME to a folder that has it."
+
+
+def _read_meta(address: str) -> bytes:
+  fs, root = buckets.filesystem(address)
+  try:
+    return fs.cat_file(f"{root}/meta.json")
+  except FileNotFoundError as error:
+    raise ConfigError(
+      f"{address}: no finished corpus is there. Make one, `maskedlm prepare "
+      "--config=... --out=FOLDER`, and copy that folder to the address."
+    ) from error
+  except Exception as error:  # Each file system raises its own.
+    raise storage_errors.unreachable(address, error) from error
+
+
+def _files_of(address: str, text: bytes) -> dict[str, dict]:
+  """name -> {"bytes", "sha256"}, by meta.json; what it says is not trusted."""
+  try:
+    files = dict(json.loads(text)["files"])
+    sizes = [int(file["bytes"]) for file in files.values()]
+  except (ValueError, TypeError, KeyError) as error:
+    raise ConfigError(
+      f"{address}/meta.json is not that of a corpus."
+    ) from error
+  outside = [n for n in files if n.startswith("/") or ".." in n.split("/")]
+  if outside or min(sizes, default=0) < 0:
+    raise ConfigError(f"{address}/meta.json names files outside of the corpus.")
+  return files
+
+
+def _copy(
+  address: str, files: Mapping[str, Mapping], part: pathlib.Path, *, log: Log
+) -> None:
+  """Copies to `part` what isn't there yet; every file is checked."""
+  total = sum(file["bytes"] for file in files.values())
+  missing = [name for name in files if not _is_good(part / name, files[name])]
+  done = total - sum(files[name]["bytes"] for name in missing)
+  counting = threading.Lock()
+  free = shutil.disk_usage(part).free
+  if total - done > free:
+    raise ConfigError(
+      f"{address} needs {(total - done) / 1e9:,.1f} GB in {part.parent}, where "
+      f"{free / 1e9:,.1f} GB are free. {_MORE_ROOM}"
+    )
+
+  def check(name: str) -> None:
+    nonlocal done
+    if not _is_good(part / name, files[name]):
+      (part / name).unlink()
+      raise ConfigError(
+        f"{address}/{name} differs from its SHA-256 in meta.json: it is "
+        "damaged, or changed meanwhile. Copy the corpus there again."
+      )
+    with counting:
+      before, done = done, done + files[name]["bytes"]
+      if 10 * done // max(total, 1) > 10 * before // max(total, 1):
+        log(f"corpus: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB are there")
+
+  try:
+    buckets.fetch(address, missing, part, then=check)
+  except (ConfigError, OSError):
+    raise
+  except Exception as error:  # Each file system raises its own.
+    raise storage_errors.unreachable(address, error) from error
+
+
+def _is_good(path: pathlib.Path, file: Mapping) -> bool:
+  if not path.is_file() or path.stat().st_size != file["bytes"]:
+    return False
+  return manifest.sha256(str(path)) == file["sha256"]

@@ -1,0 +1,102 @@
+"""A corpus of named parts, one for each language, say: en:..., de:..., yo:...
+
+Read top-down: the option `corpus.parts` -> the parts' counts, which meta.json
+keeps -> the corpora of single parts. A split has the documents of one part
+after those of another, so the counts tell of each document which part it is
+of, and a part's split is a view of the whole one.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from maskedlm.data.corpus import concat, shards, store
+from maskedlm.data.sources.languages import Part
+
+# What is counted of a part's train and held-out documents. Characters and
+# UTF-8 bytes are those of the sentences that the tokens stand for, as they
+# were before the tokenizer normalized them; unknown are tokens.
+COUNTS = (
+  "documents",
+  "sentences",
+  "tokens",
+  "characters",
+  "bytes",
+  "unknown",
+)
+
+
+# In meta.json
+
+
+def empty_counts(parts: list[Part]) -> list[dict]:
+  """meta.json's `parts` before anything is counted; [] without names."""
+  return [
+    {
+      "name": part.name,
+      "language": part.language,
+      **{split: dict.fromkeys(COUNTS, 0) for split in shards.SPLITS},
+    }
+    for part in parts
+    if part.name
+  ]
+
+
+def describe(parts: list[dict]) -> Iterator[str]:
+  """The parts as a table, a line each."""
+  if not parts:
+    return
+  width = max(4, *(len(part["name"]) for part in parts))
+  yield (
+    f"  {'part':<{width}} {'documents':>10} {'sentences':>11} {'tokens':>13}"
+    f" {'held out':>11} {'chars/token':>11} {'unknown':>8}"
+  )
+  for part in parts:
+    train, heldout = (part[split] for split in shards.SPLITS)
+    both = {name: train[name] + heldout[name] for name in COUNTS}
+    yield (
+      f"  {part['name']:<{width}} {train['documents']:>10,}"
+      f" {train['sentences']:>11,} {train['tokens']:>13,}"
+      f" {heldout['tokens']:>11,}"
+      f" {both['characters'] / max(both['tokens'], 1):>11.2f}"
+      f" {both['unknown'] / max(both['tokens'], 1):>8.2%}"
+    )
+
+
+# The corpora of single parts
+
+
+def corpora(corpus: store.Corpus) -> dict[str, store.Corpus]:
+  """Each part, by its name, as the corpus that has nothing else.
+
+  With the whole one's path, tokenizer and token counts, so that what is kept
+  in CORPUS/rows lies there too, by a fingerprint of its own.
+  """
+  bounds = {name: store.part_bounds(corpus, name) for name in shards.SPLITS}
+  return {
+    part["name"]: corpus._replace(
+      fingerprint=f"{corpus.fingerprint} {part['name']}",
+      parts=(),
+      **{
+        name: _cut(getattr(corpus, name), *(x[i : i + 2] for x in bounds[name]))
+        for name in shards.SPLITS
+      },
+    )
+    for i, part in enumerate(corpus.parts)
+  }
+
+
+def _cut(split: store.Split, documents, sentences, tokens) -> store.Split:
+  """What is between these bounds (begin, end), as views."""
+  (d0, d1), (s0, s1), (t0, t1) = documents, sentences, tokens
+  return store.Split(
+    tokens=concat.cut(split.tokens, t0, t1),
+    sentences=concat.cut(split.sentences, s0, s1 + 1, origin=t0),
+    documents=concat.cut(split.documents, d0, d1 + 1, origin=s0),
+  )
+
+
+def part_of(corpus: store.Corpus, split: str, document) -> np.ndarray:
+  """The part of each document: its place in corpus.parts. int64."""
+  ends = store.part_bounds(corpus, split)[0][1:]
+  return np.searchsorted(ends, document, side="right")

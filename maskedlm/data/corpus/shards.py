@@ -1,0 +1,196 @@
+"""One shard of a corpus: three .npy vectors, written as streams and mapped.
+
+Below `store`, which puts shards together. NAME.tokens.npy holds the ids of
+whole documents, NAME.sentences.npy each sentence's first token, and
+NAME.documents.npy each document's first sentence, both counted within the
+shard. Read top-down: writing -> reading -> checking.
+"""
+
+import contextlib
+import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
+
+import numpy as np
+
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.corpus import memory_map
+
+SPLITS = ("train", "heldout")
+COLUMNS = ("tokens", "sentences", "documents")  # The files of a shard.
+START_DTYPE = np.dtype("<u4")  # Of starts, which count within a shard.
+MAX_TOKENS = 1 << 32
+BLOCK = 1 << 22  # Elements or bytes looked at together when a file is read.
+
+
+def token_dtype(vocab_size: int) -> np.dtype:
+  """uint16 where every id fits, else uint32; little-endian."""
+  return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
+
+
+def write_shards(
+  folder: str,
+  documents: Iterable[tuple[str, list[np.ndarray]]],
+  *,
+  vocab_size: int,
+  shard_tokens: int,
+) -> dict[str, dict]:
+  """Streams (split, ids of each sentence) into the shards of each split.
+
+  A shard is closed before the document that would take it beyond shard_tokens.
+  Returns for each split the tokens, sentences, documents, and "shards": the
+  same three of each shard.
+  """
+  done = {split: [] for split in SPLITS}
+  current = {}
+  with contextlib.ExitStack() as files:
+    for split, sentences in documents:
+      length = sum(len(sentence) for sentence in sentences)
+      shard = current.get(split)
+      if shard and shard.counts["tokens"] + length > shard_tokens:
+        done[split].append(current.pop(split).close())
+      if split not in current:
+        prefix = os.path.join(folder, shard_name(split, len(done[split])))
+        current[split] = _Shard(prefix, vocab_size, files)
+      current[split].add(sentences)
+    for split, shard in current.items():
+      done[split].append(shard.close())
+  return totals(done)
+
+
+def totals(done: Mapping[str, list[dict[str, int]]]) -> dict[str, dict]:
+  """What write_shards returns, of the numbers of each split's shards."""
+  return {
+    split: {
+      "shards": shards,
+      **{column: sum(shard[column] for shard in shards) for column in COLUMNS},
+    }
+    for split, shards in done.items()
+  }
+
+
+class _Shard:
+  """Three .npy files that grow; their lengths are known at the close."""
+
+  def __init__(self, prefix: str, vocab_size: int, files: contextlib.ExitStack):
+    self.vocab_size = vocab_size
+    self.dtypes = {
+      "tokens": token_dtype(vocab_size),
+      "sentences": START_DTYPE,
+      "documents": START_DTYPE,
+    }
+    self.counts = dict.fromkeys(COLUMNS, 0)
+    self.files = {}
+    for column, dtype in self.dtypes.items():
+      name = f"{prefix}.{column}.npy"
+      self.files[column] = files.enter_context(open(name, "wb"))  # noqa: SIM115
+      self.files[column].write(header_bytes(dtype, 0))
+
+  def add(self, sentences: list[np.ndarray]):
+    tokens = np.concatenate(sentences)
+    starts = offsets(len(sentence) for sentence in sentences)
+    # Our own bugs, not the user's: nothing later could tell them from data.
+    assert np.all(np.diff(starts) > 0), "empty sentence"
+    assert tokens.min() >= 0 and tokens.max() < self.vocab_size, "token id"
+    if len(tokens) >= MAX_TOKENS:
+      raise CorpusError(
+        f"a document of {len(tokens)} tokens is over the limit of"
+        f" {MAX_TOKENS - 1}; separate documents by a blank line."
+      )
+    self._append("documents", np.array([self.counts["sentences"]]))
+    self._append("sentences", self.counts["tokens"] + starts[:-1])
+    self._append("tokens", tokens)
+
+  def _append(self, column: str, values: np.ndarray):
+    self.files[column].write(values.astype(self.dtypes[column]).tobytes())
+    self.counts[column] += len(values)
+
+  def close(self) -> dict[str, int]:
+    for column, file in self.files.items():
+      file.seek(0)
+      file.write(header_bytes(self.dtypes[column], self.counts[column]))
+      sync(file)
+      file.close()
+    return self.counts
+
+
+def shard_name(split: str, index: int) -> str:
+  return f"{split}-{index:05d}"
+
+
+def header_bytes(dtype: np.dtype, length: int) -> bytes:
+  """The .npy header (version 1.0) of a vector: 128 bytes for any length.
+
+  numpy's own, written out so that it can't change with numpy's version.
+  """
+  fields = f"'descr': '{dtype.str}', 'fortran_order': False"
+  text = f"{{{fields}, 'shape': ({length},), }}".ljust(117) + "\n"
+  return b"\x93NUMPY\x01\x00v\x00" + text.encode("ascii")
+
+
+def sync(file):
+  """To the disk itself, so that a power cut can't outlive the rename."""
+  file.flush()
+  os.fsync(file.fileno())
+
+
+@contextlib.contextmanager
+def new_file(path: str):
+  """A file that is there when it is whole, however many processes write it."""
+  os.makedirs(os.path.dirname(path), exist_ok=True)
+  work = f"{path}.{uuid.uuid4().hex}"
+  try:
+    with open(work, "wb") as file:
+      yield file
+      sync(file)
+    os.replace(work, path)
+  finally:
+    with contextlib.suppress(FileNotFoundError):
+      os.remove(work)
+
+
+def offsets(counts: Iterable[int]) -> np.ndarray:
+  """[3, 2] -> [0, 3, 5], int64."""
+  return np.cumsum([0, *counts], dtype=np.int64)
+
+
+def load_array(path: str, name: str) -> np.ndarray:
+  """PATH/NAME.npy, mapped."""
+  return memory_map.load(os.path.join(path, f"{name}.npy"))
+
+
+def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
+  """The array, BLOCK elements at a time."""
+  for begin in range(0, len(array), BLOCK):
+    yield array[begin : begin + BLOCK]
+
+
+def count_tokens(path: str, num_shards: int, vocab_size: int) -> np.ndarray:
+  """[V] int64: how often each id stands in the train shards."""
+  total = np.zeros(vocab_size, np.int64)
+  for index in range(num_shards):
+    tokens = load_array(path, f"{shard_name('train', index)}.tokens")
+    for block in blocks(tokens):
+      total += np.bincount(block, minlength=vocab_size)
+  return total
+
+
+def wrong_shard(
+  path: str, name: str, *, counts: Mapping[str, int], vocab_size: int
+) -> Iterator[str]:
+  """Every problem of a shard whose files are just as their writer left them."""
+  arrays = {c: load_array(path, f"{name}.{c}") for c in COLUMNS}
+  for column, array in arrays.items():
+    if array.shape != (counts[column],):
+      yield f"{column}.npy: shape {array.shape}, expected ({counts[column]},)."
+  for column, of in (("sentences", "tokens"), ("documents", "sentences")):
+    starts = arrays[column]
+    if len(starts) == 0 or starts[0] != 0:
+      yield f"{column}.npy: the first start is not 0."
+    elif not np.all(starts[:-1] < starts[1:]):
+      yield f"{column}.npy: starts do not increase."
+    elif starts[-1] >= len(arrays[of]):
+      yield f"{column}.npy: a start past the last of the {of}."
+  highest = max((int(b.max()) for b in blocks(arrays["tokens"])), default=0)
+  if highest >= vocab_size:
+    yield f"tokens.npy: id {highest}, but the vocabulary has {vocab_size}."

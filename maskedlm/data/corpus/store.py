@@ -1,0 +1,335 @@
+"""The corpus on disk: memory-mapped tokens, sentence and document starts.
+
+`prepare` writes it through `write_corpus`; `rows` and `batches` read it through
+`open_corpus` and `take`. docs/corpus_format.md gives the format to the byte.
+Read top-down: the arrays -> opening -> writing -> verifying.
+"""
+
+import errno
+import json
+import os
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.corpus import manifest, shards
+from maskedlm.data.corpus.concat import Concat, join, size, take  # noqa: F401
+from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
+from maskedlm.runtime import storage_errors
+
+_PART = ("documents", "sentences", "tokens")  # Of which a part is a run.
+_WORK = "maskedlm-unfinished"  # All that is in a PATH.tmp of ours.
+
+
+class Split(NamedTuple):
+  """One side of the corpus: T tokens in S sentences in Dn documents."""
+
+  tokens: Concat  # [T]
+  sentences: Concat  # [S + 1]: each sentence's first token, and T.
+  documents: Concat  # [Dn + 1]: each document's first sentence, and S.
+
+
+class Corpus(NamedTuple):
+  """An open corpus; nothing but the token counts was read into memory."""
+
+  path: str
+  meta: dict
+  fingerprint: str  # SHA-256 of what determines tokens, sentences, documents.
+  train: Split
+  heldout: Split
+  token_counts: np.ndarray  # [V] int64, of the train split.
+  tokenizer: tokenizer_lib.Tokenizer
+  parts: tuple[Mapping, ...] = ()  # Counts of each part by split (parts.py).
+
+
+def unigram_entropy(corpus: Corpus) -> float:
+  """Entropy in nats of the train split's token frequencies: -sum p ln p."""
+  counts = corpus.token_counts[corpus.token_counts > 0]
+  p = counts / counts.sum()
+  return float(-np.sum(p * np.log(p)))
+
+
+def part_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
+  """[parts + 1] of documents, sentences, tokens: where each part begins."""
+  return [
+    shards.offsets(part[split][column] for part in corpus.parts)
+    for column in _PART
+  ]
+
+
+# Opening
+
+
+def open_corpus(path) -> Corpus:
+  """Maps a finished corpus.
+
+  Sizes are checked here, content only by `verify`. Raises CorpusError where
+  the corpus is missing, unfinished, of another version, or has lost a file or
+  part of one.
+  """
+  path = os.path.abspath(path)
+  meta = _read_meta(path)
+  for name, file in meta["files"].items():
+    if problem := _size_problem(path, name, file["bytes"]):
+      raise CorpusError(problem)
+  try:
+    train, heldout = (_open_split(path, meta, split) for split in shards.SPLITS)
+    token_counts = np.array(shards.load_array(path, "token_counts"))
+  except OSError as error:
+    if error.errno != errno.EMFILE:
+      raise
+    raise CorpusError(
+      f"{path}: its {len(meta['files'])} files are more than this process may"
+      " open; raise the limit (`ulimit -n`), or prepare with a larger"
+      " corpus.shard_tokens."
+    ) from error
+  return Corpus(
+    path=path,
+    meta=meta,
+    fingerprint=meta["fingerprint"],
+    train=train,
+    heldout=heldout,
+    token_counts=token_counts,
+    tokenizer=_load_tokenizer(path),
+    parts=tuple(meta.get("parts", ())),
+  )
+
+
+def _load_tokenizer(path: str) -> tokenizer_lib.Tokenizer:
+  return tokenizer_lib.load(os.path.join(path, "tokenizer"))
+
+
+def _read_meta(path: str) -> dict:
+  """meta.json, checked against its own checksum."""
+  if not os.path.isdir(path):
+    raise CorpusError(
+      f"{path}: no corpus is there; make one with `maskedlm prepare`."
+    )
+  name = os.path.join(path, "meta.json")
+  if path.endswith(".tmp") or not os.path.exists(name):
+    raise CorpusError(
+      f"{path}: not a finished corpus; run `maskedlm prepare` again, or give"
+      " the path of a finished one."
+    )
+  again = "remove the corpus and run `maskedlm prepare` again."
+  try:
+    with open(name, encoding="utf-8") as file:
+      meta = json.load(file)
+  except ValueError as error:
+    raise CorpusError(f"{name}: damaged ({error}); {again}") from error
+  if not isinstance(meta, dict) or meta.get("format") != manifest.FORMAT:
+    raise CorpusError(f'{name}: "format" is not "{manifest.FORMAT}"; {again}')
+  if meta.get("version") != manifest.VERSION:
+    raise CorpusError(
+      f"{path}: corpus format version {meta.get('version')}, but this maskedlm"
+      f" reads version {manifest.VERSION}; {again}"
+    )
+  if meta.get("checksum") != manifest.checksum(meta):
+    raise CorpusError(f"{name}: damaged (its checksum differs); {again}")
+  return meta
+
+
+def _size_problem(path: str, name: str, expected: int) -> str:
+  """One line where a file is missing or is not as long as recorded, else ''."""
+  again = "restore it from a copy, or remove the corpus and prepare it again."
+  try:
+    actual = os.path.getsize(os.path.join(path, name))
+  except FileNotFoundError:
+    return f"{path}: {name} is missing; {again}"
+  if actual == expected:
+    return ""
+  return f"{path}: {name} has {actual} bytes, expected {expected}; {again}"
+
+
+def _open_split(path: str, meta: Mapping, split: str) -> Split:
+  counts = meta["splits"][split]["shards"]
+
+  def parts(column):
+    names = [shards.shard_name(split, i) for i in range(len(counts))]
+    arrays = [shards.load_array(path, f"{name}.{column}") for name in names]
+    # Plain views: fancy indexing is slower on np.memmap itself.
+    return [np.asarray(array) for array in arrays]
+
+  # A split without documents has no shard, but its dtype all the same.
+  dtype = np.dtype(meta["token_dtype"])
+  tokens = parts("tokens") or [np.empty(0, dtype)]
+  end = np.zeros(1, shards.START_DTYPE)  # With its base: T, or S.
+  return Split(
+    tokens=join(tokens, np.zeros(len(tokens), dtype)),
+    sentences=join(
+      [*parts("sentences"), end],
+      shards.offsets(shard["tokens"] for shard in counts),
+    ),
+    documents=join(
+      [*parts("documents"), end],
+      shards.offsets(shard["sentences"] for shard in counts),
+    ),
+  )
+
+
+# Writing
+
+
+def work_folder(path) -> str:
+  """Where write_corpus makes PATH; it saves the tokenizer there first."""
+  return os.path.join(f"{os.path.abspath(path)}.tmp", _WORK)
+
+
+def check_place(path) -> None:
+  """Raises CorpusError where write_corpus would destroy what isn't ours."""
+  path = os.path.abspath(path)
+  if path.endswith(".tmp"):
+    raise CorpusError(
+      f"{path}: a name with .tmp at its end is that of an unfinished corpus;"
+      " use another path."
+    )
+  if not _holds_only(path, ()):
+    raise CorpusError(
+      f"{path}: something else is already there; move it away, or use another"
+      " path."
+    )
+  if not _holds_only(f"{path}.tmp", (_WORK,)):
+    raise CorpusError(
+      f"{path}.tmp: prepare works there, but what is there isn't its own, or"
+      " an older version's; move that away, or use another path."
+    )
+
+
+def _holds_only(path: str, names: Sequence[str]) -> bool:
+  """Is nothing there, or a folder with no other names in it?"""
+  if not os.path.lexists(path):
+    return True
+  return os.path.isdir(path) and {*os.listdir(path)} <= {*names}
+
+
+def write_corpus(
+  path,
+  documents: Iterable[tuple[str, list[np.ndarray]]],
+  *,
+  tokenizer: tokenizer_lib.Tokenizer,
+  shard_tokens: int,
+  options: Mapping[str, Any],
+  report: Counter,
+  parts: Sequence[Mapping] = (),
+) -> Corpus:
+  """Writes documents, (split, token ids of each sentence), as a corpus.
+
+  Documents keep their order within a split. A shard is closed before the
+  document that would take it beyond shard_tokens. `options`, `report` and, if
+  there are any, `parts` (parts.py) are stored as they are (JSON); the latter
+  two are read when the documents are exhausted: they may count meanwhile.
+
+  All is written to a folder in PATH.tmp, which becomes PATH in one rename at
+  the end: an interrupted write leaves no PATH, and a PATH.tmp left by a killed
+  one is removed first.
+
+  Raises:
+    CorpusError: see check_place; or nothing is left to train on.
+    ConfigError, StorageError: PATH can't be written, or the disk is full.
+  """
+  path = os.path.abspath(path)
+  check_place(path)
+  work = work_folder(path)
+  shutil.rmtree(f"{path}.tmp", ignore_errors=True)
+  try:
+    os.makedirs(work)
+    tokenizer.save(os.path.join(work, "tokenizer"))
+    splits = shards.write_shards(
+      work,
+      documents,
+      vocab_size=tokenizer.vocab_size,
+      shard_tokens=shard_tokens,
+    )
+    counts = shards.count_tokens(
+      work, len(splits["train"]["shards"]), tokenizer.vocab_size
+    )
+    manifest.finish(
+      path,
+      work,
+      splits=splits,
+      counts=counts,
+      files={},
+      tokenizer=tokenizer,
+      options=options,
+      report=report,
+      parts=parts,
+    )
+  except OSError as error:
+    raise storage_errors.unwritable(path, error) from error
+  finally:
+    shutil.rmtree(f"{path}.tmp", ignore_errors=True)
+  return open_corpus(path)
+
+
+# Verifying
+
+
+def verify(path, progress: Callable[[int, int], None] | None = None) -> list:
+  """Reads the whole corpus; returns every problem found, one line each.
+
+  `progress(done, total)` is called with the bytes hashed so far and in all.
+  """
+  path = os.path.abspath(path)
+  try:
+    meta = _read_meta(path)
+  except CorpusError as error:
+    return [str(error)]
+  files = meta["files"]
+  total = sum(file["bytes"] for file in files.values())
+  done = 0
+
+  def hashed(num_bytes):
+    nonlocal done
+    done += num_bytes
+    if progress:
+      progress(done, total)
+
+  problems = {}  # File name -> its problem.
+  for name, file in files.items():
+    if problem := _size_problem(path, name, file["bytes"]):
+      problems[name] = problem
+    elif manifest.sha256(os.path.join(path, name), hashed) != file["sha256"]:
+      problems[name] = f"{path}: {name} is damaged: its SHA-256 differs."
+  if problems:
+    return list(problems.values())
+  try:
+    return list(_wrong_content(path, meta))
+  except ValueError as error:
+    return [f"{path}: not readable: {error}"]
+
+
+def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
+  """What is wrong in files that are just as their writer left them."""
+  if meta["fingerprint"] != manifest.fingerprint(meta):
+    yield f"{path}: meta.json: the fingerprint is not that of the files."
+  if meta["tokenizer"]["sha256"] != _load_tokenizer(path).sha256:
+    yield f"{path}: tokenizer: not the one that meta.json names."
+  splits, vocab_size = meta["splits"], meta["vocab_size"]
+  counts = shards.count_tokens(path, len(splits["train"]["shards"]), vocab_size)
+  if not np.array_equal(counts, shards.load_array(path, "token_counts")):
+    yield f"{path}: token_counts.npy: not the counts of the train tokens."
+  for split in shards.SPLITS:
+    for index, counts in enumerate(splits[split]["shards"]):
+      name = shards.shard_name(split, index)
+      for problem in shards.wrong_shard(
+        path, name, counts=counts, vocab_size=vocab_size
+      ):
+        yield f"{path}: {name}.{problem}"
+  if "parts" in meta:
+    yield from _wrong_parts(open_corpus(path))
+
+
+def _wrong_parts(corpus: Corpus) -> Iterator[str]:
+  for name in shards.SPLITS:
+    split, bounds = getattr(corpus, name), part_bounds(corpus, name)
+    documents, sentences, tokens = bounds
+    if (
+      [b[-1] for b in bounds] != [corpus.meta["splits"][name][c] for c in _PART]
+      or not np.array_equal(take(split.documents, documents), sentences)
+      or not np.array_equal(take(split.sentences, sentences), tokens)
+    ):
+      yield f"{corpus.path}: meta.json: parts: not those of the {name} files."

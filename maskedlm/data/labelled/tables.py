@@ -1,0 +1,280 @@
+"""Tables of labelled examples: TSV, CSV, JSONL, Parquet -> records.
+
+What a kind reads of a user's files comes through here, so that whatever is
+wrong with a file is told by its name, its line and its columns.
+"""
+
+import csv
+import json
+import pathlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.errors import DataError, did_you_mean
+from maskedlm.data.sources import parquet
+
+_BOM = b"\xef\xbb\xbf"
+_LONGEST = 1 << 30  # Characters of a field; the module csv stops at 131,072.
+
+
+class Record(NamedTuple):
+  """A row of a file."""
+
+  line: int  # From 1; its first, where it has several; of Parquet, the row.
+  fields: Mapping[str, str]  # Column -> its text.
+  path: str
+
+  @property
+  def where(self) -> str:
+    """FILE:LINE, as every message begins."""
+    return f"{self.path}:{self.line}"
+
+
+def iterate(
+  path: str | pathlib.Path,
+  *,
+  header: Sequence[str] = (),
+  ragged: Callable[[DataError], None] | None = None,
+) -> Iterator[Record]:
+  """The rows of a file, in bounded memory.
+
+  Args:
+    path: .tsv or .txt (tabs), .csv (commas), .jsonl (an object a line) or
+      .parquet; values of those that are no strings become JSON. In .csv "..."
+      quotes a field, as RFC 4180 has it; in .tsv a quotation mark is text like
+      any other (GLUE). A byte order mark, blank lines and the \\r of \\r\\n are
+      dropped.
+    header: names of the columns, for a file whose first row is not that.
+    ragged: called with the error of a row of too few or too many columns,
+      which is then left out; None: the error is raised.
+
+  Raises:
+    DataError: no such file, an empty one, no row, a column twice, a row that
+      is ragged or not JSON, a quote that is not closed, not UTF-8, not Parquet.
+  """
+  path = pathlib.Path(path)
+  suffix = path.suffix.lower()
+  if suffix in OBJECTS:
+    found = OBJECTS[suffix](path)
+  else:
+    found = _named(path, _rows(path, suffix), header, ragged)
+  count = 0
+  for count, record in enumerate(found, 1):  # noqa: B007 - used below.
+    yield record
+  if not count:
+    raise _no_row(path)
+
+
+def first_row(path: str | pathlib.Path) -> list[str]:
+  """The fields of the first row, be it a header or not; of OBJECTS, the names.
+
+  Raises:
+    DataError: as `iterate`.
+  """
+  path = pathlib.Path(path)
+  suffix = path.suffix.lower()
+  if suffix in OBJECTS:
+    found = (list(record.fields) for record in OBJECTS[suffix](path))
+  else:
+    found = (row for _, row in _rows(path, suffix))
+  first = next(found, None)
+  if first is None:
+    raise _no_row(path)
+  return first
+
+
+def _no_row(path: pathlib.Path) -> DataError:
+  return DataError(f"{path}: has no row; expected at least one example.")
+
+
+def field(record: Record, *names: str) -> str:
+  """The text of the first of these columns that the record has.
+
+  Raises:
+    DataError: it has none of them.
+  """
+  for name in names:
+    if name in record.fields:
+      return record.fields[name]
+  raise DataError(no_column(record, names))
+
+
+def no_column(record: Record, names: Sequence[str]) -> str:
+  """That a record has none of these columns, and which it has."""
+  near = did_you_mean(names[0], record.fields)
+  return (
+    f"{record.where}: no column {' or '.join(map(repr, names))}; there are "
+    f"{', '.join(map(repr, record.fields))}{near}"
+  )
+
+
+def text_lines(path: pathlib.Path) -> Iterator[str]:
+  """The lines of a UTF-8 file, without their ends; for other formats too.
+
+  Raises:
+    DataError: no such file, an empty one, not UTF-8.
+  """
+  is_empty = True
+  try:
+    with path.open("rb") as file:
+      for _, line in decoded(file, str(path)):
+        is_empty = False
+        yield line
+  except OSError as error:
+    raise DataError(
+      f"{path}: {error.strerror}; expected a file of labelled examples."
+    ) from None
+  if is_empty:
+    raise DataError(f"{path}: the file is empty; expected labelled examples.")
+
+
+def decoded(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+  """(number from 1, line) of a file's lines, without their ends.
+
+  Raises:
+    DataError: not UTF-8; it calls the file by this name.
+  """
+  for number, line in enumerate(lines, 1):
+    line = line.removeprefix(_BOM) if number == 1 else line
+    try:
+      text = line.decode("utf-8")
+    except UnicodeDecodeError as error:
+      raise DataError(
+        f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
+        f"{error.start + 1} of the line); expected UTF-8: convert it, e.g. "
+        "iconv -f latin1 -t utf-8."
+      ) from None
+    yield number, text.removesuffix("\n").removesuffix("\r")
+
+
+def _rows(path: pathlib.Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
+  """(line, fields) of each row that is not blank."""
+  separators = {".tsv": "\t", ".txt": "\t", ".csv": ","}
+  if suffix not in separators:
+    raise DataError(
+      f"{path}: the name ends in {suffix!r}; expected .tsv or .txt (columns "
+      "between tabs), .csv, .jsonl or .parquet."
+    )
+  separator, lines = separators[suffix], text_lines(path)
+  if suffix == ".csv":
+    rows = _quoted(path, lines, separator)
+  else:
+    rows = ((n, line.split(separator)) for n, line in enumerate(lines, 1))
+  return (row for row in rows if row[1] not in ([], [""]))
+
+
+def _quoted(
+  path: pathlib.Path, lines: Iterable[str], separator: str
+) -> Iterator[tuple[int, list[str]]]:
+  csv.field_size_limit(_LONGEST)
+  reader = csv.reader(
+    (f"{line}\n" for line in lines), delimiter=separator, strict=True
+  )
+  while True:
+    start = reader.line_num + 1
+    try:
+      row = next(reader)
+    except StopIteration:
+      return
+    except csv.Error as error:
+      raise DataError(
+        f"{path}:{start}: a row that begins here can't be read ({error}); is "
+        'a quotation mark not closed? Within quotes, " is written "".'
+      ) from None
+    yield start, row
+
+
+def _named(
+  path: pathlib.Path,
+  rows: Iterator[tuple[int, list[str]]],
+  header: Sequence[str],
+  ragged: Callable[[DataError], None] | None,
+) -> Iterator[Record]:
+  names = [name.strip() for name in header or next(rows, (1, []))[1]]
+  twice = {name for name in names if names.count(name) > 1}
+  if twice:
+    raise DataError(
+      f"{path}:1: the column {sorted(twice)[0]!r} is there twice; expected a "
+      "header with different names. If it has none, give them: task.header."
+    )
+  for line, row in rows:
+    if len(row) == len(names):
+      yield Record(line, dict(zip(names, row, strict=True)), str(path))
+      continue
+    error = DataError(
+      f"{path}:{line}: the row has {len(row)} columns; expected "
+      f"{len(names)} ({', '.join(names)}): is a tab or a quote missing or too "
+      "many?"
+    )
+    if ragged is None:
+      raise error
+    ragged(error)
+
+
+def _objects(path: pathlib.Path) -> Iterator[Record]:
+  for number, line in enumerate(text_lines(path), 1):
+    if line.strip():
+      yield Record(number, json_fields(line, f"{path}:{number}"), str(path))
+
+
+def _parquet(path: pathlib.Path) -> Iterator[Record]:
+  try:
+    for number, fields in enumerate(parquet.rows(str(path)), 1):
+      yield Record(number, _texts(fields), str(path))
+  except parquet.ParquetError as error:
+    raise DataError(f"{error}; expected labelled examples.") from None
+  except UnicodeDecodeError as error:
+    raise DataError(
+      f"{path}:{number}: {error.object[:40]!r} is not UTF-8; expected text."
+    ) from None
+
+
+# By their ending, the files whose rows are objects of named fields.
+OBJECTS = {".jsonl": _objects, ".parquet": _parquet}
+
+
+def json_fields(line: str, where: str) -> dict[str, str]:
+  """The fields of a JSON object; null is as if it weren't there.
+
+  Raises:
+    DataError: not an object.
+  """
+  such_as = '{"text": "...", "label": "..."}'
+  return _texts(json_object(line, where, such_as=such_as))
+
+
+def json_object(line: str, where: str, *, such_as: str) -> dict[str, Any]:
+  """The JSON object of a line; errors say where it is, and show such a one.
+
+  Raises:
+    DataError: not an object.
+  """
+  try:
+    value = json.loads(line)
+  except (ValueError, RecursionError) as error:
+    raise DataError(
+      f"{where}: not JSON ({error}); expected an object, such as {such_as}."
+    ) from None
+  if not isinstance(value, dict):
+    raise DataError(
+      f"{where}: a JSON {type(value).__name__}; expected an object, such as "
+      f"{such_as}."
+    )
+  return value
+
+
+def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
+  return {k: _text(v) for k, v in fields.items() if v is not None}
+
+
+def _text(value: Any) -> str:
+  if isinstance(value, bytes):  # Strings, as old writers of Parquet have them.
+    return value.decode("utf-8")
+  if isinstance(value, list | dict | bool | int | float):
+    return json.dumps(value, ensure_ascii=False, default=str)
+  return encodable(str(value))
+
+
+def encodable(text: str) -> str:
+  """? for halves of surrogate pairs: JSON can spell them, no file hold them."""
+  return text.encode("utf-8", "replace").decode("utf-8")

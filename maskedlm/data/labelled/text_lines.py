@@ -1,0 +1,248 @@
+"""What is to be embedded: texts out of files of lines or of JSON, one a line.
+
+A Text knows its file and line, so that a vector can be traced to where it
+comes from, and whatever is wrong with a file is told by its line.
+"""
+
+import contextlib
+import itertools
+import pathlib
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.errors import (
+  ConfigError,
+  CorpusError,
+  DataError,
+  check_name,
+  did_you_mean,
+)
+from maskedlm.data.labelled import tables
+from maskedlm.data.sources import files
+
+FORMATS = ("text", "jsonl")
+STDIN = "-"
+COMPRESSED = (".gz", ".zst")
+
+
+class Text(NamedTuple):
+  """A text, or a sentence whose words are given."""
+
+  text: str  # Of given words: they, with spaces between.
+  words: tuple[str, ...] | None = None
+  file: str = ""
+  line: int = 0  # From 1.
+
+
+def of_words(words: Sequence[str], *, file: str = "", line: int = 0) -> Text:
+  """The Text of given words."""
+  return Text(" ".join(words), tuple(words), file, line)
+
+
+def check(paths: Sequence[str], *, form: str, option: str = "--input") -> None:
+  """That the files are there, before anything slow begins.
+
+  Args:
+    paths: as of `read`.
+    form: likewise.
+    option: what the errors call the paths.
+
+  Raises:
+    ConfigError: an unknown format, a file that is not there, or a folder.
+  """
+  if form:
+    check_name("--format", form, FORMATS)
+  for path in paths:
+    if path != STDIN and not pathlib.Path(path).exists():
+      raise ConfigError(f"{option}={path}: no such file.")
+    if path != STDIN and pathlib.Path(path).is_dir():
+      raise ConfigError(f"{option}={path} is a folder: give its files.")
+
+
+def read(
+  paths: Sequence[str],
+  *,
+  form: str = "",
+  field: str = "text",
+  seen: Counter | None = None,
+) -> Iterator[Text]:
+  """The texts of files, in their order, in bounded memory.
+
+  Args:
+    paths: of UTF-8 files; "-" is stdin. Blank lines are left out.
+    form: one of FORMATS; "": jsonl where a file is named so, else text.
+    field: of a JSON object, what holds the text. An object that has "tokens",
+      a list of strings, is a sentence of those words instead.
+    seen: gets "bytes" and "texts", how many were read.
+
+  Raises:
+    DataError: not a single text; a line that is not UTF-8, or, with its file
+      and line, not such a JSON object.
+  """
+  for file, line, entry in entries(paths, form, seen):
+    if isinstance(entry, str):
+      yield Text(entry, None, file, line)
+    else:
+      yield of_object(entry, field, file=file, line=line)
+
+
+def entries(
+  paths: Sequence[str], form: str, seen: Counter | None = None
+) -> Iterator[tuple[str, int, str | dict]]:
+  """(file, line, text) of files; of a file of JSON, the object.
+
+  Arguments and errors as those of `read`.
+  """
+  seen = Counter() if seen is None else seen
+  such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
+  for path in paths:
+    name, is_json = _name(path), _is_jsonl(path, form)
+    for number, line in lines(path, seen):
+      if not line.strip():
+        continue
+      seen["texts"] += 1
+      if is_json:
+        line = tables.json_object(line, f"{name}:{number}", such_as=such_as)
+      yield name, number, line
+  if not seen["texts"]:
+    names = ", ".join(map(_name, paths))
+    raise DataError(f"{names}: no line with text; expected one at least.")
+
+
+def _is_jsonl(path: str, form: str) -> bool:
+  """Whether a file is of JSON objects: what form says, else its name."""
+  name = pathlib.Path(path)
+  name = name.with_suffix("") if _is_compressed(path) else name
+  return (form or name.suffix.lower().removeprefix(".")) == "jsonl"
+
+
+def size(paths: Sequence[str]) -> int:
+  """Bytes of the texts; 0 where it can't be known: stdin, pipes, .gz, .zst."""
+  found = [pathlib.Path(path) for path in paths]
+  if (
+    STDIN in paths
+    or any(map(_is_compressed, paths))
+    or not all(file.is_file() for file in found)
+  ):
+    return 0
+  return sum(file.stat().st_size for file in found)
+
+
+def given(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
+  """(line, text) of what a verb is asked, without the blank ones.
+
+  Args:
+    texts: of the command line, whose line is 0; none = the lines of the file.
+    path: as of `lines`.
+
+  Raises:
+    DataError: see `lines`.
+  """
+  found = ((0, text) for text in texts) if texts else lines(path)
+  return ((number, text) for number, text in found if text.strip())
+
+
+def groups(
+  items: Iterable, most: int, texts: Sequence[str], paths: Sequence[str]
+) -> Iterator[list]:
+  """What a verb was asked, in lists of `most`, to be answered together.
+
+  A person at the keyboard gets an answer for each line.
+
+  Args:
+    items: made of the texts or, if there are none, of the lines of the files.
+    most: in a list.
+    texts: of the command line.
+    paths: of files; "-" is stdin.
+  """
+  at_keyboard = not texts and STDIN in paths and sys.stdin.isatty()
+  items = iter(items)
+  while some := list(itertools.islice(items, 1 if at_keyboard else most)):
+    yield some
+
+
+def lines(path: str, seen: Counter | None = None) -> Iterator[tuple[int, str]]:
+  """(number from 1, line) of a UTF-8 file, without the line's end.
+
+  Args:
+    path: "-" is stdin; what ends in .gz or .zst is decompressed.
+    seen: gets "bytes".
+
+  Raises:
+    DataError: it can't be read, or a line is not UTF-8.
+  """
+  name, seen = _name(path), Counter() if seen is None else seen
+
+  def counted(file: Iterable[bytes]) -> Iterator[bytes]:
+    for line in file:
+      seen["bytes"] += len(line)
+      yield line
+
+  if path.lower().endswith(".parquet"):
+    raise DataError(
+      f"{name}: Parquet isn't read here; expected lines of text or JSON. "
+      "Labelled data are given by --data."
+    )
+  try:
+    with _open(path) as file:
+      yield from tables.decoded(counted(file), name)
+  except OSError as error:
+    raise DataError(f"{name}: {error.strerror}.") from None
+  except CorpusError as error:
+    raise DataError(f"{name}: {error.__cause__}; fetch it again.") from None
+
+
+def _name(path: str) -> str:
+  return "stdin" if path == STDIN else path
+
+
+def _is_compressed(path: str) -> bool:
+  return path.lower().endswith(COMPRESSED)
+
+
+def _open(path: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
+  """The lines."""
+  if path == STDIN:
+    return contextlib.nullcontext(sys.stdin.buffer)
+  if _is_compressed(path):
+    return contextlib.nullcontext(_decompressed(path))
+  return open(path, "rb")
+
+
+def _decompressed(path: str) -> Iterator[bytes]:
+  rest = b""
+  for block in files.blocks(path):
+    *whole, rest = (rest + block).split(b"\n")
+    yield from (line + b"\n" for line in whole)
+  if rest:
+    yield rest
+
+
+def of_object(value: dict, field: str, *, file: str, line: int) -> Text:
+  """A Text of {"tokens": [...]} or of {field: "..."}; else a DataError."""
+  where = f"{file}:{line}"
+  if "tokens" in value:
+    return _of_tokens(value["tokens"], where, file=file, number=line)
+  if not isinstance(value.get(field), str):
+    found = "is no string" if field in value else "is not there"
+    raise DataError(
+      f"{where}: the field {field!r} {found}; the object has "
+      f"{', '.join(map(repr, value)) or 'nothing'}"
+      f"{did_you_mean(field, value) if field not in value else ''}. "
+      "Name the text's field with --field."
+    )
+  return Text(tables.encodable(value[field]), None, file, line)
+
+
+def _of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
+  if not isinstance(tokens, list) or not all(
+    isinstance(token, str) for token in tokens
+  ):
+    raise DataError(
+      f"{where}: 'tokens' is no list of strings; expected the words of a "
+      'sentence: {"tokens": ["The", "bank", "."]}.'
+    )
+  words = list(map(tables.encodable, tokens))
+  return of_words(words, file=file, line=number)

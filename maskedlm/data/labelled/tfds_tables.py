@@ -1,0 +1,71 @@
+"""TFDS datasets (data/sources/tfds.py) as labelled examples."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled.tables import Record
+from maskedlm.data.sources import tfds
+
+PREFIX = "tfds:"
+
+
+def iterate(source: str) -> Iterator[Record]:
+  """The examples, in the order of their "idx" where they have one.
+
+  TFDS shuffles what it writes; idx (GLUE's) is the row of the original file. A
+  class is given by its name, "" where there is none (-1); `line` counts from 1.
+
+  Raises:
+    DataError: misspelt, or TFDS can't open or read it.
+  """
+  data = open_source(source)
+  found = [
+    {name: text(data, name, value) for name, value in example.items()}
+    for example in examples(data, source)
+  ]
+  if found and "idx" in found[0]:
+    found.sort(key=lambda fields: int(fields["idx"]))
+  for number, fields in enumerate(found, 1):
+    yield Record(number, fields, source)
+
+
+def open_source(source: str):
+  """The data source of TFDS: a sequence, with .dataset_info.features.
+
+  Raises:
+    DataError: misspelt, no such dataset or split, not prepared.
+  """
+  try:
+    return tfds.open_records(source)
+  except tfds.TfdsError as error:
+    raise DataError(str(error)) from error
+
+
+def text(data, name: str, value: Any) -> str:
+  """A feature's value as a file would have it."""
+  if isinstance(value, bytes):
+    return value.decode("utf-8", "replace")
+  if isinstance(value, str):
+    return value
+  feature = data.dataset_info.features[name]
+  names = getattr(feature, "names", None)
+  if names is not None:  # A ClassLabel.
+    return names[value] if value >= 0 else ""
+  if np.ndim(value) == 0:  # A float32 as 3.8, not 3.799999952316284.
+    return str(np.asarray(value, feature.np_dtype))
+  return repr(value)
+
+
+def examples(data, source: str) -> Iterator[dict[str, Any]]:
+  """The examples of what open_source gave, their values as TFDS has them.
+
+  Raises:
+    DataError: one can't be read.
+  """
+  try:
+    yield from tfds.read(data, source)
+  except tfds.TfdsError as error:
+    raise DataError(str(error)) from error

@@ -1,0 +1,106 @@
+"""Text -> words with their places, and words -> their own tokens.
+
+Tasks that say something of words need to know which tokens are whose: each
+word is tokenised alone, so nothing can shift. Shared by the kinds that read
+words.
+"""
+
+import functools
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+
+_CACHED = 1 << 18  # Words whose tokens are remembered.
+# Emoji that are one to the reader and several characters.
+_JOINER = "\u200d"
+_SKIN_TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))
+_FLAGS = "".join(map(chr, range(0x1F1E6, 0x1F200)))  # Two letters each.
+
+
+def split(text: str) -> list[tuple[int, int]]:
+  """The character offsets (begin, end) of the words of a text.
+
+  Words are between whitespace; punctuation and symbols at their borders are
+  words of their own, a run of the same character ("...") is one. Within a word
+  it stays ("don't", "3.5"), and so do @ and # before one. Texts without
+  spaces between words (Chinese, Thai) are to be split by other means.
+  """
+  return [
+    word
+    for chunk in re.finditer(r"\S+", text)
+    for word in _split_chunk(text, *chunk.span())
+  ]
+
+
+def tokens_of(
+  tokenizer: Tokenizer,
+) -> Callable[[Sequence[str]], list[np.ndarray]]:
+  """The function from a sentence's words to the ids of each, [n] int32, n > 0.
+
+  Together they are what the sentence, words joined by spaces, is tokenised to:
+  a word after the first has the form that it has after a space, whatever the
+  kind of tokenizer. A word without tokens (control characters) is [UNK].
+  """
+
+  @functools.lru_cache(maxsize=_CACHED)
+  def ids_of(word: str, is_first: bool) -> np.ndarray:
+    ids = tokenizer.encode(word).ids
+    if not is_first and len(ids) and not tokenizer.starts_word[ids[0]]:
+      ids = tokenizer.encode(f" {word}").ids
+    return ids if len(ids) else np.array([tokenizer.special.unk], np.int32)
+
+  return lambda words: [ids_of(word, i == 0) for i, word in enumerate(words)]
+
+
+def _split_chunk(text: str, begin: int, end: int) -> list[tuple[int, int]]:
+  """The words of what has no whitespace in it."""
+  parts = list(_parts(text, begin, end))
+  inner = [i for i, part in enumerate(parts) if not _is_symbol(text[part[0]])]
+  if not inner:
+    return parts
+  first, last = inner[0], inner[-1]
+  if first and text[slice(*parts[first - 1])] in ("@", "#"):
+    first -= 1
+  word = parts[first][0], parts[last][1]
+  return [*parts[:first], word, *parts[last + 1 :]]
+
+
+def _parts(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+  """Runs of what is no symbol, and single symbols: equal ones are one.
+
+  With a symbol go its marks, what is joined to it, and the other half of a
+  flag.
+  """
+  while begin < end:
+    stop = begin + 1
+    if not _is_symbol(text[begin]):
+      while stop < end and not _is_symbol(text[stop]):
+        stop += 1
+    else:
+      while stop < end and (
+        _is_mark(text[stop])
+        or text[stop] == text[begin]
+        or (text[stop - 1] == _JOINER and _is_symbol(text[stop]))
+        or (text[stop - 1] in _FLAGS and text[stop] in _FLAGS)
+      ):
+        stop += 1
+    yield begin, stop
+    begin = stop
+
+
+def _is_symbol(character: str) -> bool:
+  """Punctuation, or a symbol such as $ or an emoji."""
+  return unicodedata.category(character)[0] in "PS"
+
+
+def _is_mark(character: str) -> bool:
+  """What belongs to the character before it: accents, joiners, skin tones."""
+  return (
+    unicodedata.category(character)[0] == "M"
+    or character == _JOINER
+    or character in _SKIN_TONES
+  )

@@ -1,0 +1,281 @@
+"""English prose that is on every machine: docstrings of installed modules.
+
+The source "docstrings:" of sources.py. The .py files of the standard library
+and of the installed packages are parsed, never imported; a module is a
+document. Code, doctests, tables and markup are dropped, and what remains
+must read as English sentences. Read top-down: files -> docstrings of a file
+-> paragraphs -> is it prose?
+"""
+
+import ast
+import gc
+import inspect
+import itertools
+import os
+import re
+import sys
+import sysconfig
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.data import workers
+
+# Folders of tests (odd text on purpose) and of copies of other packages.
+_SKIPPED = re.compile(
+  r"(idle_)?tests?|_?vendor(ed)?|third_party|extern(als?)?"
+  r"|site-packages|dist-packages|__pycache__|\..*"
+)
+_SKIPPED_FILE = re.compile(r"test_.*|.*_test|conftest|.*_pb2")
+
+
+def modules(names: list[str]) -> list[str]:
+  """Paths of the .py files of the packages, sorted; of all when none is named.
+
+  Raises CorpusError for a name that is not installed.
+  """
+  if not names:
+    return [path for root in _roots() for path in _walk(root)]
+  paths = [path for name in names for path in _package(name)]
+  return list(dict.fromkeys(paths))
+
+
+def _roots() -> list[str]:
+  """The folders that modules are in: standard library, site-packages."""
+  installed = [
+    path
+    for path in sys.path
+    if os.path.basename(path) in ("site-packages", "dist-packages")
+  ]
+  folders = [sysconfig.get_path("stdlib"), *installed]
+  return list(dict.fromkeys(map(os.path.realpath, folders)))
+
+
+def _package(name: str) -> list[str]:
+  known = set()
+  for root in _roots():
+    path = os.path.join(root, *name.split("."))
+    if os.path.isfile(path + ".py"):
+      return [path + ".py"]
+    if os.path.isdir(path):
+      return _walk(path)
+    known |= {entry.removesuffix(".py") for entry in os.listdir(root)}
+  raise CorpusError(
+    f'corpus.source="docstrings:{name}": no package {name!r} is installed'
+    f"{did_you_mean(name, known)}; install it, or name none to read all."
+  )
+
+
+def _walk(root: str) -> list[str]:
+  found = []
+  for folder, folders, files in os.walk(root):
+    folders[:] = sorted(f for f in folders if not _SKIPPED.fullmatch(f))
+    found += [
+      os.path.join(folder, file)
+      for file in sorted(files)
+      if file.endswith(".py") and not _SKIPPED_FILE.fullmatch(file[:-3])
+    ]
+  return found
+
+
+_FILES = 32  # That a worker reads at a time.
+
+
+def documents(
+  paths: list[str], *, report: Counter, num_workers: int = 1
+) -> Iterator[list[str]]:
+  """Each module's paragraphs of prose. Counts what is read and dropped.
+
+  A paragraph that stood anywhere before is dropped: packages repeat their
+  boilerplate, and hold copies of one another. The order is that of the paths,
+  whatever the number of worker processes that parse them.
+  """
+  seen = set()
+  chunks = [paths[i : i + _FILES] for i in range(0, len(paths), _FILES)]
+  read = workers.ordered_map(
+    _reader, (), chunks, num_workers=min(num_workers, max(len(chunks), 1))
+  )
+  for found, counts in itertools.chain.from_iterable(read):
+    report.update(counts)
+    document = []
+    for paragraph in found:
+      if paragraph in seen:
+        report["repeated paragraphs of docstrings dropped"] += 1
+      else:
+        seen.add(paragraph)
+        document.append(paragraph)
+    if document:
+      yield document
+
+
+def _reader() -> Callable[[list[str]], list]:
+  """What a worker does: _read_module of each file of a chunk."""
+  return lambda paths: [_read_module(path) for path in paths]
+
+
+def _read_module(path: str) -> tuple[list[str], dict[str, int]]:
+  """The prose in the docstrings of a file, and counts for the report."""
+  counts = Counter()
+  found = []
+  for docstring in _docstrings(path, counts):
+    for paragraph in paragraphs(docstring):
+      text = prose(paragraph)
+      if text:
+        found.append(text)
+      else:
+        counts["paragraphs of docstrings dropped as not prose"] += 1
+  return found, counts
+
+
+def _docstrings(path: str, counts: Counter) -> list[str]:
+  """The docstrings of a file's module, classes and functions, in order."""
+  try:
+    with open(path, "rb") as file:
+      source = file.read()
+    counts["files read"] += 1
+    counts["bytes read"] += len(source)
+    if b'"""' not in source and b"'''" not in source:
+      return []  # Nothing long is in there, and parsing costs the time.
+    return _collect(_parse(source))
+  except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+    counts["modules dropped because they do not parse"] += 1
+    return []
+
+
+def _parse(source: bytes) -> ast.Module:
+  """ast.parse without its warnings, which are of other people's code.
+
+  Nor with the cyclic garbage collector, which all the new nodes set off:
+  with jax in memory it takes as long as the parsing itself.
+  """
+  collects = gc.isenabled()
+  gc.disable()
+  try:
+    with warnings.catch_warnings():
+      warnings.simplefilter("ignore")
+      return ast.parse(source)
+  finally:
+    if collects:
+      gc.enable()
+
+
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def _collect(node) -> list[str]:
+  found = []
+  if isinstance(node, _DOCUMENTED) and node.body:
+    match node.body[0]:
+      case ast.Expr(value=ast.Constant(value=str(docstring))):
+        found.append(docstring)
+  for child in node.body:
+    if isinstance(getattr(child, "body", None), list):
+      found += _collect(child)
+  return found
+
+
+# A line that is not running text: blank, a rule under a heading, a heading
+# ("Args:"), a directive, a table, a comment, or numpydoc's "x : int".
+_BREAK = re.compile(
+  r"$|[-=~^\"*#+.`_:']{3,}$|[A-Z][\w ]{0,30}:$|\.\. |[#|+$%<@\\.\]})]"
+  r"|[\w.*, ]+ : "
+)
+_FENCE = re.compile(r"```|~~~")
+# What is indented under such a line is code; under a note it is text.
+_CODE = re.compile(
+  r"(?!\.\. (note|warning|important|tip|caution|hint|attention)::)"
+  r"(\.\. |.*::$)"
+)
+# The mark of a list item, ":param x:" or "x (int):"; its text is kept.
+_ENTRY = re.compile(
+  r"(?:[-*+•]|\(?(?:\d{1,2}|[a-zA-Z])[.)]|:\w[^:`]*:"
+  r"|\*{0,2}\w+(?:, \*{0,2}\w+)*(?: \([^)]*\))?:)(?:\s+|$)"
+)
+
+
+def paragraphs(docstring: str) -> Iterator[str]:
+  """The running text of a docstring: one string a paragraph or list item.
+
+  A change of indentation ends a paragraph, but for the lines that hang under
+  a list item.
+  """
+  words, indent, hangs = [], 0, False
+  for depth, text in itertools.chain(_text_lines(docstring), [(0, "")]):
+    entry = _ENTRY.match(text)
+    moved = depth != indent and not (hangs and depth > indent)
+    if words and (entry or moved or not text):
+      yield " ".join(words)
+      words = []
+    text = text[entry.end() :] if entry else text
+    if text:
+      words.append(text)
+    indent, hangs = depth, bool(entry)
+
+
+def _text_lines(docstring: str) -> Iterator[tuple[int, str]]:
+  """(indentation, text) of each line; the text is "" where it is no text."""
+  fenced = doctest = False
+  code = None  # Deeper lines than this are code.
+  for line in inspect.cleandoc(docstring).split("\n"):
+    text = line.strip()
+    depth = len(line) - len(line.lstrip())
+    fence = bool(_FENCE.match(text))
+    fenced ^= fence
+    doctest = bool(text) and (doctest or text.startswith(">>>"))
+    if text and code is not None and depth <= code:
+      code = None
+    dropped = fence or fenced or doctest or code is not None
+    yield (0, "") if dropped or _BREAK.match(text) else (depth, text)
+    if code is None and _CODE.match(text):
+      code = depth
+
+
+# Inline markup and what remains of it.
+_MARKUP = (
+  (re.compile(r"\[([^]]+)\]\([^)\s]+\)"), r"\1"),  # [text](address)
+  (re.compile(r"`([^`<]+?)\s*<[^`>]*>`_*"), r"\1"),  # `text <address>`_
+  (re.compile(r":[\w:+.-]+:`[~!]?([^`]+)`"), r"\1"),  # :role:`name`
+  (re.compile(r"`+([^`]+)`+_*"), r"\1"),
+  (
+    re.compile(r"(?<![\w*])\*{1,2}(?=\S)([^*]+?)(?<=\S)\*{1,2}(?![\w*])"),
+    r"\1",
+  ),
+  (re.compile(r"\s*\[[\w#*]+\]_"), ""),  # A reference to a footnote.
+)
+_MARKED = re.compile(r"[`*\[]")
+_ENDS = re.compile(r"[.!?][\"')]*$")
+# The last sentence announces what was dropped ("For example:").
+_ANNOUNCES = re.compile(r"(.*[.!?][\"')]*) [A-Z][^.!?]*:$")
+_WORD = re.compile(
+  r"(?<!\S)[\"'(]*[A-Za-z]+(?:[-'/][A-Za-z]+)*[)\"']*[.,;:!?]?[)\"']*(?!\S)"
+)
+_FUNCTION_WORD = re.compile(
+  r"\b(?:the|an?|of|to|is|are|and|in|for|be|with|or|this|that|if|by|from|it"
+  r"|as|on|not|can|will|which|when|was|at)\b",
+  re.IGNORECASE,
+)
+
+
+def prose(paragraph: str) -> str:
+  """The paragraph as plain English sentences; "" where it is none.
+
+  At least 4 words, from a capital letter to a full stop, 3/4 of them made of
+  letters only and 1/8 of them function words: code, lists of names, formulas
+  and other languages fail one of these.
+  """
+  text = " ".join(paragraph.split())
+  if _MARKED.search(text):
+    for markup, replacement in _MARKUP:
+      text = markup.sub(replacement, text)
+  if not _ENDS.search(text):
+    match = _ANNOUNCES.match(text)
+    text = match[1] if match else ""
+  count = text.count(" ") + 1
+  if count < 4 or not (text[0].isupper() or text[0] in "\"'("):
+    return ""
+  if "\\" in text or "{" in text:
+    return ""
+  if len(_WORD.findall(text)) < 0.75 * count:
+    return ""
+  return text if len(_FUNCTION_WORD.findall(text)) >= count / 8 else ""

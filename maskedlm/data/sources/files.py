@@ -1,0 +1,186 @@
+"""Text files: globs -> sorted paths, and a path -> chunks of its text.
+
+Below sources.py, which makes documents of them. Reading is streaming, and
+undoes gzip and zstd by the file's ending.
+"""
+
+import codecs
+import glob
+import gzip
+import io
+import os
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+
+import zstandard
+
+from maskedlm.core.errors import CorpusError
+
+_BLOCK = 1 << 20  # Bytes read at a time.
+_MAX_WINDOW = 1 << 31  # Bytes: of zstd --long=31, the largest that there is.
+
+
+def expand(source: str, spec: str, *, endings: tuple[str, ...]) -> list[str]:
+  """The files that a source's globs and folders name: sorted, each once.
+
+  Args:
+    source: as the user gave it, for messages.
+    spec: its globs, with commas between them; or a path with commas in it.
+    endings: of a folder, all files under it with one of these.
+
+  A file of several names, by links say, has the first of them. Raises
+  CorpusError: nothing is there, or what isn't a file (a pipe).
+  """
+  found = set()
+  is_one = "," not in spec or _matches(spec)
+  patterns = [spec] if is_one else spec.split(",")
+  for pattern in filter(None, map(str.strip, patterns)):
+    paths = _matches(pattern)
+    files = {path for path in paths if not os.path.isdir(path)}
+    for folder in set(paths) - files:
+      files.update(_walk(folder, endings))
+    if not files:
+      raise CorpusError(
+        f"corpus.source={source!r}: {pattern!r} matches no file; expected a "
+        f"path, a glob or a folder with {' or '.join(endings)} files; relative "
+        f"paths start in {os.getcwd()}."
+      )
+    for path in files:
+      if os.path.exists(path) and not os.path.isfile(path):
+        raise CorpusError(
+          f"corpus.source={source!r}: {path} is no file but a pipe, say, which "
+          "can't be read twice; write it to a file first."
+        )
+    found |= files
+  if not found:
+    raise CorpusError(
+      f"corpus.source={source!r} names no file; write a path, a glob or a "
+      "folder after the colon."
+    )
+  first = {}
+  for path in sorted(found):
+    first.setdefault(os.path.realpath(path), path)
+  return list(first.values())
+
+
+def _matches(pattern: str) -> list[str]:
+  path = os.path.expanduser(pattern)
+  if os.path.exists(path):  # Its name may hold [ or *.
+    return [path]
+  return glob.glob(path, recursive=True)
+
+
+def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
+  """Files by their ending; hidden ones (._a.txt of macOS) are left out."""
+
+  def refuse(error):
+    raise CorpusError(
+      f"{error.filename} can't be read: {error.strerror}; make it readable, or "
+      "name the others in corpus.source."
+    ) from error
+
+  seen = set()  # Links may lead back.
+  for parent, folders, names in os.walk(
+    folder, followlinks=True, onerror=refuse
+  ):
+    here = os.path.realpath(parent)
+    if here in seen:
+      folders.clear()
+      continue
+    seen.add(here)
+    folders[:] = sorted(name for name in folders if not name.startswith("."))
+    for name in names:
+      if name.lower().endswith(endings) and not name.startswith("."):
+        yield os.path.join(parent, name)
+
+
+# How files begin that are not UTF-8 text.
+_BINARY = {
+  b"\x1f\x8b": "gzip (name it .gz)",
+  b"\x28\xb5\x2f\xfd": "zstd (name it .zst)",
+  b"BZh91AY": "bzip2",
+  b"\xfd7zXZ": "xz",
+  b"PK\x03\x04": "zip",
+  b"%PDF-": "PDF",
+  b"PAR1": "Parquet (a source of its own, parquet:GLOB)",
+  b"\xff\xfe": "UTF-16",
+  b"\xfe\xff": "UTF-16",
+}
+
+_MAX_NULS = 0.05  # Of a file's first bytes; one that isn't text has more.
+
+
+def chunks(path: str, report: Counter) -> Iterator[str]:
+  """A file's text in chunks, with "\\n" line ends.
+
+  Invalid bytes become lone surrogates, which sources.py repairs and counts.
+  """
+  decoder = io.IncrementalNewlineDecoder(
+    codecs.getincrementaldecoder("utf-8")("surrogateescape"), translate=True
+  )
+  report["files read"] += 1
+  for index, block in enumerate(blocks(path)):
+    if index == 0:
+      for magic, name in _BINARY.items():
+        if block.startswith(magic):
+          raise CorpusError(
+            f"{path} is {name}; expected UTF-8 text, as it is or in .gz or "
+            ".zst; convert it or leave it out of corpus.source."
+          )
+      if block.count(0) > _MAX_NULS * len(block):
+        raise CorpusError(
+          f"{path} looks like UTF-16, UTF-32 or binary (many of its bytes are "
+          "NUL); expected UTF-8 text: convert it or leave it out of "
+          "corpus.source."
+        )
+    report["bytes read"] += len(block)
+    yield decoder.decode(block)
+  yield decoder.decode(b"", final=True)
+  if decoder.newlines not in (None, "\n"):
+    report["files with CRLF or CR line ends"] += 1
+
+
+def blocks(path: str) -> Iterator[bytes]:
+  """A file's bytes, decompressed by its ending, about _BLOCK at a time.
+
+  Raises CorpusError for one that can't be read to its end.
+  """
+  try:
+    with open(path, "rb") as file:
+      if path.lower().endswith(".zst"):
+        yield from _zstd_blocks(file)
+      else:
+        is_gzip = path.lower().endswith(".gz")
+        stream = gzip.GzipFile(fileobj=file) if is_gzip else file
+        while block := stream.read(_BLOCK):
+          yield block
+  except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
+    raise CorpusError(
+      f"{path} can't be read to its end: {error}; fetch it again or leave it "
+      "out of corpus.source."
+    ) from error
+
+
+def _zstd_blocks(file) -> Iterator[bytes]:
+  """Every frame of a zstd file. Raises EOFError if the last one is cut short.
+
+  zstandard's own stream_reader takes a truncated file for a whole one. 1 kB
+  is decompressed at a time, as it may become 32 MB.
+  """
+  block, frame = bytearray(), None
+  while data := file.read(1 << 10):
+    while data:
+      if frame is None or frame.eof:
+        frame = zstandard.ZstdDecompressor(
+          max_window_size=_MAX_WINDOW
+        ).decompressobj()
+      block += frame.decompress(data)
+      data = frame.unused_data
+    while len(block) >= _BLOCK:
+      yield bytes(block[:_BLOCK])
+      del block[:_BLOCK]
+  if block:
+    yield bytes(block)
+  if frame and not frame.eof:
+    raise EOFError("the zstd file is truncated")

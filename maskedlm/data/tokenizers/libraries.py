@@ -1,0 +1,378 @@
+"""The two tokenizer libraries brought to one form: what a Library has.
+
+Used by tokenizer.py, which builds the public interface on it. from_json and
+from_vocab read Hugging Face's formats through `tokenizers`; from_model reads
+sentencepiece's.
+"""
+
+import functools
+import itertools
+import json
+import os
+import pathlib
+import re
+import struct
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import sentencepiece
+import tokenizers
+
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.tokenizers import fast_wordpiece, training
+
+# prepare runs one process a core: the library must not start threads in each,
+# nor warn of the fork. It reads this when it encodes; a value the user has
+# set stands.
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+class Special(NamedTuple):
+  """Ids of the tokens that a masked language model needs."""
+
+  pad: int
+  unk: int
+  cls: int
+  sep: int
+  mask: int
+
+
+# text -> (ids, the character span (begin, end) of each).
+Encode = Callable[[str], tuple[list[int], list[tuple[int, int]]]]
+
+
+class Library(NamedTuple):
+  """One tokenizer file, and the functions of the library that reads it."""
+
+  kind: str  # wordpiece | bpe | unigram.
+  file: str  # One of FILES.
+  content: bytes
+  tokens: list[str]  # By id; "" where the file has no token for an id.
+  special: Special
+  control: frozenset[int]  # Ids that the file calls special.
+  starts_word: np.ndarray  # [V] bool.
+  normalize: Callable[[str], str]  # Text -> what the vocabulary has to spell.
+  encode: Encode
+  encode_glued: Encode  # For text that continues where a word was masked.
+  encode_batch: Callable[[list[str]], list[np.ndarray]]
+  decode: Callable[[list[int]], str]
+
+
+CONFIG = "tokenizer_config.json"  # Of Hugging Face's, beside a vocab.txt.
+FILES = ("tokenizer.json", "tokenizer.model")  # Names in a saved directory.
+# The usual names, the preferred first.
+NAMES = Special(
+  pad=("[PAD]", "<pad>"),
+  unk=("[UNK]", "<unk>"),
+  cls=("[CLS]", "<cls>", "<bos>", "<s>"),
+  sep=("[SEP]", "<sep>", "<eos>", "</s>"),
+  mask=("[MASK]", "<mask>"),
+)
+# Tokens of byte-level BPE that begin a word: space, newline, return, tab.
+BYTE_LEVEL_MARKS = ("Ġ", "Ċ", "č", "ĉ")
+
+
+# --- Hugging Face: WordPiece, BPE, Unigram --------------------------------
+
+
+def from_vocab(
+  content: bytes, path: pathlib.Path, *, lowercase: bool | None
+) -> Library:
+  """BERT's vocab.txt, where the token on line i has id i."""
+  try:
+    lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")
+  except UnicodeDecodeError as error:
+    raise CorpusError(
+      f"tokenizer {path}: not UTF-8 ({error}); expected one token a line."
+    ) from error
+  lines = [line.rstrip() for line in lines]
+  # Of equal lines the last counts, as in BERT; the others keep their ids.
+  ids = {line: index for index, line in enumerate(lines)}
+  tokens = [
+    line if line and ids[line] == index else f"[unused line {index}]"
+    for index, line in enumerate(lines)
+  ]
+  _find_special(ids, path, [names[:1] for names in NAMES])
+  config = path.with_name(CONFIG)
+  stated = _parse(config.read_bytes(), config) if config.exists() else {}
+  if lowercase is None:
+    lowercase = stated.get("do_lower_case")
+  if lowercase is None:
+    lowercase = not any(
+      re.search("[A-Z]", token) for token in tokens if token[0] != "["
+    )
+  definition = training.bert_json(
+    tokens,
+    lowercase=bool(lowercase),
+    strip_accents=stated.get("strip_accents"),
+    handle_chinese_chars=stated.get("tokenize_chinese_chars") is not False,
+  )
+  return from_json(definition, path)
+
+
+def _parse(content: str | bytes, path) -> dict:
+  try:
+    definition = json.loads(content)
+    if not isinstance(definition, dict):
+      raise ValueError("not an object")
+  except ValueError as error:
+    raise CorpusError(
+      f"tokenizer {path}: broken JSON ({error}); fetch the file again."
+    ) from error
+  return definition
+
+
+def from_json(content: str | bytes, path) -> Library:
+  """A tokenizer.json with WordPiece, BPE (byte-level or ▁) or Unigram."""
+  definition = _parse(content, path) | {"truncation": None, "padding": None}
+  library = _hugging_face(definition, path)
+  kind = type(library.model).__name__.lower()
+  if kind not in ("wordpiece", "bpe", "unigram"):
+    raise CorpusError(
+      f"tokenizer {path}: its model is {kind}; expected wordpiece, bpe or "
+      f"unigram."
+    )
+  ids = library.get_vocab(with_added_tokens=True)
+  tokens = [""] * (max(ids.values(), default=-1) + 1)
+  for token, index in ids.items():
+    tokens[index] = token
+  added = library.get_added_tokens_decoder().items()
+  without_prefix = _without_prefix(definition)
+  glued = functools.cache(  # Seldom needed, so made when it is.
+    lambda: (
+      library
+      if without_prefix == definition
+      else _hugging_face(without_prefix, path)
+    )
+  )
+  # The space that a byte-level BPE put before the text is not text.
+  prefix = " " if kind == "bpe" and without_prefix != definition else ""
+
+  def encode(library, text):
+    encoding = library.encode(text, add_special_tokens=False)
+    return encoding.ids, encoding.offsets
+
+  fast = functools.cache(lambda: fast_wordpiece.encoder(definition, ids))
+
+  def encode_batch(texts):
+    if encode_fast := fast():
+      return encode_fast(texts)
+    encodings = library.encode_batch_fast(texts, add_special_tokens=False)
+    return [np.array(encoding.ids, np.int32) for encoding in encodings]
+
+  return Library(
+    kind=kind,
+    file="tokenizer.json",
+    content=json.dumps(
+      definition, ensure_ascii=False, sort_keys=True, separators=(",", ":")
+    ).encode(),
+    tokens=tokens,
+    special=_find_special(ids, path),
+    control=frozenset(index for index, token in added if token.special),
+    starts_word=_starts_word(definition, library, tokens, path),
+    normalize=library.normalizer.normalize_str if library.normalizer else str,
+    encode=functools.partial(encode, library),
+    encode_glued=lambda text: encode(glued(), text),
+    encode_batch=encode_batch,
+    decode=lambda ids: library.decode(
+      ids, skip_special_tokens=False
+    ).removeprefix(prefix),
+  )
+
+
+def _hugging_face(definition: dict, path) -> tokenizers.Tokenizer:
+  # The post-processor adds [CLS] and [SEP] and moves offsets: not here.
+  definition = definition | {"post_processor": None}
+  try:
+    library = tokenizers.Tokenizer.from_str(json.dumps(definition))
+  except Exception as error:  # The library raises no narrower class.
+    raise CorpusError(
+      f"tokenizer {path}: not a usable tokenizer.json ({error}); fetch the "
+      f"file again, or save it with a current `tokenizers`."
+    ) from error
+  library.encode_special_tokens = True  # As the characters that they are.
+  return library
+
+
+def _without_prefix(definition: dict) -> dict:
+  """The definition that puts no space or ▁ before a text."""
+  off = {"add_prefix_space": False, "prepend_scheme": "never"}
+
+  def walk(node: Any) -> Any:
+    if isinstance(node, list):
+      return [walk(item) for item in node]
+    if isinstance(node, dict):
+      return {k: off[k] if k in off else walk(v) for k, v in node.items()}
+    return node
+
+  return definition | {
+    step: walk(definition.get(step)) for step in ("normalizer", "pre_tokenizer")
+  }
+
+
+def _starts_word(definition, library, tokens, path) -> np.ndarray:
+  if isinstance(library.model, tokenizers.models.WordPiece):
+    prefix = library.model.continuing_subword_prefix
+    return np.array([not token.startswith(prefix) for token in tokens])
+  steps = json.dumps(
+    [definition.get("normalizer"), definition.get("pre_tokenizer")],
+    ensure_ascii=False,
+  )
+  if "ByteLevel" in steps:
+    marks = BYTE_LEVEL_MARKS
+  elif "▁" in steps:
+    marks = ("▁",)
+  else:
+    raise CorpusError(
+      f"tokenizer {path}: can't tell which tokens begin a word; expected "
+      f"WordPiece, byte-level BPE (Ġ) or sentencepiece's way (▁)."
+    )
+  return np.array([token.startswith(marks) for token in tokens])
+
+
+def _find_special(
+  ids: Mapping[str, int], path, usual: Iterable[Sequence[str]] = NAMES
+) -> Special:
+  """The ids of the first names that are there; CorpusError if none is."""
+  special = Special(
+    *(next((ids[n] for n in names if n in ids), None) for names in usual)
+  )
+  missing = [
+    f"{field} ({' or '.join(names)})"
+    for field, names in zip(Special._fields, usual, strict=True)
+    if getattr(special, field) is None
+  ]
+  if missing:
+    raise CorpusError(
+      f"tokenizer {path}: no special token for {', '.join(missing)}; a masked "
+      f"language model needs it: add it to the file's vocabulary, or train a "
+      f'tokenizer (tokenizer.path="").'
+    )
+  return special
+
+
+# --- sentencepiece --------------------------------------------------------
+
+
+def from_model(content: bytes, path) -> Library:
+  """A sentencepiece .model; special tokens it lacks are appended to it."""
+  library = _sentencepiece(content, path)
+  missing = [
+    names[0]
+    for names, index in zip(NAMES, _special_pieces(library), strict=True)
+    if index < 0
+  ]
+  if missing:
+    content += b"".join(map(_control_piece, missing))
+    library = _sentencepiece(content, path)
+  ids = list(range(library.get_piece_size()))
+  tokens = library.id_to_piece(ids)
+  control = {i for i in ids if library.is_control(i) or library.is_unused(i)}
+  is_byte = [library.is_byte(index) for index in ids]
+  starts_word = np.array(
+    [i in control or token.startswith("▁") for i, token in enumerate(tokens)]
+  )
+  spaces = [" " if starts else "" for starts in starts_word]
+  shown = control | {library.unk_id()}
+  # Protobuf merges what is appended: normalizer_spec.add_dummy_prefix=false.
+  glued = functools.cache(
+    lambda: _sentencepiece(content + b"\x1a\x02\x18\x00", path)
+  )
+
+  def encode(library, text):
+    encoding = library.encode(text, return_type="offset_mapping")
+    normal, origin = library.normalize(text, with_offsets=True)
+    ids, pieces = encoding["ids"], encoding["pieces"]
+    return ids, _spans(pieces, [is_byte[i] for i in ids], normal, origin)
+
+  def decode(ids):
+    # The library drops special tokens; here they are shown.
+    text = ""
+    for is_shown, run in itertools.groupby(ids, shown.__contains__):
+      run = list(run)
+      if is_shown:
+        text += "".join(spaces[index] + tokens[index] for index in run)
+      else:
+        text += spaces[run[0]] + library.decode(run)
+    return text.removeprefix(" ")
+
+  return Library(
+    kind="unigram",
+    file="tokenizer.model",
+    content=content,
+    tokens=tokens,
+    special=_special_pieces(library),
+    control=frozenset(control),
+    starts_word=starts_word,
+    normalize=lambda text: library.normalize(text).replace("▁", " "),
+    encode=functools.partial(encode, library),
+    encode_glued=lambda text: encode(glued(), text),
+    encode_batch=functools.partial(
+      library.encode, return_type="numpy", num_threads=1
+    ),
+    decode=decode,
+  )
+
+
+def _sentencepiece(content: bytes, path):
+  library = sentencepiece.SentencePieceProcessor()
+  try:
+    library.load_from_serialized_proto(content)
+  except RuntimeError as error:
+    raise CorpusError(
+      f"tokenizer {path}: not a sentencepiece model, or a truncated one "
+      f"({error}); fetch the file again."
+    ) from error
+  return library
+
+
+def _spans(
+  pieces: list[str], is_byte: list[bool], normal: str, origin: list[int]
+) -> list[tuple[int, int]]:
+  """Character spans of pieces in the text that was normalized.
+
+  Args:
+    pieces: joined, they are `normal`, where a byte piece is a part of a
+      character.
+    is_byte: which of them are.
+    normal: the normalized text.
+    origin: of each of its characters and of its end, the place in the text.
+
+  The library's own spans leave characters that are split (half of "ﬁ", three
+  of an emoji's four bytes) to the last piece; here each piece has them whole.
+  """
+  spans, start, bytes_left = [], 0, 0
+  for piece, byte in zip(pieces, is_byte, strict=True):
+    end = start + (1 if byte else len(piece))
+    beyond = end
+    while beyond < len(normal) and origin[beyond] == origin[end - 1]:
+      beyond += 1
+    spans.append((origin[start], origin[beyond]))
+    if byte:
+      bytes_left = (bytes_left or len(normal[start].encode())) - 1
+    start = start if bytes_left else end
+  return spans
+
+
+def _special_pieces(library) -> Special:
+  """Ids by the usual names, else by the model's own roles; -1 where none."""
+  unknown = library.unk_id()
+  roles = Special(
+    library.pad_id(), unknown, library.bos_id(), library.eos_id(), -1
+  )
+
+  def find(names, role):
+    ids = map(library.piece_to_id, names)
+    return next((index for index in ids if index != unknown), role)
+
+  return Special(*map(find, NAMES, roles))._replace(unk=unknown)
+
+
+def _control_piece(name: str) -> bytes:
+  """One more of ModelProto.pieces: a control symbol, which no text matches."""
+  piece = name.encode()
+  piece = b"\x0a" + bytes([len(piece)]) + piece  # 1: piece.
+  piece += b"\x15" + struct.pack("<f", 0.0)  # 2: score.
+  piece += b"\x18\x03"  # 3: type = CONTROL.
+  return b"\x0a" + bytes([len(piece)]) + piece

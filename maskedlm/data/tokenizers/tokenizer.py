@@ -1,0 +1,319 @@
+"""One small interface to WordPiece, byte-level BPE and SentencePiece.
+
+The libraries do the work (tokenizer_libraries.py) and their ids are passed on
+unchanged. Added here: offsets and words that mean the same for all kinds, and
+special tokens that no text can forge.
+
+A tokenizer is its file, a tokenizer.json or a sentencepiece .model: `train`
+makes it (tokenizer_train.py), `load` reads it, `save` writes it, and its
+SHA-256 is the tokenizer's identity in a corpus and in a checkpoint.
+"""
+
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.data.tokenizers import libraries, training
+from maskedlm.data.tokenizers.libraries import Library, Special
+from maskedlm.runtime import buckets
+
+_UNUSED = re.compile(r"\[unused.*\]|")  # An id without a token is "".
+
+
+class Encoding(NamedTuple):
+  """A text's n tokens, without [CLS] and [SEP] around them.
+
+  offsets are character offsets into the original text: text[a:b] is what the
+  token stands for, without the whitespace around it (a token of nothing but
+  whitespace has a == b, where the whitespace ends). The tokens of a character
+  that is split, such as the bytes of an emoji, all have the whole character.
+  The space that bpe and unigram put before a text counts to its first
+  character.
+  """
+
+  ids: np.ndarray  # [n] int32.
+  offsets: np.ndarray  # [n, 2] int32.
+  word_ids: np.ndarray  # [n] int32: 0, 1, ... one more where a word starts.
+
+
+class Tokenizer(NamedTuple):
+  """All that the project knows of a tokenizer. Not picklable: load it."""
+
+  kind: str  # wordpiece | bpe | unigram (any sentencepiece model).
+  vocab_size: int  # V; every id is below it.
+  special: Special
+  # Sorted ids that are never masked nor drawn as random tokens: the five,
+  # other special tokens of the file, [unusedN], ids without a token.
+  special_ids: np.ndarray
+  # [V] bool. wordpiece: no ## before it. bpe: begins with Ġ, or a newline or
+  # tab. unigram: begins with ▁. Special tokens are words.
+  starts_word: np.ndarray
+  tokens: Callable[[int], str]  # id -> its string in the vocabulary.
+  normalize: Callable[[str], str]  # Text -> what the vocabulary has to spell.
+  # (text, specials=False) -> Encoding. Text that spells a special token is
+  # ordinary text, unless specials=True: then the spellings of the five, and
+  # "[MASK]", become ids. Whitespace before them is dropped, as in RoBERTa.
+  encode: Callable[..., Encoding]
+  # Texts -> ids [n] int32 of each, equal to encode's; fast, on one thread.
+  encode_batch: Callable[[list[str]], list[np.ndarray]]
+  decode: Callable[[Sequence[int]], str]  # Special tokens are shown.
+  # Into a directory, for load: in the place of one that was saved there before.
+  save: Callable[[str | os.PathLike], None]
+  sha256: str  # Of the saved file.
+
+
+def train(
+  sentences: Iterable[str],
+  *,
+  kind: str,
+  vocab_size: int,
+  lowercase: bool,
+  sample_bytes: int | None = None,
+  normalization: str = "",
+  character_coverage: float = training.COVERAGE,
+  byte_fallback: bool = False,
+) -> Tokenizer:
+  """Trains a tokenizer; the same sentences give the same one, bit for bit.
+
+  Args:
+    sentences: a stream, read to its end; every k-th is held in memory.
+    kind: wordpiece (as BERT's), bpe (byte-level, as RoBERTa's) or unigram
+      (sentencepiece, as ALBERT's; trained on 32 MB at most).
+    vocab_size: special tokens included. WordPiece and BPE give a smaller
+      vocabulary, and log a warning, where the text has no more in it.
+    lowercase: lowercase and strip accents, as uncased BERT does.
+    sample_bytes: train on at most this much text; None: on all of it.
+    normalization: nfc, nfkc or none; "" is nfkc for unigram, else none.
+    character_coverage: of the characters of the text, the share that the
+      vocabulary has at least, if it has room (half of it, or a quarter in
+      WordPiece); the others are unknown. Byte-level BPE has all.
+    byte_fallback: a unigram spells the others by 256 tokens for their bytes.
+
+  Raises:
+    CorpusError: no text, an unknown kind, a vocab_size that can't be had, or
+      what this kind can't do.
+  """
+  trainers = {
+    "wordpiece": (training.wordpiece, libraries.from_json),
+    "bpe": (training.bpe, libraries.from_json),
+    "unigram": (training.unigram, libraries.from_model),
+  }
+  if kind not in trainers:
+    raise CorpusError(
+      f"tokenizer.kind={kind!r} is unknown{did_you_mean(kind, trainers)}; "
+      f"known: {', '.join(trainers)}."
+    )
+  train_kind, read = trainers[kind]
+  content = train_kind(
+    training.sample(sentences, sample_bytes),
+    training.Options(
+      vocab_size, lowercase, normalization, character_coverage, byte_fallback
+    ),
+  )
+  return _tokenizer(read(content, "as trained"))
+
+
+def load(
+  path: str | os.PathLike, *, lowercase: bool | None = None
+) -> Tokenizer:
+  """Loads a tokenizer from a file, or from a directory that holds one.
+
+  Args:
+    path: a tokenizer.json, a BERT vocab.txt, a sentencepiece .model, or a
+      directory with one of them, of ours or Hugging Face's; also an address
+      (gs://...). Special tokens that a .model lacks (T5's has no mask) become
+      its last ids.
+    lowercase: of a vocab.txt only, as the other files state it. None: what
+      tokenizer_config.json beside it says, else whether it has no capitals.
+      That file's strip_accents and tokenize_chinese_chars count, too.
+
+  Raises:
+    ConfigError: an address that can't be reached.
+    CorpusError: no such file, a broken one, or special tokens missing in it.
+  """
+  path = buckets.local(path, beside=[libraries.CONFIG])
+  if path.is_dir():
+    path = _file_in(path)
+  try:
+    content = path.read_bytes()
+  except OSError as error:
+    raise CorpusError(
+      f"tokenizer {path}: {error.strerror}; expected a tokenizer.json, a "
+      f"vocab.txt, a sentencepiece .model or a directory with one of them."
+    ) from error
+  if path.suffix == ".json":
+    return _tokenizer(libraries.from_json(content, path))
+  if path.suffix == ".model":
+    return _tokenizer(libraries.from_model(content, path))
+  if path.suffix == ".txt":
+    return _tokenizer(libraries.from_vocab(content, path, lowercase=lowercase))
+  raise CorpusError(
+    f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
+    f"(sentencepiece) or .txt (BERT's vocabulary)."
+  )
+
+
+def keep(tokenizer: Tokenizer, path: pathlib.Path) -> None:
+  """Saves it to a directory, whole or not at all; one that is there stays."""
+  if not path.exists():
+    unfinished = path.with_name(f"{path.name}.tmp")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    tokenizer.save(unfinished)
+    unfinished.rename(path)
+
+
+def _file_in(folder: pathlib.Path) -> pathlib.Path:
+  for pattern in (*libraries.FILES, "*.model", "vocab.txt"):
+    if found := sorted(folder.glob(pattern)):
+      return found[0]
+  raise CorpusError(
+    f"tokenizer {folder}: the directory has no tokenizer.json, *.model or "
+    f"vocab.txt; give the path of the file."
+  )
+
+
+def _tokenizer(library: Library) -> Tokenizer:
+  """The public interface to a library; see the fields of Tokenizer."""
+  tokens, special = library.tokens, library.special
+  V = len(tokens)
+  unused = {i for i, token in enumerate(tokens) if _UNUSED.fullmatch(token)}
+  special_ids = sorted(library.control | unused | set(special))
+  starts_word = library.starts_word.copy()
+  # A special token is a word; an unknown piece may be within one.
+  starts_word[[i for i in special_ids if i != special.unk]] = True
+  # Unigram in tokenizer.json matches the spelling of special tokens in text.
+  forgeable = [
+    tokens[index]
+    for index in special_ids
+    if index != special.unk and index in library.encode(tokens[index])[0]
+  ]
+  spelt = {"[MASK]": special.mask} | {tokens[i]: i for i in special}
+  in_text = _any_of(forgeable)
+  in_prompt = _any_of({*forgeable, *spelt})
+
+  def encode(text: str, *, specials: bool = False) -> Encoding:
+    text = training.without_surrogates(text)
+    if specials:
+      parts = _split(text, in_prompt, spelt)
+    else:
+      parts = _split(text, in_text, {})
+    ids, offsets = [], []
+    for begin, end, special_id in parts:
+      if special_id is not None:
+        part = [special_id], [(0, end - begin)]
+      elif begin == 0 or not text[begin : begin + 1].strip():
+        part = library.encode(text[begin:end])
+      else:
+        part = library.encode_glued(text[begin:end])
+      ids += part[0]
+      offsets += [_trim(text, begin + a, begin + b) for a, b in part[1]]
+    offsets = _with_marks(text, offsets)
+    starts = starts_word[np.array(ids, np.intp)]
+    starts[:1] = True  # Whatever it is, the first token begins a word.
+    return Encoding(
+      ids=np.array(ids, np.int32),
+      offsets=np.array(offsets, np.int32).reshape(-1, 2),
+      word_ids=np.cumsum(starts, dtype=np.int32) - np.int32(1),
+    )
+
+  def encode_batch(texts: list[str]) -> list[np.ndarray]:
+    try:
+      batch = library.encode_batch(texts)
+    except (TypeError, ValueError, RuntimeError):  # Lone surrogates raise it.
+      texts = list(map(training.without_surrogates, texts))
+      batch = library.encode_batch(texts)
+    if forgeable:
+      for i, text in enumerate(texts):
+        if in_text.search(text):
+          batch[i] = encode(text).ids
+    return batch
+
+  def decode(ids: Sequence[int]) -> str:
+    ids = [int(index) for index in ids]
+    if ids and not 0 <= min(ids) <= max(ids) < V:
+      raise CorpusError(
+        f"decode: the ids go from {min(ids)} to {max(ids)}, the vocabulary "
+        f"from 0 to {V - 1}; they come from another tokenizer."
+      )
+    return library.decode(ids)
+
+  def save(folder: str | os.PathLike) -> None:
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / library.file).write_bytes(library.content)
+    for other in {*libraries.FILES} - {library.file}:
+      (folder / other).unlink(missing_ok=True)  # It would be loaded instead.
+
+  return Tokenizer(
+    kind=library.kind,
+    vocab_size=V,
+    special=special,
+    special_ids=np.array(special_ids, np.int32),
+    starts_word=starts_word,
+    tokens=tokens.__getitem__,
+    normalize=library.normalize,
+    encode=encode,
+    encode_batch=encode_batch,
+    decode=decode,
+    save=save,
+    sha256=hashlib.sha256(library.content).hexdigest(),
+  )
+
+
+def _any_of(spellings: Iterable[str]) -> re.Pattern:
+  """A pattern of the spellings, the longest first; never matches for none."""
+  longest_first = sorted(spellings, key=lambda token: (-len(token), token))
+  return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
+
+
+def _split(
+  text: str, pattern: re.Pattern, wanted: Mapping[str, int]
+) -> Iterator[tuple[int, int, int | None]]:
+  """Cuts text at the pattern into (begin, end, id, or None for a text).
+
+  A wanted spelling becomes its id. Any other is cut after its first
+  character, so that the library does not see it whole.
+  """
+  begin = 0
+  for match in pattern.finditer(text):
+    special_id = wanted.get(match.group())
+    if special_id is None:
+      yield begin, match.start() + 1, None
+      begin = match.start() + 1
+    else:
+      yield begin, begin + len(text[begin : match.start()].rstrip()), None
+      yield match.start(), match.end(), special_id
+      begin = match.end()
+  yield begin, len(text), None
+
+
+def _with_marks(
+  text: str, spans: list[tuple[int, int]]
+) -> list[tuple[int, int]]:
+  """Gives combining marks that no token has to the token before them.
+
+  Stripping accents leaves the marks of decomposed text out of the library's
+  spans: "cafe" of "cafe\u0301".
+  """
+  limits = [begin for begin, _ in [*spans, (len(text), 0)]][1:]
+  widened = []
+  for (begin, end), limit in zip(spans, limits, strict=True):
+    while end < limit and unicodedata.category(text[end]) == "Mn":
+      end += 1
+    widened.append((begin, end))
+  return widened
+
+
+def _trim(text: str, begin: int, end: int) -> tuple[int, int]:
+  """The span without the whitespace around it."""
+  span = text[begin:end].lstrip()
+  begin = end - len(span)
+  return begin, begin + len(span.rstrip())

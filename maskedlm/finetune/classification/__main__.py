@@ -1,0 +1,8 @@
+"""`python -m maskedlm.finetune.classification` is `maskedlm finetune classification`."""
+
+import sys
+
+from maskedlm.cli import main
+
+if __name__ == "__main__":
+  sys.exit(main.main(["finetune", "classification", *sys.argv[1:]]))

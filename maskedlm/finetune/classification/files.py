@@ -1,0 +1,173 @@
+"""Labelled texts and pairs: what classification reads, by its layout.
+
+A layout (glue.Layout) says which columns have what; files are tables.py's.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import DataError, did_you_mean
+from maskedlm.data.labelled import tables, tfds_tables
+from maskedlm.finetune.classification.glue import Layout
+from maskedlm.runtime.console import log
+
+
+class Example(NamedTuple):
+  """A text or a pair, and what is to be said of it."""
+
+  text: str
+  text_b: str | None = None
+  label: str | float | None = None
+  where: str = ""  # FILE:LINE.
+  no_label: str = ""  # Why label is None, for who needs one.
+
+
+def read(
+  source: str,
+  layout: Layout,
+  prepare: Callable[[tables.Record], tables.Record] = lambda record: record,
+) -> list[Example]:
+  """The examples of a file (tables.py) or of "tfds:..." (tfds_source.py).
+
+  `prepare` is done to each record before it is read as the layout has it.
+
+  Their labels are None where the file has no such column: a test set.
+
+  Of a file of several languages, which its column "language" tells, those of
+  layout.language; of a file without such a column, all.
+
+  Raises:
+    DataError: what tables.iterate finds, a missing text column, a label that
+      the layout doesn't have, a score that is not a number, no row in the
+      language.
+  """
+  if source.startswith(tfds_tables.PREFIX):
+    records = tfds_tables.iterate(source)
+  else:
+    header = layout.header
+    if header and {*tables.first_row(source)} & {*layout.text}:
+      header = ()  # The file has a line of its own, as CoLA's test set.
+    records = tables.iterate(
+      source,
+      header=header,
+      ragged=_leave_out if layout.corrupt_rows else None,
+    )
+  if layout.language:
+    records = _in_language(records, source, layout.language)
+  return [_example(prepare(record), layout) for record in records]
+
+
+def parse(line: str, layout: Layout) -> Example:
+  """A line of predict's input: the text, or two with a tab between them.
+
+  Or a JSON object, with "text" and "text_b", or named as the layout's columns.
+
+  Raises:
+    DataError: not such an object, half of a pair, or a pair for one text.
+  """
+  if line.startswith("{"):
+    fields = tables.json_fields(line, "input")
+    text = _json_field(fields, ("text", *layout.text))
+    if _is_pair(fields, layout):
+      return Example(text, _json_field(fields, ("text_b", *layout.text_b)))
+    if "text_b" in fields:
+      raise DataError(
+        f"input {line[:40]!r}: 'text_b', but this model takes single texts."
+      )
+    return Example(text)
+  if not layout.text_b:
+    return Example(line)
+  text, tab, text_b = line.partition("\t")
+  if not tab and layout.alone:
+    return Example(line)
+  if not tab:
+    raise DataError(
+      f"input {line[:40]!r}: one text, but this model takes pairs; expected "
+      "both in a line with a tab between them."
+    )
+  return Example(text, text_b)
+
+
+def label_of(example: Example) -> str | float:
+  """The label of an example that must have one.
+
+  Raises:
+    DataError: it has none.
+  """
+  if example.label is None:
+    raise DataError(example.no_label or "an example has no label.")
+  return example.label
+
+
+def _leave_out(error: DataError) -> None:
+  log(f"left out: {error}")
+
+
+def _in_language(
+  records: Iterable[tables.Record], source: str, language: str
+) -> Iterator[tables.Record]:
+  found: set[str] = set()
+  for record in records:
+    said = record.fields.get("language", language)
+    found.add(said)
+    if said == language:
+      yield record
+  if language not in found:
+    raise DataError(
+      f"{source}: no row has the language {language!r}"
+      f"{did_you_mean(language, found)}; there are {', '.join(sorted(found))}."
+    )
+
+
+def _example(record: tables.Record, layout: Layout) -> Example:
+  text = tables.field(record, *layout.text)
+  is_pair = _is_pair(record.fields, layout)
+  text_b = tables.field(record, *layout.text_b) if is_pair else None
+  named = [name for name in layout.label if name in record.fields]
+  if not named:
+    why = f"{tables.no_column(record, layout.label)}; a label is needed here."
+    return Example(text, text_b, None, record.where, why)
+  label = record.fields[named[0]].strip()
+  if label in layout.unlabelled:
+    why = f"{record.where}: the label is {label!r}: none; expected one here."
+    return Example(text, text_b, None, record.where, why)
+  label = layout.aliases.get(label, label)
+  if layout.regression:
+    return Example(text, text_b, _number(label, record.where), record.where)
+  if layout.labels and label not in layout.labels:
+    raise DataError(
+      f"{record.where}: label {label!r}; expected one of "
+      f"{', '.join(layout.labels)}."
+    )
+  return Example(text, text_b, label, record.where)
+
+
+def _is_pair(fields: Iterable[str], layout: Layout) -> bool:
+  """Whether a second text is expected among these fields."""
+  names = {"text_b", *layout.text_b}
+  return bool(layout.text_b) and not (layout.alone and names.isdisjoint(fields))
+
+
+def _number(label: str, where: str) -> float:
+  try:
+    value = float(label)
+  except ValueError:
+    value = float("nan")
+  if not np.isfinite(value):
+    raise DataError(
+      f"{where}: the score {label!r} is not a number; expected one such as 3.8."
+    )
+  return value
+
+
+def _json_field(fields: Mapping[str, str], names: Sequence[str]) -> str:
+  for name in names:
+    if name in fields:
+      return fields[name]
+  raise DataError(
+    f"input {json.dumps(fields)[:40]}: no {names[0]!r}; expected an object "
+    'such as {"text": "..."}, with "text_b" for a pair.'
+  )

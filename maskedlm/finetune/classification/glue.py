@@ -1,0 +1,147 @@
+"""The nine tasks of GLUE: their columns, labels, metrics and submissions.
+
+Wang et al. 2018, https://arxiv.org/abs/1804.07461; files as gluebenchmark.com
+gives them, and those of the same columns from elsewhere (TFDS, a subset).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.errors import ConfigError, did_you_mean
+
+
+class Layout(NamedTuple):
+  """Where a labelled file has what, and how it is scored."""
+
+  text: tuple[str, ...]  # Names of the column: the first that is there.
+  text_b: tuple[str, ...] = ()  # () = one text, no pair.
+  alone: bool = False  # A row may lack text_b: it is a single text.
+  label: tuple[str, ...] = ("label",)
+  labels: tuple[str, ...] = ()  # All that there are; () = whatever is there.
+  aliases: Mapping[str, str] = {}  # TFDS's names of the labels -> GLUE's.
+  unlabelled: tuple[str, ...] = ()  # Labels that say that there is none.
+  regression: bool = False  # The label is a number.
+  header: tuple[str, ...] = ()  # Columns of files that lack the line.
+  language: str = ""  # The rows' in a file of several (XNLI); "" = all rows.
+  corrupt_rows: bool = False  # Ragged rows are left out, with a warning.
+  best: str = "accuracy"  # The metric that chooses the best checkpoint.
+
+
+_PAIR = {"text": ("sentence1",), "text_b": ("sentence2",)}
+_HIDDEN = {"unlabelled": ("", "-1", "-1.0")}  # In TFDS's test splits.
+_BINARY = {"labels": ("0", "1"), **_HIDDEN}
+_ENTAILMENT = {"labels": ("entailment", "not_entailment"), **_HIDDEN}
+# Of MNLI and XNLI (Conneau et al. 2018, https://arxiv.org/abs/1809.05053),
+# whose translated training sets have premise, hypo and label.
+_NLI = Layout(
+  text=("sentence1", "premise"),
+  text_b=("sentence2", "hypothesis", "hypo"),
+  label=("gold_label", "label"),
+  labels=("contradiction", "entailment", "neutral"),
+  aliases={"contradictory": "contradiction"},
+  **_HIDDEN,
+)
+
+LAYOUTS = {
+  "cola": Layout(
+    text=("sentence",),
+    aliases={"unacceptable": "0", "acceptable": "1"},
+    # Source, label, the author's own mark, sentence; only test has a header.
+    header=("source", "label", "mark", "sentence"),
+    best="mcc",
+    **_BINARY,
+  ),
+  "sst2": Layout(
+    text=("sentence",), aliases={"negative": "0", "positive": "1"}, **_BINARY
+  ),
+  "mrpc": Layout(
+    text=("#1 String", "sentence1"),
+    text_b=("#2 String", "sentence2"),
+    label=("Quality", "label"),
+    aliases={"not_equivalent": "0", "equivalent": "1"},
+    best="accuracy_f1",
+    **_BINARY,
+  ),
+  "stsb": Layout(
+    label=("score", "label"),
+    regression=True,
+    best="pearson_spearman",
+    **_PAIR,
+    **_HIDDEN,
+  ),
+  "qqp": Layout(
+    text=("question1",),
+    text_b=("question2",),
+    label=("is_duplicate", "label"),
+    aliases={"not_duplicate": "0", "duplicate": "1"},
+    corrupt_rows=True,  # The official file has a few.
+    best="accuracy_f1",
+    **_BINARY,
+  ),
+  "mnli": _NLI,
+  "mnli_mm": _NLI,  # The same, of the mismatched genres.
+  "ax": _NLI,  # GLUE's diagnostic set, answered by a model of MNLI.
+  "qnli": Layout(text=("question",), text_b=("sentence",), **_ENTAILMENT),
+  "rte": Layout(**_PAIR, **_ENTAILMENT),
+  "wnli": Layout(
+    aliases={"not_entailment": "0", "entailment": "1"}, **_PAIR, **_BINARY
+  ),
+}
+
+# Task -> its folder in the official archive.
+FOLDERS = {
+  "cola": "CoLA",
+  "sst2": "SST-2",
+  "mrpc": "MRPC",
+  "stsb": "STS-B",
+  "qqp": "QQP",
+  "mnli": "MNLI",
+  "qnli": "QNLI",
+  "rte": "RTE",
+  "wnli": "WNLI",
+}
+TASKS = tuple(FOLDERS)
+# Where the file of a submission isn't named as the folder.
+_FILES = {
+  "": "predictions",
+  "mnli": "MNLI-m",
+  "mnli_mm": "MNLI-mm",
+  "ax": "AX",
+}
+
+
+def layout(task: str) -> Layout:
+  """The layout of a task.
+
+  Raises:
+    ConfigError: no such task.
+  """
+  if task not in LAYOUTS:
+    raise ConfigError(
+      f"task.layout={task!r} is no task of GLUE"
+      f"{did_you_mean(task, (*LAYOUTS, 'columns', 'texts'))}; known: "
+      f"{', '.join(LAYOUTS)}, or columns or texts for files of your own."
+    )
+  return LAYOUTS[task]
+
+
+def submission(
+  task: str, predictions: Sequence[Mapping[str, Any]]
+) -> tuple[str, str]:
+  """(file name, text) that gluebenchmark.com takes for a test set.
+
+  Args:
+    task: one of LAYOUTS; "" for files of no task: predictions.tsv.
+    predictions: of the test file's rows, in their order: with "label", or
+      with "score", of which STS-B's are cut to 0..5.
+  """
+
+  def answer(prediction: Mapping[str, Any]) -> str:
+    if "score" not in prediction:
+      return prediction["label"]
+    score = prediction["score"]
+    return f"{min(max(score, 0.0), 5.0) if task == 'stsb' else score:.3f}"
+
+  lines = [f"{i}\t{answer(p)}" for i, p in enumerate(predictions)]
+  name = _FILES.get(task) or FOLDERS[task]
+  return f"{name}.tsv", "\n".join(["index\tprediction", *lines, ""])

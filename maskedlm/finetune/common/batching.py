@@ -1,0 +1,234 @@
+"""Rows of different lengths -> batches: a pure function of (rows, seed, step).
+
+Training: random rows, each once in an epoch, packed (packing.py). Held out: the
+shortest first, a batch being as long as the smallest bucket that holds it. The
+last batch may end in filler rows of weight 0. Few shapes are compiled.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Batch
+from maskedlm.data import hashing
+from maskedlm.finetune.common import packing
+from maskedlm.finetune.common.packing import Layout
+from maskedlm.finetune.contract import Rows
+
+_SAMPLE = 300  # Batches from which shapes and shares are estimated.
+
+
+class Batches(NamedTuple):
+  """The fields that a Task needs, and what is said of them."""
+
+  batch_at: Callable[[int], Batch]
+  row_ids: Callable[[int], np.ndarray]
+  # (rows, length) that the encoder reads in a step.
+  shape_at: Callable[[int], tuple[int, int]]
+  num_steps: int  # In an epoch.
+
+
+def make_buckets(length: int, buckets: Sequence[int]) -> tuple[int, ...]:
+  """The lengths that rows are padded to, in increasing order.
+
+  Raises:
+    ConfigError: a bucket that is not within 8..length.
+  """
+  if not buckets:  # Quarters, of whole eights.
+    buckets = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
+    buckets = [b for b in buckets if b < length]
+  for bucket in buckets:
+    if not 8 <= bucket <= length:
+      raise ConfigError(
+        f"data.buckets has {bucket}: expected 8 to data.length={length}."
+      )
+  return tuple(sorted({*buckets, length}))
+
+
+def train_batches(
+  rows: Rows,
+  *,
+  batch_size: int,
+  length: int,
+  layout: Layout,
+  parts: np.ndarray,
+  pad: int,
+  seed: int,
+  shard: tuple[int, int],
+) -> Batches:
+  """Batches of a training set, in another order in every epoch.
+
+  Args:
+    rows: what to batch.
+    batch_size: B, over all hosts.
+    length: L, of the longest row at least.
+    layout: from packing.fit.
+    parts: [G, n], from packing.parts_of.
+    pad: the id that fills input_ids.
+    seed: of the order.
+    shard: (index, count) of the equal part of each batch that is returned;
+      index may be several (sharding.data_shard).
+  """
+  index, count = shard
+  num_steps = -(-len(rows.lengths) // batch_size)
+  own_parts = np.arange(len(parts)).reshape(count, -1)[np.atleast_1d(index)]
+
+  @functools.lru_cache(maxsize=2)  # Two, for what is prefetched.
+  def plan(epoch: int) -> np.ndarray:
+    return _shuffled(len(rows.lengths), batch_size, seed=seed, epoch=epoch)
+
+  def row_ids(step: int) -> np.ndarray:
+    epoch, at = divmod(step, num_steps)
+    return plan(epoch)[at]
+
+  def batch_at(step: int) -> Batch:
+    which = row_ids(step)
+    own = which.reshape(count, -1)[np.atleast_1d(index)].ravel()
+    packed = packing.pack(
+      _sequences(rows, which, pad),
+      parts,
+      layout,
+      own=own_parts.ravel(),
+      length=length,
+      pad=pad,
+    )
+    return {**gather(rows, own, length, pad), **packed}
+
+  def shape_at(step: int) -> tuple[int, int]:
+    lengths = sequence_lengths(rows, row_ids(step))
+    r = packing.rows_needed(lengths, parts, layout)
+    return len(parts) * r, layout.length
+
+  return Batches(batch_at, row_ids, shape_at, num_steps)
+
+
+def fit_layout(
+  rows: Rows, *, batch_size: int, parts: np.ndarray, length: int, width: int
+) -> Layout:
+  """packing.fit for the batches of these rows; arguments as train_batches.
+
+  Of no seed, so that runs that differ by it share what is compiled.
+  """
+  found = []
+  for epoch in range(3):
+    order = _shuffled(len(rows.lengths), batch_size, seed=0, epoch=epoch)
+    for which in order[:_SAMPLE]:
+      lengths = sequence_lengths(rows, which)
+      found += list(lengths[parts].reshape(len(parts), -1))
+  return packing.fit(found, length=length, width=width)
+
+
+def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
+  """[steps, B]: the rows of each step; -1 = filler."""
+  key = hashing.bits(seed, "order", epoch)
+  rows = np.full(-(-size // batch_size) * batch_size, -1, np.int64)
+  rows[:size] = hashing.permute(np.arange(size), size, key)
+  return rows.reshape(-1, batch_size)
+
+
+def sequence_lengths(rows: Rows, which: np.ndarray) -> np.ndarray:
+  """[B, C]: of the C sequences of each row, nearly always one."""
+  if "sequence_lengths" in rows.values:
+    lengths = rows.values["sequence_lengths"][which]
+  else:
+    ids = rows.tokens["input_ids"]
+    lengths = np.array([[ids[row].shape[-1]] for row in which])
+  return np.where(which[:, None] < 0, 1, lengths)  # A filler is one [PAD].
+
+
+def _sequences(rows: Rows, which: np.ndarray, pad: int):
+  """name -> [B][C] arrays [l]: what is packed."""
+  lengths = sequence_lengths(rows, which)
+  made = {}
+  for name in packing.SEQUENCES:
+    filler = np.array([pad if name == "input_ids" else 0], np.int32)
+    made[name] = [
+      [filler] * len(sizes)
+      if row < 0
+      else [
+        x[:size]
+        for x, size in zip(
+          np.atleast_2d(rows.tokens[name][row]), sizes, strict=True
+        )
+      ]
+      for row, sizes in zip(which, lengths, strict=True)
+    ]
+  return made
+
+
+def heldout_batches(
+  rows: Rows,
+  *,
+  batch_size: int,
+  buckets: Sequence[int],
+  pad: int,
+  shard: tuple[int, int],
+) -> Batches:
+  """Every row once, the shortest first.
+
+  Args:
+    buckets: from make_buckets; the last one holds every row.
+    (the others): as train_batches.
+  """
+  index, count = shard
+  order = np.argsort(rows.lengths, kind="stable")
+  steps = -(-len(order) // batch_size)
+  plan = np.full(steps * batch_size, -1, np.int64)
+  plan[: len(order)] = order
+  plan = plan.reshape(steps, batch_size)
+  longest = np.where(plan >= 0, rows.lengths[plan], 0).max(axis=1)
+  lengths = np.array(buckets)[np.searchsorted(buckets, longest)]
+
+  def batch_at(step: int) -> Batch:
+    which = plan[step].reshape(count, -1)[np.atleast_1d(index)].ravel()
+    return gather(rows, which, int(lengths[step]), pad)
+
+  return Batches(
+    batch_at=batch_at,
+    row_ids=lambda step: plan[step],
+    shape_at=lambda step: (batch_size, int(lengths[step])),
+    num_steps=steps,
+  )
+
+
+def padding_share(rows: Rows, batches: Batches) -> float:
+  """Share of padding among an epoch's positions; of a long one, sampled."""
+  steps = range(min(batches.num_steps, _SAMPLE))
+  positions = sum(math.prod(batches.shape_at(step)) for step in steps)
+  real = 0
+  for step in steps:
+    which = batches.row_ids(step)
+    real += int(sequence_lengths(rows, which[which >= 0]).sum())
+  return 1 - real / positions
+
+
+def gather(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:
+  """The batch of these rows ([b], -1 = filler), padded to length.
+
+  A filler row is a single [PAD] of weight 0: it sees itself, so that no
+  softmax is over nothing.
+  """
+  real = which >= 0
+  batch = {}
+  for name, arrays in rows.tokens.items():
+    lead = arrays[0].shape[:-1]
+    fill = pad if name == "input_ids" else 0
+    out = np.full((len(which), *lead, length), fill, np.int32)
+    for i, row in enumerate(which):
+      if row >= 0:
+        out[i, ..., : arrays[row].shape[-1]] = arrays[row]
+    batch[name] = out
+  is_token = np.arange(length) < sequence_lengths(rows, which)[..., None]
+  for name, values in rows.values.items():
+    taken = np.array(values[which])
+    taken[~real] = 0
+    batch[name] = taken
+  return {
+    **batch,
+    "segment_ids": is_token.reshape(batch["input_ids"].shape).astype(np.int32),
+    "example_weights": real.astype(np.float32),
+  }

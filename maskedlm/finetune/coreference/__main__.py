@@ -1,0 +1,8 @@
+"""`python -m maskedlm.finetune.coreference` is `maskedlm finetune coreference`."""
+
+import sys
+
+from maskedlm.cli import main
+
+if __name__ == "__main__":
+  sys.exit(main.main(["finetune", "coreference", *sys.argv[1:]]))

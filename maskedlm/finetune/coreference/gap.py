@@ -1,0 +1,191 @@
+"""GAP: its files, its official metric and its output.
+
+Webster et al. 2018 (https://arxiv.org/abs/1810.05201): does a pronoun mean name
+A, name B, or neither? Half of the pronouns are masculine, half are feminine, so
+that a bias shows. Offsets are of characters.
+"""
+
+import pathlib
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables
+from maskedlm.finetune.common import entity_metrics, mentions
+from maskedlm.finetune.common.mentions import Mention
+
+ANSWERS = ("NEITHER", "A", "B")  # By the number that a model gives them.
+_FIELDS = ("Pronoun", "A", "B")
+_LABELS = ("A-coref", "B-coref")
+# The pronouns that GAP has, and the official scorer knows.
+_GENDERS = {
+  **dict.fromkeys(("she", "her", "hers"), "feminine"),
+  **dict.fromkeys(("he", "him", "his"), "masculine"),
+}
+EXAMPLE = (
+  '{"text": "Ann met Eve as she left.", "pronoun": "she", "pronoun_offset": '
+  '15, "a": "Ann", "a_offset": 0, "b": "Eve", "b_offset": 8}'
+)
+
+
+class Example(NamedTuple):
+  """A text with a pronoun and two names in it."""
+
+  text: str
+  pronoun: Mention
+  a: Mention
+  b: Mention
+  answer: str | None = None  # Of ANSWERS.
+  id: str = ""
+  page: str = ""  # Where the text comes from.
+  where: str = ""  # FILE:LINE.
+
+  @property
+  def mentions(self) -> tuple[Mention, Mention, Mention]:
+    """The pronoun, A, B."""
+    return self.pronoun, self.a, self.b
+
+
+def read(path: str | pathlib.Path) -> list[Example]:
+  """The examples of a TSV with GAP's columns, found by their names.
+
+  ID, Text, Pronoun, Pronoun-offset, A, A-offset, A-coref, B, B-offset, B-coref,
+  URL. Without A-coref and B-coref the answers are None; URL may be missing.
+
+  Raises:
+    DataError: what tables.iterate finds, a column missing, a mention that is
+      not at its offset, an answer that is neither TRUE nor FALSE, both names
+      TRUE.
+  """
+  return [_example(record) for record in tables.iterate(path)]
+
+
+def parse(line: str) -> Example:
+  """A line of predict's input: JSON, see the error that it raises otherwise.
+
+  Raises:
+    DataError: not such an object, or a mention that is not at its offset.
+  """
+  where = f"input {line[:40]!r}"
+  if not line.startswith("{"):
+    raise DataError(f"{where}: not a JSON object; expected {EXAMPLE}")
+  fields = tables.json_fields(line, where)
+  names = (
+    "text",
+    *(f"{n.lower()}{o}" for n in _FIELDS for o in ("", "_offset")),
+  )
+  for name in names:
+    if name not in fields:
+      raise DataError(f"{where}: no {name!r}; expected {EXAMPLE}")
+  text = fields["text"]
+  return Example(
+    text,
+    *(
+      mentions.locate(
+        text, fields[name], fields[f"{name}_offset"], what=name, where=where
+      )
+      for name in (n.lower() for n in _FIELDS)
+    ),
+    id=fields.get("id", ""),
+  )
+
+
+# --- The official metric ---
+
+
+def scores(
+  examples: Sequence[Example], answers: Sequence[str]
+) -> dict[str, float]:
+  """The figures of gap_scorer.py, as fractions, and the accuracy of answers.
+
+  Each name of each example is one decision: does the pronoun mean it? Of the
+  yes's, precision, recall and f1: of all pronouns, and with masculine_ and
+  feminine_ of those; other pronouns are in the first alone. bias is feminine_f1
+  / masculine_f1, or 0 where either is 0 (the script prints "-").
+  """
+  values = {}
+  for prefix in ("", "masculine_", "feminine_"):
+    chosen = [
+      (example.answer, answer)
+      for example, answer in zip(examples, answers, strict=True)
+      if not prefix or prefix == f"{gender(example)}_"
+    ]
+    yes = entity_metrics.Counts(
+      right=sum(g == a != "NEITHER" for g, a in chosen),
+      predicted=sum(a != "NEITHER" for _, a in chosen),
+      gold=sum(g != "NEITHER" for g, _ in chosen),
+    )
+    values[f"{prefix}f1"] = yes.f1
+    values[f"{prefix}precision"] = yes.precision
+    values[f"{prefix}recall"] = yes.recall
+  masculine, feminine = values["masculine_f1"], values["feminine_f1"]
+  hits = sum(e.answer == a for e, a in zip(examples, answers, strict=True))
+  return {
+    **values,
+    "bias": _ratio(feminine, masculine),
+    "accuracy": _ratio(hits, len(examples)),
+  }
+
+
+def gender(example: Example) -> str:
+  """Masculine or feminine, as the pronoun is; "" for any other."""
+  begin, end = example.pronoun
+  return _GENDERS.get(example.text[begin:end].lower(), "")
+
+
+def answers_file(ids: Sequence[str], answers: Sequence[str]) -> str:
+  """What gap_scorer.py takes: ID, A-coref, B-coref, without a header."""
+  return "".join(
+    f"{i}\t{str(a == 'A').upper()}\t{str(a == 'B').upper()}\n"
+    for i, a in zip(ids, answers, strict=True)
+  )
+
+
+def _ratio(part: float, whole: float) -> float:
+  return part / whole if whole else 0.0
+
+
+# --- A row of a file ---
+
+
+def _example(record: tables.Record) -> Example:
+  text = tables.field(record, "Text")
+  found = [
+    mentions.locate(
+      text,
+      tables.field(record, name),
+      tables.field(record, f"{name}-offset"),
+      what=name,
+      where=record.where,
+    )
+    for name in _FIELDS
+  ]
+  return Example(
+    text,
+    *found,
+    answer=_answer(record),
+    id=tables.field(record, "ID"),
+    page=record.fields.get("URL", ""),
+    where=record.where,
+  )
+
+
+def _answer(record: tables.Record) -> str | None:
+  if not any(name in record.fields for name in _LABELS):
+    return None
+  is_a, is_b = (_truth(record, name) for name in _LABELS)
+  if is_a and is_b:
+    raise DataError(
+      f"{record.where}: A-coref and B-coref are both TRUE; expected one at the "
+      "most: the pronoun means A, or B, or neither."
+    )
+  return "A" if is_a else "B" if is_b else "NEITHER"
+
+
+def _truth(record: tables.Record, name: str) -> bool:
+  value = tables.field(record, name).strip()
+  if value.upper() not in ("TRUE", "FALSE"):
+    raise DataError(
+      f"{record.where}: {name} is {value!r}; expected TRUE or FALSE."
+    )
+  return value.upper() == "TRUE"

@@ -1,0 +1,8 @@
+"""`python -m maskedlm.finetune.multi_label` is `maskedlm finetune multi_label`."""
+
+import sys
+
+from maskedlm.cli import main
+
+if __name__ == "__main__":
+  sys.exit(main.main(["finetune", "multi_label", *sys.argv[1:]]))

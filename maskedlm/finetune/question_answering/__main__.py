@@ -1,0 +1,8 @@
+"""`python -m maskedlm.finetune.question_answering` is `maskedlm finetune question_answering`."""
+
+import sys
+
+from maskedlm.cli import main
+
+if __name__ == "__main__":
+  sys.exit(main.main(["finetune", "question_answering", *sys.argv[1:]]))

@@ -1,0 +1,316 @@
+"""SQuAD's files: questions on paragraphs, and the official predictions.
+
+Rajpurkar et al. 2016 (arXiv:1606.05250) for 1.1, where each question has an
+answer in its paragraph, and 2018 (arXiv:1806.03822) for 2.0, where it may have
+none. Offsets are of characters (code points), as in the official files.
+"""
+
+import json
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables, tfds_tables
+from maskedlm.finetune.contract import Prediction
+from maskedlm.runtime.console import log
+
+
+class Answer(NamedTuple):
+  """context[start : start + len(text)] == text."""
+
+  text: str
+  start: int
+
+
+class Example(NamedTuple):
+  """A question on a text; examples of one paragraph share its string."""
+
+  question: str
+  context: str
+  id: str = ""
+  # What people answered, () where nobody can; None = not known.
+  answers: tuple[Answer, ...] | None = None
+  where: str = ""  # FILE: question ID.
+
+
+def read(
+  source: str, *, allow_impossible: bool, fix_offsets: bool
+) -> list[Example]:
+  """The questions of a SQuAD file, or of "tfds:squad/v1.1:train".
+
+  Args:
+    source: the file. Where no question has "answers" they are not known: such
+      a file can only be predicted.
+    allow_impossible: whether a question may have no answer (2.0).
+    fix_offsets: answers that aren't at their offset are taken from the nearest
+      place that has them; how many is logged.
+
+  Raises:
+    DataError: no such file, empty, not JSON, a field that is missing or of the
+      wrong type, an answer that is not at its offset, a question without
+      answer where that is not allowed.
+  """
+  if source.startswith(tfds_tables.PREFIX):
+    found = _from_tfds(source)
+  else:
+    found = _from_file(source)
+  examples: list[Example] = []
+  moved = 0
+  for example, impossible in found:
+    if example.answers is not None:
+      _check_impossible(example, impossible, allow_impossible)
+      answers = tuple(
+        _placed(answer, example, fix_offsets) for answer in example.answers
+      )
+      moved += answers != example.answers
+      example = example._replace(answers=answers)
+    examples.append(example)
+  if not examples:
+    raise DataError(f"{source}: has no question; expected at least one.")
+  _check_labelled(examples)
+  if moved:
+    log(
+      f"{source}: answers of {moved:,} questions were not at their offsets, "
+      "and were moved to the nearest place that has them"
+    )
+  return examples
+
+
+def parse(line: str) -> Example:
+  """A line of predict's input: {"question", "context", "id"}, id if you like.
+
+  Or the question, a tab and the text.
+
+  Raises:
+    DataError: neither.
+  """
+  such_as = (
+    '{"question": "...", "context": "..."}, or both in a line with a tab '
+    "between them"
+  )
+  if line.startswith("{"):
+    fields = tables.json_object(line, "input", such_as=such_as)
+    for name in ("question", "context"):
+      if not isinstance(fields.get(name), str):
+        raise DataError(
+          f"input {line[:40]!r}: no {name!r}; expected {such_as}."
+        )
+    question, context = fields["question"], fields["context"]
+    key = str(fields.get("id", ""))
+  else:
+    question, tab, context = line.partition("\t")
+    key = ""
+    if not tab:
+      raise DataError(f"input {line[:40]!r}: one text; expected {such_as}.")
+  return Example(tables.encodable(question), tables.encodable(context), key)
+
+
+def gold(examples: Sequence[Example]) -> dict[str, list[str]]:
+  """The gold answers of each question, as squad_metrics takes them.
+
+  Raises:
+    DataError: they are not known.
+  """
+  for example in examples:
+    if example.answers is None:
+      raise DataError(
+        f"{example.where or 'a question'}: no 'answers'; they are needed here: "
+        'expected [{"text": ..., "answer_start": ...}].'
+      )
+  return {e.id: [answer.text for answer in e.answers] for e in examples}
+
+
+def official(predictions: Sequence[Prediction]) -> dict[str, str]:
+  """{file name: JSON}, as run_squad.py writes and evaluate-v*.py reads.
+
+  predictions.json has the answers; of SQuAD 2.0 null_odds.json has what
+  evaluate-v2.0.py takes as --na-prob-file.
+  """
+  files = {"predictions.json": {p["id"]: p["answer"] for p in predictions}}
+  if predictions and "null_odds" in predictions[0]:
+    files["null_odds.json"] = {p["id"]: p["null_odds"] for p in predictions}
+  return {name: _json(table) for name, table in files.items()}
+
+
+def n_best(predictions: Sequence[Prediction]) -> dict[str, str]:
+  """nbest_predictions.json of run_squad.py: larger than its other files."""
+  table = {
+    p["id"]: [
+      {"text": found["answer"], "probability": found["score"]}
+      for found in p["nbest"]
+    ]
+    for p in predictions
+  }
+  return {"nbest_predictions.json": _json(table)}
+
+
+def _json(table: Mapping[str, Any]) -> str:
+  # ASCII, as the scripts open files in whatever encoding the locale has.
+  return json.dumps(table, indent=2) + "\n"
+
+
+# --- Files ---
+
+
+def _from_file(path: str) -> Iterator[tuple[Example, bool]]:
+  """(example, whether it is said to be impossible), nothing checked."""
+  for i, article in enumerate(_field(_load(path), "data", list, path)):
+    place = f"{path}: data[{i}]"
+    for j, paragraph in enumerate(_field(article, "paragraphs", list, place)):
+      inner = f"{place}.paragraphs[{j}]"
+      context = tables.encodable(_field(paragraph, "context", str, inner))
+      for k, entry in enumerate(_field(paragraph, "qas", list, inner)):
+        key = _field(entry, "id", str, f"{inner}.qas[{k}]")
+        yield _example(entry, key, context, f"{path}: question {key}")
+
+
+def _from_tfds(source: str) -> Iterator[tuple[Example, bool]]:
+  contexts: dict[str, str] = {}  # Equal ones become one string.
+  for entry in tfds_tables.examples(tfds_tables.open_source(source), source):
+    entry = {name: _plain(value) for name, value in entry.items()}
+    where = f"{source}: question {entry.get('id')}"
+    key = _field(entry, "id", str, where)
+    context = tables.encodable(_field(entry, "context", str, where))
+    if answers := entry.get("answers"):  # A dict of lists.
+      entry["answers"] = [
+        {"text": _plain(text), "answer_start": int(start)}
+        for text, start in zip(
+          answers["text"], answers["answer_start"], strict=True
+        )
+      ]
+    yield _example(entry, key, contexts.setdefault(context, context), where)
+
+
+def _load(path: str) -> Any:
+  try:
+    text = pathlib.Path(path).read_text(encoding="utf-8-sig")
+  except OSError as error:
+    raise DataError(
+      f"{path}: {error.strerror}; expected a SQuAD file (JSON)."
+    ) from None
+  except UnicodeDecodeError as error:
+    raise DataError(f"{path}: not UTF-8 ({error}); convert it.") from None
+  if not text.strip():
+    raise DataError(f"{path}: the file is empty; expected a SQuAD file (JSON).")
+  try:
+    return json.loads(text)
+  except json.JSONDecodeError as error:
+    raise DataError(
+      f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno}); "
+      "expected a SQuAD file: is it complete?"
+    ) from None
+
+
+def _example(
+  entry: Mapping[str, Any], key: str, context: str, where: str
+) -> tuple[Example, bool]:
+  question = tables.encodable(_field(entry, "question", str, where))
+  answers = None
+  if "answers" in entry:
+    found = _field(entry, "answers", list, where)
+    answers = tuple(
+      Answer(
+        tables.encodable(_field(answer, "text", str, where)),
+        _field(answer, "answer_start", int, where),
+      )
+      for answer in found
+    )
+  impossible = bool(entry.get("is_impossible", answers == ()))
+  return Example(question, context, key, answers, where), impossible
+
+
+def _field(value: Any, name: str, kind: type, where: str) -> Any:
+  """value[name], which must be of that type."""
+  names = {str: "a string", int: "a whole number", list: "a list"}
+  if not isinstance(value, Mapping):
+    raise DataError(
+      f"{where}: a JSON {type(value).__name__} where an object with {name!r} "
+      "is expected; see docs/finetune_question_answering.md."
+    )
+  if name not in value:
+    raise DataError(
+      f"{where}: no {name!r}; expected {names[kind]} there, beside "
+      f"{', '.join(map(repr, value)) or 'nothing'}."
+    )
+  if type(value[name]) is not kind:  # Not isinstance: True is an int.
+    raise DataError(
+      f"{where}: {name!r} is {str(value[name])[:40]!r}; expected {names[kind]}."
+    )
+  return value[name]
+
+
+def _plain(value: Any) -> Any:
+  return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+
+
+# --- Checks ---
+
+
+def _check_impossible(
+  example: Example, impossible: bool, allow_impossible: bool
+) -> None:
+  if impossible and example.answers:
+    raise DataError(
+      f"{example.where}: is_impossible, but has the answer "
+      f"{example.answers[0].text!r}; expected one or the other."
+    )
+  if example.answers or (impossible and allow_impossible):
+    return
+  if impossible and not allow_impossible:
+    raise DataError(
+      f"{example.where}: has no answer; expected one at least (SQuAD 1.1). If "
+      "the file is of SQuAD 2.0: configs/squad.py:v2, or "
+      "--config.task.allow_impossible=True."
+    )
+  raise DataError(
+    f"{example.where}: has no answer, but is_impossible is false; expected one "
+    "or the other."
+  )
+
+
+def _check_labelled(examples: Sequence[Example]) -> None:
+  unknown = [e for e in examples if e.answers is None]
+  if unknown and len(unknown) < len(examples):
+    raise DataError(
+      f"{unknown[0].where}: no 'answers', which other questions have; expected "
+      "a list in each question, or in none."
+    )
+
+
+def _placed(answer: Answer, example: Example, fix_offsets: bool) -> Answer:
+  """The answer, which must be at its offset, or else is moved there."""
+  text, start = answer
+  if not text:
+    raise DataError(
+      f"{example.where}: the answer's text is empty; expected a part of the "
+      "context."
+    )
+  if start >= 0 and example.context.startswith(text, start):
+    return answer
+  places = list(_places(text, example.context))
+  if fix_offsets and places:
+    return Answer(text, min(places, key=lambda place: abs(place - start)))
+  found = example.context[max(start, 0) : max(start, 0) + len(text)]
+  if not places:
+    remedy = (
+      "it is nowhere in the context: correct the answer; is it of another form "
+      "of Unicode (NFC, NFD), or of another case?"
+    )
+  else:
+    at = ", ".join(map(str, places[:5])) + (", ..." if places[5:] else "")
+    remedy = (
+      f"it is at {at}: correct answer_start (characters, not bytes), or take "
+      "the nearest by --config.task.fix_offsets=True."
+    )
+  raise DataError(
+    f"{example.where}: the answer {text!r} is not at its answer_start={start}, "
+    f"where the context has {found!r}; {remedy}"
+  )
+
+
+def _places(text: str, context: str) -> Iterator[int]:
+  place = context.find(text)
+  while place >= 0:
+    yield place
+    place = context.find(text, place + 1)

@@ -1,0 +1,132 @@
+"""Rows of two entities in a sentence, with markers around them or without."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.labelled import words
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune.common import mentions, unseen_labels
+from maskedlm.finetune.common.text_pairs import text_tokens
+from maskedlm.finetune.contract import Rows
+from maskedlm.finetune.relations.semeval import Example
+
+
+class Markers(NamedTuple):
+  """The tokens around an entity, [n] int32 each."""
+
+  begin: np.ndarray
+  end: np.ndarray
+
+
+def make_markers(tokenizer: Tokenizer) -> tuple[Markers, Markers]:
+  """The markers of e1 and of e2.
+
+  The first four of BERT's [unusedN], where the vocabulary has so many, else
+  <e1>, </e1>, <e2> and </e2> spelt with ordinary tokens.
+
+  Raises:
+    ConfigError: the tokenizer can't spell them apart.
+  """
+  found = [
+    (int(match.group(1)), index)
+    for index in tokenizer.special_ids.tolist()
+    if (match := re.fullmatch(r"\[unused([0-9]+)\]", tokenizer.tokens(index)))
+  ]
+  made = [np.array([index], np.int32) for _, index in sorted(found)[:4]]
+  if len(made) < 4:
+    spelt = ["<e1>", "</e1>", "<e2>", "</e2>"]
+    made = words.tokens_of(tokenizer)(["a", *spelt])[1:]
+  if len({tuple(ids.tolist()) for ids in made}) < 4:
+    raise ConfigError(
+      "task.pair: the tokenizer has no [unusedN], nor can it tell <e1>, </e1>, "
+      "<e2> and </e2> apart, which are to mark the entities; set "
+      "--config.task.pair=spans, which needs no markers."
+    )
+  return Markers(*made[:2]), Markers(*made[2:])
+
+
+def insert(
+  piece: mentions.Piece, markers: Sequence[Markers]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+  """Puts markers around a text's mentions, a pair for each, or none.
+
+  Returns:
+    (ids [n], starts [M], spans [M, 2]): the tokens with the markers, where each
+    begin marker (without markers, each mention) starts, and where the mentions
+    are now.
+  """
+  if not markers:
+    return piece.ids, piece.spans[:, 0], piece.spans
+  insertions = []  # (place, order among those of one place, mention, ids)
+  for i, ((first, last), marker) in enumerate(
+    zip(piece.spans.tolist(), markers, strict=True)
+  ):
+    # What ends comes before what begins; of two that begin, or end, together
+    # the longer one is outside, of equal ones the first.
+    insertions.append((first, (1, -last, i), i, marker.begin))
+    insertions.append((last + 1, (0, -first, -i), i, marker.end))
+  insertions.sort(key=lambda x: x[:2])
+  starts = np.zeros(len(markers), np.int32)
+  moved = np.arange(len(piece.ids))
+  parts, begin, shift = [], 0, 0
+  for place, (opens, *_), i, ids in insertions:
+    parts += [piece.ids[begin:place], ids]
+    begin = place
+    if opens:
+      starts[i] = place + shift
+    moved[place:] += len(ids)
+    shift += len(ids)
+  ids = np.concatenate([*parts, piece.ids[begin:]]).astype(np.int32)
+  return ids, starts, moved[piece.spans].astype(np.int32)
+
+
+def make_rows(
+  examples: Sequence[Example],
+  tokenizer: Tokenizer,
+  labels: Sequence[str],
+  *,
+  markers: Sequence[Markers],
+  length: int,
+) -> Rows:
+  """A row for each sentence: [CLS] text [SEP].
+
+  Args:
+    examples: the sentences.
+    tokenizer: the encoder's.
+    labels: of the training set, by id.
+    markers: of e1 and of e2; () for none.
+    length: L, the most tokens. Longer ones are cut around the entities.
+
+  Returns:
+    Rows with the values starts [n, 2], where the markers of e1 and e2 begin
+    (without markers, the entities), spans [n, 2, 2], first and last token of
+    each, and labels [n]: UNKNOWN for a relation that is not among them, which
+    Rows.notes tells.
+  """
+  capacity = length - 2 - sum(len(ids) for both in markers for ids in both)
+  made, truncated = [], 0
+  for example in examples:
+    piece = mentions.fit(
+      tokenizer, example.text, (example.e1, example.e2), capacity
+    )
+    made.append(insert(piece, markers))
+    truncated += piece.truncated
+  gold = [(example.relation, example.where) for example in examples]
+  label_ids, notes = unseen_labels.label_ids(gold, labels)
+  starts = np.array([x for _, x, _ in made], np.int32).reshape(-1, 2)
+  spans = np.array([x for _, _, x in made], np.int32).reshape(-1, 2, 2)
+  return Rows(
+    tokens=text_tokens(tokenizer, [ids for ids, _, _ in made]),
+    values={
+      "starts": starts + 1,  # They are behind [CLS].
+      "spans": spans + 1,
+      "labels": label_ids,
+    },
+    example=np.arange(len(made)),
+    truncated=truncated,
+    notes=notes,
+  )

@@ -1,0 +1,232 @@
+"""SemEval-2010 task 8: its files, its official metric and its output.
+
+Hendrickx et al. 2010 (https://aclanthology.org/S10-1006): how are two nominals
+of a sentence related? Nine relations, each with a direction, or Other.
+
+  1 <TAB> "The <e1>child</e1> was wrapped and bound into the <e2>cradle</e2>."
+  Other
+  Comment: ...
+"""
+
+import pathlib
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables
+from maskedlm.finetune.common import entity_metrics
+from maskedlm.finetune.common.mentions import Mention
+
+_SENTENCE = re.compile(r"([0-9]+)[\t ]+(.*)")
+_RELATION = re.compile(r"([^\s()]+)(\(e1,e2\)|\(e2,e1\))?")
+_TAG = re.compile(r"</?e[12]>")
+_COMMENT = "Comment"
+
+
+class Example(NamedTuple):
+  """A sentence, without its tags, and how two parts of it are related."""
+
+  text: str
+  e1: Mention
+  e2: Mention
+  relation: str | None = None
+  id: str = ""
+  where: str = ""  # FILE:LINE of the sentence.
+
+
+def read(path: str | pathlib.Path) -> list[Example]:
+  """The sentences of a file in the task's format.
+
+  A sentence's line is followed by its relation's; lines that begin with
+  "Comment", and blank ones, are passed over. Without relations, as the test
+  set was given out, they are None.
+
+  Raises:
+    DataError: no such file, empty, not UTF-8, a line that is none of these, a
+      sentence without both entities, or without a relation though others have
+      one.
+  """
+  examples: list[Example] = []
+  expects_relation = False
+  for number, line in enumerate(tables.text_lines(pathlib.Path(path)), 1):
+    where = f"{path}:{number}"
+    line = line.strip()
+    if match := _SENTENCE.fullmatch(line):
+      examples.append(_sentence(*match.groups(), where))
+      expects_relation = True
+    elif line and not line.startswith(_COMMENT):
+      if not expects_relation or not _RELATION.fullmatch(line):
+        raise DataError(
+          f"{where}: {line[:40]!r}; expected a sentence (number, tab, sentence "
+          "in quotes), or after it a relation such as Cause-Effect(e1,e2), "
+          "Cause-Effect(e2,e1) or Other, or a line that begins with Comment."
+        )
+      examples[-1] = examples[-1]._replace(relation=line)
+      expects_relation = False
+  if not examples:
+    raise DataError(f"{path}: has no sentence; expected at least one.")
+  _check_relations(examples)
+  return examples
+
+
+def unmark(text: str, *, where: str) -> tuple[str, Mention, Mention]:
+  """A text with <e1>...</e1> and <e2>...</e2> in it -> (text, e1, e2).
+
+  Raises:
+    DataError: a tag that is missing, twice, or closed before it is opened; an
+      entity with nothing in it.
+  """
+  plain, begin, places = "", 0, {}
+  for match in _TAG.finditer(text):
+    if match.group() in places:
+      raise DataError(
+        f"{where}: the sentence has {match.group()} twice; expected each of "
+        "<e1>, </e1>, <e2> and </e2> once."
+      )
+    plain += text[begin : match.start()]
+    begin = match.end()
+    places[match.group()] = len(plain)
+  plain += text[begin:]
+  for tag in ("<e1>", "</e1>", "<e2>", "</e2>"):
+    if tag not in places:
+      raise DataError(
+        f"{where}: the sentence has no {tag}; expected both entities in tags, "
+        "such as The <e1>child</e1> in the <e2>cradle</e2>."
+      )
+  e1, e2 = (
+    Mention(places[f"<{name}>"], places[f"</{name}>"]) for name in ("e1", "e2")
+  )
+  for name, entity in (("e1", e1), ("e2", e2)):
+    if not plain[entity.begin : entity.end].strip():
+      raise DataError(
+        f"{where}: nothing is between <{name}> and </{name}>; expected the "
+        "words of an entity."
+      )
+  return plain, e1, e2
+
+
+def direction_free(relation: str) -> str:
+  """The relation without its (e1,e2) or (e2,e1)."""
+  match = _RELATION.fullmatch(relation)
+  return match.group(1) if match else relation
+
+
+def labels_of(relations: Sequence[str], *, other: str) -> list[str]:
+  """The labels that these relations make: other first, then sorted.
+
+  A relation that is there in one direction has the other as well: of
+  Entity-Destination(e2,e1) the task has a single example.
+  """
+  labels = set(relations)
+  for relation in relations:
+    name = direction_free(relation)
+    if name != relation:
+      labels |= {f"{name}(e1,e2)", f"{name}(e2,e1)"}
+  return [other] * (other in labels) + sorted(labels - {other})
+
+
+# --- The official metric ---
+
+
+class Counts(NamedTuple):
+  """Of one relation, in both directions."""
+
+  right: int  # The relation and its direction are.
+  backwards: int  # The relation is, its direction isn't.
+  proposed: int  # Predicted so, in either direction.
+  actual: int
+
+  @property
+  def scores(self) -> tuple[float, float, float]:
+    """(precision, recall, F1); a wrong direction counts against both."""
+    found = entity_metrics.Counts(self.right, self.proposed, self.actual)
+    return found.precision, found.recall, found.f1
+
+
+def count(
+  gold: Sequence[str], predicted: Sequence[str], *, other: str = ""
+) -> dict[str, Counts]:
+  """The counts of each relation that gold has, sorted; but other."""
+  pairs = [
+    (direction_free(g), direction_free(p), g == p)
+    for g, p in zip(gold, predicted, strict=True)
+  ]
+  actual = Counter(g for g, _, _ in pairs)
+  proposed = Counter(p for _, p, _ in pairs)
+  right = Counter(g for g, _, same in pairs if same)
+  backwards = Counter(g for g, p, same in pairs if g == p and not same)
+  return {
+    name: Counts(right[name], backwards[name], proposed[name], actual[name])
+    for name in sorted(set(actual) - {other})
+  }
+
+
+def scores(
+  gold: Sequence[str], predicted: Sequence[str], *, other: str = "Other"
+) -> dict[str, float]:
+  """The official scores, as fractions.
+
+  f1 is the official one: the mean of the relations' F1, other excluded, where
+  a right relation in the wrong direction is wrong ("(9+1)-way evaluation taking
+  directionality into account" of semeval2010_task8_scorer-v1.2.pl). precision
+  and recall are their means, too; micro_f1 counts all relations together;
+  undirected_f1 is as f1, but without directions. accuracy is of all labels.
+  """
+  counts = list(count(gold, predicted, other=other).values())
+  each = [c.scores for c in counts]
+  precision, recall, f1 = (_mean([x[i] for x in each]) for i in range(3))
+  together = entity_metrics.Counts(
+    right=sum(c.right for c in counts),
+    predicted=sum(c.proposed for c in counts),
+    gold=sum(c.actual for c in counts),
+  )
+  undirected = [
+    entity_metrics.Counts(c.right + c.backwards, c.proposed, c.actual).f1
+    for c in counts
+  ]
+  return {
+    "f1": f1,
+    "precision": precision,
+    "recall": recall,
+    "micro_f1": together.f1,
+    "undirected_f1": _mean(undirected),
+    "accuracy": _mean([g == p for g, p in zip(gold, predicted, strict=True)]),
+  }
+
+
+def report(gold: Sequence[str], predicted: Sequence[str]) -> str:
+  """Counts and scores of each relation, and of Other, between tabs."""
+  lines = [
+    "relation\tright\twrong direction\tpredicted\tgold\tprecision\trecall\tf1"
+  ]
+  for name, counts in count(gold, predicted).items():
+    figures = "\t".join(f"{x:.4f}" for x in counts.scores)
+    lines.append("\t".join([name, *map(str, counts), figures]))
+  return "\n".join([*lines, ""])
+
+
+def answers(ids: Sequence[str], relations: Sequence[str]) -> str:
+  """The official format: a line `id<TAB>relation` for each sentence."""
+  return "".join(f"{i}\t{r}\n" for i, r in zip(ids, relations, strict=True))
+
+
+def _mean(values: Sequence[float]) -> float:
+  return sum(values) / len(values) if values else 0.0
+
+
+def _sentence(number: str, text: str, where: str) -> Example:
+  if len(text) > 1 and text[0] == text[-1] == '"':
+    text = text[1:-1]
+  return Example(*unmark(text, where=where), id=number, where=where)
+
+
+def _check_relations(examples: Sequence[Example]) -> None:
+  """All have one, or none has."""
+  without = [e for e in examples if e.relation is None]
+  if 0 < len(without) < len(examples):
+    raise DataError(
+      f"{without[0].where}: the sentence has no relation, though others have; "
+      "expected it in the next line, such as Cause-Effect(e1,e2) or Other."
+    )

@@ -1,0 +1,130 @@
+"""Retrieval's files -> examples: a query, its right passage, wrong ones.
+
+Tables of named columns (tables.py), and SQuAD's files: a question's passage is
+the paragraph that answers it.
+"""
+
+import json
+import pathlib
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables, tfds_tables
+from maskedlm.data.tokenizers.training import without_surrogates
+from maskedlm.finetune.question_answering import squad
+
+# Names that such columns have on the Hugging Face Hub; the first one counts.
+QUERY = ("query", "question", "anchor")
+PASSAGE = ("passage", "positive", "positives", "pos", "context", "answer")
+NEGATIVE = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
+
+
+class Example(NamedTuple):
+  """A query, and passages that may answer it."""
+
+  query: str  # "": its passages are there to be searched, and that is all.
+  passages: tuple[str, ...]  # At least one.
+  is_gold: bool = True  # The first passage is the right one, no other is.
+  where: str = ""  # FILE:LINE.
+
+
+def read(
+  source: str,
+  *,
+  query: Sequence[str],
+  passage: Sequence[str],
+  header: Sequence[str] = (),
+) -> list[Example]:
+  """The examples of a table, or of a .json file or "tfds:..." of SQuAD.
+
+  In .jsonl and .parquet a column may hold a list: of right passages, each of
+  which makes an example, or of wrong ones, whose columns NEGATIVE matches.
+  Blank ones are none, and a query may be. Questions that nobody can answer are
+  left out.
+
+  Args:
+    source: the file.
+    query, passage: names of columns; of each the first that a row has.
+    header: names of all columns, for a table whose first row is not that.
+
+  Raises:
+    DataError: what tables.iterate or squad.read finds, a missing column, an
+      empty passage, a list of something else than texts.
+  """
+  suffix = pathlib.Path(source).suffix.lower()
+  if suffix == ".json" or source.startswith(tfds_tables.PREFIX):
+    asked = squad.read(source, allow_impossible=True, fix_offsets=True)
+    return [
+      Example(e.question, (e.context,), where=e.where)
+      for e in asked
+      if e.answers != ()
+    ]
+  return [
+    example
+    for record in tables.iterate(source, header=header)
+    for example in _examples(record, query, passage)
+  ]
+
+
+def parse(line: str) -> Example:
+  """A line of predict's input: the query and passages, between tabs.
+
+  Or {"query": "...", "passages": ["...", ...]}.
+
+  Raises:
+    DataError: neither.
+  """
+  expected = (
+    "expected the query and one passage or more, with tabs between them, or "
+    '{"query": "...", "passages": ["...", ...]}.'
+  )
+  if line.startswith("{"):
+    fields = tables.json_fields(line, "input")
+    query, passages = fields.get("query", ""), _list(fields.get("passages", ""))
+  else:
+    query, *passages = line.split("\t")
+  if not query or not passages or not all(isinstance(x, str) for x in passages):
+    raise DataError(f"input {line[:40]!r}: {expected}")
+  query, *passages = map(without_surrogates, (query, *passages))
+  return Example(query, tuple(passages), is_gold=False)
+
+
+def _examples(
+  record: tables.Record, query: Sequence[str], passage: Sequence[str]
+) -> list[Example]:
+  asked = tables.field(record, *query)
+  asked = asked if asked.strip() else ""
+  right = _texts(record, tables.field(record, *passage))
+  if not right:
+    raise DataError(f"{record.where}: the passage is empty; expected a text.")
+  wrong = [
+    text
+    for name, value in record.fields.items()
+    if NEGATIVE.fullmatch(name)
+    for text in _texts(record, value)
+  ]
+  return [Example(asked, (text, *wrong), where=record.where) for text in right]
+
+
+def _texts(record: tables.Record, value: str) -> list[str]:
+  """Those of a field, which is one, or a list."""
+  found: list | None = None
+  if pathlib.Path(record.path).suffix.lower() in tables.OBJECTS:
+    found = _list(value)
+  found = [value] if found is None else found
+  if not all(isinstance(text, str) for text in found):
+    raise DataError(
+      f"{record.where}: {value[:40]!r}; expected a text, or a list of texts."
+    )
+  return [without_surrogates(text) for text in found if text.strip()]
+
+
+def _list(text: str) -> list | None:
+  """The list that this is, as JSON; None for anything else."""
+  try:
+    found = json.loads(text)
+  except ValueError:
+    return None
+  return found if isinstance(found, list) else None

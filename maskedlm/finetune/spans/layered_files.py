@@ -1,0 +1,129 @@
+"""Files of labelled spans: layers of BIO columns, or a single one.
+
+LitBank's format (Bamman et al. 2019, that of meizhiju/layered-bilstm-crf) has a
+word a line and after it a column for each layer of entities, those within
+others further right:
+
+  the	B-FAC	O
+  house	I-FAC	O
+  of	I-FAC	O
+  the	I-FAC	B-PER
+  king	I-FAC	I-PER
+
+A layer alone is what CoNLL columns are: conll.py and bio.py read both.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from maskedlm.finetune.common import bio
+from maskedlm.finetune.tagging import conll
+
+
+class Sentence(NamedTuple):
+  """Words and the spans of them that have a label."""
+
+  words: tuple[str, ...]
+  # Outer layers first; None: the file has no column of them.
+  spans: tuple[bio.Entity, ...] | None
+  lines: tuple[int, ...]  # Of the words, in the file.
+
+
+def read_layers(
+  path: str,
+  *,
+  token_column: int = 0,
+  file_scheme: str = "auto",
+  repair_bio: bool = False,
+) -> list[Sentence]:
+  """The sentences of a file whose other columns are layers of BIO, or none.
+
+  Raises:
+    DataError: see read_flat; a line with more or fewer layers than the first.
+  """
+  count = len(next(conll.blocks(path))[0].fields)
+  columns = [i for i in range(count) if i != token_column % count] or [-1]
+  layers = [
+    read_flat(
+      path,
+      token_column=token_column,
+      tag_column=column,
+      file_scheme=file_scheme,
+      repair_bio=repair_bio,
+    )
+    for column in columns
+  ]
+  return [
+    of_layers[0]._replace(spans=_joined([s.spans for s in of_layers]))
+    for of_layers in zip(*layers, strict=True)
+  ]
+
+
+def read_flat(
+  path: str,
+  *,
+  token_column: int = 0,
+  tag_column: int = -1,
+  file_scheme: str = "auto",
+  repair_bio: bool = False,
+) -> list[Sentence]:
+  """The sentences of a file of CoNLL columns, of which one is BIO, or none.
+
+  Raises:
+    DataError: see conll.read and bio.well_formed: no such file, a line with
+      more or fewer columns than the first, an ill-formed tag.
+  """
+  sentences = conll.read(path, token_column=token_column, tag_column=tag_column)
+  if any(sentence.tags is None for sentence in sentences):
+    return [Sentence(s.words, None, s.lines) for s in sentences]
+  tags = bio.well_formed(
+    [(s.tags, s.lines) for s in sentences],
+    path,
+    file_scheme=file_scheme,
+    repair_bio=repair_bio,
+  )
+  return [
+    Sentence(s.words, tuple(bio.entities(of_words)), s.lines)
+    for s, of_words in zip(sentences, tags, strict=True)
+  ]
+
+
+def write_layers(
+  sentences: Iterable[tuple[Sequence[str], Iterable[bio.Entity]]],
+) -> str:
+  """(words, spans) as a file of layers: as many as are needed, one at least."""
+  of_all = [(words, _layers(spans)) for words, spans in sentences]
+  depth = max((len(layers) for _, layers in of_all), default=0)
+  depth = max(depth, 1)
+  return conll.write_columns(
+    [
+      [
+        words,
+        *(bio.tags_of(layer, len(words)) for layer in layers),
+        *[["O"] * len(words)] * (depth - len(layers)),
+      ]
+      for words, layers in of_all
+    ]
+  )
+
+
+def _layers(spans: Iterable[bio.Entity]) -> list[list[bio.Entity]]:
+  """Wide spans first, each in the first layer that has its words free."""
+  layers: list[list[bio.Entity]] = []
+  for span in sorted(spans, key=lambda s: (s.begin - s.end, s.begin)):
+    for layer in layers:
+      if all(s.end <= span.begin or span.end <= s.begin for s in layer):
+        layer.append(span)
+        break
+    else:
+      layers.append([span])
+  return layers
+
+
+def _joined(
+  layers: Sequence[tuple[bio.Entity, ...] | None],
+) -> tuple[bio.Entity, ...] | None:
+  """The spans of all layers, each once."""
+  if None in layers:
+    return None
+  return tuple(dict.fromkeys(span for layer in layers for span in layer))

@@ -1,0 +1,172 @@
+"""Sentences with labelled spans -> rows of tokens, all spans in one of them.
+
+A sentence that is longer than a row becomes several. They overlap by so much
+that every span lies whole in one of them, and each is scored in just one: that
+of its first word.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.data.labelled import words as words_lib
+from maskedlm.data.labelled.windows import Window
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune.common import unseen_labels
+from maskedlm.finetune.common.bio import Entity
+from maskedlm.finetune.common.text_pairs import text_row
+from maskedlm.finetune.contract import Rows
+
+NULL = 0  # The label of a span that is none.
+
+
+class Example(NamedTuple):
+  """A sentence."""
+
+  words: tuple[str, ...]
+  spans: tuple[Entity, ...] | None = None  # Each once; outer layers first.
+  text: str | None = None  # None: the words, with spaces between.
+  offsets: tuple[tuple[int, int], ...] = ()  # Of the words in text.
+  lines: tuple[int, ...] = ()  # Of the words in their file.
+  document: str = ""  # The file's name.
+  where: str = ""  # FILE:LINE of the first word.
+
+
+def cut(
+  sizes: Sequence[int], capacity: int, *, overlap: int, stride: int = 0
+) -> list[Window]:
+  """The windows of a sentence: a span is scored where its first word is kept.
+
+  A span of overlap + 1 words or fewer is whole there, if a row can hold it. Of
+  what two windows share, each keeps the half where it has more context.
+
+  Args:
+    sizes: tokens of each word, at most capacity.
+    capacity: the most tokens of a window.
+    overlap: words that neighbours share, or more.
+    stride: tokens from a window's begin to the next one's; 0 = half of
+      capacity. It is less where the overlap asks for it.
+  """
+  starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+  count = len(starts) - 1
+
+  def first(place: int) -> int:  # The first word that starts there or later.
+    return int(np.searchsorted(starts, place))
+
+  def end_of(begin: int) -> int:  # As many words as fit.
+    place = starts[begin] + capacity
+    return int(np.searchsorted(starts, place, "right")) - 1
+
+  begins = [0]
+  while end_of(begins[-1]) < count:
+    begin = begins[-1]
+    wanted = first(starts[begin] + (stride or max(capacity // 2, 1)))
+    latest = end_of(begin) - overlap
+    # The last one reaches back as far as it can: context costs nothing.
+    latest = min(latest, max(first(starts[count] - capacity), begin + 1))
+    begins.append(max(min(wanted, latest), begin + 1))
+  ends = [end_of(begin) for begin in begins]
+  bounds = [0]
+  for begin, before in zip(begins[1:], ends[:-1], strict=True):
+    last = max(before - overlap, begin)  # From here on, spans may lead out.
+    bounds.append((begin + last) // 2)
+  bounds.append(count)
+  return [
+    Window(begin, end, keep_begin, keep_end)
+    for begin, end, keep_begin, keep_end in zip(
+      begins, ends, bounds[:-1], bounds[1:], strict=True
+    )
+  ]
+
+
+def make_rows(
+  examples: Sequence[Example],
+  tokenizer: Tokenizer,
+  labels: Sequence[str],
+  *,
+  length: int,
+  max_words: int,
+  stride: int,
+) -> Rows:
+  """The rows of sentences: [CLS] subwords [SEP], a window each.
+
+  Rows.tokens beside the usual two; a row's words take the last axis in place
+  of its tokens (never more), and 0 stands after them:
+    word_begins, word_ends: the place of each word's first and last token.
+    word_kept: 1 for the words whose spans are scored in this row.
+    span_labels: [max_words, l] the label of the span of 1 + [i] words from
+      word [j] on; of several, the first. UNKNOWN if none is among the labels,
+      which Rows.notes tells.
+  Rows.values: first_word, the place in the sentence of the row's first word.
+  """
+  find_tokens = words_lib.tokens_of(tokenizer)
+  label_ids = {label: i for i, label in enumerate(labels)}
+  capacity = length - 2
+  tokens: dict[str, list[np.ndarray]] = {
+    "input_ids": [],
+    "token_type_ids": [],
+    "word_begins": [],
+    "word_ends": [],
+    "word_kept": [],
+    "span_labels": [],
+  }
+  owners, first_words, truncated, odd = [], [], 0, []
+  for index, example in enumerate(examples):
+    of_words = find_tokens(example.words)
+    truncated += any(len(ids) > capacity for ids in of_words)
+    of_words = [ids[:capacity] for ids in of_words]
+    sizes = np.array([len(ids) for ids in of_words], np.int64)
+    found = _spans(example, label_ids, max_words)
+    path = example.where.rpartition(":")[0]
+    odd += [
+      (span.type, f"{path}:{example.lines[span.begin]}")
+      for span in example.spans or ()
+      if span.type not in label_ids
+    ]
+    for window in cut(sizes, capacity, overlap=max_words - 1, stride=stride):
+      inside = slice(window.begin, window.end)
+      count = window.end - window.begin
+      ids = text_row(tokenizer, *of_words[inside])
+      begins, ends, kept = np.zeros((3, len(ids)), np.int32)
+      ends[:count] = np.cumsum(sizes[inside])
+      begins[:count] = ends[:count] + 1 - sizes[inside]
+      kept[
+        window.keep_begin - window.begin : window.keep_end - window.begin
+      ] = 1
+      span_labels = np.zeros((max_words, len(ids)), np.int32)
+      for begin, end, label in found:
+        if window.begin <= begin and end <= window.end:
+          span_labels[end - begin - 1, begin - window.begin] = label
+      tokens["input_ids"].append(ids)
+      tokens["token_type_ids"].append(np.zeros(len(ids), np.int32))
+      tokens["word_begins"].append(begins)
+      tokens["word_ends"].append(ends)
+      tokens["word_kept"].append(kept)
+      tokens["span_labels"].append(span_labels)
+      owners.append(index)
+      first_words.append(window.begin)
+  return Rows(
+    tokens=tokens,
+    values={"first_word": np.array(first_words, np.int32)},
+    example=np.array(owners, np.int64),
+    truncated=truncated,
+    notes=unseen_labels.notes(odd),
+  )
+
+
+def _spans(
+  example: Example, label_ids: Mapping[str, int], max_words: int
+) -> list[tuple[int, int, int]]:
+  """(begin, end, label) of the spans that can be found, a label each."""
+  found: dict[tuple[int, int], int] = {}
+  for span in example.spans or ():
+    place = span.begin, span.end
+    # Of several labels, the first that the model has.
+    if found.get(place, unseen_labels.UNKNOWN) == unseen_labels.UNKNOWN:
+      found[place] = label_ids.get(span.type, unseen_labels.UNKNOWN)
+  return [
+    (begin, end, label)
+    for (begin, end), label in found.items()
+    if end - begin <= max_words
+  ]

@@ -1,0 +1,48 @@
+"""Spans for people: a line of text in, spans as text and JSON out."""
+
+from collections.abc import Sequence
+
+from maskedlm.finetune.contract import Prediction
+from maskedlm.finetune.spans.decode import Candidate
+from maskedlm.finetune.spans.rows import Example
+from maskedlm.finetune.tagging import text as tag_text
+
+
+def parse(line: str) -> Example:
+  """A line of text, or JSON with "text" or "tokens", split as taggers do.
+
+  Raises:
+    DataError: JSON that has neither.
+  """
+  made = tag_text.parse(line)
+  return Example(made.words, text=made.text, offsets=made.offsets)
+
+
+def prediction(example: Example, found: Sequence[Candidate]) -> Prediction:
+  """What is said of a sentence.
+
+  Returns:
+    text, tokens and entities: each with type, text, start and end (characters
+    of "text"), words (the first, and the one after the last), score (the
+    probability of the type) and margin (its log-odds against no span). A
+    sentence given as words is joined by spaces.
+  """
+  text, offsets = tag_text.text_of(example)
+  entities = []
+  for margin, (label, begin, end), probability in found:
+    start, stop = offsets[begin][0], offsets[end - 1][1]
+    entities.append(
+      {
+        "type": label,
+        "text": text[start:stop],
+        "start": start,
+        "end": stop,
+        "words": [begin, end],
+        "score": round(float(probability), 4),
+        "margin": round(float(margin), 3),
+      }
+    )
+  return {"text": text, "tokens": list(example.words), "entities": entities}
+
+
+show = tag_text.show

@@ -1,0 +1,8 @@
+"""`python -m maskedlm.finetune.tagging` is `maskedlm finetune tagging`."""
+
+import sys
+
+from maskedlm.cli import main
+
+if __name__ == "__main__":
+  sys.exit(main.main(["finetune", "tagging", *sys.argv[1:]]))

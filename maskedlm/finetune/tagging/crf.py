@@ -1,0 +1,143 @@
+"""Linear-chain conditional random field (Lafferty et al. 2001).
+
+The score of tags t_1 ... t_n is start[t_1] + sum_w emissions[w, t_w] +
+sum_w transitions[t_w-1, t_w] + end[t_n], their probability is the softmax over
+all sequences of n tags. Dimensions: B rows, W words (the first lengths[b] of a
+row count), T tags. Everything is float32, jit-safe and O(W T^2) a row.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.finetune.common import bio
+
+# What a forbidden step costs: exp of it is 0, and yet no gradient is NaN.
+FORBIDDEN = -1e4
+
+
+class Steps(NamedTuple):
+  """The scores of going from tag to tag."""
+
+  start: jax.Array  # [T], or [B, T].
+  transitions: jax.Array  # [T, T]: from, to.
+  end: jax.Array  # [T], or [B, T].
+
+
+def legal_steps(tags: Sequence[str], scheme: str) -> Steps:
+  """0 for the steps that the scheme (bio, bioes) allows, FORBIDDEN else."""
+
+  def cost(before, after):
+    return 0.0 if bio.may_follow(before, after, scheme) else FORBIDDEN
+
+  return Steps(
+    start=np.array([cost(None, t) for t in tags], np.float32),
+    transitions=np.array(
+      [[cost(s, t) for t in tags] for s in tags], np.float32
+    ),
+    end=np.array([cost(t, None) for t in tags], np.float32),
+  )
+
+
+def zero_steps(num_tags: int) -> Steps:
+  """Every step allowed, and none preferred."""
+  T = num_tags
+  return Steps(jnp.zeros(T), jnp.zeros((T, T)), jnp.zeros(T))
+
+
+def log_partition(emissions, steps: Steps, lengths):
+  """log sum over all sequences of exp(score), by the forward algorithm.
+
+  Args:
+    emissions: [B, W, T].
+    steps: the steps' scores.
+    lengths: [B], 0 to W.
+
+  Returns:
+    [B]; 0 for a row without words.
+  """
+
+  def forward(alpha, word):
+    emission, index = word
+    # Of all prefixes that end in each tag: [B, from, to] -> [B, to].
+    new = jax.nn.logsumexp(alpha[:, :, None] + steps.transitions, axis=1)
+    alpha = jnp.where((index < lengths)[:, None], new + emission, alpha)
+    return alpha, None
+
+  alpha = emissions[:, 0] + steps.start
+  alpha, _ = jax.lax.scan(forward, alpha, _words_after_first(emissions))
+  total = jax.nn.logsumexp(alpha + steps.end, axis=-1)
+  return jnp.where(lengths > 0, total, 0.0)
+
+
+def path_score(emissions, steps: Steps, tags, lengths):
+  """The score [B] of tags [B, W]; arguments as log_partition."""
+  B, W, T = emissions.shape
+  real = jnp.arange(W) < lengths[:, None]
+  chosen = jnp.take_along_axis(emissions, tags[..., None], axis=2)[..., 0]
+  moved = steps.transitions[tags[:, :-1], tags[:, 1:]]
+  last = jnp.take_along_axis(tags, jnp.maximum(lengths - 1, 0)[:, None], axis=1)
+  first = jnp.broadcast_to(steps.start, (B, T))
+  end = jnp.broadcast_to(steps.end, (B, T))
+  score = (
+    jnp.sum(chosen * real, axis=1)
+    + jnp.sum(moved * real[:, 1:], axis=1)
+    + jnp.take_along_axis(first, tags[:, :1], axis=1)[:, 0]
+    + jnp.take_along_axis(end, last, axis=1)[:, 0]
+  )
+  return jnp.where(lengths > 0, score, 0.0)
+
+
+def viterbi(emissions, steps: Steps, lengths):
+  """The sequences of the highest score.
+
+  Args: as log_partition.
+
+  Returns:
+    (tags [B, W] int32, 0 after the words; their scores [B]).
+  """
+  W, T = emissions.shape[1:]
+
+  def forward(best, word):
+    emission, index = word
+    through = best[:, :, None] + steps.transitions  # [B, from, to].
+    is_word = (index < lengths)[:, None]
+    new = jnp.max(through, axis=1) + emission
+    came_from = jnp.argmax(through, axis=1).astype(jnp.int32)
+    # After the words nothing moves.
+    came_from = jnp.where(is_word, came_from, jnp.arange(T, dtype=jnp.int32))
+    return jnp.where(is_word, new, best), came_from
+
+  best = emissions[:, 0] + steps.start
+  best, came_from = jax.lax.scan(forward, best, _words_after_first(emissions))
+  best = best + steps.end
+  last = jnp.argmax(best, axis=-1).astype(jnp.int32)
+
+  def backward(tag, came_from):
+    previous = jnp.take_along_axis(came_from, tag[:, None], axis=1)[:, 0]
+    return previous, tag
+
+  first, rest = jax.lax.scan(backward, last, came_from, reverse=True)
+  tags = jnp.concatenate([first[None], rest]).T  # [B, W].
+  real = jnp.arange(W) < lengths[:, None]
+  score = jnp.where(lengths > 0, jnp.max(best, axis=-1), 0.0)
+  return jnp.where(real, tags, 0), score
+
+
+def marginals(emissions, steps: Steps, lengths):
+  """The probability [B, W, T] of each tag of each word; 0 after the words.
+
+  It is the gradient of the log partition by the emissions.
+  """
+  return jax.grad(lambda e: jnp.sum(log_partition(e, steps, lengths)))(
+    emissions
+  )
+
+
+def _words_after_first(emissions):
+  """What the scans go over: (emissions [W - 1, B, T], index [W - 1])."""
+  W = emissions.shape[1]
+  return jnp.moveaxis(emissions[:, 1:], 1, 0), jnp.arange(1, W)

@@ -1,0 +1,112 @@
+"""Tags for people: a line of text in, words, tags and entities out."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables, words
+from maskedlm.data.tokenizers.training import without_surrogates
+from maskedlm.finetune.common import bio
+from maskedlm.finetune.contract import Prediction
+from maskedlm.finetune.tagging.rows import Example
+
+
+def parse(line: str) -> Example:
+  """A line of text, or {"text": ...} or {"tokens": [words]} in JSON.
+
+  Raises:
+    DataError: JSON that is neither.
+  """
+  if not line.startswith("{"):
+    return _of_text(line)
+  such_as = (
+    '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text that '
+    "begins with {"
+  )
+  fields = tables.json_object(line, f"input {line[:60]!r}", such_as=such_as)
+  tokens, text = fields.get("tokens"), fields.get("text")
+  if isinstance(tokens, list) and all(isinstance(t, str) for t in tokens):
+    return Example(words=tuple(map(without_surrogates, tokens)))
+  if tokens is None and isinstance(text, str):
+    return _of_text(text)
+  raise DataError(f"input: {line[:60]!r} has no words; expected {such_as}.")
+
+
+def _of_text(text: str) -> Example:
+  text = without_surrogates(text)  # They can't be printed again.
+  offsets = tuple(words.split(text))
+  return Example(
+    words=tuple(text[begin:end] for begin, end in offsets),
+    text=text,
+    offsets=offsets,
+  )
+
+
+def text_of(example) -> tuple[str, Sequence[tuple[int, int]]]:
+  """A sentence's text and where in it its words are; given as words, joined."""
+  if example.text is not None:
+    return example.text, example.offsets
+  ends = np.cumsum([len(word) + 1 for word in example.words], dtype=int) - 1
+  return " ".join(example.words), [
+    (int(end) - len(word), int(end))
+    for word, end in zip(example.words, ends, strict=True)
+  ]
+
+
+def prediction(
+  example: Example,
+  tags: Sequence[str],
+  probabilities: Sequence[float],
+  *,
+  has_entities: bool,
+) -> Prediction:
+  """What is said of a sentence.
+
+  Args:
+    example: the sentence.
+    tags, probabilities: of each word, as decoded.
+    has_entities: whether the tags are of entities.
+
+  Returns:
+    text, tokens, tags, probabilities, and entities: each with type, text,
+    start and end (characters of "text"), words (the first, and the one after
+    the last) and score. A sentence given as words is joined by spaces.
+  """
+  text, offsets = text_of(example)
+  made = {
+    "text": text,
+    "tokens": list(example.words),
+    "tags": list(tags),
+    "probabilities": [round(float(p), 4) for p in probabilities],
+  }
+  if not has_entities:
+    return made
+  return {
+    **made,
+    "entities": [
+      {
+        "type": entity.type,
+        "text": text[offsets[entity.begin][0] : offsets[entity.end - 1][1]],
+        "start": offsets[entity.begin][0],
+        "end": offsets[entity.end - 1][1],
+        "words": [entity.begin, entity.end],
+        # As sure as of its least sure word.
+        "score": min(made["probabilities"][entity.begin : entity.end]),
+      }
+      for entity in bio.entities(tags)
+    ],
+  }
+
+
+def show(prediction: Prediction) -> str:
+  """The text and its entities, a line each; or each word with its tag."""
+  if "entities" not in prediction:
+    pairs = zip(prediction["tokens"], prediction["tags"], strict=True)
+    return " ".join(f"{word}/{tag}" for word, tag in pairs)
+  found = [
+    f"  {e['start']:>4}-{e['end']:<4} {e['type']}: {e['text']} "
+    f"({e['score']:.2f})"
+    for e in prediction["entities"]
+  ]
+  return "\n".join([prediction["text"], *found])

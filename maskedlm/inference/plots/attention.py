@@ -1,0 +1,70 @@
+"""`maskedlm plot attention`: a map of every head, from token to token."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from maskedlm.inference.plots import figure as canvas
+
+LIMIT = 64  # Tokens whose labels can still be read.
+COLUMNS = 4  # Heads beside each other, of one layer.
+LINE = 0.135  # Inches that a label needs.
+TITLE, GAP = 0.26, 0.14  # Inches above a map, and between maps.
+
+
+def draw(
+  path: str,
+  tokens: Sequence[str],
+  weights: np.ndarray,
+  layers: Sequence[int],
+  *,
+  title: str,
+) -> None:
+  """The picture of some layers; of several, a row each.
+
+  Args:
+    path: where it goes.
+    tokens: [l].
+    weights: [N, H, l, l]: layer, head, from, to.
+    layers: which, from 1.
+    title: above it all.
+  """
+  H, length = weights.shape[1:3]
+  maps = [(layer, head) for layer in layers for head in range(H)]
+  columns = H if len(layers) > 1 else min(COLUMNS, H)
+  rows = -(-len(maps) // columns)
+  side = max(length * LINE, 1.2)
+  label = 0.35 + 0.07 * max(map(len, tokens))
+  width = label + columns * (side + GAP) + 0.85
+  height = 0.4 + rows * (side + TITLE + GAP) + label
+  top = float(max(weights[layer - 1].max() for layer in layers))
+  text = "".join(tokens)
+  with canvas.figure(path, width=width, height=height, text=text) as figure:
+    figure.text(0.15 / width, 1 - 0.25 / height, title, size=10, va="center")
+    for i, (layer, head) in enumerate(maps):
+      row, column = divmod(i, columns)
+      left = label + column * (side + GAP)
+      bottom = label + (rows - 1 - row) * (side + TITLE + GAP)
+      axes = canvas.place(figure, (left, bottom, side, side))
+      image = axes.imshow(
+        weights[layer - 1, head], cmap="Blues", vmin=0, vmax=top
+      )
+      axes.set_title(f"layer {layer}, head {head + 1}", pad=3)
+      axes.grid(False)
+      axes.spines[:].set_visible(True)
+      axes.spines[:].set_color("#bbbbbb")
+      ticks = {"ticks": range(length), "labels": []}
+      axes.set_xticks(**ticks)
+      axes.set_yticks(**ticks)
+      axes.tick_params(length=0, labelsize=7)
+      # The labels are the same everywhere: at the left, and at the bottom.
+      if column == 0:
+        axes.set_yticks(range(length), tokens)
+        axes.set_ylabel("this token ...")
+      if i + columns >= len(maps):
+        axes.set_xticks(range(length), tokens, rotation=90)
+        axes.set_xlabel("... attends to this one")
+    bottom = label + (rows - 1) * (side + TITLE + GAP)
+    bar = canvas.place(figure, (width - 0.72, bottom, 0.12, side))
+    figure.colorbar(image, cax=bar, label="share of the attention")
+    bar.grid(False)

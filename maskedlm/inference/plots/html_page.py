@@ -1,0 +1,168 @@
+"""A word's instances as a page: each point tells its sentence.
+
+One file that loads nothing: the points are SVG, the script is a few lines, and
+the page forbids itself to reach anything else.
+"""
+
+import html
+import json
+from collections.abc import Iterator
+
+from maskedlm.inference.plots import figure
+from maskedlm.inference.plots.scatter import Scatter
+
+WIDTH, HEIGHT, BORDER = 860, 620, 34  # Pixels of the points, and inside.
+CONTEXT = 400  # Characters of a text on each side of the word.
+SHAPES = {  # As of matplotlib, about 9 pixels wide.
+  "o": "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0",
+  "s": "M-4-4h8v8h-8z",
+  "^": "M0-5L5 4H-5z",
+  "D": "M0-5.5L5.5 0L0 5.5L-5.5 0z",
+  "v": "M0 5L5-4H-5z",
+}
+STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5em auto; color: #222;
+  max-width: 900px; padding: 0 1em; }
+h1 { font-size: 1.25em; margin: 0; } p { margin: .2em 0 .8em; color: #555; }
+svg { width: 100%; height: auto; display: block; background: #fcfcfc;
+  border: 1px solid #ccc; }
+svg text { font-size: 13px; fill: #555; }
+.dot { stroke: #fff; stroke-width: .7; opacity: .85; cursor: pointer;
+  outline: none; }
+.dot:hover, .dot:focus { stroke: #000; stroke-width: 1.6; opacity: 1; }
+#legend { display: flex; flex-wrap: wrap; gap: .3em .6em; margin: .8em 0; }
+button { font: inherit; font-size: 14px; display: flex; align-items: center;
+  gap: .4em; border: 1px solid #ccc; border-radius: 4px; background: #fff;
+  padding: .1em .5em; cursor: pointer; text-align: start; }
+button[aria-pressed=false] { opacity: .4; }
+button svg { width: 14px; height: 14px; border: 0; background: none; }
+#tip { position: fixed; max-width: min(30em, 90vw); background: #fff;
+  border: 1px solid #888; border-radius: 4px; padding: .5em .7em;
+  box-shadow: 0 2px 8px #0003; pointer-events: none;
+  overflow-wrap: anywhere; }
+#tip div { unicode-bidi: plaintext; }
+#tip small { color: #555; } mark { background: #ffe48a; padding: 0 .1em; }
+"""
+SCRIPT = """
+const points = JSON.parse(document.getElementById('points').textContent);
+const tip = document.getElementById('tip');
+const [about, text] = tip.children;
+function show(dot, x, y) {
+  const [label, before, word, after, where] = points[dot.dataset.i];
+  const mark = document.createElement('mark');
+  mark.textContent = word;
+  text.replaceChildren(before, mark, after);
+  about.textContent = label + ' \\u00b7 ' + where;
+  tip.hidden = false;
+  const box = tip.getBoundingClientRect();
+  const left = Math.min(x + 14, innerWidth - box.width - 8);
+  const above = y + 14 + box.height > innerHeight;
+  tip.style.left = Math.max(left, 8) + 'px';
+  tip.style.top = Math.max(above ? y - 14 - box.height : y + 14, 8) + 'px';
+}
+function hide() { tip.hidden = true; }
+for (const dot of document.querySelectorAll('.dot')) {
+  dot.addEventListener('pointermove', e => show(dot, e.clientX, e.clientY));
+  dot.addEventListener('pointerleave', hide);
+  dot.addEventListener('focus', () => {
+    const box = dot.getBoundingClientRect();
+    show(dot, box.right, box.bottom);
+  });
+  dot.addEventListener('blur', hide);
+}
+for (const button of document.querySelectorAll('button')) {
+  button.addEventListener('click', () => {
+    const on = button.getAttribute('aria-pressed') !== 'true';
+    button.setAttribute('aria-pressed', on);
+    document.getElementById('group' + button.value).style.display =
+      on ? '' : 'none';
+  });
+}
+"""
+POLICY = (
+  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+)
+
+
+def render(made: Scatter) -> str:
+  """The page as text."""
+  title, subtitle = html.escape(made.title), html.escape(made.subtitle)
+  points = [
+    (
+      each.label,
+      _shortened(point.before[::-1])[::-1],
+      point.word,
+      _shortened(point.after),
+      point.where,
+    )
+    for each in made.groups
+    for point in each.points
+  ]
+  # No text can end the script element: it has no "<".
+  data = json.dumps(points, ensure_ascii=False).replace("<", "\\u003c")
+  return (
+    '<!doctype html><html lang="en"><meta charset="utf-8">'
+    f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+    '<meta name="viewport" content="width=device-width">'
+    f"<title>{title}</title><style>{STYLE}</style>"
+    f"<h1>{title}</h1><p>{subtitle}. Point at an instance to read it; a label "
+    "hides its points.</p>"
+    f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
+    f"{''.join(_axes(made))}{''.join(_dots(made))}</svg>"
+    f'<div id="legend">{"".join(_legend(made))}</div>'
+    '<div id="tip" role="status" hidden><small></small><div></div></div>'
+    f'<script type="application/json" id="points">{data}</script>'
+    f"<script>{SCRIPT}</script></html>\n"
+  )
+
+
+def _dots(made: Scatter) -> Iterator[str]:
+  """A <g> of each group, whose points are numbered over all groups."""
+  every = [p for each in made.groups for p in each.points]
+  left, right = min(p.x for p in every), max(p.x for p in every)
+  low, high = min(p.y for p in every), max(p.y for p in every)
+  # One scale for both axes, so that distances are what they seem.
+  scale = min(
+    (WIDTH - 2 * BORDER) / max(right - left, 1e-12),
+    (HEIGHT - 2 * BORDER) / max(high - low, 1e-12),
+  )
+  i = 0
+  for number, each in enumerate(made.groups):
+    yield f'<g id="group{number}" fill="{figure.colour(number)}">'
+    for p in each.points:
+      x = WIDTH / 2 + scale * (p.x - (left + right) / 2)
+      y = HEIGHT / 2 - scale * (p.y - (low + high) / 2)
+      yield (
+        f'<path class="dot" data-i="{i}" tabindex="0" '
+        f'transform="translate({x:.1f} {y:.1f})" '
+        f'd="{SHAPES[figure.shape(number)]}"/>'
+      )
+      i += 1
+    yield "</g>"
+
+
+def _axes(made: Scatter) -> Iterator[str]:
+  """What the axes are."""
+  across, up = map(html.escape, made.axes)
+  yield f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}'
+  yield "</text>"
+  yield (
+    f'<text transform="translate(16 {HEIGHT / 2}) rotate(-90)" '
+    f'text-anchor="middle">{up}</text>'
+  )
+
+
+def _legend(made: Scatter) -> Iterator[str]:
+  """A button of each group."""
+  for number, each in enumerate(made.groups):
+    yield (
+      f'<button value="{number}" aria-pressed="true">'
+      f'<svg viewBox="-7 -7 14 14" aria-hidden="true"><path '
+      f'fill="{figure.colour(number)}" d="{SHAPES[figure.shape(number)]}"/>'
+      f"</svg><bdi>{html.escape(each.label)}</bdi> ({len(each.points):,})"
+      "</button>"
+    )
+
+
+def _shortened(text: str) -> str:
+  return text if len(text) <= CONTEXT else text[: CONTEXT - 1] + "…"

@@ -1,0 +1,91 @@
+"""`maskedlm plot isotropy`: how alike vectors are, layer by layer.
+
+Of the tables that `maskedlm isotropy --json` writes: one of each checkpoint.
+"""
+
+import json
+import pathlib
+from collections.abc import Mapping
+
+from maskedlm.core.errors import DataError
+from maskedlm.inference.plots import figure as canvas
+
+Table = Mapping[str, Mapping[str, list[float]]]  # measure -> treatment -> [n].
+# measure of a table -> (title, what the axis says).
+MEASURES = {
+  "anisotropy": ("Anisotropy", "expected cosine of two vectors (0 = none)"),
+  "spearman": (
+    "Agreement with people's scores",
+    "Spearman's rank correlation of cosines",
+  ),
+}
+LINES = ("-", "--", ":", "-.")  # Of the treatments.
+WIDTH, HEIGHT = 4.6, 3.0  # Inches of a panel.
+
+
+def read_table(path: str) -> Table:
+  """A table: measure -> treatment -> the values of layers 0 to n - 1.
+
+  Raises:
+    DataError: not such a file.
+  """
+  expected = "expected what `maskedlm isotropy --json=FILE` writes."
+  try:
+    layers = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
+    table = {
+      measure: {
+        name: [float(layer[measure][name]) for layer in layers]
+        for name in layers[0][measure]
+      }
+      for measure in MEASURES
+    }
+  except OSError as error:
+    raise DataError(f"{path}: {error.strerror}; {expected}") from None
+  except (ValueError, KeyError, IndexError, TypeError, AttributeError):
+    raise DataError(f"{path}: not a table of layers; {expected}") from None
+  if not table["anisotropy"]:
+    raise DataError(f"{path}: its layers have no anisotropy; {expected}")
+  return {name: values for name, values in table.items() if values}
+
+
+def draw(path: str, tables: Mapping[str, Table]) -> None:
+  """The picture of tables by name: colours are tables, lines treatments."""
+  from matplotlib import lines, ticker
+
+  measures = [m for m in MEASURES if any(m in t for t in tables.values())]
+  treatments = list(
+    dict.fromkeys(
+      name for table in tables.values() for of in table.values() for name in of
+    )
+  )
+  legend = canvas.legend_height(len(tables) + len(treatments))
+  width = 0.8 + len(measures) * (WIDTH + 0.8) - 0.4
+  height = legend + 0.3 + HEIGHT + 0.5
+  text = "".join(tables)
+  with canvas.figure(path, width=width, height=height, text=text) as figure:
+    for column, measure in enumerate(measures):
+      left = 0.8 + column * (WIDTH + 0.8)
+      axes = canvas.place(figure, (left, 0.5, WIDTH, HEIGHT))
+      title, unit = MEASURES[measure]
+      axes.set_title(title)
+      axes.set_ylabel(unit)
+      axes.set_xlabel("layer (0 = the embeddings)")
+      axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
+      for i, table in enumerate(tables.values()):
+        for j, values in enumerate(table.get(measure, {}).values()):
+          axes.plot(
+            values,
+            LINES[j % len(LINES)],
+            color=canvas.colour(i),
+            marker=canvas.shape(i),
+            markersize=4,
+          )
+    handles = [
+      lines.Line2D([], [], color=canvas.colour(i), marker=canvas.shape(i))
+      for i in range(len(tables))
+    ] + [
+      lines.Line2D([], [], color="black", linestyle=LINES[j % len(LINES)])
+      for j in range(len(treatments))
+    ]
+    labels = [*tables, *treatments]
+    canvas.legend(figure, handles, labels, left=0.8, top=height - 0.1)

@@ -1,0 +1,206 @@
+"""`maskedlm plot run`: the training curves of workdirs, over each other.
+
+Of metrics.jsonl, which every run writes as it goes: a picture can be made
+while it trains.
+"""
+
+import functools
+import json
+import math
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from maskedlm.core.errors import DataError
+from maskedlm.inference.plots import figure as canvas
+from maskedlm.runtime import buckets
+
+HELD_OUT = "heldout/"
+SCORE = r"(accuracy$|(^|_)(f1|exact_match|mcc|pearson|spearman)$)"
+COLUMNS = 3
+WIDTH, HEIGHT = 3.3, 2.1  # Inches of a panel,
+BESIDE, BETWEEN = 0.85, 0.75  # and around it.
+
+
+class Curve(NamedTuple):
+  """A metric over the steps."""
+
+  steps: list[int]
+  values: list[float]
+
+
+Run = Mapping[str, Curve]  # By the names of metrics.jsonl.
+
+
+class Panel(NamedTuple):
+  """A metric of all runs."""
+
+  metric: str
+  title: str
+  unit: str
+  form: str  # Of the numbers at its axis, for str.format; or %.
+  from_zero: bool
+
+
+def read_run(workdir: str) -> Run:
+  """The curves of a run, so far; a last line cut short is left out.
+
+  Raises:
+    DataError: no such file, a line that isn't of metrics.jsonl, no number yet.
+    ConfigError: the workdir is an address.
+  """
+  buckets.folder(workdir)
+  path = pathlib.Path(workdir) / "metrics.jsonl"
+  try:
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+  except OSError as error:
+    raise DataError(
+      f"{path}: {error.strerror}; expected the workdir of a run."
+    ) from None
+  curves: dict[str, Curve] = {}
+  for number, line in enumerate(lines, 1):
+    if not line.strip():
+      continue
+    try:
+      values = json.loads(line)
+      step = int(values.pop("step"))
+      points = {name: float(value) for name, value in values.items()}
+    except (ValueError, KeyError, TypeError, AttributeError):
+      if number == len(lines):  # Being written, or cut by a kill.
+        continue
+      raise DataError(
+        f"{path}:{number}: not a line of metrics: {line[:40]!r}; expected "
+        'such as {"step": 100, "loss": 6.5}.'
+      ) from None
+    for name, value in points.items():
+      curve = curves.setdefault(name, Curve([], []))
+      curve.steps.append(step)
+      curve.values.append(value)
+  if not curves:
+    raise DataError(
+      f"{path}: no step is logged yet; the first comes after "
+      "config.train.log_every steps."
+    )
+  return curves
+
+
+def last_step(run: Run) -> int:
+  """The last one that is logged."""
+  return max(curve.steps[-1] for curve in run.values())
+
+
+def panels(runs: Sequence[Run]) -> list[Panel]:
+  """What is drawn of such runs: losses, scores, learning rate, speed."""
+  names = list(
+    dict.fromkeys(name.removeprefix(HELD_OUT) for run in runs for name in run)
+  )
+  names = [name for name in names if "/" not in name]  # One language's: many.
+  terms = [name for name in names if name.endswith("_loss")]
+  made = []
+  if not terms:
+    made.append(Panel("loss", "Loss", "loss", "{:g}", False))
+  elif not all(map(_is_one_term, runs)):
+    made.append(Panel("loss", "Loss", "sum of the terms", "{:g}", False))
+  made += [Panel(n, _title(n), "nats", "{:g}", False) for n in terms]
+  scores = [name for name in names if re.search(SCORE, name)]
+  made += [
+    Panel(
+      name,
+      _title(name),
+      "share of all" if name.endswith("accuracy") else "score",
+      "%" if name.endswith("accuracy") else "{:g}",
+      False,
+    )
+    for name in scores
+  ]
+  made += [
+    Panel("learning_rate", "Learning rate", "", "{:g}", True),
+    Panel("tokens_per_second", "Speed", "tokens/s", "{:,.0f}", True),
+  ]
+  return [panel for panel in made if panel.metric in names]
+
+
+def draw(path: str, runs: Mapping[str, Run]) -> None:
+  """The picture of runs by name: a colour each."""
+  from matplotlib import lines, ticker
+
+  drawn = panels(list(runs.values()))
+  if not drawn:
+    raise DataError(
+      f"{', '.join(runs)}: metrics.jsonl has none of the metrics that are "
+      "drawn: a loss, a score, learning_rate, tokens_per_second."
+    )
+  columns = min(COLUMNS, len(drawn))
+  rows = math.ceil(len(drawn) / columns)
+  legend = canvas.legend_height(len(runs) + 2)
+  width = columns * (WIDTH + BESIDE) + 0.2
+  height = rows * (HEIGHT + BETWEEN) + legend + 0.1
+  text = "".join(runs)
+  with canvas.figure(path, width=width, height=height, text=text) as figure:
+    for i, panel in enumerate(drawn):
+      row, column = divmod(i, columns)
+      left = BESIDE + column * (WIDTH + BESIDE) - 0.1
+      bottom = (rows - 1 - row) * (HEIGHT + BETWEEN) + 0.45
+      axes = canvas.place(figure, (left, bottom, WIDTH, HEIGHT))
+      axes.set_title(panel.title)
+      axes.set_ylabel(panel.unit)
+      axes.set_xlabel("step")
+      axes.xaxis.set_major_locator(ticker.MaxNLocator(5, integer=True))
+      axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,.0f}"))
+      axes.yaxis.set_major_locator(ticker.MaxNLocator(6))
+      axes.yaxis.set_major_formatter(
+        ticker.FuncFormatter(functools.partial(_number, panel.form))
+      )
+      for j, run in enumerate(runs.values()):
+        _curves(axes, run, panel.metric, canvas.colour(j), canvas.shape(j))
+      if panel.from_zero:
+        axes.set_ylim(bottom=0)
+    handles = [
+      *(
+        lines.Line2D([], [], color=canvas.colour(j), marker=canvas.shape(j))
+        for j in range(len(runs))
+      ),
+      lines.Line2D([], [], color="black", **TRAIN),
+      lines.Line2D([], [], color="black", marker=canvas.shape(0), **HELDOUT),
+    ]
+    labels = [*runs, "in training", "held out"]
+    canvas.legend(figure, handles, labels, left=BESIDE - 0.1, top=height - 0.1)
+
+
+TRAIN = {"linewidth": 1.0, "alpha": 0.6}
+HELDOUT = {"linewidth": 1.4, "markersize": 4.5, "markeredgecolor": "white"}
+
+
+def _number(form: str, value: float, place: int) -> str:
+  """A number at an axis; no more digits than it has: 12.5% is not 12%."""
+  del place
+  return f"{100 * value:.4g}%" if form == "%" else form.format(value)
+
+
+def _curves(axes, run: Run, metric: str, colour: str, shape: str) -> None:
+  """A metric of a run: in training, and held out."""
+  if metric in run:
+    # A point alone is no line.
+    dot = {"marker": "."} if len(run[metric].steps) == 1 else {}
+    axes.plot(*run[metric], color=colour, **TRAIN, **dot)
+  if HELD_OUT + metric in run:
+    axes.plot(*run[HELD_OUT + metric], color=colour, marker=shape, **HELDOUT)
+
+
+def _is_one_term(run: Run) -> bool:
+  """Whether the loss is one term, and tells nothing more."""
+  terms = [name for name in run if name.endswith("_loss")]
+  terms = [name for name in terms if not name.startswith(HELD_OUT)]
+  if len(terms) != 1 or "loss" not in run:
+    return False
+  pairs = zip(run["loss"].values, run[terms[0]].values, strict=False)
+  return all(math.isclose(a, b, rel_tol=1e-4) for a, b in pairs)
+
+
+def _title(name: str) -> str:
+  """mlm_loss -> MLM loss."""
+  words = name.split("_")
+  known = {"mlm", "nsp", "sop", "sbo", "rtd", "mcc", "f1"}
+  words = [word.upper() if word in known else word for word in words]
+  return " ".join([words[0][0].upper() + words[0][1:], *words[1:]])

@@ -1,0 +1,155 @@
+"""Every head that is imported or exported: its shapes and its outputs.
+
+The one list of subtrees of parameters: what is not here is not exported.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from maskedlm.core.task import Array, Params
+from maskedlm.finetune.classification.classification import ClassHead
+from maskedlm.finetune.question_answering.question_answering import SpanHead
+from maskedlm.finetune.tagging.head import TagHead
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.encoder import Encoder
+from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
+from maskedlm.objectives.electra import DiscriminatorHead
+
+
+class Vectors(NamedTuple):
+  """What heads stand on."""
+
+  tokens: Any  # [B, L, D], the encoder's.
+  pooled: Any  # [B, D], of the pooler; row_vector's where there is none.
+  table: Any  # [V, E], the token embedding.
+
+
+class Head(NamedTuple):
+  """One subtree of the parameters."""
+
+  module: Callable[[EncoderConfig, int], Any]  # Of cfg, number of labels.
+  inputs: Callable[[Vectors], tuple]  # What the module is called with.
+  # What the module returns -> {name of an output: array}.
+  outputs: Callable[[Array], dict[str, Array]]
+  kwargs: Mapping[str, Any] = {}
+
+
+def _tokens(vectors: Vectors) -> tuple:
+  return (vectors.tokens,)
+
+
+def _pooled(vectors: Vectors) -> tuple:
+  return (vectors.pooled,)
+
+
+def _logits(x) -> dict[str, Array]:
+  return {"logits": x}
+
+
+HEADS = {
+  "pooler": Head(
+    lambda cfg, n: Pooler(cfg),
+    lambda vectors: (vectors.pooled[:, None],),
+    lambda x: {"pooler_output": x},
+  ),
+  "mlm_head": Head(
+    lambda cfg, n: MlmHead(cfg),
+    lambda vectors: (vectors.tokens, vectors.table),
+    lambda x: {"mlm_logits": x},
+  ),
+  "nsp_head": Head(
+    lambda cfg, n: NspHead(cfg), _pooled, lambda x: {"nsp_logits": x}
+  ),
+  "discriminator_head": Head(
+    lambda cfg, n: DiscriminatorHead(cfg),
+    _tokens,
+    lambda x: {"discriminator_logits": x},
+  ),
+  "class_head": Head(ClassHead, _pooled, _logits, {"train": False}),
+  "choice_head": Head(
+    lambda cfg, n: ClassHead(cfg, 1), _pooled, _logits, {"train": False}
+  ),
+  "tagger": Head(TagHead, _tokens, _logits, {"train": False}),
+  "span_head": Head(
+    lambda cfg, n: SpanHead(cfg),
+    _tokens,
+    lambda x: {"start_logits": x[..., 0], "end_logits": x[..., 1]},
+  ),
+}
+
+
+def shapes(cfg: EncoderConfig, heads: Iterable[str], num_labels: int) -> Params:
+  """The tree of shapes of an encoder and the heads, as they are trained."""
+  ids, D = jnp.zeros((1, 1), jnp.int32), cfg.width
+  table = jnp.zeros((cfg.padded_vocab_size, cfg.embedding_size))
+  vectors = Vectors(jnp.zeros((1, 1, D)), jnp.zeros((1, D)), table)
+
+  def init(key):
+    encoder = Encoder(cfg).init(key, ids, ids, ids, train=False)
+    made = {"encoder": encoder["params"]}
+    for name in heads:
+      head = HEADS[name]
+      module = head.module(cfg, num_labels)
+      variables = module.init(key, *head.inputs(vectors), **head.kwargs)
+      made[name] = variables["params"]
+    return made
+
+  return jax.eval_shape(init, jax.random.key(0))
+
+
+def outputs(
+  params: Params, cfg: EncoderConfig, batch: Mapping[str, Array]
+) -> dict[str, Array]:
+  """What the encoder and every head say of a batch.
+
+  Args:
+    params: "encoder" and any of HEADS.
+    cfg: the architecture.
+    batch: input_ids, token_type_ids and segment_ids, [B, L] each.
+
+  Returns:
+    last_hidden_state [B, L, D] and what `of_heads` returns, in float32.
+  """
+  hidden = masked_lm.encode(cfg, params, batch, None, False)
+  said = of_heads(params, cfg, hidden, batch["segment_ids"])
+  return {"last_hidden_state": hidden.astype(jnp.float32), **said}
+
+
+def of_heads(
+  params: Params, cfg: EncoderConfig, hidden: Array, segment_ids: Array
+) -> dict[str, Array]:
+  """What every head says of the encoder's vectors [B, L, D], in float32.
+
+  Returns:
+    Of the heads that are there pooler_output [B, D], mlm_logits [B, L, V],
+    nsp_logits [B, 2], discriminator_logits [B, L], logits [B, labels] (of a
+    choice, [B, 1]) or [B, L, labels], start_logits and end_logits [B, L].
+  """
+  vectors = Vectors(
+    hidden,
+    row_vector(cfg, hidden, segment_ids),
+    masked_lm.token_embedding(params["encoder"]),
+  )
+  made = {}
+  for name, head in HEADS.items():  # The pooler is the first.
+    if name not in params:
+      continue
+    module = head.module(cfg, _num_labels(params[name]))
+    x = module.apply(
+      {"params": params[name]}, *head.inputs(vectors), **head.kwargs
+    )
+    made |= head.outputs(x)
+    if name == "pooler":
+      vectors = vectors._replace(pooled=x)
+  if "mlm_logits" in made:
+    made["mlm_logits"] = made["mlm_logits"][..., : cfg.vocab_size]
+  return {name: x.astype(jnp.float32) for name, x in made.items()}
+
+
+def _num_labels(head: Params) -> int:
+  """The labels of a head with a layer "dense"; 0 of others."""
+  return head["dense"]["kernel"].shape[-1] if "dense" in head else 0

@@ -1,0 +1,312 @@
+"""config.json of transformers and our EncoderConfig, both ways.
+
+What is read is what fields.py says of an architecture, what can be written is
+what agrees with it.
+"""
+
+import pathlib
+from collections.abc import Mapping
+from typing import Any
+
+from maskedlm.core.errors import InteropError
+from maskedlm.interop.huggingface.option_names import (
+  ACTIVATIONS,
+  FIELDS,
+  FIXED,
+  POOLED,
+  REQUIRED,
+)
+from maskedlm.interop.huggingface.parameter_names import (
+  ARCHITECTURES,
+  Architecture,
+)
+from maskedlm.modeling.architecture import CHOICES, EncoderConfig
+from maskedlm.runtime import buckets, output_files
+
+
+def load(folder: pathlib.Path) -> dict[str, Any]:
+  """The config.json of a directory.
+
+  Raises:
+    InteropError: no directory, no such file, no JSON; an adapter's directory.
+    ConfigError: an address.
+  """
+  buckets.folder(folder)
+  path = folder / "config.json"
+  if not folder.is_dir():
+    raise InteropError(
+      f"{folder} is no directory: expected one with config.json, "
+      "model.safetensors and the tokenizer's files, downloaded beforehand (`hf "
+      "download NAME --local-dir DIR`)."
+    )
+  if (folder / "adapter_config.json").exists():
+    raise InteropError(
+      f"{folder}/adapter_config.json: an adapter of peft, which isn't read: "
+      "what lies beside it would be another model. Save them as one, with "
+      "peft's merge_and_unload() and save_pretrained."
+    )
+  if not path.is_file():
+    cached = sorted(folder.glob("snapshots/*/config.json"))
+    raise InteropError(
+      f"{folder} has no config.json: expected a directory that transformers' "
+      "save_pretrained wrote, or a downloaded model"
+      f"{f', such as {cached[0].parent}' if cached else ''}."
+    )
+  return output_files.read_json(path)
+
+
+def architecture_of(config: Mapping[str, Any], where) -> Architecture:
+  """The Architecture that a config.json is of.
+
+  Raises:
+    InteropError: one that we don't have.
+  """
+  name = config.get("model_type")
+  if name not in ARCHITECTURES:
+    code = " It needs code of its own (auto_map), which is never run."
+    raise InteropError(
+      f"{where}: model_type={name!r} is no architecture that maskedlm has; "
+      f"known: {', '.join(ARCHITECTURES)}.{code * ('auto_map' in config)}"
+    )
+  return ARCHITECTURES[name]
+
+
+def read(
+  config: Mapping[str, Any], architecture: Architecture, where
+) -> EncoderConfig:
+  """The EncoderConfig that a config.json states.
+
+  Raises:
+    InteropError: fields that are missing, or that we have no counterpart for;
+      all of them.
+  """
+  name = architecture.model_type
+  values = {**FIXED[name], "dtype": "float32", "remat": "none"}
+  problems = []
+  for ours, (theirs, *default) in FIELDS[name].items():
+    value = config.get(theirs)
+    if value is not None:
+      values[ours] = value
+      if not default and not (isinstance(value, int) and value > 0):
+        problems.append(f"{theirs}={value!r}, expected a positive integer")
+      elif default and isinstance(value, str) != isinstance(default[0], str):
+        problems.append(f"{theirs}={value!r}, expected such as {default[0]!r}")
+    elif default:
+      values[ours] = default[0]
+    else:
+      problems.append(f"{theirs} is missing")
+  for theirs, wanted in REQUIRED[name].items():
+    if config.get(theirs, wanted) != wanted:
+      problems.append(f"{theirs}={config[theirs]!r}, {wanted!r} is supported")
+  if str(values["activation"]) not in ACTIVATIONS:
+    problems.append(
+      f"the activation {values['activation']!r}, "
+      f"{', '.join(ACTIVATIONS)} are supported"
+    )
+  if not problems and values["width"] % values["num_heads"]:
+    problems.append(
+      f"a width of {values['width']} for {values['num_heads']} attention "
+      "heads, expected a multiple of them"
+    )
+  if not problems and name == "modernbert":
+    values |= _read_modern(config, values, problems)
+    if ending_of(config, architecture) in POOLED:
+      values["row_pool"] = config.get("classifier_pooling", "cls")
+      if values["row_pool"] not in CHOICES["row_pool"]:
+        problems.append(
+          f"classifier_pooling={values['row_pool']!r}, "
+          f"{' or '.join(CHOICES['row_pool'])} is supported"
+        )
+  if problems:
+    raise InteropError(f"{where}/config.json: {'; '.join(problems)}.")
+  values["activation"] = ACTIVATIONS[values["activation"]]
+  values["pooler"] = _pooler(config, architecture, where)
+  if architecture.positions_after_pad:
+    values["max_positions"] -= pad_of(config) + 1
+  if values.get("embedding_width") == values["width"]:
+    values["embedding_width"] = 0
+  return EncoderConfig(**values)
+
+
+def ending_of(config: Mapping[str, Any], architecture: Architecture) -> str:
+  """The end of its class's name: what the model is for."""
+  name = (config.get("architectures") or [""])[0]
+  return name.removeprefix(architecture.class_prefix)
+
+
+def _pooler(config, architecture: Architecture, where) -> str:
+  """That of the class; of others, what they are fine-tuned with."""
+  ending = ending_of(config, architecture)
+  if (architecture.model_type, ending) != ("electra", "ForMultipleChoice"):
+    return architecture.poolers["ForSequenceClassification"]
+  activation = config.get("summary_activation", "gelu")
+  summary = config.get("summary_type", "first"), config.get("summary_use_proj")
+  if activation not in ("gelu", "tanh") or summary not in (
+    ("first", True),
+    ("first", None),
+  ):
+    raise InteropError(
+      f"{where}/config.json: the summary {summary}, {activation}; supported: "
+      "summary_type='first' through a layer, with gelu or tanh."
+    )
+  return activation
+
+
+def pad_of(config: Mapping[str, Any]) -> int:
+  """The id of <pad> that RoBERTa's positions are counted from."""
+  pad = config.get("pad_token_id")
+  return 1 if pad is None else pad
+
+
+def write(cfg: EncoderConfig, architecture: Architecture, special) -> dict:
+  """What config.json says of the encoder and its tokens.
+
+  Args:
+    cfg: an encoder that `misfits` finds nothing in.
+    architecture: what it is written as.
+    special: the tokenizer's Special.
+  """
+  name = architecture.model_type
+  config = {
+    "model_type": name,
+    **{
+      theirs: getattr(cfg, ours) for ours, (theirs, *_) in FIELDS[name].items()
+    },
+    "pad_token_id": special.pad,
+    "tie_word_embeddings": True,
+  }
+  activation = FIELDS[name]["activation"][0]
+  config[activation] = next(
+    theirs for theirs, ours in ACTIVATIONS.items() if ours == cfg.activation
+  )
+  if "type_vocab_size" in config:  # None is a row of zeros there.
+    config["type_vocab_size"] = max(cfg.type_vocab_size, 1)
+  if name == "electra":
+    config["embedding_size"] = cfg.embedding_size
+    config["summary_type"], config["summary_use_proj"] = "first", True
+    config["summary_activation"] = cfg.pooler
+  if name != "bert" and name != "electra":
+    config |= {"bos_token_id": special.cls, "eos_token_id": special.sep}
+  if architecture.positions_after_pad:
+    config["max_position_embeddings"] += special.pad + 1
+  if name == "modernbert":
+    config |= _write_modern(cfg, special)
+  return config
+
+
+def misfits(cfg: EncoderConfig, architecture: Architecture) -> list[str]:
+  """The options of an encoder that an architecture has no counterpart for."""
+  fixed = FIXED[architecture.model_type]
+  wanted = {n: v for n, v in fixed.items() if n != "pair_separators"}
+  found = [
+    f"model.{name}={getattr(cfg, name)!r} (only {value!r})"
+    for name, value in wanted.items()
+    if getattr(cfg, name) != value
+  ]
+  has_width = "embedding_width" in FIELDS[architecture.model_type]
+  if cfg.embedding_size != cfg.width and not has_width:
+    found.append(f"model.embedding_width={cfg.embedding_width} (only width)")
+  return found
+
+
+def check_mlm_head(cfg: EncoderConfig, architecture: Architecture) -> None:
+  """InteropError where the MLM head there has another activation than here."""
+  wanted = architecture.mlm_activation
+  if wanted and cfg.activation != wanted:
+    raise InteropError(
+      f"the MLM head of {architecture.model_type} has {wanted} always, here it "
+      f"has what the encoder has, {cfg.activation}; the encoder alone: "
+      "--part=encoder."
+    )
+
+
+# --- ModernBERT: which layers see how far ---
+
+
+def _read_modern(config, values, problems) -> dict[str, Any]:
+  N = values["num_layers"]
+  every = config.get("global_attn_every_n_layers", 3)
+  types = config.get("layer_types") or _layer_types(N, every)
+  if set(types) == {"full_attention"}:
+    window, every = 0, 1
+  else:
+    window = values["local_window"] // 2 * 2  # Their half is rounded down.
+    if window < 2:  # 0 is everything here, and a token alone there.
+      problems.append(
+        f"local_attention={values['local_window']}, expected 2 or more"
+      )
+    every = next(
+      (k for k in range(1, N + 1) if types == _layer_types(N, k)), None
+    )
+  if every is None:
+    problems.append(
+      f"layer_types={types}; supported: full_attention in every k-th layer, "
+      "beginning with the first"
+    )
+  if values["width"] // values["num_heads"] % 2:
+    problems.append(
+      f"hidden_size={values['width']} for {values['num_heads']} attention "
+      "heads: rotary positions turn pairs, so a head must be of even size"
+    )
+  ropes = config.get("rope_parameters") or {}
+  thetas = {}
+  for kind, old, default in (
+    ("full_attention", "global_rope_theta", 160_000.0),
+    ("sliding_attention", "local_rope_theta", 10_000.0),
+  ):
+    rope = ropes.get(kind) or {}
+    if rope.get("rope_type", "default") != "default":
+      problems.append(
+        f"rope_type={rope['rope_type']!r}, 'default' is supported"
+      )
+    theta = rope.get("rope_theta", config.get(old, default))
+    # In old files null is: as in the global layers.
+    thetas[kind] = float(thetas["full_attention"] if theta is None else theta)
+  if config.get("classifier_activation", "gelu") != config.get(
+    "hidden_activation", "gelu"
+  ):
+    problems.append("classifier_activation is another than hidden_activation")
+  return {
+    "local_window": window,
+    "global_every": every or 1,
+    "rope_theta": thetas["full_attention"],
+    "local_rope_theta": thetas["sliding_attention"],
+  }
+
+
+def _write_modern(cfg: EncoderConfig, special) -> dict[str, Any]:
+  every = cfg.global_every if cfg.local_window else 1
+  activation = "gelu" if cfg.activation == "gelu" else "gelu_pytorch_tanh"
+  return {
+    "cls_token_id": special.cls,
+    "sep_token_id": special.sep,
+    "classifier_activation": activation,
+    "embedding_dropout": cfg.dropout,
+    "attention_bias": False,
+    "norm_bias": False,
+    "mlp_bias": False,
+    "classifier_bias": False,
+    "decoder_bias": True,
+    "classifier_pooling": cfg.row_pool,
+    # For transformers 4, then 5.
+    "global_attn_every_n_layers": every,
+    "global_rope_theta": cfg.rope_theta,
+    "local_rope_theta": cfg.local_rope_theta,
+    "layer_types": _layer_types(cfg.num_layers, every),
+    "rope_parameters": {
+      "full_attention": {"rope_type": "default", "rope_theta": cfg.rope_theta},
+      "sliding_attention": {
+        "rope_type": "default",
+        "rope_theta": cfg.local_rope_theta,
+      },
+    },
+    # Where no layer is local, theirs doesn't matter but must be there.
+    "local_attention": cfg.local_window or 128,
+  }
+
+
+def _layer_types(num_layers: int, every: int) -> list[str]:
+  return [
+    "sliding_attention" if n % every else "full_attention"
+    for n in range(num_layers)
+  ]

@@ -1,0 +1,190 @@
+"""A checkpoint becomes a Hugging Face directory: `maskedlm export --to hf`.
+
+Read top-down: what is exported -> as which architecture and class -> tensors,
+config.json, tokenizer, model card, and what sentence-transformers reads.
+"""
+
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from maskedlm.core.errors import InteropError
+from maskedlm.inference.vectors import vectors
+from maskedlm.interop import checkpoint_parts, labels
+from maskedlm.interop.checkpoint_parts import Opened
+from maskedlm.interop.huggingface import (
+  config_json,
+  model_card,
+  sentence_transformers,
+  tensors,
+  tokenizer_files,
+  weights,
+)
+from maskedlm.interop.huggingface.parameter_names import (
+  ARCHITECTURES,
+  Architecture,
+)
+from maskedlm.runtime import output_files
+
+
+def export(
+  path: pathlib.Path,
+  out: pathlib.Path,
+  *,
+  part: str = "",
+  architecture: str = "",
+  log: Callable[[str], None],
+) -> str:
+  """Writes the directory; returns the name of the class that loads it.
+
+  Args:
+    path: a workdir or a checkpoint.
+    out: config.json, model.safetensors, tokenizer.json, README.md, ...
+    part: see opening.py.
+    architecture: one of ARCHITECTURES; "" = the one that fits.
+    log: gets a line for what is left out.
+
+  Raises:
+    InteropError: `out` exists, or transformers has nothing like this model.
+    CheckpointError, ConfigError: the checkpoint can't be read.
+  """
+  with output_files.whole_folder(out) as unfinished:
+    opened = checkpoint_parts.open_checkpoint(path, part=part, log=log)
+    chosen = choose(opened, architecture)
+    ending = class_ending(opened)
+    if ending == "Model" or ending not in chosen.poolers:
+      opened = _with_its_pooler(opened, chosen, log)
+    made = to_tensors(opened, chosen, ending)
+    class_name = chosen.class_prefix + ending
+    config = {
+      "architectures": [class_name],
+      **config_json.write(opened.cfg, chosen, opened.tokenizer.special),
+      **labels.write_task(opened.task),
+    }
+    output_files.write_json(unfinished / "config.json", config)
+    tensors.write(unfinished / tensors.FILE, made)
+    tokenizer_files.write(opened.tokenizer_dir, unfinished, cfg=opened.cfg)
+    if "kind" not in opened.task or "sentences" in opened.task:
+      sentences = vectors.sentences_of(opened.task, opened.cfg)
+      sentence_transformers.write(unfinished, sentences, width=opened.cfg.width)
+    card = model_card.write(opened, class_name)
+    (unfinished / "README.md").write_text(card, "utf-8")
+  return class_name
+
+
+def choose(opened: Opened, name: str = "") -> Architecture:
+  """The architecture that is asked for, or that the encoder is of.
+
+  Raises:
+    InteropError: an unknown one, or one that lacks what the encoder has.
+  """
+  if name and name not in ARCHITECTURES:
+    raise InteropError(
+      f"--architecture={name!r}: known: {', '.join(ARCHITECTURES)}."
+    )
+  chosen = ARCHITECTURES[name or _fitting(opened)]
+  misfits = config_json.misfits(opened.cfg, chosen)
+  if misfits:
+    raise InteropError(
+      f"transformers' {chosen.model_type} has no counterpart for "
+      f"{', '.join(misfits)}; export it by --to=stablehlo."
+    )
+  return chosen
+
+
+def _fitting(opened: Opened) -> str:
+  cfg = opened.cfg
+  if cfg.position == "rope":
+    return "modernbert"
+  if (
+    cfg.embedding_size != cfg.width
+    or cfg.pooler == "gelu"
+    or "discriminator_head" in opened.params
+  ):
+    return "electra"
+  if cfg.pooler == "relu" and not cfg.type_vocab_size:
+    return "distilbert"
+  if cfg.pair_separators == 2 and cfg.type_vocab_size < 2:
+    return "xlm-roberta" if opened.tokenizer.kind == "unigram" else "roberta"
+  return "bert"
+
+
+def _with_its_pooler(opened: Opened, architecture: Architecture, log) -> Opened:
+  """Without a pooler that the encoder doesn't have there."""
+  own = architecture.poolers.get("Model")
+  if "pooler" not in opened.params or opened.cfg.pooler == own:
+    return opened
+  log(f"left out: the pooler, which {architecture.class_prefix}Model has not")
+  params = {n: x for n, x in opened.params.items() if n != "pooler"}
+  return opened._replace(params=params)
+
+
+def class_ending(opened: Opened) -> str:
+  """The end of the class's name: what the model is for."""
+  kind = opened.task.get("kind")
+  if kind in labels.CLASSES:
+    return labels.CLASSES[kind]
+  heads = opened.params.keys()
+  if "discriminator_head" in heads or {"mlm_head", "nsp_head"} <= heads:
+    return "ForPreTraining"
+  if "mlm_head" in heads:
+    return "ForMaskedLM"
+  return "ForNextSentencePrediction" if "nsp_head" in heads else "Model"
+
+
+def to_tensors(
+  opened: Opened, architecture: Architecture, ending: str
+) -> dict[str, np.ndarray]:
+  """{name: tensor} of all that is exported.
+
+  Raises:
+    InteropError: a head that the class has otherwise.
+  """
+  name = architecture.class_prefix + ending
+  if ending not in architecture.heads:
+    raise InteropError(
+      f"transformers has no {name} that is like it; export the encoder alone "
+      "by --part=encoder, or all of it by --to=stablehlo."
+    )
+  # A pooler is kept where the class has no use for it, but the encoder does.
+  heads = {**architecture.heads["Model"], **architecture.heads[ending]}
+  flat = weights.flatten(opened.params)
+  modules = {path.rpartition("/")[0] for path in flat} | flat.keys()
+  missing = [m for m in architecture.heads[ending] if m not in modules]
+  if missing and ending != "Model":
+    raise InteropError(
+      f"{name} has {', '.join(missing)}, which this model was made without; "
+      "export the encoder alone by --part=encoder, or all of it by "
+      "--to=stablehlo."
+    )
+  pooler = architecture.poolers.get(ending, opened.cfg.pooler)
+  if (architecture.model_type, ending) == ("electra", "ForMultipleChoice"):
+    pooler = opened.cfg.pooler  # Its config.json says which.
+  if "pooler" in opened.params and opened.cfg.pooler != pooler:
+    raise InteropError(
+      f"the pooler of {name} is {pooler}, of this model {opened.cfg.pooler}; "
+      "export the encoder alone by --part=encoder, or all of it by "
+      "--to=stablehlo."
+    )
+  if "mlm_head" in opened.params:
+    config_json.check_mlm_head(opened.cfg, architecture)
+  plan = weights.plan(
+    architecture,
+    opened.cfg,
+    {path: x.shape for path, x in flat.items()},
+    heads=heads,
+    bare=ending == "Model",
+    pad=opened.tokenizer.special.pad,
+  )
+  made: dict[str, Any] = {}
+  for weight in plan:
+    made |= weights.split(weight, flat[weight.path])
+  table = architecture.encoder.get("embeddings/token_type")
+  if table and not opened.cfg.type_vocab_size:
+    # It has one always: a row that adds nothing.
+    prefix = "" if ending == "Model" else architecture.prefix
+    zeros = np.zeros((1, opened.cfg.embedding_size), np.float32)
+    made[f"{prefix}{table}.weight"] = zeros
+  return dict(sorted(made.items()))

@@ -1,0 +1,177 @@
+"""A Hugging Face directory becomes a workdir: `maskedlm import --from hf`.
+
+Read top-down: config.json -> which heads -> tensors -> tokenizer -> checkpoint
+0. Nothing of the directory is executed: no pickle, no code of the model's own.
+"""
+
+import dataclasses
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from maskedlm.core.errors import InteropError
+from maskedlm.core.task import Params
+from maskedlm.interop import heads as modules
+from maskedlm.interop import labels
+from maskedlm.interop.huggingface import (
+  config_json,
+  match_tensors,
+  sentence_transformers,
+  tensors,
+  tokenizer_files,
+  weights,
+)
+from maskedlm.interop.huggingface.parameter_names import Architecture, Names
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.runtime import output_files
+from maskedlm.training.checkpoints import write
+
+Log = Callable[[str], None]
+PARTS = ("", "encoder")
+
+
+class Imported(NamedTuple):
+  """A model that was read."""
+
+  params: Params  # numpy, float32.
+  cfg: EncoderConfig
+  task: Mapping[str, Any]  # For meta["task"], beside the encoder.
+
+
+def import_model(
+  folder: pathlib.Path, out: pathlib.Path, *, part: str = "", log: Log
+) -> Imported:
+  """Reads a directory, writes the workdir `out`.
+
+  Args:
+    folder: with config.json, safetensors and a tokenizer's files.
+    out: receives checkpoints/0, tokenizer/ and config.json.
+    part: "" for everything, "encoder" for that and its pooler, without the
+      pooling of sentence-transformers.
+    log: gets a line for whatever is left out.
+
+  Raises:
+    InteropError: a directory that can't be read, or `out` exists.
+    CorpusError: a broken tokenizer.
+  """
+  with output_files.whole_folder(out) as unfinished:
+    name, whole = folder.resolve().name, folder
+    folder = sentence_transformers.encoder_folder(whole)
+    config = config_json.load(folder)
+    architecture = config_json.architecture_of(config, folder)
+    alone = part == "encoder"
+    sentences = None if alone else sentence_transformers.read(whole, log)
+    model = read(folder, config, part=part, log=log)
+    tokenizer = tokenizer_files.read(
+      folder,
+      unfinished / "tokenizer",
+      vocab_size=model.cfg.vocab_size,
+      architecture=architecture,
+      lowercase=sentence_transformers.lowercases(folder),
+      log=log,
+    )
+    pad = config_json.pad_of(config)
+    if architecture.positions_after_pad and pad != tokenizer.special.pad:
+      raise InteropError(
+        f"{folder}/config.json: pad_token_id={pad}, but the tokenizer's is "
+        f"{tokenizer.special.pad}, and positions are counted from it: correct "
+        "it."
+      )
+    cfg = tokenizer_files.with_pairs(
+      model.cfg, folder, tokenizer.special, log=log
+    )
+    task = {**model.task, "encoder": dataclasses.asdict(cfg)}
+    if sentences:
+      task["sentences"] = sentences._asdict()
+    write.write(
+      unfinished,
+      model.params,
+      task,
+      origin={"imported": {"directory": name, **config}},
+      corpus="imported",
+      tokenizer=tokenizer.sha256,
+      log=log,
+    )
+  return model._replace(cfg=cfg)
+
+
+def read(
+  folder: pathlib.Path, config: Mapping[str, Any], *, part: str, log: Log
+) -> Imported:
+  """The parameters of a directory whose config.json is `config`.
+
+  Raises:
+    InteropError: an architecture or a head that we don't have, or tensors that
+      don't fit (reading.py).
+  """
+  architecture = config_json.architecture_of(config, folder)
+  cfg = config_json.read(config, architecture, folder)
+  class_name = (config.get("architectures") or [""])[0]
+  ending = config_json.ending_of(config, architecture)
+  kind = "" if part == "encoder" else labels.KINDS.get(ending, "")
+  task: dict[str, Any] = {"objective": f"hf:{class_name or 'unknown'}"}
+  if kind:
+    task |= labels.read_task(config, kind, cfg.max_positions, folder)
+  if "auto_map" in config:
+    log(f"{folder}: code of its own (auto_map) is not run")
+  reader = class_name or f"{architecture.class_prefix}Model"
+  with tensors.open_tensors(folder, reader) as found:
+    find = match_tensors.finder(found, architecture)
+    if kind:
+      heads = _fine_tuned_heads(architecture, ending, class_name, folder)
+    else:
+      heads = match_tensors.pretrained_heads(
+        architecture, find, all_of_them=part != "encoder"
+      )
+    subtrees = _subtrees(heads)
+    if part != "encoder" and not kind and ending != "Model":
+      named = _subtrees(architecture.heads.get(ending, {}))
+      if absent := sorted(set(named) - set(subtrees)):
+        log(f"{folder} has no {', '.join(absent)}, as a {class_name} would")
+    if "mlm_head" in subtrees:
+      config_json.check_mlm_head(cfg, architecture)
+    outputs = labels.num_outputs(task)
+    shapes = weights.flatten(modules.shapes(cfg, subtrees, outputs))
+    plan = weights.plan(
+      architecture,
+      cfg,
+      {path: x.shape for path, x in shapes.items()},
+      heads=heads,
+      bare=False,
+      pad=config_json.pad_of(config),
+    )
+    params, left = match_tensors.read(plan, found, find, architecture, folder)
+  if left:
+    log(f"left out, as no head that is imported has them: {', '.join(left)}")
+  params, cfg = _without_zero_type(params, cfg)
+  return Imported(params, cfg, task)
+
+
+def _subtrees(heads: Names) -> list[str]:
+  return sorted({module.partition("/")[0] for module in heads})
+
+
+def _fine_tuned_heads(
+  architecture: Architecture, ending: str, class_name: str, folder
+) -> Names:
+  if ending not in architecture.heads:
+    raise InteropError(
+      f"{folder}: a head as that of {class_name} is not to be had; import the "
+      "encoder alone by --part encoder."
+    )
+  return architecture.heads[ending]
+
+
+def _without_zero_type(
+  params: Params, cfg: EncoderConfig
+) -> tuple[Params, EncoderConfig]:
+  """A single type of segment that adds nothing is none: hf_export.py."""
+  embeddings = dict(params["encoder"]["embeddings"])
+  if cfg.type_vocab_size != 1 or embeddings["token_type"]["embedding"].any():
+    return params, cfg
+  del embeddings["token_type"]
+  encoder = {**params["encoder"], "embeddings": embeddings}
+  return (
+    {**params, "encoder": encoder},
+    dataclasses.replace(cfg, type_vocab_size=0),
+  )

@@ -1,0 +1,161 @@
+"""Tensors of a directory -> our parameters, or an error that lists them all.
+
+Which heads a file has, the names that tensors have had over the years, and
+what may be left over. Used by hf_import.py.
+"""
+
+import itertools
+import pathlib
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import InteropError
+from maskedlm.core.task import Params
+from maskedlm.interop.huggingface import weights
+from maskedlm.interop.huggingface.parameter_names import Architecture, Names
+from maskedlm.interop.huggingface.tensors import DTYPES, Tensors
+from maskedlm.interop.huggingface.weights import Weight
+
+# Today's name -> that of the tensor in the file, or None.
+Find = Callable[[str], str | None]
+# Buffers that old files hold.
+BUFFERS = ("position_ids", "token_type_ids", "inv_freq")
+# TensorFlow's names of a norm's arrays, in files until 2019.
+OLD = {"weight": "gamma", "bias": "beta"}
+# Classes whose heads may all be in one file.
+PRETRAINED = ("Model", "ForPreTraining", "ForMaskedLM")
+
+
+class Read(NamedTuple):
+  """What was read of a directory."""
+
+  params: Params
+  left: Sequence[str]  # Tensors that were not.
+
+
+def finder(found: Tensors, architecture: Architecture) -> Find:
+  """Finds tensors: with the prefix or without, by old names, or tied ones."""
+  tied: dict[str, list[str]] = {}
+  for twin, original in architecture.tied.items():
+    tied.setdefault(original, []).append(twin)
+
+  def known(name: str) -> Iterator[str]:
+    for same in (name, *tied.get(name, ())):
+      for each in (same, same.removeprefix(architecture.prefix)):
+        yield each
+        stem, _, leaf = each.rpartition(".")
+        yield f"{stem}.{OLD.get(leaf, leaf)}"
+
+  return lambda name: next((n for n in known(name) if n in found.shapes), None)
+
+
+def pretrained_heads(
+  architecture: Architecture, find: Find, *, all_of_them: bool
+) -> Names:
+  """The modules of the heads that are in a file.
+
+  Args:
+    architecture: theirs.
+    find: of the file.
+    all_of_them: False for the pooler alone.
+  """
+  heads: dict[str, str | tuple[str, ...]] = {}
+  for each in PRETRAINED if all_of_them else PRETRAINED[:1]:
+    there = {
+      module.partition("/")[0]
+      for module, name in architecture.heads.get(each, {}).items()
+      if find(f"{name}.weight") or find(str(name))
+    }
+    heads |= {
+      module: name
+      for module, name in architecture.heads.get(each, {}).items()
+      if module.partition("/")[0] in there
+    }
+  return heads
+
+
+def read(
+  plan: Sequence[Weight],
+  found: Tensors,
+  find: Find,
+  architecture: Architecture,
+  folder: pathlib.Path,
+) -> Read:
+  """The parameters that the plan asks for.
+
+  Raises:
+    InteropError: tensors that are missing, of another shape, not of floats or
+      not finite, parts of the encoder that are left over, or tied ones that
+      differ.
+  """
+  misfits = {w.path: list(_misfits(w, found, find)) for w in plan}
+  names = (name for w in plan for names in w.names for name in names)
+  used = set(map(find, names))
+  has_mlm = any(path.startswith("mlm_head/") for path in misfits)
+  strange, left = [], []
+  for name in sorted(set(found.shapes) - used):
+    if name.endswith(BUFFERS):
+      continue
+    if name in architecture.tied and has_mlm:
+      original = find(architecture.tied[name])
+      if original and not _same(found, name, original):
+        misfits[name] = [
+          f"{name} differs from {original}: here they are the same"
+        ]
+    elif _is_encoder(name, architecture):
+      strange.append(f"{name} is no part of the encoder in config.json")
+    else:
+      left.append(name)
+  problems = [*itertools.chain(*misfits.values()), *strange]
+  if problems:
+    in_encoder = strange or any(
+      misfits[w.path] for w in plan if w.path.startswith("encoder/")
+    )
+    remedy = "import the encoder alone by --part encoder"
+    raise InteropError(
+      f"{folder}: {len(problems)} tensors don't fit its config.json"
+      f"{'' if in_encoder else f'; {remedy}'}:\n  " + "\n  ".join(problems)
+    )
+
+  def tensor(name: str) -> np.ndarray:
+    with np.errstate(over="ignore"):
+      x = np.asarray(found.read(find(name)), np.float32)
+    if not np.isfinite(x).all():
+      raise InteropError(
+        f"{folder}: {find(name)} has numbers that are not finite in float32; "
+        "fetch the file again."
+      )
+    return x
+
+  params = {weight.path: weights.join(weight, tensor) for weight in plan}
+  return Read(weights.unflatten(params), left)
+
+
+def _misfits(weight: Weight, found: Tensors, find: Find) -> Iterator[str]:
+  """What is wrong with the tensors of a weight."""
+  for name in (name for names in weight.names for name in names):
+    actual = find(name)
+    if actual is None:
+      yield f"{name} is missing"
+      continue
+    shape, wanted = found.shapes[actual], weight.part_shape
+    if shape != wanted:
+      yield f"{actual} is {list(shape)}, expected {list(wanted)}"
+    elif found.dtypes[actual] not in DTYPES:
+      yield (
+        f"{actual} is of {found.dtypes[actual]}, expected one of "
+        f"{', '.join(DTYPES)}"
+      )
+
+
+def _same(found: Tensors, a: str, b: str) -> bool:
+  return found.shapes[a] == found.shapes[b] and np.array_equal(
+    found.read(a), found.read(b)
+  )
+
+
+def _is_encoder(name: str, architecture: Architecture) -> bool:
+  stem = name.removeprefix(architecture.prefix)
+  return stem.startswith(("embeddings", architecture.layer.partition(".")[0]))

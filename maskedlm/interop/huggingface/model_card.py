@@ -1,0 +1,149 @@
+"""README.md of an exported model: what is known of it, and nothing else."""
+
+import json
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+
+from maskedlm.interop.checkpoint_parts import Opened
+
+# End of a class's name -> the task that hubs file it under.
+PIPELINES = {
+  "ForPreTraining": "fill-mask",
+  "ForMaskedLM": "fill-mask",
+  "ForSequenceClassification": "text-classification",
+  "ForTokenClassification": "token-classification",
+  "ForQuestionAnswering": "question-answering",
+  "ForMultipleChoice": "multiple-choice",
+}
+# Options of the architecture that the card names.
+SIZES = (
+  "vocab_size",
+  "num_layers",
+  "width",
+  "num_heads",
+  "mlp_width",
+  "max_positions",
+  "position",
+  "activation",
+)
+
+
+def write(opened: Opened, class_name: str) -> str:
+  """The card of a model that transformers loads as `class_name`."""
+  pipeline = next(
+    (name for end, name in PIPELINES.items() if class_name.endswith(end)),
+    "feature-extraction",
+  )
+  if class_name == "ElectraForPreTraining":  # Which fills no masks.
+    pipeline = "feature-extraction"
+  library, use = "transformers", _with_transformers(class_name)
+  if "sentences" in opened.task:  # It is for texts' vectors.
+    library, pipeline = "sentence-transformers", "sentence-similarity"
+    prompts = opened.task["sentences"].get("prompts")
+    use = _with_sentence_transformers(_ENCODE_WITH if prompts else _ENCODE)
+  count = sum(x.size for x in jax.tree.leaves(opened.params))
+  sizes = [(name, getattr(opened.cfg, name)) for name in SIZES]
+  tokenizer = f"{opened.tokenizer.kind}, {opened.tokenizer.vocab_size:,} tokens"
+  lines = [
+    "---",
+    f"library_name: {library}",
+    f"pipeline_tag: {pipeline}",
+    "tags:",
+    "- maskedlm",
+    "---",
+    "",
+    f"# {class_name}, exported from maskedlm",
+    "",
+    "```python",
+    *use,
+    "```",
+    "",
+    "## Architecture",
+    "",
+    *_table([("parameters", f"{count:,}"), *sizes, ("tokenizer", tokenizer)]),
+    "",
+    "## Training",
+    "",
+    *_table(_training(opened)),
+    "",
+    "Not stated here: license, intended use, limitations, biases. Whoever "
+    "publishes the model adds them.",
+    "",
+  ]
+  return "\n".join(lines)
+
+
+def _with_transformers(class_name: str) -> list[str]:
+  return [
+    f"from transformers import AutoTokenizer, {class_name}",
+    "",
+    'path = "PATH OF THIS DIRECTORY"',
+    f"model = {class_name}.from_pretrained(path)",
+    "tokenizer = AutoTokenizer.from_pretrained(path)",
+  ]
+
+
+def _with_sentence_transformers(lines: Sequence[str]) -> list[str]:
+  return [
+    "from sentence_transformers import SentenceTransformer",
+    "",
+    'model = SentenceTransformer("PATH OF THIS DIRECTORY")',
+    *lines,
+  ]
+
+
+_ENCODE = ('vectors = model.encode(["a text", "another"])',)
+_ENCODE_WITH = (  # A prompt before each text.
+  'queries = model.encode_query(["a question"])',
+  'passages = model.encode_document(["a text", "another"])',
+)
+
+
+def _training(opened: Opened) -> Iterator[tuple[str, Any]]:
+  meta = opened.meta
+  config = meta.get("identity", {}).get("config", {})
+  if "imported" in config:
+    yield "imported from", config["imported"].get("directory", "")
+    yield "what it was there", opened.task.get("objective", "")
+    return
+  if "retokenized" in config:
+    old = pathlib.PurePath(config["retokenized"]["checkpoint"]).name
+    yield "a new vocabulary for", f"{old}, not trained since"
+    return
+  yield "objective", opened.task.get("objective", "")
+  yield "steps", f"{meta['step']:,}"
+  corpus = config.get("corpus", {})
+  if isinstance(corpus, Mapping) and corpus.get("source"):
+    # A corpus that was given, or what one was prepared from.
+    given = pathlib.PurePath(corpus.get("path") or "").name
+    yield "corpus", given or corpus["source"]
+  if config.get("init_from"):
+    yield "fine-tuned from", pathlib.PurePath(config["init_from"]).name
+  heldout, result = meta.get("heldout", {}), _result(opened.path)
+  for name, value in heldout.items():
+    yield f"held-out {name}", _number(value)
+  if result.get("steps") == meta["step"]:
+    if "mlm_loss" not in heldout and result.get("heldout_mlm_loss"):
+      yield "held-out mlm_loss", _number(result["heldout_mlm_loss"])
+    if "unigram_entropy" in result:
+      entropy = _number(result["unigram_entropy"])
+      yield "unigram entropy of the held-out text, in nats", entropy
+
+
+def _result(path: pathlib.Path) -> dict[str, Any]:
+  """result.json of a workdir; {} where there is none."""
+  try:
+    return json.loads((path / "result.json").read_text("utf-8"))
+  except (OSError, ValueError):
+    return {}
+
+
+def _number(value: Any) -> Any:
+  return f"{value:.4g}" if isinstance(value, float) else value
+
+
+def _table(rows) -> list[str]:
+  return ["| | |", "|---|---|", *(f"| {n} | {x} |" for n, x in rows)]

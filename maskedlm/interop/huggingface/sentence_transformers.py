@@ -1,0 +1,203 @@
+"""Folders of sentence-transformers: how a text's vector is made of its tokens'.
+
+Their modules.json lists what a text goes through, each with a folder of its
+own: the transformer, the pooling, perhaps a norm. Ours is the `Sentences` of
+meta["task"], by which `maskedlm embed` goes.
+"""
+
+import json
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from maskedlm.core.errors import InteropError
+from maskedlm.inference.vectors.vectors import Sentences
+from maskedlm.runtime import output_files
+
+FILE = "modules.json"
+PROMPTS = "config_sentence_transformers.json"
+# Of the transformer: its most tokens, and whether text is lowercased first.
+CONFIG = "sentence_bert_config.json"
+# Their poolings that are ours, under the same names; and in older files.
+POOLS = {
+  "mean": "pooling_mode_mean_tokens",
+  "cls": "pooling_mode_cls_token",
+  "max": "pooling_mode_max_tokens",
+}
+TYPES = ("Transformer", "Pooling", "Normalize")  # The last one may be absent.
+_ENCODER = "the encoder alone, with mean pooling: --part encoder"
+
+
+def encoder_folder(folder: pathlib.Path) -> pathlib.Path:
+  """Where config.json is: there, or in the folder of the first module.
+
+  Raises:
+    InteropError: a modules.json that is none.
+  """
+  modules = _modules(folder)
+  within = modules[0]["path"] if modules else ""
+  return folder if (folder / "config.json").is_file() else folder / within
+
+
+def read(folder: pathlib.Path, log: Callable[[str], None]) -> Sentences | None:
+  """How a directory makes a text's vector; None: it doesn't say.
+
+  Args:
+    folder: with modules.json, or without.
+    log: gets a line for what is left out.
+
+  Raises:
+    InteropError: in a way that we don't have.
+  """
+  modules = _modules(folder)
+  types = [_type(module["type"]) for module in modules]
+  if "Pooling" not in types:  # Of their cross-encoders, SPLADE and the like.
+    if strange := [t for t in types if t != TYPES[0]]:
+      log(f"{folder / FILE}: left out: {', '.join(strange)}")
+    return None
+  if types not in (list(TYPES), list(TYPES[:2])):
+    raise InteropError(
+      f"{folder / FILE} has {', '.join(types)}; supported: "
+      f"{', '.join(TYPES[:2])} and perhaps {TYPES[2]}. Import {_ENCODER}."
+    )
+  paths = [folder / module["path"] / "config.json" for module in modules[1:]]
+  if not paths[0].is_file():
+    raise InteropError(
+      f"{paths[0]} is missing: fetch it, or import {_ENCODER}."
+    )
+  pooling, *norms = map(output_files.read_json, paths)
+  inputs = [n.get("module_input_name", "sentence_embedding") for n in norms]
+  if inputs not in ([], ["sentence_embedding"]):
+    raise InteropError(
+      f"{folder / FILE}: Normalize of {inputs[0]}; only of sentence_embedding "
+      f"is supported. Import {_ENCODER}."
+    )
+  prompts, default = _prompts(folder)
+  if prompts and pooling.get("include_prompt") is False:
+    raise InteropError(
+      f"{paths[0]}: include_prompt=False; here, the tokens of a prompt are "
+      f"pooled, too. Import {_ENCODER}."
+    )
+  if size := output_files.read_json(folder / PROMPTS).get("truncate_dim"):
+    raise InteropError(
+      f"{folder / PROMPTS}: truncate_dim={size}; vectors can't be cut here. "
+      f"Import {_ENCODER}."
+    )
+  if default:
+    log(
+      f"{folder}: sentence-transformers puts {default!r} before each text; "
+      "here, write it there yourself"
+    )
+  elif prompts:
+    said = ", ".join(f"{text!r} ({name})" for name, text in prompts.items())
+    log(
+      f"{folder}: the model expects a prompt before a text, {said}; write it "
+      "there yourself"
+    )
+  encoder = encoder_folder(folder)
+  config = output_files.read_json(encoder / CONFIG)
+  of_tokenizer = output_files.read_json(encoder / "tokenizer_config.json")
+  lengths = config.get("max_seq_length"), of_tokenizer.get("model_max_length")
+  length = next((n for n in lengths if isinstance(n, (int, float))), 0)
+  return Sentences(
+    pool=_pool(pooling, paths[0]),
+    normalize=bool(norms),
+    length=int(length),
+    prompts=prompts,
+  )
+
+
+def lowercases(folder: pathlib.Path) -> bool:
+  """Whether text is lowercased before the encoder's tokenizer sees it."""
+  return output_files.read_json(folder / CONFIG).get("do_lower_case") is True
+
+
+def write(out: pathlib.Path, sentences: Sentences, *, width: int) -> None:
+  """The files that make it a model of sentence-transformers.
+
+  Args:
+    out: the directory of a model without a head.
+    sentences: with a length.
+    width: of the encoder.
+  """
+  types = [*TYPES[:2], *[TYPES[2]] * sentences.normalize]
+  paths = ["", *(f"{i}_{name}" for i, name in enumerate(types) if i)]
+  modules = [
+    {
+      "idx": i,
+      "name": str(i),
+      "path": path,
+      "type": f"sentence_transformers.models.{name}",
+    }
+    for i, (name, path) in enumerate(zip(types, paths, strict=True))
+  ]
+  output_files.write_json(out / FILE, modules)
+  for path in paths[1:]:
+    (out / path).mkdir()
+  pooling = {old: name == sentences.pool for name, old in POOLS.items()}
+  output_files.write_json(
+    out / paths[1] / "config.json",
+    {"word_embedding_dimension": width, **pooling},
+  )
+  if sentences.normalize:
+    output_files.write_json(out / paths[2] / "config.json", {})
+  output_files.write_json(
+    out / CONFIG,
+    {"max_seq_length": sentences.length, "do_lower_case": False},
+  )
+  if sentences.prompts:
+    output_files.write_json(out / PROMPTS, {"prompts": dict(sentences.prompts)})
+
+
+def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
+  """Of modules.json; [] without one."""
+  path = folder / FILE
+  if not path.is_file():
+    return []
+  try:
+    modules = json.loads(path.read_text("utf-8"))
+    found = [{n: str(m[n]) for n in ("path", "type")} for m in modules]
+  except (ValueError, TypeError, KeyError) as error:
+    raise InteropError(
+      f"{path} can't be read ({error!r}); expected a list of objects with path "
+      "and type. Fetch it again."
+    ) from None
+  for module in found:
+    if pathlib.PurePath(module["path"]).name != module["path"]:
+      raise InteropError(
+        f"{path} names {module['path']!r}: expected a folder beside it."
+      )
+  return found
+
+
+def _type(name: str) -> str:
+  """Pooling for sentence_transformers.models.Pooling; others as they are."""
+  package, _, last = name.rpartition(".")
+  return last if package.startswith("sentence_transformers") else name
+
+
+def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
+  modes = config.get("pooling_mode")
+  if modes is None:
+    olds = {old: name for name, old in POOLS.items()}
+    modes = [
+      olds.get(name, name)
+      for name, on in config.items()
+      if name.startswith("pooling_mode_") and on
+    ] or ["mean"]
+  modes = [modes] if isinstance(modes, str) else list(modes)
+  if len(modes) != 1 or modes[0] not in POOLS:
+    raise InteropError(
+      f"{where}: the pooling {' with '.join(map(str, modes))}; "
+      f"supported: one of {', '.join(POOLS)}. Import {_ENCODER}."
+    )
+  return modes[0]
+
+
+def _prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
+  """({name: prompt}, the one that is before every text), without empty ones."""
+  config = output_files.read_json(folder / PROMPTS)
+  prompts = config.get("prompts")
+  prompts = prompts if isinstance(prompts, dict) else {}
+  found = {name: str(text) for name, text in prompts.items() if text}
+  return found, found.get(config.get("default_prompt_name"), "")

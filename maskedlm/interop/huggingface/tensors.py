@@ -1,0 +1,113 @@
+"""Tensors of a Hugging Face directory: safetensors, in one file or in shards.
+
+Nothing else is read: a pickle (pytorch_model.bin) can run code as it is opened.
+"""
+
+import contextlib
+import json
+import pathlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import NamedTuple
+
+import ml_dtypes  # noqa: F401 - tells numpy of bfloat16.
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from maskedlm.core.errors import InteropError
+
+FILE = "model.safetensors"
+INDEX = "model.safetensors.index.json"
+# Weights that are not read -> the class of transformers that reads them.
+OTHERS = ("pytorch_model*.bin", "*.bin", "tf_model.h5", "flax_model.msgpack")
+DTYPES = ("F64", "F32", "F16", "BF16")
+
+
+class Tensors(NamedTuple):
+  """The tensors of a directory; they are read one at a time."""
+
+  shapes: Mapping[str, tuple[int, ...]]  # Of all that are there.
+  dtypes: Mapping[str, str]
+  read: Callable[[str], np.ndarray]
+
+
+@contextlib.contextmanager
+def open_tensors(folder: pathlib.Path, class_name: str) -> Iterator[Tensors]:
+  """The tensors in a directory; closed with the context.
+
+  class_name is that of transformers which would read them.
+
+  Raises:
+    InteropError: no safetensors there, a shard that is missing, or a file that
+      is damaged.
+  """
+  with contextlib.ExitStack() as stack:
+    owners, shapes, dtypes = {}, {}, {}
+    for path in _files(folder, class_name):
+      file = stack.enter_context(_open(path))
+      for name in file.keys():  # noqa: SIM118 - it is no dict.
+        about = file.get_slice(name)
+        owners[name], shapes[name] = file, tuple(about.get_shape())
+        dtypes[name] = about.get_dtype()
+    yield Tensors(
+      shapes=shapes,
+      dtypes=dtypes,
+      read=lambda name: owners[name].get_tensor(name),
+    )
+
+
+def write(path: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> None:
+  """Writes one file, as transformers reads it."""
+  safetensors.numpy.save_file(dict(tensors), path, metadata={"format": "pt"})
+  path.chmod(0o644)  # The library leaves it to its owner alone.
+
+
+def _files(folder: pathlib.Path, class_name: str) -> list[pathlib.Path]:
+  if (folder / FILE).is_file():
+    return [folder / FILE]
+  if (folder / INDEX).is_file():
+    return _shards(folder)
+  others = [p.name for pattern in OTHERS for p in folder.glob(pattern)]
+  if others:
+    raise InteropError(
+      f"{folder} has no {FILE} but {others[0]}, which is not read: a pickle "
+      "can run code. If you trust it, convert it and add the tokenizer's "
+      f'files: python -c "from transformers import {class_name} as M; '
+      f"M.from_pretrained('{folder}').save_pretrained('{folder}-safe')\"."
+    )
+  raise InteropError(
+    f"{folder} has no weights: expected {FILE}, or shards and {INDEX}."
+  )
+
+
+def _shards(folder: pathlib.Path) -> list[pathlib.Path]:
+  try:
+    index = json.loads((folder / INDEX).read_text("utf-8"))
+    names = sorted(set(index["weight_map"].values()))
+  except (ValueError, KeyError, AttributeError, TypeError) as error:
+    raise InteropError(
+      f"{folder / INDEX} can't be read ({error!r}); expected a weight_map of "
+      "tensors to files. Fetch it again."
+    ) from None
+  for name in names:
+    if pathlib.PurePath(name).name != name:
+      raise InteropError(
+        f"{folder / INDEX} names {name!r}: expected a file beside it."
+      )
+  missing = [name for name in names if not (folder / name).is_file()]
+  if missing:
+    raise InteropError(
+      f"{folder} lacks {len(missing)} of {len(names)} shards: "
+      f"{', '.join(missing)}. Fetch them."
+    )
+  return [folder / name for name in names]
+
+
+def _open(path: pathlib.Path):
+  try:
+    return safetensors.safe_open(path, framework="numpy")
+  except (safetensors.SafetensorError, OSError) as error:
+    raise InteropError(
+      f"{path} is damaged or truncated ({error}); it has "
+      f"{path.stat().st_size:,} bytes. Fetch it again."
+    ) from None

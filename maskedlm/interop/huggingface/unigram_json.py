@@ -1,0 +1,72 @@
+"""A sentencepiece Unigram model as a tokenizer.json, with the same ids.
+
+transformers reads .model files by rules of its own for each architecture, and
+with ids of its own (XLM-R's are shifted); a tokenizer.json it takes as it is.
+"""
+
+import json
+
+import tokenizers
+from sentencepiece import sentencepiece_model_pb2
+from tokenizers import decoders, models, normalizers, pre_tokenizers
+
+from maskedlm.core.errors import InteropError
+
+CONTROL, USER_DEFINED = 3, 4  # ModelProto.SentencePiece.Type.
+SPACE = "▁"
+
+
+def convert(content: bytes, *, mask: str, where) -> dict:
+  """The definition in tokenizer.json of a .model, as tokenizer.save wrote it.
+
+  Args:
+    content: of the .model.
+    mask: the token that a text's blank goes with, as `fill-mask` does it.
+    where: the file, for errors.
+
+  Raises:
+    InteropError: a sentencepiece model of another type than Unigram.
+  """
+  model = sentencepiece_model_pb2.ModelProto.FromString(content)
+  kind = model.trainer_spec.model_type
+  if kind != model.trainer_spec.UNIGRAM:
+    name = model.trainer_spec.ModelType.Name(kind)
+    raise InteropError(
+      f"{where} is a sentencepiece model of type {name}; only UNIGRAM can be "
+      "written as tokenizer.json. Import it from a tokenizer.json instead."
+    )
+  library = tokenizers.Tokenizer(
+    models.Unigram(
+      [(piece.piece, piece.score) for piece in model.pieces],
+      unk_id=model.trainer_spec.unk_id,
+      byte_fallback=model.trainer_spec.byte_fallback,
+    )
+  )
+  spec = model.normalizer_spec
+  steps = []
+  if spec.precompiled_charsmap:
+    steps.append(normalizers.Precompiled(spec.precompiled_charsmap))
+  if spec.remove_extra_whitespaces:
+    # A space at the left stays: after a special token it begins a word.
+    steps.append(normalizers.Strip(left=False, right=True))
+    steps.append(normalizers.Replace(tokenizers.Regex(" {2,}"), " "))
+  library.normalizer = normalizers.Sequence(steps)
+  prefix = "first" if spec.add_dummy_prefix else "never"
+  library.pre_tokenizer = pre_tokenizers.Metaspace(SPACE, prefix)
+  library.decoder = decoders.Metaspace(SPACE, prefix)
+  if model.trainer_spec.byte_fallback:
+    steps = [decoders.ByteFallback(), library.decoder]
+    library.decoder = decoders.Sequence(steps)
+  for piece in model.pieces:
+    # Only of control symbols are there none in text.
+    if piece.type in (CONTROL, USER_DEFINED):
+      token = tokenizers.AddedToken(
+        piece.piece,
+        lstrip=piece.piece == mask,
+        normalized=False,
+        special=piece.type == CONTROL,
+      )
+      library.add_special_tokens([token])
+  unknown = model.pieces[model.trainer_spec.unk_id].piece
+  library.add_special_tokens([unknown])
+  return json.loads(library.to_str())

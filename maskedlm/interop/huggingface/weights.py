@@ -1,0 +1,191 @@
+"""Our parameters and their tensors: which is which, and how each is laid out.
+
+A dense layer is [inputs, outputs] here and [outputs, inputs] there; query, key
+and value are one array here; layers are stacked here; the vocabulary is padded
+here; RoBERTa's table of positions has unused rows there. Nothing is computed:
+`split` and `join` move numbers, and are each other's inverse to the bit.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import InteropError
+from maskedlm.interop.huggingface.parameter_names import Architecture, Names
+from maskedlm.modeling.architecture import EncoderConfig
+
+LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
+TOKENS = "encoder/embeddings/token/embedding"
+TYPES = "encoder/embeddings/token_type/embedding"
+POSITIONS = "encoder/embeddings/position/embedding"
+
+
+class Weight(NamedTuple):
+  """One array of ours, and the tensors that it is there."""
+
+  path: str  # "encoder/layers/mlp/up/kernel".
+  shape: tuple[int, ...]  # Ours; of stacked layers, with their number.
+  # Theirs: for each layer (or once), what ours is joined of, in its order;
+  # () where they have none, for it is not used (ModernBERT's first norm).
+  names: tuple[tuple[str, ...], ...]
+  stacked: bool
+  rows: int = 0  # Theirs, of a table over the vocabulary; 0 = all are.
+  skipped: int = 0  # Rows that theirs has before ours.
+
+  @property
+  def layer_shape(self) -> tuple[int, ...]:
+    """Ours, of one layer."""
+    return self.shape[1:] if self.stacked else self.shape
+
+  @property
+  def part_shape(self) -> tuple[int, ...]:
+    """Theirs, of each part."""
+    parts = max(map(len, self.names))
+    if self.path.endswith("/kernel"):
+      inputs, outputs = _sides(self)
+      return outputs // parts, inputs
+    if self.path.endswith("/embedding"):
+      rows, width = self.shape
+      return (self.rows or rows) + self.skipped, width
+    return ((self.rows or math.prod(self.layer_shape)) // parts,)
+
+
+def plan(
+  architecture: Architecture,
+  cfg: EncoderConfig,
+  shapes: Mapping[str, tuple[int, ...]],
+  *,
+  heads: Names,
+  bare: bool,
+  pad: int,
+) -> list[Weight]:
+  """What each of our arrays is called there.
+
+  Args:
+    architecture: theirs.
+    cfg: ours.
+    shapes: path -> shape, of all that is to be read or written.
+    heads: theirs, of the modules besides the encoder.
+    bare: of a model without heads: no prefix.
+    pad: the id of [PAD].
+
+  Raises:
+    InteropError: modules that have no name there; all of them.
+  """
+  prefix = "" if bare else architecture.prefix
+  made, unnamed = [], []
+  for path, shape in shapes.items():
+    module, _, leaf = path.rpartition("/")
+    stacked = path.startswith("encoder/layers/")
+    if stacked:
+      theirs = architecture.layers.get(module.removeprefix("encoder/layers/"))
+      before = prefix + architecture.layer
+    elif path.startswith("encoder/"):
+      theirs = architecture.encoder.get(module.removeprefix("encoder/"))
+      before = prefix
+    else:
+      theirs = heads.get(path) or heads.get(module)
+      before = ""
+    if theirs is None:
+      unnamed.append(path)
+      continue
+    theirs = (theirs,) if isinstance(theirs, str) else theirs
+    end = "" if path in heads else f".{LEAVES.get(leaf, leaf)}"
+    if bare and path.startswith("pooler/"):
+      theirs = tuple(name.removeprefix(architecture.prefix) for name in theirs)
+    weight = Weight(
+      path=path,
+      shape=tuple(shape),
+      names=tuple(
+        tuple(f"{before}{name}{end}".replace("{n}", str(n)) for name in theirs)
+        for n in range(shape[0] if stacked else 1)
+      ),
+      stacked=stacked,
+      rows=cfg.vocab_size if path in (TOKENS, "mlm_head/bias") else 0,
+      skipped=(
+        pad + 1 if path == POSITIONS and architecture.positions_after_pad else 0
+      ),
+    )
+    if cfg.skip_first_norm and "/attention_norm/" in path:
+      weight = weight._replace(names=((), *weight.names[1:]))
+    made.append(weight)
+  if unnamed:
+    raise InteropError(
+      f"{architecture.model_type} has no place for {', '.join(unnamed)}; "
+      "export another --part or --architecture."
+    )
+  return made
+
+
+def split(weight: Weight, ours: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+  """(name, tensor) of each part of ours."""
+  layers = ours if weight.stacked else ours[None]
+  for layer, names in zip(layers, weight.names, strict=True):
+    if not names:
+      continue
+    theirs = layer[: weight.rows or None]
+    if weight.path.endswith("/kernel"):
+      theirs = layer.reshape(_sides(weight)).T
+    elif weight.path.endswith("/embedding"):
+      unused = np.zeros((weight.skipped, theirs.shape[1]), theirs.dtype)
+      theirs = np.concatenate([unused, theirs])
+    else:
+      theirs = theirs.reshape(-1)
+    parts = np.split(theirs, len(names))
+    for name, part in zip(names, parts, strict=True):
+      yield name, np.ascontiguousarray(part)
+
+
+def join(weight: Weight, read: Callable[[str], np.ndarray]) -> np.ndarray:
+  """Ours, of theirs as `read` gives them by name, in float32.
+
+  Rows of the vocabulary's padding are 0; the norm that isn't used is 1.
+  """
+  shape = weight.layer_shape
+  layers = []
+  for names in weight.names:
+    if not names:
+      layers.append(np.ones(shape, np.float32))
+      continue
+    theirs = np.concatenate([read(n) for n in names])
+    if weight.path.endswith("/kernel"):
+      ours = np.ascontiguousarray(theirs.T.reshape(shape))
+    else:
+      ours = np.zeros(shape, np.float32)
+      theirs = theirs[weight.skipped :].reshape(-1)
+      ours.reshape(-1)[: theirs.size] = theirs
+    layers.append(ours)
+  return np.stack(layers) if weight.stacked else layers[0]
+
+
+def flatten(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+  """{"encoder": {"norm": x}} -> {"encoder/norm": x}, in sorted order."""
+  flat = {}
+  for name in sorted(params):
+    value = params[name]
+    if isinstance(value, Mapping):
+      flat |= flatten(value, f"{prefix}{name}/")
+    else:
+      flat[prefix + name] = value
+  return flat
+
+
+def unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
+  """The inverse of `flatten`."""
+  params: dict[str, Any] = {}
+  for path, value in flat.items():
+    *parents, leaf = path.split("/")
+    node = params
+    for parent in parents:
+      node = node.setdefault(parent, {})
+    node[leaf] = value
+  return params
+
+
+def _sides(weight: Weight) -> tuple[int, int]:
+  """(inputs, outputs) of a kernel: attention/out contracts two, others one."""
+  shape = weight.layer_shape
+  split_at = len(shape) - 1 if "/attention/out/" in weight.path else 1
+  return math.prod(shape[:split_at]), math.prod(shape[split_at:])

@@ -1,0 +1,125 @@
+"""Fine-tuned heads: our kinds and their classes, with labels and options.
+
+Theirs are in config.json (id2label, problem_type), ours in the checkpoint's
+meta["task"], from which finetune/predict.py makes the model again.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from maskedlm.core.errors import InteropError
+from maskedlm.core.task import Params
+from maskedlm.finetune.tagging import label_scheme
+
+# Our kind -> the end of their class's name.
+CLASSES = {
+  "multi_label": "ForSequenceClassification",  # By its problem_type.
+  "classification": "ForSequenceClassification",
+  "tagging": "ForTokenClassification",
+  "question_answering": "ForQuestionAnswering",
+  "multiple_choice": "ForMultipleChoice",
+}
+KINDS = {ending: kind for kind, ending in CLASSES.items()}
+MAX_LENGTH = 512  # Tokens of a row, of models that take very long ones.
+
+
+def read_task(
+  config: Mapping[str, Any], kind: str, max_positions: int, where
+) -> dict[str, Any]:
+  """What meta["task"] says of a kind, from config.json.
+
+  Raises:
+    InteropError: a head that we don't have, or labels that are none.
+  """
+  problem = config.get("problem_type")
+  if kind == "classification" and problem == "multi_label_classification":
+    kind = "multi_label"
+  task = {"kind": kind, "options": {}, "about": {}}
+  task["length"] = min(max_positions, MAX_LENGTH)
+  if kind == "multi_label":
+    task["about"] = {"labels": _labels(config, where)}
+  if kind == "classification":
+    labels = _labels(config, where)
+    if problem == "regression" and len(labels) > 1:
+      raise InteropError(
+        f"{where}: problem_type={problem!r} of {len(labels)} numbers; "
+        "maskedlm's regression has one: import the encoder alone by --part "
+        "encoder."
+      )
+    # config.json doesn't tell whether it was trained on texts or on pairs.
+    task["options"] = {"layout": "texts"}
+    if len(labels) == 1:
+      task["options"]["regression"] = True
+      # Scores as they are. The range of those in training is not known.
+      task["about"] = {"low": -1e9, "high": 1e9, "mean": 0.0, "stddev": 1.0}
+    else:
+      task["about"] = {"labels": labels}
+  if kind == "tagging":
+    labels = _labels(config, where)
+    scheme = label_scheme.scheme_of(labels)
+    task["about"] = {"labels": labels}
+    task["options"] = (
+      {"task": "ner", "scheme": scheme} if scheme else {"task": "pos"}
+    )
+  return task
+
+
+def num_outputs(task: Mapping[str, Any]) -> int:
+  """Of a head: one for each label, or the score."""
+  return len(task.get("about", {}).get("labels", ("score",)))
+
+
+def write_task(task: Mapping[str, Any]) -> dict[str, Any]:
+  """What config.json says of a kind, from meta["task"]."""
+  kind = task.get("kind")
+  labels = list(task.get("about", {}).get("labels", ()))
+  written: dict[str, Any] = {}
+  if labels:
+    written["id2label"] = {str(i): label for i, label in enumerate(labels)}
+    written["label2id"] = {label: i for i, label in enumerate(labels)}
+  if kind == "multi_label":
+    written["problem_type"] = "multi_label_classification"
+  if kind == "classification":
+    written["problem_type"] = (
+      "single_label_classification" if labels else "regression"
+    )
+    if not labels:
+      written["id2label"], written["label2id"] = {"0": "score"}, {"score": 0}
+  return written
+
+
+def in_their_units(params: Params, task: Mapping[str, Any]) -> Params:
+  """Params whose logits are what is predicted.
+
+  Our regression learns deviations from the mean of the training set; theirs,
+  scores.
+  """
+  about = task.get("about", {})
+  if "stddev" not in about or "class_head" not in params:
+    return params
+  mean, stddev = np.float32(about["mean"]), np.float32(about["stddev"])
+  dense = params["class_head"]["dense"]
+  scaled = {
+    "kernel": dense["kernel"] * stddev,
+    "bias": dense["bias"] * stddev + mean,
+  }
+  return {**params, "class_head": {"dense": scaled}}
+
+
+def _labels(config: Mapping[str, Any], where) -> list[str]:
+  found = config.get("id2label")
+  if not found:  # transformers' own names of those that were never told.
+    return [f"LABEL_{i}" for i in range(config.get("num_labels") or 2)]
+  try:
+    labels = {int(key): str(label) for key, label in found.items()}
+    made = [labels[i] for i in range(len(found))]
+  except (AttributeError, KeyError, ValueError):
+    made = []
+  if len(set(made)) < len(found):
+    raise InteropError(
+      f"{where}/config.json: id2label={found!r:.80}; expected different labels "
+      'by their numbers from 0, such as {"0": "no", "1": "yes"}.'
+    )
+  return made

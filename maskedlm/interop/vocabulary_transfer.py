@@ -1,0 +1,134 @@
+"""Gives a trained model another vocabulary (Gee et al. 2022)."""
+
+import dataclasses
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Params
+from maskedlm.runtime import buckets, console, output_files
+
+# The arrays that have a row for each token.
+TABLES = (
+  "encoder/embeddings/token/embedding",
+  "mlm_head/bias",
+  "sbo_head/bias",
+  "lm_head/bias",
+)
+
+
+def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
+  """Reads a checkpoint and a tokenizer, writes the workdir `out`.
+
+  Raises:
+    CheckpointError, ConfigError: the checkpoint can't be opened, or has that
+      tokenizer already.
+    CorpusError: the tokenizer can't be read.
+    InteropError: `out` exists.
+  """
+  from maskedlm.data.tokenizers import tokenizer as tokenizers
+  from maskedlm.data.tokenizers import vocabulary_map
+  from maskedlm.training.checkpoints import load, write
+
+  with output_files.whole_folder(out) as unfinished:
+    new = tokenizers.load(tokenizer)
+    old = load.open_best(checkpoint)
+    if new.sha256 == old.tokenizer.sha256:
+      raise ConfigError(
+        f"--tokenizer={tokenizer} is the one that {checkpoint} has: give "
+        "another."
+      )
+    was, now = ("A" in x.normalize("A") for x in (old.tokenizer, new))
+    if was != now:
+      console.log(
+        f"--tokenizer={tokenizer} {'keeps' if now else 'lowers'} capitals, "
+        f"that of {checkpoint} {'keeps' if was else 'lowers'} them; a "
+        "vocab.txt keeps them if a word in it has one and no "
+        "tokenizer_config.json beside it says do_lower_case"
+      )
+    cfg = dataclasses.replace(old.cfg, vocab_size=new.vocab_size)
+    origins = vocabulary_map.respell(old.tokenizer, new)
+    special = set(old.tokenizer.special_ids.tolist())
+    ordinary = [i for i in range(old.cfg.vocab_size) if i not in special]
+    params = transfer_all(
+      old.params, origins, ordinary, rows=cfg.padded_vocab_size
+    )
+    new.save(unfinished / "tokenizer")
+    task = {**old.meta["task"], "encoder": dataclasses.asdict(cfg)}
+    if "generator" in task:
+      task["generator"] = {**task["generator"], "vocab_size": new.vocab_size}
+    about = {
+      "checkpoint": str(buckets.origin(checkpoint)),
+      "step": old.meta["step"],
+      "tokenizer": tokenizer,
+    }
+    write.write(
+      unfinished,
+      params,
+      task,
+      origin={"retokenized": about},
+      corpus="retokenized",
+      tokenizer=new.sha256,
+      log=console.log,
+    )
+  counts = np.array([len(origin) for origin in origins])
+  spelt = counts[counts > 1]
+  print(
+    f"{out}: {new.vocab_size:,} tokens instead of {old.cfg.vocab_size:,}: "
+    f"{np.sum(counts == 1):,} have the vector of an old one, {len(spelt):,} "
+    "the mean of several"
+    + (f" ({spelt.mean():.1f} on average)" if len(spelt) else "")
+    + f", {np.sum(counts == 0):,} a random one"
+  )
+
+
+def transfer(
+  table: np.ndarray,
+  origins: Sequence[Sequence[int]],
+  ordinary: Sequence[int],
+  *,
+  rows: int,
+) -> np.ndarray:
+  """Rows for new tokens, from those of the old ones.
+
+  Args:
+    table: [old rows, ...], a row for each old token.
+    origins: of each new token, the old ones whose mean it is; where there is
+      none, its row is drawn at random, each number from a normal distribution
+      with the mean and deviation of its column.
+    ordinary: the old tokens that this distribution is of.
+    rows: of the result; beyond the new tokens they are 0.
+
+  Returns:
+    [rows, ...], of the table's type.
+  """
+  made = np.zeros((rows, *table.shape[1:]), table.dtype)
+  counts = np.array([len(origin) for origin in origins])
+  for count in np.unique(counts[counts > 0]):
+    which = np.flatnonzero(counts == count)
+    made[which] = table[np.array([origins[i] for i in which])].mean(axis=1)
+  drawn = np.flatnonzero(counts == 0)
+  known = table[list(ordinary)]
+  rng = np.random.default_rng(0)
+  made[drawn] = rng.normal(
+    known.mean(axis=0), known.std(axis=0), (len(drawn), *table.shape[1:])
+  )
+  return made
+
+
+def transfer_all(params: Params, *args, **kwargs) -> Params:
+  """Parameters with `transfer` done to the tables that are among them."""
+
+  def change(tree: Params, path: Sequence[str]) -> Params:
+    name, *rest = path
+    if name not in tree:
+      return tree
+    if rest:
+      return {**tree, name: change(tree[name], rest)}
+    return {**tree, name: transfer(tree[name], *args, **kwargs)}
+
+  for path in TABLES:
+    params = change(params, path.split("/"))
+  return params

@@ -1,0 +1,235 @@
+"""Corruptions that move tokens: shuffled, deleted, inserted.
+
+The chapter's "reorderings, deletions, and extraneous insertions" beside the
+masks and substitutions of corruption.py, each with its own alignment between
+what the encoder sees and what it predicts (docs/corruption.md):
+
+- shuffle: at each place of a shuffled trigram, the token that stood there.
+- delete: at the token left of a gap, the first token that is missing; at as
+  many intact places, NOTHING.
+- insert: at an inserted token, NOTHING; at as many tokens of the text, the
+  token itself.
+
+So deletion and insertion ask where as well as what: half of the slots are
+places where nothing has happened. NOTHING is the id of [PAD], which no text
+has and so means nothing else.
+
+Keys, slots and static shapes are as in corruption.py.
+"""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.modeling.masking.tokens import (
+  TokenTable,
+  choose_tokens,
+  draw_tokens,
+  write,
+)
+
+ORDERS = np.array(list(itertools.permutations(range(3))))  # The first: as is.
+
+
+def shuffle_trigrams(key, input_ids, candidates, wanted, *, num_slots):
+  """Shuffles trigrams (StructBERT, Wang et al., arXiv:1908.04577, 2.2).
+
+  Three neighbouring tokens, none of them special, in one of their six orders,
+  each as likely: one in six stays as it is. Trigrams don't overlap: those of
+  a row begin at columns that are equal modulo 3, by a draw for each row.
+
+  Args:
+    key: a PRNG key.
+    input_ids: [B, L].
+    candidates: [B, L] bool, tokens that may be moved.
+    wanted: [B], tokens to shuffle; a third of it is the number of trigrams,
+      one if it is less than 3.
+    num_slots: P, at least 3. A multiple of 3 is used.
+
+  Returns:
+    input_ids [B, L], and positions, labels [B, P'] int32, weights [B, P']
+    float32, P' = P - P % 3.
+  """
+  B, L = input_ids.shape
+  G = num_slots // 3
+  phase_key, choose_key, order_key = jax.random.split(key, 3)
+  phase = jax.random.randint(phase_key, (B, 1), 0, 3)
+  whole = candidates & _next(candidates) & _next(candidates, 2)
+  starts, weights = choose_tokens(
+    choose_key,
+    whole & (jnp.arange(L) % 3 == phase),
+    jnp.clip(wanted // 3, 1, G),
+    num_slots=G,
+  )
+  positions = starts[..., None] + jnp.arange(3)  # [B, G, 3]
+  positions = jnp.where(weights[..., None] > 0, positions, 0)
+  which = jax.random.randint(order_key, (B, G), 0, len(ORDERS))
+  order = jnp.asarray(ORDERS)[which]
+  positions = positions.reshape(B, 3 * G)
+  original = jnp.take_along_axis(input_ids, positions, axis=1)
+  shuffled = jnp.take_along_axis(original.reshape(B, G, 3), order, axis=2)
+  weights = jnp.repeat(weights, 3, axis=1)
+  corrupted = write(input_ids, positions, weights, shuffled.reshape(B, 3 * G))
+  labels = jnp.where(weights > 0, original, 0)
+  return corrupted, positions, labels, weights
+
+
+def delete_tokens(key, rows, candidates, positions, weights, *, pad_id):
+  """Takes the chosen tokens out; the row closes up and ends in padding.
+
+  Args:
+    key: a PRNG key, for the intact places that are asked for.
+    rows: the batch; see `rearrange` for what is read of it.
+    candidates: [B, L] bool, tokens that might have been chosen: a place is a
+      token that is left and has one of them as its right neighbour.
+    positions, weights: [B, P], the chosen tokens.
+    pad_id: id of [PAD]: padding, and NOTHING.
+
+  Returns:
+    The rows, and positions, labels [B, 2P] int32, weights [B, 2P] float32:
+    first the gaps, one slot each however long, then as many intact places.
+  """
+  input_ids = rows["input_ids"]
+  P = positions.shape[1]
+  deleted = _marked(input_ids, positions, weights)
+  to = _columns(input_ids) - jnp.cumsum(deleted, axis=1)
+  source = _origin(to, ~deleted)
+  place = ~deleted & _next(candidates)
+  gap = place & _next(deleted)
+  num_gaps = jnp.sum(gap, axis=1)
+  gaps = choose_tokens(key, gap, num_gaps, num_slots=P)
+  intact = choose_tokens(key, place & ~gap, num_gaps, num_slots=P)
+  slots = _join(
+    _slots(*gaps, to, _next(input_ids)),
+    _slots(*intact, to, jnp.full_like(input_ids, pad_id)),
+  )
+  return rearrange(rows, source, to, pad_id=pad_id), *slots
+
+
+def insert_tokens(
+  key,
+  rows,
+  candidates,
+  wanted,
+  *,
+  num_slots,
+  pad_id,
+  random_tokens: TokenTable,
+):
+  """Puts random tokens before tokens of the text; what no longer fits goes.
+
+  To make room, the last tokens of the row are dropped, but no special ones.
+  An inserted token belongs to the segment of the token that it comes before.
+
+  Args:
+    key: a PRNG key.
+    rows: the batch; see `rearrange` for what is read of it.
+    candidates: [B, L] bool, tokens that others may come before.
+    wanted: [B], tokens to insert, each before another token, at most P.
+    num_slots: P.
+    pad_id: id of [PAD]: padding, and NOTHING.
+    random_tokens: TokenTable of what is inserted.
+
+  Returns:
+    The rows, and positions, labels [B, 2P] int32, weights [B, 2P] float32:
+    first the inserted tokens, then as many of the text's.
+  """
+  input_ids = rows["input_ids"]
+  L = input_ids.shape[1]
+  choose_key, token_key, intact_key = jax.random.split(key, 3)
+  num_real = jnp.sum(rows["segment_ids"] > 0, axis=1)
+  excess = jnp.maximum(num_real + wanted - L, 0)
+  from_end = jnp.cumsum(candidates[:, ::-1], axis=1)[:, ::-1]
+  dropped = candidates & (from_end <= excess[:, None])
+  kept = candidates & ~dropped
+  before, weights = choose_tokens(choose_key, kept, wanted, num_slots=num_slots)
+  inserted = _marked(input_ids, before, weights)
+  shift = inserted.astype(jnp.int32) - dropped
+  to = _columns(input_ids) + jnp.cumsum(shift, axis=1)
+  at = jnp.take_along_axis(to, before, axis=1) - 1
+  source = write(_origin(to, ~dropped), at, weights, before)
+  moved = rearrange(rows, source, to, pad_id=pad_id)
+  drawn = draw_tokens(token_key, random_tokens, before.shape)
+  moved["input_ids"] = write(moved["input_ids"], at, weights, drawn)
+  intact = choose_tokens(
+    intact_key, kept, jnp.sum(inserted, axis=1), num_slots=num_slots
+  )
+  slots = _join(
+    _slots(before, weights, to - 1, jnp.full_like(input_ids, pad_id)),
+    _slots(*intact, to, input_ids),
+  )
+  return moved, *slots
+
+
+def rearrange(rows, source, to, *, pad_id) -> dict:
+  """The rows with each column taken from another one.
+
+  Args:
+    rows: input_ids, segment_ids, token_type_ids [B, L]; of packed rows also
+      positions [B, L], cls_positions [B, G]. The rest is left as it is.
+    source: [B, L], the column to take; L = padding.
+    to: [B, L], the column that each one goes to, if it is taken.
+    pad_id: id of [PAD].
+  """
+  L = source.shape[1]
+  real, column = source < L, jnp.minimum(source, L - 1)
+
+  def take(name, padding):
+    values = jnp.take_along_axis(rows[name], column, axis=1)
+    return jnp.where(real, values, padding)
+
+  moved = {
+    **rows,
+    "input_ids": take("input_ids", pad_id),
+    "segment_ids": take("segment_ids", 0),
+    "token_type_ids": take("token_type_ids", 0),
+  }
+  if "positions" in rows:
+    segment_ids = moved["segment_ids"]
+    column = _columns(segment_ids)
+    begins = segment_ids != jnp.roll(segment_ids, 1, axis=1)
+    first = jax.lax.cummax(jnp.where(begins, column, 0), axis=1)
+    moved["positions"] = jnp.where(segment_ids > 0, column - first, 0)
+  if "cls_positions" in rows:
+    moved["cls_positions"] = jnp.take_along_axis(
+      to, rows["cls_positions"], axis=1
+    )
+  return moved
+
+
+def _columns(x):
+  """0, 1, ... L - 1 in each row of x [B, L]."""
+  return jnp.broadcast_to(jnp.arange(x.shape[1]), x.shape)
+
+
+def _next(x, steps=1):
+  """x [B, L] moved to the left; 0 or False comes in."""
+  return jnp.pad(x[:, steps:], ((0, 0), (0, steps)))
+
+
+def _marked(x, positions, weights):
+  """[B, L] bool, as x: true at the positions of weight > 0."""
+  nowhere = jnp.zeros(x.shape, bool)
+  return write(nowhere, positions, weights, jnp.ones(positions.shape, bool))
+
+
+def _origin(to, kept):
+  """[B, L]: the column that comes to each column, L where none does."""
+  L = to.shape[1]
+  return write(jnp.full_like(to, L), to, kept, _columns(to))
+
+
+def _slots(columns, weights, to, labels):
+  """(positions, labels, weights) [B, P] of the slots at columns of old."""
+  used = weights > 0
+  at, label = (
+    jnp.where(used, jnp.take_along_axis(x, columns, axis=1), 0)
+    for x in (to, labels)
+  )
+  return at, label, weights
+
+
+def _join(*slots):
+  return tuple(jnp.concatenate(x, axis=1) for x in zip(*slots, strict=True))

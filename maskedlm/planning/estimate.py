@@ -1,0 +1,87 @@
+"""What a step takes, worked out on paper: for chips it isn't compiled for.
+
+Rougher than compiling.py: what XLA would fuse, keep or send at once is unknown.
+"""
+
+import math
+from collections.abc import Mapping
+
+import jax
+import numpy as np
+
+from maskedlm.planning import memory
+from maskedlm.planning.collectives import Collective
+from maskedlm.planning.compile import Pieces, Step, held, state_of
+from maskedlm.planning.memory_traffic import Traffic
+from maskedlm.training import sharding
+
+
+def pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
+  """Bytes on one chip, of `rows` rows at a time.
+
+  Temporaries: activations (footprint.activation_bytes) and the gradient; of
+  several microbatches also the sum of their gradients.
+  """
+  parameters, optimizer, batch = held(step, mesh)
+  kept = memory.activation_bytes(
+    step.config, rows, step.shape.length, platform=platform
+  )
+  gradients = 2 if step.config.train.accumulate > 1 else 1
+  temporaries = kept + gradients * parameters
+  peak = parameters + optimizer + batch + temporaries
+  return Pieces(parameters, optimizer, batch, temporaries, 0, peak)
+
+
+def traffic(sizes: Pieces, accumulate: int) -> Traffic:
+  """Of a step of so many microbatches.
+
+  Temporaries are written once and read twice in each; the state is read,
+  written.
+  """
+  state = sizes.parameters + sizes.optimizer
+  return Traffic(0, 3 * accumulate * sizes.temporaries + 2 * state)
+
+
+def collectives(step: Step, mesh: Mapping[str, int]) -> list[Collective]:
+  """What data parallelism and fsdp send; of `tensor` nothing is estimated.
+
+  Gradients are summed in model.dtype, as XLA does on TPUs. With fsdp a layer's
+  parameters are gathered forward and backward, its gradient scattered; the
+  rest is gathered (sharding.gather), its gradient summed. Of each microbatch,
+  but for that one gather a step.
+  """
+  params = state_of(step).params
+  layers = rest = 0
+  for path, x in jax.tree_util.tree_flatten_with_path(params)[0]:
+    if "layers/" in sharding.path_of(path):
+      layers += math.prod(x.shape)
+    else:
+      rest += math.prod(x.shape)
+  N = step.config.model.num_layers
+  width = 2 if step.config.model.dtype == "bfloat16" else 4
+  dtype = ("bf16" if width == 2 else "f32",)
+  ids = np.arange(math.prod(mesh.values())).reshape(tuple(mesh.values()))
+  along = {
+    "data": ids[:, 0, 0],
+    "fsdp": ids[0, :, 0],
+    "data+fsdp": ids[:, :, 0].ravel(),
+  }
+  A = step.config.train.accumulate
+  parts = (A,) if A > 1 else ()
+
+  def send(op, axis, size, trips):
+    group = tuple(map(int, along[axis]))
+    return Collective(op, axis, size, trips, False, dtype, (), group)
+
+  layer, rest = layers * width // N, rest * width
+  shards = mesh["fsdp"]
+  found = []
+  if shards > 1:
+    for op in ("all-gather", "all-gather", "reduce-scatter"):
+      found.append(send(op, "fsdp", layer, (*parts, N)))
+    found.append(send("all-gather", "fsdp", rest, ()))
+  if mesh["data"] > 1:
+    found.append(send("all-reduce", "data", layer // shards, (*parts, N)))
+  if both := "+".join(axis for axis in ("data", "fsdp") if mesh[axis] > 1):
+    found.append(send("all-reduce", both, rest, parts))
+  return found

@@ -1,0 +1,287 @@
+"""`maskedlm inspect`: what will be trained, before an hour is spent on it.
+
+On the CPU, in seconds: sample rows with what was hidden in them, the measured
+shares, the epochs, the learning rate, what decays, the parameters, the FLOPs
+and the bytes. Facts come from the run's own Task and corpus (`facts_of_rows`)
+or from its shapes alone (`facts_of_model`); inspect_html.py makes a page of
+them.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm import objectives
+from maskedlm.core.task import Task
+from maskedlm.data.batches import batching, packing
+from maskedlm.data.corpus import store
+from maskedlm.modeling.attention import layer
+from maskedlm.objectives import auto_pack
+from maskedlm.planning import memory
+from maskedlm.planning.inspect import languages
+from maskedlm.planning.inspect import rows as rows_lib
+from maskedlm.training import optimizer
+from maskedlm.training import step as steps
+
+MEASURED_ROWS = 512  # Rows, about, over which shares are measured.
+CURVE_POINTS = 61
+
+
+class Section(NamedTuple):
+  """A heading and its lines, for the terminal and for the page."""
+
+  title: str
+  lines: list[str]
+
+
+def facts_of_model(
+  config: ConfigDict, task: Task
+) -> tuple[dict[str, Any], list[Section]]:
+  """(figures, sections) that need no text: sizes, decay, FLOPs, bytes."""
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  sizes = {p: math.prod(x.shape) for p, x in memory.by_path(params).items()}
+  total = sum(sizes.values())
+  blocks: dict[str, int] = {}
+  for path, size in sizes.items():
+    block = "/".join(path.split("/")[:2])
+    blocks[block] = blocks.get(block, 0) + size
+  decays = optimizer.decayed(params, config.optimizer.no_decay)
+  decaying = sum(sizes[path] for path, yes in decays.items() if yes)
+
+  tx, _ = optimizer.make(config.optimizer, config.train.num_steps, params)
+  state = jax.eval_shape(steps.make_init(task, tx, 0))
+  mesh = memory.planned_mesh(config.mesh)
+  param_bytes = memory.bytes_per_device(state.params, mesh)
+  state_bytes = memory.bytes_per_device(state, mesh) - param_bytes
+  devices = math.prod(mesh.shape.values())
+  parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate
+  phases = [
+    _phase(config, task, shape, max(shape.num_rows // parts, 1))
+    for shape in memory.shapes(config)
+  ]
+  figures = {
+    "parameters": total,
+    "decaying_parameters": decaying,
+    "flops_per_step": phases[0]["flops_per_step"],
+    "devices": devices,
+    "parameter_bytes_per_device": param_bytes,
+    "optimizer_bytes_per_device": state_bytes,
+    "activation_bytes_per_device": max(
+      phase["activation_bytes_per_device"] for phase in phases
+    ),
+    "phases": phases,
+  }
+  o = config.optimizer
+  sections = [
+    Section(
+      f"Parameters: {total:,}",
+      [f"{size:>13,}  {block}" for block, size in blocks.items()],
+    ),
+    Section(
+      f"Optimizer: {o.rule}, peak rate {o.learning_rate:g}, {o.schedule}, "
+      f"{o.warmup_steps:,} steps of warm-up",
+      [
+        f"{decaying:,} parameters decay by {o.weight_decay:g}, "
+        f"{total - decaying:,} don't" + (":" if total > decaying else "."),
+        *(f"  {path}" for path, yes in decays.items() if not yes),
+      ],
+    ),
+    *(
+      Section(
+        f"A step on {devices} device(s), mesh {dict(mesh.shape)}"
+        + (f", from step {x['first_step']:,} on" if len(phases) > 1 else ""),
+        [
+          f"{x['rows']:,} rows of {x['length']} tokens, "
+          f"{x['rows_per_device']} of them on a device at a time",
+          f"{x['flops_per_step'] / 1e12:.3g} TFLOP (matmuls, forward and "
+          "backward)",
+          f"{_size(param_bytes)} of parameters, {_size(state_bytes)} of "
+          f"optimizer state, about {_size(x['activation_bytes_per_device'])} "
+          f"of activations a device (attention: {x['attention']})",
+        ],
+      )
+      for x in phases
+    ),
+  ]
+  return figures, sections
+
+
+def _phase(
+  config: ConfigDict, task: Task, shape: batching.Shape, rows: int
+) -> dict[str, Any]:
+  """The figures of a phase, of so many rows on a device at a time."""
+  machine = layer.machine()
+  return {
+    "first_step": shape.first_step,
+    "rows": shape.num_rows,
+    "length": shape.length,
+    "rows_per_device": rows,
+    "flops_per_step": task.flops(shape.first_step),
+    "attention": auto_pack.attention_of(config, shape.length, **machine),
+    "activation_bytes_per_device": memory.activation_bytes(
+      config, rows, shape.length, **machine
+    ),
+  }
+
+
+def facts_of_rows(
+  config: ConfigDict, task: Task, corpus: store.Corpus, *, num_samples: int
+) -> tuple[dict[str, Any], list[Section], list[list[rows_lib.Token]]]:
+  """(figures, sections, sample rows), measured on the first training steps."""
+  tokenizer = corpus.tokenizer
+  batches = _first_batches(config, task)
+  figures = rows_lib.measure(batches, tokenizer)
+  figures.update(_reading(config, task, corpus, figures))
+  if "pack" in config.objective:
+    for pack in (False, True):
+      share = _padding(config, corpus, pack)
+      figures[f"padding_share_pack_{pack}".lower()] = share
+  mask = tokenizer.tokens(tokenizer.special.mask)
+  title = f"Rows, measured on {figures['rows_measured']:,}"
+  sections = [
+    Section(title, _lines_of_rows(config, figures, mask)),
+    Section("Text", _lines_of_text(config, task, corpus, figures)),
+  ]
+  if task.shares:
+    table = languages.schedule(config, task, corpus)
+    figures["languages"] = table
+    data = config.data
+    drawn_by = f"data.alpha={data.alpha:g}"
+    if data.shares:
+      drawn_by = f"data.shares={data.shares}"
+    title = f"Languages, drawn by {drawn_by}, over the run"
+    sections.append(Section(title, languages.lines(table)))
+  plain, hidden = batches[0]
+  samples = [
+    rows_lib.sample_row(plain, hidden, i, tokenizer)
+    for i in range(min(num_samples, len(plain["input_ids"])))
+  ]
+  return figures, sections, samples
+
+
+def _first_batches(config: ConfigDict, task: Task) -> list[tuple]:
+  """(plain, corrupted) batches of MEASURED_ROWS rows, about."""
+  corrupt = jax.jit(task.corrupt)
+  batches = []
+  key = jax.random.key(config.seed)
+  for step in range(-(-MEASURED_ROWS // config.data.batch_size)):
+    plain = task.batch_at("train", step)
+    hidden = jax.device_get(corrupt(plain, jax.random.fold_in(key, step)))
+    batches.append((plain, hidden))
+  return batches
+
+
+def _num_long(config: ConfigDict) -> int:
+  """Steps of longer rows."""
+  return round(config.train.num_steps * config.data.long_share)
+
+
+def _reading(
+  config: ConfigDict, task: Task, corpus: store.Corpus, figures
+) -> dict[str, Any]:
+  """How much text a step, an epoch and the run read, by what was measured."""
+  batch_size, rows = config.data.batch_size, sum(task.rows_per_epoch[:1])
+  tokens = corpus.meta["splits"]["train"]["tokens"]
+  epoch = figures["text_tokens_per_row"] * rows
+  steps = config.train.num_steps - _num_long(config)
+  return {
+    "tokens_per_step": figures["real_tokens_per_row"] * batch_size,
+    "tokens_in_corpus": tokens,
+    "tokens_per_epoch": epoch,
+    # Truncated, or of documents too short for a row; measured, so about. Not
+    # known of several languages, whose rows are cut and repeated.
+    "truncated_share": (
+      None if task.shares else max(0.0, 1 - epoch / max(tokens, 1))
+    ),
+    "epochs": steps * batch_size / max(rows, 1),
+  }
+
+
+def _percent(share: float | None) -> str:
+  return "-" if share is None else f"{share:.2%}"
+
+
+def _lines_of_rows(config: ConfigDict, figures, mask: str) -> list[str]:
+  """What was hidden in the rows, and what else is in them."""
+  shown = {name: _percent(x) for name, x in figures.items()}
+  if figures["nothing_share"] is None:
+    spans = figures["span_length_mean"]
+    lines = [
+      f"{shown['mask_rate']} of the real tokens are predicted, in stretches "
+      + ("-" if spans is None else f"of {spans:.2f} words"),
+      f"{shown['mask_share']} of them became {mask}, "
+      f"{shown['random_share']} another token, {shown['keep_share']} stayed",
+    ]
+  else:
+    lines = [
+      f"tokens were moved; something is predicted at {shown['mask_rate']} of "
+      f"those that are seen, {rows_lib.NOTHING} at {shown['nothing_share']} "
+      "of these",
+    ]
+  lines.append(
+    f"{shown['padding_share']} of the positions are padding, "
+    f"{shown['unk_share']} of the tokens unknown"
+  )
+  if "pack" in config.objective:
+    lines.append(
+      f"packing leaves {shown['padding_share_pack_true']} padding, "
+      f"{shown['padding_share_pack_false']} without (objective.pack="
+      f"{config.objective.pack})"
+    )
+  if figures["nsp_random_share"] is not None:
+    lines.append(f"{shown['nsp_random_share']} of the pairs have a random B")
+  return lines
+
+
+def _lines_of_text(
+  config: ConfigDict, task: Task, corpus: store.Corpus, figures
+) -> list[str]:
+  """How much text there is, and how often the run reads it."""
+  meta, num_long = corpus.meta["splits"]["train"], _num_long(config)
+  truncated = f", {_percent(figures['truncated_share'])} truncated"
+  return [
+    f"{meta['tokens']:,} tokens in {meta['documents']:,} documents; "
+    f"an epoch reads about {figures['tokens_per_epoch']:,.0f}"
+    + ("" if task.shares else truncated),
+    f"{figures['tokens_per_step']:,.0f} real tokens a step; "
+    f"{figures['epochs']:.3g} epochs of rows of {config.data.length}"
+    + (f", then {num_long:,} steps of longer rows" if num_long else ""),
+  ]
+
+
+def rate_curve(config: ConfigDict) -> list[tuple[int, float]]:
+  """[(step, learning rate)] over the run."""
+  num_steps = config.train.num_steps
+  schedule = optimizer.make_schedule(config.optimizer, num_steps)
+  points = np.linspace(0, num_steps - 1, CURVE_POINTS).astype(int)
+  peak = min(config.optimizer.warmup_steps, num_steps - 1)
+  points = np.unique([*points, peak])
+  return [
+    (int(s), float(r)) for s, r in zip(points, schedule(points), strict=True)
+  ]
+
+
+def sparkline(values: Sequence[float]) -> str:
+  """Numbers from 0 to their largest, as a line of blocks."""
+  top = max(values) or 1.0
+  return "".join("▁▂▃▄▅▆▇█"[round(7 * v / top)] for v in values)
+
+
+def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
+  """The share of padding that the objective's rows have, packed or not."""
+  config = config.copy_and_resolve_references()
+  config.objective.pack = pack
+  task = objectives.make(config, corpus)
+  steps_measured = -(-MEASURED_ROWS // config.data.batch_size)
+  return packing.padding_share(task.batch_at, "train", range(steps_measured))
+
+
+def _size(count: float) -> str:
+  units = ["bytes", "kB", "MB", "GB", "TB"]
+  while count >= 1000 and len(units) > 1:
+    count, units = count / 1000, units[1:]
+  return f"{count:.3g} {units[0]}"

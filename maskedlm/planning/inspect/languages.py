@@ -1,0 +1,68 @@
+"""What a run reads of each language, for `maskedlm inspect`.
+
+From the Task's shares (data/batches/language_mixture.py): exact for whole epochs, and in
+expectation for what is begun of the last one.
+"""
+
+from typing import Any
+
+from ml_collections import ConfigDict
+
+from maskedlm.core.task import Task
+from maskedlm.data.corpus import store
+
+
+def schedule(
+  config: ConfigDict, task: Task, corpus: store.Corpus
+) -> dict[str, dict[str, float]]:
+  """name -> what there is to train on, and what the whole run reads of it.
+
+  tokens and rows are those of the corpus, the rows being the first phase's;
+  share is the language's of the batches' rows, natural_share the same for
+  alpha = 1; repeats is how often the run reads each of the rows, and
+  tokens_read what that makes of the tokens.
+  """
+  steps, data = config.train.num_steps, config.data
+  num_long = round(steps * data.long_share)
+  rows_read = (
+    (steps - num_long) * data.batch_size,
+    num_long * data.long_batch_size,
+  )
+  table: dict[str, dict[str, float]] = {}
+  for i, part in enumerate(corpus.parts):
+    first = task.shares[0]
+    repeats = read = 0.0
+    for shares, count in zip(task.shares, rows_read, strict=False):
+      drawn = count * shares[i].drawn / _total(shares, "drawn")
+      read += drawn
+      repeats += drawn / shares[i].num_rows
+    table[part["name"]] = {
+      "tokens": part["train"]["tokens"],
+      "rows": first[i].num_rows,
+      "natural_share": first[i].num_rows / _total(first, "num_rows"),
+      "share": first[i].drawn / _total(first, "drawn"),
+      "rows_per_epoch": first[i].drawn,
+      "rows_read": read,
+      "repeats": repeats,
+      "tokens_read": repeats * part["train"]["tokens"],
+    }
+  return table
+
+
+def lines(table: dict[str, dict[str, Any]]) -> list[str]:
+  """The table of `schedule`, a line for each language."""
+  width = max(4, *map(len, table))
+  head = (
+    f"{'':<{width}} {'tokens':>13} {'rows':>9} {'of all':>7} {'read':>7}"
+    f" {'rows read':>11} {'repeats':>8} {'tokens read':>15}"
+  )
+  return [head] + [
+    f"{name:<{width}} {x['tokens']:>13,} {x['rows']:>9,}"
+    f" {x['natural_share']:>7.2%} {x['share']:>7.2%} {x['rows_read']:>11,.0f}"
+    f" {x['repeats']:>8.2f} {x['tokens_read']:>15,.0f}"
+    for name, x in table.items()
+  ]
+
+
+def _total(shares, field: str) -> int:
+  return sum(getattr(share, field) for share in shares)

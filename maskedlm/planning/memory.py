@@ -1,0 +1,83 @@
+"""What a step of a config takes of a device, worked out from its shapes."""
+
+import math
+from typing import Any, NamedTuple
+
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm.data.batches import batching
+from maskedlm.objectives.auto_pack import attention_of
+from maskedlm.training import sharding
+
+
+def shapes(config: ConfigDict) -> list[batching.Shape]:
+  """Of the batches of each phase."""
+  num_steps = config.train.num_steps
+  ends = (0, num_steps - 1)
+  shapes = [batching.shape_at(at, num_steps, config.data) for at in ends]
+  return list(dict.fromkeys(shapes))
+
+
+class Sizes(NamedTuple):
+  """A mesh of which only the sizes matter."""
+
+  shape: dict[str, int]
+
+
+def planned_mesh(mesh) -> Sizes:
+  """The sizes of config.mesh, for devices that need not be here.
+
+  An axis of -1 is what this machine's devices leave for it, at least 1.
+
+  Raises:
+    ConfigError: an axis of 0, or two of -1.
+  """
+  sizes = [mesh[axis] for axis in sharding.AXES]
+  count = max(math.prod(size for size in sizes if size != -1), 1)
+  if -1 in sizes:
+    count *= max(jax.device_count() // count, 1)
+  return Sizes(sharding.mesh_sizes(mesh, count))
+
+
+def bytes_per_device(tree, mesh) -> int:
+  """What one device holds of a tree of shapes, by the sharding rules."""
+  total = 0
+  for path, x in by_path(tree).items():
+    spec = sharding.spec_of(path, x.shape, mesh)
+    parts = math.prod(mesh.shape[axis] for axis in spec if axis)
+    total += math.prod(x.shape) * x.dtype.itemsize // parts
+  return total
+
+
+def activation_bytes(
+  config: ConfigDict, rows: int, length: int, **machine
+) -> int:
+  """An estimate of what backward keeps for `rows` rows on one device.
+
+  By layer and token: 8 vectors of width D and 2 of the MLP's F, and, where
+  attention writes them (xla), 2 L probabilities a head; with remat only the
+  layer's input (full), or the matmuls' outputs (dots). The MLM head's logits
+  come twice, in float32: those of a block, of a large vocabulary.
+
+  Args:
+    config: the whole config.
+    rows: on the device at a time.
+    length: L.
+    machine: platform and capability of an attention_choice.Case.
+  """
+  m, L = config.model, length
+  size = 2 if m.dtype == "bfloat16" else 4
+  D, F, H = m.width, m.mlp_width, m.num_heads
+  scores = 2 * H * L if attention_of(config, L, **machine) == "xla" else 0
+  kept = {"none": 8 * D + 2 * F + scores, "dots": 7 * D + F, "full": D}[m.remat]
+  slots = math.ceil(config.objective.get("mask_rate", 0.15) * L)
+  layers = m.num_layers * rows * L * kept * size
+  words = min(config.tokenizer.vocab_size, m.vocab_block)
+  return layers + 2 * 4 * rows * slots * words
+
+
+def by_path(tree) -> dict[str, Any]:
+  """A tree's leaves, by path (sharding.path_of)."""
+  leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
+  return {sharding.path_of(path): x for path, x in leaves}

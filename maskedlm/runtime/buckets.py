@@ -1,0 +1,257 @@
+"""Buckets: what has an address, such as gs://bucket/run, and no folder.
+
+A run's workdir may have one, in Google Cloud Storage, which Orbax can write.
+Its checkpoints are there and nowhere else. Its small files are in a temporary
+folder, the *mirror*, which is filled from the address at the start, and copied
+back to it before a checkpoint is complete and at the end. What only reads a
+checkpoint is given the address. Corpora: corpus_copy.py.
+"""
+
+import atexit
+import concurrent.futures
+import contextlib
+import functools
+import os
+import pathlib
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import storage_errors
+
+_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")  # pathlib folds slashes.
+_MARK = ".address"  # In a mirror: what it is of.
+_NOT_FETCHED = {"checkpoints", "tensorboard"}  # Writers only add to those.
+_AT_ONCE = 8  # Files under way.
+
+Path = os.PathLike  # A pathlib.Path, or an epath.Path where it is an address.
+
+
+def is_address(path: str | Path) -> bool:
+  """Is it gs://..., or the like?"""
+  return bool(_ADDRESS.match(os.fspath(path)))
+
+
+def normal(address: str | Path) -> str:
+  """The address with its two slashes, and none at the end."""
+  return _ADDRESS.sub(r"\1://", os.fspath(address), count=1).rstrip("/")
+
+
+def folder(path: str | Path) -> pathlib.Path:
+  """The absolute path of a folder; ~ is the user's home.
+
+  Raises:
+    ConfigError: an address.
+  """
+  if is_address(path):
+    raise ConfigError(
+      f"{normal(path)}: expected a folder on this machine; copy that there, "
+      f"gcloud storage rsync --recursive FOLDER {normal(path)}"
+    )
+  return _at_home(path).resolve()
+
+
+def _at_home(path: str | Path) -> pathlib.Path:
+  # In --out=~/x no shell does it.
+  return pathlib.Path(os.path.expanduser(path))
+
+
+def origin(path: str | Path) -> Path:
+  """Where it is in truth: a path in a mirror is at the mirror's address.
+
+  Raises:
+    ConfigError: an address that Orbax can't write.
+  """
+  if is_address(path):
+    return _bucket(path)
+  path = _at_home(path).resolve()
+  for folder in (path, *path.parents):
+    with contextlib.suppress(OSError):
+      return _bucket((folder / _MARK).read_text()) / path.relative_to(folder)
+  return path
+
+
+def _bucket(address: str | Path):
+  address = normal(address)
+  if not address.startswith("gs://"):
+    raise ConfigError(
+      f"{address}: checkpoints are kept in folders and in buckets of Google "
+      "Cloud Storage (gs://BUCKET/PATH). Mount others, and give the folder."
+    )
+  filesystem(address)
+  from etils import epath
+
+  return epath.Path(address)
+
+
+@functools.cache
+def filesystem(address: str):
+  """(fsspec's file system, the path in it).
+
+  Raises:
+    ConfigError: an unknown kind of address, or a package is missing.
+  """
+  import fsspec
+
+  # It would not see what TensorStore, and other hosts, have written.
+  for name in ("gs", "gcs"):
+    fsspec.config.conf.setdefault(name, {})["use_listings_cache"] = False
+  try:
+    return fsspec.core.url_to_fs(address)
+  except ImportError as error:
+    package = "'maskedlm[gcs]'" if address.startswith("gs://") else "it"
+    raise ConfigError(
+      f"{address}: a package for it is missing ({error}): `pip install "
+      f"{package}`, or mount it and give the folder."
+    ) from error
+  except ValueError as error:
+    raise ConfigError(
+      f"{address}: {error}; expected a folder, or an address such as "
+      "gs://BUCKET/PATH."
+    ) from error
+
+
+# Files, in folders and in buckets.
+
+
+def list_files(path: Path) -> list[str]:
+  """The files below a folder, by their names relative to it, in order."""
+  if not is_address(path):
+    found = (p.relative_to(path) for p in path.rglob("*") if p.is_file())
+    return sorted(map(str, found))
+  fs, root = filesystem(os.fspath(path))
+  return sorted(name.removeprefix(f"{root}/") for name in fs.find(root))
+
+
+def write_whole(path: Path, text: str) -> None:
+  """Writes a file that is there whole, or not at all.
+
+  What a link leads to is written; what is no file, such as /dev/stdout, too.
+  """
+  if is_address(path):
+    path.write_text(text)  # As are all objects of a bucket.
+    return
+  path = path.resolve()
+  if path.exists() and not path.is_file():
+    path.write_text(text, encoding="utf-8")
+    return
+  unfinished = path.with_name(f"{path.name}.tmp")
+  with unfinished.open("w", encoding="utf-8") as file:
+    file.write(text)
+    file.flush()
+    os.fsync(file.fileno())
+  unfinished.replace(path)
+
+
+def remove(path: Path) -> None:
+  """Deletes a folder and all in it, as far as that can be done."""
+  if is_address(path):
+    with contextlib.suppress(Exception):  # gcsfs raises many kinds.
+      path.rmtree(missing_ok=True)
+  else:
+    shutil.rmtree(path, ignore_errors=True)
+
+
+def fetch(
+  address: str | Path,
+  names: Iterable[str],
+  folder: pathlib.Path,
+  *,
+  then: Callable[[str], None] = lambda name: None,
+) -> None:
+  """Copies the files of these names, several at once; then(name) after each."""
+  fs, root = filesystem(os.fspath(address))
+
+  def fetch_one(name: str) -> None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    fs.get_file(f"{root}/{name}", str(folder / name))
+    then(name)
+
+  with concurrent.futures.ThreadPoolExecutor(_AT_ONCE) as pool:
+    try:
+      for _ in pool.map(fetch_one, names):
+        pass
+    finally:
+      pool.shutdown(cancel_futures=True)
+
+
+def local(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
+  """The folder or file; of an address a copy, until the process ends.
+
+  Args:
+    path: a folder, a file or an address of one; ~ is the user's home.
+    beside: names of files that are copied with a file, if it has them beside.
+
+  Raises:
+    ConfigError, StorageError: an address where nothing is; out of reach.
+  """
+  if not is_address(path):
+    return _at_home(path)
+  address = normal(path)
+  fs, root = filesystem(address)  # Its own errors say more.
+  folder = pathlib.Path(tempfile.mkdtemp(prefix="maskedlm-"))
+  atexit.register(shutil.rmtree, folder, ignore_errors=True)
+  with storage_errors.reaching(address):
+    if fs.isfile(root):
+      address, _, name = address.rpartition("/")
+      there = [n for n in beside if fs.exists(f"{root[: -len(name)]}{n}")]
+      fetch(address, [name, *there], folder)
+      return folder / name
+    names = list_files(address)
+    fetch(address, names, folder)
+  if not names:
+    raise ConfigError(
+      f"{address}: nothing is there; expected a folder or a file."
+    )
+  return folder
+
+
+# A run's workdir.
+
+
+@contextlib.contextmanager
+def workdir(path: str | Path) -> Iterator[pathlib.Path]:
+  """Within: the folder of a run; of an address, its mirror.
+
+  Raises:
+    ConfigError: an address that Orbax can't write, or a wrong one.
+    StorageError: it can't be read now, or at the end not be written.
+  """
+  if not is_address(path):
+    yield _at_home(path).resolve()
+    return
+  address = _bucket(path)
+  with tempfile.TemporaryDirectory(prefix="maskedlm-") as temporary:
+    folder = pathlib.Path(temporary, address.name)
+    folder.mkdir()
+    with storage_errors.reaching(address):
+      names = list_files(address)
+      names = [n for n in names if not _NOT_FETCHED.intersection(n.split("/"))]
+      fetch(address, names, folder)
+    (folder / _MARK).write_text(str(address))
+    before = _stamps(folder)
+    try:
+      yield folder
+    finally:
+      if _stamps(folder) != before:  # Of host 0; the others write nothing.
+        with storage_errors.reaching(address):
+          push(folder)
+
+
+def _stamps(folder: pathlib.Path) -> dict[str, tuple[int, int]]:
+  found = {name: (folder / name).stat() for name in list_files(folder)}
+  return {name: (s.st_size, s.st_mtime_ns) for name, s in found.items()}
+
+
+def push(path: str | Path) -> None:
+  """Copies a mirror's files to its address; of others, does nothing."""
+  address = origin(path)
+  if is_address(path) or not is_address(address):
+    return
+  folder = pathlib.Path(path)
+  fs, root = filesystem(os.fspath(address))
+  for name in list_files(folder):
+    if name != _MARK:
+      fs.pipe_file(f"{root}/{name}", (folder / name).read_bytes())

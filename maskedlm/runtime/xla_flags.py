@@ -1,0 +1,187 @@
+"""XLA's flags, by platform: each with its reason. This is their only place.
+
+`step_options` are those of a train step alone (step.over_mesh): by the kind of
+device, as not every TPU can.
+
+`set_up` puts them into the environment before JAX starts a backend
+(runtime.connected; planning/compile.py does so before it compiles for TPUs);
+what the user has set there stays as it is. All but the last are about
+collectives, so they matter on several devices only. None was timed by us; XLA's
+defaults are right for a CPU and for one GPU.
+
+A flag that XLA does not know ends the process, so a new release may need a
+change here: tests/runtime/test_xla_flags.py starts JAX with those of GPUs; those of
+TPUs were taken by libtpu 0.0.42.1, jax 0.10.2.
+"""
+
+import glob
+import importlib.util
+import os
+import re
+from collections.abc import Iterable, Mapping, MutableMapping
+from typing import NamedTuple
+
+
+class Flag(NamedTuple):
+  """A flag and why it is set."""
+
+  name: str
+  value: str
+  reason: str
+
+
+# platform -> (environment variable, flags). Sources: GPU, docs.jax.dev,
+# gpu_performance_tips, and NVIDIA's JAX images, which set it; TPU, MaxText's
+# scripts (end_to_end/tpu), which train with them.
+FLAGS = {
+  "gpu": (
+    "XLA_FLAGS",
+    (
+      Flag(
+        "xla_gpu_enable_latency_hiding_scheduler",
+        "true",
+        "gradients are summed over GPUs while backward goes on",
+      ),
+    ),
+  ),
+  "tpu": (
+    "LIBTPU_INIT_ARGS",
+    (
+      Flag(
+        "xla_tpu_enable_async_collective_fusion",
+        "true",
+        "collectives run beside the matmuls that they are fused with",
+      ),
+      Flag(
+        "xla_tpu_enable_async_collective_fusion_fuse_all_gather",
+        "true",
+        "the same of all-gathers, which mesh.fsdp makes of each parameter",
+      ),
+      Flag(
+        "xla_tpu_enable_async_collective_fusion_multiple_steps",
+        "true",
+        "a collective may go along with several matmuls",
+      ),
+      Flag(
+        "xla_tpu_overlap_compute_collective_tc",
+        "true",
+        "the core computes while a collective is under way",
+      ),
+      Flag(
+        "xla_tpu_enable_windowed_einsum_for_all_gather",
+        "false",
+        "with mesh.fsdp=16 a layer's matmuls would each be done in sixteen "
+        "parts, added up in memory (docs/scaling.md)",
+      ),
+      Flag(
+        "xla_tpu_enable_windowed_einsum_for_reduce_scatter",
+        "false",
+        "the same of the gradients",
+      ),
+      Flag(
+        "xla_tpu_enable_data_parallel_all_reduce_opt",
+        "true",
+        "the sum of gradients starts before the last of them is there",
+      ),
+      Flag(
+        "xla_tpu_data_parallel_opt_different_sized_ops",
+        "true",
+        "the same where gradients differ in size, as here",
+      ),
+      Flag(
+        "fibers_default_thread_stack_size",
+        "1048576",
+        "the compiler calls itself for what is fused into a matmul: with "
+        "dropout of the attention's weights, for v6e, it overflows the 64 kB "
+        "(SIGSEGV STACK OVERFLOW, libtpu 0.0.42.1)",
+      ),
+    ),
+  ),
+}
+
+
+# Device kind -> what a train step is compiled with besides, as options of that
+# program alone. Not v4: it runs out of its 16 MB of vmem (BERT-base).
+STEP_OPTIONS = dict.fromkeys(
+  ("TPU v5 lite", "TPU v5e", "TPU v5", "TPU v5p", "TPU v6 lite", "TPU v6e"),
+  (
+    Flag(
+      "xla_enable_async_all_reduce",
+      "true",
+      "with the next two, a layer's gradients are summed over chips while "
+      "those of the layer before are computed",
+    ),
+    Flag(
+      "xla_tpu_enable_async_collective_fusion_fuse_all_reduce",
+      "true",
+      "they go along with its matmuls",
+    ),
+    Flag(
+      "xla_jf_crs_combiner_threshold_in_bytes",
+      "4194304",
+      "else XLA merges the sums of all layers, and waits for the last",
+    ),
+  ),
+)
+
+
+CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
+
+
+def step_options(
+  kind: str, environ: Mapping[str, str] = os.environ
+) -> dict[str, str]:
+  """compiler_options of a train step for devices of a kind (device_kind)."""
+  return left(STEP_OPTIONS.get(kind, ()), environ.get("LIBTPU_INIT_ARGS", ""))
+
+
+def left(flags: Iterable[Flag], given: str) -> dict[str, str]:
+  """{name: value} of those that `given`, an environment variable, leaves."""
+  return {
+    flag.name: flag.value
+    for flag in flags
+    if not re.search(rf"--{flag.name}(=|\s|$)", given)
+  }
+
+
+def set_up(environ: MutableMapping[str, str]) -> str:
+  """Adds the flags of what JAX will use; a line that says so, or ""."""
+  return add(environ, find_platform(environ))
+
+
+def add(environ: MutableMapping[str, str], platform: str) -> str:
+  """Adds the platform's flags to environ; a line that says so, or ""."""
+  if platform not in FLAGS:
+    return ""
+  variable, flags = FLAGS[platform]
+  given = environ.get(variable, "")
+  added = " ".join(f"--{k}={v}" for k, v in left(flags, given).items())
+  if not added:
+    return ""
+  environ[variable] = f"{given} {added}".strip()
+  return f"{variable} has also {added} (maskedlm/runtime/xla_flags.py says why)"
+
+
+def find_platform(environ: MutableMapping[str, str]) -> str:
+  """cpu, gpu or tpu: what JAX will use, as far as can be said before."""
+  asked = environ.get("JAX_PLATFORMS", "").split(",")[0]
+  if asked:
+    return {"cuda": "gpu"}.get(asked, asked)
+  if has_tpu():
+    return "tpu"
+  if cuda_plugin():
+    return "gpu"
+  return "cpu"
+
+
+def has_tpu() -> bool:
+  """Is a TPU in this machine, and libtpu installed? Plans need libtpu alone."""
+  return bool(
+    importlib.util.find_spec("libtpu")
+    and (glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*"))
+  )
+
+
+def cuda_plugin() -> str:
+  """The package of JAX's CUDA plugin; "" where there is none."""
+  return next(filter(importlib.util.find_spec, CUDA_PLUGINS), "")

@@ -1,0 +1,48 @@
+"""A workdir that no training has made: an import, a new vocabulary."""
+
+import pathlib
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from maskedlm.core.task import Params
+from maskedlm.runtime import output_files
+from maskedlm.training.checkpoints import manager
+
+
+class _State(NamedTuple):
+  """What checkpoint.py saves."""
+
+  params: Params
+  step: np.ndarray
+
+
+def write(
+  folder: pathlib.Path,
+  params: Params,
+  task: Mapping[str, Any],
+  *,
+  origin: Mapping[str, Any],
+  corpus: str,
+  tokenizer: str,
+  log: Callable[[str], None],
+) -> None:
+  """Writes checkpoints/0 and config.json; tokenizer/ is the caller's.
+
+  Args:
+    folder: the workdir, without checkpoints.
+    params: what is saved, numpy.
+    task: of meta["task"]: what opens them again, "encoder" within.
+    origin: where they come from: it becomes config.json.
+    corpus: the same in a word, in place of a corpus' fingerprint.
+    tokenizer: sha256 of the tokenizer in tokenizer/.
+    log: gets what checkpoints have to say.
+  """
+  output_files.write_json(folder / "config.json", origin)
+  identity = {"config": origin, "corpus": corpus, "tokenizer": tokenizer}
+  opened = manager.open_checkpoints(folder, keep_last=1, keep_best=0, log=log)
+  state = _State(params, np.zeros((), np.int32))
+  meta = {"task": task, "identity": identity}
+  opened.save(0, state, meta, metric=None)
+  opened.close()

@@ -1,0 +1,108 @@
+"""A corpus of several languages, measured language by language.
+
+On its held-out text, while pretraining: the language of each row is
+`language_ids` of its batch. Read top-down: what is known of the languages ->
+sums of each, on the device (step.py) -> lines for people (metrics.py,
+pretrain.py). What the numbers mean: docs/multilingual.md.
+"""
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import jax.numpy as jnp
+
+from maskedlm.core.task import Array, Metrics
+
+BITS = "bits_per_character"
+LOSSES = ("mlm_loss", "lm_loss")  # Nats a predicted token.
+
+
+class Language(NamedTuple):
+  """A part of the corpus, by its place in corpus.parts."""
+
+  name: str
+  tokens_per_character: float  # Of its held-out text.
+
+
+def of_corpus(corpus) -> tuple[Language, ...]:
+  """The languages of a store.Corpus; () where it has no parts."""
+  return tuple(
+    Language(part["name"], count["tokens"] / max(count["characters"], 1))
+    for part in corpus.parts
+    for count in (part["heldout"],)
+  )
+
+
+def measure(
+  languages: tuple[Language, ...], metrics: Metrics, language_ids: Array
+) -> Metrics:
+  """The metrics of each row (Task.loss), and of each language's rows beside.
+
+  Metric m of language x is "x/m"; of a loss a token there are bits a character
+  as well. language_ids: [B], places in languages.
+  """
+  found = dict(metrics)
+  for i, language in enumerate(languages):
+    for name, (total, weight) in metrics.items():
+      here = language_ids == i
+      own = jnp.where(here, total, 0), jnp.where(here, weight, 0)
+      found[f"{language.name}/{name}"] = own
+      if name in LOSSES:
+        bits = own[0] * language.tokens_per_character / math.log(2)
+        found[f"{language.name}/{BITS}"] = bits, own[1]
+  return found
+
+
+def split(
+  heldout: Mapping[str, float],
+) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
+  """Values of `measure` -> (those of all, language -> its own)."""
+  whole: dict[str, float] = {}
+  each: dict[str, dict[str, float]] = {}
+  for name, value in heldout.items():
+    language, _, metric = name.rpartition("/")
+    (each.setdefault(language, {}) if language else whole)[metric] = value
+  return whole, each
+
+
+def line(each: Mapping[str, Mapping[str, float]]) -> str:
+  """Bits a character of each language that has them: "de 2.310, yo 3.142"."""
+  return ", ".join(
+    f"{name} {values[BITS]:.3f}"
+    for name, values in each.items()
+    if BITS in values
+  )
+
+
+# Of the table: title, width, form, and the metrics, of which a language has
+# one at most.
+_COLUMNS = (
+  ("loss", 8, "{:.3f}", LOSSES),
+  ("bits/character", 15, "{:.3f}", (BITS,)),
+  ("accuracy", 9, "{:.1%}", ("mlm_accuracy", "lm_accuracy")),
+)
+
+
+def table(each: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+  """A line for each language, and one for their mean."""
+  rows = {
+    name: [
+      next((values[m] for m in metrics if m in values), None)
+      for *_, metrics in _COLUMNS
+    ]
+    for name, values in each.items()
+  }
+  known = [
+    [value for value in column if value is not None]
+    for column in zip(*rows.values(), strict=True)
+  ]
+  rows["mean"] = [sum(x) / len(x) if x else None for x in known]
+  width = max(map(len, rows))
+  yield " " * width + "".join(f"{c[0]:>{c[1]}}" for c in _COLUMNS)
+  for name, values in rows.items():
+    cells = [
+      f"{'-' if value is None else form.format(value):>{size}}"
+      for value, (_, size, form, _) in zip(values, _COLUMNS, strict=True)
+    ]
+    yield f"{name:<{width}}{''.join(cells)}"

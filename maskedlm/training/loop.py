@@ -1,0 +1,227 @@
+"""THE training loop: `run(config, task, ...)`. It knows no objective's name.
+
+Order of a step: batch -> update -> (log) -> (evaluate) -> (checkpoint). What
+a step consumes is a pure function of its number, so a run that was killed
+goes on from its newest checkpoint exactly as if nothing had happened.
+
+The host runs at most RUN_AHEAD steps ahead of the device. What it wants to
+know of a step (was it finite? the metrics) it reads when that step has surely
+ended: logging never stalls the device, and a signal is answered quickly.
+"""
+
+import collections
+import contextlib
+import json
+import pathlib
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import grain
+import jax
+from ml_collections import ConfigDict
+
+from maskedlm.core.task import Params, Task
+from maskedlm.runtime import buckets, console, interrupts, multihost
+from maskedlm.training import metrics, sharding
+from maskedlm.training import step as steps
+from maskedlm.training.checkpoints import manager, resume
+from maskedlm.training.profiling import watch
+
+RUN_AHEAD = 2  # Enough to hide the host's work, few to wait for.
+
+
+class Result(NamedTuple):
+  """How a run ended."""
+
+  params: Params
+  step: int
+  heldout: Mapping[str, float]  # Empty if the run was interrupted.
+  tokens_per_second: float | None  # None when no step was run.
+  interrupted: bool
+
+
+class NonFiniteError(RuntimeError):
+  """Too many non-finite steps in a row."""
+
+  exit_code = 3
+
+
+def run(
+  config: ConfigDict,
+  task: Task,
+  workdir: pathlib.Path,
+  *,
+  mesh: jax.sharding.Mesh,
+  identity: Mapping[str, Any],
+  start_from: Callable[[Params], Params] = lambda params: params,
+) -> Result:
+  """Trains to config.train.num_steps, from the newest checkpoint if any.
+
+  Args:
+    config: the effective config; `train`, `optimizer` and `seed` are read.
+    task: what to train.
+    workdir: receives config, parameters' shapes, checkpoints and logs.
+    mesh: the device mesh.
+    identity: what the run is made of, stored in each checkpoint and compared
+      on resume (resume.py).
+    start_from: fresh parameters -> those that a new run starts from; what it
+      puts in their place may be numpy.
+
+  Raises:
+    NonFiniteError: train.nonfinite_limit non-finite steps in a row.
+    ConfigError: the config changed in a way that would corrupt the run.
+    CheckpointError, StorageError: none can be read; one can't be written.
+  """
+  options = config.train
+  num_steps = options.num_steps
+  init, shardings, train_step, heldout_step = steps.over_mesh(
+    config, task, mesh
+  )
+  add = jax.jit(metrics.add)
+
+  checkpoints = manager.open_checkpoints(
+    workdir,
+    keep_last=options.keep_last,
+    keep_best=options.keep_best,
+    log=console.log,
+  )
+  with (
+    interrupts.noted() as signalled,  # Until the last checkpoint is written.
+    jax.set_mesh(mesh),  # Kernels ask what they are split over.
+    contextlib.closing(checkpoints),
+  ):
+    stopped = multihost.any_host(signalled.is_set, delay=RUN_AHEAD)
+    restored = checkpoints.restore(
+      sharding.abstract(init, shardings),
+      lambda meta: resume.check(meta["identity"], identity, log=console.log),
+    )
+    if restored is None:
+      state, start = jax.jit(init, out_shardings=shardings)(), 0
+      params = sharding.spread(start_from(state.params), shardings.params)
+      state = state._replace(params=params)
+      console.log(f"starting a run of {num_steps:,} steps")
+    else:
+      state, start = restored[0], int(restored[0].step)
+      console.log(
+        f"continuing from the checkpoint of step {start:,} of {num_steps:,}"
+      )
+    written = json.dumps(identity["config"], indent=2) + "\n"
+    multihost.write(workdir / "config.json", written)
+    described = sharding.describe(state.params, mesh)
+    multihost.write(workdir / "parameters.txt", described)
+    meta = {"identity": dict(identity), "task": dict(task.describe)}
+    batches = _prefetch(task, start, num_steps, options.prefetch)
+    # First: it says what the compiled step has to tell of its parts.
+    watched_step, batches = watch(train_step, batches, config.profile, workdir)
+    if start < num_steps:  # Told now: what would end the run later.
+      checkpoints.check_room(state)
+      last = sharding.place(task.batch_at("train", num_steps - 1), mesh)
+      steps.compile_for(train_step, state, last)
+    logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
+
+    def settle(step, nonfinite, totals, count) -> None:
+      """Looks at a step that has ended; logs the totals of the last count."""
+      if int(nonfinite) >= options.nonfinite_limit:
+        raise NonFiniteError(_dump_rows(task, workdir, step, int(nonfinite)))
+      if count:
+        logbook.train(step, jax.device_get(totals), count)
+
+    def look(step) -> dict[str, float]:
+      found = evaluate(task, heldout_step, state.params, mesh, stopped)
+      logbook.heldout(step, found)
+      return found
+
+    step, heldout, totals, count, stopping = start, {}, None, 0, False
+    inflight = collections.deque()
+    if restored and _evaluates(options, start) and not restored[1]["heldout"]:
+      heldout = look(start)  # What the interrupted run had no time for.
+      found = {**meta, "heldout": heldout}
+      checkpoints.amend(start, found, metric=metrics.rank(heldout, task.best))
+      stopping = stopped()
+    while step < num_steps and not stopping:
+      batch = sharding.place(next(batches), mesh)
+      state, stats = watched_step(state, batch)
+      step += 1
+      totals = stats if totals is None else add(totals, stats)
+      count += 1
+      stopping = stopped()
+      evaluates = _evaluates(options, step)
+      saves = step == num_steps or step % options.checkpoint_every == 0
+      saves |= evaluates and options.keep_best > 0  # Measured, it can be kept.
+      waits = stopping or evaluates or saves
+      logs = waits or step % options.log_every == 0
+      # A copy: the state itself is donated to the next step.
+      inflight.append((step, state.nonfinite + 0, totals, logs and count))
+      if logs:
+        jax.tree.map(lambda x: x.copy_to_host_async(), totals)
+        totals, count = None, 0
+      while len(inflight) > (0 if waits else RUN_AHEAD):
+        settle(*inflight.popleft())
+      heldout, began = {}, time.perf_counter()
+      if evaluates and (task.best or not stopping):
+        heldout = look(step)
+        stopping = stopped()  # It may have been cut short: then save here.
+      if stopping or saves:
+        found = {**meta, "heldout": heldout}
+        checkpoints.save(
+          step, state, found, metric=metrics.rank(heldout, task.best)
+        )
+      logbook.exclude(time.perf_counter() - began)
+    if not heldout and not stopping:
+      heldout = evaluate(task, heldout_step, state.params, mesh, stopped)
+    logbook.close()
+  speed = logbook.tokens_per_second()
+  return Result(state.params, step, heldout, speed, interrupted=stopped())
+
+
+def evaluate(
+  task: Task, heldout_step: Callable, params: Params, mesh, stopped
+) -> dict[str, float]:
+  """{metric: value over the held-out set}; empty if stopped, or without."""
+  results = []
+  for i in range(task.num_heldout_batches):
+    batch = sharding.place(task.batch_at("heldout", i), mesh)
+    results.append(heldout_step(params, batch, i))
+    if i >= RUN_AHEAD:  # To the host: outputs don't pile up on the device.
+      results[i - RUN_AHEAD] = jax.device_get(results[i - RUN_AHEAD])
+    if stopped() and not task.best:
+      return {}  # Where it picks the best, it is short, and must not be lost.
+  if not results:
+    return {}
+  *pairs, outputs = zip(*jax.device_get(results), strict=True)
+  terms, stats = (metrics.means(metrics.sums(each)) for each in pairs)
+  values = {"loss": sum(terms.values()), **stats}
+  return values | dict(task.score(outputs) if task.score else {})
+
+
+def _evaluates(options: ConfigDict, step: int) -> bool:
+  """Is an evaluation due after `step` steps?"""
+  return step == options.num_steps or step % options.eval_every == 0
+
+
+def _prefetch(task: Task, start: int, num_steps: int, count: int):
+  """An iterator over the batches of the steps, made ahead by threads."""
+  return iter(
+    grain.MapDataset.range(start, max(start, num_steps))
+    .map(lambda step: task.batch_at("train", int(step)))
+    .to_iter_dataset(
+      grain.ReadOptions(num_threads=2, prefetch_buffer_size=count)
+    )
+  )
+
+
+def _dump_rows(
+  task: Task, workdir: pathlib.Path, step: int, in_a_row: int
+) -> str:
+  """Writes the row ids of the bad steps to a file; returns the error."""
+  bad = range(step - in_a_row + 1, step + 1)
+  rows = {s: [int(i) for i in task.row_ids("train", s - 1)] for s in bad}
+  path = workdir / f"nonfinite-{step}.json"
+  multihost.write(path, json.dumps({"row_ids": rows}))
+  return (
+    f"steps {bad[0]} to {step}: the loss or the gradient was not finite "
+    f"{in_a_row} times in a row; none of these steps was applied. Their rows "
+    f"are in {buckets.origin(path)}. Lower optimizer.learning_rate, or look at "
+    "these rows."
+  )

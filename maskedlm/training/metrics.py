@@ -1,0 +1,276 @@
+"""What a run shows: (sum, weight) pairs turned into numbers, and written.
+
+A metric stays a (sum, weight) pair until it is printed, so that means over
+microbatches, steps, devices and a padded evaluation set are exact. Every
+value goes to WORKDIR/metrics.jsonl and to TensorBoard; a progress line shows
+the few that a person watches.
+"""
+
+import json
+import math
+import os
+import pathlib
+import re
+import socket
+import struct
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+import jax
+
+from maskedlm.runtime import buckets
+from maskedlm.runtime.console import format_seconds, log, progress
+from maskedlm.training import language_metrics
+
+# Dense bf16 FLOP/s of one device, from the vendors' data sheets.
+PEAK_FLOPS = {
+  "TPU v4": 275e12,
+  "TPU v5 lite": 197e12,
+  "TPU v5e": 197e12,
+  "TPU v5": 459e12,
+  "TPU v5p": 459e12,
+  "TPU v6 lite": 918e12,
+  "TPU v6e": 918e12,
+  "NVIDIA A100": 312e12,
+  "NVIDIA H100": 989e12,
+  "NVIDIA H100 PCIe": 756e12,
+  "NVIDIA H100 NVL": 835e12,
+  "NVIDIA H200": 989e12,
+  "NVIDIA H200 NVL": 835e12,
+}
+
+SYNC_SECONDS = 120  # Between fsyncs of TensorBoard's file: a bucket's upload.
+
+
+def peak_flops() -> float | None:
+  """Peak bf16 FLOP/s of all devices together; None where it isn't known."""
+  kind = jax.devices()[0].device_kind
+  # The longest name first: "TPU v5 lite" is not a "TPU v5".
+  for name in sorted(PEAK_FLOPS, key=len, reverse=True):
+    if kind.startswith(name):
+      return PEAK_FLOPS[name] * jax.device_count()
+  return None
+
+
+def means(totals: Mapping[str, tuple]) -> dict[str, float]:
+  """(sum, weight) pairs -> means; a metric of weight 0 is left out."""
+  return {
+    name: float(total) / float(weight)
+    for name, (total, weight) in totals.items()
+    if float(weight) > 0
+  }
+
+
+def rank(heldout: Mapping[str, float], best: str) -> float | None:
+  """What ranks checkpoints, lower is better: the loss, or minus `best`."""
+  return -heldout[best] if best and heldout else heldout.get("loss")
+
+
+def add(a: Mapping[str, tuple], b: Mapping[str, tuple]) -> dict[str, tuple]:
+  """Adds two dicts of (sum, weight) pairs."""
+  return jax.tree.map(lambda x, y: x + y, dict(a), dict(b))
+
+
+def sums(pairs):
+  """Adds a list of equal trees of numbers, in Python's float64."""
+  return jax.tree.map(lambda *xs: sum(float(x) for x in xs), *pairs)
+
+
+class Logbook(NamedTuple):
+  """Where the numbers of a run go."""
+
+  # (step, metrics summed over the last `count` steps, count)
+  train: Callable[[int, Mapping[str, tuple], int], None]
+  heldout: Callable[[int, Mapping[str, float]], None]
+  exclude: Callable[[float], None]  # Seconds that were not training.
+  tokens_per_second: Callable[[], float | None]  # Over the whole run.
+  close: Callable[[], None]
+
+
+def open_logbook(
+  workdir: pathlib.Path,
+  start: int,
+  num_steps: int,
+  flops: Callable[[int], float],
+) -> Logbook:
+  """metrics.jsonl, tensorboard/ and the progress line of a run.
+
+  Args:
+    workdir: where the files go.
+    start: the step the run begins after. Lines of later steps, which a killed
+      run has left, are removed: those steps come again.
+    num_steps: where the run will end, for the ETA.
+    flops: step -> its matmul FLOPs, for the MFU where the peak is known.
+  """
+  write, close = _open_files(workdir, start)
+  peak = peak_flops()
+  clock = {"mark": time.perf_counter(), "seconds": 0.0, "tokens": 0.0}
+  compiled = False
+
+  def train(step: int, totals: Mapping[str, tuple], count: int) -> None:
+    nonlocal compiled
+    now = time.perf_counter()
+    seconds, clock["mark"] = max(now - clock["mark"], 1e-9), now
+    values = means(totals)
+    tokens = values.pop("tokens") * count
+    # The first interval holds the compilation: it isn't the run's speed, if
+    # there is a second one.
+    if not compiled and step > start + count:
+      clock.update(seconds=0.0, tokens=0.0)
+      compiled = True
+    clock["seconds"] += seconds
+    clock["tokens"] += tokens
+    values["tokens_per_second"] = tokens / seconds
+    if peak:
+      done = sum(flops(s) for s in range(step - count, step))
+      values["mfu"] = done / seconds / peak
+    if values["skipped"]:
+      log(
+        f"step {step:,}: {values['skipped'] * count:.0f} of the last {count} "
+        "steps were not finite and were skipped"
+      )
+    write(step, values)
+    eta = format_seconds((num_steps - step) * seconds / count)
+    progress(
+      f"step {step:,}/{num_steps:,} | ETA {eta} | {format_values(values)}"
+    )
+
+  def heldout(step: int, values: Mapping[str, float]) -> None:
+    if not values:
+      return
+    write(step, {f"heldout/{name}": v for name, v in values.items()})
+    whole, each = language_metrics.split(values)
+    log(f"step {step:,} held out | {format_values(whole)}")
+    if bits := language_metrics.line(each):
+      log(f"step {step:,} held out, bits/character | {bits}")
+
+  def exclude(seconds: float) -> None:
+    clock["mark"] += seconds
+
+  def tokens_per_second() -> float | None:
+    return clock["tokens"] / clock["seconds"] if clock["seconds"] else None
+
+  return Logbook(train, heldout, exclude, tokens_per_second, close)
+
+
+def _open_files(workdir: pathlib.Path, start: int):
+  """(write(step, values), close()); only host 0 writes."""
+  if jax.process_index() != 0:
+    return lambda step, values: None, lambda: None
+  path = workdir / "metrics.jsonl"
+  if path.exists():
+    lines = path.read_text("utf-8", errors="replace").splitlines()
+    kept = [line for line in lines if _step_of(line) <= start]
+    # Whole or not at all: a kill here must not cost what was logged.
+    buckets.write_whole(path, "".join(f"{line}\n" for line in kept))
+  jsonl = path.open("a")
+  to_board, close_board = _open_board(workdir / "tensorboard", start)
+
+  def write(step: int, values: Mapping[str, float]) -> None:
+    jsonl.write(json.dumps({"step": step, **values}) + "\n")
+    jsonl.flush()
+    to_board(step, values)
+
+  def close() -> None:
+    jsonl.close()
+    close_board()
+
+  return write, close
+
+
+def _open_board(folder: pathlib.Path, start: int):
+  """(write(step, values), close()) of TensorBoard's events.
+
+  Not by tensorboardX's writers: a full disk ends the thread of one, and then
+  its queue, which nobody empties, holds the run for ever; and what they have
+  not yet written a kill would cost.
+  """
+  tensorboardX = _import_tensorboardx()
+  Event = tensorboardX.proto.event_pb2.Event
+  SessionLog = tensorboardX.proto.event_pb2.SessionLog
+  Summary = tensorboardX.proto.summary_pb2.Summary
+  folder.mkdir(exist_ok=True)
+  name = f"events.out.tfevents.{time.time():.0f}.{socket.gethostname()}"
+  file = (folder / name).open("ab")
+  synced = 0.0
+
+  def add(**event) -> None:
+    nonlocal synced
+    data = Event(wall_time=time.time(), **event).SerializeToString()
+    size = struct.pack("<Q", len(data))
+    sums = (
+      struct.pack("<I", tensorboardX.record_writer.masked_crc32c(x))
+      for x in (size, data)
+    )
+    file.write(b"".join((size, next(sums), data, next(sums))))
+    file.flush()
+    if time.monotonic() - synced > SYNC_SECONDS:
+      os.fsync(file.fileno())
+      synced = time.monotonic()
+
+  def write(step: int, values: Mapping[str, float]) -> None:
+    pairs = [Summary.Value(tag=k, simple_value=v) for k, v in values.items()]
+    add(step=step, summary=Summary(value=pairs))
+
+  add(file_version="brain.Event:2")
+  # Then what a killed run has left of later steps isn't shown.
+  add(step=start + 1, session_log=SessionLog(status=SessionLog.START))
+  return write, file.close
+
+
+def _import_tensorboardx():
+  """tensorboardX; slow to import.
+
+  It imports all of PyTorch where that is installed, to draw models that we
+  don't have: two seconds of each start. For it there is none.
+  """
+  names = () if "torch" in sys.modules else ("torch",)
+  sys.modules.update(dict.fromkeys(names))  # None: an ImportError.
+  try:
+    import tensorboardX.proto.event_pb2
+    import tensorboardX.proto.summary_pb2
+    import tensorboardX.record_writer
+  finally:
+    for name in names:
+      del sys.modules[name]
+  return tensorboardX
+
+
+def _step_of(line: str) -> float:
+  """The step of a JSONL line; infinite for a line that a kill cut short."""
+  try:
+    return json.loads(line)["step"]
+  except (json.JSONDecodeError, KeyError, TypeError):
+    return float("inf")
+
+
+def format_values(values: Mapping[str, float]) -> str:
+  """The progress line's values, e.g. "loss 7.312 | mlm_accuracy 12.1%".
+
+  Where one term is the whole loss it is shown once. Of training they are means
+  of steps and of tokens, so they are not quite equal.
+  """
+  forms = (  # In the order in which they are shown; others are in the files.
+    (r"^loss$", "{} {:.3f}"),
+    (r"loss$", "{} {:.3f}"),
+    (r"accuracy$", "{} {:.1%}"),
+    # Scores of fine-tuning.
+    (r"(^|_)(f1|exact_match|mcc|pearson|spearman)$", "{} {:.3f}"),
+    (r"^learning_rate$", "lr {1:.2e}"),
+    (r"^mfu$", "MFU {1:.1%}"),
+    (r"^tokens_per_second$", "{1:,.0f} tokens/s"),
+  )
+  terms = {n: x for n, x in values.items() if n.endswith("_loss")}
+  if len(terms) > 1 or not math.isclose(
+    values.get("loss", 0.0), sum(terms.values()), rel_tol=0.01
+  ):
+    terms = {}
+  values = {n: x for n, x in values.items() if n not in terms}
+  shown = {}
+  for pattern, form in forms:
+    for name, value in values.items():
+      if re.search(pattern, name) and name not in shown:
+        shown[name] = form.format(name, value)
+  return " | ".join(shown.values())

@@ -1,0 +1,306 @@
+"""The optimizer: update rules, decay by parameter path, rate schedules.
+
+Reads a `config.optimizer` section (presets.py; sources in docs/presets.md)
+and never a preset's name. train.py applies p <- p - schedule(step) * update,
+so the rate is no part of the optimizer's state: a skipped step doesn't stall
+it, and the rate that is logged is the rate that was used.
+
+A parameter's path is its keys joined by "/", as in
+encoder/layers/attention/qkv/kernel; every rule here is a regex on paths.
+"""
+
+import math
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from maskedlm.core.errors import ConfigError, check_name
+from maskedlm.training import layerwise_rates, muon
+from maskedlm.training.sharding import path_of
+
+Schedule = Callable[[Any], jax.Array]  # step -> learning rate, f32 scalar.
+
+RULES = ("adam", "lamb", "muon", "stable_adam")
+
+# One leaf can hold many matrices: the axes that tell them apart. Layers are
+# scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias of [N, 3, H, K], and
+# gate_up is [N, D, 2, F].
+_LAYERS = (r"(^|/)layers/", 0)
+_STACKED = (_LAYERS, (r"(^|/)qkv/", -3), (r"(^|/)gate_up/", -2))
+
+
+def make(
+  optimizer: Any, num_steps: int, params: Any
+) -> tuple[optax.GradientTransformation, Schedule]:
+  """The update direction and the rate that a `config.optimizer` describes.
+
+  With g clipped to a global norm of clip_norm, m and v its moments:
+    adam: update = m / (sqrt(v) + eps) + weight_decay * p
+    lamb: update = |p| / |that update| * that update, for each matrix
+    stable_adam: update = that update / max(1, rms(g / max(sqrt(v), eps))), rms
+      over each array of a layer (StableAdamW, arXiv:2304.13013, algorithm 2)
+    muon: update = m, made orthogonal, + weight_decay * p, for each matrix of
+      the layers (muon.py)
+  where parameters that match no_decay have neither decay nor LAMB's ratio.
+
+  Args:
+    optimizer: a ConfigDict with the fields of presets.adamw().
+    num_steps: steps of the whole run, warm-up included.
+    params: the parameters, or their ShapeDtypeStructs.
+
+  Returns:
+    A transformation without the learning rate, whose state is two moments a
+    parameter (one, of Muon's matrices) and a count; and the schedule (see
+    `make_schedule`).
+
+  Raises:
+    ConfigError: a value that is unknown or out of range, or a no_decay regex
+      that matches no parameter.
+  """
+  o = optimizer
+  check_values(o)
+  schedule = make_schedule(o, num_steps)
+  decays = decayed(params, o.no_decay)
+  mask = jax.tree.map_with_path(lambda path, _: decays[path_of(path)], params)
+  clip = _clip_by_global_norm(o.clip_norm)
+  adam = optax.scale_by_adam if o.bias_correction else _scale_by_raw_adam
+  adam = adam(o.b1, o.b2, o.eps)
+  decay = optax.add_decayed_weights(o.weight_decay, mask)
+  # Always four pieces, and rates.scale adds none: the moments are in the same
+  # place whatever the options that a resumed run may change (all but rule).
+  update = optax.chain(
+    clip if o.clip_norm else optax.identity(),
+    *{
+      "adam": (adam, decay, optax.identity()),
+      "lamb": (adam, decay, optax.masked(scale_by_trust_ratio(), mask)),
+      "muon": (muon.scale(adam, o.b1, params), decay, optax.identity()),
+      "stable_adam": (
+        _clip_updates(adam, decay, b2=o.b2, eps=o.eps),
+        optax.identity(),
+        optax.identity(),
+      ),
+    }[o.rule],
+  )
+  if o.layer_decay != 1.0 or o.frozen_layers:
+    by_layer = layerwise_rates.shares(
+      params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
+    )
+    update = layerwise_rates.scale(update, by_layer)
+  return update, schedule
+
+
+def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
+  """path -> whether it decays: it does unless a regex is found in its path.
+
+  A regex that matches nothing is a ConfigError, as a misspelt "layernorm"
+  would quietly decay every norm. A model without biases leaves "bias" out.
+  """
+  if isinstance(no_decay, str):  # Its characters would each be a regex.
+    raise ConfigError(
+      f"optimizer.no_decay={no_decay!r} must be a tuple of regexes; write "
+      f"({no_decay!r},)."
+    )
+  leaves, _ = jax.tree_util.tree_flatten_with_path(params)
+  paths = [path_of(path) for path, _ in leaves]
+  for regex in no_decay:
+    try:
+      matched = any(re.search(regex, path) for path in paths)
+    except (re.error, TypeError) as error:  # A number, say.
+      raise ConfigError(
+        f"optimizer.no_decay: {regex!r} is not a regular expression: {error}."
+      ) from None
+    if not matched:
+      raise ConfigError(
+        f"optimizer.no_decay: {regex!r} matches no parameter; correct it or "
+        f"leave it out. Paths look like {paths[0]!r}."
+      )
+  return {
+    path: not any(re.search(regex, path) for regex in no_decay)
+    for path in paths
+  }
+
+
+def scale_by_trust_ratio() -> optax.GradientTransformation:
+  """Multiplies each matrix's update by |p| / |update|, or 1 where either is 0.
+
+  LAMB, algorithm 2 of arXiv:1904.00962 with phi(z) = z. Its norms are of one
+  layer's query, key or value; optax.scale_by_trust_ratio would take one norm
+  of a whole leaf, which here holds all layers, and q, k and v.
+  """
+
+  def scale(path, update, param):
+    axes = _norm_axes(path_of(path), update.ndim)
+    p_norm = jnp.sqrt(jnp.sum(jnp.square(param), axes, keepdims=True))
+    u_norm = jnp.sqrt(jnp.sum(jnp.square(update), axes, keepdims=True))
+    trusted = (p_norm > 0) & (u_norm > 0)
+    return update * jnp.where(trusted, p_norm / u_norm, 1.0)
+
+  return optax.stateless(
+    lambda updates, params: jax.tree.map_with_path(scale, updates, params)
+  )
+
+
+def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
+  """step -> rate: a linear warm-up from 0, then peak down to end_factor * peak.
+
+  While step < warmup_steps (w) the rate is peak * step / w, as in optax and
+  google-research/bert: step 0 has rate 0, and only step w reaches the peak.
+  From there on, with T = num_steps and r = (T - step) / (T - w) what remains,
+  rate = peak * (end_factor + (1 - end_factor) * shape), where shape is
+
+    linear      r
+    polynomial  r ** power
+    cosine      (1 + cos(pi * (1 - r))) / 2
+    constant    1 (end_factor plays no part)
+    wsd         min(1, (T - step) / (decay_share * T)): linear, at the end
+    wsd_sqrt    1 - sqrt(1 - that), where wsd decays (ModernBERT)
+
+  decay_from_zero puts r = (T - step) / T: the rate falls from the peak to
+  peak * (1 - w / T) where the warm-up ends, unless warmup_times_decay has it
+  multiplied by the decay before that too. From step T on, r is 0.
+  Works on numbers and on traced steps; exact to float32 below 2**24 steps.
+
+  Raises:
+    ConfigError: an unknown schedule, or phases that don't fit in num_steps.
+  """
+  o = optimizer
+  peak, warmup = o.learning_rate, o.warmup_steps
+  end, power = o.end_factor, o.power
+  _check_phases(o, num_steps)
+  span = num_steps if o.decay_from_zero else max(num_steps - warmup, 1)
+  decay_steps = _decay_steps(o, num_steps)
+  shapes = {  # Of the number of steps left, at most span.
+    "linear": lambda left: left / span,
+    "polynomial": lambda left: (left / span) ** power,
+    "cosine": lambda left: (1 - jnp.cos(math.pi * left / span)) / 2,
+    "constant": jnp.ones_like,
+    "wsd": lambda left: jnp.minimum(left / decay_steps, 1.0),
+    "wsd_sqrt": lambda left: (
+      1 - jnp.sqrt(1 - jnp.minimum(left / decay_steps, 1.0))
+    ),
+  }
+  check_name("optimizer.schedule", o.schedule, shapes)
+  shape = shapes[o.schedule]
+
+  def schedule(step):
+    step = jnp.asarray(step, jnp.float32)
+    decay = end + (1 - end) * shape(jnp.clip(num_steps - step, 0, span))
+    warm = step / max(warmup, 1) * (decay if o.warmup_times_decay else 1)
+    return peak * jnp.where(step < warmup, warm, decay)
+
+  return schedule
+
+
+def _clip_by_global_norm(max_norm: float) -> optax.GradientTransformation:
+  """g * max_norm / max(|g|, max_norm), as tf.clip_by_global_norm has it.
+
+  optax's own selects between two trees, which XLA:CPU does not fuse: compiled
+  alone, an update with it took 2.3 times as long, and a copy of the gradients.
+  """
+
+  def clip(grads, _):
+    scale = max_norm / jnp.maximum(optax.tree.norm(grads), max_norm)
+    return jax.tree.map(lambda g: g * scale, grads)
+
+  return optax.stateless(clip)
+
+
+def _scale_by_raw_adam(b1, b2, eps) -> optax.GradientTransformation:
+  """optax.scale_by_adam without bias correction, which it can't leave out."""
+
+  def update(grads, state, params=None):
+    del params
+    mu = optax.tree.update_moment(grads, state.mu, b1, 1)
+    nu = optax.tree.update_moment_per_elem_norm(grads, state.nu, b2, 2)
+    updates = jax.tree.map(lambda m, v: m / (jnp.sqrt(v) + eps), mu, nu)
+    count = optax.safe_increment(state.count)
+    return updates, optax.ScaleByAdamState(count, mu, nu)
+
+  return optax.GradientTransformation(optax.scale_by_adam().init, update)
+
+
+def _clip_updates(adam, decay, *, b2, eps) -> optax.GradientTransformation:
+  """StableAdamW: smaller updates where the gradient outgrows its moment.
+
+  As in optimi, which ModernBERT used: one factor an array of a layer, for the
+  decay too. The state is Adam's.
+  """
+
+  def update(grads, state, params):
+    updates, state = adam.update(grads, state, params)
+    updates, _ = decay.update(updates, decay.init(params), params)
+    corrected = 1 - b2 ** state.count.astype(jnp.float32)
+
+    def shrink(path, update, grad, nu):
+      axes = _norm_axes(path_of(path), update.ndim, stacked=(_LAYERS,))
+      share = grad / jnp.maximum(jnp.sqrt(nu / corrected), eps)
+      rms = jnp.sqrt(jnp.mean(jnp.square(share), axes, keepdims=True))
+      return update / jnp.maximum(rms, 1.0)
+
+    shrunk = jax.tree.map_with_path(shrink, updates, grads, state.nu)
+    return shrunk, state
+
+  return optax.GradientTransformation(adam.init, update)
+
+
+def _norm_axes(path: str, ndim: int, stacked=_STACKED) -> tuple[int, ...]:
+  """The axes that lie within one of the matrices that a leaf holds."""
+  stacked = {axis % ndim for regex, axis in stacked if re.search(regex, path)}
+  return tuple(axis for axis in range(ndim) if axis not in stacked)
+
+
+def _decay_steps(optimizer, num_steps: int) -> int:
+  return max(round(optimizer.decay_share * num_steps), 1)
+
+
+_RANGES = {
+  "learning_rate": (lambda x: 0 < x <= 1, "over 0 and at most 1"),
+  "warmup_steps": (lambda x: x >= 0, "at least 0"),
+  "end_factor": (lambda x: 0 <= x <= 1, "from 0 to 1"),
+  "power": (lambda x: 0 < x < math.inf, "over 0"),
+  "decay_share": (lambda x: 0 < x <= 1, "over 0 and at most 1"),
+  "b1": (lambda x: 0 <= x < 1, "at least 0 and under 1"),
+  "b2": (lambda x: 0 <= x < 1, "at least 0 and under 1"),
+  # With 0, or 0 in float32, what never had a gradient would get 0/0.
+  "eps": (lambda x: 1e-30 <= x <= 1, "from 1e-30 to 1"),
+  "weight_decay": (lambda x: 0 <= x <= 1, "from 0 to 1"),
+  "clip_norm": (lambda x: 0 <= x < math.inf, "over 0, or 0 for no clipping"),
+}
+
+
+def check_values(o) -> None:
+  """Raises ConfigError for a value of config.optimizer that can't be."""
+  check_name("optimizer.rule", o.rule, RULES)
+  for name, (within, expected) in _RANGES.items():
+    if not within(o[name]):  # A NaN fails every comparison.
+      raise ConfigError(
+        f"optimizer.{name}={o[name]} must be {expected}; change "
+        f"--config.optimizer.{name}."
+      )
+  if o.rule == "stable_adam" and not o.bias_correction:
+    raise ConfigError(
+      "optimizer.rule='stable_adam' compares the gradient with its corrected "
+      "moment; set --config.optimizer.bias_correction=True."
+    )
+
+
+def _check_phases(o, num_steps: int) -> None:
+  if num_steps < 1:
+    raise ConfigError(f"train.num_steps={num_steps} must be at least 1.")
+  if o.warmup_steps > num_steps:
+    raise ConfigError(
+      f"optimizer.warmup_steps={o.warmup_steps} is more than "
+      f"train.num_steps={num_steps}: the peak would never be reached; set "
+      f"--config.optimizer.warmup_steps={num_steps // 10} or train longer."
+    )
+  decay_steps = _decay_steps(o, num_steps)
+  if o.schedule.startswith("wsd") and o.warmup_steps + decay_steps > num_steps:
+    raise ConfigError(
+      f"optimizer.warmup_steps={o.warmup_steps} and the last "
+      f"decay_share={o.decay_share} of train.num_steps={num_steps} overlap; "
+      f"set --config.optimizer.warmup_steps={num_steps - decay_steps} or less."
+    )

@@ -1,0 +1,246 @@
+"""The device mesh, and where every array lives on it.
+
+One table gives a PartitionSpec to each parameter by its path. Specs are
+aligned to the trailing dimensions, so a kernel, the same kernel stacked by
+the scan over layers, and its two Adam moments all match one line.
+
+Mesh axes: `data` (rows), `fsdp` (rows, and the parameters split with them),
+`tensor` (heads, MLP width, vocabulary).
+"""
+
+import re
+
+import jax
+import numpy as np
+from jax.experimental import mesh_utils
+from jax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec
+
+from maskedlm.core.errors import ConfigError
+
+AXES = ("data", "fsdp", "tensor")
+ROWS = ("data", "fsdp")  # The axes that the rows of a batch are split over.
+
+# Path regex -> spec of the trailing dimensions. The first match wins.
+RULES = (
+  (r"token/embedding$", ("tensor", "fsdp")),  # [V, D]
+  (r"qkv/kernel$", ("fsdp", None, "tensor", None)),  # [D, 3, H, K]
+  (r"qkv/bias$", (None, "tensor", None)),  # [3, H, K]
+  (r"attention/out/kernel$", ("tensor", None, "fsdp")),  # [H, K, D]
+  (r"mlp/up/kernel$", ("fsdp", "tensor")),  # [D, F]
+  (r"mlp/up/bias$", ("tensor",)),  # [F]
+  (r"mlp/gate_up/kernel$", ("fsdp", None, "tensor")),  # [D, 2, F]
+  (r"mlp/down/kernel$", ("tensor", "fsdp")),  # [F, D]
+  (r"(mlm|sbo|lm)_head/bias$", ("tensor",)),  # [V]
+  (r"(transform|project|pooler/dense)/kernel$", ("fsdp", None)),  # [D, D]
+  # Small: a copy on every device.
+  (r"(position|token_type|place)/embedding$", ()),
+  (r"norm/(scale|bias)$", ()),
+  (r"(out|down|dense|transform|project)/bias$", ()),
+  (r"dense/kernel$", ()),
+  (r"crf/(start|transitions|end)$", ()),
+  (r"recurrent_kernel$", ()),  # [2, W, 4 W]
+)
+
+
+def mesh_sizes(mesh, num_devices: int) -> dict[str, int]:
+  """{axis: size} of config.mesh over so many devices; one may be -1 (the rest).
+
+  Raises:
+    ConfigError: the axes do not multiply to the number of devices.
+  """
+  sizes = [mesh[axis] for axis in AXES]
+  known = int(np.prod([size for size in sizes if size != -1]))
+  described = ", ".join(
+    f"mesh.{a}={s}" for a, s in zip(AXES, sizes, strict=True)
+  )
+  fits = known > 0 and num_devices % known == 0
+  if sizes.count(-1) > 1 or not fits or min(sizes) < -1:
+    raise ConfigError(
+      f"{described} does not fit {num_devices} devices: the axes must "
+      "multiply to that number; leave one of them -1 to take what remains."
+    )
+  sizes = [num_devices // known if size == -1 else size for size in sizes]
+  if np.prod(sizes) != num_devices:
+    raise ConfigError(
+      f"{described} takes {np.prod(sizes)} of {num_devices} devices; set "
+      f"mesh.data=-1 to use them all."
+    )
+  return dict(zip(AXES, sizes, strict=True))
+
+
+def make_mesh(mesh, devices=None) -> Mesh:
+  """The mesh of config.mesh over all devices; one axis may be -1 (the rest).
+
+  Raises:
+    ConfigError: the axes do not multiply to the number of devices.
+  """
+  devices = jax.devices() if devices is None else devices
+  sizes = list(mesh_sizes(mesh, len(devices)).values())
+  slices = {getattr(device, "slice_index", 0) for device in devices}
+  if len(slices) > 1:
+    raise ConfigError(
+      f"these are {len(slices)} slices of TPUs; a run is on one: start it on "
+      "the hosts of a single slice."
+    )
+  # Not jax.make_mesh: it refuses some meshes of v4 and v5p.
+  devices = mesh_utils.create_device_mesh(
+    sizes, devices, allow_split_physical_axes=True
+  )
+  # Under Explicit axes gathers raise.
+  return Mesh(devices, AXES, axis_types=(AxisType.Auto,) * 3)
+
+
+def path_of(key_path) -> str:
+  """A pytree key path as "encoder/layers/mlp/up/kernel"."""
+  return jax.tree_util.keystr(key_path, simple=True, separator="/")
+
+
+def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
+  """The spec of one array, from RULES.
+
+  Raises:
+    ConfigError: no rule matches, or a dimension does not divide by its axis.
+  """
+  if not shape:
+    return PartitionSpec()
+  matches = (spec for pattern, spec in RULES if re.search(pattern, path))
+  trailing = next(matches, None)
+  if trailing is None:
+    raise ConfigError(
+      f"no sharding rule matches the parameter {path} {shape}; add a line for "
+      "it to RULES in maskedlm/training/sharding.py."
+    )
+  spec = (None,) * (len(shape) - len(trailing)) + tuple(trailing)
+  for size, axis in zip(shape, spec, strict=True):
+    if axis and size % mesh.shape[axis]:
+      raise ConfigError(
+        f"{path} {shape}: {size} does not divide by mesh.{axis}="
+        f"{mesh.shape[axis]}; choose a mesh.{axis} that divides it."
+      )
+  return PartitionSpec(*spec)
+
+
+def tree_shardings(tree, mesh: Mesh):
+  """A NamedSharding for every array of a (abstract) params or state tree."""
+  return jax.tree_util.tree_map_with_path(
+    lambda path, x: NamedSharding(
+      mesh, spec_of(path_of(path), tuple(x.shape), mesh)
+    ),
+    tree,
+  )
+
+
+def gather(params, mesh: Mesh):
+  """Makes parameters outside of the layers whole over `fsdp`, in a step.
+
+  Those of the layers are gathered a layer at a time, inside of the scan. The
+  token embedding can't be left split by width: the gradient of a lookup would
+  go from rows split over devices to a width split over them, which XLA only
+  does by way of a full copy.
+  """
+
+  def whole(path, x):
+    path = path_of(path)
+    if re.search(r"(^|/)layers/", path):
+      return x
+    spec = spec_of(path, x.shape, mesh)
+    spec = PartitionSpec(*(None if axis == "fsdp" else axis for axis in spec))
+    return jax.lax.with_sharding_constraint(x, NamedSharding(mesh, spec))
+
+  return jax.tree_util.tree_map_with_path(whole, params)
+
+
+def abstract(init, shardings):
+  """The arrays that init() would return: shape, dtype, sharding, no data."""
+  return jax.tree.map(
+    lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s),
+    jax.eval_shape(init),
+    shardings,
+  )
+
+
+def describe(params, mesh: Mesh) -> str:
+  """A line for each parameter: path, shape, spec."""
+  lines = (
+    f"{path_of(path)} {tuple(x.shape)} "
+    f"{tuple(spec_of(path_of(path), tuple(x.shape), mesh))}\n"
+    for path, x in jax.tree_util.tree_leaves_with_path(params)
+  )
+  return "".join(lines)
+
+
+def rows(mesh: Mesh) -> NamedSharding:
+  """Rows split over data and fsdp; the other dimensions whole."""
+  return NamedSharding(mesh, PartitionSpec(ROWS))
+
+
+def replicated(mesh: Mesh) -> NamedSharding:
+  """A copy on every device."""
+  return NamedSharding(mesh, PartitionSpec())
+
+
+def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
+  """Raises ConfigError if the rows don't divide over devices, microbatches."""
+  if accumulate < 1:
+    raise ConfigError(f"train.accumulate={accumulate}: expected at least 1.")
+  parts = mesh.shape["data"] * mesh.shape["fsdp"] * accumulate
+  if batch_size % parts or batch_size < parts:
+    below = max(batch_size // parts, 0) * parts
+    nearest = f"{below} or {below + parts}" if below else str(parts)
+    raise ConfigError(
+      f"a batch of {batch_size} rows must be divisible by mesh.data * "
+      f"mesh.fsdp * train.accumulate = {mesh.shape['data']} * "
+      f"{mesh.shape['fsdp']} * {accumulate}; take {nearest}, or change the "
+      "mesh."
+    )
+
+
+def data_shard(mesh: Mesh) -> tuple[int | tuple[int, ...], int]:
+  """(index, count): which of `count` equal parts of a batch this host reads.
+
+  Where the mesh follows the chips' wires, as on a TPU pod, a host's devices
+  are not neighbours in it: then index is several, in increasing order. Hosts
+  that differ only along `tensor` hold the same rows and read the same.
+
+  Raises:
+    ConfigError: two hosts have some of their rows in common, and not all.
+  """
+  blocks = mesh.devices.reshape(-1, mesh.shape["tensor"])
+  of_host: dict[int, list[int]] = {}
+  for i, devices in enumerate(blocks):
+    for host in {device.process_index for device in devices}:
+      of_host.setdefault(host, []).append(i)
+  if len(blocks) != sum(map(len, {tuple(x) for x in of_host.values()})):
+    raise ConfigError(
+      f"mesh.tensor={mesh.shape['tensor']}: hosts have some of their rows in "
+      "common, and not all; choose one that divides the devices of a host, or "
+      "that they divide."
+    )
+  mine = of_host[jax.process_index()]
+  index, count = mine[0] // len(mine), len(blocks) // len(mine)
+  if mine == list(range(index * len(mine), (index + 1) * len(mine))):
+    return index, count
+  return tuple(mine), len(blocks)
+
+
+def spread(params, shardings):
+  """Puts parameters, some of them numpy, where their shardings say.
+
+  Numpy ones must be equal on all hosts. Not by device_put, which would gather
+  each array of every host to compare them.
+  """
+
+  def put(x, sharding):
+    if isinstance(x, jax.Array):
+      return jax.device_put(x, sharding)
+    return jax.make_array_from_callback(x.shape, sharding, lambda i: x[i])
+
+  return jax.tree.map(put, params, shardings)
+
+
+def place(batch, mesh: Mesh):
+  """This host's numpy rows -> global arrays: the only host-device transfer."""
+  sharding = rows(mesh)
+  return jax.tree.map(
+    lambda x: jax.make_array_from_process_local_data(sharding, x), dict(batch)
+  )

@@ -1,0 +1,294 @@
+"""One update and one evaluation, as pure functions of (state, batch).
+
+train.py calls them, compiled over the mesh (over_mesh; plan.py compiles the
+same for chips that aren't here); the randomness of a step is derived from
+(seed, step) here and nowhere stored.
+"""
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.runtime import xla_flags
+from maskedlm.training import (
+  language_metrics,
+  layerwise_rates,
+  optimizer,
+  sharding,
+)
+
+# Streams of randomness: independent keys from one seed.
+INIT, TRAIN, HELDOUT = range(3)
+
+
+class TrainState(NamedTuple):
+  """All that a run is, besides its config and corpus."""
+
+  step: jax.Array  # shape=(), int32: steps done.
+  params: Params
+  opt_state: optax.OptState
+  nonfinite: jax.Array  # shape=(), int32: steps skipped in a row, up to now.
+
+
+class OverMesh(NamedTuple):
+  """What the loop calls, and where its state lies."""
+
+  init: Callable[[], TrainState]  # Not compiled.
+  shardings: TrainState  # A NamedSharding for each array.
+  step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]  # Compiled.
+  heldout_step: Callable[[Params, Batch, int], tuple]  # Compiled.
+
+
+def make_init(
+  task: Task, tx: optax.GradientTransformation, seed: int
+) -> Callable[[], TrainState]:
+  """-> init(): the state before the first step."""
+
+  def init() -> TrainState:
+    params = task.init(jax.random.fold_in(jax.random.key(seed), INIT))
+    return TrainState(
+      step=jnp.zeros((), jnp.int32),
+      params=params,
+      opt_state=tx.init(params),
+      nonfinite=jnp.zeros((), jnp.int32),
+    )
+
+  return init
+
+
+def make_step(
+  task: Task,
+  tx: optax.GradientTransformation,
+  schedule: Callable[[jax.Array], jax.Array],
+  *,
+  seed: int,
+  accumulate: int,
+  gather: Callable[[Params], Params] = lambda params: params,
+) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
+  """-> step(state, batch) -> (state, metrics): one update.
+
+  Args:
+    task: what is trained.
+    tx: update direction without the learning rate (optim.py).
+    schedule: step -> learning rate.
+    seed: of the masks and the dropout.
+    accumulate: microbatches; the update does not depend on it but for dropout.
+    gather: where the parameters are to be while they are used (sharding.py).
+
+  A step whose loss or gradient's norm is not finite changes no parameter and
+  no moment; it counts in the metric `skipped` and in no other. The update isn't
+  checked: it is finite where the gradient's squares are and eps > 0. A check
+  would hold a second state in memory until the last update is known.
+  """
+
+  def step(state: TrainState, batch: Batch):
+    mask_key, dropout_key = _train_keys(seed, state.step)
+    with jax.named_scope("hiding"):
+      batch = task.corrupt(batch, mask_key)
+    gradient, loss, stats = gradient_of(
+      task, gather(state.params), batch, dropout_key, accumulate
+    )
+    gradient = gather(gradient)  # Then each device takes its part of the sum.
+    with jax.named_scope("optimizer"):
+      update, opt_state = tx.update(gradient, state.opt_state, state.params)
+      rate = schedule(state.step)
+      norm = optax.tree.norm(gradient)
+      finite = jnp.isfinite(loss + norm)
+
+      def keep_finite(new, old):
+        return jax.tree.map(lambda n, o: jnp.where(finite, n, o), new, old)
+
+      params = jax.tree.map(lambda p, u: p - rate * u, state.params, update)
+      state = TrainState(
+        step=state.step + 1,
+        params=keep_finite(params, state.params),
+        opt_state=keep_finite(opt_state, state.opt_state),
+        nonfinite=jnp.where(finite, 0, state.nonfinite + 1),
+      )
+    segment_ids = batch["segment_ids"]
+    real = jnp.sum(segment_ids > 0, dtype=jnp.float32)
+    stats = {
+      **stats,
+      "loss": (loss, 1.0),
+      "gradient_norm": (norm, 1.0),
+      "learning_rate": (rate, 1.0),
+      "real_share": (real, float(segment_ids.size)),
+    }
+    stats = jax.tree.map(lambda x: jnp.where(finite, x, 0.0), stats)
+    stats["skipped"] = (1.0 - finite, 1.0)
+    stats["tokens"] = (real, 1.0)
+    return state, stats
+
+  return step
+
+
+def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
+  """A config's update and evaluation over a mesh; nothing is computed yet."""
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  tx, schedule = optimizer.make(
+    config.optimizer, config.train.num_steps, params
+  )
+  init = make_init(task, tx, config.seed)
+  shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
+  o = config.optimizer
+  by_layer = layerwise_rates.shares(
+    params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
+  )
+
+  def loss(params, *args):
+    return task.loss(layerwise_rates.freeze(params, by_layer), *args)
+
+  step = make_step(
+    task._replace(loss=loss),
+    tx,
+    schedule,
+    seed=config.seed,
+    accumulate=config.train.accumulate,
+    gather=lambda params: sharding.gather(params, mesh),
+  )
+  step = jax.jit(
+    step,
+    in_shardings=(shardings, sharding.rows(mesh)),
+    out_shardings=(shardings, sharding.replicated(mesh)),
+    donate_argnums=0,
+    compiler_options=xla_flags.step_options(mesh.devices.flat[0].device_kind),
+  )
+  heldout_step = make_heldout_step(
+    task, seed=config.seed, accumulate=config.train.accumulate
+  )
+  heldout_step = jax.jit(heldout_step, out_shardings=sharding.replicated(mesh))
+  return OverMesh(init, shardings, step, heldout_step)
+
+
+def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
+  """Compiles a jitted step for a batch's shapes; a call finds it compiled.
+
+  Raises:
+    ConfigError: it takes more memory than a device has.
+  """
+  devices = jax.local_devices()
+  limit = (devices[0].memory_stats() or {}).get("bytes_limit")
+  if devices[0].platform == "cpu":  # The machine's, which its devices share.
+    pages = os.sysconf("SC_PHYS_PAGES")
+    limit = pages * os.sysconf("SC_PAGE_SIZE") / len(devices)
+  try:
+    memory = step.lower(state, batch).compile().memory_analysis()
+  except jax.errors.JaxRuntimeError as error:  # So TPUs' compiler tells it.
+    if "RESOURCE_EXHAUSTED" not in str(error):
+      raise
+    found = str(error).splitlines()[0]
+  else:
+    new = memory.output_size_in_bytes - memory.alias_size_in_bytes
+    needed = memory.argument_size_in_bytes + memory.temp_size_in_bytes + new
+    if devices[0].platform == "tpu" or not limit or needed <= limit:
+      return
+    found = f"{needed / 1e9:.1f} GB of {limit / 1e9:.1f}"
+  rows, *_, length = batch["segment_ids"].shape
+  raise ConfigError(
+    f"a step of {rows} rows of {length} tokens does not fit a device: {found}. "
+    "Raise train.accumulate or mesh.fsdp, or set model.remat."
+  )
+
+
+def gradient_of(
+  task: Task, params: Params, batch: Batch, key: Key, parts: int
+) -> tuple[Params, jax.Array, Metrics]:
+  """(gradient, loss, metrics) of a corrupted batch, in `parts` microbatches.
+
+  Exact whatever the parts: each loss term is divided by its weight over the
+  whole batch (its number of masked tokens, say), never by a microbatch's.
+  """
+  # Only the weights are used, so the compiler drops this forward pass.
+  terms, _ = task.loss(params, batch, key, True)
+  weights = {name: weight for name, (_, weight) in totals(terms).items()}
+
+  def loss(params, batch, key):
+    terms, stats = map(totals, task.loss(params, batch, key, True))
+    total = sum(
+      jnp.where(weights[name] > 0, value / jnp.maximum(weights[name], 1e-6), 0)
+      for name, (value, _) in terms.items()
+    )
+    return total, stats
+
+  gradient = jax.value_and_grad(loss, has_aux=True)
+  if parts == 1:
+    (total, stats), grads = gradient(params, batch, key)
+    return grads, total, stats
+
+  def add_part(carry, xs):
+    index, part = xs
+    out = gradient(params, part, jax.random.fold_in(key, index))
+    return jax.tree.map(jnp.add, carry, out), None
+
+  microbatches = _split(batch, parts)
+  shapes = jax.eval_shape(
+    gradient, params, jax.tree.map(lambda x: x[0], microbatches), key
+  )
+  zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
+  ((total, stats), grads), _ = jax.lax.scan(
+    add_part, zeros, (jnp.arange(parts), microbatches)
+  )
+  return grads, total, stats
+
+
+def make_heldout_step(
+  task: Task, *, seed: int, accumulate: int
+) -> Callable[[Params, Batch, jax.Array], tuple]:
+  """-> heldout_step(params, batch, index) -> (terms, metrics, outputs).
+
+  Without dropout; outputs are those of Task.outputs, {} where it has none;
+  of Task.languages the metrics are given as well (languages.py).
+  The masks depend on the seed and the batch's index alone: every evaluation
+  of a run hides the same tokens. It takes a microbatch at a time, as training
+  does: what can be trained can be evaluated.
+  """
+  corrupt = task.corrupt_heldout or task.corrupt
+
+  def heldout_step(params: Params, batch: Batch, index):
+    key = jax.random.fold_in(jax.random.key(seed), HELDOUT)
+    batch = corrupt(batch, jax.random.fold_in(key, index))
+
+    def measure(part):
+      terms, found = task.loss(params, part, key, False)
+      if task.languages:
+        ids = part["language_ids"]
+        found = language_metrics.measure(task.languages, found, ids)
+      outputs = task.outputs(params, part) if task.outputs else {}
+      return totals(terms), totals(found), outputs
+
+    terms, found, outputs = jax.lax.map(measure, _split(batch, accumulate))
+    return totals(terms), totals(found), jax.tree.map(_join, outputs)
+
+  return heldout_step
+
+
+def totals(pairs):
+  """Metrics, or a tree of them, of all rows: (sum, weight) are scalars."""
+  return jax.tree.map(jnp.sum, pairs)
+
+
+def _split(batch: Batch, parts: int):
+  """[B, ...] -> [parts, B / parts, ...], for each array."""
+
+  def of_array(x):
+    # Rows i, i + parts, ... make a microbatch: each device keeps its own.
+    return jnp.swapaxes(x.reshape(-1, parts, *x.shape[1:]), 0, 1)
+
+  return jax.tree.map(of_array, dict(batch))
+
+
+def _join(x):
+  """[parts, B / parts, ...] -> [B, ...], in the order before _split."""
+  return jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])
+
+
+def _train_keys(seed: int, step) -> tuple[Key, Key]:
+  """(key of the corruption, key of the dropout) of a training step."""
+  key = jax.random.fold_in(jax.random.key(seed), TRAIN)
+  return tuple(jax.random.split(jax.random.fold_in(key, step)))

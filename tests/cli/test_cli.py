@@ -1,0 +1,125 @@
+"""How a verb ends: what the user can mend is one line, a bug is a traceback."""
+
+import os
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import pytest
+
+import maskedlm
+from maskedlm.cli import main
+
+
+def test_a_device_out_of_memory_is_one_line(capsys):
+  def verb(argv):
+    del argv
+    jax.jit(lambda: jnp.zeros(1 << 46))().block_until_ready()  # 281 TB.
+
+  assert main.run(verb, []) == 2
+  line = capsys.readouterr().err
+  assert (
+    line.startswith("error: RESOURCE_EXHAUSTED: ") and line.count("\n") == 1
+  )
+  assert "train.accumulate" in line
+
+  def later(argv):  # As a CPU tells it of a step that runs by itself.
+    del argv
+    raise jax.errors.JaxRuntimeError(
+      "INTERNAL: Error dispatching: Out of memory allocating 35 bytes."
+    )
+
+  assert main.run(later, []) == 2
+  assert "allocating 35 bytes. Give the device less" in capsys.readouterr().err
+
+
+def test_a_bug_is_a_traceback_and_ctrl_c_is_none(capsys):
+  def bug(argv):
+    raise RuntimeError("an array of [3, 5]")
+
+  def stop(argv):
+    raise KeyboardInterrupt
+
+  with pytest.raises(RuntimeError, match=r"\[3, 5\]"):
+    main.run(bug, [])
+  assert main.run(stop, []) == 130
+  assert capsys.readouterr().err == "interrupted\n"
+
+
+@pytest.mark.parametrize(
+  ("verb", "expected"),
+  [
+    ("[print('x' * 99) for _ in range(999)]", 141),
+    ("print('x')", 141),  # Which is written as Python ends.
+    ("print('x') or 75", 75),
+    ("0", 0),
+  ],
+)
+def test_a_verb_whose_lines_nobody_reads_is_not_done(verb, expected):
+  """`maskedlm prepare ... | head -1 && ...` must not go on."""
+  read, write = os.pipe()
+  os.close(read)
+  code = (
+    "import sys\nfrom maskedlm import cli\n"
+    f"sys.exit(cli.run(lambda argv: {verb}, []))"
+  )
+  buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+  made = subprocess.run(
+    [sys.executable, "-c", code],
+    env=buffered,
+    stdout=write,
+    stderr=subprocess.PIPE,
+  )
+  os.close(write)
+  assert (made.returncode, made.stderr) == (expected, b"")
+
+
+def test_a_log_that_nobody_reads_keeps_the_code():
+  """`... 2>&1 | tee log`, where Ctrl-C ends tee, and the run has saved."""
+  read, write = os.pipe()
+  os.close(read)
+  code = (
+    "import sys\nfrom maskedlm import cli, metrics\n"
+    "sys.exit(cli.run(lambda argv: metrics.log('saving') or 75, []))"
+  )
+  buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
+  made = subprocess.run(
+    [sys.executable, "-c", code], env=buffered, stdout=write, stderr=write
+  )
+  os.close(write)
+  assert made.returncode == 75
+
+
+def test_a_folder_of_somebody_else_is_one_line(capsys):
+  def verb(argv):
+    del argv
+    raise PermissionError(13, "Permission denied", "/home/ada/runs/bert")
+
+  assert main.run(verb, []) == 2
+  line = capsys.readouterr().err
+  assert line.startswith("error: /home/ada/runs/bert: Permission denied; ")
+  assert line.count("\n") == 1
+
+  def bind(argv):
+    del argv
+    raise PermissionError(13, "Permission denied")
+
+  with pytest.raises(PermissionError):  # It doesn't say of what.
+    main.run(bind, [])
+
+
+def test_the_version_is_that_of_the_package(capsys):
+  assert main.main(["--version"]) == 0
+  assert capsys.readouterr().out == f"maskedlm {maskedlm.__version__}\n"
+
+
+def test_python_m_is_the_command():
+  made = subprocess.run(
+    [sys.executable, "-m", "maskedlm", "--version"],
+    env={**os.environ, "JAX_PLATFORMS": "cpu"},  # Started anew, for malloc.
+    capture_output=True,
+    text=True,
+  )
+  expected = (0, f"maskedlm {maskedlm.__version__}\n", "")
+  assert (made.returncode, made.stdout, made.stderr) == expected

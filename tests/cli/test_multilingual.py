@@ -1,0 +1,308 @@
+"""Several languages from the command line: report, schedule, a short run."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+
+from helpers import languages
+from helpers.repository import ROOT
+from maskedlm import objectives
+from maskedlm.cli import inspect, pretrain, tokenizer
+from maskedlm.cli import tokenizer_report as report
+from maskedlm.config import defaults as base
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.data import sampling
+from maskedlm.data.batches import language_mixture
+from maskedlm.inference import fill_mask
+from maskedlm.planning.inspect import html_page
+from maskedlm.planning.inspect import languages as inspect_languages
+from maskedlm.planning.inspect import rows as inspect_rows
+from maskedlm.planning.inspect.rows import Token
+from maskedlm.runtime import console
+
+XLMR = ROOT / "configs" / "xlmr_tiny.py"
+SMALL = {
+  "corpus.sentences": "lines",
+  "corpus.num_workers": 1,
+  "corpus.heldout_share": 0.2,
+  "tokenizer.kind": "wordpiece",
+  "tokenizer.vocab_size": 90,
+  "model.num_layers": 2,
+  "model.width": 24,
+  "model.num_heads": 4,
+  "model.mlp_width": 40,
+  "data.length": 16,
+  "data.batch_size": 8,
+  "train.num_steps": 3,
+  "train.log_every": 1,
+  "train.eval_every": 3,
+  "train.eval_rows": 12,
+  "train.checkpoint_every": 3,
+  "optimizer.warmup_steps": 1,
+}
+
+
+@pytest.fixture(scope="module")
+def argv(tmp_path_factory):
+  """The command line of a small run on the three made-up languages."""
+  folder = tmp_path_factory.mktemp("multilingual")
+  made = languages.make_config(folder)
+  corpus = languages.prepared(flagged(made), folder / "corpus")
+  options = {**SMALL, "corpus.parts": made.corpus.parts}
+  return [
+    f"--config={XLMR}",
+    f"--config.corpus.path={corpus.path}",
+    *(f"--config.{name}={value}" for name, value in options.items()),
+  ]
+
+
+def flagged(made):
+  """As the corpus that the command line would prepare."""
+  made.tokenizer.lowercase = False
+  return made
+
+
+# The schedule
+
+
+def test_the_schedule_by_hand():
+  # 210 rows an epoch: 120, 60, 30 by alpha = 1/2; then longer rows.
+  short = tuple(
+    language_mixture.Share(n, r, d)
+    for n, r, d in (("a", 160, 120), ("b", 40, 60), ("c", 10, 30))
+  )
+  long = tuple(
+    language_mixture.Share(n, r, d)
+    for n, r, d in (("a", 80, 60), ("b", 20, 30), ("c", 5, 15))
+  )
+  config = base.default("roberta")
+  config.train.num_steps = 100
+  config.data.update(batch_size=21, long_share=0.2, long_batch_size=7)
+  corpus = types.SimpleNamespace(
+    parts=[{"name": n, "train": {"tokens": t}} for n, t in
+           (("a", 1600), ("b", 400), ("c", 100))]
+  )  # fmt: skip
+  task = types.SimpleNamespace(shares=(short, long))
+  table = inspect_languages.schedule(config, task, corpus)
+  # 80 steps of 21 are 8 epochs of 210; 20 of 7 are 4/3 epochs of 105.
+  assert table["c"] == {
+    "tokens": 100,
+    "rows": 10,
+    "natural_share": 10 / 210,
+    "share": 30 / 210,
+    "rows_per_epoch": 30,
+    "rows_read": pytest.approx(8 * 30 + 20),
+    "repeats": pytest.approx(24 + 4),
+    "tokens_read": pytest.approx(2800),
+  }
+  assert table["a"]["repeats"] == pytest.approx(6 + 1)
+  head, *lines = inspect_languages.lines(table)
+  assert "repeats" in head and [line.split()[0] for line in lines] == [*"abc"]
+
+
+def test_inspect_shows_the_schedule(argv, capsys, tmp_path):
+  page = tmp_path / "page.html"
+  assert inspect.main([*argv, "--json", f"--html={page}"]) == 0
+  figures = json.loads(capsys.readouterr().out)
+  table = figures["languages"]
+  assert list(table) == list(languages.LETTERS)
+  rows = [x["rows"] for x in table.values()]
+  for x, q in zip(
+    table.values(), sampling.sampling_shares(rows, 0.3), strict=True
+  ):
+    assert x["share"] == pytest.approx(q, abs=1 / sum(rows))
+  assert sum(x["rows_read"] for x in table.values()) == pytest.approx(3 * 8)
+  assert "Languages, drawn by data.alpha=0.3" in page.read_text()
+
+
+@pytest.mark.parametrize(
+  "objective", ["mlm_nsp", "roberta", "spanbert", "electra", "causal"]
+)
+def test_every_objective_mixes(objective, argv):
+  options = overrides.load_config(str(XLMR), argv[1:])
+  config = base.default(objective)
+  for section in ("corpus", "tokenizer", "model", "data", "train"):
+    config[section].update(options[section].to_dict())
+  corpus = inspect._find_corpus(config, None)
+  task = objectives.make(config, corpus)
+  (shares,) = task.shares
+  assert [s.name for s in shares] == list(languages.LETTERS)
+  assert task.batch_at("train", 5)["language_ids"].shape == (8,)
+  assert task.num_heldout_batches > 0
+
+
+def test_shares_instead_of_alpha(argv):
+  config = overrides.load_config(str(XLMR), argv[1:])
+  names = list(languages.LETTERS)
+  weights = [f"{name}={i}" for i, name in enumerate(names)]
+  config.data.shares = ",".join(weights)
+  corpus = inspect._find_corpus(config, None)
+  (found,) = objectives.make(config, corpus).shares
+  total = sum(range(len(names)))
+  rows = sum(share.num_rows for share in found)
+  for i, share in enumerate(found):
+    assert share.drawn == pytest.approx(rows * i / total, abs=1)
+  config.data.shares = ",".join(weights[1:])
+  with pytest.raises(ConfigError, match=f"leaves out {names[0]}"):
+    objectives.make(config, corpus)
+
+
+def test_shares_are_checked_before_a_corpus_is_made(argv, tmp_path):
+  config = overrides.load_config(str(XLMR), argv[1:])
+  config.corpus.path, config.data.shares = "", "xx=1,en=2"
+  with pytest.raises(ConfigError, match="'xx' is no part"):
+    pretrain.pretrain(config, tmp_path)
+  assert not (tmp_path / "corpus").exists()
+
+
+def test_a_run_on_several_languages(argv, tmp_path, capsys):
+  config = overrides.load_config(str(XLMR), argv[1:])
+  assert pretrain.pretrain(config, tmp_path) == 0
+  result = json.loads((tmp_path / "result.json").read_text())
+  assert result["steps"] == 3 and np.isfinite(result["heldout_mlm_loss"])
+  # What is known of each language: result.json, the log, the table, the files.
+  each = result["languages"]
+  parts = inspect._find_corpus(config, None).parts
+  assert list(each) == sorted(part["name"] for part in parts)
+  for part in parts:
+    values, count = each[part["name"]], part["heldout"]
+    nats = values["mlm_loss"] * count["tokens"] / count["characters"]
+    assert values["bits_per_character"] == pytest.approx(nats / np.log(2))
+  shown, bits = capsys.readouterr(), each["yo"]["bits_per_character"]
+  line = next(x for x in shown.err.splitlines() if "bits/character |" in x)
+  assert line.startswith("step 3 held out") and line.endswith(f"yo {bits:.3f}")
+  row = next(x for x in shown.out.splitlines() if x.split()[:1] == ["yo"])
+  assert row.split()[2] == f"{bits:.3f}"
+  logged = (tmp_path / "metrics.jsonl").read_text().splitlines()
+  assert json.loads(logged[-1])["heldout/yo/bits_per_character"] == bits
+  assert not any("/yo" in name for name in json.loads(logged[0]))
+
+
+# The report
+
+
+def fake(ids, tokens):
+  """A tokenizer that cuts every text into the same ids."""
+  return types.SimpleNamespace(
+    kind="unigram",
+    vocab_size=len(tokens),
+    special=types.SimpleNamespace(unk=0),
+    tokens=tokens.__getitem__,
+    encode_batch=lambda texts: [np.array(ids)] * len(texts),
+  )
+
+
+def test_the_report_by_hand():
+  made = fake([0, 1, 2, 2, 1], ["<unk>", "<0xE6>", "a"])
+  table = report.measure(
+    [report.Vocabulary("one", made, {"de": 0.25})],
+    {"de": ["ab cd", "abcd efg"], "zh": ["x" * 50]},
+  )
+  # Two sentences of five tokens, four words, 13 characters.
+  assert table["de"]["vocabularies"]["one"] == {
+    "share_of_sample": 0.25,
+    "tokens_per_word": 10 / 4,
+    "characters_per_token": 1.3,
+    "unknown_share": 0.2,
+    "byte_share": 0.4,
+  }
+  # A word of 50 letters: there are no spaces between words.
+  assert table["zh"]["vocabularies"]["one"]["tokens_per_word"] is None
+  lines = report.lines(table)
+  assert lines[-1].split()[0] == "zh" and " - " in lines[-1]
+
+
+def test_the_report_of_a_config(argv, capsys, tmp_path):
+  pytest.importorskip("matplotlib")
+  picture = tmp_path / "report.png"
+  assert tokenizer.main(["report", *argv, "--json", f"--png={picture}"]) == 0
+  table = json.loads(capsys.readouterr().out)
+  assert picture.stat().st_size > 10_000
+  assert list(table) == list(languages.LETTERS)
+  shares = [
+    [row["vocabularies"][label]["share_of_sample"] for row in table.values()]
+    for label in ("alpha=1", "alpha=0.3")
+  ]
+  assert [sum(s) for s in shares] == pytest.approx([1, 1])
+  assert shares[0][0] > shares[1][0] and shares[0][2] < shares[1][2]
+  # The smallest language is cut into longer pieces where it is heard.
+  few, many = (
+    table["yo"]["vocabularies"][label]["characters_per_token"]
+    for label in ("alpha=1", "alpha=0.3")
+  )
+  assert many >= few
+
+
+def test_the_report_of_saved_tokenizers(argv, capsys, tmp_path):
+  corpus = argv[1].partition("=")[2]
+  (tmp_path / "en.txt").write_text("abc bad. cab fed?\n")
+  options = [f"--tokenizer={corpus}/tokenizer", f"--parts={tmp_path}"]
+  assert tokenizer.main(["report", *options]) == 0
+  assert capsys.readouterr().out.splitlines()[-1].startswith("en ")
+  (tmp_path / "de.jsonl").write_text('{"body": "abc bad. cab fed?"}\n')
+  options[1] = f"--parts=de:jsonl:{tmp_path}/de.jsonl"
+  assert tokenizer.main(["report", *options, "--text_field=body"]) == 0
+  assert capsys.readouterr().out.splitlines()[-1].startswith("de ")
+  with pytest.raises(ConfigError, match="needs text: give --parts"):
+    tokenizer.main(["report", options[0]])
+
+
+def test_the_report_is_of_what_training_would_keep(tmp_path):
+  config = languages.make_config(tmp_path, deduplicate=True)
+  once = report.trained(config)[1]
+  for name in languages.LETTERS:
+    with (tmp_path / f"{name}.txt").open("a") as file:
+      file.write("\n" + languages.make_text(name))
+  assert report.trained(config)[1] == once
+  config.corpus.deduplicate = False
+  assert report.trained(config)[1] != once
+
+
+def test_what_the_report_needs(argv):
+  with pytest.raises(ConfigError, match=r"corpus\.parts=''"):
+    tokenizer.main(["report", *argv, "--config.corpus.parts="])
+  with pytest.raises(ConfigError, match="heldout_share=0"):
+    tokenizer.main(["report", *argv, "--config.corpus.heldout_share=0.0"])
+
+
+@pytest.mark.parametrize(
+  ("option", "value"),
+  [("tokenizer.alpha", 1.5), ("data.alpha", -0.25), ("data.alpha", "nan")],
+)
+def test_alpha_is_from_0_to_1(argv, option, value):
+  with pytest.raises(ConfigError, match=rf"{option}={value}.*0\.0 to 1\.0"):
+    inspect.main([*argv, f"--config.{option}={value}"])
+
+
+# Right to left
+
+ARABIC, HEBREW = "\u0643\u062a\u0627\u0628", "\u05e1\u05e4\u05e8"
+
+
+def test_right_to_left_text_is_isolated():
+  assert console.isolate("book 3") == "book 3"
+  for text in (ARABIC, HEBREW, f"a {ARABIC}", "\u0663"):
+    assert console.isolate(text) == f"\u2068{text}\u2069"
+
+
+def test_filled_masks_of_right_to_left_text():
+  filled = fill_mask.Filled("x", [[(ARABIC, 0.25), ("book", 0.125)]])
+  assert fill_mask.format_filled(filled) == (
+    f"x\n  \u2068{ARABIC}\u2069 25.0%  book 12.5%"
+  )
+
+
+def test_sample_rows_of_right_to_left_text():
+  row = [
+    Token(f" {ARABIC}", "[MASK]", "mask"),
+    Token(f" {ARABIC}", ARABIC, ""),
+    Token(" a", HEBREW, "random"),
+  ]
+  assert inspect_rows.format_row(row, coloured=False) == (
+    f"{{\u2068{ARABIC}\u2069>[MASK]}} {ARABIC} {{a>\u2068{HEBREW}\u2069}}"
+  )
+  page = html_page.page("x", [], [row], [(0, 0.0), (1, 1.0)])
+  assert f"<s><bdi>{ARABIC}</bdi></s> <bdi>[MASK]</bdi>" in page

@@ -1,0 +1,328 @@
+"""The whole way as a user goes it: text, corpus, training, resume, masks."""
+
+import json
+import random
+import shutil
+import signal
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from helpers import tiny as tiny_run
+from maskedlm.cli import main
+from maskedlm.training.checkpoints import manager
+
+
+@pytest.fixture(scope="module")
+def arguments(tiny):
+  config, corpus = tiny
+  return [
+    "pretrain",
+    f"--config={config}",
+    f"--config.corpus.path={corpus}",
+  ]
+
+
+@pytest.fixture(scope="module")
+def whole(arguments, tmp_path_factory):
+  """A run that nothing has disturbed: (workdir, process)."""
+  workdir = tmp_path_factory.mktemp("whole")
+  process = tiny_run.run(*arguments, f"--workdir={workdir}")
+  assert process.returncode == 0, process.stderr
+  return workdir, process
+
+
+def logged(workdir):
+  lines = (workdir / "metrics.jsonl").read_text().splitlines()
+  return [json.loads(line) for line in lines]
+
+
+def assert_same_end(a, b):
+  """The newest checkpoints are equal to the bit, and so are the results."""
+  trees = [manager.load_params(w)[0] for w in (a, b)]
+  assert jax.tree.structure(trees[0]) == jax.tree.structure(trees[1])
+  for x, y in zip(*map(jax.tree.leaves, trees), strict=True):
+    np.testing.assert_array_equal(x, y)
+  results = [json.loads((w / "result.json").read_text()) for w in (a, b)]
+  for result in results:
+    result.pop("tokens_per_second")
+  assert results[0] == results[1]
+
+
+def test_a_run_shows_and_writes_what_it_learned(whole):
+  workdir, process = whole
+  result = json.loads((workdir / "result.json").read_text())
+  assert result["steps"] == 12
+  assert result["tokens_per_second"] > 0
+  assert 0 < result["unigram_entropy"] < np.log(500)
+  assert 0 < result["heldout_mlm_loss"] < np.log(512) + 0.5
+  assert 0 <= result["mlm_accuracy"] <= 1 and 0 <= result["nsp_accuracy"] <= 1
+  for words in ("MLM loss", "unigram entropy", "NSP accuracy", "[MASK]", "%"):
+    assert words in process.stdout
+  assert "step 12/12" in process.stderr and "ETA" in process.stderr
+  first, last = logged(workdir)[0], logged(workdir)[-1]
+  assert set(first) >= {
+    "step",
+    "loss",
+    "mlm_loss",
+    "mlm_accuracy",
+    "nsp_loss",
+    "nsp_accuracy",
+    "learning_rate",
+    "gradient_norm",
+    "tokens_per_second",
+    "real_share",
+  }
+  assert last["heldout/mlm_loss"] == result["heldout_mlm_loss"]
+  config = json.loads((workdir / "config.json").read_text())
+  assert config["model"]["width"] == 24
+  assert (
+    "encoder/layers/mlp/up/kernel (2, 24, 40)"
+    in (workdir / "parameters.txt").read_text()
+  )
+
+
+def test_run_again_it_says_so_and_changes_nothing(whole, arguments):
+  workdir, _ = whole
+  before = (workdir / "result.json").read_text()
+  again = tiny_run.run(*arguments, f"--workdir={workdir}")
+  assert again.returncode == 0, again.stderr
+  assert "continuing from the checkpoint of step 12 of 12" in again.stderr
+  assert (workdir / "result.json").read_text() == before
+
+
+def test_killed_at_a_random_moment_it_ends_the_same(whole, arguments, tmp_path):
+  seed = random.SystemRandom().randrange(1 << 30)
+  print(f"kill seed {seed}")
+  moments = random.Random(seed)
+  kills = 0
+  for _ in range(3):
+    process = tiny_run.start(*arguments, f"--workdir={tmp_path}")
+    # The first one comes to the eighth step, and has some still to do.
+    left = moments.randint(1, 8)
+    for line in process.stderr:
+      left -= "step " in line
+      if not left:
+        break
+    time.sleep(moments.random() * 0.2)
+    process.send_signal(signal.SIGKILL)
+    kills += process.wait() == -signal.SIGKILL
+    process.stderr.close()
+  assert kills
+  final = tiny_run.run(*arguments, f"--workdir={tmp_path}")
+  assert final.returncode == 0, final.stderr
+  assert_same_end(tmp_path, whole[0])
+
+
+@pytest.mark.parametrize(
+  "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
+)
+def test_a_signal_saves_and_exits_with_75(whole, arguments, tmp_path, number):
+  # The run would ignore what is ignored here: SIGHUP, where nohup runs this.
+  before = signal.signal(number, signal.SIG_DFL)
+  # Steps enough that it can't be over before the signal.
+  process = tiny_run.start(
+    *arguments,
+    f"--workdir={tmp_path}",
+    "--config.train.num_steps=100000",
+    "--config.optimizer.schedule=constant",
+    "--config.train.eval_every=100000",
+    "--config.train.checkpoint_every=100000",
+  )
+  signal.signal(number, before)
+  for line in process.stderr:
+    if "step 3/" in line:
+      break
+  sent = time.monotonic()
+  process.send_signal(number)
+  rest = process.stderr.read()
+  assert process.wait() == 75, rest
+  assert time.monotonic() - sent < 20
+  assert "the same command continues" in rest
+  (step,) = [
+    int(p.name)
+    for p in (tmp_path / "checkpoints").iterdir()
+    if p.name.isdigit()
+  ]
+  assert step >= 3
+  assert f"step {step:,} is saved" in rest
+
+
+def test_a_signal_and_another_run_end_the_same(whole, arguments, tmp_path):
+  process = tiny_run.start(*arguments, f"--workdir={tmp_path}")
+  for line in process.stderr:
+    if "step 5/" in line:
+      process.send_signal(signal.SIGTERM)
+      break
+  process.stderr.read()
+  assert process.wait() in (75, 0)
+  final = tiny_run.run(*arguments, f"--workdir={tmp_path}")
+  assert final.returncode == 0, final.stderr
+  assert_same_end(tmp_path, whole[0])
+
+
+def test_resumed_on_fewer_devices(arguments, tmp_path):
+  """8 devices, then 2: the same batches; losses to float tolerance."""
+
+  def losses(workdir, steps, devices):
+    process = tiny_run.run(
+      *arguments,
+      f"--workdir={workdir}",
+      f"--config.train.num_steps={steps}",
+      "--config.optimizer.schedule=constant",
+      devices=devices,
+    )
+    assert process.returncode == 0, process.stderr
+    return [x for x in logged(workdir) if "loss" in x]
+
+  losses(tmp_path / "whole", 5, 8)
+  shutil.copytree(tmp_path / "whole", tmp_path / "moved")
+  whole = losses(tmp_path / "whole", 9, 8)
+  moved = losses(tmp_path / "moved", 9, 2)
+  assert [x["step"] for x in moved] == list(range(1, 10))
+  for a, b in zip(whole, moved, strict=True):
+    # The number of real tokens of a step betrays another batch.
+    assert a["real_share"] == b["real_share"]
+    assert a["loss"] == pytest.approx(b["loss"], rel=2e-5)
+
+
+@pytest.mark.parametrize(
+  ("override", "words"),
+  [
+    ("--config.model.width=32", "model.width was 24, now 32"),
+    ("--config.seed=4", "seed"),
+    ("--config.data.batch_size=8", "data.batch_size was 16, now 8"),
+  ],
+)
+def test_a_changed_run_is_refused(whole, arguments, override, words):
+  workdir, _ = whole
+  before = (workdir / "config.json").read_text()
+  process = tiny_run.run(*arguments, f"--workdir={workdir}", override)
+  assert process.returncode == 2
+  assert process.stderr.splitlines()[-1].startswith("error: ")
+  assert words in process.stderr
+  assert "Traceback" not in process.stderr
+  assert (workdir / "config.json").read_text() == before
+
+
+def test_a_misspelt_corpus_path_is_told_and_nothing_prepared(tiny, tmp_path):
+  process = tiny_run.run(
+    "pretrain",
+    f"--config={tiny[0]}",
+    f"--config.corpus.path={tmp_path / 'corpsu'}",
+    f"--workdir={tmp_path / 'run'}",
+  )
+  assert process.returncode == 2
+  *_, line = process.stderr.splitlines()
+  assert line.startswith(f"error: corpus.path='{tmp_path / 'corpsu'}': nothing")
+  assert f"`maskedlm prepare --config=... --out={tmp_path / 'corpsu'}`" in line
+  assert "Traceback" not in process.stderr
+  assert not (tmp_path / "corpsu").exists()
+  assert not (tmp_path / "run" / "corpus").exists()
+
+
+def test_two_phases_from_one_config(arguments, tmp_path):
+  process = tiny_run.run(
+    *arguments,
+    f"--workdir={tmp_path}",
+    "--config.data.long_share=0.25",
+    "--config.train.num_steps=8",
+  )
+  assert process.returncode == 0, process.stderr
+  real = [x["real_share"] for x in logged(tmp_path) if "loss" in x]
+  assert len(real) == 8
+  assert all(np.isfinite(x["loss"]) for x in logged(tmp_path) if "loss" in x)
+
+
+def test_fill_mask(whole, arguments):
+  workdir, _ = whole
+  process = tiny_run.run(
+    "fill-mask",
+    f"--checkpoint={workdir}",
+    "--top_k=3",
+    "--json",
+    "The [MASK] is a [MASK].",
+  )
+  assert process.returncode == 0, process.stderr
+  (line,) = process.stdout.splitlines()
+  filled = json.loads(line)
+  assert filled["text"] == "The [MASK] is a [MASK]."
+  assert [len(words) for words in filled["masks"]] == [3, 3]
+  for words in filled["masks"]:
+    probabilities = [w["probability"] for w in words]
+    assert probabilities == sorted(probabilities, reverse=True)
+    assert 0 < sum(probabilities) <= 1
+  several = tiny_run.run(
+    "fill-mask",
+    f"--checkpoint={workdir / 'checkpoints' / '12'}",
+    "--top_k=3",
+    input="The [MASK] is a [MASK].\n\nReturn the [MASK].\n",
+  )
+  assert several.returncode == 0, several.stderr
+  lines = several.stdout.splitlines()
+  assert [line.startswith("  ") for line in lines] == [
+    False,
+    True,
+    True,
+    False,
+    True,
+  ]
+
+
+@pytest.mark.parametrize(
+  ("argv", "words"),
+  [
+    (["--checkpoint=/nowhere", "a [MASK]"], "/nowhere"),
+    (["--checkpoint={workdir}", "no mask here"], "[MASK]"),
+    (["--checkpoint={workdir}", "[MASK] " + "word " * 99], "48"),
+    (["--checkpoint={workdir}", "--top_k=0", "a [MASK]"], "top_k"),
+  ],
+)
+def test_fill_mask_bad_input(whole, argv, words, capsys):
+  workdir, _ = whole
+  assert (
+    main.main(["fill-mask", *(a.format(workdir=workdir) for a in argv)]) == 2
+  )
+  (line,) = capsys.readouterr().err.splitlines()
+  assert words in line
+
+
+@pytest.mark.parametrize(
+  ("override", "words"),
+  [
+    ("--config.mesh.data=3", "does not fit 8 devices"),
+    ("--config.mesh.tensor=8", "does not divide"),
+    ("--config.model.num_heads=5", "divisible by model.num_heads=5"),
+    ("--config.optimizer.warmup_steps=99", "warmup_steps=99"),
+    ("--config.optimizer.rule=adamw", "rule='adamw' is unknown"),
+    ("--config.optimizer.b2=1.5", "b2=1.5"),
+    ("--config.optimizer.frozen_layers=3", "frozen_layers=3"),
+    ("--config.data.batch_size=7", "must be divisible by mesh.data"),
+    ("--config.objective.pairs=nps", "pairs='nps' is unknown"),
+    ("--config.tokenizer.vocab_size=5", "expected 6 or more"),
+  ],
+)
+def test_a_wrong_option_is_told_before_the_corpus_is_made(
+  tiny, tmp_path, override, words, capsys
+):
+  workdir = tmp_path / "w"
+  argv = ["pretrain", f"--config={tiny[0]}", f"--workdir={workdir}", override]
+  assert main.main(argv) == 2
+  (line,) = capsys.readouterr().err.splitlines()
+  assert line.startswith("error: ") and words in line
+  assert not workdir.exists()
+
+
+def test_a_workdir_of_something_else_stays_as_it_is(tiny, tmp_path, capsys):
+  """Its config.json would be replaced; and no corpus is prepared for it."""
+  (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+  argv = ["pretrain", f"--config={tiny[0]}", f"--workdir={tmp_path}"]
+  assert main.main(argv) == 2
+  assert capsys.readouterr().err == (
+    f"error: {tmp_path} holds a config.json that no run has made, and this is "
+    "pretraining. Give another --workdir.\n"
+  )
+  assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+  assert (tmp_path / "config.json").read_text() == '{"model_type": "bert"}'

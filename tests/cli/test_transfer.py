@@ -1,0 +1,191 @@
+"""`maskedlm transfer`: XNLI's and XQuAD's files, the table, the command."""
+
+import json
+import types
+
+import pytest
+
+from helpers import finetune_runs as runs
+from maskedlm.cli import main, transfer
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import run
+from maskedlm.finetune.classification import classification
+from maskedlm.finetune.question_answering import question_answering
+
+# Columns of xnli.dev.tsv and xnli.test.tsv.
+HEADER = (
+  "language gold_label sentence1_binary_parse sentence2_binary_parse "
+  "sentence1_parse sentence2_parse sentence1 sentence2 promptID pairID genre "
+  "label1 label2 label3 label4 label5 sentence1_tokenized sentence2_tokenized "
+  "match"
+)
+XNLI = [
+  ("en", "neutral", 'And he said, "Mama, I\'m home."', "He called his mom."),
+  ("en", "contradiction", "It is red.", "It is blue."),
+  ("vi", "neutral", "Và anh ấy nói, Mẹ ơi.", "Anh gọi cho mẹ."),
+  ("vi", "entailment", "Nó màu đỏ.", "Nó có màu."),
+  ("vi", "contradiction", "Nó màu đỏ.", "Nó màu xanh."),
+]
+POS = {
+  "en": "the\tDET\ncat\tNOUN\nsat\tVERB\n\na\tDET\ndog\tNOUN\n",
+  "vi": "con\tNOUN\nmèo\tNOUN\nngồi\tVERB\n",
+}
+
+
+@pytest.fixture
+def xnli(tmp_path):
+  columns = HEADER.split()
+  lines = ["\t".join(columns)]
+  for language, label, a, b in XNLI:
+    row = dict.fromkeys(columns, "") | {"language": language}
+    row |= {"gold_label": label, "sentence1": a, "sentence2": b}
+    lines.append("\t".join(row.values()))
+  path = tmp_path / "xnli.test.tsv"
+  path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+  return str(path)
+
+
+def test_xnli_by_language(xnli):
+  options = classification.Options(layout="mnli", language="vi")
+  found = classification.read(xnli, options)
+  assert [(e.label, e.text, e.text_b) for e in found] == [
+    (label, a, b) for language, label, a, b in XNLI if language == "vi"
+  ]
+  assert found[0].where == f"{xnli}:4"
+  everything = classification.read(xnli, options._replace(language=""))
+  assert len(everything) == 5 and everything[0].text == XNLI[0][2]
+  with pytest.raises(DataError, match=r"no row has .*'fr'; there are en, vi\."):
+    classification.read(xnli, options._replace(language="fr"))
+
+
+def test_xnlis_translated_training_set(tmp_path):
+  # It has no column for its language, and a word of its own for a label.
+  path = tmp_path / "multinli.train.vi.tsv"
+  path.write_text("premise\thypo\tlabel\nNó đỏ.\tNó xanh.\tcontradictory\n")
+  options = classification.Options(layout="mnli", language="vi")
+  (example,) = classification.read(str(path), options)
+  assert example[:3] == ("Nó đỏ.", "Nó xanh.", "contradiction")
+
+
+def test_xquad(tmp_path):
+  # As xquad.vi.json: SQuAD 1.1, answers placed by code points.
+  context = "Đội hình Panthers chỉ thua 308 điểm."
+  answer = {"text": "308", "answer_start": context.index("308")}
+  question = {"id": "56beb4343aeaaa14008c925b", "question": "Bao nhiêu điểm?"}
+  paragraph = {"context": context, "qas": [{**question, "answers": [answer]}]}
+  path = tmp_path / "xquad.vi.json"
+  data = [{"title": "Super_Bowl_50", "paragraphs": [paragraph]}]
+  path.write_text(json.dumps({"version": "1.1", "data": data}))
+  model = types.SimpleNamespace(
+    kind=question_answering,
+    options=question_answering.Options(),
+    app=types.SimpleNamespace(gold=question_answering.squad.gold),
+  )
+  (example,) = transfer.read(model, "vi", str(path))
+  assert example.answers == (("308", 27),) and example.context == context
+  predictions = [{"id": example.id, "answer": "chỉ 308"}]
+  gold = question_answering.squad.gold([example])
+  scores = question_answering.squad_metrics.evaluate_v1(
+    gold, {p["id"]: p["answer"] for p in predictions}
+  )
+  assert scores["f1"] == pytest.approx(2 / 3) and scores["exact_match"] == 0
+
+
+def test_the_option_data():
+  assert transfer.parse("en:a.tsv,vi:b:c.tsv") == {
+    "en": "a.tsv",
+    "vi": "b:c.tsv",
+  }
+  assert transfer.parse("en, zh_hant:x.tsv,mr:y") == {
+    "en": "x.tsv",
+    "zh_hant": "x.tsv",
+    "mr": "y",
+  }
+
+
+@pytest.mark.parametrize(
+  ("data", "message"),
+  [
+    ("", "ends without a file"),
+    ("en:a,vi", "ends without a file"),
+    ("a/b.tsv", "expected a language's code"),
+    ("en:,vi:b", "expected a language's code"),
+    ("en:a,en:b", "'en' is there twice"),
+    ("en,en:b", "'en' is there twice"),
+  ],
+)
+def test_what_is_wrong_with_data(data, message):
+  with pytest.raises(ConfigError, match=message):
+    transfer.parse(data)
+
+
+def test_the_table_by_hand():
+  scores = {
+    "en": {"file": "a", "examples": 1200, "accuracy": 0.9, "macro_f1": 0.875},
+    "vi": {"file": "b", "examples": 800, "accuracy": 0.5, "macro_f1": 0.25},
+    "mr": {"file": "c", "examples": 47, "accuracy": 0.25, "macro_f1": 0.125},
+  }
+  result = transfer.compare(scores, "en", "accuracy")
+  assert result["languages"]["vi"]["difference"] == pytest.approx(-0.4)
+  assert result["average"] == 0.375
+  assert [line.split() for line in transfer.table(result)] == [
+    ["examples", "accuracy", "from", "en", "macro_f1"],
+    ["en", "1,200", "0.9000", "0.8750"],
+    ["vi", "800", "0.5000", "-0.4000", "0.2500"],
+    ["mr", "47", "0.2500", "-0.6500", "0.1250"],
+    ["others", "0.3750", "-0.5250"],
+  ]
+  alone = transfer.compare({"en": scores["en"]}, "en", "accuracy")
+  assert alone["average"] is None and len(transfer.table(alone)) == 2
+
+
+@pytest.fixture(scope="module")
+def tagger(tmp_path_factory):
+  """A workdir fine-tuned for a few steps, and the files of two languages."""
+  folder = tmp_path_factory.mktemp("transfer")
+  files = {}
+  for name, text in POS.items():
+    files[name] = folder / f"{name}.conll"
+    files[name].write_text(text, encoding="utf-8")
+  config = configs.default("tagging")
+  config.init_from = str(runs.make_encoder(folder / "encoder"))
+  config.task.task = "pos"
+  config.data.update(
+    train=str(files["en"]), dev=str(files["en"]), length=32, batch_size=8
+  )
+  config.train.update(num_steps=2, log_every=1)
+  run.finetune(config, folder / "run")
+  return folder / "run", files
+
+
+def test_the_command(tagger, capsys):
+  workdir, files = tagger
+  data = ",".join(f"{name}:{file}" for name, file in files.items())
+  argv = ["transfer", "--checkpoint", str(workdir), "--data", data]
+  assert main.main([*argv, "--json"]) == 0
+  result = json.loads(capsys.readouterr().out)
+  assert result["metric"] == "accuracy" and result["source"] == "en"
+  for name, file in files.items():
+    one = ["evaluate", "--checkpoint", str(workdir), "--data", str(file)]
+    assert main.main([*one, "--json"]) == 0
+    evaluated = json.loads(capsys.readouterr().out)
+    assert evaluated.items() <= result["languages"][name].items()
+  english, vietnamese = (result["languages"][name] for name in ("en", "vi"))
+  assert vietnamese["examples"] == 1 and english["examples"] == 2
+  assert vietnamese["difference"] == pytest.approx(
+    vietnamese["accuracy"] - english["accuracy"]
+  )
+  assert main.main(argv) == 0
+  head, *rows = capsys.readouterr().out.splitlines()
+  assert head.split() == ["examples", "accuracy", "from", "en"]
+  assert [row.split()[0] for row in rows] == ["en", "vi", "others"]
+
+
+def test_what_is_wrong_is_told_in_a_line(tagger, capsys):
+  workdir, files = tagger
+  argv = ["transfer", "--checkpoint", str(workdir), "--data"]
+  assert main.main([*argv, f"en:{files['en']}", "--source=vi"]) == 2
+  assert "--source=vi has no file in --data" in capsys.readouterr().err
+  assert main.main([*argv, f"en:{files['en']}x"]) == 2
+  assert capsys.readouterr().err.count("\n") == 1

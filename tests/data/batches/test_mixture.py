@@ -1,0 +1,309 @@
+"""The mixture of languages: shares by hand, exact over an epoch, no state."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from helpers import splits
+from helpers.languages import LETTERS, language_of, make_config, prepared
+from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.data import sampling
+from maskedlm.data.batches import (
+  batching,
+  language_mixture,
+  sentence_pairs,
+  text_rows,
+)
+from maskedlm.data.corpus import language_parts
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("languages")
+  # Several shards, which end within parts.
+  config = make_config(folder, shard_tokens=300)
+  return prepared(config, folder / "corpus")
+
+
+KINDS = {
+  "nsp": (sentence_pairs.nsp, {"short_share": 0.1}),
+  "packed_nsp": (sentence_pairs.nsp, {"short_share": 0.1, "pack": True}),
+  "sop": (sentence_pairs.sop, {"short_share": 0.1}),
+  "adjacent": (sentence_pairs.adjacent, {"short_share": 0.05}),
+  "document_rows": (text_rows.document_rows, {}),
+  "packed_rows": (text_rows.document_rows, {"pack": True}),
+  "full_sentences": (text_rows.full_sentences, {"isolate_documents": False}),
+  "isolated": (text_rows.full_sentences, {"isolate_documents": True}),
+}
+
+
+def read(corpus, kind, data=None, *, shard=(0, 1), **changes):
+  make, options = KINDS[kind]
+  given = {"eval_rows": 20, **changes}
+  config = splits.make_config(data or splits.make_data(), **given)
+  return make(config, corpus, shard, **options)
+
+
+def test_shares_by_hand():
+  # p = 16/21, 4/21, 1/21; alpha = 1/2: 4, 2, 1 of 7.
+  assert sampling.sampling_shares([16, 4, 1], 0.5) == pytest.approx(
+    [4 / 7, 2 / 7, 1 / 7]
+  )
+  assert sampling.sampling_shares([16, 4, 1], 1.0) == pytest.approx(
+    [16 / 21, 4 / 21, 1 / 21]
+  )
+  assert sampling.sampling_shares([16, 4, 1], 0.0) == pytest.approx([1 / 3] * 3)
+  # The book's numbers, eq. 11.7 with 0.99 and 0.01: alpha = 0.3 -> 0.8, 0.2.
+  assert sampling.sampling_shares([99, 1], 0.3) == pytest.approx(
+    [0.7987, 0.2013], abs=1e-4
+  )
+  huge = sampling.sampling_shares([10**300, 10**290], 0.3)
+  assert huge[0] / huge[1] == pytest.approx(10**3)
+
+
+@pytest.mark.parametrize(
+  ("total", "shares", "counts"),
+  [
+    (7, [4 / 7, 2 / 7, 1 / 7], [4, 2, 1]),
+    # Quotas 5.714, 2.857, 1.429: 5, 2, 1, and the two largest remainders.
+    (10, [4 / 7, 2 / 7, 1 / 7], [6, 3, 1]),
+    (10, [1 / 3] * 3, [4, 3, 3]),
+    (0, [0.5, 0.5], [0, 0]),
+  ],
+)
+def test_largest_remainders(total, shares, counts):
+  assert sampling.apportion(total, shares).tolist() == counts
+
+
+@pytest.mark.parametrize(
+  ("total", "sizes", "counts"),
+  [
+    (12, [9, 2, 5], [5, 2, 5]),
+    (11, [9, 2, 5], [5, 2, 4]),
+    (2, [9, 2, 5], [1, 0, 1]),
+    (99, [9, 2, 5], [9, 2, 5]),
+  ],
+)
+def test_as_equal_as_the_sizes_allow(total, sizes, counts):
+  assert sampling.equal(total, sizes).tolist() == counts
+
+
+def source(size, seed):
+  return language_mixture.Source(
+    size, seed, lambda row, epoch: {"row": row, "epoch": epoch}
+  )
+
+
+def test_a_mixture_is_exact_over_each_epoch():
+  sizes = [160, 40, 10]
+  mixed = language_mixture.mixed(
+    [source(n, seed) for seed, n in enumerate(sizes)],
+    ["a", "b", "c"],
+    q=sampling.sampling_shares(sizes, 0.5),
+    seed=3,
+  )
+  # 210 rows in all, of which 4, 2 and 1 of 7.
+  assert mixed.num_rows == 210
+  assert [s.drawn for s in mixed.shares] == [120, 60, 30]
+  assert mixed.shares[1] == language_mixture.Share("b", num_rows=40, drawn=60)
+  row, epoch = language_mixture.row_at(mixed, np.arange(4 * 210))
+  language = np.searchsorted([160, 200, 210], row, side="right")
+  for lap in language.reshape(4, 210):
+    assert np.bincount(lap).tolist() == [120, 60, 30]
+  counts = np.bincount(row, minlength=210)
+  # Four epochs read 480, 240 and 120 rows: each row 3, 6 and 12 times.
+  assert counts.tolist() == [3] * 160 + [6] * 40 + [12] * 10
+  # A large one goes on where the last epoch ended: no row twice in 160 reads.
+  first = row[language == 0]
+  # The reads of an epoch come in any order, so count by two whole epochs: 240
+  # reads are one and a half times all rows.
+  twice = np.bincount(first[:240], minlength=160)
+  assert twice.min() == 1 and twice.max() == 2
+  # A small one's epochs are its own, each with every row once.
+  small = language == 2
+  for lap in range(12):
+    mine = row[small][epoch[small] == lap]
+    assert sorted(mine) == list(range(200, 210))
+  orders = {tuple(row[small][epoch[small] == lap]) for lap in range(12)}
+  assert len(orders) == 12
+
+
+def test_each_epoch_mixes_anew():
+  mixed = language_mixture.mixed(
+    [source(70, 1), source(30, 2)], ["a", "b"], q=[0.7, 0.3], seed=3
+  )
+  row, _ = language_mixture.row_at(mixed, np.arange(200))
+  first, second = (row >= 70).reshape(2, 100)
+  assert first.sum() == second.sum() == 30
+  assert (first & second).sum() < 20  # By chance 9.
+
+
+def test_a_language_has_another_order_in_each_of_its_epochs():
+  sources, nth = [source(30, 1), source(30, 2)], np.arange(60)
+  orders = []
+  for which in (0, 1):
+    row, epoch = language_mixture._rows(sources, 0 * nth + which, nth)
+    assert epoch.tolist() == [0] * 30 + [1] * 30
+    orders += list(row.reshape(2, 30) - 30 * which)
+  for one, other in itertools.combinations(orders, 2):
+    assert sorted(one) == sorted(other) == list(range(30))
+    assert np.mean(one == other) < 0.3
+
+
+def test_any_place_is_reached_at_once():
+  mixed = language_mixture.mixed(
+    [source(10**12, 1), source(10**6, 2)], ["a", "b"], q=[0.9, 0.1], seed=3
+  )
+  far = np.array([0, 10**15 + 7, 10**17])
+  row, epoch = language_mixture.row_at(mixed, far)
+  again = [language_mixture.row_at(mixed, far[i : i + 1]) for i in range(3)]
+  assert row.tolist() == [r[0] for r, _ in again]
+  assert epoch.tolist() == [e[0] for _, e in again]
+
+
+def test_alpha_1_reads_each_row_once_in_an_epoch():
+  mixed = language_mixture.mixed(
+    [source(n, n) for n in (97, 13, 5)],
+    "abc",
+    q=sampling.sampling_shares([97, 13, 5], 1.0),
+    seed=3,
+  )
+  row, _ = language_mixture.row_at(mixed, np.arange(115))
+  assert sorted(row) == list(range(115))
+
+
+def test_a_share_of_0_is_never_read():
+  mixed = language_mixture.mixed(
+    [source(n, n) for n in (9, 4, 7)], "abc", q=[0.75, 0.0, 0.25], seed=3
+  )
+  assert [s.drawn for s in mixed.shares] == [15, 0, 5]
+  row, _ = language_mixture.row_at(mixed, np.arange(3 * 20))
+  assert not ((row >= 9) & (row < 13)).any()
+  assert (row < 9).sum() == 45
+
+
+def test_rows_are_read_from_their_language():
+  mixed = language_mixture.mixed(
+    [source(5, 1), source(3, 2)], ["a", "b"], q=[0.625, 0.375], seed=3
+  )
+  arrays = mixed.read(np.array([7, 0, 4, 5]), np.array([9, 8, 7, 6]))
+  assert arrays["language_ids"].tolist() == [1, 0, 0, 1]
+  assert arrays["row"].tolist() == [2, 0, 4, 0]
+  assert arrays["epoch"].tolist() == [9, 8, 7, 6]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_row_has_two_languages(corpus, kind):
+  reader = read(corpus, kind)
+  languages = language_of(corpus)
+  seen = np.zeros(3, int)
+  for split, steps in (("train", 60), ("heldout", reader.num_heldout_batches)):
+    for step in range(steps):
+      batch = reader.batch_at(split, step)
+      for ids, own in zip(
+        batch["input_ids"], batch["language_ids"], strict=True
+      ):
+        found = languages[ids]
+        assert set(found[found >= 0]) == {own}
+        seen[own] += 1
+  assert (seen > 20).all()
+
+
+def test_random_partners_are_of_the_same_language(corpus):
+  reader = read(corpus, "nsp")
+  labels = [reader.batch_at("train", s)["nsp_labels"] for s in range(60)]
+  assert 0.4 < np.mean(labels) < 0.6  # So test_no_row... saw both kinds.
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_epoch_has_each_language_as_often_as_its_share(corpus, kind):
+  reader = read(corpus, kind, splits.make_data(batch_size=1))
+  (shares,) = reader.shares
+  assert [s.name for s in shares] == list(LETTERS)
+  (total,) = reader.rows_per_epoch
+  assert (
+    sum(s.drawn for s in shares) == sum(s.num_rows for s in shares) == total
+  )
+  q = sampling.sampling_shares([s.num_rows for s in shares], 0.3)
+  assert np.abs(np.array([s.drawn for s in shares]) - q * total).max() < 1
+  ends = np.cumsum([s.num_rows for s in shares])
+  for epoch in (0, 3):
+    rows = [reader.row_ids("train", epoch * total + i)[0] for i in range(total)]
+    found = np.bincount(np.searchsorted(ends, rows, side="right"))
+    assert found.tolist() == [s.drawn for s in shares]
+
+
+def test_hosts_share_a_batch(corpus):
+  whole = read(corpus, "nsp").batch_at("train", 41)
+  halves = [
+    read(corpus, "nsp", shard=(i, 2)).batch_at("train", 41) for i in range(2)
+  ]
+  for name, values in whole.items():
+    both = np.concatenate([half[name] for half in halves])
+    np.testing.assert_array_equal(values, both)
+
+
+def test_the_held_out_sample_is_the_same_for_any_alpha(corpus):
+  readers = [
+    read(corpus, "full_sentences", splits.make_data(alpha=alpha), eval_rows=14)
+    for alpha in (1.0, 0.3)
+  ]
+  assert readers[0].num_heldout_batches == 3
+  found = [[r.batch_at("heldout", s) for s in range(3)] for r in readers]
+  for one, other in zip(*found, strict=True):
+    for name, values in one.items():
+      np.testing.assert_array_equal(values, other[name])
+  real = np.concatenate([b["example_weights"] for b in found[0]]) > 0
+  ids = np.concatenate([b["language_ids"] for b in found[0]])[real]
+  counts = np.bincount(ids)
+  assert counts.sum() == 14 and counts[0] - counts[1:].max() <= 1
+  rows = np.concatenate([readers[0].row_ids("heldout", s) for s in range(3)])
+  assert len(set(rows[real])) == 14
+
+
+def test_a_second_phase_has_its_own_mixture(corpus):
+  data = splits.make_data(long_share=0.5)
+  reader = read(corpus, "full_sentences", data)
+  short, long = reader.shares
+  assert sum(s.num_rows for s in long) < sum(s.num_rows for s in short)
+  assert reader.batch_at("train", 60)["language_ids"].shape == (4,)
+
+
+def test_one_more_language_leaves_the_others_rows(corpus):
+  # Rows' seeds are by the part's name: drawn without "yo", "en" is the same.
+  fewer = corpus._replace(parts=corpus.parts[:2])
+  one, other = (read(c, "full_sentences") for c in (corpus, fewer))
+  for reader in (one, other):
+    assert reader.shares[0][0].name == "en"
+  alone = language_parts.corpora(corpus)["en"]
+  (first,) = read(alone, "full_sentences").rows_per_epoch
+  assert one.shares[0][0].num_rows == other.shares[0][0].num_rows == first
+
+
+def test_seeds_are_by_the_language_s_name(corpus):
+  def seeds(corpus):
+    found = []
+
+    def open_source(alone, name, length, seed):
+      found.append(seed)
+      return language_mixture.Source(7, seed, None)
+
+    config = splits.make_config(splits.make_data())
+    batching.make_batches(open_source, config, corpus, (0, 1))
+    return found
+
+  every = seeds(corpus)
+  assert len(set(every)) == len(corpus.parts) == 3
+  assert seeds(corpus._replace(parts=corpus.parts[1:])) == every[1:]
+
+
+def test_what_is_refused(corpus):
+  for alpha in (-0.1, 1.5):
+    with pytest.raises(ConfigError, match=f"data.alpha={alpha}"):
+      read(corpus, "nsp", splits.make_data(alpha=alpha))
+  nothing = dict.fromkeys(language_parts.COUNTS, 0)
+  first, *others = corpus.parts
+  emptied = corpus._replace(parts=({**first, "heldout": nothing}, *others))
+  with pytest.raises(CorpusError, match=r"'en': .*the heldout split has no"):
+    read(emptied, "full_sentences")

@@ -1,0 +1,416 @@
+"""Packed rows: which rows share one, that nothing changes in them, and NSP."""
+
+import itertools
+import os
+
+import numpy as np
+import pytest
+
+from helpers import splits
+from helpers.splits import (
+  FIRST_ID,
+  SPECIAL,
+  check_shards,
+  make_config,
+  make_corpus,
+  random_documents,
+)
+from maskedlm.data.batches import batching, packing, pair_rows, sentence_pairs
+
+CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
+
+
+def bins(lengths, L, G, seed=0):
+  """The lengths that share a row, each sorted, sorted."""
+  members, starts = packing._compose(np.array(lengths), L, G, seed=seed)
+  return sorted(
+    sorted((lengths[m] for m in members[a:b]), reverse=True)
+    for a, b in itertools.pairwise(starts)
+  )
+
+
+def test_which_rows_share_one_by_hand():
+  # 7 and 2 and 1, 6 and 4, 5 and 5: best fit, longest first.
+  assert bins([6, 4, 5, 5, 7, 2, 1], 10, 3) == [[5, 5], [6, 4], [7, 2, 1]]
+  # Two at most in a row.
+  assert bins([6, 4, 5, 5, 7, 2, 1], 10, 2) == [[1], [5, 5], [6, 4], [7, 2]]
+  assert bins([6, 4, 5], 10, 1) == [[4], [5], [6]]
+  assert bins([3] * 7, 10, 5) == [[3, 3], [3, 3], [3, 3, 3]]
+  assert bins([10, 10, 9], 10, 5) == [[9], [10], [10]]
+
+
+@pytest.mark.parametrize(("L", "mean"), [(40, 20), (128, 20), (128, 200)])
+def test_packed_rows_hold_each_row_once_and_are_nearly_full(L, mean):
+  rng = np.random.default_rng(4)
+  lengths = np.minimum(3 + rng.exponential(mean, 5000).astype(int), L)
+  G = packing.max_segments(L)
+  members, starts = packing._compose(lengths, L, G, seed=7)
+  np.testing.assert_array_equal(np.sort(members), np.arange(5000))
+  sizes = np.diff(starts)
+  assert starts[0] == 0 and starts[-1] == 5000
+  assert sizes.min() >= 1 and sizes.max() <= G
+  tokens = np.add.reduceat(lengths[members], starts[:-1])
+  assert tokens.max() <= L
+  assert tokens.mean() > 0.93 * L
+  again = packing._compose(lengths, L, G, seed=7)
+  np.testing.assert_array_equal(again[0], members)
+  # Another seed: the same lengths together, but other rows.
+  other = packing._compose(lengths, L, G, seed=8)
+  np.testing.assert_array_equal(other[1], starts)
+  np.testing.assert_array_equal(lengths[other[0]], lengths[members])
+  assert np.mean(other[0] == members) < 0.1
+
+
+def test_side_by_side_by_hand():
+  # Three rows of 6: two in the first packed row, one in the second.
+  parts = {
+    "input_ids": np.array(
+      [[2, 8, 3, 0, 0, 0], [2, 9, 3, 0, 0, 0], [2, 7, 6, 5, 3, 0]]
+    ),
+    "token_type_ids": np.array(
+      [[0, 0, 1, 0, 0, 0], [0, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 0]]
+    ),
+    "nsp_labels": np.array([1, 0, 1]),
+  }
+  parts["segment_ids"] = (parts["input_ids"] > 0).astype(int)
+  used = np.array([[True, True, False], [True, False, False]])
+  packed = packing._side_by_side(parts, used, 6, pad=99)
+  assert {name: x.tolist() for name, x in packed.items()} == {
+    "input_ids": [[2, 8, 3, 2, 9, 3], [2, 7, 6, 5, 3, 99]],
+    "token_type_ids": [[0, 0, 1, 0, 1, 1], [0, 0, 0, 1, 1, 0]],
+    "segment_ids": [[1, 1, 1, 2, 2, 2], [1, 1, 1, 1, 1, 0]],
+    "positions": [[0, 1, 2, 0, 1, 2], [0, 1, 2, 3, 4, 0]],
+    "nsp_labels": [[1, 0, 0], [1, 0, 0]],
+    "cls_positions": [[0, 3, 0], [0, 0, 0]],
+    "segment_weights": [[1, 1, 0], [1, 0, 0]],
+  }
+  dtypes = {name: x.dtype for name, x in packed.items()}
+  assert dtypes.pop("segment_weights") == np.float32
+  assert set(dtypes.values()) == {np.dtype("int32")}
+
+
+def test_shares_by_hand():
+  segment_ids = np.array([[1, 1, 1, 2, 2, 0], [1, 1, 1, 1, 1, 1]])
+
+  def batch_at(split, step):
+    assert split == "train"
+    return {"segment_ids": segment_ids[: step + 1]}
+
+  # 1 of 6, then 1 of 12 positions.
+  assert packing.padding_share(batch_at, "train", [0]) == pytest.approx(1 / 6)
+  assert packing.padding_share(batch_at, "train", [0, 1]) == pytest.approx(
+    2 / 18
+  )
+  assert packing.attended_pairs(segment_ids[:1]) == 9 + 4
+  assert packing.attended_pairs(segment_ids) == (9 + 4 + 36) / 2
+
+
+def numbered_source(lengths, L, seed):
+  """Rows of these lengths; a token is 100 * its row's epoch + the row."""
+  lengths = np.array(lengths)
+
+  def read(row, epoch):
+    real = np.arange(L) < lengths[row][:, None]
+    return {
+      "input_ids": np.where(real, (100 * epoch + row)[:, None], PAD),
+      "segment_ids": real.astype(np.int32),
+    }
+
+  return batching.Source(len(lengths), seed, read, lengths=lambda: lengths)
+
+
+def test_a_batch_may_have_rows_of_two_epochs(tmp_path):
+  corpus = make_corpus(tmp_path, [])
+  source = packing.pack(
+    corpus, numbered_source([24, 15, 9, 8, 8, 7], 24, 5), length=24
+  )
+  assert source.num_rows == 3  # 24; 15 + 9; 8 + 8 + 7.
+  batch = source.read(np.arange(3), np.array([4, 6, 5]))
+  real = batch["segment_ids"] > 0
+  assert sorted(batch["segment_weights"].sum(1)) == [1, 2, 3]
+  for ids, here, epoch in zip(batch["input_ids"], real, (4, 6, 5), strict=True):
+    assert set(ids[here] // 100) == {epoch}
+
+
+def test_rows_packed_by_another_seed_are_no_table_of_this_one(tmp_path):
+  corpus = make_corpus(tmp_path, [])
+  read = [
+    packing.pack(corpus, numbered_source([8] * 40, 16, seed), length=16).read(
+      np.arange(20), np.zeros(20, int)
+    )["input_ids"]
+    for seed in (1, 2, 1)
+  ]
+  assert not np.array_equal(read[0], read[1])
+  np.testing.assert_array_equal(read[0], read[2])
+
+
+def test_the_cost_of_a_step_by_hand():
+  config = make_config(make_data(length=20, long_share=0.4), num_steps=5)
+  attended = {0: 6, 3: 9}  # The first step of each phase; no other is read.
+
+  def batch_at(split, step):
+    assert split == "train"
+    return {"segment_ids": np.ones((1, attended[step]), np.int32)}
+
+  def row_cost(length, pairs):
+    return 1000 * length + (pairs or 0)
+
+  packed = packing.step_cost(row_cost, batch_at, config, packed=True)
+  # 6 rows of 20 tokens, then 4 of 56.
+  assert packed(2) == 6 * (20_000 + 6**2)
+  assert packed(4) == 4 * (56_000 + 9**2)
+  alone = packing.step_cost(row_cost, batch_at, config, packed=False)
+  assert [alone(0), alone(3)] == [6 * 20_000, 4 * 56_000]
+
+
+# Pairs
+
+
+LENGTH = 40
+
+
+def make_data(**changes):
+  return splits.make_data(**{"length": LENGTH, "long_length": 56, **changes})
+
+
+def make_batches(corpus, data=None, *, shard=(0, 1), pack=True, **changes):
+  config = make_config(data or make_data(), **changes)
+  return sentence_pairs.nsp(config, corpus, shard, short_share=0.1, pack=pack)
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+  """Short documents; ids tell places; some sentences are longer than a row."""
+  ids = iter(range(FIRST_ID, 1 << 16))
+  documents = [
+    [[next(ids) for _ in sentence] for sentence in document]
+    for document in [
+      *random_documents(6, 150, max_sentences=5, max_tokens=9),
+      *random_documents(7, 20, max_sentences=9, max_tokens=60),
+    ]
+  ]
+  return documents, make_corpus(
+    tmp_path_factory.mktemp("numbered"), documents, documents[100:], 3
+  )
+
+
+@pytest.fixture(scope="module")
+def opened(numbered):
+  return pair_rows.open_rows(
+    numbered[1], "train", length=LENGTH, short_share=0.1, seed=3
+  )
+
+
+def all_pairs(opened, num_epochs, **options):
+  R = len(opened.table)
+  row = np.tile(np.arange(R), num_epochs)
+  epoch = np.repeat(np.arange(num_epochs), R)
+  batch = sentence_pairs.pairs(opened, row, epoch, special=SPECIAL, **options)
+  return row, batch
+
+
+def test_a_pair_is_never_longer_than_was_said(opened):
+  row, batch = all_pairs(opened, 30, draw_b=sentence_pairs.fitting_b)
+  most = np.minimum(opened.table["num_tokens"][row], LENGTH - 3) + 3
+  used = batch["segment_ids"].sum(1)
+  assert (used <= most).all()
+  label = batch["nsp_labels"]
+  assert (used == most)[label == 0].all()
+  assert used[label == 1].mean() > 0.85 * most[label == 1].mean()
+
+
+def test_true_pairs_are_those_without_packing(opened):
+  _, batch = all_pairs(opened, 3, draw_b=sentence_pairs.fitting_b)
+  _, plain = all_pairs(opened, 3)
+  np.testing.assert_array_equal(batch["nsp_labels"], plain["nsp_labels"])
+  true = batch["nsp_labels"] == 0
+  for name in plain:
+    np.testing.assert_array_equal(batch[name][true], plain[name][true])
+
+
+def test_a_random_b_is_contiguous_ends_a_sentence_and_is_of_another_document(
+  numbered, opened
+):
+  documents, _ = numbered
+  document = np.repeat(
+    np.arange(len(documents)), [sum(map(len, d)) for d in documents]
+  )
+  ends = np.cumsum([len(s) for d in documents for s in d]) - 1
+  starts = {0, *(ends + 1).tolist()}
+  row, batch = all_pairs(opened, 8, draw_b=sentence_pairs.fitting_b)
+  short = opened.table["num_tokens"][row] < LENGTH - 3
+  several = opened.table["num_sentences"][row] > 1
+  begins = []
+  for i in np.flatnonzero(short & (batch["nsp_labels"] == 1)):
+    ids, types_ = batch["input_ids"][i], batch["token_type_ids"][i]
+    real = batch["segment_ids"][i] == 1
+    a = ids[real & (types_ == 0)][1:-1] - FIRST_ID
+    b = ids[real & (types_ == 1)][:-1] - FIRST_ID
+    assert len(a) and len(b)
+    assert (np.diff(b) == 1).all()
+    assert b[-1] in ends
+    assert len({*document[b]}) == 1 and document[a[0]] != document[b[0]]
+    if several[i]:
+      begins.append(int(b[0]) in starts)
+  assert len(begins) > 300
+  # The others: B's of rows of one sentence, and sentences that lost their
+  # front as no other fitted.
+  assert np.mean(begins) > 0.75
+
+
+def test_a_random_b_may_reach_the_end_of_the_corpus(tmp_path):
+  # A of 10 tokens leaves room for 20; the other document has sentences of 4,
+  # 3 and 2 at tokens 30, 34 and 37: the last two, or the last one.
+  documents = [[[5] * 10, [5] * 20], [[6] * 4, [6] * 3, [6] * 2]]
+  corpus = make_corpus(tmp_path, documents)
+  opened = pair_rows.open_rows(
+    corpus, "train", length=40, short_share=0.0, seed=3
+  )
+  begin, end = sentence_pairs.fitting_b(
+    opened, np.zeros(9, int), np.arange(9), np.full(9, 10)
+  )
+  assert set(begin.tolist()) == {34, 37}
+  assert end.tolist() == [39] * 9
+
+
+def test_packed_pairs_are_those_of_the_table(numbered, opened):
+  """Segment for segment, what batches.pairs gives for the row alone."""
+  _, corpus = numbered
+  reader = make_batches(corpus)
+  assert packing.max_segments(LENGTH) == 5
+  seed = int(hashing_seed())
+  table = pair_rows.open_rows(
+    corpus, "train", length=LENGTH, short_share=0.1, seed=seed
+  )
+  R = len(table.table)
+  alone = {}  # Tokens of each pair of epoch 0 -> its label.
+  row = np.arange(R)
+  pairs = sentence_pairs.pairs(
+    table, row, 0 * row, special=SPECIAL, draw_b=sentence_pairs.fitting_b
+  )
+  for i in range(R):
+    size = pairs["segment_ids"][i].sum()
+    key = tuple(pairs["input_ids"][i, :size].tolist())
+    kinds = tuple(pairs["token_type_ids"][i, :size].tolist())
+    alone[key] = (kinds, int(pairs["nsp_labels"][i]))
+  assert len(alone) == R
+  found, step, several = 0, 0, 0
+  while found < R:
+    batch = reader.batch_at("train", step)
+    step += 1
+    assert batch["nsp_labels"].shape == (6, 5)
+    for i in range(6):
+      if found == R:
+        break
+      num = int(batch["segment_weights"][i].sum())
+      several += num > 1
+      assert batch["segment_ids"][i].max() == num
+      for k in range(num):
+        at = batch["segment_ids"][i] == k + 1
+        key = tuple(batch["input_ids"][i][at].tolist())
+        kinds, label = alone.pop(key)
+        assert tuple(batch["token_type_ids"][i][at].tolist()) == kinds
+        assert batch["nsp_labels"][i, k] == label
+        assert batch["positions"][i][at].tolist() == list(range(len(key)))
+        assert batch["cls_positions"][i, k] == np.argmax(at)
+        assert batch["input_ids"][i, batch["cls_positions"][i, k]] == CLS
+        found += 1
+  assert not alone
+  assert several > 20
+
+
+def hashing_seed():
+  """The seed of phase 0 for config.seed=11."""
+  seeds = []
+
+  def open_source(corpus, name, length, seed):
+    seeds.append(seed)
+    return batching.Source(9, seed, lambda row, epoch: {})
+
+  config = make_config(make_data())
+  batching.make_batches(open_source, config, make_corpus("", []), (0, 1))
+  return seeds[0]
+
+
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_shards_have_the_same_global_batch(numbered, split):
+  check_shards(make_batches, numbered[1], split)
+
+
+def test_half_of_the_packed_labels_are_random(numbered):
+  _, corpus = numbered
+  reader = make_batches(corpus, make_data(batch_size=100))
+  labels = []
+  for step in range(30):
+    batch = reader.batch_at("train", step)
+    labels.append(batch["nsp_labels"][batch["segment_weights"] > 0])
+  labels = np.concatenate(labels)
+  assert len(labels) > 4000
+  assert abs(labels.mean() - 0.5) < 4 * 0.5 / np.sqrt(len(labels))
+
+
+def test_lengths_hardly_tell_the_label(opened):
+  _, batch = all_pairs(opened, 30, draw_b=sentence_pairs.fitting_b)
+  label = batch["nsp_labels"] == 1
+  used = batch["segment_ids"].sum(1)
+  # A random B of whole sentences leaves some of its place free.
+  assert 0 < used[~label].mean() - used[label].mean() < 2.5
+
+
+def test_packing_spares_padding(numbered):
+  _, corpus = numbered
+  steps = range(20)
+  before, after = (
+    packing.padding_share(
+      make_batches(corpus, pack=pack).batch_at, "train", steps
+    )
+    for pack in (False, True)
+  )
+  assert before > 0.25
+  assert after < 0.15
+
+
+def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):
+  documents, _ = numbered
+  corpus = make_corpus(tmp_path, documents)
+  first = make_batches(corpus).batch_at("train", 5)
+  # Rows, their lengths, members, starts.
+  assert len(os.listdir(tmp_path / "rows")) == 4
+  monkeypatch.setattr(packing, "_compose", None)
+  again = make_batches(corpus).batch_at("train", 5)
+  for name, value in first.items():
+    np.testing.assert_array_equal(again[name], value)
+
+
+def test_how_many_rows_there_would_be_is_known_without_packing(
+  numbered, monkeypatch, tmp_path
+):
+  documents, _ = numbered
+  corpus = make_corpus(tmp_path, documents)
+  composed = []
+  compose = packing._compose
+
+  def watched(*args, **kwargs):
+    composed.append(compose(*args, **kwargs))
+    return composed[-1]
+
+  monkeypatch.setattr(packing, "_compose", watched)
+  made = make_batches(corpus)
+  (num_rows,) = made.rows_per_epoch
+  assert not composed
+  assert len(os.listdir(tmp_path / "rows")) == 2  # The rows, and their lengths.
+  made.batch_at("train", 0)
+  ((_, starts),) = composed
+  assert num_rows == len(starts) - 1
+
+
+def test_rows_cut_by_another_rule_are_packed_anew(
+  numbered, monkeypatch, tmp_path
+):
+  # Members are numbers of rows: of the old ones they would be others' rows.
+  documents, _ = numbered
+  corpus = make_corpus(tmp_path, documents)
+  make_batches(corpus).batch_at("train", 0)
+  monkeypatch.setattr(pair_rows, "_VERSION", pair_rows._VERSION + 1)
+  make_batches(corpus).batch_at("train", 0)
+  assert len(os.listdir(tmp_path / "rows")) == 8

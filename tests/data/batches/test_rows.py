@@ -1,0 +1,257 @@
+"""The row table: a partition of the split's sentences, built once and kept."""
+
+import io
+import os
+import time
+
+import numpy as np
+import pytest
+
+from helpers.splits import make_corpus, make_split, random_documents
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.batches import pair_rows, row_tables
+
+OPTIONS = {"length": 13, "short_share": 0.3, "seed": 7}
+
+
+def reference(documents, **options):
+  """(first sentence, sentences, tokens, document) of each row, by loops."""
+  found, sentence = [], 0
+  for number, document in enumerate(documents):
+    chunks, chunk = [], []
+    for offset, tokens in enumerate(document):
+      chunk.append((sentence + offset, len(tokens)))
+      target = pair_rows.targets(np.array([chunk[0][0]]), **options)[0]
+      if sum(n for _, n in chunk) >= target:
+        chunks.append(chunk)
+        chunk = []
+    if chunks and sum(n for _, n in chunk) < 2:
+      chunks[-1] += chunk
+    elif sum(n for _, n in chunk) >= 2:
+      chunks.append(chunk)
+    for chunk in chunks:
+      size = sum(n for _, n in chunk)
+      found.append((chunk[0][0], len(chunk), size, number))
+    sentence += len(document)
+  return found
+
+
+def build(split, **options):
+  starts, ends = pair_rows._cut(split, **options)
+  return np.concatenate(list(pair_rows._records(split, starts, ends)))
+
+
+def spans(table):
+  names = ["sentence", "num_sentences", "num_tokens"]
+  return [tuple(int(record[n]) for n in names) for record in table]
+
+
+def test_rows_close_at_the_target_or_the_document_s_end():
+  sizes = [[4, 3, 5, 2, 8, 1], [1], [25], [9, 1, 10, 1], [1, 1]]
+  documents = [[[5] * n for n in document] for document in sizes]
+  table = build(make_split(documents), length=13, short_share=0, seed=0)
+  # The target is 10. 4+3+5 | 2+8, and the 1 left over joins it. The document
+  # of one token has no row. 25 | 9+1 | 10+1 (again a 1 that joins) | 1+1.
+  assert spans(table) == [
+    (0, 3, 12),
+    (3, 3, 11),
+    (7, 1, 25),
+    (8, 2, 10),
+    (10, 2, 11),
+    (12, 2, 2),
+  ]
+  assert table["token"].tolist() == [0, 12, 24, 49, 59, 70]
+  assert table["document_end"].tolist() == [23, 23, 49, 70, 70, 72]
+  assert table["document_row"].tolist() == [0, 0, 2, 3, 3, 5]
+  assert table["num_document_rows"].tolist() == [2, 2, 1, 2, 2, 1]
+
+
+@pytest.mark.parametrize("num_shards", [1, 4])
+@pytest.mark.parametrize("block", [1, 17, 1 << 18])
+def test_rows_equal_a_plain_loop(monkeypatch, num_shards, block):
+  monkeypatch.setattr(pair_rows, "_BLOCK", block)
+  documents = random_documents(1, 41, max_sentences=9, max_tokens=11)
+  table = build(make_split(documents, num_shards), **OPTIONS)
+  expected = reference(documents, **OPTIONS)
+  assert spans(table) == [row[:3] for row in expected]
+  number = np.array([row[3] for row in expected])
+  first = [int(np.argmax(number == n)) for n in number]
+  assert table["document_row"].tolist() == first
+  count = [int(np.sum(number == n)) for n in number]
+  assert table["num_document_rows"].tolist() == count
+  tokens = np.cumsum([sum(map(len, d)) for d in documents])
+  assert table["document_end"].tolist() == tokens[number].tolist()
+
+
+def test_rows_partition_the_sentences():
+  documents = random_documents(2, 300, max_sentences=30, max_tokens=40)
+  sizes = [sum(map(len, document)) for document in documents]
+  table = build(make_split(documents, 3), **OPTIONS)
+  seen = np.concatenate([np.arange(s, s + n) for s, n, _ in spans(table)])
+  lost = sum(len(d) for d in documents if sum(map(len, d)) < 2)
+  assert len(np.unique(seen)) == len(seen)
+  assert len(seen) == sum(map(len, documents)) - lost
+  assert table["num_tokens"].sum() == sum(s for s in sizes if s >= 2)
+  assert table["num_tokens"].min() >= 2
+
+
+def test_a_tenth_of_the_rows_is_short():
+  # With sentences of one token a row has just its target's tokens.
+  num_tokens, length = 60_000, 33
+  split = make_split([[[5]] * num_tokens])
+  table = build(split, length=length, short_share=0.1, seed=3)
+  sizes = table["num_tokens"][:-1]
+  n, longest = len(sizes), length - 3
+  # A short target is uniform in [2, 30]; one of the 29 is the full length.
+  share = 0.1 * 28 / 29
+  bound = 4 * np.sqrt(share * (1 - share) / n)
+  assert abs(np.mean(sizes < longest) - share) < bound
+  short = sizes[sizes < longest]
+  assert short.min() == 2 and short.max() == longest - 1
+  counts = np.bincount(short - 2, minlength=28)
+  expected = len(short) / 28
+  chi2 = np.sum((counts - expected) ** 2 / expected)
+  assert chi2 < 27 + 4 * np.sqrt(2 * 27)
+  none = build(split, length=length, short_share=0, seed=3)
+  assert set(none["num_tokens"][:-1].tolist()) == {longest}
+  every = build(split, length=length, short_share=1, seed=3)
+  assert abs(every["num_tokens"].mean() - 16) < 0.5
+
+
+def test_seeds_cut_differently():
+  split = make_split(random_documents(3, 50, max_sentences=30, max_tokens=9))
+  one, same, two = (build(split, **{**OPTIONS, "seed": s}) for s in (1, 1, 2))
+  assert np.array_equal(one, same)
+  assert not np.array_equal(one["sentence"], two["sentence"])
+
+
+def test_one_document_of_a_million_sentences_takes_seconds():
+  split = make_split([[[5, 6]] * 1_000_000])
+  start = time.process_time()
+  table = build(split, length=16, short_share=0.1, seed=0)
+  assert time.process_time() - start < 5  # 0.3 s where it was written.
+  assert np.array_equal(
+    table["sentence"], np.cumsum([0, *table["num_sentences"]])[:-1]
+  )
+  assert table["num_sentences"].sum() == 1_000_000
+
+
+@pytest.fixture
+def corpus(tmp_path):
+  documents = random_documents(4, 20, max_sentences=9, max_tokens=11)
+  return make_corpus(tmp_path, documents, documents[:5])
+
+
+def test_the_table_is_built_once_and_memory_mapped(corpus, monkeypatch):
+  first = pair_rows.open_rows(corpus, "train", **OPTIONS)
+  files = os.listdir(os.path.join(corpus.path, "rows"))
+  assert len(files) == 1 and files[0].endswith(".npy")
+  monkeypatch.setattr(pair_rows, "_cut", None)
+  again = pair_rows.open_rows(corpus, "train", **OPTIONS)
+  assert isinstance(again.table.base, np.memmap)
+  assert np.array_equal(first.table, again.table)
+  assert again[2:] == (13, 0.3, 7)
+
+
+def test_the_table_is_built_anew_for_whatever_determines_it(corpus):
+  pair_rows.open_rows(corpus, "train", **OPTIONS)
+  for change in ({"length": 14}, {"short_share": 0.2}, {"seed": 8}):
+    pair_rows.open_rows(corpus, "train", **{**OPTIONS, **change})
+  pair_rows.open_rows(corpus, "heldout", **OPTIONS)
+  corpus.fingerprint = "another"
+  pair_rows.open_rows(corpus, "train", **OPTIONS)
+  assert len(os.listdir(os.path.join(corpus.path, "rows"))) == 6
+
+
+def saved(array):
+  file = io.BytesIO()
+  np.save(file, array)
+  return file.getvalue()
+
+
+@pytest.mark.parametrize(
+  "damage",
+  [b"", b"not an array", b"\x93NUMPY\x01", saved(np.arange(7))],
+)
+def test_a_damaged_table_is_replaced(corpus, damage):
+  expected = pair_rows.open_rows(corpus, "train", **OPTIONS).table.copy()
+  (name,) = os.listdir(os.path.join(corpus.path, "rows"))
+  path = os.path.join(corpus.path, "rows", name)
+  with open(path, "r+b") as file:
+    file.truncate(len(damage))
+    file.write(damage)
+  assert np.array_equal(
+    pair_rows.open_rows(corpus, "train", **OPTIONS).table, expected
+  )
+  assert os.listdir(os.path.join(corpus.path, "rows")) == [name]
+
+
+def test_a_truncated_table_is_replaced(corpus):
+  expected = pair_rows.open_rows(corpus, "train", **OPTIONS).table.copy()
+  (name,) = os.listdir(os.path.join(corpus.path, "rows"))
+  path = os.path.join(corpus.path, "rows", name)
+  os.truncate(path, os.path.getsize(path) - 1)
+  assert np.array_equal(
+    pair_rows.open_rows(corpus, "train", **OPTIONS).table, expected
+  )
+
+
+def test_a_corpus_that_cannot_be_written_is_read_all_the_same(corpus):
+  expected = pair_rows.open_rows(corpus, "train", **OPTIONS).table
+  # A path that is a file: no directory can be made in it, even by root.
+  corpus.path = os.path.join(corpus.path, "file")
+  with open(corpus.path, "w"):
+    pass
+  assert np.array_equal(
+    pair_rows.open_rows(corpus, "train", **OPTIONS).table, expected
+  )
+
+
+def test_a_full_disk_leaves_no_partial_file(corpus, monkeypatch):
+  def full(file):
+    raise OSError(28, "No space left on device")
+
+  expected = build(corpus.train, **OPTIONS)
+  monkeypatch.setattr(os, "fsync", full)
+  table = pair_rows.open_rows(corpus, "train", **OPTIONS).table
+  assert np.array_equal(table, expected)
+  assert os.listdir(os.path.join(corpus.path, "rows")) == []
+
+
+@pytest.mark.parametrize(
+  ("documents", "count"),
+  [
+    ([], 0),
+    ([[[5, 6, 7]] * 9], 1),
+    ([[[5]], [[5, 6, 7]] * 9, [[6]]], 1),
+    ([[[5]], [[6]]], 0),
+  ],
+)
+def test_fewer_than_two_documents_are_refused(tmp_path, documents, count):
+  corpus = make_corpus(tmp_path, documents, documents)
+  with pytest.raises(CorpusError, match=f"train split has {count} documents"):
+    pair_rows.open_rows(corpus, "train", **OPTIONS)
+  with pytest.raises(CorpusError, match=r"raise corpus\.heldout_share"):
+    pair_rows.open_rows(corpus, "heldout", **OPTIONS)
+
+
+def test_one_document_will_do_where_no_other_is_asked(tmp_path):
+  """The table that is kept is asked again, not only the one just built."""
+  options = {"length": 9, "short_share": 0.0, "seed": 1}
+  made = make_corpus(tmp_path, [[[5, 6, 7], [8, 9]], [[7]]])
+  opened = pair_rows.open_rows(made, "train", documents=1, **options)
+  assert opened.table["num_tokens"].tolist() == [5]
+  with pytest.raises(CorpusError, match="train split has 1 documents of at"):
+    pair_rows.open_rows(made, "train", **options)
+  none = make_corpus(tmp_path / "none", [[[5]], [[7]]])
+  with pytest.raises(CorpusError, match=r"0 documents.*a token each: give it"):
+    pair_rows.open_rows(none, "train", documents=1, **options)
+
+
+def test_places_are_those_of_a_search():
+  rng = np.random.default_rng(5)
+  for size in (0, 1, 2, 7, 300):
+    edges = np.unique(rng.integers(0, 400, 23))
+    values = np.sort(rng.integers(0, 400, size))  # Some before, some beyond.
+    expected = np.searchsorted(edges, values, side="right")
+    assert np.array_equal(row_tables.places(edges, values), expected)

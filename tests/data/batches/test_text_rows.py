@@ -1,0 +1,445 @@
+"""Rows of running text: exact against plain loops, and nothing is lost.
+
+Where ids tell where they stand in the text ("numbered" documents), id - 5 is
+the token's place in the split.
+"""
+
+import collections
+import os
+import time
+
+import numpy as np
+import pytest
+
+from helpers.splits import (
+  FIRST_ID,
+  SPECIAL,
+  check_shards,
+  make_config,
+  make_corpus,
+  make_data,
+  make_split,
+  random_documents,
+)
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.data import hashing
+from maskedlm.data.batches import packing, text_rows
+from maskedlm.data.corpus import store
+from maskedlm.data.prepare import prepare
+
+CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
+
+
+def single(corpus, data=None, *, shard=(0, 1), pack=False, **changes):
+  config = make_config(data or make_data(), **changes)
+  return text_rows.document_rows(config, corpus, shard, pack=pack)
+
+
+def packed(corpus, data=None, **changes):
+  return single(corpus, data, pack=True, **changes)
+
+
+def full(
+  corpus, data=None, *, shard=(0, 1), isolate_documents=False, **changes
+):
+  config = make_config(data or make_data(), **changes)
+  return text_rows.full_sentences(
+    config, corpus, shard, isolate_documents=isolate_documents
+  )
+
+
+def isolated(corpus, data=None, **changes):
+  return full(corpus, data, isolate_documents=True, **changes)
+
+
+def numbered_documents(*args, **kwargs):
+  """Random documents in which every token has an id of its own."""
+  ids = iter(range(FIRST_ID, 1 << 16))
+  return [
+    [[next(ids) for _ in sentence] for sentence in document]
+    for document in random_documents(*args, **kwargs)
+  ]
+
+
+def num_rows(batches, batch_size=6):
+  """R of the training rows: the first row to come again begins epoch 1."""
+  ids = np.concatenate([batches.row_ids("train", s) for s in range(3000)])
+  return len(np.unique(ids))
+
+
+# Rows of one document
+
+
+def cut(documents, length):
+  """The rows' tokens, by loops."""
+  rows = []
+  for document in documents:
+    row = []
+    for sentence in document:
+      for at in range(0, len(sentence), length - 2):
+        piece = sentence[at : at + length - 2]
+        if len(row) + len(piece) > length - 2:
+          rows.append(row)
+          row = []
+        row = [*row, *piece]
+    rows.append(row)
+  return rows
+
+
+def test_rows_close_before_the_sentence_that_does_not_fit(tmp_path):
+  ids = iter(range(10, 100))
+  sizes = [[3, 2, 4, 1], [14], [7, 2, 4]]
+  documents = [[[next(ids) for _ in range(n)] for n in d] for d in sizes]
+  corpus = make_corpus(tmp_path, documents)
+  table = text_rows.open_rows(corpus, "train", length=8)
+  # Six tokens fit: 3+2 | 4+1, then 6 | 6 | 2 of the sentence of 14, and of the
+  # one of 7 the last token shares its row with 2 | 4 begins another.
+  assert table["num_tokens"].tolist() == [5, 5, 6, 6, 2, 6, 3, 4]
+  assert table["token"].tolist() == [0, 5, 10, 16, 22, 24, 30, 33]
+  batch = single(corpus, make_data(length=8, batch_size=8)).batch_at("train", 0)
+  rows = sorted(batch["input_ids"].tolist())
+  assert rows[0] == [CLS, 10, 11, 12, 13, 14, SEP, PAD]
+  assert rows[2] == [CLS, 20, 21, 22, 23, 24, 25, SEP]
+  assert rows[6] == [CLS, 40, 41, 42, SEP, PAD, PAD, PAD]
+
+
+@pytest.mark.parametrize("num_shards", [1, 4])
+@pytest.mark.parametrize("block", [1, 17, 1 << 18])
+@pytest.mark.parametrize("length", [8, 13, 60])
+def test_document_rows_equal_a_plain_loop(
+  tmp_path, monkeypatch, num_shards, block, length
+):
+  monkeypatch.setattr(text_rows, "_BLOCK", block)
+  documents = random_documents(1, 41, max_sentences=9, max_tokens=30)
+  corpus = make_corpus(tmp_path, documents, num_shards=num_shards)
+  expected = cut(documents, length)
+  reader = single(corpus, make_data(length=length, batch_size=len(expected)))
+  batch, ids = reader.batch_at("train", 0), reader.row_ids("train", 0)
+  assert sorted(ids.tolist()) == list(range(len(expected)))
+  assert sorted(batch) == [
+    "example_weights",
+    "input_ids",
+    "segment_ids",
+    "token_type_ids",
+  ]
+  for i, row in enumerate(ids):
+    used = len(expected[row]) + 2
+    padding = [PAD] * (length - used)
+    assert batch["input_ids"][i].tolist() == [
+      CLS,
+      *expected[row],
+      SEP,
+      *padding,
+    ]
+    assert batch["segment_ids"][i].tolist() == [1] * used + [0] * len(padding)
+  assert not batch["token_type_ids"].any()
+  assert {v.dtype for v in batch.values()} == {
+    np.dtype("int32"),
+    np.dtype("float32"),
+  }
+
+
+def test_one_document_of_a_million_sentences_takes_seconds():
+  split = make_split([[[5, 6]] * 1_000_000])
+  start = time.process_time()
+  table = np.concatenate(list(text_rows._cut(split, 17)))
+  assert time.process_time() - start < 5  # 0.2 s where it was written.
+  assert len(table) == 125_000  # 8 sentences in each.
+  assert set(table["num_tokens"].tolist()) == {16}
+
+
+def test_the_table_is_built_once(tmp_path, monkeypatch):
+  documents = random_documents(4, 20, max_sentences=9, max_tokens=11)
+  corpus = make_corpus(tmp_path, documents)
+  first = text_rows.open_rows(corpus, "train", length=13)
+  monkeypatch.setattr(text_rows, "_cut", None)
+  again = text_rows.open_rows(corpus, "train", length=13)
+  assert isinstance(again.base, np.memmap)
+  assert np.array_equal(first, again)
+  assert len(os.listdir(tmp_path / "rows")) == 1
+
+
+# Full rows
+
+
+def windows(documents, begin, num, *, isolate_documents=False, length=8):
+  lengths = [sum(map(len, document)) + 1 for document in documents]
+  batch = text_rows.windows(
+    make_split(documents).tokens,
+    np.cumsum([0, *lengths]),
+    np.array([begin]),
+    np.array([num]),
+    length=length,
+    special=SPECIAL,
+    isolate_documents=isolate_documents,
+  )
+  return {name: x[0].tolist() for name, x in batch.items()}
+
+
+def test_full_rows_by_hand():
+  # The stream: 10 11 12 13 14 [SEP] 20 21 [SEP], and round again.
+  documents = [[[10, 11, 12], [13, 14]], [[20, 21]]]
+  batch = windows(documents, 3, 6)
+  assert batch == {
+    "input_ids": [CLS, 13, 14, SEP, 20, 21, SEP, SEP],
+    "token_type_ids": [0] * 8,
+    "segment_ids": [1] * 8,
+  }
+  # The end of the split, and its beginning.
+  batch = windows(documents, 7, 6)
+  assert batch["input_ids"] == [CLS, 21, SEP, 10, 11, 12, 13, SEP]
+  # Fewer than fit: the row that is left over at the end of an epoch.
+  batch = windows(documents, 2, 3)
+  assert batch["input_ids"] == [CLS, 12, 13, 14, SEP, PAD, PAD, PAD]
+  assert batch["segment_ids"] == [1] * 5 + [0] * 3
+
+
+@pytest.mark.parametrize("num_shards", [1, 3])
+def test_where_documents_begin_in_the_stream(tmp_path, monkeypatch, num_shards):
+  documents = [[[10, 11, 12], [13, 14]], [[20, 21]], [[30]]]
+  corpus = make_corpus(tmp_path, documents, num_shards=num_shards)
+  monkeypatch.setattr(text_rows, "_BLOCK", 2)
+  starts = text_rows.open_stream(corpus, "train")
+  assert starts.tolist() == [0, 6, 9, 11]
+  monkeypatch.setattr(store, "take", None)
+  again = text_rows.open_stream(corpus, "train")
+  assert isinstance(again.base, np.memmap)
+  assert again.tolist() == starts.tolist()
+
+
+def test_isolated_documents_by_hand():
+  documents = [[[10, 11, 12], [13, 14]], [[20, 21]]]
+  batch = windows(documents, 3, 6, isolate_documents=True)
+  assert batch["input_ids"] == [CLS, 13, 14, SEP, 20, 21, SEP, SEP]
+  assert batch["segment_ids"] == [1, 1, 1, 1, 2, 2, 2, 2]
+  assert batch["positions"] == [0, 1, 2, 3, 0, 1, 2, 3]
+  # A row that begins with the [SEP] of the document before; the second one of
+  # the same document is a segment of its own.
+  batch = windows(documents, 8, 10, isolate_documents=True, length=12)
+  expected = [CLS, SEP, 10, 11, 12, 13, 14, SEP, 20, 21, SEP, SEP]
+  assert batch["input_ids"] == expected
+  assert batch["segment_ids"] == [1] * 2 + [2] * 6 + [3] * 4
+  assert batch["positions"] == [0, 1, 0, 1, 2, 3, 4, 5, 0, 1, 2, 3]
+  batch = windows([[[10, 11]]], 1, 3, isolate_documents=True)
+  assert batch["input_ids"] == [CLS, 11, SEP, 10, SEP, PAD, PAD, PAD]
+  assert batch["segment_ids"] == [1, 1, 1, 2, 2, 0, 0, 0]
+
+
+class Stream:
+  """The rows of full_sentences one at a time, in plain python."""
+
+  def __init__(self, documents, length, seed):
+    self.places = []  # (id, document), [SEP]s included.
+    for number, document in enumerate(documents):
+      tokens = [t for sentence in document for t in sentence]
+      self.places += [(t, number) for t in [*tokens, SEP]]
+    self.length, self.seed = length, seed
+
+  def row(self, row, epoch):
+    size, capacity = len(self.places), self.length - 2
+    word = int(hashing.bits(self.seed, "cut", epoch))
+    begin = word % min(size, capacity) + row * capacity
+    num = min(capacity, size - row * capacity)
+    row = [self.places[(begin + i) % size] for i in range(num)]
+    segment, segments, positions = 1, [1], [0]
+    for i in range(num):
+      if i and row[i - 1][0] == SEP:  # What is before it has ended.
+        segment += 1
+        positions.append(0)
+      else:
+        positions.append(positions[-1] + 1)
+      segments.append(segment)
+    ids = [CLS, *(t for t, _ in row), SEP]
+    padding = [0] * (self.length - len(ids))
+    return {
+      "input_ids": [*ids, *padding],
+      "segment_ids": [*segments, segment, *padding],
+      "positions": [*positions, positions[-1] + 1, *padding],
+    }
+
+
+@pytest.mark.parametrize(
+  ("num_documents", "max_sentences", "max_tokens", "num_shards"),
+  [(57, 9, 30, 3), (57, 1, 2, 2), (1, 9, 30, 1), (2, 1, 1, 1), (40, 3, 1, 5)],
+)
+@pytest.mark.parametrize("length", [8, 29, 400])
+def test_full_rows_equal_plain_loops(
+  tmp_path, num_documents, max_sentences, max_tokens, num_shards, length
+):
+  documents = random_documents(3, num_documents, max_sentences, max_tokens)
+  corpus = make_corpus(tmp_path, documents, num_shards=num_shards)
+  seed = int(hashing.bits(11, "phase", 0))
+  stream = Stream(documents, length, seed)
+  R = -(-len(stream.places) // (length - 2))
+  data = make_data(length=length, batch_size=7)
+  plain, apart = full(corpus, data), isolated(corpus, data)
+  for step in range(min(3 * R // 7 + 1, 40)):
+    batch, ids = apart.batch_at("train", step), apart.row_ids("train", step)
+    for i, row in enumerate(ids.tolist()):
+      expected = stream.row(row, (7 * step + i) // R)
+      real = batch["segment_ids"][i] > 0
+      for name in ("input_ids", "segment_ids"):
+        assert batch[name][i].tolist() == expected[name]
+      np.testing.assert_array_equal(
+        batch["positions"][i][real], np.array(expected["positions"])[real]
+      )
+    whole = plain.batch_at("train", step)
+    np.testing.assert_array_equal(whole["input_ids"], batch["input_ids"])
+    np.testing.assert_array_equal(
+      whole["segment_ids"], batch["segment_ids"] > 0
+    )
+    assert "positions" not in whole
+
+
+def test_each_epoch_cuts_elsewhere(tmp_path):
+  """A sentence that an epoch cuts in two is whole in most others."""
+  documents = numbered_documents(2, 30, max_sentences=20, max_tokens=9)
+  num_tokens = sum(len(s) for d in documents for s in d)
+  corpus = make_corpus(tmp_path, documents)
+  reader = full(corpus, make_data(length=24))
+  R = -(-(num_tokens + 30) // 22)
+  firsts = collections.defaultdict(set)
+  for step in range(12 * R // 6):
+    batch = reader.batch_at("train", step)
+    for i in range(6):
+      row = batch["input_ids"][i]
+      firsts[(6 * step + i) // R].add(int(row[row >= FIRST_ID][0]))
+  cuts = [firsts[epoch] for epoch in range(12)]
+  assert len({frozenset(c) for c in cuts}) >= 8  # Of 22 places, 12 draws.
+  every = collections.Counter(first for c in cuts for first in c)
+  assert max(every.values()) <= 4
+
+
+# Common to them all
+
+
+@pytest.fixture(scope="module")
+def numbered(tmp_path_factory):
+  """60 documents; ids tell places; some sentences are longer than a row."""
+  documents = numbered_documents(6, 60, max_sentences=25, max_tokens=23)
+  return documents, make_corpus(
+    tmp_path_factory.mktemp("numbered"), documents, documents[40:], 3
+  )
+
+
+MAKERS = pytest.mark.parametrize("make", [single, packed, full, isolated])
+
+
+@MAKERS
+def test_an_epoch_has_each_token_once(numbered, make):
+  documents, corpus = numbered
+  num_tokens = sum(len(s) for d in documents for s in d)
+  reader = make(corpus, make_data(length=20))
+  R = num_rows(reader)
+  assert R % 6
+  tokens = [[], [], []]
+  ids = []
+  for step in range(-(-3 * R // 6)):
+    ids.append(reader.row_ids("train", step))
+    assert ids[-1].dtype == np.int64 and ids[-1].shape == (6,)
+    batch = reader.batch_at("train", step)
+    for i in range(6):
+      if (epoch := (6 * step + i) // R) < 3:
+        row = batch["input_ids"][i]
+        tokens[epoch] += (row[row >= FIRST_ID] - FIRST_ID).tolist()
+  for epoch in tokens:
+    assert sorted(epoch) == list(range(num_tokens))
+  epochs = np.concatenate(ids)[: 3 * R].reshape(3, R)
+  for epoch in epochs:
+    np.testing.assert_array_equal(np.sort(epoch), np.arange(R))
+  # Orders differ: equal places are Poisson(1).
+  assert np.sum(epochs[0] == epochs[1]) <= 8
+
+
+@MAKERS
+@pytest.mark.parametrize("split", ["train", "heldout"])
+def test_shards_have_the_same_global_batch(numbered, make, split):
+  check_shards(make, numbered[1], split)
+
+
+@MAKERS
+def test_heldout_has_each_row_once_whatever_the_seed(numbered, make):
+  documents, corpus = numbered
+  data = make_data(batch_size=16)
+  reader = make(corpus, data, eval_rows=10**6)
+  other = make(corpus, data, eval_rows=10**6, seed=5, num_steps=9)
+  tokens, weights = [], []
+  for step in range(reader.num_heldout_batches):
+    batch, same = (r.batch_at("heldout", step) for r in (reader, other))
+    for name, value in batch.items():
+      np.testing.assert_array_equal(value, same[name])
+    ids = batch["input_ids"][batch["example_weights"] == 1]
+    tokens += ids[ids >= FIRST_ID].tolist()
+    weights += batch["example_weights"].tolist()
+  assert sorted(tokens) == [t for d in documents[40:] for s in d for t in s]
+  assert weights == sorted(weights, reverse=True) and weights[-1] == 0
+  with pytest.raises(IndexError):
+    reader.batch_at("heldout", reader.num_heldout_batches)
+
+
+@MAKERS
+def test_two_phases(numbered, make):
+  _, corpus = numbered
+  reader = make(corpus, make_data(long_share=0.4), num_steps=10)
+  shapes = [reader.batch_at("train", s)["input_ids"].shape for s in range(10)]
+  assert shapes == [(6, 13)] * 6 + [(4, 29)] * 4
+
+
+@MAKERS
+def test_a_split_without_text_is_refused_if_it_is_read(tmp_path, make):
+  documents = random_documents(3, 9, max_sentences=9, max_tokens=9)
+  corpus = make_corpus(tmp_path, documents)
+  make(corpus)
+  with pytest.raises(CorpusError, match=r"heldout split has no text.*raise"):
+    make(corpus, eval_rows=10)
+  with pytest.raises(CorpusError, match="train split has no text"):
+    make(make_corpus(tmp_path, []))
+
+
+@MAKERS
+def test_options_out_of_range_are_refused(numbered, make):
+  _, corpus = numbered
+  with pytest.raises(ConfigError, match=r"data\.length=7 tokens"):
+    make(corpus, make_data(length=7))
+  with pytest.raises(ConfigError, match="batch_size=6 must be divisible"):
+    make(corpus, shard=(0, 4))
+
+
+# Real text
+
+
+@pytest.fixture(scope="module")
+def novels(data_dir, tmp_path_factory):
+  """A corpus of 1.5 MB of English novels, with a small vocabulary."""
+  folder = tmp_path_factory.mktemp("novels")
+  text = (data_dir / "text" / "en_novels.txt").read_bytes()[:1_500_000]
+  (folder / "text.txt").write_bytes(text)
+  config = config_lib.default()
+  config.corpus.source = f"text:{folder / 'text.txt'}"
+  config.corpus.num_workers = 1
+  config.corpus.heldout_share = 0.05
+  config.tokenizer.vocab_size = 2_000
+  return prepare.prepare(config, folder / "corpus", log=lambda line: None)
+
+
+@pytest.mark.parametrize("length", [512, 128])
+def test_97_percent_of_a_full_row_is_text(novels, length):
+  data = make_data(length=length, batch_size=32)
+  special = novels.tokenizer.special
+  for make in (full, isolated):
+    reader = make(novels, data)
+    assert packing.padding_share(reader.batch_at, "train", range(10)) < 0.01
+    ids = [reader.batch_at("train", step)["input_ids"] for step in range(10)]
+    text = ~np.isin(ids, [special.pad, special.cls, special.sep])
+    assert text.mean() > 0.97
+
+
+def test_packing_spares_padding(novels):
+  data = make_data(length=128, batch_size=32)
+  steps = range(10)
+  before, after = (
+    packing.padding_share(make(novels, data).batch_at, "train", steps)
+    for make in (single, packed)
+  )
+  assert after < before - 0.02

@@ -1,0 +1,45 @@
+"""Pages that were read are given back, and read again."""
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from maskedlm.data.corpus import memory_map
+
+SIZE = 1 << 24
+
+
+def resident():
+  """MB of mapped files' pages of this process."""
+  status = pathlib.Path("/proc/self/status")
+  if not status.exists():
+    pytest.skip("/proc is Linux's")
+  lines = status.read_text().splitlines()
+  return next(int(x.split()[1]) for x in lines if x.startswith("RssFile")) / 1e3
+
+
+def test_pages_are_given_back_and_read_again(tmp_path, monkeypatch):
+  values = np.random.default_rng(3).integers(0, 1 << 15, SIZE, np.uint16)
+  np.save(tmp_path / "a.npy", values)
+  array = np.asarray(memory_map.load(tmp_path / "a.npy"))
+  before = resident()
+  assert np.array_equal(array, values)
+  assert resident() - before > 30  # Of 34 MB.
+  memory_map.release()  # The file is small: they stay.
+  assert resident() - before > 30
+  monkeypatch.setattr(memory_map, "SMALL", 1 << 20)
+  memory_map.release()
+  assert resident() - before < 5
+  assert np.array_equal(array, values)
+
+
+def test_arrays_that_are_gone_or_empty_do_not_matter(tmp_path, monkeypatch):
+  monkeypatch.setattr(memory_map, "SMALL", 0)
+  for size in (0, 7):
+    np.save(tmp_path / "a.npy", np.arange(size))
+    array = memory_map.load(tmp_path / "a.npy")
+    memory_map.release()
+    assert array.tolist() == list(range(size))
+    del array
+    memory_map.release()

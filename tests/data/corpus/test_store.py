@@ -1,0 +1,353 @@
+"""The corpus on disk: what goes in comes out, and damage is found."""
+
+import collections
+import errno
+import json
+import math
+import os
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+from maskedlm.core.errors import CorpusError, StorageError
+from maskedlm.data.corpus import manifest, shards, store
+from maskedlm.data.tokenizers import tokenizer
+
+
+@pytest.fixture(scope="module")
+def tiny_tokenizer():
+  return tokenizer.train(
+    ["a boy, a girl, a dog and a cat met on a hill at noon"] * 3,
+    kind="wordpiece",
+    vocab_size=50,
+    lowercase=True,
+  )
+
+
+def ids(*values):
+  return np.array(values, np.int32)
+
+
+# Two of the train documents share the first shard of at most 7 tokens.
+DOCUMENTS = [
+  ("train", [ids(5, 6, 7), ids(8)]),
+  ("heldout", [ids(9)]),
+  ("train", [ids(9, 10)]),
+  ("train", [ids(6, 6), ids(7, 7, 7)]),
+]
+
+
+@pytest.fixture
+def write(tiny_tokenizer, tmp_path):
+  """Writes documents to tmp_path / name."""
+
+  def write(documents, name="corpus", *, shard_tokens=7, options=(), **changed):
+    return store.write_corpus(
+      tmp_path / name,
+      documents,
+      tokenizer=tiny_tokenizer._replace(**changed),
+      shard_tokens=shard_tokens,
+      options=dict(options),
+      report=collections.Counter(oddities=3),
+    )
+
+  return write
+
+
+def everything(concat):
+  return store.take(concat, np.arange(store.size(concat))).tolist()
+
+
+def test_what_is_written_is_read(write):
+  corpus = write(DOCUMENTS, options={"corpus.source": "text:x"})
+  assert everything(corpus.train.tokens) == [5, 6, 7, 8, 9, 10, 6, 6, 7, 7, 7]
+  assert everything(corpus.train.sentences) == [0, 3, 4, 6, 8, 11]
+  assert everything(corpus.train.documents) == [0, 2, 3, 5]
+  assert everything(corpus.heldout.tokens) == [9]
+  assert everything(corpus.heldout.sentences) == [0, 1]
+  assert everything(corpus.heldout.documents) == [0, 1]
+  # Of train only.
+  assert corpus.token_counts[:11].tolist() == [0, 0, 0, 0, 0, 1, 3, 4, 1, 1, 1]
+  assert corpus.token_counts.shape == (corpus.tokenizer.vocab_size,)
+  assert corpus.token_counts.dtype == np.int64
+  assert corpus.meta["splits"]["train"]["shards"] == [
+    {"tokens": 6, "sentences": 3, "documents": 2},
+    {"tokens": 5, "sentences": 2, "documents": 1},
+  ]
+  assert corpus.meta["report"] == {"oddities": 3}
+  assert corpus.meta["options"] == {"corpus.source": "text:x"}
+  assert store.verify(corpus.path) == []
+
+
+def test_entropy_by_hand(write):
+  # Frequencies 1/2, 1/4, 1/4: 1.5 bits.
+  corpus = write([("train", [ids(5, 6, 5, 7)]), ("heldout", [ids(8)])])
+  assert store.unigram_entropy(corpus) == pytest.approx(1.5 * math.log(2))
+
+
+@pytest.mark.parametrize(
+  ("shard_tokens", "sizes"),
+  [(1, [4, 2, 5]), (5, [4, 2, 5]), (6, [6, 5]), (10, [6, 5]), (11, [11])],
+)
+def test_documents_never_span_shards(write, shard_tokens, sizes):
+  corpus = write(DOCUMENTS, shard_tokens=shard_tokens)
+  assert [len(part) for part in corpus.train.tokens.parts] == sizes
+  assert everything(corpus.train.tokens) == [5, 6, 7, 8, 9, 10, 6, 6, 7, 7, 7]
+  assert everything(corpus.train.documents) == [0, 2, 3, 5]
+
+
+def test_take_reads_shards_as_one_array(write):
+  rng = np.random.default_rng(7)
+  documents = [
+    ("train", [rng.integers(5, 30, rng.integers(1, 9)) for _ in range(n)])
+    for n in rng.integers(1, 6, 40)
+  ]
+  corpus = write(documents, shard_tokens=50)
+  whole = np.concatenate([s for _, sentences in documents for s in sentences])
+  assert len(corpus.train.tokens.parts) > 5
+  for shape in [(3, 5, 7), (13,), (), (0, 4)]:
+    indices = rng.integers(0, len(whole), shape)
+    taken = store.take(corpus.train.tokens, indices)
+    np.testing.assert_array_equal(taken, whole[indices])
+    assert taken.dtype == np.uint16
+  lengths = [len(s) for _, sentences in documents for s in sentences]
+  starts = np.concatenate([[0], np.cumsum(lengths)])
+  indices = rng.integers(0, len(starts), (11, 3))
+  taken = store.take(corpus.train.sentences, indices)
+  np.testing.assert_array_equal(taken, starts[indices])
+  assert taken.dtype == np.int64
+  for outside in (-1, len(whole)):
+    with pytest.raises(IndexError, match=str(len(whole) - 1)):
+      store.take(corpus.train.tokens, [0, outside])
+
+
+def test_a_split_may_be_empty_but_not_the_training_text(write, tmp_path):
+  corpus = write([("train", [ids(5)])])
+  assert store.size(corpus.heldout.tokens) == 0
+  assert everything(corpus.heldout.sentences) == [0]
+  assert everything(corpus.heldout.documents) == [0]
+  assert store.take(corpus.heldout.tokens, []).dtype == np.uint16
+  assert store.verify(corpus.path) == []
+  with pytest.raises(CorpusError, match="no document to train on"):
+    write([("heldout", [ids(5)])], "other")
+  assert os.listdir(tmp_path) == ["corpus"]
+
+
+def test_large_vocabularies_take_four_bytes(write):
+  assert shards.token_dtype(65_536) == np.uint16
+  assert shards.token_dtype(65_537) == np.uint32
+  corpus = write([("train", [ids(70_000, 5)])], vocab_size=70_001)
+  assert everything(corpus.train.tokens) == [70_000, 5]
+  assert corpus.train.tokens.parts[0].dtype == np.uint32
+  assert corpus.token_counts[70_000] == 1
+
+
+@pytest.mark.parametrize("length", [0, 1, 123_456])
+def test_files_are_what_numpy_writes(tmp_path, length):
+  for dtype in ("<u2", "<u4", "<i8"):
+    values = np.zeros(length, dtype)
+    np.save(tmp_path / "values.npy", values)
+    written = (tmp_path / "values.npy").read_bytes()
+    assert written[:128] == shards.header_bytes(values.dtype, length)
+    assert len(written) == 128 + values.nbytes
+
+
+def test_an_interrupted_write_leaves_nothing(write, tmp_path):
+  def documents():
+    yield DOCUMENTS[0]
+    raise KeyboardInterrupt
+
+  with pytest.raises(KeyboardInterrupt):
+    write(documents())
+  assert os.listdir(tmp_path) == []
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(write, tmp_path, monkeypatch):
+  def full(file):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+  monkeypatch.setattr(shards, "sync", full)
+  with pytest.raises(StorageError, match=r"No space left.*make room") as error:
+    write(DOCUMENTS)
+  assert error.value.exit_code == 74  # Upon which it is started again.
+  assert os.listdir(tmp_path) == []
+
+
+def test_remains_of_a_killed_write_are_removed(write, tmp_path):
+  work = pathlib.Path(store.work_folder(tmp_path / "corpus"))
+  (work / "tokenizer").mkdir(parents=True)
+  (work / "tokenizer" / "tokenizer.model").write_bytes(b"of another kind")
+  (work / "train-00007.tokens.npy").write_bytes(b"part")
+  corpus = write(DOCUMENTS)
+  assert os.listdir(tmp_path) == ["corpus"]
+  assert "train-00007.tokens.npy" not in corpus.meta["files"]
+  assert not os.path.exists(f"{corpus.path}/train-00007.tokens.npy")
+
+
+def test_what_is_there_is_not_overwritten(write, tmp_path):
+  (tmp_path / "corpus").mkdir()
+  write(DOCUMENTS)  # An empty directory is no loss.
+  with pytest.raises(CorpusError, match="already there; move it away"):
+    write(DOCUMENTS)
+  assert store.verify(tmp_path / "corpus") == []
+  (tmp_path / "file").write_text("text")
+  with pytest.raises(CorpusError, match="already there; move it away"):
+    write(DOCUMENTS, "file")
+
+
+def test_a_folder_of_the_user_s_is_no_remains(write, tmp_path):
+  for name in ("one.tmp", "two.tmp"):
+    kept = tmp_path / name / "tokenizer.json"
+    kept.parent.mkdir()
+    kept.write_text("{}")
+    if name == "two.tmp":
+      (kept.parent / "maskedlm-unfinished").mkdir()
+    with pytest.raises(CorpusError, match=f"{name}: .*isn't its own, or"):
+      write(DOCUMENTS, name.removesuffix(".tmp"))
+    assert kept.read_text() == "{}"
+  with pytest.raises(CorpusError, match=r"three\.tmp: a name with .tmp"):
+    write(DOCUMENTS, "three.tmp")
+
+
+def test_the_fingerprint_is_of_the_data_alone(write):
+  one = write(DOCUMENTS, "one", options={"corpus.source": "text:here"})
+  two = write(DOCUMENTS, "two", options={"corpus.source": "text:there"})
+  assert one.fingerprint == two.fingerprint
+  changed = [*DOCUMENTS[:-1], ("train", [ids(6, 6), ids(7, 7, 8)])]
+  assert write(changed, "three").fingerprint != one.fingerprint
+  moved = [*DOCUMENTS[:-1], ("train", [ids(6, 6, 7), ids(7, 7)])]
+  assert write(moved, "four").fingerprint != one.fingerprint
+
+
+def edit_meta(path, **fields):
+  """Changes meta.json as a program would that knows of the checksum."""
+  file = pathlib.Path(path, "meta.json")
+  meta = json.loads(file.read_text()) | fields
+  meta["checksum"] = manifest.checksum(meta)
+  file.write_text(json.dumps(meta))
+
+
+def test_what_can_not_be_opened_says_why_and_what_to_do(write, tmp_path):
+  with pytest.raises(
+    CorpusError, match=r"no corpus is there.*maskedlm prepare"
+  ):
+    store.open_corpus(tmp_path / "nowhere")
+  path = pathlib.Path(write(DOCUMENTS).path)
+  unfinished = path.rename(f"{path}.tmp")
+  with pytest.raises(CorpusError, match=r"not a finished corpus.*again"):
+    store.open_corpus(unfinished)
+  unfinished.rename(path)
+
+  tokens = path / "train-00001.tokens.npy"
+  content = tokens.read_bytes()
+  tokens.write_bytes(content[:-2])
+  with pytest.raises(CorpusError, match="has 136 bytes, expected 138; restore"):
+    store.open_corpus(path)
+  tokens.unlink()
+  with pytest.raises(CorpusError, match=r"train-00001\.tokens\.npy is missing"):
+    store.open_corpus(path)
+  tokens.write_bytes(content)
+
+  meta = path / "meta.json"
+  text = meta.read_text()
+  for wrong, match in (
+    (text[:-9], "damaged"),
+    (text.replace('"oddities": 3', '"oddities": 4'), "damaged.*checksum"),
+    ("[]", "format"),
+    (
+      text.replace('"version": 1', '"version": 2'),
+      "version 2.*reads version 1",
+    ),
+  ):
+    meta.write_text(wrong)
+    with pytest.raises(CorpusError, match=match):
+      store.open_corpus(path)
+    assert len(store.verify(path)) == 1
+  meta.unlink()
+  with pytest.raises(CorpusError, match="not a finished corpus"):
+    store.open_corpus(path)
+
+
+def test_verify_finds_a_flipped_bit_in_any_file(write):
+  corpus = write(DOCUMENTS)
+  names = corpus.meta["files"]
+  assert len(names) >= 11  # 3 shards of 3, the counts, the tokenizer.
+  for name in names:
+    file = pathlib.Path(corpus.path, name)
+    content = bytearray(file.read_bytes())
+    for position in (0, len(content) // 2, len(content) - 1):
+      content[position] ^= 16
+      file.write_bytes(content)
+      problems = store.verify(corpus.path)
+      assert len(problems) == 1
+      assert f"{name} is damaged" in problems[0]
+      content[position] ^= 16
+    file.write_bytes(content)
+  calls = []
+  assert store.verify(corpus.path, lambda *call: calls.append(call)) == []
+  total = sum(file["bytes"] for file in names.values())
+  assert calls[-1] == (total, total)
+
+
+def test_verify_names_every_problem(write):
+  path = pathlib.Path(write(DOCUMENTS).path)
+  (path / "train-00000.sentences.npy").unlink()
+  (path / "token_counts.npy").write_bytes(b"too short")
+  (path / "heldout-00000.tokens.npy").write_bytes(b"?" * 130)
+  problems = store.verify(path)
+  assert len(problems) == 3
+  for name in ("train-00000.sent", "token_counts", "heldout-00000.tok"):
+    assert sum(name in problem for problem in problems) == 1
+
+
+def test_verify_finds_what_checksums_can_not(write):
+  """A writer's mistakes: the files are as it left them, and wrong."""
+  path = write(DOCUMENTS).path
+  edit_meta(path, fingerprint="0" * 64)
+  assert "fingerprint" in store.verify(path)[0]
+  edit_meta(path, token_dtype="<u4")
+  assert "fingerprint" in store.verify(path)[0]
+
+
+@pytest.mark.parametrize(
+  ("column", "values", "problem"),
+  [
+    ("tokens", [5, 6, 7, 12, 9, 10], "id 12, but the vocabulary has 12"),
+    ("tokens", [5, 6, 7, 8, 9], r"shape \(5,\), expected \(6,\)"),
+    ("sentences", [0, 4, 3], "starts do not increase"),
+    ("sentences", [0, 3, 3], "starts do not increase"),
+    ("sentences", [1, 3, 4], "first start is not 0"),
+    ("sentences", [0, 3, 6], "start past the last of the tokens"),
+    ("documents", [0, 3], "start past the last of the sentences"),
+  ],
+)
+def test_a_wrong_shard_is_described(tmp_path, column, values, problem):
+  arrays = {
+    "tokens": [5, 6, 7, 8, 9, 10],
+    "sentences": [0, 3, 4],
+    "documents": [0, 2],
+  }
+  counts = {name: len(array) for name, array in arrays.items()}
+
+  def problems(arrays):
+    for name, array in arrays.items():
+      np.save(tmp_path / f"train-00000.{name}.npy", np.array(array, np.uint32))
+    return list(
+      shards.wrong_shard(tmp_path, "train-00000", counts=counts, vocab_size=12)
+    )
+
+  assert problems(arrays) == []
+  found = problems({**arrays, column: values})
+  assert len(found) >= 1
+  assert re.search(f"{column}.npy: .*{problem}", found[0])
+
+
+@pytest.mark.parametrize(
+  ("size", "blocks"),
+  [(0, []), (1, [[0]]), (6, [[0, 1, 2], [3, 4, 5]]), (4, [[0, 1, 2], [3]])],
+)
+def test_an_array_in_blocks(monkeypatch, size, blocks):
+  monkeypatch.setattr(shards, "BLOCK", 3)
+  assert [x.tolist() for x in shards.blocks(np.arange(size))] == blocks

@@ -1,0 +1,194 @@
+"""Files of labelled examples: what is read, and how what is wrong is told."""
+
+import decimal
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables
+
+
+def write(path, content):
+  path.write_bytes(
+    content if isinstance(content, bytes) else content.encode("utf-8")
+  )
+  return path
+
+
+def records(path, **options):
+  return list(tables.iterate(path, **options))
+
+
+def found(path, **options):
+  return [(r.line, r.fields) for r in records(path, **options)]
+
+
+def test_tsv_takes_quotes_as_text(tmp_path):
+  path = write(
+    tmp_path / "a.tsv",
+    b'\xef\xbb\xbftext\tlabel\r\nHe said "no .\t1\r\n\n"Yes"\t0',
+  )
+  assert found(path) == [
+    (2, {"text": 'He said "no .', "label": "1"}),
+    (4, {"text": '"Yes"', "label": "0"}),
+  ]
+  assert records(path)[1].where == f"{path}:4"
+  assert tables.first_row(path) == ["text", "label"]
+
+
+def test_only_newlines_end_a_row(tmp_path):
+  """U+2028, U+0085 and form feeds are whitespace within a text."""
+  text = "a\u2028b\x85c\x0cd\re"
+  path = write(tmp_path / "a.tsv", f"text\tlabel\n{text}\t1\n")
+  assert found(path) == [(2, {"text": text, "label": "1"})]
+
+
+def test_csv_quotes(tmp_path):
+  path = write(
+    tmp_path / "a.csv",
+    'text,label\n"one, ""two""\nthree",x\n\nfour,"y"\n',
+  )
+  # The line is where a row begins.
+  assert found(path) == [
+    (2, {"text": 'one, "two"\nthree', "label": "x"}),
+    (5, {"text": "four", "label": "y"}),
+  ]
+
+
+def test_a_field_of_a_csv_may_be_a_book(tmp_path):
+  text = "word, " * 50_000  # Over the 131,072 characters of the module csv.
+  path = write(tmp_path / "a.csv", f'text,label\n"{text}",x\n')
+  assert found(path) == [(2, {"text": text, "label": "x"})]
+
+
+def test_jsonl(tmp_path):
+  rows = [
+    {"text": "é\n", "label": True, "n": 3, "x": None, "l": ["a"]},
+    {"text": "b"},
+  ]
+  path = write(
+    tmp_path / "a.jsonl", "\n".join(["", *map(json.dumps, rows)]) + "\n"
+  )
+  assert found(path) == [
+    (2, {"text": "é\n", "label": "true", "n": "3", "l": '["a"]'}),
+    (3, {"text": "b"}),
+  ]
+  assert tables.first_row(path) == ["text", "label", "n", "l"]
+
+
+def test_parquet(tmp_path):
+  rows = [
+    {"text": "é\n", "label": True, "n": 3, "x": None, "l": ["a"]},
+    {"text": "b", "label": False, "n": 4, "x": "y", "l": []},
+  ]
+  path = tmp_path / "a.parquet"
+  pq.write_table(pa.Table.from_pylist(rows), path)
+  assert found(path) == [
+    (1, {"text": "é\n", "label": "true", "n": "3", "l": '["a"]'}),
+    (2, {"text": "b", "label": "false", "n": "4", "x": "y", "l": "[]"}),
+  ]
+  assert tables.first_row(path) == ["text", "label", "n", "l"]
+  assert records(path)[1].where == f"{path}:2"
+  pq.write_table(pa.table({"text": pa.array([], pa.string())}), path)
+  with pytest.raises(DataError, match="has no row"):
+    records(path)
+  odd = {"text": b"\xc3\xa9", "label": decimal.Decimal("1.50")}
+  pq.write_table(pa.Table.from_pylist([odd]), path)
+  assert found(path) == [(1, {"text": "é", "label": "1.50"})]
+  pq.write_table(
+    pa.Table.from_pylist([{"text": b"a"}, {"text": b"\xff"}]), path
+  )
+  with pytest.raises(DataError, match=r"a\.parquet:2: .* is not UTF-8"):
+    records(path)
+  path.write_bytes(path.read_bytes()[:-9])
+  with pytest.raises(DataError, match=r"a\.parquet can't be read as Parquet"):
+    records(path)
+  with pytest.raises(DataError, match=r"none\.parquet: no such file"):
+    records(tmp_path / "none.parquet")
+
+
+def test_a_file_without_a_header(tmp_path):
+  path = write(tmp_path / "a.txt", "1\tx\n0\ty\n")
+  expected = [
+    (1, {"label": "1", "text": "x"}),
+    (2, {"label": "0", "text": "y"}),
+  ]
+  assert found(path, header=("label", "text")) == expected
+
+
+def test_ragged_rows_can_be_left_out(tmp_path):
+  path = write(tmp_path / "a.tsv", "a\tb\n1\n2\t3\n4\t5\t6\n")
+  errors = []
+  assert found(path, ragged=errors.append) == [(3, {"a": "2", "b": "3"})]
+  assert [str(e).split(" the row has ")[1][:9] for e in errors] == [
+    "1 columns",
+    "3 columns",
+  ]
+
+
+@pytest.mark.parametrize(
+  ("name", "content", "message"),
+  [
+    ("a.tsv", "", "a.tsv: the file is empty"),
+    ("a.csv", "", "a.csv: the file is empty"),
+    ("a.jsonl", "", "a.jsonl: the file is empty"),
+    ("a.tsv", "text\tlabel\n", "a.tsv: has no row"),
+    ("a.jsonl", "\n\n", "a.jsonl: has no row"),
+    (
+      "a.tsv",
+      b"a\tb\nx\ty\nna\xefve\tz\n",
+      "a.tsv:3: not UTF-8 (byte 0xef at 3",
+    ),
+    ("a.csv", b"a,b\nx,y\n\xff,z\n", "a.csv:3: not UTF-8 (byte 0xff at 1"),
+    ("a.jsonl", b'{"a": "b"}\n{"a": "\xff"}', "a.jsonl:2: not UTF-8"),
+    (
+      "a.tsv",
+      "a\tb\nx\ty\nz\n",
+      "a.tsv:3: the row has 1 columns; expected 2 (a",
+    ),
+    ("a.csv", "a,b\nx,y,z\n", "a.csv:2: the row has 3 columns; expected 2"),
+    ("a.csv", 'a,b\nx,y\n"z,1\nw,0\n', "a.csv:3: a row that begins here"),
+    ("a.csv", 'a,b\n"x"y,1\n', "a.csv:2: a row that begins here"),
+    ("a.tsv", "a\tb\ta\n1\t2\t3\n", "a.tsv:1: the column 'a' is there twice"),
+    ("a.jsonl", '{"a": 1}\n{"a": 1\n', "a.jsonl:2: not JSON ("),
+    ("a.jsonl", "[1]\n", "a.jsonl:1: a JSON list; expected an object"),
+    pytest.param(
+      "a.jsonl", "{}\n" + '{"a":' * 10**5, "a.jsonl:2: not JSON (", id="deep"
+    ),
+    ("a.xlsx", "x", "a.xlsx: the name ends in '.xlsx'; expected .tsv"),
+  ],
+)
+def test_what_is_wrong_is_told_in_a_line(tmp_path, name, content, message):
+  path = write(tmp_path / name, content)
+  with pytest.raises(DataError) as error:
+    records(path)
+  assert message in str(error.value)
+  assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("suffix", ["tsv", "txt", "csv", "jsonl"])
+def test_blank_lines_have_no_first_row(tmp_path, suffix):
+  path = write(tmp_path / f"a.{suffix}", "\n\n")
+  for read in (tables.first_row, records):
+    with pytest.raises(DataError, match=rf"a\.{suffix}: has no row"):
+      read(path)
+
+
+def test_no_such_file(tmp_path):
+  with pytest.raises(DataError, match="No such file"):
+    records(tmp_path / "none.tsv")
+
+
+def test_a_missing_column_is_named_with_those_there(tmp_path):
+  path = write(tmp_path / "a.tsv", "text\tlable\nx\t1\n")
+  record = records(path)[0]
+  assert tables.field(record, "sentence", "text") == "x"
+  with pytest.raises(DataError) as error:
+    tables.field(record, "label")
+  assert str(error.value) == (
+    f"{path}:2: no column 'label'; there are 'text', 'lable'; did you mean "
+    '"lable"?'
+  )

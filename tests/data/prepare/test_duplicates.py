@@ -1,0 +1,236 @@
+"""Documents that stood before: bands by hand, the curve, what is counted."""
+
+import numpy as np
+import pytest
+
+from helpers.repository import ROOT
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.data.corpus import store
+from maskedlm.data.prepare import dedup, documents, prepare
+from maskedlm.data.sources.languages import Part
+
+PART = Part("", "en", "")
+
+
+def document(*lines):
+  return documents.keyed(list(lines), PART)
+
+
+def jaccard(a, b):
+  a, b = (set(dedup.shingles(document(x)).tolist()) for x in (a, b))
+  return len(a & b) / len(a | b)
+
+
+def test_jaccard_by_hand():
+  # abcde bcdef cdefg against abcde bcdef cdefx: 2 of 4.
+  assert jaccard("a b c d e f g", "a b c d e f x") == 2 / 4
+  # A word is in the five shingles around it: none of 9 words' five remains,
+  # and one of 10 words' six (abcde), of 6 + 5.
+  assert jaccard("a b c d e f g h i", "a b c d X f g h i") == 0
+  assert jaccard("a b c d e f g h i j", "a b c d e X g h i j") == 1 / 11
+  # As a set: abcab bcabc cabca, twice and thrice.
+  assert jaccard("a b c " * 4, "a b c " * 5) == 1
+  # Case and punctuation don't count, words do; short texts are one shingle.
+  assert jaccard("The cat, sat!", "the CAT sat") == 1
+  assert jaccard("the cat sat", "the cat sits") == 0
+  assert jaccard("the cat", "cat the") == 0
+
+
+def words(text):
+  return len(dedup.word_hashes(text))
+
+
+def test_words():
+  assert words("") == words(" .,!- ") == 0
+  assert words("the cat's 3rd, hat") == 5  # the cat s 3rd hat
+  assert words("我喜欢你") == 4  # No spaces between words.
+  assert words("हिन्दी में") == 2  # Vowel signs belong to their word.
+  assert words("ab我cd") == 3
+  assert words("\U00020001\U00020002") == 2
+  a, b, c = dedup.word_hashes("ab ba ab")
+  assert a == c != b
+
+
+def test_a_document_is_the_same_however_it_is_cut_in_lines():
+  one = dedup.shingles(document("a b c", "d e f"))
+  assert np.array_equal(one, dedup.shingles(document("a b c d e f")))
+
+
+@pytest.mark.parametrize(
+  ("threshold", "count", "rows"),
+  # (1/11)^(1/11) = .804; (1/25)^(1/5) = .525; one band of all is 1.
+  [(0.8, 11, 11), (0.5, 25, 5), (1.0, 1, 65), (0.0, 0, 0)],
+)
+def test_bands(threshold, count, rows):
+  assert dedup.bands(threshold) == (count, rows)
+
+
+def test_pairs_are_caught_as_often_as_the_curve_says():
+  # 204 words are 200 shingles. The last 22 others: 178 of 222 are shared.
+  pairs = 400
+  made = []
+  for k in range(pairs):
+    text = [f"w{i}.{k}" for i in range(204)]
+    other = text[:182] + [f"y{i}.{k}" for i in range(22)]
+    made += [document(" ".join(text)), document(" ".join(other))]
+  # Each word is two, "w7" and "5": 408 words, 404 shingles, 360 of 448.
+  assert jaccard(made[0].lines[0], made[1].lines[0]) == 360 / 448
+  fate, _ = dedup.fates([dedup.signatures(made, 0.8)])
+  assert not np.any(fate[::2])  # The first one of a pair stays.
+  share = np.mean(fate[1::2] == dedup.SIMILAR)
+  expected = 1 - (1 - (360 / 448) ** 11) ** 11  # 0.65, of 11 bands of 11.
+  # Four standard deviations.
+  assert abs(share - expected) < 4 * np.sqrt(0.25 / pairs)
+
+
+def test_long_documents_are_hashed_in_blocks(monkeypatch):
+  values = np.random.default_rng(3).integers(0, 1 << 63, 1000, np.uint64)
+  whole = dedup._minhash(values, 13)
+  monkeypatch.setattr(dedup, "_BLOCK", 7)
+  assert np.array_equal(dedup._minhash(values, 13), whole)
+
+
+def test_repeated():
+  found = dedup.repeated(np.array([7, 5, 7, 9, 7, 9]))
+  assert sorted(found.tolist()) == [2, 4, 5]
+  assert not len(dedup.repeated(np.array([3, 1])))
+
+
+TEXT = ["it", "was", "the", "best", "of", "times", "for", "all", "of", "them"]
+
+
+def text(*changes):
+  """40 numbered words, 36 shingles, some of them changed."""
+  found = [f"{word}{i}" for i, word in enumerate(TEXT * 4)]
+  for at in changes:
+    found[at] = f"changed{at}"
+  return " ".join(found)
+
+
+# The second is the first one again, the third but for its last word (35 of 37
+# shingles are shared), the fourth is another; the last three have no words.
+DOCUMENTS = [
+  text(),
+  text(),
+  text(39),
+  " ".join(f"other{i}" for i in range(30)),
+  "!!!",
+  "???",
+  "!!!",
+]
+
+
+def fates(threshold):
+  made = [document(x) for x in DOCUMENTS]
+  signed = [dedup.signatures(made[i : i + 3], threshold) for i in (0, 3, 6)]
+  return dedup.fates(signed)
+
+
+def test_fates():
+  kept, copy, similar = dedup.KEPT, dedup.COPY, dedup.SIMILAR
+  fate, characters = fates(0.0)
+  assert fate.tolist() == [kept, copy, kept, kept, kept, kept, copy]
+  assert characters.tolist() == [len(x) for x in DOCUMENTS]
+  fate, characters = fates(0.7)
+  assert fate.tolist() == [kept, copy, similar, kept, kept, kept, copy]
+  assert dedup.dropped(fate, characters) == {
+    "equal documents dropped": 2,
+    "near-duplicate documents dropped": 1,
+    "characters of dropped documents": len(text()) + len(text(39)) + 3,
+  }
+
+
+def test_what_is_dropped_is_documented():
+  page = ROOT / "docs" / "corpus_format.md"
+  for name in dedup.dropped(*fates(0.7)):
+    assert f"| `{name}` |" in page.read_text()
+
+
+@pytest.fixture
+def make_config(tmp_path):
+  def make(**corpus):
+    texts = [*DOCUMENTS[:4], *(f"filler number {i}" for i in range(9))]
+    (tmp_path / "text.txt").write_text("\n\n".join(texts))
+    config = config_lib.default()
+    config.corpus.source = f"text:{tmp_path}/text.txt"
+    config.corpus.update(sentences="lines", num_workers=1, heldout_share=0.0)
+    config.corpus.update(corpus)
+    config.tokenizer.vocab_size = 200
+    return config
+
+  return make
+
+
+@pytest.mark.parametrize(
+  ("options", "equal", "near"),
+  [
+    ({"deduplicate": True}, 1, 0),
+    ({"near_duplicates": 0.7}, 1, 1),
+    ({"deduplicate": True, "near_duplicates": 0.7}, 1, 1),
+  ],
+)
+def test_prepare_drops_and_counts(make_config, tmp_path, options, equal, near):
+  lines = []
+  corpus = prepare.prepare(
+    make_config(**options),
+    tmp_path / "corpus",
+    log=lines.append,
+    progress=False,
+  )
+  report = corpus.meta["report"]
+  assert report["documents"] == 13
+  assert report["equal documents dropped"] == equal
+  assert report["near-duplicate documents dropped"] == near
+  assert corpus.meta["splits"]["train"]["documents"] == 13 - equal - near
+  assert (
+    corpus.meta["options"].items()
+    >= {f"corpus.{name}": value for name, value in options.items()}.items()
+  )
+  assert f"  equal documents dropped: {equal}" in lines
+  dropped = equal * len(text()) + near * len(text(39))
+  assert report["characters of dropped documents"] == dropped
+  shown = f"text: {report['characters'] - dropped:,} characters"
+  assert any(shown in line for line in lines)
+  # The first of the group is what stays.
+  ids = corpus.tokenizer.encode_batch([text()])[0]
+  first = store.take(corpus.train.tokens, np.arange(len(ids)))
+  assert np.array_equal(first, ids)
+
+
+def test_nothing_of_it_is_there_by_default(make_config, tmp_path):
+  corpus = prepare.prepare(
+    make_config(), tmp_path / "corpus", log=print, progress=False
+  )
+  assert corpus.meta["splits"]["train"]["documents"] == 13
+  assert not [name for name in corpus.meta["report"] if "dropped" in name]
+  assert not [name for name in corpus.meta["options"] if "dupl" in name]
+
+
+def test_the_same_whether_read_once_or_again(
+  make_config, tmp_path, monkeypatch
+):
+  config = make_config(near_duplicates=0.7)
+  one = prepare.prepare(config, tmp_path / "a", log=print, progress=False)
+  monkeypatch.setattr(documents, "KEPT_BYTES", 100)
+  monkeypatch.setattr(documents, "CHUNK_BYTES", 300)
+  two = prepare.prepare(config, tmp_path / "b", log=print, progress=False)
+  assert one.meta == two.meta
+
+
+def test_a_part_of_nothing_but_duplicates_is_named(make_config, tmp_path):
+  config = make_config(deduplicate=True)
+  path = config.corpus.source
+  config.corpus.parts = f"en:{path},en-b:{path},de:{path}"
+  with pytest.raises(CorpusError, match=r"parts: 'en-b': every document of it"):
+    prepare.prepare(config, tmp_path / "corpus", log=print)
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.5])
+def test_a_threshold_out_of_range(make_config, tmp_path, value):
+  config = make_config(near_duplicates=value)
+  message = f"corpus.near_duplicates={value} is a similarity: expected 0"
+  with pytest.raises(ConfigError, match=message):
+    prepare.prepare(config, tmp_path / "corpus", log=print)
+  with pytest.raises(ConfigError, match=r"near_duplicates=.* out of range"):
+    config_lib.validate(config)

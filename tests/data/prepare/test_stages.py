@@ -1,0 +1,272 @@
+"""The stages of a pipeline write what the local runner writes, to the byte.
+
+Here each stage is a loop, so that they are tested without Apache Beam, whose
+own tests are in test_beam.py.
+"""
+
+import collections
+import json
+import os
+
+import numpy as np
+import pytest
+
+from helpers.many_files import files, make_config, make_text, run, silent
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.corpus import shards, store
+from maskedlm.data.prepare import (
+  beam,
+  documents,
+  job,
+  merge_shards,
+  piece_plan,
+  prepare,
+  stages,
+)
+from maskedlm.data.tokenizers import training
+
+
+def each(options, folder, log, stage, function, items):
+  """As beam._each, in a loop, and not in the order of the items."""
+  for item in reversed(items):
+    if not beam._is_done(folder, stage, item[:1]):
+      function(folder, *item)
+
+
+def find_duplicates(options, folder, num_documents, pieces, log):
+  """As beam._find_duplicates, in memory."""
+  groups, verdicts = (collections.defaultdict(list) for _ in range(2))
+  for index in reversed(pieces):
+    for key, values in stages.spread(folder, index, 3):
+      groups[key].append(values)
+  for key, found in groups.items():
+    for index, verdict in stages.judge(key, found):
+      verdicts[index].append(verdict)
+  for index in pieces:
+    stages.note(folder, index, verdicts[index])
+
+
+@pytest.fixture
+def in_loops(monkeypatch):
+  monkeypatch.setattr(beam, "_each", each)
+  monkeypatch.setattr(beam, "_find_duplicates", find_duplicates)
+  monkeypatch.setattr(beam, "PIECE_BYTES", 700)
+
+
+def staged(config, path, *, log, progress):
+  return beam._write(None, config, path, log=log, progress=progress)
+
+
+@pytest.mark.parametrize(
+  "options",
+  [
+    {},
+    {"corpus__heldout_share": 0.0},
+    {"corpus__heldout_share": 0.3, "corpus__deduplicate": True},
+    # Two of all documents wait, from the first piece to the last.
+    {"corpus__heldout_share": 1e-9, "corpus__near_duplicates": 0.7},
+    {"tokenizer__sample_bytes": 900, "corpus__sentences": "split"},
+  ],
+  ids=["plain", "none-held-out", "copies", "waiting", "sample"],
+)
+def test_the_same_bytes(in_loops, tmp_path, options):
+  config = make_config(tmp_path, **options)
+  here = run(config, tmp_path / "here")
+  there = run(config, tmp_path / "there", staged)
+  assert here.fingerprint == there.fingerprint
+  assert files(here.path) == files(there.path)
+  assert len(here.meta["splits"]["train"]["shards"]) > 3
+  assert store.verify(there.path) == []
+  assert sorted(os.listdir(tmp_path)) == ["here", "text", "there"]
+
+
+def test_the_same_bytes_of_several_languages(in_loops, tmp_path):
+  config = make_config(tmp_path, corpus__near_duplicates=0.7)
+  text = tmp_path / "text"
+  records = [json.dumps({"body": make_text(20 + i, 3)}) for i in range(40)]
+  (text / "b.jsonl").write_text("\n".join([*records, '{"none": 1}', "{"]))
+  config.corpus.parts = (
+    f"en:text:{text}/[0-5].txt,de:jsonl:{text}/b.jsonl,yo:{text}/8.txt"
+  )
+  config.corpus.text_field = "body"
+  config.tokenizer.sample_bytes = 2_000
+  here = run(config, tmp_path / "here")
+  there = run(config, tmp_path / "there", staged)
+  assert files(here.path) == files(there.path)
+  assert [part["name"] for part in there.parts] == ["en", "de", "yo"]
+  assert here.meta["report"]["broken JSON records dropped"] == 1
+
+
+def test_a_part_of_nothing_but_duplicates_is_named(in_loops, tmp_path):
+  config = make_config(tmp_path, corpus__deduplicate=True)
+  text = tmp_path / "text"
+  config.corpus.parts = f"en:{text}/[0-5].txt,de:{text}/2.txt"
+  with pytest.raises(CorpusError, match="parts: 'de': every document of it"):
+    run(config, tmp_path / "corpus", staged)
+
+
+def test_the_same_bytes_with_a_given_tokenizer(in_loops, tmp_path):
+  config = make_config(tmp_path)
+  prepare.train_tokenizer(
+    config, tmp_path / "tokenizer", log=silent, progress=False
+  )
+  config.tokenizer.path = str(tmp_path / "tokenizer")
+  here = run(config, tmp_path / "here")
+  there = run(config, tmp_path / "there", staged)
+  assert files(here.path) == files(there.path)
+
+
+def test_a_run_goes_on_where_it_was(in_loops, tmp_path, monkeypatch):
+  config = make_config(tmp_path, corpus__deduplicate=True)
+  here = run(config, tmp_path / "here")
+  encode_piece, done = stages.encode_piece, []
+
+  def killed_at_the_fourth(folder, index, vocab_size):
+    if len(done) == 3:
+      raise KeyboardInterrupt
+    done.append(index)
+    return encode_piece(folder, index, vocab_size)
+
+  monkeypatch.setattr(stages, "encode_piece", killed_at_the_fourth)
+  with pytest.raises(KeyboardInterrupt):
+    run(config, tmp_path / "there", staged)
+  assert not (tmp_path / "there").exists()
+  folder = tmp_path / "there.beam"
+  assert sorted(map(int, os.listdir(folder / "encoded"))) == sorted(done)
+  before = {path: path.stat().st_mtime_ns for path in folder.rglob("*.npy")}
+  later = []
+
+  def rest(folder, index, vocab_size):
+    later.append(index)
+    return encode_piece(folder, index, vocab_size)
+
+  monkeypatch.setattr(stages, "encode_piece", rest)
+  monkeypatch.setattr(stages, "survey", None)  # Not called again.
+  monkeypatch.setattr(beam, "_remove", lambda folder: None)
+  (folder / "corpus").mkdir()
+  (folder / "corpus" / "train-00000.tokens.npy.99").write_text("rest")
+  there = run(config, tmp_path / "there", staged)
+  assert not set(later) & set(done)
+  assert before == {path: path.stat().st_mtime_ns for path in before}
+  assert files(here.path) == files(there.path)
+
+
+def test_an_unfinished_run_of_something_else_is_refused(
+  in_loops, tmp_path, monkeypatch
+):
+  config = make_config(tmp_path)
+  monkeypatch.setattr(beam, "_tokenizer", lambda *_: 1 / 0)
+  with pytest.raises(ZeroDivisionError):
+    run(config, tmp_path / "corpus", staged)
+  config.corpus.heldout_share = 0.2
+  with pytest.raises(CorpusError, match="run with other corpus options is the"):
+    run(config, tmp_path / "corpus", staged)
+  config.corpus.heldout_share = 0.01
+  with (tmp_path / "text" / "8.txt").open("a") as file:
+    file.write("more")
+  with pytest.raises(CorpusError, match="run with other text is there"):
+    run(config, tmp_path / "corpus", staged)
+
+
+def test_a_folder_that_is_not_beam_s_is_refused(in_loops, tmp_path):
+  kept = tmp_path / "corpus.beam" / "notes.txt"
+  kept.parent.mkdir()
+  kept.write_text("mine")
+  with pytest.raises(CorpusError, match=r"corpus\.beam: .*isn't its own"):
+    run(make_config(tmp_path), tmp_path / "corpus", staged)
+  assert kept.read_text() == "mine"
+
+
+def test_a_source_that_is_wrong_is_told_before_anything(in_loops, tmp_path):
+  config = make_config(tmp_path, corpus__source=f"text:{tmp_path}/none.txt")
+  with pytest.raises(CorpusError, match="matches no file"):
+    run(config, tmp_path / "corpus", staged)
+  config = make_config(
+    tmp_path, corpus__source=f"text:{tmp_path}/text/empty.txt"
+  )
+  with pytest.raises(CorpusError, match="holds no text"):
+    run(config, tmp_path / "corpus", staged)
+  assert os.listdir(tmp_path) == ["text"]
+
+
+def test_pieces_are_the_source(tmp_path):
+  config = make_config(tmp_path)
+  whole, summed = collections.Counter(), collections.Counter()
+  expected = list(documents.read(config, whole))
+  for num_bytes, count in ((1, 11), (1 << 30, 1)):
+    pieces = job.cut(config, num_bytes)
+    assert len(pieces) == count
+    summed.clear()
+    found = [
+      document
+      for piece in pieces
+      for document in documents.read_piece(config, *piece, summed)
+    ]
+    assert found == expected
+    assert summed == whole
+
+
+@pytest.mark.parametrize("max_bytes", [1, 50, 400, 10**6])
+def test_the_stride_is_that_of_the_sample(max_bytes):
+  rng = np.random.default_rng(max_bytes)
+  lines = ["x" * n for n in rng.integers(1, 30, 101)]
+  pieces = [lines[:40], [], lines[40:41], lines[41:]]
+  sizes = [np.array([len(x) for x in p], np.uint32) for p in pieces]
+  step, starts, total = piece_plan.stride(sizes, max_bytes)
+  assert starts == [0, 40, 40, 41]
+  assert total == 101
+  assert lines[::step] == training.sample(lines, max_bytes)
+
+
+def test_strides_by_hand():
+  pieces = [np.array([3, 4], np.uint32), np.array([5], np.uint32)]
+  # All 12 bytes; the first and the third sentence's 8; the first one's 3; and
+  # that one even where it is too long.
+  for max_bytes, step in ((12, 1), (11, 2), (8, 2), (7, 4), (3, 4), (2, 4)):
+    assert piece_plan.stride(pieces, max_bytes) == (step, [0, 2], 3)
+
+
+@pytest.mark.parametrize("shard_tokens", [1, 7, 20, 23, 10**4])
+def test_small_shards_become_those_of_one_stream(tmp_path, shard_tokens):
+  rng = np.random.default_rng(5)
+  stream = [
+    [rng.integers(0, 50, n) for n in rng.integers(1, 6, rng.integers(1, 5))]
+    for _ in range(37)
+  ]
+
+  def write(name, stream, shard_tokens):
+    folder = tmp_path / name
+    folder.mkdir()
+    splits = shards.write_shards(
+      str(folder),
+      (("train", document) for document in stream),
+      vocab_size=50,
+      shard_tokens=shard_tokens,
+    )
+    return splits["train"]
+
+  whole = write("whole", stream, shard_tokens)
+  pieces = []
+  for i, (low, high) in enumerate([(0, 3), (3, 4), (4, 4), (4, 30), (30, 37)]):
+    made = write(f"piece{i}", stream[low:high], 40)
+    pieces += [
+      (str(tmp_path / f"piece{i}"), shards.shard_name("train", j))
+      for j in range(len(made["shards"]))
+    ]
+  runs = list(merge_shards.layout(pieces, shard_tokens=shard_tokens))
+  (tmp_path / "again").mkdir()
+  counts = np.zeros(50, np.int64)
+  totals = []
+  for i, run_ in enumerate(runs):
+    total, _, found = merge_shards.write(
+      str(tmp_path / "again"),
+      shards.shard_name("train", i),
+      run_,
+      vocab_size=50,
+    )
+    totals.append(total)
+    counts += found
+  assert totals == whole["shards"]
+  assert files(tmp_path / "again") == files(tmp_path / "whole")
+  tokens = np.concatenate([np.concatenate(d) for d in stream])
+  assert np.array_equal(counts, np.bincount(tokens, minlength=50))

@@ -1,0 +1,256 @@
+"""Docstrings as a corpus: what is prose, what is dropped, what is skipped."""
+
+import subprocess
+import sys
+import warnings
+from collections import Counter
+
+import pytest
+
+from maskedlm.data.sources import docstrings, reader
+
+NOT_PROSE = "paragraphs of docstrings dropped as not prose"
+REPEATED = "repeated paragraphs of docstrings dropped"
+
+
+def prose_of(docstring):
+  texts = map(docstrings.prose, docstrings.paragraphs(docstring))
+  return [text for text in texts if text]
+
+
+def test_numpydoc():
+  docstring = """Return the arc cosine of x.
+
+    The result lies in the closed interval, as that of ``cos`` or
+    :func:`~numpy.sin` or `sin <a/b>`_; it is *never* **NaN** [1]_.
+
+    Parameters
+    ----------
+    x : array_like, optional
+        The x-coordinate on the unit circle.
+    out, where : ndarray
+        Not for you
+
+    Notes
+    -----
+    This is how it is used::
+
+        y = arccos(x)  # And this comment is no prose.
+
+    .. math:: x = 1 of the and is a formula.
+
+    .. note::
+        The domain is the closed interval.
+
+    Examples
+    --------
+    >>> np.arccos([1, -1])
+    This is the output of the example.
+
+    References
+    ----------
+    .. [1] M. Abramowitz and I.A. Stegun, "Handbook of the functions".
+    """
+  assert prose_of(docstring) == [
+    "Return the arc cosine of x.",
+    "The result lies in the closed interval, as that of cos or numpy.sin or "
+    "sin; it is never NaN.",
+    "The x-coordinate on the unit circle.",
+    "The domain is the closed interval.",
+  ]
+
+
+def test_google_style_sphinx_fields_and_markdown():
+  docstring = """
+    Saves the state to a path.
+
+    Args:
+      path: The folder that is written to,
+        with all of its parents.
+      step (int): The number of the step.
+      **kwargs: ignored
+
+    Returns:
+      True if the state was saved.
+
+    :param force: Whether to replace what is there.
+    :type force: bool
+
+    - An item that is a sentence.
+    - items, of, names
+    1. The first item of a list.
+
+    See [the guide](https://example.com/a) for all of this. For example:
+
+    ```python
+    save("/the/path")  # This is not for the reader.
+    ```
+
+    | a | table of the values. |
+    """
+  assert prose_of(docstring) == [
+    "Saves the state to a path.",
+    "The folder that is written to, with all of its parents.",
+    "The number of the step.",
+    "True if the state was saved.",
+    "Whether to replace what is there.",
+    "An item that is a sentence.",
+    "The first item of a list.",
+    "See the guide for all of this.",
+  ]
+
+
+@pytest.mark.parametrize(
+  "paragraph",
+  [
+    "Initialize self.",  # Too short.
+    "return the value of the thing",  # Neither capital nor full stop.
+    "Returns x[i] = f(y[j]) + g_ij for i < n.",  # Formula.
+    "Alpha Beta Gamma Delta Epsilon Zeta Eta Theta Iota.",  # Names.
+    "Gibt den Arkuskosinus von x zurück, der zwischen null und pi liegt.",
+    "Where the \\alpha of the set is given.",
+    "",
+  ],
+)
+def test_what_is_no_prose(paragraph):
+  assert docstrings.prose(paragraph) == ""
+
+
+@pytest.fixture
+def package(tmp_path, monkeypatch):
+  """Builds site-packages with the given files; returns its name."""
+
+  def build(files):
+    root = tmp_path / "site-packages"
+    for name, source in files.items():
+      path = root / name
+      path.parent.mkdir(parents=True, exist_ok=True)
+      path.write_bytes(source if isinstance(source, bytes) else source.encode())
+    monkeypatch.syspath_prepend(root)
+
+  return build
+
+
+def read(source):
+  report = Counter()
+  found = reader.documents(source, text_field="text", report=report)
+  return list(found), dict(report)
+
+
+def test_a_package(package):
+  package(
+    {
+      "odd_pkg/__init__.py": '"""The first module of the package."""\n',
+      "odd_pkg/b.py": '''
+class C:
+  r"""A class with a docstring in it."""
+  async def f(self):
+    """A method that awaits the result."""
+    def g():
+      """A function within the method."""
+    text = """This is a string that is no docstring."""
+if True:
+  def h():
+    """A function under a condition."""
+def i():
+  """The first module of the package."""
+def j():
+  """x = 1"""
+''',
+      "odd_pkg/a.py": "'''An earlier file by its name, caf\\xe9.\n\n"
+      "A control \\x08 character and a \\ud800 surrogate of the other.'''",
+      "odd_pkg/empty.py": "x = 1\n",
+      "odd_pkg/raises.py": '"""This module is never imported."""\n1 / 0\n',
+      "odd_pkg/broken.py": '"""The file has a mistake in it."""\ndef f(:\n',
+      "odd_pkg/nul.py": b'"""The file has a NUL in it."""\n\0',
+      "odd_pkg/latin.py": b'#coding:latin-1\n"""The caf\xe9 is in the file."""',
+      "odd_pkg/tests/t.py": '"""The tests are not read at all."""',
+      "odd_pkg/test_it.py": '"""The tests are not read at all."""',
+      "odd_pkg/_vendor/v.py": '"""The copies are not read at all."""',
+      "odd_single.py": '"""A module that is a single file."""',
+    }
+  )
+  found, report = read("docstrings:odd_pkg")
+  assert found == [
+    ["The first module of the package."],
+    [
+      "An earlier file by its name, café.",
+      "A control   character and a \ufffd surrogate of the other.",
+    ],
+    [
+      "A class with a docstring in it.",
+      "A method that awaits the result.",
+      "A function within the method.",
+      "A function under a condition.",
+    ],
+    ["The café is in the file."],
+    ["This module is never imported."],
+  ]
+  assert report["files read"] == 8
+  assert report["modules dropped because they do not parse"] == 2
+  assert report[REPEATED] == 1
+  assert report[NOT_PROSE] == 1
+  assert (report["documents"], report["lines"]) == (5, 9)
+  both, _ = read("docstrings:odd_single, odd_pkg,odd_single")
+  assert both == [["A module that is a single file."], *found]
+
+
+def test_syntax_warnings_of_other_packages_are_not_shown(package):
+  package({"odd_warn/__init__.py": '"""The file has a \\d in it, a \\."""\n'})
+  with warnings.catch_warnings():
+    warnings.simplefilter("error")
+    # With the backslash left in it, it is no prose: parsed, and no warning.
+    with pytest.raises(reader.CorpusError, match="not prose: 1"):
+      read("docstrings:odd_warn")
+
+
+def test_the_standard_library_reads_as_prose():
+  found, report = read("docstrings:json,logging")
+  text = "\n".join(line for document in found for line in document)
+  assert "JSON (JavaScript Object Notation)" in text
+  assert ">>>" not in text
+  assert "::" not in text
+  assert report["files read"] == 5 + 3
+  assert read("docstrings:json,logging") == (found, report)
+
+
+def test_all_modules_are_of_the_standard_library_or_installed():
+  paths = docstrings.modules([])
+  assert len(paths) == len(set(paths)) > 1_000
+  assert paths == docstrings.modules([])
+  ends = ("/json/decoder.py", "/numpy/linalg/_linalg.py", "/jax/_src/core.py")
+  assert all(any(p.endswith(end) for p in paths) for end in ends)
+  assert not any("/tests/" in p or "/_vendor/" in p for p in paths)
+
+
+def test_two_workers_read_the_same():
+  paths = docstrings.modules(["email", "http", "json", "asyncio"])
+  assert len(paths) > 2 * 32  # Three chunks.
+  found = []
+  for num_workers in (1, 2):
+    report = Counter()
+    read = docstrings.documents(paths, report=report, num_workers=num_workers)
+    found.append((list(read), report))
+  assert found[0] == found[1]
+  assert found[0][1]["files read"] == len(paths)
+
+
+def test_the_order_does_not_depend_on_the_hash_seed():
+  script = """
+import collections
+from maskedlm.data import sources
+for lines in sources.documents(
+    "docstrings:email,http", text_field="", report=collections.Counter()):
+  print(lines)
+"""
+  outs = {
+    subprocess.run(
+      [sys.executable, "-c", script],
+      capture_output=True,
+      check=True,
+      env={"PYTHONHASHSEED": seed},
+    ).stdout
+    for seed in ("1", "2")
+  }
+  assert len(outs) == 1
+  assert len(outs.pop()) > 5_000

@@ -1,0 +1,259 @@
+"""Named parts: the option, what is kept of each, the views of one alone."""
+
+import itertools
+import json
+import pathlib
+import types
+
+import numpy as np
+import pytest
+
+from helpers.languages import (
+  DOCUMENTS,
+  LETTERS,
+  language_of,
+  make_config,
+  prepared,
+)
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.data.batches import language_mixture
+from maskedlm.data.corpus import language_parts, store
+from maskedlm.data.sources import languages
+from maskedlm.data.sources.languages import Part
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+  """(config, corpus), in shards that end within parts."""
+  folder = tmp_path_factory.mktemp("parts")
+  config = make_config(folder, shard_tokens=300)
+  return config, prepared(config, folder / "corpus")
+
+
+def parse(option):
+  return languages.parse(types.SimpleNamespace(parts=option))
+
+
+def test_names_and_sources():
+  assert parse("en:text:/a/en.txt, de:/b/*.txt,zh_hant:jsonl:c.jsonl") == [
+    Part("en", "en", "text:/a/en.txt"),
+    Part("de", "de", "text:/b/*.txt"),
+    Part("zh_hant", "zh", "jsonl:c.jsonl"),
+  ]
+  alone = types.SimpleNamespace(parts="", language="fi", source="docstrings:")
+  assert languages.parse(alone) == [Part("", "fi", "docstrings:")]
+
+
+def test_a_folder_has_a_part_a_file(tmp_path):
+  for name in ("yo.txt", "de.txt.gz", "en-web.txt", ".de.txt", "notes.md"):
+    (tmp_path / name).write_text("a")
+  found = parse(f"{tmp_path},fr:/fr.txt")
+  assert [(p.name, p.language) for p in found] == [
+    ("de", "de"),
+    ("en-web", "en"),
+    ("yo", "yo"),
+    ("fr", "fr"),
+  ]
+  assert found[0].source == f"text:{tmp_path}/de.txt.gz"
+  comma = tmp_path / "a,b"
+  comma.mkdir()
+  (comma / "de.txt").write_text("a")
+  assert [p.source for p in parse(str(comma))] == [f"text:{comma}/de.txt"]
+  assert parse(f"en:lines:{tmp_path}/x.txt")[0].source.startswith("lines:")
+
+
+@pytest.mark.parametrize(
+  ("option", "message"),
+  [
+    ("de:/a.txt,de:/b.txt", "two parts with the name 'de'; call them de-a"),
+    ("german:/a.txt", "'german:/a.txt' is neither NAME:SOURCE"),
+    ("/no/such/folder", "nor a folder of files such as de.txt"),
+    ("txt:/a.txt,text:/b.txt", "'text:/b.txt' is neither"),
+  ],
+)
+def test_an_option_that_is_wrong(option, message):
+  with pytest.raises(CorpusError) as error:
+    parse(option)
+  assert message in str(error.value) and "\n" not in str(error.value)
+
+
+def test_shares_by_hand():
+  names = ["en-web", "en-code", "de"]
+  assert language_mixture.parse_shares("", names) is None
+  found = language_mixture.parse_shares("de=2, en-web=5,en-code=3", names)
+  assert found.tolist() == [0.5, 0.3, 0.2]
+  assert language_mixture.parse_shares(
+    "en-web=1,en-code=0,de=3", names
+  ).tolist() == [
+    0.25,
+    0,
+    0.75,
+  ]
+
+
+@pytest.mark.parametrize(
+  ("asked", "names", "message"),
+  [
+    ("en=1,dd=2", ["en", "de"], "'dd' is no part .* did you mean \"de\""),
+    ("en=1", [], "'en' is no part of the corpus, which has none"),
+    ("en=1", ["en", "de", "fr"], "leaves out de, fr"),
+    ("en=-1,de=2", ["en", "de"], "'en=-1' is not NAME=WEIGHT"),
+    ("en=nan,de=2", ["en", "de"], "'en=nan' is not NAME=WEIGHT"),
+    ("en,de=2", ["en", "de"], "'en' is not NAME=WEIGHT"),
+    ("en=0,de=0", ["en", "de"], "one weight must be above 0"),
+  ],
+)
+def test_shares_that_are_wrong(asked, names, message):
+  with pytest.raises(ConfigError, match=message) as error:
+    language_mixture.parse_shares(asked, names)
+  assert "\n" not in str(error.value)
+
+
+def test_a_folder_that_is_wrong(tmp_path):
+  with pytest.raises(CorpusError, match=r"has no file such as de\.txt"):
+    parse(str(tmp_path))
+  (tmp_path / "README.txt").write_text("a")
+  with pytest.raises(CorpusError, match=r"README\.txt.*rename it"):
+    parse(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+  ("text", "message"),
+  [
+    ("", "'xx': 'text:.*' holds no text"),
+    ("one\n\ntwo\n", "'xx': corpus.heldout_share=0.2 .*leave none"),
+  ],
+)
+def test_a_part_with_too_little_text(tmp_path, text, message):
+  config = make_config(tmp_path)
+  (tmp_path / "xx.txt").write_text(text)
+  config.corpus.parts += f",xx:{tmp_path}/xx.txt"
+  with pytest.raises(CorpusError, match=message) as error:
+    prepared(config, tmp_path / "corpus")
+  assert str(error.value).startswith("corpus.parts: 'xx': ")
+
+
+def test_counts_by_hand(tmp_path):
+  texts = {
+    "en": "abc ba.\ncab\n\nbac\n\nb\n\na\n",
+    "vi": "tế\n\nm\n\nn n\n\ne\n",
+  }
+  for name, text in texts.items():
+    (tmp_path / f"{name}.txt").write_text(text)
+  config = config_lib.default()
+  config.corpus.parts = str(tmp_path)
+  config.corpus.update(sentences="lines", num_workers=1, heldout_share=0.01)
+  config.tokenizer.update(kind="bpe", lowercase=False, vocab_size=300)
+  corpus = prepared(config, tmp_path / "corpus")
+  assert [(p["name"], p["language"]) for p in corpus.parts] == [
+    ("en", "en"),
+    ("vi", "vi"),
+  ]
+  # Two documents of each are held out, whatever the share.
+  for part in corpus.parts:
+    assert part["heldout"]["documents"] == part["train"]["documents"] == 2
+  en, vi = (
+    {n: p["train"][n] + p["heldout"][n] for n in language_parts.COUNTS}
+    for p in corpus.parts
+  )
+  assert (en["sentences"], en["characters"], en["bytes"]) == (5, 15, 15)
+  assert (vi["sentences"], vi["characters"], vi["bytes"]) == (4, 7, 9)
+  assert en["unknown"] == vi["unknown"] == 0
+  total = sum(corpus.meta["splits"][s]["tokens"] for s in ("train", "heldout"))
+  assert en["tokens"] + vi["tokens"] == total
+
+
+def test_documents_know_their_part(made):
+  _, corpus = made
+  language = language_of(corpus)
+  assert [p["name"] for p in corpus.parts] == list(LETTERS)
+  for name in ("train", "heldout"):
+    split = getattr(corpus, name)
+    documents, sentences, tokens = (
+      store.take(c, np.arange(store.size(c)))
+      for c in (split.documents, split.sentences, split.tokens)
+    )
+    part = language_parts.part_of(corpus, name, np.arange(len(documents) - 1))
+    bounds = sentences[documents]
+    for own, (begin, end) in zip(part, itertools.pairwise(bounds), strict=True):
+      found = language[tokens[begin:end]]
+      assert set(found[found >= 0]) <= {own}
+    counts = [p[name]["documents"] for p in corpus.parts]
+    assert np.bincount(part, minlength=3).tolist() == counts
+  both = [
+    p["train"]["documents"] + p["heldout"]["documents"] for p in corpus.parts
+  ]
+  assert both == list(DOCUMENTS.values())
+  assert all(p["heldout"]["documents"] >= 2 for p in corpus.parts)
+
+
+def test_a_part_alone_is_the_corpus_of_its_file(made, tmp_path):
+  config, corpus = made
+  alone = language_parts.corpora(corpus)
+  assert len({c.fingerprint for c in alone.values()}) == 3
+  for part in languages.parse(config.corpus):
+    single = config.copy_and_resolve_references()
+    single.corpus.parts = ""
+    single.corpus.source = part.source
+    single.corpus.shard_tokens = 1 << 20
+    single.tokenizer.path = f"{corpus.path}/tokenizer"
+    expected = prepared(single, tmp_path / part.name)
+    for name in ("train", "heldout"):
+      for one, other in zip(
+        getattr(alone[part.name], name), getattr(expected, name), strict=True
+      ):
+        assert store.size(one) == store.size(other)
+        at = np.arange(store.size(one))
+        np.testing.assert_array_equal(
+          store.take(one, at), store.take(other, at)
+        )
+
+
+def test_a_corpus_without_parts_says_nothing_of_them(made, tmp_path):
+  config = make_config(tmp_path)
+  config.corpus.source = f"text:{tmp_path}/en.txt"
+  config.corpus.parts = ""
+  corpus = prepared(config, tmp_path / "corpus")
+  assert corpus.parts == () and "parts" not in corpus.meta
+  assert set(corpus.meta["options"]) == {
+    "corpus.source", "corpus.text_field", "corpus.sentences",
+    "corpus.language", "corpus.heldout_share", "corpus.max_sentence_tokens",
+    "corpus.shard_tokens", "tokenizer.kind", "tokenizer.vocab_size",
+    "tokenizer.lowercase", "tokenizer.sample_bytes",
+  }  # fmt: skip
+
+
+def test_another_alpha_is_another_corpus(made):
+  config, corpus = made
+  said = []
+  prepared(config, corpus.path, said.append)
+  assert "prepared before" in said[0]
+  other = config.copy_and_resolve_references()
+  other.tokenizer.alpha = 1.0
+  with pytest.raises(
+    CorpusError, match=r"tokenizer\.alpha=1\.0 \(there 0\.3\)"
+  ):
+    prepared(other, corpus.path)
+
+
+def test_verify_compares_the_counts_with_the_files(made, tmp_path):
+  _, corpus = made
+  assert store.verify(corpus.path) == []
+  meta = json.loads(pathlib.Path(corpus.path, "meta.json").read_text())
+  for name, wrong in (("documents", 1), ("sentences", 1), ("tokens", 2)):
+    moved = json.loads(json.dumps(meta))
+    moved["parts"][0]["train"][name] -= wrong
+    moved["parts"][1]["train"][name] += wrong
+    parts_ = tuple(moved["parts"])
+    found = list(store._wrong_parts(corpus._replace(parts=parts_)))
+    assert len(found) == 1 and "not those of the train files" in found[0]
+  lost = corpus._replace(parts=corpus.parts[:2])
+  assert len(list(store._wrong_parts(lost))) == 2
+
+
+def test_what_prepare_says_of_the_parts(made):
+  _, corpus = made
+  head, *rows = language_parts.describe(corpus.parts)
+  assert head.split()[:3] == ["part", "documents", "sentences"]
+  assert [row.split()[0] for row in rows] == list(LETTERS)

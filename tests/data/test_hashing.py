@@ -1,0 +1,166 @@
+"""Counter-based randomness: fixed values, uniformity, bijections."""
+
+import numpy as np
+import pytest
+
+from maskedlm.data import hashing
+
+SIZES = [1, 2, 3, 7, 1000, 65537]
+
+
+def test_bits_are_the_chain_of_splitmix64_finalizers():
+  # Worked in plain integers: SplitMix64 seeded with 0 gives 0xE220A8397B1DCDAF
+  # first (Vigna's reference), which is our finalizer of 0 + golden.
+  mask = (1 << 64) - 1
+
+  def mix(x):
+    x = ((x ^ (x >> 30)) * 0xBF58476D1CE4E5B9) & mask
+    x = ((x ^ (x >> 27)) * 0x94D049BB133111EB) & mask
+    return x ^ (x >> 31)
+
+  golden = 0x9E3779B97F4A7C15
+  assert int(hashing.bits(0)) == mix(golden) == 0xE220A8397B1DCDAF
+  first = mix((5 + golden) & mask)
+  second = mix(((first ^ 11) + golden) & mask)
+  assert int(hashing.bits(5, 11)) == second
+
+
+def test_bits_broadcast_and_do_not_depend_on_how_they_are_asked_for():
+  epoch, row = np.arange(3)[:, None], np.arange(5)
+  together = hashing.bits(9, "use", epoch, row)
+  assert together.shape == (3, 5) and together.dtype == np.uint64
+  for e in range(3):
+    for r in range(5):
+      assert together[e, r] == hashing.bits(9, "use", e, r)
+  assert hashing.bits(9).shape == ()
+
+
+def test_bits_take_any_integer_as_a_seed():
+  seeds = [0, 1, -1, 2**63, 2**64 - 2, -(2**40), 2**70 + 5]
+  values = {int(hashing.bits(seed, 0)) for seed in seeds}
+  assert len(values) == len(seeds)
+  words = np.array([-1, -2])
+  assert hashing.bits(0, words)[0] == hashing.bits(0, -1)
+
+
+def test_uses_seeds_and_the_order_of_words_differ():
+  values = [
+    hashing.bits(0, "label", 1, 2),
+    hashing.bits(0, "split", 1, 2),
+    hashing.bits(1, "label", 1, 2),
+    hashing.bits(0, "label", 2, 1),
+    hashing.bits(0, "label", 1),
+  ]
+  assert len({int(v) for v in values}) == 5
+
+
+def test_every_bit_is_fair_and_flips_with_half_the_probability():
+  n = 40_000
+  x = np.arange(n)
+  a, b = hashing.bits(3, x), hashing.bits(3, x + 1)
+  c = hashing.bits(4, x)
+  sigma = 0.5 / np.sqrt(n)
+  for words in (a, a ^ b, a ^ c):
+    shift = np.arange(64, dtype=np.uint64)
+    ones = ((words[:, None] >> shift) & np.uint64(1)).mean(0)
+    assert np.abs(ones - 0.5).max() < 5 * sigma  # Largest of 64: 5 sigma.
+
+
+def test_uniform_and_randint_are_uniform():
+  n = 100_000
+  u = hashing.uniform(7, "u", np.arange(n))
+  assert u.min() >= 0 and u.max() < 1
+  assert abs(u.mean() - 0.5) < 4 * np.sqrt(1 / 12 / n)
+  for high in (1, 2, 7, 100):
+    draws = hashing.randint(high, 7, "r", np.arange(n))
+    assert draws.dtype == np.int64
+    counts = np.bincount(draws, minlength=high)
+    assert len(counts) == high
+    chi2 = np.sum((counts - n / high) ** 2 / (n / high))
+    # chi2 has mean high - 1 and variance 2 * (high - 1).
+    assert chi2 <= high - 1 + 4 * np.sqrt(2 * (high - 1))
+
+
+def test_randint_takes_an_array_of_bounds():
+  high = np.array([1, 5, 2**40])
+  draws = np.stack([hashing.randint(high, i) for i in range(200)])
+  assert (draws >= 0).all() and (draws < high).all()
+  assert set(draws[:, 0]) == {0} and set(draws[:, 1]) == {0, 1, 2, 3, 4}
+  assert draws[:, 2].max() > 2**38
+
+
+@pytest.mark.parametrize("count", [0, 1, 5, 63, 64, 65, 128, 200])
+def test_coin_flips_are_binomial(count):
+  n = 20_000
+  heads = hashing.coin_flips(np.full(n, count), 1, "coin", np.arange(n))
+  assert heads.min() >= 0 and heads.max() <= count
+  sigma = np.sqrt(count) / 2
+  assert abs(heads.mean() - count / 2) <= 4 * sigma / np.sqrt(n)
+  # The variance of a sample variance of a near-normal: 2 sigma^4 / n.
+  assert abs(heads.var() - sigma**2) <= 4 * sigma**2 * np.sqrt(2 / n)
+
+
+def test_coin_flips_count_the_leading_bits():
+  word = [int(hashing.bits(6, i)) for i in range(3)]
+  flips = "".join(f"{w:064b}" for w in word)
+  counts = np.arange(193)
+  heads = hashing.coin_flips(counts, 6)
+  assert [flips[:c].count("1") for c in counts] == heads.tolist()
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_permute_is_a_bijection(size):
+  for seed in range(3):
+    out = hashing.permute(np.arange(size), size, hashing.bits(seed))
+    assert out.dtype == np.int64
+    np.testing.assert_array_equal(np.sort(out), np.arange(size))
+
+
+@pytest.mark.parametrize("size", [1000, 65537])
+def test_permute_looks_random(size):
+  i = np.arange(size)
+  out = hashing.permute(i, size, hashing.bits(0, "order"))
+  # The correlation of i and out, and of neighbours, has sigma 1/sqrt(size).
+  assert abs(np.corrcoef(i, out)[0, 1]) < 4 / np.sqrt(size)
+  assert abs(np.corrcoef(out[:-1], out[1:])[0, 1]) < 4 / np.sqrt(size)
+  # Fixed points are Poisson(1): P(more than 8) is 1e-6.
+  assert np.sum(out == i) <= 8
+  # Neighbours stay neighbours about twice (Poisson(2)), either way round.
+  assert np.sum(np.abs(np.diff(out)) == 1) <= 12
+  # The first tenth is spread evenly: hypergeometric in 10 equal bins.
+  tenth = np.bincount(out[: size // 10] * 10 // size, minlength=10)
+  assert np.abs(tenth - size / 100).max() < 4.5 * np.sqrt(size / 100)
+
+
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_permute_reaches_every_order_of_few_elements_evenly(size):
+  n = 24_000
+  key = hashing.bits(0, np.arange(n))[:, None]
+  orders = hashing.permute(np.arange(size), size, key)
+  _, counts = np.unique(orders, axis=0, return_counts=True)
+  expected = n / {2: 2, 3: 6, 4: 24}[size]
+  assert len(counts) == n / expected
+  assert np.abs(counts - expected).max() < 4.5 * np.sqrt(expected)
+
+
+def test_permutations_of_different_keys_differ():
+  size = 1000
+  keys = hashing.bits(0, "order", np.arange(4))
+  orders = hashing.permute(np.arange(size), size, keys[:, None])
+  for a in range(4):
+    for b in range(a):
+      assert np.sum(orders[a] == orders[b]) <= 8  # Poisson(1).
+
+
+def test_permute_seeks_and_mixes_keys():
+  size = 12_345
+  key = hashing.bits(0, np.arange(2))
+  whole = [hashing.permute(np.arange(size), size, k) for k in key]
+  index = np.array([12_344, 0, 77, 77])
+  which = np.array([0, 1, 1, 0])
+  some = hashing.permute(index, size, key[which])
+  assert some.tolist() == [
+    whole[w][i] for w, i in zip(which, index, strict=True)
+  ]
+  large = hashing.permute(np.array([0, 10**12 - 1]), 10**12, key[0])
+  assert large.max() < 10**12 and large[0] != large[1]

@@ -1,0 +1,156 @@
+"""Which old tokens spell a new one: small vocabularies, worked by hand."""
+
+from helpers import finetune_runs as runs
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.vocabulary_map import Spelling, respell, spellings
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+OLD = (
+  *SPECIAL,
+  *("play", "##play", "##ing", "##in", "##g", "re", "a", ",", "##e", "un"),
+)
+
+
+def load(folder, tokens):
+  folder.mkdir()
+  (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
+  return tokenizers.load(folder)
+
+
+def respelt(tmp_path, new, old=OLD):
+  old, new = load(tmp_path / "old", old), load(tmp_path / "new", new)
+  return {
+    new.tokens(i): [old.tokens(j) for j in ids]
+    for i, ids in enumerate(respell(old, new))
+  }
+
+
+def test_a_token_is_spelt_by_itself_else_by_the_longest_within(tmp_path):
+  made = respelt(
+    tmp_path,
+    (
+      *("##ing", "[MASK]", "playing", "replay", "##play", "gin", "unplaying"),
+      *("[SEP]", "[CLS]", "[PAD]", "[UNK]", "play", "##un", "##ine"),
+    ),
+  )
+  assert made == {
+    "##ing": ["##ing"],
+    "[MASK]": ["[MASK]"],
+    "playing": ["play", "##ing"],
+    "replay": ["re", "##play"],
+    "##play": ["##play"],
+    # "g" begins no word there: the one within a word stands for it.
+    "gin": ["##g", "##in"],
+    "unplaying": ["un", "##play", "##ing"],
+    "[SEP]": ["[SEP]"],
+    "[CLS]": ["[CLS]"],
+    "[PAD]": ["[PAD]"],
+    "[UNK]": ["[UNK]"],
+    "play": ["play"],
+    "##un": ["un"],  # The other way round.
+    "##ine": ["##in", "##e"],
+  }
+
+
+def test_characters_that_no_token_has_are_passed_over(tmp_path):
+  made = respelt(tmp_path, (*SPECIAL, "rezplay", "##zz", "ω", "[unused7]"))
+  assert made["rezplay"] == ["re", "##play"]
+  assert made["##zz"] == made["ω"] == made["[unused7]"] == []
+
+
+def test_an_uncased_model_spells_capitals_in_small_letters(tmp_path):
+  made = respelt(tmp_path, (*SPECIAL, "Play", "RePlay", "##PLAY"))
+  assert made["Play"] == ["play"]
+  assert made["RePlay"] == ["re", "##play"]
+  assert made["##PLAY"] == ["##play"]
+
+
+def test_unused_tokens_are_those_of_the_same_name(tmp_path):
+  made = respelt(tmp_path, (*SPECIAL, "[unused1]"), (*OLD, "[unused1]"))
+  assert made["[unused1]"] == ["[unused1]"]
+
+
+def test_special_tokens_have_their_places_not_their_names():
+  wordpiece, unigram = trained("wordpiece", 90), trained("unigram", 50)
+  origins = respell(unigram, wordpiece)
+  assert [origins[i] for i in wordpiece.special] == [
+    (i,) for i in unigram.special
+  ]
+
+
+def trained(kind, vocab_size):
+  return tokenizers.train(
+    runs.TEXTS, kind=kind, vocab_size=vocab_size, lowercase=True
+  )
+
+
+def test_the_ways_of_the_kinds_to_write_a_token_are_left_aside():
+  kinds = [trained("wordpiece", 90), trained("bpe", 300)]
+  kinds.append(trained("unigram", 50))
+  for tokenizer in kinds:
+    found = spellings(tokenizer).values()
+    assert Spelling(False, "e") in found
+    for starts_word, text in found:
+      assert not text.startswith("##")
+      assert starts_word or not text.startswith(("▁", "Ġ"))
+
+
+def test_bytes_of_characters_are_themselves_in_another_byte_level_bpe():
+  small, large = trained("bpe", 270), trained("bpe", 300)
+  special = set(large.special_ids.tolist())
+  for i, origin in enumerate(respell(small, large)):
+    token = large.tokens(i)
+    if i not in special and len(token) == 1:
+      assert [small.tokens(j) for j in origin] == [token]
+
+
+def with_bytes():
+  return tokenizers.train(
+    runs.TEXTS,
+    kind="unigram",
+    vocab_size=300,
+    lowercase=False,
+    byte_fallback=True,
+  )
+
+
+def test_a_character_that_no_token_has_is_spelt_by_its_bytes(tmp_path):
+  """ß is C3 9F, ł is C5 82. Byte-level BPE writes A0 as ł, C3 as Ã."""
+  new = load(tmp_path / "new", (*SPECIAL, "##ß", "ł", "ßt"))
+  for old, expected in (
+    (trained("bpe", 270), {"##ß": "Ã Ł", "ł": "Å Ĥ", "ßt": "Ã Ł t"}),
+    (
+      with_bytes(),
+      {"##ß": "<0xC3> <0x9F>", "ł": "<0xC5> <0x82>", "ßt": "<0xC3> <0x9F> t"},
+    ),
+  ):
+    origins = respell(old, new)
+    made = {new.tokens(i): origins[i] for i in range(5, 8)}
+    for token, spelt in expected.items():
+      assert " ".join(map(old.tokens, made[token])) == spelt
+
+
+def test_bytes_are_those_of_another_kind_and_no_letters(tmp_path):
+  bpe, unigram = trained("bpe", 270), with_bytes()
+  byte = next(i for i in range(270) if bpe.tokens(i) == "Ã")
+  (origin,) = respell(unigram, bpe)[byte]
+  assert unigram.tokens(origin) == "<0xC3>"
+  assert respell(bpe, unigram)[origin] == (byte,)
+  letters = load(tmp_path / "letters", (*SPECIAL, "##Ã", "Ã"))
+  assert respell(letters, bpe)[byte] == ()
+
+
+def test_what_spells_a_word_is_put_together_the_word():
+  """Each kind by each other; without the characters that the old one lacks."""
+  kinds = [trained("wordpiece", 90), trained("bpe", 300)]
+  kinds.append(trained("unigram", 50))
+  for old in kinds:
+    theirs = spellings(old)
+    known = {text for _, text in theirs.values()}
+    for new in kinds:
+      origins = respell(old, new)
+      for i, (_, text) in spellings(new).items():
+        if text.isascii() and text.isalnum():
+          spelt = "".join(theirs[j].text for j in origins[i])
+          expected = "".join(c for c in text.lower() if c in known)
+          assert spelt.lower() == expected

@@ -1,0 +1,63 @@
+"""One label of several: loss, outputs and probabilities, by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from maskedlm.finetune.common import single_label
+from maskedlm.training.step import totals
+
+BATCH = {
+  "x": jnp.log(jnp.array([[1.0, 1, 2], [6, 1, 1], [1, 8, 1]])),
+  "labels": jnp.array([2, 1, 0]),
+  "example_weights": jnp.array([1.0, 1, 0]),  # The last is a filler row.
+}
+
+
+def logits(params, batch, key, train):
+  assert (key is not None) == train
+  return params * batch["x"]
+
+
+def test_loss_counts_no_filler():
+  loss = single_label.loss(logits, term="sense", metric="hits")
+  terms, metrics = totals(loss(1.0, BATCH, "a key", True))
+  expected = (np.log(2) + np.log(8), 2)
+  np.testing.assert_allclose(terms["sense"], expected, rtol=1e-6)
+  np.testing.assert_allclose(metrics["hits"], (1, 2))
+  assert (len(terms), len(metrics)) == (1, 1)
+
+
+def test_a_label_that_training_did_not_have_is_wrong_and_in_no_loss():
+  loss = single_label.loss(logits, term="sense", metric="hits")
+  batch = {**BATCH, "labels": jnp.array([2, -1, 0])}
+  for scale in (1.0, -1.0):  # All logits of the second above 0, or below.
+    terms, metrics = totals(loss(scale, batch, None, False))
+    nats = np.log(4 / 2) if scale > 0 else np.log((1 + 1 + 0.5) / 0.5)
+    np.testing.assert_allclose(terms["sense"], (nats, 1), rtol=1e-6)
+    np.testing.assert_allclose(metrics["hits"], (scale > 0, 2))
+  slope = jax.grad(
+    lambda scale: totals(loss(scale, batch, None, False))[0]["sense"][0]
+  )
+  known = {**batch, "example_weights": jnp.array([1.0, 0, 0])}
+  expected = jax.grad(
+    lambda scale: totals(loss(scale, known, None, False))[0]["sense"][0]
+  )
+  np.testing.assert_allclose(slope(1.0), expected(1.0))
+
+
+def test_outputs_are_the_logits():
+  found = single_label.outputs(logits)(2.0, BATCH)
+  np.testing.assert_allclose(found["logits"], 2 * BATCH["x"])
+
+
+def test_decode_gives_probabilities():
+  decode = single_label.decode(lambda example, shares: {example: shares})
+  # Large ones too, and examples of different numbers of labels.
+  found = {"logits": [np.log([1, 1, 2]), np.float32([1e4, 1e4])]}
+  assert decode(["a", "b"], None, found, {}) == [
+    {"a": pytest.approx([0.25, 0.25, 0.5])},
+    {"b": [0.5, 0.5]},
+  ]
+  assert decode([], None, {}, {}) == []

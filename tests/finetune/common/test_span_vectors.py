@@ -1,0 +1,350 @@
+"""Span vectors against the equations, span by span, in plain python."""
+
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from maskedlm.finetune.common import span_vectors
+from maskedlm.finetune.common.span_vectors import SpanHead, SpanParts, score_all
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.losses import cross_entropy
+from maskedlm.training.step import totals
+
+NAMES = tuple(span_vectors.REPRESENTATIONS)
+B, L, D, T, WIDEST = 3, 13, 10, 4, 5
+# Rows of words with these numbers of tokens; the first token is [CLS].
+WORDS = [(1, 2, 1, 3, 1, 1), (11,), (2, 1, 1, 1, 1, 1, 1, 1, 1, 1)]
+# Words whose spans count.
+KEPT = [(1, 1, 0, 1, 1, 1), (1,), (0, 0, 1, 1, 1, 1, 1, 1, 1, 0)]
+
+
+def config(**options):
+  given = {
+    "vocab_size": 7,
+    "num_layers": 1,
+    "width": D,
+    "num_heads": 2,
+    "mlp_width": 8,
+    "max_positions": L,
+    "activation": "gelu",
+    "dropout": 0.5,
+    "attention_dropout": 0.0,
+    "norm_epsilon": 1e-12,
+    "init_stddev": 0.4,
+    "dtype": "float32",
+    "remat": "none",
+  }
+  return EncoderConfig(**{**given, **options})
+
+
+@pytest.fixture(scope="module")
+def batch():
+  begins, ends, kept = np.zeros((3, B, L), np.int32)
+  for row, sizes in enumerate(WORDS):
+    ends[row, : len(sizes)] = np.cumsum(sizes)
+    begins[row, : len(sizes)] = ends[row, : len(sizes)] - sizes + 1
+    kept[row, : len(sizes)] = KEPT[row]
+  return {"word_begins": begins, "word_ends": ends, "word_kept": kept}
+
+
+@pytest.fixture(scope="module")
+def hidden():
+  return np.random.default_rng(3).standard_normal((B, L, D), np.float32)
+
+
+def head_and_params(name, hidden, **options):
+  head = SpanHead(config(**options), name, T)
+  token = jnp.zeros((1, 1), jnp.int32)
+  made = head.init(jax.random.key(1), hidden[:1], token, token, train=False)
+  # Biases too, which begin at 0.
+  leaves, tree = jax.tree.flatten(made["params"])
+  keys = jax.random.split(jax.random.key(2), len(leaves))
+  leaves = [
+    x + 0.3 * jax.random.normal(key, x.shape)
+    for key, x in zip(keys, leaves, strict=True)
+  ]
+  return head, jax.tree.unflatten(tree, leaves)
+
+
+def gelu(x):
+  return np.vectorize(lambda v: v * 0.5 * (1 + math.erf(v / math.sqrt(2))))(x)
+
+
+def vector_by_hand(name, params, z, i, j):
+  """spanRep of tokens i to j of a row z [L, D]: equations 11.21 to 11.26."""
+  dense = {
+    k: jax.tree.map(np.float64, v) for k, v in params.get("ends", {}).items()
+  }
+  if name == "endpoints_mean":
+    start, end = z[i], z[j]  # 11.22
+  else:  # 11.23 and 11.24
+    start, end = (
+      gelu(z[k] @ dense[n]["kernel"] + dense[n]["bias"])
+      for k, n in ((i, "start_dense"), (j, "end_dense"))
+    )
+  if name == "self_attention":  # 11.26
+    query = np.float64(params["scores"]["query_dense"]["kernel"])[:, 0]
+    weights = [math.exp(z[k] @ query) for k in range(i, j + 1)]
+  else:  # 11.21
+    weights = [1.0] * (j - i + 1)
+  g = sum(w * z[k] for w, k in zip(weights, range(i, j + 1), strict=True))
+  return np.concatenate([start, end, g / sum(weights)])  # 11.25
+
+
+def logits_by_hand(name, params, z, i, j):
+  """FFN(spanRep), of 11.27: one layer of [3D, D], then one of [D, T]."""
+  kernel = np.concatenate(
+    [
+      np.float64(params[n]["kernel"])
+      for n in ("first_dense", "last_dense", "inside_dense")
+    ]
+  )
+  x = vector_by_hand(name, params.get("parts", {}), z, i, j) @ kernel
+  x = gelu(x + np.float64(params["first_dense"]["bias"]))
+  label = jax.tree.map(np.float64, params["label_dense"])
+  return x @ label["kernel"] + label["bias"]
+
+
+SPANS = np.array([[[1, 1], [2, 7], [0, 12]], [[3, 4]] * 3, [[12, 12]] * 3])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vectors_are_those_of_the_equations(name, hidden):
+  parts = SpanParts(config(), name)
+  params = parts.init(jax.random.key(0), hidden).get("params", {})
+  made = span_vectors.span_vectors(
+    name, parts.apply({"params": params}, hidden), SPANS[..., 0], SPANS[..., 1]
+  )
+  assert made.shape == (B, 3, 3 * D)
+  for b in range(B):
+    for p, (i, j) in enumerate(SPANS[b]):
+      expected = vector_by_hand(name, params, np.float64(hidden[b]), i, j)
+      np.testing.assert_allclose(made[b, p], expected, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_of_given_spans(name, hidden):
+  head, params = head_and_params(name, hidden)
+  made = head.apply(
+    {"params": params}, hidden, SPANS[..., 0], SPANS[..., 1], train=False
+  )
+  for b in range(B):
+    for p, (i, j) in enumerate(SPANS[b]):
+      expected = logits_by_hand(name, params, np.float64(hidden[b]), i, j)
+      np.testing.assert_allclose(made[b, p], expected, atol=1e-5)
+
+
+def collect(carry, given, logits, scored):
+  return carry + jnp.sum(scored), (given, logits, scored)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_spans_of_words(name, hidden, batch):
+  head, params = head_and_params(name, hidden)
+  per_width = jnp.arange(10, 10 + WIDEST)
+  count, (given, logits, scored) = jax.jit(
+    lambda p: score_all(
+      head,
+      p,
+      hidden,
+      batch,
+      collect,
+      0,
+      max_words=WIDEST,
+      per_width=per_width,
+    )
+  )(params)
+  np.testing.assert_array_equal(given, per_width)
+  found = 0
+  for b, sizes in enumerate(WORDS):
+    for width in range(WIDEST):
+      for w in range(L):
+        exists = w + width < len(sizes) and bool(KEPT[b][w])
+        assert scored[width, b, w] == exists
+        if exists:
+          found += 1
+          i, j = 1 + sum(sizes[:w]), sum(sizes[: w + width + 1])
+          expected = logits_by_hand(name, params, np.float64(hidden[b]), i, j)
+          np.testing.assert_allclose(logits[width, b, w], expected, atol=1e-5)
+  # By hand, of 1 to 5 words: from words 0, 1, 3, 4, 5 of six 5 + 4 + 3 + 2 + 2,
+  # then 1, and from words 2 to 8 of ten 7 + 7 + 6 + 5 + 4.
+  assert found == count == 16 + 1 + 29
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradient_is_that_of_given_spans(name, hidden, batch):
+  """The scan, its slices and recomputation against plain gathers."""
+  head, params = head_and_params(name, hidden)
+  labels = np.random.default_rng(0).integers(0, T, (WIDEST, B, L))
+
+  def add(carry, labels, logits, scored):
+    total, weight = totals(cross_entropy(logits, labels, weights=scored))
+    return (carry[0] + total, carry[1] + weight), None
+
+  @jax.jit
+  @jax.value_and_grad
+  def scanned(given):
+    params, x = given
+    (total, weight), _ = score_all(
+      head,
+      params,
+      x,
+      batch,
+      add,
+      (0.0, 0.0),
+      max_words=WIDEST,
+      per_width=labels,
+    )
+    return total / weight
+
+  places = [
+    (width, b, w)
+    for b, sizes in enumerate(WORDS)
+    for width in range(WIDEST)
+    for w in range(len(sizes) - width)
+    if KEPT[b][w]
+  ]
+
+  @jax.jit
+  @jax.value_and_grad
+  def gathered(given):
+    params, x = given
+    total = 0.0
+    for b in range(B):
+      mine = [(k, w) for k, row, w in places if row == b]
+      begins = np.array([[batch["word_begins"][b, w] for _, w in mine]])
+      ends = np.array([[batch["word_ends"][b, w + k] for k, w in mine]])
+      logits = head.apply(
+        {"params": params}, x[b : b + 1], begins, ends, train=False
+      )
+      gold = np.array([[labels[k, b, w] for k, w in mine]])
+      ones = np.ones(gold.shape)
+      total += cross_entropy(logits, gold, weights=ones)[0].sum()
+    return total / len(places)
+
+  value, grads = scanned((params, hidden))
+  expected, expected_grads = gathered((params, hidden))
+  assert value == pytest.approx(float(expected), rel=1e-5)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5),
+    grads,
+    expected_grads,
+  )
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_spans_see_nothing_outside_but_through_the_encoder(name, hidden, batch):
+  head, params = head_and_params(name, hidden)
+  i, j = np.array([[4]]), np.array([[6]])
+  changed = np.array(hidden[:1])
+  changed[:, [0, 1, 2, 3, 7, 8, 9, 10, 11, 12]] += 5
+  one, other = (
+    head.apply({"params": params}, x, i, j, train=False)
+    for x in (hidden[:1], changed)
+  )
+  np.testing.assert_allclose(one, other, atol=2e-5)  # Sums have rounding.
+
+
+def test_attention_is_stable_where_the_scores_are_far_apart(hidden):
+  head, params = head_and_params("self_attention", hidden)
+  params["parts"]["scores"]["query_dense"]["kernel"] *= 100
+  made = head.apply(
+    {"params": params}, hidden, SPANS[..., 0], SPANS[..., 1], train=False
+  )
+  assert np.all(np.isfinite(made))
+
+
+def test_dropout_is_of_the_vectors_and_only_in_training(hidden, batch):
+  head, params = head_and_params("endpoints_mean", hidden)
+
+  def run(seed, train):
+    return score_all(
+      head,
+      params,
+      hidden,
+      batch,
+      collect,
+      0,
+      max_words=2,
+      train=train,
+      rngs={"dropout": jax.random.key(seed)},
+    )[1][1]
+
+  np.testing.assert_array_equal(run(0, False), run(1, False))
+  assert not np.allclose(run(0, True), run(1, True))
+
+
+def test_totals_are_of_float32():
+  # The 279 ones before the span, and the 300 to its end; bfloat16 has no 279.
+  ones = jnp.ones((1, 300, 1), jnp.bfloat16)
+  parts = span_vectors.Parts(ones, ones, ones, jnp.zeros((1, 300)))
+  at = jnp.array([[279]]), jnp.array([[299]])
+  made = span_vectors.span_vectors("endpoints_mean", parts, *at)
+  assert made.tolist() == [[[1, 1, 1]]]
+
+
+def test_bfloat16_is_near(hidden, batch):
+  head, params = head_and_params("ffn_endpoints_mean", hidden)
+  rough = SpanHead(config(dtype="bfloat16"), "ffn_endpoints_mean", T)
+  exact, near = (
+    h.apply(
+      {"params": params}, hidden, SPANS[..., 0], SPANS[..., 1], train=False
+    )
+    for h in (head, rough)
+  )
+  assert near.dtype == jnp.float32
+  np.testing.assert_allclose(exact, near, atol=0.15)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_memory_does_not_grow_with_the_widest_span(name):
+  """Of a training step, at fixed rows."""
+  b, length, width = 4, 64, 48
+  cfg = config(width=width)
+  head = SpanHead(cfg, name, T)
+  x = jnp.zeros((b, length, width))
+  token = jnp.zeros((1, 1), jnp.int32)
+  params = head.init(jax.random.key(1), x, token, token, train=False)["params"]
+
+  def step(params, x, batch, labels, *, max_words):
+    def add(total, labels, logits, scored):
+      nats, _ = cross_entropy(logits, labels, weights=scored)
+      return total + nats.sum(), None
+
+    return score_all(
+      head,
+      params,
+      x,
+      batch,
+      add,
+      0.0,
+      max_words=max_words,
+      per_width=labels,
+    )[0]
+
+  def temporaries(max_words):
+    words = jax.ShapeDtypeStruct((b, length), jnp.int32)
+    labels = jax.ShapeDtypeStruct((max_words, b, length), jnp.int32)
+    batch = dict.fromkeys(("word_begins", "word_ends", "word_kept"), words)
+    compiled = (
+      jax.jit(
+        jax.grad(
+          lambda *given: step(*given, max_words=max_words), argnums=(0, 1)
+        )
+      )
+      .lower(params, x, batch, labels)
+      .compile()
+    )
+    return compiled.memory_analysis().temp_size_in_bytes
+
+  few, many = temporaries(4), temporaries(32)
+  # A row is padded by max_words - 1 words, and so is its gradient: each has a
+  # vector and a running total of `width` and a place. Nothing else depends on
+  # max_words.
+  padding = 2 * 4 * (32 - 4) * b * (2 * width + 1)
+  assert many - few <= padding
+  # The vectors of all spans, [32, b, length, 3 * width], would be 4.7 MB.
+  assert many < 4 * 32 * b * length * 3 * width / 4

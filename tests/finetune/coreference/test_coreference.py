@@ -1,0 +1,348 @@
+"""Coreference: rows, scores by hand, predictions, and whole runs."""
+
+import itertools
+import json
+import pathlib
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers import encoder_reference as reference
+from helpers import finetune_runs as runs
+from helpers.letters import encode, make_params
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.finetune import config as config_lib
+from maskedlm.finetune import predict as inference
+from maskedlm.finetune import run
+from maskedlm.finetune.common import batching
+from maskedlm.finetune.common.mentions import Mention
+from maskedlm.finetune.coreference import coreference, gap
+from maskedlm.finetune.coreference.coreference import Options
+from maskedlm.finetune.coreference.gap import Example
+from maskedlm.training.step import totals
+
+PAD, UNK, CLS, SEP = 0, 9, 1, 2
+TOKENIZER = types.SimpleNamespace(
+  special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, unk=UNK),
+  encode=encode,
+)
+LENGTH = 13
+
+
+def example(text, pronoun, a, b, answer=None, **fields):
+  """The mentions are given as letters of a text of letters."""
+  places = [
+    Mention(text.index(x), text.index(x) + len(x)) for x in (pronoun, a, b)
+  ]
+  return Example(text, *places, answer, **fields)
+
+
+LONG = "a b c d e f g h i j k l m n o"
+EXAMPLES = [
+  example("a b c d e", "e", "a b", "c", "B", id="1", where="f:2", page="p"),
+  example("a b c", "a", "c", "b", "NEITHER", id="2", where="f:3", page="q"),
+  # 15 tokens, of which 11 fit: c to h are 6, and 2 or 3 on each side.
+  example(LONG, "h", "c", "e f", "A", id="3", where="f:4", page="p"),
+]
+
+
+def make(cfg=None, length=LENGTH, **options):
+  cfg = cfg or reference.config()
+  return coreference.make(TOKENIZER, cfg, {}, Options(**options), length=length)
+
+
+def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
+  rows = app.rows(examples)
+  which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
+  return batching.gather(rows, which, length, PAD)
+
+
+# --- Rows ---
+
+
+def test_rows():
+  rows = make().rows(EXAMPLES)
+  assert [x.tolist() for x in rows.tokens["input_ids"]] == [
+    [CLS, 10, 11, 12, 13, 14, SEP],
+    [CLS, 10, 11, 12, SEP],
+    [CLS, *range(10, 21), SEP],
+  ]
+  assert rows.truncated == 1
+  assert rows.example.tolist() == [0, 1, 2]
+  values = {name: x.tolist() for name, x in rows.values.items()}
+  assert values == {
+    "spans": [
+      [[5, 5], [1, 2], [3, 3]],
+      [[1, 1], [3, 3], [2, 2]],
+      [[8, 8], [3, 3], [5, 6]],
+    ],
+    "labels": [2, 0, 1],
+  }
+  assert all(x.dtype == np.int32 for x in rows.values.values())
+  assert all(not x.any() for x in rows.tokens["token_type_ids"])
+
+
+def test_mentions_further_apart_than_a_row():
+  far = example(LONG, "o", "a", "h", "A")
+  rows = make(length=8).rows([far])
+  assert rows.tokens["input_ids"][0].tolist() == (
+    [CLS, 10, 11, 16, 17, 18, 24, SEP]
+  )
+  assert rows.values["spans"].tolist() == [[[6, 6], [1, 1], [4, 4]]]
+
+
+def test_no_example_has_no_rows():
+  assert make().rows([]).values["spans"].shape == (0, 3, 2)
+
+
+# --- Scores and loss ---
+
+
+def logits_by_hand(params, cfg, batch):
+  p = reference.as_float64(params["pair_head"]["ffn"])
+  made = []
+  for i in range(len(batch["input_ids"])):
+    z = reference.encode(
+      params["encoder"],
+      cfg,
+      *(
+        batch[name][i]
+        for name in ("input_ids", "token_type_ids", "segment_ids")
+      ),
+    )
+    pronoun, *names = (
+      np.concatenate([z[a], z[b], z[a : b + 1].mean(axis=0)])
+      for a, b in batch["spans"][i]
+    )
+    scores = [0.0]  # Neither.
+    for name in names:
+      x = np.concatenate([pronoun, name, pronoun * name])
+      x = x @ p["hidden_dense"]["kernel"] + p["hidden_dense"]["bias"]
+      x = reference.activate(x, cfg) @ p["score_dense"]["kernel"]
+      scores.append(float((x + p["score_dense"]["bias"])[0]))
+    made.append(scores)
+  return np.array(made)
+
+
+def test_outputs_and_loss_by_hand():
+  cfg = reference.config()
+  app = make(cfg)
+  params, batch = make_params(app), make_batch(app, fillers=2, length=15)
+  expected = logits_by_hand(params, cfg, batch)[:3]
+  found = jax.jit(app.outputs)(params, batch)["logits"]
+  assert found.shape == (5, 3) and found.dtype == jnp.float32
+  np.testing.assert_allclose(found[:3], expected, rtol=1e-3, atol=1e-3)
+  compute = jax.jit(lambda *xs: totals(app.loss(*xs)), static_argnums=3)
+  terms, stats = compute(params, batch, jax.random.key(0), False)
+  gold = [2, 0, 1]
+  total = sum(map(reference.nats, expected, gold))
+  np.testing.assert_allclose(terms["coreference"], (total, 3), rtol=1e-3)
+  hits = sum(np.argmax(expected, axis=1) == gold)
+  assert tuple(map(float, stats["accuracy"])) == (hits, 3)
+
+
+def test_padding_and_fillers_change_no_gradient():
+  app = make(representation="self_attention")
+  params = make_params(app)
+
+  def gradient(batch):
+    def loss(params):
+      terms, _ = totals(app.loss(params, batch, jax.random.key(0), False))
+      return terms["coreference"][0] / terms["coreference"][1]
+
+    return jax.jit(jax.grad(loss))(params)
+
+  plain = gradient(make_batch(app))
+  padded = gradient(make_batch(app, fillers=2, length=17))
+  for (path, a), b in zip(
+    jax.tree_util.tree_leaves_with_path(plain),
+    jax.tree.leaves(padded),
+    strict=True,
+  ):
+    np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-3, err_msg=str(path))
+
+
+def test_the_names_order_does_not_matter():
+  """A and B exchanged exchanges their scores."""
+  app = make()
+  params, compute = make_params(app), jax.jit(app.outputs)
+  swapped = [e._replace(a=e.b, b=e.a) for e in EXAMPLES]
+  found = compute(params, make_batch(app))["logits"]
+  again = compute(params, make_batch(app, swapped))["logits"]
+  np.testing.assert_allclose(found, again[:, [0, 2, 1]], rtol=1e-4, atol=1e-5)
+  assert not found[:, 0].any()
+
+
+def test_an_unknown_representation():
+  with pytest.raises(ConfigError, match=r'"endpoints_mean".*known: endpoints_'):
+    make(representation="endpoint_mean")
+
+
+# --- Predictions ---
+
+
+def predict(examples, logits):
+  app = make()
+  outputs = {"logits": [np.float32(x) for x in logits]}
+  return app.decode(examples, app.rows(examples), outputs, {})
+
+
+def test_decode_show_and_export():
+  found = predict(EXAMPLES, [[0, 0, np.log(2)], [0, -1, -1], [0, 3, 2]])
+  assert found[0] == {
+    "id": "1",
+    "text": "a b c d e",
+    "pronoun": "e",
+    "pronoun_offset": 8,
+    "a": "a b",
+    "a_offset": 0,
+    "b": "c",
+    "b_offset": 4,
+    "answer": "B",
+    "name": "c",
+    "probability": pytest.approx(0.5),
+    "probabilities": pytest.approx({"NEITHER": 0.25, "A": 0.25, "B": 0.5}),
+  }
+  assert coreference.show(found[0]) == "e\tc\t0.500"
+  assert coreference.show(found[1]).startswith("a\t(neither)\t0.57")
+  assert found[1]["name"] is None
+  json.dumps(found, allow_nan=False)
+  official = "1\tFALSE\tTRUE\n2\tFALSE\tFALSE\n3\tTRUE\tFALSE\n"
+  assert coreference.export(found, Options()) == {"gap_system.tsv": official}
+  files = coreference.report(EXAMPLES, found)
+  assert files["gap_system.tsv"] == official
+  assert files["confusion.tsv"].splitlines() == [
+    "gold \\ predicted\tA\tB\tNEITHER",
+    "A\t1\t0\t0",
+    "B\t0\t1\t0",
+    "NEITHER\t0\t0\t1",
+  ]
+
+
+def test_score():
+  found = predict(EXAMPLES, [[0, 0, 1], [0, 1, 0], [0, 3, 2]])
+  values = make().score(EXAMPLES, found)
+  # Right: B and A; one yes too many.
+  assert (values["precision"], values["recall"]) == (pytest.approx(2 / 3), 1.0)
+  assert values["accuracy"] == pytest.approx(2 / 3)
+  with pytest.raises(DataError, match=r"f:2: the answer is not known; expecte"):
+    make().score([EXAMPLES[0]._replace(answer=None)], found[:1])
+
+
+def test_describe_and_group():
+  about = coreference.describe(EXAMPLES, Options())
+  assert about == {"answers": {"NEITHER": 1, "A": 1, "B": 1}}
+  with pytest.raises(DataError, match=r"f: the answer to all 2 examples .* A;"):
+    coreference.describe(2 * EXAMPLES[2:], Options())
+  with pytest.raises(DataError, match=r"f:2: the answer is not known"):
+    coreference.describe([EXAMPLES[0]._replace(answer=None)], Options())
+  assert [coreference.group(e) for e in EXAMPLES] == ["p", "q", "p"]
+  assert coreference.group(EXAMPLES[0]._replace(page="")) == "a b c d e"
+
+
+# --- Whole runs ---
+
+
+def gap_file(path, count):
+  """The pronoun means who sat; where both ran, it means neither."""
+  header = (
+    "ID Text Pronoun Pronoun-offset A A-offset A-coref B B-offset B-coref"
+  )
+  people = itertools.cycle(itertools.permutations(["cat", "dog", "man"], 2))
+  lines = ["\t".join(header.split(" "))]
+  for i, (a, b) in zip(range(count), people, strict=False):
+    verbs = [("sat", "ran"), ("ran", "sat"), ("ran", "ran")][i % 7 % 3]
+    pronoun = ["she", "he"][i % 2]
+    text = f"the {a} {verbs[0]} and the {b} {verbs[1]} . {pronoun} said a word"
+    places = [(pronoun, f". {pronoun}", 2), (a, f"{a} ", 0), (b, f"{b} ", 0)]
+    pro, of_a, of_b = (
+      [name, str(text.index(found) + skip)] for name, found, skip in places
+    )
+    truth = [str(v == "sat").upper() for v in verbs]
+    lines.append(
+      "\t".join([f"t-{i}", text, *pro, *of_a, truth[0], *of_b, truth[1]])
+    )
+  path.write_text("\n".join(lines))
+  return str(path)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+  """(workdir, result, config)."""
+  folder = tmp_path_factory.mktemp("coreference")
+  config = config_lib.default("coreference")
+  config.init_from = str(runs.make_encoder(folder / "e", init_stddev=0.2))
+  config.data.train = gap_file(folder / "train.tsv", 101)
+  config.data.dev = gap_file(folder / "dev.tsv", 23)
+  config.data.update(length=40, batch_size=8, buckets=(40,))
+  config.model.update(dropout=0.0, attention_dropout=0.0)
+  config.optimizer.learning_rate = 1e-2
+  config.train.update(epochs=9, log_every=13, eval_every=39)
+  config.train.update(checkpoint_every=39, keep_last=2)
+  return folder / "run", run.finetune(config, folder / "run"), config
+
+
+def test_a_run_learns_and_leaves_the_official_file(finished):
+  workdir, result, config = finished
+  assert result["f1"] > 0.9 and result["best_metric"] == "f1"
+  assert {"masculine_f1", "feminine_recall", "bias"} <= set(result)
+  lines = (workdir / "gap_system.tsv").read_text().splitlines()
+  assert len(lines) == 23 and lines[0].startswith("t-0\t")
+  predictions = map(
+    json.loads, (workdir / "predictions.jsonl").read_text().splitlines()
+  )
+  examples = gap.read(config.data.dev)
+  scores = gap.scores(examples, [p["answer"] for p in predictions])
+  assert scores == {name: result[name] for name in scores}
+
+
+def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(
+  finished, tmp_path
+):
+  workdir, result, config = finished
+  runs.check_cut_short(config, workdir, result, tmp_path / "copy")
+
+
+def test_evaluate_predict_and_export(finished, tmp_path, capsys):
+  workdir, result, config = finished
+
+  def call(verb, *args):
+    assert main.main([verb, "--checkpoint", str(workdir), *args]) == 0
+    return capsys.readouterr().out
+
+  values = json.loads(call("evaluate", "--data", config.data.dev, "--json"))
+  assert values["f1"] == pytest.approx(result["f1"])
+  fields = {"text": "The cat ran and the man sat . She said a word"}
+  fields |= {"pronoun": "She", "pronoun_offset": 30, "a": "cat", "a_offset": 4}
+  fields |= {"b": "man", "b_offset": 20}
+  assert call("predict", json.dumps(fields)).startswith("She\tman\t0.")
+  out = tmp_path / "out"
+  call("predict", "--data", config.data.dev, "--export", str(out))
+  assert (out / "gap_system.tsv").read_text() == (
+    workdir / "gap_system.tsv"
+  ).read_text()
+  bad = json.dumps({**fields, "a_offset": 5})
+  assert main.main(["predict", "--checkpoint", str(workdir), bad]) == 2
+  message = capsys.readouterr().err.splitlines()[-1]
+  assert message.startswith("error: input ")
+  assert "a 'cat' is not at its offset 5, where the text has 'at '" in message
+
+
+def test_a_file_without_answers_can_be_predicted(finished, tmp_path):
+  workdir, _, config = finished
+  lines = pathlib.Path(config.data.dev).read_text().splitlines()
+  path = tmp_path / "test.tsv"
+  path.write_text(
+    "\n".join(
+      "\t".join(x for i, x in enumerate(line.split("\t")) if i not in (6, 9))
+      for line in lines
+    )
+  )
+  model = inference.open_model(workdir)
+  examples = model.kind.read(path, model.options)
+  assert {e.answer for e in examples} == {None}
+  assert len(inference.predict(model, examples)) == 23

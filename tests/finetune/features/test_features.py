@@ -1,0 +1,219 @@
+"""Features: the layers chosen, the head on them, and an encoder that stays.
+
+What is tagging's is tested in test_tagging.py, the LSTM in test_lstm.py.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers import encoder_reference as reference
+from helpers import finetune_runs as runs
+from helpers.encoder_reference import B, L
+from helpers.repository import ROOT
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import predict, run
+from maskedlm.finetune.features import features
+from maskedlm.finetune.features.features import LAYERS, Options
+from maskedlm.modeling import masked_lm
+from maskedlm.training.checkpoints import load
+from maskedlm.training.step import totals
+
+CONFIG = ROOT / "configs" / "features.py"
+LABELS = ["O", "B-A", "I-A"]
+T = len(LABELS)
+CFG = reference.config()
+BATCH = {
+  **reference.make_batch(),
+  # The first real tokens are words of their own.
+  "token_words": np.zeros((B, L), np.int32),
+  "word_starts": np.zeros((B, L), np.int32),
+  "word_tags": np.zeros((B, L), np.int32),
+  "begins": np.ones(B, np.int32),
+  "ends": np.ones(B, np.int32),
+  "example_weights": np.ones(B, np.float32),
+}
+BATCH["token_words"][:, 0] = 1
+BATCH["word_tags"][:, 0] = [0, 1, 2, 1, 0]
+REAL = BATCH["segment_ids"] > 0
+
+
+def make(cfg=CFG, **options):
+  """(Application, its params: random, no entry 0)."""
+  options = Options(**{"lstm_width": 5, **options})
+  app = features.make(None, cfg, {"labels": LABELS}, options, length=L)
+  key = jax.random.key(0)
+  shapes = jax.eval_shape(
+    lambda: {
+      "encoder": masked_lm.init(cfg, key, key)["encoder"],
+      **app.init(key),
+    }
+  )
+  return app, reference.randomise(shapes)
+
+
+def test_layers_by_hand():
+  # Layer n has n + 1 everywhere; the embeddings, 100.
+  x = jnp.array([100.0, 1, 2, 3, 4, 5])[:, None, None, None]
+  x = jnp.broadcast_to(x, (6, 2, 3, 7))
+  expected = {
+    "embeddings": [100],
+    "second_to_last": [4],
+    "last": [5],
+    "sum_last_four": [14],
+    "mean_last_four": [3.5],
+    "concat_last_four": [2, 3, 4, 5],
+  }
+  assert set(expected) == set(LAYERS)
+  for name, values in expected.items():
+    y = LAYERS[name](x)
+    np.testing.assert_array_equal(
+      y, np.broadcast_to(np.repeat(values, 7), (2, 3, 7 * len(values)))
+    )
+    # Of two layers the last four are these two, without the embeddings.
+    of_two = {"sum_last_four": [3], "mean_last_four": [1.5]}
+    of_two = {**of_two, "concat_last_four": [1, 2]}
+    if name in of_two:
+      assert LAYERS[name](x[:3])[0, 0, ::7].tolist() == of_two[name]
+
+
+def test_linear_head_on_the_last_layer_in_plain_numpy():
+  app, params = make(layers="last", head="linear")
+  tags, probabilities = (
+    np.asarray(jax.jit(app.outputs)(params, BATCH)[name])
+    for name in ("tags", "probabilities")
+  )
+  dense = reference.as_float64(params["feature_head"])["dense"]
+  names = ("input_ids", "token_type_ids", "segment_ids")
+  for i in range(B):
+    row = [BATCH[name][i] for name in names]
+    x = reference.encode(params["encoder"], CFG, *row)
+    logits = x[0] @ dense["kernel"] + dense["bias"]
+    assert tags[i, 0] == np.argmax(logits)
+    shares = np.exp(logits) / np.exp(logits).sum()
+    assert probabilities[i, 0] == pytest.approx(shares.max(), abs=1e-5)
+
+
+def test_padding_does_not_reach_a_word():
+  app, params = make(head="bilstm", lstm_layers=1)
+  longer = {
+    name: np.pad(x, ((0, 0), (0, 4))) if x.ndim == 2 else x
+    for name, x in BATCH.items()
+  }
+  longer["input_ids"][:, L:] = 7
+  outputs = jax.jit(app.outputs)
+  for name, x in outputs(params, BATCH).items():
+    y = outputs(params, longer)[name]
+    np.testing.assert_allclose(x[:, 0], y[:, 0], rtol=1e-5)
+
+
+def gradient(app, params):
+  def loss(params):
+    terms, _ = totals(app.loss(params, BATCH, jax.random.key(1), True))
+    return terms["tags"][0]
+
+  return jax.jit(jax.grad(loss)).lower(params).compile()
+
+
+def test_nothing_flows_into_the_encoder_nor_is_computed():
+  cfg = reference.config(dropout=0.1, attention_dropout=0.1)
+  app, params = make(cfg, head="linear")
+  compiled = gradient(app, params)
+  grads = compiled(params)
+  assert all(not np.any(x) for x in jax.tree.leaves(grads["encoder"]))
+  assert all(np.any(x) for x in jax.tree.leaves(grads["feature_head"]))
+  # XLA's own count: a backward pass costs twice what the forward pass does.
+  forward = jax.jit(app.outputs).lower(params, BATCH).compile()
+  flops = [c.cost_analysis()["flops"] for c in (compiled, forward)]
+  assert flops[0] < 1.5 * flops[1]
+
+
+def test_the_encoder_has_no_dropout_the_head_has():
+  cfg = reference.config(dropout=0.5, attention_dropout=0.5)
+  app, params = make(cfg, head="linear")
+  same, _ = make(head="linear")
+  x = jax.jit(app.outputs)(params, BATCH)["probabilities"]
+  y = jax.jit(same.outputs)(params, BATCH)["probabilities"]
+  np.testing.assert_array_equal(x, y)
+
+  @jax.jit
+  def loss(seed):
+    terms, _ = totals(app.loss(params, BATCH, jax.random.key(seed), True))
+    return terms["tags"][0]
+
+  assert loss(1) == loss(1) != loss(2)
+
+
+def test_options_are_its_own_and_taggings():
+  assert Options._fields[:4] == features.Own._fields
+  options = predict.make_options(features, {"head": "linear", "crf": True})
+  assert (options.layers, options.crf) == ("concat_last_four", True)
+  assert options.lstm_width == 768
+  params = make(crf=True)[1]
+  assert set(params) == {"encoder", "feature_head", "crf"}
+
+
+@pytest.mark.parametrize(
+  ("options", "expected"),
+  [
+    ({"layers": "lasst"}, r'task.layers=\'lasst\' is unknown.*"last"'),
+    ({"head": "mlp"}, r"task.head='mlp' is unknown; known: bilstm, linear"),
+    ({"lstm_width": 0}, r"task.lstm_width=0 must be 1 or more"),
+    ({"decode": "last"}, r"task.decode='last' is unknown"),
+  ],
+)
+def test_wrong_options_are_named(options, expected):
+  with pytest.raises(ConfigError, match=expected):
+    make(**options)
+
+
+def test_config_variants():
+  config = overrides.load_config(f"{CONFIG}:last", validate=configs.validate)
+  assert config.task.layers == "last"
+  assert config.optimizer.frozen_layers == -1
+  with pytest.raises(ConfigError, match=r"features.py:lsat: no such.*last"):
+    overrides.load_config(f"{CONFIG}:lsat", validate=configs.validate)
+
+
+def entity_file(count, seed):
+  """Sentences in which "cat" and "dog" are entities; "red" is, after them."""
+  rng, lines = np.random.default_rng(seed), []
+  for _ in range(count):
+    for _ in range(rng.integers(1, 4)):
+      lines += [f"{rng.choice(['the', 'a'])} O"]
+      lines += [f"{rng.choice(['house', 'red'])} O"]
+      lines.append(f"{rng.choice(['cat', 'dog'])} B-PET")
+      lines += ["red I-PET"] * rng.integers(2)
+    lines.append("")
+  return "\n".join(lines) + "\n"
+
+
+def test_a_run_learns_and_leaves_the_encoder_as_it_was(tmp_path):
+  encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
+  (tmp_path / "train.conll").write_text(entity_file(80, 1))
+  (tmp_path / "dev.conll").write_text(entity_file(17, 2))
+  c = overrides.load_config(str(CONFIG), validate=configs.validate)
+  c.init_from = str(encoder)
+  c.data.update(
+    train=str(tmp_path / "train.conll"), dev=str(tmp_path / "dev.conll")
+  )
+  c.data.update(length=24, batch_size=16, buckets=(24,))
+  c.task.update(lstm_width=13, lstm_layers=1)
+  c.optimizer.learning_rate = 2e-2
+  c.optimizer.weight_decay = 0.5
+  c.model.dropout = 0.0
+  c.train.update(epochs=12, eval_every=60)
+  result = run.finetune(c, tmp_path / "run")
+  assert result["f1"] == result["strict_f1"] == 1.0
+  before = load.open_checkpoint(encoder).params["encoder"]
+  after = load.open_checkpoint(tmp_path / "run").params
+  jax.tree.map(np.testing.assert_array_equal, after["encoder"], before)
+  assert set(after) == {"encoder", "feature_head"}
+  model = predict.open_model(tmp_path / "run")
+  (made,) = predict.predict(
+    model, [model.kind.parse("a house, the red dog red.", model.options)]
+  )
+  assert [e["text"] for e in made["entities"]] == ["dog red"]

@@ -1,0 +1,235 @@
+"""Any number of labels for a text: files, loss, metrics, a run."""
+
+import json
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from sklearn import metrics
+
+from helpers import finetune_runs as runs
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.finetune import config as configs
+from maskedlm.finetune.classification.files import Example
+from maskedlm.finetune.multi_label import multi_label
+from maskedlm.finetune.multi_label.multi_label import Options
+from maskedlm.training.checkpoints.load import open_checkpoint
+
+
+def write(path, text):
+  path.write_text(text)
+  return str(path)
+
+
+def test_labels_are_lists_or_have_separators(tmp_path):
+  tsv = write(
+    tmp_path / "a.tsv", "text\tlabels\na\tx, y\nb\t\nc\ty,x,y\nd\t[3, 10]\n"
+  )
+  gold = [e.label for e in multi_label.read(tsv, Options())]
+  assert gold == [("x", "y"), (), ("x", "y"), ("10", "3")]
+  spaces = write(tmp_path / "b.tsv", "text\tl\na\tx  y z\n")
+  (found,) = multi_label.read(spaces, Options(label="l", separator=""))
+  assert found.label == ("x", "y", "z")
+  rows = [
+    {"text": "a", "text_b": "b", "labels": ["x,y", "z"]},
+    {"text": "a", "labels": [None]},
+    {"text": "a", "labels": None},  # Nothing is said of it.
+  ]
+  path = tmp_path / "a.jsonl"
+  write(path, "".join(json.dumps(row) + "\n" for row in rows))
+  found = multi_label.read(str(path), Options())
+  assert [(e.text_b, e.label) for e in found] == [
+    ("b", ("x,y", "z")),
+    (None, ()),
+    (None, None),
+  ]
+  with pytest.raises(DataError, match=r"a\.jsonl:3: no column 'labels'"):
+    multi_label.describe(found, Options())
+
+
+def test_a_column_for_each_label(tmp_path):
+  """As Kaggle's toxic comments; 1.0 is pandas' where some row is empty."""
+  options = Options(text="comment", columns=("toxic", "a threat, or not"))
+  path = write(
+    tmp_path / "a.csv",
+    'id,comment,toxic,other,"a threat, or not"\n'
+    "1,a,1,9,0\n2,b,0.0,9, 0\n3,c,True,9,1.0\n",
+  )
+  gold = [e.label for e in multi_label.read(path, options)]
+  assert gold == [("toxic",), (), ("a threat, or not", "toxic")]
+  # The first two say nothing of threats, which have their column all the same.
+  about = multi_label.describe(multi_label.read(path, options)[:2], options)
+  assert about == {"labels": ["a threat, or not", "toxic"]}
+  path = write(tmp_path / "b.jsonl", '{"comment": "a"}\n')
+  found = multi_label.read(path, options)  # A test set.
+  assert found[0].label is None
+  with pytest.raises(DataError, match=r"b\.jsonl:1: no column 'toxic'; there"):
+    multi_label.describe(found, options)
+  for value, said in (
+    ({"toxic": -1, "a threat, or not": 0}, "c.jsonl:1: toxic is '-1'; expecte"),
+    ({"toxic": 1}, "c.jsonl:1: no column 'a threat, or not'; there are"),
+  ):
+    path = write(tmp_path / "c.jsonl", json.dumps({"comment": "a", **value}))
+    with pytest.raises(DataError, match=said):
+      multi_label.read(path, options)
+
+
+def test_lists_as_pandas_writes_them(tmp_path):
+  path = write(
+    tmp_path / "a.csv", """text,labels\na,"['x, y', ""z's""]"\nb,[]\n"""
+  )
+  gold = [e.label for e in multi_label.read(path, Options())]
+  assert gold == [("x, y", "z's"), ()]
+
+
+@pytest.mark.parametrize("value", ["[x]", "['x'", "['x'] + 3", "[1], [2]"])
+def test_lists_that_are_none(value, tmp_path):
+  path = write(tmp_path / "a.tsv", f"text\tlabels\na\t{value}\n")
+  with pytest.raises(DataError, match=r"a\.tsv:2: the labels .*; expected a"):
+    multi_label.read(path, Options())
+
+
+def test_bad_files(tmp_path):
+  path = write(tmp_path / "b.tsv", "text\tlabels\na\tx\nb\tx\n")
+  with pytest.raises(DataError, match=r"all 2 .* have the labels \['x'\]"):
+    multi_label.describe(multi_label.read(path, Options()), Options())
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+  return runs.make_encoder(tmp_path_factory.mktemp("multi_label") / "encoder")
+
+
+def test_the_loss_by_hand(encoder, monkeypatch):
+  """Of 2 texts and a filler; one has a label that training did not have."""
+  logits = jnp.array([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0], [9.0, 9.0, 9.0]])
+  net, asked = multi_label.classification.Net(None, lambda *_: logits), {}
+
+  def make_net(cfg, num_labels, **options):
+    asked.update(num_labels=num_labels, **options)
+    return net
+
+  monkeypatch.setattr(multi_label.classification, "make_net", make_net)
+  opened = open_checkpoint(encoder)
+  app = multi_label.make(
+    tokenizers.load(encoder / "tokenizer"),
+    opened.cfg,
+    {"labels": ["x", "y", "z"]},
+    Options(pooler=False, metric="macro_f1"),
+    length=16,
+  )
+  assert asked == {"num_labels": 3, "pooler": False}
+  assert app.best == "macro_f1"
+  examples = [
+    Example("the cat", label=("x", "z"), where="f:1"),
+    Example("a dog", label=("new", "y"), where="f:2"),
+  ]
+  rows = app.rows(examples)
+  assert rows.values["labels"].tolist() == [[1, 0, 1], [0, 1, 0]]
+  assert "1 (1 different), such as 'new' (f:2)" in rows.notes[0]
+  batch = {
+    "labels": jnp.array([*rows.values["labels"], [0, 0, 0]]),
+    "example_weights": jnp.array([1.0, 1.0, 0.0]),
+  }
+  (terms, hits) = app.loss({}, batch, None, False)
+
+  def nats(*margins):  # Of the right decisions.
+    return np.log1p(np.exp(-np.array(margins))).mean()
+
+  total, weights = terms["labels"]
+  np.testing.assert_allclose(
+    total, [nats(2, 1, 0.5), nats(0, 3, 2), 0], rtol=1e-6
+  )
+  assert weights.tolist() == [1, 1, 0]
+  # A logit of 0 says no, as a probability of a half does.
+  np.testing.assert_allclose(hits["label_accuracy"][0], [1, 1, 0])
+  outputs = app.outputs({}, batch)
+  made = app.decode(examples, rows, {n: x[:2] for n, x in outputs.items()}, {})
+  assert [p["labels"] for p in made] == [["x", "z"], ["y"]]
+  assert made[0]["probabilities"]["x"] == pytest.approx(1 / (1 + np.exp(-2)))
+  assert multi_label.show(made[0]) == "x\t0.881\tz\t0.622"
+  assert multi_label.show({"labels": [], "probabilities": {}}) == "(none)"
+  # Right: x, z, y; new is missed.
+  assert app.score(examples, made)["micro_f1"] == pytest.approx(6 / 7)
+  # sigmoid(0.5) is 0.62, sigmoid(2) 0.88: above a higher threshold is less.
+  strict = multi_label.make(
+    tokenizers.load(encoder / "tokenizer"),
+    opened.cfg,
+    {"labels": ["x", "y", "z"]},
+    Options(threshold=0.7),
+    length=16,
+  )
+  made = strict.decode(
+    examples, rows, {n: x[:2] for n, x in outputs.items()}, {}
+  )
+  assert [p["labels"] for p in made] == [["x"], ["y"]]
+  hits = strict.loss({}, batch, None, False)[1]["label_accuracy"][0]
+  np.testing.assert_allclose(hits, [2 / 3, 1, 0])
+
+
+def test_scores_are_those_of_sklearn():
+  rng = np.random.default_rng(0)
+  for _ in range(20):
+    gold, found = rng.random((2, 9, 4)) < rng.random((2, 1, 4))
+    names = np.array([*"abcd"])
+    values = multi_label.scores(
+      [names[row].tolist() for row in gold],
+      [names[row].tolist() for row in found],
+    )
+    here = (gold | found).any(axis=0)  # The mean is over labels that occur.
+    for average in ("micro", "macro"):
+      wanted = metrics.f1_score(
+        gold[:, here], found[:, here], average=average, zero_division=0.0
+      )
+      assert values[f"{average}_f1"] == pytest.approx(wanted)
+    wanted = metrics.accuracy_score(gold, found)
+    assert values["exact_match"] == pytest.approx(wanted)
+  nothing = multi_label.scores([[], []], [[], []])
+  assert nothing["exact_match"] == 1
+  assert nothing["micro_f1"] == nothing["macro_f1"] == 0
+
+
+def test_a_run(encoder, tmp_path, capsys):
+  path = write(
+    tmp_path / "a.tsv",
+    "text\tlabels\nthe cat\tanimal\nthe red book\tthing, red\nit is\t\n",
+  )
+  work = tmp_path / "run"
+  options = {
+    "init_from": encoder,
+    "data.train": path,
+    "data.dev": path,
+    "data.length": 32,
+    "data.batch_size": 8,
+    "train.num_steps": 2,
+  }
+  argv = [f"--config.{name}={value}" for name, value in options.items()]
+  argv = ["--config=configs/multi_label.py", f"--workdir={work}", *argv]
+  assert main.main(["finetune", "multi_label", *argv]) == 0
+  assert "  micro_f1  " in capsys.readouterr().out
+  assert (work / "labels.txt").read_text().startswith("label ")
+  assert main.main(["evaluate", f"--checkpoint={work}", f"--data={path}"]) == 0
+  assert "  exact_match  " in capsys.readouterr().out
+  argv = ["predict", f"--checkpoint={work}", "--json", "a dog", "a\ta pair"]
+  assert main.main(argv) == 0
+  lines = list(map(json.loads, capsys.readouterr().out.splitlines()))
+  assert len(lines) == 2
+  for line in lines:
+    shares = line["probabilities"]
+    assert [*shares] == ["animal", "red", "thing"]
+    assert line["labels"] == [n for n in shares if shares[n] > 0.5]
+  # Beside a checkpoint another threshold may be set.
+  assert main.main([*argv, "--config.task.threshold=0.001"]) == 0
+  (line, _) = map(json.loads, capsys.readouterr().out.splitlines())
+  assert line["labels"] == ["animal", "red", "thing"]
+
+
+def test_options_that_are_wrong():
+  kind = configs.load_kind("multi_label")
+  for share in (0, 1, 50, float("nan")):
+    with pytest.raises(ConfigError, match=r"task\.threshold=.*: expected more"):
+      kind.make(None, None, {}, Options(threshold=share), length=9)
+  with pytest.raises(ConfigError, match=r"task\.metric='f1'"):
+    kind.make(None, None, {"labels": ["x"]}, Options(metric="f1"), length=9)

@@ -1,0 +1,273 @@
+"""Multiple choice: rows, scores, loss, predictions, and a run.
+
+The files are tested in test_choices.py.
+"""
+
+import json
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers import encoder_reference as reference
+from helpers import finetune_runs as runs
+from helpers.repository import ROOT
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import predict, run
+from maskedlm.finetune.common import batching
+from maskedlm.finetune.multiple_choice import multiple_choice
+from maskedlm.finetune.multiple_choice.files import Example
+from maskedlm.finetune.multiple_choice.multiple_choice import Options
+from maskedlm.modeling.encoder import Encoder
+from maskedlm.training.step import totals
+
+CONFIG = ROOT / "configs" / "multiple_choice.py"
+PAD, CLS, SEP = 0, 1, 2
+WORDS = {word: 10 + i for i, word in enumerate("abcdefghijk")}
+TOKENIZER = types.SimpleNamespace(
+  special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP),
+  encode_batch=lambda texts: [
+    np.array([WORDS[word] for word in text.split()], np.int32) for text in texts
+  ],
+)
+LENGTH = 13
+# 5 examples of 3 choices; the third is cut to 13 tokens.
+EXAMPLES = [
+  Example("a b", ("c", "d e f", "g"), label=2, where="x.tsv:2"),
+  Example("a", ("b", "c", "d"), "h i", label=0, where="x.tsv:3"),
+  Example("a b c d e f g", ("h", "a b c d e", ""), label=1, where="x.tsv:4"),
+  Example("", ("a", "b", "c"), label=1, where="x.tsv:5"),
+  Example("k", ("a", "b c", "d"), label=0, where="x.tsv:6"),
+]
+
+
+def make(cfg=None, about=None, **options):
+  cfg = cfg or reference.config()
+  about = {"choices": 3} if about is None else about
+  return multiple_choice.make(
+    TOKENIZER, cfg, about, Options(**options), length=LENGTH
+  )
+
+
+def make_params(app, cfg, seed=3):
+  ids, key = jnp.zeros((1, 1), jnp.int32), jax.random.key(0)
+  shapes = jax.eval_shape(
+    lambda: {
+      "encoder": Encoder(cfg).init(key, ids, ids, ids, train=False)["params"],
+      **app.init(key),
+    }
+  )
+  return reference.randomise(shapes, seed)
+
+
+def make_batch(app, length=LENGTH, fillers=0):
+  rows = app.rows(EXAMPLES)
+  which = np.append(np.arange(len(EXAMPLES)), np.full(fillers, -1))
+  return batching.gather(rows, which, length, PAD)
+
+
+def test_rows():
+  rows = make().rows(EXAMPLES)
+  first, second, third = (
+    [rows.tokens[name][i].tolist() for name in ("input_ids", "token_type_ids")]
+    for i in range(3)
+  )
+  assert first == [
+    [
+      [CLS, 10, 11, SEP, 12, SEP, PAD, PAD],
+      [CLS, 10, 11, SEP, 13, 14, 15, SEP],
+      [CLS, 10, 11, SEP, 16, SEP, PAD, PAD],
+    ],
+    [
+      [0, 0, 0, 0, 1, 1, 0, 0],
+      [0, 0, 0, 0, 1, 1, 1, 1],
+      [0, 0, 0, 0, 1, 1, 0, 0],
+    ],
+  ]
+  # What comes before a choice goes with it.
+  assert second[0] == [[CLS, 10, SEP, 17, 18, 10 + i, SEP] for i in (1, 2, 3)]
+  # Only what is too long is cut, and an empty choice is one too.
+  assert third[0][1] == [CLS, 10, 11, 12, 13, 14, SEP, 10, 11, 12, 13, 14, SEP]
+  assert third[0][2] == [CLS, *range(10, 17), SEP, SEP, PAD, PAD, PAD]
+  assert rows.values["sequence_lengths"].tolist() == [
+    [6, 8, 6],
+    [7, 7, 7],
+    [11, 13, 10],
+    [4, 4, 4],
+    [5, 6, 5],
+  ]
+  assert rows.values["labels"].tolist() == [2, 0, 1, 1, 0]
+  assert rows.lengths.tolist() == [8, 7, 13, 4, 6]
+  assert (rows.truncated, rows.example.tolist()) == (1, [0, 1, 2, 3, 4])
+
+
+def test_an_encoder_of_one_type_and_two_separators():
+  cfg = reference.config(type_vocab_size=1, pair_separators=2)
+  rows = make(cfg).rows(EXAMPLES[:1])
+  assert rows.tokens["input_ids"][0][0].tolist() == [
+    *(CLS, 10, 11, SEP, SEP, 12, SEP, PAD, PAD)
+  ]
+  assert not rows.tokens["token_type_ids"][0].any()
+
+
+@pytest.mark.parametrize("pooler", [True, False])
+def test_scores_in_plain_numpy(pooler):
+  """Choice by choice, each alone and without padding."""
+  cfg = reference.config()
+  app = make(cfg, pooler=pooler)
+  params, batch = make_params(app, cfg), make_batch(app, length=16, fillers=2)
+  assert len(params) == 2 + pooler
+  ours = np.asarray(jax.jit(app.outputs)(params, batch)["logits"])
+  assert ours.shape == (7, 3) and np.isfinite(ours).all()
+  head = reference.as_float64(params["choice_head"])["dense"]
+  rows = app.rows(EXAMPLES)
+  nats, hits = 0.0, 0
+  for i, example in enumerate(EXAMPLES):
+    expected = []
+    for c, n in enumerate(rows.values["sequence_lengths"][i]):
+      ids, kinds = (
+        rows.tokens[name][i][c, :n] for name in ("input_ids", "token_type_ids")
+      )
+      x = reference.encode(params["encoder"], cfg, ids, kinds, np.ones(n))[0]
+      if pooler:
+        dense = reference.as_float64(params["pooler"])["dense"]
+        x = np.tanh(x @ dense["kernel"] + dense["bias"])
+      expected.append((x @ head["kernel"] + head["bias"]).item())
+    np.testing.assert_allclose(ours[i], expected, atol=1e-4)
+    nats += reference.nats(np.array(expected), example.label)
+    hits += np.argmax(expected) == example.label
+  terms, metrics = totals(app.loss(params, batch, None, False))
+  np.testing.assert_allclose(terms["choice"], (nats, 5), rtol=1e-4)
+  np.testing.assert_allclose(metrics["choice_accuracy"], (hits, 5))
+
+
+def test_equals_transformers():
+  torch = pytest.importorskip("torch")
+  transformers = pytest.importorskip("transformers")
+  from helpers.bert_peer import make_peer
+
+  cfg = reference.config()
+  app = make(cfg)
+  params, batch = make_params(app, cfg), make_batch(app)
+  pretrained = make_peer({**reference.make_params(cfg), **params}, cfg)
+  peer = transformers.BertForMultipleChoice(pretrained.config).eval()
+  peer.bert.load_state_dict(pretrained.bert.state_dict())
+  dense = params["choice_head"]["dense"]
+  peer.classifier.load_state_dict(
+    {
+      "weight": torch.tensor(dense["kernel"].T.copy()),
+      "bias": torch.tensor(dense["bias"]),
+    }
+  )
+  real = np.arange(LENGTH) < batch["sequence_lengths"][..., None]
+  with torch.no_grad():
+    theirs = peer(
+      input_ids=torch.tensor(batch["input_ids"], dtype=torch.long),
+      token_type_ids=torch.tensor(batch["token_type_ids"], dtype=torch.long),
+      attention_mask=torch.tensor(real),
+      labels=torch.tensor(batch["labels"], dtype=torch.long),
+    )
+  ours = app.outputs(params, batch)["logits"]
+  np.testing.assert_allclose(ours, theirs.logits.numpy(), atol=1e-4)
+  total, weight = totals(app.loss(params, batch, None, False))[0]["choice"]
+  np.testing.assert_allclose(total / weight, theirs.loss.item(), rtol=1e-4)
+
+
+def test_predictions_score_and_tables():
+  app = make()
+  outputs = {"logits": np.log([[1, 1, 2], [6, 1, 1], [1, 1, 8], [2, 5, 1]])}
+  examples = [
+    e._replace(category=c) for e, c in zip(EXAMPLES, "inin", strict=False)
+  ]
+  examples[1] = examples[1]._replace(key="77")
+  predictions = app.decode(examples, None, outputs, {})
+  assert [p["label"] for p in predictions] == [2, 0, 2, 1]
+  assert predictions[1] == {
+    "id": "77",
+    "label": 0,
+    "choice": "b",
+    "probability": pytest.approx(0.75),
+    "probabilities": pytest.approx([0.75, 0.125, 0.125]),
+  }
+  assert json.loads(json.dumps(predictions)) == predictions
+  assert multiple_choice.show(predictions[1]) == "0\t0.750\tb"
+  assert app.score(examples, predictions) == {"accuracy": 0.75}
+  assert multiple_choice.report(examples, predictions) == {
+    "places.tsv": "gold \\ predicted\t0\t1\t2\n"
+    "0\t1\t0\t0\n1\t0\t1\t1\n2\t0\t0\t1\n",
+    "categories.tsv": "category\texamples\taccuracy\n"
+    "i\t2\t0.5000\nn\t2\t1.0000\n",
+  }
+  assert set(multiple_choice.report(EXAMPLES[:4], predictions)) == {
+    "places.tsv"
+  }
+  assert multiple_choice.export(predictions, Options()) == {
+    "answers.csv": "0,C\n77,A\n2,C\n3,B\n"
+  }
+  assert app.decode([], None, {}, {}) == []
+
+
+def test_describe_and_another_number_of_choices():
+  assert multiple_choice.describe(EXAMPLES, Options()) == {"choices": 3}
+  fewer = Example("a", ("b", "c"), label=0, where="y.tsv:7")
+  with pytest.raises(DataError, match=r"y.tsv:7: 2 choices; expected 3"):
+    multiple_choice.describe([*EXAMPLES, fewer], Options())
+  with pytest.raises(DataError, match=r"y.tsv:7: 2 choices; expected 3"):
+    make().rows([fewer])
+  # An imported model has not been told any number.
+  assert make(about={}).rows([fewer]).values["labels"].shape == (1,)
+  unlabelled = EXAMPLES[0]._replace(label=None)
+  with pytest.raises(DataError, match=r"x.tsv:2: there is no label; expected"):
+    multiple_choice.describe([unlabelled], Options())
+  assert make().rows([unlabelled]).values["labels"].tolist() == [0]
+
+
+def test_config_variants():
+  config = overrides.load_config(f"{CONFIG}:swag", validate=configs.validate)
+  assert config.data.train.endswith("multiple_choice/swag/train.csv")
+  assert (config.data.batch_size, config.optimizer.learning_rate) == (16, 2e-5)
+  with pytest.raises(ConfigError, match=r"choice.py:comv: no such .*comve"):
+    overrides.load_config(f"{CONFIG}:comv", validate=configs.validate)
+
+
+def write(path, count, seed):
+  """Right is the choice with a "cat" in it; longer ones are no hint."""
+  rng, lines = np.random.default_rng(seed), []
+  words = ["the", "on", "mat", "dog", "ran", "house", "good", "film", "red"]
+  for _ in range(count):
+    texts = [list(rng.choice(words, n)) for n in (rng.integers(2, 5), *[3] * 4)]
+    label = int(rng.integers(4))
+    texts[1 + label][rng.integers(3)] = "cat"
+    context, *choices = map(" ".join, texts)
+    made = {"context": context, "choices": choices, "label": label}
+    lines.append(json.dumps(made) + "\n")
+  path.write_text("".join(lines))
+
+
+def test_a_run_learns_and_its_checkpoint_predicts(tmp_path):
+  encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
+  write(tmp_path / "train.jsonl", 90, 1)
+  write(tmp_path / "dev.jsonl", 21, 2)
+  c = configs.default("multiple_choice")
+  c.init_from = str(encoder)
+  c.data.update(
+    train=str(tmp_path / "train.jsonl"), dev=str(tmp_path / "dev.jsonl")
+  )
+  c.data.update(length=24, batch_size=16, buckets=(24,))
+  c.model.dropout = c.model.attention_dropout = 0.0
+  c.optimizer.learning_rate = 3e-3
+  c.train.update(epochs=12, eval_every=36)
+  result = run.finetune(c, tmp_path / "run")
+  assert result["accuracy"] > 0.9
+  assert result["best_metric"] == "accuracy"
+  assert (tmp_path / "run" / "places.tsv").is_file()
+  model = predict.open_model(tmp_path / "run")
+  line = "the film\tthe old dog\ton the mat\tred cat ran\tthe good book"
+  (made,) = predict.predict(model, [model.kind.parse(line, model.options)])
+  assert (made["label"], made["choice"]) == (2, "red cat ran")
+  with pytest.raises(DataError, match="input: 2 choices; expected 4"):
+    predict.predict(model, [model.kind.parse("a\tb\tc", model.options)])

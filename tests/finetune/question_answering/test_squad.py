@@ -1,0 +1,418 @@
+"""SQuAD's files: what is read, what is wrong with them, the official ones."""
+
+import json
+
+import numpy as np
+import pytest
+
+from maskedlm.core.errors import DataError
+from maskedlm.finetune.question_answering import squad
+from maskedlm.finetune.question_answering.squad import Answer, Example
+
+CONTEXT = "Ada met Bob. Then Bob, of Köln, left 😀 with Bob."
+#          0       8         18        26          38     45
+
+
+def question(key="q1", text="Who?", answers=(("Bob", 8),), **more):
+  answers = [{"text": t, "answer_start": s} for t, s in answers]
+  return {"id": key, "question": text, "answers": answers, **more}
+
+
+def write(path, *questions, context=CONTEXT):
+  paragraphs = [{"context": context, "qas": list(questions)}]
+  data = {"version": "1.1", "data": [{"title": "T", "paragraphs": paragraphs}]}
+  path.write_text(json.dumps(data), encoding="utf-8")
+  return str(path)
+
+
+def read(path, *, allow_impossible=False, fix_offsets=False):
+  return squad.read(
+    path, allow_impossible=allow_impossible, fix_offsets=fix_offsets
+  )
+
+
+@pytest.fixture
+def path(tmp_path):
+  return tmp_path / "a.json"
+
+
+def test_read(path):
+  source = write(
+    path,
+    question(answers=[("Bob", 8), ("Bob, of Köln", 18)]),
+    question("q2", "Which?", answers=[("😀", 37)]),
+  )
+  found = read(source)
+  assert found == [
+    Example(
+      "Who?",
+      CONTEXT,
+      "q1",
+      (Answer("Bob", 8), Answer("Bob, of Köln", 18)),
+      f"{path}: question q1",
+    ),
+    Example(
+      "Which?", CONTEXT, "q2", (Answer("😀", 37),), f"{path}: question q2"
+    ),
+  ]
+  assert found[0].context is found[1].context  # One string, however many.
+  assert squad.gold(found) == {"q1": ["Bob", "Bob, of Köln"], "q2": ["😀"]}
+
+
+def test_read_the_real_files(data_dir):
+  found = read(str(data_dir / "squad" / "train-v1.1.json"))
+  assert len(found) == 8_787
+  assert all(e.answers for e in found)
+  found = read(
+    str(data_dir / "squad" / "train-v2.0.json"), allow_impossible=True
+  )
+  assert len(found) == 9_606
+  assert sum(e.answers == () for e in found) == 4_727
+  with pytest.raises(DataError, match=r"configs/squad\.py:v2"):
+    read(str(data_dir / "squad" / "train-v2.0.json"))
+
+
+def test_version_2(path):
+  source = write(
+    path,
+    question("q1", is_impossible=False),
+    question("q2", answers=(), is_impossible=True, plausible_answers=[]),
+    question("q3", answers=()),
+  )
+  found = read(source, allow_impossible=True)
+  assert [len(e.answers) for e in found] == [1, 0, 0]
+  with pytest.raises(DataError) as error:
+    read(source)
+  assert str(error.value) == (
+    f"{path}: question q2: has no answer; expected one at least (SQuAD 1.1). "
+    "If the file is of SQuAD 2.0: configs/squad.py:v2, or "
+    "--config.task.allow_impossible=True."
+  )
+
+
+def test_an_answerless_question_of_version_1(path):
+  with pytest.raises(DataError, match=r"question q1: has no answer; expected"):
+    read(write(path, question(answers=())))
+
+
+@pytest.mark.parametrize("allow_impossible", [False, True])
+def test_flags_that_contradict_the_answers(path, allow_impossible):
+  options = {"allow_impossible": allow_impossible}
+  source = write(path, question(is_impossible=True))
+  with pytest.raises(DataError, match=r"q1: is_impossible, but has the answer"):
+    read(source, **options)
+  source = write(path, question(answers=(), is_impossible=False))
+  with pytest.raises(DataError, match=r"no answer, but is_impossible is false"):
+    read(source, **options)
+
+
+# --- Offsets ---
+
+
+def test_an_answer_that_is_not_at_its_offset(path):
+  with pytest.raises(DataError) as error:
+    read(write(path, question("q7", answers=[("Bob", 19)])))
+  assert str(error.value) == (
+    f"{path}: question q7: the answer 'Bob' is not at its answer_start=19, "
+    "where the context has 'ob,'; it is at 8, 18, 44: correct answer_start "
+    "(characters, not bytes), or take the nearest by "
+    "--config.task.fix_offsets=True."
+  )
+  with pytest.raises(DataError, match=r"'Bob' is not at its answer_start=-3"):
+    read(write(path, question(answers=[("Bob", -3)])))
+  with pytest.raises(DataError, match=r"where the context has ''; it is at 8"):
+    read(write(path, question(answers=[("Bob", 900)])))
+
+
+@pytest.mark.parametrize("fix_offsets", [False, True])
+def test_an_answer_that_is_nowhere(path, fix_offsets):
+  # Another form of Unicode: K, o, a combining diaeresis, l, n.
+  source = write(path, question(answers=[("Ko\u0308ln", 26)]))
+  with pytest.raises(
+    DataError, match=r"where the context has 'Köln,'; it is no"
+  ):
+    read(source, fix_offsets=fix_offsets)
+  with pytest.raises(DataError, match=r"the answer's text is empty"):
+    read(write(path, question(answers=[("", 3)])), fix_offsets=fix_offsets)
+
+
+def test_fixed_offsets(path, capsys):
+  source = write(
+    path,
+    question("q1", answers=[("Bob", 17), ("Bob", 900), ("Ada", 0)]),
+    question("q2", answers=[("Bob", -1)]),
+    question("q3"),
+  )
+  found = read(source, fix_offsets=True)
+  assert [[a.start for a in e.answers] for e in found] == [
+    [18, 44, 0],
+    [8],
+    [8],
+  ]
+  for e in found:
+    for text, start in e.answers:
+      assert e.context[start : start + len(text)] == text
+  assert (
+    "answers of 2 questions were not at their off" in capsys.readouterr().err
+  )
+  read(write(path, question()), fix_offsets=True)
+  assert not capsys.readouterr().err
+
+
+def test_characters_are_code_points_in_any_spelling(path):
+  """JSON may spell an emoji as a pair of surrogates, and half of one."""
+  text = json.dumps(
+    {
+      "data": [
+        {
+          "paragraphs": [
+            {
+              "context": "😀 \ud800 cat",
+              "qas": [question(answers=[("cat", 4)])],
+            }
+          ]
+        }
+      ]
+    }
+  )
+  assert "\\ud83d\\ude00 \\ud800 cat" in text
+  path.write_text(text)
+  (found,) = read(str(path))
+  assert found.context == "😀 ? cat"
+  assert found.answers == (Answer("cat", 4),)
+
+
+# --- Files that can't be used ---
+
+
+@pytest.mark.parametrize(
+  ("text", "message"),
+  [
+    ("", r"a\.json: the file is empty; expected a SQuAD file"),
+    (" \n", r"a\.json: the file is empty"),
+    ('{"data":\n [{"x": 1},\n}', r"a\.json:3: not JSON \(.* at column 1\)"),
+    ("[]", r"a\.json: a JSON list where an object with 'data' is expected"),
+    (
+      '{"version": "1.1"}',
+      r"a\.json: no 'data'; expected a list there, beside",
+    ),
+    ('{"data": {}}', r"a\.json: 'data' is '{}'; expected a list"),
+    ('{"data": []}', r"a\.json: has no question; expected at least one"),
+    (
+      '{"data": [3]}',
+      r"data\[0\]: a JSON int where an object with 'paragraphs'",
+    ),
+    (
+      '{"data": [{"paragraphs": [{"qas": []}]}]}',
+      r"paragraphs\[0\]: no 'context'",
+    ),
+  ],
+)
+def test_broken_files(path, text, message):
+  path.write_text(text)
+  with pytest.raises(DataError, match=message):
+    read(str(path))
+
+
+def test_no_such_file_and_not_utf8(path):
+  with pytest.raises(DataError, match=r"a\.json: No such file"):
+    read(str(path))
+  path.write_bytes(b'{"data": "\xff"}')
+  with pytest.raises(DataError, match=r"a\.json: not UTF-8"):
+    read(str(path))
+
+
+def without(name, entry):
+  return {key: value for key, value in entry.items() if key != name}
+
+
+@pytest.mark.parametrize(
+  ("entry", "message"),
+  [
+    (
+      without("id", question()),
+      r"data\[0\]\.paragraphs\[0\]\.qas\[0\]: no 'id'",
+    ),
+    (without("question", question()), r"q1: no 'question'; expected a string"),
+    (question(text=7), r"q1: 'question' is '7'; expected a string"),
+    (
+      {**question(), "answers": None},
+      r"q1: 'answers' is 'None'; expected a list",
+    ),
+    (
+      {**question(), "answers": [{"text": "Bob"}]},
+      r"q1: no 'answer_start'; exp",
+    ),
+    (
+      {**question(), "answers": ["Bob"]},
+      r"q1: a JSON str where an object with",
+    ),
+    (
+      question(answers=[("Bob", "8")]),
+      r"'answer_start' is '8'; expected a whole",
+    ),
+    (
+      question(answers=[("Bob", True)]),
+      r"'answer_start' is 'True'; expected a w",
+    ),
+    (
+      question(answers=[("Bob", 8.0)]),
+      r"'answer_start' is '8\.0'; expected a wh",
+    ),
+  ],
+)
+def test_missing_and_wrong_fields(path, entry, message):
+  with pytest.raises(DataError, match=message):
+    read(write(path, entry))
+
+
+def test_files_without_answers_can_only_be_predicted(path):
+  bare = [without("answers", question(key)) for key in ("q1", "q2")]
+  found = read(write(path, *bare))
+  assert [e.answers for e in found] == [None, None]
+  with pytest.raises(
+    DataError, match=r"question q1: no 'answers'; they are ne"
+  ):
+    squad.gold(found)
+  with pytest.raises(
+    DataError, match=r"q2: no 'answers', which other question"
+  ):
+    read(write(path, question(), bare[1]))
+
+
+# --- Input of predict, official output ---
+
+
+def test_parse():
+  assert squad.parse('{"question": "Q?", "context": "C", "id": 7}') == Example(
+    "Q?", "C", "7"
+  )
+  assert squad.parse("Q?\tC\tD") == Example("Q?", "C\tD")
+  assert (
+    squad.parse('{"question": "\\ud800?", "context": "C"}').question == "??"
+  )
+  with pytest.raises(DataError, match=r"input: not JSON"):
+    squad.parse('{"question": ')
+  with pytest.raises(DataError, match=r"no 'context'; expected {\"question\""):
+    squad.parse('{"question": "Q?"}')
+  with pytest.raises(DataError, match=r"input 'Q\?': one text; expected"):
+    squad.parse("Q?")
+
+
+def test_official_files():
+  predictions = [
+    {
+      "id": "q1",
+      "answer": "Köln",
+      "null_odds": -1.5,
+      "nbest": [
+        {"answer": "Köln", "score": 0.75},
+        {"answer": "", "score": 0.25},
+      ],
+    },
+    {"id": "q2", "answer": "", "null_odds": 2.0, "nbest": []},
+  ]
+  files = {**squad.official(predictions), **squad.n_best(predictions)}
+  assert {name: json.loads(text) for name, text in files.items()} == {
+    "predictions.json": {"q1": "Köln", "q2": ""},
+    "null_odds.json": {"q1": -1.5, "q2": 2.0},
+    "nbest_predictions.json": {
+      "q1": [
+        {"text": "Köln", "probability": 0.75},
+        {"text": "", "probability": 0.25},
+      ],
+      "q2": [],
+    },
+  }
+  # The official scripts open files in the locale's encoding.
+  assert all(text.isascii() for text in files.values())
+  del predictions[0]["null_odds"]
+  assert set(squad.official(predictions)) == {"predictions.json"}
+
+
+# --- TFDS ---
+
+
+@pytest.fixture(scope="module")
+def tfds_dir(tmp_path_factory):
+  """Datasets with the features of TFDS' own squad, without TensorFlow."""
+  tfds = pytest.importorskip("tensorflow_datasets")
+  features = tfds.features
+  answers = features.Sequence(
+    {"text": features.Text(), "answer_start": np.int32}
+  )
+  of_v1 = {
+    "id": np.str_,
+    "title": features.Text(),
+    "context": features.Text(),
+    "question": features.Text(),
+    "answers": answers,
+  }
+  of_v2 = {"is_impossible": np.bool_, "plausible_answers": answers}
+  entries = [
+    ("q1", "Who?", [("Bob", 8), ("Köln", 26)]),
+    ("q2", "Ä?", [("😀", 37)]),
+  ]
+
+  class LikeSquad(tfds.core.GeneratorBasedBuilder, skip_registration=True):
+    VERSION = tfds.core.Version("3.0.0")
+    columns = of_v1
+    rows = entries
+
+    def _info(self):
+      return tfds.core.DatasetInfo(
+        builder=self, features=features.FeaturesDict(self.columns)
+      )
+
+    def _split_generators(self, dl_manager):
+      return {"train": self._generate_examples()}
+
+    def _generate_examples(self):
+      for key, text, found in self.rows:
+        row = question(key, text, found, title="T", context=CONTEXT)
+        if "is_impossible" in self.columns:
+          row |= {"is_impossible": not found, "plausible_answers": []}
+        yield key, row
+
+  class LikeSquad2(LikeSquad):
+    columns = of_v1 | of_v2
+    rows = (*entries, ("q3", "Not?", []))
+
+  path = tmp_path_factory.mktemp("tfds")
+  for builder in (LikeSquad, LikeSquad2):
+    builder(data_dir=path).download_and_prepare(file_format="array_record")
+  return path
+
+
+def test_tfds(tfds_dir):
+  source = f"tfds:like_squad:train@{tfds_dir}"
+  found = sorted(read(source), key=lambda e: e.id)
+  assert found == [
+    Example(
+      "Who?",
+      CONTEXT,
+      "q1",
+      (Answer("Bob", 8), Answer("Köln", 26)),
+      f"{source}: question q1",
+    ),
+    Example("Ä?", CONTEXT, "q2", (Answer("😀", 37),), f"{source}: question q2"),
+  ]
+  assert found[0].context is found[1].context
+
+
+def test_tfds_version_2(tfds_dir):
+  source = f"tfds:like_squad2:train@{tfds_dir}"
+  found = {e.id: e.answers for e in read(source, allow_impossible=True)}
+  assert found["q3"] == () and len(found["q1"]) == 2
+  with pytest.raises(DataError, match=r"question q3: has no answer; expected"):
+    read(source)
+
+
+def test_tfds_knows_squad():
+  """The features of the real builders are those that are read."""
+  tfds = pytest.importorskip("tensorflow_datasets")
+  for version in ("v1.1", "v2.0"):
+    features = tfds.builder(f"squad/{version}").info.features
+    assert {"id", "context", "question", "answers"} <= set(features)
+    assert {"text", "answer_start"} == set(features["answers"].feature)
+    assert ("is_impossible" in features) == (version == "v2.0")

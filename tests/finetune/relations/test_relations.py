@@ -1,0 +1,473 @@
+"""Relations: markers, rows, heads, predictions, and whole runs."""
+
+import itertools
+import json
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers import encoder_reference as reference
+from helpers import finetune_runs as runs
+from helpers.letters import encode, make_params
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.finetune import config as config_lib
+from maskedlm.finetune import predict as inference
+from maskedlm.finetune import run
+from maskedlm.finetune.common import batching
+from maskedlm.finetune.common.mentions import Mention, Piece
+from maskedlm.finetune.relations import relations
+from maskedlm.finetune.relations import rows as relation_rows
+from maskedlm.finetune.relations.relations import Options
+from maskedlm.finetune.relations.rows import Markers
+from maskedlm.finetune.relations.semeval import Example
+from maskedlm.training.step import totals
+
+PAD, UNK, CLS, SEP = 0, 9, 1, 2
+UNUSED = {3: "[unused1]", 4: "[unused3]", 5: "[unused2]", 6: "[unused10]"}
+TOKENIZER = types.SimpleNamespace(
+  special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, unk=UNK),
+  special_ids=np.array([0, 1, 2, 3, 4, 5, 6]),
+  tokens=lambda i: UNUSED.get(i, "x"),
+  encode=encode,
+)
+LABELS = ["Other", "A-B(e1,e2)", "A-B(e2,e1)", "kin"]
+LENGTH = 13
+
+
+def example(text, e1, e2, relation=None, **fields):
+  """The entities are given as letters of a text of letters."""
+  first, second = text.index(e1), text.index(e2)
+  return Example(
+    text,
+    Mention(first, first + len(e1)),
+    Mention(second, second + len(e2)),
+    relation,
+    **fields,
+  )
+
+
+EXAMPLES = [
+  example("a b c d", "b c", "d", "kin", id="1", where="f:1"),
+  example("a b c", "c", "a", "A-B(e2,e1)", id="2", where="f:5"),
+  example("a b c d e f g h i j k", "e", "g", "Other", id="3", where="f:9"),
+]
+
+
+def make(cfg=None, length=LENGTH, **options):
+  cfg = cfg or reference.config()
+  about, options = {"labels": LABELS}, Options(**options)
+  return relations.make(TOKENIZER, cfg, about, options, length=length)
+
+
+def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
+  rows = app.rows(examples)
+  which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
+  return batching.gather(rows, which, length, PAD)
+
+
+# --- Markers and rows ---
+
+
+def test_markers_are_the_first_unused_tokens():
+  e1, e2 = relation_rows.make_markers(TOKENIZER)
+  # By their numbers: [unused1], [unused2], [unused3], [unused10].
+  assert [x.tolist() for x in (*e1, *e2)] == [[3], [5], [4], [6]]
+
+
+def test_the_markers_of_a_bert_vocabulary(tmp_path):
+  names = ["[PAD]", *(f"[unused{i}]" for i in range(12)), "[UNK]", "[CLS]"]
+  path = tmp_path / "vocab.txt"
+  path.write_text("\n".join([*names, "[SEP]", "[MASK]", "a", "b"]))
+  e1, e2 = relation_rows.make_markers(tokenizers.load(path))
+  assert [x.tolist() for x in (*e1, *e2)] == [[1], [2], [3], [4]]
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
+def test_markers_are_spelt_where_there_are_none(kind):
+  """As they are in the middle of a text."""
+  text = "the < e1 > cat < / e2 > and <e2> </e1> dog"
+  size = {"wordpiece": 60, "bpe": 290, "unigram": 23}[kind]
+  made = tokenizers.train(
+    20 * [text], kind=kind, vocab_size=size, lowercase=True
+  )
+  e1, e2 = relation_rows.make_markers(made)
+  spelt = np.concatenate([*e1, *e2])
+  assert made.special.unk not in spelt
+  expected = made.encode("the <e1> </e1> <e2> </e2>").ids
+  assert spelt.tolist() == expected[len(made.encode("the").ids) :].tolist()
+
+
+def test_a_tokenizer_that_cannot_spell_markers():
+  made = tokenizers.train(
+    ["the cat"], kind="wordpiece", vocab_size=30, lowercase=True
+  )
+  with pytest.raises(ConfigError, match=r"set --config\.task\.pair=spans"):
+    relation_rows.make_markers(made)
+
+
+def insert(spans, count=5):
+  def ids(*values):
+    return np.array(values, np.int32)
+
+  markers = Markers(ids(91, 92), ids(93)), Markers(ids(94), ids(95, 96))
+  piece = Piece(np.arange(count, dtype=np.int32), np.array(spans), False)
+  made, starts, moved = relation_rows.insert(piece, markers)
+  assert made[starts].tolist() == [91, 94]
+  for (first, last), (a, b) in zip(spans, moved.tolist(), strict=True):
+    assert (made[a], made[b]) == (first, last)
+  return made.tolist()
+
+
+@pytest.mark.parametrize(
+  ("spans", "expected"),
+  [
+    ([[1, 2], [4, 4]], [0, 91, 92, 1, 2, 93, 3, 94, 4, 95, 96]),
+    ([[4, 4], [0, 0]], [94, 0, 95, 96, 1, 2, 3, 91, 92, 4, 93]),
+    # One after the other; one in the other; the same; half of each other.
+    ([[1, 2], [3, 3]], [0, 91, 92, 1, 2, 93, 94, 3, 95, 96, 4]),
+    ([[1, 3], [3, 3]], [0, 91, 92, 1, 2, 94, 3, 95, 96, 93, 4]),
+    ([[1, 1], [1, 3]], [0, 94, 91, 92, 1, 93, 2, 3, 95, 96, 4]),
+    ([[2, 2], [2, 2]], [0, 1, 91, 92, 94, 2, 95, 96, 93, 3, 4]),
+    ([[1, 2], [2, 3]], [0, 91, 92, 1, 94, 2, 93, 3, 95, 96, 4]),
+  ],
+)
+def test_insert(spans, expected):
+  assert insert(spans) == expected
+
+
+def test_rows_with_markers():
+  rows = make(pair="markers").rows(EXAMPLES)
+  found = [x.tolist() for x in rows.tokens["input_ids"]]
+  assert found == [
+    [CLS, 10, 3, 11, 12, 5, 4, 13, 6, SEP],
+    [CLS, 4, 10, 6, 11, 3, 12, 5, SEP],
+    # Of 11 tokens 13 - 2 - 4 = 7: e f g and two on each side.
+    [CLS, 12, 13, 3, 14, 5, 15, 4, 16, 6, 17, 18, SEP],
+  ]
+  assert rows.truncated == 1
+  assert rows.example.tolist() == [0, 1, 2]
+  values = {name: x.tolist() for name, x in rows.values.items()}
+  assert values == {
+    "starts": [[2, 6], [5, 1], [3, 7]],
+    "spans": [[[3, 4], [7, 7]], [[6, 6], [2, 2]], [[4, 4], [8, 8]]],
+    "labels": [3, 2, 0],
+  }
+  assert all(x.dtype == np.int32 for x in rows.values.values())
+  assert all(not x.any() for x in rows.tokens["token_type_ids"])
+
+
+def test_rows_without_markers():
+  rows = make(pair="spans", length=11).rows(EXAMPLES[:2])
+  assert rows.tokens["input_ids"][0].tolist() == [CLS, 10, 11, 12, 13, SEP]
+  assert rows.values["spans"].tolist() == [[[2, 3], [4, 4]], [[3, 3], [1, 1]]]
+  assert rows.truncated == 0
+
+
+def test_no_example_has_no_rows():
+  rows = make().rows([])
+  assert rows.values["spans"].shape == (0, 2, 2) and not len(rows.example)
+
+
+def test_a_relation_that_training_did_not_have():
+  unknown = EXAMPLES[0]._replace(relation="A-C(e1,e2)", where="dev.txt:41")
+  app = make()
+  rows = app.rows([EXAMPLES[1], unknown])
+  assert rows.values["labels"].tolist()[1] == -1
+  assert rows.notes == (
+    "gold labels that training did not have: 1 (1 different), such as "
+    "'A-C(e1,e2)' (dev.txt:41); they are in no loss, and count as wrong",
+  )
+  # Two relations of gold, of which one is right: f1 is a mean of 1 and 0.
+  gold = [EXAMPLES[0]._replace(relation="A-B(e1,e2)"), unknown]
+  scores = app.score(gold, [{"relation": "A-B(e1,e2)"}] * 2)
+  assert (scores["recall"], scores["accuracy"]) == (1 / 2, 1 / 2)
+  assert scores["f1"] == (2 / 3 + 0) / 2  # Precision of the first is 1/2.
+
+
+# --- The heads ---
+
+
+def logits_by_hand(params, cfg, batch, pair):
+  p = reference.as_float64(params["relation_head"])
+  made = []
+  for i in range(len(batch["input_ids"])):
+    z = reference.encode(
+      params["encoder"],
+      cfg,
+      *(
+        batch[name][i]
+        for name in ("input_ids", "token_type_ids", "segment_ids")
+      ),
+    )
+    starts, spans = batch["starts"][i], batch["spans"][i]
+    x = {
+      "markers": [z[0]],
+      "markers_start": [z[starts[0]], z[starts[1]]],
+      "spans": [*(z[a : b + 1].mean(axis=0) for a, b in spans), z[0]],
+    }[pair]
+    x = np.concatenate(x) @ p["hidden_dense"]["kernel"]
+    x = reference.activate(x + p["hidden_dense"]["bias"], cfg)
+    made.append(x @ p["score_dense"]["kernel"] + p["score_dense"]["bias"])
+  return np.array(made)
+
+
+@pytest.mark.parametrize("pair", list(relations.PAIRS))
+def test_outputs_and_loss_by_hand(pair):
+  cfg = reference.config()
+  app = make(cfg, pair=pair)
+  params, batch = make_params(app), make_batch(app, fillers=2, length=15)
+  expected = logits_by_hand(params, cfg, batch, pair)[:3]
+  found = jax.jit(app.outputs)(params, batch)["logits"]
+  assert found.shape == (5, 4) and found.dtype == jnp.float32
+  np.testing.assert_allclose(found[:3], expected, rtol=1e-3, atol=1e-3)
+  compute = jax.jit(lambda *xs: totals(app.loss(*xs)), static_argnums=3)
+  terms, stats = compute(params, batch, jax.random.key(0), False)
+  total = sum(
+    reference.nats(x, label)
+    for x, label in zip(expected, [3, 2, 0], strict=True)
+  )
+  np.testing.assert_allclose(terms["relation"], (total, 3), rtol=1e-3)
+  hits = sum(np.argmax(expected, axis=1) == [3, 2, 0])
+  assert tuple(map(float, stats["accuracy"])) == (hits, 3)
+
+
+def test_padding_and_fillers_change_no_gradient():
+  app = make(pair="spans")
+  params = make_params(app)
+
+  def gradient(batch):
+    def loss(params):
+      terms, _ = totals(app.loss(params, batch, jax.random.key(0), False))
+      return terms["relation"][0] / terms["relation"][1]
+
+    return jax.jit(jax.grad(loss))(params)
+
+  plain = gradient(make_batch(app))
+  padded = gradient(make_batch(app, fillers=2, length=17))
+  for (path, a), b in zip(
+    jax.tree_util.tree_leaves_with_path(plain),
+    jax.tree.leaves(padded),
+    strict=True,
+  ):
+    np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-3, err_msg=str(path))
+
+
+def test_left_to_right_the_last_token_stands_for_the_text():
+  cfg = reference.config(causal=True)
+  app = make(cfg, pair="markers")
+  params, compute = make_params(app, cfg), jax.jit(app.outputs)
+  texts = ["a b c d e", "a b c d f"]
+  batch = make_batch(app, [example(text, "a", "b") for text in texts])
+  found = compute(params, batch)["logits"]
+  assert np.abs(found[0] - found[1]).max() > 1e-3
+
+
+# --- Predictions ---
+
+
+def predict(examples, logits):
+  app = make()
+  outputs = {"logits": [np.float32(x) for x in logits]}
+  return app.decode(examples, app.rows(examples), outputs, {})
+
+
+def test_decode_show_and_export():
+  found = predict(EXAMPLES, [[0, 0, 0, np.log(5)], [1, 0, 0, 0], [-1, 3, 0, 0]])
+  assert found[0]["probabilities"] == pytest.approx(
+    {"Other": 1 / 8, "A-B(e1,e2)": 1 / 8, "A-B(e2,e1)": 1 / 8, "kin": 5 / 8}
+  )
+  assert found[0]["probability"] == pytest.approx(5 / 8)
+  described = {k: v for k, v in found[0].items() if "proba" not in k}
+  assert described == {
+    "id": "1",
+    "text": "a b c d",
+    "e1": "b c",
+    "e1_offset": 2,
+    "e2": "d",
+    "e2_offset": 6,
+    "relation": "kin",
+  }
+  assert relations.show(found[0]) == "kin\t0.625\tb c\td"
+  json.dumps(found, allow_nan=False)
+  answers = "1\tkin\n2\tOther\n3\tA-B(e1,e2)\n"
+  assert relations.export(found, Options()) == {"proposed_answers.txt": answers}
+  files = relations.report(EXAMPLES, found)
+  assert files["proposed_answers.txt"] == answers
+  assert files["answer_key.txt"] == "1\tkin\n2\tA-B(e2,e1)\n3\tOther\n"
+  assert "kin\t1\t0\t1\t1\t1.0000" in files["relations.tsv"]
+  assert files["confusion.tsv"].startswith("gold \\ predicted\tA-B(e1,e2)")
+
+
+def test_score():
+  """kin is right; A-B has 1 gold, predicted Other, and 1 false: 0."""
+  found = predict(EXAMPLES, [[0, 0, 0, 2], [1, 0, 0, 0], [-1, 3, 0, 0]])
+  values = make().score(EXAMPLES, found)
+  assert (values["f1"], values["accuracy"]) == (0.5, pytest.approx(1 / 3))
+  app = make(other="kin")  # Then A-B and Other are averaged, both 0.
+  assert app.score(EXAMPLES, found)["f1"] == 0.0
+  with pytest.raises(DataError, match=r"f:1: the sentence has no relation"):
+    app.score([EXAMPLES[0]._replace(relation=None)], found[:1])
+
+
+def test_parse():
+  marked = "\U0001f600 The <e1>cafe\u0301</e1> in <e2>中文</e2>"
+  plain = relations.parse(marked, Options())
+  assert plain.text[slice(*plain.e1)] == "cafe\u0301"
+  as_json = {"text": marked}
+  assert relations.parse(json.dumps(as_json), Options()) == plain
+  fields = {"text": plain.text, "e1": "cafe\u0301", "e2": "中文"}
+  fields |= {"e1_offset": plain.e1.begin, "e2_offset": plain.e2.begin}
+  assert relations.parse(json.dumps(fields), Options()) == plain
+
+
+@pytest.mark.parametrize(
+  ("line", "message"),
+  [
+    ("The cat", "input 'The cat': the sentence has no <e1>"),
+    ('{"tex": "a"}', "no 'text'; expected an object such as"),
+    ('{"text": "a b", "e1": "a"}', "no 'e1_offset'; expected"),
+    (
+      '{"text":"a b","e1":"a","e1_offset":0,"e2":"b","e2_offset":1}',
+      "e2 'b' is not at its offset 1, where the text has ' '; it is at 2.",
+    ),
+  ],
+)
+def test_bad_input(line, message):
+  with pytest.raises(DataError) as error:
+    relations.parse(line, Options())
+  assert message in str(error.value)
+
+
+# --- Options ---
+
+
+def test_describe():
+  assert relations.describe(EXAMPLES, Options()) == {"labels": LABELS}
+  two = [EXAMPLES[0], EXAMPLES[0]._replace(relation="A-C(e1,e2)")]
+  assert len(relations.describe(two, Options())["labels"]) > 1
+  with pytest.raises(DataError, match=r"f: all 2 examples .* 'kin'; expected"):
+    relations.describe(2 * EXAMPLES[:1], Options())
+  with pytest.raises(DataError, match=r"f:1: the sentence has no relation"):
+    relations.describe([EXAMPLES[0]._replace(relation=None)], Options())
+
+
+def test_the_relation_that_is_none_is_checked(capsys):
+  with pytest.raises(
+    ConfigError, match=r"but 'Other' is: --config\.task\.other"
+  ):
+    relations.describe(EXAMPLES, Options(other="other"))
+  assert not capsys.readouterr().err
+  made = relations.describe(EXAMPLES, Options(other="Othr"))
+  assert made == {"labels": sorted(LABELS)}
+  assert capsys.readouterr().err == (
+    "task.other='Othr' is no relation of the training set, so all 3 count in "
+    'f1; did you mean "Other"?\n'
+  )
+  relations.describe(EXAMPLES, Options(other=""))
+  relations.describe(EXAMPLES, Options())
+  assert not capsys.readouterr().err
+
+
+def test_options_that_cannot_be():
+  with pytest.raises(ConfigError, match=r'pair=\'span\' .* mean "spans"'):
+    make(pair="span")
+  with pytest.raises(ConfigError, match=r"data.length=7 .* expected 8 at the"):
+    make(length=7)
+  make(length=8).rows(EXAMPLES)
+
+
+# --- Whole runs ---
+
+WORDS = {"from": "Entity-Origin(e1,e2)", "made": "Product-Producer(e2,e1)"}
+
+
+def semeval_file(path, count):
+  """The verb between the entities says how they are related."""
+  nouns = ["cat", "house", "dog", "room", "film", "company"]
+  pairs = itertools.cycle(itertools.permutations(nouns, 2))
+  lines = []
+  for i, (a, b) in zip(range(count), pairs, strict=False):
+    verb, relation = [*WORDS.items(), ("and", "Other")][i % 3]
+    text = f"the <e1>{a}</e1> {verb} the <e2>{b}</e2> ."
+    lines += [f'{i + 1}\t"{text}"', relation, "Comment:", ""]
+  path.write_text("\n".join(lines))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("relations")
+  semeval_file(folder / "train.txt", 96)
+  semeval_file(folder / "dev.txt", 21)
+  config = config_lib.default("relations")
+  config.init_from = str(runs.make_encoder(folder / "encoder", init_stddev=0.2))
+  config.task.pair = "spans"  # So small a tokenizer can't spell markers.
+  config.data.train = str(folder / "train.txt")
+  config.data.dev = str(folder / "dev.txt")
+  config.data.update(length=24, batch_size=8, buckets=(24,))
+  config.model.update(dropout=0.0, attention_dropout=0.0)
+  config.optimizer.learning_rate = 1e-2
+  config.train.update(epochs=6, log_every=12, eval_every=36)
+  config.train.update(checkpoint_every=36, keep_last=2)
+  result = run.finetune(config, folder / "run")
+  return folder, config, result
+
+
+def test_a_run_learns_and_leaves_the_official_files(finished):
+  folder, _, result = finished
+  assert result["f1"] > 0.9 and result["best_metric"] == "f1"
+  answers = (folder / "run" / "proposed_answers.txt").read_text().splitlines()
+  assert len(answers) == 21 and answers[0].startswith("1\t")
+  assert (folder / "run" / "relations.tsv").is_file()
+  model = inference.open_model(folder / "run")
+  (made,) = inference.predict(
+    model,
+    [
+      relations.parse(
+        "the <e1>dog</e1> made the <e2>film</e2> .", model.options
+      )
+    ],
+  )
+  assert made["relation"] == "Product-Producer(e2,e1)"
+  # A direction that training had no example of is a label, too.
+  assert "Product-Producer(e1,e2)" in made["probabilities"]
+
+
+def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(
+  finished, tmp_path
+):
+  folder, config, result = finished
+  runs.check_cut_short(config, folder / "run", result, tmp_path / "copy")
+
+
+def test_evaluate_predict_and_export(finished, tmp_path, capsys):
+  folder, _, result = finished
+  workdir, dev = str(folder / "run"), str(folder / "dev.txt")
+
+  def call(verb, *args):
+    assert main.main([verb, "--checkpoint", workdir, *args]) == 0
+    return capsys.readouterr().out
+
+  scores = json.loads(call("evaluate", "--data", dev, "--json"))
+  assert scores["f1"] == pytest.approx(result["f1"])
+  line = call("predict", "the <e1>cat</e1> from the <e2>house</e2>")
+  assert line.startswith("Entity-Origin(e1,e2)\t")
+  assert line.endswith("\tcat\thouse\n")
+  call("predict", "--data", dev, "--export", str(tmp_path / "out"))
+  assert (tmp_path / "out" / "proposed_answers.txt").read_text() == (
+    folder / "run" / "proposed_answers.txt"
+  ).read_text()
+
+
+def test_bad_data_is_one_line(finished, capsys):
+  folder, _, _ = finished
+  bad = folder / "bad.txt"
+  bad.write_text('1\t"the cat in the <e2>house</e2>"\nOther\n')
+  arguments = ["--checkpoint", str(folder / "run"), "--data", str(bad)]
+  assert main.main(["evaluate", *arguments]) == 2
+  message = capsys.readouterr().err.splitlines()[-1]
+  assert message.startswith(f"error: {bad}:1: the sentence has no <e1>")

@@ -1,0 +1,152 @@
+"""Files of queries and passages: columns, lists, SQuAD's, what is wrong."""
+
+import json
+
+import pytest
+
+from maskedlm.core.errors import DataError
+from maskedlm.finetune.retrieval import files, retrieval
+from maskedlm.finetune.retrieval.files import PASSAGE, QUERY, Example
+
+
+def read(path, text, query=QUERY, passage=PASSAGE):
+  path.write_text(text, encoding="utf-8")
+  return files.read(str(path), query=query, passage=passage)
+
+
+def test_columns_and_their_usual_names(tmp_path):
+  path = tmp_path / "pairs.tsv"
+  assert read(path, "query\tpassage\nwho?\tJane did\n") == [
+    Example("who?", ("Jane did",), True, f"{path}:2")
+  ]
+  # As the Hub's triplets are named; other columns are nobody's.
+  made = read(path, "id\tanchor\tpositive\tnegative\n7\ta b\tc\td e\n")
+  assert made[0][:2] == ("a b", ("c", "d e"))
+  made = read(
+    path,
+    "q\tquery\tgood\tnegative_1\tnegative_2\tnegatively\na\tb\tc\td\t\te\n",
+    query=("q",),
+    passage=("good",),
+  )
+  assert made[0][:2] == ("a", ("c", "d"))  # An empty one is none.
+
+
+def test_lists_of_wrong_passages(tmp_path):
+  lines = [
+    {"query": "a", "passage": "b", "negatives": ["c", "[d] e"]},
+    {"query": "a", "passage": "b", "negatives": []},
+    {"query": "a", "passage": "b", "negatives": None, "negative": "[f] g"},
+  ]
+  text = "".join(json.dumps(line) + "\n" for line in lines)
+  made = read(tmp_path / "pairs.jsonl", text)
+  assert [example.passages for example in made] == [
+    ("b", "c", "[d] e"),
+    ("b",),
+    ("b", "[f] g"),
+  ]
+
+
+def test_several_right_passages(tmp_path):
+  """An example each, with the same wrong ones: as FlagEmbedding's files."""
+  path = tmp_path / "pairs.jsonl"
+  lines = [
+    {"query": "a", "pos": ["b", " ", "c"], "neg": ["d", ""]},
+    {"query": "e", "positives": ["f"], "hard_negatives": ["g"], "negs": "[h"},
+  ]
+  assert read(path, "".join(json.dumps(line) + "\n" for line in lines)) == [
+    Example("a", ("b", "d"), True, f"{path}:1"),
+    Example("a", ("c", "d"), True, f"{path}:1"),
+    Example("e", ("f", "g", "[h"), True, f"{path}:2"),
+  ]
+  # A table's text is a text, though it looks like a list.
+  made = read(tmp_path / "x.tsv", 'query\tpos\tneg\na\t["b"]\t[1, 2]\n')
+  assert made[0].passages == ('["b"]', "[1, 2]")
+
+
+@pytest.mark.parametrize(
+  ("fields", "said"),
+  [
+    ({"pos": []}, "pairs.jsonl:1: the passage is empty; expected a text"),
+    (
+      {"pos": [{"text": "b"}]},
+      r"1: '\[{\"text\": \"b\"}\]'; expected a text, or",
+    ),
+    (
+      {"pos": "b", "neg": [7]},
+      r"pairs.jsonl:1: '\[7\]'; expected a text, or a",
+    ),
+    ({"pos": ["b", None]}, r"null\]'; expected a text, or a list of texts"),
+  ],
+)
+def test_lists_of_something_else(fields, said, tmp_path):
+  with pytest.raises(DataError, match=said):
+    read(tmp_path / "pairs.jsonl", json.dumps({"query": "a", **fields}) + "\n")
+
+
+def test_files_without_names_of_columns(tmp_path):
+  path = tmp_path / "triples.tsv"
+  path.write_text("who?\tJane did\tIt rained\n")
+  options = retrieval.Options(header=("query", "passage", "negative"))
+  assert retrieval.read(str(path), options) == [
+    Example("who?", ("Jane did", "It rained"), True, f"{path}:1")
+  ]
+
+
+def test_passages_that_nobody_asks_for(tmp_path):
+  path = tmp_path / "all.tsv"
+  made = read(path, "query\tpassage\n\tb\n \tc\na\td\n")
+  assert [example[:2] for example in made] == [
+    ("", ("b",)),
+    ("", ("c",)),
+    ("a", ("d",)),
+  ]
+  with pytest.raises(DataError, match=r"all\.tsv:2: the query is empty; expec"):
+    retrieval.describe(made, retrieval.Options())  # Nothing is to be learnt.
+
+
+def test_questions_of_squad(tmp_path):
+  answer = {"text": "Jane", "answer_start": 0}
+  asked = [
+    {"id": "1", "question": "who?", "answers": [answer]},
+    {"id": "2", "question": "why?", "answers": [], "is_impossible": True},
+  ]
+  paragraph = {"context": "Jane wrote it.", "qas": asked}
+  file = {"data": [{"title": "t", "paragraphs": [paragraph]}]}
+  path = tmp_path / "squad.json"
+  assert read(path, json.dumps(file)) == [
+    Example("who?", ("Jane wrote it.",), True, f"{path}: question 1")
+  ]
+
+
+@pytest.mark.parametrize(
+  ("text", "said"),
+  [
+    ("text\tpassage\na\tb\n", r"pairs.tsv:2: no column 'query' or 'question'"),
+    ("query\ttext\na\tb\n", r"pairs.tsv:2: no column 'passage' or 'positive'"),
+    ("query\tpassage\na\t \n", "pairs.tsv:2: the passage is empty; expected"),
+    ("query\tpassage\na\n", r"pairs.tsv:2: the row has 1 columns; expected 2"),
+  ],
+)
+def test_bad_files(tmp_path, text, said):
+  with pytest.raises(DataError, match=said):
+    read(tmp_path / "pairs.tsv", text)
+
+
+def test_a_line_of_predict():
+  assert files.parse("who?\tJane.\tNobody.") == Example(
+    "who?", ("Jane.", "Nobody."), is_gold=False
+  )
+  line = json.dumps({"query": "who?", "passages": ["Jane.", "a\tb"]})
+  assert files.parse(line).passages == ("Jane.", "a\tb")
+  # What is no text becomes U+FFFD.
+  assert files.parse("a\udc80\tb\ud800")[:2] == ("a\ufffd", ("b\ufffd",))
+  line = r'{"query": "a", "passages": ["b\ud800"]}'
+  assert files.parse(line).passages == ("b\ufffd",)
+  for line in (
+    "who?",
+    "\ta",
+    '{"query": "a"}',
+    '{"query": "a", "passages": 3}',
+  ):
+    with pytest.raises(DataError, match="expected the query and one passage"):
+      files.parse(line)

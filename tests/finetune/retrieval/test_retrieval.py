@@ -1,0 +1,475 @@
+"""Retrieval: rows, cosines, loss, ranks, and a run.
+
+The files are tested in test_passages.py.
+"""
+
+import json
+import math
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from ml_collections import ConfigDict
+
+from helpers import encoder_reference as reference
+from helpers import finetune_runs as runs
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import initial_params, predict, run
+from maskedlm.finetune.common import batching, multi_sequence, packing
+from maskedlm.finetune.retrieval import retrieval
+from maskedlm.finetune.retrieval.files import Example
+from maskedlm.finetune.retrieval.retrieval import Options
+from maskedlm.inference import model as api
+from maskedlm.interop.huggingface import exporter
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.encoder import Encoder
+from maskedlm.training import sharding
+from maskedlm.training.step import totals
+
+PAD, CLS, SEP = 0, 1, 2
+WORDS = {word: 10 + i for i, word in enumerate("abcdefghijk")}
+TOKENIZER = types.SimpleNamespace(
+  special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP),
+  encode_batch=lambda texts: [
+    np.array([WORDS[word] for word in text.split()], np.int32) for text in texts
+  ],
+)
+LENGTH = 9
+EXAMPLES = [
+  Example("a b", ("c", "d e f"), where="x.tsv:2"),
+  Example("g", ("h i j k a b c d",), where="x.tsv:3"),  # Cut to 9 tokens.
+  Example("k", ("c", "h"), where="x.tsv:4"),  # The first one's passage.
+  Example("a b", ("e", "c"), where="x.tsv:5"),  # The first one's query.
+  Example("d", ("b a", "i"), where="x.tsv:6"),
+]
+
+
+def make(cfg=None, **options):
+  cfg = cfg or reference.config()
+  return retrieval.make(TOKENIZER, cfg, {}, Options(**options), length=LENGTH)
+
+
+def make_params(cfg, seed=3):
+  ids, key = jnp.zeros((1, 1), jnp.int32), jax.random.key(0)
+  shapes = jax.eval_shape(
+    lambda: {
+      "encoder": Encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
+    }
+  )
+  return reference.randomise(shapes, seed)
+
+
+def make_batch(app, length=LENGTH, fillers=0):
+  which = np.append(np.arange(len(EXAMPLES)), np.full(fillers, -1))
+  return batching.gather(app.rows(EXAMPLES), which, length, PAD)
+
+
+def test_rows():
+  rows = make().rows(EXAMPLES)
+  assert rows.tokens["input_ids"][0].tolist() == [
+    [CLS, 10, 11, SEP, PAD],
+    [CLS, 12, SEP, PAD, PAD],
+    [CLS, 13, 14, 15, SEP],
+  ]
+  # Where there is no second passage an empty one stands, which is none.
+  assert rows.tokens["input_ids"][1].tolist() == [
+    [CLS, 16, SEP, *[PAD] * 6],
+    [CLS, *range(17, 21), 10, 11, 12, SEP],
+    [CLS, SEP, *[PAD] * 7],
+  ]
+  assert rows.values["passage_ids"].tolist() == [
+    [0, 1],
+    [2, -1],
+    [0, 3],
+    [4, 0],
+    [5, 6],
+  ]
+  assert rows.values["query_ids"].tolist() == [0, 1, 2, 0, 3]
+  assert rows.values["sequence_lengths"][:2].tolist() == [[4, 3, 5], [3, 9, 2]]
+  assert rows.truncated == 1
+  assert rows.notes == ("4 different queries, 7 different passages",)
+  batch = make_batch(make(), fillers=1)
+  assert batch["segment_ids"].sum(axis=-1).tolist() == [
+    *rows.values["sequence_lengths"].tolist(),
+    [1, 1, 1],  # A filler sees itself.
+  ]
+
+
+def test_what_is_written_before_texts():
+  app = make(query_prefix="k ", passage_prefix="j i ")
+  rows = app.rows([EXAMPLES[0], EXAMPLES[2]])
+  assert rows.tokens["input_ids"][1].tolist() == [
+    [CLS, 20, 20, SEP, PAD],
+    [CLS, 19, 18, 12, SEP],
+    [CLS, 19, 18, 17, SEP],
+  ]
+  # What there is none of has no text to be written before.
+  assert rows.values["passage_ids"].tolist() == [[0, 1], [0, 2]]
+  options = Options(query_prefix="q: ")
+  assert retrieval.sentences(options)["prompts"] == {"query": "q: "}
+  assert retrieval.sentences(Options())["prompts"] == {}
+
+
+def test_sequences_are_padded_by_hand():
+  long = np.array([5, 6, 7]), np.array([0, 1, 1])
+  short = np.array([8]), np.array([1])
+  tokens, lengths = multi_sequence.stack([[long, short], [short, short]], 9)
+  made = {n: [x.tolist() for x in rows] for n, rows in tokens.items()}
+  assert made == {
+    "input_ids": [[[5, 6, 7], [8, 9, 9]], [[8], [8]]],
+    "token_type_ids": [[[0, 1, 1], [1, 0, 0]], [[1], [1]]],
+  }
+  assert lengths.tolist() == [[3, 1], [1, 1]]
+
+
+def test_what_a_query_is_compared_with():
+  """By hand: vectors at multiples of 10 degrees, so cosines are of those."""
+  degrees = np.array(
+    [[0, 10, 50], [20, 80, 0], [40, 10, 30], [0, 60, 10], [70, 90, 20]]
+  )
+  angles = np.radians(degrees)
+  x = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+  batch = make_batch(make(), fillers=1)
+  x = jnp.float32(np.append(x, x[:1], axis=0))
+  found = np.asarray(retrieval.scores(x, batch)).reshape(6, 6, 2)
+  cos = [[f"{math.cos(math.radians(d)):.4f}" for d in range(0, 181, 10)]][0]
+
+  def of(query, passage):
+    return cos[abs(query - passage) // 10]
+
+  none = "none"
+  expected = [
+    # [own, its negative], the others' in turn; "e" answers "a b" as well.
+    [
+      [of(0, 10), of(0, 50)],
+      [of(0, 80), none],
+      [none, of(0, 30)],
+      [none, none],
+      [of(0, 90), of(0, 20)],
+    ],
+    [
+      [of(20, 10), of(20, 50)],
+      [of(20, 80), none],
+      [of(20, 10), of(20, 30)],
+      [of(20, 60), of(20, 10)],
+      [of(20, 90), of(20, 20)],
+    ],
+    [
+      [none, of(40, 50)],
+      [of(40, 80), none],
+      [of(40, 10), of(40, 30)],
+      [of(40, 60), none],
+      [of(40, 90), of(40, 20)],
+    ],
+  ]
+  shown = np.where(found < -1e8, none, np.vectorize("{:.4f}".format)(found))
+  assert shown[:3, :5].tolist() == expected
+  assert (shown[:5, 5] == none).all()  # A filler's passages answer nobody.
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls"])
+def test_loss_in_plain_numpy(pool):
+  """Text by text, each alone and without padding."""
+  cfg = reference.config()
+  app = make(cfg, pool=pool, temperature=0.2)
+  params, batch = make_params(cfg), make_batch(app, length=16, fillers=2)
+  rows = app.rows(EXAMPLES)
+  x = np.zeros((5, 3, cfg.width))
+  for i in range(5):
+    for c, n in enumerate(rows.values["sequence_lengths"][i]):
+      ids = rows.tokens["input_ids"][i][c, :n]
+      hidden = reference.encode(
+        params["encoder"], cfg, ids, 0 * ids, np.ones(n)
+      )
+      one = hidden.mean(axis=0) if pool == "mean" else hidden[0]
+      x[i, c] = one / np.linalg.norm(one)
+  ours = np.asarray(jax.jit(app.outputs)(params, batch)["vectors"])
+  np.testing.assert_allclose(ours[:5], x, atol=1e-5)
+  wrong = [  # (example, column) that each query is told apart from.
+    [(0, 2), (1, 1), (2, 2), (4, 1), (4, 2)],
+    [(0, 1), (0, 2), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1), (4, 2)],
+    [(0, 2), (1, 1), (2, 2), (3, 1), (4, 1), (4, 2)],
+    # The same query as the first, whose passage is this one's negative: what
+    # the file says of this example counts.
+    [(0, 2), (1, 1), (2, 1), (2, 2), (3, 2), (4, 1), (4, 2)],
+    [(0, 1), (0, 2), (1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (4, 2)],
+  ]
+  nats = hits = 0
+  for i, others in enumerate(wrong):
+    logits = np.array([x[i, 0] @ x[j] for j in [(i, 1), *others]]) / 0.2
+    nats += reference.nats(logits, 0)
+    hits += np.argmax(logits) == 0
+  terms, metrics = totals(app.loss(params, batch, None, False))
+  np.testing.assert_allclose(terms["retrieval"], (nats, 5), rtol=1e-4)
+  np.testing.assert_allclose(metrics["in_batch_accuracy"], (hits, 5))
+
+
+def test_equals_sentence_transformers():
+  torch = pytest.importorskip("torch")
+  pytest.importorskip("sentence_transformers")
+  from sentence_transformers.sentence_transformer.losses import (
+    MultipleNegativesRankingLoss,
+  )
+
+  cfg = reference.config()
+  app = make(cfg)
+  examples = [
+    Example(q, (p, n))
+    for q, p, n in zip("abcd", "efgh", ("i j", "k", "a b", "j c"), strict=True)
+  ]
+  batch = batching.gather(app.rows(examples), np.arange(4), LENGTH, PAD)
+  params = make_params(cfg)
+  x = np.asarray(app.outputs(params, batch)["vectors"])
+  peer = MultipleNegativesRankingLoss(model=None, scale=20.0)
+  theirs = peer.compute_loss_from_embeddings(
+    [torch.tensor(x[:, i]) for i in range(3)], labels=None
+  )
+  total, weight = totals(app.loss(params, batch, None, False))[0]["retrieval"]
+  np.testing.assert_allclose(total / weight, theirs.item(), rtol=1e-5)
+
+
+def test_negatives_are_those_of_all_devices():
+  """One device or 8, each example alone on its own: loss and gradient."""
+  cfg = reference.config()
+  app = make(cfg)
+  params, batch = make_params(cfg), make_batch(app, length=16, fillers=3)
+
+  def loss(params, batch):
+    total, weight = totals(app.loss(params, batch, None, False))[0]["retrieval"]
+    return total / weight
+
+  mesh = sharding.make_mesh(ConfigDict({"data": -1, "fsdp": 1, "tensor": 1}))
+  assert mesh.size == 8
+  over = jax.jit(
+    jax.value_and_grad(loss),
+    in_shardings=(sharding.replicated(mesh), sharding.rows(mesh)),
+  )
+  found, slopes = over(params, sharding.place(batch, mesh))
+  expected, one = jax.jit(jax.value_and_grad(loss))(params, batch)
+  np.testing.assert_allclose(found, expected, rtol=1e-6)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), slopes, one
+  )
+
+
+def test_packed_or_not_it_is_the_same():
+  cfg = reference.config()
+  app = make(cfg)
+  params, rows = make_params(cfg), app.rows(EXAMPLES)
+  parts = packing.parts_of(6, 2, 1)
+  layout = packing.Layout(2 * LENGTH, (3, 5))
+  packed = batching.train_batches(
+    rows,
+    batch_size=6,
+    length=LENGTH,
+    layout=layout,
+    parts=parts,
+    pad=PAD,
+    seed=5,
+    shard=(0, 1),
+  )
+  batch = packed.batch_at(0)
+  assert batch["packed"]["input_ids"].shape[1] in (3, 5)
+  # It is what the encoder reads.
+  read = masked_lm.as_read(multi_sequence.flat(batch))["input_ids"]
+  assert read.shape[1] == 2 * LENGTH
+  plain = batching.gather(rows, packed.row_ids(0), LENGTH, PAD)
+  for name, of in (("loss", app.loss), ("vectors", app.outputs)):
+    args = (None, False) if name == "loss" else ()
+    made = [of(params, b, *args) for b in (batch, plain)]
+    jax.tree.map(
+      lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), *made
+    )
+
+
+def on_circle(*degrees):
+  angles = np.radians(degrees)
+  return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+
+
+def test_ranks_by_hand(monkeypatch):
+  app = make()
+  rows = app.rows(EXAMPLES)
+  # Passages: c 10, "d e f" 50, "h i j ..." 80, h 30, e 0, "b a" 90, i 20.
+  outputs = {
+    "vectors": [
+      on_circle(12, 10, 50),  # c, then i 20, e 0: but e is right, too.
+      on_circle(20, 80, 0),  # i, then c and h, e, d e f, and only then this.
+      on_circle(31, 10, 30),  # h 30, i 20, "d e f" 50, c.
+      on_circle(12, 0, 10),  # Its c counts as right; i is nearer than e.
+      on_circle(20, 90, 20),  # The last of 7.
+    ]
+  }
+  made = app.decode(EXAMPLES, rows, outputs, {})
+  assert [p["rank"] for p in made] == [1, 6, 4, 2, 7]
+  assert [p["passage"] for p in made] == ["c", "i", "h", "c", "i"]
+  assert made[2]["cosine"] == pytest.approx(math.cos(math.radians(1)))
+  assert made[1]["cosines"] == pytest.approx([0.5])  # It has one passage.
+  assert json.loads(json.dumps(made)) == made
+  monkeypatch.setattr(retrieval, "BLOCK", 2)  # Queries at once: 2, 2, 1.
+  assert app.decode(EXAMPLES, rows, outputs, {}) == made
+  found = app.score(EXAMPLES, made)
+  assert found == {
+    "mrr@10": pytest.approx((1 + 1 / 6 + 1 / 4 + 1 / 2 + 1 / 7) / 5),
+    "recall@1": pytest.approx(1 / 5),
+    "recall@10": 1.0,
+  }
+  late = app.score(EXAMPLES[:2], [{"rank": 11}, {"rank": 10}])
+  assert late == {"mrr@10": 0.05, "recall@1": 0.0, "recall@10": 0.5}
+  assert retrieval.report(EXAMPLES, made)["ranks.tsv"].splitlines()[:4] == [
+    *("k\trecall", "1\t0.2000", "2\t0.4000", "5\t0.6000")
+  ]
+  # Where all are equal nothing was found.
+  same = {"vectors": [on_circle(5, 5, 5)] * 5}
+  ranks = [p["rank"] for p in app.decode(EXAMPLES, rows, same, {})]
+  assert ranks == [6, 7, 7, 6, 7]
+
+
+def test_ranks_among_given_passages_too():
+  """Those of examples without a query; by hand."""
+  app = make()
+  others = [Example("", ("k", "j"), where="y.tsv:2"), Example("", ("c",))]
+  examples = [*EXAMPLES[:2], *others]
+  rows = app.rows(examples)
+  assert rows.values["query_ids"].tolist() == [0, 1, -1, -1]
+  assert rows.tokens["input_ids"][2].tolist() == [
+    [CLS, SEP, PAD],
+    [CLS, 20, SEP],
+    [CLS, 19, SEP],
+  ]
+  assert rows.notes == ("2 different queries, 5 different passages",)
+  outputs = {
+    "vectors": [
+      on_circle(12, 10, 50),  # c 10 before k 20.
+      on_circle(40, 80, 0),  # d e f 50, k 20, c 10, and only then this 80.
+      on_circle(7, 20, 90),
+      on_circle(7, 10, 0),  # The same c: one passage.
+    ]
+  }
+  made = app.decode(examples, rows, outputs, {})
+  assert [p["rank"] for p in made] == [1, 4, None, None]
+  assert retrieval.show(made[2]) == "(no query)"
+  assert app.score(examples, made) == {
+    "mrr@10": pytest.approx((1 + 1 / 4) / 2),
+    "recall@1": 0.5,
+    "recall@10": 1.0,
+  }
+  assert "\n2\t0.5000\n" in retrieval.report(examples, made)["ranks.tsv"]
+  with pytest.raises(DataError, match=r"y\.tsv:2: neither this nor any other"):
+    app.gold(others)
+  # They are wrong answers to others' queries, and have no loss.
+  batch = batching.gather(rows, np.array([0, 2]), LENGTH, PAD)
+  x = jnp.float32(np.stack([outputs["vectors"][i] for i in (0, 2)]))
+  cosines = np.asarray(retrieval.scores(x, batch))
+  np.testing.assert_allclose(
+    cosines[0], np.cos(np.radians([2, 38, 8, 78])), atol=1e-6
+  )
+  cfg = reference.config()
+  terms, hits = make(cfg).loss(make_params(cfg), batch, None, False)
+  assert terms["retrieval"][1].tolist() == [1, 0]
+  assert hits["in_batch_accuracy"][1].tolist() == [1, 0]
+
+
+def test_lines_are_compared_with_their_own_passages():
+  app = make()
+  examples = [
+    Example("a", ("b", "c"), is_gold=False),
+    Example("d", ("e",), is_gold=False),
+  ]
+  outputs = {"vectors": [on_circle(0, 60, 0), on_circle(0, 60, 0)]}
+  rows = app.rows(examples)
+  assert not rows.notes
+  made = app.decode(examples, rows, outputs, {})
+  assert [p["passage"] for p in made] == ["c", "e"]
+  assert made[1]["cosines"] == pytest.approx([0.5])
+  assert retrieval.show(made[1]) == "0.500\te"
+  assert retrieval.show({"cosine": 1, "passage": "a\tb\nc"}) == "1.000\ta b c"
+  with pytest.raises(DataError, match="'a': which passage answers it is not"):
+    app.score(examples, made)
+  assert app.decode([], None, {}, {}) == []
+
+
+def test_a_start_that_makes_vectors_otherwise_is_told():
+  def told(**sentences):
+    said, meta = [], {"task": {"sentences": sentences} if sentences else {}}
+    start = types.SimpleNamespace(meta=meta)
+    made = retrieval.sentences(Options(query_prefix="q: "))
+    initial_params.check_sentences(start, made, said.append)
+    return said
+
+  assert told() == told(pool="mean", normalize=True, length=9) == []
+  assert told(pool="cls", normalize=True, prompts={"query": "x: "}) == [
+    "init_from made the vectors of texts with pool 'cls' (here 'mean'), "
+    "prompts {'query': 'x: '} (here {'query': 'q: '})"
+  ]
+
+
+def test_options_that_are_wrong():
+  with pytest.raises(ConfigError, match=r"task.pool='max' is unknown.*mean"):
+    make(pool="max")
+  with pytest.raises(ConfigError, match=r"task.temperature=0: expected more"):
+    make(temperature=0)
+
+
+def write(path, count, seed):
+  """The passage with the query's rare word answers it."""
+  rng, lines = np.random.default_rng(seed), ["query\tpassage\n"]
+  rare = ["cat", "mat", "dog", "house", "film", "book", "table", "paris"]
+  common = ["the", "on", "and", "a", "with", "is", "it", "in"]
+  for _ in range(count):
+    word, other = rng.choice(rare, 2, replace=False)
+    made = [
+      " ".join(rng.permutation([word, other, *rng.choice(common, n)]))
+      for n in (2, 5)
+    ]
+    lines.append("\t".join(made) + "\n")
+  path.write_text("".join(lines))
+
+
+def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
+  encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
+  write(tmp_path / "train.tsv", 96, 1)
+  write(tmp_path / "dev.tsv", 25, 2)
+  c = configs.default("retrieval")
+  c.init_from = str(encoder)
+  c.data.update(
+    train=str(tmp_path / "train.tsv"), dev=str(tmp_path / "dev.tsv")
+  )
+  c.data.update(length=24, batch_size=16, buckets=(24,))
+  c.model.dropout = c.model.attention_dropout = 0.0
+  c.optimizer.learning_rate = 3e-3
+  c.train.update(epochs=8, eval_every=24)
+  c.task.pool, c.task.query_prefix = "cls", "it is the "
+  result = run.finetune(c, tmp_path / "run")
+  assert result["best_metric"] == "mrr@10"
+  said = capsys.readouterr().err
+  # By chance it would be 0.12 of 25; both words of a query tell 8 * 7 apart.
+  assert result["mrr@10"] > 0.6
+  assert (tmp_path / "run" / "ranks.tsv").is_file()
+  model = predict.open_model(tmp_path / "run")
+  # Of the 2 x 16 texts of a batch, not of the longer one of each pair.
+  examples = model.kind.read(str(tmp_path / "train.tsv"), model.options)
+  lengths = model.app.rows(examples).values["sequence_lengths"]
+  assert "a batch's 32 rows being packed in" in said
+  assert f"{1 - lengths.mean() / 24:.1%} if each were padded to 24" in said
+  texts = ["the cat is a dog", "dog on a cat", "paris in the film"]
+  example = model.kind.parse("\t".join(texts), model.options)
+  (made,) = predict.predict(model, [example])
+  assert made["passage"] == "dog on a cat"
+  # Nobody need say again what stands for a text.
+  x = api.load(tmp_path / "run").embed([f"it is the {texts[0]}", *texts[1:]])
+  np.testing.assert_allclose(made["cosines"], x[1:] @ x[0], atol=1e-5)
+  peer = pytest.importorskip("sentence_transformers")
+  name = exporter.export(tmp_path / "run", tmp_path / "hf", log=print)
+  assert name == "BertModel"
+  card = (tmp_path / "hf" / "README.md").read_text()
+  assert "library_name: sentence-transformers\n" in card
+  assert "encode_query" in card
+  theirs = peer.SentenceTransformer(str(tmp_path / "hf"))
+  np.testing.assert_allclose(theirs.encode_query(texts[:1]), x[:1], atol=1e-5)
+  np.testing.assert_allclose(
+    theirs.encode_document(texts[1:]), x[1:], atol=1e-5
+  )

@@ -1,0 +1,165 @@
+"""The BiLSTM against torch's on packed sequences, and by hand."""
+
+import jax
+import numpy as np
+import pytest
+
+from maskedlm.finetune.tagging.lstm import BiLstm
+
+torch = pytest.importorskip("torch")
+
+B, L, D, W, N = 5, 13, 7, 11, 2
+LENGTHS = np.array([13, 12, 7, 3, 1])
+REAL = np.arange(L) < LENGTHS[:, None]
+SEGMENT_IDS = REAL.astype(np.int32)
+
+
+@pytest.fixture(scope="module")
+def made():
+  """(x, params): random, no entry 0."""
+  rng = np.random.default_rng(0)
+  x = rng.standard_normal((B, L, D)).astype(np.float32)
+  shapes = jax.eval_shape(
+    lambda: module().init(jax.random.key(0), x, SEGMENT_IDS, train=False)
+  )
+  params = jax.tree.map(
+    lambda s: 0.4 * rng.standard_normal(s.shape).astype(np.float32), shapes
+  )
+  return x, params
+
+
+def module(**changes):
+  return BiLstm(
+    **{
+      "width": W,
+      "num_layers": N,
+      "dropout": 0.0,
+      "dtype": "float32",
+      **changes,
+    }
+  )
+
+
+def apply(params, x, segment_ids=SEGMENT_IDS, **changes):
+  return module(**changes).apply(params, x, segment_ids, train=False)
+
+
+def make_peer(params):
+  """torch's with the same weights; its gates stand in the same order."""
+  peer = torch.nn.LSTM(D, W, N, batch_first=True, bidirectional=True)
+  state = {}
+  for n in range(N):
+    p = params["params"][f"bilstm_{n}"]
+    for direction, suffix in enumerate(("", "_reverse")):
+      at = f"l{n}{suffix}"
+      bias = p["input_dense"]["bias"][direction].copy()
+      bias[W : 2 * W] += 1  # Ours is added to 1, for the forget gate.
+      state[f"weight_ih_{at}"] = p["input_dense"]["kernel"][:, direction].T
+      state[f"weight_hh_{at}"] = p["recurrent_kernel"][direction].T
+      state[f"bias_ih_{at}"], state[f"bias_hh_{at}"] = bias, np.zeros(4 * W)
+  peer.load_state_dict(
+    {k: torch.tensor(np.ascontiguousarray(v)) for k, v in state.items()}
+  )
+  return peer
+
+
+def by_peer(params, x):
+  packed = torch.nn.utils.rnn.pack_padded_sequence(
+    x, torch.tensor(LENGTHS), batch_first=True
+  )
+  y, _ = torch.nn.utils.rnn.pad_packed_sequence(
+    make_peer(params)(packed)[0], batch_first=True
+  )
+  return y
+
+
+def test_equals_torch_on_packed_sequences(made):
+  x, params = made
+  ours = jax.jit(apply)(params, x)
+  theirs = by_peer(params, torch.tensor(x)).detach().numpy()
+  assert ours.shape == (B, L, 2 * W)
+  np.testing.assert_allclose(ours, theirs, atol=1e-5)  # Zeros in the padding.
+
+
+def test_its_gradient_too(made):
+  x, params = made
+  weights = np.cos(np.arange(B * L * 2 * W)).reshape(B, L, 2 * W)
+  weights = weights.astype(np.float32)
+  ours = jax.grad(lambda x: (apply(params, x) * weights).sum())(x)
+  there = torch.tensor(x, requires_grad=True)
+  (by_peer(params, there) * torch.tensor(weights)).sum().backward()
+  np.testing.assert_allclose(ours, there.grad.numpy(), atol=1e-4)
+
+
+def test_padding_changes_nothing(made):
+  x, params = made
+  other = np.where(REAL[..., None], x, 1e3)
+  np.testing.assert_array_equal(apply(params, x), apply(params, other))
+
+
+def test_packed_rows_are_read_as_if_alone(made):
+  # The five rows of 13, 12, 7, 3 and 1 in two rows of 20: 13 + 7, and 12 + 3,
+  # a place of padding, 1, and padding to the end.
+  x, params = made
+  alone = apply(params, x)
+  places = {0: (0, 0), 2: (0, 13), 1: (1, 0), 3: (1, 12), 4: (1, 16)}
+  packed = np.full((2, 20, D), 1e3, np.float32)
+  segment_ids = np.zeros((2, 20), np.int32)
+  for i, (row, begin) in places.items():
+    at = row, slice(begin, begin + LENGTHS[i])
+    packed[at], segment_ids[at] = x[i, : LENGTHS[i]], i + 1
+  y = jax.jit(apply)(params, packed, segment_ids)
+  for i, (row, begin) in places.items():
+    found = y[row, begin : begin + LENGTHS[i]]
+    np.testing.assert_allclose(found, alone[i, : LENGTHS[i]], atol=1e-6)
+  assert not np.any(np.asarray(y)[segment_ids == 0])
+
+
+def test_both_directions_reach_every_token(made):
+  # The first row: its first token depends on the last, the last on the first.
+  x, params = made
+  for moved, seen in ((0, L - 1), (L - 1, 0)):
+    changed = x.copy()
+    changed[0, moved] += 1
+    moved_by = np.abs(apply(params, changed) - apply(params, x))
+    assert moved_by[0, seen].max() > 1e-6
+    assert moved_by[1:].max() == 0
+
+
+def test_one_step_by_hand():
+  # D = W = 1, one token; gates from x = 2: input 2, forget any, new 1, output
+  # 0. cell = sigmoid(2) tanh(1), hidden = sigmoid(0) tanh(cell).
+  params = {
+    "input_dense": {
+      "kernel": np.float32([[[1, 9, 0.5, 0]] * 2]),
+      "bias": np.zeros((2, 4), np.float32),
+    },
+    "recurrent_kernel": np.ones((2, 1, 4), np.float32),
+  }
+  y = apply(
+    {"params": {"bilstm_0": params}},
+    np.full((1, 1, 1), 2.0, np.float32),
+    np.ones((1, 1), np.int32),
+    width=1,
+    num_layers=1,
+  )
+  cell = 1 / (1 + np.exp(-2)) * np.tanh(1)
+  np.testing.assert_allclose(y[0, 0], [0.5 * np.tanh(cell)] * 2, rtol=1e-6)
+
+
+def test_bfloat16_is_near(made):
+  x, params = made
+  ours = apply(params, x, dtype="bfloat16")
+  assert ours.dtype == "bfloat16"
+  assert np.abs(np.float32(ours) - apply(params, x)).mean() < 0.02
+
+
+def test_dropout_is_of_training(made):
+  x, params = made
+  half = module(dropout=0.5)
+  np.testing.assert_array_equal(
+    half.apply(params, x, SEGMENT_IDS, train=False), apply(params, x)
+  )
+  rngs = {"dropout": jax.random.key(1)}
+  dropped = half.apply(params, x, SEGMENT_IDS, train=True, rngs=rngs)
+  assert np.abs(dropped - apply(params, x)).max() > 0.01

@@ -1,0 +1,80 @@
+"""An encoder so small that fine-tuning it takes seconds."""
+
+import dataclasses
+import shutil
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.finetune import run
+from maskedlm.modeling.architecture import encoder_config
+from maskedlm.modeling.encoder import Encoder
+from maskedlm.modeling.heads import Pooler
+from maskedlm.training.checkpoints import manager
+
+TEXTS = 3 * [
+  "the cat sat on the mat and the dog ran to the house",
+  "a good film with a bad end , said the man from new york",
+  "where is the red book ? it is on the old table in the room .",
+  "she sold her house to a company in paris for one million",
+]
+LENGTH = 48
+
+
+class State(NamedTuple):
+  """As much of a training state as a checkpoint needs."""
+
+  step: Any
+  params: Any
+
+
+def make_encoder(folder, *, vocab_size=90, kind="wordpiece", **options):
+  """Writes a workdir with an untrained encoder; returns its path.
+
+  Args:
+    folder: where it goes.
+    vocab_size: of the tokenizer, trained on TEXTS.
+    kind: of the tokenizer.
+    **options: of config.model, instead of those below.
+  """
+  made = tokenizers.train(
+    TEXTS, kind=kind, vocab_size=vocab_size, lowercase=True
+  )
+  folder.mkdir(parents=True, exist_ok=True)
+  made.save(folder / "tokenizer")
+  model = config_lib.default().model
+  model.update(
+    num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=LENGTH
+  )
+  model.update(options)
+  cfg = encoder_config(model, made.vocab_size, LENGTH)
+  ids = jnp.zeros((1, 1), jnp.int32)
+  keys = jax.random.split(jax.random.key(7))
+  encoder = Encoder(cfg).init(keys[0], ids, ids, ids, train=False)["params"]
+  pooler = Pooler(cfg).init(keys[1], jnp.zeros((1, 1, cfg.width)))["params"]
+  state = State(jnp.int32(0), {"encoder": encoder, "pooler": pooler})
+  opened = manager.open_checkpoints(folder, keep_last=1, keep_best=0, log=print)
+  meta = {"task": {"objective": "toy", "encoder": dataclasses.asdict(cfg)}}
+  opened.save(0, state, meta, metric=None)
+  opened.close()
+  return folder
+
+
+def check_cut_short(config, workdir, result, copy, *, lost=1):
+  """A run that lacks its last checkpoints ends as the one that has them."""
+  shutil.copytree(workdir, copy)
+  names = (path.name for path in (copy / "checkpoints").iterdir())
+  steps = sorted(int(name) for name in names if name.isdigit())
+  assert len(steps) > 1
+  for step in steps[-lost:]:
+    shutil.rmtree(copy / "checkpoints" / str(step))
+  again = run.finetune(config, copy)
+  assert {n: v for n, v in again.items() if n != "train_seconds"} == {
+    n: v for n, v in result.items() if n != "train_seconds"
+  }
+  a, b = (manager.load_params(p, step=steps[-1])[0] for p in (workdir, copy))
+  jax.tree.map(np.testing.assert_array_equal, a, b)

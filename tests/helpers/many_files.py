@@ -1,0 +1,63 @@
+"""Many small files of text, and what is prepared of them."""
+
+import pathlib
+
+import numpy as np
+
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.prepare import prepare
+
+WORDS = [f"{a}{b}" for a in "bcdfgk" for b in ("a", "e", "in", "ock", "u")]
+
+
+def make_text(seed, num_documents):
+  """Documents of one to five lines; every seventh stood before."""
+  rng = np.random.default_rng(seed)
+  found = []
+  for i in range(num_documents):
+    lines = [
+      " ".join(rng.choice(WORDS, rng.integers(3, 15)))
+      for _ in range(rng.integers(1, 6))
+    ]
+    if i % 7 == 6:
+      lines = found[rng.integers(len(found))]
+    elif i % 7 == 5:  # And the next one is like an earlier one.
+      lines = [*max(found, key=lambda d: sum(map(len, d))), WORDS[i % 30]]
+    found.append(lines)
+  return "\n\n".join("\n".join(lines) for lines in found) + "\n"
+
+
+def make_config(tmp_path, **options):
+  """A config whose source is the folder `text`, of 11 files."""
+  folder = tmp_path / "text"
+  folder.mkdir(exist_ok=True)
+  for i in range(9):
+    (folder / f"{i}.txt").write_text(make_text(i, 5 + i))
+  (folder / "copy.txt").write_text(make_text(2, 7))
+  (folder / "empty.txt").write_text("\n \n")
+  config = config_lib.default()
+  config.corpus.update(
+    source=f"text:{folder}", sentences="lines", num_workers=1
+  )
+  config.corpus.shard_tokens = 500
+  config.tokenizer.vocab_size = 80
+  for name, value in options.items():
+    section, _, option = name.partition("__")
+    config[section][option] = value
+  return config
+
+
+def silent(line):
+  pass
+
+
+def run(config, path, write=None, log=silent):
+  return prepare.prepare(config, path, log=log, progress=False, write=write)
+
+
+def files(path):
+  return {
+    str(file.relative_to(path)): file.read_bytes()
+    for file in pathlib.Path(path).rglob("*")
+    if file.is_file()
+  }

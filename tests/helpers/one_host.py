@@ -1,0 +1,188 @@
+"""What each process of tests/runtime/test_many_hosts.py runs: `one_host.py WHAT ...`.
+
+The environment says which host it is, as for a user's run.
+"""
+
+import contextlib
+import ipaddress
+import json
+import os
+import pathlib
+import sys
+import time
+
+import jax
+import numpy as np
+from jax.sharding import AxisType, Mesh
+
+from helpers import toy
+from maskedlm.cli import main
+from maskedlm.config import defaults
+from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.runtime import multihost, startup
+from maskedlm.training import loop, sharding
+
+
+def make_config(num_steps):
+  c = defaults.default()
+  c.optimizer.learning_rate = 0.01
+  c.optimizer.warmup_steps = 2
+  c.optimizer.no_decay = ()
+  c.optimizer.schedule = "constant"
+  c.train.num_steps = num_steps
+  c.train.log_every = 1
+  c.train.eval_every = 5
+  c.train.checkpoint_every = 4
+  return c
+
+
+def shared(task, shard, seconds):
+  """The task, of which a host reads its rows only, and not fast."""
+  index, count = shard
+
+  def batch_at(split, step):
+    time.sleep(seconds if split == "train" else 0)
+    batch = task.batch_at(split, step)
+    if split == "train" and step < 40:
+      batch["x"] = batch["x"] * (1 + step % 3)  # Another step, other numbers.
+    return {
+      name: np.concatenate(
+        np.split(x, count)[index : index + 1]
+        if isinstance(index, int)
+        else [np.split(x, count)[i] for i in index]
+      )
+      for name, x in batch.items()
+    }
+
+  return task._replace(batch_at=batch_at)
+
+
+@startup.connected()
+def train_toy(workdir, num_steps, seconds="0", fails_on="-1"):
+  """train.run on the toy task; host `fails_on` fails at step 6."""
+  with multihost.workdir(workdir) as folder:
+    multihost.check_shared(folder)
+    return train_in(folder, int(num_steps), float(seconds), int(fails_on))
+
+
+def train_in(workdir, num_steps, seconds, fails_on):
+  c = make_config(num_steps)
+  mesh = sharding.make_mesh(c.mesh)
+  task = shared(toy.make_task(), sharding.data_shard(mesh), seconds)
+  if jax.process_index() == fails_on:
+    whole = task.batch_at
+
+    def failing(split, step):
+      if step == 6:
+        raise OSError("the disk of this host is gone")
+      return whole(split, step)
+
+    task = task._replace(batch_at=failing)
+  identity = {
+    "config": json.loads(c.to_json_best_effort()),
+    "corpus": "c" * 64,
+    "tokenizer": "t" * 64,
+  }
+  result = loop.run(c, task, workdir, mesh=mesh, identity=identity)
+  return main.EXIT_INTERRUPTED if result.interrupted else 0
+
+
+def listening():
+  """The TCP addresses at which this process can be reached, as host:port."""
+  mine = set()
+  for file in pathlib.Path("/proc/self/fd").iterdir():
+    with contextlib.suppress(OSError):
+      mine.add(os.readlink(file))
+  found = set()
+  for name in ("tcp", "tcp6"):
+    for line in pathlib.Path("/proc/net", name).read_text().splitlines()[1:]:
+      _, local, _, state, *_, inode = line.split()[:10]
+      if state == "0A" and f"socket:[{inode}]" in mine:
+        found.add(_address(*local.split(":")))
+  return found
+
+
+def _address(host, port):
+  """Of the kernel's hexadecimal: words of the machine's byte order."""
+  packed = b"".join(
+    int(host[i : i + 8], 16).to_bytes(4, sys.byteorder)
+    for i in range(0, len(host), 8)
+  )
+  ip = ipaddress.ip_address(packed)
+  return f"{getattr(ip, 'ipv4_mapped', None) or ip}:{int(port, 16)}"
+
+
+def _refused(make):
+  try:
+    make()
+  except ConfigError as error:
+    return str(error)
+  return None
+
+
+@startup.connected()
+def agree(folder):
+  """Prints, as JSON, what the functions of hosts.py gave on this host."""
+  me, count = jax.process_index(), jax.process_count()
+  told = {}
+  told["values"] = multihost.exchange({"host": me, "text": "ü" * 5 * me})
+  told["first"] = multihost.from_first(lambda: f"by {me}")
+  told["made"] = multihost.together(
+    lambda: me, facts=lambda made: {"corpus": "x"}
+  )
+
+  def fail():
+    if me == 1:
+      raise ConfigError("no such corpus")
+
+  told["failed"] = _refused(lambda: multihost.together(fail))
+
+  def lose():
+    raise StorageError("no room") if me == 1 else ConfigError("no name")
+
+  for number, make in ((74, lambda: me == 1 and lose()), (2, lose)):
+    try:
+      multihost.together(make)
+    except (ConfigError, StorageError) as error:
+      told[f"code {number}"] = error.exit_code
+  told["differ"] = _refused(
+    lambda: multihost.together(
+      lambda: me, facts=lambda made: {"seed": 3, "corpus": f"{made // 1}abc"}
+    )
+  )
+  multihost.check_shared(pathlib.Path(folder, "shared"))
+  multihost.SEEN_WITHIN = 1
+  told["apart"] = _refused(
+    lambda: multihost.check_shared(pathlib.Path(folder, str(me)))
+  )
+  flag = [False]
+  ask = multihost.any_host(lambda: flag[0], delay=2)
+  told["asked"] = []
+  for i in range(6):
+    flag[0] = flag[0] or (me == 1 and i == 2)
+    told["asked"].append(ask())
+  # A mesh in which the hosts' devices take turns, as on a TPU pod.
+  size = jax.device_count()
+  order = np.arange(size).reshape(count, -1).T.ravel()
+  mesh = Mesh(
+    np.array(jax.devices())[order].reshape(size, 1, 1),
+    sharding.AXES,
+    axis_types=(AxisType.Auto,) * 3,
+  )
+  index, parts = sharding.data_shard(mesh)
+  told["shard"] = [index, parts]
+  rows = np.arange(2 * size).reshape(parts, -1)[np.atleast_1d(index)].ravel()
+  placed = sharding.place({"rows": rows}, mesh)["rows"]
+  whole = jax.jit(lambda x: x, out_shardings=sharding.replicated(mesh))(placed)
+  told["rows"] = np.asarray(whole.addressable_data(0)).tolist()
+  told["listening"] = sorted(listening())
+  print("told " + json.dumps(told))
+  return 0
+
+
+if __name__ == "__main__":
+  if os.environ.get("JAX_PROCESS_ID") == "1":
+    clock, skew = time.time, float(os.environ.get("SKEW", 0))
+    time.time = lambda: clock() + skew  # A host whose clock is wrong.
+  what = {"train": train_toy, "agree": agree}[sys.argv[1]]
+  sys.exit(main.run(lambda argv: what(*argv[1:])))

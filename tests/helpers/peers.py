@@ -1,0 +1,174 @@
+"""Models of transformers with random weights of odd sizes, and their outputs.
+
+Every class that is imported: (architecture, end of the class's name).
+"""
+
+import functools
+import json.decoder
+import pathlib
+
+import numpy as np
+import pytest
+
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+B, L, D, H, F, N, E, LABELS = 5, 13, 24, 3, 40, 3, 10, 7
+LENGTHS = np.array([13, 12, 7, 3, 2])
+_HEADS = (
+  "Model",
+  "ForMaskedLM",
+  "ForSequenceClassification",
+  "ForTokenClassification",
+  "ForQuestionAnswering",
+  "ForMultipleChoice",
+)
+ROBERTAS = ("Roberta", "XLMRoberta", "Camembert")
+CLASSES = (
+  *((a, "Model") for a in ("Roberta", "Bert")),
+  ("XLMRoberta", "ForMaskedLM"),  # Their code is RoBERTa's.
+  ("Camembert", "ForMaskedLM"),
+  ("Camembert", "ForSequenceClassification"),
+  ("Bert", "ForPreTraining"),
+  ("Bert", "ForNextSentencePrediction"),
+  ("Electra", "ForPreTraining"),
+  *((a, h) for a in ("Bert", "Roberta") for h in _HEADS[1:]),
+  *((a, h) for a in ("DistilBert", "Electra", "ModernBert") for h in _HEADS),
+)
+
+
+def make_config(architecture, tokenizer, **changes):
+  """A small config of odd sizes."""
+  special = tokenizer.special
+  sizes = {
+    "vocab_size": tokenizer.vocab_size,
+    "hidden_size": D,
+    "num_hidden_layers": N,
+    "num_attention_heads": H,
+    "intermediate_size": F,
+    "max_position_embeddings": 17 + special.pad + 1,
+    "pad_token_id": special.pad,
+    "bos_token_id": special.cls,
+    "eos_token_id": special.sep,
+    "id2label": {i: f"label {i}" for i in range(LABELS)},
+    "label2id": {f"label {i}": i for i in range(LABELS)},
+  }
+  if architecture == "DistilBert":
+    theirs = {
+      "hidden_size": "dim",
+      "num_hidden_layers": "n_layers",
+      "num_attention_heads": "n_heads",
+      "intermediate_size": "hidden_dim",
+    }
+    sizes = {theirs.get(name, name): x for name, x in sizes.items()}
+  if architecture in ROBERTAS:
+    sizes |= {"type_vocab_size": 1, "layer_norm_eps": 1e-5}
+  if architecture == "Electra":
+    sizes["embedding_size"] = E
+  if architecture == "ModernBert":
+    sizes |= {
+      "cls_token_id": special.cls,
+      "sep_token_id": special.sep,
+      "local_attention": 4,
+      "global_attn_every_n_layers": 2,
+    }
+  return getattr(transformers, f"{architecture}Config")(**(sizes | changes))
+
+
+def make_model(architecture, ending, tokenizer, *, seed=0, **changes):
+  """In eval mode, with weights that no term of the formulas hides behind."""
+  config = make_config(architecture, tokenizer, **changes)
+  if ending == "ForQuestionAnswering":
+    config.num_labels = 2
+  model = getattr(transformers, architecture + ending)(config).eval()
+  rng = np.random.default_rng(seed)
+  with torch.no_grad():
+    for name, x in model.named_parameters():
+      draw = 0.3 * rng.standard_normal(x.shape)
+      is_norm = "norm" in name.lower() and name.endswith("weight")
+      x.copy_(torch.tensor(draw + is_norm, dtype=torch.float32))
+  return model
+
+
+def save(model, tokenizer, folder) -> pathlib.Path:
+  """As save_pretrained, with the tokenizer's files."""
+  folder = pathlib.Path(folder)
+  model.save_pretrained(folder)
+  tokenizer.save(folder)
+  return folder
+
+
+def make_batch(tokenizer, *, types: bool, seed=0):
+  """Rows of 13, 12, 7, 3 and 2 real tokens, two segments each."""
+  rng = np.random.default_rng(seed)
+  column, length = np.arange(L), LENGTHS[:, None]
+  real = column < length
+  special = tokenizer.special
+  ids = rng.integers(5, tokenizer.vocab_size, (B, L))
+  return {
+    "input_ids": np.where(real, ids, special.pad).astype(np.int32),
+    "token_type_ids": np.int32(real & (column > length // 2) & types),
+    "segment_ids": real.astype(np.int32),
+  }
+
+
+def run(model, batch) -> dict[str, np.ndarray]:
+  """Their outputs under the names that modules.outputs has."""
+  feed = {
+    "input_ids": torch.tensor(batch["input_ids"], dtype=torch.long),
+    "attention_mask": torch.tensor(batch["segment_ids"]),
+  }
+  if getattr(model.config, "type_vocab_size", 0) > 1:
+    types = torch.tensor(batch["token_type_ids"], dtype=torch.long)
+    feed["token_type_ids"] = types
+  if "MultipleChoice" in type(model).__name__:
+    feed = {name: x[:, None] for name, x in feed.items()}  # One each.
+  with torch.no_grad():
+    out = model(**feed, output_hidden_states=True)
+  found = {"last_hidden_state": out.hidden_states[-1]}
+  name = type(model).__name__
+  logits = {
+    "ForMaskedLM": "mlm_logits",
+    "ForNextSentencePrediction": "nsp_logits",
+    "ForPreTraining": "discriminator_logits",
+  }
+  for theirs, ours in (
+    ("pooler_output", "pooler_output"),
+    ("prediction_logits", "mlm_logits"),
+    ("seq_relationship_logits", "nsp_logits"),
+    ("start_logits", "start_logits"),
+    ("end_logits", "end_logits"),
+    ("logits", next((x for e, x in logits.items() if e in name), "logits")),
+  ):
+    if theirs in out and out[theirs] is not None:
+      found[ours] = out[theirs]
+  return {name: x.float().numpy() for name, x in found.items()}
+
+
+def assert_close(ours, theirs, batch):
+  """To 1e-4, at real tokens."""
+  real = batch["segment_ids"] > 0
+  for name, expected in theirs.items():
+    found = np.asarray(ours[name])
+    assert found.shape == expected.shape, name
+    if found.shape[:2] == real.shape:
+      found, expected = found[real], expected[real]
+    np.testing.assert_allclose(found, expected, atol=1e-4, err_msg=name)
+
+
+@functools.cache
+def train_tokenizer(kind: str) -> tokenizers.Tokenizer:
+  """A small one; bpe and unigram have RoBERTa's and ALBERT's specials."""
+  text = (json.decoder.__doc__ or "") + (json.__doc__ or "")
+  size = {"wordpiece": 131, "bpe": 277, "unigram": 117}[kind]
+  return tokenizers.train(
+    text.splitlines() * 3, kind=kind, vocab_size=size, lowercase=False
+  )
+
+
+def kind_of(architecture: str) -> str:
+  """The kind of tokenizer that it goes with; unigram is tested on its own."""
+  is_bpe = architecture in (*ROBERTAS, "ModernBert")
+  return "bpe" if is_bpe else "wordpiece"

@@ -1,0 +1,6 @@
+"""Where the files of this repository are."""
+
+import pathlib
+
+ROOT = pathlib.Path(__file__).parents[2]
+CONFIGS = ROOT / "configs"

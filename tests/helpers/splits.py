@@ -1,0 +1,111 @@
+"""Splits and configs made by hand, for the tests of rows and batches."""
+
+import hashlib
+import itertools
+import types
+
+import numpy as np
+
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.corpus import store
+
+SPECIAL = types.SimpleNamespace(pad=0, unk=1, cls=2, sep=3, mask=4)
+FIRST_ID = 5  # Ids of text begin here.
+
+
+def make_split(documents, num_shards=1) -> store.Split:
+  """A split of documents (lists of sentences, lists of ids) in some shards."""
+  bounds = np.linspace(0, len(documents), num_shards + 1).astype(int)
+  parts = {"tokens": [], "sentences": [], "documents": []}
+  for low, high in itertools.pairwise(bounds):
+    shard = documents[low:high]
+    sentences = [s for d in shard for s in d]
+    parts["tokens"].append(np.array([*itertools.chain(*sentences)], np.uint16))
+    parts["sentences"].append(_starts(sentences))
+    parts["documents"].append(_starts(shard))
+
+  def counted(starts, counted_parts):
+    sizes = [len(part) for part in counted_parts]
+    return _concat([*starts, np.zeros(1, np.uint32)], np.cumsum([0, *sizes]))
+
+  return store.Split(
+    tokens=_concat(parts["tokens"], np.zeros(num_shards, np.uint16)),
+    sentences=counted(parts["sentences"], parts["tokens"]),
+    documents=counted(parts["documents"], parts["sentences"]),
+  )
+
+
+def make_corpus(path, train, heldout=(), num_shards=1):
+  """A stand-in for store.Corpus over two lists of documents."""
+  return types.SimpleNamespace(
+    path=str(path),
+    fingerprint=hashlib.sha256(repr([train, heldout]).encode()).hexdigest(),
+    train=make_split(train, num_shards),
+    heldout=make_split(heldout),
+    tokenizer=types.SimpleNamespace(special=SPECIAL),
+    parts=(),
+  )
+
+
+def make_data(**changes):
+  """config.data of small, odd sizes."""
+  sizes = {
+    "length": 13,
+    "batch_size": 6,
+    "long_length": 29,
+    "long_batch_size": 4,
+  }
+  default = config_lib.default().data.to_dict()
+  return types.SimpleNamespace(**{**default, **sizes, **changes})
+
+
+def make_config(data, *, seed=11, num_steps=100, eval_rows=0):
+  """What the makers of batches read of a config."""
+  train = types.SimpleNamespace(num_steps=num_steps, eval_rows=eval_rows)
+  return types.SimpleNamespace(data=data, seed=seed, train=train)
+
+
+def random_documents(seed, num_documents, max_sentences, max_tokens):
+  """Documents of 1 to max_sentences sentences of 1 to max_tokens random ids."""
+  rng = np.random.default_rng(seed)
+  return [
+    [
+      rng.integers(FIRST_ID, 60_000, rng.integers(1, max_tokens + 1)).tolist()
+      for _ in range(rng.integers(1, max_sentences + 1))
+    ]
+    for _ in range(num_documents)
+  ]
+
+
+def check_shards(make, corpus, split):
+  """Hosts' parts of each batch are together what a single host has.
+
+  make(corpus, data, shard=, num_steps=, eval_rows=) -> Batches, in two phases.
+  """
+  data = make_data(batch_size=12, long_share=0.5, long_batch_size=8)
+  options = {"num_steps": 4, "eval_rows": 40}
+  whole = make(corpus, data, **options)
+  for count in (1, 2, 4):
+    hosts = [
+      make(corpus, data, **options, shard=(index, count))
+      for index in range(count)
+    ]
+    for step in range(4):
+      slices = [host.batch_at(split, step) for host in hosts]
+      for name, value in whole.batch_at(split, step).items():
+        np.testing.assert_array_equal(
+          np.concatenate([s[name] for s in slices]), value
+        )
+      for host in hosts:
+        ids = host.row_ids(split, step)
+        np.testing.assert_array_equal(ids, whole.row_ids(split, step))
+
+
+def _starts(runs):
+  sizes = [len(run) for run in runs]
+  return np.cumsum([0, *sizes])[:-1].astype(np.uint32)
+
+
+def _concat(parts, bases):
+  ends = np.cumsum([0, *(len(part) for part in parts)])
+  return store.Concat(tuple(parts), ends.astype(np.int64), np.asarray(bases))

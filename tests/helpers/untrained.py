@@ -1,0 +1,79 @@
+"""Workdirs of models that have learnt nothing: pretrained, fine-tuned."""
+
+import dataclasses
+
+import jax
+import numpy as np
+from interop import workdirs
+
+from helpers import finetune_runs as runs
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.finetune.config import load_kind
+from maskedlm.training.checkpoints import manager
+
+D, H, N, POSITIONS, LENGTH = 24, 3, 2, 48, 32
+SIZES = {"width": D, "num_heads": H, "num_layers": N}
+VOCAB = {"wordpiece": 90, "bpe": 300}
+# name -> (kind, options, what its training set would have fixed).
+TUNED = {
+  "pos": ("tagging", {"task": "pos"}, {"labels": ["ADJ", "NOUN", "VERB"]}),
+  "ner": ("tagging", {}, {"labels": ["B-PER", "I-PER", "O"]}),
+  "mood": ("classification", {}, {"labels": ["bad", "good", "so so"]}),
+  "qa": ("question_answering", {"max_query": 8, "max_answer_length": 8}, {}),
+  "four": ("multiple_choice", {}, {"choices": 4}),
+  "many": ("multi_label", {"threshold": 1e-9}, {"labels": ["dull", "long"]}),
+}
+
+
+def make_tokenizer(kind="wordpiece"):
+  return tokenizers.train(
+    runs.TEXTS, kind=kind, vocab_size=VOCAB[kind], lowercase=True
+  )
+
+
+def pretrained(folder, *, kind="wordpiece"):
+  """A workdir of pretraining that fills masks; returns its path."""
+  tokenizer = make_tokenizer(kind)
+  cfg = workdirs.config(tokenizer, max_positions=POSITIONS, **SIZES)
+  params = workdirs.make_params(cfg, ("pooler", "mlm_head"))
+  return workdirs.save(folder, params, cfg, tokenizer)
+
+
+def finetuned(folder, name, *, metrics=(None,)):
+  """A workdir of fine-tuning; returns its path.
+
+  Args:
+    folder: where it goes.
+    name: of TUNED.
+    metrics: one for each checkpoint (lower is better), steps 1, 2, ...; their
+      parameters differ.
+  """
+  tokenizer = make_tokenizer()
+  cfg = workdirs.config(tokenizer, max_positions=POSITIONS, **SIZES)
+  kind, options, about = TUNED[name]
+  module = load_kind(kind)
+  options = module.Options(**options)
+  app = module.make(tokenizer, cfg, about, options, length=LENGTH)
+  shapes = {
+    "encoder": workdirs.make_params(cfg, ())["encoder"],
+    **jax.eval_shape(app.init, jax.random.key(0)),
+  }
+  task = {
+    "objective": kind,
+    "kind": kind,
+    "options": options._asdict(),
+    "about": about,
+    "length": LENGTH,
+    "encoder": dataclasses.asdict(cfg),
+  }
+  folder.mkdir(parents=True)
+  tokenizer.save(folder / "tokenizer")
+  opened = manager.open_checkpoints(
+    folder, keep_last=len(metrics), keep_best=1, log=print
+  )
+  for step, metric in enumerate(metrics, 1):
+    params = workdirs.clear_unused(workdirs.randomise(shapes, step), cfg)
+    state = workdirs._State(params, np.int32(step))
+    opened.save(step, state, {"task": task, "heldout": {}}, metric=metric)
+  opened.close()
+  return folder

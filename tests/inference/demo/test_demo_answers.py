@@ -1,0 +1,171 @@
+"""What the page is answered: JSON for JSON."""
+
+import json
+
+import numpy as np
+import pytest
+
+from helpers import untrained
+from helpers.untrained import POSITIONS, D, H, N
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.inference import fill_mask
+from maskedlm.inference import model as api
+from maskedlm.inference.demo import answers
+
+NAMES = list(untrained.TUNED)  # pos, ner, mood, qa, four, many
+
+
+def test_about(models, workdirs):
+  made = json.loads(json.dumps(answers.about(models)))
+  tuned = made.pop("tuned")
+  assert made == {
+    "checkpoint": str(workdirs["pretrained"]),
+    "mask": "[MASK]",
+    "layers": N,
+    "heads": H,
+    "width": D,
+    "positions": POSITIONS,
+    "characters": 2000,
+    "masked": list(fill_mask.EXAMPLES),
+  }
+  assert [model["path"] for model in tuned] == NAMES
+  assert [model["kind"] for model in tuned] == [
+    *("tagging", "tagging", "classification", "question_answering"),
+    *("multiple_choice", "multi_label"),
+  ]
+
+
+@pytest.mark.parametrize("kind", untrained.VOCAB)
+def test_pieces_and_masks_are_the_text(kind, models, tmp_path):
+  if kind != "wordpiece":
+    encoder = api.load(untrained.pretrained(tmp_path / kind, kind=kind))
+    models = answers.Models(encoder, ())
+  mask = answers.about(models)["mask"]
+  text = f"The 👩‍💻 {mask} sat, {mask}{mask} on!"
+  made = json.loads(json.dumps(answers.fill(models, {"text": f" {text}\n"})))
+  assert mask.join(made["pieces"]) == text
+  assert [len(words) for words in made["masks"]] == 3 * [8]
+  expected = models.encoder.fill_mask(text, top=8)
+  assert [
+    [(w["word"], pytest.approx(w["probability"])) for w in words]
+    for words in made["masks"]
+  ] == expected
+
+
+def test_a_mask_is_spelt_as_the_model_does(tmp_path):
+  encoder = api.load(untrained.pretrained(tmp_path / "bpe", kind="bpe"))
+  made = answers.about(answers.Models(encoder, ()))
+  assert made["mask"] == "<mask>"
+  assert made["masked"][0] == "The function returns a <mask> of the input."
+
+
+def test_cosines_of_two_words(models):
+  texts = ["The cat sat on the mat.", "a cat or a dog"]
+  fields = {"first": texts[0], "second": texts[1], "word": "CAT", "other": ""}
+  made = answers.compare(models, fields)
+  assert made["words"] == ["CAT", "CAT"]
+  assert len(made["layers"]) == N + 1
+  for layer, found in enumerate(made["layers"]):
+    x = models.encoder.vectors(texts, layers=(layer,))
+    x = x._replace(values=x.values / np.linalg.norm(x.values, axis=1)[:, None])
+    a, b = x.values[x.texts == 0], x.values[x.texts == 1]
+    assert found["cosine"] == pytest.approx(a[1] @ b[1], abs=1e-5)
+    # Of 7 x 5 pairs one is of the same word: cat and cat.
+    usual = ((a @ b.T).sum() - a[1] @ b[1]) / 34
+    assert found["usual"] == pytest.approx(usual, abs=1e-5)
+
+
+def test_a_word_with_itself(models):
+  fields = {"first": "the cat", "second": "the cat", "word": "cat"}
+  made = answers.compare(models, fields)
+  cosines = [layer["cosine"] for layer in made["layers"]]
+  assert cosines == [pytest.approx(1, abs=1e-5)] * (N + 1)
+  alone = answers.compare(models, {**fields, "first": "cat", "second": "cat"})
+  assert [layer["usual"] for layer in alone["layers"]] == [None] * (N + 1)
+  others = answers.compare(models, {**fields, "other": "the"})
+  assert others["words"] == ["cat", "the"]
+  assert others["layers"][-1]["cosine"] < 0.99
+
+
+def test_a_layer_of_attention(models):
+  text = "the cat [MASK]"
+  made = answers.attend(models, {"text": text, "layer": 2})
+  assert made["tokens"] == ["[CLS]", "the", "cat", "[MASK]", "[SEP]"]
+  weights = np.array(made["weights"])
+  assert weights.shape == (H, 5, 5)
+  expected = models.encoder.attend(text).weights[1]
+  np.testing.assert_allclose(weights, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_are_labelled(models, workdirs, name):
+  place = NAMES.index(name)
+  example = answers.about(models)["tuned"][place]["example"]
+  assert example and "\t" not in example
+  made = answers.label(models, {"text": example, "model": place})["prediction"]
+  (expected,) = api.load(workdirs[name]).predict([example.replace("\n", "\t")])
+  assert json.loads(json.dumps(made)) == json.loads(json.dumps(expected))
+
+
+def test_lines_of_a_text_are_its_parts(models):
+  text = " Who sat? \r\n\n  The cat sat on the mat.\n"
+  made = answers.label(models, {"text": text, "model": NAMES.index("qa")})
+  assert made["prediction"]["question"] == "Who sat?"
+  assert made["prediction"]["answer"] in "The cat sat on the mat."
+  assert made["texts"] == ["Who sat?", "The cat sat on the mat."]
+  with pytest.raises(DataError):  # A question alone.
+    answers.label(models, {"text": "Who?", "model": NAMES.index("qa")})
+
+
+@pytest.mark.parametrize(
+  ("name", "fields", "message"),
+  [
+    ("fill", {}, "“text” is empty"),
+    ("fill", {"text": " \n"}, "“text” is empty: type something first"),
+    ("fill", {"text": ["a"]}, r"text=\['a'\]: expected text"),
+    ("fill", {"text": 2001 * "a"}, "2,001 characters; expected 2,000 at most"),
+    ("fill", {"text": "the cat"}, r"no \[MASK\] in 'the cat'"),
+    ("fill", {"text": "the " * 50 + "[MASK]"}, "53 tokens, the model takes 48"),
+    ("compare", {"first": "a cat", "second": "the cat"}, "“word” is empty"),
+    (
+      "compare",
+      {"first": "a cat", "second": "a dog.", "word": "cat"},
+      "'cat' is no word of 'a dog.'; its words: a, dog, [.].",
+    ),
+    ("attend", {"text": "the " * 63, "layer": 1}, "has 65 tokens, .* 64 at"),
+    ("attend", {"text": "the " * 50, "layer": 1}, "52 tokens .* expected 48"),
+    ("attend", {"text": "a", "layer": 0}, "layer=0: .* a number from 1 to 2"),
+    ("attend", {"text": "a", "layer": "1"}, "layer='1': expected a number"),
+    ("attend", {"text": "a", "layer": True}, "layer=True: expected a number"),
+    ("label", {"text": "a"}, "model=None: expected a number from 0 to 5"),
+    ("label", {"text": "a", "model": 6}, "model=6: expected a number"),
+  ],
+  ids=range(15),
+)
+def test_fields_that_are_wrong(models, name, fields, message):
+  with pytest.raises(ConfigError, match=message) as found:
+    answers.ANSWERS[name](models, fields)
+  assert "\n" not in str(found.value)
+
+
+def test_no_fine_tuned_model(models):
+  alone = models._replace(tuned=())
+  assert answers.about(alone)["tuned"] == []
+  with pytest.raises(ConfigError, match="no fine-tuned model: start"):
+    answers.label(alone, {"text": "a", "model": 0})
+
+
+@pytest.mark.parametrize(
+  "odd",
+  ["\ud800", "\x00", "\u202e", "e\u0301", "👍🏽🏴", "\u200b", "[SEP]"],
+  ids=["surrogate", "nul", "rtl", "combining", "emoji", "invisible", "sep"],
+)
+def test_odd_text_is_answered(models, odd):
+  text = f"the {odd} cat [MASK]"
+  made = [
+    answers.fill(models, {"text": text}),
+    answers.attend(models, {"text": text, "layer": 1}),
+    answers.compare(models, {"first": text, "second": "a cat", "word": "cat"}),
+    *(answers.label(models, {"text": text, "model": i}) for i in range(3)),
+  ]
+  assert json.dumps(made, allow_nan=False).isascii()

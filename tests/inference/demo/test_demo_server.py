@@ -1,0 +1,255 @@
+"""The page over HTTP: its files, its answers, whom it refuses."""
+
+import contextlib
+import http.client
+import json
+import re
+import socket
+import sys
+import threading
+
+import pytest
+
+from maskedlm.cli import demo
+from maskedlm.cli import main as cli
+from maskedlm.inference.demo import answers
+
+werkzeug_test = pytest.importorskip("werkzeug.test")
+from maskedlm.inference.demo import server  # noqa: E402 - it needs werkzeug.
+
+MASKED = "the [MASK] sat"
+
+
+@pytest.fixture(scope="module")
+def client(models):
+  return werkzeug_test.Client(server.make_app(models))
+
+
+def ask(client, path="/api/fill", *, status=200, host="127.0.0.1:8080", **form):
+  """The JSON of a POST."""
+  made = client.post(path, json=form, base_url=f"http://{host}/")
+  assert made.status_code == status, made.text
+  assert made.content_type == "application/json"
+  return made.json
+
+
+@pytest.mark.parametrize("path", server.FILES)
+def test_files(client, path):
+  made = client.get(path, base_url="http://127.0.0.1:8080/")
+  assert made.status_code == 200
+  assert made.content_type == f"{server.FILES[path][1]}; charset=utf-8"
+  assert len(made.data) > 300
+  assert made.headers["X-Content-Type-Options"] == "nosniff"
+  policy = made.headers["Content-Security-Policy"]
+  assert policy.startswith("default-src 'none'; ") and "http" not in policy
+  head = client.head(path, base_url="http://127.0.0.1:8080/")
+  assert head.status_code == 200 and head.data == b""
+
+
+def test_the_page_has_no_address_of_others_in_it(client):
+  for path, (name, _) in server.FILES.items():
+    text = client.get(path, base_url="http://localhost/").text
+    found = set(re.findall(r"\w+://[^\"'\s]*", text))
+    assert found <= {"http://www.w3.org/2000/svg"}, name
+    for address in re.findall(r'(?:href|src)="([^"]*)"', text):
+      assert address in server.FILES, address
+
+
+def test_what_the_page_asks_for(client, models):
+  about = client.get("/api/about", base_url="http://localhost:8080/")
+  assert about.json == answers.about(models)
+  made = ask(client, text=MASKED)
+  assert made == answers.fill(models, {"text": MASKED})
+  assert set(answers.ANSWERS) == {"fill", "compare", "attend", "label"}
+  two = {"first": "a cat", "second": "the cat", "word": "cat"}
+  assert len(ask(client, "/api/compare", **two)["layers"]) == 3
+  assert ask(client, "/api/attend", text="a cat", layer=1)["tokens"]
+  assert ask(client, "/api/label", text="a cat", model=0)["prediction"]["tags"]
+
+
+@pytest.mark.parametrize(
+  ("form", "message"),
+  [
+    ({}, "“text” is empty: type something first."),
+    ({"text": "  "}, "“text” is empty: type something first."),
+    ({"text": "no mask"}, "no [MASK] in 'no mask': write it where"),
+    ({"text": 5000 * "a"}, "5,000 characters; expected 2,000 at most: shorten"),
+    ({"text": "a " * 60 + "[MASK]"}, "the model takes 48: cut it"),
+    ({"text": {"a": 1}}, "text={'a': 1}: expected text."),
+  ],
+  ids=range(6),
+)
+def test_wrong_forms_are_told_in_a_line(client, form, message):
+  error = ask(client, status=400, **form)["error"]
+  assert message in error and "\n" not in error
+
+
+def test_half_a_character_is_read(client):
+  body = b'{"text": "\\ud83d the [MASK] \\udc00"}'
+  made = client.post(
+    "/api/fill",
+    data=body,
+    content_type="application/json",
+    base_url="http://127.0.0.1/",
+  )
+  assert made.status_code == 200
+  assert made.json["pieces"] == ["? the ", " ?"]
+
+
+@pytest.mark.parametrize(
+  ("body", "kind", "status", "message"),
+  [
+    (b"{", "application/json", 400, ""),
+    (b'{"text": "\xff"}', "application/json", 400, ""),
+    (b"[1]", "application/json", 400, "expected a JSON object."),
+    (b"[" * 60_000, "application/json", 400, "expected a JSON object."),
+    (b"", "application/json", 400, ""),
+    # What another site's page may send without asking.
+    (b'{"text": "[MASK]"}', "text/plain", 415, ""),
+    (b"text=[MASK]", "application/x-www-form-urlencoded", 415, ""),
+    (b" " * 65_537, "application/json", 413, "over 65,536 bytes: shorten"),
+  ],
+  ids=["cut", "latin", "list", "deep", "none", "plain", "form", "huge"],
+)
+def test_wrong_bodies(client, body, kind, status, message):
+  made = client.post(
+    "/api/fill",
+    data=body,
+    content_type=kind,
+    base_url="http://127.0.0.1/",
+  )
+  assert made.status_code == status
+  assert made.json["error"] and message in made.json["error"]
+
+
+@pytest.mark.parametrize(
+  ("method", "path", "status"),
+  [
+    ("GET", "/nowhere", 404),
+    ("GET", "/page/index.html", 404),
+    ("GET", "/../main.py", 404),
+    ("POST", "/api/nothing", 404),
+    ("GET", "/api/fill", 405),
+    ("DELETE", "/api/fill", 405),
+    ("POST", "/", 405),
+    ("POST", "/api/about", 405),
+  ],
+)
+def test_wrong_places(client, method, path, status):
+  made = client.open(path, method=method, base_url="http://127.0.0.1/")
+  assert made.status_code == status
+  assert made.json["error"]
+  assert made.headers["X-Content-Type-Options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+  "host", ["evil.example", "127.0.0.1.evil.example:8080"]
+)
+def test_other_names_lead_nowhere(client, host):
+  assert ask(client, status=400, host=host, text=MASKED)["error"]
+  made = client.get("/api/about", base_url=f"http://{host}/")
+  assert made.status_code == 400 and "checkpoint" not in made.text
+
+
+def test_a_bug_is_told_from_a_mistake(client, monkeypatch, capsys):
+  def broken(models, fields):
+    raise ZeroDivisionError("secret")
+
+  monkeypatch.setitem(answers.ANSWERS, "fill", broken)
+  made = ask(client, status=500, text=MASKED)
+  assert made == {"error": "a bug of ours: the terminal tells more."}
+  assert "ZeroDivisionError: secret" in capsys.readouterr().err
+
+
+# --- The server and its verb -------------------------------------------------
+
+
+def test_over_a_socket(address, capsys):
+  def post(body):
+    connection = http.client.HTTPConnection(*address)
+    kind = {"Content-Type": "application/json"}
+    connection.request("POST", "/api/fill", body, kind)
+    answer = connection.getresponse()
+    with contextlib.closing(connection):
+      return answer.status, json.load(answer)
+
+  body = json.dumps({"text": MASKED}).encode()
+  found = []
+  threads = [
+    threading.Thread(target=lambda: found.append(post(body))) for _ in range(5)
+  ]
+  for thread in threads:
+    thread.start()
+  for thread in threads:
+    thread.join()
+  assert len(found) == 5 and all(made == found[0] for made in found)
+  assert found[0][0] == 200
+  status, made = post(b'{"text": "' + 3_000_000 * b"a" + b'"}')
+  assert status == 413 and "shorten" in made["error"]
+  assert capsys.readouterr() == ("", "")  # It logs errors only.
+
+
+def test_a_request_that_stalls_holds_nobody_up(address, monkeypatch):
+  with socket.create_connection(address) as stalled:
+    stalled.sendall(
+      b"POST /api/fill HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 50\r\n"
+      b"Content-Type: application/json\r\n\r\n{"
+    )
+    connection = http.client.HTTPConnection(*address, timeout=20)
+    kind = {"Content-Type": "application/json"}
+    body = json.dumps({"text": MASKED})
+    connection.request("POST", "/api/fill", body, kind)
+    with contextlib.closing(connection):
+      assert connection.getresponse().status == 200
+  monkeypatch.setattr(server._Quiet, "timeout", 0.05)
+  with socket.create_connection(address) as idle:
+    idle.settimeout(20)
+    assert idle.recv(1) == b""  # It is hung up on.
+
+
+def run(capsys, *argv):
+  code = cli.main(["demo", *map(str, argv)])
+  return code, capsys.readouterr().err
+
+
+def test_without_werkzeug(capsys, monkeypatch):
+  monkeypatch.setitem(sys.modules, "werkzeug", None)
+  assert run(capsys, "--checkpoint", "x") == (
+    2,
+    "error: the demo needs werkzeug: pip install 'maskedlm[demo]', or "
+    "werkzeug.\n",
+  )
+
+
+def test_a_port_that_is_taken(capsys):
+  with socket.socket() as taken:
+    taken.bind(("127.0.0.1", 0))
+    taken.listen()
+    port = taken.getsockname()[1]
+    code, said = run(capsys, "--checkpoint", "x", "--port", port)
+  assert code == 2
+  assert said == (
+    f"error: --port={port}: Address already in use; give another, or 0 for "
+    "any.\n"
+  )
+
+
+def test_other_errors_of_the_verb(capsys, workdirs, tmp_path):
+  code, said = run(capsys, "--checkpoint", "x", "--port=70000")
+  assert (code, said) == (2, "error: --port=70000: expected 0 to 65535.\n")
+  code, said = run(capsys, "--port=0", "--checkpoint", tmp_path / "none")
+  assert code == 2 and "none: no such folder" in said
+  both = ("--checkpoint", workdirs["pretrained"], "--finetuned")
+  code, said = run(capsys, "--port=0", *both, workdirs["pretrained"])
+  assert code == 2 and "was pretrained, not fine-tuned" in said
+  assert said.count("\n") == 1
+
+
+def test_a_fine_tuned_checkpoint_also_labels(workdirs):
+  made = demo.open_models(str(workdirs["pos"]), [str(workdirs["mood"])])
+  assert [path for path, _ in made.tuned] == [
+    str(workdirs["mood"]),
+    str(workdirs["pos"]),
+  ]
+  path = str(workdirs["pos"])
+  assert len(demo.open_models(path, [path]).tuned) == 1

@@ -1,0 +1,85 @@
+"""Files, names and fonts of pictures."""
+
+import sys
+
+import pytest
+
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError
+from maskedlm.inference.plots import figure as canvas
+
+
+@pytest.mark.parametrize(
+  ("name", "message"),
+  [
+    ("a.jpg", "ends in '.jpg'; expected .png or .svg or .pdf"),
+    ("a", "ends in ''"),
+    ("none/a.png", "there is no folder"),
+    ("folder.png", "is a folder; name a file"),
+  ],
+)
+def test_where_no_picture_can_go(tmp_path, name, message):
+  (tmp_path / "folder.png").mkdir()
+  with pytest.raises(ConfigError, match=message):
+    canvas.check(str(tmp_path / name))
+  canvas.check(str(tmp_path / "a.PNG"))
+
+
+@pytest.mark.parametrize("picture", ["attention", "isotropy", "run"])
+def test_without_matplotlib(picture, tmp_path, monkeypatch, capsys):
+  monkeypatch.setitem(sys.modules, "matplotlib", None)
+  more = ["--checkpoint=x"] if picture == "attention" else []
+  command = ["plot", picture, *more, f"--out={tmp_path}/a.png", "x"]
+  assert main.main(command) == 2
+  expected = "error: pictures need matplotlib: pip install 'maskedlm[plot]'.\n"
+  assert capsys.readouterr().err == expected
+
+
+def test_pictures_are_the_same_again(tmp_path):
+  for name in ("a", "b"):
+    with canvas.figure(tmp_path / f"{name}.svg", width=2, height=1) as figure:
+      figure.text(0.5, 0.5, "$1 and $2")
+  a, b = ((tmp_path / f"{name}.svg").read_text() for name in ("a", "b"))
+  assert a.partition("<defs>")[2] == b.partition("<defs>")[2] != ""
+
+
+def test_large_figures_stay_below_a_size(tmp_path, size, monkeypatch):
+  monkeypatch.setattr(canvas, "LARGEST", 300)
+  with canvas.figure(tmp_path / "a.png", width=5, height=2):
+    pass
+  assert size(tmp_path / "a.png") == (300, 120)
+
+
+def test_names_tell_paths_apart(tmp_path):
+  assert canvas.names([f"{tmp_path}/x/", f"{tmp_path}/y"]) == ["x", "y"]
+  paths = [f"{tmp_path}/a/run", f"{tmp_path}/b/run", f"{tmp_path}/b/z"]
+  assert canvas.names(paths) == ["a/run", "b/run", "b/z"]
+  assert canvas.names(["x", "x"]) == ["x", "x"]
+
+
+def test_fonts_for_a_text(monkeypatch):
+  assert canvas.fonts("Zürich – Ж\n\t…") == ["DejaVu Sans"]
+  assert canvas.unreadable("Zürich ж") == ""
+  characters = {"west.ttf": frozenset("東西a"), "a.ttf": frozenset("a")}
+  known = canvas._characters
+  monkeypatch.setattr(
+    canvas, "_characters", lambda path: characters.get(path) or known(path)
+  )
+  families = [("A", "a.ttf"), ("West", "west.ttf")]
+  monkeypatch.setattr(canvas, "_families", lambda: families)
+  assert canvas.fonts("a西b東") == ["DejaVu Sans", "West"]
+  assert canvas.unreadable("a西水\nb東中") == "中水"
+
+
+def test_colours_and_shapes_do_not_come_back_together():
+  both = {(canvas.colour(i), canvas.shape(i)) for i in range(35)}
+  assert len(both) == 35
+
+
+def test_the_list_of_pictures(capsys):
+  assert main.main(["plot"]) == 2
+  assert main.main(["plot", "--help"]) == 0
+  assert "instances  the instances of a word" in capsys.readouterr().out
+  assert main.main(["plot", "atention"]) == 2
+  told = capsys.readouterr().err
+  assert "unknown picture 'atention'; did you mean \"attention\"?" in told

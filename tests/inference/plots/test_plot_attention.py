@@ -1,0 +1,67 @@
+"""The picture of heads: how many maps it has, and what it can't show."""
+
+import numpy as np
+import pytest
+
+from maskedlm.cli import main, plot
+from maskedlm.core.errors import ConfigError
+from maskedlm.inference.plots import attention
+
+TOKENS = ("[CLS]", "$1", "東", "[SEP]", "_")
+
+
+@pytest.mark.parametrize(
+  ("text", "layers"),
+  [("-1", [4]), ("1", [1]), ("-4", [1]), ("4", [4]), ("all", [1, 2, 3, 4])],
+)
+def test_layers(text, layers):
+  assert plot.find_layers(text, 4) == layers
+
+
+@pytest.mark.parametrize("text", ["0", "5", "-5"])
+def test_no_such_layer(text):
+  with pytest.raises(ConfigError, match="has 4 layers; expected 1 to 4"):
+    plot.find_layers(text, 4)
+
+
+def draw(path, layers, heads=5):
+  weights = np.random.default_rng(0).dirichlet(np.ones(5), (3, heads, 5))
+  attention.draw(str(path), TOKENS, weights, layers, title="A $title$")
+
+
+def test_maps_of_a_layer_are_four_beside_each_other(tmp_path, size):
+  draw(tmp_path / "four.png", [2], heads=4)
+  draw(tmp_path / "five.png", [2])
+  draw(tmp_path / "all.png", [1, 2, 3])
+  four, five, every = (
+    size(tmp_path / f"{name}.png") for name in ("four", "five", "all")
+  )
+  row = 150 * (1.2 + attention.TITLE + attention.GAP)
+  assert five[0] == four[0] and abs(five[1] - four[1] - row) <= 1
+  # Of several layers, a row each: as wide as there are heads.
+  assert abs(every[0] - four[0] - 150 * (1.2 + attention.GAP)) <= 1
+  assert abs(every[1] - four[1] - 2 * row) <= 1
+
+
+def test_the_command(workdir, tmp_path, size, capsys):
+  out = tmp_path / "att.png"
+  command = ["plot", "attention", f"--checkpoint={workdir}", f"--out={out}"]
+  sentence = "the cat sat on the [MASK] ."
+  assert main.main([*command, sentence]) == 0
+  assert capsys.readouterr().out == f"{out}: 3 heads\n"
+  one = size(out)
+  assert main.main([*command, "--layer", "-2", sentence]) == 0
+  assert size(out) == one
+  assert main.main([*command, "--layer=all", sentence]) == 0
+  assert capsys.readouterr().out.endswith(": 6 heads\n")
+  assert size(out)[1] > one[1]
+
+  for bad, message in (
+    (["--layer=3", sentence], "the encoder has 2 layers; expected 1 to 2"),
+    (["--layer=last", sentence], "--layer='last': expected a number, or all"),
+    ([" "], "has no token"),
+    (["the " * 47], "has 49 tokens"),
+  ):
+    assert main.main([*command, *bad]) == 2
+    told = capsys.readouterr().err
+    assert message in told and told.count("\n") == 1

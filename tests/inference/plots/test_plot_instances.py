@@ -1,0 +1,245 @@
+"""A word's instances: groups and samples by hand; the picture, the page."""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from maskedlm.cli import main
+from maskedlm.data.labelled.text_lines import Text
+from maskedlm.inference.plots import html_page, instances, scatter
+from maskedlm.inference.plots.scatter import Group, Point, Scatter
+from maskedlm.inference.word_senses.word_instances import Instance
+
+EVIL = 'the house </script><script>alert(1)</script> & "<b>'
+
+
+def make_group(label, places):
+  points = [Point(x, y, "a ", f"{x},{y}", " b", "f:1") for x, y in places]
+  return Group(label, points)
+
+
+def made_of(*groups):
+  return Scatter("A <title>", "layer 2", ("across", "up"), True, list(groups))
+
+
+def test_groups_by_label_the_largest_first():
+  labels = ["few", "many", "many", "few", "many"]
+  text = Text("the old house ran", file="data/en.txt", line=7)
+  found = [Instance(text, 8, 13, "house", label) for label in labels]
+  made = instances.group(found, np.arange(10.0).reshape(5, 2))
+  assert [(each.label, len(each.points)) for each in made] == [
+    ("many", 3),
+    ("few", 2),
+  ]
+  first = Point(2.0, 3.0, "the old ", "house", " ran", "en.txt:7")
+  assert made[0].points[0] == first
+
+
+def test_many_labels_share_the_last_group():
+  text = Text("a house")
+  count = instances.MOST_GROUPS + 5
+  found = [Instance(text, 2, 7, "house", f"l{i}") for i in range(count)]
+  made = instances.group(found, np.zeros((count, 2)))
+  assert len(made) == instances.MOST_GROUPS
+  assert (made[-1].label, len(made[-1].points)) == ("6 others", 6)
+  exactly = found[: instances.MOST_GROUPS]
+  made = instances.group(exactly, np.zeros((len(exactly), 2)))
+  assert made[-1].label == f"l{instances.MOST_GROUPS - 1}"
+
+
+def test_samples_stand_apart():
+  rng = np.random.default_rng(0)
+  groups = [
+    make_group("a", rng.uniform(0, 100, (200, 2))),
+    make_group("b", [(50.0, 50.0)]),
+    make_group("c", [(0.0, 0.0), (0.1, 0.0), (100.0, 100.0)]),
+  ]
+  samples = scatter.choose(groups)
+  numbers = [sample.number for of_group in samples for sample in of_group]
+  assert sorted(filter(None, numbers)) == list(range(1, max(numbers) + 1))
+  chosen = [s.point for of_group in samples for s in of_group if s.number]
+  places = np.array([(p.x, p.y) for p in chosen])
+  distances = np.linalg.norm(places[:, None] - places, axis=2)
+  assert distances[~np.eye(len(places), dtype=bool)].min() > 100 * scatter.APART
+  # The first of a group is in its middle.
+  first = samples[0][0].point
+  assert abs(first.x - 50) < 12 and abs(first.y - 50) < 12
+  # What lies on others has a sentence all the same.
+  assert all(samples) and len(samples[0]) == (scatter.LINES - 3) // 3
+  same = scatter.choose([make_group("a", [(1.0, 1.0)] * 3)])
+  assert [sample.number for sample in same[0]] == [1]
+
+
+@pytest.mark.parametrize(
+  ("text", "columns", "expected"),
+  [
+    ("the old house", 13, "the old house"),
+    ("the old house", 12, "the old …"),
+    ("abcdefgh", 5, "abcd…"),
+    ("中国银行", 8, "中国银行"),
+    ("中国银行", 6, "中国…"),
+    ("", 3, ""),
+  ],
+)
+def test_texts_are_cut(text, columns, expected):
+  assert scatter.clip(text, columns) == expected
+
+
+def test_what_is_around_a_word():
+  point = Point(0, 0, "  One two\n three ", "house", ", four  five ", "f:1")
+  assert scatter.contexts(point, 40) == (
+    "One two three ",
+    "house",
+    ", four five",
+  )
+  assert scatter.contexts(point, 11) == ("… three ", "house", ", four five")
+
+
+def stored(html):
+  (data,) = re.findall(r'id="points">(.*?)</script>', html, re.DOTALL)
+  return json.loads(data)
+
+
+def test_the_page_loads_nothing_and_runs_no_text():
+  evil = Point(0.0, 1.0, EVIL, "<i>", "é\u2028 中", "f<s>:1")
+  html = html_page.render(made_of(Group(EVIL, [evil, evil._replace(x=3.0)])))
+  # Nothing to load: no address, no attribute or rule that has one.
+  assert not re.search(r"//|(src|href|srcset|action)=|url\(|@import", html)
+  # The data, and the script: no third.
+  assert html.count("<script") == html.count("</script>") == 2
+  assert "alert(1)</script>" not in html and "<b>" not in html
+  assert "<i>" not in html and "A &lt;title&gt;" in html
+  assert stored(html)[0] == [EVIL, EVIL, "<i>", "é\u2028 中", "f<s>:1"]
+  assert "default-src 'none'" in html
+
+
+def test_the_page_has_a_point_for_each(tmp_path):
+  long = Point(1.0, 1.0, "x" * 900, "w", "y" * 900, "f:2")
+  made = made_of(make_group("a", [(0.0, 0.0), (2.0, 4.0)]), Group("b", [long]))
+  html = html_page.render(made)
+  dots = re.findall(r'data-i="(\d+)".*?translate\(([\d.]+) ([\d.]+)\)', html)
+  assert [int(i) for i, _, _ in dots] == [0, 1, 2]
+  x, y = np.array([(float(x), float(y)) for _, x, y in dots]).T
+  # Twice as high as wide, up is up, and all of it inside.
+  assert x[1] - x[0] == pytest.approx((y[0] - y[1]) / 2, abs=0.2)
+  assert (
+    y.min() == html_page.BORDER
+    and y.max() == html_page.HEIGHT - html_page.BORDER
+  )
+  assert html.count('class="dot"') == 3 and html.count("<button") == 2
+  assert [len(part) for part in stored(html)[2][1:4]] == [400, 1, 400]
+
+
+def test_the_command(workdir, text, tmp_path, size, capsys):
+  out, html = tmp_path / "house.png", tmp_path / "house.html"
+  text.write_text(f"{text.read_text()}\n{EVIL}\n")
+  other = tmp_path / "de.txt"
+  other.write_text("ein house , the HOUSE und mehr\n")
+  command = ["plot", "instances", f"--checkpoint={workdir}", "--word", "House"]
+  files = [f"--out={out}", f"--html={html}"]
+  assert main.main([*command, "--data", str(text), str(other), *files]) == 0
+  title = "9 instances of “House”"
+  assert capsys.readouterr().out.splitlines() == [
+    f"{out}: {title}",
+    f"{html}: {title}",
+    "      7  en",
+    "      2  de",
+  ]
+  width, height = size(out)
+  assert (width, height) == (2047, 1110) and out.stat().st_size > 30_000
+  points = stored(html.read_text())
+  assert len(points) == 9 and title in html.read_text()
+  assert [p[2] for p in points[-2:]] == ["house", "HOUSE"]
+  assert points[-1][0] == "de" and points[-1][4] == "de.txt:1"
+  assert any(p[3].startswith(" </script><script>") for p in points)
+  # The same again, whatever is asked for beside it.
+  before = html.read_text()
+  assert main.main([*command, "--data", str(text), str(other), files[1]]) == 0
+  assert html.read_text() == before
+
+
+def test_words_and_senses(workdir, tmp_path, capsys):
+  data = tmp_path / "few.tsv"
+  bank = "the\t_\t_\t_\nbanks\tbank\tNOUN\t{}\n\n"
+  data.write_text("# doc d0\n" + bank.format("s.1") + bank.format("s.2") * 2)
+  command = ["plot", "instances", f"--checkpoint={workdir}", f"--data={data}"]
+  command.append(f"--html={tmp_path}/a.html")
+  assert main.main([*command, "--word", "bank", "--layers", "-1,-2"]) == 0
+  shown = capsys.readouterr().out.splitlines()[1:]
+  assert shown == ["      2  noun s.2", "      1  noun s.1"]
+  page_text = (tmp_path / "a.html").read_text()
+  assert "tiny_encoder, mean of layers 2, 1, PCA" in page_text
+  assert main.main([*command, "--word", "bank", "river", "--limit=2"]) == 0
+  told = capsys.readouterr()
+  assert "2 of 3 instances of “bank”, “river”" in told.out
+  assert "bank: noun s.2" in told.out
+  assert told.err == f"“river”: not a word with a sense in {data}.\n"
+
+
+def test_what_cannot_be_drawn(workdir, text, tmp_path, capsys, monkeypatch):
+  once = tmp_path / "once.txt"
+  once.write_text("\nthe zebra ran\n")
+  base = {"--data": str(text), "--word": "house", "--out": f"{tmp_path}/a.png"}
+  for options, message in (
+    (
+      {"--word": "zebra", "--data": str(once)},
+      f"“zebra” occurs once, {once}:2",
+    ),
+    ({"--word": "zebra"}, f"“zebra”: not a whole word of {text}; give other"),
+    ({"--word": "?!"}, "--word='?!': expected a word"),
+    ({"--data": "none.txt"}, "--data=none.txt: no such file"),
+    ({"--data": str(tmp_path)}, "is a folder: give its files"),
+    ({"--limit": "1"}, "--limit=1: expected 2 or more"),
+    ({"--projection": "pc"}, 'is unknown; did you mean "pca"?; known: pca,'),
+    ({"--layers": "3"}, "layers has 3: the encoder has 2 layers"),
+    ({"--combine": "stack"}, "use mean, sum or concat"),
+    ({"--out": f"{tmp_path}/a.txt"}, "ends in '.txt'; expected .png"),
+    ({"--html": f"{tmp_path}/a.htm"}, "ends in '.htm'; expected .html"),
+    ({"--checkpoint": f"{tmp_path}/none"}, "no such folder; expected the work"),
+  ):
+    chosen = {"--checkpoint": str(workdir), **base, **options}
+    argv = [part for option in chosen.items() for part in option]
+    assert main.main(["plot", "instances", *argv]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: ") and message in told, options
+    assert told.count("\n") == 1
+  command = ["plot", "instances", f"--checkpoint={workdir}", "--word=house"]
+  assert main.main([*command, f"--data={text}"]) == 2
+  assert "give --out=FILE.png" in capsys.readouterr().err
+  monkeypatch.setitem(sys.modules, "umap", None)
+  more = [f"--data={text}", f"--html={tmp_path}/a.html", "--projection=umap"]
+  assert main.main([*command, *more]) == 2
+  assert "pip install 'maskedlm[umap]'" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_in_a_browser(tmp_path):
+  """A point that has the focus tells its sentence."""
+  browser = shutil.which("chromium")
+  if not browser:
+    pytest.skip("no chromium: apt install chromium")
+  made = made_of(make_group("a", [(0.0, 0.0)]), make_group("b", [(1.0, 0.0)]))
+  evil = Point(2.0, 2.0, EVIL, "<i>", " end", "f:9")
+  html = html_page.render(
+    made._replace(groups=[*made.groups, Group("c", [evil])])
+  )
+  focus = "<script>document.querySelectorAll('.dot')[2].focus()</script>"
+  file = tmp_path / "page.html"
+  file.write_text(html.replace("</html>", f"{focus}</html>"))
+  options = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+  done = subprocess.run(
+    [browser, *options, f"--user-data-dir={tmp_path}/profile", file.as_uri()],
+    capture_output=True,
+    text=True,
+    check=True,
+    timeout=120,
+  )
+  tip = done.stdout.partition('<div id="tip"')[2].partition("<script")[0]
+  assert "c · f:9" in tip and "<mark>&lt;i&gt;</mark> end" in tip
+  assert "house &lt;/script&gt;&lt;script&gt;alert" in tip
+  assert "hidden" not in tip.partition(">")[0]

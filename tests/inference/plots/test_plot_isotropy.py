@@ -1,0 +1,58 @@
+"""Curves over layers, out of the tables of `maskedlm isotropy --json`."""
+
+import json
+
+import pytest
+
+from maskedlm.cli import main
+from maskedlm.core.errors import DataError
+from maskedlm.inference.plots import isotropy
+
+
+def table(path, *, spearman=True):
+  layers = [
+    {
+      "layer": n,
+      "anisotropy": {"as is": n / 10, "standardised": 0.0},
+      "rogue": [[3, 0.5]],
+      "spearman": {"as is": 0.5, "standardised": 0.6} if spearman else {},
+    }
+    for n in range(3)
+  ]
+  path.write_text(json.dumps(layers))
+  return path
+
+
+def test_a_table(tmp_path):
+  made = isotropy.read_table(table(tmp_path / "a.json"))
+  assert made["anisotropy"] == {"as is": [0, 0.1, 0.2], "standardised": [0] * 3}
+  assert list(made["spearman"]["standardised"]) == [0.6] * 3
+  assert "spearman" not in isotropy.read_table(
+    table(tmp_path / "b.json", spearman=False)
+  )
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", "[1]", '[{"layer": 0}]'])
+def test_not_a_table(tmp_path, text):
+  (tmp_path / "a.json").write_text(text)
+  with pytest.raises(DataError, match=r"a\.json: not a table of layers; exp"):
+    isotropy.read_table(tmp_path / "a.json")
+
+
+def test_the_command(workdir, text, tmp_path, size, capsys):
+  made = tmp_path / "tiny.json"
+  measured = ["isotropy", f"--checkpoint={workdir}", f"--input={text}"]
+  assert main.main([*measured, f"--json={made}"]) == 0
+  capsys.readouterr()
+  out = tmp_path / "isotropy.png"
+  assert main.main(["plot", "isotropy", str(made), f"--out={out}"]) == 0
+  assert capsys.readouterr().out == f"{out}: tiny\n"
+  narrow, height = size(out)
+  other = table(tmp_path / "other.json")
+  both = [str(made), str(other)]
+  assert main.main(["plot", "isotropy", *both, f"--out={out}"]) == 0
+  # A second measure is a second panel; a line more in the legend.
+  assert size(out)[0] == narrow + round(150 * (4.6 + 0.8))
+  assert size(out)[1] - height in (25, 26)
+  assert main.main(["plot", "isotropy", "none.json", f"--out={out}"]) == 2
+  assert "none.json: No such file" in capsys.readouterr().err

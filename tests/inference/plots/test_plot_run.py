@@ -1,0 +1,133 @@
+"""Training curves, out of metrics.jsonl written by hand and by a run."""
+
+import json
+
+import pytest
+
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.inference.plots import training_curves
+
+SPEED = {"learning_rate": 1e-3, "tokens_per_second": 900.0, "skipped": 0.0}
+
+
+def write(folder, *lines, tail=""):
+  folder.mkdir()
+  text = "".join(f"{json.dumps(line)}\n" for line in lines)
+  (folder / "metrics.jsonl").write_text(text + tail)
+  return str(folder)
+
+
+def pretraining(folder, *, terms=("mlm", "nsp"), tail=""):
+  lines = []
+  for step in (10, 20, 30):
+    losses = {f"{term}_loss": 60 / step for term in terms}
+    scores = {f"{term}_accuracy": step / 40 for term in terms}
+    total = {"loss": sum(losses.values())}
+    lines.append({"step": step, **losses, **scores, **total, **SPEED})
+    if step > 10:
+      lines.append({"step": step, "heldout/mlm_loss": 61 / step})
+  return write(folder, *lines, tail=tail)
+
+
+def test_curves_by_hand(tmp_path):
+  run = training_curves.read_run(
+    pretraining(tmp_path / "a", tail='{"step": 40, "mlm_l')
+  )
+  assert run["mlm_loss"] == ([10, 20, 30], [6.0, 3.0, 2.0])
+  assert run["heldout/mlm_loss"] == ([20, 30], [61 / 20, 61 / 30])
+  assert training_curves.last_step(run) == 30
+
+
+def test_lines_that_are_no_metrics(tmp_path):
+  folder = write(tmp_path / "a", {"step": 1, "loss": 2.0}, [1], {"step": 2})
+  with pytest.raises(DataError, match=r"metrics\.jsonl:2: not a line of"):
+    training_curves.read_run(folder)
+  with pytest.raises(DataError, match="No such file or directory; expected"):
+    training_curves.read_run(str(tmp_path / "none"))
+  with pytest.raises(DataError, match="no step is logged yet"):
+    training_curves.read_run(write(tmp_path / "b", tail='{"ste'))
+
+
+def test_runs_that_can_not_be_drawn(tmp_path):
+  run = training_curves.read_run(
+    write(tmp_path / "a", {"step": 1, "skipped": 0.0})
+  )
+  with pytest.raises(DataError, match="none of the metrics that are drawn"):
+    training_curves.draw(str(tmp_path / "a.png"), {"a": run})
+  with pytest.raises(ConfigError, match="gs://bucket/run: expected a folder"):
+    training_curves.read_run("gs://bucket/run")
+
+
+def test_numbers_that_are_not_finite(tmp_path):
+  lines = {"step": 1, "loss": float("nan")}, {"step": 2, "loss": 2.0}
+  run = training_curves.read_run(write(tmp_path / "a", *lines))
+  assert run["loss"].steps == [1, 2]
+  training_curves.draw(str(tmp_path / "a.png"), {"a": run})
+
+
+def panels(*folders):
+  return [
+    p.metric
+    for p in training_curves.panels(
+      [training_curves.read_run(f) for f in folders]
+    )
+  ]
+
+
+def test_which_panels(tmp_path):
+  both = pretraining(tmp_path / "both")
+  one = pretraining(tmp_path / "one", terms=("mlm",))
+  rest = ["learning_rate", "tokens_per_second"]
+  # One term is the loss.
+  assert panels(one) == ["mlm_loss", "mlm_accuracy", *rest]
+  losses = ["loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy"]
+  assert panels(both) == [*losses, *rest]
+  assert panels(one, both) == [*losses, *rest]
+  scores = {"heldout/f1": 0.5, "heldout/macro_f1": 0.4, "heldout/mcc": 0.1}
+  fine = write(
+    tmp_path / "fine",
+    {"step": 2, "loss": 1.0, "accuracy": 0.5, "real_share": 0.9, **SPEED},
+    {"step": 2, "heldout/loss": 1.0, "heldout/bias": 1.1, **scores},
+  )
+  expected = ["loss", "accuracy", "f1", "macro_f1", "mcc", *rest]
+  assert panels(fine) == expected
+
+
+def test_titles():
+  names = ("mlm_loss", "nsp_accuracy", "loss", "macro_f1", "tag_accuracy")
+  assert [training_curves._title(name) for name in names] == [
+    "MLM loss",
+    "NSP accuracy",
+    "Loss",
+    "Macro F1",
+    "Tag accuracy",
+  ]
+
+
+def test_the_command(tmp_path, size, capsys):
+  a = pretraining(tmp_path / "a", tail='{"step": 40, ')
+  b = pretraining(tmp_path / "b", terms=("mlm",))
+  out = tmp_path / "run.png"
+  assert main.main(["plot", "run", a, b, f"--out={out}"]) == 0
+  assert capsys.readouterr().out == f"{out}: steps of a 30, b 30\n"
+  # 7 panels, in three columns and three rows.
+  width, height = size(out)
+  assert width == round(150 * (3 * (3.3 + 0.85) + 0.2)) and 1300 < height < 1600
+  assert out.stat().st_size > 20_000
+  assert main.main(["plot", "run", str(tmp_path), f"--out={out}"]) == 2
+  told = capsys.readouterr().err
+  assert told.startswith(f"error: {tmp_path}/metrics.jsonl: No such file")
+
+
+def test_ticks_say_what_they_are(tmp_path):
+  """Steps of 2.5% were written 2%, 5%, 8%, 10%, 12%."""
+  values = enumerate((0.02, 0.147), 1)
+  lines = [{"step": step, "mlm_accuracy": share} for step, share in values]
+  training_curves.draw(
+    str(tmp_path / "a.svg"),
+    {"a": training_curves.read_run(write(tmp_path / "a", *lines))},
+  )
+  picture = (tmp_path / "a.svg").read_text()  # Its texts are in comments.
+  ticks = [f"<!-- {tick} -->" for tick in ("2.5%", "5%", "7.5%", "12.5%")]
+  assert [tick for tick in ticks if tick not in picture] == []

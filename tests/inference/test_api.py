@@ -1,0 +1,336 @@
+"""maskedlm.load: its functions give what the verbs give."""
+
+import importlib.metadata
+import inspect
+import io
+import json
+import pathlib
+import subprocess
+import sys
+import typing
+
+import numpy as np
+import pytest
+
+import maskedlm
+from helpers import tiny, untrained
+from helpers.untrained import D, H, N
+from maskedlm.cli import main
+from maskedlm.core.errors import CheckpointError, ConfigError, DataError
+
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+TEXTS = ["The cat sat on the mat.", " \t", "she sold a red book to the man"]
+MASKED = "the [MASK] sat on the [MASK] ."
+
+
+@pytest.fixture(scope="module")
+def workdir(tmp_path_factory):
+  return untrained.pretrained(tmp_path_factory.mktemp("api") / "pretrained")
+
+
+@pytest.fixture(scope="module")
+def model(workdir):
+  return maskedlm.load(workdir)
+
+
+@pytest.fixture(scope="module")
+def tagged(tmp_path_factory):
+  """A workdir of fine-tuning, whose second checkpoint is the best."""
+  folder = tmp_path_factory.mktemp("api") / "pos"
+  return untrained.finetuned(folder, "pos", metrics=(0.5, 0.2, 0.9))
+
+
+@pytest.fixture(scope="module")
+def tagger(tagged):
+  return maskedlm.load(str(tagged))
+
+
+# --- The package -------------------------------------------------------------
+
+
+def test_import_is_light_and_finds_what_it_says():
+  code = (
+    "import sys, maskedlm\n"
+    "assert 'load' in dir(maskedlm) and 'Model' in dir(maskedlm)\n"
+    "heavy = {'jax', 'numpy', 'flax', 'orbax'} & set(sys.modules)\n"
+    "assert not heavy, heavy\n"
+    "from maskedlm import Model, load\n"
+    "assert load is maskedlm.inference.model.load and 'jax' in sys.modules\n"
+  )
+  subprocess.run([sys.executable, "-c", code], check=True, cwd=tiny.ROOT)
+
+
+def test_it_is_typed():
+  assert (pathlib.Path(maskedlm.__file__).parent / "py.typed").exists()
+  assert typing.get_type_hints(maskedlm.load) == {
+    "path": str | pathlib.Path,
+    "return": maskedlm.Model,
+  }
+  for name, function in inspect.getmembers(maskedlm.Model, inspect.isfunction):
+    if not name.startswith("_"):
+      hints = typing.get_type_hints(function)
+      expected = {*inspect.signature(function).parameters, "return"} - {"self"}
+      assert hints.keys() == expected, name
+      assert function.__doc__, name
+
+
+def test_versions_agree():
+  assert maskedlm.__version__ == importlib.metadata.version("maskedlm")
+  with pytest.raises(AttributeError, match="'maskedlm' has no attribute 'lod'"):
+    maskedlm.lod  # noqa: B018
+
+
+# --- What can be opened ------------------------------------------------------
+
+
+def test_a_workdir_of_pretraining(model, workdir):
+  assert model.path == str(workdir)
+  cfg = model.cfg
+  assert (cfg.num_layers, cfg.num_heads, cfg.width) == (N, H, D)
+  assert model.meta["step"] == 12 and model.meta["task"]["encoder"]
+  assert model.tokenizer.tokens(model.tokenizer.special.mask) == "[MASK]"
+  assert repr(model) == f"Model(path={str(workdir)!r})"
+
+
+def test_of_fine_tuning_the_best_checkpoint(tagger, tagged):
+  assert tagger.meta["step"] == 2
+  last = maskedlm.load(tagged / "checkpoints" / "3")
+  assert last.meta["step"] == 3
+  first = maskedlm.load(tagged / "checkpoints" / "2")
+  np.testing.assert_array_equal(first.embed(TEXTS), tagger.embed(TEXTS))
+  assert np.abs(last.embed(TEXTS) - tagger.embed(TEXTS)).max() > 0.1
+
+
+@pytest.mark.parametrize(
+  ("make", "error", "message"),
+  [
+    (lambda path: None, ConfigError, "no such folder"),
+    (lambda path: path.mkdir(), CheckpointError, "holds no checkpoint"),
+  ],
+  ids=["missing", "empty"],
+)
+def test_what_cannot_be_opened(make, error, message, tmp_path):
+  make(tmp_path / "x")
+  with pytest.raises(error, match=message) as found:
+    maskedlm.load(tmp_path / "x")
+  assert "\n" not in str(found.value)
+
+
+# --- Tokens and vectors ------------------------------------------------------
+
+
+def test_tokenize(model):
+  text = "The cat [MASK]"
+  plain = model.tokenize(text)
+  special = model.tokenize(text, specials=True)
+  assert model.tokenizer.special.mask not in plain.ids
+  assert special.ids[-1] == model.tokenizer.special.mask
+  assert [text[a:b] for a, b in special.offsets] == ["The", "cat", "[MASK]"]
+  assert special.word_ids.tolist() == [0, 1, 2]
+
+
+def run_embed(workdir, tmp_path, *options):
+  """The vectors that `maskedlm embed` writes of TEXTS, and their texts."""
+  lines = tmp_path / "texts.jsonl"
+  lines.write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
+  out = tmp_path / "v.npz"
+  argv = ("--checkpoint", workdir, "--input", lines, "--out", out, *options)
+  assert main.main(["embed", *map(str, argv)]) == 0
+  with np.load(out) as file:
+    return file["vectors"], file["text_lines"][file["texts"]] - 1
+
+
+def test_rows_of_encode_are_tokens(model, workdir, tmp_path):
+  made = model.encode(TEXTS)
+  counts = [len(model.tokenize(text).ids) for text in TEXTS]
+  assert [x.shape for x in made] == [(n, D) for n in counts]
+  assert counts[1] == 0 and made[0].dtype == np.float32
+  for x, y in zip(made, model.encode(text for text in TEXTS), strict=True):
+    np.testing.assert_array_equal(x, y)
+  expected, texts = run_embed(workdir, tmp_path)
+  for i, x in enumerate(made):
+    np.testing.assert_allclose(x, expected[texts == i], **CLOSE)
+  # A row is its token's: in a left part of the text alone it is another.
+  assert np.abs(model.encode(["The cat"])[0] - made[0][:2]).max() > 1e-2
+
+
+def test_layers_of_encode(model):
+  (apart,) = model.encode(TEXTS[:1], layers=(0, 1, -1), combine="stack")
+  (joined,) = model.encode(TEXTS[:1], layers=(0, 1, 2), combine="concat")
+  (summed,) = model.encode(TEXTS[:1], layers=(-3, -2, -1), combine="sum")
+  n = len(model.tokenize(TEXTS[0]).ids)
+  assert apart.shape == (n, 3, D)
+  np.testing.assert_allclose(joined, apart.reshape(n, 3 * D), **CLOSE)
+  np.testing.assert_allclose(summed, apart.sum(1), **CLOSE)
+  np.testing.assert_allclose(model.encode(TEXTS[:1])[0], apart[:, 2], **CLOSE)
+
+
+def test_embed_has_a_row_for_each_text(model, workdir, tmp_path):
+  texts = [TEXTS[0], TEXTS[2]]
+  made = model.embed(texts)
+  assert made.shape == (2, D) and made.dtype == np.float32
+  expected, rows = run_embed(workdir, tmp_path, "--unit=sentence")
+  where = [np.flatnonzero(rows == i)[0] for i in (0, 2)]
+  np.testing.assert_allclose(made, expected[where], **CLOSE)
+  np.testing.assert_allclose(model.embed(texts[1:])[0], made[1], **CLOSE)
+  long = model.embed(["the cat sat " * 100])  # 300 words; 48 positions.
+  assert long.shape == (1, D) and np.isfinite(long).all()
+
+
+def test_texts_without_a_token_keep_their_rows(model):
+  assert model.embed(TEXTS).shape == (3, D)
+  np.testing.assert_allclose(
+    model.embed(TEXTS)[[0, 2]], model.embed([TEXTS[0], TEXTS[2]]), **CLOSE
+  )
+
+
+def test_vectors_know_whose_they_are(model):
+  made = model.vectors(TEXTS)
+  forms = [
+    TEXTS[t][a:b] for t, (a, b) in zip(made.texts, made.offsets, strict=True)
+  ]
+  assert " ".join(forms) == f"{TEXTS[0][:-1]} . {TEXTS[2]}"
+  assert made.texts.tolist() == 7 * [0] + 8 * [2]  # Text 1 has no word.
+  begins = model.tokenize(TEXTS[0]).offsets[:, 0]
+  of_sat = model.encode(TEXTS)[0][(begins >= 8) & (begins < 11)]
+  assert len(of_sat) == 2  # s ##at
+  np.testing.assert_allclose(made.values[2], of_sat.mean(0), **CLOSE)
+
+
+def test_no_texts_give_no_vectors(model):
+  assert model.embed([]).shape == (0, D)
+  assert model.encode([]) == []
+  stacked = model.embed([" "], unit="word", layers=(0, 1), combine="stack")
+  assert stacked.shape == (0, 2, D)
+
+
+def test_attention(model):
+  made = model.attend("the cat on [MASK]")
+  assert made.tokens == ("[CLS]", "the", "cat", "on", "[MASK]", "[SEP]")
+  assert made.weights.shape == (N, H, 6, 6)
+  np.testing.assert_allclose(made.weights.sum(-1), 1, atol=1e-5)
+
+
+# --- Masks and predictions ---------------------------------------------------
+
+
+def test_masks_are_filled_as_by_the_verb(model, workdir, capsys):
+  made = model.fill_mask(MASKED, top=4)
+  argv = ("--checkpoint", workdir, "--top_k", 4, "--json", MASKED)
+  assert main.main(["fill-mask", *map(str, argv)]) == 0
+  said = json.loads(capsys.readouterr().out)["masks"]
+  assert [[word for word, _ in mask] for mask in made] == [
+    [candidate["token"] for candidate in mask] for mask in said
+  ]
+  np.testing.assert_allclose(
+    [[p for _, p in mask] for mask in made],
+    [[candidate["probability"] for candidate in mask] for mask in said],
+    rtol=1e-4,
+  )
+  assert [len(mask) for mask in made] == [4, 4]
+
+
+def test_lines_of_stdin_are_told_apart(workdir, capsys, monkeypatch):
+  asked = b"\xef\xbb\xbfa [MASK]\n\nthe [MASK]\ncaf\xe9 [MASK]\n"
+  argv = ("fill-mask", "--checkpoint", str(workdir), "--json")
+  for text, code in ((asked[:24], 0), (asked, 2)):
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+    assert main.main(argv) == code
+  shown = capsys.readouterr()
+  said = [json.loads(line) for line in shown.out.splitlines()]
+  assert [(s["line"], s["text"]) for s in said] == [
+    (1, "a [MASK]"),
+    (3, "the [MASK]"),
+  ]
+  assert "error: stdin:4: not UTF-8" in shown.err
+
+
+def test_candidates_are_a_distribution(model):
+  (mask,) = model.fill_mask("the [MASK]", top=10_000)
+  shares = [p for _, p in mask]
+  assert shares == sorted(shares, reverse=True)
+  assert sum(shares) == pytest.approx(1, abs=1e-5)
+  # Of words: [PAD], [CLS] and rows without a token are none.
+  special = model.tokenizer.special_ids
+  assert len(mask) == model.tokenizer.vocab_size - len(special)
+  assert not {word for word, _ in mask} & set(
+    map(model.tokenizer.tokens, special)
+  )
+  assert len(model.fill_mask("the [MASK]")[0]) == 5
+
+
+def test_predictions_are_the_verbs(tagger, tagged, capsys):
+  lines = ["The cat sat.", '{"tokens": ["a", "red", "book"]}']
+  made = tagger.predict([lines[0], json.loads(lines[1])])
+  argv = ("--checkpoint", tagged, "--json", *lines)
+  assert main.main(["predict", *map(str, argv)]) == 0
+  said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+  assert made == said
+  assert [len(p["tags"]) for p in made] == [4, 3]
+  assert tagger.predict(lines, batch_size=1)[1]["tags"] == made[1]["tags"]
+  assert tagger.predict([]) == []
+  numpys = {"tokens": np.array(["a", "red", "book"]), "id": np.int64(7)}
+  assert tagger.predict([numpys])[0]["tags"] == made[1]["tags"]
+
+
+# --- Errors ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+  ("ask", "message"),
+  [
+    (lambda m: m.fill_mask("no mask"), r"no \[MASK\] in 'no mask'"),
+    (lambda m: m.fill_mask("the " * 50 + "[MASK]"), "takes 48: cut it"),
+    (lambda m: m.fill_mask("[MASK]", top=0), "top=0: expected at least 1"),
+    (lambda m: m.embed("a text"), "texts is one string, 'a text'"),
+    (lambda m: m.encode([None]), r"texts\[0\] is None: expected a string"),
+    (lambda m: m.embed(["a", float("nan")]), r"texts\[1\] is nan"),
+    (lambda m: m.embed(["a"], layers=-1), r"layers=-1: .* such as \(-1,\)"),
+    (lambda m: m.embed(["a"], layers=(3,)), "layers has 3: the encoder has 2"),
+    (lambda m: m.embed([], layers=(3,)), "layers has 3: the encoder has 2"),
+    (lambda m: m.vectors(["a"], unit="wrd"), 'did you mean "word"'),
+    (lambda m: m.embed(["a"], combine="sun"), 'did you mean "sum"'),
+    (lambda m: m.embed(["a"], layers=None), "layers=None: expected numbers"),
+    (lambda m: m.embed(["a"], layers=[1.5]), r"layers=\[1.5\]: expected num"),
+    (lambda m: m.embed(None), "texts is None: expected a list"),
+    (lambda m: m.fill_mask(None), "text is None: expected a string"),
+    (
+      lambda m: m.fill_mask(["[MASK]"]),
+      r"text is \['\[MASK\]'\]: expected a s",
+    ),
+    (lambda m: m.attend(None), "text is None: expected a string"),
+    (lambda m: m.tokenize(7), "text is 7: expected a string"),
+    (lambda m: m.attend(""), "has no token"),
+    (lambda m: m.predict(["a"]), "was pretrained, not fine-tuned: run"),
+  ],
+  ids=range(20),
+)
+def test_wrong_arguments(model, ask, message):
+  with pytest.raises(ConfigError, match=message) as found:
+    ask(model)
+  assert "\n" not in str(found.value)
+
+
+@pytest.mark.parametrize(
+  ("ask", "error", "message"),
+  [
+    (lambda m: m.fill_mask("[MASK]"), ConfigError, "can't fill masks"),
+    (lambda m: m.predict("x"), ConfigError, "examples is one string"),
+    (lambda m: m.predict([3]), ConfigError, "expected a string or a dict"),
+    (lambda m: m.predict([{"a": {1}}]), ConfigError, "written as JSON: exp"),
+    (lambda m: m.predict([{"txt": ""}]), DataError, "has no words; expected"),
+    (lambda m: m.predict(["a"], batch_size=0), ConfigError, "batch_size=0"),
+  ],
+  ids=range(6),
+)
+def test_wrong_arguments_to_a_tagger(tagger, ask, error, message):
+  with pytest.raises(error, match=message) as found:
+    ask(tagger)
+  assert "\n" not in str(found.value)
+
+
+def test_odd_unicode(model, tagger):
+  odd = "\ud800 \x00 e\u0301 👩‍💻 [SEP] \u202ethe"
+  assert model.embed([odd]).shape == (1, D)
+  assert len(model.fill_mask(odd + " [MASK]")) == 1
+  assert tagger.predict([odd])[0]["tags"]

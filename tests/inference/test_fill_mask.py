@@ -1,0 +1,64 @@
+"""Which part of a checkpoint fills masks."""
+
+import dataclasses
+
+import jax
+import numpy as np
+import pytest
+
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.tokenizers import tokenizer
+from maskedlm.inference import fill_mask
+from maskedlm.modeling import heads
+from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.objectives import causal, electra
+
+V, D = 131, 24
+
+
+def make_config():
+  model = config_lib.default().model
+  model.update(
+    num_layers=1, width=D, num_heads=3, mlp_width=40, max_positions=17
+  )
+  return EncoderConfig(vocab_size=V, **model)
+
+
+def test_of_electra_the_generator():
+  cfg = make_config()
+  small = electra.generator_config(cfg, size=1 / 3, layers=1.0)
+  params = jax.jit(lambda key: electra.init(cfg, small, key))(jax.random.key(0))
+  task = {
+    "objective": "electra",
+    "encoder": dataclasses.asdict(cfg),
+    "generator": dataclasses.asdict(small),
+  }
+  filler, architecture = fill_mask._masked_model(params, task, "here")
+  assert architecture == small
+  batch = {
+    name: np.ones((1, 5), np.int32)
+    for name in ("input_ids", "token_type_ids", "segment_ids")
+  }
+  places = np.array([[3, 1]])
+  logits = heads.mlm_logits(filler, architecture, batch, places)
+  assert logits.shape == (1, 2, V)
+
+
+def test_a_causal_model_says_that_it_cannot():
+  cfg = make_config()
+  params = jax.eval_shape(lambda key: causal.init(cfg, key), jax.random.key(0))
+  task = {"objective": "causal", "encoder": dataclasses.asdict(cfg)}
+  with pytest.raises(ConfigError, match=r"'causal'.* can't fill masks"):
+    fill_mask._masked_model(params, task, "here")
+
+
+def test_a_part_of_a_word_of_a_byte_level_bpe_is_text():
+  """The vocabulary writes ä, of the bytes c3 and a4, as Ã¤."""
+  made = tokenizer.train(
+    ["Bär, Kär, Tär"] * 9, kind="bpe", vocab_size=270, lowercase=False
+  )
+  ids = range(made.vocab_size)
+  shown = {made.tokens(i): fill_mask._word(made, i) for i in ids}
+  assert (shown["Ã¤r"], shown[","], shown["ĠKÃ¤r"]) == ("är", ",", "Kär")
+  assert [shown[x] for x in ("Ã", "Ġ", "Ċ", "Ā")] == ["Ã", "Ġ", "Ċ", "Ā"]

@@ -1,0 +1,16 @@
+"""An encoder of two layers, made once."""
+
+import pytest
+
+from helpers import vector_encoder as small
+from maskedlm.inference.vectors import vectors
+
+
+@pytest.fixture(scope="session")
+def workdir(tmp_path_factory):
+  return small.make(tmp_path_factory.mktemp("vectors") / "encoder")
+
+
+@pytest.fixture(scope="session")
+def model(workdir):
+  return vectors.open_model(workdir)

@@ -1,0 +1,63 @@
+"""Who attends to whom in a text, with its tokens as a person reads them."""
+
+import numpy as np
+import pytest
+
+from helpers import finetune_runs as runs
+from helpers.vector_encoder import POSITIONS
+from maskedlm.core.errors import ConfigError
+from maskedlm.inference.vectors import attention_maps, vectors
+from maskedlm.modeling import masked_lm
+
+
+def test_the_maps_of_a_text(model):
+  text = "The cat, roasted [MASK] ž the"
+  made = attention_maps.attend(model, text)
+  assert made.tokens[:4] == ("[CLS]", "The", "cat", ",")
+  assert made.tokens[-4:] == ("[MASK]", "[UNK]", "the", "[SEP]")
+  roasted = "".join(made.tokens[4:-4])  # Of several tokens, as r ##o ##a ...
+  assert roasted.replace("##", "") == "roasted" and "##" in roasted
+  length = len(made.tokens)
+  assert made.weights.shape == (2, 3, length, length)
+  np.testing.assert_allclose(made.weights.sum(-1), 1, atol=1e-5)
+  # As of the row without any padding.
+  special = model.tokenizer.special
+  ids = model.tokenizer.encode(text, specials=True).ids
+  row = np.int32([[special.cls, *ids, special.sep]])
+  batch = {
+    "input_ids": row,
+    "token_type_ids": 0 * row,
+    "segment_ids": 0 * row + 1,
+  }
+  expected = np.asarray(masked_lm.attend(model.cfg, model.params, batch))[:, 0]
+  np.testing.assert_allclose(made.weights, expected, atol=1e-5)
+
+
+def test_tokens_of_bytes(tmp_path):
+  folder = runs.make_encoder(tmp_path / "bpe", kind="bpe", vocab_size=300)
+  model = vectors.open_model(folder)
+  made = attention_maps.attend(model, "the zebra, é")
+  assert made.tokens[1] == "the" and "," in made.tokens
+  # What the reader knows, not the spelling of the vocabulary (Ġ, Ã).
+  shown = "".join(made.tokens[1:-1]).replace("##", "")
+  assert shown.replace("␣", "").startswith("thezebra,")
+  assert not {"Ġ", "Ã"} & set("".join(made.tokens))
+
+
+@pytest.mark.parametrize(
+  ("text", "message"),
+  [
+    (" \n", "has no token"),
+    ("the " * (POSITIONS - 1), "has 49 tokens with .CLS. and .SEP.; expected"),
+  ],
+  ids=["empty", "long"],
+)
+def test_texts_that_cannot_be_shown(model, text, message):
+  with pytest.raises(ConfigError, match=message):
+    attention_maps.attend(model, text)
+
+
+def test_a_limit(model):
+  assert len(attention_maps.attend(model, "the the the", limit=5).tokens) == 5
+  with pytest.raises(ConfigError, match="expected 4 at most"):
+    attention_maps.attend(model, "the the the", limit=4)

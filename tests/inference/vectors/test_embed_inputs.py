@@ -1,0 +1,147 @@
+"""Lines, files and JSON become texts that know where they are from."""
+
+import gzip
+import io
+import sys
+from collections import Counter
+
+import pytest
+import zstandard
+
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled import text_lines
+from maskedlm.data.labelled.text_lines import Text
+
+
+def write(tmp_path, content, name="a.txt"):
+  path = tmp_path / name
+  path.write_bytes(content)
+  return str(path)
+
+
+def test_lines_of_several_files(tmp_path):
+  a = write(tmp_path, b'\xef\xbb\xbfone\r\n\n  \n{"text": 1}\n')
+  b = write(tmp_path, "zwölf".encode(), "b.md")
+  seen = Counter()
+  assert list(text_lines.read([a, b], seen=seen)) == [
+    Text("one", None, a, 1),
+    Text('{"text": 1}', None, a, 4),
+    Text("zwölf", None, b, 1),
+  ]
+  assert seen == {"bytes": text_lines.size([a, b]), "texts": 3}
+  assert seen["bytes"] == 8 + 1 + 3 + 12 + 6
+
+
+def test_objects(tmp_path):
+  path = write(
+    tmp_path,
+    b'{"text": "a b", "id": 7}\n\n{"tokens": ["a", "U.S.", ""], "text": "x"}\n'
+    b'{"text": ""}\n{"text": "\\ud83d"}\n',
+    "a.jsonl",
+  )
+  assert list(text_lines.read([path])) == [
+    Text("a b", None, path, 1),
+    Text("a U.S. ", ("a", "U.S.", ""), path, 3),
+    Text("", None, path, 4),
+    Text("?", None, path, 5),
+  ]
+  renamed = write(tmp_path, b'{"body": "a"}', "b.json")
+  (text,) = text_lines.read([renamed], form="jsonl", field="body")
+  assert text.text == "a"
+
+
+def test_compressed_files(tmp_path):
+  """As they would be read decompressed, with the same lines in errors."""
+  lines = b'\xef\xbb\xbf{"text": "a"}\r\n\n{"text": "b"}'
+  gz = write(tmp_path, gzip.compress(lines), "a.jsonl.gz")
+  zst = write(tmp_path, zstandard.compress(lines), "a.JSONL.zst")
+  for path in (gz, zst):
+    found = list(text_lines.read([path]))
+    assert found == [Text("a", None, path, 1), Text("b", None, path, 3)]
+    assert text_lines.size([path]) == 0
+  odd = b"a\rb\0\n%PDF-\r\n"  # Lines are those of the plain file.
+  plain = list(text_lines.lines(write(tmp_path, odd, "d.txt")))
+  assert plain == [(1, "a\rb\0"), (2, "%PDF-")]
+  odd = write(tmp_path, gzip.compress(odd), "d.txt.gz")
+  assert list(text_lines.lines(odd)) == plain
+  latin = write(tmp_path, gzip.compress(b"one\ncaf\xe9\n"), "b.txt.gz")
+  with pytest.raises(DataError, match=r"b\.txt\.gz:2: not UTF-8 \(byte 0xe9 a"):
+    list(text_lines.read([latin]))
+  for content in (gzip.compress(lines)[:-9], b"plain"):
+    cut = write(tmp_path, content, "c.gz")
+    with pytest.raises(DataError, match=r"c\.gz: .*; fetch it again\.$"):
+      list(text_lines.read([cut]))
+
+
+def test_stdin(monkeypatch):
+  stdin = io.TextIOWrapper(io.BytesIO(b"one\ntwo"))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  assert list(text_lines.read(["-"])) == [
+    Text("one", None, "stdin", 1),
+    Text("two", None, "stdin", 2),
+  ]
+  assert text_lines.size(["-"]) == 0
+
+
+def test_what_a_verb_is_asked(tmp_path, monkeypatch):
+  stdin = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf{}\r\n \ncaf\xe9\n"))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  lines = text_lines.given([], "-")
+  assert next(lines) == (1, "{}")
+  with pytest.raises(DataError, match="stdin:3: not UTF-8"):
+    next(lines)
+  path = write(tmp_path, b"\n\none\n")
+  assert list(text_lines.given([], path)) == [(3, "one")]
+  assert list(text_lines.given(["a", " ", "b"], path)) == [(0, "a"), (0, "b")]
+
+
+def test_who_types_is_answered_at_once(monkeypatch):
+  def grouped(texts, path):
+    return list(text_lines.groups([1, 2, 3], 2, texts, [path]))
+
+  assert grouped([], "-") == grouped(["a"], "a.txt") == [[1, 2], [3]]
+  monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+  assert grouped([], "-") == [[1], [2], [3]]
+  assert grouped(["a"], "-") == grouped([], "a.txt") == [[1, 2], [3]]
+
+
+def test_texts_come_before_the_file_is_read_to_its_end(tmp_path):
+  path = write(tmp_path, b"one\n\xff\n")
+  texts = text_lines.read([path])
+  assert next(texts).text == "one"
+  with pytest.raises(DataError, match=r"a\.txt:2: not UTF-8 \(byte 0xff at 1 "):
+    next(texts)
+
+
+@pytest.mark.parametrize(
+  ("line", "match"),
+  [
+    (b'{"txet": "a"}', r":2: the field 'text' is not there; .* mean \"txet\""),
+    (b'{"text": 3}', r":2: the field 'text' is no string"),
+    (b"{}", r":2: the field 'text' is not there; the object has nothing"),
+    (b'{"tokens": ["a", 3]}', r":2: 'tokens' is no list of strings"),
+    (b'{"tokens": "a b"}', r":2: 'tokens' is no list of strings"),
+    (b'["a"]', r":2: a JSON list; expected an object"),
+    (b'{"text": "a"', r":2: not JSON"),
+    (b"\xe9", r":2: not UTF-8 .* iconv"),
+  ],
+)
+def test_bad_objects(tmp_path, line, match):
+  path = write(tmp_path, b'{"text": "good"}\n' + line + b"\n", "a.jsonl")
+  with pytest.raises(DataError, match=r"a\.jsonl" + match):
+    list(text_lines.read([path]))
+
+
+def test_no_text(tmp_path):
+  path = write(tmp_path, b"\n \n")
+  with pytest.raises(DataError, match=r"a\.txt: no line with text"):
+    list(text_lines.read([path]))
+
+
+def test_checked_at_once(tmp_path):
+  with pytest.raises(ConfigError, match=r"none\.txt: no such file"):
+    text_lines.check(["-", str(tmp_path / "none.txt")], form="")
+  with pytest.raises(ConfigError, match="is a folder"):
+    text_lines.check([str(tmp_path)], form="")
+  with pytest.raises(ConfigError, match=r"'json' is unknown.*\"jsonl\""):
+    text_lines.check(["-"], form="json")

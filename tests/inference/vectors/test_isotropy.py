@@ -1,0 +1,158 @@
+"""The table of layers against plain loops over the same vectors."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from helpers import finetune_runs as runs
+from maskedlm.cli import main
+from maskedlm.core.errors import DataError
+from maskedlm.inference.vectors import (
+  isotropy,
+  similarity,
+  standardise,
+  vectors,
+)
+from maskedlm.inference.vectors.isotropy import Pair
+
+PAIRS = [
+  Pair("the cat sat", "the dog sat", 4.0),
+  Pair("a good film", "a bad end", 2.5),
+  Pair("where is the book", "it is on the table", 3.0),
+  Pair("new york", "", 0.5),
+]
+
+
+@pytest.fixture(scope="module")
+def drawn(model):
+  return isotropy.sample(model, runs.TEXTS, unit="token", count=50)
+
+
+def every_vector(model, unit):
+  options = isotropy.all_layers(model, unit)
+  return vectors.collect(vectors.embed(model, runs.TEXTS, options)).values
+
+
+def test_a_fair_sample_that_repeats(model, drawn):
+  x = every_vector(model, "token")
+  assert drawn.x.shape == (50, 3, 24) and len(x) > 200
+  again = isotropy.sample(
+    model, runs.TEXTS, unit="token", count=50, batch_tokens=2
+  )
+  np.testing.assert_allclose(again.x, drawn.x, atol=1e-5)
+  other = isotropy.sample(model, runs.TEXTS, unit="token", count=50, seed=1)
+  assert np.abs(other.x - drawn.x).max() > 0.1
+  # In order, and each vector is one of the corpus.
+  nearest = np.abs(x[None, :, 2] - drawn.x[:, None, 2]).max(-1).min(1)
+  assert nearest.max() < 1e-5
+  few = isotropy.sample(model, runs.TEXTS[:1], unit="token", count=1000)
+  assert len(few.x) == few.moments.count < 100
+
+
+def test_moments_are_of_the_whole_corpus(model, drawn):
+  x = every_vector(model, "token")
+  fitted = standardise.finish(drawn.moments, {})
+  assert drawn.moments.count == len(x)
+  np.testing.assert_allclose(fitted.mean, x.mean(0), atol=1e-5)
+  np.testing.assert_allclose(fitted.stddev, x.std(0), atol=1e-5)
+
+
+def test_each_layer(model, drawn):
+  x = np.float64(every_vector(model, "token"))
+  mean, stddev = x.mean(0), x.std(0)
+  layers = isotropy.measure(drawn)
+  assert [layer.layer for layer in layers] == [0, 1, 2]
+  for n, layer in enumerate(layers):
+    own = np.float64(drawn.x[:, n])
+    rogue = [dimension for dimension, _ in layer.rogue]
+    kept = [i for i in range(24) if i not in rogue]
+    after = {
+      "as is": own,
+      "without rogue": own[:, kept],
+      "standardised": (own - mean[n]) / stddev[n],
+    }
+    for name, values in after.items():
+      pairs = itertools.combinations(values, 2)
+      cosines = [u @ v / np.sqrt((u @ u) * (v @ v)) for u, v in pairs]
+      assert layer.anisotropy[name] == pytest.approx(np.mean(cosines), abs=1e-4)
+    assert layer.rogue == similarity.rogue(own, 3)
+    assert layer.spearman == {}
+
+
+def test_spearman_of_pairs(model, drawn, monkeypatch):
+  layers = isotropy.measure(drawn)
+  once = isotropy.judge(model, PAIRS, drawn, layers)
+  monkeypatch.setattr(isotropy, "PAIRS", 3)
+  assert isotropy.judge(model, PAIRS, drawn, layers) == once
+  gold = np.argsort(np.argsort([pair.score for pair in PAIRS]))
+  fitted = standardise.finish(drawn.moments, {})
+  for layer in once:
+    options = vectors.Options(unit="sentence", layers=(layer.layer,))
+    a, b = (
+      vectors.collect(vectors.embed(model, texts, options)).values
+      for texts in ([p.a for p in PAIRS], [p.b for p in PAIRS])
+    )
+    dims = [dimension for dimension, _ in layer.rogue]
+    mean, stddev = fitted.mean[layer.layer], fitted.stddev[layer.layer]
+    for name, change in {
+      "as is": lambda x: x,
+      "without rogue": lambda x, dims=dims: np.delete(x, dims, 1),
+      "standardised": lambda x, m=mean, s=stddev: (x - m) / s,
+    }.items():
+      cosines = similarity.cosine(change(a), change(b))
+      ranks = np.argsort(np.argsort(cosines))
+      expected = np.corrcoef(gold, ranks)[0, 1]
+      assert layer.spearman[name] == pytest.approx(expected)
+
+
+def test_too_few(model):
+  with pytest.raises(DataError, match="the input has 1 words; expected two"):
+    isotropy.sample(model, ["the"])
+  with pytest.raises(DataError, match="the input has 0 words"):
+    isotropy.sample(model, [" "])
+
+
+HEADER = "index\tsentence1\tsentence2\tscore\n"
+
+
+def test_pairs_of_a_file(tmp_path):
+  path = tmp_path / "dev.tsv"
+  path.write_text(HEADER + '0\tA "b.\tC d.\t3.800\n1\tE\tF\t0\n')
+  expected = [Pair('A "b.', "C d.", 3.8), Pair("E", "F", 0.0)]
+  assert isotropy.read_pairs(path) == expected
+  path.write_text(HEADER + "0\tA\tB\t1\n1\tA\tB\tnan\n")
+  with pytest.raises(DataError, match=r"dev\.tsv:3: the score 'nan'"):
+    isotropy.read_pairs(path)
+  path.write_text("index\tsentence1\tsentence2\n0\tA\tB\n")
+  with pytest.raises(DataError, match=r"dev\.tsv:2: no column 'score'"):
+    isotropy.read_pairs(path)
+
+
+def test_the_command(workdir, tmp_path, capsys):
+  text, sts = tmp_path / "text.txt", tmp_path / "dev.tsv"
+  text.write_text("\n".join(runs.TEXTS))
+  rows = [f"{i}\t{p.a}\t{p.b or '-'}\t{p.score}" for i, p in enumerate(PAIRS)]
+  sts.write_text(HEADER + "\n".join(rows) + "\n")
+  table = tmp_path / "table.json"
+  command = ["isotropy", f"--checkpoint={workdir}", f"--input={text}"]
+  more = [f"--sts={sts}", f"--json={table}", "--sample=40"]
+  assert main.main([*command, *more]) == 0
+  lines = capsys.readouterr().out.splitlines()
+  words = sum(len(text.split()) for text in runs.TEXTS)
+  first = f"40 of {words} words of 12 texts; Spearman of 4 pairs of {sts}"
+  assert lines[0] == first
+  layers = json.loads(table.read_text())
+  assert len(lines) == 3 + 3 == 3 + len(layers)
+  values = [*layers[2]["anisotropy"].values(), *layers[2]["spearman"].values()]
+  assert lines[-1].split()[:7] == ["2", *(f"{x:z.3f}" for x in values)]
+  dimension, share = layers[2]["rogue"][0]
+  assert f"  {dimension} ({share:.1%}), " in lines[-1]
+
+  assert main.main([*command, "--sample=1"]) == 2
+  assert "--sample=1: expected 2" in capsys.readouterr().err
+  assert main.main([*command, f"--json={tmp_path}/none/a.json"]) == 2
+  assert "there is no folder" in capsys.readouterr().err
+  assert main.main([*command, "--unit=words"]) == 2
+  assert "unit='words' is unknown" in capsys.readouterr().err

@@ -1,0 +1,70 @@
+"""Points in a plane: what PCA must give, and the same points every time."""
+
+import sys
+
+import numpy as np
+import pytest
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.inference.vectors import projection
+
+
+def clusters(count, dimensions=13, seed=0):
+  """Two clusters of vectors."""
+  rng = np.random.default_rng(seed)
+  centers = 5 * rng.standard_normal((2, dimensions))
+  x = centers[np.arange(count) % 2] + rng.standard_normal((count, dimensions))
+  return np.float32(x)
+
+
+def test_pca_by_hand():
+  # 3-4-5: the first axis is (3, 4) / 5, the second (4, -3) / 5, of 5 entries.
+  along, across = np.array([-6.0, -2, 2, 6]), np.array([1.0, -1, -1, 1])
+  x = 7 + np.outer(along, [0.6, 0.8, 0, 0, 0])
+  x += np.outer(across, [0.8, -0.6, 0, 0, 0])
+  made = projection.pca(np.float32(x))
+  np.testing.assert_allclose(
+    np.abs(made.points[:, 0]), np.abs(along), atol=1e-5
+  )
+  np.testing.assert_allclose(np.abs(made.points[:, 1]), 1, atol=1e-5)
+  # Variances 20 and 1.
+  assert made.axes == (
+    "principal component 1 (95% of the variance)",
+    "principal component 2 (5% of the variance)",
+  )
+  assert made.has_unit
+
+
+@pytest.mark.parametrize("x", [np.ones((4, 5)), np.arange(3.0)[:, None]])
+def test_pca_of_little(x):
+  made = projection.pca(x)
+  assert made.points.shape == (len(x), 2) and np.isfinite(made.points).all()
+  np.testing.assert_allclose(made.points[:, 1], 0, atol=1e-9)
+
+
+def test_pca_repeats():
+  x = clusters(30)
+  first, again = projection.pca(x), projection.pca(x.copy())
+  np.testing.assert_array_equal(first.points, again.points)
+
+
+def test_umap_without_the_library(monkeypatch):
+  monkeypatch.setitem(sys.modules, "umap", None)
+  with pytest.raises(ConfigError, match=r"pip install 'maskedlm\[umap\]'"):
+    projection.umap(clusters(30))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("count", [2, 3, 5, 15, 16, 40])
+def test_umap_repeats(count):
+  pytest.importorskip("umap")
+  x = clusters(count)
+  first, again = projection.umap(x), projection.umap(x.copy())
+  assert first.points.shape == (count, 2) and np.isfinite(first.points).all()
+  np.testing.assert_array_equal(first.points, again.points)
+  assert first.points.min() == 0 and first.points.max() == 1
+  assert not first.has_unit
+  if count == 40:  # The two clusters stay apart.
+    a, b = first.points[::2], first.points[1::2]
+    gap = np.linalg.norm(a[:, None] - b, axis=2).min()
+    assert gap > np.linalg.norm(a - a.mean(0), axis=1).max()

@@ -1,0 +1,174 @@
+"""What is written can be read by others, whole or not at all."""
+
+import errno
+import json
+import tracemalloc
+
+import numpy as np
+import pytest
+import safetensors
+
+from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.data.labelled.text_lines import Text
+from maskedlm.inference.vectors import writers
+from maskedlm.inference.vectors.vectors import Vectors
+
+ABOUT = {"unit": "token", "layers": [2]}
+A = Text("the cät", None, "a.txt", 3)
+B = Text("", None, "a.txt", 5)
+C = Text("\u4e2d \U0001f600", None, "b.jsonl", 1)
+# Text 0 goes on in the second piece.
+PIECES = [
+  Vectors(
+    np.float32([[0.1, -1e-30, 3.4e38]]),
+    np.array([0]),
+    np.array([[0, 3]]),
+    np.int32([7]),
+    (A,),
+  ),
+  Vectors(
+    np.float32([[1, 2, 1 / 3], [4, 5, 6], [7, 8, 9]]),
+    np.array([0, 1, 2]),
+    np.array([[4, 7], [0, 0], [2, 3]], np.int32),
+    np.int32([8, 9, -1]),
+    (A, B, C),
+  ),
+]
+ALL = np.concatenate([piece.values for piece in PIECES])
+FORMS = ["the", "cät", "", "\U0001f600"]
+
+
+def write(path, pieces=PIECES):
+  with writers.open_writer(path, ABOUT) as writer:
+    for piece in pieces:
+      writer(piece)
+
+
+def read_npz(path):
+  with np.load(path, allow_pickle=False) as file:
+    arrays = dict(file)
+  return arrays, json.loads(str(arrays.pop("about")))
+
+
+def read_safetensors(path):
+  with safetensors.safe_open(path, framework="numpy") as file:
+    arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    return arrays, json.loads(file.metadata()["maskedlm"])
+
+
+ARRAYS = {".npz": read_npz, ".safetensors": read_safetensors}
+
+
+@pytest.mark.parametrize("suffix", ARRAYS)
+def test_arrays(tmp_path, suffix):
+  path = tmp_path / f"v{suffix}"
+  write(path)
+  arrays, about = ARRAYS[suffix](path)
+  np.testing.assert_array_equal(arrays["vectors"], ALL)
+  assert arrays["vectors"].dtype == np.float32
+  assert arrays["ids"].tolist() == [7, 8, 9, -1]
+  assert about == {**ABOUT, "files": ["a.txt", "b.jsonl"]}
+  # As docs/embeddings.md traces a vector.
+  sources = []
+  for i in range(4):
+    t = arrays["texts"][i]
+    start, stop = arrays["text_starts"][t : t + 2]
+    text = bytes(arrays["text_bytes"][start:stop]).decode()
+    begin, end = arrays["offsets"][i]
+    assert text[begin:end] == FORMS[i]
+    file = about["files"][arrays["text_files"][t]]
+    sources.append(Text(text, None, file, arrays["text_lines"][t]))
+  assert sources == [A, A, B, C]
+
+
+@pytest.mark.parametrize("suffix", ARRAYS)
+def test_texts_without_a_character(tmp_path, suffix):
+  path = tmp_path / f"v{suffix}"
+  write(path, [PIECES[1]._replace(texts=np.arange(3), sources=(B, B, B))])
+  arrays, _ = ARRAYS[suffix](path)
+  assert arrays["text_bytes"].shape == (0,)
+  assert arrays["text_starts"].tolist() == [0, 0, 0, 0]
+
+
+def test_jsonl(tmp_path):
+  path = tmp_path / "v.jsonl"
+  write(path)
+  lines = [json.loads(x) for x in path.read_text("utf-8").splitlines()]
+  np.testing.assert_array_equal(
+    np.float32([line.pop("vector") for line in lines]), ALL
+  )
+  assert lines[1] == {
+    "file": "a.txt",
+    "line": 3,
+    "text": 0,
+    "begin": 4,
+    "end": 7,
+    "form": "cät",
+    "id": 8,
+  }
+  assert [line["form"] for line in lines] == FORMS
+  assert "id" not in lines[3]
+
+
+@pytest.mark.parametrize("suffix", writers.WRITERS)
+def test_whole_or_not_at_all(tmp_path, suffix):
+  path = tmp_path / f"v{suffix}"
+  path.write_text("before")
+  with (
+    pytest.raises(KeyboardInterrupt),
+    writers.open_writer(path, ABOUT) as writer,
+  ):
+    writer(PIECES[0])
+    raise KeyboardInterrupt
+  assert path.read_text() == "before"
+  with writers.open_writer(path, ABOUT) as writer:
+    for piece in PIECES:
+      writer(piece)
+      assert path.read_text() == "before"
+  assert path.stat().st_size > 100
+  assert [p.name for p in tmp_path.iterdir()] == [path.name]
+
+
+def test_a_full_disk_may_have_room_later(tmp_path):
+  full = OSError(errno.ENOSPC, "No space left on device")
+  with (
+    pytest.raises(StorageError, match=r"--out=.*v\.npz can't be written \(No"),
+    writers.open_writer(tmp_path / "v.npz", ABOUT),
+  ):
+    raise full
+  assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", writers.WRITERS)
+def test_memory_is_bounded(tmp_path, suffix):
+  def pieces():
+    for i in range(30):  # 30 MB of vectors in all (2 MB as .jsonl).
+      n = 256 if suffix != ".jsonl" else 16
+      yield Vectors(
+        np.full((n, 1024), i, np.float32),
+        np.full(n, i),
+        np.zeros((n, 2), np.int64),
+        np.zeros(n, np.int32),
+        (A,) * n,
+      )
+
+  tracemalloc.start()
+  write(tmp_path / f"v{suffix}", pieces())
+  _, peak = tracemalloc.get_traced_memory()
+  tracemalloc.stop()
+  # numpy writes an .npz through buffers of 16 MB.
+  most = {".npz": 20e6, ".safetensors": 6e6, ".jsonl": 0.7e6}
+  assert peak < most[suffix]
+
+
+def test_told_at_once(tmp_path):
+  for name, match in {
+    "v.csv": r"ends in '\.csv'; expected \.npz or \.safetensors or \.jsonl",
+    "none/v.npz": "there is no folder .*none",
+  }.items():
+    with pytest.raises(ConfigError, match=match):
+      writers.check(tmp_path / name)
+  writers.check(tmp_path / "V.NPZ")
+  (tmp_path / "v.npz").mkdir()
+  with pytest.raises(ConfigError, match="is a folder"):
+    writers.check(tmp_path / "v.npz")

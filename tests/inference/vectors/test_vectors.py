@@ -1,0 +1,269 @@
+"""Vectors against the encoder run by hand on one row at a time."""
+
+import itertools
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+
+from helpers import finetune_runs as runs
+from helpers import vector_encoder as small
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.labelled import text_lines
+from maskedlm.data.labelled.text_lines import Text
+from maskedlm.inference.vectors import vectors
+from maskedlm.inference.vectors.vectors import Options, collect, embed
+from maskedlm.modeling import masked_lm
+
+LONG = " ".join(runs.TEXTS[:7])
+WORDS = " ".join(["the cat on a dog in . house is and"] * 6)
+TEXTS = [
+  "the cat",
+  LONG,
+  " ",
+  "The man's house, said the U.S. company...",
+  "dog",
+  runs.TEXTS[3],
+]
+CLOSE = {"atol": 1e-5, "rtol": 1e-5}
+
+
+def found(model, texts=TEXTS, **options):
+  layers = options.pop("layers", (-1,))
+  return collect(embed(model, texts, Options(layers=layers, **options)))
+
+
+def tokens(model, text):
+  return model.tokenizer.encode(text).ids
+
+
+def of_text(vectors, i):
+  return vectors.values[vectors.texts == i]
+
+
+def test_tokens_as_the_encoder_gives_them(model):
+  made = found(model)
+  assert made.values.dtype == np.float32
+  # " " has no token, and no number.
+  assert np.unique(made.texts).tolist() == [0, 1, 2, 3, 4]
+  for i, text in enumerate(["the cat", None, *TEXTS[3:]]):
+    if text:
+      ids = tokens(model, text)
+      expected = small.by_hand(model, ids)[-1, 1:-1]
+      np.testing.assert_allclose(of_text(made, i), expected, **CLOSE)
+      assert made.ids[made.texts == i].tolist() == ids.tolist()
+      mine = [
+        s for s, t in zip(made.sources, made.texts, strict=True) if t == i
+      ]
+      assert mine == [Text(text)] * len(ids)
+      offsets = model.tokenizer.encode(text).offsets
+      assert made.offsets[made.texts == i].tolist() == offsets.tolist()
+
+
+def test_the_last_layer_is_what_encode_returns(model):
+  ids = tokens(model, TEXTS[0])
+  special = model.tokenizer.special
+  row = np.array([[special.cls, *ids, special.sep]], np.int32)
+  zeros, ones = np.zeros_like(row), np.ones_like(row)
+  batch = {"input_ids": row, "token_type_ids": zeros, "segment_ids": ones}
+  hidden = jax.jit(masked_lm.encode, static_argnums=(0, 4))(
+    model.cfg, model.params, batch, jax.random.key(0), False
+  )
+  np.testing.assert_allclose(
+    found(model, TEXTS[:1]).values, hidden[0, 1:-1], **CLOSE
+  )
+
+
+def test_alone_or_with_others(model):
+  for unit in ("token", "word", "sentence"):
+    together = found(model, unit=unit)
+    alone = [found(model, [t], unit=unit) for t in TEXTS if t.strip()]
+    if unit == "sentence":  # " " is [CLS] [SEP].
+      alone.insert(2, found(model, [" "], unit=unit))
+    expected = np.concatenate([made.values for made in alone])
+    np.testing.assert_allclose(together.values, expected, **CLOSE)
+
+
+@pytest.mark.parametrize("layers", [(2, 0), (-3, -1, 1)])
+def test_layers_combined(model, layers):
+  text = TEXTS[3]
+  x = small.by_hand(model, tokens(model, text))[list(layers), 1:-1]
+  k, n, D = x.shape
+  for combine, expected in {
+    "mean": x.mean(0),
+    "sum": x.sum(0),
+    "concat": x.transpose(1, 0, 2).reshape(n, k * D),
+    "stack": x.transpose(1, 0, 2),
+  }.items():
+    made = found(model, [text], layers=layers, combine=combine)
+    np.testing.assert_allclose(made.values, expected, **CLOSE)
+
+
+def test_words_are_their_tokens_pooled(model):
+  text = TEXTS[3]
+  ids = tokens(model, text)
+  x = small.by_hand(model, ids)[-1, 1:-1]
+  made = found(model, [text], unit="word")
+  forms = [text[begin:end] for begin, end in made.offsets]
+  assert forms == "The man's house , said the U.S company ...".replace(
+    "U.S company", "U.S . company"
+  ).split(" ")
+  offsets = model.tokenizer.encode(text).offsets
+  largest = found(model, [text], unit="word", pool="max")
+  for word, (begin, end) in enumerate(made.offsets):
+    mine = x[(offsets[:, 0] >= begin) & (offsets[:, 1] <= end)]
+    np.testing.assert_allclose(made.values[word], mine.mean(0), **CLOSE)
+    np.testing.assert_allclose(largest.values[word], mine.max(0), **CLOSE)
+  assert np.all(made.ids == -1)
+
+
+def test_given_words(model):
+  words = ["The", "man", "", "house"]
+  text = text_lines.of_words(words)
+  made = found(model, [text], unit="word")
+  assert [text.text[b:e] for b, e in made.offsets] == words
+  unk = model.tokenizer.special.unk
+  ids = [tokens(model, w) if w else [unk] for w in words]
+  x = small.by_hand(model, np.concatenate(ids))[-1, 1:-1]
+  begin = 0
+  for i, own in enumerate(ids):
+    expected = x[begin : begin + len(own)].mean(0)
+    np.testing.assert_allclose(made.values[i], expected, **CLOSE)
+    begin += len(own)
+
+
+def test_sentences(model):
+  text = TEXTS[5]
+  x = small.by_hand(model, tokens(model, text))[-1]
+  for pool, expected in {
+    "mean": x.mean(0),  # As sentence-transformers: with [CLS] and [SEP].
+    "max": x.max(0),
+    "cls": x[0],
+  }.items():
+    made = found(model, [text], unit="sentence", pool=pool)
+    np.testing.assert_allclose(made.values, expected[None], **CLOSE)
+  assert made.offsets.tolist() == [[0, len(text)]]
+
+
+def test_a_long_text_loses_no_token(model):
+  ids, capacity = tokens(model, WORDS), small.POSITIONS - 2
+  assert len(ids) == 60 and len(set(ids)) == 10  # A token a word.
+  # 46 of 60 fit: the windows begin at 0 and, as late as is needed, at 14.
+  # Tokens 14 to 45 are in both: the middle, 30, is where their context is even.
+  first, last = (small.by_hand(model, ids[b:][:capacity])[-1] for b in (0, 14))
+  made = found(model, [WORDS])
+  assert made.ids.tolist() == ids.tolist()
+  np.testing.assert_allclose(made.values[:30], first[1:31], **CLOSE)
+  np.testing.assert_allclose(made.values[30:], last[17:-1], **CLOSE)
+  (mean,) = found(model, [WORDS], unit="sentence").values
+  each = [first[:1], made.values, last[-1:]]  # With [CLS] and [SEP].
+  np.testing.assert_allclose(mean, np.concatenate(each).mean(0), **CLOSE)
+  (most,) = found(model, [WORDS], unit="sentence", pool="max").values
+  np.testing.assert_allclose(most, np.concatenate(each).max(0), **CLOSE)
+  # The first window stands for [CLS] and 30 tokens, the last for 30 and [SEP].
+  (cls,) = found(model, [WORDS], unit="sentence", pool="cls").values
+  np.testing.assert_allclose(cls, (first[0] + last[0]) / 2, **CLOSE)
+
+
+def test_words_of_a_long_text_are_their_tokens_pooled(model):
+  each, words = found(model, [LONG]), found(model, [LONG], unit="word")
+  assert len(each.values) > 2 * small.POSITIONS
+  assert each.ids.tolist() == tokens(model, LONG).tolist()
+  for word, (begin, end) in enumerate(words.offsets):
+    inside = (each.offsets[:, 0] >= begin) & (each.offsets[:, 1] <= end)
+    expected = each.values[inside].mean(0)
+    np.testing.assert_allclose(words.values[word], expected, **CLOSE)
+
+
+def test_a_word_longer_than_a_row_is_pooled_over_rows(model):
+  text = "the " + "ab" * 49 + " cat"
+  each = found(model, [text])
+  words = found(model, [text], unit="word")
+  assert len(words.values) == 3 and len(each.values) > small.POSITIONS
+  for pool, reduce in {"mean": np.mean, "max": np.max}.items():
+    made = found(model, [text], unit="word", pool=pool)
+    expected = reduce(each.values[1:-1], axis=0)
+    np.testing.assert_allclose(made.values[1], expected, **CLOSE)
+
+
+@pytest.mark.parametrize("unit", ["token", "word", "sentence"])
+def test_in_small_pieces_as_at_once(model, unit):
+  options = Options(unit=unit)
+  once = collect(embed(model, TEXTS, options))
+  pieces = list(embed(model, TEXTS, options, batch_tokens=2))
+  assert len(pieces) >= (3 if unit == "sentence" else 6)
+  pieces = collect(pieces)
+  np.testing.assert_allclose(once.values, pieces.values, **CLOSE)
+  assert once.sources == pieces.sources
+  for name in ("texts", "offsets", "ids"):
+    assert getattr(once, name).tolist() == getattr(pieces, name).tolist()
+
+
+def test_it_reads_no_further_than_it_must(model):
+  read = []
+
+  def texts():
+    for i in itertools.count():
+      read.append(i)
+      yield "the cat sat on the mat"
+
+  made = embed(model, texts(), batch_tokens=64)
+  for _ in range(3):
+    next(made)
+  assert len(read) < 3 * 16 * 64 // 8
+
+
+def test_left_to_right_the_last_token_stands_for_a_sentence(tmp_path):
+  model = vectors.open_model(small.make(tmp_path / "causal", causal=True))
+  x = small.by_hand(model, tokens(model, "the cat"))[-1]
+  made = found(model, ["the cat"], unit="sentence", pool="cls")
+  np.testing.assert_allclose(made.values, x[-1:], **CLOSE)
+
+
+@pytest.mark.parametrize(
+  ("options", "match"),
+  [
+    (
+      {"layers": (-1, -9)},
+      "layers has -9: the encoder has 2 layers; expected 0",
+    ),
+    ({"layers": (3,)}, r"layers has 3: .* to 2, or counted .* -1 to -3"),
+    ({"layers": ()}, "layers is empty"),
+    ({"unit": "words"}, r"unit='words' is unknown; did you mean \"word\""),
+    ({"pool": "min"}, "pool='min' is unknown.*mean, max, cls"),
+    ({"combine": "add"}, "combine='add' is unknown.*mean, sum, concat"),
+    ({"unit": "word", "pool": "cls"}, r"a word has no \[CLS\]"),
+  ],
+)
+def test_wrong_options_are_told_at_once(model, options, match):
+  with pytest.raises(ConfigError, match=match):
+    embed(model, TEXTS, Options(**options))
+
+
+def test_nothing_to_embed(model):
+  with pytest.raises(ConfigError, match="no text with a vector"):
+    collect(embed(model, [" ", ""]))
+  with pytest.raises(ConfigError, match="/none: no such folder"):
+    vectors.open_model(pathlib.Path("/none"))
+
+
+def test_as_transformers_and_sentence_transformers_have_them(workdir, tmp_path):
+  torch = pytest.importorskip("torch")
+  transformers = pytest.importorskip("transformers")
+  from maskedlm.interop.huggingface import exporter
+
+  out = tmp_path / "hf"
+  exporter.export(workdir, out, part="encoder", log=print)
+  theirs = transformers.AutoModel.from_pretrained(out).eval()
+  tokenizer = transformers.AutoTokenizer.from_pretrained(out)
+  texts = ["the cat sat .", runs.TEXTS[3], "dog"]
+  batch = tokenizer(texts, padding=True, return_tensors="pt")
+  with torch.no_grad():
+    hidden = theirs(**batch, output_hidden_states=True).hidden_states
+  mask = batch["attention_mask"][..., None]
+  model = vectors.open_model(workdir)
+  for layer, x in enumerate(hidden):
+    mean = (x * mask).sum(1) / mask.sum(1)  # sentence-transformers' Pooling.
+    made = found(model, texts, unit="sentence", layers=(layer,))
+    np.testing.assert_allclose(made.values, mean.numpy(), atol=1e-4, rtol=1e-4)

@@ -1,0 +1,196 @@
+"""`maskedlm wsd`, as it is called."""
+
+import io
+import json
+import pathlib
+import sys
+
+import pytest
+
+from helpers import sense_files
+from helpers import vector_encoder as small
+from maskedlm.cli import main
+from maskedlm.inference.word_senses import data as sense_data
+from maskedlm.inference.word_senses import senses
+
+# Ten documents of two senses that only the other words tell apart, so that an
+# untrained encoder can.
+WORDS = {"cat.1": "the {} sat on the mat", "cat.2": "a {} in paris , said she"}
+HELDOUT = 0.3
+
+
+def columns():
+  text = ""
+  for document in range(10):
+    text += f"# doc d{document}\n"
+    for sense, words in (*WORDS.items(), ("cat.2", WORDS["cat.2"])):
+      for word in words.format("cat").split():
+        known = f"cat\tNOUN\t{sense}" if word == "cat" else "_\t_\t_"
+        text += f"{word}\t{known}\n"
+      text += "\n"
+  return text + "New\tnew\tADJ\tnew.1\n"
+
+
+def xml(text):
+  """The same file as that of columns, but for its documents."""
+  rows, keys = ['<corpus><text id="x"><sentence id="x.s000">'], []
+  for line in text.splitlines():
+    if line.startswith("#") or not line:
+      rows.append('</sentence><sentence id="x">')
+      continue
+    word, lemma, pos, sense = line.split("\t")
+    if sense == "_":
+      rows.append(f"<wf>{word}</wf>")
+    else:
+      keys.append(f"i{len(keys)} {sense}\n")
+      head = f'id="i{len(keys) - 1}" lemma="{lemma}" pos="{pos}"'
+      rows.append(f"<instance {head}>{word}</instance>")
+  return "\n".join([*rows, "</sentence></text></corpus>"]), "".join(keys)
+
+
+@pytest.fixture
+def wsd(workdir, capsys):
+  """Calls the verb; returns what it says on stdout, or after an error."""
+
+  def call(verb, *argv, checkpoint=workdir, expect=0):
+    command = ["wsd", verb, "--checkpoint", str(checkpoint)]
+    assert main.main([*command, *map(str, argv)]) == expect
+    said = capsys.readouterr()
+    return said.err if expect else said.out + said.err
+
+  return call
+
+
+@pytest.fixture
+def trained(wsd, tmp_path):
+  data = sense_files.write_columns(tmp_path, columns())
+  first = tmp_path / "first.tsv"
+  first.write_text("new\tADJ\tnew.1\nother\tADJ\tother.1\n")
+  out = tmp_path / "senses.npz"
+  said = wsd(
+    *("train", "--data", data, "--out", out),
+    *("--heldout_share", HELDOUT, "--first_senses", first),
+  )
+  return data, out, said
+
+
+def test_trained_and_scored_on_documents_held_out(wsd, trained, tmp_path):
+  data, out, said = trained
+  names = [f"d{i}" for i in range(10)]
+  held = {n for n in names if sense_data.is_held_out(n, HELDOUT)}
+  assert 0 < len(held) < 10 and "d9" in held  # The one that has "New".
+  kept = 10 - len(held)
+  assert said.splitlines()[-2:] == [
+    f"2 senses of 3 words, from {3 * kept} instances in {kept} documents "
+    f"-> {out}",
+    f"held out: {len(held)} documents",
+  ]
+  table, keys = tmp_path / "table.json", tmp_path / "keys.txt"
+  said = wsd(
+    *("evaluate", "--senses", out, "--data", data),
+    *("--json", table, "--keys", keys),
+  )
+  total = 3 * len(held) + 1
+  lines = said.splitlines()
+  assert lines[0] == (
+    f"{total} instances in {len(held)} documents of {data}, held out of "
+    "training"
+  )
+  # Every sense is found; the most frequent one is right for two of three.
+  right = 100.0 * 2 / 3
+  assert lines[3].split() == [
+    *("NOUN", str(total - 1), "0", "100.0", "100.0", "100.0"),
+    *(f"{right:.1f}",) * 3,
+  ]
+  assert lines[4].split()[:4] == ["ADJ", "1", "0", "100.0"]
+  assert "first sense: 1 instances, not seen" in said
+  assert "no answer" not in "".join(lines[3:])
+  rows = {row["name"]: row for row in json.loads(table.read_text())}
+  assert rows["ambiguous"]["instances"] == total - 1
+  assert rows["NOUN"]["most_frequent"]["f1"] == pytest.approx(2 / 3)
+  answers = keys.read_text().splitlines()
+  assert len(answers) == total and answers[-1] == "d9.s003.t000 new.1"
+
+  few = wsd("evaluate", "--senses", out, "--data", data, "--max_documents=1")
+  assert few.startswith(f"3 instances in 1 documents of {data}, held out")
+
+
+def test_another_file_is_scored_whole(wsd, trained, tmp_path):
+  _, out, _ = trained
+  text, keys = xml(columns() + "\nmat\tmat\tNOUN\tmat.1\n")
+  data = sense_files.write_xml(tmp_path, text, keys)
+  lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()
+  assert lines[0] == f"32 instances in 1 documents of {data}"
+  # 30 of 30 answers, to 31 instances: F1 is 60 / 61.
+  assert lines[3].split()[:6] == ["NOUN", "31", "1", "100.0", "96.8", "98.4"]
+  assert any(line.startswith("no answer: 1 instances") for line in lines)
+
+
+def test_senses_saved_from_python(wsd, trained, model, tmp_path):
+  data, _, _ = trained
+  options = senses.options(model.cfg, combine="concat")
+  made = senses.train(model, sense_data.read(data), options)
+  out = tmp_path / "python.npz"
+  senses.save(out, made)
+  lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()
+  assert lines[0] == f"31 instances in 10 documents of {data}"
+  told = wsd("predict", "--senses", out, "the *cat|cat|NOUN* sat on the mat")
+  assert "cat.1  1.000" in told
+
+
+def test_predict(wsd, trained, tmp_path, monkeypatch):
+  _, out, _ = trained
+  told = wsd(
+    *("predict", "--senses", out, "the *cat|cat|NOUN* sat on the mat"),
+    "a *Cat* in paris , said she",
+    "an *other|other|ADJ* *dog*",
+  ).splitlines()
+  assert told[0] == "the *cat* sat on the mat"
+  assert told[1].startswith("  cat.1  1.000  as in: the *cat* sat on the mat")
+  assert told[2].startswith("  cat.2  0.")
+  assert told[4].startswith("  cat.2  1.000")
+  assert told[7] == "  other.1  first sense"
+  assert told[9] == "  unknown: no such word was seen in training"
+
+  asked = {"tokens": ["the", "cats"], "target": 1, "lemma": "cat"}
+  stdin = io.TextIOWrapper(io.BytesIO(json.dumps(asked).encode()))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  told = wsd(
+    *("predict", "--senses", out, "--format=jsonl", "--json", "--top=1"),
+  )
+  made = json.loads(told)
+  assert made["target"] == "cats" and made["candidates"] == 2
+  assert len(made["senses"]) == 1 and made["line"] == 1
+  assert made["senses"][0]["sense"] in WORDS
+
+
+def test_errors(wsd, trained, workdir, tmp_path):
+  data, out, _ = trained
+  other = small.make(tmp_path / "other", init_stddev=0.2)
+  said = wsd("predict", "--senses", out, "*a*", checkpoint=other, expect=2)
+  assert "has the senses of another encoder" in said and said.count("\n") == 1
+  whole = tmp_path / "whole.npz"
+  wsd("train", "--data", data, "--out", whole)
+  said = wsd("evaluate", "--senses", whole, "--data", data, expect=2)
+  assert "was trained on all of" in said
+  # What was there stays, until there is something to write.
+  keys, none = tmp_path / "keys.txt", tmp_path / "none.tsv"
+  keys.write_text("of before")
+  none.write_text(pathlib.Path(data).read_text().partition("\n")[0] + "\n")
+  wsd("evaluate", "--senses", out, "--data", none, "--keys", keys, expect=2)
+  assert keys.read_text() == "of before"
+  for more, message in (
+    (["--out=a.safetensors"], "expected .npz"),
+    (["--out=a.npz", "--heldout_share=1"], "--heldout_share=1.0: expected"),
+    (["--out=a.npz", "--layers=-9"], "layers has -9: the encoder has 2"),
+    (["--out=a.npz", "--layers", "-1,-2x"], "--layers='-1,-2x': expected"),
+    (["--out=a.npz", "--combine=stack"], "expected sum, mean or concat"),
+    (["--out=a.npz", "--max_documents=-1"], "--max_documents=-1: expected"),
+    (["--out=a.npz", "--batch_tokens=0"], "--batch_tokens=0: expected"),
+    (["--out=a.npz", "--first_senses=none"], "none: No such file"),
+  ):
+    assert message in wsd("train", "--data", data, *more, expect=2)
+  said = wsd("train", "--data=none", "--out=a.npz", expect=2)
+  assert "--data=none: No such file" in said
+  text = "the *cat"
+  assert "not closed" in wsd("predict", "--senses", out, text, expect=2)

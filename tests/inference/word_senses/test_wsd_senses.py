@@ -1,0 +1,214 @@
+"""Sense embeddings, their nearest neighbour and the scores, by hand."""
+
+import numpy as np
+import pytest
+
+from helpers import finetune_runs as runs
+from helpers import sense_files
+from helpers import vector_encoder as small
+from maskedlm.core.errors import ConfigError
+from maskedlm.inference.vectors import vectors
+from maskedlm.inference.word_senses import data, scores, senses
+from maskedlm.inference.word_senses.data import Sentence, Target
+from maskedlm.inference.word_senses.senses import Answer, Senses
+
+CLOSE = {"atol": 1e-4, "rtol": 1e-4}
+# Four senses in two dimensions; "new" has none but its first sense.
+SENSES = Senses(
+  names=("n.1", "n.2", "n.3", "v.1", "new.1"),
+  vectors=np.float32([[2, 0], [0, 1], [0, 5], [-3, -4]]),
+  examples=("a *b* c", "*b*", "*b* d", "*bs*"),
+  candidates={
+    ("b", "NOUN"): {1: 7, 0: 2, 2: 1},
+    ("b", "VERB"): {3: 3},
+    ("new", "ADJ"): {4: 0},
+  },
+  forms={"bs": (("b", "NOUN"), ("b", "VERB")), "b": (("b", "NOUN"),)},
+  about={"layers": [2, 1], "combine": "sum", "encoder": "0"},
+)
+
+
+def asked(lemma="", pos="", form="b", gold=()):
+  target = Target("t", 0, lemma, pos, gold)
+  return Sentence((form,), (target,), "", "", 0), target
+
+
+def rank(x, **question):
+  return senses.ranker(SENSES)(*asked(**question), np.float32(x))
+
+
+def test_the_nearest_sense():
+  # cos([4, 3], .) = 0.8 with [2, 0], 0.6 with both [0, 1] and [0, 5].
+  made = rank([4, 3], lemma="b", pos="NOUN")
+  # Of equals the more frequent one comes first, n.2 (7 times) before n.3.
+  assert made.senses == (0, 1, 2) and made.most_frequent == 1
+  np.testing.assert_allclose(made.scores, [0.8, 0.6, 0.6], atol=1e-7)
+  assert rank([0, 2], lemma="b", pos="NOUN").senses == (1, 2, 0)
+  # Only the senses of the lemma and part of speech count.
+  made = rank([4, 3], lemma="b", pos="VERB")
+  assert made.senses == (3,) and made.scores == pytest.approx([-0.96])
+  # A vector of zeros is like none: the most frequent first.
+  assert rank([0, 0], lemma="b", pos="NOUN") == Answer((1, 0, 2), (0, 0, 0), 1)
+
+
+def test_what_is_not_known_of_a_target():
+  found = lambda **question: senses.find(  # noqa: E731
+    SENSES, asked(**question)[1], question.get("form", "b")
+  )
+  assert found(lemma="b", pos="NOUN") == [1, 0, 2]
+  assert found(lemma="b") == [1, 3, 0, 2]  # 7, 3, 2, 1 times.
+  assert found(form="Bs") == [1, 3, 0, 2]
+  assert found(form="B") == [1, 0, 2]
+  assert found(form="bs", pos="VERB") == [3]
+  assert found(form="NEW") == [4]  # Never seen: by its lemma.
+  assert found(lemma="b", pos="ADV") == found(form="c") == []
+  assert found(lemma="B", pos="NOUN") == []
+
+
+def test_where_there_is_no_vector():
+  assert rank([4, 3], lemma="new", pos="ADJ") == Answer((4,), (), 4)
+  assert rank([4, 3], lemma="old", pos="ADJ") == Answer((), (), -1)
+
+
+def test_the_official_scores():
+  # 3 right of 4 answers to 5 instances.
+  made = scores.score(3, 4, 5)
+  assert made == pytest.approx((0.75, 0.6, 2 * 0.75 * 0.6 / 1.35))
+  assert scores.score(0, 0, 5) == (0, 0, 0)
+
+  questions = [
+    # The second key is right too; the most frequent one isn't.
+    (asked("b", "NOUN", gold=("n.9", "n.1")), [4, 3]),
+    (asked("b", "NOUN", gold=("n.2",)), [4, 3]),  # The other way about.
+    (asked("b", "VERB", gold=("v.1",)), [4, 3]),
+    (asked("c", "NOUN", gold=("c.1",)), [4, 3]),  # Unknown.
+    (asked("new", "ADJ", gold=("new.1",)), [4, 3]),
+    (asked("b", "X", gold=("n.2",)), [4, 3]),
+  ]
+  ranker = senses.ranker(SENSES)
+  answered = [
+    (target, ranker(sentence, target, np.float32(x)))
+    for (sentence, target), x in questions
+  ]
+  counts = scores.tally(SENSES, answered[:2])
+  counts.update(scores.tally(SENSES, answered[2:]))
+  assert counts["ALL", "fallback"] == 1
+  lines = {line.name: line for line in scores.table(counts)}
+  assert list(lines) == ["NOUN", "VERB", "ADJ", "other", "ALL", "ambiguous"]
+  half = scores.score(1, 2, 3)  # P 1/2, R 1/3, F1 2/5.
+  assert half.f1 == pytest.approx(0.4)
+  assert lines["NOUN"] == ("NOUN", 3, 1, half, half)
+  assert lines["other"][1:3] == (1, 1)
+  assert lines["ambiguous"][1:3] == (2, 0)
+  assert lines["ALL"].nearest == scores.score(3, 4, 6)
+  text = scores.format_table(lines.values()).splitlines()
+  assert text[2].split() == ["NOUN", "3", "1", *("50.0", "33.3", "40.0") * 2]
+  assert len({len(line) for line in text[1:]}) == 1
+
+
+def of(words, *targets):
+  """A sentence; of each target (place, sense, lemma)."""
+  made = tuple(
+    Target(f"t{i}", place, lemma, "NOUN", tuple(sense.split()))
+    for i, (place, sense, lemma) in enumerate(targets)
+  )
+  return Sentence(tuple(words.split()), made, "d", "f", 1)
+
+
+def by_hand(model, words, place):
+  """The sum of the last two layers, the mean of the word's tokens."""
+  ids = [model.tokenizer.encode(word).ids for word in words.split()]
+  begin = sum(map(len, ids[:place])) + 1
+  layers = small.by_hand(model, np.concatenate(ids))
+  return layers[1:].sum(0)[begin : begin + len(ids[place])].mean(0)
+
+
+def test_sense_embeddings_are_means(model):
+  first, second = runs.TEXTS[0], runs.TEXTS[3]
+  last = len(second.split()) - 1
+  sentences = [
+    # At both edges of a sentence, and two targets in one.
+    of(first, (0, "a.1", "a"), (1, "a.2 a.1", "a")),
+    of(runs.TEXTS[1]),
+    of(second, (last, "a.1", "a"), (0, "b.1", "b")),
+  ]
+  options = senses.options(model.cfg)
+  assert options == vectors.Options("word", "mean", (-1, -2), "sum")
+  told = []
+  made = senses.train(
+    model,
+    iter(sentences),
+    options,
+    first_senses={("a", "NOUN"): "a.2", ("c", "VERB"): "c.1"},
+    batch_tokens=16,
+    progress=told.append,
+  )
+  assert made.names == ("a.1", "a.2", "b.1", "c.1") and told[-1] == 4
+  x = [by_hand(model, first, 0), by_hand(model, first, 1)]
+  y = [by_hand(model, second, last), by_hand(model, second, 0)]
+  expected = [(x[0] + x[1] + y[0]) / 3, x[1], y[1]]
+  np.testing.assert_allclose(made.vectors, expected, **CLOSE)
+  assert made.candidates == {
+    ("a", "NOUN"): {0: 3, 1: 1},
+    ("b", "NOUN"): {2: 1},
+    ("c", "VERB"): {3: 0},
+  }
+  assert made.forms["the"] == (("a", "NOUN"),) == made.forms["million"]
+  assert made.examples[0] == "*the* cat sat on the mat and ..."
+  assert made.examples[1] == "the *cat* sat on the mat and the ..."
+  assert made.about["targets"] == 4 and made.about["layers"] == [2, 1]
+
+
+def test_beyond_the_encoders_length(model):
+  """A target in a long sentence, and one that is longer than the encoder."""
+  long = " ".join(["the cat sat on the mat ."] * 20)
+  word = "cat" * 33  # WordPiece knows no word of over 100 characters.
+  count = len(model.tokenizer.encode(word).ids)
+  assert count > small.POSITIONS
+  sentences = [
+    of(long, (0, "a", "a"), (70, "b", "b"), (139, "c", "c")),
+    of(f"the {word} sat", (1, "d", "d"), (2, "e", "e")),
+    of("the cat", (1, "f", "f")),
+  ]
+  options = senses.options(model.cfg)
+  made = list(senses.embed(model, sentences, options))
+  targets = [target.senses[0] for some, _ in made for _, target in some]
+  assert targets == ["a", "b", "c", "d", "e", "f"]
+  values = np.concatenate([values for _, values in made])
+  assert values.shape == (6, small.D) and np.isfinite(values).all()
+  np.testing.assert_allclose(values[5], by_hand(model, "the cat", 1), **CLOSE)
+
+
+def test_a_file_is_what_was_saved(tmp_path):
+  path = tmp_path / "senses.npz"
+  senses.save(path, SENSES)
+  made = senses.load(path)
+  np.testing.assert_array_equal(made.vectors, SENSES.vectors)
+  assert made._replace(vectors=0) == SENSES._replace(vectors=0)
+  assert list(made.candidates["b", "NOUN"]) == [1, 0, 2]
+  path.write_bytes(path.read_bytes()[:200])
+  for broken in (path, sense_files.write_columns(tmp_path)):
+    with pytest.raises(ConfigError, match="is no file of `maskedlm wsd train`"):
+      senses.load(broken)
+  with pytest.raises(ConfigError, match=r"none\.npz: No such file"):
+    senses.load(tmp_path / "none.npz")
+
+
+def test_the_encoder_is_known_by_its_parameters(model, workdir, tmp_path):
+  own = vectors.fingerprint(model)
+  assert vectors.fingerprint(vectors.open_model(workdir)) == own
+  other = vectors.open_model(small.make(tmp_path / "other", init_stddev=0.2))
+  assert vectors.fingerprint(other) != own
+  about = {"encoder": own, "checkpoint": "runs/x"}
+  made = SENSES._replace(about=about)
+  senses.check(made, model, path="s.npz")
+  with pytest.raises(ConfigError, match=r"s\.npz has .* of runs/x; this is"):
+    senses.check(made, other, path="s.npz")
+
+
+def test_nothing_to_learn_from(model, tmp_path):
+  read = data.read(sense_files.write_columns(tmp_path))
+  with pytest.raises(ConfigError, match="no word with a sense to learn from"):
+    senses.train(
+      model, data.pick(read, lambda d: False), senses.options(model.cfg)
+    )

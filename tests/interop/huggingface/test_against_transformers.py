@@ -1,0 +1,90 @@
+"""Weights of transformers give the same numbers, and go back bit by bit."""
+
+import dataclasses
+import pathlib
+
+import jax
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from helpers import peers
+from helpers.peers import assert_close
+from maskedlm.interop import heads as modules
+from maskedlm.interop.checkpoint_parts import Opened
+from maskedlm.interop.huggingface import config_json, exporter, importer
+from maskedlm.interop.huggingface.parameter_names import ARCHITECTURES
+from maskedlm.modeling import masked_lm
+
+# Compiled once for each architecture; the heads are not.
+encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
+
+
+def outputs(found, batch, **changes):
+  """modules.outputs, but quicker here."""
+  cfg = dataclasses.replace(found.cfg, **changes)
+  hidden = encode(cfg, {"encoder": found.params["encoder"]}, batch, None, False)
+  heads = modules.of_heads(found.params, cfg, hidden, batch["segment_ids"])
+  return {"last_hidden_state": hidden, **heads}
+
+
+def read(folder, **kwargs):
+  kwargs = {"part": "", "log": print, **kwargs}
+  return importer.read(folder, config_json.load(folder), **kwargs)
+
+
+def as_opened(read, tokenizer):
+  here = pathlib.Path()
+  return Opened(read.params, read.cfg, read.task, {}, tokenizer, here, here)
+
+
+CASES = (
+  *((*of_class, {}) for of_class in peers.CLASSES),
+  ("ModernBert", "ForSequenceClassification", {"classifier_pooling": "mean"}),
+  ("ModernBert", "ForMaskedLM", {"classifier_pooling": "mean"}),  # As usual.
+)
+
+
+@pytest.mark.parametrize(("architecture", "ending", "changes"), CASES, ids=str)
+def test_numbers_and_round_trip(architecture, ending, changes, tmp_path):
+  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
+  model = peers.make_model(architecture, ending, tokenizer, **changes)
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  found = read(folder)
+
+  batch = peers.make_batch(tokenizer, types=found.cfg.type_vocab_size > 1)
+  theirs = peers.run(model, batch)
+  assert_close(outputs(found, batch), theirs, batch)
+
+  # Theirs -> ours -> theirs.
+  opened = as_opened(found, tokenizer)
+  name = ARCHITECTURES[model.config.model_type]
+  assert exporter.class_ending(opened) == ending
+  made = exporter.to_tensors(opened, exporter.choose(opened), ending)
+  original = load_file(folder / "model.safetensors")
+  assert made.keys() == original.keys()
+  pad = tokenizer.special.pad
+  for key, x in made.items():
+    expected = original[key]
+    if name.positions_after_pad and "position_embeddings" in key:
+      # The rows that no token has are not kept.
+      assert not x[: pad + 1].any()
+      x, expected = x[pad + 1 :], expected[pad + 1 :]
+    np.testing.assert_array_equal(x, expected, err_msg=key)
+
+
+def test_activation_of_google(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model(
+    "Bert", "ForMaskedLM", tokenizer, hidden_act="gelu_new", layer_norm_eps=1e-3
+  )
+  found = read(peers.save(model, tokenizer, tmp_path))
+  assert found.cfg.activation == "gelu_tanh"
+  assert found.cfg.norm_epsilon == 1e-3
+  batch = peers.make_batch(tokenizer, types=True)
+  theirs = peers.run(model, batch)
+  ours = outputs(found, batch)
+  assert_close(ours, theirs, batch)
+  # The test could tell them apart.
+  exact = outputs(found, batch, activation="gelu")
+  assert np.abs(exact["mlm_logits"] - ours["mlm_logits"]).max() > 3e-4

@@ -1,0 +1,303 @@
+"""Directories that can't be imported are told apart in one error each."""
+
+import json
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file, save_file
+
+from helpers import peers
+from helpers.workdirs import assert_same_trees
+from maskedlm.cli import main
+from maskedlm.core.errors import InteropError
+from maskedlm.interop import labels as fine_tuned
+from maskedlm.interop.huggingface import config_json, importer
+from maskedlm.interop.huggingface import parameter_names as names
+
+LAYER = "bert.encoder.layer.1.attention.output.dense.weight"
+
+
+@pytest.fixture
+def folder(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model("Bert", "ForMaskedLM", tokenizer)
+  return peers.save(model, tokenizer, tmp_path / "theirs")
+
+
+def read(folder, **kwargs):
+  kwargs = {"part": "", "log": print, **kwargs}
+  return importer.read(folder, config_json.load(folder), **kwargs)
+
+
+def change(folder, **fields):
+  path = folder / "config.json"
+  config = json.loads(path.read_text()) | fields
+  path.write_text(json.dumps({k: x for k, x in config.items() if x != "-"}))
+
+
+def test_no_directory_and_no_config(tmp_path):
+  with pytest.raises(InteropError, match="absent is no directory: expected"):
+    config_json.load(tmp_path / "absent")
+  with pytest.raises(InteropError, match=r"has no config.json: expected"):
+    config_json.load(tmp_path)
+  adapter = tmp_path / "adapter_config.json"
+  adapter.write_text("{}")
+  with pytest.raises(InteropError, match=r"json: an adapter of peft, which"):
+    config_json.load(tmp_path)
+  adapter.unlink()
+  # As the hub's cache has it.
+  snapshot = tmp_path / "snapshots" / "4f2c"
+  snapshot.mkdir(parents=True)
+  (snapshot / "config.json").write_text("{}")
+  with pytest.raises(InteropError, match=f"model, such as {snapshot}"):
+    config_json.load(tmp_path)
+  (tmp_path / "config.json").write_text("{")
+  with pytest.raises(InteropError, match=r"config.json is not JSON"):
+    config_json.load(tmp_path)
+
+
+def test_an_architecture_that_we_do_not_have(folder):
+  change(folder, model_type="xlnet", auto_map={"AutoModel": "modeling.X"})
+  known = "bert, roberta, xlm-roberta, camembert, distilbert, electra, mode"
+  with pytest.raises(
+    InteropError, match=f"model_type='xlnet' .*known: {known}.*never run"
+  ):
+    read(folder)
+
+
+def test_code_of_its_own_is_not_run(folder):
+  change(folder, auto_map={"AutoModel": "modeling_x.X"})
+  lines = []
+  read(folder, log=lines.append)
+  assert lines == [f"{folder}: code of its own (auto_map) is not run"]
+
+
+@pytest.mark.parametrize(
+  ("fields", "expected"),
+  [
+    ({"hidden_size": "-"}, "hidden_size is missing"),
+    ({"hidden_size": "24"}, "hidden_size='24', expected a positive integer"),
+    ({"hidden_act": "relu"}, "the activation 'relu', gelu.* are supported"),
+    ({"layer_norm_eps": "1e-12"}, "layer_norm_eps='1e-12', expected such as"),
+    ({"hidden_act": 5}, "hidden_act=5, expected such as 'gelu'"),
+    ({"is_decoder": True}, "is_decoder=True, False is supported"),
+    (
+      {"position_embedding_type": "relative_key"},
+      "position_embedding_type='relative_key', 'absolute' is supported",
+    ),
+    ({"num_attention_heads": 5}, "a width of 24 for 5 attention heads, expec"),
+  ],
+)
+def test_options_that_we_do_not_have(folder, fields, expected):
+  change(folder, **fields)
+  with pytest.raises(InteropError, match=f"config.json: {expected}"):
+    read(folder)
+
+
+@pytest.mark.parametrize(
+  ("fields", "expected"),
+  [
+    # There, a token sees itself alone.
+    ({"local_attention": 1}, "local_attention=1, expected 2 or more"),
+    ({"local_attention": -1}, "local_attention=-1, expected 2 or more"),
+    ({"rope_scaling": {"factor": 4.0}}, r"rope_scaling=.*, None is supported"),
+    ({"num_attention_heads": 8}, "hidden_size=24 for 8 attention heads: rotar"),
+  ],
+)
+def test_options_of_modernbert_that_we_do_not_have(fields, expected):
+  config = {
+    "vocab_size": 131,
+    "num_hidden_layers": 3,
+    "hidden_size": 24,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+    "max_position_embeddings": 17,
+  }
+  config_json.read(config, names.MODERNBERT, "theirs")
+  with pytest.raises(InteropError, match=f"config.json: {expected}"):
+    config_json.read(config | fields, names.MODERNBERT, "theirs")
+
+
+def test_every_tensor_that_does_not_fit_is_listed(folder):
+  path = folder / "model.safetensors"
+  tensors = load_file(path)
+  del tensors["cls.predictions.bias"]
+  tensors[LAYER] = tensors[LAYER][:, :-1].copy()
+  tensors["bert.encoder.layer.7.output.dense.bias"] = np.zeros(24, np.float32)
+  name = "bert.embeddings.LayerNorm.weight"
+  tensors[name] = tensors[name].astype(np.int8)
+  tensors["cls.predictions.decoder.weight"] = np.zeros((131, 24), np.float32)
+  save_file(tensors, path)
+  with pytest.raises(InteropError) as info:
+    read(folder)
+  lines = str(info.value).splitlines()
+  assert lines[0] == f"{folder}: 5 tensors don't fit its config.json:"
+  assert {line.strip() for line in lines[1:]} == {
+    "cls.predictions.bias is missing",
+    f"{LAYER} is [24, 23], expected [24, 24]",
+    "bert.encoder.layer.7.output.dense.bias is no part of the encoder in "
+    "config.json",
+    f"{name} is of I8, expected one of F64, F32, F16, BF16",
+    "cls.predictions.decoder.weight differs from "
+    "bert.embeddings.word_embeddings.weight: here they are the same",
+  }
+
+
+@pytest.mark.parametrize("bad", [np.float32(np.nan), np.float64(1e39)])
+def test_numbers_that_are_not_finite(folder, bad):
+  path = folder / "model.safetensors"
+  tensors = load_file(path)
+  tensors[LAYER] = tensors[LAYER].astype(bad.dtype)
+  tensors[LAYER][3, 4] = bad
+  save_file(tensors, path)
+  with pytest.raises(InteropError, match=f"{LAYER} has numbers that are"):
+    read(folder)
+
+
+def test_a_head_that_the_file_lacks(folder):
+  """sentence-transformers names the class it began with; its head is gone."""
+  path = folder / "model.safetensors"
+  whole = load_file(path)
+  encoder = {n: x for n, x in whole.items() if not n.startswith("cls.")}
+  save_file(encoder, path)
+  lines = []
+  assert sorted(read(folder, log=lines.append).params) == ["encoder"]
+  assert lines == [f"{folder} has no mlm_head, as a BertForMaskedLM would"]
+  # Half of it is no head; the encoder is to be had.
+  half = "cls.predictions.transform.dense.weight"
+  untied = {"cls.predictions.decoder.weight": np.zeros((131, 24), np.float32)}
+  save_file(encoder | {half: whole[half]} | untied, path)
+  with pytest.raises(InteropError, match=r"; import the .* --part encoder:\n"):
+    read(folder)
+  assert sorted(read(folder, part="encoder").params) == ["encoder"]
+
+
+@pytest.mark.parametrize(
+  "labels", [["x", "y"], {"a": "x"}, {"0": "x", "2": "y"}]
+)
+def test_labels_that_are_none(folder, labels):
+  change(folder, architectures=["BertForTokenClassification"], id2label=labels)
+  with pytest.raises(InteropError, match=r"config.json: id2label=.* from 0"):
+    read(folder)
+
+
+def test_labels_are_text_and_regression_is_of_one_number():
+  def about(labels, **fields):
+    config = {"id2label": labels, **fields}
+    return fine_tuned.read_task(config, "classification", 9, "here")["about"]
+
+  assert about({"1": 1, "0": 0})["labels"] == ["0", "1"]
+  with pytest.raises(InteropError, match=r"of 2 numbers; .*--part encoder"):
+    about({"0": "a", "1": "b"}, problem_type="regression")
+
+
+def test_truncated_file(folder):
+  path = folder / "model.safetensors"
+  path.write_bytes(path.read_bytes()[:-1])
+  with pytest.raises(InteropError, match=r"damaged or truncated .* bytes\. F"):
+    read(folder)
+
+
+def test_pickles_are_refused_with_the_way_to_convert(folder):
+  (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
+  with pytest.raises(
+    InteropError, match=r"pytorch_model.bin.*BertForMaskedLM.*save_pretrained"
+  ):
+    read(folder)
+  (folder / "pytorch_model.bin").unlink()
+  with pytest.raises(
+    InteropError, match=r"has no weights: expected model.safe"
+  ):
+    read(folder)
+
+
+def test_shards(folder):
+  whole = read(folder).params
+  tensors = load_file(folder / "model.safetensors")
+  (folder / "model.safetensors").unlink()
+  names = sorted(tensors)
+  index = {"weight_map": {}}
+  for i, part in enumerate((names[:9], names[9:])):
+    file = f"model-{i}.safetensors"
+    save_file({name: tensors[name] for name in part}, folder / file)
+    index["weight_map"] |= dict.fromkeys(part, file)
+  path = folder / "model.safetensors.index.json"
+  path.write_text(json.dumps(index))
+  assert_same_trees(whole, read(folder).params)
+  (folder / "model-1.safetensors").unlink()
+  with pytest.raises(InteropError, match=r"1 of 2 shards: model-1.safetensors"):
+    read(folder)
+  path.write_text(json.dumps({"weight_map": {"a": "../secret.safetensors"}}))
+  with pytest.raises(InteropError, match="expected a file beside it"):
+    read(folder)
+  path.write_text("{}")
+  with pytest.raises(InteropError, match="expected a weight_map"):
+    read(folder)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_half_precision_becomes_float32(folder, dtype):
+  import ml_dtypes
+
+  path = folder / "model.safetensors"
+  half = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}[dtype]
+  tensors = {n: x.astype(half) for n, x in load_file(path).items()}
+  save_file(tensors, path)
+  found = read(folder).params["encoder"]["embeddings"]["norm"]["scale"]
+  assert found.dtype == np.float32
+  expected = tensors["bert.embeddings.LayerNorm.weight"].astype(np.float32)
+  np.testing.assert_array_equal(found, expected)
+
+
+def test_names_of_old(folder):
+  """gamma and beta, no prefix, buffers, and the bias under its other name."""
+  path = folder / "model.safetensors"
+  old = {}
+  for name, x in load_file(path).items():
+    name = name.replace("LayerNorm.weight", "LayerNorm.gamma")
+    name = name.replace("LayerNorm.bias", "LayerNorm.beta")
+    name = name.replace("predictions.bias", "predictions.decoder.bias")
+    old[name.removeprefix("bert.")] = x
+  old["embeddings.position_ids"] = np.arange(18)[None]
+  old["vis.scale"] = np.zeros(1, np.float32)
+  before = read(folder).params
+  save_file(old, path)
+  lines = []
+  after = read(folder, log=lines.append).params
+  assert lines == ["left out, as no head that is imported has them: vis.scale"]
+  assert_same_trees(before, after)
+
+
+@pytest.mark.parametrize(
+  ("argv", "expected"),
+  [
+    (["import", "--from", "hf", "nothing", "--out", "o"], "is no directory"),
+    (["import", "--from", "jax", "nothing", "--out", "o"], "known: hf."),
+    (
+      ["import", "--from", "hf", "x", "--out", "o", "--part", "head"],
+      "--part='head' is unknown; known: encoder.",
+    ),
+    (["export", "--checkpoint", "x", "--to", "pt", "--out", "o"], "stablehlo."),
+    (["export", "--checkpoint", "x", "--to", "onnx", "--out", "o"], "optimum"),
+    (["export", "--checkpoint", "x", "--to", "hf", "--out", "o"], "no such"),
+    (
+      ["export", "--checkpoint", "x", "--to", "hf", "--out", "gs://b/o"],
+      "gs://b/o: expected a folder on this machine",
+    ),
+    (
+      ["import", "--from", "hf", "gs://b/x", "--out", "o"],
+      "gs://b/x: expected",
+    ),
+    (
+      ["import", "--from", "hf", "x", "--out", "gs://b/o"],
+      "gs://b/o: expected",
+    ),
+  ],
+)
+def test_commands(argv, expected, tmp_path, monkeypatch, capsys):
+  monkeypatch.chdir(tmp_path)
+  assert main.main(argv) == 2
+  error = capsys.readouterr().err
+  assert error.startswith("error: ") and error.count("\n") == 1
+  assert expected in error
+  assert not list(tmp_path.iterdir())

@@ -1,0 +1,340 @@
+"""Checkpoints of ours, exported, are the same model in transformers."""
+
+import contextlib
+import os
+import signal
+import time
+
+import jax
+import numpy as np
+import pytest
+
+from helpers import peers, workdirs
+from helpers.peers import assert_close
+from helpers.workdirs import assert_same_trees
+from maskedlm.core.errors import InteropError
+from maskedlm.finetune.config import load_kind
+from maskedlm.interop import heads as modules
+from maskedlm.interop.huggingface import config_json, exporter, importer
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.encoder import EncoderConfig
+from maskedlm.runtime import output_files
+
+transformers = pytest.importorskip("transformers")
+
+PRETRAINED = ("pooler", "mlm_head", "nsp_head")
+# name -> (tokenizer, changes of the architecture, heads, class).
+MODELS = {
+  "bert": ("wordpiece", {}, PRETRAINED, "BertForPreTraining"),
+  "roberta": (
+    "bpe",
+    {"type_vocab_size": 0, "activation": "gelu_tanh"},
+    ("mlm_head",),
+    "BertForMaskedLM",
+  ),
+  "as imported": (
+    "bpe",
+    {"type_vocab_size": 1, "pair_separators": 2},
+    ("pooler", "mlm_head"),
+    "RobertaForMaskedLM",
+  ),
+  "unigram": (
+    "unigram",
+    {"pair_separators": 2, "type_vocab_size": 1},
+    ("mlm_head",),
+    "XLMRobertaForMaskedLM",
+  ),
+  "modern": ("bpe", workdirs.MODERN, ("mlm_head",), "ModernBertForMaskedLM"),
+  "all global": (
+    "wordpiece",
+    {**workdirs.MODERN, "local_window": 0},
+    (),
+    "ModernBertModel",
+  ),
+  "projected": (
+    "wordpiece",
+    {"embedding_width": 10},
+    ("mlm_head",),
+    "ElectraForMaskedLM",
+  ),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_in_transformers(name, tmp_path):
+  kind, changes, heads, class_name = MODELS[name]
+  tokenizer = peers.train_tokenizer(kind)
+  cfg = workdirs.config(tokenizer, **changes)
+  params = workdirs.make_params(cfg, heads)
+  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
+  out = tmp_path / "theirs"
+  assert exporter.export(path, out, log=print) == class_name
+
+  kind = getattr(transformers, class_name)
+  model, loading = kind.from_pretrained(out, output_loading_info=True)
+  assert not loading["missing_keys"]
+  assert not loading["mismatched_keys"]
+  batch = peers.make_batch(tokenizer, types=cfg.type_vocab_size > 1)
+  theirs = peers.run(model.eval(), batch)
+  ours = jax.jit(modules.outputs, static_argnums=1)(params, cfg, batch)
+  assert_close(ours, theirs, batch)
+
+  # Ours -> theirs -> ours.
+  again = importer.read(out, config_json.load(out), part="", log=print)
+  assert_same_trees(params, again.params)
+
+
+@pytest.mark.parametrize(
+  ("part", "class_name"),
+  [
+    ("", "ElectraForPreTraining"),
+    ("generator", "ElectraForMaskedLM"),
+    ("encoder", "ElectraModel"),
+  ],
+)
+def test_electra(part, class_name, tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  cfg = workdirs.config(tokenizer, embedding_width=10)
+  params, task = workdirs.make_electra(cfg, size=2 / 3, layers=1.0)
+  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
+  lines = []
+  out = tmp_path / "theirs"
+  made = exporter.export(path, out, part=part, log=lines.append)
+  assert made == class_name
+  if not part:
+    assert lines == ["left out: the generator (--part=generator exports it)"]
+  kind = getattr(transformers, class_name)
+  batch = peers.make_batch(tokenizer, types=True)
+  theirs = peers.run(kind.from_pretrained(out).eval(), batch)
+  if part == "generator":
+    params = masked_lm.with_generator(params)
+    cfg = EncoderConfig(**task["generator"])
+  else:
+    params = {n: params[n] for n in ("encoder", "discriminator_head")}
+  ours = modules.outputs(params, cfg, batch)
+  assert_close(ours, theirs, batch)
+
+
+def fine_tuned(kind, tokenizer, **changes):
+  """(params, cfg, task) as finetune/run.py leaves them."""
+  cfg = workdirs.config(tokenizer, **changes)
+  heads, labels, about, options = {
+    "classification": (("pooler", "class_head"), 3, {"labels": [*"xyz"]}, {}),
+    "multi_label": (("pooler", "class_head"), 3, {"labels": [*"xyz"]}, {}),
+    "regression": (
+      ("pooler", "class_head"),
+      1,
+      {"low": 0.0, "high": 5.0, "mean": 2.7, "stddev": 1.5},
+      {"regression": True},
+    ),
+    "tagging": (("tagger",), 4, {"labels": ["O", "B-X", "I-X", "B-Y"]}, {}),
+    "multiple_choice": (("pooler", "choice_head"), 1, {"choices": 4}, {}),
+    "question_answering": (("span_head",), 2, {"questions": 9}, {}),
+  }[kind]
+  params = workdirs.make_params(cfg, heads, labels)
+  kind = "classification" if kind == "regression" else kind
+  task = {
+    "objective": kind,
+    "kind": kind,
+    "options": load_kind(kind).Options(**options)._asdict(),
+    "about": about,
+    "length": workdirs.T,
+  }
+  return params, cfg, task
+
+
+@pytest.mark.parametrize(
+  ("kind", "class_name"),
+  [
+    ("classification", "BertForSequenceClassification"),
+    ("multi_label", "BertForSequenceClassification"),
+    ("regression", "BertForSequenceClassification"),
+    ("tagging", "BertForTokenClassification"),
+    ("question_answering", "BertForQuestionAnswering"),
+    ("multiple_choice", "BertForMultipleChoice"),
+  ],
+)
+def test_fine_tuned(kind, class_name, tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  params, cfg, task = fine_tuned(kind, tokenizer)
+  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
+  out = tmp_path / "theirs"
+  assert exporter.export(path, out, log=print) == class_name
+  model = getattr(transformers, class_name).from_pretrained(out).eval()
+  batch = peers.make_batch(tokenizer, types=True)
+  theirs = peers.run(model, batch)
+  ours = modules.outputs(params, cfg, batch)
+  if kind == "regression":  # Deviations here, scores there.
+    ours["logits"] = ours["logits"] * 1.5 + 2.7
+    assert model.config.problem_type == "regression"
+  if kind == "multi_label":
+    assert model.config.problem_type == "multi_label_classification"
+  assert_close(ours, theirs, batch)
+  labels = task["about"].get("labels", ())
+  assert [model.config.id2label[i] for i in range(len(labels))] == list(labels)
+  # And back: the same task, and the same to predict with.
+  again = importer.read(out, config_json.load(out), part="", log=print)
+  assert again.task["kind"] == task["kind"]
+  if kind != "regression":
+    assert again.task["about"].get("labels", ()) == labels
+    assert_same_trees(params, again.params)
+  else:
+    assert again.task["options"] == {"layout": "texts", "regression": True}
+
+
+def test_a_pooler_that_a_class_does_not_have(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  params, cfg, task = fine_tuned("classification", tokenizer, pooler="relu")
+  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
+  with pytest.raises(InteropError, match="is tanh, of this model relu"):
+    exporter.export(path, tmp_path / "out", architecture="bert", log=print)
+  lines = []
+  made = exporter.export(
+    path, tmp_path / "out", part="encoder", log=lines.append
+  )
+  assert made == "BertModel"
+  assert lines == ["left out: the pooler, which BertModel has not"]
+
+
+def test_a_pooler_of_pretraining_that_bert_does_not_have(tmp_path):
+  """NSP stands on it; the MLM head does not."""
+  tokenizer = peers.train_tokenizer("wordpiece")
+  cfg = workdirs.config(tokenizer, pooler="relu")
+  for heads, name in ((PRETRAINED, "both"), (("pooler", "mlm_head"), "mlm")):
+    params = workdirs.make_params(cfg, heads)
+    workdirs.save(tmp_path / name, params, cfg, tokenizer)
+  with pytest.raises(InteropError, match="ForPreTraining is tanh, of this"):
+    exporter.export(tmp_path / "both", tmp_path / "out", log=print)
+  lines = []
+  exporter.export(tmp_path / "mlm", tmp_path / "out", log=lines.append)
+  assert lines == ["left out: the pooler, which BertModel has not"]
+
+
+@pytest.mark.parametrize(
+  ("changes", "expected"),
+  [
+    ({"position": "alibi"}, r"bert has no .*model.position='alibi'"),
+    ({"causal": True}, r"model.causal=True \(only False\)"),
+    ({**workdirs.MODERN, "norm_kind": "rms"}, r"modernbert .*norm_kind='rms'"),
+  ],
+)
+def test_what_transformers_has_not(changes, expected, tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  cfg = workdirs.config(tokenizer, **changes)
+  params = workdirs.make_params(cfg, ("mlm_head",))
+  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
+  with pytest.raises(InteropError, match=f"{expected}.*--to=stablehlo"):
+    exporter.export(path, tmp_path / "out", log=print)
+  assert [p.name for p in tmp_path.iterdir()] == ["ours"]
+
+
+def test_an_activation_that_a_head_does_not_have(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  cfg = workdirs.config(tokenizer, activation="gelu_tanh", embedding_width=10)
+  params = workdirs.make_params(cfg, ("mlm_head",))
+  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
+  with pytest.raises(InteropError, match=r"electra has gelu always.*gelu_tanh"):
+    exporter.export(path, tmp_path / "out", log=print)
+
+
+def test_without_a_pooler(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  params, cfg, task = fine_tuned("classification", tokenizer)
+  del params["pooler"]
+  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
+  with pytest.raises(InteropError, match="has pooler/dense, which this model"):
+    exporter.export(path, tmp_path / "out", log=print)
+
+
+def test_heads_that_only_we_have(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  params, cfg, task = fine_tuned("tagging", tokenizer)
+  path = workdirs.save(
+    tmp_path / "ours",
+    {**params, "crf": {"start": np.zeros(4)}},
+    cfg,
+    tokenizer,
+    **task,
+  )
+  with pytest.raises(
+    InteropError, match=r"has crf, which only maskedlm.*--part=encoder"
+  ):
+    exporter.export(path, tmp_path / "out", log=print)
+
+
+def test_card_says_what_is_known(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  cfg = workdirs.config(tokenizer)
+  params = workdirs.make_params(cfg, PRETRAINED)
+  identity = {
+    "config": {"corpus": {"source": "docstrings:json", "path": ""}},
+    "corpus": "abc",
+    "tokenizer": "def",
+  }
+  path = workdirs.save(
+    tmp_path / "ours",
+    params,
+    cfg,
+    tokenizer,
+    step=1234,
+    identity=identity,
+    heldout={"mlm_loss": 3.14159},
+  )
+  exporter.export(path, tmp_path / "out", log=print)
+  card = (tmp_path / "out" / "README.md").read_text()
+  count = sum(x.size for x in jax.tree.leaves(params))
+  for line in (
+    "pipeline_tag: fill-mask",
+    "BertForPreTraining.from_pretrained(path)",
+    f"| parameters | {count:,} |",
+    "| corpus | docstrings:json |",
+    "| steps | 1,234 |",
+    "| held-out mlm_loss | 3.142 |",
+  ):
+    assert line in card, card
+  assert "license:" not in card
+
+
+def test_an_out_that_is_there_is_kept(tmp_path):
+  out = tmp_path / "out"
+  out.mkdir()
+  (out / "notes.txt").write_text("mine")
+  with pytest.raises(InteropError, match="out exists: give another, or remove"):
+    exporter.export(tmp_path / "nothing", out, log=print)
+  assert (out / "notes.txt").read_text() == "mine"
+
+
+def test_what_stands_beside_out_is_kept(tmp_path):
+  """Also of a name that one might take for what is unfinished."""
+  other = tmp_path / "out.tmp"
+  other.mkdir()
+  (other / "notes.txt").write_text("mine")
+  for error in (ValueError, None):
+    with (
+      contextlib.suppress(ValueError),
+      output_files.whole_folder(tmp_path / "out") as made,
+    ):
+      (made / "x").write_text("whole")
+      if error:
+        raise error
+    assert (tmp_path / "out").exists() == (error is None)
+    assert len(list(tmp_path.iterdir())) == 1 + (error is None)
+  assert (other / "notes.txt").read_text() == "mine"
+  assert (tmp_path / "out" / "x").read_text() == "whole"
+  # The rights of a folder that is made there.
+  assert (tmp_path / "out").stat().st_mode == other.stat().st_mode
+
+
+def test_what_is_ended_leaves_nothing(tmp_path):
+  """Neither half a folder nor a hidden one."""
+  before = signal.getsignal(signal.SIGTERM)
+  with (
+    pytest.raises(SystemExit) as info,
+    output_files.whole_folder(tmp_path / "out") as made,
+  ):
+    (made / "x").write_text("half")
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)  # As any work, it ends here.
+  assert info.value.code == 143
+  assert not list(tmp_path.iterdir())
+  assert signal.getsignal(signal.SIGTERM) == before

@@ -1,0 +1,287 @@
+"""Imported workdirs are used as those of ours."""
+
+import json
+
+import numpy as np
+import pytest
+import tokenizers as hf_tokenizers
+
+from helpers import peers
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import predict, run
+from maskedlm.inference import fill_mask
+from maskedlm.interop import heads
+from maskedlm.interop.huggingface import exporter, importer, tokenizer_files
+from maskedlm.training.checkpoints import load, manager, resume
+
+torch = pytest.importorskip("torch")
+transformers = pytest.importorskip("transformers")
+
+TEXT = "The function returns a list of the values."
+
+
+def imported(tmp_path, architecture, ending, **changes):
+  """(their model, tokenizer, our workdir)."""
+  tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
+  changes = {"max_position_embeddings": 90, **changes}
+  model = peers.make_model(architecture, ending, tokenizer, **changes)
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  out = tmp_path / "runs" / "x"
+  importer.import_model(folder, out, log=print)
+  return model, tokenizer, out
+
+
+def their_logits(model, ids, **rows):
+  rows = {"input_ids": ids, **rows}
+  feed = {n: torch.tensor(np.int64([row])) for n, row in rows.items()}
+  with torch.no_grad():
+    return model(**feed).logits[0].numpy()
+
+
+@pytest.mark.parametrize("architecture", ["Roberta", "Electra"])
+def test_fill_mask(architecture, tmp_path):
+  model, tokenizer, path = imported(tmp_path, architecture, "ForMaskedLM")
+  opened = fill_mask.load(path)
+  text = f"The {opened.mask_token} returns a list ."
+  filled = fill_mask.fill(opened, [text], top_k=5)[0].masks[0]
+  special = tokenizer.special
+  ids = tokenizer.encode(text, specials=True).ids
+  ids = np.r_[special.cls, ids, special.sep]
+  logits = their_logits(model, ids)[int(np.argmax(ids == special.mask))]
+  # No row of a special token is a candidate; there it is.
+  logits = np.delete(logits, tokenizer.special_ids)
+  shares = np.exp(logits - logits.max())
+  shares /= shares.sum()
+  np.testing.assert_allclose(
+    [p for _, p in filled], np.sort(shares)[::-1][:5], atol=1e-4
+  )
+
+
+@pytest.mark.parametrize(
+  ("architecture", "changes"),
+  [("DistilBert", {}), ("ModernBert", {"classifier_pooling": "mean"})],
+)
+def test_classification(architecture, changes, tmp_path):
+  model, tokenizer, path = imported(
+    tmp_path, architecture, "ForSequenceClassification", **changes
+  )
+  opened = predict.open_model(path)
+  example = opened.kind.parse(TEXT, opened.options)
+  made = predict.predict(opened, [example])[0]
+  special = tokenizer.special
+  ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
+  logits = their_logits(model, ids)
+  assert made["label"] == f"label {np.argmax(logits)}"
+  shares = np.exp(logits - logits.max())
+  np.testing.assert_allclose(
+    list(made["probabilities"].values()), shares / shares.sum(), atol=1e-4
+  )
+
+
+def test_regression(tmp_path):
+  model, tokenizer, path = imported(
+    tmp_path, "Bert", "ForSequenceClassification", id2label={0: "x"}
+  )
+  opened = predict.open_model(path)
+  example = opened.kind.parse(TEXT, opened.options)
+  made = predict.predict(opened, [example])[0]
+  special = tokenizer.special
+  ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
+  assert made["score"] == pytest.approx(their_logits(model, ids)[0], abs=1e-4)
+  assert opened.kind.show(made) == f"{made['score']:.3f}"
+  # A cross-encoder: config.json doesn't tell.
+  pair = opened.kind.parse(f"{TEXT}\tA list.", opened.options)
+  (made,) = predict.predict(opened, [pair])
+  ids_b = np.r_[tokenizer.encode("A list.").ids, special.sep]
+  types = np.repeat([0, 1], [len(ids), len(ids_b)])
+  logits = their_logits(model, np.r_[ids, ids_b], token_type_ids=types)
+  assert made["score"] == pytest.approx(logits[0], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+  ("architecture", "separators", "second"),
+  [("Roberta", 1, 1), ("Bert", 2, 0)],
+)
+def test_pairs_are_those_of_the_tokenizer(
+  architecture, separators, second, tmp_path
+):
+  """A RoBERTa with BERT's tokenizer (klue), a BERT with XLM-R's (MiniLM)."""
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model(
+    architecture,
+    "ForSequenceClassification",
+    tokenizer,
+    max_position_embeddings=90,
+  )
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  special = tokenizer.special
+  template = tokenizer_files._template(
+    {"cls": "[CLS]", "sep": "[SEP]"},
+    special,
+    tokenizer_files.Pair(separators, second),
+  )
+  library = hf_tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+  library.post_processor = template
+  library.save(str(folder / "tokenizer.json"))
+  importer.import_model(folder, tmp_path / "out", log=print)
+  opened = predict.open_model(tmp_path / "out")
+  example = opened.kind.parse(f"{TEXT}\tA list.", opened.options)
+  (made,) = predict.predict(opened, [example])
+  rows = library.encode(TEXT, "A list.")
+  has_types = architecture == "Bert"
+  types = {"token_type_ids": rows.type_ids} if has_types else {}
+  logits = their_logits(model, rows.ids, **types)
+  assert rows.ids.count(special.sep) == 1 + separators
+  found = np.log(list(made["probabilities"].values()))
+  np.testing.assert_allclose(
+    found - found[0], logits - logits[0], atol=1e-4, rtol=1e-4
+  )
+  exporter.export(tmp_path / "out", tmp_path / "back", log=print)
+  theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
+  again = theirs(TEXT, "A list.")
+  assert again["input_ids"] == rows.ids
+  assert not any(again.get("token_type_ids", []))
+  # RoBERTa's encoder, with other pairs, is as well BERT's.
+  back = transformers.BertForSequenceClassification
+  back = back.from_pretrained(tmp_path / "back").eval()
+  found = their_logits(back, again["input_ids"])
+  np.testing.assert_allclose(found, logits, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+  ("ending", "line"),
+  [
+    ("ForTokenClassification", TEXT),
+    ("ForQuestionAnswering", f"What does it return?\t{TEXT}"),
+  ],
+)
+def test_other_kinds_predict(ending, line, tmp_path):
+  _, _, path = imported(tmp_path, "Bert", ending, max_position_embeddings=300)
+  opened = predict.open_model(path)
+  made = predict.predict(opened, [opened.kind.parse(line, opened.options)])
+  assert opened.kind.show(made[0])
+
+
+def test_the_workdir(tmp_path):
+  _, tokenizer, path = imported(tmp_path, "Roberta", "ForMaskedLM")
+  assert sorted(p.name for p in path.iterdir()) == [
+    "checkpoints",
+    "config.json",
+    "tokenizer",
+  ]
+  params, meta = manager.load_params(path)
+  assert sorted(params) == ["encoder", "mlm_head"]
+  assert meta["step"] == 0
+  assert meta["task"]["objective"] == "hf:RobertaForMaskedLM"
+  about = json.loads((path / "config.json").read_text())["imported"]
+  assert about["model_type"] == "roberta"
+  assert tokenizers.load(path / "tokenizer").sha256 == tokenizer.sha256
+  # Their 90 positions are counted from [PAD] + 1 = 2.
+  start = load.open_checkpoint(path)
+  assert start.cfg.max_positions == 88
+  assert start.cfg.pair_separators == 2
+  # Pretraining does not continue it.
+  with pytest.raises(ConfigError, match="this workdir holds another run"):
+    new = {"config": {}, "corpus": "5f3a", "tokenizer": tokenizer.sha256}
+    resume.check(meta["identity"], new, log=print)
+
+
+def test_the_encoder_alone(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model("Bert", "ForPreTraining", tokenizer)
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  (folder / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+  lines = []
+  made = importer.import_model(
+    folder, tmp_path / "out", part="encoder", log=lines.append
+  )
+  assert sorted(made.params) == ["encoder", "pooler"]
+  assert len(lines) == 1 and "cls.seq_relationship.weight" in lines[0]
+
+
+def test_commands(tmp_path, capsys):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model("Bert", "ForPreTraining", tokenizer)
+  folder = peers.save(model, tokenizer, tmp_path / "theirs")
+  ours, back = tmp_path / "ours", tmp_path / "back"
+  assert not main.main(
+    ["import", "--from", "hf", str(folder), "--out", str(ours)]
+  )
+  said = capsys.readouterr().out
+  assert "encoder, mlm_head, nsp_head, pooler; " in said
+  argv = ["export", "--to", "hf", "--checkpoint", str(ours), "--out", str(back)]
+  assert not main.main(argv)
+  assert "BertForPreTraining.from_pretrained" in capsys.readouterr().out
+  names = {p.name for p in back.iterdir()}
+  assert names == {
+    "1_Pooling",
+    "README.md",
+    "config.json",
+    "model.safetensors",
+    "modules.json",
+    "sentence_bert_config.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+  }
+  card = (back / "README.md").read_text()
+  assert "| imported from | theirs |" in card
+  assert main.main(argv) == 2
+  assert "exists: give another" in capsys.readouterr().err
+
+
+def test_several_labels(tmp_path):
+  model, tokenizer, path = imported(
+    tmp_path,
+    "Bert",
+    "ForSequenceClassification",
+    problem_type="multi_label_classification",
+  )
+  opened = predict.open_model(path)
+  example = opened.kind.parse(TEXT, opened.options)
+  (made,) = predict.predict(opened, [example])
+  special = tokenizer.special
+  ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
+  shares = 1 / (1 + np.exp(-their_logits(model, ids)))
+  np.testing.assert_allclose(
+    list(made["probabilities"].values()), shares, atol=1e-4
+  )
+  assert len(made["labels"]) == np.sum(shares > 0.5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+  ("architecture", "kind", "ending"),
+  [
+    ("ModernBert", "tagging", "ForTokenClassification"),
+    ("ModernBert", "classification", "ForSequenceClassification"),
+    ("Electra", "classification", "ForSequenceClassification"),
+    ("Roberta", "classification", "ForSequenceClassification"),
+  ],
+)
+def test_import_finetune_export(architecture, kind, ending, tmp_path):
+  _, tokenizer, path = imported(tmp_path, architecture, "ForMaskedLM")
+  data = tmp_path / "data.tsv"
+  rows = {
+    "tagging": "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n\n",
+    "classification": "text\tlabel\na cat\tyes\nthe house\tno\n",
+  }
+  data.write_text(rows[kind])
+  config = configs.default(kind)
+  config.init_from = str(path)
+  config.data.update(
+    train=str(data), dev=str(data), length=60, batch_size=8, buckets=(60,)
+  )
+  config.train.epochs = 2
+  run.finetune(config, tmp_path / "tuned")
+  out = tmp_path / "exported"
+  made = exporter.export(tmp_path / "tuned", out, log=print)
+  assert made == architecture + ending
+  theirs = getattr(transformers, made).from_pretrained(out).eval()
+  opened = load.open_checkpoint(tmp_path / "tuned", step="best")
+  batch = peers.make_batch(tokenizer, types=opened.cfg.type_vocab_size > 1)
+  ours = heads.outputs(opened.params, opened.cfg, batch)
+  peers.assert_close(ours, peers.run(theirs, batch), batch)

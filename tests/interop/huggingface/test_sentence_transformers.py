@@ -1,0 +1,276 @@
+"""sentence-transformers' folders, in and out: their vectors are ours."""
+
+import json
+
+import numpy as np
+import pytest
+
+import maskedlm
+from helpers import peers, workdirs
+from maskedlm.cli import main
+from maskedlm.core.errors import InteropError
+from maskedlm.inference.vectors.vectors import Sentences
+from maskedlm.interop.huggingface import sentence_transformers
+
+library = pytest.importorskip("sentence_transformers")
+
+from sentence_transformers.sentence_transformer import (  # noqa: E402
+  modules as parts,
+)
+
+TEXTS = ("The function returns a list.", "it", "an object, and Its keys")
+D = peers.D
+
+
+def same(ours, theirs):
+  np.testing.assert_allclose(ours, theirs, atol=1e-5, rtol=1e-5)
+
+
+def open_theirs(folder):
+  return library.SentenceTransformer(str(folder), device="cpu")
+
+
+def make_theirs(folder, *modules, length=20, **fields):
+  """A folder of their making; `fields` are set in sentence_bert_config.json."""
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = peers.make_model(
+    "Bert", "Model", tokenizer, max_position_embeddings=40
+  )
+  encoder = peers.save(model, tokenizer, folder / "encoder")
+  encoder = parts.Transformer(str(encoder), max_seq_length=length)
+  made = library.SentenceTransformer(modules=[encoder, *modules], device="cpu")
+  made.save(str(folder / "theirs"))
+  change(folder / "theirs" / "sentence_bert_config.json", **fields)
+  return folder / "theirs"
+
+
+def change(path, **fields):
+  path.write_text(json.dumps(json.loads(path.read_text()) | fields))
+
+
+def imported(theirs, *options):
+  out = theirs.parent / "ours"
+  argv = ["import", "--from", "hf", str(theirs), "--out", str(out), *options]
+  assert not main.main(argv)
+  return out
+
+
+@pytest.mark.parametrize("pool", ["mean", "cls", "max"])
+@pytest.mark.parametrize("normalize", [False, True])
+def test_there_and_back(pool, normalize, tmp_path):
+  theirs = make_theirs(
+    tmp_path, parts.Pooling(D, pool), *[parts.Normalize()] * normalize
+  )
+  vectors = open_theirs(theirs).encode(list(TEXTS))
+  ours = imported(theirs)
+  text = tmp_path / "text.txt"
+  text.write_text("\n".join(TEXTS))
+  argv = ["--checkpoint", str(ours), "--input", str(text), "--out"]
+  argv += [str(tmp_path / "x.npz"), "--unit", "sentence"]
+  assert not main.main(["embed", *argv])
+  found = np.load(tmp_path / "x.npz")
+  same(found["vectors"], vectors)
+  about = json.loads(str(found["about"]))
+  assert (about["pool"], about["normalize"]) == (pool, normalize)
+  # What is asked for is what is given.
+  model = maskedlm.load(ours)
+  plain = model.embed(TEXTS, pool=pool)
+  length = np.linalg.norm(plain, axis=1, keepdims=True)
+  same(vectors, plain / length if normalize else plain)
+  same(model.embed(TEXTS, pool=pool, normalize=True), plain / length)
+
+  argv = ["export", "--to", "hf", "--checkpoint", str(ours), "--out"]
+  assert not main.main([*argv, str(tmp_path / "back")])
+  back = open_theirs(tmp_path / "back")
+  assert back.max_seq_length == 20
+  same(back.encode(list(TEXTS)), vectors)
+
+
+@pytest.mark.parametrize("heads", [("pooler", "mlm_head"), ()])
+def test_a_model_of_ours(heads, tmp_path):
+  tokenizer = peers.train_tokenizer("bpe")
+  cfg = workdirs.config(tokenizer, max_positions=40, type_vocab_size=0)
+  params = workdirs.make_params(cfg, heads)
+  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
+  argv = ["export", "--to", "hf", "--checkpoint", str(path), "--out"]
+  assert not main.main([*argv, str(tmp_path / "theirs")])
+  theirs = open_theirs(tmp_path / "theirs")
+  assert theirs.max_seq_length == 40
+  same(maskedlm.load(path).embed(TEXTS), theirs.encode(list(TEXTS)))
+
+
+def test_text_that_is_lowercased_first(tmp_path):
+  theirs = make_theirs(tmp_path, parts.Pooling(D), do_lower_case=True)
+  # The tokenizer of itself is cased.
+  change(theirs / "tokenizer_config.json", do_lower_case=False)
+  tokenizer = peers.train_tokenizer("wordpiece")
+  tokenizer.save(theirs)
+  model = maskedlm.load(imported(theirs))
+  same(model.embed(TEXTS), open_theirs(theirs).encode(list(TEXTS)))
+  lower = [text.lower() for text in TEXTS]
+  same(model.embed(TEXTS), model.embed(lower))
+  found = model.tokenize("It").ids
+  assert found.tolist() == tokenizer.encode("it").ids.tolist()
+
+
+def test_older_folders(tmp_path, capsys):
+  """Names of before, the transformer in a folder, no folder of the norm."""
+  theirs = make_theirs(tmp_path, parts.Pooling(D, "cls"), parts.Normalize())
+  vectors = open_theirs(theirs).encode(list(TEXTS))
+  encoder = theirs / "0_Transformer"
+  encoder.mkdir()
+  for path in [*theirs.glob("*token*"), theirs / "model.safetensors"]:
+    path.rename(encoder / path.name)
+  for name in ("config.json", "sentence_bert_config.json"):
+    (theirs / name).rename(encoder / name)
+  (theirs / "2_Normalize" / "config.json").unlink()
+  modules = json.loads((theirs / "modules.json").read_text())
+  modules[0]["path"] = encoder.name
+  for module in modules:
+    name = module["type"].rpartition(".")[2]
+    module["type"] = f"sentence_transformers.models.{name}"
+  (theirs / "modules.json").write_text(json.dumps(modules))
+  pooling = {"word_embedding_dimension": D, "pooling_mode_cls_token": True}
+  pooling |= {"pooling_mode_mean_tokens": False}
+  (theirs / "1_Pooling" / "config.json").write_text(json.dumps(pooling))
+  prompts = {"prompts": {"q": "query: "}, "default_prompt_name": "q"}
+  change(theirs / "config_sentence_transformers.json", **prompts)
+  ours = imported(theirs)
+  same(maskedlm.load(ours).embed(TEXTS), vectors)
+  assert "puts 'query: ' before each text" in capsys.readouterr().err
+
+
+def test_prompts_are_told_and_kept(tmp_path, capsys):
+  theirs = make_theirs(tmp_path, parts.Pooling(D))
+  prompts = {"query": "the ", "passage": "it is ", "document": ""}
+  change(theirs / "config_sentence_transformers.json", prompts=prompts)
+  ours = imported(theirs)
+  said = "expects a prompt before a text, 'the ' (query), 'it is ' (passage)"
+  assert said in capsys.readouterr().err
+  argv = ["export", "--to", "hf", "--checkpoint", str(ours), "--out"]
+  assert not main.main([*argv, str(tmp_path / "back")])
+  back = open_theirs(tmp_path / "back")
+  x = maskedlm.load(ours).embed(["the cat", "it is cat"])
+  same(back.encode_query(["cat"])[0], x[0])
+  same(back.encode(["cat"], prompt_name="passage")[0], x[1])
+
+
+@pytest.mark.parametrize(
+  ("modules", "expected"),
+  [
+    (
+      (parts.Pooling(D), parts.Dense(D, 8)),
+      "modules.json has Transformer, Pooling, Dense; supported: Transformer, "
+      "Pooling and perhaps Normalize.",
+    ),
+    ((parts.Pooling(D, ("mean", "max")),), "the pooling mean with max; "),
+    ((parts.Pooling(D, "weightedmean"),), "the pooling weightedmean; "),
+  ],
+)
+def test_what_is_not_supported(modules, expected, tmp_path, capsys):
+  theirs = make_theirs(tmp_path, *modules)
+  out = tmp_path / "ours"
+  argv = ["import", "--from", "hf", str(theirs), "--out", str(out)]
+  capsys.readouterr()
+  assert main.main(argv) == 2
+  error = capsys.readouterr().err
+  assert expected in error and error.count("\n") == 1
+  assert not out.exists()
+  # The transformer is to be had.
+  model = maskedlm.load(imported(theirs, "--part", "encoder"))
+  assert model.meta["task"].get("sentences") is None
+  assert model.embed(TEXTS).shape == (3, D)
+
+
+def test_vectors_that_are_made_otherwise(tmp_path, capsys):
+  theirs = make_theirs(tmp_path, parts.Pooling(D, include_prompt=False))
+  about = theirs / "config_sentence_transformers.json"
+  argv = ["import", "--from", "hf", str(theirs), "--out", str(tmp_path / "x")]
+  capsys.readouterr()
+  for fields, expected in (
+    (
+      {"prompts": {"query": "the "}},
+      "config.json: include_prompt=Fa",
+    ),
+    (
+      {"prompts": {}, "truncate_dim": 7},
+      "truncate_dim=7; vectors can't be cut",
+    ),
+  ):
+    change(about, **fields)
+    assert main.main(argv) == 2
+    assert expected in capsys.readouterr().err
+  change(about, truncate_dim=None)
+  same(
+    maskedlm.load(imported(theirs)).embed(TEXTS),
+    open_theirs(theirs).encode(list(TEXTS)),
+  )
+
+
+def test_files_that_lie(tmp_path, capsys):
+  theirs = make_theirs(tmp_path, parts.Pooling(D))
+  argv = ["import", "--from", "hf", str(theirs), "--out", str(tmp_path / "x")]
+  modules = (theirs / "modules.json").read_text()
+  for content, expected in (
+    ("{", "modules.json can't be read"),
+    ('["Pooling"]', "expected a list of objects with path and type"),
+    (modules.replace("1_Pooling", "../x"), "names '../x': expected a folder"),
+    (modules.replace("1_Pooling", "2_Pool"), "config.json is missing: fetch"),
+  ):
+    (theirs / "modules.json").write_text(content)
+    capsys.readouterr()
+    assert main.main(argv) == 2
+    error = capsys.readouterr().err
+    assert expected in error and error.count("\n") == 1
+
+
+def test_longer_texts_are_read_in_windows_of_their_length(tmp_path):
+  """No token is lost, where theirs cuts off; but no row is longer."""
+  model = maskedlm.load(
+    imported(make_theirs(tmp_path, parts.Pooling(D), length=10))
+  )
+  whole = model.opened._replace(meta={**model.meta, "task": {}})
+  whole = maskedlm.api.Model("whole", whole)
+  long = "the cat sat on a mat and it is a list"
+  assert 8 < len(model.tokenize(long).ids) < 38
+  (ours,), (other,) = model.embed([long]), whole.embed([long])
+  assert np.abs(ours - other).max() > 1e-3
+  same(model.embed(["it"]), whole.embed(["it"]))
+  # Words are seen with all that the encoder can see.
+  same(model.vectors([long]).values, whole.vectors([long]).values)
+
+
+def test_what_a_folder_says_by_hand(tmp_path):
+  def write(name, value):
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(value))
+
+  def write_modules(*types):
+    write(
+      "modules.json",
+      [
+        {"path": f"{i}_X", "type": f"sentence_transformers.models.{name}"}
+        for i, name in enumerate(types)
+      ],
+    )
+
+  write_modules("Transformer", "Pooling", "Normalize")
+  write("1_X/config.json", {"word_embedding_dimension": 4})
+  write("0_X/tokenizer_config.json", {"model_max_length": 512})
+  assert sentence_transformers.encoder_folder(tmp_path) == tmp_path / "0_X"
+  assert sentence_transformers.read(tmp_path, print) == Sentences(
+    pool="mean", normalize=True, length=512
+  )
+  write("0_X/sentence_bert_config.json", {"max_seq_length": 17})
+  assert sentence_transformers.read(tmp_path, print).length == 17
+  assert not sentence_transformers.lowercases(tmp_path / "0_X")
+  write("2_X/config.json", {"module_input_name": "token_embeddings"})
+  with pytest.raises(InteropError, match="Normalize of token_embeddings; only"):
+    sentence_transformers.read(tmp_path, print)
+  write_modules("Transformer", "SpladePooling")
+  said = []
+  assert sentence_transformers.read(tmp_path, said.append) is None
+  assert said == [f"{tmp_path / 'modules.json'}: left out: SpladePooling"]
+  write("config.json", {})
+  assert sentence_transformers.encoder_folder(tmp_path) == tmp_path

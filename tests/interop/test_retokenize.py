@@ -1,0 +1,204 @@
+"""A model with another vocabulary."""
+
+import json
+
+import jax
+import numpy as np
+import pytest
+from interop import workdirs
+
+from helpers import tiny as tiny_run
+from helpers import untrained
+from maskedlm import objectives
+from maskedlm.cli import main
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.interop import vocabulary_transfer
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.heads import mlm_logits
+from maskedlm.training.checkpoints import init_from, load
+
+
+def test_a_row_is_the_mean_of_those_that_spell_it():
+  table = np.float32([[1, 2], [3, 6], [5, 10], [7, 0]])
+  made = vocabulary_transfer.transfer(
+    table, [(2,), (0, 1), (0, 2, 3), (3,), ()], [0, 1, 2], rows=7
+  )
+  np.testing.assert_array_equal(made[0], [5, 10])
+  np.testing.assert_array_equal(made[1], [2, 4])
+  np.testing.assert_allclose(made[2], [13 / 3, 4], rtol=1e-6)
+  np.testing.assert_array_equal(made[3], [7, 0])
+  np.testing.assert_array_equal(made[5:], np.zeros((2, 2)))
+  assert made.dtype == np.float32
+  bias = vocabulary_transfer.transfer(
+    np.float32([1, 3, -4, 9]), [(0, 1), (3,)], [0, 1], rows=3
+  )
+  np.testing.assert_array_equal(bias, [2, 9, 0])
+
+
+def test_a_row_that_nothing_spells_is_drawn_like_the_ordinary_ones():
+  """Row 3 is special: it has no part in the mean and the deviation."""
+  table = np.float32([[1, -2], [3, -2], [5, -2], [1e6, 1e6]])
+  made = vocabulary_transfer.transfer(table, [()] * 4000, [0, 1, 2], rows=4000)
+  # Of 1, 3 and 5 the mean is 3, the deviation sqrt(8/3); bounds: 4 errors.
+  assert abs(made[:, 0].mean() - 3) < 4 * (8 / 3 / 4000) ** 0.5
+  assert abs(made[:, 0].var() - 8 / 3) < 4 * 8 / 3 * (2 / 4000) ** 0.5
+  np.testing.assert_array_equal(made[:, 1], np.full(4000, -2))
+  assert len(set(made[:, 0].tolist())) > 3900
+
+
+def vocabulary(folder, tokens):
+  folder.mkdir()
+  path = folder / "vocab.txt"
+  path.write_text("\n".join(tokens) + "\n")
+  return path
+
+
+def test_the_same_words_in_another_order_are_the_same_model(tmp_path, capsys):
+  """And words that are added change nothing where they don't occur."""
+  old = untrained.pretrained(tmp_path / "old")
+  tokenizer = load.describe(old).tokenizer
+  words = [tokenizer.tokens(i) for i in range(tokenizer.vocab_size)]
+  added = [*words[::-1], *(f"{word}zzq" for word in words[5:60])]
+  path = vocabulary(tmp_path / "words", added)
+  argv = ["retokenize", "--checkpoint", str(old), "--tokenizer", str(path)]
+  assert main.main([*argv, "--out", str(tmp_path / "new")]) == 0
+  assert "145 tokens instead of 90: 145 have" in capsys.readouterr().out
+  exported = ("export", "--checkpoint", str(tmp_path / "new"), "--to", "hf")
+  assert main.main([*exported, "--out", str(tmp_path / "hf")]) == 0
+  card = (tmp_path / "hf" / "README.md").read_text()
+  assert "| a new vocabulary for | old, not trained since |" in card
+  a, b = load.open_checkpoint(old), load.open_checkpoint(tmp_path / "new")
+  assert (b.cfg.vocab_size, b.cfg.padded_vocab_size) == (145, 256)
+  text = "the cat sat on the mat"
+  ids = a.tokenizer.encode(text).ids
+  moved = b.tokenizer.encode(text).ids
+  np.testing.assert_array_equal(moved, 89 - ids)
+
+  def read(opened, ids):
+    s = opened.tokenizer.special
+    row = np.array([[s.cls, *ids[:-1], s.mask, s.sep]], np.int32)
+    batch = {
+      "input_ids": row,
+      "token_type_ids": np.zeros_like(row),
+      "segment_ids": np.ones_like(row),
+    }
+    hidden = masked_lm.encode(opened.cfg, opened.params, batch, None, False)
+    places = np.array([[1, row.shape[1] - 2]])
+    return hidden, mlm_logits(opened.params, opened.cfg, batch, places)
+
+  (x, logits), (y, moved_logits) = read(a, ids), read(b, moved)
+  np.testing.assert_array_equal(x, y)
+  np.testing.assert_allclose(
+    logits, moved_logits[..., 89::-1], rtol=1e-6, atol=1e-6
+  )
+
+
+def test_a_capital_in_a_vocabulary_of_small_letters_is_told(tmp_path, capsys):
+  old = untrained.pretrained(tmp_path / "old")
+  tokenizer = load.describe(old).tokenizer
+  assert tokenizer.normalize("Cat") == "cat"
+  words = [tokenizer.tokens(i) for i in range(tokenizer.vocab_size)]
+  for word, count in (("catzq", 0), ("Catzq", 1)):
+    path = vocabulary(tmp_path / word, [*words, word])
+    argv = ["retokenize", "--checkpoint", str(old), "--tokenizer", str(path)]
+    assert main.main([*argv, "--out", str(tmp_path / f"new{word}")]) == 0
+    told = capsys.readouterr().err
+    assert told.count(f"keeps capitals, that of {old} lowers them") == count
+
+
+@pytest.mark.parametrize("name", ["mlm_nsp", "spanbert", "electra", "causal"])
+def test_every_table_of_an_objective_has_the_new_rows(name):
+  """What is made fits what a run with that vocabulary begins with."""
+
+  def fresh(vocab_size):
+    config = config_lib.default(name)
+    config.model.update(
+      num_layers=1, width=24, num_heads=4, mlp_width=40, max_positions=32
+    )
+    config.data.length = 32
+    config.tokenizer.vocab_size = vocab_size
+    task = objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
+    return jax.eval_shape(task.init, jax.random.key(0))
+
+  old = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), fresh(90))
+  made = vocabulary_transfer.transfer_all(
+    old, [(7,)] * 300, range(90), rows=384
+  )
+  assert not init_from._differences("", made, fresh(300))
+  assert init_from._differences("", old, made)
+
+
+def test_a_run_begins_with_it(tiny, tmp_path):
+  """BPE in place of WordPiece; a run takes over all of it."""
+  old = untrained.pretrained(tmp_path / "old")
+  config = f"--config={tiny[0]}"
+  kind = ("--config.tokenizer.kind=bpe", "--config.tokenizer.vocab_size=400")
+  words = tmp_path / "words"
+  made = tiny_run.run("tokenizer", config, *kind, "--out", words)
+  assert made.returncode == 0, made.stderr
+  new = tmp_path / "new"
+  argv = ("--checkpoint", old, "--tokenizer", words, "--out", new)
+  made = tiny_run.run("retokenize", *argv)
+  assert made.returncode == 0, made.stderr
+  assert "tokens instead of 90" in made.stdout
+  origin = json.loads((new / "config.json").read_text())["retokenized"]
+  assert origin["checkpoint"] == str(old)
+  made = tiny_run.run(
+    "pretrain",
+    config,
+    f"--config.init_from={new}",
+    f"--workdir={tmp_path / 'run'}",
+    "--config.train.num_steps=1",
+    "--config.train.eval_rows=8",
+    "--config.optimizer.warmup_steps=0",
+    "--config.data.long_share=0",
+  )
+  assert made.returncode == 0, made.stderr
+  assert "encoder, mlm_head, pooler" in made.stderr
+
+
+def test_electra_keeps_its_generator(tmp_path):
+  tokenizer = untrained.make_tokenizer()
+  cfg = workdirs.config(tokenizer)
+  params, task = workdirs.make_electra(cfg, size=1 / 3, layers=1 / 3)
+  old = workdirs.save(tmp_path / "old", params, cfg, tokenizer, **task)
+  path = vocabulary(
+    tmp_path / "words", [tokenizer.tokens(i) for i in range(70)]
+  )
+  vocabulary_transfer.retokenize(str(old), str(path), tmp_path / "new")
+  made = load.open_checkpoint(tmp_path / "new")
+  assert made.meta["task"]["generator"]["vocab_size"] == 70
+  assert made.meta["task"]["encoder"]["vocab_size"] == 70
+  np.testing.assert_array_equal(
+    made.params["mlm_head"]["bias"][:70], params["mlm_head"]["bias"][:70]
+  )
+
+
+@pytest.mark.parametrize(
+  ("changed", "error"),
+  [
+    ({"--tokenizer": "{old}/tokenizer"}, "is the one that"),
+    ({"--tokenizer": "none"}, "No such file"),
+    ({"--tokenizer": "{words}"}, "no special token for mask"),
+    ({"--checkpoint": "none"}, "no such folder"),
+    ({"--out": "{old}"}, "exists"),
+  ],
+)
+def test_what_cannot_be_is_one_line(tmp_path, capsys, changed, error):
+  old = untrained.pretrained(tmp_path / "old")
+  words = vocabulary(tmp_path / "words", ["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
+  untrained.make_tokenizer("bpe").save(tmp_path / "bpe")
+  given = {
+    "--checkpoint": str(old),
+    "--tokenizer": str(tmp_path / "bpe"),
+    "--out": str(tmp_path / "new"),
+  }
+  for name, value in changed.items():
+    given[name] = value.format(old=old, words=words)
+  options = [x for pair in given.items() for x in pair]
+  assert main.main(["retokenize", *options]) == 2
+  told = capsys.readouterr().err
+  assert told.count("\n") == 1
+  assert error in told
+  assert {x.name for x in tmp_path.iterdir()} == {"bpe", "old", "words"}

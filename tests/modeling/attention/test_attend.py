@@ -1,0 +1,110 @@
+"""The attention of every head, against a softmax by hand."""
+
+import jax
+import numpy as np
+import pytest
+
+from helpers import encoder_reference as reference
+from helpers.encoder_reference import SIZES, B, L
+from maskedlm.modeling import masked_lm
+
+N, H = SIZES["num_layers"], SIZES["num_heads"]
+BATCH = reference.make_batch()
+SEGMENTS = BATCH["segment_ids"]
+SEEN = SEGMENTS[:, None, :, None] == SEGMENTS[:, None, None, :]  # [B, 1, L, S]
+
+
+def make(**options):
+  cfg = reference.config(**options)
+  params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
+  return cfg, reference.randomise(params)
+
+
+def by_hand(x, p, cfg, segments):
+  """One head of one layer at a time: x [L, D] -> [H, L, S]."""
+  K = cfg.width // cfg.num_heads
+  maps = []
+  for h in range(cfg.num_heads):
+    query, key = (
+      x @ p["qkv"]["kernel"][:, i, h] + p["qkv"]["bias"][i, h] for i in (0, 1)
+    )
+    scores = query @ key.T / np.sqrt(K)
+    scores[segments[:, None] != segments[None]] = -np.inf
+    raised = np.exp(scores - scores.max(axis=1, keepdims=True))
+    maps.append(raised / raised.sum(axis=1, keepdims=True))
+  return np.stack(maps)
+
+
+def test_equals_plain_numpy():
+  cfg, params = make(dropout=0.3, attention_dropout=0.2)  # In training.
+  ours = jax.jit(lambda p, b: masked_lm.attend(cfg, p, b))(params, BATCH)
+  assert ours.shape == (N, B, H, L, L) and ours.dtype == np.float32
+  layers = np.float64(masked_lm.encode_layers(cfg, params, BATCH))
+  attention = reference.as_float64(params["encoder"]["layers"]["attention"])
+  for n in range(N):
+    p = jax.tree.map(lambda a, n=n: a[n], attention)
+    expected = [
+      by_hand(x, p, cfg, of) for x, of in zip(layers[n], SEGMENTS, strict=True)
+    ]
+    np.testing.assert_allclose(ours[n], expected, atol=1e-5)
+  # No head is as another, so none could stand in its place.
+  differences = np.abs(np.diff(ours, axis=2)).max(axis=(1, 3, 4))
+  assert differences.min() > 0.1
+
+
+@pytest.mark.parametrize(
+  "options",
+  [
+    {"norm_order": "pre", "position": "rope", "num_layers": 3},
+    {"embedding_width": 16, "remat": "full"},
+    {"dtype": "bfloat16", "remat": "dots", "position": "alibi"},
+  ],
+  ids=["pre-rope", "project", "bfloat16-alibi"],
+)
+def test_rows_are_shares(options):
+  cfg, params = make(**options)
+  ours = np.asarray(masked_lm.attend(cfg, params, BATCH))
+  assert ours.shape == (cfg.num_layers, B, H, L, L)
+  assert ours.dtype == np.float32
+  np.testing.assert_allclose(ours.sum(axis=-1), 1, atol=1e-5)
+  assert (ours == 0)[:, np.broadcast_to(~SEEN, ours.shape[1:])].all()
+  assert (ours > 0)[:, np.broadcast_to(SEEN, ours.shape[1:])].all()
+
+
+def test_what_is_not_seen_has_no_share():
+  cfg, params = make(causal=True)
+  ours = np.asarray(masked_lm.attend(cfg, params, BATCH))
+  assert not np.triu(ours, 1).any()
+  # The first layer sees all, the second two on each side.
+  cfg, params = make(position="rope", local_window=4, global_every=2)
+  ours = np.asarray(masked_lm.attend(cfg, params, BATCH))[
+    :, 0
+  ]  # 13 real tokens.
+  far = np.abs(np.subtract.outer(np.arange(L), np.arange(L))) > 2
+  assert (ours[0] > 0).all()
+  assert not ours[1][:, far].any() and (ours[1][:, ~far] > 0).all()
+
+
+def test_nothing_is_kept_unasked():
+  cfg, params = make()
+  traced = jax.make_jaxpr(
+    lambda p: masked_lm.encode(cfg, p, BATCH, None, False)
+  )
+  (scan,) = (eqn for eqn in traced(params).eqns if eqn.primitive.name == "scan")
+  # The scan gives the hidden vectors alone, nothing of [N, B, H, L, S].
+  assert [out.aval.shape for out in scan.outvars] == [(B * L, cfg.width)]
+
+
+def test_packed_texts_attend_as_alone():
+  cfg, params = make()
+  ids = BATCH["input_ids"][:1, :5]
+  alone = {"input_ids": ids, "token_type_ids": 0 * ids}
+  alone["segment_ids"] = np.ones_like(ids)
+  both = {name: np.tile(x, (1, 2)) for name, x in alone.items()}
+  both["segment_ids"] = np.repeat([[1, 2]], 5, axis=1)
+  both["positions"] = np.tile(np.arange(5), (1, 2))
+  expected = masked_lm.attend(cfg, params, alone)
+  found = np.asarray(masked_lm.attend(cfg, params, both))
+  for at in (slice(0, 5), slice(5, 10)):
+    np.testing.assert_allclose(found[..., at, at], expected, atol=1e-6)
+  assert not found[..., :5, 5:].any() and not found[..., 5:, :5].any()

@@ -1,0 +1,199 @@
+"""Which attention is chosen, and what is said where one can't serve."""
+
+import dataclasses
+import importlib.util
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers import encoder_reference as reference
+from maskedlm.core.errors import ConfigError
+from maskedlm.modeling import masked_lm
+from maskedlm.modeling.architecture import check_attention
+from maskedlm.modeling.attention import dispatch, layer, vendor_kernels
+from maskedlm.modeling.attention.dispatch import Case, choose
+from maskedlm.training import sharding
+
+CPU = Case("cpu", 512, 64, "float32", 0.0)
+GPU = Case("gpu", 512, 64, "bfloat16", 0.0, one_text=True)
+TPU = Case("tpu", 512, 64, "bfloat16", 0.0)
+
+
+@pytest.mark.parametrize(
+  ("case", "expected"),
+  [
+    (CPU._replace(length=128), "xla"),
+    (CPU, "blockwise"),
+    (CPU._replace(length=8192, alibi=True, windows=True), "blockwise"),
+    (CPU._replace(length=8192, dropout=0.1), "xla"),
+    (CPU._replace(length=None), "xla"),
+    (GPU, "cudnn"),
+    (GPU._replace(length=255), "xla"),
+    (GPU._replace(length=256), "cudnn"),
+    (GPU._replace(dtype="float32"), "xla"),
+    (GPU._replace(one_text=False), "xla"),
+    (GPU._replace(one_text=False, length=4096), "blockwise"),
+    (GPU._replace(dropout=0.1), "xla"),
+    (GPU._replace(windows=True, length=8192), "blockwise"),
+    (GPU._replace(capability=8.0), "cudnn"),
+    (GPU._replace(capability=7.5), "xla"),  # A T4.
+    (GPU._replace(capability=7.5, length=4096), "blockwise"),
+    (GPU._replace(platform="rocm"), "xla"),
+    (GPU._replace(platform="rocm", length=4096), "blockwise"),
+    (TPU, "splash"),
+    (TPU._replace(length=128), "xla"),
+    (TPU._replace(alibi=True), "xla"),
+    (TPU._replace(dropout=0.1), "xla"),
+  ],
+  ids=str,
+)
+def test_auto(case, expected):
+  assert choose("auto", case) == expected
+
+
+@pytest.mark.parametrize(
+  ("name", "case", "expected"),
+  [
+    (
+      "blockwise",
+      CPU._replace(dropout=0.1),
+      r"attention_dropout=0 \(it is 0.1",
+    ),
+    (
+      "cudnn",
+      CPU._replace(dtype="bfloat16", one_text=True),
+      r"runs on NVIDIA GPUs, not on CPUs",
+    ),
+    ("splash", GPU, r"runs on TPUs, not on NVIDIA GPUs"),
+    ("splash", TPU._replace(alibi=True), r"position='alibi'.*'blockwise'"),
+    ("splash", TPU._replace(dropout=0.2), r"'splash' drops no.* 0.2"),
+    ("cudnn", GPU._replace(dtype="float32"), r"computes in bfloat16: set"),
+    ("cudnn", GPU._replace(head_size=60), r"8, 16, ... 128.*is 60"),
+    ("cudnn", GPU._replace(windows=True), r"no windows.*'tokamax'"),
+    ("cudnn", GPU._replace(one_text=False), r"one text alone.*packed"),
+    ("tokamax", GPU._replace(head_size=32), r"multiple of 64.*is 32"),
+    ("triton", GPU._replace(head_size=60), r"16, 32, 64 or 128.*is 60"),
+    ("triton", GPU._replace(dtype="float32"), r"computes in bfloat16: set"),
+    ("triton", GPU._replace(capability=7.0), r"capability 8.0.* has 7.0"),
+    ("tokamax", GPU._replace(capability=8.9), r"capability 9.0.* has 8.9"),
+    ("cudnn", GPU._replace(platform="rocm"), r"NVIDIA GPUs, not on AMD GPUs"),
+    ("triton", TPU, r"'triton' runs on NVIDIA GPUs, not on TPUs"),
+  ],
+  ids=str,
+)
+def test_what_is_asked_for_serves_or_is_refused(name, case, expected):
+  with pytest.raises(ConfigError, match=expected) as caught:
+    choose(name, case)
+  assert "\n" not in str(caught.value)
+
+
+def test_what_is_asked_for_is_taken():
+  assert choose("xla", GPU._replace(alibi=True, dropout=0.5)) == "xla"
+  assert choose("blockwise", CPU._replace(length=13)) == "blockwise"
+  assert choose("cudnn", GPU._replace(length=13)) == "cudnn"
+  assert choose("cudnn", GPU._replace(head_size=128)) == "cudnn"
+  assert choose("triton", GPU._replace(alibi=True, dropout=0.1)) == "triton"
+  assert choose("splash", TPU._replace(windows=True)) == "splash"
+
+
+@pytest.mark.parametrize("spec", [None, object()], ids=["absent", "there"])
+def test_tokamax_may_be_absent(monkeypatch, spec):
+  monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec)
+  packed = GPU._replace(one_text=False, windows=True)
+  if spec:
+    assert choose("tokamax", packed) == "tokamax"
+    return
+  with pytest.raises(ConfigError, match=r"isn't installed: pip install"):
+    choose("tokamax", packed)
+  assert choose("tokamax", packed._replace(platform="")) == "tokamax"
+
+
+def test_a_config_is_checked():
+  cfg = reference.config(attention="splash")
+  check_attention(cfg)  # As it may be trained elsewhere.
+  of_gpus = {"attention": "cudnn", "dtype": "bfloat16"}
+  check_attention(reference.config(**of_gpus, width=16, num_heads=2))
+  with pytest.raises(ConfigError, match="runs on TPUs"):
+    check_attention(cfg, platform="cpu")
+  with pytest.raises(ConfigError, match="attention_dropout=0"):
+    check_attention(dataclasses.replace(cfg, attention_dropout=0.1))
+  # In evaluation nothing is dropped: what can't train it may still serve it.
+  cfg = reference.config(attention="auto", attention_dropout=0.1)
+  check_attention(cfg)
+
+
+def test_names():
+  assert ("auto", *layer.IMPLEMENTATIONS) == dispatch.KNOWN
+  axes = (*vendor_kernels.ROWS, vendor_kernels.HEADS)
+  assert axes == sharding.AXES and vendor_kernels.ROWS == sharding.ROWS
+
+
+def mesh_of(kind, platform):
+  device = jax.sharding.AbstractDevice(kind, 1, platform)
+  return jax.sharding.AbstractMesh((8,), ("data",), abstract_device=device)
+
+
+def test_the_machine_is_that_of_the_mesh():
+  assert layer.machine() == {"platform": "cpu"}
+  mesh = jax.make_mesh((8,), ("data",))
+  with jax.set_mesh(mesh):
+    assert layer.machine() == {"platform": "cpu"}
+  with jax.sharding.use_abstract_mesh(mesh_of("TPU v5e", "tpu")):
+    assert layer.machine() == {"platform": "tpu"}
+  with jax.sharding.use_abstract_mesh(mesh_of("NVIDIA H200", "gpu")):
+    assert layer.machine() == {
+      "platform": "gpu",
+      "capability": None,
+    }  # Planned.
+
+
+@pytest.mark.parametrize(
+  ("capability", "expected"),
+  [
+    ("7.5", {"platform": "gpu", "capability": 7.5}),
+    ("gfx942", {"platform": "rocm"}),  # Which JAX calls a gpu, too.
+  ],
+)
+def test_a_gpu_that_is_here_says_what_it_can(monkeypatch, capability, expected):
+  here = types.SimpleNamespace(
+    platform="gpu", device_kind="its name", compute_capability=capability
+  )
+  monkeypatch.setattr(jax, "devices", lambda: [here])
+  assert layer.machine() == expected
+  with jax.sharding.use_abstract_mesh(mesh_of("its name", "gpu")):
+    assert layer.machine() == expected
+
+
+def test_an_encoder_is_the_same_by_either():
+  options = {"position": "rope", "local_window": 4, "global_every": 2}
+  batch = reference.make_batch()
+  segments = batch["segment_ids"]
+  batch["segment_ids"] = segments + segments * batch["token_type_ids"]
+  batch["positions"] = np.broadcast_to(np.arange(13), (5, 13))  # Packed.
+
+  def gradient(name):
+    cfg = reference.config(**options, remat="dots", attention=name)
+    params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
+    params = reference.randomise(params)
+
+    def loss(params):
+      hidden = masked_lm.encode(cfg, params, batch, jax.random.key(0), True)
+      return jnp.square(hidden).mean(), hidden
+
+    return jax.jit(jax.grad(loss, has_aux=True))(params)
+
+  for x, y in zip(
+    *(jax.tree.leaves(gradient(name)) for name in ("xla", "blockwise")),
+    strict=True,
+  ):
+    np.testing.assert_allclose(x, y, atol=1e-5)
+
+
+def test_an_encoder_refuses_what_cannot_serve():
+  cfg = reference.config(attention="cudnn")
+  params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
+  with pytest.raises(ConfigError, match=r"'cudnn' computes in bfloat16"):
+    masked_lm.encode(cfg, params, reference.make_batch(), None, False)

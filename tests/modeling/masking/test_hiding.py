@@ -1,0 +1,168 @@
+"""Every pair of options: what it chooses, what it does, what it predicts."""
+
+import types
+
+import jax
+import numpy as np
+import pytest
+
+from maskedlm.core.errors import ConfigError
+from maskedlm.modeling.masking import masking
+
+PAD, UNK, CLS, SEP, MASK = range(5)
+V, L, B = 97, 43, 60
+TOKENIZER = types.SimpleNamespace(
+  vocab_size=V,
+  special=types.SimpleNamespace(pad=PAD, mask=MASK),
+  special_ids=np.arange(5),
+  starts_word=np.arange(V) < 60,
+)
+OPTIONS = {
+  "random_tokens": "unigram",
+  "corruption": "mask",
+  "choose": "tokens",
+  "mask_rate": 0.3,
+  "max_predictions": 0,
+  "mask_share": 0.8,
+  "random_share": 0.1,
+  "max_span_words": 3,
+}
+
+
+def make(lengths=(L,), **options):
+  counts = np.where(np.arange(V) < 90, 1, 0)
+  return masking.make(
+    TOKENIZER, lengths, token_counts=counts, **{**OPTIONS, **options}
+  )
+
+
+def make_batch():
+  """[CLS] text [SEP] text [SEP] in rows of 43, 42, ... down to 14 tokens."""
+  rng = np.random.default_rng(0)
+  column, length = np.arange(L), (L - np.arange(B) % 30)[:, None]
+  ids = rng.integers(5, V, (B, L))
+  ids = np.where(column == 0, CLS, ids)
+  ids = np.where((column == 9) | (column == length - 1), SEP, ids)
+  real = column < length
+  return {
+    "input_ids": np.where(real, ids, PAD).astype(np.int32),
+    "token_type_ids": (real & (column > 9)).astype(np.int32),
+    "segment_ids": real.astype(np.int32),
+    "example_weights": np.ones(B, np.float32),
+  }
+
+
+def test_a_heldout_rate_has_as_many_slots_as_it_needs():
+  options = {**OPTIONS, "token_counts": np.ones(V)}
+  options |= {"mask_rate": 0.15, "max_predictions": 6}
+  for rate, slots in ((0.0, 6), (0.5, 22), (1.0, 43)):
+    train, heldout = masking.train_and_heldout(
+      TOKENIZER, (L,), heldout_mask_rate=rate, **options
+    )
+    assert train.num_slots == {L: 6}
+    assert heldout.num_slots == {L: slots}
+
+
+def test_the_shorter_rows_decide_what_fits():
+  with pytest.raises(ConfigError, match="leave 2 of a row of 9"):
+    make((9, L), corruption="shuffle", mask_rate=0.2)
+  with pytest.raises(ConfigError, match="must be from 1 to 7: rows of 9"):
+    make((9, L), choose="spans", max_span_words=8)
+  make((9, L), choose="spans", max_span_words=7)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.5])
+def test_a_heldout_rate_that_is_none_is_told(rate):
+  options = {**OPTIONS, "token_counts": np.ones(V), "heldout_mask_rate": rate}
+  with pytest.raises(ConfigError, match=f"heldout_mask_rate={rate} must be"):
+    masking.train_and_heldout(TOKENIZER, (L,), **options)
+
+
+CASES = [
+  ("mask", "tokens", 13),
+  ("mask", "words", 13),
+  ("mask", "ngrams", 13),
+  ("mask", "spans", 13),
+  ("substitute", "tokens", 13),
+  ("shuffle", "tokens", 12),
+  ("delete", "words", 26),
+  ("insert", "tokens", 26),
+]
+
+
+@pytest.mark.parametrize(("corruption", "choose", "num_slots"), CASES)
+def test_what_every_option_does(corruption, choose, num_slots):
+  made, batch = make(corruption=corruption, choose=choose), make_batch()
+  assert made.num_slots == {L: num_slots}
+  hidden = jax.jit(made.corrupt)(batch, jax.random.key(1))
+  hidden = {name: np.asarray(x) for name, x in hidden.items()}
+  positions = hidden["masked_positions"]
+  labels, weights = hidden["masked_labels"], hidden["masked_weights"]
+  assert positions.shape == labels.shape == weights.shape == (B, num_slots)
+  ids, text = hidden["input_ids"], batch["input_ids"]
+  # What no corruption touches.
+  for token in (CLS, SEP):
+    np.testing.assert_array_equal((ids == token).sum(1), (text == token).sum(1))
+  np.testing.assert_array_equal(ids == PAD, hidden["segment_ids"] == 0)
+  assert ((ids == MASK).any()) == (corruption == "mask")
+  if corruption in ("delete", "insert"):
+    return  # tests/modeling/masking/test_edits.py
+  for b in range(B):
+    at = positions[b, weights[b] > 0]
+    assert len(set(at)) == len(at) > 0
+    np.testing.assert_array_equal(text[b, at], labels[b, : len(at)])
+    others = np.setdiff1d(np.arange(L), at)
+    np.testing.assert_array_equal(ids[b, others], text[b, others])
+    if choose != "tokens":  # Words stay whole: ids from 60 on go on with one.
+      following = (text[b, at] >= 60) & (text[b, at - 1] >= 5)
+      assert np.isin(at[following] - 1, at).all()
+    if choose in ("ngrams", "spans"):
+      neighbours = at[1:][np.diff(at) == 1]
+      fate = ids[b] == MASK
+      np.testing.assert_array_equal(fate[neighbours], fate[neighbours - 1])
+  if corruption == "substitute":
+    used = weights > 0
+    at = np.take_along_axis(ids, positions, 1)[used]
+    assert at.min() >= 5
+    assert at.max() < 90
+    assert np.mean(at == labels[used]) < 0.05
+
+
+def test_the_rate_is_that_of_the_row():
+  # 30% of 43, 42, ... 14 tokens, rounded: by tokens exactly, by words at most.
+  batch = make_batch()
+  wanted = np.round(0.3 * batch["segment_ids"].sum(1))
+  for choose in masking.CHOICES:
+    hidden = jax.jit(make(choose=choose).corrupt)(batch, jax.random.key(2))
+    missing = wanted - np.asarray(hidden["masked_weights"]).sum(1)
+    assert missing.min() == 0
+    assert missing.mean() < (0.2 if choose != "tokens" else 1e-6)
+
+
+@pytest.mark.parametrize(
+  ("options", "expected"),
+  [
+    ({"mask_rate": 0.0}, "objective.mask_rate=0.0 must be above 0"),
+    ({"mask_rate": 1.2}, "objective.mask_rate=1.2 .*at most 1"),
+    ({"max_predictions": 12}, "max_predictions=12 .*43 tokens.*at least 13"),
+    ({"random_share": 0.3}, "mask_share=0.8 and random_share=0.3"),
+    ({"random_tokens": "unigrams"}, 'did you mean "unigram"'),
+    ({"corruption": "deletion"}, "corruption='deletion'.*mean \"delete\""),
+    ({"choose": "word"}, "choose='word' is unknown.*\"words\".*known: tokens"),
+    (
+      {"corruption": "shuffle", "choose": "words"},
+      "choose='words' does not go with corruption='shuffle'",
+    ),
+    (
+      {"corruption": "shuffle", "mask_rate": 0.04},
+      "leave 2 of a row of 43: raise mask_rate to 0.05",
+    ),
+    (
+      {"choose": "spans", "max_span_words": 42},
+      "max_span_words=42 must be from 1 to 41: rows of 43",
+    ),
+  ],
+)
+def test_wrong_options_are_named(options, expected):
+  with pytest.raises(ConfigError, match=expected):
+    make(**options)

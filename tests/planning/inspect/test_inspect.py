@@ -1,0 +1,289 @@
+"""`maskedlm inspect`: its figures by hand, and as a user calls it."""
+
+import json
+import types
+
+import numpy as np
+import pytest
+
+from helpers import tiny as tiny_run
+from maskedlm import objectives
+from maskedlm.config import defaults as config_lib
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.data.tokenizers.tokenizer import Special
+from maskedlm.planning import memory
+from maskedlm.planning.inspect import facts, html_page, rows
+
+# Ids: 0-4 special (4 = [MASK]); 5-9 begin a word, 10-14 continue one.
+TOKENIZER = types.SimpleNamespace(
+  special=Special(pad=0, unk=1, cls=2, sep=3, mask=4),
+  special_ids=np.arange(5),
+  starts_word=np.arange(15) < 10,
+  tokens=lambda i: ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"][i],
+  decode=lambda ids: f"t{ids[0]}" if ids[0] < 10 else f"##t{ids[0]}",
+)
+#        0  1  2   3   4  5  6  7
+ROWS = [
+  [2, 5, 10, 6, 7, 1, 3, 0],
+  [2, 8, 9, 11, 12, 3, 0, 0],
+]
+SEEN = [
+  [2, 4, 4, 6, 9, 1, 3, 0],  # 1, 2 masked; 3 kept; 4 random.
+  [2, 8, 4, 11, 12, 3, 0, 0],  # 2 masked.
+]
+
+
+def batch():
+  plain = {
+    "input_ids": np.array(ROWS),
+    "segment_ids": (np.array(ROWS) > 0).astype(int),
+    "nsp_labels": np.array([1, 0]),
+  }
+  hidden = {
+    **plain,
+    "input_ids": np.array(SEEN),
+    "masked_positions": np.array([[1, 2, 3, 4], [2, 0, 0, 0]]),
+    "masked_weights": np.array([[1.0, 1, 1, 1], [1, 0, 0, 0]]),
+  }
+  return plain, hidden
+
+
+def test_figures_by_hand():
+  figures = rows.measure([batch()], TOKENIZER)
+  assert figures["mask_rate"] == 5 / 13
+  assert figures["mask_share"] == 3 / 5
+  assert figures["keep_share"] == 1 / 5
+  assert figures["random_share"] == pytest.approx(1 / 5)
+  # Two stretches: words (5 10)(6)(7) of row 0, and (9...) of row 1.
+  assert figures["span_length_mean"] == (3 + 1) / 2
+  assert figures["nsp_random_share"] == 1 / 2
+  assert figures["padding_share"] == 3 / 16
+  assert figures["unk_share"] == 1 / 13
+  assert figures["rows_measured"] == 2
+
+
+def test_what_a_task_has_not_is_none():
+  plain, hidden = batch()
+  for arrays in (plain, hidden):
+    del arrays["nsp_labels"]
+  del hidden["masked_positions"]
+  figures = rows.measure([(plain, hidden)], TOKENIZER)
+  for name in ("mask_rate", "mask_share", "span_length_mean"):
+    assert figures[name] is None
+  assert figures["nsp_random_share"] is None
+  assert figures["padding_share"] == 3 / 16
+
+
+def test_a_sample_row_shows_what_was_done():
+  row = rows.sample_row(*batch(), 0, TOKENIZER)
+  assert [t.treatment for t in row] == [
+    "", "mask", "mask", "keep", "random", "", "",
+  ]  # fmt: skip
+  plain = rows.format_row(row, coloured=False)
+  assert plain == ("[CLS] {t5>[MASK]}{t10>[MASK]} {t6>t6} {t7>t9} [UNK] [SEP]")
+  assert "\033" not in plain
+  assert rows.format_row(row, coloured=True).count("\033[0m") == 4
+  page = html_page.page("<x>", [("A & B", ["1 < 2"])], [row], [(0, 0.0)])
+  assert "&lt;x&gt;" in page and "A &amp; B" in page and "1 &lt; 2" in page
+  assert page.count("<span class=mask><s>") == 2
+  assert "src=" not in page and "href=" not in page  # Nothing to load.
+
+
+# Token 10 of row 0 and 9, 11 of row 1 were deleted; 4 places are predicted at.
+MOVED = [
+  [2, 5, 6, 7, 1, 3, 0, 0],
+  [2, 8, 12, 3, 0, 0, 0, 0],
+]
+
+
+def moved_batch():
+  plain, hidden = batch()
+  hidden |= {
+    "input_ids": np.array(MOVED),
+    "segment_ids": (np.array(MOVED) > 0).astype(int),
+    "masked_positions": np.array([[1, 2, 0, 0], [1, 0, 0, 0]]),
+    "masked_labels": np.array([[10, 0, 0, 0], [9, 0, 0, 0]]),
+    "masked_weights": np.array([[1.0, 1, 0, 0], [1, 0, 0, 0]]),
+  }
+  return plain, hidden
+
+
+def test_of_moved_tokens_the_labels_tell():
+  figures = rows.measure([moved_batch()], TOKENIZER)
+  assert figures["mask_rate"] == 3 / 10  # Of what is seen.
+  assert figures["nothing_share"] == 1 / 3
+  for name in ("mask_share", "random_share", "keep_share", "span_length_mean"):
+    assert figures[name] is None
+  row = rows.sample_row(*moved_batch(), 0, TOKENIZER)
+  assert [t.treatment for t in row] == ["", "label", "label", "", "", ""]
+  shown = rows.format_row(row, coloured=False)
+  assert shown == "[CLS] {t5:t10} {t6:NOTHING} t7 [UNK] [SEP]"
+  page = html_page.page("x", [], [row], [(0, 0.0)])
+  assert "<span class=label><bdi>t5</bdi> <bdi>t10</bdi></span>" in page
+  # In place, nothing is NOTHING.
+  assert rows.measure([batch()], TOKENIZER)["nothing_share"] is None
+
+
+def test_bytes_follow_the_sharding_rules():
+  tree = {
+    "mlp": {"up": {"kernel": np.zeros((8, 12), np.float32)}},
+    "norm": {"scale": np.zeros(8, np.float32)},
+  }
+  mesh = types.SimpleNamespace(shape={"data": 5, "fsdp": 4, "tensor": 3})
+  assert memory.bytes_per_device(tree, mesh) == 4 * (8 * 12 // 12 + 8)
+
+
+def test_a_planned_mesh_may_have_devices_that_are_not_here(monkeypatch):
+  monkeypatch.setattr(memory.jax, "device_count", lambda: 8)
+
+  def shape(data, fsdp, tensor):
+    sizes = {"data": data, "fsdp": fsdp, "tensor": tensor}
+    return list(memory.planned_mesh(sizes).shape.values())
+
+  assert shape(-1, 2, 2) == [2, 2, 2]
+  assert shape(-1, 16, 1) == [1, 16, 1]
+  assert shape(64, 4, 1) == [64, 4, 1]
+  for wrong in ((0, 1, 1), (-1, 0, 1), (-2, 1, 1), (-1, -1, 1)):
+    with pytest.raises(ConfigError, match=f"mesh.data={wrong[0]}, mesh.fsdp"):
+      shape(*wrong)
+
+
+def small(**model):
+  """Two phases: 16 rows of 40 tokens, then 8 of 1,024."""
+  c = config_lib.default("mlm_nsp")
+  c.tokenizer.vocab_size = 500
+  c.model.update(num_layers=2, width=32, num_heads=4, mlp_width=48)
+  c.model.update(max_positions=1024, attention_dropout=0.0, **model)
+  c.data.update(length=40, batch_size=16, long_length=1024, long_batch_size=8)
+  c.data.long_share = 0.5
+  c.train.num_steps = 10
+  c.optimizer.warmup_steps = 2
+  return c
+
+
+# 2 layers of 3 x 1,024 tokens: 8 of 32 and 2 of 48 floats each; 154 slots.
+KEPT = 2 * 3 * 1024 * (8 * 32 + 2 * 48) * 4
+LOGITS = 2 * 3 * 154 * 500 * 4
+SCORES = 2 * 3 * 1024 * (2 * 4 * 1024) * 4
+
+
+@pytest.mark.parametrize(
+  ("platform", "model", "expected"),
+  [
+    ("cpu", {}, KEPT + LOGITS),  # blockwise: it writes no scores.
+    ("cpu", {"attention": "xla"}, KEPT + LOGITS + SCORES),
+    ("tpu", {}, KEPT + LOGITS),  # splash.
+    ("gpu", {}, KEPT + LOGITS + SCORES),  # In float32 no kernel serves.
+    ("gpu", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS),  # cudnn.
+    ("rocm", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS + SCORES // 2),
+    (  # A GPU's config.
+      "cpu",
+      {"attention": "triton", "dtype": "bfloat16", "num_heads": 2},
+      KEPT // 2 + LOGITS,
+    ),
+  ],
+)
+def test_scores_are_kept_by_who_writes_them(platform, model, expected):
+  config = small(**model)
+  assert memory.activation_bytes(config, 3, 1024, platform=platform) == expected
+
+
+def test_each_phase_has_its_own_figures():
+  config = small()
+  task = objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
+  figures, sections = facts.facts_of_model(config, task)
+  first, last = figures["phases"]
+  assert (first["rows"], first["length"], first["first_step"]) == (16, 40, 0)
+  assert (last["rows"], last["length"], last["first_step"]) == (8, 1024, 5)
+  assert (first["attention"], last["attention"]) == ("xla", "blockwise")
+  assert first["flops_per_step"] == figures["flops_per_step"] == task.flops(0)
+  assert last["flops_per_step"] == task.flops(5)
+  kept = [x["activation_bytes_per_device"] for x in (first, last)]
+  assert kept[0] < kept[1] == figures["activation_bytes_per_device"]
+  titles = [s.title for s in sections if s.title.startswith("A step on")]
+  assert [title.split("}, ")[1] for title in titles] == [
+    "from step 0 on",
+    "from step 5 on",
+  ]
+
+
+def test_sparkline():
+  assert facts.sparkline([0, 0.5, 1.0]) == "▁▅█"
+  assert facts.sparkline([0, 0]) == "▁▁"
+
+
+def test_the_stand_in_gives_the_shapes_of_a_real_corpus(tiny):
+  config = overrides.load_config(str(tiny[0]))
+  task = objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
+  figures, _ = facts.facts_of_model(config, task)
+  real = objectives.make(config, facts.store.open_corpus(tiny[1]))
+  assert figures == facts.facts_of_model(config, real)[0]
+
+
+@pytest.mark.parametrize("length", [128, 8192])
+def test_without_a_corpus_packed_rows_count_as_whole(length):
+  config = small()
+  config.data.update(length=length, long_share=0.0)
+  config.model.max_positions = length
+  config.objective.short_share = 0.0
+  costs = []
+  for pack in (False, True):
+    config.objective.pack = pack
+    task = objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
+    costs.append(task.flops(0))
+  assert 0.9 * costs[0] < costs[1] <= costs[0]
+
+
+def test_as_a_user_calls_it(tiny, tmp_path):
+  page = tmp_path / "r.html"
+  arguments = ("inspect", f"--config={tiny[0]}")
+  corpus = f"--config.corpus.path={tiny[1]}"
+  shown = tiny_run.run(*arguments, corpus, "--rows=2", f"--html={page}")
+  assert shown.returncode == 0, shown.stderr
+  for words in ("Parameters:", "decay", "Learning rate", "[MASK]}", "epochs"):
+    assert words in shown.stdout
+  assert "\033" not in shown.stdout  # Piped: plain.
+  assert page.read_text().startswith("<!doctype html>")
+  printed = tiny_run.run(*arguments, corpus, "--json")
+  figures = json.loads(printed.stdout)
+  assert figures["parameters"] == 24_306
+  # 40 tokens: 6 of them. Short rows round up or down.
+  assert figures["mask_rate"] == pytest.approx(0.15, abs=0.01)
+  assert figures["mask_share"] == pytest.approx(0.8, abs=0.04)
+  assert figures["nsp_random_share"] == pytest.approx(0.5, abs=0.1)
+  assert figures["padding_share_pack_false"] == figures["padding_share"]
+  assert 0 <= figures["padding_share_pack_true"] < 0.05
+
+
+def test_without_a_corpus_it_prints_what_needs_none(tiny, tmp_path):
+  process = tiny_run.run(
+    "inspect", f"--config={tiny[0]}", f"--workdir={tmp_path}"
+  )
+  assert process.returncode == 0, process.stderr
+  assert "no corpus yet" in process.stdout
+  assert "24,306" in process.stdout
+
+
+@pytest.mark.parametrize(
+  ("override", "words"),
+  [
+    ("--config.corpus.path=/nowhere", "/nowhere"),
+    ("--config.tokenizer.vocab_size=99", "vocab_size=99 (there 500)"),
+    ("--config.objective.mask_rate=0", "mask_rate=0"),
+    ("--config.objective.max_predictions=2", "at least 6"),
+    ("--rows=-1", "--rows=-1"),
+  ],
+)
+def test_bad_input(tiny, tmp_path, override, words):
+  process = tiny_run.run(
+    "inspect",
+    f"--config={tiny[0]}",
+    f"--config.corpus.path={tiny[1]}",
+    f"--workdir={tmp_path}",
+    override,
+  )
+  assert process.returncode == 2
+  (line,) = process.stderr.splitlines()
+  assert line.startswith("error: ") and words in line

@@ -1,0 +1,92 @@
+"""What a verb is told to write: checked first, written whole at the end."""
+
+import errno
+import pathlib
+
+import pytest
+
+from helpers.repository import ROOT
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.runtime import buckets, output_files
+
+
+def test_a_file(tmp_path):
+  output_files.check(tmp_path / "new", option="--out")
+  (tmp_path / "old").write_text("")
+  output_files.check(tmp_path / "old", option="--out")
+  for path, message in (
+    (tmp_path, "--out=.* is a folder; name a file"),
+    (tmp_path / "none" / "a", "there is no folder .*none"),
+  ):
+    with pytest.raises(ConfigError, match=message):
+      output_files.check(path, option="--out")
+
+
+def test_a_link_and_a_device_stay_what_they_are(tmp_path):
+  (tmp_path / "file").write_text("old")
+  (tmp_path / "link").symlink_to("file")
+  (tmp_path / "null").symlink_to("/dev/null")
+  for name in ("link", "null"):
+    output_files.check(tmp_path / name, option="--json")
+    buckets.write_whole(tmp_path / name, "new")
+    assert (tmp_path / name).is_symlink()
+  assert (tmp_path / "file").read_text() == "new"
+  assert pathlib.Path("/dev/null").is_char_device()
+
+
+def test_a_folder(tmp_path):
+  output_files.check_folder(tmp_path, option="--export")
+  output_files.check_folder(tmp_path / "a" / "new", option="--export")
+  (tmp_path / "old").write_text("")
+  for path in (tmp_path / "old", tmp_path / "old" / "new"):
+    with pytest.raises(ConfigError, match="old is a file; name a folder"):
+      output_files.check_folder(path, option="--export")
+
+
+def test_no_right(tmp_path, monkeypatch):
+  monkeypatch.setattr(output_files.os, "access", lambda path, mode: False)
+  for check in (output_files.check, output_files.check_folder):
+    with pytest.raises(ConfigError, match="no right to write there"):
+      check(tmp_path / "new", option="--out")
+
+
+@pytest.mark.parametrize(
+  ("number", "kind"), [(errno.ENOSPC, StorageError), (errno.EROFS, ConfigError)]
+)
+def test_what_goes_wrong_at_the_end(number, kind):
+  with (
+    pytest.raises(kind, match=r"--out=a can't be written \("),
+    output_files.writing("a", option="--out"),
+  ):
+    raise OSError(number, "no")
+
+
+@pytest.mark.parametrize(
+  "argv",
+  [
+    ["evaluate", "--data=d.tsv", "--out=none/p.jsonl"],
+    ["predict", "--data=d.tsv", "--export=d.tsv"],
+    ["isotropy", "--input=d.tsv", "--json=."],
+    ["embed", "--input=d.jsonl", "--out=d.jsonl"],
+    ["embed", "--input=d.tsv", "--out=v.npz", "--fit=./v.npz"],
+    ["embed", "--input=d.tsv", "--standardise=f.npz", "--out=f.npz"],
+  ],
+)
+def test_verbs_check_before_they_open_the_checkpoint(
+  argv, tmp_path, monkeypatch, capsys
+):
+  monkeypatch.chdir(tmp_path)
+  for name in ("d.tsv", "d.jsonl"):
+    (tmp_path / name).write_text("text\n")
+  assert main.main([*argv, "--checkpoint=absent"]) == 2
+  said = capsys.readouterr().err
+  assert said.count("\n") == 1 and "absent" not in said
+  assert (tmp_path / "d.jsonl").read_text() == "text\n"
+
+
+def test_inspect_checks_before_it_measures(capsys):
+  config = ROOT / "configs" / "bert_tiny.py"
+  argv = ["inspect", f"--config={config}", "--html=/none/a.html"]
+  assert main.main(argv) == 2
+  assert "--html=/none/a.html: there is no folder" in capsys.readouterr().err

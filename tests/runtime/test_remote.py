@@ -1,0 +1,461 @@
+"""Buckets instead of folders: corpora that are copied, runs that live there.
+
+The bucket is fake_gcs.py's, over HTTP, which TensorStore and gcsfs take for
+Google's; corpora are also read from a file system in memory.
+"""
+
+import contextlib
+import hashlib
+import importlib.util
+import json
+import pathlib
+import shutil
+import signal
+import types
+
+import fsspec
+import pytest
+
+from helpers import checkpoint_states as folders
+from helpers import fake_gcs
+from helpers import finetune_runs as runs
+from helpers import host_processes as pod
+from helpers import tiny as tiny_run
+from maskedlm.cli import main
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.data.corpus import download
+from maskedlm.data.prepare import prepare
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.runtime import buckets, startup
+from maskedlm.training.checkpoints import files, init_from, manager
+
+needs_gcsfs = pytest.mark.skipif(
+  not importlib.util.find_spec("gcsfs"), reason="needs `pip install gcsfs`"
+)
+
+
+# Corpora.
+
+
+@pytest.fixture
+def bucket(monkeypatch, tmp_path):
+  """memory://...: with a corpus's files in it; and a cache of its own."""
+  monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+  fs = fsspec.filesystem("memory")
+  contents = {
+    "train-00000.tokens.npy": bytes(range(251)) * 7,
+    "tokenizer/vocab.txt": b"[PAD]\n[UNK]\n",
+    "empty.npy": b"",
+  }
+  root = f"/{tmp_path.name}/wiki"
+  for name, content in contents.items():
+    fs.pipe_file(f"{root}/{name}", content)
+  meta = {
+    name: {"bytes": len(x), "sha256": hashlib.sha256(x).hexdigest()}
+    for name, x in contents.items()
+  }
+  fs.pipe_file(f"{root}/meta.json", json.dumps({"files": meta}).encode())
+  return fs, root, contents
+
+
+def copied(root, log=None):
+  lines = [] if log is None else log
+  return download.folder_of(f"memory:/{root}", log=lines.append)
+
+
+def test_a_corpus_is_copied_once(bucket, tmp_path):
+  fs, root, contents = bucket
+  log = []
+  folder = copied(root, log)
+  assert folder.parent == tmp_path / "cache" / "maskedlm" / "corpora"
+  for name, content in contents.items():
+    assert (folder / name).read_bytes() == content
+  assert (folder / "meta.json").read_bytes() == fs.cat(f"{root}/meta.json")
+  assert f"copying memory:/{root} to {folder}" in log[0]
+  assert log[-1].endswith("0.0 of 0.0 MB are there") and len(log) > 1
+  # From now on, only meta.json is asked for; a changed one is another corpus.
+  fs.rm(f"{root}/train-00000.tokens.npy")
+  log.clear()
+  assert copied(root + "/", log) == folder and not log
+  meta = json.loads(fs.cat(f"{root}/meta.json"))
+  del meta["files"]["train-00000.tokens.npy"]
+  fs.pipe_file(f"{root}/meta.json", json.dumps(meta).encode())
+  assert copied(root) != folder
+
+
+def test_a_copy_is_whole_or_not_there_and_is_continued(bucket, tmp_path):
+  fs, root, contents = bucket
+  name = "train-00000.tokens.npy"
+  fs.pipe_file(f"{root}/{name}", contents[name][:-1] + b"x")
+  with pytest.raises(ConfigError, match=f"{name} differs from its SHA-256"):
+    copied(root)
+  folder = tmp_path / "cache/maskedlm/corpora"
+  left = {p.name for p in folder.iterdir()}
+  (part,) = (x for x in left if x.endswith(".part"))
+  assert left == {part, part.replace(".part", ".lock")}
+  # What was copied whole is not read again. Threads copy: whether the others
+  # were, before the damaged one stopped them, is chance.
+  whole = folder / part / "tokenizer" / "vocab.txt"
+  whole.parent.mkdir(exist_ok=True)
+  whole.write_bytes(contents["tokenizer/vocab.txt"])
+  fs.rm(f"{root}/tokenizer/vocab.txt")
+  fs.pipe_file(f"{root}/{name}", contents[name])
+  assert (copied(root) / "tokenizer" / "vocab.txt").exists()
+
+
+@pytest.mark.parametrize(
+  ("meta", "words"),
+  [
+    (None, "no finished corpus is there"),
+    ("{", "not that of a corpus"),
+    ('{"files": [1]}', "not that of a corpus"),
+    ('{"files": {"../x": {"bytes": 1}}}', "outside of the corpus"),
+    ('{"files": {"/etc/x": {"bytes": 1}}}', "outside of the corpus"),
+    ('{"files": {"x": {"bytes": 1, "sha256": ""}}}', "can't be copied"),
+  ],
+)
+def test_what_is_no_corpus_is_refused(bucket, meta, words):
+  fs, root, _ = bucket
+  fs.rm(f"{root}/meta.json")
+  if meta is not None:
+    fs.pipe_file(f"{root}/meta.json", meta.encode())
+  with pytest.raises(ConfigError, match=words) as caught:
+    copied(root)
+  assert "\n" not in str(caught.value)
+
+
+def test_a_disk_that_is_too_small_is_told(bucket, monkeypatch):
+  free = types.SimpleNamespace(free=1000)
+  monkeypatch.setattr(shutil, "disk_usage", lambda path: free)
+  with pytest.raises(ConfigError, match="XDG_CACHE_HOME"):
+    copied(bucket[1])
+
+
+def test_other_addresses_are_refused(monkeypatch):
+  with pytest.raises(ConfigError, match="Protocol not known"):
+    download.folder_of("ftq://bucket/corpus", log=print)
+  for path in ("s3://bucket/run", pathlib.Path("s3://bucket/run")):
+    with pytest.raises(ConfigError, match=r"s3://bucket/run: .* Mount"):
+      buckets.origin(path)
+
+  def absent(address):
+    raise ImportError("Please install gcsfs")
+
+  monkeypatch.setattr(fsspec.core, "url_to_fs", absent)
+  with pytest.raises(ConfigError, match=r"pip install 'maskedlm\[gcs\]'"):
+    buckets.origin("gs://bucket-of-mine/run")
+
+
+def test_folders_are_left_alone(tmp_path, monkeypatch):
+  monkeypatch.chdir(tmp_path)
+  with buckets.workdir("runs/a") as folder:
+    assert folder == tmp_path / "runs" / "a"
+  assert buckets.folder("x") == tmp_path / "x"
+  with pytest.raises(ConfigError, match="expected a folder on this machine"):
+    buckets.folder("gs://bucket/corpus")
+  assert buckets.origin("x") == tmp_path / "x" == buckets.local(tmp_path / "x")
+  assert download.folder_of("x", log=print) == tmp_path / "x"
+
+
+def test_a_tilde_is_the_user_s_home(tmp_path, monkeypatch):
+  monkeypatch.setenv("HOME", str(tmp_path))
+  for of in (buckets.folder, buckets.local, buckets.origin):
+    assert of("~/x") == tmp_path / "x"
+  with buckets.workdir("~/x") as folder:
+    assert folder == tmp_path / "x"
+  assert download.folder_of("~/x", log=print) == tmp_path / "x"
+
+
+def test_a_file_at_an_address_is_copied_with_what_it_needs():
+  root, fs = "/one_file", fsspec.filesystem("memory")
+  for name in ("a.txt", "b.json", "c.json"):
+    fs.pipe_file(f"{root}/{name}", name.encode())
+  copy = buckets.local(f"memory:/{root}/a.txt", beside=["b.json", "none"])
+  assert copy.read_text() == "a.txt"
+  assert buckets.list_files(copy.parent) == ["a.txt", "b.json"]
+  with pytest.raises(ConfigError, match="nothing is there"):
+    buckets.local(f"memory:/{root}/none.json")
+
+
+def test_no_folder_is_made_of_an_address(tmp_path, monkeypatch, capsys):
+  config = pathlib.Path("configs", "quickstart.py").resolve()
+  monkeypatch.chdir(tmp_path)
+  for argv in (
+    ["prepare", "--verify", "gs://b/corpus"],
+    ["tokenizer", f"--config={config}", "--out=gs://b/tok"],
+  ):
+    assert main.main(argv) == 2
+    assert "expected a folder on this machine" in capsys.readouterr().err
+  assert not list(tmp_path.iterdir())
+
+
+# Checkpoints in a bucket, in this process.
+
+
+@pytest.fixture(scope="module")
+def gcs():
+  buckets.filesystem.cache_clear()
+  with fake_gcs.serve() as served, pytest.MonkeyPatch.context() as patch:
+    for name, value in served.environment.items():
+      patch.setenv(name, value)
+    yield served
+
+
+@pytest.fixture
+def run_at(gcs, request):
+  """The address of a run that has saved steps 1, 2, 3."""
+  gcs.refused.clear()
+  address = f"gs://bucket/{request.node.name.partition('[')[0]}"
+  folders.save_steps(address, 1, 2, 3)
+  return address
+
+
+def keys(gcs, address, *parts):
+  start = "/".join([address.removeprefix("gs://"), *map(str, parts), ""])
+  return sorted(key for key in gcs.objects if key.startswith(start))
+
+
+def restored(address, expected, log=None):
+  lines = [] if log is None else log
+  with folders.opened(address, log=lines) as checkpoints:
+    state, _ = checkpoints.restore(folders.like(folders.make_state(0)))
+  folders.assert_same(state, folders.make_state(expected))
+  return lines
+
+
+@needs_gcsfs
+def test_checkpoints_in_a_bucket(gcs, run_at):
+  assert not restored(run_at, 3)
+  with folders.opened(run_at, keep_last=1) as checkpoints:
+    with pytest.raises(manager.CheckpointError, match="has step 3 already"):
+      checkpoints.save(3, folders.make_state(3), {}, metric=None)
+    checkpoints.save(5, folders.make_state(5), {"x": 1}, metric=0.5)
+    checkpoints.wait()
+    assert checkpoints.steps() == [5]
+  assert {key.split("/")[3] for key in keys(gcs, run_at)} == {"5", ".lock"}
+  params, meta = manager.load_params(run_at, ["encoder"], step="best")
+  assert set(params) == {"encoder"} and meta["x"] == 1
+  with pytest.raises(manager.CheckpointError, match="holds no checkpoint"):
+    manager.load_params("gs://bucket/nothing")
+
+
+@needs_gcsfs
+def test_every_damaged_object_is_found(gcs, run_at):
+  path = buckets.origin(run_at) / "checkpoints" / "3"
+  present = keys(gcs, run_at, "checkpoints", 3)
+  assert len(present) > 10 and files.find_damage(path) is None
+  for key in present[::4]:
+    content, generation = gcs.objects.pop(key)
+    assert key.rpartition("/")[2] in files.find_damage(path)
+    half = len(content) // 2
+    flipped = bytes([content[half] ^ 1])
+    gcs.objects[key] = (content[:half] + flipped + content[half + 1 :], 7)
+    assert key.rpartition("/")[2] in files.find_damage(path)
+    gcs.objects[key] = (content, generation)
+  assert files.find_damage(path) is None
+
+
+@needs_gcsfs
+def test_a_damaged_step_falls_back_and_is_saved_anew(gcs, run_at):
+  key = next(k for k in keys(gcs, run_at, "checkpoints", 3) if "/d/" in k)
+  gcs.objects[key] = (b"", 9)
+  log = restored(run_at, 2)
+  assert "checkpoint 3 is not used" in log[0]
+  assert log[1] == "falling back to checkpoint 2"
+  assert keys(gcs, run_at, "checkpoints", "3.damaged")
+  folders.save_steps(run_at, 3)
+  assert not restored(run_at, 3)
+
+
+@needs_gcsfs
+def test_a_bucket_that_is_gone_is_no_damage(gcs, run_at, monkeypatch):
+  def gone(path):
+    raise ConnectionError("the name could not be resolved")
+
+  before = dict(gcs.objects)
+  with monkeypatch.context() as patch:
+    patch.setattr(files, "_sha256", gone)
+    with pytest.raises(StorageError, match="can't be reached"):
+      restored(run_at, 3)
+    with pytest.raises(StorageError, match="can't be reached"):
+      manager.load_params(run_at, step=3)
+  changed = {k for k in before if gcs.objects.get(k) != before[k]}
+  assert {key.rpartition("/")[2] for key in changed} == {".lock"}
+  assert not restored(run_at, 3)
+
+
+@needs_gcsfs
+def test_a_step_without_its_manifest_was_never_complete(gcs, run_at):
+  """As a kill leaves it, whenever it comes: the manifest is the last."""
+  (manifest,) = (
+    k for k in keys(gcs, run_at, "checkpoints", 3) if "sha256" in k
+  )
+  del gcs.objects[manifest]
+  log = restored(run_at, 2)
+  assert "checkpoint 3 is not used: not verified" in log[0]
+  folders.save_steps(run_at, 3)
+  assert not restored(run_at, 3)
+
+
+@needs_gcsfs
+def test_what_may_not_be_written_is_told(gcs, run_at):
+  gcs.refused.add("/checkpoints/4/params")
+  checkpoints = manager.open_checkpoints(
+    run_at, keep_last=9, keep_best=0, log=print
+  )
+  with pytest.raises(StorageError) as caught:
+    checkpoints.save(4, folders.make_state(4), {}, metric=None)
+    checkpoints.wait()
+  assert "saving step 4" in str(caught.value) and "\n" not in str(caught.value)
+  assert "Steps [1, 2, 3] are intact" in str(caught.value)
+  assert caught.value.exit_code == 74 and not startup._is_loss(caught.value)
+  with contextlib.suppress(StorageError):
+    checkpoints.close()
+  gcs.refused.add(".lock")
+  with pytest.raises(ConfigError, match="can't be reached"):
+    restored(run_at, 3)
+  gcs.refused.clear()
+  assert restored(run_at, 3)[1] == "falling back to checkpoint 3"
+
+
+@needs_gcsfs
+def test_the_run_that_came_last_has_the_bucket(gcs, run_at):
+  with folders.opened(run_at) as first:
+    with folders.opened(run_at) as second:
+      second.save(4, folders.make_state(4), {}, metric=None)
+      second.wait()
+      before = dict(gcs.objects)
+      with pytest.raises(manager.CheckpointError, match="another run"):
+        first.save(5, folders.make_state(5), {}, metric=None)
+    assert gcs.objects == before
+
+
+@needs_gcsfs
+def test_a_mirror_is_filled_and_copied_back(gcs):
+  address = "gs://bucket/mirrored/run"
+  with buckets.workdir(address) as folder:
+    assert folder.name == "run" and not gcs.objects.get("bucket/mirrored/run")
+    (folder / "config.json").write_text("{}")
+    (folder / "sst2" / "tensorboard").mkdir(parents=True)
+    (folder / "sst2" / "tensorboard" / "events").write_bytes(b"\0")
+    assert str(buckets.origin(folder / "sst2")) == f"{address}/sst2"
+    buckets.push(folder)
+    (folder / "config.json").write_text("[]")
+  assert not folder.exists()
+  assert {k.partition("run/")[2]: gcs.objects[k][0] for k in keys(gcs, address)
+  } == {"config.json": b"[]", "sst2/tensorboard/events": b"\0"}  # fmt: skip
+  before = dict(gcs.objects)
+  with (
+    pytest.raises(ValueError, match="bug"),
+    buckets.workdir(address) as folder,
+  ):
+    assert (folder / "config.json").read_text() == "[]"
+    assert not (folder / "sst2").exists()  # It is only ever added to.
+    raise ValueError("a bug")
+  assert gcs.objects == before  # Nothing was changed, nothing is written.
+  copy = buckets.local(buckets.origin(address))
+  assert (copy / "sst2" / "tensorboard" / "events").read_bytes() == b"\0"
+  shutil.rmtree(copy)
+
+
+# Pretraining that starts from a run in a bucket.
+
+
+def put(gcs, folder, address):
+  for name in buckets.list_files(folder):
+    content = (folder / name).read_bytes()
+    gcs.objects[f"{address.removeprefix('gs://')}/{name}"] = content, 1
+
+
+@needs_gcsfs
+def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
+  address = "gs://bucket/encoder"
+  put(gcs, runs.make_encoder(tmp_path / "encoder"), address)
+  adopted = []
+  for _ in range(2):
+    config = config_lib.default("roberta")
+    config.init_from = address
+    init_from.adopt(config)
+    adopted.append(config.to_json_best_effort())
+  assert adopted[0] == adopted[1]
+  assert config.tokenizer.path == f"{address}/tokenizer"
+  assert config.model.width == 24
+  # It is resolved where it is loaded.
+  made = prepare.make_tokenizer(config, None, log=print)
+  assert made.sha256 == tokenizers.load(tmp_path / "encoder/tokenizer").sha256
+  (file,) = (tmp_path / "encoder" / "tokenizer").iterdir()
+  one = tokenizers.load(f"{address}/tokenizer/{file.name}")
+  assert one.sha256 == made.sha256
+
+
+@needs_gcsfs
+@pytest.mark.parametrize("name", ["none", "encoder/tokenizer/none.json"])
+def test_an_address_without_a_tokenizer_is_one_line(gcs, name):
+  gcs.objects["bucket/encoder/tokenizer/tokenizer.json"] = b"{}", 1
+  with pytest.raises(ConfigError, match=f"gs://bucket/{name}") as caught:
+    tokenizers.load(f"gs://bucket/{name}")
+  assert "\n" not in str(caught.value)
+
+
+# Whole runs, in processes of their own.
+
+
+@needs_gcsfs
+@pytest.mark.slow
+def test_hosts_in_a_bucket_are_killed_and_one_goes_on(gcs, tmp_path):
+  address = "gs://bucket/killed"
+  hosts = pod.start(2, *pod.TOY, "train", address, 20, 0.2, **gcs.environment)
+  pod.wait_for("step 10/", hosts[0])
+  hosts[0].send_signal(signal.SIGKILL)
+  pod.finish(hosts)
+  saved = buckets.origin(address) / "checkpoints"
+  # By the clock after 4 and 8 steps, and where it is evaluated, after 5.
+  assert files.complete(saved)[-1] in (4, 5, 8, 10)
+  pod.run(1, *pod.TOY, "train", address, 20, devices=2, **gcs.environment)
+  pod.run(1, *pod.TOY, "train", tmp_path, 20, devices=2)
+  assert files.complete(saved)[-1] == 20
+  log = gcs.objects["bucket/killed/metrics.jsonl"][0]
+  (tmp_path / "bucket").mkdir()
+  (tmp_path / "bucket" / "metrics.jsonl").write_bytes(log)
+  # Before the kill, too: what was logged lies there before its checkpoint.
+  assert pod.losses(tmp_path / "bucket") == pod.losses(tmp_path)
+
+
+@needs_gcsfs
+@pytest.mark.slow
+def test_pretraining_from_bucket_to_bucket(gcs, tiny, tmp_path):
+  """As a user does it: the corpus, the run, and what comes of it."""
+  config, corpus = tiny
+  put(gcs, corpus, "gs://bucket/corpora/tiny")
+  environ = {**gcs.environment, "XDG_CACHE_HOME": str(tmp_path)}
+  argv = [
+    *tiny_run.command("pretrain", f"--config={config}"),
+    "--config.corpus.path=gs://bucket/corpora/tiny",
+    "--workdir=gs://bucket/runs/tiny",
+  ]
+  ((_, out, err),) = pod.run(1, *argv, **environ)
+  assert "gs://bucket/runs/tiny/result.json" in out
+  assert "copying gs://bucket/corpora/tiny" in err
+  ((_, out, err),) = pod.run(
+    1,
+    *tiny_run.command("fill-mask", "--checkpoint=gs://bucket/runs/tiny"),
+    "the [MASK] of",
+    **environ,
+  )
+  assert "the [MASK] of" in out
+  # Two hosts go on from it, and once more: nothing has changed.
+  onward = [
+    *argv[:-1],
+    "--config.init_from=gs://bucket/runs/tiny",
+    f"--workdir={tmp_path / 'onward'}",
+  ]
+  ended = pod.run(2, *onward, **environ)
+  assert "weights of gs://bucket/runs/tiny: encoder" in ended[0][2]
+  written = json.loads((tmp_path / "onward" / "config.json").read_text())
+  assert written["tokenizer"]["path"] == "gs://bucket/runs/tiny/tokenizer"
+  ended = pod.run(2, *onward, **environ)
+  assert "continuing from the checkpoint of step 12" in ended[0][2]
+  assert "changed since the checkpoint" not in ended[0][2]
+  ((code, _, err),) = pod.finish(pod.start(1, *argv[:-2], argv[-1], **environ))
+  assert code == 2 and "can't hold the corpus" in err.splitlines()[-1]

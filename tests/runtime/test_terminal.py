@@ -1,0 +1,49 @@
+"""A line of progress on a terminal is replaced, whatever is told next."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import struct
+import termios
+
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import console
+
+
+@contextlib.contextmanager
+def screen():
+  """() -> what a terminal of 20 columns was sent, as stderr."""
+  ours, theirs = pty.openpty()
+  fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 5, 20, 0, 0))
+  with open(theirs, "w") as stderr, contextlib.redirect_stderr(stderr):
+    yield lambda: os.read(ours, 1000).decode()
+  os.close(ours)
+
+
+CLEAR = "\r\033[K"
+
+
+def test_a_line_that_would_wrap_is_cut():
+  with screen() as sent:
+    console.progress("step 100/900 | loss 7.967")
+    assert sent() == CLEAR + "step 100/900 | loss"
+    console.log("step 100 held out | loss 6")  # This one stays: all of it.
+    assert sent() == CLEAR + "step 100 held out | loss 6\r\n"
+
+
+def test_an_error_does_not_stand_behind_it():
+  def verb(argv):
+    console.progress("step 1")
+    raise ConfigError("no")
+
+  with screen() as sent:
+    assert main.run(verb, []) == 2
+    assert sent() == CLEAR + "step 1" + CLEAR + "error: no\r\n"
+
+
+def test_without_a_terminal_lines_are_whole(capsys):
+  console.progress("step 100/900 | loss 7.967")
+  console.clear()
+  assert capsys.readouterr().err == "step 100/900 | loss 7.967\n"

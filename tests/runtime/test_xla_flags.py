@@ -1,0 +1,102 @@
+"""XLA's flags: each is known, each has a reason, the user's stay."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from maskedlm.runtime import xla_flags
+from maskedlm.training import metrics
+
+GPU = "--xla_gpu_enable_latency_hiding_scheduler"
+
+
+def test_the_platforms_own_flags_are_added_once():
+  environ = {"JAX_PLATFORMS": "cuda,cpu", "XLA_FLAGS": "--xla_dump_to=/x"}
+  said = xla_flags.set_up(environ)
+  assert environ["XLA_FLAGS"] == f"--xla_dump_to=/x {GPU}=true"
+  assert said.startswith(f"XLA_FLAGS has also {GPU}=true (")
+  before = dict(environ)
+  assert xla_flags.set_up(environ) == "" and environ == before
+  environ = {"JAX_PLATFORMS": "tpu"}
+  xla_flags.set_up(environ)
+  assert set(environ) == {"JAX_PLATFORMS", "LIBTPU_INIT_ARGS"}
+  assert environ["LIBTPU_INIT_ARGS"].count("=true") == 6
+  assert environ["LIBTPU_INIT_ARGS"].count("=false") == 2
+  assert "--fibers_default_thread_stack_size=" in environ["LIBTPU_INIT_ARGS"]
+
+
+@pytest.mark.parametrize(
+  "given", [f"{GPU}=false", f"--xla_dump_to=/x {GPU}", f"{GPU} --xla_a=1"]
+)
+def test_what_the_user_says_stays(given):
+  environ = {"JAX_PLATFORMS": "cuda", "XLA_FLAGS": given}
+  assert xla_flags.set_up(environ) == ""
+  assert environ["XLA_FLAGS"] == given
+
+
+def test_a_longer_name_is_another_flag():
+  flag = "--xla_tpu_enable_async_collective_fusion"
+  given = f"{flag}_fuse_all_gather=false"
+  environ = {"JAX_PLATFORMS": "tpu", "LIBTPU_INIT_ARGS": given}
+  xla_flags.set_up(environ)
+  assert environ["LIBTPU_INIT_ARGS"].startswith(f"{given} {flag}=true ")
+  assert "fuse_all_gather=true" not in environ["LIBTPU_INIT_ARGS"]
+
+
+def test_a_cpu_has_none(monkeypatch):
+  environ = {"JAX_PLATFORMS": "cpu"}
+  assert xla_flags.set_up(environ) == ""
+  assert environ == {"JAX_PLATFORMS": "cpu"}
+  # Not asked: by what is installed.
+  monkeypatch.setattr(xla_flags.importlib.util, "find_spec", lambda name: None)
+  assert xla_flags.find_platform({}) == "cpu"
+  monkeypatch.setattr(
+    xla_flags.importlib.util, "find_spec", lambda name: name.startswith("jax")
+  )
+  assert xla_flags.find_platform({}) == "gpu"
+  assert xla_flags.find_platform({"JAX_PLATFORMS": "cpu"}) == "cpu"
+
+
+@pytest.mark.parametrize(
+  ("device", "expected"),
+  [("", "gpu"), ("/dev/accel*", "tpu"), ("/dev/vfio/[0-9]*", "tpu")],
+)
+def test_libtpu_without_a_tpu_is_for_plans(monkeypatch, device, expected):
+  """Beside a CUDA plugin: the GPU's flags are not lost to it."""
+  monkeypatch.setattr(xla_flags.importlib.util, "find_spec", lambda name: name)
+  monkeypatch.setattr(
+    xla_flags.glob, "glob", lambda pattern: [pattern] * (pattern == device)
+  )
+  assert xla_flags.find_platform({}) == expected
+
+
+def test_every_flag_has_a_reason():
+  of_platforms = [flags for _, flags in xla_flags.FLAGS.values()]
+  for flags in (*of_platforms, *xla_flags.STEP_OPTIONS.values()):
+    assert all(flag.reason for flag in flags)
+    assert len({flag.name for flag in flags}) == len(flags)
+
+
+def test_a_step_is_compiled_as_its_chip_can():
+  assert set(xla_flags.STEP_OPTIONS) == {
+    kind for kind in metrics.PEAK_FLOPS if kind.startswith(("TPU v5", "TPU v6"))
+  }
+  for kind in xla_flags.STEP_OPTIONS:
+    options = xla_flags.step_options(kind, {})
+    assert options["xla_jf_crs_combiner_threshold_in_bytes"] == "4194304"
+  for kind in ("TPU v4", "cpu", "NVIDIA H200"):  # A v4 runs out of vmem.
+    assert not xla_flags.step_options(kind, {})
+  given = {"LIBTPU_INIT_ARGS": "--xla_enable_async_all_reduce=false"}
+  kept = xla_flags.step_options("TPU v5 lite", given)  # The user's stays.
+  assert len(kept) == 2 and "xla_enable_async_all_reduce" not in kept
+
+
+def test_jax_starts_with_those_of_gpus():
+  # jaxlib for CPUs knows them too; one that it doesn't know ends the process.
+  _, flags = xla_flags.FLAGS["gpu"]
+  given = " ".join(f"--{flag.name}={flag.value}" for flag in flags)
+  environ = {**os.environ, "XLA_FLAGS": given, "JAX_PLATFORMS": "cpu"}
+  code = "import jax; jax.devices()"
+  subprocess.run([sys.executable, "-c", code], env=environ, check=True)

@@ -1,0 +1,311 @@
+"""Pretraining that starts from another model."""
+
+import json
+import shutil
+import subprocess
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers import finetune_runs as runs
+from helpers import tiny as tiny_run
+from maskedlm import objectives
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.training.checkpoints import init_from, manager
+
+STEPS = (
+  "--config.train.num_steps=1",
+  "--config.train.eval_rows=0",
+  "--config.optimizer.warmup_steps=0",
+)
+STILL = "--config.optimizer.learning_rate=1e-12"  # What was there, stays.
+
+
+@pytest.fixture(scope="module")
+def general(tiny, tmp_path_factory):
+  """A finished run: what the runs here start from."""
+  workdir = tmp_path_factory.mktemp("general") / "run"
+  made = tiny_run.run(
+    "pretrain",
+    f"--config={tiny[0]}",
+    f"--config.corpus.path={tiny[1]}",
+    f"--workdir={workdir}",
+    *STEPS,
+  )
+  assert made.returncode == 0, made.stderr
+  return workdir
+
+
+def another(tiny, tmp_path, objective="roberta"):
+  """A config for BERT-base's architecture and tokenizer, on other text."""
+  path = tmp_path / "domain.py"
+  path.write_text(
+    "from maskedlm import config as base\n"
+    "def get_config():\n"
+    f"  c = base.default({objective!r})\n"
+    "  c.corpus.source = 'docstrings:textwrap,string,shutil,random'\n"
+    "  c.corpus.heldout_share = 0.2\n"
+    "  c.corpus.num_workers = 1\n"
+    "  c.data.length = 24\n"
+    "  c.data.batch_size = 8\n"
+    "  return c\n"
+  )
+  return path
+
+
+def arrays(tree, path=""):
+  if isinstance(tree, dict):
+    for name in sorted(tree):
+      yield from arrays(tree[name], f"{path}/{name}")
+  else:
+    yield path, np.asarray(tree)
+
+
+def test_weights_architecture_and_tokenizer_come_along(tiny, general, tmp_path):
+  workdir = tmp_path / "domain"
+  made = tiny_run.run(
+    "pretrain",
+    f"--config={another(tiny, tmp_path)}",
+    f"--config.init_from={general}",
+    f"--workdir={workdir}",
+    *STEPS,
+    STILL,
+  )
+  assert made.returncode == 0, made.stderr
+  assert "encoder, mlm_head" in made.stderr
+  config = json.loads((workdir / "config.json").read_text())
+  assert config["model"]["width"] == 24 and config["model"]["num_layers"] == 2
+  assert config["model"]["dropout"] == 0.1  # The run's own.
+  assert config["tokenizer"]["vocab_size"] == 500
+  before, _ = manager.load_params(general)
+  after, meta = manager.load_params(workdir)
+  assert set(after) == {"encoder", "mlm_head"}
+  assert meta["task"]["objective"] == "roberta"
+  old = dict(arrays({name: before[name] for name in after}))
+  new = dict(arrays(after))
+  assert old.keys() == new.keys()
+  for path, x in old.items():
+    np.testing.assert_allclose(new[path], x, rtol=0, atol=1e-9, err_msg=path)
+  # It is continued like any run.
+  again = tiny_run.run(
+    "pretrain",
+    f"--config={another(tiny, tmp_path)}",
+    f"--config.init_from={general}",
+    f"--workdir={workdir}",
+    *STEPS,
+    STILL,
+    "--config.train.num_steps=2",
+  )
+  assert again.returncode == 0, again.stderr
+  assert "continuing from the checkpoint of step 1 of 2" in again.stderr
+  assert "weights of" not in again.stderr
+
+
+def test_the_command_line_stands(general):
+  config = config_lib.default("roberta")
+  config.init_from = str(general)
+  config.model.norm_epsilon = 1e-3
+  config.model.rope_theta = 160_000.0
+  init_from.adopt(config, given=["model.rope_theta"])
+  assert config.model.rope_theta == 160_000.0
+  assert config.model.norm_epsilon == 1e-12
+  assert config.model.max_positions == 48
+  assert config.tokenizer.path == str(general / "tokenizer")
+
+
+def test_only_the_record_and_the_tokenizer_are_read(general, tmp_path):
+  """By every host, at every start: the weights may be many gigabytes."""
+  copy = shutil.copytree(general, tmp_path / "run")
+  for params in copy.glob("checkpoints/*/params"):
+    shutil.rmtree(params)
+    params.mkdir()
+  config = config_lib.default("roberta")
+  config.init_from = str(copy)
+  init_from.adopt(config)
+  assert config.model.width == 24 and config.tokenizer.vocab_size == 500
+  with pytest.raises(manager.CheckpointError, match="no usable checkpoint"):
+    init_from.weights(str(copy), log=print)({})
+
+
+def test_hosts_are_connected_after_it(general):
+  """Which JAX refuses once it was asked for devices."""
+  code = (
+    "import sys, socket, jax\n"
+    "from maskedlm import config as config_lib, continuing\n"
+    "config = config_lib.default('roberta')\n"
+    "config.init_from = sys.argv[1]\n"
+    "continuing.adopt(config)\n"
+    "with socket.socket() as free:\n"
+    "  free.bind(('127.0.0.1', 0))\n"
+    "  address = f'127.0.0.1:{free.getsockname()[1]}'\n"
+    "jax.distributed.initialize(address, 1, 0)\n"
+  )
+  subprocess.run([sys.executable, "-c", code, str(general)], check=True)
+
+
+def test_parts_that_differ_are_named(general):
+  begin = init_from.weights(str(general), log=print)
+  fresh, _ = manager.load_params(general)
+  embeddings = fresh["encoder"]["embeddings"]
+  embeddings["position"]["embedding"] = np.zeros((5, 24))
+  del embeddings["norm"]
+  with pytest.raises(ConfigError) as error:
+    begin(fresh)
+  assert str(error.value) == (
+    f"init_from={general} doesn't fit this config: encoder/embeddings/norm: a "
+    "part there, absent here; encoder/embeddings/position/embedding: [48, 24] "
+    "there, [5, 24] here. Leave out the options that change the architecture."
+  )
+
+
+def test_new_parts_start_anew(general):
+  said = []
+  begin = init_from.weights(str(general), log=said.append)
+  fresh, _ = manager.load_params(general)
+  del fresh["pooler"], fresh["nsp_head"]
+  fresh["sbo_head"] = {"bias": np.arange(3.0)}
+  begun = begin(fresh)
+  assert list(begun) == list(fresh)
+  assert begun["sbo_head"] is fresh["sbo_head"]
+  assert said == [
+    f"weights of {general}: encoder, mlm_head; starting anew: sbo_head"
+  ]
+
+
+SAME = {"electra": {"generator_size": 1.0}}
+
+
+def make_task(objective, start="", **options):
+  """The task of an objective: a tiny one, or of what it starts from."""
+  config = config_lib.default(objective)
+  config.model.update(
+    num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=48
+  )
+  config.tokenizer.vocab_size = 90
+  config.data.update(length=24, batch_size=8)
+  config.objective.update(options)
+  config.init_from = str(start)
+  init_from.adopt(config)
+  return objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
+
+
+def save(folder, task):
+  """Writes the workdir of a run of the task that has made no step."""
+  tokenizer = tokenizers.train(
+    runs.TEXTS, kind="wordpiece", vocab_size=90, lowercase=True
+  )
+  folder.mkdir()
+  tokenizer.save(folder / "tokenizer")
+  opened = manager.open_checkpoints(folder, keep_last=1, keep_best=0, log=print)
+  state = runs.State(jnp.int32(0), task.init(jax.random.key(0)))
+  opened.save(0, state, {"task": task.describe}, metric=None)
+  opened.close()
+  return folder
+
+
+@pytest.mark.parametrize(
+  ("old", "new", "taken", "anew"),
+  [
+    ("mlm_nsp", "electra", "encoder", "discriminator_head generator mlm_head"),
+    ("electra", "mlm_nsp", "encoder", "mlm_head nsp_head pooler"),
+    ("electra", "roberta", "encoder", "mlm_head"),
+    ("electra", "electra", "discriminator_head encoder generator mlm_head", ""),
+  ],
+)
+def test_a_generators_mlm_head_goes_with_it(tmp_path, old, new, taken, anew):
+  """Even where the shapes would let it go alone."""
+  path = save(tmp_path / "old", make_task(old, **SAME.get(old, {})))
+  task = make_task(new, path, **SAME.get(new, {}))
+  said = []
+  fresh = jax.eval_shape(task.init, jax.random.key(0))
+  begun = init_from.weights(str(path), log=said.append)(fresh)
+  assert [n for n in sorted(fresh) if begun[n] is not fresh[n]] == taken.split()
+  assert [n for n in sorted(fresh) if begun[n] is fresh[n]] == anew.split()
+  for name in [*taken.split(), *anew.split()]:
+    assert name in said[0]
+
+
+def test_a_generator_of_another_size_is_named(tmp_path):
+  path = save(tmp_path / "old", make_task("electra"))
+  task = make_task("electra", path, generator_size=1 / 3)
+  fresh = jax.eval_shape(task.init, jax.random.key(0))
+  with pytest.raises(ConfigError) as error:
+    init_from.weights(str(path), log=print)(fresh)
+  assert "generator/" in str(error.value) and "encoder/" not in str(error.value)
+  assert str(error.value).endswith(
+    "and give objective.generator_size and objective.generator_layers as they "
+    "were there."
+  )
+
+
+@pytest.mark.parametrize("verb", ["pretrain", "prepare", "inspect"])
+def test_a_folder_that_is_not_there_is_one_line(tiny, tmp_path, verb):
+  made = tiny_run.run(
+    verb, f"--config={tiny[0]}", f"--config.init_from={tmp_path / 'none'}"
+  )
+  assert made.returncode == 2
+  (line,) = made.stderr.strip().splitlines()
+  assert line.startswith(f"error: {tmp_path / 'none'}: no such folder")
+  assert list(tmp_path.iterdir()) == []
+
+
+def test_a_corpus_of_the_same_tokenizer_will_do(tiny, general, tmp_path):
+  made = tiny_run.run(
+    "inspect",
+    f"--config={another(tiny, tmp_path)}",
+    f"--config.init_from={general}",
+    f"--config.corpus.path={tiny[1]}",
+    "--json",
+  )
+  assert made.returncode == 0, made.stderr
+  assert json.loads(made.stdout)["mask_rate"] > 0
+
+
+def test_a_corpus_of_another_tokenizer_is_refused(tiny, general, tmp_path):
+  config = another(tiny, tmp_path)
+  made = tiny_run.run(
+    "prepare",
+    f"--config={config}",
+    f"--out={tmp_path / 'corpus'}",
+    "--config.tokenizer.vocab_size=400",
+  )
+  assert made.returncode == 0, made.stderr
+  made = tiny_run.run(
+    "pretrain",
+    f"--config={config}",
+    f"--config.init_from={general}",
+    f"--config.corpus.path={tmp_path / 'corpus'}",
+    f"--workdir={tmp_path / 'run'}",
+    *STEPS,
+  )
+  assert made.returncode == 2
+  assert "was prepared with other options: tokenizer" in made.stderr
+
+
+def test_another_tokenizer_is_refused_even_if_it_has_as_many_words(
+  general, tmp_path
+):
+  """Its arrays fit; what they mean does not."""
+  vocabulary = tmp_path / "vocab.txt"
+  words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+  words += [f"word{i}" for i in range(495)]
+  vocabulary.write_text("\n".join(words) + "\n")
+  config = config_lib.default("roberta")
+  config.init_from = str(general)
+  config.tokenizer.path = str(vocabulary)
+  with pytest.raises(ConfigError, match="maskedlm retokenize"):
+    init_from.adopt(config, ["tokenizer.path"])
+  config.tokenizer.path = str(
+    shutil.copytree(general / "tokenizer", tmp_path / "copy")
+  )
+  init_from.adopt(config, ["tokenizer.path"])
+  assert config.tokenizer.path == str(tmp_path / "copy")
+  config.tokenizer.path = ""
+  init_from.adopt(config, ["tokenizer.path"])
+  assert config.tokenizer.path == str(general / "tokenizer")

@@ -1,0 +1,135 @@
+"""What may change under a run, and what may not."""
+
+import json
+
+import pytest
+
+from maskedlm.config import defaults as config_lib
+from maskedlm.core.errors import ConfigError
+from maskedlm.training.checkpoints import resume
+
+
+def identity(**config):
+  flat = {"model": {"width": 8, "dropout": 0.1}, "seed": 3, "train": {}}
+  flat.update(config)
+  return {"config": flat, "corpus": "c" * 64, "tokenizer": "t" * 64}
+
+
+def test_same_run_is_silent():
+  lines = []
+  resume.check(identity(), identity(), log=lines.append)
+  assert lines == []
+
+
+def test_allowed_changes_are_printed():
+  lines = []
+  new = identity(train={"log_every": 7}, model={"width": 8, "dropout": 0.0})
+  resume.check(identity(train={"log_every": 5}), new, log=lines.append)
+  assert lines == [
+    "changed since the checkpoint: model.dropout was 0.1, now 0.0",
+    "changed since the checkpoint: train.log_every was 5, now 7",
+  ]
+
+
+def test_frozen_changes_are_refused_with_the_difference():
+  new = identity(model={"width": 16, "dropout": 0.0}, seed=4)
+  lines = []  # What may change isn't told: there may be a hundred of it.
+  with pytest.raises(ConfigError) as caught:
+    resume.check(identity(), new, log=lines.append)
+  assert lines == []
+  assert "model.width was 8, now 16" in str(caught.value)
+  assert "Undo the change: --config.model.width=8 " in str(caught.value)
+  assert "seed was 3, now 4" in str(caught.value)
+  assert "--workdir" in str(caught.value)
+
+
+def test_what_of_the_model_may_change():
+  free = {"init_stddev", "scaled_init"}  # Of what is initialised by now.
+  free |= {"dropout", "attention_dropout", "dtype"}
+  free |= {"attention", "remat", "unroll", "vocab_block"}  # How it is computed.
+  names = set(config_lib.default().model)
+  assert free < names
+  for name in names:
+    old, new = identity(model={name: 1}), identity(model={name: 2})
+    if name in free:
+      resume.check(old, new, log=lambda line: None)
+      continue
+    with pytest.raises(ConfigError, match=f"model.{name} was 1, now 2"):
+      resume.check(old, new, log=print)
+
+
+@pytest.mark.parametrize("name", ["corpus", "tokenizer"])
+def test_another_corpus_or_tokenizer_is_refused(name):
+  new = {**identity(), name: "x" * 64}
+  with pytest.raises(ConfigError, match=f"the {name} is another one"):
+    resume.check(identity(), new, log=print)
+
+
+def test_a_run_of_another_kind_is_not_told_option_by_option():
+  kinds = {"objective": {"name": "roberta"}, "task": {"kind": "tagging"}}
+  pretraining, tuning = (identity(**{k: kinds[k]}) for k in kinds)
+  imported = identity(imported={"directory": "bert"})
+  respelled = identity(retokenized={"checkpoint": "bert"})
+  another = "a model with another vocabulary, and this is"
+  for old, new, words in (
+    (pretraining, tuning, "another run: pretraining, and this is fine-tuning."),
+    (tuning, pretraining, "another run: fine-tuning, and this is pretraining."),
+    (imported, tuning, "another run: an import, and this is fine-tuning."),
+    (
+      respelled,
+      pretraining,
+      f"another run: {another} pretraining.",
+    ),
+  ):
+    with pytest.raises(ConfigError) as caught:
+      resume.check(old, new, log=print)
+    assert str(caught.value) == (
+      f"this workdir holds {words} Give another --workdir."
+    )
+
+
+def test_a_workdir_of_something_else_is_told_by_its_config(tmp_path):
+  """Before a corpus is prepared there, or a model's config.json replaced."""
+  new = config_lib.default()
+  resume.check_kind(tmp_path, new)  # A new one.
+  config = tmp_path / "config.json"
+  config.write_text(new.to_json_best_effort())
+  resume.check_kind(tmp_path, new)
+  for text, words in (
+    (json.dumps({"task": {}}), "another run: fine-tuning"),
+    (json.dumps({"model_type": "bert"}), "a config.json that no run has made"),
+    ("[1]", "a config.json that no run has made"),
+    ("{", "a config.json that no run has made"),
+  ):
+    config.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+      resume.check_kind(tmp_path, new)
+    assert str(caught.value) == (
+      f"{tmp_path} holds {words}, and this is pretraining. Give another "
+      "--workdir."
+    )
+
+
+def test_an_option_that_is_younger_than_the_checkpoint_passes():
+  lines = []
+  new = identity(model={"width": 8, "dropout": 0.1, "norm_epsilon": 1e-12})
+  resume.check(identity(), new, log=lines.append)
+  assert lines == [
+    "changed since the checkpoint: model.norm_epsilon was '(absent)', now 1e-12"
+  ]
+
+
+def test_what_is_scored_after_the_last_step_may_change():
+  lines = []
+  old, new = (
+    identity(data={"length": 8, "also_score": [name]})
+    for name in ("test.tsv", "other.tsv")
+  )
+  resume.check(old, new, log=lines.append)
+  assert lines == [
+    "changed since the checkpoint: data.also_score was ['test.tsv'], now "
+    "['other.tsv']"
+  ]
+  new["config"]["data"]["length"] = 16
+  with pytest.raises(ConfigError, match=r"data\.length was 8, now 16"):
+    resume.check(old, new, log=print)

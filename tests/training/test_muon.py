@@ -1,0 +1,246 @@
+"""Muon: against a decomposition, PyTorch's own, and itself on 8 devices."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax.sharding import NamedSharding, PartitionSpec
+from ml_collections import ConfigDict
+
+from maskedlm import objectives
+from maskedlm.config import defaults as base
+from maskedlm.config import presets
+from maskedlm.data.batches import placeholder_corpus
+from maskedlm.training import muon, sharding
+from maskedlm.training import optimizer as optim
+
+N, D, H, K, F = 3, 10, 2, 3, 17
+
+
+def kernels():
+  """The layers' kernels, and what is no matrix of theirs: path -> shape."""
+  return {
+    "attention": {
+      "qkv": {"kernel": (N, D, 3, H, K), "bias": (N, 3, H, K)},
+      "out": {"kernel": (N, H, K, D)},
+    },
+    "mlp": {
+      "gate_up": {"kernel": (N, D, 2, F)},
+      "down": {"kernel": (N, F, D)},
+    },
+    "mlp_norm": {"scale": (N, D)},
+  }
+
+
+def draw(seed):
+  rng = np.random.default_rng(seed)
+  made = jax.tree.map(
+    lambda shape: rng.normal(size=shape).astype("f4"),
+    {
+      "encoder": {
+        "layers": kernels(),
+        "embeddings": {"token": {"embedding": (31, D)}},
+      },
+      "pooler": {"dense": {"kernel": (D, D)}},
+    },
+    is_leaf=lambda x: isinstance(x, tuple),
+  )
+  return made
+
+
+def make(params, **options):
+  optimizer = presets.muon()
+  optimizer.update({"no_decay": (), "clip_norm": 0.0} | options)
+  return optim.make(optimizer, 20_000, params)[0]
+
+
+def by_svd(x):
+  """What `orthogonal` promises, in float64: the polynomial of the S."""
+  u, s, v = np.linalg.svd(np.asarray(x, "f8"), full_matrices=False)
+  s /= np.sqrt(np.sum(s**2))
+  for _ in range(5):
+    s = 3.4445 * s - 4.775 * s**3 + 2.0315 * s**5
+  return u * s @ v
+
+
+@pytest.mark.parametrize("shape", [(5, 7), (7, 5), (1, 6), (6, 6)])
+def test_singular_values_go_through_the_polynomial(shape):
+  x = np.random.default_rng(0).normal(size=(4, *shape)).astype("f4")
+  found = muon.orthogonal(jnp.array(x * 1e-9))  # Its size plays no part.
+  assert found.shape == x.shape
+  for ours, matrix in zip(found, x, strict=True):
+    np.testing.assert_allclose(ours, by_svd(matrix), atol=2e-5)
+    values = np.linalg.svd(ours, compute_uv=False)
+    assert 0.68 < values.min() <= values.max() < 1.16
+
+
+def test_a_matrix_of_next_to_nothing_stays_so():
+  assert not np.any(muon.orthogonal(jnp.zeros((2, 3, 5))))
+  # Their squares are 0 in float32, or the least that there is.
+  for size in (1e-30, 1e-21, 1e-19):
+    assert np.abs(muon.orthogonal(jnp.full((3, 50, 40), size))).max() < 1e-3
+
+
+def test_the_first_update_of_a_matrix_of_rank_1_by_hand():
+  # a b^T has one singular value; 1 goes to 0.701, and so on five times.
+  value = 1.0
+  for _ in range(5):
+    value = 3.4445 * value - 4.775 * value**3 + 2.0315 * value**5
+  a, b = np.array([3.0, 0.0, 4.0]), np.array([1.0, 0.0])
+  params = {"layers": {"mlp": {"up": {"kernel": jnp.ones((1, 3, 2))}}}}
+  grads = jax.tree.map(lambda _: jnp.array(np.outer(a, b))[None], params)
+  tx = make(params, weight_decay=0.25)
+  update, state = tx.update(grads, tx.init(params), params)
+  update, momentum = (
+    np.asarray(jax.tree.leaves(tree)[0][0])
+    for tree in (update, state[1].inner_states["muon"])
+  )
+  # b1 = .95: m = .05 g.
+  np.testing.assert_allclose(momentum, 0.05 * np.outer(a, b), rtol=1e-6)
+  want = 0.2 * np.sqrt(3) * value * np.outer([0.6, 0.0, 0.8], [1.0, 0.0])
+  np.testing.assert_allclose(update, want + 0.25, rtol=1e-5)
+
+
+def test_queries_keys_and_values_of_each_layer_are_matrices_of_their_own():
+  params, grads = draw(0), draw(1)
+  tx = make(params, weight_decay=0.0)
+  update, _ = jax.jit(tx.update)(grads, tx.init(params), params)
+  ours, g = update["encoder"]["layers"], grads["encoder"]["layers"]
+
+  def check(found, gradient, rows):
+    gradient = gradient.reshape(rows, -1)
+    want = 0.2 * np.sqrt(max(gradient.shape)) * by_svd(gradient)
+    np.testing.assert_allclose(found.reshape(rows, -1), want, atol=1e-4)
+
+  for n in range(N):
+    for i in range(3):  # All heads' queries are one matrix [D, H K].
+      of_layer = (x["attention"]["qkv"]["kernel"][n, :, i] for x in (ours, g))
+      check(*of_layer, D)
+    for i in range(2):
+      check(*(x["mlp"]["gate_up"]["kernel"][n, :, i] for x in (ours, g)), D)
+    check(*(x["attention"]["out"]["kernel"][n] for x in (ours, g)), H * K)
+    check(*(x["mlp"]["down"]["kernel"][n] for x in (ours, g)), F)
+
+
+def test_all_else_is_adams():
+  params = draw(0)
+  tx, adam = make(params), make(params, rule="adam")
+  state, adams = tx.init(params), adam.init(params)
+  for seed in (1, 2):
+    update, state = tx.update(draw(seed), state, params)
+    wanted, adams = adam.update(draw(seed), adams, params)
+  for path, found in jax.tree_util.tree_leaves_with_path(update):
+    path = sharding.path_of(path)
+    want = wanted
+    for name in path.split("/"):
+      want = want[name]
+    is_matrix = "layers/" in path and path.endswith("kernel")
+    assert np.array_equal(found, want) == (not is_matrix), path
+
+
+def test_a_matrix_has_one_moment():
+  params = draw(0)
+  sizes = {
+    sharding.path_of(path): x.size
+    for path, x in jax.tree_util.tree_leaves_with_path(params)
+  }
+  matrices = sum(
+    x for n, x in sizes.items() if "layers/" in n and n.endswith("kernel")
+  )
+  assert matrices == N * D * (3 * H * K + H * K + 3 * F)
+  state = jax.eval_shape(make(params).init, params)
+  held = sum(x.size for x in jax.tree.leaves(state))
+  assert held == 2 * sum(sizes.values()) - matrices + 1  # And a count.
+
+
+@pytest.mark.parametrize("mlp", ["plain", "gated"])
+def test_every_kernel_of_the_layers_is_found(mlp):
+  config = base.default("electra")
+  config.model.update(num_layers=2, width=64, num_heads=4, mlp_width=40)
+  config.model.mlp = mlp
+  task = objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
+  params = jax.eval_shape(task.init, jax.random.key(0))
+  paths = [
+    sharding.path_of(path)
+    for path, _ in jax.tree_util.tree_leaves_with_path(params)
+  ]
+  inner = [p for p in paths if "layers/" in p and p.endswith("kernel")]
+  assert len(inner) == 8  # Four of the discriminator, four of the generator.
+  for path in paths:
+    assert (muon._axes(path) is not None) == (path in inner), path
+
+
+def test_two_updates_are_pytorchs():
+  torch = pytest.importorskip("torch", reason="wants the extra `peer`")
+  shape = (2, 24, 40)  # Two layers' up.
+  rng = np.random.default_rng(0)
+  weights, *grads = rng.normal(size=(3, *shape)).astype("f4")
+  params = {"layers": {"mlp": {"up": {"kernel": jnp.array(weights)}}}}
+  tx = make(params, weight_decay=0.1)
+  state, rate = tx.init(params), 0.03
+  # PyTorch's linear layers have [outputs, inputs].
+  theirs = [torch.nn.Parameter(torch.tensor(w.T.copy())) for w in weights]
+  peer = torch.optim.Muon(
+    theirs, lr=rate, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"
+  )
+  for grad in grads:
+    given = jax.tree.map(lambda _, g=grad: jnp.array(g), params)
+    update, state = tx.update(given, state, params)
+    params = jax.tree.map(lambda p, u: p - rate * u, params, update)
+    for p, g in zip(theirs, grad, strict=True):
+      p.grad = torch.tensor(g.T.copy())
+    peer.step()
+  ours = jax.tree.leaves(params)[0]
+  for n in range(2):
+    moved = theirs[n].detach().numpy().T - weights[n]
+    # Theirs is computed in bfloat16: to some hundredths of what moved.
+    difference = np.linalg.norm(ours[n] - weights[n] - moved)
+    assert difference < 0.02 * np.linalg.norm(moved)
+
+
+def on_mesh(axes):
+  sizes = dict(zip(sharding.AXES, axes, strict=True))
+  return sharding.make_mesh(ConfigDict(sizes))
+
+
+@pytest.mark.parametrize("axes", [(8, 1, 1), (2, 2, 2)])
+def test_devices_share_the_matrices_out(axes):
+  # Nine matrices, so eight devices take two each, seven of them nothing but
+  # zeros in the end.
+  x = np.random.default_rng(0).normal(size=(9, 13, 22)).astype("f4")
+  mesh = on_mesh(axes)
+  whole = jax.jit(muon.orthogonal)
+  with jax.set_mesh(mesh):
+    placed = jax.device_put(x, NamedSharding(mesh, PartitionSpec()))
+    parts = jax.jit(muon._shared_out)
+    np.testing.assert_allclose(parts(placed), whole(x), atol=1e-5)
+    compiled = parts.lower(placed).compile()
+  flops = compiled.cost_analysis()["flops"]
+  assert flops < 0.25 * whole.lower(x).compile().cost_analysis()["flops"]
+
+
+@pytest.mark.parametrize("axes", [(8, 1, 1), (2, 2, 2)])
+def test_a_step_is_the_same_on_any_mesh(axes):
+  drawn = np.random.default_rng(0).normal(size=(2, N, 24, 8)).astype("f4")
+  params, grads = (
+    {"layers": {"mlp": {"down": {"kernel": jnp.array(x)}}}} for x in drawn
+  )
+  tx = make(params)
+  alone, _ = jax.jit(tx.update)(grads, tx.init(params), params)
+  mesh = on_mesh(axes)
+  with jax.set_mesh(mesh):
+    shardings = sharding.tree_shardings(params, mesh)
+    state = jax.eval_shape(tx.init, params)
+    state = jax.jit(
+      lambda: tx.init(params),
+      out_shardings=sharding.tree_shardings(state, mesh),
+    )()
+    given, there = (jax.device_put(x, shardings) for x in (grads, params))
+    together, after = jax.jit(tx.update)(given, state, there)
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), together, alone
+  )
+  # The momentum stays where the parameter is.
+  (momentum,) = jax.tree.leaves(after[1].inner_states["muon"])
+  (wanted,) = jax.tree.leaves(shardings)
+  assert momentum.sharding.is_equivalent_to(wanted, momentum.ndim)

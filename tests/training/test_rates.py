@@ -1,0 +1,132 @@
+"""Layer-wise decay and freezing: the share of the rate of each parameter."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from maskedlm.config import presets
+from maskedlm.core.errors import ConfigError
+from maskedlm.training import layerwise_rates, optimizer, sharding
+
+N = 3  # Layers.
+
+
+def make_params():
+  return {
+    "encoder": {
+      "embeddings": {"token": {"embedding": jnp.ones((7, 5))}},
+      "layers": {
+        "mlp": {"up": {"kernel": jnp.ones((N, 5, 2)), "bias": jnp.ones((N, 2))}}
+      },
+      "final_norm": {"scale": jnp.ones(5)},
+    },
+    "classifier": {"dense": {"kernel": jnp.ones((5, 2))}},
+  }
+
+
+def shares(**options):
+  options = {"layer_decay": 1.0, "frozen_layers": 0, **options}
+  made = layerwise_rates.shares(make_params(), **options)
+  layers = made["encoder"]["layers"]["mlp"]["up"]["kernel"]
+  return (
+    float(made["encoder"]["embeddings"]["token"]["embedding"]),
+    np.ravel(layers).tolist(),
+    float(made["classifier"]["dense"]["kernel"]),
+  )
+
+
+def test_each_step_down_is_a_power():
+  """ELECTRA: 0.8^2 for the top layer, one more for each below."""
+  embeddings, layers, head = shares(layer_decay=0.5)
+  assert layers == [0.5**4, 0.5**3, 0.5**2]
+  assert (embeddings, head) == (0.5**5, 1.0)
+  # The norm above the top layer is as a layer more.
+  made = layerwise_rates.shares(make_params(), layer_decay=0.5, frozen_layers=0)
+  assert made["encoder"]["final_norm"]["scale"] == 0.5
+
+
+def test_the_first_layers_freeze_with_the_embeddings():
+  assert shares(frozen_layers=2) == (0.0, [0.0, 0.0, 1.0], 1.0)
+  assert shares(frozen_layers=3) == (0.0, [0.0, 0.0, 0.0], 1.0)
+  assert shares(frozen_layers=-1) == (0.0, [0.0], 1.0)
+
+
+def test_what_is_frozen_has_no_gradient():
+  params = make_params()
+
+  def gradient(**options):
+    options = {"layer_decay": 1.0, "frozen_layers": 0, **options}
+    by_layer = layerwise_rates.shares(params, **options)
+
+    def total(params):
+      return optax.tree.sum(layerwise_rates.freeze(params, by_layer))
+
+    made = jax.grad(total)(params)
+    up = made["encoder"]["layers"]["mlp"]["up"]
+    return (
+      made["encoder"]["embeddings"]["token"]["embedding"].sum(),
+      up["kernel"].sum(axis=(1, 2)).tolist(),
+      up["bias"].sum(axis=1).tolist(),
+      made["encoder"]["final_norm"]["scale"].sum(),
+      made["classifier"]["dense"]["kernel"].sum(),
+    )
+
+  assert gradient() == (35, [10, 10, 10], [2, 2, 2], 5, 10)
+  assert gradient(layer_decay=0.5) == gradient()
+  assert gradient(frozen_layers=2) == (0, [0, 0, 10], [0, 0, 2], 5, 10)
+  assert gradient(frozen_layers=-1) == (0, [0] * 3, [0] * 3, 0, 10)
+
+
+def test_what_is_frozen_neither_moves_nor_decays():
+  params = make_params()
+  o = presets.adamw()
+  o.frozen_layers, o.warmup_steps, o.no_decay = 2, 0, ("bias",)
+  tx, _ = optimizer.make(o, 10, params)
+  grads = {"encoder": params["encoder"], "classifier": params["classifier"]}
+  updates, _ = tx.update(grads, tx.init(params), params)
+  moved = updates["encoder"]["layers"]["mlp"]["up"]["kernel"]
+  assert (moved[:2] == 0).all()
+  assert (moved[2] != 0).all()
+  assert (updates["encoder"]["embeddings"]["token"]["embedding"] == 0).all()
+  assert (updates["classifier"]["dense"]["kernel"] != 0).all()
+
+
+@pytest.mark.parametrize("rule", optimizer.RULES)
+@pytest.mark.parametrize(
+  "options", [{"layer_decay": 0.5}, {"frozen_layers": 1}], ids=str
+)
+def test_the_state_is_the_same_so_that_a_resumed_run_may_change_them(
+  rule, options
+):
+  params, o = make_params(), presets.adamw()
+  o.rule, o.warmup_steps, o.no_decay = rule, 0, ("bias",)
+  plain = optimizer.make(o, 10, params)[0].init(params)
+  # As in every checkpoint there is: of the chain's four, Adam is the second.
+  places = {
+    "/".join(sharding.path_of(path).split("/")[:2])
+    for path, _ in jax.tree_util.tree_leaves_with_path(plain)
+  }
+  adams = {"1/count", "1/mu", "1/nu"}
+  assert places == {"muon": {"1/inner_states"}}.get(rule, adams)
+  assert len(plain) == 4
+  o.update(options)
+  tx, _ = optimizer.make(o, 10, params)
+  state = tx.init(params)
+  assert jax.tree.structure(state) == jax.tree.structure(plain)
+  _, state = tx.update(params, state, params)
+  assert jax.tree.structure(state) == jax.tree.structure(plain)
+
+
+@pytest.mark.parametrize(
+  ("options", "message"),
+  [
+    ({"layer_decay": 0.0}, "optimizer.layer_decay=0.0"),
+    ({"layer_decay": 1.1}, "optimizer.layer_decay=1.1"),
+    ({"frozen_layers": 4}, "optimizer.frozen_layers=4: expected 0 to 3"),
+  ],
+)
+def test_values_out_of_range(options, message):
+  with pytest.raises(ConfigError, match=message):
+    shares(**options)

@@ -1,0 +1,295 @@
+"""One update: by hand, in microbatches, and when it is not finite."""
+
+import types
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import pytest
+
+from helpers import toy
+from maskedlm.core.errors import ConfigError
+from maskedlm.training import metrics
+from maskedlm.training import step as steps
+
+
+def build(task, tx=None, *, accumulate=1, rate=lambda s: 0.1, seed=3):
+  tx = tx or optax.identity()
+  state = steps.make_init(task, tx, seed)()
+  step = steps.make_step(
+    task,
+    tx,
+    rate,
+    seed=seed,
+    accumulate=accumulate,
+  )
+  return state, jax.jit(step)
+
+
+def kernel(state):
+  return np.asarray(state.params["dense"]["kernel"])[:, 0]
+
+
+def test_an_update_is_rate_times_the_gradient_of_the_summed_means():
+  task = toy.make_task()
+  state, step = build(task, rate=lambda s: 0.1 + s)
+  w = kernel(state)
+  batch = task.batch_at("train", 0)
+  mask_key, _ = steps._train_keys(3, 0)
+  noise = np.asarray(task.corrupt(batch, mask_key)["noise"])
+  x, y, a = batch["x"], batch["y"], batch["weights"]
+  residual = x @ w - y
+  # d/dw of sum(a r^2)/sum(a) + mean(r^2/2 + 0.01 noise x.w).
+  gradient = 2 * (a * residual) @ x / a.sum()
+  gradient += (residual + 0.01 * noise) @ x / toy.ROWS
+  state, stats = step(state, batch)
+  np.testing.assert_allclose(kernel(state), w - 0.1 * gradient, rtol=1e-5)
+  values = metrics.means(stats)
+  assert int(state.step) == 1
+  assert values["learning_rate"] == pytest.approx(0.1)
+  assert values["gradient_norm"] == pytest.approx(np.linalg.norm(gradient))
+  assert values["error"] == pytest.approx(np.mean(residual**2))
+  assert values["tokens"] == 18  # 12 rows of one token, every other of two.
+  assert values["real_share"] == 18 / 24
+  assert values["skipped"] == 0
+
+
+@pytest.mark.parametrize("parts", [2, 3, 4, 12])
+def test_accumulation_gives_the_update_of_the_big_batch(parts):
+  task = toy.make_task()
+  state, whole = build(task, optax.scale_by_adam())
+  _, split = build(task, optax.scale_by_adam(), accumulate=parts)
+  batch = task.batch_at("train", 1)
+  weights = batch["weights"].reshape(-1, parts).sum(0)
+  assert len(set(weights)) > 1  # Uneven counts.
+  expected, expected_stats = whole(state, batch)
+  got, stats = split(state, batch)
+  np.testing.assert_allclose(kernel(got), kernel(expected), rtol=1e-5)
+  a, b = metrics.means(expected_stats), metrics.means(stats)
+  assert a.keys() == b.keys()
+  for name in a:
+    assert a[name] == pytest.approx(b[name], rel=1e-5), name
+
+
+def test_a_nonfinite_step_changes_nothing_and_is_counted():
+  task = toy.make_task(bad_steps=(1, 2))
+  state, step = build(task, optax.scale_by_adam())
+  seen = []
+  for s in range(4):
+    before = jax.device_get((state.params, state.opt_state))
+    state, stats = step(state, task.batch_at("train", s))
+    values = metrics.means(stats)
+    after = jax.device_get((state.params, state.opt_state))
+    same = jax.tree.all(jax.tree.map(np.array_equal, before, after))
+    seen.append((same, int(state.nonfinite), values["skipped"]))
+    assert ("loss" in values) == (not same)
+    assert all(np.isfinite(v) for v in values.values())
+    assert values["tokens"] == 18  # Read, if for nothing.
+  assert seen == [(False, 0, 0), (True, 1, 1), (True, 2, 1), (False, 0, 0)]
+  assert int(state.step) == 4
+
+
+def test_a_term_of_no_weight_counts_nothing():
+  def loss(params, batch, key, train):
+    kernel = params["dense"]["kernel"]
+    none = (0 * kernel[1, 0], jnp.zeros(()))
+    return {"a": (3 * kernel[0, 0], jnp.full((), 2.0)), "none": none}, {}
+
+  task, key = toy.make_task()._replace(loss=loss), jax.random.key(5)
+  params, batch = task.init(key), task.batch_at("train", 0)
+  gradient, total, _ = steps.gradient_of(task, params, batch, key, 1)
+  np.testing.assert_allclose(total, 1.5 * params["dense"]["kernel"][0, 0])
+  assert gradient["dense"]["kernel"].tolist() == [[1.5], [0], [0]]
+
+
+def test_parameters_are_those_of_the_seed():
+  one, same, other = (build(toy.make_task(), seed=s)[0] for s in (3, 3, 4))
+  np.testing.assert_array_equal(kernel(one), kernel(same))
+  assert not np.array_equal(kernel(one), kernel(other))
+
+
+def test_training_is_told_from_evaluation():
+  told = []
+
+  def loss(params, batch, key, train):
+    told.append(train)
+    return {"a": (params["dense"]["kernel"][0, 0], jnp.ones(()))}, {}
+
+  task = toy.make_task()._replace(loss=loss)
+  state, batch = build(task)[0], task.batch_at("heldout", 0)
+  heldout_step = steps.make_heldout_step(task, seed=3, accumulate=1)
+  jax.eval_shape(heldout_step, state.params, batch, 0)
+  assert set(told) == {False}
+  told.clear()
+  jax.eval_shape(build(task)[1], state, batch)
+  assert set(told) == {True}
+
+
+def test_each_microbatch_has_a_key_of_its_own():
+  def loss(params, batch, key, train):
+    made = {"a": (params["dense"]["kernel"][0, 0], jnp.ones(()))}
+    return made, {"drawn": (jax.random.uniform(key), jnp.ones(()))}
+
+  task, key = toy.make_task()._replace(loss=loss), jax.random.key(5)
+  params, batch = task.init(key), task.batch_at("train", 0)
+  *_, stats = steps.gradient_of(task, params, batch, key, 3)
+  drawn = [jax.random.uniform(jax.random.fold_in(key, i)) for i in range(3)]
+  np.testing.assert_allclose(stats["drawn"], (sum(drawn), 3), rtol=1e-6)
+
+
+def test_a_loss_that_is_infinite_is_skipped_whatever_its_gradient():
+  def loss(params, batch, key, train):
+    del batch, key, train
+    return {"a": (jnp.inf + params["dense"]["kernel"][0, 0], jnp.ones(()))}, {}
+
+  task = toy.make_task()._replace(loss=loss)
+  state, step = build(task)
+  before = kernel(state)
+  state, _ = step(state, task.batch_at("train", 0))
+  assert int(state.nonfinite) == 1
+  np.testing.assert_array_equal(kernel(state), before)
+
+
+@pytest.mark.parametrize(("slope", "skipped"), [(1e18, 0), (1e20, 1)])
+def test_a_gradient_whose_squares_overflow_is_skipped(slope, skipped):
+  """Finite itself, it would leave an infinite moment behind for good."""
+
+  def loss(params, batch, key, train):
+    del batch, key, train
+    return {"a": (slope * params["dense"]["kernel"][0, 0], jnp.ones(()))}, {}
+
+  task = toy.make_task()._replace(loss=loss)
+  state, step = build(task, optax.scale_by_adam())
+  before = kernel(state)
+  state, _ = step(state, task.batch_at("train", 0))
+  assert int(state.nonfinite) == skipped
+  assert (before[0] != kernel(state)[0]) == (not skipped)
+  assert all(np.isfinite(x).all() for x in jax.tree.leaves(state))
+
+
+def test_no_second_state_is_held_until_the_step_is_known_to_be_finite():
+  task = toy.make_task()
+  size = 257 * 403
+
+  def init(key):
+    return {
+      name: {"kernel": jax.random.normal(key, (257, 403))} for name in "ab"
+    }
+
+  def loss(params, batch, key, train):
+    del key, train
+    made = jnp.sum(batch["x"][:, :1] * params["a"]["kernel"][:12, :1])
+    made += sum(jnp.sum(p["kernel"] ** 2) for p in params.values())
+    return {"a": (made, jnp.ones(()))}, {}
+
+  task = task._replace(init=init, loss=loss)
+  tx = optax.scale_by_adam()
+  init, step = steps.make_init(task, tx, 3), build(task, tx)[1]
+  step = jax.jit(step, donate_argnums=0)
+  memory = step.lower(jax.eval_shape(init), task.batch_at("train", 0))
+  memory = memory.compile().memory_analysis()
+  state = 4 * 3 * 2 * size
+  assert state <= memory.alias_size_in_bytes < state + 1000  # In place.
+  gradient = 4 * 2 * size
+  # Besides the gradient XLA:CPU holds what it takes from the parameters.
+  assert memory.temp_size_in_bytes < 2.01 * gradient
+
+
+@pytest.mark.parametrize("backend", ["cpu", "gpu", "tpu"])
+def test_a_step_that_does_not_fit_is_told(monkeypatch, backend):
+  """A GPU's size is known, 9 or 10 GB, a CPU's is the machine's, shared by two
+  devices; a TPU's compiler gives up.
+  """
+  batch = {"segment_ids": np.zeros((6, 5), np.int32)}
+  full = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 10G of 9G\na page")
+  sizes = types.SimpleNamespace(  # Together 10, of which the state is there.
+    argument_size_in_bytes=5e9,
+    temp_size_in_bytes=3e9,
+    output_size_in_bytes=6e9,
+    alias_size_in_bytes=4e9,
+  )
+
+  def compile_on(limit):
+    def compiled():
+      if backend == "tpu" and limit < 10e9:
+        raise full
+      return types.SimpleNamespace(memory_analysis=lambda: sizes)
+
+    stats = None if backend == "cpu" else {"bytes_limit": limit}
+    device = types.SimpleNamespace(platform=backend, memory_stats=lambda: stats)
+    monkeypatch.setattr(jax, "local_devices", lambda: [device, device])
+    machine = {"SC_PHYS_PAGES": 2 * limit / 4096, "SC_PAGE_SIZE": 4096}
+    monkeypatch.setattr(steps.os, "sysconf", machine.get)
+    lowered = types.SimpleNamespace(compile=compiled)
+    step = types.SimpleNamespace(lower=lambda state, batch: lowered)
+    steps.compile_for(step, None, batch)
+
+  compile_on(10e9)
+  with pytest.raises(ConfigError, match="6 rows of 5 tokens does not") as told:
+    compile_on(9e9)
+  assert ("10G of 9G" if backend == "tpu" else "10.0 GB of 9.0") in str(told)
+  assert "\n" not in str(told.value)
+
+
+def test_keys_depend_on_the_step_and_the_seed_only():
+  def data(seed, step):
+    keys = steps._train_keys(seed, step)
+    return [jax.random.key_data(k).tolist() for k in keys]
+
+  assert data(3, 5) == data(3, 5)
+  a, b, c = data(3, 5), data(3, 6), data(4, 5)
+  assert len({str(k) for k in (*a, *b, *c)}) == 6
+
+
+def test_heldout_masks_do_not_depend_on_training():
+  task = toy.make_task()
+  step = jax.jit(steps.make_heldout_step(task, seed=3, accumulate=1))
+  state, train_step = build(task)
+  batch = task.batch_at("heldout", 1)
+  first = step(state.params, batch, 1)
+  params = jax.tree.map(jnp.copy, state.params)
+  train_step(state, task.batch_at("train", 0))
+  second = step(params, batch, 1)
+  other = step(params, batch, 0)
+  assert first[0]["b"][0] == second[0]["b"][0]
+  assert first[0]["b"][0] != other[0]["b"][0]
+
+
+def test_heldout_batches_may_be_corrupted_otherwise():
+  def of_one(batch, key):
+    return {**batch, "noise": jnp.ones(toy.ROWS)}
+
+  task = toy.make_task()
+  params, batch = task.init(jax.random.key(2)), task.batch_at("heldout", 1)
+  task = task._replace(corrupt_heldout=of_one)
+  step = jax.jit(steps.make_heldout_step(task, seed=3, accumulate=1))
+  terms, _, _ = step(params, batch, 1)
+  out = batch["x"] @ params["dense"]["kernel"][:, 0]
+  expected = 0.5 * (out - batch["y"]) ** 2 + 0.01 * out
+  np.testing.assert_allclose(terms["b"][0], expected.sum(), rtol=1e-6)
+
+
+def test_heldout_microbatches_change_nothing():
+  def outputs(params, batch):
+    return {"x": batch["x"] @ params["dense"]["kernel"]}
+
+  task = toy.make_task()._replace(outputs=outputs)
+  params, batch = task.init(jax.random.key(2)), task.batch_at("heldout", 1)
+  whole, parts = (
+    jax.jit(steps.make_heldout_step(task, seed=3, accumulate=n))(
+      params, batch, 1
+    )
+    for n in (1, 4)
+  )
+  jax.tree.map(
+    lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), whole, parts
+  )
+  expected = batch["x"] @ params["dense"]["kernel"]  # In the rows' order.
+  np.testing.assert_allclose(parts[2]["x"], expected, rtol=1e-6)
+
+
+def test_means_over_uneven_sets_are_exact():
+  pairs = [{"m": (6.0, 3.0)}, {"m": (1.0, 1.0)}, {"m": (0.0, 0.0)}]
+  assert metrics.means(metrics.sums(pairs)) == {"m": 7 / 4}
+  assert metrics.means({"none": (0.0, 0.0)}) == {}
