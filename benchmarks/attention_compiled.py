@@ -4,7 +4,7 @@
 
 Of each implementation, forward and backward of a layer of BERT-base in
 bfloat16: the bytes that go through memory, and the temporary memory. Nothing is
-executed, and no time is known. It needs JAX's CUDA plugin (docs/planning.md).
+executed, and no time is known. It needs JAX's CUDA plugin (docs/guides/pretrain/planning.md).
 """
 
 import argparse

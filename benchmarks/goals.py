@@ -1,4 +1,4 @@
-"""The goals of pretraining speed (docs/performance.md), measured where it runs.
+"""The goals of pretraining speed (docs/results/performance.md), measured where it runs.
 
   python benchmarks/goals.py --parts step,shares,peer,packing,checkpoint
   python benchmarks/goals.py --parts step --shape BERT-large-512

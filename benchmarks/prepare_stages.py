@@ -5,7 +5,7 @@
 Runs the stages (maskedlm/data/prepare/stages.py) one after the other in this
 process, without Beam, on novels (or docstrings), and tells for each the text
 that it goes over in a second of the processor, and the bytes of its files for
-a byte of text. docs/preparing.md reckons with these numbers.
+a byte of text. docs/guides/pretrain/preparing-text.md reckons with these numbers.
 """
 
 import argparse

@@ -44,7 +44,7 @@ class Benchmark(NamedTuple):
 GOALS = "goals.py --json {json} --tried {tried} --parts"
 START = "start.py --json {json} --shape"
 # In this order. On a GPU those before attention_dropout fill the table of
-# docs/performance.md; what no time is left for is told.
+# docs/results/performance.md; what no time is left for is told.
 BENCHMARKS = {
   "gpu": (
     Benchmark("goals_base", f"{GOALS} step", 4),

@@ -4,7 +4,7 @@ Its layers (Warner et al. 2024, https://arxiv.org/abs/2412.13663): rotary
 positions, norms before the sublayers, a gated MLP, no biases. With so few steps
 they make the difference: after 3,076 steps on novels the held-out loss is 4.0
 nats, where BERT's own layers, of as many parameters and with the same rate, are
-still at 6.0 (docs/learning.md).
+still at 6.0 (docs/results/learning.md).
 
   maskedlm pretrain --config=configs/modern_small.py --workdir=runs/small \\
     --config.corpus.source='text:/data/*.txt'

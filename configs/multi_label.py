@@ -7,7 +7,7 @@ own. Columns "text" and "labels" unless named:
   maskedlm finetune multi_label --config=configs/multi_label.py \\
     --config.init_from=runs/bert --config.data.train=posts.jsonl
 
-docs/finetune_classification.md has the rest.
+docs/guides/finetune/classification.md has the rest.
 """
 
 from maskedlm.finetune import config as base

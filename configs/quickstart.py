@@ -34,7 +34,7 @@ def get_config():
   config.objective.pack = True
   config.data.length = 64
   config.data.batch_size = 32
-  # AdamW is at 5.22 nats where this is at 4.48 (docs/presets.md).
+  # AdamW is at 5.22 nats where this is at 4.48 (docs/reference/presets.md).
   config.optimizer = presets.muon()
   config.optimizer.learning_rate = 2e-3
   config.optimizer.warmup_steps = 60

@@ -11,7 +11,7 @@ which a tenth of the paragraphs is held out:
     --config.init_from=runs/bert
 
 Your own pairs: --config.data.train=pairs.tsv, with the columns query, passage
-and, if you have them, negative (docs/finetune_retrieval.md).
+and, if you have them, negative (docs/guides/finetune/retrieval.md).
 """
 
 from maskedlm.finetune import config as base

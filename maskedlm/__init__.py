@@ -1,6 +1,6 @@
 """maskedlm: pretrain masked language models, and put them to work.
 
-`maskedlm.load(path)` opens a checkpoint for Python (docs/api.md). Nothing
+`maskedlm.load(path)` opens a checkpoint for Python (docs/guides/use/python.md). Nothing
 heavy is imported before it is asked for.
 """
 

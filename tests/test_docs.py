@@ -1,12 +1,10 @@
 """What docs, configs and programs name is there: options, files, sections."""
 
-import importlib
 import pathlib
-import pkgutil
 import re
 
 from helpers.repository import ROOT
-from maskedlm import finetune, objectives
+from maskedlm import objectives
 from maskedlm.config import defaults as configs
 from maskedlm.finetune import config as finetune_configs
 from maskedlm.training.checkpoints import resume
@@ -45,11 +43,8 @@ def sections(page: pathlib.Path) -> set[str]:
 
 
 def test_options():
-  modules = pkgutil.iter_modules(objectives.__path__)
-  made = [configs.default(module.name) for module in modules]
-  for module in pkgutil.iter_modules(finetune.__path__, "maskedlm.finetune."):
-    if hasattr(importlib.import_module(module.name), "Options"):
-      made.append(finetune_configs.default(module.name.rpartition(".")[2]))
+  made = [configs.default(name) for name in objectives.names()]
+  made += map(finetune_configs.default, finetune_configs.task_names())
   flat = [resume.flatten(config.to_dict()) for config in made]
   assert {"features", "spans"} < {config.get("task.kind") for config in flat}
   known = {"a.b", "section.option"}.union(*flat)  # Two that stand for any.
@@ -78,7 +73,7 @@ def test_files():
 
 
 def test_the_tour_leads_past_every_file_of_the_core():
-  tour = (ROOT / "docs/tour.md").read_text()
+  tour = (ROOT / "docs/design/tour.md").read_text()
   for folder in ("corpus", "modeling", "objectives"):
     for path in (ROOT / "maskedlm" / folder).glob("*.py"):
       if path.name not in ("__init__.py", "errors.py"):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+
 from helpers.repository import ROOT
 
 PACKAGE = ROOT / "maskedlm"

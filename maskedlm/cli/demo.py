@@ -13,7 +13,7 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm demo",
     description="Serves a page at http://127.0.0.1 that shows what a model "
-    "does; only this machine can reach it. See docs/demo.md.",
+    "does; only this machine can reach it. See docs/guides/use/demo.md.",
     allow_abbrev=False,
   )
   options.add_checkpoint(parser)

@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm embed",
     description="Writes contextual vectors of texts into a file; formats and "
-    "examples are in docs/embeddings.md.",
+    "examples are in docs/guides/use/embeddings.md.",
     allow_abbrev=False,
   )
   add_input(parser)

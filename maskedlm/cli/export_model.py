@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
       f"--to=onnx goes over --to=hf: `maskedlm export --checkpoint {path} "
       f"--to hf --out {out}-hf`, then "
       f"`optimum-cli export onnx --model {out}-hf --task feature-extraction "
-      f"{out}` (or fill-mask, ...: docs/interop.md)."
+      f"{out}` (or fill-mask, ...: docs/guides/use/import-export.md)."
     )
   if args.to not in ("hf", "stablehlo"):
     raise ConfigError(f"--to={args.to!r} is unknown; known: hf, stablehlo.")

@@ -16,7 +16,7 @@ def main(argv: Sequence[str]) -> int:
     prog="maskedlm isotropy",
     description="Prints for each layer the expected cosine of two vectors, the "
     "dimensions it comes from, and what it is without those or standardised; "
-    "docs/embeddings.md explains the table.",
+    "docs/guides/use/embeddings.md explains the table.",
     allow_abbrev=False,
   )
   options.add_input(parser)

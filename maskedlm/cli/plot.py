@@ -66,7 +66,7 @@ def _instances_parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm plot instances",
     description="Draws the instances of a word in context: near each other "
-    "where the encoder finds them alike; docs/pictures.md shows some.",
+    "where the encoder finds them alike; docs/guides/use/pictures.md shows some.",
     allow_abbrev=False,
   )
   options.add_checkpoint(parser)
@@ -172,7 +172,7 @@ def plot_attention(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm plot attention",
     description="Draws which token of a sentence attends to which, a map for "
-    "each head; docs/pictures.md shows one.",
+    "each head; docs/guides/use/pictures.md shows one.",
     allow_abbrev=False,
   )
   options.add_checkpoint(parser)
@@ -225,7 +225,7 @@ def plot_isotropy(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm plot isotropy",
     description="Draws tables of `maskedlm isotropy --json=FILE` as curves, "
-    "layer by layer; docs/pictures.md shows some.",
+    "layer by layer; docs/guides/use/pictures.md shows some.",
     allow_abbrev=False,
   )
   parser.add_argument(
@@ -246,7 +246,7 @@ def plot_run(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm plot run",
     description="Draws the curves of pretraining or fine-tuning: losses, "
-    "scores, learning rate, speed; docs/pictures.md shows some.",
+    "scores, learning rate, speed; docs/guides/use/pictures.md shows some.",
     allow_abbrev=False,
   )
   parser.add_argument("workdir", nargs="+", help="of runs, finished or not")

@@ -60,7 +60,7 @@ def _parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm predict",
     description="Labels texts, or JSON objects, one on each line; what a line "
-    "must hold is in the tutorials of docs/finetuning.md.",
+    "must hold is in the tutorials of docs/guides/finetune/overview.md.",
     allow_abbrev=False,
     epilog=data_files.HELP,
   )

@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     "--runner",
     default="local",
     help="local: processes on this machine (default); beam: an Apache Beam "
-    "pipeline (docs/preparing.md), whose own options are given as "
+    "pipeline (docs/guides/pretrain/preparing-text.md), whose own options are given as "
     "--beam.NAME=VALUE: --beam.runner=FlinkRunner",
   )
   if any(token.partition("=")[0] == "--verify" for token in argv):

@@ -247,7 +247,7 @@ def _finish(
       f"all tokens, of which {heldout['replaced_share']:.1%} are replaced"
     )
   if each:
-    print("  by language, as docs/multilingual.md explains:")
+    print("  by language, as docs/guides/pretrain/multilingual.md explains:")
     for line in language_metrics.table(each):
       print(f"    {line}")
   if speed:

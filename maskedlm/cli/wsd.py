@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm wsd",
     description="Word sense disambiguation by the nearest sense embedding; "
-    "docs/word_senses.md goes through it.",
+    "docs/guides/use/word-senses.md goes through it.",
     allow_abbrev=False,
   )
   verbs = parser.add_subparsers(metavar="train | evaluate | predict")

@@ -20,7 +20,9 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   config = ConfigDict()
   config.name = "maskedlm"  # Default workdir: runs/<name>.
   config.seed = 0  # Every random choice derives from it.
-  config.profile = 0  # Steps to trace, early in the run (docs/profiling.md).
+  config.profile = (
+    0  # Steps to trace, early in the run (docs/guides/pretrain/profiling.md).
+  )
   # A run or an import to start from: weights, architecture, tokenizer.
   config.init_from = ""
   config.objective = ConfigDict({"name": objective, **_options(objective)})
@@ -75,10 +77,10 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
   # What backward recomputes: none | dots (all but matmuls) | full.
   model.remat = "none"
   # Unroll the loop over layers in training: as a loop it copies what each layer
-  # keeps for backward (docs/scaling.md). Many layers take longer to compile.
+  # keeps for backward (docs/guides/pretrain/scaling.md). Many layers take longer to compile.
   model.unroll = True
   # auto | xla | blockwise | triton | cudnn | tokamax | splash
-  # (docs/attention.md).
+  # (docs/guides/pretrain/attention.md).
   model.attention = "auto"
   # A larger vocabulary's logits are made in blocks of about so many words, and
   # again in backward, to save memory; the loss is the same.

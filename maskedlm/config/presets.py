@@ -2,7 +2,7 @@
 
 A preset is a `config.optimizer` section. maskedlm.training.optimizer reads the values and
 never the name, so every published detail is visible in the effective config.
-docs/presets.md cites where each value was read.
+docs/reference/presets.md cites where each value was read.
 """
 
 from ml_collections import ConfigDict
@@ -115,7 +115,7 @@ def modernbert() -> ConfigDict:
   """ModernBERT-base's first phase, and the decay that ends its last.
 
   Warner et al. (arXiv:2412.13663), yamls/modernbert/*-base-*.yaml; for
-  train.num_steps = 374,900 of 4,608 rows of 1,024 tokens (docs/presets.md).
+  train.num_steps = 374,900 of 4,608 rows of 1,024 tokens (docs/reference/presets.md).
   """
   optimizer = adamw()
   optimizer.rule = "stable_adam"

@@ -43,7 +43,7 @@ class Task(NamedTuple):
   # training loss is the sum over terms of sum / weight; weights do not depend
   # on params. The key drives dropout and is unused when train is False.
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
-  # step -> matmul FLOPs of that global training step (docs/performance.md).
+  # step -> matmul FLOPs of that global training step (docs/results/performance.md).
   flops: Callable[[int], float]
   # What a checkpoint of this task must carry to be used without its config:
   # JSON-able (the encoder's architecture, for one).

@@ -1,6 +1,6 @@
 """Counter-based randomness: a random number is a hash of what it is for.
 
-The host side of the one principle (docs/tour.md): no generator has a state, so
+The host side of the one principle (docs/design/tour.md): no generator has a state, so
 the order of rows, a label, a split point are the same whichever step, thread
 or host asks for them. Everything is vectorised over numpy arrays of counters
 and broadcasts. Not cryptographic.

@@ -21,7 +21,9 @@ def default(kind: str) -> ConfigDict:
   config = ConfigDict()
   config.name = kind  # Default workdir: runs/<name>.
   config.seed = 0  # Of the heads, the order of examples and the dropout.
-  config.profile = 0  # Steps to trace, early in the run (docs/profiling.md).
+  config.profile = (
+    0  # Steps to trace, early in the run (docs/guides/pretrain/profiling.md).
+  )
   # A workdir or checkpoint, pretrained or fine-tuned: architecture, tokenizer
   # and encoder come from it.
   config.init_from = ""
@@ -32,7 +34,7 @@ def default(kind: str) -> ConfigDict:
 
   config.data = data = ConfigDict()
   # A labelled file as the kind reads it, several with commas between them, or
-  # a glob (docs/finetuning.md).
+  # a glob (docs/guides/finetune/overview.md).
   data.train = ""
   data.dev = ""  # The same; "" = dev_share of the training examples.
   data.dev_share = 0.1

@@ -118,7 +118,7 @@ class Model:
     """The contextual vectors of every token of each text.
 
     Row j of an array belongs to token j of `tokenize(text)`: no [CLS], no
-    padding. A text may be longer than the encoder (docs/embeddings.md).
+    padding. A text may be longer than the encoder (docs/guides/use/embeddings.md).
 
     Args:
       texts: any number.

@@ -4,7 +4,7 @@ They must be cheap, as there are B * H * L * L of them in each layer. A hash of
 a dozen operations becomes part of the loop that uses it and is written nowhere;
 over a mesh each device makes those of its part, the same on any mesh. JAX's
 threefry takes four times as many operations for a word, and XLA:TPU writes what
-is between them to memory: by the model of docs/scaling.md BERT-base's step took
+is between them to memory: by the model of docs/guides/pretrain/scaling.md BERT-base's step took
 1.4 times as long. rbg, a TPU's own generator, is not split over devices.
 """
 

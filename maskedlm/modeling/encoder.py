@@ -33,7 +33,7 @@ from maskedlm.modeling.layers import (
 
 # What backward keeps of a block; it recomputes the rest. "dots" keeps what
 # dense layers and attention give. Scores, dropout and elementwise operations
-# are recomputed, 3% of the FLOPs at most (docs/scaling.md).
+# are recomputed, 3% of the FLOPs at most (docs/guides/pretrain/scaling.md).
 _KEEP = jax.checkpoint_policies
 REMAT = {
   "none": lambda block, **options: block,

@@ -1,6 +1,6 @@
 """Matmul FLOPs of a training row, from the architecture alone.
 
-Model FLOPs, as docs/performance.md and every MFU mean them: matmuls only,
+Model FLOPs, as docs/results/performance.md and every MFU mean them: matmuls only,
 backward twice forward, what rematerialisation repeats not counted.
 """
 

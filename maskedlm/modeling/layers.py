@@ -2,7 +2,7 @@
 
 Used by attention.py, encoder.py and heads.py. Activations come flattened,
 [B*L, D]: on XLA:CPU a dense layer over [B, L, D] takes 1.7 times as long, as
-its weight gradient contracts two dimensions (docs/performance.md).
+its weight gradient contracts two dimensions (docs/results/performance.md).
 Parameters are float32; `dtype` is what is computed in.
 """
 

@@ -17,9 +17,15 @@ from collections.abc import Callable
 
 from ml_collections import ConfigDict
 
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.errors import check_name
 from maskedlm.core.task import Task
 from maskedlm.objectives import auto_pack
+
+
+def names() -> list[str]:
+  """Returns the names of all objectives: the modules of this folder."""
+  modules = pkgutil.iter_modules(__path__)
+  return sorted({module.name for module in modules} - {"auto_pack"})
 
 
 def load(name: str):
@@ -28,17 +34,7 @@ def load(name: str):
   Raises:
     ConfigError: there is no such objective.
   """
-  package = importlib.import_module("maskedlm.objectives")
-  names = [
-    m.name
-    for m in pkgutil.iter_modules(package.__path__)
-    if m.name != "auto_pack"
-  ]
-  if name not in names:
-    raise ConfigError(
-      f"objective.name={name!r} is not an objective{did_you_mean(name, names)}"
-      f"; known: {', '.join(sorted(names))}."
-    )
+  check_name("objective.name", name, names())
   return importlib.import_module(f"maskedlm.objectives.{name}")
 
 

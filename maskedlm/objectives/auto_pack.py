@@ -9,7 +9,7 @@ from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import dispatch
 
 # Pack if at most this share of the rows is left. A packed step is 0 to 3%
-# slower on a CPU (docs/performance.md), and departs a little from the paper.
+# slower on a CPU (docs/results/performance.md), and departs a little from the paper.
 MAX_ROWS_RATIO = 0.9
 
 

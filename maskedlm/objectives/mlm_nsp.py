@@ -43,7 +43,7 @@ def make(
   # Longest n-gram or span, in words.
   max_span_words: int = 10,
   # What is done to it: mask | substitute | shuffle | delete | insert
-  # (docs/corruption.md); the two shares are those of mask.
+  # (docs/guides/pretrain/masking.md); the two shares are those of mask.
   corruption: str = "mask",
   # What is asked of a pair: nsp (is B next, or random?) | sop (ALBERT: are A
   # and B in order, or swapped?). Labels and metrics are called nsp in both.

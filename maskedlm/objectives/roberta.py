@@ -41,7 +41,7 @@ def make(
   # Longest n-gram or span, in words.
   max_span_words: int = 10,
   # What is done to it: mask | substitute | shuffle | delete | insert
-  # (docs/corruption.md); the two shares are those of mask.
+  # (docs/guides/pretrain/masking.md); the two shares are those of mask.
   corruption: str = "mask",
   # A row's documents don't see each other; positions begin anew in each.
   isolate_documents: bool = False,

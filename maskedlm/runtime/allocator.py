@@ -3,7 +3,7 @@
 XLA:CPU allocates the temporaries of a program each time it runs. glibc asks the
 system for anything that large and gives it back after: in every step the kernel
 has to find, clear and map each page anew. On a virtual machine that was a
-quarter of the CPU time of a training step (docs/performance.md).
+quarter of the CPU time of a training step (docs/results/performance.md).
 """
 
 import os

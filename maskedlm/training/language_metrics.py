@@ -3,7 +3,7 @@
 On its held-out text, while pretraining: the language of each row is
 `language_ids` of its batch. Read top-down: what is known of the languages ->
 sums of each, on the device (step.py) -> lines for people (metrics.py,
-pretrain.py). What the numbers mean: docs/multilingual.md.
+pretrain.py). What the numbers mean: docs/guides/pretrain/multilingual.md.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The optimizer: update rules, decay by parameter path, rate schedules.
 
-Reads a `config.optimizer` section (presets.py; sources in docs/presets.md)
+Reads a `config.optimizer` section (presets.py; sources in docs/reference/presets.md)
 and never a preset's name. train.py applies p <- p - schedule(step) * update,
 so the rate is no part of the optimizer's state: a skipped step doesn't stall
 it, and the rate that is logged is the rate that was used.

@@ -5,7 +5,7 @@
 from what any profiler shows: each operation that ran has the name of an
 instruction of the compiled step, and the instruction carries the path of
 scopes (flax's modules, jax.named_scope) that it was traced in. How to read it,
-and what a fused operation does to it: docs/profiling.md.
+and what a fused operation does to it: docs/guides/pretrain/profiling.md.
 """
 
 import collections

@@ -1,7 +1,7 @@
 """meta.json: what a corpus holds, how it came about, and its checksums.
 
 Below `store`, which opens what `finish` here completes. The format is in
-docs/corpus_format.md.
+docs/reference/corpus-format.md.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """The corpus on disk: memory-mapped tokens, sentence and document starts.
 
 `prepare` writes it through `write_corpus`; `rows` and `batches` read it through
-`open_corpus` and `take`. docs/corpus_format.md gives the format to the byte.
+`open_corpus` and `take`. docs/reference/corpus-format.md gives the format to the byte.
 Read top-down: the arrays -> opening -> writing -> verifying.
 """
 

@@ -3,7 +3,7 @@
 The rows of a training batch are random, so of every length. Padded to the
 longest they would be mostly padding; sorted by length first, so that those of a
 batch are about equal, they would be no random batch any more, and that costs
-accuracy (docs/finetuning.md). So they are packed: the encoder reads few full
+accuracy (docs/guides/finetune/overview.md). So they are packed: the encoder reads few full
 rows, in which each of ours is a segment that sees only itself, and mlm.encode
 gives every row its own vectors. Read top-down: what is planned once -> a batch.
 

@@ -226,7 +226,7 @@ def _field(value: Any, name: str, kind: type, where: str) -> Any:
   if not isinstance(value, Mapping):
     raise DataError(
       f"{where}: a JSON {type(value).__name__} where an object with {name!r} "
-      "is expected; see docs/finetune_question_answering.md."
+      "is expected; see docs/guides/finetune/question-answering.md."
     )
   if name not in value:
     raise DataError(

@@ -3,7 +3,7 @@
 The file gets its name when it is whole; until then one of that name stays as
 it was. Arrays, whose size stands at their beginning, grow in files of their
 own beside it, and are put together at the end: no more is in memory than is
-given at once. What is in a file is in docs/embeddings.md.
+given at once. What is in a file is in docs/guides/use/embeddings.md.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Which attention computes: a pure function of the machine and the shapes.
 
-All of them compute the same function (docs/attention.md has the table);
+All of them compute the same function (docs/guides/pretrain/attention.md has the table);
 attention.py calls the chosen one. No jax here: config is checked by this too.
 """
 
@@ -19,7 +19,7 @@ _CAPABILITY = {"triton": 8.0, "cudnn": 8.0, "tokamax": 9.0}
 _NAMES = {"gpu": "NVIDIA GPU", "rocm": "AMD GPU", "tpu": "TPU", "cpu": "CPU"}
 
 # Tokens from which `auto` takes `blockwise` instead of `xla`. On CPU it was
-# measured (docs/attention.md): 1.9 times as fast at 512, as its blocks stay in
+# measured (docs/guides/pretrain/attention.md): 1.9 times as fast at 512, as its blocks stay in
 # the cache; at 128, 8 rows, it was about the same. Elsewhere, where it was not,
 # it is taken for its memory: the scores of 4096 tokens and 12 heads are 0.4 GB
 # a row in bfloat16, and a layer keeps several such arrays.

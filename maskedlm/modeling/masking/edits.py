@@ -2,7 +2,7 @@
 
 The chapter's "reorderings, deletions, and extraneous insertions" beside the
 masks and substitutions of corruption.py, each with its own alignment between
-what the encoder sees and what it predicts (docs/corruption.md):
+what the encoder sees and what it predicts (docs/guides/pretrain/masking.md):
 
 - shuffle: at each place of a shuffled trigram, the token that stood there.
 - delete: at the token left of a gap, the first token that is missing; at as

@@ -1,7 +1,7 @@
 """From an objective's options to one function that hides part of a batch.
 
 `choose` names what is chosen (corruption.py, spans.py) and `corruption` what
-is done to it (corruption.py, edits.py); docs/corruption.md has a table of both
+is done to it (corruption.py, edits.py); docs/guides/pretrain/masking.md has a table of both
 and an example of each.
 """
 

@@ -9,7 +9,7 @@ objective composes one way to choose slots [B, P] with one way to replace:
 
 Words and spans are chosen in spans.py; edits.py shuffles, deletes and inserts
 instead of replacing; hiding.py makes one function of the options. All of it
-is in docs/corruption.md.
+is in docs/guides/pretrain/masking.md.
 
 Shapes are static: P slots for each row, of which those beyond what the row
 gets have position 0, weight 0 and label 0, as in google-research/bert.

@@ -1,7 +1,7 @@
 """Measures and shows rows for `maskedlm inspect`: what was hidden, and how.
 
 From (plain, corrupted) batches, on the host; knows no objective: it reads the
-names that batches share (docs/add_an_objective.md).
+names that batches share (docs/design/add-an-objective.md).
 """
 
 import collections
@@ -18,7 +18,9 @@ COLOURS = {
   "keep": "\033[32m",
   "label": "\033[36m",
 }
-NOTHING = "NOTHING"  # As docs/corruption.md calls it; its id is [PAD]'s.
+NOTHING = (
+  "NOTHING"  # As docs/guides/pretrain/masking.md calls it; its id is [PAD]'s.
+)
 
 
 class Token(NamedTuple):

@@ -13,8 +13,8 @@ import pytest
 
 from helpers import encoder_reference as reference
 from helpers import finetune_runs as runs
-from helpers.repository import CONFIGS
 from helpers.letters import encode, encode_batch, make_params
+from helpers.repository import CONFIGS
 from maskedlm.cli import main
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError

@@ -68,7 +68,7 @@ def test_arrays(tmp_path, suffix):
   assert arrays["vectors"].dtype == np.float32
   assert arrays["ids"].tolist() == [7, 8, 9, -1]
   assert about == {**ABOUT, "files": ["a.txt", "b.jsonl"]}
-  # As docs/embeddings.md traces a vector.
+  # As docs/guides/use/embeddings.md traces a vector.
   sources = []
   for i in range(4):
     t = arrays["texts"][i]

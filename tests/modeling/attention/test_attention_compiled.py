@@ -54,7 +54,9 @@ def test_bert_base_of_8192_tokens_is_linear():
 
     lowered = jax.jit(jax.grad(loss)).lower(params, dict.fromkeys(names, ids))
     analysis = lowered.compile().memory_analysis()
-    print(length, analysis.temp_size_in_bytes)  # For docs/attention.md.
+    print(
+      length, analysis.temp_size_in_bytes
+    )  # For docs/guides/pretrain/attention.md.
     return analysis.temp_size_in_bytes
 
   short, long = temporary(2048), temporary(8192)
@@ -226,7 +228,7 @@ def test_bert_base_of_8192_tokens_fits_an_h200():
     return compile.compile_step(step, topology).pieces
 
   short, long = compiled(2048), compiled(8192)
-  print(short, long)  # For docs/attention.md.
+  print(short, long)  # For docs/guides/pretrain/attention.md.
   # Linear: the rest is of the parameters, 0.5 GB in bfloat16 and gradients.
   assert long.temporaries < 4 * short.temporaries
   assert long.peak < 10e9

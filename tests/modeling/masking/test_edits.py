@@ -15,7 +15,7 @@ from maskedlm.modeling.masking.tokens import TokenTable
 PAD, UNK, CLS, SEP, MASK = range(5)
 V = 97
 IS_SPECIAL = np.arange(V) < 5
-# Of docs/corruption.md.
+# Of docs/guides/pretrain/masking.md.
 THE, CAT, SAT, ON, MAT, BLUE = 11, 12, 13, 14, 15, 50
 TEXT = [CLS, THE, CAT, SAT, ON, THE, MAT, SEP]
 ONLY_BLUE = TokenTable(np.array([BLUE], np.int32), np.array([], np.uint32))
@@ -154,7 +154,7 @@ def test_orders_and_places_are_uniform():
 
 
 def test_deletion_by_hand():
-  # The example of docs/corruption.md.
+  # The example of docs/guides/pretrain/masking.md.
   rows = rows_of(TEXT, L=9)
   positions, weights = np.array([[6, 2, 3, 0]]), np.array([[1, 1, 1, 0]])
   moved, *slots = delete(jax.random.key(0), rows, positions, weights)

@@ -1,0 +1,137 @@
+"""Options: frozen dataclasses whose fields carry all that is known of them.
+
+  @dataclasses.dataclass(frozen=True)
+  class DataOptions:
+    length: int = option(128, "Tokens in a row, specials included.", low=8)
+
+A field has the default, the meaning, the range or the choices, and whether it
+may change when a run is resumed. The config, the checks, the list of what is
+frozen and docs/reference/options.md are derived from them, so each option is
+written down once.
+"""
+
+import dataclasses
+import types
+import typing
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from ml_collections import ConfigDict, config_dict
+
+from maskedlm.core.errors import ConfigError, check_name
+
+
+def option(
+  default: Any,
+  doc: str,
+  *,
+  low: float | None = None,
+  high: float | None = None,
+  choices: Sequence[Any] | None = None,
+  frozen: bool = False,
+) -> Any:
+  """Returns a dataclass field with its documentation and checks.
+
+  Args:
+    default: an immutable value; a subclass of a dataclass of options may
+      override it by declaring the field again.
+    doc: what the option means and its unit; ends with a period.
+    low: the least value allowed.
+    high: the largest value allowed.
+    choices: the values allowed, if they can be listed.
+    frozen: True if a resumed run must keep the value, because it decides what
+      the parameters are or which rows and masks a step sees.
+  """
+  metadata = {
+    "doc": doc,
+    "low": low,
+    "high": high,
+    "choices": None if choices is None else tuple(choices),
+    "frozen": frozen,
+  }
+  return dataclasses.field(default=default, metadata=metadata)
+
+
+def to_config(options: Any) -> ConfigDict:
+  """Returns a ConfigDict with the fields of a dataclass of options.
+
+  A field that may be None becomes a placeholder of its other type, so that the
+  command line can set it.
+
+  Args:
+    options: the dataclass, or an instance of it.
+  """
+  cls = options if isinstance(options, type) else type(options)
+  values = options() if isinstance(options, type) else options
+  hints = typing.get_type_hints(cls)
+  config = ConfigDict()
+  for field in dataclasses.fields(cls):
+    value = getattr(values, field.name)
+    if value is None:
+      value = config_dict.placeholder(_not_none(hints[field.name]))
+    config[field.name] = value
+  return config
+
+
+def from_config(cls: type, config: Mapping[str, Any]) -> Any:
+  """Returns the dataclass `cls` of the values of a config section."""
+  return cls(**{f.name: config[f.name] for f in dataclasses.fields(cls)})
+
+
+def check(section: str, cls: type, values: Any) -> None:
+  """Checks the range and the choices of every option of a section.
+
+  Args:
+    section: its name in the config, such as "train"; "" for the top level.
+    cls: the dataclass of its options.
+    values: a ConfigDict or an instance of cls.
+
+  Raises:
+    ConfigError: naming the first option that is wrong, its value and what is
+      expected.
+  """
+  for field in dataclasses.fields(cls):
+    if not field.metadata:
+      continue
+    name = f"{section}.{field.name}".lstrip(".")
+    value = getattr(values, field.name)
+    if value is None:
+      continue
+    about = field.metadata
+    if about["choices"] is not None:
+      check_name(name, value, about["choices"])
+    low, high = about["low"], about["high"]
+    if (low is not None and value < low) or (high is not None and value > high):
+      raise ConfigError(
+        f"{name}={value} is out of range: expected {_range(low, high)}."
+      )
+
+
+def frozen(section: str, cls: type) -> Iterator[str]:
+  """Yields the full names of the options that a resumed run must keep."""
+  for field in dataclasses.fields(cls):
+    if field.metadata.get("frozen"):
+      yield f"{section}.{field.name}".lstrip(".")
+
+
+def describe_range(field: dataclasses.Field) -> str:
+  """Returns the values that a field may have, in words; "" if any."""
+  about = field.metadata
+  if about["choices"] is not None:
+    return ", ".join(f"{c!r}" for c in about["choices"])
+  if about["low"] is None and about["high"] is None:
+    return ""
+  return _range(about["low"], about["high"])
+
+
+def _range(low: float | None, high: float | None) -> str:
+  if high is None:
+    return f"{low} or more"
+  return f"{high} or less" if low is None else f"{low} to {high}"
+
+
+def _not_none(hint: Any) -> type:
+  """Returns bool for the type `bool | None`."""
+  if isinstance(hint, types.UnionType):
+    (hint,) = (arg for arg in hint.__args__ if arg is not type(None))
+  return hint
