@@ -6,15 +6,9 @@ import pathlib
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm.cli.options import (
-  add_input,
-  check_input,
-  glue_layers,
-  parse_layers,
-  progress,
-)
+from maskedlm.cli.options import (add_input, check_input, glue_layers, parse_layers, progress)
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, output_files
+from maskedlm.runtime import (console, output_options)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -22,11 +16,15 @@ def main(argv: Sequence[str]) -> int:
   args = _parser().parse_args(glue_layers(argv))
   _check(args)
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.vectors import standardise, vectors, writers
+  from maskedlm.inference.vectors import (standardise, vectors, writers)
   from maskedlm.runtime import startup
 
-  fitted = standardise.load(args.standardise) if args.standardise else None
-  options = vectors.Options(
+  fitted = (
+    standardise.load_standardiser(args.standardise)
+    if args.standardise
+    else None
+  )
+  options = vectors.VectorOptions(
     unit=args.unit,
     pool=args.pool,
     layers=parse_layers(args.layers),
@@ -34,9 +32,9 @@ def main(argv: Sequence[str]) -> int:
     normalize=args.normalize,
   )
   startup.enable_compile_cache()
-  model = vectors.open_model(args.checkpoint)
-  options = vectors.as_made(options, model)
-  layers = vectors.find_layers(options, model.cfg)
+  model = vectors.open_text_encoder(args.checkpoint)
+  options = vectors.resolve_options(options, model)
+  layers = vectors.resolve_layers(options, model.cfg)
   about = {
     **options._asdict(),
     "layers": list(layers),
@@ -46,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
   }
   if fitted:
     width = model.cfg.width * (len(layers) if args.combine == "concat" else 1)
-    standardise.check(fitted, about, width=width)
+    standardise.check_standardiser(fitted, about, width=width)
   seen = Counter()
   show = progress(text_lines.size(args.input), seen)
   texts = text_lines.read(
@@ -61,9 +59,11 @@ def main(argv: Sequence[str]) -> int:
       model, texts, options, batch_tokens=args.batch_tokens
     ):
       if args.fit:
-        moments = standardise.add(moments, made.values)
+        moments = standardise.update_moments(moments, made.values)
       if fitted:
-        made = made._replace(values=standardise.apply(fitted, made.values))
+        made = made._replace(
+          values=standardise.apply_standardiser(fitted, made.values)
+        )
       if write:
         write(made)
       count += len(made.values)
@@ -71,7 +71,9 @@ def main(argv: Sequence[str]) -> int:
     if not count:
       raise ConfigError(f"the input has no {args.unit}: there is no vector.")
   if args.fit:
-    standardise.save(args.fit, standardise.finish(moments, about))
+    standardise.save_standardiser(
+      args.fit, standardise.make_standardiser(moments, about)
+    )
   console.log(f"{count:,} vectors of {seen['texts']:,} texts")
   return 0
 
@@ -107,7 +109,7 @@ def _parser() -> argparse.ArgumentParser:
   parser.add_argument(
     "--normalize", action="store_true", help="each vector to length 1"
   )
-  parser.add_argument("--out", help="a name in .npz, .safetensors or .jsonl")
+  parser.add_argument("--out", help="a .npz or .jsonl file")
   parser.add_argument(
     "--fit",
     metavar="FILE.npz",
@@ -135,9 +137,9 @@ def _check(args: argparse.Namespace) -> None:
   from maskedlm.inference.vectors import writers
 
   if args.out:
-    writers.check(args.out)
+    writers.check_vector_file(args.out)
   if args.fit:
-    output_files.check(args.fit, suffixes=(".npz",), option="--fit")
+    output_options.check_file(args.fit, suffixes=(".npz",), option="--fit")
   read = [*args.input, *filter(None, [args.standardise])]
   for option, path in (("--out", args.out), ("--fit", args.fit)):
     if path and any(_same(path, other) for other in read):

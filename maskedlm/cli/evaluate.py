@@ -6,7 +6,7 @@ import pathlib
 from collections.abc import Sequence
 
 from maskedlm.finetune import data_files
-from maskedlm.runtime import output_files
+from maskedlm.runtime import output_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -28,11 +28,11 @@ def main(argv: Sequence[str]) -> int:
   argv, overrides = data_files.split(argv)
   args = parser.parse_args(argv)
 
-  from maskedlm.finetune import predict, run
+  from maskedlm.finetune import (predict, run)
   from maskedlm.runtime import startup
 
   if args.out:
-    output_files.check(args.out, option="--out")
+    output_options.check_file(args.out, option="--out")
   startup.enable_compile_cache()
   model = predict.open_model(args.checkpoint, overrides)
   examples = predict.read_labelled(
@@ -48,6 +48,6 @@ def main(argv: Sequence[str]) -> int:
     print(f"{args.data}: {len(examples):,} examples")
     run.describe_result(values, print)
   if args.out:
-    with output_files.writing(args.out, option="--out"):
+    with output_options.named_errors(args.out, option="--out"):
       run.write_predictions(predictions, pathlib.Path(args.out))
   return 0

@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
   if args.to == "hf":
     from maskedlm.interop.huggingface import exporter
 
-    made = exporter.export(
+    made = exporter.export_huggingface(
       path, out, part=args.part, architecture=args.architecture, log=console.log
     )
     print(f"{out}: {made}.from_pretrained({str(out)!r}) loads it")
@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     from maskedlm.interop import stablehlo
 
     platforms = tuple(p.strip() for p in args.platforms.split(","))
-    made = stablehlo.export(
+    made = stablehlo.export_stablehlo(
       path, out, part=args.part, platforms=platforms, log=console.log
     )
     print(f"{out}: {', '.join(made['outputs'])}; README.md says how to run it")

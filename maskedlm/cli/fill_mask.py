@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import text_lines
-from maskedlm.inference.fill_mask import ROWS, fill, format_filled, load
+from maskedlm.inference.fill_mask import (MAX_TEXTS, fill_masks, format_filled, load_mask_filler)
 from maskedlm.runtime import startup
 
 
@@ -31,11 +31,13 @@ def main(argv: Sequence[str]) -> int:
   if args.top_k < 1:
     raise ConfigError(f"--top_k={args.top_k}: expected at least 1.")
   startup.enable_compile_cache()
-  model = load(pathlib.Path(args.checkpoint))
+  model = load_mask_filler(pathlib.Path(args.checkpoint))
   asked = text_lines.given(args.text, text_lines.STDIN)
-  for some in text_lines.groups(asked, ROWS, args.text, [text_lines.STDIN]):
+  for some in text_lines.groups(
+    asked, MAX_TEXTS, args.text, [text_lines.STDIN]
+  ):
     lines, texts = zip(*some, strict=True)
-    made = fill(model, texts, top_k=args.top_k)
+    made = fill_masks(model, texts, top_k=args.top_k)
     for line, filled in zip(lines, made, strict=True):
       if args.json:
         masks = [

@@ -16,14 +16,8 @@ from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 from maskedlm.planning.inspect import html_page
 from maskedlm.planning.inspect import rows as rows_lib
-from maskedlm.planning.inspect.facts import (
-  Section,
-  facts_of_model,
-  facts_of_rows,
-  rate_curve,
-  sparkline,
-)
-from maskedlm.runtime import output_files
+from maskedlm.planning.inspect.facts import (Section, facts_of_model, facts_of_rows, rate_curve, sparkline)
+from maskedlm.runtime import output_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -45,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
   if args.rows < 0:
     raise ConfigError(f"--rows={args.rows}: expected 0 or more.")
   if args.html:
-    output_files.check(args.html, option="--html")
+    output_options.check_file(args.html, option="--html")
   corpus = _find_corpus(config, args.workdir)
   if corpus:
     config = objectives.resolve_packing(config, corpus)
@@ -72,8 +66,8 @@ def main(argv: Sequence[str]) -> int:
     sections += more
   curve = rate_curve(config)
   if args.html:
-    page = html_page.page(config.name, sections, rows, curve)
-    output_files.write(args.html, page, option="--html")
+    page = html_page.render_page(config.name, sections, rows, curve)
+    output_options.write_text(args.html, page, option="--html")
   if args.json:
     print(json.dumps(figures, indent=2))
     return 0
@@ -96,4 +90,4 @@ def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
     if not made.is_dir():
       return None
     path = made
-  return prepare.open_given(config, path, log=lambda line: None)
+  return prepare.open_existing(config, path, log=lambda line: None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, output_files
+from maskedlm.runtime import (console, output_options)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,20 +37,20 @@ def main(argv: Sequence[str]) -> int:
   if args.sample < 2:
     raise ConfigError(f"--sample={args.sample}: expected 2 or more.")
   if args.json:
-    output_files.check(args.json, option="--json")
+    output_options.check_file(args.json, option="--json")
 
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.vectors import isotropy, vectors
+  from maskedlm.inference.vectors import (isotropy, vectors)
   from maskedlm.runtime import startup
 
   pairs = isotropy.read_pairs(args.sts) if args.sts else []
   startup.enable_compile_cache()
-  model = vectors.open_model(args.checkpoint)
+  model = vectors.open_text_encoder(args.checkpoint)
   seen = Counter()
   texts = text_lines.read(
     args.input, form=args.format, field=args.field, seen=seen
   )
-  drawn = isotropy.sample(
+  drawn = isotropy.sample_vectors(
     model,
     texts,
     unit=args.unit,
@@ -59,9 +59,9 @@ def main(argv: Sequence[str]) -> int:
     progress=options.progress(text_lines.size(args.input), seen),
     batch_tokens=args.batch_tokens,
   )
-  layers = isotropy.measure(drawn)
+  layers = isotropy.measure_layers(drawn)
   if pairs:
-    layers = isotropy.judge(
+    layers = isotropy.correlate_with_scores(
       model, pairs, drawn, layers, batch_tokens=args.batch_tokens
     )
   console.clear()
@@ -74,7 +74,7 @@ def main(argv: Sequence[str]) -> int:
   if args.json:
     table = [layer._asdict() for layer in layers]
     text = json.dumps(table, indent=2) + "\n"
-    output_files.write(args.json, text, option="--json")
+    output_options.write_text(args.json, text, option="--json")
   return 0
 
 

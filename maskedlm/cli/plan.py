@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
   _check(args)
   _use_cpu()
 
-  from maskedlm.planning import chips, planner, report
+  from maskedlm.planning import (chips, planner, report)
 
   topologies = [chips.parse(name) for name in args.topology.split(",")]
   if len(topologies) > 1 and not args.sweep:

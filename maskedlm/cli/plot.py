@@ -5,18 +5,10 @@ import sys
 from collections.abc import Sequence
 
 from maskedlm.cli import options
-from maskedlm.core.errors import ConfigError, check_name
-from maskedlm.inference.plots import (
-  attention,
-  figure,
-  html_page,
-  instances,
-  isotropy,
-  scatter,
-  training_curves,
-)
+from maskedlm.core.errors import (ConfigError, check_name)
+from maskedlm.inference.plots import (attention, figure, html_page, instances, isotropy, scatter, training_curves)
 from maskedlm.inference.plots.scatter import Scatter
-from maskedlm.runtime import output_files
+from maskedlm.runtime import output_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -43,16 +35,18 @@ def plot_instances(argv: Sequence[str]) -> int:
   _check_instances(args)
   made, missing = measure(args)
   if args.out:
-    scatter.draw(args.out, made)
+    scatter.draw_scatter(args.out, made)
     print(f"{args.out}: {made.title}")
   if args.html:
-    output_files.write(args.html, html_page.render(made), option="--html")
+    output_options.write_text(
+      args.html, html_page.render_page(made), option="--html"
+    )
     print(f"{args.html}: {made.title}")
   for each in made.groups:
     print(f"  {len(each.points):5}  {each.label}")
   if missing:
-    print(instances.nowhere(missing, args.data), file=sys.stderr)
-  lacking = figure.unreadable(scatter.shown(made)) if args.out else ""
+    print(instances.not_found_message(missing, args.data), file=sys.stderr)
+  lacking = figure.unreadable(scatter.visible_text(made)) if args.out else ""
   if lacking:
     print(
       f"no installed font has {lacking[:20]!r}: boxes in the picture; install "
@@ -113,35 +107,35 @@ def measure(args: argparse.Namespace) -> tuple[Scatter, list[str]]:
   Raises:
     ConfigError: fewer than two instances, and what else of args is wrong.
   """
-  from maskedlm.inference.vectors import projection, vectors
+  from maskedlm.inference.vectors import (projection, vectors)
   from maskedlm.inference.word_senses import word_instances
   from maskedlm.runtime import startup
 
-  vector_options = vectors.Options(
+  vector_options = vectors.VectorOptions(
     layers=options.parse_layers(args.layers), combine=args.combine
   )
-  words = word_instances.distinct(args.word)
-  found, counts = word_instances.draw(
-    instances.find(args.data, words, args.field), args.limit
+  words = word_instances.distinct_words(args.word)
+  found, counts = word_instances.sample_instances(
+    instances.find_instances(args.data, words, args.field), args.limit
   )
   instances.check_count(found, words, args.data)
   startup.enable_compile_cache()
-  model = vectors.open_model(args.checkpoint)
-  layers = vectors.find_layers(vector_options, model.cfg)
-  found, x = word_instances.embed(model, found, vector_options)
+  model = vectors.open_text_encoder(args.checkpoint)
+  layers = vectors.resolve_layers(vector_options, model.cfg)
+  found, x = word_instances.embed_instances(model, found, vector_options)
   instances.check_count(found, words, args.data)
   projected = projection.PROJECTIONS[args.projection](x)
   told, total = f"{len(found):,}", counts.total()
   if total > len(found):
     told = f"{told} of {total:,}"
-  (name,) = figure.names([args.checkpoint])
+  (name,) = figure.short_names([args.checkpoint])
   made = Scatter(
-    title=f"{told} instances of {instances.words(words)}",
-    subtitle=f"{name}, {instances.layers(layers, args.combine)}, "
+    title=f"{told} instances of {instances.format_words(words)}",
+    subtitle=f"{name}, {instances.format_layers(layers, args.combine)}, "
     f"{args.projection.upper()}",
     axes=projected.axes,
     has_unit=projected.has_unit,
-    groups=instances.group(found, projected.points),
+    groups=instances.group_by_label(found, projected.points),
   )
   return made, [word for word in words if word not in counts]
 
@@ -154,9 +148,9 @@ def _check_instances(args: argparse.Namespace) -> None:
   if not args.out and not args.html:
     raise ConfigError("give --out=FILE.png for a picture, or --html=FILE.html.")
   if args.out:
-    figure.check(args.out)
+    figure.check_picture(args.out)
   if args.html:
-    output_files.check(args.html, option="--html", suffixes=(".html",))
+    output_options.check_file(args.html, option="--html", suffixes=(".html",))
   check_name("--projection", args.projection, projection.PROJECTIONS)
   if args.projection == "umap":
     projection.load_umap()
@@ -185,20 +179,22 @@ def plot_attention(argv: Sequence[str]) -> int:
   parser.add_argument("--out", required=True, help="a .png, .svg or .pdf")
   parser.add_argument("text", help="a sentence; it may have a [MASK]")
   args = parser.parse_args(argv)
-  figure.check(args.out)
+  figure.check_picture(args.out)
   if args.layer != "all" and not args.layer.removeprefix("-").isdecimal():
     raise ConfigError(f"--layer={args.layer!r}: expected a number, or all.")
 
-  from maskedlm.inference.vectors import attention_maps, vectors
+  from maskedlm.inference.vectors import (attention_maps, vectors)
   from maskedlm.runtime import startup
 
   startup.enable_compile_cache()
-  model = vectors.open_model(args.checkpoint)
+  model = vectors.open_text_encoder(args.checkpoint)
   layers = find_layers(args.layer, model.cfg.num_layers)
   made = attention_maps.attend(model, args.text, limit=attention.LIMIT)
-  (name,) = figure.names([args.checkpoint])
+  (name,) = figure.short_names([args.checkpoint])
   title = f"Attention of {name}"
-  attention.draw(args.out, made.tokens, made.weights, layers, title=title)
+  attention.draw_attention(
+    args.out, made.tokens, made.weights, layers, title=title
+  )
   print(f"{args.out}: {len(layers) * made.weights.shape[1]} heads")
   return 0
 
@@ -233,10 +229,12 @@ def plot_isotropy(argv: Sequence[str]) -> int:
   )
   parser.add_argument("--out", required=True, help="a .png, .svg or .pdf")
   args = parser.parse_args(argv)
-  figure.check(args.out)
+  figure.check_picture(args.out)
   tables = [isotropy.read_table(path) for path in args.table]
-  names = [name.removesuffix(".json") for name in figure.names(args.table)]
-  isotropy.draw(args.out, dict(zip(names, tables, strict=True)))
+  names = [
+    name.removesuffix(".json") for name in figure.short_names(args.table)
+  ]
+  isotropy.draw_isotropy(args.out, dict(zip(names, tables, strict=True)))
   print(f"{args.out}: {', '.join(names)}")
   return 0
 
@@ -252,10 +250,10 @@ def plot_run(argv: Sequence[str]) -> int:
   parser.add_argument("workdir", nargs="+", help="of runs, finished or not")
   parser.add_argument("--out", required=True, help="a .png, .svg or .pdf")
   args = parser.parse_args(argv)
-  figure.check(args.out)
+  figure.check_picture(args.out)
   curves = [training_curves.read_run(workdir) for workdir in args.workdir]
-  runs = dict(zip(figure.names(args.workdir), curves, strict=True))
-  training_curves.draw(args.out, runs)
+  runs = dict(zip(figure.short_names(args.workdir), curves, strict=True))
+  training_curves.draw_curves(args.out, runs)
   steps = [
     f"{name} {training_curves.last_step(run):,}" for name, run in runs.items()
   ]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import data_files
-from maskedlm.runtime import output_files
+from maskedlm.runtime import output_options
 
 CHUNK = 256  # Lines that are read before they are labelled.
 
@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
   if args.export and not args.data:
     raise ConfigError("--export is of a whole task: give its file by --data.")
   if args.export:
-    output_files.check_folder(args.export, option="--export")
+    output_options.check_folder(args.export, option="--export")
 
   from maskedlm.data.labelled import text_lines
   from maskedlm.finetune import predict
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
   if args.export:
     folder = pathlib.Path(args.export)
     files = model.kind.export(made, model.options)
-    with output_files.writing(folder, option="--export"):
+    with output_options.named_errors(folder, option="--export"):
       folder.mkdir(parents=True, exist_ok=True)
       for name, text in files.items():
         (folder / name).write_text(text, encoding="utf-8")

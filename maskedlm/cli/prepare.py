@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from maskedlm.cli import main as cli
 from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
+from maskedlm.core.errors import (ConfigError, CorpusError, did_you_mean)
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 from maskedlm.runtime import buckets
@@ -52,7 +52,7 @@ def main(argv: Sequence[str]) -> int:
 def _writer(runner: str, for_beam: Sequence[str]):
   """What prepare.prepare does the work by; None = processes here."""
   if runner == "beam":
-    from maskedlm.data.prepare import beam
+    from maskedlm.data.prepare.beam import runner as beam
 
     return beam.writer([f"--{token[len('--beam.') :]}" for token in for_beam])
   if runner != "local":

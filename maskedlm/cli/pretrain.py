@@ -16,14 +16,14 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from maskedlm.cli import main as cli
-from maskedlm.config import overrides
+from maskedlm.config import (defaults, overrides)
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import language_mixture
-from maskedlm.data.corpus import download, store
+from maskedlm.data.corpus import (download, store)
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import languages
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.runtime import buckets, console, startup
+from maskedlm.runtime import (buckets, console, output_files, startup)
 from maskedlm.training.checkpoints import init_from
 
 
@@ -64,12 +64,12 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
   from maskedlm import objectives
   from maskedlm.runtime import multihost
-  from maskedlm.training import language_metrics, loop, sharding
+  from maskedlm.training import (language_metrics, loop, sharding)
   from maskedlm.training.checkpoints import resume
 
   multihost.check_shared(workdir)
-  multihost.together(lambda: resume.check_kind(workdir, config))
-  corpus = multihost.together(
+  multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, config))
+  corpus = multihost.run_on_all_hosts(
     lambda: _open_corpus(config, workdir),
     facts=lambda corpus: resume.flatten(_identity(config, corpus)),
   )
@@ -84,14 +84,14 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     f"device(s), mesh {dict(mesh.shape)}; their shardings are in parameters.txt"
   )
 
-  multihost.together(
+  multihost.run_on_all_hosts(
     lambda: (
-      multihost.is_first() and _keep_tokenizer(corpus, workdir / "tokenizer")
+      multihost.is_primary() and _keep_tokenizer(corpus, workdir / "tokenizer")
     )
   )
   starting = {}
   if config.init_from:
-    starting["start_from"] = init_from.weights(
+    starting["start_from"] = init_from.initial_weights(
       config.init_from, log=console.log
     )
   result = loop.run(
@@ -99,6 +99,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     task,
     workdir,
     mesh=mesh,
+    frozen=defaults.frozen_options(config),
     identity=_identity(config, corpus),
     **starting,
   )
@@ -107,7 +108,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
       f"interrupted; step {result.step:,} is saved: the same command continues"
     )
     return cli.EXIT_INTERRUPTED
-  if multihost.is_first():
+  if multihost.is_primary():
     _finish(workdir, corpus, result, fills_masks="mlm_head" in params)
   return 0
 
@@ -118,7 +119,7 @@ def _preflight(config: ConfigDict):
   from maskedlm.data.batches import placeholder_corpus
   from maskedlm.modeling import architecture
   from maskedlm.modeling.attention import layer
-  from maskedlm.training import sharding, step
+  from maskedlm.training import (sharding, step)
 
   mesh = sharding.make_mesh(config.mesh)
   data, lengths = config.data, [config.data.length]
@@ -152,7 +153,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
         "it, or prepare a corpus there, `maskedlm prepare --config=... "
         f"--out={path}`."
       )
-    return prepare.open_given(config, path, log=_say)
+    return prepare.open_existing(config, path, log=_say)
   path = workdir / "corpus"
   if buckets.is_address(buckets.origin(workdir)):
     raise ConfigError(
@@ -162,7 +163,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
     )
   if not (path / "meta.json").exists():
     # Told now, not after hours of preparing.
-    names = [part.name for part in languages.parse(config.corpus) if part.name]
+    names = [part.name for part in languages.parse_domains(config.corpus) if part.name]
     language_mixture.parse_shares(config.data.shares, names)
     if jax.process_count() > 1:
       raise ConfigError(
@@ -224,7 +225,7 @@ def _finish(
     values["lm_accuracy"] = heldout["lm_accuracy"]
   if each:
     values["languages"] = each
-  buckets.write_whole(path, json.dumps(values, indent=2) + "\n")
+  output_files.write_json(path, values)
   print(f"held out, after {result.step:,} steps:")
   for name in ("mlm", "lm"):
     if f"{name}_loss" not in heldout:
@@ -255,10 +256,12 @@ def _finish(
   print(f"  these figures   {buckets.origin(path)}")
   if not fills_masks:
     return
-  model = fill_mask.load(workdir)
+  model = fill_mask.load_mask_filler(workdir)
   for text in fill_mask.EXAMPLES:
     text = text.replace("[MASK]", model.mask_token)
-    print(fill_mask.format_filled(fill_mask.fill(model, [text], top_k=5)[0]))
+    print(
+      fill_mask.format_filled(fill_mask.fill_masks(model, [text], top_k=5)[0])
+    )
 
 
 def _say(text: str) -> None:

@@ -19,11 +19,11 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.prepare import documents as documents_lib
-from maskedlm.data.prepare import prepare, vocabulary_sample
-from maskedlm.data.sources import languages, reader
-from maskedlm.data.sources.languages import Part
+from maskedlm.data.prepare import (prepare, vocabulary_sample)
+from maskedlm.data.sources import (languages, reader)
+from maskedlm.data.sources.languages import Domain
 from maskedlm.data.sources.sentences import split_sentences
-from maskedlm.data.tokenizers import tokenizer, training
+from maskedlm.data.tokenizers import (tokenizer, training)
 from maskedlm.inference.plots import figure
 
 MEASURED_BYTES = 1 << 20  # Of each language's text, from its beginning.
@@ -76,7 +76,7 @@ def main(argv: Sequence[str]) -> int:
   else:
     args, config = overrides.parse(parser, argv)
   if args.png:
-    figure.check(args.png, option="--png")
+    figure.check_picture(args.png, option="--png")
   if config is None:
     vocabularies, texts = saved(
       args.tokenizer, args.parts or "", text_field=args.text_field
@@ -121,15 +121,15 @@ def trained(
       texts.setdefault(part, []).append(sentence)
       sizes[part] += training.num_bytes(sentence)
 
-  documents = documents_lib.watch(
-    prepare.reader(config, collections.Counter(), progress=True)(),
+  documents = documents_lib.show_progress(
+    prepare.document_reader(config, collections.Counter(), progress=True)(),
     "reading",
     lambda d: (1, d.num_bytes),
   )
   alphas = sorted({1.0, float(config.tokenizer.alpha)}, reverse=True)
-  samples = vocabulary_sample.collect(
-    vocabulary_sample.sentences(config, documents, heldout=heldout),
-    max_bytes=vocabulary_sample.budget(config),
+  samples = vocabulary_sample.collect_samples(
+    vocabulary_sample.training_sentences(config, documents, heldout=heldout),
+    max_bytes=vocabulary_sample.max_sample_bytes(config),
     alphas=alphas,
   )
   names = [sample.name for sample in samples]
@@ -137,8 +137,8 @@ def trained(
   return [
     Vocabulary(
       f"alpha={alpha:g}",
-      vocabulary_sample.train_on(
-        vocabulary_sample.draw(samples, config, alpha=alpha), config
+      vocabulary_sample.train_on_sentences(
+        vocabulary_sample.draw_sentences(samples, config, alpha=alpha), config
       ),
       dict(
         zip(
@@ -160,19 +160,19 @@ def saved(
       " or a folder of such files."
     )
   texts = {}
-  for part in languages.parse(ConfigDict({"parts": option})):
-    with languages.naming(part.name):
+  for part in languages.parse_domains(ConfigDict({"parts": option})):
+    with languages.errors_of_domain(part.name):
       texts[part.name] = list(_beginning(part, text_field))
   return [
     Vocabulary(label, tokenizer.load(path), {})
-    for label, path in zip(figure.names(paths), paths, strict=True)
+    for label, path in zip(figure.short_names(paths), paths, strict=True)
   ], texts
 
 
-def _beginning(part: Part, text_field: str) -> Iterable[str]:
+def _beginning(part: Domain, text_field: str) -> Iterable[str]:
   report: collections.Counter = collections.Counter()
   size = 0
-  for lines in reader.documents(
+  for lines in reader.read_documents(
     part.source, text_field=text_field, report=report
   ):
     for sentence in split_sentences(
@@ -268,7 +268,7 @@ def draw(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
   thick = 0.8 / len(labels)
   height = 0.24 * len(names) + 0.9
   measures = ("characters_per_token", "tokens_per_word")
-  with figure.figure(path, width=8.0, height=height) as made:
+  with figure.open_figure(path, width=8.0, height=height) as made:
     panels = made.subplots(1, 2, sharey=True)
     for panel, measured in zip(panels, measures, strict=True):
       for i, label in enumerate(labels):

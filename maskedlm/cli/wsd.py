@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from maskedlm.cli import main as cli
 from maskedlm.cli import options as options_lib
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, output_files
+from maskedlm.runtime import (console, output_options)
 
 CHUNK = 1024  # Lines that are read before they are answered.
 
@@ -135,9 +135,9 @@ def train(args: argparse.Namespace) -> int:
   """`maskedlm wsd train`."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.vectors import vectors
-  from maskedlm.inference.word_senses import data, senses
+  from maskedlm.inference.word_senses import (data, senses)
 
-  output_files.check(args.out, option="--out", suffixes=(".npz",))
+  output_options.check_file(args.out, option="--out", suffixes=(".npz",))
   if not 0 <= args.heldout_share < 1:
     raise ConfigError(
       f"--heldout_share={args.heldout_share}: expected at least 0, below 1."
@@ -149,7 +149,7 @@ def train(args: argparse.Namespace) -> int:
     first = data.read_first_senses(args.first_senses)
   layers = options_lib.parse_layers(args.layers) if args.layers else ()
   digest = _sha256(args.data)
-  model = vectors.open_model(args.checkpoint)
+  model = vectors.open_text_encoder(args.checkpoint)
   seen, documents = Counter(), {True: set(), False: set()}
 
   def is_kept(document: str) -> bool:
@@ -157,11 +157,11 @@ def train(args: argparse.Namespace) -> int:
     documents[held_out].add(document)
     return not held_out
 
-  sentences = data.read(args.data, seen=seen)
-  made = senses.train(
+  sentences = data.read_sentences(args.data, seen=seen)
+  made = senses.train_senses(
     model,
-    data.pick(sentences, is_kept, limit=args.max_documents),
-    senses.options(model.cfg, layers, args.combine),
+    data.select_documents(sentences, is_kept, limit=args.max_documents),
+    senses.word_vector_options(model.cfg, layers, args.combine),
     first_senses=first,
     batch_tokens=args.batch_tokens,
     progress=options_lib.progress(text_lines.size([args.data]), seen),
@@ -173,7 +173,7 @@ def train(args: argparse.Namespace) -> int:
     "data_sha256": digest,
     "heldout_share": args.heldout_share,
   }
-  senses.save(args.out, made._replace(about=about))
+  senses.save_senses(args.out, made._replace(about=about))
   trained = min(len(documents[False]), args.max_documents or sys.maxsize)
   console.log(
     f"{len(made.vectors):,} senses of {len(made.candidates):,} words, from "
@@ -187,13 +187,13 @@ def train(args: argparse.Namespace) -> int:
 def evaluate(args: argparse.Namespace) -> int:
   """`maskedlm wsd evaluate`."""
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.word_senses import data, senses
+  from maskedlm.inference.word_senses import (data, senses)
   from maskedlm.inference.word_senses import scores as sense_scores
 
   if args.json:
-    output_files.check(args.json, suffixes=(".json",), option="--json")
+    output_options.check_file(args.json, suffixes=(".json",), option="--json")
   if args.keys:
-    output_files.check(args.keys, suffixes=(".txt",), option="--keys")
+    output_options.check_file(args.keys, suffixes=(".txt",), option="--keys")
   learned, model, options = _open(args)
   seen, documents = Counter(), set()
   show = options_lib.progress(text_lines.size([args.data]), seen)
@@ -211,26 +211,28 @@ def evaluate(args: argparse.Namespace) -> int:
     documents.update([document] if scored else [])
     return scored
 
-  sentences = data.pick(
-    data.read(args.data, seen=seen), is_scored, limit=args.max_documents
+  sentences = data.select_documents(
+    data.read_sentences(args.data, seen=seen),
+    is_scored,
+    limit=args.max_documents,
   )
-  rank, counts = senses.ranker(learned), Counter()
+  rank, counts = senses.make_ranker(learned), Counter()
   keys = []
-  for targets, values in senses.embed(
+  for targets, values in senses.embed_targets(
     model, sentences, options, batch_tokens=args.batch_tokens
   ):
     answered = [
       (target, rank(sentence, target, x))
       for (sentence, target), x in zip(targets, values, strict=True)
     ]
-    counts.update(sense_scores.tally(learned, answered))
+    counts.update(sense_scores.count_answers(learned, answered))
     keys += [
       f"{target.id} {learned.names[answer.senses[0]]}\n"
       for target, answer in answered
       if answer.senses
     ]
     show(counts[sense_scores.ALL, "instances"])
-  lines = sense_scores.table(counts)
+  lines = sense_scores.make_rows(counts)
   if not lines:
     raise ConfigError(
       f"no word to score: of {args.data}, no document was held out by "
@@ -239,7 +241,7 @@ def evaluate(args: argparse.Namespace) -> int:
   scored = min(len(documents), args.max_documents or sys.maxsize)
   _report(args, counts, lines, scored, own=own)
   if args.keys:
-    output_files.write(args.keys, "".join(keys), option="--keys")
+    output_options.write_text(args.keys, "".join(keys), option="--keys")
   return 0
 
 
@@ -254,7 +256,7 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
     f"{instances:,} instances in {documents:,} documents of {args.data}"
     + (", held out of training" if own else "")
   )
-  print(sense_scores.format_table(lines))
+  print(sense_scores.format_rows(lines))
   missing = instances - counts[total, "answered"]
   if missing:
     print(
@@ -280,7 +282,7 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
       for line in lines
     ]
     text = json.dumps(table, indent=2) + "\n"
-    output_files.write(args.json, text, option="--json")
+    output_options.write_text(args.json, text, option="--json")
 
 
 def predict(args: argparse.Namespace) -> int:
@@ -295,13 +297,15 @@ def predict(args: argparse.Namespace) -> int:
   if args.top < 1:
     raise ConfigError(f"--top={args.top}: expected 1 or more.")
   learned, model, options = _open(args)
-  rank = senses.ranker(learned)
+  rank = senses.make_ranker(learned)
   show = _show_json if args.json else _show
-  sentences = sense_inputs.read(args.input, form=args.format, field=args.field)
+  sentences = sense_inputs.read_marked_words(
+    args.input, form=args.format, field=args.field
+  )
   if args.text:
-    sentences = map(sense_inputs.of_marked, args.text)
+    sentences = map(sense_inputs.parse_marked_text, args.text)
   for some in text_lines.groups(sentences, CHUNK, args.text, args.input):
-    for targets, values in senses.embed(
+    for targets, values in senses.embed_targets(
       model, some, options, batch_tokens=args.batch_tokens
     ):
       for (sentence, target), x in zip(targets, values, strict=True):
@@ -315,12 +319,16 @@ def _open(args):
   from maskedlm.inference.vectors import vectors
   from maskedlm.inference.word_senses import senses
 
-  learned = senses.load(args.senses)
-  model = vectors.open_model(args.checkpoint)
-  senses.check(learned, model, path=args.senses)
+  learned = senses.load_senses(args.senses)
+  model = vectors.open_text_encoder(args.checkpoint)
+  senses.check_encoder(learned, model, path=args.senses)
   about = learned.about
   layers = tuple(about["layers"])
-  return learned, model, senses.options(model.cfg, layers, about["combine"])
+  return (
+    learned,
+    model,
+    senses.word_vector_options(model.cfg, layers, about["combine"]),
+  )
 
 
 def _fields(learned, sentence, target, answer, top: int) -> dict:
@@ -339,7 +347,7 @@ def _fields(learned, sentence, target, answer, top: int) -> dict:
   return {
     **({"file": sentence.file, "line": sentence.line} if sentence.file else {}),
     "target": sentence.words[target.word],
-    "context": senses.show(sentence, target),
+    "context": senses.format_context(sentence, target),
     "senses": found[:top],
     "candidates": len(found),
   }

@@ -20,18 +20,17 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Task
 from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.finetune import initial_params, predict, splits
-from maskedlm.finetune.common import batching, packing
-from maskedlm.finetune.config import load_kind
-from maskedlm.finetune.contract import Application, Example, Rows
+from maskedlm.finetune import (initial_params, predict, splits)
+from maskedlm.finetune.common import (batching, packing)
+from maskedlm.finetune.config import (frozen_options, load_kind)
+from maskedlm.finetune.contract import (Application, Example, Rows)
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
-from maskedlm.runtime import buckets as remote
-from maskedlm.runtime import console, multihost
+from maskedlm.runtime import (console, multihost, output_files)
 from maskedlm.training import loop as train
 from maskedlm.training import sharding
-from maskedlm.training.checkpoints import load, resume
+from maskedlm.training.checkpoints import (load, resume)
 
 
 class StoppedError(RuntimeError):
@@ -47,7 +46,7 @@ class Prepared(NamedTuple):
   options: Any
   about: Mapping[str, Any]
   app: Application
-  start: load.Opened
+  start: load.LoadedCheckpoint
   cfg: EncoderConfig
   train: Sequence[Example]
   dev: Sequence[Example]
@@ -72,9 +71,9 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   mesh = sharding.make_mesh(config.mesh)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   multihost.check_shared(workdir)
-  multihost.together(lambda: resume.check_kind(workdir, config))
-  run = multihost.together(lambda: prepare(config), facts=_facts)
-  if multihost.is_first():  # With it the checkpoints are self-contained.
+  multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, config))
+  run = multihost.run_on_all_hosts(lambda: prepare(config), facts=_facts)
+  if multihost.is_primary():  # With it the checkpoints are self-contained.
     tokenizers.keep(run.start.tokenizer, workdir / "tokenizer")
   task, config = make_task(run, config, mesh)
   began = time.perf_counter()
@@ -83,6 +82,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     task,
     workdir,
     mesh=mesh,
+    frozen=frozen_options(config),
     identity={
       "config": json.loads(config.to_json_best_effort()),
       "corpus": splits.fingerprint(run.train, run.dev),
@@ -287,7 +287,7 @@ def _facts(run: Prepared) -> dict[str, str]:
 
 def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   """Scores the best checkpoint, writes the files; returns the result."""
-  if not multihost.is_first():
+  if not multihost.is_primary():
     return {}
   path = workdir / "result.json"
   if ran is None and path.exists():  # It was finished already: nothing ran.
@@ -317,7 +317,7 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
 
 
 def _write_result(path: pathlib.Path, result: Mapping[str, Any]) -> None:
-  remote.write_whole(path, json.dumps(result, indent=2) + "\n")
+  output_files.write_json(path, result)
 
 
 def _is_degenerate(path: pathlib.Path) -> bool:
@@ -331,7 +331,9 @@ def _is_degenerate(path: pathlib.Path) -> bool:
   return len(losses) > 1 and float(np.mean(end)) > 0.95 * losses[0]
 
 
-def _score(model: predict.Model, examples) -> tuple[list, dict[str, float]]:
+def _score(
+  model: predict.FineTunedModel, examples
+) -> tuple[list, dict[str, float]]:
   predictions = predict.predict(model, examples)
   return predictions, model.app.score(examples, predictions)
 
@@ -339,7 +341,7 @@ def _score(model: predict.Model, examples) -> tuple[list, dict[str, float]]:
 def write_predictions(predictions: Sequence[dict], path: pathlib.Path) -> None:
   """A JSON line each; whole or not at all."""
   lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in predictions)
-  remote.write_whole(path, "".join(lines))
+  output_files.write_text(path, "".join(lines))
 
 
 def describe_result(

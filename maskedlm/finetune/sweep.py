@@ -6,7 +6,6 @@ folder of the workdir; those that are finished are not run again.
 """
 
 import itertools
-import json
 import pathlib
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,8 +16,8 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
-from maskedlm.runtime import console, multihost
-from maskedlm.training import loop, sharding
+from maskedlm.runtime import (console, multihost, output_files)
+from maskedlm.training import (loop, sharding)
 
 
 class Setting(NamedTuple):
@@ -94,7 +93,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
       {**s._asdict(), "setting": s.setting._asdict()} for s in summaries
     ],
   }
-  (workdir / "sweep.json").write_text(json.dumps(written, indent=2) + "\n")
+  output_files.write_json(workdir / "sweep.json", written)
   return best
 
 

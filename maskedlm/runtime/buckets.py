@@ -125,26 +125,6 @@ def list_files(path: Path) -> list[str]:
   return sorted(name.removeprefix(f"{root}/") for name in fs.find(root))
 
 
-def write_whole(path: Path, text: str) -> None:
-  """Writes a file that is there whole, or not at all.
-
-  What a link leads to is written; what is no file, such as /dev/stdout, too.
-  """
-  if is_address(path):
-    path.write_text(text)  # As are all objects of a bucket.
-    return
-  path = path.resolve()
-  if path.exists() and not path.is_file():
-    path.write_text(text, encoding="utf-8")
-    return
-  unfinished = path.with_name(f"{path.name}.tmp")
-  with unfinished.open("w", encoding="utf-8") as file:
-    file.write(text)
-    file.flush()
-    os.fsync(file.fileno())
-  unfinished.replace(path)
-
-
 def remove(path: Path) -> None:
   """Deletes a folder and all in it, as far as that can be done."""
   if is_address(path):
@@ -193,7 +173,7 @@ def local(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
   fs, root = filesystem(address)  # Its own errors say more.
   folder = pathlib.Path(tempfile.mkdtemp(prefix="maskedlm-"))
   atexit.register(shutil.rmtree, folder, ignore_errors=True)
-  with storage_errors.reaching(address):
+  with storage_errors.bucket_errors(address):
     if fs.isfile(root):
       address, _, name = address.rpartition("/")
       there = [n for n in beside if fs.exists(f"{root[: -len(name)]}{n}")]
@@ -226,7 +206,7 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
   with tempfile.TemporaryDirectory(prefix="maskedlm-") as temporary:
     folder = pathlib.Path(temporary, address.name)
     folder.mkdir()
-    with storage_errors.reaching(address):
+    with storage_errors.bucket_errors(address):
       names = list_files(address)
       names = [n for n in names if not _NOT_FETCHED.intersection(n.split("/"))]
       fetch(address, names, folder)
@@ -236,7 +216,7 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
       yield folder
     finally:
       if _stamps(folder) != before:  # Of host 0; the others write nothing.
-        with storage_errors.reaching(address):
+        with storage_errors.bucket_errors(address):
           push(folder)
 
 

@@ -23,13 +23,13 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import buckets, storage_errors
+from maskedlm.runtime import (buckets, output_files, storage_errors)
 
 T = TypeVar("T")
 SEEN_WITHIN = 30  # Seconds after which a shared folder shows a new file.
 
 
-def is_first() -> bool:
+def is_primary() -> bool:
   """Is this host 0, which writes and prints?"""
   return jax.process_index() == 0
 
@@ -45,8 +45,8 @@ def check_alone(what: str) -> None:
 
 def write(path: pathlib.Path, text: str) -> None:
   """Writes a file, on host 0, whole or not at all."""
-  if is_first():
-    buckets.write_whole(path, text)
+  if is_primary():
+    output_files.write_text(path, text)
 
 
 @contextlib.contextmanager
@@ -57,12 +57,14 @@ def workdir(path: str | pathlib.Path) -> Iterator[pathlib.Path]:
     ConfigError, StorageError: see remote.workdir; a disk is full.
   """
   with contextlib.ExitStack() as stack:
-    folder = together(lambda: stack.enter_context(buckets.workdir(path)))
-    stack.enter_context(storage_errors.filling(folder))
+    folder = run_on_all_hosts(
+      lambda: stack.enter_context(buckets.workdir(path))
+    )
+    stack.enter_context(storage_errors.disk_errors(folder))
     yield folder
 
 
-def together(
+def run_on_all_hosts(
   make: Callable[[], T],
   facts: Callable[[T], Mapping[str, Any]] = lambda made: {},
 ) -> T:
@@ -105,9 +107,11 @@ def together(
   return made
 
 
-def from_first(decide: Callable[[], T]) -> T:
+def broadcast_from_host0(decide: Callable[[], T]) -> T:
   """What host 0 decides, on every host; JSON-able."""
-  return exchange(together(lambda: decide() if is_first() else None))[0]
+  return exchange(run_on_all_hosts(lambda: decide() if is_primary() else None))[
+    0
+  ]
 
 
 def check_shared(folder: pathlib.Path) -> None:
@@ -131,7 +135,7 @@ def check_shared(folder: pathlib.Path) -> None:
       raise storage_errors.unwritable(place, error) from error
     return token
 
-  token = from_first(write)
+  token = broadcast_from_host0(write)
 
   def read() -> None:
     for _ in range(SEEN_WITHIN):
@@ -145,8 +149,8 @@ def check_shared(folder: pathlib.Path) -> None:
       "bucket, an address gs://...); --workdir says where."
     )
 
-  together(read)
-  if is_first():
+  run_on_all_hosts(read)
+  if is_primary():
     mark.unlink(missing_ok=True)
 
 

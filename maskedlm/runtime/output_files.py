@@ -1,136 +1,112 @@
-"""Files that a verb is told to write: checked before the work that fills them.
+"""Writes files and folders so that each is there whole, or not at all.
 
-What still goes wrong at its end, such as a full disk, is told in one line.
+Also what goes with that: locks, hashes, the cache directory. OSErrors are
+raised as they are unless a function says otherwise; storage_errors.py turns
+them into one-line errors. Paths may be strings.
 """
 
 import contextlib
+import errno
+import fcntl
+import hashlib
 import json
 import os
 import pathlib
-import signal
-import sys
-import tempfile
-import threading
+import shutil
+import uuid
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import IO, Any
 
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, InteropError
-from maskedlm.runtime import buckets, storage_errors
+from maskedlm.core.errors import (ConfigError, InteropError)
+from maskedlm.runtime import (buckets, storage_errors)
+
+# errno of flock on file systems that have no locks.
+NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
 
 
-def check(
-  path: str | os.PathLike, *, option: str, suffixes: Sequence[str] = ()
-) -> None:
-  """That a file can be written there, before anything slow begins.
+# Files and folders
 
-  Args:
-    path: of the file, new or not.
-    option: what the errors call it.
-    suffixes: of its name, one of these, in small letters; () = any.
 
-  Raises:
-    ConfigError: another suffix, no such folder, a folder of that name, no
-      right to write.
+@contextlib.contextmanager
+def whole_file(path: str | os.PathLike) -> Iterator[IO[bytes]]:
+  """Opens a new binary file, which replaces `path` if nothing is raised.
+
+  Missing parent folders are created. Several processes may write the same path:
+  the last one to finish wins. A link is followed; a device such as /dev/stdout
+  is written to directly.
+  """
+  path = pathlib.Path(path).resolve()
+  if path.exists() and not path.is_file():
+    with path.open("wb") as file:
+      yield file
+    return
+  unfinished = _unfinished(path)
+  unfinished.parent.mkdir(parents=True, exist_ok=True)
+  try:
+    with unfinished.open("wb") as file:
+      yield file
+      sync(file)
+    unfinished.replace(path)
+  finally:
+    unfinished.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def whole_folder(path: str | os.PathLike) -> Iterator[pathlib.Path]:
+  """Makes a new folder, which becomes `path` if nothing is raised.
+
+  If a folder with files in it is at `path` by then, that one stays and the new
+  one is removed.
   """
   path = pathlib.Path(path)
-  if suffixes and path.suffix.lower() not in suffixes:
-    raise ConfigError(
-      f"{option}={path}: the name ends in {path.suffix!r}; expected "
-      f"{' or '.join(suffixes)}."
-    )
-  if not path.parent.is_dir():
-    raise ConfigError(f"{option}={path}: there is no folder {path.parent}.")
-  if path.is_dir():
-    raise ConfigError(f"{option}={path} is a folder; name a file.")
-  path = path.resolve()
-  # A new file takes the place of an old one; a device is written into.
-  needed = {path.parent} if not path.exists() or path.is_file() else set()
-  needed |= {path} if path.exists() else set()
-  if not all(os.access(each, os.W_OK) for each in needed):
-    raise ConfigError(f"{option}={path}: no right to write there.")
-
-
-def check_folder(path: str | os.PathLike, *, option: str) -> None:
-  """As `check`, of a folder, which need not be there yet.
-
-  Raises:
-    ConfigError: a file of that name, or of one above; no right to write.
-  """
-  path = pathlib.Path(path).absolute()
-  there = next(each for each in (path, *path.parents) if each.exists())
-  if not there.is_dir():
-    raise ConfigError(f"{option}={path}: {there} is a file; name a folder.")
-  if not os.access(there, os.W_OK):
-    raise ConfigError(f"{option}={path}: no right to write there.")
-
-
-def write(path: str | os.PathLike, text: str, *, option: str) -> None:
-  """Writes a file whole; errors as of `writing`."""
-  with writing(path, option=option):
-    buckets.write_whole(pathlib.Path(path), text)
-
-
-@contextlib.contextmanager
-def writing(path: str | os.PathLike, *, option: str) -> Iterator[None]:
-  """Within: an OSError is raised as what storage.told makes of it."""
+  unfinished = _unfinished(path)
+  unfinished.mkdir(parents=True)
   try:
-    yield
-  except OSError as error:
-    raise storage_errors.told(
-      f"{option}={os.fspath(path)} can't be written ({storage_errors.reason(error)})",
-      error,
-      mend="give another.",
-      wait="make room, then run the same command again.",
-    ) from error
-
-
-@contextlib.contextmanager
-def whole_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
-  """An empty folder to write into, which becomes `out` if nothing is raised.
-
-  Raises:
-    InteropError: `out` is there already, and not empty; or can't be made.
-    ConfigError: it is an address.
-  """
-  out = buckets.folder(out)
-  if out.exists() and (not out.is_dir() or any(out.iterdir())):
-    raise InteropError(f"--out={out} exists: give another, or remove it first.")
-  try:
-    out.parent.mkdir(parents=True, exist_ok=True)
-    beside = tempfile.TemporaryDirectory(prefix=f".{out.name}.", dir=out.parent)
-  except OSError as error:
-    raise InteropError(f"--out={out}: {error.strerror}.") from None
-  with beside, _stopped():
-    # One within has the rights of any new folder, which `beside` has not.
-    unfinished = pathlib.Path(beside.name, out.name)
-    unfinished.mkdir()
     yield unfinished
-    if out.exists():
-      out.rmdir()
-    unfinished.rename(out)
-
-
-@contextlib.contextmanager
-def _stopped() -> Iterator[None]:
-  """Within: SIGTERM is an exception, after which nothing is left behind."""
-  if threading.current_thread() is not threading.main_thread():
-    yield  # There, nothing can be done about signals.
-    return
-  old = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
-  try:
-    yield
+    try:
+      unfinished.rename(path)
+    except OSError as error:
+      if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+        raise
   finally:
-    signal.signal(signal.SIGTERM, old)
+    shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _unfinished(path: pathlib.Path) -> pathlib.Path:
+  return path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+
+
+def sync(file: IO) -> None:
+  """Flushes a file to the disk, so that a power cut can't outlive a rename."""
+  file.flush()
+  os.fsync(file.fileno())
+
+
+# Text, JSON and NumPy arrays
+
+
+def write_text(path: str | os.PathLike, text: str) -> None:
+  """Writes a whole file in UTF-8, at a path or an address."""
+  if buckets.is_address(path):
+    path.write_text(text)  # An object in a bucket is replaced atomically.
+    return
+  with whole_file(path) as file:
+    file.write(text.encode())
+
+
+def write_json(path: str | os.PathLike, content: Any) -> None:
+  """Writes indented JSON, with non-ASCII characters as they are."""
+  write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_json(path: pathlib.Path) -> dict[str, Any]:
-  """The object in a file; {} without one.
+  """Reads the JSON object in a file; returns {} if there is no file.
 
   Raises:
-    InteropError: something else is in it.
+    InteropError: the file holds something else.
   """
   if not path.is_file():
     return {}
@@ -145,38 +121,27 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
   return value
 
 
-def write_json(path: pathlib.Path, content: Any) -> None:
-  """For people, too: indented, and as few escapes as can be."""
-  text = json.dumps(content, indent=2, ensure_ascii=False)
-  path.write_text(text + "\n", "utf-8")
-
-
-def save_npz(path: str | pathlib.Path, **arrays: np.ndarray) -> None:
-  """Writes all of them, or nothing.
+def save_npz(path: str | os.PathLike, **arrays: np.ndarray) -> None:
+  """Writes arrays to one .npz file.
 
   Raises:
-    ConfigError, StorageError: it can't be written (storage.told).
+    ConfigError, StorageError: the file can't be written.
   """
-  path = pathlib.Path(path)
-  made = path.with_name(f".{path.name}.partial")
   try:
-    with made.open("wb") as file:
+    with whole_file(path) as file:
       np.savez(file, **arrays)
-    made.replace(path)
   except OSError as error:
     raise storage_errors.unwritable(path, error) from error
-  finally:
-    made.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def open_npz(
-  path: str | pathlib.Path, *, made_by: str
+  path: str | os.PathLike, *, made_by: str
 ) -> Iterator[Mapping[str, np.ndarray]]:
-  """Within: the arrays. That something is odd in them is told as made_by's.
+  """Opens an .npz file that the command `made_by` wrote.
 
   Raises:
-    ConfigError: no such file, or another kind of file.
+    ConfigError: there is no such file, or reading it failed within the block.
   """
   try:
     with np.load(path, allow_pickle=False) as file:
@@ -185,5 +150,53 @@ def open_npz(
     raise ConfigError(f"{path}: {error.strerror or error}.") from None
   except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
     raise ConfigError(
-      f"{path} is no file of `{made_by}`, or a damaged one ({e}): make one."
+      f"{path} is damaged, or not a file written by `{made_by}` ({e}): write it "
+      "again."
     ) from None
+
+
+# Locks, hashes, caches
+
+
+def lock(
+  path: str | os.PathLike, *, on_wait: Callable[[], None] | None = None
+) -> IO:
+  """Opens and locks a file until it is closed, or the process ends.
+
+  Args:
+    path: the file; it is created if it does not exist.
+    on_wait: called before waiting for another process that holds the lock;
+      None = don't wait.
+
+  Raises:
+    BlockingIOError: another process holds the lock, and on_wait is None.
+    OSError: among others, with an errno of NO_LOCKS.
+  """
+  file = open(path, "a")  # noqa: SIM115
+  try:
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+  except OSError as error:
+    if not isinstance(error, BlockingIOError) or on_wait is None:
+      file.close()
+      raise
+    on_wait()
+    fcntl.flock(file, fcntl.LOCK_EX)
+  return file
+
+
+def sha256(
+  path: pathlib.Path, progress: Callable[[int], None] = lambda size: None
+) -> str:
+  """Returns a file's SHA-256 in hex; calls progress(bytes) after each block."""
+  digest = hashlib.sha256()
+  with path.open("rb") as file:
+    while block := file.read(2**20):
+      digest.update(block)
+      progress(len(block))
+  return digest.hexdigest()
+
+
+def cache_dir(name: str) -> pathlib.Path:
+  """Returns the user's cache directory of that name; it may not exist yet."""
+  root = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
+  return pathlib.Path(root, "maskedlm", name)

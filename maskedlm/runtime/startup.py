@@ -14,7 +14,6 @@ import collections
 import contextlib
 import importlib.metadata
 import os
-import pathlib
 import platform
 import re
 import sys
@@ -24,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import xla_flags
+from maskedlm.runtime import (output_files, xla_flags)
 
 PATIENCE = 300  # Seconds in which all hosts must have been started.
 HEARTBEAT = 30  # Seconds of silence after which a host is taken for dead.
@@ -47,9 +46,8 @@ def enable_compile_cache() -> None:
   import jax
 
   if not os.environ.get("JAX_COMPILATION_CACHE_DIR"):
-    cache = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-    path = str(pathlib.Path(cache, "maskedlm", "jax"))
-    jax.config.update("jax_compilation_cache_dir", path)
+    path = output_files.cache_dir("jax")
+    jax.config.update("jax_compilation_cache_dir", str(path))
 
 
 # Who the hosts are.
@@ -176,10 +174,10 @@ def start_hosts() -> None:
       + ", ".join(f"host {i} has {n}" for i, n in sorted(devices.items()))
       + ". Use hosts of one kind, or hide devices (CUDA_VISIBLE_DEVICES)."
     )
-  multihost.together(_versions, facts=dict)
+  multihost.run_on_all_hosts(_versions, facts=dict)
   clocks = multihost.exchange(time.time())  # They left `together` at one time.
   for i, clock in enumerate(clocks):
-    if abs(clock - clocks[0]) > MAX_SKEW and multihost.is_first():
+    if abs(clock - clocks[0]) > MAX_SKEW and multihost.is_primary():
       print(
         f"the clock of host {i} is {clock - clocks[0]:+.0f} s from host 0's",
         file=sys.stderr,

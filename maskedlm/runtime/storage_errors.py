@@ -12,23 +12,23 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.core.errors import (ConfigError, StorageError)
 
 # Of the operating system, beside those that Python has types for; of HTTP.
 _WRONG_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 _WRONG_CODES = {"400", "401", "403", "404"}
 
 
-def told(
-  text: str, error: Exception, *, mend: str, wait: str
+def as_user_error(
+  text: str, error: Exception, *, if_wrong: str, if_temporary: str
 ) -> ConfigError | StorageError:
   """What to raise for what a file system has raised, with the advice for it.
 
   Args:
     text: what can't be done, and why.
     error: what was raised.
-    mend: the advice where a name or a right is wrong.
-    wait: the advice where it may work another time.
+    if_wrong: the advice where a name or a right is wrong.
+    if_temporary: the advice where it may work another time.
   """
   wrong = (
     isinstance(
@@ -44,8 +44,8 @@ def told(
     or str(error).startswith(("Forbidden", "Bad Request"))  # gcsfs has no type.
   )
   if wrong:
-    return ConfigError(f"{text}: {mend}")
-  return StorageError(f"{text}: {wait}")
+    return ConfigError(f"{text}: {if_wrong}")
+  return StorageError(f"{text}: {if_temporary}")
 
 
 def reason(error: Exception) -> str:
@@ -60,13 +60,13 @@ def unreachable(
   path: str | os.PathLike, error: Exception
 ) -> ConfigError | StorageError:
   """Of an address or a folder that can't be listed, read or written."""
-  return told(
+  return as_user_error(
     f"{os.fspath(path)} can't be reached ({type(error).__name__}: "
     f"{reason(error)})",
     error,
-    mend="look at its spelling, and whether this machine's account may read "
+    if_wrong="look at its spelling, and whether this machine's account may read "
     "and write it.",
-    wait="once it can, the same command goes on.",
+    if_temporary="once it can, the same command goes on.",
   )
 
 
@@ -74,16 +74,16 @@ def unwritable(
   path: str | os.PathLike, error: Exception
 ) -> ConfigError | StorageError:
   """Of a folder or an address in which something would be kept."""
-  return told(
+  return as_user_error(
     f"{os.fspath(path)} can't be written ({reason(error)})",
     error,
-    mend="choose another place, or make it writable.",
-    wait="make room or wait, then run the same command again.",
+    if_wrong="choose another place, or make it writable.",
+    if_temporary="make room or wait, then run the same command again.",
   )
 
 
 @contextlib.contextmanager
-def filling(path: str | os.PathLike) -> Iterator[None]:
+def disk_errors(path: str | os.PathLike) -> Iterator[None]:
   """Within: that a disk is full, or takes no more, is told as `unwritable`.
 
   Of the file that was written, where the error names one; else of `path`.
@@ -97,7 +97,7 @@ def filling(path: str | os.PathLike) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def telling(tell: Callable[[Exception], Exception]) -> Iterator[None]:
+def raise_as(tell: Callable[[Exception], Exception]) -> Iterator[None]:
   """Within: what a file system raises is raised as tell(error).
 
   Not what has an exit code, and is told already; nor what JAX has raised: that
@@ -111,9 +111,9 @@ def telling(tell: Callable[[Exception], Exception]) -> Iterator[None]:
     raise tell(error) from error
 
 
-def reaching(path: str | os.PathLike) -> contextlib.AbstractContextManager:
+def bucket_errors(path: str | os.PathLike) -> contextlib.AbstractContextManager:
   """Within: what a file system raises is told as `unreachable`."""
-  return telling(lambda error: unreachable(path, error))
+  return raise_as(lambda error: unreachable(path, error))
 
 
 def _is_of_jax(error: BaseException | None) -> bool:

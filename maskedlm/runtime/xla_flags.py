@@ -132,10 +132,12 @@ def step_options(
   kind: str, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
   """compiler_options of a train step for devices of a kind (device_kind)."""
-  return left(STEP_OPTIONS.get(kind, ()), environ.get("LIBTPU_INIT_ARGS", ""))
+  return missing_flags(
+    STEP_OPTIONS.get(kind, ()), environ.get("LIBTPU_INIT_ARGS", "")
+  )
 
 
-def left(flags: Iterable[Flag], given: str) -> dict[str, str]:
+def missing_flags(flags: Iterable[Flag], given: str) -> dict[str, str]:
   """{name: value} of those that `given`, an environment variable, leaves."""
   return {
     flag.name: flag.value
@@ -155,7 +157,7 @@ def add(environ: MutableMapping[str, str], platform: str) -> str:
     return ""
   variable, flags = FLAGS[platform]
   given = environ.get(variable, "")
-  added = " ".join(f"--{k}={v}" for k, v in left(flags, given).items())
+  added = " ".join(f"--{k}={v}" for k, v in missing_flags(flags, given).items())
   if not added:
     return ""
   environ[variable] = f"{given} {added}".strip()

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import jax
 
-from maskedlm.runtime import buckets
-from maskedlm.runtime.console import format_seconds, log, progress
+from maskedlm.runtime import output_files
+from maskedlm.runtime.console import (format_seconds, log, progress)
 from maskedlm.training import language_metrics
 
 # Dense bf16 FLOP/s of one device, from the vendors' data sheets.
@@ -164,7 +164,7 @@ def _open_files(workdir: pathlib.Path, start: int):
     lines = path.read_text("utf-8", errors="replace").splitlines()
     kept = [line for line in lines if _step_of(line) <= start]
     # Whole or not at all: a kill here must not cost what was logged.
-    buckets.write_whole(path, "".join(f"{line}\n" for line in kept))
+    output_files.write_text(path, "".join(f"{line}\n" for line in kept))
   jsonl = path.open("a")
   to_board, close_board = _open_board(workdir / "tensorboard", start)
 

@@ -17,8 +17,8 @@ from maskedlm.runtime import startup
 from maskedlm.training import sharding
 
 PROGRAM = """
-from maskedlm import runtime
-runtime.enable_compile_cache()
+from maskedlm.runtime import startup
+startup.enable_compile_cache()
 import jax, jax.numpy as jnp
 jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 found = []

@@ -31,7 +31,7 @@ from helpers.host_processes import (
 )
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import multihost as hosts
-from maskedlm.runtime import startup, xla_flags
+from maskedlm.runtime import (startup, xla_flags)
 
 
 @pytest.fixture(scope="module")
@@ -99,7 +99,9 @@ def test_one_host_opens_no_port(monkeypatch):
     monkeypatch.delenv(name, raising=False)
   before = one_host.listening()
   with startup.connected():
-    assert hosts.together(lambda: 3, facts=lambda made: {"x": made}) == 3
+    assert (
+      hosts.run_on_all_hosts(lambda: 3, facts=lambda made: {"x": made}) == 3
+    )
   assert one_host.listening() == before
 
 

@@ -7,20 +7,20 @@ import pytest
 
 from helpers.repository import ROOT
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, StorageError
-from maskedlm.runtime import buckets, output_files
+from maskedlm.core.errors import (ConfigError, StorageError)
+from maskedlm.runtime import (output_files, output_options)
 
 
 def test_a_file(tmp_path):
-  output_files.check(tmp_path / "new", option="--out")
+  output_options.check_file(tmp_path / "new", option="--out")
   (tmp_path / "old").write_text("")
-  output_files.check(tmp_path / "old", option="--out")
+  output_options.check_file(tmp_path / "old", option="--out")
   for path, message in (
     (tmp_path, "--out=.* is a folder; name a file"),
     (tmp_path / "none" / "a", "there is no folder .*none"),
   ):
     with pytest.raises(ConfigError, match=message):
-      output_files.check(path, option="--out")
+      output_options.check_file(path, option="--out")
 
 
 def test_a_link_and_a_device_stay_what_they_are(tmp_path):
@@ -28,26 +28,26 @@ def test_a_link_and_a_device_stay_what_they_are(tmp_path):
   (tmp_path / "link").symlink_to("file")
   (tmp_path / "null").symlink_to("/dev/null")
   for name in ("link", "null"):
-    output_files.check(tmp_path / name, option="--json")
-    buckets.write_whole(tmp_path / name, "new")
+    output_options.check_file(tmp_path / name, option="--json")
+    output_files.write_text(tmp_path / name, "new")
     assert (tmp_path / name).is_symlink()
   assert (tmp_path / "file").read_text() == "new"
   assert pathlib.Path("/dev/null").is_char_device()
 
 
 def test_a_folder(tmp_path):
-  output_files.check_folder(tmp_path, option="--export")
-  output_files.check_folder(tmp_path / "a" / "new", option="--export")
+  output_options.check_folder(tmp_path, option="--export")
+  output_options.check_folder(tmp_path / "a" / "new", option="--export")
   (tmp_path / "old").write_text("")
   for path in (tmp_path / "old", tmp_path / "old" / "new"):
     with pytest.raises(ConfigError, match="old is a file; name a folder"):
-      output_files.check_folder(path, option="--export")
+      output_options.check_folder(path, option="--export")
 
 
 def test_no_right(tmp_path, monkeypatch):
-  monkeypatch.setattr(output_files.os, "access", lambda path, mode: False)
-  for check in (output_files.check, output_files.check_folder):
-    with pytest.raises(ConfigError, match="no right to write there"):
+  monkeypatch.setattr(output_options.os, "access", lambda path, mode: False)
+  for check in (output_options.check_file, output_options.check_folder):
+    with pytest.raises(ConfigError, match="permission denied"):
       check(tmp_path / "new", option="--out")
 
 
@@ -57,7 +57,7 @@ def test_no_right(tmp_path, monkeypatch):
 def test_what_goes_wrong_at_the_end(number, kind):
   with (
     pytest.raises(kind, match=r"--out=a can't be written \("),
-    output_files.writing("a", option="--out"),
+    output_options.named_errors("a", option="--out"),
   ):
     raise OSError(number, "no")
 

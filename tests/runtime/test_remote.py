@@ -23,12 +23,12 @@ from helpers import host_processes as pod
 from helpers import tiny as tiny_run
 from maskedlm.cli import main
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.core.errors import (ConfigError, StorageError)
 from maskedlm.data.corpus import download
 from maskedlm.data.prepare import prepare
 from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.runtime import buckets, startup
-from maskedlm.training.checkpoints import files, init_from, manager
+from maskedlm.runtime import (buckets, startup)
+from maskedlm.training.checkpoints import (files, init_from, manager)
 
 needs_gcsfs = pytest.mark.skipif(
   not importlib.util.find_spec("gcsfs"), reason="needs `pip install gcsfs`"
@@ -275,7 +275,7 @@ def test_a_bucket_that_is_gone_is_no_damage(gcs, run_at, monkeypatch):
 
   before = dict(gcs.objects)
   with monkeypatch.context() as patch:
-    patch.setattr(files, "_sha256", gone)
+    patch.setattr(files.output_files, "sha256", gone)
     with pytest.raises(StorageError, match="can't be reached"):
       restored(run_at, 3)
     with pytest.raises(StorageError, match="can't be reached"):
@@ -376,7 +376,7 @@ def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
   for _ in range(2):
     config = config_lib.default("roberta")
     config.init_from = address
-    init_from.adopt(config)
+    init_from.copy_architecture(config)
     adopted.append(config.to_json_best_effort())
   assert adopted[0] == adopted[1]
   assert config.tokenizer.path == f"{address}/tokenizer"

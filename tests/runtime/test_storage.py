@@ -6,8 +6,8 @@ import pathlib
 import jax
 import pytest
 
-from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
-from maskedlm.runtime import multihost, startup, storage_errors
+from maskedlm.core.errors import (CheckpointError, ConfigError, StorageError)
+from maskedlm.runtime import (multihost, startup, storage_errors)
 
 
 class HttpError(Exception):
@@ -39,7 +39,7 @@ def raised_within(context, error):
   ids=repr,
 )
 def test_a_wrong_name_or_right_is_wrong_input(error):
-  told = raised_within(storage_errors.reaching("gs://bucket/run"), error)
+  told = raised_within(storage_errors.bucket_errors("gs://bucket/run"), error)
   assert isinstance(told, ConfigError) and told.exit_code == 2
   assert "gs://bucket/run can't be reached" in str(told)
   assert "spelling" in str(told) and "\n" not in str(told)
@@ -59,7 +59,7 @@ def test_a_wrong_name_or_right_is_wrong_input(error):
   ids=repr,
 )
 def test_what_may_pass_is_started_again(error):
-  told = raised_within(storage_errors.reaching("gs://bucket/run"), error)
+  told = raised_within(storage_errors.bucket_errors("gs://bucket/run"), error)
   assert isinstance(told, StorageError) and told.exit_code == 74
   assert "the same command" in str(told) and "\n" not in str(told)
   assert not startup._is_loss(told)  # Nor has another host stopped.
@@ -84,7 +84,7 @@ def test_a_disk_that_is_full_under_a_run_is_told_wherever_it_is_met(tmp_path):
 
 def test_what_is_told_already_stays():
   told = CheckpointError("another run has begun to write")
-  assert raised_within(storage_errors.reaching("/run"), told) is told
+  assert raised_within(storage_errors.bucket_errors("/run"), told) is told
 
 
 def test_a_host_that_has_gone_is_no_failure_of_the_storage():
@@ -93,7 +93,7 @@ def test_a_host_that_has_gone_is_no_failure_of_the_storage():
   late = TimeoutError("Timed out while waiting for async_write_complete")
   late.__cause__ = gone
   for error in gone, late:
-    assert raised_within(storage_errors.reaching("/run"), error) is error
+    assert raised_within(storage_errors.bucket_errors("/run"), error) is error
     assert startup._is_loss(error)
 
 

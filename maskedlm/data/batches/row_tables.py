@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from maskedlm.data.corpus import memory_map, shards
+from maskedlm.data.corpus import memory_map
+from maskedlm.runtime import output_files
 
 
 def open_table(
@@ -95,7 +96,7 @@ def _save(path, dtype, build) -> None:
     return file.tell()
 
   # Plain writes: a full disk would kill a writer through a memory map.
-  with shards.new_file(path) as file:
+  with output_files.whole_file(path) as file:
     begin, size = write_header(file, 0), 0
     for block in build():
       file.write(block.tobytes())

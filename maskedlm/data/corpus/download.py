@@ -4,7 +4,6 @@ Rows are drawn from all over a corpus, so it is mapped from a disk, not read
 over a network. Any address will do that fsspec reads.
 """
 
-import fcntl
 import hashlib
 import json
 import os
@@ -14,8 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.corpus import manifest
-from maskedlm.runtime import buckets, storage_errors
+from maskedlm.runtime import (buckets, output_files, storage_errors)
 
 Log = Callable[[str], None]
 
@@ -37,12 +35,12 @@ def folder_of(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
   address = buckets.normal(path)
   text = _read_meta(address)
   name = f"{address.rpartition('/')[2]}-{hashlib.sha256(text).hexdigest()[:12]}"
-  root = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
-  folder = pathlib.Path(root, "maskedlm", "corpora", name)
+  folder = output_files.cache_dir("corpora") / name
   try:
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with folder.with_name(f"{name}.lock").open("w") as lock:
-      fcntl.flock(lock, fcntl.LOCK_EX)  # Of this machine's processes, one.
+    # One of this machine's processes copies it; the others wait.
+    lock = folder.with_name(f"{name}.lock")
+    with output_files.lock(lock, on_wait=lambda: None):
       if not folder.exists():
         part = folder.with_name(f"{name}.part")
         part.mkdir(exist_ok=True)
@@ -51,11 +49,11 @@ def folder_of(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
         (part / "meta.json").write_bytes(text)
         part.rename(folder)
   except OSError as error:
-    raise storage_errors.told(
+    raise storage_errors.as_user_error(
       f"{address} can't be copied to {folder} ({error})",
       error,
-      mend=f"is all of it there? {_MORE_ROOM}",
-      wait=f"the same command goes on with it. {_MORE_ROOM}",
+      if_wrong=f"is all of it there? {_MORE_ROOM}",
+      if_temporary=f"the same command goes on with it. {_MORE_ROOM}",
     ) from error
   return folder
 
@@ -130,4 +128,4 @@ def _copy(
 def _is_good(path: pathlib.Path, file: Mapping) -> bool:
   if not path.is_file() or path.stat().st_size != file["bytes"]:
     return False
-  return manifest.sha256(str(path)) == file["sha256"]
+  return output_files.sha256(path) == file["sha256"]

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from maskedlm.data.corpus import concat, shards, store
-from maskedlm.data.sources.languages import Part
+from maskedlm.data.corpus import (concat, shards, store)
+from maskedlm.data.sources.languages import Domain
 
 # What is counted of a part's train and held-out documents. Characters and
 # UTF-8 bytes are those of the sentences that the tokens stand for, as they
@@ -29,7 +29,7 @@ COUNTS = (
 # In meta.json
 
 
-def empty_counts(parts: list[Part]) -> list[dict]:
+def empty_counts(parts: list[Domain]) -> list[dict]:
   """meta.json's `parts` before anything is counted; [] without names."""
   return [
     {

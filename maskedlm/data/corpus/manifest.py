@@ -7,8 +7,9 @@ docs/reference/corpus-format.md.
 import hashlib
 import json
 import os
+import pathlib
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy as np
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import shards
 from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
+from maskedlm.runtime import output_files
 
 FORMAT = "maskedlm corpus"
 VERSION = 1
@@ -53,11 +55,11 @@ def finish(
   with open(os.path.join(work, "token_counts.npy"), "wb") as file:
     file.write(shards.header_bytes(np.dtype("<i8"), len(counts)))
     file.write(counts.astype("<i8").tobytes())
-    shards.sync(file)
+    output_files.sync(file)
   meta = make(work, tokenizer, splits, options, report, parts, files)
   with open(os.path.join(work, "meta.json"), "w", encoding="ascii") as file:
     json.dump(meta, file, indent=1, sort_keys=True)
-    shards.sync(file)
+    output_files.sync(file)
   os.rename(work, path)
 
 
@@ -85,7 +87,7 @@ def make(work, tokenizer, splits, options, report, parts, files) -> dict:
       name: files.get(name)
       or {
         "bytes": os.path.getsize(os.path.join(work, name)),
-        "sha256": sha256(os.path.join(work, name)),
+        "sha256": output_files.sha256(pathlib.Path(work, name)),
       }
       for name in names
     },
@@ -118,12 +120,3 @@ def checksum(meta: Mapping) -> str:
 def _digest(value) -> str:
   text = json.dumps(value, sort_keys=True, separators=(",", ":"))
   return hashlib.sha256(text.encode("ascii")).hexdigest()
-
-
-def sha256(path: str, progress: Callable[[int], None] = lambda n: None) -> str:
-  digest = hashlib.sha256()
-  with open(path, "rb") as file:
-    while block := file.read(shards.BLOCK):
-      digest.update(block)
-      progress(len(block))
-  return digest.hexdigest()

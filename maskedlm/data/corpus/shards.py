@@ -8,13 +8,13 @@ shard. Read top-down: writing -> reading -> checking.
 
 import contextlib
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import memory_map
+from maskedlm.runtime import output_files
 
 SPLITS = ("train", "heldout")
 COLUMNS = ("tokens", "sentences", "documents")  # The files of a shard.
@@ -109,7 +109,7 @@ class _Shard:
     for column, file in self.files.items():
       file.seek(0)
       file.write(header_bytes(self.dtypes[column], self.counts[column]))
-      sync(file)
+      output_files.sync(file)
       file.close()
     return self.counts
 
@@ -126,27 +126,6 @@ def header_bytes(dtype: np.dtype, length: int) -> bytes:
   fields = f"'descr': '{dtype.str}', 'fortran_order': False"
   text = f"{{{fields}, 'shape': ({length},), }}".ljust(117) + "\n"
   return b"\x93NUMPY\x01\x00v\x00" + text.encode("ascii")
-
-
-def sync(file):
-  """To the disk itself, so that a power cut can't outlive the rename."""
-  file.flush()
-  os.fsync(file.fileno())
-
-
-@contextlib.contextmanager
-def new_file(path: str):
-  """A file that is there when it is whole, however many processes write it."""
-  os.makedirs(os.path.dirname(path), exist_ok=True)
-  work = f"{path}.{uuid.uuid4().hex}"
-  try:
-    with open(work, "wb") as file:
-      yield file
-      sync(file)
-    os.replace(work, path)
-  finally:
-    with contextlib.suppress(FileNotFoundError):
-      os.remove(work)
 
 
 def offsets(counts: Iterable[int]) -> np.ndarray:

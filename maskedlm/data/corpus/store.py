@@ -8,6 +8,7 @@ Read top-down: the arrays -> opening -> writing -> verifying.
 import errno
 import json
 import os
+import pathlib
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.corpus import manifest, shards
-from maskedlm.data.corpus.concat import Concat, join, size, take  # noqa: F401
+from maskedlm.data.corpus import (manifest, shards)
+from maskedlm.data.corpus.concat import (Concat, join, size, take)  # noqa: F401
 from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
-from maskedlm.runtime import storage_errors
+from maskedlm.runtime import (output_files, storage_errors)
 
 _PART = ("documents", "sentences", "tokens")  # Of which a part is a run.
 _WORK = "maskedlm-unfinished"  # All that is in a PATH.tmp of ours.
@@ -292,7 +293,9 @@ def verify(path, progress: Callable[[int, int], None] | None = None) -> list:
   for name, file in files.items():
     if problem := _size_problem(path, name, file["bytes"]):
       problems[name] = problem
-    elif manifest.sha256(os.path.join(path, name), hashed) != file["sha256"]:
+      continue
+    found = output_files.sha256(pathlib.Path(path, name), hashed)
+    if found != file["sha256"]:
       problems[name] = f"{path}: {name} is damaged: its SHA-256 differs."
   if problems:
     return list(problems.values())

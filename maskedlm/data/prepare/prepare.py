@@ -7,7 +7,6 @@ the text and the options only, not on the number of workers.
 """
 
 import contextlib
-import fcntl
 import itertools
 import os
 from collections import Counter
@@ -16,15 +15,15 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import (ConfigError, CorpusError)
 from maskedlm.data import workers
 from maskedlm.data.corpus import language_parts as parts_lib
 from maskedlm.data.corpus import store
-from maskedlm.data.prepare import dedup, encode, vocabulary_sample
+from maskedlm.data.prepare import (dedup, encode, vocabulary_sample)
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.sources import languages
 from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
-from maskedlm.runtime import storage_errors
+from maskedlm.runtime import (output_files, storage_errors)
 
 # The options that decide what a corpus holds, besides the tokenizer's.
 OPTIONS = (
@@ -55,11 +54,11 @@ def train_tokenizer(
     CorpusError: no text, or what tokenizer.train and tokenizer.load raise.
     StorageError: the disk is full.
   """
-  check(config)
+  check_options(config)
   try:
     os.makedirs(path, exist_ok=True)  # What is wrong with it is told now.
     tokenizer = _train_tokenizer(
-      config, reader(config, Counter(), progress)(), log, progress
+      config, document_reader(config, Counter(), progress)(), log, progress
     )
     tokenizer.save(path)
   except OSError as error:
@@ -74,11 +73,11 @@ def _train_tokenizer(
   progress: bool,
 ) -> tokenizer_lib.Tokenizer:
   if progress:
-    documents = documents_lib.watch(
+    documents = documents_lib.show_progress(
       documents, "reading for the tokenizer", lambda d: (1, d.num_bytes)
     )
   return make_tokenizer(
-    config, lambda: vocabulary_sample.train(config, documents, log=log), log=log
+    config, lambda: vocabulary_sample.train_on_documents(config, documents, log=log), log=log
   )
 
 
@@ -124,7 +123,7 @@ def prepare(
       with other options, or something else; a worker that was killed.
     StorageError: no space on the disk.
   """
-  check(config)
+  check_options(config)
   path = os.path.abspath(path)
   if _is_there(path):  # Perhaps on a disk that can only be read.
     return _reuse(config, path, log)
@@ -133,7 +132,7 @@ def prepare(
       return _reuse(config, path, log)
     store.check_place(path)
     corpus = (write or _write)(config, path, log=log, progress=progress)
-  for line in describe(corpus):
+  for line in describe_corpus(corpus):
     log(line)
   return corpus
 
@@ -143,8 +142,8 @@ def _write(
 ) -> store.Corpus:
   """Prepares by processes on this machine."""
   report = Counter()
-  parts = parts_lib.empty_counts(languages.parse(config.corpus))
-  read = reader(config, report, progress)
+  parts = parts_lib.empty_counts(languages.parse_domains(config.corpus))
+  read = document_reader(config, report, progress)
   tokenizer = _train_tokenizer(config, read(), log, progress)
   # The workers load it from where the corpus is written: no other can be there.
   tokenizer_path = os.path.join(store.work_folder(path), "tokenizer")
@@ -159,7 +158,7 @@ def _write(
   )
 
 
-def reader(
+def document_reader(
   config: ConfigDict, report: Counter, progress: bool
 ) -> Callable[[], Iterable[documents_lib.Document]]:
   """A function that gives the documents to encode, each time it is called.
@@ -172,20 +171,20 @@ def reader(
     if kept:
       return iter(kept)
     report.clear()
-    return documents_lib.keep(documents_lib.read(config, report), kept)
+    return documents_lib.cache_small(documents_lib.read_documents(config, report), kept)
 
-  if not dedup.are_dropped(config.corpus):
+  if not dedup.is_enabled(config.corpus):
     return read
   documents = read()
   if progress:
-    documents = documents_lib.watch(
+    documents = documents_lib.show_progress(
       documents, "looking for duplicates", lambda d: (1, d.num_bytes)
     )
-  fate, characters = dedup.find(documents, config.corpus)
+  fate, characters = dedup.find_duplicates(documents, config.corpus)
 
   def read_unique():
     documents = read()
-    dict.update(report, dedup.dropped(fate, characters))  # Not added.
+    dict.update(report, dedup.count_dropped(fate, characters))  # Not added.
     return itertools.compress(documents, fate == dedup.KEPT)
 
   return read_unique
@@ -211,19 +210,19 @@ def _encode_documents(
       options.sentences,
       options.max_sentence_tokens,
     ),
-    documents_lib.chunked(
-      documents_lib.split(documents, options.heldout_share)
+    documents_lib.make_chunks(
+      documents_lib.split_documents(documents, options.heldout_share)
     ),
     num_workers=workers.number(options),
   )
   if progress:
-    encoded = documents_lib.watch(
+    encoded = documents_lib.show_progress(
       encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
     )
-  yield from encode.unpack(encoded, report, parts)
+  yield from encode.unpack_documents(encoded, report, parts)
 
 
-def check(config: ConfigDict):
+def check_options(config: ConfigDict):
   """Ranges of the options used here; sources and tokenizer check theirs."""
   options = config.corpus
   for name, low, high in (
@@ -276,7 +275,7 @@ def _is_there(path: str) -> bool:
   return os.path.exists(os.path.join(path, "meta.json"))
 
 
-def open_given(config: ConfigDict, path, *, log: Callable) -> store.Corpus:
+def open_existing(config: ConfigDict, path, *, log: Callable) -> store.Corpus:
   """Opens the corpus that corpus.path names, whatever text it was made of.
 
   Raises:
@@ -345,13 +344,12 @@ def _locked_file(name: str, log: Callable):
       f"{name}: prepare locks a file of this name, but this isn't its own,"
       " which is empty; use another path."
     )
+
+  def on_wait() -> None:
+    log(f"corpus: waiting for another process, which holds {name}")
+
   while True:
-    file = open(name, "w")  # noqa: SIM115
-    try:
-      fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-      log(f"corpus: waiting for another process, which holds {name}")
-      fcntl.flock(file, fcntl.LOCK_EX)
+    file = output_files.lock(name, on_wait=on_wait)
     # Whoever had it has unlinked it, and perhaps someone made it anew.
     with contextlib.suppress(FileNotFoundError):
       if os.path.samestat(os.stat(name), os.fstat(file.fileno())):
@@ -359,7 +357,7 @@ def _locked_file(name: str, log: Callable):
     file.close()
 
 
-def describe(corpus: store.Corpus) -> list[str]:
+def describe_corpus(corpus: store.Corpus) -> list[str]:
   """The corpus in lines: its size, its text, all that was found in it."""
   report = dict(corpus.meta["report"])
   splits = corpus.meta["splits"]

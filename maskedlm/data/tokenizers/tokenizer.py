@@ -13,17 +13,16 @@ import hashlib
 import os
 import pathlib
 import re
-import shutil
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import CorpusError, did_you_mean
-from maskedlm.data.tokenizers import libraries, training
-from maskedlm.data.tokenizers.libraries import Library, Special
-from maskedlm.runtime import buckets
+from maskedlm.core.errors import (CorpusError, did_you_mean)
+from maskedlm.data.tokenizers import (libraries, training)
+from maskedlm.data.tokenizers.libraries import (Library, Special)
+from maskedlm.runtime import (buckets, output_files)
 
 _UNUSED = re.compile(r"\[unused.*\]|")  # An id without a token is "".
 
@@ -164,10 +163,8 @@ def load(
 def keep(tokenizer: Tokenizer, path: pathlib.Path) -> None:
   """Saves it to a directory, whole or not at all; one that is there stays."""
   if not path.exists():
-    unfinished = path.with_name(f"{path.name}.tmp")
-    shutil.rmtree(unfinished, ignore_errors=True)
-    tokenizer.save(unfinished)
-    unfinished.rename(path)
+    with output_files.whole_folder(path) as folder:
+      tokenizer.save(folder)
 
 
 def _file_in(folder: pathlib.Path) -> pathlib.Path:

@@ -1,6 +1,6 @@
-"""What the pictures share: figures, colours, fonts, and where they are saved.
+"""Shared by the pictures: figures, colours, fonts and saving.
 
-The one place that imports matplotlib, which is an extra.
+The only module that imports matplotlib, which is an optional dependency.
 """
 
 import contextlib
@@ -11,10 +11,10 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import output_files, storage_errors
+from maskedlm.runtime import (output_options, storage_errors)
 
-# Okabe & Ito's colours, which the colour-blind can tell apart (but yellow,
-# which is too light for white paper). Shapes say the same once more.
+# Okabe & Ito's colours, distinguishable by the colour-blind (without yellow,
+# which is too light on white). Markers repeat the distinction.
 COLOURS = (
   "#0072b2",
   "#d55e00",
@@ -24,13 +24,13 @@ COLOURS = (
   "#56b4e9",
   "#444444",
 )
-SHAPES = ("o", "s", "^", "D", "v")  # 5 and 7: no pair of both comes back soon.
+MARKERS = ("o", "s", "^", "D", "v")  # 5 and 7: 35 different pairs.
 SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 150
-LARGEST = 8000  # Pixels of a side; larger figures have fewer an inch.
+LARGEST = 8000  # Pixels of a side; larger figures get fewer per inch.
 STYLE = {
   "font.size": 8,
-  "text.parse_math": False,  # A $ in a text is a dollar.
+  "text.parse_math": False,  # A $ is a dollar sign.
   "axes.titlesize": 9,
   "axes.titlelocation": "left",
   "axes.spines.top": False,
@@ -40,51 +40,51 @@ STYLE = {
   "grid.color": "#e6e6e6",
   "grid.linewidth": 0.6,
   "legend.frameon": False,
-  "svg.hashsalt": "maskedlm",  # The same picture is the same file.
+  "svg.hashsalt": "maskedlm",  # Makes files reproducible.
 }
-BASE_FONT = "DejaVu Sans"  # It comes with matplotlib.
-# Boxes for everything, and formulas': not fonts to read.
+BASE_FONT = "DejaVu Sans"  # Part of matplotlib.
+# Fallback boxes and math fonts.
 _NO_TEXT = ("Last Resort", "STIX", "cm", "DejaVu Math")
 
 
 def colour(index: int) -> str:
-  """The colour of the index-th of several things."""
+  """Returns the colour of the index-th of several series."""
   return COLOURS[index % len(COLOURS)]
 
 
-def shape(index: int) -> str:
-  """The marker of the index-th of several things."""
-  return SHAPES[index % len(SHAPES)]
+def marker(index: int) -> str:
+  """Returns the marker of the index-th of several series."""
+  return MARKERS[index % len(MARKERS)]
 
 
-def check(path: str, *, option: str = "--out") -> None:
-  """That a picture can be made there, before anything slow begins.
+def check_picture(path: str, *, option: str = "--out") -> None:
+  """Checks that matplotlib is installed and that the picture can be written.
 
   Raises:
-    ConfigError: no matplotlib; see outputs.check.
+    ConfigError: matplotlib is missing; see output_options.check_file.
   """
   _library()
-  output_files.check(path, option=option, suffixes=SUFFIXES)
+  output_options.check_file(path, option=option, suffixes=SUFFIXES)
 
 
 @contextlib.contextmanager
-def figure(
+def open_figure(
   path: str, *, width: float, height: float, text: str = ""
 ) -> Iterator:
-  """A matplotlib Figure, which is saved at the end of the block.
+  """Yields a matplotlib Figure, which is saved at the end of the block.
 
   Args:
     path: ends in one of SUFFIXES.
-    width: in inches of DPI pixels; of fewer, where it would be too large.
+    width: in inches of DPI pixels; of fewer if the picture would be too large.
     height: likewise.
-    text: what will be written, so that there are fonts for it.
+    text: the text of the picture; decides the fonts.
   """
   library = _library()
   with library.rc_context({**STYLE, "font.family": fonts(text)}):
     made = library.figure.Figure(figsize=(width, height), facecolor="white")
     yield made
     with warnings.catch_warnings():
-      # Who draws texts tells what is `unreadable`, in one line.
+      # Callers report missing glyphs themselves (`unreadable`).
       warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
       try:
         made.savefig(path, dpi=min(DPI, LARGEST / max(width, height)))
@@ -92,20 +92,20 @@ def figure(
         raise storage_errors.unwritable(path, error) from error
 
 
-def place(figure, box: Sequence[float]):
-  """Axes at box = (left, bottom, width, height), in inches."""
+def add_axes(figure, box: Sequence[float]):
+  """Adds axes at box = (left, bottom, width, height), in inches."""
   width, height = figure.get_size_inches()
   left, bottom, w, h = box
   return figure.add_axes((left / width, bottom / height, w / width, h / height))
 
 
 def legend_height(count: int) -> float:
-  """Inches of a legend of count lines, and of the room around it."""
+  """Returns the inches that a legend of `count` lines and its margins need."""
   return 0.17 * count + 0.3
 
 
-def legend(figure, handles, labels, *, left: float, top: float) -> None:
-  """What lines mean, with its upper left corner there, in inches."""
+def add_legend(figure, handles, labels, *, left: float, top: float) -> None:
+  """Adds a legend with its upper left corner at (left, top), in inches."""
   width, height = figure.get_size_inches()
   figure.legend(
     handles,
@@ -119,12 +119,12 @@ def legend(figure, handles, labels, *, left: float, top: float) -> None:
 
 
 def fonts(text: str) -> list[str]:
-  """Families for a text: the usual one, and those that have what it lacks."""
+  """Returns font families that cover a text: the base font, then others."""
   return _fonts(text)[0]
 
 
 def unreadable(text: str) -> str:
-  """The characters of a text that no installed font has, each once."""
+  """Returns the characters of a text, each once, that no installed font has."""
   return _fonts(text)[1]
 
 
@@ -148,7 +148,7 @@ def _base_path() -> str:
 
 @functools.cache
 def _families() -> list[tuple[str, str]]:
-  """(family, file) of the upright fonts that are installed, sans first."""
+  """Returns (family, file) of the installed upright fonts, sans serif first."""
   from matplotlib import font_manager
 
   families: dict[str, str] = {}
@@ -176,13 +176,13 @@ def _library():
     raise ConfigError(
       "pictures need matplotlib: pip install 'maskedlm[plot]'."
     ) from None
-  # Not every font has every weight: nothing to be told of.
+  # Silences warnings about fonts without some weight.
   logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
   return matplotlib
 
 
-def names(paths: Sequence[str]) -> list[str]:
-  """Of each path the last parts that tell it from the others; each differs."""
+def short_names(paths: Sequence[str]) -> list[str]:
+  """Returns the shortest last parts of the paths that differ from each other."""
   parts = [pathlib.Path(path).resolve().parts for path in paths]
   count = 1
   while count < max(map(len, parts)):

@@ -18,7 +18,6 @@ A path here is a pathlib.Path, or an epath.Path for an address (remote.py).
 """
 
 import concurrent.futures
-import fcntl
 import hashlib
 import json
 import os
@@ -29,8 +28,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from maskedlm.core.errors import CheckpointError, StorageError
-from maskedlm.runtime import buckets, storage_errors
+from maskedlm.core.errors import (CheckpointError, StorageError)
+from maskedlm.runtime import (buckets, output_files, storage_errors)
 
 T = TypeVar("T")
 Log = Callable[[str], None]
@@ -43,18 +42,13 @@ def warn(line: str) -> None:
   print(line, file=sys.stderr)
 
 
-def _sha256(path: Path) -> str:
-  with path.open("rb") as file:
-    return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _header(body: str) -> str:
   """A comment to sha256sum; to us it tells a manifest that was cut short."""
   return f"# {hashlib.sha256(body.encode()).hexdigest()}  the lines below"
 
 
 def _write_manifest(path: Path, body: str) -> None:
-  buckets.write_whole(path / MANIFEST, f"{_header(body)}\n{body}")
+  output_files.write_text(path / MANIFEST, f"{_header(body)}\n{body}")
 
 
 def commit(directory: Path, step: int) -> None:
@@ -62,7 +56,7 @@ def commit(directory: Path, step: int) -> None:
   path = directory / str(step)
   names = buckets.list_files(path)
   with concurrent.futures.ThreadPoolExecutor() as pool:
-    digests = pool.map(lambda name: _sha256(path / name), names)
+    digests = pool.map(lambda name: output_files.sha256(path / name), names)
     lines = zip(digests, names, strict=True)
     body = "".join(f"{digest}  {name}\n" for digest, name in lines)
   _write_manifest(path, body)
@@ -99,7 +93,7 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
     digest, name = line.split("  ", 1)
     if name.startswith(tuple(items)):
       try:
-        if _read(path / name, _sha256) != digest:
+        if _read(path / name, output_files.sha256) != digest:
           return f"{name} differs from its SHA-256"
       except OSError as error:
         return f"{name}: {error.strerror}"
@@ -116,8 +110,10 @@ def replace_record(path: Path, record: dict) -> None:
   lines = (path / MANIFEST).read_text("utf-8").splitlines(keepends=True)[1:]
   kept = "".join(line for line in lines if not line.endswith(f"  {_RECORD}\n"))
   _write_manifest(path, kept)  # Both records are good meanwhile.
-  buckets.write_whole(path / _RECORD, json.dumps(record))
-  _write_manifest(path, f"{kept}{_sha256(path / _RECORD)}  {_RECORD}\n")
+  output_files.write_text(path / _RECORD, json.dumps(record))
+  _write_manifest(
+    path, f"{kept}{output_files.sha256(path / _RECORD)}  {_RECORD}\n"
+  )
 
 
 def meta(record: dict) -> dict:
@@ -164,7 +160,7 @@ def survey(
   or StorageError where the folder can't be read.
   """
   unverified, problems = [], {}
-  with storage_errors.reaching(directory):
+  with storage_errors.bucket_errors(directory):
     for path in _steps(directory):
       if _is_complete(path):
         problem = find_damage(path, items)
@@ -333,7 +329,7 @@ def check_room(directory: Path, needed: int) -> None:
 
 def clear(directory: Path) -> None:
   """Deletes what no save will finish any more; only under the lock."""
-  with storage_errors.reaching(directory):
+  with storage_errors.bucket_errors(directory):
     for path in directory.glob("*.orbax-*"):
       buckets.remove(path)
 
@@ -357,25 +353,22 @@ def lock(directory: Path) -> Lock:
     return _take_over(directory)
   try:
     directory.mkdir(parents=True, exist_ok=True)
-    file = (directory / ".lock").open("a")
-  except OSError as error:
-    raise storage_errors.unwritable(directory, error) from error
-  try:
-    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    file = output_files.lock(directory / ".lock")
   except BlockingIOError as error:
-    file.close()
     raise CheckpointError(
       f"{directory} is being written by another run, or was not closed by this "
       "one: wait until that ends, or choose another --workdir."
     ) from error
-  except OSError:  # A file system without locks.
-    pass
+  except OSError as error:
+    if error.errno in output_files.NO_LOCKS:
+      return Lock(lambda: None, lambda: None)
+    raise storage_errors.unwritable(directory, error) from error
   return Lock(lambda: None, file.close)
 
 
 def _take_over(directory: Path) -> Lock:
   token = f"{socket.gethostname()} {os.getpid()} {os.urandom(8).hex()}\n"
-  with storage_errors.reaching(directory):
+  with storage_errors.bucket_errors(directory):
     (directory / ".lock").write_text(token)
 
   def check() -> None:

@@ -11,9 +11,10 @@ import re
 import numpy as np
 import pytest
 
-from maskedlm.core.errors import CorpusError, StorageError
-from maskedlm.data.corpus import manifest, shards, store
+from maskedlm.core.errors import (CorpusError, StorageError)
+from maskedlm.data.corpus import (manifest, shards, store)
 from maskedlm.data.tokenizers import tokenizer
+from maskedlm.runtime import output_files
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +169,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(write, tmp_path, monkeypatch):
   def full(file):
     raise OSError(errno.ENOSPC, "No space left on device")
 
-  monkeypatch.setattr(shards, "sync", full)
+  monkeypatch.setattr(output_files, "sync", full)
   with pytest.raises(StorageError, match=r"No space left.*make room") as error:
     write(DOCUMENTS)
   assert error.value.exit_code == 74  # Upon which it is started again.

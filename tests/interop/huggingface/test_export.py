@@ -15,10 +15,10 @@ from helpers.workdirs import assert_same_trees
 from maskedlm.core.errors import InteropError
 from maskedlm.finetune.config import load_kind
 from maskedlm.interop import heads as modules
-from maskedlm.interop.huggingface import config_json, exporter, importer
+from maskedlm.interop.huggingface import (config_json, exporter, importer)
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.runtime import output_files
+from maskedlm.runtime import output_options
 
 transformers = pytest.importorskip("transformers")
 
@@ -68,7 +68,7 @@ def test_the_same_in_transformers(name, tmp_path):
   params = workdirs.make_params(cfg, heads)
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
   out = tmp_path / "theirs"
-  assert exporter.export(path, out, log=print) == class_name
+  assert exporter.export_huggingface(path, out, log=print) == class_name
 
   kind = getattr(transformers, class_name)
   model, loading = kind.from_pretrained(out, output_loading_info=True)
@@ -76,11 +76,13 @@ def test_the_same_in_transformers(name, tmp_path):
   assert not loading["mismatched_keys"]
   batch = peers.make_batch(tokenizer, types=cfg.type_vocab_size > 1)
   theirs = peers.run(model.eval(), batch)
-  ours = jax.jit(modules.outputs, static_argnums=1)(params, cfg, batch)
+  ours = jax.jit(modules.compute_outputs, static_argnums=1)(params, cfg, batch)
   assert_close(ours, theirs, batch)
 
   # Ours -> theirs -> ours.
-  again = importer.read(out, config_json.load(out), part="", log=print)
+  again = importer.read_model(
+    out, config_json.load_config(out), part="", log=print
+  )
   assert_same_trees(params, again.params)
 
 
@@ -99,7 +101,7 @@ def test_electra(part, class_name, tmp_path):
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
   lines = []
   out = tmp_path / "theirs"
-  made = exporter.export(path, out, part=part, log=lines.append)
+  made = exporter.export_huggingface(path, out, part=part, log=lines.append)
   assert made == class_name
   if not part:
     assert lines == ["left out: the generator (--part=generator exports it)"]
@@ -111,7 +113,7 @@ def test_electra(part, class_name, tmp_path):
     cfg = EncoderConfig(**task["generator"])
   else:
     params = {n: params[n] for n in ("encoder", "discriminator_head")}
-  ours = modules.outputs(params, cfg, batch)
+  ours = modules.compute_outputs(params, cfg, batch)
   assert_close(ours, theirs, batch)
 
 
@@ -159,11 +161,11 @@ def test_fine_tuned(kind, class_name, tmp_path):
   params, cfg, task = fine_tuned(kind, tokenizer)
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
   out = tmp_path / "theirs"
-  assert exporter.export(path, out, log=print) == class_name
+  assert exporter.export_huggingface(path, out, log=print) == class_name
   model = getattr(transformers, class_name).from_pretrained(out).eval()
   batch = peers.make_batch(tokenizer, types=True)
   theirs = peers.run(model, batch)
-  ours = modules.outputs(params, cfg, batch)
+  ours = modules.compute_outputs(params, cfg, batch)
   if kind == "regression":  # Deviations here, scores there.
     ours["logits"] = ours["logits"] * 1.5 + 2.7
     assert model.config.problem_type == "regression"
@@ -173,7 +175,9 @@ def test_fine_tuned(kind, class_name, tmp_path):
   labels = task["about"].get("labels", ())
   assert [model.config.id2label[i] for i in range(len(labels))] == list(labels)
   # And back: the same task, and the same to predict with.
-  again = importer.read(out, config_json.load(out), part="", log=print)
+  again = importer.read_model(
+    out, config_json.load_config(out), part="", log=print
+  )
   assert again.task["kind"] == task["kind"]
   if kind != "regression":
     assert again.task["about"].get("labels", ()) == labels
@@ -187,9 +191,11 @@ def test_a_pooler_that_a_class_does_not_have(tmp_path):
   params, cfg, task = fine_tuned("classification", tokenizer, pooler="relu")
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
   with pytest.raises(InteropError, match="is tanh, of this model relu"):
-    exporter.export(path, tmp_path / "out", architecture="bert", log=print)
+    exporter.export_huggingface(
+      path, tmp_path / "out", architecture="bert", log=print
+    )
   lines = []
-  made = exporter.export(
+  made = exporter.export_huggingface(
     path, tmp_path / "out", part="encoder", log=lines.append
   )
   assert made == "BertModel"
@@ -204,9 +210,11 @@ def test_a_pooler_of_pretraining_that_bert_does_not_have(tmp_path):
     params = workdirs.make_params(cfg, heads)
     workdirs.save(tmp_path / name, params, cfg, tokenizer)
   with pytest.raises(InteropError, match="ForPreTraining is tanh, of this"):
-    exporter.export(tmp_path / "both", tmp_path / "out", log=print)
+    exporter.export_huggingface(tmp_path / "both", tmp_path / "out", log=print)
   lines = []
-  exporter.export(tmp_path / "mlm", tmp_path / "out", log=lines.append)
+  exporter.export_huggingface(
+    tmp_path / "mlm", tmp_path / "out", log=lines.append
+  )
   assert lines == ["left out: the pooler, which BertModel has not"]
 
 
@@ -224,7 +232,7 @@ def test_what_transformers_has_not(changes, expected, tmp_path):
   params = workdirs.make_params(cfg, ("mlm_head",))
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
   with pytest.raises(InteropError, match=f"{expected}.*--to=stablehlo"):
-    exporter.export(path, tmp_path / "out", log=print)
+    exporter.export_huggingface(path, tmp_path / "out", log=print)
   assert [p.name for p in tmp_path.iterdir()] == ["ours"]
 
 
@@ -234,7 +242,7 @@ def test_an_activation_that_a_head_does_not_have(tmp_path):
   params = workdirs.make_params(cfg, ("mlm_head",))
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
   with pytest.raises(InteropError, match=r"electra has gelu always.*gelu_tanh"):
-    exporter.export(path, tmp_path / "out", log=print)
+    exporter.export_huggingface(path, tmp_path / "out", log=print)
 
 
 def test_without_a_pooler(tmp_path):
@@ -243,7 +251,7 @@ def test_without_a_pooler(tmp_path):
   del params["pooler"]
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
   with pytest.raises(InteropError, match="has pooler/dense, which this model"):
-    exporter.export(path, tmp_path / "out", log=print)
+    exporter.export_huggingface(path, tmp_path / "out", log=print)
 
 
 def test_heads_that_only_we_have(tmp_path):
@@ -259,7 +267,7 @@ def test_heads_that_only_we_have(tmp_path):
   with pytest.raises(
     InteropError, match=r"has crf, which only maskedlm.*--part=encoder"
   ):
-    exporter.export(path, tmp_path / "out", log=print)
+    exporter.export_huggingface(path, tmp_path / "out", log=print)
 
 
 def test_card_says_what_is_known(tmp_path):
@@ -280,7 +288,7 @@ def test_card_says_what_is_known(tmp_path):
     identity=identity,
     heldout={"mlm_loss": 3.14159},
   )
-  exporter.export(path, tmp_path / "out", log=print)
+  exporter.export_huggingface(path, tmp_path / "out", log=print)
   card = (tmp_path / "out" / "README.md").read_text()
   count = sum(x.size for x in jax.tree.leaves(params))
   for line in (
@@ -300,7 +308,7 @@ def test_an_out_that_is_there_is_kept(tmp_path):
   out.mkdir()
   (out / "notes.txt").write_text("mine")
   with pytest.raises(InteropError, match="out exists: give another, or remove"):
-    exporter.export(tmp_path / "nothing", out, log=print)
+    exporter.export_huggingface(tmp_path / "nothing", out, log=print)
   assert (out / "notes.txt").read_text() == "mine"
 
 
@@ -312,7 +320,7 @@ def test_what_stands_beside_out_is_kept(tmp_path):
   for error in (ValueError, None):
     with (
       contextlib.suppress(ValueError),
-      output_files.whole_folder(tmp_path / "out") as made,
+      output_options.new_folder(tmp_path / "out") as made,
     ):
       (made / "x").write_text("whole")
       if error:
@@ -330,7 +338,7 @@ def test_what_is_ended_leaves_nothing(tmp_path):
   before = signal.getsignal(signal.SIGTERM)
   with (
     pytest.raises(SystemExit) as info,
-    output_files.whole_folder(tmp_path / "out") as made,
+    output_options.new_folder(tmp_path / "out") as made,
   ):
     (made / "x").write_text("half")
     os.kill(os.getpid(), signal.SIGTERM)

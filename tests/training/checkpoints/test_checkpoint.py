@@ -27,13 +27,9 @@ from helpers.checkpoint_states import (
   save_steps,
 )
 from helpers.repository import ROOT
-from maskedlm.core.errors import ConfigError, StorageError
-from maskedlm.training.checkpoints import files, manager
-from maskedlm.training.checkpoints.manager import (
-  CheckpointError,
-  load_params,
-  open_checkpoints,
-)
+from maskedlm.core.errors import (ConfigError, StorageError)
+from maskedlm.training.checkpoints import (files, manager)
+from maskedlm.training.checkpoints.manager import (CheckpointError, load_params, open_checkpoints)
 
 
 @pytest.fixture(scope="module")
@@ -443,7 +439,7 @@ def test_a_kill_while_a_step_is_amended_costs_nothing(
   with opened(tmp_path, keep_last=1, keep_best=0) as checkpoints:
     checkpoints.save(1, make_state(1), META, metric=None)
     checkpoints.wait()
-    written, write = [], files.remote.write_whole
+    written, write = [], files.output_files.write_text
 
     def killed(path, text):
       if len(written) == writes:
@@ -452,7 +448,7 @@ def test_a_kill_while_a_step_is_amended_costs_nothing(
       written.append(path)
 
     with monkeypatch.context() as patch:
-      patch.setattr(files.remote, "write_whole", killed)
+      patch.setattr(files.output_files, "write_text", killed)
       with contextlib.suppress(KeyboardInterrupt):
         checkpoints.amend(1, META, metric=0.5)
     assert len(written) == writes

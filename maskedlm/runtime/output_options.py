@@ -1,0 +1,122 @@
+"""Options that name an output, such as --out: checked before the work starts.
+
+What still fails when the output is written, such as a full disk, is raised as a
+one-line error that names the option.
+"""
+
+import contextlib
+import os
+import pathlib
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+
+from maskedlm.core.errors import (ConfigError, InteropError)
+from maskedlm.runtime import (buckets, output_files, storage_errors)
+
+
+def check_file(
+  path: str | os.PathLike, *, option: str, suffixes: Sequence[str] = ()
+) -> None:
+  """Checks that a file can be written, before anything slow begins.
+
+  Args:
+    path: the file, new or existing.
+    option: its name in error messages.
+    suffixes: the file names that are allowed, in lower case; () = any.
+
+  Raises:
+    ConfigError: another suffix, no such folder, a folder of that name, or no
+      permission to write.
+  """
+  path = pathlib.Path(path)
+  if suffixes and path.suffix.lower() not in suffixes:
+    raise ConfigError(
+      f"{option}={path}: the name ends in {path.suffix!r}; expected "
+      f"{' or '.join(suffixes)}."
+    )
+  if not path.parent.is_dir():
+    raise ConfigError(f"{option}={path}: there is no folder {path.parent}.")
+  if path.is_dir():
+    raise ConfigError(f"{option}={path} is a folder; name a file.")
+  path = path.resolve()
+  # A new file takes the place of an old one; a device is written into.
+  needed = {path.parent} if not path.exists() or path.is_file() else set()
+  needed |= {path} if path.exists() else set()
+  if not all(os.access(each, os.W_OK) for each in needed):
+    raise ConfigError(f"{option}={path}: permission denied.")
+
+
+def check_folder(path: str | os.PathLike, *, option: str) -> None:
+  """Checks that files can be written in a folder, which may not exist yet.
+
+  Raises:
+    ConfigError: it, or one of its parents, is a file; or no permission to
+      write.
+  """
+  path = pathlib.Path(path).absolute()
+  existing = next(each for each in (path, *path.parents) if each.exists())
+  if not existing.is_dir():
+    raise ConfigError(f"{option}={path}: {existing} is a file; name a folder.")
+  if not os.access(existing, os.W_OK):
+    raise ConfigError(f"{option}={path}: permission denied.")
+
+
+def write_text(path: str | os.PathLike, text: str, *, option: str) -> None:
+  """Writes a whole file; raises as `named_errors` does."""
+  with named_errors(path, option=option):
+    output_files.write_text(path, text)
+
+
+@contextlib.contextmanager
+def named_errors(path: str | os.PathLike, *, option: str) -> Iterator[None]:
+  """Raises an OSError within the block as one line that names the option.
+
+  Raises:
+    ConfigError: the path is wrong.
+    StorageError: it may work another time: a full disk, for example.
+  """
+  try:
+    yield
+  except OSError as error:
+    cause = storage_errors.reason(error)
+    raise storage_errors.as_user_error(
+      f"{option}={os.fspath(path)} can't be written ({cause})",
+      error,
+      if_wrong="give another path.",
+      if_temporary="make room, then run the same command again.",
+    ) from error
+
+
+@contextlib.contextmanager
+def new_folder(out: pathlib.Path) -> Iterator[pathlib.Path]:
+  """Makes a folder to write into, which becomes --out if nothing is raised.
+
+  Raises:
+    InteropError: `out` exists and is not empty, or it can't be created.
+    ConfigError: `out` is an address.
+  """
+  out = buckets.folder(out)
+  if out.exists() and (not out.is_dir() or any(out.iterdir())):
+    raise InteropError(f"--out={out} exists: give another, or remove it first.")
+  with contextlib.ExitStack() as stack:
+    stack.enter_context(_sigterm_raises())
+    try:
+      folder = stack.enter_context(output_files.whole_folder(out))
+    except OSError as error:
+      raise InteropError(f"--out={out}: {error.strerror}.") from None
+    yield folder
+
+
+@contextlib.contextmanager
+def _sigterm_raises() -> Iterator[None]:
+  """Makes SIGTERM raise SystemExit, so that unfinished files are removed."""
+  if threading.current_thread() is not threading.main_thread():
+    yield  # Only the main thread can set a signal's handler.
+    return
+  old = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+  try:
+    yield
+  finally:
+    signal.signal(signal.SIGTERM, old)
