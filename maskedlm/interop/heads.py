@@ -9,18 +9,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.task import Array, Params
+from maskedlm.core.task import (Array, Params)
 from maskedlm.finetune.classification.classification import ClassHead
 from maskedlm.finetune.question_answering.question_answering import SpanHead
 from maskedlm.finetune.tagging.head import TagHead
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
-from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
+from maskedlm.modeling.heads import (MlmHead, NspHead, Pooler, row_vector)
 from maskedlm.objectives.electra import DiscriminatorHead
 
 
-class Vectors(NamedTuple):
+class HeadInputs(NamedTuple):
   """What heads stand on."""
 
   tokens: Any  # [B, L, D], the encoder's.
@@ -32,17 +32,17 @@ class Head(NamedTuple):
   """One subtree of the parameters."""
 
   module: Callable[[EncoderConfig, int], Any]  # Of cfg, number of labels.
-  inputs: Callable[[Vectors], tuple]  # What the module is called with.
+  inputs: Callable[[HeadInputs], tuple]  # What the module is called with.
   # What the module returns -> {name of an output: array}.
   outputs: Callable[[Array], dict[str, Array]]
   kwargs: Mapping[str, Any] = {}
 
 
-def _tokens(vectors: Vectors) -> tuple:
+def _tokens(vectors: HeadInputs) -> tuple:
   return (vectors.tokens,)
 
 
-def _pooled(vectors: Vectors) -> tuple:
+def _pooled(vectors: HeadInputs) -> tuple:
   return (vectors.pooled,)
 
 
@@ -82,11 +82,13 @@ HEADS = {
 }
 
 
-def shapes(cfg: EncoderConfig, heads: Iterable[str], num_labels: int) -> Params:
+def param_shapes(
+  cfg: EncoderConfig, heads: Iterable[str], num_labels: int
+) -> Params:
   """The tree of shapes of an encoder and the heads, as they are trained."""
   ids, D = jnp.zeros((1, 1), jnp.int32), cfg.width
   table = jnp.zeros((cfg.padded_vocab_size, cfg.embedding_size))
-  vectors = Vectors(jnp.zeros((1, 1, D)), jnp.zeros((1, D)), table)
+  vectors = HeadInputs(jnp.zeros((1, 1, D)), jnp.zeros((1, D)), table)
 
   def init(key):
     encoder = Encoder(cfg).init(key, ids, ids, ids, train=False)
@@ -101,7 +103,7 @@ def shapes(cfg: EncoderConfig, heads: Iterable[str], num_labels: int) -> Params:
   return jax.eval_shape(init, jax.random.key(0))
 
 
-def outputs(
+def compute_outputs(
   params: Params, cfg: EncoderConfig, batch: Mapping[str, Array]
 ) -> dict[str, Array]:
   """What the encoder and every head say of a batch.
@@ -115,11 +117,11 @@ def outputs(
     last_hidden_state [B, L, D] and what `of_heads` returns, in float32.
   """
   hidden = masked_lm.encode(cfg, params, batch, None, False)
-  said = of_heads(params, cfg, hidden, batch["segment_ids"])
+  said = head_outputs(params, cfg, hidden, batch["segment_ids"])
   return {"last_hidden_state": hidden.astype(jnp.float32), **said}
 
 
-def of_heads(
+def head_outputs(
   params: Params, cfg: EncoderConfig, hidden: Array, segment_ids: Array
 ) -> dict[str, Array]:
   """What every head says of the encoder's vectors [B, L, D], in float32.
@@ -129,7 +131,7 @@ def of_heads(
     nsp_logits [B, 2], discriminator_logits [B, L], logits [B, labels] (of a
     choice, [B, 1]) or [B, L, labels], start_logits and end_logits [B, L].
   """
-  vectors = Vectors(
+  vectors = HeadInputs(
     hidden,
     row_vector(cfg, hidden, segment_ids),
     masked_lm.token_embedding(params["encoder"]),

@@ -21,7 +21,7 @@ CLASSES = {
   "question_answering": "ForQuestionAnswering",
   "multiple_choice": "ForMultipleChoice",
 }
-KINDS = {ending: kind for kind, ending in CLASSES.items()}
+TASKS = {ending: kind for kind, ending in CLASSES.items()}
 MAX_LENGTH = 512  # Tokens of a row, of models that take very long ones.
 
 
@@ -90,7 +90,7 @@ def write_task(task: Mapping[str, Any]) -> dict[str, Any]:
   return written
 
 
-def in_their_units(params: Params, task: Mapping[str, Any]) -> Params:
+def undo_standardisation(params: Params, task: Mapping[str, Any]) -> Params:
   """Params whose logits are what is predicted.
 
   Our regression learns deviations from the mean of the training set; theirs,

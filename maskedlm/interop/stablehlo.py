@@ -10,23 +10,24 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.export
 import jax.numpy as jnp
-from jax import export as jax_export
+from flax import traverse_util
 
 from maskedlm.core.errors import InteropError
 from maskedlm.inference.vectors import vectors
-from maskedlm.interop import checkpoint_parts, heads
-from maskedlm.interop.huggingface import tensors, tokenizer_files, weights
+from maskedlm.interop import (export_source, heads)
+from maskedlm.interop.huggingface import (tensors, tokenizer_files)
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
-from maskedlm.runtime import output_files
+from maskedlm.runtime import (output_files, output_options)
 
 PROGRAM, WEIGHTS, ABOUT = "model.stablehlo", "weights.safetensors", "model.json"
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 INPUTS = ("input_ids", "token_type_ids", "attention_mask")
 
 
-def export(
+def export_stablehlo(
   path: pathlib.Path,
   out: pathlib.Path,
   *,
@@ -54,11 +55,11 @@ def export(
       f"--platforms: {', '.join(unknown) or 'none'}; known: "
       f"{', '.join(PLATFORMS)}."
     )
-  with output_files.whole_folder(out) as unfinished:
-    opened = checkpoint_parts.open_checkpoint(path, part=part, log=log)
-    cfg, flat = opened.cfg, weights.flatten(opened.params)
+  with output_options.new_folder(out) as unfinished:
+    opened = export_source.open_export_source(path, part=part, log=log)
+    cfg, flat = opened.cfg, traverse_util.flatten_dict(opened.params, sep="/")
     is_of_sentences = "sentences" in opened.task
-    sentences = vectors.sentences_of(opened.task, cfg)
+    sentences = vectors.sentence_pooling(opened.task, cfg)
 
     def forward(flat, input_ids, token_type_ids, attention_mask):
       batch = {
@@ -66,25 +67,27 @@ def export(
         "token_type_ids": token_type_ids,
         "segment_ids": (attention_mask > 0).astype(jnp.int32),
       }
-      made = heads.outputs(weights.unflatten(flat), cfg, batch)
+      made = heads.compute_outputs(
+        traverse_util.unflatten_dict(flat, sep="/"), cfg, batch
+      )
       if is_of_sentences:
         made["sentence_embedding"] = _sentence_vector(
           cfg, made["last_hidden_state"], batch["segment_ids"], sentences
         )
       return made
 
-    b, length = jax_export.symbolic_shape(
+    b, length = jax.export.symbolic_shape(
       "b, l", constraints=["b >= 1", "l >= 1", f"l <= {cfg.max_positions}"]
     )
     ids = jax.ShapeDtypeStruct((b, length), jnp.int32)
     shapes = jax.tree.map(
       lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), flat
     )
-    exported = jax_export.export(jax.jit(forward), platforms=platforms)(
+    exported = jax.export.export(jax.jit(forward), platforms=platforms)(
       shapes, *(ids for _ in INPUTS)
     )
     (unfinished / PROGRAM).write_bytes(exported.serialize())
-    tensors.write(unfinished / WEIGHTS, flat)
+    tensors.write_tensors(unfinished / WEIGHTS, flat)
     made = jax.tree.unflatten(exported.out_tree, exported.out_avals)
     about = {
       "inputs": {name: ["int32", "b", "l"] for name in INPUTS},
@@ -100,7 +103,7 @@ def export(
       "calling_convention_version": exported.calling_convention_version,
     }
     output_files.write_json(unfinished / ABOUT, about)
-    tokenizer_files.write(
+    tokenizer_files.export_tokenizer(
       opened.tokenizer_dir,
       unfinished,
       cfg=cfg,

@@ -8,7 +8,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
-from maskedlm.runtime import buckets, console, output_files
+from maskedlm.runtime import (buckets, console, output_options)
 
 # The arrays that have a row for each token.
 TABLES = (
@@ -30,9 +30,9 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
   """
   from maskedlm.data.tokenizers import tokenizer as tokenizers
   from maskedlm.data.tokenizers import vocabulary_map
-  from maskedlm.training.checkpoints import load, write
+  from maskedlm.training.checkpoints import (load, write)
 
-  with output_files.whole_folder(out) as unfinished:
+  with output_options.new_folder(out) as unfinished:
     new = tokenizers.load(tokenizer)
     old = load.open_best(checkpoint)
     if new.sha256 == old.tokenizer.sha256:
@@ -52,7 +52,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
     origins = vocabulary_map.respell(old.tokenizer, new)
     special = set(old.tokenizer.special_ids.tolist())
     ordinary = [i for i in range(old.cfg.vocab_size) if i not in special]
-    params = transfer_all(
+    params = transfer_params(
       old.params, origins, ordinary, rows=cfg.padded_vocab_size
     )
     new.save(unfinished / "tokenizer")
@@ -84,7 +84,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
   )
 
 
-def transfer(
+def transfer_rows(
   table: np.ndarray,
   origins: Sequence[Sequence[int]],
   ordinary: Sequence[int],
@@ -118,7 +118,7 @@ def transfer(
   return made
 
 
-def transfer_all(params: Params, *args, **kwargs) -> Params:
+def transfer_params(params: Params, *args, **kwargs) -> Params:
   """Parameters with `transfer` done to the tables that are among them."""
 
   def change(tree: Params, path: Sequence[str]) -> Params:
@@ -127,7 +127,7 @@ def transfer_all(params: Params, *args, **kwargs) -> Params:
       return tree
     if rest:
       return {**tree, name: change(tree[name], rest)}
-    return {**tree, name: transfer(tree[name], *args, **kwargs)}
+    return {**tree, name: transfer_rows(tree[name], *args, **kwargs)}
 
   for path in TABLES:
     params = change(params, path.split("/"))

@@ -9,22 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskedlm.core.errors import InteropError
-from maskedlm.interop.huggingface.option_names import (
-  ACTIVATIONS,
-  FIELDS,
-  FIXED,
-  POOLED,
-  REQUIRED,
-)
-from maskedlm.interop.huggingface.parameter_names import (
-  ARCHITECTURES,
-  Architecture,
-)
-from maskedlm.modeling.architecture import CHOICES, EncoderConfig
-from maskedlm.runtime import buckets, output_files
+from maskedlm.interop.huggingface.option_names import (ACTIVATIONS, FIELDS, FIXED, POOLED, REQUIRED)
+from maskedlm.interop.huggingface.parameter_names import (ARCHITECTURES, Architecture)
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.runtime import (buckets, output_files)
 
 
-def load(folder: pathlib.Path) -> dict[str, Any]:
+def load_config(folder: pathlib.Path) -> dict[str, Any]:
   """The config.json of a directory.
 
   Raises:
@@ -71,7 +62,7 @@ def architecture_of(config: Mapping[str, Any], where) -> Architecture:
   return ARCHITECTURES[name]
 
 
-def read(
+def parse_encoder_config(
   config: Mapping[str, Any], architecture: Architecture, where
 ) -> EncoderConfig:
   """The EncoderConfig that a config.json states.
@@ -110,25 +101,24 @@ def read(
     )
   if not problems and name == "modernbert":
     values |= _read_modern(config, values, problems)
-    if ending_of(config, architecture) in POOLED:
+    if class_ending(config, architecture) in POOLED:
       values["row_pool"] = config.get("classifier_pooling", "cls")
-      if values["row_pool"] not in CHOICES["row_pool"]:
+      if values["row_pool"] not in ("cls", "mean"):
         problems.append(
-          f"classifier_pooling={values['row_pool']!r}, "
-          f"{' or '.join(CHOICES['row_pool'])} is supported"
+          f"classifier_pooling={values['row_pool']!r}, cls or mean is supported"
         )
   if problems:
     raise InteropError(f"{where}/config.json: {'; '.join(problems)}.")
   values["activation"] = ACTIVATIONS[values["activation"]]
   values["pooler"] = _pooler(config, architecture, where)
   if architecture.positions_after_pad:
-    values["max_positions"] -= pad_of(config) + 1
+    values["max_positions"] -= pad_id(config) + 1
   if values.get("embedding_width") == values["width"]:
     values["embedding_width"] = 0
   return EncoderConfig(**values)
 
 
-def ending_of(config: Mapping[str, Any], architecture: Architecture) -> str:
+def class_ending(config: Mapping[str, Any], architecture: Architecture) -> str:
   """The end of its class's name: what the model is for."""
   name = (config.get("architectures") or [""])[0]
   return name.removeprefix(architecture.class_prefix)
@@ -136,7 +126,7 @@ def ending_of(config: Mapping[str, Any], architecture: Architecture) -> str:
 
 def _pooler(config, architecture: Architecture, where) -> str:
   """That of the class; of others, what they are fine-tuned with."""
-  ending = ending_of(config, architecture)
+  ending = class_ending(config, architecture)
   if (architecture.model_type, ending) != ("electra", "ForMultipleChoice"):
     return architecture.poolers["ForSequenceClassification"]
   activation = config.get("summary_activation", "gelu")
@@ -152,13 +142,15 @@ def _pooler(config, architecture: Architecture, where) -> str:
   return activation
 
 
-def pad_of(config: Mapping[str, Any]) -> int:
+def pad_id(config: Mapping[str, Any]) -> int:
   """The id of <pad> that RoBERTa's positions are counted from."""
   pad = config.get("pad_token_id")
   return 1 if pad is None else pad
 
 
-def write(cfg: EncoderConfig, architecture: Architecture, special) -> dict:
+def format_config(
+  cfg: EncoderConfig, architecture: Architecture, special
+) -> dict:
   """What config.json says of the encoder and its tokens.
 
   Args:
@@ -194,7 +186,9 @@ def write(cfg: EncoderConfig, architecture: Architecture, special) -> dict:
   return config
 
 
-def misfits(cfg: EncoderConfig, architecture: Architecture) -> list[str]:
+def unsupported_options(
+  cfg: EncoderConfig, architecture: Architecture
+) -> list[str]:
   """The options of an encoder that an architecture has no counterpart for."""
   fixed = FIXED[architecture.model_type]
   wanted = {n: v for n, v in fixed.items() if n != "pair_separators"}

@@ -9,27 +9,18 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from flax import traverse_util
 
 from maskedlm.core.errors import InteropError
 from maskedlm.inference.vectors import vectors
-from maskedlm.interop import checkpoint_parts, labels
-from maskedlm.interop.checkpoint_parts import Opened
-from maskedlm.interop.huggingface import (
-  config_json,
-  model_card,
-  sentence_transformers,
-  tensors,
-  tokenizer_files,
-  weights,
-)
-from maskedlm.interop.huggingface.parameter_names import (
-  ARCHITECTURES,
-  Architecture,
-)
-from maskedlm.runtime import output_files
+from maskedlm.interop import (export_source, labels)
+from maskedlm.interop.export_source import ExportSource
+from maskedlm.interop.huggingface import (config_json, model_card, sentence_transformers, tensors, tokenizer_files, weights)
+from maskedlm.interop.huggingface.parameter_names import (ARCHITECTURES, Architecture)
+from maskedlm.runtime import (output_files, output_options)
 
 
-def export(
+def export_huggingface(
   path: pathlib.Path,
   out: pathlib.Path,
   *,
@@ -50,9 +41,9 @@ def export(
     InteropError: `out` exists, or transformers has nothing like this model.
     CheckpointError, ConfigError: the checkpoint can't be read.
   """
-  with output_files.whole_folder(out) as unfinished:
-    opened = checkpoint_parts.open_checkpoint(path, part=part, log=log)
-    chosen = choose(opened, architecture)
+  with output_options.new_folder(out) as unfinished:
+    opened = export_source.open_export_source(path, part=part, log=log)
+    chosen = choose_architecture(opened, architecture)
     ending = class_ending(opened)
     if ending == "Model" or ending not in chosen.poolers:
       opened = _with_its_pooler(opened, chosen, log)
@@ -60,21 +51,25 @@ def export(
     class_name = chosen.class_prefix + ending
     config = {
       "architectures": [class_name],
-      **config_json.write(opened.cfg, chosen, opened.tokenizer.special),
+      **config_json.format_config(opened.cfg, chosen, opened.tokenizer.special),
       **labels.write_task(opened.task),
     }
     output_files.write_json(unfinished / "config.json", config)
-    tensors.write(unfinished / tensors.FILE, made)
-    tokenizer_files.write(opened.tokenizer_dir, unfinished, cfg=opened.cfg)
+    tensors.write_tensors(unfinished / tensors.FILE, made)
+    tokenizer_files.export_tokenizer(
+      opened.tokenizer_dir, unfinished, cfg=opened.cfg
+    )
     if "kind" not in opened.task or "sentences" in opened.task:
-      sentences = vectors.sentences_of(opened.task, opened.cfg)
-      sentence_transformers.write(unfinished, sentences, width=opened.cfg.width)
-    card = model_card.write(opened, class_name)
+      sentences = vectors.sentence_pooling(opened.task, opened.cfg)
+      sentence_transformers.write_modules(
+        unfinished, sentences, width=opened.cfg.width
+      )
+    card = model_card.format_model_card(opened, class_name)
     (unfinished / "README.md").write_text(card, "utf-8")
   return class_name
 
 
-def choose(opened: Opened, name: str = "") -> Architecture:
+def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
   """The architecture that is asked for, or that the encoder is of.
 
   Raises:
@@ -85,7 +80,7 @@ def choose(opened: Opened, name: str = "") -> Architecture:
       f"--architecture={name!r}: known: {', '.join(ARCHITECTURES)}."
     )
   chosen = ARCHITECTURES[name or _fitting(opened)]
-  misfits = config_json.misfits(opened.cfg, chosen)
+  misfits = config_json.unsupported_options(opened.cfg, chosen)
   if misfits:
     raise InteropError(
       f"transformers' {chosen.model_type} has no counterpart for "
@@ -94,7 +89,7 @@ def choose(opened: Opened, name: str = "") -> Architecture:
   return chosen
 
 
-def _fitting(opened: Opened) -> str:
+def _fitting(opened: ExportSource) -> str:
   cfg = opened.cfg
   if cfg.position == "rope":
     return "modernbert"
@@ -111,7 +106,9 @@ def _fitting(opened: Opened) -> str:
   return "bert"
 
 
-def _with_its_pooler(opened: Opened, architecture: Architecture, log) -> Opened:
+def _with_its_pooler(
+  opened: ExportSource, architecture: Architecture, log
+) -> ExportSource:
   """Without a pooler that the encoder doesn't have there."""
   own = architecture.poolers.get("Model")
   if "pooler" not in opened.params or opened.cfg.pooler == own:
@@ -121,7 +118,7 @@ def _with_its_pooler(opened: Opened, architecture: Architecture, log) -> Opened:
   return opened._replace(params=params)
 
 
-def class_ending(opened: Opened) -> str:
+def class_ending(opened: ExportSource) -> str:
   """The end of the class's name: what the model is for."""
   kind = opened.task.get("kind")
   if kind in labels.CLASSES:
@@ -135,7 +132,7 @@ def class_ending(opened: Opened) -> str:
 
 
 def to_tensors(
-  opened: Opened, architecture: Architecture, ending: str
+  opened: ExportSource, architecture: Architecture, ending: str
 ) -> dict[str, np.ndarray]:
   """{name: tensor} of all that is exported.
 
@@ -150,7 +147,7 @@ def to_tensors(
     )
   # A pooler is kept where the class has no use for it, but the encoder does.
   heads = {**architecture.heads["Model"], **architecture.heads[ending]}
-  flat = weights.flatten(opened.params)
+  flat = traverse_util.flatten_dict(opened.params, sep="/")
   modules = {path.rpartition("/")[0] for path in flat} | flat.keys()
   missing = [m for m in architecture.heads[ending] if m not in modules]
   if missing and ending != "Model":
@@ -170,7 +167,7 @@ def to_tensors(
     )
   if "mlm_head" in opened.params:
     config_json.check_mlm_head(opened.cfg, architecture)
-  plan = weights.plan(
+  plan = weights.plan_weights(
     architecture,
     opened.cfg,
     {path: x.shape for path, x in flat.items()},
@@ -180,7 +177,7 @@ def to_tensors(
   )
   made: dict[str, Any] = {}
   for weight in plan:
-    made |= weights.split(weight, flat[weight.path])
+    made |= weights.split_weight(weight, flat[weight.path])
   table = architecture.encoder.get("embeddings/token_type")
   if table and not opened.cfg.type_vocab_size:
     # It has one always: a row that adds nothing.

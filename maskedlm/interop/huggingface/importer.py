@@ -9,21 +9,16 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from flax import traverse_util
+
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
-from maskedlm.interop import heads as modules
 from maskedlm.interop import labels
-from maskedlm.interop.huggingface import (
-  config_json,
-  match_tensors,
-  sentence_transformers,
-  tensors,
-  tokenizer_files,
-  weights,
-)
-from maskedlm.interop.huggingface.parameter_names import Architecture, Names
+from maskedlm.interop.heads import param_shapes
+from maskedlm.interop.huggingface import (config_json, match_tensors, sentence_transformers, tensors, tokenizer_files, weights)
+from maskedlm.interop.huggingface.parameter_names import (Architecture, Names)
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.runtime import output_files
+from maskedlm.runtime import output_options
 from maskedlm.training.checkpoints import write
 
 Log = Callable[[str], None]
@@ -54,15 +49,17 @@ def import_model(
     InteropError: a directory that can't be read, or `out` exists.
     CorpusError: a broken tokenizer.
   """
-  with output_files.whole_folder(out) as unfinished:
+  with output_options.new_folder(out) as unfinished:
     name, whole = folder.resolve().name, folder
     folder = sentence_transformers.encoder_folder(whole)
-    config = config_json.load(folder)
+    config = config_json.load_config(folder)
     architecture = config_json.architecture_of(config, folder)
     alone = part == "encoder"
-    sentences = None if alone else sentence_transformers.read(whole, log)
-    model = read(folder, config, part=part, log=log)
-    tokenizer = tokenizer_files.read(
+    sentences = (
+      None if alone else sentence_transformers.read_pooling(whole, log)
+    )
+    model = read_model(folder, config, part=part, log=log)
+    tokenizer = tokenizer_files.import_tokenizer(
       folder,
       unfinished / "tokenizer",
       vocab_size=model.cfg.vocab_size,
@@ -70,7 +67,7 @@ def import_model(
       lowercase=sentence_transformers.lowercases(folder),
       log=log,
     )
-    pad = config_json.pad_of(config)
+    pad = config_json.pad_id(config)
     if architecture.positions_after_pad and pad != tokenizer.special.pad:
       raise InteropError(
         f"{folder}/config.json: pad_token_id={pad}, but the tokenizer's is "
@@ -95,7 +92,7 @@ def import_model(
   return model._replace(cfg=cfg)
 
 
-def read(
+def read_model(
   folder: pathlib.Path, config: Mapping[str, Any], *, part: str, log: Log
 ) -> Imported:
   """The parameters of a directory whose config.json is `config`.
@@ -105,10 +102,10 @@ def read(
       don't fit (reading.py).
   """
   architecture = config_json.architecture_of(config, folder)
-  cfg = config_json.read(config, architecture, folder)
+  cfg = config_json.parse_encoder_config(config, architecture, folder)
   class_name = (config.get("architectures") or [""])[0]
-  ending = config_json.ending_of(config, architecture)
-  kind = "" if part == "encoder" else labels.KINDS.get(ending, "")
+  ending = config_json.class_ending(config, architecture)
+  kind = "" if part == "encoder" else labels.TASKS.get(ending, "")
   task: dict[str, Any] = {"objective": f"hf:{class_name or 'unknown'}"}
   if kind:
     task |= labels.read_task(config, kind, cfg.max_positions, folder)
@@ -116,7 +113,7 @@ def read(
     log(f"{folder}: code of its own (auto_map) is not run")
   reader = class_name or f"{architecture.class_prefix}Model"
   with tensors.open_tensors(folder, reader) as found:
-    find = match_tensors.finder(found, architecture)
+    find = match_tensors.make_finder(found, architecture)
     if kind:
       heads = _fine_tuned_heads(architecture, ending, class_name, folder)
     else:
@@ -131,16 +128,20 @@ def read(
     if "mlm_head" in subtrees:
       config_json.check_mlm_head(cfg, architecture)
     outputs = labels.num_outputs(task)
-    shapes = weights.flatten(modules.shapes(cfg, subtrees, outputs))
-    plan = weights.plan(
+    shapes = traverse_util.flatten_dict(
+      param_shapes(cfg, subtrees, outputs), sep="/"
+    )
+    plan = weights.plan_weights(
       architecture,
       cfg,
       {path: x.shape for path, x in shapes.items()},
       heads=heads,
       bare=False,
-      pad=config_json.pad_of(config),
+      pad=config_json.pad_id(config),
     )
-    params, left = match_tensors.read(plan, found, find, architecture, folder)
+    params, left = match_tensors.read_params(
+      plan, found, find, architecture, folder
+    )
   if left:
     log(f"left out, as no head that is imported has them: {', '.join(left)}")
   params, cfg = _without_zero_type(params, cfg)

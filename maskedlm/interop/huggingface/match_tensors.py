@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from flax import traverse_util
 
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
 from maskedlm.interop.huggingface import weights
-from maskedlm.interop.huggingface.parameter_names import Architecture, Names
-from maskedlm.interop.huggingface.tensors import DTYPES, Tensors
+from maskedlm.interop.huggingface.parameter_names import (Architecture, Names)
+from maskedlm.interop.huggingface.tensors import (DTYPES, Tensors)
 from maskedlm.interop.huggingface.weights import Weight
 
 # Today's name -> that of the tensor in the file, or None.
@@ -23,19 +24,19 @@ Find = Callable[[str], str | None]
 # Buffers that old files hold.
 BUFFERS = ("position_ids", "token_type_ids", "inv_freq")
 # TensorFlow's names of a norm's arrays, in files until 2019.
-OLD = {"weight": "gamma", "bias": "beta"}
+TENSORFLOW_NAMES = {"weight": "gamma", "bias": "beta"}
 # Classes whose heads may all be in one file.
 PRETRAINED = ("Model", "ForPreTraining", "ForMaskedLM")
 
 
-class Read(NamedTuple):
+class ReadParams(NamedTuple):
   """What was read of a directory."""
 
   params: Params
   left: Sequence[str]  # Tensors that were not.
 
 
-def finder(found: Tensors, architecture: Architecture) -> Find:
+def make_finder(found: Tensors, architecture: Architecture) -> Find:
   """Finds tensors: with the prefix or without, by old names, or tied ones."""
   tied: dict[str, list[str]] = {}
   for twin, original in architecture.tied.items():
@@ -46,7 +47,7 @@ def finder(found: Tensors, architecture: Architecture) -> Find:
       for each in (same, same.removeprefix(architecture.prefix)):
         yield each
         stem, _, leaf = each.rpartition(".")
-        yield f"{stem}.{OLD.get(leaf, leaf)}"
+        yield f"{stem}.{TENSORFLOW_NAMES.get(leaf, leaf)}"
 
   return lambda name: next((n for n in known(name) if n in found.shapes), None)
 
@@ -76,13 +77,13 @@ def pretrained_heads(
   return heads
 
 
-def read(
+def read_params(
   plan: Sequence[Weight],
   found: Tensors,
   find: Find,
   architecture: Architecture,
   folder: pathlib.Path,
-) -> Read:
+) -> ReadParams:
   """The parameters that the plan asks for.
 
   Raises:
@@ -129,8 +130,8 @@ def read(
       )
     return x
 
-  params = {weight.path: weights.join(weight, tensor) for weight in plan}
-  return Read(weights.unflatten(params), left)
+  params = {weight.path: weights.join_weight(weight, tensor) for weight in plan}
+  return ReadParams(traverse_util.unflatten_dict(params, sep="/"), left)
 
 
 def _misfits(weight: Weight, found: Tensors, find: Find) -> Iterator[str]:

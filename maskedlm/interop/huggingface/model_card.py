@@ -7,7 +7,7 @@ from typing import Any
 
 import jax
 
-from maskedlm.interop.checkpoint_parts import Opened
+from maskedlm.interop.export_source import ExportSource
 
 # End of a class's name -> the task that hubs file it under.
 PIPELINES = {
@@ -31,7 +31,7 @@ SIZES = (
 )
 
 
-def write(opened: Opened, class_name: str) -> str:
+def format_model_card(opened: ExportSource, class_name: str) -> str:
   """The card of a model that transformers loads as `class_name`."""
   pipeline = next(
     (name for end, name in PIPELINES.items() if class_name.endswith(end)),
@@ -102,7 +102,7 @@ _ENCODE_WITH = (  # A prompt before each text.
 )
 
 
-def _training(opened: Opened) -> Iterator[tuple[str, Any]]:
+def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
   meta = opened.meta
   config = meta.get("identity", {}).get("config", {})
   if "imported" in config:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from maskedlm.core.errors import InteropError
-from maskedlm.inference.vectors.vectors import Sentences
+from maskedlm.inference.vectors.vectors import SentencePooling
 from maskedlm.runtime import output_files
 
 FILE = "modules.json"
@@ -39,7 +39,9 @@ def encoder_folder(folder: pathlib.Path) -> pathlib.Path:
   return folder if (folder / "config.json").is_file() else folder / within
 
 
-def read(folder: pathlib.Path, log: Callable[[str], None]) -> Sentences | None:
+def read_pooling(
+  folder: pathlib.Path, log: Callable[[str], None]
+) -> SentencePooling | None:
   """How a directory makes a text's vector; None: it doesn't say.
 
   Args:
@@ -99,7 +101,7 @@ def read(folder: pathlib.Path, log: Callable[[str], None]) -> Sentences | None:
   of_tokenizer = output_files.read_json(encoder / "tokenizer_config.json")
   lengths = config.get("max_seq_length"), of_tokenizer.get("model_max_length")
   length = next((n for n in lengths if isinstance(n, (int, float))), 0)
-  return Sentences(
+  return SentencePooling(
     pool=_pool(pooling, paths[0]),
     normalize=bool(norms),
     length=int(length),
@@ -112,7 +114,9 @@ def lowercases(folder: pathlib.Path) -> bool:
   return output_files.read_json(folder / CONFIG).get("do_lower_case") is True
 
 
-def write(out: pathlib.Path, sentences: Sentences, *, width: int) -> None:
+def write_modules(
+  out: pathlib.Path, sentences: SentencePooling, *, width: int
+) -> None:
   """The files that make it a model of sentence-transformers.
 
   Args:

@@ -19,7 +19,12 @@ from maskedlm.core.errors import InteropError
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
 # Weights that are not read -> the class of transformers that reads them.
-OTHERS = ("pytorch_model*.bin", "*.bin", "tf_model.h5", "flax_model.msgpack")
+UNREAD_WEIGHTS = (
+  "pytorch_model*.bin",
+  "*.bin",
+  "tf_model.h5",
+  "flax_model.msgpack",
+)
 DTYPES = ("F64", "F32", "F16", "BF16")
 
 
@@ -56,7 +61,9 @@ def open_tensors(folder: pathlib.Path, class_name: str) -> Iterator[Tensors]:
     )
 
 
-def write(path: pathlib.Path, tensors: Mapping[str, np.ndarray]) -> None:
+def write_tensors(
+  path: pathlib.Path, tensors: Mapping[str, np.ndarray]
+) -> None:
   """Writes one file, as transformers reads it."""
   safetensors.numpy.save_file(dict(tensors), path, metadata={"format": "pt"})
   path.chmod(0o644)  # The library leaves it to its owner alone.
@@ -67,7 +74,7 @@ def _files(folder: pathlib.Path, class_name: str) -> list[pathlib.Path]:
     return [folder / FILE]
   if (folder / INDEX).is_file():
     return _shards(folder)
-  others = [p.name for pattern in OTHERS for p in folder.glob(pattern)]
+  others = [p.name for pattern in UNREAD_WEIGHTS for p in folder.glob(pattern)]
   if others:
     raise InteropError(
       f"{folder} has no {FILE} but {others[0]}, which is not read: a pickle "

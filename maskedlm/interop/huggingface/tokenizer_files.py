@@ -11,27 +11,27 @@ import shutil
 from collections.abc import Callable
 from typing import NamedTuple
 
-import tokenizers as hf_tokenizers
+import tokenizers
 from tokenizers import processors
 
 from maskedlm.core.errors import InteropError
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers import tokenizer
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.interop.huggingface import tokenizer_options, unigram_json
+from maskedlm.interop.huggingface import (tokenizer_options, unigram_json)
 from maskedlm.interop.huggingface.parameter_names import Architecture
 from maskedlm.interop.huggingface.tokenizer_options import FILE
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files
 
 
-class Pair(NamedTuple):
+class PairTemplate(NamedTuple):
   """[CLS] A [SEP] B [SEP]."""
 
   separators: int  # Between the two.
   second_type: int  # Of B and its [SEP]; that of the others is 0.
 
 
-def read(
+def import_tokenizer(
   folder: pathlib.Path,
   out: pathlib.Path,
   *,
@@ -57,10 +57,10 @@ def read(
     InteropError: none that can be read, or it has more tokens than the model.
     CorpusError: a broken file, or special tokens that are missing.
   """
-  stated = tokenizer_options.read(folder)
+  stated = tokenizer_options.read_options(folder)
   tokenizer_options.check_files(folder, architecture, stated)
   tokenizer_options.check_names(folder, stated)
-  made = tokenizers.load(folder)
+  made = tokenizer.load(folder)
   tokenizer_options.check_special(folder, stated, made)
   made.save(out)
   if made.vocab_size > vocab_size:
@@ -71,7 +71,7 @@ def read(
   if made.vocab_size < vocab_size:
     tokenizer_options.check_added(folder, stated, made)
   if definition := output_files.read_json(out / FILE):
-    definition = tokenizer_options.apply(
+    definition = tokenizer_options.apply_options(
       definition, stated, folder, architecture, log
     )
     if lowercase:
@@ -83,8 +83,8 @@ def read(
       *map(_unused, range(made.vocab_size, vocab_size)),
     ]
     (out / FILE).write_text(json.dumps(definition, ensure_ascii=False), "utf-8")
-    made = tokenizers.load(out)
-    tokenizer_options.tell_special(folder, definition, made, log)
+    made = tokenizer.load(out)
+    tokenizer_options.log_special(folder, definition, made, log)
     shutil.rmtree(out)
     made.save(out)  # In the form that its SHA-256 is of.
   if made.vocab_size != vocab_size:
@@ -128,7 +128,7 @@ def with_pairs(
   return dataclasses.replace(cfg, pair_separators=separators, pair_types=types)
 
 
-def write(
+def export_tokenizer(
   folder: pathlib.Path, out: pathlib.Path, *, cfg: EncoderConfig
 ) -> None:
   """Writes tokenizer.json and its two configs for transformers.
@@ -141,18 +141,18 @@ def write(
     out: the directory to write to.
     cfg: the model's.
   """
-  made = tokenizers.load(folder)
+  made = tokenizer.load(folder)
   names = {n: made.tokens(i) for n, i in made.special._asdict().items()}
   if (folder / FILE).is_file():
     definition = json.loads((folder / FILE).read_text("utf-8"))
   else:
     path = next(folder.glob("*.model"))
-    definition = unigram_json.convert(
+    definition = unigram_json.to_tokenizer_json(
       path.read_bytes(), mask=names["mask"], where=path
     )
   library = _library(definition)
   takes_types = cfg.num_types > 1
-  form = Pair(cfg.pair_separators, int(takes_types))
+  form = PairTemplate(cfg.pair_separators, int(takes_types))
   if _pair_form(library, made.special) != form:
     library.post_processor = _template(names, made.special, form)
   library.save(str(out / FILE))
@@ -184,13 +184,13 @@ def _unused(index: int) -> dict:
   }
 
 
-def _library(definition: dict) -> hf_tokenizers.Tokenizer:
+def _library(definition: dict) -> tokenizers.Tokenizer:
   """What surrounds texts as they are: sentence-transformers' files also pad."""
   definition = definition | {"truncation": None, "padding": None}
-  return hf_tokenizers.Tokenizer.from_str(json.dumps(definition))
+  return tokenizers.Tokenizer.from_str(json.dumps(definition))
 
 
-def _pair_form(library, special) -> Pair | None:
+def _pair_form(library, special) -> PairTemplate | None:
   """What the file's own post-processor makes; None: no row of ours."""
   try:
     a = library.encode("a", add_special_tokens=False).ids
@@ -208,10 +208,10 @@ def _pair_form(library, special) -> Pair | None:
     or pair.type_ids != [0] * len(first) + [kind] * len(second)
   ):
     return None
-  return Pair(separators, kind)
+  return PairTemplate(separators, kind)
 
 
-def _template(names, special, form: Pair):
+def _template(names, special, form: PairTemplate):
   cls, sep = names["cls"], names["sep"]
   between = " ".join([f"{sep}:0"] * form.separators)
   second = form.second_type

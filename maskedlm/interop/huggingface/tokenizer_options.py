@@ -39,7 +39,7 @@ STATED = (
 OF_VOCAB = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
 
 
-def read(folder: pathlib.Path) -> dict:
+def read_options(folder: pathlib.Path) -> dict:
   """What tokenizer_config.json says; as in transformers, others beside it."""
   class_name = output_files.read_json(folder / "config.json").get(
     "tokenizer_class"
@@ -130,7 +130,7 @@ def check_added(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
     )
 
 
-def tell_special(
+def log_special(
   folder: pathlib.Path, definition: dict, made: Tokenizer, log
 ) -> None:
   """A line of special tokens that are found in texts there, and not here."""
@@ -158,7 +158,7 @@ def _values(tokens):
   return tokens.values() if isinstance(tokens, dict) else tokens
 
 
-def apply(
+def apply_options(
   definition: dict,
   config: dict,
   folder: pathlib.Path,

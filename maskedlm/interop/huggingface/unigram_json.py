@@ -16,7 +16,7 @@ CONTROL, USER_DEFINED = 3, 4  # ModelProto.SentencePiece.Type.
 SPACE = "▁"
 
 
-def convert(content: bytes, *, mask: str, where) -> dict:
+def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
   """The definition in tokenizer.json of a .model, as tokenizer.save wrote it.
 
   Args:

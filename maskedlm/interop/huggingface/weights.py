@@ -8,12 +8,12 @@ here; RoBERTa's table of positions has unused rows there. Nothing is computed:
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.core.errors import InteropError
-from maskedlm.interop.huggingface.parameter_names import Architecture, Names
+from maskedlm.interop.huggingface.parameter_names import (Architecture, Names)
 from maskedlm.modeling.architecture import EncoderConfig
 
 LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
@@ -52,7 +52,7 @@ class Weight(NamedTuple):
     return ((self.rows or math.prod(self.layer_shape)) // parts,)
 
 
-def plan(
+def plan_weights(
   architecture: Architecture,
   cfg: EncoderConfig,
   shapes: Mapping[str, tuple[int, ...]],
@@ -119,7 +119,9 @@ def plan(
   return made
 
 
-def split(weight: Weight, ours: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
+def split_weight(
+  weight: Weight, ours: np.ndarray
+) -> Iterator[tuple[str, np.ndarray]]:
   """(name, tensor) of each part of ours."""
   layers = ours if weight.stacked else ours[None]
   for layer, names in zip(layers, weight.names, strict=True):
@@ -138,7 +140,9 @@ def split(weight: Weight, ours: np.ndarray) -> Iterator[tuple[str, np.ndarray]]:
       yield name, np.ascontiguousarray(part)
 
 
-def join(weight: Weight, read: Callable[[str], np.ndarray]) -> np.ndarray:
+def join_weight(
+  weight: Weight, read: Callable[[str], np.ndarray]
+) -> np.ndarray:
   """Ours, of theirs as `read` gives them by name, in float32.
 
   Rows of the vocabulary's padding are 0; the norm that isn't used is 1.
@@ -158,30 +162,6 @@ def join(weight: Weight, read: Callable[[str], np.ndarray]) -> np.ndarray:
       ours.reshape(-1)[: theirs.size] = theirs
     layers.append(ours)
   return np.stack(layers) if weight.stacked else layers[0]
-
-
-def flatten(params: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-  """{"encoder": {"norm": x}} -> {"encoder/norm": x}, in sorted order."""
-  flat = {}
-  for name in sorted(params):
-    value = params[name]
-    if isinstance(value, Mapping):
-      flat |= flatten(value, f"{prefix}{name}/")
-    else:
-      flat[prefix + name] = value
-  return flat
-
-
-def unflatten(flat: Mapping[str, Any]) -> dict[str, Any]:
-  """The inverse of `flatten`."""
-  params: dict[str, Any] = {}
-  for path, value in flat.items():
-    *parents, leaf = path.split("/")
-    node = params
-    for parent in parents:
-      node = node.setdefault(parent, {})
-    node[leaf] = value
-  return params
 
 
 def _sides(weight: Weight) -> tuple[int, int]:

@@ -458,7 +458,7 @@ def test_a_kill_while_a_step_is_amended_costs_nothing(
     checkpoints.amend(1, META, metric=0.25)  # As the next start does it.
   step = tmp_path / "checkpoints" / "1"
   listed = (step / files.MANIFEST).read_text().splitlines()[1:]
-  names = files.remote.list_files(step)
+  names = files.buckets.list_files(step)
   assert sorted(x.split("  ")[1] for x in listed) == sorted(
     set(names) - {files.MANIFEST}
   )

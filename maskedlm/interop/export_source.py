@@ -9,22 +9,22 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import InteropError, did_you_mean
+from maskedlm.core.errors import (InteropError, did_you_mean)
 from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune import initial_params
-from maskedlm.interop import heads, labels
+from maskedlm.interop import (heads, labels)
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import EncoderConfig, restored
+from maskedlm.modeling.architecture import (EncoderConfig, restored)
 from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
 
 PARTS = ("", "encoder", "discriminator", "generator")
 # Heads of pretraining that nobody else has, and that nothing else needs.
-OWN = ("sbo_head",)
+PRETRAINING_ONLY = ("sbo_head",)
 
 
-class Opened(NamedTuple):
+class ExportSource(NamedTuple):
   """What is exported."""
 
   params: Params  # "encoder" and some of modules.HEADS; numpy.
@@ -36,9 +36,9 @@ class Opened(NamedTuple):
   path: pathlib.Path  # Of the checkpoint, as it was given.
 
 
-def open_checkpoint(
+def open_export_source(
   path: pathlib.Path, *, part: str, log: Callable[[str], None]
-) -> Opened:
+) -> ExportSource:
   """Opens a workdir (if fine-tuned, its best checkpoint) or a checkpoint.
 
   Args:
@@ -76,7 +76,7 @@ def open_checkpoint(
     params = {n: x for n, x in params.items() if n in initial_params.SHARED}
     kept = ("objective", "sentences")
     task = {name: task[name] for name in kept if name in task}
-  for name in OWN:
+  for name in PRETRAINING_ONLY:
     if params.pop(name, None) is not None:
       log(f"left out: {name}, which only pretraining has a use for")
   strange = sorted(set(params) - {"encoder", *heads.HEADS})
@@ -86,10 +86,10 @@ def open_checkpoint(
       f"are heads of the kinds {', '.join(labels.CLASSES)}. The encoder "
       "alone: --part=encoder."
     )
-  params = labels.in_their_units(params, task)
+  params = labels.undo_standardisation(params, task)
   # Where it was trained doesn't matter any more.
   cfg = dataclasses.replace(cfg, remat="none", unroll=False, attention="xla")
-  return Opened(
+  return ExportSource(
     params=params,
     cfg=cfg,
     task=task,
