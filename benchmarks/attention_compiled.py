@@ -14,7 +14,7 @@ import jax
 from ml_collections import ConfigDict
 
 from maskedlm.modeling.attention import dispatch as choice
-from maskedlm.planning import chips, gpus, hlo, memory_traffic
+from maskedlm.planning import gpus, hlo, memory_traffic, topologies
 from maskedlm.training import sharding
 
 
@@ -22,7 +22,7 @@ def measure(topology, name, kind, shape, dropout: float):
   """(bytes through memory, temporary bytes)."""
   B, L, H, K = shape
   sizes = ConfigDict({"data": 1, "fsdp": 1, "tensor": 1})
-  mesh = sharding.make_mesh(sizes, gpus.devices(topology))
+  mesh = sharding.make_mesh(sizes, gpus.gpu_devices(topology))
   whole = sharding.replicated(mesh)
   run = benchmark.layer(name, benchmark.make_sight(kind, B, L), dropout)
   args = [
@@ -32,7 +32,7 @@ def measure(topology, name, kind, shape, dropout: float):
   with jax.set_mesh(mesh):
     lowered = jax.jit(run).lower(*args)
   made = lowered.compile(compiler_options=gpus.compiler_options())
-  moved = memory_traffic.measure(hlo.parse(made.as_text()))
+  moved = memory_traffic.measure(hlo.parse_program(made.as_text()))
   total = moved.matmuls + moved.others + sum(x.bytes for x in moved.counted)
   return total, made.memory_analysis().temp_size_in_bytes
 
@@ -55,7 +55,7 @@ def main():
   if not set(names) <= set(choice.KNOWN[1:]):
     parser.error(f"--implementations: of {', '.join(choice.KNOWN[1:])}")
   jax.config.update("jax_platforms", "cpu")
-  topology = chips.parse(args.topology)
+  topology = topologies.parse_topology(args.topology)
   print(
     "| L | rows | dropout | implementation | GB through memory | temporary MB "
     "|\n|---|---|---|---|---|---|"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (console, output_options)
+from maskedlm.runtime import console, output_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     output_options.check_file(args.json, option="--json")
 
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.vectors import (isotropy, vectors)
+  from maskedlm.inference.vectors import isotropy, vectors
   from maskedlm.runtime import startup
 
   pairs = isotropy.read_pairs(args.sts) if args.sts else []
@@ -64,7 +64,7 @@ def main(argv: Sequence[str]) -> int:
     layers = isotropy.correlate_with_scores(
       model, pairs, drawn, layers, batch_tokens=args.batch_tokens
     )
-  console.clear()
+  console.clear_progress()
   print(
     f"{len(drawn.x):,} of {drawn.moments.count:,} {args.unit}s of "
     f"{seen['texts']:,} texts"

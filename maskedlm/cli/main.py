@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from maskedlm import __version__
-from maskedlm.runtime import (allocator, console)
+from maskedlm.runtime import allocator, console
 
 # verb -> (module of maskedlm.cli, what it does).
 VERBS = {
@@ -105,7 +105,7 @@ def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
     return verb_main(list(argv))
   except KeyboardInterrupt:
     with contextlib.suppress(OSError):  # `2>&1 | tee log`: tee has ended, too.
-      console.clear()
+      console.clear_progress()
       print("interrupted", file=sys.stderr)
     return 130
   except BrokenPipeError:  # `maskedlm ... | head`: what is left isn't done.
@@ -113,7 +113,7 @@ def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
   except PermissionError as error:  # Of another user's files, mostly.
     if error.filename is None:
       raise
-    console.clear()
+    console.clear_progress()
     print(
       f"error: {error.filename}: {error.strerror}; give another path, or have "
       "its owner let you in.",
@@ -127,6 +127,6 @@ def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
       code, line = EXIT_ERROR, f"{line.splitlines()[0]} {_LESS_MEMORY}"
     if code is None:
       raise  # A bug of ours: the traceback is what helps.
-    console.clear()
+    console.clear_progress()
     print(f"error: {line}", file=sys.stderr)
     return code

@@ -22,9 +22,12 @@ def main(argv: Sequence[str]) -> int:
   _check(args)
   _use_cpu()
 
-  from maskedlm.planning import (chips, planner, report)
+  from maskedlm.planning import planner, report
+  from maskedlm.planning import topologies as topology_lib
 
-  topologies = [chips.parse(name) for name in args.topology.split(",")]
+  topologies = [
+    topology_lib.parse_topology(name) for name in args.topology.split(",")
+  ]
   if len(topologies) > 1 and not args.sweep:
     raise ConfigError(
       f"--topology={args.topology}: several are compared with --sweep."
@@ -33,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
   plans = []
   for topology in topologies:
     for each in _meshes(config, topology) if args.sweep else [config]:
-      plan = planner.make(
+      plan = planner.make_plan(
         each,
         topology,
         phase,
@@ -44,10 +47,12 @@ def main(argv: Sequence[str]) -> int:
       )
       plans.append(plan)
   if args.json:
-    made = [report.figures(plan) for plan in plans]
+    made = [report.plan_figures(plan) for plan in plans]
     print(json.dumps(made if args.sweep else made[0], indent=2))
     return 0
-  text = report.compare(plans) if args.sweep else report.lines(plans[0])
+  text = (
+    report.compare_plans(plans) if args.sweep else report.format_plan(plans[0])
+  )
   print("\n".join(text))
   return 0
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from maskedlm.cli import main as cli
 from maskedlm.config import overrides
-from maskedlm.core.errors import (ConfigError, CorpusError, did_you_mean)
+from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 from maskedlm.runtime import buckets

@@ -10,7 +10,7 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.prepare import prepare
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.runtime import (buckets, console)
+from maskedlm.runtime import buckets, console
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument("text", nargs="*", help="what --try shows")
   if any(token.partition("=")[0] == "--try" for token in argv):
     args = parser.parse_args(argv)
-    show(tokenizer.load(args.path), " ".join(args.text))
+    print_tokens(tokenizer.load(args.path), " ".join(args.text))
     return 0
   args, config = overrides.parse(parser, argv)
   if not args.out:
@@ -49,7 +49,7 @@ def main(argv: Sequence[str]) -> int:
   return 0
 
 
-def show(made: tokenizer.Tokenizer, text: str) -> None:
+def print_tokens(made: tokenizer.Tokenizer, text: str) -> None:
   """Prints a line for each token: id, token, its characters in the text."""
   encoding = made.encode(text)
   for i, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):

@@ -19,11 +19,11 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.prepare import documents as documents_lib
-from maskedlm.data.prepare import (prepare, vocabulary_sample)
-from maskedlm.data.sources import (languages, reader)
+from maskedlm.data.prepare import prepare, vocabulary_sample
+from maskedlm.data.sources import languages, reader
 from maskedlm.data.sources.languages import Domain
 from maskedlm.data.sources.sentences import split_sentences
-from maskedlm.data.tokenizers import (tokenizer, training)
+from maskedlm.data.tokenizers import tokenizer, training
 from maskedlm.inference.plots import figure
 
 MEASURED_BYTES = 1 << 20  # Of each language's text, from its beginning.
@@ -78,22 +78,22 @@ def main(argv: Sequence[str]) -> int:
   if args.png:
     figure.check_picture(args.png, option="--png")
   if config is None:
-    vocabularies, texts = saved(
+    vocabularies, texts = load_saved(
       args.tokenizer, args.parts or "", text_field=args.text_field
     )
   else:
-    vocabularies, texts = trained(config)
-  table = measure(vocabularies, texts)
+    vocabularies, texts = train_both(config)
+  table = measure_vocabularies(vocabularies, texts)
   if args.png:
-    draw(args.png, table)
+    draw_report(args.png, table)
   if args.json:
     print(json.dumps(table, indent=2))
   else:
-    print("\n".join(lines(table)))
+    print("\n".join(format_report(table)))
   return 0
 
 
-def trained(
+def train_both(
   config: ConfigDict,
 ) -> tuple[list[Vocabulary], dict[str, list[str]]]:
   """The vocabularies of a config, and its held-out text by language.
@@ -150,7 +150,7 @@ def trained(
   ], texts
 
 
-def saved(
+def load_saved(
   paths: Sequence[str], option: str, *, text_field: str = "text"
 ) -> tuple[list[Vocabulary], dict[str, list[str]]]:
   """Saved tokenizers, and the beginning of each part's text."""
@@ -184,7 +184,7 @@ def _beginning(part: Domain, text_field: str) -> Iterable[str]:
       return
 
 
-def measure(
+def measure_vocabularies(
   vocabularies: Sequence[Vocabulary], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Any]]:
   """language -> characters and, by vocabulary, the measures of COLUMNS.
@@ -224,7 +224,7 @@ def _byte_tokens(made: tokenizer.Tokenizer) -> np.ndarray:
   )
 
 
-def lines(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
+def format_report(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
   """The table as text: a line for each language, in the parts' order."""
   labels = list(next(iter(table.values()))["vocabularies"])
   width = max(9, *map(len, labels)) + 1
@@ -261,7 +261,7 @@ def _value(row, label: str, measure: str):
 # The picture
 
 
-def draw(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
+def draw_report(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
   """Characters a token and tokens a word, as bars for each language."""
   names = list(table)
   labels = list(table[names[0]]["vocabularies"])

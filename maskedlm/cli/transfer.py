@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune import data_files
 from maskedlm.runtime import console
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
   )
   argv, overrides = data_files.split(argv)
   args = parser.parse_args(argv)
-  files = parse(args.data)
+  files = parse_files(args.data)
   source = args.source or next(iter(files))
   if source not in files:
     raise ConfigError(
@@ -59,7 +59,9 @@ def main(argv: Sequence[str]) -> int:
 
   startup.enable_compile_cache()
   model = predict.open_model(args.checkpoint, overrides)
-  examples = {name: read(model, name, file) for name, file in files.items()}
+  examples = {
+    name: read_examples(model, name, file) for name, file in files.items()
+  }
   scores = {}
   for name, found in examples.items():
     console.log(f"{name}: {files[name]}, {len(found):,} examples")
@@ -68,15 +70,15 @@ def main(argv: Sequence[str]) -> int:
     )
     values = model.app.score(found, predictions)
     scores[name] = {"file": files[name], "examples": len(found), **values}
-  result = compare(scores, source, model.app.best)
+  result = compare_scores(scores, source, model.app.best)
   if args.json:
     print(json.dumps(result))
   else:
-    print("\n".join(table(result)))
+    print("\n".join(format_scores(result)))
   return 0
 
 
-def parse(data: str) -> dict[str, str]:
+def parse_files(data: str) -> dict[str, str]:
   """The option --data -> {language: file}, in its order.
 
   Raises:
@@ -105,7 +107,7 @@ def parse(data: str) -> dict[str, str]:
   return files
 
 
-def read(model, name: str, file: str) -> list:
+def read_examples(model, name: str, file: str) -> list:
   """The labelled examples of a language.
 
   Raises:
@@ -119,7 +121,7 @@ def read(model, name: str, file: str) -> list:
   return predict.read_labelled(model.kind, model.app, options, file)
 
 
-def compare(
+def compare_scores(
   scores: Mapping[str, Mapping[str, Any]], source: str, best: str
 ) -> dict[str, Any]:
   """What is told: the scores of each language, and the distance from one.
@@ -146,7 +148,7 @@ def compare(
   }
 
 
-def table(result: Mapping[str, Any]) -> list[str]:
+def format_scores(result: Mapping[str, Any]) -> list[str]:
   """The result of `compare` as lines, a language each."""
   best, source, languages = (
     result[name] for name in ("metric", "source", "languages")

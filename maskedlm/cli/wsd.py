@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from maskedlm.cli import main as cli
 from maskedlm.cli import options as options_lib
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (console, output_options)
+from maskedlm.runtime import console, output_options
 
 CHUNK = 1024  # Lines that are read before they are answered.
 
@@ -135,7 +135,7 @@ def train(args: argparse.Namespace) -> int:
   """`maskedlm wsd train`."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.vectors import vectors
-  from maskedlm.inference.word_senses import (data, senses)
+  from maskedlm.inference.word_senses import data, senses
 
   output_options.check_file(args.out, option="--out", suffixes=(".npz",))
   if not 0 <= args.heldout_share < 1:
@@ -187,7 +187,7 @@ def train(args: argparse.Namespace) -> int:
 def evaluate(args: argparse.Namespace) -> int:
   """`maskedlm wsd evaluate`."""
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.word_senses import (data, senses)
+  from maskedlm.inference.word_senses import data, senses
   from maskedlm.inference.word_senses import scores as sense_scores
 
   if args.json:
@@ -251,7 +251,7 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
 
   total = sense_scores.ALL
   instances = counts[total, "instances"]
-  console.clear()
+  console.clear_progress()
   print(
     f"{instances:,} instances in {documents:,} documents of {args.data}"
     + (", held out of training" if own else "")

@@ -21,7 +21,7 @@ from maskedlm.core.task import Task
 from maskedlm.data.batches import batching, placeholder_corpus
 from maskedlm.planning import gpus
 from maskedlm.planning import memory as footprint
-from maskedlm.planning.chips import Topology
+from maskedlm.planning.topologies import Topology
 from maskedlm.runtime import xla_flags
 from maskedlm.training import sharding
 from maskedlm.training import step as steps
@@ -92,7 +92,7 @@ def devices(topology: Topology) -> list[Any]:
   Raises:
     ConfigError: the compiler isn't installed, or doesn't know the topology.
   """
-  return (tpu_devices if topology.is_tpu else gpus.devices)(topology)
+  return (tpu_devices if topology.is_tpu else gpus.gpu_devices)(topology)
 
 
 def tpu_devices(topology: Topology) -> list[Any]:

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 import jax
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.planning.chips import Chip, Topology
+from maskedlm.planning.topologies import Topology
 from maskedlm.runtime import xla_flags
+from maskedlm.runtime.chips import Chip
 
 INSTALL = "pip install 'maskedlm[cuda]'"
 NO_AUTOTUNING = xla_flags.Flag(
@@ -53,7 +54,7 @@ TARGETS = {
 }
 
 
-def describe(chip: Chip) -> str:
+def target_config(chip: Chip) -> str:
   """XLA's GpuTargetConfigProto of a GPU, as text.
 
   What A100 and H100 have in common is of CUDA's programming guide, table of
@@ -96,7 +97,7 @@ def can_compile() -> bool:
   return bool(xla_flags.cuda_plugin())
 
 
-def devices(topology: Topology) -> list[Any]:
+def gpu_devices(topology: Topology) -> list[Any]:
   """Devices to compile for; they can hold nothing.
 
   Raises:
@@ -117,7 +118,7 @@ def devices(topology: Topology) -> list[Any]:
   try:
     found = topologies.get_topology_desc(
       platform="cuda",
-      target_config=describe(topology.chip),
+      target_config=target_config(topology.chip),
       # Groups of hosts that share links x hosts of one x GPUs of a host.
       topology=f"{count // inside}x1x{inside}",
     )
@@ -140,7 +141,7 @@ def compiler_options(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
   Given with the program, not in XLA_FLAGS: that is read once in a process.
   """
   flags = *xla_flags.FLAGS["gpu"][1], NO_AUTOTUNING
-  found = xla_flags.left(flags, environ.get("XLA_FLAGS", ""))
+  found = xla_flags.missing_flags(flags, environ.get("XLA_FLAGS", ""))
   booleans = {"true": "True", "false": "False"}  # As jaxlib wants them here.
   return {name: booleans.get(value, value) for name, value in found.items()}
 

@@ -63,7 +63,7 @@ class Visit(NamedTuple):
   is_async: bool  # Within a computation that others run beside.
 
 
-def parse(text: str, rounds: int = 1) -> Program:
+def parse_program(text: str, rounds: int = 1) -> Program:
   """compiled.as_text() -> Program.
 
   rounds: of a loop of which the text doesn't say.

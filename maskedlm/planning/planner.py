@@ -23,11 +23,11 @@ from maskedlm.planning import (
   roofline,
 )
 from maskedlm.planning import estimate as estimating
-from maskedlm.planning.chips import Topology
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
 from maskedlm.planning.memory import Sizes
 from maskedlm.planning.roofline import Estimate
+from maskedlm.planning.topologies import Topology
 from maskedlm.training import sharding
 
 LABEL = "model, not measured"
@@ -57,7 +57,7 @@ class Plan(NamedTuple):
   run: Mapping[str, float] = {}  # Tokens/s, hours, chip-hours, cost.
 
 
-def make(
+def make_plan(
   config: ConfigDict,
   topology: Topology,
   phase: int,
@@ -106,7 +106,7 @@ def make(
     if isinstance(found, TooLarge):
       remedies = remedy(config, topology, phase, found, search=search, log=log)
       return plan(fits=False, bytes_per_chip=found.needed, remedies=remedies)
-    program = hlo.parse(found.text, rounds)
+    program = hlo.parse_program(found.text, rounds)
     pieces, fits = found.pieces, True
     moved = memory_traffic.measure(program)
     sent = collectives.find(program, dict(step.mesh.shape))

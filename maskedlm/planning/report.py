@@ -9,7 +9,7 @@ from maskedlm.planning.planner import LABEL, Plan
 HOW = f"{gpus.INSTALL} compiles the step for these GPUs; it needs none."
 
 
-def figures(plan: Plan) -> dict[str, Any]:
+def plan_figures(plan: Plan) -> dict[str, Any]:
   """What --json prints. Figures that aren't known are None.
 
   bytes_per_chip is the most in use at once; where the step doesn't fit, what
@@ -48,7 +48,7 @@ def figures(plan: Plan) -> dict[str, Any]:
   }
 
 
-def lines(plan: Plan) -> list[str]:
+def format_plan(plan: Plan) -> list[str]:
   """The table."""
   topology, chip = plan.topology, plan.topology.chip
   chips = _chips(plan)
@@ -105,7 +105,7 @@ def _traffic(plan: Plan) -> list[str]:
 
 
 def _time(plan: Plan) -> list[str]:
-  values, e = figures(plan), plan.estimate
+  values, e = plan_figures(plan), plan.estimate
   text = [
     f"time of a step ({LABEL})",
     f"  {'matmuls':<20}{1e3 * e.matmuls:.1f} ms",
@@ -151,7 +151,7 @@ def _remedies(plan: Plan) -> list[str]:
   return text
 
 
-def compare(plans: Sequence[Plan]) -> list[str]:
+def compare_plans(plans: Sequence[Plan]) -> list[str]:
   """One line for each plan of a sweep: a table in Markdown."""
   text = [
     "| topology | mesh | rows a chip | memory a chip | sent a step | step "
@@ -173,7 +173,7 @@ def compare(plans: Sequence[Plan]) -> list[str]:
       cells += [
         gigabytes(sent),
         f"{1e3 * plan.estimate.step:,.1f} ms",
-        f"{figures(plan)['predicted_mfu']:.0%}",
+        f"{plan_figures(plan)['predicted_mfu']:.0%}",
         f"{plan.estimate.efficiency:.1%}",
         f"{run['tokens_per_second']:,.0f}",
         f"{run['hours']:.3g}",

@@ -21,9 +21,10 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.planning import hlo
-from maskedlm.planning.chips import Chip, Topology
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.memory_traffic import Operation, Traffic, operation
+from maskedlm.planning.topologies import Topology
+from maskedlm.runtime.chips import Chip
 
 HOP_SECONDS = 1e-6  # jax-ml.github.io/scaling-book, "TPUs", on latency.
 

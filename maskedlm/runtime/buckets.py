@@ -34,7 +34,7 @@ def is_address(path: str | Path) -> bool:
   return bool(_ADDRESS.match(os.fspath(path)))
 
 
-def normal(address: str | Path) -> str:
+def normalize(address: str | Path) -> str:
   """The address with its two slashes, and none at the end."""
   return _ADDRESS.sub(r"\1://", os.fspath(address), count=1).rstrip("/")
 
@@ -47,8 +47,8 @@ def folder(path: str | Path) -> pathlib.Path:
   """
   if is_address(path):
     raise ConfigError(
-      f"{normal(path)}: expected a folder on this machine; copy that there, "
-      f"gcloud storage rsync --recursive FOLDER {normal(path)}"
+      f"{normalize(path)}: expected a folder on this machine; copy that there, "
+      f"gcloud storage rsync --recursive FOLDER {normalize(path)}"
     )
   return _at_home(path).resolve()
 
@@ -74,7 +74,7 @@ def origin(path: str | Path) -> Path:
 
 
 def _bucket(address: str | Path):
-  address = normal(address)
+  address = normalize(address)
   if not address.startswith("gs://"):
     raise ConfigError(
       f"{address}: checkpoints are kept in folders and in buckets of Google "
@@ -134,7 +134,7 @@ def remove(path: Path) -> None:
     shutil.rmtree(path, ignore_errors=True)
 
 
-def fetch(
+def download(
   address: str | Path,
   names: Iterable[str],
   folder: pathlib.Path,
@@ -157,7 +157,7 @@ def fetch(
       pool.shutdown(cancel_futures=True)
 
 
-def local(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
+def local_copy(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
   """The folder or file; of an address a copy, until the process ends.
 
   Args:
@@ -169,7 +169,7 @@ def local(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
   """
   if not is_address(path):
     return _at_home(path)
-  address = normal(path)
+  address = normalize(path)
   fs, root = filesystem(address)  # Its own errors say more.
   folder = pathlib.Path(tempfile.mkdtemp(prefix="maskedlm-"))
   atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -177,10 +177,10 @@ def local(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
     if fs.isfile(root):
       address, _, name = address.rpartition("/")
       there = [n for n in beside if fs.exists(f"{root[: -len(name)]}{n}")]
-      fetch(address, [name, *there], folder)
+      download(address, [name, *there], folder)
       return folder / name
     names = list_files(address)
-    fetch(address, names, folder)
+    download(address, names, folder)
   if not names:
     raise ConfigError(
       f"{address}: nothing is there; expected a folder or a file."
@@ -209,7 +209,7 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
     with storage_errors.bucket_errors(address):
       names = list_files(address)
       names = [n for n in names if not _NOT_FETCHED.intersection(n.split("/"))]
-      fetch(address, names, folder)
+      download(address, names, folder)
     (folder / _MARK).write_text(str(address))
     before = _stamps(folder)
     try:
@@ -217,7 +217,7 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
     finally:
       if _stamps(folder) != before:  # Of host 0; the others write nothing.
         with storage_errors.bucket_errors(address):
-          push(folder)
+          upload(folder)
 
 
 def _stamps(folder: pathlib.Path) -> dict[str, tuple[int, int]]:
@@ -225,7 +225,7 @@ def _stamps(folder: pathlib.Path) -> dict[str, tuple[int, int]]:
   return {name: (s.st_size, s.st_mtime_ns) for name, s in found.items()}
 
 
-def push(path: str | Path) -> None:
+def upload(path: str | Path) -> None:
   """Copies a mirror's files to its address; of others, does nothing."""
   address = origin(path)
   if is_address(path) or not is_address(address):

@@ -6,7 +6,7 @@ import sys
 import unicodedata
 
 
-def fit(text: str) -> str:
+def fit_terminal(text: str) -> str:
   """What of a line fits in the terminal: one that wraps can't be replaced."""
   columns = 0  # Unknown, or no terminal.
   with contextlib.suppress(OSError, ValueError):
@@ -14,7 +14,7 @@ def fit(text: str) -> str:
   return text[: columns - 1] if columns > 1 else text
 
 
-def clear() -> None:
+def clear_progress() -> None:
   """Removes the line of progress, if there is a terminal."""
   if sys.stderr and sys.stderr.isatty():
     print("\r\033[K", end="", file=sys.stderr, flush=True)
@@ -28,7 +28,7 @@ def log(text: str) -> None:
 def progress(text: str) -> None:
   """A line that the next one replaces, or a plain line if not a terminal."""
   if sys.stderr.isatty():
-    _show(fit(text), end="")
+    _show(fit_terminal(text), end="")
   else:
     _show(text, end="\n")
 
@@ -42,7 +42,7 @@ def _show(text: str, *, end: str) -> None:
 
   if jax.process_index() == 0:
     with contextlib.suppress(OSError):
-      clear()
+      clear_progress()
       print(text, end=end, file=sys.stderr, flush=True)
 
 

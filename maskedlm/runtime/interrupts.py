@@ -9,7 +9,7 @@ from maskedlm.runtime import console
 
 
 @contextlib.contextmanager
-def noted() -> Iterator[threading.Event]:
+def stop_signals() -> Iterator[threading.Event]:
   """Within, a signal sets the event; a second Ctrl-C interrupts.
 
   These are SIGTERM, Ctrl-C, and that the terminal is gone (SIGHUP), unless it

@@ -23,7 +23,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (buckets, output_files, storage_errors)
+from maskedlm.runtime import buckets, output_files, storage_errors
 
 T = TypeVar("T")
 SEEN_WITHIN = 30  # Seconds after which a shared folder shows a new file.
@@ -43,7 +43,7 @@ def check_alone(what: str) -> None:
     )
 
 
-def write(path: pathlib.Path, text: str) -> None:
+def write_text(path: pathlib.Path, text: str) -> None:
   """Writes a file, on host 0, whole or not at all."""
   if is_primary():
     output_files.write_text(path, text)
@@ -126,7 +126,7 @@ def check_shared(folder: pathlib.Path) -> None:
   place = buckets.origin(folder)
   mark = place / ".shared"
 
-  def write() -> str:
+  def write_token() -> str:
     token = secrets.token_hex(8)
     try:
       folder.mkdir(parents=True, exist_ok=True)
@@ -135,7 +135,7 @@ def check_shared(folder: pathlib.Path) -> None:
       raise storage_errors.unwritable(place, error) from error
     return token
 
-  token = broadcast_from_host0(write)
+  token = broadcast_from_host0(write_token)
 
   def read() -> None:
     for _ in range(SEEN_WITHIN):

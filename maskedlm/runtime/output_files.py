@@ -20,8 +20,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from maskedlm.core.errors import (ConfigError, InteropError)
-from maskedlm.runtime import (buckets, storage_errors)
+from maskedlm.core.errors import ConfigError, InteropError
+from maskedlm.runtime import buckets, storage_errors
 
 # errno of flock on file systems that have no locks.
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)

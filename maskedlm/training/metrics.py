@@ -20,38 +20,17 @@ from typing import NamedTuple
 
 import jax
 
-from maskedlm.runtime import output_files
-from maskedlm.runtime.console import (format_seconds, log, progress)
+from maskedlm.runtime import chips, output_files
+from maskedlm.runtime.console import format_seconds, log, progress
 from maskedlm.training import language_metrics
-
-# Dense bf16 FLOP/s of one device, from the vendors' data sheets.
-PEAK_FLOPS = {
-  "TPU v4": 275e12,
-  "TPU v5 lite": 197e12,
-  "TPU v5e": 197e12,
-  "TPU v5": 459e12,
-  "TPU v5p": 459e12,
-  "TPU v6 lite": 918e12,
-  "TPU v6e": 918e12,
-  "NVIDIA A100": 312e12,
-  "NVIDIA H100": 989e12,
-  "NVIDIA H100 PCIe": 756e12,
-  "NVIDIA H100 NVL": 835e12,
-  "NVIDIA H200": 989e12,
-  "NVIDIA H200 NVL": 835e12,
-}
 
 SYNC_SECONDS = 120  # Between fsyncs of TensorBoard's file: a bucket's upload.
 
 
 def peak_flops() -> float | None:
-  """Peak bf16 FLOP/s of all devices together; None where it isn't known."""
-  kind = jax.devices()[0].device_kind
-  # The longest name first: "TPU v5 lite" is not a "TPU v5".
-  for name in sorted(PEAK_FLOPS, key=len, reverse=True):
-    if kind.startswith(name):
-      return PEAK_FLOPS[name] * jax.device_count()
-  return None
+  """Returns the peak bf16 FLOP/s of all devices together; None if unknown."""
+  flops = chips.peak_flops(jax.devices()[0].device_kind)
+  return flops and flops * jax.device_count()
 
 
 def means(totals: Mapping[str, tuple]) -> dict[str, float]:

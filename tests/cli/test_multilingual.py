@@ -86,7 +86,7 @@ def test_the_schedule_by_hand():
            (("a", 1600), ("b", 400), ("c", 100))]
   )  # fmt: skip
   task = types.SimpleNamespace(shares=(short, long))
-  table = inspect_languages.schedule(config, task, corpus)
+  table = inspect_languages.language_schedule(config, task, corpus)
   # 80 steps of 21 are 8 epochs of 210; 20 of 7 are 4/3 epochs of 105.
   assert table["c"] == {
     "tokens": 100,
@@ -99,7 +99,7 @@ def test_the_schedule_by_hand():
     "tokens_read": pytest.approx(2800),
   }
   assert table["a"]["repeats"] == pytest.approx(6 + 1)
-  head, *lines = inspect_languages.lines(table)
+  head, *lines = inspect_languages.format_schedule(table)
   assert "repeats" in head and [line.split()[0] for line in lines] == [*"abc"]
 
 
@@ -197,7 +197,7 @@ def fake(ids, tokens):
 
 def test_the_report_by_hand():
   made = fake([0, 1, 2, 2, 1], ["<unk>", "<0xE6>", "a"])
-  table = report.measure(
+  table = report.measure_vocabularies(
     [report.Vocabulary("one", made, {"de": 0.25})],
     {"de": ["ab cd", "abcd efg"], "zh": ["x" * 50]},
   )
@@ -211,7 +211,7 @@ def test_the_report_by_hand():
   }
   # A word of 50 letters: there are no spaces between words.
   assert table["zh"]["vocabularies"]["one"]["tokens_per_word"] is None
-  lines = report.lines(table)
+  lines = report.format_report(table)
   assert lines[-1].split()[0] == "zh" and " - " in lines[-1]
 
 
@@ -252,13 +252,13 @@ def test_the_report_of_saved_tokenizers(argv, capsys, tmp_path):
 
 def test_the_report_is_of_what_training_would_keep(tmp_path):
   config = languages.make_config(tmp_path, deduplicate=True)
-  once = report.trained(config)[1]
+  once = report.train_both(config)[1]
   for name in languages.LETTERS:
     with (tmp_path / f"{name}.txt").open("a") as file:
       file.write("\n" + languages.make_text(name))
-  assert report.trained(config)[1] == once
+  assert report.train_both(config)[1] == once
   config.corpus.deduplicate = False
-  assert report.trained(config)[1] != once
+  assert report.train_both(config)[1] != once
 
 
 def test_what_the_report_needs(argv):
@@ -289,7 +289,7 @@ def test_right_to_left_text_is_isolated():
 
 
 def test_filled_masks_of_right_to_left_text():
-  filled = fill_mask.Filled("x", [[(ARABIC, 0.25), ("book", 0.125)]])
+  filled = fill_mask.FilledText("x", [[(ARABIC, 0.25), ("book", 0.125)]])
   assert fill_mask.format_filled(filled) == (
     f"x\n  \u2068{ARABIC}\u2069 25.0%  book 12.5%"
   )
@@ -304,5 +304,5 @@ def test_sample_rows_of_right_to_left_text():
   assert inspect_rows.format_row(row, coloured=False) == (
     f"{{\u2068{ARABIC}\u2069>[MASK]}} {ARABIC} {{a>\u2068{HEBREW}\u2069}}"
   )
-  page = html_page.page("x", [], [row], [(0, 0.0), (1, 1.0)])
+  page = html_page.render_page("x", [], [row], [(0, 0.0), (1, 1.0)])
   assert f"<s><bdi>{ARABIC}</bdi></s> <bdi>[MASK]</bdi>" in page

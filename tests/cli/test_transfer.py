@@ -82,7 +82,7 @@ def test_xquad(tmp_path):
     options=question_answering.Options(),
     app=types.SimpleNamespace(gold=question_answering.squad.gold),
   )
-  (example,) = transfer.read(model, "vi", str(path))
+  (example,) = transfer.read_examples(model, "vi", str(path))
   assert example.answers == (("308", 27),) and example.context == context
   predictions = [{"id": example.id, "answer": "chỉ 308"}]
   gold = question_answering.squad.gold([example])
@@ -93,11 +93,11 @@ def test_xquad(tmp_path):
 
 
 def test_the_option_data():
-  assert transfer.parse("en:a.tsv,vi:b:c.tsv") == {
+  assert transfer.parse_files("en:a.tsv,vi:b:c.tsv") == {
     "en": "a.tsv",
     "vi": "b:c.tsv",
   }
-  assert transfer.parse("en, zh_hant:x.tsv,mr:y") == {
+  assert transfer.parse_files("en, zh_hant:x.tsv,mr:y") == {
     "en": "x.tsv",
     "zh_hant": "x.tsv",
     "mr": "y",
@@ -117,7 +117,7 @@ def test_the_option_data():
 )
 def test_what_is_wrong_with_data(data, message):
   with pytest.raises(ConfigError, match=message):
-    transfer.parse(data)
+    transfer.parse_files(data)
 
 
 def test_the_table_by_hand():
@@ -126,18 +126,18 @@ def test_the_table_by_hand():
     "vi": {"file": "b", "examples": 800, "accuracy": 0.5, "macro_f1": 0.25},
     "mr": {"file": "c", "examples": 47, "accuracy": 0.25, "macro_f1": 0.125},
   }
-  result = transfer.compare(scores, "en", "accuracy")
+  result = transfer.compare_scores(scores, "en", "accuracy")
   assert result["languages"]["vi"]["difference"] == pytest.approx(-0.4)
   assert result["average"] == 0.375
-  assert [line.split() for line in transfer.table(result)] == [
+  assert [line.split() for line in transfer.format_scores(result)] == [
     ["examples", "accuracy", "from", "en", "macro_f1"],
     ["en", "1,200", "0.9000", "0.8750"],
     ["vi", "800", "0.5000", "-0.4000", "0.2500"],
     ["mr", "47", "0.2500", "-0.6500", "0.1250"],
     ["others", "0.3750", "-0.5250"],
   ]
-  alone = transfer.compare({"en": scores["en"]}, "en", "accuracy")
-  assert alone["average"] is None and len(transfer.table(alone)) == 2
+  alone = transfer.compare_scores({"en": scores["en"]}, "en", "accuracy")
+  assert alone["average"] is None and len(transfer.format_scores(alone)) == 2
 
 
 @pytest.fixture(scope="module")

@@ -96,7 +96,7 @@ MESH = {"data": 4, "fsdp": 2, "tensor": 1}
 
 @pytest.fixture(scope="module")
 def program():
-  return hlo.parse(TEXT)
+  return hlo.parse_program(TEXT)
 
 
 def test_each_collective(program):
@@ -174,7 +174,7 @@ def test_traffic_by_hand(program):
 
 def test_shapes():
   (shape,) = (
-    hlo.parse(
+    hlo.parse_program(
       "ENTRY %m (x: f32[]) -> f32[] {\n"
       "  ROOT %x.1 = bf16[3,5]{1,0:T(8,128)(2,1)S(1)} parameter(0)\n}\n"
     )
@@ -189,4 +189,4 @@ def test_shapes():
 
 def test_text_without_a_program():
   with pytest.raises(ValueError, match="no ENTRY"):
-    hlo.parse("HloModule empty\n")
+    hlo.parse_program("HloModule empty\n")

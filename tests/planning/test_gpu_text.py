@@ -5,14 +5,15 @@ import pytest
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.planning import (
-  chips,
   collectives,
   compile,
   gpus,
   hlo,
   memory_traffic,
   roofline,
+  topologies,
 )
+from maskedlm.runtime.chips import CHIPS
 
 # 8 GPUs, data=4, fsdp=2.
 TEXT = """\
@@ -93,7 +94,7 @@ MESH = {"data": 4, "fsdp": 2, "tensor": 1}
 
 @pytest.fixture(scope="module")
 def program():
-  return hlo.parse(TEXT)
+  return hlo.parse_program(TEXT)
 
 
 def test_each_collective(program):
@@ -128,13 +129,13 @@ def test_a_loop_that_does_not_say_how_long_it_is():
   text = TEXT.replace(', backend_config={"known_trip_count":{"n":"17"}}', "")
   text = text.replace("constant(99)", "get-tuple-element(%t.1), index=0")
   for rounds in (1, 5):
-    moved = memory_traffic.measure(hlo.parse(text, rounds))
+    moved = memory_traffic.measure(hlo.parse_program(text, rounds))
     assert moved.others == rounds * (40 + 40 + 4) + 2 * 4 * 9 * 10
 
 
 def test_matmuls_one_by_one():
   """Two counted, of which one waits for memory, and 3 ms of others' FLOPs."""
-  topology = chips.parse("h200:1")
+  topology = topologies.parse_topology("h200:1")
   peak, bandwidth = topology.chip.flops, topology.chip.hbm_bandwidth
   fast = memory_traffic.Operation(int(1e-3 * bandwidth), True, 2e-3 * peak)
   slow = memory_traffic.Operation(int(5e-3 * bandwidth), True, 1e-3 * peak)
@@ -168,8 +169,8 @@ ENTRY %main.1 (x.1: f32[450000000], y.1: f32[1200000000]) -> f32[1200000000] {
 
 def test_what_is_waited_for_in_the_order_of_the_program():
   """5 ms of the first, none of the second, all of the third."""
-  topology = chips.parse("h200:8")
-  program = hlo.parse(ORDER)
+  topology = topologies.parse_topology("h200:8")
+  program = hlo.parse_program(ORDER)
   sent = collectives.find(program, {"data": 8, "fsdp": 1, "tensor": 1})
   assert len(sent) == 3
   waited = roofline.exposed(program, topology, sent)
@@ -178,20 +179,20 @@ def test_what_is_waited_for_in_the_order_of_the_program():
 
 def test_inside_of_asynchronous_calls(program):
   """Their end is the call's: nothing of this program is beside it."""
-  topology = chips.parse("h200:8")
+  topology = topologies.parse_topology("h200:8")
   (last,) = collectives.find(program, MESH)[3:]
   seconds = roofline.collective_seconds(last, topology, ())
   assert roofline.exposed(program, topology, [last]) == pytest.approx(seconds)
 
 
 def test_what_xla_is_told():
-  text = gpus.describe(chips.CHIPS["h100"])
+  text = gpus.target_config(CHIPS["h100"])
   assert "core_count: 132" in text
   assert "device_memory_size: 84942979072" in text
   assert "memory_bandwidth: 3350000000000" in text
   assert "shared_memory_per_block_optin: 232448" in text  # 227 KiB.
   assert text.count("{") == text.count("}")
-  assert set(gpus.TARGETS) == set(chips.CHIPS) - set(chips.SLICES)
+  assert set(gpus.TARGETS) == set(CHIPS) - set(topologies.SLICES)
 
 
 def test_flags_are_those_of_a_run_without_timing_kernels():
@@ -223,5 +224,8 @@ def test_not_a_share_of_memory():
 
 def test_memory_that_a_run_can_have(monkeypatch):
   monkeypatch.setenv("XLA_CLIENT_MEM_FRACTION", "0.5")
-  assert compile.available(chips.parse("a100:1")) == 85_100_068_864 // 2
-  assert compile.available(chips.parse("v5e:2x2")) == 16 * 2**30
+  assert (
+    compile.available(topologies.parse_topology("a100:1"))
+    == 85_100_068_864 // 2
+  )
+  assert compile.available(topologies.parse_topology("v5e:2x2")) == 16 * 2**30

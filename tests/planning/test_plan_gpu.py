@@ -17,13 +17,13 @@ from helpers.repository import CONFIGS
 from maskedlm.cli import main, plan
 from maskedlm.config import overrides as flags
 from maskedlm.planning import (
-  chips,
   collectives,
   compile,
   gpus,
   hlo,
   memory_traffic,
   planner,
+  topologies,
 )
 from maskedlm.training import sharding
 
@@ -39,7 +39,7 @@ pytestmark = [
 
 def compile_for(name, function, *arrays):
   """HLO of function over the GPUs; arrays: (shape, dtype, spec)."""
-  devices = gpus.devices(chips.parse(name))
+  devices = gpus.gpu_devices(topologies.parse_topology(name))
   mesh = Mesh(np.array(devices).reshape(-1, 1, 1), sharding.AXES)
   arguments = [
     jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, spec))
@@ -48,7 +48,7 @@ def compile_for(name, function, *arrays):
   whole = NamedSharding(mesh, PartitionSpec())
   lowered = jax.jit(function, out_shardings=whole).lower(*arguments)
   options = gpus.compiler_options()
-  return hlo.parse(lowered.compile(compiler_options=options).as_text())
+  return hlo.parse_program(lowered.compile(compiler_options=options).as_text())
 
 
 @pytest.mark.parametrize("name", ["a100:1", "h100:1", "h200:1"])
@@ -81,7 +81,7 @@ def test_a_gradient_is_summed_over_all(name):
   def f(x, w):
     return jax.grad(lambda w: jnp.sum(jnp.sin(x @ w)))(w)
 
-  count = chips.parse(name).num_chips
+  count = topologies.parse_topology(name).num_chips
   program = compile_for(
     name,
     f,
@@ -117,7 +117,7 @@ def test_bert_tiny_as_a_user_plans_it(capsys):
 
 
 def test_what_xla_refuses(capsys, monkeypatch):
-  monkeypatch.setattr(gpus, "describe", lambda chip: "no such field: 1")
+  monkeypatch.setattr(gpus, "target_config", lambda chip: "no such field: 1")
   argv = [f"--config={CONFIGS / 'bert_tiny.py'}", "--topology=h200:8"]
   assert main.run(plan.main, argv) == 2
   error = capsys.readouterr().err.splitlines()[-1]
@@ -125,11 +125,11 @@ def test_what_xla_refuses(capsys, monkeypatch):
 
 
 def bert_base(name, *, rows, overrides=()):
-  topology = chips.parse(name)
+  topology = topologies.parse_topology(name)
   overrides = [f"--config.{option}" for option in overrides]
   config = flags.load_config(str(CONFIGS / "bert_base.py"), overrides)
   config = planner.with_rows(config, 0, rows * topology.num_chips)
-  return planner.make(
+  return planner.make_plan(
     config, topology, 0, price=None, search=True, log=lambda line: None
   )
 
@@ -167,11 +167,11 @@ def test_every_dot_of_the_step_is_in_the_program():
   config = flags.load_config(
     str(CONFIGS / "bert_base.py"), ["--config.model.num_layers=2"]
   )
-  topology = chips.parse("h200:1")
+  topology = topologies.parse_topology("h200:1")
   config = planner.with_rows(config, 0, 32)
   step = compile.make_step(config, compile.devices(topology), 0)
   found = compile.compile_step(step, topology)
-  moved = memory_traffic.measure(hlo.parse(found.text))
+  moved = memory_traffic.measure(hlo.parse_program(found.text))
   counted = sum(x.flops for x in moved.counted)
   executed = planner._executed(step, rounds=1)
   assert counted == pytest.approx(executed, rel=1e-3)

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.repository import CONFIGS
 from maskedlm.config import overrides as flags
-from maskedlm.planning import chips, planner
+from maskedlm.planning import planner, topologies
 from maskedlm.runtime import xla_flags
 
 # Rows of 512 tokens alone, 32 of them on a chip: 16,384 tokens.
@@ -30,12 +30,12 @@ pytestmark = [
 
 
 def make(name, topology, *, rows=ROWS, overrides=()):
-  topology = chips.parse(topology)
+  topology = topologies.parse_topology(topology)
   path = CONFIGS / f"{name}.py"
   overrides = [f"--config.{option}" for option in overrides]
   config = flags.load_config(str(path), [*LONG_ROWS, *overrides])
   config = planner.with_rows(config, 0, rows * topology.num_chips)
-  return planner.make(
+  return planner.make_plan(
     config, topology, 0, price=None, search=False, log=lambda line: None
   )
 

@@ -12,7 +12,7 @@ import pytest
 from maskedlm.cli import main, plan
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.planning import chips, compile, planner, report
+from maskedlm.planning import compile, planner, report, topologies
 from maskedlm.runtime import xla_flags
 
 CONFIG = """
@@ -62,9 +62,9 @@ def compiled(config):
   loaded = overrides.load_config(config.removeprefix("--config="), options)
   with pytest.MonkeyPatch.context() as patch:
     patch.setattr(compile, "tpu_devices", lambda topology: jax.devices())
-    return planner.make(
+    return planner.make_plan(
       loaded,
-      chips.parse("v5e:2x4"),
+      topologies.parse_topology("v5e:2x4"),
       0,
       price=1.5,
       search=True,
@@ -78,7 +78,7 @@ def run(capsys, *argv):
 
 
 def test_the_figures_of_a_compiled_step(compiled):
-  found = json.loads(json.dumps(report.figures(compiled)))
+  found = json.loads(json.dumps(report.plan_figures(compiled)))
   assert found["fits"] is True
   assert found["chips"] == 8
   assert found["hbm_bytes"] == 16 * 2**30
@@ -110,7 +110,7 @@ def test_fsdp_sends_parameters_and_no_rows(compiled):
 
 
 def test_the_table(compiled):
-  out = "\n".join(report.lines(compiled))
+  out = "\n".join(report.format_plan(compiled))
   assert "v5e:2x4: 8 chips, mesh data=2, fsdp=4, tensor=1; compiled" in out
   assert "2 rows of 40 tokens on a chip (80 tokens)" in out
   assert "all-gather" in out
@@ -123,7 +123,9 @@ def estimated(config, topology, *options, phase=0, **rest):
   options = [f"--config.{option}" for option in options]
   loaded = overrides.load_config(config.removeprefix("--config="), options)
   rest = {"price": None, "search": False, "log": lambda line: None, **rest}
-  return planner.make(loaded, chips.parse(topology), phase, **rest)
+  return planner.make_plan(
+    loaded, topologies.parse_topology(topology), phase, **rest
+  )
 
 
 LONG = (
@@ -148,7 +150,7 @@ def test_a_plan_counts_all_of_attention(config, attention, dtype, multiplied):
   pairs = 3 * 16 * 2 * 1024 * 1024 * 32  # A matmul's, of scores.
   more = (multiplied - 6) * pairs
   assert executed == pytest.approx(made.model_flops + more, rel=0.01)
-  assert report.figures(made)["predicted_mfu"] < 1
+  assert report.plan_figures(made)["predicted_mfu"] < 1
 
 
 def test_an_estimate_refuses_what_the_gpu_cannot(config):

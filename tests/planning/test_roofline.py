@@ -6,10 +6,9 @@ import pytest
 
 from maskedlm.modeling.attention import layer as attention
 from maskedlm.modeling.attention.mask import Sight
-from maskedlm.planning import chips, compile, executed_flops, roofline
+from maskedlm.planning import compile, executed_flops, roofline, topologies
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.memory_traffic import Traffic
-from maskedlm.training import metrics
 
 TORUS = [(i // 16, i % 16, 0) for i in range(256)]
 
@@ -21,7 +20,9 @@ def collective(op, size, group, *, trips=(), is_async=False):
 def test_an_all_reduce_over_a_torus():
   """v5e:16x16 wraps: 4 links of 50 GB/s, 8 + 8 hops."""
   c = collective("all-reduce", 400e6, tuple(range(256)))
-  seconds = roofline.collective_seconds(c, chips.parse("v5e:16x16"), TORUS)
+  seconds = roofline.collective_seconds(
+    c, topologies.parse_topology("v5e:16x16"), TORUS
+  )
   assert seconds == pytest.approx(2 * 400e6 * 255 / 256 / 200e9 + 2 * 16e-6)
 
 
@@ -29,13 +30,17 @@ def test_an_all_reduce_over_a_mesh():
   """v5e:4x4 doesn't wrap: 2 links, 3 + 3 hops."""
   coords = [(i // 4, i % 4, 0) for i in range(16)]
   c = collective("all-reduce", 400e6, tuple(range(16)))
-  seconds = roofline.collective_seconds(c, chips.parse("v5e:4x4"), coords)
+  seconds = roofline.collective_seconds(
+    c, topologies.parse_topology("v5e:4x4"), coords
+  )
   assert seconds == pytest.approx(2 * 400e6 * 15 / 16 / 100e9 + 2 * 6e-6)
 
 
 def test_a_gather_along_one_side():
   c = collective("all-gather", 100e6, tuple(range(16)))
-  seconds = roofline.collective_seconds(c, chips.parse("v5e:16x16"), TORUS)
+  seconds = roofline.collective_seconds(
+    c, topologies.parse_topology("v5e:16x16"), TORUS
+  )
   assert seconds == pytest.approx(100e6 * 15 / 16 / 100e9 + 8e-6)
 
 
@@ -50,12 +55,14 @@ def test_a_gather_along_one_side():
 def test_gpus(group, bandwidth):
   n = len(group)
   c = collective("reduce-scatter", 80e6, tuple(group))
-  seconds = roofline.collective_seconds(c, chips.parse("h100:64"), [])
+  seconds = roofline.collective_seconds(
+    c, topologies.parse_topology("h100:64"), []
+  )
   assert seconds == pytest.approx(80e6 * (n - 1) / n / bandwidth)
 
 
 def test_a_step_by_hand():
-  topology = chips.parse("v5e:16x16")
+  topology = topologies.parse_topology("v5e:16x16")
   waited = collective("all-gather", 100e6, tuple(range(16)), trips=(12,))
   hidden = waited._replace(is_async=True)
   one = 100e6 * 15 / 16 / 100e9 + 8e-6
@@ -77,7 +84,7 @@ def test_a_step_by_hand():
 def test_what_computation_can_not_hide_is_waited_for():
   c = collective("all-gather", 100e9, tuple(range(16)), is_async=True)
   estimate = roofline.estimate(
-    chips.parse("v5e:16x16"),
+    topologies.parse_topology("v5e:16x16"),
     flops=19.7e12,
     traffic=Traffic(0, 0),
     collectives=[c],
@@ -87,17 +94,10 @@ def test_what_computation_can_not_hide_is_waited_for():
 
 
 def test_the_slices_wrap():
-  assert chips.parse("v5e:16x16").wraps == (True, True)
-  assert chips.parse("v6e:8x16").wraps == (False, True)
-  assert chips.parse("v5p:4x4x8").wraps == (True,) * 3
-  assert chips.parse("v4:2x2x4").wraps == (False,) * 3
-
-
-def test_the_peaks_are_those_of_a_run():
-  names = {"v4": "TPU v4", "v5e": "TPU v5e", "v5p": "TPU v5p", "v6e": "TPU v6e"}
-  names |= {g: f"NVIDIA {g.upper()}" for g in ("a100", "h100", "h200")}
-  for name, chip in chips.CHIPS.items():
-    assert chip.flops == metrics.PEAK_FLOPS[names[name]]
+  assert topologies.parse_topology("v5e:16x16").wraps == (True, True)
+  assert topologies.parse_topology("v6e:8x16").wraps == (False, True)
+  assert topologies.parse_topology("v5p:4x4x8").wraps == (True,) * 3
+  assert topologies.parse_topology("v4:2x2x4").wraps == (False,) * 3
 
 
 def test_executed_flops():

@@ -23,12 +23,12 @@ from helpers import host_processes as pod
 from helpers import tiny as tiny_run
 from maskedlm.cli import main
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import (ConfigError, StorageError)
+from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.data.corpus import download
 from maskedlm.data.prepare import prepare
 from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.runtime import (buckets, startup)
-from maskedlm.training.checkpoints import (files, init_from, manager)
+from maskedlm.runtime import buckets, startup
+from maskedlm.training.checkpoints import files, init_from, manager
 
 needs_gcsfs = pytest.mark.skipif(
   not importlib.util.find_spec("gcsfs"), reason="needs `pip install gcsfs`"
@@ -154,13 +154,15 @@ def test_folders_are_left_alone(tmp_path, monkeypatch):
   assert buckets.folder("x") == tmp_path / "x"
   with pytest.raises(ConfigError, match="expected a folder on this machine"):
     buckets.folder("gs://bucket/corpus")
-  assert buckets.origin("x") == tmp_path / "x" == buckets.local(tmp_path / "x")
+  assert (
+    buckets.origin("x") == tmp_path / "x" == buckets.local_copy(tmp_path / "x")
+  )
   assert download.folder_of("x", log=print) == tmp_path / "x"
 
 
 def test_a_tilde_is_the_user_s_home(tmp_path, monkeypatch):
   monkeypatch.setenv("HOME", str(tmp_path))
-  for of in (buckets.folder, buckets.local, buckets.origin):
+  for of in (buckets.folder, buckets.local_copy, buckets.origin):
     assert of("~/x") == tmp_path / "x"
   with buckets.workdir("~/x") as folder:
     assert folder == tmp_path / "x"
@@ -171,11 +173,11 @@ def test_a_file_at_an_address_is_copied_with_what_it_needs():
   root, fs = "/one_file", fsspec.filesystem("memory")
   for name in ("a.txt", "b.json", "c.json"):
     fs.pipe_file(f"{root}/{name}", name.encode())
-  copy = buckets.local(f"memory:/{root}/a.txt", beside=["b.json", "none"])
+  copy = buckets.local_copy(f"memory:/{root}/a.txt", beside=["b.json", "none"])
   assert copy.read_text() == "a.txt"
   assert buckets.list_files(copy.parent) == ["a.txt", "b.json"]
   with pytest.raises(ConfigError, match="nothing is there"):
-    buckets.local(f"memory:/{root}/none.json")
+    buckets.local_copy(f"memory:/{root}/none.json")
 
 
 def test_no_folder_is_made_of_an_address(tmp_path, monkeypatch, capsys):
@@ -340,7 +342,7 @@ def test_a_mirror_is_filled_and_copied_back(gcs):
     (folder / "sst2" / "tensorboard").mkdir(parents=True)
     (folder / "sst2" / "tensorboard" / "events").write_bytes(b"\0")
     assert str(buckets.origin(folder / "sst2")) == f"{address}/sst2"
-    buckets.push(folder)
+    buckets.upload(folder)
     (folder / "config.json").write_text("[]")
   assert not folder.exists()
   assert {k.partition("run/")[2]: gcs.objects[k][0] for k in keys(gcs, address)
@@ -354,7 +356,7 @@ def test_a_mirror_is_filled_and_copied_back(gcs):
     assert not (folder / "sst2").exists()  # It is only ever added to.
     raise ValueError("a bug")
   assert gcs.objects == before  # Nothing was changed, nothing is written.
-  copy = buckets.local(buckets.origin(address))
+  copy = buckets.local_copy(buckets.origin(address))
   assert (copy / "sst2" / "tensorboard" / "events").read_bytes() == b"\0"
   shutil.rmtree(copy)
 

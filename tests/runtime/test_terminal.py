@@ -45,5 +45,5 @@ def test_an_error_does_not_stand_behind_it():
 
 def test_without_a_terminal_lines_are_whole(capsys):
   console.progress("step 100/900 | loss 7.967")
-  console.clear()
+  console.clear_progress()
   assert capsys.readouterr().err == "step 100/900 | loss 7.967\n"

@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from maskedlm.runtime import xla_flags
-from maskedlm.training import metrics
+from maskedlm.runtime import chips, xla_flags
 
 GPU = "--xla_gpu_enable_latency_hiding_scheduler"
 
@@ -81,7 +80,7 @@ def test_every_flag_has_a_reason():
 
 def test_a_step_is_compiled_as_its_chip_can():
   assert set(xla_flags.STEP_OPTIONS) == {
-    kind for kind in metrics.PEAK_FLOPS if kind.startswith(("TPU v5", "TPU v6"))
+    kind for kind in chips.PEAK_FLOPS if kind.startswith(("TPU v5", "TPU v6"))
   }
   for kind in xla_flags.STEP_OPTIONS:
     options = xla_flags.step_options(kind, {})

@@ -134,7 +134,7 @@ def facts_of_rows(
   """(figures, sections, sample rows), measured on the first training steps."""
   tokenizer = corpus.tokenizer
   batches = _first_batches(config, task)
-  figures = rows_lib.measure(batches, tokenizer)
+  figures = rows_lib.measure_rows(batches, tokenizer)
   figures.update(_reading(config, task, corpus, figures))
   if "pack" in config.objective:
     for pack in (False, True):
@@ -147,14 +147,14 @@ def facts_of_rows(
     Section("Text", _lines_of_text(config, task, corpus, figures)),
   ]
   if task.shares:
-    table = languages.schedule(config, task, corpus)
+    table = languages.language_schedule(config, task, corpus)
     figures["languages"] = table
     data = config.data
     drawn_by = f"data.alpha={data.alpha:g}"
     if data.shares:
       drawn_by = f"data.shares={data.shares}"
     title = f"Languages, drawn by {drawn_by}, over the run"
-    sections.append(Section(title, languages.lines(table)))
+    sections.append(Section(title, languages.format_schedule(table)))
   plain, hidden = batches[0]
   samples = [
     rows_lib.sample_row(plain, hidden, i, tokenizer)

@@ -1,23 +1,28 @@
 """The page of `maskedlm inspect --html`: one file, nothing to load."""
 
-import html
 from collections.abc import Sequence
 
+from maskedlm.runtime import html
+
 STYLE = """
-body { font: 15px/1.5 system-ui, sans-serif; max-width: 60em; margin: 2em auto;
-  padding: 0 1em; color: #222; }
-pre { background: #f6f6f6; padding: 0.7em; white-space: pre-wrap; }
-p.row { font-family: ui-monospace, monospace; font-size: 13px;
-  background: #f6f6f6; padding: 0.7em; overflow-wrap: anywhere; }
+pre, p.row { padding: 0.7em; background: var(--card);
+  border: 1px solid var(--line); border-radius: 8px; }
+pre { white-space: pre-wrap; }
+p.row { font-family: ui-monospace, monospace; font-size: 0.8125rem;
+  overflow-wrap: anywhere; }
+.mask, .random, .keep, .label { color: #222; }
 .mask { background: #f8c9c4; } .random { background: #fbe3a4; }
 .keep { background: #cfe8c9; } .label { background: #c9def8; }
-s { color: #777; }
-svg { width: 100%; height: auto; } svg text { font-size: 12px; fill: #555; }
+s { color: #666; }
+svg { width: 100%; height: auto; } svg text { font-size: 12px;
+  fill: var(--soft); }
 """
 WIDTH, HEIGHT, LEFT, BOTTOM = 640, 200, 70, 30  # Of the curve, in pixels.
 
 
-def page(name: str, sections, rows, curve: Sequence[tuple[int, float]]) -> str:
+def render_page(
+  name: str, sections, rows, curve: Sequence[tuple[int, float]]
+) -> str:
   """The page as text.
 
   Args:
@@ -40,12 +45,7 @@ def page(name: str, sections, rows, curve: Sequence[tuple[int, float]]) -> str:
       "sees.</p>"
     )
   parts += [f'<p class="row" dir="auto">{_row(row)}</p>' for row in rows]
-  return (
-    '<!doctype html><html lang="en"><meta charset="utf-8">'
-    '<meta name="viewport" content="width=device-width">'
-    f"<title>{html.escape(name)}</title><style>{STYLE}</style>"
-    f"{''.join(parts)}</html>\n"
-  )
+  return html.one_file(name, "".join(parts), style=STYLE)
 
 
 def _row(row) -> str:

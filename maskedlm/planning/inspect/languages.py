@@ -12,7 +12,7 @@ from maskedlm.core.task import Task
 from maskedlm.data.corpus import store
 
 
-def schedule(
+def language_schedule(
   config: ConfigDict, task: Task, corpus: store.Corpus
 ) -> dict[str, dict[str, float]]:
   """name -> what there is to train on, and what the whole run reads of it.
@@ -49,7 +49,7 @@ def schedule(
   return table
 
 
-def lines(table: dict[str, dict[str, Any]]) -> list[str]:
+def format_schedule(table: dict[str, dict[str, Any]]) -> list[str]:
   """The table of `schedule`, a line for each language."""
   width = max(4, *map(len, table))
   head = (

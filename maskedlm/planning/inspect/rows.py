@@ -31,7 +31,7 @@ class Token(NamedTuple):
   treatment: str  # "" | mask | random | keep; of a moved row, "" | label.
 
 
-def measure(batches: Sequence[tuple], tokenizer) -> dict[str, Any]:
+def measure_rows(batches: Sequence[tuple], tokenizer) -> dict[str, Any]:
   """Shares over (plain, corrupted) batches; None for what a task hasn't.
 
   mask_rate is of the real tokens that are seen, specials included; the three

@@ -17,7 +17,7 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.attention import layer
 from maskedlm.modeling.attention.mask import Sight
-from maskedlm.planning import chips, compile, gpus
+from maskedlm.planning import compile, gpus, topologies
 from maskedlm.training import sharding
 
 pytestmark = pytest.mark.slow
@@ -78,7 +78,7 @@ def test_bert_base_of_8192_tokens_is_linear():
 )
 def test_an_encoder_compiles_for_v5e_with_splash(options):
   # Rows over 8 chips, heads over 2: one row and one head of 64 on each.
-  devices = compile.tpu_devices(chips.parse("v5e:4x4"))
+  devices = compile.tpu_devices(topologies.parse_topology("v5e:4x4"))
   mesh = sharding.make_mesh(
     ConfigDict({"data": 4, "fsdp": 2, "tensor": 2}), devices
   )
@@ -123,7 +123,7 @@ needs_cuda = pytest.mark.skipif(
 def on_gpu(name="h200:1"):
   """(a mesh of one, jax.ShapeDtypeStructs made for it)."""
   sizes = ConfigDict({"data": 1, "fsdp": 1, "tensor": 1})
-  mesh = sharding.make_mesh(sizes, gpus.devices(chips.parse(name)))
+  mesh = sharding.make_mesh(sizes, gpus.gpu_devices(topologies.parse_topology(name)))
 
   def array(*shape, dtype="bfloat16"):
     whole = sharding.replicated(mesh)
@@ -223,7 +223,7 @@ def test_bert_base_of_8192_tokens_fits_an_h200():
     )
     config.tokenizer.vocab_size = 30_522
     config.data.update(length=length, batch_size=1)
-    topology = chips.parse("h200:1")
+    topology = topologies.parse_topology("h200:1")
     step = compile.make_step(config, compile.devices(topology), 0)
     return compile.compile_step(step, topology).pieces
 

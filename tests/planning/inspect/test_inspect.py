@@ -51,7 +51,7 @@ def batch():
 
 
 def test_figures_by_hand():
-  figures = rows.measure([batch()], TOKENIZER)
+  figures = rows.measure_rows([batch()], TOKENIZER)
   assert figures["mask_rate"] == 5 / 13
   assert figures["mask_share"] == 3 / 5
   assert figures["keep_share"] == 1 / 5
@@ -69,7 +69,7 @@ def test_what_a_task_has_not_is_none():
   for arrays in (plain, hidden):
     del arrays["nsp_labels"]
   del hidden["masked_positions"]
-  figures = rows.measure([(plain, hidden)], TOKENIZER)
+  figures = rows.measure_rows([(plain, hidden)], TOKENIZER)
   for name in ("mask_rate", "mask_share", "span_length_mean"):
     assert figures[name] is None
   assert figures["nsp_random_share"] is None
@@ -85,7 +85,7 @@ def test_a_sample_row_shows_what_was_done():
   assert plain == ("[CLS] {t5>[MASK]}{t10>[MASK]} {t6>t6} {t7>t9} [UNK] [SEP]")
   assert "\033" not in plain
   assert rows.format_row(row, coloured=True).count("\033[0m") == 4
-  page = html_page.page("<x>", [("A & B", ["1 < 2"])], [row], [(0, 0.0)])
+  page = html_page.render_page("<x>", [("A & B", ["1 < 2"])], [row], [(0, 0.0)])
   assert "&lt;x&gt;" in page and "A &amp; B" in page and "1 &lt; 2" in page
   assert page.count("<span class=mask><s>") == 2
   assert "src=" not in page and "href=" not in page  # Nothing to load.
@@ -111,7 +111,7 @@ def moved_batch():
 
 
 def test_of_moved_tokens_the_labels_tell():
-  figures = rows.measure([moved_batch()], TOKENIZER)
+  figures = rows.measure_rows([moved_batch()], TOKENIZER)
   assert figures["mask_rate"] == 3 / 10  # Of what is seen.
   assert figures["nothing_share"] == 1 / 3
   for name in ("mask_share", "random_share", "keep_share", "span_length_mean"):
@@ -120,10 +120,10 @@ def test_of_moved_tokens_the_labels_tell():
   assert [t.treatment for t in row] == ["", "label", "label", "", "", ""]
   shown = rows.format_row(row, coloured=False)
   assert shown == "[CLS] {t5:t10} {t6:NOTHING} t7 [UNK] [SEP]"
-  page = html_page.page("x", [], [row], [(0, 0.0)])
+  page = html_page.render_page("x", [], [row], [(0, 0.0)])
   assert "<span class=label><bdi>t5</bdi> <bdi>t10</bdi></span>" in page
   # In place, nothing is NOTHING.
-  assert rows.measure([batch()], TOKENIZER)["nothing_share"] is None
+  assert rows.measure_rows([batch()], TOKENIZER)["nothing_share"] is None
 
 
 def test_bytes_follow_the_sharding_rules():
