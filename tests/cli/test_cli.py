@@ -61,8 +61,8 @@ def test_a_verb_whose_lines_nobody_reads_is_not_done(verb, expected):
   read, write = os.pipe()
   os.close(read)
   code = (
-    "import sys\nfrom maskedlm import cli\n"
-    f"sys.exit(cli.run(lambda argv: {verb}, []))"
+    "import sys\nfrom maskedlm.cli import main\n"
+    f"sys.exit(main.run(lambda argv: {verb}, []))"
   )
   buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
   made = subprocess.run(
@@ -80,8 +80,8 @@ def test_a_log_that_nobody_reads_keeps_the_code():
   read, write = os.pipe()
   os.close(read)
   code = (
-    "import sys\nfrom maskedlm import cli, metrics\n"
-    "sys.exit(cli.run(lambda argv: metrics.log('saving') or 75, []))"
+    "import sys\nfrom maskedlm.cli import main\nfrom maskedlm.runtime import console\n"
+    "sys.exit(main.run(lambda argv: console.log('saving') or 75, []))"
   )
   buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}
   made = subprocess.run(

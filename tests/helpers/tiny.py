@@ -6,8 +6,7 @@ import sys
 
 # Odd sizes where the mesh allows: 4 heads and widths that 2 and 4 divide.
 CONFIG = """
-from helpers.repository import ROOT
-from maskedlm import config as base
+from maskedlm.config import defaults as base
 
 def get_config():
   c = base.default("mlm_nsp")
@@ -36,7 +35,7 @@ def get_config():
 """
 
 
-def command(*argv, module="maskedlm.cli.main"):
+def command(*argv, module="maskedlm"):
   return [sys.executable, "-m", module, *map(str, argv)]
 
 

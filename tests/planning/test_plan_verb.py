@@ -16,7 +16,7 @@ from maskedlm.planning import compile, planner, report, topologies
 from maskedlm.runtime import xla_flags
 
 CONFIG = """
-from maskedlm import config as base
+from maskedlm.config import defaults as base
 
 def get_config():
   c = base.default("mlm_nsp")

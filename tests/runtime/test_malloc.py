@@ -18,8 +18,8 @@ pytestmark = pytest.mark.skipif(
 # The sine of 4096 x 4096 float32 is a temporary: 64 MiB.
 PROGRAM = """
 import os, sys
-from maskedlm import malloc
-malloc.keep_freed()
+from maskedlm.runtime import allocator
+allocator.keep_freed()
 import jax, jax.numpy as jnp, resource
 program = jax.jit(lambda x: jnp.sum(jnp.sin(x) @ x[:, :8]))
 x = jnp.ones((4096, 4096))

@@ -1,7 +1,7 @@
 """Documents on their way from a source to the workers of `prepare`.
 
-Each function takes a stream and gives a stream, and holds little of it: read,
-keyed by a hash -> kept if small -> put in a split -> grouped to chunks.
+Each function takes a stream and returns a stream, and holds little of it: read,
+with a hash as key -> cached if small -> put in a split -> grouped to chunks.
 """
 
 import hashlib
@@ -16,13 +16,12 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data import workers
 from maskedlm.data.sources import languages, reader
-from maskedlm.data.sources.languages import Part
+from maskedlm.data.sources.languages import Domain
 from maskedlm.runtime import console
 
 CHUNK_BYTES = 1 << 20  # Text that a worker takes at a time.
-KEPT_BYTES = 1 << 25  # Of a source of at most this much text, not read again.
+CACHE_BYTES = 1 << 25  # A source of at most this much text is read once.
 
 
 class Document(NamedTuple):
@@ -30,45 +29,42 @@ class Document(NamedTuple):
 
   lines: list[str]
   key: float  # In [0, 1): a hash of the text.
-  num_bytes: int  # Of text, as UTF-8.
-  part: Part = Part("", "", "")  # Of config.corpus.parts.
-  digest: int = 0  # Of the text, 64 bits.
+  num_bytes: int  # Of the text in UTF-8.
+  domain: Domain = Domain("", "", "")
+  digest: int = 0  # 64-bit hash of the text.
 
 
-def read(config: ConfigDict, report: Counter) -> Iterator[Document]:
-  """The documents of the source, or of one part after the other, keyed.
+def read_documents(config: ConfigDict, report: Counter) -> Iterator[Document]:
+  """Yields the documents of corpus.source, or of each of corpus.parts in turn.
 
-  config.seed has no part in the key: runs of several seeds share one corpus,
-  and are compared on the same held-out documents.
+  The keys do not depend on config.seed: runs with several seeds share one
+  corpus, and are compared on the same held-out documents.
   """
-  for part in languages.parse(config.corpus):
-    counts = Counter()  # Of each one, so that an empty one is seen.
-    with languages.naming(part.name):
-      for lines in reader.documents(
-        part.source,
-        text_field=config.corpus.text_field,
-        report=counts,
-        num_workers=workers.number(config.corpus),
+  for domain in languages.parse_domains(config.corpus):
+    counts = Counter()  # Of this domain, so that an empty one is noticed.
+    with languages.errors_of_domain(domain.name):
+      for lines in reader.read_documents(
+        domain.source, text_field=config.corpus.text_field, report=counts
       ):
-        yield keyed(lines, part)
+        yield make_document(lines, domain)
     report.update(counts)
 
 
 def read_piece(
   config: ConfigDict,
-  part: Part,
+  domain: Domain,
   piece: reader.Piece,
   report: Counter,
 ) -> Iterator[Document]:
-  """The documents of a piece of a part's source, keyed."""
+  """Yields the documents of a piece of a domain's source."""
   for lines in reader.read_piece(
-    part.source, piece, text_field=config.corpus.text_field, report=report
+    domain.source, piece, text_field=config.corpus.text_field, report=report
   ):
-    yield keyed(lines, part)
+    yield make_document(lines, domain)
 
 
-def keyed(lines: list[str], part: Part) -> Document:
-  """The document of these lines."""
+def make_document(lines: list[str], domain: Domain) -> Document:
+  """Returns the document of these lines, with its key and digest."""
   hasher = hashlib.blake2b(digest_size=8)
   num_bytes = 0
   for line in lines:
@@ -76,53 +72,55 @@ def keyed(lines: list[str], part: Part) -> Document:
     hasher.update(data)
     num_bytes += len(data)
   digest = int.from_bytes(hasher.digest(), "little")
-  return Document(lines, key_of(digest), num_bytes, part, digest)
+  return Document(lines, split_key(digest), num_bytes, domain, digest)
 
 
-def key_of(digest: int) -> float:
-  """53 bits of a digest, exact in a float: in [0, 1)."""
+def split_key(digest: int) -> float:
+  """Returns 53 bits of a digest as a number in [0, 1), exact in a float."""
   return (digest >> 11) * 2.0**-53
 
 
-def keep(
-  documents: Iterable[Document], kept: list[Document]
+def cache_small(
+  documents: Iterable[Document], cache: list[Document]
 ) -> Iterator[Document]:
-  """Passes documents on; `kept` has all of them at the end, or none.
+  """Passes documents on; at the end `cache` holds all of them, or none.
 
-  None if they are over KEPT_BYTES. Small sources can be slow to read: that of
-  docstrings parses every installed module.
+  None if they exceed CACHE_BYTES. Small sources can be slow to read: the source
+  docstrings: parses every installed module.
   """
   num_bytes = 0
   for document in documents:
     num_bytes += document.num_bytes
-    if num_bytes <= KEPT_BYTES:
-      kept.append(document)
+    if num_bytes <= CACHE_BYTES:
+      cache.append(document)
     else:
-      kept.clear()
+      cache.clear()
     yield document
 
 
-def split(
+def split_documents(
   documents: Iterable[Document], heldout_share: float
 ) -> Iterator[tuple[str, Document]]:
-  """Puts each document in a split; yields (split, document), part by part.
+  """Yields (split, document), domain by domain.
 
-  Raises CorpusError where that leaves a part no document for training.
+  Raises:
+    CorpusError: a domain would be left without documents for training.
   """
-  for part, group in itertools.groupby(documents, lambda d: d.part):
-    yield from _split_part(group, heldout_share, part)
+  for domain, group in itertools.groupby(documents, lambda d: d.domain):
+    yield from _split_domain(group, heldout_share, domain)
 
 
-def _split_part(
-  documents: Iterable[Document], heldout_share: float, part: Part
+def _split_domain(
+  documents: Iterable[Document], heldout_share: float, domain: Domain
 ) -> Iterator[tuple[str, Document]]:
-  """By the document's key alone.
+  """Splits by the document's key alone.
 
-  Held out are the keys below heldout_share and, where these are fewer than
-  two, the two smallest keys of all (next sentence prediction needs partners):
-  20 documents at 1% have two held out. Equal documents stay together, and the
-  order of the documents doesn't matter. With a heldout_share of 0 none is.
-  Until two are known, two documents wait, and may come later than they stood.
+  Documents with keys below heldout_share are held out. If these are fewer than
+  two, the two smallest keys of all are (next sentence prediction needs another
+  document): of 20 documents at 1%, two are held out. Equal documents stay
+  together, and the order of the documents doesn't matter. A heldout_share of 0
+  holds out none. Until two held-out documents are known, two documents wait,
+  and may come later than they stood.
   """
   below = set()  # At most two of the keys below heldout_share.
   waiting = {}  # Key -> document, copies: the smallest keys of the others.
@@ -140,20 +138,20 @@ def _split_part(
       yield from [("train", document)] * copies
       training = True
   if (below or waiting) and not training:
-    with languages.naming(part.name):
+    with languages.errors_of_domain(domain.name):
       raise CorpusError(
-        f"corpus.heldout_share={heldout_share} of the documents, or two at"
-        " least, would leave none for training: give more documents (in text:"
-        " a blank line ends one), lower it, or hold nothing out (0)."
+        f"corpus.heldout_share={heldout_share}, with at least two documents"
+        " held out, leaves none for training: give more documents (in text"
+        " files, blank lines separate them), lower it, or hold out none (0)."
       )
   for document, copies in waiting.values():
     yield from [("heldout", document)] * copies
 
 
-def chunked(
+def make_chunks(
   documents: Iterable[tuple[str, Document]],
 ) -> Iterator[list[tuple[str, Document]]]:
-  """Groups documents to lists of about CHUNK_BYTES of text."""
+  """Groups documents into lists of about CHUNK_BYTES of text."""
   chunk, num_bytes = [], 0
   for split, document in documents:
     chunk.append((split, document))
@@ -165,10 +163,13 @@ def chunked(
     yield chunk
 
 
-def watch(items: Iterable, label: str, size: Callable) -> Iterator:
-  """Passes items on and tells stderr how far it is.
+def show_progress(items: Iterable, label: str, size: Callable) -> Iterator:
+  """Passes items on and shows the progress on stderr.
 
-  size(item) gives its number of documents and its bytes of text.
+  Args:
+    items: any stream.
+    label: precedes the numbers.
+    size: returns an item's number of documents and bytes of text.
   """
   replaces = sys.stderr.isatty()
   start = shown = time.monotonic()
@@ -180,7 +181,7 @@ def watch(items: Iterable, label: str, size: Callable) -> Iterator:
       f"{label}: {megabytes:,.1f} MB of text, {total[0]:,} documents,"
       f" {megabytes / max(seconds, 1e-9):.2f} MB/s"
     )
-    console.clear()
+    console.clear_progress()
     print(line, end=end, file=sys.stderr, flush=True)
 
   for item in items:

@@ -17,7 +17,7 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.training.checkpoints import init_from, manager
+from maskedlm.training.checkpoints import (init_from, manager)
 
 STEPS = (
   "--config.train.num_steps=1",
@@ -46,7 +46,7 @@ def another(tiny, tmp_path, objective="roberta"):
   """A config for BERT-base's architecture and tokenizer, on other text."""
   path = tmp_path / "domain.py"
   path.write_text(
-    "from maskedlm import config as base\n"
+    "from maskedlm.config import defaults as base\n"
     "def get_config():\n"
     f"  c = base.default({objective!r})\n"
     "  c.corpus.source = 'docstrings:textwrap,string,shutil,random'\n"
@@ -112,7 +112,7 @@ def test_the_command_line_stands(general):
   config.init_from = str(general)
   config.model.norm_epsilon = 1e-3
   config.model.rope_theta = 160_000.0
-  init_from.adopt(config, given=["model.rope_theta"])
+  init_from.copy_architecture(config, given=["model.rope_theta"])
   assert config.model.rope_theta == 160_000.0
   assert config.model.norm_epsilon == 1e-12
   assert config.model.max_positions == 48
@@ -127,10 +127,10 @@ def test_only_the_record_and_the_tokenizer_are_read(general, tmp_path):
     params.mkdir()
   config = config_lib.default("roberta")
   config.init_from = str(copy)
-  init_from.adopt(config)
+  init_from.copy_architecture(config)
   assert config.model.width == 24 and config.tokenizer.vocab_size == 500
   with pytest.raises(manager.CheckpointError, match="no usable checkpoint"):
-    init_from.weights(str(copy), log=print)({})
+    init_from.initial_weights(str(copy), log=print)({})
 
 
 def test_hosts_are_connected_after_it(general):
@@ -150,7 +150,7 @@ def test_hosts_are_connected_after_it(general):
 
 
 def test_parts_that_differ_are_named(general):
-  begin = init_from.weights(str(general), log=print)
+  begin = init_from.initial_weights(str(general), log=print)
   fresh, _ = manager.load_params(general)
   embeddings = fresh["encoder"]["embeddings"]
   embeddings["position"]["embedding"] = np.zeros((5, 24))
@@ -166,7 +166,7 @@ def test_parts_that_differ_are_named(general):
 
 def test_new_parts_start_anew(general):
   said = []
-  begin = init_from.weights(str(general), log=said.append)
+  begin = init_from.initial_weights(str(general), log=said.append)
   fresh, _ = manager.load_params(general)
   del fresh["pooler"], fresh["nsp_head"]
   fresh["sbo_head"] = {"bias": np.arange(3.0)}
@@ -191,7 +191,7 @@ def make_task(objective, start="", **options):
   config.data.update(length=24, batch_size=8)
   config.objective.update(options)
   config.init_from = str(start)
-  init_from.adopt(config)
+  init_from.copy_architecture(config)
   return objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
 
 
@@ -224,7 +224,7 @@ def test_a_generators_mlm_head_goes_with_it(tmp_path, old, new, taken, anew):
   task = make_task(new, path, **SAME.get(new, {}))
   said = []
   fresh = jax.eval_shape(task.init, jax.random.key(0))
-  begun = init_from.weights(str(path), log=said.append)(fresh)
+  begun = init_from.initial_weights(str(path), log=said.append)(fresh)
   assert [n for n in sorted(fresh) if begun[n] is not fresh[n]] == taken.split()
   assert [n for n in sorted(fresh) if begun[n] is fresh[n]] == anew.split()
   for name in [*taken.split(), *anew.split()]:
@@ -236,7 +236,7 @@ def test_a_generator_of_another_size_is_named(tmp_path):
   task = make_task("electra", path, generator_size=1 / 3)
   fresh = jax.eval_shape(task.init, jax.random.key(0))
   with pytest.raises(ConfigError) as error:
-    init_from.weights(str(path), log=print)(fresh)
+    init_from.initial_weights(str(path), log=print)(fresh)
   assert "generator/" in str(error.value) and "encoder/" not in str(error.value)
   assert str(error.value).endswith(
     "and give objective.generator_size and objective.generator_layers as they "
@@ -300,12 +300,12 @@ def test_another_tokenizer_is_refused_even_if_it_has_as_many_words(
   config.init_from = str(general)
   config.tokenizer.path = str(vocabulary)
   with pytest.raises(ConfigError, match="maskedlm retokenize"):
-    init_from.adopt(config, ["tokenizer.path"])
+    init_from.copy_architecture(config, ["tokenizer.path"])
   config.tokenizer.path = str(
     shutil.copytree(general / "tokenizer", tmp_path / "copy")
   )
-  init_from.adopt(config, ["tokenizer.path"])
+  init_from.copy_architecture(config, ["tokenizer.path"])
   assert config.tokenizer.path == str(tmp_path / "copy")
   config.tokenizer.path = ""
-  init_from.adopt(config, ["tokenizer.path"])
+  init_from.copy_architecture(config, ["tokenizer.path"])
   assert config.tokenizer.path == str(general / "tokenizer")
