@@ -1,4 +1,4 @@
-"""`maskedlm fill-mask`: the most probable words for each mask of a text."""
+"""Predicts the most probable words for each mask of a text."""
 
 import math
 import pathlib
@@ -10,54 +10,56 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.modeling import encoder, heads, masked_lm
 from maskedlm.modeling.architecture import restored
 from maskedlm.runtime import console
-from maskedlm.training.checkpoints import load as opening
+from maskedlm.training.checkpoints import load
 
-# What pretrain shows at its end: a test of syntax, of agreement, of sense.
+# pretrain shows these at its end: they need syntax, agreement and meaning.
 EXAMPLES = (
   "The function returns a [MASK] of the input.",
   "If the file does not [MASK], an error is raised.",
   "Return True if all elements are [MASK].",
 )
-ROWS = 16  # Texts in a batch, at most.
+MAX_TEXTS = 16  # In a batch.
 
 
-class Model(NamedTuple):
-  """A checkpoint made ready to fill masks."""
+class MaskFiller(NamedTuple):
+  """A checkpoint that is ready to fill masks."""
 
-  tokenizer: tokenizers.Tokenizer
+  tokenizer: Tokenizer
   mask_token: str
   max_length: int
-  # (input_ids [B, L], segment_ids [B, L], positions [B, P]) -> [B, P, V]; of
-  # special tokens and of rows without a token 0.
+  # (input_ids [B, L], segment_ids [B, L], positions [B, P]) -> [B, P, V]; 0 for
+  # special tokens and for rows of the table that have no token.
   probabilities: Callable
 
 
-class Filled(NamedTuple):
-  """A text and, for each of its masks, [(word, probability)], best first."""
+class FilledText(NamedTuple):
+  """A text and, for each of its masks, (word, probability), best first."""
 
   text: str
   masks: list[list[tuple[str, float]]]
 
 
-def load(path: pathlib.Path) -> Model:
-  """Reads the newest checkpoint of a workdir (or the checkpoint given).
+def load_mask_filler(path: pathlib.Path) -> MaskFiller:
+  """Loads the newest checkpoint of a workdir, or the checkpoint at `path`.
 
   Raises:
-    CheckpointError: there is none that can be read.
-    ConfigError: it has no MLM head, or the tokenizer is not the checkpoint's.
+    CheckpointError: no checkpoint can be read.
+    ConfigError: it has no MLM head, or its tokenizer belongs to another run.
   """
-  return make_model(opening.open_checkpoint(path), path)
+  return make_mask_filler(load.open_checkpoint(path), path)
 
 
-def make_model(opened: opening.Opened, path: str | pathlib.Path) -> Model:
-  """As `load`, of what is open; path is for the error.
+def make_mask_filler(
+  opened: load.LoadedCheckpoint, path: str | pathlib.Path
+) -> MaskFiller:
+  """Returns a MaskFiller for a loaded checkpoint; errors name `path`.
 
   Raises:
-    ConfigError: it has no MLM head.
+    ConfigError: the checkpoint has no MLM head.
   """
   made = opened.tokenizer
   params, config = _masked_model(opened.params, opened.meta["task"], path)
@@ -71,11 +73,11 @@ def make_model(opened: opening.Opened, path: str | pathlib.Path) -> Model:
       "segment_ids": segment_ids,
     }
     logits = heads.mlm_logits(params, config, batch, positions)
-    # No training ever asks for these, so nothing keeps them down.
+    # Training never predicts these, so their logits are arbitrary.
     logits = logits.at[..., made.special_ids].set(-jnp.inf)
     return jax.nn.softmax(logits)
 
-  return Model(
+  return MaskFiller(
     tokenizer=made,
     mask_token=made.tokens(made.special.mask),
     max_length=config.max_positions,
@@ -84,11 +86,11 @@ def make_model(opened: opening.Opened, path: str | pathlib.Path) -> Model:
 
 
 def _masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
-  """(encoder and mlm_head, architecture): of ELECTRA, the generator's."""
+  """Returns encoder, MLM head and architecture (ELECTRA: of the generator)."""
   if "mlm_head" not in params:
     raise ConfigError(
-      f"{path} was trained by objective.name={task['objective']!r}, which has "
-      "no masked language model: it can't fill masks."
+      f"{path} was trained with objective.name={task['objective']!r} and has "
+      "no MLM head: it can't fill masks."
     )
   if "generator" in params:
     generator = restored(task["generator"])
@@ -97,11 +99,13 @@ def _masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
   return parts, restored(task["encoder"])
 
 
-def fill(model: Model, texts: Sequence[str], *, top_k: int) -> list[Filled]:
-  """The top_k words of each mask of each text, in one batch.
+def fill_masks(
+  model: MaskFiller, texts: Sequence[str], *, top_k: int
+) -> list[FilledText]:
+  """Returns the top_k words for each mask of each text, in one batch.
 
   Raises:
-    ConfigError: a text without a mask, or longer than the model's positions.
+    ConfigError: a text has no mask, or more tokens than the model's positions.
   """
   special = model.tokenizer.special
   words = np.delete(
@@ -121,7 +125,7 @@ def fill(model: Model, texts: Sequence[str], *, top_k: int) -> list[Filled]:
         f"{text[:60]!r}... has {len(rows[-1])} tokens, the model takes "
         f"{model.max_length}: cut it."
       )
-  # A few padded shapes, so that many texts share few compilations.
+  # Padding to a few shapes lets many texts share a compilation.
   length = min(_ceil_power(max(map(len, rows))), model.max_length)
   num_masks = [int(np.sum(row == special.mask)) for row in rows]
   slots = _ceil_power(max(num_masks))
@@ -139,12 +143,12 @@ def fill(model: Model, texts: Sequence[str], *, top_k: int) -> list[Filled]:
     for p in table[i, : num_masks[i]]:
       best = words[np.argsort(-p[words], kind="stable")[:top_k]]
       masks.append([(_word(model.tokenizer, k), float(p[k])) for k in best])
-    filled.append(Filled(text, masks))
+    filled.append(FilledText(text, masks))
   return filled
 
 
-def format_filled(filled: Filled) -> str:
-  """The text, then a line for each mask."""
+def format_filled(filled: FilledText) -> str:
+  """Returns the text, followed by a line for each mask."""
   lines = [filled.text]
   for words in filled.masks:
     shares = (f"{console.isolate(word)} {p:.1%}" for word, p in words)
@@ -152,10 +156,11 @@ def format_filled(filled: Filled) -> str:
   return "\n".join(lines)
 
 
-def _word(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:
-  """The token as a person reads it; WordPiece's ## shows it is a part.
+def _word(tokenizer: Tokenizer, token_id: int) -> str:
+  """Returns the token as text; ## of WordPiece marks a continued word.
 
-  One of whitespace, or of a part of a character, is as the vocabulary has it.
+  Tokens of whitespace and of partial characters are returned as they are in the
+  vocabulary.
   """
   text = tokenizer.decode([int(token_id)]).strip()
   if text and text.isprintable() and "\ufffd" not in text:
@@ -164,4 +169,5 @@ def _word(tokenizer: tokenizers.Tokenizer, token_id: int) -> str:
 
 
 def _ceil_power(n: int) -> int:
+  """Returns the smallest power of 2 that is at least n, and at least 1."""
   return 1 << math.ceil(math.log2(max(n, 1)))

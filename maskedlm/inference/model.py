@@ -1,9 +1,9 @@
-"""The public API: a checkpoint as a small object of pure functions.
+"""The public API: a checkpoint as a small object with pure functions.
 
-`maskedlm.load` is this file's `load`. The verbs fill-mask, embed and predict
-call the same functions, so what they print is what these return. A wrong
-argument raises a ValueError of one line (config.ConfigError, DataError of
-finetune/contract.py), a damaged checkpoint a CheckpointError.
+`maskedlm.load` is the `load` of this module. The verbs fill-mask, embed and
+predict call the same functions, so they print what these return. A wrong
+argument raises a one-line ConfigError or DataError, both of which are
+ValueErrors, and a damaged checkpoint a CheckpointError.
 """
 
 import dataclasses
@@ -21,43 +21,45 @@ import numpy as np
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
-from maskedlm.finetune import predict as inference
+from maskedlm.finetune import predict
 from maskedlm.finetune.contract import Prediction
-from maskedlm.inference import fill_mask as filling
-from maskedlm.inference.vectors import attention_maps as attention_lib
-from maskedlm.inference.vectors import vectors as vectors_lib
+from maskedlm.finetune.predict import FineTunedModel
+from maskedlm.inference import fill_mask
+from maskedlm.inference.fill_mask import MaskFiller
+from maskedlm.inference.vectors import attention_maps, vectors
 from maskedlm.inference.vectors.attention_maps import Attention
-from maskedlm.inference.vectors.vectors import Vectors
+from maskedlm.inference.vectors.vectors import TextEncoder, Vectors
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.training.checkpoints import load as opening
+from maskedlm.training.checkpoints.load import LoadedCheckpoint, open_best
 
 
 def load(path: str | pathlib.Path) -> "Model":
-  """Opens a checkpoint to be used.
+  """Opens a checkpoint for inference.
 
   Args:
     path: a workdir of pretraining, of fine-tuning (its best checkpoint is
-      taken) or of an import; or one of its checkpoints.
+      used) or of an import; or one checkpoint of a workdir.
 
   Raises:
-    CheckpointError: no checkpoint, or a damaged one.
-    ConfigError: no such folder, no encoder, another run's tokenizer.
+    CheckpointError: there is no checkpoint, or it is damaged.
+    ConfigError: the folder doesn't exist, the checkpoint has no encoder, or
+      the tokenizer belongs to another run.
   """
-  opened = opening.open_best(path)
+  opened = open_best(path)
   opened = opened._replace(params=jax.device_put(opened.params))
   return Model(str(path), opened)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
-  """What `load` opened. Its functions change nothing.
+  """A checkpoint, as returned by `load`. Its methods change nothing.
 
-  Whatever a function needs is made when it is first called, and compiled for
-  each new shape of a batch; the parameters are on the device once.
+  Each method prepares what it needs on its first call and compiles once for
+  every new batch shape. The parameters are on the device only once.
   """
 
   path: str
-  opened: opening.Opened = dataclasses.field(repr=False)
+  opened: LoadedCheckpoint = dataclasses.field(repr=False)
 
   @property
   def cfg(self) -> EncoderConfig:
@@ -66,21 +68,21 @@ class Model:
 
   @property
   def tokenizer(self) -> Tokenizer:
-    """The tokenizer; tokenizer.tokens(id) is a token as it is spelt."""
+    """The tokenizer; tokenizer.tokens(id) is a token's spelling."""
     return self.opened.tokenizer
 
   @property
   def meta(self) -> Mapping[str, Any]:
-    """What the checkpoint says of itself: step, task, heldout, ..."""
+    """The metadata of the checkpoint: step, task, heldout, ..."""
     return self.opened.meta
 
   def tokenize(self, text: str, *, specials: bool = False) -> Encoding:
-    """The n tokens of a text, without [CLS] and [SEP] around them.
+    """Returns the n tokens of a text, without [CLS] and [SEP].
 
     Args:
-      text: any.
-      specials: whether "[MASK]", "[SEP]" and so on in it are those tokens,
-        as they are to fill_mask, or ordinary text.
+      text: any string.
+      specials: whether "[MASK]", "[SEP]" and so on in the text become special
+        tokens, as in fill_mask, or are ordinary text.
 
     Returns:
       ids [n], offsets [n, 2] (characters of the text), word_ids [n].
@@ -90,23 +92,24 @@ class Model:
   def fill_mask(
     self, text: str, *, top: int = 5
   ) -> list[list[tuple[str, float]]]:
-    """For each mask of a text its `top` candidates, the most probable first.
+    """Returns the `top` most probable candidates for each mask of a text.
 
     Args:
-      text: with one [MASK] or more, or the tokenizer's own spelling of it.
-      top: how many candidates.
+      text: contains one or more [MASK], or the tokenizer's own mask token.
+      top: the number of candidates.
 
     Returns:
-      [(word, probability)] of each mask; a part of a word is spelt as the
-      tokenizer does (##ing). No special token is among them.
+      For each mask a list of (word, probability), most probable first.
+      Subwords are spelled as in the tokenizer (##ing). Special tokens are
+      never candidates.
 
     Raises:
-      ConfigError: the model has no masked language model's head, the text no
-        mask or more tokens than the model has positions.
+      ConfigError: the model has no masked language modeling head, the text has
+        no mask or more tokens than the model has positions.
     """
     if top < 1:
       raise ConfigError(f"top={top}: expected at least 1.")
-    return filling.fill(self._filler, [_text(text)], top_k=top)[0].masks
+    return fill_mask.fill_masks(self._filler, [_text(text)], top_k=top)[0].masks
 
   def encode(
     self,
@@ -115,14 +118,16 @@ class Model:
     layers: Sequence[int] = (-1,),
     combine: str = "mean",
   ) -> list[np.ndarray]:
-    """The contextual vectors of every token of each text.
+    """Returns the contextual vector of every token of each text.
 
-    Row j of an array belongs to token j of `tokenize(text)`: no [CLS], no
-    padding. A text may be longer than the encoder (docs/guides/use/embeddings.md).
+    Row j of an array belongs to token j of `tokenize(text)`: there are no rows
+    for [CLS] or padding. A text may be longer than the encoder's positions
+    (docs/guides/use/embeddings.md).
 
     Args:
-      texts: any number.
-      layers, combine: see `vectors`.
+      texts: a list of any length.
+      layers: see `vectors`.
+      combine: see `vectors`.
 
     Returns:
       [n_i, C] float32 for each text of n_i tokens; C as in `vectors`.
@@ -145,10 +150,10 @@ class Model:
     combine: str = "mean",
     normalize: bool = False,
   ) -> np.ndarray:
-    """The vectors [n, C] float32 of texts: by default row i is texts[i]'s.
+    """Returns vectors [n, C] float32; by default row i belongs to texts[i].
 
-    Arguments and errors are those of `vectors`, which also tells of other
-    units whose they are.
+    Takes the arguments and raises the errors of `vectors`, which also returns
+    the position of each unit.
     """
     made = self.vectors(
       texts,
@@ -170,24 +175,26 @@ class Model:
     combine: str = "mean",
     normalize: bool = False,
   ) -> Vectors:
-    """The vectors of the units of texts, and whose each is.
+    """Returns the vectors of the units of texts and where each unit is.
 
     Args:
-      texts: any number, of any length.
-      unit: token | word | sentence (a text as a whole).
-      pool: of a unit's tokens: mean | max | cls, the last of sentences. "" is
-        of sentences as the model was imported or trained, else mean.
+      texts: a list of any length, of texts of any length.
+      unit: token | word | sentence (the whole text).
+      pool: how the tokens of a unit are pooled: mean | max | cls (sentences
+        only). "" pools sentences as the model was imported or trained, and
+        other units by the mean.
       layers: 0 is the embeddings, N or -1 the last layer.
-      combine: of several layers: mean | sum | concat | stack.
-      normalize: each vector to length 1.
+      combine: how several layers are combined: mean | sum | concat | stack.
+      normalize: whether to scale each vector to length 1.
 
     Returns:
-      values [n, C] float32; texts [n], the place in `texts` of each; offsets
-      [n, 2], its characters there; ids [n], of tokens. C is the width D, of k
-      layers with concat k D; with stack values are [n, k, D].
+      values [n, C] float32; texts [n], the index in `texts` of each unit;
+      offsets [n, 2], its characters there; ids [n], its token id if units are
+      tokens. C is the width D, or k D for k concatenated layers; stacked
+      values are [n, k, D].
 
     Raises:
-      ConfigError: an unknown option or layer; one string for a list.
+      ConfigError: an unknown option or layer; a string instead of a list.
     """
     texts = _each("texts", texts, str)
     try:
@@ -197,35 +204,35 @@ class Model:
         f"layers={layers!r:.40}: expected numbers such as (-1,) or "
         "(-1, -2, -3, -4)."
       ) from None
-    options = vectors_lib.as_made(
-      vectors_lib.Options(unit, pool, layers, combine, normalize),
+    options = vectors.resolve_options(
+      vectors.VectorOptions(unit, pool, layers, combine, normalize),
       self._encoder,
     )
     lines = (Text(text, line=i + 1) for i, text in enumerate(texts))
-    made = list(vectors_lib.embed(self._encoder, lines, options))
+    made = list(vectors.embed(self._encoder, lines, options))
     if not made:
-      return vectors_lib.none(options, self.cfg)
-    made = vectors_lib.collect(made)
+      return vectors.empty_vectors(options, self.cfg)
+    made = vectors.collect(made)
     places = np.array([text.line - 1 for text in made.sources], np.int64)
     return made._replace(texts=places)
 
   def predict(
     self, examples: Sequence[str | Mapping[str, Any]], *, batch_size: int = 32
   ) -> list[Prediction]:
-    """What a fine-tuned model says of each example.
+    """Returns the predictions of a fine-tuned model.
 
     Args:
-      examples: each a line of `maskedlm predict`'s input, or the JSON object
-        of one: {"text": ...}, {"question": ..., "context": ...}, {"tokens":
-        [...]}; the tutorial of each kind says which.
-      batch_size: rows that the model sees at once.
+      examples: each is a line of `maskedlm predict`'s input or a dict with the
+        same fields: {"text": ...}, {"question": ..., "context": ...},
+        {"tokens": [...]}. The guide of each task lists its fields.
+      batch_size: rows in a batch.
 
     Returns:
-      An object each, as `maskedlm predict --json` prints it.
+      A dict for each example, as printed by `maskedlm predict --json`.
 
     Raises:
       ConfigError: the model is not fine-tuned.
-      DataError: an example is not of the model's kind.
+      DataError: an example doesn't have the fields that the task needs.
     """
     examples = _each("examples", examples, (str, Mapping))
     model = self._predictor
@@ -235,47 +242,47 @@ class Model:
       )
       for example in examples
     ]
-    return inference.predict(model, parsed, batch_size=batch_size)
+    return predict.predict(model, parsed, batch_size=batch_size)
 
   def attend(self, text: str) -> Attention:
-    """Which token of a text attends to which, in every layer and head.
+    """Returns the attention weights of every layer and head.
 
     Args:
-      text: a [MASK] in it is one, as for fill_mask.
+      text: [MASK] in it is a mask, as in fill_mask.
 
     Returns:
-      tokens [l], [CLS] and [SEP] among them; weights [N, H, l, l] float32:
-      layer, head, from, to. A row sums to 1.
+      tokens [l], including [CLS] and [SEP]; weights [N, H, l, l] float32:
+      layer, head, from, to. Each row sums to 1.
 
     Raises:
-      ConfigError: a text without a token, or with too many.
+      ConfigError: the text has no token, or too many.
     """
-    return attention_lib.attend(self._encoder, _text(text))
+    return attention_maps.attend(self._encoder, _text(text))
 
   @functools.cached_property
-  def _filler(self) -> filling.Model:
-    return filling.make_model(self.opened, self.path)
+  def _filler(self) -> MaskFiller:
+    return fill_mask.make_mask_filler(self.opened, self.path)
 
   @functools.cached_property
-  def _encoder(self) -> vectors_lib.Model:
-    return vectors_lib.make_model(self.opened)
+  def _encoder(self) -> TextEncoder:
+    return vectors.make_text_encoder(self.opened)
 
   @functools.cached_property
-  def _predictor(self) -> inference.Model:
-    return inference.make_model(self.opened, self.path)
+  def _predictor(self) -> FineTunedModel:
+    return predict.make_model(self.opened, self.path)
 
 
 def _text(value: str) -> str:
-  """The value; a ConfigError if it is no string."""
+  """Returns the value if it is a string, and raises ConfigError otherwise."""
   if not isinstance(value, str):
     raise ConfigError(f"text is {value!r:.40}: expected a string.")
   return value
 
 
 def _json(example: Mapping[str, Any]) -> str:
-  """The example as JSON; a ConfigError for what has no form there."""
+  """Returns the example as JSON; raises ConfigError if it can't be written."""
   try:
-    return json.dumps(dict(example), default=lambda x: x.tolist())  # numpy's.
+    return json.dumps(dict(example), default=lambda x: x.tolist())  # NumPy.
   except (TypeError, ValueError, AttributeError, RecursionError):
     raise ConfigError(
       f"the example {example!r:.60} can't be written as JSON: expected "
@@ -284,8 +291,8 @@ def _json(example: Mapping[str, Any]) -> str:
 
 
 def _each(name: str, values: Sequence, kinds) -> list:
-  """The values in a list; a ConfigError for one of other kinds (None, nan)."""
-  if isinstance(values, str):  # A sequence too, of letters: never meant.
+  """Returns the values as a list; raises ConfigError for a wrong type."""
+  if isinstance(values, str):  # A sequence of letters: never meant.
     raise ConfigError(
       f"{name} is one string, {values[:40]!r}: expected a list; put it in [ ]."
     )

@@ -1,8 +1,8 @@
-"""Models in and out: Hugging Face's directories, and StableHLO for serving.
+"""Imports and exports models: Hugging Face directories and StableHLO.
 
-hf_import.py and hf_export.py read top-down and use the rest: names.py (what a
-parameter is called there), fields.py (what an option is), hf_config.py
-(config.json and EncoderConfig), weights.py (shapes and layouts), tensors.py
-(safetensors), tokenizer_files.py, fine_tuned.py (heads with labels),
-sentence_transformers.py (texts' vectors), model_card.py, stablehlo.py.
+huggingface/importer.py and huggingface/exporter.py read top-down and use the
+other modules: parameter_names.py (names of parameters), option_names.py (names
+of options), config_json.py (config.json and EncoderConfig), weights.py (shapes
+and layouts), tensors.py (safetensors), tokenizer_files.py, labels.py (heads
+with labels), sentence_transformers.py (text vectors), model_card.py.
 """

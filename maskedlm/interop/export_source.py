@@ -1,7 +1,7 @@
-"""A checkpoint of ours, opened to be exported: the part that is wanted.
+"""Opens a checkpoint for export and selects the part to export.
 
-What the checkpoint has beside that part is left out; what can't be left out
-without changing what the model says is an error.
+What is in the checkpoint besides that part is left out; what can't be left out
+without changing the model's outputs is an error.
 """
 
 import dataclasses
@@ -9,46 +9,49 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import (InteropError, did_you_mean)
+from maskedlm.core.errors import InteropError, did_you_mean
 from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune import initial_params
-from maskedlm.interop import (heads, labels)
+from maskedlm.interop import heads, labels
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import (EncoderConfig, restored)
+from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
 
 PARTS = ("", "encoder", "discriminator", "generator")
-# Heads of pretraining that nobody else has, and that nothing else needs.
+# Heads that only pretraining needs and no other library has.
 PRETRAINING_ONLY = ("sbo_head",)
 
 
 class ExportSource(NamedTuple):
-  """What is exported."""
+  """The model to export."""
 
-  params: Params  # "encoder" and some of modules.HEADS; numpy.
+  params: Params  # "encoder" and some of heads.HEADS; numpy.
   cfg: EncoderConfig
-  task: Mapping[str, Any]  # meta["task"]; of a head that is left out, less.
+  task: Mapping[
+    str, Any
+  ]  # meta["task"], without entries of heads that are left out.
   meta: Mapping[str, Any]
   tokenizer: Tokenizer
   tokenizer_dir: pathlib.Path
-  path: pathlib.Path  # Of the checkpoint, as it was given.
+  path: pathlib.Path  # As given by the user.
 
 
 def open_export_source(
   path: pathlib.Path, *, part: str, log: Callable[[str], None]
 ) -> ExportSource:
-  """Opens a workdir (if fine-tuned, its best checkpoint) or a checkpoint.
+  """Opens a workdir (its best checkpoint if fine-tuned) or a checkpoint.
 
   Args:
-    path: the workdir, or a step's folder.
-    part: one of PARTS; "" is everything, of ELECTRA the discriminator.
-    log: gets a line for what is left out.
+    path: a workdir or a step's folder.
+    part: one of PARTS; "" is everything, and for ELECTRA the discriminator.
+    log: called with a line for everything that is left out.
 
   Raises:
-    CheckpointError, ConfigError: there is none that can be read.
-    InteropError: it has no such part, or a head that only maskedlm has.
+    CheckpointError, ConfigError: no checkpoint can be read.
+    InteropError: the checkpoint lacks the part, or has a head that can't be
+      exported.
   """
   if part not in PARTS:
     raise InteropError(
@@ -60,17 +63,17 @@ def open_export_source(
   if part == "generator":
     if "generator" not in params:
       raise InteropError(
-        f"--part=generator: {path} has none; it is no ELECTRA."
+        f"--part=generator: {path} has none; it is not an ELECTRA."
       )
     params = masked_lm.with_generator(params)
     cfg = restored(task["generator"])
   elif "generator" in params:
     for name in ("generator", "mlm_head"):
       del params[name]
-    log("left out: the generator (--part=generator exports it)")
+    log("left out: the generator (export it with --part=generator)")
   elif part == "discriminator" and "discriminator_head" not in params:
     raise InteropError(
-      f"--part=discriminator: {path} has none; it is no ELECTRA."
+      f"--part=discriminator: {path} has none; it is not an ELECTRA."
     )
   if part == "encoder":
     params = {n: x for n, x in params.items() if n in initial_params.SHARED}
@@ -78,16 +81,16 @@ def open_export_source(
     task = {name: task[name] for name in kept if name in task}
   for name in PRETRAINING_ONLY:
     if params.pop(name, None) is not None:
-      log(f"left out: {name}, which only pretraining has a use for")
+      log(f"left out: {name}, which only pretraining uses")
   strange = sorted(set(params) - {"encoder", *heads.HEADS})
   if strange:
     raise InteropError(
-      f"{path} has {', '.join(strange)}, which only maskedlm can run; exported "
-      f"are heads of the kinds {', '.join(labels.CLASSES)}. The encoder "
-      "alone: --part=encoder."
+      f"{path} has {', '.join(strange)}, which only maskedlm can run; heads "
+      f"of these tasks can be exported: {', '.join(labels.CLASSES)}. For the "
+      "encoder alone, add --part=encoder."
     )
   params = labels.undo_standardisation(params, task)
-  # Where it was trained doesn't matter any more.
+  # These options depend on the machine that the model was trained on.
   cfg = dataclasses.replace(cfg, remat="none", unroll=False, attention="xla")
   return ExportSource(
     params=params,
@@ -95,6 +98,6 @@ def open_export_source(
     task=task,
     meta=start.meta,
     tokenizer=start.tokenizer,
-    tokenizer_dir=buckets.local(load.tokenizer_dir(path)),
+    tokenizer_dir=buckets.local_copy(load.tokenizer_dir(path)),
     path=path,
   )

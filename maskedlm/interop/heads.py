@@ -1,6 +1,6 @@
-"""Every head that is imported or exported: its shapes and its outputs.
+"""Lists every head that can be imported or exported: shapes and outputs.
 
-The one list of subtrees of parameters: what is not here is not exported.
+Subtrees of parameters that are not listed here are not exported.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -9,31 +9,33 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.task import (Array, Params)
+from maskedlm.core.task import Array, Params
 from maskedlm.finetune.classification.classification import ClassHead
 from maskedlm.finetune.question_answering.question_answering import SpanHead
 from maskedlm.finetune.tagging.head import TagHead
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
-from maskedlm.modeling.heads import (MlmHead, NspHead, Pooler, row_vector)
+from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
 from maskedlm.objectives.electra import DiscriminatorHead
 
 
 class HeadInputs(NamedTuple):
-  """What heads stand on."""
+  """Vectors that heads take as inputs."""
 
-  tokens: Any  # [B, L, D], the encoder's.
-  pooled: Any  # [B, D], of the pooler; row_vector's where there is none.
-  table: Any  # [V, E], the token embedding.
+  tokens: Any  # [B, L, D], of the encoder.
+  pooled: Any  # [B, D], of the pooler; without one, of row_vector.
+  table: Any  # [V, E], token embeddings.
 
 
 class Head(NamedTuple):
-  """One subtree of the parameters."""
+  """A subtree of the parameters."""
 
-  module: Callable[[EncoderConfig, int], Any]  # Of cfg, number of labels.
-  inputs: Callable[[HeadInputs], tuple]  # What the module is called with.
-  # What the module returns -> {name of an output: array}.
+  module: Callable[
+    [EncoderConfig, int], Any
+  ]  # (cfg, number of labels) -> module.
+  inputs: Callable[[HeadInputs], tuple]  # The module's arguments.
+  # The module's result -> {name of an output: array}.
   outputs: Callable[[Array], dict[str, Array]]
   kwargs: Mapping[str, Any] = {}
 
@@ -85,7 +87,7 @@ HEADS = {
 def param_shapes(
   cfg: EncoderConfig, heads: Iterable[str], num_labels: int
 ) -> Params:
-  """The tree of shapes of an encoder and the heads, as they are trained."""
+  """Returns the tree of shapes of an encoder and heads, as trained."""
   ids, D = jnp.zeros((1, 1), jnp.int32), cfg.width
   table = jnp.zeros((cfg.padded_vocab_size, cfg.embedding_size))
   vectors = HeadInputs(jnp.zeros((1, 1, D)), jnp.zeros((1, D)), table)
@@ -106,7 +108,7 @@ def param_shapes(
 def compute_outputs(
   params: Params, cfg: EncoderConfig, batch: Mapping[str, Array]
 ) -> dict[str, Array]:
-  """What the encoder and every head say of a batch.
+  """Returns the outputs of the encoder and of every head for a batch.
 
   Args:
     params: "encoder" and any of HEADS.
@@ -114,7 +116,7 @@ def compute_outputs(
     batch: input_ids, token_type_ids and segment_ids, [B, L] each.
 
   Returns:
-    last_hidden_state [B, L, D] and what `of_heads` returns, in float32.
+    last_hidden_state [B, L, D] and the result of `head_outputs`, in float32.
   """
   hidden = masked_lm.encode(cfg, params, batch, None, False)
   said = head_outputs(params, cfg, hidden, batch["segment_ids"])
@@ -124,12 +126,18 @@ def compute_outputs(
 def head_outputs(
   params: Params, cfg: EncoderConfig, hidden: Array, segment_ids: Array
 ) -> dict[str, Array]:
-  """What every head says of the encoder's vectors [B, L, D], in float32.
+  """Returns the outputs of every head, in float32.
+
+  Args:
+    params: "encoder" and any of HEADS.
+    cfg: the architecture.
+    hidden: [B, L, D], the encoder's vectors.
+    segment_ids: [B, L].
 
   Returns:
-    Of the heads that are there pooler_output [B, D], mlm_logits [B, L, V],
-    nsp_logits [B, 2], discriminator_logits [B, L], logits [B, labels] (of a
-    choice, [B, 1]) or [B, L, labels], start_logits and end_logits [B, L].
+    Those of the existing heads: pooler_output [B, D], mlm_logits [B, L, V],
+    nsp_logits [B, 2], discriminator_logits [B, L], logits [B, labels] (choices:
+    [B, 1]) or [B, L, labels], start_logits and end_logits [B, L].
   """
   vectors = HeadInputs(
     hidden,
@@ -153,5 +161,5 @@ def head_outputs(
 
 
 def _num_labels(head: Params) -> int:
-  """The labels of a head with a layer "dense"; 0 of others."""
+  """Returns the number of labels of a head with a layer "dense"; else 0."""
   return head["dense"]["kernel"].shape[-1] if "dense" in head else 0

@@ -1,7 +1,7 @@
-"""Fine-tuned heads: our kinds and their classes, with labels and options.
+"""Maps fine-tuned heads to transformers' classes, labels and options.
 
-Theirs are in config.json (id2label, problem_type), ours in the checkpoint's
-meta["task"], from which finetune/predict.py makes the model again.
+transformers keeps them in config.json (id2label, problem_type), maskedlm in
+the checkpoint's meta["task"], from which finetune/predict.py builds the model.
 """
 
 from collections.abc import Mapping
@@ -13,25 +13,25 @@ from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
 from maskedlm.finetune.tagging import label_scheme
 
-# Our kind -> the end of their class's name.
+# Task -> suffix of the class name in transformers.
 CLASSES = {
-  "multi_label": "ForSequenceClassification",  # By its problem_type.
+  "multi_label": "ForSequenceClassification",  # Distinguished by problem_type.
   "classification": "ForSequenceClassification",
   "tagging": "ForTokenClassification",
   "question_answering": "ForQuestionAnswering",
   "multiple_choice": "ForMultipleChoice",
 }
 TASKS = {ending: kind for kind, ending in CLASSES.items()}
-MAX_LENGTH = 512  # Tokens of a row, of models that take very long ones.
+MAX_LENGTH = 512  # Tokens of a row, even if the model has more positions.
 
 
 def read_task(
   config: Mapping[str, Any], kind: str, max_positions: int, where
 ) -> dict[str, Any]:
-  """What meta["task"] says of a kind, from config.json.
+  """Returns the entries of meta["task"] for a task, from config.json.
 
   Raises:
-    InteropError: a head that we don't have, or labels that are none.
+    InteropError: a head that maskedlm doesn't have, or invalid labels.
   """
   problem = config.get("problem_type")
   if kind == "classification" and problem == "multi_label_classification":
@@ -44,15 +44,15 @@ def read_task(
     labels = _labels(config, where)
     if problem == "regression" and len(labels) > 1:
       raise InteropError(
-        f"{where}: problem_type={problem!r} of {len(labels)} numbers; "
-        "maskedlm's regression has one: import the encoder alone by --part "
+        f"{where}: problem_type={problem!r} with {len(labels)} numbers; "
+        "maskedlm's regression has one: import the encoder alone with --part "
         "encoder."
       )
-    # config.json doesn't tell whether it was trained on texts or on pairs.
+    # config.json doesn't say whether it was trained on texts or on pairs.
     task["options"] = {"layout": "texts"}
     if len(labels) == 1:
       task["options"]["regression"] = True
-      # Scores as they are. The range of those in training is not known.
+      # Unscaled scores; the range of the training set is unknown.
       task["about"] = {"low": -1e9, "high": 1e9, "mean": 0.0, "stddev": 1.0}
     else:
       task["about"] = {"labels": labels}
@@ -67,12 +67,12 @@ def read_task(
 
 
 def num_outputs(task: Mapping[str, Any]) -> int:
-  """Of a head: one for each label, or the score."""
+  """Returns a head's number of outputs: one per label, or a score."""
   return len(task.get("about", {}).get("labels", ("score",)))
 
 
 def write_task(task: Mapping[str, Any]) -> dict[str, Any]:
-  """What config.json says of a kind, from meta["task"]."""
+  """Returns the entries of config.json for a task, from meta["task"]."""
   kind = task.get("kind")
   labels = list(task.get("about", {}).get("labels", ()))
   written: dict[str, Any] = {}
@@ -91,10 +91,10 @@ def write_task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def undo_standardisation(params: Params, task: Mapping[str, Any]) -> Params:
-  """Params whose logits are what is predicted.
+  """Returns parameters whose logits are the scores themselves.
 
-  Our regression learns deviations from the mean of the training set; theirs,
-  scores.
+  maskedlm's regression predicts standardised deviations from the mean of the
+  training set, transformers' predicts scores.
   """
   about = task.get("about", {})
   if "stddev" not in about or "class_head" not in params:
@@ -110,7 +110,7 @@ def undo_standardisation(params: Params, task: Mapping[str, Any]) -> Params:
 
 def _labels(config: Mapping[str, Any], where) -> list[str]:
   found = config.get("id2label")
-  if not found:  # transformers' own names of those that were never told.
+  if not found:  # transformers' default names.
     return [f"LABEL_{i}" for i in range(config.get("num_labels") or 2)]
   try:
     labels = {int(key): str(label) for key, label in found.items()}
@@ -119,7 +119,7 @@ def _labels(config: Mapping[str, Any], where) -> list[str]:
     made = []
   if len(set(made)) < len(found):
     raise InteropError(
-      f"{where}/config.json: id2label={found!r:.80}; expected different labels "
-      'by their numbers from 0, such as {"0": "no", "1": "yes"}.'
+      f"{where}/config.json: id2label={found!r:.80}; expected distinct labels "
+      'numbered from 0, such as {"0": "no", "1": "yes"}.'
     )
   return made

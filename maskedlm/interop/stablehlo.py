@@ -1,8 +1,8 @@
-"""A checkpoint becomes a program: `maskedlm export --to stablehlo`.
+"""Exports a checkpoint as a program: `maskedlm export --to stablehlo`.
 
-jax.export writes the forward pass as StableHLO, for any batch size and length
-and for several platforms at once. The weights stand beside it, and are its
-first argument. Running it takes jax and safetensors, and none of this package.
+jax.export writes the forward pass as StableHLO for any batch size and length
+and for several platforms at once. The weights are in a file beside it and are
+its first argument. Running it requires jax and safetensors, but not maskedlm.
 """
 
 import pathlib
@@ -16,11 +16,11 @@ from flax import traverse_util
 
 from maskedlm.core.errors import InteropError
 from maskedlm.inference.vectors import vectors
-from maskedlm.interop import (export_source, heads)
-from maskedlm.interop.huggingface import (tensors, tokenizer_files)
+from maskedlm.interop import export_source, heads
+from maskedlm.interop.huggingface import tensors, tokenizer_files
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
-from maskedlm.runtime import (output_files, output_options)
+from maskedlm.runtime import output_files, output_options
 
 PROGRAM, WEIGHTS, ABOUT = "model.stablehlo", "weights.safetensors", "model.json"
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -35,18 +35,18 @@ def export_stablehlo(
   platforms: Sequence[str] = ("cpu", "cuda", "tpu"),
   log: Callable[[str], None],
 ) -> dict[str, Any]:
-  """Writes the program, its weights, tokenizer and README; returns model.json.
+  """Writes program, weights, tokenizer and README; returns model.json.
 
   Args:
     path: a workdir or a checkpoint.
-    out: the directory to make.
-    part: see opening.py.
-    platforms: of PLATFORMS; the program can be run on each.
-    log: gets a line for what is left out.
+    out: the directory to create.
+    part: see export_source.py.
+    platforms: of PLATFORMS; the program runs on each of them.
+    log: called with a line for everything that is left out.
 
   Raises:
-    InteropError: `out` exists, an unknown platform, or a head that is no
-      output of a forward pass.
+    InteropError: `out` exists, a platform is unknown, or a head can't be
+      exported.
     CheckpointError, ConfigError: the checkpoint can't be read.
   """
   unknown = [name for name in platforms if name not in PLATFORMS]
@@ -113,7 +113,7 @@ def export_stablehlo(
 
 
 def _sentence_vector(cfg: EncoderConfig, x, segment_ids, sentences):
-  """A text's vector as `embed` makes it: x [B, L, D] -> [B, D]."""
+  """Returns sentence vectors [B, D] of x [B, L, D], pooled as `embed` does."""
   if sentences.pool == "max":
     real = (segment_ids > 0)[..., None]
     made = jnp.max(x, axis=1, where=real, initial=-jnp.inf)

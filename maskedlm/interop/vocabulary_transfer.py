@@ -8,9 +8,9 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
-from maskedlm.runtime import (buckets, console, output_options)
+from maskedlm.runtime import buckets, console, output_options
 
-# The arrays that have a row for each token.
+# Arrays with a row for each token.
 TABLES = (
   "encoder/embeddings/token/embedding",
   "mlm_head/bias",
@@ -20,36 +20,36 @@ TABLES = (
 
 
 def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
-  """Reads a checkpoint and a tokenizer, writes the workdir `out`.
+  """Reads a checkpoint and a tokenizer, and writes the workdir `out`.
 
   Raises:
-    CheckpointError, ConfigError: the checkpoint can't be opened, or has that
-      tokenizer already.
+    CheckpointError, ConfigError: the checkpoint can't be opened, or already has
+      that tokenizer.
     CorpusError: the tokenizer can't be read.
     InteropError: `out` exists.
   """
   from maskedlm.data.tokenizers import tokenizer as tokenizers
   from maskedlm.data.tokenizers import vocabulary_map
-  from maskedlm.training.checkpoints import (load, write)
+  from maskedlm.training.checkpoints import load, write
 
   with output_options.new_folder(out) as unfinished:
-    new = tokenizers.load(tokenizer)
+    new = tokenizers.load_tokenizer(tokenizer)
     old = load.open_best(checkpoint)
     if new.sha256 == old.tokenizer.sha256:
       raise ConfigError(
-        f"--tokenizer={tokenizer} is the one that {checkpoint} has: give "
+        f"--tokenizer={tokenizer} is the tokenizer of {checkpoint}: give "
         "another."
       )
     was, now = ("A" in x.normalize("A") for x in (old.tokenizer, new))
     if was != now:
       console.log(
-        f"--tokenizer={tokenizer} {'keeps' if now else 'lowers'} capitals, "
-        f"that of {checkpoint} {'keeps' if was else 'lowers'} them; a "
-        "vocab.txt keeps them if a word in it has one and no "
-        "tokenizer_config.json beside it says do_lower_case"
+        f"--tokenizer={tokenizer} {'keeps' if now else 'lowercases'} capitals, "
+        f"but the tokenizer of {checkpoint} {'keeps' if was else 'lowercases'} "
+        "them; a vocab.txt keeps capitals if any of its words has one and no "
+        "tokenizer_config.json beside it sets do_lower_case"
       )
     cfg = dataclasses.replace(old.cfg, vocab_size=new.vocab_size)
-    origins = vocabulary_map.respell(old.tokenizer, new)
+    origins = vocabulary_map.map_vocabulary(old.tokenizer, new)
     special = set(old.tokenizer.special_ids.tolist())
     ordinary = [i for i in range(old.cfg.vocab_size) if i not in special]
     params = transfer_params(
@@ -91,15 +91,15 @@ def transfer_rows(
   *,
   rows: int,
 ) -> np.ndarray:
-  """Rows for new tokens, from those of the old ones.
+  """Returns rows for new tokens, made from the rows of old tokens.
 
   Args:
     table: [old rows, ...], a row for each old token.
-    origins: of each new token, the old ones whose mean it is; where there is
-      none, its row is drawn at random, each number from a normal distribution
-      with the mean and deviation of its column.
-    ordinary: the old tokens that this distribution is of.
-    rows: of the result; beyond the new tokens they are 0.
+    origins: for each new token, the old tokens to average. Without any, the row
+      is drawn from normal distributions with the mean and deviation of each
+      column.
+    ordinary: the old tokens that determine these distributions.
+    rows: of the result; rows beyond the new tokens are 0.
 
   Returns:
     [rows, ...], of the table's type.
@@ -119,7 +119,7 @@ def transfer_rows(
 
 
 def transfer_params(params: Params, *args, **kwargs) -> Params:
-  """Parameters with `transfer` done to the tables that are among them."""
+  """Returns the parameters with `transfer_rows` applied to every table."""
 
   def change(tree: Params, path: Sequence[str]) -> Params:
     name, *rest = path

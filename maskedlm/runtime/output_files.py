@@ -16,12 +16,13 @@ import shutil
 import uuid
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
-from typing import IO, Any
-
-import numpy as np
+from typing import IO, TYPE_CHECKING, Any
 
 from maskedlm.core.errors import ConfigError, InteropError
 from maskedlm.runtime import buckets, storage_errors
+
+if TYPE_CHECKING:
+  import numpy as np
 
 # errno of flock on file systems that have no locks.
 NO_LOCKS = (errno.ENOLCK, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
@@ -121,12 +122,14 @@ def read_json(path: pathlib.Path) -> dict[str, Any]:
   return value
 
 
-def save_npz(path: str | os.PathLike, **arrays: np.ndarray) -> None:
+def save_npz(path: str | os.PathLike, **arrays: "np.ndarray") -> None:
   """Writes arrays to one .npz file.
 
   Raises:
     ConfigError, StorageError: the file can't be written.
   """
+  import numpy as np  # Not loaded by `maskedlm VERB --help`.
+
   try:
     with whole_file(path) as file:
       np.savez(file, **arrays)
@@ -137,12 +140,14 @@ def save_npz(path: str | os.PathLike, **arrays: np.ndarray) -> None:
 @contextlib.contextmanager
 def open_npz(
   path: str | os.PathLike, *, made_by: str
-) -> Iterator[Mapping[str, np.ndarray]]:
+) -> Iterator[Mapping[str, "np.ndarray"]]:
   """Opens an .npz file that the command `made_by` wrote.
 
   Raises:
     ConfigError: there is no such file, or reading it failed within the block.
   """
+  import numpy as np
+
   try:
     with np.load(path, allow_pickle=False) as file:
       yield file

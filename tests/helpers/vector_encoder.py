@@ -17,7 +17,7 @@ def make(folder, **options):
   return runs.make_encoder(folder, **{**OPTIONS, **options})
 
 
-def by_hand(model: vectors.Model, ids):
+def by_hand(model: vectors.TextEncoder, ids):
   """ids [n] without specials -> every layer of that row alone [N+1, n+2, D]."""
   special = model.tokenizer.special
   row = np.full((1, POSITIONS), special.pad, np.int32)

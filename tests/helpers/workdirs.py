@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+from flax import traverse_util
 
 from maskedlm.config import defaults as config_lib
 from maskedlm.interop import heads as modules
-from maskedlm.interop.huggingface import weights
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import electra
@@ -70,7 +70,7 @@ def clear_unused(params, cfg):
 
 
 def make_params(cfg, heads, num_labels=0, seed=0):
-  shapes = modules.shapes(cfg, heads, num_labels)
+  shapes = modules.param_shapes(cfg, heads, num_labels)
   return clear_unused(randomise(shapes, seed), cfg)
 
 
@@ -108,7 +108,10 @@ def save(
 
 def assert_same_trees(a, b):
   """To the bit."""
-  a, b = weights.flatten(a), weights.flatten(b)
+  a, b = (
+    traverse_util.flatten_dict(a, sep="/"),
+    traverse_util.flatten_dict(b, sep="/"),
+  )
   assert a.keys() == b.keys()
   for path, x in a.items():
     assert x.dtype == b[path].dtype == np.float32

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 import maskedlm
-from helpers import tiny, untrained
+from helpers import untrained
+from helpers.repository import ROOT
 from helpers.untrained import D, H, N
 from maskedlm.cli import main
 from maskedlm.core.errors import CheckpointError, ConfigError, DataError
@@ -57,7 +58,7 @@ def test_import_is_light_and_finds_what_it_says():
     "from maskedlm import Model, load\n"
     "assert load is maskedlm.inference.model.load and 'jax' in sys.modules\n"
   )
-  subprocess.run([sys.executable, "-c", code], check=True, cwd=tiny.ROOT)
+  subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
 def test_it_is_typed():

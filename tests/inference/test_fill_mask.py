@@ -55,7 +55,7 @@ def test_a_causal_model_says_that_it_cannot():
 
 def test_a_part_of_a_word_of_a_byte_level_bpe_is_text():
   """The vocabulary writes ä, of the bytes c3 and a4, as Ã¤."""
-  made = tokenizer.train(
+  made = tokenizer.train_tokenizer(
     ["Bär, Kär, Tär"] * 9, kind="bpe", vocab_size=270, lowercase=False
   )
   ids = range(made.vocab_size)

@@ -5,10 +5,9 @@ import json
 import jax
 import numpy as np
 import pytest
-from interop import workdirs
 
 from helpers import tiny as tiny_run
-from helpers import untrained
+from helpers import untrained, workdirs
 from maskedlm import objectives
 from maskedlm.cli import main
 from maskedlm.config import defaults as config_lib
@@ -21,7 +20,7 @@ from maskedlm.training.checkpoints import init_from, load
 
 def test_a_row_is_the_mean_of_those_that_spell_it():
   table = np.float32([[1, 2], [3, 6], [5, 10], [7, 0]])
-  made = vocabulary_transfer.transfer(
+  made = vocabulary_transfer.transfer_rows(
     table, [(2,), (0, 1), (0, 2, 3), (3,), ()], [0, 1, 2], rows=7
   )
   np.testing.assert_array_equal(made[0], [5, 10])
@@ -30,7 +29,7 @@ def test_a_row_is_the_mean_of_those_that_spell_it():
   np.testing.assert_array_equal(made[3], [7, 0])
   np.testing.assert_array_equal(made[5:], np.zeros((2, 2)))
   assert made.dtype == np.float32
-  bias = vocabulary_transfer.transfer(
+  bias = vocabulary_transfer.transfer_rows(
     np.float32([1, 3, -4, 9]), [(0, 1), (3,)], [0, 1], rows=3
   )
   np.testing.assert_array_equal(bias, [2, 9, 0])
@@ -39,7 +38,9 @@ def test_a_row_is_the_mean_of_those_that_spell_it():
 def test_a_row_that_nothing_spells_is_drawn_like_the_ordinary_ones():
   """Row 3 is special: it has no part in the mean and the deviation."""
   table = np.float32([[1, -2], [3, -2], [5, -2], [1e6, 1e6]])
-  made = vocabulary_transfer.transfer(table, [()] * 4000, [0, 1, 2], rows=4000)
+  made = vocabulary_transfer.transfer_rows(
+    table, [()] * 4000, [0, 1, 2], rows=4000
+  )
   # Of 1, 3 and 5 the mean is 3, the deviation sqrt(8/3); bounds: 4 errors.
   assert abs(made[:, 0].mean() - 3) < 4 * (8 / 3 / 4000) ** 0.5
   assert abs(made[:, 0].var() - 8 / 3) < 4 * 8 / 3 * (2 / 4000) ** 0.5
@@ -104,7 +105,7 @@ def test_a_capital_in_a_vocabulary_of_small_letters_is_told(tmp_path, capsys):
     argv = ["retokenize", "--checkpoint", str(old), "--tokenizer", str(path)]
     assert main.main([*argv, "--out", str(tmp_path / f"new{word}")]) == 0
     told = capsys.readouterr().err
-    assert told.count(f"keeps capitals, that of {old} lowers them") == count
+    assert told.count(f"the tokenizer of {old} lowercases them") == count
 
 
 @pytest.mark.parametrize("name", ["mlm_nsp", "spanbert", "electra", "causal"])
@@ -118,11 +119,13 @@ def test_every_table_of_an_objective_has_the_new_rows(name):
     )
     config.data.length = 32
     config.tokenizer.vocab_size = vocab_size
-    task = objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
+    task = objectives.make(
+      config, placeholder_corpus.make_corpus(config.tokenizer)
+    )
     return jax.eval_shape(task.init, jax.random.key(0))
 
   old = jax.tree.map(lambda x: np.zeros(x.shape, x.dtype), fresh(90))
-  made = vocabulary_transfer.transfer_all(
+  made = vocabulary_transfer.transfer_params(
     old, [(7,)] * 300, range(90), rows=384
   )
   assert not init_from._differences("", made, fresh(300))
@@ -178,7 +181,7 @@ def test_electra_keeps_its_generator(tmp_path):
 @pytest.mark.parametrize(
   ("changed", "error"),
   [
-    ({"--tokenizer": "{old}/tokenizer"}, "is the one that"),
+    ({"--tokenizer": "{old}/tokenizer"}, "is the tokenizer of"),
     ({"--tokenizer": "none"}, "No such file"),
     ({"--tokenizer": "{words}"}, "no special token for mask"),
     ({"--checkpoint": "none"}, "no such folder"),

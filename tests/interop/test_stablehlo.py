@@ -56,7 +56,7 @@ def test_runs_without_us(name, tmp_path):
   task = task if "tagger" in heads else {}
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
   out = tmp_path / "program"
-  about = stablehlo.export(path, out, log=print)
+  about = stablehlo.export_stablehlo(path, out, log=print)
   assert about == json.loads((out / "model.json").read_text())
   assert about["platforms"] == ["cpu", "cuda", "tpu"]
   assert about["max_length"] == 17
@@ -75,21 +75,21 @@ def test_runs_without_us(name, tmp_path):
   )
   assert ran.returncode == 0, ran.stderr
   found = load_file(tmp_path / "out")
-  ours = jax.jit(modules.outputs, static_argnums=1)(params, cfg, batch)
+  ours = jax.jit(modules.compute_outputs, static_argnums=1)(params, cfg, batch)
   assert set(about["outputs"]) == set(ours)
   for key, x in ours.items():
     assert about["outputs"][key][0] == "float32"
     assert len(about["outputs"][key]) == 1 + x.ndim
     np.testing.assert_allclose(found[f"whole/{key}"], x, atol=1e-5)
   part = {n: x[1:4, :9] for n, x in batch.items()}
-  ours = modules.outputs(params, cfg, part)
+  ours = modules.compute_outputs(params, cfg, part)
   for key, x in ours.items():
     np.testing.assert_allclose(found[f"part/{key}"], x, atol=1e-5)
 
 
 def test_unknown_platform(tmp_path):
   with pytest.raises(InteropError, match="platforms: gpu; known: cpu, cuda"):
-    stablehlo.export(
+    stablehlo.export_stablehlo(
       tmp_path, tmp_path / "out", platforms=("cpu", "gpu"), log=print
     )
 
@@ -100,7 +100,7 @@ def test_a_left_to_right_encoder_is_pooled_at_its_last_token():
   params = workdirs.make_params(cfg, ("pooler",))
   hidden = np.random.default_rng(0).normal(size=(2, 5, cfg.width))
   segment_ids = np.array([[1, 1, 1, 0, 0], [1, 1, 1, 1, 1]])
-  made = modules.of_heads(params, cfg, np.float32(hidden), segment_ids)
+  made = modules.head_outputs(params, cfg, np.float32(hidden), segment_ids)
   dense = params["pooler"]["dense"]
   expected = np.tanh(hidden[[0, 1], [2, 4]] @ dense["kernel"] + dense["bias"])
   np.testing.assert_allclose(made["pooler_output"], expected, atol=1e-4)
@@ -119,7 +119,7 @@ def test_vectors_of_texts_are_embeds(pool, normalize, tmp_path):
     tmp_path / "ours", params, cfg, tokenizer, sentences=sentences
   )
   out = tmp_path / "program"
-  about = stablehlo.export(path, out, platforms=("cpu",), log=print)
+  about = stablehlo.export_stablehlo(path, out, platforms=("cpu",), log=print)
   assert about["sentences"] == {**sentences, "prompts": {}}
   model = jax.export.deserialize((out / "model.stablehlo").read_bytes())
   texts = ["the cat", "a list"]

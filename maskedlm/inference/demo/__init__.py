@@ -1,1 +1,1 @@
-"""`maskedlm demo`: a page on this machine, to try a model on."""
+"""The page of `maskedlm demo`, served on this machine."""

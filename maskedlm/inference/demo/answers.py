@@ -1,8 +1,8 @@
-"""The page's questions and answers: JSON to JSON.
+"""Answers the demo page's requests: JSON in, JSON out.
 
-Each function of ANSWERS takes the models and the fields of a form; what is
-wrong with a field is a ValueError that the page shows. On the public API
-(api.py): nothing here knows of HTTP.
+Each function in ANSWERS takes the models and the fields of a form. An invalid
+field raises a ValueError, which the page shows. The functions use the public
+API (inference/model.py) and know nothing about HTTP.
 """
 
 from collections.abc import Mapping
@@ -13,25 +13,27 @@ import numpy as np
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import predict
 from maskedlm.inference import fill_mask
-from maskedlm.inference import model as api
+from maskedlm.inference.model import Model
 from maskedlm.inference.vectors import similarity
 
-CHARACTERS = 2_000  # Of a text, at most.
-TOKENS = 64  # Of an attention map, at most: more can't be read.
-CANDIDATES = 8  # Of a mask.
+CHARACTERS = 2_000  # At most, in a text.
+TOKENS = 64  # At most, in a readable attention map.
+CANDIDATES = 8  # For each mask.
 
 Fields = Mapping[str, Any]
 
 
 class Models(NamedTuple):
-  """What the page is of."""
+  """The models that the page uses."""
 
-  encoder: api.Model
-  tuned: tuple[tuple[str, predict.Model], ...]  # (path, fine-tuned model).
+  encoder: Model
+  tuned: tuple[
+    tuple[str, predict.FineTunedModel], ...
+  ]  # (path, fine-tuned model).
 
 
-def about(models: Models) -> dict[str, Any]:
-  """What the page needs to know before anything is asked."""
+def describe_models(models: Models) -> dict[str, Any]:
+  """Returns what the page needs before the first question."""
   model = models.encoder
   mask = model.tokenizer.tokens(model.tokenizer.special.mask)
   return {
@@ -44,15 +46,15 @@ def about(models: Models) -> dict[str, Any]:
     "characters": CHARACTERS,
     "masked": [text.replace("[MASK]", mask) for text in fill_mask.EXAMPLES],
     "tuned": [
-      {"path": path, "kind": kind_of(tuned), "example": example(tuned)}
+      {"path": path, "kind": task_of(tuned), "example": example_of(tuned)}
       for path, tuned in models.tuned
     ],
   }
 
 
-def fill(models: Models, fields: Fields) -> dict[str, Any]:
-  """{"text"} -> the text's pieces around its masks, and their candidates."""
-  model, text = models.encoder, text_of(fields, "text")
+def answer_fill(models: Models, fields: Fields) -> dict[str, Any]:
+  """Maps {"text"} to the text around the masks and their candidates."""
+  model, text = models.encoder, text_field(fields, "text")
   masks = model.fill_mask(text, top=CANDIDATES)
   encoding = model.tokenize(text, specials=True)
   spans = encoding.offsets[encoding.ids == model.tokenizer.special.mask]
@@ -66,23 +68,23 @@ def fill(models: Models, fields: Fields) -> dict[str, Any]:
   }
 
 
-def compare(models: Models, fields: Fields) -> dict[str, Any]:
-  """{"first", "second", "word", "other"} -> a cosine for each layer.
+def answer_compare(models: Models, fields: Fields) -> dict[str, Any]:
+  """Maps {"first", "second", "word", "other"} to a cosine for each layer.
 
-  word is one of the first text, other of the second ("": the same). Beside
-  each layer's cosine stands what is usual in it: the mean over the pairs of
-  different words, one of each text.
+  "word" is in the first text and "other" ("" = the same word) in the second.
+  The "usual" cosine of a layer is the mean over pairs of different words, one
+  from each text.
   """
-  texts = [text_of(fields, name) for name in ("first", "second")]
-  word = text_of(fields, "word")
-  wanted = [word, text_of(fields, "other", default="") or word]
+  texts = [text_field(fields, name) for name in ("first", "second")]
+  word = text_field(fields, "word")
+  wanted = [word, text_field(fields, "other", default="") or word]
   layers = tuple(range(models.encoder.cfg.num_layers + 1))
   made = models.encoder.vectors(texts, layers=layers, combine="stack")
   forms, vectors, places = [], [], []
   for i, text in enumerate(texts):
     own = made.texts == i
     words = [text[a:b] for a, b in made.offsets[own]]
-    places.append(find(words, wanted[i], text))
+    places.append(find_word(words, wanted[i], text))
     forms.append(np.array([form.casefold() for form in words]))
     vectors.append(similarity.unit_length(made.values[own]))  # [n, N + 1, D]
   cosines = np.einsum("aND,bND->Nab", *vectors)
@@ -99,58 +101,62 @@ def compare(models: Models, fields: Fields) -> dict[str, Any]:
   }
 
 
-def attend(models: Models, fields: Fields) -> dict[str, Any]:
-  """{"text", "layer" from 1} -> tokens [l] and the weights [H, l, l]."""
-  model, text = models.encoder, text_of(fields, "text")
+def answer_attend(models: Models, fields: Fields) -> dict[str, Any]:
+  """Maps {"text", "layer" from 1} to tokens [l] and weights [H, l, l]."""
+  model, text = models.encoder, text_field(fields, "text")
   count = len(model.tokenize(text, specials=True).ids) + 2
   if count > TOKENS:
     raise ConfigError(
-      f"the text has {count} tokens, a map that can be read {TOKENS} at most: "
-      "shorten it."
+      f"the text has {count} tokens; expected at most {TOKENS} for a readable "
+      "map: shorten it."
     )
-  layer = number_of(fields, "layer", 1, model.cfg.num_layers)
+  layer = number_field(fields, "layer", 1, model.cfg.num_layers)
   made = model.attend(text)
   weights = np.round(np.float64(made.weights[layer - 1]), 4)
   return {"tokens": list(made.tokens), "weights": weights.tolist()}
 
 
-def label(models: Models, fields: Fields) -> dict[str, Any]:
-  """{"text", "model" from 0} -> what the fine-tuned model says of the text.
+def answer_label(models: Models, fields: Fields) -> dict[str, Any]:
+  """Maps {"text", "model" from 0} to the fine-tuned model's prediction.
 
-  A line break separates what a line of `maskedlm predict` has tabs between;
-  "texts" are these parts, which a prediction may have numbers of.
+  Line breaks stand for the tabs in a line of `maskedlm predict`'s input.
+  "texts" are the lines; a prediction may refer to them by number.
   """
-  text = text_of(fields, "text")
+  text = text_field(fields, "text")
   if not models.tuned:
     raise ConfigError(
-      "there is no fine-tuned model: start `maskedlm demo` with --finetuned."
+      "no fine-tuned model is open: start `maskedlm demo` with --finetuned."
     )
-  place = number_of(fields, "model", 0, len(models.tuned) - 1)
+  place = number_field(fields, "model", 0, len(models.tuned) - 1)
   model = models.tuned[place][1]
   parts = [line.strip() for line in text.splitlines() if line.strip()]
   example = model.kind.parse("\t".join(parts), model.options)
   return {"prediction": predict.predict(model, [example])[0], "texts": parts}
 
 
-ANSWERS = {"fill": fill, "compare": compare, "attend": attend, "label": label}
+ANSWERS = {
+  "fill": answer_fill,
+  "compare": answer_compare,
+  "attend": answer_attend,
+  "label": answer_label,
+}
 
 
-def text_of(fields: Fields, name: str, *, default: str | None = None) -> str:
-  """A field that is text.
+def text_field(fields: Fields, name: str, *, default: str | None = None) -> str:
+  """Returns a text field, stripped.
 
   Raises:
-    ConfigError: it is empty or missing, if there is no default; it is none,
-      or too long.
+    ConfigError: it is not text, too long, or empty without a default.
   """
   value = fields.get(name, "")
   if not isinstance(value, str):
     raise ConfigError(f"{name}={value!r:.40}: expected text.")
   if len(value) > CHARACTERS:
     raise ConfigError(
-      f"the text has {len(value):,} characters; expected {CHARACTERS:,} at "
-      "most: shorten it."
+      f"the text has {len(value):,} characters; expected at most "
+      f"{CHARACTERS:,}: shorten it."
     )
-  # JSON can spell half of a surrogate pair, which is no character.
+  # JSON may contain half of a surrogate pair, which is not a character.
   value = value.encode("utf-8", "replace").decode("utf-8")
   if value.strip():
     return value.strip()
@@ -159,8 +165,8 @@ def text_of(fields: Fields, name: str, *, default: str | None = None) -> str:
   return default
 
 
-def number_of(fields: Fields, name: str, low: int, high: int) -> int:
-  """A field that is a number from low to high; else a ConfigError."""
+def number_field(fields: Fields, name: str, low: int, high: int) -> int:
+  """Returns an integer field from low to high; raises ConfigError otherwise."""
   value = fields.get(name)
   if type(value) is not int or not low <= value <= high:
     raise ConfigError(
@@ -169,8 +175,8 @@ def number_of(fields: Fields, name: str, low: int, high: int) -> int:
   return value
 
 
-def find(words: list[str], wanted: str, text: str) -> int:
-  """The place of the first of the words that is wanted, whatever its case.
+def find_word(words: list[str], wanted: str, text: str) -> int:
+  """Returns the index of the first word equal to `wanted`, ignoring case.
 
   Raises:
     ConfigError: there is none.
@@ -179,18 +185,18 @@ def find(words: list[str], wanted: str, text: str) -> int:
     if word.casefold() == wanted.casefold():
       return i
   raise ConfigError(
-    f"{wanted!r:.60} is no word of {text!r:.60}; its words: "
+    f"{wanted!r:.60} is not a word of {text!r:.60}; its words: "
     f"{', '.join(words[:30]) or 'none'}."
   )
 
 
-def kind_of(model: predict.Model) -> str:
-  """classification, tagging, ..."""
+def task_of(model: predict.FineTunedModel) -> str:
+  """Returns the name of the model's task: classification, tagging, ..."""
   return model.kind.__name__.rpartition(".")[2]
 
 
-def example(model: predict.Model) -> str:
-  """An example that the model can read, in lines; "" if its kind has none."""
+def example_of(model: predict.FineTunedModel) -> str:
+  """Returns an example that the model can read, in lines; "" without one."""
   for line in getattr(model.kind, "EXAMPLES", ()):
     try:
       model.app.rows([model.kind.parse(line, model.options)])

@@ -1,8 +1,8 @@
-"""The page over HTTP: its files, and answers.py as JSON.
+"""Serves the demo page: its files, and the answers of answers.py as JSON.
 
-A WSGI application of werkzeug. It trusts nobody: of other hosts' pages it
-takes nothing (names, content types), of its own no more than a form can hold;
-and the model answers one at a time.
+A WSGI application on werkzeug. Requests are restricted: the Host header and
+the content type must be the page's own, and bodies are limited in size. The
+model answers one request at a time.
 """
 
 import importlib.resources
@@ -18,17 +18,23 @@ from werkzeug.wrappers import Request, Response
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.demo import answers
+from maskedlm.runtime import html
 
 HOST = "127.0.0.1"
-BYTES = 64 * 1024  # Of a request, at most.
-SECONDS = 30  # Without a byte of it, at most.
-# Path -> (file of page/, type).
+BYTES = 64 * 1024  # At most, in a request.
+SECONDS = 30  # At most, without receiving data.
+# Path -> (file in page/, content type).
 FILES = {
   "/": ("index.html", "text/html"),
   "/style.css": ("style.css", "text/css"),
   "/script.js": ("script.js", "text/javascript"),
   "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
+HEAD = """
+<link rel="icon" href="/icon.svg">
+<link rel="stylesheet" href="/style.css">
+<script src="/script.js" defer></script>
+"""
 HEADERS = {
   "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
   "style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
@@ -40,23 +46,19 @@ HEADERS = {
 
 
 def make_app(models: answers.Models) -> Callable:
-  """The application of these models."""
-  folder = importlib.resources.files("maskedlm.inference.demo") / "page"
-  files = {
-    path: ((folder / name).read_bytes(), f"{kind}; charset=utf-8")
-    for path, (name, kind) in FILES.items()
-  }
+  """Returns the WSGI application for the models."""
+  files = _read_files()
   lock = threading.Lock()
 
   @Request.application
   def app(request: Request) -> Response:
     request.max_content_length = BYTES
-    # No other name may lead here, as one would that a stranger's DNS has.
+    # Rejects other host names (DNS rebinding).
     request.trusted_hosts = [HOST, "localhost"]
     try:
       _ = request.host
       response = _respond(request, models, files, lock)
-    except Exception as error:  # The page is told of every kind.
+    except Exception as error:  # The page shows every error.
       response = _failed(error)
     response.headers.update(HEADERS)
     return response
@@ -64,15 +66,31 @@ def make_app(models: answers.Models) -> Callable:
   return app
 
 
+def _read_files() -> dict[str, tuple[str, str]]:
+  """Returns the content and the content type of each path of FILES."""
+  folder = importlib.resources.files("maskedlm.inference.demo") / "page"
+  texts = {
+    path: (folder / name).read_text("utf-8")
+    for path, (name, _) in FILES.items()
+  }
+  texts["/"] = html.frame("maskedlm", texts["/"], head=HEAD)
+  texts["/style.css"] = html.STYLE + texts["/style.css"]
+  return {
+    path: (texts[path], f"{content_type}; charset=utf-8")
+    for path, (_, content_type) in FILES.items()
+  }
+
+
 def _respond(request: Request, models: answers.Models, files, lock) -> Response:
+  """Returns the file or the answer for a request."""
   if request.path in files and request.method in ("GET", "HEAD"):
-    content, kind = files[request.path]
-    return Response(content, content_type=kind)
+    content, content_type = files[request.path]
+    return Response(content, content_type=content_type)
   if request.path == "/api/about" and request.method == "GET":
-    return _json(answers.about(models))
+    return _json(answers.describe_models(models))
   answer = answers.ANSWERS.get(request.path.removeprefix("/api/"))
   if answer is None and request.path not in (*files, "/api/about"):
-    raise exceptions.NotFound(f"there is no {request.path!r:.60} here.")
+    raise exceptions.NotFound(f"{request.path!r:.60} does not exist.")
   if answer is None or request.method != "POST":
     raise exceptions.MethodNotAllowed(description="expected another method.")
   try:
@@ -90,13 +108,13 @@ def _respond(request: Request, models: answers.Models, files, lock) -> Response:
 
 
 def _failed(error: Exception) -> Response:
-  """What the page says of an error: {"error": ...}."""
+  """Returns the response for an error: {"error": ...}."""
   if isinstance(error, exceptions.HTTPException):
     return _json({"error": error.description}, error.code or 500)
-  if hasattr(error, "exit_code"):  # What the user can mend.
+  if hasattr(error, "exit_code"):  # Errors that the user can fix.
     return _json({"error": str(error)}, 400)
   traceback.print_exception(error)
-  return _json({"error": "a bug of ours: the terminal tells more."}, 500)
+  return _json({"error": "a bug in maskedlm: see the terminal."}, 500)
 
 
 def _json(value, status: int = 200) -> Response:
@@ -106,7 +124,7 @@ def _json(value, status: int = 200) -> Response:
 
 
 class _Quiet(serving.WSGIRequestHandler):
-  """Waits for no one, and says nothing: of our errors `_failed` tells."""
+  """Times out idle connections and logs nothing; `_failed` prints bugs."""
 
   timeout = SECONDS
 
@@ -114,18 +132,18 @@ class _Quiet(serving.WSGIRequestHandler):
     del code, size
 
   def log_error(self, format, *args) -> None:
-    """Browsers open connections that they then don't use."""
+    """Ignores errors: browsers open connections that they don't use."""
     del format, args
 
 
 def listen(port: int) -> socket.socket:
-  """A socket of this machine's own address; port 0 is any free one.
+  """Returns a socket on the loopback address; port 0 picks a free port.
 
   Raises:
-    ConfigError: the port is taken, or not allowed.
+    ConfigError: the port is taken or not allowed.
   """
   listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-  if sys.platform != "win32":  # There it would share a port that is taken.
+  if sys.platform != "win32":  # On Windows this would share a taken port.
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
   try:
     listening.bind((HOST, port))
@@ -139,8 +157,8 @@ def listen(port: int) -> socket.socket:
 
 
 def make_server(app: Callable, listening: socket.socket):
-  """The server of an application, which takes the socket over."""
-  with listening:  # The server has a copy of it.
+  """Returns the server of an application, which takes over the socket."""
+  with listening:  # The server has a duplicate.
     return serving.make_server(
       *listening.getsockname(),
       app,

@@ -1,5 +1,5 @@
-"""Pictures of models and runs; canvas.py holds what they share.
+"""Pictures of models and runs.
 
-A file is a picture: its command, and how it is drawn. What is measured for it
-is in maskedlm/analysis. Only canvas.py imports matplotlib, when it is needed.
+Each module draws one picture; figure.py has what they share and is the only
+one that imports matplotlib, an optional dependency, when needed.
 """

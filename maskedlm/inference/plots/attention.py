@@ -1,18 +1,18 @@
-"""`maskedlm plot attention`: a map of every head, from token to token."""
+"""Draws a token-to-token map of every attention head."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from maskedlm.inference.plots import figure as canvas
+from maskedlm.inference.plots import figure
 
-LIMIT = 64  # Tokens whose labels can still be read.
-COLUMNS = 4  # Heads beside each other, of one layer.
-LINE = 0.135  # Inches that a label needs.
+LIMIT = 64  # Tokens with readable labels.
+COLUMNS = 4  # Heads in a row, for a single layer.
+LINE = 0.135  # Inches per label.
 TITLE, GAP = 0.26, 0.14  # Inches above a map, and between maps.
 
 
-def draw(
+def draw_attention(
   path: str,
   tokens: Sequence[str],
   weights: np.ndarray,
@@ -20,14 +20,14 @@ def draw(
   *,
   title: str,
 ) -> None:
-  """The picture of some layers; of several, a row each.
+  """Draws some layers; several layers get a row each.
 
   Args:
-    path: where it goes.
+    path: of the picture.
     tokens: [l].
     weights: [N, H, l, l]: layer, head, from, to.
-    layers: which, from 1.
-    title: above it all.
+    layers: the layers, counted from 1.
+    title: of the picture.
   """
   H, length = weights.shape[1:3]
   maps = [(layer, head) for layer in layers for head in range(H)]
@@ -39,13 +39,13 @@ def draw(
   height = 0.4 + rows * (side + TITLE + GAP) + label
   top = float(max(weights[layer - 1].max() for layer in layers))
   text = "".join(tokens)
-  with canvas.figure(path, width=width, height=height, text=text) as figure:
-    figure.text(0.15 / width, 1 - 0.25 / height, title, size=10, va="center")
+  with figure.open_figure(path, width=width, height=height, text=text) as fig:
+    fig.text(0.15 / width, 1 - 0.25 / height, title, size=10, va="center")
     for i, (layer, head) in enumerate(maps):
       row, column = divmod(i, columns)
       left = label + column * (side + GAP)
       bottom = label + (rows - 1 - row) * (side + TITLE + GAP)
-      axes = canvas.place(figure, (left, bottom, side, side))
+      axes = figure.add_axes(fig, (left, bottom, side, side))
       image = axes.imshow(
         weights[layer - 1, head], cmap="Blues", vmin=0, vmax=top
       )
@@ -57,7 +57,7 @@ def draw(
       axes.set_xticks(**ticks)
       axes.set_yticks(**ticks)
       axes.tick_params(length=0, labelsize=7)
-      # The labels are the same everywhere: at the left, and at the bottom.
+      # All maps have the same labels: at the left and at the bottom only.
       if column == 0:
         axes.set_yticks(range(length), tokens)
         axes.set_ylabel("this token ...")
@@ -65,6 +65,6 @@ def draw(
         axes.set_xticks(range(length), tokens, rotation=90)
         axes.set_xlabel("... attends to this one")
     bottom = label + (rows - 1) * (side + TITLE + GAP)
-    bar = canvas.place(figure, (width - 0.72, bottom, 0.12, side))
-    figure.colorbar(image, cax=bar, label="share of the attention")
+    bar = figure.add_axes(fig, (width - 0.72, bottom, 0.12, side))
+    fig.colorbar(image, cax=bar, label="share of the attention")
     bar.grid(False)

@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (output_options, storage_errors)
+from maskedlm.runtime import output_options, storage_errors
 
 # Okabe & Ito's colours, distinguishable by the colour-blind (without yellow,
 # which is too light on white). Markers repeat the distinction.
@@ -182,7 +182,7 @@ def _library():
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-  """Returns the shortest last parts of the paths that differ from each other."""
+  """Returns the last parts of each path that distinguish it from the others."""
   parts = [pathlib.Path(path).resolve().parts for path in paths]
   count = 1
   while count < max(map(len, parts)):

@@ -1,19 +1,19 @@
-"""A word's instances as a page: each point tells its sentence.
+"""Draws a word's instances as an HTML page that shows each point's sentence.
 
-One file that loads nothing: the points are SVG, the script is a few lines, and
-the page forbids itself to reach anything else.
+The page is one file that loads nothing: the points are SVG, and the script is a
+few lines.
 """
 
-import html
 import json
 from collections.abc import Iterator
 
 from maskedlm.inference.plots import figure
 from maskedlm.inference.plots.scatter import Scatter
+from maskedlm.runtime import html
 
-WIDTH, HEIGHT, BORDER = 860, 620, 34  # Pixels of the points, and inside.
+WIDTH, HEIGHT, BORDER = 860, 620, 34  # Pixels; BORDER is inside.
 CONTEXT = 400  # Characters of a text on each side of the word.
-SHAPES = {  # As of matplotlib, about 9 pixels wide.
+SHAPES = {  # matplotlib's markers, about 9 pixels wide.
   "o": "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0",
   "s": "M-4-4h8v8h-8z",
   "^": "M0-5L5 4H-5z",
@@ -21,27 +21,23 @@ SHAPES = {  # As of matplotlib, about 9 pixels wide.
   "v": "M0 5L5-4H-5z",
 }
 STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 1.5em auto; color: #222;
-  max-width: 900px; padding: 0 1em; }
-h1 { font-size: 1.25em; margin: 0; } p { margin: .2em 0 .8em; color: #555; }
-svg { width: 100%; height: auto; display: block; background: #fcfcfc;
-  border: 1px solid #ccc; }
-svg text { font-size: 13px; fill: #555; }
-.dot { stroke: #fff; stroke-width: .7; opacity: .85; cursor: pointer;
+h1 { font-size: 1.25rem; } p { margin: 0.2em 0 0.8em; color: var(--soft); }
+.points { width: 100%; height: auto; display: block; background: #fcfcfc;
+  border: 1px solid var(--line); }
+.points text { font-size: 13px; fill: #555; }
+.dot { stroke: #fff; stroke-width: 0.7; opacity: 0.85; cursor: pointer;
   outline: none; }
 .dot:hover, .dot:focus { stroke: #000; stroke-width: 1.6; opacity: 1; }
-#legend { display: flex; flex-wrap: wrap; gap: .3em .6em; margin: .8em 0; }
-button { font: inherit; font-size: 14px; display: flex; align-items: center;
-  gap: .4em; border: 1px solid #ccc; border-radius: 4px; background: #fff;
-  padding: .1em .5em; cursor: pointer; text-align: start; }
-button[aria-pressed=false] { opacity: .4; }
-button svg { width: 14px; height: 14px; border: 0; background: none; }
-#tip { position: fixed; max-width: min(30em, 90vw); background: #fff;
-  border: 1px solid #888; border-radius: 4px; padding: .5em .7em;
+#legend { display: flex; flex-wrap: wrap; gap: 0.3em 0.6em; margin: 0.8em 0; }
+#legend button { display: flex; align-items: center; gap: 0.4em;
+  padding: 0.1em 0.5em; font-size: 0.875rem; text-align: start; }
+#legend button[aria-pressed=false] { opacity: 0.4; }
+#legend svg { width: 14px; height: 14px; }
+#tip { position: fixed; max-width: min(30em, 90vw); padding: 0.5em 0.7em;
+  background: var(--card); border: 1px solid var(--soft); border-radius: 8px;
   box-shadow: 0 2px 8px #0003; pointer-events: none;
   overflow-wrap: anywhere; }
 #tip div { unicode-bidi: plaintext; }
-#tip small { color: #555; } mark { background: #ffe48a; padding: 0 .1em; }
 """
 SCRIPT = """
 const points = JSON.parse(document.getElementById('points').textContent);
@@ -79,49 +75,42 @@ for (const button of document.querySelectorAll('button')) {
   });
 }
 """
-POLICY = (
-  "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-)
 
 
-def render(made: Scatter) -> str:
-  """The page as text."""
+def render_page(made: Scatter) -> str:
+  """Returns the page as HTML."""
   title, subtitle = html.escape(made.title), html.escape(made.subtitle)
   points = [
     (
       each.label,
-      _shortened(point.before[::-1])[::-1],
+      _clip(point.before[::-1])[::-1],
       point.word,
-      _shortened(point.after),
+      _clip(point.after),
       point.where,
     )
     for each in made.groups
     for point in each.points
   ]
-  # No text can end the script element: it has no "<".
+  # Without "<", no text can end the script element.
   data = json.dumps(points, ensure_ascii=False).replace("<", "\\u003c")
-  return (
-    '<!doctype html><html lang="en"><meta charset="utf-8">'
-    f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-    '<meta name="viewport" content="width=device-width">'
-    f"<title>{title}</title><style>{STYLE}</style>"
-    f"<h1>{title}</h1><p>{subtitle}. Point at an instance to read it; a label "
-    "hides its points.</p>"
-    f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{title}">'
-    f"{''.join(_axes(made))}{''.join(_dots(made))}</svg>"
+  body = (
+    f"<h1>{title}</h1><p>{subtitle}. Point at an instance to read it; click a "
+    "label to hide its points.</p>"
+    f'<svg class="points" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+    f'aria-label="{title}">{"".join(_axes(made))}{"".join(_dots(made))}</svg>'
     f'<div id="legend">{"".join(_legend(made))}</div>'
     '<div id="tip" role="status" hidden><small></small><div></div></div>'
     f'<script type="application/json" id="points">{data}</script>'
-    f"<script>{SCRIPT}</script></html>\n"
   )
+  return html.one_file(made.title, body, style=STYLE, script=SCRIPT)
 
 
 def _dots(made: Scatter) -> Iterator[str]:
-  """A <g> of each group, whose points are numbered over all groups."""
+  """Yields a <g> for each group; points are numbered over all groups."""
   every = [p for each in made.groups for p in each.points]
   left, right = min(p.x for p in every), max(p.x for p in every)
   low, high = min(p.y for p in every), max(p.y for p in every)
-  # One scale for both axes, so that distances are what they seem.
+  # One scale for both axes, so that distances are true.
   scale = min(
     (WIDTH - 2 * BORDER) / max(right - left, 1e-12),
     (HEIGHT - 2 * BORDER) / max(high - low, 1e-12),
@@ -135,14 +124,14 @@ def _dots(made: Scatter) -> Iterator[str]:
       yield (
         f'<path class="dot" data-i="{i}" tabindex="0" '
         f'transform="translate({x:.1f} {y:.1f})" '
-        f'd="{SHAPES[figure.shape(number)]}"/>'
+        f'd="{SHAPES[figure.marker(number)]}"/>'
       )
       i += 1
     yield "</g>"
 
 
 def _axes(made: Scatter) -> Iterator[str]:
-  """What the axes are."""
+  """Yields the labels of the axes."""
   across, up = map(html.escape, made.axes)
   yield f'<text x="{WIDTH / 2}" y="{HEIGHT - 8}" text-anchor="middle">{across}'
   yield "</text>"
@@ -153,16 +142,17 @@ def _axes(made: Scatter) -> Iterator[str]:
 
 
 def _legend(made: Scatter) -> Iterator[str]:
-  """A button of each group."""
+  """Yields a button for each group."""
   for number, each in enumerate(made.groups):
     yield (
       f'<button value="{number}" aria-pressed="true">'
       f'<svg viewBox="-7 -7 14 14" aria-hidden="true"><path '
-      f'fill="{figure.colour(number)}" d="{SHAPES[figure.shape(number)]}"/>'
+      f'fill="{figure.colour(number)}" d="{SHAPES[figure.marker(number)]}"/>'
       f"</svg><bdi>{html.escape(each.label)}</bdi> ({len(each.points):,})"
       "</button>"
     )
 
 
-def _shortened(text: str) -> str:
+def _clip(text: str) -> str:
+  """Cuts a text to CONTEXT characters."""
   return text if len(text) <= CONTEXT else text[: CONTEXT - 1] + "…"

@@ -1,7 +1,7 @@
-"""`maskedlm plot instances`: where a word's instances lie, and what they say.
+"""Collects and labels the instances of a word for `maskedlm plot instances`.
 
-Points with a colour for each sense, file or word: a picture (scatter.py), and
-a page whose points tell their sentences (page.py).
+Points have a colour for each sense, file or word. scatter.py draws them as a
+picture, html_page.py as a page that shows each point's sentence.
 """
 
 import itertools
@@ -12,15 +12,18 @@ from collections.abc import Iterator, Sequence
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.plots.scatter import Group, Point
 
-SENSES = (".tsv", ".data.xml")  # What files with senses are named.
-MOST_GROUPS = 20  # The smallest beyond them share one.
-MOST_WORDS = 4  # That a title names.
+SENSES = (".tsv", ".data.xml")  # Suffixes of files with senses.
+MOST_GROUPS = 20  # The smallest other groups are merged.
+MOST_WORDS = 4  # In a title.
 
 
-def find(paths: Sequence[str], words: Sequence[str], field: str) -> Iterator:
-  """The instances in files of texts or of senses, with their labels.
+def find_instances(
+  paths: Sequence[str], words: Sequence[str], field: str
+) -> Iterator:
+  """Yields labelled instances in files of texts or of word senses.
 
-  A label is the sense; else, of several files, the file; else the word.
+  The label is the sense, if there is one; else the file, if there are several;
+  else the word.
   """
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.word_senses import data, word_instances
@@ -28,20 +31,22 @@ def find(paths: Sequence[str], words: Sequence[str], field: str) -> Iterator:
   names = dict(zip(paths, _stems(paths), strict=True))
   for path in paths:
     if path.endswith(SENSES):
-      found = word_instances.of_senses(data.read(path), words)
+      found = word_instances.find_labelled_instances(
+        data.read_sentences(path), words
+      )
       several = len(words) > 1
       for each in found:
         label = f"{each.word}: {each.label}" if several else each.label
         yield each._replace(label=label)
     else:
-      texts = text_lines.read([path], field=field)
-      for each in word_instances.find(texts, words):
+      texts = text_lines.read_texts([path], field=field)
+      for each in word_instances.find_instances(texts, words):
         label = names[path] if len(paths) > 1 else each.word
         yield each._replace(label=label)
 
 
-def group(found: Sequence, points) -> list[Group]:
-  """Instances with their points [n, 2], by label; the largest group first."""
+def group_by_label(found: Sequence, points) -> list[Group]:
+  """Groups instances and their points [n, 2] by label, largest group first."""
   by_label: dict[str, list[Point]] = {}
   for each, (x, y) in zip(found, points.tolist(), strict=True):
     text = each.text
@@ -63,8 +68,8 @@ def group(found: Sequence, points) -> list[Group]:
   return [*groups[: MOST_GROUPS - 1], Group(f"{len(rest)} others", others)]
 
 
-def words(words: Sequence[str]) -> str:
-  """The words in quotes; of many, the first ones."""
+def format_words(words: Sequence[str]) -> str:
+  """Returns the words in quotes; only the first of many."""
   few = words[:MOST_WORDS] if len(words) > MOST_WORDS + 1 else words
   quoted = ", ".join(f"“{word}”" for word in few)
   rest = len(words) - len(few)
@@ -72,30 +77,30 @@ def words(words: Sequence[str]) -> str:
 
 
 def check_count(found: Sequence, words, paths: Sequence[str]) -> None:
-  """That there is something to be compared."""
+  """Raises ConfigError if there are not two instances to compare."""
   if not found:
-    raise ConfigError(nowhere(words, paths))
+    raise ConfigError(not_found_message(words, paths))
   if len(found) == 1:
     text = found[0].text
     raise ConfigError(
-      f"{words(words)} occurs once, {text.file}:{text.line}; expected two "
-      "instances or more, to be compared."
+      f"{format_words(words)} occurs once, {text.file}:{text.line}; expected "
+      "at least two instances to compare."
     )
 
 
-def nowhere(words: Sequence[str], paths: Sequence[str]) -> str:
-  """What is to be told of words without an instance."""
+def not_found_message(words: Sequence[str], paths: Sequence[str]) -> str:
+  """Returns the message for words without an instance."""
   files = ", ".join(paths)
   if any(path.endswith(SENSES) for path in paths):
-    return f"{words(words)}: not a word with a sense in {files}."
+    return f"{format_words(words)}: no occurrence with a sense in {files}."
   return (
-    f"{words(words)}: not a whole word of {files}; give other forms, such as "
-    "plurals, as words of their own."
+    f"{format_words(words)}: no whole word in {files}; give other forms, "
+    "such as plurals, as words of their own."
   )
 
 
 def _stems(paths: Sequence[str]) -> list[str]:
-  """Short names of files: de of de.txt, if no other is called so."""
+  """Returns short names of files: "de" of de.txt, unless ambiguous."""
   stems = [pathlib.Path(path).stem for path in paths]
   count = Counter(stems)
   return [
@@ -104,7 +109,8 @@ def _stems(paths: Sequence[str]) -> list[str]:
   ]
 
 
-def layers(layers: Sequence[int], combine: str) -> str:
+def format_layers(layers: Sequence[int], combine: str) -> str:
+  """Returns a description of the layers and how they are combined."""
   numbers = ", ".join(map(str, layers))
   if len(layers) == 1:
     return f"layer {numbers}"

@@ -1,6 +1,6 @@
-"""`maskedlm plot isotropy`: how alike vectors are, layer by layer.
+"""Draws how similar vectors are, layer by layer, as `maskedlm plot isotropy`.
 
-Of the tables that `maskedlm isotropy --json` writes: one of each checkpoint.
+The data are tables written by `maskedlm isotropy`, one for each checkpoint.
 """
 
 import json
@@ -8,26 +8,26 @@ import pathlib
 from collections.abc import Mapping
 
 from maskedlm.core.errors import DataError
-from maskedlm.inference.plots import figure as canvas
+from maskedlm.inference.plots import figure
 
 Table = Mapping[str, Mapping[str, list[float]]]  # measure -> treatment -> [n].
-# measure of a table -> (title, what the axis says).
+# measure of a table -> (title, label of the axis).
 MEASURES = {
   "anisotropy": ("Anisotropy", "expected cosine of two vectors (0 = none)"),
   "spearman": (
-    "Agreement with people's scores",
+    "Agreement with human scores",
     "Spearman's rank correlation of cosines",
   ),
 }
-LINES = ("-", "--", ":", "-.")  # Of the treatments.
+LINES = ("-", "--", ":", "-.")  # For treatments.
 WIDTH, HEIGHT = 4.6, 3.0  # Inches of a panel.
 
 
 def read_table(path: str) -> Table:
-  """A table: measure -> treatment -> the values of layers 0 to n - 1.
+  """Reads a table: measure -> treatment -> values of layers 0 to n - 1.
 
   Raises:
-    DataError: not such a file.
+    DataError: another file format.
   """
   expected = "expected what `maskedlm isotropy --json=FILE` writes."
   try:
@@ -44,12 +44,12 @@ def read_table(path: str) -> Table:
   except (ValueError, KeyError, IndexError, TypeError, AttributeError):
     raise DataError(f"{path}: not a table of layers; {expected}") from None
   if not table["anisotropy"]:
-    raise DataError(f"{path}: its layers have no anisotropy; {expected}")
+    raise DataError(f"{path}: the layers have no anisotropy; {expected}")
   return {name: values for name, values in table.items() if values}
 
 
-def draw(path: str, tables: Mapping[str, Table]) -> None:
-  """The picture of tables by name: colours are tables, lines treatments."""
+def draw_isotropy(path: str, tables: Mapping[str, Table]) -> None:
+  """Draws tables by name: colours are tables, line styles treatments."""
   from matplotlib import lines, ticker
 
   measures = [m for m in MEASURES if any(m in t for t in tables.values())]
@@ -58,14 +58,14 @@ def draw(path: str, tables: Mapping[str, Table]) -> None:
       name for table in tables.values() for of in table.values() for name in of
     )
   )
-  legend = canvas.legend_height(len(tables) + len(treatments))
+  legend = figure.legend_height(len(tables) + len(treatments))
   width = 0.8 + len(measures) * (WIDTH + 0.8) - 0.4
   height = legend + 0.3 + HEIGHT + 0.5
   text = "".join(tables)
-  with canvas.figure(path, width=width, height=height, text=text) as figure:
+  with figure.open_figure(path, width=width, height=height, text=text) as fig:
     for column, measure in enumerate(measures):
       left = 0.8 + column * (WIDTH + 0.8)
-      axes = canvas.place(figure, (left, 0.5, WIDTH, HEIGHT))
+      axes = figure.add_axes(fig, (left, 0.5, WIDTH, HEIGHT))
       title, unit = MEASURES[measure]
       axes.set_title(title)
       axes.set_ylabel(unit)
@@ -76,16 +76,16 @@ def draw(path: str, tables: Mapping[str, Table]) -> None:
           axes.plot(
             values,
             LINES[j % len(LINES)],
-            color=canvas.colour(i),
-            marker=canvas.shape(i),
+            color=figure.colour(i),
+            marker=figure.marker(i),
             markersize=4,
           )
     handles = [
-      lines.Line2D([], [], color=canvas.colour(i), marker=canvas.shape(i))
+      lines.Line2D([], [], color=figure.colour(i), marker=figure.marker(i))
       for i in range(len(tables))
     ] + [
       lines.Line2D([], [], color="black", linestyle=LINES[j % len(LINES)])
       for j in range(len(treatments))
     ]
     labels = [*tables, *treatments]
-    canvas.legend(figure, handles, labels, left=0.8, top=height - 0.1)
+    figure.add_legend(fig, handles, labels, left=0.8, top=height - 0.1)

@@ -1,7 +1,7 @@
-"""A word's instances as a picture: points, and beside them sample sentences.
+"""Draws a word's instances: points, and sample sentences beside them.
 
-The sentences stand as in a concordance, the word under the word; numbers say
-which points they are of.
+The sentences are aligned at the word, as in a concordance; numbers link them
+to their points.
 """
 
 import itertools
@@ -12,18 +12,18 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.inference.plots import figure as canvas
+from maskedlm.inference.plots import figure
 
-SIDE = 6.0  # Inches of the square of points,
-LEFT, BOTTOM, TOP = 0.75, 0.55, 0.85  # and around it,
-PANEL = 6.6  # and of the sentences beside it,
-LINE = 0.19  # and of a line of them.
-LINES = 30  # As many as look well; each group has one at least.
+SIDE = 6.0  # Inches of the square of points;
+LEFT, BOTTOM, TOP = 0.75, 0.55, 0.85  # of its margins;
+PANEL = 6.6  # of the sentences beside it;
+LINE = 0.19  # and of each line.
+LINES = 30  # At most, unless there are more groups.
 MOST = 12  # Samples of a group.
-APART = 0.05  # Of the picture, between points that have numbers.
+APART = 0.05  # Share of the picture between numbered points.
 CONTEXT = 48  # Columns of a sentence on each side of the word.
 
-# Behind a word: not every font has a bold one.
+# Behind a word: not every font has a bold weight.
 MARK = {"facecolor": "#ffe9a8", "edgecolor": "none", "pad": 0.8}
 
 
@@ -39,14 +39,14 @@ class Point(NamedTuple):
 
 
 class Group(NamedTuple):
-  """Instances of a colour."""
+  """Instances with the same colour."""
 
   label: str
   points: list[Point]
 
 
 class Scatter(NamedTuple):
-  """What is drawn."""
+  """The contents of the picture."""
 
   title: str
   subtitle: str
@@ -62,11 +62,11 @@ class Sample(NamedTuple):
   point: Point
 
 
-def choose(groups: Sequence[Group]) -> list[list[Sample]]:
-  """Samples of each group: near its middle, then far from those before.
+def choose_samples(groups: Sequence[Group]) -> list[list[Sample]]:
+  """Returns samples of each group: near its centre, then far from earlier ones.
 
-  None is APART or nearer to another; a group that lies on others has one that
-  has no number (0).
+  No two samples are within APART of each other. A group that lies on top of
+  others has a single sample without a number (0).
   """
   most = min(max((LINES - len(groups)) // len(groups), 1), MOST)
   every = np.array([(p.x, p.y) for g in groups for p in g.points])
@@ -74,7 +74,7 @@ def choose(groups: Sequence[Group]) -> list[list[Sample]]:
   places = [np.array([(p.x, p.y) for p in g.points]) / size for g in groups]
   taken = np.full((1, 2), np.inf)
   chosen: list[list[int]] = [[] for _ in groups]
-  for turn in range(most):  # By turns, so that each group finds room.
+  for turn in range(most):  # In turns, so that every group gets some.
     for of_group, own in zip(places, chosen, strict=True):
       away = np.linalg.norm(of_group[:, None] - taken, axis=2).min(axis=1)
       middle = np.linalg.norm(of_group - np.median(of_group, axis=0), axis=1)
@@ -91,43 +91,43 @@ def choose(groups: Sequence[Group]) -> list[list[Sample]]:
   ]
 
 
-def draw(path: str, made: Scatter) -> None:
-  """Makes the picture."""
-  samples = choose(made.groups)
+def draw_scatter(path: str, made: Scatter) -> None:
+  """Draws the picture."""
+  samples = choose_samples(made.groups)
   count = sum(map(len, samples)) + len(samples)
   height = max(BOTTOM + SIDE + TOP, count * LINE + TOP + 0.2)
   width = LEFT + SIDE + 0.3 + PANEL
-  with canvas.figure(
-    path, width=width, height=height, text=shown(made)
-  ) as figure:
+  with figure.open_figure(
+    path, width=width, height=height, text=visible_text(made)
+  ) as fig:
     for text, y, size in ((made.title, 0.3, 11), (made.subtitle, 0.55, 8)):
-      figure.text(LEFT / width, 1 - y / height, text, size=size, va="center")
+      fig.text(LEFT / width, 1 - y / height, text, size=size, va="center")
     box = (LEFT, height - TOP - SIDE, SIDE, SIDE)
-    axes = canvas.place(figure, box)
+    axes = figure.add_axes(fig, box)
     _points(axes, made, samples)
-    panel = canvas.place(figure, (LEFT + SIDE + 0.3, 0, PANEL, height))
+    panel = figure.add_axes(fig, (LEFT + SIDE + 0.3, 0, PANEL, height))
     panel.set_axis_off()
     panel.set_xlim(0, PANEL)
-    panel.set_ylim(height, 0)  # In inches from above.
+    panel.set_ylim(height, 0)  # Inches from the top.
     y = TOP + 0.05
     for i, (each, of_group) in enumerate(
       zip(made.groups, samples, strict=True)
     ):
-      style = {"color": canvas.colour(i), "marker": canvas.shape(i)}
+      style = {"color": figure.colour(i), "marker": figure.marker(i)}
       panel.plot(0.1, y, markersize=5, **style)
       label = f"{clip(each.label, 60)} ({len(each.points):,})"
       panel.text(0.25, y, label, va="center", weight="bold")
       y += LINE
       for sample in of_group:
-        _line(panel, y, sample, canvas.colour(i))
+        _line(panel, y, sample, figure.colour(i))
         y += LINE
 
 
-def shown(made: Scatter) -> str:
-  """All that is written in the picture."""
+def visible_text(made: Scatter) -> str:
+  """Returns all text in the picture."""
   parts = [made.title, made.subtitle, "…"]
   parts += [each.label for each in made.groups]
-  for of_group in choose(made.groups):
+  for of_group in choose_samples(made.groups):
     for _, point in of_group:
       before, word, after = contexts(point, CONTEXT)
       parts += [before, word, after]
@@ -135,7 +135,7 @@ def shown(made: Scatter) -> str:
 
 
 def contexts(point: Point, columns: int) -> tuple[str, str, str]:
-  """(before, word, after), where the outer two are cut to so many columns."""
+  """Returns (before, word, after), each cut to at most `columns`."""
   before, after = (
     re.sub(r"\s+", " ", text) for text in (point.before, point.after)
   )
@@ -144,7 +144,7 @@ def contexts(point: Point, columns: int) -> tuple[str, str, str]:
 
 
 def clip(text: str, columns: int) -> str:
-  """A text of so many columns at most, cut at a space; … is where more was."""
+  """Cuts a text to `columns`, at a space if possible, and adds an ellipsis."""
   used = 0
   for i, character in enumerate(text):
     used += 1 + (unicodedata.east_asian_width(character) in "WF")
@@ -161,8 +161,8 @@ def _points(axes, made: Scatter, samples) -> None:
       [p.x for p in each.points],
       [p.y for p in each.points],
       s=26,
-      color=canvas.colour(i),
-      marker=canvas.shape(i),
+      color=figure.colour(i),
+      marker=figure.marker(i),
       linewidth=0.4,
       edgecolor="white",
       alpha=0.85,
@@ -171,7 +171,7 @@ def _points(axes, made: Scatter, samples) -> None:
   for i, of_group in enumerate(samples):
     for number, point in of_group:
       if number:
-        _number(axes, point.x, point.y, number, canvas.colour(i))
+        _number(axes, point.x, point.y, number, figure.colour(i))
   axes.set_xlabel(made.axes[0])
   axes.set_ylabel(made.axes[1])
   axes.margins(0.06)
@@ -182,7 +182,7 @@ def _points(axes, made: Scatter, samples) -> None:
 
 
 def _number(axes, x: float, y: float, number: int, colour: str) -> None:
-  """A number in a ring."""
+  """Draws a number in a circle."""
   ring = {"boxstyle": "circle,pad=0.25", "facecolor": "white", "linewidth": 1.3}
   axes.text(
     x,
@@ -197,7 +197,7 @@ def _number(axes, x: float, y: float, number: int, colour: str) -> None:
 
 
 def _line(panel, y: float, sample: Sample, colour: str) -> None:
-  """A sentence, its word in the middle; of right-to-left text, mirrored."""
+  """Draws a sentence, its word in the middle; mirrored if right-to-left."""
   if sample.number:
     _number(panel, 0.14, y, sample.number, colour)
   before, word, after = contexts(sample.point, CONTEXT)
@@ -207,8 +207,8 @@ def _line(panel, y: float, sample: Sample, colour: str) -> None:
   text = {"size": 7, "va": "baseline"}
   y += 0.035
   panel.text(middle, y, before, ha="right", **text)
-  shown = panel.text(middle, y, word, weight="bold", bbox=MARK, **text)
-  panel.annotate(after, (1, y), xycoords=(shown, "data"), **text)
+  drawn = panel.text(middle, y, word, weight="bold", bbox=MARK, **text)
+  panel.annotate(after, (1, y), xycoords=(drawn, "data"), **text)
 
 
 def _is_right_to_left(text: str) -> bool:

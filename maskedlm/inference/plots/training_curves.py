@@ -1,7 +1,7 @@
-"""`maskedlm plot run`: the training curves of workdirs, over each other.
+"""Draws the training curves of workdirs in one picture: `maskedlm plot run`.
 
-Of metrics.jsonl, which every run writes as it goes: a picture can be made
-while it trains.
+The data are metrics.jsonl, which every run writes as it goes, so a run can be
+drawn while it trains.
 """
 
 import functools
@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.inference.plots import figure as canvas
+from maskedlm.inference.plots import figure
 from maskedlm.runtime import buckets
 
 HELD_OUT = "heldout/"
 SCORE = r"(accuracy$|(^|_)(f1|exact_match|mcc|pearson|spearman)$)"
 COLUMNS = 3
 WIDTH, HEIGHT = 3.3, 2.1  # Inches of a panel,
-BESIDE, BETWEEN = 0.85, 0.75  # and around it.
+BESIDE, BETWEEN = 0.85, 0.75  # and its margins.
 
 
 class Curve(NamedTuple):
@@ -39,16 +39,16 @@ class Panel(NamedTuple):
   metric: str
   title: str
   unit: str
-  form: str  # Of the numbers at its axis, for str.format; or %.
+  form: str  # Of the numbers on its axis, for str.format; or %.
   from_zero: bool
 
 
 def read_run(workdir: str) -> Run:
-  """The curves of a run, so far; a last line cut short is left out.
+  """Reads the curves of a run; an incomplete last line is ignored.
 
   Raises:
-    DataError: no such file, a line that isn't of metrics.jsonl, no number yet.
-    ConfigError: the workdir is an address.
+    DataError: no such file, a malformed line, or no metric yet.
+    ConfigError: the workdir is a remote address.
   """
   buckets.folder(workdir)
   path = pathlib.Path(workdir) / "metrics.jsonl"
@@ -67,7 +67,7 @@ def read_run(workdir: str) -> Run:
       step = int(values.pop("step"))
       points = {name: float(value) for name, value in values.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
-      if number == len(lines):  # Being written, or cut by a kill.
+      if number == len(lines):  # Being written, or cut when killed.
         continue
       raise DataError(
         f"{path}:{number}: not a line of metrics: {line[:40]!r}; expected "
@@ -86,16 +86,16 @@ def read_run(workdir: str) -> Run:
 
 
 def last_step(run: Run) -> int:
-  """The last one that is logged."""
+  """Returns the last logged step."""
   return max(curve.steps[-1] for curve in run.values())
 
 
-def panels(runs: Sequence[Run]) -> list[Panel]:
-  """What is drawn of such runs: losses, scores, learning rate, speed."""
+def choose_panels(runs: Sequence[Run]) -> list[Panel]:
+  """Returns the panels for the runs: losses, scores, learning rate, speed."""
   names = list(
     dict.fromkeys(name.removeprefix(HELD_OUT) for run in runs for name in run)
   )
-  names = [name for name in names if "/" not in name]  # One language's: many.
+  names = [name for name in names if "/" not in name]  # No languages.
   terms = [name for name in names if name.endswith("_loss")]
   made = []
   if not terms:
@@ -121,11 +121,11 @@ def panels(runs: Sequence[Run]) -> list[Panel]:
   return [panel for panel in made if panel.metric in names]
 
 
-def draw(path: str, runs: Mapping[str, Run]) -> None:
+def draw_curves(path: str, runs: Mapping[str, Run]) -> None:
   """The picture of runs by name: a colour each."""
   from matplotlib import lines, ticker
 
-  drawn = panels(list(runs.values()))
+  drawn = choose_panels(list(runs.values()))
   if not drawn:
     raise DataError(
       f"{', '.join(runs)}: metrics.jsonl has none of the metrics that are "
@@ -133,16 +133,16 @@ def draw(path: str, runs: Mapping[str, Run]) -> None:
     )
   columns = min(COLUMNS, len(drawn))
   rows = math.ceil(len(drawn) / columns)
-  legend = canvas.legend_height(len(runs) + 2)
+  legend = figure.legend_height(len(runs) + 2)
   width = columns * (WIDTH + BESIDE) + 0.2
   height = rows * (HEIGHT + BETWEEN) + legend + 0.1
   text = "".join(runs)
-  with canvas.figure(path, width=width, height=height, text=text) as figure:
+  with figure.open_figure(path, width=width, height=height, text=text) as fig:
     for i, panel in enumerate(drawn):
       row, column = divmod(i, columns)
       left = BESIDE + column * (WIDTH + BESIDE) - 0.1
       bottom = (rows - 1 - row) * (HEIGHT + BETWEEN) + 0.45
-      axes = canvas.place(figure, (left, bottom, WIDTH, HEIGHT))
+      axes = figure.add_axes(fig, (left, bottom, WIDTH, HEIGHT))
       axes.set_title(panel.title)
       axes.set_ylabel(panel.unit)
       axes.set_xlabel("step")
@@ -153,19 +153,19 @@ def draw(path: str, runs: Mapping[str, Run]) -> None:
         ticker.FuncFormatter(functools.partial(_number, panel.form))
       )
       for j, run in enumerate(runs.values()):
-        _curves(axes, run, panel.metric, canvas.colour(j), canvas.shape(j))
+        _curves(axes, run, panel.metric, figure.colour(j), figure.marker(j))
       if panel.from_zero:
         axes.set_ylim(bottom=0)
     handles = [
       *(
-        lines.Line2D([], [], color=canvas.colour(j), marker=canvas.shape(j))
+        lines.Line2D([], [], color=figure.colour(j), marker=figure.marker(j))
         for j in range(len(runs))
       ),
       lines.Line2D([], [], color="black", **TRAIN),
-      lines.Line2D([], [], color="black", marker=canvas.shape(0), **HELDOUT),
+      lines.Line2D([], [], color="black", marker=figure.marker(0), **HELDOUT),
     ]
     labels = [*runs, "in training", "held out"]
-    canvas.legend(figure, handles, labels, left=BESIDE - 0.1, top=height - 0.1)
+    figure.add_legend(fig, handles, labels, left=BESIDE - 0.1, top=height - 0.1)
 
 
 TRAIN = {"linewidth": 1.0, "alpha": 0.6}
@@ -173,15 +173,15 @@ HELDOUT = {"linewidth": 1.4, "markersize": 4.5, "markeredgecolor": "white"}
 
 
 def _number(form: str, value: float, place: int) -> str:
-  """A number at an axis; no more digits than it has: 12.5% is not 12%."""
+  """Formats a number at an axis with all its digits: 12.5% stays 12.5%."""
   del place
   return f"{100 * value:.4g}%" if form == "%" else form.format(value)
 
 
 def _curves(axes, run: Run, metric: str, colour: str, shape: str) -> None:
-  """A metric of a run: in training, and held out."""
+  """Draws a metric of a run in training and held out."""
   if metric in run:
-    # A point alone is no line.
+    # A line needs two points.
     dot = {"marker": "."} if len(run[metric].steps) == 1 else {}
     axes.plot(*run[metric], color=colour, **TRAIN, **dot)
   if HELD_OUT + metric in run:
@@ -189,7 +189,7 @@ def _curves(axes, run: Run, metric: str, colour: str, shape: str) -> None:
 
 
 def _is_one_term(run: Run) -> bool:
-  """Whether the loss is one term, and tells nothing more."""
+  """Returns whether the loss equals its only term."""
   terms = [name for name in run if name.endswith("_loss")]
   terms = [name for name in terms if not name.startswith(HELD_OUT)]
   if len(terms) != 1 or "loss" not in run:
@@ -199,7 +199,7 @@ def _is_one_term(run: Run) -> bool:
 
 
 def _title(name: str) -> str:
-  """mlm_loss -> MLM loss."""
+  """Returns "MLM loss" for "mlm_loss"."""
   words = name.split("_")
   known = {"mlm", "nsp", "sop", "sbo", "rtd", "mcc", "f1"}
   words = [word.upper() if word in known else word for word in words]

@@ -1,5 +1,1 @@
-"""Vectors of an encoder, and what can be learnt from them.
-
-inputs.py reads texts, units.py and rows.py cut them into what the encoder
-reads, vectors.py makes their vectors. The other files work on vectors.
-"""
+"""Contextual vectors of tokens, words and texts, and measures on them."""

@@ -1,4 +1,4 @@
-"""Which token of a text attends to which: the attention of every head."""
+"""Computes the attention weights of every head on a text."""
 
 import functools
 from typing import NamedTuple
@@ -12,24 +12,24 @@ from maskedlm.modeling import masked_lm
 
 
 class Attention(NamedTuple):
-  """Of a text of l tokens, [CLS] and [SEP] among them."""
+  """The attention weights on a text of l tokens, including [CLS] and [SEP]."""
 
-  tokens: tuple[str, ...]  # [l], as a person reads them.
+  tokens: tuple[str, ...]  # [l], readable.
   weights: np.ndarray  # [N, H, l, l] float32: layer, head, from, to.
 
 
 def attend(
-  model: vectors.Model, text: str, *, limit: int | None = None
+  model: vectors.TextEncoder, text: str, *, limit: int | None = None
 ) -> Attention:
-  """The attention of all layers and heads; [MASK] in the text is one.
+  """Returns the attention weights of all layers and heads.
 
   Args:
-    model: from vectors.open_model.
-    text: of one row: it is not cut.
-    limit: the most tokens; None = what the encoder reads.
+    model: the encoder.
+    text: a text that fits one row; [MASK] in it is a mask.
+    limit: the largest number of tokens; None = the encoder's positions.
 
   Raises:
-    ConfigError: no token in it, or too many.
+    ConfigError: the text has no token, or too many.
   """
   tokenizer, special = model.tokenizer, model.tokenizer.special
   encoding = tokenizer.encode(text, specials=True)
@@ -41,7 +41,7 @@ def attend(
     raise ConfigError(
       f"{text[:40]!r}... has {count + 2} tokens with "
       f"{tokenizer.tokens(special.cls)} and {tokenizer.tokens(special.sep)}; "
-      f"expected {most} at most: shorten it."
+      f"expected at most {most}: shorten it."
     )
   L = next(
     n for n in rows.bucket_lengths(model.cfg.max_positions) if n >= count + 2
@@ -63,15 +63,15 @@ def attend(
   return Attention(labels, weights[:, :, : count + 2, : count + 2])
 
 
-@functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
+@functools.lru_cache(maxsize=8)  # A second call compiles nothing.
 def _attend(cfg):
   return jax.jit(functools.partial(masked_lm.attend, cfg))
 
 
 def _label(tokenizer, text: str, token_id: int, offsets) -> str:
-  """What the token is of in the text; ## before what goes on with a word."""
+  """Returns the characters of a token; ## marks a continued word."""
   if token_id in tokenizer.special_ids:
     return tokenizer.tokens(int(token_id))
-  form = text[slice(*offsets)].strip() or "␣"  # A token of whitespace alone.
+  form = text[slice(*offsets)].strip() or "␣"  # Whitespace only.
   goes_on = not tokenizer.starts_word[token_id] and form[0].isalnum()
   return f"##{form}" if goes_on else form

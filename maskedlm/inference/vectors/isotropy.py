@@ -1,8 +1,8 @@
-"""How alike the vectors of each layer are, why, and what can be done about it.
+"""Measures how similar the vectors of each layer are, and why.
 
-Of every layer: the anisotropy, the rogue dimensions that it comes from, and
-what the anisotropy and the agreement with human judgements of similarity are
-when those dimensions are left out, or all are standardised. After Timkey & van
+For every layer: the anisotropy, the rogue dimensions that cause it, and the
+anisotropy and the agreement with human similarity judgements after these
+dimensions are removed or all dimensions are standardised. After Timkey & van
 Schijndel 2021, and Jurafsky & Martin, section 11.3.2.
 """
 
@@ -17,30 +17,30 @@ from maskedlm.data.labelled.text_lines import Text
 from maskedlm.finetune.classification import files, glue
 from maskedlm.finetune.common import label_metrics
 from maskedlm.inference.vectors import similarity, standardise, vectors
-from maskedlm.inference.vectors.standardise import Fitted, Moments
+from maskedlm.inference.vectors.standardise import Moments, Standardiser
 
-ROGUE = 3  # Dimensions of a layer that are told, and left out.
-PAIRS = 256  # That are held at once.
+NUM_ROGUE = 3  # Dimensions of a layer that are listed and removed.
+PAIRS_AT_ONCE = 256  # In memory.
 Treatment = Callable[[np.ndarray], np.ndarray]  # [n, D] -> [n, D or less].
 
 
-class Sample(NamedTuple):
+class VectorSample(NamedTuple):
   """Vectors of a corpus, in N + 1 layers."""
 
-  x: np.ndarray  # [n, N + 1, D]: of some units, drawn at random.
-  moments: Moments  # Of all of them.
+  x: np.ndarray  # [n, N + 1, D], of randomly drawn units.
+  moments: Moments  # Of all units.
 
 
-class Pair(NamedTuple):
-  """Two sentences, and how alike people find them."""
+class ScoredPair(NamedTuple):
+  """Two sentences and the similarity that people assigned to them."""
 
   a: str
   b: str
   score: float
 
 
-class Layer(NamedTuple):
-  """What is said of a layer; a treatment's name is that in `treatments`."""
+class LayerIsotropy(NamedTuple):
+  """The measures of a layer; keys are the names of `make_treatments`."""
 
   layer: int  # 0 = the embeddings.
   anisotropy: Mapping[str, float]  # By treatment.
@@ -48,8 +48,8 @@ class Layer(NamedTuple):
   spearman: Mapping[str, float]  # By treatment, within -1..1; {} without pairs.
 
 
-def sample(
-  model: vectors.Model,
+def sample_vectors(
+  model: vectors.TextEncoder,
   texts: Iterable[Text | str],
   *,
   unit: str = "word",
@@ -57,16 +57,16 @@ def sample(
   seed: int = 0,
   progress: Callable[[int], None] = lambda count: None,
   batch_tokens: int = vectors.BATCH_TOKENS,
-) -> Sample:
-  """Draws `count` units of the texts, each as likely as any other.
+) -> VectorSample:
+  """Draws `count` units of the texts uniformly.
 
   Args:
     model: an encoder.
-    texts: read once, whatever their number.
-    unit: token | word | sentence; pooled by mean.
-    count: how many, if there are so many.
-    seed: of the choice.
-    progress: called with how many there were so far.
+    texts: read once.
+    unit: token | word | sentence; pooled by the mean.
+    count: the number of units; all of them if there are fewer.
+    seed: of the random choice.
+    progress: called with the number of units seen so far.
     batch_tokens: see vectors.embed.
 
   Raises:
@@ -75,76 +75,83 @@ def sample(
   options = all_layers(model, unit)
   moments, kept, keys, seen = None, [], [], 0
   for made in vectors.embed(model, texts, options, batch_tokens=batch_tokens):
-    moments = standardise.add(moments, made.values)
+    moments = standardise.update_moments(moments, made.values)
     index = np.arange(seen, seen + len(made.values))
     kept.append(made.values)
     keys.append(hashing.uniform(seed, "sample", index))
     seen += len(index)
-    # The units of the least keys, so far, are a fair draw.
+    # The units with the smallest random keys are a uniform sample.
     x, key = np.concatenate(kept), np.concatenate(keys)
     least = np.sort(np.argsort(key, kind="stable")[:count])
     kept, keys = [x[least]], [key[least]]
     progress(seen)
   if seen < 2:
     raise DataError(
-      f"the input has {seen} {unit}s; expected two or more, to be compared."
+      f"the input has {seen} {unit}s; expected two or more to compare."
     )
-  return Sample(kept[0], moments)
+  return VectorSample(kept[0], moments)
 
 
-def all_layers(model: vectors.Model, unit: str) -> vectors.Options:
-  """Vectors [n, N + 1, D] of every layer."""
+def all_layers(model: vectors.TextEncoder, unit: str) -> vectors.VectorOptions:
+  """Returns the options for vectors [n, N + 1, D] of every layer."""
   layers = tuple(range(model.cfg.num_layers + 1))
-  return vectors.Options(unit=unit, layers=layers, combine="stack")
+  return vectors.VectorOptions(unit=unit, layers=layers, combine="stack")
 
 
-def treatments(
-  drawn: Sample, layer: int, rogue: Sequence[int]
+def make_treatments(
+  drawn: VectorSample, layer: int, rogue: Sequence[int]
 ) -> dict[str, Treatment]:
-  """What is tried on a layer's vectors, by name; what is fitted is to drawn."""
-  fitted = standardise.finish(drawn.moments, {})
-  of_layer = Fitted(fitted.mean[layer], fitted.stddev[layer], {})
+  """Returns functions from a layer's vectors to treated ones, by name.
+
+  Standardisation is fitted to `drawn`.
+  """
+  fitted = standardise.make_standardiser(drawn.moments, {})
+  of_layer = Standardiser(fitted.mean[layer], fitted.stddev[layer], {})
   return {
     "as is": lambda x: x,
-    "without rogue": lambda x: similarity.without(x, rogue),
-    "standardised": lambda x: standardise.apply(of_layer, x),
+    "without rogue": lambda x: similarity.drop_dimensions(x, rogue),
+    "standardised": lambda x: standardise.apply_standardiser(of_layer, x),
   }
 
 
-def measure(drawn: Sample) -> list[Layer]:
-  """What there is to say of each layer, without pairs."""
+def measure_layers(drawn: VectorSample) -> list[LayerIsotropy]:
+  """Returns the measures of each layer, without correlations."""
   layers = []
   for n in range(drawn.x.shape[1]):
     x = drawn.x[:, n]
-    rogue = similarity.rogue(x, ROGUE)
-    tried = treatments(drawn, n, [dimension for dimension, _ in rogue])
+    rogue = similarity.rogue_dimensions(x, NUM_ROGUE)
+    tried = make_treatments(drawn, n, [dimension for dimension, _ in rogue])
     after = {name: similarity.anisotropy(f(x)) for name, f in tried.items()}
-    layers.append(Layer(n, after, rogue, {}))
+    layers.append(LayerIsotropy(n, after, rogue, {}))
   return layers
 
 
-def judge(
-  model: vectors.Model,
-  pairs: Sequence[Pair],
-  drawn: Sample,
-  layers: Sequence[Layer],
+def correlate_with_scores(
+  model: vectors.TextEncoder,
+  pairs: Sequence[ScoredPair],
+  drawn: VectorSample,
+  layers: Sequence[LayerIsotropy],
   *,
   batch_tokens: int = vectors.BATCH_TOKENS,
-) -> list[Layer]:
-  """The layers with Spearman's correlation of cosine and score.
+) -> list[LayerIsotropy]:
+  """Returns the layers with Spearman's correlation of cosines and scores.
 
-  Of the vectors of sentences, which are the means of their tokens'. They are
-  standardised with the mean and the deviation of drawn: of a linear map it is
-  all one whether it comes before the mean or after.
+  A sentence's vector is the mean of its tokens'. Sentence vectors are
+  standardised with the mean and deviation of the token or word vectors in
+  `drawn`: a linear map may be applied before or after the mean.
   """
   tried = [
-    treatments(drawn, layer.layer, [dimension for dimension, _ in layer.rogue])
+    make_treatments(
+      drawn, layer.layer, [dimension for dimension, _ in layer.rogue]
+    )
     for layer in layers
   ]
   cosines = [{name: [] for name in of_layer} for of_layer in tried]
   options = all_layers(model, "sentence")
-  for begin in range(0, len(pairs), PAIRS):
-    texts = [t for p in pairs[begin : begin + PAIRS] for t in (p.a, p.b)]
+  for begin in range(0, len(pairs), PAIRS_AT_ONCE):
+    texts = [
+      t for p in pairs[begin : begin + PAIRS_AT_ONCE] for t in (p.a, p.b)
+    ]
     made = vectors.embed(model, texts, options, batch_tokens=batch_tokens)
     x = vectors.collect(made).values
     for n, of_layer in enumerate(tried):
@@ -163,11 +170,11 @@ def judge(
   ]
 
 
-def read_pairs(path: str) -> list[Pair]:
-  """The sentence pairs of STS-B, in GLUE's layout.
+def read_pairs(path: str) -> list[ScoredPair]:
+  """Reads the sentence pairs of STS-B, in GLUE's layout.
 
   Raises:
-    DataError: not such a file; a score that is no number, with its line.
+    DataError: another file format; a score that is not a number, with its line.
   """
   examples = files.read(str(path), glue.layout("stsb"))
-  return [Pair(e.text, e.text_b, files.label_of(e)) for e in examples]
+  return [ScoredPair(e.text, e.text_b, files.label_of(e)) for e in examples]

@@ -1,7 +1,7 @@
-"""A unit's vector out of its tokens', which may lie in several rows.
+"""Pools the vectors of a unit's tokens, which may lie in several rows.
 
-A row gives a part of each of its units: a sum or a maximum, and of how many
-tokens. Parts of one unit follow each other, and are joined as they come.
+A row yields a partial sum (or maximum) for each of its units, with the number
+of tokens. Partial sums of a unit follow each other and are merged in order.
 """
 
 from collections.abc import Sequence
@@ -11,56 +11,60 @@ import numpy as np
 
 from maskedlm.inference.vectors.rows import Row
 
-# How two parts of a unit become one.
-REDUCE = {"mean": np.add, "max": np.maximum, "cls": np.add}
+# How two partial results of a unit are merged.
+REDUCTIONS = {"mean": np.add, "max": np.maximum, "cls": np.add}
 
 
-class Parts(NamedTuple):
-  """Of p units, in growing order; C is the shape of a vector."""
+class PartialSums(NamedTuple):
+  """Partial sums of p units, in ascending order; C is the shape of a vector."""
 
   units: np.ndarray  # [p] int64.
-  values: np.ndarray  # [p, C] float32: sums, or maxima.
-  counts: np.ndarray  # [p] float32: how many tokens they are of.
+  values: np.ndarray  # [p, C] float32: sums or maxima.
+  counts: np.ndarray  # [p] float32: tokens in each.
 
 
-def of_row(x: np.ndarray, row: Row, pool: str, *, cls_place: int) -> Parts:
-  """The parts that a row has.
+def pool_row(
+  x: np.ndarray, row: Row, pool: str, *, cls_place: int
+) -> PartialSums:
+  """Returns the partial sums of a row.
 
   Args:
     x: [l, C], the vectors of its positions.
-    row: says which unit each position counts to.
-    pool: a name of REDUCE. cls: the vector at cls_place, weighed by the tokens
-      that the row stands for, as a long sentence has several.
-    cls_place: 0, or in an encoder that reads left to right the last one.
+    row: maps each position to its unit.
+    pool: a key of REDUCTIONS. "cls" takes the vector at cls_place, weighted by
+      the tokens that the row stands for: a long sentence has several rows.
+    cls_place: 0, or the last position in an encoder that reads left to right.
   """
   counted = row.units >= 0
   units = row.units[counted]
   if pool == "cls":
     count = np.float32([len(units)])
-    return Parts(units[:1], x[cls_place][None] * len(units), count)
+    return PartialSums(units[:1], x[cls_place][None] * len(units), count)
   ones = np.ones(len(units), np.float32)
-  return _join(Parts(units, x[counted], ones), pool)
+  return _join(PartialSums(units, x[counted], ones), pool)
 
 
-def join(parts: Sequence[Parts], pool: str) -> Parts:
-  """Parts that follow each other as one: neighbours of a unit are joined."""
-  return _join(Parts(*map(np.concatenate, zip(*parts, strict=True))), pool)
+def merge_sums(parts: Sequence[PartialSums], pool: str) -> PartialSums:
+  """Concatenates partial sums and merges neighbours of the same unit."""
+  return _join(
+    PartialSums(*map(np.concatenate, zip(*parts, strict=True))), pool
+  )
 
 
-def _join(parts: Parts, pool: str) -> Parts:
+def _join(parts: PartialSums, pool: str) -> PartialSums:
   units, values, counts = parts
   begins = np.flatnonzero(np.diff(units, prepend=-1))
   if len(begins) == len(units):
     return parts
-  return Parts(
+  return PartialSums(
     units=units[begins],
-    values=REDUCE[pool].reduceat(values, begins),
+    values=REDUCTIONS[pool].reduceat(values, begins),
     counts=np.add.reduceat(counts, begins),
   )
 
 
-def finish(parts: Parts, pool: str) -> np.ndarray:
-  """The vectors [p, C] of whole units."""
+def to_vectors(parts: PartialSums, pool: str) -> np.ndarray:
+  """Returns the vectors [p, C] of complete units."""
   if pool == "max":
     return parts.values
   counts = parts.counts.reshape(-1, *[1] * (parts.values.ndim - 1))

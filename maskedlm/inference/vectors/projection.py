@@ -1,5 +1,6 @@
-"""Vectors -> points in a plane, to be looked at. The same vectors, the same
-points: whatever is random has a fixed seed.
+"""Projects vectors to points in a plane.
+
+The same vectors give the same points: the random seed is fixed.
 """
 
 import warnings
@@ -13,21 +14,21 @@ NEIGHBOURS = 15  # UMAP's own default.
 
 
 class Projection(NamedTuple):
-  """n points, and what their axes are."""
+  """n points and the labels of their axes."""
 
   points: np.ndarray  # [n, 2] float64.
   axes: tuple[str, str]
-  has_unit: bool  # Whether distances along the axes can be read off.
+  has_unit: bool  # Whether distances along the axes are meaningful.
 
 
 def pca(x: np.ndarray) -> Projection:
-  """The two directions in which x [n, C] varies most, n > 1."""
+  """Projects x [n, C], n > 1, to the two directions of largest variance."""
   from sklearn.decomposition import PCA
 
   if x.shape[1] < 2:
     x = np.pad(x, ((0, 0), (0, 1)))
   x = np.float64(x)
-  with np.errstate(invalid="ignore"):  # Of vectors that are all the same.
+  with np.errstate(invalid="ignore"):  # Vectors may all be equal.
     points = PCA(2, svd_solver="full").fit_transform(x)
   total = x.var(axis=0).sum()
   shares = points.var(axis=0) / (total if total > 0 else 1)
@@ -39,18 +40,18 @@ def pca(x: np.ndarray) -> Projection:
 
 
 def umap(x: np.ndarray) -> Projection:
-  """UMAP (arXiv:1802.03426) of x [n, C] by cosine, n > 1: who is near whom.
+  """Projects x [n, C], n > 1, by UMAP (arXiv:1802.03426) with cosine distance.
 
-  Both axes are from 0 to 1, as they have no unit.
+  Both axes range from 0 to 1, as they have no unit.
 
   Raises:
-    ConfigError: umap-learn, which is an extra, is not installed.
+    ConfigError: umap-learn, an optional dependency, is not installed.
   """
   library = load_umap()
   if len(x) <= 3:  # There is no neighbourhood to preserve.
     points = pca(x).points
   else:
-    # The spectral beginning wants more points than it has dimensions to spare.
+    # Spectral initialisation needs more points than dimensions.
     reducer = library.UMAP(
       n_neighbors=min(NEIGHBOURS, len(x) - 1),
       metric="cosine",
@@ -68,13 +69,13 @@ def umap(x: np.ndarray) -> Projection:
 
 
 def load_umap():
-  """The library; a ConfigError with the remedy where it isn't installed."""
+  """Imports umap-learn; raises ConfigError if it is not installed."""
   try:
     import umap as library
   except ImportError:
     raise ConfigError(
       "--projection=umap needs umap-learn: pip install 'maskedlm[umap]'; "
-      "--projection=pca needs nothing more."
+      "--projection=pca needs no extra."
     ) from None
   return library
 

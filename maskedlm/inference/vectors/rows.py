@@ -1,8 +1,8 @@
-"""Texts -> rows: windows of tokens, each with the units it has vectors for.
+"""Cuts texts into rows: windows of tokens, with the unit of each position.
 
-A text that is longer than the encoder is read in overlapping windows, and each
-of its tokens counts in the one that shows most of its context
-(data/labelled/windows.py). Words stay whole where they fit.
+A text longer than the encoder is read in overlapping windows, and each token
+is taken from the window that shows most of its context
+(data/labelled/windows.py). Words are not split across windows if they fit.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -14,11 +14,11 @@ from maskedlm.data.labelled import windows
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Special, Tokenizer
 from maskedlm.inference.vectors.units import (
-  NONE,
+  NO_UNIT,
   UNITS,
-  Tokens,
-  Units,
-  tokeniser,
+  TextTokens,
+  TextUnits,
+  make_tokeniser,
 )
 
 
@@ -26,49 +26,49 @@ class Row(NamedTuple):
   """[CLS] tokens [SEP], l positions."""
 
   ids: np.ndarray  # [l] int32.
-  units: np.ndarray  # [l] int64: the unit a position counts to, or NONE.
+  units: np.ndarray  # [l] int64: the unit of each position, or NO_UNIT.
 
 
-class Cut(NamedTuple):
-  """A text, ready to be encoded."""
+class CutText(NamedTuple):
+  """The units and rows of a text."""
 
-  units: Units
+  units: TextUnits
   rows: list[Row]
 
 
-def cutter(
+def make_row_cutter(
   tokenizer: Tokenizer, unit: str, *, length: int
-) -> Callable[[Text], Cut]:
-  """The function from a text to its rows.
+) -> Callable[[Text], CutText]:
+  """Returns a function from a text to its rows.
 
-  Of sentences, [CLS] of the first and [SEP] of the last row count as well, so
-  that their mean is the one of sentence-transformers.
+  For sentences, [CLS] of the first row and [SEP] of the last one count as well,
+  so that the mean equals that of sentence-transformers.
 
   Args:
     tokenizer: the encoder's.
-    unit: a name of UNITS.
-    length: the most positions of a row.
+    unit: a key of UNITS.
+    length: the largest number of positions in a row.
   """
-  tokenise, find_units = tokeniser(tokenizer), UNITS[unit]
+  tokenise, find_units = make_tokeniser(tokenizer), UNITS[unit]
   special, capacity = tokenizer.special, length - 2
 
-  def cut(text: Text) -> Cut:
+  def cut(text: Text) -> CutText:
     tokens = tokenise(text)
     units = find_units(text, tokens)
     if not len(units.offsets):
-      return Cut(units, [])
+      return CutText(units, [])
     rows = [
       _row(tokens.ids, units.of_tokens, window, special)
       for window in _windows(tokens, capacity)
     ]
     if unit == "sentence":
       rows[0].units[0] = rows[-1].units[-1] = 0
-    return Cut(units, rows)
+    return CutText(units, rows)
 
   return cut
 
 
-def _windows(tokens: Tokens, capacity: int) -> list[windows.Window]:
+def _windows(tokens: TextTokens, capacity: int) -> list[windows.Window]:
   count = len(tokens.ids)
   if count <= capacity:
     return [windows.Window(0, count, 0, count)]
@@ -76,12 +76,12 @@ def _windows(tokens: Tokens, capacity: int) -> list[windows.Window]:
   starts = np.concatenate([[0], np.cumsum(sizes)])
   return [
     windows.Window(*(int(starts[item]) for item in window))
-    for window in windows.cut(sizes, capacity)
+    for window in windows.cut_windows(sizes, capacity)
   ]
 
 
 def _pieces(words: np.ndarray, capacity: int) -> list[int]:
-  """Tokens of each word, or of each part of one that is no row's."""
+  """Returns the tokens of each word; longer words than a row are split."""
   changes = np.flatnonzero(np.diff(words)) + 1
   sizes = np.diff(np.concatenate([[0], changes, [len(words)]]))
   return [
@@ -98,7 +98,7 @@ def _row(
   special: Special,
 ) -> Row:
   inside = ids[window.begin : window.end]
-  units = np.full(len(inside) + 2, NONE, np.int64)
+  units = np.full(len(inside) + 2, NO_UNIT, np.int64)
   begin = window.keep_begin - window.begin + 1
   kept = of_tokens[window.keep_begin : window.keep_end]
   units[begin : begin + len(kept)] = kept
@@ -107,23 +107,24 @@ def _row(
 
 
 def bucket_lengths(length: int) -> tuple[int, ...]:
-  """What rows are padded to: steps of an eighth to a quarter, up to length.
+  """Returns the lengths that rows are padded to.
 
-  8, 16, 24, ... 64, 80, 96, 112, 128, 160, ...: each is compiled when a batch
-  first has it.
+  They grow by an eighth to a quarter: 8, 16, 24, ... 64, 80, 96, 112, 128, 160,
+  ... up to length. Each is compiled when a batch first has it.
   """
   powers = range(length.bit_length())
   steps = {step << k for step in (8, 10, 12, 14) for k in powers}
   return (*sorted(s for s in steps if s < length and s % 8 == 0), length)
 
 
-def plan(
+def plan_batches(
   lengths: Sequence[int], buckets: Sequence[int], *, batch_tokens: int
 ) -> Iterator[tuple[np.ndarray, int]]:
-  """Which rows share a batch: (rows [B], -1 = filler; L) of each.
+  """Yields (rows [B], -1 = filler; L) of each batch.
 
-  The longest first. A batch is as long as the bucket of its longest row and
-  has about batch_tokens positions; the last one is smaller, a power of 2.
+  The longest rows come first. A batch is padded to the bucket of its longest
+  row and has about batch_tokens positions; the last batch has fewer rows, a
+  power of 2.
   """
   lengths = np.asarray(lengths)
   order = np.argsort(-lengths, kind="stable")

@@ -1,30 +1,30 @@
-"""How alike vectors are, and how far that is the doing of a few dimensions.
+"""Measures how similar vectors are, and how much a few dimensions contribute.
 
-All in numpy, on vectors of any encoder, layer and unit.
+All functions use numpy and accept vectors of any encoder, layer and unit.
 """
 
 import numpy as np
 
 
 def unit_length(x: np.ndarray) -> np.ndarray:
-  """x [..., D], each divided by its length, as float64; 0 stays 0."""
+  """Returns x [..., D] scaled to length 1, as float64; 0 stays 0."""
   x = np.float64(x)
   lengths = np.linalg.norm(x, axis=-1, keepdims=True)
   return x / np.where(lengths == 0, 1, lengths)
 
 
 def cosine(x: np.ndarray, y: np.ndarray) -> np.ndarray:
-  """Cosines of x and y [..., D] -> [...]; 0 where either is 0."""
+  """Returns the cosines [...] of x and y [..., D]; 0 where either is 0."""
   return np.einsum("...D,...D->...", unit_length(x), unit_length(y))
 
 
 def contributions(x: np.ndarray) -> np.ndarray:
-  """What each dimension adds to the expected cosine of two of n vectors.
+  """Returns each dimension's contribution [D] to the mean cosine of x [n, D].
 
-  x [n, D], n > 1 -> [D]: the mean over all pairs u, v of different rows of
-  u_i v_i / (|u| |v|) (Timkey & van Schijndel 2021, section 3, who estimate it
-  from some pairs). All of the pairs cost no more than n steps, as the sum
-  over pairs of u_i v_i is half of (sum of u_i)^2 - sum of u_i^2.
+  That is the mean over all pairs u, v of different rows of u_i v_i / (|u| |v|)
+  (Timkey & van Schijndel 2021, section 3, who estimate it from sampled pairs).
+  All pairs cost only n steps, because the sum of u_i v_i over pairs is half of
+  (sum of u_i)^2 - sum of u_i^2. n > 1.
   """
   u = unit_length(x)
   pairs = len(u) * (len(u) - 1)
@@ -32,19 +32,19 @@ def contributions(x: np.ndarray) -> np.ndarray:
 
 
 def anisotropy(x: np.ndarray) -> float:
-  """The expected cosine of two of the vectors x [n, D], n > 1.
+  """Returns the expected cosine of two of the vectors x [n, D], n > 1.
 
-  0 where they point everywhere, 1 where they point one way (Ethayarajh 2019,
-  https://arxiv.org/abs/1909.00512, section 3.4).
+  It is 0 for uniformly distributed directions and 1 for a single one
+  (Ethayarajh 2019, https://arxiv.org/abs/1909.00512, section 3.4).
   """
   return float(np.sum(contributions(x)))
 
 
-def rogue(x: np.ndarray, count: int) -> list[tuple[int, float]]:
-  """The dimensions that add most to the anisotropy of x [n, D], n > 1.
+def rogue_dimensions(x: np.ndarray, count: int) -> list[tuple[int, float]]:
+  """Returns the dimensions that contribute most to the anisotropy of x [n, D].
 
   Returns:
-    (dimension, share of the anisotropy) of `count`, the largest first.
+    `count` pairs (dimension, share of the anisotropy), largest first. n > 1.
   """
   parts = contributions(x)
   total = np.sum(parts)
@@ -52,6 +52,6 @@ def rogue(x: np.ndarray, count: int) -> list[tuple[int, float]]:
   return [(int(i), float(parts[i] / total)) for i in most]
 
 
-def without(x: np.ndarray, dimensions) -> np.ndarray:
-  """x [..., D] -> [..., D - d] without those dimensions."""
+def drop_dimensions(x: np.ndarray, dimensions) -> np.ndarray:
+  """Returns x [..., D] without the d dimensions, [..., D - d]."""
   return np.delete(x, dimensions, axis=-1)

@@ -1,9 +1,9 @@
-"""Standardised vectors: (x - mean) / standard deviation, fitted on a corpus.
+"""Standardises vectors: (x - mean) / standard deviation, fitted on a corpus.
 
-Contextual vectors all point one way, for a few of their dimensions are large
-wherever they come from. Standardising is what Timkey & van Schijndel do about
-it (EMNLP 2021, https://aclanthology.org/2021.emnlp-main.372); Jurafsky &
-Martin, equations 11.10 to 11.12.
+Contextual vectors all point in similar directions because a few dimensions are
+large everywhere. Standardising is the remedy of Timkey & van Schijndel (EMNLP
+2021, https://aclanthology.org/2021.emnlp-main.372); Jurafsky & Martin,
+equations 11.10 to 11.12.
 """
 
 import json
@@ -16,28 +16,31 @@ import numpy as np
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import output_files
 
-# What fitted and standardised vectors share.
-SAME = ("layers", "combine", "normalize")
+# Options that must be equal when fitting and applying.
+MUST_AGREE = ("layers", "combine", "normalize")
 
 
 class Moments(NamedTuple):
-  """Of the vectors seen so far, in float64; C is the shape of one."""
+  """Moments of the vectors seen so far, in float64; C is a vector's shape."""
 
   count: int
   mean: np.ndarray  # [C]
   squares: np.ndarray  # [C]: sum of (x - mean)^2.
 
 
-class Fitted(NamedTuple):
-  """What vectors are standardised with."""
+class Standardiser(NamedTuple):
+  """Mean and standard deviation, and which vectors they were fitted to."""
 
   mean: np.ndarray  # [C] float32.
-  stddev: np.ndarray  # [C] float32: of all of them, not of n - 1.
-  about: Mapping[str, Any]  # Which vectors: layers, combine, ..., count.
+  stddev: np.ndarray  # [C] float32: divided by n, not by n - 1.
+  about: Mapping[str, Any]  # Of the vectors: layers, combine, ..., count.
 
 
-def add(moments: Moments | None, x: np.ndarray) -> Moments:
-  """With the vectors x [n, C] too; n > 0 (Chan, Golub & LeVeque 1983)."""
+def update_moments(moments: Moments | None, x: np.ndarray) -> Moments:
+  """Returns the moments with the vectors x [n, C], n > 0, added.
+
+  Chan, Golub & LeVeque 1983.
+  """
   x = np.float64(x)
   mean = x.mean(axis=0)
   new = Moments(len(x), mean, np.sum((x - mean) ** 2, axis=0))
@@ -54,54 +57,58 @@ def add(moments: Moments | None, x: np.ndarray) -> Moments:
   )
 
 
-def finish(moments: Moments, about: Mapping[str, Any]) -> Fitted:
-  """Equations 11.10 and 11.11."""
+def make_standardiser(
+  moments: Moments, about: Mapping[str, Any]
+) -> Standardiser:
+  """Returns the standardiser of all vectors seen (equations 11.10, 11.11)."""
   stddev = np.sqrt(moments.squares / moments.count)
-  return Fitted(
+  return Standardiser(
     np.float32(moments.mean),
     np.float32(stddev),
     {**about, "count": moments.count},
   )
 
 
-def fit(x: np.ndarray) -> Fitted:
-  """To the vectors x [n, C], n > 0."""
-  return finish(add(None, x), {})
+def fit_standardiser(x: np.ndarray) -> Standardiser:
+  """Returns the standardiser fitted to the vectors x [n, C], n > 0."""
+  return make_standardiser(update_moments(None, x), {})
 
 
-def apply(fitted: Fitted, x: np.ndarray) -> np.ndarray:
-  """Equation 11.12: x [n, C] -> [n, C]; a dimension that never varied is 0."""
+def apply_standardiser(fitted: Standardiser, x: np.ndarray) -> np.ndarray:
+  """Standardises x [n, C] (equation 11.12); a constant dimension becomes 0."""
   constant = fitted.stddev == 0
   scaled = (x - fitted.mean) / np.where(constant, 1, fitted.stddev)
   return np.where(constant, 0, scaled).astype(np.float32)
 
 
-def save(path: str | pathlib.Path, fitted: Fitted) -> None:
-  """Writes an .npz, all of it or nothing."""
+def save_standardiser(path: str | pathlib.Path, fitted: Standardiser) -> None:
+  """Writes an .npz atomically."""
   about = np.array(json.dumps(fitted.about))
   output_files.save_npz(
     path, mean=fitted.mean, stddev=fitted.stddev, about=about
   )
 
 
-def load(path: str | pathlib.Path) -> Fitted:
-  """Reads what `save` wrote.
+def load_standardiser(path: str | pathlib.Path) -> Standardiser:
+  """Loads a file written by `save_standardiser`.
 
   Raises:
-    ConfigError: no such file, or another kind of file.
+    ConfigError: the file doesn't exist or has another format.
   """
   with output_files.open_npz(path, made_by="maskedlm embed --fit") as file:
     about = json.loads(str(file["about"]))
-    return Fitted(file["mean"], file["stddev"], about)
+    return Standardiser(file["mean"], file["stddev"], about)
 
 
-def check(fitted: Fitted, about: Mapping[str, Any], *, width: int) -> None:
-  """That vectors of `width` numbers, of which `about` tells, fit.
+def check_standardiser(
+  fitted: Standardiser, about: Mapping[str, Any], *, width: int
+) -> None:
+  """Checks that vectors described by `about` fit the standardiser.
 
   Args:
     fitted: of `embed --fit`.
     about: unit, pool, layers, combine, and encoder: vectors.fingerprint.
-    width: C.
+    width: C, the length of a vector.
 
   Raises:
     ConfigError: they have another width, come from another encoder or other
@@ -110,7 +117,7 @@ def check(fitted: Fitted, about: Mapping[str, Any], *, width: int) -> None:
   (own,) = fitted.mean.shape
   if own != width:
     raise ConfigError(
-      f"--standardise was fitted to vectors of {own} numbers, these have "
+      f"--standardise was fitted to vectors of length {own}, these have "
       f"{width}: fit it with this checkpoint and these layers (--fit)."
     )
   own, theirs = about["encoder"], fitted.about.get("encoder", "unknown")
@@ -118,18 +125,18 @@ def check(fitted: Fitted, about: Mapping[str, Any], *, width: int) -> None:
     raise ConfigError(
       f"--standardise was fitted to vectors of another encoder ({theirs[:12]}, "
       f"of {fitted.about.get('checkpoint', 'unknown')}; this is {own[:12]}): "
-      "fit it with this checkpoint (--fit)."
+      "fit it on this checkpoint (--fit)."
     )
-  # A token is one, however it is pooled; means and maxima of standardised
-  # tokens are the standardised means and maxima; but [CLS] is like no other.
+  # A token is the same however it is pooled; means and maxima of standardised
+  # tokens are the standardised means and maxima; but [CLS] differs from both.
   units, pools = (
     (fitted.about.get(name), about[name]) for name in ("unit", "pool")
   )
   is_pooled = "token" not in units or "cls" in pools
-  for name in (*SAME, "pool") if is_pooled else SAME:
+  for name in (*MUST_AGREE, "pool") if is_pooled else MUST_AGREE:
     own, theirs = (x.get(name, False) for x in (fitted.about, about))
     if own != theirs:
       raise ConfigError(
         f"--standardise was fitted with {name}={own}, these "
-        f"vectors have {name}={theirs}: fit it with the same (--fit)."
+        f"vectors have {name}={theirs}: use the same for both (--fit)."
       )

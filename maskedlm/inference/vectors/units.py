@@ -1,8 +1,8 @@
-"""What gets a vector: the tokens, the words or the whole of a text.
+"""Defines the units that get a vector: tokens, words or the whole text.
 
-A unit is a run of tokens of its text, and knows which characters it stands
-for. Every token of a word is the word's alone, so that pooling a word's
-tokens loses none and counts none twice.
+A unit is a run of tokens with the characters that it stands for. Each token of
+a word belongs to that word only, so that pooling neither loses nor counts a
+token twice.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,57 +10,59 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.data.labelled import words as words_lib
 from maskedlm.data.labelled.text_lines import Text
+from maskedlm.data.labelled.words import split_words, word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
-NONE = -1  # The unit of a token that is of none.
+NO_UNIT = -1  # The unit of a token outside all units.
 
 
-class Tokens(NamedTuple):
-  """The n tokens of a text, without specials."""
+class TextTokens(NamedTuple):
+  """The n tokens of a text, without special tokens."""
 
   ids: np.ndarray  # [n] int32.
-  offsets: np.ndarray  # [n, 2]: their characters in Text.text.
-  words: Callable[[], tuple[np.ndarray, np.ndarray]]  # See word_units.
+  offsets: np.ndarray  # [n, 2]: characters in Text.text.
+  words: Callable[[], tuple[np.ndarray, np.ndarray]]  # See find_words.
 
 
-class Units(NamedTuple):
-  """The u units of a text, and which of its n tokens are whose."""
+class TextUnits(NamedTuple):
+  """The u units of a text and the unit of each of its n tokens."""
 
-  of_tokens: np.ndarray  # [n]: 0..u-1 in growing order, or NONE.
-  offsets: np.ndarray  # [u, 2]: their characters in Text.text.
-  ids: np.ndarray  # [u] int32: of a token its id, else NONE.
+  of_tokens: np.ndarray  # [n]: 0..u-1 in ascending order, or NO_UNIT.
+  offsets: np.ndarray  # [u, 2]: characters in Text.text.
+  ids: np.ndarray  # [u] int32: the id if units are tokens, else NO_UNIT.
 
 
-def tokeniser(tokenizer: Tokenizer) -> Callable[[Text], Tokens]:
-  """The function from a text to its tokens.
+def make_tokeniser(tokenizer: Tokenizer) -> Callable[[Text], TextTokens]:
+  """Returns a function from a text to its tokens.
 
-  Given words are tokenised each for itself (data/labelled/words.py): their tokens
-  all have the characters of their word.
+  Given words are tokenised one by one (data/labelled/words.py): all tokens of a
+  word have the word's characters.
   """
-  find_tokens = words_lib.tokens_of(tokenizer)
+  find_tokens = word_encoder(tokenizer)
 
-  def tokenise(text: Text) -> Tokens:
+  def tokenise(text: Text) -> TextTokens:
     if text.words is not None:
       return _of_words(text.words, find_tokens(text.words))
     encoding = tokenizer.encode(text.text)
-    return Tokens(
+    return TextTokens(
       ids=encoding.ids,
       offsets=encoding.offsets,
-      words=lambda: find_words(words_lib.split(text.text), encoding.offsets),
+      words=lambda: find_words(split_words(text.text), encoding.offsets),
     )
 
   return tokenise
 
 
-def _of_words(words: Sequence[str], of_words: Sequence[np.ndarray]) -> Tokens:
+def _of_words(
+  words: Sequence[str], of_words: Sequence[np.ndarray]
+) -> TextTokens:
   sizes = np.array([len(ids) for ids in of_words], np.int64)
   lengths = np.array([len(word) for word in words], np.int64)
   begins = np.cumsum(lengths + 1) - lengths - 1  # Spaces are between.
   offsets = np.stack([begins, begins + lengths], axis=1)
   index = np.repeat(np.arange(len(words)), sizes)
-  return Tokens(
+  return TextTokens(
     ids=np.concatenate([*of_words, []]).astype(np.int32),
     offsets=offsets[index],
     words=lambda: (index, offsets),
@@ -70,32 +72,32 @@ def _of_words(words: Sequence[str], of_words: Sequence[np.ndarray]) -> Tokens:
 def find_words(
   spans: Sequence[tuple[int, int]], offsets: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Which word each token is of, where words are known by their characters.
+  """Assigns tokens to words by their characters.
 
-  Words that a token reaches over are one; a word that no token stands for
-  (control characters) is left out.
+  Words that share a token are merged; words without a token (control
+  characters) are dropped.
 
   Args:
     spans: [w] (begin, end) of the words, in order.
-    offsets: [n, 2], those of the tokens.
+    offsets: [n, 2], the characters of the tokens.
 
   Returns:
-    ([n], the word of each token or NONE; [v, 2], the characters of the words).
+    ([n], the word of each token or NO_UNIT; [v, 2], the words' characters).
   """
   begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
-  # The first and the last word that a token has a character of.
+  # The first and the last word that shares a character with the token.
   first = np.searchsorted(ends, offsets[:, 0], "right")
   last = np.searchsorted(begins, offsets[:, 1], "left") - 1
   real = first <= last
-  # +1 at first, -1 at last: above 0 where a word goes on into the next one.
+  # +1 at first, -1 at last: above 0 where a token reaches into the next word.
   reach = np.zeros(len(begins) + 1, np.int64)
   np.add.at(reach, first[real], 1)
   np.add.at(reach, last[real], -1)
   joined = np.cumsum(reach)[:-1] > 0
   word = np.cumsum(~np.concatenate([[False], joined])[:-1]) - 1  # [w]
-  of_tokens = np.full(len(offsets), NONE, np.int64)
+  of_tokens = np.full(len(offsets), NO_UNIT, np.int64)
   of_tokens[real] = word[first[real]]
-  # Number those that have a token.
+  # Renumber the words that have a token.
   kept, of_real = np.unique(of_tokens[real], return_inverse=True)
   of_tokens[real] = of_real
   starts = np.searchsorted(word, kept)
@@ -103,25 +105,25 @@ def find_words(
   return of_tokens, np.stack([begins[starts], ends[stops]], axis=1)
 
 
-def token_units(text: Text, tokens: Tokens) -> Units:
-  """Each token."""
+def token_units(text: Text, tokens: TextTokens) -> TextUnits:
+  """Returns every token as a unit."""
   del text
-  return Units(np.arange(len(tokens.ids)), tokens.offsets, tokens.ids)
+  return TextUnits(np.arange(len(tokens.ids)), tokens.offsets, tokens.ids)
 
 
-def word_units(text: Text, tokens: Tokens) -> Units:
-  """The words that are given, or those of data/labelled/words.py."""
+def word_units(text: Text, tokens: TextTokens) -> TextUnits:
+  """Returns the given words, or those of data/labelled/words.py, as units."""
   del text
   of_tokens, offsets = tokens.words()
-  return Units(of_tokens, offsets, np.full(len(offsets), NONE, np.int32))
+  return TextUnits(of_tokens, offsets, np.full(len(offsets), NO_UNIT, np.int32))
 
 
-def sentence_units(text: Text, tokens: Tokens) -> Units:
-  """The text as a whole."""
-  return Units(
+def sentence_units(text: Text, tokens: TextTokens) -> TextUnits:
+  """Returns the whole text as one unit."""
+  return TextUnits(
     of_tokens=np.zeros(len(tokens.ids), np.int64),
     offsets=np.array([[0, len(text.text)]]),
-    ids=np.array([NONE], np.int32),
+    ids=np.array([NO_UNIT], np.int32),
   )
 
 

@@ -1,8 +1,8 @@
-"""Texts -> vectors of their tokens, of their words, or of the texts.
+"""Computes vectors of tokens, words or texts.
 
-Layers are chosen and combined on the device; units are pooled on the host
-(pooling.py). Everything streams: no more is in memory than some rows, however
-long the input, or one text of it, is.
+Layers are selected and combined on the device; units are pooled on the host
+(pooling.py). Everything is streamed: only some rows are in memory, however
+long the input, or one of its texts, is.
 """
 
 import functools
@@ -23,46 +23,51 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Rows
 from maskedlm.inference.vectors import pooling
-from maskedlm.inference.vectors import rows as rows_lib
-from maskedlm.inference.vectors.rows import Row
+from maskedlm.inference.vectors.rows import (
+  CutText,
+  Row,
+  bucket_lengths,
+  make_row_cutter,
+  plan_batches,
+)
 from maskedlm.inference.vectors.units import UNITS
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints import load
 
 BATCH_TOKENS = 4096  # Positions of a batch, padding included.
-# Rows are sorted by length within so many batches, or within fewer where the
-# vectors given out at once would be more numbers than HELD.
-BATCHES = 16
-HELD = 1 << 24
+# Rows are sorted by length within this many batches, or within fewer if the
+# vectors yielded at once would have more than MAX_NUMBERS numbers.
+BATCHES_AT_ONCE = 16
+MAX_NUMBERS = 1 << 24
 
 
-class Sentences(NamedTuple):
-  """How a model makes a sentence's vector; in meta["task"], where it says."""
+class SentencePooling(NamedTuple):
+  """How a model makes sentence vectors: meta["task"]["sentences"]."""
 
-  pool: str = "mean"  # As of Options.
+  pool: str = "mean"  # See VectorOptions.
   normalize: bool = False
-  length: int = 0  # Positions of a row at most; 0 = all of the encoder's.
-  # What whoever embeds writes before each text, by what that is: a query, ...
+  length: int = 0  # Most positions of a row; 0 = all that the encoder has.
+  # Text that users put before a query, a passage, ...
   prompts: Mapping[str, str] = {}
 
 
-class Model(NamedTuple):
-  """An encoder made ready."""
+class TextEncoder(NamedTuple):
+  """An encoder that is ready to compute vectors."""
 
   params: Params  # "encoder"; on the device.
   cfg: EncoderConfig
   tokenizer: Tokenizer
-  sentences: Sentences
+  sentences: SentencePooling
 
 
-class Options(NamedTuple):
-  """Which vectors."""
+class VectorOptions(NamedTuple):
+  """Which vectors to compute."""
 
   unit: str = "token"  # token | word | sentence
-  # Of the tokens of a unit: mean | max | cls, which is [CLS], for sentences.
+  # Of a unit's tokens: mean | max | cls ([CLS]; sentences only).
   pool: str = "mean"
-  # Of the N + 1 layers: 0 the embeddings, N or -1 the last.
+  # Of N + 1: 0 is the embeddings, N or -1 the last layer.
   layers: tuple[int, ...] = (-1,)
   combine: str = "mean"  # Of the layers: mean | sum | concat | stack.
   normalize: bool = False  # Each vector to length 1.
@@ -71,15 +76,15 @@ class Options(NamedTuple):
 class Vectors(NamedTuple):
   """Vectors of n units, in the order of the input.
 
-  C is D, the encoder's width; with combine="concat" it is k D for k layers;
-  with "stack" values are [n, k, D].
+  C is the encoder's width D, or k D for k concatenated layers; stacked values
+  are [n, k, D].
   """
 
   values: np.ndarray  # [n, C] float32.
-  texts: np.ndarray  # [n] int64: 0, 1, ... of the texts that have vectors.
+  texts: np.ndarray  # [n] int64: 0, 1, ... over texts that have vectors.
   offsets: np.ndarray  # [n, 2] int64: the unit's characters in its text.
-  ids: np.ndarray  # [n] int32: of a token its id, else -1.
-  sources: tuple[Text, ...]  # [n]: the text of each.
+  ids: np.ndarray  # [n] int32: the id if units are tokens, else -1.
+  sources: tuple[Text, ...]  # [n]: the text of each unit.
 
 
 COMBINE = {  # [k, B, L, D] -> [B, L, C]
@@ -90,34 +95,39 @@ COMBINE = {  # [k, B, L, D] -> [B, L, C]
 }
 
 
-def open_model(path: str | pathlib.Path) -> Model:
-  """Opens a workdir (if fine-tuned, its best checkpoint) or a checkpoint.
+def open_text_encoder(path: str | pathlib.Path) -> TextEncoder:
+  """Opens a workdir (its best checkpoint if fine-tuned) or a checkpoint.
 
-  Of ELECTRA it is the discriminator's encoder.
+  For ELECTRA, the encoder is the discriminator's.
 
   Raises:
-    CheckpointError, ConfigError: see opening.py.
+    CheckpointError, ConfigError: see training/checkpoints/load.py.
   """
-  return make_model(load.open_best(path))
+  return make_text_encoder(load.open_best(path))
 
 
-def make_model(opened: load.Opened) -> Model:
-  """As open_model, of what is open."""
+def make_text_encoder(opened: load.LoadedCheckpoint) -> TextEncoder:
+  """Returns the TextEncoder of a loaded checkpoint."""
   params = jax.device_put({"encoder": opened.params["encoder"]})
-  sentences = sentences_of(opened.meta["task"], opened.cfg)
-  return Model(params, opened.cfg, opened.tokenizer, sentences)
+  sentences = sentence_pooling(opened.meta["task"], opened.cfg)
+  return TextEncoder(params, opened.cfg, opened.tokenizer, sentences)
 
 
-def sentences_of(task: Mapping[str, Any], cfg: EncoderConfig) -> Sentences:
-  """What meta["task"] says of sentences; length is the encoder's at most."""
-  made, most = Sentences(**task.get("sentences", {})), cfg.max_positions
+def sentence_pooling(
+  task: Mapping[str, Any], cfg: EncoderConfig
+) -> SentencePooling:
+  """Returns the pooling in meta["task"], with a length the encoder supports."""
+  made, most = SentencePooling(**task.get("sentences", {})), cfg.max_positions
   return made._replace(length=min(made.length or most, most))
 
 
-def as_made(options: Options, model: Model) -> Options:
-  """Options whose pool is chosen: "" is the model's own, of sentences.
+def resolve_options(
+  options: VectorOptions, model: TextEncoder
+) -> VectorOptions:
+  """Returns the options with "" in `pool` replaced by the model's own pooling.
 
-  A vector of its own pooling is normalized if it says so.
+  The model's own pooling of sentences also normalizes, if the model does. Other
+  units are pooled by the mean.
   """
   if options.pool:
     return options
@@ -128,8 +138,8 @@ def as_made(options: Options, model: Model) -> Options:
   return options._replace(pool=own.pool, normalize=normalize)
 
 
-def fingerprint(model: Model) -> str:
-  """SHA-256 of the encoder's parameters and its tokenizer."""
+def fingerprint(model: TextEncoder) -> str:
+  """Returns the SHA-256 of the encoder's parameters and its tokenizer."""
   digest = hashlib.sha256(model.tokenizer.sha256.encode())
   leaves = jax.tree_util.tree_leaves_with_path(model.params["encoder"])
   for path, leaf in leaves:
@@ -138,22 +148,24 @@ def fingerprint(model: Model) -> str:
   return digest.hexdigest()
 
 
-def find_layers(options: Options, cfg: EncoderConfig) -> tuple[int, ...]:
-  """options.layers as numbers from 0 to N.
+def resolve_layers(
+  options: VectorOptions, cfg: EncoderConfig
+) -> tuple[int, ...]:
+  """Returns options.layers as numbers from 0 to N.
 
   Raises:
-    ConfigError: an option that is unknown, or that doesn't fit.
+    ConfigError: an option is unknown or not supported by the encoder.
   """
   check_name("unit", options.unit, UNITS)
-  check_name("pool", options.pool, pooling.REDUCE)
+  check_name("pool", options.pool, pooling.REDUCTIONS)
   check_name("combine", options.combine, COMBINE)
   if options.pool == "cls" and options.unit != "sentence":
     raise ConfigError(
-      f"pool='cls' is the vector of a sentence, a {options.unit} has no "
-      "[CLS]: set unit='sentence', or pool to 'mean' or 'max'."
+      f"pool='cls' requires unit='sentence': a {options.unit} has no "
+      "[CLS]; or set pool to 'mean' or 'max'."
     )
   if not options.layers:
-    raise ConfigError("layers is empty: expected one at least, such as -1.")
+    raise ConfigError("layers is empty: expected at least one, such as -1.")
   N = cfg.num_layers
   for layer in options.layers:
     if not -N - 1 <= layer <= N:
@@ -165,74 +177,76 @@ def find_layers(options: Options, cfg: EncoderConfig) -> tuple[int, ...]:
 
 
 def embed(
-  model: Model,
+  model: TextEncoder,
   texts: Iterable[Text | str],
-  options: Options = Options(),  # noqa: B008 - it is constant.
+  options: VectorOptions = VectorOptions(),  # noqa: B008 - immutable.
   *,
   batch_tokens: int = BATCH_TOKENS,
 ) -> Iterator[Vectors]:
-  """The vectors of texts, some at a time.
+  """Yields the vectors of texts, several texts at a time.
 
-  A text without such a unit (not a word in it) has no vector. A vector does
-  not depend on the texts around it, but for rounding.
+  A text without a unit (for example without a word) has no vector. A vector
+  doesn't depend on the other texts, except for rounding.
 
   Args:
-    model: from open_model.
-    texts: they are read as they are needed.
+    model: the encoder.
+    texts: read as needed.
     options: which vectors.
-    batch_tokens: about how many positions the encoder sees at once.
+    batch_tokens: about how many positions a batch has.
 
   Raises:
-    ConfigError: see find_layers.
+    ConfigError: see resolve_layers.
   """
   cfg = model.cfg
-  layers = find_layers(options, cfg)
+  layers = resolve_layers(options, cfg)
   width = cfg.width * (1 if options.combine in ("mean", "sum") else len(layers))
-  num_tokens = min(BATCHES * batch_tokens, max(HELD // width, batch_tokens))
+  num_tokens = min(
+    BATCHES_AT_ONCE * batch_tokens, max(MAX_NUMBERS // width, batch_tokens)
+  )
   encode = functools.partial(
-    encoder(cfg, layers, options.combine), model.params
+    make_layer_encoder(cfg, layers, options.combine), model.params
   )
   is_sentence = options.unit == "sentence"
   length = model.sentences.length if is_sentence else cfg.max_positions
-  buckets = rows_lib.bucket_lengths(length)
+  buckets = bucket_lengths(length)
 
-  def encode_rows(rows: Sequence[Row]) -> Iterator[tuple[int, np.ndarray]]:
+  def encode_chunk(rows: Sequence[Row]) -> Iterator[tuple[int, np.ndarray]]:
     lengths = [len(row.ids) for row in rows]
-    plan = rows_lib.plan(lengths, buckets, batch_tokens=batch_tokens)
-    return run(encode, rows, plan, pad=model.tokenizer.special.pad)
+    plan = plan_batches(lengths, buckets, batch_tokens=batch_tokens)
+    return encode_rows(encode, rows, plan, pad=model.tokenizer.special.pad)
 
-  cut = rows_lib.cutter(model.tokenizer, options.unit, length=length)
+  cut = make_row_cutter(model.tokenizer, options.unit, length=length)
   chunks = _chunks(_number(texts, cut), num_tokens)
-  made = _stream(chunks, encode_rows, options.pool, causal=cfg.causal)
+  made = _stream(chunks, encode_chunk, options.pool, causal=cfg.causal)
   return map(_normalized, made) if options.normalize else made
 
 
 def _normalized(vectors: Vectors) -> Vectors:
-  """To length 1; but nothing is divided by less than 1e-12, as in PyTorch."""
+  """Scales vectors to length 1; divides by at least 1e-12, as PyTorch does."""
   norms = np.linalg.norm(vectors.values, axis=-1, keepdims=True)
   return vectors._replace(values=vectors.values / np.maximum(norms, 1e-12))
 
 
 def collect(vectors: Iterable[Vectors]) -> Vectors:
-  """All that `embed` gives, in one.
+  """Concatenates the Vectors that `embed` yields.
 
   Raises:
     ConfigError: there is none.
   """
   made = list(vectors)
   if not made:
-    raise ConfigError("there is no text with a vector: expected one at least.")
+    raise ConfigError("no text has a vector: expected at least one.")
   *arrays, sources = zip(*made, strict=True)
   return Vectors(*map(np.concatenate, arrays), tuple(itertools.chain(*sources)))
 
 
-def none(options: Options, cfg: EncoderConfig) -> Vectors:
-  """No vector, in the shape that it would have.
+def empty_vectors(options: VectorOptions, cfg: EncoderConfig) -> Vectors:
+  """Returns Vectors of no unit, in the shape that `embed` yields.
 
   Raises:
-    ConfigError: see find_layers.
+    ConfigError: see resolve_layers.
   """
-  x = np.zeros((len(find_layers(options, cfg)), 1, 1, cfg.width), np.float32)
+  x = np.zeros((len(resolve_layers(options, cfg)), 1, 1, cfg.width), np.float32)
   return Vectors(
     values=np.asarray(COMBINE[options.combine](x))[0, :0],
     texts=np.zeros(0, np.int64),
@@ -242,11 +256,11 @@ def none(options: Options, cfg: EncoderConfig) -> Vectors:
   )
 
 
-@functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
-def encoder(
+@functools.lru_cache(maxsize=8)  # A second call compiles nothing.
+def make_layer_encoder(
   cfg: EncoderConfig, layers: tuple[int, ...], combine: str
 ) -> Callable:
-  """The function (params, batch) -> combined layers [B, L, C] float32."""
+  """Returns a function (params, batch) -> combined layers [B, L, C] float32."""
 
   @jax.jit
   def encode(params, batch):
@@ -256,19 +270,19 @@ def encoder(
   return encode
 
 
-def run(
+def encode_rows(
   encode: Callable,
   rows: Sequence[Row],
   plan: Iterable[tuple[np.ndarray, int]],
   *,
   pad: int,
 ) -> Iterator[tuple[int, np.ndarray]]:
-  """Each row's index and vectors [l, C], as the plan has them.
+  """Yields the index and the vectors [l, C] of each row, in the plan's order.
 
   Args:
     encode: batch -> [B, L, C].
-    rows: what to encode.
-    plan: from rows.plan.
+    rows: the rows to encode.
+    plan: from rows.plan_batches.
     pad: the id that fills input_ids.
   """
   ids = [row.ids for row in rows]
@@ -281,7 +295,7 @@ def run(
   for which, L in plan:
     batch = batching.gather(arrays, which, L, pad)
     ahead.append((which, encode(batch)))
-    if len(ahead) > 1:  # The device works on the next one meanwhile.
+    if len(ahead) > 1:  # The device computes the next batch meanwhile.
       yield from _by_row(ids, *ahead.pop(0))
   for made in ahead:
     yield from _by_row(ids, *made)
@@ -294,7 +308,7 @@ def _by_row(ids, which, made) -> Iterator[tuple[int, np.ndarray]]:
 
 
 class _Waiting(NamedTuple):
-  """Fields of Vectors, of units whose values are still to come."""
+  """The fields of Vectors for units whose values are not computed yet."""
 
   texts: np.ndarray
   offsets: np.ndarray
@@ -303,11 +317,11 @@ class _Waiting(NamedTuple):
 
 
 def _number(
-  texts: Iterable[Text | str], cut: Callable[[Text], rows_lib.Cut]
+  texts: Iterable[Text | str], cut: Callable[[Text], CutText]
 ) -> Iterator[tuple[Row, _Waiting | None]]:
-  """Rows, whose units are numbered over all texts.
+  """Yields rows with units numbered over all texts.
 
-  With the first row of a text come all of its units.
+  The first row of a text comes with all units of the text.
   """
   first = number = 0
   for text in texts:
@@ -324,7 +338,7 @@ def _number(
 
 
 def _chunks(numbered: Iterable[tuple], num_tokens: int) -> Iterator[list]:
-  """Lists of what comes: rows of num_tokens positions, or a row more."""
+  """Yields lists of rows with at least num_tokens positions in total."""
   chunk, held = [], 0
   for row, waiting in numbered:
     chunk.append((row, waiting))
@@ -337,32 +351,32 @@ def _chunks(numbered: Iterable[tuple], num_tokens: int) -> Iterator[list]:
 
 
 def _stream(
-  chunks: Iterable[list], encode_rows: Callable, pool: str, *, causal: bool
+  chunks: Iterable[list], encode_chunk: Callable, pool: str, *, causal: bool
 ) -> Iterator[Vectors]:
-  """The vectors of the units that are whole after each chunk."""
+  """Yields the vectors of the units that are complete after each chunk."""
   waiting: list[_Waiting] = []
-  last: list[pooling.Parts] = []  # Of the last unit, which may go on.
+  last: list[pooling.PartialSums] = []  # The last unit, which may continue.
   for chunk in chunks:
     rows = [row for row, _ in chunk]
     waiting += [new for _, new in chunk if new is not None]
     parts: list = [None] * len(rows)
-    for i, x in encode_rows(rows):
+    for i, x in encode_chunk(rows):
       cls_place = len(x) - 1 if causal else 0
-      parts[i] = pooling.of_row(x, rows[i], pool, cls_place=cls_place)
-    made = pooling.join([*last, *parts], pool)
-    last = [pooling.Parts(*(field[-1:] for field in made))]
-    whole = pooling.Parts(*(field[:-1] for field in made))
+      parts[i] = pooling.pool_row(x, rows[i], pool, cls_place=cls_place)
+    made = pooling.merge_sums([*last, *parts], pool)
+    last = [pooling.PartialSums(*(field[-1:] for field in made))]
+    whole = pooling.PartialSums(*(field[:-1] for field in made))
     if len(whole.units):
       done, rest = _split(waiting, len(whole.units))
       waiting = [rest]
-      yield Vectors(pooling.finish(whole, pool), *done)
+      yield Vectors(pooling.to_vectors(whole, pool), *done)
   if waiting:
     done, _ = _split(waiting, 1)
-    yield Vectors(pooling.finish(last[0], pool), *done)
+    yield Vectors(pooling.to_vectors(last[0], pool), *done)
 
 
 def _split(waiting: list[_Waiting], count: int) -> tuple[_Waiting, _Waiting]:
-  """The first `count` units, and those after them."""
+  """Returns the first `count` units and the others."""
   *arrays, sources = zip(*waiting, strict=True)
   fields = [*map(np.concatenate, arrays), tuple(itertools.chain(*sources))]
   return (

@@ -1,9 +1,9 @@
-"""Sentences in which the senses of words are known: SemCor and its kin.
+"""Reads sentences with labelled word senses: SemCor and similar corpora.
 
-Two formats, told apart by how a file begins, and read alike, as a stream:
+Two formats, distinguished by how a file begins, are read as a stream:
 
-- a word a line: token, lemma, part of speech, sense between tabs, _ where a
-  word has none; `# doc NAME` begins a document, a blank line ends a sentence;
+- a word a line: token, lemma, part of speech, sense, separated by tabs, with _
+  for none; `# doc NAME` begins a document, a blank line ends a sentence;
 - the XML of the evaluation framework of Raganato, Camacho-Collados & Navigli
   (EACL 2017, https://aclanthology.org/E17-1010): NAME.data.xml, with the
   senses in NAME.gold.key.txt beside it.
@@ -19,44 +19,46 @@ from maskedlm.core.errors import DataError
 from maskedlm.data import hashing
 from maskedlm.data.labelled import text_lines
 
-NONE = "_"  # In a column: the word has none.
-XML, KEYS = ".data.xml", ".gold.key.txt"
-_CHUNK = 1 << 16  # Bytes of XML that are parsed at a time.
+NO_VALUE = "_"  # In a column: none.
+DATA_XML, GOLD_KEYS = ".data.xml", ".gold.key.txt"
+_CHUNK = 1 << 16  # Bytes of XML parsed at a time.
 
 
-class Target(NamedTuple):
-  """A word that has, or is to get, a sense."""
+class TargetWord(NamedTuple):
+  """A word that has a sense, or is to be disambiguated."""
 
-  id: str  # As d000.s003.t001: document, sentence, target.
-  word: int  # Its place in the sentence.
-  lemma: str  # "" is unknown.
-  pos: str  # NOUN, VERB, ADJ, ADV, ...; "" is unknown.
-  senses: tuple[str, ...]  # Each of them is right; () = not known.
+  id: str  # Document, sentence, target: d000.s003.t001.
+  word: int  # Its index in the sentence.
+  lemma: str  # "" = unknown.
+  pos: str  # NOUN, VERB, ADJ, ADV, ...; "" = unknown.
+  senses: tuple[str, ...]  # Any of them is correct; () = unknown.
 
 
 class Sentence(NamedTuple):
-  """Words, and which of them are targets, in their order."""
+  """Words, and the targets among them in order."""
 
   words: tuple[str, ...]
-  targets: tuple[Target, ...]
+  targets: tuple[TargetWord, ...]
   document: str
   file: str
-  line: int  # Where it begins.
+  line: int  # The first.
 
 
-def read(path: str, *, seen: Counter | None = None) -> Iterator[Sentence]:
-  """The sentences of a file of either format, in bounded memory.
+def read_sentences(
+  path: str, *, seen: Counter | None = None
+) -> Iterator[Sentence]:
+  """Yields the sentences of a file in either format, in bounded memory.
 
-  Of XML, the keys are in memory. A word without characters is left out, unless
-  it is a target.
+  The keys of XML are in memory. A word without characters is skipped unless it
+  is a target.
 
   Args:
-    path: the file; of XML, it ends in .data.xml.
-    seen: gets "bytes" and "texts", how many bytes and sentences were read.
+    path: the file; XML ends in .data.xml.
+    seen: counts "bytes" and "texts", the bytes and sentences read so far.
 
   Raises:
-    DataError: no such file, not a single target; with file and line: a line
-      or an element that isn't as above, a target without a key.
+    DataError: the file doesn't exist or has no target; with file and line, for
+      a malformed line or element or a target without a key.
   """
   seen = Counter() if seen is None else seen
   found = 0
@@ -67,25 +69,25 @@ def read(path: str, *, seen: Counter | None = None) -> Iterator[Sentence]:
   if not found:
     raise DataError(
       f"{path}: no word with a sense; expected lines of token, lemma, part of "
-      f"speech and sense between tabs, or NAME{XML} with NAME{KEYS}."
+      f"speech and sense between tabs, or NAME{DATA_XML} with NAME{GOLD_KEYS}."
     )
 
 
 def is_held_out(document: str, share: float) -> bool:
-  """Whether a document is of the share held out, by a hash of its name.
+  """Returns whether a document is in the held-out share, by a hash of its name.
 
-  So a document stays on its side whatever other documents there are.
+  A document stays on its side whatever other documents there are.
   """
   return float(hashing.uniform(0, "document of senses", document)) < share
 
 
-def pick(
+def select_documents(
   sentences: Iterable[Sentence],
   wanted: Callable[[str], bool],
   *,
   limit: int = 0,
 ) -> Iterator[Sentence]:
-  """Sentences of the documents that are wanted; of `limit` > 0 the first."""
+  """Yields sentences of the wanted documents; at most `limit` if it isn't 0."""
   names: set[str] = set()
   for sentence in sentences:
     name = sentence.document
@@ -97,17 +99,17 @@ def pick(
 
 
 def read_first_senses(path: str) -> dict[tuple[str, str], str]:
-  """(lemma, part of speech) -> its first sense, the most frequent one.
+  """Reads the first, most frequent, sense of each (lemma, part of speech).
 
   Args:
-    path: lemma, part of speech, sense between tabs, the first line of each
-      lemma and part of speech counts; or WordNet's index.sense.
+    path: lemma, part of speech, sense separated by tabs, of which the first
+      line of each lemma and part of speech is used; or WordNet's index.sense.
 
   Raises:
-    DataError: no such file; a line, with its number, that is neither.
+    DataError: the file doesn't exist; a line, with its number, is malformed.
   """
   first: dict[tuple[str, str], str] = {}
-  for number, line in text_lines.lines(path):
+  for number, line in text_lines.read_lines(path):
     if not line.strip():
       continue
     if "\t" in line:
@@ -115,7 +117,7 @@ def read_first_senses(path: str) -> dict[tuple[str, str], str]:
       if len(fields) != 3 or not all(map(str.strip, fields)):
         raise DataError(
           f"{path}:{number}: expected lemma, part of speech and sense between "
-          f"tabs, not {_shortened(line)!r}."
+          f"tabs, not {line!r:.60}."
         )
       lemma, pos, sense = fields
       first.setdefault((lemma, pos), sense)
@@ -134,7 +136,7 @@ _WORDNET_POS = {"1": "NOUN", "2": "VERB", "3": "ADJ", "4": "ADV", "5": "ADJ"}
 
 
 def _wordnet(line: str, where: str) -> tuple[str, str, str, int]:
-  """ "bank%1:14:00:: 08420278 1 25" -> lemma, part of speech, key, number."""
+  """Parses "bank%1:14:00:: 08420278 1 25" into lemma, POS, key and rank."""
   fields = line.split(" ")
   lemma, percent, rest = fields[0].rpartition("%")
   if (
@@ -144,8 +146,8 @@ def _wordnet(line: str, where: str) -> tuple[str, str, str, int]:
     or not fields[2].isdecimal()
   ):
     raise DataError(
-      f"{where}: neither lemma, part of speech, sense between tabs, nor a line "
-      f"of WordNet's index.sense: {_shortened(line)!r}."
+      f"{where}: neither lemma, part of speech, sense with tabs, nor a line "
+      f"of WordNet's index.sense: {line!r:.60}."
     )
   return lemma, _WORDNET_POS[rest[0]], fields[0], int(fields[2])
 
@@ -159,9 +161,9 @@ def _is_xml(path: str) -> bool:
 
 
 def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
-  """Of the format with a word a line."""
+  """Yields the sentences of a file with a word a line."""
   document, number_of_sentence, block = "d000", 0, []
-  for number, line in text_lines.lines(path, seen):
+  for number, line in text_lines.read_lines(path, seen):
     is_document = line.startswith("# doc ") and "\t" not in line
     if is_document or not line.strip(" \r"):
       if block:
@@ -174,7 +176,7 @@ def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
     if len(fields) != 4:
       raise DataError(
         f"{path}:{number}: {len(fields)} columns between tabs; expected token, "
-        f"lemma, part of speech and sense (_ = none): {_shortened(line)!r}."
+        f"lemma, part of speech and sense (_ = none): {line!r:.60}."
       )
     block.append((number, fields))
   if block:
@@ -182,12 +184,13 @@ def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
 
 
 def _of_block(path, block, document: str, number_of_sentence: int) -> Sentence:
+  """Returns the sentence of consecutive lines."""
   words, targets = [], []
   for number, (word, lemma, pos, sense) in block:
-    senses = () if sense.strip() == NONE else tuple(sense.split())
+    senses = () if sense.strip() == NO_VALUE else tuple(sense.split())
     if senses:
       id_ = f"{document}.s{number_of_sentence:03d}.t{len(targets):03d}"
-      target = Target(id_, len(words), lemma, pos, senses)
+      target = TargetWord(id_, len(words), lemma, pos, senses)
       _check(target, word, f"{path}:{number}")
       targets.append(target)
     elif not sense.strip():
@@ -197,13 +200,14 @@ def _of_block(path, block, document: str, number_of_sentence: int) -> Sentence:
   return Sentence(tuple(words), tuple(targets), document, path, block[0][0])
 
 
-def _check(target: Target, word: str, where: str) -> None:
+def _check(target: TargetWord, word: str, where: str) -> None:
+  """Raises DataError for a target without token, lemma or part of speech."""
   for name, value in (
     ("token", word),
     ("lemma", target.lemma),
     ("part of speech", target.pos),
   ):
-    if not value.strip() or (name != "token" and value == NONE):
+    if not value.strip() or (name != "token" and value == NO_VALUE):
       raise DataError(
         f"{where}: a word with a sense has no {name} ({target.id}); expected "
         "token, lemma, part of speech and sense."
@@ -211,17 +215,17 @@ def _check(target: Target, word: str, where: str) -> None:
 
 
 def _xml(path: str, seen: Counter) -> Iterator[Sentence]:
-  """Of the framework of Raganato et al."""
-  if not path.endswith(XML):
+  """Yields the sentences of the XML of Raganato et al."""
+  if not path.endswith(DATA_XML):
     raise DataError(
-      f"{path}: XML, but not named NAME{XML}: its keys are looked for in "
-      f"NAME{KEYS}."
+      f"{path}: XML, but not named NAME{DATA_XML}: its keys are looked for in "
+      f"NAME{GOLD_KEYS}."
     )
-  keys_path = path.removesuffix(XML) + KEYS
+  keys_path = path.removesuffix(DATA_XML) + GOLD_KEYS
   keys = _read_keys(keys_path)
   document, begin, text = "", 0, ""
   words: list[str] = []
-  targets: list[Target] = []
+  targets: list[TargetWord] = []
   for number, event, name, value in _events(path, seen):
     where = f"{path}:{number}"
     if event == "text":
@@ -236,11 +240,11 @@ def _xml(path: str, seen: Counter) -> Iterator[Sentence]:
         id_ = value.get("id", "")
         if id_ not in keys:
           raise DataError(
-            f"{where}: the instance {id_!r} has no key, or came before; "
+            f"{where}: the instance {id_!r} has no key or is repeated; "
             f"expected a line with it in {keys_path}."
           )
         lemma, pos = value.get("lemma", ""), value.get("pos", "")
-        targets.append(Target(id_, len(words), lemma, pos, keys.pop(id_)))
+        targets.append(TargetWord(id_, len(words), lemma, pos, keys.pop(id_)))
     elif name == "sentence" and words:
       yield Sentence(tuple(words), tuple(targets), document, path, begin)
     elif name in ("wf", "instance"):
@@ -251,13 +255,13 @@ def _xml(path: str, seen: Counter) -> Iterator[Sentence]:
         words.append(word)
   if keys:
     raise DataError(
-      f"{keys_path}: {len(keys):,} keys are of instances that {path} does not "
-      f"have, such as {next(iter(keys))}."
+      f"{keys_path}: {len(keys):,} keys have no instance in {path}, such as "
+      f"{next(iter(keys))}."
     )
 
 
 def _events(path: str, seen: Counter) -> Iterator[tuple[int, str, str, Any]]:
-  """(line, begin | end | text, the element's name, attributes or text)."""
+  """Yields (line, begin | end | text, element name, attributes or text)."""
   events: list[tuple[int, str, str, Any]] = []
   parser = expat.ParserCreate()
 
@@ -283,23 +287,19 @@ def _events(path: str, seen: Counter) -> Iterator[tuple[int, str, str, Any]]:
 
 
 def _read_keys(path: str) -> dict[str, tuple[str, ...]]:
-  """Instance -> its senses, of lines as "d000.s000.t000 long%3:00:02::"."""
+  """Reads the senses of instances, as in "d000.s000.t000 long%3:00:02::"."""
   if not pathlib.Path(path).is_file():
     raise DataError(f"{path}: no such file; expected the keys of the XML.")
   keys: dict[str, tuple[str, ...]] = {}
-  for number, line in text_lines.lines(path):
+  for number, line in text_lines.read_lines(path):
     if not line.strip():
       continue
     id_, *senses = line.split()
     if not senses or id_ in keys:
-      problem = "came before" if senses else "has no sense"
+      problem = "is repeated" if senses else "has no sense"
       raise DataError(
-        f"{path}:{number}: the instance {id_} {problem}; expected each once, "
-        "with one or more senses after it."
+        f"{path}:{number}: the instance {id_} {problem}; expected each once "
+        "with one or more senses."
       )
     keys[id_] = tuple(senses)
   return keys
-
-
-def _shortened(text: str) -> str:
-  return text if len(text) <= 60 else f"{text[:57]}..."

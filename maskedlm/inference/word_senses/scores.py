@@ -1,34 +1,34 @@
-"""How many senses are right: the official scores of all-words tasks.
+"""Scores word sense disambiguation as official all-words tasks do.
 
-As the Scorer of Raganato et al. (2017) counts: an answer is right if it is
-among the gold senses; precision is of the answers, recall of all instances.
+As in the Scorer of Raganato et al. (2017), an answer is correct if it is among
+the gold senses; precision is over answers, recall over all instances.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from maskedlm.inference.word_senses.data import Target
+from maskedlm.inference.word_senses.data import TargetWord
 from maskedlm.inference.word_senses.senses import Answer, Senses
 
 POS = ("NOUN", "VERB", "ADJ", "ADV")
-# Rows that are of several parts of speech.
+# Rows over several parts of speech.
 OTHER, ALL = "other", "ALL"
-# Instances whose entry had several senses in training: on others both systems
-# say the same.
+# Instances whose entry has several senses in training: for others, both systems
+# give the same answer.
 AMBIGUOUS = "ambiguous"
 NEAREST, FREQUENT = "nearest", "most_frequent"
 
 
 class Score(NamedTuple):
-  """Of a system on some instances; each from 0 to 1."""
+  """Scores of a system, each from 0 to 1."""
 
   precision: float
   recall: float
   f1: float
 
 
-class Line(NamedTuple):
+class ScoreRow(NamedTuple):
   """A row of the table."""
 
   name: str
@@ -38,21 +38,21 @@ class Line(NamedTuple):
   most_frequent: Score
 
 
-def score(right: int, answered: int, instances: int) -> Score:
-  """Precision, recall and their harmonic mean; 0 where nothing is right."""
+def make_score(right: int, answered: int, instances: int) -> Score:
+  """Returns precision, recall and F1; 0 if no answer is correct."""
   if not right:
     return Score(0.0, 0.0, 0.0)
   precision, recall = right / answered, right / instances
   return Score(precision, recall, 2 * precision * recall / (precision + recall))
 
 
-def tally(
-  senses: Senses, answered: Iterable[tuple[Target, Answer]]
+def count_answers(
+  senses: Senses, answered: Iterable[tuple[TargetWord, Answer]]
 ) -> Counter[tuple[str, str]]:
-  """(row, what) -> how many; those of several parts can be added.
+  """Counts answers by (row, count); Counters of several calls can be added.
 
-  What is counted: instances, answered, NEAREST and FREQUENT, which were right;
-  and of the row ALL "fallback", answers of a first sense without a vector.
+  The counts are instances, answered, NEAREST and FREQUENT (correct ones); the
+  row ALL also has "fallback", answers with a first sense without a vector.
   """
   counts: Counter[tuple[str, str]] = Counter()
   for target, answer in answered:
@@ -70,24 +70,24 @@ def tally(
   return counts
 
 
-def table(counts: Mapping[tuple[str, str], int]) -> list[Line]:
-  """A line for each row that has an instance."""
+def make_rows(counts: Mapping[tuple[str, str], int]) -> list[ScoreRow]:
+  """Returns a row for each group that has an instance."""
   lines = []
   for row in (*POS, OTHER, ALL, AMBIGUOUS):
     instances = counts.get((row, "instances"), 0)
     answered = counts.get((row, "answered"), 0)
     nearest, frequent = (
-      score(counts.get((row, system), 0), answered, instances)
+      make_score(counts.get((row, system), 0), answered, instances)
       for system in (NEAREST, FREQUENT)
     )
     if instances:
       unanswered = instances - answered
-      lines.append(Line(row, instances, unanswered, nearest, frequent))
+      lines.append(ScoreRow(row, instances, unanswered, nearest, frequent))
   return lines
 
 
-def format_table(lines: Iterable[Line]) -> str:
-  """The table as text, in percent, as the official scorer prints them."""
+def format_rows(lines: Iterable[ScoreRow]) -> str:
+  """Returns the table as text, in percent, as the official scorer prints it."""
   heads = "     P      R     F1"
   text = [
     f"{'':31}  {'nearest neighbour':^20}  {'most frequent sense':^20}".rstrip(),

@@ -1,10 +1,10 @@
-"""Word senses by the nearest neighbour among sense embeddings.
+"""Disambiguates words by the nearest sense embedding.
 
 Jurafsky & Martin, 11.3.1, after Melamud et al. (2016), Peters et al. (2018)
 and Loureiro & Jorge (2019): the embedding of a sense is the mean of the
-vectors of the words labelled with it (eq. 11.8); a word in context gets that of
-its lemma's senses whose embedding has the highest cosine with it (eq. 11.9).
-Read top-down: vectors of targets -> training -> ranking -> the file.
+vectors of the words labelled with it (eq. 11.8); a word in context gets the
+sense of its lemma whose embedding has the highest cosine with its vector (eq.
+11.9). Read top-down: vectors of targets -> training -> ranking -> the file.
 """
 
 import json
@@ -16,67 +16,70 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.labelled.text_lines import Text, of_words
+from maskedlm.data.labelled.text_lines import Text, text_of_words
 from maskedlm.inference.vectors import similarity, vectors
-from maskedlm.inference.word_senses.data import Sentence, Target
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files
 
-LAST = 4  # Layers whose sum is a word's vector, if the encoder has as many.
-_AROUND = 6  # Words of an example on either side.
+NUM_LAST_LAYERS = 4  # Summed by default, if the encoder has as many.
+_AROUND = 6  # Words on either side of an example.
 
 Entry = tuple[str, str]  # (lemma, part of speech).
 
 
 class Senses(NamedTuple):
-  """What `train` has learned, of s senses; v of them have a vector."""
+  """Sense embeddings: the result of `train_senses`.
 
-  names: tuple[str, ...]  # [s]; those with a vector come first.
+  Of s senses, v have a vector.
+  """
+
+  names: tuple[str, ...]  # [s]; senses with a vector come first.
   vectors: np.ndarray  # [v, C] float32: equation 11.8.
-  examples: tuple[str, ...]  # [v]: of each, where it was seen first.
-  # The senses of each, as places in names, with how often they were seen; the
-  # most frequent first, of equals the one that came first. A sense that was
-  # never seen (count 0) is the first sense of an entry that wasn't either.
+  examples: tuple[str, ...]  # [v]: the first occurrence of each.
+  # The senses of each entry, as indices of names, with their counts; the most
+  # frequent first, then by first occurrence. A sense with count 0 is the first
+  # sense of an entry that was never seen.
   candidates: Mapping[Entry, Mapping[int, int]]
-  forms: Mapping[str, tuple[Entry, ...]]  # Lower-case words -> what they were.
-  about: Mapping[str, Any]  # layers, combine, encoder, and what a caller adds.
+  forms: Mapping[str, tuple[Entry, ...]]  # Lower-case words -> their entries.
+  about: Mapping[str, Any]  # layers, combine, encoder; callers add more.
 
 
 class Answer(NamedTuple):
-  """The senses a target may have, the best first."""
+  """The candidate senses of a target, best first."""
 
-  senses: tuple[int, ...]  # Places in Senses.names; () = nothing is known.
-  scores: tuple[float, ...]  # Cosines; () = no vector, so the first sense.
+  senses: tuple[int, ...]  # Indices of Senses.names; () = unknown.
+  scores: tuple[float, ...]  # Cosines; () if the first sense has no vector.
   most_frequent: int  # The most frequent sense in training, or -1.
 
 
-def options(
+def word_vector_options(
   cfg: EncoderConfig, layers: tuple[int, ...] = (), combine: str = "sum"
-) -> vectors.Options:
-  """Which vectors: of words; by default the sum of the last four layers."""
-  last = tuple(range(-1, -1 - min(LAST, cfg.num_layers), -1))
-  return vectors.Options("word", "mean", layers or last, combine)
+) -> vectors.VectorOptions:
+  """Returns options for word vectors; the default sums the last four layers."""
+  last = tuple(range(-1, -1 - min(NUM_LAST_LAYERS, cfg.num_layers), -1))
+  return vectors.VectorOptions("word", "mean", layers or last, combine)
 
 
-def embed(
-  model: vectors.Model,
+def embed_targets(
+  model: vectors.TextEncoder,
   sentences: Iterable[Sentence],
-  options: vectors.Options,
+  options: vectors.VectorOptions,
   *,
   batch_tokens: int = vectors.BATCH_TOKENS,
-) -> Iterator[tuple[list[tuple[Sentence, Target]], np.ndarray]]:
-  """Some n targets at a time, in order, and their vectors [n, C]."""
-  # For each word that was read, and has no vector yet: what it is.
-  waiting: deque[tuple[Sentence, Target] | None] = deque()
+) -> Iterator[tuple[list[tuple[Sentence, TargetWord]], np.ndarray]]:
+  """Yields n targets at a time, in order, with their vectors [n, C]."""
+  # The sentence and target of each word without a vector so far, or None.
+  waiting: deque[tuple[Sentence, TargetWord] | None] = deque()
 
   def texts() -> Iterator[Text]:
     for sentence in sentences:
       if sentence.targets:
         of_word = {t.word: (sentence, t) for t in sentence.targets}
         waiting.extend(of_word.get(i) for i in range(len(sentence.words)))
-        yield of_words(sentence.words)
+        yield text_of_words(sentence.words)
 
-  # Every given word is a unit, so words and vectors go in step.
+  # Every given word is a unit: words and vectors correspond.
   for made in vectors.embed(model, texts(), options, batch_tokens=batch_tokens):
     words = [waiting.popleft() for _ in range(len(made.values))]
     which = [i for i, word in enumerate(words) if word]
@@ -84,37 +87,38 @@ def embed(
       yield [words[i] for i in which], made.values[which]
 
 
-def train(
-  model: vectors.Model,
+def train_senses(
+  model: vectors.TextEncoder,
   sentences: Iterable[Sentence],
-  options: vectors.Options,
+  options: vectors.VectorOptions,
   *,
   first_senses: Mapping[Entry, str] | None = None,
   batch_tokens: int = vectors.BATCH_TOKENS,
   progress: Callable[[int], None] = lambda count: None,
 ) -> Senses:
-  """Sense embeddings, equation 11.8; memory grows with the senses alone.
+  """Returns sense embeddings (equation 11.8).
 
-  A target of several senses counts for each of them.
+  A target with several senses counts for each of them. Memory grows with the
+  senses only.
 
   Args:
-    model: whose vectors.
+    model: the encoder.
     sentences: with the senses of their targets.
-    options: from `options`.
-    first_senses: what to answer for entries that were never seen.
+    options: from `word_vector_options`.
+    first_senses: the answers for entries that were never seen.
     batch_tokens: see vectors.embed.
-    progress: is told the number of targets so far.
+    progress: called with the number of targets so far.
 
   Raises:
-    ConfigError: no target at all; see vectors.find_layers.
+    ConfigError: there is no target; see vectors.resolve_layers.
   """
-  place: dict[str, int] = {}  # Of a sense.
+  place: dict[str, int] = {}  # Index of a sense.
   sums: list[np.ndarray] = []
   counts, examples = Counter(), []
   candidates: defaultdict[Entry, Counter] = defaultdict(Counter)
   forms: defaultdict[str, dict[Entry, None]] = defaultdict(dict)
   total = 0
-  for targets, values in embed(
+  for targets, values in embed_targets(
     model, sentences, options, batch_tokens=batch_tokens
   ):
     for (sentence, target), x in zip(targets, np.float64(values), strict=True):
@@ -124,7 +128,7 @@ def train(
         i = place.setdefault(sense, len(place))
         if i == len(sums):
           sums.append(np.zeros_like(x))
-          examples.append(show(sentence, target))
+          examples.append(format_context(sentence, target))
         sums[i] += x
         counts[i] += 1
         candidates[entry][i] += 1
@@ -132,7 +136,7 @@ def train(
     progress(total)
   if not total:
     raise ConfigError(
-      "there is no word with a sense to learn from: are all documents held out?"
+      "there is no word with a sense to train on: are all documents held out?"
     )
   means = [x / counts[i] for i, x in enumerate(sums)]
   ordered = {entry: dict(c.most_common()) for entry, c in candidates.items()}
@@ -140,7 +144,7 @@ def train(
     if entry not in ordered:
       ordered[entry] = {place.setdefault(sense, len(place)): 0}
   about = {
-    "layers": list(vectors.find_layers(options, model.cfg)),
+    "layers": list(vectors.resolve_layers(options, model.cfg)),
     "combine": options.combine,
     "encoder": vectors.fingerprint(model),
     "targets": total,
@@ -155,8 +159,8 @@ def train(
   )
 
 
-def show(sentence: Sentence, target: Target) -> str:
-  """A few words around a target, which stands between asterisks."""
+def format_context(sentence: Sentence, target: TargetWord) -> str:
+  """Returns the words around a target, which is between asterisks."""
   words, i = sentence.words, target.word
   begin, end = max(i - _AROUND, 0), i + _AROUND + 1
   before = ["..."] * (begin > 0) + list(words[begin:i])
@@ -164,18 +168,18 @@ def show(sentence: Sentence, target: Target) -> str:
   return " ".join([*before, f"*{words[i]}*", *after])
 
 
-def ranker(
+def make_ranker(
   senses: Senses,
-) -> Callable[[Sentence, Target, np.ndarray], Answer]:
-  """The function from a target and its vector [C] to the answer, eq. 11.9.
+) -> Callable[[Sentence, TargetWord, np.ndarray], Answer]:
+  """Returns a function from a target and its vector [C] to the Answer.
 
-  Of equal cosines the more frequent sense comes first. Where no candidate has a
-  vector, the answer is the first sense, if it is known.
+  Equation 11.9. Ties go to the more frequent sense. If no candidate has a
+  vector, the answer is the first sense, if known.
   """
   directions = similarity.unit_length(senses.vectors)
 
-  def rank(sentence: Sentence, target: Target, x: np.ndarray) -> Answer:
-    found = find(senses, target, sentence.words[target.word])
+  def rank(sentence: Sentence, target: TargetWord, x: np.ndarray) -> Answer:
+    found = find_candidates(senses, target, sentence.words[target.word])
     if not found:
       return Answer((), (), -1)
     seen = [i for i in found if i < len(directions)]
@@ -190,11 +194,11 @@ def ranker(
   return rank
 
 
-def find(senses: Senses, target: Target, form: str) -> list[int]:
-  """The candidates of a target, the most frequent first; [] if unknown.
+def find_candidates(senses: Senses, target: TargetWord, form: str) -> list[int]:
+  """Returns the candidates of a target, most frequent first; [] if unknown.
 
-  They are those of its lemma and part of speech. Without the part of speech
-  they are those of the lemma; without both, of what the word was in training.
+  They are the senses of its lemma and part of speech; of its lemma if the part
+  of speech is unknown; or of the word's form in training if both are.
   """
   table = senses.candidates
   if target.lemma and target.pos:
@@ -211,23 +215,25 @@ def find(senses: Senses, target: Target, form: str) -> list[int]:
   return [i for i, _ in counts.most_common()]
 
 
-def check(senses: Senses, model: vectors.Model, *, path: str) -> None:
-  """That the senses of the file `path` are of this encoder.
+def check_encoder(
+  senses: Senses, model: vectors.TextEncoder, *, path: str
+) -> None:
+  """Checks that the senses in the file `path` come from this encoder.
 
   Raises:
-    ConfigError: they are another's.
+    ConfigError: they come from another one.
   """
   own, theirs = vectors.fingerprint(model), senses.about["encoder"]
   if own != theirs:
     raise ConfigError(
-      f"{path} has the senses of another encoder ({theirs[:12]}, of "
-      f"{senses.about.get('checkpoint', 'unknown')}; this is {own[:12]}): give "
-      "that one by --checkpoint, or run `maskedlm wsd train` with this one."
+      f"{path} has senses of another encoder ({theirs[:12]}, of "
+      f"{senses.about.get('checkpoint', 'unknown')}; this is {own[:12]}): set "
+      "--checkpoint to that one, or run `maskedlm wsd train` with this one."
     )
 
 
-def save(path: str | pathlib.Path, senses: Senses) -> None:
-  """Writes an .npz: `vectors`, and all else as JSON; all of it or nothing."""
+def save_senses(path: str | pathlib.Path, senses: Senses) -> None:
+  """Writes an .npz atomically: `vectors`, and everything else as JSON."""
   about = {
     "names": senses.names,
     "examples": senses.examples,
@@ -243,11 +249,11 @@ def save(path: str | pathlib.Path, senses: Senses) -> None:
   output_files.save_npz(path, vectors=senses.vectors, senses=stored)
 
 
-def load(path: str | pathlib.Path) -> Senses:
-  """Reads what `save` wrote.
+def load_senses(path: str | pathlib.Path) -> Senses:
+  """Loads a file written by `save_senses`.
 
   Raises:
-    ConfigError: no such file, or another kind of file.
+    ConfigError: the file doesn't exist or has another format.
   """
   with output_files.open_npz(path, made_by="maskedlm wsd train") as file:
     stored = json.loads(file["senses"].tobytes())

@@ -1,7 +1,7 @@
-"""The instances of a word in texts, with the vector of each.
+"""Finds the instances of a word in texts and computes their vectors.
 
-An instance is a run of characters: the word wherever it stands whole, or, in
-data with senses, wherever it has one. Its vector is the mean of its tokens'.
+An instance is a run of characters: a whole-word occurrence or, in data with
+senses, an occurrence that has one. Its vector is the mean of its tokens'.
 """
 
 import heapq
@@ -16,27 +16,27 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import hashing
-from maskedlm.data.labelled.text_lines import Text, of_words
+from maskedlm.data.labelled.text_lines import Text, text_of_words
 from maskedlm.inference.vectors import vectors
 from maskedlm.inference.word_senses.data import Sentence
 
-_JOINERS = "\u200c\u200d"  # They stand within words.
-# Scripts that set no spaces between words: any place may be a border.
+_JOINERS = "\u200c\u200d"  # They occur inside words.
+# Scripts without spaces between words: a word may begin or end anywhere.
 _UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR")
 
 
 class Instance(NamedTuple):
-  """A word in a text."""
+  """An occurrence of a word in a text."""
 
   text: Text
   begin: int  # text.text[begin:end].
   end: int
-  word: str  # As it was asked for.
-  label: str = ""  # Its sense, or what else the caller puts here.
+  word: str  # As given by the user.
+  label: str = ""  # Its sense, or whatever the caller sets.
 
 
-def distinct(words: Sequence[str]) -> list[str]:
-  """The words, each once, whatever its case; stripped.
+def distinct_words(words: Sequence[str]) -> list[str]:
+  """Returns the stripped words, each once, ignoring case.
 
   Raises:
     ConfigError: a word without a letter or digit.
@@ -45,23 +45,25 @@ def distinct(words: Sequence[str]) -> list[str]:
   for word in map(str.strip, words):
     if not any(c.isalnum() for c in word):
       raise ConfigError(
-        f"--word={word!r}: expected a word, with a letter or digit in it."
+        f"--word={word!r}: expected a word with a letter or digit."
       )
     made.setdefault(word.casefold(), word)
   return list(made.values())
 
 
-def find(texts: Iterable[Text], words: Sequence[str]) -> Iterator[Instance]:
-  """Wherever one of the words stands whole, in whatever case.
+def find_instances(
+  texts: Iterable[Text], words: Sequence[str]
+) -> Iterator[Instance]:
+  """Yields whole-word occurrences of the words, ignoring case.
 
-  Whole is what no letter, digit, accent or _ goes on with; in scripts without
-  spaces between words, such as Chinese, every occurrence is.
+  A whole word isn't adjacent to a letter, digit, accent or _. In scripts
+  without spaces between words, such as Chinese, every occurrence counts.
 
   Raises:
-    ConfigError: see `distinct`.
+    ConfigError: see `distinct_words`.
   """
-  # Of two that begin alike, the longer one that is whole.
-  ordered = sorted(distinct(words), key=len, reverse=True)
+  # If several words match at a position, the longest whole one counts.
+  ordered = sorted(distinct_words(words), key=len, reverse=True)
   patterns = [re.compile(re.escape(w), re.IGNORECASE) for w in ordered]
   any_of = re.compile("|".join(p.pattern for p in patterns), re.IGNORECASE)
   for text in texts:
@@ -77,18 +79,17 @@ def find(texts: Iterable[Text], words: Sequence[str]) -> Iterator[Instance]:
           break
 
 
-def of_senses(
+def find_labelled_instances(
   sentences: Iterable[Sentence], words: Sequence[str]
 ) -> Iterator[Instance]:
-  """Where a word, or a form of it, has a sense; its label is the sense.
+  """Yields occurrences of the words that have a sense, with the sense as label.
 
-  words are compared with the lemma and with what is in the text, in whatever
-  case.
+  `words` are compared with the lemma and the form in the text, ignoring case.
 
   Raises:
-    ConfigError: see `distinct`.
+    ConfigError: see `distinct_words`.
   """
-  wanted = {word.casefold(): word for word in distinct(words)}
+  wanted = {word.casefold(): word for word in distinct_words(words)}
   for sentence in sentences:
     text = None
     for target in sentence.targets:
@@ -96,7 +97,7 @@ def of_senses(
       found = [wanted[f.casefold()] for f in forms if f.casefold() in wanted]
       if not found or not target.senses:
         continue
-      text = text or of_words(
+      text = text or text_of_words(
         sentence.words, file=sentence.file, line=sentence.line
       )
       begin = sum(len(word) + 1 for word in sentence.words[: target.word])
@@ -105,13 +106,10 @@ def of_senses(
       yield Instance(text, begin, end, found[0], sense)
 
 
-def draw(
+def sample_instances(
   found: Iterable[Instance], limit: int, *, seed: int = 0
 ) -> tuple[list[Instance], Counter]:
-  """`limit` of the instances, each as likely, in their order.
-
-  Returns them, and how many there were of each word.
-  """
+  """Returns `limit` random instances, in order, and the count of each word."""
   counts: Counter = Counter()
 
   def keyed():
@@ -124,19 +122,19 @@ def draw(
   return [instance for _, _, instance in kept], counts
 
 
-def embed(
-  model: vectors.Model,
+def embed_instances(
+  model: vectors.TextEncoder,
   found: Sequence[Instance],
-  options: vectors.Options = vectors.Options(),  # noqa: B008 - constant.
+  options: vectors.VectorOptions = vectors.VectorOptions(),  # noqa: B008 - immutable.
   *,
   batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> tuple[list[Instance], np.ndarray]:
-  """(those with a token, which are hardly ever not all; their vectors [n, C]).
+  """Returns the instances with a token (nearly always all) and vectors [n, C].
 
   Args:
-    model: from vectors.open_model.
-    found: instances; those of a text have the same Text.
-    options: layers and combine; the others are set here.
+    model: the encoder.
+    found: instances; those in the same text share a Text object.
+    options: layers and combine; other options are ignored.
     batch_tokens: see vectors.embed.
   """
   texts = {id(instance.text): instance.text for instance in found}
@@ -149,7 +147,7 @@ def embed(
   for made in vectors.embed(
     model, texts.values(), options, batch_tokens=batch_tokens
   ):
-    # A text's tokens may come in two parts, if it is long.
+    # The tokens of a long text may come in two parts.
     starts = np.flatnonzero(np.diff(made.texts, prepend=-1))
     for start, stop in itertools.pairwise([*starts, len(made.texts)]):
       begins, ends = made.offsets[start:stop].T
@@ -165,7 +163,7 @@ def embed(
 
 
 def _is_border(text: str, place: int) -> bool:
-  """Whether a word may begin or end between text[place - 1] and the next."""
+  """Returns whether a word may begin or end before text[place]."""
   if place in (0, len(text)):
     return True
   sides = text[place - 1], text[place]

@@ -1,7 +1,6 @@
-"""config.json of transformers and our EncoderConfig, both ways.
+"""Converts between transformers' config.json and EncoderConfig.
 
-What is read is what fields.py says of an architecture, what can be written is
-what agrees with it.
+option_names.py lists the options of each architecture.
 """
 
 import pathlib
@@ -9,32 +8,42 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskedlm.core.errors import InteropError
-from maskedlm.interop.huggingface.option_names import (ACTIVATIONS, FIELDS, FIXED, POOLED, REQUIRED)
-from maskedlm.interop.huggingface.parameter_names import (ARCHITECTURES, Architecture)
+from maskedlm.interop.huggingface.option_names import (
+  ACTIVATIONS,
+  FIELDS,
+  FIXED,
+  POOLED,
+  REQUIRED,
+)
+from maskedlm.interop.huggingface.parameter_names import (
+  ARCHITECTURES,
+  Architecture,
+)
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.runtime import (buckets, output_files)
+from maskedlm.runtime import buckets, output_files
 
 
 def load_config(folder: pathlib.Path) -> dict[str, Any]:
-  """The config.json of a directory.
+  """Loads the config.json of a directory.
 
   Raises:
-    InteropError: no directory, no such file, no JSON; an adapter's directory.
-    ConfigError: an address.
+    InteropError: there is no directory or no such file, it is not JSON, or the
+      directory belongs to an adapter.
+    ConfigError: the directory is a remote address.
   """
   buckets.folder(folder)
   path = folder / "config.json"
   if not folder.is_dir():
     raise InteropError(
-      f"{folder} is no directory: expected one with config.json, "
+      f"{folder} is not a directory: expected one with config.json, "
       "model.safetensors and the tokenizer's files, downloaded beforehand (`hf "
       "download NAME --local-dir DIR`)."
     )
   if (folder / "adapter_config.json").exists():
     raise InteropError(
-      f"{folder}/adapter_config.json: an adapter of peft, which isn't read: "
-      "what lies beside it would be another model. Save them as one, with "
-      "peft's merge_and_unload() and save_pretrained."
+      f"{folder}/adapter_config.json: a PEFT adapter, which can't be imported: "
+      "the files beside it are another model. Merge both with peft's "
+      "merge_and_unload() and save_pretrained."
     )
   if not path.is_file():
     cached = sorted(folder.glob("snapshots/*/config.json"))
@@ -47,17 +56,17 @@ def load_config(folder: pathlib.Path) -> dict[str, Any]:
 
 
 def architecture_of(config: Mapping[str, Any], where) -> Architecture:
-  """The Architecture that a config.json is of.
+  """Returns the Architecture of a config.json.
 
   Raises:
-    InteropError: one that we don't have.
+    InteropError: maskedlm doesn't have it.
   """
   name = config.get("model_type")
   if name not in ARCHITECTURES:
-    code = " It needs code of its own (auto_map), which is never run."
+    code = " It needs its own code (auto_map), which is never run."
     raise InteropError(
-      f"{where}: model_type={name!r} is no architecture that maskedlm has; "
-      f"known: {', '.join(ARCHITECTURES)}.{code * ('auto_map' in config)}"
+      f"{where}: model_type={name!r} is not supported; known: "
+      f"{', '.join(ARCHITECTURES)}.{code * ('auto_map' in config)}"
     )
   return ARCHITECTURES[name]
 
@@ -65,11 +74,10 @@ def architecture_of(config: Mapping[str, Any], where) -> Architecture:
 def parse_encoder_config(
   config: Mapping[str, Any], architecture: Architecture, where
 ) -> EncoderConfig:
-  """The EncoderConfig that a config.json states.
+  """Returns the EncoderConfig of a config.json.
 
   Raises:
-    InteropError: fields that are missing, or that we have no counterpart for;
-      all of them.
+    InteropError: fields are missing or not supported; lists all of them.
   """
   name = architecture.model_type
   values = {**FIXED[name], "dtype": "float32", "remat": "none"}
@@ -119,13 +127,13 @@ def parse_encoder_config(
 
 
 def class_ending(config: Mapping[str, Any], architecture: Architecture) -> str:
-  """The end of its class's name: what the model is for."""
+  """Returns the suffix of the class name, such as "ForMaskedLM"."""
   name = (config.get("architectures") or [""])[0]
   return name.removeprefix(architecture.class_prefix)
 
 
 def _pooler(config, architecture: Architecture, where) -> str:
-  """That of the class; of others, what they are fine-tuned with."""
+  """Returns the class's pooler, or the one that it would be fine-tuned with."""
   ending = class_ending(config, architecture)
   if (architecture.model_type, ending) != ("electra", "ForMultipleChoice"):
     return architecture.poolers["ForSequenceClassification"]
@@ -143,7 +151,7 @@ def _pooler(config, architecture: Architecture, where) -> str:
 
 
 def pad_id(config: Mapping[str, Any]) -> int:
-  """The id of <pad> that RoBERTa's positions are counted from."""
+  """Returns the id of <pad>, which RoBERTa counts positions from."""
   pad = config.get("pad_token_id")
   return 1 if pad is None else pad
 
@@ -151,11 +159,11 @@ def pad_id(config: Mapping[str, Any]) -> int:
 def format_config(
   cfg: EncoderConfig, architecture: Architecture, special
 ) -> dict:
-  """What config.json says of the encoder and its tokens.
+  """Returns the fields of config.json for the encoder and its special tokens.
 
   Args:
-    cfg: an encoder that `misfits` finds nothing in.
-    architecture: what it is written as.
+    cfg: an encoder without `unsupported_options`.
+    architecture: the architecture to write.
     special: the tokenizer's Special.
   """
   name = architecture.model_type
@@ -171,7 +179,7 @@ def format_config(
   config[activation] = next(
     theirs for theirs, ours in ACTIVATIONS.items() if ours == cfg.activation
   )
-  if "type_vocab_size" in config:  # None is a row of zeros there.
+  if "type_vocab_size" in config:  # transformers needs a row, which is 0.
     config["type_vocab_size"] = max(cfg.type_vocab_size, 1)
   if name == "electra":
     config["embedding_size"] = cfg.embedding_size
@@ -189,7 +197,7 @@ def format_config(
 def unsupported_options(
   cfg: EncoderConfig, architecture: Architecture
 ) -> list[str]:
-  """The options of an encoder that an architecture has no counterpart for."""
+  """Returns the encoder's options that an architecture doesn't support."""
   fixed = FIXED[architecture.model_type]
   wanted = {n: v for n, v in fixed.items() if n != "pair_separators"}
   found = [
@@ -204,17 +212,17 @@ def unsupported_options(
 
 
 def check_mlm_head(cfg: EncoderConfig, architecture: Architecture) -> None:
-  """InteropError where the MLM head there has another activation than here."""
+  """Raises InteropError if transformers' MLM head has another activation."""
   wanted = architecture.mlm_activation
   if wanted and cfg.activation != wanted:
     raise InteropError(
-      f"the MLM head of {architecture.model_type} has {wanted} always, here it "
-      f"has what the encoder has, {cfg.activation}; the encoder alone: "
+      f"the MLM head of {architecture.model_type} always has {wanted}, here it "
+      f"has the encoder's {cfg.activation}; for the encoder alone, add "
       "--part=encoder."
     )
 
 
-# --- ModernBERT: which layers see how far ---
+# --- ModernBERT: attention windows of layers ---
 
 
 def _read_modern(config, values, problems) -> dict[str, Any]:
@@ -224,8 +232,10 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
   if set(types) == {"full_attention"}:
     window, every = 0, 1
   else:
-    window = values["local_window"] // 2 * 2  # Their half is rounded down.
-    if window < 2:  # 0 is everything here, and a token alone there.
+    window = (
+      values["local_window"] // 2 * 2
+    )  # transformers rounds its half down.
+    if window < 2:  # 0 means all tokens here, and one in transformers.
       problems.append(
         f"local_attention={values['local_window']}, expected 2 or more"
       )
@@ -240,7 +250,7 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
   if values["width"] // values["num_heads"] % 2:
     problems.append(
       f"hidden_size={values['width']} for {values['num_heads']} attention "
-      "heads: rotary positions turn pairs, so a head must be of even size"
+      "heads: rotary positions need an even head size"
     )
   ropes = config.get("rope_parameters") or {}
   thetas = {}
@@ -254,12 +264,12 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
         f"rope_type={rope['rope_type']!r}, 'default' is supported"
       )
     theta = rope.get("rope_theta", config.get(old, default))
-    # In old files null is: as in the global layers.
+    # In old files, null means the global layers' value.
     thetas[kind] = float(thetas["full_attention"] if theta is None else theta)
   if config.get("classifier_activation", "gelu") != config.get(
     "hidden_activation", "gelu"
   ):
-    problems.append("classifier_activation is another than hidden_activation")
+    problems.append("classifier_activation differs from hidden_activation")
   return {
     "local_window": window,
     "global_every": every or 1,
@@ -294,7 +304,7 @@ def _write_modern(cfg: EncoderConfig, special) -> dict[str, Any]:
         "rope_theta": cfg.local_rope_theta,
       },
     },
-    # Where no layer is local, theirs doesn't matter but must be there.
+    # Required even if no layer is local.
     "local_attention": cfg.local_window or 128,
   }
 

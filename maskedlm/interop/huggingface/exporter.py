@@ -1,7 +1,7 @@
-"""A checkpoint becomes a Hugging Face directory: `maskedlm export --to hf`.
+"""Exports a checkpoint as a Hugging Face directory: `maskedlm export --to hf`.
 
-Read top-down: what is exported -> as which architecture and class -> tensors,
-config.json, tokenizer, model card, and what sentence-transformers reads.
+Read top-down: the part to export -> architecture and class -> tensors,
+config.json, tokenizer, model card, and the files of sentence-transformers.
 """
 
 import pathlib
@@ -13,11 +13,21 @@ from flax import traverse_util
 
 from maskedlm.core.errors import InteropError
 from maskedlm.inference.vectors import vectors
-from maskedlm.interop import (export_source, labels)
+from maskedlm.interop import export_source, labels
 from maskedlm.interop.export_source import ExportSource
-from maskedlm.interop.huggingface import (config_json, model_card, sentence_transformers, tensors, tokenizer_files, weights)
-from maskedlm.interop.huggingface.parameter_names import (ARCHITECTURES, Architecture)
-from maskedlm.runtime import (output_files, output_options)
+from maskedlm.interop.huggingface import (
+  config_json,
+  model_card,
+  sentence_transformers,
+  tensors,
+  tokenizer_files,
+  weights,
+)
+from maskedlm.interop.huggingface.parameter_names import (
+  ARCHITECTURES,
+  Architecture,
+)
+from maskedlm.runtime import output_files, output_options
 
 
 def export_huggingface(
@@ -32,13 +42,13 @@ def export_huggingface(
 
   Args:
     path: a workdir or a checkpoint.
-    out: config.json, model.safetensors, tokenizer.json, README.md, ...
-    part: see opening.py.
-    architecture: one of ARCHITECTURES; "" = the one that fits.
-    log: gets a line for what is left out.
+    out: receives config.json, model.safetensors, tokenizer.json, README.md, ...
+    part: see export_source.py.
+    architecture: a key of ARCHITECTURES; "" = the one that fits.
+    log: called with a line for everything that is left out.
 
   Raises:
-    InteropError: `out` exists, or transformers has nothing like this model.
+    InteropError: `out` exists, or transformers has no such model.
     CheckpointError, ConfigError: the checkpoint can't be read.
   """
   with output_options.new_folder(out) as unfinished:
@@ -70,10 +80,10 @@ def export_huggingface(
 
 
 def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
-  """The architecture that is asked for, or that the encoder is of.
+  """Returns the named architecture, or the one that fits the encoder.
 
   Raises:
-    InteropError: an unknown one, or one that lacks what the encoder has.
+    InteropError: it is unknown, or lacks an option of the encoder.
   """
   if name and name not in ARCHITECTURES:
     raise InteropError(
@@ -84,7 +94,7 @@ def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
   if misfits:
     raise InteropError(
       f"transformers' {chosen.model_type} has no counterpart for "
-      f"{', '.join(misfits)}; export it by --to=stablehlo."
+      f"{', '.join(misfits)}; export it with --to=stablehlo."
     )
   return chosen
 
@@ -109,17 +119,17 @@ def _fitting(opened: ExportSource) -> str:
 def _with_its_pooler(
   opened: ExportSource, architecture: Architecture, log
 ) -> ExportSource:
-  """Without a pooler that the encoder doesn't have there."""
+  """Removes a pooler that the encoder doesn't have in transformers."""
   own = architecture.poolers.get("Model")
   if "pooler" not in opened.params or opened.cfg.pooler == own:
     return opened
-  log(f"left out: the pooler, which {architecture.class_prefix}Model has not")
+  log(f"left out: the pooler, which {architecture.class_prefix}Model lacks")
   params = {n: x for n, x in opened.params.items() if n != "pooler"}
   return opened._replace(params=params)
 
 
 def class_ending(opened: ExportSource) -> str:
-  """The end of the class's name: what the model is for."""
+  """Returns the suffix of the class name, such as "ForMaskedLM"."""
   kind = opened.task.get("kind")
   if kind in labels.CLASSES:
     return labels.CLASSES[kind]
@@ -134,35 +144,35 @@ def class_ending(opened: ExportSource) -> str:
 def to_tensors(
   opened: ExportSource, architecture: Architecture, ending: str
 ) -> dict[str, np.ndarray]:
-  """{name: tensor} of all that is exported.
+  """Returns {name: tensor} of everything that is exported.
 
   Raises:
-    InteropError: a head that the class has otherwise.
+    InteropError: the class has no such head or a different one.
   """
   name = architecture.class_prefix + ending
   if ending not in architecture.heads:
     raise InteropError(
-      f"transformers has no {name} that is like it; export the encoder alone "
-      "by --part=encoder, or all of it by --to=stablehlo."
+      f"transformers has no matching {name}; export the encoder alone "
+      "with --part=encoder, or all of it with --to=stablehlo."
     )
-  # A pooler is kept where the class has no use for it, but the encoder does.
+  # A pooler is kept if the encoder's class has one, even if this class doesn't.
   heads = {**architecture.heads["Model"], **architecture.heads[ending]}
   flat = traverse_util.flatten_dict(opened.params, sep="/")
   modules = {path.rpartition("/")[0] for path in flat} | flat.keys()
   missing = [m for m in architecture.heads[ending] if m not in modules]
   if missing and ending != "Model":
     raise InteropError(
-      f"{name} has {', '.join(missing)}, which this model was made without; "
-      "export the encoder alone by --part=encoder, or all of it by "
+      f"{name} has {', '.join(missing)}, which this model lacks; "
+      "export the encoder alone with --part=encoder, or all of it with "
       "--to=stablehlo."
     )
   pooler = architecture.poolers.get(ending, opened.cfg.pooler)
   if (architecture.model_type, ending) == ("electra", "ForMultipleChoice"):
-    pooler = opened.cfg.pooler  # Its config.json says which.
+    pooler = opened.cfg.pooler  # config.json has it.
   if "pooler" in opened.params and opened.cfg.pooler != pooler:
     raise InteropError(
-      f"the pooler of {name} is {pooler}, of this model {opened.cfg.pooler}; "
-      "export the encoder alone by --part=encoder, or all of it by "
+      f"{name} has a {pooler} pooler, this model {opened.cfg.pooler}; "
+      "export the encoder alone with --part=encoder, or all of it with "
       "--to=stablehlo."
     )
   if "mlm_head" in opened.params:
@@ -180,7 +190,7 @@ def to_tensors(
     made |= weights.split_weight(weight, flat[weight.path])
   table = architecture.encoder.get("embeddings/token_type")
   if table and not opened.cfg.type_vocab_size:
-    # It has one always: a row that adds nothing.
+    # transformers always has a token type: a row of zeros.
     prefix = "" if ending == "Model" else architecture.prefix
     zeros = np.zeros((1, opened.cfg.embedding_size), np.float32)
     made[f"{prefix}{table}.weight"] = zeros

@@ -1,7 +1,7 @@
-"""A Hugging Face directory becomes a workdir: `maskedlm import --from hf`.
+"""Imports a Hugging Face directory as a workdir: `maskedlm import --from hf`.
 
-Read top-down: config.json -> which heads -> tensors -> tokenizer -> checkpoint
-0. Nothing of the directory is executed: no pickle, no code of the model's own.
+Read top-down: config.json -> heads -> tensors -> tokenizer -> checkpoint 0.
+Nothing in the directory is executed: no pickle, no custom model code.
 """
 
 import dataclasses
@@ -15,8 +15,15 @@ from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
 from maskedlm.interop import labels
 from maskedlm.interop.heads import param_shapes
-from maskedlm.interop.huggingface import (config_json, match_tensors, sentence_transformers, tensors, tokenizer_files, weights)
-from maskedlm.interop.huggingface.parameter_names import (Architecture, Names)
+from maskedlm.interop.huggingface import (
+  config_json,
+  match_tensors,
+  sentence_transformers,
+  tensors,
+  tokenizer_files,
+  weights,
+)
+from maskedlm.interop.huggingface.parameter_names import Architecture, Names
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_options
 from maskedlm.training.checkpoints import write
@@ -26,7 +33,7 @@ PARTS = ("", "encoder")
 
 
 class Imported(NamedTuple):
-  """A model that was read."""
+  """An imported model."""
 
   params: Params  # numpy, float32.
   cfg: EncoderConfig
@@ -36,18 +43,18 @@ class Imported(NamedTuple):
 def import_model(
   folder: pathlib.Path, out: pathlib.Path, *, part: str = "", log: Log
 ) -> Imported:
-  """Reads a directory, writes the workdir `out`.
+  """Reads a directory and writes the workdir `out`.
 
   Args:
-    folder: with config.json, safetensors and a tokenizer's files.
+    folder: contains config.json, safetensors and tokenizer files.
     out: receives checkpoints/0, tokenizer/ and config.json.
-    part: "" for everything, "encoder" for that and its pooler, without the
-      pooling of sentence-transformers.
-    log: gets a line for whatever is left out.
+    part: "" for everything; "encoder" for the encoder and its pooler, without
+      the pooling of sentence-transformers.
+    log: called with a line for everything that is left out.
 
   Raises:
-    InteropError: a directory that can't be read, or `out` exists.
-    CorpusError: a broken tokenizer.
+    InteropError: the directory can't be read, or `out` exists.
+    CorpusError: the tokenizer is broken.
   """
   with output_options.new_folder(out) as unfinished:
     name, whole = folder.resolve().name, folder
@@ -95,11 +102,11 @@ def import_model(
 def read_model(
   folder: pathlib.Path, config: Mapping[str, Any], *, part: str, log: Log
 ) -> Imported:
-  """The parameters of a directory whose config.json is `config`.
+  """Returns the parameters of a directory whose config.json is `config`.
 
   Raises:
-    InteropError: an architecture or a head that we don't have, or tensors that
-      don't fit (reading.py).
+    InteropError: the architecture or head is not supported, or tensors don't
+      fit (match_tensors.py).
   """
   architecture = config_json.architecture_of(config, folder)
   cfg = config_json.parse_encoder_config(config, architecture, folder)
@@ -110,7 +117,7 @@ def read_model(
   if kind:
     task |= labels.read_task(config, kind, cfg.max_positions, folder)
   if "auto_map" in config:
-    log(f"{folder}: code of its own (auto_map) is not run")
+    log(f"{folder}: custom code (auto_map) is not run")
   reader = class_name or f"{architecture.class_prefix}Model"
   with tensors.open_tensors(folder, reader) as found:
     find = match_tensors.make_finder(found, architecture)
@@ -124,7 +131,7 @@ def read_model(
     if part != "encoder" and not kind and ending != "Model":
       named = _subtrees(architecture.heads.get(ending, {}))
       if absent := sorted(set(named) - set(subtrees)):
-        log(f"{folder} has no {', '.join(absent)}, as a {class_name} would")
+        log(f"{folder} has no {', '.join(absent)}, unlike a {class_name}")
     if "mlm_head" in subtrees:
       config_json.check_mlm_head(cfg, architecture)
     outputs = labels.num_outputs(task)
@@ -143,7 +150,7 @@ def read_model(
       plan, found, find, architecture, folder
     )
   if left:
-    log(f"left out, as no head that is imported has them: {', '.join(left)}")
+    log(f"left out, not part of an imported head: {', '.join(left)}")
   params, cfg = _without_zero_type(params, cfg)
   return Imported(params, cfg, task)
 
@@ -157,8 +164,8 @@ def _fine_tuned_heads(
 ) -> Names:
   if ending not in architecture.heads:
     raise InteropError(
-      f"{folder}: a head as that of {class_name} is not to be had; import the "
-      "encoder alone by --part encoder."
+      f"{folder}: the head of {class_name} is not supported; import the "
+      "encoder alone with --part encoder."
     )
   return architecture.heads[ending]
 
@@ -166,7 +173,7 @@ def _fine_tuned_heads(
 def _without_zero_type(
   params: Params, cfg: EncoderConfig
 ) -> tuple[Params, EncoderConfig]:
-  """A single type of segment that adds nothing is none: hf_export.py."""
+  """Removes a single token type of zeros, which exporter.py adds."""
   embeddings = dict(params["encoder"]["embeddings"])
   if cfg.type_vocab_size != 1 or embeddings["token_type"]["embedding"].any():
     return params, cfg

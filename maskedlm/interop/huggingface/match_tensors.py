@@ -1,7 +1,7 @@
-"""Tensors of a directory -> our parameters, or an error that lists them all.
+"""Matches tensors of a directory to parameters; an error lists all misfits.
 
-Which heads a file has, the names that tensors have had over the years, and
-what may be left over. Used by hf_import.py.
+Finds the heads in a file and the names that tensors have had over the years,
+and decides which tensors may be left over.
 """
 
 import itertools
@@ -15,29 +15,32 @@ from flax import traverse_util
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
 from maskedlm.interop.huggingface import weights
-from maskedlm.interop.huggingface.parameter_names import (Architecture, Names)
-from maskedlm.interop.huggingface.tensors import (DTYPES, Tensors)
+from maskedlm.interop.huggingface.parameter_names import Architecture, Names
+from maskedlm.interop.huggingface.tensors import DTYPES, Tensors
 from maskedlm.interop.huggingface.weights import Weight
 
-# Today's name -> that of the tensor in the file, or None.
+# Current name -> name of the tensor in the file, or None.
 Find = Callable[[str], str | None]
-# Buffers that old files hold.
+# Buffers in old files.
 BUFFERS = ("position_ids", "token_type_ids", "inv_freq")
-# TensorFlow's names of a norm's arrays, in files until 2019.
+# TensorFlow's names for a norm's arrays, in files until 2019.
 TENSORFLOW_NAMES = {"weight": "gamma", "bias": "beta"}
-# Classes whose heads may all be in one file.
+# Classes whose heads may share a file.
 PRETRAINED = ("Model", "ForPreTraining", "ForMaskedLM")
 
 
 class ReadParams(NamedTuple):
-  """What was read of a directory."""
+  """The parameters read from a directory."""
 
   params: Params
-  left: Sequence[str]  # Tensors that were not.
+  left: Sequence[str]  # Tensors that were not read.
 
 
 def make_finder(found: Tensors, architecture: Architecture) -> Find:
-  """Finds tensors: with the prefix or without, by old names, or tied ones."""
+  """Returns a function that finds tensors by current, old or tied names.
+
+  Names may lack the architecture's prefix.
+  """
   tied: dict[str, list[str]] = {}
   for twin, original in architecture.tied.items():
     tied.setdefault(original, []).append(twin)
@@ -55,10 +58,10 @@ def make_finder(found: Tensors, architecture: Architecture) -> Find:
 def pretrained_heads(
   architecture: Architecture, find: Find, *, all_of_them: bool
 ) -> Names:
-  """The modules of the heads that are in a file.
+  """Returns the modules of the heads in a file.
 
   Args:
-    architecture: theirs.
+    architecture: of the file.
     find: of the file.
     all_of_them: False for the pooler alone.
   """
@@ -84,12 +87,11 @@ def read_params(
   architecture: Architecture,
   folder: pathlib.Path,
 ) -> ReadParams:
-  """The parameters that the plan asks for.
+  """Reads the parameters that the plan lists.
 
   Raises:
-    InteropError: tensors that are missing, of another shape, not of floats or
-      not finite, parts of the encoder that are left over, or tied ones that
-      differ.
+    InteropError: tensors are missing, have another shape, are not floats or not
+      finite; parts of the encoder are left over; or tied tensors differ.
   """
   misfits = {w.path: list(_misfits(w, found, find)) for w in plan}
   names = (name for w in plan for names in w.names for name in names)
@@ -102,11 +104,9 @@ def read_params(
     if name in architecture.tied and has_mlm:
       original = find(architecture.tied[name])
       if original and not _same(found, name, original):
-        misfits[name] = [
-          f"{name} differs from {original}: here they are the same"
-        ]
+        misfits[name] = [f"{name} differs from {original}: maskedlm ties them"]
     elif _is_encoder(name, architecture):
-      strange.append(f"{name} is no part of the encoder in config.json")
+      strange.append(f"{name} is not in the encoder of config.json")
     else:
       left.append(name)
   problems = [*itertools.chain(*misfits.values()), *strange]
@@ -114,7 +114,7 @@ def read_params(
     in_encoder = strange or any(
       misfits[w.path] for w in plan if w.path.startswith("encoder/")
     )
-    remedy = "import the encoder alone by --part encoder"
+    remedy = "import the encoder alone with --part encoder"
     raise InteropError(
       f"{folder}: {len(problems)} tensors don't fit its config.json"
       f"{'' if in_encoder else f'; {remedy}'}:\n  " + "\n  ".join(problems)
@@ -125,7 +125,7 @@ def read_params(
       x = np.asarray(found.read(find(name)), np.float32)
     if not np.isfinite(x).all():
       raise InteropError(
-        f"{folder}: {find(name)} has numbers that are not finite in float32; "
+        f"{folder}: {find(name)} has values that are not finite in float32; "
         "fetch the file again."
       )
     return x
@@ -135,7 +135,7 @@ def read_params(
 
 
 def _misfits(weight: Weight, found: Tensors, find: Find) -> Iterator[str]:
-  """What is wrong with the tensors of a weight."""
+  """Yields the problems with a weight's tensors."""
   for name in (name for names in weight.names for name in names):
     actual = find(name)
     if actual is None:

@@ -1,4 +1,4 @@
-"""README.md of an exported model: what is known of it, and nothing else."""
+"""Writes the README.md of an exported model: known facts only."""
 
 import json
 import pathlib
@@ -9,7 +9,7 @@ import jax
 
 from maskedlm.interop.export_source import ExportSource
 
-# End of a class's name -> the task that hubs file it under.
+# Suffix of a class name -> pipeline tag.
 PIPELINES = {
   "ForPreTraining": "fill-mask",
   "ForMaskedLM": "fill-mask",
@@ -18,7 +18,7 @@ PIPELINES = {
   "ForQuestionAnswering": "question-answering",
   "ForMultipleChoice": "multiple-choice",
 }
-# Options of the architecture that the card names.
+# Architecture options on the card.
 SIZES = (
   "vocab_size",
   "num_layers",
@@ -32,15 +32,15 @@ SIZES = (
 
 
 def format_model_card(opened: ExportSource, class_name: str) -> str:
-  """The card of a model that transformers loads as `class_name`."""
+  """Returns the card of a model that transformers loads as `class_name`."""
   pipeline = next(
     (name for end, name in PIPELINES.items() if class_name.endswith(end)),
     "feature-extraction",
   )
-  if class_name == "ElectraForPreTraining":  # Which fills no masks.
+  if class_name == "ElectraForPreTraining":  # It doesn't fill masks.
     pipeline = "feature-extraction"
   library, use = "transformers", _with_transformers(class_name)
-  if "sentences" in opened.task:  # It is for texts' vectors.
+  if "sentences" in opened.task:  # It makes text vectors.
     library, pipeline = "sentence-transformers", "sentence-similarity"
     prompts = opened.task["sentences"].get("prompts")
     use = _with_sentence_transformers(_ENCODE_WITH if prompts else _ENCODE)
@@ -69,8 +69,8 @@ def format_model_card(opened: ExportSource, class_name: str) -> str:
     "",
     *_table(_training(opened)),
     "",
-    "Not stated here: license, intended use, limitations, biases. Whoever "
-    "publishes the model adds them.",
+    "Not stated here: license, intended use, limitations and biases. Please "
+    "add them when publishing the model.",
     "",
   ]
   return "\n".join(lines)
@@ -96,7 +96,7 @@ def _with_sentence_transformers(lines: Sequence[str]) -> list[str]:
 
 
 _ENCODE = ('vectors = model.encode(["a text", "another"])',)
-_ENCODE_WITH = (  # A prompt before each text.
+_ENCODE_WITH = (  # With prompts.
   'queries = model.encode_query(["a question"])',
   'passages = model.encode_document(["a text", "another"])',
 )
@@ -107,7 +107,7 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
   config = meta.get("identity", {}).get("config", {})
   if "imported" in config:
     yield "imported from", config["imported"].get("directory", "")
-    yield "what it was there", opened.task.get("objective", "")
+    yield "original class", opened.task.get("objective", "")
     return
   if "retokenized" in config:
     old = pathlib.PurePath(config["retokenized"]["checkpoint"]).name
@@ -117,7 +117,7 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
   yield "steps", f"{meta['step']:,}"
   corpus = config.get("corpus", {})
   if isinstance(corpus, Mapping) and corpus.get("source"):
-    # A corpus that was given, or what one was prepared from.
+    # A prepared corpus, or the source of one.
     given = pathlib.PurePath(corpus.get("path") or "").name
     yield "corpus", given or corpus["source"]
   if config.get("init_from"):
@@ -130,11 +130,11 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
       yield "held-out mlm_loss", _number(result["heldout_mlm_loss"])
     if "unigram_entropy" in result:
       entropy = _number(result["unigram_entropy"])
-      yield "unigram entropy of the held-out text, in nats", entropy
+      yield "unigram entropy of the held-out text (nats)", entropy
 
 
 def _result(path: pathlib.Path) -> dict[str, Any]:
-  """result.json of a workdir; {} where there is none."""
+  """Returns result.json of a workdir; {} without one."""
   try:
     return json.loads((path / "result.json").read_text("utf-8"))
   except (OSError, ValueError):

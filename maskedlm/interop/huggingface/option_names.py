@@ -1,7 +1,7 @@
-"""What each architecture of transformers calls our options in config.json.
+"""Names the encoder's options in each architecture's config.json.
 
-Only tables stand here: an architecture is a few of our options FIXED and a
-list of FIELDS with other names. Its parameters' names are in names.py.
+Only tables are here: an architecture has some options FIXED and a list of
+FIELDS under other names. parameter_names.py has the names of parameters.
 """
 
 _POST = {
@@ -35,7 +35,7 @@ FIXED = {
 }
 del FIXED["modernbert"]["local_window"], FIXED["modernbert"]["row_pool"]
 
-# Ours -> theirs, and their default where they have one.
+# Our option -> (their option, default if there is one).
 _SIZES = {
   "vocab_size": ("vocab_size",),
   "num_layers": ("num_hidden_layers",),
@@ -78,7 +78,7 @@ FIELDS = {
     "local_window": ("local_attention", 128),
   },
 }
-# Theirs -> what it must be, if it is there: we have nothing else.
+# Their option -> the only supported value.
 _PLAIN = {
   "is_decoder": False,
   "add_cross_attention": False,
@@ -97,9 +97,9 @@ REQUIRED = {
     "rope_scaling": None,
   },
 }
-# Classes to which classifier_pooling, which all configs have, says something.
+# Classes that use classifier_pooling, which every config has.
 POOLED = ("ForSequenceClassification", "ForMultipleChoice")
-# Their names of activations -> ours. The first of each is what is written.
+# Their activation -> ours; the first of each is written.
 ACTIVATIONS = {
   "gelu": "gelu",
   "gelu_pytorch_tanh": "gelu_tanh",

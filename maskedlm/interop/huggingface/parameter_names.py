@@ -1,8 +1,8 @@
-"""What each architecture of transformers calls our parameters.
+"""Names the parameters of each architecture in transformers.
 
-Only names stand here. A key is a module of ours, or one array; a value is
-theirs, or several where ours is what they are joined to. Names of an encoder
-are without the prefix that they have in a model with a head ("bert.").
+Only names are here. A key is one of our modules or arrays; a value is their
+name, or several that are concatenated to ours. Names of the encoder lack the
+prefix that they have in a model with a head ("bert.").
 """
 
 from collections.abc import Mapping
@@ -12,22 +12,22 @@ Names = Mapping[str, str | tuple[str, ...]]
 
 
 class Architecture(NamedTuple):
-  """One model_type of transformers."""
+  """A model_type of transformers."""
 
   model_type: str  # In config.json.
-  prefix: str  # Of the encoder's names, where there are heads.
+  prefix: str  # Of encoder names in a model with heads.
   class_prefix: str  # BertForMaskedLM is "Bert" + "ForMaskedLM".
-  encoder: Names  # Modules of ours without "encoder/".
+  encoder: Names  # Our modules without "encoder/".
   layer: str  # The name of layer n, "encoder.layer.{n}".
-  layers: Names  # Modules of ours without "encoder/layers/".
-  heads: Mapping[str, Names]  # "ForMaskedLM" -> the modules besides.
-  # What is the same array there, which a file may hold twice.
+  layers: Names  # Our modules without "encoder/layers/".
+  heads: Mapping[str, Names]  # "ForMaskedLM" -> modules outside the encoder.
+  # Tied arrays, which a file may contain twice.
   tied: Mapping[str, str]
-  # The pooler that each class has whose head stands on one (POOLERS).
+  # The pooler of each class whose head needs one.
   poolers: Mapping[str, str]
-  # That of the MLM head, whatever the encoder's; "" = the encoder's.
+  # Of the MLM head; "" = the encoder's.
   mlm_activation: str = ""
-  # Positions are counted from the id of [PAD] + 1: rows before it are unused.
+  # Positions start at the id of [PAD] + 1; earlier rows are unused.
   positions_after_pad: bool = False
 
 
@@ -56,7 +56,7 @@ _BERT_MLM = {
   "mlm_head/bias": "cls.predictions.bias",
 }
 _BERT_NSP = {"nsp_head/dense": "cls.seq_relationship"}
-# The heads that are the same in all of them.
+# Heads shared by all architectures.
 _TOKENS = {"tagger/dense": "classifier"}
 _SPANS = {"span_head/dense": "qa_outputs"}
 

@@ -1,8 +1,8 @@
-"""Folders of sentence-transformers: how a text's vector is made of its tokens'.
+"""Reads and writes the pooling of sentence-transformers directories.
 
-Their modules.json lists what a text goes through, each with a folder of its
-own: the transformer, the pooling, perhaps a norm. Ours is the `Sentences` of
-meta["task"], by which `maskedlm embed` goes.
+modules.json lists the steps for a text, each with its own folder: the
+transformer, the pooling, and perhaps a normalization. They correspond to the
+`SentencePooling` in meta["task"], which `maskedlm embed` uses.
 """
 
 import json
@@ -16,9 +16,9 @@ from maskedlm.runtime import output_files
 
 FILE = "modules.json"
 PROMPTS = "config_sentence_transformers.json"
-# Of the transformer: its most tokens, and whether text is lowercased first.
+# Of the transformer: its length, and whether text is lowercased first.
 CONFIG = "sentence_bert_config.json"
-# Their poolings that are ours, under the same names; and in older files.
+# Supported poolings, under the same name, and their names in older files.
 POOLS = {
   "mean": "pooling_mode_mean_tokens",
   "cls": "pooling_mode_cls_token",
@@ -29,10 +29,10 @@ _ENCODER = "the encoder alone, with mean pooling: --part encoder"
 
 
 def encoder_folder(folder: pathlib.Path) -> pathlib.Path:
-  """Where config.json is: there, or in the folder of the first module.
+  """Returns the folder with config.json: `folder` or that of the first module.
 
   Raises:
-    InteropError: a modules.json that is none.
+    InteropError: modules.json is malformed.
   """
   modules = _modules(folder)
   within = modules[0]["path"] if modules else ""
@@ -42,18 +42,18 @@ def encoder_folder(folder: pathlib.Path) -> pathlib.Path:
 def read_pooling(
   folder: pathlib.Path, log: Callable[[str], None]
 ) -> SentencePooling | None:
-  """How a directory makes a text's vector; None: it doesn't say.
+  """Returns how a directory pools sentence vectors; None if it doesn't say.
 
   Args:
-    folder: with modules.json, or without.
-    log: gets a line for what is left out.
+    folder: with or without modules.json.
+    log: called with a line for everything that is left out.
 
   Raises:
-    InteropError: in a way that we don't have.
+    InteropError: the pooling is not supported.
   """
   modules = _modules(folder)
   types = [_type(module["type"]) for module in modules]
-  if "Pooling" not in types:  # Of their cross-encoders, SPLADE and the like.
+  if "Pooling" not in types:  # Cross-encoders, SPLADE and others.
     if strange := [t for t in types if t != TYPES[0]]:
       log(f"{folder / FILE}: left out: {', '.join(strange)}")
     return None
@@ -71,30 +71,30 @@ def read_pooling(
   inputs = [n.get("module_input_name", "sentence_embedding") for n in norms]
   if inputs not in ([], ["sentence_embedding"]):
     raise InteropError(
-      f"{folder / FILE}: Normalize of {inputs[0]}; only of sentence_embedding "
+      f"{folder / FILE}: Normalize of {inputs[0]}; only sentence_embedding "
       f"is supported. Import {_ENCODER}."
     )
   prompts, default = _prompts(folder)
   if prompts and pooling.get("include_prompt") is False:
     raise InteropError(
-      f"{paths[0]}: include_prompt=False; here, the tokens of a prompt are "
-      f"pooled, too. Import {_ENCODER}."
+      f"{paths[0]}: include_prompt=False; maskedlm pools the tokens of a "
+      f"prompt, too. Import {_ENCODER}."
     )
   if size := output_files.read_json(folder / PROMPTS).get("truncate_dim"):
     raise InteropError(
-      f"{folder / PROMPTS}: truncate_dim={size}; vectors can't be cut here. "
+      f"{folder / PROMPTS}: truncate_dim={size} is not supported. "
       f"Import {_ENCODER}."
     )
   if default:
     log(
       f"{folder}: sentence-transformers puts {default!r} before each text; "
-      "here, write it there yourself"
+      "maskedlm doesn't: add it to your texts"
     )
   elif prompts:
     said = ", ".join(f"{text!r} ({name})" for name, text in prompts.items())
     log(
-      f"{folder}: the model expects a prompt before a text, {said}; write it "
-      "there yourself"
+      f"{folder}: the model expects a prompt before a text, {said}; add it to "
+      "your texts"
     )
   encoder = encoder_folder(folder)
   config = output_files.read_json(encoder / CONFIG)
@@ -110,14 +110,14 @@ def read_pooling(
 
 
 def lowercases(folder: pathlib.Path) -> bool:
-  """Whether text is lowercased before the encoder's tokenizer sees it."""
+  """Returns whether text is lowercased before tokenization."""
   return output_files.read_json(folder / CONFIG).get("do_lower_case") is True
 
 
 def write_modules(
   out: pathlib.Path, sentences: SentencePooling, *, width: int
 ) -> None:
-  """The files that make it a model of sentence-transformers.
+  """Writes the files that make the directory a sentence-transformers model.
 
   Args:
     out: the directory of a model without a head.
@@ -154,7 +154,7 @@ def write_modules(
 
 
 def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
-  """Of modules.json; [] without one."""
+  """Returns the entries of modules.json; [] without the file."""
   path = folder / FILE
   if not path.is_file():
     return []
@@ -175,7 +175,7 @@ def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
 
 
 def _type(name: str) -> str:
-  """Pooling for sentence_transformers.models.Pooling; others as they are."""
+  """Returns the last part of sentence_transformers' own names."""
   package, _, last = name.rpartition(".")
   return last if package.startswith("sentence_transformers") else name
 
@@ -199,7 +199,7 @@ def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
 
 
 def _prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
-  """({name: prompt}, the one that is before every text), without empty ones."""
+  """Returns the prompts by name, and the one that is put before every text."""
   config = output_files.read_json(folder / PROMPTS)
   prompts = config.get("prompts")
   prompts = prompts if isinstance(prompts, dict) else {}

@@ -1,6 +1,6 @@
-"""Tensors of a Hugging Face directory: safetensors, in one file or in shards.
+"""Reads tensors of a Hugging Face directory: safetensors, perhaps in shards.
 
-Nothing else is read: a pickle (pytorch_model.bin) can run code as it is opened.
+No other format is read: opening a pickle (pytorch_model.bin) can run code.
 """
 
 import contextlib
@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-import ml_dtypes  # noqa: F401 - tells numpy of bfloat16.
+import ml_dtypes  # noqa: F401 - adds bfloat16 to numpy.
 import numpy as np
 import safetensors
 import safetensors.numpy
@@ -18,7 +18,7 @@ from maskedlm.core.errors import InteropError
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-# Weights that are not read -> the class of transformers that reads them.
+# Weights in formats that are not read.
 UNREAD_WEIGHTS = (
   "pytorch_model*.bin",
   "*.bin",
@@ -29,28 +29,28 @@ DTYPES = ("F64", "F32", "F16", "BF16")
 
 
 class Tensors(NamedTuple):
-  """The tensors of a directory; they are read one at a time."""
+  """The tensors of a directory, read one at a time."""
 
-  shapes: Mapping[str, tuple[int, ...]]  # Of all that are there.
+  shapes: Mapping[str, tuple[int, ...]]  # Of all tensors.
   dtypes: Mapping[str, str]
   read: Callable[[str], np.ndarray]
 
 
 @contextlib.contextmanager
 def open_tensors(folder: pathlib.Path, class_name: str) -> Iterator[Tensors]:
-  """The tensors in a directory; closed with the context.
+  """Yields the tensors of a directory.
 
-  class_name is that of transformers which would read them.
+  class_name is the class of transformers that would read them.
 
   Raises:
-    InteropError: no safetensors there, a shard that is missing, or a file that
-      is damaged.
+    InteropError: there are no safetensors, a shard is missing, or a file is
+      damaged.
   """
   with contextlib.ExitStack() as stack:
     owners, shapes, dtypes = {}, {}, {}
     for path in _files(folder, class_name):
       file = stack.enter_context(_open(path))
-      for name in file.keys():  # noqa: SIM118 - it is no dict.
+      for name in file.keys():  # noqa: SIM118 - not a dict.
         about = file.get_slice(name)
         owners[name], shapes[name] = file, tuple(about.get_shape())
         dtypes[name] = about.get_dtype()
@@ -64,9 +64,9 @@ def open_tensors(folder: pathlib.Path, class_name: str) -> Iterator[Tensors]:
 def write_tensors(
   path: pathlib.Path, tensors: Mapping[str, np.ndarray]
 ) -> None:
-  """Writes one file, as transformers reads it."""
+  """Writes a file as transformers expects it."""
   safetensors.numpy.save_file(dict(tensors), path, metadata={"format": "pt"})
-  path.chmod(0o644)  # The library leaves it to its owner alone.
+  path.chmod(0o644)  # The library makes it readable to the owner only.
 
 
 def _files(folder: pathlib.Path, class_name: str) -> list[pathlib.Path]:

@@ -1,7 +1,7 @@
-"""A tokenizer's files: theirs into a workdir, ours as AutoTokenizer reads them.
+"""Imports a directory's tokenizer, and exports one for AutoTokenizer.
 
-The ids are the same on both sides. What surrounds them is in the file there
-(its post-processor); here each task puts its own [CLS] and [SEP].
+Ids are the same on both sides. The file's post-processor adds special tokens
+in transformers; in maskedlm each task adds its own [CLS] and [SEP].
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ from tokenizers import processors
 from maskedlm.core.errors import InteropError
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.interop.huggingface import (tokenizer_options, unigram_json)
+from maskedlm.interop.huggingface import tokenizer_options, unigram_json
 from maskedlm.interop.huggingface.parameter_names import Architecture
 from maskedlm.interop.huggingface.tokenizer_options import FILE
 from maskedlm.modeling.architecture import EncoderConfig
@@ -27,8 +27,8 @@ from maskedlm.runtime import output_files
 class PairTemplate(NamedTuple):
   """[CLS] A [SEP] B [SEP]."""
 
-  separators: int  # Between the two.
-  second_type: int  # Of B and its [SEP]; that of the others is 0.
+  separators: int  # Between A and B.
+  second_type: int  # Of B and its [SEP]; the others' is 0.
 
 
 def import_tokenizer(
@@ -40,27 +40,28 @@ def import_tokenizer(
   lowercase: bool = False,
   log: Callable[[str], None],
 ) -> Tokenizer:
-  """Copies a directory's tokenizer into `out`, as tokenizer.load reads it.
+  """Copies a directory's tokenizer into `out`.
 
-  Ids that the model has beyond the tokenizer's get tokens [unused row N],
+  Ids that the model has beyond the tokenizer's become tokens [unused row N],
   which are never predicted.
 
   Args:
     folder: the directory.
-    out: the folder to write to.
+    out: the folder to write.
     vocab_size: the model's.
     architecture: the model's.
-    lowercase: whether text is lowercased before all else.
-    log: gets a line if the directory's files disagree.
+    lowercase: whether text is lowercased first.
+    log: called with a line if the directory's files disagree.
 
   Raises:
-    InteropError: none that can be read, or it has more tokens than the model.
-    CorpusError: a broken file, or special tokens that are missing.
+    InteropError: no tokenizer can be read, or it has more tokens than the
+      model.
+    CorpusError: a broken file, or special tokens are missing.
   """
   stated = tokenizer_options.read_options(folder)
   tokenizer_options.check_files(folder, architecture, stated)
   tokenizer_options.check_names(folder, stated)
-  made = tokenizer.load(folder)
+  made = tokenizer.load_tokenizer(folder)
   tokenizer_options.check_special(folder, stated, made)
   made.save(out)
   if made.vocab_size > vocab_size:
@@ -83,14 +84,14 @@ def import_tokenizer(
       *map(_unused, range(made.vocab_size, vocab_size)),
     ]
     (out / FILE).write_text(json.dumps(definition, ensure_ascii=False), "utf-8")
-    made = tokenizer.load(out)
+    made = tokenizer.load_tokenizer(out)
     tokenizer_options.log_special(folder, definition, made, log)
     shutil.rmtree(out)
-    made.save(out)  # In the form that its SHA-256 is of.
+    made.save(out)  # In the form that its SHA-256 refers to.
   if made.vocab_size != vocab_size:
     raise InteropError(
       f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
-      f"{vocab_size} rows, and the file can't be filled up: save it as "
+      f"{vocab_size} rows, and the file can't be padded: save it as "
       "tokenizer.json with as many tokens."
     )
   return made
@@ -99,16 +100,16 @@ def import_tokenizer(
 def with_pairs(
   cfg: EncoderConfig, folder: pathlib.Path, special, *, log: Callable
 ) -> EncoderConfig:
-  """cfg with pairs as the directory's tokenizer makes them.
+  """Returns cfg with pairs formatted as by the directory's tokenizer.
 
-  Which need not be those of the architecture: there are RoBERTas with BERT's
-  tokenizer, and BERTs with XLM-R's. A file that doesn't say leaves cfg as is.
+  It may differ from the architecture's: there are RoBERTas with BERT's
+  tokenizer, and BERTs with XLM-R's. Without a post-processor cfg is unchanged.
 
   Args:
-    cfg: with the architecture's own.
-    folder: with tokenizer.json, or without.
+    cfg: with the architecture's own pairs.
+    folder: with or without tokenizer.json.
     special: the tokenizer's Special.
-    log: gets a line if no row of ours is like those of the file.
+    log: called with a line if the file's rows are not supported.
   """
   definition = output_files.read_json(folder / FILE)
   if not definition.get("post_processor"):
@@ -116,8 +117,8 @@ def with_pairs(
   form = _pair_form(_library(definition), special)
   if form is None:
     log(
-      f"{folder / FILE} doesn't make [CLS] A [SEP] of a text and [CLS] A [SEP] "
-      "B [SEP] of a pair, as it is here: predictions differ from theirs"
+      f"{folder / FILE} doesn't turn texts into [CLS] A [SEP] and pairs into "
+      "[CLS] A [SEP] B [SEP], as maskedlm does: predictions will differ"
     )
     return cfg
   config = output_files.read_json(folder / "tokenizer_config.json")
@@ -133,15 +134,15 @@ def export_tokenizer(
 ) -> None:
   """Writes tokenizer.json and its two configs for transformers.
 
-  A text becomes [CLS] A [SEP], a pair [CLS] A [SEP] B [SEP], with as many
-  [SEP] between the two, and as many types, as cfg says.
+  A text becomes [CLS] A [SEP], a pair [CLS] A [SEP] B [SEP], with as many [SEP]
+  between the two, and as many types, as cfg says.
 
   Args:
     folder: tokenizer/ of a workdir.
-    out: the directory to write to.
+    out: the directory to write.
     cfg: the model's.
   """
-  made = tokenizer.load(folder)
+  made = tokenizer.load_tokenizer(folder)
   names = {n: made.tokens(i) for n, i in made.special._asdict().items()}
   if (folder / FILE).is_file():
     definition = json.loads((folder / FILE).read_text("utf-8"))
@@ -185,17 +186,17 @@ def _unused(index: int) -> dict:
 
 
 def _library(definition: dict) -> tokenizers.Tokenizer:
-  """What surrounds texts as they are: sentence-transformers' files also pad."""
+  """Returns the tokenizer without padding, which sentence-transformers adds."""
   definition = definition | {"truncation": None, "padding": None}
   return tokenizers.Tokenizer.from_str(json.dumps(definition))
 
 
 def _pair_form(library, special) -> PairTemplate | None:
-  """What the file's own post-processor makes; None: no row of ours."""
+  """Returns the rows of the file's post-processor; None if not supported."""
   try:
     a = library.encode("a", add_special_tokens=False).ids
     single, pair = library.encode("a"), library.encode("a", "a")
-  except Exception:  # The library raises no narrower class.
+  except Exception:  # The library has no narrower class.
     return None
   separators = len(pair.ids) - 2 * len(a) - 2
   first = [special.cls, *a, *[special.sep] * separators]

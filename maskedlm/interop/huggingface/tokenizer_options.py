@@ -1,22 +1,21 @@
-"""What a directory states of its tokenizer beside tokenizer.json.
+"""Reads what a directory states about its tokenizer outside tokenizer.json.
 
-tokenizer_config.json and others may say what that file doesn't: options, names,
-tokens that were added. It is as in transformers; what can't be is an error.
+tokenizer_config.json and other files may add options, names and tokens. They
+are interpreted as in transformers; what is not supported is an error.
 """
 
 import pathlib
 
 from maskedlm.core.errors import InteropError
-from maskedlm.data.tokenizers.libraries import NAMES
+from maskedlm.data.tokenizers.libraries import SPECIAL_NAMES
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.interop.huggingface.parameter_names import Architecture
 from maskedlm.runtime import output_files
 
 FILE = "tokenizer.json"
-ROLES = ("cls", "sep", "mask")  # Of Special, those that are seen.
-# A step of tokenizer.json, its type, and the classes of transformers that make
-# it of what tokenizer_config.json states: {name there: (name in the step, what
-# it is where nothing is stated)}.
+ROLES = ("cls", "sep", "mask")  # Of Special: the tokens in texts.
+# A step of tokenizer.json, its type, the classes of transformers that build it
+# from tokenizer_config.json, and {option there: (name in the step, default)}.
 STATED = (
   (
     "normalizer",
@@ -35,12 +34,12 @@ STATED = (
     {"add_prefix_space": ("add_prefix_space", False)},
   ),
 )
-# Those that read a vocab.txt as it is read here.
+# Classes that read a vocab.txt as maskedlm does.
 OF_VOCAB = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
 
 
 def read_options(folder: pathlib.Path) -> dict:
-  """What tokenizer_config.json says; as in transformers, others beside it."""
+  """Returns tokenizer_config.json, completed from the other files."""
   class_name = output_files.read_json(folder / "config.json").get(
     "tokenizer_class"
   )
@@ -61,7 +60,7 @@ def _convert(folder: pathlib.Path) -> str:
 def check_files(
   folder: pathlib.Path, architecture: Architecture, stated: dict
 ) -> None:
-  """InteropError where there is no file that has the model's own ids."""
+  """Raises InteropError if no file has the model's own ids."""
   if (folder / FILE).is_file():
     return
   models = list(folder.glob("*.model"))
@@ -73,7 +72,7 @@ def check_files(
   if (folder / "vocab.json").is_file():
     raise InteropError(
       f"{folder} has no tokenizer.json but vocab.json and merges.txt, which "
-      f"don't say all: {_convert(folder)}"
+      f"are incomplete: {_convert(folder)}"
     )
   if not (folder / "vocab.txt").is_file() and not models:
     raise InteropError(
@@ -84,36 +83,39 @@ def check_files(
   if name and (models or name.removesuffix("Fast") not in OF_VOCAB):
     file = models[0].name if models else "vocab.txt"
     raise InteropError(
-      f"{folder} has no tokenizer.json, and tokenizer_class={name!r} has rules "
-      f"of its own beside {file}: where it can, {_convert(folder)}"
+      f"{folder} has no tokenizer.json, and tokenizer_class={name!r} adds its "
+      f"own rules to {file}: if possible, {_convert(folder)}"
     )
 
 
 def check_names(folder: pathlib.Path, stated: dict) -> None:
-  """InteropError where [CLS], [SEP] or [MASK] has a name that we don't know."""
+  """Raises InteropError if [CLS], [SEP] or [MASK] has an unknown name."""
   for name in ROLES:
-    token, known = _content(stated.get(f"{name}_token")), getattr(NAMES, name)
+    token, known = (
+      _content(stated.get(f"{name}_token")),
+      getattr(SPECIAL_NAMES, name),
+    )
     if token and token not in known:
       raise InteropError(
-        f"{folder}: the {name}_token is {token!r}, known are "
+        f"{folder}: the {name}_token is {token!r}; known: "
         f"{', '.join(known)}: rename it in the tokenizer's files."
       )
 
 
 def check_special(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
-  """InteropError where [CLS], [SEP] or [MASK] is another token there."""
+  """Raises InteropError if [CLS], [SEP] or [MASK] is another token there."""
   for name in ROLES:
     token = _content(stated.get(f"{name}_token"))
     found = made.tokens(getattr(made.special, name))
     if token and token != found:
       raise InteropError(
-        f"{folder}: the {name}_token is {token!r}, but of the vocabulary "
-        f"{found!r} is taken here: rename {found!r} in the tokenizer's files."
+        f"{folder}: the {name}_token is {token!r}, but maskedlm would use "
+        f"{found!r}: rename {found!r} in the tokenizer's files."
       )
 
 
 def check_added(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
-  """InteropError where the model's last rows are tokens of another file."""
+  """Raises InteropError if the model's last rows are tokens of another file."""
   lists = (
     output_files.read_json(folder / "added_tokens.json"),
     (stated.get("added_tokens_decoder") or {}).values(),
@@ -124,8 +126,8 @@ def check_added(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
   named = [_content(token) for tokens in lists for token in tokens]
   if absent := [token for token in named if token not in known]:
     raise InteropError(
-      f"{folder}: tokens that added_tokens.json, tokenizer_config.json or "
-      f"special_tokens_map.json has, and no {FILE}: "
+      f"{folder}: tokens in added_tokens.json, tokenizer_config.json or "
+      f"special_tokens_map.json, but not in {FILE}: "
       f"{', '.join(dict.fromkeys(absent))}; {_convert(folder)}"
     )
 
@@ -133,7 +135,7 @@ def check_added(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
 def log_special(
   folder: pathlib.Path, definition: dict, made: Tokenizer, log
 ) -> None:
-  """A line of special tokens that are found in texts there, and not here."""
+  """Logs special tokens that are recognised in texts there, but not here."""
   usual = {made.tokens(index) for index in made.special}
   others = [
     token["content"]
@@ -143,14 +145,14 @@ def log_special(
   others = [name for name in others if name not in usual]
   if others:
     log(
-      f"{folder}: a text that spells {', '.join(others[:5])}"
-      f"{f' or {len(others) - 5} more' * (len(others) > 5)} is ordinary text "
-      "here; there, it is a special token"
+      f"{folder}: {', '.join(others[:5])}"
+      f"{f' and {len(others) - 5} more' * (len(others) > 5)} in a text "
+      "is ordinary text in maskedlm, but a special token in transformers"
     )
 
 
 def _content(token) -> str | None:
-  """Of a token that is stated by its name, or with its options."""
+  """Returns the text of a token given by name or with options."""
   return token.get("content") if isinstance(token, dict) else token
 
 
@@ -165,10 +167,11 @@ def apply_options(
   architecture: Architecture,
   log,
 ) -> dict:
-  """The definition, with the options that tokenizer_config.json states.
+  """Returns the definition with the options stated in tokenizer_config.json.
 
-  transformers makes these steps of them, whatever tokenizer.json has. Where
-  nothing is stated it takes its own defaults, but here tokenizer.json counts.
+  transformers builds these steps from the options, whatever tokenizer.json has.
+  For options that are not stated transformers uses its defaults, but maskedlm
+  what tokenizer.json has.
   """
   class_name = config.get("tokenizer_class") or architecture.class_prefix
   for step, kind, classes, names in STATED:
@@ -177,7 +180,7 @@ def apply_options(
       continue
     stated, unstated = {}, {}
     for theirs, (ours, default) in names.items():
-      # Of strip_accents null is a value: as the case.
+      # For strip_accents, null is a value: follow lowercase.
       if theirs in config and (
         config[theirs] is not None or theirs == "strip_accents"
       ):
@@ -187,15 +190,15 @@ def apply_options(
         unstated[theirs] = default
     if stated:
       log(
-        f"{folder}: tokenizer_config.json and {FILE} disagree; it is "
-        f"{_list(stated)} of the former, as in transformers"
+        f"{folder}: tokenizer_config.json and {FILE} disagree; used as in "
+        f"transformers: {_list(stated)} of the former"
       )
     if unstated:
       log(
         f"{folder}: tokenizer_config.json doesn't state {', '.join(unstated)}, "
-        f"and transformers takes {_list(unstated)}; here it is as the "
-        "tokenizer's own file has it: if the model was trained otherwise, "
-        "state it there"
+        f"so transformers uses {_list(unstated)}; maskedlm uses the value in "
+        f"{FILE}: if the model was trained otherwise, state it in "
+        "tokenizer_config.json"
       )
     definition = definition | {step: found | stated}
   return definition

@@ -1,7 +1,7 @@
-"""A sentencepiece Unigram model as a tokenizer.json, with the same ids.
+"""Converts a sentencepiece Unigram model to a tokenizer.json with the same ids.
 
-transformers reads .model files by rules of its own for each architecture, and
-with ids of its own (XLM-R's are shifted); a tokenizer.json it takes as it is.
+transformers reads .model files by rules that depend on the architecture, and
+with shifted ids (XLM-R); it reads a tokenizer.json as it is.
 """
 
 import json
@@ -17,15 +17,15 @@ SPACE = "▁"
 
 
 def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
-  """The definition in tokenizer.json of a .model, as tokenizer.save wrote it.
+  """Returns the tokenizer.json of a .model that the tokenizer's save wrote.
 
   Args:
     content: of the .model.
-    mask: the token that a text's blank goes with, as `fill-mask` does it.
+    mask: the token that takes the blank before it, as in `fill-mask`.
     where: the file, for errors.
 
   Raises:
-    InteropError: a sentencepiece model of another type than Unigram.
+    InteropError: the sentencepiece model is not of type Unigram.
   """
   model = sentencepiece_model_pb2.ModelProto.FromString(content)
   kind = model.trainer_spec.model_type
@@ -47,7 +47,7 @@ def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
   if spec.precompiled_charsmap:
     steps.append(normalizers.Precompiled(spec.precompiled_charsmap))
   if spec.remove_extra_whitespaces:
-    # A space at the left stays: after a special token it begins a word.
+    # A space at the left is kept: after a special token it begins a word.
     steps.append(normalizers.Strip(left=False, right=True))
     steps.append(normalizers.Replace(tokenizers.Regex(" {2,}"), " "))
   library.normalizer = normalizers.Sequence(steps)
@@ -58,7 +58,7 @@ def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
     steps = [decoders.ByteFallback(), library.decoder]
     library.decoder = decoders.Sequence(steps)
   for piece in model.pieces:
-    # Only of control symbols are there none in text.
+    # Control symbols never occur in text.
     if piece.type in (CONTROL, USER_DEFINED):
       token = tokenizers.AddedToken(
         piece.piece,

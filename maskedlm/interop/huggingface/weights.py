@@ -1,9 +1,10 @@
-"""Our parameters and their tensors: which is which, and how each is laid out.
+"""Matches parameters and tensors, and converts between their layouts.
 
-A dense layer is [inputs, outputs] here and [outputs, inputs] there; query, key
-and value are one array here; layers are stacked here; the vocabulary is padded
-here; RoBERTa's table of positions has unused rows there. Nothing is computed:
-`split` and `join` move numbers, and are each other's inverse to the bit.
+A dense layer is [inputs, outputs] here and [outputs, inputs] in transformers;
+query, key and value are one array here; layers are stacked here; the
+vocabulary is padded here; RoBERTa's position table has unused rows there.
+Nothing is computed: `split_weight` and `join_weight` only move numbers and are
+each other's exact inverse.
 """
 
 import math
@@ -13,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import InteropError
-from maskedlm.interop.huggingface.parameter_names import (Architecture, Names)
+from maskedlm.interop.huggingface.parameter_names import Architecture, Names
 from maskedlm.modeling.architecture import EncoderConfig
 
 LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight"}
@@ -23,25 +24,25 @@ POSITIONS = "encoder/embeddings/position/embedding"
 
 
 class Weight(NamedTuple):
-  """One array of ours, and the tensors that it is there."""
+  """One of our arrays and the tensors that it corresponds to."""
 
   path: str  # "encoder/layers/mlp/up/kernel".
-  shape: tuple[int, ...]  # Ours; of stacked layers, with their number.
-  # Theirs: for each layer (or once), what ours is joined of, in its order;
-  # () where they have none, for it is not used (ModernBERT's first norm).
+  shape: tuple[int, ...]  # Ours; stacked layers first.
+  # For each layer (or once), the tensors that are concatenated to ours; () if
+  # there is none because it is unused (ModernBERT's first norm).
   names: tuple[tuple[str, ...], ...]
   stacked: bool
-  rows: int = 0  # Theirs, of a table over the vocabulary; 0 = all are.
-  skipped: int = 0  # Rows that theirs has before ours.
+  rows: int = 0  # Vocabulary rows in the tensor; 0 = all.
+  skipped: int = 0  # Rows of the tensor before ours.
 
   @property
   def layer_shape(self) -> tuple[int, ...]:
-    """Ours, of one layer."""
+    """Our shape of one layer."""
     return self.shape[1:] if self.stacked else self.shape
 
   @property
   def part_shape(self) -> tuple[int, ...]:
-    """Theirs, of each part."""
+    """The shape of each tensor."""
     parts = max(map(len, self.names))
     if self.path.endswith("/kernel"):
       inputs, outputs = _sides(self)
@@ -61,18 +62,18 @@ def plan_weights(
   bare: bool,
   pad: int,
 ) -> list[Weight]:
-  """What each of our arrays is called there.
+  """Returns the tensor names of each of our arrays.
 
   Args:
-    architecture: theirs.
+    architecture: in transformers.
     cfg: ours.
-    shapes: path -> shape, of all that is to be read or written.
-    heads: theirs, of the modules besides the encoder.
-    bare: of a model without heads: no prefix.
+    shapes: path -> shape, of everything that is read or written.
+    heads: names of the modules outside the encoder.
+    bare: True for a model without heads, whose names have no prefix.
     pad: the id of [PAD].
 
   Raises:
-    InteropError: modules that have no name there; all of them.
+    InteropError: modules have no name there; lists all of them.
   """
   prefix = "" if bare else architecture.prefix
   made, unnamed = [], []
@@ -122,7 +123,7 @@ def plan_weights(
 def split_weight(
   weight: Weight, ours: np.ndarray
 ) -> Iterator[tuple[str, np.ndarray]]:
-  """(name, tensor) of each part of ours."""
+  """Yields (name, tensor) of each part of our array."""
   layers = ours if weight.stacked else ours[None]
   for layer, names in zip(layers, weight.names, strict=True):
     if not names:
@@ -143,9 +144,9 @@ def split_weight(
 def join_weight(
   weight: Weight, read: Callable[[str], np.ndarray]
 ) -> np.ndarray:
-  """Ours, of theirs as `read` gives them by name, in float32.
+  """Returns our array in float32, from tensors that `read` returns by name.
 
-  Rows of the vocabulary's padding are 0; the norm that isn't used is 1.
+  Rows of the vocabulary's padding are 0; the unused norm is 1.
   """
   shape = weight.layer_shape
   layers = []
@@ -165,7 +166,7 @@ def join_weight(
 
 
 def _sides(weight: Weight) -> tuple[int, int]:
-  """(inputs, outputs) of a kernel: attention/out contracts two, others one."""
+  """Returns (inputs, outputs) of a kernel; attention/out contracts two axes."""
   shape = weight.layer_shape
   split_at = len(shape) - 1 if "/attention/out/" in weight.path else 1
   return math.prod(shape[:split_at]), math.prod(shape[split_at:])

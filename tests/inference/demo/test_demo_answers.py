@@ -16,7 +16,7 @@ NAMES = list(untrained.TUNED)  # pos, ner, mood, qa, four, many
 
 
 def test_about(models, workdirs):
-  made = json.loads(json.dumps(answers.about(models)))
+  made = json.loads(json.dumps(answers.describe_models(models)))
   tuned = made.pop("tuned")
   assert made == {
     "checkpoint": str(workdirs["pretrained"]),
@@ -40,9 +40,11 @@ def test_pieces_and_masks_are_the_text(kind, models, tmp_path):
   if kind != "wordpiece":
     encoder = api.load(untrained.pretrained(tmp_path / kind, kind=kind))
     models = answers.Models(encoder, ())
-  mask = answers.about(models)["mask"]
+  mask = answers.describe_models(models)["mask"]
   text = f"The 👩‍💻 {mask} sat, {mask}{mask} on!"
-  made = json.loads(json.dumps(answers.fill(models, {"text": f" {text}\n"})))
+  made = json.loads(
+    json.dumps(answers.answer_fill(models, {"text": f" {text}\n"}))
+  )
   assert mask.join(made["pieces"]) == text
   assert [len(words) for words in made["masks"]] == 3 * [8]
   expected = models.encoder.fill_mask(text, top=8)
@@ -54,7 +56,7 @@ def test_pieces_and_masks_are_the_text(kind, models, tmp_path):
 
 def test_a_mask_is_spelt_as_the_model_does(tmp_path):
   encoder = api.load(untrained.pretrained(tmp_path / "bpe", kind="bpe"))
-  made = answers.about(answers.Models(encoder, ()))
+  made = answers.describe_models(answers.Models(encoder, ()))
   assert made["mask"] == "<mask>"
   assert made["masked"][0] == "The function returns a <mask> of the input."
 
@@ -62,7 +64,7 @@ def test_a_mask_is_spelt_as_the_model_does(tmp_path):
 def test_cosines_of_two_words(models):
   texts = ["The cat sat on the mat.", "a cat or a dog"]
   fields = {"first": texts[0], "second": texts[1], "word": "CAT", "other": ""}
-  made = answers.compare(models, fields)
+  made = answers.answer_compare(models, fields)
   assert made["words"] == ["CAT", "CAT"]
   assert len(made["layers"]) == N + 1
   for layer, found in enumerate(made["layers"]):
@@ -77,19 +79,21 @@ def test_cosines_of_two_words(models):
 
 def test_a_word_with_itself(models):
   fields = {"first": "the cat", "second": "the cat", "word": "cat"}
-  made = answers.compare(models, fields)
+  made = answers.answer_compare(models, fields)
   cosines = [layer["cosine"] for layer in made["layers"]]
   assert cosines == [pytest.approx(1, abs=1e-5)] * (N + 1)
-  alone = answers.compare(models, {**fields, "first": "cat", "second": "cat"})
+  alone = answers.answer_compare(
+    models, {**fields, "first": "cat", "second": "cat"}
+  )
   assert [layer["usual"] for layer in alone["layers"]] == [None] * (N + 1)
-  others = answers.compare(models, {**fields, "other": "the"})
+  others = answers.answer_compare(models, {**fields, "other": "the"})
   assert others["words"] == ["cat", "the"]
   assert others["layers"][-1]["cosine"] < 0.99
 
 
 def test_a_layer_of_attention(models):
   text = "the cat [MASK]"
-  made = answers.attend(models, {"text": text, "layer": 2})
+  made = answers.answer_attend(models, {"text": text, "layer": 2})
   assert made["tokens"] == ["[CLS]", "the", "cat", "[MASK]", "[SEP]"]
   weights = np.array(made["weights"])
   assert weights.shape == (H, 5, 5)
@@ -100,21 +104,25 @@ def test_a_layer_of_attention(models):
 @pytest.mark.parametrize("name", NAMES)
 def test_examples_are_labelled(models, workdirs, name):
   place = NAMES.index(name)
-  example = answers.about(models)["tuned"][place]["example"]
+  example = answers.describe_models(models)["tuned"][place]["example"]
   assert example and "\t" not in example
-  made = answers.label(models, {"text": example, "model": place})["prediction"]
+  made = answers.answer_label(models, {"text": example, "model": place})[
+    "prediction"
+  ]
   (expected,) = api.load(workdirs[name]).predict([example.replace("\n", "\t")])
   assert json.loads(json.dumps(made)) == json.loads(json.dumps(expected))
 
 
 def test_lines_of_a_text_are_its_parts(models):
   text = " Who sat? \r\n\n  The cat sat on the mat.\n"
-  made = answers.label(models, {"text": text, "model": NAMES.index("qa")})
+  made = answers.answer_label(
+    models, {"text": text, "model": NAMES.index("qa")}
+  )
   assert made["prediction"]["question"] == "Who sat?"
   assert made["prediction"]["answer"] in "The cat sat on the mat."
   assert made["texts"] == ["Who sat?", "The cat sat on the mat."]
   with pytest.raises(DataError):  # A question alone.
-    answers.label(models, {"text": "Who?", "model": NAMES.index("qa")})
+    answers.answer_label(models, {"text": "Who?", "model": NAMES.index("qa")})
 
 
 @pytest.mark.parametrize(
@@ -123,17 +131,21 @@ def test_lines_of_a_text_are_its_parts(models):
     ("fill", {}, "“text” is empty"),
     ("fill", {"text": " \n"}, "“text” is empty: type something first"),
     ("fill", {"text": ["a"]}, r"text=\['a'\]: expected text"),
-    ("fill", {"text": 2001 * "a"}, "2,001 characters; expected 2,000 at most"),
+    ("fill", {"text": 2001 * "a"}, "2,001 characters; expected at most 2,000"),
     ("fill", {"text": "the cat"}, r"no \[MASK\] in 'the cat'"),
     ("fill", {"text": "the " * 50 + "[MASK]"}, "53 tokens, the model takes 48"),
     ("compare", {"first": "a cat", "second": "the cat"}, "“word” is empty"),
     (
       "compare",
       {"first": "a cat", "second": "a dog.", "word": "cat"},
-      "'cat' is no word of 'a dog.'; its words: a, dog, [.].",
+      "'cat' is not a word of 'a dog.'; its words: a, dog, [.].",
     ),
-    ("attend", {"text": "the " * 63, "layer": 1}, "has 65 tokens, .* 64 at"),
-    ("attend", {"text": "the " * 50, "layer": 1}, "52 tokens .* expected 48"),
+    (
+      "attend",
+      {"text": "the " * 63, "layer": 1},
+      "has 65 tokens; .* at most 64",
+    ),
+    ("attend", {"text": "the " * 50, "layer": 1}, "52 tokens .* at most 48"),
     ("attend", {"text": "a", "layer": 0}, "layer=0: .* a number from 1 to 2"),
     ("attend", {"text": "a", "layer": "1"}, "layer='1': expected a number"),
     ("attend", {"text": "a", "layer": True}, "layer=True: expected a number"),
@@ -150,9 +162,9 @@ def test_fields_that_are_wrong(models, name, fields, message):
 
 def test_no_fine_tuned_model(models):
   alone = models._replace(tuned=())
-  assert answers.about(alone)["tuned"] == []
-  with pytest.raises(ConfigError, match="no fine-tuned model: start"):
-    answers.label(alone, {"text": "a", "model": 0})
+  assert answers.describe_models(alone)["tuned"] == []
+  with pytest.raises(ConfigError, match="no fine-tuned model is open"):
+    answers.answer_label(alone, {"text": "a", "model": 0})
 
 
 @pytest.mark.parametrize(
@@ -163,9 +175,13 @@ def test_no_fine_tuned_model(models):
 def test_odd_text_is_answered(models, odd):
   text = f"the {odd} cat [MASK]"
   made = [
-    answers.fill(models, {"text": text}),
-    answers.attend(models, {"text": text, "layer": 1}),
-    answers.compare(models, {"first": text, "second": "a cat", "word": "cat"}),
-    *(answers.label(models, {"text": text, "model": i}) for i in range(3)),
+    answers.answer_fill(models, {"text": text}),
+    answers.answer_attend(models, {"text": text, "layer": 1}),
+    answers.answer_compare(
+      models, {"first": text, "second": "a cat", "word": "cat"}
+    ),
+    *(
+      answers.answer_label(models, {"text": text, "model": i}) for i in range(3)
+    ),
   ]
   assert json.dumps(made, allow_nan=False).isascii()

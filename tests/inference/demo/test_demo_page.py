@@ -77,7 +77,7 @@ def count(page, selector):
 def test_masks(page, models):
   text = "The 👩‍💻 [MASK] sat on <b>the</b> [MASK]."
   said = fill_in(page, "mask", text=text)
-  made = answers.fill(models, {"text": text})
+  made = answers.answer_fill(models, {"text": text})
   best = [words[0]["word"] for words in made["masks"]]
   shown = page.run("document.querySelector('#mask .text').textContent")
   assert shown == f"The 👩‍💻 {best[0]} sat on <b>the</b> {best[1]}."
@@ -112,7 +112,7 @@ def test_two_words(page, models):
     "[...document.querySelectorAll('#compare td.number')].map("
     "n => +n.innerText)"
   )
-  expected = answers.compare(models, fields)["layers"]
+  expected = answers.answer_compare(models, fields)["layers"]
   np.testing.assert_allclose(
     np.reshape(numbers, (-1, 2)),
     [[layer["cosine"], layer["usual"]] for layer in expected],
@@ -158,7 +158,9 @@ def test_entities_are_marked_where_they_are(page, models):
   text = "👩‍💻 The man from New York sat."
   place = list(untrained.TUNED).index("ner")
   said = fill_in(page, "label", text=text, model=str(place))
-  made = answers.label(models, {"text": text, "model": place})["prediction"]
+  made = answers.answer_label(models, {"text": text, "model": place})[
+    "prediction"
+  ]
   # Offsets count characters; the browser counts 16 bits.
   marked = page.run(
     "[...document.querySelectorAll('#label mark')].map(m => "

@@ -57,9 +57,9 @@ def test_the_page_has_no_address_of_others_in_it(client):
 
 def test_what_the_page_asks_for(client, models):
   about = client.get("/api/about", base_url="http://localhost:8080/")
-  assert about.json == answers.about(models)
+  assert about.json == answers.describe_models(models)
   made = ask(client, text=MASKED)
-  assert made == answers.fill(models, {"text": MASKED})
+  assert made == answers.answer_fill(models, {"text": MASKED})
   assert set(answers.ANSWERS) == {"fill", "compare", "attend", "label"}
   two = {"first": "a cat", "second": "the cat", "word": "cat"}
   assert len(ask(client, "/api/compare", **two)["layers"]) == 3
@@ -73,7 +73,7 @@ def test_what_the_page_asks_for(client, models):
     ({}, "“text” is empty: type something first."),
     ({"text": "  "}, "“text” is empty: type something first."),
     ({"text": "no mask"}, "no [MASK] in 'no mask': write it where"),
-    ({"text": 5000 * "a"}, "5,000 characters; expected 2,000 at most: shorten"),
+    ({"text": 5000 * "a"}, "5,000 characters; expected at most 2,000"),
     ({"text": "a " * 60 + "[MASK]"}, "the model takes 48: cut it"),
     ({"text": {"a": 1}}, "text={'a': 1}: expected text."),
   ],
@@ -157,7 +157,7 @@ def test_a_bug_is_told_from_a_mistake(client, monkeypatch, capsys):
 
   monkeypatch.setitem(answers.ANSWERS, "fill", broken)
   made = ask(client, status=500, text=MASKED)
-  assert made == {"error": "a bug of ours: the terminal tells more."}
+  assert made == {"error": "a bug in maskedlm: see the terminal."}
   assert "ZeroDivisionError: secret" in capsys.readouterr().err
 
 

@@ -21,8 +21,8 @@ from maskedlm.inference.plots import figure as canvas
 def test_where_no_picture_can_go(tmp_path, name, message):
   (tmp_path / "folder.png").mkdir()
   with pytest.raises(ConfigError, match=message):
-    canvas.check(str(tmp_path / name))
-  canvas.check(str(tmp_path / "a.PNG"))
+    canvas.check_picture(str(tmp_path / name))
+  canvas.check_picture(str(tmp_path / "a.PNG"))
 
 
 @pytest.mark.parametrize("picture", ["attention", "isotropy", "run"])
@@ -37,7 +37,9 @@ def test_without_matplotlib(picture, tmp_path, monkeypatch, capsys):
 
 def test_pictures_are_the_same_again(tmp_path):
   for name in ("a", "b"):
-    with canvas.figure(tmp_path / f"{name}.svg", width=2, height=1) as figure:
+    with canvas.open_figure(
+      tmp_path / f"{name}.svg", width=2, height=1
+    ) as figure:
       figure.text(0.5, 0.5, "$1 and $2")
   a, b = ((tmp_path / f"{name}.svg").read_text() for name in ("a", "b"))
   assert a.partition("<defs>")[2] == b.partition("<defs>")[2] != ""
@@ -45,16 +47,16 @@ def test_pictures_are_the_same_again(tmp_path):
 
 def test_large_figures_stay_below_a_size(tmp_path, size, monkeypatch):
   monkeypatch.setattr(canvas, "LARGEST", 300)
-  with canvas.figure(tmp_path / "a.png", width=5, height=2):
+  with canvas.open_figure(tmp_path / "a.png", width=5, height=2):
     pass
   assert size(tmp_path / "a.png") == (300, 120)
 
 
 def test_names_tell_paths_apart(tmp_path):
-  assert canvas.names([f"{tmp_path}/x/", f"{tmp_path}/y"]) == ["x", "y"]
+  assert canvas.short_names([f"{tmp_path}/x/", f"{tmp_path}/y"]) == ["x", "y"]
   paths = [f"{tmp_path}/a/run", f"{tmp_path}/b/run", f"{tmp_path}/b/z"]
-  assert canvas.names(paths) == ["a/run", "b/run", "b/z"]
-  assert canvas.names(["x", "x"]) == ["x", "x"]
+  assert canvas.short_names(paths) == ["a/run", "b/run", "b/z"]
+  assert canvas.short_names(["x", "x"]) == ["x", "x"]
 
 
 def test_fonts_for_a_text(monkeypatch):
@@ -72,7 +74,7 @@ def test_fonts_for_a_text(monkeypatch):
 
 
 def test_colours_and_shapes_do_not_come_back_together():
-  both = {(canvas.colour(i), canvas.shape(i)) for i in range(35)}
+  both = {(canvas.colour(i), canvas.marker(i)) for i in range(35)}
   assert len(both) == 35
 
 

@@ -26,7 +26,9 @@ def test_no_such_layer(text):
 
 def draw(path, layers, heads=5):
   weights = np.random.default_rng(0).dirichlet(np.ones(5), (3, heads, 5))
-  attention.draw(str(path), TOKENS, weights, layers, title="A $title$")
+  attention.draw_attention(
+    str(path), TOKENS, weights, layers, title="A $title$"
+  )
 
 
 def test_maps_of_a_layer_are_four_beside_each_other(tmp_path, size):

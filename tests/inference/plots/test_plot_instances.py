@@ -31,7 +31,7 @@ def test_groups_by_label_the_largest_first():
   labels = ["few", "many", "many", "few", "many"]
   text = Text("the old house ran", file="data/en.txt", line=7)
   found = [Instance(text, 8, 13, "house", label) for label in labels]
-  made = instances.group(found, np.arange(10.0).reshape(5, 2))
+  made = instances.group_by_label(found, np.arange(10.0).reshape(5, 2))
   assert [(each.label, len(each.points)) for each in made] == [
     ("many", 3),
     ("few", 2),
@@ -44,11 +44,11 @@ def test_many_labels_share_the_last_group():
   text = Text("a house")
   count = instances.MOST_GROUPS + 5
   found = [Instance(text, 2, 7, "house", f"l{i}") for i in range(count)]
-  made = instances.group(found, np.zeros((count, 2)))
+  made = instances.group_by_label(found, np.zeros((count, 2)))
   assert len(made) == instances.MOST_GROUPS
   assert (made[-1].label, len(made[-1].points)) == ("6 others", 6)
   exactly = found[: instances.MOST_GROUPS]
-  made = instances.group(exactly, np.zeros((len(exactly), 2)))
+  made = instances.group_by_label(exactly, np.zeros((len(exactly), 2)))
   assert made[-1].label == f"l{instances.MOST_GROUPS - 1}"
 
 
@@ -59,7 +59,7 @@ def test_samples_stand_apart():
     make_group("b", [(50.0, 50.0)]),
     make_group("c", [(0.0, 0.0), (0.1, 0.0), (100.0, 100.0)]),
   ]
-  samples = scatter.choose(groups)
+  samples = scatter.choose_samples(groups)
   numbers = [sample.number for of_group in samples for sample in of_group]
   assert sorted(filter(None, numbers)) == list(range(1, max(numbers) + 1))
   chosen = [s.point for of_group in samples for s in of_group if s.number]
@@ -71,7 +71,7 @@ def test_samples_stand_apart():
   assert abs(first.x - 50) < 12 and abs(first.y - 50) < 12
   # What lies on others has a sentence all the same.
   assert all(samples) and len(samples[0]) == (scatter.LINES - 3) // 3
-  same = scatter.choose([make_group("a", [(1.0, 1.0)] * 3)])
+  same = scatter.choose_samples([make_group("a", [(1.0, 1.0)] * 3)])
   assert [sample.number for sample in same[0]] == [1]
 
 
@@ -107,7 +107,9 @@ def stored(html):
 
 def test_the_page_loads_nothing_and_runs_no_text():
   evil = Point(0.0, 1.0, EVIL, "<i>", "é\u2028 中", "f<s>:1")
-  html = html_page.render(made_of(Group(EVIL, [evil, evil._replace(x=3.0)])))
+  html = html_page.render_page(
+    made_of(Group(EVIL, [evil, evil._replace(x=3.0)]))
+  )
   # Nothing to load: no address, no attribute or rule that has one.
   assert not re.search(r"//|(src|href|srcset|action)=|url\(|@import", html)
   # The data, and the script: no third.
@@ -121,7 +123,7 @@ def test_the_page_loads_nothing_and_runs_no_text():
 def test_the_page_has_a_point_for_each(tmp_path):
   long = Point(1.0, 1.0, "x" * 900, "w", "y" * 900, "f:2")
   made = made_of(make_group("a", [(0.0, 0.0), (2.0, 4.0)]), Group("b", [long]))
-  html = html_page.render(made)
+  html = html_page.render_page(made)
   dots = re.findall(r'data-i="(\d+)".*?translate\(([\d.]+) ([\d.]+)\)', html)
   assert [int(i) for i, _, _ in dots] == [0, 1, 2]
   x, y = np.array([(float(x), float(y)) for _, x, y in dots]).T
@@ -178,7 +180,7 @@ def test_words_and_senses(workdir, tmp_path, capsys):
   told = capsys.readouterr()
   assert "2 of 3 instances of “bank”, “river”" in told.out
   assert "bank: noun s.2" in told.out
-  assert told.err == f"“river”: not a word with a sense in {data}.\n"
+  assert told.err == f"“river”: no occurrence with a sense in {data}.\n"
 
 
 def test_what_cannot_be_drawn(workdir, text, tmp_path, capsys, monkeypatch):
@@ -190,7 +192,7 @@ def test_what_cannot_be_drawn(workdir, text, tmp_path, capsys, monkeypatch):
       {"--word": "zebra", "--data": str(once)},
       f"“zebra” occurs once, {once}:2",
     ),
-    ({"--word": "zebra"}, f"“zebra”: not a whole word of {text}; give other"),
+    ({"--word": "zebra"}, f"“zebra”: no whole word in {text}; give other"),
     ({"--word": "?!"}, "--word='?!': expected a word"),
     ({"--data": "none.txt"}, "--data=none.txt: no such file"),
     ({"--data": str(tmp_path)}, "is a folder: give its files"),
@@ -225,7 +227,7 @@ def test_in_a_browser(tmp_path):
     pytest.skip("no chromium: apt install chromium")
   made = made_of(make_group("a", [(0.0, 0.0)]), make_group("b", [(1.0, 0.0)]))
   evil = Point(2.0, 2.0, EVIL, "<i>", " end", "f:9")
-  html = html_page.render(
+  html = html_page.render_page(
     made._replace(groups=[*made.groups, Group("c", [evil])])
   )
   focus = "<script>document.querySelectorAll('.dot')[2].focus()</script>"

@@ -54,7 +54,7 @@ def test_runs_that_can_not_be_drawn(tmp_path):
     write(tmp_path / "a", {"step": 1, "skipped": 0.0})
   )
   with pytest.raises(DataError, match="none of the metrics that are drawn"):
-    training_curves.draw(str(tmp_path / "a.png"), {"a": run})
+    training_curves.draw_curves(str(tmp_path / "a.png"), {"a": run})
   with pytest.raises(ConfigError, match="gs://bucket/run: expected a folder"):
     training_curves.read_run("gs://bucket/run")
 
@@ -63,13 +63,13 @@ def test_numbers_that_are_not_finite(tmp_path):
   lines = {"step": 1, "loss": float("nan")}, {"step": 2, "loss": 2.0}
   run = training_curves.read_run(write(tmp_path / "a", *lines))
   assert run["loss"].steps == [1, 2]
-  training_curves.draw(str(tmp_path / "a.png"), {"a": run})
+  training_curves.draw_curves(str(tmp_path / "a.png"), {"a": run})
 
 
 def panels(*folders):
   return [
     p.metric
-    for p in training_curves.panels(
+    for p in training_curves.choose_panels(
       [training_curves.read_run(f) for f in folders]
     )
   ]
@@ -124,7 +124,7 @@ def test_ticks_say_what_they_are(tmp_path):
   """Steps of 2.5% were written 2%, 5%, 8%, 10%, 12%."""
   values = enumerate((0.02, 0.147), 1)
   lines = [{"step": step, "mlm_accuracy": share} for step, share in values]
-  training_curves.draw(
+  training_curves.draw_curves(
     str(tmp_path / "a.svg"),
     {"a": training_curves.read_run(write(tmp_path / "a", *lines))},
   )

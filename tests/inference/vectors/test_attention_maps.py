@@ -35,7 +35,7 @@ def test_the_maps_of_a_text(model):
 
 def test_tokens_of_bytes(tmp_path):
   folder = runs.make_encoder(tmp_path / "bpe", kind="bpe", vocab_size=300)
-  model = vectors.open_model(folder)
+  model = vectors.open_text_encoder(folder)
   made = attention_maps.attend(model, "the zebra, é")
   assert made.tokens[1] == "the" and "," in made.tokens
   # What the reader knows, not the spelling of the vocabulary (Ġ, Ã).
@@ -59,5 +59,5 @@ def test_texts_that_cannot_be_shown(model, text, message):
 
 def test_a_limit(model):
   assert len(attention_maps.attend(model, "the the the", limit=5).tokens) == 5
-  with pytest.raises(ConfigError, match="expected 4 at most"):
+  with pytest.raises(ConfigError, match="expected at most 4"):
     attention_maps.attend(model, "the the the", limit=4)

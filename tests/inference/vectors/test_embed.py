@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-import safetensors.numpy
 
 from helpers import finetune_runs as runs
 from helpers import vector_encoder as small
@@ -39,7 +38,7 @@ def embed(workdir, text, capsys):
 
 
 def found(model, **options):
-  made = vectors.embed(model, runs.TEXTS, vectors.Options(**options))
+  made = vectors.embed(model, runs.TEXTS, vectors.VectorOptions(**options))
   return vectors.collect(made).values
 
 
@@ -79,10 +78,10 @@ def test_objects_of_stdin(embed, model, tmp_path, monkeypatch):
 
 
 def test_fitted_and_standardised(embed, model, tmp_path):
-  fitted, out = tmp_path / "fitted.npz", tmp_path / "v.safetensors"
+  fitted, out = tmp_path / "fitted.npz", tmp_path / "v.npz"
   assert "vectors of 12 texts" in embed(f"--fit={fitted}", "--unit=sentence")
   embed(f"--standardise={fitted}", f"--out={out}", "--unit=sentence")
-  values = safetensors.numpy.load_file(out)["vectors"]
+  values = np.load(out)["vectors"]
   np.testing.assert_allclose(values.mean(0), np.zeros(24), atol=1e-4)
   np.testing.assert_allclose(values.std(0), np.ones(24), atol=1e-4)
   x = found(model, unit="sentence")
@@ -153,7 +152,7 @@ def test_wrong_options(embed, tmp_path, monkeypatch, argv, match):
 
 def test_help_is_quick():
   code = (
-    "import sys\nfrom maskedlm import embed, isotropy\n"
+    "import sys\nfrom maskedlm.cli import embed, isotropy\n"
     "for verb in (embed, isotropy):\n"
     "  try:\n    verb.main(['--help'])\n  except SystemExit:\n    pass\n"
     "assert 'jax' not in sys.modules and 'numpy' not in sys.modules"

@@ -21,14 +21,14 @@ TEXTS = [
 
 
 def units_of(tokenizer, unit, text):
-  tokens = units.tokeniser(tokenizer)(text)
+  tokens = units.make_tokeniser(tokenizer)(text)
   return tokens, units.UNITS[unit](text, tokens)
 
 
 @pytest.fixture(scope="module", params=["wordpiece", "bpe", "unigram"])
 def tokenizer(request):
   size = {"wordpiece": 90, "bpe": 300, "unigram": 56}[request.param]
-  return tokenizers.train(
+  return tokenizers.train_tokenizer(
     runs.TEXTS, kind=request.param, vocab_size=size, lowercase=True
   )
 
@@ -72,7 +72,7 @@ def test_every_token_with_a_character_is_in_the_word_of_it(tokenizer, text):
 
 
 def test_given_words_all_have_a_unit(tokenizer):
-  text = text_lines.of_words(["The", "U.S.", "", "cat", "\u200b"])
+  text = text_lines.text_of_words(["The", "U.S.", "", "cat", "\u200b"])
   assert text.text == "The U.S.  cat \u200b"
   tokens, words = units_of(tokenizer, "word", text)
   assert words.offsets.tolist() == [[0, 3], [4, 8], [9, 9], [10, 13], [14, 15]]
@@ -95,7 +95,7 @@ def test_each_token_counts_once_in_its_best_window(tokenizer):
   text = Text(" ".join(runs.TEXTS[:4]))
   n = len(tokenizer.encode(text.text).ids)
   length = 19  # 17 tokens and [CLS], [SEP].
-  made = rows.cutter(tokenizer, "token", length=length)(text)
+  made = rows.make_row_cutter(tokenizer, "token", length=length)(text)
   assert len(made.rows) > 3 and max(len(r.ids) for r in made.rows) <= length
   counted = np.concatenate([r.units[r.units >= 0] for r in made.rows])
   assert counted.tolist() == list(range(n))
@@ -113,13 +113,17 @@ def test_each_token_counts_once_in_its_best_window(tokenizer):
 def test_of_sentences_the_outer_specials_count(tokenizer):
   text = Text(" ".join(runs.TEXTS[:4]))
   n = len(tokenizer.encode(text.text).ids)
-  made = rows.cutter(tokenizer, "sentence", length=19)(text).rows
+  made = rows.make_row_cutter(tokenizer, "sentence", length=19)(text).rows
   assert sum(int(np.sum(row.units == 0)) for row in made) == n + 2
   assert [row.units[0] for row in made] == [0] + [-1] * (len(made) - 1)
   assert [row.units[-1] for row in made] == [-1] * (len(made) - 1) + [0]
-  (empty,) = rows.cutter(tokenizer, "sentence", length=19)(Text("")).rows
+  (empty,) = rows.make_row_cutter(tokenizer, "sentence", length=19)(
+    Text("")
+  ).rows
   assert empty.units.tolist() == [0, 0]
-  assert rows.cutter(tokenizer, "word", length=19)(Text(" ")).rows == []
+  assert (
+    rows.make_row_cutter(tokenizer, "word", length=19)(Text(" ")).rows == []
+  )
 
 
 def test_words_stay_whole_and_one_that_is_too_long_is_read_in_parts():
@@ -129,7 +133,7 @@ def test_words_stay_whole_and_one_that_is_too_long_is_read_in_parts():
 
 def test_the_plan_of_batches_by_hand():
   lengths = [5, 40, 9, 48, 7, 8, 3]
-  plan = list(rows.plan(lengths, (8, 16, 48), batch_tokens=32))
+  plan = list(rows.plan_batches(lengths, (8, 16, 48), batch_tokens=32))
   # 48: one row each, as 32 // 48 is 0; 16: two; 8: four, of which two are left.
   assert [(which.tolist(), L) for which, L in plan] == [
     ([3], 48),

@@ -15,19 +15,19 @@ from maskedlm.inference.vectors import (
   standardise,
   vectors,
 )
-from maskedlm.inference.vectors.isotropy import Pair
+from maskedlm.inference.vectors.isotropy import ScoredPair
 
 PAIRS = [
-  Pair("the cat sat", "the dog sat", 4.0),
-  Pair("a good film", "a bad end", 2.5),
-  Pair("where is the book", "it is on the table", 3.0),
-  Pair("new york", "", 0.5),
+  ScoredPair("the cat sat", "the dog sat", 4.0),
+  ScoredPair("a good film", "a bad end", 2.5),
+  ScoredPair("where is the book", "it is on the table", 3.0),
+  ScoredPair("new york", "", 0.5),
 ]
 
 
 @pytest.fixture(scope="module")
 def drawn(model):
-  return isotropy.sample(model, runs.TEXTS, unit="token", count=50)
+  return isotropy.sample_vectors(model, runs.TEXTS, unit="token", count=50)
 
 
 def every_vector(model, unit):
@@ -38,22 +38,24 @@ def every_vector(model, unit):
 def test_a_fair_sample_that_repeats(model, drawn):
   x = every_vector(model, "token")
   assert drawn.x.shape == (50, 3, 24) and len(x) > 200
-  again = isotropy.sample(
+  again = isotropy.sample_vectors(
     model, runs.TEXTS, unit="token", count=50, batch_tokens=2
   )
   np.testing.assert_allclose(again.x, drawn.x, atol=1e-5)
-  other = isotropy.sample(model, runs.TEXTS, unit="token", count=50, seed=1)
+  other = isotropy.sample_vectors(
+    model, runs.TEXTS, unit="token", count=50, seed=1
+  )
   assert np.abs(other.x - drawn.x).max() > 0.1
   # In order, and each vector is one of the corpus.
   nearest = np.abs(x[None, :, 2] - drawn.x[:, None, 2]).max(-1).min(1)
   assert nearest.max() < 1e-5
-  few = isotropy.sample(model, runs.TEXTS[:1], unit="token", count=1000)
+  few = isotropy.sample_vectors(model, runs.TEXTS[:1], unit="token", count=1000)
   assert len(few.x) == few.moments.count < 100
 
 
 def test_moments_are_of_the_whole_corpus(model, drawn):
   x = every_vector(model, "token")
-  fitted = standardise.finish(drawn.moments, {})
+  fitted = standardise.make_standardiser(drawn.moments, {})
   assert drawn.moments.count == len(x)
   np.testing.assert_allclose(fitted.mean, x.mean(0), atol=1e-5)
   np.testing.assert_allclose(fitted.stddev, x.std(0), atol=1e-5)
@@ -62,7 +64,7 @@ def test_moments_are_of_the_whole_corpus(model, drawn):
 def test_each_layer(model, drawn):
   x = np.float64(every_vector(model, "token"))
   mean, stddev = x.mean(0), x.std(0)
-  layers = isotropy.measure(drawn)
+  layers = isotropy.measure_layers(drawn)
   assert [layer.layer for layer in layers] == [0, 1, 2]
   for n, layer in enumerate(layers):
     own = np.float64(drawn.x[:, n])
@@ -77,19 +79,19 @@ def test_each_layer(model, drawn):
       pairs = itertools.combinations(values, 2)
       cosines = [u @ v / np.sqrt((u @ u) * (v @ v)) for u, v in pairs]
       assert layer.anisotropy[name] == pytest.approx(np.mean(cosines), abs=1e-4)
-    assert layer.rogue == similarity.rogue(own, 3)
+    assert layer.rogue == similarity.rogue_dimensions(own, 3)
     assert layer.spearman == {}
 
 
 def test_spearman_of_pairs(model, drawn, monkeypatch):
-  layers = isotropy.measure(drawn)
-  once = isotropy.judge(model, PAIRS, drawn, layers)
-  monkeypatch.setattr(isotropy, "PAIRS", 3)
-  assert isotropy.judge(model, PAIRS, drawn, layers) == once
+  layers = isotropy.measure_layers(drawn)
+  once = isotropy.correlate_with_scores(model, PAIRS, drawn, layers)
+  monkeypatch.setattr(isotropy, "PAIRS_AT_ONCE", 3)
+  assert isotropy.correlate_with_scores(model, PAIRS, drawn, layers) == once
   gold = np.argsort(np.argsort([pair.score for pair in PAIRS]))
-  fitted = standardise.finish(drawn.moments, {})
+  fitted = standardise.make_standardiser(drawn.moments, {})
   for layer in once:
-    options = vectors.Options(unit="sentence", layers=(layer.layer,))
+    options = vectors.VectorOptions(unit="sentence", layers=(layer.layer,))
     a, b = (
       vectors.collect(vectors.embed(model, texts, options)).values
       for texts in ([p.a for p in PAIRS], [p.b for p in PAIRS])
@@ -109,9 +111,9 @@ def test_spearman_of_pairs(model, drawn, monkeypatch):
 
 def test_too_few(model):
   with pytest.raises(DataError, match="the input has 1 words; expected two"):
-    isotropy.sample(model, ["the"])
+    isotropy.sample_vectors(model, ["the"])
   with pytest.raises(DataError, match="the input has 0 words"):
-    isotropy.sample(model, [" "])
+    isotropy.sample_vectors(model, [" "])
 
 
 HEADER = "index\tsentence1\tsentence2\tscore\n"
@@ -120,7 +122,7 @@ HEADER = "index\tsentence1\tsentence2\tscore\n"
 def test_pairs_of_a_file(tmp_path):
   path = tmp_path / "dev.tsv"
   path.write_text(HEADER + '0\tA "b.\tC d.\t3.800\n1\tE\tF\t0\n')
-  expected = [Pair('A "b.', "C d.", 3.8), Pair("E", "F", 0.0)]
+  expected = [ScoredPair('A "b.', "C d.", 3.8), ScoredPair("E", "F", 0.0)]
   assert isotropy.read_pairs(path) == expected
   path.write_text(HEADER + "0\tA\tB\t1\n1\tA\tB\tnan\n")
   with pytest.raises(DataError, match=r"dev\.tsv:3: the score 'nan'"):

@@ -68,11 +68,11 @@ def test_contributions_against_a_loop():
 def test_rogue_dimensions():
   x = vectors()
   x[:, 1] += 40  # It points everything one way.
-  (first, share), (second, _) = similarity.rogue(x, 2)
+  (first, share), (second, _) = similarity.rogue_dimensions(x, 2)
   assert first == 1 and second in (0, 2, 3, 4)
   expected = similarity.contributions(x)[1] / similarity.anisotropy(x)
   assert share == pytest.approx(expected) and share > 0.9
-  left = similarity.without(x, [1, 3])
+  left = similarity.drop_dimensions(x, [1, 3])
   np.testing.assert_array_equal(left, x[:, [0, 2, 4]])
   assert similarity.anisotropy(left) < similarity.anisotropy(x)
 

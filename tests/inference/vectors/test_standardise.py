@@ -19,20 +19,23 @@ ABOUT = {
 
 
 def test_by_hand():
-  fitted = standardise.fit(np.array([[1.0, 10, 7], [3, 40, 7]]))
+  fitted = standardise.fit_standardiser(np.array([[1.0, 10, 7], [3, 40, 7]]))
   assert fitted.mean.tolist() == [2, 25, 7]
   assert fitted.stddev.tolist() == [1, 15, 0]  # Of 2, not of n - 1.
   x = np.array([[3.0, 10, 7], [2, 55, 8]])
   # What never varied says nothing.
-  assert standardise.apply(fitted, x).tolist() == [[1, -1, 0], [0, 2, 0]]
+  assert standardise.apply_standardiser(fitted, x).tolist() == [
+    [1, -1, 0],
+    [0, 2, 0],
+  ]
 
 
 def test_in_pieces_as_at_once():
   x = 1000 + np.random.default_rng(0).standard_normal((31, 2, 5))
   moments = None
   for piece in np.split(x, [1, 8, 9, 30]):
-    moments = standardise.add(moments, piece)
-  found = standardise.finish(moments, ABOUT)
+    moments = standardise.update_moments(moments, piece)
+  found = standardise.make_standardiser(moments, ABOUT)
   np.testing.assert_allclose(found.mean, x.mean(0), rtol=1e-6)
   np.testing.assert_allclose(found.stddev, x.std(0), rtol=1e-5)
   assert found.about == {**ABOUT, "count": 31}
@@ -42,16 +45,18 @@ def test_it_makes_vectors_isotropic():
   x = np.random.default_rng(1).standard_normal((500, 12)) * np.arange(1, 13)
   x[:, 4] += 100
   assert similarity.anisotropy(x) > 0.9
-  after = standardise.apply(standardise.fit(x), x)
+  after = standardise.apply_standardiser(standardise.fit_standardiser(x), x)
   assert abs(similarity.anisotropy(after)) < 0.01
 
 
 def test_stored(tmp_path):
   x = np.random.default_rng(2).standard_normal((7, 3))
-  fitted = standardise.finish(standardise.add(None, x), ABOUT)
+  fitted = standardise.make_standardiser(
+    standardise.update_moments(None, x), ABOUT
+  )
   path = tmp_path / "fitted.npz"
-  standardise.save(path, fitted)
-  loaded = standardise.load(path)
+  standardise.save_standardiser(path, fitted)
+  loaded = standardise.load_standardiser(path)
   np.testing.assert_array_equal(loaded.mean, fitted.mean)
   np.testing.assert_array_equal(loaded.stddev, fitted.stddev)
   assert loaded.about == fitted.about
@@ -59,33 +64,37 @@ def test_stored(tmp_path):
 
 
 def test_fits_only_vectors_of_its_kind():
-  fitted = standardise.Fitted(np.zeros(3), np.ones(3), ABOUT)
-  standardise.check(fitted, {**ABOUT, "unit": "sentence"}, width=3)
-  with pytest.raises(ConfigError, match="vectors of 3 numbers, these have 6"):
-    standardise.check(fitted, ABOUT, width=6)
+  fitted = standardise.Standardiser(np.zeros(3), np.ones(3), ABOUT)
+  standardise.check_standardiser(fitted, {**ABOUT, "unit": "sentence"}, width=3)
+  with pytest.raises(ConfigError, match="length 3, these have 6"):
+    standardise.check_standardiser(fitted, ABOUT, width=6)
   with pytest.raises(ConfigError, match=r"layers=\[2\], these .* layers=\[1\]"):
-    standardise.check(fitted, {**ABOUT, "layers": [1]}, width=3)
+    standardise.check_standardiser(fitted, {**ABOUT, "layers": [1]}, width=3)
   with pytest.raises(ConfigError, match=r"\(a1b2, of runs/x; this is c3d4\)"):
-    standardise.check(fitted, {**ABOUT, "encoder": "c3d4"}, width=3)
+    standardise.check_standardiser(
+      fitted, {**ABOUT, "encoder": "c3d4"}, width=3
+    )
   older = {k: v for k, v in ABOUT.items() if k != "encoder"}
   with pytest.raises(ConfigError, match=r"\(unknown, of runs/x"):
-    standardise.check(fitted._replace(about=older), ABOUT, width=3)
+    standardise.check_standardiser(fitted._replace(about=older), ABOUT, width=3)
 
 
 def test_pooling_matters_between_units_of_several_tokens():
-  fitted = standardise.Fitted(np.zeros(3), np.ones(3), ABOUT)
+  fitted = standardise.Standardiser(np.zeros(3), np.ones(3), ABOUT)
   with pytest.raises(ConfigError, match="pool=mean, these vectors have"):
-    standardise.check(fitted, {**ABOUT, "pool": "max"}, width=3)
+    standardise.check_standardiser(fitted, {**ABOUT, "pool": "max"}, width=3)
   tokens = {**ABOUT, "unit": "token"}
-  standardise.check(fitted, {**tokens, "pool": "max"}, width=3)
-  standardise.check(
+  standardise.check_standardiser(fitted, {**tokens, "pool": "max"}, width=3)
+  standardise.check_standardiser(
     fitted._replace(about=tokens), {**ABOUT, "pool": "max"}, width=3
   )
   with pytest.raises(ConfigError, match=r"normalize=False, these .*=True"):
-    standardise.check(fitted, {**ABOUT, "normalize": True}, width=3)
+    standardise.check_standardiser(
+      fitted, {**ABOUT, "normalize": True}, width=3
+    )
   cls = {**ABOUT, "unit": "sentence", "pool": "cls"}
   with pytest.raises(ConfigError, match=r"pool=mean, these .* pool=cls"):
-    standardise.check(fitted._replace(about=tokens), cls, width=3)
+    standardise.check_standardiser(fitted._replace(about=tokens), cls, width=3)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"text"])
@@ -93,18 +102,15 @@ def test_another_file(tmp_path, content):
   path = tmp_path / "fitted.npz"
   path.write_bytes(content)
   with pytest.raises(ConfigError, match=r"fitted\.npz.*--fit"):
-    standardise.load(path)
+    standardise.load_standardiser(path)
 
 
-def test_no_file_and_no_folder(tmp_path):
+def test_no_file_or_another(tmp_path):
   with pytest.raises(ConfigError, match="No such file"):
-    standardise.load(tmp_path / "none.npz")
+    standardise.load_standardiser(tmp_path / "none.npz")
   np.savez(tmp_path / "other.npz", a=np.zeros(2))
   with pytest.raises(ConfigError, match="--fit"):
-    standardise.load(tmp_path / "other.npz")
-  fitted = standardise.fit(np.eye(3))
-  with pytest.raises(ConfigError, match=r"can't be written \(No such file"):
-    standardise.save(tmp_path / "none" / "fitted.npz", fitted)
+    standardise.load_standardiser(tmp_path / "other.npz")
 
 
 def test_a_full_disk_may_have_room_later(tmp_path, monkeypatch):
@@ -117,6 +123,8 @@ def test_a_full_disk_may_have_room_later(tmp_path, monkeypatch):
 
   monkeypatch.setattr(np, "savez", full)
   with pytest.raises(StorageError, match=r"written \(No space") as told:
-    standardise.save(tmp_path / "fitted.npz", standardise.fit(np.eye(3)))
+    standardise.save_standardiser(
+      tmp_path / "fitted.npz", standardise.fit_standardiser(np.eye(3))
+    )
   assert told.value.exit_code == 74
   assert not list(tmp_path.iterdir())

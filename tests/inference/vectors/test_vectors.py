@@ -13,7 +13,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.vectors import vectors
-from maskedlm.inference.vectors.vectors import Options, collect, embed
+from maskedlm.inference.vectors.vectors import VectorOptions, collect, embed
 from maskedlm.modeling import masked_lm
 
 LONG = " ".join(runs.TEXTS[:7])
@@ -31,7 +31,7 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
 def found(model, texts=TEXTS, **options):
   layers = options.pop("layers", (-1,))
-  return collect(embed(model, texts, Options(layers=layers, **options)))
+  return collect(embed(model, texts, VectorOptions(layers=layers, **options)))
 
 
 def tokens(model, text):
@@ -120,7 +120,7 @@ def test_words_are_their_tokens_pooled(model):
 
 def test_given_words(model):
   words = ["The", "man", "", "house"]
-  text = text_lines.of_words(words)
+  text = text_lines.text_of_words(words)
   made = found(model, [text], unit="word")
   assert [text.text[b:e] for b, e in made.offsets] == words
   unk = model.tokenizer.special.unk
@@ -189,7 +189,7 @@ def test_a_word_longer_than_a_row_is_pooled_over_rows(model):
 
 @pytest.mark.parametrize("unit", ["token", "word", "sentence"])
 def test_in_small_pieces_as_at_once(model, unit):
-  options = Options(unit=unit)
+  options = VectorOptions(unit=unit)
   once = collect(embed(model, TEXTS, options))
   pieces = list(embed(model, TEXTS, options, batch_tokens=2))
   assert len(pieces) >= (3 if unit == "sentence" else 6)
@@ -215,7 +215,9 @@ def test_it_reads_no_further_than_it_must(model):
 
 
 def test_left_to_right_the_last_token_stands_for_a_sentence(tmp_path):
-  model = vectors.open_model(small.make(tmp_path / "causal", causal=True))
+  model = vectors.open_text_encoder(
+    small.make(tmp_path / "causal", causal=True)
+  )
   x = small.by_hand(model, tokens(model, "the cat"))[-1]
   made = found(model, ["the cat"], unit="sentence", pool="cls")
   np.testing.assert_allclose(made.values, x[-1:], **CLOSE)
@@ -238,14 +240,14 @@ def test_left_to_right_the_last_token_stands_for_a_sentence(tmp_path):
 )
 def test_wrong_options_are_told_at_once(model, options, match):
   with pytest.raises(ConfigError, match=match):
-    embed(model, TEXTS, Options(**options))
+    embed(model, TEXTS, VectorOptions(**options))
 
 
 def test_nothing_to_embed(model):
-  with pytest.raises(ConfigError, match="no text with a vector"):
+  with pytest.raises(ConfigError, match="no text has a vector"):
     collect(embed(model, [" ", ""]))
   with pytest.raises(ConfigError, match="/none: no such folder"):
-    vectors.open_model(pathlib.Path("/none"))
+    vectors.open_text_encoder(pathlib.Path("/none"))
 
 
 def test_as_transformers_and_sentence_transformers_have_them(workdir, tmp_path):
@@ -254,7 +256,7 @@ def test_as_transformers_and_sentence_transformers_have_them(workdir, tmp_path):
   from maskedlm.interop.huggingface import exporter
 
   out = tmp_path / "hf"
-  exporter.export(workdir, out, part="encoder", log=print)
+  exporter.export_huggingface(workdir, out, part="encoder", log=print)
   theirs = transformers.AutoModel.from_pretrained(out).eval()
   tokenizer = transformers.AutoTokenizer.from_pretrained(out)
   texts = ["the cat sat .", runs.TEXTS[3], "dog"]
@@ -262,7 +264,7 @@ def test_as_transformers_and_sentence_transformers_have_them(workdir, tmp_path):
   with torch.no_grad():
     hidden = theirs(**batch, output_hidden_states=True).hidden_states
   mask = batch["attention_mask"][..., None]
-  model = vectors.open_model(workdir)
+  model = vectors.open_text_encoder(workdir)
   for layer, x in enumerate(hidden):
     mean = (x * mask).sum(1) / mask.sum(1)  # sentence-transformers' Pooling.
     made = found(model, texts, unit="sentence", layers=(layer,))

@@ -8,11 +8,13 @@ from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.vectors import vectors
 from maskedlm.inference.word_senses import word_instances
-from maskedlm.inference.word_senses.data import Sentence, Target
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
 
 
 def places(text, *words):
-  return [(x.begin, x.end) for x in word_instances.find([Text(text)], words)]
+  return [
+    (x.begin, x.end) for x in word_instances.find_instances([Text(text)], words)
+  ]
 
 
 def test_whole_words_in_any_case():
@@ -25,7 +27,9 @@ def test_whole_words_in_any_case():
 
 def test_several_words_and_words_of_several():
   text = "New York is new. In new york the Bank is old, the bank new."
-  found = list(word_instances.find([Text(text)], [" bank ", "new", "new york"]))
+  found = list(
+    word_instances.find_instances([Text(text)], [" bank ", "new", "new york"])
+  )
   assert [(x.begin, x.word) for x in found] == [
     (0, "new york"),
     (12, "new"),
@@ -36,13 +40,13 @@ def test_several_words_and_words_of_several():
   ]
   # The longer one isn't whole there, the shorter one is.
   text = "New Yorkers love New York. A new day."
-  found = list(word_instances.find([Text(text)], ["New York", "new"]))
+  found = list(word_instances.find_instances([Text(text)], ["New York", "new"]))
   assert [(x.begin, x.word) for x in found] == [
     (0, "new"),
     (17, "New York"),
     (29, "new"),
   ]
-  assert word_instances.distinct(["Bank", "bank", " river"]) == [
+  assert word_instances.distinct_words(["Bank", "bank", " river"]) == [
     "Bank",
     "river",
   ]
@@ -61,19 +65,19 @@ def test_letters_accents_and_scripts():
 
 @pytest.mark.parametrize("word", ["", " ", "--", "."])
 def test_not_a_word(word):
-  with pytest.raises(ConfigError, match="expected a word, with a letter"):
-    list(word_instances.find([Text("a")], ["a", word]))
+  with pytest.raises(ConfigError, match="expected a word with"):
+    list(word_instances.find_instances([Text("a")], ["a", word]))
 
 
 def test_words_with_senses():
   words = ("The", "Banks", "banked", "on", "the", "bank", ".")
   targets = (
-    Target("t0", 1, "bank", "NOUN", ("bank.money", "bank.house")),
-    Target("t1", 2, "bank", "VERB", ("bank.trust",)),
-    Target("t2", 5, "bank", "NOUN", ()),  # Not known: not shown.
+    TargetWord("t0", 1, "bank", "NOUN", ("bank.money", "bank.house")),
+    TargetWord("t1", 2, "bank", "VERB", ("bank.trust",)),
+    TargetWord("t2", 5, "bank", "NOUN", ()),  # Not known: not shown.
   )
   sentence = Sentence(words, targets, "d0", "semcor.tsv", 17)
-  found = list(word_instances.of_senses([sentence], ["Bank"]))
+  found = list(word_instances.find_labelled_instances([sentence], ["Bank"]))
   text = "The Banks banked on the bank ."
   assert [(x.begin, x.end, x.label) for x in found] == [
     (4, 9, "noun bank.money"),
@@ -83,34 +87,45 @@ def test_words_with_senses():
   assert (found[0].text.file, found[0].text.line) == ("semcor.tsv", 17)
   assert found[0].text is found[1].text and found[0].word == "Bank"
   # A form that is asked for is found as well.
-  assert len(list(word_instances.of_senses([sentence], ["banked"]))) == 1
-  assert not list(word_instances.of_senses([sentence], ["the", "river"]))
+  assert (
+    len(list(word_instances.find_labelled_instances([sentence], ["banked"])))
+    == 1
+  )
+  assert not list(
+    word_instances.find_labelled_instances([sentence], ["the", "river"])
+  )
 
 
 def test_a_fair_draw_that_repeats():
   texts = [Text(f"a bank {i} b") for i in range(200)]
   words = ["bank", "b"]
-  kept, counts = word_instances.draw(word_instances.find(texts, words), 60)
+  kept, counts = word_instances.sample_instances(
+    word_instances.find_instances(texts, words), 60
+  )
   assert counts == {"bank": 200, "b": 200} and len(kept) == 60
-  again, _ = word_instances.draw(word_instances.find(texts, words), 60)
+  again, _ = word_instances.sample_instances(
+    word_instances.find_instances(texts, words), 60
+  )
   assert again == kept
   order = [int(x.text.text.split()[2]) for x in kept]
   assert order == sorted(order) and 60 < np.mean(order) < 140
-  every, _ = word_instances.draw(word_instances.find(texts, words), 1000)
-  assert every == list(word_instances.find(texts, words))
-  assert word_instances.draw(iter(()), 5) == ([], {})
+  every, _ = word_instances.sample_instances(
+    word_instances.find_instances(texts, words), 1000
+  )
+  assert every == list(word_instances.find_instances(texts, words))
+  assert word_instances.sample_instances(iter(()), 5) == ([], {})
 
 
 def test_the_vector_is_the_mean_of_its_tokens(model):
   texts = [
     Text("the cat sat on the house , the house ran", file="a.txt", line=3),
-    text_lines.of_words(["a", "roasted", "in", "the", "house"]),
+    text_lines.text_of_words(["a", "roasted", "in", "the", "house"]),
     Text("house " * 60),  # Longer than the encoder: in windows.
   ]
-  options = vectors.Options(layers=(-1, 0), combine="concat")
-  found = list(word_instances.find(texts, ["house", "roasted"]))
+  options = vectors.VectorOptions(layers=(-1, 0), combine="concat")
+  found = list(word_instances.find_instances(texts, ["house", "roasted"]))
   assert len(found) == 2 + 2 + 60
-  kept, values = word_instances.embed(model, found, options)
+  kept, values = word_instances.embed_instances(model, found, options)
   assert kept == found and values.shape == (64, 48)
   tokens = vectors.collect(vectors.embed(model, texts, options))
   for instance, value in zip(found, values, strict=True):
@@ -136,6 +151,6 @@ def test_the_vector_is_the_mean_of_its_tokens(model):
 def test_none_has_a_token(model):
   text = Text("a \u0001")
   found = [word_instances.Instance(text, 2, 3, "x")]
-  kept, values = word_instances.embed(model, found)
+  kept, values = word_instances.embed_instances(model, found)
   assert kept == [] and values.shape == (0, 24)
-  assert word_instances.embed(model, [])[0] == []
+  assert word_instances.embed_instances(model, [])[0] == []

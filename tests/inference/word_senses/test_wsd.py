@@ -128,10 +128,10 @@ def test_another_file_is_scored_whole(wsd, trained, tmp_path):
 
 def test_senses_saved_from_python(wsd, trained, model, tmp_path):
   data, _, _ = trained
-  options = senses.options(model.cfg, combine="concat")
-  made = senses.train(model, sense_data.read(data), options)
+  options = senses.word_vector_options(model.cfg, combine="concat")
+  made = senses.train_senses(model, sense_data.read_sentences(data), options)
   out = tmp_path / "python.npz"
-  senses.save(out, made)
+  senses.save_senses(out, made)
   lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()
   assert lines[0] == f"31 instances in 10 documents of {data}"
   told = wsd("predict", "--senses", out, "the *cat|cat|NOUN* sat on the mat")
@@ -168,7 +168,7 @@ def test_errors(wsd, trained, workdir, tmp_path):
   data, out, _ = trained
   other = small.make(tmp_path / "other", init_stddev=0.2)
   said = wsd("predict", "--senses", out, "*a*", checkpoint=other, expect=2)
-  assert "has the senses of another encoder" in said and said.count("\n") == 1
+  assert "has senses of another encoder" in said and said.count("\n") == 1
   whole = tmp_path / "whole.npz"
   wsd("train", "--data", data, "--out", whole)
   said = wsd("evaluate", "--senses", whole, "--data", data, expect=2)

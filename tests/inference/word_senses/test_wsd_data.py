@@ -10,7 +10,7 @@ from helpers import sense_files
 from helpers.repository import ROOT
 from maskedlm.core.errors import DataError
 from maskedlm.inference.word_senses import data, inputs
-from maskedlm.inference.word_senses.data import Sentence, Target
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
 
 DATA = pathlib.Path(
   os.environ.get(
@@ -23,11 +23,11 @@ DATA = pathlib.Path(
 def test_both_formats_are_read_alike(tmp_path):
   columns = sense_files.write_columns(tmp_path)
   seen = Counter()
-  made = list(data.read(columns, seen=seen))
+  made = list(data.read_sentences(columns, seen=seen))
   assert seen == {"bytes": len(sense_files.COLUMNS), "texts": 3}
   assert [s.line for s in made] == [2, 7, 11]
-  cat = Target("br-a01.s000.t000", 1, "cat", "NOUN", ("cat.1",))
-  sit = Target("br-a01.s000.t001", 2, "sit", "VERB", ("sit.1",))
+  cat = TargetWord("br-a01.s000.t000", 1, "cat", "NOUN", ("cat.1",))
+  sit = TargetWord("br-a01.s000.t001", 2, "sit", "VERB", ("sit.1",))
   words = ("The", "cat", "sat", ".")
   assert made[0] == Sentence(words, (cat, sit), "br-a01", columns, 2)
   assert made[1].targets[0].senses == ("cat.2", "cat.1")
@@ -36,7 +36,7 @@ def test_both_formats_are_read_alike(tmp_path):
   assert [t.word for t in made[2].targets] == [1, 2]
 
   xml = sense_files.write_xml(tmp_path)
-  others = list(data.read(xml))
+  others = list(data.read_sentences(xml))
   assert [s.line for s in others] == [4, 10, 16]
   for ours, theirs in zip(made, others, strict=True):
     assert ours._replace(file="", line=0) == theirs._replace(file="", line=0)
@@ -49,10 +49,10 @@ def test_a_document_stays_on_its_side(tmp_path):
   assert held_out < {n for n in names if data.is_held_out(n, 0.2)}
   assert not any(data.is_held_out(n, 0.0) for n in names)
 
-  made = list(data.read(sense_files.write_columns(tmp_path)))
-  assert list(data.pick(made, lambda d: d == "br-a02")) == made[2:]
-  assert list(data.pick(made, lambda d: True, limit=1)) == made[:2]
-  assert list(data.pick(made, lambda d: True, limit=2)) == made
+  made = list(data.read_sentences(sense_files.write_columns(tmp_path)))
+  assert list(data.select_documents(made, lambda d: d == "br-a02")) == made[2:]
+  assert list(data.select_documents(made, lambda d: True, limit=1)) == made[:2]
+  assert list(data.select_documents(made, lambda d: True, limit=2)) == made
 
 
 def test_first_senses(tmp_path):
@@ -90,7 +90,7 @@ def test_first_senses(tmp_path):
 def test_bad_columns(tmp_path, text, message):
   (tmp_path / "f").write_text(text)
   with pytest.raises(DataError, match=message):
-    list(data.read(str(tmp_path / "f")))
+    list(data.read_sentences(str(tmp_path / "f")))
 
 
 def test_bad_xml(tmp_path):
@@ -99,22 +99,22 @@ def test_bad_xml(tmp_path):
   def says(message, xml=whole, keys=sense_files.KEYS):
     path = sense_files.write_xml(tmp_path, xml, keys)
     with pytest.raises(DataError, match=message):
-      list(data.read(path))
+      list(data.read_sentences(path))
 
   says(r"data\.xml:9: not XML: mismatched", whole.replace("/se", "/"))
   no_lemma = whole.replace('lemma="sit" ', "")
   says(r"data\.xml:7: a word with a sense has no lemma \(br-a01\.s0", no_lemma)
   no_id = whole.replace('id="br-a01.s000.t000"', "")
   says(r"data\.xml:6: the instance '' has no key", no_id)
-  says(r"key\.txt: 1 keys are of .*, such as x", keys=sense_files.KEYS + "x y")
-  says(r"key\.txt:2: the instance a came before", keys="a b\na c\n")
+  says(r"key\.txt: 1 keys have no .*, such as x", keys=sense_files.KEYS + "x y")
+  says(r"key\.txt:2: the instance a is repeated", keys="a b\na c\n")
   says(r"key\.txt:1: the instance a has no sense", keys="a\n")
   says(r"data\.xml:6: the instance 'br-a01\.s000\.t000' has no key", keys="\n")
   with pytest.raises(DataError, match=r"none\.tsv: No such file"):
-    list(data.read(str(tmp_path / "none.tsv")))
+    list(data.read_sentences(str(tmp_path / "none.tsv")))
   (tmp_path / "small.gold.key.txt").unlink()
   with pytest.raises(DataError, match=r"small\.gold\.key\.txt: no such file"):
-    list(data.read(str(tmp_path / "small.data.xml")))
+    list(data.read_sentences(str(tmp_path / "small.data.xml")))
 
 
 def test_bad_first_senses(tmp_path):
@@ -130,19 +130,21 @@ def test_bad_first_senses(tmp_path):
 
 
 def test_marked_texts():
-  made = inputs.of_marked(r"Two *New  York|New_York|NOUN*, *is*n't 2\*3.")
+  made = inputs.parse_marked_text(
+    r"Two *New  York|New_York|NOUN*, *is*n't 2\*3."
+  )
   assert made.words == ("Two", "New York", ",", "is", "n't", "2*3", ".")
   york, is_ = made.targets
   assert york[1:] == (1, "New_York", "NOUN", ())
   assert is_[1:] == (3, "", "", ())
   for text, message in (
-    ("none", "no word is marked; expected as in"),
-    ("a *b c", "1 asterisks, so one is not closed"),
-    ("a ** b", r"\*\* is no marked word"),
-    ("*a|b|c|d*", "is no marked word"),
+    ("none", "no word is marked; expected"),
+    ("a *b c", "1 asterisks: one is not closed"),
+    ("a ** b", r"\*\* is not a marked word"),
+    ("*a|b|c|d*", "is not a marked word"),
   ):
     with pytest.raises(DataError, match=message):
-      inputs.of_marked(text)
+      inputs.parse_marked_text(text)
 
 
 def test_questions_of_files(tmp_path):
@@ -151,18 +153,18 @@ def test_questions_of_files(tmp_path):
     '{"tokens": ["a", "b"], "target": 1, "lemma": "b", "pos": "NOUN"}\n\n'
     '{"body": "the *cat*"}\n{"tokens": ["a"], "target": 1}\n'
   )
-  read = inputs.read([str(path)], field="body")
-  target = Target("t000", 1, "b", "NOUN", ())
+  read = inputs.read_marked_words([str(path)], field="body")
+  target = TargetWord("t000", 1, "b", "NOUN", ())
   assert next(read) == Sentence(("a", "b"), (target,), "", str(path), 1)
   assert next(read).line == 3
-  with pytest.raises(DataError, match=r"jsonl:4: target=1; expected the place"):
+  with pytest.raises(DataError, match=r"jsonl:4: target=1; expected the index"):
     next(read)
   path.write_text('{"tokens": ["a"], "target": true}\n')
-  with pytest.raises(DataError, match="target=True; expected the place"):
-    next(inputs.read([str(path)]))
+  with pytest.raises(DataError, match="target=True; expected the index"):
+    next(inputs.read_marked_words([str(path)]))
   path.write_text("\n")
   with pytest.raises(DataError, match=r"asked\.jsonl: no line with text"):
-    next(inputs.read([str(path)]))
+    next(inputs.read_marked_words([str(path)]))
 
 
 def test_semcor():
@@ -170,7 +172,7 @@ def test_semcor():
   if not path.exists():
     pytest.skip(f"no {path}")
   counts, documents = Counter(), set()
-  for sentence in data.read(str(path)):
+  for sentence in data.read_sentences(str(path)):
     documents.add(sentence.document)
     counts.update(target.pos for target in sentence.targets)
   assert len(documents) == 352 and counts.total() == 117_208

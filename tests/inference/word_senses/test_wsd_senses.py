@@ -9,7 +9,7 @@ from helpers import vector_encoder as small
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.vectors import vectors
 from maskedlm.inference.word_senses import data, scores, senses
-from maskedlm.inference.word_senses.data import Sentence, Target
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
 from maskedlm.inference.word_senses.senses import Answer, Senses
 
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
@@ -29,12 +29,12 @@ SENSES = Senses(
 
 
 def asked(lemma="", pos="", form="b", gold=()):
-  target = Target("t", 0, lemma, pos, gold)
+  target = TargetWord("t", 0, lemma, pos, gold)
   return Sentence((form,), (target,), "", "", 0), target
 
 
 def rank(x, **question):
-  return senses.ranker(SENSES)(*asked(**question), np.float32(x))
+  return senses.make_ranker(SENSES)(*asked(**question), np.float32(x))
 
 
 def test_the_nearest_sense():
@@ -52,7 +52,7 @@ def test_the_nearest_sense():
 
 
 def test_what_is_not_known_of_a_target():
-  found = lambda **question: senses.find(  # noqa: E731
+  found = lambda **question: senses.find_candidates(  # noqa: E731
     SENSES, asked(**question)[1], question.get("form", "b")
   )
   assert found(lemma="b", pos="NOUN") == [1, 0, 2]
@@ -72,9 +72,9 @@ def test_where_there_is_no_vector():
 
 def test_the_official_scores():
   # 3 right of 4 answers to 5 instances.
-  made = scores.score(3, 4, 5)
+  made = scores.make_score(3, 4, 5)
   assert made == pytest.approx((0.75, 0.6, 2 * 0.75 * 0.6 / 1.35))
-  assert scores.score(0, 0, 5) == (0, 0, 0)
+  assert scores.make_score(0, 0, 5) == (0, 0, 0)
 
   questions = [
     # The second key is right too; the most frequent one isn't.
@@ -85,23 +85,23 @@ def test_the_official_scores():
     (asked("new", "ADJ", gold=("new.1",)), [4, 3]),
     (asked("b", "X", gold=("n.2",)), [4, 3]),
   ]
-  ranker = senses.ranker(SENSES)
+  ranker = senses.make_ranker(SENSES)
   answered = [
     (target, ranker(sentence, target, np.float32(x)))
     for (sentence, target), x in questions
   ]
-  counts = scores.tally(SENSES, answered[:2])
-  counts.update(scores.tally(SENSES, answered[2:]))
+  counts = scores.count_answers(SENSES, answered[:2])
+  counts.update(scores.count_answers(SENSES, answered[2:]))
   assert counts["ALL", "fallback"] == 1
-  lines = {line.name: line for line in scores.table(counts)}
+  lines = {line.name: line for line in scores.make_rows(counts)}
   assert list(lines) == ["NOUN", "VERB", "ADJ", "other", "ALL", "ambiguous"]
-  half = scores.score(1, 2, 3)  # P 1/2, R 1/3, F1 2/5.
+  half = scores.make_score(1, 2, 3)  # P 1/2, R 1/3, F1 2/5.
   assert half.f1 == pytest.approx(0.4)
   assert lines["NOUN"] == ("NOUN", 3, 1, half, half)
   assert lines["other"][1:3] == (1, 1)
   assert lines["ambiguous"][1:3] == (2, 0)
-  assert lines["ALL"].nearest == scores.score(3, 4, 6)
-  text = scores.format_table(lines.values()).splitlines()
+  assert lines["ALL"].nearest == scores.make_score(3, 4, 6)
+  text = scores.format_rows(lines.values()).splitlines()
   assert text[2].split() == ["NOUN", "3", "1", *("50.0", "33.3", "40.0") * 2]
   assert len({len(line) for line in text[1:]}) == 1
 
@@ -109,7 +109,7 @@ def test_the_official_scores():
 def of(words, *targets):
   """A sentence; of each target (place, sense, lemma)."""
   made = tuple(
-    Target(f"t{i}", place, lemma, "NOUN", tuple(sense.split()))
+    TargetWord(f"t{i}", place, lemma, "NOUN", tuple(sense.split()))
     for i, (place, sense, lemma) in enumerate(targets)
   )
   return Sentence(tuple(words.split()), made, "d", "f", 1)
@@ -132,10 +132,10 @@ def test_sense_embeddings_are_means(model):
     of(runs.TEXTS[1]),
     of(second, (last, "a.1", "a"), (0, "b.1", "b")),
   ]
-  options = senses.options(model.cfg)
-  assert options == vectors.Options("word", "mean", (-1, -2), "sum")
+  options = senses.word_vector_options(model.cfg)
+  assert options == vectors.VectorOptions("word", "mean", (-1, -2), "sum")
   told = []
-  made = senses.train(
+  made = senses.train_senses(
     model,
     iter(sentences),
     options,
@@ -170,8 +170,8 @@ def test_beyond_the_encoders_length(model):
     of(f"the {word} sat", (1, "d", "d"), (2, "e", "e")),
     of("the cat", (1, "f", "f")),
   ]
-  options = senses.options(model.cfg)
-  made = list(senses.embed(model, sentences, options))
+  options = senses.word_vector_options(model.cfg)
+  made = list(senses.embed_targets(model, sentences, options))
   targets = [target.senses[0] for some, _ in made for _, target in some]
   assert targets == ["a", "b", "c", "d", "e", "f"]
   values = np.concatenate([values for _, values in made])
@@ -181,34 +181,40 @@ def test_beyond_the_encoders_length(model):
 
 def test_a_file_is_what_was_saved(tmp_path):
   path = tmp_path / "senses.npz"
-  senses.save(path, SENSES)
-  made = senses.load(path)
+  senses.save_senses(path, SENSES)
+  made = senses.load_senses(path)
   np.testing.assert_array_equal(made.vectors, SENSES.vectors)
   assert made._replace(vectors=0) == SENSES._replace(vectors=0)
   assert list(made.candidates["b", "NOUN"]) == [1, 0, 2]
   path.write_bytes(path.read_bytes()[:200])
   for broken in (path, sense_files.write_columns(tmp_path)):
-    with pytest.raises(ConfigError, match="is no file of `maskedlm wsd train`"):
-      senses.load(broken)
+    with pytest.raises(
+      ConfigError, match="not a file written by `maskedlm wsd train`"
+    ):
+      senses.load_senses(broken)
   with pytest.raises(ConfigError, match=r"none\.npz: No such file"):
-    senses.load(tmp_path / "none.npz")
+    senses.load_senses(tmp_path / "none.npz")
 
 
 def test_the_encoder_is_known_by_its_parameters(model, workdir, tmp_path):
   own = vectors.fingerprint(model)
-  assert vectors.fingerprint(vectors.open_model(workdir)) == own
-  other = vectors.open_model(small.make(tmp_path / "other", init_stddev=0.2))
+  assert vectors.fingerprint(vectors.open_text_encoder(workdir)) == own
+  other = vectors.open_text_encoder(
+    small.make(tmp_path / "other", init_stddev=0.2)
+  )
   assert vectors.fingerprint(other) != own
   about = {"encoder": own, "checkpoint": "runs/x"}
   made = SENSES._replace(about=about)
-  senses.check(made, model, path="s.npz")
+  senses.check_encoder(made, model, path="s.npz")
   with pytest.raises(ConfigError, match=r"s\.npz has .* of runs/x; this is"):
-    senses.check(made, other, path="s.npz")
+    senses.check_encoder(made, other, path="s.npz")
 
 
 def test_nothing_to_learn_from(model, tmp_path):
-  read = data.read(sense_files.write_columns(tmp_path))
-  with pytest.raises(ConfigError, match="no word with a sense to learn from"):
-    senses.train(
-      model, data.pick(read, lambda d: False), senses.options(model.cfg)
+  read = data.read_sentences(sense_files.write_columns(tmp_path))
+  with pytest.raises(ConfigError, match="no word with a sense"):
+    senses.train_senses(
+      model,
+      data.select_documents(read, lambda d: False),
+      senses.word_vector_options(model.cfg),
     )

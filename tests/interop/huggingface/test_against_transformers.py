@@ -11,7 +11,7 @@ from safetensors.numpy import load_file
 from helpers import peers
 from helpers.peers import assert_close
 from maskedlm.interop import heads as modules
-from maskedlm.interop.checkpoint_parts import Opened
+from maskedlm.interop.export_source import ExportSource
 from maskedlm.interop.huggingface import config_json, exporter, importer
 from maskedlm.interop.huggingface.parameter_names import ARCHITECTURES
 from maskedlm.modeling import masked_lm
@@ -24,18 +24,20 @@ def outputs(found, batch, **changes):
   """modules.outputs, but quicker here."""
   cfg = dataclasses.replace(found.cfg, **changes)
   hidden = encode(cfg, {"encoder": found.params["encoder"]}, batch, None, False)
-  heads = modules.of_heads(found.params, cfg, hidden, batch["segment_ids"])
+  heads = modules.head_outputs(found.params, cfg, hidden, batch["segment_ids"])
   return {"last_hidden_state": hidden, **heads}
 
 
 def read(folder, **kwargs):
   kwargs = {"part": "", "log": print, **kwargs}
-  return importer.read(folder, config_json.load(folder), **kwargs)
+  return importer.read_model(folder, config_json.load_config(folder), **kwargs)
 
 
 def as_opened(read, tokenizer):
   here = pathlib.Path()
-  return Opened(read.params, read.cfg, read.task, {}, tokenizer, here, here)
+  return ExportSource(
+    read.params, read.cfg, read.task, {}, tokenizer, here, here
+  )
 
 
 CASES = (
@@ -60,7 +62,9 @@ def test_numbers_and_round_trip(architecture, ending, changes, tmp_path):
   opened = as_opened(found, tokenizer)
   name = ARCHITECTURES[model.config.model_type]
   assert exporter.class_ending(opened) == ending
-  made = exporter.to_tensors(opened, exporter.choose(opened), ending)
+  made = exporter.to_tensors(
+    opened, exporter.choose_architecture(opened), ending
+  )
   original = load_file(folder / "model.safetensors")
   assert made.keys() == original.keys()
   pad = tokenizer.special.pad

@@ -26,7 +26,7 @@ def folder(tmp_path):
 
 def read(folder, **kwargs):
   kwargs = {"part": "", "log": print, **kwargs}
-  return importer.read(folder, config_json.load(folder), **kwargs)
+  return importer.read_model(folder, config_json.load_config(folder), **kwargs)
 
 
 def change(folder, **fields):
@@ -36,24 +36,24 @@ def change(folder, **fields):
 
 
 def test_no_directory_and_no_config(tmp_path):
-  with pytest.raises(InteropError, match="absent is no directory: expected"):
-    config_json.load(tmp_path / "absent")
+  with pytest.raises(InteropError, match="absent is not a directory"):
+    config_json.load_config(tmp_path / "absent")
   with pytest.raises(InteropError, match=r"has no config.json: expected"):
-    config_json.load(tmp_path)
+    config_json.load_config(tmp_path)
   adapter = tmp_path / "adapter_config.json"
   adapter.write_text("{}")
-  with pytest.raises(InteropError, match=r"json: an adapter of peft, which"):
-    config_json.load(tmp_path)
+  with pytest.raises(InteropError, match=r"json: a PEFT adapter"):
+    config_json.load_config(tmp_path)
   adapter.unlink()
   # As the hub's cache has it.
   snapshot = tmp_path / "snapshots" / "4f2c"
   snapshot.mkdir(parents=True)
   (snapshot / "config.json").write_text("{}")
   with pytest.raises(InteropError, match=f"model, such as {snapshot}"):
-    config_json.load(tmp_path)
+    config_json.load_config(tmp_path)
   (tmp_path / "config.json").write_text("{")
   with pytest.raises(InteropError, match=r"config.json is not JSON"):
-    config_json.load(tmp_path)
+    config_json.load_config(tmp_path)
 
 
 def test_an_architecture_that_we_do_not_have(folder):
@@ -69,7 +69,7 @@ def test_code_of_its_own_is_not_run(folder):
   change(folder, auto_map={"AutoModel": "modeling_x.X"})
   lines = []
   read(folder, log=lines.append)
-  assert lines == [f"{folder}: code of its own (auto_map) is not run"]
+  assert lines == [f"{folder}: custom code (auto_map) is not run"]
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,11 @@ def test_options_of_modernbert_that_we_do_not_have(fields, expected):
     "intermediate_size": 40,
     "max_position_embeddings": 17,
   }
-  config_json.read(config, names.MODERNBERT, "theirs")
+  config_json.parse_encoder_config(config, names.MODERNBERT, "theirs")
   with pytest.raises(InteropError, match=f"config.json: {expected}"):
-    config_json.read(config | fields, names.MODERNBERT, "theirs")
+    config_json.parse_encoder_config(
+      config | fields, names.MODERNBERT, "theirs"
+    )
 
 
 def test_every_tensor_that_does_not_fit_is_listed(folder):
@@ -135,11 +137,11 @@ def test_every_tensor_that_does_not_fit_is_listed(folder):
   assert {line.strip() for line in lines[1:]} == {
     "cls.predictions.bias is missing",
     f"{LAYER} is [24, 23], expected [24, 24]",
-    "bert.encoder.layer.7.output.dense.bias is no part of the encoder in "
+    "bert.encoder.layer.7.output.dense.bias is not in the encoder of "
     "config.json",
     f"{name} is of I8, expected one of F64, F32, F16, BF16",
     "cls.predictions.decoder.weight differs from "
-    "bert.embeddings.word_embeddings.weight: here they are the same",
+    "bert.embeddings.word_embeddings.weight: maskedlm ties them",
   }
 
 
@@ -150,7 +152,7 @@ def test_numbers_that_are_not_finite(folder, bad):
   tensors[LAYER] = tensors[LAYER].astype(bad.dtype)
   tensors[LAYER][3, 4] = bad
   save_file(tensors, path)
-  with pytest.raises(InteropError, match=f"{LAYER} has numbers that are"):
+  with pytest.raises(InteropError, match=f"{LAYER} has values that are"):
     read(folder)
 
 
@@ -162,7 +164,7 @@ def test_a_head_that_the_file_lacks(folder):
   save_file(encoder, path)
   lines = []
   assert sorted(read(folder, log=lines.append).params) == ["encoder"]
-  assert lines == [f"{folder} has no mlm_head, as a BertForMaskedLM would"]
+  assert lines == [f"{folder} has no mlm_head, unlike a BertForMaskedLM"]
   # Half of it is no head; the encoder is to be had.
   half = "cls.predictions.transform.dense.weight"
   untied = {"cls.predictions.decoder.weight": np.zeros((131, 24), np.float32)}
@@ -187,7 +189,7 @@ def test_labels_are_text_and_regression_is_of_one_number():
     return fine_tuned.read_task(config, "classification", 9, "here")["about"]
 
   assert about({"1": 1, "0": 0})["labels"] == ["0", "1"]
-  with pytest.raises(InteropError, match=r"of 2 numbers; .*--part encoder"):
+  with pytest.raises(InteropError, match=r"with 2 numbers; .*--part encoder"):
     about({"0": "a", "1": "b"}, problem_type="regression")
 
 
@@ -264,14 +266,14 @@ def test_names_of_old(folder):
   save_file(old, path)
   lines = []
   after = read(folder, log=lines.append).params
-  assert lines == ["left out, as no head that is imported has them: vis.scale"]
+  assert lines == ["left out, not part of an imported head: vis.scale"]
   assert_same_trees(before, after)
 
 
 @pytest.mark.parametrize(
   ("argv", "expected"),
   [
-    (["import", "--from", "hf", "nothing", "--out", "o"], "is no directory"),
+    (["import", "--from", "hf", "nothing", "--out", "o"], "is not a directory"),
     (["import", "--from", "jax", "nothing", "--out", "o"], "known: hf."),
     (
       ["import", "--from", "hf", "x", "--out", "o", "--part", "head"],

@@ -9,7 +9,7 @@ from maskedlm.interop.huggingface import unigram_json
 
 
 def test_bytes_are_the_same_and_come_back(tmp_path):
-  ours = tokenizer.train(
+  ours = tokenizer.train_tokenizer(
     ["plain words in a text of words", "a text in plain letters"] * 9,
     kind="unigram",
     vocab_size=278,
@@ -18,7 +18,7 @@ def test_bytes_are_the_same_and_come_back(tmp_path):
   )
   ours.save(tmp_path)
   content = (tmp_path / "tokenizer.model").read_bytes()
-  made = unigram_json.convert(content, mask="[MASK]", where="a test")
+  made = unigram_json.to_tokenizer_json(content, mask="[MASK]", where="a test")
   theirs = tokenizers.Tokenizer.from_str(json.dumps(made))
   text = "words 漢, \U0001f600 letters"
   encoding = theirs.encode(text, add_special_tokens=False)

@@ -44,9 +44,9 @@ def their_logits(model, ids, **rows):
 @pytest.mark.parametrize("architecture", ["Roberta", "Electra"])
 def test_fill_mask(architecture, tmp_path):
   model, tokenizer, path = imported(tmp_path, architecture, "ForMaskedLM")
-  opened = fill_mask.load(path)
+  opened = fill_mask.load_mask_filler(path)
   text = f"The {opened.mask_token} returns a list ."
-  filled = fill_mask.fill(opened, [text], top_k=5)[0].masks[0]
+  filled = fill_mask.fill_masks(opened, [text], top_k=5)[0].masks[0]
   special = tokenizer.special
   ids = tokenizer.encode(text, specials=True).ids
   ids = np.r_[special.cls, ids, special.sep]
@@ -121,7 +121,7 @@ def test_pairs_are_those_of_the_tokenizer(
   template = tokenizer_files._template(
     {"cls": "[CLS]", "sep": "[SEP]"},
     special,
-    tokenizer_files.Pair(separators, second),
+    tokenizer_files.PairTemplate(separators, second),
   )
   library = hf_tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
   library.post_processor = template
@@ -139,7 +139,7 @@ def test_pairs_are_those_of_the_tokenizer(
   np.testing.assert_allclose(
     found - found[0], logits - logits[0], atol=1e-4, rtol=1e-4
   )
-  exporter.export(tmp_path / "out", tmp_path / "back", log=print)
+  exporter.export_huggingface(tmp_path / "out", tmp_path / "back", log=print)
   theirs = transformers.AutoTokenizer.from_pretrained(tmp_path / "back")
   again = theirs(TEXT, "A list.")
   assert again["input_ids"] == rows.ids
@@ -178,7 +178,9 @@ def test_the_workdir(tmp_path):
   assert meta["task"]["objective"] == "hf:RobertaForMaskedLM"
   about = json.loads((path / "config.json").read_text())["imported"]
   assert about["model_type"] == "roberta"
-  assert tokenizers.load(path / "tokenizer").sha256 == tokenizer.sha256
+  assert (
+    tokenizers.load_tokenizer(path / "tokenizer").sha256 == tokenizer.sha256
+  )
   # Their 90 positions are counted from [PAD] + 1 = 2.
   start = load.open_checkpoint(path)
   assert start.cfg.max_positions == 88
@@ -186,7 +188,7 @@ def test_the_workdir(tmp_path):
   # Pretraining does not continue it.
   with pytest.raises(ConfigError, match="this workdir holds another run"):
     new = {"config": {}, "corpus": "5f3a", "tokenizer": tokenizer.sha256}
-    resume.check(meta["identity"], new, log=print)
+    resume.check(meta["identity"], new, frozen=(), log=print)
 
 
 def test_the_encoder_alone(tmp_path):
@@ -278,10 +280,10 @@ def test_import_finetune_export(architecture, kind, ending, tmp_path):
   config.train.epochs = 2
   run.finetune(config, tmp_path / "tuned")
   out = tmp_path / "exported"
-  made = exporter.export(tmp_path / "tuned", out, log=print)
+  made = exporter.export_huggingface(tmp_path / "tuned", out, log=print)
   assert made == architecture + ending
   theirs = getattr(transformers, made).from_pretrained(out).eval()
   opened = load.open_checkpoint(tmp_path / "tuned", step="best")
   batch = peers.make_batch(tokenizer, types=opened.cfg.type_vocab_size > 1)
-  ours = heads.outputs(opened.params, opened.cfg, batch)
+  ours = heads.compute_outputs(opened.params, opened.cfg, batch)
   peers.assert_close(ours, peers.run(theirs, batch), batch)

@@ -9,7 +9,7 @@ import maskedlm
 from helpers import peers, workdirs
 from maskedlm.cli import main
 from maskedlm.core.errors import InteropError
-from maskedlm.inference.vectors.vectors import Sentences
+from maskedlm.inference.vectors.vectors import SentencePooling
 from maskedlm.interop.huggingface import sentence_transformers
 
 library = pytest.importorskip("sentence_transformers")
@@ -194,7 +194,7 @@ def test_vectors_that_are_made_otherwise(tmp_path, capsys):
     ),
     (
       {"prompts": {}, "truncate_dim": 7},
-      "truncate_dim=7; vectors can't be cut",
+      "truncate_dim=7",
     ),
   ):
     change(about, **fields)
@@ -230,7 +230,7 @@ def test_longer_texts_are_read_in_windows_of_their_length(tmp_path):
     imported(make_theirs(tmp_path, parts.Pooling(D), length=10))
   )
   whole = model.opened._replace(meta={**model.meta, "task": {}})
-  whole = maskedlm.api.Model("whole", whole)
+  whole = maskedlm.Model("whole", whole)
   long = "the cat sat on a mat and it is a list"
   assert 8 < len(model.tokenize(long).ids) < 38
   (ours,), (other,) = model.embed([long]), whole.embed([long])
@@ -259,18 +259,18 @@ def test_what_a_folder_says_by_hand(tmp_path):
   write("1_X/config.json", {"word_embedding_dimension": 4})
   write("0_X/tokenizer_config.json", {"model_max_length": 512})
   assert sentence_transformers.encoder_folder(tmp_path) == tmp_path / "0_X"
-  assert sentence_transformers.read(tmp_path, print) == Sentences(
+  assert sentence_transformers.read_pooling(tmp_path, print) == SentencePooling(
     pool="mean", normalize=True, length=512
   )
   write("0_X/sentence_bert_config.json", {"max_seq_length": 17})
-  assert sentence_transformers.read(tmp_path, print).length == 17
+  assert sentence_transformers.read_pooling(tmp_path, print).length == 17
   assert not sentence_transformers.lowercases(tmp_path / "0_X")
   write("2_X/config.json", {"module_input_name": "token_embeddings"})
   with pytest.raises(InteropError, match="Normalize of token_embeddings; only"):
-    sentence_transformers.read(tmp_path, print)
+    sentence_transformers.read_pooling(tmp_path, print)
   write_modules("Transformer", "SpladePooling")
   said = []
-  assert sentence_transformers.read(tmp_path, said.append) is None
+  assert sentence_transformers.read_pooling(tmp_path, said.append) is None
   assert said == [f"{tmp_path / 'modules.json'}: left out: SpladePooling"]
   write("config.json", {})
   assert sentence_transformers.encoder_folder(tmp_path) == tmp_path

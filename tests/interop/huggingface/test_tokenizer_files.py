@@ -36,7 +36,7 @@ def export(tokenizer, folder, **changes):
   tokenizer.save(folder / "ours")
   out = folder / "theirs"
   out.mkdir()
-  tokenizer_files.write(folder / "ours", out, cfg=cfg)
+  tokenizer_files.export_tokenizer(folder / "ours", out, cfg=cfg)
   (out / "config.json").write_text('{"model_type": "bert"}')
   return transformers.AutoTokenizer.from_pretrained(out)
 
@@ -93,7 +93,7 @@ def test_a_model_without_types_gets_none(tmp_path):
 def test_import_keeps_ids_and_fills_up(tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
   tokenizer.save(tmp_path / "theirs")
-  made = tokenizer_files.read(
+  made = tokenizer_files.import_tokenizer(
     tmp_path / "theirs",
     tmp_path / "ours",
     vocab_size=tokenizer.vocab_size + 5,
@@ -108,7 +108,7 @@ def test_import_keeps_ids_and_fills_up(tmp_path):
     np.testing.assert_array_equal(
       made.encode(text).ids, tokenizer.encode(text).ids
     )
-  again = tokenizers.load(tmp_path / "ours")
+  again = tokenizers.load_tokenizer(tmp_path / "ours")
   assert again.sha256 == made.sha256
 
 
@@ -119,7 +119,7 @@ def read(folder, out, **kwargs):
     "log": print,
     **kwargs,
   }
-  return tokenizer_files.read(folder, out, **kwargs)
+  return tokenizer_files.import_tokenizer(folder, out, **kwargs)
 
 
 def test_import_of_a_vocabulary(tmp_path):
@@ -152,11 +152,11 @@ def test_what_surrounds_texts_otherwise_is_told(tmp_path):
   )
   library.save(str(tmp_path / "tokenizer.json"))
   assert with_pairs() == cfg
-  assert len(lines) == 1 and "predictions differ from theirs" in lines[0]
+  assert len(lines) == 1 and "predictions will differ" in lines[0]
   library.post_processor = tokenizer_files._template(
     {"cls": "[CLS]", "sep": "[SEP]"},
     tokenizer.special,
-    tokenizer_files.Pair(1, 1),
+    tokenizer_files.PairTemplate(1, 1),
   )
   library.enable_padding(length=32)
   library.enable_truncation(3)
@@ -245,7 +245,7 @@ def test_a_case_that_is_not_stated_is_told(tmp_path):
   state(folder)
   made = read(folder, tmp_path / "b", log=lines.append)
   assert made.sha256 == tokenizer.sha256
-  assert len(lines) == 1 and "takes do_lower_case=True; here" in lines[0]
+  assert len(lines) == 1 and "uses do_lower_case=True; maskedlm" in lines[0]
 
 
 def test_special_tokens_are_those_that_are_stated(tmp_path):
@@ -261,12 +261,12 @@ def test_special_tokens_are_those_that_are_stated(tmp_path):
   ):
     read(folder, tmp_path / "ours", vocab_size=132)
   state(folder, cls_token={"content": "[CLS]"}, sep_token="[END]")
-  with pytest.raises(InteropError, match=r"'\[END\]', known are \[SEP\], <s"):
+  with pytest.raises(InteropError, match=r"'\[END\]'; known: \[SEP\], <s"):
     read(folder, tmp_path / "ours", vocab_size=132)
   state(folder, cls_token="[CLS]", sep_token=None)
   lines = []
   read(folder, tmp_path / "ours", vocab_size=132, log=lines.append)
-  assert "a text that spells <s> is ordinary text here" in lines[-1]
+  assert "<s> in a text is ordinary text" in lines[-1]
 
 
 def test_a_vocabulary_as_gemma_has_it(tmp_path):
@@ -326,7 +326,7 @@ def test_tokens_that_no_tokenizer_json_has(tmp_path, stated):
   tokenizer.save(folder)
   (folder / "config.json").write_text('{"model_type": "bert"}')
   state(folder, do_lower_case=False, **stated)
-  with pytest.raises(InteropError, match=r"no tokenizer.json: <e1>; python"):
+  with pytest.raises(InteropError, match=r"in tokenizer.json: <e1>; python"):
     read(folder, tmp_path / "ours", vocab_size=132)
   # Its remedy.
   theirs = transformers.AutoTokenizer.from_pretrained(folder)
@@ -352,7 +352,7 @@ def test_classes_with_rules_of_their_own(tmp_path, file, class_name, place):
   (tmp_path / file).write_text("\n".join(map(names_of, range(131))))
   (tmp_path / place).write_text(json.dumps({"tokenizer_class": class_name}))
   with pytest.raises(
-    InteropError, match=f"'{class_name}' has rules of its own beside {file}: "
+    InteropError, match=f"'{class_name}' adds its own rules to {file}: "
   ):
     read(tmp_path, tmp_path / "ours")
   if file == "vocab.txt":
@@ -416,6 +416,6 @@ def test_only_unigram_models_are_converted(tmp_path):
       vocab_size=25,
       minloglevel=2,
     )
-  tokenizer = tokenizers.load(model)
+  tokenizer = tokenizers.load_tokenizer(model)
   with pytest.raises(InteropError, match="of type BPE; only UNIGRAM"):
     export(tokenizer, tmp_path)

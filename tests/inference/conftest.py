@@ -13,4 +13,4 @@ def workdir(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def model(workdir):
-  return vectors.open_model(workdir)
+  return vectors.open_text_encoder(workdir)
