@@ -36,7 +36,7 @@ import jax
 import numpy as np
 
 from maskedlm.data.labelled import text_lines
-from maskedlm.inference.vectors import pooling, rows, vectors
+from maskedlm.inference.vectors import (pooling, rows, vectors)
 from maskedlm.runtime import startup
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -55,9 +55,11 @@ def main() -> None:
   parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   startup.enable_compile_cache()
-  model = vectors.open_model(args.checkpoint)
-  texts = itertools.islice(text_lines.read([args.input]), args.lines)
-  cut = rows.cutter(model.tokenizer, "sentence", length=model.cfg.max_positions)
+  model = vectors.open_text_encoder(args.checkpoint)
+  texts = itertools.islice(text_lines.read_texts([args.input]), args.lines)
+  cut = rows.make_row_cutter(
+    model.tokenizer, "sentence", length=model.cfg.max_positions
+  )
   made = [row for text in texts for row in cut(text).rows]
   lengths = np.array([len(row.ids) for row in made])
   load = os.getloadavg()[0]
@@ -112,9 +114,11 @@ def contenders(model, made) -> dict[str, functools.partial]:
   return {
     name: functools.partial(pool_rows, model, made, plan=list(plan))
     for name, plan in {
-      "longest": rows.plan(lengths, (max(lengths),), batch_tokens=tokens),
+      "longest": rows.plan_batches(
+        lengths, (max(lengths),), batch_tokens=tokens
+      ),
       "arrival": as_they_come(lengths, buckets, tokens // max(lengths)),
-      "ours": rows.plan(lengths, buckets, batch_tokens=tokens),
+      "ours": rows.plan_batches(lengths, buckets, batch_tokens=tokens),
     }.items()
   }
 
@@ -132,13 +136,14 @@ def as_they_come(lengths, buckets, size):
 def pool_rows(model, made, *, plan) -> np.ndarray:
   """Mean-pooled vectors [n, D] of the rows, by this plan."""
   encode = functools.partial(
-    vectors.encoder(model.cfg, (model.cfg.num_layers,), "mean"), model.params
+    vectors.make_layer_encoder(model.cfg, (model.cfg.num_layers,), "mean"),
+    model.params,
   )
   pooled = np.zeros((len(made), model.cfg.width), np.float32)
   pad = model.tokenizer.special.pad
-  for i, x in vectors.run(encode, made, plan, pad=pad):
-    parts = pooling.of_row(x, made[i], "mean", cls_place=0)
-    pooled[i] = pooling.finish(parts, "mean")[0]
+  for i, x in vectors.encode_rows(encode, made, plan, pad=pad):
+    parts = pooling.pool_row(x, made[i], "mean", cls_place=0)
+    pooled[i] = pooling.to_vectors(parts, "mean")[0]
   return pooled
 
 

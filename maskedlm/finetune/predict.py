@@ -16,18 +16,12 @@ from maskedlm.core.task import Params
 from maskedlm.finetune import data_files
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.config import load_kind
-from maskedlm.finetune.contract import (
-  Application,
-  Example,
-  Outputs,
-  Prediction,
-  Rows,
-)
+from maskedlm.finetune.contract import (Application, Example, Outputs, Prediction, Rows)
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 
 
-class Model(NamedTuple):
+class FineTunedModel(NamedTuple):
   """A fine-tuned checkpoint made ready."""
 
   kind: Any  # The kind's module.
@@ -42,7 +36,7 @@ class Model(NamedTuple):
 
 def open_model(
   path: str | pathlib.Path, overrides: Sequence[str] = ()
-) -> Model:
+) -> FineTunedModel:
   """Opens a fine-tuned workdir (its best checkpoint) or a checkpoint.
 
   Args:
@@ -57,10 +51,10 @@ def open_model(
 
 
 def make_model(
-  start: load.Opened,
+  start: load.LoadedCheckpoint,
   path: str | pathlib.Path,
   overrides: Sequence[str] = (),
-) -> Model:
+) -> FineTunedModel:
   """As open_model, of what is open; path is for the error.
 
   Raises:
@@ -78,7 +72,7 @@ def make_model(
   app = kind.make(
     start.tokenizer, start.cfg, task["about"], options, length=task["length"]
   )
-  return Model(
+  return FineTunedModel(
     kind=kind,
     options=options,
     about=task["about"],
@@ -122,7 +116,7 @@ def read_labelled(
 
 
 def predict(
-  model: Model,
+  model: FineTunedModel,
   examples: Sequence[Example],
   *,
   batch_size: int = 32,

@@ -13,26 +13,26 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
-from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.modeling.architecture import EncoderConfig, restored
+from maskedlm.data.tokenizers.tokenizer import (Tokenizer, load_tokenizer)
+from maskedlm.modeling.architecture import (EncoderConfig, restored)
 from maskedlm.runtime import buckets
-from maskedlm.training.checkpoints import files, manager
+from maskedlm.training.checkpoints import (files, manager)
 
 
 class Described(NamedTuple):
   """What a checkpoint is of."""
 
   cfg: EncoderConfig
-  tokenizer: tokenizers.Tokenizer
+  tokenizer: Tokenizer
   meta: dict  # As it was saved, with "step", "task", "heldout", ...
 
 
-class Opened(NamedTuple):
+class LoadedCheckpoint(NamedTuple):
   """What a checkpoint holds, and what it is of."""
 
   params: Params  # numpy.
   cfg: EncoderConfig
-  tokenizer: tokenizers.Tokenizer
+  tokenizer: Tokenizer
   meta: dict
 
 
@@ -54,7 +54,7 @@ def describe(path: str | pathlib.Path) -> Described:
 
 def open_checkpoint(
   path: str | pathlib.Path, *, step: int | str | None = None
-) -> Opened:
+) -> LoadedCheckpoint:
   """Opens a workdir (its newest checkpoint, or `step`) or a checkpoint.
 
   Raises:
@@ -63,7 +63,7 @@ def open_checkpoint(
   """
   path = _existing(path)
   params, meta = manager.load_params(path, step=step)
-  return Opened(params, *_described(path, params, meta))
+  return LoadedCheckpoint(params, *_described(path, params, meta))
 
 
 def _existing(path: str | pathlib.Path) -> buckets.Path:
@@ -85,7 +85,7 @@ def _described(
       f"{path} has no encoder (it has {', '.join(sorted(parts))}): give the "
       "workdir of pretraining, of fine-tuning or of an import."
     )
-  tokenizer = tokenizers.load(tokenizer_dir(path))
+  tokenizer = load_tokenizer(tokenizer_dir(path))
   cfg = restored(meta["task"]["encoder"])
   if tokenizer.vocab_size != cfg.vocab_size:
     raise ConfigError(
@@ -95,7 +95,7 @@ def _described(
   return Described(cfg, tokenizer, meta)
 
 
-def open_best(path: str | pathlib.Path) -> Opened:
+def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
   """Opens a fine-tuned workdir's best checkpoint; of others, the newest.
 
   Raises:
@@ -109,7 +109,7 @@ def open_best(path: str | pathlib.Path) -> Opened:
   return open_checkpoint(path)
 
 
-def facts(opened: Opened) -> dict[str, str]:
+def facts(opened: LoadedCheckpoint) -> dict[str, str]:
   """What must be the same on all hosts that open it (hosts.together)."""
   digest = hashlib.sha256()
   for path, x in jax.tree_util.tree_leaves_with_path(opened.params):
