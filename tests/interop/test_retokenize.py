@@ -110,7 +110,7 @@ def test_a_capital_in_a_vocabulary_of_small_letters_is_told(tmp_path, capsys):
 
 @pytest.mark.parametrize("name", ["mlm_nsp", "spanbert", "electra", "causal"])
 def test_every_table_of_an_objective_has_the_new_rows(name):
-  """What is made fits what a run with that vocabulary begins with."""
+  """The shapes are those of a new run with that vocabulary."""
 
   def fresh(vocab_size):
     config = config_lib.default(name)

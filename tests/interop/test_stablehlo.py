@@ -110,7 +110,7 @@ def test_a_left_to_right_encoder_is_pooled_at_its_last_token():
   ("pool", "normalize"), [("mean", True), ("cls", False), ("max", True)]
 )
 def test_vectors_of_texts_are_embeds(pool, normalize, tmp_path):
-  """Of a model that says how it makes them."""
+  """A model with its own pooling exports it."""
   tokenizer = peers.train_tokenizer("wordpiece")
   cfg = workdirs.config(tokenizer)
   params = workdirs.make_params(cfg, ())

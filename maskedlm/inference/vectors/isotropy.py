@@ -14,10 +14,10 @@ import numpy as np
 from maskedlm.core.errors import DataError
 from maskedlm.data import hashing
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.finetune.classification import files, glue
+from maskedlm.finetune.classification import (files, glue)
 from maskedlm.finetune.common import label_metrics
-from maskedlm.inference.vectors import similarity, standardise, vectors
-from maskedlm.inference.vectors.standardise import Moments, Standardiser
+from maskedlm.inference.vectors import (similarity, standardise, vectors)
+from maskedlm.inference.vectors.standardise import (Moments, Standardiser)
 
 NUM_ROGUE = 3  # Dimensions of a layer that are listed and removed.
 PAIRS_AT_ONCE = 256  # In memory.

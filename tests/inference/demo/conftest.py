@@ -1,4 +1,4 @@
-"""What the page is of, made once: a pretrained model and fine-tuned ones."""
+"""A pretrained and several fine-tuned models, made once."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What the page is answered: JSON for JSON."""
+"""The demo's answers: JSON in, JSON out."""
 
 import json
 

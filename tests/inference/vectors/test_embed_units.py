@@ -6,7 +6,7 @@ import pytest
 from helpers import finetune_runs as runs
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.inference.vectors import rows, units
 
 TEXTS = [
@@ -28,7 +28,7 @@ def units_of(tokenizer, unit, text):
 @pytest.fixture(scope="module", params=["wordpiece", "bpe", "unigram"])
 def tokenizer(request):
   size = {"wordpiece": 90, "bpe": 300, "unigram": 56}[request.param]
-  return tokenizers.train_tokenizer(
+  return train_tokenizer(
     runs.TEXTS, kind=request.param, vocab_size=size, lowercase=True
   )
 

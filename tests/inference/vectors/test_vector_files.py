@@ -1,4 +1,4 @@
-"""What is written can be read by others, whole or not at all."""
+"""Vector files: contents, atomicity, memory."""
 
 import errno
 import json

@@ -9,7 +9,7 @@ import tokenizers as hf_tokenizers
 from helpers import peers
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
 from maskedlm.inference import fill_mask
@@ -178,9 +178,7 @@ def test_the_workdir(tmp_path):
   assert meta["task"]["objective"] == "hf:RobertaForMaskedLM"
   about = json.loads((path / "config.json").read_text())["imported"]
   assert about["model_type"] == "roberta"
-  assert (
-    tokenizers.load_tokenizer(path / "tokenizer").sha256 == tokenizer.sha256
-  )
+  assert load_tokenizer(path / "tokenizer").sha256 == tokenizer.sha256
   # Their 90 positions are counted from [PAD] + 1 = 2.
   start = load.open_checkpoint(path)
   assert start.cfg.max_positions == 88

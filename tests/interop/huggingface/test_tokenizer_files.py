@@ -9,7 +9,7 @@ import tokenizers as hf_tokenizers
 
 from helpers import peers, workdirs
 from maskedlm.core.errors import InteropError
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.interop.huggingface import parameter_names, tokenizer_files
 
 transformers = pytest.importorskip("transformers")
@@ -108,7 +108,7 @@ def test_import_keeps_ids_and_fills_up(tmp_path):
     np.testing.assert_array_equal(
       made.encode(text).ids, tokenizer.encode(text).ids
     )
-  again = tokenizers.load_tokenizer(tmp_path / "ours")
+  again = load_tokenizer(tmp_path / "ours")
   assert again.sha256 == made.sha256
 
 
@@ -170,7 +170,7 @@ def test_what_surrounds_texts_otherwise_is_told(tmp_path):
 
 @pytest.mark.parametrize("class_name", ["BertTokenizer", "TokenizersBackend"])
 def test_the_case_is_that_of_transformers(tmp_path, class_name):
-  """Of files that disagree, BertTokenizer takes tokenizer_config.json."""
+  """BertTokenizer prefers tokenizer_config.json to tokenizer.json."""
   folder = tmp_path / "theirs"
   peers.train_tokenizer("wordpiece").save(folder)  # Cased.
   config = {"tokenizer_class": class_name, "do_lower_case": True}
@@ -416,6 +416,6 @@ def test_only_unigram_models_are_converted(tmp_path):
       vocab_size=25,
       minloglevel=2,
     )
-  tokenizer = tokenizers.load_tokenizer(model)
+  tokenizer = load_tokenizer(model)
   with pytest.raises(InteropError, match="of type BPE; only UNIGRAM"):
     export(tokenizer, tmp_path)

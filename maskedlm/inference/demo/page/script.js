@@ -1,12 +1,12 @@
-// The page: a tab for each question, a form in it, an answer below the form.
-// An address such as /?tab=mask&text=... asks at once: it can be shared.
+// A tab for each question, with a form and an answer below it.
+// An address such as /?tab=mask&text=... is answered at once and can be shared.
 "use strict";
 
 const $ = (selector, within = document) => within.querySelector(selector);
 const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
 const percent = (p) => (100 * p).toFixed(p < 0.0995 ? 1 : 0) + "%";
 
-// An element. Text is always text, never markup.
+// Returns an element. Text is never parsed as markup.
 function make(tag, properties = {}, ...children) {
   const { className, ...attributes } = properties;
   const element = document.createElement(tag);
@@ -18,7 +18,7 @@ function make(tag, properties = {}, ...children) {
   return element;
 }
 
-// --- What the answers look like ---
+// --- Rendering answers ---
 
 function bar(share, usual = null) {
   const made = make("div", { className: "bar" }, make("i"));
@@ -65,8 +65,8 @@ function showCompared({ words, layers }) {
     make("td", { className: "number" }, cosine.toFixed(2)),
     make("td", { className: "number usual" }, usual === null ? "–" : usual.toFixed(2))));
   const caption = `Cosine of “${a}” in the first and “${b}” in the second ` +
-    "sentence. “usual” is the mean over pairs of different words: only what is " +
-    "above it tells something.";
+    "sentence. “usual” is the mean over pairs of different words: only cosines " +
+    "above it are informative.";
   return [make("div", { className: "card" }, make("table", { className: "bars" },
     make("caption", {}, caption), make("thead", {}, head), make("tbody", {}, ...rows)))];
 }
@@ -86,7 +86,7 @@ function showAttention({ tokens, weights }) {
     chosenHead = h;
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === h)));
     map.replaceChildren(heatmap(tokens, weights[h], readout));
-    readout.textContent = "From the token at the left to the one above; point at a cell for its share.";
+    readout.textContent = "Rows attend to columns; point at a cell to read its share.";
   }
   choose(chosenHead);
   return [make("div", { className: "heads", role: "group", "aria-label": "Heads" }, ...buttons),
@@ -135,7 +135,7 @@ function heatmap(tokens, rows, readout) {
     make("tbody", {}, ...body));
 }
 
-// A prediction is shown by what it has, whatever kind of model it is of.
+// Renders the fields that a prediction has, whatever the model's task.
 function showPrediction({ prediction, texts }) {
   const { text, tokens, tags, entities, probabilities, cosines, nbest, ...others } = prediction;
   const card = make("div", { className: "card" });
@@ -168,7 +168,7 @@ function fact(value) {
   return Array.isArray(value) ? value.map(fact).join(", ") || "none" : String(value);
 }
 
-// The rows of bars, and their caption. A list's numbers are of the last texts.
+// Returns rows of bars and a caption. Numbers in a list belong to the last texts.
 function ranked(shares, texts, caption) {
   const names = Array.isArray(shares) && shares.length < texts.length ? texts.slice(-shares.length) : null;
   const rows = Object.entries(shares).map(([name, share]) => [names ? names[name] : name, share]);
@@ -177,7 +177,7 @@ function ranked(shares, texts, caption) {
   return [rows.slice(0, most), rows.length > most ? `${caption}, the ${most} highest of ${rows.length}` : caption];
 }
 
-// Of entities that lie within others, only the outermost are marked.
+// Of nested entities, only the outermost are marked.
 function highlighted(text, entities) {
   const characters = [...text];  // Offsets count characters as Python does.
   const made = make("p", { className: "text", dir: "auto" });
@@ -202,7 +202,7 @@ async function ask(path, options) {
     response = await fetch(path, options);
     value = await response.json();
   } catch {
-    throw new Error("The demo doesn't answer: has it been ended in the terminal?");
+    throw new Error("The demo doesn't answer: was it stopped in the terminal?");
   }
   if (!response.ok) throw new Error(value.error);
   return value;
@@ -277,7 +277,7 @@ function prepare(about) {
   }
 }
 
-// Fills the form in that the address speaks of; asks if it gives anything.
+// Fills in the form named in the address, and submits it if fields are given.
 function follow(query) {
   const panel = $$("[role=tabpanel]").find((p) => p.id === query.get("tab")) ?? $("#mask");
   select(panel.id);
@@ -286,7 +286,7 @@ function follow(query) {
   for (const field of given) {
     const was = field.value;
     field.value = query.get(field.name);
-    if (field.matches("select") && field.selectedIndex < 0) field.value = was;  // Of another model.
+    if (field.matches("select") && field.selectedIndex < 0) field.value = was;  // An option of another model.
   }
   if (given.length) submit(form);
 }

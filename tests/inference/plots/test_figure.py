@@ -6,7 +6,7 @@ import pytest
 
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
-from maskedlm.inference.plots import figure as canvas
+from maskedlm.inference.plots import figure
 
 
 @pytest.mark.parametrize(
@@ -21,8 +21,8 @@ from maskedlm.inference.plots import figure as canvas
 def test_where_no_picture_can_go(tmp_path, name, message):
   (tmp_path / "folder.png").mkdir()
   with pytest.raises(ConfigError, match=message):
-    canvas.check_picture(str(tmp_path / name))
-  canvas.check_picture(str(tmp_path / "a.PNG"))
+    figure.check_picture(str(tmp_path / name))
+  figure.check_picture(str(tmp_path / "a.PNG"))
 
 
 @pytest.mark.parametrize("picture", ["attention", "isotropy", "run"])
@@ -37,51 +37,49 @@ def test_without_matplotlib(picture, tmp_path, monkeypatch, capsys):
 
 def test_pictures_are_the_same_again(tmp_path):
   for name in ("a", "b"):
-    with canvas.open_figure(
-      tmp_path / f"{name}.svg", width=2, height=1
-    ) as figure:
-      figure.text(0.5, 0.5, "$1 and $2")
+    with figure.open_figure(tmp_path / f"{name}.svg", width=2, height=1) as fig:
+      fig.text(0.5, 0.5, "$1 and $2")
   a, b = ((tmp_path / f"{name}.svg").read_text() for name in ("a", "b"))
   assert a.partition("<defs>")[2] == b.partition("<defs>")[2] != ""
 
 
 def test_large_figures_stay_below_a_size(tmp_path, size, monkeypatch):
-  monkeypatch.setattr(canvas, "LARGEST", 300)
-  with canvas.open_figure(tmp_path / "a.png", width=5, height=2):
+  monkeypatch.setattr(figure, "LARGEST", 300)
+  with figure.open_figure(tmp_path / "a.png", width=5, height=2):
     pass
   assert size(tmp_path / "a.png") == (300, 120)
 
 
 def test_names_tell_paths_apart(tmp_path):
-  assert canvas.short_names([f"{tmp_path}/x/", f"{tmp_path}/y"]) == ["x", "y"]
+  assert figure.short_names([f"{tmp_path}/x/", f"{tmp_path}/y"]) == ["x", "y"]
   paths = [f"{tmp_path}/a/run", f"{tmp_path}/b/run", f"{tmp_path}/b/z"]
-  assert canvas.short_names(paths) == ["a/run", "b/run", "b/z"]
-  assert canvas.short_names(["x", "x"]) == ["x", "x"]
+  assert figure.short_names(paths) == ["a/run", "b/run", "b/z"]
+  assert figure.short_names(["x", "x"]) == ["x", "x"]
 
 
 def test_fonts_for_a_text(monkeypatch):
-  assert canvas.fonts("Zürich – Ж\n\t…") == ["DejaVu Sans"]
-  assert canvas.unreadable("Zürich ж") == ""
+  assert figure.fonts("Zürich – Ж\n\t…") == ["DejaVu Sans"]
+  assert figure.unreadable("Zürich ж") == ""
   characters = {"west.ttf": frozenset("東西a"), "a.ttf": frozenset("a")}
-  known = canvas._characters
+  known = figure._characters
   monkeypatch.setattr(
-    canvas, "_characters", lambda path: characters.get(path) or known(path)
+    figure, "_characters", lambda path: characters.get(path) or known(path)
   )
   families = [("A", "a.ttf"), ("West", "west.ttf")]
-  monkeypatch.setattr(canvas, "_families", lambda: families)
-  assert canvas.fonts("a西b東") == ["DejaVu Sans", "West"]
-  assert canvas.unreadable("a西水\nb東中") == "中水"
+  monkeypatch.setattr(figure, "_families", lambda: families)
+  assert figure.fonts("a西b東") == ["DejaVu Sans", "West"]
+  assert figure.unreadable("a西水\nb東中") == "中水"
 
 
 def test_colours_and_shapes_do_not_come_back_together():
-  both = {(canvas.colour(i), canvas.marker(i)) for i in range(35)}
+  both = {(figure.colour(i), figure.marker(i)) for i in range(35)}
   assert len(both) == 35
 
 
 def test_the_list_of_pictures(capsys):
   assert main.main(["plot"]) == 2
   assert main.main(["plot", "--help"]) == 0
-  assert "instances  the instances of a word" in capsys.readouterr().out
+  assert "  instances  " in capsys.readouterr().out
   assert main.main(["plot", "atention"]) == 2
   told = capsys.readouterr().err
-  assert "unknown picture 'atention'; did you mean \"attention\"?" in told
+  assert "'atention' is unknown; did you mean \"attention\"?" in told
