@@ -28,12 +28,12 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
     CorpusError: the tokenizer can't be read.
     InteropError: `out` exists.
   """
-  from maskedlm.data.tokenizers import tokenizer as tokenizers
   from maskedlm.data.tokenizers import vocabulary_map
+  from maskedlm.data.tokenizers.tokenizer import load_tokenizer
   from maskedlm.training.checkpoints import load, write
 
   with output_options.new_folder(out) as unfinished:
-    new = tokenizers.load_tokenizer(tokenizer)
+    new = load_tokenizer(tokenizer)
     old = load.open_best(checkpoint)
     if new.sha256 == old.tokenizer.sha256:
       raise ConfigError(
