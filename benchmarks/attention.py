@@ -1,81 +1,54 @@
-"""Attention alone: every implementation that this machine can run.
+"""Measures attention alone, for every implementation this machine can run.
 
   python benchmarks/attention.py --lengths=512,2048,8192
 
-One layer's attention, forward and backward, of BERT-base by default. Prints
-for each length and each kind of rows what an implementation takes: the time
-of a call (median; implementations take turns), what all cores worked for it,
-and the memory that the compiled program has besides its arguments and results;
-and how far its results and gradients are from xla's (see apart).
-The kinds: one text, padded; packed texts of an eighth of the row; and a window
-of 128 tokens on one text. Not run is what needs more memory than --memory. With
---dropout=0.1 only those are run that can drop weights; they drop the same.
-
---try B,L,H,K prints what try_ways yields, each as a line of JSON: for goals.py,
-for which a way that crashes or hangs must do so in another process.
+Runs one layer's attention of BERT-base (by default), forward and backward,
+without dropout. Prints, for each length and kind of rows: the median time of a
+call (implementations take turns), the CPU time of all cores, the temporary
+memory of the compiled program, and how far results and gradients are from
+xla's (see `apart`). The kinds are one text with padding, packed texts of an
+eighth of the row, and one text with a window of 128 tokens. What needs more
+memory than --memory is not run.
 """
 
 import argparse
-import json
-import math
 import statistics
 import sys
 import time
-from collections.abc import Iterator
-from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.modeling import dropout_bits
 from maskedlm.modeling.attention import dispatch as choice
 from maskedlm.modeling.attention import layer as attention
-from maskedlm.modeling.attention import triton
-from maskedlm.modeling.attention.mask import Sight
+from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.runtime import startup
 from maskedlm.training import sharding
 
 KINDS = ("one text", "packed", "window")
 
 
-def make_sight(kind: str, rows: int, length: int) -> Sight:
-  """The rows of a kind; an eighth of the first kind is padding."""
+def make_mask(kind: str, rows: int, length: int) -> AttentionMask:
+  """Returns the mask of a kind of rows; an eighth of one text is padding."""
   column = np.broadcast_to(np.arange(length), (rows, length))
   if kind == "packed":
-    return Sight(jnp.asarray(1 + column * 8 // length, jnp.int32))
+    return AttentionMask(jnp.asarray(1 + column * 8 // length, jnp.int32))
   segments = jnp.asarray(column < length - length // 8, jnp.int32)
-  return Sight(segments, window=128 if kind == "window" else 0, one_text=True)
+  return AttentionMask(
+    segments, window=128 if kind == "window" else 0, one_text=True
+  )
 
 
-def way(name: str, sight: Sight, dropout: float):
-  """qkv [B, L, 3, H, K] -> [B, L, H, K], dropping by a fixed key."""
-  count, key = dropout_bits.count_of(dropout), jax.random.key(1)
-  if name == "triton":  # It reads the three in one array.
-    seeds = dropout_bits.seeds(key)
-    drop = triton.Drop(seeds, count) if count else None
-    return lambda qkv: triton.attend(qkv, sight, drop)
+def layer(name: str, mask: AttentionMask):
+  """Returns (qkv, gradient of the result) -> (result, gradient of qkv)."""
+  real = mask.segment_ids[:, :, None, None] > 0
 
-  def through(weights):
-    words = dropout_bits.random_words(key, weights.shape)
-    return dropout_bits.drop(weights, words, count)
-
-  def attend(*qkv):
-    if count:
-      return attention.plain(*qkv, sight, through)
-    return attention.attend(*qkv, sight, implementation=name)
-
-  return lambda qkv: attend(*(qkv[:, :, i] for i in range(3)))
-
-
-def layer(name: str, sight: Sight, dropout: float):
-  """(qkv, gradient of the result) -> (result, gradient of qkv)."""
-  attend = way(name, sight, dropout)
-  real = sight.segment_ids[:, :, None, None] > 0
-
-  def forward(qkv):  # What padding becomes, nothing reads.
-    return jnp.where(real, attend(qkv), 0)
+  def forward(qkv):  # The result on padding is never read.
+    query, key, value = (qkv[:, :, i] for i in range(3))
+    y = attention.attend(query, key, value, mask, implementation=name)
+    return jnp.where(real, y, 0)
 
   def run(qkv, gradient):
     y, backward = jax.vjp(forward, qkv)
@@ -84,42 +57,37 @@ def layer(name: str, sight: Sight, dropout: float):
   return run
 
 
-def compiled(name: str, sight: Sight, shape, dtype, dropout: float):
-  """The program of layer, for this machine: over a mesh, as training has it."""
+def compile_layer(name: str, mask: AttentionMask, shape, dtype):
+  """Returns the compiled layer for this machine, over a mesh as in training."""
   B, L, H, K = shape
   x = jax.ShapeDtypeStruct((B, L, 3, H, K), dtype)
   y = jax.ShapeDtypeStruct(shape, dtype)
   sizes = ConfigDict(dict.fromkeys(sharding.AXES, 1))
   with jax.set_mesh(sharding.make_mesh(sizes, jax.devices()[:1])):
-    return jax.jit(layer(name, sight, dropout)).lower(x, y).compile()
+    return jax.jit(layer(name, mask)).lower(x, y).compile()
 
 
-def those_that_compile(names, *options) -> dict:
-  """{name: program}; of the others, what was raised is told."""
+def compile_all(names, *options) -> dict:
+  """Returns {name: program}; prints the errors of those that do not compile."""
   programs = {}
   for name in names:
     try:
-      programs[name] = compiled(name, *options)
-    except Exception as error:  # It should not cost us the others' numbers.
-      tell(name, error)
+      programs[name] = compile_layer(name, *options)
+    except Exception as error:  # The others are still measured.
+      why = str(error).splitlines()[:1]
+      print(f"{name}: {type(error).__name__}: {why}", file=sys.stderr)
   return programs
 
 
-def tell(name: str, error: Exception) -> None:
-  """Says what a way has raised."""
-  why = str(error).splitlines()[:1]
-  print(f"{name}: {type(error).__name__}: {why}", file=sys.stderr)
-
-
-@jax.jit  # The device's arrays are large; the host would take seconds.
+@jax.jit  # The arrays are large; on the host this would take seconds.
 def apart(x, y):
-  """How far a row of x is from y's at most, by its norm; NaN where one is."""
+  """Returns the largest norm of x - y in a row, relative to that of y's row."""
   x, y = (a.astype(jnp.float32).reshape(len(a), -1) for a in (x, y))
   return jnp.max(jnp.linalg.norm(x - y, axis=1) / jnp.linalg.norm(y, axis=1))
 
 
 def differences(programs, args) -> dict[str, float]:
-  """How far each program's arrays are from xla's, at most."""
+  """Returns for each program how far its arrays are from xla's (see apart)."""
   if "xla" not in programs:
     return {}
   expected = programs["xla"](*args)
@@ -131,9 +99,9 @@ def differences(programs, args) -> dict[str, float]:
 
 
 def measure(programs, args, repeats: int):
-  """{name: (seconds, seconds of all cores)}: medians, taking turns.
+  """Returns {name: (seconds, CPU seconds)}: medians, taking turns.
 
-  Short calls are timed several together: to start one takes time as well.
+  Short calls are timed in groups, as starting one takes time too.
   """
   times, counts = {name: [] for name in programs}, {}
   for name, program in programs.items():
@@ -156,57 +124,8 @@ def measure(programs, args, repeats: int):
   }
 
 
-class Tried(NamedTuple):
-  """A way, on rows of one text."""
-
-  name: str
-  seconds: float  # Forward and backward of a layer.
-  apart: float  # From xla, as differences has it.
-
-
-# Apart at most, by rounding to bfloat16: 0.014 was seen on a CPU, with 512
-# tokens. A wrong head of twelve is 0.29 of a row.
-AGREES = 0.03
-
-
-def try_ways(shape, dropout: float) -> Iterator[list[Tried]]:
-  """What this machine can do in bfloat16, the fastest that agrees first.
-
-  After each way, of all up to then: who waits knows them, should the next one
-  crash or hang. xla is the last; until it is there, all are NaN apart from it.
-
-  shape: B, L, H, K.
-  """
-  B, L, _, K = shape
-  sight = make_sight("one text", B, L)
-  case = choice.Case(
-    **attention.machine(),
-    length=L,
-    head_size=K,
-    dtype="bfloat16",
-    dropout=dropout,
-    one_text=True,
-  )
-  names = [name for name in choice.KNOWN[1:] if not choice.refusal(name, case)]
-  args = make_arrays(shape, "bfloat16")
-  programs, seconds = {}, {}
-  for name in sorted(names, key=lambda name: name == "xla"):
-    try:
-      made = {name: compiled(name, sight, shape, "bfloat16", dropout)}
-      ((seconds[name], _),) = measure(made, args, 5).values()
-    except Exception as error:
-      tell(name, error)
-      continue
-    programs |= made
-    far = differences(programs, args)
-    if "xla" in programs:
-      far["xla"] = 0.0
-    tried = [Tried(n, seconds[n], far.get(n, math.nan)) for n in programs]
-    yield sorted(tried, key=lambda x: (not x.apart <= AGREES, x.seconds))
-
-
 def make_arrays(shape, dtype):
-  """(qkv [B, L, 3, H, K], a gradient [B, L, H, K]), normal."""
+  """Returns normal qkv [B, L, 3, H, K] and gradient [B, L, H, K]."""
   B, L, H, K = shape
   keys = jax.random.split(jax.random.key(0))
   return [
@@ -216,12 +135,12 @@ def make_arrays(shape, dtype):
 
 
 def numbers(text: str) -> list[int]:
-  """Of an option: whole numbers between commas."""
+  """Parses an option of whole numbers separated by commas."""
   try:
     return [int(number) for number in text.split(",")]
   except ValueError:
     raise argparse.ArgumentTypeError(
-      f"{text!r}: expected whole numbers between commas"
+      f"{text!r}: expected whole numbers separated by commas"
     ) from None
 
 
@@ -234,17 +153,9 @@ def main():
   parser.add_argument("--dtype", help="default: float32 on CPU, else bfloat16")
   parser.add_argument("--kinds", default=",".join(KINDS))
   parser.add_argument("--implementations", default=",".join(choice.KNOWN[1:]))
-  parser.add_argument("--dropout", type=float, default=0.0)
   parser.add_argument("--repeats", type=int, default=5)
   parser.add_argument("--memory", type=float, default=4, help="GB, at most")
-  parser.add_argument("--try", dest="tried", type=numbers, metavar="B,L,H,K")
   args = parser.parse_args()
-  if args.tried:
-    if len(args.tried) != 4:
-      parser.error(f"--try: {len(args.tried)} numbers; expected B,L,H,K")
-    for tried in try_ways(args.tried, args.dropout):
-      print(json.dumps(tried), flush=True)
-    return
   asked = args.implementations.split(",")
   if not set(asked) <= set(choice.KNOWN[1:]):
     parser.error(f"--implementations: of {', '.join(choice.KNOWN[1:])}")
@@ -253,7 +164,7 @@ def main():
   dtype = args.dtype or ("float32" if on_cpu else "bfloat16")
   print(
     f"{jax.devices()[0].device_kind}, {dtype}, rows of {args.rows}, "
-    f"{args.heads} heads of {args.head_size}, dropout {args.dropout}\n\n"
+    f"{args.heads} heads of {args.head_size}\n\n"
     "| L | rows | implementation | ms | ms of all cores | temporary MB "
     "| from xla |\n|---|---|---|---|---|---|---|"
   )
@@ -261,18 +172,18 @@ def main():
     shape = (args.rows, length, args.heads, args.head_size)
     arrays = make_arrays(shape, dtype)
     for kind in args.kinds.split(","):
-      sight = make_sight(kind, args.rows, length)
+      mask = make_mask(kind, args.rows, length)
       case = choice.Case(
         **machine,
         length=length,
         head_size=args.head_size,
         dtype=dtype,
-        dropout=args.dropout,
-        windows=bool(sight.window),
-        one_text=sight.one_text,
+        dropout=0.0,
+        windows=bool(mask.window),
+        one_text=mask.one_text,
       )
       names = [name for name in asked if not choice.refusal(name, case)]
-      programs = those_that_compile(names, sight, shape, dtype, args.dropout)
+      programs = compile_all(names, mask, shape, dtype)
       names = list(programs)
       memory = {
         name: program.memory_analysis().temp_size_in_bytes / 1e6

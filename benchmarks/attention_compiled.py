@@ -1,10 +1,11 @@
-"""Attention alone, compiled for a GPU that isn't here: what it moves and holds.
+"""Measures the memory traffic of attention, compiled for a GPU not present.
 
   python benchmarks/attention_compiled.py --topology=h200:1
 
-Of each implementation, forward and backward of a layer of BERT-base in
-bfloat16: the bytes that go through memory, and the temporary memory. Nothing is
-executed, and no time is known. It needs JAX's CUDA plugin (docs/guides/pretrain/planning.md).
+Prints, for each implementation, the bytes that move through memory and the
+temporary memory of a layer of BERT-base in bfloat16, forward and backward.
+Nothing is executed, so there are no times. JAX's CUDA plugin is required
+(docs/guides/pretrain/planning.md).
 """
 
 import argparse
@@ -18,13 +19,13 @@ from maskedlm.planning import gpus, hlo, memory_traffic, topologies
 from maskedlm.training import sharding
 
 
-def measure(topology, name, kind, shape, dropout: float):
-  """(bytes through memory, temporary bytes)."""
+def measure(topology, name, kind, shape):
+  """Returns (bytes through memory, temporary bytes)."""
   B, L, H, K = shape
   sizes = ConfigDict({"data": 1, "fsdp": 1, "tensor": 1})
   mesh = sharding.make_mesh(sizes, gpus.gpu_devices(topology))
   whole = sharding.replicated(mesh)
-  run = benchmark.layer(name, benchmark.make_sight(kind, B, L), dropout)
+  run = benchmark.layer(name, benchmark.make_mask(kind, B, L))
   args = [
     jax.ShapeDtypeStruct(size, "bfloat16", sharding=whole)
     for size in ((B, L, 3, H, K), shape)
@@ -57,26 +58,22 @@ def main():
   jax.config.update("jax_platforms", "cpu")
   topology = topologies.parse_topology(args.topology)
   print(
-    "| L | rows | dropout | implementation | GB through memory | temporary MB "
-    "|\n|---|---|---|---|---|---|"
+    "| L | rows | implementation | GB through memory | temporary MB "
+    "|\n|---|---|---|---|---|"
   )
   for length in args.lengths:
     shape = args.tokens // length, length, args.heads, args.head_size
-    for kind, dropout in (
-      ("one text", 0.1),
-      ("one text", 0.0),
-      ("packed", 0.0),
-    ):
+    for kind in ("one text", "packed"):
       case = choice.Case(
-        *("gpu", length, args.head_size, "bfloat16", dropout),
+        *("gpu", length, args.head_size, "bfloat16", 0.0),
         one_text=kind == "one text",
       )
       for name in names:
         if choice.refusal(name, case):
           continue
-        moved, held = measure(topology, name, kind, shape, dropout)
+        moved, held = measure(topology, name, kind, shape)
         print(
-          f"| {length} | {kind} | {dropout} | {name} | {moved / 1e9:.2f} | "
+          f"| {length} | {kind} | {name} | {moved / 1e9:.2f} | "
           f"{held / 1e6:,.0f} |",
           flush=True,
         )

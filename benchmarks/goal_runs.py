@@ -1,23 +1,13 @@
-"""A model of a shape, set up and run as by `maskedlm pretrain`: for goals.py.
-
-On a GPU with the fastest model.attention of those that agree with xla.
-"""
+"""Sets up and runs models as `maskedlm pretrain` does, for goals.py."""
 
 import collections
 import itertools
-import json
-import math
-import pathlib
 import statistics
-import subprocess
-import sys
 import time
-from collections.abc import Callable
 from typing import NamedTuple
 
 import jax
 import numpy as np
-from attention import Tried  # Beside this file.
 
 from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
@@ -25,9 +15,6 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.training import loop as train
 from maskedlm.training import sharding
 from maskedlm.training import step as steps
-
-HERE = pathlib.Path(__file__).parent
-TRY_SECONDS = 75.0  # Longer than that the ways of attention aren't tried.
 
 
 class Shape(NamedTuple):
@@ -60,50 +47,9 @@ class Bench(NamedTuple):
   name: str
   shape: Shape
   steps: int  # Of a block: three are timed, of each.
-  tried: pathlib.Path  # What is known of ways of attention.
 
 
-def tried_attention(path: pathlib.Path, shape: Shape) -> list[Tried]:
-  """Ways to compute it, the fastest that agrees first; none on a CPU.
-
-  path: a file that keeps what was found; it need not be there.
-  """
-  if jax.default_backend() == "cpu":
-    return []
-  known = json.loads(path.read_text()) if path.exists() else {}
-  size = shape.width // shape.heads
-  sizes = f"{shape.rows},{shape.length},{shape.heads},{size}"
-  if sizes not in known:
-    path.write_text(json.dumps(known | {sizes: try_apart(sizes)}))
-    return tried_attention(path, shape)
-  return [Tried(*each) for each in known[sizes]]
-
-
-XLA_ALONE = [["xla", math.nan, 0.0]]
-
-
-def try_apart(sizes: str) -> list:
-  """The last that attention.try_ways knew, in a process of its own."""
-  command = [sys.executable, str(HERE / "attention.py"), "--dropout=0.1"]
-  process = subprocess.Popen(
-    [*command, "--try", sizes],
-    stdout=subprocess.PIPE,  # What went wrong is told on stderr, ours too.
-    text=True,
-  )
-  try:
-    said, _ = process.communicate(timeout=TRY_SECONDS)
-    why = f"exit {process.returncode}" if process.returncode else ""
-  except subprocess.TimeoutExpired:
-    process.kill()
-    said, _ = process.communicate()
-    why = f"over {TRY_SECONDS:.0f} s"
-  if why:
-    print(f"not all ways of attention were tried: {why}", flush=True)
-  lines = [line for line in said.splitlines() if line.startswith("[[")]
-  return json.loads(lines[-1]) if lines else XLA_ALONE
-
-
-def configure(bench: Bench, shape: Shape, **model):
+def configure(shape: Shape, **model):
   """BERT of that shape on its rows: MLM + NSP, dropout 0.1, AdamW."""
   config = config_lib.default("mlm_nsp")
   on_cpu = jax.default_backend() == "cpu"
@@ -115,8 +61,6 @@ def configure(bench: Bench, shape: Shape, **model):
     dtype="float32" if on_cpu else "bfloat16",
     **model,
   )
-  if tried := tried_attention(bench.tried, shape):
-    config.model.attention = tried[0].name
   config.tokenizer.vocab_size = shape.vocab
   config.data.update(length=shape.length, batch_size=shape.rows)
   config.train.eval_rows = 0
@@ -126,9 +70,9 @@ def configure(bench: Bench, shape: Shape, **model):
 
 def make(bench: Bench, **model):
   """(config, task) on made-up documents, longer than a row."""
-  config = configure(bench, bench.shape, **model)
+  config = configure(bench.shape, **model)
   return config, objectives.make(
-    config, placeholder_corpus.corpus(config.tokenizer)
+    config, placeholder_corpus.make_corpus(config.tokenizer)
   )
 
 
@@ -139,25 +83,6 @@ class Speed(NamedTuple):
   waiting: float  # The share that the host waits for a batch.
   tokens: float  # Real ones, of a step.
   first: float  # Seconds until the first step has ended: mostly compiling.
-
-
-def loop_or_xla(bench: Bench, made: Callable):
-  """(config, task, Speed) of made(), (config, task); by xla if it fails so.
-
-  What was found of attention is then forgotten: the next ones take xla too.
-  """
-  config, task = made()
-  try:
-    return config, task, loop(config, task, bench.steps)
-  except Exception as error:
-    if config.model.attention in ("auto", "xla"):
-      raise
-    why = str(error).splitlines()[:1]
-    print(f"with {config.model.attention}: {type(error).__name__}: {why}")
-  known = json.loads(bench.tried.read_text())
-  bench.tried.write_text(json.dumps(dict.fromkeys(known, XLA_ALONE)))
-  config, task = made()
-  return config, task, loop(config, task, bench.steps)
 
 
 def loop(config, task, count: int) -> Speed:

@@ -24,17 +24,11 @@ measures one shape: what JAX has had of a GPU's memory it never gives back, and
 another shape may not fit into the pieces. Nothing is downloaded. A part whose
 needs aren't there says so, and has no numbers. The start of a run is in
 start.py.
-
-On a GPU all use the fastest model.attention of those that agree with xla. They
-are tried first, in a process of their own (attention.py): what was found is
-kept in --tried, where there is such a file, for the other parts.
 """
 
 import argparse
-import functools
 import itertools
 import json
-import math
 import os
 import pathlib
 import statistics
@@ -56,9 +50,7 @@ from goal_runs import (
   Shape,
   configure,
   loop,
-  loop_or_xla,
   make,
-  tried_attention,
 )
 
 from maskedlm import objectives
@@ -96,12 +88,6 @@ def main() -> None:
   parser.add_argument("--size", choices=SIZES, default="gpu")
   parser.add_argument("--shape", help="of that size; default: its first")
   parser.add_argument("--json", **writable.TABLE)
-  parser.add_argument(
-    "--tried",
-    type=writable.file,
-    metavar="FILE",
-    help="keeps which attention is fastest",
-  )
   args = parser.parse_args()
   names = args.parts.split(",")
   if not set(names) <= set(PARTS) or args.steps < 1:
@@ -112,51 +98,42 @@ def main() -> None:
   print(f"{jax.devices()[0].device_kind}; jax {jax.__version__}\n")
   print("| what | goal | found | |\n|---|---|---|---|")
   rows = []
-  with tempfile.TemporaryDirectory() as folder:
-    tried = pathlib.Path(args.tried or f"{folder}/tried.json")
-    bench = Bench(shape, shapes[shape], args.steps, tried)
-    for row in itertools.chain(*(PARTS[name](bench) for name in names)):
-      print(
-        f"| {row.what} | {row.goal} | {row.found or 'not measured'} | "
-        f"{row.note} |",
-        flush=True,
-      )
-      rows.append(row._asdict())
-      if args.json:
-        args.json.write_text(json.dumps(rows, indent=2))
+  bench = Bench(shape, shapes[shape], args.steps)
+  for row in itertools.chain(*(PARTS[name](bench) for name in names)):
+    print(
+      f"| {row.what} | {row.goal} | {row.found or 'not measured'} | "
+      f"{row.note} |",
+      flush=True,
+    )
+    rows.append(row._asdict())
+    if args.json:
+      args.json.write_text(json.dumps(rows, indent=2))
 
 
 # The step.
 
 
 def measure_step(bench: Bench):
-  """The step's speed, and what each way of attention takes that was tried."""
+  """Yields the speed of the step."""
   peak = matmuls.ceiling()
   yield Goal("square matmuls, this run", "", f"{peak / 1e12:,.2f} TFLOP/s")
   name, shape = bench.name, bench.shape
-  for tried in tried_attention(bench.tried, shape):
-    yield Goal(
-      f"{name}, a layer's attention: {tried.name}",
-      "",
-      None if math.isnan(tried.seconds) else f"{tried.seconds * 1e3:.3g} ms",
-      "not compared with xla's"
-      if math.isnan(tried.apart)
-      else f"{tried.apart:.1e} from xla's",
-    )
-  config, task, speed = loop_or_xla(bench, lambda: make(bench))
+  config, task = make(bench)
+  speed = loop(config, task, bench.steps)
   yield Goal(
     f"{name}, B{shape.rows}",
     CEILING.get(name, ""),
     f"{task.flops(0) / speed.seconds / peak:.1%} of it",
     f"{speed.seconds * 1e3:,.1f} ms, {shape.rows / speed.seconds:,.0f} rows/s; "
-    f"attention: {config.model.attention}; first step: {speed.first:,.0f} s",
+    f"first step: {speed.first:,.0f} s",
   )
   yield Goal(f"{name}, waiting for input", "<= 1%", f"{speed.waiting:.2%}")
 
 
 def measure_shares(bench: Bench):
   """What the step would take without its parts."""
-  config, task, speed = loop_or_xla(bench, lambda: make(bench))
+  config, task = make(bench)
+  speed = loop(config, task, bench.steps)
   whole = speed.seconds
   gradient = gradient_alone(config, task, bench.steps)
   yield Goal("optimizer's share", "<= 5%", f"{1 - gradient / whole:.1%}")
@@ -223,7 +200,7 @@ def measure_peer(bench: Bench):
   seconds, why = peer_seconds(bench.shape, make(bench)[1], bench.steps)
   found = None
   if seconds:
-    _, _, speed = loop_or_xla(bench, lambda: make(bench))
+    speed = loop(*make(bench), bench.steps)
     found = f"{seconds / speed.seconds:.2f}x rows/s"
   what = f"{bench.name}, against transformers compiled"
   yield Goal(what, ">= 1.3x", found, why)
@@ -238,15 +215,12 @@ def measure_packing(bench: Bench):
     shape = shape._replace(vocab=corpus.tokenizer.vocab_size)
 
     def made(pack: bool):
-      config = configure(bench, shape)
+      config = configure(shape)
       config.objective.pack = pack
       return config, objectives.make(config, corpus)
 
     seconds, why = peer_seconds(shape, made(pack=False)[1], bench.steps)
-    packed, padded = (
-      loop_or_xla(bench, functools.partial(made, pack))[2]
-      for pack in (True, False)
-    )
+    packed, padded = (loop(*made(pack), bench.steps) for pack in (True, False))
   rates = [speed.tokens / speed.seconds for speed in (packed, padded)]
   share = padded.tokens / (shape.rows * shape.length)
   yield Goal(

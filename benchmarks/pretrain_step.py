@@ -7,8 +7,7 @@ the same rows of 128 tokens, 20 of them predicted. Ours is what `maskedlm
 pretrain` compiles; it masks within the step, the peer is given masked rows.
 The peer runs eager and under torch.compile, each with its own head, over all
 positions, and with the head over the predicted ones only, as ours has it.
-float32 on a CPU; bfloat16 on a GPU, which both frameworks then must see. There
-ours has the fastest attention of --tried, as goals.py has it, else "auto".
+float32 on a CPU; bfloat16 on a GPU, which both frameworks then must see.
 
 The peer has a process of its own (pretrain_peer.py). Contenders take turns, one
 step (on a GPU, ten) after another that isn't timed; medians count. On a CPU the
@@ -27,7 +26,6 @@ import itertools
 import json
 import math
 import os
-import pathlib
 import platform
 import statistics
 import tempfile
@@ -45,7 +43,6 @@ from maskedlm.runtime import allocator
 
 allocator.keep_freed()  # As `maskedlm` does; the peer does so too.
 
-import goal_runs  # Beside this file.
 import jax
 import numpy as np
 import peer_process
@@ -88,12 +85,6 @@ def main() -> None:
   parser.add_argument("--shapes", default="small,base", help="comma-separated")
   parser.add_argument("--steps", type=int, default=15, help="turns of each")
   parser.add_argument("--rows", type=int, help="rows in a batch, if others")
-  parser.add_argument(
-    "--tried",
-    type=writable.file,
-    metavar="FILE",
-    help="keeps which attention is fastest",
-  )
   parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   names = args.shapes.split(",")
@@ -106,24 +97,15 @@ def main() -> None:
   for name in names:
     shape, rows = SHAPES[name]
     rows = args.rows or rows
-    attention = fastest(args.tried, shape, rows) if args.tried else "auto"
-    records += compare(shape, rows, args.steps, attention)
+    records += compare(shape, rows, args.steps)
   if args.json:
     args.json.write_text(json.dumps(records, indent=2))
 
 
-def fastest(path: str, shape: Shape, rows: int) -> str:
-  """The model.attention to take on this machine."""
-  given = shape.layers, shape.width, shape.heads, LENGTH, rows
-  tried = goal_runs.tried_attention(pathlib.Path(path), goal_runs.Shape(*given))
-  return tried[0].name if tried else "auto"
-
-
-def compare(shape: Shape, rows: int, rounds: int, attention: str) -> list[dict]:
+def compare(shape: Shape, rows: int, rounds: int) -> list[dict]:
   """Measures one shape and prints its table; a JSON record for each variant."""
   on_gpu = jax.default_backend() == "gpu"
   config = configure(shape, rows, "bfloat16" if on_gpu else "float32")
-  config.model.attention = attention
   with tempfile.TemporaryDirectory() as directory:
     task = objectives.make(config, random_corpus(directory))
     batches = [task.batch_at("train", i) for i in range(NUM_BATCHES)]
@@ -143,7 +125,6 @@ def compare(shape: Shape, rows: int, rounds: int, attention: str) -> list[dict]:
     seconds, others = measure(contenders, rounds, block=10 if on_gpu else 1)
 
   work = f"{shape.layers}x{shape.width} B{rows} S{LENGTH} {config.model.dtype}"
-  work += f" attention={attention}"
   if others > 0.1:
     work += f" (NOT VALID: other processes kept {others:.1f} cores busy)"
   print(f"\n{work}, {real_share:.1%} of the tokens are real\n")

@@ -11,8 +11,7 @@ else docstrings of the installed packages.
 
 On a GPU the most important come first, and all end within --minutes. Should the
 first fail, it is run again without XLA's autotuner of fusions; where that
-helps, the rest are run so too, which their names say. Which attention is the
-fastest is kept in --tried, and isn't tried again where there is such a file.
+helps, the rest are run so too, which their names say.
 """
 
 import argparse
@@ -41,9 +40,9 @@ class Benchmark(NamedTuple):
   minutes: float  # At most.
 
 
-GOALS = "goals.py --json {json} --tried {tried} --parts"
+GOALS = "goals.py --json {json} --parts"
 START = "start.py --json {json} --shape"
-# In this order. On a GPU those before attention_dropout fill the table of
+# In this order. On a GPU those before pretrain_step fill the table of
 # docs/results/performance.md; what no time is left for is told.
 BENCHMARKS = {
   "gpu": (
@@ -56,15 +55,8 @@ BENCHMARKS = {
     Benchmark("goals_peer", f"{GOALS} peer", 3.5),
     Benchmark("goals_packing", f"{GOALS} packing", 5),
     Benchmark(
-      "attention_dropout",
-      "attention.py --dropout 0.1 --lengths 128,512,2048 --rows 32 --memory 60",
-      2,
-    ),
-    Benchmark("attention_tiles", "attention_tiles.py", 2),
-    Benchmark(
       "pretrain_step",
-      "pretrain_step.py --shapes base --rows 512 --steps 3 --tried {tried} "
-      "--json {json}",
+      "pretrain_step.py --shapes base --rows 512 --steps 3 --json {json}",
       4,
     ),
     Benchmark("attention", "attention.py --memory 60 --rows 8", 2),
@@ -100,10 +92,7 @@ QUICK = {
   "start_small": f"{START} tiny",
   "start_base": f"{START} tiny",
   "goals_checkpoint": f"{GOALS} checkpoint --size tiny",
-  "attention_tiles": "attention_tiles.py --quick",
   "attention": "attention.py --lengths 128 --heads 2 --repeats 2",
-  "attention_dropout": "attention.py --dropout 0.1 --lengths 128 --heads 2 "
-  "--repeats 2",
   "corruption": "corruption.py --turns 2 --json {json}",
   "pretrain_step": "pretrain_step.py --shapes small --rows 2 --steps 2 "
   "--json {json}",
@@ -131,9 +120,6 @@ def main() -> int:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--device", choices=BENCHMARKS, required=True)
   parser.add_argument("--out", type=pathlib.Path, default="measured")
-  parser.add_argument(
-    "--tried", type=pathlib.Path, help="default: OUT/tried.json"
-  )
   parser.add_argument("--only", help="names, comma-separated; default: all")
   parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
   parser.add_argument("--checkpoint", help="a workdir, for embed")
@@ -185,11 +171,7 @@ def run(
   if limit < LEAST:
     return Outcome(name, "not run: no time is left", 0.0, "", None)
   found = scratch / f"{name}.json"
-  files = {
-    "json": found,
-    "tried": (args.tried or args.out / "tried.json").resolve(),
-    "checkpoint": args.checkpoint,
-  }
+  files = {"json": found, "checkpoint": args.checkpoint}
   script, *options = (word.format(**files) for word in command.split())
   # maskedlm is found without having been installed.
   path = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]

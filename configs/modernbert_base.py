@@ -15,9 +15,8 @@ constant rate of 3e-4 (docs/reference/presets.md). Other differences: no warm-up
 batch; no dropout of 0.1 on attention's output, as dropout is one option here;
 a fixed number of masks in each row, and none on [CLS] and [SEP]; rows are cut
 from running text, each document seeing only itself, and only a row's first one
-has a [CLS], where theirs are packed from whole sequences. What windows hide is
-skipped by splash, on TPUs, and by triton where it is asked for
-(docs/guides/pretrain/attention.md). The held-out loss is at 15% masking, as theirs. Not
+has a [CLS], where theirs are packed from whole sequences. Keys outside
+the local window are skipped by splash, on TPUs (docs/guides/pretrain/attention.md). The held-out loss is at 15% masking, as theirs. Not
 measured here: it wants TPUs or GPUs.
 """
 

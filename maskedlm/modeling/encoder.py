@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec
 from maskedlm.modeling import positions as positions_lib
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.attention.layer import Attention
-from maskedlm.modeling.attention.mask import Sight
+from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.modeling.attention.vendor_kernels import ROWS
 from maskedlm.modeling.layers import (
   ACTIVATIONS,
@@ -135,7 +135,7 @@ POSITIONS = {
   "rope": lambda cfg, positions, theta: positions_lib.rotation(
     positions, head_size=cfg.head_size, theta=theta
   ),
-  "alibi": lambda cfg, positions, theta: None,  # In the scores (Sight.alibi).
+  "alibi": lambda cfg, positions, theta: None,  # In the scores.
 }
 
 # (cfg, name) -> a norm of the last dimension.
@@ -182,7 +182,7 @@ class Block(nn.Module):
     rotation = jax.tree.map(
       lambda far, near: jnp.where(flags.is_global, far, near), *rotations
     )
-    sight = Sight(
+    mask = AttentionMask(
       segment_ids,
       causal=cfg.causal,
       window=cfg.local_window,
@@ -202,7 +202,7 @@ class Block(nn.Module):
         cfg.attention,
         name="attention",
       )
-      y = attention(x, sight, rotation, train=self.train)
+      y = attention(x, mask, rotation, train=self.train)
       return Dropout(cfg.dropout)(y, train=self.train)
 
     def transform(x):

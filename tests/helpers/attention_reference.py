@@ -1,6 +1,6 @@
-"""Attention and its gradients in plain numpy, float64, for tests to meet.
+"""Attention and its gradients in numpy, float64: the reference of the tests.
 
-One row and one head at a time; who sees whom is asked pair by pair.
+It takes one row, one head and one pair of tokens at a time.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ B, H, K = 3, 3, 8  # Rows, heads, head size.
 
 
 def rows(length: int):
-  """segment_ids [3, L]: one text; three texts and padding; padding alone."""
+  """Returns segment_ids [3, L]: a text; three texts and padding; padding."""
   segments = np.zeros((B, length), np.int32)
   segments[0] = 1
   segments[1, : length * 3 // 4] = 3
@@ -19,25 +19,27 @@ def rows(length: int):
 
 
 def arrays(length: int, *, seed: int = 0):
-  """query, key, value [B, L, H, K], and a gradient of the result."""
+  """Returns query, key, value [B, L, H, K] and a gradient of the result."""
   rng = np.random.default_rng(seed)
   return [rng.standard_normal((B, length, H, K), np.float32) for _ in range(4)]
 
 
-def attend(query, key, value, gradient, segments, *, sees, bias=None):
-  """-> (result, gradients of query, key and value), [B, L, H, K] each.
+def attend(query, key, value, gradient, segments, *, attends, bias=None):
+  """Returns (result, gradients of query, key and value), [B, L, H, K] each.
 
   Args:
-    sees: (i, j) -> bool, within a segment.
+    query, key, value, gradient: [B, L, H, K].
+    segments: [B, L].
+    attends: (i, j) -> whether query i attends to key j of its segment.
     bias: (head, i, j) -> what is added to a score, or None.
   """
   arrays = [np.float64(x) for x in (query, key, value, gradient)]
   made = [np.zeros_like(arrays[0]) for _ in range(4)]
   L, scale = query.shape[1], query.shape[-1] ** -0.5
   for b in range(len(query)):
-    seen = np.array(
+    allowed = np.array(
       [
-        [segments[b, i] == segments[b, j] and sees(i, j) for j in range(L)]
+        [segments[b, i] == segments[b, j] and attends(i, j) for j in range(L)]
         for i in range(L)
       ]
     )
@@ -46,7 +48,7 @@ def attend(query, key, value, gradient, segments, *, sees, bias=None):
       scores = q @ k.T * scale
       if bias:
         scores += [[bias(h, i, j) for j in range(L)] for i in range(L)]
-      scores = np.where(seen, scores, -np.inf)
+      scores = np.where(allowed, scores, -np.inf)
       weights = np.exp(scores - scores.max(axis=1, keepdims=True))
       weights /= weights.sum(axis=1, keepdims=True)
       change = g @ v.T  # Of the weights, then of the scores.

@@ -5,8 +5,8 @@ import jax.numpy as jnp
 import pytest
 
 from maskedlm.modeling.attention import layer as attention
-from maskedlm.modeling.attention.mask import Sight
-from maskedlm.planning import compile, executed_flops, roofline, topologies
+from maskedlm.modeling.attention.mask import AttentionMask
+from maskedlm.planning import (compile, executed_flops, roofline, topologies)
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.memory_traffic import Traffic
 
@@ -123,8 +123,8 @@ def test_blockwise_attention_counts_all_blocks():
   x, segments = jnp.ones((3, 256, 2, 8)), jnp.ones((3, 256), jnp.int32)
 
   def total(x):
-    sight = Sight(segments)
-    y = attention.attend(x, x, x, sight, implementation="blockwise")
+    mask = AttentionMask(segments)
+    y = attention.attend(x, x, x, mask, implementation="blockwise")
     return y.sum()
 
   step = jax.jit(jax.grad(total))

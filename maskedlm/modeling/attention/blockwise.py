@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.modeling.attention.mask import Sight
+from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.modeling.positions import alibi_slopes
 
 BLOCK = 128  # Positions: the fastest on CPU, of 128, 256, 512 and 1024.
@@ -22,7 +22,7 @@ _UNSEEN = -1e9  # As a score: its exponential is 0.
 _PADDING = -1  # The segment of what fills the last block; no token's.
 
 
-def attend(query, key, value, sight: Sight, *, block: int = BLOCK):
+def attend(query, key, value, mask: AttentionMask, *, block: int = BLOCK):
   """query, key, value [B, L, H, K] -> [B, L, H, K]."""
   L = query.shape[1]
   block = min(block, L)
@@ -32,14 +32,14 @@ def attend(query, key, value, sight: Sight, *, block: int = BLOCK):
     return jnp.pad(x.swapaxes(1, 2), ((0, 0), (0, 0), (0, extra), (0, 0)))
 
   segments = jnp.pad(
-    jnp.asarray(sight.segment_ids, jnp.int32),
+    jnp.asarray(mask.segment_ids, jnp.int32),
     ((0, 0), (0, extra)),
     constant_values=_PADDING,
   )
-  reach = jnp.int32(sight.window // 2 if sight.window else L)
-  if sight.window and sight.is_local is not None:
-    reach = jnp.where(sight.is_local, reach, L)
-  fixed = _Fixed(block, sight.causal, sight.alibi)
+  reach = jnp.int32(mask.window // 2 if mask.window else L)
+  if mask.window and mask.is_local is not None:
+    reach = jnp.where(mask.is_local, reach, L)
+  fixed = _Fixed(block, mask.causal, mask.alibi)
   y = _attend(fixed, *map(blocks, (query, key, value)), segments, reach)
   return y[:, :, :L].swapaxes(1, 2)
 

@@ -1,9 +1,9 @@
 """Multi-head self-attention of the encoder (arXiv:1706.03762, section 3.2.2).
 
-`Attention` is the layer; `attend` is one interface over several ways to compute
-it, which attention_choice.py chooses from: the plain one is here, the others in
-attention_blockwise.py, attention_kernels.py and attention_triton.py. The mask
-is given as a positions.Sight; only the plain way writes it out as an array.
+`Attention` is the layer. `attend` is the common interface of the
+implementations, one of which dispatch.py chooses: `plain` is here, the others
+in blockwise.py and vendor_kernels.py. All take the mask as an AttentionMask;
+only `plain` makes an array of it.
 """
 
 from typing import Any
@@ -13,49 +13,44 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.ad_checkpoint import checkpoint_name
 
-from maskedlm.modeling import dropout_bits
-from maskedlm.modeling.attention import blockwise, triton
-from maskedlm.modeling.attention import dispatch as choice
-from maskedlm.modeling.attention import vendor_kernels as kernels
-from maskedlm.modeling.attention.mask import Sight, visible
+from maskedlm.modeling.attention import blockwise, dispatch, vendor_kernels
+from maskedlm.modeling.attention.mask import AttentionMask, to_array
 from maskedlm.modeling.layers import Dense, Dropout
 from maskedlm.modeling.positions import alibi, rotate
 
 
-def attend(query, key, value, sight: Sight, *, implementation: str):
-  """query, key, value [B, L, H, K] -> [B, L, H, K].
+def attend(query, key, value, mask: AttentionMask, *, implementation: str):
+  """Returns attention [B, L, H, K].
 
   Args:
-    query, key, value: of one type, which is that of the result.
-    sight: who sees whom.
-    implementation: of attention_choice.KNOWN, but for "auto".
+    query, key, value: [B, L, H, K], of the type of the result.
+    mask: which keys a query attends to.
+    implementation: one of dispatch.KNOWN, except "auto".
   """
-  return IMPLEMENTATIONS[implementation](query, key, value, sight)
+  return IMPLEMENTATIONS[implementation](query, key, value, mask)
 
 
-def plain(query, key, value, sight: Sight, through=lambda weights: weights):
-  """attend by an array of scores [B, H, L, S], as XLA fuses it.
+def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
+  """Returns attention from the array of scores [B, H, L, S], fused by XLA.
 
-  through: the weights, float32, -> what the values are summed with.
+  Args:
+    query, key, value, mask: as in `attend`.
+    drop: applied to the weights, float32, before the values are summed.
   """
   scores = jnp.einsum("BLHK,BSHK->BHLS", query, key)
   scores = scores.astype(jnp.float32) * query.shape[-1] ** -0.5
-  if sight.alibi:
+  if mask.alibi:
     scores = scores + alibi(query.shape[1], num_heads=query.shape[2])
-  scores = jnp.where(visible(sight), scores, -1e9)
-  weights = through(jax.nn.softmax(scores, axis=-1))
+  scores = jnp.where(to_array(mask), scores, -1e9)
+  weights = drop(jax.nn.softmax(scores, axis=-1))
   return jnp.einsum("BHLS,BSHK->BLHK", weights.astype(value.dtype), value)
 
 
 IMPLEMENTATIONS = {
   "xla": plain,
   "blockwise": blockwise.attend,
-  "triton": lambda *qkv_sight: triton.attend(
-    jnp.stack(qkv_sight[:3], axis=2), qkv_sight[3]
-  ),
-  "cudnn": kernels.cudnn,
-  "splash": kernels.splash,
-  "tokamax": kernels.tokamax,
+  "cudnn": vendor_kernels.cudnn,
+  "splash": vendor_kernels.splash,
 }
 
 
@@ -68,16 +63,22 @@ class Attention(nn.Module):
   dtype: str
   output_stddev: float | None = None  # Of the last layer; None: init_stddev.
   use_bias: bool = True
-  implementation: str = "xla"  # Of attention_choice.KNOWN.
+  implementation: str = "xla"  # One of dispatch.KNOWN.
 
   @nn.compact
-  def __call__(self, x, sight: Sight, rotation=None, *, train: bool):
-    """x [B*L, D] -> [B*L, D]; rotation is of positions.rotation.
+  def __call__(self, x, mask: AttentionMask, rotation=None, *, train: bool):
+    """Returns [B*L, D].
+
+    Args:
+      x: [B*L, D].
+      mask: which keys a query attends to.
+      rotation: the result of positions.rotation, if positions are rotations.
+      train: apply dropout.
 
     Raises:
-      ConfigError: the implementation can't serve.
+      ConfigError: the implementation does not support the case.
     """
-    B, L = sight.segment_ids.shape
+    B, L = mask.segment_ids.shape
     D, H = x.shape[-1], self.num_heads
     K = D // H
     stddevs = self.init_stddev, self.output_stddev or self.init_stddev
@@ -89,61 +90,55 @@ class Attention(nn.Module):
     if rotation is not None:
       query, key = rotate(query, *rotation), rotate(key, *rotation)
 
-    def through(weights):
-      self.sow("attention", "weights", weights)  # Read by mlm.attend.
+    def drop(weights):
+      # Read by masked_lm.attention_weights.
+      self.sow("attention", "weights", weights)
       return Dropout(self.dropout)(weights.astype(x.dtype), train=train)
 
-    if self.is_mutable_collection("attention"):  # By mlm.attend, or init.
+    # masked_lm.attention_weights and init need the weights.
+    if self.is_mutable_collection("attention"):
       chosen = "xla"
     else:
-      chosen = choice.choose(self.implementation, self._case(K, sight, train))
+      chosen = dispatch.choose(self.implementation, self._case(K, mask, train))
     if chosen == "xla":
-      y = plain(query, key, value, sight, through)
-    elif chosen == "triton":
-      if rotation is not None:
-        qkv = jnp.stack([query, key, value], axis=2)
-      y = triton.attend(qkv, sight, self._drop(train))
+      y = plain(query, key, value, mask, drop)
     else:
-      y = attend(query, key, value, sight, implementation=chosen)
-    if chosen != "triton":  # It says itself what backward keeps.
-      y = checkpoint_name(y, "attended")  # encoder.REMAT.
+      y = attend(query, key, value, mask, implementation=chosen)
+    y = checkpoint_name(y, "attended")  # Kept by encoder.REMAT.
     y = y.reshape(B * L, H, K)
     return Dense((H, K), (D,), stddevs[1], **dense, name="out")(y)
 
-  def _drop(self, train: bool) -> triton.Drop | None:
-    count = dropout_bits.count_of(self.dropout)
-    if not train or not count:
-      return None
-    return triton.Drop(dropout_bits.seeds(self.make_rng("dropout")), count)
-
-  def _case(self, head_size: int, sight: Sight, train: bool) -> choice.Case:
-    L = sight.segment_ids.shape[1]
-    return choice.Case(
+  def _case(
+    self, head_size: int, mask: AttentionMask, train: bool
+  ) -> dispatch.Case:
+    L = mask.segment_ids.shape[1]
+    return dispatch.Case(
       **machine(),
       length=L if isinstance(L, int) else None,
       head_size=head_size,
       dtype=self.dtype,
       dropout=self.dropout if train else 0.0,
-      alibi=sight.alibi,
-      windows=bool(sight.window),
-      one_text=sight.one_text,
+      alibi=mask.alibi,
+      windows=bool(mask.window),
+      one_text=mask.one_text,
     )
 
 
 def machine() -> dict[str, Any]:
-  """What is compiled for: platform and capability of a choice.Case.
+  """Returns the platform and capability of a Case for what is being compiled.
 
-  By the mesh in use (jax.set_mesh), whose chips may not be here. The capability
-  of such chips isn't known; those of maskedlm plan are all new enough.
+  They are those of the mesh in use (jax.set_mesh), whose chips may not be here.
+  The capability of such chips is unknown; all that `maskedlm plan` knows are
+  new enough.
   """
   device = jax.sharding.get_abstract_mesh().abstract_device
   if device is None:
     device = jax.devices()[0]
   if device.platform not in ("gpu", "cuda", "rocm"):
     return {"platform": device.platform}
-  here = (d for d in jax.devices() if d.device_kind == device.device_kind)
-  found = getattr(next(here, None), "compute_capability", None)
-  # JAX calls AMD's "gpu" too. Their capability is a name, such as gfx942.
-  if device.platform == "rocm" or str(found).startswith("gfx"):
+  same_kind = (d for d in jax.devices() if d.device_kind == device.device_kind)
+  capability = getattr(next(same_kind, None), "compute_capability", None)
+  # JAX calls AMD's GPUs "gpu" too. Their capability is a name, such as gfx942.
+  if device.platform == "rocm" or str(capability).startswith("gfx"):
     return {"platform": "rocm"}
-  return {"platform": "gpu", "capability": found and float(found)}
+  return {"platform": "gpu", "capability": capability and float(capability)}

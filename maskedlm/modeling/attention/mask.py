@@ -1,79 +1,56 @@
-"""The attention mask: which keys a query may attend to.
+"""The attention mask: which keys a query attends to.
 
-A Sight describes it; each implementation of attention makes its own mask of
-it. Segments are contiguous: within one, columns are as far apart as positions.
+An AttentionMask describes it, and each implementation of attention derives its
+own form. Segments are contiguous, so two columns of one segment are as far
+apart as their positions.
 """
 
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 
 from maskedlm.modeling.positions import Array, distance
 
 
-class Sight(NamedTuple):
-  """The attention mask, described; each way to attend makes its own of it.
+class AttentionMask(NamedTuple):
+  """Describes the attention mask.
 
-  A token sees those of its own segment, padding being one too, and always
-  itself: no row of the softmax is empty.
+  A token attends to those of its own segment (padding is a segment too), always
+  including itself: no row of the softmax is empty.
   """
 
   segment_ids: Array  # [B, L] int32.
-  causal: bool = False  # It sees itself and what is left of it only,
-  window: int = 0  # and window / 2 others on each side only; 0 = all.
-  is_local: Array | None = None  # shape=(), bool: is that so here? None = yes.
-  alibi: bool = False  # Scores fall with the distance, as `alibi` has it.
-  one_text: bool = False  # Rows are promised to be one text, then padding.
+  causal: bool = False  # Attend only to itself and to its left,
+  window: int = 0  # and only to window / 2 tokens on each side; 0 for all.
+  is_local: Array | None = None  # shape=(), bool: does window apply? None: yes.
+  alibi: bool = False  # Subtract from the scores by distance (positions.alibi).
+  one_text: bool = False  # Every row is known to be one text, then padding.
 
 
-def visible(sight: Sight):
-  """[B, 1, L, S] bool: who sees whom, for all heads."""
-  L = sight.segment_ids.shape[1]
-  seen = same_segment(sight.segment_ids)
-  if sight.causal:
-    seen = seen & backwards(L)
-  if sight.window:
-    near = within(L, sight.window)
-    seen = seen & (near if sight.is_local is None else near | ~sight.is_local)
-  return seen
-
-
-def ranges(sight: Sight):
-  """(first, stop) [B, L] int32: the columns that a token sees are a range.
-
-  That is so as segments are contiguous.
-  """
-  segments = sight.segment_ids
-  L = segments.shape[1]
-  column = jnp.arange(L)
-  change = segments[:, 1:] != segments[:, :-1]
-  begins = jnp.pad(change, ((0, 0), (1, 0)), constant_values=True)
-  ends = jnp.pad(change, ((0, 0), (0, 1)), constant_values=True)
-  first = jax.lax.cummax(jnp.where(begins, column, 0), axis=1)
-  stop = jnp.where(ends, column + 1, L)
-  stop = jax.lax.cummin(stop, axis=1, reverse=True)
-  if sight.causal:
-    stop = jnp.minimum(stop, column + 1)
-  if sight.window:
-    reach = sight.window // 2
-    if sight.is_local is not None:
-      reach = jnp.where(sight.is_local, reach, L)
-    first = jnp.maximum(first, column - reach)
-    stop = jnp.minimum(stop, column + reach + 1)
-  return first, stop
+def to_array(mask: AttentionMask):
+  """Returns the mask [B, 1, L, S] as booleans: query L attends to key S."""
+  L = mask.segment_ids.shape[1]
+  allowed = same_segment(mask.segment_ids)
+  if mask.causal:
+    allowed = allowed & causal(L)
+  if mask.window:
+    near = within(L, mask.window)
+    if mask.is_local is not None:
+      near = near | ~mask.is_local
+    allowed = allowed & near
+  return allowed
 
 
 def same_segment(segment_ids):
-  """segment_ids [B, L] -> [B, 1, L, S] bool: who sees whom, for all heads."""
+  """Returns [B, 1, L, S] bool for segment_ids [B, L]: equal segments."""
   return (segment_ids[:, :, None] == segment_ids[:, None, :])[:, None]
 
 
-def backwards(length: int):
-  """[L, S] bool: a token sees itself and what is left of it."""
+def causal(length: int):
+  """Returns [L, S] bool: the key is the query itself or to its left."""
   return jnp.tri(length, dtype=bool)
 
 
 def within(length: int, window: int):
-  """[L, S] bool: a token sees window / 2 others on each side."""
+  """Returns [L, S] bool: the key is at most window / 2 tokens away."""
   return distance(length) <= window // 2

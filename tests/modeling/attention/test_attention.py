@@ -4,12 +4,12 @@ import numpy as np
 
 from helpers import encoder_reference as reference
 from maskedlm.modeling.attention.layer import Attention
-from maskedlm.modeling.attention.mask import Sight, visible
+from maskedlm.modeling.attention.mask import AttentionMask, to_array
 
 
-def test_visible_by_hand():
-  seen = visible(Sight(jnp.array([[1, 1, 2, 0, 0]])))
-  assert seen.shape == (1, 1, 5, 5)
+def test_mask_array_by_hand():
+  allowed = to_array(AttentionMask(jnp.array([[1, 1, 2, 0, 0]])))
+  assert allowed.shape == (1, 1, 5, 5)
   expected = np.array(
     [
       [1, 1, 0, 0, 0],
@@ -19,7 +19,7 @@ def test_visible_by_hand():
       [0, 0, 0, 1, 1],
     ]
   )
-  np.testing.assert_array_equal(seen[0, 0], expected)
+  np.testing.assert_array_equal(allowed[0, 0], expected)
 
 
 def test_equals_plain_numpy():
@@ -28,11 +28,11 @@ def test_equals_plain_numpy():
   segments = np.array([[1, 1, 1, 1, 2, 3, 3], [1, 1, 1, 0, 0, 0, 0]])
   x = np.random.default_rng(0).standard_normal((2, 7, 24), np.float32)
   module = Attention(3, 0.0, 0.02, "float32")
-  sight = Sight(segments)
+  mask = AttentionMask(segments)
   flat = x.reshape(14, 24)
-  made = module.init(jax.random.key(0), flat, sight, train=False)
+  made = module.init(jax.random.key(0), flat, mask, train=False)
   params = reference.randomise(made["params"])
-  ours = module.apply({"params": params}, flat, sight, train=False)
+  ours = module.apply({"params": params}, flat, mask, train=False)
   expected = [
     reference.attention(row, reference.as_float64(params), cfg, of)
     for row, of in zip(np.float64(x), segments, strict=True)

@@ -1,4 +1,4 @@
-"""Every way to compute attention, against plain numpy: values and gradients."""
+"""Every implementation of attention against numpy: values and gradients."""
 
 import functools
 
@@ -9,43 +9,35 @@ import pytest
 
 from helpers import attention_reference as by_hand
 from maskedlm.modeling.attention import blockwise, layer, vendor_kernels
-from maskedlm.modeling.attention import triton as attention_triton
-from maskedlm.modeling.attention.mask import Sight, ranges, visible
+from maskedlm.modeling.attention.mask import AttentionMask, to_array
 
-# Options of a Sight, and the same said pair by pair.
-SIGHTS = {
-  "all": ({}, {"sees": lambda i, j: True}),
-  "causal": ({"causal": True}, {"sees": lambda i, j: j <= i}),
-  "window": ({"window": 10}, {"sees": lambda i, j: abs(i - j) <= 5}),
+# Options of an AttentionMask, and the same pair by pair.
+MASKS = {
+  "all": ({}, {"attends": lambda i, j: True}),
+  "causal": ({"causal": True}, {"attends": lambda i, j: j <= i}),
+  "window": ({"window": 10}, {"attends": lambda i, j: abs(i - j) <= 5}),
   "causal-window": (
     {"window": 6, "causal": True},
-    {"sees": lambda i, j: 0 <= i - j <= 3},
+    {"attends": lambda i, j: 0 <= i - j <= 3},
   ),
   "global": (
     {"window": 6, "is_local": np.array(False)},
-    {"sees": lambda i, j: True},
+    {"attends": lambda i, j: True},
   ),
   "alibi": (  # Slopes of 3 heads: those of 2, then the first of 4.
     {"alibi": True},
     {
-      "sees": lambda i, j: True,
+      "attends": lambda i, j: True,
       "bias": lambda h, i, j: -(2.0 ** (-4, -8, -2)[h]) * abs(i - j),
     },
   ),
 }
 
 
-def triton(query, key, value, sight):
-  qkv = jnp.stack([query, key, value], axis=2)
-  tiles = attention_triton.Tile(32, 8), attention_triton.Tile(16, 16)
-  return attention_triton.attend(qkv, sight, tiles=tiles, interpret=True)
-
-
 WAYS = {
   "plain": layer.plain,
   # Blocks that divide neither length.
   "blockwise": functools.partial(blockwise.attend, block=16),
-  "triton": triton,
   "splash": functools.partial(vendor_kernels.splash, interpret=True),
 }
 
@@ -53,19 +45,19 @@ WAYS = {
 @functools.cache
 def expected(name, length):
   arrays = by_hand.arrays(length)
-  return by_hand.attend(*arrays, by_hand.rows(length), **SIGHTS[name][1])
+  return by_hand.attend(*arrays, by_hand.rows(length), **MASKS[name][1])
 
 
 def computed(way, name, length, *, dtype="float32", scale=1.0):
   """(result, three gradients) [B, L, H, K] in float32."""
-  sight = Sight(jnp.asarray(by_hand.rows(length)), **SIGHTS[name][0])
+  mask = AttentionMask(jnp.asarray(by_hand.rows(length)), **MASKS[name][0])
   *args, gradient = (
     jnp.asarray(x * scale, dtype) for x in by_hand.arrays(length)
   )
 
   @jax.jit
   def run(args, gradient):
-    y, backward = jax.vjp(lambda *args: WAYS[way](*args, sight), *args)
+    y, backward = jax.vjp(lambda *args: WAYS[way](*args, mask), *args)
     return y, *backward(gradient)
 
   made = run(args, gradient)
@@ -73,8 +65,8 @@ def computed(way, name, length, *, dtype="float32", scale=1.0):
   return [np.float32(x) for x in made]
 
 
-@pytest.mark.parametrize("name", SIGHTS)
-@pytest.mark.parametrize("way", ["plain", "blockwise", "triton"])
+@pytest.mark.parametrize("name", MASKS)
+@pytest.mark.parametrize("way", ["plain", "blockwise"])
 def test_equals_plain_numpy(way, name):
   ours = computed(way, name, 37)
   for x, y in zip(ours, expected(name, 37), strict=True):
@@ -82,7 +74,7 @@ def test_equals_plain_numpy(way, name):
 
 
 @pytest.mark.slow  # As above, on rows of many blocks.
-@pytest.mark.parametrize("name", SIGHTS)
+@pytest.mark.parametrize("name", MASKS)
 @pytest.mark.parametrize("way", ["plain", "blockwise"])
 def test_equals_plain_numpy_on_long_rows(way, name):
   ours = computed(way, name, 130)
@@ -99,50 +91,47 @@ def test_splash_equals_plain_numpy():
 
 @pytest.mark.slow  # 5 s each to compile.
 @pytest.mark.parametrize("name", ["all", "causal", "window", "global"])
-def test_splash_equals_plain_numpy_whatever_is_seen(name):
+def test_splash_equals_plain_numpy_for_every_mask(name):
   ours = computed("splash", name, 130)
   for x, y in zip(ours, expected(name, 130), strict=True):
     np.testing.assert_allclose(x, y, atol=1e-5)
 
 
-@pytest.mark.parametrize("way", ["plain", "blockwise", "triton"])
+@pytest.mark.parametrize("way", ["plain", "blockwise"])
 def test_bfloat16(way):
   # Of results up to 0.25, which bfloat16 rounds by up to 2^-11 = 0.0005.
   scale = 0.05
   rounded = [
     np.float32(jnp.asarray(x * scale, jnp.bfloat16)) for x in by_hand.arrays(37)
   ]
-  exact = by_hand.attend(*rounded, by_hand.rows(37), **SIGHTS["causal"][1])
+  exact = by_hand.attend(*rounded, by_hand.rows(37), **MASKS["causal"][1])
   ours = computed(way, "causal", 37, dtype="bfloat16", scale=scale)
   for x, y in zip(ours, exact, strict=True):
     np.testing.assert_allclose(x, y, atol=1e-3)
 
 
-@pytest.mark.parametrize("name", SIGHTS)
-def test_what_is_seen(name):
-  options, pairs = SIGHTS[name]
-  sight = Sight(jnp.asarray(by_hand.rows(37)), **options)
-  seen = np.asarray(visible(sight))
+@pytest.mark.parametrize("name", MASKS)
+def test_mask_array(name):
+  options, pairs = MASKS[name]
+  mask = AttentionMask(jnp.asarray(by_hand.rows(37)), **options)
+  allowed = np.asarray(to_array(mask))
   column = np.arange(37)
   segments = by_hand.rows(37)
   for b, i, j in [(0, 0, 36), (0, 9, 4), (0, 9, 3), (1, 6, 7), (2, 3, 5)]:
     same = segments[b, i] == segments[b, j]
-    assert seen[b, 0, i, j] == (same and pairs["sees"](i, j))
-  # A token always sees itself, so that no softmax is of nothing.
-  assert seen[:, 0, column, column].all()
-  # As segments are contiguous, what it sees is a range.
-  first, stop = (np.asarray(x)[..., None] for x in ranges(sight))
-  np.testing.assert_array_equal(seen[:, 0], (first <= column) & (column < stop))
+    assert allowed[b, 0, i, j] == (same and pairs["attends"](i, j))
+  # A token attends to itself, so that no row of the softmax is empty.
+  assert allowed[:, 0, column, column].all()
 
 
 def test_segments_in_any_order():
-  # Ids that fall, come again, and padding in between: same as the plain one.
+  # Ids that fall and recur, with padding in between.
   segments = np.array([[5, 5, 0, 2, 2, 2, 0, 5, 1, 1, 1, 3, 3]], np.int32)
   rng = np.random.default_rng(0)
   args = [rng.standard_normal((1, 13, 2, 4), np.float32) for _ in range(3)]
-  sight = Sight(jnp.asarray(segments))
-  ours = blockwise.attend(*args, sight, block=3)
-  np.testing.assert_allclose(ours, layer.plain(*args, sight), atol=1e-5)
+  mask = AttentionMask(jnp.asarray(segments))
+  ours = blockwise.attend(*args, mask, block=3)
+  np.testing.assert_allclose(ours, layer.plain(*args, mask), atol=1e-5)
 
 
 def test_visited_blocks_by_hand():
@@ -156,10 +145,10 @@ def test_visited_blocks_by_hand():
 
   assert visited(12) == [(0, 2), (0, 2), (2, 3)]
   assert visited(12, causal=True) == [(0, 1), (0, 2), (2, 3)]
-  # Nor is padding of the last text's block an earlier text.
+  # Padding in the last text's block does not count as an earlier text.
   shared = jnp.array([[1, 1, 1, 1, 1, 2, 2, 2, 2, 0, 0, 0]])
   assert visited(12, segments=shared) == [(0, 2), (0, 3), (1, 3)]
-  # What another row of the batch sees is visited too.
+  # Blocks that another row of the batch needs are visited too.
   two = jnp.concatenate([segments, jnp.ones_like(segments)])
   assert visited(12, segments=two) == [(0, 3)] * 3
   one = jnp.ones((1, 20), jnp.int32)
@@ -168,11 +157,11 @@ def test_visited_blocks_by_hand():
   assert visited(5, segments=one) == [(0, 3), (0, 4), (0, 5), (1, 5), (2, 5)]
 
 
-def test_what_is_out_of_sight_is_not_read():
+def test_masked_keys_are_not_read():
   query, key, value, _ = by_hand.arrays(37)
-  value[:, 24:] = np.nan  # A weight of 0 would not save us.
-  sight = Sight(jnp.ones((3, 37), jnp.int32), window=8)
-  ours = blockwise.attend(query, key, value, sight, block=4)
+  value[:, 24:] = np.nan  # A weight of 0 would still give NaN.
+  mask = AttentionMask(jnp.ones((3, 37), jnp.int32), window=8)
+  ours = blockwise.attend(query, key, value, mask, block=4)
   assert np.isfinite(ours[:, :20]).all() and np.isnan(ours[:, 20:]).all()
 
 
@@ -181,9 +170,9 @@ def test_memory_is_linear_in_the_length():
     x = jax.ShapeDtypeStruct((1, length, 2, 64), jnp.float32)
 
     def run(query, key, value, gradient):
-      sight = Sight(jnp.ones((1, length), jnp.int32))
+      mask = AttentionMask(jnp.ones((1, length), jnp.int32))
       y, backward = jax.vjp(
-        lambda *args: blockwise.attend(*args, sight),
+        lambda *args: blockwise.attend(*args, mask),
         *(query, key, value),
       )
       return y, backward(gradient)
@@ -206,16 +195,16 @@ def test_over_a_mesh():
   )
   rng = np.random.default_rng(0)
   args = [rng.standard_normal((4, 13, 2, 4), np.float32) for _ in range(3)]
-  sight = Sight(jnp.asarray(1 + np.arange(13) // [[3], [5], [7], [14]]))
+  mask = AttentionMask(jnp.asarray(1 + np.arange(13) // [[3], [5], [7], [14]]))
   run = jax.jit(
-    lambda *args: blockwise.attend(*args, sight, block=4),
+    lambda *args: blockwise.attend(*args, mask, block=4),
     in_shardings=split,
     out_shardings=split,
   )
-  np.testing.assert_allclose(run(*args), layer.plain(*args, sight), atol=1e-5)
+  np.testing.assert_allclose(run(*args), layer.plain(*args, mask), atol=1e-5)
 
 
-def test_over_a_mesh_a_kernel_has_its_rows_and_heads_alone():
+def test_a_kernel_gets_its_rows_and_heads_over_a_mesh():
   axes = ("data", "fsdp", "tensor")
   mesh = jax.make_mesh(
     (2, 2, 2), axes, axis_types=(jax.sharding.AxisType.Auto,) * 3
@@ -227,9 +216,9 @@ def test_over_a_mesh_a_kernel_has_its_rows_and_heads_alone():
     return value
 
   args = [jnp.ones((12, 5, 6, 7)) for _ in range(3)]
-  sight = Sight(jnp.ones((12, 5), jnp.int32))
+  mask = AttentionMask(jnp.ones((12, 5), jnp.int32))
   with jax.set_mesh(mesh):
-    run = jax.jit(lambda *x: vendor_kernels._over_mesh(on_device, *x, sight))
+    run = jax.jit(lambda *x: vendor_kernels._over_mesh(on_device, *x, mask))
     assert run(*args).shape == (12, 5, 6, 7)
   assert shapes == [(3, 5, 3, 7)] * 3 + [(3, 5), ()]
 
@@ -243,11 +232,11 @@ def test_splash_over_a_mesh():
   rng = np.random.default_rng(0)
   args = [rng.standard_normal((4, 130, 2, 8), np.float32) for _ in range(3)]
   segments = jnp.asarray(1 + np.arange(130) // [[30], [50], [70], [140]])
-  sight = Sight(segments, window=20, is_local=jnp.array(True))
+  mask = AttentionMask(segments, window=20, is_local=jnp.array(True))
   run = functools.partial(vendor_kernels.splash, interpret=True)
 
   def loss(way):
-    return lambda *args: (way(*args, sight) ** 2).sum()
+    return lambda *args: (way(*args, mask) ** 2).sum()
 
   with jax.set_mesh(mesh):
     ours = jax.jit(jax.grad(loss(run), argnums=(0, 1, 2)))(*args)
@@ -258,7 +247,7 @@ def test_splash_over_a_mesh():
 
 @pytest.fixture
 def no_cudnn(monkeypatch):
-  """The call that cuDNN would get goes to JAX's plain implementation."""
+  """Replaces cuDNN by JAX's plain implementation."""
   there = jax.nn.dot_product_attention
 
   def here(*args, implementation, **options):
@@ -269,19 +258,19 @@ def no_cudnn(monkeypatch):
 
 
 @pytest.mark.parametrize("causal", [False, True], ids=["all", "causal"])
-def test_cudnn_is_told_the_lengths(no_cudnn, causal):
+def test_cudnn_gets_the_lengths(no_cudnn, causal):
   # Rows of 7, 4 and 0 tokens. Padding of a row with text is 0.
   segments = np.array([[1] * 7, [2] * 4 + [0] * 3, [0] * 7], np.int32)
   args = [x[:, :7] for x in by_hand.arrays(37)[:3]]
-  sight = Sight(jnp.asarray(segments), causal=causal, one_text=True)
-  ours = vendor_kernels.cudnn(*args, sight)
-  plain = np.array(layer.plain(*args, sight))
+  mask = AttentionMask(jnp.asarray(segments), causal=causal, one_text=True)
+  ours = vendor_kernels.cudnn(*args, mask)
+  plain = np.array(layer.plain(*args, mask))
   plain[1, 4:] = 0
   np.testing.assert_allclose(ours, plain, atol=1e-5)
 
 
-def test_cudnn_makes_nothing_up_for_packed_rows(no_cudnn):
+def test_cudnn_gives_nan_for_packed_rows(no_cudnn):
   segments = np.array([[1] * 7, [1, 1, 2, 2, 0, 0, 0], [0, 1, 1, 1, 1, 0, 0]])
   args = [x[:, :7] for x in by_hand.arrays(37)[:3]]
-  ours = vendor_kernels.cudnn(*args, Sight(jnp.asarray(segments)))
+  ours = vendor_kernels.cudnn(*args, AttentionMask(jnp.asarray(segments)))
   assert np.isfinite(ours[0]).all() and np.isnan(ours[1:]).all()
