@@ -22,8 +22,9 @@ import numpy as np
 import writable
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.modeling import architecture, flops
+from maskedlm.modeling import (architecture, flops)
 from maskedlm.modeling.masking import masking
+from maskedlm.modeling.masking.options import CorruptionOptions
 
 ROWS, LENGTH, VOCAB, RATE = 32, 512, 30_522, 0.15
 OPTIONS = (
@@ -81,7 +82,7 @@ def best(run, turns: int) -> float:
 def step_seconds(turns: int) -> float:
   """The time of a step's matmuls, at the rate of one of the MLP's."""
   cfg = architecture.encoder_config(config_lib.default().model, VOCAB, LENGTH)
-  row = flops.train_flops(cfg, LENGTH, num_slots=round(RATE * LENGTH))
+  row = flops.train_flops(cfg, LENGTH, num_predictions=round(RATE * LENGTH))
   dtype = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
   # Random: a GPU is faster on numbers that are all the same (matmuls.py).
   keys = jax.random.split(jax.random.key(0))
@@ -108,18 +109,11 @@ def hide(corruption: str, choose: str):
     special_ids=np.arange(1_000),
     starts_word=rng.random(VOCAB) < 0.7,
   )
-  made = masking.make(
+  made = masking.make_masking(
     tokenizer,
     [LENGTH],
+    CorruptionOptions(corruption=corruption, choose=choose, mask_rate=RATE),
     token_counts=rng.integers(1, 1_000, VOCAB),
-    random_tokens="unigram",
-    corruption=corruption,
-    choose=choose,
-    mask_rate=RATE,
-    max_predictions=0,
-    mask_share=0.8,
-    random_share=0.1,
-    max_span_words=10,
   )
   return functools.partial(
     jax.jit(made.corrupt), jax.device_put(batch), jax.random.key(0)

@@ -48,7 +48,7 @@ from finetune_rows import PEER, ROWS
 from ml_collections import ConfigDict
 
 from maskedlm.finetune import run
-from maskedlm.interop.huggingface import exporter, importer
+from maskedlm.interop.huggingface import (exporter, importer)
 from maskedlm.runtime import console
 from maskedlm.training import loop
 
@@ -178,7 +178,7 @@ def make_jobs(args, workdir: pathlib.Path) -> list[dict[str, Any]]:
   data.mkdir(parents=True, exist_ok=True)
   for made in (hf, encoder):
     shutil.rmtree(made, ignore_errors=True)
-  exporter.export(
+  exporter.export_huggingface(
     pathlib.Path(args.encoder), hf, part="encoder", log=console.log
   )
   importer.import_model(hf, encoder, log=console.log)

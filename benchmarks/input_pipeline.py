@@ -41,7 +41,7 @@ import tokenizers
 import writable
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.data.batches import pair_rows, sentence_pairs
+from maskedlm.data.batches import (pair_rows, pair_table)
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import reader
@@ -135,7 +135,7 @@ def write_text(
   source = f"text:{novels}" if novels.is_file() else "docstrings:"
   written = 0
   with open(path, "w", encoding="utf-8") as file:
-    for lines in reader.documents(source, text_field="", report=Counter()):
+    for lines in reader.read_documents(source, text_field="", report=Counter()):
       document = "".join(line + "\n" for line in lines) + "\n"
       written += len(document.encode())
       if written > num_bytes:
@@ -181,7 +181,7 @@ def compare_prepare(text, name, mode, tokenizer, by, repeats) -> dict:
   peer = LIBRARIES[tokenizer.name](tokenizer, lines)
 
   def ours():
-    slow = mock.patch.object(fast_wordpiece, "encoder", lambda *_: None)
+    slow = mock.patch.object(fast_wordpiece, "make_encoder", lambda *_: None)
     with slow if by == "tokenizers" else contextlib.nullcontext():
       prepare.prepare(
         config, directory / "corpus", log=lambda line: None, progress=False
@@ -242,8 +242,8 @@ def compare_batches(corpus: store.Corpus, length: int) -> dict:
   config = config_lib.default("mlm_nsp")
   config.data.update(length=length, batch_size=BATCH_SIZE)
   config.train.update(num_steps=1, eval_rows=0)
-  made = sentence_pairs.nsp(config, corpus, (0, 1), short_share=SHORT_SHARE)
-  opened = pair_rows.open_rows(
+  made = pair_rows.nsp_batches(config, corpus, (0, 1), short_share=SHORT_SHARE)
+  opened = pair_table.open_pair_table(
     corpus, "train", length=length, short_share=SHORT_SHARE, seed=0
   )
   one_row = row_builder(opened, corpus.tokenizer.special)
@@ -268,7 +268,7 @@ def compare_batches(corpus: store.Corpus, length: int) -> dict:
   return record(work, rates[ours], rates[peer], "million tokens/s")
 
 
-def row_builder(opened: pair_rows.Rows, special) -> Callable[[int], dict]:
+def row_builder(opened: pair_table.PairTable, special) -> Callable[[int], dict]:
   """row -> its arrays, in plain python and numpy: the peer of batches.pairs."""
   rng = random.Random(1)
   table, length = opened.table, opened.length

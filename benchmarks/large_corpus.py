@@ -30,7 +30,7 @@ import numpy as np
 import writable
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.data.corpus import manifest, shards, store
+from maskedlm.data.corpus import (manifest, shards, store)
 from maskedlm.data.tokenizers import tokenizer
 
 SENTENCE, DOCUMENT = 20, 25  # Tokens, and sentences, on average.
@@ -82,7 +82,7 @@ def main():
 
 def write(path: pathlib.Path, num_tokens: int) -> None:
   """A corpus of random tokens: 99% of them to train on."""
-  made = tokenizer.train(
+  made = tokenizer.train_tokenizer(
     ["the cat sat on the mat"] * 9,
     kind="wordpiece",
     vocab_size=40,
@@ -117,7 +117,7 @@ def write(path: pathlib.Path, num_tokens: int) -> None:
       size -= length
     sums = {c: sum(shard[c] for shard in found) for c in shards.COLUMNS}
     splits[split] = {"shards": found, **sums}
-  manifest.finish(
+  manifest.finish_corpus(
     str(path),
     str(work),
     splits=splits,
@@ -155,7 +155,7 @@ def in_process(path: pathlib.Path, kind: str, batches: int) -> dict:
 
 def measure(path: str, kind: str, num_batches: int) -> dict:
   """What the data side of a training process takes."""
-  from maskedlm.data.batches import sentence_pairs as batches
+  from maskedlm.data.batches import pair_rows as batches
   from maskedlm.data.batches import text_rows
 
   config = config_lib.default()
@@ -170,11 +170,11 @@ def measure(path: str, kind: str, num_batches: int) -> dict:
   threading.Thread(target=watch, daemon=True).start()
   corpus = store.open_corpus(path)
   if kind == "pairs":
-    made = batches.nsp(config, corpus, (0, 1), short_share=0.1)
+    made = batches.nsp_batches(config, corpus, (0, 1), short_share=0.1)
   elif kind == "documents":
-    made = text_rows.document_rows(config, corpus, (0, 1))
+    made = text_rows.document_batches(config, corpus, (0, 1))
   else:
-    made = text_rows.full_sentences(
+    made = text_rows.full_sentence_batches(
       config, corpus, (0, 1), isolate_documents=False
     )
   made.batch_at("train", 0)
@@ -207,7 +207,7 @@ def pretrain(path: pathlib.Path) -> dict:
   begin, found, seconds = time.time(), [], None
   process = subprocess.Popen(
     [
-      *(sys.executable, "-m", "maskedlm.cli.main", "pretrain"),
+      *(sys.executable, "-m", "maskedlm", "pretrain"),
       f"--config={ROOT / 'configs' / 'bert_tiny.py'}",
       f"--workdir={workdir}",
       *(f"--config.{name}={value}" for name, value in options.items()),

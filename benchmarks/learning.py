@@ -35,7 +35,7 @@ from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.task import Task
 from maskedlm.data.prepare import prepare
-from maskedlm.modeling import losses, masked_lm
+from maskedlm.modeling import (losses, masked_lm)
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.training import loop as train
@@ -151,9 +151,9 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
     batch = {n.removeprefix("probe_"): x for n, x in batch.items()}
     cfg, params = cfg_of(params)
     x = masked_lm.encode(cfg, params, batch, key, False)
-    scores = masked_lm.score(cfg, params, batch, x)
-    terms, stats = masked_lm.measure(scores, batch)
-    hidden = losses.weigh(scores[0], batch["hidden_weights"])
+    scores = masked_lm.loss_and_correct(cfg, params, batch, x)
+    terms, stats = masked_lm.terms_and_metrics(scores, batch)
+    hidden = losses.weighted_sum(scores[0], batch["hidden_weights"])
     return terms, {**stats, "hidden_loss": hidden}
 
   return task._replace(

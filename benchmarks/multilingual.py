@@ -108,7 +108,7 @@ def call(verb: str, *argv) -> None:
   command = [
     sys.executable,
     "-m",
-    "maskedlm.cli.main",
+    "maskedlm",
     verb,
     f"--config={CONFIG}",
   ]
@@ -292,7 +292,7 @@ def plot(
   base = max(runs, key=lambda run: len(run.languages))
   sizes = {name: count["train"]["tokens"] for name, count in counts.items()}
   names = sorted(sizes, key=sizes.__getitem__)
-  with figure.figure(path, width=8.0, height=4.2) as made:
+  with figure.open_figure(path, width=8.0, height=4.2) as made:
     axes = made.subplots()
     for i, run in enumerate(runs):
       here = [name for name in names if name in run.languages]
@@ -303,7 +303,7 @@ def plot(
           for name in here
         ],
         linewidth=1.0,
-        marker=figure.shape(i),
+        marker=figure.marker(i),
         color=figure.colour(i),
         label=label(run),
       )
@@ -367,7 +367,7 @@ def main() -> None:
     from maskedlm.inference.plots import figure
 
     figure.check_path(args.png, option="--png", suffixes=figure.SUFFIXES)
-    figure.check(args.png)
+    figure.check_picture(args.png)
   corpora = make_corpora(runs, parts, args)
 
   results: dict[str, dict] = {}

@@ -2,7 +2,7 @@
 
   python benchmarks/prepare_stages.py --megabytes 8
 
-Runs the stages (maskedlm/data/prepare/stages.py) one after the other in this
+Runs the stages (maskedlm/data/prepare/beam/stages.py) one after the other in this
 process, without Beam, on novels (or docstrings), and tells for each the text
 that it goes over in a second of the processor, and the bytes of its files for
 a byte of text. docs/guides/pretrain/preparing-text.md reckons with these numbers.
@@ -10,6 +10,7 @@ a byte of text. docs/guides/pretrain/preparing-text.md reckons with these number
 
 import argparse
 import collections
+import functools
 import json
 import os
 import pathlib
@@ -20,7 +21,8 @@ import writable
 from input_pipeline import write_text
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.data.prepare import beam, prepare, stages
+from maskedlm.data.prepare import prepare
+from maskedlm.data.prepare.beam import (piece_plan, runner, stages)
 
 
 def main():
@@ -75,26 +77,24 @@ def measure(config, path: pathlib.Path, size: int) -> list[dict]:
     def run():
       verdicts = [
         verdict
-        for key, values in stages.spread(folder, 0, 1)
-        for _, verdict in stages.judge(key, [values])
+        for key, values in stages.band_hashes(folder, 0, 1)
+        for _, verdict in stages.mark_duplicates(key, [values])
       ]
-      stages.note(folder, 0, verdicts)
+      stages.write_status(folder, 0, verdicts)
 
-    timed("fates", run)
+    timed("duplicates", run)
 
   def plan(folder):
     timed("plan", lambda: plan_all(folder))
 
-  plan_all, beam.order.plan = beam.order.plan, plan
-  beam._each, beam._find_duplicates = each, find
-  beam.PIECE_BYTES = 1 << 40
+  plan_all, piece_plan.write_plan = piece_plan.write_plan, plan
+  runner._run_stage, runner._find_duplicates = each, find
+  runner.PIECE_BYTES = 1 << 40
   prepare.prepare(
     config,
     path,
     log=print,
-    write=lambda config, path, **options: beam._write(
-      None, config, path, **options
-    ),
+    run=functools.partial(runner.run, None),
   )
   return [
     {

@@ -54,8 +54,8 @@ from maskedlm.core.task import Task
 from maskedlm.data.corpus import store
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.flops import train_flops
-from maskedlm.runtime import startup, xla_flags
-from maskedlm.training import optimizer, sharding
+from maskedlm.runtime import (startup, xla_flags)
+from maskedlm.training import (optimizer, sharding)
 from maskedlm.training import step as steps
 
 LENGTH, SLOTS, VOCAB, DROPOUT = 128, 20, 30_522, 0.1
@@ -298,7 +298,7 @@ def random_corpus(directory: str):
 def row_flops(config, slots: int) -> float:
   """Counted as ours are, with the head over `slots` positions."""
   cfg = encoder_config(config.model, VOCAB, LENGTH)
-  return train_flops(cfg, LENGTH, num_slots=slots)
+  return train_flops(cfg, LENGTH, num_predictions=slots)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import time
 import writable
 
 CONFIG = pathlib.Path(__file__).parent.parent / "configs" / "bert_base.py"
-MASKEDLM = [sys.executable, "-m", "maskedlm.cli.main"]
+MASKEDLM = [sys.executable, "-m", "maskedlm"]
 # layers, width, heads, length, rows, words, dtype
 SHAPES = {
   "gpu": (12, 768, 12, 128, 512, 30_522, "bfloat16"),

@@ -6,15 +6,9 @@ import pathlib
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm.cli.options import (
-  add_input,
-  check_input,
-  glue_layers,
-  parse_layers,
-  progress,
-)
+from maskedlm.cli.options import (add_input, check_input, glue_layers, parse_layers, progress)
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, output_options
+from maskedlm.runtime import (console, output_options)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -22,7 +16,7 @@ def main(argv: Sequence[str]) -> int:
   args = _parser().parse_args(glue_layers(argv))
   _check(args)
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.vectors import standardise, vectors, writers
+  from maskedlm.inference.vectors import (standardise, vectors, writers)
   from maskedlm.runtime import startup
 
   fitted = (
@@ -52,8 +46,8 @@ def main(argv: Sequence[str]) -> int:
     width = model.cfg.width * (len(layers) if args.combine == "concat" else 1)
     standardise.check_standardiser(fitted, about, width=width)
   seen = Counter()
-  show = progress(text_lines.size(args.input), seen)
-  texts = text_lines.read(
+  show = progress(text_lines.total_bytes(args.input), seen)
+  texts = text_lines.read_texts(
     args.input, form=args.format, field=args.field, seen=seen
   )
   moments, count = None, 0

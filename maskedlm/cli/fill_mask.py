@@ -8,12 +8,7 @@ from collections.abc import Sequence
 from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import text_lines
-from maskedlm.inference.fill_mask import (
-  MAX_TEXTS,
-  fill_masks,
-  format_filled,
-  load_mask_filler,
-)
+from maskedlm.inference.fill_mask import (MAX_TEXTS, fill_masks, format_filled, load_mask_filler)
 from maskedlm.runtime import startup
 
 
@@ -37,8 +32,8 @@ def main(argv: Sequence[str]) -> int:
     raise ConfigError(f"--top_k={args.top_k}: expected at least 1.")
   startup.enable_compile_cache()
   model = load_mask_filler(pathlib.Path(args.checkpoint))
-  asked = text_lines.given(args.text, text_lines.STDIN)
-  for some in text_lines.groups(
+  asked = text_lines.given_texts(args.text, text_lines.STDIN)
+  for some in text_lines.request_groups(
     asked, MAX_TEXTS, args.text, [text_lines.STDIN]
   ):
     lines, texts = zip(*some, strict=True)

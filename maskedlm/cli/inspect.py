@@ -16,13 +16,7 @@ from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 from maskedlm.planning.inspect import html_page
 from maskedlm.planning.inspect import rows as rows_lib
-from maskedlm.planning.inspect.facts import (
-  Section,
-  facts_of_model,
-  facts_of_rows,
-  rate_curve,
-  sparkline,
-)
+from maskedlm.planning.inspect.facts import (Section, facts_of_model, facts_of_rows, rate_curve, sparkline)
 from maskedlm.runtime import output_options
 
 
@@ -50,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
   if corpus:
     config = objectives.resolve_packing(config, corpus)
   task = objectives.make(
-    config, corpus or placeholder_corpus.corpus(config.tokenizer)
+    config, corpus or placeholder_corpus.make_corpus(config.tokenizer)
   )
   figures, sections = facts_of_model(config, task)
   rows = []

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, output_options
+from maskedlm.runtime import (console, output_options)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -40,14 +40,14 @@ def main(argv: Sequence[str]) -> int:
     output_options.check_file(args.json, option="--json")
 
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.vectors import isotropy, vectors
+  from maskedlm.inference.vectors import (isotropy, vectors)
   from maskedlm.runtime import startup
 
   pairs = isotropy.read_pairs(args.sts) if args.sts else []
   startup.enable_compile_cache()
   model = vectors.open_text_encoder(args.checkpoint)
   seen = Counter()
-  texts = text_lines.read(
+  texts = text_lines.read_texts(
     args.input, form=args.format, field=args.field, seen=seen
   )
   drawn = isotropy.sample_vectors(
@@ -56,7 +56,7 @@ def main(argv: Sequence[str]) -> int:
     unit=args.unit,
     count=args.sample,
     seed=args.seed,
-    progress=options.progress(text_lines.size(args.input), seen),
+    progress=options.progress(text_lines.total_bytes(args.input), seen),
     batch_tokens=args.batch_tokens,
   )
   layers = isotropy.measure_layers(drawn)

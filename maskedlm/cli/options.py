@@ -59,7 +59,7 @@ def check_input(args: argparse.Namespace) -> None:
   """
   from maskedlm.data.labelled import text_lines
 
-  text_lines.check(args.input, form=args.format)
+  text_lines.check_files(args.input, form=args.format)
   check_batch_tokens(args)
 
 

@@ -27,7 +27,7 @@ def main(argv: Sequence[str]) -> int:
   from maskedlm.finetune import predict
   from maskedlm.runtime import startup
 
-  text_lines.check([args.input or text_lines.STDIN], form="")
+  text_lines.check_files([args.input or text_lines.STDIN], form="")
   startup.enable_compile_cache()
   model = predict.open_model(args.checkpoint, overrides)
   if args.export and not hasattr(model.kind, "export"):
@@ -106,7 +106,7 @@ def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
 
   parsed = (
     (number, parse(number, line))
-    for number, line in text_lines.given(args.text, path)
+    for number, line in text_lines.given_texts(args.text, path)
   )
-  for some in text_lines.groups(parsed, CHUNK, args.text, [path]):
+  for some in text_lines.request_groups(parsed, CHUNK, args.text, [path]):
     yield tuple(zip(*some, strict=True))

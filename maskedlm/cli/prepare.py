@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from maskedlm.cli import main as cli
 from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
+from maskedlm.core.errors import (ConfigError, CorpusError, did_you_mean)
 from maskedlm.data.corpus import store
-from maskedlm.data.prepare import prepare
+from maskedlm.data.prepare import (local, prepare)
 from maskedlm.runtime import buckets
 
 
@@ -38,23 +38,23 @@ def main(argv: Sequence[str]) -> int:
     return _verify(parser.parse_args(argv).verify)
   for_beam = [token for token in argv if token.startswith("--beam.")]
   args, config = overrides.parse(parser, [t for t in argv if t not in for_beam])
-  write = _writer(args.runner, for_beam)
+  run = _find_runner(args.runner, for_beam)
   path = args.out or config.corpus.path
   if not path:
     raise CorpusError(
       "no place for the corpus: give --out DIR or --config.corpus.path=DIR."
     )
-  corpus = prepare.prepare(config, buckets.folder(path), log=print, write=write)
+  corpus = prepare.prepare(config, buckets.folder(path), log=print, run=run)
   print(f"corpus {corpus.fingerprint[:12]} is ready in {path}")
   return 0
 
 
-def _writer(runner: str, for_beam: Sequence[str]):
-  """What prepare.prepare does the work by; None = processes here."""
+def _find_runner(runner: str, for_beam: Sequence[str]):
+  """Returns the `run` argument of prepare.prepare."""
   if runner == "beam":
     from maskedlm.data.prepare.beam import runner as beam
 
-    return beam.writer([f"--{token[len('--beam.') :]}" for token in for_beam])
+    return beam.make_runner([t.replace("beam.", "", 1) for t in for_beam])
   if runner != "local":
     raise ConfigError(
       f"--runner={runner}: expected local or beam (Beam's own runner is given "
@@ -63,11 +63,11 @@ def _writer(runner: str, for_beam: Sequence[str]):
     )
   if for_beam:
     raise ConfigError(f"{for_beam[0]}: only --runner=beam takes it; add that.")
-  return None
+  return local.run
 
 
 def _verify(path: str) -> int:
-  problems = store.verify(buckets.folder(path))
+  problems = store.verify_corpus(buckets.folder(path))
   for problem in problems:
     print(f"error: {problem}", file=sys.stderr)
   if not problems:

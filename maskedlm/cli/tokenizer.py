@@ -10,7 +10,7 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.prepare import prepare
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.runtime import buckets, console
+from maskedlm.runtime import (buckets, console)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument("text", nargs="*", help="what --try shows")
   if any(token.partition("=")[0] == "--try" for token in argv):
     args = parser.parse_args(argv)
-    print_tokens(tokenizer.load(args.path), " ".join(args.text))
+    print_tokens(tokenizer.load_tokenizer(args.path), " ".join(args.text))
     return 0
   args, config = overrides.parse(parser, argv)
   if not args.out:

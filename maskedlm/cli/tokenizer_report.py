@@ -19,11 +19,11 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.prepare import documents as documents_lib
-from maskedlm.data.prepare import prepare, vocabulary_sample
-from maskedlm.data.sources import languages, reader
+from maskedlm.data.prepare import (local, vocabulary_sample)
+from maskedlm.data.sources import (languages, reader)
 from maskedlm.data.sources.languages import Domain
 from maskedlm.data.sources.sentences import split_sentences
-from maskedlm.data.tokenizers import tokenizer, training
+from maskedlm.data.tokenizers import (tokenizer, training)
 from maskedlm.inference.plots import figure
 
 MEASURED_BYTES = 1 << 20  # Of each language's text, from its beginning.
@@ -119,10 +119,10 @@ def train_both(
   def heldout(part, sentence):
     if sizes[part] < MEASURED_BYTES:
       texts.setdefault(part, []).append(sentence)
-      sizes[part] += training.num_bytes(sentence)
+      sizes[part] += training.utf8_length(sentence)
 
   documents = documents_lib.show_progress(
-    prepare.document_reader(config, collections.Counter(), progress=True)(),
+    local.document_reader(config, collections.Counter(), progress=True)(),
     "reading",
     lambda d: (1, d.num_bytes),
   )
@@ -164,7 +164,7 @@ def load_saved(
     with languages.errors_of_domain(part.name):
       texts[part.name] = list(_beginning(part, text_field))
   return [
-    Vocabulary(label, tokenizer.load(path), {})
+    Vocabulary(label, tokenizer.load_tokenizer(path), {})
     for label, path in zip(figure.short_names(paths), paths, strict=True)
   ], texts
 
@@ -179,7 +179,7 @@ def _beginning(part: Domain, text_field: str) -> Iterable[str]:
       lines, mode="split", language=part.language, report=report
     ):
       yield sentence
-      size += training.num_bytes(sentence)
+      size += training.utf8_length(sentence)
     if size >= MEASURED_BYTES:
       return
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.errors import (ConfigError, did_you_mean)
 from maskedlm.finetune import data_files
 from maskedlm.runtime import console
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from maskedlm.cli import main as cli
 from maskedlm.cli import options as options_lib
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, output_options
+from maskedlm.runtime import (console, output_options)
 
 CHUNK = 1024  # Lines that are read before they are answered.
 
@@ -135,7 +135,7 @@ def train(args: argparse.Namespace) -> int:
   """`maskedlm wsd train`."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.vectors import vectors
-  from maskedlm.inference.word_senses import data, senses
+  from maskedlm.inference.word_senses import (data, senses)
 
   output_options.check_file(args.out, option="--out", suffixes=(".npz",))
   if not 0 <= args.heldout_share < 1:
@@ -164,7 +164,7 @@ def train(args: argparse.Namespace) -> int:
     senses.word_vector_options(model.cfg, layers, args.combine),
     first_senses=first,
     batch_tokens=args.batch_tokens,
-    progress=options_lib.progress(text_lines.size([args.data]), seen),
+    progress=options_lib.progress(text_lines.total_bytes([args.data]), seen),
   )
   about = {
     **made.about,
@@ -187,7 +187,7 @@ def train(args: argparse.Namespace) -> int:
 def evaluate(args: argparse.Namespace) -> int:
   """`maskedlm wsd evaluate`."""
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.word_senses import data, senses
+  from maskedlm.inference.word_senses import (data, senses)
   from maskedlm.inference.word_senses import scores as sense_scores
 
   if args.json:
@@ -196,7 +196,7 @@ def evaluate(args: argparse.Namespace) -> int:
     output_options.check_file(args.keys, suffixes=(".txt",), option="--keys")
   learned, model, options = _open(args)
   seen, documents = Counter(), set()
-  show = options_lib.progress(text_lines.size([args.data]), seen)
+  show = options_lib.progress(text_lines.total_bytes([args.data]), seen)
   # Senses that were trained and saved in Python don't tell of what.
   own = _sha256(args.data) == learned.about.get("data_sha256")
   share = learned.about.get("heldout_share", 0.0)
@@ -304,7 +304,7 @@ def predict(args: argparse.Namespace) -> int:
   )
   if args.text:
     sentences = map(sense_inputs.parse_marked_text, args.text)
-  for some in text_lines.groups(sentences, CHUNK, args.text, args.input):
+  for some in text_lines.request_groups(sentences, CHUNK, args.text, args.input):
     for targets, values in senses.embed_targets(
       model, some, options, batch_tokens=args.batch_tokens
     ):

@@ -1,0 +1,11 @@
+"""The config of a run: options, presets, overrides of the command line.
+
+A config file begins with `from maskedlm import config` and starts from
+`config.default(objective)`.
+"""
+
+from maskedlm.config import presets
+from maskedlm.config.defaults import default
+from maskedlm.core.errors import ConfigError
+
+__all__ = ("ConfigError", "default", "presets")

@@ -1,27 +1,31 @@
-"""The command line of the verbs that take a config.
+"""Reads the config of a verb: its file, and overrides of the command line.
 
-`--config=FILE[:ARG]` names a config file, `--config.a.b=value` overrides any
-of its options, and everything else belongs to the verb. A config file is
-Python and is executed: run only those that you trust.
+`--config=FILE[:ARG]` names a config file, `--config.a.b=value` overrides one of
+its options, `--config.optimizer=PRESET` its whole optimizer, and
+`--config.objective.name=NAME` switches the objective. Everything else belongs
+to the verb. A config file is Python and is executed: run only those that you
+trust.
 """
 
 import argparse
 import pathlib
 import re
+import sys
 import warnings
 
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from maskedlm.config.defaults import validate
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.config import presets
+from maskedlm.config.defaults import (objective_section, validate)
+from maskedlm.core.errors import (ConfigError, did_you_mean)
 from maskedlm.training.checkpoints import init_from
 
 _OPTION = re.compile(r"^--?(no)?config\.")
 
 
 def parse(parser: argparse.ArgumentParser, argv) -> tuple:
-  """(verb's arguments, the config of pretraining, complete and validated).
+  """Returns (the verb's arguments, the config of pretraining, validated).
 
   Raises:
     ConfigError: the file or an override is wrong; one line with the remedy.
@@ -30,17 +34,19 @@ def parse(parser: argparse.ArgumentParser, argv) -> tuple:
   args, overrides = split(parser, argv)
 
   def complete(config: ConfigDict) -> None:
-    init_from.adopt(config, given=[_name(token) for token in overrides])
+    init_from.copy_architecture(
+      config, given=[_name(token) for token in overrides]
+    )
     validate(config)
 
   return args, load_config(args.config, overrides, complete)
 
 
 def split(parser: argparse.ArgumentParser, argv) -> tuple:
-  """(verb's arguments, with .config, and the overrides as they were given).
+  """Returns (the verb's arguments, with .config; the overrides as given).
 
   Raises:
-    ConfigError: an argument that is neither.
+    ConfigError: an argument is neither.
   """
   parser.add_argument(
     "--config",
@@ -66,31 +72,86 @@ def split(parser: argparse.ArgumentParser, argv) -> tuple:
 
 
 def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
-  """The config of a file, with overrides like "--config.seed=1".
+  """Returns the config of a file, with overrides like "--config.seed=1".
 
-  validate(config) is that of pretraining by default.
+  Args:
+    path: FILE or FILE:ARG.
+    overrides: arguments of the command line.
+    validate: called with the config; by default that of pretraining.
+
+  Raises:
+    ConfigError: there is no such file or option, or a value is wrong.
   """
   if not pathlib.Path(path.partition(":")[0]).is_file():
     raise ConfigError(
       f"--config={path}: no such file; expected a config such as "
       "configs/quickstart.py."
     )
-  known = _option_names(_parse(path, []))
+  config = _parse(path, [])
+  sections, overrides = _split_sections(overrides, config)
+  for name, value in sections.items():
+    _replace_section(config, name, value)
+  known = _option_names(config)
   for token in overrides:
     name = _name(token)
     if _OPTION.match(token) and name not in known:
       near = did_you_mean(name, known)
       raise ConfigError(f"--config.{name}: {path} has no such option{near}")
-  config = _parse(path, overrides)
+  config = override(config, overrides) if sections else _parse(path, overrides)
   validate(config)
   return config
 
 
+def _split_sections(overrides, config: ConfigDict) -> tuple[dict, list]:
+  """Returns ({option: value} that replace a whole section, the others)."""
+  whole, rest = {}, []
+  tokens = iter(overrides)
+  for token in tokens:
+    name = _name(token)
+    if name == "optimizer" or (
+      name == "objective.name" and "objective" in config
+    ):
+      _, given, value = token.partition("=")
+      whole[name] = value if given else next(tokens, "")
+    else:
+      rest.append(token)
+  return whole, rest
+
+
+def _replace_section(config: ConfigDict, name: str, value: str) -> None:
+  """Sets config.optimizer to a preset, or config.objective to an objective.
+
+  Of an objective's options those keep the file's value that both have and that
+  the file changed. An option that the file changed and that the new objective
+  doesn't have is printed.
+  """
+  with config.unlocked():
+    if name == "optimizer":
+      config.optimizer = presets.load(value)
+      return
+    old = config.objective
+    if value == old.name:
+      return
+    defaults, new = objective_section(old.name), objective_section(value)
+    for option, given in old.items():
+      if option == "name" or given == defaults[option]:
+        continue
+      if option in new:
+        new[option] = given
+      else:
+        print(
+          f"objective.{option}={given!r} of the config file is dropped: "
+          f"objective {value!r} has no such option",
+          file=sys.stderr,
+        )
+    config.objective = new
+
+
 def override(config: ConfigDict, overrides) -> ConfigDict:
-  """The config with overrides like "--config.task.label=stars", which it has.
+  """Returns the config with overrides of options that it has.
 
   Raises:
-    ConfigError: a value that isn't of the option's type, or is of none.
+    ConfigError: a value isn't of the option's type, or belongs to none.
   """
   values = flags.FlagValues()
   argv = ["maskedlm", *overrides]
@@ -105,12 +166,12 @@ def override(config: ConfigDict, overrides) -> ConfigDict:
 
 
 def _name(token: str) -> str:
-  """The option of an override: "--config.model.width=8" -> "model.width"."""
+  """Returns the option of an override: "--config.model.width=8" -> "model.width"."""
   return _OPTION.sub("", token).partition("=")[0]
 
 
 def _parse(path: str, overrides) -> ConfigDict:
-  """Through ml_collections, on flags of its own: no global state."""
+  """Loads a file by ml_collections, with flags of its own: no global state."""
   values = flags.FlagValues()
   argv = ["maskedlm", f"--config={path}", *overrides]
   config_flags.DEFINE_config_file(
@@ -137,7 +198,7 @@ def _parse(path: str, overrides) -> ConfigDict:
 
 
 def _read(values: flags.FlagValues, argv) -> None:
-  """Gives the flags their values; all of argv must be used."""
+  """Sets the flags; all of argv must be used."""
   _, *left = values(argv)
   if left:  # `--config.model.unroll False` would set it, and drop the False.
     raise ConfigError(
@@ -146,7 +207,7 @@ def _read(values: flags.FlagValues, argv) -> None:
 
 
 def _raised_by_file(error: BaseException | None) -> ConfigError | None:
-  """What get_config(arg) refused, which others have wrapped since; or None."""
+  """Returns the ConfigError that get_config(arg) raised, now wrapped; or None."""
   found = None
   while error is not None:
     found = error if isinstance(error, ConfigError) else found

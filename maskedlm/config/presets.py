@@ -1,46 +1,44 @@
 """Optimizer presets: published recipes as plain values, all overridable.
 
-A preset is a `config.optimizer` section. maskedlm.training.optimizer reads the values and
-never the name, so every published detail is visible in the effective config.
-docs/reference/presets.md cites where each value was read.
+A preset is a function that returns a `config.optimizer` section. The optimizer
+reads the values and never the preset's name, so every published detail is
+visible in the effective config. docs/reference/presets.md cites the sources.
 """
 
+import inspect
+import sys
+from collections.abc import Callable
+
 from ml_collections import ConfigDict
+
+from maskedlm.core import options
+from maskedlm.core.errors import check_name
+from maskedlm.training.optimizer import OptimizerOptions
+
+
+def names() -> dict[str, Callable[[], ConfigDict]]:
+  """Returns the presets by name: the functions here that take nothing."""
+  return {
+    name: function
+    for name, function in inspect.getmembers(sys.modules[__name__])
+    if getattr(function, "__module__", "") == __name__
+    and function not in (names, load)
+  }
+
+
+def load(name: str) -> ConfigDict:
+  """Returns the preset of a name, as `--config.optimizer=NAME` does.
+
+  Raises:
+    ConfigError: there is no such preset.
+  """
+  check_name("optimizer", name, tuple(names()))
+  return names()[name]()
 
 
 def adamw() -> ConfigDict:
   """AdamW as Loshchilov & Hutter (arXiv:1711.05101) and optax define it."""
-  optimizer = ConfigDict()
-  optimizer.rule = "adam"  # Update rule: adam | lamb | muon | stable_adam.
-  optimizer.learning_rate = 1e-4  # Peak, reached at the end of the warm-up.
-  # Shape after the warm-up: linear | cosine | polynomial | constant | wsd |
-  # wsd_sqrt.
-  optimizer.schedule = "linear"
-  optimizer.warmup_steps = 1_000  # Linear from 0, within train.num_steps.
-  # True: the decay is counted from step 0, not from the end of the warm-up,
-  # so the rate drops by peak * warmup/num_steps where the warm-up ends.
-  optimizer.decay_from_zero = False
-  # True: the warm-up is multiplied by that decay, so there is no drop.
-  optimizer.warmup_times_decay = False
-  optimizer.end_factor = 0.0  # Final rate as a share of the peak.
-  optimizer.power = 1.0  # Exponent of the polynomial schedule.
-  # wsd, wsd_sqrt: share of the steps that decay, at the end.
-  optimizer.decay_share = 0.1
-  optimizer.b1 = 0.9
-  optimizer.b2 = 0.999
-  optimizer.eps = 1e-8  # Added outside of the square root.
-  optimizer.bias_correction = True
-  optimizer.weight_decay = 0.01  # Decoupled: each step takes lr * this * p.
-  # Regexes: a parameter whose path holds a match of any has no decay (and no
-  # trust ratio in LAMB). One that matches no parameter is an error.
-  optimizer.no_decay = ("norm/", "bias")
-  optimizer.clip_norm = 1.0  # Global gradient norm; 0 = no clipping.
-  # Fine-tuning (rates.py): each layer's rate is this times the one above's.
-  optimizer.layer_decay = 1.0
-  # Embeddings and this many layers, from below, don't change; -1 = none of
-  # the encoder's does.
-  optimizer.frozen_layers = 0
-  return optimizer
+  return options.to_config(OptimizerOptions)
 
 
 def bert_google() -> ConfigDict:

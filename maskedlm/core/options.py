@@ -11,6 +11,7 @@ written down once.
 """
 
 import dataclasses
+import operator
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +19,7 @@ from typing import Any
 
 from ml_collections import ConfigDict, config_dict
 
-from maskedlm.core.errors import ConfigError, check_name
+from maskedlm.core.errors import (ConfigError, check_name)
 
 
 def option(
@@ -27,6 +28,8 @@ def option(
   *,
   low: float | None = None,
   high: float | None = None,
+  above: float | None = None,
+  below: float | None = None,
   choices: Sequence[Any] | None = None,
   frozen: bool = False,
 ) -> Any:
@@ -38,6 +41,8 @@ def option(
     doc: what the option means and its unit; ends with a period.
     low: the least value allowed.
     high: the largest value allowed.
+    above: the value must be larger than this.
+    below: the value must be smaller than this.
     choices: the values allowed, if they can be listed.
     frozen: True if a resumed run must keep the value, because it decides what
       the parameters are or which rows and masks a step sees.
@@ -46,6 +51,8 @@ def option(
     "doc": doc,
     "low": low,
     "high": high,
+    "above": above,
+    "below": below,
     "choices": None if choices is None else tuple(choices),
     "frozen": frozen,
   }
@@ -100,10 +107,14 @@ def check(section: str, cls: type, values: Any) -> None:
     about = field.metadata
     if about["choices"] is not None:
       check_name(name, value, about["choices"])
-    low, high = about["low"], about["high"]
-    if (low is not None and value < low) or (high is not None and value > high):
+    # A NaN fails every comparison.
+    if not all(
+      within(value, about[bound])
+      for bound, (within, _) in _BOUNDS.items()
+      if about[bound] is not None
+    ):
       raise ConfigError(
-        f"{name}={value} is out of range: expected {_range(low, high)}."
+        f"{name}={value} is out of range: expected {describe_range(field)}."
       )
 
 
@@ -119,15 +130,21 @@ def describe_range(field: dataclasses.Field) -> str:
   about = field.metadata
   if about["choices"] is not None:
     return ", ".join(f"{c!r}" for c in about["choices"])
-  if about["low"] is None and about["high"] is None:
-    return ""
-  return _range(about["low"], about["high"])
+  if about["low"] is not None and about["high"] is not None:
+    return f"{about['low']} to {about['high']}"
+  return " and ".join(
+    words.format(about[bound])
+    for bound, (_, words) in _BOUNDS.items()
+    if about[bound] is not None
+  )
 
 
-def _range(low: float | None, high: float | None) -> str:
-  if high is None:
-    return f"{low} or more"
-  return f"{high} or less" if low is None else f"{low} to {high}"
+_BOUNDS = {
+  "low": (operator.ge, "{} or more"),
+  "above": (operator.gt, "above {}"),
+  "high": (operator.le, "{} or less"),
+  "below": (operator.lt, "below {}"),
+}
 
 
 def _not_none(hint: Any) -> type:

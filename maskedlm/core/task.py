@@ -51,7 +51,7 @@ class Task(NamedTuple):
   # Rows of the train split, an epoch, in each phase; () = not known.
   rows_per_epoch: tuple[int, ...] = ()
   # Of each phase, what each language is of an epoch: (name, its rows, how many
-  # an epoch reads); data/batches/language_mixture.py. () = one language.
+  # an epoch reads); data/batches/domain_mixture.py. () = one language.
   shares: tuple = ()
   # Held-out metrics are given of each of these languages.Language as well: a
   # batch's `language_ids` [B] are places in it. () = of all rows together.

@@ -24,7 +24,7 @@ def apportion(total: int, shares) -> np.ndarray:
   return counts
 
 
-def equal(total: int, sizes) -> np.ndarray:
+def equal_counts(total: int, sizes) -> np.ndarray:
   """Whole numbers [n], as equal as the sizes allow, with sum at most total."""
   counts = np.zeros(len(sizes), np.int64)
   order = np.argsort(sizes, kind="stable")

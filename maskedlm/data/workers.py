@@ -21,7 +21,7 @@ from maskedlm.core.errors import CorpusError
 _function = None  # In a worker: what `make_function` returned there.
 
 
-def number(options) -> int:
+def num_workers(options) -> int:
   """How many processes: config.corpus.num_workers, or one for each core.
 
   Cores are those that this process may use.

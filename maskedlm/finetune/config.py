@@ -11,8 +11,7 @@ import pathlib
 from ml_collections import ConfigDict
 
 from maskedlm.config import presets
-from maskedlm.config.defaults import check_ranges
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.errors import (ConfigError, did_you_mean)
 from maskedlm.training import optimizer
 
 
@@ -148,6 +147,27 @@ _RANGES = (
   ("train.nonfinite_limit", 1, _ANY),
   ("train.prefetch", 1, _ANY),
 )
+
+
+def frozen_options(config: ConfigDict) -> frozenset[str]:
+  """Returns the names of the options that a resumed run must keep."""
+  sections = ("task", "data")
+  names = {"seed", "init_from", "pretrained", "model.reinit_layers"}
+  names |= {"optimizer.rule"}
+  names |= {f"{section}.{n}" for section in sections for n in config[section]}
+  return frozenset(names - {"data.also_score"})
+
+
+def check_ranges(config: ConfigDict, ranges) -> None:
+  """Raises ConfigError for an option outside of its (name, lowest, highest)."""
+  for name, low, high in ranges:
+    section, _, key = name.rpartition(".")
+    value = config[section][key] if section else config[key]
+    if not low <= value <= high:
+      most = "or more" if high == _ANY else f"to {high}"
+      raise ConfigError(
+        f"{name}={value} is out of range: expected {low} {most}."
+      )
 
 
 def load_kind(name: str):

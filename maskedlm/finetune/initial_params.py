@@ -15,12 +15,12 @@ import jax.numpy as jnp
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.training.checkpoints.load import Opened
+from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
 SHARED = ("encoder", "pooler")  # What a new task takes over.
 
 
-def architecture(start: Opened, model, length: int) -> EncoderConfig:
+def architecture(start: LoadedCheckpoint, model, length: int) -> EncoderConfig:
   """The checkpoint's architecture, with the options that don't change it.
 
   Args:
@@ -52,7 +52,7 @@ def architecture(start: Opened, model, length: int) -> EncoderConfig:
   )
 
 
-def check_sentences(start: Opened, made: Mapping[str, Any], log) -> None:
+def check_sentences(start: LoadedCheckpoint, made: Mapping[str, Any], log) -> None:
   """A log line where the checkpoint makes texts' vectors in another way.
 
   Args:
@@ -71,7 +71,7 @@ def check_sentences(start: Opened, made: Mapping[str, Any], log) -> None:
 
 
 def from_checkpoint(
-  start: Opened, *, reinit_layers: int
+  start: LoadedCheckpoint, *, reinit_layers: int
 ) -> Callable[[Params], Params]:
   """-> fresh params -> those to start from (train.run's start_from)."""
 

@@ -173,7 +173,7 @@ def run(
 
 
 def by_row(
-  batches: batching.Batches, outputs: Sequence[Mapping[str, np.ndarray]]
+  batches: batching.RowBatches, outputs: Sequence[Mapping[str, np.ndarray]]
 ) -> Outputs:
   """Outputs of batches [B, ...] -> those of rows, in the order of Rows."""
   order = np.concatenate([batches.row_ids(i) for i in range(len(outputs))])

@@ -19,7 +19,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Task
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import (initial_params, predict, splits)
 from maskedlm.finetune.common import (batching, packing)
 from maskedlm.finetune.config import (frozen_options, load_kind)
@@ -74,7 +74,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, config))
   run = multihost.run_on_all_hosts(lambda: prepare(config), facts=_facts)
   if multihost.is_primary():  # With it the checkpoints are self-contained.
-    tokenizers.keep(run.start.tokenizer, workdir / "tokenizer")
+    save_if_absent(run.start.tokenizer, workdir / "tokenizer")
   task, config = make_task(run, config, mesh)
   began = time.perf_counter()
   result = train.run(
@@ -182,7 +182,7 @@ def make_task(
 
   @functools.cache
   def row_flops(length: int) -> float:
-    return flops.train_flops(cfg, length, num_slots=0)
+    return flops.train_flops(cfg, length, num_predictions=0)
 
   task = Task(
     batch_at=lambda split, step: parts[split].batch_at(step),
@@ -211,10 +211,10 @@ def make_task(
 
 def _train_batches(
   run: Prepared, config: ConfigDict, mesh: Mesh, shape: Mapping[str, Any]
-) -> batching.Batches:
+) -> batching.RowBatches:
   """Packed, as far as data.pack wants it; says how much padding is left."""
   data, rows = config.data, run.train_rows
-  parts = packing.parts_of(
+  parts = packing.microbatch_rows(
     data.batch_size,
     mesh.shape["data"] * mesh.shape["fsdp"],
     config.train.accumulate,
@@ -232,11 +232,11 @@ def _train_batches(
       width=run.cfg.width,
     )
   else:
-    layout = packing.alone(parts.shape[1] * lengths.shape[1], data.length)
+    layout = packing.unpacked_layout(parts.shape[1] * lengths.shape[1], data.length)
   batches = batching.train_batches(
     rows, seed=config.seed, length=length, layout=layout, parts=parts, **shape
   )
-  share = batching.padding_share(rows, batches)
+  share = batching.estimate_padding_share(rows, batches)
   naive = 1 - float(np.mean(lengths)) / data.length
   counts = ", ".join(str(len(parts) * r) for r in layout.counts)
   console.log(

@@ -1,4 +1,4 @@
-"""EncoderConfig: the one description of an encoder's architecture.
+"""EncoderConfig: the architecture of an encoder, and the options it comes from.
 
 It is written into every checkpoint, so nothing that reads one repeats a size.
 encoder_config makes it from config.model and checks it; encoder.py builds it.
@@ -6,68 +6,158 @@ encoder_config makes it from config.model and checks it; encoder.py builds it.
 
 import dataclasses
 
-from maskedlm.core.errors import ConfigError, check_known
+from maskedlm.core import options
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.options import option
 from maskedlm.modeling.attention import dispatch
 
-# The names that options choose from; encoder.py says what they stand for.
-CHOICES = {
-  "activation": ("gelu", "gelu_tanh"),
-  "dtype": ("float32", "bfloat16"),
-  "remat": ("none", "dots", "full"),
-  "attention": dispatch.KNOWN,
-  "position": ("learned", "rope", "alibi"),
-  "norm_order": ("post", "pre"),
-  "norm_kind": ("layer", "rms"),
-  "mlp": ("plain", "gated"),
-  "pooler": ("tanh", "gelu", "relu", "norm"),
-  "row_pool": ("cls", "mean"),
-}
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ModelOptions:
+  """config.model of pretraining. The defaults are those of BERT-base."""
+
+  num_layers: int = option(12, "Number of blocks, N.", low=1, frozen=True)
+  width: int = option(768, "Width of the hidden states, D.", low=1, frozen=True)
+  num_heads: int = option(12, "Attention heads, H.", low=1, frozen=True)
+  mlp_width: int = option(
+    3072, "Width of the hidden layer of the MLP, F.", low=1, frozen=True
+  )
+  max_positions: int = option(512, "Tokens in the longest row.", frozen=True)
+  activation: str = option(
+    "gelu",
+    "Of the MLP: gelu (erf) or gelu_tanh (as in Google's BERT).",
+    choices=("gelu", "gelu_tanh"),
+    frozen=True,
+  )
+  dropout: float = option(
+    0.1, "After the embeddings, attention and the MLP.", low=0, below=1
+  )
+  attention_dropout: float = option(
+    0.1, "Of the attention probabilities.", low=0, below=1
+  )
+  norm_epsilon: float = option(
+    1e-12, "Added to the variance in norms.", low=0, frozen=True
+  )
+  init_stddev: float = option(
+    0.02, "Of the truncated normal that parameters are drawn from.", low=0
+  )
+  dtype: str = option(
+    "float32", "Of activations.", choices=("float32", "bfloat16")
+  )
+  remat: str = option(
+    "none",
+    "What the backward pass recomputes: none, dots (everything but matmuls) or "
+    "full.",
+    choices=("none", "dots", "full"),
+  )
+  unroll: bool = option(
+    True,
+    "Unroll the loop over layers in training. A loop copies what each layer "
+    "keeps for the backward pass; many unrolled layers take longer to compile.",
+  )
+  attention: str = option(
+    "auto",
+    "The implementation of attention in training.",
+    choices=dispatch.IMPLEMENTATIONS,
+  )
+  vocab_block: int = option(
+    65_536,
+    "Compute the logits of a larger vocabulary in blocks of about this many "
+    "tokens, and again in the backward pass, to save memory. The loss is the "
+    "same.",
+    low=1,
+  )
+  type_vocab_size: int = option(
+    2, "Token types (segments A and B); 0 for none.", low=0, frozen=True
+  )
+  embedding_width: int = option(
+    0,
+    "Width of the embeddings, which are projected to model.width (as in "
+    "ELECTRA-small); 0 for model.width.",
+    low=0,
+    frozen=True,
+  )
+  embedding_norm: bool = option(True, "Normalize the embeddings.", frozen=True)
+  position: str = option(
+    "learned",
+    "How positions are encoded.",
+    choices=("learned", "rope", "alibi"),
+    frozen=True,
+  )
+  rope_theta: float = option(
+    10_000.0, "Base of RoPE's wavelengths.", low=1, frozen=True
+  )
+  local_rope_theta: float = option(
+    10_000.0, "The same in layers with a window.", low=1, frozen=True
+  )
+  local_window: int = option(
+    0,
+    "Tokens that a token attends to in local layers, both sides together; 0 "
+    "for all.",
+    low=0,
+    frozen=True,
+  )
+  global_every: int = option(
+    3,
+    "With a window, layers 0, k, 2k, ... attend to the whole row.",
+    low=1,
+    frozen=True,
+  )
+  causal: bool = option(
+    False, "Attend only to the token itself and those before it.", frozen=True
+  )
+  norm_order: str = option(
+    "post",
+    "Norms after each residual sum (post) or before each sublayer (pre).",
+    choices=("post", "pre"),
+    frozen=True,
+  )
+  norm_kind: str = option(
+    "layer", "LayerNorm or RMSNorm.", choices=("layer", "rms"), frozen=True
+  )
+  skip_first_norm: bool = option(
+    False, "With pre: no norm before the first attention.", frozen=True
+  )
+  mlp: str = option(
+    "plain",
+    "Two dense layers (plain), or GeGLU (gated).",
+    choices=("plain", "gated"),
+    frozen=True,
+  )
+  biases: bool = option(True, "Biases in dense layers and norms.", frozen=True)
+  scaled_init: bool = option(
+    False,
+    "Draw the output layers with init_stddev / sqrt(2 num_layers).",
+  )
 
 
-@dataclasses.dataclass(frozen=True)
-class EncoderConfig:
-  """The architecture. `EncoderConfig(**json.loads(...))` makes it again.
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class EncoderConfig(ModelOptions):
+  """The architecture. `EncoderConfig(**json.loads(...))` restores it.
 
-  config.py explains the fields. The defaults are BERT's: what a checkpoint
-  of before has is what it means.
+  The last four fields say how the encoder is used, in which imported models
+  differ (interop/); they are not options of pretraining.
   """
 
-  vocab_size: int  # The tokenizer's; arrays have padded_vocab_size rows.
-  num_layers: int
-  width: int
-  num_heads: int
-  mlp_width: int
-  max_positions: int
-  activation: str  # This and the other names: see CHOICES.
-  dropout: float
-  attention_dropout: float
-  norm_epsilon: float
-  init_stddev: float
-  dtype: str  # Of activations.
-  remat: str
-  unroll: bool = False
-  vocab_block: int = 65_536
-  attention: str = "auto"
-  type_vocab_size: int = 2
-  embedding_width: int = 0
-  embedding_norm: bool = True
-  position: str = "learned"
-  rope_theta: float = 10_000.0
-  local_rope_theta: float = 10_000.0
-  local_window: int = 0
-  global_every: int = 3
-  causal: bool = False
-  norm_order: str = "post"
-  norm_kind: str = "layer"
-  skip_first_norm: bool = False
-  mlp: str = "plain"
-  biases: bool = True
-  scaled_init: bool = False
-  # How it is read, which imported encoders differ in (interop/).
-  pooler: str = "tanh"  # What follows the pooler's dense layer.
-  row_pool: str = "cls"  # What a row's label is told by: [CLS], or the mean.
-  pair_separators: int = 1  # [SEP] between the texts of a pair; RoBERTa's 2.
-  pair_types: int = 2  # Types of its texts: 1 where the second has type 0 too.
+  vocab_size: int  # Of the tokenizer; arrays have padded_vocab_size rows.
+  pooler: str = option(
+    "tanh",
+    "What follows the pooler's dense layer.",
+    choices=("tanh", "gelu", "relu", "norm"),
+    frozen=True,
+  )
+  row_pool: str = option(
+    "cls",
+    "What represents a row: the vector of [CLS], or the mean.",
+    choices=("cls", "mean"),
+    frozen=True,
+  )
+  pair_separators: int = option(
+    1, "[SEP] between the texts of a pair; 2 in RoBERTa.", frozen=True
+  )
+  pair_types: int = option(
+    2, "Token types of a pair; 1 if both texts have type 0.", frozen=True
+  )
 
   @property
   def padded_vocab_size(self) -> int:
@@ -110,17 +200,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
       divide, a dropout outside of [0, 1), rows longer than model.max_positions.
   """
   cfg = EncoderConfig(vocab_size=vocab_size, **model)
-  check_known("model", cfg, CHOICES)
-  for name, least in _LEAST.items():
-    if not getattr(cfg, name) >= least:
-      raise ConfigError(
-        f"model.{name}={getattr(cfg, name)} must be {least} or more."
-      )
-  for name in ("dropout", "attention_dropout"):
-    if not 0 <= getattr(cfg, name) < 1:
-      raise ConfigError(
-        f"model.{name}={getattr(cfg, name)} must be at least 0 and below 1."
-      )
+  options.check("model", EncoderConfig, cfg)
   if cfg.width % cfg.num_heads:
     raise ConfigError(
       f"model.width={cfg.width} must be divisible by model.num_heads="
@@ -154,17 +234,18 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
 
 
 def restored(fields) -> EncoderConfig:
-  """The EncoderConfig of a checkpoint, on whatever machine it is opened.
+  """Returns the EncoderConfig of a checkpoint, for the machine it is opened on.
 
-  Which attention computes it is of the machine, and chosen anew.
+  The implementation of attention is chosen anew. Checkpoints older than
+  model.unroll had a loop over the layers.
   """
-  return EncoderConfig(**{**fields, "attention": "auto"})
+  return EncoderConfig(**{"unroll": False, **fields, "attention": "auto"})
 
 
 def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
   """Raises ConfigError if cfg.attention can't train it, there or anywhere."""
   case = attention_case(cfg, cfg.max_positions, platform=platform, **machine)
-  dispatch.check(cfg.attention, case)
+  dispatch.check_supported(cfg.attention, case)
 
 
 def attention_case(
@@ -188,19 +269,3 @@ def attention_case(
     windows=bool(cfg.local_window),
     one_text=one_text,
   )
-
-
-# Field -> its lowest value.
-_LEAST = {
-  "vocab_block": 1,
-  "num_layers": 1,
-  "width": 1,
-  "num_heads": 1,
-  "mlp_width": 1,
-  "global_every": 1,
-  "rope_theta": 1,
-  "local_rope_theta": 1,
-  "embedding_width": 0,
-  "local_window": 0,
-  "type_vocab_size": 0,
-}

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 
-def random_words(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
+def random_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
   """uint32, uniform, of this shape.
 
   Each row (of the last dimension) has a start and an odd stride, hashes of the
@@ -27,22 +27,22 @@ def random_words(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
   row = jnp.zeros((*lead, 1), jnp.uint32)
   for axis, n in enumerate(lead):
     row = row * np.uint32(n) + _iota((*lead, 1), axis)
-  start, stride = of_row(row, *seeds(key))
+  start, stride = _row_hash(row, *_seeds(key))
   return mix(start + stride * _iota((*lead, size), len(lead)))
 
 
-def seeds(key: jax.Array) -> jax.Array:
+def _seeds(key: jax.Array) -> jax.Array:
   """The words [3] that a key stands for here."""
   return jax.random.bits(key, (3,), jnp.uint32)
 
 
-def of_row(row, first, second, third):
+def _row_hash(row, first, second, third):
   """(start, stride) of rows by their numbers, uint32; of three seeds."""
   start = mix(row ^ first) + second
   return start, mix(start ^ third) | np.uint32(1)
 
 
-def count_of(rate: float) -> int:
+def drop_threshold(rate: float) -> int:
   """Of 2^32 words, how many drop their entry."""
   return round(rate * 2**32)
 
@@ -51,10 +51,10 @@ def drop(x: jax.Array, words: jax.Array, count: int) -> jax.Array:
   """Zeroes the entries of x whose words are below count; scales the others."""
   left = jnp.where(words >= np.uint32(count), x, 0)
   # In float32: as a bfloat16, 1 / 0.9 is 0.16% too small.
-  return (left.astype(jnp.float32) * scale(count)).astype(x.dtype)
+  return (left.astype(jnp.float32) * _scale(count)).astype(x.dtype)
 
 
-def scale(count: int) -> float:
+def _scale(count: int) -> float:
   """Of what isn't dropped: exact, so that the expectation stays."""
   return 2**32 / (2**32 - count)
 

@@ -21,15 +21,7 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.attention.layer import Attention
 from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.modeling.attention.vendor_kernels import ROWS
-from maskedlm.modeling.layers import (
-  ACTIVATIONS,
-  DTYPES,
-  Dense,
-  Dropout,
-  LayerNorm,
-  RMSNorm,
-  fork,
-)
+from maskedlm.modeling.layers import (ACTIVATIONS, DTYPES, Dense, Dropout, LayerNorm, RMSNorm, fork)
 
 # What backward keeps of a block; it recomputes the rest. "dots" keeps what
 # dense layers and attention give. Scores, dropout and elementwise operations

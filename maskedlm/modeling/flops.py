@@ -11,7 +11,7 @@ def train_flops(
   cfg: EncoderConfig,
   length: int,
   *,
-  num_slots: int,
+  num_predictions: int,
   attended: float | None = None,
 ) -> float:
   """FLOPs of forward and backward for one row.
@@ -19,11 +19,11 @@ def train_flops(
   Args:
     cfg: the architecture; its true vocabulary counts.
     length: L, tokens in the row, padding included.
-    num_slots: P, positions that the vocabulary is predicted at.
+    num_predictions: P, positions that the vocabulary is predicted at.
     attended: pairs of positions of a segment, length^2 by default; in a row
       of several segments, the sum of their own squares.
   """
-  L, P = length, num_slots
+  L, P = length, num_predictions
   N, D, F, V = cfg.num_layers, cfg.width, cfg.mlp_width, cfg.vocab_size
   E = cfg.embedding_size
   matrices = {"plain": 2, "gated": 3}[cfg.mlp]
@@ -50,13 +50,13 @@ def visible_pairs(cfg: EncoderConfig, length: int, attended: float) -> float:
   return far * attended + near * min(window, attended)
 
 
-def sbo_flops(cfg: EncoderConfig, *, num_slots: int, place_width: int) -> float:
+def sbo_flops(cfg: EncoderConfig, *, num_predictions: int, place_width: int) -> float:
   """What a SpanBERT row takes besides: the span boundary head (SboHead).
 
   Args:
     cfg: the architecture; its true vocabulary counts.
-    num_slots: P, positions that it predicts at.
+    num_predictions: P, positions that it predicts at.
     place_width: of the embedding of a place in the span.
   """
   D, E, V = cfg.width, cfg.embedding_size, cfg.vocab_size
-  return 6.0 * num_slots * ((2 * D + place_width) * D + D * E + E * V)
+  return 6.0 * num_predictions * ((2 * D + place_width) * D + D * E + E * V)

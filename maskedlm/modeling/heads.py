@@ -8,8 +8,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.modeling import vocabulary_softmax
-from maskedlm.modeling.encoder import Embed, Encoder, EncoderConfig, make_norm
-from maskedlm.modeling.layers import ACTIVATIONS, Dense, gelu
+from maskedlm.modeling.encoder import (Embed, Encoder, EncoderConfig, make_norm)
+from maskedlm.modeling.layers import (ACTIVATIONS, Dense, gelu)
 
 
 def gather_positions(x, positions):
@@ -177,7 +177,7 @@ class Pooler(nn.Module):
     return make_norm(cfg, "norm")(x) if has_norm else x
 
 
-def before_head(cfg: EncoderConfig, x):
+def head_input(cfg: EncoderConfig, x):
   """What a head on tokens reads of x [n, D]; called within its __call__.
 
   That is x, but ModernBERT's heads begin with a layer of their own.

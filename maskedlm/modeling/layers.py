@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.modeling.dropout_bits import count_of, drop, random_words
+from maskedlm.modeling.dropout_bits import (drop_threshold, drop, random_bits)
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
@@ -180,7 +180,7 @@ class Dropout(nn.Module):
   @nn.compact
   def __call__(self, x, *, train: bool):
     """x [..., D] -> [..., D]; uses the rng "dropout" if train."""
-    count = count_of(self.rate)
+    count = drop_threshold(self.rate)
     if not train or not count:
       return x
-    return drop(x, random_words(self.make_rng("dropout"), x.shape), count)
+    return drop(x, random_bits(self.make_rng("dropout"), x.shape), count)

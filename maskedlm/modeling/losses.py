@@ -20,16 +20,16 @@ def cross_entropy(logits, labels, *, weights):
   Returns:
     (sum, weight), float32 [B] each.
   """
-  return weigh(score(logits, labels)[0], weights)
+  return weighted_sum(loss_and_correct(logits, labels)[0], weights)
 
 
 def accuracy(logits, labels, *, weights):
   """How often the largest of logits is the label; as cross_entropy."""
-  return weigh(score(logits, labels)[1], weights)
+  return weighted_sum(loss_and_correct(logits, labels)[1], weights)
 
 
 @jax.custom_vjp
-def score(logits, labels):
+def loss_and_correct(logits, labels):
   """Each label's own: logits [..., V], labels [...] -> (nats, hits), [...].
 
   nats is -log softmax(logits)[labels], float32; hits, whether the largest of
@@ -41,7 +41,7 @@ def score(logits, labels):
 
 def _forward(logits, labels):
   wide = logits.astype(jnp.float32)
-  picked = pick(wide, labels)
+  picked = logits_of_labels(wide, labels)
   normaliser = jax.nn.logsumexp(wide, axis=-1)
   # Not by argmax, which XLA:CPU doesn't vectorise: 5% of a step of 4x256.
   at, ours = labels[..., None], picked[..., None]
@@ -58,21 +58,21 @@ def _backward(saved, grads):
   return (error * grads[0][..., None]).astype(logits.dtype), None
 
 
-score.defvjp(_forward, _backward)
+loss_and_correct.defvjp(_forward, _backward)
 
 
-def weigh(values, weights):
+def weighted_sum(values, weights):
   """values, weights [B, ...] -> (sum of the products, of the weights), [B]."""
   weights = weights.astype(jnp.float32)
-  return of_rows(values * weights), of_rows(weights)
+  return sum_rows(values * weights), sum_rows(weights)
 
 
-def of_rows(values):
+def sum_rows(values):
   """values [B, ...] -> their sum of each row, [B]."""
   return jnp.sum(values, axis=tuple(range(1, values.ndim)))
 
 
-def pick(logits, labels):
+def logits_of_labels(logits, labels):
   """logits [..., V] at labels [...] -> [...].
 
   A comparison, not a gather: a vocabulary that is split over devices stays

@@ -9,10 +9,10 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.task import Batch, Key, Metrics, Params
-from maskedlm.modeling import losses, vocabulary_softmax
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
-from maskedlm.modeling.heads import MlmHead, gather_positions
+from maskedlm.core.task import (Batch, Key, Metrics, Params)
+from maskedlm.modeling import (losses, vocabulary_softmax)
+from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
+from maskedlm.modeling.heads import (MlmHead, gather_positions)
 
 
 def init(cfg: EncoderConfig, encoder_key: Key, head_key: Key) -> Params:
@@ -33,7 +33,7 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
   """
   hidden = Encoder(cfg).apply(
     {"params": params["encoder"]},
-    **as_read(batch),
+    **encoder_inputs(batch),
     train=train,
     rngs={"dropout": key} if train else {},
   )
@@ -45,7 +45,7 @@ def head_rngs(key: Key, train) -> dict[str, Key]:
   return {"dropout": jax.random.fold_in(key, 1)} if train else {}
 
 
-def as_read(batch: Batch) -> Batch:
+def encoder_inputs(batch: Batch) -> Batch:
   """What the encoder reads, [R, S] each: the batch, or what it is packed in."""
   names = ("input_ids", "token_type_ids", "segment_ids", "positions")
   if "packed" not in batch:
@@ -80,7 +80,7 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
   """
   hidden, made = Encoder(cfg).apply(
     {"params": params["encoder"]},
-    **as_read(batch),
+    **encoder_inputs(batch),
     train=False,
     mutable=["intermediates"],
   )
@@ -91,7 +91,7 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
   return jnp.concatenate([below, hidden[None]])
 
 
-def attend(cfg: EncoderConfig, params: Params, batch: Batch):
+def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
   """Who attends to whom, without dropout: [N, B, H, L, S] float32.
 
   Each layer's softmax: how much of position S head H adds to position L. A row
@@ -121,13 +121,13 @@ def loss(
     batch: masked_positions, masked_labels and masked_weights, [B, P] each.
     hidden: [B, L, D], the encoder's vectors.
   """
-  return measure(score(cfg, params, batch, hidden), batch)
+  return terms_and_metrics(loss_and_correct(cfg, params, batch, hidden), batch)
 
 
-def score(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
+def loss_and_correct(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
   """(nats, hits) [B, P] of the masked tokens; arguments as those of `loss`."""
   output = functools.partial(
-    vocabulary_softmax.score, labels=batch["masked_labels"]
+    vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]
   )
   return predict(cfg, params, batch, hidden, output)
 
@@ -151,9 +151,9 @@ def predict(
   )
 
 
-def measure(scores, batch: Batch) -> tuple[Metrics, Metrics]:
+def terms_and_metrics(scores, batch: Batch) -> tuple[Metrics, Metrics]:
   """(terms, metrics) of the masked tokens' (nats, hits), [B, P] each."""
-  nats, hits = (losses.weigh(x, batch["masked_weights"]) for x in scores)
+  nats, hits = (losses.weighted_sum(x, batch["masked_weights"]) for x in scores)
   return {"mlm": nats}, {"mlm_loss": nats, "mlm_accuracy": hits}
 
 

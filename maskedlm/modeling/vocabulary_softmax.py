@@ -33,7 +33,7 @@ def logits(cfg: EncoderConfig, x, embedding, bias):
   return made.reshape(*x.shape[:-1], V)
 
 
-def score(cfg: EncoderConfig, x, embedding, bias, *, labels):
+def loss_and_correct(cfg: EncoderConfig, x, embedding, bias, *, labels):
   """How x [..., E] predicts labels [...]: (nats, hits), as losses.score.
 
   embedding [V, E], bias [V]. About [..., cfg.vocab_block] logits exist at once:
@@ -42,10 +42,10 @@ def score(cfg: EncoderConfig, x, embedding, bias, *, labels):
   # Flat: to cut [B * P, V] into [B, P, V] a TPU copies it, as P fills no tiles.
   flat, flat_labels = x.reshape(-1, x.shape[-1]), labels.reshape(-1)
   if cfg.padded_vocab_size > cfg.vocab_block:
-    scores = _score_blocks(cfg, flat, embedding, bias, flat_labels)
+    scores = _loss_in_blocks(cfg, flat, embedding, bias, flat_labels)
   else:
     made = _logits(cfg, flat, embedding, bias, jnp.arange(len(embedding)))
-    scores = losses.score(made, flat_labels)
+    scores = losses.loss_and_correct(made, flat_labels)
   return tuple(y.reshape(labels.shape) for y in scores)
 
 
@@ -57,7 +57,7 @@ class Blocks(NamedTuple):
   strip: int  # Rows of a strip.
 
 
-def cut(vocab_size: int, block: int) -> Blocks:
+def split_vocabulary(vocab_size: int, block: int) -> Blocks:
   """Blocks of equal size, of about `block` words at most (128 at least)."""
   strip = vocab_size // STRIPS
   rows = -(-strip // -(-vocab_size // block))
@@ -73,14 +73,14 @@ def _logits(cfg: EncoderConfig, x, words, bias, ids):
 
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
-def _score_blocks(cfg: EncoderConfig, x, embedding, bias, labels):
+def _loss_in_blocks(cfg: EncoderConfig, x, embedding, bias, labels):
   """`score` of x [N, E] and labels [N], block by block."""
   return _forward(cfg, x, embedding, bias, labels)[0]
 
 
 def _forward(cfg: EncoderConfig, x, embedding, bias, labels):
   """-> (nats [N], hits [N]), and what the backward pass takes."""
-  blocks = cut(len(embedding), cfg.vocab_block)
+  blocks = split_vocabulary(len(embedding), cfg.vocab_block)
 
   def add(carry, i):
     peak, total, picked, best = carry
@@ -111,7 +111,7 @@ def _backward(cfg: EncoderConfig, saved, grads):
   """Gradients of x, embedding and bias; a block's fill its part of theirs."""
   x, embedding, bias, labels, normaliser = saved
   grad, _ = grads
-  blocks = cut(len(embedding), cfg.vocab_block)
+  blocks = split_vocabulary(len(embedding), cfg.vocab_block)
 
   def add(carry, i):
     x_sum, *sums = carry
@@ -134,7 +134,7 @@ def _backward(cfg: EncoderConfig, saved, grads):
   return x_sum.astype(x.dtype), *sums, None
 
 
-_score_blocks.defvjp(_forward, _backward)
+_loss_in_blocks.defvjp(_forward, _backward)
 
 
 def _block(blocks: Blocks, i, embedding, bias):

@@ -1,14 +1,15 @@
 """Pretraining objectives: one module each, found by its name.
 
-Each makes its Task (task.py) by make(config, corpus, shard, *, ...) of
+Each has its `Options`, a frozen dataclass (core/options.py) of what stands in
+config.objective beside the name, and builds its Task (core/task.py) by
+make_task(config, corpus, shard, options):
 
-  config: the whole config (config.py);
-  corpus: corpus.store.Corpus;
-  shard: (index, count) of the equal part of each batch that this host reads;
+  config: the whole config;
+  corpus: data.corpus.store.Corpus;
+  shard: (index, count) of the equal part of each batch that this host reads.
 
-and its options, which are those of config.objective. It raises ConfigError for
-an option that is wrong, before anything is computed, and CorpusError for a
-corpus that lacks what its rows are made of.
+It raises ConfigError for an option that is wrong, before anything is computed,
+and CorpusError for a corpus that lacks what its rows are made of.
 """
 
 import importlib
@@ -65,5 +66,7 @@ def resolve_packing(
 
 
 def _make(config: ConfigDict, corpus, shard: tuple[int, int]) -> Task:
-  options = config.objective.to_dict()
-  return load(options.pop("name")).make(config, corpus, shard, **options)
+  values = config.objective.to_dict()
+  objective = load(values.pop("name"))
+  options = objective.Options(**values)
+  return objective.make_task(config, corpus, shard, options)

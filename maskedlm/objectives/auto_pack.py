@@ -71,4 +71,4 @@ def attention_of(config: ConfigDict, length: int, **machine) -> str:
   several = ("pack", "isolate_documents")  # Options that make several texts.
   one_text = not any(config.objective.get(name) for name in several)
   case = architecture.attention_case(cfg, length, one_text=one_text, **machine)
-  return dispatch.choose("auto", case)
+  return dispatch.choose_implementation("auto", case)

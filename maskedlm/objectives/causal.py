@@ -14,52 +14,57 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.errors import ConfigError
-from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batching, packing, text_rows
-from maskedlm.modeling import flops, losses, masked_lm, vocabulary_softmax
+from maskedlm.core.options import (check, option)
+from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
+from maskedlm.data.batches import (batching, packed_rows, text_rows)
+from maskedlm.modeling import (flops, losses, masked_lm, vocabulary_softmax)
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import MlmHead
 
 
-def make(
-  config,
-  corpus,
-  shard: tuple[int, int],
-  *,
-  # Positions of a row whose logits over the vocabulary exist at once.
-  chunk: int = 64,
-  # A row's documents don't see each other; positions begin anew in each.
-  isolate_documents: bool = False,
-) -> Task:
-  """The Task of a left-to-right model (arguments: __init__.py).
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.objective of causal."""
+
+  chunk: int = option(
+    64,
+    "Positions of a row whose logits over the vocabulary exist at once.",
+    low=1,
+    frozen=True,
+  )
+  isolate_documents: bool = option(
+    False,
+    "The documents in a row do not attend to each other, and positions restart "
+    "in each.",
+    frozen=True,
+  )
+
+
+def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
+  """Returns the Task of a left-to-right model (arguments: __init__.py).
 
   The encoder is causal whatever config.model.causal says, and the checkpoint
-  says so.
+  records it.
   """
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   cfg = dataclasses.replace(cfg, causal=True)
-  if chunk < 1:
-    raise ConfigError(
-      f"objective.chunk={chunk} must be 1 or more: the positions whose logits "
-      "are made at once."
-    )
-  rows = text_rows.full_sentences(
-    config, corpus, shard, isolate_documents=isolate_documents
+  check("objective", Options, options)
+  rows = text_rows.full_sentence_batches(
+    config, corpus, shard, isolate_documents=options.isolate_documents
   )
 
   def row_flops(length: int, attended: float | None) -> float:
-    return flops.train_flops(cfg, length, num_slots=length, attended=attended)
+    return flops.train_flops(cfg, length, num_predictions=length, attended=attended)
 
   return Task(
     **rows._asdict(),
     init=lambda key: init(cfg, key),
     corrupt=lambda batch, key: targets(batch),
-    loss=lambda *args: loss(cfg, chunk, *args),
-    flops=packing.step_cost(
-      row_flops, rows.batch_at, config, packed=isolate_documents
+    loss=lambda *args: loss(cfg, options.chunk, *args),
+    flops=packed_rows.step_cost(
+      row_flops, rows.batch_at, config, packed=options.isolate_documents
     ),
     describe={"objective": "causal", "encoder": dataclasses.asdict(cfg)},
   )
@@ -106,17 +111,17 @@ def loss(
   @jax.checkpoint
   def add_chunk(sums, part):
     hidden, labels, weights = part
-    output = functools.partial(vocabulary_softmax.score, labels=labels)
+    output = functools.partial(vocabulary_softmax.loss_and_correct, labels=labels)
     head = {"params": params["lm_head"]}
     nats, hits = MlmHead(cfg).apply(head, hidden, table, output)
-    nats, hits = (losses.of_rows(x * weights) for x in (nats, hits))
+    nats, hits = (losses.sum_rows(x * weights) for x in (nats, hits))
     return (sums[0] + nats, sums[1] + hits), None
 
   parts = (hidden, batch["next_labels"], weights)
   parts = jax.tree.map(lambda x: chunks(x, chunk), parts)
   zeros = jnp.zeros(len(weights))
   (nats, hits), _ = jax.lax.scan(add_chunk, (zeros, zeros), parts)
-  count = losses.of_rows(weights)
+  count = losses.sum_rows(weights)
   terms = {"lm": (nats, count)}
   return terms, {"lm_loss": (nats, count), "lm_accuracy": (hits, count)}
 

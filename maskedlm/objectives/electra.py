@@ -18,66 +18,85 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batching, packing, sentence_pairs
-from maskedlm.modeling import flops, losses, masked_lm
+from maskedlm.core.options import (check, option)
+from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
+from maskedlm.data.batches import (batching, packed_rows, pair_rows)
+from maskedlm.modeling import (flops, losses, masked_lm)
 from maskedlm.modeling.architecture import encoder_config
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
-from maskedlm.modeling.layers import ACTIVATIONS, Dense
-from maskedlm.modeling.masking import masking, tokens
+from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
+from maskedlm.modeling.layers import (ACTIVATIONS, Dense)
+from maskedlm.modeling.masking import (masking, tokens)
+from maskedlm.modeling.masking.options import (MaskOptions, single_tokens)
 
 
-def make(
-  config,
-  corpus,
-  shard: tuple[int, int],
-  *,
-  # Share of a row's tokens that is replaced; specials count but stay.
-  mask_rate: float = 0.15,
-  # P, slots in a row; 0 = mask_rate * length, rounded up.
-  max_predictions: int = 0,
-  # Of the chosen tokens, what the generator sees: share of [MASK].
-  mask_share: float = 0.85,
-  # Share of random tokens; the rest is kept as it is.
-  random_share: float = 0.0,
-  # How random tokens are drawn: unigram (as in the corpus) | uniform.
-  random_tokens: str = "unigram",
-  # Of the discriminator's width, heads and MLP: the generator's share.
-  generator_size: float = 0.25,
-  # Of its layers.
-  generator_layers: float = 1.0,
-  # The generator's logits are divided by it before a token is sampled.
-  temperature: float = 1.0,
-  # Weight of the discriminator's loss beside the generator's.
-  discriminator_weight: float = 50.0,
-  # Share of the rows that are cut to a random shorter length.
-  short_share: float = 0.05,
-  # Put several short rows in one, each seeing only itself; None: where
-  # that saves a tenth of the rows (auto_pack.py).
-  pack: bool | None = None,
-) -> Task:
-  """The Task of pretraining as ELECTRA was (arguments: __init__.py).
+@dataclasses.dataclass(frozen=True)
+class Options(MaskOptions):
+  """config.objective of electra."""
+
+  mask_share: float = option(
+    0.85, "Share of the chosen tokens that [MASK] replaces.", frozen=True
+  )
+  random_share: float = option(
+    0.0,
+    "Share that a random token replaces; the rest is kept as it is.",
+    frozen=True,
+  )
+  generator_size: float = option(
+    0.25,
+    "The generator's share of the discriminator's width, heads and MLP.",
+    frozen=True,
+  )
+  generator_layers: float = option(
+    1.0, "The generator's share of the discriminator's layers.", frozen=True
+  )
+  temperature: float = option(
+    1.0,
+    "The generator's logits are divided by it before a token is sampled.",
+    above=0,
+    frozen=True,
+  )
+  discriminator_weight: float = option(
+    50.0,
+    "Weight of the discriminator's loss beside the generator's.",
+    low=0,
+    frozen=True,
+  )
+  short_share: float = option(
+    0.05,
+    "Share of the rows that are cut to a random shorter length.",
+    low=0,
+    high=1,
+    frozen=True,
+  )
+  pack: bool | None = option(
+    None,
+    "Put several short rows in one row, each attending only to itself; None: "
+    "where that saves a tenth of the rows (auto_pack.py).",
+    frozen=True,
+  )
+
+
+def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
+  """Returns the Task of pretraining as in ELECTRA (arguments: __init__.py).
 
   config.model is the discriminator.
   """
+  check("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   # How its classifiers read [CLS], here and in transformers.
   cfg = dataclasses.replace(cfg, pooler="gelu")
-  small = generator_config(cfg, size=generator_size, layers=generator_layers)
-  _check(temperature, discriminator_weight)
-  hidden = masking.make(
+  small = generator_config(
+    cfg, size=options.generator_size, layers=options.generator_layers
+  )
+  hidden = masking.make_masking(
     corpus.tokenizer,
     lengths,
+    single_tokens(options),
     token_counts=corpus.token_counts,
-    random_tokens=random_tokens,
-    mask_rate=mask_rate,
-    max_predictions=max_predictions,
-    mask_share=mask_share,
-    random_share=random_share,
   )
-  rows = sentence_pairs.adjacent(
-    config, corpus, shard, short_share=short_share, pack=pack
+  rows = pair_rows.adjacent_batches(
+    config, corpus, shard, short_share=options.short_share, pack=options.pack
   )
 
   def corrupt(batch: Batch, key: Key) -> Batch:
@@ -89,9 +108,9 @@ def make(
     return {**batch, "sample_bits": bits}
 
   def row_flops(length: int, attended: float | None) -> float:
-    P = hidden.num_slots[length]
-    generator = flops.train_flops(small, length, num_slots=P, attended=attended)
-    encoder = flops.train_flops(cfg, length, num_slots=0, attended=attended)
+    P = hidden.num_predictions[length]
+    generator = flops.train_flops(small, length, num_predictions=P, attended=attended)
+    encoder = flops.train_flops(cfg, length, num_predictions=0, attended=attended)
     head = 6.0 * length * (cfg.width**2 + cfg.width)
     return generator + encoder + head
 
@@ -100,9 +119,15 @@ def make(
     init=lambda key: init(cfg, small, key),
     corrupt=corrupt,
     loss=lambda *args: loss(
-      cfg, small, temperature, discriminator_weight, *args
+      cfg,
+      small,
+      options.temperature,
+      options.discriminator_weight,
+      *args,
     ),
-    flops=packing.step_cost(row_flops, rows.batch_at, config, packed=pack),
+    flops=packed_rows.step_cost(
+      row_flops, rows.batch_at, config, packed=options.pack
+    ),
     describe={
       "objective": "electra",
       "encoder": dataclasses.asdict(cfg),
@@ -203,8 +228,8 @@ def loss(
   generator = masked_lm.with_generator(params)
   hidden = masked_lm.encode(small, generator, batch, generator_key, train)
   logits = masked_lm.predict(small, generator, batch, hidden)
-  scores = losses.score(logits, batch["masked_labels"])
-  terms, metrics = masked_lm.measure(scores, batch)
+  scores = losses.loss_and_correct(logits, batch["masked_labels"])
+  terms, metrics = masked_lm.terms_and_metrics(scores, batch)
 
   replaced, labels = replace(batch, sample(logits, batch, temperature))
   hidden = masked_lm.encode(cfg, params, replaced, key, train)
@@ -216,7 +241,7 @@ def loss(
   found = real * (scores > 0)
   right, hits = found * labels, real * (found == labels)
   total, count, right, hits, found, fakes = map(
-    losses.of_rows, (real * nats, real, right, hits, found, real * labels)
+    losses.sum_rows, (real * nats, real, right, hits, found, real * labels)
   )
   terms["discriminator"] = discriminator_weight * total, count
   metrics |= {
@@ -252,20 +277,7 @@ def replace(batch: Batch, sampled):
   """
   slots = batch["masked_positions"], batch["masked_weights"]
   ids = batch["input_ids"]
-  original = tokens.write(ids, *slots, batch["masked_labels"])
-  replaced = tokens.write(ids, *slots, sampled)
+  original = tokens.write_at(ids, *slots, batch["masked_labels"])
+  replaced = tokens.write_at(ids, *slots, sampled)
   labels = (replaced != original).astype(jnp.float32)
   return {**batch, "input_ids": replaced}, labels
-
-
-def _check(temperature: float, discriminator_weight: float) -> None:
-  """Raises ConfigError for the first option that is out of range."""
-  if not temperature > 0:
-    raise ConfigError(
-      f"objective.temperature={temperature} must be above 0, 1 in ELECTRA."
-    )
-  if not discriminator_weight >= 0:
-    raise ConfigError(
-      f"objective.discriminator_weight={discriminator_weight} must be 0 or "
-      "more, 50 in ELECTRA."
-    )

@@ -11,73 +11,60 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batching, packing, sentence_pairs
-from maskedlm.modeling import flops, masked_lm
+from maskedlm.core.options import (check, option)
+from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
+from maskedlm.data.batches import (batching, packed_rows, pair_rows)
+from maskedlm.modeling import (flops, masked_lm)
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.modeling.heads import NspHead, Pooler, gather_positions
-from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.modeling.heads import (NspHead, Pooler, gather_positions)
+from maskedlm.modeling.losses import (accuracy, cross_entropy)
 from maskedlm.modeling.masking import masking
+from maskedlm.modeling.masking.options import CorruptionOptions
 
 
-def make(
-  config,
-  corpus,
-  shard: tuple[int, int],
-  *,
-  # Share of a row's tokens that is predicted; specials count but stay.
-  mask_rate: float = 0.15,
-  # The same of held-out rows; 0 = mask_rate.
-  heldout_mask_rate: float = 0.0,
-  # P, prediction slots in a row; 0 = mask_rate * length, rounded up.
-  max_predictions: int = 0,
-  # Of the chosen tokens: share that [MASK] replaces.
-  mask_share: float = 0.8,
-  # Share that a random token replaces; the rest is kept as it is.
-  random_share: float = 0.1,
-  # How random tokens are drawn: unigram (as in the corpus) | uniform.
-  random_tokens: str = "unigram",
-  # What is chosen: tokens | words (whole words) | ngrams | spans (SpanBERT's).
-  choose: str = "tokens",
-  # Longest n-gram or span, in words.
-  max_span_words: int = 10,
-  # What is done to it: mask | substitute | shuffle | delete | insert
-  # (docs/guides/pretrain/masking.md); the two shares are those of mask.
-  corruption: str = "mask",
-  # What is asked of a pair: nsp (is B next, or random?) | sop (ALBERT: are A
-  # and B in order, or swapped?). Labels and metrics are called nsp in both.
-  pairs: str = "nsp",
-  # Share of the rows that are cut to a random shorter length.
-  short_share: float = 0.1,
-  # Put several short pairs in one row, each seeing only itself; None: where
-  # that saves a tenth of the rows (auto_pack.py).
-  pack: bool | None = None,
-) -> Task:
-  """The Task of pretraining as BERT was (arguments: __init__.py)."""
+@dataclasses.dataclass(frozen=True)
+class Options(CorruptionOptions):
+  """config.objective of mlm_nsp."""
+
+  pairs: str = option(
+    "nsp",
+    "The question about a pair: nsp (is B the next text, or random?) or sop "
+    "(are A and B in order, or swapped? ALBERT's). Labels and metrics are "
+    "called nsp in both.",
+    choices=("nsp", "sop"),
+    frozen=True,
+  )
+  short_share: float = option(
+    0.1,
+    "Share of the rows that are cut to a random shorter length.",
+    low=0,
+    high=1,
+    frozen=True,
+  )
+  pack: bool | None = option(
+    None,
+    "Put several short pairs in one row, each attending only to itself; None: "
+    "where that saves a tenth of the rows (auto_pack.py).",
+    frozen=True,
+  )
+
+
+def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
+  """Returns the Task of pretraining as in BERT (arguments: __init__.py)."""
+  check("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   hidden, heldout = masking.train_and_heldout(
-    corpus.tokenizer,
-    lengths,
-    heldout_mask_rate=heldout_mask_rate,
-    token_counts=corpus.token_counts,
-    random_tokens=random_tokens,
-    mask_rate=mask_rate,
-    max_predictions=max_predictions,
-    mask_share=mask_share,
-    random_share=random_share,
-    corruption=corruption,
-    choose=choose,
-    max_span_words=max_span_words,
+    corpus.tokenizer, lengths, options, token_counts=corpus.token_counts
   )
-  rows = _row_maker(pairs)(
-    config, corpus, shard, short_share=short_share, pack=pack
+  rows = _row_maker(options.pairs)(
+    config, corpus, shard, short_share=options.short_share, pack=options.pack
   )
 
   def row_flops(length: int, attended: float | None) -> float:
     return flops.train_flops(
-      cfg, length, num_slots=hidden.num_slots[length], attended=attended
+      cfg, length, num_predictions=hidden.num_predictions[length], attended=attended
     )
 
   return Task(
@@ -86,7 +73,9 @@ def make(
     corrupt=hidden.corrupt,
     corrupt_heldout=heldout.corrupt,
     loss=lambda *args: loss(cfg, *args),
-    flops=packing.step_cost(row_flops, rows.batch_at, config, packed=pack),
+    flops=packed_rows.step_cost(
+      row_flops, rows.batch_at, config, packed=options.pack
+    ),
     describe={"objective": "mlm_nsp", "encoder": dataclasses.asdict(cfg)},
   )
 
@@ -136,7 +125,7 @@ def _pairs(hidden, batch: Batch):
 
 def _row_maker(pairs: str):
   """The function of corpus.batches that makes these pairs."""
-  makers = {"nsp": sentence_pairs.nsp, "sop": sentence_pairs.sop}
+  makers = {"nsp": pair_rows.nsp_batches, "sop": pair_rows.sop_batches}
   if pairs not in makers:
     raise ConfigError(
       f"objective.pairs={pairs!r} is unknown: expected nsp or sop."

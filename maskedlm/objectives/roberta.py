@@ -11,65 +11,43 @@ import dataclasses
 
 import jax
 
-from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batching, packing, text_rows
-from maskedlm.modeling import flops, masked_lm
+from maskedlm.core.options import (check, option)
+from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
+from maskedlm.data.batches import (batching, packed_rows, text_rows)
+from maskedlm.modeling import (flops, masked_lm)
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.masking import masking
+from maskedlm.modeling.masking.options import CorruptionOptions
 
 
-def make(
-  config,
-  corpus,
-  shard: tuple[int, int],
-  *,
-  # Share of a row's tokens that is predicted; specials count but stay.
-  mask_rate: float = 0.15,
-  # The same of held-out rows; 0 = mask_rate.
-  heldout_mask_rate: float = 0.0,
-  # P, prediction slots in a row; 0 = mask_rate * length, rounded up.
-  max_predictions: int = 0,
-  # Of the chosen tokens: share that [MASK] replaces.
-  mask_share: float = 0.8,
-  # Share that a random token replaces; the rest is kept as it is.
-  random_share: float = 0.1,
-  # How random tokens are drawn: unigram (as in the corpus) | uniform.
-  random_tokens: str = "unigram",
-  # What is chosen: tokens | words (whole words) | ngrams | spans (SpanBERT's).
-  choose: str = "tokens",
-  # Longest n-gram or span, in words.
-  max_span_words: int = 10,
-  # What is done to it: mask | substitute | shuffle | delete | insert
-  # (docs/guides/pretrain/masking.md); the two shares are those of mask.
-  corruption: str = "mask",
-  # A row's documents don't see each other; positions begin anew in each.
-  isolate_documents: bool = False,
-) -> Task:
-  """The Task of pretraining as RoBERTa was (arguments: __init__.py)."""
+@dataclasses.dataclass(frozen=True)
+class Options(CorruptionOptions):
+  """config.objective of roberta."""
+
+  isolate_documents: bool = option(
+    False,
+    "The documents in a row do not attend to each other, and positions restart "
+    "in each.",
+    frozen=True,
+  )
+
+
+def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
+  """Returns the Task of pretraining as in RoBERTa (arguments: __init__.py)."""
+  check("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   hidden, heldout = masking.train_and_heldout(
-    corpus.tokenizer,
-    lengths,
-    heldout_mask_rate=heldout_mask_rate,
-    token_counts=corpus.token_counts,
-    random_tokens=random_tokens,
-    mask_rate=mask_rate,
-    max_predictions=max_predictions,
-    mask_share=mask_share,
-    random_share=random_share,
-    corruption=corruption,
-    choose=choose,
-    max_span_words=max_span_words,
+    corpus.tokenizer, lengths, options, token_counts=corpus.token_counts
   )
-  rows = text_rows.full_sentences(
-    config, corpus, shard, isolate_documents=isolate_documents
+  rows = text_rows.full_sentence_batches(
+    config, corpus, shard, isolate_documents=options.isolate_documents
   )
 
   def row_flops(length: int, attended: float | None) -> float:
     return flops.train_flops(
-      cfg, length, num_slots=hidden.num_slots[length], attended=attended
+      cfg, length, num_predictions=hidden.num_predictions[length], attended=attended
     )
 
   return Task(
@@ -78,8 +56,8 @@ def make(
     corrupt=hidden.corrupt,
     corrupt_heldout=heldout.corrupt,
     loss=lambda *args: loss(cfg, *args),
-    flops=packing.step_cost(
-      row_flops, rows.batch_at, config, packed=isolate_documents
+    flops=packed_rows.step_cost(
+      row_flops, rows.batch_at, config, packed=options.isolate_documents
     ),
     describe={"objective": "roberta", "encoder": dataclasses.asdict(cfg)},
   )

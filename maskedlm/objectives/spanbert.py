@@ -14,60 +14,73 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
-from maskedlm.core.task import Batch, Key, Metrics, Params, Task
-from maskedlm.data.batches import batching, packing, text_rows
-from maskedlm.modeling import flops, masked_lm, vocabulary_softmax
+from maskedlm.core.options import (check, option)
+from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
+from maskedlm.data.batches import (batching, packed_rows, text_rows)
+from maskedlm.modeling import (flops, masked_lm, vocabulary_softmax)
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.modeling.heads import SboHead, gather_positions
-from maskedlm.modeling.losses import weigh
-from maskedlm.modeling.masking import spans, tokens
+from maskedlm.modeling.heads import (SboHead, gather_positions)
+from maskedlm.modeling.losses import weighted_sum
+from maskedlm.modeling.masking import (spans, tokens)
+from maskedlm.modeling.masking.options import MaskOptions
 
 
-def make(
-  config,
-  corpus,
-  shard: tuple[int, int],
-  *,
-  # Share of a row's tokens, specials not counted, that is predicted.
-  mask_rate: float = 0.15,
-  # P, prediction slots in a row; 0 = what the rate needs.
-  max_predictions: int = 0,
-  # Of the spans: share that [MASK] replaces, token by token.
-  mask_share: float = 0.8,
-  # Share that random tokens replace; the rest is kept as it is.
-  random_share: float = 0.1,
-  # How random tokens are drawn: unigram (as in the corpus) | uniform.
-  random_tokens: str = "unigram",
-  # A span ends after each word with this probability.
-  span_p: float = 0.2,
-  # Longest span that is drawn, in words; those that touch are one span.
-  max_span_words: int = 10,
-  # Weight of the span boundary loss beside the MLM loss.
-  sbo_weight: float = 1.0,
-  # Tokens of a span, from its left, that the boundary predicts at most.
-  max_span_targets: int = 15,
-  # Width of the embedding of a token's place in its span.
-  place_width: int = 200,
-  # Put several short rows in one, each seeing only itself; None: where
-  # that saves a tenth of the rows (auto_pack.py).
-  pack: bool | None = None,
-) -> Task:
-  """The Task of pretraining as SpanBERT was (arguments: __init__.py)."""
+@dataclasses.dataclass(frozen=True)
+class Options(MaskOptions):
+  """config.objective of spanbert."""
+
+  span_p: float = option(
+    0.2, "A span ends after each word with this probability.", frozen=True
+  )
+  max_span_words: int = option(
+    10,
+    "Longest span that is drawn, in words; spans that touch are one span.",
+    frozen=True,
+  )
+  sbo_weight: float = option(
+    1.0,
+    "Weight of the span boundary loss beside the MLM loss.",
+    low=0,
+    frozen=True,
+  )
+  max_span_targets: int = option(
+    15,
+    "Tokens of a span, from its left, that the boundary predicts, at most.",
+    low=1,
+    frozen=True,
+  )
+  place_width: int = option(
+    200,
+    "Width of the embedding of a token's place in its span.",
+    low=1,
+    frozen=True,
+  )
+  pack: bool | None = option(
+    None,
+    "Put several short rows in one row, each attending only to itself; None: "
+    "where that saves a tenth of the rows (auto_pack.py).",
+    frozen=True,
+  )
+
+
+def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
+  """Returns the Task of pretraining as in SpanBERT (arguments: __init__.py)."""
   tokenizer = corpus.tokenizer
+  check("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, tokenizer.vocab_size, max(lengths))
-  sbo = SboHead(cfg, max_span=max_span_targets, place_width=place_width)
-  tokens.check_shares(mask_share, random_share)
-  spans.check_longest(max_span_words, min(lengths))
-  _check(sbo_weight, max_span_targets, place_width)
-  span_shares = spans.geometric_shares(span_p, max_span_words)
+  sbo = SboHead(
+    cfg, max_span=options.max_span_targets, place_width=options.place_width
+  )
+  tokens.check_shares(options.mask_share, options.random_share)
+  spans.check_max_span_words(options.max_span_words, min(lengths))
+  span_shares = spans.geometric_shares(options.span_p, options.max_span_words)
   slots = {
-    length: tokens.count_slots(
-      mask_rate,
+    length: tokens.count_predictions(
+      options.mask_rate,
       length - 2,
-      max_predictions=max_predictions,
+      max_predictions=options.max_predictions,
       budget=tokens.span_budget,
     )
     for length in lengths
@@ -75,13 +88,13 @@ def make(
   is_special = np.zeros(cfg.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
   table = tokens.random_token_table(
-    random_tokens, corpus.token_counts, is_special
+    options.random_tokens, corpus.token_counts, is_special
   )
   outside = np.zeros(cfg.vocab_size, bool)
   special = tokenizer.special
   outside[[special.pad, special.cls, special.sep]] = True
 
-  rows = text_rows.document_rows(config, corpus, shard, pack=pack)
+  rows = text_rows.document_batches(config, corpus, shard, pack=options.pack)
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
@@ -94,25 +107,25 @@ def make(
       spans.word_starts(
         input_ids, segment_ids, tokenizer.starts_word, is_special
       ),
-      tokens.wanted_tokens(
+      tokens.count_to_mask(
         jnp.sum(candidates, axis=1),
-        rate=mask_rate,
+        rate=options.mask_rate,
         length=L,
-        num_slots=slots[L],
+        num_predictions=slots[L],
         budget=tokens.span_budget,
       ),
       shares=span_shares,
-      num_slots=slots[L],
+      num_predictions=slots[L],
     )
-    first, last = spans.span_slots(positions, weights)
+    first, last = spans.span_ends(positions, weights)
     corrupted, labels = tokens.replace_tokens(
       replace_key,
       input_ids,
       positions,
       weights,
       mask_id=special.mask,
-      mask_share=mask_share,
-      random_share=random_share,
+      mask_share=options.mask_share,
+      random_share=options.random_share,
       random_tokens=table,
       leaders=first,  # One fate for all tokens of a span.
     )
@@ -124,7 +137,7 @@ def make(
       weights,
       first,
       last,
-      max_span_targets=max_span_targets,
+      max_span_targets=options.max_span_targets,
     )
     return {
       **batch,
@@ -137,15 +150,17 @@ def make(
 
   def row_flops(length: int, attended: float | None) -> float:
     P = slots[length]
-    head = flops.sbo_flops(cfg, num_slots=P, place_width=place_width)
-    return head + flops.train_flops(cfg, length, num_slots=P, attended=attended)
+    head = flops.sbo_flops(cfg, num_predictions=P, place_width=options.place_width)
+    return head + flops.train_flops(cfg, length, num_predictions=P, attended=attended)
 
   return Task(
     **rows._asdict(),
     init=lambda key: init(cfg, sbo, key),
     corrupt=corrupt,
-    loss=lambda *args: loss(cfg, sbo, sbo_weight, *args),
-    flops=packing.step_cost(row_flops, rows.batch_at, config, packed=pack),
+    loss=lambda *args: loss(cfg, sbo, options.sbo_weight, *args),
+    flops=packed_rows.step_cost(
+      row_flops, rows.batch_at, config, packed=options.pack
+    ),
     describe={"objective": "spanbert", "encoder": dataclasses.asdict(cfg)},
   )
 
@@ -212,25 +227,9 @@ def loss(
     gather_positions(hidden, batch["sbo_right"]),
     batch["sbo_place"],
     masked_lm.token_embedding(params["encoder"]),
-    functools.partial(vocabulary_softmax.score, labels=batch["masked_labels"]),
+    functools.partial(vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]),
   )
-  nats, hits = (weigh(x, batch["sbo_weights"]) for x in scores)
+  nats, hits = (weighted_sum(x, batch["sbo_weights"]) for x in scores)
   total, count = nats
   terms = {**terms, "sbo": (sbo_weight * total, count)}
   return terms, {**metrics, "sbo_loss": nats, "sbo_accuracy": hits}
-
-
-def _check(sbo_weight, max_span_targets, place_width) -> None:
-  """Raises ConfigError for the first option that is out of range."""
-  if not sbo_weight >= 0:
-    raise ConfigError(
-      f"objective.sbo_weight={sbo_weight} must be 0 or more, 1 in SpanBERT."
-    )
-  for name, value, published in (
-    ("max_span_targets", max_span_targets, 15),
-    ("place_width", place_width, 200),
-  ):
-    if value < 1:
-      raise ConfigError(
-        f"objective.{name}={value} must be 1 or more, {published} in SpanBERT."
-      )

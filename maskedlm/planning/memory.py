@@ -11,7 +11,7 @@ from maskedlm.objectives.auto_pack import attention_of
 from maskedlm.training import sharding
 
 
-def shapes(config: ConfigDict) -> list[batching.Shape]:
+def shapes(config: ConfigDict) -> list[batching.BatchShape]:
   """Of the batches of each phase."""
   num_steps = config.train.num_steps
   ends = (0, num_steps - 1)

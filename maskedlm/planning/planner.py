@@ -13,18 +13,10 @@ from maskedlm.data.batches import batching
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import blockwise
 from maskedlm.objectives import auto_pack
-from maskedlm.planning import (
-  collectives,
-  compile,
-  executed_flops,
-  hlo,
-  memory,
-  memory_traffic,
-  roofline,
-)
+from maskedlm.planning import (collectives, compile, executed_flops, hlo, memory, memory_traffic, roofline)
 from maskedlm.planning import estimate as estimating
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
+from maskedlm.planning.compile import (Compiled, Pieces, Step, TooLarge)
 from maskedlm.planning.memory import Sizes
 from maskedlm.planning.roofline import Estimate
 from maskedlm.planning.topologies import Topology
@@ -193,13 +185,13 @@ def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
   return found
 
 
-def shape_of(config: ConfigDict, phase: int) -> batching.Shape:
+def shape_of(config: ConfigDict, phase: int) -> batching.BatchShape:
   """Of a phase's batches."""
   num_steps = config.train.num_steps
   return batching.shape_at((num_steps - 1) * phase, num_steps, config.data)
 
 
-def _rows_per_chip(config, shape: batching.Shape, sizes) -> int:
+def _rows_per_chip(config, shape: batching.BatchShape, sizes) -> int:
   return shape.num_rows // _parts(config, sizes)
 
 

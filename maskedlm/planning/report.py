@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from maskedlm.planning import collectives, gpus
-from maskedlm.planning.planner import LABEL, Plan
+from maskedlm.planning import (collectives, gpus)
+from maskedlm.planning.planner import (LABEL, Plan)
 
 HOW = f"{gpus.INSTALL} compiles the step for these GPUs; it needs none."
 

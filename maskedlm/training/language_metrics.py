@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from maskedlm.core.task import Array, Metrics
+from maskedlm.core.task import (Array, Metrics)
 
 BITS = "bits_per_character"
 LOSSES = ("mlm_loss", "lm_loss")  # Nats a predicted token.

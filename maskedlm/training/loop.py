@@ -14,18 +14,18 @@ import contextlib
 import json
 import pathlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import grain
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm.core.task import Params, Task
-from maskedlm.runtime import buckets, console, interrupts, multihost
-from maskedlm.training import metrics, sharding
+from maskedlm.core.task import (Params, Task)
+from maskedlm.runtime import (buckets, console, interrupts, multihost)
+from maskedlm.training import (metrics, sharding)
 from maskedlm.training import step as steps
-from maskedlm.training.checkpoints import manager, resume
+from maskedlm.training.checkpoints import (manager, resume)
 from maskedlm.training.profiling import watch
 
 RUN_AHEAD = 2  # Enough to hide the host's work, few to wait for.
@@ -54,6 +54,7 @@ def run(
   *,
   mesh: jax.sharding.Mesh,
   identity: Mapping[str, Any],
+  frozen: Collection[str] = (),
   start_from: Callable[[Params], Params] = lambda params: params,
 ) -> Result:
   """Trains to config.train.num_steps, from the newest checkpoint if any.
@@ -65,6 +66,7 @@ def run(
     mesh: the device mesh.
     identity: what the run is made of, stored in each checkpoint and compared
       on resume (resume.py).
+    frozen: options that a resumed run must keep.
     start_from: fresh parameters -> those that a new run starts from; what it
       puts in their place may be numpy.
 
@@ -87,14 +89,16 @@ def run(
     log=console.log,
   )
   with (
-    interrupts.noted() as signalled,  # Until the last checkpoint is written.
+    interrupts.stop_signals() as signalled,  # Until the last checkpoint is written.
     jax.set_mesh(mesh),  # Kernels ask what they are split over.
     contextlib.closing(checkpoints),
   ):
     stopped = multihost.any_host(signalled.is_set, delay=RUN_AHEAD)
     restored = checkpoints.restore(
       sharding.abstract(init, shardings),
-      lambda meta: resume.check(meta["identity"], identity, log=console.log),
+      lambda meta: resume.check(
+        meta["identity"], identity, frozen=frozen, log=console.log
+      ),
     )
     if restored is None:
       state, start = jax.jit(init, out_shardings=shardings)(), 0
@@ -107,9 +111,9 @@ def run(
         f"continuing from the checkpoint of step {start:,} of {num_steps:,}"
       )
     written = json.dumps(identity["config"], indent=2) + "\n"
-    multihost.write(workdir / "config.json", written)
+    multihost.write_text(workdir / "config.json", written)
     described = sharding.describe(state.params, mesh)
-    multihost.write(workdir / "parameters.txt", described)
+    multihost.write_text(workdir / "parameters.txt", described)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
     batches = _prefetch(task, start, num_steps, options.prefetch)
     # First: it says what the compiled step has to tell of its parts.
@@ -218,7 +222,7 @@ def _dump_rows(
   bad = range(step - in_a_row + 1, step + 1)
   rows = {s: [int(i) for i in task.row_ids("train", s - 1)] for s in bad}
   path = workdir / f"nonfinite-{step}.json"
-  multihost.write(path, json.dumps({"row_ids": rows}))
+  multihost.write_text(path, json.dumps({"row_ids": rows}))
   return (
     f"steps {bad[0]} to {step}: the loss or the gradient was not finite "
     f"{in_a_row} times in a row; none of these steps was applied. Their rows "

@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import jax
 
-from maskedlm.runtime import chips, output_files
-from maskedlm.runtime.console import format_seconds, log, progress
+from maskedlm.runtime import (chips, output_files)
+from maskedlm.runtime.console import (format_seconds, log, progress)
 from maskedlm.training import language_metrics
 
 SYNC_SECONDS = 120  # Between fsyncs of TensorBoard's file: a bucket's upload.

@@ -9,6 +9,7 @@ A parameter's path is its keys joined by "/", as in
 encoder/layers/attention/qkv/kernel; every rule here is a regex on paths.
 """
 
+import dataclasses
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -18,13 +19,90 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from maskedlm.core.errors import ConfigError, check_name
-from maskedlm.training import layerwise_rates, muon
+from maskedlm.core import options
+from maskedlm.core.errors import (ConfigError, check_name)
+from maskedlm.core.options import option
+from maskedlm.training import (layerwise_rates, muon)
 from maskedlm.training.sharding import path_of
 
 Schedule = Callable[[Any], jax.Array]  # step -> learning rate, f32 scalar.
 
 RULES = ("adam", "lamb", "muon", "stable_adam")
+SCHEDULES = ("linear", "cosine", "polynomial", "constant", "wsd", "wsd_sqrt")
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizerOptions:
+  """config.optimizer; the defaults are AdamW's (presets.adamw)."""
+
+  rule: str = option("adam", "Update rule.", choices=RULES, frozen=True)
+  learning_rate: float = option(
+    1e-4, "Peak, reached at the end of the warm-up.", above=0, high=1
+  )
+  schedule: str = option(
+    "linear", "Shape after the warm-up.", choices=SCHEDULES
+  )
+  warmup_steps: int = option(
+    1_000, "Linear from 0; counted within train.num_steps.", low=0
+  )
+  decay_from_zero: bool = option(
+    False,
+    "Count the decay from step 0, not from the end of the warm-up: the rate "
+    "drops by peak * warmup_steps / num_steps where the warm-up ends.",
+  )
+  warmup_times_decay: bool = option(
+    False, "Multiply the warm-up by that decay, so that there is no drop."
+  )
+  end_factor: float = option(
+    0.0, "Final rate as a share of the peak.", low=0, high=1
+  )
+  power: float = option(
+    1.0, "Exponent of the polynomial schedule.", above=0, below=math.inf
+  )
+  decay_share: float = option(
+    0.1,
+    "wsd, wsd_sqrt: share of the steps, at the end, that decay.",
+    above=0,
+    high=1,
+  )
+  b1: float = option(0.9, "Decay of the first moment.", low=0, below=1)
+  b2: float = option(0.999, "Decay of the second moment.", low=0, below=1)
+  eps: float = option(
+    1e-8,
+    "Added outside of the square root. With 0, also in float32, a parameter "
+    "that never had a gradient would get 0/0.",
+    low=1e-30,
+    high=1,
+  )
+  bias_correction: bool = option(True, "Correct the moments for starting at 0.")
+  weight_decay: float = option(
+    0.01,
+    "Decoupled: each step subtracts rate * this * parameter.",
+    low=0,
+    high=1,
+  )
+  no_decay: tuple[str, ...] = option(
+    ("norm/", "bias"),
+    "Regular expressions: a parameter whose path matches one has no decay (and "
+    "no trust ratio in LAMB). One that matches no parameter is an error.",
+  )
+  clip_norm: float = option(
+    1.0,
+    "Largest global norm of the gradient; 0 for no clipping.",
+    low=0,
+    below=math.inf,
+  )
+  layer_decay: float = option(
+    1.0,
+    "Fine-tuning: the rate of each layer is this times that of the layer above "
+    "(layerwise_rates.py).",
+  )
+  frozen_layers: int = option(
+    0,
+    "Embeddings and this many layers, from below, are not trained; -1 for the "
+    "whole encoder.",
+  )
+
 
 # One leaf can hold many matrices: the axes that tell them apart. Layers are
 # scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias of [N, 3, H, K], and
@@ -48,7 +126,7 @@ def make(
   where parameters that match no_decay have neither decay nor LAMB's ratio.
 
   Args:
-    optimizer: a ConfigDict with the fields of presets.adamw().
+    optimizer: config.optimizer, with the fields of OptimizerOptions.
     num_steps: steps of the whole run, warm-up included.
     params: the parameters, or their ShapeDtypeStructs.
 
@@ -257,30 +335,9 @@ def _decay_steps(optimizer, num_steps: int) -> int:
   return max(round(optimizer.decay_share * num_steps), 1)
 
 
-_RANGES = {
-  "learning_rate": (lambda x: 0 < x <= 1, "over 0 and at most 1"),
-  "warmup_steps": (lambda x: x >= 0, "at least 0"),
-  "end_factor": (lambda x: 0 <= x <= 1, "from 0 to 1"),
-  "power": (lambda x: 0 < x < math.inf, "over 0"),
-  "decay_share": (lambda x: 0 < x <= 1, "over 0 and at most 1"),
-  "b1": (lambda x: 0 <= x < 1, "at least 0 and under 1"),
-  "b2": (lambda x: 0 <= x < 1, "at least 0 and under 1"),
-  # With 0, or 0 in float32, what never had a gradient would get 0/0.
-  "eps": (lambda x: 1e-30 <= x <= 1, "from 1e-30 to 1"),
-  "weight_decay": (lambda x: 0 <= x <= 1, "from 0 to 1"),
-  "clip_norm": (lambda x: 0 <= x < math.inf, "over 0, or 0 for no clipping"),
-}
-
-
 def check_values(o) -> None:
-  """Raises ConfigError for a value of config.optimizer that can't be."""
-  check_name("optimizer.rule", o.rule, RULES)
-  for name, (within, expected) in _RANGES.items():
-    if not within(o[name]):  # A NaN fails every comparison.
-      raise ConfigError(
-        f"optimizer.{name}={o[name]} must be {expected}; change "
-        f"--config.optimizer.{name}."
-      )
+  """Raises ConfigError for a value of config.optimizer that is not allowed."""
+  options.check("optimizer", OptimizerOptions, o)
   if o.rule == "stable_adam" and not o.bias_correction:
     raise ConfigError(
       "optimizer.rule='stable_adam' compares the gradient with its corrected "

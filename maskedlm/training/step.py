@@ -14,14 +14,9 @@ import jax.numpy as jnp
 import optax
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
 from maskedlm.runtime import xla_flags
-from maskedlm.training import (
-  language_metrics,
-  layerwise_rates,
-  optimizer,
-  sharding,
-)
+from maskedlm.training import (language_metrics, layerwise_rates, optimizer, sharding)
 
 # Streams of randomness: independent keys from one seed.
 INIT, TRAIN, HELDOUT = range(3)

@@ -12,8 +12,8 @@ from helpers import finetune_runs as runs
 from maskedlm.finetune import config as base
 from maskedlm.finetune import run
 from maskedlm.finetune.tagging import conll
-from maskedlm.interop.huggingface import exporter, importer
-from maskedlm.training import optimizer, sharding, step
+from maskedlm.interop.huggingface import (exporter, importer)
+from maskedlm.training import (optimizer, sharding, step)
 from maskedlm.training.checkpoints import load
 
 torch = pytest.importorskip("torch", reason="wants the extra `peer`")
@@ -34,7 +34,7 @@ DROPOUT = {"dropout": 0.25, "attention_dropout": 0.125}
 @pytest.mark.parametrize("options", [{}, MODERN], ids=["bert", "modern"])
 def test_both_start_from_the_same_vectors(tmp_path, options):
   encoder = runs.make_encoder(tmp_path / "encoder", **options)
-  exporter.export(encoder, tmp_path / "hf", part="encoder", log=print)
+  exporter.export_huggingface(encoder, tmp_path / "hf", part="encoder", log=print)
   finetune_rows.write_start(str(encoder), tmp_path / "start.npz", length=47)
   tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
   for model_class in (
@@ -73,7 +73,7 @@ def test_it_trains_as_pytorch_does(tmp_path, options):
   """
   made = runs.make_encoder(tmp_path / "made", init_stddev=0.1, **options)
   hf, encoder = tmp_path / "hf", tmp_path / "encoder"
-  exporter.export(made, hf, part="encoder", log=print)
+  exporter.export_huggingface(made, hf, part="encoder", log=print)
   importer.import_model(hf, encoder, log=print)
   words = [(text.split(), tags.split()) for text, tags in SENTENCES]
   path = tmp_path / "all.conll"

@@ -9,13 +9,13 @@ import pytest
 from helpers import languages
 from helpers.repository import ROOT
 from maskedlm import objectives
-from maskedlm.cli import inspect, pretrain, tokenizer
+from maskedlm.cli import (inspect, pretrain, tokenizer)
 from maskedlm.cli import tokenizer_report as report
 from maskedlm.config import defaults as base
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
-from maskedlm.data.batches import language_mixture
+from maskedlm.data.batches import domain_mixture
 from maskedlm.inference import fill_mask
 from maskedlm.planning.inspect import html_page
 from maskedlm.planning.inspect import languages as inspect_languages
@@ -71,11 +71,11 @@ def flagged(made):
 def test_the_schedule_by_hand():
   # 210 rows an epoch: 120, 60, 30 by alpha = 1/2; then longer rows.
   short = tuple(
-    language_mixture.Share(n, r, d)
+    domain_mixture.DomainShare(n, r, d)
     for n, r, d in (("a", 160, 120), ("b", 40, 60), ("c", 10, 30))
   )
   long = tuple(
-    language_mixture.Share(n, r, d)
+    domain_mixture.DomainShare(n, r, d)
     for n, r, d in (("a", 80, 60), ("b", 20, 30), ("c", 5, 15))
   )
   config = base.default("roberta")

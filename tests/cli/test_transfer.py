@@ -6,8 +6,8 @@ import types
 import pytest
 
 from helpers import finetune_runs as runs
-from maskedlm.cli import main, transfer
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.cli import (main, transfer)
+from maskedlm.core.errors import (ConfigError, DataError)
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
 from maskedlm.finetune.classification import classification

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.modeling import heads
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
 
 # Odd and all different, so that no two dimensions can be taken for another.
 B, L, P, V = 5, 13, 4, 131
@@ -36,6 +36,7 @@ def config(**changes) -> EncoderConfig:
     "init_stddev": 0.02,
     "dtype": "float32",
     "remat": "none",
+    "unroll": False,
   }
   return EncoderConfig(**{**fields, **changes})
 

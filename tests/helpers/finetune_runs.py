@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune import run
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import Encoder
@@ -41,7 +41,7 @@ def make_encoder(folder, *, vocab_size=90, kind="wordpiece", **options):
     kind: of the tokenizer.
     **options: of config.model, instead of those below.
   """
-  made = tokenizers.train(
+  made = train_tokenizer(
     TEXTS, kind=kind, vocab_size=vocab_size, lowercase=True
   )
   folder.mkdir(parents=True, exist_ok=True)

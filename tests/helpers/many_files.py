@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.data.prepare import prepare
+from maskedlm.data.prepare import (local, prepare)
 
 WORDS = [f"{a}{b}" for a in "bcdfgk" for b in ("a", "e", "in", "ock", "u")]
 
@@ -51,8 +51,8 @@ def silent(line):
   pass
 
 
-def run(config, path, write=None, log=silent):
-  return prepare.prepare(config, path, log=log, progress=False, write=write)
+def run(config, path, runner=local.run, log=silent):
+  return prepare.prepare(config, path, log=log, progress=False, run=runner)
 
 
 def files(path):

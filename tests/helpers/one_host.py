@@ -18,9 +18,9 @@ from jax.sharding import AxisType, Mesh
 from helpers import toy
 from maskedlm.cli import main
 from maskedlm.config import defaults
-from maskedlm.core.errors import ConfigError, StorageError
-from maskedlm.runtime import multihost, startup
-from maskedlm.training import loop, sharding
+from maskedlm.core.errors import (ConfigError, StorageError)
+from maskedlm.runtime import (multihost, startup)
+from maskedlm.training import (loop, sharding)
 
 
 def make_config(num_steps):
@@ -126,8 +126,8 @@ def agree(folder):
   me, count = jax.process_index(), jax.process_count()
   told = {}
   told["values"] = multihost.exchange({"host": me, "text": "ü" * 5 * me})
-  told["first"] = multihost.from_first(lambda: f"by {me}")
-  told["made"] = multihost.together(
+  told["first"] = multihost.broadcast_from_host0(lambda: f"by {me}")
+  told["made"] = multihost.run_on_all_hosts(
     lambda: me, facts=lambda made: {"corpus": "x"}
   )
 
@@ -135,18 +135,18 @@ def agree(folder):
     if me == 1:
       raise ConfigError("no such corpus")
 
-  told["failed"] = _refused(lambda: multihost.together(fail))
+  told["failed"] = _refused(lambda: multihost.run_on_all_hosts(fail))
 
   def lose():
     raise StorageError("no room") if me == 1 else ConfigError("no name")
 
   for number, make in ((74, lambda: me == 1 and lose()), (2, lose)):
     try:
-      multihost.together(make)
+      multihost.run_on_all_hosts(make)
     except (ConfigError, StorageError) as error:
       told[f"code {number}"] = error.exit_code
   told["differ"] = _refused(
-    lambda: multihost.together(
+    lambda: multihost.run_on_all_hosts(
       lambda: me, facts=lambda made: {"seed": 3, "corpus": f"{made // 1}abc"}
     )
   )

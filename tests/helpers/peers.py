@@ -163,7 +163,7 @@ def train_tokenizer(kind: str) -> tokenizers.Tokenizer:
   """A small one; bpe and unigram have RoBERTa's and ALBERT's specials."""
   text = (json.decoder.__doc__ or "") + (json.__doc__ or "")
   size = {"wordpiece": 131, "bpe": 277, "unigram": 117}[kind]
-  return tokenizers.train(
+  return tokenizers.train_tokenizer(
     text.splitlines() * 3, kind=kind, vocab_size=size, lowercase=False
   )
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from helpers import finetune_runs as runs
 from helpers import workdirs
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune.config import load_kind
 from maskedlm.training.checkpoints import manager
 
@@ -26,7 +26,7 @@ TUNED = {
 
 
 def make_tokenizer(kind="wordpiece"):
-  return tokenizers.train_tokenizer(
+  return train_tokenizer(
     runs.TEXTS, kind=kind, vocab_size=VOCAB[kind], lowercase=True
   )
 

@@ -12,7 +12,7 @@ import pytest
 from helpers import encoder_reference as reference
 from helpers.encoder_reference import B, L
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling import architecture, encoder, heads, layers, positions
+from maskedlm.modeling import (architecture, encoder, heads, layers, positions)
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.attention import mask
 from maskedlm.modeling.attention.layer import IMPLEMENTATIONS
@@ -465,7 +465,12 @@ def test_the_names_are_those_of_the_tables():
     "row_pool": heads.ROW_POOLS,
   }
   known = {name: tuple(table) for name, table in tables.items()}
-  assert known == architecture.CHOICES
+  stated = {
+    field.name: field.metadata["choices"]
+    for field in dataclasses.fields(architecture.EncoderConfig)
+    if field.metadata and field.metadata["choices"]
+  }
+  assert known == stated
 
 
 @pytest.mark.parametrize(
@@ -476,12 +481,12 @@ def test_the_names_are_those_of_the_tables():
     ({"norm_kind": "batch"}, r"model.norm_kind='batch'.*layer, rms"),
     ({"mlp": "geglu"}, r"model.mlp='geglu'.*plain, gated"),
     ({"local_window": 5}, r"model.local_window=5 .*even; set it to 6"),
-    ({"local_window": -2}, r"model.local_window=-2 must be 0 or more"),
-    ({"global_every": 0}, r"model.global_every=0 must be 1 or more"),
-    ({"rope_theta": 0.0}, r"model.rope_theta=0.0 must be 1 or more"),
-    ({"embedding_width": -1}, r"model.embedding_width=-1 must be 0 or more"),
-    ({"dropout": 1.0}, r"model.dropout=1.0 must be at least 0 and below 1"),
-    ({"vocab_block": 0}, r"model.vocab_block=0 must be 1 or more"),
+    ({"local_window": -2}, r"model.local_window=-2 .*0 or more"),
+    ({"global_every": 0}, r"model.global_every=0 .*1 or more"),
+    ({"rope_theta": 0.0}, r"model.rope_theta=0.0 .*1 or more"),
+    ({"embedding_width": -1}, r"model.embedding_width=-1 .*0 or more"),
+    ({"dropout": 1.0}, r"model.dropout=1.0 .*0 or more and below 1"),
+    ({"vocab_block": 0}, r"model.vocab_block=0 .*1 or more"),
     ({"position": "rope", "width": 24, "num_heads": 8}, "of even size.* is 3"),
     ({"skip_first_norm": True}, r"skip_first_norm=True goes with .*'pre'"),
     (

@@ -12,7 +12,7 @@ LARGE = reference.config(
 
 
 @pytest.mark.parametrize(
-  ("cfg", "length", "num_slots", "gigaflops"),
+  ("cfg", "length", "num_predictions", "gigaflops"),
   [
     (BASE, 128, 20, 69.9),
     (BASE, 512, 80, 301),
@@ -20,8 +20,8 @@ LARGE = reference.config(
     (LARGE, 512, 80, 1020),
   ],
 )
-def test_numbers_of_recipes(cfg, length, num_slots, gigaflops):
-  ours = train_flops(cfg, length, num_slots=num_slots) / 1e9
+def test_numbers_of_recipes(cfg, length, num_predictions, gigaflops):
+  ours = train_flops(cfg, length, num_predictions=num_predictions) / 1e9
   assert ours == pytest.approx(gigaflops, rel=2e-3)
 
 
@@ -32,12 +32,12 @@ def test_by_hand():
   token = 2 * 2 * (4 * 576 + 1920) + 2 * 2 * 2 * 13 * 24
   slot = 2 * (576 + 3144)
   expected = 3 * (13 * token + 4 * slot)
-  assert train_flops(reference.config(), 13, num_slots=4) == expected
+  assert train_flops(reference.config(), 13, num_predictions=4) == expected
 
 
 def changed(**options):
   cfg = reference.config(**options)
-  return train_flops(cfg, 13, num_slots=4) / 6
+  return train_flops(cfg, 13, num_predictions=4) / 6
 
 
 BASIC = 13 * 2 * (4 * 576 + 2 * 960) + 2 * 2 * 24 * 169 + 4 * (576 + 3144)

@@ -9,7 +9,7 @@ import pytest
 
 from helpers import encoder_reference as reference
 from helpers.encoder_reference import B, L, P
-from maskedlm.modeling import heads, losses, masked_lm, vocabulary_softmax
+from maskedlm.modeling import (heads, losses, masked_lm, vocabulary_softmax)
 
 # Padded to 384: 16 strips of 24 words, in two blocks of 16 rows of each, which
 # share 8; 300 ends within the 13th strip.
@@ -31,7 +31,7 @@ def arrays():
 
 
 def total(cfg, x, embedding, bias, labels, slope):
-  nats, hits = vocabulary_softmax.score(cfg, x, embedding, bias, labels=labels)
+  nats, hits = vocabulary_softmax.loss_and_correct(cfg, x, embedding, bias, labels=labels)
   return jnp.sum(nats * slope), (nats, hits)
 
 
@@ -46,7 +46,7 @@ def total(cfg, x, embedding, bias, labels, slope):
   ],
 )
 def test_cut_by_hand(size, block, expected):
-  blocks = vocabulary_softmax.cut(size, block)
+  blocks = vocabulary_softmax.split_vocabulary(size, block)
   assert blocks == expected
   assert (blocks.count - 1) * blocks.rows < blocks.strip
   assert blocks.strip <= blocks.count * blocks.rows
@@ -54,7 +54,7 @@ def test_cut_by_hand(size, block, expected):
 
 def test_every_word_is_in_one_block(arrays):
   _, embedding, bias, _ = arrays
-  blocks = vocabulary_softmax.cut(PADDED, BLOCK)
+  blocks = vocabulary_softmax.split_vocabulary(PADDED, BLOCK)
   seen = []
   for i in range(blocks.count):
     words, offsets, ids = vocabulary_softmax._block(blocks, i, embedding, bias)
@@ -65,7 +65,7 @@ def test_every_word_is_in_one_block(arrays):
   assert sorted(seen) == list(range(PADDED))
 
 
-score = jax.jit(vocabulary_softmax.score, static_argnums=0)
+score = jax.jit(vocabulary_softmax.loss_and_correct, static_argnums=0)
 both = jax.jit(
   jax.value_and_grad(total, argnums=(1, 2, 3), has_aux=True), static_argnums=0
 )
@@ -176,8 +176,8 @@ def test_heads_pass_labels_on():
   inputs = (hidden[:, :P], hidden[:, -P:], place, table)
   made = sbo.init(jax.random.key(0), *inputs)
   ours = sbo.apply(
-    made, *inputs, lambda *args: vocabulary_softmax.score(*args, labels=labels)
+    made, *inputs, lambda *args: vocabulary_softmax.loss_and_correct(*args, labels=labels)
   )
-  expected = losses.score(sbo.apply(made, *inputs), labels)
+  expected = losses.loss_and_correct(sbo.apply(made, *inputs), labels)
   for a, b in zip(ours, expected, strict=True):
     np.testing.assert_allclose(a, b, rtol=1e-5)

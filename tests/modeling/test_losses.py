@@ -48,7 +48,7 @@ def test_padded_vocabulary_counts_nothing():
 def test_bfloat16_logits_are_summed_in_float32():
   logits = np.float32(np.random.default_rng(0).integers(-8, 8, (3, 1000)) / 4)
   labels = np.array([7, 0, 999])
-  nats, _ = losses.score(jnp.asarray(logits, jnp.bfloat16), labels)  # Exact.
+  nats, _ = losses.loss_and_correct(jnp.asarray(logits, jnp.bfloat16), labels)  # Exact.
   expected = np.log(np.exp(np.float64(logits)).sum(1))
   expected -= logits[np.arange(3), labels]
   assert nats.dtype == jnp.float32
@@ -93,5 +93,5 @@ def test_sums_of_each_row_by_hand():
 def test_of_equal_logits_the_first_is_the_largest():
   logits = jnp.array([2.0, 5.0, 5.0, 1.0, jnp.nan])
   rows = jnp.stack([logits[:4]] * 4 + [jnp.roll(logits, 1)[:4]])
-  _, hits = losses.score(rows, jnp.array([0, 1, 2, 3, 1]))
+  _, hits = losses.loss_and_correct(rows, jnp.array([0, 1, 2, 3, 1]))
   assert hits.tolist() == [False, True, False, False, False]

@@ -7,12 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.modeling.dropout_bits import count_of, drop, mix, random_words
+from maskedlm.modeling.dropout_bits import (drop_threshold, drop, mix, random_bits)
 from maskedlm.modeling.layers import Dropout
 
 
 def words(key, shape):
-  return np.asarray(jax.jit(random_words, static_argnums=1)(key, shape))
+  return np.asarray(jax.jit(random_bits, static_argnums=1)(key, shape))
 
 
 def mix_by_hand(x):
@@ -35,7 +35,7 @@ def test_an_entry_is_the_hash_of_its_place():
 
 
 def test_dropped_are_the_words_below_by_hand():
-  count = count_of(0.25)
+  count = drop_threshold(0.25)
   assert count == 2**30
   bits = jnp.array([0, 2**30 - 1, 2**30, 2**32 - 1], jnp.uint32)
   dropped = drop(jnp.full(4, 3.0), bits, count)
@@ -82,7 +82,7 @@ def test_entries_are_independent_along_every_axis_and_of_every_key():
   for other in range(2, 30):
     b = dropped(jax.random.key(other), shape)
     assert np.mean(a == b) == pytest.approx(0.5, abs=bound)
-  layers = jax.vmap(lambda k: random_words(k, (64, 48)))(
+  layers = jax.vmap(lambda k: random_bits(k, (64, 48)))(
     jax.random.split(jax.random.key(1), 12)
   )
   drops = np.asarray(layers) < 2**31

@@ -40,7 +40,7 @@ def make_task(block):
   config.train.num_steps = 9
   config.optimizer.warmup_steps = 2
   return config, objectives.make(
-    config, placeholder_corpus.corpus(config.tokenizer)
+    config, placeholder_corpus.make_corpus(config.tokenizer)
   )
 
 

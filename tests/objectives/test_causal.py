@@ -13,7 +13,7 @@ from helpers import any_task
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import flops
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import causal
 from maskedlm.training.step import totals
@@ -55,7 +55,9 @@ def make_task(monkeypatch):
   monkeypatch.setattr(causal.text_rows, "full_sentences", full_sentences)
 
   def make(**options):
-    return causal.make(make_config(), corpus, (1, 2), **options), asked
+    return causal.make_task(
+      make_config(), corpus, (1, 2), causal.Options(**options)
+    ), asked
 
   return make
 
@@ -241,10 +243,10 @@ def test_the_checkpoint_says_that_it_is_causal(make_task):
   assert asked["isolate_documents"]
   # Documents of 6 and 7, 6 and 6, ... 3 and 3 tokens: of the first batch.
   pairs = sum((n // 2) ** 2 + (n - n // 2) ** 2 for n in range(6, 14)) / B
-  expected = flops.train_flops(cfg, L, num_slots=L, attended=pairs)
+  expected = flops.train_flops(cfg, L, num_predictions=L, attended=pairs)
   assert task.flops(0) == pytest.approx(B * expected)
   plain = dataclasses.replace(cfg, causal=False)
-  assert expected < flops.train_flops(plain, L, num_slots=L, attended=pairs)
+  assert expected < flops.train_flops(plain, L, num_predictions=L, attended=pairs)
 
 
 def test_a_chunk_of_nothing_is_refused(make_task):

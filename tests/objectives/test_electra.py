@@ -17,8 +17,8 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.corpus import store
-from maskedlm.modeling import flops, masked_lm
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling import (flops, masked_lm)
+from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import electra
 from maskedlm.training import step as steps
@@ -65,7 +65,9 @@ def make_task(monkeypatch):
 
   def make(config=None, **options):
     options = {"generator_size": 0.5, **options}
-    return electra.make(config or make_config(), corpus, (0, 1), **options)
+    return electra.make_task(
+      config or make_config(), corpus, (0, 1), electra.Options(**options)
+    )
 
   return make
 
@@ -419,8 +421,8 @@ def test_microbatches_sample_the_same_tokens(make_task):
 
 def test_flops_of_both_models(task):
   cfg, small = sizes(task)
-  generator = flops.train_flops(small, L, num_slots=2)  # 15% of 13.
-  encoder = flops.train_flops(cfg, L, num_slots=0)
+  generator = flops.train_flops(small, L, num_predictions=2)  # 15% of 13.
+  encoder = flops.train_flops(cfg, L, num_predictions=0)
   head = 6 * L * (24 * 24 + 24)
   assert task.flops(3) == B * (generator + encoder + head)
 
@@ -474,7 +476,9 @@ def real(tiny):
   options = made.objective.to_dict() | {"generator_size": 0.5}
   del options["name"]
   opened = store.open_corpus(pathlib.Path(corpus))
-  return made, electra.make(made, opened, (0, 1), **options)
+  return made, electra.make_task(
+    made, opened, (0, 1), electra.Options(**options)
+  )
 
 
 def test_rows_are_two_segments_in_order(real):
@@ -494,7 +498,7 @@ def test_packed_rows_give_a_finite_loss(tiny, real):
   options.update(generator_size=0.5, pack=True, short_share=0.9)
   del options["name"]
   opened = store.open_corpus(pathlib.Path(tiny[1]))
-  task = electra.make(config, opened, (0, 1), **options)
+  task = electra.make_task(config, opened, (0, 1), electra.Options(**options))
   # Which rows are so short that they share one depends on the text, Python's.
   batches = (task.batch_at("train", step) for step in range(20))
   batch = next(b for b in batches if b["segment_ids"].max() > 1)
@@ -515,8 +519,8 @@ def electra_flops_of_full_rows(task, config):
   cfg, small = sizes(task)
   L = config.data.length
   return config.data.batch_size * (
-    flops.train_flops(small, L, num_slots=6)
-    + flops.train_flops(cfg, L, num_slots=0)
+    flops.train_flops(small, L, num_predictions=6)
+    + flops.train_flops(cfg, L, num_predictions=0)
     + 6 * L * (cfg.width**2 + cfg.width)
   )
 

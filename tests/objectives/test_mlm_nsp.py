@@ -11,7 +11,7 @@ import pytest
 from helpers import any_task
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
 from maskedlm.objectives import mlm_nsp
 from maskedlm.training.step import totals
 
@@ -50,7 +50,7 @@ def make_task(monkeypatch, config=None, **options):
 
   monkeypatch.setattr(mlm_nsp.batches, "nsp", nsp)
   config = config or make_config()
-  task = mlm_nsp.make(config, corpus, (1, 2), **options)
+  task = mlm_nsp.make_task(config, corpus, (1, 2), mlm_nsp.Options(**options))
   return task, asked
 
 
@@ -266,8 +266,8 @@ def test_flops_follow_the_two_phases(monkeypatch):
   config.data.update(long_share=0.4, long_length=17, long_batch_size=3)
   task, _ = make_task(monkeypatch, config)
   cfg = EncoderConfig(**task.describe["encoder"])
-  short = B * mlm_nsp.flops.train_flops(cfg, 13, num_slots=2)  # 1.95
-  long = 3 * mlm_nsp.flops.train_flops(cfg, 17, num_slots=3)  # 2.55
+  short = B * mlm_nsp.flops.train_flops(cfg, 13, num_predictions=2)  # 1.95
+  long = 3 * mlm_nsp.flops.train_flops(cfg, 17, num_predictions=3)  # 2.55
   assert [task.flops(s) for s in (0, 5, 6, 9)] == [short, short, long, long]
   batch = {
     name: np.zeros((3, 17) if x.ndim == 2 else 3, x.dtype)

@@ -25,7 +25,9 @@ def test_options_go_together(tiny, options):
     store.open_corpus(tiny[1]),
   )
   # Many short rows, of which several go into one.
-  task = mlm_nsp.make(config, corpus, (0, 1), short_share=0.9, **options)
+  task = mlm_nsp.make_task(
+    config, corpus, (0, 1), mlm_nsp.Options(short_share=0.9, **options)
+  )
   params = jax.jit(task.init)(jax.random.key(0))
 
   @jax.jit

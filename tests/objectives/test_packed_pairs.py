@@ -8,9 +8,9 @@ import pytest
 
 from maskedlm.cli import pretrain
 from maskedlm.config import overrides
-from maskedlm.data.batches import packing, sentence_pairs
+from maskedlm.data.batches import (packed_rows, pair_rows)
 from maskedlm.data.corpus import store
-from maskedlm.modeling import flops, masked_lm
+from maskedlm.modeling import (flops, masked_lm)
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import mlm_nsp
 from maskedlm.training.step import totals
@@ -36,7 +36,9 @@ def corpus(tiny):
 @pytest.fixture(scope="module")
 def task(config, corpus):
   # All rows are short ones, so that many share one.
-  return mlm_nsp.make(config, corpus, (0, 1), pack=True, short_share=1.0)
+  return mlm_nsp.make_task(
+    config, corpus, (0, 1), mlm_nsp.Options(pack=True, short_share=1.0)
+  )
 
 
 @pytest.fixture(scope="module")
@@ -128,19 +130,19 @@ def test_the_mask_budget_is_of_the_whole_row(task):
 
 
 def test_flops_count_what_a_pair_sees(config, corpus, task):
-  plain = mlm_nsp.make(config, corpus, (0, 1))
+  plain = mlm_nsp.make_task(config, corpus, (0, 1), mlm_nsp.Options())
   cfg = EncoderConfig(**task.describe["encoder"])
-  pairs = packing.attended_pairs(task.batch_at("train", 0)["segment_ids"])
+  pairs = packed_rows.attended_pairs(task.batch_at("train", 0)["segment_ids"])
   assert pairs < 0.9 * L**2
-  assert plain.flops(3) == B * flops.train_flops(cfg, L, num_slots=14)
+  assert plain.flops(3) == B * flops.train_flops(cfg, L, num_predictions=14)
   assert task.flops(3) == B * flops.train_flops(
-    cfg, L, num_slots=14, attended=pairs
+    cfg, L, num_predictions=14, attended=pairs
   )
 
 
 def test_rows_are_not_packed_unless_it_is_said(config, corpus):
-  task = mlm_nsp.make(config, corpus, (0, 1))
-  made = sentence_pairs.nsp(config, corpus, (0, 1), short_share=0.1)
+  task = mlm_nsp.make_task(config, corpus, (0, 1), mlm_nsp.Options())
+  made = pair_rows.nsp_batches(config, corpus, (0, 1), short_share=0.1)
   expected = made.batch_at("train", 4)
   batch = task.batch_at("train", 4)
   assert batch.keys() == expected.keys()

@@ -16,7 +16,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.corpus import store
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import encoder_config
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
 from maskedlm.objectives import roberta
 from maskedlm.training import step
 from maskedlm.training.step import totals
@@ -84,7 +84,9 @@ def corpus(tmp_path_factory):
 
 
 def make_task(corpus, config=None, shard=(0, 1), **options):
-  return roberta.make(config or make_config(), corpus, shard, **options)
+  return roberta.make_task(
+    config or make_config(), corpus, shard, roberta.Options(**options)
+  )
 
 
 def compiled_loss(task):
@@ -250,8 +252,8 @@ def test_flops_count_what_a_document_sees(corpus):
   config.data.update(long_share=0.4, long_length=17, long_batch_size=3)
   task = make_task(corpus, config)
   cfg = EncoderConfig(**task.describe["encoder"])
-  short = B * flops.train_flops(cfg, 13, num_slots=2)  # 1.95
-  long = 3 * flops.train_flops(cfg, 17, num_slots=3)  # 2.55
+  short = B * flops.train_flops(cfg, 13, num_predictions=2)  # 1.95
+  long = 3 * flops.train_flops(cfg, 17, num_predictions=3)  # 2.55
   assert [task.flops(s) for s in (0, 5, 6, 9)] == [short, short, long, long]
   task = make_task(corpus, config, isolate_documents=True)
   for first, last in ((0, 5), (6, 9)):
@@ -260,7 +262,7 @@ def test_flops_count_what_a_document_sees(corpus):
     pairs = sum(np.sum(np.bincount(row)[1:] ** 2) for row in segment_ids) / b
     assert pairs < 0.9 * length**2
     expected = b * flops.train_flops(
-      cfg, length, num_slots=2 if first == 0 else 3, attended=pairs
+      cfg, length, num_predictions=2 if first == 0 else 3, attended=pairs
     )
     assert task.flops(first) == task.flops(last) == pytest.approx(expected)
 

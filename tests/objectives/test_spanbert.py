@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from helpers import any_task
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling import flops, masked_lm
+from maskedlm.modeling import (flops, masked_lm)
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import spanbert
 from maskedlm.training import sharding
@@ -64,7 +64,9 @@ def make_task(monkeypatch, config=None, **options):
 
   monkeypatch.setattr(spanbert.text_rows, "document_rows", document_rows)
   given = {**OPTIONS, **options}
-  task = spanbert.make(config or make_config(), corpus, (1, 2), **given)
+  task = spanbert.make_task(
+    config or make_config(), corpus, (1, 2), spanbert.Options(**given)
+  )
   return task._replace(
     init=jax.jit(task.init),
     corrupt=jax.jit(task.corrupt),
@@ -374,8 +376,8 @@ def test_flops_follow_the_two_phases(monkeypatch):
   task, _ = make_task(monkeypatch, config, mask_rate=0.15)
   cfg = EncoderConfig(**task.describe["encoder"])
   sbo = 6 * 5 * (1320 + 576 + 3144)
-  short = B * (flops.train_flops(cfg, 29, num_slots=5) + sbo)
-  long = 3 * (flops.train_flops(cfg, 31, num_slots=5) + sbo)
+  short = B * (flops.train_flops(cfg, 29, num_predictions=5) + sbo)
+  long = 3 * (flops.train_flops(cfg, 31, num_predictions=5) + sbo)
   assert [task.flops(s) for s in (0, 5, 6, 9)] == [short, short, long, long]
 
 

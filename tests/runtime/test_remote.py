@@ -23,12 +23,12 @@ from helpers import host_processes as pod
 from helpers import tiny as tiny_run
 from maskedlm.cli import main
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.core.errors import (ConfigError, StorageError)
 from maskedlm.data.corpus import download
 from maskedlm.data.prepare import prepare
-from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.runtime import buckets, startup
-from maskedlm.training.checkpoints import files, init_from, manager
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
+from maskedlm.runtime import (buckets, startup)
+from maskedlm.training.checkpoints import (files, init_from, manager)
 
 needs_gcsfs = pytest.mark.skipif(
   not importlib.util.find_spec("gcsfs"), reason="needs `pip install gcsfs`"
@@ -61,7 +61,7 @@ def bucket(monkeypatch, tmp_path):
 
 def copied(root, log=None):
   lines = [] if log is None else log
-  return download.folder_of(f"memory:/{root}", log=lines.append)
+  return download.local_folder(f"memory:/{root}", log=lines.append)
 
 
 def test_a_corpus_is_copied_once(bucket, tmp_path):
@@ -134,7 +134,7 @@ def test_a_disk_that_is_too_small_is_told(bucket, monkeypatch):
 
 def test_other_addresses_are_refused(monkeypatch):
   with pytest.raises(ConfigError, match="Protocol not known"):
-    download.folder_of("ftq://bucket/corpus", log=print)
+    download.local_folder("ftq://bucket/corpus", log=print)
   for path in ("s3://bucket/run", pathlib.Path("s3://bucket/run")):
     with pytest.raises(ConfigError, match=r"s3://bucket/run: .* Mount"):
       buckets.origin(path)
@@ -157,7 +157,7 @@ def test_folders_are_left_alone(tmp_path, monkeypatch):
   assert (
     buckets.origin("x") == tmp_path / "x" == buckets.local_copy(tmp_path / "x")
   )
-  assert download.folder_of("x", log=print) == tmp_path / "x"
+  assert download.local_folder("x", log=print) == tmp_path / "x"
 
 
 def test_a_tilde_is_the_user_s_home(tmp_path, monkeypatch):
@@ -166,7 +166,7 @@ def test_a_tilde_is_the_user_s_home(tmp_path, monkeypatch):
     assert of("~/x") == tmp_path / "x"
   with buckets.workdir("~/x") as folder:
     assert folder == tmp_path / "x"
-  assert download.folder_of("~/x", log=print) == tmp_path / "x"
+  assert download.local_folder("~/x", log=print) == tmp_path / "x"
 
 
 def test_a_file_at_an_address_is_copied_with_what_it_needs():
@@ -385,9 +385,9 @@ def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
   assert config.model.width == 24
   # It is resolved where it is loaded.
   made = prepare.make_tokenizer(config, None, log=print)
-  assert made.sha256 == tokenizers.load(tmp_path / "encoder/tokenizer").sha256
+  assert made.sha256 == load_tokenizer(tmp_path / "encoder/tokenizer").sha256
   (file,) = (tmp_path / "encoder" / "tokenizer").iterdir()
-  one = tokenizers.load(f"{address}/tokenizer/{file.name}")
+  one = load_tokenizer(f"{address}/tokenizer/{file.name}")
   assert one.sha256 == made.sha256
 
 
@@ -396,7 +396,7 @@ def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
 def test_an_address_without_a_tokenizer_is_one_line(gcs, name):
   gcs.objects["bucket/encoder/tokenizer/tokenizer.json"] = b"{}", 1
   with pytest.raises(ConfigError, match=f"gs://bucket/{name}") as caught:
-    tokenizers.load(f"gs://bucket/{name}")
+    load_tokenizer(f"gs://bucket/{name}")
   assert "\n" not in str(caught.value)
 
 

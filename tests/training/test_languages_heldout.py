@@ -15,7 +15,7 @@ from helpers import toy
 from maskedlm import objectives
 from maskedlm.config import defaults as base
 from maskedlm.inference.plots import training_curves
-from maskedlm.training import language_metrics, metrics, sharding
+from maskedlm.training import (language_metrics, metrics, sharding)
 from maskedlm.training import step as steps
 from maskedlm.training.language_metrics import Language
 
@@ -177,7 +177,7 @@ def test_the_curves_are_of_all_languages_together():
     "heldout/de/mlm_loss",
   )
   curves = {name: training_curves.Curve([1], [2.0]) for name in names}
-  assert [p.metric for p in training_curves.panels([curves])] == [
+  assert [p.metric for p in training_curves.choose_panels([curves])] == [
     "mlm_loss",
     "mlm_accuracy",
   ]

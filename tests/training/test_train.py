@@ -17,9 +17,9 @@ from helpers import toy
 from helpers.toy_runs import make_config, run
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, interrupts
-from maskedlm.training import loop, metrics, optimizer, sharding
-from maskedlm.training.checkpoints import files, manager
+from maskedlm.runtime import (console, interrupts)
+from maskedlm.training import (loop, metrics, optimizer, sharding)
+from maskedlm.training.checkpoints import (files, manager)
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_a_signal_while_a_line_is_printed_stops_as_any_other(monkeypatch):
       return len(data)
 
   stderr = io.TextIOWrapper(io.BufferedWriter(Slow()))
-  with monkeypatch.context() as patch, interrupts.noted() as stopped:
+  with monkeypatch.context() as patch, interrupts.stop_signals() as stopped:
     patch.setattr(loop.metrics.sys, "stderr", stderr)
     console.progress("step 1")
   assert stopped.is_set()
@@ -182,7 +182,7 @@ def test_a_lost_terminal_stops_a_run_but_not_under_nohup(ignored):
   usual = signal.SIG_IGN if ignored else signal.SIG_DFL
   before = signal.signal(signal.SIGHUP, usual)
   try:
-    with interrupts.noted() as stopped:
+    with interrupts.stop_signals() as stopped:
       signal.raise_signal(signal.SIGHUP)
     assert stopped.is_set() is not ignored
     assert signal.getsignal(signal.SIGHUP) is usual

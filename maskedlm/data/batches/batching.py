@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.data import hashing, sampling
-from maskedlm.data.batches import language_mixture
-from maskedlm.data.batches.language_mixture import Source
-from maskedlm.data.corpus import language_parts, memory_map
+from maskedlm.data import (hashing, sampling)
+from maskedlm.data.batches import domain_mixture
+from maskedlm.data.batches.domain_mixture import RowSource
+from maskedlm.data.corpus import (domain_splits, memory_map)
 from maskedlm.data.sources import languages
 
 MIN_LENGTH = 8
@@ -25,7 +25,7 @@ MIN_LENGTH = 8
 _HELDOUT_SEED = 0
 
 
-class Shape(NamedTuple):
+class BatchShape(NamedTuple):
   """Of a phase's batches."""
 
   num_rows: int  # Of the global batch.
@@ -43,11 +43,11 @@ class Batches(NamedTuple):
   num_heldout_batches: int
   rows_per_epoch: tuple[int, ...]  # Of each phase.
   # Of each phase, what the languages are of an epoch; () = one language.
-  shares: tuple[tuple[language_mixture.Share, ...], ...] = ()
+  shares: tuple[tuple[domain_mixture.DomainShare, ...], ...] = ()
 
 
 def make_batches(
-  open_source: Callable[..., Source], config, corpus, shard
+  open_source: Callable[..., RowSource], config, corpus, shard
 ) -> Batches:
   """Batches of a source's rows.
 
@@ -88,7 +88,7 @@ def make_batches(
     open_split = _mix(open_source, corpus, data, eval_rows)
   else:
     if data.shares and corpus.meta:  # What stands in for a corpus has none.
-      language_mixture.parse_shares(data.shares, [])
+      domain_mixture.parse_domain_shares(data.shares, [])
     open_split = functools.partial(open_source, corpus)
   phases = [(open_split("train", data.length, phase_seed(0)), data.batch_size)]
   if phase_at(num_steps - 1, num_steps, data.long_share)[0] == 1:
@@ -105,14 +105,14 @@ def make_batches(
     phase, step = phase_at(step, num_steps, data.long_share)
     source, batch_size = phases[phase]
     place = _places(step, batch_size, shard)
-    row, epoch = language_mixture.row_at(source, place)
+    row, epoch = domain_mixture.row_at(source, place)
     return source, row, epoch, np.ones(len(place), np.float32)
 
   def held_out(step, shard):
     if not 0 <= step < num_heldout_batches:
       raise IndexError(f"held-out batch {step} of {num_heldout_batches}")
     place = _places(step, data.batch_size, shard)
-    row, epoch = language_mixture.row_at(heldout, place % num_heldout)
+    row, epoch = domain_mixture.row_at(heldout, place % num_heldout)
     return heldout, row, epoch, (place < num_heldout).astype(np.float32)
 
   choose = {"train": train, "heldout": held_out}
@@ -120,7 +120,7 @@ def make_batches(
   def batch_at(split, step):
     source, row, epoch, weight = choose[split](step, shard)
     arrays = source.read(row, epoch)
-    memory_map.release()
+    memory_map.drop_pages()
     return {**arrays, "example_weights": weight}
 
   def row_ids(split, step):
@@ -145,14 +145,14 @@ def row_lengths(data) -> list[int]:
   return [data.length, *longer]
 
 
-def shape_at(step: int, num_steps: int, data) -> Shape:
+def shape_at(step: int, num_steps: int, data) -> BatchShape:
   """The shape of a training step's global batch; data is config.data."""
   phase, within = phase_at(step, num_steps, data.long_share)
   sizes = (
     (data.batch_size, data.length),
     (data.long_batch_size, data.long_length),
   )
-  return Shape(*sizes[phase], first_step=step - within)
+  return BatchShape(*sizes[phase], first_step=step - within)
 
 
 def _places(step, batch_size, shard) -> np.ndarray:
@@ -162,28 +162,28 @@ def _places(step, batch_size, shard) -> np.ndarray:
   return places.reshape(count, -1)[np.atleast_1d(index)].ravel()
 
 
-def _mix(open_source, corpus, data, eval_rows) -> Callable[..., Source]:
+def _mix(open_source, corpus, data, eval_rows) -> Callable[..., RowSource]:
   """(split's name, length, seed) -> the parts' sources as one."""
   check_share("data.alpha", data.alpha)
-  corpora = language_parts.corpora(corpus)
+  corpora = domain_splits.split_by_domain(corpus)
 
   def open_split(name, length, seed):
     sources = []
     for part, alone in corpora.items():
       # By its name, so that one more part doesn't change the others' rows.
       part_seed = int(hashing.bits(seed, "part", part))
-      with languages.naming(part):
+      with languages.errors_of_domain(part):
         sources.append(open_source(alone, name, length, part_seed))
     if name == "heldout":
-      return language_mixture.sampled(
+      return domain_mixture.sample_equally(
         sources, list(corpora), max_rows=eval_rows, seed=seed
       )
-    q = language_mixture.parse_shares(data.shares, list(corpora))
+    q = domain_mixture.parse_domain_shares(data.shares, list(corpora))
     if q is None:
       q = sampling.sampling_shares(
         [source.num_rows for source in sources], data.alpha
       )
-    return language_mixture.mixed(sources, list(corpora), q=q, seed=seed)
+    return domain_mixture.mix(sources, list(corpora), q=q, seed=seed)
 
   return open_split
 

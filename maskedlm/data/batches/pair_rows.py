@@ -1,180 +1,303 @@
-"""Rows for sentence pairs: which sentences of a split make row i.
+"""Batches of sentence pairs: numpy arrays as a pure function of the step.
 
-Sits between the corpus on disk (store.py) and the batches (batches.py). The
-rows partition the split, as google-research/bert cuts it: sentences of one
-document are taken until they hold the tokens that a row has room for, or the
-document ends. A table with one record for each row is built once, kept beside
-the corpus and memory-mapped: the next start reads nothing but its header.
+Sits between the rows (rows.py) and an objective, whose Task hands `batch_at` to
+the loop. Every random choice is a hash of (seed, epoch, row), so there is no
+iterator, no state, and a host gathers its own rows only. Read top-down: which
+rows a step has (`nsp`) -> which tokens a row has (`pairs`) -> the arrays.
 """
 
-import logging
-from collections.abc import Iterator
-from typing import NamedTuple
+import functools
 
 import numpy as np
 
-from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import row_tables
+from maskedlm.data.batches import (batching, packed_rows)
+from maskedlm.data.batches.batching import Batches
+from maskedlm.data.batches.row_source import RowSource
+from maskedlm.data.batches.token_spans import copy_spans
+from maskedlm.data.batches.pair_table import (PairTable, open_pair_table, table_key, target_lengths)
 from maskedlm.data.corpus import store
 
-RECORD = np.dtype(
-  [
-    ("sentence", "<i8"),  # The row's first sentence, in the split.
-    ("token", "<i8"),  # The row's first token, in the split.
-    ("num_sentences", "<i4"),
-    ("num_tokens", "<i4"),
-    ("document_end", "<i8"),  # The token after its document's last one.
-    ("document_row", "<i8"),  # The first row of its document.
-    ("num_document_rows", "<i8"),
-  ]
-)
-_log = logging.getLogger(__name__)
-_VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
-_BLOCK = 1 << 18  # Sentences, or rows, that are worked on at a time.
+_DRAWS = 8  # Texts of which fitting_b takes one.
 
 
-class Rows(NamedTuple):
-  """A split cut into R rows, with the options that it was cut by."""
+def nsp_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
+  """Batches for masked language modelling with next-sentence prediction.
 
-  split: store.Split
-  table: np.ndarray  # [R] of RECORD, memory-mapped.
-  length: int  # L: a row is cut to fit L - 3 tokens and three specials.
-  short_share: float
-  seed: int
-
-
-def open_rows(
-  corpus, name: str, *, length, short_share, seed, documents: int = 2
-) -> Rows:
-  """The rows of corpus.train or corpus.heldout (`name`), built if need be.
-
-  The table is kept in CORPUS/rows, or in memory if that can't be written.
+  With pack, a random B is never longer than the B whose place it takes, so
+  that which pairs share a row can be fixed before any label is drawn.
 
   Args:
-    corpus, name: the split.
-    length, short_share, seed: by which it is cut, see Rows.
-    documents: 2 where a random B comes from another document, else 1.
+    config, corpus, shard: see epochs.make_batches.
+    short_share: share of the rows that are cut short (rows.targets).
+    pack: put several short pairs in a row (packing.pack says what is added).
 
   Raises:
-    CorpusError: fewer of the split's documents than that have rows.
+    ConfigError: an option that is out of range.
+    CorpusError: a split of fewer than two documents.
   """
-  split = getattr(corpus, name)
-  options = {"length": length, "short_share": short_share, "seed": seed}
-
-  def build():
-    starts, ends = _cut(split, **options)
-    if not len(starts):
-      raise CorpusError(_too_few(corpus.path, name, 0, documents))
-    return _records(split, starts, ends)
-
-  table = row_tables.open_table(corpus, table_key(name, options), RECORD, build)
-  held = len(np.unique(table["document_end"][[0, -1]]))  # Rows are in order.
-  if held < documents:
-    raise CorpusError(_too_few(corpus.path, name, held, documents))
-  return Rows(split, table, **options)
+  read = fitting_pairs if pack else next_sentence_pairs
+  return _batches(read, config, corpus, shard, short_share, pack, documents=2)
 
 
-def table_key(name: str, options) -> tuple:
-  """What determines the table of a split, besides the corpus."""
-  return "pairs", _VERSION, name, options
+def sop_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
+  """Batches for sentence-order prediction: nsp_labels 1 = B came before A.
 
-
-def targets(sentence, *, length, short_share, seed) -> np.ndarray:
-  """Tokens that close a row which begins at `sentence`: int64, 2 to L - 3.
-
-  L - 3 leaves room for [CLS] and two [SEP]. With probability short_share it
-  is uniform in [2, L - 3], so that fine-tuning's short inputs are not new to
-  the model (create_pretraining_data.py draws this once for each document).
+  Pairs of neighbouring texts, half of them swapped (see ordered_pairs).
+  Arguments and errors are those of `nsp`; one document will do.
   """
-  target = np.full(np.shape(sentence), length - 3)
-  short = hashing.uniform(seed, "short", sentence) < short_share
-  target[short] = 2 + hashing.randint(
-    length - 4, seed, "target", sentence[short]
-  )
-  return target
+  return _batches(sentence_order_pairs, config, corpus, shard, short_share, pack)
 
 
-def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
-  """First sentence of each row, and the sentence after its last: int64 [R].
+def adjacent_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
+  """Batches of running text in two segments, A and then B, without labels.
 
-  Where a row that begins at sentence s ends depends on s alone, so that is
-  computed for a block of sentences at once, however long the documents are.
-  The rows are then the chain 0 -> end(0) -> end(end(0)) ...
+  ELECTRA's rows. Arguments and errors are those of `nsp`; one document will do.
   """
-  documents = _read(split.documents)
-  document_tokens = store.take(split.sentences, documents)
-  num_sentences = int(documents[-1])
-  starts, row = [], 0
-  for low in range(0, num_sentences, _BLOCK):
-    high = min(low + _BLOCK, num_sentences)
-    ends = _ends(split, low, high, documents, document_tokens, **options)
-    starts.append(low + row_tables.chain(ends - low, row - low))
-    if len(starts[-1]):  # Else the row before is longer than the block.
-      row = ends[starts[-1][-1] - low]
-  starts = np.concatenate([*starts, [num_sentences]])
-  starts, ends = starts[:-1], starts[1:]
-  # A pair takes two tokens: a document without them has no row.
-  tiny = (np.diff(document_tokens) < 2) & (np.diff(documents) > 0)
-  tiny = np.searchsorted(starts, documents[:-1][tiny])
-  if not len(tiny):
-    return starts, ends
-  _log.info("%d documents of a single token have no row", len(tiny))
-  return np.delete(starts, tiny), np.delete(ends, tiny)
+  return _batches(adjacent_pairs, config, corpus, shard, short_share, pack)
 
 
-def _ends(split, low, high, documents, document_tokens, **options):
-  """For sentences low..high: where a row that begins there ends. int64."""
-  sentence = np.arange(low, high)
-  # No sentence is empty, so no row reaches further than L sentences.
-  last = min(high + options["length"], int(documents[-1]))
-  tokens = store.take(split.sentences, np.arange(low, last + 1))
-  full = tokens[: high - low] + targets(sentence, **options)
-  end = low + np.searchsorted(tokens, full)
-  document = row_tables.places(documents, sentence)
-  document_end = documents[document]
-  end = np.minimum(end, document_end)
-  # One token that is left over can't be a pair: it joins the last row.
-  leftover = document_tokens[document] - tokens[end - low]
-  return np.where(leftover < 2, document_end, end)
+def _batches(
+  read_pairs, config, corpus, shard, short_share, pack, documents=1
+) -> Batches:
+  """Batches of the rows of pairs, each as read_pairs makes it."""
+  batching.check_share("objective.short_share", short_share)
 
+  def open_source(corpus, name, length, seed):
+    options = {"length": length, "short_share": short_share, "seed": seed}
+    rows = open_pair_table(corpus, name, documents=documents, **options)
 
-def _records(split, starts, ends) -> Iterator[np.ndarray]:
-  """The rows' records, a block at a time."""
-  documents = _read(split.documents)
-  document_rows = np.searchsorted(starts, documents)
-  num_rows = np.diff(document_rows)
-  for low in range(0, max(len(starts), 1), _BLOCK):
-    start, end = starts[low : low + _BLOCK], ends[low : low + _BLOCK]
-    document = row_tables.places(documents, start) - 1
-    record = np.empty(len(start), RECORD)
-    record["sentence"] = start
-    record["token"] = store.take(split.sentences, start)
-    record["num_sentences"] = end - start
-    record["num_tokens"] = store.take(split.sentences, end) - record["token"]
-    document_end = documents[document + 1]
-    record["document_end"] = store.take(split.sentences, document_end)
-    record["document_row"] = document_rows[document]
-    record["num_document_rows"] = num_rows[document]
-    yield record
+    def read(row, epoch):
+      special = corpus.tokenizer.special
+      return read_pairs(rows, row, epoch, special=special)
 
-
-def _read(concat) -> np.ndarray:
-  """All of a Concat, in memory."""
-  return store.take(concat, np.arange(store.size(concat)))
-
-
-def _too_few(path, name: str, held: int, documents: int) -> str:
-  remedy = "give it more documents (in text files a blank line ends one)"
-  if name == "heldout":
-    remedy = "raise corpus.heldout_share or set train.eval_rows=0"
-  why = "a row has two segments of a token each"
-  if documents > 1:
-    why = (
-      "next-sentence prediction draws a random B from another document and "
-      "needs two or more"
+    return RowSource(
+      len(rows.table),
+      seed,
+      read,
+      key=table_key(name, options),
+      lengths=lambda: np.minimum(rows.table["num_tokens"], length - 3) + 3,
     )
-  return (
-    f"{path}: the {name} split has {held} documents of at least 2 tokens; "
-    f"{why}: {remedy}."
+
+  if pack:
+    open_source = packed_rows.with_packing(open_source)
+  return batching.make_batches(open_source, config, corpus, shard)
+
+
+def random_b(rows: PairTable, row, epoch, a_length):
+  """(begin, end) [b]: text of another row, as much as A leaves room for.
+
+  To a sentence's end and then truncated, as a true B is: where the text
+  breaks off must not tell the one from the other.
+  """
+  target = target_lengths(
+    rows.table["sentence"][row],
+    length=rows.length,
+    short_share=rows.short_share,
+    seed=rows.seed,
   )
+  room = np.maximum(target - a_length, 1)
+  other = _other_row(rows, row, epoch)
+  record = rows.table[other]
+  sentence, begin = _split_point(rows, record, other, epoch)
+  last = _last_start(
+    rows.split.sentences,
+    np.minimum(begin + room, record["document_end"]) - 1,
+    after=sentence,
+    within=room,
+  )
+  return begin, store.take(rows.split.sentences, last + 1)
+
+
+def fitting_b(rows: PairTable, row, epoch, a_length):
+  """(begin, end) [b]: like random_b, but the pair fits in the row's own size.
+
+  Of several texts it is the one that fills the true B's place best. It begins
+  and ends as a true B does: with whole sentences or, where A and B are parts
+  of one sentence, with the end of one. Where not one sentence fits, it is the
+  end of one too. A row that is truncated anyway gets whole sentences past the
+  limit, as by random_b.
+  """
+  own, sentences = rows.table[row], rows.split.sentences
+  cut = own["num_tokens"] >= rows.length - 3
+  size = np.minimum(own["num_tokens"], rows.length - 3)
+  room = np.maximum(size - a_length, 1)
+  draw = np.arange(_DRAWS)[:, None]  # What is of a draw is [_DRAWS, b].
+  other = _other_row(rows, row, epoch, "fitting", draw)
+  record = rows.table[other]
+  sentence, _ = _split_point(rows, record, other, epoch)
+  start = store.take(sentences, sentence)
+  limit = np.minimum(start + room, record["document_end"])
+  # The last sentence's end that fits; past the limit, the first that doesn't.
+  last = cut + _last_start(sentences, limit - cut, after=sentence, within=room)
+  several = own["num_sentences"] > 1
+  whole = several & (last > sentence)
+  end = store.take(sentences, np.where(whole, last, sentence + 1))
+  begin = np.where(whole, start, np.maximum(start, end - room))
+  filled = np.where(several & ~whole, 0, np.minimum(end - begin, room))
+  best = np.argmax(filled, axis=0), np.arange(len(row))
+  return begin[best], end[best]
+
+
+def next_sentence_pairs(
+  rows: PairTable, row, epoch, *, special, draw_b=random_b
+) -> dict[str, np.ndarray]:
+  """Sentence pairs (Devlin et al., arXiv:1810.04805, appendix A.2).
+
+  A row is split at a sentence boundary into A and B; with probability 1/2 the
+  B is text from another document instead, as long as what A leaves free, to
+  the end of a sentence. What is too long is truncated as by google-research/
+  bert. Unlike there, no row is given a random B for want of a boundary, so the
+  labels are balanced, and what a random B takes the place of isn't put back
+  into another row, so an epoch has each row once.
+
+  Args:
+    rows: of a split.
+    row: int64 [b], rows of its table.
+    epoch: int64 [b], when they are read: each epoch draws anew.
+    special: tokenizer.Special.
+    draw_b: how a random B is drawn: random_b, or fitting_b.
+
+  Returns:
+    int32 arrays: input_ids [b, L], [CLS] A [SEP] B [SEP] and padding;
+    token_type_ids [b, L], 1 on B and its [SEP]; segment_ids [b, L], 1 on all
+    but padding; nsp_labels [b], 0 = B is next, 1 = B is random.
+  """
+  label = hashing.randint(2, rows.seed, "label", epoch, row)
+  own = rows.table[row]
+  _, split = _split_point(rows, own, row, epoch)
+  a_length = split - own["token"]
+  own_end = own["token"] + own["num_tokens"]
+  other_begin, other_end = draw_b(rows, row, epoch, a_length)
+  b_begin = np.where(label == 1, other_begin, split)
+  b_length = np.where(label == 1, other_end, own_end) - b_begin
+
+  begin = np.stack([own["token"], b_begin])
+  length = np.stack([a_length, b_length])
+  return _fitted(rows, row, epoch, begin, length, label, special)
+
+
+# Packed, a pair may not be longer than its row.
+fitting_pairs = functools.partial(next_sentence_pairs, draw_b=fitting_b)
+
+
+def sentence_order_pairs(rows: PairTable, row, epoch, *, special) -> dict[str, np.ndarray]:
+  """Two neighbouring texts, in order or not (arXiv:1909.11942, section 3.1).
+
+  The A and B that `pairs` makes of a row when B is next; with probability 1/2
+  they change places: the one that comes second has B's token type. As in the
+  original, the later text is a little longer on average, since a row ends with
+  the sentence that reaches its length.
+
+  Args:
+    rows, row, epoch, special: see pairs.
+
+  Returns:
+    As pairs; nsp_labels [b], 0 = in order, 1 = swapped.
+  """
+  label = hashing.randint(2, rows.seed, "label", epoch, row)
+  begin, end = _halves(rows, row, epoch)
+  # Before they are truncated, so that it doesn't show which one was first.
+  begin, end = (np.where(label == 1, x[::-1], x) for x in (begin, end))
+  return _fitted(rows, row, epoch, begin, end - begin, label, special)
+
+
+def adjacent_pairs(rows: PairTable, row, epoch, *, special) -> dict[str, np.ndarray]:
+  """The A and B that `pairs` makes of a row when B is next, without labels."""
+  begin, end = _halves(rows, row, epoch)
+  label = np.zeros(len(row), np.int64)
+  arrays = _fitted(rows, row, epoch, begin, end - begin, label, special)
+  del arrays["nsp_labels"]
+  return arrays
+
+
+def _halves(rows: PairTable, row, epoch):
+  """(begin, end) [2, b]: the tokens of A and of B, which follows it."""
+  own = rows.table[row]
+  _, split = _split_point(rows, own, row, epoch)
+  begin = np.stack([own["token"], split])
+  return begin, np.stack([split, own["token"] + own["num_tokens"]])
+
+
+def _fitted(rows: PairTable, row, epoch, begin, length, label, special):
+  """The arrays of `pairs` for texts at begin, length [2, b], truncated."""
+  kept = truncated_lengths(*length, maximum=rows.length - 3)
+  side = np.arange(2)[:, None]
+  # Each token that goes, goes from the front or the back by a coin's flip.
+  begin = begin + hashing.coin_flips(
+    length - kept, rows.seed, "front", epoch, row, side
+  )
+  arrays = _assemble(rows.split.tokens, begin, kept, rows.length, special)
+  return {**arrays, "nsp_labels": label.astype(np.int32)}
+
+
+def truncated_lengths(a, b, *, maximum) -> np.ndarray:
+  """[2, ...]: what is left of A and B once they fit, the longer one paying.
+
+  The same as taking single tokens off the longer one, B where they are equal,
+  until both fit (truncate_seq_pair of google-research/bert), in closed form.
+  """
+  a_kept = np.minimum(a, np.maximum((maximum + 1) // 2, maximum - b))
+  return np.stack([a_kept, np.minimum(b, maximum - a_kept)])
+
+
+def _other_row(rows: PairTable, row, epoch, *words) -> np.ndarray:
+  """A row of another document for each row, all being equally likely."""
+  record = rows.table[row]
+  first, count = record["document_row"], record["num_document_rows"]
+  other = hashing.randint(
+    len(rows.table) - count, rows.seed, "other", epoch, row, *words
+  )
+  return np.where(other < first, other, other + count)
+
+
+def _split_point(rows: PairTable, record, row, epoch):
+  """(sentence, token) [b]: where B begins, and the sentence that is in.
+
+  A uniform sentence boundary within the row; any token but the first of a
+  row that is one sentence.
+  """
+  several = record["num_sentences"] > 1
+  count = np.where(several, record["num_sentences"], record["num_tokens"])
+  point = 1 + hashing.randint(count - 1, rows.seed, "split", epoch, row)
+  sentence = record["sentence"] + np.where(several, point, 0)
+  token = store.take(rows.split.sentences, sentence)
+  return sentence, token + np.where(several, 0, point)
+
+
+def _last_start(sentences, token, *, after, within) -> np.ndarray:
+  """The last sentence that begins at or before `token`, by bisection. [b].
+
+  It is `after`, which does, or one of the `within` that follow it. The end of
+  the text counts as a sentence's start.
+  """
+  low = after
+  high = np.minimum(after + within, store.size(sentences) - 1)
+  for _ in range(int(within.max(initial=0)).bit_length()):
+    middle = (low + high + 1) // 2
+    begins = store.take(sentences, middle) <= token
+    low = np.where(begins, middle, low)
+    high = np.where(begins, high, middle - 1)
+  return low
+
+
+def _assemble(tokens, begin, length, L, special) -> dict[str, np.ndarray]:
+  """The arrays of `pairs` for A and B at begin, length [2, b]."""
+  column = np.arange(L)
+  first = np.arange(begin.shape[1]) * L
+  a_sep = length[0] + 1
+  b_sep = a_sep + 1 + length[1]
+  input_ids = np.full((begin.shape[1], L), special.pad, np.int32)
+  flat = input_ids.reshape(-1)
+  flat[first] = special.cls
+  flat[first + a_sep] = special.sep
+  flat[first + b_sep] = special.sep
+  copy_spans(
+    tokens, begin, length, flat, np.stack([first + 1, first + a_sep + 1])
+  )
+  real = column <= b_sep[:, None]
+  return {
+    "input_ids": input_ids,
+    "token_type_ids": (real & (column > a_sep[:, None])).astype(np.int32),
+    "segment_ids": real.astype(np.int32),
+  }

@@ -9,13 +9,13 @@ texts, packed or isolated, costs about what a whole one does: the most it can.
 import numpy as np
 
 from maskedlm.data.corpus import store
-from maskedlm.data.tokenizers.tokenizer import Special, Tokenizer
+from maskedlm.data.tokenizers.tokenizer import (Special, Tokenizer)
 
 DOCUMENTS, SENTENCES = 4, 64  # Of a split; sentences of a document.
 TOKENS = 2048  # Of a sentence.
 
 
-def corpus(options) -> store.Corpus:
+def make_corpus(options) -> store.Corpus:
   """A corpus for the vocabulary of config.tokenizer; nothing is on disk."""
   vocab_size = options.vocab_size
   special = Special(*range(5))

@@ -76,7 +76,7 @@ def places(edges, values) -> np.ndarray:
 def _load(path, dtype) -> np.ndarray | None:
   """The memory-mapped table; None if there is none, or none that is whole."""
   try:
-    table = memory_map.load(path)
+    table = memory_map.map_array(path)
   except (OSError, ValueError, EOFError):
     return None
   # A plain array: indexing a np.memmap is several times as slow.

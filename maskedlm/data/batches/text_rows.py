@@ -11,9 +11,10 @@ import numpy as np
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import batching, packing, row_tables
-from maskedlm.data.batches.batching import Batches, Source
-from maskedlm.data.batches.copy_spans import copy_spans
+from maskedlm.data.batches import (batching, packed_rows, row_tables)
+from maskedlm.data.batches.batching import Batches
+from maskedlm.data.batches.row_source import RowSource
+from maskedlm.data.batches.token_spans import copy_spans
 from maskedlm.data.corpus import store
 
 RECORD = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
@@ -21,7 +22,7 @@ _VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
 _BLOCK = 1 << 18  # Sentences that are worked on at a time.
 
 
-def document_rows(config, corpus, shard, *, pack=False) -> Batches:
+def document_batches(config, corpus, shard, *, pack=False) -> Batches:
   """Batches of rows of one document: [CLS] tokens [SEP] and padding.
 
   A row is contiguous sentences, as many as fit; the next one begins where it
@@ -45,12 +46,12 @@ def document_rows(config, corpus, shard, *, pack=False) -> Batches:
 
   def open_source(corpus, name, length, seed):
     split = getattr(corpus, name)
-    table = open_rows(corpus, name, length=length)
+    table = open_document_table(corpus, name, length=length)
 
     def read(row, epoch):
       del epoch  # A row is the same in every epoch.
       record = table[row]
-      return single_spans(
+      return single_text_rows(
         split.tokens,
         record["token"],
         record["num_tokens"].astype(np.int64),
@@ -58,7 +59,7 @@ def document_rows(config, corpus, shard, *, pack=False) -> Batches:
         special=special,
       )
 
-    return Source(
+    return RowSource(
       len(table),
       seed,
       read,
@@ -67,11 +68,11 @@ def document_rows(config, corpus, shard, *, pack=False) -> Batches:
     )
 
   if pack:
-    open_source = packing.packed(open_source)
+    open_source = packed_rows.with_packing(open_source)
   return batching.make_batches(open_source, config, corpus, shard)
 
 
-def single_spans(tokens, begin, num, *, length, special):
+def single_text_rows(tokens, begin, num, *, length, special):
   """[CLS] tokens[begin : begin + num] [SEP]: arrays [b, length] of int32."""
   b, L = len(begin), length
   input_ids = np.full((b, L), special.pad, np.int32)
@@ -86,7 +87,7 @@ def single_spans(tokens, begin, num, *, length, special):
   }
 
 
-def open_rows(corpus, name: str, *, length) -> np.ndarray:
+def open_document_table(corpus, name: str, *, length) -> np.ndarray:
   """The table [R] of RECORD of a split's rows, built if need be.
 
   Raises:
@@ -158,7 +159,7 @@ def _pieces(starts, capacity) -> np.ndarray:
 # RoBERTa
 
 
-def full_sentences(config, corpus, shard, *, isolate_documents) -> Batches:
+def full_sentence_batches(config, corpus, shard, *, isolate_documents) -> Batches:
   """Batches of full rows: [CLS] text [SEP], going on across documents.
 
   FULL-SENTENCES of RoBERTa (Liu et al., arXiv:1907.11692, section 4.2): the
@@ -188,14 +189,14 @@ def full_sentences(config, corpus, shard, *, isolate_documents) -> Batches:
 
   def open_source(corpus, name, length, seed):
     split, capacity = _with_text(corpus, name), length - 2
-    starts = open_stream(corpus, name)
+    starts = open_stream_starts(corpus, name)
     size = int(starts[-1])
 
     def read(row, epoch):
       # Each epoch cuts the circle at a place of its own.
       cut = hashing.randint(min(capacity, size), seed, "cut", epoch)
       done = row * capacity
-      return windows(
+      return stream_rows(
         split.tokens,
         starts,
         cut + done,
@@ -205,12 +206,12 @@ def full_sentences(config, corpus, shard, *, isolate_documents) -> Batches:
         isolate_documents=isolate_documents,
       )
 
-    return Source(-(-size // capacity), seed, read)
+    return RowSource(-(-size // capacity), seed, read)
 
   return batching.make_batches(open_source, config, corpus, shard)
 
 
-def open_stream(corpus, name: str) -> np.ndarray:
+def open_stream_starts(corpus, name: str) -> np.ndarray:
   """Places [Dn + 1] int64 in a split's stream where documents begin; its size.
 
   The stream is the documents in their order, each with a separator at its
@@ -229,7 +230,7 @@ def open_stream(corpus, name: str) -> np.ndarray:
   return row_tables.open_table(corpus, key, np.dtype("<i8"), build)
 
 
-def windows(
+def stream_rows(
   tokens, starts, begin, num, *, length, special, isolate_documents
 ) -> dict[str, np.ndarray]:
   """[CLS] stream[begin : begin + num] [SEP]: arrays [b, length] of int32.

@@ -19,7 +19,7 @@ class Concat(NamedTuple):
   bases: np.ndarray  # [parts]: what is added to the values of each part.
 
 
-def join(parts: Sequence[np.ndarray], bases: np.ndarray) -> Concat:
+def concatenate(parts: Sequence[np.ndarray], bases: np.ndarray) -> Concat:
   """The Concat of these arrays."""
   starts = np.cumsum([0, *map(len, parts)], dtype=np.int64)
   return Concat(tuple(parts), starts, bases)
@@ -58,7 +58,7 @@ def take(concat: Concat, indices) -> np.ndarray:
   return values.reshape(indices.shape)
 
 
-def cut(concat: Concat, begin: int, end: int, *, origin: int = 0) -> Concat:
+def view(concat: Concat, begin: int, end: int, *, origin: int = 0) -> Concat:
   """Elements begin to end, as values - origin; views, nothing is read.
 
   Where that is nothing, one empty array, so that it has its dtype.
@@ -73,4 +73,4 @@ def cut(concat: Concat, begin: int, end: int, *, origin: int = 0) -> Concat:
   found = found or [(concat.parts[0][:0], concat.bases[0])]
   parts, bases = zip(*found, strict=True)
   bases = np.array(bases, concat.bases.dtype)
-  return join(parts, bases - bases.dtype.type(origin))
+  return concatenate(parts, bases - bases.dtype.type(origin))

@@ -18,7 +18,7 @@ from maskedlm.runtime import (buckets, output_files, storage_errors)
 Log = Callable[[str], None]
 
 
-def folder_of(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
+def local_folder(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
   """The folder of a corpus; that of an address is copied, once.
 
   The copy is in the user's cache directory, under a name that tells its
@@ -32,7 +32,7 @@ def folder_of(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
   """
   if not buckets.is_address(path):
     return buckets.folder(path)
-  address = buckets.normal(path)
+  address = buckets.normalize(path)
   text = _read_meta(address)
   name = f"{address.rpartition('/')[2]}-{hashlib.sha256(text).hexdigest()[:12]}"
   folder = output_files.cache_dir("corpora") / name
@@ -118,7 +118,7 @@ def _copy(
         log(f"corpus: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB are there")
 
   try:
-    buckets.fetch(address, missing, part, then=check)
+    buckets.download(address, missing, part, then=check)
   except (ConfigError, OSError):
     raise
   except Exception as error:  # Each file system raises its own.

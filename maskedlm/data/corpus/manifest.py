@@ -16,21 +16,21 @@ import numpy as np
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import shards
-from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.runtime import output_files
 
 FORMAT = "maskedlm corpus"
 VERSION = 1
 
 
-def finish(
+def finish_corpus(
   path: str,
   work: str,
   *,
   splits: Mapping[str, Mapping],
   counts: np.ndarray,
   files: Mapping[str, Mapping],
-  tokenizer: tokenizer_lib.Tokenizer,
+  tokenizer: Tokenizer,
   options: Mapping[str, Any],
   report: Counter,
   parts: Sequence[Mapping],
@@ -56,14 +56,14 @@ def finish(
     file.write(shards.header_bytes(np.dtype("<i8"), len(counts)))
     file.write(counts.astype("<i8").tobytes())
     output_files.sync(file)
-  meta = make(work, tokenizer, splits, options, report, parts, files)
+  meta = build_manifest(work, tokenizer, splits, options, report, parts, files)
   with open(os.path.join(work, "meta.json"), "w", encoding="ascii") as file:
     json.dump(meta, file, indent=1, sort_keys=True)
     output_files.sync(file)
   os.rename(work, path)
 
 
-def make(work, tokenizer, splits, options, report, parts, files) -> dict:
+def build_manifest(work, tokenizer, splits, options, report, parts, files) -> dict:
   names = sorted(
     os.path.relpath(os.path.join(folder, name), work).replace(os.sep, "/")
     for folder, _, names in os.walk(work)

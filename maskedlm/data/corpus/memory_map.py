@@ -17,7 +17,7 @@ SMALL = 1 << 29  # Bytes of files that may stay.
 _maps = weakref.WeakSet()  # Of all arrays that are still in use.
 
 
-def load(path: str) -> np.ndarray:
+def map_array(path: str) -> np.ndarray:
   """The array of an .npy file, mapped; raises as np.load does."""
   array = np.load(path, mmap_mode="r", allow_pickle=False)
   if isinstance(array.base, mmap.mmap):
@@ -25,7 +25,7 @@ def load(path: str) -> np.ndarray:
   return array
 
 
-def release() -> None:
+def drop_pages() -> None:
   """Gives back all pages of all arrays, if the files are large together."""
   maps = list(_maps)
   if sum(map(len, maps)) > SMALL and hasattr(mmap, "MADV_DONTNEED"):

@@ -55,10 +55,10 @@ def write_shards(
       current[split].add(sentences)
     for split, shard in current.items():
       done[split].append(shard.close())
-  return totals(done)
+  return split_totals(done)
 
 
-def totals(done: Mapping[str, list[dict[str, int]]]) -> dict[str, dict]:
+def split_totals(done: Mapping[str, list[dict[str, int]]]) -> dict[str, dict]:
   """What write_shards returns, of the numbers of each split's shards."""
   return {
     split: {
@@ -135,7 +135,7 @@ def offsets(counts: Iterable[int]) -> np.ndarray:
 
 def load_array(path: str, name: str) -> np.ndarray:
   """PATH/NAME.npy, mapped."""
-  return memory_map.load(os.path.join(path, f"{name}.npy"))
+  return memory_map.map_array(os.path.join(path, f"{name}.npy"))
 
 
 def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
@@ -154,7 +154,7 @@ def count_tokens(path: str, num_shards: int, vocab_size: int) -> np.ndarray:
   return total
 
 
-def wrong_shard(
+def shard_problems(
   path: str, name: str, *, counts: Mapping[str, int], vocab_size: int
 ) -> Iterator[str]:
   """Every problem of a shard whose files are just as their writer left them."""

@@ -18,8 +18,8 @@ import numpy as np
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import (manifest, shards)
-from maskedlm.data.corpus.concat import (Concat, join, size, take)  # noqa: F401
-from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
+from maskedlm.data.corpus.concat import (Concat, concatenate, size, take)  # noqa: F401
+from maskedlm.data.tokenizers.tokenizer import (Tokenizer, load_tokenizer)
 from maskedlm.runtime import (output_files, storage_errors)
 
 _PART = ("documents", "sentences", "tokens")  # Of which a part is a run.
@@ -43,7 +43,7 @@ class Corpus(NamedTuple):
   train: Split
   heldout: Split
   token_counts: np.ndarray  # [V] int64, of the train split.
-  tokenizer: tokenizer_lib.Tokenizer
+  tokenizer: Tokenizer
   parts: tuple[Mapping, ...] = ()  # Counts of each part by split (parts.py).
 
 
@@ -54,7 +54,7 @@ def unigram_entropy(corpus: Corpus) -> float:
   return float(-np.sum(p * np.log(p)))
 
 
-def part_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
+def domain_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
   """[parts + 1] of documents, sentences, tokens: where each part begins."""
   return [
     shards.offsets(part[split][column] for part in corpus.parts)
@@ -100,8 +100,8 @@ def open_corpus(path) -> Corpus:
   )
 
 
-def _load_tokenizer(path: str) -> tokenizer_lib.Tokenizer:
-  return tokenizer_lib.load(os.path.join(path, "tokenizer"))
+def _load_tokenizer(path: str) -> Tokenizer:
+  return load_tokenizer(os.path.join(path, "tokenizer"))
 
 
 def _read_meta(path: str) -> dict:
@@ -160,12 +160,12 @@ def _open_split(path: str, meta: Mapping, split: str) -> Split:
   tokens = parts("tokens") or [np.empty(0, dtype)]
   end = np.zeros(1, shards.START_DTYPE)  # With its base: T, or S.
   return Split(
-    tokens=join(tokens, np.zeros(len(tokens), dtype)),
-    sentences=join(
+    tokens=concatenate(tokens, np.zeros(len(tokens), dtype)),
+    sentences=concatenate(
       [*parts("sentences"), end],
       shards.offsets(shard["tokens"] for shard in counts),
     ),
-    documents=join(
+    documents=concatenate(
       [*parts("documents"), end],
       shards.offsets(shard["sentences"] for shard in counts),
     ),
@@ -180,7 +180,7 @@ def work_folder(path) -> str:
   return os.path.join(f"{os.path.abspath(path)}.tmp", _WORK)
 
 
-def check_place(path) -> None:
+def check_destination(path) -> None:
   """Raises CorpusError where write_corpus would destroy what isn't ours."""
   path = os.path.abspath(path)
   if path.endswith(".tmp"):
@@ -211,7 +211,7 @@ def write_corpus(
   path,
   documents: Iterable[tuple[str, list[np.ndarray]]],
   *,
-  tokenizer: tokenizer_lib.Tokenizer,
+  tokenizer: Tokenizer,
   shard_tokens: int,
   options: Mapping[str, Any],
   report: Counter,
@@ -233,7 +233,7 @@ def write_corpus(
     ConfigError, StorageError: PATH can't be written, or the disk is full.
   """
   path = os.path.abspath(path)
-  check_place(path)
+  check_destination(path)
   work = work_folder(path)
   shutil.rmtree(f"{path}.tmp", ignore_errors=True)
   try:
@@ -248,7 +248,7 @@ def write_corpus(
     counts = shards.count_tokens(
       work, len(splits["train"]["shards"]), tokenizer.vocab_size
     )
-    manifest.finish(
+    manifest.finish_corpus(
       path,
       work,
       splits=splits,
@@ -269,7 +269,7 @@ def write_corpus(
 # Verifying
 
 
-def verify(path, progress: Callable[[int, int], None] | None = None) -> list:
+def verify_corpus(path, progress: Callable[[int, int], None] | None = None) -> list:
   """Reads the whole corpus; returns every problem found, one line each.
 
   `progress(done, total)` is called with the bytes hashed so far and in all.
@@ -318,7 +318,7 @@ def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
   for split in shards.SPLITS:
     for index, counts in enumerate(splits[split]["shards"]):
       name = shards.shard_name(split, index)
-      for problem in shards.wrong_shard(
+      for problem in shards.shard_problems(
         path, name, counts=counts, vocab_size=vocab_size
       ):
         yield f"{path}: {name}.{problem}"
@@ -328,7 +328,7 @@ def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
 
 def _wrong_parts(corpus: Corpus) -> Iterator[str]:
   for name in shards.SPLITS:
-    split, bounds = getattr(corpus, name), part_bounds(corpus, name)
+    split, bounds = getattr(corpus, name), domain_bounds(corpus, name)
     documents, sentences, tokens = bounds
     if (
       [b[-1] for b in bounds] != [corpus.meta["splits"][name][c] for c in _PART]

@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import DataError, did_you_mean
+from maskedlm.core.errors import (DataError, did_you_mean)
 from maskedlm.data.sources import parquet
 
 _BOM = b"\xef\xbb\xbf"
@@ -30,7 +30,7 @@ class Record(NamedTuple):
     return f"{self.path}:{self.line}"
 
 
-def iterate(
+def read_records(
   path: str | pathlib.Path,
   *,
   header: Sequence[str] = (),
@@ -65,7 +65,7 @@ def iterate(
     raise _no_row(path)
 
 
-def first_row(path: str | pathlib.Path) -> list[str]:
+def read_first_row(path: str | pathlib.Path) -> list[str]:
   """The fields of the first row, be it a header or not; of OBJECTS, the names.
 
   Raises:
@@ -87,7 +87,7 @@ def _no_row(path: pathlib.Path) -> DataError:
   return DataError(f"{path}: has no row; expected at least one example.")
 
 
-def field(record: Record, *names: str) -> str:
+def get_field(record: Record, *names: str) -> str:
   """The text of the first of these columns that the record has.
 
   Raises:
@@ -96,10 +96,10 @@ def field(record: Record, *names: str) -> str:
   for name in names:
     if name in record.fields:
       return record.fields[name]
-  raise DataError(no_column(record, names))
+  raise DataError(missing_column(record, names))
 
 
-def no_column(record: Record, names: Sequence[str]) -> str:
+def missing_column(record: Record, names: Sequence[str]) -> str:
   """That a record has none of these columns, and which it has."""
   near = did_you_mean(names[0], record.fields)
   return (
@@ -108,7 +108,7 @@ def no_column(record: Record, names: Sequence[str]) -> str:
   )
 
 
-def text_lines(path: pathlib.Path) -> Iterator[str]:
+def read_lines(path: pathlib.Path) -> Iterator[str]:
   """The lines of a UTF-8 file, without their ends; for other formats too.
 
   Raises:
@@ -117,7 +117,7 @@ def text_lines(path: pathlib.Path) -> Iterator[str]:
   is_empty = True
   try:
     with path.open("rb") as file:
-      for _, line in decoded(file, str(path)):
+      for _, line in decode_lines(file, str(path)):
         is_empty = False
         yield line
   except OSError as error:
@@ -128,7 +128,7 @@ def text_lines(path: pathlib.Path) -> Iterator[str]:
     raise DataError(f"{path}: the file is empty; expected labelled examples.")
 
 
-def decoded(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
   """(number from 1, line) of a file's lines, without their ends.
 
   Raises:
@@ -155,7 +155,7 @@ def _rows(path: pathlib.Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
       f"{path}: the name ends in {suffix!r}; expected .tsv or .txt (columns "
       "between tabs), .csv, .jsonl or .parquet."
     )
-  separator, lines = separators[suffix], text_lines(path)
+  separator, lines = separators[suffix], read_lines(path)
   if suffix == ".csv":
     rows = _quoted(path, lines, separator)
   else:
@@ -212,14 +212,14 @@ def _named(
 
 
 def _objects(path: pathlib.Path) -> Iterator[Record]:
-  for number, line in enumerate(text_lines(path), 1):
+  for number, line in enumerate(read_lines(path), 1):
     if line.strip():
-      yield Record(number, json_fields(line, f"{path}:{number}"), str(path))
+      yield Record(number, parse_json_fields(line, f"{path}:{number}"), str(path))
 
 
 def _parquet(path: pathlib.Path) -> Iterator[Record]:
   try:
-    for number, fields in enumerate(parquet.rows(str(path)), 1):
+    for number, fields in enumerate(parquet.read_rows(str(path)), 1):
       yield Record(number, _texts(fields), str(path))
   except parquet.ParquetError as error:
     raise DataError(f"{error}; expected labelled examples.") from None
@@ -233,17 +233,17 @@ def _parquet(path: pathlib.Path) -> Iterator[Record]:
 OBJECTS = {".jsonl": _objects, ".parquet": _parquet}
 
 
-def json_fields(line: str, where: str) -> dict[str, str]:
+def parse_json_fields(line: str, where: str) -> dict[str, str]:
   """The fields of a JSON object; null is as if it weren't there.
 
   Raises:
     DataError: not an object.
   """
   such_as = '{"text": "...", "label": "..."}'
-  return _texts(json_object(line, where, such_as=such_as))
+  return _texts(parse_json_object(line, where, such_as=such_as))
 
 
-def json_object(line: str, where: str, *, such_as: str) -> dict[str, Any]:
+def parse_json_object(line: str, where: str, *, such_as: str) -> dict[str, Any]:
   """The JSON object of a line; errors say where it is, and show such a one.
 
   Raises:

@@ -12,13 +12,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import (
-  ConfigError,
-  CorpusError,
-  DataError,
-  check_name,
-  did_you_mean,
-)
+from maskedlm.core.errors import (ConfigError, CorpusError, DataError, check_name, did_you_mean)
 from maskedlm.data.labelled import tables
 from maskedlm.data.sources import files
 
@@ -36,12 +30,12 @@ class Text(NamedTuple):
   line: int = 0  # From 1.
 
 
-def of_words(words: Sequence[str], *, file: str = "", line: int = 0) -> Text:
+def text_of_words(words: Sequence[str], *, file: str = "", line: int = 0) -> Text:
   """The Text of given words."""
   return Text(" ".join(words), tuple(words), file, line)
 
 
-def check(paths: Sequence[str], *, form: str, option: str = "--input") -> None:
+def check_files(paths: Sequence[str], *, form: str, option: str = "--input") -> None:
   """That the files are there, before anything slow begins.
 
   Args:
@@ -61,7 +55,7 @@ def check(paths: Sequence[str], *, form: str, option: str = "--input") -> None:
       raise ConfigError(f"{option}={path} is a folder: give its files.")
 
 
-def read(
+def read_texts(
   paths: Sequence[str],
   *,
   form: str = "",
@@ -81,14 +75,14 @@ def read(
     DataError: not a single text; a line that is not UTF-8, or, with its file
       and line, not such a JSON object.
   """
-  for file, line, entry in entries(paths, form, seen):
+  for file, line, entry in read_entries(paths, form, seen):
     if isinstance(entry, str):
       yield Text(entry, None, file, line)
     else:
-      yield of_object(entry, field, file=file, line=line)
+      yield text_of_object(entry, field, file=file, line=line)
 
 
-def entries(
+def read_entries(
   paths: Sequence[str], form: str, seen: Counter | None = None
 ) -> Iterator[tuple[str, int, str | dict]]:
   """(file, line, text) of files; of a file of JSON, the object.
@@ -99,12 +93,12 @@ def entries(
   such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
   for path in paths:
     name, is_json = _name(path), _is_jsonl(path, form)
-    for number, line in lines(path, seen):
+    for number, line in read_lines(path, seen):
       if not line.strip():
         continue
       seen["texts"] += 1
       if is_json:
-        line = tables.json_object(line, f"{name}:{number}", such_as=such_as)
+        line = tables.parse_json_object(line, f"{name}:{number}", such_as=such_as)
       yield name, number, line
   if not seen["texts"]:
     names = ", ".join(map(_name, paths))
@@ -118,7 +112,7 @@ def _is_jsonl(path: str, form: str) -> bool:
   return (form or name.suffix.lower().removeprefix(".")) == "jsonl"
 
 
-def size(paths: Sequence[str]) -> int:
+def total_bytes(paths: Sequence[str]) -> int:
   """Bytes of the texts; 0 where it can't be known: stdin, pipes, .gz, .zst."""
   found = [pathlib.Path(path) for path in paths]
   if (
@@ -130,7 +124,7 @@ def size(paths: Sequence[str]) -> int:
   return sum(file.stat().st_size for file in found)
 
 
-def given(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
+def given_texts(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
   """(line, text) of what a verb is asked, without the blank ones.
 
   Args:
@@ -140,11 +134,11 @@ def given(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
   Raises:
     DataError: see `lines`.
   """
-  found = ((0, text) for text in texts) if texts else lines(path)
+  found = ((0, text) for text in texts) if texts else read_lines(path)
   return ((number, text) for number, text in found if text.strip())
 
 
-def groups(
+def request_groups(
   items: Iterable, most: int, texts: Sequence[str], paths: Sequence[str]
 ) -> Iterator[list]:
   """What a verb was asked, in lists of `most`, to be answered together.
@@ -163,7 +157,7 @@ def groups(
     yield some
 
 
-def lines(path: str, seen: Counter | None = None) -> Iterator[tuple[int, str]]:
+def read_lines(path: str, seen: Counter | None = None) -> Iterator[tuple[int, str]]:
   """(number from 1, line) of a UTF-8 file, without the line's end.
 
   Args:
@@ -187,7 +181,7 @@ def lines(path: str, seen: Counter | None = None) -> Iterator[tuple[int, str]]:
     )
   try:
     with _open(path) as file:
-      yield from tables.decoded(counted(file), name)
+      yield from tables.decode_lines(counted(file), name)
   except OSError as error:
     raise DataError(f"{name}: {error.strerror}.") from None
   except CorpusError as error:
@@ -213,14 +207,14 @@ def _open(path: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
 
 def _decompressed(path: str) -> Iterator[bytes]:
   rest = b""
-  for block in files.blocks(path):
+  for block in files.read_blocks(path):
     *whole, rest = (rest + block).split(b"\n")
     yield from (line + b"\n" for line in whole)
   if rest:
     yield rest
 
 
-def of_object(value: dict, field: str, *, file: str, line: int) -> Text:
+def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
   """A Text of {"tokens": [...]} or of {field: "..."}; else a DataError."""
   where = f"{file}:{line}"
   if "tokens" in value:
@@ -245,4 +239,4 @@ def _of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
       'sentence: {"tokens": ["The", "bank", "."]}.'
     )
   words = list(map(tables.encodable, tokens))
-  return of_words(words, file=file, line=number)
+  return text_of_words(words, file=file, line=number)

@@ -12,7 +12,7 @@ from maskedlm.data.sources import tfds
 PREFIX = "tfds:"
 
 
-def iterate(source: str) -> Iterator[Record]:
+def read_records(source: str) -> Iterator[Record]:
   """The examples, in the order of their "idx" where they have one.
 
   TFDS shuffles what it writes; idx (GLUE's) is the row of the original file. A
@@ -21,10 +21,10 @@ def iterate(source: str) -> Iterator[Record]:
   Raises:
     DataError: misspelt, or TFDS can't open or read it.
   """
-  data = open_source(source)
+  data = open_data_source(source)
   found = [
-    {name: text(data, name, value) for name, value in example.items()}
-    for example in examples(data, source)
+    {name: feature_text(data, name, value) for name, value in example.items()}
+    for example in read_examples(data, source)
   ]
   if found and "idx" in found[0]:
     found.sort(key=lambda fields: int(fields["idx"]))
@@ -32,7 +32,7 @@ def iterate(source: str) -> Iterator[Record]:
     yield Record(number, fields, source)
 
 
-def open_source(source: str):
+def open_data_source(source: str):
   """The data source of TFDS: a sequence, with .dataset_info.features.
 
   Raises:
@@ -44,7 +44,7 @@ def open_source(source: str):
     raise DataError(str(error)) from error
 
 
-def text(data, name: str, value: Any) -> str:
+def feature_text(data, name: str, value: Any) -> str:
   """A feature's value as a file would have it."""
   if isinstance(value, bytes):
     return value.decode("utf-8", "replace")
@@ -59,13 +59,13 @@ def text(data, name: str, value: Any) -> str:
   return repr(value)
 
 
-def examples(data, source: str) -> Iterator[dict[str, Any]]:
+def read_examples(data, source: str) -> Iterator[dict[str, Any]]:
   """The examples of what open_source gave, their values as TFDS has them.
 
   Raises:
     DataError: one can't be read.
   """
   try:
-    yield from tfds.read(data, source)
+    yield from tfds.read_records(data, source)
   except tfds.TfdsError as error:
     raise DataError(str(error)) from error

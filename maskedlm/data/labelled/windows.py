@@ -21,7 +21,7 @@ class Window(NamedTuple):
   keep_end: int
 
 
-def cut(
+def cut_windows(
   lengths: Sequence[int], capacity: int, *, stride: int = 0
 ) -> list[Window]:
   """The windows of a sequence: every item is kept by exactly one.

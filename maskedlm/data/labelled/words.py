@@ -21,7 +21,7 @@ _SKIN_TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))
 _FLAGS = "".join(map(chr, range(0x1F1E6, 0x1F200)))  # Two letters each.
 
 
-def split(text: str) -> list[tuple[int, int]]:
+def split_words(text: str) -> list[tuple[int, int]]:
   """The character offsets (begin, end) of the words of a text.
 
   Words are between whitespace; punctuation and symbols at their borders are
@@ -36,7 +36,7 @@ def split(text: str) -> list[tuple[int, int]]:
   ]
 
 
-def tokens_of(
+def word_encoder(
   tokenizer: Tokenizer,
 ) -> Callable[[Sequence[str]], list[np.ndarray]]:
   """The function from a sentence's words to the ids of each, [n] int32, n > 0.

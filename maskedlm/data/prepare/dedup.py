@@ -1,17 +1,17 @@
-"""Duplicate documents: equal ones by a hash, similar ones by MinHash.
+"""Finds duplicate documents: equal ones by a hash, similar ones by MinHash.
 
-How alike two documents are is the Jaccard similarity of their sets of
-shingles, runs of 5 words (Broder, "On the resemblance and containment of
-documents", 1997). The least value of a random hash over a set is that of
-another set with just this probability J, so b bands of r such values each are
-equal in one band at least with 1 - (1 - J^r)^b, which rises steeply around
+The similarity of two documents is the Jaccard index of their sets of shingles,
+runs of 5 words (Broder, "On the resemblance and containment of documents",
+1997). The minimum of a random hash over each of two sets is equal with
+probability J, their Jaccard index. With b bands of r minima each, at least one
+band is equal with probability 1 - (1 - J^r)^b, which rises steeply around
 (1/b)^(1/r) (Leskovec, Rajaraman & Ullman, Mining of Massive Datasets, sec.
-3.4). A document that shares a band with an earlier one is dropped, as Lee et
-al. (arXiv:2107.06499) do, so of each pair the first one in the corpus is kept.
-No pair is compared: the work is linear, and depends on the text alone.
+3.4). A document that shares a band with an earlier one is dropped, as in Lee et
+al. (arXiv:2107.06499), so the first one of each pair stays. Pairs are not
+compared: the work is linear in the documents, and depends on the text alone.
 
-`signatures` is what a worker does; `fates` sees those of all documents. Both
-the local runner (prepare.py) and Beam (stages.py) are made of them.
+Worker processes run `compute_signatures`; `mark_duplicates` sees the signatures
+of all documents. beam/ does the same, with the signatures grouped by hash.
 """
 
 import functools
@@ -24,41 +24,40 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data import hashing, workers
-from maskedlm.data.prepare import documents as documents_lib
-from maskedlm.data.prepare.documents import Document
+from maskedlm.data import (hashing, workers)
+from maskedlm.data.prepare.documents import (Document, make_chunks)
 from maskedlm.data.sources import languages
 
 SHINGLE = 5  # Words.
-HASHES = 128  # Of which bands are made, at most.
-KEPT, COPY, SIMILAR = range(3)  # Fates.
+HASHES = 128  # At most, over all bands.
+KEPT, EQUAL, SIMILAR = range(3)  # Status of a document.
 _BLOCK = 1 << 12  # Shingles hashed at a time.
 
 
-def are_dropped(options) -> bool:
-  """Whether config.corpus asks for any of this."""
-  return bool(options.deduplicate or options.near_duplicates)
-
-
 class Bands(NamedTuple):
-  """How the hashes of a document are cut."""
+  """How the hashes of a document are grouped."""
 
   count: int  # b
   rows: int  # r
 
 
 class Signatures(NamedTuple):
-  """Of n documents, what tells whether they are alike."""
+  """Hashes of n documents, by which duplicates are found."""
 
-  digests: np.ndarray  # [n] uint64: of the text.
-  bands: np.ndarray  # [n, b] uint64; b is 0 where only copies are sought.
+  digests: np.ndarray  # [n] uint64, of the text.
+  bands: np.ndarray  # [n, b] uint64; b is 0 if only equal ones are sought.
   characters: np.ndarray  # [n] int64
 
 
-def bands(threshold: float) -> Bands:
-  """b bands of r hashes with (1/b)^(1/r) nearest to the threshold.
+def is_enabled(options) -> bool:
+  """Returns whether config.corpus drops any duplicates."""
+  return bool(options.deduplicate or options.near_duplicates)
 
-  As many bands as HASHES have room for; 0 = none at all.
+
+def choose_bands(threshold: float) -> Bands:
+  """Returns the b bands of r hashes with (1/b)^(1/r) nearest to the threshold.
+
+  There are as many bands as HASHES allows; none if the threshold is 0.
   """
   if not threshold:
     return Bands(0, 0)
@@ -66,17 +65,19 @@ def bands(threshold: float) -> Bands:
   return min(choices, key=lambda c: abs(c.count ** (-1 / c.rows) - threshold))
 
 
-def signatures(documents: Sequence[Document], threshold: float) -> Signatures:
-  """The signatures of some documents, for this threshold."""
-  count, rows = bands(threshold)
-  least = np.empty((len(documents), count * rows), np.uint32)
+def compute_signatures(
+  documents: Sequence[Document], threshold: float
+) -> Signatures:
+  """Computes the signatures of documents for a similarity threshold."""
+  count, rows = choose_bands(threshold)
+  minima = np.empty((len(documents), count * rows), np.uint32)
   if count:
     for i, document in enumerate(documents):
-      least[i] = _minhash(shingles(document), count * rows)
-  least = least.reshape(len(documents), count, rows)
-  state = np.broadcast_to(np.arange(count, dtype=np.uint64), least.shape[:2])
+      minima[i] = _minhash(shingles(document), count * rows)
+  minima = minima.reshape(len(documents), count, rows)
+  state = np.broadcast_to(np.arange(count, dtype=np.uint64), minima.shape[:2])
   for row in range(rows):
-    state = hashing.bits(state, least[:, :, row])
+    state = hashing.bits(state, minima[:, :, row])
   return Signatures(
     np.array([document.digest for document in documents], np.uint64),
     np.array(state, np.uint64),
@@ -84,81 +85,87 @@ def signatures(documents: Sequence[Document], threshold: float) -> Signatures:
   )
 
 
-def find(
+def find_duplicates(
   documents: Iterable[Document], options
 ) -> tuple[np.ndarray, np.ndarray]:
-  """`fates` of a stream, by worker processes; options is config.corpus.
+  """Returns `mark_duplicates` of a stream, hashed by worker processes.
 
-  Raises CorpusError where a part is left without any.
+  Args:
+    documents: all documents of the corpus, in order.
+    options: config.corpus.
+
+  Raises:
+    CorpusError: a domain would be left without documents.
   """
-  sizes = Counter()  # Of the parts, in their order.
+  sizes = Counter()  # Documents of each domain, in order.
 
   def counted():
     for document in documents:
-      sizes[document.part.name] += 1
+      sizes[document.domain.name] += 1
       yield "", document
 
-  fate, characters = fates(
+  status, characters = mark_duplicates(
     workers.ordered_map(
       _make_signer,
       (options.near_duplicates,),
-      (
-        [document for _, document in chunk]
-        for chunk in documents_lib.chunked(counted())
-      ),
-      num_workers=workers.number(options),
+      ([document for _, document in chunk] for chunk in make_chunks(counted())),
+      num_workers=workers.num_workers(options),
     )
   )
   bounds = itertools.pairwise(itertools.accumulate(sizes.values(), initial=0))
   for name, (begin, end) in zip(sizes, bounds, strict=True):
-    check_part(name, fate[begin:end])
-  return fate, characters
+    check_domain(name, status[begin:end])
+  return status, characters
 
 
-def check_part(name: str, fate: np.ndarray) -> None:
-  """Raises CorpusError where a part's documents are all dropped."""
-  if len(fate) and not np.any(fate == KEPT):
-    with languages.naming(name):
+def check_domain(name: str, status: np.ndarray) -> None:
+  """Raises CorpusError if all documents of a domain are dropped."""
+  if len(status) and not np.any(status == KEPT):
+    with languages.errors_of_domain(name):
       raise CorpusError(
-        "every document of it equals an earlier one, or is like one, and would"
-        " be dropped: leave the part out, name it before the others, or set"
+        "every document duplicates an earlier one and would be dropped: leave"
+        " the part out, name it before the others, or set"
         " corpus.deduplicate=False and corpus.near_duplicates=0."
       )
 
 
 def _make_signer(threshold: float):
-  return functools.partial(signatures, threshold=threshold)
+  return functools.partial(compute_signatures, threshold=threshold)
 
 
-def fates(found: Iterable[Signatures]) -> tuple[np.ndarray, np.ndarray]:
-  """(fate [n] uint8, characters [n]) of all documents, in their order.
+def mark_duplicates(
+  signatures: Iterable[Signatures],
+) -> tuple[np.ndarray, np.ndarray]:
+  """Returns the status [n] uint8 and characters [n] of all documents.
 
-  Takes 8 bytes a document for each band, and as many for the digests, the
-  characters, and for sorting.
+  Takes 8 bytes per document for each band, and 8 each for the digests, the
+  characters and the sorting.
   """
   digests, bands, characters = (
-    np.concatenate(column) for column in zip(*found, strict=True)
+    np.concatenate(column) for column in zip(*signatures, strict=True)
   )
-  fate = np.full(len(digests), KEPT, np.uint8)
+  status = np.full(len(digests), KEPT, np.uint8)
   for band in range(bands.shape[1]):
-    fate[repeated(bands[:, band])] = SIMILAR
-  fate[repeated(digests)] = COPY
-  return fate, characters
+    status[find_repeated(bands[:, band])] = SIMILAR
+  status[find_repeated(digests)] = EQUAL
+  return status, characters
 
 
-def repeated(values: np.ndarray) -> np.ndarray:
-  """Indices of the values that stand earlier as well: [7, 5, 7, 7] -> 2, 3."""
+def find_repeated(values: np.ndarray) -> np.ndarray:
+  """Returns the indices of values seen before: [7, 5, 7, 7] -> [2, 3]."""
   order = np.argsort(values, kind="stable")
   ordered = values[order]
   return order[1:][ordered[1:] == ordered[:-1]]
 
 
-def dropped(fate: np.ndarray, characters: np.ndarray) -> dict[str, int]:
-  """What the report says of them."""
+def count_dropped(status: np.ndarray, characters: np.ndarray) -> dict[str, int]:
+  """Returns the counts of dropped documents for the report."""
   return {
-    "equal documents dropped": int(np.count_nonzero(fate == COPY)),
-    "near-duplicate documents dropped": int(np.count_nonzero(fate == SIMILAR)),
-    "characters of dropped documents": int(characters[fate != KEPT].sum()),
+    "equal documents dropped": int(np.count_nonzero(status == EQUAL)),
+    "near-duplicate documents dropped": int(
+      np.count_nonzero(status == SIMILAR)
+    ),
+    "characters of dropped documents": int(characters[status != KEPT].sum()),
   }
 
 
@@ -166,10 +173,10 @@ def dropped(fate: np.ndarray, characters: np.ndarray) -> dict[str, int]:
 
 
 def shingles(document: Document) -> np.ndarray:
-  """The set of hashes of 5 words in a row, uint64.
+  """Returns the set of hashes of 5 consecutive words, uint64.
 
-  Case and punctuation don't count. A shorter document is one shingle; one
-  without words is its digest.
+  Case and punctuation are ignored. A document of fewer words is one shingle;
+  the shingle of one without words is its digest.
   """
   words = word_hashes(" ".join(document.lines))
   if not len(words):
@@ -180,18 +187,18 @@ def shingles(document: Document) -> np.ndarray:
 
 
 def word_hashes(text: str) -> np.ndarray:
-  """A hash of each word [n], lowercased: uint64.
+  """Returns a hash [n] uint64 of each word, lowercased.
 
-  A word is a run of letters, digits and their marks, or a character of a
-  script that has no spaces between words.
+  A word is a run of letters, digits and their marks, or a single character of a
+  script written without spaces between words.
   """
-  # One character as one number; there are no lone surrogates (sources.py).
+  # One number per character; sources/reader.py leaves no lone surrogates.
   points = np.frombuffer(text.lower().encode("utf-32-le"), "<u4")
-  kind = _kinds()[np.minimum(points, _MAX_POINT)]
-  begins = (kind == _ALONE) | (
-    (kind == _LETTER) & (np.append(_SPACE, kind[:-1]) != _LETTER)
+  category = _categories()[np.minimum(points, _MAX_POINT)]
+  begins = (category == _ALONE) | (
+    (category == _LETTER) & (np.append(_SPACE, category[:-1]) != _LETTER)
   )
-  inside = kind != _SPACE
+  inside = category != _SPACE
   points, starts = points[inside], np.flatnonzero(begins[inside])
   if not len(starts):
     return np.empty(0, np.uint64)
@@ -203,7 +210,7 @@ def word_hashes(text: str) -> np.ndarray:
 
 
 _SPACE, _LETTER, _ALONE = range(3)
-_MAX_POINT = 0x20000  # Beyond are ideographs.
+_MAX_POINT = 0x20000  # Ideographs from here on.
 # Thai and Lao, Burmese, Khmer, kana, ideographs.
 _WITHOUT_SPACES = (
   (0x0E00, 0x0F00),
@@ -216,21 +223,21 @@ _WITHOUT_SPACES = (
 
 
 @functools.cache
-def _kinds() -> np.ndarray:
-  """The kind of each code point, all from _MAX_POINT on being of one."""
-  kinds = np.full(_MAX_POINT + 1, _SPACE, np.uint8)
+def _categories() -> np.ndarray:
+  """Returns the category of each code point; one for all from _MAX_POINT on."""
+  categories = np.full(_MAX_POINT + 1, _SPACE, np.uint8)
   for point in range(_MAX_POINT):
     if unicodedata.category(chr(point))[0] in "LNM":
-      kinds[point] = _LETTER
+      categories[point] = _LETTER
   for first, end in _WITHOUT_SPACES:
-    kinds[first:end][kinds[first:end] == _LETTER] = _ALONE
-  kinds[_MAX_POINT] = _ALONE
-  return kinds
+    categories[first:end][categories[first:end] == _LETTER] = _ALONE
+  categories[_MAX_POINT] = _ALONE
+  return categories
 
 
 def _powers(count: int) -> np.ndarray:
-  """[count] uint64: powers of an odd number, by which letters have places."""
-  size = 1 << max(count - 1, 0).bit_length()  # Few sizes, so that they stay.
+  """Returns powers [count or more] of an odd number: weights of positions."""
+  size = 1 << max(count - 1, 0).bit_length()  # Few sizes, which are cached.
   return _all_powers(size)
 
 
@@ -243,14 +250,14 @@ def _all_powers(size: int) -> np.ndarray:
 
 
 def _minhash(values: np.ndarray, count: int) -> np.ndarray:
-  """[count] uint32: the least of a * x + b mod 2^32 over the values x."""
+  """Returns the minima [count] uint32 of a * x + b mod 2^32 over values x."""
   index = np.arange(count)
   a = (hashing.bits("a", index) | np.uint64(1)).astype(np.uint32)
   b = hashing.bits("b", index).astype(np.uint32)
   values = values.astype(np.uint32)
-  least = np.full(count, np.iinfo(np.uint32).max, np.uint32)
+  minima = np.full(count, np.iinfo(np.uint32).max, np.uint32)
   for start in range(0, len(values), _BLOCK):
     block = values[start : start + _BLOCK]
     hashed = a[:, None] * block + b[:, None]
-    np.minimum(least, hashed.min(axis=1), out=least)
-  return least
+    np.minimum(minima, hashed.min(axis=1), out=minima)
+  return minima

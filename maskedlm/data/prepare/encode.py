@@ -9,15 +9,15 @@ import numpy as np
 
 from maskedlm.data.corpus import shards
 from maskedlm.data.sources.sentences import split_sentences
-from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 
 class Encoded(NamedTuple):
-  """What a worker makes of a chunk: arrays, since they are fast to send."""
+  """An encoded chunk of documents: arrays, which are fast to send."""
 
   tokens: np.ndarray  # [n]: the ids of all sentences.
   lengths: np.ndarray  # [s]: tokens of each sentence.
-  # Of each document: its split, its part's name and parts.COUNTS.
+  # Split, domain name and language_splits.COUNTS of each document.
   documents: list[tuple[str, str, dict[str, int]]]
   num_bytes: int  # Of text.
   report: Counter
@@ -26,8 +26,14 @@ class Encoded(NamedTuple):
 def make_encoder(
   tokenizer_path: str, mode: str, max_tokens: int
 ) -> Callable[[list], Encoded]:
-  """chunk -> Encoded, with the tokenizer loaded in this process."""
-  tokenizer = tokenizer_lib.load(tokenizer_path)
+  """Returns chunk -> Encoded, with the tokenizer loaded in this process.
+
+  Args:
+    tokenizer_path: as tokenizer.load takes it.
+    mode: corpus.sentences, "split" or "lines".
+    max_tokens: longer sentences are cut.
+  """
+  tokenizer = load_tokenizer(tokenizer_path)
   dtype = shards.token_dtype(tokenizer.vocab_size)
 
   def encode(chunk):
@@ -37,7 +43,7 @@ def make_encoder(
       sentences += split_sentences(
         document.lines,
         mode=mode,
-        language=document.part.language,
+        language=document.domain.language,
         report=report,
       )
       ends.append(len(sentences))
@@ -45,11 +51,11 @@ def make_encoder(
     tokens = np.concatenate([np.empty(0, np.int32), *ids])
     lengths = np.array(list(map(len, ids)), np.int64)
     is_unknown = tokens == tokenizer.special.unk
-    token_ends = _sums(lengths)[ends]
+    token_ends = _cumulative(lengths)[ends]
     numbers = zip(
-      np.diff(_sums(-(-lengths // max_tokens))[ends]).tolist(),
+      np.diff(_cumulative(-(-lengths // max_tokens))[ends]).tolist(),
       np.diff(token_ends).tolist(),
-      np.diff(_sums(is_unknown)[token_ends]).tolist(),
+      np.diff(_cumulative(is_unknown)[token_ends]).tolist(),
       strict=True,
     )
     documents = []
@@ -67,7 +73,7 @@ def make_encoder(
         "bytes": len(kept.encode()),
         "unknown": unknown,
       }
-      documents.append((split, document.part.name, counts))
+      documents.append((split, document.domain.name, counts))
     report["words"] += sum(len(sentence.split()) for sentence in sentences)
     report["unknown tokens"] += int(is_unknown.sum())
     report["sentences without tokens"] += int((lengths == 0).sum())
@@ -76,7 +82,7 @@ def make_encoder(
     )
     return Encoded(
       tokens.astype(dtype),
-      cut(lengths, max_tokens),
+      cut_lengths(lengths, max_tokens),
       documents,
       sum(document.num_bytes for _, document in chunk),
       report,
@@ -85,12 +91,13 @@ def make_encoder(
   return encode
 
 
-def unpack(
+def unpack_documents(
   encoded: Iterable[Encoded], report: Counter, parts: list[dict]
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
-  """(split, ids of each sentence) of each document that has any.
+  """Yields (split, ids of each sentence) of each document that has tokens.
 
-  Counts in `report` and, what goes into the corpus, in `parts`.
+  Adds the counts of all chunks to `report`, and of the documents in the corpus
+  to `parts` (language_splits.empty_counts).
   """
   counts = {part["name"]: part for part in parts}
   for chunk in encoded:
@@ -98,30 +105,30 @@ def unpack(
     bounds = shards.offsets(chunk.lengths)
     sentences = [chunk.tokens[a:b] for a, b in itertools.pairwise(bounds)]
     begin = 0
-    for split, part, found in chunk.documents:
-      end = begin + found["sentences"]
+    for split, domain, numbers in chunk.documents:
+      end = begin + numbers["sentences"]
       if begin == end:
         report["documents without tokens"] += 1
         continue
-      if part:
-        for name, count in found.items():
-          counts[part][split][name] += count
+      if domain:
+        for name, count in numbers.items():
+          counts[domain][split][name] += count
       yield split, sentences[begin:end]
       begin = end
 
 
-def _sums(numbers: np.ndarray) -> np.ndarray:
+def _cumulative(numbers: np.ndarray) -> np.ndarray:
   """[3, 2] -> [0, 3, 5]."""
   return np.concatenate([[0], np.cumsum(numbers, dtype=np.int64)])
 
 
-def cut(lengths: np.ndarray, max_length: int) -> np.ndarray:
-  """Each as the fewest and most equal pieces: [7, 2], at most 3 -> 3, 2, 2, 2.
+def cut_lengths(lengths: np.ndarray, max_length: int) -> np.ndarray:
+  """Cuts each into the fewest, most equal pieces: [7, 2] at 3 -> [3, 2, 2, 2].
 
-  Nothing is left of a length of 0.
+  A length of 0 disappears.
   """
   counts = -(-lengths // max_length)
-  pieces = np.repeat(counts, counts)  # Of the sentence that each is of.
+  pieces = np.repeat(counts, counts)  # Number of pieces of each piece's whole.
   ends = np.repeat(np.cumsum(counts), counts)
   after = ends - 1 - np.arange(len(ends))
   return (np.repeat(lengths, counts) + after) // pieces

@@ -1,14 +1,14 @@
-"""What a vocabulary is trained on, and that it fits every language.
+"""The text that a vocabulary is trained on, and whether it fits each language.
 
-Of one source, the sentences of the train split as they come. Of several parts
-(parts.py), a sample: language i, with n_i sentences, has the share
+For one source, the sentences of the train split in their order. For several
+domains (corpus.parts), a sample: language i, with n_i sentences, has the share
 
   q_i = p_i^alpha / sum_j p_j^alpha,   p_i = n_i / sum_k n_k
 
-of its sentences, to the sentence. Without it (alpha = 1) the vocabulary is
-made of rare words of the large languages, and spells the small ones by letter
-(Lample & Conneau, arXiv:1901.07291; alpha = 0.3 by Conneau et al., 1911.02116).
-Read top-down.
+of the sample's sentences, exactly. Without it (alpha = 1) the vocabulary
+consists of rare words of the large languages, and spells the small ones letter
+by letter (Lample & Conneau, arXiv:1901.07291; alpha = 0.3 by Conneau et al.,
+1911.02116). Read top-down.
 """
 
 import itertools
@@ -19,150 +19,180 @@ from typing import NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.data import hashing, sampling
+from maskedlm.data import (hashing, sampling)
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.sources.sentences import split_sentences
-from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
 from maskedlm.data.tokenizers import training
+from maskedlm.data.tokenizers.tokenizer import (Tokenizer, load_tokenizer, train_tokenizer)
 
-# Of config.tokenizer: how a vocabulary is trained.
+# Options of config.tokenizer by which a vocabulary is trained.
 OPTIONS = ("kind", "vocab_size", "lowercase", "sample_bytes")
-# Those that came later, with what was before they came.
+# Options added later, with the values that corpora without them have.
 LATER_OPTIONS = {
   "normalization": "",
   "character_coverage": training.COVERAGE,
   "byte_fallback": False,
 }
-MAX_UNKNOWN = 0.01  # Of a language's characters; more is worth a warning.
+MAX_UNKNOWN = 0.01  # Of a language's characters; a higher share is reported.
 
 
 class Sample(NamedTuple):
-  """Sentences of a part, from which a vocabulary's are drawn."""
+  """Sentences of a domain, from which those of a vocabulary are drawn."""
 
   name: str
-  num_sentences: int  # That the part has for training.
-  num_bytes: int  # Of the lines.
+  num_sentences: int  # In the domain's train split.
+  num_bytes: int  # Of `lines`.
   lines: list[str]  # Every k-th of them, k a power of two.
 
 
-def train(
+def load_or_train(
+  config: ConfigDict,
+  train: Callable[[], Tokenizer],
+  *,
+  log: Callable,
+) -> Tokenizer:
+  """Loads tokenizer.path if it is set; otherwise returns train()."""
+  options = config.tokenizer
+  if options.path:
+    tokenizer = load_tokenizer(options.path)
+    origin = f"loaded from {options.path}"
+  else:
+    tokenizer = train()
+    origin = f"trained on {config.corpus.parts or config.corpus.source}"
+  log(f"tokenizer: {tokenizer.kind}, {tokenizer.vocab_size:,} tokens, {origin}")
+  return tokenizer
+
+
+def train_on_documents(
   config: ConfigDict,
   documents: Iterable[documents_lib.Document],
   *,
   log: Callable,
-) -> tokenizer_lib.Tokenizer:
-  """Trains config.tokenizer on what is not held out of the documents.
+) -> Tokenizer:
+  """Trains config.tokenizer on the documents that are not held out.
 
-  Of several parts the sample follows tokenizer.alpha and the seed; a language
-  that has over 1% characters which the vocabulary has not is logged.
+  With several domains, the sample follows tokenizer.alpha and the seed, and
+  languages with over 1% of characters unknown to the vocabulary are logged.
   """
-  found = sentences(config, documents)
+  sentences = training_sentences(config, documents)
   if not config.corpus.parts:
-    return train_on((sentence for _, sentence in found), config)
-  samples = collect(
-    found, max_bytes=budget(config), alphas=[config.tokenizer.alpha]
+    return train_on_sentences((sentence for _, sentence in sentences), config)
+  samples = collect_samples(
+    sentences,
+    max_bytes=max_sample_bytes(config),
+    alphas=[config.tokenizer.alpha],
   )
   return train_on_samples(samples, config, log=log)
 
 
 def train_on_samples(
   samples: Sequence[Sample], config: ConfigDict, *, log: Callable
-) -> tokenizer_lib.Tokenizer:
-  """The same, of a sample of each part."""
+) -> Tokenizer:
+  """Trains config.tokenizer on samples of the domains; logs warnings."""
   alpha = config.tokenizer.alpha
-  made = train_on(draw(samples, config, alpha=alpha), config)
-  for warning in warnings(samples, made, config):
+  tokenizer = train_on_sentences(
+    draw_sentences(samples, config, alpha=alpha), config
+  )
+  for warning in coverage_warnings(samples, tokenizer, config):
     log(warning)
-  return made
+  return tokenizer
 
 
-def train_on(
-  lines: Iterable[str], config: ConfigDict
-) -> tokenizer_lib.Tokenizer:
-  """The tokenizer that config.tokenizer describes, of these sentences."""
+def train_on_sentences(lines: Iterable[str], config: ConfigDict) -> Tokenizer:
+  """Trains the tokenizer that config.tokenizer describes on sentences."""
   names = (*OPTIONS, *LATER_OPTIONS)
-  return tokenizer_lib.train(lines, **{n: config.tokenizer[n] for n in names})
+  return train_tokenizer(lines, **{n: config.tokenizer[n] for n in names})
 
 
-def sentences(
+def training_sentences(
   config: ConfigDict,
   documents: Iterable[documents_lib.Document],
   *,
-  heldout: Callable[[str, str], None] = lambda part, sentence: None,
+  heldout: Callable[[str, str], None] = lambda domain, sentence: None,
 ) -> Iterator[tuple[str, str]]:
-  """(part, sentence) of the train split; heldout is called with the others."""
-  options = config.corpus
-  for split, document in documents_lib.split(documents, options.heldout_share):
-    part = document.part
-    for sentence in split_sentences(
-      document.lines,
-      mode=options.sentences,
-      language=part.language,
-      report=Counter(),  # The workers split again, and count.
-    ):
+  """Yields (domain, sentence) of the train split; passes others to heldout."""
+  for split, document in documents_lib.split_documents(
+    documents, config.corpus.heldout_share
+  ):
+    for sentence in document_sentences(config, document):
       if split == "train":
-        yield part.name, sentence
+        yield document.domain.name, sentence
       else:
-        heldout(part.name, sentence)
+        heldout(document.domain.name, sentence)
 
 
-def budget(config: ConfigDict) -> int:
-  """Bytes of text that the tokenizer is trained on, at most."""
+def document_sentences(
+  config: ConfigDict, document: documents_lib.Document
+) -> list[str]:
+  """Returns the sentences of a document, split as corpus.sentences says."""
+  return split_sentences(
+    document.lines,
+    mode=config.corpus.sentences,
+    language=document.domain.language,
+    report=Counter(),  # The encoder splits again, and counts.
+  )
+
+
+def max_sample_bytes(config: ConfigDict) -> int:
+  """Returns the limit of the text, in bytes, that a tokenizer is trained on."""
   limit = config.tokenizer.sample_bytes
   if config.tokenizer.kind == "unigram":
     limit = min(limit, training.MAX_UNIGRAM_BYTES)
   return limit
 
 
-def collect(
+def collect_samples(
   sentences: Iterable[tuple[str, str]],
   *,
   max_bytes: int,
   alphas: Sequence[float],
 ) -> list[Sample]:
-  """A Sample of each part of a stream of (part, sentence), part by part.
+  """Returns a Sample of each domain of a stream of (domain, sentence).
 
-  They hold 3 * max_bytes at most, whatever the number of parts: the share of a
-  part only falls as others come, so what it can't need any more is dropped.
+  The stream has one domain after the other. See `limit_samples`.
   """
-  samples = []
-  for name, group in itertools.groupby(sentences, lambda pair: pair[0]):
-    count = itertools.count()
-    lines = training.sample(
-      (sentence for _, sentence in group if next(count) >= 0), max_bytes
-    )
-    sample = Sample(name, next(count), size(lines), lines)
-    samples = joined(samples, sample, max_bytes=max_bytes, alphas=alphas)
-  return samples
+
+  def samples():
+    for name, group in itertools.groupby(sentences, lambda pair: pair[0]):
+      count = itertools.count()
+      lines = training.sample_sentences(
+        (sentence for _, sentence in group if next(count) >= 0), max_bytes
+      )
+      yield Sample(name, next(count), total_bytes(lines), lines)
+
+  return limit_samples(samples(), max_bytes=max_bytes, alphas=alphas)
 
 
-def joined(
-  samples: Sequence[Sample],
-  sample: Sample,
-  *,
-  max_bytes: int,
-  alphas: Sequence[float],
+def limit_samples(
+  samples: Iterable[Sample], *, max_bytes: int, alphas: Sequence[float]
 ) -> list[Sample]:
-  """The samples and one more, less what none of them can need any more."""
-  samples = [*samples, sample]
-  needed = np.max([_bytes_needed(samples, a) for a in alphas], axis=0)
-  return [
-    _halved(sample, max_bytes * share)
-    for sample, share in zip(samples, needed, strict=True)
-  ]
+  """Collects samples, which hold at most 3 * max_bytes at any time.
+
+  A domain's share only falls as others join, so sentences that its share can no
+  longer need are dropped, whatever the number of domains.
+  """
+  kept = []
+  for sample in samples:
+    kept.append(sample)
+    needed = np.max([_byte_shares(kept, a) for a in alphas], axis=0)
+    kept = [
+      _halve(sample, max_bytes * share)
+      for sample, share in zip(kept, needed, strict=True)
+    ]
+  return kept
 
 
-def draw(
+def draw_sentences(
   samples: Sequence[Sample], config: ConfigDict, *, alpha: float
 ) -> list[str]:
-  """The sentences that a vocabulary is trained on, within its budget.
+  """Draws the sentences that a vocabulary is trained on.
 
-  As many as there are, or as the budget has room for. A part's sentences come
-  in a random order, once each before one comes again.
+  As many as the domains have, or as fit in `max_sample_bytes`. A domain's
+  sentences come in random order; none is repeated before all were drawn.
   """
   counts = [sample.num_sentences for sample in samples]
   q = sampling.sampling_shares(counts, alpha)
-  max_bytes, total = budget(config), sum(counts)
+  max_bytes, total = max_sample_bytes(config), sum(counts)
   total = min(total, int(max_bytes / (q @ _mean_bytes(samples))))
   while True:
     lines = [
@@ -172,16 +202,19 @@ def draw(
       )
       for line in _drawn(sample, int(count), config.seed)
     ]
-    num_bytes = size(lines)
+    num_bytes = total_bytes(lines)
     if num_bytes <= max_bytes or total <= 1:
       return lines
     total = int(0.99 * total * max_bytes / num_bytes)
 
 
-def unknown_characters(
-  counts: Counter, tokenizer: tokenizer_lib.Tokenizer
-) -> Counter:
-  """Those of these characters, of normalized text, that [UNK] stands for."""
+def unknown_characters(counts: Counter, tokenizer: Tokenizer) -> Counter:
+  """Returns the counts of the characters that are [UNK] to the tokenizer.
+
+  Args:
+    counts: of the characters of normalized text.
+    tokenizer: what encodes them.
+  """
   unk = tokenizer.special.unk
   return Counter(
     {
@@ -192,12 +225,12 @@ def unknown_characters(
   )
 
 
-def warnings(
+def coverage_warnings(
   samples: Sequence[Sample],
-  tokenizer: tokenizer_lib.Tokenizer,
+  tokenizer: Tokenizer,
   config: ConfigDict,
 ) -> Iterator[str]:
-  """What of the languages is lost to a vocabulary, a line each."""
+  """Yields a warning for each loss of text to a vocabulary, one line each."""
   if config.tokenizer.lowercase:
     yield (
       "warning: tokenizer.lowercase=True strips accents, among them the tones "
@@ -219,7 +252,7 @@ def warnings(
       )
 
 
-def _characters(sample: Sample, tokenizer: tokenizer_lib.Tokenizer) -> Counter:
+def _characters(sample: Sample, tokenizer: Tokenizer) -> Counter:
   lines = map(tokenizer.normalize, sample.lines)
   counts = Counter(itertools.chain.from_iterable(lines))
   for char in [char for char in counts if char.isspace()]:
@@ -239,23 +272,23 @@ def _mean_bytes(samples: Sequence[Sample]) -> np.ndarray:
   return np.array([s.num_bytes / len(s.lines) for s in samples])
 
 
-def _bytes_needed(samples: Sequence[Sample], alpha: float) -> np.ndarray:
-  """Share of the budget that each part's sentences take."""
+def _byte_shares(samples: Sequence[Sample], alpha: float) -> np.ndarray:
+  """Returns the share of the sample's bytes that each domain has."""
   counts = [sample.num_sentences for sample in samples]
   taken = sampling.sampling_shares(counts, alpha) * _mean_bytes(samples)
   return taken / taken.sum()
 
 
-def _halved(sample: Sample, needed: float) -> Sample:
-  """Every second line, as long as that is enough."""
+def _halve(sample: Sample, needed: float) -> Sample:
+  """Drops every second line as often as `needed` bytes remain."""
   while sample.num_bytes > 2 * needed and len(sample.lines) > 1:
     lines = sample.lines[::2]
-    if size(lines) < needed:
+    if total_bytes(lines) < needed:
       break
-    sample = sample._replace(num_bytes=size(lines), lines=lines)
+    sample = sample._replace(num_bytes=total_bytes(lines), lines=lines)
   return sample
 
 
-def size(lines: Iterable[str]) -> int:
-  """Bytes of UTF-8."""
-  return sum(map(training.num_bytes, lines))
+def total_bytes(lines: Iterable[str]) -> int:
+  """Returns the length of the lines in bytes of UTF-8."""
+  return sum(map(training.utf8_length, lines))

@@ -1,10 +1,10 @@
-"""English prose that is on every machine: docstrings of installed modules.
+"""English prose that exists on every machine: docstrings of installed modules.
 
-The source "docstrings:" of sources.py. The .py files of the standard library
-and of the installed packages are parsed, never imported; a module is a
-document. Code, doctests, tables and markup are dropped, and what remains
-must read as English sentences. Read top-down: files -> docstrings of a file
--> paragraphs -> is it prose?
+The source "docstrings:" of reader.py. The .py files of the standard library and
+of the installed packages are parsed, never imported; a module is a document.
+Code, doctests, tables and markup are dropped, and what remains must read as
+English sentences. Read top-down: files -> docstrings of a file -> paragraphs ->
+is it prose?
 """
 
 import ast
@@ -17,10 +17,9 @@ import sys
 import sysconfig
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
-from maskedlm.core.errors import CorpusError, did_you_mean
-from maskedlm.data import workers
+from maskedlm.core.errors import (CorpusError, did_you_mean)
 
 # Folders of tests (odd text on purpose) and of copies of other packages.
 _SKIPPED = re.compile(
@@ -30,10 +29,11 @@ _SKIPPED = re.compile(
 _SKIPPED_FILE = re.compile(r"test_.*|.*_test|conftest|.*_pb2")
 
 
-def modules(names: list[str]) -> list[str]:
-  """Paths of the .py files of the packages, sorted; of all when none is named.
+def find_modules(names: list[str]) -> list[str]:
+  """Returns the sorted .py files of the packages; of all if none is named.
 
-  Raises CorpusError for a name that is not installed.
+  Raises:
+    CorpusError: a package is not installed.
   """
   if not names:
     return [path for root in _roots() for path in _walk(root)]
@@ -42,7 +42,7 @@ def modules(names: list[str]) -> list[str]:
 
 
 def _roots() -> list[str]:
-  """The folders that modules are in: standard library, site-packages."""
+  """Returns the folders of the standard library and site-packages."""
   installed = [
     path
     for path in sys.path
@@ -79,24 +79,17 @@ def _walk(root: str) -> list[str]:
   return found
 
 
-_FILES = 32  # That a worker reads at a time.
-
-
-def documents(
-  paths: list[str], *, report: Counter, num_workers: int = 1
+def read_documents(
+  paths: Sequence[str], *, report: Counter
 ) -> Iterator[list[str]]:
-  """Each module's paragraphs of prose. Counts what is read and dropped.
+  """Yields each module's paragraphs of prose; counts what is read and dropped.
 
-  A paragraph that stood anywhere before is dropped: packages repeat their
-  boilerplate, and hold copies of one another. The order is that of the paths,
-  whatever the number of worker processes that parse them.
+  A paragraph seen before is dropped: packages repeat their boilerplate, and
+  contain copies of one another.
   """
   seen = set()
-  chunks = [paths[i : i + _FILES] for i in range(0, len(paths), _FILES)]
-  read = workers.ordered_map(
-    _reader, (), chunks, num_workers=min(num_workers, max(len(chunks), 1))
-  )
-  for found, counts in itertools.chain.from_iterable(read):
+  for path in paths:
+    found, counts = _read_module(path)
     report.update(counts)
     document = []
     for paragraph in found:
@@ -109,18 +102,13 @@ def documents(
       yield document
 
 
-def _reader() -> Callable[[list[str]], list]:
-  """What a worker does: _read_module of each file of a chunk."""
-  return lambda paths: [_read_module(path) for path in paths]
-
-
 def _read_module(path: str) -> tuple[list[str], dict[str, int]]:
-  """The prose in the docstrings of a file, and counts for the report."""
+  """Returns the prose in a file's docstrings, and counts for the report."""
   counts = Counter()
   found = []
   for docstring in _docstrings(path, counts):
     for paragraph in paragraphs(docstring):
-      text = prose(paragraph)
+      text = clean_prose(paragraph)
       if text:
         found.append(text)
       else:
@@ -129,7 +117,7 @@ def _read_module(path: str) -> tuple[list[str], dict[str, int]]:
 
 
 def _docstrings(path: str, counts: Counter) -> list[str]:
-  """The docstrings of a file's module, classes and functions, in order."""
+  """Returns the docstrings of a file's module, classes and functions."""
   try:
     with open(path, "rb") as file:
       source = file.read()
@@ -144,9 +132,9 @@ def _docstrings(path: str, counts: Counter) -> list[str]:
 
 
 def _parse(source: bytes) -> ast.Module:
-  """ast.parse without its warnings, which are of other people's code.
+  """Parses without warnings, which concern other people's code.
 
-  Nor with the cyclic garbage collector, which all the new nodes set off:
+  Also without the cyclic garbage collector, which the many new nodes trigger:
   with jax in memory it takes as long as the parsing itself.
   """
   collects = gc.isenabled()
@@ -195,9 +183,9 @@ _ENTRY = re.compile(
 
 
 def paragraphs(docstring: str) -> Iterator[str]:
-  """The running text of a docstring: one string a paragraph or list item.
+  """Yields the running text of a docstring, by paragraph or list item.
 
-  A change of indentation ends a paragraph, but for the lines that hang under
+  A change of indentation ends a paragraph, except for the lines that hang under
   a list item.
   """
   words, indent, hangs = [], 0, False
@@ -214,7 +202,7 @@ def paragraphs(docstring: str) -> Iterator[str]:
 
 
 def _text_lines(docstring: str) -> Iterator[tuple[int, str]]:
-  """(indentation, text) of each line; the text is "" where it is no text."""
+  """Yields (indentation, text) of each line; "" if it is not running text."""
   fenced = doctest = False
   code = None  # Deeper lines than this are code.
   for line in inspect.cleandoc(docstring).split("\n"):
@@ -257,12 +245,13 @@ _FUNCTION_WORD = re.compile(
 )
 
 
-def prose(paragraph: str) -> str:
-  """The paragraph as plain English sentences; "" where it is none.
+def clean_prose(paragraph: str) -> str:
+  """Returns a paragraph as plain English sentences, or "" if it is none.
 
-  At least 4 words, from a capital letter to a full stop, 3/4 of them made of
-  letters only and 1/8 of them function words: code, lists of names, formulas
-  and other languages fail one of these.
+  It needs at least 4 words, a capital letter at the start and a full stop at
+  the end; 3/4 of its words must consist of letters only, and 1/8 must be
+  function words. Code, lists of names, formulas and other languages fail one of
+  these.
   """
   text = " ".join(paragraph.split())
   if _MARKED.search(text):

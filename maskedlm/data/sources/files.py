@@ -1,7 +1,7 @@
 """Text files: globs -> sorted paths, and a path -> chunks of its text.
 
-Below sources.py, which makes documents of them. Reading is streaming, and
-undoes gzip and zstd by the file's ending.
+reader.py makes documents of them. Reading is streaming; gzip and zstd are
+decompressed if the file's name ends in .gz or .zst.
 """
 
 import codecs
@@ -21,16 +21,20 @@ _BLOCK = 1 << 20  # Bytes read at a time.
 _MAX_WINDOW = 1 << 31  # Bytes: of zstd --long=31, the largest that there is.
 
 
-def expand(source: str, spec: str, *, endings: tuple[str, ...]) -> list[str]:
-  """The files that a source's globs and folders name: sorted, each once.
+def expand_globs(
+  source: str, spec: str, *, endings: tuple[str, ...]
+) -> list[str]:
+  """Returns the files that a source's globs and folders name, sorted, unique.
+
+  A file with several names, through links for example, has the first of them.
 
   Args:
     source: as the user gave it, for messages.
-    spec: its globs, with commas between them; or a path with commas in it.
-    endings: of a folder, all files under it with one of these.
+    spec: comma-separated globs, or a path with commas in it.
+    endings: a folder stands for all files under it with one of these.
 
-  A file of several names, by links say, has the first of them. Raises
-  CorpusError: nothing is there, or what isn't a file (a pipe).
+  Raises:
+    CorpusError: nothing matches, or something that is not a file (a pipe).
   """
   found = set()
   is_one = "," not in spec or _matches(spec)
@@ -72,7 +76,7 @@ def _matches(pattern: str) -> list[str]:
 
 
 def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
-  """Files by their ending; hidden ones (._a.txt of macOS) are left out."""
+  """Yields files with these endings; skips hidden ones (._a.txt of macOS)."""
 
   def refuse(error):
     raise CorpusError(
@@ -111,16 +115,16 @@ _BINARY = {
 _MAX_NULS = 0.05  # Of a file's first bytes; one that isn't text has more.
 
 
-def chunks(path: str, report: Counter) -> Iterator[str]:
-  """A file's text in chunks, with "\\n" line ends.
+def read_text(path: str, report: Counter) -> Iterator[str]:
+  """Yields a file's text in chunks, with "\\n" line ends.
 
-  Invalid bytes become lone surrogates, which sources.py repairs and counts.
+  Invalid bytes become lone surrogates, which reader.py repairs and counts.
   """
   decoder = io.IncrementalNewlineDecoder(
     codecs.getincrementaldecoder("utf-8")("surrogateescape"), translate=True
   )
   report["files read"] += 1
-  for index, block in enumerate(blocks(path)):
+  for index, block in enumerate(read_blocks(path)):
     if index == 0:
       for magic, name in _BINARY.items():
         if block.startswith(magic):
@@ -141,10 +145,11 @@ def chunks(path: str, report: Counter) -> Iterator[str]:
     report["files with CRLF or CR line ends"] += 1
 
 
-def blocks(path: str) -> Iterator[bytes]:
-  """A file's bytes, decompressed by its ending, about _BLOCK at a time.
+def read_blocks(path: str) -> Iterator[bytes]:
+  """Yields a file's bytes, decompressed by its ending, about _BLOCK at a time.
 
-  Raises CorpusError for one that can't be read to its end.
+  Raises:
+    CorpusError: the file can't be read to its end.
   """
   try:
     with open(path, "rb") as file:
@@ -163,10 +168,13 @@ def blocks(path: str) -> Iterator[bytes]:
 
 
 def _zstd_blocks(file) -> Iterator[bytes]:
-  """Every frame of a zstd file. Raises EOFError if the last one is cut short.
+  """Yields every frame of a zstd file.
 
-  zstandard's own stream_reader takes a truncated file for a whole one. 1 kB
+  zstandard's own stream_reader takes a truncated file for a complete one. 1 kB
   is decompressed at a time, as it may become 32 MB.
+
+  Raises:
+    EOFError: the last frame is cut short.
   """
   block, frame = bytearray(), None
   while data := file.read(1 << 10):

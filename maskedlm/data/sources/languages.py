@@ -1,4 +1,4 @@
-"""`corpus.parts`: the languages of a corpus, and where their texts are."""
+"""`corpus.parts`: the domains of a corpus (often languages) and their texts."""
 
 import contextlib
 import os
@@ -7,30 +7,31 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.core.errors import (CorpusError, did_you_mean)
 from maskedlm.data.sources import reader
 
 
-class Part(NamedTuple):
-  """Where a part's text comes from."""
+class Domain(NamedTuple):
+  """A language, or a kind of text in one, and the source of its text."""
 
   name: str
   language: str  # ISO 639-1, for sentence splitting.
   source: str  # As corpus.source.
 
 
-def parse(options) -> list[Part]:
-  """The parts of config.corpus; of corpus.source, one that has no name.
+def parse_domains(options) -> list[Domain]:
+  """Returns the domains of config.corpus; a nameless one for corpus.source.
 
-  corpus.parts has, between commas, NAME:SOURCE, where a source without a kind
-  is text:, or a folder, whose files are NAME.txt (.gz, .zst). A name is a
+  corpus.parts has comma-separated items: NAME:SOURCE, where a source without a
+  type is text:, or a folder of files NAME.txt (.gz, .zst). A name is a
   language's code, or begins with one: en, en-books, zh_hant. A path with a
-  comma in it can only be that of a folder, alone.
+  comma in it must be that of a folder, and the only item.
 
-  Raises CorpusError for what is neither, and for a name that comes twice.
+  Raises:
+    CorpusError: an item is neither, or a name occurs twice.
   """
   if not options.parts:
-    return [Part("", options.language, options.source)]
+    return [Domain("", options.language, options.source)]
   is_folder = os.path.isdir(os.path.expanduser(options.parts))
   items = [options.parts] if is_folder else options.parts.split(",")
   parts = [
@@ -51,17 +52,17 @@ def parse(options) -> list[Part]:
 _NAME = re.compile(r"([a-z]{2,3})([_-][\w-]+)?")
 
 
-def _of_item(item: str) -> Iterator[Part]:
-  """The part NAME:SOURCE, or those of a folder."""
+def _of_item(item: str) -> Iterator[Domain]:
+  """Yields the domain NAME:SOURCE, or those of a folder."""
   name, colon, source = item.partition(":")
   if colon and (match := _NAME.fullmatch(name)):
-    if source.partition(":")[0] not in reader.KINDS:
+    if source.partition(":")[0] not in reader.SOURCE_TYPES:
       source = f"text:{source}"
-    yield Part(name, match[1], source)
+    yield Domain(name, match[1], source)
     return
   folder = os.path.expanduser(item)
   if not os.path.isdir(folder):
-    near = did_you_mean(name, reader.KINDS) if colon else ""
+    near = did_you_mean(name, reader.SOURCE_TYPES) if colon else ""
     raise CorpusError(
       f"corpus.parts: {item!r} is neither NAME:SOURCE, where NAME is or begins "
       "with a language's ISO 639-1 code (de:/data/de.txt, en-web:jsonl:w.jsonl)"
@@ -84,12 +85,12 @@ def _of_item(item: str) -> Iterator[Part]:
         "part's, and that is or begins with a language's ISO 639-1 code "
         "(de.txt, en-web.txt): rename it, or take it out of the folder."
       )
-    yield Part(name, match[1], f"text:{os.path.join(folder, file)}")
+    yield Domain(name, match[1], f"text:{os.path.join(folder, file)}")
 
 
 @contextlib.contextmanager
-def naming(name: str):
-  """A CorpusError within says which part it is about ("" = there is one)."""
+def errors_of_domain(name: str):
+  """Adds the domain's name, unless it is "", to a CorpusError within."""
   try:
     yield
   except CorpusError as error:

@@ -1,7 +1,7 @@
-"""Parquet files, the form in which datasets are published -> rows or texts.
+"""Parquet files, in which datasets are published -> rows or texts.
 
-Reading is streaming: pages of a row group, not the whole, so that memory stays
-bounded whatever wrote the file. pyarrow comes with tensorflow-datasets.
+Reading is streaming: pages of a row group rather than all of it, so that memory
+stays bounded whatever wrote the file. pyarrow comes with tensorflow-datasets.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _BUFFER = 1 << 20  # Bytes of a column that are fetched at a time.
 
 
 class ParquetError(ValueError):
-  """A file that can't be read, or is no Parquet; its text says which, why."""
+  """A file that can't be read, or is no Parquet; the message says why."""
 
 
 @contextlib.contextmanager
@@ -41,7 +41,11 @@ def _opened(path: str):
 
 
 def text_columns(path: str) -> list[str]:
-  """The names of the columns that hold text. Raises ParquetError."""
+  """Returns the names of the columns that hold text.
+
+  Raises:
+    ParquetError: the file can't be read.
+  """
   import pyarrow as pa
 
   with _opened(path) as file:
@@ -54,11 +58,13 @@ def text_columns(path: str) -> list[str]:
   return [name for name, type_ in types.items() if str(type_) in _TEXTS]
 
 
-def texts(path: str, column: str) -> Iterator[bytes | None]:
-  """The texts of a text column in order; None for a null.
+def read_texts(path: str, column: str) -> Iterator[bytes | None]:
+  """Yields the texts of a text column in order; None for a null.
 
-  As bytes, since who writes strings need not have checked them. Raises
-  ParquetError.
+  As bytes, since not every writer checks that its strings are UTF-8.
+
+  Raises:
+    ParquetError: the file can't be read.
   """
   import pyarrow as pa
 
@@ -67,11 +73,14 @@ def texts(path: str, column: str) -> Iterator[bytes | None]:
       yield from batch.column(0).cast(pa.large_binary()).to_pylist()
 
 
-def rows(path: str) -> Iterator[dict[str, Any]]:
-  """The rows of a file, column -> value. Raises ParquetError.
+def read_rows(path: str) -> Iterator[dict[str, Any]]:
+  """Yields the rows of a file, column -> value.
 
-  A class is given by its name, "" where there is none (-1), if the file tells
-  the names, as those do that Hugging Face's datasets writes; so are lists.
+  A class is given by its name, or "" if there is none (-1), if the file has the
+  names, as those written by Hugging Face's datasets do; so are lists of them.
+
+  Raises:
+    ParquetError: the file can't be read.
   """
   with _opened(path) as file:
     classes = _classes(file.schema_arrow.metadata or {})
@@ -91,7 +100,7 @@ def _named(value: Any, names: Sequence[str]) -> Any:
 
 
 def _classes(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
-  """Column -> the names of its classes, of those that hold a ClassLabel.
+  """Returns the class names of the columns that hold a ClassLabel.
 
   Or a list of them: {"feature": ...}, and [...] in older files.
   """

@@ -7,16 +7,16 @@
   parquet:GLOBS    Parquet files, their text in the column `corpus.text_field`
   tfds:NAME[:VERSION][:SPLIT][@DATA_DIR]   a TFDS dataset, without TensorFlow
   docstrings:[NAMES]   docstrings of all installed packages, or of those named
-GLOBS and NAMES are separated by commas (a path with one in it stands alone);
-a folder stands for every .txt (or .jsonl, .parquet) file under it; .gz and .zst
-files are decompressed. SPLIT is "train" unless given, DATA_DIR where TFDS keeps
-its data.
+GLOBS and NAMES are separated by commas (a path that contains one must be the
+only one); a folder stands for every .txt (or .jsonl, .parquet) file under it;
+.gz and .zst files are decompressed. SPLIT defaults to "train", DATA_DIR to
+where TFDS keeps its data.
 
-Reading is streaming: a file, a line or a document of any length takes
-bounded memory. Documents come in the order of the sorted paths. What is odd
-in the text is repaired and counted in `report`, under names that the user
-sees at the end. A file that can't be read to its end is a CorpusError: a
-corpus must not silently lack half of a download.
+Reading is streaming: a file, a line or a document of any length takes bounded
+memory. Documents come in the order of the sorted paths. Oddities in the text
+are repaired and counted in `report`, under names that the user sees at the end.
+A file that can't be read to its end is a CorpusError: a corpus must not
+silently lack half of a download.
 """
 
 import itertools
@@ -27,11 +27,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from maskedlm.core.errors import CorpusError, did_you_mean
-from maskedlm.data.sources import docstrings, files, parquet, tfds
-from maskedlm.data.sources.sentences import cut
+from maskedlm.core.errors import (CorpusError, did_you_mean)
+from maskedlm.data.sources import (docstrings, files, parquet, tfds)
+from maskedlm.data.sources.sentences import cut_text
 
-KINDS = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")
+SOURCE_TYPES = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")
 # Characters; a longer line or document becomes several.
 MAX_LINE = 1 << 20
 MAX_DOCUMENT = 1 << 22
@@ -40,37 +40,38 @@ RECORD_BYTES = 1 << 12  # Of a TFDS record, about: to cut them to pieces.
 _PATIENCE = 1_000  # Records without the text field before giving up.
 
 
-def documents(
-  source: str, *, text_field: str, report: Counter, num_workers: int = 1
+def read_documents(
+  source: str, *, text_field: str, report: Counter
 ) -> Iterator[list[str]]:
-  """The documents of a source: each a list of non-empty, stripped lines.
+  """Yields the documents of a source as lists of non-empty, stripped lines.
 
-  num_workers processes parse docstrings; other sources are read by this one.
-  `report` is added to while they are read. Raises CorpusError at once for a
-  source that is misspelt or matches nothing, later for a file that can't be
-  read, and at the end if there was no text at all.
+  `report` is added to while they are read.
+
+  Raises:
+    CorpusError: at once if the source is misspelt or matches nothing; later if
+      a file can't be read; at the end if there was no text.
   """
   if _kind(source) == "tfds":
     records = _tfds(source, text_field)
     found = _tfds_texts(records, source, text_field, report)
   else:
     paths = _paths(source)
-    found = _texts(source, paths, text_field, report, num_workers=num_workers)
+    found = _texts(source, paths, text_field, report)
   return _not_empty(_counted(found, report), source, report)
 
 
 class Piece(NamedTuple):
-  """Some of a source's documents, which can be read apart from the others."""
+  """Some of a source's documents, which can be read without the others."""
 
   paths: tuple[str, ...] = ()  # Of files, or
   records: range = range(0)  # of a TFDS dataset.
 
 
-def pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
-  """The source as pieces of about num_bytes of files, in its order.
+def list_pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
+  """Returns the source as pieces of about num_bytes of files, in order.
 
-  A file is never cut, so one that is larger is a piece. `docstrings:` is one,
-  as modules are compared with each other. Raises as `documents` does.
+  A file is never cut, so a larger one is a piece. `docstrings:` is one piece,
+  as modules are compared with one another. Raises as `read_documents` does.
   """
   kind = _kind(source)
   if kind == "tfds":
@@ -96,9 +97,10 @@ def pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
 def read_piece(
   source: str, piece: Piece, *, text_field: str, report: Counter
 ) -> Iterator[list[str]]:
-  """The documents of a piece; those of all pieces are the source's.
+  """Yields the documents of a piece.
 
-  So is the sum of the reports. That the source holds any text is not checked.
+  Those of all pieces are the source's, and their reports add up to its report.
+  Whether the source holds any text is not checked.
   """
   if _kind(source) == "tfds":
     records = _tfds(source, text_field)
@@ -115,9 +117,8 @@ def _texts(
   report: Counter,
   *,
   found: bool = False,  # A text in this source before.
-  num_workers: int = 1,
 ) -> Iterable[Iterable[str]]:
-  """The documents of a source's files, as cleaned lines."""
+  """Returns the documents of a source's files, as cleaned lines."""
   kind = _kind(source)
   if kind in ("text", "lines"):
     return (_text if kind == "text" else _each_line)(paths, report)
@@ -125,31 +126,29 @@ def _texts(
     return _jsonl(paths, source, text_field, report, found=found)
   if kind == "parquet":
     return _parquet(paths, source, text_field, report)
-  found = docstrings.documents(
-    list(paths), report=report, num_workers=num_workers
-  )
+  found = docstrings.read_documents(paths, report=report)
   return ((_clean(line, report) for line in lines) for lines in found)
 
 
 def _kind(source: str) -> str:
   kind = source.partition(":")[0]
-  if kind not in KINDS:
+  if kind not in SOURCE_TYPES:
     raise CorpusError(
       f"corpus.source={source!r}: {kind!r} is no kind of source"
-      f"{did_you_mean(kind, KINDS)}; write text:GLOB, lines:GLOB, "
+      f"{did_you_mean(kind, SOURCE_TYPES)}; write text:GLOB, lines:GLOB, "
       "jsonl:GLOB, parquet:GLOB, tfds:NAME or docstrings:"
     )
   return kind
 
 
 def _paths(source: str) -> list[str]:
-  """The files of a source of files, in its order."""
+  """Returns the files of a source, in order."""
   kind, _, spec = source.partition(":")
   if kind == "docstrings":
-    return docstrings.modules(
+    return docstrings.find_modules(
       [name for name in map(str.strip, spec.split(",")) if name]
     )
-  return files.expand(source, spec, endings=_ENDINGS[kind])
+  return files.expand_globs(source, spec, endings=_ENDINGS[kind])
 
 
 _ENDINGS = {
@@ -187,7 +186,7 @@ def _not_empty(
 def _bounded(
   found: Iterable[Iterable[str]], report: Counter
 ) -> Iterator[list[str]]:
-  """Each document's lines, stripped; a new document after MAX_DOCUMENT."""
+  """Yields each document's stripped lines; starts anew at MAX_DOCUMENT."""
   for lines in found:
     document, size = [], 0
     for line in lines:
@@ -235,7 +234,7 @@ def _clean(text: str, report: Counter) -> str:
 
 def _text(paths: Iterable[str], report: Counter) -> Iterator[Iterable[str]]:
   for path in paths:
-    lines = _lines(files.chunks(path, report), report)
+    lines = _lines(files.read_text(path, report), report)
     empty = True
     for blank, document in itertools.groupby(lines, key=_is_blank):
       if not blank:
@@ -298,10 +297,10 @@ def _no_text_field(
 
 
 def _records(paths: Iterable[str], report: Counter) -> Iterator[str]:
-  """The non-blank lines of the files, whole, at most MAX_RECORD long."""
+  """Yields the files' non-blank lines, whole, at most MAX_RECORD long."""
   for path in paths:
     tail = ""
-    for chunk in itertools.chain(files.chunks(path, report), ("\n",)):
+    for chunk in itertools.chain(files.read_text(path, report), ("\n",)):
       *lines, tail = (tail + chunk).split("\n")
       tail = tail[: MAX_RECORD + 1]  # It is too long by then, and dropped.
       for line in lines:
@@ -312,7 +311,7 @@ def _records(paths: Iterable[str], report: Counter) -> Iterator[str]:
 
 
 def _lines(chunks: Iterable[str], report: Counter) -> Iterator[str]:
-  """The lines, cleaned, long ones in pieces: the same wherever chunks end."""
+  """Yields cleaned lines, long ones in pieces; chunk bounds do not matter."""
   for piece in _pieces(chunks, report):
     yield _clean(piece, report)
 
@@ -322,8 +321,8 @@ def _pieces(chunks: Iterable[str], report: Counter) -> Iterator[str]:
   for chunk in itertools.chain(chunks, ("\n",)):
     *lines, tail = (tail + chunk).split("\n")
     for line in lines:
-      yield from cut(line, MAX_LINE, what="lines", report=report)
-    *pieces, tail = cut(tail, MAX_LINE, what="lines", report=report)
+      yield from cut_text(line, MAX_LINE, what="lines", report=report)
+    *pieces, tail = cut_text(tail, MAX_LINE, what="lines", report=report)
     yield from pieces
 
 
@@ -342,7 +341,7 @@ def _parquet(
     try:
       if text_field not in (names := parquet.text_columns(path)):
         raise _no_text_field(source, text_field, dict.fromkeys(names))
-      for text in parquet.texts(path, text_field):
+      for text in parquet.read_texts(path, text_field):
         yield from _document(text, text_field, report)
     except parquet.ParquetError as error:
       raise CorpusError(
@@ -351,7 +350,7 @@ def _parquet(
 
 
 def _tfds(source: str, text_field: str) -> Sequence[dict]:
-  """The dataset's records. Raises CorpusError."""
+  """Opens the dataset's records. Raises CorpusError."""
   try:
     records = tfds.open_records(source)
   except tfds.TfdsError as error:
@@ -369,7 +368,7 @@ def _tfds_texts(
   indices: range | None = None,  # None: all.
 ) -> Iterator[Iterable[str]]:
   try:
-    for record in tfds.read(records, source, indices):
+    for record in tfds.read_records(records, source, indices):
       yield from _document(record[text_field], text_field, report)
   except tfds.TfdsError as error:
     raise CorpusError(f"corpus.source={error}") from error

@@ -1,6 +1,6 @@
 """Lines become sentences: by sentencex, or each line is one.
 
-Beside sources.py, whose lines these are; all who encode text call it.
+The lines are those of reader.py; everything that encodes text calls this.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import sentencex
 
-from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.core.errors import (CorpusError, did_you_mean)
 
 MAX_SENTENCE = 4_000  # Characters; a longer sentence becomes several.
 
@@ -18,19 +18,21 @@ MAX_SENTENCE = 4_000  # Characters; a longer sentence becomes several.
 def split_sentences(
   lines: Iterable[str], *, mode: str, language: str, report: Counter
 ) -> list[str]:
-  """The sentences of a document's lines: stripped, none empty.
+  """Returns the sentences of a document's lines: stripped, none empty.
 
   Args:
-    lines: lines of a document, as `documents` gives them.
-    mode: "split" (each line is cut into sentences) or "lines" (is one).
+    lines: of a document, from reader.read_documents.
+    mode: "split" (lines are cut into sentences) or "lines" (a line is one).
     language: ISO 639-1, whose abbreviations do not end a sentence.
-    report: counts what was cut over MAX_SENTENCE characters.
+    report: counts cuts of sentences over MAX_SENTENCE characters.
 
-  Raises CorpusError for an unknown mode or what can't be a language.
+  Raises:
+    CorpusError: the mode is unknown, or the language can't be a code.
   """
   if mode == "lines":
     found = (
-      cut(line, MAX_SENTENCE, what="sentences", report=report) for line in lines
+      cut_text(line, MAX_SENTENCE, what="sentences", report=report)
+      for line in lines
     )
   elif mode != "split":
     raise CorpusError(
@@ -51,11 +53,11 @@ _WIDE_SPACE = re.compile(r"[^\S ]")
 
 
 def _segments(line: str, language: str, report: Counter) -> Iterator[str]:
-  """A line's sentences, found in windows of MAX_SENTENCE characters.
+  """Yields a line's sentences, found in windows of MAX_SENTENCE characters.
 
   sentencex takes quadratic time in Chinese (100,000 characters: 1.6 s, a
-  million: 156 s), so it never sees more. The last sentence of a window may go
-  on beyond it: the next window starts with it.
+  million: 156 s), so it is never given more. The last sentence of a window may
+  continue beyond it: the next window starts with it.
   """
   # sentencex 1.0.32 panics on a capital before a wide space and a full stop.
   spaced = _WIDE_SPACE.sub(" ", line)
@@ -68,7 +70,7 @@ def _segments(line: str, language: str, report: Counter) -> Iterator[str]:
         sizes.pop()
       else:
         longer = spaced[start : start + MAX_SENTENCE + 1]
-        pieces = cut(longer, MAX_SENTENCE, what="sentences", report=report)
+        pieces = cut_text(longer, MAX_SENTENCE, what="sentences", report=report)
         sizes = [len(pieces[0])]
     for size in sizes:
       yield line[start : start + size]
@@ -85,8 +87,8 @@ def _sentencex(window: str, language: str, report: Counter) -> list[str]:
     return [window]
 
 
-def cut(text: str, limit: int, *, what: str, report: Counter) -> list[str]:
-  """The text in pieces of at most `limit`, after a space if one is there."""
+def cut_text(text: str, limit: int, *, what: str, report: Counter) -> list[str]:
+  """Cuts text into pieces of at most `limit`, after a space if possible."""
   pieces, start = [], 0
   while len(text) - start > limit:
     end = text.rfind(" ", start, start + limit) + 1 or start + limit

@@ -17,13 +17,15 @@ _TFDS = re.compile(
 
 
 class TfdsError(ValueError):
-  """A dataset that can't be opened or read; its text says which, and why."""
+  """A dataset that can't be opened or read; the text says which and why."""
 
 
 def open_records(source: str) -> Sequence[dict[str, Any]]:
-  """The records; their `dataset_info.features` says what one has.
+  """Returns the records; their `dataset_info.features` describes one.
 
-  Raises TfdsError: misspelt, no such dataset or split, not prepared.
+  Raises:
+    TfdsError: the name is misspelt, there is no such dataset or split, or it is
+      not prepared.
   """
   match = _TFDS.fullmatch(source)
   if not match:
@@ -47,12 +49,16 @@ def open_records(source: str) -> Sequence[dict[str, Any]]:
     ) from error
 
 
-def read(
+def read_records(
   records: Sequence[dict[str, Any]],
   source: str,
   indices: Sequence[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
-  """Those of these indices; None: all. Raises TfdsError for damaged files."""
+  """Yields the records at these indices; all if None.
+
+  Raises:
+    TfdsError: the dataset's files are damaged.
+  """
   for index in range(len(records)) if indices is None else indices:
     try:
       yield records[index]

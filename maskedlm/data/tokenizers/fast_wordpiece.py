@@ -19,7 +19,7 @@ RELEASE = "0.1.0"  # The one that was compared.
 CACHE = 1 << 17
 
 
-def encoder(
+def make_encoder(
   definition: dict, vocab: Mapping[str, int]
 ) -> Callable[[list[str]], list[np.ndarray]] | None:
   """texts -> ids [n] int32 of each, on one thread; None where it can't.

@@ -20,7 +20,7 @@ import sentencepiece
 import tokenizers
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers import fast_wordpiece, training
+from maskedlm.data.tokenizers import (fast_wordpiece, training)
 
 # prepare runs one process a core: the library must not start threads in each,
 # nor warn of the fork. It reads this when it encodes; a value the user has
@@ -42,7 +42,7 @@ class Special(NamedTuple):
 Encode = Callable[[str], tuple[list[int], list[tuple[int, int]]]]
 
 
-class Library(NamedTuple):
+class Backend(NamedTuple):
   """One tokenizer file, and the functions of the library that reads it."""
 
   kind: str  # wordpiece | bpe | unigram.
@@ -59,10 +59,10 @@ class Library(NamedTuple):
   decode: Callable[[list[int]], str]
 
 
-CONFIG = "tokenizer_config.json"  # Of Hugging Face's, beside a vocab.txt.
-FILES = ("tokenizer.json", "tokenizer.model")  # Names in a saved directory.
+CONFIG_NAME = "tokenizer_config.json"  # Of Hugging Face's, beside a vocab.txt.
+FILE_NAMES = ("tokenizer.json", "tokenizer.model")  # Names in a saved directory.
 # The usual names, the preferred first.
-NAMES = Special(
+SPECIAL_NAMES = Special(
   pad=("[PAD]", "<pad>"),
   unk=("[UNK]", "<unk>"),
   cls=("[CLS]", "<cls>", "<bos>", "<s>"),
@@ -76,9 +76,9 @@ BYTE_LEVEL_MARKS = ("Ġ", "Ċ", "č", "ĉ")
 # --- Hugging Face: WordPiece, BPE, Unigram --------------------------------
 
 
-def from_vocab(
+def read_vocab_txt(
   content: bytes, path: pathlib.Path, *, lowercase: bool | None
-) -> Library:
+) -> Backend:
   """BERT's vocab.txt, where the token on line i has id i."""
   try:
     lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")
@@ -93,8 +93,8 @@ def from_vocab(
     line if line and ids[line] == index else f"[unused line {index}]"
     for index, line in enumerate(lines)
   ]
-  _find_special(ids, path, [names[:1] for names in NAMES])
-  config = path.with_name(CONFIG)
+  _find_special(ids, path, [names[:1] for names in SPECIAL_NAMES])
+  config = path.with_name(CONFIG_NAME)
   stated = _parse(config.read_bytes(), config) if config.exists() else {}
   if lowercase is None:
     lowercase = stated.get("do_lower_case")
@@ -108,7 +108,7 @@ def from_vocab(
     strip_accents=stated.get("strip_accents"),
     handle_chinese_chars=stated.get("tokenize_chinese_chars") is not False,
   )
-  return from_json(definition, path)
+  return read_tokenizer_json(definition, path)
 
 
 def _parse(content: str | bytes, path) -> dict:
@@ -123,7 +123,7 @@ def _parse(content: str | bytes, path) -> dict:
   return definition
 
 
-def from_json(content: str | bytes, path) -> Library:
+def read_tokenizer_json(content: str | bytes, path) -> Backend:
   """A tokenizer.json with WordPiece, BPE (byte-level or ▁) or Unigram."""
   definition = _parse(content, path) | {"truncation": None, "padding": None}
   library = _hugging_face(definition, path)
@@ -153,7 +153,7 @@ def from_json(content: str | bytes, path) -> Library:
     encoding = library.encode(text, add_special_tokens=False)
     return encoding.ids, encoding.offsets
 
-  fast = functools.cache(lambda: fast_wordpiece.encoder(definition, ids))
+  fast = functools.cache(lambda: fast_wordpiece.make_encoder(definition, ids))
 
   def encode_batch(texts):
     if encode_fast := fast():
@@ -161,7 +161,7 @@ def from_json(content: str | bytes, path) -> Library:
     encodings = library.encode_batch_fast(texts, add_special_tokens=False)
     return [np.array(encoding.ids, np.int32) for encoding in encodings]
 
-  return Library(
+  return Backend(
     kind=kind,
     file="tokenizer.json",
     content=json.dumps(
@@ -232,7 +232,7 @@ def _starts_word(definition, library, tokens, path) -> np.ndarray:
 
 
 def _find_special(
-  ids: Mapping[str, int], path, usual: Iterable[Sequence[str]] = NAMES
+  ids: Mapping[str, int], path, usual: Iterable[Sequence[str]] = SPECIAL_NAMES
 ) -> Special:
   """The ids of the first names that are there; CorpusError if none is."""
   special = Special(
@@ -255,12 +255,12 @@ def _find_special(
 # --- sentencepiece --------------------------------------------------------
 
 
-def from_model(content: bytes, path) -> Library:
+def read_sentencepiece_model(content: bytes, path) -> Backend:
   """A sentencepiece .model; special tokens it lacks are appended to it."""
   library = _sentencepiece(content, path)
   missing = [
     names[0]
-    for names, index in zip(NAMES, _special_pieces(library), strict=True)
+    for names, index in zip(SPECIAL_NAMES, _special_pieces(library), strict=True)
     if index < 0
   ]
   if missing:
@@ -297,7 +297,7 @@ def from_model(content: bytes, path) -> Library:
         text += spaces[run[0]] + library.decode(run)
     return text.removeprefix(" ")
 
-  return Library(
+  return Backend(
     kind="unigram",
     file="tokenizer.model",
     content=content,
@@ -366,7 +366,7 @@ def _special_pieces(library) -> Special:
     ids = map(library.piece_to_id, names)
     return next((index for index in ids if index != unknown), role)
 
-  return Special(*map(find, NAMES, roles))._replace(unk=unknown)
+  return Special(*map(find, SPECIAL_NAMES, roles))._replace(unk=unknown)
 
 
 def _control_piece(name: str) -> bytes:

@@ -21,7 +21,7 @@ import numpy as np
 
 from maskedlm.core.errors import (CorpusError, did_you_mean)
 from maskedlm.data.tokenizers import (libraries, training)
-from maskedlm.data.tokenizers.libraries import (Library, Special)
+from maskedlm.data.tokenizers.libraries import (Backend, Special)
 from maskedlm.runtime import (buckets, output_files)
 
 _UNUSED = re.compile(r"\[unused.*\]|")  # An id without a token is "".
@@ -69,7 +69,7 @@ class Tokenizer(NamedTuple):
   sha256: str  # Of the saved file.
 
 
-def train(
+def train_tokenizer(
   sentences: Iterable[str],
   *,
   kind: str,
@@ -101,9 +101,9 @@ def train(
       what this kind can't do.
   """
   trainers = {
-    "wordpiece": (training.wordpiece, libraries.from_json),
-    "bpe": (training.bpe, libraries.from_json),
-    "unigram": (training.unigram, libraries.from_model),
+    "wordpiece": (training.train_wordpiece, libraries.read_tokenizer_json),
+    "bpe": (training.train_bpe, libraries.read_tokenizer_json),
+    "unigram": (training.train_unigram, libraries.read_sentencepiece_model),
   }
   if kind not in trainers:
     raise CorpusError(
@@ -112,15 +112,15 @@ def train(
     )
   train_kind, read = trainers[kind]
   content = train_kind(
-    training.sample(sentences, sample_bytes),
-    training.Options(
+    training.sample_sentences(sentences, sample_bytes),
+    training.VocabularyOptions(
       vocab_size, lowercase, normalization, character_coverage, byte_fallback
     ),
   )
   return _tokenizer(read(content, "as trained"))
 
 
-def load(
+def load_tokenizer(
   path: str | os.PathLike, *, lowercase: bool | None = None
 ) -> Tokenizer:
   """Loads a tokenizer from a file, or from a directory that holds one.
@@ -138,7 +138,7 @@ def load(
     ConfigError: an address that can't be reached.
     CorpusError: no such file, a broken one, or special tokens missing in it.
   """
-  path = buckets.local(path, beside=[libraries.CONFIG])
+  path = buckets.local_copy(path, beside=[libraries.CONFIG_NAME])
   if path.is_dir():
     path = _file_in(path)
   try:
@@ -149,18 +149,18 @@ def load(
       f"vocab.txt, a sentencepiece .model or a directory with one of them."
     ) from error
   if path.suffix == ".json":
-    return _tokenizer(libraries.from_json(content, path))
+    return _tokenizer(libraries.read_tokenizer_json(content, path))
   if path.suffix == ".model":
-    return _tokenizer(libraries.from_model(content, path))
+    return _tokenizer(libraries.read_sentencepiece_model(content, path))
   if path.suffix == ".txt":
-    return _tokenizer(libraries.from_vocab(content, path, lowercase=lowercase))
+    return _tokenizer(libraries.read_vocab_txt(content, path, lowercase=lowercase))
   raise CorpusError(
     f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
     f"(sentencepiece) or .txt (BERT's vocabulary)."
   )
 
 
-def keep(tokenizer: Tokenizer, path: pathlib.Path) -> None:
+def save_if_absent(tokenizer: Tokenizer, path: pathlib.Path) -> None:
   """Saves it to a directory, whole or not at all; one that is there stays."""
   if not path.exists():
     with output_files.whole_folder(path) as folder:
@@ -168,7 +168,7 @@ def keep(tokenizer: Tokenizer, path: pathlib.Path) -> None:
 
 
 def _file_in(folder: pathlib.Path) -> pathlib.Path:
-  for pattern in (*libraries.FILES, "*.model", "vocab.txt"):
+  for pattern in (*libraries.FILE_NAMES, "*.model", "vocab.txt"):
     if found := sorted(folder.glob(pattern)):
       return found[0]
   raise CorpusError(
@@ -177,7 +177,7 @@ def _file_in(folder: pathlib.Path) -> pathlib.Path:
   )
 
 
-def _tokenizer(library: Library) -> Tokenizer:
+def _tokenizer(library: Backend) -> Tokenizer:
   """The public interface to a library; see the fields of Tokenizer."""
   tokens, special = library.tokens, library.special
   V = len(tokens)
@@ -197,7 +197,7 @@ def _tokenizer(library: Library) -> Tokenizer:
   in_prompt = _any_of({*forgeable, *spelt})
 
   def encode(text: str, *, specials: bool = False) -> Encoding:
-    text = training.without_surrogates(text)
+    text = training.replace_surrogates(text)
     if specials:
       parts = _split(text, in_prompt, spelt)
     else:
@@ -225,7 +225,7 @@ def _tokenizer(library: Library) -> Tokenizer:
     try:
       batch = library.encode_batch(texts)
     except (TypeError, ValueError, RuntimeError):  # Lone surrogates raise it.
-      texts = list(map(training.without_surrogates, texts))
+      texts = list(map(training.replace_surrogates, texts))
       batch = library.encode_batch(texts)
     if forgeable:
       for i, text in enumerate(texts):
@@ -246,7 +246,7 @@ def _tokenizer(library: Library) -> Tokenizer:
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / library.file).write_bytes(library.content)
-    for other in {*libraries.FILES} - {library.file}:
+    for other in {*libraries.FILE_NAMES} - {library.file}:
       (folder / other).unlink(missing_ok=True)  # It would be loaded instead.
 
   return Tokenizer(

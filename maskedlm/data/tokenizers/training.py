@@ -40,7 +40,7 @@ WORDPIECE_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 BPE_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]  # As RoBERTa's.
 
 
-class Options(NamedTuple):
+class VocabularyOptions(NamedTuple):
   """Of a vocabulary; tokenizer.train says what they mean."""
 
   vocab_size: int
@@ -54,12 +54,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _log = logging.getLogger(__name__)
 
 
-def without_surrogates(text: str) -> str:
+def replace_surrogates(text: str) -> str:
   """Lone surrogates, which are no text to the libraries, become U+FFFD."""
   return _SURROGATE.sub("\ufffd", text)
 
 
-def sample(sentences: Iterable[str], max_bytes: int | None) -> list[str]:
+def sample_sentences(sentences: Iterable[str], max_bytes: int | None) -> list[str]:
   """Every k-th sentence, k the least power of two for which they fit.
 
   Reads the whole stream, holds at most max_bytes of UTF-8 (None: no limit),
@@ -70,10 +70,10 @@ def sample(sentences: Iterable[str], max_bytes: int | None) -> list[str]:
     if index % stride:
       continue
     kept.append(line)
-    size += num_bytes(line)
+    size += utf8_length(line)
     while max_bytes is not None and size > max_bytes and len(kept) > 1:
       kept, stride = kept[::2], stride * 2
-      size = sum(map(num_bytes, kept))
+      size = sum(map(utf8_length, kept))
   if not any(line.strip() for line in kept):
     raise CorpusError(
       "tokenizer: there is no text to train it on; check corpus.source."
@@ -84,14 +84,14 @@ def sample(sentences: Iterable[str], max_bytes: int | None) -> list[str]:
 def _lines(sentences: Iterable[str]) -> Iterator[str]:
   for sentence in sentences:
     for start in range(0, len(sentence), MAX_LINE):
-      yield without_surrogates(sentence[start : start + MAX_LINE])
+      yield replace_surrogates(sentence[start : start + MAX_LINE])
 
 
-def num_bytes(line: str) -> int:
+def utf8_length(line: str) -> int:
   return len(line) if line.isascii() else len(line.encode())
 
 
-def wordpiece(lines: list[str], options: Options) -> str:
+def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
   """The tokenizer.json of a WordPiece vocabulary with BERT's specials 0..4.
 
   The library's trainer numbers the "##x" symbols as it meets them in a hash
@@ -200,7 +200,7 @@ def bert_json(
   return library.to_str()
 
 
-def bpe(lines: list[str], options: Options) -> str:
+def train_bpe(lines: list[str], options: VocabularyOptions) -> str:
   """The tokenizer.json of a byte-level BPE with RoBERTa's specials 0..4.
 
   A space is put before the text (add_prefix_space), so that the first word
@@ -246,7 +246,7 @@ def bpe(lines: list[str], options: Options) -> str:
   return library.to_str()
 
 
-def unigram(lines: list[str], options: Options) -> bytes:
+def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
   """A sentencepiece .model with ALBERT's specials 0..4.
 
   num_threads is part of the result (the order of float sums), so it is fixed.
@@ -255,7 +255,7 @@ def unigram(lines: list[str], options: Options) -> bytes:
   normalizer = _unigram_normalizer(options.lowercase, options.normalization)
   # At most half of what isn't for bytes.
   max_alphabet = (options.vocab_size - 256 * options.byte_fallback) // 2
-  lines = sample(lines, MAX_UNIGRAM_BYTES)
+  lines = sample_sentences(lines, MAX_UNIGRAM_BYTES)
   counts = collections.Counter()
   for line in lines:
     counts.update(normalizer.Normalize(line))

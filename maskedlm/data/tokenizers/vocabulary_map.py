@@ -23,7 +23,7 @@ class Spelling(NamedTuple):
   text: str  # Without the space before a word.
 
 
-def spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
+def token_spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
   """Of all ids but the special ones."""
   special = set(tokenizer.special_ids.tolist())
   ordinary = [i for i in range(tokenizer.vocab_size) if i not in special]
@@ -43,13 +43,13 @@ def spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
   }
 
 
-def respell(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
+def map_vocabulary(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
   """Of each id of `new`: the ids of `old` that spell it, in order.
 
   The five special tokens are the five of the old one, however they are written.
   A token that `old` has none for, such as one of another script, is ().
   """
-  old_spellings, new_spellings = spellings(old), spellings(new)
+  old_spellings, new_spellings = token_spellings(old), token_spellings(new)
   # The last of equal ones: before a letter there may be its byte.
   by_spelling = {spelling: i for i, spelling in old_spellings.items()}
   by_name = {

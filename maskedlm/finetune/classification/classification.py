@@ -14,17 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from maskedlm.core.errors import ConfigError, DataError, did_you_mean
-from maskedlm.core.task import Batch, Key, Params
-from maskedlm.finetune.classification import files, glue
+from maskedlm.core.errors import (ConfigError, DataError, did_you_mean)
+from maskedlm.core.task import (Batch, Key, Params)
+from maskedlm.finetune.classification import (files, glue)
 from maskedlm.finetune.classification.files import Example
-from maskedlm.finetune.common import label_metrics, single_label, unseen_labels
+from maskedlm.finetune.common import (label_metrics, single_label, unseen_labels)
 from maskedlm.finetune.common.text_pairs import pair_row
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
+from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import Pooler, head_stddevs, row_vector
-from maskedlm.modeling.layers import Dense, Dropout
+from maskedlm.modeling.heads import (Pooler, head_stddevs, row_vector)
+from maskedlm.modeling.layers import (Dense, Dropout)
 
 EXAMPLES = (
   "A moving film, though it is a little too long.",
@@ -54,14 +54,14 @@ class Options(NamedTuple):
 
 # --- Files ---
 
-_COLUMNS = glue.Layout(text=("text",), unlabelled=("",))
+_COLUMNS = glue.FileLayout(text=("text",), unlabelled=("",))
 OWN_LAYOUTS = {
   "columns": _COLUMNS,
   "texts": _COLUMNS._replace(text_b=("text_b",), alone=True),
 }
 
 
-def layout_of(options: Options) -> glue.Layout:
+def layout_of(options: Options) -> glue.FileLayout:
   """The columns and the metric that the options ask for.
 
   Raises:
@@ -71,7 +71,7 @@ def layout_of(options: Options) -> glue.Layout:
     best = "pearson_spearman" if options.regression else "accuracy"
     layout = OWN_LAYOUTS[options.layout]._replace(best=best)
   else:
-    layout = glue.layout(options.layout)
+    layout = glue.get_layout(options.layout)
     if options.regression and not layout.regression:
       raise ConfigError(
         f"task.regression=True: the labels of {options.layout} are classes; "
@@ -94,12 +94,12 @@ def layout_of(options: Options) -> glue.Layout:
 
 def read(source: str, options: Options) -> list[Example]:
   """The examples of a file or of "tfds:NAME/CONFIG:SPLIT" (labelled.py)."""
-  return files.read(source, layout_of(options))
+  return files.read_examples(source, layout_of(options))
 
 
 def parse(line: str, options: Options) -> Example:
   """A line of predict's input: text, pair or JSON object (labelled.py)."""
-  return files.parse(line, layout_of(options))
+  return files.parse_line(line, layout_of(options))
 
 
 def group(example: Example) -> str:
@@ -116,7 +116,7 @@ def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
   Raises:
     DataError: an example without a label, or all have the same.
   """
-  values = sorted({files.label_of(example) for example in examples})
+  values = sorted({files.require_label(example) for example in examples})
   if len(values) < 2:
     raise DataError(
       f"{examples[0].where.rpartition(':')[0]}: all {len(examples):,} examples "
@@ -207,8 +207,8 @@ def make(
 def _classification(tokenizer, cfg, about, options, length) -> Application:
   labels = tuple(about["labels"])
   positive = _positive(labels, options)
-  known = label_metrics.OF_CLASSES
-  best = _best(options, known + label_metrics.OF_POSITIVE * bool(positive))
+  known = label_metrics.LABEL_METRICS
+  best = _best(options, known + label_metrics.POSITIVE_LABEL_METRICS * bool(positive))
   net = make_net(cfg, len(labels), pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
@@ -226,7 +226,7 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
 
   def score(examples, predictions):
     gold = _gold(examples)
-    return label_metrics.classes(
+    return label_metrics.evaluate_labels(
       gold, [p["label"] for p in predictions], positive=positive
     )
 
@@ -246,7 +246,7 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
   low, high, mean, stddev = (
     about[name] for name in ("low", "high", "mean", "stddev")
   )
-  best = _best(options, label_metrics.OF_SCORES)
+  best = _best(options, label_metrics.SCORE_METRICS)
   net = make_net(cfg, 1, pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
@@ -272,7 +272,7 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
 
   def score(examples, predictions):
     gold = _gold(examples)
-    return label_metrics.scores(gold, [p["score"] for p in predictions])
+    return label_metrics.evaluate_scores(gold, [p["score"] for p in predictions])
 
   return Application(
     rows=rows,
@@ -290,7 +290,7 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
 
 def _gold(examples: Sequence[Example]) -> list[str | float]:
   """DataError where there is none."""
-  return [files.label_of(example) for example in examples]
+  return [files.require_label(example) for example in examples]
 
 
 def make_rows(tokenizer, cfg, examples, length, **values) -> Rows:
@@ -358,11 +358,11 @@ def report(
   gold = _gold(examples)
   if "score" in predictions[0]:
     found = [prediction["score"] for prediction in predictions]
-    return {"scores.tsv": label_metrics.by_range(gold, found)}
+    return {"scores.tsv": label_metrics.format_errors_by_range(gold, found)}
   found = [prediction["label"] for prediction in predictions]
   return {
     "confusion.tsv": label_metrics.confusion(gold, found),
-    "labels.txt": label_metrics.per_label(gold, found),
+    "labels.txt": label_metrics.format_label_report(gold, found),
   }
 
 
@@ -371,4 +371,4 @@ def export(
 ) -> dict[str, str]:
   """{file name: text}: GLUE's submission, or predictions.tsv alike."""
   task = "" if options.layout in OWN_LAYOUTS else options.layout
-  return dict([glue.submission(task, predictions)])
+  return dict([glue.format_submission(task, predictions)])

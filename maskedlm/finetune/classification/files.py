@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import DataError, did_you_mean
-from maskedlm.data.labelled import tables, tfds_tables
-from maskedlm.finetune.classification.glue import Layout
+from maskedlm.core.errors import (DataError, did_you_mean)
+from maskedlm.data.labelled import (tables, tfds_tables)
+from maskedlm.finetune.classification.glue import FileLayout
 from maskedlm.runtime.console import log
 
 
@@ -25,9 +25,9 @@ class Example(NamedTuple):
   no_label: str = ""  # Why label is None, for who needs one.
 
 
-def read(
+def read_examples(
   source: str,
-  layout: Layout,
+  layout: FileLayout,
   prepare: Callable[[tables.Record], tables.Record] = lambda record: record,
 ) -> list[Example]:
   """The examples of a file (tables.py) or of "tfds:..." (tfds_source.py).
@@ -45,12 +45,12 @@ def read(
       language.
   """
   if source.startswith(tfds_tables.PREFIX):
-    records = tfds_tables.iterate(source)
+    records = tfds_tables.read_records(source)
   else:
     header = layout.header
-    if header and {*tables.first_row(source)} & {*layout.text}:
+    if header and {*tables.read_first_row(source)} & {*layout.text}:
       header = ()  # The file has a line of its own, as CoLA's test set.
-    records = tables.iterate(
+    records = tables.read_records(
       source,
       header=header,
       ragged=_leave_out if layout.corrupt_rows else None,
@@ -60,7 +60,7 @@ def read(
   return [_example(prepare(record), layout) for record in records]
 
 
-def parse(line: str, layout: Layout) -> Example:
+def parse_line(line: str, layout: FileLayout) -> Example:
   """A line of predict's input: the text, or two with a tab between them.
 
   Or a JSON object, with "text" and "text_b", or named as the layout's columns.
@@ -69,7 +69,7 @@ def parse(line: str, layout: Layout) -> Example:
     DataError: not such an object, half of a pair, or a pair for one text.
   """
   if line.startswith("{"):
-    fields = tables.json_fields(line, "input")
+    fields = tables.parse_json_fields(line, "input")
     text = _json_field(fields, ("text", *layout.text))
     if _is_pair(fields, layout):
       return Example(text, _json_field(fields, ("text_b", *layout.text_b)))
@@ -91,7 +91,7 @@ def parse(line: str, layout: Layout) -> Example:
   return Example(text, text_b)
 
 
-def label_of(example: Example) -> str | float:
+def require_label(example: Example) -> str | float:
   """The label of an example that must have one.
 
   Raises:
@@ -122,13 +122,13 @@ def _in_language(
     )
 
 
-def _example(record: tables.Record, layout: Layout) -> Example:
-  text = tables.field(record, *layout.text)
+def _example(record: tables.Record, layout: FileLayout) -> Example:
+  text = tables.get_field(record, *layout.text)
   is_pair = _is_pair(record.fields, layout)
-  text_b = tables.field(record, *layout.text_b) if is_pair else None
+  text_b = tables.get_field(record, *layout.text_b) if is_pair else None
   named = [name for name in layout.label if name in record.fields]
   if not named:
-    why = f"{tables.no_column(record, layout.label)}; a label is needed here."
+    why = f"{tables.missing_column(record, layout.label)}; a label is needed here."
     return Example(text, text_b, None, record.where, why)
   label = record.fields[named[0]].strip()
   if label in layout.unlabelled:
@@ -145,7 +145,7 @@ def _example(record: tables.Record, layout: Layout) -> Example:
   return Example(text, text_b, label, record.where)
 
 
-def _is_pair(fields: Iterable[str], layout: Layout) -> bool:
+def _is_pair(fields: Iterable[str], layout: FileLayout) -> bool:
   """Whether a second text is expected among these fields."""
   names = {"text_b", *layout.text_b}
   return bool(layout.text_b) and not (layout.alone and names.isdisjoint(fields))

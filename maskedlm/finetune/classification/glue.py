@@ -7,10 +7,10 @@ gives them, and those of the same columns from elsewhere (TFDS, a subset).
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.errors import (ConfigError, did_you_mean)
 
 
-class Layout(NamedTuple):
+class FileLayout(NamedTuple):
   """Where a labelled file has what, and how it is scored."""
 
   text: tuple[str, ...]  # Names of the column: the first that is there.
@@ -33,7 +33,7 @@ _BINARY = {"labels": ("0", "1"), **_HIDDEN}
 _ENTAILMENT = {"labels": ("entailment", "not_entailment"), **_HIDDEN}
 # Of MNLI and XNLI (Conneau et al. 2018, https://arxiv.org/abs/1809.05053),
 # whose translated training sets have premise, hypo and label.
-_NLI = Layout(
+_NLI = FileLayout(
   text=("sentence1", "premise"),
   text_b=("sentence2", "hypothesis", "hypo"),
   label=("gold_label", "label"),
@@ -43,7 +43,7 @@ _NLI = Layout(
 )
 
 LAYOUTS = {
-  "cola": Layout(
+  "cola": FileLayout(
     text=("sentence",),
     aliases={"unacceptable": "0", "acceptable": "1"},
     # Source, label, the author's own mark, sentence; only test has a header.
@@ -51,10 +51,10 @@ LAYOUTS = {
     best="mcc",
     **_BINARY,
   ),
-  "sst2": Layout(
+  "sst2": FileLayout(
     text=("sentence",), aliases={"negative": "0", "positive": "1"}, **_BINARY
   ),
-  "mrpc": Layout(
+  "mrpc": FileLayout(
     text=("#1 String", "sentence1"),
     text_b=("#2 String", "sentence2"),
     label=("Quality", "label"),
@@ -62,14 +62,14 @@ LAYOUTS = {
     best="accuracy_f1",
     **_BINARY,
   ),
-  "stsb": Layout(
+  "stsb": FileLayout(
     label=("score", "label"),
     regression=True,
     best="pearson_spearman",
     **_PAIR,
     **_HIDDEN,
   ),
-  "qqp": Layout(
+  "qqp": FileLayout(
     text=("question1",),
     text_b=("question2",),
     label=("is_duplicate", "label"),
@@ -81,9 +81,9 @@ LAYOUTS = {
   "mnli": _NLI,
   "mnli_mm": _NLI,  # The same, of the mismatched genres.
   "ax": _NLI,  # GLUE's diagnostic set, answered by a model of MNLI.
-  "qnli": Layout(text=("question",), text_b=("sentence",), **_ENTAILMENT),
-  "rte": Layout(**_PAIR, **_ENTAILMENT),
-  "wnli": Layout(
+  "qnli": FileLayout(text=("question",), text_b=("sentence",), **_ENTAILMENT),
+  "rte": FileLayout(**_PAIR, **_ENTAILMENT),
+  "wnli": FileLayout(
     aliases={"not_entailment": "0", "entailment": "1"}, **_PAIR, **_BINARY
   ),
 }
@@ -110,7 +110,7 @@ _FILES = {
 }
 
 
-def layout(task: str) -> Layout:
+def get_layout(task: str) -> FileLayout:
   """The layout of a task.
 
   Raises:
@@ -125,7 +125,7 @@ def layout(task: str) -> Layout:
   return LAYOUTS[task]
 
 
-def submission(
+def format_submission(
   task: str, predictions: Sequence[Mapping[str, Any]]
 ) -> tuple[str, str]:
   """(file name, text) that gluebenchmark.com takes for a test set.

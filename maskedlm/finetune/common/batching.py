@@ -16,13 +16,13 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch
 from maskedlm.data import hashing
 from maskedlm.finetune.common import packing
-from maskedlm.finetune.common.packing import Layout
+from maskedlm.finetune.common.packing import PackingLayout
 from maskedlm.finetune.contract import Rows
 
 _SAMPLE = 300  # Batches from which shapes and shares are estimated.
 
 
-class Batches(NamedTuple):
+class RowBatches(NamedTuple):
   """The fields that a Task needs, and what is said of them."""
 
   batch_at: Callable[[int], Batch]
@@ -54,12 +54,12 @@ def train_batches(
   *,
   batch_size: int,
   length: int,
-  layout: Layout,
+  layout: PackingLayout,
   parts: np.ndarray,
   pad: int,
   seed: int,
   shard: tuple[int, int],
-) -> Batches:
+) -> RowBatches:
   """Batches of a training set, in another order in every epoch.
 
   Args:
@@ -88,7 +88,7 @@ def train_batches(
   def batch_at(step: int) -> Batch:
     which = row_ids(step)
     own = which.reshape(count, -1)[np.atleast_1d(index)].ravel()
-    packed = packing.pack(
+    packed = packing.pack_batch(
       _sequences(rows, which, pad),
       parts,
       layout,
@@ -96,19 +96,19 @@ def train_batches(
       length=length,
       pad=pad,
     )
-    return {**gather(rows, own, length, pad), **packed}
+    return {**gather_rows(rows, own, length, pad), **packed}
 
   def shape_at(step: int) -> tuple[int, int]:
     lengths = sequence_lengths(rows, row_ids(step))
     r = packing.rows_needed(lengths, parts, layout)
     return len(parts) * r, layout.length
 
-  return Batches(batch_at, row_ids, shape_at, num_steps)
+  return RowBatches(batch_at, row_ids, shape_at, num_steps)
 
 
 def fit_layout(
   rows: Rows, *, batch_size: int, parts: np.ndarray, length: int, width: int
-) -> Layout:
+) -> PackingLayout:
   """packing.fit for the batches of these rows; arguments as train_batches.
 
   Of no seed, so that runs that differ by it share what is compiled.
@@ -119,7 +119,7 @@ def fit_layout(
     for which in order[:_SAMPLE]:
       lengths = sequence_lengths(rows, which)
       found += list(lengths[parts].reshape(len(parts), -1))
-  return packing.fit(found, length=length, width=width)
+  return packing.cheapest_layout(found, length=length, width=width)
 
 
 def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
@@ -144,7 +144,7 @@ def _sequences(rows: Rows, which: np.ndarray, pad: int):
   """name -> [B][C] arrays [l]: what is packed."""
   lengths = sequence_lengths(rows, which)
   made = {}
-  for name in packing.SEQUENCES:
+  for name in packing.PACKED_ARRAYS:
     filler = np.array([pad if name == "input_ids" else 0], np.int32)
     made[name] = [
       [filler] * len(sizes)
@@ -167,7 +167,7 @@ def heldout_batches(
   buckets: Sequence[int],
   pad: int,
   shard: tuple[int, int],
-) -> Batches:
+) -> RowBatches:
   """Every row once, the shortest first.
 
   Args:
@@ -185,9 +185,9 @@ def heldout_batches(
 
   def batch_at(step: int) -> Batch:
     which = plan[step].reshape(count, -1)[np.atleast_1d(index)].ravel()
-    return gather(rows, which, int(lengths[step]), pad)
+    return gather_rows(rows, which, int(lengths[step]), pad)
 
-  return Batches(
+  return RowBatches(
     batch_at=batch_at,
     row_ids=lambda step: plan[step],
     shape_at=lambda step: (batch_size, int(lengths[step])),
@@ -195,7 +195,7 @@ def heldout_batches(
   )
 
 
-def padding_share(rows: Rows, batches: Batches) -> float:
+def estimate_padding_share(rows: Rows, batches: RowBatches) -> float:
   """Share of padding among an epoch's positions; of a long one, sampled."""
   steps = range(min(batches.num_steps, _SAMPLE))
   positions = sum(math.prod(batches.shape_at(step)) for step in steps)
@@ -206,7 +206,7 @@ def padding_share(rows: Rows, batches: Batches) -> float:
   return 1 - real / positions
 
 
-def gather(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:
+def gather_rows(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:
   """The batch of these rows ([b], -1 = filler), padded to length.
 
   A filler row is a single [PAD] of weight 0: it sees itself, so that no

@@ -48,7 +48,7 @@ def join_tag(prefix: str, kind: str) -> str:
   return f"{prefix}-{kind}" if kind else prefix
 
 
-def entities(tags: Sequence[str]) -> list[Entity]:
+def find_entities(tags: Sequence[str]) -> list[Entity]:
   """The entities of a sentence, well-formed or not, as conlleval reads it.
 
   A tag goes on with the entity before it if that has the same type and both
@@ -65,16 +65,16 @@ def entities(tags: Sequence[str]) -> list[Entity]:
   return found
 
 
-def strict_entities(tags: Sequence[str], scheme: str) -> list[Entity]:
+def find_strict_entities(tags: Sequence[str], scheme: str) -> list[Entity]:
   """Only the entities that are well-formed in bio or bioes."""
   return [
     entity
-    for entity in entities(tags)
+    for entity in find_entities(tags)
     if list(tags[entity.begin : entity.end]) == _written(entity, scheme)
   ]
 
 
-def tags_of(
+def entity_tags(
   found: Iterable[Entity], length: int, scheme: str = "bio"
 ) -> list[str]:
   """The tags of a sentence of so many words with these entities."""
@@ -84,9 +84,9 @@ def tags_of(
   return tags
 
 
-def repair(tags: Sequence[str], scheme: str = "bio") -> list[str]:
+def repair_tags(tags: Sequence[str], scheme: str = "bio") -> list[str]:
   """The well-formed tags that have the same entities."""
-  return tags_of(entities(tags), len(tags), scheme)
+  return entity_tags(find_entities(tags), len(tags), scheme)
 
 
 def may_follow(previous: str | None, tag: str | None, scheme: str) -> bool:
@@ -102,7 +102,7 @@ def may_follow(previous: str | None, tag: str | None, scheme: str) -> bool:
   return True
 
 
-def recognise(sentences: Iterable[Sequence[str]]) -> str:
+def detect_scheme(sentences: Iterable[Sequence[str]]) -> str:
   """The scheme that tags are written in: bio, iob1 or bioes.
 
   iob1 only where it shows: each B stands right after an entity of its type,
@@ -124,7 +124,7 @@ def recognise(sentences: Iterable[Sequence[str]]) -> str:
   return "iob1" if iob1 and has_b and begins_with_i else "bio"
 
 
-def well_formed(
+def convert_tags(
   sentences: Sequence[tuple[Sequence[str], Sequence[int]]],
   path: str,
   *,
@@ -155,11 +155,11 @@ def well_formed(
           "tagging with --config.task.task=pos."
         ) from None
   if file_scheme == "auto":
-    file_scheme = recognise(tags for tags, _ in sentences)
+    file_scheme = detect_scheme(tags for tags, _ in sentences)
   if not repair_bio:
     for tags, lines in sentences:
       _check(tags, lines, path, file_scheme)
-  return [repair(tags, scheme) for tags, _ in sentences]
+  return [repair_tags(tags, scheme) for tags, _ in sentences]
 
 
 def all_tags(kinds: Iterable[str], scheme: str) -> list[str]:

@@ -13,10 +13,10 @@ from typing import NamedTuple
 from maskedlm.finetune.common import bio
 
 Tags = Sequence[Sequence[str]]  # Of the words of each sentence.
-Read = Callable[[Sequence[str]], Iterable[bio.Entity]]
+FindEntities = Callable[[Sequence[str]], Iterable[bio.Entity]]
 
 
-class Counts(NamedTuple):
+class MatchCounts(NamedTuple):
   """Of entities, or of words of a tag."""
 
   right: int
@@ -41,8 +41,8 @@ class Counts(NamedTuple):
 
 
 def count_entities(
-  gold: Tags, predicted: Tags, read: Read
-) -> dict[str, Counts]:
+  gold: Tags, predicted: Tags, read: FindEntities
+) -> dict[str, MatchCounts]:
   """type -> Counts, sorted by type; `read` says which entities tags mean."""
   right, made, wanted = (collections.Counter() for _ in range(3))
   for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
@@ -51,10 +51,10 @@ def count_entities(
     made.update(entity.type for entity in found)
     right.update(entity.type for entity in truth & found)
   kinds = sorted({*made, *wanted})
-  return {k: Counts(right[k], made[k], wanted[k]) for k in kinds}
+  return {k: MatchCounts(right[k], made[k], wanted[k]) for k in kinds}
 
 
-def count_words(gold: Tags, predicted: Tags) -> dict[str, Counts]:
+def count_words(gold: Tags, predicted: Tags) -> dict[str, MatchCounts]:
   """tag -> Counts of words, sorted by tag."""
   pairs = collections.Counter(_pairs(gold, predicted))
   made, wanted = collections.Counter(), collections.Counter()
@@ -62,12 +62,12 @@ def count_words(gold: Tags, predicted: Tags) -> dict[str, Counts]:
     wanted[truth] += count
     made[found] += count
   tags = sorted({*made, *wanted})
-  return {t: Counts(pairs[t, t], made[t], wanted[t]) for t in tags}
+  return {t: MatchCounts(pairs[t, t], made[t], wanted[t]) for t in tags}
 
 
-def total(counts: dict[str, Counts]) -> Counts:
+def sum_counts(counts: dict[str, MatchCounts]) -> MatchCounts:
   """The sum over all types: micro average."""
-  return Counts(
+  return MatchCounts(
     right=sum(c.right for c in counts.values()),
     predicted=sum(c.predicted for c in counts.values()),
     gold=sum(c.gold for c in counts.values()),
@@ -80,10 +80,10 @@ def accuracy(gold: Tags, predicted: Tags) -> float:
   return sum(right) / len(right) if right else 0.0
 
 
-def entity_scores(gold: Tags, predicted: Tags, scheme: str) -> dict[str, float]:
+def evaluate_entities(gold: Tags, predicted: Tags, scheme: str) -> dict[str, float]:
   """f1, precision, recall, the same strictly, and accuracy; fractions."""
-  found = total(count_entities(gold, predicted, bio.entities))
-  strict = total(count_entities(gold, predicted, _strictly(scheme)))
+  found = sum_counts(count_entities(gold, predicted, bio.find_entities))
+  strict = sum_counts(count_entities(gold, predicted, _strictly(scheme)))
   return {
     "f1": found.f1,
     "precision": found.precision,
@@ -95,9 +95,9 @@ def entity_scores(gold: Tags, predicted: Tags, scheme: str) -> dict[str, float]:
   }
 
 
-def table(counts: dict[str, Counts], name: str) -> str:
+def format_table(counts: dict[str, MatchCounts], name: str) -> str:
   """Precision, recall and F1 of each type, and of all together, as text."""
-  rows = [*counts.items(), ("all", total(counts))]
+  rows = [*counts.items(), ("all", sum_counts(counts))]
   width = max(len(name), *(len(kind) for kind, _ in rows))
   lines = [
     f"{name:<{width}}  precision  recall      f1    gold  predicted   right"
@@ -122,8 +122,8 @@ def confusion(gold: Tags, predicted: Tags) -> str:
   return "\n".join(lines) + "\n"
 
 
-def _strictly(scheme: str) -> Read:
-  return lambda tags: bio.strict_entities(tags, scheme)
+def _strictly(scheme: str) -> FindEntities:
+  return lambda tags: bio.find_strict_entities(tags, scheme)
 
 
 def _pairs(gold: Tags, predicted: Tags) -> Iterable[tuple[str, str]]:

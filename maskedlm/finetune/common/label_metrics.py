@@ -11,12 +11,12 @@ import scipy.stats
 from sklearn import metrics
 
 # What may choose the best checkpoint: of these, higher is better.
-OF_CLASSES = ("accuracy", "macro_f1", "mcc")
-OF_POSITIVE = ("f1", "accuracy_f1")  # Where there is a positive label.
-OF_SCORES = ("pearson", "spearman", "pearson_spearman")
+LABEL_METRICS = ("accuracy", "macro_f1", "mcc")
+POSITIVE_LABEL_METRICS = ("f1", "accuracy_f1")  # Where there is a positive label.
+SCORE_METRICS = ("pearson", "spearman", "pearson_spearman")
 
 
-def classes(
+def evaluate_labels(
   gold: Sequence[str], predicted: Sequence[str], *, positive: str = ""
 ) -> dict[str, float]:
   """accuracy, macro_f1 and mcc; of a positive label f1 and accuracy_f1.
@@ -43,7 +43,7 @@ def classes(
   return {name: float(value) for name, value in values.items()}
 
 
-def scores(
+def evaluate_scores(
   gold: Sequence[float], predicted: Sequence[float]
 ) -> dict[str, float]:
   """pearson, spearman, their mean pearson_spearman, and the squared error."""
@@ -71,14 +71,14 @@ def confusion(gold: Sequence[str], predicted: Sequence[str]) -> str:
   return "".join("\t".join(line) + "\n" for line in lines)
 
 
-def per_label(gold: Sequence[str], predicted: Sequence[str]) -> str:
+def format_label_report(gold: Sequence[str], predicted: Sequence[str]) -> str:
   """Precision, recall, F1 and count of each label, and their means."""
   return metrics.classification_report(
     gold, predicted, digits=4, zero_division=0.0
   )
 
 
-def by_range(
+def format_errors_by_range(
   gold: Sequence[float], predicted: Sequence[float], *, parts: int = 5
 ) -> str:
   """Where the scores are wrong: a row for each equal part of gold's range."""

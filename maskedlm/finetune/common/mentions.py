@@ -21,7 +21,7 @@ class Mention(NamedTuple):
   end: int
 
 
-class Piece(NamedTuple):
+class TokenizedMentions(NamedTuple):
   """A text's tokens, as many as fit, and its mentions within them."""
 
   ids: np.ndarray  # [n] int32, without specials.
@@ -29,7 +29,7 @@ class Piece(NamedTuple):
   truncated: bool  # Whether tokens were left out.
 
 
-def locate(
+def find_mention(
   text: str, name: str, offset: str, *, what: str, where: str
 ) -> Mention:
   """The mention that a file gives by its text and its offset.
@@ -64,9 +64,9 @@ def locate(
   )
 
 
-def fit(
+def tokenize_around(
   tokenizer: Tokenizer, text: str, mentions: Sequence[Mention], capacity: int
-) -> Piece:
+) -> TokenizedMentions:
   """The tokens of a text around its mentions.
 
   If the text is too long, but not what is from the first mention to the last,
@@ -85,14 +85,14 @@ def fit(
   encoded = tokenizer.encode(text)
   if not len(encoded.ids):
     ids = np.array([tokenizer.special.unk], np.int32)
-    return Piece(ids, np.zeros((len(mentions), 2), np.int32), False)
+    return TokenizedMentions(ids, np.zeros((len(mentions), 2), np.int32), False)
   spans = np.array([_tokens(encoded.offsets, *m) for m in mentions])
   count, sizes = len(encoded.ids), spans[:, 1] - spans[:, 0] + 1
   if count > capacity and sizes.sum() > capacity:
     sizes = np.minimum(sizes, capacity // len(mentions))
     spans[:, 1] = spans[:, 0] + sizes - 1
   kept = _nearest(count, spans, capacity)
-  return Piece(
+  return TokenizedMentions(
     ids=encoded.ids[kept],
     spans=np.searchsorted(kept, spans).astype(np.int32),
     truncated=len(kept) < count,

@@ -12,7 +12,7 @@ import numpy as np
 from maskedlm.core.task import Batch
 
 
-def stack(
+def stack_sequences(
   examples: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]], pad: int
 ) -> tuple[dict[str, list[np.ndarray]], np.ndarray]:
   """The sequences of n examples -> (Rows.tokens, sequence_lengths [n, C]).
@@ -36,7 +36,7 @@ def _padded(sequences: Sequence[np.ndarray], fill: int) -> np.ndarray:
   return made
 
 
-def flat(batch: Batch) -> Batch:
+def flatten_sequences(batch: Batch) -> Batch:
   """What mlm.encode reads of a batch of B examples: B * C rows."""
   L = batch["input_ids"].shape[-1]
   return {

@@ -16,24 +16,24 @@ from typing import NamedTuple
 
 import numpy as np
 
-NUM_COUNTS = 4  # Of a Layout, at most: a compilation each.
-WORTH = 0.95  # Of the cost without packing: to save less pays no compilation.
-SEQUENCES = ("input_ids", "token_type_ids")
+MAX_ROW_COUNTS = 4  # Of a Layout, at most: a compilation each.
+MAX_COST_RATIO = 0.95  # Of the cost without packing: to save less pays no compilation.
+PACKED_ARRAYS = ("input_ids", "token_type_ids")
 
 
-class Layout(NamedTuple):
+class PackingLayout(NamedTuple):
   """The rows of the encoder for a part of a batch."""
 
   length: int  # S.
   counts: tuple[int, ...]  # r: what is compiled; the last is always enough.
 
 
-def alone(size: int, length: int) -> Layout:
+def unpacked_layout(size: int, length: int) -> PackingLayout:
   """Each of `size` rows has one of the encoder's for itself."""
-  return Layout(length, (size,))
+  return PackingLayout(length, (size,))
 
 
-def fit(parts: Sequence[np.ndarray], *, length: int, width: int) -> Layout:
+def cheapest_layout(parts: Sequence[np.ndarray], *, length: int, width: int) -> PackingLayout:
   """The layout that costs least for these parts of batches, packed or not.
 
   The encoder's rows are `length` long, or two or four times: the longer, the
@@ -50,16 +50,16 @@ def fit(parts: Sequence[np.ndarray], *, length: int, width: int) -> Layout:
     # Of a token in a layer: 24 D^2 FLOPs in matrices, 4 S D in attention.
     return rows * S * (6 * width + S)
 
-  found = [(WORTH * cost(n, length), alone(n, length))]
+  found = [(MAX_COST_RATIO * cost(n, length), unpacked_layout(n, length))]
   for S in (length, 2 * length, 4 * length):
     needed = np.array([first_fit(part, S)[2] for part in parts])
-    counts = choose(needed, n)
+    counts = choose_row_counts(needed, n)
     mean = np.array(counts)[np.searchsorted(counts, needed)].mean()
-    found.append((cost(mean, S), Layout(S, counts)))
+    found.append((cost(mean, S), PackingLayout(S, counts)))
   return min(found)[1]
 
 
-def choose(needed: np.ndarray, largest: int) -> tuple[int, ...]:
+def choose_row_counts(needed: np.ndarray, largest: int) -> tuple[int, ...]:
   """NUM_COUNTS numbers at most, of which each of `needed` takes the next.
 
   Those with the least sum of what is taken, by dynamic programming; `largest`,
@@ -70,7 +70,7 @@ def choose(needed: np.ndarray, largest: int) -> tuple[int, ...]:
   below = np.cumsum([0, *counts])  # [i]: how many need less than ends[i].
   # best[j]: (sum of what is taken up to ends[j], the numbers), j the last one.
   best = [(e * n, (int(e),)) for e, n in zip(ends, below[1:], strict=True)]
-  for _ in range(NUM_COUNTS - 1):
+  for _ in range(MAX_ROW_COUNTS - 1):
     best = [
       min(
         [best[j]]
@@ -103,7 +103,7 @@ def first_fit(
   return which, starts, int(which.max()) + 1
 
 
-def parts_of(batch_size: int, devices: int, accumulate: int) -> np.ndarray:
+def microbatch_rows(batch_size: int, devices: int, accumulate: int) -> np.ndarray:
   """The rows [G, n] of each part, as sharding and step.gradient_of cut them.
 
   Of the rows of a device, every accumulate-th is in the same microbatch.
@@ -112,7 +112,7 @@ def parts_of(batch_size: int, devices: int, accumulate: int) -> np.ndarray:
   return rows.swapaxes(1, 2).reshape(devices * accumulate, -1)
 
 
-def rows_needed(lengths: np.ndarray, parts: np.ndarray, layout: Layout) -> int:
+def rows_needed(lengths: np.ndarray, parts: np.ndarray, layout: PackingLayout) -> int:
   """r for a batch: as many rows as the part needs that needs most.
 
   Args:
@@ -123,21 +123,21 @@ def rows_needed(lengths: np.ndarray, parts: np.ndarray, layout: Layout) -> int:
   return _count(_fits(lengths, parts, layout), layout)
 
 
-def _fits(lengths, parts, layout: Layout):
+def _fits(lengths, parts, layout: PackingLayout):
   """first_fit of each part."""
   return [first_fit(lengths[part].ravel(), layout.length) for part in parts]
 
 
-def _count(fits, layout: Layout) -> int:
+def _count(fits, layout: PackingLayout) -> int:
   """r: the smallest of the layout's that is enough for every part."""
   needed = max(count for _, _, count in fits)
   return layout.counts[np.searchsorted(layout.counts, needed)]
 
 
-def pack(
+def pack_batch(
   sequences: Mapping[str, Sequence[Sequence[np.ndarray]]],
   parts: np.ndarray,
-  layout: Layout,
+  layout: PackingLayout,
   *,
   own: np.ndarray,
   length: int,
@@ -166,7 +166,7 @@ def pack(
   r = _count(fits, layout)
   packed = {
     name: np.full((len(own), r, S), pad if name == "input_ids" else 0, np.int32)
-    for name in (*SEQUENCES, "segment_ids", "positions")
+    for name in (*PACKED_ARRAYS, "segment_ids", "positions")
   }
   C = lengths.shape[1]
   places = np.zeros((len(own), parts.shape[1] * C, length), np.int32)
@@ -178,7 +178,7 @@ def pack(
     ):
       row, c = parts[part, i // C], i % C
       at = g, k, slice(begin, begin + size)
-      for name in SEQUENCES:
+      for name in PACKED_ARRAYS:
         packed[name][at] = sequences[name][row][c]
       packed["segment_ids"][at] = i + 1
       packed["positions"][at] = np.arange(size)

@@ -7,9 +7,9 @@ two spans related? The heads of relations and coreference share this.
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.finetune.common.span_vectors import SpanParts, span_vectors
+from maskedlm.finetune.common.span_vectors import (ComponentLayer, span_vectors)
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
+from maskedlm.modeling.layers import (ACTIVATIONS, Dense, Dropout)
 
 
 def span_means(x, spans):
@@ -28,7 +28,7 @@ def span_means(x, spans):
   return jnp.einsum("BML,BLD->BMD", share.astype(x.dtype), x)
 
 
-class Ffn(nn.Module):
+class FeedForward(nn.Module):
   """Dropout, dense, activation, dropout, dense."""
 
   cfg: EncoderConfig
@@ -65,7 +65,7 @@ class PairScorer(nn.Module):
   def __call__(self, x, spans, *, train: bool):
     """x [B, L, D], spans int32 [B, M, 2] -> float32 [B, M - 1]."""
     B, M, _ = spans.shape
-    parts = SpanParts(self.cfg, self.representation, name="parts")(x)
+    parts = ComponentLayer(self.cfg, self.representation, name="parts")(x)
     vectors = span_vectors(
       self.representation, parts, spans[..., 0], spans[..., 1]
     )
@@ -73,5 +73,5 @@ class PairScorer(nn.Module):
     first = jnp.broadcast_to(vectors[:, :1], others.shape)
     pairs = jnp.concatenate([first, others, first * others], axis=-1)
     X = pairs.shape[-1]
-    ffn = Ffn(self.cfg, X, 1, name="ffn")
+    ffn = FeedForward(self.cfg, X, 1, name="ffn")
     return ffn(pairs.reshape(-1, X), train=train).reshape(B, M - 1)

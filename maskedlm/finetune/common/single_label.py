@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from maskedlm.core.task import Batch, Key, Params
+from maskedlm.core.task import (Batch, Key, Params)
 from maskedlm.finetune.common import unseen_labels
-from maskedlm.finetune.contract import Example, Outputs, Prediction, Rows
+from maskedlm.finetune.contract import (Example, Outputs, Prediction, Rows)
 
 # (params, batch, key, train) -> float32 [B, C].
 Logits = Callable[[Params, Batch, Key, bool], jax.Array]
@@ -23,7 +23,7 @@ def loss(logits: Logits, *, term: str, metric: str = "accuracy"):
 
   def of_batch(params: Params, batch: Batch, key: Key, train: bool):
     found = logits(params, batch, key, train)
-    nats, hits = unseen_labels.graded(
+    nats, hits = unseen_labels.loss_and_accuracy(
       found, batch["labels"], weights=batch["example_weights"]
     )
     return {term: nats}, {metric: hits}

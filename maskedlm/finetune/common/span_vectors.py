@@ -21,12 +21,12 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.core.task import Array, Batch, Key, Params
+from maskedlm.core.task import (Array, Batch, Key, Params)
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
+from maskedlm.modeling.layers import (ACTIVATIONS, Dense, Dropout)
 
 
-class Parts(NamedTuple):
+class SpanComponents(NamedTuple):
   """What the spans of a row are made of; X is D, or H after a layer."""
 
   start: Array  # [B, L, X]: what each token says as the first of a span.
@@ -35,7 +35,7 @@ class Parts(NamedTuple):
   scores: Array  # float32 [B, L]: how much it counts there; ignored by a mean.
 
 
-class Ends(NamedTuple):
+class SpanEnds(NamedTuple):
   """The first tokens of P spans, or their last ones."""
 
   tokens: Array  # int32 [B, P].
@@ -43,29 +43,29 @@ class Ends(NamedTuple):
   totals: Array  # float32 [B, P, X]: sum of `inside` before, or up to, them.
 
 
-def firsts(parts: Parts, tokens) -> Ends:
+def first_ends(parts: SpanComponents, tokens) -> SpanEnds:
   """The ends at which spans begin; tokens [B, P]."""
   before = _running_totals(parts)[:, :-1]
-  return Ends(tokens, _at(parts.start, tokens), _at(before, tokens))
+  return SpanEnds(tokens, _at(parts.start, tokens), _at(before, tokens))
 
 
-def lasts(parts: Parts, tokens) -> Ends:
+def last_ends(parts: SpanComponents, tokens) -> SpanEnds:
   """The ends at which spans end; tokens [B, P]."""
   through = _running_totals(parts)[:, 1:]
-  return Ends(tokens, _at(parts.end, tokens), _at(through, tokens))
+  return SpanEnds(tokens, _at(parts.end, tokens), _at(through, tokens))
 
 
 # --- Summaries: (parts, first ends, last ends) -> g [B, P, X] --------------
 
 
-def mean(parts: Parts, first: Ends, last: Ends):
+def mean_summary(parts: SpanComponents, first: SpanEnds, last: SpanEnds):
   """The mean of the span's tokens (11.21): a difference of running totals."""
   count = jnp.maximum(last.tokens - first.tokens + 1, 1)
   total = (last.totals - first.totals) / count[..., None]
   return total.astype(parts.inside.dtype)
 
 
-def attend(parts: Parts, first: Ends, last: Ends):
+def attention_summary(parts: SpanComponents, first: SpanEnds, last: SpanEnds):
   """SelfAttention(z_i:j) (11.26): one query looks at the span's tokens alone.
 
   A span has one summary, whichever of its tokens asks, so the query is learnt,
@@ -136,30 +136,30 @@ class Representation(NamedTuple):
 
   ends: type[nn.Module]
   scores: type[nn.Module]
-  summary: Callable[[Parts, Ends, Ends], Array]
+  summary: Callable[[SpanComponents, SpanEnds, SpanEnds], Array]
 
 
 REPRESENTATIONS = {
-  "endpoints_mean": Representation(SameEnds, NoScores, mean),
-  "ffn_endpoints_mean": Representation(FfnEnds, NoScores, mean),
-  "self_attention": Representation(FfnEnds, QueryScores, attend),
+  "endpoints_mean": Representation(SameEnds, NoScores, mean_summary),
+  "ffn_endpoints_mean": Representation(FfnEnds, NoScores, mean_summary),
+  "self_attention": Representation(FfnEnds, QueryScores, attention_summary),
 }
 
 
-class SpanParts(nn.Module):
+class ComponentLayer(nn.Module):
   """The encoder's vectors -> Parts, of a name in REPRESENTATIONS."""
 
   cfg: EncoderConfig
   representation: str
 
   @nn.compact
-  def __call__(self, x) -> Parts:
+  def __call__(self, x) -> SpanComponents:
     """x [B, L, D] -> Parts of width D."""
     made = REPRESENTATIONS[self.representation]
     flat = x.reshape(-1, x.shape[-1])
     start, end = made.ends(self.cfg, name="ends")(flat)
     scores = made.scores(self.cfg, name="scores")(flat)
-    return Parts(
+    return SpanComponents(
       start.reshape(x.shape),
       end.reshape(x.shape),
       x,
@@ -167,9 +167,9 @@ class SpanParts(nn.Module):
     )
 
 
-def span_vectors(representation: str, parts: Parts, begins, ends):
+def span_vectors(representation: str, parts: SpanComponents, begins, ends):
   """spanRep of given spans: tokens begins..ends [B, P] -> [B, P, 3X]."""
-  first, last = firsts(parts, begins), lasts(parts, ends)
+  first, last = first_ends(parts, begins), last_ends(parts, ends)
   summary = REPRESENTATIONS[representation].summary(parts, first, last)
   return jnp.concatenate([first.vectors, last.vectors, summary], axis=-1)
 
@@ -187,14 +187,14 @@ class SpanHead(nn.Module):
   def setup(self):
     """Makes the layers; those of the three parts make one layer of 3D -> H."""
     cfg = self.cfg
-    self.parts = SpanParts(cfg, self.representation)
+    self.parts = ComponentLayer(cfg, self.representation)
     self.dropout = Dropout(cfg.dropout)
     self.first_dense = _dense(cfg, cfg.width)
     self.last_dense = _dense(cfg, cfg.width, use_bias=False)
     self.inside_dense = _dense(cfg, cfg.width, use_bias=False)
     self.label_dense = _dense(cfg, self.num_labels)
 
-  def project(self, x, *, train: bool) -> Parts:
+  def project(self, x, *, train: bool) -> SpanComponents:
     """x [B, L, D] -> Parts of width H; their sum is the FFN's first layer."""
     B, L, D = x.shape
     x = self.dropout(x.reshape(B * L, D), train=train).reshape(B, L, D)
@@ -203,14 +203,14 @@ class SpanHead(nn.Module):
     def through(dense, vectors):
       return dense(vectors.reshape(B * L, D)).reshape(B, L, -1)
 
-    return Parts(
+    return SpanComponents(
       through(self.first_dense, parts.start),
       through(self.last_dense, parts.end),
       through(self.inside_dense, parts.inside),
       parts.scores,
     )
 
-  def classify(self, parts: Parts, first: Ends, last: Ends):
+  def classify(self, parts: SpanComponents, first: SpanEnds, last: SpanEnds):
     """The logits of P spans: float32 [B, P, T]; parts as from `project`."""
     summary = REPRESENTATIONS[self.representation].summary(parts, first, last)
     x = first.vectors + last.vectors + summary
@@ -221,10 +221,10 @@ class SpanHead(nn.Module):
   def __call__(self, x, begins, ends, *, train: bool):
     """Logits [B, P, T] of the spans begins..ends [B, P]; x [B, L, D]."""
     parts = self.project(x, train=train)
-    return self.classify(parts, firsts(parts, begins), lasts(parts, ends))
+    return self.classify(parts, first_ends(parts, begins), last_ends(parts, ends))
 
 
-def score_all(
+def score_all_spans(
   head: SpanHead,
   params: Params,
   x,
@@ -262,8 +262,8 @@ def score_all(
   parts = head.apply(
     {"params": params}, x, train=train, rngs=rngs, method="project"
   )
-  first = firsts(parts, batch["word_begins"])
-  last = lasts(parts, batch["word_ends"])
+  first = first_ends(parts, batch["word_begins"])
+  last = last_ends(parts, batch["word_ends"])
   W = batch["word_begins"].shape[1]
   num_words = jnp.sum(batch["word_begins"] > 0, axis=1, keepdims=True)
   padded = jax.tree.map(
@@ -288,7 +288,7 @@ def score_all(
   return jax.lax.scan(at, carry, (jnp.arange(max_words), per_width))
 
 
-def _running_totals(parts: Parts):
+def _running_totals(parts: SpanComponents):
   """float32 [B, L + 1, X]: the sum of `inside` before each place."""
   totals = jnp.cumsum(parts.inside.astype(jnp.float32), axis=1)
   return jnp.pad(totals, [(0, 0), (1, 0), (0, 0)])

@@ -12,10 +12,10 @@ import numpy as np
 
 from maskedlm.modeling import losses
 
-UNKNOWN = -1
+UNSEEN = -1
 
 
-def graded(logits, labels, *, weights):
+def loss_and_accuracy(logits, labels, *, weights):
   """(cross-entropy, accuracy), as losses.py has them; labels may be UNKNOWN.
 
   Args:
@@ -23,11 +23,11 @@ def graded(logits, labels, *, weights):
     labels: [...] ids.
     weights: [...], 0 for what does not count, not even as wrong.
   """
-  is_known = labels != UNKNOWN
-  nats, hits = losses.score(logits, labels)
+  is_known = labels != UNSEEN
+  nats, hits = losses.loss_and_correct(logits, labels)
   return (
-    losses.weigh(nats, weights * is_known),
-    losses.weigh(hits & is_known, weights),
+    losses.weighted_sum(nats, weights * is_known),
+    losses.weighted_sum(hits & is_known, weights),
   )
 
 
@@ -39,11 +39,11 @@ def label_ids(
   Where there is no label, None, the id is 0.
   """
   known = {None: 0, **{label: i for i, label in enumerate(labels)}}
-  ids = np.array([known.get(label, UNKNOWN) for label, _ in gold], np.int32)
-  return ids, notes([gold[i] for i in np.flatnonzero(ids == UNKNOWN)])
+  ids = np.array([known.get(label, UNSEEN) for label, _ in gold], np.int32)
+  return ids, unseen_notes([gold[i] for i in np.flatnonzero(ids == UNSEEN)])
 
 
-def notes(found: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+def unseen_notes(found: Sequence[tuple[str, str]]) -> tuple[str, ...]:
   """Rows.notes of these (label, FILE:LINE): a line, or none."""
   if not found:
     return ()

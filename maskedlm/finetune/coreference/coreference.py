@@ -15,20 +15,20 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import DataError, check_known
-from maskedlm.core.task import Batch, Key, Params
+from maskedlm.core.errors import (DataError, check_known)
+from maskedlm.core.task import (Batch, Key, Params)
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import label_metrics, mentions, single_label
+from maskedlm.finetune.common import (label_metrics, mentions, single_label)
 from maskedlm.finetune.common.pair_scorer import PairScorer
 from maskedlm.finetune.common.span_vectors import REPRESENTATIONS
 from maskedlm.finetune.common.text_pairs import text_tokens
-from maskedlm.finetune.contract import Application, Prediction, Rows
+from maskedlm.finetune.contract import (Application, Prediction, Rows)
 from maskedlm.finetune.coreference import gap
-from maskedlm.finetune.coreference.gap import ANSWERS, Example
+from maskedlm.finetune.coreference.gap import (ANSWERS, Example)
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 
-EXAMPLES = (gap.EXAMPLE,)
+EXAMPLES = (gap.INPUT_EXAMPLE,)
 
 
 class Options(NamedTuple):
@@ -45,13 +45,13 @@ class Options(NamedTuple):
 def read(source: str, options: Options) -> list[Example]:
   """The examples of a file in GAP's format."""
   del options
-  return gap.read(source)
+  return gap.read_examples(source)
 
 
 def parse(line: str, options: Options) -> Example:
   """A line of predict's input: a JSON object; see gap.parse."""
   del options
-  return gap.parse(line)
+  return gap.parse_line(line)
 
 
 def group(example: Example) -> str:
@@ -120,7 +120,7 @@ def make(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
     _gold(examples)  # They must be known.
-    return gap.scores(examples, [p["answer"] for p in predictions])
+    return gap.evaluate_answers(examples, [p["answer"] for p in predictions])
 
   return Application(
     rows=lambda examples: _make_rows(examples, tokenizer, length),
@@ -139,7 +139,7 @@ def _make_rows(
 ) -> Rows:
   """A row for each text, [CLS] text [SEP], with the spans of its mentions."""
   pieces = [
-    mentions.fit(tokenizer, example.text, example.mentions, length - 2)
+    mentions.tokenize_around(tokenizer, example.text, example.mentions, length - 2)
     for example in examples
   ]
   spans = np.array([piece.spans for piece in pieces], np.int32)
@@ -201,7 +201,7 @@ def report(
   ids = [example.id for example in examples]
   return {
     "confusion.tsv": label_metrics.confusion(_gold(examples), found),
-    "gap_system.tsv": gap.answers_file(ids, found),
+    "gap_system.tsv": gap.format_answers(ids, found),
   }
 
 
@@ -211,4 +211,4 @@ def export(
   """What the official scorer takes: ID, A-coref, B-coref."""
   del options
   ids, found = ([p[name] for p in predictions] for name in ("id", "answer"))
-  return {"gap_system.tsv": gap.answers_file(ids, found)}
+  return {"gap_system.tsv": gap.format_answers(ids, found)}

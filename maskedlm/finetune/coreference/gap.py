@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
-from maskedlm.finetune.common import entity_metrics, mentions
+from maskedlm.finetune.common import (entity_metrics, mentions)
 from maskedlm.finetune.common.mentions import Mention
 
 ANSWERS = ("NEITHER", "A", "B")  # By the number that a model gives them.
@@ -22,7 +22,7 @@ _GENDERS = {
   **dict.fromkeys(("she", "her", "hers"), "feminine"),
   **dict.fromkeys(("he", "him", "his"), "masculine"),
 }
-EXAMPLE = (
+INPUT_EXAMPLE = (
   '{"text": "Ann met Eve as she left.", "pronoun": "she", "pronoun_offset": '
   '15, "a": "Ann", "a_offset": 0, "b": "Eve", "b_offset": 8}'
 )
@@ -46,7 +46,7 @@ class Example(NamedTuple):
     return self.pronoun, self.a, self.b
 
 
-def read(path: str | pathlib.Path) -> list[Example]:
+def read_examples(path: str | pathlib.Path) -> list[Example]:
   """The examples of a TSV with GAP's columns, found by their names.
 
   ID, Text, Pronoun, Pronoun-offset, A, A-offset, A-coref, B, B-offset, B-coref,
@@ -57,10 +57,10 @@ def read(path: str | pathlib.Path) -> list[Example]:
       not at its offset, an answer that is neither TRUE nor FALSE, both names
       TRUE.
   """
-  return [_example(record) for record in tables.iterate(path)]
+  return [_example(record) for record in tables.read_records(path)]
 
 
-def parse(line: str) -> Example:
+def parse_line(line: str) -> Example:
   """A line of predict's input: JSON, see the error that it raises otherwise.
 
   Raises:
@@ -68,20 +68,20 @@ def parse(line: str) -> Example:
   """
   where = f"input {line[:40]!r}"
   if not line.startswith("{"):
-    raise DataError(f"{where}: not a JSON object; expected {EXAMPLE}")
-  fields = tables.json_fields(line, where)
+    raise DataError(f"{where}: not a JSON object; expected {INPUT_EXAMPLE}")
+  fields = tables.parse_json_fields(line, where)
   names = (
     "text",
     *(f"{n.lower()}{o}" for n in _FIELDS for o in ("", "_offset")),
   )
   for name in names:
     if name not in fields:
-      raise DataError(f"{where}: no {name!r}; expected {EXAMPLE}")
+      raise DataError(f"{where}: no {name!r}; expected {INPUT_EXAMPLE}")
   text = fields["text"]
   return Example(
     text,
     *(
-      mentions.locate(
+      mentions.find_mention(
         text, fields[name], fields[f"{name}_offset"], what=name, where=where
       )
       for name in (n.lower() for n in _FIELDS)
@@ -93,7 +93,7 @@ def parse(line: str) -> Example:
 # --- The official metric ---
 
 
-def scores(
+def evaluate_answers(
   examples: Sequence[Example], answers: Sequence[str]
 ) -> dict[str, float]:
   """The figures of gap_scorer.py, as fractions, and the accuracy of answers.
@@ -108,9 +108,9 @@ def scores(
     chosen = [
       (example.answer, answer)
       for example, answer in zip(examples, answers, strict=True)
-      if not prefix or prefix == f"{gender(example)}_"
+      if not prefix or prefix == f"{pronoun_gender(example)}_"
     ]
-    yes = entity_metrics.Counts(
+    yes = entity_metrics.MatchCounts(
       right=sum(g == a != "NEITHER" for g, a in chosen),
       predicted=sum(a != "NEITHER" for _, a in chosen),
       gold=sum(g != "NEITHER" for g, _ in chosen),
@@ -127,13 +127,13 @@ def scores(
   }
 
 
-def gender(example: Example) -> str:
+def pronoun_gender(example: Example) -> str:
   """Masculine or feminine, as the pronoun is; "" for any other."""
   begin, end = example.pronoun
   return _GENDERS.get(example.text[begin:end].lower(), "")
 
 
-def answers_file(ids: Sequence[str], answers: Sequence[str]) -> str:
+def format_answers(ids: Sequence[str], answers: Sequence[str]) -> str:
   """What gap_scorer.py takes: ID, A-coref, B-coref, without a header."""
   return "".join(
     f"{i}\t{str(a == 'A').upper()}\t{str(a == 'B').upper()}\n"
@@ -149,12 +149,12 @@ def _ratio(part: float, whole: float) -> float:
 
 
 def _example(record: tables.Record) -> Example:
-  text = tables.field(record, "Text")
+  text = tables.get_field(record, "Text")
   found = [
-    mentions.locate(
+    mentions.find_mention(
       text,
-      tables.field(record, name),
-      tables.field(record, f"{name}-offset"),
+      tables.get_field(record, name),
+      tables.get_field(record, f"{name}-offset"),
       what=name,
       where=record.where,
     )
@@ -164,7 +164,7 @@ def _example(record: tables.Record) -> Example:
     text,
     *found,
     answer=_answer(record),
-    id=tables.field(record, "ID"),
+    id=tables.get_field(record, "ID"),
     page=record.fields.get("URL", ""),
     where=record.where,
   )
@@ -183,7 +183,7 @@ def _answer(record: tables.Record) -> str | None:
 
 
 def _truth(record: tables.Record, name: str) -> bool:
-  value = tables.field(record, name).strip()
+  value = tables.get_field(record, name).strip()
   if value.upper() not in ("TRUE", "FALSE"):
     raise DataError(
       f"{record.where}: {name} is {value!r}; expected TRUE or FALSE."

@@ -18,15 +18,15 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.core.errors import ConfigError, check_known
-from maskedlm.core.task import Batch, Key, Params
+from maskedlm.core.errors import (ConfigError, check_known)
+from maskedlm.core.task import (Batch, Key, Params)
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Application
 from maskedlm.finetune.tagging import tagging
 from maskedlm.finetune.tagging.lstm import BiLstm
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.layers import Dense, Dropout
+from maskedlm.modeling.layers import (Dense, Dropout)
 
 
 class Own(NamedTuple):
@@ -125,7 +125,7 @@ def make(
     scores = head.apply(
       {"params": params["feature_head"]},
       x,
-      masked_lm.as_read(batch)["segment_ids"],
+      masked_lm.encoder_inputs(batch)["segment_ids"],
       train=train,
       rngs={"dropout": key} if train else {},
     )

@@ -15,15 +15,15 @@ import jax
 import numpy as np
 import optax
 
-from maskedlm.core.errors import ConfigError, DataError, check_known
-from maskedlm.core.task import Batch, Key, Params
+from maskedlm.core.errors import (ConfigError, DataError, check_known)
+from maskedlm.core.task import (Batch, Key, Params)
 from maskedlm.data.labelled import tables
-from maskedlm.finetune.classification import classification, files, glue
+from maskedlm.finetune.classification import (classification, files, glue)
 from maskedlm.finetune.classification.files import Example
-from maskedlm.finetune.common import entity_metrics, unseen_labels
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
+from maskedlm.finetune.common import (entity_metrics, unseen_labels)
+from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.losses import weigh
+from maskedlm.modeling.losses import weighted_sum
 
 EXAMPLES = classification.EXAMPLES
 READING = (
@@ -55,8 +55,8 @@ class Options(NamedTuple):
 # --- Files ---
 
 
-def _layout(options: Options) -> glue.Layout:
-  return glue.Layout(
+def _layout(options: Options) -> glue.FileLayout:
+  return glue.FileLayout(
     text=(options.text,),
     text_b=(options.text_b,),
     alone=True,
@@ -75,7 +75,7 @@ def read(source: str, options: Options) -> list[Example]:
   """
   return [
     example._replace(label=_labels(example, options.separator))
-    for example in files.read(
+    for example in files.read_examples(
       source, _layout(options), lambda record: _joined(record, options.columns)
     )
   ]
@@ -90,7 +90,7 @@ def _joined(record: tables.Record, columns: Sequence[str]) -> tables.Record:
     return record
   said = []
   for name in columns:
-    value = tables.field(record, name)
+    value = tables.get_field(record, name)
     if value.strip().lower() not in SAID:
       raise DataError(
         f"{record.where}: {name} is {value!r:.40}; expected 1 where the label "
@@ -132,7 +132,7 @@ def _literal(example: Example) -> list:
 
 def parse(line: str, options: Options) -> Example:
   """A line of predict's input: text, pair or JSON object (labelled.py)."""
-  return files.parse(line, _layout(options))
+  return files.parse_line(line, _layout(options))
 
 
 group = classification.group
@@ -194,7 +194,7 @@ def make(
       for label in of_one
       if label not in labels
     ]
-    return made._replace(notes=unseen_labels.notes(odd))
+    return made._replace(notes=unseen_labels.unseen_notes(odd))
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     logits, chosen = net.apply(params, batch, key, train), batch["labels"]
@@ -203,8 +203,8 @@ def make(
     said = jax.nn.sigmoid(logits) > options.threshold
     hits = (said == chosen).mean(axis=-1)
     weights = batch["example_weights"]
-    return {"labels": weigh(nats, weights)}, {
-      "label_accuracy": weigh(hits, weights)
+    return {"labels": weighted_sum(nats, weights)}, {
+      "label_accuracy": weighted_sum(hits, weights)
     }
 
   def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
@@ -233,7 +233,7 @@ def make(
 
 def _gold(examples: Sequence[Example]) -> list[tuple[str, ...]]:
   """DataError where there is none."""
-  return [files.label_of(example) for example in examples]
+  return [files.require_label(example) for example in examples]
 
 
 # --- How good it is ---
@@ -247,7 +247,7 @@ class _Label(NamedTuple):
   type: str
 
 
-def counts(gold: Labels, predicted: Labels) -> dict[str, entity_metrics.Counts]:
+def counts(gold: Labels, predicted: Labels) -> dict[str, entity_metrics.MatchCounts]:
   """label -> Counts, sorted; of those that occur in either."""
   return entity_metrics.count_entities(
     gold, predicted, lambda labels: map(_Label, labels)
@@ -262,7 +262,7 @@ def scores(gold: Labels, predicted: Labels) -> dict[str, float]:
   of the texts of which just the right ones are said.
   """
   each = counts(gold, predicted)
-  together = entity_metrics.total(each)
+  together = entity_metrics.sum_counts(each)
   pairs = zip(gold, predicted, strict=True)
   return {
     "micro_f1": together.f1,
@@ -285,4 +285,4 @@ def report(
 ) -> dict[str, str]:
   """labels.txt: precision, recall and F1 of each label, and of all."""
   each = counts(_gold(examples), [p["labels"] for p in predictions])
-  return {"labels.txt": entity_metrics.table(each, "label")}
+  return {"labels.txt": entity_metrics.format_table(each, "label")}

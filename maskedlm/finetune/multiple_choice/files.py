@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
-from maskedlm.data.tokenizers.training import without_surrogates
+from maskedlm.data.tokenizers.training import replace_surrogates
 
 
 class Example(NamedTuple):
@@ -27,7 +27,7 @@ class Example(NamedTuple):
   where: str = ""  # FILE:LINE.
 
 
-class Layout(NamedTuple):
+class FileLayout(NamedTuple):
   """The names of a file's columns; "" = there is none."""
 
   context: str
@@ -40,12 +40,12 @@ class Layout(NamedTuple):
 
 LAYOUTS = (
   # SWAG (arXiv:1808.05326): sent2 is the beginning of each ending.
-  Layout(context="sent1", choice=r"ending\d+", question="sent2"),
+  FileLayout(context="sent1", choice=r"ending\d+", question="sent2"),
   # ComVE, subtask B (SemEval-2020 task 4); its labels are in a file beside.
-  Layout(context="FalseSent", choice="Option[A-Z]", label="", id="id"),
+  FileLayout(context="FalseSent", choice="Option[A-Z]", label="", id="id"),
   # CODAH (W19-2008), whose files have no names: see _codah_header.
-  Layout(context="prompt", choice=r"ending\d+", category="category"),
-  Layout(context="context", choice=r"choice\d+", question="question"),
+  FileLayout(context="prompt", choice=r"ending\d+", category="category"),
+  FileLayout(context="context", choice=r"choice\d+", question="question"),
 )
 _EXPECTED = (
   "expected sent1, sent2, ending0, ... (SWAG), FalseSent, OptionA, ... "
@@ -53,7 +53,7 @@ _EXPECTED = (
 )
 
 
-def read(path: str) -> list[Example]:
+def read_examples(path: str) -> list[Example]:
   """The examples of a file; labels are None where it has none: a test set.
 
   A .csv or .tsv of one of LAYOUTS, a .tsv as CODAH's, or a .jsonl or .parquet
@@ -66,8 +66,8 @@ def read(path: str) -> list[Example]:
   """
   suffix = pathlib.Path(path).suffix.lower()
   if suffix in tables.OBJECTS:
-    return [_of_json(r.fields, r.where) for r in tables.iterate(path)]
-  names = [name.strip() for name in tables.first_row(path)]
+    return [_of_json(r.fields, r.where) for r in tables.read_records(path)]
+  names = [name.strip() for name in tables.read_first_row(path)]
   is_named = suffix == ".csv" or _layout(names)
   header = () if is_named else _codah_header(names)
   layout = _layout(header or names)
@@ -78,11 +78,11 @@ def read(path: str) -> list[Example]:
   answers = _answers(path) if layout.id else {}
   return [
     _of_columns(record, layout, answers)
-    for record in tables.iterate(path, header=header)
+    for record in tables.read_records(path, header=header)
   ]
 
 
-def parse(line: str) -> Example:
+def parse_line(line: str) -> Example:
   """A line of predict's input: the context and the choices, between tabs.
 
   Or a JSON object, as a line of a .jsonl file.
@@ -91,8 +91,8 @@ def parse(line: str) -> Example:
     DataError: neither.
   """
   if line.startswith("{"):
-    return _of_json(tables.json_fields(line, "input"), "input")
-  context, *choices = map(without_surrogates, line.split("\t"))
+    return _of_json(tables.parse_json_fields(line, "input"), "input")
+  context, *choices = map(replace_surrogates, line.split("\t"))
   if len(choices) < 2:
     raise DataError(
       f"input {line[:40]!r}: {len(choices)} choices; expected the context and "
@@ -101,7 +101,7 @@ def parse(line: str) -> Example:
   return Example(context, tuple(choices))
 
 
-def num_choices(
+def check_num_choices(
   examples: Sequence[Example], expected: int | None = None
 ) -> int:
   """The number of choices of each; of the first, where none is expected.
@@ -134,19 +134,19 @@ def _codah_header(first: Sequence[str]) -> tuple[str, ...]:
   return ("category", "prompt", *names, *label)
 
 
-def _layout(names: Sequence[str]) -> Layout | None:
+def _layout(names: Sequence[str]) -> FileLayout | None:
   for layout in LAYOUTS:
     if layout.context in names and len(_choice_names(layout, names)) > 1:
       return layout
   return None
 
 
-def _choice_names(layout: Layout, names: Sequence[str]) -> list[str]:
+def _choice_names(layout: FileLayout, names: Sequence[str]) -> list[str]:
   return [name for name in names if re.fullmatch(layout.choice, name)]
 
 
 def _of_columns(
-  record: tables.Record, layout: Layout, answers: Mapping[str, str]
+  record: tables.Record, layout: FileLayout, answers: Mapping[str, str]
 ) -> Example:
   def text(name: str) -> str:
     return record.fields.get(name, "") if name else ""
@@ -184,7 +184,7 @@ def _of_json(fields: Mapping[str, str], where: str) -> Example:
     )
   return Example(
     context=fields["context"],
-    choices=tuple(map(without_surrogates, texts)),
+    choices=tuple(map(replace_surrogates, texts)),
     question=fields.get("question", ""),
     label=_label(fields.get("label", ""), len(texts), where),
     key=fields.get("id", ""),
@@ -218,6 +218,6 @@ def _answers(path: str) -> dict[str, str]:
   named = data.with_name(data.name.replace("_data", "_answers"))
   for file in (named, data.with_name("subtaskB_gold_answers.csv")):
     if file != data and file.is_file():
-      rows = tables.iterate(file, header=("id", "answer"))
+      rows = tables.read_records(file, header=("id", "answer"))
       return {row.fields["id"]: row.fields["answer"] for row in rows}
   return {}

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import DataError
-from maskedlm.core.task import Batch, Key, Params
+from maskedlm.core.task import (Batch, Key, Params)
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.classification import classification
-from maskedlm.finetune.common import label_metrics, multi_sequence, single_label
+from maskedlm.finetune.common import (label_metrics, multi_sequence, single_label)
 from maskedlm.finetune.common.text_pairs import pair_row
-from maskedlm.finetune.contract import Application, Prediction, Rows
+from maskedlm.finetune.contract import (Application, Prediction, Rows)
 from maskedlm.finetune.multiple_choice import files as choices
 from maskedlm.finetune.multiple_choice.files import Example
 from maskedlm.modeling.architecture import EncoderConfig
@@ -39,13 +39,13 @@ class Options(NamedTuple):
 def read(source: str, options: Options) -> list[Example]:
   """The examples of a file: see choices.read."""
   del options
-  return choices.read(source)
+  return choices.read_examples(source)
 
 
 def parse(line: str, options: Options) -> Example:
   """A line of predict's input: see choices.parse."""
   del options
-  return choices.parse(line)
+  return choices.parse_line(line)
 
 
 def group(example: Example) -> str:
@@ -60,7 +60,7 @@ def describe(examples: Sequence[Example], options: Options) -> dict[str, int]:
     DataError: an example without a label, or with another number of choices.
   """
   del options
-  count = choices.num_choices(examples)
+  count = choices.check_num_choices(examples)
   _labels(examples)
   return {"choices": count}
 
@@ -81,7 +81,7 @@ def make(
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     """Float32 [B, C]: the encoder sees B * C rows."""
     B, C, _ = batch["input_ids"].shape
-    return net.apply(params, multi_sequence.flat(batch), key, train).reshape(
+    return net.apply(params, multi_sequence.flatten_sequences(batch), key, train).reshape(
       B, C
     )
 
@@ -120,7 +120,7 @@ def make_rows(
   Raises:
     DataError: an example that has another number of choices.
   """
-  C = choices.num_choices(examples, count)
+  C = choices.check_num_choices(examples, count)
   contexts = tokenizer.encode_batch([e.context for e in examples])
   flat = tokenizer.encode_batch(
     [f"{e.question} {c}".strip() for e in examples for c in e.choices]
@@ -139,7 +139,7 @@ def make_rows(
     ]
     for i, context in enumerate(contexts)
   ]
-  tokens, lengths = multi_sequence.stack(
+  tokens, lengths = multi_sequence.stack_sequences(
     [[made[:2] for made in row] for row in rows], tokenizer.special.pad
   )
   return Rows(

@@ -19,7 +19,7 @@ _NO_ANSWER = "(no answer)"
 _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII alone.
 
 
-class Score(NamedTuple):
+class AnswerScore(NamedTuple):
   """Of one answer, against the gold answer that fits it best."""
 
   exact_match: float
@@ -27,45 +27,45 @@ class Score(NamedTuple):
 
 
 # (predicted, gold answers) -> Score.
-Scorer = Callable[[str, Sequence[str]], Score]
-Answers = Mapping[str, str]  # Question id -> the answer that is predicted.
-Gold = Mapping[str, Sequence[str]]  # Id -> gold answers; () = there is none.
+Scorer = Callable[[str, Sequence[str]], AnswerScore]
+PredictedAnswers = Mapping[str, str]  # Question id -> the answer that is predicted.
+GoldAnswers = Mapping[str, Sequence[str]]  # Id -> gold answers; () = there is none.
 
 
-def normalise(text: str) -> str:
+def normalise_answer(text: str) -> str:
   """Lower case, without punctuation and articles, single spaces."""
   text = text.lower().translate(_PUNCTUATION)
   return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def score_v1(predicted: str, gold: Sequence[str]) -> Score:
+def score_v1(predicted: str, gold: Sequence[str]) -> AnswerScore:
   """Of SQuAD 1.1: two answers that are empty match exactly, with F1 0."""
-  found = normalise(predicted)
-  wanted = [normalise(answer) for answer in gold]
-  return Score(
+  found = normalise_answer(predicted)
+  wanted = [normalise_answer(answer) for answer in gold]
+  return AnswerScore(
     float(found in wanted), max(_overlap(found, answer) for answer in wanted)
   )
 
 
-def score_v2(predicted: str, gold: Sequence[str]) -> Score:
+def score_v2(predicted: str, gold: Sequence[str]) -> AnswerScore:
   """Of SQuAD 2.0: "" is right where there is no gold answer, with F1 1.
 
   Gold answers that are empty once normalised don't count as answers.
   """
-  found = normalise(predicted)
-  wanted = [answer for answer in map(normalise, gold) if answer] or [""]
+  found = normalise_answer(predicted)
+  wanted = [answer for answer in map(normalise_answer, gold) if answer] or [""]
   exact = float(found in wanted)
   if wanted == [""]:
-    return Score(exact, exact)
-  return Score(exact, max(_overlap(found, answer) for answer in wanted))
+    return AnswerScore(exact, exact)
+  return AnswerScore(exact, max(_overlap(found, answer) for answer in wanted))
 
 
-def evaluate_v1(gold: Gold, answers: Answers) -> dict[str, float]:
+def evaluate_v1(gold: GoldAnswers, answers: PredictedAnswers) -> dict[str, float]:
   """exact_match and f1; a question without prediction counts 0."""
   return _mean(list(_scores(gold, answers, score_v1).values()))
 
 
-def evaluate_v2(gold: Gold, answers: Answers) -> dict[str, float]:
+def evaluate_v2(gold: GoldAnswers, answers: PredictedAnswers) -> dict[str, float]:
   """exact_match and f1, also of the questions with an answer alone.
 
   Of those without, where both are the same: no_answer_accuracy. A question
@@ -82,7 +82,7 @@ def evaluate_v2(gold: Gold, answers: Answers) -> dict[str, float]:
 
 
 def best_thresholds(
-  gold: Gold, answers: Answers, null_odds: Mapping[str, float]
+  gold: GoldAnswers, answers: PredictedAnswers, null_odds: Mapping[str, float]
 ) -> dict[str, float]:
   """The best that a threshold on null_odds can do, as evaluate-v2.0.py finds.
 
@@ -98,7 +98,7 @@ def best_thresholds(
   """
   odds, gains = _gains(gold, answers, null_odds)
   found = {}
-  for name in Score._fields:
+  for name in AnswerScore._fields:
     totals = _totals(gold, gains[name])
     best = int(np.argmax(totals))
     found[f"best_{name}"] = float(totals[best]) / len(gold)
@@ -106,8 +106,8 @@ def best_thresholds(
   return found
 
 
-def calibrate(
-  gold: Gold, answers: Answers, null_odds: Mapping[str, float]
+def calibrate_threshold(
+  gold: GoldAnswers, answers: PredictedAnswers, null_odds: Mapping[str, float]
 ) -> float:
   """The threshold of the best F1, to be used on other questions.
 
@@ -122,8 +122,8 @@ def calibrate(
   return float(bounds[best] + bounds[best + 1]) / 2
 
 
-def tables(
-  questions: Mapping[str, str], gold: Gold, answers: Answers, scorer: Scorer
+def format_error_tables(
+  questions: Mapping[str, str], gold: GoldAnswers, answers: PredictedAnswers, scorer: Scorer
 ) -> dict[str, str]:
   """Of a development set: mistakes.tsv, and by_question.txt, by their word.
 
@@ -161,16 +161,16 @@ def _overlap(found: str, wanted: str) -> float:
   return 2 * precision * recall / (precision + recall)
 
 
-def _scores(gold: Gold, answers: Answers, scorer: Scorer) -> dict[str, Score]:
+def _scores(gold: GoldAnswers, answers: PredictedAnswers, scorer: Scorer) -> dict[str, AnswerScore]:
   return {
-    key: scorer(answers[key], gold[key]) if key in answers else Score(0.0, 0.0)
+    key: scorer(answers[key], gold[key]) if key in answers else AnswerScore(0.0, 0.0)
     for key in gold
   }
 
 
-def _mean(scores: Sequence[Score]) -> dict[str, float]:
+def _mean(scores: Sequence[AnswerScore]) -> dict[str, float]:
   means = np.mean(np.array(scores, np.float64).reshape(-1, 2), axis=0)
-  return dict(zip(Score._fields, means.tolist(), strict=True))
+  return dict(zip(AnswerScore._fields, means.tolist(), strict=True))
 
 
 def _gains(gold, answers, null_odds) -> tuple[np.ndarray, dict]:
@@ -180,15 +180,15 @@ def _gains(gold, answers, null_odds) -> tuple[np.ndarray, dict]:
     score_v2(answers[key], gold[key])
     if gold[key]
     # Never to answer has these right; an answer loses them.
-    else Score(*[-1.0 if answers[key] else 0.0] * 2)
+    else AnswerScore(*[-1.0 if answers[key] else 0.0] * 2)
     for key in keys
   ]
   odds = np.array([null_odds[key] for key in keys], np.float64)
   gains = np.array(scores, np.float64).reshape(-1, 2).T
-  return odds, dict(zip(Score._fields, gains, strict=True))
+  return odds, dict(zip(AnswerScore._fields, gains, strict=True))
 
 
-def _totals(gold: Gold, gains: np.ndarray) -> np.ndarray:
+def _totals(gold: GoldAnswers, gains: np.ndarray) -> np.ndarray:
   """[n + 1]: right answers, with the first 0, 1, ... n questions answered."""
   impossible = sum(not answers for answers in gold.values())
   return np.cumsum(np.concatenate([[impossible], gains]))

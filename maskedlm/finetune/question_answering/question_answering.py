@@ -15,16 +15,16 @@ import numpy as np
 from flax import linen as nn
 from jax import lax
 
-from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.finetune.contract import Application, Outputs, Prediction
-from maskedlm.finetune.question_answering import metrics, squad
+from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.finetune.contract import (Application, Outputs, Prediction)
+from maskedlm.finetune.question_answering import (metrics, squad)
 from maskedlm.finetune.question_answering import rows as answer_rows
 from maskedlm.finetune.question_answering.squad import Example
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import before_head, head_stddevs, sentence_vector
+from maskedlm.modeling.heads import (head_input, head_stddevs, sentence_vector)
 from maskedlm.modeling.layers import Dense
-from maskedlm.modeling.losses import accuracy, cross_entropy
+from maskedlm.modeling.losses import (accuracy, cross_entropy)
 
 READING = ("allow_impossible", "fix_offsets")
 EXAMPLES = ("Who wrote it?\tThe novel was written by Jane Austen in 1813.",)
@@ -50,7 +50,7 @@ class Options(NamedTuple):
 
 def read(source: str, options: Options) -> list[Example]:
   """The questions of a SQuAD file or of "tfds:squad/v1.1:train" (squad.py)."""
-  return squad.read(
+  return squad.read_questions(
     source,
     allow_impossible=options.allow_impossible,
     fix_offsets=options.fix_offsets,
@@ -60,7 +60,7 @@ def read(source: str, options: Options) -> list[Example]:
 def parse(line: str, options: Options) -> Example:
   """A line of predict's input: JSON, or question, tab, text (squad.py)."""
   del options
-  return squad.parse(line)
+  return squad.parse_question(line)
 
 
 def group(example: Example) -> str:
@@ -75,7 +75,7 @@ def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
     DataError: answers are not known, or none has one.
   """
   del options
-  squad.gold(examples)  # They must be known.
+  squad.require_answers(examples)  # They must be known.
   impossible = sum(not example.answers for example in examples)
   if impossible == len(examples):
     raise DataError(
@@ -100,7 +100,7 @@ class SpanHead(nn.Module):
     B, L, D = x.shape
     _, stddev = head_stddevs(cfg)
     dense = Dense((D,), (2,), stddev, cfg.dtype, name="dense")
-    x = dense(before_head(cfg, x.reshape(B * L, D)))
+    x = dense(head_input(cfg, x.reshape(B * L, D)))
     return x.astype(jnp.float32).reshape(B, L, 2)
 
 
@@ -120,7 +120,7 @@ def make(
   del about
   _check(options, length, specials=2 + cfg.pair_separators)
   head = SpanHead(cfg)
-  encode = answer_rows.encoder_of(tokenizer)
+  encode = answer_rows.cached_encoder(tokenizer)
 
   def init(key):
     x = jnp.zeros((1, 1, cfg.width))
@@ -184,13 +184,13 @@ def make(
   def tune(examples, rows, outputs):
     if not options.allow_impossible:
       return {}
-    gold = squad.gold(examples)
+    gold = squad.require_answers(examples)
     answers, odds = _non_null(examples, decode(examples, rows, outputs, {}))
-    threshold = metrics.calibrate(gold, answers, odds)
+    threshold = metrics.calibrate_threshold(gold, answers, odds)
     return {"null_threshold": threshold}
 
   def score(examples, predictions):
-    gold = squad.gold(examples)
+    gold = squad.require_answers(examples)
     found = {
       e.id: p["answer"] for e, p in zip(examples, predictions, strict=True)
     }
@@ -220,7 +220,7 @@ def make(
     score=score,
     best="f1",
     tune=tune,
-    gold=squad.gold,
+    gold=squad.require_answers,
   )
 
 
@@ -326,7 +326,7 @@ def _n_best(
   for index in np.argsort(-scores, kind="stable"):
     if len(best) == count or scores[index] < MASKED / 2:
       break
-    begin, end = answer_rows.characters(context, offsets, *spans[index])
+    begin, end = answer_rows.answer_characters(context, offsets, *spans[index])
     text = context[begin:end]
     if text and text not in best:
       score = float(scores[index])
@@ -357,10 +357,10 @@ def report(
   """The official files, mistakes.tsv and by_question.txt."""
   is_v2 = "null_odds" in predictions[0]
   return {
-    **squad.official(predictions),
-    **metrics.tables(
+    **squad.format_predictions(predictions),
+    **metrics.format_error_tables(
       {example.id: example.question for example in examples},
-      squad.gold(examples),
+      squad.require_answers(examples),
       {prediction["id"]: prediction["answer"] for prediction in predictions},
       metrics.score_v2 if is_v2 else metrics.score_v1,
     ),
@@ -372,4 +372,4 @@ def export(
 ) -> dict[str, str]:
   """The files of run_squad.py: predictions, n-best, and null_odds of 2.0."""
   del options
-  return {**squad.official(predictions), **squad.n_best(predictions)}
+  return {**squad.format_predictions(predictions), **squad.format_n_best(predictions)}

@@ -20,20 +20,20 @@ from maskedlm.finetune.question_answering.squad import Example
 _CACHED = 1 << 15  # Texts whose tokens are remembered, 3 KB each.
 
 
-class Tokens(NamedTuple):
+class TokenizedText(NamedTuple):
   """Of a text; see tokenizer.Encoding."""
 
   ids: np.ndarray  # [n] int32.
   offsets: np.ndarray  # [n, 2] int32: characters of the text.
 
 
-def encoder_of(tokenizer: Tokenizer) -> Callable[[str], Tokens]:
+def cached_encoder(tokenizer: Tokenizer) -> Callable[[str], TokenizedText]:
   """The function from a text to its tokens; it remembers what it did."""
 
   @functools.lru_cache(maxsize=_CACHED)
-  def encode(text: str) -> Tokens:
+  def encode(text: str) -> TokenizedText:
     encoding = tokenizer.encode(text)
-    return Tokens(encoding.ids, encoding.offsets)
+    return TokenizedText(encoding.ids, encoding.offsets)
 
   return encode
 
@@ -41,7 +41,7 @@ def encoder_of(tokenizer: Tokenizer) -> Callable[[str], Tokens]:
 def make_rows(
   examples: Sequence[Example],
   tokenizer: Tokenizer,
-  encode: Callable[[str], Tokens],
+  encode: Callable[[str], TokenizedText],
   *,
   length: int,
   max_query: int,
@@ -140,7 +140,7 @@ def make_rows(
   )
 
 
-def characters(
+def answer_characters(
   text: str, offsets: np.ndarray, start: int, end: int
 ) -> tuple[int, int]:
   """Where in the text its tokens start to end (included) are, trimmed."""
@@ -179,7 +179,7 @@ def _windows(
   """
   sizes = np.ones(count, np.int64)
   used = _stride(capacity, stride, longest)
-  found = windows.cut(sizes, capacity, stride=used)
+  found = windows.cut_windows(sizes, capacity, stride=used)
   bounds = [
     # From here on an answer may lead out.
     max(min(window.keep_end, window.end - longest + 1), after.begin)

@@ -11,12 +11,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables, tfds_tables
+from maskedlm.data.labelled import (tables, tfds_tables)
 from maskedlm.finetune.contract import Prediction
 from maskedlm.runtime.console import log
 
 
-class Answer(NamedTuple):
+class GoldAnswer(NamedTuple):
   """context[start : start + len(text)] == text."""
 
   text: str
@@ -30,11 +30,11 @@ class Example(NamedTuple):
   context: str
   id: str = ""
   # What people answered, () where nobody can; None = not known.
-  answers: tuple[Answer, ...] | None = None
+  answers: tuple[GoldAnswer, ...] | None = None
   where: str = ""  # FILE: question ID.
 
 
-def read(
+def read_questions(
   source: str, *, allow_impossible: bool, fix_offsets: bool
 ) -> list[Example]:
   """The questions of a SQuAD file, or of "tfds:squad/v1.1:train".
@@ -77,7 +77,7 @@ def read(
   return examples
 
 
-def parse(line: str) -> Example:
+def parse_question(line: str) -> Example:
   """A line of predict's input: {"question", "context", "id"}, id if you like.
 
   Or the question, a tab and the text.
@@ -90,7 +90,7 @@ def parse(line: str) -> Example:
     "between them"
   )
   if line.startswith("{"):
-    fields = tables.json_object(line, "input", such_as=such_as)
+    fields = tables.parse_json_object(line, "input", such_as=such_as)
     for name in ("question", "context"):
       if not isinstance(fields.get(name), str):
         raise DataError(
@@ -106,7 +106,7 @@ def parse(line: str) -> Example:
   return Example(tables.encodable(question), tables.encodable(context), key)
 
 
-def gold(examples: Sequence[Example]) -> dict[str, list[str]]:
+def require_answers(examples: Sequence[Example]) -> dict[str, list[str]]:
   """The gold answers of each question, as squad_metrics takes them.
 
   Raises:
@@ -121,7 +121,7 @@ def gold(examples: Sequence[Example]) -> dict[str, list[str]]:
   return {e.id: [answer.text for answer in e.answers] for e in examples}
 
 
-def official(predictions: Sequence[Prediction]) -> dict[str, str]:
+def format_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """{file name: JSON}, as run_squad.py writes and evaluate-v*.py reads.
 
   predictions.json has the answers; of SQuAD 2.0 null_odds.json has what
@@ -133,7 +133,7 @@ def official(predictions: Sequence[Prediction]) -> dict[str, str]:
   return {name: _json(table) for name, table in files.items()}
 
 
-def n_best(predictions: Sequence[Prediction]) -> dict[str, str]:
+def format_n_best(predictions: Sequence[Prediction]) -> dict[str, str]:
   """nbest_predictions.json of run_squad.py: larger than its other files."""
   table = {
     p["id"]: [
@@ -167,7 +167,7 @@ def _from_file(path: str) -> Iterator[tuple[Example, bool]]:
 
 def _from_tfds(source: str) -> Iterator[tuple[Example, bool]]:
   contexts: dict[str, str] = {}  # Equal ones become one string.
-  for entry in tfds_tables.examples(tfds_tables.open_source(source), source):
+  for entry in tfds_tables.read_examples(tfds_tables.open_data_source(source), source):
     entry = {name: _plain(value) for name, value in entry.items()}
     where = f"{source}: question {entry.get('id')}"
     key = _field(entry, "id", str, where)
@@ -210,7 +210,7 @@ def _example(
   if "answers" in entry:
     found = _field(entry, "answers", list, where)
     answers = tuple(
-      Answer(
+      GoldAnswer(
         tables.encodable(_field(answer, "text", str, where)),
         _field(answer, "answer_start", int, where),
       )
@@ -278,7 +278,7 @@ def _check_labelled(examples: Sequence[Example]) -> None:
     )
 
 
-def _placed(answer: Answer, example: Example, fix_offsets: bool) -> Answer:
+def _placed(answer: GoldAnswer, example: Example, fix_offsets: bool) -> GoldAnswer:
   """The answer, which must be at its offset, or else is moved there."""
   text, start = answer
   if not text:
@@ -290,7 +290,7 @@ def _placed(answer: Answer, example: Example, fix_offsets: bool) -> Answer:
     return answer
   places = list(_places(text, example.context))
   if fix_offsets and places:
-    return Answer(text, min(places, key=lambda place: abs(place - start)))
+    return GoldAnswer(text, min(places, key=lambda place: abs(place - start)))
   found = example.context[max(start, 0) : max(start, 0) + len(text)]
   if not places:
     remedy = (

@@ -19,24 +19,19 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import (
-  ConfigError,
-  DataError,
-  check_known,
-  did_you_mean,
-)
-from maskedlm.core.task import Array, Batch, Key, Params
+from maskedlm.core.errors import (ConfigError, DataError, check_known, did_you_mean)
+from maskedlm.core.task import (Array, Batch, Key, Params)
 from maskedlm.data.labelled import tables
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import label_metrics, mentions, single_label
-from maskedlm.finetune.common.pair_scorer import Ffn, span_means
-from maskedlm.finetune.contract import Application, Prediction
+from maskedlm.finetune.common import (label_metrics, mentions, single_label)
+from maskedlm.finetune.common.pair_scorer import (FeedForward, span_means)
+from maskedlm.finetune.contract import (Application, Prediction)
 from maskedlm.finetune.relations import semeval
-from maskedlm.finetune.relations.rows import make_markers, make_rows
+from maskedlm.finetune.relations.rows import (make_markers, make_rows)
 from maskedlm.finetune.relations.semeval import Example
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import gather_positions, sentence_vector
+from maskedlm.modeling.heads import (gather_positions, sentence_vector)
 from maskedlm.runtime.console import log
 
 EXAMPLES = (
@@ -58,7 +53,7 @@ class Options(NamedTuple):
 def read(source: str, options: Options) -> list[Example]:
   """The sentences of a file in the format of SemEval-2010 task 8."""
   del options
-  return semeval.read(source)
+  return semeval.read_sentences(source)
 
 
 def parse(line: str, options: Options) -> Example:
@@ -73,8 +68,8 @@ def parse(line: str, options: Options) -> Example:
   del options
   where = f"input {line[:40]!r}"
   if not line.startswith("{"):
-    return Example(*semeval.unmark(line, where=where))
-  fields = tables.json_fields(line, where)
+    return Example(*semeval.parse_entity_tags(line, where=where))
+  fields = tables.parse_json_fields(line, where)
   marked = "e1" not in fields and "e2" not in fields
   wanted = ("text", "e1", "e1_offset", "e2", "e2_offset")
   for name in wanted[:1] if marked else wanted:
@@ -86,9 +81,9 @@ def parse(line: str, options: Options) -> Example:
       )
   text = fields["text"]
   if marked:
-    return Example(*semeval.unmark(text, where=where))
+    return Example(*semeval.parse_entity_tags(text, where=where))
   e1, e2 = (
-    mentions.locate(
+    mentions.find_mention(
       text, fields[name], fields[f"{name}_offset"], what=name, where=where
     )
     for name in ("e1", "e2")
@@ -117,12 +112,12 @@ def describe(
       f"for training have the relation {relations[0]!r}; expected at least two."
     )
   _check_other(relations, options.other)
-  return {"labels": semeval.labels_of(relations, other=options.other)}
+  return {"labels": semeval.directed_labels(relations, other=options.other)}
 
 
 def _check_other(relations: Sequence[str], other: str) -> None:
   """A misspelt task.other would have the real one count in f1, silently."""
-  names = sorted(set(map(semeval.direction_free, relations)))
+  names = sorted(set(map(semeval.strip_direction, relations)))
   if not other or other in names:
     return
   for name in names:
@@ -198,7 +193,7 @@ def make(
       f"data.length={length} has no room for two entities and their markers; "
       f"expected {least} at the least."
     )
-  head = Ffn(cfg, pair.vectors * cfg.width, len(labels))
+  head = FeedForward(cfg, pair.vectors * cfg.width, len(labels))
 
   def init(key: Key) -> Params:
     x = jnp.zeros((1, head.inputs))
@@ -217,7 +212,7 @@ def make(
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
-    return semeval.scores(
+    return semeval.evaluate_relations(
       _gold(examples),
       [p["relation"] for p in predictions],
       other=options.other,
@@ -285,10 +280,10 @@ def report(
   found = [p["relation"] for p in predictions]
   ids = [example.id for example in examples]
   return {
-    "relations.tsv": semeval.report(gold, found),
+    "relations.tsv": semeval.format_report(gold, found),
     "confusion.tsv": label_metrics.confusion(gold, found),
-    "answer_key.txt": semeval.answers(ids, gold),
-    "proposed_answers.txt": semeval.answers(ids, found),
+    "answer_key.txt": semeval.format_answers(ids, gold),
+    "proposed_answers.txt": semeval.format_answers(ids, found),
   }
 
 
@@ -298,4 +293,4 @@ def export(
   """What the official scorer takes: a line `id<TAB>relation` for each."""
   del options
   ids, found = ([p[name] for p in predictions] for name in ("id", "relation"))
-  return {"proposed_answers.txt": semeval.answers(ids, found)}
+  return {"proposed_answers.txt": semeval.format_answers(ids, found)}

@@ -9,7 +9,7 @@ import numpy as np
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import words
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import mentions, unseen_labels
+from maskedlm.finetune.common import (mentions, unseen_labels)
 from maskedlm.finetune.common.text_pairs import text_tokens
 from maskedlm.finetune.contract import Rows
 from maskedlm.finetune.relations.semeval import Example
@@ -39,7 +39,7 @@ def make_markers(tokenizer: Tokenizer) -> tuple[Markers, Markers]:
   made = [np.array([index], np.int32) for _, index in sorted(found)[:4]]
   if len(made) < 4:
     spelt = ["<e1>", "</e1>", "<e2>", "</e2>"]
-    made = words.tokens_of(tokenizer)(["a", *spelt])[1:]
+    made = words.word_encoder(tokenizer)(["a", *spelt])[1:]
   if len({tuple(ids.tolist()) for ids in made}) < 4:
     raise ConfigError(
       "task.pair: the tokenizer has no [unusedN], nor can it tell <e1>, </e1>, "
@@ -49,8 +49,8 @@ def make_markers(tokenizer: Tokenizer) -> tuple[Markers, Markers]:
   return Markers(*made[:2]), Markers(*made[2:])
 
 
-def insert(
-  piece: mentions.Piece, markers: Sequence[Markers]
+def insert_markers(
+  piece: mentions.TokenizedMentions, markers: Sequence[Markers]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
   """Puts markers around a text's mentions, a pair for each, or none.
 
@@ -110,10 +110,10 @@ def make_rows(
   capacity = length - 2 - sum(len(ids) for both in markers for ids in both)
   made, truncated = [], 0
   for example in examples:
-    piece = mentions.fit(
+    piece = mentions.tokenize_around(
       tokenizer, example.text, (example.e1, example.e2), capacity
     )
-    made.append(insert(piece, markers))
+    made.append(insert_markers(piece, markers))
     truncated += piece.truncated
   gold = [(example.relation, example.where) for example in examples]
   label_ids, notes = unseen_labels.label_ids(gold, labels)

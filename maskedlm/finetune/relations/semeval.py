@@ -36,7 +36,7 @@ class Example(NamedTuple):
   where: str = ""  # FILE:LINE of the sentence.
 
 
-def read(path: str | pathlib.Path) -> list[Example]:
+def read_sentences(path: str | pathlib.Path) -> list[Example]:
   """The sentences of a file in the task's format.
 
   A sentence's line is followed by its relation's; lines that begin with
@@ -50,7 +50,7 @@ def read(path: str | pathlib.Path) -> list[Example]:
   """
   examples: list[Example] = []
   expects_relation = False
-  for number, line in enumerate(tables.text_lines(pathlib.Path(path)), 1):
+  for number, line in enumerate(tables.read_lines(pathlib.Path(path)), 1):
     where = f"{path}:{number}"
     line = line.strip()
     if match := _SENTENCE.fullmatch(line):
@@ -71,7 +71,7 @@ def read(path: str | pathlib.Path) -> list[Example]:
   return examples
 
 
-def unmark(text: str, *, where: str) -> tuple[str, Mention, Mention]:
+def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
   """A text with <e1>...</e1> and <e2>...</e2> in it -> (text, e1, e2).
 
   Raises:
@@ -107,13 +107,13 @@ def unmark(text: str, *, where: str) -> tuple[str, Mention, Mention]:
   return plain, e1, e2
 
 
-def direction_free(relation: str) -> str:
+def strip_direction(relation: str) -> str:
   """The relation without its (e1,e2) or (e2,e1)."""
   match = _RELATION.fullmatch(relation)
   return match.group(1) if match else relation
 
 
-def labels_of(relations: Sequence[str], *, other: str) -> list[str]:
+def directed_labels(relations: Sequence[str], *, other: str) -> list[str]:
   """The labels that these relations make: other first, then sorted.
 
   A relation that is there in one direction has the other as well: of
@@ -121,7 +121,7 @@ def labels_of(relations: Sequence[str], *, other: str) -> list[str]:
   """
   labels = set(relations)
   for relation in relations:
-    name = direction_free(relation)
+    name = strip_direction(relation)
     if name != relation:
       labels |= {f"{name}(e1,e2)", f"{name}(e2,e1)"}
   return [other] * (other in labels) + sorted(labels - {other})
@@ -130,7 +130,7 @@ def labels_of(relations: Sequence[str], *, other: str) -> list[str]:
 # --- The official metric ---
 
 
-class Counts(NamedTuple):
+class RelationCounts(NamedTuple):
   """Of one relation, in both directions."""
 
   right: int  # The relation and its direction are.
@@ -139,18 +139,18 @@ class Counts(NamedTuple):
   actual: int
 
   @property
-  def scores(self) -> tuple[float, float, float]:
+  def evaluate_relations(self) -> tuple[float, float, float]:
     """(precision, recall, F1); a wrong direction counts against both."""
-    found = entity_metrics.Counts(self.right, self.proposed, self.actual)
+    found = entity_metrics.MatchCounts(self.right, self.proposed, self.actual)
     return found.precision, found.recall, found.f1
 
 
-def count(
+def count_relations(
   gold: Sequence[str], predicted: Sequence[str], *, other: str = ""
-) -> dict[str, Counts]:
+) -> dict[str, RelationCounts]:
   """The counts of each relation that gold has, sorted; but other."""
   pairs = [
-    (direction_free(g), direction_free(p), g == p)
+    (strip_direction(g), strip_direction(p), g == p)
     for g, p in zip(gold, predicted, strict=True)
   ]
   actual = Counter(g for g, _, _ in pairs)
@@ -158,12 +158,12 @@ def count(
   right = Counter(g for g, _, same in pairs if same)
   backwards = Counter(g for g, p, same in pairs if g == p and not same)
   return {
-    name: Counts(right[name], backwards[name], proposed[name], actual[name])
+    name: RelationCounts(right[name], backwards[name], proposed[name], actual[name])
     for name in sorted(set(actual) - {other})
   }
 
 
-def scores(
+def evaluate_relations(
   gold: Sequence[str], predicted: Sequence[str], *, other: str = "Other"
 ) -> dict[str, float]:
   """The official scores, as fractions.
@@ -174,16 +174,16 @@ def scores(
   and recall are their means, too; micro_f1 counts all relations together;
   undirected_f1 is as f1, but without directions. accuracy is of all labels.
   """
-  counts = list(count(gold, predicted, other=other).values())
+  counts = list(count_relations(gold, predicted, other=other).values())
   each = [c.scores for c in counts]
   precision, recall, f1 = (_mean([x[i] for x in each]) for i in range(3))
-  together = entity_metrics.Counts(
+  together = entity_metrics.MatchCounts(
     right=sum(c.right for c in counts),
     predicted=sum(c.proposed for c in counts),
     gold=sum(c.actual for c in counts),
   )
   undirected = [
-    entity_metrics.Counts(c.right + c.backwards, c.proposed, c.actual).f1
+    entity_metrics.MatchCounts(c.right + c.backwards, c.proposed, c.actual).f1
     for c in counts
   ]
   return {
@@ -196,18 +196,18 @@ def scores(
   }
 
 
-def report(gold: Sequence[str], predicted: Sequence[str]) -> str:
+def format_report(gold: Sequence[str], predicted: Sequence[str]) -> str:
   """Counts and scores of each relation, and of Other, between tabs."""
   lines = [
     "relation\tright\twrong direction\tpredicted\tgold\tprecision\trecall\tf1"
   ]
-  for name, counts in count(gold, predicted).items():
+  for name, counts in count_relations(gold, predicted).items():
     figures = "\t".join(f"{x:.4f}" for x in counts.scores)
     lines.append("\t".join([name, *map(str, counts), figures]))
   return "\n".join([*lines, ""])
 
 
-def answers(ids: Sequence[str], relations: Sequence[str]) -> str:
+def format_answers(ids: Sequence[str], relations: Sequence[str]) -> str:
   """The official format: a line `id<TAB>relation` for each sentence."""
   return "".join(f"{i}\t{r}\n" for i, r in zip(ids, relations, strict=True))
 
@@ -219,7 +219,7 @@ def _mean(values: Sequence[float]) -> float:
 def _sentence(number: str, text: str, where: str) -> Example:
   if len(text) > 1 and text[0] == text[-1] == '"':
     text = text[1:-1]
-  return Example(*unmark(text, where=where), id=number, where=where)
+  return Example(*parse_entity_tags(text, where=where), id=number, where=where)
 
 
 def _check_relations(examples: Sequence[Example]) -> None:

@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables, tfds_tables
-from maskedlm.data.tokenizers.training import without_surrogates
+from maskedlm.data.labelled import (tables, tfds_tables)
+from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.question_answering import squad
 
 # Names that such columns have on the Hugging Face Hub; the first one counts.
-QUERY = ("query", "question", "anchor")
-PASSAGE = ("passage", "positive", "positives", "pos", "context", "answer")
-NEGATIVE = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
+QUERY_COLUMNS = ("query", "question", "anchor")
+PASSAGE_COLUMNS = ("passage", "positive", "positives", "pos", "context", "answer")
+NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
 
 
 class Example(NamedTuple):
@@ -30,7 +30,7 @@ class Example(NamedTuple):
   where: str = ""  # FILE:LINE.
 
 
-def read(
+def read_examples(
   source: str,
   *,
   query: Sequence[str],
@@ -55,7 +55,7 @@ def read(
   """
   suffix = pathlib.Path(source).suffix.lower()
   if suffix == ".json" or source.startswith(tfds_tables.PREFIX):
-    asked = squad.read(source, allow_impossible=True, fix_offsets=True)
+    asked = squad.read_questions(source, allow_impossible=True, fix_offsets=True)
     return [
       Example(e.question, (e.context,), where=e.where)
       for e in asked
@@ -63,12 +63,12 @@ def read(
     ]
   return [
     example
-    for record in tables.iterate(source, header=header)
+    for record in tables.read_records(source, header=header)
     for example in _examples(record, query, passage)
   ]
 
 
-def parse(line: str) -> Example:
+def parse_line(line: str) -> Example:
   """A line of predict's input: the query and passages, between tabs.
 
   Or {"query": "...", "passages": ["...", ...]}.
@@ -81,28 +81,28 @@ def parse(line: str) -> Example:
     '{"query": "...", "passages": ["...", ...]}.'
   )
   if line.startswith("{"):
-    fields = tables.json_fields(line, "input")
+    fields = tables.parse_json_fields(line, "input")
     query, passages = fields.get("query", ""), _list(fields.get("passages", ""))
   else:
     query, *passages = line.split("\t")
   if not query or not passages or not all(isinstance(x, str) for x in passages):
     raise DataError(f"input {line[:40]!r}: {expected}")
-  query, *passages = map(without_surrogates, (query, *passages))
+  query, *passages = map(replace_surrogates, (query, *passages))
   return Example(query, tuple(passages), is_gold=False)
 
 
 def _examples(
   record: tables.Record, query: Sequence[str], passage: Sequence[str]
 ) -> list[Example]:
-  asked = tables.field(record, *query)
+  asked = tables.get_field(record, *query)
   asked = asked if asked.strip() else ""
-  right = _texts(record, tables.field(record, *passage))
+  right = _texts(record, tables.get_field(record, *passage))
   if not right:
     raise DataError(f"{record.where}: the passage is empty; expected a text.")
   wrong = [
     text
     for name, value in record.fields.items()
-    if NEGATIVE.fullmatch(name)
+    if NEGATIVE_COLUMN.fullmatch(name)
     for text in _texts(record, value)
   ]
   return [Example(asked, (text, *wrong), where=record.where) for text in right]
@@ -118,7 +118,7 @@ def _texts(record: tables.Record, value: str) -> list[str]:
     raise DataError(
       f"{record.where}: {value[:40]!r}; expected a text, or a list of texts."
     )
-  return [without_surrogates(text) for text in found if text.strip()]
+  return [replace_surrogates(text) for text in found if text.strip()]
 
 
 def _list(text: str) -> list | None:

@@ -18,15 +18,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, DataError, check_known
-from maskedlm.core.task import Batch, Key, Params
+from maskedlm.core.errors import (ConfigError, DataError, check_known)
+from maskedlm.core.task import (Batch, Key, Params)
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence
 from maskedlm.finetune.common.text_pairs import pair_row
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
+from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
 from maskedlm.finetune.retrieval import files as passages
 from maskedlm.finetune.retrieval.files import Example
-from maskedlm.modeling import losses, masked_lm
+from maskedlm.modeling import (losses, masked_lm)
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
 
@@ -53,10 +53,10 @@ class Options(NamedTuple):
 
 def read(source: str, options: Options) -> list[Example]:
   """The examples of a file: see passages.read."""
-  return passages.read(
+  return passages.read_examples(
     source,
-    query=(options.query,) if options.query else passages.QUERY,
-    passage=(options.passage,) if options.passage else passages.PASSAGE,
+    query=(options.query,) if options.query else passages.QUERY_COLUMNS,
+    passage=(options.passage,) if options.passage else passages.PASSAGE_COLUMNS,
     header=tuple(options.header),
   )
 
@@ -64,7 +64,7 @@ def read(source: str, options: Options) -> list[Example]:
 def parse(line: str, options: Options) -> Example:
   """A line of predict's input: see passages.parse."""
   del options
-  return passages.parse(line)
+  return passages.parse_line(line)
 
 
 def group(example: Example) -> str:
@@ -120,7 +120,7 @@ def make(
   def vectors(params: Params, batch: Batch, key: Key, train: bool):
     """Float32 [B, C, D], each of length 1."""
     B, C, _ = batch["input_ids"].shape
-    rows = multi_sequence.flat(batch)
+    rows = multi_sequence.flatten_sequences(batch)
     hidden = masked_lm.encode(cfg, params, rows, key, train)
     x = ROW_POOLS[options.pool](cfg, hidden, rows["segment_ids"])
     x = x.astype(jnp.float32).reshape(B, C, -1)
@@ -130,11 +130,11 @@ def make(
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     found = scores(vectors(params, batch, key, train), batch)
     B, K = batch["passage_ids"].shape
-    nats, hits = losses.score(found / options.temperature, jnp.arange(B) * K)
+    nats, hits = losses.loss_and_correct(found / options.temperature, jnp.arange(B) * K)
     weights = batch["example_weights"] * (batch["query_ids"] != NONE)
     return (
-      {"retrieval": losses.weigh(nats, weights)},
-      {"in_batch_accuracy": losses.weigh(hits, weights)},
+      {"retrieval": losses.weighted_sum(nats, weights)},
+      {"in_batch_accuracy": losses.weighted_sum(hits, weights)},
     )
 
   return Application(
@@ -216,7 +216,7 @@ def make_rows(
     [of_queries[query], *(of_passages[k] for k in passage)]
     for query, passage in zip(query_ids, passage_ids, strict=True)
   ]
-  tokens, lengths = multi_sequence.stack(
+  tokens, lengths = multi_sequence.stack_sequences(
     [[made[:2] for made in row] for row in rows], tokenizer.special.pad
   )
   return Rows(

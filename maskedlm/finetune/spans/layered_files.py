@@ -20,7 +20,7 @@ from maskedlm.finetune.common import bio
 from maskedlm.finetune.tagging import conll
 
 
-class Sentence(NamedTuple):
+class LabelledSentence(NamedTuple):
   """Words and the spans of them that have a label."""
 
   words: tuple[str, ...]
@@ -35,7 +35,7 @@ def read_layers(
   token_column: int = 0,
   file_scheme: str = "auto",
   repair_bio: bool = False,
-) -> list[Sentence]:
+) -> list[LabelledSentence]:
   """The sentences of a file whose other columns are layers of BIO, or none.
 
   Raises:
@@ -66,7 +66,7 @@ def read_flat(
   tag_column: int = -1,
   file_scheme: str = "auto",
   repair_bio: bool = False,
-) -> list[Sentence]:
+) -> list[LabelledSentence]:
   """The sentences of a file of CoNLL columns, of which one is BIO, or none.
 
   Raises:
@@ -75,20 +75,20 @@ def read_flat(
   """
   sentences = conll.read(path, token_column=token_column, tag_column=tag_column)
   if any(sentence.tags is None for sentence in sentences):
-    return [Sentence(s.words, None, s.lines) for s in sentences]
-  tags = bio.well_formed(
+    return [LabelledSentence(s.words, None, s.lines) for s in sentences]
+  tags = bio.convert_tags(
     [(s.tags, s.lines) for s in sentences],
     path,
     file_scheme=file_scheme,
     repair_bio=repair_bio,
   )
   return [
-    Sentence(s.words, tuple(bio.entities(of_words)), s.lines)
+    LabelledSentence(s.words, tuple(bio.find_entities(of_words)), s.lines)
     for s, of_words in zip(sentences, tags, strict=True)
   ]
 
 
-def write_layers(
+def format_layers(
   sentences: Iterable[tuple[Sequence[str], Iterable[bio.Entity]]],
 ) -> str:
   """(words, spans) as a file of layers: as many as are needed, one at least."""
@@ -99,7 +99,7 @@ def write_layers(
     [
       [
         words,
-        *(bio.tags_of(layer, len(words)) for layer in layers),
+        *(bio.entity_tags(layer, len(words)) for layer in layers),
         *[["O"] * len(words)] * (depth - len(layers)),
       ]
       for words, layers in of_all

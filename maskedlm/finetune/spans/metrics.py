@@ -12,12 +12,12 @@ from maskedlm.finetune.common.bio import Entity
 Spans = Sequence[Sequence[Entity]]  # Of each sentence.
 
 
-def counts(gold: Spans, predicted: Spans) -> dict[str, entity_metrics.Counts]:
+def count_spans(gold: Spans, predicted: Spans) -> dict[str, entity_metrics.MatchCounts]:
   """label -> Counts, sorted by label."""
   return entity_metrics.count_entities(gold, predicted, lambda spans: spans)
 
 
-def inner(spans: Sequence[Entity]) -> list[Entity]:
+def inner_spans(spans: Sequence[Entity]) -> list[Entity]:
   """Those that lie within another."""
   return [
     span
@@ -31,19 +31,19 @@ def inner(spans: Sequence[Entity]) -> list[Entity]:
   ]
 
 
-def scores(gold: Spans, predicted: Spans) -> dict[str, float]:
+def evaluate_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
   """f1, precision and recall, micro-averaged; fractions."""
-  found = entity_metrics.total(counts(gold, predicted))
+  found = entity_metrics.sum_counts(count_spans(gold, predicted))
   return {"f1": found.f1, "precision": found.precision, "recall": found.recall}
 
 
-def inner_scores(gold: Spans, predicted: Spans) -> dict[str, float]:
+def evaluate_inner_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
   """The same of spans that lie within others alone: inner_f1, ..."""
-  made = scores([inner(s) for s in gold], [inner(s) for s in predicted])
+  made = evaluate_spans([inner_spans(s) for s in gold], [inner_spans(s) for s in predicted])
   return {f"inner_{name}": value for name, value in made.items()}
 
 
-def reach(
+def evaluate_reach(
   gold: Spans,
   sizes: Sequence[Sequence[int]],
   *,
@@ -90,14 +90,14 @@ def reach(
   }
 
 
-def report(gold: Spans, predicted: Spans) -> str:
+def format_report(gold: Spans, predicted: Spans) -> str:
   """Precision, recall and F1 by label, by width, and of spans within others."""
-  parts = [entity_metrics.table(counts(gold, predicted), "label")]
-  by_width = counts(_by_width(gold), _by_width(predicted))
-  parts.append(entity_metrics.table(by_width, "words"))
-  within = [[inner(s) for s in spans] for spans in (gold, predicted)]
+  parts = [entity_metrics.format_table(count_spans(gold, predicted), "label")]
+  by_width = count_spans(_by_width(gold), _by_width(predicted))
+  parts.append(entity_metrics.format_table(by_width, "words"))
+  within = [[inner_spans(s) for s in spans] for spans in (gold, predicted)]
   if any(map(any, within)):
-    parts.append(entity_metrics.table(counts(*within), "within others"))
+    parts.append(entity_metrics.format_table(count_spans(*within), "within others"))
   return "\n".join(parts)
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.data.labelled import words as words_lib
+from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.labelled.windows import Window
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
@@ -100,7 +100,7 @@ def make_rows(
       which Rows.notes tells.
   Rows.values: first_word, the place in the sentence of the row's first word.
   """
-  find_tokens = words_lib.tokens_of(tokenizer)
+  find_tokens = word_encoder(tokenizer)
   label_ids = {label: i for i, label in enumerate(labels)}
   capacity = length - 2
   tokens: dict[str, list[np.ndarray]] = {
@@ -151,7 +151,7 @@ def make_rows(
     values={"first_word": np.array(first_words, np.int32)},
     example=np.array(owners, np.int64),
     truncated=truncated,
-    notes=unseen_labels.notes(odd),
+    notes=unseen_labels.unseen_notes(odd),
   )
 
 
@@ -163,8 +163,8 @@ def _spans(
   for span in example.spans or ():
     place = span.begin, span.end
     # Of several labels, the first that the model has.
-    if found.get(place, unseen_labels.UNKNOWN) == unseen_labels.UNKNOWN:
-      found[place] = label_ids.get(span.type, unseen_labels.UNKNOWN)
+    if found.get(place, unseen_labels.UNSEEN) == unseen_labels.UNSEEN:
+      found[place] = label_ids.get(span.type, unseen_labels.UNSEEN)
   return [
     (begin, end, label)
     for (begin, end), label in found.items()

@@ -15,21 +15,21 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.errors import ConfigError, DataError, check_known
-from maskedlm.core.task import Array, Batch, Key, Params
-from maskedlm.data.labelled import words as words_lib
+from maskedlm.core.errors import (ConfigError, DataError, check_known)
+from maskedlm.core.task import (Array, Batch, Key, Params)
+from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import bio, span_vectors, unseen_labels
+from maskedlm.finetune.common import (bio, span_vectors, unseen_labels)
 from maskedlm.finetune.common.bio import Entity
-from maskedlm.finetune.common.span_vectors import SpanHead, score_all
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
+from maskedlm.finetune.common.span_vectors import (SpanHead, score_all_spans)
+from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
 from maskedlm.finetune.spans import decode as span_decode
 from maskedlm.finetune.spans import layered_files as nested
-from maskedlm.finetune.spans import metrics, text
-from maskedlm.finetune.spans.rows import NULL, Example, make_rows
+from maskedlm.finetune.spans import (metrics, text)
+from maskedlm.finetune.spans.rows import (NULL, Example, make_rows)
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.losses import weigh
+from maskedlm.modeling.losses import weighted_sum
 
 
 class Options(NamedTuple):
@@ -151,7 +151,7 @@ def make(
     )
   labels = tuple(about["labels"])
   head = SpanHead(cfg, options.representation, len(labels))
-  find_tokens = words_lib.tokens_of(tokenizer)
+  find_tokens = word_encoder(tokenizer)
   select = (
     span_decode.without_crossings
     if options.nested
@@ -168,14 +168,14 @@ def make(
 
     def add(sums, labels, logits, scored):
       weights = scored * batch["example_weights"][:, None]
-      terms, _ = unseen_labels.graded(logits, labels, weights=weights)
+      terms, _ = unseen_labels.loss_and_accuracy(logits, labels, weights=weights)
       gold = weights * (labels != NULL)
       right = jnp.argmax(logits, axis=-1) == labels
-      added = (terms, weigh(right, gold))
+      added = (terms, weighted_sum(right, gold))
       return jax.tree.map(jnp.add, sums, added), None
 
     zeros = ((jnp.zeros(len(hidden)), jnp.zeros(len(hidden))),) * 2
-    (term, found), _ = score_all(
+    (term, found), _ = score_all_spans(
       head,
       params["spans"],
       hidden,
@@ -199,7 +199,7 @@ def make(
       probability = jnp.exp(logit - jax.nn.logsumexp(logits, axis=-1))
       return carry, (margin, best.astype(jnp.int32), probability)
 
-    _, made = score_all(
+    _, made = score_all_spans(
       head, params["spans"], hidden, batch, judge, (), max_words=max_words
     )
     return _likeliest(*made)
@@ -212,7 +212,7 @@ def make(
     for i, index in enumerate(rows.example):
       of_row = {name: values[i] for name, values in outputs.items()}
       first_word = int(rows.values["first_word"][i])
-      found[index] += span_decode.candidates(of_row, labels, first_word)
+      found[index] += span_decode.row_candidates(of_row, labels, first_word)
     return [select(candidates) for candidates in found]
 
   def tune(
@@ -220,11 +220,11 @@ def make(
   ) -> dict[str, float]:
     chosen = choose(examples, rows, outputs)
     gold = _gold(examples)
-    threshold, _ = span_decode.calibrate(chosen, gold)
-    argmax = [[c.span for c in span_decode.above(cs, 0.0)] for cs in chosen]
+    threshold, _ = span_decode.calibrate_threshold(chosen, gold)
+    argmax = [[c.span for c in span_decode.select_above(cs, 0.0)] for cs in chosen]
     return {
       "threshold": threshold,
-      "argmax_f1": metrics.scores(gold, argmax)["f1"],
+      "argmax_f1": metrics.evaluate_spans(gold, argmax)["f1"],
     }
 
   def decode(
@@ -235,7 +235,7 @@ def make(
   ) -> list[Prediction]:
     threshold = tuned.get("threshold", 0.0)
     return [
-      text.prediction(example, span_decode.above(chosen, threshold))
+      text.prediction(example, span_decode.select_above(chosen, threshold))
       for example, chosen in zip(
         examples, choose(examples, rows, outputs), strict=True
       )
@@ -250,9 +250,9 @@ def make(
       for example in examples
     ]
     return {
-      **metrics.scores(gold, predicted),
-      **(metrics.inner_scores(gold, predicted) if options.nested else {}),
-      **metrics.reach(
+      **metrics.evaluate_spans(gold, predicted),
+      **(metrics.evaluate_inner_spans(gold, predicted) if options.nested else {}),
+      **metrics.evaluate_reach(
         gold, sizes, labels=labels, max_words=max_words, capacity=capacity
       ),
     }
@@ -314,7 +314,7 @@ def report(
 ) -> dict[str, str]:
   """report.txt: by label, by width, and of spans that lie within others."""
   gold = _gold(examples)
-  return {"report.txt": metrics.report(gold, _predicted(predictions))}
+  return {"report.txt": metrics.format_report(gold, _predicted(predictions))}
 
 
 def export(
@@ -324,7 +324,7 @@ def export(
   del options
   words = [prediction["tokens"] for prediction in predictions]
   pairs = zip(words, _predicted(predictions), strict=True)
-  return {"predictions.tsv": nested.write_layers(pairs)}
+  return {"predictions.tsv": nested.format_layers(pairs)}
 
 
 def check(options: Options) -> None:

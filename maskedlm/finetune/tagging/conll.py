@@ -78,7 +78,7 @@ def is_conllu(path: str | pathlib.Path) -> bool:
   """Whether the file is CoNLL-U, by its name or its first word's line."""
   if pathlib.Path(path).suffix == ".conllu":
     return True
-  for text in tables.text_lines(pathlib.Path(path)):
+  for text in tables.read_lines(pathlib.Path(path)):
     if not _is_blank(text) and not text.startswith(("#", _DOCUMENT)):
       fields = text.split("\t")
       return len(fields) == _CONLLU_COLUMNS and bool(
@@ -99,7 +99,7 @@ def blocks(path: str | pathlib.Path) -> Iterator[list[Line]]:
       number of columns than the first.
   """
   conllu, block, count, separator = is_conllu(path), [], 0, None
-  for number, text in enumerate(tables.text_lines(pathlib.Path(path)), 1):
+  for number, text in enumerate(tables.read_lines(pathlib.Path(path)), 1):
     if _is_blank(text) or text.startswith(_DOCUMENT):
       if block:
         yield block

@@ -10,12 +10,12 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.core.task import Array, Batch, Metrics
+from maskedlm.core.task import (Array, Batch, Metrics)
 from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.tagging import crf
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import before_head, head_stddevs
-from maskedlm.modeling.layers import Dense, Dropout
+from maskedlm.modeling.heads import (head_input, head_stddevs)
+from maskedlm.modeling.layers import (Dense, Dropout)
 
 
 class TagHead(nn.Module):
@@ -29,7 +29,7 @@ class TagHead(nn.Module):
     """x [B, L, D] -> float32 logits [B, L, T]."""
     cfg = self.cfg
     B, L, D = x.shape
-    x = before_head(cfg, x.reshape(B * L, D))
+    x = head_input(cfg, x.reshape(B * L, D))
     x = Dropout(cfg.dropout)(x, train=train)
     T = self.num_tags
     _, stddev = head_stddevs(cfg)
@@ -82,7 +82,7 @@ def crf_loss(
   """
   lengths = num_words(batch)
   tags = batch["word_tags"]
-  is_known = jnp.all(tags != unseen_labels.UNKNOWN, axis=1)
+  is_known = jnp.all(tags != unseen_labels.UNSEEN, axis=1)
   weights = batch["example_weights"] * is_known
   nats = crf.log_partition(emissions, steps, lengths) - crf.path_score(
     emissions, steps, jnp.maximum(tags, 0), lengths
@@ -110,7 +110,7 @@ def num_words(batch: Batch):
 
 def _cross_entropy(logits, labels, mask, batch: Batch):
   weights = mask * batch["example_weights"][:, None]
-  term, hits = unseen_labels.graded(logits, labels, weights=weights)
+  term, hits = unseen_labels.loss_and_accuracy(logits, labels, weights=weights)
   return {"tags": term}, {"tag_accuracy": hits}
 
 

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.modeling.layers import DTYPES, Dense, Dropout
+from maskedlm.modeling.layers import (DTYPES, Dense, Dropout)
 
 
 class BiLstm(nn.Module):

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.data.labelled import windows
-from maskedlm.data.labelled import words as words_lib
+from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.text_pairs import text_row
@@ -50,7 +50,7 @@ def make_rows(
   one that has no id; Rows.notes says so). A row's words are those
   that are read off in its window: each is in one row.
   """
-  find_tokens = words_lib.tokens_of(tokenizer)
+  find_tokens = word_encoder(tokenizer)
   capacity = length - 2
   tokens: dict[str, list[np.ndarray]] = {
     "input_ids": [],
@@ -69,9 +69,9 @@ def make_rows(
     tags = _tag_ids(example, tag_ids)
     odd += [
       (example.tags[i], f"{example.file}:{example.lines[i]}")
-      for i in np.flatnonzero(tags == unseen_labels.UNKNOWN)
+      for i in np.flatnonzero(tags == unseen_labels.UNSEEN)
     ]
-    for window in windows.cut(sizes, capacity, stride=stride):
+    for window in windows.cut_windows(sizes, capacity, stride=stride):
       inside = slice(window.begin, window.end)
       ids = text_row(tokenizer, *of_words[inside])
       starts = 1 + np.cumsum(sizes[inside]) - sizes[inside]
@@ -101,7 +101,7 @@ def make_rows(
     },
     example=np.array(owners, np.int64),
     truncated=truncated,
-    notes=unseen_labels.notes(odd),
+    notes=unseen_labels.unseen_notes(odd),
   )
 
 
@@ -109,5 +109,5 @@ def _tag_ids(example: Example, tag_ids: Mapping[str, int]) -> np.ndarray:
   """[n] int32; zeros where there are no tags."""
   if example.tags is None:
     return np.zeros(len(example.words), np.int32)
-  found = [tag_ids.get(tag, unseen_labels.UNKNOWN) for tag in example.tags]
+  found = [tag_ids.get(tag, unseen_labels.UNSEEN) for tag in example.tags]
   return np.array(found, np.int32)

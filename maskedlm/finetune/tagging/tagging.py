@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, DataError, check_known
-from maskedlm.core.task import Batch, Key, Params
+from maskedlm.core.errors import (ConfigError, DataError, check_known)
+from maskedlm.core.task import (Batch, Key, Params)
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import bio, entity_metrics
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
-from maskedlm.finetune.tagging import conll, crf, label_scheme
+from maskedlm.finetune.common import (bio, entity_metrics)
+from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
+from maskedlm.finetune.tagging import (conll, crf, label_scheme)
 from maskedlm.finetune.tagging import head as tagger
 from maskedlm.finetune.tagging import text as tag_text
-from maskedlm.finetune.tagging.rows import Example, make_rows
+from maskedlm.finetune.tagging.rows import (Example, make_rows)
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 
@@ -87,7 +87,7 @@ def read(source: str, options: Options) -> list[Example]:
   )
   tags: Sequence[Sequence[str] | None] = [s.tags for s in sentences]
   if options.task == "ner" and None not in tags:
-    tags = bio.well_formed(
+    tags = bio.convert_tags(
       [(s.tags, s.lines) for s in sentences],
       source,
       file_scheme=options.file_scheme,
@@ -245,7 +245,7 @@ def assemble(
       probabilities[index] += outputs["probabilities"][i][:count].tolist()
     # Of a CRF each window's are legal, but perhaps not where two of them meet.
     if meaning.is_iob1 or (options.crf and options.task == "ner"):
-      tags = [bio.repair(found, options.scheme) for found in tags]
+      tags = [bio.repair_tags(found, options.scheme) for found in tags]
     parts = zip(examples, tags, probabilities, strict=True)
     has_entities = options.task == "ner"
     return [
@@ -258,7 +258,7 @@ def assemble(
     gold = _gold(examples)
     predicted = [p["tags"] for p in predictions]
     if options.task == "ner":
-      return entity_metrics.entity_scores(gold, predicted, options.scheme)
+      return entity_metrics.evaluate_entities(gold, predicted, options.scheme)
     return {"accuracy": entity_metrics.accuracy(gold, predicted)}
 
   return Application(
@@ -296,13 +296,13 @@ def report(
   """
   gold = _gold(examples)
   predicted = [p["tags"] for p in predictions]
-  by_tag = entity_metrics.table(
+  by_tag = entity_metrics.format_table(
     entity_metrics.count_words(gold, predicted), "tag"
   )
   text = by_tag
   if any("entities" in prediction for prediction in predictions):
-    counts = entity_metrics.count_entities(gold, predicted, bio.entities)
-    text = f"{entity_metrics.table(counts, 'entity')}\n{by_tag}"
+    counts = entity_metrics.count_entities(gold, predicted, bio.find_entities)
+    text = f"{entity_metrics.format_table(counts, 'entity')}\n{by_tag}"
   words = [example.words for example in examples]
   return {
     "report.txt": text,

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables, words
-from maskedlm.data.tokenizers.training import without_surrogates
+from maskedlm.data.labelled import (tables, words)
+from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.common import bio
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.tagging.rows import Example
@@ -24,18 +24,18 @@ def parse(line: str) -> Example:
     '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text that '
     "begins with {"
   )
-  fields = tables.json_object(line, f"input {line[:60]!r}", such_as=such_as)
+  fields = tables.parse_json_object(line, f"input {line[:60]!r}", such_as=such_as)
   tokens, text = fields.get("tokens"), fields.get("text")
   if isinstance(tokens, list) and all(isinstance(t, str) for t in tokens):
-    return Example(words=tuple(map(without_surrogates, tokens)))
+    return Example(words=tuple(map(replace_surrogates, tokens)))
   if tokens is None and isinstance(text, str):
     return _of_text(text)
   raise DataError(f"input: {line[:60]!r} has no words; expected {such_as}.")
 
 
 def _of_text(text: str) -> Example:
-  text = without_surrogates(text)  # They can't be printed again.
-  offsets = tuple(words.split(text))
+  text = replace_surrogates(text)  # They can't be printed again.
+  offsets = tuple(words.split_words(text))
   return Example(
     words=tuple(text[begin:end] for begin, end in offsets),
     text=text,
@@ -94,7 +94,7 @@ def prediction(
         # As sure as of its least sure word.
         "score": min(made["probabilities"][entity.begin : entity.end]),
       }
-      for entity in bio.entities(tags)
+      for entity in bio.find_entities(tags)
     ],
   }
 

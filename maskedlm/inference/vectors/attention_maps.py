@@ -65,7 +65,7 @@ def attend(
 
 @functools.lru_cache(maxsize=8)  # A second call compiles nothing.
 def _attend(cfg):
-  return jax.jit(functools.partial(masked_lm.attend, cfg))
+  return jax.jit(functools.partial(masked_lm.attention_weights, cfg))
 
 
 def _label(tokenizer, text: str, token_id: int, offsets) -> str:

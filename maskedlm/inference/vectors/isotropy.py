@@ -162,7 +162,7 @@ def correlate_with_scores(
   return [
     layer._replace(
       spearman={
-        name: label_metrics.scores(gold, np.concatenate(found))["spearman"]
+        name: label_metrics.evaluate_scores(gold, np.concatenate(found))["spearman"]
         for name, found in of_layer.items()
       }
     )
@@ -176,5 +176,5 @@ def read_pairs(path: str) -> list[ScoredPair]:
   Raises:
     DataError: another file format; a score that is not a number, with its line.
   """
-  examples = files.read(str(path), glue.layout("stsb"))
-  return [ScoredPair(e.text, e.text_b, files.label_of(e)) for e in examples]
+  examples = files.read_examples(str(path), glue.get_layout("stsb"))
+  return [ScoredPair(e.text, e.text_b, files.require_label(e)) for e in examples]

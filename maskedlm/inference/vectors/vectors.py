@@ -287,7 +287,7 @@ def encode_rows(
   )
   ahead: list = []
   for which, L in plan:
-    batch = batching.gather(arrays, which, L, pad)
+    batch = batching.gather_rows(arrays, which, L, pad)
     ahead.append((which, encode(batch)))
     if len(ahead) > 1:  # The device computes the next batch meanwhile.
       yield from _by_row(ids, *ahead.pop(0))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from maskedlm.core.errors import ConfigError
 
-KNOWN = ("auto", "xla", "blockwise", "cudnn", "splash")
+IMPLEMENTATIONS = ("auto", "xla", "blockwise", "cudnn", "splash")
 # What `auto` tries first on each platform, and where each kernel runs.
 _KERNEL = {"gpu": "cudnn", "tpu": "splash"}
 _PLATFORM = {kernel: platform for platform, kernel in _KERNEL.items()}
@@ -43,14 +43,14 @@ class Case(NamedTuple):
   capability: float | None = None  # Of an NVIDIA GPU; None if new enough.
 
 
-def choose(asked: str, case: Case) -> str:
+def choose_implementation(asked: str, case: Case) -> str:
   """Returns the implementation asked for, or the best one for "auto".
 
   Raises:
     ConfigError: the implementation asked for does not support the case.
   """
   if asked != "auto":
-    check(asked, case)
+    check_supported(asked, case)
     return asked
   if case.length is None:  # Exported for any length and platform.
     return "xla"
@@ -63,7 +63,7 @@ def choose(asked: str, case: Case) -> str:
   return "blockwise" if is_long and not refusal("blockwise", case) else "xla"
 
 
-def check(name: str, case: Case) -> None:
+def check_supported(name: str, case: Case) -> None:
   """Raises ConfigError if an implementation does not support the case.
 
   Args:

@@ -23,17 +23,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.modeling.masking.tokens import (
-  TokenTable,
-  choose_tokens,
-  draw_tokens,
-  write,
-)
+from maskedlm.modeling.masking.tokens import (TokenTable, choose_tokens, draw_tokens, write_at)
 
 ORDERS = np.array(list(itertools.permutations(range(3))))  # The first: as is.
 
 
-def shuffle_trigrams(key, input_ids, candidates, wanted, *, num_slots):
+def shuffle_trigrams(key, input_ids, candidates, num_to_mask, *, num_predictions):
   """Shuffles trigrams (StructBERT, Wang et al., arXiv:1908.04577, 2.2).
 
   Three neighbouring tokens, none of them special, in one of their six orders,
@@ -44,24 +39,24 @@ def shuffle_trigrams(key, input_ids, candidates, wanted, *, num_slots):
     key: a PRNG key.
     input_ids: [B, L].
     candidates: [B, L] bool, tokens that may be moved.
-    wanted: [B], tokens to shuffle; a third of it is the number of trigrams,
+    num_to_mask: [B], tokens to shuffle; a third of it is the number of trigrams,
       one if it is less than 3.
-    num_slots: P, at least 3. A multiple of 3 is used.
+    num_predictions: P, at least 3. A multiple of 3 is used.
 
   Returns:
     input_ids [B, L], and positions, labels [B, P'] int32, weights [B, P']
     float32, P' = P - P % 3.
   """
   B, L = input_ids.shape
-  G = num_slots // 3
+  G = num_predictions // 3
   phase_key, choose_key, order_key = jax.random.split(key, 3)
   phase = jax.random.randint(phase_key, (B, 1), 0, 3)
   whole = candidates & _next(candidates) & _next(candidates, 2)
   starts, weights = choose_tokens(
     choose_key,
     whole & (jnp.arange(L) % 3 == phase),
-    jnp.clip(wanted // 3, 1, G),
-    num_slots=G,
+    jnp.clip(num_to_mask // 3, 1, G),
+    num_predictions=G,
   )
   positions = starts[..., None] + jnp.arange(3)  # [B, G, 3]
   positions = jnp.where(weights[..., None] > 0, positions, 0)
@@ -71,7 +66,7 @@ def shuffle_trigrams(key, input_ids, candidates, wanted, *, num_slots):
   original = jnp.take_along_axis(input_ids, positions, axis=1)
   shuffled = jnp.take_along_axis(original.reshape(B, G, 3), order, axis=2)
   weights = jnp.repeat(weights, 3, axis=1)
-  corrupted = write(input_ids, positions, weights, shuffled.reshape(B, 3 * G))
+  corrupted = write_at(input_ids, positions, weights, shuffled.reshape(B, 3 * G))
   labels = jnp.where(weights > 0, original, 0)
   return corrupted, positions, labels, weights
 
@@ -99,8 +94,8 @@ def delete_tokens(key, rows, candidates, positions, weights, *, pad_id):
   place = ~deleted & _next(candidates)
   gap = place & _next(deleted)
   num_gaps = jnp.sum(gap, axis=1)
-  gaps = choose_tokens(key, gap, num_gaps, num_slots=P)
-  intact = choose_tokens(key, place & ~gap, num_gaps, num_slots=P)
+  gaps = choose_tokens(key, gap, num_gaps, num_predictions=P)
+  intact = choose_tokens(key, place & ~gap, num_gaps, num_predictions=P)
   slots = _join(
     _slots(*gaps, to, _next(input_ids)),
     _slots(*intact, to, jnp.full_like(input_ids, pad_id)),
@@ -112,9 +107,9 @@ def insert_tokens(
   key,
   rows,
   candidates,
-  wanted,
+  num_to_mask,
   *,
-  num_slots,
+  num_predictions,
   pad_id,
   random_tokens: TokenTable,
 ):
@@ -127,8 +122,8 @@ def insert_tokens(
     key: a PRNG key.
     rows: the batch; see `rearrange` for what is read of it.
     candidates: [B, L] bool, tokens that others may come before.
-    wanted: [B], tokens to insert, each before another token, at most P.
-    num_slots: P.
+    num_to_mask: [B], tokens to insert, each before another token, at most P.
+    num_predictions: P.
     pad_id: id of [PAD]: padding, and NOTHING.
     random_tokens: TokenTable of what is inserted.
 
@@ -140,21 +135,21 @@ def insert_tokens(
   L = input_ids.shape[1]
   choose_key, token_key, intact_key = jax.random.split(key, 3)
   num_real = jnp.sum(rows["segment_ids"] > 0, axis=1)
-  excess = jnp.maximum(num_real + wanted - L, 0)
+  excess = jnp.maximum(num_real + num_to_mask - L, 0)
   from_end = jnp.cumsum(candidates[:, ::-1], axis=1)[:, ::-1]
   dropped = candidates & (from_end <= excess[:, None])
   kept = candidates & ~dropped
-  before, weights = choose_tokens(choose_key, kept, wanted, num_slots=num_slots)
+  before, weights = choose_tokens(choose_key, kept, num_to_mask, num_predictions=num_predictions)
   inserted = _marked(input_ids, before, weights)
   shift = inserted.astype(jnp.int32) - dropped
   to = _columns(input_ids) + jnp.cumsum(shift, axis=1)
   at = jnp.take_along_axis(to, before, axis=1) - 1
-  source = write(_origin(to, ~dropped), at, weights, before)
+  source = write_at(_origin(to, ~dropped), at, weights, before)
   moved = rearrange(rows, source, to, pad_id=pad_id)
   drawn = draw_tokens(token_key, random_tokens, before.shape)
-  moved["input_ids"] = write(moved["input_ids"], at, weights, drawn)
+  moved["input_ids"] = write_at(moved["input_ids"], at, weights, drawn)
   intact = choose_tokens(
-    intact_key, kept, jnp.sum(inserted, axis=1), num_slots=num_slots
+    intact_key, kept, jnp.sum(inserted, axis=1), num_predictions=num_predictions
   )
   slots = _join(
     _slots(before, weights, to - 1, jnp.full_like(input_ids, pad_id)),
@@ -212,13 +207,13 @@ def _next(x, steps=1):
 def _marked(x, positions, weights):
   """[B, L] bool, as x: true at the positions of weight > 0."""
   nowhere = jnp.zeros(x.shape, bool)
-  return write(nowhere, positions, weights, jnp.ones(positions.shape, bool))
+  return write_at(nowhere, positions, weights, jnp.ones(positions.shape, bool))
 
 
 def _origin(to, kept):
   """[B, L]: the column that comes to each column, L where none does."""
   L = to.shape[1]
-  return write(jnp.full_like(to, L), to, kept, _columns(to))
+  return write_at(jnp.full_like(to, L), to, kept, _columns(to))
 
 
 def _slots(columns, weights, to, labels):

@@ -5,6 +5,7 @@ is done to it (corruption.py, edits.py); docs/guides/pretrain/masking.md has a t
 and an example of each.
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
@@ -13,21 +14,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, check_name
-from maskedlm.core.task import Batch, Key
-from maskedlm.modeling.masking import edits, spans
-from maskedlm.modeling.masking.tokens import (
-  Array,
-  check_shares,
-  choose_tokens,
-  count_slots,
-  maskable,
-  random_token_table,
-  replace_tokens,
-  wanted_tokens,
-)
+from maskedlm.core import options as core_options
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.task import (Batch, Key)
+from maskedlm.modeling.masking import (edits, spans)
+from maskedlm.modeling.masking.options import CorruptionOptions
+from maskedlm.modeling.masking.tokens import (Array, check_shares, choose_tokens, count_predictions, maskable, random_token_table, replace_tokens, count_to_mask)
 
-CHOICES = ("tokens", "words", "ngrams", "spans")
 SPAN_P = 0.2  # SpanBERT's; objectives/spanbert.py has it as an option.
 # By corruption: prediction slots in a row of which P tokens are chosen.
 PREDICTED = {
@@ -39,13 +32,13 @@ PREDICTED = {
 }
 
 
-class Hiding(NamedTuple):
+class Masking(NamedTuple):
   """How a batch is corrupted."""
 
   # Row length -> prediction slots in a corrupted row.
-  num_slots: Mapping[int, int]
+  num_predictions: Mapping[int, int]
   # As Task.corrupt: the batch with its tokens corrupted, and masked_positions,
-  # masked_labels (int32) and masked_weights (float32), [B, num_slots] each.
+  # masked_labels (int32) and masked_weights (float32), [B, num_predictions] each.
   corrupt: Callable[[Batch, Key], Batch]
 
 
@@ -54,69 +47,59 @@ class _Text(NamedTuple):
 
   batch: Batch
   candidates: Array  # [B, L] bool.
-  wanted: Array  # [B] int32, tokens to choose.
-  num_slots: int  # P, as many at most.
+  num_to_mask: Array  # [B] int32, tokens to choose.
+  num_predictions: int  # P, as many at most.
 
 
-def make(
+def make_masking(
   tokenizer,
   lengths: Sequence[int],
+  options: CorruptionOptions,
   *,
   token_counts: Array,
-  random_tokens: str,
-  mask_rate: float,
-  max_predictions: int,
-  mask_share: float,
-  random_share: float,
-  corruption: str = "mask",
-  choose: str = "tokens",
-  max_span_words: int = 1,
-) -> Hiding:
-  """The Hiding that the options describe; the defaults mask single tokens.
+) -> Masking:
+  """Returns the masking that the options describe.
 
   Args:
     tokenizer: its vocab_size, special, special_ids and, unless choose is
       "tokens", starts_word are read.
     lengths: of the rows, in tokens.
+    options: config.objective.
     token_counts: [V], of the corpus.
-    random_tokens: unigram | uniform, how random tokens are drawn.
-    mask_rate, max_predictions, mask_share, random_share: as in
-      objectives/mlm_nsp.py.
-    corruption: mask | substitute | shuffle | delete | insert.
-    choose: tokens | words | ngrams | spans.
-    max_span_words: as in objectives/mlm_nsp.py.
 
   Raises:
-    ConfigError: an option that is wrong, or that does not go with another.
+    ConfigError: an option is wrong, or does not go with another.
   """
   is_special = np.zeros(tokenizer.vocab_size, bool)
   is_special[np.asarray(tokenizer.special_ids)] = True
-  check_shares(mask_share, random_share)
+  check_shares(options.mask_share, options.random_share)
   slots = {
-    length: count_slots(mask_rate, length, max_predictions=max_predictions)
+    length: count_predictions(
+      options.mask_rate, length, max_predictions=options.max_predictions
+    )
     for length in lengths
   }
-  _check(corruption, choose, slots, max_span_words)
+  _check(options, slots)
   hide = _corrupter(
-    corruption,
-    _chooser(choose, tokenizer, is_special, max_span_words),
+    options.corruption,
+    _chooser(options.choose, tokenizer, is_special, options.max_span_words),
     tokenizer.special,
-    random_token_table(random_tokens, token_counts, is_special),
-    shares=(mask_share, random_share),
-    whole_spans=choose in ("ngrams", "spans"),
+    random_token_table(options.random_tokens, token_counts, is_special),
+    shares=(options.mask_share, options.random_share),
+    whole_spans=options.choose in ("ngrams", "spans"),
   )
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
     L = input_ids.shape[1]
-    wanted = wanted_tokens(
+    num_to_mask = count_to_mask(
       jnp.sum(segment_ids > 0, axis=1),
-      rate=mask_rate,
+      rate=options.mask_rate,
       length=L,
-      num_slots=slots[L],
+      num_predictions=slots[L],
     )
     candidates = maskable(input_ids, segment_ids, is_special)
-    text = _Text(batch, candidates, wanted, slots[L])
+    text = _Text(batch, candidates, num_to_mask, slots[L])
     hidden, positions, labels, weights = hide(key, text)
     return {
       **hidden,
@@ -126,29 +109,31 @@ def make(
       "masked_weights": weights * batch["example_weights"][:, None],
     }
 
-  predicted = PREDICTED[corruption]
-  return Hiding({length: predicted(P) for length, P in slots.items()}, corrupt)
+  predicted = PREDICTED[options.corruption]
+  return Masking({length: predicted(P) for length, P in slots.items()}, corrupt)
 
 
 def train_and_heldout(
-  tokenizer, lengths: Sequence[int], *, heldout_mask_rate: float, **options
-) -> tuple[Hiding, Hiding]:
-  """The Hiding of training, and that of the held-out set.
+  tokenizer,
+  lengths: Sequence[int],
+  options: CorruptionOptions,
+  *,
+  token_counts: Array,
+) -> tuple[Masking, Masking]:
+  """Returns the masking of training, and that of the held-out set.
 
-  Held out, heldout_mask_rate of the tokens is hidden, 0: as many as in
-  training. So runs that hide different shares are compared on the same task.
-  Other arguments and errors are those of `make`.
+  They differ if options.heldout_mask_rate is set. Arguments and errors are
+  those of `make_masking`.
   """
-  train = make(tokenizer, lengths, **options)
-  if not heldout_mask_rate:
+  train = make_masking(tokenizer, lengths, options, token_counts=token_counts)
+  if not options.heldout_mask_rate:
     return train, train
-  if not 0 < heldout_mask_rate <= 1:
-    raise ConfigError(
-      f"objective.heldout_mask_rate={heldout_mask_rate} must be above 0 and at "
-      "most 1, or 0 for that of training: 0.15 is what others report."
-    )
-  options |= {"mask_rate": heldout_mask_rate, "max_predictions": 0}
-  return train, make(tokenizer, lengths, **options)
+  heldout = dataclasses.replace(
+    options, mask_rate=options.heldout_mask_rate, max_predictions=0
+  )
+  return train, make_masking(
+    tokenizer, lengths, heldout, token_counts=token_counts
+  )
 
 
 def _chooser(choose, tokenizer, is_special, max_span_words):
@@ -156,7 +141,7 @@ def _chooser(choose, tokenizer, is_special, max_span_words):
 
   def tokens(key, text):
     return choose_tokens(
-      key, text.candidates, text.wanted, num_slots=text.num_slots
+      key, text.candidates, text.num_to_mask, num_predictions=text.num_predictions
     )
 
   def by_words(key, text, choose_runs):
@@ -170,8 +155,8 @@ def _chooser(choose, tokenizer, is_special, max_span_words):
       key,
       text.candidates,
       begins_word,
-      text.wanted,
-      num_slots=text.num_slots,
+      text.num_to_mask,
+      num_predictions=text.num_predictions,
     )
 
   if choose == "tokens":
@@ -194,7 +179,7 @@ def _corrupter(
   def replace(key, text, mask_share, random_share):
     choose_key, replace_key = jax.random.split(key)
     positions, weights = choose_slots(choose_key, text)
-    leaders = spans.span_slots(positions, weights)[0] if whole_spans else None
+    leaders = spans.span_ends(positions, weights)[0] if whole_spans else None
     input_ids, labels = replace_tokens(
       replace_key,
       text.batch["input_ids"],
@@ -213,8 +198,8 @@ def _corrupter(
       key,
       text.batch["input_ids"],
       text.candidates,
-      text.wanted,
-      num_slots=text.num_slots,
+      text.num_to_mask,
+      num_predictions=text.num_predictions,
     )
     return {**text.batch, "input_ids": input_ids}, *slots
 
@@ -233,8 +218,8 @@ def _corrupter(
       key,
       text.batch,
       text.candidates,
-      text.wanted,
-      num_slots=text.num_slots,
+      text.num_to_mask,
+      num_predictions=text.num_predictions,
       pad_id=special.pad,
       random_tokens=table,
     )
@@ -248,10 +233,10 @@ def _corrupter(
   }[corruption]
 
 
-def _check(corruption, choose, slots, max_span_words) -> None:
-  """Raises ConfigError for a name, or a pair of options, that is wrong."""
-  check_name("objective.corruption", corruption, PREDICTED)
-  check_name("objective.choose", choose, CHOICES)
+def _check(options: CorruptionOptions, slots: Mapping[int, int]) -> None:
+  """Raises ConfigError if options don't go together."""
+  core_options.check("objective", CorruptionOptions, options)
+  corruption, choose = options.corruption, options.choose
   if corruption in ("shuffle", "insert") and choose != "tokens":
     raise ConfigError(
       f"objective.choose={choose!r} does not go with corruption="
@@ -266,4 +251,4 @@ def _check(corruption, choose, slots, max_span_words) -> None:
       "to 3, or data.length."
     )
   if choose in ("ngrams", "spans"):
-    spans.check_longest(max_span_words, min(slots))
+    spans.check_max_span_words(options.max_span_words, min(slots))

@@ -49,7 +49,7 @@ def ngram_shares(longest: int) -> np.ndarray:
   return shares / shares.sum()
 
 
-def check_longest(longest: int, length: int) -> None:
+def check_max_span_words(longest: int, length: int) -> None:
   """Raises ConfigError unless spans of up to `longest` words fit the rows."""
   if not 1 <= longest <= length - 2:
     raise ConfigError(
@@ -79,8 +79,8 @@ def word_starts(input_ids, segment_ids, starts_word, is_special):
   return begins | after
 
 
-def choose_words(key, candidates, begins_word, wanted, *, num_slots):
-  """Whole words, each as likely, until `wanted` tokens of a row are chosen.
+def choose_words(key, candidates, begins_word, num_to_mask, *, num_predictions):
+  """Whole words, each as likely, until `num_to_mask` tokens of a row are chosen.
 
   A word that would overflow is skipped (google-research/bert, whole-word
   masking).
@@ -89,19 +89,19 @@ def choose_words(key, candidates, begins_word, wanted, *, num_slots):
     key: a PRNG key.
     candidates: [B, L] bool, tokens that may be chosen: all of a word or none.
     begins_word: [B, L] bool, see word_starts.
-    wanted: [B], at most num_slots.
-    num_slots: P.
+    num_to_mask: [B], at most num_predictions.
+    num_predictions: P.
 
   Returns:
     positions [B, P] int32, ascending, weights [B, P] float32, 0 or 1.
   """
   words = _words(candidates, begins_word)
   rank = jax.random.uniform(key, words.sizes.shape)
-  return _take(rank, words, begins_word, wanted, num_slots)
+  return _take(rank, words, begins_word, num_to_mask, num_predictions)
 
 
-def choose_spans(key, candidates, begins_word, wanted, *, shares, num_slots):
-  """Spans of words, until `wanted` tokens of a row are chosen.
+def choose_spans(key, candidates, begins_word, num_to_mask, *, shares, num_predictions):
+  """Spans of words, until `num_to_mask` tokens of a row are chosen.
 
   Again and again: a length is drawn, and a token, uniform over those that no
   span has yet; the span begins with this token's word. It ends early at a
@@ -111,7 +111,7 @@ def choose_spans(key, candidates, begins_word, wanted, *, shares, num_slots):
 
   Args:
     key: a PRNG key.
-    candidates, begins_word, wanted, num_slots: see choose_words.
+    candidates, begins_word, num_to_mask, num_predictions: see choose_words.
     shares: [n], probability of a span of 1 to n words.
 
   Returns:
@@ -132,7 +132,7 @@ def choose_spans(key, candidates, begins_word, wanted, *, shares, num_slots):
     draw_lengths(length_key, shares, shape), barrier - index
   )
   covered = first_cover(rank, lengths, longest=len(shares))
-  return _take(covered, words, begins_word, wanted, num_slots)
+  return _take(covered, words, begins_word, num_to_mask, num_predictions)
 
 
 def draw_lengths(key, shares, shape):
@@ -203,7 +203,7 @@ def fits_in_order(sizes, budget):
   return jax.lax.fori_loop(0, ROUNDS, take, state)[1]
 
 
-def span_slots(positions, weights):
+def span_ends(positions, weights):
   """The slots of each slot's span: (first [B, P], last [B, P]).
 
   A span is a run of neighbouring positions, which come ascending, as chosen
@@ -234,11 +234,11 @@ def _words(candidates, begins_word) -> _Words:
   return _Words(sizes, allowed)
 
 
-def _take(rank, words: _Words, begins_word, wanted, num_slots):
+def _take(rank, words: _Words, begins_word, num_to_mask, num_predictions):
   """Takes words by ascending rank, equals from left to right; see above."""
   order = jnp.argsort(jnp.where(words.allowed, rank, jnp.inf), axis=1)
   sizes = jnp.where(words.allowed, words.sizes, 0)
-  taken = fits_in_order(jnp.take_along_axis(sizes, order, axis=1), wanted)
+  taken = fits_in_order(jnp.take_along_axis(sizes, order, axis=1), num_to_mask)
   # From the order back to the words, and to their tokens. By vmap, so that
   # rows split over devices stay where they are.
   by_word = jax.vmap(
@@ -248,6 +248,6 @@ def _take(rank, words: _Words, begins_word, wanted, num_slots):
   chosen = jnp.take_along_axis(by_word, word, axis=1)
   L = chosen.shape[1]
   positions = jnp.sort(jnp.where(chosen, jnp.arange(L), L), axis=1)
-  positions = positions[:, :num_slots]
+  positions = positions[:, :num_predictions]
   used = positions < L
   return jnp.where(used, positions, 0), used.astype(jnp.float32)

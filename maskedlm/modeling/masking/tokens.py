@@ -23,7 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, check_name
+from maskedlm.core.errors import (ConfigError, check_name)
 
 Array = Any  # jax.Array or np.ndarray.
 RANDOM_TOKENS = ("unigram", "uniform")
@@ -43,7 +43,7 @@ def span_budget(rate: float, num_tokens: int) -> int:
   return math.ceil(fractions.Fraction(str(rate)) * num_tokens)
 
 
-def count_slots(
+def count_predictions(
   rate: float, length: int, *, max_predictions: int, budget=bert_budget
 ) -> int:
   """P for rows of `length` tokens; max_predictions=0 is ceil(rate * length).
@@ -75,18 +75,18 @@ def count_slots(
   return min(max_predictions, length)
 
 
-def wanted_tokens(num_tokens, *, rate, length, num_slots, budget=bert_budget):
+def count_to_mask(num_tokens, *, rate, length, num_predictions, budget=bert_budget):
   """How many tokens each row should get: its budget, at most P.
 
   Args:
     num_tokens: [B], what the budget counts, each at most `length`.
     rate, length, budget: see count_slots.
-    num_slots: P.
+    num_predictions: P.
 
   Returns:
     [B] int32.
   """
-  table = [min(budget(rate, t), num_slots) for t in range(length + 1)]
+  table = [min(budget(rate, t), num_predictions) for t in range(length + 1)]
   return jnp.array(table, jnp.int32)[num_tokens]
 
 
@@ -169,25 +169,25 @@ def maskable(input_ids, segment_ids, is_special):
   return (segment_ids > 0) & ~jnp.asarray(is_special)[input_ids]
 
 
-def choose_tokens(key, candidates, wanted, *, num_slots):
+def choose_tokens(key, candidates, num_to_mask, *, num_predictions):
   """Chooses single tokens, uniformly and without replacement.
 
   Args:
     key: a PRNG key.
     candidates: [B, L] bool, those that may be chosen.
-    wanted: [B], how many, at most P; fewer where there are fewer candidates.
-    num_slots: P.
+    num_to_mask: [B], how many, at most P; fewer where there are fewer candidates.
+    num_predictions: P.
 
   Returns:
     positions [B, P] int32 in random order, weights [B, P] float32, 0 or 1.
   """
-  n = jnp.minimum(wanted, jnp.sum(candidates, axis=1))
+  n = jnp.minimum(num_to_mask, jnp.sum(candidates, axis=1))
   # The candidates in random order, then the others. By a sort: top_k gathers
   # the rows of all devices onto each.
   order = jax.random.bits(key, candidates.shape, jnp.uint32) >> 1
   order = jnp.where(candidates, order, jnp.uint32(2**32 - 1))
-  positions = jnp.argsort(order, axis=1)[:, :num_slots]
-  used = jnp.arange(num_slots) < n[:, None]
+  positions = jnp.argsort(order, axis=1)[:, :num_predictions]
+  used = jnp.arange(num_predictions) < n[:, None]
   return jnp.where(used, positions, 0), used.astype(jnp.float32)
 
 
@@ -230,11 +230,11 @@ def replace_tokens(
   drawn = draw_tokens(token_key, random_tokens, positions.shape)
   hidden = jnp.where(share < mask_share + random_share, drawn, original)
   hidden = jnp.where(share < mask_share, mask_id, hidden)
-  corrupted = write(input_ids, positions, weights, hidden)
+  corrupted = write_at(input_ids, positions, weights, hidden)
   return corrupted, jnp.where(used, original, 0)
 
 
-def write(rows, positions, weights, values):
+def write_at(rows, positions, weights, values):
   """rows [B, L] with values [B, P] at positions [B, P] of weight > 0."""
   # Slots of weight 0 stand at position 0: write them out of range, to be
   # dropped. By vmap, so that rows split over devices stay where they are.

@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 
 from maskedlm import objectives
 from maskedlm.core.task import Task
-from maskedlm.data.batches import batching, packing
+from maskedlm.data.batches import (batching, packed_rows)
 from maskedlm.data.corpus import store
 from maskedlm.modeling.attention import layer
 from maskedlm.objectives import auto_pack
@@ -111,7 +111,7 @@ def facts_of_model(
 
 
 def _phase(
-  config: ConfigDict, task: Task, shape: batching.Shape, rows: int
+  config: ConfigDict, task: Task, shape: batching.BatchShape, rows: int
 ) -> dict[str, Any]:
   """The figures of a phase, of so many rows on a device at a time."""
   machine = layer.machine()
@@ -277,7 +277,7 @@ def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
   config.objective.pack = pack
   task = objectives.make(config, corpus)
   steps_measured = -(-MEASURED_ROWS // config.data.batch_size)
-  return packing.padding_share(task.batch_at, "train", range(steps_measured))
+  return packed_rows.padding_share(task.batch_at, "train", range(steps_measured))
 
 
 def _size(count: float) -> str:

@@ -1,6 +1,6 @@
 """What a run reads of each language, for `maskedlm inspect`.
 
-From the Task's shares (data/batches/language_mixture.py): exact for whole epochs, and in
+From the Task's shares (data/batches/domain_mixture.py): exact for whole epochs, and in
 expectation for what is begun of the last one.
 """
 

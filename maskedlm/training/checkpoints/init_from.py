@@ -15,29 +15,19 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
 
-# How it is trained, not what it is: these stay the config's own.
-OWN = (
-  "dropout",
-  "attention_dropout",
-  "dtype",
-  "remat",
-  "unroll",
-  "attention",
-  "vocab_block",
-  "init_stddev",
-)
 
-
-def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
-  """Gives config.model and config.tokenizer what init_from has, in place.
+def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
+  """Copies the architecture and the tokenizer of init_from into a config.
 
   Args:
-    config: of pretraining; without init_from it stays as it is.
-    given: options of the command line, such as "model.rope_theta"; they stand.
+    config: the config of pretraining, changed in place; without init_from it
+      stays as it is.
+    given: options of the command line, such as "model.rope_theta", which keep
+      their values.
 
   Raises:
-    CheckpointError, ConfigError: init_from can't be opened, or has no encoder;
-      or the tokenizer that is given is another.
+    CheckpointError, ConfigError: init_from can't be opened or has no encoder,
+      or tokenizer.path is another tokenizer.
     CorpusError: that tokenizer can't be read.
   """
   if not config.init_from:
@@ -46,15 +36,16 @@ def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
   from maskedlm.training.checkpoints import load
 
   start = load.describe(config.init_from)
-  architecture = dataclasses.asdict(start.cfg)
-  del architecture["vocab_size"]  # The tokenizer's.
   with config.unlocked():
-    for name, value in architecture.items():
-      if name not in OWN and f"model.{name}" not in given:
-        config.model[name] = value
+    for field in dataclasses.fields(start.cfg):
+      # Not vocab_size, which is the tokenizer's, nor options of how it is
+      # trained: these stay the config's own.
+      is_frozen = field.metadata.get("frozen")
+      if is_frozen and f"model.{field.name}" not in given:
+        config.model[field.name] = getattr(start.cfg, field.name)
   if "tokenizer.path" not in given or not config.tokenizer.path:
     config.tokenizer.path = str(load.tokenizer_dir(config.init_from))
-  elif tokenizer.load(config.tokenizer.path).sha256 != start.tokenizer.sha256:
+  elif tokenizer.load_tokenizer(config.tokenizer.path).sha256 != start.tokenizer.sha256:
     raise ConfigError(
       f"tokenizer.path={config.tokenizer.path} is not the tokenizer of "
       f"init_from={config.init_from}: leave it out; or give the model that one "
@@ -64,7 +55,7 @@ def adopt(config: ConfigDict, given: Collection[str] = ()) -> None:
   config.tokenizer.vocab_size = start.tokenizer.vocab_size
 
 
-def weights(
+def initial_weights(
   path: str, *, log: Callable[[str], None]
 ) -> Callable[[Params], Params]:
   """-> fresh parameters -> those to start from (train.run's start_from).
@@ -81,7 +72,7 @@ def weights(
     from maskedlm.runtime import multihost
     from maskedlm.training.checkpoints import load
 
-    old = multihost.together(
+    old = multihost.run_on_all_hosts(
       lambda: load.open_checkpoint(path), facts=load.facts
     ).params
     if ("generator" in old) != ("generator" in fresh):

@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
-from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
-from maskedlm.runtime import buckets, multihost, storage_errors
+from maskedlm.core.errors import (CheckpointError, ConfigError, StorageError)
+from maskedlm.runtime import (buckets, multihost, storage_errors)
 from maskedlm.training.checkpoints import files
 
 State = Any  # A NamedTuple of pytrees; one field is `params`, nested dicts.
@@ -187,7 +187,7 @@ def _saving(step: int, directory: Path):
       "again to resume."
     )
 
-  return storage_errors.telling(tell)
+  return storage_errors.raise_as(tell)
 
 
 def open_checkpoints(
@@ -207,8 +207,10 @@ def open_checkpoints(
       "at least 1 and 0; the newest checkpoint is what a run resumes from."
     )
   directory = buckets.origin(workdir) / "checkpoints"
-  primary = multihost.is_first()
-  lock = multihost.together(lambda: files.lock(directory) if primary else None)
+  primary = multihost.is_primary()
+  lock = multihost.run_on_all_hosts(
+    lambda: files.lock(directory) if primary else None
+  )
   if primary:
     files.clear(directory)
   checkpointer = ocp.AsyncCheckpointer(ocp.CompositeCheckpointHandler())
@@ -222,7 +224,7 @@ def open_checkpoints(
         checkpointer.wait_until_finished()
         if primary:
           lock.check()
-          buckets.push(workdir)  # Logs first: a complete step has them.
+          buckets.upload(workdir)  # Logs first: a complete step has them.
           files.commit(directory, step)
           files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
     except StorageError:
@@ -289,7 +291,7 @@ def open_checkpoints(
         path = directory / str(step)
         old = files.read_record(path)
         new = {**old, "meta": meta, "metric": _finite(metric)}
-        buckets.push(workdir)
+        buckets.upload(workdir)
         files.replace_record(path, new)
 
   def restore(
@@ -309,7 +311,9 @@ def open_checkpoints(
     loaded, damaged = files.load_newest(
       directory,
       lambda path: _load_state(path, like, check),
-      survey=lambda: multihost.from_first(lambda: files.survey(directory)),
+      survey=lambda: multihost.broadcast_from_host0(
+        lambda: files.survey(directory)
+      ),
       log=log,
     )
     if primary:
@@ -323,7 +327,9 @@ def open_checkpoints(
   def check_room(state: State) -> None:
     # About: Orbax compresses, by a tenth at most, and adds its own files.
     needed = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
-    multihost.together(lambda: primary and files.check_room(directory, needed))
+    multihost.run_on_all_hosts(
+      lambda: primary and files.check_room(directory, needed)
+    )
 
   def close() -> None:
     try:

@@ -11,7 +11,7 @@ from helpers.splits import (
   make_data,
   random_documents,
 )
-from maskedlm.data.batches import sentence_pairs
+from maskedlm.data.batches import pair_rows
 
 DATA = make_data()
 CONFIG = make_config(DATA, num_steps=400)
@@ -30,7 +30,7 @@ def corpus(tmp_path_factory):
 
 @pytest.mark.parametrize("pack", [False, True])
 def test_b_always_follows_a(corpus, pack):
-  made = sentence_pairs.adjacent(
+  made = pair_rows.adjacent_batches(
     CONFIG, corpus, (0, 1), short_share=0.1, pack=pack
   )
   count = whole = 0
@@ -55,8 +55,8 @@ def test_b_always_follows_a(corpus, pack):
 
 
 def test_it_is_the_pair_of_nsp_where_b_is_next(corpus):
-  ours = sentence_pairs.adjacent(CONFIG, corpus, (0, 1), short_share=0.1)
-  nsp = sentence_pairs.nsp(CONFIG, corpus, (0, 1), short_share=0.1)
+  ours = pair_rows.adjacent_batches(CONFIG, corpus, (0, 1), short_share=0.1)
+  nsp = pair_rows.nsp_batches(CONFIG, corpus, (0, 1), short_share=0.1)
   for step in range(50):
     first, second = (x.batch_at("train", step) for x in (ours, nsp))
     is_next = second["nsp_labels"] == 0

@@ -21,10 +21,10 @@ from helpers.splits import (
   make_data,
   random_documents,
 )
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import (ConfigError, CorpusError)
 from maskedlm.data import hashing
 from maskedlm.data.batches import batching as epochs
-from maskedlm.data.batches import pair_rows, sentence_pairs
+from maskedlm.data.batches import (pair_rows, pair_table)
 from maskedlm.data.corpus import store
 from maskedlm.data.tokenizers import tokenizer
 
@@ -44,7 +44,7 @@ def make_batches(
   corpus, data=None, *, short_share=0.1, shard=(0, 1), **changes
 ):
   config = make_config(data or make_data(), **changes)
-  return sentence_pairs.nsp(config, corpus, shard, short_share=short_share)
+  return pair_rows.nsp_batches(config, corpus, shard, short_share=short_share)
 
 
 def parts(batch, i):
@@ -154,12 +154,12 @@ def test_every_field_equals_plain_loops(
   documents = random_documents(5, 19, max_sentences, max_tokens)
   corpus = make_corpus(tmp_path, documents, num_shards=num_shards)
   options = {"length": 13, "short_share": 0.3, "seed": 2}
-  opened = pair_rows.open_rows(corpus, "train", **options)
+  opened = pair_table.open_pair_table(corpus, "train", **options)
   reference = Reference(documents, opened.table, **options)
   for epoch in range(4):
     row = np.arange(len(opened.table))
     epochs = np.full(len(row), epoch)
-    actual = sentence_pairs.pairs(opened, row, epochs, special=SPECIAL)
+    actual = pair_rows.next_sentence_pairs(opened, row, epochs, special=SPECIAL)
     expected = reference.batch(row, epochs)
     assert actual.keys() == expected.keys()
     for name, value in expected.items():
@@ -171,12 +171,12 @@ def test_a_row_by_hand(tmp_path):
   # One row a document: [10 11 12 | 13 14 15 16] and [20 21 22 23 24 25].
   documents = [[[10, 11, 12], [13, 14, 15, 16]], [[20, 21, 22, 23, 24, 25]]]
   corpus = make_corpus(tmp_path, documents)
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus, "train", length=12, short_share=0, seed=0
   )
   epoch = np.arange(60)
   row = np.zeros(60, int)
-  batch = sentence_pairs.pairs(opened, row, epoch, special=SPECIAL)
+  batch = pair_rows.next_sentence_pairs(opened, row, epoch, special=SPECIAL)
   for i in range(60):
     ids, label = batch["input_ids"][i].tolist(), batch["nsp_labels"][i]
     if label == 0:
@@ -192,7 +192,7 @@ def test_a_row_by_hand(tmp_path):
 
 
 def test_a_corpus_on_disk_gives_the_same_batches(tmp_path):
-  made = tokenizer.train(
+  made = tokenizer.train_tokenizer(
     ["a boy, a girl, a dog and a cat met on a hill at noon"] * 3,
     kind="wordpiece",
     vocab_size=50,
@@ -219,7 +219,7 @@ def test_a_corpus_on_disk_gives_the_same_batches(tmp_path):
     for name, value in expected.batch_at("train", step).items():
       np.testing.assert_array_equal(batch[name], value)
   # What was added to the corpus is no part of it.
-  assert store.verify(on_disk.path) == []
+  assert store.verify_corpus(on_disk.path) == []
   assert store.open_corpus(on_disk.path).fingerprint == on_disk.fingerprint
 
 
@@ -240,7 +240,7 @@ def test_an_epoch_has_each_row_once(numbered, batch_size):
   _, corpus = numbered
   data = make_data(batch_size=batch_size)
   reader = make_batches(corpus, data)
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus,
     "train",
     length=13,
@@ -320,12 +320,12 @@ def test_layout(numbered):
 
 def test_half_of_the_labels_are_random_and_each_epoch_draws_anew(numbered):
   _, corpus = numbered
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus, "train", length=13, short_share=0.1, seed=1
   )
   R, E = len(opened.table), 40
   row, epoch = np.tile(np.arange(R), E), np.repeat(np.arange(E), R)
-  batch = sentence_pairs.pairs(opened, row, epoch, special=SPECIAL)
+  batch = pair_rows.next_sentence_pairs(opened, row, epoch, special=SPECIAL)
   labels = batch["nsp_labels"].reshape(E, R)
   n = labels.size
   assert n > 20_000
@@ -342,13 +342,13 @@ def test_half_of_the_labels_are_random_and_each_epoch_draws_anew(numbered):
 def test_a_random_b_is_uniform_over_the_rows_of_other_documents(tmp_path):
   documents = random_documents(8, 7, max_sentences=9, max_tokens=9)
   corpus = make_corpus(tmp_path, documents)
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus, "train", length=13, short_share=0.1, seed=1
   )
   table = opened.table
   E = 3000
   for row in range(len(table)):
-    other = sentence_pairs._other_row(opened, np.full(E, row), np.arange(E))
+    other = pair_rows._other_row(opened, np.full(E, row), np.arange(E))
     counts = np.bincount(other, minlength=len(table))
     own = table["document_row"] == table["document_row"][row]
     assert (counts[own] == 0).all()
@@ -361,7 +361,7 @@ def test_a_random_b_is_uniform_over_the_rows_of_other_documents(tmp_path):
 def test_split_points_are_uniform(tmp_path):
   documents = [[[9] * n for n in (2, 3, 1, 2)], [[9] * 7]]
   corpus = make_corpus(tmp_path, documents)
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus, "train", length=13, short_share=0, seed=1
   )
   assert opened.table["num_sentences"].tolist() == [4, 1]
@@ -369,7 +369,7 @@ def test_split_points_are_uniform(tmp_path):
   for row, points in ((0, [2, 5, 6]), (1, [9, 10, 11, 12, 13, 14])):
     which = np.full(E, row)
     record = opened.table[which]
-    _, token = sentence_pairs._split_point(opened, record, which, np.arange(E))
+    _, token = pair_rows._split_point(opened, record, which, np.arange(E))
     values, counts = np.unique(token, return_counts=True)
     assert values.tolist() == points
     share = 1 / len(points)
@@ -381,12 +381,12 @@ def test_lengths_hardly_tell_the_label(tmp_path):
   """A true and a random B break off alike, so NSP must read the text."""
   documents = random_documents(9, 300, max_sentences=60, max_tokens=30)
   corpus = make_corpus(tmp_path, documents)
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus, "train", length=64, short_share=0.1, seed=1
   )
   R = len(opened.table)
   row, epoch = np.tile(np.arange(R), 8), np.repeat(np.arange(8), R)
-  batch = sentence_pairs.pairs(opened, row, epoch, special=SPECIAL)
+  batch = pair_rows.next_sentence_pairs(opened, row, epoch, special=SPECIAL)
   label = batch["nsp_labels"] == 1
   used = batch["segment_ids"].sum(1)
   b = batch["token_type_ids"].sum(1)
@@ -408,7 +408,7 @@ def test_truncated_lengths_are_those_of_the_loop():
         left = [a, b]
         while sum(left) > maximum:
           left[0 if left[0] > left[1] else 1] -= 1
-        kept = sentence_pairs.truncated_lengths(
+        kept = pair_rows.truncated_lengths(
           np.array(a), np.array(b), maximum=maximum
         )
         assert kept.tolist() == left
@@ -418,13 +418,13 @@ def test_tokens_go_from_the_front_and_the_back_alike(tmp_path):
   ids = iter(range(FIRST_ID, 1 << 16))
   documents = [[[next(ids) for _ in range(15)] for _ in "AB"] for _ in "CD"]
   corpus = make_corpus(tmp_path, documents)
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus, "train", length=23, short_share=0, seed=1
   )
   assert opened.table["num_sentences"].tolist() == [2, 2]
   n = 4000
   row = np.zeros(n, int)
-  batch = sentence_pairs.pairs(opened, row, np.arange(n), special=SPECIAL)
+  batch = pair_rows.next_sentence_pairs(opened, row, np.arange(n), special=SPECIAL)
   # A and B: 15 tokens each, 10 of which stay.
   assert (batch["token_type_ids"].sum(1) == 11).all()
   a_front = batch["input_ids"][:, 1] - FIRST_ID
@@ -520,7 +520,7 @@ def test_heldout_has_each_row_once_and_then_rows_of_weight_0(numbered):
   _, corpus = numbered
   data = make_data(batch_size=16, long_share=0.5)
   reader = make_batches(corpus, data, eval_rows=10**6)
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus, "heldout", length=13, short_share=0.1, seed=0
   )
   R = len(opened.table)
@@ -544,7 +544,7 @@ def test_eval_rows_is_a_sample_of_all_documents(numbered):
   ids = [reader.row_ids("heldout", step) for step in range(8)]
   weights = [reader.batch_at("heldout", s)["example_weights"] for s in range(8)]
   assert np.concatenate(weights).sum() == 45
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus, "heldout", length=13, short_share=0.1, seed=0
   )
   chosen = np.concatenate(ids)[:45]

@@ -7,15 +7,10 @@ import pytest
 
 from helpers import splits
 from helpers.languages import LETTERS, language_of, make_config, prepared
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import (ConfigError, CorpusError)
 from maskedlm.data import sampling
-from maskedlm.data.batches import (
-  batching,
-  language_mixture,
-  sentence_pairs,
-  text_rows,
-)
-from maskedlm.data.corpus import language_parts
+from maskedlm.data.batches import (batching, domain_mixture, pair_rows, text_rows)
+from maskedlm.data.corpus import domain_splits
 
 
 @pytest.fixture(scope="module")
@@ -27,14 +22,14 @@ def corpus(tmp_path_factory):
 
 
 KINDS = {
-  "nsp": (sentence_pairs.nsp, {"short_share": 0.1}),
-  "packed_nsp": (sentence_pairs.nsp, {"short_share": 0.1, "pack": True}),
-  "sop": (sentence_pairs.sop, {"short_share": 0.1}),
-  "adjacent": (sentence_pairs.adjacent, {"short_share": 0.05}),
-  "document_rows": (text_rows.document_rows, {}),
-  "packed_rows": (text_rows.document_rows, {"pack": True}),
-  "full_sentences": (text_rows.full_sentences, {"isolate_documents": False}),
-  "isolated": (text_rows.full_sentences, {"isolate_documents": True}),
+  "nsp": (pair_rows.nsp_batches, {"short_share": 0.1}),
+  "packed_nsp": (pair_rows.nsp_batches, {"short_share": 0.1, "pack": True}),
+  "sop": (pair_rows.sop_batches, {"short_share": 0.1}),
+  "adjacent": (pair_rows.adjacent_batches, {"short_share": 0.05}),
+  "document_rows": (text_rows.document_batches, {}),
+  "packed_rows": (text_rows.document_batches, {"pack": True}),
+  "full_sentences": (text_rows.full_sentence_batches, {"isolate_documents": False}),
+  "isolated": (text_rows.full_sentence_batches, {"isolate_documents": True}),
 }
 
 
@@ -86,18 +81,18 @@ def test_largest_remainders(total, shares, counts):
   ],
 )
 def test_as_equal_as_the_sizes_allow(total, sizes, counts):
-  assert sampling.equal(total, sizes).tolist() == counts
+  assert sampling.equal_counts(total, sizes).tolist() == counts
 
 
 def source(size, seed):
-  return language_mixture.Source(
+  return domain_mixture.RowSource(
     size, seed, lambda row, epoch: {"row": row, "epoch": epoch}
   )
 
 
 def test_a_mixture_is_exact_over_each_epoch():
   sizes = [160, 40, 10]
-  mixed = language_mixture.mixed(
+  mixed = domain_mixture.mix(
     [source(n, seed) for seed, n in enumerate(sizes)],
     ["a", "b", "c"],
     q=sampling.sampling_shares(sizes, 0.5),
@@ -106,8 +101,8 @@ def test_a_mixture_is_exact_over_each_epoch():
   # 210 rows in all, of which 4, 2 and 1 of 7.
   assert mixed.num_rows == 210
   assert [s.drawn for s in mixed.shares] == [120, 60, 30]
-  assert mixed.shares[1] == language_mixture.Share("b", num_rows=40, drawn=60)
-  row, epoch = language_mixture.row_at(mixed, np.arange(4 * 210))
+  assert mixed.shares[1] == domain_mixture.DomainShare("b", num_rows=40, drawn=60)
+  row, epoch = domain_mixture.row_at(mixed, np.arange(4 * 210))
   language = np.searchsorted([160, 200, 210], row, side="right")
   for lap in language.reshape(4, 210):
     assert np.bincount(lap).tolist() == [120, 60, 30]
@@ -130,10 +125,10 @@ def test_a_mixture_is_exact_over_each_epoch():
 
 
 def test_each_epoch_mixes_anew():
-  mixed = language_mixture.mixed(
+  mixed = domain_mixture.mix(
     [source(70, 1), source(30, 2)], ["a", "b"], q=[0.7, 0.3], seed=3
   )
-  row, _ = language_mixture.row_at(mixed, np.arange(200))
+  row, _ = domain_mixture.row_at(mixed, np.arange(200))
   first, second = (row >= 70).reshape(2, 100)
   assert first.sum() == second.sum() == 30
   assert (first & second).sum() < 20  # By chance 9.
@@ -143,7 +138,7 @@ def test_a_language_has_another_order_in_each_of_its_epochs():
   sources, nth = [source(30, 1), source(30, 2)], np.arange(60)
   orders = []
   for which in (0, 1):
-    row, epoch = language_mixture._rows(sources, 0 * nth + which, nth)
+    row, epoch = domain_mixture._rows(sources, 0 * nth + which, nth)
     assert epoch.tolist() == [0] * 30 + [1] * 30
     orders += list(row.reshape(2, 30) - 30 * which)
   for one, other in itertools.combinations(orders, 2):
@@ -152,39 +147,39 @@ def test_a_language_has_another_order_in_each_of_its_epochs():
 
 
 def test_any_place_is_reached_at_once():
-  mixed = language_mixture.mixed(
+  mixed = domain_mixture.mix(
     [source(10**12, 1), source(10**6, 2)], ["a", "b"], q=[0.9, 0.1], seed=3
   )
   far = np.array([0, 10**15 + 7, 10**17])
-  row, epoch = language_mixture.row_at(mixed, far)
-  again = [language_mixture.row_at(mixed, far[i : i + 1]) for i in range(3)]
+  row, epoch = domain_mixture.row_at(mixed, far)
+  again = [domain_mixture.row_at(mixed, far[i : i + 1]) for i in range(3)]
   assert row.tolist() == [r[0] for r, _ in again]
   assert epoch.tolist() == [e[0] for _, e in again]
 
 
 def test_alpha_1_reads_each_row_once_in_an_epoch():
-  mixed = language_mixture.mixed(
+  mixed = domain_mixture.mix(
     [source(n, n) for n in (97, 13, 5)],
     "abc",
     q=sampling.sampling_shares([97, 13, 5], 1.0),
     seed=3,
   )
-  row, _ = language_mixture.row_at(mixed, np.arange(115))
+  row, _ = domain_mixture.row_at(mixed, np.arange(115))
   assert sorted(row) == list(range(115))
 
 
 def test_a_share_of_0_is_never_read():
-  mixed = language_mixture.mixed(
+  mixed = domain_mixture.mix(
     [source(n, n) for n in (9, 4, 7)], "abc", q=[0.75, 0.0, 0.25], seed=3
   )
   assert [s.drawn for s in mixed.shares] == [15, 0, 5]
-  row, _ = language_mixture.row_at(mixed, np.arange(3 * 20))
+  row, _ = domain_mixture.row_at(mixed, np.arange(3 * 20))
   assert not ((row >= 9) & (row < 13)).any()
   assert (row < 9).sum() == 45
 
 
 def test_rows_are_read_from_their_language():
-  mixed = language_mixture.mixed(
+  mixed = domain_mixture.mix(
     [source(5, 1), source(3, 2)], ["a", "b"], q=[0.625, 0.375], seed=3
   )
   arrays = mixed.read(np.array([7, 0, 4, 5]), np.array([9, 8, 7, 6]))
@@ -276,7 +271,7 @@ def test_one_more_language_leaves_the_others_rows(corpus):
   one, other = (read(c, "full_sentences") for c in (corpus, fewer))
   for reader in (one, other):
     assert reader.shares[0][0].name == "en"
-  alone = language_parts.corpora(corpus)["en"]
+  alone = domain_splits.split_by_domain(corpus)["en"]
   (first,) = read(alone, "full_sentences").rows_per_epoch
   assert one.shares[0][0].num_rows == other.shares[0][0].num_rows == first
 
@@ -287,7 +282,7 @@ def test_seeds_are_by_the_language_s_name(corpus):
 
     def open_source(alone, name, length, seed):
       found.append(seed)
-      return language_mixture.Source(7, seed, None)
+      return domain_mixture.RowSource(7, seed, None)
 
     config = splits.make_config(splits.make_data())
     batching.make_batches(open_source, config, corpus, (0, 1))
@@ -302,7 +297,7 @@ def test_what_is_refused(corpus):
   for alpha in (-0.1, 1.5):
     with pytest.raises(ConfigError, match=f"data.alpha={alpha}"):
       read(corpus, "nsp", splits.make_data(alpha=alpha))
-  nothing = dict.fromkeys(language_parts.COUNTS, 0)
+  nothing = dict.fromkeys(domain_splits.COUNTS, 0)
   first, *others = corpus.parts
   emptied = corpus._replace(parts=({**first, "heldout": nothing}, *others))
   with pytest.raises(CorpusError, match=r"'en': .*the heldout split has no"):

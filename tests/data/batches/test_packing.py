@@ -15,14 +15,14 @@ from helpers.splits import (
   make_corpus,
   random_documents,
 )
-from maskedlm.data.batches import batching, packing, pair_rows, sentence_pairs
+from maskedlm.data.batches import (batching, packed_rows, pair_rows, pair_table)
 
 CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
 
 
 def bins(lengths, L, G, seed=0):
   """The lengths that share a row, each sorted, sorted."""
-  members, starts = packing._compose(np.array(lengths), L, G, seed=seed)
+  members, starts = packed_rows._compose(np.array(lengths), L, G, seed=seed)
   return sorted(
     sorted((lengths[m] for m in members[a:b]), reverse=True)
     for a, b in itertools.pairwise(starts)
@@ -43,8 +43,8 @@ def test_which_rows_share_one_by_hand():
 def test_packed_rows_hold_each_row_once_and_are_nearly_full(L, mean):
   rng = np.random.default_rng(4)
   lengths = np.minimum(3 + rng.exponential(mean, 5000).astype(int), L)
-  G = packing.max_segments(L)
-  members, starts = packing._compose(lengths, L, G, seed=7)
+  G = packed_rows.max_segments(L)
+  members, starts = packed_rows._compose(lengths, L, G, seed=7)
   np.testing.assert_array_equal(np.sort(members), np.arange(5000))
   sizes = np.diff(starts)
   assert starts[0] == 0 and starts[-1] == 5000
@@ -52,10 +52,10 @@ def test_packed_rows_hold_each_row_once_and_are_nearly_full(L, mean):
   tokens = np.add.reduceat(lengths[members], starts[:-1])
   assert tokens.max() <= L
   assert tokens.mean() > 0.93 * L
-  again = packing._compose(lengths, L, G, seed=7)
+  again = packed_rows._compose(lengths, L, G, seed=7)
   np.testing.assert_array_equal(again[0], members)
   # Another seed: the same lengths together, but other rows.
-  other = packing._compose(lengths, L, G, seed=8)
+  other = packed_rows._compose(lengths, L, G, seed=8)
   np.testing.assert_array_equal(other[1], starts)
   np.testing.assert_array_equal(lengths[other[0]], lengths[members])
   assert np.mean(other[0] == members) < 0.1
@@ -74,7 +74,7 @@ def test_side_by_side_by_hand():
   }
   parts["segment_ids"] = (parts["input_ids"] > 0).astype(int)
   used = np.array([[True, True, False], [True, False, False]])
-  packed = packing._side_by_side(parts, used, 6, pad=99)
+  packed = packed_rows._side_by_side(parts, used, 6, pad=99)
   assert {name: x.tolist() for name, x in packed.items()} == {
     "input_ids": [[2, 8, 3, 2, 9, 3], [2, 7, 6, 5, 3, 99]],
     "token_type_ids": [[0, 0, 1, 0, 1, 1], [0, 0, 0, 1, 1, 0]],
@@ -97,12 +97,12 @@ def test_shares_by_hand():
     return {"segment_ids": segment_ids[: step + 1]}
 
   # 1 of 6, then 1 of 12 positions.
-  assert packing.padding_share(batch_at, "train", [0]) == pytest.approx(1 / 6)
-  assert packing.padding_share(batch_at, "train", [0, 1]) == pytest.approx(
+  assert packed_rows.padding_share(batch_at, "train", [0]) == pytest.approx(1 / 6)
+  assert packed_rows.padding_share(batch_at, "train", [0, 1]) == pytest.approx(
     2 / 18
   )
-  assert packing.attended_pairs(segment_ids[:1]) == 9 + 4
-  assert packing.attended_pairs(segment_ids) == (9 + 4 + 36) / 2
+  assert packed_rows.attended_pairs(segment_ids[:1]) == 9 + 4
+  assert packed_rows.attended_pairs(segment_ids) == (9 + 4 + 36) / 2
 
 
 def numbered_source(lengths, L, seed):
@@ -116,12 +116,12 @@ def numbered_source(lengths, L, seed):
       "segment_ids": real.astype(np.int32),
     }
 
-  return batching.Source(len(lengths), seed, read, lengths=lambda: lengths)
+  return batching.RowSource(len(lengths), seed, read, lengths=lambda: lengths)
 
 
 def test_a_batch_may_have_rows_of_two_epochs(tmp_path):
   corpus = make_corpus(tmp_path, [])
-  source = packing.pack(
+  source = packed_rows.pack_rows(
     corpus, numbered_source([24, 15, 9, 8, 8, 7], 24, 5), length=24
   )
   assert source.num_rows == 3  # 24; 15 + 9; 8 + 8 + 7.
@@ -135,7 +135,7 @@ def test_a_batch_may_have_rows_of_two_epochs(tmp_path):
 def test_rows_packed_by_another_seed_are_no_table_of_this_one(tmp_path):
   corpus = make_corpus(tmp_path, [])
   read = [
-    packing.pack(corpus, numbered_source([8] * 40, 16, seed), length=16).read(
+    packed_rows.pack_rows(corpus, numbered_source([8] * 40, 16, seed), length=16).read(
       np.arange(20), np.zeros(20, int)
     )["input_ids"]
     for seed in (1, 2, 1)
@@ -155,11 +155,11 @@ def test_the_cost_of_a_step_by_hand():
   def row_cost(length, pairs):
     return 1000 * length + (pairs or 0)
 
-  packed = packing.step_cost(row_cost, batch_at, config, packed=True)
+  packed = packed_rows.step_cost(row_cost, batch_at, config, packed=True)
   # 6 rows of 20 tokens, then 4 of 56.
   assert packed(2) == 6 * (20_000 + 6**2)
   assert packed(4) == 4 * (56_000 + 9**2)
-  alone = packing.step_cost(row_cost, batch_at, config, packed=False)
+  alone = packed_rows.step_cost(row_cost, batch_at, config, packed=False)
   assert [alone(0), alone(3)] == [6 * 20_000, 4 * 56_000]
 
 
@@ -175,7 +175,7 @@ def make_data(**changes):
 
 def make_batches(corpus, data=None, *, shard=(0, 1), pack=True, **changes):
   config = make_config(data or make_data(), **changes)
-  return sentence_pairs.nsp(config, corpus, shard, short_share=0.1, pack=pack)
+  return pair_rows.nsp_batches(config, corpus, shard, short_share=0.1, pack=pack)
 
 
 @pytest.fixture(scope="module")
@@ -196,7 +196,7 @@ def numbered(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def opened(numbered):
-  return pair_rows.open_rows(
+  return pair_table.open_pair_table(
     numbered[1], "train", length=LENGTH, short_share=0.1, seed=3
   )
 
@@ -205,12 +205,12 @@ def all_pairs(opened, num_epochs, **options):
   R = len(opened.table)
   row = np.tile(np.arange(R), num_epochs)
   epoch = np.repeat(np.arange(num_epochs), R)
-  batch = sentence_pairs.pairs(opened, row, epoch, special=SPECIAL, **options)
+  batch = pair_rows.next_sentence_pairs(opened, row, epoch, special=SPECIAL, **options)
   return row, batch
 
 
 def test_a_pair_is_never_longer_than_was_said(opened):
-  row, batch = all_pairs(opened, 30, draw_b=sentence_pairs.fitting_b)
+  row, batch = all_pairs(opened, 30, draw_b=pair_rows.fitting_b)
   most = np.minimum(opened.table["num_tokens"][row], LENGTH - 3) + 3
   used = batch["segment_ids"].sum(1)
   assert (used <= most).all()
@@ -220,7 +220,7 @@ def test_a_pair_is_never_longer_than_was_said(opened):
 
 
 def test_true_pairs_are_those_without_packing(opened):
-  _, batch = all_pairs(opened, 3, draw_b=sentence_pairs.fitting_b)
+  _, batch = all_pairs(opened, 3, draw_b=pair_rows.fitting_b)
   _, plain = all_pairs(opened, 3)
   np.testing.assert_array_equal(batch["nsp_labels"], plain["nsp_labels"])
   true = batch["nsp_labels"] == 0
@@ -237,7 +237,7 @@ def test_a_random_b_is_contiguous_ends_a_sentence_and_is_of_another_document(
   )
   ends = np.cumsum([len(s) for d in documents for s in d]) - 1
   starts = {0, *(ends + 1).tolist()}
-  row, batch = all_pairs(opened, 8, draw_b=sentence_pairs.fitting_b)
+  row, batch = all_pairs(opened, 8, draw_b=pair_rows.fitting_b)
   short = opened.table["num_tokens"][row] < LENGTH - 3
   several = opened.table["num_sentences"][row] > 1
   begins = []
@@ -263,10 +263,10 @@ def test_a_random_b_may_reach_the_end_of_the_corpus(tmp_path):
   # 3 and 2 at tokens 30, 34 and 37: the last two, or the last one.
   documents = [[[5] * 10, [5] * 20], [[6] * 4, [6] * 3, [6] * 2]]
   corpus = make_corpus(tmp_path, documents)
-  opened = pair_rows.open_rows(
+  opened = pair_table.open_pair_table(
     corpus, "train", length=40, short_share=0.0, seed=3
   )
-  begin, end = sentence_pairs.fitting_b(
+  begin, end = pair_rows.fitting_b(
     opened, np.zeros(9, int), np.arange(9), np.full(9, 10)
   )
   assert set(begin.tolist()) == {34, 37}
@@ -277,16 +277,16 @@ def test_packed_pairs_are_those_of_the_table(numbered, opened):
   """Segment for segment, what batches.pairs gives for the row alone."""
   _, corpus = numbered
   reader = make_batches(corpus)
-  assert packing.max_segments(LENGTH) == 5
+  assert packed_rows.max_segments(LENGTH) == 5
   seed = int(hashing_seed())
-  table = pair_rows.open_rows(
+  table = pair_table.open_pair_table(
     corpus, "train", length=LENGTH, short_share=0.1, seed=seed
   )
   R = len(table.table)
   alone = {}  # Tokens of each pair of epoch 0 -> its label.
   row = np.arange(R)
-  pairs = sentence_pairs.pairs(
-    table, row, 0 * row, special=SPECIAL, draw_b=sentence_pairs.fitting_b
+  pairs = pair_rows.next_sentence_pairs(
+    table, row, 0 * row, special=SPECIAL, draw_b=pair_rows.fitting_b
   )
   for i in range(R):
     size = pairs["segment_ids"][i].sum()
@@ -325,7 +325,7 @@ def hashing_seed():
 
   def open_source(corpus, name, length, seed):
     seeds.append(seed)
-    return batching.Source(9, seed, lambda row, epoch: {})
+    return batching.RowSource(9, seed, lambda row, epoch: {})
 
   config = make_config(make_data())
   batching.make_batches(open_source, config, make_corpus("", []), (0, 1))
@@ -350,7 +350,7 @@ def test_half_of_the_packed_labels_are_random(numbered):
 
 
 def test_lengths_hardly_tell_the_label(opened):
-  _, batch = all_pairs(opened, 30, draw_b=sentence_pairs.fitting_b)
+  _, batch = all_pairs(opened, 30, draw_b=pair_rows.fitting_b)
   label = batch["nsp_labels"] == 1
   used = batch["segment_ids"].sum(1)
   # A random B of whole sentences leaves some of its place free.
@@ -361,7 +361,7 @@ def test_packing_spares_padding(numbered):
   _, corpus = numbered
   steps = range(20)
   before, after = (
-    packing.padding_share(
+    packed_rows.padding_share(
       make_batches(corpus, pack=pack).batch_at, "train", steps
     )
     for pack in (False, True)
@@ -376,7 +376,7 @@ def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):
   first = make_batches(corpus).batch_at("train", 5)
   # Rows, their lengths, members, starts.
   assert len(os.listdir(tmp_path / "rows")) == 4
-  monkeypatch.setattr(packing, "_compose", None)
+  monkeypatch.setattr(packed_rows, "_compose", None)
   again = make_batches(corpus).batch_at("train", 5)
   for name, value in first.items():
     np.testing.assert_array_equal(again[name], value)
@@ -388,13 +388,13 @@ def test_how_many_rows_there_would_be_is_known_without_packing(
   documents, _ = numbered
   corpus = make_corpus(tmp_path, documents)
   composed = []
-  compose = packing._compose
+  compose = packed_rows._compose
 
   def watched(*args, **kwargs):
     composed.append(compose(*args, **kwargs))
     return composed[-1]
 
-  monkeypatch.setattr(packing, "_compose", watched)
+  monkeypatch.setattr(packed_rows, "_compose", watched)
   made = make_batches(corpus)
   (num_rows,) = made.rows_per_epoch
   assert not composed
@@ -411,6 +411,6 @@ def test_rows_cut_by_another_rule_are_packed_anew(
   documents, _ = numbered
   corpus = make_corpus(tmp_path, documents)
   make_batches(corpus).batch_at("train", 0)
-  monkeypatch.setattr(pair_rows, "_VERSION", pair_rows._VERSION + 1)
+  monkeypatch.setattr(pair_table, "_VERSION", pair_table._VERSION + 1)
   make_batches(corpus).batch_at("train", 0)
   assert len(os.listdir(tmp_path / "rows")) == 8

@@ -9,7 +9,7 @@ import pytest
 
 from helpers.splits import make_corpus, make_split, random_documents
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.batches import pair_rows, row_tables
+from maskedlm.data.batches import (pair_table, row_tables)
 
 OPTIONS = {"length": 13, "short_share": 0.3, "seed": 7}
 
@@ -21,7 +21,7 @@ def reference(documents, **options):
     chunks, chunk = [], []
     for offset, tokens in enumerate(document):
       chunk.append((sentence + offset, len(tokens)))
-      target = pair_rows.targets(np.array([chunk[0][0]]), **options)[0]
+      target = pair_table.target_lengths(np.array([chunk[0][0]]), **options)[0]
       if sum(n for _, n in chunk) >= target:
         chunks.append(chunk)
         chunk = []
@@ -37,8 +37,8 @@ def reference(documents, **options):
 
 
 def build(split, **options):
-  starts, ends = pair_rows._cut(split, **options)
-  return np.concatenate(list(pair_rows._records(split, starts, ends)))
+  starts, ends = pair_table._cut(split, **options)
+  return np.concatenate(list(pair_table._records(split, starts, ends)))
 
 
 def spans(table):
@@ -69,7 +69,7 @@ def test_rows_close_at_the_target_or_the_document_s_end():
 @pytest.mark.parametrize("num_shards", [1, 4])
 @pytest.mark.parametrize("block", [1, 17, 1 << 18])
 def test_rows_equal_a_plain_loop(monkeypatch, num_shards, block):
-  monkeypatch.setattr(pair_rows, "_BLOCK", block)
+  monkeypatch.setattr(pair_table, "_BLOCK", block)
   documents = random_documents(1, 41, max_sentences=9, max_tokens=11)
   table = build(make_split(documents, num_shards), **OPTIONS)
   expected = reference(documents, **OPTIONS)
@@ -143,23 +143,23 @@ def corpus(tmp_path):
 
 
 def test_the_table_is_built_once_and_memory_mapped(corpus, monkeypatch):
-  first = pair_rows.open_rows(corpus, "train", **OPTIONS)
+  first = pair_table.open_pair_table(corpus, "train", **OPTIONS)
   files = os.listdir(os.path.join(corpus.path, "rows"))
   assert len(files) == 1 and files[0].endswith(".npy")
-  monkeypatch.setattr(pair_rows, "_cut", None)
-  again = pair_rows.open_rows(corpus, "train", **OPTIONS)
+  monkeypatch.setattr(pair_table, "_cut", None)
+  again = pair_table.open_pair_table(corpus, "train", **OPTIONS)
   assert isinstance(again.table.base, np.memmap)
   assert np.array_equal(first.table, again.table)
   assert again[2:] == (13, 0.3, 7)
 
 
 def test_the_table_is_built_anew_for_whatever_determines_it(corpus):
-  pair_rows.open_rows(corpus, "train", **OPTIONS)
+  pair_table.open_pair_table(corpus, "train", **OPTIONS)
   for change in ({"length": 14}, {"short_share": 0.2}, {"seed": 8}):
-    pair_rows.open_rows(corpus, "train", **{**OPTIONS, **change})
-  pair_rows.open_rows(corpus, "heldout", **OPTIONS)
+    pair_table.open_pair_table(corpus, "train", **{**OPTIONS, **change})
+  pair_table.open_pair_table(corpus, "heldout", **OPTIONS)
   corpus.fingerprint = "another"
-  pair_rows.open_rows(corpus, "train", **OPTIONS)
+  pair_table.open_pair_table(corpus, "train", **OPTIONS)
   assert len(os.listdir(os.path.join(corpus.path, "rows"))) == 6
 
 
@@ -174,36 +174,36 @@ def saved(array):
   [b"", b"not an array", b"\x93NUMPY\x01", saved(np.arange(7))],
 )
 def test_a_damaged_table_is_replaced(corpus, damage):
-  expected = pair_rows.open_rows(corpus, "train", **OPTIONS).table.copy()
+  expected = pair_table.open_pair_table(corpus, "train", **OPTIONS).table.copy()
   (name,) = os.listdir(os.path.join(corpus.path, "rows"))
   path = os.path.join(corpus.path, "rows", name)
   with open(path, "r+b") as file:
     file.truncate(len(damage))
     file.write(damage)
   assert np.array_equal(
-    pair_rows.open_rows(corpus, "train", **OPTIONS).table, expected
+    pair_table.open_pair_table(corpus, "train", **OPTIONS).table, expected
   )
   assert os.listdir(os.path.join(corpus.path, "rows")) == [name]
 
 
 def test_a_truncated_table_is_replaced(corpus):
-  expected = pair_rows.open_rows(corpus, "train", **OPTIONS).table.copy()
+  expected = pair_table.open_pair_table(corpus, "train", **OPTIONS).table.copy()
   (name,) = os.listdir(os.path.join(corpus.path, "rows"))
   path = os.path.join(corpus.path, "rows", name)
   os.truncate(path, os.path.getsize(path) - 1)
   assert np.array_equal(
-    pair_rows.open_rows(corpus, "train", **OPTIONS).table, expected
+    pair_table.open_pair_table(corpus, "train", **OPTIONS).table, expected
   )
 
 
 def test_a_corpus_that_cannot_be_written_is_read_all_the_same(corpus):
-  expected = pair_rows.open_rows(corpus, "train", **OPTIONS).table
+  expected = pair_table.open_pair_table(corpus, "train", **OPTIONS).table
   # A path that is a file: no directory can be made in it, even by root.
   corpus.path = os.path.join(corpus.path, "file")
   with open(corpus.path, "w"):
     pass
   assert np.array_equal(
-    pair_rows.open_rows(corpus, "train", **OPTIONS).table, expected
+    pair_table.open_pair_table(corpus, "train", **OPTIONS).table, expected
   )
 
 
@@ -213,7 +213,7 @@ def test_a_full_disk_leaves_no_partial_file(corpus, monkeypatch):
 
   expected = build(corpus.train, **OPTIONS)
   monkeypatch.setattr(os, "fsync", full)
-  table = pair_rows.open_rows(corpus, "train", **OPTIONS).table
+  table = pair_table.open_pair_table(corpus, "train", **OPTIONS).table
   assert np.array_equal(table, expected)
   assert os.listdir(os.path.join(corpus.path, "rows")) == []
 
@@ -230,22 +230,22 @@ def test_a_full_disk_leaves_no_partial_file(corpus, monkeypatch):
 def test_fewer_than_two_documents_are_refused(tmp_path, documents, count):
   corpus = make_corpus(tmp_path, documents, documents)
   with pytest.raises(CorpusError, match=f"train split has {count} documents"):
-    pair_rows.open_rows(corpus, "train", **OPTIONS)
+    pair_table.open_pair_table(corpus, "train", **OPTIONS)
   with pytest.raises(CorpusError, match=r"raise corpus\.heldout_share"):
-    pair_rows.open_rows(corpus, "heldout", **OPTIONS)
+    pair_table.open_pair_table(corpus, "heldout", **OPTIONS)
 
 
 def test_one_document_will_do_where_no_other_is_asked(tmp_path):
   """The table that is kept is asked again, not only the one just built."""
   options = {"length": 9, "short_share": 0.0, "seed": 1}
   made = make_corpus(tmp_path, [[[5, 6, 7], [8, 9]], [[7]]])
-  opened = pair_rows.open_rows(made, "train", documents=1, **options)
+  opened = pair_table.open_pair_table(made, "train", documents=1, **options)
   assert opened.table["num_tokens"].tolist() == [5]
   with pytest.raises(CorpusError, match="train split has 1 documents of at"):
-    pair_rows.open_rows(made, "train", **options)
+    pair_table.open_pair_table(made, "train", **options)
   none = make_corpus(tmp_path / "none", [[[5]], [[7]]])
   with pytest.raises(CorpusError, match=r"0 documents.*a token each: give it"):
-    pair_rows.open_rows(none, "train", documents=1, **options)
+    pair_table.open_pair_table(none, "train", documents=1, **options)
 
 
 def test_places_are_those_of_a_search():

@@ -11,7 +11,7 @@ from helpers.splits import (
   make_data,
   random_documents,
 )
-from maskedlm.data.batches import sentence_pairs
+from maskedlm.data.batches import pair_rows
 
 DATA = make_data()
 
@@ -42,7 +42,7 @@ def texts(batch):
 
 def make(corpus, *, short_share=0.1, pack=False, **changes):
   config = make_config(DATA, **{"num_steps": 400, **changes})
-  return sentence_pairs.sop(
+  return pair_rows.sop_batches(
     config, corpus, (0, 1), short_share=short_share, pack=pack
   )
 
@@ -69,7 +69,7 @@ def test_b_follows_a_or_a_follows_b(corpus, pack):
 def test_in_order_it_is_the_pair_of_nsp(corpus):
   # The same rows, split points and cuts as for next-sentence prediction.
   config = make_config(DATA, num_steps=400)
-  nsp = sentence_pairs.nsp(config, corpus, (0, 1), short_share=0.1)
+  nsp = pair_rows.nsp_batches(config, corpus, (0, 1), short_share=0.1)
   ours = make(corpus)
   for step in range(50):
     first, second = (x.batch_at("train", step) for x in (ours, nsp))

@@ -22,9 +22,9 @@ from helpers.splits import (
   random_documents,
 )
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import (ConfigError, CorpusError)
 from maskedlm.data import hashing
-from maskedlm.data.batches import packing, text_rows
+from maskedlm.data.batches import (packed_rows, text_rows)
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 
@@ -33,7 +33,7 @@ CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
 
 def single(corpus, data=None, *, shard=(0, 1), pack=False, **changes):
   config = make_config(data or make_data(), **changes)
-  return text_rows.document_rows(config, corpus, shard, pack=pack)
+  return text_rows.document_batches(config, corpus, shard, pack=pack)
 
 
 def packed(corpus, data=None, **changes):
@@ -44,7 +44,7 @@ def full(
   corpus, data=None, *, shard=(0, 1), isolate_documents=False, **changes
 ):
   config = make_config(data or make_data(), **changes)
-  return text_rows.full_sentences(
+  return text_rows.full_sentence_batches(
     config, corpus, shard, isolate_documents=isolate_documents
   )
 
@@ -92,7 +92,7 @@ def test_rows_close_before_the_sentence_that_does_not_fit(tmp_path):
   sizes = [[3, 2, 4, 1], [14], [7, 2, 4]]
   documents = [[[next(ids) for _ in range(n)] for n in d] for d in sizes]
   corpus = make_corpus(tmp_path, documents)
-  table = text_rows.open_rows(corpus, "train", length=8)
+  table = text_rows.open_document_table(corpus, "train", length=8)
   # Six tokens fit: 3+2 | 4+1, then 6 | 6 | 2 of the sentence of 14, and of the
   # one of 7 the last token shares its row with 2 | 4 begins another.
   assert table["num_tokens"].tolist() == [5, 5, 6, 6, 2, 6, 3, 4]
@@ -152,9 +152,9 @@ def test_one_document_of_a_million_sentences_takes_seconds():
 def test_the_table_is_built_once(tmp_path, monkeypatch):
   documents = random_documents(4, 20, max_sentences=9, max_tokens=11)
   corpus = make_corpus(tmp_path, documents)
-  first = text_rows.open_rows(corpus, "train", length=13)
+  first = text_rows.open_document_table(corpus, "train", length=13)
   monkeypatch.setattr(text_rows, "_cut", None)
-  again = text_rows.open_rows(corpus, "train", length=13)
+  again = text_rows.open_document_table(corpus, "train", length=13)
   assert isinstance(again.base, np.memmap)
   assert np.array_equal(first, again)
   assert len(os.listdir(tmp_path / "rows")) == 1
@@ -165,7 +165,7 @@ def test_the_table_is_built_once(tmp_path, monkeypatch):
 
 def windows(documents, begin, num, *, isolate_documents=False, length=8):
   lengths = [sum(map(len, document)) + 1 for document in documents]
-  batch = text_rows.windows(
+  batch = text_rows.stream_rows(
     make_split(documents).tokens,
     np.cumsum([0, *lengths]),
     np.array([begin]),
@@ -200,10 +200,10 @@ def test_where_documents_begin_in_the_stream(tmp_path, monkeypatch, num_shards):
   documents = [[[10, 11, 12], [13, 14]], [[20, 21]], [[30]]]
   corpus = make_corpus(tmp_path, documents, num_shards=num_shards)
   monkeypatch.setattr(text_rows, "_BLOCK", 2)
-  starts = text_rows.open_stream(corpus, "train")
+  starts = text_rows.open_stream_starts(corpus, "train")
   assert starts.tolist() == [0, 6, 9, 11]
   monkeypatch.setattr(store, "take", None)
-  again = text_rows.open_stream(corpus, "train")
+  again = text_rows.open_stream_starts(corpus, "train")
   assert isinstance(again.base, np.memmap)
   assert again.tolist() == starts.tolist()
 
@@ -429,7 +429,7 @@ def test_97_percent_of_a_full_row_is_text(novels, length):
   special = novels.tokenizer.special
   for make in (full, isolated):
     reader = make(novels, data)
-    assert packing.padding_share(reader.batch_at, "train", range(10)) < 0.01
+    assert packed_rows.padding_share(reader.batch_at, "train", range(10)) < 0.01
     ids = [reader.batch_at("train", step)["input_ids"] for step in range(10)]
     text = ~np.isin(ids, [special.pad, special.cls, special.sep])
     assert text.mean() > 0.97
@@ -439,7 +439,7 @@ def test_packing_spares_padding(novels):
   data = make_data(length=128, batch_size=32)
   steps = range(10)
   before, after = (
-    packing.padding_share(make(novels, data).batch_at, "train", steps)
+    packed_rows.padding_share(make(novels, data).batch_at, "train", steps)
     for make in (single, packed)
   )
   assert after < before - 0.02

@@ -22,14 +22,14 @@ def resident():
 def test_pages_are_given_back_and_read_again(tmp_path, monkeypatch):
   values = np.random.default_rng(3).integers(0, 1 << 15, SIZE, np.uint16)
   np.save(tmp_path / "a.npy", values)
-  array = np.asarray(memory_map.load(tmp_path / "a.npy"))
+  array = np.asarray(memory_map.map_array(tmp_path / "a.npy"))
   before = resident()
   assert np.array_equal(array, values)
   assert resident() - before > 30  # Of 34 MB.
-  memory_map.release()  # The file is small: they stay.
+  memory_map.drop_pages()  # The file is small: they stay.
   assert resident() - before > 30
   monkeypatch.setattr(memory_map, "SMALL", 1 << 20)
-  memory_map.release()
+  memory_map.drop_pages()
   assert resident() - before < 5
   assert np.array_equal(array, values)
 
@@ -38,8 +38,8 @@ def test_arrays_that_are_gone_or_empty_do_not_matter(tmp_path, monkeypatch):
   monkeypatch.setattr(memory_map, "SMALL", 0)
   for size in (0, 7):
     np.save(tmp_path / "a.npy", np.arange(size))
-    array = memory_map.load(tmp_path / "a.npy")
-    memory_map.release()
+    array = memory_map.map_array(tmp_path / "a.npy")
+    memory_map.drop_pages()
     assert array.tolist() == list(range(size))
     del array
-    memory_map.release()
+    memory_map.drop_pages()

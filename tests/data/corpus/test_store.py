@@ -19,7 +19,7 @@ from maskedlm.runtime import output_files
 
 @pytest.fixture(scope="module")
 def tiny_tokenizer():
-  return tokenizer.train(
+  return tokenizer.train_tokenizer(
     ["a boy, a girl, a dog and a cat met on a hill at noon"] * 3,
     kind="wordpiece",
     vocab_size=50,
@@ -79,7 +79,7 @@ def test_what_is_written_is_read(write):
   ]
   assert corpus.meta["report"] == {"oddities": 3}
   assert corpus.meta["options"] == {"corpus.source": "text:x"}
-  assert store.verify(corpus.path) == []
+  assert store.verify_corpus(corpus.path) == []
 
 
 def test_entropy_by_hand(write):
@@ -130,7 +130,7 @@ def test_a_split_may_be_empty_but_not_the_training_text(write, tmp_path):
   assert everything(corpus.heldout.sentences) == [0]
   assert everything(corpus.heldout.documents) == [0]
   assert store.take(corpus.heldout.tokens, []).dtype == np.uint16
-  assert store.verify(corpus.path) == []
+  assert store.verify_corpus(corpus.path) == []
   with pytest.raises(CorpusError, match="no document to train on"):
     write([("heldout", [ids(5)])], "other")
   assert os.listdir(tmp_path) == ["corpus"]
@@ -192,7 +192,7 @@ def test_what_is_there_is_not_overwritten(write, tmp_path):
   write(DOCUMENTS)  # An empty directory is no loss.
   with pytest.raises(CorpusError, match="already there; move it away"):
     write(DOCUMENTS)
-  assert store.verify(tmp_path / "corpus") == []
+  assert store.verify_corpus(tmp_path / "corpus") == []
   (tmp_path / "file").write_text("text")
   with pytest.raises(CorpusError, match="already there; move it away"):
     write(DOCUMENTS, "file")
@@ -265,7 +265,7 @@ def test_what_can_not_be_opened_says_why_and_what_to_do(write, tmp_path):
     meta.write_text(wrong)
     with pytest.raises(CorpusError, match=match):
       store.open_corpus(path)
-    assert len(store.verify(path)) == 1
+    assert len(store.verify_corpus(path)) == 1
   meta.unlink()
   with pytest.raises(CorpusError, match="not a finished corpus"):
     store.open_corpus(path)
@@ -281,13 +281,13 @@ def test_verify_finds_a_flipped_bit_in_any_file(write):
     for position in (0, len(content) // 2, len(content) - 1):
       content[position] ^= 16
       file.write_bytes(content)
-      problems = store.verify(corpus.path)
+      problems = store.verify_corpus(corpus.path)
       assert len(problems) == 1
       assert f"{name} is damaged" in problems[0]
       content[position] ^= 16
     file.write_bytes(content)
   calls = []
-  assert store.verify(corpus.path, lambda *call: calls.append(call)) == []
+  assert store.verify_corpus(corpus.path, lambda *call: calls.append(call)) == []
   total = sum(file["bytes"] for file in names.values())
   assert calls[-1] == (total, total)
 
@@ -297,7 +297,7 @@ def test_verify_names_every_problem(write):
   (path / "train-00000.sentences.npy").unlink()
   (path / "token_counts.npy").write_bytes(b"too short")
   (path / "heldout-00000.tokens.npy").write_bytes(b"?" * 130)
-  problems = store.verify(path)
+  problems = store.verify_corpus(path)
   assert len(problems) == 3
   for name in ("train-00000.sent", "token_counts", "heldout-00000.tok"):
     assert sum(name in problem for problem in problems) == 1
@@ -307,9 +307,9 @@ def test_verify_finds_what_checksums_can_not(write):
   """A writer's mistakes: the files are as it left them, and wrong."""
   path = write(DOCUMENTS).path
   edit_meta(path, fingerprint="0" * 64)
-  assert "fingerprint" in store.verify(path)[0]
+  assert "fingerprint" in store.verify_corpus(path)[0]
   edit_meta(path, token_dtype="<u4")
-  assert "fingerprint" in store.verify(path)[0]
+  assert "fingerprint" in store.verify_corpus(path)[0]
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_a_wrong_shard_is_described(tmp_path, column, values, problem):
     for name, array in arrays.items():
       np.save(tmp_path / f"train-00000.{name}.npy", np.array(array, np.uint32))
     return list(
-      shards.wrong_shard(tmp_path, "train-00000", counts=counts, vocab_size=12)
+      shards.shard_problems(tmp_path, "train-00000", counts=counts, vocab_size=12)
     )
 
   assert problems(arrays) == []

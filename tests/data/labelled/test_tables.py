@@ -19,7 +19,7 @@ def write(path, content):
 
 
 def records(path, **options):
-  return list(tables.iterate(path, **options))
+  return list(tables.read_records(path, **options))
 
 
 def found(path, **options):
@@ -36,7 +36,7 @@ def test_tsv_takes_quotes_as_text(tmp_path):
     (4, {"text": '"Yes"', "label": "0"}),
   ]
   assert records(path)[1].where == f"{path}:4"
-  assert tables.first_row(path) == ["text", "label"]
+  assert tables.read_first_row(path) == ["text", "label"]
 
 
 def test_only_newlines_end_a_row(tmp_path):
@@ -76,7 +76,7 @@ def test_jsonl(tmp_path):
     (2, {"text": "é\n", "label": "true", "n": "3", "l": '["a"]'}),
     (3, {"text": "b"}),
   ]
-  assert tables.first_row(path) == ["text", "label", "n", "l"]
+  assert tables.read_first_row(path) == ["text", "label", "n", "l"]
 
 
 def test_parquet(tmp_path):
@@ -90,7 +90,7 @@ def test_parquet(tmp_path):
     (1, {"text": "é\n", "label": "true", "n": "3", "l": '["a"]'}),
     (2, {"text": "b", "label": "false", "n": "4", "x": "y", "l": "[]"}),
   ]
-  assert tables.first_row(path) == ["text", "label", "n", "l"]
+  assert tables.read_first_row(path) == ["text", "label", "n", "l"]
   assert records(path)[1].where == f"{path}:2"
   pq.write_table(pa.table({"text": pa.array([], pa.string())}), path)
   with pytest.raises(DataError, match="has no row"):
@@ -172,7 +172,7 @@ def test_what_is_wrong_is_told_in_a_line(tmp_path, name, content, message):
 @pytest.mark.parametrize("suffix", ["tsv", "txt", "csv", "jsonl"])
 def test_blank_lines_have_no_first_row(tmp_path, suffix):
   path = write(tmp_path / f"a.{suffix}", "\n\n")
-  for read in (tables.first_row, records):
+  for read in (tables.read_first_row, records):
     with pytest.raises(DataError, match=rf"a\.{suffix}: has no row"):
       read(path)
 
@@ -185,9 +185,9 @@ def test_no_such_file(tmp_path):
 def test_a_missing_column_is_named_with_those_there(tmp_path):
   path = write(tmp_path / "a.tsv", "text\tlable\nx\t1\n")
   record = records(path)[0]
-  assert tables.field(record, "sentence", "text") == "x"
+  assert tables.get_field(record, "sentence", "text") == "x"
   with pytest.raises(DataError) as error:
-    tables.field(record, "label")
+    tables.get_field(record, "label")
   assert str(error.value) == (
     f"{path}:2: no column 'label'; there are 'text', 'lable'; did you mean "
     '"lable"?'

@@ -3,19 +3,19 @@
 import numpy as np
 import pytest
 
-from maskedlm.data.labelled.windows import Window, cut
+from maskedlm.data.labelled.windows import (Window, cut_windows)
 
 
 def test_what_fits_is_one_window():
-  assert cut([3, 1, 2], 6) == [Window(0, 3, 0, 3)]
-  assert cut([], 6) == [Window(0, 0, 0, 0)]
+  assert cut_windows([3, 1, 2], 6) == [Window(0, 3, 0, 3)]
+  assert cut_windows([], 6) == [Window(0, 0, 0, 0)]
 
 
 def test_by_hand():
   # Ten items of one token, four to a window, two further each time: 0-3, 2-5,
   # 4-7, 6-9. Item 2 has one item to its right in the first window, none to its
   # left in the second; item 3 has 0 and 1.
-  assert cut([1] * 10, 4, stride=2) == [
+  assert cut_windows([1] * 10, 4, stride=2) == [
     Window(0, 4, 0, 3),
     Window(2, 6, 3, 5),
     Window(4, 8, 5, 7),
@@ -25,21 +25,21 @@ def test_by_hand():
 
 def test_strides_by_hand():
   # Half of the capacity, unless it is said.
-  assert [w.begin for w in cut([1] * 10, 4)] == [0, 2, 4, 6]
+  assert [w.begin for w in cut_windows([1] * 10, 4)] == [0, 2, 4, 6]
   # Four further item 8, of six tokens, would not be in the next window either:
   # that begins where item 8 just fits.
-  windows = cut([1] * 8 + [6] + [1] * 8, 8, stride=4)
+  windows = cut_windows([1] * 8 + [6] + [1] * 8, 8, stride=4)
   assert [w[:2] for w in windows[:2]] == [(0, 8), (6, 9)]
 
 
 def test_the_last_window_reaches_back():
   # 0-4 is followed by 3-7 to be full, not by 4-7.
-  windows = cut([1] * 8, 5, stride=4)
+  windows = cut_windows([1] * 8, 5, stride=4)
   assert [w[:2] for w in windows] == [(0, 5), (3, 8)]
 
 
 def test_an_item_too_long_is_cut_to_the_window():
-  windows = cut([2, 9, 2], 5)
+  windows = cut_windows([2, 9, 2], 5)
   assert [w[:2] for w in windows] == [(0, 1), (1, 2), (2, 3)]
   assert [w[2:] for w in windows] == [(0, 1), (1, 2), (2, 3)]
 
@@ -65,7 +65,7 @@ def test_every_item_is_kept_once_where_it_has_most_context(seed):
   rng = np.random.default_rng(seed)
   sizes = rng.integers(1, rng.choice([2, 5, 12]), size=rng.integers(1, 70))
   capacity, stride = int(rng.integers(3, 17)), int(rng.integers(0, 20))
-  windows = cut(sizes, capacity, stride=stride)
+  windows = cut_windows(sizes, capacity, stride=stride)
   kept = [item for w in windows for item in range(w.keep_begin, w.keep_end)]
   assert kept == list(range(len(sizes)))
   for w in windows:
@@ -79,6 +79,6 @@ def test_every_item_is_kept_once_where_it_has_most_context(seed):
 
 
 def test_a_long_document_is_quick():
-  windows = cut(np.ones(200_001, int), 126, stride=64)
+  windows = cut_windows(np.ones(200_001, int), 126, stride=64)
   assert windows[-1].keep_end == 200_001
   assert len(windows) == 3_125

@@ -5,16 +5,16 @@ import pytest
 
 from helpers.repository import ROOT
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import (ConfigError, CorpusError)
 from maskedlm.data.corpus import store
-from maskedlm.data.prepare import dedup, documents, prepare
-from maskedlm.data.sources.languages import Part
+from maskedlm.data.prepare import (dedup, documents, prepare)
+from maskedlm.data.sources.languages import Domain
 
-PART = Part("", "en", "")
+PART = Domain("", "en", "")
 
 
 def document(*lines):
-  return documents.keyed(list(lines), PART)
+  return documents.make_document(list(lines), PART)
 
 
 def jaccard(a, b):
@@ -63,7 +63,7 @@ def test_a_document_is_the_same_however_it_is_cut_in_lines():
   [(0.8, 11, 11), (0.5, 25, 5), (1.0, 1, 65), (0.0, 0, 0)],
 )
 def test_bands(threshold, count, rows):
-  assert dedup.bands(threshold) == (count, rows)
+  assert dedup.choose_bands(threshold) == (count, rows)
 
 
 def test_pairs_are_caught_as_often_as_the_curve_says():
@@ -76,7 +76,7 @@ def test_pairs_are_caught_as_often_as_the_curve_says():
     made += [document(" ".join(text)), document(" ".join(other))]
   # Each word is two, "w7" and "5": 408 words, 404 shingles, 360 of 448.
   assert jaccard(made[0].lines[0], made[1].lines[0]) == 360 / 448
-  fate, _ = dedup.fates([dedup.signatures(made, 0.8)])
+  fate, _ = dedup.mark_duplicates([dedup.compute_signatures(made, 0.8)])
   assert not np.any(fate[::2])  # The first one of a pair stays.
   share = np.mean(fate[1::2] == dedup.SIMILAR)
   expected = 1 - (1 - (360 / 448) ** 11) ** 11  # 0.65, of 11 bands of 11.
@@ -92,9 +92,9 @@ def test_long_documents_are_hashed_in_blocks(monkeypatch):
 
 
 def test_repeated():
-  found = dedup.repeated(np.array([7, 5, 7, 9, 7, 9]))
+  found = dedup.find_repeated(np.array([7, 5, 7, 9, 7, 9]))
   assert sorted(found.tolist()) == [2, 4, 5]
-  assert not len(dedup.repeated(np.array([3, 1])))
+  assert not len(dedup.find_repeated(np.array([3, 1])))
 
 
 TEXT = ["it", "was", "the", "best", "of", "times", "for", "all", "of", "them"]
@@ -123,18 +123,20 @@ DOCUMENTS = [
 
 def fates(threshold):
   made = [document(x) for x in DOCUMENTS]
-  signed = [dedup.signatures(made[i : i + 3], threshold) for i in (0, 3, 6)]
-  return dedup.fates(signed)
+  signed = [
+    dedup.compute_signatures(made[i : i + 3], threshold) for i in (0, 3, 6)
+  ]
+  return dedup.mark_duplicates(signed)
 
 
 def test_fates():
-  kept, copy, similar = dedup.KEPT, dedup.COPY, dedup.SIMILAR
+  kept, copy, similar = dedup.KEPT, dedup.EQUAL, dedup.SIMILAR
   fate, characters = fates(0.0)
   assert fate.tolist() == [kept, copy, kept, kept, kept, kept, copy]
   assert characters.tolist() == [len(x) for x in DOCUMENTS]
   fate, characters = fates(0.7)
   assert fate.tolist() == [kept, copy, similar, kept, kept, kept, copy]
-  assert dedup.dropped(fate, characters) == {
+  assert dedup.count_dropped(fate, characters) == {
     "equal documents dropped": 2,
     "near-duplicate documents dropped": 1,
     "characters of dropped documents": len(text()) + len(text(39)) + 3,
@@ -142,8 +144,8 @@ def test_fates():
 
 
 def test_what_is_dropped_is_documented():
-  page = ROOT / "docs" / "corpus_format.md"
-  for name in dedup.dropped(*fates(0.7)):
+  page = ROOT / "docs" / "reference" / "corpus-format.md"
+  for name in dedup.count_dropped(*fates(0.7)):
     assert f"| `{name}` |" in page.read_text()
 
 
@@ -212,7 +214,7 @@ def test_the_same_whether_read_once_or_again(
 ):
   config = make_config(near_duplicates=0.7)
   one = prepare.prepare(config, tmp_path / "a", log=print, progress=False)
-  monkeypatch.setattr(documents, "KEPT_BYTES", 100)
+  monkeypatch.setattr(documents, "CACHE_BYTES", 100)
   monkeypatch.setattr(documents, "CHUNK_BYTES", 300)
   two = prepare.prepare(config, tmp_path / "b", log=print, progress=False)
   assert one.meta == two.meta
@@ -222,7 +224,9 @@ def test_a_part_of_nothing_but_duplicates_is_named(make_config, tmp_path):
   config = make_config(deduplicate=True)
   path = config.corpus.source
   config.corpus.parts = f"en:{path},en-b:{path},de:{path}"
-  with pytest.raises(CorpusError, match=r"parts: 'en-b': every document of it"):
+  with pytest.raises(
+    CorpusError, match=r"parts: 'en-b': every document duplicates"
+  ):
     prepare.prepare(config, tmp_path / "corpus", log=print)
 
 

@@ -18,12 +18,12 @@ import pytest
 
 from helpers.repository import ROOT
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import (ConfigError, CorpusError)
 from maskedlm.data import workers
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import documents as documents_lib
-from maskedlm.data.prepare import encode, prepare, vocabulary_sample
-from maskedlm.data.sources.languages import Part
+from maskedlm.data.prepare import (encode, prepare, vocabulary_sample)
+from maskedlm.data.sources.languages import Domain
 from maskedlm.data.tokenizers import tokenizer
 
 SENTENCE = "a cat and the dog sat on it then it ran under a big red mat hill"
@@ -78,7 +78,7 @@ def stored(split):
 
 
 def read(config):
-  return documents_lib.read(config, collections.Counter())
+  return documents_lib.read_documents(config, collections.Counter())
 
 
 def sentences(corpus, split):
@@ -100,10 +100,10 @@ def files(path):
 
 
 def test_long_sentences_are_cut_evenly():
-  pieces = encode.cut(np.array([7, 0, 1, 3, 4, 8, 0]), 3)
+  pieces = encode.cut_lengths(np.array([7, 0, 1, 3, 4, 8, 0]), 3)
   assert pieces.tolist() == [3, 2, 2, 1, 3, 2, 2, 3, 3, 2]
   assert pieces.dtype == np.int64
-  assert encode.cut(np.array([], np.int64), 3).tolist() == []
+  assert encode.cut_lengths(np.array([], np.int64), 3).tolist() == []
 
 
 def document(key, name=""):
@@ -113,7 +113,7 @@ def document(key, name=""):
 def split(keys, share):
   """Keys that are held out, and the others, as sorted lists."""
   found = {"train": [], "heldout": []}
-  for name, doc in documents_lib.split(map(document, keys), share):
+  for name, doc in documents_lib.split_documents(map(document, keys), share):
     found[name].append(doc.key)
   return sorted(found["heldout"]), sorted(found["train"])
 
@@ -142,7 +142,7 @@ def test_the_split_holds_at_most_two_documents_back():
   keys = np.random.default_rng(7).permutation(1000) / 1000 + 0.5
   taken = itertools.count()
   stream = (document(key) for key in keys if next(taken) >= 0)
-  given = documents_lib.split(stream, 0.01)
+  given = documents_lib.split_documents(stream, 0.01)
   for index, _ in enumerate(given):
     if index == 500:
       break
@@ -152,7 +152,7 @@ def test_the_split_holds_at_most_two_documents_back():
 def test_chunks_hold_whole_documents_in_order(monkeypatch):
   monkeypatch.setattr(documents_lib, "CHUNK_BYTES", 25)
   documents = [("train", document(i / 10)) for i in range(7)]
-  found = list(documents_lib.chunked(documents))
+  found = list(documents_lib.make_chunks(documents))
   assert [len(chunk) for chunk in found] == [3, 3, 1]
   assert list(itertools.chain(*found)) == documents
 
@@ -168,7 +168,7 @@ def test_a_small_corpus(make_config, tmp_path):
   train, heldout = sentences(corpus, "train"), sentences(corpus, "heldout")
   assert len(heldout) == 2
   assert sorted(train + heldout) == sorted(documents)
-  assert store.verify(corpus.path) == []
+  assert store.verify_corpus(corpus.path) == []
   report = corpus.meta["report"]
   assert report["characters"] == 16 * (8 + 9)
   assert report["words"] == 16 * (3 + 3)
@@ -176,8 +176,8 @@ def test_a_small_corpus(make_config, tmp_path):
   shown = "\n".join(lines)
   assert "train: 14 documents, 28 sentences, 112 tokens" in shown
   assert "heldout: 2 documents, 4 sentences, 16 tokens" in shown
-  assert "272 characters, 96 words; 2.125 characters a token" in shown
-  assert "1.333 tokens a word, 0.000% of the tokens unknown" in shown
+  assert "272 characters, 96 words; 2.125 characters per token" in shown
+  assert "1.333 tokens per word, 0.000% of the tokens unknown" in shown
   assert sorted(os.listdir(tmp_path)) == ["corpus", "text.txt"]
 
 
@@ -202,10 +202,10 @@ def test_what_a_worker_counts_by_hand(make_config, tmp_path):
   config = make_config(make_text(3, 9), heldout_share=0.0)
   run(config, tmp_path / "corpus")
   path = str(tmp_path / "corpus" / "tokenizer")
-  part = Part("", "", "")
+  part = Domain("", "", "")
 
   def document(*lines):
-    return documents_lib.keyed(list(lines), part)
+    return documents_lib.make_document(list(lines), part)
 
   made = encode.make_encoder(path, "lines", 5)(
     [
@@ -237,7 +237,7 @@ def test_every_line_of_the_report_is_documented(make_config, tmp_path):
   report = corpus.meta["report"]
   found = {name for name, count in report.items() if count}
   assert len(found) > 12
-  page = ROOT / "docs" / "corpus_format.md"
+  page = ROOT / "docs" / "reference" / "corpus-format.md"
   documented = page.read_text()
   for name in found:
     assert re.sub("[0-9,]{5,}", "N", name) in documented
@@ -249,16 +249,16 @@ def test_every_line_of_the_report_is_documented(make_config, tmp_path):
 def test_a_small_source_is_read_once(make_config, tmp_path, monkeypatch):
   config = make_config(make_text(4, 50))
   opened = []
-  documents = documents_lib.sources.documents
+  documents = documents_lib.reader.read_documents
 
   def counted(*args, **kwargs):
     opened.append(args)
     return documents(*args, **kwargs)
 
-  monkeypatch.setattr(documents_lib.sources, "documents", counted)
+  monkeypatch.setattr(documents_lib.reader, "read_documents", counted)
   run(config, tmp_path / "small")
   assert len(opened) == 1
-  monkeypatch.setattr(documents_lib, "KEPT_BYTES", 1000)
+  monkeypatch.setattr(documents_lib, "CACHE_BYTES", 1000)
   run(config, tmp_path / "large")
   assert len(opened) == 3
   assert files(tmp_path / "small") == files(tmp_path / "large")
@@ -323,7 +323,7 @@ def test_a_given_tokenizer_counts_by_its_content(make_config, tmp_path):
   assert corpus.tokenizer.sha256 == made.sha256
   config.tokenizer.path = str(tmp_path / "two")
   assert run(config, tmp_path / "corpus").fingerprint == corpus.fingerprint
-  other = tokenizer.train(
+  other = tokenizer.train_tokenizer(
     ["quite other words"] * 9, kind="wordpiece", vocab_size=40, lowercase=True
   )
   other.save(tmp_path / "two")
@@ -346,7 +346,9 @@ def test_the_tokenizer_is_not_trained_on_what_is_held_out(
 ):
   config = make_config(make_text(2, 60), heldout_share=0.2)
   config.tokenizer.vocab_size = 100
-  seen = [s for _, s in vocabulary_sample.sentences(config, read(config))]
+  seen = [
+    s for _, s in vocabulary_sample.training_sentences(config, read(config))
+  ]
   corpus = run(config, tmp_path / "corpus")
   train = [s for doc in sentences(corpus, "train") for s in doc]
   assert seen == train
@@ -371,12 +373,12 @@ def test_options_out_of_range(make_config, tmp_path, name, value):
 
 def test_a_share_that_leaves_nothing_is_refused():
   for keys, share in (([0.4, 0.6], 0.01), ([0.1, 0.2, 0.3], 0.9), ([0.1], 0.5)):
-    with pytest.raises(CorpusError, match=f"share={share}.*leave none"):
+    with pytest.raises(CorpusError, match=f"share={share}.*leaves none"):
       split(keys, share)
 
 
 def test_too_few_documents_are_refused(make_config, tmp_path):
-  with pytest.raises(CorpusError, match="two at least, would leave none"):
+  with pytest.raises(CorpusError, match="leaves none for training"):
     run(make_config("the cat.\n\nthe dog."), tmp_path / "corpus")
   assert os.listdir(tmp_path) == ["text.txt"]
   one = run(make_config("the cat.", heldout_share=0.0), tmp_path / "corpus")
@@ -390,7 +392,7 @@ def test_too_few_documents_are_refused(make_config, tmp_path):
     ("folder", "folder: something else is already there"),
     ("corpus.tmp", "a name with .tmp at its end"),
     ("corpus", "corpus.tmp: .*isn't its own"),
-    ("locked", "locked.lock: .*isn't its own"),
+    ("locked", "locked.lock: .*isn't empty"),
     ("file/corpus", "file/corpus can't be written"),
   ],
 )
@@ -485,9 +487,9 @@ def test_workers_keep_order_and_take_little_at_a_time():
 def test_as_many_workers_as_are_asked_for_or_there_are_cores(monkeypatch):
   options = config_lib.default().corpus
   monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5})
-  assert workers.number(options) == 3
+  assert workers.num_workers(options) == 3
   options.num_workers = 7
-  assert workers.number(options) == 7
+  assert workers.num_workers(options) == 7
 
 
 def test_workers_import_no_jax():
@@ -514,8 +516,8 @@ def test_a_worker_that_dies_is_an_error():
 # No `if __name__` guard: workers must not run the program again.
 PROGRAM = """
 import sys
-from maskedlm import config as config_lib
-from maskedlm.data import documents, prepare
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.prepare import documents, prepare
 print("started", flush=True)
 config = config_lib.default()
 config.corpus.update(
@@ -582,7 +584,7 @@ def test_a_killed_prepare_leaves_nothing_that_looks_finished(tmp_path):
   assert process.returncode == 0
   assert out.splitlines().count("started") == 1
   assert out.splitlines()[-1] == "finished"
-  assert store.verify(path) == []
+  assert store.verify_corpus(path) == []
   assert sorted(os.listdir(tmp_path)) == ["corpus", "program.py", "text.txt"]
 
 
@@ -600,7 +602,7 @@ def test_real_text(data_dir, tmp_path):
   documents = [d.split("\n") for d in text.strip().split("\n\n")]
   splits = corpus.meta["splits"]
   assert len(documents) == sum(s["documents"] for s in splits.values())
-  assert store.verify(corpus.path) == []
+  assert store.verify_corpus(corpus.path) == []
   report = corpus.meta["report"]
   tokens = sum(s["tokens"] for s in splits.values())
   assert report["words"] == len(text.split())

@@ -14,7 +14,7 @@ from maskedlm.core.errors import CorpusError
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.prepare import vocabulary_sample
 from maskedlm.data.sources import reader
-from maskedlm.data.tokenizers import tokenizer, training
+from maskedlm.data.tokenizers import (tokenizer, training)
 
 REAL = (
   "ar", "de", "es", "fi", "fr", "hi", "hu", "id", "ja", "ko", "mr", "pl",
@@ -38,7 +38,7 @@ def test_sentences_are_drawn_by_alpha():
   samples = [
     sample(n, k, n + "{}") for n, k in (("a", 160), ("b", 40), ("c", 10))
   ]
-  lines = vocabulary_sample.draw(samples, make(), alpha=0.5)
+  lines = vocabulary_sample.draw_sentences(samples, make(), alpha=0.5)
   # As many as there are, 210, of which 4, 2 and 1 of 7.
   counts = collections.Counter(line[0] for line in lines)
   assert counts == {"a": 120, "b": 60, "c": 30}
@@ -46,38 +46,44 @@ def test_sentences_are_drawn_by_alpha():
   assert {each[line] for line in samples[0].lines} == {0, 1}
   assert {each[line] for line in samples[1].lines} == {1, 2}
   assert {each[line] for line in samples[2].lines} == {3}
-  everything = vocabulary_sample.draw(samples, make(), alpha=1.0)
+  everything = vocabulary_sample.draw_sentences(samples, make(), alpha=1.0)
   assert sorted(everything) == sorted(x for s in samples for x in s.lines)
 
 
 def test_the_seed_says_which_sentences():
   samples = [sample("a", 160), sample("b", 40)]
   config = make()
-  first = vocabulary_sample.draw(samples, config, alpha=0.5)
-  assert first == vocabulary_sample.draw(samples, config, alpha=0.5)
+  first = vocabulary_sample.draw_sentences(samples, config, alpha=0.5)
+  assert first == vocabulary_sample.draw_sentences(samples, config, alpha=0.5)
   config.seed = 1
   assert sorted(first) != sorted(
-    vocabulary_sample.draw(samples, config, alpha=0.5)
+    vocabulary_sample.draw_sentences(samples, config, alpha=0.5)
   )
 
 
 def test_a_draw_keeps_within_the_budget():
   # 10 bytes a sentence of a, 40 of b, and equal counts: 25 on average.
   samples = [sample("a", 100, "{:010d}"), sample("b", 50, "{:040d}")]
-  lines = vocabulary_sample.draw(samples, make(sample_bytes=1_000), alpha=0.0)
+  lines = vocabulary_sample.draw_sentences(
+    samples, make(sample_bytes=1_000), alpha=0.0
+  )
   assert collections.Counter(map(len, lines)) == {10: 20, 40: 20}
-  assert vocabulary_sample.budget(make(kind="unigram")) == 1 << 25
-  assert vocabulary_sample.budget(make(kind="bpe")) == 1 << 28
+  assert vocabulary_sample.max_sample_bytes(make(kind="unigram")) == 1 << 25
+  assert vocabulary_sample.max_sample_bytes(make(kind="bpe")) == 1 << 28
 
 
 def test_what_is_collected_stays_small():
   stream = [(f"p{i}", f"{k:010d}") for i in range(20) for k in range(300)]
-  samples = vocabulary_sample.collect(stream, max_bytes=3_000, alphas=[0.3])
+  samples = vocabulary_sample.collect_samples(
+    stream, max_bytes=3_000, alphas=[0.3]
+  )
   assert [s.num_sentences for s in samples] == [300] * 20
   assert sum(s.num_bytes for s in samples) <= 3 * 3_000
   # And still enough for what will be drawn: 15 sentences of each.
   assert min(len(s.lines) for s in samples) >= 15
-  lines = vocabulary_sample.draw(samples, make(sample_bytes=3_000), alpha=0.3)
+  lines = vocabulary_sample.draw_sentences(
+    samples, make(sample_bytes=3_000), alpha=0.3
+  )
   assert len(lines) == 300
 
 
@@ -89,8 +95,10 @@ def test_the_same_seed_gives_the_same_vocabulary(kind, tmp_path):
     config.tokenizer.vocab_size = 120
   found = []
   for _ in range(2):
-    documents = documents_lib.read(config, collections.Counter())
-    found.append(vocabulary_sample.train(config, documents, log=print).sha256)
+    documents = documents_lib.read_documents(config, collections.Counter())
+    found.append(
+      vocabulary_sample.train_on_documents(config, documents, log=print).sha256
+    )
   assert found[0] == found[1]
 
 
@@ -120,12 +128,12 @@ def test_a_language_with_unknown_characters_is_named(tmp_path):
 @pytest.mark.parametrize("form", ["nfc", "nfkc"])
 def test_decomposed_text_has_the_characters_that_it_is_composed_to(kind, form):
   text = [unicodedata.normalize("NFD", line) for line in TEXT]
-  made = tokenizer.train(
+  made = tokenizer.train_tokenizer(
     text, kind=kind, vocab_size=120, lowercase=False, normalization=form
   )
   assert not any(made.special.unk in made.encode(line).ids for line in text)
   lost = sample("none", 50, unicodedata.normalize("NFD", "îîîî {}"))
-  (warning,) = vocabulary_sample.warnings(
+  (warning,) = vocabulary_sample.coverage_warnings(
     [sample("vi", 50, text[0]), lost], made, make(lowercase=False)
   )
   assert warning.startswith("warning: none: ") and "(î " in warning
@@ -142,7 +150,7 @@ def test_more_coverage_is_more_characters(monkeypatch):
   lines = ["aaaa bbbb"] * 50 + ["c"]
   for kind in ("wordpiece", "unigram"):
     known = [
-      tokenizer.train(
+      tokenizer.train_tokenizer(
         lines,
         kind=kind,
         vocab_size=10 if kind == "unigram" else 16,
@@ -165,7 +173,7 @@ ODD = "cafe\u0301 ﬁne te\u0302\u0301 ５"
 
 
 def trained(kind, form, **options):
-  return tokenizer.train(
+  return tokenizer.train_tokenizer(
     TEXT,
     kind=kind,
     vocab_size={"unigram": 120, "bpe": 300, "wordpiece": 80}[kind],
@@ -203,7 +211,7 @@ def test_a_normalization_is_what_it_is_called(form, expected):
   text = ODD.removesuffix(" ５")
   options = {"byte_fallback": True} if form == "none" else {}
   lines = [*TEXT, text]
-  made = tokenizer.train(
+  made = tokenizer.train_tokenizer(
     lines,
     kind="unigram",
     vocab_size=376 if options else 120,
@@ -221,13 +229,13 @@ def test_what_a_kind_can_not_do():
   with pytest.raises(CorpusError, match="byte_fallback=True: WordPiece has no"):
     trained("wordpiece", "", byte_fallback=True)
   with pytest.raises(CorpusError, match="normalization='nfc': to lowercase"):
-    tokenizer.train(
+    tokenizer.train_tokenizer(
       TEXT, kind="unigram", vocab_size=40, lowercase=True, normalization="nfc"
     )
 
 
 def test_bytes_spell_what_is_unknown():
-  made = tokenizer.train(
+  made = tokenizer.train_tokenizer(
     TEXT, kind="unigram", vocab_size=376, lowercase=False, byte_fallback=True
   )
   text = "fine \u6f22 five"
@@ -257,7 +265,7 @@ def real(data_dir):
   texts = {}
   for name in REAL:
     path = data_dir / "multilingual" / f"{name}.txt"
-    found = reader.documents(
+    found = reader.read_documents(
       f"text:{path}", text_field="text", report=collections.Counter()
     )
     texts[name] = list(
@@ -271,7 +279,7 @@ def unigrams(real):
   """normalization -> a unigram with every character of the text."""
   lines = [line for text in real.values() for line in text]
   return {
-    form: tokenizer.train(
+    form: tokenizer.train_tokenizer(
       lines,
       kind="unigram",
       vocab_size=8_000,

@@ -7,14 +7,14 @@ from collections import Counter
 
 import pytest
 
-from maskedlm.data.sources import docstrings, reader
+from maskedlm.data.sources import (docstrings, reader)
 
 NOT_PROSE = "paragraphs of docstrings dropped as not prose"
 REPEATED = "repeated paragraphs of docstrings dropped"
 
 
 def prose_of(docstring):
-  texts = map(docstrings.prose, docstrings.paragraphs(docstring))
+  texts = map(docstrings.clean_prose, docstrings.paragraphs(docstring))
   return [text for text in texts if text]
 
 
@@ -113,7 +113,7 @@ def test_google_style_sphinx_fields_and_markdown():
   ],
 )
 def test_what_is_no_prose(paragraph):
-  assert docstrings.prose(paragraph) == ""
+  assert docstrings.clean_prose(paragraph) == ""
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def package(tmp_path, monkeypatch):
 
 def read(source):
   report = Counter()
-  found = reader.documents(source, text_field="text", report=report)
+  found = reader.read_documents(source, text_field="text", report=report)
   return list(found), dict(report)
 
 
@@ -215,31 +215,19 @@ def test_the_standard_library_reads_as_prose():
 
 
 def test_all_modules_are_of_the_standard_library_or_installed():
-  paths = docstrings.modules([])
+  paths = docstrings.find_modules([])
   assert len(paths) == len(set(paths)) > 1_000
-  assert paths == docstrings.modules([])
+  assert paths == docstrings.find_modules([])
   ends = ("/json/decoder.py", "/numpy/linalg/_linalg.py", "/jax/_src/core.py")
   assert all(any(p.endswith(end) for p in paths) for end in ends)
   assert not any("/tests/" in p or "/_vendor/" in p for p in paths)
 
 
-def test_two_workers_read_the_same():
-  paths = docstrings.modules(["email", "http", "json", "asyncio"])
-  assert len(paths) > 2 * 32  # Three chunks.
-  found = []
-  for num_workers in (1, 2):
-    report = Counter()
-    read = docstrings.documents(paths, report=report, num_workers=num_workers)
-    found.append((list(read), report))
-  assert found[0] == found[1]
-  assert found[0][1]["files read"] == len(paths)
-
-
 def test_the_order_does_not_depend_on_the_hash_seed():
   script = """
 import collections
-from maskedlm.data import sources
-for lines in sources.documents(
+from maskedlm.data.sources import reader
+for lines in reader.read_documents(
     "docstrings:email,http", text_field="", report=collections.Counter()):
   print(lines)
 """

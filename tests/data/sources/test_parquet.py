@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import parquet, reader
+from maskedlm.data.sources import (parquet, reader)
 
 TEXTS = ["One.\r\nTwo.", None, "", "Grün\0 ist 字.\n\nStill the same."]
 # What these become: a record is a document, whatever blank lines it has.
@@ -23,7 +23,7 @@ def write(path, **columns):
 
 def read(source, text_field="text"):
   report = Counter()
-  found = reader.documents(source, text_field=text_field, report=report)
+  found = reader.read_documents(source, text_field=text_field, report=report)
   return list(found), dict(report)
 
 
@@ -63,7 +63,7 @@ def test_globs_folders_and_pieces(tmp_path):
   source = f"parquet:{tmp_path}/x/a.bin,{tmp_path}/x"
   found, _ = read(source, "body")
   assert found == [["Text 2."], ["Text 0."], ["Text 1."]]
-  pieces = reader.pieces(source, text_field="body", num_bytes=1)
+  pieces = reader.list_pieces(source, text_field="body", num_bytes=1)
   assert len(pieces) == 3
   assert found == [
     document
@@ -96,7 +96,7 @@ def test_memory_is_bounded_by_the_batch_not_the_row_group(tmp_path):
   size, table = table.nbytes, None
   before = pa.total_allocated_bytes()
   most = 0
-  for _ in parquet.texts(str(path), "text"):
+  for _ in parquet.read_texts(str(path), "text"):
     most = max(most, pa.total_allocated_bytes() - before)
   assert size > 40_000_000
   assert most < 10_000_000  # 6 MB of buffers and the batch.
@@ -126,7 +126,7 @@ def test_classes_have_their_names(tmp_path):
     {"huggingface": json.dumps({"info": {"features": features}})}
   )
   pq.write_table(table, tmp_path / "a.parquet")
-  found = list(parquet.rows(str(tmp_path / "a.parquet")))
+  found = list(parquet.read_rows(str(tmp_path / "a.parquet")))
   assert [row["label"] for row in found] == ["positive", "negative", "", None]
   assert found[0]["tokens"] == ["Good", "."]
   named = [row["labels"] for row in found]
@@ -148,7 +148,7 @@ def test_classes_that_nobody_can_name_are_numbers(tmp_path, told):
     {"huggingface": told}
   )
   pq.write_table(table, tmp_path / "a.parquet")
-  assert list(parquet.rows(str(tmp_path / "a.parquet"))) == [{"label": 1}]
+  assert list(parquet.read_rows(str(tmp_path / "a.parquet"))) == [{"label": 1}]
 
 
 def test_a_column_that_is_there_twice_is_told(tmp_path):

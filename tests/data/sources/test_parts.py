@@ -16,11 +16,11 @@ from helpers.languages import (
   prepared,
 )
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import ConfigError, CorpusError
-from maskedlm.data.batches import language_mixture
-from maskedlm.data.corpus import language_parts, store
+from maskedlm.core.errors import (ConfigError, CorpusError)
+from maskedlm.data.batches import domain_mixture
+from maskedlm.data.corpus import (domain_splits, store)
 from maskedlm.data.sources import languages
-from maskedlm.data.sources.languages import Part
+from maskedlm.data.sources.languages import Domain
 
 
 @pytest.fixture(scope="module")
@@ -32,17 +32,17 @@ def made(tmp_path_factory):
 
 
 def parse(option):
-  return languages.parse(types.SimpleNamespace(parts=option))
+  return languages.parse_domains(types.SimpleNamespace(parts=option))
 
 
 def test_names_and_sources():
   assert parse("en:text:/a/en.txt, de:/b/*.txt,zh_hant:jsonl:c.jsonl") == [
-    Part("en", "en", "text:/a/en.txt"),
-    Part("de", "de", "text:/b/*.txt"),
-    Part("zh_hant", "zh", "jsonl:c.jsonl"),
+    Domain("en", "en", "text:/a/en.txt"),
+    Domain("de", "de", "text:/b/*.txt"),
+    Domain("zh_hant", "zh", "jsonl:c.jsonl"),
   ]
   alone = types.SimpleNamespace(parts="", language="fi", source="docstrings:")
-  assert languages.parse(alone) == [Part("", "fi", "docstrings:")]
+  assert languages.parse_domains(alone) == [Domain("", "fi", "docstrings:")]
 
 
 def test_a_folder_has_a_part_a_file(tmp_path):
@@ -80,10 +80,10 @@ def test_an_option_that_is_wrong(option, message):
 
 def test_shares_by_hand():
   names = ["en-web", "en-code", "de"]
-  assert language_mixture.parse_shares("", names) is None
-  found = language_mixture.parse_shares("de=2, en-web=5,en-code=3", names)
+  assert domain_mixture.parse_domain_shares("", names) is None
+  found = domain_mixture.parse_domain_shares("de=2, en-web=5,en-code=3", names)
   assert found.tolist() == [0.5, 0.3, 0.2]
-  assert language_mixture.parse_shares(
+  assert domain_mixture.parse_domain_shares(
     "en-web=1,en-code=0,de=3", names
   ).tolist() == [
     0.25,
@@ -106,7 +106,7 @@ def test_shares_by_hand():
 )
 def test_shares_that_are_wrong(asked, names, message):
   with pytest.raises(ConfigError, match=message) as error:
-    language_mixture.parse_shares(asked, names)
+    domain_mixture.parse_domain_shares(asked, names)
   assert "\n" not in str(error.value)
 
 
@@ -122,7 +122,7 @@ def test_a_folder_that_is_wrong(tmp_path):
   ("text", "message"),
   [
     ("", "'xx': 'text:.*' holds no text"),
-    ("one\n\ntwo\n", "'xx': corpus.heldout_share=0.2 .*leave none"),
+    ("one\n\ntwo\n", "'xx': corpus.heldout_share=0.2.*leaves none"),
   ],
 )
 def test_a_part_with_too_little_text(tmp_path, text, message):
@@ -154,7 +154,7 @@ def test_counts_by_hand(tmp_path):
   for part in corpus.parts:
     assert part["heldout"]["documents"] == part["train"]["documents"] == 2
   en, vi = (
-    {n: p["train"][n] + p["heldout"][n] for n in language_parts.COUNTS}
+    {n: p["train"][n] + p["heldout"][n] for n in domain_splits.COUNTS}
     for p in corpus.parts
   )
   assert (en["sentences"], en["characters"], en["bytes"]) == (5, 15, 15)
@@ -174,7 +174,7 @@ def test_documents_know_their_part(made):
       store.take(c, np.arange(store.size(c)))
       for c in (split.documents, split.sentences, split.tokens)
     )
-    part = language_parts.part_of(corpus, name, np.arange(len(documents) - 1))
+    part = domain_splits.domain_of(corpus, name, np.arange(len(documents) - 1))
     bounds = sentences[documents]
     for own, (begin, end) in zip(part, itertools.pairwise(bounds), strict=True):
       found = language[tokens[begin:end]]
@@ -190,9 +190,9 @@ def test_documents_know_their_part(made):
 
 def test_a_part_alone_is_the_corpus_of_its_file(made, tmp_path):
   config, corpus = made
-  alone = language_parts.corpora(corpus)
+  alone = domain_splits.split_by_domain(corpus)
   assert len({c.fingerprint for c in alone.values()}) == 3
-  for part in languages.parse(config.corpus):
+  for part in languages.parse_domains(config.corpus):
     single = config.copy_and_resolve_references()
     single.corpus.parts = ""
     single.corpus.source = part.source
@@ -239,7 +239,7 @@ def test_another_alpha_is_another_corpus(made):
 
 def test_verify_compares_the_counts_with_the_files(made, tmp_path):
   _, corpus = made
-  assert store.verify(corpus.path) == []
+  assert store.verify_corpus(corpus.path) == []
   meta = json.loads(pathlib.Path(corpus.path, "meta.json").read_text())
   for name, wrong in (("documents", 1), ("sentences", 1), ("tokens", 2)):
     moved = json.loads(json.dumps(meta))
@@ -254,6 +254,6 @@ def test_verify_compares_the_counts_with_the_files(made, tmp_path):
 
 def test_what_prepare_says_of_the_parts(made):
   _, corpus = made
-  head, *rows = language_parts.describe(corpus.parts)
+  head, *rows = domain_splits.domain_table(corpus.parts)
   assert head.split()[:3] == ["part", "documents", "sentences"]
   assert [row.split()[0] for row in rows] == list(LETTERS)

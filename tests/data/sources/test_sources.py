@@ -16,8 +16,8 @@ import sentencex
 import zstandard
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import files, reader
-from maskedlm.data.sources.sentences import MAX_SENTENCE, split_sentences
+from maskedlm.data.sources import (files, reader)
+from maskedlm.data.sources.sentences import (MAX_SENTENCE, split_sentences)
 
 INVALID = "invalid UTF-8 bytes or lone surrogates replaced by U+FFFD"
 CONTROL = "control characters replaced by a space"
@@ -27,7 +27,9 @@ NO_TEXT = "records dropped without a text in 'text'"
 def read(source, text_field="text"):
   """(documents, what is not 0 in the report)."""
   report = Counter()
-  found = list(reader.documents(source, text_field=text_field, report=report))
+  found = list(
+    reader.read_documents(source, text_field=text_field, report=report)
+  )
   assert all(count > 0 for count in report.values())
   return found, dict(report)
 
@@ -193,7 +195,7 @@ def test_two_files_of_zstd_are_read_at_once(tmp_path, monkeypatch):
     data = "\n".join(expected[-1]).encode()
     (tmp_path / name).write_bytes(zstandard.compress(data))
     streams.append(
-      reader.documents(
+      reader.read_documents(
         f"lines:{tmp_path}/{name}", text_field="", report=Counter()
       )
     )
@@ -307,7 +309,7 @@ def test_memory_is_bounded_for_a_line_that_never_ends(tmp_path):
       file.write(b"abcd " * 200_000)
   script = """
 import collections, re, sys
-from maskedlm.data import sources
+from maskedlm.data.sources import reader
 
 def peak():  # In kB. (ru_maxrss would be that of the parent.)
   status = open("/proc/self/status").read()
@@ -315,7 +317,7 @@ def peak():  # In kB. (ru_maxrss would be that of the parent.)
 
 before = peak()
 report = collections.Counter()
-for document in sources.documents(
+for document in reader.read_documents(
   "text:" + sys.argv[1], text_field="text", report=report
 ):
   pass
@@ -344,7 +346,7 @@ def test_each_line_is_a_document(tmp_path):
   assert found == [[line] for line in expected]
   assert report["documents"] == report["lines"] == 5
   assert report["files without text"] == 1
-  pieces = reader.pieces(f"lines:{tmp_path}", text_field="", num_bytes=1)
+  pieces = reader.list_pieces(f"lines:{tmp_path}", text_field="", num_bytes=1)
   again = [
     document
     for piece in pieces
@@ -408,7 +410,7 @@ def test_a_text_field_that_no_record_has(tmp_path):
     CorpusError, match=r"of the first 1,000 records.* a record has id, texts"
   ):
     list(
-      reader.documents(
+      reader.read_documents(
         f"jsonl:{tmp_path}/a.jsonl", text_field="text", report=report
       )
     )
@@ -505,7 +507,7 @@ def test_files_that_are_no_text(tmp_path, data, name):
 )
 def test_a_wrong_source_is_refused_at_once(source, message):
   with pytest.raises(CorpusError, match=message):
-    reader.documents(source, text_field="text", report=Counter())
+    reader.read_documents(source, text_field="text", report=Counter())
 
 
 def test_no_text_at_all_is_an_error(tmp_path):
@@ -581,7 +583,7 @@ def test_tfds(tfds_dir):
 
 def test_tfds_in_pieces(tfds_dir):
   source = f"tfds:odd_news@{tfds_dir}"
-  pieces = reader.pieces(
+  pieces = reader.list_pieces(
     source, text_field="text", num_bytes=2 * reader.RECORD_BYTES
   )
   assert len(pieces) > 1
@@ -611,7 +613,7 @@ def test_tfds_split_and_version(tfds_dir):
 )
 def test_tfds_errors(tfds_dir, name, text_field, message):
   with pytest.raises(CorpusError, match=message):
-    reader.documents(
+    reader.read_documents(
       f"tfds:{name}@{tfds_dir}", text_field=text_field, report=Counter()
     )
   with pytest.raises(CorpusError, match=r"holds no text.*'id': 4"):
@@ -621,9 +623,9 @@ def test_tfds_errors(tfds_dir, name, text_field, message):
 def test_sources_import_neither_jax_nor_tensorflow(tfds_dir):
   script = f"""
 import collections, sys
-from maskedlm.corpus import sources
+from maskedlm.data.sources import reader
 source = "tfds:odd_news@{tfds_dir}"
-list(sources.documents(source, text_field="text", report=collections.Counter()))
+list(reader.read_documents(source, text_field="text", report=collections.Counter()))
 print([m for m in ("jax", "tensorflow", "torch", "flax") if m in sys.modules])
 """
   out = subprocess.run(

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import tokenizers
 
-from maskedlm.data.tokenizers import fast_wordpiece, training
-from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
+from maskedlm.data.tokenizers import (fast_wordpiece, training)
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 pytest.importorskip("nanotoken")
 
@@ -73,7 +73,7 @@ def _texts(seed, count):
 
 def _encoder(definition):
   peer = tokenizers.Tokenizer.from_str(json.dumps(definition))
-  return fast_wordpiece.encoder(definition, peer.get_vocab())
+  return fast_wordpiece.make_encoder(definition, peer.get_vocab())
 
 
 def _assert_the_same_ids(definition, texts):
@@ -143,15 +143,15 @@ def test_a_tokenizer_uses_it_and_text_cannot_forge_special_tokens(
   monkeypatch, tmp_path
 ):
   used = []
-  encoder = fast_wordpiece.encoder
+  encoder = fast_wordpiece.make_encoder
 
   def watched(*args):
     encode = encoder(*args)
     return lambda texts: used.append(len(texts)) or encode(texts)
 
-  monkeypatch.setattr(fast_wordpiece, "encoder", watched)
+  monkeypatch.setattr(fast_wordpiece, "make_encoder", watched)
   (tmp_path / "tokenizer.json").write_text(json.dumps(_definition()))
-  tokenizer = tokenizer_lib.load(tmp_path)
+  tokenizer = load_tokenizer(tmp_path)
   texts = ["the [MASK] reads", "", "\ud800 \0", "words [SEP][PAD]"]
   batch = tokenizer.encode_batch(texts)
   assert used[-1] == 4
@@ -163,10 +163,10 @@ def test_a_tokenizer_uses_it_and_text_cannot_forge_special_tokens(
 def test_without_it_the_ids_are_the_same(monkeypatch, tmp_path):
   (tmp_path / "tokenizer.json").write_text(json.dumps(_definition()))
   texts = _texts(5, 300)
-  fast = tokenizer_lib.load(tmp_path).encode_batch(texts)
+  fast = load_tokenizer(tmp_path).encode_batch(texts)
   monkeypatch.setitem(sys.modules, "nanotoken", None)  # Raises ImportError.
   assert _encoder(_definition()) is None
-  slow = tokenizer_lib.load(tmp_path).encode_batch(texts)
+  slow = load_tokenizer(tmp_path).encode_batch(texts)
   assert [ids.tolist() for ids in fast] == [ids.tolist() for ids in slow]
 
 

@@ -1,8 +1,8 @@
 """Which old tokens spell a new one: small vocabularies, worked by hand."""
 
 from helpers import finetune_runs as runs
-from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.data.tokenizers.vocabulary_map import Spelling, respell, spellings
+from maskedlm.data.tokenizers.tokenizer import (load_tokenizer, train_tokenizer)
+from maskedlm.data.tokenizers.vocabulary_map import (Spelling, map_vocabulary, token_spellings)
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 OLD = (
@@ -14,14 +14,14 @@ OLD = (
 def load(folder, tokens):
   folder.mkdir()
   (folder / "vocab.txt").write_text("\n".join(tokens) + "\n")
-  return tokenizers.load(folder)
+  return load_tokenizer(folder)
 
 
 def respelt(tmp_path, new, old=OLD):
   old, new = load(tmp_path / "old", old), load(tmp_path / "new", new)
   return {
     new.tokens(i): [old.tokens(j) for j in ids]
-    for i, ids in enumerate(respell(old, new))
+    for i, ids in enumerate(map_vocabulary(old, new))
   }
 
 
@@ -72,14 +72,14 @@ def test_unused_tokens_are_those_of_the_same_name(tmp_path):
 
 def test_special_tokens_have_their_places_not_their_names():
   wordpiece, unigram = trained("wordpiece", 90), trained("unigram", 50)
-  origins = respell(unigram, wordpiece)
+  origins = map_vocabulary(unigram, wordpiece)
   assert [origins[i] for i in wordpiece.special] == [
     (i,) for i in unigram.special
   ]
 
 
 def trained(kind, vocab_size):
-  return tokenizers.train(
+  return train_tokenizer(
     runs.TEXTS, kind=kind, vocab_size=vocab_size, lowercase=True
   )
 
@@ -88,7 +88,7 @@ def test_the_ways_of_the_kinds_to_write_a_token_are_left_aside():
   kinds = [trained("wordpiece", 90), trained("bpe", 300)]
   kinds.append(trained("unigram", 50))
   for tokenizer in kinds:
-    found = spellings(tokenizer).values()
+    found = token_spellings(tokenizer).values()
     assert Spelling(False, "e") in found
     for starts_word, text in found:
       assert not text.startswith("##")
@@ -98,14 +98,14 @@ def test_the_ways_of_the_kinds_to_write_a_token_are_left_aside():
 def test_bytes_of_characters_are_themselves_in_another_byte_level_bpe():
   small, large = trained("bpe", 270), trained("bpe", 300)
   special = set(large.special_ids.tolist())
-  for i, origin in enumerate(respell(small, large)):
+  for i, origin in enumerate(map_vocabulary(small, large)):
     token = large.tokens(i)
     if i not in special and len(token) == 1:
       assert [small.tokens(j) for j in origin] == [token]
 
 
 def with_bytes():
-  return tokenizers.train(
+  return train_tokenizer(
     runs.TEXTS,
     kind="unigram",
     vocab_size=300,
@@ -124,7 +124,7 @@ def test_a_character_that_no_token_has_is_spelt_by_its_bytes(tmp_path):
       {"##ß": "<0xC3> <0x9F>", "ł": "<0xC5> <0x82>", "ßt": "<0xC3> <0x9F> t"},
     ),
   ):
-    origins = respell(old, new)
+    origins = map_vocabulary(old, new)
     made = {new.tokens(i): origins[i] for i in range(5, 8)}
     for token, spelt in expected.items():
       assert " ".join(map(old.tokens, made[token])) == spelt
@@ -133,11 +133,11 @@ def test_a_character_that_no_token_has_is_spelt_by_its_bytes(tmp_path):
 def test_bytes_are_those_of_another_kind_and_no_letters(tmp_path):
   bpe, unigram = trained("bpe", 270), with_bytes()
   byte = next(i for i in range(270) if bpe.tokens(i) == "Ã")
-  (origin,) = respell(unigram, bpe)[byte]
+  (origin,) = map_vocabulary(unigram, bpe)[byte]
   assert unigram.tokens(origin) == "<0xC3>"
-  assert respell(bpe, unigram)[origin] == (byte,)
+  assert map_vocabulary(bpe, unigram)[origin] == (byte,)
   letters = load(tmp_path / "letters", (*SPECIAL, "##Ã", "Ã"))
-  assert respell(letters, bpe)[byte] == ()
+  assert map_vocabulary(letters, bpe)[byte] == ()
 
 
 def test_what_spells_a_word_is_put_together_the_word():
@@ -145,11 +145,11 @@ def test_what_spells_a_word_is_put_together_the_word():
   kinds = [trained("wordpiece", 90), trained("bpe", 300)]
   kinds.append(trained("unigram", 50))
   for old in kinds:
-    theirs = spellings(old)
+    theirs = token_spellings(old)
     known = {text for _, text in theirs.values()}
     for new in kinds:
-      origins = respell(old, new)
-      for i, (_, text) in spellings(new).items():
+      origins = map_vocabulary(old, new)
+      for i, (_, text) in token_spellings(new).items():
         if text.isascii() and text.isalnum():
           spelt = "".join(theirs[j].text for j in origins[i])
           expected = "".join(c for c in text.lower() if c in known)

@@ -15,7 +15,7 @@ import sentencepiece
 import tokenizers
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers import tokenizer as tokenizer_lib
+from maskedlm.data.tokenizers.tokenizer import (__file__, load_tokenizer, train_tokenizer)
 from maskedlm.data.tokenizers import training
 
 ODD = [
@@ -61,7 +61,7 @@ def trained(tmp_path_factory):
   """(kind, lowercase) -> (tokenizer, the directory it is saved in)."""
   made = {}
   for kind, lowercase in KINDS:
-    tokenizer = tokenizer_lib.train(
+    tokenizer = train_tokenizer(
       _sentences(), kind=kind, vocab_size=1009, lowercase=lowercase
     )
     folder = tmp_path_factory.mktemp(f"{kind}{lowercase}")
@@ -115,7 +115,7 @@ def test_a_vocab_file_gives_berts_ids(trained, tmp_path, lowercase):
   vocab = tmp_path / "vocab.txt"
   lines = [trained_one.tokens(i) for i in range(trained_one.vocab_size)]
   vocab.write_text("\n".join(lines) + "\n", encoding="utf-8")
-  tokenizer = tokenizer_lib.load(vocab)  # The case is inferred.
+  tokenizer = load_tokenizer(vocab)  # The case is inferred.
   peer = tokenizers.BertWordPieceTokenizer(str(vocab), lowercase=lowercase)
   for text in ODD:
     expected = peer.encode(text, add_special_tokens=False).ids
@@ -260,7 +260,7 @@ def test_a_split_character_belongs_to_all_its_tokens(trained):
 
 def test_byte_pieces_of_sentencepiece_have_the_whole_character(tmp_path):
   _spm(tmp_path / "bytes.model", vocab_size=400, byte_fallback=True)
-  tokenizer = tokenizer_lib.load(tmp_path / "bytes.model")
+  tokenizer = load_tokenizer(tmp_path / "bytes.model")
   encoding = tokenizer.encode("a \U0001f9ecé")
   assert encoding.offsets.tolist() == [
     *([0, 1], [2, 2]),
@@ -329,8 +329,8 @@ def loaded(tmp_path_factory):
   _hf_unigram(folder / "tokenizer.json")
   _spm(folder / "t.model", user_defined_symbols=["<mask>", "<pad>"])
   return {
-    "hf_unigram": tokenizer_lib.load(folder / "tokenizer.json"),
-    "user_defined": tokenizer_lib.load(folder / "t.model"),
+    "hf_unigram": load_tokenizer(folder / "tokenizer.json"),
+    "user_defined": load_tokenizer(folder / "t.model"),
   }
 
 
@@ -403,7 +403,7 @@ def test_specials_of_trained_tokenizers(trained):
 
 def test_a_plain_sentencepiece_model_gets_its_specials_appended(tmp_path):
   _spm(tmp_path / "plain.model")  # <unk> <s> </s>, then 297 pieces.
-  tokenizer = tokenizer_lib.load(tmp_path / "plain.model")
+  tokenizer = load_tokenizer(tmp_path / "plain.model")
   assert tokenizer.special == (300, 0, 1, 2, 301)
   assert tokenizer.vocab_size == 302
   assert [tokenizer.tokens(i) for i in (300, 301)] == ["[PAD]", "[MASK]"]
@@ -414,11 +414,11 @@ def test_a_plain_sentencepiece_model_gets_its_specials_appended(tmp_path):
   for text in [*ODD, "[PAD] [MASK]"]:
     assert tokenizer.encode(text).ids.tolist() == raw.encode(text)
   tokenizer.save(tmp_path / "saved")
-  again = tokenizer_lib.load(tmp_path / "saved")
+  again = load_tokenizer(tmp_path / "saved")
   assert (again.sha256, again.vocab_size) == (tokenizer.sha256, 302)
   # T5 has <pad> and </s> but no beginning of sentence.
   _spm(tmp_path / "t5.model", pad_id=0, eos_id=1, unk_id=2, bos_id=-1)
-  t5 = tokenizer_lib.load(tmp_path / "t5.model")
+  t5 = load_tokenizer(tmp_path / "t5.model")
   assert t5.special == (0, 2, 300, 1, 301)
 
 
@@ -426,13 +426,13 @@ def test_missing_special_tokens_are_named(tmp_path):
   vocab = tmp_path / "vocab.txt"
   vocab.write_text("[PAD]\n[UNK]\n[CLS]\nthe\n")
   with pytest.raises(CorpusError, match=r"vocab.txt.* sep \(\[SEP\]\), mask"):
-    tokenizer_lib.load(vocab)
+    load_tokenizer(vocab)
   library = tokenizers.Tokenizer(tokenizers.models.BPE({"a": 0}, []))
   library.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel()
   library.add_special_tokens(["<s>", "</s>", "<unk>", "<pad>"])
   library.save(str(tmp_path / "tokenizer.json"))
   with pytest.raises(CorpusError, match=r"for mask \(\[MASK\] or <mask>\);"):
-    tokenizer_lib.load(tmp_path)
+    load_tokenizer(tmp_path)
 
 
 # --- Files ----------------------------------------------------------------
@@ -442,7 +442,7 @@ def test_a_saved_tokenizer_takes_the_place_of_another_kind(trained, tmp_path):
   for kind in ("wordpiece", "unigram", "wordpiece"):
     made, _ = trained[kind, True]
     made.save(tmp_path)
-    assert tokenizer_lib.load(tmp_path).sha256 == made.sha256
+    assert load_tokenizer(tmp_path).sha256 == made.sha256
 
 
 SPECIALS = "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
@@ -453,7 +453,7 @@ def test_a_vocab_file_line_by_line(tmp_path):
   # Windows line ends, a byte order mark, a blank and a repeated line.
   content = "\ufeff" + SPECIALS + "the\n\nthe\n\u2028x\ncat\n##s\n"
   vocab.write_bytes(content.replace("\n", "\r\n").encode())
-  tokenizer = tokenizer_lib.load(vocab)
+  tokenizer = load_tokenizer(vocab)
   assert tokenizer.vocab_size == 13
   assert tokenizer.encode("The cats").ids.tolist() == [9, 11, 12]
   assert tokenizer.special == (0, 3, 4, 5, 6)
@@ -465,12 +465,12 @@ def test_a_vocab_file_line_by_line(tmp_path):
 def test_the_case_of_a_vocab_file(tmp_path):
   vocab = tmp_path / "vocab.txt"
   vocab.write_text(SPECIALS + "the\nThe\n")
-  assert tokenizer_lib.load(vocab).encode("The").ids.tolist() == [8]
-  low = tokenizer_lib.load(vocab, lowercase=True)
+  assert load_tokenizer(vocab).encode("The").ids.tolist() == [8]
+  low = load_tokenizer(vocab, lowercase=True)
   assert low.encode("The").ids.tolist() == [7]
   (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
-  assert tokenizer_lib.load(tmp_path).encode("The").ids.tolist() == [7]
-  assert tokenizer_lib.load(tmp_path).sha256 == low.sha256
+  assert load_tokenizer(tmp_path).encode("The").ids.tolist() == [7]
+  assert load_tokenizer(tmp_path).sha256 == low.sha256
 
 
 @pytest.mark.parametrize(
@@ -488,7 +488,7 @@ def test_what_is_stated_beside_a_vocab_file_counts(tmp_path, stated):
   (tmp_path / "vocab.txt").write_text(SPECIALS + words)
   (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
   peer = transformers.BertTokenizer.from_pretrained(tmp_path)
-  made = tokenizer_lib.load(tmp_path)
+  made = load_tokenizer(tmp_path)
   text = "Der Bär café 中国"
   expected = peer(text, add_special_tokens=False)["input_ids"]
   assert made.encode(text).ids.tolist() == expected
@@ -500,7 +500,7 @@ def test_settings_of_other_tools_are_ignored(trained, tmp_path):
   raw.enable_truncation(3)
   raw.enable_padding(length=7)
   raw.save(str(tmp_path / "tokenizer.json"))
-  again = tokenizer_lib.load(tmp_path)
+  again = load_tokenizer(tmp_path)
   assert again.sha256 == tokenizer.sha256
   assert (
     again.encode(ODD[0]).ids.tolist() == tokenizer.encode(ODD[0]).ids.tolist()
@@ -512,7 +512,7 @@ def test_robertas_way_without_a_space_before_the_text(trained, tmp_path):
   definition = json.loads((folder / "tokenizer.json").read_text())
   definition["pre_tokenizer"]["add_prefix_space"] = False
   (tmp_path / "tokenizer.json").write_text(json.dumps(definition))
-  tokenizer = tokenizer_lib.load(tmp_path)
+  tokenizer = load_tokenizer(tmp_path)
   raw = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
   for text in ODD:
     expected = raw.encode(text, add_special_tokens=False).ids
@@ -546,7 +546,7 @@ def _break(folder, name, content):
 )
 def test_broken_files(tmp_path, name, content, message):
   with pytest.raises(CorpusError, match=message) as error:
-    tokenizer_lib.load(_break(tmp_path, name, content))
+    load_tokenizer(_break(tmp_path, name, content))
   assert name in str(error.value)
   assert "\n" not in str(error.value)
 
@@ -559,12 +559,12 @@ def test_truncated_and_missing_files(trained, tmp_path):
     content = (trained[key][1] / name).read_bytes()
     for size in (100, len(content) // 2, len(content) - 1):
       with pytest.raises(CorpusError, match=name):
-        tokenizer_lib.load(_break(tmp_path, name, content[:size]))
+        load_tokenizer(_break(tmp_path, name, content[:size]))
   with pytest.raises(CorpusError, match="No such file"):
-    tokenizer_lib.load(tmp_path / "none" / "vocab.txt")
+    load_tokenizer(tmp_path / "none" / "vocab.txt")
   (tmp_path / "empty").mkdir()
   with pytest.raises(CorpusError, match=r"has no tokenizer\.json"):
-    tokenizer_lib.load(tmp_path / "empty")
+    load_tokenizer(tmp_path / "empty")
 
 
 def test_models_that_do_not_say_where_words_begin_are_refused(tmp_path):
@@ -574,11 +574,11 @@ def test_models_that_do_not_say_where_words_begin_are_refused(tmp_path):
   suffixed = tokenizers.models.BPE(vocab, [], end_of_word_suffix="</w>")
   tokenizers.Tokenizer(suffixed).save(str(path))
   with pytest.raises(CorpusError, match="which tokens begin a word"):
-    tokenizer_lib.load(path)
+    load_tokenizer(path)
   whole_words = tokenizers.models.WordLevel(vocab, unk_token="[UNK]")
   tokenizers.Tokenizer(whole_words).save(str(path))
   with pytest.raises(CorpusError, match="its model is wordlevel; expected"):
-    tokenizer_lib.load(path)
+    load_tokenizer(path)
 
 
 # --- Training -------------------------------------------------------------
@@ -608,7 +608,7 @@ if __name__ == "__main__":
 def test_another_process_trains_the_same_and_is_quiet(trained, tmp_path):
   script = tmp_path / "script.py"
   script.write_text(SCRIPT)
-  root = tokenizer_lib.__file__.rsplit(os.sep, 3)[0]
+  root = __file__.rsplit(os.sep, 3)[0]
   done = subprocess.run(
     [sys.executable, str(script), str(tmp_path)],
     env={**os.environ, "PYTHONPATH": root, "PYTHONHASHSEED": "12345"},
@@ -620,7 +620,7 @@ def test_another_process_trains_the_same_and_is_quiet(trained, tmp_path):
   assert done.stdout.split() == [trained[key][0].sha256 for key in KINDS]
   for key in KINDS:
     tokenizer, folder = trained[key]
-    assert tokenizer_lib.load(folder).sha256 == tokenizer.sha256
+    assert load_tokenizer(folder).sha256 == tokenizer.sha256
   assert len({trained[key][0].sha256 for key in KINDS}) == 6
 
 
@@ -633,12 +633,12 @@ def test_lowercase_strips_accents_in_all_kinds(trained):
 
 def test_a_sample_is_every_kth_sentence():
   lines = [f"sentence {i}" for i in range(10)]  # 10 bytes each.
-  assert training.sample(iter(lines), None) == lines
-  assert training.sample(iter(lines), 100) == lines
-  assert training.sample(iter(lines), 99) == lines[::2]
-  assert training.sample(iter(lines), 40) == lines[::4]
-  assert training.sample(["é" * 5] * 4, 29) == ["é" * 5] * 2
-  assert training.sample(["x" * 25_000], None) == [
+  assert training.sample_sentences(iter(lines), None) == lines
+  assert training.sample_sentences(iter(lines), 100) == lines
+  assert training.sample_sentences(iter(lines), 99) == lines[::2]
+  assert training.sample_sentences(iter(lines), 40) == lines[::4]
+  assert training.sample_sentences(["é" * 5] * 4, 29) == ["é" * 5] * 2
+  assert training.sample_sentences(["x" * 25_000], None) == [
     *2 * ["x" * 10_000],
     "x" * 5_000,
   ]
@@ -647,7 +647,7 @@ def test_a_sample_is_every_kth_sentence():
 def test_training_says_what_is_wrong():
   def train(**options):
     usual = {"kind": "wordpiece", "vocab_size": 500, "lowercase": True}
-    return tokenizer_lib.train(_sentences(), **(usual | options))
+    return train_tokenizer(_sentences(), **(usual | options))
 
   with pytest.raises(CorpusError, match='did you mean "wordpiece"'):
     train(kind="word_piece")
@@ -660,7 +660,7 @@ def test_training_says_what_is_wrong():
       train(kind=kind, vocab_size=size)
   for kind in ("wordpiece", "bpe", "unigram"):
     with pytest.raises(CorpusError, match="no text"):
-      tokenizer_lib.train(
+      train_tokenizer(
         ["", "  \n"], kind=kind, vocab_size=500, lowercase=True
       )
 
@@ -669,7 +669,7 @@ def test_a_vocabulary_that_the_text_cannot_fill(caplog):
   lines = ["the cat sat on the mat"] * 5
   for kind in ("wordpiece", "bpe"):
     with caplog.at_level(logging.WARNING):
-      tokenizer = tokenizer_lib.train(
+      tokenizer = train_tokenizer(
         lines, kind=kind, vocab_size=900, lowercase=True
       )
     assert (
@@ -680,9 +680,9 @@ def test_a_vocabulary_that_the_text_cannot_fill(caplog):
     assert ids.max() < tokenizer.vocab_size == len(tokenizer.starts_word)
     assert len(ids) == 6  # Each word is one token.
   with pytest.raises(CorpusError, match=r"=900 .* at most (\d+);") as error:
-    tokenizer_lib.train(lines, kind="unigram", vocab_size=900, lowercase=True)
+    train_tokenizer(lines, kind="unigram", vocab_size=900, lowercase=True)
   largest = int(str(error.value).split("at most ")[1].split(";")[0])
-  tokenizer = tokenizer_lib.train(
+  tokenizer = train_tokenizer(
     lines, kind="unigram", vocab_size=largest, lowercase=True
   )
   assert tokenizer.vocab_size == largest
@@ -703,7 +703,7 @@ def test_the_alphabet_is_the_commonest_characters(monkeypatch):
 def test_rare_characters_leave_room_in_a_small_vocabulary():
   rare = [chr(0x4E00 + i) for i in range(3_000)]
   lines = ["plain words fill it"] * 2_000 + rare
-  tokenizer = tokenizer_lib.train(
+  tokenizer = train_tokenizer(
     lines, kind="wordpiece", vocab_size=60, lowercase=False
   )
   assert tokenizer.special.unk not in tokenizer.encode("plain words").ids
@@ -720,7 +720,7 @@ def test_training_survives_any_text():
   # Spellings of special tokens, and a character sentencepiece reserves.
   lines += 500 * ["[MASK] [MASK][SEP] <mask><unk> <pad> </s> \u2585 \u2581\t"]
   for kind in ("wordpiece", "bpe", "unigram"):
-    tokenizer = tokenizer_lib.train(
+    tokenizer = train_tokenizer(
       lines, kind=kind, vocab_size=700, lowercase=True
     )
     assert tokenizer.vocab_size <= 700

@@ -14,11 +14,11 @@ import scipy.stats
 
 from helpers import encoder_reference as reference
 from helpers.letters import encode_batch, make_params
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import (ConfigError, DataError)
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.classification import classification
-from maskedlm.finetune.classification.classification import Example, Options
-from maskedlm.finetune.common import batching, label_metrics
+from maskedlm.finetune.classification.classification import (Example, Options)
+from maskedlm.finetune.common import (batching, label_metrics)
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.training.step import totals
 
@@ -52,7 +52,7 @@ def make(examples=EXAMPLES, cfg=None, about=None, **options):
 def make_batch(app, examples=EXAMPLES, fillers=0):
   rows = app.rows(examples)
   which = np.append(np.arange(len(examples)), np.full(fillers, -1))
-  return batching.gather(rows, which, LENGTH, PAD)
+  return batching.gather_rows(rows, which, LENGTH, PAD)
 
 
 # --- Rows ---
@@ -243,7 +243,7 @@ def test_left_to_right_the_last_real_token_stands_for_the_row():
   assert np.abs(changed[0] - logits[0]).max() > 1e-3
   np.testing.assert_allclose(changed[1:], logits[1:], atol=1e-5)
   rows = app.rows(EXAMPLES)
-  longer = batching.gather(rows, np.arange(5), 17, PAD)
+  longer = batching.gather_rows(rows, np.arange(5), 17, PAD)
   np.testing.assert_allclose(
     app.outputs(params, longer)["logits"], logits, atol=1e-5
   )
@@ -328,7 +328,7 @@ def test_class_metrics_by_hand():
   """Of "1": 2 true, 1 false positive; 1 false, 3 true negative."""
   gold = list("1110000")
   found = list("1101000")
-  values = label_metrics.classes(gold, found, positive="1")
+  values = label_metrics.evaluate_labels(gold, found, positive="1")
   f1, f0 = 2 * 2 / (2 * 2 + 1 + 1), 2 * 3 / (2 * 3 + 1 + 1)
   assert values == pytest.approx(
     {
@@ -339,7 +339,7 @@ def test_class_metrics_by_hand():
       "mcc": (2 * 3 - 1 * 1) / math.sqrt(3 * 3 * 4 * 4),
     }
   )
-  assert "f1" not in label_metrics.classes(gold, found)
+  assert "f1" not in label_metrics.evaluate_labels(gold, found)
 
 
 def test_a_label_that_is_only_predicted_has_a_column():
@@ -349,14 +349,14 @@ def test_a_label_that_is_only_predicted_has_a_column():
 
 
 def test_predicting_one_class_gives_zeros_not_nan():
-  values = label_metrics.classes(list("1010"), list("0000"), positive="1")
+  values = label_metrics.evaluate_labels(list("1010"), list("0000"), positive="1")
   assert values["mcc"] == values["f1"] == 0
   assert values["macro_f1"] == pytest.approx((2 / 3) / 2)
 
 
 @pytest.mark.filterwarnings("error")
 def test_a_file_of_one_label_that_is_always_right_warns_of_nothing():
-  values = label_metrics.classes(["1"], ["1"], positive="1")
+  values = label_metrics.evaluate_labels(["1"], ["1"], positive="1")
   assert values == {
     "accuracy": 1,
     "macro_f1": 1,
@@ -368,7 +368,7 @@ def test_a_file_of_one_label_that_is_always_right_warns_of_nothing():
 
 def test_score_metrics():
   gold, found = [1.0, 2.0, 3.0, 5.0], [2.0, 1.0, 4.0, 9.0]
-  values = label_metrics.scores(gold, found)
+  values = label_metrics.evaluate_scores(gold, found)
   # Deviations -1.75, -.75, .25, 2.25 and -2, -3, 0, 5.
   pearson = (3.5 + 2.25 + 11.25) / math.sqrt(8.75 * 38)
   spearman = 1 - 6 * (1 + 1) / (4 * 15)  # Ranks 1 2 3 4 and 2 1 3 4.
@@ -382,17 +382,17 @@ def test_score_metrics():
   )
   rng = np.random.default_rng(0)
   gold, found = rng.integers(0, 5, (2, 31))
-  values = label_metrics.scores(gold, found)
+  values = label_metrics.evaluate_scores(gold, found)
   assert values["spearman"] == pytest.approx(
     scipy.stats.spearmanr(gold, found).statistic
   )
 
 
 def test_a_constant_correlates_with_nothing():
-  values = label_metrics.scores([1.0, 2.0, 4.0], [3.0, 3.0, 3.0])
+  values = label_metrics.evaluate_scores([1.0, 2.0, 4.0], [3.0, 3.0, 3.0])
   assert (values["pearson"], values["spearman"]) == (0, 0)
   nan = float("nan")
-  assert label_metrics.scores([1.0, 2.0], [nan, 3.0])["pearson"] == 0
+  assert label_metrics.evaluate_scores([1.0, 2.0], [nan, 3.0])["pearson"] == 0
 
 
 def test_which_metric_chooses_the_best():

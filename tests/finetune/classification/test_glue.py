@@ -10,10 +10,10 @@ import pytest
 from helpers.repository import ROOT
 from maskedlm.cli import finetune
 from maskedlm.config import overrides as flags
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import (ConfigError, DataError)
 from maskedlm.data.labelled import tfds_tables
 from maskedlm.finetune import config as config_lib
-from maskedlm.finetune.classification import classification, glue
+from maskedlm.finetune.classification import (classification, glue)
 from maskedlm.finetune.classification.classification import Options
 
 CONFIG = ROOT / "configs" / "glue.py"
@@ -225,12 +225,12 @@ def test_submissions(task, predictions, name, lines):
 
 def test_submission_of_scores():
   scores = [{"score": x} for x in (3.14159, 5.2, -0.1)]
-  assert glue.submission("stsb", scores) == (
+  assert glue.format_submission("stsb", scores) == (
     "STS-B.tsv",
     "index\tprediction\n0\t3.142\n1\t5.000\n2\t0.000\n",
   )
   # Of another regression, whose range isn't 0..5.
-  assert glue.submission("", scores)[1].endswith("1\t5.200\n2\t-0.100\n")
+  assert glue.format_submission("", scores)[1].endswith("1\t5.200\n2\t-0.100\n")
 
 
 # --- TFDS ---
@@ -339,7 +339,7 @@ def test_parquet_of_hugging_face(tmp_path):
 )
 def test_tfds_errors(tfds_dir, source, message):
   with pytest.raises(DataError, match=message):
-    list(tfds_tables.iterate(source.format(tfds_dir)))
+    list(tfds_tables.read_records(source.format(tfds_dir)))
 
 
 def test_tfds_knows_glue():

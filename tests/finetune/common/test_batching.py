@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune.common import batching, packing
+from maskedlm.finetune.common import (batching, packing)
 from maskedlm.finetune.contract import Rows
 
 LENGTHS = [3, 11, 5, 29, 8, 9, 17, 2, 23, 31, 4, 13, 6]  # 13 rows.
@@ -27,8 +27,8 @@ def train(rows=None, *, batch_size=4, seed=0, shard=(0, 1), devices=2):
     rows or make_rows(),
     batch_size=batch_size,
     length=32,
-    layout=packing.alone(batch_size // devices, 32),
-    parts=packing.parts_of(batch_size, devices, 1),
+    layout=packing.unpacked_layout(batch_size // devices, 32),
+    parts=packing.microbatch_rows(batch_size, devices, 1),
     pad=9,
     seed=seed,
     shard=shard,
@@ -80,7 +80,7 @@ def test_padding_by_hand():
   batches = heldout()
   shapes = [batches.shape_at(step) for step in range(4)]
   assert shapes == [(4, 8), (4, 16), (4, 32), (4, 32)]
-  share = batching.padding_share(make_rows(), batches)
+  share = batching.estimate_padding_share(make_rows(), batches)
   assert share == pytest.approx(1 - 161 / (4 * 88))
   # A filler is one [PAD].
   lengths = batching.sequence_lengths(make_rows(), np.array([3, -1, 12]))
@@ -137,7 +137,7 @@ def test_sequences_of_a_row_end_where_they_end():
   ids = [np.full((3, n), 5, np.int32) for n in (4, 7)]
   lengths = np.array([[4, 2, 3], [5, 7, 1]])
   rows = Rows({"input_ids": ids}, {"sequence_lengths": lengths}, np.arange(2))
-  batch = batching.gather(rows, np.array([1, 0, -1]), 8, 9)
+  batch = batching.gather_rows(rows, np.array([1, 0, -1]), 8, 9)
   assert batch["input_ids"].shape == (3, 3, 8)
   assert batch["segment_ids"].sum(-1).tolist() == [
     *([5, 7, 1], [4, 2, 3], [1, 1, 1])
@@ -147,7 +147,7 @@ def test_sequences_of_a_row_end_where_they_end():
 
 def test_packing_saves_padding():
   lengths = np.random.default_rng(0).integers(10, 121, 640).tolist()
-  rows, parts = make_rows(lengths), packing.parts_of(8, 1, 1)
+  rows, parts = make_rows(lengths), packing.microbatch_rows(8, 1, 1)
   layout = batching.fit_layout(
     rows, batch_size=8, parts=parts, length=128, width=256
   )
@@ -155,7 +155,7 @@ def test_packing_saves_padding():
   batches = batching.train_batches(
     rows, layout=layout, seed=0, shard=(0, 1), **options
   )
-  share = batching.padding_share(rows, batches)
+  share = batching.estimate_padding_share(rows, batches)
   positions = sum(np.prod(batches.shape_at(i)) for i in range(80))
   assert share == pytest.approx(1 - sum(lengths) / positions, abs=1e-12)
   assert share < 0.25  # 49% if all were padded to 128.

@@ -25,26 +25,26 @@ def check(*texts, first_line=1, **options):
     of_words = tags(text)
     sentences.append((of_words, range(line, line + len(of_words))))
     line += len(of_words) + 1
-  return bio.well_formed(sentences, "f.conll", **options)
+  return bio.convert_tags(sentences, "f.conll", **options)
 
 
 def test_entities_by_hand():
-  assert bio.entities(tags("B-PER I-PER O B-LOC B-LOC I-PER")) == [
+  assert bio.find_entities(tags("B-PER I-PER O B-LOC B-LOC I-PER")) == [
     Entity("PER", 0, 2),
     Entity("LOC", 3, 4),
     Entity("LOC", 4, 5),
     Entity("PER", 5, 6),  # Ill-formed, read as conlleval does.
   ]
-  assert bio.entities(tags("S-A B-A E-A B-A I-A E-A U-B B-B L-B")) == [
+  assert bio.find_entities(tags("S-A B-A E-A B-A I-A E-A U-B B-B L-B")) == [
     Entity("A", 0, 1),
     Entity("A", 1, 3),
     Entity("A", 3, 6),
     Entity("B", 6, 7),
     Entity("B", 7, 9),
   ]
-  assert bio.entities([]) == []
+  assert bio.find_entities([]) == []
   # Types may have dashes, and there may be none.
-  assert bio.entities(tags("B-creative-work I-creative-work B I")) == [
+  assert bio.find_entities(tags("B-creative-work I-creative-work B I")) == [
     Entity("creative-work", 0, 2),
     Entity("", 2, 4),
   ]
@@ -60,9 +60,9 @@ def test_tags_and_entities_are_inverse(scheme):
       if rng.random() < 0.6:
         found.append(Entity(rng.choice(["A", "B-c", ""]), place, end))
       place = end
-    made = bio.tags_of(found, length, scheme)
-    assert bio.entities(made) == found
-    assert bio.strict_entities(made, scheme) == found
+    made = bio.entity_tags(found, length, scheme)
+    assert bio.find_entities(made) == found
+    assert bio.find_strict_entities(made, scheme) == found
     assert check(" ".join(made), file_scheme=scheme, scheme=scheme) == [made]
 
 
@@ -71,7 +71,7 @@ def test_tags_and_entities_are_inverse(scheme):
 )
 def test_what_is_no_tag(tag):
   with pytest.raises(DataError) as error:
-    bio.well_formed([(["O", tag], [4, 5])], "f.conll")
+    bio.convert_tags([(["O", tag], [4, 5])], "f.conll")
   assert str(error.value).startswith(f"f.conll:5: {tag!r} is no tag")
   assert "task=pos" in str(error.value)
 
@@ -98,8 +98,8 @@ def test_repaired_is_well_formed_and_means_the_same():
   alphabet = ["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-B"]
   for scheme, count in (("bio", 5), ("bioes", 7)):
     for chosen in itertools.product(alphabet[:count], repeat=4):
-      fixed = bio.repair(chosen, scheme)
-      assert bio.entities(fixed) == bio.entities(chosen)
+      fixed = bio.repair_tags(chosen, scheme)
+      assert bio.find_entities(fixed) == bio.find_entities(chosen)
       steps = itertools.pairwise([None, *fixed, None])
       assert all(bio.may_follow(s, t, scheme) for s, t in steps)
   assert check("I-PER I-PER O I-LOC B-LOC", repair_bio=True) == [
@@ -145,7 +145,7 @@ def test_reading_equals_seqeval(prefixes):
   for _ in range(500):
     sentence = random_tags(rng, prefixes, rng.randrange(1, 12))
     theirs = sequence_labeling.get_entities(sentence)
-    assert bio.entities(sentence) == [
+    assert bio.find_entities(sentence) == [
       Entity(kind, begin, end + 1) for kind, begin, end in theirs
     ]
 
@@ -171,8 +171,8 @@ def test_strict_reading_equals_seqeval(prefixes, scheme, theirs):
       precision, recall, _, _ = precision_recall_fscore_support(
         gold, found, average="micro", scheme=theirs
       )
-    a = [set(bio.strict_entities(t, scheme)) for t in gold]
-    b = [set(bio.strict_entities(t, scheme)) for t in found]
+    a = [set(bio.find_strict_entities(t, scheme)) for t in gold]
+    b = [set(bio.find_strict_entities(t, scheme)) for t in found]
     right = sum(len(x & y) for x, y in zip(a, b, strict=True))
     count = sum(map(len, a))
     assert truth == count

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import encoder_reference as reference
 from maskedlm.finetune.common import packing
-from maskedlm.finetune.common.packing import Layout
+from maskedlm.finetune.common.packing import PackingLayout
 from maskedlm.modeling import masked_lm
 
 
@@ -33,14 +33,14 @@ def test_the_longest_go_first_and_each_where_there_is_room():
 def test_the_counts_that_are_compiled_leave_the_least_padding(
   monkeypatch, needed, counts
 ):
-  monkeypatch.setattr(packing, "NUM_COUNTS", 2)
-  assert packing.choose(np.array(needed), 9) == counts
+  monkeypatch.setattr(packing, "MAX_ROW_COUNTS", 2)
+  assert packing.choose_row_counts(np.array(needed), 9) == counts
 
 
 def test_four_counts_are_compiled():
   # 1 and 2 take 4: 3 + 2 too many. Without 4, or 8, it would be 1 + 8.
   needed = np.array([1, 2, 4, 4, 8, 16])
-  assert packing.choose(needed, 32) == (4, 8, 16, 32)
+  assert packing.choose_row_counts(needed, 32) == (4, 8, 16, 32)
 
 
 def test_a_layout_that_costs_least_is_chosen():
@@ -48,25 +48,25 @@ def test_a_layout_that_costs_least_is_chosen():
   # padding, as of 2 x 16), one in a row of 8. A wide encoder, so that the
   # attention of longer rows costs nearly nothing.
   short = [np.array([5, 5, 5, 5])]
-  assert packing.fit(short, length=8, width=10**6) == Layout(8, (4,))
+  assert packing.cheapest_layout(short, length=8, width=10**6) == PackingLayout(8, (4,))
   # Of 3 of 8: two in a row of 8, five in one of 16.
   shorter = [np.array([3] * 10)]
-  assert packing.fit(shorter, length=8, width=10**6) == Layout(16, (2, 10))
+  assert packing.cheapest_layout(shorter, length=8, width=10**6) == PackingLayout(16, (2, 10))
   # To save 1 row of 21 is worth no compilation, 1 of 19 is.
   almost = [np.array([8] * 19 + [4] * 2)]
-  assert packing.fit(almost, length=8, width=10**6) == Layout(8, (21,))
+  assert packing.cheapest_layout(almost, length=8, width=10**6) == PackingLayout(8, (21,))
   fewer = [np.array([8] * 17 + [4] * 2)]
-  assert packing.fit(fewer, length=8, width=10**6) == Layout(8, (18, 19))
+  assert packing.cheapest_layout(fewer, length=8, width=10**6) == PackingLayout(8, (18, 19))
   # A narrow one: attention counts.
-  assert packing.fit(shorter, length=8, width=1) == Layout(8, (5, 10))
+  assert packing.cheapest_layout(shorter, length=8, width=1) == PackingLayout(8, (5, 10))
 
 
 def test_parts_are_those_of_the_devices_and_of_their_microbatches():
   # 12 rows on 2 devices, in 3 microbatches: device 0 has rows 0 to 5, of which
   # 0 and 3 are in the first one.
-  parts = packing.parts_of(12, 2, 3)
+  parts = packing.microbatch_rows(12, 2, 3)
   assert parts.tolist() == [[0, 3], [1, 4], [2, 5], [6, 9], [7, 10], [8, 11]]
-  assert packing.parts_of(4, 1, 1).tolist() == [[0, 1, 2, 3]]
+  assert packing.microbatch_rows(4, 1, 1).tolist() == [[0, 1, 2, 3]]
 
 
 def pack(lengths, choices=1, *, parts, layout, length, own=None):
@@ -76,7 +76,7 @@ def pack(lengths, choices=1, *, parts, layout, length, own=None):
     for i, n in enumerate(lengths)
   ]
   types = [[x * 0 + i for x in row] for i, row in enumerate(ids)]
-  return packing.pack(
+  return packing.pack_batch(
     {"input_ids": ids, "token_type_ids": types},
     parts,
     layout,
@@ -90,7 +90,7 @@ def test_a_packed_batch_by_hand():
   made = pack(
     [2, 3, 4, 1],
     parts=np.array([[0, 2], [1, 3]]),
-    layout=Layout(5, (1, 2)),
+    layout=PackingLayout(5, (1, 2)),
     length=4,
   )
   packed = {name: x.tolist() for name, x in made["packed"].items()}
@@ -120,7 +120,7 @@ def test_a_packed_batch_by_hand():
 def test_choices_are_packed_by_hand():
   # Two rows of two choices, of 2 and 3 tokens: each choice is a segment.
   made = pack(
-    [2, 3], 2, parts=np.array([[0, 1]]), layout=Layout(5, (2,)), length=3
+    [2, 3], 2, parts=np.array([[0, 1]]), layout=PackingLayout(5, (2,)), length=3
   )
   assert made["packed"]["input_ids"].tolist() == [
     [[100, 101, 102, 0, 1], [110, 111, 112, 10, 11]]
@@ -134,7 +134,7 @@ def test_choices_are_packed_by_hand():
 
 
 def test_a_host_makes_its_own_parts_in_the_shape_of_all():
-  options = {"parts": np.array([[0], [1]]), "layout": Layout(4, (1, 2))}
+  options = {"parts": np.array([[0], [1]]), "layout": PackingLayout(4, (1, 2))}
   whole = pack([2, 3], length=3, **options)
   own = pack([2, 3], length=3, own=np.array([1]), **options)
   jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[1:], y), whole, own)
@@ -156,10 +156,10 @@ def test_every_row_gets_the_vectors_that_it_has_alone(position):
     alone["input_ids"][i, :n] = ids[i][0]
     alone["token_type_ids"][i, :n] = types[i][0]
     alone["segment_ids"][i, :n] = 1
-  fields = packing.pack(
+  fields = packing.pack_batch(
     {"input_ids": ids, "token_type_ids": types},
-    packing.parts_of(6, 1, 2),
-    Layout(12, (2,)),
+    packing.microbatch_rows(6, 1, 2),
+    PackingLayout(12, (2,)),
     own=np.arange(2),
     length=L,
     pad=0,

@@ -6,7 +6,7 @@ import types
 import numpy as np
 import pytest
 
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune.common import mentions
 from maskedlm.finetune.common.mentions import Mention
 
@@ -29,7 +29,7 @@ def fit(count, spans, capacity):
   """Of a text of `count` tokens; mentions as their first and last tokens."""
   text = " ".join(str(10 + i) for i in range(count))
   made = [Mention(3 * first, 3 * last + 2) for first, last in spans]
-  piece = mentions.fit(TOKENIZER, text, made, capacity)
+  piece = mentions.tokenize_around(TOKENIZER, text, made, capacity)
   for (first, last), (a, b) in zip(spans, piece.spans.tolist(), strict=True):
     kept = piece.ids[a : b + 1] - 10
     assert kept[0] == first and kept[-1] <= last
@@ -104,7 +104,7 @@ def test_tokens_that_overlap():
 
 
 def test_a_text_without_tokens_is_unknown():
-  piece = mentions.fit(TOKENIZER, " \t ", [Mention(0, 1), Mention(1, 2)], 9)
+  piece = mentions.tokenize_around(TOKENIZER, " \t ", [Mention(0, 1), Mention(1, 2)], 9)
   assert piece.ids.tolist() == [1]
   assert piece.spans.tolist() == [[0, 0], [0, 0]] and not piece.truncated
 
@@ -116,7 +116,7 @@ NAMES += ["\U0001f468\u200d\U0001f469", "İstanbul", "\U0001f1e9\U0001f1ea"]
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
 def test_words_of_odd_texts_come_back(kind):
   """From characters to tokens, and from their offsets to the same text."""
-  tokenizer = tokenizers.train(
+  tokenizer = train_tokenizer(
     3 * NAMES + [" ".join(NAMES)],
     kind=kind,
     vocab_size=45 if kind == "unigram" else 420,
@@ -126,10 +126,10 @@ def test_words_of_odd_texts_come_back(kind):
     words = NAMES[shift:] + NAMES[:shift]
     text = "  ".join(words)
     made = [
-      mentions.locate(text, w, str(text.index(w)), what="A", where="")
+      mentions.find_mention(text, w, str(text.index(w)), what="A", where="")
       for w in words[:3]
     ]
     offsets = tokenizer.encode(text).offsets
-    piece = mentions.fit(tokenizer, text, made, len(offsets))
+    piece = mentions.tokenize_around(tokenizer, text, made, len(offsets))
     for word, (first, last) in zip(words, piece.spans, strict=False):
       assert text[offsets[first, 0] : offsets[last, 1]] == word

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import encoder_reference as reference
 from maskedlm.finetune.common import span_vectors
-from maskedlm.finetune.common.pair_scorer import Ffn, PairScorer, span_means
+from maskedlm.finetune.common.pair_scorer import (FeedForward, PairScorer, span_means)
 
 B, L, M, D = 2, 7, 3, 24
 SPANS = np.array([[[1, 1], [2, 4], [6, 6]], [[0, 6], [5, 6], [3, 3]]], np.int32)
@@ -38,7 +38,7 @@ def ffn(p, x, cfg):
 
 def test_ffn():
   cfg, x = reference.config(), vectors()[:, 0]
-  head = Ffn(cfg, D, 5)
+  head = FeedForward(cfg, D, 5)
   params = head.init(jax.random.key(0), x, train=False)["params"]
   params = reference.randomise(params)
   found = head.apply({"params": params}, x, train=False)
@@ -47,7 +47,7 @@ def test_ffn():
 
 def test_ffn_has_dropout():
   cfg, x = reference.config(dropout=0.5), jnp.ones((4, D))
-  head = Ffn(cfg, D, 5)
+  head = FeedForward(cfg, D, 5)
   params = head.init(jax.random.key(0), x, train=False)["params"]
   params = reference.randomise(params)
 
@@ -60,7 +60,7 @@ def test_ffn_has_dropout():
 
 def test_dropout_is_of_both_layers():
   cfg, x = reference.config(dropout=0.5), jnp.ones((64, 1))
-  head = Ffn(cfg, 1, 1)
+  head = FeedForward(cfg, 1, 1)
   params = head.init(jax.random.key(0), x, train=False)["params"]
 
   def values(kernel):  # How many different scores of 64 equal rows.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from maskedlm.finetune.common import span_vectors
-from maskedlm.finetune.common.span_vectors import SpanHead, SpanParts, score_all
+from maskedlm.finetune.common.span_vectors import (SpanHead, ComponentLayer, score_all_spans)
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import cross_entropy
 from maskedlm.training.step import totals
@@ -113,7 +113,7 @@ SPANS = np.array([[[1, 1], [2, 7], [0, 12]], [[3, 4]] * 3, [[12, 12]] * 3])
 
 @pytest.mark.parametrize("name", NAMES)
 def test_vectors_are_those_of_the_equations(name, hidden):
-  parts = SpanParts(config(), name)
+  parts = ComponentLayer(config(), name)
   params = parts.init(jax.random.key(0), hidden).get("params", {})
   made = span_vectors.span_vectors(
     name, parts.apply({"params": params}, hidden), SPANS[..., 0], SPANS[..., 1]
@@ -146,7 +146,7 @@ def test_all_spans_of_words(name, hidden, batch):
   head, params = head_and_params(name, hidden)
   per_width = jnp.arange(10, 10 + WIDEST)
   count, (given, logits, scored) = jax.jit(
-    lambda p: score_all(
+    lambda p: score_all_spans(
       head,
       p,
       hidden,
@@ -188,7 +188,7 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
   @jax.value_and_grad
   def scanned(given):
     params, x = given
-    (total, weight), _ = score_all(
+    (total, weight), _ = score_all_spans(
       head,
       params,
       x,
@@ -261,7 +261,7 @@ def test_dropout_is_of_the_vectors_and_only_in_training(hidden, batch):
   head, params = head_and_params("endpoints_mean", hidden)
 
   def run(seed, train):
-    return score_all(
+    return score_all_spans(
       head,
       params,
       hidden,
@@ -280,7 +280,7 @@ def test_dropout_is_of_the_vectors_and_only_in_training(hidden, batch):
 def test_totals_are_of_float32():
   # The 279 ones before the span, and the 300 to its end; bfloat16 has no 279.
   ones = jnp.ones((1, 300, 1), jnp.bfloat16)
-  parts = span_vectors.Parts(ones, ones, ones, jnp.zeros((1, 300)))
+  parts = span_vectors.SpanComponents(ones, ones, ones, jnp.zeros((1, 300)))
   at = jnp.array([[279]]), jnp.array([[299]])
   made = span_vectors.span_vectors("endpoints_mean", parts, *at)
   assert made.tolist() == [[[1, 1, 1]]]
@@ -314,7 +314,7 @@ def test_memory_does_not_grow_with_the_widest_span(name):
       nats, _ = cross_entropy(logits, labels, weights=scored)
       return total + nats.sum(), None
 
-    return score_all(
+    return score_all_spans(
       head,
       params,
       x,

@@ -14,13 +14,13 @@ from helpers import encoder_reference as reference
 from helpers import finetune_runs as runs
 from helpers.letters import encode, make_params
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import (ConfigError, DataError)
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune import predict as inference
 from maskedlm.finetune import run
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.mentions import Mention
-from maskedlm.finetune.coreference import coreference, gap
+from maskedlm.finetune.coreference import (coreference, gap)
 from maskedlm.finetune.coreference.coreference import Options
 from maskedlm.finetune.coreference.gap import Example
 from maskedlm.training.step import totals
@@ -58,7 +58,7 @@ def make(cfg=None, length=LENGTH, **options):
 def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
   rows = app.rows(examples)
   which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
-  return batching.gather(rows, which, length, PAD)
+  return batching.gather_rows(rows, which, length, PAD)
 
 
 # --- Rows ---
@@ -295,8 +295,8 @@ def test_a_run_learns_and_leaves_the_official_file(finished):
   predictions = map(
     json.loads, (workdir / "predictions.jsonl").read_text().splitlines()
   )
-  examples = gap.read(config.data.dev)
-  scores = gap.scores(examples, [p["answer"] for p in predictions])
+  examples = gap.read_examples(config.data.dev)
+  scores = gap.evaluate_answers(examples, [p["answer"] for p in predictions])
   assert scores == {name: result[name] for name in scores}
 
 

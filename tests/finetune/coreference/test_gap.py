@@ -38,7 +38,7 @@ def test_read(tmp_path):
   other = {**ROW, "ID": "d-2", "A-coref": "false", "B-coref": "True"}
   neither = {**ROW, "ID": "d-3", "A-coref": "FALSE"}
   path = write(tmp_path, ROW, other, neither)
-  examples = gap.read(path)
+  examples = gap.read_examples(path)
   assert examples[0] == (
     TEXT,
     (15, 18),
@@ -55,14 +55,14 @@ def test_read(tmp_path):
 
 def test_without_answers_and_page(tmp_path):
   path = write(tmp_path, ROW, without=("A-coref", "B-coref", "URL"))
-  (example,) = gap.read(path)
+  (example,) = gap.read_examples(path)
   assert example.answer is None and example.page == ""
 
 
 def test_quotes_are_text(tmp_path):
   text = '"Ann" met Eve as she left.'
   moved = {"Text": text, "A-offset": "1", "B-offset": "10"}
-  (example,) = gap.read(
+  (example,) = gap.read_examples(
     write(tmp_path, {**ROW, **moved, "Pronoun-offset": "17"})
   )
   assert [text[slice(*m)] for m in example.mentions] == ["she", "Ann", "Eve"]
@@ -83,13 +83,13 @@ def test_offsets_are_of_characters(tmp_path, names):
   row = {**ROW, "Text": text}
   for key, name in (("A", a), ("B", b), ("Pronoun", pronoun)):
     row |= {key: name, f"{key}-offset": str(text.index(name))}
-  (example,) = gap.read(write(tmp_path, row))
+  (example,) = gap.read_examples(write(tmp_path, row))
   assert [text[slice(*m)] for m in example.mentions] == [pronoun, a, b]
   fields = {"text": text}
   for key, name in (("pronoun", pronoun), ("a", a), ("b", b)):
     fields |= {key: name, f"{key}_offset": text.index(name)}
-  assert gap.parse(json.dumps(fields)).mentions == example.mentions
-  assert gap.parse(json.dumps(fields, ensure_ascii=False))[:4] == example[:4]
+  assert gap.parse_line(json.dumps(fields)).mentions == example.mentions
+  assert gap.parse_line(json.dumps(fields, ensure_ascii=False))[:4] == example[:4]
 
 
 @pytest.mark.parametrize(
@@ -117,25 +117,25 @@ def test_offsets_are_of_characters(tmp_path, names):
 def test_bad_rows(tmp_path, changes, message):
   path = write(tmp_path, ROW, {**ROW, "ID": "d-2", **changes})
   with pytest.raises(DataError) as error:
-    gap.read(path)
+    gap.read_examples(path)
   assert message in str(error.value)
   assert "\n" not in str(error.value)
 
 
 def test_missing_columns(tmp_path):
   with pytest.raises(DataError, match=r"gap.tsv:2: no column 'Pronoun-offset'"):
-    gap.read(write(tmp_path, ROW, without=("Pronoun-offset",)))
+    gap.read_examples(write(tmp_path, ROW, without=("Pronoun-offset",)))
   with pytest.raises(DataError, match=r"gap.tsv:2: no column 'B-coref'; ther"):
-    gap.read(write(tmp_path, ROW, without=("B-coref",)))
+    gap.read_examples(write(tmp_path, ROW, without=("B-coref",)))
 
 
 def test_empty_files(tmp_path):
   path = tmp_path / "gap.tsv"
   path.write_text("")
   with pytest.raises(DataError, match=r"gap\.tsv: the file is empty"):
-    gap.read(path)
+    gap.read_examples(path)
   with pytest.raises(DataError, match=r"gap\.tsv: has no row"):
-    gap.read(write(tmp_path))
+    gap.read_examples(write(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -148,12 +148,12 @@ def test_empty_files(tmp_path):
 )
 def test_bad_input(line, message):
   with pytest.raises(DataError) as error:
-    gap.parse(line)
+    gap.parse_line(line)
   assert message in str(error.value)
 
 
 def test_the_input_that_is_shown_as_an_example_is_right():
-  example = gap.parse(gap.EXAMPLE)
+  example = gap.parse_line(gap.INPUT_EXAMPLE)
   assert [example.text[slice(*m)] for m in example.mentions] == [
     "she",
     "Ann",
@@ -163,13 +163,13 @@ def test_the_input_that_is_shown_as_an_example_is_right():
 
 def test_the_real_files(data_dir):
   found = [
-    gap.read(data_dir / "coref" / "gap" / f"gap-{name}.tsv")
+    gap.read_examples(data_dir / "coref" / "gap" / f"gap-{name}.tsv")
     for name in ("development", "validation")
   ]
   assert [len(examples) for examples in found] == [2000, 454]
   answers = [example.answer for example in found[0]]
   assert [answers.count(a) for a in gap.ANSWERS] == [201, 874, 925]
-  genders = [gap.gender(example) for example in found[0]]
+  genders = [gap.pronoun_gender(example) for example in found[0]]
   assert [genders.count(g) for g in ("masculine", "feminine", "")] == [
     1000,
     1000,
@@ -195,7 +195,7 @@ def test_the_official_scores_by_hand():
   gold = "he A|His A|him NEITHER|she B|Her B|hers A|it B"
   examples = [make(*x.split()) for x in gold.split("|")]
   found = ["A", "B", "B", "B", "NEITHER", "A", "A"]
-  values = gap.scores(examples, found)
+  values = gap.evaluate_answers(examples, found)
   # tp 3, fp 3, fn 3; masculine tp 1, fp 2, fn 1; feminine tp 2, fp 0, fn 1.
   masculine = 2 * (1 / 3) * (1 / 2) / (1 / 3 + 1 / 2)
   feminine = 2 * 1 * (2 / 3) / (1 + 2 / 3)
@@ -217,17 +217,17 @@ def test_the_official_scores_by_hand():
 
 
 def test_no_yes_at_all():
-  values = gap.scores([make("she", "NEITHER")], ["NEITHER"])
+  values = gap.evaluate_answers([make("she", "NEITHER")], ["NEITHER"])
   assert values.pop("accuracy") == 1.0
   assert set(values.values()) == {0.0}
 
 
 def test_one_gender_has_no_bias():
-  values = gap.scores([make("She", "A")], ["A"])
+  values = gap.evaluate_answers([make("She", "A")], ["A"])
   assert (values["f1"], values["feminine_f1"], values["bias"]) == (1.0, 1.0, 0)
 
 
 def test_answers_file():
-  assert gap.answers_file(["t-1", "t-2", "t-3"], ["B", "NEITHER", "A"]) == (
+  assert gap.format_answers(["t-1", "t-2", "t-3"], ["B", "NEITHER", "A"]) == (
     "t-1\tFALSE\tTRUE\nt-2\tFALSE\tFALSE\nt-3\tTRUE\tFALSE\n"
   )

@@ -9,8 +9,8 @@ from sklearn import metrics
 
 from helpers import finetune_runs as runs
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.multi_label import multi_label
@@ -114,7 +114,7 @@ def test_the_loss_by_hand(encoder, monkeypatch):
   monkeypatch.setattr(multi_label.classification, "make_net", make_net)
   opened = open_checkpoint(encoder)
   app = multi_label.make(
-    tokenizers.load(encoder / "tokenizer"),
+    load_tokenizer(encoder / "tokenizer"),
     opened.cfg,
     {"labels": ["x", "y", "z"]},
     Options(pooler=False, metric="macro_f1"),
@@ -155,7 +155,7 @@ def test_the_loss_by_hand(encoder, monkeypatch):
   assert app.score(examples, made)["micro_f1"] == pytest.approx(6 / 7)
   # sigmoid(0.5) is 0.62, sigmoid(2) 0.88: above a higher threshold is less.
   strict = multi_label.make(
-    tokenizers.load(encoder / "tokenizer"),
+    load_tokenizer(encoder / "tokenizer"),
     opened.cfg,
     {"labels": ["x", "y", "z"]},
     Options(threshold=0.7),

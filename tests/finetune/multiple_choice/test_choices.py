@@ -29,7 +29,7 @@ def test_swag(file):
     '0,v1,34,"A, b. He",A man sits.,He,gold,"jumps, high.",a,b,c,0',
     "1,v2,35,C. She,C.,She,gen,a,b,c,d,3",
   )
-  assert files.read(path) == [
+  assert files.read_examples(path) == [
     Example(
       context="A man sits.",
       choices=("jumps, high.", "a", "b", "c"),
@@ -45,7 +45,7 @@ def test_swag(file):
     ",video-id,fold-ind,startphrase,sent1,sent2,ending0,ending1",
     "0,v1,34,A. He,A.,He,x,y",
   )
-  assert files.read(path) == [
+  assert files.read_examples(path) == [
     Example("A.", ("x", "y"), "He", where=f"{path}:2")
   ]
 
@@ -56,7 +56,7 @@ def test_codah(file):
     'on\tHe said "no". He\twent.\tstayed.\t2\t1',
     "\t2 + 2 = ?\t4\t3\t1\t0",
   )
-  assert files.read(path) == [
+  assert files.read_examples(path) == [
     Example(
       context='He said "no". He',
       choices=("went.", "stayed.", "2"),
@@ -67,9 +67,9 @@ def test_codah(file):
     Example("2 + 2 = ?", ("4", "3", "1"), label=0, where=f"{path}:2"),
   ]
   # Without labels, and with the columns' names.
-  (read,) = files.read(file("a.tsv", "i\tA\tb\tc\td\te"))
+  (read,) = files.read_examples(file("a.tsv", "i\tA\tb\tc\td\te"))
   assert (read.choices, read.label) == (("b", "c", "d", "e"), None)
-  (read,) = files.read(
+  (read,) = files.read_examples(
     file("b.tsv", "category\tprompt\tending0\tending1\tlabel", "q\tA\tb\tc\t1")
   )
   assert (read.choices, read.label, read.category) == (("b", "c"), 1, "q")
@@ -90,9 +90,9 @@ def test_comve(file, data, answers):
     "3,It flew.,a,b,c",
   )
   # A test set, as long as no answers are beside it.
-  assert [e.label for e in files.read(path)] == [None, None]
+  assert [e.label for e in files.read_examples(path)] == [None, None]
   file(answers, "3,C", "7,A")
-  assert files.read(path) == [
+  assert files.read_examples(path) == [
     Example(
       context="He ate, a shoe.",
       choices=("Too hard.", "Black.", ""),  # The real file has such.
@@ -106,7 +106,7 @@ def test_comve(file, data, answers):
 
 def test_own_tables_and_jsonl(file):
   path = file("own.csv", "choice0,choice1,context,label", "a,b,c,B")
-  assert files.read(path) == [
+  assert files.read_examples(path) == [
     Example("c", ("a", "b"), label=1, where=f"{path}:2")
   ]
   lines = [
@@ -115,14 +115,14 @@ def test_own_tables_and_jsonl(file):
     {"context": "B", "choices": ["x", "y"], "label": None},
   ]
   path = file("own.jsonl", *map(json.dumps, lines))
-  assert files.read(path) == [
+  assert files.read_examples(path) == [
     Example("A.", ("x", "y"), "Why?", 1, where=f"{path}:1"),
     Example("", ("x", "\ufffd"), label=0, key="5", where=f"{path}:2"),
     Example("B", ("x", "y"), where=f"{path}:3"),
   ]
   path = path.replace(".jsonl", ".parquet")
   pq.write_table(pa.Table.from_pylist(lines[:1]), path)
-  assert files.read(path) == [
+  assert files.read_examples(path) == [
     Example("A.", ("x", "y"), "Why?", 1, where=f"{path}:1")
   ]
 
@@ -135,9 +135,9 @@ def test_real_files(data_dir):
     ("comve_b/training/subtaskB_data_all.csv", 10_000, 3),
     ("comve_b/dev/subtaskB_dev_data.csv", 997, 3),
   ):
-    read = files.read(str(folder / name))
+    read = files.read_examples(str(folder / name))
     assert len(read) == count
-    assert files.num_choices(read) == options
+    assert files.check_num_choices(read) == options
     assert {e.label for e in read} == set(range(options))
     assert all(e.context for e in read)
 
@@ -178,7 +178,7 @@ def test_real_files(data_dir):
 )
 def test_what_is_wrong_is_told_with_its_line(file, name, lines, expected):
   with pytest.raises(DataError, match=expected):
-    files.read(file(name, *lines))
+    files.read_examples(file(name, *lines))
 
 
 def test_an_answer_is_missing(file):
@@ -190,7 +190,7 @@ def test_an_answer_is_missing(file):
   )
   file("subtaskB_gold_answers.csv", "1,A")
   with pytest.raises(DataError, match=r"data.csv:3: the answers .* id '2'"):
-    files.read(path)
+    files.read_examples(path)
 
 
 def test_a_count_that_varies(file):
@@ -200,20 +200,20 @@ def test_a_count_that_varies(file):
     "",
     '{"context": "a", "choices": ["b", "c", "d"], "label": 0}',
   )
-  read = files.read(path)
+  read = files.read_examples(path)
   with pytest.raises(DataError, match=r"a.jsonl:3: 3 choices; expected 2"):
-    files.num_choices(read)
-  assert files.num_choices(read[1:]) == 3
+    files.check_num_choices(read)
+  assert files.check_num_choices(read[1:]) == 3
   with pytest.raises(DataError, match=r"a.jsonl:1: 2 choices; expected 4"):
-    files.num_choices(read, 4)
+    files.check_num_choices(read, 4)
 
 
 def test_lines_of_predict():
-  assert files.parse("He sat.\ta b\tc") == Example("He sat.", ("a b", "c"))
-  made = files.parse('{"context": "a", "choices": ["b", "c", "d"]}')
+  assert files.parse_line("He sat.\ta b\tc") == Example("He sat.", ("a b", "c"))
+  made = files.parse_line('{"context": "a", "choices": ["b", "c", "d"]}')
   assert made == Example("a", ("b", "c", "d"), where="input")
   for line in ("He sat.", "He sat.\ta"):
     with pytest.raises(DataError, match=r"input 'He sat.*two choices or more"):
-      files.parse(line)
+      files.parse_line(line)
   with pytest.raises(DataError, match="input: not JSON"):
-    files.parse("{He sat.")
+    files.parse_line("{He sat.")

@@ -15,9 +15,9 @@ from helpers import encoder_reference as reference
 from helpers import finetune_runs as runs
 from helpers.repository import ROOT
 from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import (ConfigError, DataError)
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import predict, run
+from maskedlm.finetune import (predict, run)
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.multiple_choice import multiple_choice
 from maskedlm.finetune.multiple_choice.files import Example
@@ -67,7 +67,7 @@ def make_params(app, cfg, seed=3):
 def make_batch(app, length=LENGTH, fillers=0):
   rows = app.rows(EXAMPLES)
   which = np.append(np.arange(len(EXAMPLES)), np.full(fillers, -1))
-  return batching.gather(rows, which, length, PAD)
+  return batching.gather_rows(rows, which, length, PAD)
 
 
 def test_rows():

@@ -17,16 +17,16 @@ from helpers.letters import encode, encode_batch, make_params
 from helpers.repository import CONFIGS
 from maskedlm.cli import main
 from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import (ConfigError, DataError)
 from maskedlm.data.labelled import windows
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune import config as config_lib
-from maskedlm.finetune import predict, run
+from maskedlm.finetune import (predict, run)
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.question_answering import question_answering as qa
 from maskedlm.finetune.question_answering import rows as answer_rows
 from maskedlm.finetune.question_answering.question_answering import Options
-from maskedlm.finetune.question_answering.squad import Answer, Example
+from maskedlm.finetune.question_answering.squad import (GoldAnswer, Example)
 from maskedlm.training.step import totals
 
 PAD, CLS, SEP = 0, 1, 2
@@ -39,9 +39,9 @@ LENGTH = 13
 SMALL = {"max_query": 3, "stride": 4, "max_answer_length": 3, "n_best": 4}
 TEXT = "a b c d e f g h i j k"  # Token i is the character 2 i.
 EXAMPLES = [
-  Example("x y", "a b c d e", "q0", (Answer("b c", 2), Answer("e", 8))),
+  Example("x y", "a b c d e", "q0", (GoldAnswer("b c", 2), GoldAnswer("e", 8))),
   # 11 tokens in windows of 13 - 3 - 1 - 2 = 7.
-  Example("v w x y z", TEXT, "q1", (Answer("f g", 10),)),
+  Example("v w x y z", TEXT, "q1", (GoldAnswer("f g", 10),)),
   Example("v w x", TEXT, "q2", ()),
   Example("x", "", "q3", None),
 ]
@@ -56,7 +56,7 @@ def make(cfg=None, length=LENGTH, **options):
 def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
   rows = app.rows(examples)
   which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
-  return batching.gather(rows, which, length, PAD)
+  return batching.gather_rows(rows, which, length, PAD)
 
 
 # --- Rows ---
@@ -103,19 +103,19 @@ def test_roberta_has_two_separators():
 
 
 def test_a_window_that_has_half_of_the_answer_is_trained_to_have_none():
-  examples = [EXAMPLES[1]._replace(answers=(Answer("g h", 12),))]
+  examples = [EXAMPLES[1]._replace(answers=(GoldAnswer("g h", 12),))]
   values = make().rows(examples).values
   assert values["start"].tolist() == [0, 7]
   assert values["end"].tolist() == [0, 8]
 
 
 def test_an_answer_that_begins_or_ends_within_a_token():
-  example = Example("x", "a b cde f", "q", (Answer("b cd", 2),))
+  example = Example("x", "a b cde f", "q", (GoldAnswer("b cd", 2),))
   offsets = np.array([[0, 1], [2, 3], [4, 7], [8, 9]])
   assert answer_rows._answer_tokens(example, offsets) == (1, 2)
-  inner = example._replace(answers=(Answer("d", 5),))
+  inner = example._replace(answers=(GoldAnswer("d", 5),))
   assert answer_rows._answer_tokens(inner, offsets) == (2, 2)
-  space = example._replace(answers=(Answer(" ", 3),))
+  space = example._replace(answers=(GoldAnswer(" ", 3),))
   assert answer_rows._answer_tokens(space, offsets) is None
 
 
@@ -148,7 +148,7 @@ def test_windows_are_those_of_run_squad(count):
   spans, owners = official_windows(count, 317, 128)
   found = answer_rows._windows(count, 317, 128, 30)
   sizes = np.ones(count, np.int64)
-  assert found == windows.cut(sizes, 317, stride=128)  # As long as they were.
+  assert found == windows.cut_windows(sizes, 317, stride=128)  # As long as they were.
   assert [w.begin for w in found[:-1]] == [begin for begin, _ in spans[:-1]]
   assert [w.end for w in found] == [begin + size for begin, size in spans]
   assert found[-1].begin == max(count - 317, 0)
@@ -180,7 +180,7 @@ def test_a_stride_that_would_lose_answers():
   long = EXAMPLES[1]._replace(context=f"{TEXT} l m n o p q r")
   # 18 tokens in windows of 7: at that stride 0-6, 7-13 and 11-17, and g h,
   # which are 6 and 7, in none.
-  examples = [long._replace(answers=(Answer("g h", 12),)), EXAMPLES[0]]
+  examples = [long._replace(answers=(GoldAnswer("g h", 12),)), EXAMPLES[0]]
   rows = make(stride=7).rows(examples)
   assert rows.notes[1:] == [
     "task.stride=7 is 4 to 4 for 1 questions: windows overlap by "
@@ -194,7 +194,7 @@ def test_a_stride_that_would_lose_answers():
   # What is only predicted is not spoken of.
   assert make(stride=7).rows([long._replace(answers=None)]).notes == ()
   # Eight tokens are in no window of seven.
-  wide = long._replace(answers=(Answer("d e f g h i j k", 6),))
+  wide = long._replace(answers=(GoldAnswer("d e f g h i j k", 6),))
   none = long._replace(answers=())  # No answer is not a lost one.
   assert make().rows([wide, none, *examples]).notes == [
     "questions cut to task.max_query=3: 3",
@@ -466,9 +466,9 @@ def test_whitespace_tokens_are_no_answers():
   """A token of whitespace alone has an empty span, where it ends."""
   text = "ab  \n cd"
   offsets = np.array([[0, 2], [6, 6], [6, 8]], np.int32)
-  assert answer_rows.characters(text, offsets, 0, 1) == (0, 2)
-  assert answer_rows.characters(text, offsets, 1, 2) == (6, 8)
-  assert answer_rows.characters(text, offsets, 1, 1) == (6, 6)
+  assert answer_rows.answer_characters(text, offsets, 0, 1) == (0, 2)
+  assert answer_rows.answer_characters(text, offsets, 1, 2) == (6, 8)
+  assert answer_rows.answer_characters(text, offsets, 1, 1) == (6, 6)
   outputs = outputs_of([(0.0, {(1, 1): 9.0, (0, 1): 4.0, (0, 0): 3.0})])
   found = qa._n_best(text, offsets, outputs, 20)
   assert found == [{"answer": "ab", "start": 0, "end": 2, "score": 4.0}]
@@ -570,7 +570,7 @@ def odd_text(draw):
 def odd_tokenizer(request):
   draw = random.Random(3)
   lines = [*(3 * ODD), *(odd_text(draw) for _ in range(100))]
-  return tokenizers.train(
+  return train_tokenizer(
     lines,
     kind=request.param,
     vocab_size=150 if request.param == "unigram" else 420,
@@ -603,7 +603,7 @@ def test_answers_are_exact_parts_of_odd_texts(odd_tokenizer):
       )
       answer = text[begin:end].strip()
       begin = text.find(answer, begin) if answer else begin
-      example = Example("", text, "", (Answer(answer, begin),))
+      example = Example("", text, "", (GoldAnswer(answer, begin),))
       tokens = answer_rows._answer_tokens(example, offsets)
       if tokens is None:  # Nothing that a token stands for.
         covered = np.zeros(len(text) + 1)
@@ -611,7 +611,7 @@ def test_answers_are_exact_parts_of_odd_texts(odd_tokenizer):
           covered[a:b] = 1
         assert not covered[begin : begin + len(answer)].any()
         continue
-      a, b = answer_rows.characters(text, offsets, *tokens)
+      a, b = answer_rows.answer_characters(text, offsets, *tokens)
       # All of the answer that tokens stand for, and no token more.
       found = range(a, b)
       inside = (offsets[:, 0] < begin + len(answer)) & (offsets[:, 1] > begin)
@@ -637,9 +637,9 @@ def test_whole_words_come_back_as_they_are(odd_tokenizer):
     offsets = odd_tokenizer.encode(text).offsets
     for i, j in itertools.combinations(range(len(order)), 2):
       answer = "  ".join(order[i:j])
-      example = Example("", text, "", (Answer(answer, text.index(answer)),))
+      example = Example("", text, "", (GoldAnswer(answer, text.index(answer)),))
       tokens = answer_rows._answer_tokens(example, offsets)
-      begin, end = answer_rows.characters(text, offsets, *tokens)
+      begin, end = answer_rows.answer_characters(text, offsets, *tokens)
       assert text[begin:end] == answer
 
 

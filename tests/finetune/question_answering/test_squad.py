@@ -7,7 +7,7 @@ import pytest
 
 from maskedlm.core.errors import DataError
 from maskedlm.finetune.question_answering import squad
-from maskedlm.finetune.question_answering.squad import Answer, Example
+from maskedlm.finetune.question_answering.squad import (GoldAnswer, Example)
 
 CONTEXT = "Ada met Bob. Then Bob, of Köln, left 😀 with Bob."
 #          0       8         18        26          38     45
@@ -26,7 +26,7 @@ def write(path, *questions, context=CONTEXT):
 
 
 def read(path, *, allow_impossible=False, fix_offsets=False):
-  return squad.read(
+  return squad.read_questions(
     path, allow_impossible=allow_impossible, fix_offsets=fix_offsets
   )
 
@@ -48,15 +48,15 @@ def test_read(path):
       "Who?",
       CONTEXT,
       "q1",
-      (Answer("Bob", 8), Answer("Bob, of Köln", 18)),
+      (GoldAnswer("Bob", 8), GoldAnswer("Bob, of Köln", 18)),
       f"{path}: question q1",
     ),
     Example(
-      "Which?", CONTEXT, "q2", (Answer("😀", 37),), f"{path}: question q2"
+      "Which?", CONTEXT, "q2", (GoldAnswer("😀", 37),), f"{path}: question q2"
     ),
   ]
   assert found[0].context is found[1].context  # One string, however many.
-  assert squad.gold(found) == {"q1": ["Bob", "Bob, of Köln"], "q2": ["😀"]}
+  assert squad.require_answers(found) == {"q1": ["Bob", "Bob, of Köln"], "q2": ["😀"]}
 
 
 def test_read_the_real_files(data_dir):
@@ -179,7 +179,7 @@ def test_characters_are_code_points_in_any_spelling(path):
   path.write_text(text)
   (found,) = read(str(path))
   assert found.context == "😀 ? cat"
-  assert found.answers == (Answer("cat", 4),)
+  assert found.answers == (GoldAnswer("cat", 4),)
 
 
 # --- Files that can't be used ---
@@ -273,7 +273,7 @@ def test_files_without_answers_can_only_be_predicted(path):
   with pytest.raises(
     DataError, match=r"question q1: no 'answers'; they are ne"
   ):
-    squad.gold(found)
+    squad.require_answers(found)
   with pytest.raises(
     DataError, match=r"q2: no 'answers', which other question"
   ):
@@ -284,19 +284,19 @@ def test_files_without_answers_can_only_be_predicted(path):
 
 
 def test_parse():
-  assert squad.parse('{"question": "Q?", "context": "C", "id": 7}') == Example(
+  assert squad.parse_question('{"question": "Q?", "context": "C", "id": 7}') == Example(
     "Q?", "C", "7"
   )
-  assert squad.parse("Q?\tC\tD") == Example("Q?", "C\tD")
+  assert squad.parse_question("Q?\tC\tD") == Example("Q?", "C\tD")
   assert (
-    squad.parse('{"question": "\\ud800?", "context": "C"}').question == "??"
+    squad.parse_question('{"question": "\\ud800?", "context": "C"}').question == "??"
   )
   with pytest.raises(DataError, match=r"input: not JSON"):
-    squad.parse('{"question": ')
+    squad.parse_question('{"question": ')
   with pytest.raises(DataError, match=r"no 'context'; expected {\"question\""):
-    squad.parse('{"question": "Q?"}')
+    squad.parse_question('{"question": "Q?"}')
   with pytest.raises(DataError, match=r"input 'Q\?': one text; expected"):
-    squad.parse("Q?")
+    squad.parse_question("Q?")
 
 
 def test_official_files():
@@ -312,7 +312,7 @@ def test_official_files():
     },
     {"id": "q2", "answer": "", "null_odds": 2.0, "nbest": []},
   ]
-  files = {**squad.official(predictions), **squad.n_best(predictions)}
+  files = {**squad.format_predictions(predictions), **squad.format_n_best(predictions)}
   assert {name: json.loads(text) for name, text in files.items()} == {
     "predictions.json": {"q1": "Köln", "q2": ""},
     "null_odds.json": {"q1": -1.5, "q2": 2.0},
@@ -327,7 +327,7 @@ def test_official_files():
   # The official scripts open files in the locale's encoding.
   assert all(text.isascii() for text in files.values())
   del predictions[0]["null_odds"]
-  assert set(squad.official(predictions)) == {"predictions.json"}
+  assert set(squad.format_predictions(predictions)) == {"predictions.json"}
 
 
 # --- TFDS ---
@@ -392,10 +392,10 @@ def test_tfds(tfds_dir):
       "Who?",
       CONTEXT,
       "q1",
-      (Answer("Bob", 8), Answer("Köln", 26)),
+      (GoldAnswer("Bob", 8), GoldAnswer("Köln", 26)),
       f"{source}: question q1",
     ),
-    Example("Ä?", CONTEXT, "q2", (Answer("😀", 37),), f"{source}: question q2"),
+    Example("Ä?", CONTEXT, "q2", (GoldAnswer("😀", 37),), f"{source}: question q2"),
   ]
   assert found[0].context is found[1].context
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from maskedlm.finetune.question_answering import metrics
-from maskedlm.finetune.question_answering.metrics import score_v1, score_v2
+from maskedlm.finetune.question_answering.metrics import (score_v1, score_v2)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from maskedlm.finetune.question_answering.metrics import score_v1, score_v2
   ],
 )
 def test_normalise(text, expected):
-  assert metrics.normalise(text) == expected
+  assert metrics.normalise_answer(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -140,12 +140,12 @@ def test_best_thresholds():
     }
   )
   # Beyond the last; what it calibrates to gives the same score.
-  assert metrics.calibrate(GOLD, ANSWERS, odds) == 5.0
+  assert metrics.calibrate_threshold(GOLD, ANSWERS, odds) == 5.0
   odds["e"] = -2.0  # 2, 3, 3.5, 2.5, 3.3, 3.3: e is the last to be answered.
   found = metrics.best_thresholds(GOLD, ANSWERS, odds)
   assert found["best_f1"] == pytest.approx(3.5 / 5)
   assert found["best_f1_threshold"] == -2.0
-  assert metrics.calibrate(GOLD, ANSWERS, odds) == -1.5  # Midway to c.
+  assert metrics.calibrate_threshold(GOLD, ANSWERS, odds) == -1.5  # Midway to c.
 
 
 def test_where_never_to_answer_is_best():
@@ -155,7 +155,7 @@ def test_where_never_to_answer_is_best():
   found = metrics.best_thresholds(gold, answers, odds)
   assert found["best_f1"] == pytest.approx(2 / 3)
   assert found["best_f1_threshold"] == 0.0  # The script's.
-  assert metrics.calibrate(gold, answers, odds) == 2.0  # Below all.
+  assert metrics.calibrate_threshold(gold, answers, odds) == 2.0  # Below all.
 
 
 def test_a_threshold_never_lies_between_equal_odds():
@@ -166,7 +166,7 @@ def test_a_threshold_never_lies_between_equal_odds():
   found = metrics.best_thresholds(gold, answers, odds)
   # Totals 1, 2, 1, 2: the script takes the first 2.
   assert (found["best_f1"], found["best_f1_threshold"]) == (2 / 3, 1.0)
-  assert metrics.calibrate(gold, answers, odds) == 10.0
+  assert metrics.calibrate_threshold(gold, answers, odds) == 10.0
 
 
 def test_calibrate_is_the_best_of_all_thresholds():
@@ -182,7 +182,7 @@ def test_calibrate_is_the_best_of_all_thresholds():
       kept = {k: "" if odds[k] > threshold else answers[k] for k in gold}
       return metrics.evaluate_v2(gold, kept)["f1"]
 
-    threshold = metrics.calibrate(gold, answers, odds)
+    threshold = metrics.calibrate_threshold(gold, answers, odds)
     best = max(score(t) for t in np.arange(-4.5, 4))
     assert score(threshold) == pytest.approx(best)
     # With room for rounding errors.
@@ -197,7 +197,7 @@ def test_tables():
     "d": "To what end?",
     "e": "It is what?",
   }
-  tables = metrics.tables(questions, GOLD, ANSWERS, score_v2)
+  tables = metrics.format_error_tables(questions, GOLD, ANSWERS, score_v2)
   assert tables["mistakes.tsv"] == (
     "id\tf1\tpredicted\tgold\tquestion\n"
     "c\t0.000\tx\t(no answer)\tWhatever it is?\n"

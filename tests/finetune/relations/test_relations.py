@@ -13,13 +13,13 @@ from helpers import encoder_reference as reference
 from helpers import finetune_runs as runs
 from helpers.letters import encode, make_params
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.data.tokenizers.tokenizer import (load_tokenizer, train_tokenizer)
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune import predict as inference
 from maskedlm.finetune import run
 from maskedlm.finetune.common import batching
-from maskedlm.finetune.common.mentions import Mention, Piece
+from maskedlm.finetune.common.mentions import (Mention, TokenizedMentions)
 from maskedlm.finetune.relations import relations
 from maskedlm.finetune.relations import rows as relation_rows
 from maskedlm.finetune.relations.relations import Options
@@ -67,7 +67,7 @@ def make(cfg=None, length=LENGTH, **options):
 def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
   rows = app.rows(examples)
   which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
-  return batching.gather(rows, which, length, PAD)
+  return batching.gather_rows(rows, which, length, PAD)
 
 
 # --- Markers and rows ---
@@ -83,7 +83,7 @@ def test_the_markers_of_a_bert_vocabulary(tmp_path):
   names = ["[PAD]", *(f"[unused{i}]" for i in range(12)), "[UNK]", "[CLS]"]
   path = tmp_path / "vocab.txt"
   path.write_text("\n".join([*names, "[SEP]", "[MASK]", "a", "b"]))
-  e1, e2 = relation_rows.make_markers(tokenizers.load(path))
+  e1, e2 = relation_rows.make_markers(load_tokenizer(path))
   assert [x.tolist() for x in (*e1, *e2)] == [[1], [2], [3], [4]]
 
 
@@ -92,7 +92,7 @@ def test_markers_are_spelt_where_there_are_none(kind):
   """As they are in the middle of a text."""
   text = "the < e1 > cat < / e2 > and <e2> </e1> dog"
   size = {"wordpiece": 60, "bpe": 290, "unigram": 23}[kind]
-  made = tokenizers.train(
+  made = train_tokenizer(
     20 * [text], kind=kind, vocab_size=size, lowercase=True
   )
   e1, e2 = relation_rows.make_markers(made)
@@ -103,7 +103,7 @@ def test_markers_are_spelt_where_there_are_none(kind):
 
 
 def test_a_tokenizer_that_cannot_spell_markers():
-  made = tokenizers.train(
+  made = train_tokenizer(
     ["the cat"], kind="wordpiece", vocab_size=30, lowercase=True
   )
   with pytest.raises(ConfigError, match=r"set --config\.task\.pair=spans"):
@@ -115,8 +115,8 @@ def insert(spans, count=5):
     return np.array(values, np.int32)
 
   markers = Markers(ids(91, 92), ids(93)), Markers(ids(94), ids(95, 96))
-  piece = Piece(np.arange(count, dtype=np.int32), np.array(spans), False)
-  made, starts, moved = relation_rows.insert(piece, markers)
+  piece = TokenizedMentions(np.arange(count, dtype=np.int32), np.array(spans), False)
+  made, starts, moved = relation_rows.insert_markers(piece, markers)
   assert made[starts].tolist() == [91, 94]
   for (first, last), (a, b) in zip(spans, moved.tolist(), strict=True):
     assert (made[a], made[b]) == (first, last)

@@ -29,7 +29,7 @@ def write(folder, text):
 
 def test_read(tmp_path):
   path = write(tmp_path, "\ufeff" + FILE)
-  first, second = semeval.read(path)
+  first, second = semeval.read_sentences(path)
   assert first == (
     "The child sat in a cradle.",
     (4, 9),
@@ -47,27 +47,27 @@ def test_read(tmp_path):
 
 def test_the_test_file_has_no_relations(tmp_path):
   lines = [f'{i}\t"<e1>a</e1> and <e2>b</e2>"' for i in (8001, 8002, 8003)]
-  examples = semeval.read(write(tmp_path, "\n".join(lines)))
+  examples = semeval.read_sentences(write(tmp_path, "\n".join(lines)))
   assert [e.id for e in examples] == ["8001", "8002", "8003"]
   assert {e.relation for e in examples} == {None}
 
 
 def test_odd_characters_keep_their_places():
   text = "\U0001f600 <e1>cafe\u0301</e1>\u200b, 中<e2>文\U0001f468\u200d</e2>!"
-  plain, e1, e2 = semeval.unmark(text, where="")
+  plain, e1, e2 = semeval.parse_entity_tags(text, where="")
   assert plain == "\U0001f600 cafe\u0301\u200b, 中文\U0001f468\u200d!"
   assert plain[slice(*e1)] == "cafe\u0301"
   assert plain[slice(*e2)] == "文\U0001f468\u200d"
 
 
 def test_e2_may_come_first_and_one_may_hold_the_other():
-  assert semeval.unmark("<e2>a</e2> <e1>b</e1>", where="") == (
+  assert semeval.parse_entity_tags("<e2>a</e2> <e1>b</e1>", where="") == (
     "a b",
     (2, 3),
     (0, 1),
   )
   nested = "<e1>wine <e2>bottle</e2></e1>"
-  assert semeval.unmark(nested, where="")[1:] == ((0, 11), (5, 11))
+  assert semeval.parse_entity_tags(nested, where="")[1:] == ((0, 11), (5, 11))
 
 
 SENTENCE = '5\t"The <e1>child</e1> in the <e2>cradle</e2>."\n'
@@ -100,33 +100,33 @@ SENTENCE = '5\t"The <e1>child</e1> in the <e2>cradle</e2>."\n'
 )
 def test_bad_files(tmp_path, text, message):
   with pytest.raises(DataError) as error:
-    semeval.read(write(tmp_path, text))
+    semeval.read_sentences(write(tmp_path, text))
   assert str(error.value).partition(f"{tmp_path}/")[2].startswith(message)
   assert "\n" not in str(error.value)
 
 
 def test_no_such_file(tmp_path):
   with pytest.raises(DataError, match=r"none\.TXT: No such file"):
-    semeval.read(tmp_path / "none.TXT")
+    semeval.read_sentences(tmp_path / "none.TXT")
 
 
 def test_not_utf8(tmp_path):
   path = tmp_path / "FILE.TXT"
   path.write_bytes(SENTENCE.encode() + b"Other\n\xe9\n")
   with pytest.raises(DataError, match=r"FILE\.TXT:3: not UTF-8"):
-    semeval.read(path)
+    semeval.read_sentences(path)
 
 
 def test_the_real_file(data_dir):
   path = data_dir / "relation" / "semeval2010_task8" / "TRAIN_FILE.TXT"
-  examples = semeval.read(path)
+  examples = semeval.read_sentences(path)
   assert [e.id for e in examples] == [str(i) for i in range(1, 8001)]
   counts = Counter(e.relation for e in examples)
   # As grep -c counts them.
   assert counts["Other"] == 1410
   assert counts["Cause-Effect(e2,e1)"] == 659
   assert counts["Entity-Destination(e2,e1)"] == 1
-  labels = semeval.labels_of([e.relation for e in examples], other="Other")
+  labels = semeval.directed_labels([e.relation for e in examples], other="Other")
   assert len(labels) == 19
   for example in examples:
     assert "<e" not in example.text and example.e1.end <= example.e2.begin
@@ -136,8 +136,8 @@ def test_labels_have_both_directions():
   found = ["B-C(e2,e1)", "none", "A-D(e1,e2)", "kin", "B-C(e2,e1)"]
   expected = ["none", "A-D(e1,e2)", "A-D(e2,e1)", "B-C(e1,e2)"]
   expected += ["B-C(e2,e1)", "kin"]
-  assert semeval.labels_of(found, other="none") == expected
-  assert semeval.labels_of(["kin", "ab"], other="none") == ["ab", "kin"]
+  assert semeval.directed_labels(found, other="none") == expected
+  assert semeval.directed_labels(["kin", "ab"], other="none") == ["ab", "kin"]
 
 
 # --- The metric ---
@@ -154,7 +154,7 @@ def test_the_official_score_by_hand():
   Cause-Effect: 2 right, 1 backwards, 5 predicted (1 for Message-Topic, 1 for
   Other), 4 gold. Message-Topic: 1 right, 0 backwards, 4 predicted, 3 gold.
   """
-  assert semeval.count(GOLD, FOUND, other="Other") == {
+  assert semeval.count_relations(GOLD, FOUND, other="Other") == {
     "Cause-Effect": (2, 1, 5, 4),
     "Message-Topic": (1, 0, 4, 3),
   }
@@ -163,7 +163,7 @@ def test_the_official_score_by_hand():
   # Without directions 3 of Cause-Effect are right.
   u1 = 2 * (3 / 5) * (3 / 4) / (3 / 5 + 3 / 4)
   p, r = 3 / 9, 3 / 7
-  assert semeval.scores(GOLD, FOUND) == pytest.approx(
+  assert semeval.evaluate_relations(GOLD, FOUND) == pytest.approx(
     {
       "f1": (f1 + f2) / 2,
       "precision": (p1 + p2) / 2,
@@ -176,35 +176,35 @@ def test_the_official_score_by_hand():
 
 
 def test_relations_that_gold_lacks_are_not_averaged():
-  values = semeval.scores([CE, "Other"], [CE, MT])
+  values = semeval.evaluate_relations([CE, "Other"], [CE, MT])
   assert values["f1"] == values["micro_f1"] == 1.0
   assert values["accuracy"] == 0.5
   # A relation that is never predicted is.
-  assert semeval.scores([CE, MT], [CE, "Other"])["f1"] == 0.5
+  assert semeval.evaluate_relations([CE, MT], [CE, "Other"])["f1"] == 0.5
 
 
 def test_nothing_but_other_gives_zero():
-  values = semeval.scores(["Other"], ["Other"])
+  values = semeval.evaluate_relations(["Other"], ["Other"])
   assert values.pop("accuracy") == 1.0
   assert set(values.values()) == {0.0}
 
 
 def test_another_name_for_none():
-  values = semeval.scores(["no", "kin"], ["no", "kin"], other="no")
+  values = semeval.evaluate_relations(["no", "kin"], ["no", "kin"], other="no")
   assert values["f1"] == 1.0
-  assert semeval.scores(["no", "kin"], ["kin", "kin"], other="no")["f1"] == (
+  assert semeval.evaluate_relations(["no", "kin"], ["kin", "kin"], other="no")["f1"] == (
     pytest.approx(2 / 3)
   )
 
 
 def test_report_and_answers():
-  lines = semeval.report(GOLD, FOUND).splitlines()
+  lines = semeval.format_report(GOLD, FOUND).splitlines()
   assert [line.split("\t")[0] for line in lines[1:]] == [
     "Cause-Effect",
     "Message-Topic",
     "Other",
   ]
   assert lines[1] == "Cause-Effect\t2\t1\t5\t4\t0.4000\t0.5000\t0.4444"
-  assert semeval.answers(["7", "9"], [CE, "Other"]) == (
+  assert semeval.format_answers(["7", "9"], [CE, "Other"]) == (
     "7\tCause-Effect(e1,e2)\n9\tOther\n"
   )

@@ -5,13 +5,13 @@ import json
 import pytest
 
 from maskedlm.core.errors import DataError
-from maskedlm.finetune.retrieval import files, retrieval
-from maskedlm.finetune.retrieval.files import PASSAGE, QUERY, Example
+from maskedlm.finetune.retrieval import (files, retrieval)
+from maskedlm.finetune.retrieval.files import (PASSAGE_COLUMNS, QUERY_COLUMNS, Example)
 
 
-def read(path, text, query=QUERY, passage=PASSAGE):
+def read(path, text, query=QUERY_COLUMNS, passage=PASSAGE_COLUMNS):
   path.write_text(text, encoding="utf-8")
-  return files.read(str(path), query=query, passage=passage)
+  return files.read_examples(str(path), query=query, passage=passage)
 
 
 def test_columns_and_their_usual_names(tmp_path):
@@ -133,15 +133,15 @@ def test_bad_files(tmp_path, text, said):
 
 
 def test_a_line_of_predict():
-  assert files.parse("who?\tJane.\tNobody.") == Example(
+  assert files.parse_line("who?\tJane.\tNobody.") == Example(
     "who?", ("Jane.", "Nobody."), is_gold=False
   )
   line = json.dumps({"query": "who?", "passages": ["Jane.", "a\tb"]})
-  assert files.parse(line).passages == ("Jane.", "a\tb")
+  assert files.parse_line(line).passages == ("Jane.", "a\tb")
   # What is no text becomes U+FFFD.
-  assert files.parse("a\udc80\tb\ud800")[:2] == ("a\ufffd", ("b\ufffd",))
+  assert files.parse_line("a\udc80\tb\ud800")[:2] == ("a\ufffd", ("b\ufffd",))
   line = r'{"query": "a", "passages": ["b\ud800"]}'
-  assert files.parse(line).passages == ("b\ufffd",)
+  assert files.parse_line(line).passages == ("b\ufffd",)
   for line in (
     "who?",
     "\ta",
@@ -149,4 +149,4 @@ def test_a_line_of_predict():
     '{"query": "a", "passages": 3}',
   ):
     with pytest.raises(DataError, match="expected the query and one passage"):
-      files.parse(line)
+      files.parse_line(line)

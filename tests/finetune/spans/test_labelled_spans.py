@@ -13,19 +13,19 @@ import pytest
 from helpers import finetune_runs as runs
 from helpers.repository import ROOT
 from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import (ConfigError, DataError)
 from maskedlm.data.labelled import words
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import data_files, predict, run
+from maskedlm.finetune import (data_files, predict, run)
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.bio import Entity
-from maskedlm.finetune.spans import decode, spans
+from maskedlm.finetune.spans import (decode, spans)
 from maskedlm.finetune.spans import metrics as span_metrics
 from maskedlm.finetune.spans import rows as span_rows
 from maskedlm.finetune.spans import text as span_text
 from maskedlm.finetune.spans.decode import Candidate
-from maskedlm.finetune.spans.spans import Example, Options
+from maskedlm.finetune.spans.spans import (Example, Options)
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.training.step import totals
@@ -38,7 +38,7 @@ def made():
   """Kind -> tokenizer, of the standard library's English."""
   texts = [line for m in (random, statistics) for line in m.__doc__.split("\n")]
   return {
-    kind: tokenizers.train(
+    kind: train_tokenizer(
       [*runs.TEXTS, *texts],
       kind=kind,
       vocab_size=401,
@@ -114,7 +114,7 @@ def test_rows_by_hand(made, kind):
   rows = span_rows.make_rows(
     [example], tokenizer, ["NULL", "A", "B"], length=48, max_words=4, stride=0
   )
-  a, b, c = (len(x) for x in words.tokens_of(tokenizer)(example.words))
+  a, b, c = (len(x) for x in words.word_encoder(tokenizer)(example.words))
   assert b > 2
   tokens = {name: values[0] for name, values in rows.tokens.items()}
   n = a + b + c + 2
@@ -175,7 +175,7 @@ def test_a_label_that_training_did_not_have(made):
   bias = jnp.full_like(same["label_dense"]["bias"], -1)
   same["label_dense"]["bias"] = bias
   params["spans"] = same
-  batch = batching.gather(rows, np.array([0]), 24, tokenizer.special.pad)
+  batch = batching.gather_rows(rows, np.array([0]), 24, tokenizer.special.pad)
   terms, stats = totals(app.loss(params, batch, None, False))
   # Of 3 + 2 spans one is not in the loss, and 3 are to be found.
   np.testing.assert_allclose(terms["spans"], (4 * np.log(4), 4), rtol=1e-6)
@@ -276,7 +276,7 @@ def test_loss_and_predictions_span_by_span(made, nested):
 
   nats, scored, gold, right = 0.0, 0, 0, 0
   for example, prediction in zip(examples, predictions, strict=True):
-    of_words = words.tokens_of(tokenizer)(example.words)
+    of_words = words.word_encoder(tokenizer)(example.words)
     row = [tokenizer.special.cls, *itertools.chain(*of_words)]
     row += [tokenizer.special.sep]
     places = [
@@ -368,16 +368,16 @@ FOUND = candidates(
 def test_flat_decoding_by_hand():
   chosen = decode.without_overlaps(FOUND)
   assert names(chosen) == [("B", 2, 5), ("A", 5, 7)]
-  assert names(decode.above(chosen, 0.0)) == [("B", 2, 5)]
-  assert names(decode.above(chosen, -1.0)) == [("B", 2, 5)]  # Over it.
-  assert names(decode.above(chosen, -2.0)) == [("B", 2, 5), ("A", 5, 7)]
+  assert names(decode.select_above(chosen, 0.0)) == [("B", 2, 5)]
+  assert names(decode.select_above(chosen, -1.0)) == [("B", 2, 5)]  # Over it.
+  assert names(decode.select_above(chosen, -2.0)) == [("B", 2, 5), ("A", 5, 7)]
 
 
 def test_nested_decoding_by_hand():
   chosen = decode.without_crossings(FOUND)
   assert names(chosen) == [("B", 2, 5), ("C", 3, 4), ("B", 1, 6)]
   # (5, 7) crosses (1, 6), which is better; above() has outer ones first.
-  assert names(decode.above(chosen, 0.0)) == [
+  assert names(decode.select_above(chosen, 0.0)) == [
     ("B", 1, 6),
     ("B", 2, 5),
     ("C", 3, 4),
@@ -386,7 +386,7 @@ def test_nested_decoding_by_hand():
   same = candidates((3, "A", 0, 2), (2, "B", 0, 4), (1, "C", 2, 4))
   found = decode.without_crossings(same)
   assert names(found) == [("A", 0, 2), ("B", 0, 4), ("C", 2, 4)]
-  assert names(decode.above(found, 0.0)) == [
+  assert names(decode.select_above(found, 0.0)) == [
     ("B", 0, 4),
     ("A", 0, 2),
     ("C", 2, 4),
@@ -427,32 +427,32 @@ def test_threshold_by_hand():
     candidates((1.0, "B", 4, 5), (-1.0, "A", 7, 8)),
   ]
   # Right, wrong, wrong, right, wrong: F1 is 2/4, 2/5, 2/6, 4/7, 4/8.
-  threshold, f1 = decode.calibrate(chosen, gold)
+  threshold, f1 = decode.calibrate_threshold(chosen, gold)
   assert threshold == -2.5 and f1 == pytest.approx(4 / 7)
-  kept = [[c.span for c in decode.above(cs, threshold)] for cs in chosen]
+  kept = [[c.span for c in decode.select_above(cs, threshold)] for cs in chosen]
   assert span_metrics.scores(gold, kept)["f1"] == pytest.approx(f1)
 
 
 def test_threshold_at_the_borders():
   gold = [[Entity("A", 0, 1)]]
-  assert decode.calibrate([[]], gold) == (0.0, 0.0)
+  assert decode.calibrate_threshold([[]], gold) == (0.0, 0.0)
   wrong = [candidates((5.0, "B", 0, 1))]
-  assert decode.calibrate(wrong, gold) == (0.0, 0.0)
+  assert decode.calibrate_threshold(wrong, gold) == (0.0, 0.0)
   # All of them: a bit below the lowest.
-  assert decode.calibrate([candidates((-4.0, "A", 0, 1))], gold) == (
+  assert decode.calibrate_threshold([candidates((-4.0, "A", 0, 1))], gold) == (
     -4.5,
     1.0,
   )
   # Equal margins go together.
   equal = candidates((2.0, "A", 0, 1), (2.0, "A", 3, 4), (1.0, "A", 5, 6))
-  assert decode.calibrate([equal], gold) == (1.5, pytest.approx(2 / 3))
+  assert decode.calibrate_threshold([equal], gold) == (1.5, pytest.approx(2 / 3))
   # As good as each other: the one nearer to the argmax.
   gold = [[Entity("A", 0, 1), Entity("A", 2, 3)]]
   given = candidates(
     (9.0, "A", 0, 1), (8.0, "A", 4, 5), (7.0, "A", 6, 7), (0.5, "A", 2, 3)
   )
   # F1: 2/3, 2/4, 2/5, 4/6.
-  assert decode.calibrate([given], gold) == (-0.25 + 0.25, 2 / 3)
+  assert decode.calibrate_threshold([given], gold) == (-0.25 + 0.25, 2 / 3)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -463,10 +463,10 @@ def test_threshold_against_trying_all(seed):
     found = [(rng.gauss(0, 2), rng.choice("AB"), i, i + 1) for i in range(9)]
     chosen.append(decode.without_overlaps(candidates(*found)))
     gold.append([Entity(rng.choice("AB"), i, i + 1) for i in range(0, 9, 2)])
-  threshold, f1 = decode.calibrate(chosen, gold)
+  threshold, f1 = decode.calibrate_threshold(chosen, gold)
 
   def f1_at(value):
-    kept = [[c.span for c in decode.above(cs, value)] for cs in chosen]
+    kept = [[c.span for c in decode.select_above(cs, value)] for cs in chosen]
     return span_metrics.scores(gold, kept)["f1"]
 
   assert f1_at(threshold) == pytest.approx(f1)

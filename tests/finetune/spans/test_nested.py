@@ -50,7 +50,7 @@ def test_layers_are_spans_outer_first(file):
     Entity("GPE", 6, 7),
   )
   assert king.lines == (1, 2, 3, 4, 5, 6, 7, 8)
-  assert he == layered_files.Sentence(("he",), (), (10,))
+  assert he == layered_files.LabelledSentence(("he",), (), (10,))
 
 
 def test_the_same_span_in_two_layers_is_one_unless_labels_differ(file):
@@ -117,16 +117,16 @@ def test_what_is_written_is_read_again(file, seed):
       begin = rng.randrange(n)
       spans.add(Entity(rng.choice("XY"), begin, rng.randrange(begin, n) + 1))
     sentences.append((["w"] * n, spans))
-  again = layered_files.read_layers(file(layered_files.write_layers(sentences)))
+  again = layered_files.read_layers(file(layered_files.format_layers(sentences)))
   assert [set(s.spans) for s in again] == [spans for _, spans in sentences]
   assert [len(s.words) for s in again] == [len(words) for words, _ in sentences]
-  flat = layered_files.write_layers([(["a"], [])])
+  flat = layered_files.format_layers([(["a"], [])])
   assert flat == "a\tO\n\n"
 
 
 def test_wide_spans_come_first_and_neighbours_share_a_layer():
   spans = [Entity("X", 0, 1), Entity("Y", 3, 4), Entity("Z", 1, 3)]
-  written = layered_files.write_layers([("abcd", [*spans, Entity("W", 1, 4)])])
+  written = layered_files.format_layers([("abcd", [*spans, Entity("W", 1, 4)])])
   # By width W, Z, X, Y: X ends where W begins, Y begins where Z ends.
   assert written == "a\tB-X\tO\nb\tB-W\tB-Z\nc\tI-W\tI-Z\nd\tI-W\tB-Y\n\n"
 

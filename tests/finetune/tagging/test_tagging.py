@@ -15,16 +15,16 @@ import seqeval.metrics
 from helpers import finetune_runs as runs
 from helpers.repository import ROOT
 from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.core.errors import (ConfigError, DataError)
 from maskedlm.data.labelled import words
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import (load_tokenizer, train_tokenizer)
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict as inference
 from maskedlm.finetune import run
-from maskedlm.finetune.common import batching, bio, entity_metrics
-from maskedlm.finetune.tagging import label_scheme, tagging
+from maskedlm.finetune.common import (batching, bio, entity_metrics)
+from maskedlm.finetune.tagging import (label_scheme, tagging)
 from maskedlm.finetune.tagging import rows as tag_rows
-from maskedlm.finetune.tagging.tagging import Example, Options
+from maskedlm.finetune.tagging.tagging import (Example, Options)
 from maskedlm.interop import labels as fine_tuned
 from maskedlm.training.step import totals
 
@@ -39,7 +39,7 @@ def made():
   for thing in (*vars(random).values(), *vars(statistics).values()):
     texts += (getattr(thing, "__doc__", None) or "").split("\n")
   return {
-    kind: tokenizers.train(
+    kind: train_tokenizer(
       texts, kind=kind, vocab_size=601, lowercase=kind == "wordpiece"
     )
     for kind in KINDS
@@ -77,7 +77,7 @@ def file(tmp_path):
   ],
 )
 def test_text_is_split_into_words(text, expected):
-  spans = words.split(text)
+  spans = words.split_words(text)
   assert [text[begin:end] for begin, end in spans] == expected.split(
     " " if expected else None
   )
@@ -87,7 +87,7 @@ def test_text_is_split_into_words(text, expected):
 @pytest.mark.parametrize("kind", KINDS)
 def test_words_have_the_tokens_that_the_sentence_has(made, kind):
   tokenizer = made[kind]
-  find = words.tokens_of(tokenizer)
+  find = words.word_encoder(tokenizer)
   for text in [*runs.TEXTS[:4], "Zebra quux don't , stop-it ! ( U.S. ) 3.50"]:
     of_words = find(text.split())
     np.testing.assert_array_equal(
@@ -117,9 +117,9 @@ def test_bpe_that_puts_no_space_before_a_text(made, tmp_path):
     return node
 
   path.write_text(json.dumps(switch(definition)))
-  tokenizer = tokenizers.load(path)
+  tokenizer = load_tokenizer(path)
   text = runs.TEXTS[1]
-  of_words = words.tokens_of(tokenizer)(text.split())
+  of_words = words.word_encoder(tokenizer)(text.split())
   assert not tokenizer.starts_word[of_words[0][0]]
   np.testing.assert_array_equal(
     np.concatenate(of_words), tokenizer.encode(text).ids
@@ -129,7 +129,7 @@ def test_bpe_that_puts_no_space_before_a_text(made, tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_word_is_without_tokens(made, kind):
   odd = ["\x00", "", "\u200d", "\ufe0f", "\u0301", "\u00a0", "日", "[SEP]", "a"]
-  of_words = words.tokens_of(made[kind])(odd)
+  of_words = words.word_encoder(made[kind])(odd)
   assert all(len(ids) for ids in of_words)
   special = set(made[kind].special) - {made[kind].special.unk}
   assert not special & {int(i) for ids in of_words for i in ids}
@@ -146,7 +146,7 @@ def test_rows_by_hand(made, kind):
   rows = tag_rows.make_rows(
     [example], tokenizer, {"O": 0, "B-A": 1, "I-A": 2}, length=48, stride=0
   )
-  sizes = [len(x) for x in words.tokens_of(tokenizer)(example.words)]
+  sizes = [len(x) for x in words.word_encoder(tokenizer)(example.words)]
   assert sizes[1] > 2  # An unknown word of several tokens.
   ids, of_tokens, starts, tags = (
     rows.tokens[name][0].tolist()
@@ -175,7 +175,7 @@ def test_every_word_is_in_one_row_whatever_the_length(made, kind, seed):
   )
   assert max(rows.lengths) <= length
   assert rows.example.tolist() == sorted(rows.example)
-  find = words.tokens_of(made[kind])
+  find = words.word_encoder(made[kind])
   for index, example in enumerate(examples):
     found = []
     mine = np.flatnonzero(rows.example == index)
@@ -239,7 +239,7 @@ def sentences(rng, count=11, most=15):
     made.append(
       Example(
         tuple(rng.choice(vocabulary) for _ in range(length)),
-        tuple(bio.repair(tags)),
+        tuple(bio.repair_tags(tags)),
       )
     )
   return made
@@ -288,7 +288,7 @@ def test_softmax_against_plain_python(made, kind, options):
   table = log_softmax(params["table"])
   nats, count = 0.0, 0
   for example, prediction in zip(examples, predictions, strict=True):
-    of_words = words.tokens_of(tokenizer)(example.words)
+    of_words = words.word_encoder(tokenizer)(example.words)
     assert len(prediction["tags"]) == len(example.words)
     for i, ids in enumerate(of_words):
       gold = LABELS.index(example.tags[i])
@@ -322,7 +322,7 @@ def test_crf_against_plain_python(made):
   nats = 0.0
   for example, prediction in zip(examples, predictions, strict=True):
     emissions = [
-      table[ids[0]] for ids in words.tokens_of(tokenizer)(example.words)
+      table[ids[0]] for ids in words.word_encoder(tokenizer)(example.words)
     ]
     if not emissions:
       assert prediction["tags"] == []
@@ -371,7 +371,7 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(made, scheme):
   examples = [
     Example(
       tuple(rng.choices(text, k=n)),
-      tuple(bio.tags_of([bio.Entity("A", 0, n)], n, scheme)),
+      tuple(bio.entity_tags([bio.Entity("A", 0, n)], n, scheme)),
     )
     for n in (45, 3, 31)
   ]
@@ -503,11 +503,11 @@ def test_scores_equal_conlleval_and_seqeval(seed):
   gold, predicted = [], []
   for _ in range(60):
     length = rng.randrange(1, 14)
-    gold.append(bio.repair(rng.choices(LABELS, k=length)))
+    gold.append(bio.repair_tags(rng.choices(LABELS, k=length)))
     predicted.append(
       [t if rng.random() < 0.7 else rng.choice(LABELS) for t in gold[-1]]
     )
-  scores = entity_metrics.entity_scores(gold, predicted, "bio")
+  scores = entity_metrics.evaluate_entities(gold, predicted, "bio")
   right, found, wanted = conlleval(gold, predicted)
   assert 0 < right < min(found, wanted)
   assert scores["precision"] == pytest.approx(right / found)
@@ -527,7 +527,7 @@ def test_scores_equal_conlleval_and_seqeval(seed):
   )
   assert scores["strict_f1"] != pytest.approx(scores["f1"])
   # By type.
-  by_type = entity_metrics.count_entities(gold, predicted, bio.entities)
+  by_type = entity_metrics.count_entities(gold, predicted, bio.find_entities)
   told = theirs.classification_report(gold, predicted, output_dict=True)
   for kind, counts in by_type.items():
     assert counts.f1 == pytest.approx(told[kind]["f1-score"])
@@ -539,7 +539,7 @@ def test_scores_by_hand():
   predicted = [["B-A", "I-A", "I-A"], ["I-B", "O", "B-A"]]
   # Gold has 3; found are A (too long), B (by its I) and A: 2 are right.
   # Strictly the B is no entity: 2 found, 1 right.
-  scores = entity_metrics.entity_scores(gold, predicted, "bio")
+  scores = entity_metrics.evaluate_entities(gold, predicted, "bio")
   assert scores["precision"] == scores["recall"] == pytest.approx(2 / 3)
   assert scores["strict_precision"] == 1 / 2
   assert scores["strict_recall"] == pytest.approx(1 / 3)
@@ -553,8 +553,8 @@ def test_scores_by_hand():
     "O\t0\t0\t1\t0\t1",
   ]
   assert entity_metrics.count_words(gold, predicted)["O"] == (1, 1, 2)
-  table = entity_metrics.table(
-    entity_metrics.count_entities(gold, predicted, bio.entities), "entity"
+  table = entity_metrics.format_table(
+    entity_metrics.count_entities(gold, predicted, bio.find_entities), "entity"
   ).splitlines()
   assert table[1].split() == ["A", "0.5000", "0.5000", "0.5000", "2", "2", "1"]
   assert table[-1].split()[0] == "all"
@@ -562,16 +562,16 @@ def test_scores_by_hand():
 
 def test_a_type_that_is_only_predicted_costs_precision():
   gold, predicted = [["O", "B-A", "O"]], [["B-B", "B-A", "O"]]
-  counts = entity_metrics.count_entities(gold, predicted, bio.entities)
+  counts = entity_metrics.count_entities(gold, predicted, bio.find_entities)
   assert counts == {"A": (1, 1, 1), "B": (0, 1, 0)}
-  scores = entity_metrics.entity_scores(gold, predicted, "bio")
+  scores = entity_metrics.evaluate_entities(gold, predicted, "bio")
   assert (scores["precision"], scores["recall"]) == (1 / 2, 1)
 
 
 def test_nothing_found_and_nothing_there_is_zero():
   assert entity_metrics.accuracy([], []) == 0
   nothing = [["O", "O"]]
-  scores = entity_metrics.entity_scores(nothing, nothing, "bio")
+  scores = entity_metrics.evaluate_entities(nothing, nothing, "bio")
   assert scores["f1"] == scores["precision"] == scores["recall"] == 0
   assert scores["accuracy"] == 1
   with warnings.catch_warnings():
@@ -613,7 +613,7 @@ def test_a_tag_that_training_did_not_have(file, made, options):
   params["table"] = 0 * params["table"] - 1  # All tags are equally likely.
   if options.crf:
     params["crf"] = jax.tree.map(np.zeros_like, params["crf"])
-  batch = batching.gather(rows, np.array([0, 1]), 16, 0)
+  batch = batching.gather_rows(rows, np.array([0, 1]), 16, 0)
   terms, stats = totals(app.loss(params, batch, None, False))
   if options.crf:  # Of the first sentence alone: O, B-A or B-B.
     np.testing.assert_allclose(terms["tags"], (np.log(3), 1), rtol=1e-5)

@@ -37,7 +37,7 @@ def by_hand(x, p, cfg, segments):
 
 def test_equals_plain_numpy():
   cfg, params = make(dropout=0.3, attention_dropout=0.2)  # In training.
-  ours = jax.jit(lambda p, b: masked_lm.attend(cfg, p, b))(params, BATCH)
+  ours = jax.jit(lambda p, b: masked_lm.attention_weights(cfg, p, b))(params, BATCH)
   assert ours.shape == (N, B, H, L, L) and ours.dtype == np.float32
   layers = np.float64(masked_lm.encode_layers(cfg, params, BATCH))
   attention = reference.as_float64(params["encoder"]["layers"]["attention"])
@@ -63,7 +63,7 @@ def test_equals_plain_numpy():
 )
 def test_rows_are_shares(options):
   cfg, params = make(**options)
-  ours = np.asarray(masked_lm.attend(cfg, params, BATCH))
+  ours = np.asarray(masked_lm.attention_weights(cfg, params, BATCH))
   assert ours.shape == (cfg.num_layers, B, H, L, L)
   assert ours.dtype == np.float32
   np.testing.assert_allclose(ours.sum(axis=-1), 1, atol=1e-5)
@@ -73,11 +73,11 @@ def test_rows_are_shares(options):
 
 def test_what_is_not_seen_has_no_share():
   cfg, params = make(causal=True)
-  ours = np.asarray(masked_lm.attend(cfg, params, BATCH))
+  ours = np.asarray(masked_lm.attention_weights(cfg, params, BATCH))
   assert not np.triu(ours, 1).any()
   # The first layer sees all, the second two on each side.
   cfg, params = make(position="rope", local_window=4, global_every=2)
-  ours = np.asarray(masked_lm.attend(cfg, params, BATCH))[
+  ours = np.asarray(masked_lm.attention_weights(cfg, params, BATCH))[
     :, 0
   ]  # 13 real tokens.
   far = np.abs(np.subtract.outer(np.arange(L), np.arange(L))) > 2
@@ -103,8 +103,8 @@ def test_packed_texts_attend_as_alone():
   both = {name: np.tile(x, (1, 2)) for name, x in alone.items()}
   both["segment_ids"] = np.repeat([[1, 2]], 5, axis=1)
   both["positions"] = np.tile(np.arange(5), (1, 2))
-  expected = masked_lm.attend(cfg, params, alone)
-  found = np.asarray(masked_lm.attend(cfg, params, both))
+  expected = masked_lm.attention_weights(cfg, params, alone)
+  found = np.asarray(masked_lm.attention_weights(cfg, params, both))
   for at in (slice(0, 5), slice(5, 10)):
     np.testing.assert_allclose(found[..., at, at], expected, atol=1e-6)
   assert not found[..., :5, 5:].any() and not found[..., 5:, :5].any()

@@ -11,13 +11,9 @@ import pytest
 from helpers import encoder_reference as reference
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import (
-  ModelOptions,
-  check_attention,
-  encoder_config,
-)
-from maskedlm.modeling.attention import dispatch, layer, vendor_kernels
-from maskedlm.modeling.attention.dispatch import Case, choose
+from maskedlm.modeling.architecture import (ModelOptions, check_attention, encoder_config)
+from maskedlm.modeling.attention import (dispatch, layer, vendor_kernels)
+from maskedlm.modeling.attention.dispatch import (Case, choose_implementation)
 from maskedlm.training import sharding
 
 CPU = Case("cpu", 512, 64, "float32", 0.0)
@@ -54,7 +50,7 @@ TPU = Case("tpu", 512, 64, "bfloat16", 0.0)
   ids=str,
 )
 def test_auto(case, expected):
-  assert choose("auto", case) == expected
+  assert choose_implementation("auto", case) == expected
 
 
 @pytest.mark.parametrize(
@@ -85,16 +81,16 @@ def test_auto(case, expected):
 )
 def test_unsupported_cases_are_refused(name, case, expected):
   with pytest.raises(ConfigError, match=expected) as caught:
-    choose(name, case)
+    choose_implementation(name, case)
   assert "\n" not in str(caught.value)
 
 
 def test_supported_cases_are_accepted():
-  assert choose("xla", GPU._replace(alibi=True, dropout=0.5)) == "xla"
-  assert choose("blockwise", CPU._replace(length=13)) == "blockwise"
-  assert choose("cudnn", GPU._replace(length=13)) == "cudnn"
-  assert choose("cudnn", GPU._replace(head_size=128)) == "cudnn"
-  assert choose("splash", TPU._replace(windows=True)) == "splash"
+  assert choose_implementation("xla", GPU._replace(alibi=True, dropout=0.5)) == "xla"
+  assert choose_implementation("blockwise", CPU._replace(length=13)) == "blockwise"
+  assert choose_implementation("cudnn", GPU._replace(length=13)) == "cudnn"
+  assert choose_implementation("cudnn", GPU._replace(head_size=128)) == "cudnn"
+  assert choose_implementation("splash", TPU._replace(windows=True)) == "splash"
 
 
 @pytest.mark.parametrize("name", ["triton", "tokamax", "flash"])
@@ -122,7 +118,7 @@ def test_a_config_is_checked():
 
 
 def test_names():
-  assert ("auto", *layer.IMPLEMENTATIONS) == dispatch.KNOWN
+  assert ("auto", *layer.IMPLEMENTATIONS) == dispatch.IMPLEMENTATIONS
   axes = (*vendor_kernels.ROWS, vendor_kernels.HEADS)
   assert axes == sharding.AXES and vendor_kernels.ROWS == sharding.ROWS
 

@@ -35,15 +35,15 @@ def rows_of(lengths, L):
 
 
 @functools.partial(jax.jit, static_argnums=(3, 4))
-def choose(key, ids, segments, rate, num_slots):
-  wanted = corruption.wanted_tokens(
+def choose(key, ids, segments, rate, num_predictions):
+  num_to_mask = corruption.count_to_mask(
     jnp.sum(segments > 0, axis=1),
     rate=rate,
     length=ids.shape[1],
-    num_slots=num_slots,
+    num_predictions=num_predictions,
   )
   candidates = corruption.maskable(ids, segments, IS_SPECIAL)
-  return corruption.choose_tokens(key, candidates, wanted, num_slots=num_slots)
+  return corruption.choose_tokens(key, candidates, num_to_mask, num_predictions=num_predictions)
 
 
 @functools.partial(jax.jit, static_argnames=("mask_share", "random_share"))
@@ -63,12 +63,12 @@ def replace(
 
 
 def test_slots():
-  assert corruption.count_slots(0.15, 128, max_predictions=0) == 20  # 19.2
-  assert corruption.count_slots(0.15, 512, max_predictions=0) == 77  # 76.8
-  assert corruption.count_slots(0.07, 100, max_predictions=0) == 7  # Not 8.
-  assert corruption.count_slots(1.0, 13, max_predictions=0) == 13
-  assert corruption.count_slots(0.15, 128, max_predictions=19) == 19
-  assert corruption.count_slots(0.15, 13, max_predictions=20) == 13
+  assert corruption.count_predictions(0.15, 128, max_predictions=0) == 20  # 19.2
+  assert corruption.count_predictions(0.15, 512, max_predictions=0) == 77  # 76.8
+  assert corruption.count_predictions(0.07, 100, max_predictions=0) == 7  # Not 8.
+  assert corruption.count_predictions(1.0, 13, max_predictions=0) == 13
+  assert corruption.count_predictions(0.15, 128, max_predictions=19) == 19
+  assert corruption.count_predictions(0.15, 13, max_predictions=20) == 13
 
 
 def test_budgets():
@@ -80,30 +80,30 @@ def test_budgets():
   assert [corruption.span_budget(0.15, t) for t in tokens] == [0, 1, 2, 5, 19]
   assert corruption.span_budget(0.07, 100) == 7
   slots = functools.partial(
-    corruption.count_slots, 0.15, 27, budget=corruption.span_budget
+    corruption.count_predictions, 0.15, 27, budget=corruption.span_budget
   )
   assert slots(max_predictions=0) == slots(max_predictions=5) == 5  # 4.05.
   with pytest.raises(ConfigError, match=r"max_predictions=4.*at least 5"):
     slots(max_predictions=4)
-  wanted = corruption.wanted_tokens(
+  num_to_mask = corruption.count_to_mask(
     np.array([27, 3, 0]),
     rate=0.15,
     length=29,
-    num_slots=4,
+    num_predictions=4,
     budget=corruption.span_budget,
   )
-  np.testing.assert_array_equal(wanted, [4, 1, 0])
+  np.testing.assert_array_equal(num_to_mask, [4, 1, 0])
 
 
 @pytest.mark.parametrize("rate", [0.0, -0.1, 1.01, math.nan])
 def test_a_wrong_rate_is_refused(rate):
   with pytest.raises(ConfigError, match=r"mask_rate=.* above 0 and at most 1"):
-    corruption.count_slots(rate, 128, max_predictions=0)
+    corruption.count_predictions(rate, 128, max_predictions=0)
 
 
 def test_too_few_slots_are_refused():
   with pytest.raises(ConfigError, match=r"max_predictions=18.*at least 19"):
-    corruption.count_slots(0.15, 128, max_predictions=18)
+    corruption.count_predictions(0.15, 128, max_predictions=18)
 
 
 def test_wrong_shares_are_refused():
@@ -126,9 +126,9 @@ def test_number_chosen_by_hand():
 def test_fewer_slots_or_fewer_candidates_than_wanted():
   # 9 real tokens, 3 of them special: 6 candidates.
   ids, segments = rows_of([9, 9, 9], 11)
-  for num_slots, expected in ((9, 6), (4, 4)):
+  for num_predictions, expected in ((9, 6), (4, 4)):
     positions, weights = choose(
-      jax.random.key(0), ids, segments, 1.0, num_slots
+      jax.random.key(0), ids, segments, 1.0, num_predictions
     )
     np.testing.assert_array_equal(weights.sum(1), expected)
     for row in np.asarray(positions)[:, :expected]:
@@ -138,7 +138,7 @@ def test_fewer_slots_or_fewer_candidates_than_wanted():
 
 def test_every_row_is_hidden_as_it_should_be():
   # 3,000 rows of 0 to 37 real tokens: what is hidden are distinct real
-  # tokens, never special, exactly as many as wanted, and nothing else moves.
+  # tokens, never special, exactly as many as num_to_mask, and nothing else moves.
   lengths = np.random.default_rng(1).integers(0, 38, 3_000)
   ids, segments = rows_of(lengths, 37)
   choose_key, replace_key = jax.random.split(jax.random.key(5))
@@ -152,12 +152,12 @@ def test_every_row_is_hidden_as_it_should_be():
   assert corrupted.dtype == labels.dtype == positions.dtype == np.int32
   for b, length in enumerate(lengths):
     candidates = np.flatnonzero(ids[b] >= 5)
-    wanted = min(max(round(0.4 * length), 1), 15, len(candidates))
-    chosen = positions[b, :wanted]
-    np.testing.assert_array_equal(weights[b], np.arange(15) < wanted)
-    assert len(set(chosen)) == wanted
+    num_to_mask = min(max(round(0.4 * length), 1), 15, len(candidates))
+    chosen = positions[b, :num_to_mask]
+    np.testing.assert_array_equal(weights[b], np.arange(15) < num_to_mask)
+    assert len(set(chosen)) == num_to_mask
     assert np.isin(chosen, candidates).all()
-    np.testing.assert_array_equal(labels[b, :wanted], ids[b, chosen])
+    np.testing.assert_array_equal(labels[b, :num_to_mask], ids[b, chosen])
     others = np.delete(np.arange(37), chosen)
     np.testing.assert_array_equal(corrupted[b, others], ids[b, others])
   unused = weights == 0

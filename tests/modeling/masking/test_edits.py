@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from maskedlm.modeling.masking import edits, tokens
+from maskedlm.modeling.masking import (edits, tokens)
 from maskedlm.modeling.masking.tokens import TokenTable
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -38,9 +38,9 @@ def candidates_of(rows):
 
 
 @functools.partial(jax.jit, static_argnames="P")
-def shuffle(key, rows, wanted, *, P):
+def shuffle(key, rows, num_to_mask, *, P):
   return edits.shuffle_trigrams(
-    key, rows["input_ids"], candidates_of(rows), wanted, num_slots=P
+    key, rows["input_ids"], candidates_of(rows), num_to_mask, num_predictions=P
   )
 
 
@@ -52,13 +52,13 @@ def delete(key, rows, positions, weights):
 
 
 @functools.partial(jax.jit, static_argnames="P")
-def insert(key, rows, wanted, *, P):
+def insert(key, rows, num_to_mask, *, P):
   return edits.insert_tokens(
     key,
     rows,
     candidates_of(rows),
-    wanted,
-    num_slots=P,
+    num_to_mask,
+    num_predictions=P,
     pad_id=PAD,
     random_tokens=ONLY_BLUE,
   )
@@ -108,11 +108,11 @@ def test_trigrams_are_apart_and_never_special():
     [CLS, 20, 21, 22, SEP],
     L=13,
   )
-  wanted = jnp.array([8, 8, 1])
+  num_to_mask = jnp.array([8, 8, 1])
   found = np.zeros(3)
   for k in range(60):
     ids, positions, labels, weights = map(
-      np.asarray, shuffle(jax.random.key(k), rows, wanted, P=9)
+      np.asarray, shuffle(jax.random.key(k), rows, num_to_mask, P=9)
     )
     for b in range(3):
       used = positions[b, weights[b] > 0]
@@ -235,8 +235,8 @@ def test_intact_places_tell_nothing_of_the_inserted_ones():
   # Of 10 tokens, one with a token put before it and one that is asked for as
   # it is: the same one in a tenth of 400 rows.
   rows = rows_of(*[[CLS, *range(21, 31), SEP]] * 400, L=13)
-  wanted = jnp.ones(400, jnp.int32)
-  _, positions, *_ = insert(jax.random.key(1), rows, wanted, P=1)
+  num_to_mask = jnp.ones(400, jnp.int32)
+  _, positions, *_ = insert(jax.random.key(1), rows, num_to_mask, P=1)
   inserted, intact = np.asarray(positions).T
   assert 15 < np.sum(intact == inserted + 1) < 65
 
@@ -294,14 +294,14 @@ def test_rows_survive_whatever_is_done_to_them():
   rows = rows_of(*texts, L=29)
   candidates = candidates_of(rows)
   num_real = rows["segment_ids"].sum(1)
-  wanted = tokens.wanted_tokens(num_real, rate=0.3, length=29, num_slots=9)
+  num_to_mask = tokens.count_to_mask(num_real, rate=0.3, length=29, num_predictions=9)
   key = jax.random.key(1)
   positions, weights = tokens.choose_tokens(
-    key, candidates, wanted, num_slots=9
+    key, candidates, num_to_mask, num_predictions=9
   )
   for name, (moved, *slots) in {
     "delete": delete(key, rows, positions, weights),
-    "insert": insert(key, rows, wanted, P=9),
+    "insert": insert(key, rows, num_to_mask, P=9),
   }.items():
     ids = np.asarray(moved["input_ids"])
     real = np.asarray(moved["segment_ids"]) > 0
@@ -328,24 +328,24 @@ def test_rows_survive_whatever_is_done_to_them():
 def test_the_same_on_1_and_8_devices(how):
   texts = [[CLS, *range(20, 20 + n % 9), SEP] for n in range(16)]
   rows = rows_of(*texts, L=11)
-  wanted = np.full(16, 3)
+  num_to_mask = np.full(16, 3)
   slots = (
     np.tile([1, 3, 5], (16, 1)),
     np.asarray(candidates_of(rows))[:, [1, 3, 5]],
   )
 
   @jax.jit
-  def run(rows, wanted, slots):
+  def run(rows, num_to_mask, slots):
     key = jax.random.key(2)
     if how == "delete":
       return delete(key, rows, *slots)
-    return {"shuffle": shuffle, "insert": insert}[how](key, rows, wanted, P=3)
+    return {"shuffle": shuffle, "insert": insert}[how](key, rows, num_to_mask, P=3)
 
   mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
   split = jax.device_put(
-    (rows, wanted, slots), NamedSharding(mesh, PartitionSpec("data"))
+    (rows, num_to_mask, slots), NamedSharding(mesh, PartitionSpec("data"))
   )
   jax.tree.map(
-    np.testing.assert_array_equal, run(rows, wanted, slots), run(*split)
+    np.testing.assert_array_equal, run(rows, num_to_mask, slots), run(*split)
   )
   assert "all-" not in run.lower(*split).compile().as_text()

@@ -8,6 +8,7 @@ import pytest
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.masking import masking
+from maskedlm.modeling.masking.options import CorruptionOptions
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 V, L, B = 97, 43, 60
@@ -31,9 +32,8 @@ OPTIONS = {
 
 def make(lengths=(L,), **options):
   counts = np.where(np.arange(V) < 90, 1, 0)
-  return masking.make(
-    TOKENIZER, lengths, token_counts=counts, **{**OPTIONS, **options}
-  )
+  options = CorruptionOptions(**{**OPTIONS, **options})
+  return masking.make_masking(TOKENIZER, lengths, options, token_counts=counts)
 
 
 def make_batch():
@@ -53,14 +53,16 @@ def make_batch():
 
 
 def test_a_heldout_rate_has_as_many_slots_as_it_needs():
-  options = {**OPTIONS, "token_counts": np.ones(V)}
-  options |= {"mask_rate": 0.15, "max_predictions": 6}
+  options = {**OPTIONS, "mask_rate": 0.15, "max_predictions": 6}
   for rate, slots in ((0.0, 6), (0.5, 22), (1.0, 43)):
     train, heldout = masking.train_and_heldout(
-      TOKENIZER, (L,), heldout_mask_rate=rate, **options
+      TOKENIZER,
+      (L,),
+      CorruptionOptions(**options, heldout_mask_rate=rate),
+      token_counts=np.ones(V),
     )
-    assert train.num_slots == {L: 6}
-    assert heldout.num_slots == {L: slots}
+    assert train.num_predictions == {L: 6}
+    assert heldout.num_predictions == {L: slots}
 
 
 def test_the_shorter_rows_decide_what_fits():
@@ -73,9 +75,9 @@ def test_the_shorter_rows_decide_what_fits():
 
 @pytest.mark.parametrize("rate", [-0.1, 1.5])
 def test_a_heldout_rate_that_is_none_is_told(rate):
-  options = {**OPTIONS, "token_counts": np.ones(V), "heldout_mask_rate": rate}
-  with pytest.raises(ConfigError, match=f"heldout_mask_rate={rate} must be"):
-    masking.train_and_heldout(TOKENIZER, (L,), **options)
+  options = CorruptionOptions(**OPTIONS, heldout_mask_rate=rate)
+  with pytest.raises(ConfigError, match=f"heldout_mask_rate={rate} "):
+    masking.train_and_heldout(TOKENIZER, (L,), options, token_counts=np.ones(V))
 
 
 CASES = [
@@ -90,15 +92,15 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("corruption", "choose", "num_slots"), CASES)
-def test_what_every_option_does(corruption, choose, num_slots):
+@pytest.mark.parametrize(("corruption", "choose", "num_predictions"), CASES)
+def test_what_every_option_does(corruption, choose, num_predictions):
   made, batch = make(corruption=corruption, choose=choose), make_batch()
-  assert made.num_slots == {L: num_slots}
+  assert made.num_predictions == {L: num_predictions}
   hidden = jax.jit(made.corrupt)(batch, jax.random.key(1))
   hidden = {name: np.asarray(x) for name, x in hidden.items()}
   positions = hidden["masked_positions"]
   labels, weights = hidden["masked_labels"], hidden["masked_weights"]
-  assert positions.shape == labels.shape == weights.shape == (B, num_slots)
+  assert positions.shape == labels.shape == weights.shape == (B, num_predictions)
   ids, text = hidden["input_ids"], batch["input_ids"]
   # What no corruption touches.
   for token in (CLS, SEP):
@@ -131,10 +133,10 @@ def test_what_every_option_does(corruption, choose, num_slots):
 def test_the_rate_is_that_of_the_row():
   # 30% of 43, 42, ... 14 tokens, rounded: by tokens exactly, by words at most.
   batch = make_batch()
-  wanted = np.round(0.3 * batch["segment_ids"].sum(1))
-  for choose in masking.CHOICES:
+  num_to_mask = np.round(0.3 * batch["segment_ids"].sum(1))
+  for choose in ("tokens", "words", "ngrams", "spans"):
     hidden = jax.jit(make(choose=choose).corrupt)(batch, jax.random.key(2))
-    missing = wanted - np.asarray(hidden["masked_weights"]).sum(1)
+    missing = num_to_mask - np.asarray(hidden["masked_weights"]).sum(1)
     assert missing.min() == 0
     assert missing.mean() < (0.2 if choose != "tokens" else 1e-6)
 

@@ -11,8 +11,8 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.tokenizers import tokenizer as tokenizers
-from maskedlm.modeling.masking import spans, tokens
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
+from maskedlm.modeling.masking import (spans, tokens)
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 V = 97
@@ -39,20 +39,20 @@ def choose(key, ids, segments, *, how, rate, P, rows=None):
     )
   candidates = tokens.maskable(ids, segments, IS_SPECIAL)
   begins = spans.word_starts(ids, segments, STARTS_WORD, IS_SPECIAL)
-  wanted = tokens.wanted_tokens(
+  num_to_mask = tokens.count_to_mask(
     jnp.sum(candidates, axis=1),
     rate=rate,
     length=ids.shape[1],
-    num_slots=P,
+    num_predictions=P,
     budget=tokens.span_budget,
   )
   if how == "words":
-    chosen = spans.choose_words(key, candidates, begins, wanted, num_slots=P)
+    chosen = spans.choose_words(key, candidates, begins, num_to_mask, num_predictions=P)
   else:
     chosen = spans.choose_spans(
-      key, candidates, begins, wanted, shares=SHARES, num_slots=P
+      key, candidates, begins, num_to_mask, shares=SHARES, num_predictions=P
     )
-  return *chosen, wanted
+  return *chosen, num_to_mask
 
 
 def masks(positions, weights, L):
@@ -84,7 +84,7 @@ def test_word_starts_by_hand():
 )
 def test_words_are_those_of_every_tokenizer(kind, vocab_size):
   lines = [x.__doc__ for x in (spans, tokens, spans.choose_spans)]
-  tokenizer = tokenizers.train(
+  tokenizer = train_tokenizer(
     lines, kind=kind, vocab_size=vocab_size, lowercase=True
   )
   encoding = tokenizer.encode("a word that overflows begins after the others")
@@ -130,13 +130,13 @@ def test_whole_words_each_as_likely():
   sizes = [1, 2, 1, 3, 7, 2, 1, 2, 1]
   ids, segments = rows_of(sizes, 27)
   N = 20_000
-  positions, weights, wanted = map(
+  positions, weights, num_to_mask = map(
     np.asarray,
     choose(
       jax.random.key(1), ids, segments, how="words", rate=0.3, P=9, rows=N
     ),
   )
-  assert (wanted == 6).all()
+  assert (num_to_mask == 6).all()
   chosen = masks(positions, weights, 27)
   ends = 1 + np.cumsum(sizes)
   counts = np.stack(
@@ -236,13 +236,13 @@ def test_spans_are_distributed_as_the_loop_draws_them(sizes, rate):
   N, M = 40_000, 4_000
   ids, segments = rows_of(sizes, sum(sizes) + 5)
   P = math.ceil(rate * sum(sizes))
-  positions, weights, wanted = map(
+  positions, weights, num_to_mask = map(
     np.asarray,
     choose(
       jax.random.key(7), ids, segments, how="spans", rate=rate, P=P, rows=N
     ),
   )
-  assert (wanted == P).all()
+  assert (num_to_mask == P).all()
   chosen = masks(positions, weights, ids.shape[1])
   starts = 1 + np.cumsum([0, *sizes[:-1]])
   words = chosen[:, starts]
@@ -301,7 +301,7 @@ def test_a_span_ends_at_a_special_token_and_at_its_segment():
   begins = spans.word_starts(ids, segments, STARTS_WORD, IS_SPECIAL)
   draw = jax.jit(
     functools.partial(
-      spans.choose_spans, shares=np.array([0.0, 0.0, 1.0]), num_slots=2
+      spans.choose_spans, shares=np.array([0.0, 0.0, 1.0]), num_predictions=2
     )
   )
   seen = set()
@@ -334,7 +334,7 @@ def test_rows_of_any_kind():
 def test_span_slots_by_hand():
   positions = np.array([[2, 3, 4, 7, 9, 10, 0, 0], [1, 2, 4, 5, 6, 8, 9, 10]])
   weights = np.array([[1, 1, 1, 1, 1, 1, 0, 0], [1] * 8])
-  first, last = spans.span_slots(positions, weights)
+  first, last = spans.span_ends(positions, weights)
   np.testing.assert_array_equal(
     first, [[0, 0, 0, 3, 4, 4, 6, 7], [0, 0, 2, 2, 2, 5, 5, 5]]
   )
@@ -353,7 +353,7 @@ def test_a_span_has_one_fate():
   positions, weights, _ = choose(
     choose_key, ids, segments, how="spans", rate=0.15, P=10, rows=N
   )
-  first, _ = spans.span_slots(positions, weights)
+  first, _ = spans.span_ends(positions, weights)
   corrupted, labels = jax.jit(
     functools.partial(
       tokens.replace_tokens,
@@ -419,8 +419,8 @@ def test_masks_are_the_same_on_1_and_8_devices(how):
   [
     (lambda: spans.geometric_shares(0.0, 10), "span_p=0.0 must be above 0"),
     (lambda: spans.geometric_shares(1.5, 10), "span_p=1.5 must be above 0"),
-    (lambda: spans.check_longest(600, 512), "max_span_words=600.* 1 to 510"),
-    (lambda: spans.check_longest(0, 512), "max_span_words=0.* 1 to 510"),
+    (lambda: spans.check_max_span_words(600, 512), "max_span_words=600.* 1 to 510"),
+    (lambda: spans.check_max_span_words(0, 512), "max_span_words=0.* 1 to 510"),
   ],
 )
 def test_wrong_options_are_named(check, message):

@@ -16,7 +16,7 @@ from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
-from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.training.checkpoints import (init_from, manager)
 
 STEPS = (
@@ -137,10 +137,11 @@ def test_hosts_are_connected_after_it(general):
   """Which JAX refuses once it was asked for devices."""
   code = (
     "import sys, socket, jax\n"
-    "from maskedlm import config as config_lib, continuing\n"
-    "config = config_lib.default('roberta')\n"
+    "from maskedlm.config import defaults\n"
+    "from maskedlm.training.checkpoints import init_from\n"
+    "config = defaults.default('roberta')\n"
     "config.init_from = sys.argv[1]\n"
-    "continuing.adopt(config)\n"
+    "init_from.copy_architecture(config)\n"
     "with socket.socket() as free:\n"
     "  free.bind(('127.0.0.1', 0))\n"
     "  address = f'127.0.0.1:{free.getsockname()[1]}'\n"
@@ -192,12 +193,12 @@ def make_task(objective, start="", **options):
   config.objective.update(options)
   config.init_from = str(start)
   init_from.copy_architecture(config)
-  return objectives.make(config, placeholder_corpus.corpus(config.tokenizer))
+  return objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
 
 
 def save(folder, task):
   """Writes the workdir of a run of the task that has made no step."""
-  tokenizer = tokenizers.train(
+  tokenizer = train_tokenizer(
     runs.TEXTS, kind="wordpiece", vocab_size=90, lowercase=True
   )
   folder.mkdir()

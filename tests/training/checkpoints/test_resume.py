@@ -8,6 +8,8 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.training.checkpoints import resume
 
+FROZEN = config_lib.frozen_options(config_lib.default())
+
 
 def identity(**config):
   flat = {"model": {"width": 8, "dropout": 0.1}, "seed": 3, "train": {}}
@@ -17,14 +19,16 @@ def identity(**config):
 
 def test_same_run_is_silent():
   lines = []
-  resume.check(identity(), identity(), log=lines.append)
+  resume.check(identity(), identity(), frozen=FROZEN, log=lines.append)
   assert lines == []
 
 
 def test_allowed_changes_are_printed():
   lines = []
   new = identity(train={"log_every": 7}, model={"width": 8, "dropout": 0.0})
-  resume.check(identity(train={"log_every": 5}), new, log=lines.append)
+  resume.check(
+    identity(train={"log_every": 5}), new, frozen=FROZEN, log=lines.append
+  )
   assert lines == [
     "changed since the checkpoint: model.dropout was 0.1, now 0.0",
     "changed since the checkpoint: train.log_every was 5, now 7",
@@ -35,7 +39,7 @@ def test_frozen_changes_are_refused_with_the_difference():
   new = identity(model={"width": 16, "dropout": 0.0}, seed=4)
   lines = []  # What may change isn't told: there may be a hundred of it.
   with pytest.raises(ConfigError) as caught:
-    resume.check(identity(), new, log=lines.append)
+    resume.check(identity(), new, frozen=FROZEN, log=lines.append)
   assert lines == []
   assert "model.width was 8, now 16" in str(caught.value)
   assert "Undo the change: --config.model.width=8 " in str(caught.value)
@@ -52,17 +56,17 @@ def test_what_of_the_model_may_change():
   for name in names:
     old, new = identity(model={name: 1}), identity(model={name: 2})
     if name in free:
-      resume.check(old, new, log=lambda line: None)
+      resume.check(old, new, frozen=FROZEN, log=lambda line: None)
       continue
     with pytest.raises(ConfigError, match=f"model.{name} was 1, now 2"):
-      resume.check(old, new, log=print)
+      resume.check(old, new, frozen=FROZEN, log=print)
 
 
 @pytest.mark.parametrize("name", ["corpus", "tokenizer"])
 def test_another_corpus_or_tokenizer_is_refused(name):
   new = {**identity(), name: "x" * 64}
   with pytest.raises(ConfigError, match=f"the {name} is another one"):
-    resume.check(identity(), new, log=print)
+    resume.check(identity(), new, frozen=FROZEN, log=print)
 
 
 def test_a_run_of_another_kind_is_not_told_option_by_option():
@@ -82,7 +86,7 @@ def test_a_run_of_another_kind_is_not_told_option_by_option():
     ),
   ):
     with pytest.raises(ConfigError) as caught:
-      resume.check(old, new, log=print)
+      resume.check(old, new, frozen=FROZEN, log=print)
     assert str(caught.value) == (
       f"this workdir holds {words} Give another --workdir."
     )
@@ -91,19 +95,19 @@ def test_a_run_of_another_kind_is_not_told_option_by_option():
 def test_a_workdir_of_something_else_is_told_by_its_config(tmp_path):
   """Before a corpus is prepared there, or a model's config.json replaced."""
   new = config_lib.default()
-  resume.check_kind(tmp_path, new)  # A new one.
+  resume.check_workdir(tmp_path, new)  # A new one.
   config = tmp_path / "config.json"
   config.write_text(new.to_json_best_effort())
-  resume.check_kind(tmp_path, new)
+  resume.check_workdir(tmp_path, new)
   for text, words in (
     (json.dumps({"task": {}}), "another run: fine-tuning"),
-    (json.dumps({"model_type": "bert"}), "a config.json that no run has made"),
-    ("[1]", "a config.json that no run has made"),
-    ("{", "a config.json that no run has made"),
+    (json.dumps({"model_type": "bert"}), "a config.json that no run wrote"),
+    ("[1]", "a config.json that no run wrote"),
+    ("{", "a config.json that no run wrote"),
   ):
     config.write_text(text)
     with pytest.raises(ConfigError) as caught:
-      resume.check_kind(tmp_path, new)
+      resume.check_workdir(tmp_path, new)
     assert str(caught.value) == (
       f"{tmp_path} holds {words}, and this is pretraining. Give another "
       "--workdir."
@@ -113,7 +117,7 @@ def test_a_workdir_of_something_else_is_told_by_its_config(tmp_path):
 def test_an_option_that_is_younger_than_the_checkpoint_passes():
   lines = []
   new = identity(model={"width": 8, "dropout": 0.1, "norm_epsilon": 1e-12})
-  resume.check(identity(), new, log=lines.append)
+  resume.check(identity(), new, frozen=FROZEN, log=lines.append)
   assert lines == [
     "changed since the checkpoint: model.norm_epsilon was '(absent)', now 1e-12"
   ]
@@ -125,11 +129,11 @@ def test_what_is_scored_after_the_last_step_may_change():
     identity(data={"length": 8, "also_score": [name]})
     for name in ("test.tsv", "other.tsv")
   )
-  resume.check(old, new, log=lines.append)
+  resume.check(old, new, frozen=FROZEN, log=lines.append)
   assert lines == [
     "changed since the checkpoint: data.also_score was ['test.tsv'], now "
     "['other.tsv']"
   ]
   new["config"]["data"]["length"] = 16
   with pytest.raises(ConfigError, match=r"data\.length was 8, now 16"):
-    resume.check(old, new, log=print)
+    resume.check(old, new, frozen=FROZEN, log=print)

@@ -11,9 +11,9 @@ import pytest
 from helpers.many_files import files, make_config, run
 from helpers.repository import ROOT
 from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import (ConfigError, CorpusError)
 from maskedlm.data.corpus import store
-from maskedlm.data.prepare import beam, stages
+from maskedlm.data.prepare.beam import (runner, stages)
 
 
 @pytest.fixture
@@ -30,7 +30,7 @@ def test_three_workers_write_the_same_bytes(
   tmp_path,
   monkeypatch,
 ):
-  monkeypatch.setattr(beam, "PIECE_BYTES", 1500)
+  monkeypatch.setattr(runner, "PIECE_BYTES", 1500)
   config = make_config(
     tmp_path,
     corpus__deduplicate=True,
@@ -42,7 +42,7 @@ def test_three_workers_write_the_same_bytes(
   there = run(
     config,
     tmp_path / "there",
-    beam.writer(["--runner=DirectRunner", *THREADS]),
+    runner.make_runner(["--runner=DirectRunner", *THREADS]),
     log=lines.append,
   )
   assert files(here.path) == files(there.path)
@@ -60,7 +60,7 @@ def test_an_error_of_a_worker_is_one_line(
   config = make_config(tmp_path)
   (tmp_path / "text" / "z.txt").write_bytes(b"\x1f\x8b gzip")
   with pytest.raises(CorpusError) as error:
-    run(config, tmp_path / "corpus", beam.writer(THREADS))
+    run(config, tmp_path / "corpus", runner.make_runner(THREADS))
   message = str(error.value)
   assert message.startswith(f"{tmp_path}/text/z.txt is gzip")
   assert "\n" not in message and "while running" not in message
@@ -75,7 +75,7 @@ def test_other_failures_are_one_line(
   with pytest.raises(
     CorpusError, match=r"failed: ZeroDivisionError: .*kept"
   ) as e:
-    run(make_config(tmp_path), tmp_path / "corpus", beam.writer([]))
+    run(make_config(tmp_path), tmp_path / "corpus", runner.make_runner([]))
   assert "\n" not in str(e.value)
 
 
@@ -85,9 +85,9 @@ def fail(folder, index):
 
 def test_options_that_beam_does_not_know(apache_beam):
   with pytest.raises(ConfigError, match="direct_num_workers"):
-    beam.writer(["--direct_num_worker=2"])
+    runner.make_runner(["--direct_num_worker=2"])
   with pytest.raises(ConfigError, match="Beam refuses its options"):
-    beam.writer(["--direct_num_workers=two"])
+    runner.make_runner(["--direct_num_workers=two"])
 
 
 def test_without_apache_beam(monkeypatch, tmp_path, capsys):
@@ -111,9 +111,9 @@ def test_without_apache_beam(monkeypatch, tmp_path, capsys):
 
 
 CONFIG = """
-from maskedlm import config as config_lib
-from maskedlm.data import beam
-beam.PIECE_BYTES = 1500
+from maskedlm.config import defaults as config_lib
+from maskedlm.data.prepare.beam import runner
+runner.PIECE_BYTES = 1500
 
 
 def get_config():
@@ -137,7 +137,7 @@ def test_processes_that_are_killed_go_on(
   verb = [
     sys.executable,
     "-m",
-    "maskedlm.cli.main",
+    "maskedlm",
     "prepare",
     f"--config={config}",
   ]
@@ -163,4 +163,4 @@ def test_processes_that_are_killed_go_on(
   )
   assert "beam: survey: 0 of " in again.stdout
   assert files(here) == files(there)
-  assert store.verify(there) == []
+  assert store.verify_corpus(there) == []

@@ -17,17 +17,20 @@ def _settled(monkeypatch, alone, packed, *, pack=None, **model):
   """objective.pack for an objective of so many rows in each phase."""
   made = []
 
-  def make(config, corpus, shard, *, pack):
+  def make_task(config, corpus, shard, options):
     assert (corpus, shard) == ("corpus", (0, 1))
-    made.append(pack)
-    return types.SimpleNamespace(rows_per_epoch=packed if pack else alone)
+    made.append(options.pack)
+    rows = packed if options.pack else alone
+    return types.SimpleNamespace(rows_per_epoch=rows)
+
+  objective = types.SimpleNamespace(
+    make_task=make_task, Options=types.SimpleNamespace
+  )
 
   config = config_lib.default("roberta").unlock()
   config.data.length = 256
   config.model.max_positions = 512
-  monkeypatch.setattr(
-    objectives, "load_objective", lambda _: types.SimpleNamespace(make=make)
-  )
+  monkeypatch.setattr(objectives, "load", lambda _: objective)
   config.model.update(model)
   config.objective = {"name": "any", "pack": pack}
   said = []
@@ -92,7 +95,7 @@ def test_a_kernel_that_serves_no_packed_rows_keeps_them_apart(
 def test_it_is_open_by_default_and_long_documents_are_not_packed(name):
   config = config_lib.default(name)
   assert config.objective.pack is None
-  corpus = placeholder_corpus.corpus(config.tokenizer)
+  corpus = placeholder_corpus.make_corpus(config.tokenizer)
   assert objectives.resolve_packing(config, corpus).objective.pack is False
 
 

@@ -20,12 +20,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.errors import (ConfigError, did_you_mean)
 from maskedlm.data import hashing
-from maskedlm.data.sampling import apportion, equal
+from maskedlm.data.sampling import (apportion, equal_counts)
 
 
-class Share(NamedTuple):
+class DomainShare(NamedTuple):
   """What one language is of an epoch."""
 
   name: str
@@ -33,7 +33,7 @@ class Share(NamedTuple):
   drawn: int  # That an epoch reads, repeats counted.
 
 
-class Source(NamedTuple):
+class RowSource(NamedTuple):
   """The rows that a split is cut into, for one length."""
 
   num_rows: int
@@ -46,15 +46,15 @@ class Source(NamedTuple):
   lengths: Callable[[], np.ndarray] | None = None
   # Of several languages: place [b] -> (row, epoch), and what each one is.
   order: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | None = None
-  shares: tuple[Share, ...] = ()
+  shares: tuple[DomainShare, ...] = ()
 
 
-def row_at(source: Source, place) -> tuple[np.ndarray, np.ndarray]:
+def row_at(source: RowSource, place) -> tuple[np.ndarray, np.ndarray]:
   """(row, epoch) at each place [b] of the endless stream of a source's rows."""
   return source.order(place) if source.order else _shuffled(source, place)
 
 
-def _shuffled(source: Source, place) -> tuple[np.ndarray, np.ndarray]:
+def _shuffled(source: RowSource, place) -> tuple[np.ndarray, np.ndarray]:
   """Every epoch has each row exactly once."""
   epoch, index = np.divmod(place, source.num_rows)
   key = hashing.bits(source.seed, "order", epoch)
@@ -64,9 +64,9 @@ def _shuffled(source: Source, place) -> tuple[np.ndarray, np.ndarray]:
 # Several languages
 
 
-def mixed(
-  sources: Sequence[Source], names: Sequence[str], *, q, seed: int
-) -> Source:
+def mix(
+  sources: Sequence[RowSource], names: Sequence[str], *, q, seed: int
+) -> RowSource:
   """The sources as one, of which each is the share q [n] of an epoch.
 
   Its row r is row r - starts[i] of source i, the tables being joined; its
@@ -85,16 +85,16 @@ def mixed(
   return _joined(sources, names, drawn, order, num_rows=total, seed=seed)
 
 
-def sampled(
-  sources: Sequence[Source], names: Sequence[str], *, max_rows: int, seed: int
-) -> Source:
+def sample_equally(
+  sources: Sequence[RowSource], names: Sequence[str], *, max_rows: int, seed: int
+) -> RowSource:
   """As many rows of each language, or all where there are fewer: a sample.
 
   Of max_rows rows, language after language, read but once; it doesn't depend
   on q, so that runs can be compared.
   """
   sizes = np.array([source.num_rows for source in sources])
-  drawn = equal(max_rows, sizes)
+  drawn = equal_counts(max_rows, sizes)
   num_rows = int(drawn.sum())
 
   def order(place):
@@ -123,7 +123,7 @@ def _starts(sources) -> np.ndarray:
   return np.cumsum([0, *(source.num_rows for source in sources)])
 
 
-def _joined(sources, names, drawn, order, *, num_rows, seed) -> Source:
+def _joined(sources, names, drawn, order, *, num_rows, seed) -> RowSource:
   starts = _starts(sources)
 
   def read(row, epoch):
@@ -138,12 +138,12 @@ def _joined(sources, names, drawn, order, *, num_rows, seed) -> Source:
     return arrays
 
   each = zip(names, (s.num_rows for s in sources), drawn.tolist(), strict=True)
-  return Source(
-    num_rows, seed, read, order=order, shares=tuple(Share(*x) for x in each)
+  return RowSource(
+    num_rows, seed, read, order=order, shares=tuple(DomainShare(*x) for x in each)
   )
 
 
-def parse_shares(asked: str, names: list[str]) -> np.ndarray | None:
+def parse_domain_shares(asked: str, names: list[str]) -> np.ndarray | None:
   """The share [n] of an epoch's rows that data.shares gives each part.
 
   asked: NAME=WEIGHT for every name, between commas; weights of any sum. A part

@@ -13,48 +13,41 @@ import pytest
 
 from helpers.many_files import files, make_config, make_text, run, silent
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.corpus import shards, store
-from maskedlm.data.prepare import (
-  beam,
-  documents,
-  job,
-  merge_shards,
-  piece_plan,
-  prepare,
-  stages,
-)
+from maskedlm.data.corpus import (shards, store)
+from maskedlm.data.prepare import (documents, prepare)
+from maskedlm.data.prepare.beam import (job, merge_shards, piece_plan, runner, stages)
 from maskedlm.data.tokenizers import training
 
 
 def each(options, folder, log, stage, function, items):
-  """As beam._each, in a loop, and not in the order of the items."""
+  """Runs a stage in a loop over the items, last one first."""
   for item in reversed(items):
-    if not beam._is_done(folder, stage, item[:1]):
+    if not job.is_done(folder, stage, item[:1]):
       function(folder, *item)
 
 
 def find_duplicates(options, folder, num_documents, pieces, log):
-  """As beam._find_duplicates, in memory."""
+  """Finds duplicates as runner._find_duplicates does, in memory."""
   groups, verdicts = (collections.defaultdict(list) for _ in range(2))
   for index in reversed(pieces):
-    for key, values in stages.spread(folder, index, 3):
+    for key, values in stages.band_hashes(folder, index, 3):
       groups[key].append(values)
   for key, found in groups.items():
-    for index, verdict in stages.judge(key, found):
+    for index, verdict in stages.mark_duplicates(key, found):
       verdicts[index].append(verdict)
   for index in pieces:
-    stages.note(folder, index, verdicts[index])
+    stages.write_status(folder, index, verdicts[index])
 
 
 @pytest.fixture
 def in_loops(monkeypatch):
-  monkeypatch.setattr(beam, "_each", each)
-  monkeypatch.setattr(beam, "_find_duplicates", find_duplicates)
-  monkeypatch.setattr(beam, "PIECE_BYTES", 700)
+  monkeypatch.setattr(runner, "_run_stage", each)
+  monkeypatch.setattr(runner, "_find_duplicates", find_duplicates)
+  monkeypatch.setattr(runner, "PIECE_BYTES", 700)
 
 
 def staged(config, path, *, log, progress):
-  return beam._write(None, config, path, log=log, progress=progress)
+  return runner.run(None, config, path, log=log, progress=progress)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +69,7 @@ def test_the_same_bytes(in_loops, tmp_path, options):
   assert here.fingerprint == there.fingerprint
   assert files(here.path) == files(there.path)
   assert len(here.meta["splits"]["train"]["shards"]) > 3
-  assert store.verify(there.path) == []
+  assert store.verify_corpus(there.path) == []
   assert sorted(os.listdir(tmp_path)) == ["here", "text", "there"]
 
 
@@ -101,7 +94,9 @@ def test_a_part_of_nothing_but_duplicates_is_named(in_loops, tmp_path):
   config = make_config(tmp_path, corpus__deduplicate=True)
   text = tmp_path / "text"
   config.corpus.parts = f"en:{text}/[0-5].txt,de:{text}/2.txt"
-  with pytest.raises(CorpusError, match="parts: 'de': every document of it"):
+  with pytest.raises(
+    CorpusError, match="parts: 'de': every document duplicates"
+  ):
     run(config, tmp_path / "corpus", staged)
 
 
@@ -142,7 +137,7 @@ def test_a_run_goes_on_where_it_was(in_loops, tmp_path, monkeypatch):
 
   monkeypatch.setattr(stages, "encode_piece", rest)
   monkeypatch.setattr(stages, "survey", None)  # Not called again.
-  monkeypatch.setattr(beam, "_remove", lambda folder: None)
+  monkeypatch.setattr(runner, "_remove", lambda folder: None)
   (folder / "corpus").mkdir()
   (folder / "corpus" / "train-00000.tokens.npy.99").write_text("rest")
   there = run(config, tmp_path / "there", staged)
@@ -155,16 +150,16 @@ def test_an_unfinished_run_of_something_else_is_refused(
   in_loops, tmp_path, monkeypatch
 ):
   config = make_config(tmp_path)
-  monkeypatch.setattr(beam, "_tokenizer", lambda *_: 1 / 0)
+  monkeypatch.setattr(runner, "_make_tokenizer", lambda *_: 1 / 0)
   with pytest.raises(ZeroDivisionError):
     run(config, tmp_path / "corpus", staged)
   config.corpus.heldout_share = 0.2
-  with pytest.raises(CorpusError, match="run with other corpus options is the"):
+  with pytest.raises(CorpusError, match="with other corpus options"):
     run(config, tmp_path / "corpus", staged)
   config.corpus.heldout_share = 0.01
   with (tmp_path / "text" / "8.txt").open("a") as file:
     file.write("more")
-  with pytest.raises(CorpusError, match="run with other text is there"):
+  with pytest.raises(CorpusError, match="with other text"):
     run(config, tmp_path / "corpus", staged)
 
 
@@ -172,7 +167,7 @@ def test_a_folder_that_is_not_beam_s_is_refused(in_loops, tmp_path):
   kept = tmp_path / "corpus.beam" / "notes.txt"
   kept.parent.mkdir()
   kept.write_text("mine")
-  with pytest.raises(CorpusError, match=r"corpus\.beam: .*isn't its own"):
+  with pytest.raises(CorpusError, match=r"corpus\.beam: .*holds other files"):
     run(make_config(tmp_path), tmp_path / "corpus", staged)
   assert kept.read_text() == "mine"
 
@@ -192,9 +187,9 @@ def test_a_source_that_is_wrong_is_told_before_anything(in_loops, tmp_path):
 def test_pieces_are_the_source(tmp_path):
   config = make_config(tmp_path)
   whole, summed = collections.Counter(), collections.Counter()
-  expected = list(documents.read(config, whole))
+  expected = list(documents.read_documents(config, whole))
   for num_bytes, count in ((1, 11), (1 << 30, 1)):
-    pieces = job.cut(config, num_bytes)
+    pieces = job.list_pieces(config, num_bytes)
     assert len(pieces) == count
     summed.clear()
     found = [
@@ -212,10 +207,10 @@ def test_the_stride_is_that_of_the_sample(max_bytes):
   lines = ["x" * n for n in rng.integers(1, 30, 101)]
   pieces = [lines[:40], [], lines[40:41], lines[41:]]
   sizes = [np.array([len(x) for x in p], np.uint32) for p in pieces]
-  step, starts, total = piece_plan.stride(sizes, max_bytes)
+  step, starts, total = piece_plan.choose_stride(sizes, max_bytes)
   assert starts == [0, 40, 40, 41]
   assert total == 101
-  assert lines[::step] == training.sample(lines, max_bytes)
+  assert lines[::step] == training.sample_sentences(lines, max_bytes)
 
 
 def test_strides_by_hand():
@@ -223,7 +218,7 @@ def test_strides_by_hand():
   # All 12 bytes; the first and the third sentence's 8; the first one's 3; and
   # that one even where it is too long.
   for max_bytes, step in ((12, 1), (11, 2), (8, 2), (7, 4), (3, 4), (2, 4)):
-    assert piece_plan.stride(pieces, max_bytes) == (step, [0, 2], 3)
+    assert piece_plan.choose_stride(pieces, max_bytes) == (step, [0, 2], 3)
 
 
 @pytest.mark.parametrize("shard_tokens", [1, 7, 20, 23, 10**4])
@@ -253,12 +248,12 @@ def test_small_shards_become_those_of_one_stream(tmp_path, shard_tokens):
       (str(tmp_path / f"piece{i}"), shards.shard_name("train", j))
       for j in range(len(made["shards"]))
     ]
-  runs = list(merge_shards.layout(pieces, shard_tokens=shard_tokens))
+  runs = list(merge_shards.plan_shards(pieces, shard_tokens=shard_tokens))
   (tmp_path / "again").mkdir()
   counts = np.zeros(50, np.int64)
   totals = []
   for i, run_ in enumerate(runs):
-    total, _, found = merge_shards.write(
+    total, _, found = merge_shards.write_shard(
       str(tmp_path / "again"),
       shards.shard_name("train", i),
       run_,

@@ -42,7 +42,7 @@ def empty_counts(parts: list[Domain]) -> list[dict]:
   ]
 
 
-def describe(parts: list[dict]) -> Iterator[str]:
+def domain_table(parts: list[dict]) -> Iterator[str]:
   """The parts as a table, a line each."""
   if not parts:
     return
@@ -66,13 +66,13 @@ def describe(parts: list[dict]) -> Iterator[str]:
 # The corpora of single parts
 
 
-def corpora(corpus: store.Corpus) -> dict[str, store.Corpus]:
+def split_by_domain(corpus: store.Corpus) -> dict[str, store.Corpus]:
   """Each part, by its name, as the corpus that has nothing else.
 
   With the whole one's path, tokenizer and token counts, so that what is kept
   in CORPUS/rows lies there too, by a fingerprint of its own.
   """
-  bounds = {name: store.part_bounds(corpus, name) for name in shards.SPLITS}
+  bounds = {name: store.domain_bounds(corpus, name) for name in shards.SPLITS}
   return {
     part["name"]: corpus._replace(
       fingerprint=f"{corpus.fingerprint} {part['name']}",
@@ -90,13 +90,13 @@ def _cut(split: store.Split, documents, sentences, tokens) -> store.Split:
   """What is between these bounds (begin, end), as views."""
   (d0, d1), (s0, s1), (t0, t1) = documents, sentences, tokens
   return store.Split(
-    tokens=concat.cut(split.tokens, t0, t1),
-    sentences=concat.cut(split.sentences, s0, s1 + 1, origin=t0),
-    documents=concat.cut(split.documents, d0, d1 + 1, origin=s0),
+    tokens=concat.view(split.tokens, t0, t1),
+    sentences=concat.view(split.sentences, s0, s1 + 1, origin=t0),
+    documents=concat.view(split.documents, d0, d1 + 1, origin=s0),
   )
 
 
-def part_of(corpus: store.Corpus, split: str, document) -> np.ndarray:
+def domain_of(corpus: store.Corpus, split: str, document) -> np.ndarray:
   """The part of each document: its place in corpus.parts. int64."""
-  ends = store.part_bounds(corpus, split)[0][1:]
+  ends = store.domain_bounds(corpus, split)[0][1:]
   return np.searchsorted(ends, document, side="right")

@@ -1,9 +1,9 @@
-"""Shards of one size made of many small ones, each on its own.
+"""Makes shards of equal size from many small ones, each independently.
 
-The last step of beam.py: workers have encoded the text in pieces, and here
-the pieces' documents, in their order, become the shards that
-shards.write_shards would have made of the same stream. Read top-down:
-which documents a shard has -> writing one.
+The last step of a Beam run: workers have encoded the text in pieces. Here the
+documents of all pieces, in their order, become the shards that
+shards.write_shards would have made of one stream. Read top-down: which
+documents a shard has -> writing one.
 """
 
 import hashlib
@@ -14,26 +14,31 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.data.corpus import shards
+from maskedlm.runtime import output_files
 
 
-class Run(NamedTuple):
+class ShardSlice(NamedTuple):
   """Documents begin to end of a small shard."""
 
   folder: str
-  name: str  # As train-00000.
+  name: str  # Such as train-00000.
   begin: int
   end: int
 
 
-def layout(
-  pieces: Iterable[tuple[str, str]], *, shard_tokens: int
-) -> Iterator[list[Run]]:
-  """The runs that each shard is made of; pieces: (folder, name) in order.
+def plan_shards(
+  small_shards: Iterable[tuple[str, str]], *, shard_tokens: int
+) -> Iterator[list[ShardSlice]]:
+  """Yields the slices that each shard consists of.
 
   A shard is closed before the document that would take it beyond shard_tokens.
+
+  Args:
+    small_shards: (folder, name) of each, in order.
+    shard_tokens: corpus.shard_tokens.
   """
-  runs, used = [], 0
-  for folder, name in pieces:
+  slices, used = [], 0
+  for folder, name in small_shards:
     tokens, sentences, documents = _open(folder, name)
     ends = sentences[documents[1:]].astype(np.int64)
     ends = np.append(ends, len(tokens))
@@ -44,35 +49,38 @@ def layout(
       if end <= begin and not used:
         end = begin + 1  # It has more than shard_tokens.
       if end > begin:
-        runs.append(Run(folder, name, begin, end))
+        slices.append(ShardSlice(folder, name, begin, end))
         used += int(ends[end - 1]) - done
         begin, done = end, int(ends[end - 1])
       if begin < len(documents):
-        yield runs
-        runs, used = [], 0
-  if runs:
-    yield runs
+        yield slices
+        slices, used = [], 0
+  if slices:
+    yield slices
 
 
-def write(folder: str, name: str, runs: Iterable[Run], *, vocab_size: int):
-  """Writes the shard NAME of these runs to a folder.
+def write_shard(
+  folder: str, name: str, slices: Iterable[ShardSlice], *, vocab_size: int
+) -> tuple[dict[str, int], dict[str, dict], np.ndarray]:
+  """Writes the shard NAME to a folder; files appear when they are complete.
 
-  Returns (the shard's three numbers, bytes and sha256 of each file by name,
-  counts [V] of its tokens). A file appears when it is whole.
+  Returns:
+    The shard's tokens, sentences and documents; bytes and sha256 of each file
+    by name; counts [V] of its tokens.
   """
   counts = np.zeros(vocab_size, np.int64)
   arrays = {column: [] for column in shards.COLUMNS}
   total = dict.fromkeys(shards.COLUMNS, 0)
-  for run in runs:
-    tokens, sentences, documents = _open(run.folder, run.name)
-    first, last = _bounds(documents, run.begin, run.end, len(sentences))
+  for source in slices:
+    tokens, sentences, documents = _open(source.folder, source.name)
+    first, last = _bounds(documents, source.begin, source.end, len(sentences))
     low, high = _bounds(sentences, first, last, len(tokens))
     arrays["tokens"].append(tokens[low:high])
     arrays["sentences"].append(
       sentences[first:last].astype(np.int64) - low + total["tokens"]
     )
     arrays["documents"].append(
-      documents[run.begin : run.end].astype(np.int64)
+      documents[source.begin : source.end].astype(np.int64)
       - first
       + total["sentences"]
     )
@@ -80,28 +88,24 @@ def write(folder: str, name: str, runs: Iterable[Run], *, vocab_size: int):
       total[column] += len(arrays[column][-1])
     for block in shards.blocks(tokens[low:high]):
       counts += np.bincount(block, minlength=vocab_size)
-  files = {
-    f"{name}.{column}.npy": _write(
-      os.path.join(folder, f"{name}.{column}.npy"), found, dtype
-    )
-    for (column, found), dtype in zip(
-      arrays.items(),
-      (shards.token_dtype(vocab_size), *[shards.START_DTYPE] * 2),
-      strict=True,
-    )
-  }
+  dtypes = (shards.token_dtype(vocab_size), *[shards.START_DTYPE] * 2)
+  files = {}
+  for (column, columns), dtype in zip(arrays.items(), dtypes, strict=True):
+    file = f"{name}.{column}.npy"
+    files[file] = _write(os.path.join(folder, file), columns, dtype)
   return total, files, counts
 
 
 def _bounds(starts, begin: int, end: int, size: int) -> tuple[int, int]:
-  """What elements begin to end span, where the last one ends at size."""
-  last = int(starts[end]) if end < len(starts) else size
-  return int(starts[begin]), last
+  """Returns where elements begin to end start and stop; the last at size."""
+  stop = int(starts[end]) if end < len(starts) else size
+  return int(starts[begin]), stop
 
 
 def _write(path: str, arrays: list[np.ndarray], dtype: np.dtype) -> dict:
+  """Writes the arrays as one .npy vector; returns its bytes and sha256."""
   digest, size = hashlib.sha256(), 0
-  with shards.new_file(path) as file:
+  with output_files.whole_file(path) as file:
 
     def put(data):
       nonlocal size
@@ -117,7 +121,7 @@ def _write(path: str, arrays: list[np.ndarray], dtype: np.dtype) -> dict:
 
 
 def _open(folder: str, name: str) -> tuple[np.ndarray, ...]:
-  """tokens, sentences, documents of a small shard, mapped."""
+  """Returns tokens, sentences, documents of a small shard, memory-mapped."""
   return tuple(
     np.asarray(shards.load_array(folder, f"{name}.{column}"))
     for column in shards.COLUMNS

@@ -1,0 +1,209 @@
+"""Every shared option of pretraining: default, meaning, range.
+
+The others stand beside the code that reads them: config.model in
+modeling/architecture.py, config.optimizer in training/optimizer.py, and
+config.objective in the objective's file.
+"""
+
+import dataclasses
+
+from maskedlm.core.options import option
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions:
+  """The top level of the config."""
+
+  name: str = option(
+    "maskedlm", "Name of the run; the default workdir is runs/<name>."
+  )
+  seed: int = option(
+    0,
+    "Every random choice derives from it.",
+    low=0,
+    high=2**32 - 1,  # Keys of JAX have no more bits of it.
+    frozen=True,
+  )
+  profile: int = option(
+    0,
+    "Steps to trace, early in the run (docs/guides/pretrain/profiling.md).",
+    low=0,
+  )
+  init_from: str = option(
+    "",
+    "A run or an import to start from: its weights, architecture and "
+    "tokenizer.",
+    frozen=True,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class CorpusOptions:
+  """config.corpus: what `maskedlm prepare` reads and writes."""
+
+  path: str = option(
+    "", "A prepared corpus; '' for WORKDIR/corpus, which is made if need be."
+  )
+  source: str = option(
+    "docstrings:",
+    "The text: text:GLOB (a blank line ends a document), lines:GLOB (every line "
+    "is a document), jsonl:GLOB, parquet:GLOB, tfds:NAME or docstrings:.",
+  )
+  parts: str = option(
+    "",
+    "Several languages instead: NAME:SOURCE,... or folders of de.txt, fr.txt, "
+    "and so on.",
+  )
+  text_field: str = option(
+    "text", "Field of the text in JSONL, Parquet and TFDS."
+  )
+  sentences: str = option(
+    "split",
+    "split: sentencex cuts each line into sentences; lines: a line is a "
+    "sentence.",
+    choices=("split", "lines"),
+  )
+  language: str = option("en", "ISO 639-1 code, for splitting sentences.")
+  deduplicate: bool = option(
+    False, "Drop documents that are equal to an earlier one."
+  )
+  near_duplicates: float = option(
+    0.0,
+    "Also drop documents whose similarity to an earlier one (Jaccard, of 5 "
+    "words) is at least this; 0 to keep them.",
+    low=0.0,
+    high=1.0,
+  )
+  heldout_share: float = option(
+    0.01, "Share of the documents held out.", low=0.0, high=0.9
+  )
+  max_sentence_tokens: int = option(
+    128, "A longer sentence is stored as several.", low=1
+  )
+  shard_tokens: int = option(1 << 26, "Tokens in a shard, about.", low=1)
+  num_workers: int = option(0, "Processes of prepare; 0 for one a core.", low=0)
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenizerOptions:
+  """config.tokenizer: a given vocabulary, or how one is trained."""
+
+  path: str = option(
+    "",
+    "vocab.txt, tokenizer.json or .model, or a folder with one, also gs://...; "
+    "'' to train one.",
+  )
+  kind: str = option(
+    "wordpiece",
+    "The algorithm of a trained vocabulary.",
+    choices=("wordpiece", "bpe", "unigram"),
+  )
+  vocab_size: int = option(
+    30_522, "Tokens, the 5 special ones included.", low=6
+  )
+  lowercase: bool = option(
+    True, "Lowercase and strip accents, as in uncased BERT."
+  )
+  sample_bytes: int = option(1 << 28, "Text to train on, in bytes, at most.")
+  normalization: str = option(
+    "",
+    "Unicode normalization; '' is nfkc for unigram and none for the others.",
+    choices=("", "nfc", "nfkc", "none"),
+  )
+  character_coverage: float = option(
+    0.9999,
+    "Share of the text's characters that the vocabulary covers, at least.",
+    low=0.0,
+    high=1.0,
+  )
+  byte_fallback: bool = option(
+    False, "Unigram: spell the other characters as bytes."
+  )
+  alpha: float = option(
+    0.3,
+    "With corpus.parts, sentences are drawn by (share of the text)^alpha.",
+    low=0.0,
+    high=1.0,
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOptions:
+  """config.data: the rows of a step."""
+
+  length: int = option(
+    128, "Tokens in a row, L, special ones included.", low=8, frozen=True
+  )
+  batch_size: int = option(
+    256, "Rows in a step, over all devices.", low=1, frozen=True
+  )
+  alpha: float = option(
+    0.3,
+    "With corpus.parts, rows are drawn by (share of all rows)^alpha; 1 for as "
+    "they are.",
+    low=0.0,
+    high=1.0,
+    frozen=True,
+  )
+  shares: str = option(
+    "",
+    "Instead of alpha, the share of every part: en-web=0.7,en-code=0.3.",
+    frozen=True,
+  )
+  long_share: float = option(
+    0.0,
+    "Share of the steps, at the end, that read longer rows (a second phase).",
+    low=0.0,
+    high=1.0,
+    frozen=True,
+  )
+  long_length: int = option(
+    512, "Tokens in a row of the second phase.", low=8, frozen=True
+  )
+  long_batch_size: int = option(
+    256, "Rows in a step of the second phase.", low=1, frozen=True
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+  """config.train: how long, and what is logged, evaluated and saved."""
+
+  num_steps: int = option(100_000, "Updates.", low=1)
+  accumulate: int = option(
+    1, "Microbatches in a step; the update is the same.", low=1
+  )
+  log_every: int = option(
+    100,
+    "Steps between log lines; the step of a checkpoint is logged too.",
+    low=1,
+  )
+  eval_every: int = option(
+    5_000, "Steps between evaluations on held-out rows.", low=1
+  )
+  eval_rows: int = option(
+    2_048, "Held-out rows, at most; 0 for no evaluation.", low=0
+  )
+  checkpoint_every: int = option(1_000, "Steps between checkpoints.", low=1)
+  keep_last: int = option(2, "Newest checkpoints kept.", low=1)
+  keep_best: int = option(
+    1,
+    "Checkpoints of the lowest held-out loss kept as well; if any, each "
+    "evaluated step is saved.",
+    low=0,
+  )
+  nonfinite_limit: int = option(
+    10, "Consecutive non-finite steps after which the run stops.", low=1
+  )
+  prefetch: int = option(4, "Batches made ahead by background threads.", low=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class MeshOptions:
+  """config.mesh: how many devices each axis of the mesh has."""
+
+  data: int = option(-1, "Data parallel; -1 for the devices that remain.")
+  fsdp: int = option(1, "Data parallel with sharded parameters.")
+  tensor: int = option(
+    1, "Attention heads, MLP and vocabulary split over devices."
+  )

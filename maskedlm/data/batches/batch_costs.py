@@ -1,0 +1,59 @@
+"""Padding, attended pairs and cost of training batches, measured on them."""
+
+import functools
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from maskedlm.data.batches import batching
+
+
+def padding_share(batch_at, split: str, steps: Iterable[int]) -> float:
+  """Returns the share of padding among the positions of these steps."""
+  real = total = 0
+  for step in steps:
+    segment_ids = batch_at(split, step)["segment_ids"]
+    real += np.count_nonzero(segment_ids)
+    total += segment_ids.size
+  return 1 - real / total
+
+
+def attended_pairs(segment_ids) -> float:
+  """Returns the mean number of position pairs of a row [b, L] that attend.
+
+  The sum of its segments' squared sizes, without padding: the attention that
+  has to be computed.
+  """
+  b, num = len(segment_ids), segment_ids.max() + 1
+  rows = np.arange(b)[:, None] * num
+  sizes = np.bincount((rows + segment_ids).reshape(-1), minlength=b * num)
+  return float(np.sum(sizes.reshape(b, num)[:, 1:] ** 2) / b)
+
+
+def step_cost(
+  row_cost: Callable[[int, float | None], float],
+  batch_at: Callable,
+  config,
+  *,
+  packed: bool,
+) -> Callable[[int], float]:
+  """Returns the function from a step to the cost of all its rows.
+
+  Args:
+    row_cost: (length, attended pairs of a row, or None for all) -> its cost.
+    batch_at: (split, step) -> batch.
+    config: the whole config: the phases' shapes.
+    packed: whether rows hold several segments; their attended pairs are then
+      estimated from the first batch of each phase.
+  """
+
+  @functools.cache
+  def attended(first_step: int) -> float:
+    return attended_pairs(batch_at("train", first_step)["segment_ids"])
+
+  def cost(step: int) -> float:
+    shape = batching.shape_at(step, config.train.num_steps, config.data)
+    pairs = attended(shape.first_step) if packed else None
+    return shape.num_rows * row_cost(shape.length, pairs)
+
+  return cost

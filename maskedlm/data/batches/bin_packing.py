@@ -1,0 +1,98 @@
+"""Bin packing: which short rows share a long one.
+
+There are two algorithms because they pack different things, and which rows
+share one is part of what a run computes. Pretraining packs all rows of a split
+at once, up to billions of them, so `best_fit` works on the histogram of their
+lengths (Krell et al., arXiv:2107.02027). Fine-tuning packs the few rows of a
+part of a batch, in every step, and needs their number: `first_fit`.
+"""
+
+from collections import deque
+
+import numpy as np
+
+from maskedlm.data import hashing
+
+
+def first_fit(
+  lengths: np.ndarray, capacity: int
+) -> tuple[np.ndarray, np.ndarray, int]:
+  """Packs items of these lengths [n], longest first, each where it first fits.
+
+  Returns:
+    (bin [n] of each item, its start [n] in the bin, number of bins).
+  """
+  room = np.full(len(lengths), capacity)
+  bins, starts = np.zeros((2, len(lengths)), np.int64)
+  for i in np.argsort(-lengths, kind="stable"):
+    bins[i] = np.argmax(room >= lengths[i])
+    starts[i] = capacity - room[bins[i]]
+    room[bins[i]] -= lengths[i]
+  return bins, starts, int(bins.max()) + 1
+
+
+def best_fit(
+  lengths, capacity: int, max_items: int, *, seed
+) -> tuple[np.ndarray, np.ndarray]:
+  """Packs items of these lengths [n] as best_fit_patterns says.
+
+  Items of one length are dealt out in random order, so that neighbours in the
+  text are separated.
+
+  Returns:
+    (members [n], starts [M + 1]), int64: bin m holds the items
+    members[starts[m] : starts[m + 1]].
+  """
+  rank = hashing.bits(seed, "pack", np.arange(len(lengths)))
+  order = np.lexsort((rank, lengths))
+  counts = np.bincount(lengths, minlength=capacity + 1)
+  taken = np.cumsum(counts) - counts  # Place of the next item of each length.
+  members, sizes = [], [np.zeros(1, np.int64)]
+  for pattern, count in best_fit_patterns(counts, capacity, max_items):
+    slots = []
+    for length in pattern:
+      slots.append(order[taken[length] : taken[length] + count])
+      taken[length] += count
+    members.append(np.stack(slots, axis=1).reshape(-1))
+    sizes.append(np.full(count, len(pattern)))
+  return np.concatenate(members), np.cumsum(np.concatenate(sizes))
+
+
+def best_fit_patterns(
+  counts, capacity: int, max_items: int
+) -> list[tuple[tuple[int, ...], int]]:
+  """Returns (lengths that share a bin, number of such bins), best fit.
+
+  Packs longest first, each length into the fullest bin that has room, for
+  all items of a length at once: the time does not depend on their number.
+
+  Args:
+    counts: [capacity + 1], number of items of each length.
+    capacity: of a bin.
+    max_items: in a bin.
+  """
+  # By remaining space: patterns of fewer than max_items lengths, with counts.
+  spaces = [deque() for _ in range(capacity + 1)]
+  closed = []
+
+  def put(pattern, count):
+    space = capacity - sum(pattern)
+    open_ = len(pattern) < max_items
+    (spaces[space] if open_ else closed).append((pattern, count))
+
+  for length in range(capacity, 0, -1):
+    remaining = int(counts[length])
+    while remaining:
+      tightest = next((s for s in spaces[length:] if s), None)
+      if tightest is None:  # As many new bins as hold the remaining items.
+        count = -(-remaining // min(capacity // length, max_items))
+        put((length,), count)
+        remaining -= count
+        continue
+      pattern, count = tightest.popleft()
+      placed = min(count, remaining)
+      put((*pattern, length), placed)
+      if placed < count:
+        tightest.append((pattern, count - placed))
+      remaining -= placed
+  return [*closed, *(item for space in spaces for item in space)]

@@ -1,0 +1,180 @@
+"""Rows for sentence pairs: which sentences of a split make row i.
+
+Sits between the corpus on disk (store.py) and the batches (batches.py). The
+rows partition the split, as google-research/bert cuts it: sentences of one
+document are taken until they hold the tokens that a row has room for, or the
+document ends. A table with one record for each row is built once, kept beside
+the corpus and memory-mapped: the next start reads nothing but its header.
+"""
+
+import logging
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from maskedlm.core.errors import CorpusError
+from maskedlm.data import hashing
+from maskedlm.data.batches import row_tables
+from maskedlm.data.corpus import store
+
+RECORD = np.dtype(
+  [
+    ("sentence", "<i8"),  # The row's first sentence, in the split.
+    ("token", "<i8"),  # The row's first token, in the split.
+    ("num_sentences", "<i4"),
+    ("num_tokens", "<i4"),
+    ("document_end", "<i8"),  # The token after its document's last one.
+    ("document_row", "<i8"),  # The first row of its document.
+    ("num_document_rows", "<i8"),
+  ]
+)
+_log = logging.getLogger(__name__)
+_VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
+_BLOCK = 1 << 18  # Sentences, or rows, that are worked on at a time.
+
+
+class PairTable(NamedTuple):
+  """A split cut into R rows, with the options that it was cut by."""
+
+  split: store.Split
+  table: np.ndarray  # [R] of RECORD, memory-mapped.
+  length: int  # L: a row is cut to fit L - 3 tokens and three specials.
+  short_share: float
+  seed: int
+
+
+def open_pair_table(
+  corpus, name: str, *, length, short_share, seed, documents: int = 2
+) -> PairTable:
+  """The rows of corpus.train or corpus.heldout (`name`), built if need be.
+
+  The table is kept in CORPUS/rows, or in memory if that can't be written.
+
+  Args:
+    corpus, name: the split.
+    length, short_share, seed: by which it is cut, see Rows.
+    documents: 2 where a random B comes from another document, else 1.
+
+  Raises:
+    CorpusError: fewer of the split's documents than that have rows.
+  """
+  split = getattr(corpus, name)
+  options = {"length": length, "short_share": short_share, "seed": seed}
+
+  def build():
+    starts, ends = _cut(split, **options)
+    if not len(starts):
+      raise CorpusError(_too_few(corpus.path, name, 0, documents))
+    return _records(split, starts, ends)
+
+  table = row_tables.open_table(corpus, table_key(name, options), RECORD, build)
+  held = len(np.unique(table["document_end"][[0, -1]]))  # Rows are in order.
+  if held < documents:
+    raise CorpusError(_too_few(corpus.path, name, held, documents))
+  return PairTable(split, table, **options)
+
+
+def table_key(name: str, options) -> tuple:
+  """What determines the table of a split, besides the corpus."""
+  return "pairs", _VERSION, name, options
+
+
+def target_lengths(sentence, *, length, short_share, seed) -> np.ndarray:
+  """Tokens that close a row which begins at `sentence`: int64, 2 to L - 3.
+
+  L - 3 leaves room for [CLS] and two [SEP]. With probability short_share it
+  is uniform in [2, L - 3], so that fine-tuning's short inputs are not new to
+  the model (create_pretraining_data.py draws this once for each document).
+  """
+  target = np.full(np.shape(sentence), length - 3)
+  short = hashing.uniform(seed, "short", sentence) < short_share
+  target[short] = 2 + hashing.randint(
+    length - 4, seed, "target", sentence[short]
+  )
+  return target
+
+
+def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
+  """First sentence of each row, and the sentence after its last: int64 [R].
+
+  Where a row that begins at sentence s ends depends on s alone, so that is
+  computed for a block of sentences at once, however long the documents are.
+  The rows are then the chain 0 -> end(0) -> end(end(0)) ...
+  """
+  documents = _read(split.documents)
+  document_tokens = store.take(split.sentences, documents)
+  num_sentences = int(documents[-1])
+  starts, row = [], 0
+  for low in range(0, num_sentences, _BLOCK):
+    high = min(low + _BLOCK, num_sentences)
+    ends = _ends(split, low, high, documents, document_tokens, **options)
+    starts.append(low + row_tables.chain(ends - low, row - low))
+    if len(starts[-1]):  # Else the row before is longer than the block.
+      row = ends[starts[-1][-1] - low]
+  starts = np.concatenate([*starts, [num_sentences]])
+  starts, ends = starts[:-1], starts[1:]
+  # A pair takes two tokens: a document without them has no row.
+  tiny = (np.diff(document_tokens) < 2) & (np.diff(documents) > 0)
+  tiny = np.searchsorted(starts, documents[:-1][tiny])
+  if not len(tiny):
+    return starts, ends
+  _log.info("%d documents of a single token have no row", len(tiny))
+  return np.delete(starts, tiny), np.delete(ends, tiny)
+
+
+def _ends(split, low, high, documents, document_tokens, **options):
+  """For sentences low..high: where a row that begins there ends. int64."""
+  sentence = np.arange(low, high)
+  # No sentence is empty, so no row reaches further than L sentences.
+  last = min(high + options["length"], int(documents[-1]))
+  tokens = store.take(split.sentences, np.arange(low, last + 1))
+  full = tokens[: high - low] + target_lengths(sentence, **options)
+  end = low + np.searchsorted(tokens, full)
+  document = row_tables.places(documents, sentence)
+  document_end = documents[document]
+  end = np.minimum(end, document_end)
+  # One token that is left over can't be a pair: it joins the last row.
+  leftover = document_tokens[document] - tokens[end - low]
+  return np.where(leftover < 2, document_end, end)
+
+
+def _records(split, starts, ends) -> Iterator[np.ndarray]:
+  """The rows' records, a block at a time."""
+  documents = _read(split.documents)
+  document_rows = np.searchsorted(starts, documents)
+  num_rows = np.diff(document_rows)
+  for low in range(0, max(len(starts), 1), _BLOCK):
+    start, end = starts[low : low + _BLOCK], ends[low : low + _BLOCK]
+    document = row_tables.places(documents, start) - 1
+    record = np.empty(len(start), RECORD)
+    record["sentence"] = start
+    record["token"] = store.take(split.sentences, start)
+    record["num_sentences"] = end - start
+    record["num_tokens"] = store.take(split.sentences, end) - record["token"]
+    document_end = documents[document + 1]
+    record["document_end"] = store.take(split.sentences, document_end)
+    record["document_row"] = document_rows[document]
+    record["num_document_rows"] = num_rows[document]
+    yield record
+
+
+def _read(concat) -> np.ndarray:
+  """All of a Concat, in memory."""
+  return store.take(concat, np.arange(store.size(concat)))
+
+
+def _too_few(path, name: str, held: int, documents: int) -> str:
+  remedy = "give it more documents (in text files a blank line ends one)"
+  if name == "heldout":
+    remedy = "raise corpus.heldout_share or set train.eval_rows=0"
+  why = "a row has two segments of a token each"
+  if documents > 1:
+    why = (
+      "next-sentence prediction draws a random B from another document and "
+      "needs two or more"
+    )
+  return (
+    f"{path}: the {name} split has {held} documents of at least 2 tokens; "
+    f"{why}: {remedy}."
+  )

@@ -1,0 +1,140 @@
+"""The folder that a Beam run works in: its description, and files of arrays.
+
+run.json describes the run for all workers; each stage (stages.py,
+piece_plan.py) has a folder with a file per piece of the source. A file appears
+by a rename when complete, so work that is there need not be done again.
+"""
+
+import json
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.sources import (languages, reader)
+from maskedlm.data.sources.languages import Domain
+from maskedlm.runtime import output_files
+
+
+class Job(NamedTuple):
+  """What all stages of a run share."""
+
+  folder: str
+  config: ConfigDict
+  pieces: list[tuple[Domain, reader.Piece]]
+
+
+def load_job(folder: str) -> Job:
+  """Loads the job that `start_job` wrote to the folder."""
+  with open(os.path.join(folder, "run.json"), encoding="utf-8") as file:
+    run = json.load(file)
+  pieces = [
+    (
+      Domain(**piece["part"]),
+      reader.Piece(tuple(piece["paths"]), range(*piece["records"])),
+    )
+    for piece in run["pieces"]
+  ]
+  return Job(folder, ConfigDict(run["config"]), pieces)
+
+
+def start_job(job: Job) -> None:
+  """Writes run.json, or checks that the one that is there is the same.
+
+  Raises:
+    CorpusError: the folder belongs to a run with other options or other text,
+      or holds something else.
+  """
+  run = {
+    "config": {
+      "seed": job.config.seed,
+      "corpus": {
+        **job.config.corpus.to_dict(),
+        # These may differ when a run is continued.
+        "path": "",
+        "num_workers": 0,
+      },
+      "tokenizer": job.config.tokenizer.to_dict(),
+    },
+    "pieces": [
+      {
+        "part": domain._asdict(),
+        "paths": list(piece.paths),
+        "records": [piece.records.start, piece.records.stop],
+        "bytes": sum(map(os.path.getsize, piece.paths)),
+      }
+      for domain, piece in job.pieces
+    ],
+  }
+  path = os.path.join(job.folder, "run.json")
+  if os.path.exists(path):
+    with open(path, encoding="utf-8") as file:
+      earlier = json.load(file)
+    if earlier != run:
+      sections = [
+        name
+        for name in ("corpus", "tokenizer", "seed")
+        if earlier["config"][name] != run["config"][name]
+      ]
+      raise CorpusError(
+        f"{job.folder} holds an unfinished run with other "
+        f"{' and '.join(sections) + ' options' if sections else 'text'}: give"
+        " the same ones to continue it, or remove the folder."
+      )
+    return
+  names = os.listdir(job.folder) if os.path.lexists(job.folder) else []
+  if not all(n.startswith(".run.json.") for n in names):  # Unfinished ones.
+    raise CorpusError(
+      f"{job.folder}: prepare works in this folder, but it holds other files;"
+      " move them away, or use another path."
+    )
+  with output_files.whole_file(path) as file:
+    file.write(json.dumps(run).encode())
+
+
+def list_pieces(
+  config: ConfigDict, num_bytes: int
+) -> list[tuple[Domain, reader.Piece]]:
+  """Returns the pieces of the source, or of each domain in turn."""
+  pieces = []
+  for domain in languages.parse_domains(config.corpus):
+    with languages.errors_of_domain(domain.name):
+      pieces += [
+        (domain, piece)
+        for piece in reader.list_pieces(
+          domain.source,
+          text_field=config.corpus.text_field,
+          num_bytes=num_bytes,
+        )
+      ]
+  return pieces
+
+
+def result_path(folder: str, stage: str, name: int | str) -> str:
+  """Returns the file or folder that a stage makes of a piece or shard."""
+  name = name if isinstance(name, str) else f"{name:06d}"
+  return os.path.join(folder, stage, name)
+
+
+def is_done(folder: str, stage: str, names: Iterable[int | str]) -> bool:
+  """Returns whether a stage has made all of these."""
+  return all(os.path.exists(result_path(folder, stage, n)) for n in names)
+
+
+def load_array(
+  folder: str, stage: str, name: int | str, array: str
+) -> np.ndarray:
+  """Loads one of the arrays that `save_arrays` wrote."""
+  with np.load(result_path(folder, stage, name)) as arrays:
+    return arrays[array]
+
+
+def save_arrays(
+  folder: str, stage: str, name: int | str, **arrays: np.ndarray
+) -> None:
+  """Writes the result of a stage, as arrays."""
+  with output_files.whole_file(result_path(folder, stage, name)) as file:
+    np.savez(file, **arrays)

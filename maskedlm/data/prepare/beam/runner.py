@@ -1,0 +1,382 @@
+"""Prepares a corpus by Apache Beam: on Dataflow, Flink, Spark, or here.
+
+`make_runner` returns the `run` argument of prepare.prepare. The work is in
+stages.py, on pieces of the source. Here each stage is a map over the pieces,
+and the search for duplicates groups their hashes. Between the stages, this
+process makes the decisions that need all pieces, from arrays of a few bytes per
+document.
+
+Everything goes through files in PATH.beam, which all workers must see under
+that path (a shared or mounted disk, like the text itself). What is there is not
+done again: a run that was killed continues where it was.
+"""
+
+import contextlib
+import functools
+import io
+import itertools
+import logging
+import os
+import re
+import shutil
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm.core.errors import (ConfigError, CorpusError, did_you_mean)
+from maskedlm.data.corpus import (domain_splits, manifest, shards, store)
+from maskedlm.data.prepare import (dedup, vocabulary_sample)
+from maskedlm.data.prepare import options as prepare_options
+from maskedlm.data.prepare.beam import job as job_lib
+from maskedlm.data.prepare.beam import (piece_plan, stages)
+from maskedlm.data.sources import (languages, reader)
+from maskedlm.data.tokenizers.tokenizer import (Tokenizer, load_tokenizer)
+from maskedlm.runtime import (output_files, storage_errors)
+
+PIECE_BYTES = 1 << 26  # Of files that a worker reads at a time.
+GROUP_HASHES = 1 << 22  # That a worker compares at a time, approximately.
+
+
+def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
+  """Returns the `run` argument of prepare.prepare that uses Beam.
+
+  Args:
+    arguments: of Beam's command line, such as --runner=FlinkRunner; by default,
+      its runner on this machine.
+
+  Raises:
+    ConfigError: apache-beam is not installed, or has no such option.
+  """
+  try:
+    with _without_log():
+      from apache_beam.options import pipeline_options
+  except ImportError as error:
+    raise ConfigError(
+      f"--runner=beam needs Apache Beam ({error}): pip install "
+      "'maskedlm[beam]'."
+    ) from error
+  arguments = [*_DEFAULTS, *arguments]  # The last one of a name counts.
+  try:
+    # On errors argparse prints its usage, a page long.
+    with _without_log(), contextlib.redirect_stderr(io.StringIO()):
+      options = pipeline_options.PipelineOptions(arguments)
+      known = options.get_all_options()
+      given = options.get_all_options(retain_unknown_options=True)
+  except SystemExit as error:
+    raise ConfigError(
+      f"Beam refuses its options {' '.join(arguments)}: expected "
+      "--beam.NAME=VALUE with a name and a value that its runner knows."
+    ) from error
+  for name in sorted(given.keys() - known.keys()):
+    raise ConfigError(
+      f"--beam.{name}: Beam has no such option{did_you_mean(name, known)}"
+    )
+  logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # See _execute.
+  return functools.partial(run, options)
+
+
+@contextlib.contextmanager
+def _without_log():
+  """Hides Beam's warnings about Google packages, which are not needed here."""
+  handler = logging.NullHandler()
+  logging.getLogger().addHandler(handler)
+  try:
+    yield
+  finally:
+    logging.getLogger().removeHandler(handler)
+
+
+_DEFAULTS = (
+  "--runner=DirectRunner",
+  # Keeps the DirectRunner from looking for Prism, a Go program to download. No
+  # trigger is used.
+  "--allow_unsafe_triggers",
+  "--default_sdk_harness_log_level=ERROR",
+)
+
+
+def run(
+  options: Any, config: ConfigDict, path: str, *, log: Callable, progress: bool
+) -> store.Corpus:
+  """Prepares the corpus at `path`; see prepare.prepare.
+
+  Args:
+    options: Beam's PipelineOptions.
+    config, path, log: see prepare.prepare.
+    progress: unused; Beam's runner shows the progress.
+  """
+  folder = f"{path}.beam"
+  _check_source(config)
+  try:
+    _prepare(options, config, path, folder, log)
+  except OSError as error:
+    raise storage_errors.unreachable(folder, error) from error
+  return store.open_corpus(path)
+
+
+def _check_source(config: ConfigDict) -> None:
+  """Reads a document of each domain, so that errors come before the work."""
+  for domain in languages.parse_domains(config.corpus):
+    with languages.errors_of_domain(domain.name):
+      documents = reader.read_documents(
+        domain.source, text_field=config.corpus.text_field, report=Counter()
+      )
+      next(iter(documents))
+
+
+def _prepare(
+  options, config: ConfigDict, path: str, folder: str, log: Callable
+) -> None:
+  job = job_lib.Job(folder, config, job_lib.list_pieces(config, PIECE_BYTES))
+  job_lib.start_job(job)
+  run_stage = functools.partial(_run_stage, options, folder, log)
+  pieces = range(len(job.pieces))
+  run_stage("survey", stages.survey, [(index,) for index in pieces])
+  report = Counter()
+  for index in pieces:
+    report.update(stages.survey_report(folder, index))
+  if dedup.is_enabled(config.corpus):
+    _find_duplicates(options, folder, report["documents"], pieces, log)
+    for index in pieces:
+      report.update(stages.count_dropped(folder, index))
+  if not job_lib.is_done(folder, "plan", pieces):
+    piece_plan.write_plan(folder)
+  tokenizer = _make_tokenizer(job, run_stage, log)
+  items = [(index, tokenizer.vocab_size) for index in pieces]
+  run_stage("encoded", stages.encode_piece, items)
+  _assemble(job, run_stage, path, tokenizer, report)
+  _remove(folder)
+
+
+def _remove(folder: str) -> None:
+  shutil.rmtree(folder)
+
+
+def _find_duplicates(options, folder, num_documents, pieces, log) -> None:
+  """Groups the pieces' hashes by value, then the duplicates by piece."""
+  if job_lib.is_done(folder, "duplicates", pieces):
+    return
+  import apache_beam as beam
+
+  log(f"beam: duplicates: {num_documents:,} documents")
+  num_groups = -(-num_documents // GROUP_HASHES)
+
+  def build(pipeline):
+    items = pipeline | beam.Create(list(pieces)) | beam.Reshuffle()
+    marks = (
+      items
+      | beam.FlatMap(
+        functools.partial(_band_hashes, folder, num_groups)
+      ).with_output_types(tuple[tuple[int, int], Any])
+      | "by hash" >> beam.GroupByKey()
+      | beam.FlatMapTuple(stages.mark_duplicates).with_output_types(
+        tuple[int, Any]
+      )
+    )
+    # Gives a group, and so a file, to pieces without duplicates.
+    empty = items | beam.Map(_empty_mark).with_output_types(tuple[int, Any])
+    _ = (
+      (marks, empty)
+      | beam.Flatten()
+      | "by piece" >> beam.GroupByKey()
+      | beam.Map(functools.partial(_counted, stages.write_status, folder))
+    )
+
+  _execute(options, folder, build)
+
+
+def _band_hashes(folder: str, num_groups: int, index: int) -> Iterator[tuple]:
+  return stages.band_hashes(folder, index, num_groups)
+
+
+def _empty_mark(index: int) -> tuple[int, None]:
+  return index, None
+
+
+def _make_tokenizer(
+  job: job_lib.Job, run_stage: Callable, log: Callable
+) -> Tokenizer:
+  """Loads tokenizer.path, or trains a tokenizer on the sample."""
+  path = os.path.join(job.folder, "tokenizer")
+  if os.path.exists(path):
+    return load_tokenizer(path)
+  with output_files.whole_folder(path) as work:
+    tokenizer = vocabulary_sample.load_or_train(
+      job.config, lambda: _train(job, run_stage, log), log=log
+    )
+    tokenizer.save(work)
+  return tokenizer
+
+
+def _train(job: job_lib.Job, run_stage: Callable, log: Callable) -> Tokenizer:
+  """Trains a tokenizer on the sentences that local.py would take."""
+  config, folder = job.config, job.folder
+  if config.corpus.parts:
+    max_bytes = vocabulary_sample.max_sample_bytes(config)
+  else:
+    max_bytes = config.tokenizer.sample_bytes
+  names = [domain.name for domain, _ in job.pieces]
+  items, counts = [], {}
+  for name, group in itertools.groupby(range(len(names)), names.__getitem__):
+    pieces = list(group)
+    sizes = (piece_plan.load_sentence_sizes(folder, i).sizes for i in pieces)
+    step, starts, counts[name] = piece_plan.choose_stride(sizes, max_bytes)
+    items += [(i, at, step) for i, at in zip(pieces, starts, strict=True)]
+  run_stage("sample", piece_plan.write_sample, items)
+  lines = {name: [] for name in counts}
+  for index, name in enumerate(names):
+    lines[name] += piece_plan.read_sample(folder, index)
+  if not config.corpus.parts:
+    return vocabulary_sample.train_on_sentences(lines[""], config)
+  samples = vocabulary_sample.limit_samples(
+    (
+      vocabulary_sample.Sample(
+        name, counts[name], vocabulary_sample.total_bytes(sample), sample
+      )
+      for name, sample in lines.items()
+      if counts[name]
+    ),
+    max_bytes=max_bytes,
+    alphas=[config.tokenizer.alpha],
+  )
+  return vocabulary_sample.train_on_samples(samples, config, log=log)
+
+
+def _assemble(
+  job: job_lib.Job,
+  run_stage: Callable,
+  path: str,
+  tokenizer: Tokenizer,
+  report: Counter,
+) -> None:
+  """Makes the corpus at `path` of the encoded pieces."""
+  config, folder = job.config, job.folder
+  parts = domain_splits.empty_counts(languages.parse_domains(config.corpus))
+  for index in range(len(job.pieces)):
+    encoded = stages.load_encoded(folder, index)
+    report.update(encoded["report"])
+    for part, more in zip(parts, encoded["parts"], strict=True):
+      for split, name in itertools.product(shards.SPLITS, domain_splits.COUNTS):
+        part[split][name] += more[split][name]
+  work = os.path.join(folder, "corpus")
+  os.makedirs(work, exist_ok=True)
+  tokenizer.save(os.path.join(work, "tokenizer"))
+  slices = {
+    shards.shard_name(split, i): shard
+    for split in shards.SPLITS
+    for i, shard in enumerate(
+      stages.plan_shards(
+        folder, split, len(job.pieces), config.corpus.shard_tokens
+      )
+    )
+  }
+  run_stage(
+    "shards",
+    stages.write_shard,
+    [(name, shard, tokenizer.vocab_size) for name, shard in slices.items()],
+  )
+  totals, files = {split: [] for split in shards.SPLITS}, {}
+  token_counts = np.zeros(tokenizer.vocab_size, np.int64)
+  for name in slices:
+    split = name.partition("-")[0]
+    total, shard_files, counts = stages.load_shard(folder, name)
+    totals[split].append(total)
+    files.update(shard_files)
+    if split == "train":
+      token_counts += counts
+  for name in set(os.listdir(work)) - files.keys() - {"tokenizer"}:
+    os.remove(os.path.join(work, name))  # Left by a worker that was killed.
+  manifest.finish_corpus(
+    path,
+    work,
+    splits=shards.split_totals(totals),
+    counts=token_counts,
+    files=files,
+    tokenizer=tokenizer,
+    options=prepare_options.recorded_options(
+      config, tokenizer, domains=bool(parts)
+    ),
+    report=report,
+    parts=parts,
+  )
+
+
+# Running
+
+
+def _run_stage(
+  options, folder: str, log: Callable, stage: str, function: Callable, items
+) -> None:
+  """Calls function(folder, *item) for each item without a result.
+
+  The first element of an item is the number or name of its result.
+  """
+  todo = [i for i in items if not job_lib.is_done(folder, stage, i[:1])]
+  done = len(items) - len(todo)
+  log(
+    f"beam: {stage}: {len(todo):,} of {len(items):,}"
+    + (f", {done:,} were done before" if done else "")
+  )
+  if not todo:
+    return
+  import apache_beam as beam
+
+  def build(pipeline):
+    _ = (
+      pipeline
+      | beam.Create(todo)
+      | beam.Reshuffle()
+      | beam.Map(functools.partial(_counted, function, folder))
+    )
+
+  _execute(options, folder, build)
+
+
+def _counted(function: Callable, folder: str, item: tuple) -> None:
+  """Calls a stage; adds the counts it returns to Beam's own counters."""
+  from apache_beam.metrics import Metrics
+
+  for name, count in (function(folder, *item) or {}).items():
+    Metrics.counter("maskedlm", name).inc(count)
+
+
+def _execute(options, folder: str, build: Callable) -> None:
+  """Runs a pipeline to its end.
+
+  Raises:
+    CorpusError: a worker raised it, or the pipeline failed.
+  """
+  import apache_beam as beam
+
+  try:
+    pipeline = beam.Pipeline(options=options)
+    build(pipeline)
+    state = pipeline.run().wait_until_finish()
+  except Exception as error:  # Its type depends on Beam's runner.
+    # The text of a worker's error is within that of the runner's.
+    worker = _WORKER_ERROR.search(f"{type(error).__name__}: {error}")
+    if worker:
+      raise CorpusError(worker[1]) from error
+    path = os.path.join(folder, "failure.txt")
+    with open(path, "w", encoding="utf-8") as file:
+      file.writelines(traceback.format_exception(error))
+    last = str(error).strip().splitlines()[-1:]
+    raise CorpusError(
+      f"the Beam pipeline failed: {type(error).__name__}: {''.join(last)}"
+      f" ({path} has the traceback). Finished work is kept: the same command"
+      " continues."
+    ) from error
+  if str(state) != "DONE":
+    raise CorpusError(
+      f"the Beam pipeline ended as {state}; see its runner's log. Finished work"
+      " is kept: the same command continues."
+    )
+
+
+_WORKER_ERROR = re.compile(
+  r"(?:Config|Corpus)Error: ([^\n]*?)( \[while running.*)?$", re.MULTILINE
+)

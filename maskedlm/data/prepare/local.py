@@ -1,0 +1,129 @@
+"""Prepares a corpus by processes on this machine: the default runner.
+
+One stream of documents goes through the stages, none of which holds it whole:
+read (documents.py), duplicates dropped (dedup.py), the tokenizer trained
+(vocabulary_sample.py); then, read again, split, encoded by worker processes
+(encode.py) and written (store.write_corpus). beam/ is the other runner.
+"""
+
+import itertools
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+from ml_collections import ConfigDict
+
+from maskedlm.data import workers
+from maskedlm.data.corpus import (domain_splits, store)
+from maskedlm.data.prepare import (dedup, encode, options, vocabulary_sample)
+from maskedlm.data.prepare import documents as documents_lib
+from maskedlm.data.sources import languages
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+
+
+def run(
+  config: ConfigDict, path: str, *, log: Callable, progress: bool
+) -> store.Corpus:
+  """Prepares the corpus at `path`; see prepare.prepare."""
+  report = Counter()
+  parts = domain_splits.empty_counts(languages.parse_domains(config.corpus))
+  read = document_reader(config, report, progress)
+  tokenizer = make_tokenizer(config, read(), log=log, progress=progress)
+  # Workers load it from the corpus's folder, which is not shared with others.
+  tokenizer_path = os.path.join(store.work_folder(path), "tokenizer")
+  return store.write_corpus(
+    path,
+    _encode_documents(config, tokenizer_path, read(), report, parts, progress),
+    tokenizer=tokenizer,
+    shard_tokens=config.corpus.shard_tokens,
+    options=options.recorded_options(config, tokenizer, domains=bool(parts)),
+    report=report,
+    parts=parts,
+  )
+
+
+def document_reader(
+  config: ConfigDict, report: Counter, progress: bool
+) -> Callable[[], Iterable[documents_lib.Document]]:
+  """Returns a function that reads the documents to encode at each call.
+
+  A small source is read once. `report` has the counts of the latest reading.
+  Duplicates are searched here, before the function is called.
+  """
+  cache = []
+
+  def read():
+    if cache:
+      return iter(cache)
+    report.clear()
+    return documents_lib.cache_small(
+      documents_lib.read_documents(config, report), cache
+    )
+
+  if not dedup.is_enabled(config.corpus):
+    return read
+  status, characters = dedup.find_duplicates(
+    _show(read(), "looking for duplicates", progress), config.corpus
+  )
+
+  def read_unique():
+    documents = read()
+    dict.update(report, dedup.count_dropped(status, characters))  # Not added.
+    return itertools.compress(documents, status == dedup.KEPT)
+
+  return read_unique
+
+
+def make_tokenizer(
+  config: ConfigDict,
+  documents: Iterable[documents_lib.Document],
+  *,
+  log: Callable,
+  progress: bool,
+) -> Tokenizer:
+  """Loads tokenizer.path, or trains a tokenizer on the documents."""
+  documents = _show(documents, "reading for the tokenizer", progress)
+  return vocabulary_sample.load_or_train(
+    config,
+    lambda: vocabulary_sample.train_on_documents(config, documents, log=log),
+    log=log,
+  )
+
+
+def _encode_documents(
+  config: ConfigDict,
+  tokenizer_path: str,
+  documents: Iterable[documents_lib.Document],
+  report: Counter,
+  parts: list[dict],
+  progress: bool,
+) -> Iterator[tuple[str, list[np.ndarray]]]:
+  """Yields (split, ids of each sentence); see encode.unpack_documents."""
+  encoded = workers.ordered_map(
+    encode.make_encoder,
+    (
+      tokenizer_path,
+      config.corpus.sentences,
+      config.corpus.max_sentence_tokens,
+    ),
+    documents_lib.make_chunks(
+      documents_lib.split_documents(documents, config.corpus.heldout_share)
+    ),
+    num_workers=workers.num_workers(config.corpus),
+  )
+  if progress:
+    encoded = documents_lib.show_progress(
+      encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
+    )
+  return encode.unpack_documents(encoded, report, parts)
+
+
+def _show(
+  documents: Iterable[documents_lib.Document], label: str, progress: bool
+) -> Iterable[documents_lib.Document]:
+  if not progress:
+    return documents
+  return documents_lib.show_progress(
+    documents, label, lambda d: (1, d.num_bytes)
+  )
