@@ -1,20 +1,19 @@
-"""Corruptions that move tokens: shuffled, deleted, inserted.
+"""Corruptions that move tokens: shuffling, deletion, insertion.
 
-The chapter's "reorderings, deletions, and extraneous insertions" beside the
-masks and substitutions of corruption.py, each with its own alignment between
-what the encoder sees and what it predicts (docs/guides/pretrain/masking.md):
+Each has its own alignment of the encoder's input with the predictions
+(docs/guides/pretrain/masking.md), which are:
 
-- shuffle: at each place of a shuffled trigram, the token that stood there.
+- shuffle: at each place of a shuffled trigram, the original token.
 - delete: at the token left of a gap, the first token that is missing; at as
   many intact places, NOTHING.
 - insert: at an inserted token, NOTHING; at as many tokens of the text, the
   token itself.
 
-So deletion and insertion ask where as well as what: half of the slots are
-places where nothing has happened. NOTHING is the id of [PAD], which no text
-has and so means nothing else.
+So deletion and insertion must be located as well as undone: half of the
+predictions are at intact places. NOTHING is the id of [PAD], which no text
+contains.
 
-Keys, slots and static shapes are as in corruption.py.
+Keys, predictions and static shapes are as in tokens.py.
 """
 
 import itertools
@@ -23,24 +22,32 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.modeling.masking.tokens import (TokenTable, choose_tokens, draw_tokens, write_at)
+from maskedlm.modeling.masking.tokens import (
+  TokenTable,
+  choose_tokens,
+  draw_tokens,
+  write_at,
+)
 
-ORDERS = np.array(list(itertools.permutations(range(3))))  # The first: as is.
+ORDERS = np.array(list(itertools.permutations(range(3))))  # Identity first.
 
 
-def shuffle_trigrams(key, input_ids, candidates, num_to_mask, *, num_predictions):
+def shuffle_trigrams(
+  key, input_ids, candidates, num_to_mask, *, num_predictions
+):
   """Shuffles trigrams (StructBERT, Wang et al., arXiv:1908.04577, 2.2).
 
-  Three neighbouring tokens, none of them special, in one of their six orders,
-  each as likely: one in six stays as it is. Trigrams don't overlap: those of
-  a row begin at columns that are equal modulo 3, by a draw for each row.
+  A trigram is three neighbouring tokens, none of them special. It gets one of
+  its six orders at random, so one in six is unchanged. Trigrams do not overlap:
+  those of a row begin at columns of the same remainder modulo 3, which is drawn
+  for each row.
 
   Args:
     key: a PRNG key.
     input_ids: [B, L].
     candidates: [B, L] bool, tokens that may be moved.
-    num_to_mask: [B], tokens to shuffle; a third of it is the number of trigrams,
-      one if it is less than 3.
+    num_to_mask: [B], tokens to shuffle: three for each trigram, of which there
+      is at least one.
     num_predictions: P, at least 3. A multiple of 3 is used.
 
   Returns:
@@ -66,25 +73,28 @@ def shuffle_trigrams(key, input_ids, candidates, num_to_mask, *, num_predictions
   original = jnp.take_along_axis(input_ids, positions, axis=1)
   shuffled = jnp.take_along_axis(original.reshape(B, G, 3), order, axis=2)
   weights = jnp.repeat(weights, 3, axis=1)
-  corrupted = write_at(input_ids, positions, weights, shuffled.reshape(B, 3 * G))
+  corrupted = write_at(
+    input_ids, positions, weights, shuffled.reshape(B, 3 * G)
+  )
   labels = jnp.where(weights > 0, original, 0)
   return corrupted, positions, labels, weights
 
 
 def delete_tokens(key, rows, candidates, positions, weights, *, pad_id):
-  """Takes the chosen tokens out; the row closes up and ends in padding.
+  """Deletes the chosen tokens; the row closes up and is padded.
 
   Args:
-    key: a PRNG key, for the intact places that are asked for.
-    rows: the batch; see `rearrange` for what is read of it.
+    key: a PRNG key, for the intact places that are predicted.
+    rows: the batch; `rearrange` lists the fields that are read.
     candidates: [B, L] bool, tokens that might have been chosen: a place is a
-      token that is left and has one of them as its right neighbour.
+      remaining token whose right neighbour is a candidate.
     positions, weights: [B, P], the chosen tokens.
     pad_id: id of [PAD]: padding, and NOTHING.
 
   Returns:
     The rows, and positions, labels [B, 2P] int32, weights [B, 2P] float32:
-    first the gaps, one slot each however long, then as many intact places.
+    first the gaps, one prediction each whatever their length, then as many
+    intact places.
   """
   input_ids = rows["input_ids"]
   P = positions.shape[1]
@@ -96,11 +106,11 @@ def delete_tokens(key, rows, candidates, positions, weights, *, pad_id):
   num_gaps = jnp.sum(gap, axis=1)
   gaps = choose_tokens(key, gap, num_gaps, num_predictions=P)
   intact = choose_tokens(key, place & ~gap, num_gaps, num_predictions=P)
-  slots = _join(
-    _slots(*gaps, to, _next(input_ids)),
-    _slots(*intact, to, jnp.full_like(input_ids, pad_id)),
+  predictions = _join(
+    _predictions(*gaps, to, _next(input_ids)),
+    _predictions(*intact, to, jnp.full_like(input_ids, pad_id)),
   )
-  return rearrange(rows, source, to, pad_id=pad_id), *slots
+  return rearrange(rows, source, to, pad_id=pad_id), *predictions
 
 
 def insert_tokens(
@@ -113,23 +123,23 @@ def insert_tokens(
   pad_id,
   random_tokens: TokenTable,
 ):
-  """Puts random tokens before tokens of the text; what no longer fits goes.
+  """Inserts random tokens before tokens of the text.
 
-  To make room, the last tokens of the row are dropped, but no special ones.
-  An inserted token belongs to the segment of the token that it comes before.
+  To make room, the last tokens of the row are dropped, except special ones. An
+  inserted token belongs to the segment of the token it precedes.
 
   Args:
     key: a PRNG key.
-    rows: the batch; see `rearrange` for what is read of it.
-    candidates: [B, L] bool, tokens that others may come before.
+    rows: the batch; `rearrange` lists the fields that are read.
+    candidates: [B, L] bool, tokens that others may precede.
     num_to_mask: [B], tokens to insert, each before another token, at most P.
     num_predictions: P.
     pad_id: id of [PAD]: padding, and NOTHING.
-    random_tokens: TokenTable of what is inserted.
+    random_tokens: TokenTable that inserted tokens are drawn from.
 
   Returns:
     The rows, and positions, labels [B, 2P] int32, weights [B, 2P] float32:
-    first the inserted tokens, then as many of the text's.
+    first the inserted tokens, then as many tokens of the text.
   """
   input_ids = rows["input_ids"]
   L = input_ids.shape[1]
@@ -139,7 +149,9 @@ def insert_tokens(
   from_end = jnp.cumsum(candidates[:, ::-1], axis=1)[:, ::-1]
   dropped = candidates & (from_end <= excess[:, None])
   kept = candidates & ~dropped
-  before, weights = choose_tokens(choose_key, kept, num_to_mask, num_predictions=num_predictions)
+  before, weights = choose_tokens(
+    choose_key, kept, num_to_mask, num_predictions=num_predictions
+  )
   inserted = _marked(input_ids, before, weights)
   shift = inserted.astype(jnp.int32) - dropped
   to = _columns(input_ids) + jnp.cumsum(shift, axis=1)
@@ -151,21 +163,21 @@ def insert_tokens(
   intact = choose_tokens(
     intact_key, kept, jnp.sum(inserted, axis=1), num_predictions=num_predictions
   )
-  slots = _join(
-    _slots(before, weights, to - 1, jnp.full_like(input_ids, pad_id)),
-    _slots(*intact, to, input_ids),
+  predictions = _join(
+    _predictions(before, weights, to - 1, jnp.full_like(input_ids, pad_id)),
+    _predictions(*intact, to, input_ids),
   )
-  return moved, *slots
+  return moved, *predictions
 
 
 def rearrange(rows, source, to, *, pad_id) -> dict:
-  """The rows with each column taken from another one.
+  """Returns the rows with each column taken from another one.
 
   Args:
-    rows: input_ids, segment_ids, token_type_ids [B, L]; of packed rows also
-      positions [B, L], cls_positions [B, G]. The rest is left as it is.
-    source: [B, L], the column to take; L = padding.
-    to: [B, L], the column that each one goes to, if it is taken.
+    rows: input_ids, segment_ids, token_type_ids [B, L]; in packed rows also
+      positions [B, L] and cls_positions [B, G]. Other fields are kept.
+    source: [B, L], the column to take; L for padding.
+    to: [B, L], the column that each one moves to, if it is taken.
     pad_id: id of [PAD].
   """
   L = source.shape[1]
@@ -195,29 +207,29 @@ def rearrange(rows, source, to, *, pad_id) -> dict:
 
 
 def _columns(x):
-  """0, 1, ... L - 1 in each row of x [B, L]."""
+  """Returns 0, 1, ... L - 1 in each row, of the shape of x [B, L]."""
   return jnp.broadcast_to(jnp.arange(x.shape[1]), x.shape)
 
 
 def _next(x, steps=1):
-  """x [B, L] moved to the left; 0 or False comes in."""
+  """Returns x [B, L] shifted left, filled with 0 or False."""
   return jnp.pad(x[:, steps:], ((0, 0), (0, steps)))
 
 
 def _marked(x, positions, weights):
-  """[B, L] bool, as x: true at the positions of weight > 0."""
+  """Returns [B, L] bool, as x: True at positions of weight > 0."""
   nowhere = jnp.zeros(x.shape, bool)
   return write_at(nowhere, positions, weights, jnp.ones(positions.shape, bool))
 
 
 def _origin(to, kept):
-  """[B, L]: the column that comes to each column, L where none does."""
+  """Returns the column that moves to each column, [B, L]; L for none."""
   L = to.shape[1]
   return write_at(jnp.full_like(to, L), to, kept, _columns(to))
 
 
-def _slots(columns, weights, to, labels):
-  """(positions, labels, weights) [B, P] of the slots at columns of old."""
+def _predictions(columns, weights, to, labels):
+  """Returns positions, labels, weights [B, P] of predictions at old columns."""
   used = weights > 0
   at, label = (
     jnp.where(used, jnp.take_along_axis(x, columns, axis=1), 0)
@@ -226,5 +238,7 @@ def _slots(columns, weights, to, labels):
   return at, label, weights
 
 
-def _join(*slots):
-  return tuple(jnp.concatenate(x, axis=1) for x in zip(*slots, strict=True))
+def _join(*predictions):
+  return tuple(
+    jnp.concatenate(x, axis=1) for x in zip(*predictions, strict=True)
+  )

@@ -1,8 +1,8 @@
-"""From an objective's options to one function that hides part of a batch.
+"""Builds from an objective's options one function that masks a batch.
 
-`choose` names what is chosen (corruption.py, spans.py) and `corruption` what
-is done to it (corruption.py, edits.py); docs/guides/pretrain/masking.md has a table of both
-and an example of each.
+The option `choose` selects which tokens are chosen (tokens.py, spans.py), and
+`corruption` what is done to them (tokens.py, edits.py), as the tables and
+examples in docs/guides/pretrain/masking.md show.
 """
 
 import dataclasses
@@ -14,16 +14,26 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core import options as core_options
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.task import (Batch, Key)
-from maskedlm.modeling.masking import (edits, spans)
+from maskedlm.core.options import check
+from maskedlm.core.task import Batch, Key
+from maskedlm.modeling.masking import edits, spans
 from maskedlm.modeling.masking.options import CorruptionOptions
-from maskedlm.modeling.masking.tokens import (Array, check_shares, choose_tokens, count_predictions, maskable, random_token_table, replace_tokens, count_to_mask)
+from maskedlm.modeling.masking.tokens import (
+  Array,
+  TokenTable,
+  check_shares,
+  choose_tokens,
+  count_predictions,
+  count_to_mask,
+  maskable,
+  random_token_table,
+  replace_tokens,
+)
 
-SPAN_P = 0.2  # SpanBERT's; objectives/spanbert.py has it as an option.
-# By corruption: prediction slots in a row of which P tokens are chosen.
-PREDICTED = {
+_SPAN_P = 0.2  # SpanBERT's; an option of objectives/spanbert.py.
+# For each corruption, the predictions in a row of which P tokens are chosen.
+_PREDICTIONS = {
   "mask": lambda P: P,
   "substitute": lambda P: P,
   "shuffle": lambda P: P - P % 3,
@@ -33,22 +43,23 @@ PREDICTED = {
 
 
 class Masking(NamedTuple):
-  """How a batch is corrupted."""
+  """How batches are masked."""
 
-  # Row length -> prediction slots in a corrupted row.
+  # Row length -> predictions in a masked row.
   num_predictions: Mapping[int, int]
-  # As Task.corrupt: the batch with its tokens corrupted, and masked_positions,
-  # masked_labels (int32) and masked_weights (float32), [B, num_predictions] each.
+  # As Task.corrupt: returns the batch with its tokens corrupted, and with
+  # masked_positions and masked_labels (int32) and masked_weights (float32),
+  # [B, num_predictions] each.
   corrupt: Callable[[Batch, Key], Batch]
 
 
 class _Text(NamedTuple):
-  """What may be chosen of a batch, and how much of it."""
+  """A batch, which of its tokens may be chosen, and how many are."""
 
   batch: Batch
   candidates: Array  # [B, L] bool.
-  num_to_mask: Array  # [B] int32, tokens to choose.
-  num_predictions: int  # P, as many at most.
+  num_to_mask: Array  # [B] int32.
+  num_predictions: int  # P, the maximum of num_to_mask.
 
 
 def make_masking(
@@ -61,32 +72,31 @@ def make_masking(
   """Returns the masking that the options describe.
 
   Args:
-    tokenizer: its vocab_size, special, special_ids and, unless choose is
-      "tokens", starts_word are read.
-    lengths: of the rows, in tokens.
-    options: config.objective.
+    tokenizer: only its vocab_size, special, special_ids and, unless
+      options.choose is "tokens", starts_word are read.
+    lengths: row lengths in tokens.
+    options: the masking options of config.objective.
     token_counts: [V], of the corpus.
 
   Raises:
-    ConfigError: an option is wrong, or does not go with another.
+    ConfigError: an option is wrong, or conflicts with another.
   """
-  is_special = np.zeros(tokenizer.vocab_size, bool)
-  is_special[np.asarray(tokenizer.special_ids)] = True
+  check("objective", CorruptionOptions, options)
   check_shares(options.mask_share, options.random_share)
-  slots = {
+  num_chosen = {
     length: count_predictions(
       options.mask_rate, length, max_predictions=options.max_predictions
     )
     for length in lengths
   }
-  _check(options, slots)
-  hide = _corrupter(
-    options.corruption,
-    _chooser(options.choose, tokenizer, is_special, options.max_span_words),
+  _check_combination(options, num_chosen)
+  is_special = np.zeros(tokenizer.vocab_size, bool)
+  is_special[np.asarray(tokenizer.special_ids)] = True
+  mask_text = _corruption_function(
+    options,
+    _choosing_function(options, tokenizer, is_special),
     tokenizer.special,
     random_token_table(options.random_tokens, token_counts, is_special),
-    shares=(options.mask_share, options.random_share),
-    whole_spans=options.choose in ("ngrams", "spans"),
   )
 
   def corrupt(batch: Batch, key: Key) -> Batch:
@@ -96,21 +106,23 @@ def make_masking(
       jnp.sum(segment_ids > 0, axis=1),
       rate=options.mask_rate,
       length=L,
-      num_predictions=slots[L],
+      num_predictions=num_chosen[L],
     )
     candidates = maskable(input_ids, segment_ids, is_special)
-    text = _Text(batch, candidates, num_to_mask, slots[L])
-    hidden, positions, labels, weights = hide(key, text)
+    text = _Text(batch, candidates, num_to_mask, num_chosen[L])
+    masked, positions, labels, weights = mask_text(key, text)
     return {
-      **hidden,
+      **masked,
       "masked_positions": positions,
       "masked_labels": labels,
-      # A filler row of the held-out set counts nothing.
+      # Filler rows of the held-out set have weight 0.
       "masked_weights": weights * batch["example_weights"][:, None],
     }
 
-  predicted = PREDICTED[options.corruption]
-  return Masking({length: predicted(P) for length, P in slots.items()}, corrupt)
+  predictions = _PREDICTIONS[options.corruption]
+  return Masking(
+    {length: predictions(P) for length, P in num_chosen.items()}, corrupt
+  )
 
 
 def train_and_heldout(
@@ -136,22 +148,25 @@ def train_and_heldout(
   )
 
 
-def _chooser(choose, tokenizer, is_special, max_span_words):
-  """-> (key, text) -> positions, weights [B, P] of the chosen tokens."""
+def _choosing_function(options: CorruptionOptions, tokenizer, is_special):
+  """Returns (key, text) -> positions, weights [B, P] of the chosen tokens."""
 
-  def tokens(key, text):
+  def choose_single(key, text: _Text):
     return choose_tokens(
-      key, text.candidates, text.num_to_mask, num_predictions=text.num_predictions
+      key,
+      text.candidates,
+      text.num_to_mask,
+      num_predictions=text.num_predictions,
     )
 
-  def by_words(key, text, choose_runs):
+  def choose_by_words(key, text: _Text, *, choose):
     begins_word = spans.word_starts(
       text.batch["input_ids"],
       text.batch["segment_ids"],
       tokenizer.starts_word,
       is_special,
     )
-    return choose_runs(
+    return choose(
       key,
       text.candidates,
       begins_word,
@@ -159,26 +174,34 @@ def _chooser(choose, tokenizer, is_special, max_span_words):
       num_predictions=text.num_predictions,
     )
 
-  if choose == "tokens":
-    return tokens
-  if choose == "words":
-    return functools.partial(by_words, choose_runs=spans.choose_words)
-  if choose == "ngrams":
-    shares = spans.ngram_shares(max_span_words)
+  if options.choose == "tokens":
+    return choose_single
+  if options.choose == "words":
+    return functools.partial(choose_by_words, choose=spans.choose_words)
+  if options.choose == "ngrams":
+    shares = spans.ngram_shares(options.max_span_words)
   else:
-    shares = spans.geometric_shares(SPAN_P, max_span_words)
-  choose_runs = functools.partial(spans.choose_spans, shares=shares)
-  return functools.partial(by_words, choose_runs=choose_runs)
+    shares = spans.geometric_shares(_SPAN_P, options.max_span_words)
+  choose = functools.partial(spans.choose_spans, shares=shares)
+  return functools.partial(choose_by_words, choose=choose)
 
 
-def _corrupter(
-  corruption, choose_slots, special, table, *, shares, whole_spans
+def _corruption_function(
+  options: CorruptionOptions, choose, special, random_tokens: TokenTable
 ):
-  """-> (key, text) -> the batch, and positions, labels, weights [B, P']."""
+  """Returns (key, text) -> the batch, positions, labels, weights [B, P'].
 
-  def replace(key, text, mask_share, random_share):
+  Args:
+    options: as in `make_masking`.
+    choose: the result of `_choosing_function`.
+    special: the ids of special tokens.
+    random_tokens: the distribution of random tokens.
+  """
+  whole_spans = options.choose in ("ngrams", "spans")
+
+  def replace(key, text: _Text, mask_share: float, random_share: float):
     choose_key, replace_key = jax.random.split(key)
-    positions, weights = choose_slots(choose_key, text)
+    positions, weights = choose(choose_key, text)
     leaders = spans.span_ends(positions, weights)[0] if whole_spans else None
     input_ids, labels = replace_tokens(
       replace_key,
@@ -188,32 +211,32 @@ def _corrupter(
       mask_id=special.mask,
       mask_share=mask_share,
       random_share=random_share,
-      random_tokens=table,
+      random_tokens=random_tokens,
       leaders=leaders,
     )
     return {**text.batch, "input_ids": input_ids}, positions, labels, weights
 
-  def shuffle(key, text):
-    input_ids, *slots = edits.shuffle_trigrams(
+  def shuffle(key, text: _Text):
+    input_ids, *predictions = edits.shuffle_trigrams(
       key,
       text.batch["input_ids"],
       text.candidates,
       text.num_to_mask,
       num_predictions=text.num_predictions,
     )
-    return {**text.batch, "input_ids": input_ids}, *slots
+    return {**text.batch, "input_ids": input_ids}, *predictions
 
-  def delete(key, text):
+  def delete(key, text: _Text):
     choose_key, intact_key = jax.random.split(key)
     return edits.delete_tokens(
       intact_key,
       text.batch,
       text.candidates,
-      *choose_slots(choose_key, text),
+      *choose(choose_key, text),
       pad_id=special.pad,
     )
 
-  def insert(key, text):
+  def insert(key, text: _Text):
     return edits.insert_tokens(
       key,
       text.batch,
@@ -221,34 +244,41 @@ def _corrupter(
       text.num_to_mask,
       num_predictions=text.num_predictions,
       pad_id=special.pad,
-      random_tokens=table,
+      random_tokens=random_tokens,
     )
 
+  shares = options.mask_share, options.random_share
   return {
     "mask": lambda key, text: replace(key, text, *shares),
     "substitute": lambda key, text: replace(key, text, 0.0, 1.0),
     "shuffle": shuffle,
     "delete": delete,
     "insert": insert,
-  }[corruption]
+  }[options.corruption]
 
 
-def _check(options: CorruptionOptions, slots: Mapping[int, int]) -> None:
-  """Raises ConfigError if options don't go together."""
-  core_options.check("objective", CorruptionOptions, options)
+def _check_combination(
+  options: CorruptionOptions, num_chosen: Mapping[int, int]
+) -> None:
+  """Raises ConfigError if options conflict with each other or the rows.
+
+  Args:
+    options: each is in its range.
+    num_chosen: row length -> P.
+  """
   corruption, choose = options.corruption, options.choose
   if corruption in ("shuffle", "insert") and choose != "tokens":
     raise ConfigError(
       f"objective.choose={choose!r} does not go with corruption="
-      f"{corruption!r}, which has places of its own; set choose=tokens."
+      f"{corruption!r}, which chooses places itself; set choose=tokens."
     )
-  length, P = min(slots.items(), key=lambda item: item[1])
+  length, P = min(num_chosen.items(), key=lambda item: item[1])
   if corruption == "shuffle" and P < 3:
     raise ConfigError(
       f"objective.corruption='shuffle' moves three tokens at a time, but "
       f"mask_rate and max_predictions leave {P} of a row of {length}: raise "
-      f"mask_rate to {(200 // length + 1) / 100} at least, max_predictions "
-      "to 3, or data.length."
+      f"mask_rate to {(200 // length + 1) / 100} or more, max_predictions to "
+      "3, or data.length."
     )
   if choose in ("ngrams", "spans"):
-    spans.check_max_span_words(options.max_span_words, min(slots))
+    spans.check_max_span_words(options.max_span_words, min(num_chosen))

@@ -54,7 +54,8 @@ class CorruptionOptions(MaskOptions):
   )
   choose: str = option(
     "tokens",
-    "What is chosen: tokens, words (whole words), ngrams, or spans (SpanBERT's).",
+    "What is chosen: tokens, words (whole words), ngrams, or spans (as in "
+    "SpanBERT).",
     choices=("tokens", "words", "ngrams", "spans"),
     frozen=True,
   )

@@ -1,12 +1,12 @@
-"""Whole words, n-grams and spans: chosen by the word, paid for in tokens.
+"""Chooses whole words, n-grams and spans, with a budget of tokens.
 
-The ways to choose that see words, beside corruption.choose_tokens and on the
-same terms: slots [B, P] from a key, each row by itself, static shapes. Both
-put a row's words in an order and take what the budget allows; a word that
-would overflow it is skipped, never cut. A row's words are arrays [B, W] with
-W = L, as a row has no more words than tokens.
+Like tokens.choose_tokens, both functions return [B, P] from a key, treat each
+row by itself and have static shapes. They put a row's words in a random order
+and take as many as the budget allows; a word that would exceed it is skipped,
+never cut. A row's words are arrays [B, W] with W = L, as a row has no more
+words than tokens.
 
-The definitions are loops in the originals; the loops stand in the tests.
+The original implementations are loops; they are in the tests as reference.
 """
 
 from typing import NamedTuple
@@ -18,30 +18,30 @@ import numpy as np
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.masking.tokens import Array
 
-# Of both fixed-point loops, which end earlier in all but odd rows.
+# Iterations of both fixed-point loops; only unusual rows need as many.
 ROUNDS = 8
 
 
 def geometric_shares(p: float, longest: int) -> np.ndarray:
-  """P(1..longest words) of SpanBERT's spans: p (1-p)^(l-1), renormalised.
+  """Returns the probabilities of spans of 1 to `longest` words in SpanBERT.
 
-  Joshi et al., arXiv:1907.10529, section 3.1: p = 0.2 and longest = 10, a mean
-  of 3.8 words.
+  They are p (1-p)^(l-1), renormalised. Joshi et al., arXiv:1907.10529, section
+  3.1: p = 0.2 and longest = 10, a mean of 3.8 words.
 
   Raises:
     ConfigError: p is not in (0, 1].
   """
   if not 0 < p <= 1:
     raise ConfigError(
-      f"objective.span_p={p} must be above 0 and at most 1: the share of the "
-      "spans that end after each word, 0.2 in SpanBERT."
+      f"objective.span_p={p} must be above 0 and at most 1: the probability "
+      "that a span ends after a word, 0.2 in SpanBERT."
     )
   shares = p * (1 - p) ** np.arange(longest)
   return shares / shares.sum()
 
 
 def ngram_shares(longest: int) -> np.ndarray:
-  """P(1..longest words) of an n-gram, proportional to 1/n.
+  """Returns the probabilities of n-grams of 1 to `longest` words, as 1/n.
 
   Lan et al., arXiv:1909.11942 (ALBERT), section 4.1, where longest = 3.
   """
@@ -59,18 +59,15 @@ def check_max_span_words(longest: int, length: int) -> None:
 
 
 def word_starts(input_ids, segment_ids, starts_word, is_special):
-  """Which tokens begin a word.
+  """Returns which tokens begin a word, [B, L] bool.
 
-  Those that the tokenizer says, and what comes first: in the row, in a
-  segment, after a special token (a row may begin within a word). A special
-  token is a word of its own.
+  These are the tokenizer's word starts, and the first token of a row or segment
+  and after a special token, as rows may begin within a word. A special token is
+  a word of its own.
 
   Args:
     input_ids, segment_ids: [B, L].
     starts_word, is_special: [V] bool.
-
-  Returns:
-    [B, L] bool.
   """
   special = jnp.asarray(is_special)[input_ids]
   begins = special | jnp.asarray(starts_word)[input_ids]
@@ -80,15 +77,15 @@ def word_starts(input_ids, segment_ids, starts_word, is_special):
 
 
 def choose_words(key, candidates, begins_word, num_to_mask, *, num_predictions):
-  """Whole words, each as likely, until `num_to_mask` tokens of a row are chosen.
+  """Chooses words uniformly until `num_to_mask` tokens of a row are chosen.
 
-  A word that would overflow is skipped (google-research/bert, whole-word
+  A word that would exceed that is skipped (google-research/bert, whole-word
   masking).
 
   Args:
     key: a PRNG key.
     candidates: [B, L] bool, tokens that may be chosen: all of a word or none.
-    begins_word: [B, L] bool, see word_starts.
+    begins_word: [B, L] bool, the result of `word_starts`.
     num_to_mask: [B], at most num_predictions.
     num_predictions: P.
 
@@ -100,19 +97,21 @@ def choose_words(key, candidates, begins_word, num_to_mask, *, num_predictions):
   return _take(rank, words, begins_word, num_to_mask, num_predictions)
 
 
-def choose_spans(key, candidates, begins_word, num_to_mask, *, shares, num_predictions):
-  """Spans of words, until `num_to_mask` tokens of a row are chosen.
+def choose_spans(
+  key, candidates, begins_word, num_to_mask, *, shares, num_predictions
+):
+  """Chooses spans of words until `num_to_mask` tokens of a row are chosen.
 
-  Again and again: a length is drawn, and a token, uniform over those that no
-  span has yet; the span begins with this token's word. It ends early at a
-  special token and at the end of the text, and runs over what is covered
-  already. Spans that touch are one. A word that would overflow is skipped, so
-  the last span may lack its end (SpanBERT's code cuts it within a word).
+  Repeatedly draws a length, and a token uniformly from those not covered by a
+  span; the span begins with the token's word. It ends early at a special token
+  and at the end of the text, and may run over covered tokens. Adjacent spans
+  are one. A word that would exceed the budget is skipped, so the last span may
+  be cut short (SpanBERT's code cuts it within a word).
 
   Args:
     key: a PRNG key.
-    candidates, begins_word, num_to_mask, num_predictions: see choose_words.
-    shares: [n], probability of a span of 1 to n words.
+    candidates, begins_word, num_to_mask, num_predictions: as in `choose_words`.
+    shares: [n], probabilities of spans of 1 to n words.
 
   Returns:
     positions [B, P] int32, ascending, weights [B, P] float32, 0 or 1.
@@ -120,8 +119,9 @@ def choose_spans(key, candidates, begins_word, num_to_mask, *, shares, num_predi
   rank_key, length_key = jax.random.split(key)
   words = _words(candidates, begins_word)
   shape = words.sizes.shape
-  # Tokens come in the order of an exponential variable each. A word comes with
-  # the first of its n tokens, and the least of n such variables is 1/n of one.
+  # Tokens are drawn in the order of independent exponential variables. A word
+  # is drawn with the first of its n tokens; the minimum of n such variables is
+  # distributed as 1/n of one.
   rank = jax.random.exponential(rank_key, shape) / words.sizes
   rank = jnp.where(words.allowed, rank, jnp.inf)
   index = jnp.arange(shape[1])
@@ -136,25 +136,25 @@ def choose_spans(key, candidates, begins_word, num_to_mask, *, shares, num_predi
 
 
 def draw_lengths(key, shares, shape):
-  """Independent lengths, 1 with probability shares[0] and so on -> int32."""
+  """Returns independent int32 lengths, 1 with probability shares[0], etc."""
   boundaries = jnp.asarray(np.cumsum(shares)[:-1], jnp.float32)
   draw = jax.random.uniform(key, shape)
   return 1 + jnp.searchsorted(boundaries, draw, side="right").astype(jnp.int32)
 
 
 def first_cover(rank, lengths, *, longest):
-  """The rank of the span that is the first to cover each word.
+  """Returns the rank of the first span that covers each word.
 
-  Spans are drawn in the order of their rank. One whose own first word is
-  covered by then is not drawn at all, which depends in turn on earlier ones:
-  each round settles one more link of such a chain, of spans that each begin
-  within the one before. A chain of more than ROUNDS, which hardly exists,
-  ends with a span that begins within another.
+  Spans are drawn in the order of their rank. A span whose first word is already
+  covered is not drawn, which in turn depends on the spans before it: each
+  iteration resolves one more link in a chain of spans that each begin within
+  the previous one. A chain of more than ROUNDS links, which is very rare, ends
+  with a span that begins within another.
 
   Args:
-    rank: [B, W] of the span that begins at each word; infinite for none.
-    lengths: [B, W] words of that span, at most `longest`.
-    longest: of the lengths.
+    rank: [B, W], of the span that begins at each word; infinite for none.
+    lengths: [B, W], words of that span, at most `longest`.
+    longest: the maximum of lengths.
 
   Returns:
     [B, W], finite where rank is.
@@ -162,7 +162,7 @@ def first_cover(rank, lengths, *, longest):
   B, W = rank.shape
 
   def before(drawn):
-    """[B, W]: the least rank of a drawn span from before that gets here."""
+    """Returns the least rank of a drawn span that reaches in from the left."""
     least = jnp.full((B, W), jnp.inf)
     for k in range(1, min(longest, W)):
       reaching = jnp.where(drawn & (lengths > k), rank, jnp.inf)[:, :-k]
@@ -177,13 +177,14 @@ def first_cover(rank, lengths, *, longest):
 
 
 def fits_in_order(sizes, budget):
-  """Takes what fits, in order: what would overflow is skipped for good.
+  """Returns which sizes fit the budget in order, skipping those that do not.
 
-  Each round takes as many in a row as fit and strikes out what no longer does.
-  More than ROUNDS would take sizes that fall as slowly as they can.
+  Each iteration takes as many consecutive sizes as fit and discards those that
+  no longer do. Only sizes that decrease as slowly as possible would need more
+  than ROUNDS.
 
   Args:
-    sizes: [B, W] int32, 0 for what is not to be taken.
+    sizes: [B, W] int32; 0 is never taken.
     budget: [B] int32.
 
   Returns:
@@ -204,24 +205,24 @@ def fits_in_order(sizes, budget):
 
 
 def span_ends(positions, weights):
-  """The slots of each slot's span: (first [B, P], last [B, P]).
+  """Returns the first and last prediction of each prediction's span, [B, P].
 
-  A span is a run of neighbouring positions, which come ascending, as chosen
-  here. A slot of weight 0 is one by itself.
+  A span is a run of consecutive positions; positions ascend, as `choose_spans`
+  returns them. A prediction of weight 0 is a span by itself.
   """
-  slot = jnp.arange(positions.shape[1])
+  index = jnp.arange(positions.shape[1])
   follows = (jnp.diff(positions, axis=1) == 1) & (weights[:, 1:] > 0)
   begins = jnp.pad(~follows, ((0, 0), (1, 0)), constant_values=True)
   ends = jnp.pad(~follows, ((0, 0), (0, 1)), constant_values=True)
-  first = jax.lax.cummax(jnp.where(begins, slot, 0), axis=1)
-  last = jax.lax.cummin(jnp.where(ends, slot, slot[-1]), axis=1, reverse=True)
+  first = jax.lax.cummax(jnp.where(begins, index, 0), axis=1)
+  last = jax.lax.cummin(jnp.where(ends, index, index[-1]), axis=1, reverse=True)
   return first, last
 
 
 class _Words(NamedTuple):
   """A row's words, in order: [B, W]."""
 
-  sizes: Array  # int32, tokens; 0 beyond the last word.
+  sizes: Array  # int32, in tokens; 0 after the last word.
   allowed: Array  # bool, may be chosen.
 
 
@@ -235,12 +236,15 @@ def _words(candidates, begins_word) -> _Words:
 
 
 def _take(rank, words: _Words, begins_word, num_to_mask, num_predictions):
-  """Takes words by ascending rank, equals from left to right; see above."""
+  """Returns positions and weights of the words of lowest rank that fit.
+
+  Words of equal rank are taken from left to right.
+  """
   order = jnp.argsort(jnp.where(words.allowed, rank, jnp.inf), axis=1)
   sizes = jnp.where(words.allowed, words.sizes, 0)
   taken = fits_in_order(jnp.take_along_axis(sizes, order, axis=1), num_to_mask)
-  # From the order back to the words, and to their tokens. By vmap, so that
-  # rows split over devices stay where they are.
+  # Back from ranks to words, and to their tokens. By vmap, so that rows split
+  # over devices are not gathered.
   by_word = jax.vmap(
     lambda at, x: jnp.zeros_like(x).at[at].set(x, unique_indices=True)
   )(order, taken)

@@ -1,18 +1,19 @@
-"""What is hidden from the model, and by what: choose, then replace.
+"""Masking of single tokens: choose them, then replace them.
 
-Pure functions on the whole global batch, inside the jitted step, from a key:
-the masks are the same on any number of devices and of accumulation steps. An
-objective composes one way to choose slots [B, P] with one way to replace:
+Pure functions of a key and the whole global batch, called within the jitted
+step, so masks do not depend on the number of devices or accumulation steps. An
+objective composes a function that chooses P tokens of a row and one that
+replaces them:
 
   positions, weights = choose_tokens(key, ...)
   input_ids, labels = replace_tokens(key, input_ids, positions, weights, ...)
 
-Words and spans are chosen in spans.py; edits.py shuffles, deletes and inserts
-instead of replacing; hiding.py makes one function of the options. All of it
-is in docs/guides/pretrain/masking.md.
+spans.py chooses words and spans; edits.py shuffles, deletes and inserts rather
+than replaces; masking.py builds one function from the options. See
+docs/guides/pretrain/masking.md.
 
-Shapes are static: P slots for each row, of which those beyond what the row
-gets have position 0, weight 0 and label 0, as in google-research/bert.
+Shapes are static: each row has P predictions, of which the unused ones have
+position 0, weight 0 and label 0, as in google-research/bert.
 """
 
 import fractions
@@ -23,98 +24,93 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import (ConfigError, check_name)
+from maskedlm.core.errors import ConfigError
 
 Array = Any  # jax.Array or np.ndarray.
-RANDOM_TOKENS = ("unigram", "uniform")
 
 
 def bert_budget(rate: float, num_tokens: int) -> int:
-  """How many to choose of num_tokens, specials included but not choosable.
+  """Returns how many of num_tokens to choose; special tokens are counted.
 
-  google-research/bert, create_masked_lm_predictions.
+  From google-research/bert, create_masked_lm_predictions.
   """
   return max(round(rate * num_tokens), 1)
 
 
 def span_budget(rate: float, num_tokens: int) -> int:
-  """How many to choose of num_tokens, specials not counted (SpanBERT)."""
-  # As the decimal that was written: 0.07 * 100 is above 7 in binary.
+  """Returns how many of num_tokens to choose; special tokens are not counted.
+
+  From SpanBERT.
+  """
+  # Exact in decimal: 0.07 * 100 exceeds 7 in binary.
   return math.ceil(fractions.Fraction(str(rate)) * num_tokens)
 
 
 def count_predictions(
   rate: float, length: int, *, max_predictions: int, budget=bert_budget
 ) -> int:
-  """P for rows of `length` tokens; max_predictions=0 is ceil(rate * length).
+  """Returns P, the predictions in a row.
 
   Args:
     rate: share of the tokens to predict.
-    length: tokens of a full row, as the budget counts them.
-    max_predictions: P, if not 0.
-    budget: bert_budget or span_budget, which the row is given.
+    length: tokens in a full row, as the budget counts them.
+    max_predictions: P; 0 for ceil(rate * length).
+    budget: bert_budget or span_budget.
 
   Raises:
-    ConfigError: the rate is not in (0, 1], or max_predictions is too small
-      for a row without padding.
+    ConfigError: max_predictions is too small for a row without padding.
   """
-  if not 0 < rate <= 1:
-    raise ConfigError(
-      f"objective.mask_rate={rate} must be above 0 and at most 1: the share "
-      "of the tokens to predict, 0.15 in BERT."
-    )
   if not max_predictions:
     return span_budget(rate, length)
   needed = budget(rate, length)
   if max_predictions < needed:
     raise ConfigError(
       f"objective.max_predictions={max_predictions} is too small for mask_rate="
-      f"{rate} of {length} tokens: set it to at least {needed}, or to 0 for "
-      "what the rate needs."
+      f"{rate} of {length} tokens: set it to at least {needed}, or to 0 for as "
+      "many as the rate needs."
     )
   return min(max_predictions, length)
 
 
-def count_to_mask(num_tokens, *, rate, length, num_predictions, budget=bert_budget):
-  """How many tokens each row should get: its budget, at most P.
+def count_to_mask(
+  num_tokens, *, rate, length, num_predictions, budget=bert_budget
+):
+  """Returns how many tokens to mask in each row: [B] int32, at most P.
 
   Args:
-    num_tokens: [B], what the budget counts, each at most `length`.
-    rate, length, budget: see count_slots.
+    num_tokens: [B], tokens that the budget counts, each at most `length`.
+    rate, length, budget: as in `count_predictions`.
     num_predictions: P.
-
-  Returns:
-    [B] int32.
   """
   table = [min(budget(rate, t), num_predictions) for t in range(length + 1)]
   return jnp.array(table, jnp.int32)[num_tokens]
 
 
 def check_shares(mask_share: float, random_share: float) -> None:
-  """Raises ConfigError unless both are shares and leave 0 or more to keep."""
+  """Raises ConfigError unless both shares are >= 0 and sum to <= 1."""
   kept_share = 1 - mask_share - random_share
   if not min(mask_share, random_share, kept_share) >= -1e-9:
     raise ConfigError(
       f"objective.mask_share={mask_share} and random_share={random_share} must "
-      "be at least 0 and add up to at most 1; the rest is kept as it is (0.8 "
-      "and 0.1 in BERT)."
+      "be at least 0 and add up to at most 1; other tokens are kept (0.8 and "
+      "0.1 in BERT)."
     )
 
 
 class TokenTable(NamedTuple):
   """A distribution over tokens, exact to 2^-32."""
 
-  ids: Array  # [n] int32: the tokens of non-zero probability.
-  # [n - 1] uint32: token i is drawn for uint32 bits in
-  # [boundaries[i - 1], boundaries[i]), from 0 and up to 2^32.
+  ids: Array  # [n] int32, the tokens of non-zero probability.
+  # [n - 1] uint32: token i is drawn for random bits in
+  # [boundaries[i - 1], boundaries[i]); the outermost bounds are 0 and 2^32.
   boundaries: Array
 
 
 def token_table(counts) -> TokenTable:
-  """The distribution proportional to counts [V]; a count of 0 is never drawn.
+  """Returns the distribution proportional to counts [V].
 
   Raises:
-    ConfigError: nothing is left to draw.
+    ConfigError: all counts are 0.
   """
   counts = np.asarray(counts, np.int64)
   ids = np.flatnonzero(counts)
@@ -123,23 +119,22 @@ def token_table(counts) -> TokenTable:
       "no token can replace another: the corpus holds special tokens only."
     )
   *cumulative, total = np.cumsum(counts[ids]).tolist()
-  # Python's integers: cumulative * 2^32 overflows 64 bits in a large corpus.
+  # Python's integers, as cumulative * 2^32 may overflow 64 bits.
   boundaries = [(c << 32) // total for c in cumulative]
   return TokenTable(ids.astype(np.int32), np.array(boundaries, np.uint32))
 
 
 def random_token_table(name: str, token_counts, is_special) -> TokenTable:
-  """What random tokens are drawn from: "unigram" | "uniform", never a special.
+  """Returns the distribution of random tokens, without special ones.
 
   Args:
-    name: the option objective.random_tokens.
+    name: objective.random_tokens: "unigram" or "uniform".
     token_counts: [V], of the corpus.
     is_special: [V] bool.
 
   Raises:
-    ConfigError: another name, or nothing is left to draw.
+    ConfigError: no token is left to draw.
   """
-  check_name("objective.random_tokens", name, RANDOM_TOKENS)
   counts = np.asarray(token_counts)
   if name == "uniform":
     counts = np.ones_like(counts)
@@ -147,7 +142,7 @@ def random_token_table(name: str, token_counts, is_special) -> TokenTable:
 
 
 def draw_tokens(key, table: TokenTable, shape):
-  """Independent draws from the table -> int32 ids of `shape`."""
+  """Returns independent draws from the table: int32 ids of `shape`."""
   bits = jax.random.bits(key, shape, jnp.uint32)
   boundaries = jnp.asarray(table.boundaries)
   return jnp.asarray(table.ids)[
@@ -156,15 +151,12 @@ def draw_tokens(key, table: TokenTable, shape):
 
 
 def maskable(input_ids, segment_ids, is_special):
-  """Which tokens may be chosen: real and not special.
+  """Returns which tokens may be chosen, [B, L] bool: real and not special.
 
   Args:
     input_ids: [B, L].
-    segment_ids: [B, L], 0 = padding.
+    segment_ids: [B, L], 0 for padding.
     is_special: [V] bool.
-
-  Returns:
-    [B, L] bool.
   """
   return (segment_ids > 0) & ~jnp.asarray(is_special)[input_ids]
 
@@ -174,16 +166,16 @@ def choose_tokens(key, candidates, num_to_mask, *, num_predictions):
 
   Args:
     key: a PRNG key.
-    candidates: [B, L] bool, those that may be chosen.
-    num_to_mask: [B], how many, at most P; fewer where there are fewer candidates.
+    candidates: [B, L] bool, tokens that may be chosen.
+    num_to_mask: [B], at most P. A row with fewer candidates gets fewer.
     num_predictions: P.
 
   Returns:
     positions [B, P] int32 in random order, weights [B, P] float32, 0 or 1.
   """
   n = jnp.minimum(num_to_mask, jnp.sum(candidates, axis=1))
-  # The candidates in random order, then the others. By a sort: top_k gathers
-  # the rows of all devices onto each.
+  # The candidates in random order, then the others. Not by top_k, which gathers
+  # the rows of all devices on each.
   order = jax.random.bits(key, candidates.shape, jnp.uint32) >> 1
   order = jnp.where(candidates, order, jnp.uint32(2**32 - 1))
   positions = jnp.argsort(order, axis=1)[:, :num_predictions]
@@ -203,23 +195,24 @@ def replace_tokens(
   random_tokens,
   leaders=None,
 ):
-  """Hides the chosen tokens: by [MASK], by a random token, or not at all.
+  """Replaces the chosen tokens by [MASK] or random tokens, or keeps them.
 
   Args:
-    key: a PRNG key; each slot draws on its own.
+    key: a PRNG key.
     input_ids: [B, L] int32.
     positions: [B, P] int32.
-    weights: [B, P]; slots of weight 0 change nothing.
+    weights: [B, P]; predictions of weight 0 change nothing.
     mask_id: id of [MASK].
     mask_share: probability of [MASK].
-    random_share: probability of a random token; the rest keeps its own.
+    random_share: probability of a random token; otherwise the token is kept.
     random_tokens: TokenTable that random tokens are drawn from.
-    leaders: [B, P], the slot whose fate each slot shares, such as the first of
-      its span (spans.span_slots); random tokens still differ. None: its own.
+    leaders: [B, P], index of the prediction whose draw each one shares, such as
+      the first of its span (spans.span_ends); random tokens still differ. None:
+      each draws for itself.
 
   Returns:
-    The corrupted input_ids [B, L], and labels [B, P] int32: the tokens that
-    were there, 0 where the weight is 0.
+    The corrupted input_ids [B, L], and labels [B, P] int32: the original
+    tokens, 0 where the weight is 0.
   """
   share_key, token_key = jax.random.split(key)
   used = weights > 0
@@ -228,16 +221,16 @@ def replace_tokens(
   if leaders is not None:
     share = jnp.take_along_axis(share, leaders, axis=1)
   drawn = draw_tokens(token_key, random_tokens, positions.shape)
-  hidden = jnp.where(share < mask_share + random_share, drawn, original)
-  hidden = jnp.where(share < mask_share, mask_id, hidden)
-  corrupted = write_at(input_ids, positions, weights, hidden)
+  values = jnp.where(share < mask_share + random_share, drawn, original)
+  values = jnp.where(share < mask_share, mask_id, values)
+  corrupted = write_at(input_ids, positions, weights, values)
   return corrupted, jnp.where(used, original, 0)
 
 
 def write_at(rows, positions, weights, values):
-  """rows [B, L] with values [B, P] at positions [B, P] of weight > 0."""
-  # Slots of weight 0 stand at position 0: write them out of range, to be
-  # dropped. By vmap, so that rows split over devices stay where they are.
+  """Returns rows [B, L] with values [B, P] at positions of weight > 0."""
+  # Predictions of weight 0 have position 0: they are written out of range and
+  # so dropped. By vmap, so that rows split over devices are not gathered.
   targets = jnp.where(weights > 0, positions, rows.shape[1])
   return jax.vmap(lambda row, at, to: row.at[at].set(to, mode="drop"))(
     rows, targets, values

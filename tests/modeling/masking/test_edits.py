@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from maskedlm.modeling.masking import (edits, tokens)
+from maskedlm.modeling.masking import edits, tokens
 from maskedlm.modeling.masking.tokens import TokenTable
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -294,7 +294,9 @@ def test_rows_survive_whatever_is_done_to_them():
   rows = rows_of(*texts, L=29)
   candidates = candidates_of(rows)
   num_real = rows["segment_ids"].sum(1)
-  num_to_mask = tokens.count_to_mask(num_real, rate=0.3, length=29, num_predictions=9)
+  num_to_mask = tokens.count_to_mask(
+    num_real, rate=0.3, length=29, num_predictions=9
+  )
   key = jax.random.key(1)
   positions, weights = tokens.choose_tokens(
     key, candidates, num_to_mask, num_predictions=9
@@ -339,7 +341,9 @@ def test_the_same_on_1_and_8_devices(how):
     key = jax.random.key(2)
     if how == "delete":
       return delete(key, rows, *slots)
-    return {"shuffle": shuffle, "insert": insert}[how](key, rows, num_to_mask, P=3)
+    return {"shuffle": shuffle, "insert": insert}[how](
+      key, rows, num_to_mask, P=3
+    )
 
   mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
   split = jax.device_put(

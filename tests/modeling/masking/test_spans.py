@@ -12,7 +12,7 @@ from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.modeling.masking import (spans, tokens)
+from maskedlm.modeling.masking import spans, tokens
 
 PAD, UNK, CLS, SEP, MASK = range(5)
 V = 97
@@ -47,7 +47,9 @@ def choose(key, ids, segments, *, how, rate, P, rows=None):
     budget=tokens.span_budget,
   )
   if how == "words":
-    chosen = spans.choose_words(key, candidates, begins, num_to_mask, num_predictions=P)
+    chosen = spans.choose_words(
+      key, candidates, begins, num_to_mask, num_predictions=P
+    )
   else:
     chosen = spans.choose_spans(
       key, candidates, begins, num_to_mask, shares=SHARES, num_predictions=P
@@ -419,7 +421,10 @@ def test_masks_are_the_same_on_1_and_8_devices(how):
   [
     (lambda: spans.geometric_shares(0.0, 10), "span_p=0.0 must be above 0"),
     (lambda: spans.geometric_shares(1.5, 10), "span_p=1.5 must be above 0"),
-    (lambda: spans.check_max_span_words(600, 512), "max_span_words=600.* 1 to 510"),
+    (
+      lambda: spans.check_max_span_words(600, 512),
+      "max_span_words=600.* 1 to 510",
+    ),
     (lambda: spans.check_max_span_words(0, 512), "max_span_words=0.* 1 to 510"),
   ],
 )

@@ -8,7 +8,7 @@ import pytest
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling.masking import tokens as corruption
+from maskedlm.modeling.masking import tokens
 from maskedlm.modeling.masking.tokens import TokenTable
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -36,21 +36,23 @@ def rows_of(lengths, L):
 
 @functools.partial(jax.jit, static_argnums=(3, 4))
 def choose(key, ids, segments, rate, num_predictions):
-  num_to_mask = corruption.count_to_mask(
+  num_to_mask = tokens.count_to_mask(
     jnp.sum(segments > 0, axis=1),
     rate=rate,
     length=ids.shape[1],
     num_predictions=num_predictions,
   )
-  candidates = corruption.maskable(ids, segments, IS_SPECIAL)
-  return corruption.choose_tokens(key, candidates, num_to_mask, num_predictions=num_predictions)
+  candidates = tokens.maskable(ids, segments, IS_SPECIAL)
+  return tokens.choose_tokens(
+    key, candidates, num_to_mask, num_predictions=num_predictions
+  )
 
 
 @functools.partial(jax.jit, static_argnames=("mask_share", "random_share"))
 def replace(
   key, ids, positions, weights, table, mask_share=0.8, random_share=0.1
 ):
-  return corruption.replace_tokens(
+  return tokens.replace_tokens(
     key,
     ids,
     positions,
@@ -62,68 +64,62 @@ def replace(
   )
 
 
-def test_slots():
-  assert corruption.count_predictions(0.15, 128, max_predictions=0) == 20  # 19.2
-  assert corruption.count_predictions(0.15, 512, max_predictions=0) == 77  # 76.8
-  assert corruption.count_predictions(0.07, 100, max_predictions=0) == 7  # Not 8.
-  assert corruption.count_predictions(1.0, 13, max_predictions=0) == 13
-  assert corruption.count_predictions(0.15, 128, max_predictions=19) == 19
-  assert corruption.count_predictions(0.15, 13, max_predictions=20) == 13
+def test_count_predictions():
+  assert tokens.count_predictions(0.15, 128, max_predictions=0) == 20  # 19.2
+  assert tokens.count_predictions(0.15, 512, max_predictions=0) == 77  # 76.8
+  assert tokens.count_predictions(0.07, 100, max_predictions=0) == 7  # Not 8.
+  assert tokens.count_predictions(1.0, 13, max_predictions=0) == 13
+  assert tokens.count_predictions(0.15, 128, max_predictions=19) == 19
+  assert tokens.count_predictions(0.15, 13, max_predictions=20) == 13
 
 
 def test_budgets():
-  # BERT: Python's round of 15%, one at least. SpanBERT: rounded up, as the
-  # decimal that was written (0.07 * 100 is above 7 in binary).
-  tokens = (0, 3, 10, 30, 126)
-  bert = [corruption.bert_budget(0.15, t) for t in tokens]
+  # BERT: Python's round of 15%, at least 1. SpanBERT: rounded up in decimal
+  # (0.07 * 100 exceeds 7 in binary).
+  counts = (0, 3, 10, 30, 126)
+  bert = [tokens.bert_budget(0.15, n) for n in counts]
   assert bert == [1, 1, 2, 4, 19]  # 0, 0.45, 1.5, 4.5, 18.9.
-  assert [corruption.span_budget(0.15, t) for t in tokens] == [0, 1, 2, 5, 19]
-  assert corruption.span_budget(0.07, 100) == 7
-  slots = functools.partial(
-    corruption.count_predictions, 0.15, 27, budget=corruption.span_budget
+  assert [tokens.span_budget(0.15, n) for n in counts] == [0, 1, 2, 5, 19]
+  assert tokens.span_budget(0.07, 100) == 7
+  count = functools.partial(
+    tokens.count_predictions, 0.15, 27, budget=tokens.span_budget
   )
-  assert slots(max_predictions=0) == slots(max_predictions=5) == 5  # 4.05.
+  assert count(max_predictions=0) == count(max_predictions=5) == 5  # 4.05.
   with pytest.raises(ConfigError, match=r"max_predictions=4.*at least 5"):
-    slots(max_predictions=4)
-  num_to_mask = corruption.count_to_mask(
+    count(max_predictions=4)
+  num_to_mask = tokens.count_to_mask(
     np.array([27, 3, 0]),
     rate=0.15,
     length=29,
     num_predictions=4,
-    budget=corruption.span_budget,
+    budget=tokens.span_budget,
   )
   np.testing.assert_array_equal(num_to_mask, [4, 1, 0])
 
 
-@pytest.mark.parametrize("rate", [0.0, -0.1, 1.01, math.nan])
-def test_a_wrong_rate_is_refused(rate):
-  with pytest.raises(ConfigError, match=r"mask_rate=.* above 0 and at most 1"):
-    corruption.count_predictions(rate, 128, max_predictions=0)
-
-
-def test_too_few_slots_are_refused():
+def test_too_few_predictions_are_refused():
   with pytest.raises(ConfigError, match=r"max_predictions=18.*at least 19"):
-    corruption.count_predictions(0.15, 128, max_predictions=18)
+    tokens.count_predictions(0.15, 128, max_predictions=18)
 
 
 def test_wrong_shares_are_refused():
-  corruption.check_shares(0.9, 0.1)
-  corruption.check_shares(0.0, 0.0)
+  tokens.check_shares(0.9, 0.1)
+  tokens.check_shares(0.0, 0.0)
   for mask, random in [(0.9, 0.2), (-0.1, 0.1), (1.0, -0.1), (math.nan, 0.1)]:
     with pytest.raises(ConfigError, match=r"add up to at most 1"):
-      corruption.check_shares(mask, random)
+      tokens.check_shares(mask, random)
 
 
 def test_number_chosen_by_hand():
   # Of 30, 20, 10, 7, 6, 3 real tokens 15% is 4.5, 3, 1.5, 1.05, 0.9, 0.45;
-  # Python rounds halves to even, and one is the least. Without a candidate
+  # Python rounds halves to even, and the minimum is 1. Without a candidate
   # ([CLS] [SEP]; only padding) nothing is chosen.
   ids, segments = rows_of([30, 20, 10, 7, 6, 3, 2, 0], 30)
   _, weights = choose(jax.random.key(0), ids, segments, 0.15, 5)
   np.testing.assert_array_equal(weights.sum(1), [4, 3, 2, 1, 1, 1, 0, 0])
 
 
-def test_fewer_slots_or_fewer_candidates_than_wanted():
+def test_fewer_predictions_or_candidates_than_the_rate_asks():
   # 9 real tokens, 3 of them special: 6 candidates.
   ids, segments = rows_of([9, 9, 9], 11)
   for num_predictions, expected in ((9, 6), (4, 4)):
@@ -136,16 +132,16 @@ def test_fewer_slots_or_fewer_candidates_than_wanted():
       assert len(set(row)) == expected
 
 
-def test_every_row_is_hidden_as_it_should_be():
-  # 3,000 rows of 0 to 37 real tokens: what is hidden are distinct real
-  # tokens, never special, exactly as many as num_to_mask, and nothing else moves.
+def test_masking_of_every_row():
+  # 3,000 rows of 0 to 37 real tokens: the chosen ones are distinct, real, never
+  # special, exactly as many as they should be, and nothing else changes.
   lengths = np.random.default_rng(1).integers(0, 38, 3_000)
   ids, segments = rows_of(lengths, 37)
   choose_key, replace_key = jax.random.split(jax.random.key(5))
   positions, weights = map(
     np.asarray, choose(choose_key, ids, segments, 0.4, 15)
   )
-  table = corruption.token_table(COUNTS)
+  table = tokens.token_table(COUNTS)
   corrupted, labels = map(
     np.asarray, replace(replace_key, ids, positions, weights, table)
   )
@@ -183,11 +179,11 @@ def test_positions_are_uniform():
 
 
 def test_shares_are_80_10_10():
-  # All slots hold a token that is never drawn, so each outcome shows.
-  # 120,000 slots: standard deviation 0.0012 of 0.8 and 0.0009 of 0.1.
+  # All positions hold a token that is never drawn, so each outcome shows.
+  # 120,000 positions: standard deviation 0.0012 of 0.8 and 0.0009 of 0.1.
   ids = np.full((1_000, 120), RARE[0], np.int32)
   positions = np.broadcast_to(np.arange(120), ids.shape)
-  table = corruption.token_table(COUNTS)
+  table = tokens.token_table(COUNTS)
   corrupted, labels = replace(
     jax.random.key(3), ids, positions, np.ones(ids.shape), table
   )
@@ -223,32 +219,32 @@ def test_replacement_by_hand(mask_share, random_share, expected):
 
 
 def test_token_table_by_hand():
-  table = corruption.token_table([0, 1, 0, 2, 1])
+  table = tokens.token_table([0, 1, 0, 2, 1])
   np.testing.assert_array_equal(table.ids, [1, 3, 4])
   np.testing.assert_array_equal(table.boundaries, [2**30, 3 * 2**30])
   assert table.boundaries.dtype == np.uint32
   # Exact where cumulative * 2^32 would overflow 64 bits.
-  table = corruption.token_table([10**12, 3 * 10**12])
+  table = tokens.token_table([10**12, 3 * 10**12])
   np.testing.assert_array_equal(table.boundaries, [2**30])
 
 
 def test_draws_at_the_boundaries_by_hand(monkeypatch):
-  table = corruption.token_table([0, 1, 0, 2, 1])
+  table = tokens.token_table([0, 1, 0, 2, 1])
   words = [0, 2**30 - 1, 2**30, 3 * 2**30 - 1, 3 * 2**30, 2**32 - 1]
   monkeypatch.setattr(
     jax.random, "bits", lambda key, shape, dtype: jnp.array(words, dtype)
   )
-  drawn = corruption.draw_tokens(None, table, (6,))
+  drawn = tokens.draw_tokens(None, table, (6,))
   assert drawn.tolist() == [1, 1, 3, 3, 4, 4]
 
 
-def test_what_is_drawn_does_not_depend_on_whether_it_is():
-  # A tenth of 20,000 slots is random: each tenth of the table as often.
-  table = corruption.token_table(np.arange(110) >= 10)
+def test_drawn_tokens_are_independent_of_the_share_drawn():
+  # A tenth of 20,000 positions is random: each tenth of the table equally often.
+  table = tokens.token_table(np.arange(110) >= 10)
   ids = np.full((100, 200), 3, np.int32)
-  slots = np.tile(np.arange(200), (100, 1)), np.ones((100, 200))
-  made, _ = replace(jax.random.key(2), ids, *slots, table)
-  drawn = np.asarray(made)[np.asarray(made) >= 10]
+  chosen = np.tile(np.arange(200), (100, 1)), np.ones((100, 200))
+  replaced = np.asarray(replace(jax.random.key(2), ids, *chosen, table)[0])
+  drawn = replaced[replaced >= 10]
   assert 1_800 < len(drawn) < 2_200
   tenths = np.bincount((drawn - 10) // 10, minlength=10) / len(drawn)
   assert (np.abs(tenths - 0.1) < 5 * math.sqrt(0.09 / len(drawn))).all()
@@ -256,13 +252,13 @@ def test_what_is_drawn_does_not_depend_on_whether_it_is():
 
 def test_a_corpus_of_specials_only_is_refused():
   with pytest.raises(ConfigError, match="no token can replace another"):
-    corruption.token_table(np.zeros(7))
+    tokens.token_table(np.zeros(7))
 
 
 def test_random_tokens_follow_the_unigram_frequencies():
   n = 200_000
-  table = corruption.token_table(COUNTS)
-  drawn = jax.jit(corruption.draw_tokens, static_argnums=2)(
+  table = tokens.token_table(COUNTS)
+  drawn = jax.jit(tokens.draw_tokens, static_argnums=2)(
     jax.random.key(4), table, (n,)
   )
   seen = np.bincount(drawn, minlength=V)
@@ -276,7 +272,7 @@ def test_random_tokens_follow_the_unigram_frequencies():
 
 def test_masks_are_the_same_on_1_and_8_devices():
   ids, segments = rows_of([13, 11, 7, 5] * 4, 13)
-  table = corruption.token_table(COUNTS)
+  table = tokens.token_table(COUNTS)
 
   @jax.jit
   def corrupt(ids, segments):
@@ -292,7 +288,7 @@ def test_masks_are_the_same_on_1_and_8_devices():
   ):
     np.testing.assert_array_equal(alone, together)
     assert together.sharding.is_equivalent_to(rows, 2)
-  # Nothing is sent from one device to another.
+  # No communication between devices.
   assert "all-" not in corrupt.lower(*split).compile().as_text()
 
 
