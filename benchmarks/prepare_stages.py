@@ -2,10 +2,10 @@
 
   python benchmarks/prepare_stages.py --megabytes 8
 
-Runs the stages (maskedlm/data/prepare/beam/stages.py) one after the other in this
-process, without Beam, on novels (or docstrings), and tells for each the text
-that it goes over in a second of the processor, and the bytes of its files for
-a byte of text. docs/guides/pretrain/preparing-text.md reckons with these numbers.
+Runs the stages (maskedlm/data/prepare/beam/stages.py) one after the other in
+this process, without Beam, on novels (or docstrings). Prints for each stage the
+text per CPU second and the bytes of its files per byte of text.
+docs/guides/pretrain/preparing-text.md calculates with these numbers.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from input_pipeline import write_text
 
 from maskedlm.config import defaults as config_lib
 from maskedlm.data.prepare import prepare
-from maskedlm.data.prepare.beam import (piece_plan, runner, stages)
+from maskedlm.data.prepare.beam import piece_plan, runner, stages
 
 
 def main():

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from maskedlm.cli import main as cli
 from maskedlm.config import overrides
-from maskedlm.core.errors import (ConfigError, CorpusError, did_you_mean)
+from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
 from maskedlm.data.corpus import store
-from maskedlm.data.prepare import (local, prepare)
+from maskedlm.data.prepare import local, prepare
 from maskedlm.runtime import buckets
 
 
@@ -31,8 +31,8 @@ def main(argv: Sequence[str]) -> int:
     "--runner",
     default="local",
     help="local: processes on this machine (default); beam: an Apache Beam "
-    "pipeline (docs/guides/pretrain/preparing-text.md), whose own options are given as "
-    "--beam.NAME=VALUE: --beam.runner=FlinkRunner",
+    "pipeline (docs/guides/pretrain/preparing-text.md), whose own options are "
+    "given as --beam.NAME=VALUE: --beam.runner=FlinkRunner",
   )
   if any(token.partition("=")[0] == "--verify" for token in argv):
     return _verify(parser.parse_args(argv).verify)

@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.data.prepare import (local, prepare)
+from maskedlm.data.prepare import local, prepare
 
 WORDS = [f"{a}{b}" for a in "bcdfgk" for b in ("a", "e", "in", "ock", "u")]
 

@@ -24,8 +24,8 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data import (hashing, workers)
-from maskedlm.data.prepare.documents import (Document, make_chunks)
+from maskedlm.data import hashing, workers
+from maskedlm.data.prepare.documents import Document, make_chunks
 from maskedlm.data.sources import languages
 
 SHINGLE = 5  # Words.

@@ -16,7 +16,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import (languages, reader)
+from maskedlm.data.sources import languages, reader
 from maskedlm.data.sources.languages import Domain
 from maskedlm.runtime import console
 

@@ -15,8 +15,8 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.data import workers
-from maskedlm.data.corpus import (domain_splits, store)
-from maskedlm.data.prepare import (dedup, encode, options, vocabulary_sample)
+from maskedlm.data.corpus import domain_splits, store
+from maskedlm.data.prepare import dedup, encode, options, vocabulary_sample
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.sources import languages
 from maskedlm.data.tokenizers.tokenizer import Tokenizer

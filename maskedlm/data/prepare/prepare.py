@@ -15,11 +15,15 @@ from collections.abc import Callable
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.corpus import (domain_splits, shards, store)
+from maskedlm.data.corpus import domain_splits, shards, store
 from maskedlm.data.prepare import local
-from maskedlm.data.prepare.options import (TOKENIZER_HASH, check_options, recorded_options)
-from maskedlm.data.tokenizers.tokenizer import (Tokenizer, load_tokenizer)
-from maskedlm.runtime import (output_files, storage_errors)
+from maskedlm.data.prepare.options import (
+  TOKENIZER_HASH,
+  check_options,
+  recorded_options,
+)
+from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from maskedlm.runtime import output_files, storage_errors
 
 
 def train_tokenizer(

@@ -19,11 +19,15 @@ from typing import NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.data import (hashing, sampling)
+from maskedlm.data import hashing, sampling
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.sources.sentences import split_sentences
 from maskedlm.data.tokenizers import training
-from maskedlm.data.tokenizers.tokenizer import (Tokenizer, load_tokenizer, train_tokenizer)
+from maskedlm.data.tokenizers.tokenizer import (
+  Tokenizer,
+  load_tokenizer,
+  train_tokenizer,
+)
 
 # Options of config.tokenizer by which a vocabulary is trained.
 OPTIONS = ("kind", "vocab_size", "lowercase", "sample_bytes")

@@ -19,7 +19,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from maskedlm.core.errors import (CorpusError, did_you_mean)
+from maskedlm.core.errors import CorpusError, did_you_mean
 
 # Folders of tests (odd text on purpose) and of copies of other packages.
 _SKIPPED = re.compile(

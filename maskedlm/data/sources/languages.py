@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from maskedlm.core.errors import (CorpusError, did_you_mean)
+from maskedlm.core.errors import CorpusError, did_you_mean
 from maskedlm.data.sources import reader
 
 

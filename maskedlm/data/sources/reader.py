@@ -27,8 +27,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from maskedlm.core.errors import (CorpusError, did_you_mean)
-from maskedlm.data.sources import (docstrings, files, parquet, tfds)
+from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.data.sources import docstrings, files, parquet, tfds
 from maskedlm.data.sources.sentences import cut_text
 
 SOURCE_TYPES = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")

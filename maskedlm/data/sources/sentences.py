@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import sentencex
 
-from maskedlm.core.errors import (CorpusError, did_you_mean)
+from maskedlm.core.errors import CorpusError, did_you_mean
 
 MAX_SENTENCE = 4_000  # Characters; a longer sentence becomes several.
 

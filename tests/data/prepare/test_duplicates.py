@@ -5,9 +5,9 @@ import pytest
 
 from helpers.repository import ROOT
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import (ConfigError, CorpusError)
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import store
-from maskedlm.data.prepare import (dedup, documents, prepare)
+from maskedlm.data.prepare import dedup, documents, prepare
 from maskedlm.data.sources.languages import Domain
 
 PART = Domain("", "en", "")

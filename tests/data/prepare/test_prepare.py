@@ -18,11 +18,11 @@ import pytest
 
 from helpers.repository import ROOT
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import (ConfigError, CorpusError)
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data import workers
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import documents as documents_lib
-from maskedlm.data.prepare import (encode, prepare, vocabulary_sample)
+from maskedlm.data.prepare import encode, prepare, vocabulary_sample
 from maskedlm.data.sources.languages import Domain
 from maskedlm.data.tokenizers import tokenizer
 

@@ -14,7 +14,7 @@ from maskedlm.core.errors import CorpusError
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.prepare import vocabulary_sample
 from maskedlm.data.sources import reader
-from maskedlm.data.tokenizers import (tokenizer, training)
+from maskedlm.data.tokenizers import tokenizer, training
 
 REAL = (
   "ar", "de", "es", "fi", "fr", "hi", "hu", "id", "ja", "ko", "mr", "pl",

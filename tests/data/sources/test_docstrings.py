@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from maskedlm.data.sources import (docstrings, reader)
+from maskedlm.data.sources import docstrings, reader
 
 NOT_PROSE = "paragraphs of docstrings dropped as not prose"
 REPEATED = "repeated paragraphs of docstrings dropped"

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import (parquet, reader)
+from maskedlm.data.sources import parquet, reader
 
 TEXTS = ["One.\r\nTwo.", None, "", "Grün\0 ist 字.\n\nStill the same."]
 # What these become: a record is a document, whatever blank lines it has.

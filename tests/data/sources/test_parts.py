@@ -16,9 +16,9 @@ from helpers.languages import (
   prepared,
 )
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import (ConfigError, CorpusError)
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.batches import domain_mixture
-from maskedlm.data.corpus import (domain_splits, store)
+from maskedlm.data.corpus import domain_splits, store
 from maskedlm.data.sources import languages
 from maskedlm.data.sources.languages import Domain
 

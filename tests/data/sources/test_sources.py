@@ -16,8 +16,8 @@ import sentencex
 import zstandard
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import (files, reader)
-from maskedlm.data.sources.sentences import (MAX_SENTENCE, split_sentences)
+from maskedlm.data.sources import files, reader
+from maskedlm.data.sources.sentences import MAX_SENTENCE, split_sentences
 
 INVALID = "invalid UTF-8 bytes or lone surrogates replaced by U+FFFD"
 CONTROL = "control characters replaced by a space"
@@ -625,7 +625,8 @@ def test_sources_import_neither_jax_nor_tensorflow(tfds_dir):
 import collections, sys
 from maskedlm.data.sources import reader
 source = "tfds:odd_news@{tfds_dir}"
-list(reader.read_documents(source, text_field="text", report=collections.Counter()))
+report = collections.Counter()
+list(reader.read_documents(source, text_field="text", report=report))
 print([m for m in ("jax", "tensorflow", "torch", "flax") if m in sys.modules])
 """
   out = subprocess.run(

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.data.corpus import shards
-from maskedlm.data.prepare import (dedup, documents, vocabulary_sample)
+from maskedlm.data.prepare import dedup, documents, vocabulary_sample
 from maskedlm.data.prepare.beam import job as job_lib
 from maskedlm.data.prepare.documents import Document
 from maskedlm.data.sources.languages import Domain

@@ -27,15 +27,15 @@ from typing import Any
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.core.errors import (ConfigError, CorpusError, did_you_mean)
-from maskedlm.data.corpus import (domain_splits, manifest, shards, store)
-from maskedlm.data.prepare import (dedup, vocabulary_sample)
+from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
+from maskedlm.data.corpus import domain_splits, manifest, shards, store
+from maskedlm.data.prepare import dedup, vocabulary_sample
 from maskedlm.data.prepare import options as prepare_options
 from maskedlm.data.prepare.beam import job as job_lib
-from maskedlm.data.prepare.beam import (piece_plan, stages)
-from maskedlm.data.sources import (languages, reader)
-from maskedlm.data.tokenizers.tokenizer import (Tokenizer, load_tokenizer)
-from maskedlm.runtime import (output_files, storage_errors)
+from maskedlm.data.prepare.beam import piece_plan, stages
+from maskedlm.data.sources import languages, reader
+from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from maskedlm.runtime import output_files, storage_errors
 
 PIECE_BYTES = 1 << 26  # Of files that a worker reads at a time.
 GROUP_HASHES = 1 << 22  # That a worker compares at a time, approximately.

@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from maskedlm.data.corpus import (domain_splits, shards)
-from maskedlm.data.prepare import (dedup, documents, encode, vocabulary_sample)
+from maskedlm.data.corpus import domain_splits, shards
+from maskedlm.data.prepare import dedup, documents, encode, vocabulary_sample
 from maskedlm.data.prepare.beam import job as job_lib
-from maskedlm.data.prepare.beam import (merge_shards, piece_plan)
+from maskedlm.data.prepare.beam import merge_shards, piece_plan
 from maskedlm.data.sources import languages
 from maskedlm.data.tokenizers import training
 from maskedlm.runtime import output_files

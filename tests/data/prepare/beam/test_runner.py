@@ -11,9 +11,9 @@ import pytest
 from helpers.many_files import files, make_config, run
 from helpers.repository import ROOT
 from maskedlm.cli import main
-from maskedlm.core.errors import (ConfigError, CorpusError)
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import store
-from maskedlm.data.prepare.beam import (runner, stages)
+from maskedlm.data.prepare.beam import runner, stages
 
 
 @pytest.fixture

@@ -13,9 +13,15 @@ import pytest
 
 from helpers.many_files import files, make_config, make_text, run, silent
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.corpus import (shards, store)
-from maskedlm.data.prepare import (documents, prepare)
-from maskedlm.data.prepare.beam import (job, merge_shards, piece_plan, runner, stages)
+from maskedlm.data.corpus import shards, store
+from maskedlm.data.prepare import documents, prepare
+from maskedlm.data.prepare.beam import (
+  job,
+  merge_shards,
+  piece_plan,
+  runner,
+  stages,
+)
 from maskedlm.data.tokenizers import training
 
 
