@@ -152,13 +152,17 @@ def main():
   parser.add_argument("--head_size", type=int, default=64)
   parser.add_argument("--dtype", help="default: float32 on CPU, else bfloat16")
   parser.add_argument("--kinds", default=",".join(KINDS))
-  parser.add_argument("--implementations", default=",".join(choice.IMPLEMENTATIONS[1:]))
+  parser.add_argument(
+    "--implementations", default=",".join(choice.IMPLEMENTATIONS[1:])
+  )
   parser.add_argument("--repeats", type=int, default=5)
   parser.add_argument("--memory", type=float, default=4, help="GB, at most")
   args = parser.parse_args()
   asked = args.implementations.split(",")
   if not set(asked) <= set(choice.IMPLEMENTATIONS[1:]):
-    parser.error(f"--implementations: of {', '.join(choice.IMPLEMENTATIONS[1:])}")
+    parser.error(
+      f"--implementations: of {', '.join(choice.IMPLEMENTATIONS[1:])}"
+    )
   machine = attention.machine()
   on_cpu = machine["platform"] == "cpu"
   dtype = args.dtype or ("float32" if on_cpu else "bfloat16")

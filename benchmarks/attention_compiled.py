@@ -15,7 +15,7 @@ import jax
 from ml_collections import ConfigDict
 
 from maskedlm.modeling.attention import dispatch as choice
-from maskedlm.planning import (gpus, hlo, memory_traffic, topologies)
+from maskedlm.planning import gpus, hlo, memory_traffic, topologies
 from maskedlm.training import sharding
 
 
@@ -48,13 +48,17 @@ def main():
   )
   parser.add_argument("--heads", type=int, default=12)
   parser.add_argument("--head_size", type=int, default=64)
-  parser.add_argument("--implementations", default=",".join(choice.IMPLEMENTATIONS[1:]))
+  parser.add_argument(
+    "--implementations", default=",".join(choice.IMPLEMENTATIONS[1:])
+  )
   args = parser.parse_args()
   if not gpus.can_compile():
     parser.error(f"JAX has no CUDA plugin here: {gpus.INSTALL}")
   names = args.implementations.split(",")
   if not set(names) <= set(choice.IMPLEMENTATIONS[1:]):
-    parser.error(f"--implementations: of {', '.join(choice.IMPLEMENTATIONS[1:])}")
+    parser.error(
+      f"--implementations: of {', '.join(choice.IMPLEMENTATIONS[1:])}"
+    )
   jax.config.update("jax_platforms", "cpu")
   topology = topologies.parse_topology(args.topology)
   print(

@@ -22,7 +22,7 @@ import numpy as np
 import writable
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.modeling import (architecture, flops)
+from maskedlm.modeling import architecture, flops
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
 

@@ -36,7 +36,7 @@ import jax
 import numpy as np
 
 from maskedlm.data.labelled import text_lines
-from maskedlm.inference.vectors import (pooling, rows, vectors)
+from maskedlm.inference.vectors import pooling, rows, vectors
 from maskedlm.runtime import startup
 
 ROOT = pathlib.Path(__file__).parent.parent

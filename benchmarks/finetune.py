@@ -48,7 +48,7 @@ from finetune_rows import PEER, ROWS
 from ml_collections import ConfigDict
 
 from maskedlm.finetune import run
-from maskedlm.interop.huggingface import (exporter, importer)
+from maskedlm.interop.huggingface import exporter, importer
 from maskedlm.runtime import console
 from maskedlm.training import loop
 

@@ -192,7 +192,7 @@ def texts(examples) -> str:
 
 def sentences(examples) -> str:
   """CoNLL columns."""
-  return conll.write_columns([(e.words, e.tags) for e in examples])
+  return conll.format_columns([(e.words, e.tags) for e in examples])
 
 
 def questions(examples) -> str:

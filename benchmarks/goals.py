@@ -56,7 +56,7 @@ from goal_runs import (
 from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.data.prepare import prepare
-from maskedlm.runtime import (startup, xla_flags)
+from maskedlm.runtime import startup, xla_flags
 from maskedlm.training import sharding
 from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager

@@ -41,7 +41,7 @@ import tokenizers
 import writable
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.data.batches import (pair_rows, pair_table)
+from maskedlm.data.batches import pair_rows, pair_table
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import reader
@@ -275,7 +275,7 @@ def row_builder(opened: pair_table.PairTable, special) -> Callable[[int], dict]:
   # In memory and in one piece: easier on the peer than on ours.
   every = np.arange(store.size(opened.split.sentences))
   starts = store.take(opened.split.sentences, every)
-  tokens = np.concatenate(opened.split.tokens.parts)
+  tokens = np.concatenate(opened.split.tokens.arrays)
 
   def split_point(record) -> int:
     first, count = int(record["sentence"]), int(record["num_sentences"])

@@ -30,7 +30,7 @@ import numpy as np
 import writable
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.data.corpus import (manifest, shards, store)
+from maskedlm.data.corpus import manifest, shards, store
 from maskedlm.data.tokenizers import tokenizer
 
 SENTENCE, DOCUMENT = 20, 25  # Tokens, and sentences, on average.

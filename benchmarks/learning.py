@@ -35,7 +35,7 @@ from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.task import Task
 from maskedlm.data.prepare import prepare
-from maskedlm.modeling import (losses, masked_lm)
+from maskedlm.modeling import losses, masked_lm
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.training import loop as train

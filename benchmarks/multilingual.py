@@ -199,7 +199,7 @@ def measure(
   params = jax.device_put(load.open_checkpoint(folder).params)
   corpus = store.open_corpus(corpus_path)
   config = ConfigDict(json.loads((folder / "config.json").read_text()))
-  config.train.eval_rows = rows * len(corpus.parts)
+  config.train.eval_rows = rows * len(corpus.domains)
   task = objectives.make(config, corpus)
   task = task._replace(languages=languages.of_corpus(corpus))
   step = jax.jit(steps.make_heldout_step(task, seed=0, accumulate=1))
@@ -366,7 +366,7 @@ def main() -> None:
   if args.png:
     from maskedlm.inference.plots import figure
 
-    figure.check_path(args.png, option="--png", suffixes=figure.SUFFIXES)
+    figure.check_picture(args.png, option="--png", suffixes=figure.SUFFIXES)
     figure.check_picture(args.png)
   corpora = make_corpora(runs, parts, args)
 

@@ -54,8 +54,8 @@ from maskedlm.core.task import Task
 from maskedlm.data.corpus import store
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.flops import train_flops
-from maskedlm.runtime import (startup, xla_flags)
-from maskedlm.training import (optimizer, sharding)
+from maskedlm.runtime import startup, xla_flags
+from maskedlm.training import optimizer, sharding
 from maskedlm.training import step as steps
 
 LENGTH, SLOTS, VOCAB, DROPOUT = 128, 20, 30_522, 0.1

@@ -33,7 +33,7 @@ import writable
 from maskedlm import objectives
 from maskedlm.config import overrides
 from maskedlm.data.batches import placeholder_corpus
-from maskedlm.training import (optimizer, sharding)
+from maskedlm.training import optimizer, sharding
 from maskedlm.training import step as steps
 
 CONFIG = pathlib.Path(__file__).parent.parent / "configs" / "xlmr_base.py"
@@ -100,7 +100,9 @@ def configure(vocab_size: int, block: int, *, remat, rows, dtype):
 
 def memory(config) -> dict[str, int]:
   """Bytes of its training step, by XLA's account."""
-  task = objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
+  task = objectives.make(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optimizer.make(

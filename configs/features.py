@@ -15,7 +15,7 @@ concat_last_four (the config without a variant). A linear head:
 the head's training; an LSTM of random weights wants more than 5e-5.
 """
 
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune import config as base
 from maskedlm.finetune.features.features import LAYERS
 

@@ -16,7 +16,7 @@ The paper tried 5e-5, 4e-5, 3e-5 and 2e-5 for each task:
 
 import pathlib
 
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune import config as base
 from maskedlm.finetune.classification import glue
 

@@ -13,7 +13,7 @@ against common sense. swag: Zellers et al. 2018, arXiv:1808.05326, its train.csv
 and val.csv. A batch of 16 is 64 rows for the encoder with 4 choices each.
 """
 
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune import config as base
 
 # Variant -> training set, development set, tokens of the longest row.

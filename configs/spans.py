@@ -14,7 +14,7 @@ appendix A.3).
   identify  the same, with one label: is it an entity or not?
 """
 
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune import config as base
 
 VARIANTS = ("wnut17", "litbank", "identify")

@@ -14,7 +14,7 @@ set, the questions on a tenth of the paragraphs are held out.
 
 import pathlib
 
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune import config as base
 
 # Variant -> file version, batch size, epochs: the paper's.

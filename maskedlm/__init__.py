@@ -7,7 +7,7 @@
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-  from maskedlm.inference.model import (Model, load)
+  from maskedlm.inference.model import Model, load
 
 __version__ = "0.1.0"
 __all__ = ("Model", "__version__", "load")

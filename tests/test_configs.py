@@ -11,7 +11,7 @@ from helpers.repository import ROOT
 from maskedlm.cli import pretrain
 from maskedlm.config import defaults as base
 from maskedlm.config import overrides
-from maskedlm.modeling import (architecture, encoder)
+from maskedlm.modeling import architecture, encoder
 from maskedlm.training import sharding
 
 CONFIGS = sorted((ROOT / "configs").glob("*.py"))

@@ -6,9 +6,15 @@ import pathlib
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm.cli.options import (add_input, check_input, glue_layers, parse_layers, progress)
+from maskedlm.cli.options import (
+  add_input,
+  check_input,
+  glue_layers,
+  parse_layers,
+  progress,
+)
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (console, output_options)
+from maskedlm.runtime import console, output_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -16,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
   args = _parser().parse_args(glue_layers(argv))
   _check(args)
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.vectors import (standardise, vectors, writers)
+  from maskedlm.inference.vectors import standardise, vectors, writers
   from maskedlm.runtime import startup
 
   fitted = (

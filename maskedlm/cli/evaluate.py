@@ -28,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
   argv, overrides = data_files.split(argv)
   args = parser.parse_args(argv)
 
-  from maskedlm.finetune import (predict, run)
+  from maskedlm.finetune import predict, run
   from maskedlm.runtime import startup
 
   if args.out:

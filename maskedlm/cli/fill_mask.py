@@ -8,7 +8,12 @@ from collections.abc import Sequence
 from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import text_lines
-from maskedlm.inference.fill_mask import (MAX_TEXTS, fill_masks, format_filled, load_mask_filler)
+from maskedlm.inference.fill_mask import (
+  MAX_TEXTS,
+  fill_masks,
+  format_filled,
+  load_mask_filler,
+)
 from maskedlm.runtime import startup
 
 

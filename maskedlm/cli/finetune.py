@@ -17,7 +17,7 @@ from maskedlm.cli import main as cli
 from maskedlm.config import overrides as flags
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
-from maskedlm.runtime import (buckets, startup)
+from maskedlm.runtime import buckets, startup
 
 
 def main(argv: Sequence[str], *, kind: str | None = None) -> int:
@@ -68,7 +68,7 @@ def run_kind(kind: str) -> None:
 @startup.connected()
 def _run(config: ConfigDict, workdir: str) -> dict:
   """One run, or the sweep that the config asks for; returns its result."""
-  from maskedlm.finetune import (run, sweep)
+  from maskedlm.finetune import run, sweep
   from maskedlm.runtime import multihost
 
   startup.enable_compile_cache()

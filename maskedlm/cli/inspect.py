@@ -16,7 +16,13 @@ from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 from maskedlm.planning.inspect import html_page
 from maskedlm.planning.inspect import rows as rows_lib
-from maskedlm.planning.inspect.facts import (Section, facts_of_model, facts_of_rows, rate_curve, sparkline)
+from maskedlm.planning.inspect.facts import (
+  Section,
+  facts_of_model,
+  facts_of_rows,
+  rate_curve,
+  sparkline,
+)
 from maskedlm.runtime import output_options
 
 

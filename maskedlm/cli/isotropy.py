@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (console, output_options)
+from maskedlm.runtime import console, output_options
 
 
 def main(argv: Sequence[str]) -> int:
@@ -40,7 +40,7 @@ def main(argv: Sequence[str]) -> int:
     output_options.check_file(args.json, option="--json")
 
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.vectors import (isotropy, vectors)
+  from maskedlm.inference.vectors import isotropy, vectors
   from maskedlm.runtime import startup
 
   pairs = isotropy.read_pairs(args.sts) if args.sts else []
@@ -79,25 +79,16 @@ def main(argv: Sequence[str]) -> int:
 
 
 def format_table(layers) -> str:
-  """The table as text: layers of analysis.isotropy, 0 the embeddings."""
-  names = list(layers[0].anisotropy)
-  groups = [("anisotropy", [layer.anisotropy for layer in layers])]
+  """Formats inference.vectors.isotropy's rows as text; layer 0 = embeddings."""
+  names = list(layers[0].anisotropy)[1:]  # After the vectors as they are.
+  columns = ["layer", "anisotropy", *names]
   if layers[0].spearman:
-    groups.append(("Spearman", [layer.spearman for layer in layers]))
-  wide = [max(len(name), 6) for name in names]
-  span = sum(wide) + 2 * (len(wide) - 1)
-  title = " " * 5 + "".join(f"  {title:^{span}}" for title, _ in groups)
-  of_group = "".join(f"  {n:>{w}}" for n, w in zip(names, wide, strict=True))
-  lines = [
-    title.rstrip(),
-    "layer" + of_group * len(groups) + "  rogue dimensions and their shares",
-  ]
-  for i, layer in enumerate(layers):
-    cells = "".join(
-      f"  {rows[i][name]:z{w}.3f}"
-      for _, rows in groups
-      for name, w in zip(names, wide, strict=True)
-    )
+    columns += ["Spearman", *names]
+  rows = []
+  for layer in layers:
+    values = (*layer.anisotropy.values(), *(layer.spearman or {}).values())
     rogue = ", ".join(f"{d} ({share:.1%})" for d, share in layer.rogue)
-    lines.append(f"{layer.layer:5}{cells}  {rogue}")
-  return "\n".join(lines)
+    rows.append((layer.layer, *(f"{value:z.3f}" for value in values), rogue))
+  columns.append("rogue dimensions and their shares")
+  align = ">" * (len(columns) - 1) + "<"
+  return "\n".join(console.table(columns, rows, align=align))

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from maskedlm import __version__
-from maskedlm.runtime import (allocator, console)
+from maskedlm.runtime import allocator, console
 
 # verb -> (module of maskedlm.cli, what it does).
 VERBS = {

@@ -22,7 +22,7 @@ def main(argv: Sequence[str]) -> int:
   _check(args)
   _use_cpu()
 
-  from maskedlm.planning import (planner, report)
+  from maskedlm.planning import planner, report
   from maskedlm.planning import topologies as topology_lib
 
   topologies = [

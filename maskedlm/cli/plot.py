@@ -5,8 +5,16 @@ import sys
 from collections.abc import Sequence
 
 from maskedlm.cli import options
-from maskedlm.core.errors import (ConfigError, check_name)
-from maskedlm.inference.plots import (attention, figure, html_page, instances, isotropy, scatter, training_curves)
+from maskedlm.core.errors import ConfigError, check_name
+from maskedlm.inference.plots import (
+  attention,
+  figure,
+  html_page,
+  instances,
+  isotropy,
+  scatter,
+  training_curves,
+)
 from maskedlm.inference.plots.scatter import Scatter
 from maskedlm.runtime import output_options
 
@@ -107,7 +115,7 @@ def measure(args: argparse.Namespace) -> tuple[Scatter, list[str]]:
   Raises:
     ConfigError: fewer than two instances, and what else of args is wrong.
   """
-  from maskedlm.inference.vectors import (projection, vectors)
+  from maskedlm.inference.vectors import projection, vectors
   from maskedlm.inference.word_senses import word_instances
   from maskedlm.runtime import startup
 
@@ -183,7 +191,7 @@ def plot_attention(argv: Sequence[str]) -> int:
   if args.layer != "all" and not args.layer.removeprefix("-").isdecimal():
     raise ConfigError(f"--layer={args.layer!r}: expected a number, or all.")
 
-  from maskedlm.inference.vectors import (attention_maps, vectors)
+  from maskedlm.inference.vectors import attention_maps, vectors
   from maskedlm.runtime import startup
 
   startup.enable_compile_cache()

@@ -16,14 +16,14 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from maskedlm.cli import main as cli
-from maskedlm.config import (defaults, overrides)
+from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import domain_mixture
-from maskedlm.data.corpus import (download, store)
+from maskedlm.data.corpus import download, store
 from maskedlm.data.prepare import prepare
 from maskedlm.data.sources import languages
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.runtime import (buckets, console, output_files, startup)
+from maskedlm.runtime import buckets, console, output_files, startup
 from maskedlm.training.checkpoints import init_from
 
 
@@ -64,7 +64,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
   from maskedlm import objectives
   from maskedlm.runtime import multihost
-  from maskedlm.training import (language_metrics, loop, sharding)
+  from maskedlm.training import language_metrics, loop, sharding
   from maskedlm.training.checkpoints import resume
 
   multihost.check_shared(workdir)
@@ -119,7 +119,7 @@ def _preflight(config: ConfigDict):
   from maskedlm.data.batches import placeholder_corpus
   from maskedlm.modeling import architecture
   from maskedlm.modeling.attention import layer
-  from maskedlm.training import (sharding, step)
+  from maskedlm.training import sharding, step
 
   mesh = sharding.make_mesh(config.mesh)
   data, lengths = config.data, [config.data.length]
@@ -131,7 +131,9 @@ def _preflight(config: ConfigDict):
     config.model, config.tokenizer.vocab_size, max(lengths)
   )
   architecture.check_attention(cfg, **layer.machine())
-  task = objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
+  task = objectives.make(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
   step.over_mesh(config, task, mesh)
   return mesh
 

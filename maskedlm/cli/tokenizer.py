@@ -10,7 +10,7 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.prepare import prepare
 from maskedlm.data.tokenizers import tokenizer
-from maskedlm.runtime import (buckets, console)
+from maskedlm.runtime import buckets, console
 
 
 def main(argv: Sequence[str]) -> int:

@@ -19,11 +19,11 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.prepare import documents as documents_lib
-from maskedlm.data.prepare import (local, vocabulary_sample)
-from maskedlm.data.sources import (languages, reader)
+from maskedlm.data.prepare import local, vocabulary_sample
+from maskedlm.data.sources import languages, reader
 from maskedlm.data.sources.languages import Domain
 from maskedlm.data.sources.sentences import split_sentences
-from maskedlm.data.tokenizers import (tokenizer, training)
+from maskedlm.data.tokenizers import tokenizer, training
 from maskedlm.inference.plots import figure
 
 MEASURED_BYTES = 1 << 20  # Of each language's text, from its beginning.

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune import data_files
 from maskedlm.runtime import console
 
@@ -159,29 +159,15 @@ def format_scores(result: Mapping[str, Any]) -> list[str]:
     for name, value in languages[source].items()
     if name not in told and isinstance(value, float)
   ][: COLUMNS - 1]
-  width = max(len("others"), *(len(name) for name in languages))
-  from_source = f"from {source}"
-  sizes = [max(len(name), 8) + 2 for name in (best, from_source, *more)]
-
-  def line(name, examples, *cells):
-    cells = "".join(f"{c:>{n}}" for c, n in zip(cells, sizes, strict=False))
-    return f"{name:<{width}}  {examples:>9}{cells}".rstrip()
-
-  lines = [line("", "examples", best, from_source, *more)]
+  rows = []
   for name, values in languages.items():
     difference = "" if name == source else f"{values['difference']:+.4f}"
-    others = [f"{values[metric]:.4f}" for metric in more]
-    lines.append(
-      line(
-        name,
-        f"{values['examples']:,}",
-        f"{values[best]:.4f}",
-        difference,
-        *others,
-      )
-    )
+    metrics = (f"{values[metric]:.4f}" for metric in more)
+    count, value = f"{values['examples']:,}", f"{values[best]:.4f}"
+    rows.append((name, count, value, difference, *metrics))
   if result["average"] is not None:
     average = result["average"]
-    lost = average - languages[source][best]
-    lines.append(line("others", "", f"{average:.4f}", f"{lost:+.4f}"))
-  return lines
+    change = average - languages[source][best]
+    blank = [""] * len(more)
+    rows.append(("others", "", f"{average:.4f}", f"{change:+.4f}", *blank))
+  return console.table(("", "examples", best, f"from {source}", *more), rows)

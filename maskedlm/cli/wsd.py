@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from maskedlm.cli import main as cli
 from maskedlm.cli import options as options_lib
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (console, output_options)
+from maskedlm.runtime import console, output_options
 
 CHUNK = 1024  # Lines that are read before they are answered.
 
@@ -135,7 +135,7 @@ def train(args: argparse.Namespace) -> int:
   """`maskedlm wsd train`."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.vectors import vectors
-  from maskedlm.inference.word_senses import (data, senses)
+  from maskedlm.inference.word_senses import data, senses
 
   output_options.check_file(args.out, option="--out", suffixes=(".npz",))
   if not 0 <= args.heldout_share < 1:
@@ -187,7 +187,7 @@ def train(args: argparse.Namespace) -> int:
 def evaluate(args: argparse.Namespace) -> int:
   """`maskedlm wsd evaluate`."""
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.word_senses import (data, senses)
+  from maskedlm.inference.word_senses import data, senses
   from maskedlm.inference.word_senses import scores as sense_scores
 
   if args.json:
@@ -304,7 +304,9 @@ def predict(args: argparse.Namespace) -> int:
   )
   if args.text:
     sentences = map(sense_inputs.parse_marked_text, args.text)
-  for some in text_lines.request_groups(sentences, CHUNK, args.text, args.input):
+  for some in text_lines.request_groups(
+    sentences, CHUNK, args.text, args.input
+  ):
     for targets, values in senses.embed_targets(
       model, some, options, batch_tokens=args.batch_tokens
     ):

@@ -9,7 +9,14 @@ from collections.abc import Mapping
 from ml_collections import ConfigDict
 
 from maskedlm import objectives
-from maskedlm.config.options import (CorpusOptions, DataOptions, MeshOptions, RunOptions, TokenizerOptions, TrainOptions)
+from maskedlm.config.options import (
+  CorpusOptions,
+  DataOptions,
+  MeshOptions,
+  RunOptions,
+  TokenizerOptions,
+  TrainOptions,
+)
 from maskedlm.core import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.architecture import ModelOptions

@@ -46,8 +46,8 @@ class CorpusOptions:
   )
   source: str = option(
     "docstrings:",
-    "The text: text:GLOB (a blank line ends a document), lines:GLOB (every line "
-    "is a document), jsonl:GLOB, parquet:GLOB, tfds:NAME or docstrings:.",
+    "The text: text:GLOB (a blank line ends a document), lines:GLOB (every "
+    "line is a document), jsonl:GLOB, parquet:GLOB, tfds:NAME or docstrings:.",
   )
   parts: str = option(
     "",

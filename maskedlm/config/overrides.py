@@ -17,8 +17,8 @@ from absl import flags
 from ml_collections import ConfigDict, config_flags
 
 from maskedlm.config import presets
-from maskedlm.config.defaults import (objective_section, validate)
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.config.defaults import objective_section, validate
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.training.checkpoints import init_from
 
 _OPTION = re.compile(r"^--?(no)?config\.")
@@ -166,7 +166,7 @@ def override(config: ConfigDict, overrides) -> ConfigDict:
 
 
 def _name(token: str) -> str:
-  """Returns the option of an override: "--config.model.width=8" -> "model.width"."""
+  """Returns the option of an override: "model.width" of --config.model.width=8."""
   return _OPTION.sub("", token).partition("=")[0]
 
 
@@ -207,7 +207,7 @@ def _read(values: flags.FlagValues, argv) -> None:
 
 
 def _raised_by_file(error: BaseException | None) -> ConfigError | None:
-  """Returns the ConfigError that get_config(arg) raised, now wrapped; or None."""
+  """Returns the ConfigError that get_config(arg) raised, or None."""
   found = None
   while error is not None:
     found = error if isinstance(error, ConfigError) else found

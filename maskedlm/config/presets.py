@@ -113,7 +113,8 @@ def modernbert() -> ConfigDict:
   """ModernBERT-base's first phase, and the decay that ends its last.
 
   Warner et al. (arXiv:2412.13663), yamls/modernbert/*-base-*.yaml; for
-  train.num_steps = 374,900 of 4,608 rows of 1,024 tokens (docs/reference/presets.md).
+  train.num_steps = 374,900 of 4,608 rows of 1,024 tokens
+  (docs/reference/presets.md).
   """
   optimizer = adamw()
   optimizer.rule = "stable_adam"

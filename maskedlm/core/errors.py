@@ -34,7 +34,7 @@ def check_name(option: str, value: str, known) -> None:
 
 
 def did_you_mean(name: str, known) -> str:
-  """'; did you mean "x"?' for the nearest known name, else ''."""
+  """Returns '; did you mean "x"?' for the nearest known name, else ''."""
   near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
   return f'; did you mean "{near[0]}"?' if near else ""
 
@@ -58,7 +58,7 @@ class StorageError(RuntimeError):
 
 
 class CorpusError(ValueError):
-  """One line: the thing, its value, what was expected, what to do."""
+  """Returns one line: the thing, its value, what was expected, what to do."""
 
   exit_code = 2
 

@@ -1,4 +1,4 @@
-"""Options: frozen dataclasses whose fields carry all that is known of them.
+"""Options: frozen dataclasses whose fields carry their documentation.
 
   @dataclasses.dataclass(frozen=True)
   class DataOptions:
@@ -19,7 +19,7 @@ from typing import Any
 
 from ml_collections import ConfigDict, config_dict
 
-from maskedlm.core.errors import (ConfigError, check_name)
+from maskedlm.core.errors import ConfigError, check_name
 
 
 def option(

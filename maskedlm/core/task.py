@@ -20,7 +20,7 @@ Metrics = Mapping[str, tuple[Array, Array]]
 
 
 class Task(NamedTuple):
-  """What the loop needs to know. Every field is a pure function or a number.
+  """A training task as the loop sees it: every field is a pure function or a number.
 
   Shapes: a batch's arrays have the rows as leading dimension. `batch_at`
   returns this host's rows only; on the device the batch is global.
@@ -43,7 +43,8 @@ class Task(NamedTuple):
   # training loss is the sum over terms of sum / weight; weights do not depend
   # on params. The key drives dropout and is unused when train is False.
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
-  # step -> matmul FLOPs of that global training step (docs/results/performance.md).
+  # step -> matmul FLOPs of that global training step
+  # (docs/results/performance.md).
   flops: Callable[[int], float]
   # What a checkpoint of this task must carry to be used without its config:
   # JSON-able (the encoder's architecture, for one).

@@ -11,7 +11,7 @@ import pathlib
 from ml_collections import ConfigDict
 
 from maskedlm.config import presets
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.training import optimizer
 
 

@@ -33,7 +33,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskedlm.core.task import (Array, Batch, Key, Metrics, Params)
+from maskedlm.core.task import Array, Batch, Key, Metrics, Params
 
 Example = Any  # A kind's own NamedTuple; its labels may be None.
 Prediction = dict[str, Any]  # JSON-able: what is said of one example.

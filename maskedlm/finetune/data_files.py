@@ -14,7 +14,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from maskedlm.config import overrides as flags
-from maskedlm.core.errors import (ConfigError, DataError, did_you_mean)
+from maskedlm.core.errors import ConfigError, DataError, did_you_mean
 from maskedlm.data.labelled import tfds_tables
 from maskedlm.finetune.config import data_dir
 from maskedlm.finetune.contract import Example

@@ -52,7 +52,9 @@ def architecture(start: LoadedCheckpoint, model, length: int) -> EncoderConfig:
   )
 
 
-def check_sentences(start: LoadedCheckpoint, made: Mapping[str, Any], log) -> None:
+def check_sentences(
+  start: LoadedCheckpoint, made: Mapping[str, Any], log
+) -> None:
   """A log line where the checkpoint makes texts' vectors in another way.
 
   Args:

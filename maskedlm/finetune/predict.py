@@ -16,7 +16,13 @@ from maskedlm.core.task import Params
 from maskedlm.finetune import data_files
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.config import load_kind
-from maskedlm.finetune.contract import (Application, Example, Outputs, Prediction, Rows)
+from maskedlm.finetune.contract import (
+  Application,
+  Example,
+  Outputs,
+  Prediction,
+  Rows,
+)
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 

@@ -20,17 +20,17 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
-from maskedlm.finetune import (initial_params, predict, splits)
-from maskedlm.finetune.common import (batching, packing)
-from maskedlm.finetune.config import (frozen_options, load_kind)
-from maskedlm.finetune.contract import (Application, Example, Rows)
+from maskedlm.finetune import initial_params, predict, splits
+from maskedlm.finetune.common import batching, packing
+from maskedlm.finetune.config import frozen_options, load_kind
+from maskedlm.finetune.contract import Application, Example, Rows
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
-from maskedlm.runtime import (console, multihost, output_files)
+from maskedlm.runtime import console, multihost, output_files
 from maskedlm.training import loop as train
 from maskedlm.training import sharding
-from maskedlm.training.checkpoints import (load, resume)
+from maskedlm.training.checkpoints import load, resume
 
 
 class StoppedError(RuntimeError):
@@ -214,7 +214,7 @@ def _train_batches(
 ) -> batching.RowBatches:
   """Packed, as far as data.pack wants it; says how much padding is left."""
   data, rows = config.data, run.train_rows
-  parts = packing.microbatch_rows(
+  microbatches = packing.microbatch_rows(
     data.batch_size,
     mesh.shape["data"] * mesh.shape["fsdp"],
     config.train.accumulate,
@@ -227,18 +227,25 @@ def _train_batches(
     layout = batching.fit_layout(
       rows,
       batch_size=data.batch_size,
-      parts=parts,
+      microbatches=microbatches,
       length=data.length,
       width=run.cfg.width,
     )
   else:
-    layout = packing.unpacked_layout(parts.shape[1] * lengths.shape[1], data.length)
+    layout = packing.unpacked_layout(
+      microbatches.shape[1] * lengths.shape[1], data.length
+    )
   batches = batching.train_batches(
-    rows, seed=config.seed, length=length, layout=layout, parts=parts, **shape
+    rows,
+    seed=config.seed,
+    length=length,
+    layout=layout,
+    microbatches=microbatches,
+    **shape,
   )
   share = batching.estimate_padding_share(rows, batches)
   naive = 1 - float(np.mean(lengths)) / data.length
-  counts = ", ".join(str(len(parts) * r) for r in layout.counts)
+  counts = ", ".join(str(len(microbatches) * r) for r in layout.counts)
   console.log(
     f"padding: {share:.1%} of the positions, a batch's {count} rows "
     f"being packed in {counts} of {layout.length}; {naive:.1%} if each were "

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from ml_collections import ConfigDict
 
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data import hashing
 from maskedlm.finetune import data_files
 from maskedlm.finetune.contract import Example

@@ -8,7 +8,7 @@ folder of the workdir; those that are finished are not run again.
 import itertools
 import pathlib
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ml_collections import ConfigDict
@@ -16,8 +16,8 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
-from maskedlm.runtime import (console, multihost, output_files)
-from maskedlm.training import (loop, sharding)
+from maskedlm.runtime import console, multihost, output_files
+from maskedlm.training import loop, sharding
 
 
 class Setting(NamedTuple):
@@ -78,7 +78,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
       ended := [results[setting, s] for s in seeds if (setting, s) in results]
     )
   ]
-  for line in table(summaries, metric):
+  for line in format_table(summaries, metric):
     print(line)
   setting, seed = max(results, key=lambda key: results[key][metric])
   best = results[setting, seed]
@@ -129,20 +129,23 @@ def summarise(setting: Setting, results: Sequence[Mapping]) -> Summary:
   )
 
 
-def table(summaries: Sequence[Summary], metric: str) -> Iterator[str]:
-  """Markdown lines, a setting each."""
-  yield (
-    "| learning rate | batch | epochs | runs | "
-    f"{metric}: mean | sd | median | best | degenerate |"
+def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
+  """Returns a Markdown table with a row for each setting."""
+  columns = ("learning rate", "batch", "epochs", "runs", f"{metric}: mean")
+  return console.markdown_table(
+    (*columns, "sd", "median", "best", "degenerate"),
+    (
+      (
+        f"{s.setting.learning_rate:g}",
+        s.setting.batch_size,
+        f"{s.setting.epochs:g}",
+        len(s.values),
+        *(f"{x:.4f}" for x in (s.mean, s.stddev, s.median, max(s.values))),
+        s.degenerate,
+      )
+      for s in summaries
+    ),
   )
-  yield "|---" * 9 + "|"
-  for s in summaries:
-    yield (
-      f"| {s.setting.learning_rate:g} | {s.setting.batch_size} "
-      f"| {s.setting.epochs:g} | {len(s.values)} | {s.mean:.4f} "
-      f"| {s.stddev:.4f} | {s.median:.4f} | {max(s.values):.4f} "
-      f"| {s.degenerate} |"
-    )
 
 
 def _configured(config: ConfigDict, setting: Setting, seed: int) -> ConfigDict:

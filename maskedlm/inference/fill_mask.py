@@ -11,7 +11,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.modeling import (encoder, heads, masked_lm)
+from maskedlm.modeling import encoder, heads, masked_lm
 from maskedlm.modeling.architecture import restored
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load

@@ -20,17 +20,17 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.data.tokenizers.tokenizer import (Encoding, Tokenizer)
+from maskedlm.data.tokenizers.tokenizer import Encoding, Tokenizer
 from maskedlm.finetune import predict
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.predict import FineTunedModel
 from maskedlm.inference import fill_mask
 from maskedlm.inference.fill_mask import MaskFiller
-from maskedlm.inference.vectors import (attention_maps, vectors)
+from maskedlm.inference.vectors import attention_maps, vectors
 from maskedlm.inference.vectors.attention_maps import Attention
-from maskedlm.inference.vectors.vectors import (TextEncoder, Vectors)
+from maskedlm.inference.vectors.vectors import TextEncoder, Vectors
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.training.checkpoints.load import (LoadedCheckpoint, open_best)
+from maskedlm.training.checkpoints.load import LoadedCheckpoint, open_best
 
 
 def load(path: str | pathlib.Path) -> "Model":

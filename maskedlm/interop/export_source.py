@@ -9,13 +9,13 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import (InteropError, did_you_mean)
+from maskedlm.core.errors import InteropError, did_you_mean
 from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune import initial_params
-from maskedlm.interop import (heads, labels)
+from maskedlm.interop import heads, labels
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import (EncoderConfig, restored)
+from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
 

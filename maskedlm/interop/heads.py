@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.task import (Array, Params)
+from maskedlm.core.task import Array, Params
 from maskedlm.finetune.classification.classification import ClassHead
 from maskedlm.finetune.question_answering.question_answering import SpanHead
 from maskedlm.finetune.tagging.head import TagHead
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
-from maskedlm.modeling.heads import (MlmHead, NspHead, Pooler, row_vector)
+from maskedlm.modeling.heads import MlmHead, NspHead, Pooler, row_vector
 from maskedlm.objectives.electra import DiscriminatorHead
 
 

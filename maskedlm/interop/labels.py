@@ -58,7 +58,7 @@ def read_task(
       task["about"] = {"labels": labels}
   if kind == "tagging":
     labels = _labels(config, where)
-    scheme = label_scheme.scheme_of(labels)
+    scheme = label_scheme.detect_label_scheme(labels)
     task["about"] = {"labels": labels}
     task["options"] = (
       {"task": "ner", "scheme": scheme} if scheme else {"task": "pos"}

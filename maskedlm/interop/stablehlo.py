@@ -16,11 +16,11 @@ from flax import traverse_util
 
 from maskedlm.core.errors import InteropError
 from maskedlm.inference.vectors import vectors
-from maskedlm.interop import (export_source, heads)
-from maskedlm.interop.huggingface import (tensors, tokenizer_files)
+from maskedlm.interop import export_source, heads
+from maskedlm.interop.huggingface import tensors, tokenizer_files
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
-from maskedlm.runtime import (output_files, output_options)
+from maskedlm.runtime import output_files, output_options
 
 PROGRAM, WEIGHTS, ABOUT = "model.stablehlo", "weights.safetensors", "model.json"
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")

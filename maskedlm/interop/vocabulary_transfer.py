@@ -8,7 +8,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
-from maskedlm.runtime import (buckets, console, output_options)
+from maskedlm.runtime import buckets, console, output_options
 
 # Arrays with a row for each token.
 TABLES = (
@@ -30,7 +30,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
   """
   from maskedlm.data.tokenizers import vocabulary_map
   from maskedlm.data.tokenizers.tokenizer import load_tokenizer
-  from maskedlm.training.checkpoints import (load, write)
+  from maskedlm.training.checkpoints import load, write
 
   with output_options.new_folder(out) as unfinished:
     new = load_tokenizer(tokenizer)

@@ -1,1 +1,1 @@
-"""Device side: encoder, heads, losses, corruption. Never imports corpus."""
+"""On the device: encoder, heads, losses, masking. Never imports data."""

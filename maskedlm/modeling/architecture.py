@@ -1,7 +1,8 @@
 """EncoderConfig: the architecture of an encoder, and the options it comes from.
 
-It is written into every checkpoint, so nothing that reads one repeats a size.
-encoder_config makes it from config.model and checks it; encoder.py builds it.
+It is stored in every checkpoint, so nothing that reads one repeats a size.
+encoder_config builds it from config.model and checks it; encoder.py implements
+it.
 """
 
 import dataclasses
@@ -161,43 +162,48 @@ class EncoderConfig(ModelOptions):
 
   @property
   def padded_vocab_size(self) -> int:
-    """V of arrays: a multiple of 128, to split evenly and to fill tiles."""
+    """V of arrays: a multiple of 128, which splits evenly and fills tiles."""
     return -(-self.vocab_size // 128) * 128
 
   @property
   def head_size(self) -> int:
-    """K."""
+    """Width of a head, K."""
     return self.width // self.num_heads
 
   @property
   def embedding_size(self) -> int:
-    """E, of the embeddings: D unless they are projected to it."""
+    """Width of the embeddings, E: D unless they are projected to it."""
     return self.embedding_width or self.width
 
   @property
   def num_types(self) -> int:
-    """Of the tokens of a pair: those that the encoder and its rows have."""
+    """Number of token types in a pair that the encoder distinguishes."""
     return min(self.pair_types, self.type_vocab_size)
 
   @property
   def output_stddev(self) -> float:
-    """Initial standard deviation of what is added to the residual stream."""
+    """Initial deviation of layers that add to the residual stream."""
     depth = 2 * self.num_layers if self.scaled_init else 1
     return self.init_stddev / depth**0.5
 
   @property
   def global_layers(self) -> tuple[bool, ...]:
-    """For each layer, whether it sees the whole segment: 0, k, 2k, ... do."""
+    """Whether each layer attends to the whole segment: 0, k, 2k, ... do."""
     every = self.global_every if self.local_window else 1
     return tuple(n % every == 0 for n in range(self.num_layers))
 
 
 def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
-  """The EncoderConfig of config.model, for rows of up to max_length tokens.
+  """Returns the EncoderConfig of config.model.
+
+  Args:
+    model: config.model.
+    vocab_size: of the tokenizer.
+    max_length: tokens in the longest row.
 
   Raises:
-    ConfigError: an unknown name, a size that is out of range or does not
-      divide, a dropout outside of [0, 1), rows longer than model.max_positions.
+    ConfigError: a name is unknown, a value is out of range, a size is not
+      divisible, or rows are longer than model.max_positions.
   """
   cfg = EncoderConfig(vocab_size=vocab_size, **model)
   options.check("model", EncoderConfig, cfg)
@@ -209,20 +215,20 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
     )
   if cfg.position == "rope" and cfg.head_size % 2:
     raise ConfigError(
-      f"model.position='rope' turns pairs, so a head must be of even size: "
+      f"model.position='rope' rotates pairs, so the head size must be even: "
       f"model.width={cfg.width} / model.num_heads={cfg.num_heads} is "
       f"{cfg.head_size}; change either."
     )
   if cfg.local_window % 2:
     raise ConfigError(
-      f"model.local_window={cfg.local_window} is of both sides together: it "
+      f"model.local_window={cfg.local_window} counts both sides together: it "
       f"must be even; set it to {cfg.local_window + 1}."
     )
   check_attention(cfg)
   if cfg.skip_first_norm and cfg.norm_order == "post":
     raise ConfigError(
-      "model.skip_first_norm=True goes with model.norm_order='pre': the norms "
-      "of 'post' stand after the layers; set it to False."
+      "model.skip_first_norm=True needs model.norm_order='pre', as norms of "
+      "'post' follow the layers; set it to False."
     )
   if max_length > cfg.max_positions:
     raise ConfigError(
@@ -234,7 +240,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
 
 
 def restored(fields) -> EncoderConfig:
-  """Returns the EncoderConfig of a checkpoint, for the machine it is opened on.
+  """Returns the EncoderConfig of a checkpoint, for the present machine.
 
   The implementation of attention is chosen anew. Checkpoints older than
   model.unroll had a loop over the layers.
@@ -243,7 +249,13 @@ def restored(fields) -> EncoderConfig:
 
 
 def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
-  """Raises ConfigError if cfg.attention can't train it, there or anywhere."""
+  """Raises ConfigError if cfg.attention cannot train the model.
+
+  Args:
+    cfg: the architecture.
+    platform: of the Case; "" for any.
+    machine: capability of the Case.
+  """
   case = attention_case(cfg, cfg.max_positions, platform=platform, **machine)
   dispatch.check_supported(cfg.attention, case)
 
@@ -251,13 +263,13 @@ def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
 def attention_case(
   cfg: EncoderConfig, length: int, *, one_text: bool = True, **machine
 ) -> dispatch.Case:
-  """What the attention of training is chosen for.
+  """Returns the Case that the attention of training is chosen for.
 
   Args:
     cfg: the architecture.
     length: L.
-    one_text: rows are one text, then padding; by default they may be.
-    machine: Case's platform and capability.
+    one_text: whether every row is one text, then padding.
+    machine: platform and capability of the Case.
   """
   return dispatch.Case(
     **machine,

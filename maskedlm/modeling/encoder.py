@@ -1,9 +1,9 @@
 """The encoder: embeddings, then N blocks of attention and MLP.
 
-By default it is BERT's (arXiv:1810.04805), with a norm after each sum. What
-later encoders changed is chosen by EncoderConfig (architecture.py), once for
-each part: POSITIONS, RESIDUALS, NORMS, MLPS are what its names stand for. The
-heads that stand on the encoder are in heads.py.
+By default it is BERT's (arXiv:1810.04805), with a norm after each sum.
+EncoderConfig (architecture.py) selects what later encoders changed, by names
+that are looked up in POSITIONS, RESIDUALS, NORMS and MLPS. heads.py has the
+heads.
 """
 
 import functools
@@ -21,11 +21,20 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.attention.layer import Attention
 from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.modeling.attention.vendor_kernels import ROWS
-from maskedlm.modeling.layers import (ACTIVATIONS, DTYPES, Dense, Dropout, LayerNorm, RMSNorm, fork)
+from maskedlm.modeling.layers import (
+  ACTIVATIONS,
+  DTYPES,
+  Dense,
+  Dropout,
+  LayerNorm,
+  RMSNorm,
+  fork,
+)
 
-# What backward keeps of a block; it recomputes the rest. "dots" keeps what
-# dense layers and attention give. Scores, dropout and elementwise operations
-# are recomputed, 3% of the FLOPs at most (docs/guides/pretrain/scaling.md).
+# What is kept of a block for the backward pass, which recomputes the rest.
+# "dots" keeps the results of dense layers and attention; scores, dropout and
+# elementwise operations are recomputed, 3% of the FLOPs at most
+# (docs/guides/pretrain/scaling.md).
 _KEEP = jax.checkpoint_policies
 REMAT = {
   "none": lambda block, **options: block,
@@ -50,20 +59,20 @@ class Embed(nn.Module):
 
   @nn.compact
   def __call__(self, ids):
-    """ids [...] -> [..., D]."""
+    """Returns [..., D] for ids [...]."""
     init = nn.initializers.truncated_normal(self.init_stddev)
     table = self.param("embedding", init, (self.rows, self.width))
     return table[ids].astype(DTYPES[self.dtype])
 
 
 class Embeddings(nn.Module):
-  """Token + position + token type, normalised; [E] wide."""
+  """The sum of token, position and token type embeddings, normalised."""
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, input_ids, token_type_ids, positions, *, train: bool):
-    """Three arrays [n] of ids -> [n, E]."""
+    """Returns [n, E] for three arrays [n] of ids."""
     cfg = self.cfg
 
     def embed(ids, rows, name):
@@ -87,7 +96,7 @@ class Mlp(nn.Module):
 
   @nn.compact
   def __call__(self, x, *, train: bool):
-    """x [B*L, D] -> [B*L, D]."""
+    """Returns [B*L, D] for x [B*L, D]."""
     cfg = self.cfg
     D, F = cfg.width, cfg.mlp_width
     dense = {"dtype": cfg.dtype, "use_bias": cfg.biases}
@@ -98,17 +107,17 @@ class Mlp(nn.Module):
 
 
 class GatedMlp(nn.Module):
-  """Two layers to mlp_width, the activated one times the other; dense back.
+  """Two layers to mlp_width, one activated and times the other; dense back.
 
-  With gelu it is GeGLU (arXiv:2002.05202). The two layers never have a bias,
-  and dropout comes before the last, as in MosaicBERT and ModernBERT.
+  With gelu it is GeGLU (arXiv:2002.05202). The first two layers have no biases,
+  and dropout precedes the last, as in MosaicBERT and ModernBERT.
   """
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, x, *, train: bool):
-    """x [B*L, D] -> [B*L, D]."""
+    """Returns [B*L, D] for x [B*L, D]."""
     cfg = self.cfg
     D, F = cfg.width, cfg.mlp_width
     dtype = cfg.dtype
@@ -121,7 +130,7 @@ class GatedMlp(nn.Module):
 
 MLPS = {"plain": Mlp, "gated": GatedMlp}
 
-# The rotation that tells attention where tokens are: (cfg, positions, theta).
+# (cfg, positions, theta) -> the rotation of queries and keys, if any.
 POSITIONS = {
   "learned": lambda cfg, positions, theta: None,  # In the embeddings.
   "rope": lambda cfg, positions, theta: positions_lib.rotation(
@@ -146,7 +155,7 @@ RESIDUALS = {
 
 
 def make_norm(cfg: EncoderConfig, name: str):
-  """The norm that the architecture has everywhere."""
+  """Returns the norm of the architecture, as a module of that name."""
   return NORMS[cfg.norm_kind](cfg, name)
 
 
@@ -154,7 +163,7 @@ class LayerFlags(NamedTuple):
   """How a layer differs from others; scanned, so that all share one Block."""
 
   is_first: Any  # shape=(), bool.
-  is_global: Any  # shape=(), bool; the others see a window.
+  is_global: Any  # shape=(), bool; other layers have a window.
 
 
 class Block(nn.Module):
@@ -162,13 +171,17 @@ class Block(nn.Module):
 
   cfg: EncoderConfig
   train: bool
-  one_text: bool  # Rows are one text, then padding.
+  one_text: bool  # Every row is one text, then padding.
 
   @nn.compact
   def __call__(self, x, flags: LayerFlags, segment_ids, rotations):
-    """x [B*L, D] -> ([B*L, D], None), as scan wants.
+    """Returns ([B*L, D], None), as scan requires.
 
-    segment_ids [B, L]; rotations: see rotations_of.
+    Args:
+      x: [B*L, D].
+      flags: of this layer.
+      segment_ids: [B, L].
+      rotations: the result of `rotations_of`.
     """
     cfg = self.cfg
     rotation = jax.tree.map(
@@ -203,19 +216,19 @@ class Block(nn.Module):
     norm = make_norm(cfg, "attention_norm")
 
     def attention_norm(x):
-      # The first block's comes right after the norm of the embeddings.
+      # In the first block it would follow the norm of the embeddings.
       y = norm(x)
       return jnp.where(flags.is_first, x, y) if cfg.skip_first_norm else y
 
     residual = RESIDUALS[cfg.norm_order]
     x = by_rows(residual(attention_norm, attend, by_rows(x)))
     x = by_rows(residual(make_norm(cfg, "mlp_norm"), transform, x))
-    self.sow("intermediates", "layer", x)  # Read by mlm.encode_layers.
+    self.sow("intermediates", "layer", x)  # For encode_layers.
     return x, None
 
 
 class Encoder(nn.Module):
-  """Token ids to contextual vectors. The blocks' parameters are stacked [N]."""
+  """Token ids to contextual vectors; parameters of blocks are stacked, [N]."""
 
   cfg: EncoderConfig
 
@@ -229,16 +242,19 @@ class Encoder(nn.Module):
     *,
     train: bool,
   ):
-    """Four arrays [B, L] of int32 -> [B, L, D] of cfg.dtype.
+    """Returns [B, L, D] of cfg.dtype.
 
-    A position sees those of equal segment id; if cfg.causal, only those to its
-    left. positions is 0..L-1 by default, and rows are one text then, of
-    segment 1, and padding of segment 0 behind it. With train, dropout needs
-    rngs={"dropout": key}.
+    Args:
+      input_ids, token_type_ids: [B, L] int32.
+      segment_ids: [B, L] int32: a position attends to those of its segment, and
+        if cfg.causal only to those on its left; 0 for padding.
+      positions: [B, L] int32. None for 0..L-1; each row is then one text of
+        segment 1, followed by padding.
+      train: apply dropout, which needs rngs={"dropout": key}.
     """
     cfg = self.cfg
     B, L = input_ids.shape
-    one_text = positions is None  # Packed rows have them.
+    one_text = positions is None  # Packed rows have positions.
     if positions is None:
       positions = jnp.broadcast_to(jnp.arange(L), (B, L))
     x = Embeddings(cfg, name="embeddings")(
@@ -256,7 +272,7 @@ class Encoder(nn.Module):
     self.sow("intermediates", "embedded", x)
     unroll = cfg.unroll and train
     blocks = nn.scan(
-      # Out of a loop, XLA would merge what is recomputed with the original.
+      # Outside of a loop, XLA would merge the recomputation with the original.
       REMAT[cfg.remat](Block, prevent_cse=unroll),
       variable_axes={"params": 0, "intermediates": 0, "attention": 0},
       split_rngs={"params": True, "dropout": True},
@@ -269,15 +285,15 @@ class Encoder(nn.Module):
     x, _ = blocks(cfg, train, one_text, name="layers")(
       x, flags, segment_ids, rotations
     )
-    if cfg.norm_order == "pre":  # Nothing has normalised the sum yet.
+    if cfg.norm_order == "pre":  # The sum is not normalised yet.
       x = make_norm(cfg, "final_norm")(x)
     return x.reshape(B, L, D)
 
 
 def rotations_of(cfg: EncoderConfig, positions):
-  """The rotations by positions [B, L] of global layers and of local ones.
+  """Returns the rotations of global and of local layers.
 
-  Both are None unless positions are encoded by rotation.
+  Both are None unless positions [B, L] are encoded by rotation.
   """
   near = cfg.local_rope_theta if cfg.local_window else cfg.rope_theta
   rotation = POSITIONS[cfg.position]
@@ -285,7 +301,7 @@ def rotations_of(cfg: EncoderConfig, positions):
 
 
 def by_rows(x):
-  """x [B*L, D] or [B, L, D], its rows split over devices, where fsdp is used.
+  """Returns x [B*L, D] or [B, L, D] split by rows, if fsdp is used.
 
   Otherwise XLA would keep a layer's parameters split, and each device would
   compute a part of the width for all rows. The mesh is that of jax.set_mesh.

@@ -1,7 +1,7 @@
 """Matmul FLOPs of a training row, from the architecture alone.
 
-Model FLOPs, as docs/results/performance.md and every MFU mean them: matmuls only,
-backward twice forward, what rematerialisation repeats not counted.
+These are model FLOPs, as in docs/results/performance.md and every MFU: matmuls
+only, the backward pass twice the forward pass, without rematerialisation.
 """
 
 from maskedlm.modeling.encoder import EncoderConfig
@@ -14,20 +14,20 @@ def train_flops(
   num_predictions: int,
   attended: float | None = None,
 ) -> float:
-  """FLOPs of forward and backward for one row.
+  """Returns the FLOPs of the forward and backward pass of one row.
 
   Args:
-    cfg: the architecture; its true vocabulary counts.
-    length: L, tokens in the row, padding included.
-    num_predictions: P, positions that the vocabulary is predicted at.
-    attended: pairs of positions of a segment, length^2 by default; in a row
-      of several segments, the sum of their own squares.
+    cfg: the architecture; the vocabulary counts without padding.
+    length: L, tokens in the row, including padding.
+    num_predictions: P, positions at which tokens are predicted.
+    attended: pairs of positions within a segment, length^2 by default; for a
+      row of several segments, the sum of their squared lengths.
   """
   L, P = length, num_predictions
   N, D, F, V = cfg.num_layers, cfg.width, cfg.mlp_width, cfg.vocab_size
   E = cfg.embedding_size
   matrices = {"plain": 2, "gated": 3}[cfg.mlp]
-  dense = N * (4 * D**2 + matrices * D * F)  # Weights that each token meets.
+  dense = N * (4 * D**2 + matrices * D * F)  # Weights for each token.
   dense += E * D if E != D else 0
   pairs = visible_pairs(cfg, L, L**2 if attended is None else attended)
   attention = 2 * D * pairs  # Scores and weighted values.
@@ -36,27 +36,29 @@ def train_flops(
 
 
 def visible_pairs(cfg: EncoderConfig, length: int, attended: float) -> float:
-  """How many pairs of positions see each other, over all layers.
+  """Returns how many pairs of positions attend to each other, in all layers.
 
-  Those that the architecture asks for, also where a masked matmul does more.
-  Windows are counted as in one segment: for packed rows a bound.
+  Counts the pairs of the architecture, even if a masked matmul computes more.
+  Windows are counted as in a single segment, an upper bound for packed rows.
   """
   half = min(cfg.local_window // 2, length - 1)
-  window = length * (2 * half + 1) - half * (half + 1)  # Cut off at the ends.
+  window = length * (2 * half + 1) - half * (half + 1)  # Truncated at the ends.
   far = sum(cfg.global_layers)
   near = cfg.num_layers - far
-  if cfg.causal:  # Each pair once, and each position with itself.
+  if cfg.causal:  # Each pair once, and the diagonal.
     window, attended = (window + length) / 2, (attended + length) / 2
   return far * attended + near * min(window, attended)
 
 
-def sbo_flops(cfg: EncoderConfig, *, num_predictions: int, place_width: int) -> float:
-  """What a SpanBERT row takes besides: the span boundary head (SboHead).
+def sbo_flops(
+  cfg: EncoderConfig, *, num_predictions: int, place_width: int
+) -> float:
+  """Returns the additional FLOPs of a SpanBERT row, those of SboHead.
 
   Args:
-    cfg: the architecture; its true vocabulary counts.
-    num_predictions: P, positions that it predicts at.
-    place_width: of the embedding of a place in the span.
+    cfg: the architecture; the vocabulary counts without padding.
+    num_predictions: P, positions at which tokens are predicted.
+    place_width: width of the embedding of a place in the span.
   """
   D, E, V = cfg.width, cfg.embedding_size, cfg.vocab_size
   return 6.0 * num_predictions * ((2 * D + place_width) * D + D * E + E * V)

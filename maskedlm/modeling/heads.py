@@ -1,27 +1,32 @@
-"""The heads on the encoder: masked LM, span boundary, pooler, next sentence.
+"""The heads of the encoder: masked LM, span boundary, pooler, next sentence.
 
-Each is a module of its own with its own subtree of the parameters, so that
-any of them can be left out, or loaded alone, without touching the encoder.
+Each is a module with its own subtree of the parameters, so that it can be left
+out or loaded alone without touching the encoder.
 """
 
 import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.modeling import vocabulary_softmax
-from maskedlm.modeling.encoder import (Embed, Encoder, EncoderConfig, make_norm)
-from maskedlm.modeling.layers import (ACTIVATIONS, Dense, gelu)
+from maskedlm.modeling.encoder import Embed, Encoder, EncoderConfig, make_norm
+from maskedlm.modeling.layers import ACTIVATIONS, Dense, gelu
 
 
 def gather_positions(x, positions):
-  """x [B, L, D] at positions [B, P] -> [B, P, D]."""
+  """Returns x [B, L, D] at positions [B, P], [B, P, D]."""
   return jnp.take_along_axis(x, positions[..., None], axis=1)
 
 
 def sentence_vector(cfg: EncoderConfig, x, segment_ids):
-  """The vector that stands for a row: x [B, L, D] -> [B, D].
+  """Returns the vector that represents a row, [B, D].
 
-  That of [CLS], the first token; left to right, where it has seen nothing,
-  that of the last real token, which has seen all (segment_ids [B, L]).
+  That is the vector of [CLS], the first token; in a causal model, where [CLS]
+  attends only to itself, it is that of the last real token.
+
+  Args:
+    cfg: the architecture.
+    x: [B, L, D].
+    segment_ids: [B, L], 0 for padding.
   """
   if not cfg.causal:
     return x[:, 0]
@@ -30,13 +35,13 @@ def sentence_vector(cfg: EncoderConfig, x, segment_ids):
 
 
 def mean_vector(cfg: EncoderConfig, x, segment_ids):
-  """The mean of a row's real tokens; arguments as those of sentence_vector.
+  """Returns the mean of a row's real tokens; arguments as `sentence_vector`.
 
-  A published ModernBERT classifier may have it, as its classifier_pooling.
+  Published ModernBERT classifiers may use it (classifier_pooling).
   """
   del cfg
   real = (segment_ids > 0)[..., None]
-  # A filler row has no token; its vector counts nowhere, but must be finite.
+  # A filler row has no tokens; its vector is ignored, but must be finite.
   count = jnp.maximum(jnp.sum(real, axis=1), 1)
   total = jnp.sum(x, axis=1, dtype=jnp.float32, where=real)
   return (total / count).astype(x.dtype)
@@ -46,24 +51,28 @@ ROW_POOLS = {"cls": sentence_vector, "mean": mean_vector}
 
 
 def row_vector(cfg: EncoderConfig, x, segment_ids):
-  """The vector that a row's label is predicted from: x [B, L, D] -> [B, D]."""
+  """Returns the vector [B, D] that a row's label is predicted from."""
   return ROW_POOLS[cfg.row_pool](cfg, x, segment_ids)
 
 
 class MlmHead(nn.Module):
   """Dense, activation, norm, then the token embedding as output layer.
 
-  It takes gathered positions, never whole rows: the logits are [B, P, V].
+  It is applied to gathered positions, never to whole rows, so logits are
+  [B, P, V].
   """
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, x, embedding, output=vocabulary_softmax.logits):
-    """x [B, P, D], embedding [V, E] -> float32 logits [B, P, V].
+    """Returns float32 logits [B, P, V].
 
-    Or what another output layer makes of it: softmax.score, which has its
-    labels, the scores of those.
+    Args:
+      x: [B, P, D].
+      embedding: [V, E].
+      output: the output layer; vocabulary_softmax.loss_and_correct with its
+        labels returns their losses in place of logits.
     """
     cfg = self.cfg
     B, P, D = x.shape
@@ -82,25 +91,28 @@ class MlmHead(nn.Module):
 
 
 class SboHead(nn.Module):
-  """A token of a span, from the two beside the span and its place in it.
+  """Predicts a token of a span from the span's neighbours and its place in it.
 
-  The span boundary objective (Joshi et al., arXiv:1907.10529, section 3.2):
-  two layers of dense, activation, norm on [left; right; place], then the token
-  embedding as output layer, with a bias of its own.
+  This is the span boundary objective (Joshi et al., arXiv:1907.10529, section
+  3.2): two layers of dense, activation, norm on [left; right; place], then the
+  token embedding as output layer, with its own bias.
   """
 
   cfg: EncoderConfig
   max_span: int  # Places that have an embedding.
-  place_width: int  # Of that embedding.
+  place_width: int  # Width of that embedding.
 
   @nn.compact
   def __call__(
     self, left, right, place, embedding, output=vocabulary_softmax.logits
   ):
-    """left, right [B, P, D], place [B, P] (0 first), embedding [V, E].
+    """Returns float32 logits [B, P, V], or the result of output, as MlmHead.
 
-    Returns:
-      float32 logits [B, P, V], or what output makes of it, as MlmHead.
+    Args:
+      left, right: [B, P, D], vectors of the tokens next to the span.
+      place: [B, P], place of the token in the span, from 0.
+      embedding: [V, E].
+      output: as in MlmHead.
     """
     cfg = self.cfg
     B, P, D = left.shape
@@ -121,11 +133,11 @@ class DenseNorm(nn.Module):
 
   cfg: EncoderConfig
   features: int
-  stddev: float | None = None  # None: cfg.init_stddev.
+  stddev: float | None = None  # cfg.init_stddev if None.
 
   @nn.compact
   def __call__(self, x):
-    """x [N, any] -> [N, features]."""
+    """Returns [N, features] for x [N, any]."""
     cfg, inputs = self.cfg, x.shape[-1:]
     dense = Dense(
       inputs,
@@ -139,18 +151,18 @@ class DenseNorm(nn.Module):
 
 
 def head_stddevs(cfg: EncoderConfig) -> tuple[float, float]:
-  """Initial deviations of a fine-tuning head: its hidden layer's, its last's.
+  """Returns the initial deviations of a head's hidden and last layer.
 
-  BERT's are those of all layers. ModernBERT's are those of its layers that add
-  to the residual stream, and D^-1/2, as a norm comes before the last one.
+  In BERT they are those of all layers. In ModernBERT they are that of layers
+  that add to the residual stream, and D^-1/2, as a norm precedes the last one.
   """
   if cfg.pooler != "norm":
     return cfg.init_stddev, cfg.init_stddev
   return cfg.init_stddev / (2 * cfg.num_layers) ** 0.5, cfg.width**-0.5
 
 
-# What cfg.pooler stands for: BERT's, ELECTRA's, DistilBERT's; ModernBERT's is
-# of the encoder's activation, biases and norm, as the MLM head.
+# Activations of cfg.pooler: BERT's, ELECTRA's, DistilBERT's, and ModernBERT's,
+# which has the activation, biases and norm of the encoder, as the MLM head.
 POOLERS = {
   "tanh": lambda cfg: jnp.tanh,
   "gelu": lambda cfg: gelu,
@@ -160,13 +172,13 @@ POOLERS = {
 
 
 class Pooler(nn.Module):
-  """The vector of [CLS], the first token, through dense and tanh (or other)."""
+  """The vector of [CLS], the first token, after dense and an activation."""
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, x):
-    """x [B, L, D] -> [B, D]."""
+    """Returns [B, D] for x [B, L, D]."""
     cfg = self.cfg
     D = cfg.width
     has_norm = cfg.pooler == "norm"
@@ -178,7 +190,7 @@ class Pooler(nn.Module):
 
 
 def head_input(cfg: EncoderConfig, x):
-  """What a head on tokens reads of x [n, D]; called within its __call__.
+  """Returns the input of a head on tokens x [n, D]; called in its __call__.
 
   That is x, but ModernBERT's heads begin with a layer of their own.
   """
@@ -189,28 +201,29 @@ def head_input(cfg: EncoderConfig, x):
 
 
 class NspHead(nn.Module):
-  """Is B the sentence that follows A (0), or a random one (1)?"""
+  """Predicts whether text B follows A (0) or is a random one (1)."""
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, pooled):
-    """pooled [B, D] -> float32 logits [B, 2]."""
+    """Returns float32 logits [B, 2] for pooled [B, D]."""
     cfg = self.cfg
     dense = Dense((cfg.width,), (2,), cfg.init_stddev, cfg.dtype, name="dense")
     return dense(pooled).astype(jnp.float32)
 
 
 def mlm_logits(params, cfg: EncoderConfig, batch, positions):
-  """Logits for the tokens at `positions`, without dropout.
+  """Returns the logits of tokens at `positions`, without dropout.
 
   Args:
-    params: the whole model's, with "encoder" and "mlm_head".
+    params: of the whole model, with "encoder" and "mlm_head".
+    cfg: the architecture.
     batch: input_ids, token_type_ids and segment_ids, [B, L] each.
     positions: [B, P].
 
   Returns:
-    [B, P, V] float32, V the true vocabulary.
+    [B, P, V] float32, V the vocabulary without padding.
   """
   hidden = Encoder(cfg).apply(
     {"params": params["encoder"]},

@@ -1,9 +1,9 @@
-"""Building blocks that know no architecture: dense, norm, dropout, gelu.
+"""Building blocks independent of the architecture: dense, norm, dropout, gelu.
 
-Used by attention.py, encoder.py and heads.py. Activations come flattened,
-[B*L, D]: on XLA:CPU a dense layer over [B, L, D] takes 1.7 times as long, as
-its weight gradient contracts two dimensions (docs/results/performance.md).
-Parameters are float32; `dtype` is what is computed in.
+Activations are flattened, [B*L, D]: on XLA:CPU a dense layer over [B, L, D]
+takes 1.7 times as long, as its weight gradient contracts two dimensions
+(docs/results/performance.md). Parameters are float32; `dtype` is that of the
+computation.
 """
 
 import functools
@@ -13,22 +13,22 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.modeling.dropout_bits import (drop_threshold, drop, random_bits)
+from maskedlm.modeling.dropout_bits import drop, drop_threshold, random_bits
 
 DTYPES = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
 
 
-# Backward keeps the input alone and recomputes the rest: autodiff of these
-# elementwise functions would keep up to four arrays of its size.
+# The backward pass keeps only the input and recomputes the rest: autodiff of
+# these elementwise functions would keep up to four arrays of its size.
 _recomputed = functools.partial(jax.checkpoint, prevent_cse=False)
 
 
 @_recomputed
 def gelu(x):
-  """x * Phi(x) (arXiv:1606.08415), by erf.
+  """Returns x * Phi(x) (arXiv:1606.08415), by erf.
 
-  jax.nn.gelu takes erfc, exact far in the left tail, where the value is
-  smaller than 1e-7 anyway, and 3 times slower on XLA:CPU. Phi is of float32:
+  jax.nn.gelu uses erfc, which is exact far in the left tail, where the value is
+  below 1e-7 anyway, and 3 times slower on XLA:CPU. Phi is computed in float32:
   in bfloat16, 1 + erf cancels to a multiple of 1/256.
   """
   wide = x.astype(jnp.float32)
@@ -41,16 +41,16 @@ def _sigmoid(x):
   return jax.nn.sigmoid(x)
 
 
-# Autodiff takes 1 - sigmoid(x), which cancels in bfloat16.
+# Autodiff computes 1 - sigmoid(x), which cancels in bfloat16.
 _sigmoid.defjvps(lambda dx, y, x: dx * y * jax.nn.sigmoid(-x))
 
 
 @_recomputed
 def gelu_tanh(x):
-  """The tanh approximation, which google-research/bert calls gelu.
+  """Returns the tanh approximation, which google-research/bert calls gelu.
 
-  (1 + tanh(u)) / 2 is sigmoid(2 u): XLA:GPU takes a tanh to be too expensive to
-  recompute where it is used, and writes it to memory.
+  (1 + tanh(u)) / 2 is computed as sigmoid(2 u), as XLA:GPU considers a tanh too
+  expensive to recompute where it is used, and writes it to memory.
   """
   wide = x.astype(jnp.float32)
   u = math.sqrt(2 / math.pi) * (wide + 0.044715 * wide**3)
@@ -61,7 +61,7 @@ ACTIVATIONS = {"gelu": gelu, "gelu_tanh": gelu_tanh}
 
 
 class Dense(nn.Module):
-  """x @ kernel + bias; contracts the last `len(inputs)` dimensions of x."""
+  """Computes x @ kernel + bias over the last `len(inputs)` dimensions of x."""
 
   inputs: tuple[int, ...]
   features: tuple[int, ...]
@@ -71,7 +71,7 @@ class Dense(nn.Module):
 
   @nn.compact
   def __call__(self, x):
-    """x [..., *inputs] -> [..., *features]."""
+    """Returns [..., *features] for x [..., *inputs]."""
     init = nn.initializers.truncated_normal(self.init_stddev)
     kernel = self.param("kernel", init, (*self.inputs, *self.features))
     dtype = DTYPES[self.dtype]
@@ -81,8 +81,8 @@ class Dense(nn.Module):
     if not self.use_bias:
       return y
     bias = self.param("bias", nn.initializers.zeros, self.features)
-    # In float32, as then its gradient is summed: over many tokens, sums of
-    # bfloat16 lose some hundredths.
+    # In float32, as its gradient is then summed in float32: over many tokens,
+    # sums in bfloat16 are off by some hundredths.
     return (y.astype(jnp.float32) + bias).astype(dtype)
 
 
@@ -96,11 +96,17 @@ def _zero(x):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(2, 3))
 def _normalise(x, scale, centre, epsilon):
-  """(x - c) / sqrt(mean((x - c)^2) + epsilon) * scale, c = centre(x); in f32.
+  """Returns (x - c) / sqrt(mean((x - c)^2) + epsilon) * scale, c = centre(x).
 
-  x [..., D], scale [D]. Forward keeps x and two numbers a row, from which
-  backward makes autodiff's gradient; in autodiff's own way XLA:GPU would write
-  float32 arrays besides.
+  The forward pass keeps x and two numbers for each row, from which the backward
+  pass computes the gradient; with autodiff, XLA:GPU would also write float32
+  arrays. Computed in float32.
+
+  Args:
+    x: [..., D].
+    scale: [D].
+    centre: [..., D] -> [..., 1].
+    epsilon: added to the variance.
   """
   return _normalise_forward(x, scale, centre, epsilon)[0]
 
@@ -115,7 +121,7 @@ def _normalise_forward(x, scale, centre, epsilon):
 def _normalise_backward(centre, epsilon, saved, grad):
   del epsilon
   x, scale, *numbers = saved
-  # Without the barrier XLA would recompute them wherever they are used.
+  # Without the barrier XLA would recompute them at each use.
   middle, rate = jax.lax.optimization_barrier(numbers)
   normed = (x.astype(jnp.float32) - middle) * rate
   inner = grad * scale
@@ -129,7 +135,7 @@ _normalise.defvjp(_normalise_forward, _normalise_backward)
 
 @jax.custom_vjp
 def fork(x):
-  """The identity; its gradient, which several use, is written once."""
+  """Returns x; its gradient, which is used several times, is written once."""
   return x
 
 
@@ -139,7 +145,7 @@ fork.defvjp(
 
 
 class LayerNorm(nn.Module):
-  """Layer normalisation (arXiv:1607.06450) over the last dimension, in f32."""
+  """Layer norm (arXiv:1607.06450) over the last dimension, in float32."""
 
   epsilon: float
   dtype: str
@@ -147,7 +153,7 @@ class LayerNorm(nn.Module):
 
   @nn.compact
   def __call__(self, x):
-    """x [..., D] -> [..., D] of `dtype`."""
+    """Returns [..., D] of `dtype` for x [..., D]."""
     scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
     y = _normalise(x, scale, _mean, self.epsilon)
     if self.use_bias:
@@ -156,31 +162,31 @@ class LayerNorm(nn.Module):
 
 
 class RMSNorm(nn.Module):
-  """Division by the root mean square (arXiv:1910.07467), in f32; no bias."""
+  """Division by the root mean square (arXiv:1910.07467), in float32."""
 
   epsilon: float
   dtype: str
 
   @nn.compact
   def __call__(self, x):
-    """x [..., D] -> [..., D] of `dtype`."""
+    """Returns [..., D] of `dtype` for x [..., D]."""
     scale = self.param("scale", nn.initializers.ones, x.shape[-1:])
     y = _normalise(x, scale, _zero, self.epsilon)
     return y.astype(DTYPES[self.dtype])
 
 
 class Dropout(nn.Module):
-  """Zeroes a share of the entries and scales up the others.
+  """Sets a share of the entries to 0 and scales the others.
 
-  The share is rounded to 2^-32.
+  The share is rounded to a multiple of 2^-32.
   """
 
   rate: float
 
   @nn.compact
   def __call__(self, x, *, train: bool):
-    """x [..., D] -> [..., D]; uses the rng "dropout" if train."""
-    count = drop_threshold(self.rate)
-    if not train or not count:
+    """Returns [..., D] for x [..., D]; needs the rng "dropout" if train."""
+    threshold = drop_threshold(self.rate)
+    if not train or not threshold:
       return x
-    return drop(x, random_bits(self.make_rng("dropout"), x.shape), count)
+    return drop(x, random_bits(self.make_rng("dropout"), x.shape), threshold)

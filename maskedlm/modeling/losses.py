@@ -1,7 +1,7 @@
-"""Losses and accuracies as (sum, weight) pairs of rows, in float32 and nats.
+"""Losses and accuracies as (sum, weight) pairs for each row, in float32 nats.
 
-A mean is sum / weight, taken only when it is printed or differentiated: it is
-then exact over microbatches, devices and padded batches.
+The mean, sum / weight, is taken only where it is printed or differentiated, so
+it is exact over microbatches, devices and padded batches.
 """
 
 import jax
@@ -9,13 +9,15 @@ import jax.numpy as jnp
 
 
 def cross_entropy(logits, labels, *, weights):
-  """-sum_i w_i log softmax(logits_i)[labels_i], and sum_i w_i, of each row.
+  """Returns the weighted sum of cross-entropies of each row, and of weights.
+
+  These are -sum_i w_i log softmax(logits_i)[labels_i] and sum_i w_i.
 
   Args:
-    logits: [B, ..., V], of any float type. The ids of a padded vocabulary hold
-      -1e9: they count nothing and no gradient flows into them.
+    logits: [B, ..., V], of any float type. The ids that pad the vocabulary have
+      -1e9: they contribute nothing and receive no gradient.
     labels: [B, ...] ids.
-    weights: [B, ...] float, 0 for what does not count.
+    weights: [B, ...] float, 0 for positions to ignore.
 
   Returns:
     (sum, weight), float32 [B] each.
@@ -24,17 +26,22 @@ def cross_entropy(logits, labels, *, weights):
 
 
 def accuracy(logits, labels, *, weights):
-  """How often the largest of logits is the label; as cross_entropy."""
+  """Returns how often the label has the largest logit; as cross_entropy."""
   return weighted_sum(loss_and_correct(logits, labels)[1], weights)
 
 
 @jax.custom_vjp
 def loss_and_correct(logits, labels):
-  """Each label's own: logits [..., V], labels [...] -> (nats, hits), [...].
+  """Returns the loss and the correctness of each label, [...].
 
-  nats is -log softmax(logits)[labels], float32; hits, whether the largest of
-  the logits (of equals, the first) is the label's. Backward makes probability
-  minus label of the logits and their normaliser; nothing else as large is kept.
+  The loss is -log softmax(logits)[labels], float32; a label is correct if its
+  logit is the largest (the first of equals). The backward pass computes
+  probability minus label from the logits and their normaliser, so no other
+  array of that size is kept.
+
+  Args:
+    logits: [..., V].
+    labels: [...] ids.
   """
   return _forward(logits, labels)[0]
 
@@ -43,11 +50,11 @@ def _forward(logits, labels):
   wide = logits.astype(jnp.float32)
   picked = logits_of_labels(wide, labels)
   normaliser = jax.nn.logsumexp(wide, axis=-1)
-  # Not by argmax, which XLA:CPU doesn't vectorise: 5% of a step of 4x256.
-  at, ours = labels[..., None], picked[..., None]
-  fits = jnp.where(_ids(wide) < at, wide < ours, wide <= ours)
-  hits = fits.all(axis=-1)
-  return (normaliser - picked, hits), (logits, labels, normaliser)
+  # Not by argmax, which XLA:CPU does not vectorise: 5% of a step of 4x256.
+  label, own = labels[..., None], picked[..., None]
+  is_lower = jnp.where(_ids(wide) < label, wide < own, wide <= own)
+  correct = is_lower.all(axis=-1)
+  return (normaliser - picked, correct), (logits, labels, normaliser)
 
 
 def _backward(saved, grads):
@@ -62,21 +69,21 @@ loss_and_correct.defvjp(_forward, _backward)
 
 
 def weighted_sum(values, weights):
-  """values, weights [B, ...] -> (sum of the products, of the weights), [B]."""
+  """Returns the sums of values * weights and of weights [B, ...], [B] each."""
   weights = weights.astype(jnp.float32)
   return sum_rows(values * weights), sum_rows(weights)
 
 
 def sum_rows(values):
-  """values [B, ...] -> their sum of each row, [B]."""
+  """Returns the sum of each row of values [B, ...], [B]."""
   return jnp.sum(values, axis=tuple(range(1, values.ndim)))
 
 
 def logits_of_labels(logits, labels):
-  """logits [..., V] at labels [...] -> [...].
+  """Returns the logits [..., V] of labels [...], [...].
 
-  A comparison, not a gather: a vocabulary that is split over devices stays
-  split, and the gradient fuses into the softmax's instead of being scattered.
+  By a comparison rather than a gather: a vocabulary that is split over devices
+  stays split, and the gradient fuses into the softmax's.
   """
   is_label = _ids(logits) == labels[..., None]
   return jnp.sum(jnp.where(is_label, logits, 0), axis=-1)

@@ -1,7 +1,6 @@
-"""The masked language model: encoder and head, as the objectives share them.
+"""The masked language model: the encoder and head that objectives share.
 
-An objective adds its own heads beside these two subtrees, and its own terms
-beside this one.
+An objective may add other heads to the parameters, and other terms to the loss.
 """
 
 import functools
@@ -9,15 +8,15 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.task import (Batch, Key, Metrics, Params)
-from maskedlm.modeling import (losses, vocabulary_softmax)
-from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
-from maskedlm.modeling.heads import (MlmHead, gather_positions)
+from maskedlm.core.task import Batch, Key, Metrics, Params
+from maskedlm.modeling import losses, vocabulary_softmax
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.heads import MlmHead, gather_positions
 
 
 def init(cfg: EncoderConfig, encoder_key: Key, head_key: Key) -> Params:
-  """Fresh parameters: encoder, mlm_head."""
-  # Parameters' shapes don't depend on the batch's: one row of one token.
+  """Returns fresh parameters: encoder, mlm_head."""
+  # The shapes of parameters do not depend on the batch: one row of one token.
   ids = jnp.zeros((1, 1), jnp.int32)
   hidden = jnp.zeros((1, 1, cfg.width))
   encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)["params"]
@@ -26,10 +25,18 @@ def init(cfg: EncoderConfig, encoder_key: Key, head_key: Key) -> Params:
 
 
 def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
-  """The encoder's vectors [B, L, D] of a batch, with dropout from key.
+  """Returns the encoder's vectors of a batch, [B, L, D].
 
-  Several rows may have been packed in one that the encoder reads (see
-  finetune/common/packing.py): each has its own vectors, and zeros where it ends.
+  If the rows are packed into longer ones for the encoder (see
+  finetune/common/packing.py), the result is still that of each row, with zeros
+  on padding.
+
+  Args:
+    cfg: the architecture.
+    params: with "encoder".
+    batch: see `encoder_inputs`.
+    key: of dropout; unused unless train.
+    train: apply dropout.
   """
   hidden = Encoder(cfg).apply(
     {"params": params["encoder"]},
@@ -41,12 +48,15 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
 
 
 def head_rngs(key: Key, train) -> dict[str, Key]:
-  """Dropout's rngs of a head: not the key itself, which is `encode`'s."""
+  """Returns the rngs of a head; its dropout key differs from `encode`'s."""
   return {"dropout": jax.random.fold_in(key, 1)} if train else {}
 
 
 def encoder_inputs(batch: Batch) -> Batch:
-  """What the encoder reads, [R, S] each: the batch, or what it is packed in."""
+  """Returns the encoder's arguments, [R, S] each: packed rows if there are any.
+
+  "positions" is None if the batch has none, which stands for 0..L-1.
+  """
   names = ("input_ids", "token_type_ids", "segment_ids", "positions")
   if "packed" not in batch:
     return {name: batch.get(name) for name in names}
@@ -57,47 +67,51 @@ def encoder_inputs(batch: Batch) -> Batch:
 
 
 def unpack(hidden, batch: Batch):
-  """[R, S, D] -> [B, L, D]: to each row of a packed batch its own vectors."""
+  """Returns the vectors of each row, [B, L, D], for those of packed rows.
+
+  Args:
+    hidden: [R, S, D], the encoder's vectors of `encoder_inputs(batch)`.
+    batch: packed or not.
+  """
   if "packed" not in batch:
     return hidden
   places = batch["places"]
   G, _, L = places.shape
   D = hidden.shape[-1]
-  own = jnp.take_along_axis(
+  vectors = jnp.take_along_axis(
     hidden.reshape(G, -1, D), places.reshape(G, -1, 1), axis=1
   )
   real = batch["segment_ids"] > 0
-  return jnp.where(real[..., None], own.reshape(-1, L, D), 0)
+  return jnp.where(real[..., None], vectors.reshape(-1, L, D), 0)
 
 
 def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
-  """The vectors of every layer, without dropout: [N + 1, R, S, D].
+  """Returns the vectors of every layer without dropout, [N + 1, R, S, D].
 
-  The embeddings' are the first (in the layers' width, where they have another),
-  the last are what `encode` returns: with norms before the sums
-  (cfg.norm_order "pre") they alone have been normalised, by final_norm. Those
-  of a packed batch are still where the encoder read them: see `unpack`.
+  The first are the embeddings, projected to the width of the layers; the last
+  are those of `encode`. If cfg.norm_order is "pre", only the last are
+  normalised, by final_norm. For a packed batch, see `unpack`.
   """
-  hidden, made = Encoder(cfg).apply(
+  hidden, collected = Encoder(cfg).apply(
     {"params": params["encoder"]},
     **encoder_inputs(batch),
     train=False,
     mutable=["intermediates"],
   )
-  (embedded,) = made["intermediates"]["embedded"]
-  (layers,) = made["intermediates"]["layers"]["layer"]
+  (embedded,) = collected["intermediates"]["embedded"]
+  (layers,) = collected["intermediates"]["layers"]["layer"]
   below = jnp.concatenate([embedded[None], layers[:-1]])
   below = below.reshape(cfg.num_layers, *hidden.shape)
   return jnp.concatenate([below, hidden[None]])
 
 
 def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
-  """Who attends to whom, without dropout: [N, B, H, L, S] float32.
+  """Returns the attention weights without dropout, [N, B, H, L, S] float32.
 
-  Each layer's softmax: how much of position S head H adds to position L. A row
-  sums to 1, and is 0 where L does not see S.
+  They are the softmax of each layer: the weight of position S in position L's
+  head H. They sum to 1 over S, and are 0 where L does not attend to S.
   """
-  _, made = Encoder(cfg).apply(
+  _, collected = Encoder(cfg).apply(
     {"params": params["encoder"]},
     batch["input_ids"],
     batch["token_type_ids"],
@@ -106,14 +120,14 @@ def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
     train=False,
     mutable=["attention"],
   )
-  (weights,) = made["attention"]["layers"]["attention"]["weights"]
+  (weights,) = collected["attention"]["layers"]["attention"]["weights"]
   return weights
 
 
 def loss(
   cfg: EncoderConfig, params: Params, batch: Batch, hidden
 ) -> tuple[Metrics, Metrics]:
-  """(terms, metrics) of the masked tokens: see Task.loss.
+  """Returns (terms, metrics) of the masked tokens, as Task.loss.
 
   Args:
     cfg: the architecture.
@@ -125,7 +139,7 @@ def loss(
 
 
 def loss_and_correct(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
-  """(nats, hits) [B, P] of the masked tokens; arguments as those of `loss`."""
+  """Returns (loss, correct) [B, P] of masked tokens; arguments as `loss`."""
   output = functools.partial(
     vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]
   )
@@ -139,9 +153,9 @@ def predict(
   hidden,
   output=vocabulary_softmax.logits,
 ):
-  """Logits [B, P, V] of the masked tokens; arguments as those of `loss`.
+  """Returns logits [B, P, V] of the masked tokens; arguments as `loss`.
 
-  Or what another output layer makes of them (MlmHead).
+  Another output layer may return something else (see MlmHead).
   """
   return MlmHead(cfg).apply(
     {"params": params["mlm_head"]},
@@ -152,16 +166,17 @@ def predict(
 
 
 def terms_and_metrics(scores, batch: Batch) -> tuple[Metrics, Metrics]:
-  """(terms, metrics) of the masked tokens' (nats, hits), [B, P] each."""
-  nats, hits = (losses.weighted_sum(x, batch["masked_weights"]) for x in scores)
-  return {"mlm": nats}, {"mlm_loss": nats, "mlm_accuracy": hits}
+  """Returns (terms, metrics) of the masked tokens' (loss, correct) [B, P]."""
+  loss, correct = (
+    losses.weighted_sum(x, batch["masked_weights"]) for x in scores
+  )
+  return {"mlm": loss}, {"mlm_loss": loss, "mlm_accuracy": correct}
 
 
 def with_generator(params: Params) -> Params:
-  """ELECTRA's params as its generator's: encoder and mlm_head.
+  """Returns the parameters of ELECTRA's generator: encoder and mlm_head.
 
-  The generator is an encoder that shares the discriminator's embeddings
-  (objectives/electra.py).
+  It shares the discriminator's embeddings (objectives/electra.py).
   """
   embeddings = params["encoder"]["embeddings"]
   encoder = {**params["generator"], "embeddings": embeddings}
@@ -169,5 +184,5 @@ def with_generator(params: Params) -> Params:
 
 
 def token_embedding(encoder_params):
-  """The table [V, D] that the encoder reads and the head predicts with."""
+  """Returns the token embedding [V, E], also the output layer of the head."""
   return encoder_params["embeddings"]["token"]["embedding"]

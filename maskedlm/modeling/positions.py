@@ -1,7 +1,7 @@
-"""Positions inside attention: RoPE and ALiBi.
+"""Positions within attention: RoPE and ALiBi.
 
-BERT's positions are in its embeddings; ALiBi puts them into the scores
-instead, and RoPE (`rotate`) into queries and keys.
+BERT adds positions to its embeddings; ALiBi adds them to the scores instead,
+and RoPE (`rotate`) rotates queries and keys by them.
 """
 
 import math
@@ -14,9 +14,9 @@ Array = Any  # jax.Array or np.ndarray.
 
 
 def rotation(positions, *, head_size: int, theta: float):
-  """(cos, sin) [B, L, 1, K / 2] of positions [B, L], for `rotate`.
+  """Returns (cos, sin) [B, L, 1, K / 2] of positions [B, L], for `rotate`.
 
-  RoPE (arXiv:2104.09864): pair i turns by position * theta^(-2i / K).
+  RoPE (arXiv:2104.09864) rotates pair i by position * theta^(-2i / K).
   """
   pair = np.arange(0, head_size, 2)
   frequency = np.float32(float(theta) ** (-pair / head_size))
@@ -25,23 +25,23 @@ def rotation(positions, *, head_size: int, theta: float):
 
 
 def rotate(x, cos, sin):
-  """Turns x [B, L, H, K]; i and i + K / 2 are a pair, as in GPT-NeoX."""
+  """Returns x [B, L, H, K] rotated; i and i + K / 2 are a pair (GPT-NeoX)."""
   a, b = jnp.split(x.astype(jnp.float32), 2, axis=-1)
-  turned = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
-  return turned.astype(x.dtype)
+  rotated = jnp.concatenate([a * cos - b * sin, b * cos + a * sin], axis=-1)
+  return rotated.astype(x.dtype)
 
 
 def alibi(length: int, *, num_heads: int):
-  """[1, H, L, S] float32: -slope * distance (arXiv:2108.12409), both ways."""
+  """Returns -slope * distance, [1, H, L, S] float32 (arXiv:2108.12409)."""
   slopes = np.float32(alibi_slopes(num_heads))
   return -slopes[None, :, None, None] * distance(length).astype(jnp.float32)
 
 
 def alibi_slopes(num_heads: int) -> list[float]:
-  """One slope a head: 2^(-8/H), 2^(-16/H), ... 2^-8.
+  """Returns a slope for each head: 2^(-8/H), 2^(-16/H), ... 2^-8.
 
-  For other numbers of heads than powers of 2, as the authors' code: those of
-  the power below, then every other one of the power above.
+  If the number of heads is not a power of 2, they are the slopes of the power
+  below, then every other one of the power above, as in the authors' code.
   """
   below = 2 ** math.floor(math.log2(num_heads))
 
@@ -52,5 +52,6 @@ def alibi_slopes(num_heads: int) -> list[float]:
 
 
 def distance(length: int):
+  """Returns the distances between positions, [L, L]."""
   column = jnp.arange(length)
   return jnp.abs(column[:, None] - column[None, :])

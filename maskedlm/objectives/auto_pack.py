@@ -9,7 +9,8 @@ from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import dispatch
 
 # Pack if at most this share of the rows is left. A packed step is 0 to 3%
-# slower on a CPU (docs/results/performance.md), and departs a little from the paper.
+# slower on a CPU (docs/results/performance.md), and departs a little from the
+# paper.
 MAX_ROWS_RATIO = 0.9
 
 
@@ -53,7 +54,7 @@ def resolve(
 
 
 def attention_of(config: ConfigDict, length: int, **machine) -> str:
-  """Which attention trains rows of a length (attention_choice.KNOWN).
+  """Returns the attention for rows of a length (attention_choice.KNOWN).
 
   One that is asked for by name is not checked: the config may be another
   machine's.

@@ -14,10 +14,10 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.options import (check, option)
-from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
-from maskedlm.data.batches import (batching, packed_rows, text_rows)
-from maskedlm.modeling import (flops, losses, masked_lm, vocabulary_softmax)
+from maskedlm.core.options import check, option
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batch_costs, batching, text_rows
+from maskedlm.modeling import flops, losses, masked_lm, vocabulary_softmax
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.heads import MlmHead
@@ -44,7 +44,7 @@ class Options:
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of a left-to-right model (arguments: __init__.py).
 
-  The encoder is causal whatever config.model.causal says, and the checkpoint
+  The encoder is causal whatever config.model.causal is, and the checkpoint
   records it.
   """
   lengths = batching.row_lengths(config.data)
@@ -56,14 +56,16 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   )
 
   def row_flops(length: int, attended: float | None) -> float:
-    return flops.train_flops(cfg, length, num_predictions=length, attended=attended)
+    return flops.train_flops(
+      cfg, length, num_predictions=length, attended=attended
+    )
 
   return Task(
     **rows._asdict(),
     init=lambda key: init(cfg, key),
     corrupt=lambda batch, key: targets(batch),
     loss=lambda *args: loss(cfg, options.chunk, *args),
-    flops=packed_rows.step_cost(
+    flops=batch_costs.step_cost(
       row_flops, rows.batch_at, config, packed=options.isolate_documents
     ),
     describe={"objective": "causal", "encoder": dataclasses.asdict(cfg)},
@@ -71,13 +73,13 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 
 def init(cfg: EncoderConfig, key: Key) -> Params:
-  """Fresh parameters: encoder, lm_head (not mlm_head: it fills no masks)."""
+  """Returns fresh parameters: encoder, lm_head (no mlm_head: no masks)."""
   made = masked_lm.init(cfg, *jax.random.split(key))
   return {"encoder": made["encoder"], "lm_head": made["mlm_head"]}
 
 
 def targets(batch: Batch) -> Batch:
-  """Nothing is hidden: adds next_labels [B, L] and next_weights [B, L].
+  """Adds next_labels [B, L] and next_weights [B, L]; hides nothing.
 
   The label of a position is the token to its right, if that is real and of
   the same segment; else the weight is 0, as in filler rows.
@@ -103,7 +105,7 @@ def loss(
   key: Key,
   train: bool,
 ) -> tuple[Metrics, Metrics]:
-  """(terms, metrics) of a batch with its targets; see Task.loss."""
+  """Returns (terms, metrics) of a batch with its targets; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   table = masked_lm.token_embedding(params["encoder"])
   weights = batch["next_weights"]
@@ -111,7 +113,9 @@ def loss(
   @jax.checkpoint
   def add_chunk(sums, part):
     hidden, labels, weights = part
-    output = functools.partial(vocabulary_softmax.loss_and_correct, labels=labels)
+    output = functools.partial(
+      vocabulary_softmax.loss_and_correct, labels=labels
+    )
     head = {"params": params["lm_head"]}
     nats, hits = MlmHead(cfg).apply(head, hidden, table, output)
     nats, hits = (losses.sum_rows(x * weights) for x in (nats, hits))
@@ -127,7 +131,7 @@ def loss(
 
 
 def chunks(x, size: int):
-  """x [B, L, ...] -> [n, B, size, ...], the last one filled up with zeros."""
+  """Splits x [B, L, ...] into [n, B, size, ...], padded with zeros."""
   B, L, *rest = x.shape
   size = min(size, L)
   n = -(-L // size)

@@ -18,15 +18,15 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import (check, option)
-from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
-from maskedlm.data.batches import (batching, packed_rows, pair_rows)
-from maskedlm.modeling import (flops, losses, masked_lm)
+from maskedlm.core.options import check, option
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batch_costs, batching, pair_rows
+from maskedlm.modeling import flops, losses, masked_lm
 from maskedlm.modeling.architecture import encoder_config
-from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
-from maskedlm.modeling.layers import (ACTIVATIONS, Dense)
-from maskedlm.modeling.masking import (masking, tokens)
-from maskedlm.modeling.masking.options import (MaskOptions, single_tokens)
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from maskedlm.modeling.layers import ACTIVATIONS, Dense
+from maskedlm.modeling.masking import masking, tokens
+from maskedlm.modeling.masking.options import MaskOptions, single_tokens
 
 
 @dataclasses.dataclass(frozen=True)
@@ -109,8 +109,12 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
   def row_flops(length: int, attended: float | None) -> float:
     P = hidden.num_predictions[length]
-    generator = flops.train_flops(small, length, num_predictions=P, attended=attended)
-    encoder = flops.train_flops(cfg, length, num_predictions=0, attended=attended)
+    generator = flops.train_flops(
+      small, length, num_predictions=P, attended=attended
+    )
+    encoder = flops.train_flops(
+      cfg, length, num_predictions=0, attended=attended
+    )
     head = 6.0 * length * (cfg.width**2 + cfg.width)
     return generator + encoder + head
 
@@ -125,7 +129,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
       options.discriminator_weight,
       *args,
     ),
-    flops=packed_rows.step_cost(
+    flops=batch_costs.step_cost(
       row_flops, rows.batch_at, config, packed=options.pack
     ),
     describe={
@@ -139,7 +143,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 def generator_config(
   cfg: EncoderConfig, *, size: float, layers: float
 ) -> EncoderConfig:
-  """The generator: smaller, with heads of the same size where one fits.
+  """Returns the generator: smaller, with heads of the same size where one fits.
 
   Raises:
     ConfigError: a share that is not positive, or a width that its heads do
@@ -173,13 +177,13 @@ def generator_config(
 
 
 class DiscriminatorHead(nn.Module):
-  """Is a token the original one (0), or the generator's (1)?"""
+  """The head that tells original tokens (0) from the generator's (1)."""
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, x):
-    """x [B, L, D] -> float32 logits [B, L]."""
+    """Maps x [B, L, D] to float32 logits [B, L]."""
     cfg = self.cfg
     B, L, D = x.shape
     x = x.reshape(B * L, D)
@@ -190,7 +194,7 @@ class DiscriminatorHead(nn.Module):
 
 
 def init(cfg: EncoderConfig, small: EncoderConfig, key: Key) -> Params:
-  """Fresh parameters: encoder, discriminator_head, generator, mlm_head.
+  """Returns fresh parameters: encoder, discriminator_head, generator, mlm_head.
 
   generator is an encoder without embeddings; mlm_head is the generator's.
   """
@@ -218,7 +222,7 @@ def loss(
   key: Key,
   train: bool,
 ) -> tuple[Metrics, Metrics]:
-  """(terms, metrics) of a corrupted batch; see Task.loss.
+  """Returns (terms, metrics) of a corrupted batch; see Task.loss.
 
   The terms are "mlm", the generator's mean over the masked tokens, and
   "discriminator", the weighted mean over all real tokens, [CLS] and [SEP]
@@ -255,7 +259,7 @@ def loss(
 
 
 def sample(logits, batch: Batch, temperature: float):
-  """A token for each slot: logits [B, P, V] -> ids [B, P].
+  """Samples a token for each slot: logits [B, P, V] -> ids [B, P].
 
   By adding Gumbel noise and taking the largest, as exact as drawing from
   softmax(logits / temperature). An argmax passes no gradient on.
@@ -270,7 +274,7 @@ def sample(logits, batch: Batch, temperature: float):
 
 
 def replace(batch: Batch, sampled):
-  """The batch with the sampled tokens [B, P] in it, and labels [B, L].
+  """Returns the batch with the sampled tokens [B, P] in it, and labels [B, L].
 
   A label is 1 where a token is another than the original one: samples that
   are right count as original.

@@ -11,14 +11,14 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import (check, option)
-from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
-from maskedlm.data.batches import (batching, packed_rows, pair_rows)
-from maskedlm.modeling import (flops, masked_lm)
+from maskedlm.core.options import check, option
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batch_costs, batching, pair_rows
+from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.modeling.heads import (NspHead, Pooler, gather_positions)
-from maskedlm.modeling.losses import (accuracy, cross_entropy)
+from maskedlm.modeling.heads import NspHead, Pooler, gather_positions
+from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
 
@@ -64,7 +64,10 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
   def row_flops(length: int, attended: float | None) -> float:
     return flops.train_flops(
-      cfg, length, num_predictions=hidden.num_predictions[length], attended=attended
+      cfg,
+      length,
+      num_predictions=hidden.num_predictions[length],
+      attended=attended,
     )
 
   return Task(
@@ -73,7 +76,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     corrupt=hidden.corrupt,
     corrupt_heldout=heldout.corrupt,
     loss=lambda *args: loss(cfg, *args),
-    flops=packed_rows.step_cost(
+    flops=batch_costs.step_cost(
       row_flops, rows.batch_at, config, packed=options.pack
     ),
     describe={"objective": "mlm_nsp", "encoder": dataclasses.asdict(cfg)},
@@ -81,7 +84,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 
 def init(cfg: EncoderConfig, key: Key) -> Params:
-  """Fresh parameters: encoder, pooler, mlm_head, nsp_head."""
+  """Returns fresh parameters: encoder, pooler, mlm_head, nsp_head."""
   encoder_key, pooler_key, mlm_key, nsp_key = jax.random.split(key, 4)
   hidden = jnp.zeros((1, 1, cfg.width))
   return {
@@ -94,7 +97,7 @@ def init(cfg: EncoderConfig, key: Key) -> Params:
 def loss(
   cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
 ) -> tuple[Metrics, Metrics]:
-  """(terms, metrics) of a corrupted batch; see Task.loss."""
+  """Returns (terms, metrics) of a corrupted batch; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   terms, metrics = masked_lm.loss(cfg, params, batch, hidden)
   texts, labels, weights = _pairs(hidden, batch)
@@ -110,7 +113,7 @@ def loss(
 
 
 def _pairs(hidden, batch: Batch):
-  """Vectors [n, ., D] that begin with [CLS]'s, and their labels and weights.
+  """Returns vectors [n, ., D], [CLS]'s first, and labels and weights.
 
   These are [B] and n is B, or [B, G] and B * G where each row has room for G
   pairs (packing.pack).
@@ -124,7 +127,7 @@ def _pairs(hidden, batch: Batch):
 
 
 def _row_maker(pairs: str):
-  """The function of corpus.batches that makes these pairs."""
+  """Returns the function of corpus.batches that makes these pairs."""
   makers = {"nsp": pair_rows.nsp_batches, "sop": pair_rows.sop_batches}
   if pairs not in makers:
     raise ConfigError(

@@ -11,10 +11,10 @@ import dataclasses
 
 import jax
 
-from maskedlm.core.options import (check, option)
-from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
-from maskedlm.data.batches import (batching, packed_rows, text_rows)
-from maskedlm.modeling import (flops, masked_lm)
+from maskedlm.core.options import check, option
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batch_costs, batching, text_rows
+from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.modeling.masking import masking
@@ -47,7 +47,10 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
   def row_flops(length: int, attended: float | None) -> float:
     return flops.train_flops(
-      cfg, length, num_predictions=hidden.num_predictions[length], attended=attended
+      cfg,
+      length,
+      num_predictions=hidden.num_predictions[length],
+      attended=attended,
     )
 
   return Task(
@@ -56,7 +59,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     corrupt=hidden.corrupt,
     corrupt_heldout=heldout.corrupt,
     loss=lambda *args: loss(cfg, *args),
-    flops=packed_rows.step_cost(
+    flops=batch_costs.step_cost(
       row_flops, rows.batch_at, config, packed=options.isolate_documents
     ),
     describe={"objective": "roberta", "encoder": dataclasses.asdict(cfg)},
@@ -64,13 +67,13 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 
 def init(cfg: EncoderConfig, key: Key) -> Params:
-  """Fresh parameters: encoder, mlm_head."""
+  """Returns fresh parameters: encoder, mlm_head."""
   return masked_lm.init(cfg, *jax.random.split(key))
 
 
 def loss(
   cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train: bool
 ) -> tuple[Metrics, Metrics]:
-  """(terms, metrics) of a corrupted batch; see Task.loss."""
+  """Returns (terms, metrics) of a corrupted batch; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   return masked_lm.loss(cfg, params, batch, hidden)

@@ -14,15 +14,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.options import (check, option)
-from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
-from maskedlm.data.batches import (batching, packed_rows, text_rows)
-from maskedlm.modeling import (flops, masked_lm, vocabulary_softmax)
+from maskedlm.core.options import check, option
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
+from maskedlm.data.batches import batch_costs, batching, text_rows
+from maskedlm.modeling import flops, masked_lm, vocabulary_softmax
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.modeling.heads import (SboHead, gather_positions)
+from maskedlm.modeling.heads import SboHead, gather_positions
 from maskedlm.modeling.losses import weighted_sum
-from maskedlm.modeling.masking import (spans, tokens)
+from maskedlm.modeling.masking import spans, tokens
 from maskedlm.modeling.masking.options import MaskOptions
 
 
@@ -150,15 +150,19 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
   def row_flops(length: int, attended: float | None) -> float:
     P = slots[length]
-    head = flops.sbo_flops(cfg, num_predictions=P, place_width=options.place_width)
-    return head + flops.train_flops(cfg, length, num_predictions=P, attended=attended)
+    head = flops.sbo_flops(
+      cfg, num_predictions=P, place_width=options.place_width
+    )
+    return head + flops.train_flops(
+      cfg, length, num_predictions=P, attended=attended
+    )
 
   return Task(
     **rows._asdict(),
     init=lambda key: init(cfg, sbo, key),
     corrupt=corrupt,
     loss=lambda *args: loss(cfg, sbo, options.sbo_weight, *args),
-    flops=packed_rows.step_cost(
+    flops=batch_costs.step_cost(
       row_flops, rows.batch_at, config, packed=options.pack
     ),
     describe={"objective": "spanbert", "encoder": dataclasses.asdict(cfg)},
@@ -166,7 +170,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 
 def init(cfg: EncoderConfig, sbo: SboHead, key: Key) -> Params:
-  """Fresh parameters: encoder, mlm_head, sbo_head."""
+  """Returns fresh parameters: encoder, mlm_head, sbo_head."""
   encoder_key, mlm_key, sbo_key = jax.random.split(key, 3)
   params = masked_lm.init(cfg, encoder_key, mlm_key)
   vector, place = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
@@ -178,7 +182,7 @@ def init(cfg: EncoderConfig, sbo: SboHead, key: Key) -> Params:
 def boundaries(
   outside, positions, weights, first, last, *, max_span_targets
 ) -> Batch:
-  """Where the span boundary objective looks for each slot.
+  """Returns where the span boundary objective looks for each slot.
 
   A span (s..e) has targets if tokens s - 1 and e + 1 are text: none if it
   touches the edge of its row or of its segment.
@@ -218,7 +222,7 @@ def loss(
   key: Key,
   train: bool,
 ) -> tuple[Metrics, Metrics]:
-  """(terms, metrics) of a corrupted batch; see Task.loss."""
+  """Returns (terms, metrics) of a corrupted batch; see Task.loss."""
   hidden = masked_lm.encode(cfg, params, batch, key, train)
   terms, metrics = masked_lm.loss(cfg, params, batch, hidden)
   scores = sbo.apply(
@@ -227,7 +231,9 @@ def loss(
     gather_positions(hidden, batch["sbo_right"]),
     batch["sbo_place"],
     masked_lm.token_embedding(params["encoder"]),
-    functools.partial(vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]),
+    functools.partial(
+      vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]
+    ),
   )
   nats, hits = (weighted_sum(x, batch["sbo_weights"]) for x in scores)
   total, count = nats

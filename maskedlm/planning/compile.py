@@ -18,7 +18,7 @@ from ml_collections import ConfigDict
 from maskedlm import objectives
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Task
-from maskedlm.data.batches import (batching, placeholder_corpus)
+from maskedlm.data.batches import batching, placeholder_corpus
 from maskedlm.planning import gpus
 from maskedlm.planning import memory as footprint
 from maskedlm.planning.topologies import Topology
@@ -133,7 +133,9 @@ def make_step(config: ConfigDict, devices, phase: int) -> Step:
     ConfigError: the mesh doesn't fit the devices, the batch not the mesh.
   """
   mesh = sharding.make_mesh(config.mesh, devices)
-  task = objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
+  task = objectives.make(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
   at = (config.train.num_steps - 1) * phase
   shape = batching.shape_at(at, config.train.num_steps, config.data)
   sharding.check_batch(shape.num_rows, config.train.accumulate, mesh)

@@ -11,7 +11,7 @@ import numpy as np
 
 from maskedlm.planning import memory
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.compile import (Pieces, Step, held, state_of)
+from maskedlm.planning.compile import Pieces, Step, held, state_of
 from maskedlm.planning.memory_traffic import Traffic
 from maskedlm.training import sharding
 

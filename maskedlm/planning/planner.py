@@ -13,10 +13,18 @@ from maskedlm.data.batches import batching
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import blockwise
 from maskedlm.objectives import auto_pack
-from maskedlm.planning import (collectives, compile, executed_flops, hlo, memory, memory_traffic, roofline)
+from maskedlm.planning import (
+  collectives,
+  compile,
+  executed_flops,
+  hlo,
+  memory,
+  memory_traffic,
+  roofline,
+)
 from maskedlm.planning import estimate as estimating
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.compile import (Compiled, Pieces, Step, TooLarge)
+from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
 from maskedlm.planning.memory import Sizes
 from maskedlm.planning.roofline import Estimate
 from maskedlm.planning.topologies import Topology

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from maskedlm.planning import (collectives, gpus)
-from maskedlm.planning.planner import (LABEL, Plan)
+from maskedlm.planning import collectives, gpus
+from maskedlm.planning.planner import LABEL, Plan
+from maskedlm.runtime import console
 
 HOW = f"{gpus.INSTALL} compiles the step for these GPUs; it needs none."
 
@@ -93,15 +94,22 @@ def _traffic(plan: Plan) -> list[str]:
   table = collectives.summarise(plan.sent, plan.num_layers)
   if not table:
     return ["no collectives"]
-  text = ["collectives of a step, on each chip"]
-  for row in table:
-    where = "in the layer scan" if row["in_scan"] else "outside of it"
-    beside = "beside computation" if row["async"] else "waited for"
-    text.append(
-      f"  {row['op']:<20}{row['axis']:<12}x{row['count']:<5}"
-      f"{gigabytes(row['bytes']):>10}  {where}, {beside}"
+  rows = (
+    (
+      row["op"],
+      row["axis"],
+      f"x{row['count']}",
+      gigabytes(row["bytes"]),
+      "in the layer scan," if row["in_scan"] else "outside of it,",
+      "beside computation" if row["async"] else "waited for",
     )
-  return text
+    for row in table
+  )
+  lines = console.table(("",) * 6, rows, align="<<<><<")[1:]
+  return [
+    "collectives of a step, on each chip",
+    *(f"  {line}" for line in lines),
+  ]
 
 
 def _time(plan: Plan) -> list[str]:
@@ -152,18 +160,18 @@ def _remedies(plan: Plan) -> list[str]:
 
 
 def compare_plans(plans: Sequence[Plan]) -> list[str]:
-  """One line for each plan of a sweep: a table in Markdown."""
-  text = [
-    "| topology | mesh | rows a chip | memory a chip | sent a step | step "
-    "| MFU | efficiency | tokens/s | hours | chip-hours | cost |",
-    "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
-  ]
+  """Formats the plans of a sweep as a Markdown table, a row for each."""
+  columns = (
+    *("topology", "mesh", "rows a chip", "memory a chip", "sent a step"),
+    *("step", "MFU", "efficiency", "tokens/s", "hours", "chip-hours", "cost"),
+  )
+  rows = []
   for plan in plans:
     mesh = ", ".join(f"{a}={n}" for a, n in plan.mesh.items() if n > 1)
     cells = [
       plan.topology.name,
       mesh or "1 chip",
-      str(plan.rows),
+      plan.rows,
       f"{gigabytes(plan.bytes_per_chip)} of "
       f"{gigabytes(plan.available)}" + ("" if plan.fits else ": does not fit"),
     ]
@@ -178,11 +186,10 @@ def compare_plans(plans: Sequence[Plan]) -> list[str]:
         f"{run['tokens_per_second']:,.0f}",
         f"{run['hours']:.3g}",
         f"{run['chip_hours']:,.1f}",
-        f"{run['cost']:,.0f}" if "cost" in run else "-",
+        f"{run['cost']:,.0f}" if "cost" in run else None,
       ]
-    else:
-      cells += ["-"] * 8
-    text.append(f"| {' | '.join(cells)} |")
+    rows.append(cells + [None] * (len(columns) - len(cells)))
+  text = console.markdown_table(columns, rows, align="<<")
   text += ["", f"Time, MFU, efficiency and cost: {LABEL}."]
   if not all(plan.compiled for plan in plans):
     text.append(f"GPUs are estimated without compiling: {HOW}")

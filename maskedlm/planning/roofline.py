@@ -22,7 +22,7 @@ import numpy as np
 
 from maskedlm.planning import hlo
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.memory_traffic import (Operation, Traffic, operation)
+from maskedlm.planning.memory_traffic import Operation, Traffic, operation
 from maskedlm.planning.topologies import Topology
 from maskedlm.runtime.chips import Chip
 

@@ -6,8 +6,8 @@ Their figures are in runtime/chips.py. This module needs no jax.
 import math
 from typing import NamedTuple
 
-from maskedlm.core.errors import (ConfigError, did_you_mean)
-from maskedlm.runtime.chips import (CHIPS, Chip)
+from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.runtime.chips import CHIPS, Chip
 
 # Slices that Cloud TPU offers (cloud.google.com/tpu/docs), up to 1024 chips.
 _SQUARE = ("2x2", "2x4", "4x4", "4x8", "8x8", "8x16", "16x16")

@@ -4,6 +4,7 @@ import contextlib
 import os
 import sys
 import unicodedata
+from collections.abc import Iterable, Sequence
 
 
 def fit_terminal(text: str) -> str:
@@ -53,6 +54,46 @@ def format_seconds(seconds: float) -> str:
   if hours:
     return f"{hours}h{minutes:02d}m{seconds:02d}s"
   return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"
+
+
+def table(
+  columns: Sequence[str], rows: Iterable[Sequence[object]], *, align: str = "<"
+) -> list[str]:
+  """Formats a table as lines, each column as wide as its widest cell.
+
+  Args:
+    columns: the headings.
+    rows: cells in the order of the columns; None is shown as "-".
+    align: "<" or ">" for each column; those that it leaves out are
+      right-aligned.
+
+  Returns:
+    A line of headings and one for each row, without trailing spaces.
+  """
+  cells = [columns, *([_cell(x) for x in row] for row in rows)]
+  sides = align.ljust(len(columns), ">")
+  widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+  return [
+    "  ".join(
+      f"{cell:{side}{width}}"
+      for cell, side, width in zip(line, sides, widths, strict=True)
+    ).rstrip()
+    for line in cells
+  ]
+
+
+def markdown_table(
+  columns: Sequence[str], rows: Iterable[Sequence[object]], *, align: str = "<"
+) -> list[str]:
+  """Formats a table as Markdown; the arguments are those of `table`."""
+  rules = {"<": "---", ">": "---:"}
+  sides = [rules[side] for side in align.ljust(len(columns), ">")]
+  cells = [columns, sides, *([_cell(x) for x in row] for row in rows)]
+  return [f"| {' | '.join(line)} |" for line in cells]
+
+
+def _cell(value: object) -> str:
+  return "-" if value is None else str(value)
 
 
 # First strong isolate, and its end (Unicode Standard Annex 9): text between

@@ -23,7 +23,7 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (buckets, output_files, storage_errors)
+from maskedlm.runtime import buckets, output_files, storage_errors
 
 T = TypeVar("T")
 SEEN_WITHIN = 30  # Seconds after which a shared folder shows a new file.

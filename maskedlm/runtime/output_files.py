@@ -18,8 +18,8 @@ import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from typing import IO, TYPE_CHECKING, Any
 
-from maskedlm.core.errors import (ConfigError, InteropError)
-from maskedlm.runtime import (buckets, storage_errors)
+from maskedlm.core.errors import ConfigError, InteropError
+from maskedlm.runtime import buckets, storage_errors
 
 if TYPE_CHECKING:
   import numpy as np

@@ -12,8 +12,8 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
-from maskedlm.core.errors import (ConfigError, InteropError)
-from maskedlm.runtime import (buckets, output_files, storage_errors)
+from maskedlm.core.errors import ConfigError, InteropError
+from maskedlm.runtime import buckets, output_files, storage_errors
 
 
 def check_file(

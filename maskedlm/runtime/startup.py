@@ -23,7 +23,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (output_files, xla_flags)
+from maskedlm.runtime import output_files, xla_flags
 
 PATIENCE = 300  # Seconds in which all hosts must have been started.
 HEARTBEAT = 30  # Seconds of silence after which a host is taken for dead.

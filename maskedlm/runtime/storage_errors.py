@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
-from maskedlm.core.errors import (ConfigError, StorageError)
+from maskedlm.core.errors import ConfigError, StorageError
 
 # Of the operating system, beside those that Python has types for; of HTTP.
 _WRONG_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)

@@ -1,4 +1,4 @@
-"""A corpus of several languages, measured language by language.
+"""Metrics by language, for a corpus of several languages.
 
 On its held-out text, while pretraining: the language of each row is
 `language_ids` of its batch. Read top-down: what is known of the languages ->
@@ -7,29 +7,30 @@ pretrain.py). What the numbers mean: docs/guides/pretrain/multilingual.md.
 """
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from maskedlm.core.task import (Array, Metrics)
+from maskedlm.core.task import Array, Metrics
+from maskedlm.runtime import console
 
 BITS = "bits_per_character"
 LOSSES = ("mlm_loss", "lm_loss")  # Nats a predicted token.
 
 
 class Language(NamedTuple):
-  """A part of the corpus, by its place in corpus.parts."""
+  """A part of the corpus, by its place in corpus.domains."""
 
   name: str
   tokens_per_character: float  # Of its held-out text.
 
 
 def of_corpus(corpus) -> tuple[Language, ...]:
-  """The languages of a store.Corpus; () where it has no parts."""
+  """Returns the languages of a store.Corpus; () where it has no parts."""
   return tuple(
     Language(part["name"], count["tokens"] / max(count["characters"], 1))
-    for part in corpus.parts
+    for part in corpus.domains
     for count in (part["heldout"],)
   )
 
@@ -37,7 +38,7 @@ def of_corpus(corpus) -> tuple[Language, ...]:
 def measure(
   languages: tuple[Language, ...], metrics: Metrics, language_ids: Array
 ) -> Metrics:
-  """The metrics of each row (Task.loss), and of each language's rows beside.
+  """Returns the metrics of each row (Task.loss), in all and by language.
 
   Metric m of language x is "x/m"; of a loss a token there are bits a character
   as well. language_ids: [B], places in languages.
@@ -57,7 +58,7 @@ def measure(
 def split(
   heldout: Mapping[str, float],
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-  """Values of `measure` -> (those of all, language -> its own)."""
+  """Splits values of `measure` into (overall, {language: values})."""
   whole: dict[str, float] = {}
   each: dict[str, dict[str, float]] = {}
   for name, value in heldout.items():
@@ -67,7 +68,7 @@ def split(
 
 
 def line(each: Mapping[str, Mapping[str, float]]) -> str:
-  """Bits a character of each language that has them: "de 2.310, yo 3.142"."""
+  """Returns bits per character by language, if any: "de 2.310, yo 3.142"."""
   return ", ".join(
     f"{name} {values[BITS]:.3f}"
     for name, values in each.items()
@@ -75,21 +76,20 @@ def line(each: Mapping[str, Mapping[str, float]]) -> str:
   )
 
 
-# Of the table: title, width, form, and the metrics, of which a language has
-# one at most.
-_COLUMNS = (
-  ("loss", 8, "{:.3f}", LOSSES),
-  ("bits/character", 15, "{:.3f}", (BITS,)),
-  ("accuracy", 9, "{:.1%}", ("mlm_accuracy", "lm_accuracy")),
-)
+# Column -> its format, and the metrics of which a language has at most one.
+_COLUMNS = {
+  "loss": ("{:.3f}", LOSSES),
+  "bits/character": ("{:.3f}", (BITS,)),
+  "accuracy": ("{:.1%}", ("mlm_accuracy", "lm_accuracy")),
+}
 
 
-def table(each: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
-  """A line for each language, and one for their mean."""
+def table(each: Mapping[str, Mapping[str, float]]) -> list[str]:
+  """Returns a text table with a line for each language and one for the mean."""
   rows = {
     name: [
       next((values[m] for m in metrics if m in values), None)
-      for *_, metrics in _COLUMNS
+      for _, metrics in _COLUMNS.values()
     ]
     for name, values in each.items()
   }
@@ -98,11 +98,17 @@ def table(each: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
     for column in zip(*rows.values(), strict=True)
   ]
   rows["mean"] = [sum(x) / len(x) if x else None for x in known]
-  width = max(map(len, rows))
-  yield " " * width + "".join(f"{c[0]:>{c[1]}}" for c in _COLUMNS)
-  for name, values in rows.items():
-    cells = [
-      f"{'-' if value is None else form.format(value):>{size}}"
-      for value, (_, size, form, _) in zip(values, _COLUMNS, strict=True)
-    ]
-    yield f"{name:<{width}}{''.join(cells)}"
+  forms = [form for form, _ in _COLUMNS.values()]
+  return console.table(
+    ("", *_COLUMNS),
+    (
+      (
+        name,
+        *(
+          None if value is None else form.format(value)
+          for value, form in zip(values, forms, strict=True)
+        ),
+      )
+      for name, values in rows.items()
+    ),
+  )

@@ -21,7 +21,7 @@ _BELOW = r"^encoder/(embeddings|project)/"
 
 
 def shares(params: Any, *, layer_decay: float, frozen_layers: int) -> Any:
-  """The share of the learning rate that each parameter gets.
+  """Returns the share of the learning rate that each parameter gets.
 
   With N layers, those of the heads get 1, layer n of the encoder (from 0)
   layer_decay ** (N + 1 - n), the embeddings layer_decay ** (N + 2): a power
@@ -74,7 +74,7 @@ def shares(params: Any, *, layer_decay: float, frozen_layers: int) -> Any:
 
 
 def freeze(params: Any, by_layer: Any) -> Any:
-  """The parameters, with no gradient where their share (`shares`) is 0.
+  """Returns the parameters, without gradient where `shares` is 0.
 
   Backward isn't computed where nothing below learns, and what doesn't learn
   doesn't count in the gradient's norm.
@@ -95,7 +95,7 @@ def freeze(params: Any, by_layer: Any) -> Any:
 def scale(
   inner: optax.GradientTransformation, shares: Any
 ) -> optax.GradientTransformation:
-  """`inner`, with each of its updates times its share; the state is its own."""
+  """Returns `inner` with each update times its share; same state."""
 
   def update(grads, state, params=None):
     updates, state = inner.update(grads, state, params)

@@ -1,4 +1,4 @@
-"""THE training loop: `run(config, task, ...)`. It knows no objective's name.
+"""The training loop: `run(config, task, ...)`. It knows no objective's name.
 
 Order of a step: batch -> update -> (log) -> (evaluate) -> (checkpoint). What
 a step consumes is a pure function of its number, so a run that was killed
@@ -21,18 +21,18 @@ import grain
 import jax
 from ml_collections import ConfigDict
 
-from maskedlm.core.task import (Params, Task)
-from maskedlm.runtime import (buckets, console, interrupts, multihost)
-from maskedlm.training import (metrics, sharding)
+from maskedlm.core.task import Params, Task
+from maskedlm.runtime import buckets, console, interrupts, multihost
+from maskedlm.training import metrics, sharding
 from maskedlm.training import step as steps
-from maskedlm.training.checkpoints import (manager, resume)
+from maskedlm.training.checkpoints import manager, resume
 from maskedlm.training.profiling import watch
 
 RUN_AHEAD = 2  # Enough to hide the host's work, few to wait for.
 
 
 class Result(NamedTuple):
-  """How a run ended."""
+  """The outcome of a run."""
 
   params: Params
   step: int
@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 class NonFiniteError(RuntimeError):
-  """Too many non-finite steps in a row."""
+  """Raised after too many non-finite steps in a row."""
 
   exit_code = 3
 
@@ -89,7 +89,7 @@ def run(
     log=console.log,
   )
   with (
-    interrupts.stop_signals() as signalled,  # Until the last checkpoint is written.
+    interrupts.stop_signals() as signalled,  # Until the last save.
     jax.set_mesh(mesh),  # Kernels ask what they are split over.
     contextlib.closing(checkpoints),
   ):
@@ -116,9 +116,9 @@ def run(
     multihost.write_text(workdir / "parameters.txt", described)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
     batches = _prefetch(task, start, num_steps, options.prefetch)
-    # First: it says what the compiled step has to tell of its parts.
+    # First: it sets what the compiled step records about its parts.
     watched_step, batches = watch(train_step, batches, config.profile, workdir)
-    if start < num_steps:  # Told now: what would end the run later.
+    if start < num_steps:  # Fail now rather than later.
       checkpoints.check_room(state)
       last = sharding.place(task.batch_at("train", num_steps - 1), mesh)
       steps.compile_for(train_step, state, last)
@@ -182,7 +182,7 @@ def run(
 def evaluate(
   task: Task, heldout_step: Callable, params: Params, mesh, stopped
 ) -> dict[str, float]:
-  """{metric: value over the held-out set}; empty if stopped, or without."""
+  """Returns {metric: value} on the held-out set; empty if stopped or none."""
   results = []
   for i in range(task.num_heldout_batches):
     batch = sharding.place(task.batch_at("heldout", i), mesh)
@@ -200,12 +200,12 @@ def evaluate(
 
 
 def _evaluates(options: ConfigDict, step: int) -> bool:
-  """Is an evaluation due after `step` steps?"""
+  """Returns whether an evaluation is due after `step` steps."""
   return step == options.num_steps or step % options.eval_every == 0
 
 
 def _prefetch(task: Task, start: int, num_steps: int, count: int):
-  """An iterator over the batches of the steps, made ahead by threads."""
+  """Returns an iterator over the steps' batches, made ahead by threads."""
   return iter(
     grain.MapDataset.range(start, max(start, num_steps))
     .map(lambda step: task.batch_at("train", int(step)))

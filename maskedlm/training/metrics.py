@@ -1,4 +1,4 @@
-"""What a run shows: (sum, weight) pairs turned into numbers, and written.
+"""Metrics of a run: (sum, weight) pairs turned into numbers, and written.
 
 A metric stays a (sum, weight) pair until it is printed, so that means over
 microbatches, steps, devices and a padded evaluation set are exact. Every
@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import jax
 
-from maskedlm.runtime import (chips, output_files)
-from maskedlm.runtime.console import (format_seconds, log, progress)
+from maskedlm.runtime import chips, output_files
+from maskedlm.runtime.console import format_seconds, log, progress
 from maskedlm.training import language_metrics
 
 SYNC_SECONDS = 120  # Between fsyncs of TensorBoard's file: a bucket's upload.
@@ -34,7 +34,7 @@ def peak_flops() -> float | None:
 
 
 def means(totals: Mapping[str, tuple]) -> dict[str, float]:
-  """(sum, weight) pairs -> means; a metric of weight 0 is left out."""
+  """Returns the means of (sum, weight) pairs, without those of weight 0."""
   return {
     name: float(total) / float(weight)
     for name, (total, weight) in totals.items()
@@ -43,7 +43,7 @@ def means(totals: Mapping[str, tuple]) -> dict[str, float]:
 
 
 def rank(heldout: Mapping[str, float], best: str) -> float | None:
-  """What ranks checkpoints, lower is better: the loss, or minus `best`."""
+  """Returns the rank of a checkpoint (lower is better): loss or -`best`."""
   return -heldout[best] if best and heldout else heldout.get("loss")
 
 
@@ -58,7 +58,7 @@ def sums(pairs):
 
 
 class Logbook(NamedTuple):
-  """Where the numbers of a run go."""
+  """The destinations of the metrics of a run."""
 
   # (step, metrics summed over the last `count` steps, count)
   train: Callable[[int, Mapping[str, tuple], int], None]
@@ -135,7 +135,7 @@ def open_logbook(
 
 
 def _open_files(workdir: pathlib.Path, start: int):
-  """(write(step, values), close()); only host 0 writes."""
+  """Returns (write(step, values), close()); only host 0 writes."""
   if jax.process_index() != 0:
     return lambda step, values: None, lambda: None
   path = workdir / "metrics.jsonl"
@@ -160,7 +160,7 @@ def _open_files(workdir: pathlib.Path, start: int):
 
 
 def _open_board(folder: pathlib.Path, start: int):
-  """(write(step, values), close()) of TensorBoard's events.
+  """Returns (write(step, values), close()) of TensorBoard's events.
 
   Not by tensorboardX's writers: a full disk ends the thread of one, and then
   its queue, which nobody empties, holds the run for ever; and what they have
@@ -200,7 +200,7 @@ def _open_board(folder: pathlib.Path, start: int):
 
 
 def _import_tensorboardx():
-  """tensorboardX; slow to import.
+  """Imports tensorboardX, which is slow to import.
 
   It imports all of PyTorch where that is installed, to draw models that we
   don't have: two seconds of each start. For it there is none.
@@ -218,7 +218,7 @@ def _import_tensorboardx():
 
 
 def _step_of(line: str) -> float:
-  """The step of a JSONL line; infinite for a line that a kill cut short."""
+  """Returns the step of a JSONL line; infinite if a kill cut it short."""
   try:
     return json.loads(line)["step"]
   except (json.JSONDecodeError, KeyError, TypeError):
@@ -226,7 +226,7 @@ def _step_of(line: str) -> float:
 
 
 def format_values(values: Mapping[str, float]) -> str:
-  """The progress line's values, e.g. "loss 7.312 | mlm_accuracy 12.1%".
+  """Returns the progress line's values, e.g. "loss 7.312 | mlm_accuracy 12.1%".
 
   Where one term is the whole loss it is shown once. Of training they are means
   of steps and of tokens, so they are not quite equal.

@@ -41,7 +41,7 @@ _MATRICES = (
 def scale(
   adam: optax.GradientTransformation, b1: float, params: Any
 ) -> optax.GradientTransformation:
-  """`adam`, but for the matrices of the layers.
+  """Returns Muon for the matrices of the layers, `adam` for the rest.
 
   With m <- b1 * m + (1 - b1) * g, a matrix [R, C] gets
     0.2 * sqrt(max(R, C)) * orthogonal(b1 * m + (1 - b1) * g),
@@ -67,7 +67,7 @@ def scale(
 
 
 def orthogonal(x: jax.Array) -> jax.Array:
-  """x [..., R, C] = U S V^T -> about U V^T; next to nothing stays so.
+  """Returns about U V^T of x [..., R, C] = U S V^T; tiny x stays tiny.
 
   S, divided by its norm, goes through an odd polynomial five times, which
   brings what is over 0.005 to between 0.68 and 1.16: no decomposition.
@@ -84,7 +84,7 @@ def orthogonal(x: jax.Array) -> jax.Array:
 
 
 def _axes(path: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-  """(rows, columns) of the matrices in a kernel; None for what has none."""
+  """Returns (rows, columns) of the matrices in a kernel; None without any."""
   found = (axes for regex, *axes in _MATRICES if re.search(regex, path))
   return next(found, None)
 

@@ -1,7 +1,7 @@
 """The optimizer: update rules, decay by parameter path, rate schedules.
 
-Reads a `config.optimizer` section (presets.py; sources in docs/reference/presets.md)
-and never a preset's name. train.py applies p <- p - schedule(step) * update,
+Reads a `config.optimizer` section (presets.py; sources in
+docs/reference/presets.md) and never a preset's name. train.py applies p <- p - schedule(step) * update,
 so the rate is no part of the optimizer's state: a skipped step doesn't stall
 it, and the rate that is logged is the rate that was used.
 
@@ -20,9 +20,9 @@ import jax.numpy as jnp
 import optax
 
 from maskedlm.core import options
-from maskedlm.core.errors import (ConfigError, check_name)
+from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.options import option
-from maskedlm.training import (layerwise_rates, muon)
+from maskedlm.training import layerwise_rates, muon
 from maskedlm.training.sharding import path_of
 
 Schedule = Callable[[Any], jax.Array]  # step -> learning rate, f32 scalar.
@@ -114,7 +114,7 @@ _STACKED = (_LAYERS, (r"(^|/)qkv/", -3), (r"(^|/)gate_up/", -2))
 def make(
   optimizer: Any, num_steps: int, params: Any
 ) -> tuple[optax.GradientTransformation, Schedule]:
-  """The update direction and the rate that a `config.optimizer` describes.
+  """Returns the update direction and rate that a `config.optimizer` describes.
 
   With g clipped to a global norm of clip_norm, m and v its moments:
     adam: update = m / (sqrt(v) + eps) + weight_decay * p
@@ -172,7 +172,7 @@ def make(
 
 
 def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
-  """path -> whether it decays: it does unless a regex is found in its path.
+  """Returns path -> whether it decays: unless a regex matches in it.
 
   A regex that matches nothing is a ConfigError, as a misspelt "layernorm"
   would quietly decay every norm. A model without biases leaves "bias" out.
@@ -223,7 +223,7 @@ def scale_by_trust_ratio() -> optax.GradientTransformation:
 
 
 def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
-  """step -> rate: a linear warm-up from 0, then peak down to end_factor * peak.
+  """Returns step -> rate: linear warm-up, then decay to end_factor * peak.
 
   While step < warmup_steps (w) the rate is peak * step / w, as in optax and
   google-research/bert: step 0 has rate 0, and only step w reaches the peak.
@@ -274,7 +274,7 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
 
 
 def _clip_by_global_norm(max_norm: float) -> optax.GradientTransformation:
-  """g * max_norm / max(|g|, max_norm), as tf.clip_by_global_norm has it.
+  """Returns g * max_norm / max(|g|, max_norm), as tf.clip_by_global_norm.
 
   optax's own selects between two trees, which XLA:CPU does not fuse: compiled
   alone, an update with it took 2.3 times as long, and a copy of the gradients.
@@ -326,7 +326,7 @@ def _clip_updates(adam, decay, *, b2, eps) -> optax.GradientTransformation:
 
 
 def _norm_axes(path: str, ndim: int, stacked=_STACKED) -> tuple[int, ...]:
-  """The axes that lie within one of the matrices that a leaf holds."""
+  """Returns the axes that lie within one of the matrices that a leaf holds."""
   stacked = {axis % ndim for regex, axis in stacked if re.search(regex, path)}
   return tuple(axis for axis in range(ndim) if axis not in stacked)
 

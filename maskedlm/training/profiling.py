@@ -1,4 +1,4 @@
-"""Where the time of a training step goes: a trace, and a table by part.
+"""Profiles of training steps by part: a trace, and a table by part.
 
 `watch` stands between the loop (train.py) and what it calls; with
 `--config.profile=N` it traces N steps into WORKDIR/profile. The table is made
@@ -55,7 +55,7 @@ class Operation(NamedTuple):
 
 
 class Profile(NamedTuple):
-  """Where the time of the traced steps went, in ms a step."""
+  """The time of the traced steps by part, in ms a step."""
 
   total: float  # From the first request for a batch to the last operation.
   parts: Mapping[str, float]  # Of ROWS; they add up to total.
@@ -70,7 +70,7 @@ def watch(
   *,
   log: Callable[[str], None] = console.log,
 ) -> tuple[Callable, Iterator]:
-  """(step, batches) -> the same two, which trace `count` steps on the way.
+  """Wraps (step, batches) so that they trace `count` steps on the way.
 
   Args:
     step: the jitted step, (state, batch) -> (state, metrics).
@@ -133,7 +133,7 @@ def watch(
 
 
 def read(folder: pathlib.Path, hlo: str, count: int) -> Profile:
-  """The profile of the newest trace in a folder.
+  """Returns the profile of the newest trace in a folder.
 
   Args:
     folder: what jax.profiler.start_trace was given.
@@ -171,7 +171,7 @@ def read(folder: pathlib.Path, hlo: str, count: int) -> Profile:
 
 
 def instructions(hlo: str) -> dict[str, str | None]:
-  """Instruction -> its scopes; None for those that only call others.
+  """Returns {instruction: scopes}; None for those that only call others.
 
   What the compiler put in, such as copies, has the scopes of its first reader.
   """
@@ -192,14 +192,14 @@ def instructions(hlo: str) -> dict[str, str | None]:
 
 
 def part_of(scopes: str) -> str:
-  """The part that an operation of these scopes belongs to."""
+  """Returns the part that an operation of these scopes belongs to."""
   return next((part for part, r in PARTS if re.search(r, scopes)), OTHER)
 
 
 def operations(
   planes: Iterable, module: str, program: Mapping[str, str | None]
 ) -> list[Operation]:
-  """What one device ran. Of other modules than the step's, the part is OTHER.
+  """Returns the operations of one device; outside the step, part is OTHER.
 
   GPUs and TPUs have planes of their own; a CPU's operations are on the threads
   of the host. Of several devices, it is the first that has any.
@@ -285,7 +285,7 @@ def share_out(
 
 
 def format_table(profile: Profile, count: int) -> str:
-  """The profile as a person reads it."""
+  """Returns the profile as a table of text."""
   lines = [
     f"a step takes {profile.total:,.2f} ms (of {count} traced)",
     "",
@@ -300,6 +300,6 @@ def format_table(profile: Profile, count: int) -> str:
 
 
 def _short(scopes: str) -> str:
-  """The end of a path of scopes, without what jax puts between them."""
+  """Returns the end of a path of scopes, without what jax puts between them."""
   steps = re.sub(r"(jit\(step\)|while/body|closed_call)/", "", scopes)
   return "/".join(steps.split("/")[-4:])

@@ -43,7 +43,7 @@ RULES = (
 
 
 def mesh_sizes(mesh, num_devices: int) -> dict[str, int]:
-  """{axis: size} of config.mesh over so many devices; one may be -1 (the rest).
+  """Returns {axis: size} over the devices; one may be -1 (the rest).
 
   Raises:
     ConfigError: the axes do not multiply to the number of devices.
@@ -69,7 +69,7 @@ def mesh_sizes(mesh, num_devices: int) -> dict[str, int]:
 
 
 def make_mesh(mesh, devices=None) -> Mesh:
-  """The mesh of config.mesh over all devices; one axis may be -1 (the rest).
+  """Returns the mesh of all devices; one axis may be -1 (the rest).
 
   Raises:
     ConfigError: the axes do not multiply to the number of devices.
@@ -91,12 +91,12 @@ def make_mesh(mesh, devices=None) -> Mesh:
 
 
 def path_of(key_path) -> str:
-  """A pytree key path as "encoder/layers/mlp/up/kernel"."""
+  """Returns a pytree key path as "encoder/layers/mlp/up/kernel"."""
   return jax.tree_util.keystr(key_path, simple=True, separator="/")
 
 
 def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
-  """The spec of one array, from RULES.
+  """Returns the spec of one array, from RULES.
 
   Raises:
     ConfigError: no rule matches, or a dimension does not divide by its axis.
@@ -121,7 +121,7 @@ def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
 
 
 def tree_shardings(tree, mesh: Mesh):
-  """A NamedSharding for every array of a (abstract) params or state tree."""
+  """Returns a NamedSharding for each array of an (abstract) tree."""
   return jax.tree_util.tree_map_with_path(
     lambda path, x: NamedSharding(
       mesh, spec_of(path_of(path), tuple(x.shape), mesh)
@@ -151,7 +151,7 @@ def gather(params, mesh: Mesh):
 
 
 def abstract(init, shardings):
-  """The arrays that init() would return: shape, dtype, sharding, no data."""
+  """Returns the arrays of init(), abstract: shape, dtype, sharding, no data."""
   return jax.tree.map(
     lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s),
     jax.eval_shape(init),
@@ -160,7 +160,7 @@ def abstract(init, shardings):
 
 
 def describe(params, mesh: Mesh) -> str:
-  """A line for each parameter: path, shape, spec."""
+  """Returns a line for each parameter: path, shape, spec."""
   lines = (
     f"{path_of(path)} {tuple(x.shape)} "
     f"{tuple(spec_of(path_of(path), tuple(x.shape), mesh))}\n"
@@ -170,12 +170,12 @@ def describe(params, mesh: Mesh) -> str:
 
 
 def rows(mesh: Mesh) -> NamedSharding:
-  """Rows split over data and fsdp; the other dimensions whole."""
+  """Returns the sharding of rows over data and fsdp, other dimensions whole."""
   return NamedSharding(mesh, PartitionSpec(ROWS))
 
 
 def replicated(mesh: Mesh) -> NamedSharding:
-  """A copy on every device."""
+  """Returns the sharding with a copy on every device."""
   return NamedSharding(mesh, PartitionSpec())
 
 
@@ -196,7 +196,7 @@ def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
 
 
 def data_shard(mesh: Mesh) -> tuple[int | tuple[int, ...], int]:
-  """(index, count): which of `count` equal parts of a batch this host reads.
+  """Returns (index, count): the part of `count` that this host reads.
 
   Where the mesh follows the chips' wires, as on a TPU pod, a host's devices
   are not neighbours in it: then index is several, in increasing order. Hosts
@@ -239,7 +239,7 @@ def spread(params, shardings):
 
 
 def place(batch, mesh: Mesh):
-  """This host's numpy rows -> global arrays: the only host-device transfer."""
+  """Returns this host's rows as global arrays: the only device transfer."""
   sharding = rows(mesh)
   return jax.tree.map(
     lambda x: jax.make_array_from_process_local_data(sharding, x), dict(batch)

@@ -14,16 +14,21 @@ import jax.numpy as jnp
 import optax
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.task import (Batch, Key, Metrics, Params, Task)
+from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.runtime import xla_flags
-from maskedlm.training import (language_metrics, layerwise_rates, optimizer, sharding)
+from maskedlm.training import (
+  language_metrics,
+  layerwise_rates,
+  optimizer,
+  sharding,
+)
 
 # Streams of randomness: independent keys from one seed.
 INIT, TRAIN, HELDOUT = range(3)
 
 
 class TrainState(NamedTuple):
-  """All that a run is, besides its config and corpus."""
+  """The state of a run, apart from its config and corpus."""
 
   step: jax.Array  # shape=(), int32: steps done.
   params: Params
@@ -32,7 +37,7 @@ class TrainState(NamedTuple):
 
 
 class OverMesh(NamedTuple):
-  """What the loop calls, and where its state lies."""
+  """The functions that the loop calls, and the shardings of its state."""
 
   init: Callable[[], TrainState]  # Not compiled.
   shardings: TrainState  # A NamedSharding for each array.
@@ -43,7 +48,7 @@ class OverMesh(NamedTuple):
 def make_init(
   task: Task, tx: optax.GradientTransformation, seed: int
 ) -> Callable[[], TrainState]:
-  """-> init(): the state before the first step."""
+  """Returns init(), which makes the state before the first step."""
 
   def init() -> TrainState:
     params = task.init(jax.random.fold_in(jax.random.key(seed), INIT))
@@ -66,7 +71,7 @@ def make_step(
   accumulate: int,
   gather: Callable[[Params], Params] = lambda params: params,
 ) -> Callable[[TrainState, Batch], tuple[TrainState, Metrics]]:
-  """-> step(state, batch) -> (state, metrics): one update.
+  """Returns step(state, batch) -> (state, metrics), one update.
 
   Args:
     task: what is trained.
@@ -124,7 +129,7 @@ def make_step(
 
 
 def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
-  """A config's update and evaluation over a mesh; nothing is computed yet."""
+  """Returns a config's update and evaluation over a mesh, uncompiled."""
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optimizer.make(
     config.optimizer, config.train.num_steps, params
@@ -194,7 +199,7 @@ def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
 def gradient_of(
   task: Task, params: Params, batch: Batch, key: Key, parts: int
 ) -> tuple[Params, jax.Array, Metrics]:
-  """(gradient, loss, metrics) of a corrupted batch, in `parts` microbatches.
+  """Returns (gradient, loss, metrics) of a batch, in `parts` microbatches.
 
   Exact whatever the parts: each loss term is divided by its weight over the
   whole batch (its number of masked tokens, say), never by a microbatch's.
@@ -235,7 +240,7 @@ def gradient_of(
 def make_heldout_step(
   task: Task, *, seed: int, accumulate: int
 ) -> Callable[[Params, Batch, jax.Array], tuple]:
-  """-> heldout_step(params, batch, index) -> (terms, metrics, outputs).
+  """Returns heldout_step(params, batch, index): (terms, metrics, outputs).
 
   Without dropout; outputs are those of Task.outputs, {} where it has none;
   of Task.languages the metrics are given as well (languages.py).
@@ -264,12 +269,12 @@ def make_heldout_step(
 
 
 def totals(pairs):
-  """Metrics, or a tree of them, of all rows: (sum, weight) are scalars."""
+  """Sums metrics, or a tree of them, over rows: (sum, weight) are scalars."""
   return jax.tree.map(jnp.sum, pairs)
 
 
 def _split(batch: Batch, parts: int):
-  """[B, ...] -> [parts, B / parts, ...], for each array."""
+  """Reshapes [B, ...] to [parts, B / parts, ...], for each array."""
 
   def of_array(x):
     # Rows i, i + parts, ... make a microbatch: each device keeps its own.
@@ -279,11 +284,11 @@ def _split(batch: Batch, parts: int):
 
 
 def _join(x):
-  """[parts, B / parts, ...] -> [B, ...], in the order before _split."""
+  """Returns [parts, B / parts, ...] as [B, ...], in the order before _split."""
   return jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])
 
 
 def _train_keys(seed: int, step) -> tuple[Key, Key]:
-  """(key of the corruption, key of the dropout) of a training step."""
+  """Returns (corruption key, dropout key) of a training step."""
   key = jax.random.fold_in(jax.random.key(seed), TRAIN)
   return tuple(jax.random.split(jax.random.fold_in(key, step)))

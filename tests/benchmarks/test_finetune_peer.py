@@ -12,8 +12,8 @@ from helpers import finetune_runs as runs
 from maskedlm.finetune import config as base
 from maskedlm.finetune import run
 from maskedlm.finetune.tagging import conll
-from maskedlm.interop.huggingface import (exporter, importer)
-from maskedlm.training import (optimizer, sharding, step)
+from maskedlm.interop.huggingface import exporter, importer
+from maskedlm.training import optimizer, sharding, step
 from maskedlm.training.checkpoints import load
 
 torch = pytest.importorskip("torch", reason="wants the extra `peer`")
@@ -34,7 +34,9 @@ DROPOUT = {"dropout": 0.25, "attention_dropout": 0.125}
 @pytest.mark.parametrize("options", [{}, MODERN], ids=["bert", "modern"])
 def test_both_start_from_the_same_vectors(tmp_path, options):
   encoder = runs.make_encoder(tmp_path / "encoder", **options)
-  exporter.export_huggingface(encoder, tmp_path / "hf", part="encoder", log=print)
+  exporter.export_huggingface(
+    encoder, tmp_path / "hf", part="encoder", log=print
+  )
   finetune_rows.write_start(str(encoder), tmp_path / "start.npz", length=47)
   tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
   for model_class in (
@@ -77,7 +79,7 @@ def test_it_trains_as_pytorch_does(tmp_path, options):
   importer.import_model(hf, encoder, log=print)
   words = [(text.split(), tags.split()) for text, tags in SENTENCES]
   path = tmp_path / "all.conll"
-  path.write_bytes(conll.write_columns(words).encode())
+  path.write_bytes(conll.format_columns(words).encode())
   config = base.default("tagging")
   config.init_from = str(encoder)
   config.task.tag_all_subwords = False
@@ -134,9 +136,11 @@ def test_it_trains_as_pytorch_does(tmp_path, options):
 def test_the_peer_reads_the_sentences_that_are_written(tmp_path):
   path = tmp_path / "x.conll"
   made = [(["a b", "\u2028c", "#"], ["O", "B-x", "O"]), (["d"], ["O"])]
-  path.write_bytes(conll.write_columns(made).encode())
+  path.write_bytes(conll.format_columns(made).encode())
   assert finetune_peer.read_conll(str(path)) == made
-  assert [list(s.words) for s in conll.read(path)] == [w for w, _ in made]
+  assert [list(s.words) for s in conll.read_sentences(path)] == [
+    w for w, _ in made
+  ]
 
 
 def test_answers_of_a_window():

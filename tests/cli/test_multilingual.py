@@ -9,7 +9,7 @@ import pytest
 from helpers import languages
 from helpers.repository import ROOT
 from maskedlm import objectives
-from maskedlm.cli import (inspect, pretrain, tokenizer)
+from maskedlm.cli import inspect, pretrain, tokenizer
 from maskedlm.cli import tokenizer_report as report
 from maskedlm.config import defaults as base
 from maskedlm.config import overrides
@@ -165,7 +165,7 @@ def test_a_run_on_several_languages(argv, tmp_path, capsys):
   assert result["steps"] == 3 and np.isfinite(result["heldout_mlm_loss"])
   # What is known of each language: result.json, the log, the table, the files.
   each = result["languages"]
-  parts = inspect._find_corpus(config, None).parts
+  parts = inspect._find_corpus(config, None).domains
   assert list(each) == sorted(part["name"] for part in parts)
   for part in parts:
     values, count = each[part["name"]], part["heldout"]

@@ -6,8 +6,8 @@ import types
 import pytest
 
 from helpers import finetune_runs as runs
-from maskedlm.cli import (main, transfer)
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.cli import main, transfer
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
 from maskedlm.finetune.classification import classification
@@ -86,7 +86,7 @@ def test_xquad(tmp_path):
   assert example.answers == (("308", 27),) and example.context == context
   predictions = [{"id": example.id, "answer": "chỉ 308"}]
   gold = question_answering.squad.gold([example])
-  scores = question_answering.squad_metrics.evaluate_v1(
+  scores = question_answering.metrics.evaluate_v1(
     gold, {p["id"]: p["answer"] for p in predictions}
   )
   assert scores["f1"] == pytest.approx(2 / 3) and scores["exact_match"] == 0

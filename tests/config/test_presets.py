@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.config import (defaults, presets)
+from maskedlm.config import defaults, presets
 from maskedlm.training import optimizer as optim
 
 PRESETS = {

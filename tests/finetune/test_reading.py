@@ -6,9 +6,9 @@ import pytest
 
 from helpers import finetune_runs as runs
 from maskedlm.cli import main
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import (data_files, run, splits)
+from maskedlm.finetune import data_files, run, splits
 from maskedlm.finetune.question_answering.question_answering import Options
 
 KINDS = ("classification", "features", "multi_label", "spans", "tagging")

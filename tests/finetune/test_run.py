@@ -12,11 +12,11 @@ import pytest
 
 from helpers import finetune_runs as runs
 from maskedlm.cli import main
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import (initial_params, run)
+from maskedlm.finetune import initial_params, run
 from maskedlm.finetune import predict as inference
-from maskedlm.training.checkpoints import (load, manager)
+from maskedlm.training.checkpoints import load, manager
 
 WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
 

@@ -6,7 +6,7 @@ import pytest
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import (run, sweep)
+from maskedlm.finetune import run, sweep
 from maskedlm.training import loop
 
 # (learning rate, seed) -> the metric.

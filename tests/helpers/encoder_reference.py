@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.modeling import heads
-from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 
 # Odd and all different, so that no two dimensions can be taken for another.
 B, L, P, V = 5, 13, 4, 131

@@ -18,9 +18,9 @@ from jax.sharding import AxisType, Mesh
 from helpers import toy
 from maskedlm.cli import main
 from maskedlm.config import defaults
-from maskedlm.core.errors import (ConfigError, StorageError)
-from maskedlm.runtime import (multihost, startup)
-from maskedlm.training import (loop, sharding)
+from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.runtime import multihost, startup
+from maskedlm.training import loop, sharding
 
 
 def make_config(num_steps):

@@ -43,7 +43,7 @@ def make_corpus(path, train, heldout=(), num_shards=1):
     train=make_split(train, num_shards),
     heldout=make_split(heldout),
     tokenizer=types.SimpleNamespace(special=SPECIAL),
-    parts=(),
+    domains=(),
   )
 
 

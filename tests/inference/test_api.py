@@ -17,7 +17,7 @@ from helpers import untrained
 from helpers.repository import ROOT
 from helpers.untrained import D, H, N
 from maskedlm.cli import main
-from maskedlm.core.errors import (CheckpointError, ConfigError, DataError)
+from maskedlm.core.errors import CheckpointError, ConfigError, DataError
 
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 TEXTS = ["The cat sat on the mat.", " \t", "she sold a red book to the man"]

@@ -15,7 +15,7 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.interop import vocabulary_transfer
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.heads import mlm_logits
-from maskedlm.training.checkpoints import (init_from, load)
+from maskedlm.training.checkpoints import init_from, load
 
 
 def test_a_row_is_the_mean_of_those_that_spell_it():

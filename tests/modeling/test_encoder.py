@@ -12,7 +12,7 @@ from helpers.encoder_reference import SIZES, B, L
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.architecture import encoder_config
-from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import Pooler
 
 BATCH = reference.make_batch()

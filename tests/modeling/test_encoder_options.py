@@ -12,7 +12,7 @@ import pytest
 from helpers import encoder_reference as reference
 from helpers.encoder_reference import B, L
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling import (architecture, encoder, heads, layers, positions)
+from maskedlm.modeling import architecture, encoder, heads, layers, positions
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.attention import mask
 from maskedlm.modeling.attention.layer import IMPLEMENTATIONS
@@ -207,7 +207,7 @@ def test_every_option_matters():
 
 def test_backwards_and_within_by_hand():
   np.testing.assert_array_equal(
-    mask.backwards(3), [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    mask.causal(3), [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
   )
   np.testing.assert_array_equal(
     mask.within(4, 2),
@@ -487,11 +487,14 @@ def test_the_names_are_those_of_the_tables():
     ({"embedding_width": -1}, r"model.embedding_width=-1 .*0 or more"),
     ({"dropout": 1.0}, r"model.dropout=1.0 .*0 or more and below 1"),
     ({"vocab_block": 0}, r"model.vocab_block=0 .*1 or more"),
-    ({"position": "rope", "width": 24, "num_heads": 8}, "of even size.* is 3"),
-    ({"skip_first_norm": True}, r"skip_first_norm=True goes with .*'pre'"),
+    (
+      {"position": "rope", "width": 24, "num_heads": 8},
+      "size must be even.* is 3",
+    ),
+    ({"skip_first_norm": True}, r"skip_first_norm=True needs .*'pre'"),
     (
       {"position": "rope", "width": 27, "num_heads": 3},
-      r"a head must be of even size.*27.*3 is 9",
+      r"size must be even.*27.*3 is 9",
     ),
   ],
 )

@@ -5,7 +5,7 @@ import pytest
 
 from helpers import encoder_reference as reference
 from helpers.encoder_reference import B, L, P, V
-from maskedlm.modeling import (heads, layers, masked_lm)
+from maskedlm.modeling import heads, layers, masked_lm
 from maskedlm.training.step import totals
 
 CFG = reference.config()
@@ -81,7 +81,9 @@ def test_a_head_drops_other_numbers_than_the_encoder():
 def test_measures_by_hand():
   scores = np.array([[3.0, 5.0, 7.0]]), np.array([[True, False, True]])
   weights = np.array([[2.0, 1.0, 0.0]])
-  terms, metrics = masked_lm.terms_and_metrics(scores, {"masked_weights": weights})
+  terms, metrics = masked_lm.terms_and_metrics(
+    scores, {"masked_weights": weights}
+  )
   assert totals(terms["mlm"]) == totals(metrics["mlm_loss"]) == (11, 3)
   assert totals(metrics["mlm_accuracy"]) == (2, 3)
 

@@ -9,7 +9,7 @@ import pytest
 
 from helpers import encoder_reference as reference
 from helpers.encoder_reference import B, L, P
-from maskedlm.modeling import (heads, losses, masked_lm, vocabulary_softmax)
+from maskedlm.modeling import heads, losses, masked_lm, vocabulary_softmax
 
 # Padded to 384: 16 strips of 24 words, in two blocks of 16 rows of each, which
 # share 8; 300 ends within the 13th strip.
@@ -31,7 +31,9 @@ def arrays():
 
 
 def total(cfg, x, embedding, bias, labels, slope):
-  nats, hits = vocabulary_softmax.loss_and_correct(cfg, x, embedding, bias, labels=labels)
+  nats, hits = vocabulary_softmax.loss_and_correct(
+    cfg, x, embedding, bias, labels=labels
+  )
   return jnp.sum(nats * slope), (nats, hits)
 
 
@@ -176,7 +178,9 @@ def test_heads_pass_labels_on():
   inputs = (hidden[:, :P], hidden[:, -P:], place, table)
   made = sbo.init(jax.random.key(0), *inputs)
   ours = sbo.apply(
-    made, *inputs, lambda *args: vocabulary_softmax.loss_and_correct(*args, labels=labels)
+    made,
+    *inputs,
+    lambda *args: vocabulary_softmax.loss_and_correct(*args, labels=labels),
   )
   expected = losses.loss_and_correct(sbo.apply(made, *inputs), labels)
   for a, b in zip(ours, expected, strict=True):

@@ -5,7 +5,15 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.modeling.layers import (ACTIVATIONS, DTYPES, Dense, Dropout, LayerNorm, RMSNorm, fork)
+from maskedlm.modeling.layers import (
+  ACTIVATIONS,
+  DTYPES,
+  Dense,
+  Dropout,
+  LayerNorm,
+  RMSNorm,
+  fork,
+)
 
 
 @pytest.mark.parametrize(

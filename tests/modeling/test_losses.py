@@ -48,7 +48,9 @@ def test_padded_vocabulary_counts_nothing():
 def test_bfloat16_logits_are_summed_in_float32():
   logits = np.float32(np.random.default_rng(0).integers(-8, 8, (3, 1000)) / 4)
   labels = np.array([7, 0, 999])
-  nats, _ = losses.loss_and_correct(jnp.asarray(logits, jnp.bfloat16), labels)  # Exact.
+  nats, _ = losses.loss_and_correct(
+    jnp.asarray(logits, jnp.bfloat16), labels
+  )  # Exact.
   expected = np.log(np.exp(np.float64(logits)).sum(1))
   expected -= logits[np.arange(3), labels]
   assert nats.dtype == jnp.float32

@@ -7,7 +7,7 @@ import pytest
 from helpers import encoder_reference as reference
 from helpers.bert_peer import make_peer
 from helpers.encoder_reference import B, P, V
-from maskedlm.modeling import (heads, losses)
+from maskedlm.modeling import heads, losses
 from maskedlm.modeling.encoder import Encoder
 
 torch = pytest.importorskip("torch")

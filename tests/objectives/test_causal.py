@@ -13,7 +13,7 @@ from helpers import any_task
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import flops
-from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import causal
 from maskedlm.training.step import totals
@@ -45,14 +45,14 @@ def make_task(monkeypatch):
   def full_sentences(config, corpus, shard, **options):
     del config, corpus, shard
     asked.update(options)
-    return causal.epochs.Batches(
+    return causal.batching.Batches(
       batch_at=lambda split, step: make_batch(),
       row_ids=lambda split, step: np.arange(B),
       num_heldout_batches=3,
       rows_per_epoch=(7,),
     )
 
-  monkeypatch.setattr(causal.text_rows, "full_sentences", full_sentences)
+  monkeypatch.setattr(causal.text_rows, "full_sentence_batches", full_sentences)
 
   def make(**options):
     return causal.make_task(
@@ -246,7 +246,9 @@ def test_the_checkpoint_says_that_it_is_causal(make_task):
   expected = flops.train_flops(cfg, L, num_predictions=L, attended=pairs)
   assert task.flops(0) == pytest.approx(B * expected)
   plain = dataclasses.replace(cfg, causal=False)
-  assert expected < flops.train_flops(plain, L, num_predictions=L, attended=pairs)
+  assert expected < flops.train_flops(
+    plain, L, num_predictions=L, attended=pairs
+  )
 
 
 def test_a_chunk_of_nothing_is_refused(make_task):

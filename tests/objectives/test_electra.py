@@ -17,8 +17,8 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.corpus import store
-from maskedlm.modeling import (flops, masked_lm)
-from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
+from maskedlm.modeling import flops, masked_lm
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import electra
 from maskedlm.training import step as steps
@@ -55,13 +55,15 @@ def make_task(monkeypatch):
     ),
     token_counts=np.arange(V) % 7 + 1,
   )
-  rows = electra.epochs.Batches(
+  rows = electra.batching.Batches(
     batch_at=lambda split, step: make_batch(),
     row_ids=lambda split, step: np.arange(B),
     num_heldout_batches=3,
     rows_per_epoch=(7,),
   )
-  monkeypatch.setattr(electra.batches, "adjacent", lambda *args, **kwargs: rows)
+  monkeypatch.setattr(
+    electra.pair_rows, "adjacent_batches", lambda *args, **kwargs: rows
+  )
 
   def make(config=None, **options):
     options = {"generator_size": 0.5, **options}
@@ -375,7 +377,7 @@ def test_each_encoder_drops_by_a_key_of_its_own(task, monkeypatch):
     keys.append(jax.random.key_data(key))
     return jnp.zeros((*batch["input_ids"].shape, cfg.width))
 
-  monkeypatch.setattr(electra.mlm, "encode", encode)
+  monkeypatch.setattr(electra.masked_lm, "encode", encode)
   params = make_params(task)
   batch = task.corrupt(make_batch(), jax.random.key(1))
 

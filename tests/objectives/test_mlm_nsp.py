@@ -11,7 +11,7 @@ import pytest
 from helpers import any_task
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.objectives import mlm_nsp
 from maskedlm.training.step import totals
 
@@ -46,9 +46,9 @@ def make_task(monkeypatch, config=None, **options):
   def nsp(config, corpus, shard, **options):
     del corpus
     asked.update(options, config=config, shard=shard)
-    return mlm_nsp.epochs.Batches(lambda *a: a, lambda *a: a, 3, 7)
+    return mlm_nsp.batching.Batches(lambda *a: a, lambda *a: a, 3, 7)
 
-  monkeypatch.setattr(mlm_nsp.batches, "nsp", nsp)
+  monkeypatch.setattr(mlm_nsp.pair_rows, "nsp_batches", nsp)
   config = config or make_config()
   task = mlm_nsp.make_task(config, corpus, (1, 2), mlm_nsp.Options(**options))
   return task, asked
@@ -252,9 +252,9 @@ def test_sentence_order_has_batches_of_its_own(monkeypatch):
   def sop(config, corpus, shard, **options):
     del config, corpus, shard
     asked.update(options)
-    return mlm_nsp.epochs.Batches(lambda *a: a, lambda *a: a, 5, 7)
+    return mlm_nsp.batching.Batches(lambda *a: a, lambda *a: a, 5, 7)
 
-  monkeypatch.setattr(mlm_nsp.batches, "sop", sop)
+  monkeypatch.setattr(mlm_nsp.pair_rows, "sop_batches", sop)
   task, _ = make_task(monkeypatch, pairs="sop", pack=True)
   assert task.num_heldout_batches == 5
   assert asked["pack"]

@@ -8,9 +8,9 @@ import pytest
 
 from maskedlm.cli import pretrain
 from maskedlm.config import overrides
-from maskedlm.data.batches import (packed_rows, pair_rows)
+from maskedlm.data.batches import batch_costs, pair_rows
 from maskedlm.data.corpus import store
-from maskedlm.modeling import (flops, masked_lm)
+from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import mlm_nsp
 from maskedlm.training.step import totals
@@ -132,7 +132,7 @@ def test_the_mask_budget_is_of_the_whole_row(task):
 def test_flops_count_what_a_pair_sees(config, corpus, task):
   plain = mlm_nsp.make_task(config, corpus, (0, 1), mlm_nsp.Options())
   cfg = EncoderConfig(**task.describe["encoder"])
-  pairs = packed_rows.attended_pairs(task.batch_at("train", 0)["segment_ids"])
+  pairs = batch_costs.attended_pairs(task.batch_at("train", 0)["segment_ids"])
   assert pairs < 0.9 * L**2
   assert plain.flops(3) == B * flops.train_flops(cfg, L, num_predictions=14)
   assert task.flops(3) == B * flops.train_flops(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.modeling import (heads, masked_lm)
-from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
+from maskedlm.modeling import heads, masked_lm
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.objectives import electra
 
 torch = pytest.importorskip("torch")

@@ -16,7 +16,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.corpus import store
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import encoder_config
-from maskedlm.modeling.encoder import (Encoder, EncoderConfig)
+from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.objectives import roberta
 from maskedlm.training import step
 from maskedlm.training.step import totals

@@ -15,7 +15,7 @@ from ml_collections import ConfigDict
 from helpers import any_task
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
-from maskedlm.modeling import (flops, masked_lm)
+from maskedlm.modeling import flops, masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import spanbert
 from maskedlm.training import sharding
@@ -60,9 +60,9 @@ def make_task(monkeypatch, config=None, **options):
   def document_rows(config, corpus, shard, **options):
     del corpus
     asked.update(options, config=config, shard=shard)
-    return spanbert.epochs.Batches(lambda *a: a, lambda *a: a, 3, 7)
+    return spanbert.batching.Batches(lambda *a: a, lambda *a: a, 3, 7)
 
-  monkeypatch.setattr(spanbert.text_rows, "document_rows", document_rows)
+  monkeypatch.setattr(spanbert.text_rows, "document_batches", document_rows)
   given = {**OPTIONS, **options}
   task = spanbert.make_task(
     config or make_config(), corpus, (1, 2), spanbert.Options(**given)

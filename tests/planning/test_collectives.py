@@ -3,7 +3,7 @@
 
 import pytest
 
-from maskedlm.planning import (collectives, hlo, memory_traffic)
+from maskedlm.planning import collectives, hlo, memory_traffic
 
 # Two layers scanned; 8 chips, data=4, fsdp=2. Sizes of f32 unless said.
 TEXT = """\

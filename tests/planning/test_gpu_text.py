@@ -4,7 +4,15 @@
 import pytest
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.planning import (collectives, compile, gpus, hlo, memory_traffic, roofline, topologies)
+from maskedlm.planning import (
+  collectives,
+  compile,
+  gpus,
+  hlo,
+  memory_traffic,
+  roofline,
+  topologies,
+)
 from maskedlm.runtime.chips import CHIPS
 
 # 8 GPUs, data=4, fsdp=2.

@@ -14,9 +14,17 @@ import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from helpers.repository import CONFIGS
-from maskedlm.cli import (main, plan)
+from maskedlm.cli import main, plan
 from maskedlm.config import overrides as flags
-from maskedlm.planning import (collectives, compile, gpus, hlo, memory_traffic, planner, topologies)
+from maskedlm.planning import (
+  collectives,
+  compile,
+  gpus,
+  hlo,
+  memory_traffic,
+  planner,
+  topologies,
+)
 from maskedlm.training import sharding
 
 pytestmark = [

@@ -10,7 +10,7 @@ import pytest
 
 from helpers.repository import CONFIGS
 from maskedlm.config import overrides as flags
-from maskedlm.planning import (planner, topologies)
+from maskedlm.planning import planner, topologies
 from maskedlm.runtime import xla_flags
 
 # Rows of 512 tokens alone, 32 of them on a chip: 16,384 tokens.

@@ -9,10 +9,10 @@ import json
 import jax
 import pytest
 
-from maskedlm.cli import (main, plan)
+from maskedlm.cli import main, plan
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.planning import (compile, planner, report, topologies)
+from maskedlm.planning import compile, planner, report, topologies
 from maskedlm.runtime import xla_flags
 
 CONFIG = """

@@ -6,7 +6,7 @@ import pytest
 
 from maskedlm.modeling.attention import layer as attention
 from maskedlm.modeling.attention.mask import AttentionMask
-from maskedlm.planning import (compile, executed_flops, roofline, topologies)
+from maskedlm.planning import compile, executed_flops, roofline, topologies
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.memory_traffic import Traffic
 

@@ -119,7 +119,9 @@ def test_batches_have_one_shape(objective):
   config.tokenizer.vocab_size = 300
   config.data.update(length=21, batch_size=5)
   config.train.update(num_steps=40, eval_rows=12)
-  task = objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
+  task = objectives.make(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
 
   def shapes(split, step):
     batch = task.batch_at(split, step)

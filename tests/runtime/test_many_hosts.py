@@ -31,7 +31,7 @@ from helpers.host_processes import (
 )
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import multihost as hosts
-from maskedlm.runtime import (startup, xla_flags)
+from maskedlm.runtime import startup, xla_flags
 
 
 @pytest.fixture(scope="module")

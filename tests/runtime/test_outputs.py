@@ -7,8 +7,8 @@ import pytest
 
 from helpers.repository import ROOT
 from maskedlm.cli import main
-from maskedlm.core.errors import (ConfigError, StorageError)
-from maskedlm.runtime import (output_files, output_options)
+from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.runtime import output_files, output_options
 
 
 def test_a_file(tmp_path):

@@ -23,12 +23,12 @@ from helpers import host_processes as pod
 from helpers import tiny as tiny_run
 from maskedlm.cli import main
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import (ConfigError, StorageError)
+from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.data.corpus import download
-from maskedlm.data.prepare import prepare
+from maskedlm.data.prepare import local
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
-from maskedlm.runtime import (buckets, startup)
-from maskedlm.training.checkpoints import (files, init_from, manager)
+from maskedlm.runtime import buckets, startup
+from maskedlm.training.checkpoints import files, init_from, manager
 
 needs_gcsfs = pytest.mark.skipif(
   not importlib.util.find_spec("gcsfs"), reason="needs `pip install gcsfs`"
@@ -384,7 +384,7 @@ def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
   assert config.tokenizer.path == f"{address}/tokenizer"
   assert config.model.width == 24
   # It is resolved where it is loaded.
-  made = prepare.make_tokenizer(config, None, log=print)
+  made = local.make_tokenizer(config, None, log=print)
   assert made.sha256 == load_tokenizer(tmp_path / "encoder/tokenizer").sha256
   (file,) = (tmp_path / "encoder" / "tokenizer").iterdir()
   one = load_tokenizer(f"{address}/tokenizer/{file.name}")

@@ -6,8 +6,8 @@ import pathlib
 import jax
 import pytest
 
-from maskedlm.core.errors import (CheckpointError, ConfigError, StorageError)
-from maskedlm.runtime import (multihost, startup, storage_errors)
+from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
+from maskedlm.runtime import multihost, startup, storage_errors
 
 
 class HttpError(Exception):

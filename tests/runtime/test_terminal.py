@@ -47,3 +47,20 @@ def test_without_a_terminal_lines_are_whole(capsys):
   console.progress("step 100/900 | loss 7.967")
   console.clear_progress()
   assert capsys.readouterr().err == "step 100/900 | loss 7.967\n"
+
+
+def test_a_table_is_as_wide_as_its_cells():
+  columns, rows = (
+    ("name", "n", "note"),
+    [("a", 1_000, "x"), ("long name", None, "")],
+  )
+  assert console.table(columns, rows, align="<><") == [
+    "name          n  note",
+    "a          1000  x",
+    "long name     -",
+  ]
+  assert console.markdown_table(columns[:2], [("a", 1)]) == [
+    "| name | n |",
+    "| --- | ---: |",
+    "| a | 1 |",
+  ]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from maskedlm.runtime import (chips, xla_flags)
+from maskedlm.runtime import chips, xla_flags
 
 GPU = "--xla_gpu_enable_latency_hiding_scheduler"
 

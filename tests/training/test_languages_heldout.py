@@ -15,7 +15,7 @@ from helpers import toy
 from maskedlm import objectives
 from maskedlm.config import defaults as base
 from maskedlm.inference.plots import training_curves
-from maskedlm.training import (language_metrics, metrics, sharding)
+from maskedlm.training import language_metrics, metrics, sharding
 from maskedlm.training import step as steps
 from maskedlm.training.language_metrics import Language
 

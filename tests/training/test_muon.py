@@ -11,7 +11,7 @@ from maskedlm import objectives
 from maskedlm.config import defaults as base
 from maskedlm.config import presets
 from maskedlm.data.batches import placeholder_corpus
-from maskedlm.training import (muon, sharding)
+from maskedlm.training import muon, sharding
 from maskedlm.training import optimizer as optim
 
 N, D, H, K, F = 3, 10, 2, 3, 17
@@ -158,7 +158,9 @@ def test_every_kernel_of_the_layers_is_found(mlp):
   config = base.default("electra")
   config.model.update(num_layers=2, width=64, num_heads=4, mlp_width=40)
   config.model.mlp = mlp
-  task = objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
+  task = objectives.make(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
   params = jax.eval_shape(task.init, jax.random.key(0))
   paths = [
     sharding.path_of(path)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import toy, toy_runs
-from maskedlm.training import (profiling, sharding)
+from maskedlm.training import profiling, sharding
 
 HLO = """HloModule jit_step, is_scheduled=true
 

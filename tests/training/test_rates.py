@@ -8,7 +8,7 @@ import pytest
 
 from maskedlm.config import presets
 from maskedlm.core.errors import ConfigError
-from maskedlm.training import (layerwise_rates, optimizer, sharding)
+from maskedlm.training import layerwise_rates, optimizer, sharding
 
 N = 3  # Layers.
 

@@ -17,9 +17,9 @@ from helpers import toy
 from helpers.toy_runs import make_config, run
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (console, interrupts)
-from maskedlm.training import (loop, metrics, optimizer, sharding)
-from maskedlm.training.checkpoints import (files, manager)
+from maskedlm.runtime import console, interrupts
+from maskedlm.training import loop, metrics, optimizer, sharding
+from maskedlm.training.checkpoints import files, manager
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +266,7 @@ def test_a_stop_loses_no_evaluation(
   questions = itertools.count(1)
   with monkeypatch.context() as patched:
     patched.setattr(
-      loop.hosts,
+      loop.multihost,
       "any_host",
       lambda flag, delay: lambda: next(questions) >= question,
     )

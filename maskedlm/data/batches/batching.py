@@ -1,10 +1,9 @@
 """Which rows a step reads: phases, epochs, hosts and the held-out sample.
 
-Shared by every kind of row (batches.py, text_rows.py): what differs is a
-Source, this file turns sources into batches as a pure function of the step; of
-a corpus of several languages, the mixture of theirs (mixture.py). Every random
-choice is a hash, so there is no iterator, no state, and a host gathers its own
-rows only.
+All rows (pair_rows.py, text_rows.py) come as a RowSource, and this module turns
+sources into batches as a pure function of the step; the domains of a corpus
+are mixed first (domain_mixture.py). Every random choice is a hash, so there is
+no iterator, no state, and a host gathers its own rows only.
 """
 
 import functools
@@ -14,10 +13,15 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.data import (hashing, sampling)
+from maskedlm.data import hashing, sampling
 from maskedlm.data.batches import domain_mixture
-from maskedlm.data.batches.domain_mixture import RowSource
-from maskedlm.data.corpus import (domain_splits, memory_map)
+from maskedlm.data.batches.row_source import (
+  DomainShare,
+  RowSource,
+  host_slice,
+  row_at,
+)
+from maskedlm.data.corpus import domain_splits, memory_map
 from maskedlm.data.sources import languages
 
 MIN_LENGTH = 8
@@ -26,7 +30,7 @@ _HELDOUT_SEED = 0
 
 
 class BatchShape(NamedTuple):
-  """Of a phase's batches."""
+  """The shape of a phase's batches."""
 
   num_rows: int  # Of the global batch.
   length: int  # Tokens in a row.
@@ -34,60 +38,58 @@ class BatchShape(NamedTuple):
 
 
 class Batches(NamedTuple):
-  """What a Task needs of the host side: its fields, by the same names."""
+  """The fields of core.task.Task that come from the host, by the same names."""
 
   # (split, step) -> this host's rows of the step's batch.
   batch_at: Callable[[str, int], dict[str, np.ndarray]]
-  # (split, step) -> int64 [B]: rows of the whole batch, in their phase's table.
+  # (split, step) -> int64 [B]: rows of the global batch in the phase's table.
   row_ids: Callable[[str, int], np.ndarray]
   num_heldout_batches: int
-  rows_per_epoch: tuple[int, ...]  # Of each phase.
-  # Of each phase, what the languages are of an epoch; () = one language.
-  shares: tuple[tuple[domain_mixture.DomainShare, ...], ...] = ()
+  rows_per_epoch: tuple[int, ...]  # In each phase.
+  # In each phase, each domain's share of an epoch; () = one domain.
+  shares: tuple[tuple[DomainShare, ...], ...] = ()
 
 
 def make_batches(
   open_source: Callable[..., RowSource], config, corpus, shard
 ) -> Batches:
-  """Batches of a source's rows.
+  """Returns the batches of a source's rows.
 
-  Training goes through the rows of the train split epoch after epoch, each
-  epoch in an order of its own, without a pause where one ends. The last
-  long_share of the steps have rows, a batch size and epochs of their own.
-  Held-out batches always have the first phase's shape; they are a fixed
-  sample of at most eval_rows rows, whose last batch is filled up with rows of
-  weight 0 (`example_weights`). The functions may be called from several
-  threads at once.
+  Training reads the rows of the train split epoch after epoch, each epoch in
+  an order of its own, without a pause where one ends. The last long_share of
+  the steps have rows, a batch size and epochs of their own. Held-out batches
+  always have the first phase's shape; they are a fixed sample of at most
+  eval_rows rows, whose last batch is filled up with rows of weight 0
+  (`example_weights`). The functions may be called from several threads at once.
 
-  Of a corpus of several parts, each is cut into rows for itself, so that no
-  row has text of two; training draws them by data.shares or the exponent
-  data.alpha, the held-out sample has as many rows of each, and batches have
-  `language_ids` [b] int32: the part, by its place in corpus.parts.
+  Each domain of a corpus (corpus.parts) is cut into rows separately, so that
+  no row has text of two. Training draws the domains by data.shares or the
+  exponent data.alpha, the held-out sample has as many rows of each, and
+  batches have `language_ids` [b] int32: the domain's place in corpus.parts.
 
   Args:
-    open_source: (corpus, split's name, length, seed) -> Source.
+    open_source: (corpus, name of the split, length, seed) -> RowSource.
     config: the whole config: data, seed, train.num_steps, which with
-      data.long_share says where phase 2 begins, and train.eval_rows, the
-      held-out rows at most; 0 = none are needed.
+      data.long_share determines where phase 2 begins, and train.eval_rows, the
+      most held-out rows; 0 = none are needed.
     corpus: store.Corpus.
-    shard: (index, count) of this host: it gets the index-th of count equal
-      slices of each batch; index may be several (sharding.data_shard).
+    shard: (index, count) of this host, see row_source.host_slice.
 
   Raises:
-    ConfigError: an option that is out of range.
-    CorpusError: from open_source; of several parts it names the one.
+    ConfigError: an option is out of range.
+    CorpusError: from open_source; it names the domain, if there are several.
   """
   data, seed = config.data, config.seed
   num_steps, eval_rows = config.train.num_steps, config.train.eval_rows
   _check(data, num_steps, eval_rows, shard)
 
-  def phase_seed(phase):  # Phases of the same length differ all the same.
+  def phase_seed(phase):  # Phases differ even if their lengths are equal.
     return int(hashing.bits(seed, "phase", phase))
 
-  if corpus.parts:
+  if corpus.domains:
     open_split = _mix(open_source, corpus, data, eval_rows)
   else:
-    if data.shares and corpus.meta:  # What stands in for a corpus has none.
+    if data.shares and corpus.meta:  # A placeholder corpus has no meta.
       domain_mixture.parse_domain_shares(data.shares, [])
     open_split = functools.partial(open_source, corpus)
   phases = [(open_split("train", data.length, phase_seed(0)), data.batch_size)]
@@ -105,14 +107,14 @@ def make_batches(
     phase, step = phase_at(step, num_steps, data.long_share)
     source, batch_size = phases[phase]
     place = _places(step, batch_size, shard)
-    row, epoch = domain_mixture.row_at(source, place)
+    row, epoch = row_at(source, place)
     return source, row, epoch, np.ones(len(place), np.float32)
 
   def held_out(step, shard):
     if not 0 <= step < num_heldout_batches:
       raise IndexError(f"held-out batch {step} of {num_heldout_batches}")
     place = _places(step, data.batch_size, shard)
-    row, epoch = domain_mixture.row_at(heldout, place % num_heldout)
+    row, epoch = row_at(heldout, place % num_heldout)
     return heldout, row, epoch, (place < num_heldout).astype(np.float32)
 
   choose = {"train": train, "heldout": held_out}
@@ -127,12 +129,13 @@ def make_batches(
     return choose[split](step, (0, 1))[1]
 
   num_rows = tuple(source.num_rows for source, _ in phases)
-  shares = tuple(source.shares for source, _ in phases) if corpus.parts else ()
+  shares = tuple(source.shares for source, _ in phases)
+  shares = shares if corpus.domains else ()
   return Batches(batch_at, row_ids, num_heldout_batches, num_rows, shares)
 
 
 def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
-  """(phase, step within it): phase 1 is the last long_share of the steps."""
+  """Returns (phase, step in it); phase 1 is the last long_share of the steps."""
   num_long = round(num_steps * long_share)
   if num_long == 0 or step < num_steps - num_long:
     return 0, step
@@ -140,13 +143,18 @@ def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
 
 
 def row_lengths(data) -> list[int]:
-  """The lengths of the rows of config.data: one, or one a phase."""
+  """Returns the lengths of rows by config.data: one, or one for each phase."""
   longer = [data.long_length] if data.long_share > 0 else []
   return [data.length, *longer]
 
 
 def shape_at(step: int, num_steps: int, data) -> BatchShape:
-  """The shape of a training step's global batch; data is config.data."""
+  """Returns the shape of a training step's global batch.
+
+  Args:
+    step, num_steps: of the training run.
+    data: config.data.
+  """
   phase, within = phase_at(step, num_steps, data.long_share)
   sizes = (
     (data.batch_size, data.length),
@@ -156,24 +164,23 @@ def shape_at(step: int, num_steps: int, data) -> BatchShape:
 
 
 def _places(step, batch_size, shard) -> np.ndarray:
-  """Places, in the endless stream of rows, of a host's slice of a batch."""
-  index, count = shard
+  """Returns the places of a host's slice of a batch in the stream of rows."""
   places = step * batch_size + np.arange(batch_size, dtype=np.int64)
-  return places.reshape(count, -1)[np.atleast_1d(index)].ravel()
+  return host_slice(places, shard)
 
 
 def _mix(open_source, corpus, data, eval_rows) -> Callable[..., RowSource]:
-  """(split's name, length, seed) -> the parts' sources as one."""
+  """Returns (name of the split, length, seed) -> the domains' source."""
   check_share("data.alpha", data.alpha)
   corpora = domain_splits.split_by_domain(corpus)
 
   def open_split(name, length, seed):
     sources = []
-    for part, alone in corpora.items():
-      # By its name, so that one more part doesn't change the others' rows.
-      part_seed = int(hashing.bits(seed, "part", part))
-      with languages.errors_of_domain(part):
-        sources.append(open_source(alone, name, length, part_seed))
+    for domain, alone in corpora.items():
+      # By its name, so that another domain doesn't change the others' rows.
+      domain_seed = int(hashing.bits(seed, "part", domain))
+      with languages.errors_of_domain(domain):
+        sources.append(open_source(alone, name, length, domain_seed))
     if name == "heldout":
       return domain_mixture.sample_equally(
         sources, list(corpora), max_rows=eval_rows, seed=seed
@@ -191,7 +198,7 @@ def _mix(open_source, corpus, data, eval_rows) -> Callable[..., RowSource]:
 def check_share(name: str, share: float) -> None:
   """Raises ConfigError unless 0 <= share <= 1."""
   if not 0 <= share <= 1:
-    raise ConfigError(f"{name}={share} is a share: expected 0 to 1.")
+    raise ConfigError(f"{name}={share}: expected a share, from 0 to 1.")
 
 
 def _check(data, num_steps, eval_rows, shard) -> None:
@@ -203,7 +210,7 @@ def _check(data, num_steps, eval_rows, shard) -> None:
     if getattr(data, length) < MIN_LENGTH:
       raise ConfigError(
         f"data.{length}={getattr(data, length)} tokens: a row needs at least"
-        f" {MIN_LENGTH}, three of which are [CLS] and [SEP]."
+        f" {MIN_LENGTH}, including [CLS] and two [SEP]."
       )
     _check_batch_size(f"data.{batch_size}", getattr(data, batch_size), shard[1])
   check_share("data.long_share", data.long_share)

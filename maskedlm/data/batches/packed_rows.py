@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from maskedlm.data.batches import (bin_packing, row_tables)
+from maskedlm.data.batches import bin_packing, row_tables
 from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import span_indices
 

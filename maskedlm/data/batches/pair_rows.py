@@ -11,11 +11,16 @@ import functools
 import numpy as np
 
 from maskedlm.data import hashing
-from maskedlm.data.batches import (batching, packed_rows)
+from maskedlm.data.batches import batching, packed_rows
 from maskedlm.data.batches.batching import Batches
+from maskedlm.data.batches.pair_table import (
+  PairTable,
+  open_pair_table,
+  table_key,
+  target_lengths,
+)
 from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import copy_spans
-from maskedlm.data.batches.pair_table import (PairTable, open_pair_table, table_key, target_lengths)
 from maskedlm.data.corpus import store
 
 _DRAWS = 8  # Texts of which fitting_b takes one.
@@ -46,10 +51,14 @@ def sop_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
   Pairs of neighbouring texts, half of them swapped (see ordered_pairs).
   Arguments and errors are those of `nsp`; one document will do.
   """
-  return _batches(sentence_order_pairs, config, corpus, shard, short_share, pack)
+  return _batches(
+    sentence_order_pairs, config, corpus, shard, short_share, pack
+  )
 
 
-def adjacent_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
+def adjacent_batches(
+  config, corpus, shard, *, short_share, pack=False
+) -> Batches:
   """Batches of running text in two segments, A and then B, without labels.
 
   ELECTRA's rows. Arguments and errors are those of `nsp`; one document will do.
@@ -181,7 +190,9 @@ def next_sentence_pairs(
 fitting_pairs = functools.partial(next_sentence_pairs, draw_b=fitting_b)
 
 
-def sentence_order_pairs(rows: PairTable, row, epoch, *, special) -> dict[str, np.ndarray]:
+def sentence_order_pairs(
+  rows: PairTable, row, epoch, *, special
+) -> dict[str, np.ndarray]:
   """Two neighbouring texts, in order or not (arXiv:1909.11942, section 3.1).
 
   The A and B that `pairs` makes of a row when B is next; with probability 1/2
@@ -202,7 +213,9 @@ def sentence_order_pairs(rows: PairTable, row, epoch, *, special) -> dict[str, n
   return _fitted(rows, row, epoch, begin, end - begin, label, special)
 
 
-def adjacent_pairs(rows: PairTable, row, epoch, *, special) -> dict[str, np.ndarray]:
+def adjacent_pairs(
+  rows: PairTable, row, epoch, *, special
+) -> dict[str, np.ndarray]:
   """The A and B that `pairs` makes of a row when B is next, without labels."""
   begin, end = _halves(rows, row, epoch)
   label = np.zeros(len(row), np.int64)

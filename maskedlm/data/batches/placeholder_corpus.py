@@ -8,8 +8,8 @@ texts, packed or isolated, costs about what a whole one does: the most it can.
 
 import numpy as np
 
-from maskedlm.data.corpus import store
-from maskedlm.data.tokenizers.tokenizer import (Special, Tokenizer)
+from maskedlm.data.corpus import concat, store
+from maskedlm.data.tokenizers.tokenizer import Special, Tokenizer
 
 DOCUMENTS, SENTENCES = 4, 64  # Of a split; sentences of a document.
 TOKENS = 2048  # Of a sentence.
@@ -49,7 +49,11 @@ def _split(vocab_size: int) -> store.Split:
   sentences, base = DOCUMENTS * SENTENCES, np.zeros(1, np.int64)
   tokens = 5 + np.arange(sentences * TOKENS) % max(vocab_size - 5, 1)
   return store.Split(
-    tokens=store.join([tokens], base),
-    sentences=store.join([np.arange(0, sentences * TOKENS + 1, TOKENS)], base),
-    documents=store.join([np.arange(0, sentences + 1, SENTENCES)], base),
+    tokens=concat.concatenate([tokens], base),
+    sentences=concat.concatenate(
+      [np.arange(0, sentences * TOKENS + 1, TOKENS)], base
+    ),
+    documents=concat.concatenate(
+      [np.arange(0, sentences + 1, SENTENCES)], base
+    ),
   )

@@ -11,7 +11,7 @@ import numpy as np
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import (batching, packed_rows, row_tables)
+from maskedlm.data.batches import batching, packed_rows, row_tables
 from maskedlm.data.batches.batching import Batches
 from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import copy_spans
@@ -159,7 +159,9 @@ def _pieces(starts, capacity) -> np.ndarray:
 # RoBERTa
 
 
-def full_sentence_batches(config, corpus, shard, *, isolate_documents) -> Batches:
+def full_sentence_batches(
+  config, corpus, shard, *, isolate_documents
+) -> Batches:
   """Batches of full rows: [CLS] text [SEP], going on across documents.
 
   FULL-SENTENCES of RoBERTa (Liu et al., arXiv:1907.11692, section 4.2): the

@@ -36,7 +36,7 @@ def take(concat: Concat, indices) -> np.ndarray:
   Raises IndexError where an index is negative or past the end.
   """
   indices = np.asarray(indices)
-  dtype = np.result_type(concat.parts[0], concat.bases)
+  dtype = np.result_type(concat.arrays[0], concat.bases)
   if indices.size == 0:
     return np.empty(indices.shape, dtype)
   low, high = indices.min(), indices.max()
@@ -44,7 +44,7 @@ def take(concat: Concat, indices) -> np.ndarray:
     raise IndexError(f"{low}..{high} is not within 0..{size(concat) - 1}")
   first, last = np.searchsorted(concat.starts, [low, high], side="right") - 1
   if first == last:  # Nearly always: one gather.
-    values = concat.parts[first][indices - concat.starts[first]]
+    values = concat.arrays[first][indices - concat.starts[first]]
     return values + concat.bases[first]
   flat = indices.reshape(-1)
   part = np.searchsorted(concat.starts, flat, side="right") - 1
@@ -53,7 +53,7 @@ def take(concat: Concat, indices) -> np.ndarray:
   values = np.empty(flat.size, dtype)
   for p, (begin, end) in enumerate(itertools.pairwise(bounds), start=first):
     here = order[begin:end]
-    local = concat.parts[p][flat[here] - concat.starts[p]]
+    local = concat.arrays[p][flat[here] - concat.starts[p]]
     values[here] = local + concat.bases[p]
   return values.reshape(indices.shape)
 
@@ -66,11 +66,11 @@ def view(concat: Concat, begin: int, end: int, *, origin: int = 0) -> Concat:
   found = [
     (part[max(begin - start, 0) : end - start], base)
     for part, start, base in zip(
-      concat.parts, concat.starts, concat.bases, strict=False
+      concat.arrays, concat.starts, concat.bases, strict=False
     )
     if start < end and start + len(part) > begin
   ]
-  found = found or [(concat.parts[0][:0], concat.bases[0])]
+  found = found or [(concat.arrays[0][:0], concat.bases[0])]
   parts, bases = zip(*found, strict=True)
   bases = np.array(bases, concat.bases.dtype)
   return concatenate(parts, bases - bases.dtype.type(origin))

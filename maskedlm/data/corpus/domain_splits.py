@@ -6,12 +6,11 @@ after those of another, so the counts tell of each document which part it is
 of, and a part's split is a view of the whole one.
 """
 
-from collections.abc import Iterator
-
 import numpy as np
 
-from maskedlm.data.corpus import (concat, shards, store)
+from maskedlm.data.corpus import concat, shards, store
 from maskedlm.data.sources.languages import Domain
+from maskedlm.runtime import console
 
 # What is counted of a part's train and held-out documents. Characters and
 # UTF-8 bytes are those of the sentences that the tokens stand for, as they
@@ -42,25 +41,25 @@ def empty_counts(parts: list[Domain]) -> list[dict]:
   ]
 
 
-def domain_table(parts: list[dict]) -> Iterator[str]:
-  """The parts as a table, a line each."""
-  if not parts:
-    return
-  width = max(4, *(len(part["name"]) for part in parts))
-  yield (
-    f"  {'part':<{width}} {'documents':>10} {'sentences':>11} {'tokens':>13}"
-    f" {'held out':>11} {'chars/token':>11} {'unknown':>8}"
-  )
+def domain_table(parts: list[dict]) -> list[str]:
+  """Returns a text table with a line for each domain; [] without domains."""
+  columns = ("part", "documents", "sentences", "tokens", "held out")
+  rows = []
   for part in parts:
     train, heldout = (part[split] for split in shards.SPLITS)
     both = {name: train[name] + heldout[name] for name in COUNTS}
-    yield (
-      f"  {part['name']:<{width}} {train['documents']:>10,}"
-      f" {train['sentences']:>11,} {train['tokens']:>13,}"
-      f" {heldout['tokens']:>11,}"
-      f" {both['characters'] / max(both['tokens'], 1):>11.2f}"
-      f" {both['unknown'] / max(both['tokens'], 1):>8.2%}"
+    tokens = max(both["tokens"], 1)
+    rows.append(
+      (
+        part["name"],
+        *(f"{train[name]:,}" for name in ("documents", "sentences", "tokens")),
+        f"{heldout['tokens']:,}",
+        f"{both['characters'] / tokens:.2f}",
+        f"{both['unknown'] / tokens:.2%}",
+      )
     )
+  table = console.table((*columns, "chars/token", "unknown"), rows)
+  return [f"  {line}" for line in table] if rows else []
 
 
 # The corpora of single parts
@@ -82,7 +81,7 @@ def split_by_domain(corpus: store.Corpus) -> dict[str, store.Corpus]:
         for name in shards.SPLITS
       },
     )
-    for i, part in enumerate(corpus.parts)
+    for i, part in enumerate(corpus.domains)
   }
 
 
@@ -97,6 +96,6 @@ def _cut(split: store.Split, documents, sentences, tokens) -> store.Split:
 
 
 def domain_of(corpus: store.Corpus, split: str, document) -> np.ndarray:
-  """The part of each document: its place in corpus.parts. int64."""
+  """The part of each document: its place in corpus.domains. int64."""
   ends = store.domain_bounds(corpus, split)[0][1:]
   return np.searchsorted(ends, document, side="right")

@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (buckets, output_files, storage_errors)
+from maskedlm.runtime import buckets, output_files, storage_errors
 
 Log = Callable[[str], None]
 

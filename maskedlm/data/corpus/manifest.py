@@ -63,7 +63,9 @@ def finish_corpus(
   os.rename(work, path)
 
 
-def build_manifest(work, tokenizer, splits, options, report, parts, files) -> dict:
+def build_manifest(
+  work, tokenizer, splits, options, report, parts, files
+) -> dict:
   names = sorted(
     os.path.relpath(os.path.join(folder, name), work).replace(os.sep, "/")
     for folder, _, names in os.walk(work)

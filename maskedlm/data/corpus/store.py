@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.corpus import (manifest, shards)
-from maskedlm.data.corpus.concat import (Concat, concatenate, size, take)  # noqa: F401
-from maskedlm.data.tokenizers.tokenizer import (Tokenizer, load_tokenizer)
-from maskedlm.runtime import (output_files, storage_errors)
+from maskedlm.data.corpus import manifest, shards
+from maskedlm.data.corpus.concat import Concat, concatenate, size, take  # noqa: F401
+from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from maskedlm.runtime import output_files, storage_errors
 
 _PART = ("documents", "sentences", "tokens")  # Of which a part is a run.
 _WORK = "maskedlm-unfinished"  # All that is in a PATH.tmp of ours.
@@ -57,7 +57,7 @@ def unigram_entropy(corpus: Corpus) -> float:
 def domain_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
   """[parts + 1] of documents, sentences, tokens: where each part begins."""
   return [
-    shards.offsets(part[split][column] for part in corpus.parts)
+    shards.offsets(part[split][column] for part in corpus.domains)
     for column in _PART
   ]
 
@@ -269,7 +269,9 @@ def write_corpus(
 # Verifying
 
 
-def verify_corpus(path, progress: Callable[[int, int], None] | None = None) -> list:
+def verify_corpus(
+  path, progress: Callable[[int, int], None] | None = None
+) -> list:
   """Reads the whole corpus; returns every problem found, one line each.
 
   `progress(done, total)` is called with the bytes hashed so far and in all.

@@ -10,7 +10,7 @@ import pathlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import (DataError, did_you_mean)
+from maskedlm.core.errors import DataError, did_you_mean
 from maskedlm.data.sources import parquet
 
 _BOM = b"\xef\xbb\xbf"
@@ -128,7 +128,9 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
     raise DataError(f"{path}: the file is empty; expected labelled examples.")
 
 
-def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str]]:
+def decode_lines(
+  lines: Iterable[bytes], name: str
+) -> Iterator[tuple[int, str]]:
   """(number from 1, line) of a file's lines, without their ends.
 
   Raises:
@@ -214,7 +216,9 @@ def _named(
 def _objects(path: pathlib.Path) -> Iterator[Record]:
   for number, line in enumerate(read_lines(path), 1):
     if line.strip():
-      yield Record(number, parse_json_fields(line, f"{path}:{number}"), str(path))
+      yield Record(
+        number, parse_json_fields(line, f"{path}:{number}"), str(path)
+      )
 
 
 def _parquet(path: pathlib.Path) -> Iterator[Record]:

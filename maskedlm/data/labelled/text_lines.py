@@ -12,7 +12,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import (ConfigError, CorpusError, DataError, check_name, did_you_mean)
+from maskedlm.core.errors import (
+  ConfigError,
+  CorpusError,
+  DataError,
+  check_name,
+  did_you_mean,
+)
 from maskedlm.data.labelled import tables
 from maskedlm.data.sources import files
 
@@ -30,12 +36,16 @@ class Text(NamedTuple):
   line: int = 0  # From 1.
 
 
-def text_of_words(words: Sequence[str], *, file: str = "", line: int = 0) -> Text:
+def text_of_words(
+  words: Sequence[str], *, file: str = "", line: int = 0
+) -> Text:
   """The Text of given words."""
   return Text(" ".join(words), tuple(words), file, line)
 
 
-def check_files(paths: Sequence[str], *, form: str, option: str = "--input") -> None:
+def check_files(
+  paths: Sequence[str], *, form: str, option: str = "--input"
+) -> None:
   """That the files are there, before anything slow begins.
 
   Args:
@@ -98,7 +108,9 @@ def read_entries(
         continue
       seen["texts"] += 1
       if is_json:
-        line = tables.parse_json_object(line, f"{name}:{number}", such_as=such_as)
+        line = tables.parse_json_object(
+          line, f"{name}:{number}", such_as=such_as
+        )
       yield name, number, line
   if not seen["texts"]:
     names = ", ".join(map(_name, paths))
@@ -157,7 +169,9 @@ def request_groups(
     yield some
 
 
-def read_lines(path: str, seen: Counter | None = None) -> Iterator[tuple[int, str]]:
+def read_lines(
+  path: str, seen: Counter | None = None
+) -> Iterator[tuple[int, str]]:
   """(number from 1, line) of a UTF-8 file, without the line's end.
 
   Args:

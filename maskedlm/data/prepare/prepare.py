@@ -117,7 +117,7 @@ def _reuse(
     tokenizer = load_tokenizer(config.tokenizer.path)
     if tokenizer.sha256 == corpus.tokenizer.sha256:  # However it was made.
       sections = tuple(name for name in sections if name != "tokenizer")
-  wanted = recorded_options(config, tokenizer, domains=bool(corpus.parts))
+  wanted = recorded_options(config, tokenizer, domains=bool(corpus.domains))
   recorded = corpus.meta["options"]
   different = [
     f"{name}={wanted.get(name)!r} (there {recorded.get(name)!r})"
@@ -189,7 +189,7 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
       f"  {split}: {counts['documents']:,} documents,"
       f" {counts['sentences']:,} sentences, {counts['tokens']:,} tokens"
     )
-  lines += domain_splits.domain_table(corpus.parts)
+  lines += domain_splits.domain_table(corpus.domains)
   tokens = sum(counts["tokens"] for counts in splits.values())
   words, characters = report.pop("words"), report.pop("characters")
   characters -= report.get("characters of dropped documents", 0)

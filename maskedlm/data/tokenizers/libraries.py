@@ -20,7 +20,7 @@ import sentencepiece
 import tokenizers
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers import (fast_wordpiece, training)
+from maskedlm.data.tokenizers import fast_wordpiece, training
 
 # prepare runs one process a core: the library must not start threads in each,
 # nor warn of the fork. It reads this when it encodes; a value the user has
@@ -60,7 +60,10 @@ class Backend(NamedTuple):
 
 
 CONFIG_NAME = "tokenizer_config.json"  # Of Hugging Face's, beside a vocab.txt.
-FILE_NAMES = ("tokenizer.json", "tokenizer.model")  # Names in a saved directory.
+FILE_NAMES = (
+  "tokenizer.json",
+  "tokenizer.model",
+)  # Names in a saved directory.
 # The usual names, the preferred first.
 SPECIAL_NAMES = Special(
   pad=("[PAD]", "<pad>"),
@@ -260,7 +263,9 @@ def read_sentencepiece_model(content: bytes, path) -> Backend:
   library = _sentencepiece(content, path)
   missing = [
     names[0]
-    for names, index in zip(SPECIAL_NAMES, _special_pieces(library), strict=True)
+    for names, index in zip(
+      SPECIAL_NAMES, _special_pieces(library), strict=True
+    )
     if index < 0
   ]
   if missing:

@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import (CorpusError, did_you_mean)
-from maskedlm.data.tokenizers import (libraries, training)
-from maskedlm.data.tokenizers.libraries import (Backend, Special)
-from maskedlm.runtime import (buckets, output_files)
+from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.data.tokenizers import libraries, training
+from maskedlm.data.tokenizers.libraries import Backend, Special
+from maskedlm.runtime import buckets, output_files
 
 _UNUSED = re.compile(r"\[unused.*\]|")  # An id without a token is "".
 
@@ -153,7 +153,9 @@ def load_tokenizer(
   if path.suffix == ".model":
     return _tokenizer(libraries.read_sentencepiece_model(content, path))
   if path.suffix == ".txt":
-    return _tokenizer(libraries.read_vocab_txt(content, path, lowercase=lowercase))
+    return _tokenizer(
+      libraries.read_vocab_txt(content, path, lowercase=lowercase)
+    )
   raise CorpusError(
     f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
     f"(sentencepiece) or .txt (BERT's vocabulary)."

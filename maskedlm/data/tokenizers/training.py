@@ -59,7 +59,9 @@ def replace_surrogates(text: str) -> str:
   return _SURROGATE.sub("\ufffd", text)
 
 
-def sample_sentences(sentences: Iterable[str], max_bytes: int | None) -> list[str]:
+def sample_sentences(
+  sentences: Iterable[str], max_bytes: int | None
+) -> list[str]:
   """Every k-th sentence, k the least power of two for which they fit.
 
   Reads the whole stream, holds at most max_bytes of UTF-8 (None: no limit),

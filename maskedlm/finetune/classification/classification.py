@@ -14,17 +14,18 @@ import jax.numpy as jnp
 import numpy as np
 from flax import linen as nn
 
-from maskedlm.core.errors import (ConfigError, DataError, did_you_mean)
-from maskedlm.core.task import (Batch, Key, Params)
-from maskedlm.finetune.classification import (files, glue)
+from maskedlm.core.errors import ConfigError, DataError, did_you_mean
+from maskedlm.core.task import Batch, Key, Params
+from maskedlm.finetune.classification import files, glue
 from maskedlm.finetune.classification.files import Example
-from maskedlm.finetune.common import (label_metrics, single_label, unseen_labels)
+from maskedlm.finetune.common import label_metrics, single_label, unseen_labels
+from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.text_pairs import pair_row
-from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
+from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import (Pooler, head_stddevs, row_vector)
-from maskedlm.modeling.layers import (Dense, Dropout)
+from maskedlm.modeling.heads import Pooler, head_stddevs, row_vector
+from maskedlm.modeling.layers import Dense, Dropout
 
 EXAMPLES = (
   "A moving film, though it is a little too long.",
@@ -208,7 +209,9 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
   labels = tuple(about["labels"])
   positive = _positive(labels, options)
   known = label_metrics.LABEL_METRICS
-  best = _best(options, known + label_metrics.POSITIVE_LABEL_METRICS * bool(positive))
+  best = _best(
+    options, known + label_metrics.POSITIVE_LABEL_METRICS * bool(positive)
+  )
   net = make_net(cfg, len(labels), pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
@@ -272,7 +275,9 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
 
   def score(examples, predictions):
     gold = _gold(examples)
-    return label_metrics.evaluate_scores(gold, [p["score"] for p in predictions])
+    return label_metrics.evaluate_scores(
+      gold, [p["score"] for p in predictions]
+    )
 
   return Application(
     rows=rows,
@@ -361,7 +366,7 @@ def report(
     return {"scores.tsv": label_metrics.format_errors_by_range(gold, found)}
   found = [prediction["label"] for prediction in predictions]
   return {
-    "confusion.tsv": label_metrics.confusion(gold, found),
+    "confusion.tsv": confusion_table(gold, found),
     "labels.txt": label_metrics.format_label_report(gold, found),
   }
 

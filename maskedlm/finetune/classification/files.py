@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import (DataError, did_you_mean)
-from maskedlm.data.labelled import (tables, tfds_tables)
+from maskedlm.core.errors import DataError, did_you_mean
+from maskedlm.data.labelled import tables, tfds_tables
 from maskedlm.finetune.classification.glue import FileLayout
 from maskedlm.runtime.console import log
 
@@ -128,7 +128,9 @@ def _example(record: tables.Record, layout: FileLayout) -> Example:
   text_b = tables.get_field(record, *layout.text_b) if is_pair else None
   named = [name for name in layout.label if name in record.fields]
   if not named:
-    why = f"{tables.missing_column(record, layout.label)}; a label is needed here."
+    why = (
+      f"{tables.missing_column(record, layout.label)}; a label is needed here."
+    )
     return Example(text, text_b, None, record.where, why)
   label = record.fields[named[0]].strip()
   if label in layout.unlabelled:

@@ -7,7 +7,7 @@ gives them, and those of the same columns from elsewhere (TFDS, a subset).
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import (ConfigError, did_you_mean)
+from maskedlm.core.errors import ConfigError, did_you_mean
 
 
 class FileLayout(NamedTuple):

@@ -1,8 +1,9 @@
-"""Rows of different lengths -> batches: a pure function of (rows, seed, step).
+"""Batches of rows of different lengths: a pure function of (rows, seed, step).
 
-Training: random rows, each once in an epoch, packed (packing.py). Held out: the
-shortest first, a batch being as long as the smallest bucket that holds it. The
-last batch may end in filler rows of weight 0. Few shapes are compiled.
+Training batches are random, contain each row once per epoch, and are packed
+(packing.py). Held-out batches are sorted by length, each padded to the smallest
+bucket that holds it. The last batch may end in filler rows of weight 0. Only a
+few shapes are compiled.
 """
 
 import functools
@@ -19,32 +20,32 @@ from maskedlm.finetune.common import packing
 from maskedlm.finetune.common.packing import PackingLayout
 from maskedlm.finetune.contract import Rows
 
-_SAMPLE = 300  # Batches from which shapes and shares are estimated.
+_SAMPLE = 300  # Batches from which layouts and shares are estimated.
 
 
 class RowBatches(NamedTuple):
-  """The fields that a Task needs, and what is said of them."""
+  """The fields that a Task needs, and the shapes that the encoder reads."""
 
   batch_at: Callable[[int], Batch]
   row_ids: Callable[[int], np.ndarray]
-  # (rows, length) that the encoder reads in a step.
+  # step -> (rows, length) that the encoder reads.
   shape_at: Callable[[int], tuple[int, int]]
-  num_steps: int  # In an epoch.
+  num_steps: int  # Per epoch.
 
 
 def make_buckets(length: int, buckets: Sequence[int]) -> tuple[int, ...]:
-  """The lengths that rows are padded to, in increasing order.
+  """Returns the lengths that rows are padded to, in increasing order.
 
   Raises:
-    ConfigError: a bucket that is not within 8..length.
+    ConfigError: a bucket is outside 8..length.
   """
-  if not buckets:  # Quarters, of whole eights.
+  if not buckets:  # Quarters of length, rounded up to multiples of 8.
     buckets = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
     buckets = [b for b in buckets if b < length]
   for bucket in buckets:
     if not 8 <= bucket <= length:
       raise ConfigError(
-        f"data.buckets has {bucket}: expected 8 to data.length={length}."
+        f"data.buckets contains {bucket}; expected 8 to data.length={length}."
       )
   return tuple(sorted({*buckets, length}))
 
@@ -55,29 +56,29 @@ def train_batches(
   batch_size: int,
   length: int,
   layout: PackingLayout,
-  parts: np.ndarray,
+  microbatches: np.ndarray,
   pad: int,
   seed: int,
   shard: tuple[int, int],
 ) -> RowBatches:
-  """Batches of a training set, in another order in every epoch.
+  """Returns batches of a training set, in a different order in every epoch.
 
   Args:
-    rows: what to batch.
+    rows: the training rows.
     batch_size: B, over all hosts.
-    length: L, of the longest row at least.
-    layout: from packing.fit.
-    parts: [G, n], from packing.parts_of.
-    pad: the id that fills input_ids.
+    length: L, at least that of the longest row.
+    layout: from fit_layout or packing.unpacked_layout.
+    microbatches: [G, n], from packing.microbatch_rows.
+    pad: id that fills input_ids.
     seed: of the order.
     shard: (index, count) of the equal part of each batch that is returned;
-      index may be several (sharding.data_shard).
+      index may be an array of several (sharding.data_shard).
   """
   index, count = shard
   num_steps = -(-len(rows.lengths) // batch_size)
-  own_parts = np.arange(len(parts)).reshape(count, -1)[np.atleast_1d(index)]
+  own = np.arange(len(microbatches)).reshape(count, -1)[np.atleast_1d(index)]
 
-  @functools.lru_cache(maxsize=2)  # Two, for what is prefetched.
+  @functools.lru_cache(maxsize=2)  # Prefetching may cross into the next epoch.
   def plan(epoch: int) -> np.ndarray:
     return _shuffled(len(rows.lengths), batch_size, seed=seed, epoch=epoch)
 
@@ -87,43 +88,49 @@ def train_batches(
 
   def batch_at(step: int) -> Batch:
     which = row_ids(step)
-    own = which.reshape(count, -1)[np.atleast_1d(index)].ravel()
+    own_rows = which.reshape(count, -1)[np.atleast_1d(index)].ravel()
     packed = packing.pack_batch(
       _sequences(rows, which, pad),
-      parts,
+      microbatches,
       layout,
-      own=own_parts.ravel(),
+      own=own.ravel(),
       length=length,
       pad=pad,
     )
-    return {**gather_rows(rows, own, length, pad), **packed}
+    return {**gather_rows(rows, own_rows, length, pad), **packed}
 
   def shape_at(step: int) -> tuple[int, int]:
     lengths = sequence_lengths(rows, row_ids(step))
-    r = packing.rows_needed(lengths, parts, layout)
-    return len(parts) * r, layout.length
+    r = packing.rows_needed(lengths, microbatches, layout)
+    return len(microbatches) * r, layout.length
 
   return RowBatches(batch_at, row_ids, shape_at, num_steps)
 
 
 def fit_layout(
-  rows: Rows, *, batch_size: int, parts: np.ndarray, length: int, width: int
+  rows: Rows,
+  *,
+  batch_size: int,
+  microbatches: np.ndarray,
+  length: int,
+  width: int,
 ) -> PackingLayout:
-  """packing.fit for the batches of these rows; arguments as train_batches.
+  """Returns the cheapest packing layout for the batches of these rows.
 
-  Of no seed, so that runs that differ by it share what is compiled.
+  Arguments are as in train_batches; width is D of the encoder. The layout does
+  not depend on the seed, so runs that differ only in seed share compilations.
   """
-  found = []
+  sample = []
   for epoch in range(3):
     order = _shuffled(len(rows.lengths), batch_size, seed=0, epoch=epoch)
     for which in order[:_SAMPLE]:
       lengths = sequence_lengths(rows, which)
-      found += list(lengths[parts].reshape(len(parts), -1))
-  return packing.cheapest_layout(found, length=length, width=width)
+      sample += list(lengths[microbatches].reshape(len(microbatches), -1))
+  return packing.cheapest_layout(sample, length=length, width=width)
 
 
 def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
-  """[steps, B]: the rows of each step; -1 = filler."""
+  """Returns the rows of each step, [steps, B]; -1 is a filler."""
   key = hashing.bits(seed, "order", epoch)
   rows = np.full(-(-size // batch_size) * batch_size, -1, np.int64)
   rows[:size] = hashing.permute(np.arange(size), size, key)
@@ -131,22 +138,22 @@ def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
 
 
 def sequence_lengths(rows: Rows, which: np.ndarray) -> np.ndarray:
-  """[B, C]: of the C sequences of each row, nearly always one."""
+  """Returns the lengths [B, C] of each row's C sequences; C is usually 1."""
   if "sequence_lengths" in rows.values:
     lengths = rows.values["sequence_lengths"][which]
   else:
     ids = rows.tokens["input_ids"]
     lengths = np.array([[ids[row].shape[-1]] for row in which])
-  return np.where(which[:, None] < 0, 1, lengths)  # A filler is one [PAD].
+  return np.where(which[:, None] < 0, 1, lengths)  # A filler is a single [PAD].
 
 
 def _sequences(rows: Rows, which: np.ndarray, pad: int):
-  """name -> [B][C] arrays [l]: what is packed."""
+  """Returns the sequences to pack: name -> [B][C] arrays [l]."""
   lengths = sequence_lengths(rows, which)
-  made = {}
+  sequences = {}
   for name in packing.PACKED_ARRAYS:
     filler = np.array([pad if name == "input_ids" else 0], np.int32)
-    made[name] = [
+    sequences[name] = [
       [filler] * len(sizes)
       if row < 0
       else [
@@ -157,7 +164,7 @@ def _sequences(rows: Rows, which: np.ndarray, pad: int):
       ]
       for row, sizes in zip(which, lengths, strict=True)
     ]
-  return made
+  return sequences
 
 
 def heldout_batches(
@@ -168,11 +175,13 @@ def heldout_batches(
   pad: int,
   shard: tuple[int, int],
 ) -> RowBatches:
-  """Every row once, the shortest first.
+  """Returns batches of every row once, sorted by length.
 
   Args:
-    buckets: from make_buckets; the last one holds every row.
-    (the others): as train_batches.
+    rows: the held-out rows.
+    batch_size: B, over all hosts.
+    buckets: from make_buckets; the last holds every row.
+    pad, shard: as in train_batches.
   """
   index, count = shard
   order = np.argsort(rows.lengths, kind="stable")
@@ -196,7 +205,7 @@ def heldout_batches(
 
 
 def estimate_padding_share(rows: Rows, batches: RowBatches) -> float:
-  """Share of padding among an epoch's positions; of a long one, sampled."""
+  """Returns padding's share of an epoch's positions, from its first steps."""
   steps = range(min(batches.num_steps, _SAMPLE))
   positions = sum(math.prod(batches.shape_at(step)) for step in steps)
   real = 0
@@ -207,12 +216,12 @@ def estimate_padding_share(rows: Rows, batches: RowBatches) -> float:
 
 
 def gather_rows(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:
-  """The batch of these rows ([b], -1 = filler), padded to length.
+  """Returns the batch of these rows ([b], -1 for fillers), padded to length.
 
-  A filler row is a single [PAD] of weight 0: it sees itself, so that no
-  softmax is over nothing.
+  A filler row is a single [PAD] of weight 0: it attends to itself, so that no
+  softmax is over an empty set.
   """
-  real = which >= 0
+  is_real = which >= 0
   batch = {}
   for name, arrays in rows.tokens.items():
     lead = arrays[0].shape[:-1]
@@ -224,11 +233,10 @@ def gather_rows(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:
     batch[name] = out
   is_token = np.arange(length) < sequence_lengths(rows, which)[..., None]
   for name, values in rows.values.items():
-    taken = np.array(values[which])
-    taken[~real] = 0
-    batch[name] = taken
+    batch[name] = np.array(values[which])
+    batch[name][~is_real] = 0
   return {
     **batch,
     "segment_ids": is_token.reshape(batch["input_ids"].shape).astype(np.int32),
-    "example_weights": real.astype(np.float32),
+    "example_weights": is_real.astype(np.float32),
   }

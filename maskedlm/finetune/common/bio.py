@@ -1,14 +1,14 @@
-"""BIO tags and their kin: what is well-formed, and which entities they mean.
+"""BIO tags and variants: which are well-formed, and which entities they mean.
 
-B-PER begins an entity of type PER, I-PER goes on with it, O is outside of any
-(Ramshaw and Marcus, 1995). Three ways of writing it are known:
+B-PER begins an entity of type PER, I-PER continues it, O is outside any entity
+(Ramshaw and Marcus, 1995). Three schemes are supported:
 
   bio    every entity begins with B (IOB2).
-  iob1   it begins with I, and with B only right after another of its type.
+  iob1   an entity begins with I, or with B right after one of its own type.
   bioes  B, I ... I, E, and S for an entity of one word; also BILOU's L and U.
 
-There is one reading of all of them, that of conlleval, in which what is
-ill-formed has a meaning too: `entities`. And a strict one.
+`find_entities` reads any of them as conlleval does, which gives ill-formed tags
+a meaning too; `find_strict_entities` keeps the well-formed entities only.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ _BILOU = {"L": "E", "U": "S"}
 
 
 class Entity(NamedTuple):
-  """Words begin to end - 1 of a sentence."""
+  """The words begin to end - 1 of a sentence."""
 
   type: str
   begin: int
@@ -30,29 +30,29 @@ class Entity(NamedTuple):
 
 
 def split_tag(tag: str) -> tuple[str, str]:
-  """ "B-per-son" -> ("B", "per-son"); "O" -> ("O", ""); "B" -> ("B", "").
+  """Returns (prefix, type): "B-per-son" -> ("B", "per-son"); "O" -> ("O", "").
 
   Raises:
-    ValueError: the tag is nothing of the kind.
+    ValueError: not a tag of an entity.
   """
-  prefix, dash, kind = tag.partition("-")
+  prefix, dash, entity_type = tag.partition("-")
   prefix = _BILOU.get(prefix, prefix)
-  known = prefix in ("B", "I", "E", "S") or (prefix == "O" and not dash)
-  if not known or bool(dash) != bool(kind):
-    raise ValueError(f"{tag!r} is no tag of entities")
-  return prefix, kind
+  is_known = prefix in ("B", "I", "E", "S") or (prefix == "O" and not dash)
+  if not is_known or bool(dash) != bool(entity_type):
+    raise ValueError(f"{tag!r} is not an entity tag")
+  return prefix, entity_type
 
 
-def join_tag(prefix: str, kind: str) -> str:
-  """The inverse of split_tag."""
-  return f"{prefix}-{kind}" if kind else prefix
+def join_tag(prefix: str, entity_type: str) -> str:
+  """Returns the tag of a prefix and a type: the inverse of split_tag."""
+  return f"{prefix}-{entity_type}" if entity_type else prefix
 
 
 def find_entities(tags: Sequence[str]) -> list[Entity]:
-  """The entities of a sentence, well-formed or not, as conlleval reads it.
+  """Returns the entities of a sentence, well-formed or not, as conlleval does.
 
-  A tag goes on with the entity before it if that has the same type and both
-  say so (B or I, then I or E); any other tag but O begins one.
+  A tag continues the entity before it if both have the same type and their
+  prefixes say so (B or I, then I or E); any other tag except O begins one.
   """
   found = []
   previous = "O", ""
@@ -66,7 +66,7 @@ def find_entities(tags: Sequence[str]) -> list[Entity]:
 
 
 def find_strict_entities(tags: Sequence[str], scheme: str) -> list[Entity]:
-  """Only the entities that are well-formed in bio or bioes."""
+  """Returns only the entities that are well-formed in bio or bioes."""
   return [
     entity
     for entity in find_entities(tags)
@@ -75,39 +75,39 @@ def find_strict_entities(tags: Sequence[str], scheme: str) -> list[Entity]:
 
 
 def entity_tags(
-  found: Iterable[Entity], length: int, scheme: str = "bio"
+  entities: Iterable[Entity], length: int, scheme: str = "bio"
 ) -> list[str]:
-  """The tags of a sentence of so many words with these entities."""
+  """Returns the tags of a sentence of `length` words with these entities."""
   tags = ["O"] * length
-  for entity in found:
+  for entity in entities:
     tags[entity.begin : entity.end] = _written(entity, scheme)
   return tags
 
 
 def repair_tags(tags: Sequence[str], scheme: str = "bio") -> list[str]:
-  """The well-formed tags that have the same entities."""
+  """Returns the well-formed tags of the same entities."""
   return entity_tags(find_entities(tags), len(tags), scheme)
 
 
 def may_follow(previous: str | None, tag: str | None, scheme: str) -> bool:
-  """Whether the scheme allows the tag there; None = the sentence's border."""
+  """Tells whether the scheme allows this tag; None is the sentence boundary."""
   before = ("O", "") if previous is None else split_tag(previous)
   after = ("O", "") if tag is None else split_tag(tag)
   if scheme == "bio":
     return after[0] != "I" or _continues(before, after)
   if scheme == "iob1":
     return after[0] != "B" or (before[0] != "O" and before[1] == after[1])
-  if before[0] in "BI" or after[0] in "IE":  # An entity is open, or has to be.
+  if before[0] in "BI" or after[0] in "IE":  # An entity is or must be open.
     return _continues(before, after)
   return True
 
 
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> str:
-  """The scheme that tags are written in: bio, iob1 or bioes.
+  """Returns the scheme of these tags: bio, iob1 or bioes.
 
-  iob1 only where it shows: each B stands right after an entity of its type,
-  there is at least one, and entities begin with I. A file with no B at all
-  may as well be broken, so it counts as bio.
+  The answer is iob1 only on evidence: there is a B, every B stands right after
+  an entity of its type, and some entity begins with I. A file without any B
+  might as well be broken, so it counts as bio.
   """
   has_b = begins_with_i = False
   iob1 = True
@@ -132,17 +132,17 @@ def convert_tags(
   scheme: str = "bio",
   repair_bio: bool = False,
 ) -> list[list[str]]:
-  """The tags of a file's sentences, checked, in the scheme that is wanted.
+  """Checks the tags of a file's sentences and returns them in another scheme.
 
   Args:
-    sentences: (tags, line of each in the file).
-    path: the file, for messages.
-    file_scheme: bio, iob1 or bioes; auto: as recognised.
-    scheme: bio or bioes, of what is returned.
-    repair_bio: ill-formed tags are read as conlleval does, not refused.
+    sentences: (tags, line number of each tag in the file).
+    path: of the file, for error messages.
+    file_scheme: bio, iob1 or bioes; auto detects it.
+    scheme: of the returned tags, bio or bioes.
+    repair_bio: read ill-formed tags as conlleval does instead of refusing them.
 
   Raises:
-    DataError: with file and line, a tag that is none, or ill-formed ones.
+    DataError: a tag is unknown or ill-formed; names the file and line.
   """
   for tags, lines in sentences:
     for tag, line in zip(tags, lines, strict=True):
@@ -151,8 +151,8 @@ def convert_tags(
       except ValueError as error:
         raise DataError(
           f"{path}:{line}: {error}; expected O, B-TYPE or I-TYPE (or S-, E-). "
-          "For tags of another kind, such as parts of speech: the kind "
-          "tagging with --config.task.task=pos."
+          "For other tags, such as parts of speech, set "
+          "--config.task.task=pos."
         ) from None
   if file_scheme == "auto":
     file_scheme = detect_scheme(tags for tags, _ in sentences)
@@ -162,39 +162,44 @@ def convert_tags(
   return [repair_tags(tags, scheme) for tags, _ in sentences]
 
 
-def all_tags(kinds: Iterable[str], scheme: str) -> list[str]:
-  """O, then every tag of these types, sorted."""
+def all_tags(types: Iterable[str], scheme: str) -> list[str]:
+  """Returns O, then every tag of these types, sorted."""
   return [
     "O",
     *sorted(
-      join_tag(prefix, kind) for prefix in _PREFIXES[scheme] for kind in kinds
+      join_tag(prefix, entity_type)
+      for prefix in _PREFIXES[scheme]
+      for entity_type in types
     ),
   ]
 
 
 def _check(tags, lines, path: str, scheme: str) -> None:
   previous = None
-  borders = [*zip(tags, lines, strict=True), (None, lines[-1] if lines else 0)]
-  for tag, line in borders:
+  end = None, lines[-1] if lines else 0
+  for tag, line in [*zip(tags, lines, strict=True), end]:
     if not may_follow(previous, tag, scheme):
-      before = f"after {previous}" if previous else "at a sentence's beginning"
-      thing = tag or "the sentence's end"
+      before = f"after {previous}" if previous else "at the start of a sentence"
+      what = tag or "the end of the sentence"
       raise DataError(
-        f"{path}:{line}: {thing} {before} is ill-formed {scheme.upper()}"
+        f"{path}:{line}: {what} {before} is ill-formed {scheme.upper()}"
         f"{_expected(tag, scheme)}. Correct the file, or set "
         "--config.task.repair_bio=True to read it as conlleval does, or "
-        "--config.task.file_scheme (bio, iob1, bioes) if it is written "
-        "otherwise."
+        "--config.task.file_scheme (bio, iob1, bioes) if it uses another "
+        "scheme."
       )
     previous = tag
 
 
 def _expected(tag: str | None, scheme: str) -> str:
-  kind = split_tag(tag)[1] if tag else ""
+  entity_type = split_tag(tag)[1] if tag else ""
   if scheme == "bio":
-    return f"; expected {join_tag('B', kind)}, where an entity begins"
+    return f"; expected {join_tag('B', entity_type)} where an entity begins"
   if scheme == "iob1":
-    return f"; expected {join_tag('I', kind)}, as it is right after no other"
+    return (
+      f"; expected {join_tag('I', entity_type)}, as the word before is not in "
+      "an entity of this type"
+    )
   return "; expected S, or B, I, ..., E of one type"
 
 

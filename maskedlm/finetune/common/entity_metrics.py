@@ -1,93 +1,98 @@
-"""Metrics of tags: entities, words, and tables of both.
+"""Metrics of tags: precision, recall and F1 of entities and of words.
 
-Entities are scored as conlleval (CoNLL-2000, Sang and Buchholz) and seqeval's
-default do: one counts if its type and both its borders are right, over all
-sentences together, and what is ill-formed is read as bio.entities has it.
-"strict" is seqeval's strict mode: what is ill-formed is no entity.
+Entities are scored as by conlleval (CoNLL-2000, Sang and Buchholz) and by
+seqeval's default: an entity is correct if its type and both its ends are, over
+all sentences together, and ill-formed tags are read as by bio.find_entities.
+"strict" is seqeval's strict mode: ill-formed tags are no entity.
 """
 
 import collections
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.finetune.common import bio
+from maskedlm.runtime import console
 
-Tags = Sequence[Sequence[str]]  # Of the words of each sentence.
+Tags = Sequence[Sequence[str]]  # One per word, for each sentence.
 FindEntities = Callable[[Sequence[str]], Iterable[bio.Entity]]
 
 
 class MatchCounts(NamedTuple):
-  """Of entities, or of words of a tag."""
+  """Numbers of correct, predicted and gold entities (or words, or answers)."""
 
-  right: int
+  correct: int
   predicted: int
   gold: int
 
   @property
   def precision(self) -> float:
-    """Share of the predicted that is right; 0 where none is predicted."""
-    return self.right / self.predicted if self.predicted else 0.0
+    """Correct share of the predicted; 0 if nothing is predicted."""
+    return self.correct / self.predicted if self.predicted else 0.0
 
   @property
   def recall(self) -> float:
-    """Share of the gold that is found; 0 where there is none."""
-    return self.right / self.gold if self.gold else 0.0
+    """Correct share of the gold; 0 if there is none."""
+    return self.correct / self.gold if self.gold else 0.0
 
   @property
   def f1(self) -> float:
     """The harmonic mean of both."""
     both = self.predicted + self.gold
-    return 2 * self.right / both if both else 0.0
+    return 2 * self.correct / both if both else 0.0
 
 
 def count_entities(
-  gold: Tags, predicted: Tags, read: FindEntities
+  gold: Tags, predicted: Tags, find_entities: FindEntities
 ) -> dict[str, MatchCounts]:
-  """type -> Counts, sorted by type; `read` says which entities tags mean."""
-  right, made, wanted = (collections.Counter() for _ in range(3))
+  """Returns the counts of each type of entity, sorted by type."""
+  correct, predictions, truths = (collections.Counter() for _ in range(3))
   for gold_tags, predicted_tags in zip(gold, predicted, strict=True):
-    truth, found = set(read(gold_tags)), set(read(predicted_tags))
-    wanted.update(entity.type for entity in truth)
-    made.update(entity.type for entity in found)
-    right.update(entity.type for entity in truth & found)
-  kinds = sorted({*made, *wanted})
-  return {k: MatchCounts(right[k], made[k], wanted[k]) for k in kinds}
+    truth = set(find_entities(gold_tags))
+    found = set(find_entities(predicted_tags))
+    truths.update(entity.type for entity in truth)
+    predictions.update(entity.type for entity in found)
+    correct.update(entity.type for entity in truth & found)
+  types = sorted({*predictions, *truths})
+  return {t: MatchCounts(correct[t], predictions[t], truths[t]) for t in types}
 
 
 def count_words(gold: Tags, predicted: Tags) -> dict[str, MatchCounts]:
-  """tag -> Counts of words, sorted by tag."""
-  pairs = collections.Counter(_pairs(gold, predicted))
-  made, wanted = collections.Counter(), collections.Counter()
+  """Returns the counts of words with each tag, sorted by tag."""
+  pairs = collections.Counter(_word_pairs(gold, predicted))
+  predictions, truths = collections.Counter(), collections.Counter()
   for (truth, found), count in pairs.items():
-    wanted[truth] += count
-    made[found] += count
-  tags = sorted({*made, *wanted})
-  return {t: MatchCounts(pairs[t, t], made[t], wanted[t]) for t in tags}
+    truths[truth] += count
+    predictions[found] += count
+  tags = sorted({*predictions, *truths})
+  return {t: MatchCounts(pairs[t, t], predictions[t], truths[t]) for t in tags}
 
 
 def sum_counts(counts: dict[str, MatchCounts]) -> MatchCounts:
-  """The sum over all types: micro average."""
-  return MatchCounts(
-    right=sum(c.right for c in counts.values()),
-    predicted=sum(c.predicted for c in counts.values()),
-    gold=sum(c.gold for c in counts.values()),
-  )
+  """Returns the sum over all types, for micro averages."""
+  return MatchCounts(*(sum(c[i] for c in counts.values()) for i in range(3)))
 
 
 def accuracy(gold: Tags, predicted: Tags) -> float:
-  """Share of the words whose tag is right."""
-  right = [truth == found for truth, found in _pairs(gold, predicted)]
-  return sum(right) / len(right) if right else 0.0
+  """Returns the share of words whose tag is correct."""
+  correct = [truth == found for truth, found in _word_pairs(gold, predicted)]
+  return sum(correct) / len(correct) if correct else 0.0
 
 
-def evaluate_entities(gold: Tags, predicted: Tags, scheme: str) -> dict[str, float]:
-  """f1, precision, recall, the same strictly, and accuracy; fractions."""
-  found = sum_counts(count_entities(gold, predicted, bio.find_entities))
-  strict = sum_counts(count_entities(gold, predicted, _strictly(scheme)))
+def evaluate_entities(
+  gold: Tags, predicted: Tags, scheme: str
+) -> dict[str, float]:
+  """Returns f1, precision and recall, their strict_ variants, and accuracy."""
+
+  def find_strict(tags: Sequence[str]):
+    return bio.find_strict_entities(tags, scheme)
+
+  lenient = sum_counts(count_entities(gold, predicted, bio.find_entities))
+  strict = sum_counts(count_entities(gold, predicted, find_strict))
   return {
-    "f1": found.f1,
-    "precision": found.precision,
-    "recall": found.recall,
+    "f1": lenient.f1,
+    "precision": lenient.precision,
+    "recall": lenient.recall,
     "strict_f1": strict.f1,
     "strict_precision": strict.precision,
     "strict_recall": strict.recall,
@@ -96,36 +101,23 @@ def evaluate_entities(gold: Tags, predicted: Tags, scheme: str) -> dict[str, flo
 
 
 def format_table(counts: dict[str, MatchCounts], name: str) -> str:
-  """Precision, recall and F1 of each type, and of all together, as text."""
-  rows = [*counts.items(), ("all", sum_counts(counts))]
-  width = max(len(name), *(len(kind) for kind, _ in rows))
-  lines = [
-    f"{name:<{width}}  precision  recall      f1    gold  predicted   right"
-  ]
-  lines += [
-    f"{kind:<{width}}  {c.precision:9.4f}  {c.recall:6.4f}  {c.f1:6.4f}"
-    f"  {c.gold:6}  {c.predicted:9}  {c.right:6}"
-    for kind, c in rows
-  ]
+  """Returns a text table of precision, recall and F1 by type and overall."""
+  lines = console.table(
+    (name, "precision", "recall", "f1", "gold", "predicted", "right"),
+    (
+      (
+        row_name,
+        *(f"{value:.4f}" for value in (c.precision, c.recall, c.f1)),
+        *(c.gold, c.predicted, c.correct),
+      )
+      for row_name, c in [*counts.items(), ("all", sum_counts(counts))]
+    ),
+  )
   return "\n".join(lines) + "\n"
 
 
-def confusion(gold: Tags, predicted: Tags) -> str:
-  """Words by gold tag (rows) and predicted tag (columns), tabs between."""
-  pairs = collections.Counter(_pairs(gold, predicted))
-  tags = sorted({tag for pair in pairs for tag in pair})
-  lines = ["\t".join(["gold\\predicted", *tags])]
-  lines += [
-    "\t".join([truth, *(str(pairs[truth, found]) for found in tags)])
-    for truth in tags
-  ]
-  return "\n".join(lines) + "\n"
-
-
-def _strictly(scheme: str) -> FindEntities:
-  return lambda tags: bio.find_strict_entities(tags, scheme)
-
-
-def _pairs(gold: Tags, predicted: Tags) -> Iterable[tuple[str, str]]:
-  for truth, found in zip(gold, predicted, strict=True):
-    yield from zip(truth, found, strict=True)
+def _word_pairs(gold: Tags, predicted: Tags) -> Iterable[tuple[str, str]]:
+  return itertools.chain.from_iterable(
+    zip(truth, found, strict=True)
+    for truth, found in zip(gold, predicted, strict=True)
+  )

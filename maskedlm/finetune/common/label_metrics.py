@@ -1,7 +1,7 @@
-"""Metrics of labels and scores (GLUE's), and tables to look at.
+"""Metrics of labels and scores (GLUE's), and reports of them.
 
-Values are fractions, or correlations within -1..1. What a metric can't be
-computed from (a constant, for a correlation) gives 0, never NaN.
+Values are fractions, or correlations within -1..1. A metric that is undefined
+(the correlation with a constant, for example) is 0, never NaN.
 """
 
 from collections.abc import Sequence
@@ -10,21 +10,22 @@ import numpy as np
 import scipy.stats
 from sklearn import metrics
 
-# What may choose the best checkpoint: of these, higher is better.
+# Metrics that may choose the best checkpoint: higher is better.
 LABEL_METRICS = ("accuracy", "macro_f1", "mcc")
-POSITIVE_LABEL_METRICS = ("f1", "accuracy_f1")  # Where there is a positive label.
+POSITIVE_LABEL_METRICS = ("f1", "accuracy_f1")  # If there is a positive label.
 SCORE_METRICS = ("pearson", "spearman", "pearson_spearman")
 
 
 def evaluate_labels(
   gold: Sequence[str], predicted: Sequence[str], *, positive: str = ""
 ) -> dict[str, float]:
-  """accuracy, macro_f1 and mcc; of a positive label f1 and accuracy_f1.
+  """Returns accuracy, macro_f1 and mcc; given a positive label, also its f1.
 
-  macro_f1 is the mean over the labels that occur in either. accuracy_f1 is
-  the mean of both, as GLUE averages them for MRPC and QQP.
+  macro_f1 is the mean over the labels that occur in either. accuracy_f1 is the
+  mean of accuracy and f1, as GLUE averages them for MRPC and QQP.
   """
-  is_constant = len({*gold, *predicted}) == 1  # Of which sklearn would warn.
+  # Scikit-learn warns about a constant.
+  is_constant = len({*gold, *predicted}) == 1
   values = {
     "accuracy": metrics.accuracy_score(gold, predicted),
     "macro_f1": metrics.f1_score(
@@ -46,7 +47,7 @@ def evaluate_labels(
 def evaluate_scores(
   gold: Sequence[float], predicted: Sequence[float]
 ) -> dict[str, float]:
-  """pearson, spearman, their mean pearson_spearman, and the squared error."""
+  """Returns pearson, spearman, their mean pearson_spearman, and mse."""
   gold, predicted = np.float64(gold), np.float64(predicted)
   pearson = spearman = 0.0
   if len(gold) > 1 and np.ptp(gold) > 0 and np.ptp(predicted) > 0:
@@ -60,40 +61,30 @@ def evaluate_scores(
   }
 
 
-def confusion(gold: Sequence[str], predicted: Sequence[str]) -> str:
-  """The confusion matrix as tab-separated text: a row for each gold label."""
-  labels = sorted({*gold, *predicted})
-  counts = metrics.confusion_matrix(gold, predicted, labels=labels)
-  lines = [["gold \\ predicted", *labels]]
-  lines += [
-    [label, *map(str, row)] for label, row in zip(labels, counts, strict=True)
-  ]
-  return "".join("\t".join(line) + "\n" for line in lines)
-
-
 def format_label_report(gold: Sequence[str], predicted: Sequence[str]) -> str:
-  """Precision, recall, F1 and count of each label, and their means."""
+  """Returns a text table of precision, recall, F1 and count by label."""
   return metrics.classification_report(
     gold, predicted, digits=4, zero_division=0.0
   )
 
 
 def format_errors_by_range(
-  gold: Sequence[float], predicted: Sequence[float], *, parts: int = 5
+  gold: Sequence[float], predicted: Sequence[float], *, num_ranges: int = 5
 ) -> str:
-  """Where the scores are wrong: a row for each equal part of gold's range."""
+  """Returns tab-separated errors, a row for each equal part of gold's range."""
   gold, predicted = np.float64(gold), np.float64(predicted)
-  edges = np.linspace(gold.min(), gold.max(), parts + 1)
-  part = np.clip(np.searchsorted(edges, gold, side="right") - 1, 0, parts - 1)
+  edges = np.linspace(gold.min(), gold.max(), num_ranges + 1)
+  bins = np.searchsorted(edges, gold, side="right") - 1
+  bins = np.clip(bins, 0, num_ranges - 1)
   lines = ["from\tto\texamples\tmean gold\tmean predicted\tmean absolute error"]
-  for i in range(parts):
-    here = part == i
-    if here.any():
-      figures = (
-        gold[here].mean(),
-        predicted[here].mean(),
-        np.abs(gold - predicted)[here].mean(),
+  for i in range(num_ranges):
+    inside = bins == i
+    if inside.any():
+      means = (
+        gold[inside].mean(),
+        predicted[inside].mean(),
+        np.abs(gold - predicted)[inside].mean(),
       )
-      bounds = f"{edges[i]:.3f}\t{edges[i + 1]:.3f}\t{here.sum()}"
-      lines.append("\t".join([bounds, *(f"{x:.3f}" for x in figures)]))
+      bounds = f"{edges[i]:.3f}\t{edges[i + 1]:.3f}\t{inside.sum()}"
+      lines.append("\t".join([bounds, *(f"{x:.3f}" for x in means)]))
   return "\n".join([*lines, ""])

@@ -1,14 +1,15 @@
-"""Several short rows in one row of the encoder.
+"""Packs the short rows of a training batch into few full encoder rows.
 
-The rows of a training batch are random, so of every length. Padded to the
-longest they would be mostly padding; sorted by length first, so that those of a
-batch are about equal, they would be no random batch any more, and that costs
-accuracy (docs/guides/finetune/overview.md). So they are packed: the encoder reads few full
-rows, in which each of ours is a segment that sees only itself, and mlm.encode
-gives every row its own vectors. Read top-down: what is planned once -> a batch.
+A training batch is random, so its rows have all lengths. Padded to the longest
+they would be mostly padding; sorted by length first, so that those of a batch
+are about equal, they would no longer be a random batch, which costs accuracy
+(docs/guides/finetune/overview.md). So they are packed: the encoder reads few
+full rows in which each of the batch's rows is a segment that attends only to
+itself, and masked_lm.encode returns the vectors of each row separately. The
+layout is planned once for a run, the batches are packed step by step.
 
-A batch is packed in parts, one for each device and microbatch, so that nothing
-moves between devices. G is the number of parts, n the rows of one.
+Each of the G microbatches (one per device and accumulation step) is packed on
+its own, so nothing moves between devices; n is the number of rows in one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,67 +17,73 @@ from typing import NamedTuple
 
 import numpy as np
 
-MAX_ROW_COUNTS = 4  # Of a Layout, at most: a compilation each.
-MAX_COST_RATIO = 0.95  # Of the cost without packing: to save less pays no compilation.
+from maskedlm.data.batches.bin_packing import first_fit
+
+MAX_ROW_COUNTS = 4  # In a layout; each is compiled.
+# Packing must cost less than this share of not packing to pay for compiling.
+MAX_COST_RATIO = 0.95
 PACKED_ARRAYS = ("input_ids", "token_type_ids")
 
 
 class PackingLayout(NamedTuple):
-  """The rows of the encoder for a part of a batch."""
+  """The encoder rows that hold a microbatch."""
 
   length: int  # S.
-  counts: tuple[int, ...]  # r: what is compiled; the last is always enough.
+  counts: tuple[int, ...]  # Compiled values of r; the last is always enough.
 
 
-def unpacked_layout(size: int, length: int) -> PackingLayout:
-  """Each of `size` rows has one of the encoder's for itself."""
-  return PackingLayout(length, (size,))
+def unpacked_layout(num_rows: int, length: int) -> PackingLayout:
+  """Returns the layout in which each row has an encoder row of its own."""
+  return PackingLayout(length, (num_rows,))
 
 
-def cheapest_layout(parts: Sequence[np.ndarray], *, length: int, width: int) -> PackingLayout:
-  """The layout that costs least for these parts of batches, packed or not.
+def cheapest_layout(
+  microbatches: Sequence[np.ndarray], *, length: int, width: int
+) -> PackingLayout:
+  """Returns the layout that costs least for these microbatches, packed or not.
 
-  The encoder's rows are `length` long, or two or four times: the longer, the
-  less room is left over, and the more attention there is to compute.
+  Encoder rows are one, two or four times `length` long: longer rows leave less
+  space unused, but need more attention.
 
   Args:
-    parts: the lengths [n] of the rows of each.
+    microbatches: the row lengths [n] of each.
     length: config.data.length.
     width: D, of the encoder.
   """
-  n = len(parts[0])
+  n = len(microbatches[0])
 
   def cost(rows: float, S: int) -> float:
-    # Of a token in a layer: 24 D^2 FLOPs in matrices, 4 S D in attention.
+    # Per token and layer: 24 D^2 FLOPs in matrices, 4 S D in attention.
     return rows * S * (6 * width + S)
 
-  found = [(MAX_COST_RATIO * cost(n, length), unpacked_layout(n, length))]
+  layouts = [(MAX_COST_RATIO * cost(n, length), unpacked_layout(n, length))]
   for S in (length, 2 * length, 4 * length):
-    needed = np.array([first_fit(part, S)[2] for part in parts])
+    needed = np.array([first_fit(rows, S)[2] for rows in microbatches])
     counts = choose_row_counts(needed, n)
     mean = np.array(counts)[np.searchsorted(counts, needed)].mean()
-    found.append((cost(mean, S), PackingLayout(S, counts)))
-  return min(found)[1]
+    layouts.append((cost(mean, S), PackingLayout(S, counts)))
+  return min(layouts)[1]
 
 
 def choose_row_counts(needed: np.ndarray, largest: int) -> tuple[int, ...]:
-  """NUM_COUNTS numbers at most, of which each of `needed` takes the next.
+  """Returns at most MAX_ROW_COUNTS row counts to compile.
 
-  Those with the least sum of what is taken, by dynamic programming; `largest`,
-  which is none of the needed ones, is one of them whatever is needed.
+  Each value of `needed` is rounded up to the next count. The counts minimise
+  the sum of the rounded values, by dynamic programming. `largest`, at least
+  every value of `needed`, is always among them.
   """
-  # That one more is said to need `largest` adds the same to every sum.
+  # Adding one value of `largest` adds the same to every sum.
   ends, counts = np.unique([*needed, largest], return_counts=True)
-  below = np.cumsum([0, *counts])  # [i]: how many need less than ends[i].
-  # best[j]: (sum of what is taken up to ends[j], the numbers), j the last one.
+  below = np.cumsum([0, *counts])  # [i]: values less than ends[i].
+  # best[j]: (sum of values up to ends[j], rounded up; counts), ending with j.
   best = [(e * n, (int(e),)) for e, n in zip(ends, below[1:], strict=True)]
   for _ in range(MAX_ROW_COUNTS - 1):
     best = [
       min(
         [best[j]]
         + [
-          (taken + end * (below[j + 1] - below[i + 1]), (*chosen, int(end)))
-          for i, (taken, chosen) in enumerate(best[:j])
+          (total + end * (below[j + 1] - below[i + 1]), (*chosen, int(end)))
+          for i, (total, chosen) in enumerate(best[:j])
         ]
       )
       for j, end in enumerate(ends)
@@ -84,99 +91,87 @@ def choose_row_counts(needed: np.ndarray, largest: int) -> tuple[int, ...]:
   return best[-1][1]
 
 
-def first_fit(
-  lengths: np.ndarray, S: int
-) -> tuple[np.ndarray, np.ndarray, int]:
-  """Rows of these lengths [n] put in rows of S, the longest first.
+def microbatch_rows(
+  batch_size: int, devices: int, accumulate: int
+) -> np.ndarray:
+  """Returns the batch rows [G, n] of each microbatch.
 
-  Each goes in the first that has room.
-
-  Returns:
-    (which [n], where it starts [n], how many are needed).
-  """
-  room = np.full(len(lengths), S)
-  which, starts = np.zeros((2, len(lengths)), np.int64)
-  for i in np.argsort(-lengths, kind="stable"):
-    which[i] = np.argmax(room >= lengths[i])
-    starts[i] = S - room[which[i]]
-    room[which[i]] -= lengths[i]
-  return which, starts, int(which.max()) + 1
-
-
-def microbatch_rows(batch_size: int, devices: int, accumulate: int) -> np.ndarray:
-  """The rows [G, n] of each part, as sharding and step.gradient_of cut them.
-
-  Of the rows of a device, every accumulate-th is in the same microbatch.
+  Rows are divided as by sharding and by the training step: of a device's rows,
+  every accumulate-th is in the same microbatch.
   """
   rows = np.arange(batch_size).reshape(devices, -1, accumulate)
   return rows.swapaxes(1, 2).reshape(devices * accumulate, -1)
 
 
-def rows_needed(lengths: np.ndarray, parts: np.ndarray, layout: PackingLayout) -> int:
-  """r for a batch: as many rows as the part needs that needs most.
+def rows_needed(
+  lengths: np.ndarray, microbatches: np.ndarray, layout: PackingLayout
+) -> int:
+  """Returns r of a batch, which its fullest microbatch determines.
 
   Args:
     lengths: [B, C], of the C sequences of each row.
-    parts: from parts_of.
-    layout: from fit or alone.
+    microbatches: [G, n], from microbatch_rows.
+    layout: from cheapest_layout or unpacked_layout.
   """
-  return _count(_fits(lengths, parts, layout), layout)
+  return _row_count(_fit_all(lengths, microbatches, layout), layout)
 
 
-def _fits(lengths, parts, layout: PackingLayout):
-  """first_fit of each part."""
-  return [first_fit(lengths[part].ravel(), layout.length) for part in parts]
+def _fit_all(lengths, microbatches, layout: PackingLayout):
+  """Returns first_fit of each microbatch."""
+  return [
+    first_fit(lengths[rows].ravel(), layout.length) for rows in microbatches
+  ]
 
 
-def _count(fits, layout: PackingLayout) -> int:
-  """r: the smallest of the layout's that is enough for every part."""
+def _row_count(fits, layout: PackingLayout) -> int:
+  """Returns the layout's smallest count that every microbatch fits into."""
   needed = max(count for _, _, count in fits)
   return layout.counts[np.searchsorted(layout.counts, needed)]
 
 
 def pack_batch(
   sequences: Mapping[str, Sequence[Sequence[np.ndarray]]],
-  parts: np.ndarray,
+  microbatches: np.ndarray,
   layout: PackingLayout,
   *,
   own: np.ndarray,
   length: int,
   pad: int,
 ) -> dict[str, np.ndarray | dict]:
-  """The fields `packed` and `places` of a batch.
+  """Returns the fields `packed` and `places` of a batch.
 
   Args:
-    sequences: of each of SEQUENCES, [B][C] arrays [l]: a row is one sequence,
-      or as many as there are choices.
-    parts: [G, n], from parts_of.
-    layout: from fit or alone.
-    own: the parts that are made, of the G: this host's.
-    length: L, of the vectors that each sequence is given back.
-    pad: the id that fills input_ids.
+    sequences: for each of PACKED_ARRAYS, [B][C] arrays [l]; C is 1 except in
+      tasks whose rows have several sequences, such as choices.
+    microbatches: [G, n], from microbatch_rows.
+    layout: from cheapest_layout or unpacked_layout.
+    own: indices of the microbatches to pack: this host's.
+    length: L, to which the vectors of each sequence are padded afterwards.
+    pad: id that fills input_ids.
 
   Returns:
-    packed: SEQUENCES, segment_ids (1, 2, ...; 0 is padding) and positions,
-      [G, r, S] each; places [G, n C, L]: where in the r * S vectors of its
-      part each sequence's own are.
+    packed: PACKED_ARRAYS, segment_ids (1, 2, ...; 0 is padding) and positions,
+      [G, r, S] each; places [G, n C, L]: indices of each sequence's tokens
+      among the r * S of its microbatch.
   """
   S = layout.length
   ids = sequences["input_ids"]
   lengths = np.array([[len(x) for x in row] for row in ids])
-  fits = _fits(lengths, parts, layout)
-  r = _count(fits, layout)
+  fits = _fit_all(lengths, microbatches, layout)
+  r = _row_count(fits, layout)
   packed = {
     name: np.full((len(own), r, S), pad if name == "input_ids" else 0, np.int32)
     for name in (*PACKED_ARRAYS, "segment_ids", "positions")
   }
   C = lengths.shape[1]
-  places = np.zeros((len(own), parts.shape[1] * C, length), np.int32)
-  for g, part in enumerate(own):
-    sizes = lengths[parts[part]].ravel()
-    which, starts, _ = fits[part]
+  places = np.zeros((len(own), microbatches.shape[1] * C, length), np.int32)
+  for g, microbatch in enumerate(own):
+    sizes = lengths[microbatches[microbatch]].ravel()
+    packed_rows, starts, _ = fits[microbatch]
     for i, (size, k, begin) in enumerate(
-      zip(sizes, which, starts, strict=True)
+      zip(sizes, packed_rows, starts, strict=True)
     ):
-      row, c = parts[part, i // C], i % C
+      row, c = microbatches[microbatch, i // C], i % C
       at = g, k, slice(begin, begin + size)
       for name in PACKED_ARRAYS:
         packed[name][at] = sequences[name][row][c]

@@ -1,26 +1,23 @@
-"""Scores of pairs of spans: their vectors together, through an FFN.
+"""Scores of pairs of spans, by a feedforward net over their vectors.
 
 Span relation classification (Jurafsky & Martin, section 11.5.2): how are these
-two spans related? The heads of relations and coreference share this.
+two spans related? The heads of relations and coreference share this module.
 """
 
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.finetune.common.span_vectors import (ComponentLayer, span_vectors)
+from maskedlm.finetune.common.span_vectors import ComponentLayer, span_vectors
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.layers import (ACTIVATIONS, Dense, Dropout)
+from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
 
 
 def span_means(x, spans):
-  """The mean of each span's tokens (11.21).
+  """Returns the mean [B, M, D] of each span's tokens (equation 11.21).
 
   Args:
     x: [B, L, D], the encoder's vectors.
     spans: int32 [B, M, 2], the first and the last token of each.
-
-  Returns:
-    [B, M, D].
   """
   places = jnp.arange(x.shape[1])
   inside = (places >= spans[..., :1]) & (places <= spans[..., 1:])
@@ -37,7 +34,7 @@ class FeedForward(nn.Module):
 
   @nn.compact
   def __call__(self, x, *, train: bool):
-    """x [N, inputs] -> float32 [N, outputs]."""
+    """Maps x [N, inputs] to float32 [N, outputs]."""
     cfg = self.cfg
     D = cfg.width
     hidden = Dense(
@@ -52,10 +49,10 @@ class FeedForward(nn.Module):
 
 
 class PairScorer(nn.Module):
-  """How well each of some spans goes with the first one: FFN([p; a; p * a]).
+  """Scores how well each span goes with the first one: FFN([p; a; p * a]).
 
   Lee et al. 2017 (arXiv:1707.07045), section 4, without distances. A span's
-  vector is spanRep, of a name in span_vectors.REPRESENTATIONS.
+  vector is one of span_vectors.REPRESENTATIONS.
   """
 
   cfg: EncoderConfig
@@ -63,11 +60,11 @@ class PairScorer(nn.Module):
 
   @nn.compact
   def __call__(self, x, spans, *, train: bool):
-    """x [B, L, D], spans int32 [B, M, 2] -> float32 [B, M - 1]."""
+    """Maps x [B, L, D] and spans int32 [B, M, 2] to float32 [B, M - 1]."""
     B, M, _ = spans.shape
-    parts = ComponentLayer(self.cfg, self.representation, name="parts")(x)
+    components = ComponentLayer(self.cfg, self.representation, name="parts")(x)
     vectors = span_vectors(
-      self.representation, parts, spans[..., 0], spans[..., 1]
+      self.representation, components, spans[..., 0], spans[..., 1]
     )
     others = vectors[:, 1:]
     first = jnp.broadcast_to(vectors[:, :1], others.shape)

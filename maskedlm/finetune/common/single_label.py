@@ -1,8 +1,8 @@
-"""One label of several for each example: what the kinds that choose share.
+"""One label per example: what the tasks that choose among labels share.
 
-Such a kind has a function `logits` and, in its Rows, the value "labels" [n]:
-which of C is right, or unknown.UNKNOWN. Three fields of its Application are
-then made here, as in classification.py.
+Such a task has a function `logits` and, in its Rows, the value "labels" [n]:
+the correct one of C, or unseen_labels.UNSEEN. Three fields of its Application
+are made here.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,49 +10,50 @@ from collections.abc import Callable, Sequence
 import jax
 import numpy as np
 
-from maskedlm.core.task import (Batch, Key, Params)
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.common import unseen_labels
-from maskedlm.finetune.contract import (Example, Outputs, Prediction, Rows)
+from maskedlm.finetune.contract import Example, Outputs, Prediction, Rows
 
 # (params, batch, key, train) -> float32 [B, C].
 Logits = Callable[[Params, Batch, Key, bool], jax.Array]
 
 
 def loss(logits: Logits, *, term: str, metric: str = "accuracy"):
-  """Application.loss: the labels' cross-entropy and accuracy, so named."""
+  """Returns Application.loss: cross-entropy and accuracy, under these names."""
 
-  def of_batch(params: Params, batch: Batch, key: Key, train: bool):
-    found = logits(params, batch, key, train)
-    nats, hits = unseen_labels.loss_and_accuracy(
-      found, batch["labels"], weights=batch["example_weights"]
+  def loss_of_batch(params: Params, batch: Batch, key: Key, train: bool):
+    loss, accuracy = unseen_labels.loss_and_accuracy(
+      logits(params, batch, key, train),
+      batch["labels"],
+      weights=batch["example_weights"],
     )
-    return {term: nats}, {metric: hits}
+    return {term: loss}, {metric: accuracy}
 
-  return of_batch
+  return loss_of_batch
 
 
 def outputs(logits: Logits):
-  """Application.outputs: the logits."""
+  """Returns Application.outputs: the logits."""
   return lambda params, batch: {"logits": logits(params, batch, None, False)}
 
 
 def decode(predict: Callable[[Example, list[float]], Prediction]):
-  """Application.decode: predict(example, the probability of each label)."""
+  """Returns Application.decode: predict(example, the labels' probabilities)."""
 
-  def of_examples(
+  def decode_examples(
     examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
   ) -> list[Prediction]:
     del rows, tuned
-    found = outputs["logits"] if examples else []
+    rows_logits = outputs["logits"] if examples else []
     return [
       predict(example, _softmax(x).tolist())
-      for example, x in zip(examples, found, strict=True)
+      for example, x in zip(examples, rows_logits, strict=True)
     ]
 
-  return of_examples
+  return decode_examples
 
 
 def _softmax(logits) -> np.ndarray:
-  """[C] -> float64 [C]."""
-  shares = np.exp(np.float64(logits) - np.max(logits))
-  return shares / shares.sum()
+  """Returns the probabilities, float64 [C], of logits [C]."""
+  exp = np.exp(np.float64(logits) - np.max(logits))
+  return exp / exp.sum()

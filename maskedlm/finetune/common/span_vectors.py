@@ -1,17 +1,17 @@
-"""Spans of tokens -> vectors -> scores of labels, for all spans of a row.
+"""Vectors of spans of tokens, and scores of labels for all spans of a row.
 
-Jurafsky & Martin, chapter 11, equations 11.21 to 11.27. A span from token i to
-token j is what its two ends say and a summary of what is within:
+Jurafsky & Martin, chapter 11, equations 11.21 to 11.27. The vector of a span
+from token i to token j combines its two ends and a summary of its tokens:
 
   spanRep_ij = [z_i; z_j; g_ij]  or  [FFN_start(z_i); FFN_end(z_j); g_ij]
   y_ij = softmax(FFN(spanRep_ij))
 
-The FFN's first layer is linear in the three parts, and g_ij is a weighted mean
-of its tokens' vectors. So that layer is applied to the tokens, once, and not to
-the spans, of which there are far more: it makes vectors of H instead of D, a
-span adds up three of them, and what remains to be done for each span is the
-activation and the last, narrow layer. All spans of one width are taken at a
-time (`score_all`): memory doesn't grow with the widest span.
+The FFN's first layer is linear in the three components, and g_ij is a weighted
+mean of its tokens' vectors. So that layer is applied once to each token rather
+than to each of the far more numerous spans: it maps D to H, a span adds up
+three of its outputs, and all that remains per span is the activation and the
+narrow last layer. `score_all_spans` takes one width of spans at a time, so
+memory does not grow with the widest span.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,88 +21,90 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.core.task import (Array, Batch, Key, Params)
+from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.layers import (ACTIVATIONS, Dense, Dropout)
+from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
 
 
 class SpanComponents(NamedTuple):
-  """What the spans of a row are made of; X is D, or H after a layer."""
+  """Per-token vectors that spans are made of; X is D, or H after a layer."""
 
-  start: Array  # [B, L, X]: what each token says as the first of a span.
+  start: Array  # [B, L, X]: of the token as the first of a span.
   end: Array  # [B, L, X]: as the last.
-  inside: Array  # [B, L, X]: as one within.
-  scores: Array  # float32 [B, L]: how much it counts there; ignored by a mean.
+  inside: Array  # [B, L, X]: as any token of the span.
+  scores: Array  # float32 [B, L]: weight of `inside`; ignored by a mean.
 
 
 class SpanEnds(NamedTuple):
   """The first tokens of P spans, or their last ones."""
 
   tokens: Array  # int32 [B, P].
-  vectors: Array  # [B, P, X]: Parts.start of the first, .end of the last.
-  totals: Array  # float32 [B, P, X]: sum of `inside` before, or up to, them.
+  vectors: Array  # [B, P, X]: `start` of first tokens, `end` of last ones.
+  totals: Array  # float32 [B, P, X]: sum of `inside` before or through them.
 
 
-def first_ends(parts: SpanComponents, tokens) -> SpanEnds:
-  """The ends at which spans begin; tokens [B, P]."""
-  before = _running_totals(parts)[:, :-1]
-  return SpanEnds(tokens, _at(parts.start, tokens), _at(before, tokens))
+def first_ends(components: SpanComponents, tokens) -> SpanEnds:
+  """Returns the ends at which spans begin; tokens [B, P]."""
+  before = _running_totals(components)[:, :-1]
+  return SpanEnds(tokens, _at(components.start, tokens), _at(before, tokens))
 
 
-def last_ends(parts: SpanComponents, tokens) -> SpanEnds:
-  """The ends at which spans end; tokens [B, P]."""
-  through = _running_totals(parts)[:, 1:]
-  return SpanEnds(tokens, _at(parts.end, tokens), _at(through, tokens))
+def last_ends(components: SpanComponents, tokens) -> SpanEnds:
+  """Returns the ends at which spans end; tokens [B, P]."""
+  through = _running_totals(components)[:, 1:]
+  return SpanEnds(tokens, _at(components.end, tokens), _at(through, tokens))
 
 
-# --- Summaries: (parts, first ends, last ends) -> g [B, P, X] --------------
+# --- Summaries: (components, first ends, last ends) -> g [B, P, X] ---------
 
 
-def mean_summary(parts: SpanComponents, first: SpanEnds, last: SpanEnds):
-  """The mean of the span's tokens (11.21): a difference of running totals."""
+def mean_summary(components: SpanComponents, first: SpanEnds, last: SpanEnds):
+  """Returns the mean of the span's tokens (11.21), from running totals."""
   count = jnp.maximum(last.tokens - first.tokens + 1, 1)
   total = (last.totals - first.totals) / count[..., None]
-  return total.astype(parts.inside.dtype)
+  return total.astype(components.inside.dtype)
 
 
-def attention_summary(parts: SpanComponents, first: SpanEnds, last: SpanEnds):
-  """SelfAttention(z_i:j) (11.26): one query looks at the span's tokens alone.
+def attention_summary(
+  components: SpanComponents, first: SpanEnds, last: SpanEnds
+):
+  """SelfAttention(z_i:j) (11.26): one query attends to the span's tokens.
 
-  A span has one summary, whichever of its tokens asks, so the query is learnt,
-  the same for all: q . K z_k is then w . z_k with a vector w, Parts.scores. The
-  value matrix and the one after it are absorbed by the FFN's first layer, which
+  A span has one summary, whichever of its tokens asks, so the query is learnt
+  and the same for all: q . K z_k becomes w . z_k with a vector w (`scores`).
+  The value matrix and the one after it are absorbed by the first layer, which
   follows. This is Lee et al.'s soft head word (arXiv:1707.07045, section 4).
   """
-  places = jnp.arange(parts.scores.shape[1])
+  places = jnp.arange(components.scores.shape[1])
   inside = (places >= first.tokens[..., None]) & (
     places <= last.tokens[..., None]
   )
-  scores = jnp.where(inside, parts.scores[:, None], -1e9)
-  share = jax.nn.softmax(scores, axis=-1).astype(parts.inside.dtype)
-  return jnp.einsum("BPL,BLX->BPX", share, parts.inside)
+  scores = jnp.where(inside, components.scores[:, None], -1e9)
+  share = jax.nn.softmax(scores, axis=-1).astype(components.inside.dtype)
+  return jnp.einsum("BPL,BLX->BPX", share, components.inside)
 
 
-# --- What a token says, by where it stands in a span -----------------------
+# --- Token vectors by position in a span -----------------------------------
 
 
 class SameEnds(nn.Module):
-  """The encoder's vectors, for both ends (11.22)."""
+  """Uses the encoder's vectors for both ends (11.22)."""
 
   cfg: EncoderConfig
 
   def __call__(self, x):
-    """x [N, D] -> two of [N, D]."""
+    """Maps x [N, D] to two of [N, D]."""
     return x, x
 
 
 class FfnEnds(nn.Module):
-  """A feedforward layer for first tokens and another for last (11.23-24)."""
+  """Feedforward layers, one for first tokens and one for last (11.23-24)."""
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, x):
-    """x [N, D] -> two of [N, D]."""
+    """Maps x [N, D] to two of [N, D]."""
     act = ACTIVATIONS[self.cfg.activation]
     first = _dense(self.cfg, self.cfg.width, "start_dense")
     last = _dense(self.cfg, self.cfg.width, "end_dense")
@@ -110,29 +112,29 @@ class FfnEnds(nn.Module):
 
 
 class NoScores(nn.Module):
-  """Of a mean."""
+  """Constant scores, for a mean."""
 
   cfg: EncoderConfig
 
   def __call__(self, x):
-    """x [N, D] -> zeros [N]."""
+    """Maps x [N, D] to zeros [N]."""
     return jnp.zeros(x.shape[0], jnp.float32)
 
 
 class QueryScores(nn.Module):
-  """w . z, with a learnt w; see `attend`."""
+  """w . z with a learnt w; see attention_summary."""
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, x):
-    """x [N, D] -> float32 [N]."""
+    """Maps x [N, D] to float32 [N]."""
     dense = _dense(self.cfg, 1, "query_dense", use_bias=False)
     return dense(x)[:, 0].astype(jnp.float32)
 
 
 class Representation(NamedTuple):
-  """A way to make a span's vector."""
+  """How a span's vector is made."""
 
   ends: type[nn.Module]
   scores: type[nn.Module]
@@ -147,18 +149,18 @@ REPRESENTATIONS = {
 
 
 class ComponentLayer(nn.Module):
-  """The encoder's vectors -> Parts, of a name in REPRESENTATIONS."""
+  """Makes SpanComponents for a name in REPRESENTATIONS."""
 
   cfg: EncoderConfig
   representation: str
 
   @nn.compact
   def __call__(self, x) -> SpanComponents:
-    """x [B, L, D] -> Parts of width D."""
-    made = REPRESENTATIONS[self.representation]
+    """Maps x [B, L, D] to components of width D."""
+    representation = REPRESENTATIONS[self.representation]
     flat = x.reshape(-1, x.shape[-1])
-    start, end = made.ends(self.cfg, name="ends")(flat)
-    scores = made.scores(self.cfg, name="scores")(flat)
+    start, end = representation.ends(self.cfg, name="ends")(flat)
+    scores = representation.scores(self.cfg, name="scores")(flat)
     return SpanComponents(
       start.reshape(x.shape),
       end.reshape(x.shape),
@@ -167,17 +169,17 @@ class ComponentLayer(nn.Module):
     )
 
 
-def span_vectors(representation: str, parts: SpanComponents, begins, ends):
-  """spanRep of given spans: tokens begins..ends [B, P] -> [B, P, 3X]."""
-  first, last = first_ends(parts, begins), last_ends(parts, ends)
-  summary = REPRESENTATIONS[representation].summary(parts, first, last)
+def span_vectors(representation: str, components: SpanComponents, begins, ends):
+  """Returns spanRep [B, P, 3X] of the spans begins..ends, tokens [B, P]."""
+  first, last = first_ends(components, begins), last_ends(components, ends)
+  summary = REPRESENTATIONS[representation].summary(components, first, last)
   return jnp.concatenate([first.vectors, last.vectors, summary], axis=-1)
 
 
 class SpanHead(nn.Module):
   """FFN(spanRep): dense, activation, dense to T labels (11.27).
 
-  `project` is what is done once for each token, `classify` for each span.
+  `project` runs once for each token, `classify` for each span.
   """
 
   cfg: EncoderConfig
@@ -185,7 +187,7 @@ class SpanHead(nn.Module):
   num_labels: int
 
   def setup(self):
-    """Makes the layers; those of the three parts make one layer of 3D -> H."""
+    """Makes the layers; the first three together are one layer of 3D -> H."""
     cfg = self.cfg
     self.parts = ComponentLayer(cfg, self.representation)
     self.dropout = Dropout(cfg.dropout)
@@ -195,33 +197,39 @@ class SpanHead(nn.Module):
     self.label_dense = _dense(cfg, self.num_labels)
 
   def project(self, x, *, train: bool) -> SpanComponents:
-    """x [B, L, D] -> Parts of width H; their sum is the FFN's first layer."""
+    """Maps x [B, L, D] to components of width H: the FFN's first layer."""
     B, L, D = x.shape
     x = self.dropout(x.reshape(B * L, D), train=train).reshape(B, L, D)
-    parts = self.parts(x)
+    components = self.parts(x)
 
     def through(dense, vectors):
       return dense(vectors.reshape(B * L, D)).reshape(B, L, -1)
 
     return SpanComponents(
-      through(self.first_dense, parts.start),
-      through(self.last_dense, parts.end),
-      through(self.inside_dense, parts.inside),
-      parts.scores,
+      through(self.first_dense, components.start),
+      through(self.last_dense, components.end),
+      through(self.inside_dense, components.inside),
+      components.scores,
     )
 
-  def classify(self, parts: SpanComponents, first: SpanEnds, last: SpanEnds):
-    """The logits of P spans: float32 [B, P, T]; parts as from `project`."""
-    summary = REPRESENTATIONS[self.representation].summary(parts, first, last)
+  def classify(
+    self, components: SpanComponents, first: SpanEnds, last: SpanEnds
+  ):
+    """Returns the logits of P spans, float32 [B, P, T], given `project(x)`."""
+    summary = REPRESENTATIONS[self.representation].summary(
+      components, first, last
+    )
     x = first.vectors + last.vectors + summary
     B, P, H = x.shape
     x = ACTIVATIONS[self.cfg.activation](x.reshape(B * P, H))
     return self.label_dense(x).reshape(B, P, -1).astype(jnp.float32)
 
   def __call__(self, x, begins, ends, *, train: bool):
-    """Logits [B, P, T] of the spans begins..ends [B, P]; x [B, L, D]."""
-    parts = self.project(x, train=train)
-    return self.classify(parts, first_ends(parts, begins), last_ends(parts, ends))
+    """Returns logits [B, P, T] of the spans begins..ends [B, P] of x."""
+    components = self.project(x, train=train)
+    return self.classify(
+      components, first_ends(components, begins), last_ends(components, ends)
+    )
 
 
 def score_all_spans(
@@ -239,9 +247,9 @@ def score_all_spans(
 ) -> tuple[Any, Any]:
   """Scores all spans of words: those of one word, of two, ... of max_words.
 
-  There is a span from each of W words on; the last ones would lead out of the
-  row, and are not scored. Only one width's arrays exist at a time, [B, W, H]
-  each, in the backward pass too: a width is computed again there.
+  One span of each width starts at each of the W words; those that would leave
+  the row are not scored. Only one width's arrays exist at a time, [B, W, H]
+  each, and the backward pass recomputes them.
 
   Args:
     head, params: the module and its parameters.
@@ -250,20 +258,20 @@ def score_all_spans(
       each word, 0 after the last; word_kept [B, W], 1 where the spans from
       that word on are to be scored.
     step: (carry, per_width[i], logits [B, W, T], scored [B, W] bool) ->
-      (carry, made), of the spans of i + 1 words.
-    carry: what the first step gets; small, as each step's is kept.
-    max_words: the widest span's.
+      (carry, output), for the spans of i + 1 words.
+    carry: the first step's; should be small, as each step's is kept.
+    max_words: the width of the widest span.
     per_width: a tree of arrays [max_words, ...].
-    train, rngs: of the dropout.
+    train, rngs: for dropout.
 
   Returns:
-    (carry, made, stacked: [max_words, ...]).
+    (carry, outputs stacked to [max_words, ...]).
   """
-  parts = head.apply(
+  components = head.apply(
     {"params": params}, x, train=train, rngs=rngs, method="project"
   )
-  first = first_ends(parts, batch["word_begins"])
-  last = last_ends(parts, batch["word_ends"])
+  first = first_ends(components, batch["word_begins"])
+  last = last_ends(components, batch["word_ends"])
   W = batch["word_begins"].shape[1]
   num_words = jnp.sum(batch["word_begins"] > 0, axis=1, keepdims=True)
   padded = jax.tree.map(
@@ -274,28 +282,28 @@ def score_all_spans(
   )
 
   @jax.checkpoint
-  def at(carry, given):
-    width, of_width = given
+  def score_width(carry, inputs):
+    width, of_width = inputs
     ahead = jax.tree.map(
       lambda x: jax.lax.dynamic_slice_in_dim(x, width, W, axis=1), padded
     )
     logits = head.apply(
-      {"params": params}, parts, first, ahead, method="classify"
+      {"params": params}, components, first, ahead, method="classify"
     )
     scored = (batch["word_kept"] > 0) & (jnp.arange(W) + width < num_words)
     return step(carry, of_width, logits, scored)
 
-  return jax.lax.scan(at, carry, (jnp.arange(max_words), per_width))
+  return jax.lax.scan(score_width, carry, (jnp.arange(max_words), per_width))
 
 
-def _running_totals(parts: SpanComponents):
-  """float32 [B, L + 1, X]: the sum of `inside` before each place."""
-  totals = jnp.cumsum(parts.inside.astype(jnp.float32), axis=1)
+def _running_totals(components: SpanComponents):
+  """Returns the sum of `inside` before each token, float32 [B, L + 1, X]."""
+  totals = jnp.cumsum(components.inside.astype(jnp.float32), axis=1)
   return jnp.pad(totals, [(0, 0), (1, 0), (0, 0)])
 
 
 def _at(x, tokens):
-  """x [B, L, X] at tokens [B, P] -> [B, P, X]."""
+  """Returns x [B, L, X] at tokens [B, P] as [B, P, X]."""
   return jnp.take_along_axis(x, tokens[..., None], axis=1)
 
 

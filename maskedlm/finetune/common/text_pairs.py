@@ -1,26 +1,27 @@
-"""One text or a pair of texts -> a row that the encoder reads.
+"""Encoder rows of one text or of a pair of texts.
 
-[CLS] A [SEP] or [CLS] A [SEP] B [SEP], as in pretraining; of a pair that is
-too long the longer text loses tokens (google-research/bert, run_classifier.py).
+[CLS] A [SEP] or [CLS] A [SEP] B [SEP], as in pretraining; if a pair is too
+long, the longer text loses tokens (google-research/bert, run_classifier.py).
 """
 
 from collections.abc import Sequence
 
 import numpy as np
 
+from maskedlm.data.batches.pair_rows import truncated_lengths
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 
-def text_row(tokenizer: Tokenizer, *parts) -> np.ndarray:
-  """The row [l] int32 of a text, given the ids [n] of its parts, in order."""
+def text_row(tokenizer: Tokenizer, *ids) -> np.ndarray:
+  """Returns [CLS] ... [SEP], int32 [l], around the given ids [n], in order."""
   cls, sep = tokenizer.special.cls, tokenizer.special.sep
-  return np.concatenate([[cls], *parts, [sep]]).astype(np.int32)
+  return np.concatenate([[cls], *ids, [sep]]).astype(np.int32)
 
 
 def text_tokens(
   tokenizer: Tokenizer, texts: Sequence[np.ndarray]
 ) -> dict[str, list[np.ndarray]]:
-  """Rows.tokens of single texts, given the ids [n] of each."""
+  """Returns Rows.tokens of single texts, given the ids [n] of each."""
   rows = [text_row(tokenizer, ids) for ids in texts]
   return {"input_ids": rows, "token_type_ids": [0 * row for row in rows]}
 
@@ -34,39 +35,29 @@ def pair_row(
   separators: int = 1,
   num_types: int = 2,
 ) -> tuple[np.ndarray, np.ndarray, bool]:
-  """The row of a pair, or of a single text where b_ids is None.
+  """Returns the row of a pair, or of a single text if b_ids is None.
 
   Args:
-    tokenizer: whose [CLS] and [SEP] are taken.
+    tokenizer: supplies [CLS] and [SEP].
     a_ids, b_ids: [n] ids without specials.
-    length: L, the most tokens, specials included.
-    separators: [SEP] between the texts, as the encoder was pretrained
+    length: L, the largest number of tokens, specials included.
+    separators: number of [SEP] between the texts, as the encoder was pretrained
       (EncoderConfig.pair_separators).
-    num_types: that it knows (EncoderConfig.num_types). One that was pretrained
-      on single texts may have but one, or none: all are 0.
+    num_types: EncoderConfig.num_types. An encoder that was pretrained on single
+      texts may have only one, or none: then all types are 0.
 
   Returns:
-    (input_ids [l] int32, token_type_ids [l] int32, whether tokens were lost).
+    (input_ids [l] int32, token_type_ids [l] int32, whether tokens were cut).
     Types: 0 = [CLS] A [SEP], 1 = B [SEP].
   """
   if b_ids is None:
     ids = text_row(tokenizer, a_ids[: length - 2])
     return ids, 0 * ids, len(a_ids) > length - 2
-  a, b = truncated_lengths(len(a_ids), len(b_ids), length - 2 - separators)
+  a, b = truncated_lengths(
+    len(a_ids), len(b_ids), maximum=length - 2 - separators
+  )
   between = [tokenizer.special.sep] * separators
   ids = text_row(tokenizer, a_ids[:a], between, b_ids[:b])
   is_b = np.arange(len(ids)) > a + separators
-  lost = a < len(a_ids) or b < len(b_ids)
-  return ids, np.int32(is_b & (num_types > 1)), lost
-
-
-def truncated_lengths(a: int, b: int, total: int) -> tuple[int, int]:
-  """What remains of lengths a and b when the longer one gives way to total.
-
-  As if tokens went one by one from the longer; from b where they are equal.
-  """
-  half = total // 2
-  return (
-    min(a, max(total - b, total - half)),
-    min(b, max(total - a, half)),
-  )
+  is_cut = bool(a < len(a_ids) or b < len(b_ids))
+  return ids, np.int32(is_b & (num_types > 1)), is_cut

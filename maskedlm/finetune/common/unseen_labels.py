@@ -1,9 +1,9 @@
 """Gold labels that training did not have: wrong, whatever is predicted.
 
-A test set may have some, and official scorers count them. The model has no such
-label, so their id is UNKNOWN: they have no part in a loss, and every accuracy
-counts them as wrong. On the host labels are compared as strings, so nothing
-need be done there.
+A test set may contain some, and official scorers count them. The model has no
+such label, so their id is UNSEEN: they contribute to no loss, and every
+accuracy counts them as wrong. Metrics on the host compare labels as strings and
+need no special case.
 """
 
 from collections.abc import Sequence
@@ -16,41 +16,43 @@ UNSEEN = -1
 
 
 def loss_and_accuracy(logits, labels, *, weights):
-  """(cross-entropy, accuracy), as losses.py has them; labels may be UNKNOWN.
+  """Returns cross-entropy and accuracy as (sum, weight) pairs.
 
   Args:
     logits: [..., V].
-    labels: [...] ids.
-    weights: [...], 0 for what does not count, not even as wrong.
+    labels: [...] ids; UNSEEN is allowed.
+    weights: [...], 0 where nothing is counted, not even as wrong.
   """
   is_known = labels != UNSEEN
-  nats, hits = losses.loss_and_correct(logits, labels)
+  loss, correct = losses.loss_and_correct(logits, labels)
   return (
-    losses.weighted_sum(nats, weights * is_known),
-    losses.weighted_sum(hits & is_known, weights),
+    losses.weighted_sum(loss, weights * is_known),
+    losses.weighted_sum(correct & is_known, weights),
   )
 
 
 def label_ids(
   gold: Sequence[tuple[str | None, str]], labels: Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-  """(label, FILE:LINE) of each of n examples -> (ids [n], Rows.notes).
+  """Returns the label ids [n] of n examples, and Rows.notes about UNSEEN ones.
 
-  Where there is no label, None, the id is 0.
+  Args:
+    gold: (label, FILE:LINE) of each example; the id of None is 0.
+    labels: those of the training set, by id.
   """
   known = {None: 0, **{label: i for i, label in enumerate(labels)}}
   ids = np.array([known.get(label, UNSEEN) for label, _ in gold], np.int32)
   return ids, unseen_notes([gold[i] for i in np.flatnonzero(ids == UNSEEN)])
 
 
-def unseen_notes(found: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-  """Rows.notes of these (label, FILE:LINE): a line, or none."""
-  if not found:
+def unseen_notes(unseen: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+  """Returns Rows.notes about these (label, FILE:LINE): one line, or none."""
+  if not unseen:
     return ()
-  label, where = found[0]
-  different = len({label for label, _ in found})
+  label, where = unseen[0]
+  different = len({label for label, _ in unseen})
   return (
-    f"gold labels that training did not have: {len(found):,} ({different:,} "
-    f"different), such as {label!r} ({where}); they are in no loss, and count "
-    "as wrong",
+    f"gold labels that are not in the training set: {len(unseen):,} "
+    f"({different:,} different), such as {label!r} ({where}); they are left "
+    "out of the loss and count as wrong",
   )

@@ -15,16 +15,17 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import (DataError, check_known)
-from maskedlm.core.task import (Batch, Key, Params)
+from maskedlm.core.errors import DataError, check_known
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import (label_metrics, mentions, single_label)
+from maskedlm.finetune.common import mentions, single_label
+from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.pair_scorer import PairScorer
 from maskedlm.finetune.common.span_vectors import REPRESENTATIONS
 from maskedlm.finetune.common.text_pairs import text_tokens
-from maskedlm.finetune.contract import (Application, Prediction, Rows)
+from maskedlm.finetune.contract import Application, Prediction, Rows
 from maskedlm.finetune.coreference import gap
-from maskedlm.finetune.coreference.gap import (ANSWERS, Example)
+from maskedlm.finetune.coreference.gap import ANSWERS, Example
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 
@@ -139,7 +140,9 @@ def _make_rows(
 ) -> Rows:
   """A row for each text, [CLS] text [SEP], with the spans of its mentions."""
   pieces = [
-    mentions.tokenize_around(tokenizer, example.text, example.mentions, length - 2)
+    mentions.tokenize_around(
+      tokenizer, example.text, example.mentions, length - 2
+    )
     for example in examples
   ]
   spans = np.array([piece.spans for piece in pieces], np.int32)
@@ -200,7 +203,7 @@ def report(
   found = [p["answer"] for p in predictions]
   ids = [example.id for example in examples]
   return {
-    "confusion.tsv": label_metrics.confusion(_gold(examples), found),
+    "confusion.tsv": confusion_table(_gold(examples), found),
     "gap_system.tsv": gap.format_answers(ids, found),
   }
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables
-from maskedlm.finetune.common import (entity_metrics, mentions)
+from maskedlm.finetune.common import entity_metrics, mentions
 from maskedlm.finetune.common.mentions import Mention
 
 ANSWERS = ("NEITHER", "A", "B")  # By the number that a model gives them.
@@ -111,7 +111,7 @@ def evaluate_answers(
       if not prefix or prefix == f"{pronoun_gender(example)}_"
     ]
     yes = entity_metrics.MatchCounts(
-      right=sum(g == a != "NEITHER" for g, a in chosen),
+      correct=sum(g == a != "NEITHER" for g, a in chosen),
       predicted=sum(a != "NEITHER" for _, a in chosen),
       gold=sum(g != "NEITHER" for g, _ in chosen),
     )

@@ -18,15 +18,15 @@ import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.core.errors import (ConfigError, check_known)
-from maskedlm.core.task import (Batch, Key, Params)
+from maskedlm.core.errors import ConfigError, check_known
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Application
 from maskedlm.finetune.tagging import tagging
 from maskedlm.finetune.tagging.lstm import BiLstm
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.layers import (Dense, Dropout)
+from maskedlm.modeling.layers import Dense, Dropout
 
 
 class Own(NamedTuple):

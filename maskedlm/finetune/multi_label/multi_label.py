@@ -15,13 +15,13 @@ import jax
 import numpy as np
 import optax
 
-from maskedlm.core.errors import (ConfigError, DataError, check_known)
-from maskedlm.core.task import (Batch, Key, Params)
+from maskedlm.core.errors import ConfigError, DataError, check_known
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import tables
-from maskedlm.finetune.classification import (classification, files, glue)
+from maskedlm.finetune.classification import classification, files, glue
 from maskedlm.finetune.classification.files import Example
-from maskedlm.finetune.common import (entity_metrics, unseen_labels)
-from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
+from maskedlm.finetune.common import entity_metrics, unseen_labels
+from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import weighted_sum
 
@@ -247,7 +247,9 @@ class _Label(NamedTuple):
   type: str
 
 
-def counts(gold: Labels, predicted: Labels) -> dict[str, entity_metrics.MatchCounts]:
+def counts(
+  gold: Labels, predicted: Labels
+) -> dict[str, entity_metrics.MatchCounts]:
   """label -> Counts, sorted; of those that occur in either."""
   return entity_metrics.count_entities(
     gold, predicted, lambda labels: map(_Label, labels)

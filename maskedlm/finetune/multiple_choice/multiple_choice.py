@@ -12,12 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import DataError
-from maskedlm.core.task import (Batch, Key, Params)
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.classification import classification
-from maskedlm.finetune.common import (label_metrics, multi_sequence, single_label)
+from maskedlm.finetune.common import multi_sequence, single_label
+from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.text_pairs import pair_row
-from maskedlm.finetune.contract import (Application, Prediction, Rows)
+from maskedlm.finetune.contract import Application, Prediction, Rows
 from maskedlm.finetune.multiple_choice import files as choices
 from maskedlm.finetune.multiple_choice.files import Example
 from maskedlm.modeling.architecture import EncoderConfig
@@ -81,9 +82,9 @@ def make(
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     """Float32 [B, C]: the encoder sees B * C rows."""
     B, C, _ = batch["input_ids"].shape
-    return net.apply(params, multi_sequence.flatten_sequences(batch), key, train).reshape(
-      B, C
-    )
+    return net.apply(
+      params, multi_sequence.flatten_sequences(batch), key, train
+    ).reshape(B, C)
 
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
@@ -187,9 +188,7 @@ def report(
   """places.tsv: gold place by predicted place; categories.tsv if there are."""
   gold = _labels(examples)
   found = [prediction["label"] for prediction in predictions]
-  files = {
-    "places.tsv": label_metrics.confusion([*map(str, gold)], [*map(str, found)])
-  }
+  files = {"places.tsv": confusion_table([*map(str, gold)], [*map(str, found)])}
   hits: dict[str, list[bool]] = {}
   for example, g, p in zip(examples, gold, found, strict=True):
     hits.setdefault(example.category, []).append(g == p)

@@ -28,8 +28,12 @@ class AnswerScore(NamedTuple):
 
 # (predicted, gold answers) -> Score.
 Scorer = Callable[[str, Sequence[str]], AnswerScore]
-PredictedAnswers = Mapping[str, str]  # Question id -> the answer that is predicted.
-GoldAnswers = Mapping[str, Sequence[str]]  # Id -> gold answers; () = there is none.
+PredictedAnswers = Mapping[
+  str, str
+]  # Question id -> the answer that is predicted.
+GoldAnswers = Mapping[
+  str, Sequence[str]
+]  # Id -> gold answers; () = there is none.
 
 
 def normalise_answer(text: str) -> str:
@@ -60,12 +64,16 @@ def score_v2(predicted: str, gold: Sequence[str]) -> AnswerScore:
   return AnswerScore(exact, max(_overlap(found, answer) for answer in wanted))
 
 
-def evaluate_v1(gold: GoldAnswers, answers: PredictedAnswers) -> dict[str, float]:
+def evaluate_v1(
+  gold: GoldAnswers, answers: PredictedAnswers
+) -> dict[str, float]:
   """exact_match and f1; a question without prediction counts 0."""
   return _mean(list(_scores(gold, answers, score_v1).values()))
 
 
-def evaluate_v2(gold: GoldAnswers, answers: PredictedAnswers) -> dict[str, float]:
+def evaluate_v2(
+  gold: GoldAnswers, answers: PredictedAnswers
+) -> dict[str, float]:
   """exact_match and f1, also of the questions with an answer alone.
 
   Of those without, where both are the same: no_answer_accuracy. A question
@@ -123,7 +131,10 @@ def calibrate_threshold(
 
 
 def format_error_tables(
-  questions: Mapping[str, str], gold: GoldAnswers, answers: PredictedAnswers, scorer: Scorer
+  questions: Mapping[str, str],
+  gold: GoldAnswers,
+  answers: PredictedAnswers,
+  scorer: Scorer,
 ) -> dict[str, str]:
   """Of a development set: mistakes.tsv, and by_question.txt, by their word.
 
@@ -161,9 +172,13 @@ def _overlap(found: str, wanted: str) -> float:
   return 2 * precision * recall / (precision + recall)
 
 
-def _scores(gold: GoldAnswers, answers: PredictedAnswers, scorer: Scorer) -> dict[str, AnswerScore]:
+def _scores(
+  gold: GoldAnswers, answers: PredictedAnswers, scorer: Scorer
+) -> dict[str, AnswerScore]:
   return {
-    key: scorer(answers[key], gold[key]) if key in answers else AnswerScore(0.0, 0.0)
+    key: scorer(answers[key], gold[key])
+    if key in answers
+    else AnswerScore(0.0, 0.0)
     for key in gold
   }
 

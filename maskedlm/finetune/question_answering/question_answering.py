@@ -15,16 +15,16 @@ import numpy as np
 from flax import linen as nn
 from jax import lax
 
-from maskedlm.core.errors import (ConfigError, DataError)
-from maskedlm.finetune.contract import (Application, Outputs, Prediction)
-from maskedlm.finetune.question_answering import (metrics, squad)
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.finetune.contract import Application, Outputs, Prediction
+from maskedlm.finetune.question_answering import metrics, squad
 from maskedlm.finetune.question_answering import rows as answer_rows
 from maskedlm.finetune.question_answering.squad import Example
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import (head_input, head_stddevs, sentence_vector)
+from maskedlm.modeling.heads import head_input, head_stddevs, sentence_vector
 from maskedlm.modeling.layers import Dense
-from maskedlm.modeling.losses import (accuracy, cross_entropy)
+from maskedlm.modeling.losses import accuracy, cross_entropy
 
 READING = ("allow_impossible", "fix_offsets")
 EXAMPLES = ("Who wrote it?\tThe novel was written by Jane Austen in 1813.",)
@@ -372,4 +372,7 @@ def export(
 ) -> dict[str, str]:
   """The files of run_squad.py: predictions, n-best, and null_odds of 2.0."""
   del options
-  return {**squad.format_predictions(predictions), **squad.format_n_best(predictions)}
+  return {
+    **squad.format_predictions(predictions),
+    **squad.format_n_best(predictions),
+  }

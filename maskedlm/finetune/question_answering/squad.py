@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import (tables, tfds_tables)
+from maskedlm.data.labelled import tables, tfds_tables
 from maskedlm.finetune.contract import Prediction
 from maskedlm.runtime.console import log
 
@@ -167,7 +167,9 @@ def _from_file(path: str) -> Iterator[tuple[Example, bool]]:
 
 def _from_tfds(source: str) -> Iterator[tuple[Example, bool]]:
   contexts: dict[str, str] = {}  # Equal ones become one string.
-  for entry in tfds_tables.read_examples(tfds_tables.open_data_source(source), source):
+  for entry in tfds_tables.read_examples(
+    tfds_tables.open_data_source(source), source
+  ):
     entry = {name: _plain(value) for name, value in entry.items()}
     where = f"{source}: question {entry.get('id')}"
     key = _field(entry, "id", str, where)
@@ -278,7 +280,9 @@ def _check_labelled(examples: Sequence[Example]) -> None:
     )
 
 
-def _placed(answer: GoldAnswer, example: Example, fix_offsets: bool) -> GoldAnswer:
+def _placed(
+  answer: GoldAnswer, example: Example, fix_offsets: bool
+) -> GoldAnswer:
   """The answer, which must be at its offset, or else is moved there."""
   text, start = answer
   if not text:

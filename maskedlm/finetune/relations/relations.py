@@ -19,19 +19,25 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import (ConfigError, DataError, check_known, did_you_mean)
-from maskedlm.core.task import (Array, Batch, Key, Params)
+from maskedlm.core.errors import (
+  ConfigError,
+  DataError,
+  check_known,
+  did_you_mean,
+)
+from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.data.labelled import tables
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import (label_metrics, mentions, single_label)
-from maskedlm.finetune.common.pair_scorer import (FeedForward, span_means)
-from maskedlm.finetune.contract import (Application, Prediction)
+from maskedlm.finetune.common import mentions, single_label
+from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.pair_scorer import FeedForward, span_means
+from maskedlm.finetune.contract import Application, Prediction
 from maskedlm.finetune.relations import semeval
-from maskedlm.finetune.relations.rows import (make_markers, make_rows)
+from maskedlm.finetune.relations.rows import make_markers, make_rows
 from maskedlm.finetune.relations.semeval import Example
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import (gather_positions, sentence_vector)
+from maskedlm.modeling.heads import gather_positions, sentence_vector
 from maskedlm.runtime.console import log
 
 EXAMPLES = (
@@ -281,7 +287,7 @@ def report(
   ids = [example.id for example in examples]
   return {
     "relations.tsv": semeval.format_report(gold, found),
-    "confusion.tsv": label_metrics.confusion(gold, found),
+    "confusion.tsv": confusion_table(gold, found),
     "answer_key.txt": semeval.format_answers(ids, gold),
     "proposed_answers.txt": semeval.format_answers(ids, found),
   }

@@ -133,15 +133,15 @@ def directed_labels(relations: Sequence[str], *, other: str) -> list[str]:
 class RelationCounts(NamedTuple):
   """Of one relation, in both directions."""
 
-  right: int  # The relation and its direction are.
-  backwards: int  # The relation is, its direction isn't.
-  proposed: int  # Predicted so, in either direction.
-  actual: int
+  correct: int  # Relation and direction.
+  reversed: int  # The relation only; its direction is wrong.
+  predicted: int  # In either direction.
+  gold: int
 
   @property
-  def evaluate_relations(self) -> tuple[float, float, float]:
+  def scores(self) -> tuple[float, float, float]:
     """(precision, recall, F1); a wrong direction counts against both."""
-    found = entity_metrics.MatchCounts(self.right, self.proposed, self.actual)
+    found = entity_metrics.MatchCounts(self.correct, self.predicted, self.gold)
     return found.precision, found.recall, found.f1
 
 
@@ -158,7 +158,9 @@ def count_relations(
   right = Counter(g for g, _, same in pairs if same)
   backwards = Counter(g for g, p, same in pairs if g == p and not same)
   return {
-    name: RelationCounts(right[name], backwards[name], proposed[name], actual[name])
+    name: RelationCounts(
+      right[name], backwards[name], proposed[name], actual[name]
+    )
     for name in sorted(set(actual) - {other})
   }
 
@@ -178,12 +180,12 @@ def evaluate_relations(
   each = [c.scores for c in counts]
   precision, recall, f1 = (_mean([x[i] for x in each]) for i in range(3))
   together = entity_metrics.MatchCounts(
-    right=sum(c.right for c in counts),
-    predicted=sum(c.proposed for c in counts),
-    gold=sum(c.actual for c in counts),
+    correct=sum(c.correct for c in counts),
+    predicted=sum(c.predicted for c in counts),
+    gold=sum(c.gold for c in counts),
   )
   undirected = [
-    entity_metrics.MatchCounts(c.right + c.backwards, c.proposed, c.actual).f1
+    entity_metrics.MatchCounts(c.correct + c.reversed, c.predicted, c.gold).f1
     for c in counts
   ]
   return {

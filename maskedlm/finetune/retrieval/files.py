@@ -11,13 +11,20 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import (tables, tfds_tables)
+from maskedlm.data.labelled import tables, tfds_tables
 from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.question_answering import squad
 
 # Names that such columns have on the Hugging Face Hub; the first one counts.
 QUERY_COLUMNS = ("query", "question", "anchor")
-PASSAGE_COLUMNS = ("passage", "positive", "positives", "pos", "context", "answer")
+PASSAGE_COLUMNS = (
+  "passage",
+  "positive",
+  "positives",
+  "pos",
+  "context",
+  "answer",
+)
 NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
 
 
@@ -55,7 +62,9 @@ def read_examples(
   """
   suffix = pathlib.Path(source).suffix.lower()
   if suffix == ".json" or source.startswith(tfds_tables.PREFIX):
-    asked = squad.read_questions(source, allow_impossible=True, fix_offsets=True)
+    asked = squad.read_questions(
+      source, allow_impossible=True, fix_offsets=True
+    )
     return [
       Example(e.question, (e.context,), where=e.where)
       for e in asked

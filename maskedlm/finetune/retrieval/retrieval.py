@@ -18,15 +18,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import (ConfigError, DataError, check_known)
-from maskedlm.core.task import (Batch, Key, Params)
+from maskedlm.core.errors import ConfigError, DataError, check_known
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence
 from maskedlm.finetune.common.text_pairs import pair_row
-from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
+from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
 from maskedlm.finetune.retrieval import files as passages
 from maskedlm.finetune.retrieval.files import Example
-from maskedlm.modeling import (losses, masked_lm)
+from maskedlm.modeling import losses, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
 
@@ -130,7 +130,9 @@ def make(
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     found = scores(vectors(params, batch, key, train), batch)
     B, K = batch["passage_ids"].shape
-    nats, hits = losses.loss_and_correct(found / options.temperature, jnp.arange(B) * K)
+    nats, hits = losses.loss_and_correct(
+      found / options.temperature, jnp.arange(B) * K
+    )
     weights = batch["example_weights"] * (batch["query_ids"] != NONE)
     return (
       {"retrieval": losses.weighted_sum(nats, weights)},

@@ -48,10 +48,10 @@ def row_candidates(
   ]
 
 
-def without_overlaps(row_candidates: Iterable[Candidate]) -> list[Candidate]:
+def without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
   """Those that share no word with a better one, the best first."""
   taken, chosen = 0, []  # A bit a word.
-  for candidate in _ranked(row_candidates):
+  for candidate in _ranked(candidates):
     _, begin, end = candidate.span
     words = (1 << end) - (1 << begin)
     if not taken & words:
@@ -60,7 +60,7 @@ def without_overlaps(row_candidates: Iterable[Candidate]) -> list[Candidate]:
   return chosen
 
 
-def without_crossings(row_candidates: Iterable[Candidate]) -> list[Candidate]:
+def without_crossings(candidates: Iterable[Candidate]) -> list[Candidate]:
   """Those that lie within, around or outside of each better one.
 
   The best first; no two of them are the same words.
@@ -70,7 +70,7 @@ def without_crossings(row_candidates: Iterable[Candidate]) -> list[Candidate]:
   furthest_end: dict[int, int] = {}
   furthest_begin: dict[int, int] = {}
   places, chosen = set(), []
-  for candidate in _ranked(row_candidates):
+  for candidate in _ranked(candidates):
     _, begin, end = candidate.span
     crosses = any(
       furthest_end.get(i, end) > end or furthest_begin.get(i, begin) < begin
@@ -84,7 +84,9 @@ def without_crossings(row_candidates: Iterable[Candidate]) -> list[Candidate]:
   return chosen
 
 
-def select_above(chosen: Iterable[Candidate], threshold: float) -> list[Candidate]:
+def select_above(
+  chosen: Iterable[Candidate], threshold: float
+) -> list[Candidate]:
   """Those over the threshold, in the order of the text; outer ones first."""
   kept = [c for c in chosen if c.margin > threshold]
   return sorted(kept, key=lambda c: (c.span.begin, -c.span.end))
@@ -130,6 +132,6 @@ def calibrate_threshold(
   return float(thresholds[pick]), float(f1[pick])
 
 
-def _ranked(row_candidates: Iterable[Candidate]) -> list[Candidate]:
+def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
   """The largest margin first; then by place, for the same answer always."""
-  return sorted(row_candidates, key=lambda c: (-c.margin, c.span))
+  return sorted(candidates, key=lambda c: (-c.margin, c.span))

@@ -41,7 +41,7 @@ def read_layers(
   Raises:
     DataError: see read_flat; a line with more or fewer layers than the first.
   """
-  count = len(next(conll.blocks(path))[0].fields)
+  count = len(next(conll.read_blocks(path))[0].fields)
   columns = [i for i in range(count) if i != token_column % count] or [-1]
   layers = [
     read_flat(
@@ -73,7 +73,9 @@ def read_flat(
     DataError: see conll.read and bio.well_formed: no such file, a line with
       more or fewer columns than the first, an ill-formed tag.
   """
-  sentences = conll.read(path, token_column=token_column, tag_column=tag_column)
+  sentences = conll.read_sentences(
+    path, token_column=token_column, tag_column=tag_column
+  )
   if any(sentence.tags is None for sentence in sentences):
     return [LabelledSentence(s.words, None, s.lines) for s in sentences]
   tags = bio.convert_tags(
@@ -95,7 +97,7 @@ def format_layers(
   of_all = [(words, _layers(spans)) for words, spans in sentences]
   depth = max((len(layers) for _, layers in of_all), default=0)
   depth = max(depth, 1)
-  return conll.write_columns(
+  return conll.format_columns(
     [
       [
         words,

@@ -12,7 +12,9 @@ from maskedlm.finetune.common.bio import Entity
 Spans = Sequence[Sequence[Entity]]  # Of each sentence.
 
 
-def count_spans(gold: Spans, predicted: Spans) -> dict[str, entity_metrics.MatchCounts]:
+def count_spans(
+  gold: Spans, predicted: Spans
+) -> dict[str, entity_metrics.MatchCounts]:
   """label -> Counts, sorted by label."""
   return entity_metrics.count_entities(gold, predicted, lambda spans: spans)
 
@@ -39,7 +41,9 @@ def evaluate_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
 
 def evaluate_inner_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
   """The same of spans that lie within others alone: inner_f1, ..."""
-  made = evaluate_spans([inner_spans(s) for s in gold], [inner_spans(s) for s in predicted])
+  made = evaluate_spans(
+    [inner_spans(s) for s in gold], [inner_spans(s) for s in predicted]
+  )
   return {f"inner_{name}": value for name, value in made.items()}
 
 
@@ -97,7 +101,9 @@ def format_report(gold: Spans, predicted: Spans) -> str:
   parts.append(entity_metrics.format_table(by_width, "words"))
   within = [[inner_spans(s) for s in spans] for spans in (gold, predicted)]
   if any(map(any, within)):
-    parts.append(entity_metrics.format_table(count_spans(*within), "within others"))
+    parts.append(
+      entity_metrics.format_table(count_spans(*within), "within others")
+    )
   return "\n".join(parts)
 
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.labelled.windows import Window
+from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
 from maskedlm.finetune.common.bio import Entity
@@ -33,7 +33,7 @@ class Example(NamedTuple):
   where: str = ""  # FILE:LINE of the first word.
 
 
-def cut(
+def cut_windows(
   sizes: Sequence[int], capacity: int, *, overlap: int, stride: int = 0
 ) -> list[Window]:
   """The windows of a sentence: a span is scored where its first word is kept.
@@ -124,7 +124,9 @@ def make_rows(
       for span in example.spans or ()
       if span.type not in label_ids
     ]
-    for window in cut(sizes, capacity, overlap=max_words - 1, stride=stride):
+    for window in cut_windows(
+      sizes, capacity, overlap=max_words - 1, stride=stride
+    ):
       inside = slice(window.begin, window.end)
       count = window.end - window.begin
       ids = text_row(tokenizer, *of_words[inside])

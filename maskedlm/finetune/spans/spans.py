@@ -15,18 +15,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.errors import (ConfigError, DataError, check_known)
-from maskedlm.core.task import (Array, Batch, Key, Params)
+from maskedlm.core.errors import ConfigError, DataError, check_known
+from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import (bio, span_vectors, unseen_labels)
+from maskedlm.finetune.common import bio, span_vectors, unseen_labels
 from maskedlm.finetune.common.bio import Entity
-from maskedlm.finetune.common.span_vectors import (SpanHead, score_all_spans)
-from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
+from maskedlm.finetune.common.span_vectors import SpanHead, score_all_spans
+from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
 from maskedlm.finetune.spans import decode as span_decode
 from maskedlm.finetune.spans import layered_files as nested
-from maskedlm.finetune.spans import (metrics, text)
-from maskedlm.finetune.spans.rows import (NULL, Example, make_rows)
+from maskedlm.finetune.spans import metrics, text
+from maskedlm.finetune.spans.rows import NULL, Example, make_rows
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import weighted_sum
@@ -98,7 +98,7 @@ def read(source: str, options: Options) -> list[Example]:
 def parse(line: str, options: Options) -> Example:
   """A line of predict's input: see span_text.parse."""
   del options
-  return text.parse(line)
+  return text.parse_line(line)
 
 
 def group(example: Example) -> str:
@@ -168,7 +168,9 @@ def make(
 
     def add(sums, labels, logits, scored):
       weights = scored * batch["example_weights"][:, None]
-      terms, _ = unseen_labels.loss_and_accuracy(logits, labels, weights=weights)
+      terms, _ = unseen_labels.loss_and_accuracy(
+        logits, labels, weights=weights
+      )
       gold = weights * (labels != NULL)
       right = jnp.argmax(logits, axis=-1) == labels
       added = (terms, weighted_sum(right, gold))
@@ -221,7 +223,9 @@ def make(
     chosen = choose(examples, rows, outputs)
     gold = _gold(examples)
     threshold, _ = span_decode.calibrate_threshold(chosen, gold)
-    argmax = [[c.span for c in span_decode.select_above(cs, 0.0)] for cs in chosen]
+    argmax = [
+      [c.span for c in span_decode.select_above(cs, 0.0)] for cs in chosen
+    ]
     return {
       "threshold": threshold,
       "argmax_f1": metrics.evaluate_spans(gold, argmax)["f1"],
@@ -235,7 +239,7 @@ def make(
   ) -> list[Prediction]:
     threshold = tuned.get("threshold", 0.0)
     return [
-      text.prediction(example, span_decode.select_above(chosen, threshold))
+      text.span_prediction(example, span_decode.select_above(chosen, threshold))
       for example, chosen in zip(
         examples, choose(examples, rows, outputs), strict=True
       )
@@ -251,7 +255,9 @@ def make(
     ]
     return {
       **metrics.evaluate_spans(gold, predicted),
-      **(metrics.evaluate_inner_spans(gold, predicted) if options.nested else {}),
+      **(
+        metrics.evaluate_inner_spans(gold, predicted) if options.nested else {}
+      ),
       **metrics.evaluate_reach(
         gold, sizes, labels=labels, max_words=max_words, capacity=capacity
       ),

@@ -8,17 +8,17 @@ from maskedlm.finetune.spans.rows import Example
 from maskedlm.finetune.tagging import text as tag_text
 
 
-def parse(line: str) -> Example:
+def parse_line(line: str) -> Example:
   """A line of text, or JSON with "text" or "tokens", split as taggers do.
 
   Raises:
     DataError: JSON that has neither.
   """
-  made = tag_text.parse(line)
+  made = tag_text.parse_line(line)
   return Example(made.words, text=made.text, offsets=made.offsets)
 
 
-def prediction(example: Example, found: Sequence[Candidate]) -> Prediction:
+def span_prediction(example: Example, found: Sequence[Candidate]) -> Prediction:
   """What is said of a sentence.
 
   Returns:
@@ -27,7 +27,7 @@ def prediction(example: Example, found: Sequence[Candidate]) -> Prediction:
     probability of the type) and margin (its log-odds against no span). A
     sentence given as words is joined by spaces.
   """
-  text, offsets = tag_text.text_of(example)
+  text, offsets = tag_text.sentence_text(example)
   entities = []
   for margin, (label, begin, end), probability in found:
     start, stop = offsets[begin][0], offsets[end - 1][1]
@@ -45,4 +45,4 @@ def prediction(example: Example, found: Sequence[Candidate]) -> Prediction:
   return {"text": text, "tokens": list(example.words), "entities": entities}
 
 
-show = tag_text.show
+show = tag_text.format_prediction

@@ -1,8 +1,7 @@
-"""CoNLL files: a word a line with its columns, a blank line ends a sentence.
+"""Reads and writes CoNLL files: a word per line, a blank line after a sentence.
 
-Two formats, told apart by what is in them: columns between tabs or spaces
-(CoNLL-2003 and its many kin), and CoNLL-U (universaldependencies.org/format).
-Both are read with their line numbers, and written.
+Two formats are told apart by their content: columns between tabs or spaces
+(CoNLL-2003 and its many variants), and CoNLL-U (universaldependencies.org/format).
 """
 
 import pathlib
@@ -19,63 +18,66 @@ _CONLLU_COLUMNS = 10
 _FORM = 1
 CONLLU_TAGS = {"upos": 3, "xpos": 4}
 _WORD_ID = re.compile(r"[0-9]+")
-_OTHER_ID = re.compile(r"[0-9]+[-.][0-9]+")  # 3-4 a range, 8.1 an empty node.
+_OTHER_ID = re.compile(r"[0-9]+[-.][0-9]+")  # 3-4: a range; 8.1: an empty node.
 
 
-class Line(NamedTuple):
-  """A word's line."""
+class WordLine(NamedTuple):
+  """The line of a word."""
 
   number: int  # From 1.
   fields: tuple[str, ...]
 
 
-class Sentence(NamedTuple):
-  """Words and what is said of each."""
+class TaggedSentence(NamedTuple):
+  """Words and their tags."""
 
   words: tuple[str, ...]
-  tags: tuple[str, ...] | None  # None: the file has none.
-  lines: tuple[int, ...]  # Of the words, in the file.
+  tags: tuple[str, ...] | None  # None if the file has none.
+  lines: tuple[int, ...]  # Line numbers of the words.
 
 
-def read(
+def read_sentences(
   path: str | pathlib.Path,
   *,
   token_column: int = 0,
   tag_column: int = -1,
   conllu_tag: str = "upos",
-) -> list[Sentence]:
-  """The sentences of a file of either format.
+) -> list[TaggedSentence]:
+  """Reads the sentences of a file of either format.
 
   Args:
-    path: named .conllu, or recognised as CoNLL-U by its first word's line: 10
-      columns between tabs, the first of them a number.
-    token_column, tag_column: of other formats, from 0, or from the end: -1 is
+    path: a file named .conllu, or whose first word's line looks like CoNLL-U (10
+      columns between tabs, the first one a number), is read as CoNLL-U.
+    token_column, tag_column: for other formats, from 0, or from the end: -1 is
       the last. A file with a single column has words without tags.
-    conllu_tag: upos or xpos. A file in which all are _ has no tags.
+    conllu_tag: upos or xpos. A file in which all of them are _ has no tags.
 
   Raises:
-    DataError: no such file, not UTF-8, no word in it, a line with too few or
-      too many columns, an empty word, a tag that is missing.
+    DataError: the file is missing, not UTF-8 or has no word; a line has too few
+      or too many columns, an empty word or no tag.
   """
   if is_conllu(path):
-    sentences = [_conllu(path, block, conllu_tag) for block in blocks(path)]
+    sentences = [
+      _conllu(path, block, conllu_tag) for block in read_blocks(path)
+    ]
     if all(set(s.tags) == {"_"} for s in sentences):
       return [s._replace(tags=None) for s in sentences]
     for sentence in sentences:
       if "_" in sentence.tags:
         line = sentence.lines[sentence.tags.index("_")]
         raise DataError(
-          f"{path}:{line}: the word has no {conllu_tag.upper()} (_), though "
-          "others have; expected one for each word or for none."
+          f"{path}:{line}: the word has no {conllu_tag.upper()} (_), but "
+          "others do; expected one for every word or for none."
         )
     return sentences
   return [
-    _columns(path, block, token_column, tag_column) for block in blocks(path)
+    _columns(path, block, token_column, tag_column)
+    for block in read_blocks(path)
   ]
 
 
 def is_conllu(path: str | pathlib.Path) -> bool:
-  """Whether the file is CoNLL-U, by its name or its first word's line."""
+  """Tells whether a file is CoNLL-U, by its name or its first word's line."""
   if pathlib.Path(path).suffix == ".conllu":
     return True
   for text in tables.read_lines(pathlib.Path(path)):
@@ -87,16 +89,16 @@ def is_conllu(path: str | pathlib.Path) -> bool:
   return False
 
 
-def blocks(path: str | pathlib.Path) -> Iterator[list[Line]]:
-  """The lines of each sentence, all of as many columns.
+def read_blocks(path: str | pathlib.Path) -> Iterator[list[WordLine]]:
+  """Yields the lines of each sentence, all with the same number of columns.
 
-  Columns are between tabs if the first line has one, else between spaces or
-  tabs; so a word may have spaces in it where tabs separate. Lines that begin
-  with -DOCSTART- end a sentence, and in CoNLL-U those with # are comments.
+  Columns are separated by tabs if the first line contains one, else by spaces or
+  tabs; so a word may contain spaces where tabs separate. Lines that begin with
+  -DOCSTART- end a sentence; in CoNLL-U lines that begin with # are comments.
 
   Raises:
-    DataError: no such file, not UTF-8, no word in it, a line with another
-      number of columns than the first.
+    DataError: the file is missing, not UTF-8 or has no word, or a line has
+      another number of columns than the first.
   """
   conllu, block, count, separator = is_conllu(path), [], 0, None
   for number, text in enumerate(tables.read_lines(pathlib.Path(path)), 1):
@@ -116,23 +118,23 @@ def blocks(path: str | pathlib.Path) -> Iterator[list[Line]]:
     if len(fields) != count:
       raise DataError(
         f"{path}:{number}: {len(fields)} columns between {name}; expected "
-        f"{count}, {'as CoNLL-U has' if conllu else 'as the first line has'}: "
-        f"{_shortened(text)!r}."
+        f"{count}, as {'CoNLL-U' if conllu else 'the first line'} has: "
+        f"{_shorten(text)!r}."
       )
-    block.append(Line(number, fields))
+    block.append(WordLine(number, fields))
   if block:
     yield block
   if not count:
     raise DataError(
-      f"{path}: no word in the file; expected a word and its tag on each line, "
-      "and a blank line after each sentence."
+      f"{path}: the file has no words; expected a word and its tag on each "
+      "line, and a blank line after each sentence."
     )
 
 
-def write_columns(sentences: Iterable[Sequence[Sequence[str]]]) -> str:
-  """Sentences of columns, words first, as text: tabs and a blank line each.
+def format_columns(sentences: Iterable[Sequence[Sequence[str]]]) -> str:
+  """Returns sentences of columns, words first, as text with tabs.
 
-  What would end a field or a line is written as a space, nothing as _.
+  Characters that would end a field or a line become spaces, empty fields _.
   """
   blocks = (
     "".join("\t".join(map(_field, row)) + "\n" for row in zip(*s, strict=True))
@@ -141,14 +143,14 @@ def write_columns(sentences: Iterable[Sequence[Sequence[str]]]) -> str:
   return "".join(f"{block}\n" for block in blocks)
 
 
-def write_conllu(
+def format_conllu(
   sentences: Iterable[tuple[Sequence[str], Sequence[str]]],
   *,
   conllu_tag: str = "upos",
 ) -> str:
-  """(words, tags) as CoNLL-U, with _ in the columns of which nothing is known.
+  """Returns (words, tags) as CoNLL-U text, with _ in the unknown columns.
 
-  A word is a line: what was a range of words or an empty node is not known.
+  Each word becomes one line: ranges and empty nodes are not restored.
   """
   text = []
   for words, tags in sentences:
@@ -162,33 +164,37 @@ def write_conllu(
   return "".join(text)
 
 
-def _columns(path, block: list[Line], token_column, tag_column) -> Sentence:
+def _columns(
+  path, block: list[WordLine], token_column, tag_column
+) -> TaggedSentence:
   count = len(block[0].fields)
   for name, column in (("token", token_column), ("tag", tag_column)):
     if not -count <= column < count:
       raise DataError(
         f"{path}:{block[0].number}: {name}_column={column}, but the line has "
-        f"{count} columns: {_shortened(' '.join(block[0].fields))!r}; set "
+        f"{count} columns: {_shorten(' '.join(block[0].fields))!r}; set "
         f"--config.task.{name}_column."
       )
   words = tuple(line.fields[token_column] for line in block)
   _check_words(path, block, words)
   numbers = tuple(line.number for line in block)
   if count == 1:
-    return Sentence(words, None, numbers)
+    return TaggedSentence(words, None, numbers)
   if token_column % count == tag_column % count:
     raise DataError(
       f"{path}: token_column={token_column} and tag_column={tag_column} are "
-      f"the same of the {count} columns; set --config.task.tag_column."
+      f"the same one of {count} columns; set --config.task.tag_column."
     )
-  return Sentence(words, tuple(x.fields[tag_column] for x in block), numbers)
+  return TaggedSentence(
+    words, tuple(x.fields[tag_column] for x in block), numbers
+  )
 
 
-def _conllu(path, block: list[Line], conllu_tag: str) -> Sentence:
+def _conllu(path, block: list[WordLine], conllu_tag: str) -> TaggedSentence:
   kept = []
   for line in block:
     identity = line.fields[0]
-    if _OTHER_ID.fullmatch(identity):  # Its words have lines of their own.
+    if _OTHER_ID.fullmatch(identity):  # Its words have their own lines.
       continue
     if identity != str(len(kept) + 1):
       raise DataError(
@@ -200,14 +206,14 @@ def _conllu(path, block: list[Line], conllu_tag: str) -> Sentence:
     raise DataError(f"{path}:{block[0].number}: a sentence without words.")
   words = tuple(line.fields[_FORM] for line in kept)
   _check_words(path, kept, words)
-  return Sentence(
+  return TaggedSentence(
     words,
     tuple(line.fields[CONLLU_TAGS[conllu_tag]] for line in kept),
     tuple(line.number for line in kept),
   )
 
 
-def _check_words(path, block: list[Line], words: Sequence[str]) -> None:
+def _check_words(path, block: list[WordLine], words: Sequence[str]) -> None:
   if "" in words:
     raise DataError(
       f"{path}:{block[words.index('')].number}: the word is empty; expected "
@@ -216,10 +222,10 @@ def _check_words(path, block: list[Line], words: Sequence[str]) -> None:
 
 
 def _is_blank(text: str) -> bool:
-  return not text.strip(" \t")  # Other spaces may be words.
+  return not text.strip(" \t")  # Other whitespace may be a word.
 
 
-def _shortened(text: str) -> str:
+def _shorten(text: str) -> str:
   return text if len(text) <= 60 else f"{text[:57]}..."
 
 

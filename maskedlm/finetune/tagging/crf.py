@@ -1,9 +1,9 @@
 """Linear-chain conditional random field (Lafferty et al. 2001).
 
 The score of tags t_1 ... t_n is start[t_1] + sum_w emissions[w, t_w] +
-sum_w transitions[t_w-1, t_w] + end[t_n], their probability is the softmax over
+sum_w transitions[t_w-1, t_w] + end[t_n]; their probability is the softmax over
 all sequences of n tags. Dimensions: B rows, W words (the first lengths[b] of a
-row count), T tags. Everything is float32, jit-safe and O(W T^2) a row.
+row count), T tags. Everything is float32, jit-safe and O(W T^2) per row.
 """
 
 from collections.abc import Sequence
@@ -15,25 +15,25 @@ import numpy as np
 
 from maskedlm.finetune.common import bio
 
-# What a forbidden step costs: exp of it is 0, and yet no gradient is NaN.
+# The score of a forbidden transition: its exp is 0, but no gradient is NaN.
 FORBIDDEN = -1e4
 
 
-class Steps(NamedTuple):
-  """The scores of going from tag to tag."""
+class TransitionScores(NamedTuple):
+  """The scores of going from one tag to the next."""
 
   start: jax.Array  # [T], or [B, T].
-  transitions: jax.Array  # [T, T]: from, to.
+  transitions: jax.Array  # [T, T]: [from, to].
   end: jax.Array  # [T], or [B, T].
 
 
-def legal_steps(tags: Sequence[str], scheme: str) -> Steps:
-  """0 for the steps that the scheme (bio, bioes) allows, FORBIDDEN else."""
+def legal_transitions(tags: Sequence[str], scheme: str) -> TransitionScores:
+  """Returns 0 where the scheme (bio, bioes) allows a step, else FORBIDDEN."""
 
   def cost(before, after):
     return 0.0 if bio.may_follow(before, after, scheme) else FORBIDDEN
 
-  return Steps(
+  return TransitionScores(
     start=np.array([cost(None, t) for t in tags], np.float32),
     transitions=np.array(
       [[cost(s, t) for t in tags] for s in tags], np.float32
@@ -42,18 +42,18 @@ def legal_steps(tags: Sequence[str], scheme: str) -> Steps:
   )
 
 
-def zero_steps(num_tags: int) -> Steps:
-  """Every step allowed, and none preferred."""
+def zero_transitions(num_tags: int) -> TransitionScores:
+  """Returns scores that allow every step and prefer none."""
   T = num_tags
-  return Steps(jnp.zeros(T), jnp.zeros((T, T)), jnp.zeros(T))
+  return TransitionScores(jnp.zeros(T), jnp.zeros((T, T)), jnp.zeros(T))
 
 
-def log_partition(emissions, steps: Steps, lengths):
-  """log sum over all sequences of exp(score), by the forward algorithm.
+def log_partition(emissions, steps: TransitionScores, lengths):
+  """Returns log sum exp(score) over all sequences, by the forward algorithm.
 
   Args:
     emissions: [B, W, T].
-    steps: the steps' scores.
+    steps: the transition scores.
     lengths: [B], 0 to W.
 
   Returns:
@@ -62,7 +62,7 @@ def log_partition(emissions, steps: Steps, lengths):
 
   def forward(alpha, word):
     emission, index = word
-    # Of all prefixes that end in each tag: [B, from, to] -> [B, to].
+    # Sums over the prefixes that end in each tag: [B, from, to] -> [B, to].
     new = jax.nn.logsumexp(alpha[:, :, None] + steps.transitions, axis=1)
     alpha = jnp.where((index < lengths)[:, None], new + emission, alpha)
     return alpha, None
@@ -73,8 +73,8 @@ def log_partition(emissions, steps: Steps, lengths):
   return jnp.where(lengths > 0, total, 0.0)
 
 
-def path_score(emissions, steps: Steps, tags, lengths):
-  """The score [B] of tags [B, W]; arguments as log_partition."""
+def path_score(emissions, steps: TransitionScores, tags, lengths):
+  """Returns the score [B] of tags [B, W]; arguments as in log_partition."""
   B, W, T = emissions.shape
   real = jnp.arange(W) < lengths[:, None]
   chosen = jnp.take_along_axis(emissions, tags[..., None], axis=2)[..., 0]
@@ -91,10 +91,8 @@ def path_score(emissions, steps: Steps, tags, lengths):
   return jnp.where(lengths > 0, score, 0.0)
 
 
-def viterbi(emissions, steps: Steps, lengths):
-  """The sequences of the highest score.
-
-  Args: as log_partition.
+def viterbi(emissions, steps: TransitionScores, lengths):
+  """Returns the highest-scoring sequences; arguments as in log_partition.
 
   Returns:
     (tags [B, W] int32, 0 after the words; their scores [B]).
@@ -107,7 +105,7 @@ def viterbi(emissions, steps: Steps, lengths):
     is_word = (index < lengths)[:, None]
     new = jnp.max(through, axis=1) + emission
     came_from = jnp.argmax(through, axis=1).astype(jnp.int32)
-    # After the words nothing moves.
+    # Padding repeats the last word's state.
     came_from = jnp.where(is_word, came_from, jnp.arange(T, dtype=jnp.int32))
     return jnp.where(is_word, new, best), came_from
 
@@ -127,10 +125,10 @@ def viterbi(emissions, steps: Steps, lengths):
   return jnp.where(real, tags, 0), score
 
 
-def marginals(emissions, steps: Steps, lengths):
-  """The probability [B, W, T] of each tag of each word; 0 after the words.
+def marginals(emissions, steps: TransitionScores, lengths):
+  """Returns the probability [B, W, T] of each tag of each word; 0 after the words.
 
-  It is the gradient of the log partition by the emissions.
+  It is the gradient of the log partition with respect to the emissions.
   """
   return jax.grad(lambda e: jnp.sum(log_partition(e, steps, lengths)))(
     emissions
@@ -138,6 +136,6 @@ def marginals(emissions, steps: Steps, lengths):
 
 
 def _words_after_first(emissions):
-  """What the scans go over: (emissions [W - 1, B, T], index [W - 1])."""
+  """Returns what the scans iterate over: (emissions [W-1, B, T], index [W-1])."""
   W = emissions.shape[1]
   return jnp.moveaxis(emissions[:, 1:], 1, 0), jnp.arange(1, W)

@@ -1,8 +1,8 @@
-"""What the labels of a tagger of entities mean.
+"""What the labels of an entity tagger mean.
 
-Our own are the tags of its scheme. An imported model may have others: BILOU's
-L and U, what stood at tokens that are no words (X, [CLS], [SEP]), or IOB1's
-I alone, where no two entities of a type ever met.
+maskedlm's own labels are the tags of its scheme. An imported model may have
+others: BILOU's L and U, labels of tokens that are no words (X, [CLS], [SEP]),
+or IOB1's I alone if no two entities of a type ever met.
 """
 
 from collections.abc import Sequence
@@ -14,40 +14,43 @@ _OF_BIOES = ("S-", "E-", "L-", "U-")
 _OF_BIO = ("B-", "I-")
 
 
-class Meaning(NamedTuple):
-  """Of T labels."""
+class LabelMeanings(NamedTuple):
+  """The tags that T labels stand for."""
 
-  tags: tuple[str, ...]  # [T]: what each label says of a word.
-  ids: dict[str, int]  # A word's tag -> its label.
-  is_iob1: bool  # What they say together is to be rewritten: bio.repair.
+  tags: tuple[str, ...]  # [T]: the tag that each label means.
+  ids: dict[str, int]  # Tag -> label.
+  is_iob1: bool  # Predicted tags need bio.repair_tags.
 
 
-def scheme_of(labels: Sequence[str]) -> str | None:
-  """bio or bioes, of labels that may be imported; None: not of entities."""
+def detect_label_scheme(labels: Sequence[str]) -> str | None:
+  """Returns bio or bioes, or None if these are not labels of entities."""
   if not any(label.startswith(_OF_BIO) for label in labels):
     return None
   is_bioes = any(label.startswith(_OF_BIOES) for label in labels)
   return "bioes" if is_bioes else "bio"
 
 
-def meaning(labels: Sequence[str], scheme: str) -> Meaning:
-  """What labels of entities mean; one that is no tag says O of a word."""
-  read = [_read(label) for label in labels]
+def read_labels(labels: Sequence[str], scheme: str) -> LabelMeanings:
+  """Returns the meanings of entity labels; one that is not a tag means O."""
+  tags = [_read_label(label) for label in labels]
   ids: dict[str, int] = {}
-  for i, tag in enumerate(read):
+  for i, tag in enumerate(tags):
     if tag is not None:
       ids.setdefault(tag, i)
-  kinds = {kind for prefix, kind in map(bio.split_tag, ids) if prefix == "I"}
-  begins = {kind: bio.join_tag("B", kind) for kind in kinds}
+  begins = {
+    entity_type: bio.join_tag("B", entity_type)
+    for prefix, entity_type in map(bio.split_tag, ids)
+    if prefix == "I"
+  }
   is_iob1 = scheme == "bio" and not {*begins.values()} <= {*ids}
   if is_iob1:
-    for kind, tag in begins.items():
-      ids.setdefault(tag, ids[bio.join_tag("I", kind)])
-  return Meaning(tuple(tag or "O" for tag in read), ids, is_iob1)
+    for entity_type, tag in begins.items():
+      ids.setdefault(tag, ids[bio.join_tag("I", entity_type)])
+  return LabelMeanings(tuple(tag or "O" for tag in tags), ids, is_iob1)
 
 
-def _read(label: str) -> str | None:
-  """The tag, in our letters; None if it is none."""
+def _read_label(label: str) -> str | None:
+  """Returns the tag in this project's letters, or None if it is not a tag."""
   try:
     return bio.join_tag(*bio.split_tag(label))
   except ValueError:

@@ -1,33 +1,33 @@
-"""BiLSTM: layers of LSTMs that read a row from both ends.
+"""BiLSTM: layers of LSTMs that read a row in both directions.
 
-For heads on a frozen encoder (finetune/features/features.py). The LSTM is that of
-Hochreiter & Schmidhuber (1997) with forget gates (Gers et al. 2000), whose
-bias begins at 1 (Jozefowicz et al. 2015): at first it remembers. Dimensions: B
-rows, L tokens, D input width, W width of a direction, G = 4 W gates, 2
-directions.
+For heads on a frozen encoder (finetune/features/features.py). The LSTM is that
+of Hochreiter & Schmidhuber (1997) with forget gates (Gers et al. 2000), whose
+bias starts at 1 (Jozefowicz et al. 2015) so that it remembers at first.
+Dimensions: B rows, L tokens, D input width, W width of a direction, G = 4 W
+gates, 2 directions.
 """
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.modeling.layers import (DTYPES, Dense, Dropout)
+from maskedlm.modeling.layers import DTYPES, Dense, Dropout
 
 
 class BiLstm(nn.Module):
-  """Layers, each on the outputs of both directions of the one below."""
+  """Stacked layers, each reading both directions of the one below."""
 
   width: int  # W.
   num_layers: int
-  dropout: float  # Of each layer's input.
+  dropout: float  # On each layer's input.
   dtype: str
 
   @nn.compact
   def __call__(self, x, segment_ids, *, train: bool):
-    """x [B, L, D], segment_ids [B, L] -> [B, L, 2 W] of dtype.
+    """Maps x [B, L, D] and segment_ids [B, L] to [B, L, 2 W] of dtype.
 
-    Each segment of a row is read on its own: the state is zero where one
-    begins, from either end. Segment 0 is padding, and gets zeros.
+    Each segment of a row is read separately: the state is zero where one begins,
+    from either end. Segment 0 is padding and gets zeros.
     """
     for n in range(self.num_layers):
       x = Dropout(self.dropout)(x, train=train)
@@ -44,11 +44,11 @@ class BiLstmLayer(nn.Module):
 
   @nn.compact
   def __call__(self, x, segment_ids):
-    """x [B, L, D], segment_ids [B, L] -> [B, L, 2 W]: forward, backward."""
+    """Maps x [B, L, D] and segment_ids [B, L] to [B, L, 2 W]: forward, backward."""
     B, L, D = x.shape
     W = self.width
     G = 4 * W
-    # Of the inputs, for all times at once; gates: input, forget, new, output.
+    # Applied to all inputs at once; gates: input, forget, cell, output.
     dense = Dense((D,), (2, G), D**-0.5, self.dtype, name="input_dense")
     init = nn.initializers.truncated_normal(W**-0.5)
     kernel = self.param("recurrent_kernel", init, (2, W, G))
@@ -57,27 +57,27 @@ class BiLstmLayer(nn.Module):
     gates = _reverse_second(jnp.transpose(gates, (1, 2, 0, 3)))  # [L, 2, B, G].
     ids = jnp.broadcast_to(segment_ids.T[:, None, :, None], (L, 2, B, 1))
     ids = _reverse_second(ids)
-    goes_on = jnp.pad(ids[1:] == ids[:-1], [(1, 0), (0, 0), (0, 0), (0, 0)])
+    continues = jnp.pad(ids[1:] == ids[:-1], [(1, 0), (0, 0), (0, 0), (0, 0)])
 
-    def step(state, now):
-      gates, goes_on = now
+    def step(state, inputs):
+      gates, continues = inputs
       # [2, B, W]; the cell is float32.
-      hidden, cell = (jnp.where(goes_on, part, 0) for part in state)
+      hidden, cell = (jnp.where(continues, x, 0) for x in state)
       gates = gates + jnp.einsum("dBW,dWG->dBG", hidden, kernel)
-      parts = jnp.split(gates.astype(jnp.float32), 4, axis=-1)
-      let_in, forget, new, let_out = parts
-      cell = jax.nn.sigmoid(forget + 1.0) * cell
-      cell = cell + jax.nn.sigmoid(let_in) * jnp.tanh(new)
-      seen = jax.nn.sigmoid(let_out) * jnp.tanh(cell)
-      hidden = seen.astype(hidden.dtype)
+      gates = jnp.split(gates.astype(jnp.float32), 4, axis=-1)
+      input_gate, forget_gate, new_cell, output_gate = gates
+      cell = jax.nn.sigmoid(forget_gate + 1.0) * cell
+      cell = cell + jax.nn.sigmoid(input_gate) * jnp.tanh(new_cell)
+      new_hidden = jax.nn.sigmoid(output_gate) * jnp.tanh(cell)
+      hidden = new_hidden.astype(hidden.dtype)
       return (hidden, cell), hidden
 
     start = jnp.zeros((2, B, W), gates.dtype), jnp.zeros((2, B, W), jnp.float32)
-    _, y = jax.lax.scan(step, start, (gates, goes_on))
+    _, y = jax.lax.scan(step, start, (gates, continues))
     y = jnp.transpose(_reverse_second(y), (2, 0, 1, 3))  # [B, L, 2, W].
     return jnp.where(segment_ids[..., None] > 0, y.reshape(B, L, 2 * W), 0)
 
 
 def _reverse_second(x):
-  """x [L, 2, ...] with the second direction's times the other way round."""
+  """Returns x [L, 2, ...] with the second direction reversed in time."""
   return jnp.stack([x[:, 0], x[::-1, 1]], axis=1)

@@ -1,7 +1,7 @@
-"""Sentences whose words have tags -> rows of tokens: what a tagger reads.
+"""Encoder rows of sentences whose words have tags.
 
-A sentence that is longer than a row becomes several, as windows.py cuts it.
-Shared by the kinds that tag words.
+A sentence that is longer than a row becomes several, by
+data/labelled/windows.py. Shared by the tasks that tag words.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,18 +18,18 @@ from maskedlm.finetune.contract import Rows
 
 
 class Example(NamedTuple):
-  """A sentence."""
+  """A sentence and its tags."""
 
   words: tuple[str, ...]
   tags: tuple[str, ...] | None = None
-  text: str | None = None  # None: the words, with spaces between.
+  text: str | None = None  # None: the words joined by spaces.
   offsets: tuple[tuple[int, int], ...] = ()  # Of the words in text.
-  lines: tuple[int, ...] = ()  # Of the words in their file.
+  lines: tuple[int, ...] = ()  # Line numbers of the words.
   where: str = ""  # FILE:LINE of the first word.
 
   @property
   def file(self) -> str:
-    """The file alone."""
+    """The name of the file."""
     return self.where.rpartition(":")[0]
 
 
@@ -41,16 +41,16 @@ def make_rows(
   length: int,
   stride: int,
 ) -> Rows:
-  """The rows of sentences: [CLS] subwords [SEP], a window each.
+  """Returns the rows of sentences: [CLS] subwords [SEP], one per window.
 
-  Rows.tokens beside the usual two: token_words [l] is 1 + the place among the
-  row's words of the word that a token is of, 0 for a token of none; and, with
-  a row's words on the last axis in place of its tokens (never more): the place
-  of each word's first token, word_starts, and its tag, word_tags (UNKNOWN of
-  one that has no id; Rows.notes says so). A row's words are those
-  that are read off in its window: each is in one row.
+  Rows.tokens has, in addition to the usual two, token_words [l]: 1 + the index
+  of each token's word among the row's words, 0 for a token of no word. Two more
+  have the row's words on the last axis instead of its tokens, of which there are
+  never fewer: word_starts, the place of each word's first token, and word_tags,
+  its tag (UNSEEN for one without an id; see Rows.notes). A row's words are those
+  whose tags are read from its window, so each word is in exactly one row.
   """
-  find_tokens = word_encoder(tokenizer)
+  encode_words = word_encoder(tokenizer)
   capacity = length - 2
   tokens: dict[str, list[np.ndarray]] = {
     "input_ids": [],
@@ -59,35 +59,35 @@ def make_rows(
     "word_starts": [],
     "word_tags": [],
   }
-  owners, begins, ends, truncated, odd = [], [], [], 0, []
+  owners, begins, ends, truncated, unseen = [], [], [], 0, []
   for index, example in enumerate(examples):
-    of_words = find_tokens(example.words)
-    sizes = np.array([len(ids) for ids in of_words], np.int64)
+    word_ids = encode_words(example.words)
+    sizes = np.array([len(ids) for ids in word_ids], np.int64)
     truncated += bool(np.any(sizes > capacity))
-    of_words = [ids[:capacity] for ids in of_words]
+    word_ids = [ids[:capacity] for ids in word_ids]
     sizes = np.minimum(sizes, capacity)
     tags = _tag_ids(example, tag_ids)
-    odd += [
+    unseen += [
       (example.tags[i], f"{example.file}:{example.lines[i]}")
       for i in np.flatnonzero(tags == unseen_labels.UNSEEN)
     ]
     for window in windows.cut_windows(sizes, capacity, stride=stride):
       inside = slice(window.begin, window.end)
-      ids = text_row(tokenizer, *of_words[inside])
+      ids = text_row(tokenizer, *word_ids[inside])
       starts = 1 + np.cumsum(sizes[inside]) - sizes[inside]
       kept = slice(
         window.keep_begin - window.begin, window.keep_end - window.begin
       )
       count = window.keep_end - window.keep_begin
-      slots = np.zeros(window.end - window.begin, np.int32)
-      slots[kept] = 1 + np.arange(count)
-      of_tokens, word_starts, word_tags = np.zeros((3, len(ids)), np.int32)
-      of_tokens[1:-1] = np.repeat(slots, sizes[inside])
+      indices = np.zeros(window.end - window.begin, np.int32)
+      indices[kept] = 1 + np.arange(count)
+      token_words, word_starts, word_tags = np.zeros((3, len(ids)), np.int32)
+      token_words[1:-1] = np.repeat(indices, sizes[inside])
       word_starts[:count] = starts[kept]
       word_tags[:count] = tags[window.keep_begin : window.keep_end]
       tokens["input_ids"].append(ids)
       tokens["token_type_ids"].append(np.zeros(len(ids), np.int32))
-      tokens["token_words"].append(of_tokens)
+      tokens["token_words"].append(token_words)
       tokens["word_starts"].append(word_starts)
       tokens["word_tags"].append(word_tags)
       owners.append(index)
@@ -101,13 +101,13 @@ def make_rows(
     },
     example=np.array(owners, np.int64),
     truncated=truncated,
-    notes=unseen_labels.unseen_notes(odd),
+    notes=unseen_labels.unseen_notes(unseen),
   )
 
 
 def _tag_ids(example: Example, tag_ids: Mapping[str, int]) -> np.ndarray:
-  """[n] int32; zeros where there are no tags."""
+  """Returns the tags' ids [n] int32; zeros if there are no tags."""
   if example.tags is None:
     return np.zeros(len(example.words), np.int32)
-  found = [tag_ids.get(tag, unseen_labels.UNSEEN) for tag in example.tags]
-  return np.array(found, np.int32)
+  ids = [tag_ids.get(tag, unseen_labels.UNSEEN) for tag in example.tags]
+  return np.array(ids, np.int32)

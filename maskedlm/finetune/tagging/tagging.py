@@ -7,20 +7,22 @@ so every word gets its tag.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import (ConfigError, DataError, check_known)
-from maskedlm.core.task import (Batch, Key, Params)
+from maskedlm.core.errors import ConfigError, DataError, check_known
+from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.common import (bio, entity_metrics)
-from maskedlm.finetune.contract import (Application, Outputs, Prediction, Rows)
-from maskedlm.finetune.tagging import (conll, crf, label_scheme)
+from maskedlm.finetune.common import bio, entity_metrics
+from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
+from maskedlm.finetune.tagging import conll, crf, label_scheme
 from maskedlm.finetune.tagging import head as tagger
 from maskedlm.finetune.tagging import text as tag_text
-from maskedlm.finetune.tagging.rows import (Example, make_rows)
+from maskedlm.finetune.tagging.rows import Example, make_rows
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 
@@ -79,7 +81,7 @@ def read(source: str, options: Options) -> list[Example]:
     ConfigError: an option that is none.
   """
   check(options)
-  sentences = conll.read(
+  sentences = conll.read_sentences(
     source,
     token_column=options.token_column,
     tag_column=options.tag_column,
@@ -108,7 +110,7 @@ def read(source: str, options: Options) -> list[Example]:
 def parse(line: str, options: Options) -> Example:
   """A line of predict's input: see tag_text.parse."""
   del options
-  return tag_text.parse(line)
+  return tag_text.parse_line(line)
 
 
 def describe(
@@ -194,20 +196,22 @@ def assemble(
   labels = tuple(about["labels"])
   meaning = _meaning(labels, options)
   if options.crf and options.task == "ner":
-    legal = crf.legal_steps(labels, options.scheme)
+    legal = crf.legal_transitions(labels, options.scheme)
   else:
-    legal = crf.zero_steps(len(labels))
+    legal = crf.zero_transitions(len(labels))
 
   def init_all(key: Key) -> Params:
     # A CRF begins as a softmax without what is forbidden.
-    steps = crf.zero_steps(len(labels))._asdict()
+    steps = crf.zero_transitions(len(labels))._asdict()
     return {**init(key), **({"crf": steps} if options.crf else {})}
 
-  def steps_of(params: Params, batch: Batch) -> crf.Steps:
+  def steps_of(params: Params, batch: Batch) -> crf.TransitionScores:
     # Adam's steps don't depend on the gradient's scale: scaled, it learns
     # faster; but the norm that is clipped does.
     learnt = (options.crf_rate * params["crf"][name] for name in legal._fields)
-    steps = crf.Steps(*(a + b for a, b in zip(learnt, legal, strict=True)))
+    steps = crf.TransitionScores(
+      *(a + b for a, b in zip(learnt, legal, strict=True))
+    )
     # What is beyond a window is not known: no score for it.
     begins, ends = batch["begins"][:, None], batch["ends"][:, None]
     return steps._replace(start=steps.start * begins, end=steps.end * ends)
@@ -215,20 +219,22 @@ def assemble(
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     scores = logits(params, batch, key, train)
     if options.crf:
-      emissions = tagger.at_first(scores, batch)
+      emissions = tagger.first_subword_scores(scores, batch)
       return tagger.crf_loss(emissions, steps_of(params, batch), batch)
     if options.tag_all_subwords:
       return tagger.token_loss(scores, batch)
-    return tagger.word_loss(tagger.at_first(scores, batch), batch)
+    return tagger.word_loss(tagger.first_subword_scores(scores, batch), batch)
 
   def outputs(params: Params, batch: Batch):
     scores = logits(params, batch, None, False)
     if options.decode == "combine":
-      return tagger.choose(tagger.combined(scores, batch))
-    scores = tagger.at_first(scores, batch)
+      return tagger.likeliest_tags(
+        tagger.combined_subword_scores(scores, batch)
+      )
+    scores = tagger.first_subword_scores(scores, batch)
     if options.crf:
-      return tagger.choose_path(scores, steps_of(params, batch), batch)
-    return tagger.choose(scores)
+      return tagger.viterbi_tags(scores, steps_of(params, batch), batch)
+    return tagger.likeliest_tags(scores)
 
   def decode(
     examples: Sequence[Example],
@@ -249,7 +255,8 @@ def assemble(
     parts = zip(examples, tags, probabilities, strict=True)
     has_entities = options.task == "ner"
     return [
-      tag_text.prediction(*part, has_entities=has_entities) for part in parts
+      tag_text.tag_prediction(*part, has_entities=has_entities)
+      for part in parts
     ]
 
   def score(
@@ -275,15 +282,17 @@ def assemble(
   )
 
 
-def _meaning(labels: Sequence[str], options: Options) -> label_scheme.Meaning:
+def _meaning(
+  labels: Sequence[str], options: Options
+) -> label_scheme.LabelMeanings:
   """Of entities as tag_labels.py reads them; other tags are what they are."""
   if options.task == "ner":
-    return label_scheme.meaning(labels, options.scheme)
+    return label_scheme.read_labels(labels, options.scheme)
   ids = {label: i for i, label in enumerate(labels)}
-  return label_scheme.Meaning(tuple(labels), ids, is_iob1=False)
+  return label_scheme.LabelMeanings(tuple(labels), ids, is_iob1=False)
 
 
-show = tag_text.show
+show = tag_text.format_prediction
 
 
 def report(
@@ -306,8 +315,8 @@ def report(
   words = [example.words for example in examples]
   return {
     "report.txt": text,
-    "confusion.tsv": entity_metrics.confusion(gold, predicted),
-    "predictions.conll": conll.write_columns(
+    "confusion.tsv": confusion_table(chain(*gold), chain(*predicted)),
+    "predictions.conll": conll.format_columns(
       list(zip(words, gold, predicted, strict=True))
     ),
   }
@@ -318,9 +327,9 @@ def export(
 ) -> dict[str, str]:
   """Files that `read` reads: the words and the tags they were given."""
   pairs = [(p["tokens"], p["tags"]) for p in predictions]
-  files = {"predictions.conll": conll.write_columns(pairs)}
+  files = {"predictions.conll": conll.format_columns(pairs)}
   if options.task == "pos":
-    files["predictions.conllu"] = conll.write_conllu(
+    files["predictions.conllu"] = conll.format_conllu(
       pairs, conllu_tag=options.conllu_tag
     )
   return files

@@ -1,40 +1,42 @@
-"""Tags for people: a line of text in, words, tags and entities out."""
+"""Input and output of a tagger: lines of text in, words, tags and entities out."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import (tables, words)
+from maskedlm.data.labelled import tables, words
 from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.common import bio
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.tagging.rows import Example
 
 
-def parse(line: str) -> Example:
-  """A line of text, or {"text": ...} or {"tokens": [words]} in JSON.
+def parse_line(line: str) -> Example:
+  """Parses a line of text, or {"text": ...} or {"tokens": [words]} in JSON.
 
   Raises:
     DataError: JSON that is neither.
   """
   if not line.startswith("{"):
-    return _of_text(line)
+    return _split_text(line)
   such_as = (
     '{"tokens": ["a", "word", "each"]}, or {"text": "..."} for a text that '
     "begins with {"
   )
-  fields = tables.parse_json_object(line, f"input {line[:60]!r}", such_as=such_as)
+  fields = tables.parse_json_object(
+    line, f"input {line[:60]!r}", such_as=such_as
+  )
   tokens, text = fields.get("tokens"), fields.get("text")
   if isinstance(tokens, list) and all(isinstance(t, str) for t in tokens):
     return Example(words=tuple(map(replace_surrogates, tokens)))
   if tokens is None and isinstance(text, str):
-    return _of_text(text)
-  raise DataError(f"input: {line[:60]!r} has no words; expected {such_as}.")
+    return _split_text(text)
+  raise DataError(f"input {line[:60]!r} has no words; expected {such_as}.")
 
 
-def _of_text(text: str) -> Example:
-  text = replace_surrogates(text)  # They can't be printed again.
+def _split_text(text: str) -> Example:
+  text = replace_surrogates(text)  # Surrogates could not be printed.
   offsets = tuple(words.split_words(text))
   return Example(
     words=tuple(text[begin:end] for begin, end in offsets),
@@ -43,8 +45,11 @@ def _of_text(text: str) -> Example:
   )
 
 
-def text_of(example) -> tuple[str, Sequence[tuple[int, int]]]:
-  """A sentence's text and where in it its words are; given as words, joined."""
+def sentence_text(example) -> tuple[str, Sequence[tuple[int, int]]]:
+  """Returns a sentence's text and the offsets of its words.
+
+  The words of a sentence without a text are joined by spaces.
+  """
   if example.text is not None:
     return example.text, example.offsets
   ends = np.cumsum([len(word) + 1 for word in example.words], dtype=int) - 1
@@ -54,14 +59,14 @@ def text_of(example) -> tuple[str, Sequence[tuple[int, int]]]:
   ]
 
 
-def prediction(
+def tag_prediction(
   example: Example,
   tags: Sequence[str],
   probabilities: Sequence[float],
   *,
   has_entities: bool,
 ) -> Prediction:
-  """What is said of a sentence.
+  """Returns the prediction for a sentence, as JSON.
 
   Args:
     example: the sentence.
@@ -71,19 +76,19 @@ def prediction(
   Returns:
     text, tokens, tags, probabilities, and entities: each with type, text,
     start and end (characters of "text"), words (the first, and the one after
-    the last) and score. A sentence given as words is joined by spaces.
+    the last) and score.
   """
-  text, offsets = text_of(example)
-  made = {
+  text, offsets = sentence_text(example)
+  prediction = {
     "text": text,
     "tokens": list(example.words),
     "tags": list(tags),
     "probabilities": [round(float(p), 4) for p in probabilities],
   }
   if not has_entities:
-    return made
+    return prediction
   return {
-    **made,
+    **prediction,
     "entities": [
       {
         "type": entity.type,
@@ -91,22 +96,22 @@ def prediction(
         "start": offsets[entity.begin][0],
         "end": offsets[entity.end - 1][1],
         "words": [entity.begin, entity.end],
-        # As sure as of its least sure word.
-        "score": min(made["probabilities"][entity.begin : entity.end]),
+        # An entity is as certain as its least certain word.
+        "score": min(prediction["probabilities"][entity.begin : entity.end]),
       }
       for entity in bio.find_entities(tags)
     ],
   }
 
 
-def show(prediction: Prediction) -> str:
-  """The text and its entities, a line each; or each word with its tag."""
+def format_prediction(prediction: Prediction) -> str:
+  """Returns the text and a line for each entity, or word/tag pairs."""
   if "entities" not in prediction:
     pairs = zip(prediction["tokens"], prediction["tags"], strict=True)
     return " ".join(f"{word}/{tag}" for word, tag in pairs)
-  found = [
+  entities = [
     f"  {e['start']:>4}-{e['end']:<4} {e['type']}: {e['text']} "
     f"({e['score']:.2f})"
     for e in prediction["entities"]
   ]
-  return "\n".join([prediction["text"], *found])
+  return "\n".join([prediction["text"], *entities])

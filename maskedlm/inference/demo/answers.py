@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import predict
 from maskedlm.inference import fill_mask
 from maskedlm.inference.model import Model

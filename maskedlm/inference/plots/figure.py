@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import (output_options, storage_errors)
+from maskedlm.runtime import output_options, storage_errors
 
 # Okabe & Ito's colours, distinguishable by the colour-blind (without yellow,
 # which is too light on white). Markers repeat the distinction.

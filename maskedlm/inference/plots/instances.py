@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.inference.plots.scatter import (Group, Point)
+from maskedlm.inference.plots.scatter import Group, Point
 
 SENSES = (".tsv", ".data.xml")  # Suffixes of files with senses.
 MOST_GROUPS = 20  # The smallest other groups are merged.
@@ -26,7 +26,7 @@ def find_instances(
   else the word.
   """
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.word_senses import (data, word_instances)
+  from maskedlm.inference.word_senses import data, word_instances
 
   names = dict(zip(paths, _stems(paths), strict=True))
   for path in paths:

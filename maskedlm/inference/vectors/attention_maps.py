@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.inference.vectors import (rows, vectors)
+from maskedlm.inference.vectors import rows, vectors
 from maskedlm.modeling import masked_lm
 
 

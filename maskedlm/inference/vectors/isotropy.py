@@ -14,10 +14,10 @@ import numpy as np
 from maskedlm.core.errors import DataError
 from maskedlm.data import hashing
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.finetune.classification import (files, glue)
+from maskedlm.finetune.classification import files, glue
 from maskedlm.finetune.common import label_metrics
-from maskedlm.inference.vectors import (similarity, standardise, vectors)
-from maskedlm.inference.vectors.standardise import (Moments, Standardiser)
+from maskedlm.inference.vectors import similarity, standardise, vectors
+from maskedlm.inference.vectors.standardise import Moments, Standardiser
 
 NUM_ROGUE = 3  # Dimensions of a layer that are listed and removed.
 PAIRS_AT_ONCE = 256  # In memory.
@@ -162,7 +162,9 @@ def correlate_with_scores(
   return [
     layer._replace(
       spearman={
-        name: label_metrics.evaluate_scores(gold, np.concatenate(found))["spearman"]
+        name: label_metrics.evaluate_scores(gold, np.concatenate(found))[
+          "spearman"
+        ]
         for name, found in of_layer.items()
       }
     )
@@ -177,4 +179,6 @@ def read_pairs(path: str) -> list[ScoredPair]:
     DataError: another file format; a score that is not a number, with its line.
   """
   examples = files.read_examples(str(path), glue.get_layout("stsb"))
-  return [ScoredPair(e.text, e.text_b, files.require_label(e)) for e in examples]
+  return [
+    ScoredPair(e.text, e.text_b, files.require_label(e)) for e in examples
+  ]

@@ -12,8 +12,14 @@ import numpy as np
 
 from maskedlm.data.labelled import windows
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.data.tokenizers.tokenizer import (Special, Tokenizer)
-from maskedlm.inference.vectors.units import (NO_UNIT, UNITS, TextTokens, TextUnits, make_tokeniser)
+from maskedlm.data.tokenizers.tokenizer import Special, Tokenizer
+from maskedlm.inference.vectors.units import (
+  NO_UNIT,
+  UNITS,
+  TextTokens,
+  TextUnits,
+  make_tokeniser,
+)
 
 
 class Row(NamedTuple):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.data.labelled.words import (split_words, word_encoder)
+from maskedlm.data.labelled.words import split_words, word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 NO_UNIT = -1  # The unit of a token outside all units.

@@ -16,14 +16,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import (ConfigError, check_name)
+from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Rows
 from maskedlm.inference.vectors import pooling
-from maskedlm.inference.vectors.rows import (CutText, Row, bucket_lengths, make_row_cutter, plan_batches)
+from maskedlm.inference.vectors.rows import (
+  CutText,
+  Row,
+  bucket_lengths,
+  make_row_cutter,
+  plan_batches,
+)
 from maskedlm.inference.vectors.units import UNITS
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig

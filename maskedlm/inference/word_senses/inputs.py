@@ -12,7 +12,7 @@ from typing import Any
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.words import split_words
-from maskedlm.inference.word_senses.data import (Sentence, TargetWord)
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
 
 _MARK = re.compile(r"(?<!\\)\*")  # \* is an asterisk in the text.
 _HOW = "expected: The *bank* rose, or The *banks|bank|NOUN* rose"

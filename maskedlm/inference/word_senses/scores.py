@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from maskedlm.inference.word_senses.data import TargetWord
-from maskedlm.inference.word_senses.senses import (Answer, Senses)
+from maskedlm.inference.word_senses.senses import Answer, Senses
 
 POS = ("NOUN", "VERB", "ADJ", "ADV")
 # Rows over several parts of speech.

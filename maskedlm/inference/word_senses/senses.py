@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.labelled.text_lines import (Text, text_of_words)
-from maskedlm.inference.vectors import (similarity, vectors)
-from maskedlm.inference.word_senses.data import (Sentence, TargetWord)
+from maskedlm.data.labelled.text_lines import Text, text_of_words
+from maskedlm.inference.vectors import similarity, vectors
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files
 

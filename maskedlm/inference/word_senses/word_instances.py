@@ -16,7 +16,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import hashing
-from maskedlm.data.labelled.text_lines import (Text, text_of_words)
+from maskedlm.data.labelled.text_lines import Text, text_of_words
 from maskedlm.inference.vectors import vectors
 from maskedlm.inference.word_senses.data import Sentence
 

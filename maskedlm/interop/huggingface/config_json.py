@@ -8,10 +8,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from maskedlm.core.errors import InteropError
-from maskedlm.interop.huggingface.option_names import (ACTIVATIONS, FIELDS, FIXED, POOLED, REQUIRED)
-from maskedlm.interop.huggingface.parameter_names import (ARCHITECTURES, Architecture)
+from maskedlm.interop.huggingface.option_names import (
+  ACTIVATIONS,
+  FIELDS,
+  FIXED,
+  POOLED,
+  REQUIRED,
+)
+from maskedlm.interop.huggingface.parameter_names import (
+  ARCHITECTURES,
+  Architecture,
+)
 from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.runtime import (buckets, output_files)
+from maskedlm.runtime import buckets, output_files
 
 
 def load_config(folder: pathlib.Path) -> dict[str, Any]:

@@ -13,11 +13,21 @@ from flax import traverse_util
 
 from maskedlm.core.errors import InteropError
 from maskedlm.inference.vectors import vectors
-from maskedlm.interop import (export_source, labels)
+from maskedlm.interop import export_source, labels
 from maskedlm.interop.export_source import ExportSource
-from maskedlm.interop.huggingface import (config_json, model_card, sentence_transformers, tensors, tokenizer_files, weights)
-from maskedlm.interop.huggingface.parameter_names import (ARCHITECTURES, Architecture)
-from maskedlm.runtime import (output_files, output_options)
+from maskedlm.interop.huggingface import (
+  config_json,
+  model_card,
+  sentence_transformers,
+  tensors,
+  tokenizer_files,
+  weights,
+)
+from maskedlm.interop.huggingface.parameter_names import (
+  ARCHITECTURES,
+  Architecture,
+)
+from maskedlm.runtime import output_files, output_options
 
 
 def export_huggingface(

@@ -15,8 +15,15 @@ from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
 from maskedlm.interop import labels
 from maskedlm.interop.heads import param_shapes
-from maskedlm.interop.huggingface import (config_json, match_tensors, sentence_transformers, tensors, tokenizer_files, weights)
-from maskedlm.interop.huggingface.parameter_names import (Architecture, Names)
+from maskedlm.interop.huggingface import (
+  config_json,
+  match_tensors,
+  sentence_transformers,
+  tensors,
+  tokenizer_files,
+  weights,
+)
+from maskedlm.interop.huggingface.parameter_names import Architecture, Names
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_options
 from maskedlm.training.checkpoints import write

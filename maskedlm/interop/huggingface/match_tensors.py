@@ -15,8 +15,8 @@ from flax import traverse_util
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
 from maskedlm.interop.huggingface import weights
-from maskedlm.interop.huggingface.parameter_names import (Architecture, Names)
-from maskedlm.interop.huggingface.tensors import (DTYPES, Tensors)
+from maskedlm.interop.huggingface.parameter_names import Architecture, Names
+from maskedlm.interop.huggingface.tensors import DTYPES, Tensors
 from maskedlm.interop.huggingface.weights import Weight
 
 # Current name -> name of the tensor in the file, or None.

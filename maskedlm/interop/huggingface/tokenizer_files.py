@@ -17,7 +17,7 @@ from tokenizers import processors
 from maskedlm.core.errors import InteropError
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.interop.huggingface import (tokenizer_options, unigram_json)
+from maskedlm.interop.huggingface import tokenizer_options, unigram_json
 from maskedlm.interop.huggingface.parameter_names import Architecture
 from maskedlm.interop.huggingface.tokenizer_options import FILE
 from maskedlm.modeling.architecture import EncoderConfig

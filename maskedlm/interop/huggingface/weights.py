@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import InteropError
-from maskedlm.interop.huggingface.parameter_names import (Architecture, Names)
+from maskedlm.interop.huggingface.parameter_names import Architecture, Names
 from maskedlm.modeling.architecture import EncoderConfig
 
 LEAVES = {"kernel": "weight", "scale": "weight", "embedding": "weight"}

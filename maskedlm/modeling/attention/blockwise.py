@@ -1,10 +1,11 @@
 """Attention in blocks: memory linear in the length, on any platform.
 
-The softmax is built up block by block of keys (arXiv:2112.05682), and backward
-computes the scores again from each row's log-sum (FlashAttention,
-arXiv:2205.14135, algorithm 4). Blocks of keys that no query of a block sees
-are not visited: beyond the window, right of it if causal, of other segments.
-Plain jax.numpy, so that XLA splits it over devices as it does the rest.
+The softmax is accumulated over blocks of keys (arXiv:2112.05682), and the
+backward pass recomputes the scores from each row's log-sum (FlashAttention,
+arXiv:2205.14135, algorithm 4). Blocks of keys that no query of a block attends
+to are skipped: those beyond the window, right of a causal query, or of other
+segments. It is plain jax.numpy, which XLA splits over devices as everything
+else.
 """
 
 import functools
@@ -17,13 +18,13 @@ import numpy as np
 from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.modeling.positions import alibi_slopes
 
-BLOCK = 128  # Positions: the fastest on CPU, of 128, 256, 512 and 1024.
-_UNSEEN = -1e9  # As a score: its exponential is 0.
-_PADDING = -1  # The segment of what fills the last block; no token's.
+BLOCK = 128  # Positions; the fastest of 128, 256, 512 and 1024 on CPU.
+_MASKED = -1e9  # A score whose exponential is 0.
+_PADDING = -1  # Segment of the columns that fill the last block; no token's.
 
 
 def attend(query, key, value, mask: AttentionMask, *, block: int = BLOCK):
-  """query, key, value [B, L, H, K] -> [B, L, H, K]."""
+  """Returns attention [B, L, H, K], as layer.attend."""
   L = query.shape[1]
   block = min(block, L)
   extra = -L % block
@@ -45,7 +46,7 @@ def attend(query, key, value, mask: AttentionMask, *, block: int = BLOCK):
 
 
 class _Fixed(NamedTuple):
-  """What is known when it is compiled."""
+  """Static arguments."""
 
   block: int
   causal: bool
@@ -77,7 +78,7 @@ def _forward(fixed, query, key, value, segments, reach):
 
     zero = jnp.zeros(q.shape, jnp.float32)
     top, total, y = jax.lax.fori_loop(
-      first[i], stop[i], add, (zero[..., 0] + _UNSEEN, zero[..., 0], zero)
+      first[i], stop[i], add, (zero[..., 0] + _MASKED, zero[..., 0], zero)
     )
     return (y / total[..., None]).astype(query.dtype), top + jnp.log(total)
 
@@ -92,7 +93,7 @@ def _backward(fixed, kept, dy):
   num = query.shape[2] // fixed.block
   first, stop = visited(fixed, segments, reach)
   scale = query.shape[-1] ** -0.5
-  # What the softmax takes from each score's gradient: that of its own sum.
+  # The softmax subtracts this from each gradient of its weights.
   mean = jnp.sum(dy.astype(jnp.float32) * y.astype(jnp.float32), axis=-1)
 
   def row(sums, i):  # One block of queries.
@@ -123,11 +124,11 @@ _attend.defvjp(_forward, _backward)
 
 
 def visited(fixed, segments, reach):
-  """(first, stop) [num]: the blocks of keys that each block of queries visits.
+  """Returns (first, stop) [num], the range of keys of each block of queries.
 
-  Whatever the segments are, all that is seen is in there; it is exact where
-  their ids ascend, padding (0) last. Rows are computed together, so that what
-  one of them sees is visited for all.
+  The ranges, in blocks, contain all keys that are attended to whatever the
+  segments are. They are tight if segment ids ascend with padding (0) last. All
+  rows of the batch share them.
   """
   B, L = segments.shape
   num = L // fixed.block
@@ -144,7 +145,7 @@ def visited(fixed, segments, reach):
 
 
 def _scores(fixed, q, k, segments, reach, i, j):
-  """Block i of queries, j of keys, [B, H, block, K] -> [B, H, block, block]."""
+  """Returns masked scores [B, H, block, block] of query and key blocks i, j."""
   size = fixed.block
   scores = _dot("BHLK,BHSK->BHLS", q, k) * q.shape[-1] ** -0.5
   column = jnp.arange(size)
@@ -152,29 +153,29 @@ def _scores(fixed, q, k, segments, reach, i, j):
   if fixed.alibi:
     slopes = np.float32(alibi_slopes(q.shape[1]))[:, None, None]
     scores = scores - slopes * jnp.abs(distance)
-  seen = jnp.abs(distance) <= reach
+  allowed = jnp.abs(distance) <= reach
   if fixed.causal:
-    seen &= distance >= 0
-  ours, theirs = (
+    allowed &= distance >= 0
+  query_segments, key_segments = (
     jax.lax.dynamic_slice_in_dim(segments, n * size, size, 1) for n in (i, j)
   )
-  seen = seen & (ours[:, :, None] == theirs[:, None, :])
-  return jnp.where(seen[:, None], scores, _UNSEEN)
+  allowed = allowed & (query_segments[:, :, None] == key_segments[:, None, :])
+  return jnp.where(allowed[:, None], scores, _MASKED)
 
 
 def _dot(subscripts, a, b):
-  """A contraction in b's type, summed in float32."""
+  """Returns the contraction of a and b in b's type, summed in float32."""
   return jnp.einsum(
     subscripts, a.astype(b.dtype), b, preferred_element_type=jnp.float32
   )
 
 
 def _cut(fixed, x, i):
-  """Block i of x [B, H, L, ...]."""
+  """Returns block i of x [B, H, L, ...]."""
   return jax.lax.dynamic_slice_in_dim(x, i * fixed.block, fixed.block, 2)
 
 
 def _add(fixed, x, y, j):
-  """x [B, H, L, K] with y added to block j."""
+  """Returns x [B, H, L, K] with y added to block j."""
   y = y + _cut(fixed, x, j)
   return jax.lax.dynamic_update_slice_in_dim(x, y, j * fixed.block, 2)

@@ -13,10 +13,10 @@ import jax.numpy as jnp
 from flax import linen as nn
 from jax.ad_checkpoint import checkpoint_name
 
-from maskedlm.modeling.attention import (blockwise, dispatch, vendor_kernels)
-from maskedlm.modeling.attention.mask import (AttentionMask, to_array)
-from maskedlm.modeling.layers import (Dense, Dropout)
-from maskedlm.modeling.positions import (alibi, rotate)
+from maskedlm.modeling.attention import blockwise, dispatch, vendor_kernels
+from maskedlm.modeling.attention.mask import AttentionMask, to_array
+from maskedlm.modeling.layers import Dense, Dropout
+from maskedlm.modeling.positions import alibi, rotate
 
 
 def attend(query, key, value, mask: AttentionMask, *, implementation: str):
@@ -99,7 +99,9 @@ class Attention(nn.Module):
     if self.is_mutable_collection("attention"):
       chosen = "xla"
     else:
-      chosen = dispatch.choose_implementation(self.implementation, self._case(K, mask, train))
+      chosen = dispatch.choose_implementation(
+        self.implementation, self._case(K, mask, train)
+      )
     if chosen == "xla":
       y = plain(query, key, value, mask, drop)
     else:

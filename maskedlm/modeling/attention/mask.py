@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import jax.numpy as jnp
 
-from maskedlm.modeling.positions import (Array, distance)
+from maskedlm.modeling.positions import Array, distance
 
 
 class AttentionMask(NamedTuple):

@@ -17,7 +17,7 @@ from ml_collections import ConfigDict
 
 from maskedlm import objectives
 from maskedlm.core.task import Task
-from maskedlm.data.batches import (batching, packed_rows)
+from maskedlm.data.batches import batch_costs, batching
 from maskedlm.data.corpus import store
 from maskedlm.modeling.attention import layer
 from maskedlm.objectives import auto_pack
@@ -277,7 +277,9 @@ def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
   config.objective.pack = pack
   task = objectives.make(config, corpus)
   steps_measured = -(-MEASURED_ROWS // config.data.batch_size)
-  return packed_rows.padding_share(task.batch_at, "train", range(steps_measured))
+  return batch_costs.padding_share(
+    task.batch_at, "train", range(steps_measured)
+  )
 
 
 def _size(count: float) -> str:

@@ -10,6 +10,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.task import Task
 from maskedlm.data.corpus import store
+from maskedlm.runtime import console
 
 
 def language_schedule(
@@ -29,7 +30,7 @@ def language_schedule(
     num_long * data.long_batch_size,
   )
   table: dict[str, dict[str, float]] = {}
-  for i, part in enumerate(corpus.parts):
+  for i, part in enumerate(corpus.domains):
     first = task.shares[0]
     repeats = read = 0.0
     for shares, count in zip(task.shares, rows_read, strict=False):
@@ -50,18 +51,24 @@ def language_schedule(
 
 
 def format_schedule(table: dict[str, dict[str, Any]]) -> list[str]:
-  """The table of `schedule`, a line for each language."""
-  width = max(4, *map(len, table))
-  head = (
-    f"{'':<{width}} {'tokens':>13} {'rows':>9} {'of all':>7} {'read':>7}"
-    f" {'rows read':>11} {'repeats':>8} {'tokens read':>15}"
+  """Formats the table of `language_schedule`, a line for each language."""
+  columns = ("", "tokens", "rows", "of all", "read", "rows read", "repeats")
+  return console.table(
+    (*columns, "tokens read"),
+    (
+      (
+        name,
+        f"{x['tokens']:,}",
+        f"{x['rows']:,}",
+        f"{x['natural_share']:.2%}",
+        f"{x['share']:.2%}",
+        f"{x['rows_read']:,.0f}",
+        f"{x['repeats']:.2f}",
+        f"{x['tokens_read']:,.0f}",
+      )
+      for name, x in table.items()
+    ),
   )
-  return [head] + [
-    f"{name:<{width}} {x['tokens']:>13,} {x['rows']:>9,}"
-    f" {x['natural_share']:>7.2%} {x['share']:>7.2%} {x['rows_read']:>11,.0f}"
-    f" {x['repeats']:>8.2f} {x['tokens_read']:>15,.0f}"
-    for name, x in table.items()
-  ]
 
 
 def _total(shares, field: str) -> int:

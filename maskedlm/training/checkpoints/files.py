@@ -28,8 +28,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from maskedlm.core.errors import (CheckpointError, StorageError)
-from maskedlm.runtime import (buckets, output_files, storage_errors)
+from maskedlm.core.errors import CheckpointError, StorageError
+from maskedlm.runtime import buckets, output_files, storage_errors
 
 T = TypeVar("T")
 Log = Callable[[str], None]
@@ -38,7 +38,7 @@ _RECORD = "meta/metadata"
 
 
 def warn(line: str) -> None:
-  """Where a log goes that nobody has asked for."""
+  """Discards log lines: the default log."""
   print(line, file=sys.stderr)
 
 
@@ -63,7 +63,7 @@ def commit(directory: Path, step: int) -> None:
 
 
 def _read(path: Path, read: Callable[[Path], str]) -> str:
-  """read(path); in a bucket, only what is not there is damage."""
+  """Returns read(path); in a bucket, only a missing file is damage."""
   try:
     return read(path)
   except (FileNotFoundError, UnicodeDecodeError):
@@ -75,7 +75,7 @@ def _read(path: Path, read: Callable[[Path], str]) -> str:
 
 
 def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
-  """What is wrong with a step's files, by its manifest; None if nothing is.
+  """Returns the problem of a step's files by its manifest; None if good.
 
   `items` are the prefixes of the files to check, all by default. Raises
   ConfigError or StorageError for a bucket that can't be reached.
@@ -101,7 +101,7 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
 
 
 def read_record(path: Path) -> dict:
-  """The JSON that checkpoint.py saved with a step."""
+  """Returns the JSON that manager.py saved with a step."""
   return json.loads((path / _RECORD).read_text("utf-8"))
 
 
@@ -122,7 +122,7 @@ def meta(record: dict) -> dict:
 
 
 def _steps(directory: Path) -> list[Path]:
-  """The folders of steps, complete or not, newest first."""
+  """Returns the folders of steps, complete or not, newest first."""
   if not directory.is_dir():
     return []
   found = [path for path in directory.iterdir() if path.name.isdigit()]
@@ -134,12 +134,12 @@ def _is_complete(path: Path) -> bool:
 
 
 def complete(directory: Path) -> list[int]:
-  """The complete steps, in increasing order."""
+  """Returns the complete steps, in increasing order."""
   return [int(p.name) for p in _steps(directory)[::-1] if _is_complete(p)]
 
 
 def ranked(directory: Path) -> list[int]:
-  """The complete steps that have a metric, best (lowest) first."""
+  """Returns the complete steps that have a metric, best (lowest) first."""
   metrics = {}
   for step in complete(directory):
     try:
@@ -153,7 +153,7 @@ def ranked(directory: Path) -> list[int]:
 def survey(
   directory: Path, items: Sequence[str] = ("",)
 ) -> tuple[list[str], dict[str, str]]:
-  """Names of folders to load, best first; name -> problem of those not good.
+  """Returns (folders to load, best first; {name: problem} of the others).
 
   The newest good one alone, with the problems of those newer; or, where there
   is none, every unverified one, with the problems of all. Raises ConfigError
@@ -174,7 +174,7 @@ def survey(
 
 
 def find(path: Path, step: int | str | None) -> tuple[Path, str | None]:
-  """The folder that holds the steps, and the name of one if one is asked for.
+  """Returns the folder of the steps, and the name of a requested step.
 
   `path` is WORKDIR, WORKDIR/checkpoints or one step's folder; `step` a number,
   "best" or None. Raises CheckpointError where there is no such step.
@@ -207,7 +207,7 @@ def load_newest(
   survey: Callable[[], tuple[list[str], dict[str, str]]],
   log: Log,
 ) -> tuple[T | None, list[str]]:
-  """load(path) of the newest good step, and the damaged steps newer than it.
+  """Returns load(path) of the newest good step, and newer damaged steps.
 
   An unverified step is used only where no good one is left. (None, []) when
   there is nothing at all; CheckpointError when there is nothing usable.
@@ -251,7 +251,7 @@ def load_step(
   items: Sequence[str],
   log: Log,
 ) -> T:
-  """load(folder) of a step that is asked for, or of the newest good one.
+  """Returns load(folder) of the requested step, or the newest good one.
 
   Raises CheckpointError when there is none, and when the one that was asked
   for is damaged or absent. Only files that begin with `items` are verified.
@@ -275,7 +275,7 @@ def load_step(
 def load_record(
   path: Path, *, step: int | str | None = None, log: Log = warn
 ) -> dict:
-  """read_record of a step that is asked for, or of the newest good one.
+  """Returns read_record of the requested step, or the newest good one.
 
   Its arrays are neither read nor verified. Raises as load_step does.
   """
@@ -290,7 +290,7 @@ def set_aside(directory: Path, name: str) -> None:
 
 
 def discard(directory: Path, step: int) -> None:
-  """Deletes what there is of a step."""
+  """Deletes all files of a step."""
   path = directory / str(step)
   # First: a kill meanwhile leaves nothing that looks whole.
   (path / MANIFEST).unlink(missing_ok=True)
@@ -335,7 +335,7 @@ def clear(directory: Path) -> None:
 
 
 class Lock(NamedTuple):
-  """That this run alone writes."""
+  """A lock: this run alone writes."""
 
   check: Callable[[], None]  # Raises CheckpointError where it was lost.
   close: Callable[[], None]

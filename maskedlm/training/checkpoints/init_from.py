@@ -45,7 +45,10 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
         config.model[field.name] = getattr(start.cfg, field.name)
   if "tokenizer.path" not in given or not config.tokenizer.path:
     config.tokenizer.path = str(load.tokenizer_dir(config.init_from))
-  elif tokenizer.load_tokenizer(config.tokenizer.path).sha256 != start.tokenizer.sha256:
+  elif (
+    tokenizer.load_tokenizer(config.tokenizer.path).sha256
+    != start.tokenizer.sha256
+  ):
     raise ConfigError(
       f"tokenizer.path={config.tokenizer.path} is not the tokenizer of "
       f"init_from={config.init_from}: leave it out; or give the model that one "
@@ -58,7 +61,7 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
 def initial_weights(
   path: str, *, log: Callable[[str], None]
 ) -> Callable[[Params], Params]:
-  """-> fresh parameters -> those to start from (train.run's start_from).
+  """Returns fresh parameters -> those to start from (loop.run start_from).
 
   Parts that both have, such as the encoder and the MLM head, are taken over,
   but for an MLM head that is a generator's (ELECTRA) on one side only; the

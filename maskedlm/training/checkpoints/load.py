@@ -1,4 +1,4 @@
-"""A checkpoint opened to be used: parameters, architecture, tokenizer.
+"""Opens checkpoints for use: parameters, architecture, tokenizer.
 
 Fine-tuning, prediction, filled masks, embeddings and exports begin here.
 """
@@ -13,14 +13,14 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Params
-from maskedlm.data.tokenizers.tokenizer import (Tokenizer, load_tokenizer)
-from maskedlm.modeling.architecture import (EncoderConfig, restored)
+from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
+from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.runtime import buckets
-from maskedlm.training.checkpoints import (files, manager)
+from maskedlm.training.checkpoints import files, manager
 
 
 class Described(NamedTuple):
-  """What a checkpoint is of."""
+  """The kind of model that a checkpoint holds."""
 
   cfg: EncoderConfig
   tokenizer: Tokenizer
@@ -28,7 +28,7 @@ class Described(NamedTuple):
 
 
 class LoadedCheckpoint(NamedTuple):
-  """What a checkpoint holds, and what it is of."""
+  """The contents of a checkpoint, and its kind."""
 
   params: Params  # numpy.
   cfg: EncoderConfig
@@ -37,7 +37,7 @@ class LoadedCheckpoint(NamedTuple):
 
 
 def describe(path: str | pathlib.Path) -> Described:
-  """A workdir's newest checkpoint, or a checkpoint, without its arrays.
+  """Opens a workdir's newest checkpoint, or a checkpoint, without arrays.
 
   It reads its small files alone, and asks JAX for no devices: hosts may be
   connected afterwards.
@@ -110,7 +110,7 @@ def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
 
 
 def facts(opened: LoadedCheckpoint) -> dict[str, str]:
-  """What must be the same on all hosts that open it (hosts.together)."""
+  """Returns what must be equal on all hosts that open it (hosts.together)."""
   digest = hashlib.sha256()
   for path, x in jax.tree_util.tree_leaves_with_path(opened.params):
     digest.update(jax.tree_util.keystr(path).encode())
@@ -122,7 +122,7 @@ def facts(opened: LoadedCheckpoint) -> dict[str, str]:
 
 
 def tokenizer_dir(path: str | pathlib.Path) -> buckets.Path:
-  """tokenizer/ of the workdir that path is, or lies in; may be an address.
+  """Returns tokenizer/ of the workdir that path is or lies in (or a URL).
 
   Raises:
     ConfigError: there is none.

@@ -24,8 +24,8 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
-from maskedlm.core.errors import (CheckpointError, ConfigError, StorageError)
-from maskedlm.runtime import (buckets, multihost, storage_errors)
+from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
+from maskedlm.runtime import buckets, multihost, storage_errors
 from maskedlm.training.checkpoints import files
 
 State = Any  # A NamedTuple of pytrees; one field is `params`, nested dicts.
@@ -68,7 +68,7 @@ class Checkpoints(NamedTuple):
 
 
 def _leaves(state: State) -> dict[str, Any]:
-  """path -> array, such as "params/encoder/embeddings/norm/scale"."""
+  """Returns {path: array}, such as "params/encoder/embeddings/norm/scale"."""
   return {
     jax.tree_util.keystr(path, simple=True, separator="/"): x
     for path, x in jax.tree_util.tree_leaves_with_path(state)
@@ -76,7 +76,7 @@ def _leaves(state: State) -> dict[str, Any]:
 
 
 def _describe(state: State) -> dict[str, str]:
-  """path -> "float32[5,13]", the same for a state and for its like."""
+  """Returns {path: "float32[5,13]"}, equal for a state and for its like."""
   return {
     path: f"{x.dtype}[{','.join(map(str, x.shape))}]"
     for path, x in _leaves(state).items()
@@ -101,7 +101,7 @@ def _check_finite(state: State, step: int) -> None:
 
 
 def _finite(metric: float | None) -> float | None:
-  """The metric, None where it ranks nothing."""
+  """Returns the metric, None where it ranks nothing."""
   return None if metric is None or not math.isfinite(metric) else float(metric)
 
 
@@ -174,7 +174,7 @@ def _load_params(path: Path, subtrees: Sequence[str] | None):
 
 
 def _saving(step: int, directory: Path):
-  """Within: what the storage raises is a StorageError of this step."""
+  """Converts errors of the storage to a StorageError of this step."""
 
   def tell(error: Exception) -> StorageError:
     try:
@@ -182,8 +182,8 @@ def _saving(step: int, directory: Path):
     except Exception:  # A bucket that can't be reached.
       intact = "The steps before"
     return StorageError(
-      f"saving step {step} in {directory} failed: {storage_errors.reason(error)}. "
-      f"{intact} are intact: make room or choose another --workdir, and run "
+      f"saving step {step} in {directory} failed: "
+      f"{storage_errors.reason(error)}. {intact} are intact: make room or choose another --workdir, and run "
       "again to resume."
     )
 
@@ -195,7 +195,7 @@ def open_checkpoints(
 ) -> Checkpoints:
   """Opens WORKDIR/checkpoints for writing; clears what a kill left behind.
 
-  The newest `keep_last` steps are kept, and besides them the `keep_best` of
+  The newest `keep_last` steps are kept, and in addition the `keep_best` of
   lowest metric. `log` gets one line for whatever is not as it should be.
   Raises ConfigError for a number out of range, or a folder that may not be
   written; CheckpointError for one that another run is writing; StorageError for
@@ -218,7 +218,7 @@ def open_checkpoints(
   pending = None  # The save under way.
 
   def finish(step: int) -> None:
-    """In the background: waits for the files, hashes, names, deletes old."""
+    """Waits for the files, hashes, names, deletes old; in the background."""
     try:
       with _saving(step, directory):
         checkpointer.wait_until_finished()
@@ -229,12 +229,12 @@ def open_checkpoints(
           files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
     except StorageError:
       if primary:
-        with contextlib.suppress(Exception):  # The first error is the one told.
+        with contextlib.suppress(Exception):  # Keep the first error.
           files.clear(directory)  # A full disk gets its space back.
       raise
 
   def wait() -> None:
-    """Until the last save is complete; raises its error each time.
+    """Waits until the last save is complete; raises its error each time.
 
     No save follows a failed one: what Orbax left running could write into it.
     """
@@ -297,7 +297,7 @@ def open_checkpoints(
   def restore(
     like: State, check: Callable[[dict], None] = lambda meta: None
   ) -> tuple[State, dict] | None:
-    """The newest good step, in the shapes, dtypes and shardings of `like`.
+    """Loads the newest good step, with shapes and shardings of `like`.
 
     `like` is the state as jax.ShapeDtypeStruct with shardings, on any mesh.
     `check(meta)` is called before the arrays are looked at, and may raise.

@@ -106,7 +106,7 @@ def _check_writer(old: Container[str], new: Container[str], where: str) -> None:
 
 
 def flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-  """{"model": {"width": 8}} -> {"model.width": 8}."""
+  """Flattens {"model": {"width": 8}} to {"model.width": 8}."""
   flat = {}
   for name, value in config.items():
     if isinstance(value, Mapping):

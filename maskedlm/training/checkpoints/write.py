@@ -1,4 +1,4 @@
-"""A workdir that no training has made: an import, a new vocabulary."""
+"""Writes a workdir without training: an import, a new vocabulary."""
 
 import pathlib
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from maskedlm.training.checkpoints import manager
 
 
 class _State(NamedTuple):
-  """What checkpoint.py saves."""
+  """The state that checkpoints/manager.py saves."""
 
   params: Params
   step: np.ndarray

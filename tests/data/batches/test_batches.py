@@ -21,10 +21,10 @@ from helpers.splits import (
   make_data,
   random_documents,
 )
-from maskedlm.core.errors import (ConfigError, CorpusError)
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data import hashing
 from maskedlm.data.batches import batching as epochs
-from maskedlm.data.batches import (pair_rows, pair_table)
+from maskedlm.data.batches import pair_rows, pair_table
 from maskedlm.data.corpus import store
 from maskedlm.data.tokenizers import tokenizer
 
@@ -210,7 +210,7 @@ def test_a_corpus_on_disk_gives_the_same_batches(tmp_path):
     options={},
     report=collections.Counter(),
   )
-  assert len(on_disk.train.tokens.parts) > 3
+  assert len(on_disk.train.tokens.arrays) > 3
   by_hand = make_corpus(tmp_path, documents)
   by_hand.tokenizer.special = made.special
   actual, expected = make_batches(on_disk), make_batches(by_hand)
@@ -424,7 +424,9 @@ def test_tokens_go_from_the_front_and_the_back_alike(tmp_path):
   assert opened.table["num_sentences"].tolist() == [2, 2]
   n = 4000
   row = np.zeros(n, int)
-  batch = pair_rows.next_sentence_pairs(opened, row, np.arange(n), special=SPECIAL)
+  batch = pair_rows.next_sentence_pairs(
+    opened, row, np.arange(n), special=SPECIAL
+  )
   # A and B: 15 tokens each, 10 of which stay.
   assert (batch["token_type_ids"].sum(1) == 11).all()
   a_front = batch["input_ids"][:, 1] - FIRST_ID
@@ -617,7 +619,7 @@ def test_a_phase_that_rounds_to_no_step_is_not_opened():
     return epochs.Source(7, seed, None)
 
   data = make_data(long_share=0.004)
-  corpus = types.SimpleNamespace(parts=(), meta={})
+  corpus = types.SimpleNamespace(domains=(), meta={})
   for num_steps in (100, 150):  # Of the last 0.4, and 0.6, steps.
     config = make_config(data, num_steps=num_steps)
     epochs.make_batches(open_source, config, corpus, (0, 1))

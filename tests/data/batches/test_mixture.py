@@ -7,9 +7,15 @@ import pytest
 
 from helpers import splits
 from helpers.languages import LETTERS, language_of, make_config, prepared
-from maskedlm.core.errors import (ConfigError, CorpusError)
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data import sampling
-from maskedlm.data.batches import (batching, domain_mixture, pair_rows, text_rows)
+from maskedlm.data.batches import (
+  batching,
+  domain_mixture,
+  pair_rows,
+  row_source,
+  text_rows,
+)
 from maskedlm.data.corpus import domain_splits
 
 
@@ -28,7 +34,10 @@ KINDS = {
   "adjacent": (pair_rows.adjacent_batches, {"short_share": 0.05}),
   "document_rows": (text_rows.document_batches, {}),
   "packed_rows": (text_rows.document_batches, {"pack": True}),
-  "full_sentences": (text_rows.full_sentence_batches, {"isolate_documents": False}),
+  "full_sentences": (
+    text_rows.full_sentence_batches,
+    {"isolate_documents": False},
+  ),
   "isolated": (text_rows.full_sentence_batches, {"isolate_documents": True}),
 }
 
@@ -101,8 +110,10 @@ def test_a_mixture_is_exact_over_each_epoch():
   # 210 rows in all, of which 4, 2 and 1 of 7.
   assert mixed.num_rows == 210
   assert [s.drawn for s in mixed.shares] == [120, 60, 30]
-  assert mixed.shares[1] == domain_mixture.DomainShare("b", num_rows=40, drawn=60)
-  row, epoch = domain_mixture.row_at(mixed, np.arange(4 * 210))
+  assert mixed.shares[1] == domain_mixture.DomainShare(
+    "b", num_rows=40, drawn=60
+  )
+  row, epoch = row_source.row_at(mixed, np.arange(4 * 210))
   language = np.searchsorted([160, 200, 210], row, side="right")
   for lap in language.reshape(4, 210):
     assert np.bincount(lap).tolist() == [120, 60, 30]
@@ -128,7 +139,7 @@ def test_each_epoch_mixes_anew():
   mixed = domain_mixture.mix(
     [source(70, 1), source(30, 2)], ["a", "b"], q=[0.7, 0.3], seed=3
   )
-  row, _ = domain_mixture.row_at(mixed, np.arange(200))
+  row, _ = row_source.row_at(mixed, np.arange(200))
   first, second = (row >= 70).reshape(2, 100)
   assert first.sum() == second.sum() == 30
   assert (first & second).sum() < 20  # By chance 9.
@@ -151,8 +162,8 @@ def test_any_place_is_reached_at_once():
     [source(10**12, 1), source(10**6, 2)], ["a", "b"], q=[0.9, 0.1], seed=3
   )
   far = np.array([0, 10**15 + 7, 10**17])
-  row, epoch = domain_mixture.row_at(mixed, far)
-  again = [domain_mixture.row_at(mixed, far[i : i + 1]) for i in range(3)]
+  row, epoch = row_source.row_at(mixed, far)
+  again = [row_source.row_at(mixed, far[i : i + 1]) for i in range(3)]
   assert row.tolist() == [r[0] for r, _ in again]
   assert epoch.tolist() == [e[0] for _, e in again]
 
@@ -164,7 +175,7 @@ def test_alpha_1_reads_each_row_once_in_an_epoch():
     q=sampling.sampling_shares([97, 13, 5], 1.0),
     seed=3,
   )
-  row, _ = domain_mixture.row_at(mixed, np.arange(115))
+  row, _ = row_source.row_at(mixed, np.arange(115))
   assert sorted(row) == list(range(115))
 
 
@@ -173,7 +184,7 @@ def test_a_share_of_0_is_never_read():
     [source(n, n) for n in (9, 4, 7)], "abc", q=[0.75, 0.0, 0.25], seed=3
   )
   assert [s.drawn for s in mixed.shares] == [15, 0, 5]
-  row, _ = domain_mixture.row_at(mixed, np.arange(3 * 20))
+  row, _ = row_source.row_at(mixed, np.arange(3 * 20))
   assert not ((row >= 9) & (row < 13)).any()
   assert (row < 9).sum() == 45
 
@@ -267,7 +278,7 @@ def test_a_second_phase_has_its_own_mixture(corpus):
 
 def test_one_more_language_leaves_the_others_rows(corpus):
   # Rows' seeds are by the part's name: drawn without "yo", "en" is the same.
-  fewer = corpus._replace(parts=corpus.parts[:2])
+  fewer = corpus._replace(domains=corpus.domains[:2])
   one, other = (read(c, "full_sentences") for c in (corpus, fewer))
   for reader in (one, other):
     assert reader.shares[0][0].name == "en"
@@ -289,8 +300,8 @@ def test_seeds_are_by_the_language_s_name(corpus):
     return found
 
   every = seeds(corpus)
-  assert len(set(every)) == len(corpus.parts) == 3
-  assert seeds(corpus._replace(parts=corpus.parts[1:])) == every[1:]
+  assert len(set(every)) == len(corpus.domains) == 3
+  assert seeds(corpus._replace(domains=corpus.domains[1:])) == every[1:]
 
 
 def test_what_is_refused(corpus):
@@ -298,7 +309,7 @@ def test_what_is_refused(corpus):
     with pytest.raises(ConfigError, match=f"data.alpha={alpha}"):
       read(corpus, "nsp", splits.make_data(alpha=alpha))
   nothing = dict.fromkeys(domain_splits.COUNTS, 0)
-  first, *others = corpus.parts
-  emptied = corpus._replace(parts=({**first, "heldout": nothing}, *others))
+  first, *others = corpus.domains
+  emptied = corpus._replace(domains=({**first, "heldout": nothing}, *others))
   with pytest.raises(CorpusError, match=r"'en': .*the heldout split has no"):
     read(emptied, "full_sentences")

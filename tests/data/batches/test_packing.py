@@ -15,14 +15,21 @@ from helpers.splits import (
   make_corpus,
   random_documents,
 )
-from maskedlm.data.batches import (batching, packed_rows, pair_rows, pair_table)
+from maskedlm.data.batches import (
+  batch_costs,
+  batching,
+  bin_packing,
+  packed_rows,
+  pair_rows,
+  pair_table,
+)
 
 CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
 
 
 def bins(lengths, L, G, seed=0):
   """The lengths that share a row, each sorted, sorted."""
-  members, starts = packed_rows._compose(np.array(lengths), L, G, seed=seed)
+  members, starts = bin_packing.best_fit(np.array(lengths), L, G, seed=seed)
   return sorted(
     sorted((lengths[m] for m in members[a:b]), reverse=True)
     for a, b in itertools.pairwise(starts)
@@ -44,7 +51,7 @@ def test_packed_rows_hold_each_row_once_and_are_nearly_full(L, mean):
   rng = np.random.default_rng(4)
   lengths = np.minimum(3 + rng.exponential(mean, 5000).astype(int), L)
   G = packed_rows.max_segments(L)
-  members, starts = packed_rows._compose(lengths, L, G, seed=7)
+  members, starts = bin_packing.best_fit(lengths, L, G, seed=7)
   np.testing.assert_array_equal(np.sort(members), np.arange(5000))
   sizes = np.diff(starts)
   assert starts[0] == 0 and starts[-1] == 5000
@@ -52,10 +59,10 @@ def test_packed_rows_hold_each_row_once_and_are_nearly_full(L, mean):
   tokens = np.add.reduceat(lengths[members], starts[:-1])
   assert tokens.max() <= L
   assert tokens.mean() > 0.93 * L
-  again = packed_rows._compose(lengths, L, G, seed=7)
+  again = bin_packing.best_fit(lengths, L, G, seed=7)
   np.testing.assert_array_equal(again[0], members)
   # Another seed: the same lengths together, but other rows.
-  other = packed_rows._compose(lengths, L, G, seed=8)
+  other = bin_packing.best_fit(lengths, L, G, seed=8)
   np.testing.assert_array_equal(other[1], starts)
   np.testing.assert_array_equal(lengths[other[0]], lengths[members])
   assert np.mean(other[0] == members) < 0.1
@@ -97,12 +104,14 @@ def test_shares_by_hand():
     return {"segment_ids": segment_ids[: step + 1]}
 
   # 1 of 6, then 1 of 12 positions.
-  assert packed_rows.padding_share(batch_at, "train", [0]) == pytest.approx(1 / 6)
-  assert packed_rows.padding_share(batch_at, "train", [0, 1]) == pytest.approx(
+  assert batch_costs.padding_share(batch_at, "train", [0]) == pytest.approx(
+    1 / 6
+  )
+  assert batch_costs.padding_share(batch_at, "train", [0, 1]) == pytest.approx(
     2 / 18
   )
-  assert packed_rows.attended_pairs(segment_ids[:1]) == 9 + 4
-  assert packed_rows.attended_pairs(segment_ids) == (9 + 4 + 36) / 2
+  assert batch_costs.attended_pairs(segment_ids[:1]) == 9 + 4
+  assert batch_costs.attended_pairs(segment_ids) == (9 + 4 + 36) / 2
 
 
 def numbered_source(lengths, L, seed):
@@ -135,9 +144,9 @@ def test_a_batch_may_have_rows_of_two_epochs(tmp_path):
 def test_rows_packed_by_another_seed_are_no_table_of_this_one(tmp_path):
   corpus = make_corpus(tmp_path, [])
   read = [
-    packed_rows.pack_rows(corpus, numbered_source([8] * 40, 16, seed), length=16).read(
-      np.arange(20), np.zeros(20, int)
-    )["input_ids"]
+    packed_rows.pack_rows(
+      corpus, numbered_source([8] * 40, 16, seed), length=16
+    ).read(np.arange(20), np.zeros(20, int))["input_ids"]
     for seed in (1, 2, 1)
   ]
   assert not np.array_equal(read[0], read[1])
@@ -155,11 +164,11 @@ def test_the_cost_of_a_step_by_hand():
   def row_cost(length, pairs):
     return 1000 * length + (pairs or 0)
 
-  packed = packed_rows.step_cost(row_cost, batch_at, config, packed=True)
+  packed = batch_costs.step_cost(row_cost, batch_at, config, packed=True)
   # 6 rows of 20 tokens, then 4 of 56.
   assert packed(2) == 6 * (20_000 + 6**2)
   assert packed(4) == 4 * (56_000 + 9**2)
-  alone = packed_rows.step_cost(row_cost, batch_at, config, packed=False)
+  alone = batch_costs.step_cost(row_cost, batch_at, config, packed=False)
   assert [alone(0), alone(3)] == [6 * 20_000, 4 * 56_000]
 
 
@@ -175,7 +184,9 @@ def make_data(**changes):
 
 def make_batches(corpus, data=None, *, shard=(0, 1), pack=True, **changes):
   config = make_config(data or make_data(), **changes)
-  return pair_rows.nsp_batches(config, corpus, shard, short_share=0.1, pack=pack)
+  return pair_rows.nsp_batches(
+    config, corpus, shard, short_share=0.1, pack=pack
+  )
 
 
 @pytest.fixture(scope="module")
@@ -205,7 +216,9 @@ def all_pairs(opened, num_epochs, **options):
   R = len(opened.table)
   row = np.tile(np.arange(R), num_epochs)
   epoch = np.repeat(np.arange(num_epochs), R)
-  batch = pair_rows.next_sentence_pairs(opened, row, epoch, special=SPECIAL, **options)
+  batch = pair_rows.next_sentence_pairs(
+    opened, row, epoch, special=SPECIAL, **options
+  )
   return row, batch
 
 
@@ -361,7 +374,7 @@ def test_packing_spares_padding(numbered):
   _, corpus = numbered
   steps = range(20)
   before, after = (
-    packed_rows.padding_share(
+    batch_costs.padding_share(
       make_batches(corpus, pack=pack).batch_at, "train", steps
     )
     for pack in (False, True)
@@ -376,7 +389,7 @@ def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):
   first = make_batches(corpus).batch_at("train", 5)
   # Rows, their lengths, members, starts.
   assert len(os.listdir(tmp_path / "rows")) == 4
-  monkeypatch.setattr(packed_rows, "_compose", None)
+  monkeypatch.setattr(bin_packing, "best_fit", None)
   again = make_batches(corpus).batch_at("train", 5)
   for name, value in first.items():
     np.testing.assert_array_equal(again[name], value)
@@ -388,13 +401,13 @@ def test_how_many_rows_there_would_be_is_known_without_packing(
   documents, _ = numbered
   corpus = make_corpus(tmp_path, documents)
   composed = []
-  compose = packed_rows._compose
+  compose = bin_packing.best_fit
 
   def watched(*args, **kwargs):
     composed.append(compose(*args, **kwargs))
     return composed[-1]
 
-  monkeypatch.setattr(packed_rows, "_compose", watched)
+  monkeypatch.setattr(bin_packing, "best_fit", watched)
   made = make_batches(corpus)
   (num_rows,) = made.rows_per_epoch
   assert not composed

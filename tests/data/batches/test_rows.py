@@ -9,7 +9,7 @@ import pytest
 
 from helpers.splits import make_corpus, make_split, random_documents
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.batches import (pair_table, row_tables)
+from maskedlm.data.batches import pair_table, row_tables
 
 OPTIONS = {"length": 13, "short_share": 0.3, "seed": 7}
 

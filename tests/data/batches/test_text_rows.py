@@ -22,9 +22,9 @@ from helpers.splits import (
   random_documents,
 )
 from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import (ConfigError, CorpusError)
+from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import (packed_rows, text_rows)
+from maskedlm.data.batches import batch_costs, text_rows
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 
@@ -429,7 +429,7 @@ def test_97_percent_of_a_full_row_is_text(novels, length):
   special = novels.tokenizer.special
   for make in (full, isolated):
     reader = make(novels, data)
-    assert packed_rows.padding_share(reader.batch_at, "train", range(10)) < 0.01
+    assert batch_costs.padding_share(reader.batch_at, "train", range(10)) < 0.01
     ids = [reader.batch_at("train", step)["input_ids"] for step in range(10)]
     text = ~np.isin(ids, [special.pad, special.cls, special.sep])
     assert text.mean() > 0.97
@@ -439,7 +439,7 @@ def test_packing_spares_padding(novels):
   data = make_data(length=128, batch_size=32)
   steps = range(10)
   before, after = (
-    packed_rows.padding_share(make(novels, data).batch_at, "train", steps)
+    batch_costs.padding_share(make(novels, data).batch_at, "train", steps)
     for make in (single, packed)
   )
   assert after < before - 0.02

@@ -11,8 +11,8 @@ import re
 import numpy as np
 import pytest
 
-from maskedlm.core.errors import (CorpusError, StorageError)
-from maskedlm.data.corpus import (manifest, shards, store)
+from maskedlm.core.errors import CorpusError, StorageError
+from maskedlm.data.corpus import manifest, shards, store
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.runtime import output_files
 
@@ -94,7 +94,7 @@ def test_entropy_by_hand(write):
 )
 def test_documents_never_span_shards(write, shard_tokens, sizes):
   corpus = write(DOCUMENTS, shard_tokens=shard_tokens)
-  assert [len(part) for part in corpus.train.tokens.parts] == sizes
+  assert [len(part) for part in corpus.train.tokens.arrays] == sizes
   assert everything(corpus.train.tokens) == [5, 6, 7, 8, 9, 10, 6, 6, 7, 7, 7]
   assert everything(corpus.train.documents) == [0, 2, 3, 5]
 
@@ -107,7 +107,7 @@ def test_take_reads_shards_as_one_array(write):
   ]
   corpus = write(documents, shard_tokens=50)
   whole = np.concatenate([s for _, sentences in documents for s in sentences])
-  assert len(corpus.train.tokens.parts) > 5
+  assert len(corpus.train.tokens.arrays) > 5
   for shape in [(3, 5, 7), (13,), (), (0, 4)]:
     indices = rng.integers(0, len(whole), shape)
     taken = store.take(corpus.train.tokens, indices)
@@ -141,7 +141,7 @@ def test_large_vocabularies_take_four_bytes(write):
   assert shards.token_dtype(65_537) == np.uint32
   corpus = write([("train", [ids(70_000, 5)])], vocab_size=70_001)
   assert everything(corpus.train.tokens) == [70_000, 5]
-  assert corpus.train.tokens.parts[0].dtype == np.uint32
+  assert corpus.train.tokens.arrays[0].dtype == np.uint32
   assert corpus.token_counts[70_000] == 1
 
 
@@ -287,7 +287,9 @@ def test_verify_finds_a_flipped_bit_in_any_file(write):
       content[position] ^= 16
     file.write_bytes(content)
   calls = []
-  assert store.verify_corpus(corpus.path, lambda *call: calls.append(call)) == []
+  assert (
+    store.verify_corpus(corpus.path, lambda *call: calls.append(call)) == []
+  )
   total = sum(file["bytes"] for file in names.values())
   assert calls[-1] == (total, total)
 
@@ -336,7 +338,9 @@ def test_a_wrong_shard_is_described(tmp_path, column, values, problem):
     for name, array in arrays.items():
       np.save(tmp_path / f"train-00000.{name}.npy", np.array(array, np.uint32))
     return list(
-      shards.shard_problems(tmp_path, "train-00000", counts=counts, vocab_size=12)
+      shards.shard_problems(
+        tmp_path, "train-00000", counts=counts, vocab_size=12
+      )
     )
 
   assert problems(arrays) == []

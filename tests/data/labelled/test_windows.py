@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from maskedlm.data.labelled.windows import (Window, cut_windows)
+from maskedlm.data.labelled.windows import Window, cut_windows
 
 
 def test_what_fits_is_one_window():

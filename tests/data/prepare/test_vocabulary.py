@@ -121,7 +121,7 @@ def test_a_language_with_unknown_characters_is_named(tmp_path):
   said.clear()
   corpus = prepared(config, tmp_path / "other", said.append)
   assert not [line for line in said if line.startswith("warning")]
-  assert sum(p["train"]["unknown"] for p in corpus.parts) == 0
+  assert sum(p["train"]["unknown"] for p in corpus.domains) == 0
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "unigram"])

@@ -146,16 +146,16 @@ def test_counts_by_hand(tmp_path):
   config.corpus.update(sentences="lines", num_workers=1, heldout_share=0.01)
   config.tokenizer.update(kind="bpe", lowercase=False, vocab_size=300)
   corpus = prepared(config, tmp_path / "corpus")
-  assert [(p["name"], p["language"]) for p in corpus.parts] == [
+  assert [(p["name"], p["language"]) for p in corpus.domains] == [
     ("en", "en"),
     ("vi", "vi"),
   ]
   # Two documents of each are held out, whatever the share.
-  for part in corpus.parts:
+  for part in corpus.domains:
     assert part["heldout"]["documents"] == part["train"]["documents"] == 2
   en, vi = (
     {n: p["train"][n] + p["heldout"][n] for n in domain_splits.COUNTS}
-    for p in corpus.parts
+    for p in corpus.domains
   )
   assert (en["sentences"], en["characters"], en["bytes"]) == (5, 15, 15)
   assert (vi["sentences"], vi["characters"], vi["bytes"]) == (4, 7, 9)
@@ -167,7 +167,7 @@ def test_counts_by_hand(tmp_path):
 def test_documents_know_their_part(made):
   _, corpus = made
   language = language_of(corpus)
-  assert [p["name"] for p in corpus.parts] == list(LETTERS)
+  assert [p["name"] for p in corpus.domains] == list(LETTERS)
   for name in ("train", "heldout"):
     split = getattr(corpus, name)
     documents, sentences, tokens = (
@@ -179,13 +179,13 @@ def test_documents_know_their_part(made):
     for own, (begin, end) in zip(part, itertools.pairwise(bounds), strict=True):
       found = language[tokens[begin:end]]
       assert set(found[found >= 0]) <= {own}
-    counts = [p[name]["documents"] for p in corpus.parts]
+    counts = [p[name]["documents"] for p in corpus.domains]
     assert np.bincount(part, minlength=3).tolist() == counts
   both = [
-    p["train"]["documents"] + p["heldout"]["documents"] for p in corpus.parts
+    p["train"]["documents"] + p["heldout"]["documents"] for p in corpus.domains
   ]
   assert both == list(DOCUMENTS.values())
-  assert all(p["heldout"]["documents"] >= 2 for p in corpus.parts)
+  assert all(p["heldout"]["documents"] >= 2 for p in corpus.domains)
 
 
 def test_a_part_alone_is_the_corpus_of_its_file(made, tmp_path):
@@ -215,7 +215,7 @@ def test_a_corpus_without_parts_says_nothing_of_them(made, tmp_path):
   config.corpus.source = f"text:{tmp_path}/en.txt"
   config.corpus.parts = ""
   corpus = prepared(config, tmp_path / "corpus")
-  assert corpus.parts == () and "parts" not in corpus.meta
+  assert corpus.domains == () and "parts" not in corpus.meta
   assert set(corpus.meta["options"]) == {
     "corpus.source", "corpus.text_field", "corpus.sentences",
     "corpus.language", "corpus.heldout_share", "corpus.max_sentence_tokens",
@@ -246,14 +246,14 @@ def test_verify_compares_the_counts_with_the_files(made, tmp_path):
     moved["parts"][0]["train"][name] -= wrong
     moved["parts"][1]["train"][name] += wrong
     parts_ = tuple(moved["parts"])
-    found = list(store._wrong_parts(corpus._replace(parts=parts_)))
+    found = list(store._wrong_parts(corpus._replace(domains=parts_)))
     assert len(found) == 1 and "not those of the train files" in found[0]
-  lost = corpus._replace(parts=corpus.parts[:2])
+  lost = corpus._replace(domains=corpus.domains[:2])
   assert len(list(store._wrong_parts(lost))) == 2
 
 
 def test_what_prepare_says_of_the_parts(made):
   _, corpus = made
-  head, *rows = domain_splits.domain_table(corpus.parts)
+  head, *rows = domain_splits.domain_table(corpus.domains)
   assert head.split()[:3] == ["part", "documents", "sentences"]
   assert [row.split()[0] for row in rows] == list(LETTERS)

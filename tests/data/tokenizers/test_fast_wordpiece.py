@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import tokenizers
 
-from maskedlm.data.tokenizers import (fast_wordpiece, training)
+from maskedlm.data.tokenizers import fast_wordpiece, training
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 pytest.importorskip("nanotoken")

@@ -1,8 +1,12 @@
 """Which old tokens spell a new one: small vocabularies, worked by hand."""
 
 from helpers import finetune_runs as runs
-from maskedlm.data.tokenizers.tokenizer import (load_tokenizer, train_tokenizer)
-from maskedlm.data.tokenizers.vocabulary_map import (Spelling, map_vocabulary, token_spellings)
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
+from maskedlm.data.tokenizers.vocabulary_map import (
+  Spelling,
+  map_vocabulary,
+  token_spellings,
+)
 
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 OLD = (

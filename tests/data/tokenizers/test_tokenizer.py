@@ -15,8 +15,12 @@ import sentencepiece
 import tokenizers
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers.tokenizer import (__file__, load_tokenizer, train_tokenizer)
 from maskedlm.data.tokenizers import training
+from maskedlm.data.tokenizers.tokenizer import (
+  __file__,
+  load_tokenizer,
+  train_tokenizer,
+)
 
 ODD = [
   "Plain words, with punctuation: don't stop-it (U.S., $3.50)!",
@@ -660,9 +664,7 @@ def test_training_says_what_is_wrong():
       train(kind=kind, vocab_size=size)
   for kind in ("wordpiece", "bpe", "unigram"):
     with pytest.raises(CorpusError, match="no text"):
-      train_tokenizer(
-        ["", "  \n"], kind=kind, vocab_size=500, lowercase=True
-      )
+      train_tokenizer(["", "  \n"], kind=kind, vocab_size=500, lowercase=True)
 
 
 def test_a_vocabulary_that_the_text_cannot_fill(caplog):

@@ -14,11 +14,12 @@ import scipy.stats
 
 from helpers import encoder_reference as reference
 from helpers.letters import encode_batch, make_params
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.classification import classification
-from maskedlm.finetune.classification.classification import (Example, Options)
-from maskedlm.finetune.common import (batching, label_metrics)
+from maskedlm.finetune.classification.classification import Example, Options
+from maskedlm.finetune.common import batching, label_metrics
+from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.training.step import totals
 
@@ -343,13 +344,15 @@ def test_class_metrics_by_hand():
 
 
 def test_a_label_that_is_only_predicted_has_a_column():
-  assert label_metrics.confusion(list("aab"), list("acb")) == (
+  assert confusion_table(list("aab"), list("acb")) == (
     "gold \\ predicted\ta\tb\tc\na\t1\t0\t1\nb\t0\t1\t0\nc\t0\t0\t0\n"
   )
 
 
 def test_predicting_one_class_gives_zeros_not_nan():
-  values = label_metrics.evaluate_labels(list("1010"), list("0000"), positive="1")
+  values = label_metrics.evaluate_labels(
+    list("1010"), list("0000"), positive="1"
+  )
   assert values["mcc"] == values["f1"] == 0
   assert values["macro_f1"] == pytest.approx((2 / 3) / 2)
 

@@ -10,10 +10,10 @@ import pytest
 from helpers.repository import ROOT
 from maskedlm.cli import finetune
 from maskedlm.config import overrides as flags
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled import tfds_tables
 from maskedlm.finetune import config as config_lib
-from maskedlm.finetune.classification import (classification, glue)
+from maskedlm.finetune.classification import classification, glue
 from maskedlm.finetune.classification.classification import Options
 
 CONFIG = ROOT / "configs" / "glue.py"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune.common import (batching, packing)
+from maskedlm.finetune.common import batching, packing
 from maskedlm.finetune.contract import Rows
 
 LENGTHS = [3, 11, 5, 29, 8, 9, 17, 2, 23, 31, 4, 13, 6]  # 13 rows.
@@ -13,7 +13,7 @@ BUCKETS = (8, 16, 32)
 
 
 def make_rows(lengths=LENGTHS):
-  """Row i has the tokens 100 i, 100 i + 1, ..., and the value 7 i."""
+  """Row i has tokens 100 i, 100 i + 1, ... and the value 7 i."""
   ids = [100 * i + np.arange(n, dtype=np.int32) for i, n in enumerate(lengths)]
   return Rows(
     tokens={"input_ids": ids, "token_type_ids": [x * 0 + 1 for x in ids]},
@@ -28,7 +28,7 @@ def train(rows=None, *, batch_size=4, seed=0, shard=(0, 1), devices=2):
     batch_size=batch_size,
     length=32,
     layout=packing.unpacked_layout(batch_size // devices, 32),
-    parts=packing.microbatch_rows(batch_size, devices, 1),
+    microbatches=packing.microbatch_rows(batch_size, devices, 1),
     pad=9,
     seed=seed,
     shard=shard,
@@ -41,12 +41,12 @@ def heldout():
   )
 
 
-def test_quarters_of_the_length_are_the_buckets():
+def test_buckets_are_quarters_of_the_length():
   assert batching.make_buckets(128, ()) == (32, 64, 96, 128)
   assert batching.make_buckets(50, ()) == (16, 32, 40, 50)
   assert batching.make_buckets(8, ()) == (8,)
   assert batching.make_buckets(128, (40,)) == (40, 128)
-  with pytest.raises(ConfigError, match=r"data\.buckets has 129"):
+  with pytest.raises(ConfigError, match=r"data\.buckets contains 129"):
     batching.make_buckets(128, (129,))
 
 
@@ -62,7 +62,7 @@ def test_an_epoch_has_every_row_once():
   assert orders[0] != orders[1] != orders[2]
 
 
-def test_a_heldout_batch_is_as_long_as_the_smallest_bucket_that_holds_it():
+def test_a_heldout_batch_is_padded_to_the_smallest_bucket_that_holds_it():
   batches = heldout()
   for step in range(4):
     longest = max(LENGTHS[r] for r in batches.row_ids(step) if r >= 0)
@@ -76,13 +76,13 @@ def test_a_heldout_batch_is_as_long_as_the_smallest_bucket_that_holds_it():
 
 
 def test_padding_by_hand():
-  # 161 tokens; 13 rows: in batches of four the longest are 5, 11, 29 and 31.
+  # 161 tokens in 13 rows; the longest rows of the batches: 5, 11, 29 and 31.
   batches = heldout()
   shapes = [batches.shape_at(step) for step in range(4)]
   assert shapes == [(4, 8), (4, 16), (4, 32), (4, 32)]
   share = batching.estimate_padding_share(make_rows(), batches)
   assert share == pytest.approx(1 - 161 / (4 * 88))
-  # A filler is one [PAD].
+  # A filler is a single [PAD].
   lengths = batching.sequence_lengths(make_rows(), np.array([3, -1, 12]))
   assert lengths.tolist() == [[29], [1], [6]]
 
@@ -96,7 +96,7 @@ def test_rows_are_padded_and_fillers_weigh_nothing():
       assert batch["example_weights"][i] == (row >= 0)
       if row < 0:
         assert (ids == 9).all()
-        assert segments.sum() == 1  # It sees itself: no empty softmax.
+        assert segments.sum() == 1  # It attends to itself: no empty softmax.
         assert batch["label"][i] == 0
         continue
       n = LENGTHS[row]
@@ -116,24 +116,24 @@ def test_batches_are_a_function_of_the_step_and_of_the_seed():
   assert any((a.row_ids(s) != other.row_ids(s)).any() for s in order)
 
 
-def test_two_hosts_have_the_halves_of_a_batch():
+def test_two_hosts_get_the_halves_of_a_batch():
   whole = train()
   halves = [train(shard=(i, 2)) for i in range(2)]
   for step in range(4):
-    parts = [h.batch_at(step) for h in halves]
-    joined = jax.tree.map(lambda *x: np.concatenate(x), *parts)
+    batches = [half.batch_at(step) for half in halves]
+    joined = jax.tree.map(lambda *x: np.concatenate(x), *batches)
     jax.tree.map(np.testing.assert_array_equal, joined, whole.batch_at(step))
 
 
-def test_heldout_rows_come_once_the_shortest_first():
+def test_heldout_rows_come_once_shortest_first():
   batches = heldout()
   rows = np.concatenate([batches.row_ids(i) for i in range(4)])
   assert [LENGTHS[r] for r in rows[:13]] == sorted(LENGTHS)
   assert (rows[13:] == -1).all()
 
 
-def test_sequences_of_a_row_end_where_they_end():
-  """Rows [C, l]: the last axis is padded, segment_ids are of each sequence."""
+def test_segment_ids_of_rows_of_several_sequences():
+  """In rows [C, l], segment_ids mark the tokens of each sequence."""
   ids = [np.full((3, n), 5, np.int32) for n in (4, 7)]
   lengths = np.array([[4, 2, 3], [5, 7, 1]])
   rows = Rows({"input_ids": ids}, {"sequence_lengths": lengths}, np.arange(2))
@@ -145,20 +145,25 @@ def test_sequences_of_a_row_end_where_they_end():
   assert batch["segment_ids"][0, 0].tolist() == [1, 1, 1, 1, 1, 0, 0, 0]
 
 
-def test_packing_saves_padding():
+def test_packing_reduces_padding():
   lengths = np.random.default_rng(0).integers(10, 121, 640).tolist()
-  rows, parts = make_rows(lengths), packing.microbatch_rows(8, 1, 1)
+  rows, microbatches = make_rows(lengths), packing.microbatch_rows(8, 1, 1)
   layout = batching.fit_layout(
-    rows, batch_size=8, parts=parts, length=128, width=256
+    rows, batch_size=8, microbatches=microbatches, length=128, width=256
   )
-  options = {"batch_size": 8, "length": 128, "parts": parts, "pad": 9}
+  options = {
+    "batch_size": 8,
+    "length": 128,
+    "microbatches": microbatches,
+    "pad": 9,
+  }
   batches = batching.train_batches(
     rows, layout=layout, seed=0, shard=(0, 1), **options
   )
   share = batching.estimate_padding_share(rows, batches)
   positions = sum(np.prod(batches.shape_at(i)) for i in range(80))
   assert share == pytest.approx(1 - sum(lengths) / positions, abs=1e-12)
-  assert share < 0.25  # 49% if all were padded to 128.
+  assert share < 0.25  # 49% if all rows were padded to 128.
   for step in (0, 79):
     G, r, S = batches.batch_at(step)["packed"]["input_ids"].shape
     assert batches.shape_at(step) == (G * r, S)

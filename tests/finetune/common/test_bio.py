@@ -1,4 +1,4 @@
-"""BIO: which tags are well-formed, and which entities they mean."""
+"""BIO tags: which are well-formed, and which entities they mean."""
 
 import itertools
 import random
@@ -19,7 +19,7 @@ def tags(text):
 
 
 def check(*texts, first_line=1, **options):
-  """well_formed of sentences, a blank line between them."""
+  """Converts the tags of sentences that a blank line separates."""
   sentences, line = [], first_line
   for text in texts:
     of_words = tags(text)
@@ -43,7 +43,7 @@ def test_entities_by_hand():
     Entity("B", 7, 9),
   ]
   assert bio.find_entities([]) == []
-  # Types may have dashes, and there may be none.
+  # Types may contain dashes, or be missing.
   assert bio.find_entities(tags("B-creative-work I-creative-work B I")) == [
     Entity("creative-work", 0, 2),
     Entity("", 2, 4),
@@ -69,24 +69,28 @@ def test_tags_and_entities_are_inverse(scheme):
 @pytest.mark.parametrize(
   "tag", ["PER", "B-", "-PER", "o", "X-PER", "O-PER", ""]
 )
-def test_what_is_no_tag(tag):
+def test_unknown_tags_are_refused(tag):
   with pytest.raises(DataError) as error:
     bio.convert_tags([(["O", tag], [4, 5])], "f.conll")
-  assert str(error.value).startswith(f"f.conll:5: {tag!r} is no tag")
+  assert str(error.value).startswith(f"f.conll:5: {tag!r} is not an entity tag")
   assert "task=pos" in str(error.value)
 
 
-def test_ill_formed_is_refused_with_its_line_and_the_remedy():
+def test_ill_formed_tags_are_refused_with_line_and_remedy():
   with pytest.raises(DataError) as error:
     check("O B-PER I-PER", "O I-LOC O", "B-LOC B-LOC")
   message = str(error.value)
   assert message.startswith("f.conll:6: I-LOC after O is ill-formed BIO")
   assert "expected B-LOC" in message and "task.repair_bio=True" in message
-  with pytest.raises(DataError, match=r"f.conll:1: I-PER at a sentence's beg"):
+  with pytest.raises(
+    DataError, match=r"f.conll:1: I-PER at the start of a sen"
+  ):
     check("I-PER", "B-LOC O")
   with pytest.raises(DataError, match=r"f.conll:2: I-LOC after B-PER"):
     check("B-PER I-LOC")
-  with pytest.raises(DataError, match=r"f.conll:3: the sentence's end after B"):
+  with pytest.raises(
+    DataError, match=r"f.conll:3: the end of the sentence after"
+  ):
     check("S-PER O B-PER", "O")
   with pytest.raises(
     DataError, match=r"f.conll:2: B-A after O is ill-formed IO"
@@ -94,7 +98,7 @@ def test_ill_formed_is_refused_with_its_line_and_the_remedy():
     check("O B-A I-A", file_scheme="iob1")
 
 
-def test_repaired_is_well_formed_and_means_the_same():
+def test_repaired_tags_are_well_formed_and_mean_the_same():
   alphabet = ["O", "B-A", "I-A", "B-B", "I-B", "E-A", "S-B"]
   for scheme, count in (("bio", 5), ("bioes", 7)):
     for chosen in itertools.product(alphabet[:count], repeat=4):
@@ -107,8 +111,8 @@ def test_repaired_is_well_formed_and_means_the_same():
   ]
 
 
-def test_schemes_are_recognised_and_rewritten():
-  # IOB1: B only right after another of its type, and that occurs.
+def test_schemes_are_detected_and_converted():
+  # IOB1: every B follows an entity of its type, and there is one.
   assert check("I-A I-A B-A O I-B", "O I-A") == [
     tags("B-A I-A B-A O B-B"),
     tags("O B-A"),
@@ -118,7 +122,7 @@ def test_schemes_are_recognised_and_rewritten():
     tags("B-A I-A I-A"),
   ]
   assert check("B-A I-A B-A O", scheme="bioes") == [tags("B-A E-A S-A O")]
-  # Without a single B it can't be told from a broken file.
+  # Without a single B, IOB1 looks like a broken file.
   with pytest.raises(DataError, match="file_scheme"):
     check("I-A I-A O I-B")
   assert check("I-A I-A O I-B", file_scheme="iob1") == [tags("B-A I-A O B-B")]
@@ -140,13 +144,13 @@ def random_tags(rng, prefixes, length):
 
 
 @pytest.mark.parametrize("prefixes", ["BI", "BIES"])
-def test_reading_equals_seqeval(prefixes):
+def test_entities_equal_seqevals(prefixes):
   rng = random.Random(11)
   for _ in range(500):
     sentence = random_tags(rng, prefixes, rng.randrange(1, 12))
     theirs = sequence_labeling.get_entities(sentence)
     assert bio.find_entities(sentence) == [
-      Entity(kind, begin, end + 1) for kind, begin, end in theirs
+      Entity(entity_type, begin, end + 1) for entity_type, begin, end in theirs
     ]
 
 
@@ -154,7 +158,7 @@ def test_reading_equals_seqeval(prefixes):
   ("prefixes", "scheme", "theirs"),
   [("BI", "bio", IOB2), ("BIES", "bioes", IOBES)],
 )
-def test_strict_reading_equals_seqeval(prefixes, scheme, theirs):
+def test_strict_entities_equal_seqevals(prefixes, scheme, theirs):
   rng = random.Random(12)
   for _ in range(150):
     lengths = [rng.randrange(1, 9) for _ in range(7)]
@@ -173,15 +177,15 @@ def test_strict_reading_equals_seqeval(prefixes, scheme, theirs):
       )
     a = [set(bio.find_strict_entities(t, scheme)) for t in gold]
     b = [set(bio.find_strict_entities(t, scheme)) for t in found]
-    right = sum(len(x & y) for x, y in zip(a, b, strict=True))
+    correct = sum(len(x & y) for x, y in zip(a, b, strict=True))
     count = sum(map(len, a))
     assert truth == count
     if count and sum(map(len, b)):
-      assert right / count == pytest.approx(recall)
-      assert right / sum(map(len, b)) == pytest.approx(precision)
+      assert correct / count == pytest.approx(recall)
+      assert correct / sum(map(len, b)) == pytest.approx(precision)
 
 
-def test_iob1_begins_with_b_right_after_its_own_type_alone():
+def test_in_iob1_b_follows_only_its_own_type():
   for previous, allowed in (("I-A", True), ("B-A", True), ("I-B", False)):
     assert bio.may_follow(previous, "B-A", "iob1") == allowed
   assert not bio.may_follow("O", "B-A", "iob1")

@@ -1,4 +1,4 @@
-"""Mentions: characters to tokens, and texts that are cut around them."""
+"""Mentions: from characters to tokens, and texts that are cut around them."""
 
 import re
 import types
@@ -19,14 +19,14 @@ def encode(text):
   )
 
 
-# The token i of a text of numbers is 10 + i.
+# Token i of a text of numbers is 10 + i.
 TOKENIZER = types.SimpleNamespace(
   encode=encode, special=types.SimpleNamespace(unk=1)
 )
 
 
 def fit(count, spans, capacity):
-  """Of a text of `count` tokens; mentions as their first and last tokens."""
+  """Cuts a text of `count` tokens around mentions (first and last tokens)."""
   text = " ".join(str(10 + i) for i in range(count))
   made = [Mention(3 * first, 3 * last + 2) for first, last in spans]
   piece = mentions.tokenize_around(TOKENIZER, text, made, capacity)
@@ -36,14 +36,14 @@ def fit(count, spans, capacity):
   return piece, (piece.ids - 10).tolist()
 
 
-def test_all_that_fits_is_kept():
+def test_a_text_that_fits_is_kept_whole():
   piece, kept = fit(13, [(2, 3), (7, 7)], 13)
   assert kept == list(range(13)) and not piece.truncated
   assert piece.spans.tolist() == [[2, 3], [7, 7]]
 
 
 def test_a_window_around_the_mentions():
-  """Capacity 7, the mentions and what is between them are 3: 2 on each side."""
+  """Capacity 7; the mentions and the gap take 3, so 2 remain on each side."""
   piece, kept = fit(13, [(6, 6), (4, 5)], 7)
   assert kept == [2, 3, 4, 5, 6, 7, 8] and piece.truncated
   assert piece.spans.tolist() == [[4, 4], [2, 3]]
@@ -57,19 +57,19 @@ def test_a_window_around_the_mentions():
     ([(3, 3), (9, 9)], [3, 4, 5, 6, 7, 8, 9]),
   ],
 )
-def test_a_window_at_an_end_takes_more_of_the_other_side(spans, expected):
+def test_a_window_at_one_end_takes_more_of_the_other_side(spans, expected):
   assert fit(13, spans, 7)[1] == expected
 
 
-def test_mentions_far_apart_keep_what_is_near_them():
-  """3 and 16 are 14 tokens: of 7, two on each side of one, one of the other."""
+def test_distant_mentions_keep_their_nearest_tokens():
+  """3 to 16 are 14 tokens; of 7, two are on each side of 3, one of 16."""
   piece, kept = fit(20, [(3, 3), (16, 16)], 7)
   assert kept == [1, 2, 3, 4, 15, 16, 17]
   assert piece.spans.tolist() == [[2, 2], [5, 5]]
 
 
-def test_mentions_that_are_too_long_keep_their_first_tokens():
-  """11 and 1 tokens: at 6 each may have 3, and 2 more are near; 12 do fit."""
+def test_too_long_mentions_keep_their_first_tokens():
+  """11 and 1 tokens: of 6, each may keep 3 and 2 more are near; 12 fit."""
   piece, kept = fit(20, [(2, 12), (15, 15)], 6)
   assert {2, 3, 4, 15} <= set(kept) and len(kept) == 6
   assert piece.spans.tolist()[0] == [kept.index(2), kept.index(4)]
@@ -78,7 +78,7 @@ def test_mentions_that_are_too_long_keep_their_first_tokens():
   assert piece.spans.tolist() == [[0, 10], [11, 11]]
 
 
-def test_a_long_mention_of_a_text_that_fits_is_whole():
+def test_a_long_mention_in_a_text_that_fits_is_whole():
   piece, kept = fit(13, [(1, 11), (2, 3)], 13)
   assert kept == list(range(13))
   assert piece.spans.tolist() == [[1, 11], [2, 3]]
@@ -94,17 +94,19 @@ def test_mentions_are_always_kept(capacity):
     assert piece.truncated == (capacity < 21)
 
 
-def test_tokens_that_overlap():
+def test_token_spans_of_characters():
   offsets = np.array([[0, 2], [2, 5], [6, 9], [9, 9], [10, 12]])
-  assert mentions._tokens(offsets, 3, 7) == (1, 2)
-  assert mentions._tokens(offsets, 2, 5) == (1, 1)
-  # Nothing is there: the next token; behind the last: the last.
-  assert mentions._tokens(offsets, 5, 6) == (2, 2)
-  assert mentions._tokens(offsets, 12, 13) == (4, 4)
+  assert mentions._token_span(offsets, 3, 7) == (1, 2)
+  assert mentions._token_span(offsets, 2, 5) == (1, 1)
+  # No token overlaps: the next one, or the last at the end.
+  assert mentions._token_span(offsets, 5, 6) == (2, 2)
+  assert mentions._token_span(offsets, 12, 13) == (4, 4)
 
 
 def test_a_text_without_tokens_is_unknown():
-  piece = mentions.tokenize_around(TOKENIZER, " \t ", [Mention(0, 1), Mention(1, 2)], 9)
+  piece = mentions.tokenize_around(
+    TOKENIZER, " \t ", [Mention(0, 1), Mention(1, 2)], 9
+  )
   assert piece.ids.tolist() == [1]
   assert piece.spans.tolist() == [[0, 0], [0, 0]] and not piece.truncated
 
@@ -114,8 +116,8 @@ NAMES += ["\U0001f468\u200d\U0001f469", "İstanbul", "\U0001f1e9\U0001f1ea"]
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
-def test_words_of_odd_texts_come_back(kind):
-  """From characters to tokens, and from their offsets to the same text."""
+def test_words_of_odd_texts_round_trip(kind):
+  """From characters to tokens, and by their offsets back to the same text."""
   tokenizer = train_tokenizer(
     3 * NAMES + [" ".join(NAMES)],
     kind=kind,

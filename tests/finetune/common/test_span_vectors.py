@@ -1,4 +1,4 @@
-"""Span vectors against the equations, span by span, in plain python."""
+"""Span vectors against the equations, span by span, in plain Python."""
 
 import math
 
@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 
 from maskedlm.finetune.common import span_vectors
-from maskedlm.finetune.common.span_vectors import (SpanHead, ComponentLayer, score_all_spans)
+from maskedlm.finetune.common.span_vectors import (
+  ComponentLayer,
+  SpanHead,
+  score_all_spans,
+)
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import cross_entropy
 from maskedlm.training.step import totals
@@ -59,7 +63,7 @@ def head_and_params(name, hidden, **options):
   head = SpanHead(config(**options), name, T)
   token = jnp.zeros((1, 1), jnp.int32)
   made = head.init(jax.random.key(1), hidden[:1], token, token, train=False)
-  # Biases too, which begin at 0.
+  # Biases start at 0, so they are randomised too.
   leaves, tree = jax.tree.flatten(made["params"])
   keys = jax.random.split(jax.random.key(2), len(leaves))
   leaves = [
@@ -74,7 +78,7 @@ def gelu(x):
 
 
 def vector_by_hand(name, params, z, i, j):
-  """spanRep of tokens i to j of a row z [L, D]: equations 11.21 to 11.26."""
+  """Returns spanRep of tokens i to j of a row z [L, D], by 11.21 to 11.26."""
   dense = {
     k: jax.tree.map(np.float64, v) for k, v in params.get("ends", {}).items()
   }
@@ -95,7 +99,7 @@ def vector_by_hand(name, params, z, i, j):
 
 
 def logits_by_hand(name, params, z, i, j):
-  """FFN(spanRep), of 11.27: one layer of [3D, D], then one of [D, T]."""
+  """Returns FFN(spanRep) (11.27): one layer of [3D, D], then one of [D, T]."""
   kernel = np.concatenate(
     [
       np.float64(params[n]["kernel"])
@@ -112,7 +116,7 @@ SPANS = np.array([[[1, 1], [2, 7], [0, 12]], [[3, 4]] * 3, [[12, 12]] * 3])
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_vectors_are_those_of_the_equations(name, hidden):
+def test_vectors_match_the_equations(name, hidden):
   parts = ComponentLayer(config(), name)
   params = parts.init(jax.random.key(0), hidden).get("params", {})
   made = span_vectors.span_vectors(
@@ -169,14 +173,14 @@ def test_all_spans_of_words(name, hidden, batch):
           i, j = 1 + sum(sizes[:w]), sum(sizes[: w + width + 1])
           expected = logits_by_hand(name, params, np.float64(hidden[b]), i, j)
           np.testing.assert_allclose(logits[width, b, w], expected, atol=1e-5)
-  # By hand, of 1 to 5 words: from words 0, 1, 3, 4, 5 of six 5 + 4 + 3 + 2 + 2,
-  # then 1, and from words 2 to 8 of ten 7 + 7 + 6 + 5 + 4.
+  # Spans of 1 to 5 words, counted by hand: 5 + 4 + 3 + 2 + 2 from words 0, 1,
+  # 3, 4, 5 of six, then 1, and 7 + 7 + 6 + 5 + 4 from words 2 to 8 of ten.
   assert found == count == 16 + 1 + 29
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_gradient_is_that_of_given_spans(name, hidden, batch):
-  """The scan, its slices and recomputation against plain gathers."""
+  """Compares the scan, its slices and recomputation with plain gathers."""
   head, params = head_and_params(name, hidden)
   labels = np.random.default_rng(0).integers(0, T, (WIDEST, B, L))
 
@@ -236,7 +240,7 @@ def test_gradient_is_that_of_given_spans(name, hidden, batch):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_spans_see_nothing_outside_but_through_the_encoder(name, hidden, batch):
+def test_spans_do_not_depend_on_tokens_outside(name, hidden, batch):
   head, params = head_and_params(name, hidden)
   i, j = np.array([[4]]), np.array([[6]])
   changed = np.array(hidden[:1])
@@ -245,10 +249,10 @@ def test_spans_see_nothing_outside_but_through_the_encoder(name, hidden, batch):
     head.apply({"params": params}, x, i, j, train=False)
     for x in (hidden[:1], changed)
   )
-  np.testing.assert_allclose(one, other, atol=2e-5)  # Sums have rounding.
+  np.testing.assert_allclose(one, other, atol=2e-5)  # Running sums round.
 
 
-def test_attention_is_stable_where_the_scores_are_far_apart(hidden):
+def test_attention_is_stable_when_scores_are_far_apart(hidden):
   head, params = head_and_params("self_attention", hidden)
   params["parts"]["scores"]["query_dense"]["kernel"] *= 100
   made = head.apply(
@@ -257,7 +261,7 @@ def test_attention_is_stable_where_the_scores_are_far_apart(hidden):
   assert np.all(np.isfinite(made))
 
 
-def test_dropout_is_of_the_vectors_and_only_in_training(hidden, batch):
+def test_dropout_applies_to_the_vectors_in_training_only(hidden, batch):
   head, params = head_and_params("endpoints_mean", hidden)
 
   def run(seed, train):
@@ -277,8 +281,8 @@ def test_dropout_is_of_the_vectors_and_only_in_training(hidden, batch):
   assert not np.allclose(run(0, True), run(1, True))
 
 
-def test_totals_are_of_float32():
-  # The 279 ones before the span, and the 300 to its end; bfloat16 has no 279.
+def test_running_totals_are_float32():
+  # 279 ones before the span and 300 through its end; bfloat16 has no 279.
   ones = jnp.ones((1, 300, 1), jnp.bfloat16)
   parts = span_vectors.SpanComponents(ones, ones, ones, jnp.zeros((1, 300)))
   at = jnp.array([[279]]), jnp.array([[299]])
@@ -301,7 +305,7 @@ def test_bfloat16_is_near(hidden, batch):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_memory_does_not_grow_with_the_widest_span(name):
-  """Of a training step, at fixed rows."""
+  """Compiles a training step on fixed rows."""
   b, length, width = 4, 64, 48
   cfg = config(width=width)
   head = SpanHead(cfg, name, T)
@@ -341,9 +345,8 @@ def test_memory_does_not_grow_with_the_widest_span(name):
     return compiled.memory_analysis().temp_size_in_bytes
 
   few, many = temporaries(4), temporaries(32)
-  # A row is padded by max_words - 1 words, and so is its gradient: each has a
-  # vector and a running total of `width` and a place. Nothing else depends on
-  # max_words.
+  # Only the padding by max_words - 1 words depends on max_words: a vector, a
+  # running total (of `width` each) and a place, and as much for the gradient.
   padding = 2 * 4 * (32 - 4) * b * (2 * width + 1)
   assert many - few <= padding
   # The vectors of all spans, [32, b, length, 3 * width], would be 4.7 MB.

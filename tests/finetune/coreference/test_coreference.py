@@ -14,13 +14,13 @@ from helpers import encoder_reference as reference
 from helpers import finetune_runs as runs
 from helpers.letters import encode, make_params
 from maskedlm.cli import main
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune import predict as inference
 from maskedlm.finetune import run
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.mentions import Mention
-from maskedlm.finetune.coreference import (coreference, gap)
+from maskedlm.finetune.coreference import coreference, gap
 from maskedlm.finetune.coreference.coreference import Options
 from maskedlm.finetune.coreference.gap import Example
 from maskedlm.training.step import totals

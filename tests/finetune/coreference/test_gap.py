@@ -89,7 +89,9 @@ def test_offsets_are_of_characters(tmp_path, names):
   for key, name in (("pronoun", pronoun), ("a", a), ("b", b)):
     fields |= {key: name, f"{key}_offset": text.index(name)}
   assert gap.parse_line(json.dumps(fields)).mentions == example.mentions
-  assert gap.parse_line(json.dumps(fields, ensure_ascii=False))[:4] == example[:4]
+  assert (
+    gap.parse_line(json.dumps(fields, ensure_ascii=False))[:4] == example[:4]
+  )
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ from helpers.repository import ROOT
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import (predict, run)
+from maskedlm.finetune import predict, run
 from maskedlm.finetune.features import features
-from maskedlm.finetune.features.features import (LAYERS, Options)
+from maskedlm.finetune.features.features import LAYERS, Options
 from maskedlm.modeling import masked_lm
 from maskedlm.training.checkpoints import load
 from maskedlm.training.step import totals

@@ -9,7 +9,7 @@ from sklearn import metrics
 
 from helpers import finetune_runs as runs
 from maskedlm.cli import main
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.classification.files import Example

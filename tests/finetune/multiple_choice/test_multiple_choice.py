@@ -15,9 +15,9 @@ from helpers import encoder_reference as reference
 from helpers import finetune_runs as runs
 from helpers.repository import ROOT
 from maskedlm.config import overrides
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import (predict, run)
+from maskedlm.finetune import predict, run
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.multiple_choice import multiple_choice
 from maskedlm.finetune.multiple_choice.files import Example

@@ -17,16 +17,16 @@ from helpers.letters import encode, encode_batch, make_params
 from helpers.repository import CONFIGS
 from maskedlm.cli import main
 from maskedlm.config import overrides
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled import windows
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune import config as config_lib
-from maskedlm.finetune import (predict, run)
+from maskedlm.finetune import predict, run
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.question_answering import question_answering as qa
 from maskedlm.finetune.question_answering import rows as answer_rows
 from maskedlm.finetune.question_answering.question_answering import Options
-from maskedlm.finetune.question_answering.squad import (GoldAnswer, Example)
+from maskedlm.finetune.question_answering.squad import Example, GoldAnswer
 from maskedlm.training.step import totals
 
 PAD, CLS, SEP = 0, 1, 2
@@ -148,7 +148,9 @@ def test_windows_are_those_of_run_squad(count):
   spans, owners = official_windows(count, 317, 128)
   found = answer_rows._windows(count, 317, 128, 30)
   sizes = np.ones(count, np.int64)
-  assert found == windows.cut_windows(sizes, 317, stride=128)  # As long as they were.
+  assert found == windows.cut_windows(
+    sizes, 317, stride=128
+  )  # As long as they were.
   assert [w.begin for w in found[:-1]] == [begin for begin, _ in spans[:-1]]
   assert [w.end for w in found] == [begin + size for begin, size in spans]
   assert found[-1].begin == max(count - 317, 0)

@@ -7,7 +7,7 @@ import pytest
 
 from maskedlm.core.errors import DataError
 from maskedlm.finetune.question_answering import squad
-from maskedlm.finetune.question_answering.squad import (GoldAnswer, Example)
+from maskedlm.finetune.question_answering.squad import Example, GoldAnswer
 
 CONTEXT = "Ada met Bob. Then Bob, of Köln, left 😀 with Bob."
 #          0       8         18        26          38     45
@@ -56,7 +56,10 @@ def test_read(path):
     ),
   ]
   assert found[0].context is found[1].context  # One string, however many.
-  assert squad.require_answers(found) == {"q1": ["Bob", "Bob, of Köln"], "q2": ["😀"]}
+  assert squad.require_answers(found) == {
+    "q1": ["Bob", "Bob, of Köln"],
+    "q2": ["😀"],
+  }
 
 
 def test_read_the_real_files(data_dir):
@@ -284,12 +287,13 @@ def test_files_without_answers_can_only_be_predicted(path):
 
 
 def test_parse():
-  assert squad.parse_question('{"question": "Q?", "context": "C", "id": 7}') == Example(
-    "Q?", "C", "7"
-  )
+  assert squad.parse_question(
+    '{"question": "Q?", "context": "C", "id": 7}'
+  ) == Example("Q?", "C", "7")
   assert squad.parse_question("Q?\tC\tD") == Example("Q?", "C\tD")
   assert (
-    squad.parse_question('{"question": "\\ud800?", "context": "C"}').question == "??"
+    squad.parse_question('{"question": "\\ud800?", "context": "C"}').question
+    == "??"
   )
   with pytest.raises(DataError, match=r"input: not JSON"):
     squad.parse_question('{"question": ')
@@ -312,7 +316,10 @@ def test_official_files():
     },
     {"id": "q2", "answer": "", "null_odds": 2.0, "nbest": []},
   ]
-  files = {**squad.format_predictions(predictions), **squad.format_n_best(predictions)}
+  files = {
+    **squad.format_predictions(predictions),
+    **squad.format_n_best(predictions),
+  }
   assert {name: json.loads(text) for name, text in files.items()} == {
     "predictions.json": {"q1": "Köln", "q2": ""},
     "null_odds.json": {"q1": -1.5, "q2": 2.0},
@@ -395,7 +402,9 @@ def test_tfds(tfds_dir):
       (GoldAnswer("Bob", 8), GoldAnswer("Köln", 26)),
       f"{source}: question q1",
     ),
-    Example("Ä?", CONTEXT, "q2", (GoldAnswer("😀", 37),), f"{source}: question q2"),
+    Example(
+      "Ä?", CONTEXT, "q2", (GoldAnswer("😀", 37),), f"{source}: question q2"
+    ),
   ]
   assert found[0].context is found[1].context
 

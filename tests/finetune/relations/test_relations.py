@@ -13,13 +13,13 @@ from helpers import encoder_reference as reference
 from helpers import finetune_runs as runs
 from helpers.letters import encode, make_params
 from maskedlm.cli import main
-from maskedlm.core.errors import (ConfigError, DataError)
-from maskedlm.data.tokenizers.tokenizer import (load_tokenizer, train_tokenizer)
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune import predict as inference
 from maskedlm.finetune import run
 from maskedlm.finetune.common import batching
-from maskedlm.finetune.common.mentions import (Mention, TokenizedMentions)
+from maskedlm.finetune.common.mentions import Mention, TokenizedMentions
 from maskedlm.finetune.relations import relations
 from maskedlm.finetune.relations import rows as relation_rows
 from maskedlm.finetune.relations.relations import Options
@@ -115,7 +115,9 @@ def insert(spans, count=5):
     return np.array(values, np.int32)
 
   markers = Markers(ids(91, 92), ids(93)), Markers(ids(94), ids(95, 96))
-  piece = TokenizedMentions(np.arange(count, dtype=np.int32), np.array(spans), False)
+  piece = TokenizedMentions(
+    np.arange(count, dtype=np.int32), np.array(spans), False
+  )
   made, starts, moved = relation_rows.insert_markers(piece, markers)
   assert made[starts].tolist() == [91, 94]
   for (first, last), (a, b) in zip(spans, moved.tolist(), strict=True):

@@ -126,7 +126,9 @@ def test_the_real_file(data_dir):
   assert counts["Other"] == 1410
   assert counts["Cause-Effect(e2,e1)"] == 659
   assert counts["Entity-Destination(e2,e1)"] == 1
-  labels = semeval.directed_labels([e.relation for e in examples], other="Other")
+  labels = semeval.directed_labels(
+    [e.relation for e in examples], other="Other"
+  )
   assert len(labels) == 19
   for example in examples:
     assert "<e" not in example.text and example.e1.end <= example.e2.begin
@@ -192,9 +194,9 @@ def test_nothing_but_other_gives_zero():
 def test_another_name_for_none():
   values = semeval.evaluate_relations(["no", "kin"], ["no", "kin"], other="no")
   assert values["f1"] == 1.0
-  assert semeval.evaluate_relations(["no", "kin"], ["kin", "kin"], other="no")["f1"] == (
-    pytest.approx(2 / 3)
-  )
+  assert semeval.evaluate_relations(["no", "kin"], ["kin", "kin"], other="no")[
+    "f1"
+  ] == (pytest.approx(2 / 3))
 
 
 def test_report_and_answers():

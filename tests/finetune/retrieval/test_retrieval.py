@@ -15,10 +15,10 @@ from ml_collections import ConfigDict
 
 from helpers import encoder_reference as reference
 from helpers import finetune_runs as runs
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import (initial_params, predict, run)
-from maskedlm.finetune.common import (batching, multi_sequence, packing)
+from maskedlm.finetune import initial_params, predict, run
+from maskedlm.finetune.common import batching, multi_sequence, packing
 from maskedlm.finetune.retrieval import retrieval
 from maskedlm.finetune.retrieval.files import Example
 from maskedlm.finetune.retrieval.retrieval import Options
@@ -116,7 +116,9 @@ def test_what_is_written_before_texts():
 def test_sequences_are_padded_by_hand():
   long = np.array([5, 6, 7]), np.array([0, 1, 1])
   short = np.array([8]), np.array([1])
-  tokens, lengths = multi_sequence.stack_sequences([[long, short], [short, short]], 9)
+  tokens, lengths = multi_sequence.stack_sequences(
+    [[long, short], [short, short]], 9
+  )
   made = {n: [x.tolist() for x in rows] for n, rows in tokens.items()}
   assert made == {
     "input_ids": [[[5, 6, 7], [8, 9, 9]], [[8], [8]]],
@@ -259,14 +261,14 @@ def test_packed_or_not_it_is_the_same():
   cfg = reference.config()
   app = make(cfg)
   params, rows = make_params(cfg), app.rows(EXAMPLES)
-  parts = packing.microbatch_rows(6, 2, 1)
+  microbatches = packing.microbatch_rows(6, 2, 1)
   layout = packing.PackingLayout(2 * LENGTH, (3, 5))
   packed = batching.train_batches(
     rows,
     batch_size=6,
     length=LENGTH,
     layout=layout,
-    parts=parts,
+    microbatches=microbatches,
     pad=PAD,
     seed=5,
     shard=(0, 1),
@@ -274,7 +276,9 @@ def test_packed_or_not_it_is_the_same():
   batch = packed.batch_at(0)
   assert batch["packed"]["input_ids"].shape[1] in (3, 5)
   # It is what the encoder reads.
-  read = masked_lm.encoder_inputs(multi_sequence.flatten_sequences(batch))["input_ids"]
+  read = masked_lm.encoder_inputs(multi_sequence.flatten_sequences(batch))[
+    "input_ids"
+  ]
   assert read.shape[1] == 2 * LENGTH
   plain = batching.gather_rows(rows, packed.row_ids(0), LENGTH, PAD)
   for name, of in (("loss", app.loss), ("vectors", app.outputs)):
@@ -463,7 +467,9 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
   x = api.load(tmp_path / "run").embed([f"it is the {texts[0]}", *texts[1:]])
   np.testing.assert_allclose(made["cosines"], x[1:] @ x[0], atol=1e-5)
   peer = pytest.importorskip("sentence_transformers")
-  name = exporter.export_huggingface(tmp_path / "run", tmp_path / "hf", log=print)
+  name = exporter.export_huggingface(
+    tmp_path / "run", tmp_path / "hf", log=print
+  )
   assert name == "BertModel"
   card = (tmp_path / "hf" / "README.md").read_text()
   assert "library_name: sentence-transformers\n" in card

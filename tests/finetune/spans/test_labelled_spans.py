@@ -13,19 +13,19 @@ import pytest
 from helpers import finetune_runs as runs
 from helpers.repository import ROOT
 from maskedlm.config import overrides
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled import words
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import (data_files, predict, run)
+from maskedlm.finetune import data_files, predict, run
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.bio import Entity
-from maskedlm.finetune.spans import (decode, spans)
+from maskedlm.finetune.spans import decode, spans
 from maskedlm.finetune.spans import metrics as span_metrics
 from maskedlm.finetune.spans import rows as span_rows
 from maskedlm.finetune.spans import text as span_text
 from maskedlm.finetune.spans.decode import Candidate
-from maskedlm.finetune.spans.spans import (Example, Options)
+from maskedlm.finetune.spans.spans import Example, Options
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.training.step import totals
@@ -63,13 +63,13 @@ def file(tmp_path):
 
 def test_windows_by_hand():
   # Ten words of one token, rows of six, spans of at most three words.
-  assert span_rows.cut([1] * 10, 6, overlap=2) == [
+  assert span_rows.cut_windows([1] * 10, 6, overlap=2) == [
     (0, 6, 0, 3),  # From word 3 on the next one sees more.
     (3, 9, 3, 5),
     (4, 10, 5, 10),
   ]
-  assert span_rows.cut([1] * 6, 6, overlap=2) == [(0, 6, 0, 6)]
-  assert span_rows.cut([], 6, overlap=2) == [(0, 0, 0, 0)]
+  assert span_rows.cut_windows([1] * 6, 6, overlap=2) == [(0, 6, 0, 6)]
+  assert span_rows.cut_windows([], 6, overlap=2) == [(0, 0, 0, 0)]
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -80,7 +80,9 @@ def test_every_span_is_whole_in_the_one_window_of_its_first_word(seed):
   sizes = [rng.randint(1, most) for _ in range(rng.randrange(80))]
   overlap = rng.randrange(capacity)
   stride = rng.choice([0, 1, 3, 50])
-  windows = span_rows.cut(sizes, capacity, overlap=overlap, stride=stride)
+  windows = span_rows.cut_windows(
+    sizes, capacity, overlap=overlap, stride=stride
+  )
   keeping = [w for n in windows for w in range(n.keep_begin, n.keep_end)]
   assert keeping == list(range(len(sizes)))
   for window in windows:
@@ -93,7 +95,7 @@ def test_every_span_is_whole_in_the_one_window_of_its_first_word(seed):
 
 
 def test_a_stride_that_leaves_context_is_kept():
-  windows = span_rows.cut([1] * 100, 20, overlap=4, stride=5)
+  windows = span_rows.cut_windows([1] * 100, 20, overlap=4, stride=5)
   assert [w.begin for w in windows] == list(range(0, 81, 5))
   # Between the first and the last, a first word has context on both sides.
   for window in windows[1:-1]:
@@ -430,7 +432,7 @@ def test_threshold_by_hand():
   threshold, f1 = decode.calibrate_threshold(chosen, gold)
   assert threshold == -2.5 and f1 == pytest.approx(4 / 7)
   kept = [[c.span for c in decode.select_above(cs, threshold)] for cs in chosen]
-  assert span_metrics.scores(gold, kept)["f1"] == pytest.approx(f1)
+  assert span_metrics.evaluate_spans(gold, kept)["f1"] == pytest.approx(f1)
 
 
 def test_threshold_at_the_borders():
@@ -445,7 +447,10 @@ def test_threshold_at_the_borders():
   )
   # Equal margins go together.
   equal = candidates((2.0, "A", 0, 1), (2.0, "A", 3, 4), (1.0, "A", 5, 6))
-  assert decode.calibrate_threshold([equal], gold) == (1.5, pytest.approx(2 / 3))
+  assert decode.calibrate_threshold([equal], gold) == (
+    1.5,
+    pytest.approx(2 / 3),
+  )
   # As good as each other: the one nearer to the argmax.
   gold = [[Entity("A", 0, 1), Entity("A", 2, 3)]]
   given = candidates(
@@ -467,7 +472,7 @@ def test_threshold_against_trying_all(seed):
 
   def f1_at(value):
     kept = [[c.span for c in decode.select_above(cs, value)] for cs in chosen]
-    return span_metrics.scores(gold, kept)["f1"]
+    return span_metrics.evaluate_spans(gold, kept)["f1"]
 
   assert f1_at(threshold) == pytest.approx(f1)
   tried = [c.margin + d for cs in chosen for c in cs for d in (-1e-9, 1e-9)]
@@ -487,17 +492,19 @@ MADE = [
 
 
 def test_scores_by_hand():
-  scores = span_metrics.scores(GOLD, MADE)
+  scores = span_metrics.evaluate_spans(GOLD, MADE)
   assert scores == {
     "f1": pytest.approx(6 / 9),
     "precision": 3 / 4,
     "recall": 3 / 5,
   }
   # Within others: gold B and A, found A and A; the label counts.
-  inner = span_metrics.inner_scores(GOLD, MADE)
+  inner = span_metrics.evaluate_inner_spans(GOLD, MADE)
   assert inner["inner_f1"] == inner["inner_recall"] == 1 / 2
-  assert span_metrics.inner(GOLD[1]) == []  # The same words are not within.
-  text = span_metrics.report(GOLD, MADE)
+  assert (
+    span_metrics.inner_spans(GOLD[1]) == []
+  )  # The same words are not within.
+  text = span_metrics.format_report(GOLD, MADE)
   lines = [line.split() for line in text.splitlines()]
   assert ["B", "0.0000", "0.0000", "0.0000", "1", "0", "0"] in lines
   assert ["3-4"] not in [line[:1] for line in lines]
@@ -507,7 +514,7 @@ def test_scores_by_hand():
 
 def test_widths_are_told_apart():
   spans = [[Entity("A", 0, width) for width in (1, 2, 3, 4, 5, 8, 9, 30)]]
-  lines = span_metrics.report(spans, spans).splitlines()
+  lines = span_metrics.format_report(spans, spans).splitlines()
   cells = [line.split() for line in lines if line]
   gold = {cell[0]: cell[4] for cell in cells if cell[0][0].isdigit()}
   assert gold == {"1": "1", "2": "1", "3-4": "2", "5-8": "2", "9-": "2"}
@@ -518,7 +525,7 @@ def test_what_limits_cost_by_hand():
   labels = ["NULL", *sorted({s.type for spans in GOLD for s in spans})]
 
   def reach_of(gold, sizes, *, labels=labels, **limits):
-    return span_metrics.reach(gold, sizes, labels=labels, **limits)
+    return span_metrics.evaluate_reach(gold, sizes, labels=labels, **limits)
 
   reach = reach_of(GOLD, sizes, max_words=5, capacity=20)
   assert reach == {
@@ -632,7 +639,7 @@ def test_predictions_have_offsets_into_the_text():
   example = spans.parse(text, Options())
   assert example.words == ("Jane", "Lee", "left", ".")
   found = candidates((2.0, "PER", 0, 2), (0.25, "NAME", 0, 1))
-  made = span_text.prediction(example, found)
+  made = span_text.span_prediction(example, found)
   assert made["entities"] == [
     {
       "type": "PER",
@@ -660,7 +667,7 @@ def test_predictions_have_offsets_into_the_text():
     "     1-5    NAME: Jane (0.50)",
   ]
   example = spans.parse('{"tokens": ["a b", "", "c"]}', Options())
-  made = span_text.prediction(example, candidates((1.0, "X", 2, 3)))
+  made = span_text.span_prediction(example, candidates((1.0, "X", 2, 3)))
   assert made["text"] == "a b  c" and made["entities"][0]["start"] == 5
   with pytest.raises(DataError, match="expected"):
     spans.parse("{oops", Options())
@@ -668,10 +675,10 @@ def test_predictions_have_offsets_into_the_text():
 
 def test_exported_files_are_read_again(file):
   predictions = [
-    span_text.prediction(
+    span_text.span_prediction(
       Example(("a", "b", "c")), candidates((1, "X", 0, 3), (1, "Y", 1, 2))
     ),
-    span_text.prediction(Example(("d",)), []),
+    span_text.span_prediction(Example(("d",)), []),
   ]
   options = Options(nested=True)
   (text,) = spans.export(predictions, options).values()

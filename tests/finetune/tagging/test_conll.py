@@ -4,7 +4,7 @@ import pytest
 
 from maskedlm.core.errors import DataError
 from maskedlm.finetune.tagging import conll
-from maskedlm.finetune.tagging.conll import Sentence
+from maskedlm.finetune.tagging.conll import TaggedSentence
 
 CONLLU = """\
 # sent_id = 1
@@ -36,9 +36,9 @@ def file(tmp_path):
 
 def test_columns_between_tabs(file):
   path = file("EU\tB-ORG\n#\tO\n.\tO\n\nTrả lời\tO\n")
-  assert conll.read(path) == [
-    Sentence(("EU", "#", "."), ("B-ORG", "O", "O"), (1, 2, 3)),
-    Sentence(("Trả lời",), ("O",), (5,)),
+  assert conll.read_sentences(path) == [
+    TaggedSentence(("EU", "#", "."), ("B-ORG", "O", "O"), (1, 2, 3)),
+    TaggedSentence(("Trả lời",), ("O",), (5,)),
   ]
 
 
@@ -48,39 +48,43 @@ def test_columns_between_spaces_with_documents(file):
     "-DOCSTART- -X- O O\n\n \n\t\n\nPeter NNP B-NP B-PER\n\n\n"
   )
   path = file(text)
-  assert conll.read(path) == [
-    Sentence(("EU", "rejects"), ("B-ORG", "O"), (3, 4)),
-    Sentence(("Peter",), ("B-PER",), (10,)),
+  assert conll.read_sentences(path) == [
+    TaggedSentence(("EU", "rejects"), ("B-ORG", "O"), (3, 4)),
+    TaggedSentence(("Peter",), ("B-PER",), (10,)),
   ]
-  tags = [s.tags for s in conll.read(path, tag_column=1)]
+  tags = [s.tags for s in conll.read_sentences(path, tag_column=1)]
   assert tags == [("NNP", "VBZ"), ("NNP",)]
-  words = [s.words for s in conll.read(path, token_column=1, tag_column=0)]
+  words = [
+    s.words for s in conll.read_sentences(path, token_column=1, tag_column=0)
+  ]
   assert words == [("NNP", "VBZ"), ("NNP",)]
 
 
 def test_windows_files(file):
   plain = "EU\tB-ORG\n.\tO\n\nPeter\tB-PER\n"
-  expected = conll.read(file(plain))
-  assert conll.read(file(plain.replace("\n", "\r\n"))) == expected
-  assert conll.read(file(b"\xef\xbb\xbf" + plain.encode())) == expected
-  assert conll.read(file(plain.rstrip("\n"))) == expected
+  expected = conll.read_sentences(file(plain))
+  assert conll.read_sentences(file(plain.replace("\n", "\r\n"))) == expected
+  assert (
+    conll.read_sentences(file(b"\xef\xbb\xbf" + plain.encode())) == expected
+  )
+  assert conll.read_sentences(file(plain.rstrip("\n"))) == expected
 
 
 def test_odd_characters_end_neither_lines_nor_columns(file):
   # What str.splitlines and str.split take for ends, and marks alone.
   odd = ["a\u2028b", "\x85", "\u00a0", "\u3000", "a\x0cb", "\u200d", "\ufe0f"]
   path = file("".join(f"{word}\tO\n" for word in odd))
-  assert conll.read(path) == [
-    Sentence(tuple(odd), ("O",) * 7, tuple(range(1, 8)))
+  assert conll.read_sentences(path) == [
+    TaggedSentence(tuple(odd), ("O",) * 7, tuple(range(1, 8)))
   ]
   path = file("".join(f"{word} O\n" for word in odd))
-  assert conll.read(path)[0].words == tuple(odd)
+  assert conll.read_sentences(path)[0].words == tuple(odd)
 
 
 def test_a_single_column_has_no_tags(file):
-  assert conll.read(file("EU\nrejects\n\nPeter\n")) == [
-    Sentence(("EU", "rejects"), None, (1, 2)),
-    Sentence(("Peter",), None, (4,)),
+  assert conll.read_sentences(file("EU\nrejects\n\nPeter\n")) == [
+    TaggedSentence(("EU", "rejects"), None, (1, 2)),
+    TaggedSentence(("Peter",), None, (4,)),
   ]
 
 
@@ -88,22 +92,26 @@ def test_a_single_column_has_no_tags(file):
 def test_conllu(file, name):
   path = file(CONLLU, name)
   assert conll.is_conllu(path)
-  assert conll.read(path) == [
-    Sentence(("Do", "n't", "!"), ("AUX", "PART", "PUNCT"), (4, 5, 7)),
-    Sentence(("#", "Trả lời"), ("SYM", "VERB"), (9, 10)),
+  assert conll.read_sentences(path) == [
+    TaggedSentence(("Do", "n't", "!"), ("AUX", "PART", "PUNCT"), (4, 5, 7)),
+    TaggedSentence(("#", "Trả lời"), ("SYM", "VERB"), (9, 10)),
   ]
-  assert conll.read(path, conllu_tag="xpos")[0].tags == ("VBP", "RB", ".")
-  assert conll.read(file(CONLLU.replace("\n", "\r\n"), name)) == conll.read(
-    file(CONLLU, name)
+  assert conll.read_sentences(path, conllu_tag="xpos")[0].tags == (
+    "VBP",
+    "RB",
+    ".",
   )
+  assert conll.read_sentences(
+    file(CONLLU.replace("\n", "\r\n"), name)
+  ) == conll.read_sentences(file(CONLLU, name))
 
 
 def test_conllu_without_tags(file):
   line = "{}\t{}\t_\t_\t{}\t_\t_\t_\t_\t_\n"
   path = file(line.format(1, "a", "_") + line.format(2, "b", "X"), "f.conllu")
-  assert conll.read(path)[0].tags is None  # UPOS.
+  assert conll.read_sentences(path)[0].tags is None  # UPOS.
   with pytest.raises(DataError, match=r"f.conllu:1: the word has no XPOS"):
-    conll.read(path, conllu_tag="xpos")
+    conll.read_sentences(path, conllu_tag="xpos")
 
 
 @pytest.mark.parametrize(
@@ -127,7 +135,7 @@ def test_conllu_without_tags(file):
 def test_bad_files_are_told_with_the_line(file, text, message):
   path = file(text)
   with pytest.raises(DataError) as error:
-    conll.read(path)
+    conll.read_sentences(path)
   assert str(error.value).startswith(path)
   assert message in str(error.value)
   assert "\n" not in str(error.value)
@@ -136,33 +144,35 @@ def test_bad_files_are_told_with_the_line(file, text, message):
 def test_columns_that_are_not_there(file):
   path = file("\na\tO\n")
   with pytest.raises(DataError, match=r":2: tag_column=3, but .* has 2 col"):
-    conll.read(path, tag_column=3)
+    conll.read_sentences(path, tag_column=3)
   with pytest.raises(DataError, match=r":2: token_column=-3, but"):
-    conll.read(path, token_column=-3)
+    conll.read_sentences(path, token_column=-3)
   with pytest.raises(DataError, match="are the same of the 2 columns"):
-    conll.read(path, tag_column=-2)
+    conll.read_sentences(path, tag_column=-2)
 
 
 def test_a_missing_file(tmp_path):
   with pytest.raises(DataError, match="No such file"):
-    conll.read(tmp_path / "none.conll")
+    conll.read_sentences(tmp_path / "none.conll")
 
 
 def test_what_is_written_is_read_again(file):
   words = [("EU", "a b", "\u2028"), ("#",)]
   tags = [("B-ORG", "O", "O"), ("O",)]
-  text = conll.write_columns(list(zip(words, tags, strict=True)))
+  text = conll.format_columns(list(zip(words, tags, strict=True)))
   assert text == "EU\tB-ORG\na b\tO\n\u2028\tO\n\n#\tO\n\n"
-  made = conll.read(file(text))
+  made = conll.read_sentences(file(text))
   assert [(s.words, s.tags) for s in made] == list(
     zip(words, tags, strict=True)
   )
   for name in ("upos", "xpos"):
-    text = conll.write_conllu(zip(words, tags, strict=True), conllu_tag=name)
-    made = conll.read(file(text, "f.conllu"), conllu_tag=name)
+    text = conll.format_conllu(zip(words, tags, strict=True), conllu_tag=name)
+    made = conll.read_sentences(file(text, "f.conllu"), conllu_tag=name)
     assert [s.words for s in made] == words and [s.tags for s in made] == tags
   # What can't stand in a field.
-  assert conll.write_columns([(["a\tb", ""], ["O", "O"])]) == "a b\tO\n_\tO\n\n"
+  assert (
+    conll.format_columns([(["a\tb", ""], ["O", "O"])]) == "a b\tO\n_\tO\n\n"
+  )
 
 
 def test_real_files(data_dir):
@@ -173,7 +183,7 @@ def test_real_files(data_dir):
     ("ud_pos/Marathi-UFAL/mr_ufal-ud-train.conllu", 373, 2997),
     ("ud_pos/Vietnamese-VTB/vi_vtb-ud-train.conllu", 1400, 20215),
   ):
-    found = conll.read(data_dir / path)
+    found = conll.read_sentences(data_dir / path)
     assert len(found) == sentences
     assert sum(len(s.words) for s in found) == words
     assert all(len(s.words) == len(s.tags) for s in found)

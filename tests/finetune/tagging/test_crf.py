@@ -16,7 +16,7 @@ LENGTHS = np.array([4, 1, 3, 0, 2])
 
 def random_steps(rng, num_tags=T, rows=None):
   lead = () if rows is None else (rows,)
-  return crf.Steps(
+  return crf.TransitionScores(
     start=rng.normal(size=(*lead, num_tags)).astype(np.float32),
     transitions=rng.normal(size=(num_tags, num_tags)).astype(np.float32),
     end=rng.normal(size=(*lead, num_tags)).astype(np.float32),
@@ -111,9 +111,11 @@ def test_forbidden_steps(rng, scheme):
   """Viterbi and the partition go over the legal sequences alone."""
   tags = bio.all_tags(["A", "B"] if scheme == "bio" else ["A"], scheme)
   size, length = len(tags), 4
-  legal = crf.legal_steps(tags, scheme)
+  legal = crf.legal_transitions(tags, scheme)
   learnt = random_steps(rng, size)
-  steps = crf.Steps(*(a + b for a, b in zip(learnt, legal, strict=True)))
+  steps = crf.TransitionScores(
+    *(a + b for a, b in zip(learnt, legal, strict=True))
+  )
   emissions = 3 * rng.normal(size=(7, length, size)).astype(np.float32)
   lengths = np.array([4, 3, 2, 1, 4, 4, 3])
   partition = crf.log_partition(emissions, steps, lengths)
@@ -147,7 +149,7 @@ def test_long_random_sequences_are_decoded_legally(rng):
   tags = bio.all_tags(["A", "B", "C"], "bio")
   emissions = 30 * rng.normal(size=(9, 101, 7)).astype(np.float32)
   lengths = rng.integers(1, 102, size=9)
-  steps = crf.legal_steps(tags, "bio")
+  steps = crf.legal_transitions(tags, "bio")
   best, _ = crf.viterbi(emissions, steps, lengths)
   for b, count in enumerate(lengths):
     assert is_legal([tags[t] for t in best[b, :count]], "bio")
@@ -155,20 +157,22 @@ def test_long_random_sequences_are_decoded_legally(rng):
 
 def test_gradients_are_finite_and_push_the_right_way(rng):
   tags = bio.all_tags(["A"], "bio")  # O B I.
-  legal = crf.legal_steps(tags, "bio")
+  legal = crf.legal_transitions(tags, "bio")
   emissions = jnp.asarray(rng.normal(size=(B, W, T)), jnp.float32)
   gold = np.zeros((B, W), np.int32)
   gold[:, :2] = [1, 2]
 
   def loss(emissions, learnt):
-    steps = crf.Steps(*(a + b for a, b in zip(learnt, legal, strict=True)))
+    steps = crf.TransitionScores(
+      *(a + b for a, b in zip(learnt, legal, strict=True))
+    )
     return jnp.sum(
       crf.log_partition(emissions, steps, LENGTHS)
       - crf.path_score(emissions, steps, gold, LENGTHS)
     )
 
   value, grads = jax.value_and_grad(loss, argnums=(0, 1))(
-    emissions, crf.zero_steps(T)
+    emissions, crf.zero_transitions(T)
   )
   assert value > 0
   assert all(np.isfinite(x).all() for x in jax.tree.leaves(grads))

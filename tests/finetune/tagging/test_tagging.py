@@ -15,16 +15,17 @@ import seqeval.metrics
 from helpers import finetune_runs as runs
 from helpers.repository import ROOT
 from maskedlm.config import overrides
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled import words
-from maskedlm.data.tokenizers.tokenizer import (load_tokenizer, train_tokenizer)
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict as inference
 from maskedlm.finetune import run
-from maskedlm.finetune.common import (batching, bio, entity_metrics)
-from maskedlm.finetune.tagging import (label_scheme, tagging)
+from maskedlm.finetune.common import batching, bio, entity_metrics
+from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.tagging import label_scheme, tagging
 from maskedlm.finetune.tagging import rows as tag_rows
-from maskedlm.finetune.tagging.tagging import (Example, Options)
+from maskedlm.finetune.tagging.tagging import Example, Options
 from maskedlm.interop import labels as fine_tuned
 from maskedlm.training.step import totals
 
@@ -437,21 +438,21 @@ def test_a_perfect_prediction_of_an_imported_model(made, labels, gold, said):
 
 
 def test_the_scheme_of_labels():
-  of = label_scheme.scheme_of
+  of = label_scheme.detect_label_scheme
   assert of(["O", "I-A"]) == of(["B-A", "I-A", "X"]) == "bio"
   assert of(["B-A", "E-A"]) == of(["B-A", "U-A"]) == of(["I-A", "L-A"])
   assert of(["B-A", "S-A"]) == "bioes"
   assert of(["NOUN", "X"]) is of(["LABEL_0"]) is None
   # The first O is the tag's; what is none has no id, and says O.
-  found = label_scheme.meaning(["X", "O", "B-", "B-A", "I-A"], "bio")
+  found = label_scheme.read_labels(["X", "O", "B-", "B-A", "I-A"], "bio")
   assert found.tags == ("O", "O", "O", "B-A", "I-A")
   assert found.ids == {"O": 1, "B-A": 3, "I-A": 4} and not found.is_iob1
   # Of two labels for a tag the first; IOB1's I-B also begins a B.
-  found = label_scheme.meaning(["O", "I-A", "I-B", "B-A", "I-B"], "bio")
+  found = label_scheme.read_labels(["O", "I-A", "I-B", "B-A", "I-B"], "bio")
   assert found.ids == {"O": 0, "I-A": 1, "I-B": 2, "B-A": 3, "B-B": 2}
   assert found.is_iob1
   # A model may never have met an A of two words' beginning.
-  found = label_scheme.meaning(["O", "I-A", "E-A", "S-A"], "bioes")
+  found = label_scheme.read_labels(["O", "I-A", "E-A", "S-A"], "bioes")
   assert "B-A" not in found.ids and not found.is_iob1
 
 
@@ -544,8 +545,10 @@ def test_scores_by_hand():
   assert scores["strict_precision"] == 1 / 2
   assert scores["strict_recall"] == pytest.approx(1 / 3)
   assert scores["accuracy"] == pytest.approx(4 / 6)
-  assert entity_metrics.confusion(gold, predicted).splitlines() == [
-    "gold\\predicted\tB-A\tB-B\tI-A\tI-B\tO",
+  assert confusion_table(
+    itertools.chain(*gold), itertools.chain(*predicted)
+  ).splitlines() == [
+    "gold \\ predicted\tB-A\tB-B\tI-A\tI-B\tO",
     "B-A\t2\t0\t0\t0\t0",
     "B-B\t0\t0\t0\t1\t0",
     "I-A\t0\t0\t1\t0\t0",

@@ -7,7 +7,7 @@ import pytest
 
 from helpers import untrained
 from helpers.untrained import POSITIONS, D, H, N
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.inference import fill_mask
 from maskedlm.inference import model as api
 from maskedlm.inference.demo import answers

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from maskedlm.cli import (main, plot)
+from maskedlm.cli import main, plot
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.plots import attention
 

@@ -11,8 +11,8 @@ import pytest
 
 from maskedlm.cli import main
 from maskedlm.data.labelled.text_lines import Text
-from maskedlm.inference.plots import (html_page, instances, scatter)
-from maskedlm.inference.plots.scatter import (Group, Point, Scatter)
+from maskedlm.inference.plots import html_page, instances, scatter
+from maskedlm.inference.plots.scatter import Group, Point, Scatter
 from maskedlm.inference.word_senses.word_instances import Instance
 
 EVIL = 'the house </script><script>alert(1)</script> & "<b>'

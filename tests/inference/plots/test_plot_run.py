@@ -5,7 +5,7 @@ import json
 import pytest
 
 from maskedlm.cli import main
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.inference.plots import training_curves
 
 SPEED = {"learning_rate": 1e-3, "tokens_per_second": 900.0, "skipped": 0.0}

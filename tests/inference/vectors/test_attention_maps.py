@@ -6,7 +6,7 @@ import pytest
 from helpers import finetune_runs as runs
 from helpers.vector_encoder import POSITIONS
 from maskedlm.core.errors import ConfigError
-from maskedlm.inference.vectors import (attention_maps, vectors)
+from maskedlm.inference.vectors import attention_maps, vectors
 from maskedlm.modeling import masked_lm
 
 
@@ -29,7 +29,9 @@ def test_the_maps_of_a_text(model):
     "token_type_ids": 0 * row,
     "segment_ids": 0 * row + 1,
   }
-  expected = np.asarray(masked_lm.attention_weights(model.cfg, model.params, batch))[:, 0]
+  expected = np.asarray(
+    masked_lm.attention_weights(model.cfg, model.params, batch)
+  )[:, 0]
   np.testing.assert_allclose(made.weights, expected, atol=1e-5)
 
 

@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 import zstandard
 
-from maskedlm.core.errors import (ConfigError, DataError)
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 

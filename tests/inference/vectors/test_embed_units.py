@@ -7,7 +7,7 @@ from helpers import finetune_runs as runs
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.inference.vectors import (rows, units)
+from maskedlm.inference.vectors import rows, units
 
 TEXTS = [
   "the cat sat on the mat , said the man .",

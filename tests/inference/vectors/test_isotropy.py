@@ -9,7 +9,12 @@ import pytest
 from helpers import finetune_runs as runs
 from maskedlm.cli import main
 from maskedlm.core.errors import DataError
-from maskedlm.inference.vectors import (isotropy, similarity, standardise, vectors)
+from maskedlm.inference.vectors import (
+  isotropy,
+  similarity,
+  standardise,
+  vectors,
+)
 from maskedlm.inference.vectors.isotropy import ScoredPair
 
 PAIRS = [

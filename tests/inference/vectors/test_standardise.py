@@ -5,8 +5,8 @@ import errno
 import numpy as np
 import pytest
 
-from maskedlm.core.errors import (ConfigError, StorageError)
-from maskedlm.inference.vectors import (similarity, standardise)
+from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.inference.vectors import similarity, standardise
 
 ABOUT = {
   "unit": "word",

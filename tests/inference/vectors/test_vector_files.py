@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from maskedlm.core.errors import (ConfigError, StorageError)
+from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.vectors import writers
 from maskedlm.inference.vectors.vectors import Vectors

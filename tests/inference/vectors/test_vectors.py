@@ -13,7 +13,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.vectors import vectors
-from maskedlm.inference.vectors.vectors import (VectorOptions, collect, embed)
+from maskedlm.inference.vectors.vectors import VectorOptions, collect, embed
 from maskedlm.modeling import masked_lm
 
 LONG = " ".join(runs.TEXTS[:7])

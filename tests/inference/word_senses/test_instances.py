@@ -8,7 +8,7 @@ from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.inference.vectors import vectors
 from maskedlm.inference.word_senses import word_instances
-from maskedlm.inference.word_senses.data import (Sentence, TargetWord)
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
 
 
 def places(text, *words):

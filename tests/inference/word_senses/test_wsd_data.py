@@ -9,8 +9,8 @@ import pytest
 from helpers import sense_files
 from helpers.repository import ROOT
 from maskedlm.core.errors import DataError
-from maskedlm.inference.word_senses import (data, inputs)
-from maskedlm.inference.word_senses.data import (Sentence, TargetWord)
+from maskedlm.inference.word_senses import data, inputs
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
 
 DATA = pathlib.Path(
   os.environ.get(

@@ -8,9 +8,9 @@ from helpers import sense_files
 from helpers import vector_encoder as small
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.vectors import vectors
-from maskedlm.inference.word_senses import (data, scores, senses)
-from maskedlm.inference.word_senses.data import (Sentence, TargetWord)
-from maskedlm.inference.word_senses.senses import (Answer, Senses)
+from maskedlm.inference.word_senses import data, scores, senses
+from maskedlm.inference.word_senses.data import Sentence, TargetWord
+from maskedlm.inference.word_senses.senses import Answer, Senses
 
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
 # Four senses in two dimensions; "new" has none but its first sense.

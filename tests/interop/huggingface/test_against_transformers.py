@@ -12,7 +12,7 @@ from helpers import peers
 from helpers.peers import assert_close
 from maskedlm.interop import heads as modules
 from maskedlm.interop.export_source import ExportSource
-from maskedlm.interop.huggingface import (config_json, exporter, importer)
+from maskedlm.interop.huggingface import config_json, exporter, importer
 from maskedlm.interop.huggingface.parameter_names import ARCHITECTURES
 from maskedlm.modeling import masked_lm
 

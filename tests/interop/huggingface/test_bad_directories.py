@@ -11,7 +11,7 @@ from helpers.workdirs import assert_same_trees
 from maskedlm.cli import main
 from maskedlm.core.errors import InteropError
 from maskedlm.interop import labels as fine_tuned
-from maskedlm.interop.huggingface import (config_json, importer)
+from maskedlm.interop.huggingface import config_json, importer
 from maskedlm.interop.huggingface import parameter_names as names
 
 LAYER = "bert.encoder.layer.1.attention.output.dense.weight"

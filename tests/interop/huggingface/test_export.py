@@ -15,7 +15,7 @@ from helpers.workdirs import assert_same_trees
 from maskedlm.core.errors import InteropError
 from maskedlm.finetune.config import load_kind
 from maskedlm.interop import heads as modules
-from maskedlm.interop.huggingface import (config_json, exporter, importer)
+from maskedlm.interop.huggingface import config_json, exporter, importer
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.runtime import output_options

@@ -11,11 +11,11 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import (predict, run)
+from maskedlm.finetune import predict, run
 from maskedlm.inference import fill_mask
 from maskedlm.interop import heads
-from maskedlm.interop.huggingface import (exporter, importer, tokenizer_files)
-from maskedlm.training.checkpoints import (load, manager, resume)
+from maskedlm.interop.huggingface import exporter, importer, tokenizer_files
+from maskedlm.training.checkpoints import load, manager, resume
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")

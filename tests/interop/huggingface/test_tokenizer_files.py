@@ -10,7 +10,7 @@ import tokenizers as hf_tokenizers
 from helpers import peers, workdirs
 from maskedlm.core.errors import InteropError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
-from maskedlm.interop.huggingface import (parameter_names, tokenizer_files)
+from maskedlm.interop.huggingface import parameter_names, tokenizer_files
 
 transformers = pytest.importorskip("transformers")
 

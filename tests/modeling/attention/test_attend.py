@@ -37,7 +37,9 @@ def by_hand(x, p, cfg, segments):
 
 def test_equals_plain_numpy():
   cfg, params = make(dropout=0.3, attention_dropout=0.2)  # In training.
-  ours = jax.jit(lambda p, b: masked_lm.attention_weights(cfg, p, b))(params, BATCH)
+  ours = jax.jit(lambda p, b: masked_lm.attention_weights(cfg, p, b))(
+    params, BATCH
+  )
   assert ours.shape == (N, B, H, L, L) and ours.dtype == np.float32
   layers = np.float64(masked_lm.encode_layers(cfg, params, BATCH))
   attention = reference.as_float64(params["encoder"]["layers"]["attention"])

@@ -4,7 +4,7 @@ import numpy as np
 
 from helpers import encoder_reference as reference
 from maskedlm.modeling.attention.layer import Attention
-from maskedlm.modeling.attention.mask import (AttentionMask, to_array)
+from maskedlm.modeling.attention.mask import AttentionMask, to_array
 
 
 def test_mask_array_by_hand():

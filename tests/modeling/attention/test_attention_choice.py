@@ -11,9 +11,13 @@ import pytest
 from helpers import encoder_reference as reference
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import (ModelOptions, check_attention, encoder_config)
-from maskedlm.modeling.attention import (dispatch, layer, vendor_kernels)
-from maskedlm.modeling.attention.dispatch import (Case, choose_implementation)
+from maskedlm.modeling.architecture import (
+  ModelOptions,
+  check_attention,
+  encoder_config,
+)
+from maskedlm.modeling.attention import dispatch, layer, vendor_kernels
+from maskedlm.modeling.attention.dispatch import Case, choose_implementation
 from maskedlm.training import sharding
 
 CPU = Case("cpu", 512, 64, "float32", 0.0)
@@ -86,8 +90,12 @@ def test_unsupported_cases_are_refused(name, case, expected):
 
 
 def test_supported_cases_are_accepted():
-  assert choose_implementation("xla", GPU._replace(alibi=True, dropout=0.5)) == "xla"
-  assert choose_implementation("blockwise", CPU._replace(length=13)) == "blockwise"
+  assert (
+    choose_implementation("xla", GPU._replace(alibi=True, dropout=0.5)) == "xla"
+  )
+  assert (
+    choose_implementation("blockwise", CPU._replace(length=13)) == "blockwise"
+  )
   assert choose_implementation("cudnn", GPU._replace(length=13)) == "cudnn"
   assert choose_implementation("cudnn", GPU._replace(head_size=128)) == "cudnn"
   assert choose_implementation("splash", TPU._replace(windows=True)) == "splash"

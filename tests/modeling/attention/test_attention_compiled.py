@@ -16,7 +16,7 @@ from helpers import encoder_reference as reference
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.attention import layer
 from maskedlm.modeling.attention.mask import AttentionMask
-from maskedlm.planning import (compile, gpus, topologies)
+from maskedlm.planning import compile, gpus, topologies
 from maskedlm.training import sharding
 
 pytestmark = pytest.mark.slow

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from helpers import attention_reference as by_hand
-from maskedlm.modeling.attention import (blockwise, layer, vendor_kernels)
-from maskedlm.modeling.attention.mask import (AttentionMask, to_array)
+from maskedlm.modeling.attention import blockwise, layer, vendor_kernels
+from maskedlm.modeling.attention.mask import AttentionMask, to_array
 
 # Options of an AttentionMask, and the same pair by pair.
 MASKS = {

@@ -14,7 +14,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import Special
 from maskedlm.planning import memory
-from maskedlm.planning.inspect import (facts, html_page, rows)
+from maskedlm.planning.inspect import facts, html_page, rows
 
 # Ids: 0-4 special (4 = [MASK]); 5-9 begin a word, 10-14 continue one.
 TOKENIZER = types.SimpleNamespace(
@@ -192,7 +192,9 @@ def test_scores_are_kept_by_who_writes_them(platform, model, expected):
 
 def test_each_phase_has_its_own_figures():
   config = small()
-  task = objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
+  task = objectives.make(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
   figures, sections = facts.facts_of_model(config, task)
   first, last = figures["phases"]
   assert (first["rows"], first["length"], first["first_step"]) == (16, 40, 0)
@@ -216,7 +218,9 @@ def test_sparkline():
 
 def test_the_stand_in_gives_the_shapes_of_a_real_corpus(tiny):
   config = overrides.load_config(str(tiny[0]))
-  task = objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
+  task = objectives.make(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
   figures, _ = facts.facts_of_model(config, task)
   real = objectives.make(config, facts.store.open_corpus(tiny[1]))
   assert figures == facts.facts_of_model(config, real)[0]
@@ -231,7 +235,9 @@ def test_without_a_corpus_packed_rows_count_as_whole(length):
   costs = []
   for pack in (False, True):
     config.objective.pack = pack
-    task = objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
+    task = objectives.make(
+      config, placeholder_corpus.make_corpus(config.tokenizer)
+    )
     costs.append(task.flops(0))
   assert 0.9 * costs[0] < costs[1] <= costs[0]
 

@@ -27,9 +27,13 @@ from helpers.checkpoint_states import (
   save_steps,
 )
 from helpers.repository import ROOT
-from maskedlm.core.errors import (ConfigError, StorageError)
-from maskedlm.training.checkpoints import (files, manager)
-from maskedlm.training.checkpoints.manager import (CheckpointError, load_params, open_checkpoints)
+from maskedlm.core.errors import ConfigError, StorageError
+from maskedlm.training.checkpoints import files, manager
+from maskedlm.training.checkpoints.manager import (
+  CheckpointError,
+  load_params,
+  open_checkpoints,
+)
 
 
 @pytest.fixture(scope="module")

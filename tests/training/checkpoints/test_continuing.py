@@ -17,7 +17,7 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.training.checkpoints import (init_from, manager)
+from maskedlm.training.checkpoints import init_from, manager
 
 STEPS = (
   "--config.train.num_steps=1",
@@ -193,7 +193,9 @@ def make_task(objective, start="", **options):
   config.objective.update(options)
   config.init_from = str(start)
   init_from.copy_architecture(config)
-  return objectives.make(config, placeholder_corpus.make_corpus(config.tokenizer))
+  return objectives.make(
+    config, placeholder_corpus.make_corpus(config.tokenizer)
+  )
 
 
 def save(folder, task):

@@ -92,7 +92,7 @@ def test_the_same_bytes_of_several_languages(in_loops, tmp_path):
   here = run(config, tmp_path / "here")
   there = run(config, tmp_path / "there", staged)
   assert files(here.path) == files(there.path)
-  assert [part["name"] for part in there.parts] == ["en", "de", "yo"]
+  assert [part["name"] for part in there.domains] == ["en", "de", "yo"]
   assert here.meta["report"]["broken JSON records dropped"] == 1
 
 

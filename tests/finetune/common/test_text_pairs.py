@@ -1,6 +1,6 @@
-"""Rows of pairs: specials, types, and which tokens give way."""
+"""Rows of texts and pairs: specials, types, and which tokens are cut."""
 
-import types
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,23 +8,21 @@ import pytest
 from maskedlm.finetune.common import text_pairs
 
 PAD, CLS, SEP = 0, 101, 102
-TOKENIZER = types.SimpleNamespace(
-  special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP)
-)
+TOKENIZER = SimpleNamespace(special=SimpleNamespace(pad=PAD, cls=CLS, sep=SEP))
 A, B = np.arange(11, 15), np.arange(21, 28)  # 4 and 7 tokens.
 
 
 def make(a, b, length):
-  ids, kinds, lost = text_pairs.pair_row(TOKENIZER, a, b, length)
-  assert ids.dtype == kinds.dtype == np.int32
-  return ids.tolist(), kinds.tolist(), lost
+  ids, types, is_cut = text_pairs.pair_row(TOKENIZER, a, b, length)
+  assert ids.dtype == types.dtype == np.int32
+  return ids.tolist(), types.tolist(), is_cut
 
 
 def test_a_pair():
-  ids, kinds, lost = make(A[:2], B[:3], 8)
+  ids, types, is_cut = make(A[:2], B[:3], 8)
   assert ids == [CLS, 11, 12, SEP, 21, 22, 23, SEP]
-  assert kinds == [0, 0, 0, 0, 1, 1, 1, 1]
-  assert not lost
+  assert types == [0, 0, 0, 0, 1, 1, 1, 1]
+  assert not is_cut
 
 
 def test_a_single_text():
@@ -33,8 +31,7 @@ def test_a_single_text():
 
 
 def test_an_empty_second_text_is_a_pair():
-  ids, kinds, lost = make(A[:1], B[:0], 9)
-  assert (ids, kinds, lost) == ([CLS, 11, SEP, SEP], [0, 0, 0, 1], False)
+  assert make(A[:1], B[:0], 9) == ([CLS, 11, SEP, SEP], [0, 0, 0, 1], False)
   assert make(A[:0], None, 9)[0] == [CLS, SEP]
 
 
@@ -42,43 +39,29 @@ def test_an_empty_second_text_is_a_pair():
   ("length", "a", "b"),
   [(14, 4, 7), (13, 4, 6), (11, 4, 4), (10, 4, 3), (9, 3, 3), (8, 3, 2)],
 )
-def test_the_longer_gives_way(length, a, b):
-  ids, _, lost = make(A, B, length)
+def test_the_longer_text_is_cut(length, a, b):
+  ids, _, is_cut = make(A, B, length)
   assert ids == [CLS, *A[:a], SEP, *B[:b], SEP]
-  assert lost == (length < 14)
-
-
-def test_lengths_are_those_of_one_token_at_a_time():
-  for a in range(9):
-    for b in range(9):
-      for total in range(12):
-        x, y = a, b
-        while x + y > total:
-          x, y = (x - 1, y) if x > y else (x, y - 1)
-        assert text_pairs.truncated_lengths(a, b, total) == (x, y), (
-          a,
-          b,
-          total,
-        )
+  assert is_cut == (length < 14)
 
 
 def test_roberta_puts_two_separators_between_the_texts():
-  tokenizer = types.SimpleNamespace(special=types.SimpleNamespace(cls=1, sep=2))
-  ids, kinds, lost = text_pairs.pair_row(
+  tokenizer = SimpleNamespace(special=SimpleNamespace(cls=1, sep=2))
+  ids, types, is_cut = text_pairs.pair_row(
     tokenizer, np.array([5, 6, 7]), np.array([8, 9]), 8, separators=2
   )
   assert ids.tolist() == [1, 5, 6, 2, 2, 8, 9, 2]
-  assert kinds.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
-  assert lost
+  assert types.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
+  assert is_cut
 
 
 def test_an_encoder_of_one_type_or_none():
   for num_types in (1, 0):
-    _, kinds, _ = text_pairs.pair_row(TOKENIZER, A, B, 9, num_types=num_types)
-    assert kinds.dtype == np.int32 and kinds.tolist() == [0] * 9
+    _, types, _ = text_pairs.pair_row(TOKENIZER, A, B, 9, num_types=num_types)
+    assert types.dtype == np.int32 and types.tolist() == [0] * 9
 
 
-def test_texts_in_parts():
+def test_single_texts():
   assert text_pairs.text_row(TOKENIZER, A[:1], B[:2]).tolist() == (
     [CLS, 11, 21, 22, SEP]
   )

@@ -7,7 +7,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from maskedlm.modeling.dropout_bits import (drop_threshold, drop, mix, random_bits)
+from maskedlm.modeling.dropout_bits import (
+  drop,
+  drop_threshold,
+  mix,
+  random_bits,
+)
 from maskedlm.modeling.layers import Dropout
 
 

@@ -1,4 +1,4 @@
-"""One label of several: loss, outputs and probabilities, by hand."""
+"""One label per example: loss, outputs and probabilities, by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -20,23 +20,23 @@ def logits(params, batch, key, train):
   return params * batch["x"]
 
 
-def test_loss_counts_no_filler():
-  loss = single_label.loss(logits, term="sense", metric="hits")
+def test_fillers_are_not_in_the_loss():
+  loss = single_label.loss(logits, term="sense", metric="correct")
   terms, metrics = totals(loss(1.0, BATCH, "a key", True))
   expected = (np.log(2) + np.log(8), 2)
   np.testing.assert_allclose(terms["sense"], expected, rtol=1e-6)
-  np.testing.assert_allclose(metrics["hits"], (1, 2))
+  np.testing.assert_allclose(metrics["correct"], (1, 2))
   assert (len(terms), len(metrics)) == (1, 1)
 
 
-def test_a_label_that_training_did_not_have_is_wrong_and_in_no_loss():
-  loss = single_label.loss(logits, term="sense", metric="hits")
+def test_an_unseen_label_counts_as_wrong_but_not_in_the_loss():
+  loss = single_label.loss(logits, term="sense", metric="correct")
   batch = {**BATCH, "labels": jnp.array([2, -1, 0])}
-  for scale in (1.0, -1.0):  # All logits of the second above 0, or below.
+  for scale in (1.0, -1.0):  # All logits of the second row above 0, or below.
     terms, metrics = totals(loss(scale, batch, None, False))
-    nats = np.log(4 / 2) if scale > 0 else np.log((1 + 1 + 0.5) / 0.5)
-    np.testing.assert_allclose(terms["sense"], (nats, 1), rtol=1e-6)
-    np.testing.assert_allclose(metrics["hits"], (scale > 0, 2))
+    expected = np.log(4 / 2) if scale > 0 else np.log((1 + 1 + 0.5) / 0.5)
+    np.testing.assert_allclose(terms["sense"], (expected, 1), rtol=1e-6)
+    np.testing.assert_allclose(metrics["correct"], (scale > 0, 2))
   slope = jax.grad(
     lambda scale: totals(loss(scale, batch, None, False))[0]["sense"][0]
   )
@@ -54,7 +54,7 @@ def test_outputs_are_the_logits():
 
 def test_decode_gives_probabilities():
   decode = single_label.decode(lambda example, shares: {example: shares})
-  # Large ones too, and examples of different numbers of labels.
+  # Also for large logits, and for examples with different numbers of labels.
   found = {"logits": [np.log([1, 1, 2]), np.float32([1e4, 1e4])]}
   assert decode(["a", "b"], None, found, {}) == [
     {"a": pytest.approx([0.25, 0.25, 0.5])},

@@ -1,4 +1,4 @@
-"""Pairs of spans: means, and the scorer against plain numpy."""
+"""Scores of pairs of spans: span means, and the scorer, in plain numpy."""
 
 import jax
 import jax.numpy as jnp
@@ -7,7 +7,11 @@ import pytest
 
 from helpers import encoder_reference as reference
 from maskedlm.finetune.common import span_vectors
-from maskedlm.finetune.common.pair_scorer import (FeedForward, PairScorer, span_means)
+from maskedlm.finetune.common.pair_scorer import (
+  FeedForward,
+  PairScorer,
+  span_means,
+)
 
 B, L, M, D = 2, 7, 3, 24
 SPANS = np.array([[[1, 1], [2, 4], [6, 6]], [[0, 6], [5, 6], [3, 3]]], np.int32)
@@ -45,7 +49,7 @@ def test_ffn():
   np.testing.assert_allclose(found, ffn(params, x, cfg), rtol=1e-4, atol=1e-5)
 
 
-def test_ffn_has_dropout():
+def test_ffn_drops_out_at_random():
   cfg, x = reference.config(dropout=0.5), jnp.ones((4, D))
   head = FeedForward(cfg, D, 5)
   params = head.init(jax.random.key(0), x, train=False)["params"]
@@ -58,30 +62,30 @@ def test_ffn_has_dropout():
   assert (run(1) == run(1)).all() and not np.allclose(run(1), run(2))
 
 
-def test_dropout_is_of_both_layers():
+def test_dropout_applies_to_both_layers():
   cfg, x = reference.config(dropout=0.5), jnp.ones((64, 1))
   head = FeedForward(cfg, 1, 1)
   params = head.init(jax.random.key(0), x, train=False)["params"]
 
-  def values(kernel):  # How many different scores of 64 equal rows.
+  def count_scores(kernel):  # Different scores of 64 equal rows.
     hidden = params["hidden_dense"]
     hidden = {"kernel": 0 * hidden["kernel"], "bias": 0 * hidden["bias"] + 1}
     hidden["kernel"] = hidden["kernel"].at[0, 0].set(kernel)
     score = params["score_dense"]
     score = {**score, "kernel": (0 * score["kernel"]).at[0, 0].set(1)}
-    made = {"hidden_dense": hidden, "score_dense": score}
+    chosen = {"hidden_dense": hidden, "score_dense": score}
     rngs = {"dropout": jax.random.key(1)}
     return len(
-      np.unique(head.apply({"params": made}, x, train=True, rngs=rngs))
+      np.unique(head.apply({"params": chosen}, x, train=True, rngs=rngs))
     )
 
-  # One unit is dropped or not; where it reads the input, that is dropped or not
-  # as well: 0, act(1) and act(1 + 2 * 3), doubled.
-  assert values(kernel=0) == 2 and values(kernel=3) == 3
+  # The unit is dropped or not; if it reads the input, that may be dropped too:
+  # 0, act(1) and act(1 + 2 * 3), doubled.
+  assert count_scores(kernel=0) == 2 and count_scores(kernel=3) == 3
 
 
 def test_pair_scorer():
-  """[p; a; p * a] with p = [z_i; z_j; mean], the first span's."""
+  """[p; a; p * a] with p = [z_i; z_j; mean] of the first span."""
   cfg, x = reference.config(), vectors()
   head = PairScorer(cfg, "endpoints_mean")
   params = head.init(jax.random.key(0), x, SPANS, train=False)["params"]
@@ -100,8 +104,8 @@ def test_pair_scorer():
 
 
 @pytest.mark.parametrize("name", list(span_vectors.REPRESENTATIONS))
-def test_other_tokens_do_not_count(name):
-  """What is in no span has no part in a score, nor a gradient."""
+def test_tokens_outside_all_spans_do_not_count(name):
+  """They influence no score and get no gradient."""
   cfg, x = reference.config(), jnp.array(vectors())
   head = PairScorer(cfg, name)
   params = head.init(jax.random.key(0), x, SPANS, train=False)["params"]

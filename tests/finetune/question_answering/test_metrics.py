@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from maskedlm.finetune.question_answering import metrics
-from maskedlm.finetune.question_answering.metrics import (score_v1, score_v2)
+from maskedlm.finetune.question_answering.metrics import score_v1, score_v2
 
 
 @pytest.mark.parametrize(
@@ -145,7 +145,9 @@ def test_best_thresholds():
   found = metrics.best_thresholds(GOLD, ANSWERS, odds)
   assert found["best_f1"] == pytest.approx(3.5 / 5)
   assert found["best_f1_threshold"] == -2.0
-  assert metrics.calibrate_threshold(GOLD, ANSWERS, odds) == -1.5  # Midway to c.
+  assert (
+    metrics.calibrate_threshold(GOLD, ANSWERS, odds) == -1.5
+  )  # Midway to c.
 
 
 def test_where_never_to_answer_is_best():

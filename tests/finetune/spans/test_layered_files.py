@@ -117,7 +117,9 @@ def test_what_is_written_is_read_again(file, seed):
       begin = rng.randrange(n)
       spans.add(Entity(rng.choice("XY"), begin, rng.randrange(begin, n) + 1))
     sentences.append((["w"] * n, spans))
-  again = layered_files.read_layers(file(layered_files.format_layers(sentences)))
+  again = layered_files.read_layers(
+    file(layered_files.format_layers(sentences))
+  )
   assert [set(s.spans) for s in again] == [spans for _, spans in sentences]
   assert [len(s.words) for s in again] == [len(words) for words, _ in sentences]
   flat = layered_files.format_layers([(["a"], [])])

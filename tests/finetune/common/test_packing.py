@@ -1,4 +1,4 @@
-"""Short rows in one row of the encoder: where they go, and what comes back."""
+"""Packing of short rows: the layout, the batch, and the vectors that return."""
 
 import jax
 import jax.numpy as jnp
@@ -11,66 +11,72 @@ from maskedlm.finetune.common.packing import PackingLayout
 from maskedlm.modeling import masked_lm
 
 
-def test_the_longest_go_first_and_each_where_there_is_room():
-  # 6 | 5 | 6 + 4 | 5 + 3 | 5 + 3 + 2 in rows of 10.
-  which, starts, count = packing.first_fit(np.array([3, 6, 4, 5, 2]), 10)
-  assert which.tolist() == [1, 0, 0, 1, 1]
-  assert starts.tolist() == [5, 0, 6, 0, 8]
-  assert count == 2
-
-
 @pytest.mark.parametrize(
   ("needed", "counts"),
   [
-    # Of two, the last being 9. 2: 3 * 2 + 2 * 9 = 24; 5: 4 * 5 + 9 = 29.
+    # Two counts, the last 9. With 2: 3 * 2 + 2 * 9 = 24; 5: 4 * 5 + 9 = 29.
     ([2, 2, 2, 5, 8], (2, 9)),
-    # 2: 2 + 4 * 9 = 38; 5: 5 * 5 = 25.
+    # With 2: 2 + 4 * 9 = 38; 5: 5 * 5 = 25.
     ([2, 5, 5, 5, 4], (5, 9)),
     ([9, 9], (9,)),
     ([3], (3, 9)),
   ],
 )
-def test_the_counts_that_are_compiled_leave_the_least_padding(
-  monkeypatch, needed, counts
-):
+def test_compiled_row_counts_minimise_padding(monkeypatch, needed, counts):
   monkeypatch.setattr(packing, "MAX_ROW_COUNTS", 2)
   assert packing.choose_row_counts(np.array(needed), 9) == counts
 
 
 def test_four_counts_are_compiled():
-  # 1 and 2 take 4: 3 + 2 too many. Without 4, or 8, it would be 1 + 8.
+  # 1 and 2 are rounded up to 4, which adds 3 + 2; dropping 4 or 8 adds 1 + 8.
   needed = np.array([1, 2, 4, 4, 8, 16])
   assert packing.choose_row_counts(needed, 32) == (4, 8, 16, 32)
 
 
-def test_a_layout_that_costs_least_is_chosen():
-  # Four rows of 5 of 8: two in a row of 16, four in one of 32 (of which 12 are
-  # padding, as of 2 x 16), one in a row of 8. A wide encoder, so that the
-  # attention of longer rows costs nearly nothing.
+def test_the_cheapest_layout_is_chosen():
+  # Rows of 5: one fits in 8, two in 16 and four in 32, with the same padding.
+  # The encoder is wide, so longer rows' attention costs nearly nothing.
   short = [np.array([5, 5, 5, 5])]
-  assert packing.cheapest_layout(short, length=8, width=10**6) == PackingLayout(8, (4,))
-  # Of 3 of 8: two in a row of 8, five in one of 16.
+  assert packing.cheapest_layout(short, length=8, width=10**6) == PackingLayout(
+    8, (4,)
+  )
+  # Rows of 3: two fit in 8, five in 16.
   shorter = [np.array([3] * 10)]
-  assert packing.cheapest_layout(shorter, length=8, width=10**6) == PackingLayout(16, (2, 10))
-  # To save 1 row of 21 is worth no compilation, 1 of 19 is.
+  assert packing.cheapest_layout(
+    shorter, length=8, width=10**6
+  ) == PackingLayout(16, (2, 10))
+  # Saving 1 row of 21 is not worth a compilation, 1 of 19 is.
   almost = [np.array([8] * 19 + [4] * 2)]
-  assert packing.cheapest_layout(almost, length=8, width=10**6) == PackingLayout(8, (21,))
+  assert packing.cheapest_layout(
+    almost, length=8, width=10**6
+  ) == PackingLayout(8, (21,))
   fewer = [np.array([8] * 17 + [4] * 2)]
-  assert packing.cheapest_layout(fewer, length=8, width=10**6) == PackingLayout(8, (18, 19))
-  # A narrow one: attention counts.
-  assert packing.cheapest_layout(shorter, length=8, width=1) == PackingLayout(8, (5, 10))
+  assert packing.cheapest_layout(fewer, length=8, width=10**6) == PackingLayout(
+    8, (18, 19)
+  )
+  # In a narrow encoder attention matters.
+  assert packing.cheapest_layout(shorter, length=8, width=1) == PackingLayout(
+    8, (5, 10)
+  )
 
 
-def test_parts_are_those_of_the_devices_and_of_their_microbatches():
-  # 12 rows on 2 devices, in 3 microbatches: device 0 has rows 0 to 5, of which
-  # 0 and 3 are in the first one.
-  parts = packing.microbatch_rows(12, 2, 3)
-  assert parts.tolist() == [[0, 3], [1, 4], [2, 5], [6, 9], [7, 10], [8, 11]]
+def test_microbatches_follow_devices_and_accumulation():
+  # 12 rows on 2 devices in 3 steps: device 0 has rows 0 to 5, of which 0 and 3
+  # are in its first microbatch.
+  microbatches = packing.microbatch_rows(12, 2, 3)
+  assert microbatches.tolist() == [
+    [0, 3],
+    [1, 4],
+    [2, 5],
+    [6, 9],
+    [7, 10],
+    [8, 11],
+  ]
   assert packing.microbatch_rows(4, 1, 1).tolist() == [[0, 1, 2, 3]]
 
 
-def pack(lengths, choices=1, *, parts, layout, length, own=None):
-  """Row i has 100 i + 10 c, ... in choice c; its token types are i."""
+def pack(lengths, choices=1, *, microbatches, layout, length, own=None):
+  """Packs rows whose choice c holds 100 i + 10 c, ... and whose types are i."""
   ids = [
     [100 * i + 10 * c + np.arange(n) for c in range(choices)]
     for i, n in enumerate(lengths)
@@ -78,23 +84,24 @@ def pack(lengths, choices=1, *, parts, layout, length, own=None):
   types = [[x * 0 + i for x in row] for i, row in enumerate(ids)]
   return packing.pack_batch(
     {"input_ids": ids, "token_type_ids": types},
-    parts,
+    microbatches,
     layout,
-    own=np.arange(len(parts)) if own is None else own,
+    own=np.arange(len(microbatches)) if own is None else own,
     length=length,
     pad=9,
   )
 
 
 def test_a_packed_batch_by_hand():
-  made = pack(
+  fields = pack(
     [2, 3, 4, 1],
-    parts=np.array([[0, 2], [1, 3]]),
+    microbatches=np.array([[0, 2], [1, 3]]),
     layout=PackingLayout(5, (1, 2)),
     length=4,
   )
-  packed = {name: x.tolist() for name, x in made["packed"].items()}
-  # Part 0 needs two rows of 5 for 4 + 2, part 1 one for 3 + 1: both have two.
+  packed = {name: x.tolist() for name, x in fields["packed"].items()}
+  # The first microbatch needs two rows of 5 for 4 + 2, the second one for
+  # 3 + 1: both get two.
   assert packed["input_ids"] == [
     [[200, 201, 202, 203, 9], [0, 1, 9, 9, 9]],
     [[100, 101, 102, 300, 9], [9, 9, 9, 9, 9]],
@@ -111,7 +118,7 @@ def test_a_packed_batch_by_hand():
     [[0, 1, 2, 3, 0], [0, 1, 0, 0, 0]],
     [[0, 1, 2, 0, 0], [0, 0, 0, 0, 0]],
   ]
-  assert made["places"].tolist() == [
+  assert fields["places"].tolist() == [
     [[5, 6, 0, 0], [0, 1, 2, 3]],
     [[0, 1, 2, 0], [3, 0, 0, 0]],
   ]
@@ -119,29 +126,36 @@ def test_a_packed_batch_by_hand():
 
 def test_choices_are_packed_by_hand():
   # Two rows of two choices, of 2 and 3 tokens: each choice is a segment.
-  made = pack(
-    [2, 3], 2, parts=np.array([[0, 1]]), layout=PackingLayout(5, (2,)), length=3
+  fields = pack(
+    [2, 3],
+    2,
+    microbatches=np.array([[0, 1]]),
+    layout=PackingLayout(5, (2,)),
+    length=3,
   )
-  assert made["packed"]["input_ids"].tolist() == [
+  assert fields["packed"]["input_ids"].tolist() == [
     [[100, 101, 102, 0, 1], [110, 111, 112, 10, 11]]
   ]
-  assert made["packed"]["segment_ids"].tolist() == [
+  assert fields["packed"]["segment_ids"].tolist() == [
     [[3, 3, 3, 1, 1], [4, 4, 4, 2, 2]]
   ]
-  assert made["places"].tolist() == [
+  assert fields["places"].tolist() == [
     [[3, 4, 0], [8, 9, 0], [0, 1, 2], [5, 6, 7]]
   ]
 
 
-def test_a_host_makes_its_own_parts_in_the_shape_of_all():
-  options = {"parts": np.array([[0], [1]]), "layout": PackingLayout(4, (1, 2))}
+def test_a_host_packs_its_own_microbatches_in_the_common_shape():
+  options = {
+    "microbatches": np.array([[0], [1]]),
+    "layout": PackingLayout(4, (1, 2)),
+  }
   whole = pack([2, 3], length=3, **options)
   own = pack([2, 3], length=3, own=np.array([1]), **options)
   jax.tree.map(lambda x, y: np.testing.assert_array_equal(x[1:], y), whole, own)
 
 
 @pytest.mark.parametrize("position", ["learned", "rope", "alibi"])
-def test_every_row_gets_the_vectors_that_it_has_alone(position):
+def test_packed_rows_get_the_vectors_that_they_have_alone(position):
   cfg = reference.config(position=position)
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
   params = reference.randomise(params)
@@ -167,13 +181,14 @@ def test_every_row_gets_the_vectors_that_it_has_alone(position):
   # gradient_of's order: the microbatches are rows 0, 2, 4 and 1, 3, 5.
   for m in range(2):
     rows = {name: x[m::2] for name, x in alone.items()}
-    part = jax.tree.map(lambda x, m=m: x[m : m + 1], fields)
+    microbatch = jax.tree.map(lambda x, m=m: x[m : m + 1], fields)
     expected = masked_lm.encode(cfg, params, rows, None, False)
-    found = masked_lm.encode(cfg, params, {**rows, **part}, None, False)
+    found = masked_lm.encode(cfg, params, {**rows, **microbatch}, None, False)
     real = rows["segment_ids"] > 0
     np.testing.assert_allclose(found[real], expected[real], atol=1e-5)
     assert not jnp.any(found[~real])
     layers = masked_lm.encode_layers(cfg, params, rows)[:, real]
-    made = masked_lm.encode_layers(cfg, params, {**rows, **part})
-    found = np.stack([masked_lm.unpack(x, {**rows, **part}) for x in made])
+    packed = {**rows, **microbatch}
+    found = masked_lm.encode_layers(cfg, params, packed)
+    found = np.stack([masked_lm.unpack(x, packed) for x in found])
     np.testing.assert_allclose(found[:, real], layers, atol=1e-5)

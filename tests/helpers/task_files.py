@@ -1,0 +1,178 @@
+"""A small labelled file for each task of fine-tuning, and how to read it."""
+
+import itertools
+import json
+import random
+from typing import Any, NamedTuple
+
+PEOPLE = ("cat", "dog", "man", "company")
+PLACES = ("house", "table", "mat", "room", "book")
+
+
+class TaskFile(NamedTuple):
+  """What a short run of a task needs."""
+
+  text: str  # The labelled file.
+  suffix: str
+  line: str  # One line of input of `predict`.
+  options: dict[str, Any]  # config.task, where it differs from the default.
+
+
+def make_file(task: str, count: int, seed: int = 0) -> TaskFile:
+  """Returns a file of `count` examples of a task, drawn from a seed."""
+  return _MAKERS[task](count, random.Random(seed))
+
+
+def task_names() -> list[str]:
+  """Returns the tasks that have a file here."""
+  return sorted(_MAKERS)
+
+
+def _classification(count, draw):
+  lines = ["text\tlabel"]
+  for i in range(count):
+    label = ("good", "bad")[i % 3 == 0]
+    tail = " the house" * draw.randrange(5)
+    lines.append(f"the {label} {draw.choice(PLACES)}{tail}\t{label}")
+  return TaskFile("\n".join(lines) + "\n", ".tsv", "the good cat", {})
+
+
+def _multi_label(count, draw):
+  lines = ["text\tlabels"]
+  for _ in range(count):
+    people = sorted(draw.sample(PEOPLE, draw.randrange(3)))
+    lines.append(f"the {' and the '.join(people)} ran\t{', '.join(people)}")
+  return TaskFile("\n".join(lines) + "\n", ".tsv", "the dog ran", {})
+
+
+def _tagging(count, draw):
+  lines = []
+  for _ in range(count):
+    for _ in range(draw.randrange(1, 5)):
+      lines += [f"{draw.choice(['the', 'a', 'house'])} O"] * draw.randrange(3)
+      lines += ["man O", f"{draw.choice(['dog', 'cat', 'film'])} B-PER"]
+      if draw.random() < 0.5:
+        lines += [f"{draw.choice(['end', 'red', 'book'])} I-PER"]
+    lines.append("")
+  text = "\n".join(lines) + "\n"
+  return TaskFile(text, ".conll", "a man Dog red the man cat", {"crf": True})
+
+
+def _features(count, draw):
+  options = {"lstm_width": 13, "lstm_layers": 1}
+  return _tagging(count, draw)._replace(options=options)
+
+
+def _spans(count, draw):
+  """A thing is "the PERSON from PLACE"; the place in it is a span as well."""
+  lines = []
+  for i in range(count):
+    lines += ["and\tO\tO"] * draw.randrange(3)
+    if i % 3 == 0:
+      lines += ["york\tB-PLACE\tO"]
+    else:
+      lines += ["the\tB-THING\tO", f"{draw.choice(PEOPLE)}\tI-THING\tO"]
+      lines += ["from\tI-THING\tO", "paris\tI-THING\tB-PLACE"]
+    lines.append("")
+  options = {"nested": True, "max_span_words": 6}
+  text = "\n".join(lines) + "\n"
+  return TaskFile(text, ".tsv", "the Film from Paris", options)
+
+
+def _relations(count, draw):
+  relations = {
+    "from": "Entity-Origin(e1,e2)",
+    "made": "Product-Producer(e2,e1)",
+    "and": "Other",
+  }
+  lines = []
+  pairs = itertools.cycle(itertools.permutations(PEOPLE, 2))
+  for i, (a, b) in zip(range(count), pairs, strict=False):
+    verb, relation = draw.choice([*relations.items()])
+    text = f"the <e1>{a}</e1> {verb} the <e2>{b}</e2> ."
+    lines += [f'{i + 1}\t"{text}"', relation, "Comment:", ""]
+  line = "the <e1>cat</e1> from the <e2>house</e2>"
+  # The small tokenizer can't spell markers.
+  return TaskFile("\n".join(lines), ".txt", line, {"pair": "spans"})
+
+
+def _coreference(count, draw):
+  header = ["ID", "Text", "Pronoun", "Pronoun-offset"]
+  for name in "AB":
+    header += [name, f"{name}-offset", f"{name}-coref"]
+  lines = ["\t".join([*header, "URL"])]
+  for i in range(count):
+    a, b = draw.sample(PEOPLE, 2)
+    verb, answer = draw.choice([("ran", "A"), ("sat", "B"), ("sold", "")])
+    text = f"the {a} and the {b} {verb} . she said a word"
+    row = [f"t-{i}", text, "she", text.index("she said")]
+    for name, person in zip("AB", (a, b), strict=True):
+      is_it = str(name == answer).upper()
+      row += [person, text.index(f"the {person}") + 4, is_it]
+    lines.append("\t".join(map(str, [*row, f"http://page/{i}"])))
+  fields = {"text": "The cat ran and the man sat . She said a word"}
+  fields |= {"pronoun": "She", "pronoun_offset": 30, "a": "cat", "a_offset": 4}
+  fields |= {"b": "man", "b_offset": 20}
+  return TaskFile("\n".join(lines) + "\n", ".tsv", json.dumps(fields), {})
+
+
+def _multiple_choice(count, draw):
+  lines = []
+  for _ in range(count):
+    choices = [f"the {draw.choice(PLACES)} on it" for _ in range(3)]
+    label = draw.randrange(3)
+    choices[label] = "the red cat"
+    made = {"context": "a good film", "choices": choices, "label": label}
+    lines.append(json.dumps(made) + "\n")
+  line = "the film\tthe old dog\tred cat ran\tthe good book"
+  return TaskFile("".join(lines), ".jsonl", line, {})
+
+
+def _retrieval(count, draw):
+  lines = ["query\tpassage"]
+  for _ in range(count):
+    words = draw.sample(PEOPLE + PLACES, 2)
+    lines.append(f"{' the '.join(words)}\ton the {' and '.join(words)}")
+  line = "the cat is a dog\tdog on a cat\tparis in the film"
+  options = {"pool": "cls", "query_prefix": "it is the "}
+  return TaskFile("\n".join(lines) + "\n", ".tsv", line, options)
+
+
+def _question_answering(count, draw):
+  """Where is the PERSON? The place follows; every third is not there."""
+  paragraphs = []
+  for i in range(count):
+    people = draw.sample(PEOPLE, 3)
+    places = draw.choices(PLACES, k=2)
+    parts = [
+      f"the {who} sat on the {place} ."
+      for who, place in zip(people, places, strict=False)
+    ]
+    context, asked = " ".join(parts), i % 3
+    start = context.find(places[i % 2], context.index(people[i % 2]))
+    answer = {"text": places[i % 2], "answer_start": start}
+    entry = {"id": f"q{i}", "question": f"where is the {people[i % 2]} ?"}
+    entry |= {"answers": [answer]}
+    if asked == 2:
+      entry["question"] = f"where is the {people[2]} ?"
+      entry |= {"answers": [], "is_impossible": True}
+    paragraphs.append({"context": context, "qas": [entry]})
+  data = {"version": "2.0", "data": [{"title": "T", "paragraphs": paragraphs}]}
+  options = {"max_query": 9, "stride": 5, "max_answer_length": 3, "n_best": 5}
+  options["allow_impossible"] = True
+  line = "where is the dog ?\tthe cat sat on the mat . the dog sat on the table"
+  return TaskFile(json.dumps(data), ".json", line, options)
+
+
+_MAKERS = {
+  "classification": _classification,
+  "coreference": _coreference,
+  "features": _features,
+  "multi_label": _multi_label,
+  "multiple_choice": _multiple_choice,
+  "question_answering": _question_answering,
+  "relations": _relations,
+  "retrieval": _retrieval,
+  "spans": _spans,
+  "tagging": _tagging,
+}
