@@ -20,7 +20,7 @@ LOSSES = ("mlm_loss", "lm_loss")  # Nats a predicted token.
 
 
 class Language(NamedTuple):
-  """A part of the corpus, by its place in corpus.domains."""
+  """A part of the corpus, by its place in corpus.parts."""
 
   name: str
   tokens_per_character: float  # Of its held-out text.

@@ -96,6 +96,6 @@ def _cut(split: store.Split, documents, sentences, tokens) -> store.Split:
 
 
 def domain_of(corpus: store.Corpus, split: str, document) -> np.ndarray:
-  """The part of each document: its place in corpus.domains. int64."""
+  """The part of each document: its place in corpus.parts. int64."""
   ends = store.domain_bounds(corpus, split)[0][1:]
   return np.searchsorted(ends, document, side="right")
