@@ -32,6 +32,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from unittest import mock
 
+from maskedlm.data.corpus import concat
+
 # Before the library is imported: it is to use one thread, as each worker does.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
@@ -273,8 +275,8 @@ def row_builder(opened: pair_table.PairTable, special) -> Callable[[int], dict]:
   rng = random.Random(1)
   table, length = opened.table, opened.length
   # In memory and in one piece: easier on the peer than on ours.
-  every = np.arange(store.size(opened.split.sentences))
-  starts = store.take(opened.split.sentences, every)
+  every = np.arange(concat.size(opened.split.sentences))
+  starts = concat.take(opened.split.sentences, every)
   tokens = np.concatenate(opened.split.tokens.arrays)
 
   def split_point(record) -> int:

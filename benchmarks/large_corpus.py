@@ -126,7 +126,7 @@ def write(path: pathlib.Path, num_tokens: int) -> None:
     tokenizer=made,
     options={},
     report=Counter(),
-    parts=(),
+    domains=(),
   )
 
 

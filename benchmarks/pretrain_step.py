@@ -276,7 +276,7 @@ def random_corpus(directory: str):
 
   def concat(array):
     size = np.array([0, len(array)])
-    return store.Concat((array,), size, np.zeros(1, array.dtype))
+    return concat.Concat((array,), size, np.zeros(1, array.dtype))
 
   split = store.Split(*map(concat, (tokens, sentences, documents)))
   tokenizer = types.SimpleNamespace(
@@ -287,7 +287,7 @@ def random_corpus(directory: str):
   return types.SimpleNamespace(
     path=directory,
     fingerprint="random",
-    parts=(),
+    domains=(),
     train=split,
     heldout=split,
     token_counts=np.bincount(tokens, minlength=VOCAB),

@@ -190,7 +190,7 @@ def boundaries(
   Args:
     outside: [B, L] bool, what is no text: [CLS], [SEP], padding.
     positions, weights: [B, P], the masked tokens.
-    first, last: [B, P], slots of the span's ends (spans.span_slots).
+    first, last: [B, P], slots of the span's ends (spans.span_ends).
     max_span_targets: targets in a span, from its left; the rest has none.
 
   Returns:

@@ -74,7 +74,9 @@ def test_a_file_that_holds_no_bands_is_an_error(workdir, tmp_path, text):
 
 
 def test_the_committed_bands_are_whole():
-  bands = json.loads((ROOT / "docs" / "learning_reference.json").read_text())
+  bands = json.loads(
+    (ROOT / "docs" / "results" / "learning_reference.json").read_text()
+  )
   for name, of_name in bands.items():
     assert len({seeds for *_, seeds in of_name}) == 1, name
     losses = [nats for _, nats, _, _ in of_name]

@@ -80,12 +80,12 @@ def test_xquad(tmp_path):
   model = types.SimpleNamespace(
     kind=question_answering,
     options=question_answering.Options(),
-    app=types.SimpleNamespace(gold=question_answering.squad.gold),
+    app=types.SimpleNamespace(gold=question_answering.squad.require_answers),
   )
   (example,) = transfer.read_examples(model, "vi", str(path))
   assert example.answers == (("308", 27),) and example.context == context
   predictions = [{"id": example.id, "answer": "chỉ 308"}]
-  gold = question_answering.squad.gold([example])
+  gold = question_answering.squad.require_answers([example])
   scores = question_answering.metrics.evaluate_v1(
     gold, {p["id"]: p["answer"] for p in predictions}
   )

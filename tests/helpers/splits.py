@@ -7,7 +7,7 @@ import types
 import numpy as np
 
 from maskedlm.config import defaults as config_lib
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import concat, store
 
 SPECIAL = types.SimpleNamespace(pad=0, unk=1, cls=2, sep=3, mask=4)
 FIRST_ID = 5  # Ids of text begin here.
@@ -108,4 +108,4 @@ def _starts(runs):
 
 def _concat(parts, bases):
   ends = np.cumsum([0, *(len(part) for part in parts)])
-  return store.Concat(tuple(parts), ends.astype(np.int64), np.asarray(bases))
+  return concat.Concat(tuple(parts), ends.astype(np.int64), np.asarray(bases))

@@ -1,5 +1,3 @@
-import dataclasses
-import json
 import math
 
 import jax
@@ -8,11 +6,8 @@ import numpy as np
 import pytest
 
 from helpers import encoder_reference as reference
-from helpers.encoder_reference import SIZES, B, L
-from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import ConfigError
-from maskedlm.modeling.architecture import encoder_config
-from maskedlm.modeling.encoder import Encoder, EncoderConfig
+from helpers.encoder_reference import B, L
+from maskedlm.modeling.encoder import Encoder
 from maskedlm.modeling.heads import Pooler
 
 BATCH = reference.make_batch()
@@ -71,12 +66,12 @@ def test_tanh_gelu_equals_plain_numpy(hidden):
   cfg = reference.config(activation="gelu_tanh")
   ours = encode(cfg, BATCH)
   np.testing.assert_allclose(ours, by_reference(cfg, BATCH), atol=1e-5)
-  assert np.abs(ours - hidden).max() > 1e-4  # The two GELUs do differ.
+  assert np.abs(ours - hidden).max() > 1e-4  # The two GELUs differ.
 
 
-def test_padding_does_not_reach_the_text(hidden):
-  # Any other ids and types in the padding: the real positions stay equal to
-  # the bit, and no entry is NaN.
+def test_padding_does_not_affect_the_text(hidden):
+  # With other ids and types in the padding, the real positions are equal to the
+  # bit, and no entry is NaN.
   rng = np.random.default_rng(1)
   real = BATCH["segment_ids"] > 0
   changed = {
@@ -90,9 +85,9 @@ def test_padding_does_not_reach_the_text(hidden):
   assert np.abs(ours[~real] - hidden[~real]).max() > 1e-3
 
 
-def test_packed_texts_do_not_see_each_other():
-  # Texts of 3, 4 and 5 tokens and one padding token in one row, against each
-  # text in a row of its own.
+def test_packed_texts_do_not_attend_to_each_other():
+  # Texts of 3, 4 and 5 tokens and one padding token in one row, against each text
+  # in its own row.
   rng = np.random.default_rng(2)
   segments = np.repeat([1, 2, 3, 0], [3, 4, 5, 1])
   positions = np.concatenate([np.arange(n) for n in (3, 4, 5, 1)])
@@ -149,12 +144,12 @@ def test_parameter_paths_and_shapes():
   }
 
 
-def test_layers_start_different_and_truncated():
+def test_layers_start_different_from_truncated_normals():
   key, ids = jax.random.key(0), jnp.zeros((1, 1), jnp.int32)
   params = Encoder(reference.config()).init(key, ids, ids, ids, train=False)
   kernel = np.asarray(params["params"]["layers"]["mlp"]["up"]["kernel"])
   assert np.abs(kernel[0] - kernel[1]).max() > 0.01
-  assert np.abs(kernel).max() <= 0.04  # Two of 0.02.
+  assert np.abs(kernel).max() <= 0.04  # Two deviations of 0.02.
   # Standard deviation of a normal truncated at 2: 0.8796 (n = 1920, so 5%).
   assert kernel.std() == pytest.approx(0.8796 * 0.02, rel=0.05)
 
@@ -195,7 +190,7 @@ def gradient(cfg, batch=BATCH):
 
 
 def test_remat_does_not_change_the_gradient():
-  # Dropout on: what is computed again must be dropped again, the same.
+  # With dropout: the recomputation must drop the same entries.
   rates = {"dropout": 0.2, "attention_dropout": 0.3}
   expected = gradient(reference.config(**rates))
   for remat in ("dots", "full"):
@@ -208,7 +203,7 @@ def test_remat_does_not_change_the_gradient():
 
 
 @pytest.mark.parametrize("remat", ["none", "dots", "full"])
-def test_layers_one_by_one_compute_what_their_loop_does(remat):
+def test_unrolled_layers_equal_the_loop(remat):
   rates = {"dropout": 0.2, "attention_dropout": 0.3}
   expected = gradient(reference.config(**rates))
   ours = gradient(reference.config(**rates, remat=remat, unroll=True))
@@ -219,7 +214,7 @@ def test_layers_one_by_one_compute_what_their_loop_does(remat):
   )
 
 
-def test_the_loop_over_layers_is_gone_in_training_alone():
+def test_the_loop_over_layers_is_unrolled_only_in_training():
   def loops(train, **options):
     cfg = reference.config(**options)
 
@@ -247,7 +242,7 @@ def test_bfloat16_computes_over_float32_parameters(hidden):
   }
 
 
-def test_dropout_depends_on_the_key_and_only_in_training(hidden):
+def test_dropout_depends_on_the_key_in_training_only(hidden):
   cfg = reference.config(dropout=0.2, attention_dropout=0.1)
   np.testing.assert_array_equal(encode(cfg, BATCH), hidden)
   once, again, other = (
@@ -264,7 +259,7 @@ def test_dropout_depends_on_the_key_and_only_in_training(hidden):
   # The weights of attention; embeddings, attention's output and the MLP.
   [(0.0, 0.1, 1), (0.2, 0.0, 3), (0.2, 0.1, 4), (0.0, 0.0, 0)],
 )
-def test_where_is_dropped(mlp, dropout, attention_dropout, places):
+def test_number_of_dropouts(mlp, dropout, attention_dropout, places):
   cfg = reference.config(
     dropout=dropout, attention_dropout=attention_dropout, mlp=mlp
   )
@@ -280,7 +275,7 @@ def test_where_is_dropped(mlp, dropout, attention_dropout, places):
 
 
 def test_layers_drop_different_entries():
-  # All zero but the bias of the MLP: block n gives norm(x + mask_n). With one
+  # All 0 except the bias of the MLP: block n computes norm(x + mask_n). With one
   # mask for both blocks an output would take two values, with two it takes 4.
   cfg = reference.config(dropout=0.5)
   params = jax.tree.map(np.zeros_like, PARAMS)
@@ -290,37 +285,3 @@ def test_layers_drop_different_entries():
   ours = encode(cfg, BATCH, train=True, key=jax.random.key(3), params=params)
   distinct = [np.unique(np.round(x, 3)).size for x in np.asarray(ours[:, 0])]
   assert max(distinct) == 4
-
-
-def test_config_survives_json():
-  cfg = reference.config(remat="dots")
-  text = json.dumps(dataclasses.asdict(cfg))
-  assert EncoderConfig(**json.loads(text)) == cfg
-
-
-def test_encoder_config_takes_the_model_section():
-  model = config_lib.default().model
-  cfg = encoder_config(model, 30_522, 512)
-  assert (cfg.vocab_size, cfg.num_layers, cfg.head_size) == (30_522, 12, 64)
-
-
-@pytest.mark.parametrize(
-  ("changes", "expected"),
-  [
-    ({"width": 25}, r"model.width=25 .*model.num_heads=3; set model.width=27"),
-    ({"activation": "gelu_tan"}, r'did you mean "gelu_tanh"'),
-    ({"dtype": "float16"}, r"model.dtype='float16'.*float32, bfloat16"),
-    ({"remat": "all"}, r"model.remat='all'.*none, dots, full"),
-    ({"num_layers": 0}, r"model.num_layers=0 .*1 or more"),
-    ({"dropout": 1.0}, r"model.dropout=1.0 .*below 1"),
-    ({"max_positions": 12}, r"rows of 13 .*model.max_positions=12"),
-  ],
-)
-def test_wrong_options_are_named(changes, expected):
-  fields = dataclasses.asdict(reference.config())
-  del fields["vocab_size"], fields["type_vocab_size"]
-  with pytest.raises(ConfigError, match=expected):
-    encoder_config({**fields, **SIZES_OF_MODEL, **changes}, 131, L)
-
-
-SIZES_OF_MODEL = {k: v for k, v in SIZES.items() if k != "vocab_size"}

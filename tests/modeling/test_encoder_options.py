@@ -1,4 +1,4 @@
-"""What later encoders changed, one by one and together, against plain numpy."""
+"""Options of later encoders, one by one and together, against plain numpy."""
 
 import dataclasses
 import functools
@@ -11,11 +11,6 @@ import pytest
 
 from helpers import encoder_reference as reference
 from helpers.encoder_reference import B, L
-from maskedlm.core.errors import ConfigError
-from maskedlm.modeling import architecture, encoder, heads, layers, positions
-from maskedlm.modeling.architecture import encoder_config
-from maskedlm.modeling.attention import mask
-from maskedlm.modeling.attention.layer import IMPLEMENTATIONS
 from maskedlm.modeling.encoder import Encoder
 
 BATCH = reference.make_batch()
@@ -89,12 +84,12 @@ def encode(cfg, params, batch, places=None):
 
 @functools.cache
 def hidden_of(name):
-  """What the options give for BATCH."""
+  """Returns the vectors of BATCH with these options."""
   cfg = reference.config(**OPTIONS[name])
   return encode(cfg, make_params(cfg), BATCH)
 
 
-# The reference: one row, one head, one token at a time.
+# The reference takes one row, head and token at a time.
 
 
 def by_reference(cfg, params, ids, types, segments):
@@ -156,10 +151,10 @@ def attention(x, p, cfg, segments, local):
     for i in range(len(x)):
       scores = {}
       for j in range(len(x)):
-        seen = segments[i] == segments[j]
-        seen &= not local or abs(i - j) <= cfg.local_window / 2
-        seen &= not cfg.causal or j <= i
-        if seen:
+        allowed = segments[i] == segments[j]
+        allowed &= not local or abs(i - j) <= cfg.local_window / 2
+        allowed &= not cfg.causal or j <= i
+        if allowed:
           scores[j] = query[i] @ key[j] / math.sqrt(K)
           if cfg.position == "alibi":
             scores[j] -= SLOPES[h] * abs(i - j)
@@ -172,7 +167,7 @@ def attention(x, p, cfg, segments, local):
 
 
 def turn(x, theta):
-  """RoPE by complex numbers: pair (i, i + K/2) times e^(i * position * w)."""
+  """Returns RoPE: pair (i, i + K/2), as a complex number, times e^(i p w)."""
   half = x.shape[1] // 2
   frequency = theta ** (-np.arange(half) / half)
   z = x[:, :half] + 1j * x[:, half:]
@@ -180,7 +175,7 @@ def turn(x, theta):
   return np.concatenate([z.real, z.imag], axis=1)
 
 
-SLOPES = [2**-4, 2**-8, 2**-2]  # Of 3 heads: those of 2, then the first of 4.
+SLOPES = [2**-4, 2**-8, 2**-2]  # 3 heads: those of 2, then the first of 4.
 
 
 @pytest.mark.parametrize("name", OPTIONS)
@@ -195,86 +190,18 @@ def test_each_option_equals_plain_numpy(name):
 
 
 def test_every_option_matters():
-  # Else the comparison above would prove nothing.
+  # Otherwise the comparison above would prove nothing.
   plain = reference.config()
   base = encode(plain, make_params(plain), BATCH)
   for name in OPTIONS:
     assert np.abs(hidden_of(name) - base).max() > 1e-3, name
 
 
-# Positions and windows by hand.
-
-
-def test_backwards_and_within_by_hand():
-  np.testing.assert_array_equal(
-    mask.causal(3), [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
-  )
-  np.testing.assert_array_equal(
-    mask.within(4, 2),
-    [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]],
-  )
-
-
-@pytest.mark.parametrize(
-  ("num_heads", "exponents"),
-  [
-    (8, [1, 2, 3, 4, 5, 6, 7, 8]),
-    # BERT-base: those of 8 heads, then every other one of 16.
-    (12, [1, 2, 3, 4, 5, 6, 7, 8, 0.5, 1.5, 2.5, 3.5]),
-    (1, [8]),
-    (3, [4, 8, 2]),
-  ],
-)
-def test_alibi_slopes_by_hand(num_heads, exponents):
-  ours = positions.alibi_slopes(num_heads)
-  np.testing.assert_allclose(ours, [2.0**-e for e in exponents])
-
-
-def test_alibi_by_hand():
-  bias = positions.alibi(3, num_heads=2)
-  assert bias.shape == (1, 2, 3, 3)
-  expected = -np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
-  np.testing.assert_allclose(bias[0, 0], expected / 16)
-  np.testing.assert_allclose(bias[0, 1], expected / 256)
-
-
-def test_rotation_by_hand():
-  # K = 4, theta = 100: wavelengths 1 and 10. At position 2 the pair (1, 3)
-  # turns by 2, the pair (2, 4) by 0.2.
-  places = np.array([[0, 2]])
-  cos, sin = positions.rotation(places, head_size=4, theta=100.0)
-  x = np.float32([[[[1, 2, 3, 4]], [[1, 2, 3, 4]]]])
-  ours = positions.rotate(x, cos, sin)
-  np.testing.assert_allclose(ours[0, 0, 0], [1, 2, 3, 4])
-  c, s, d, t = math.cos(2), math.sin(2), math.cos(0.2), math.sin(0.2)
-  expected = [c - 3 * s, 2 * d - 4 * t, 3 * c + s, 4 * d + 2 * t]
-  np.testing.assert_allclose(ours[0, 1, 0], expected, rtol=1e-5)
-
-
-def test_rotated_scores_depend_on_the_distance_alone():
-  rng = np.random.default_rng(0)
-  query, key = rng.standard_normal((2, 1, 1, 1, 8)).astype("f4")
-
-  def score(i, j):
-    at = positions.rotation(np.array([[i]]), head_size=8, theta=1e4)
-    to = positions.rotation(np.array([[j]]), head_size=8, theta=1e4)
-    return float(
-      jnp.sum(positions.rotate(query, *at) * positions.rotate(key, *to))
-    )
-
-  assert score(7, 4) == pytest.approx(score(103, 100), abs=1e-5)
-  assert score(7, 4) != pytest.approx(score(4, 7), abs=1e-3)
-
-
-def test_global_layers():
-  cfg = reference.config(num_layers=5, local_window=2, global_every=2)
-  assert cfg.global_layers == (True, False, True, False, True)
-  cfg = dataclasses.replace(cfg, local_window=0)
-  assert cfg.global_layers == (True,) * 5
+# Masks.
 
 
 @pytest.mark.parametrize("kind", ["learned", "rope", "alibi"])
-def test_causal_tokens_do_not_see_what_follows(kind):
+def test_causal_tokens_ignore_what_follows(kind):
   cfg = reference.config(causal=True, position=kind)
   params = make_params(cfg)
   changed = {**BATCH, "input_ids": BATCH["input_ids"].copy()}
@@ -284,22 +211,21 @@ def test_causal_tokens_do_not_see_what_follows(kind):
   assert np.abs(after[0, 6:] - before[0, 6:]).max(axis=1).min() > 1e-4
 
 
-def test_a_window_hides_what_is_far():
-  # 3 layers, the last two local: token 12 reaches token 0 through the first.
-  # With no global layer but the first, and that one made to ignore others.
+def test_tokens_ignore_what_is_outside_the_window():
+  # 3 layers, of which only the first is global, and it mixes no tokens.
   cfg = reference.config(num_layers=3, local_window=4, global_every=3)
   params = make_params(cfg)
-  params["layers"]["attention"]["out"]["kernel"][0] = 0  # Layer 0 mixes none.
+  params["layers"]["attention"]["out"]["kernel"][0] = 0
   changed = {**BATCH, "input_ids": BATCH["input_ids"].copy()}
   changed["input_ids"][:, 6] += 1
   before, after = (encode(cfg, params, b) for b in (BATCH, changed))
   moved = np.abs(after[0] - before[0]).max(axis=1)
-  # Two layers of 2 tokens on each side.
+  # Two layers with 2 tokens on each side.
   np.testing.assert_array_equal(moved > 0, abs(np.arange(L) - 6) <= 4)
 
 
 @pytest.mark.parametrize("name", ["modern", "mosaic"])
-def test_packed_texts_are_as_alone(name):
+def test_packed_texts_equal_single_ones(name):
   rng = np.random.default_rng(2)
   cfg = reference.config(**OPTIONS[name])
   params = make_params(cfg)
@@ -352,7 +278,7 @@ def test_modern_parameters():
   }
 
 
-def test_parameters_that_options_add_and_take_away():
+def test_parameters_that_options_add_and_remove():
   plain = shapes_of(reference.config())
   mosaic = shapes_of(reference.config(**MOSAIC))
   assert set(plain) ^ set(mosaic) == {
@@ -370,8 +296,8 @@ def test_parameters_that_options_add_and_take_away():
   assert not any("norm/bias" in path for path in rms)
 
 
-def test_scaled_init_of_what_is_added():
-  # 8 layers: out and down start at a quarter of the others.
+def test_scaled_init():
+  # 8 layers: out and down have a quarter of the deviation of the others.
   cfg = reference.config(num_layers=8, width=48, scaled_init=True)
   ids = jnp.zeros((1, 1), jnp.int32)
 
@@ -432,7 +358,7 @@ def test_remat_does_not_change_the_gradient():
     ours,
     expected,
   )
-  # But for the norm that is skipped, everything learns.
+  # Everything has a gradient except the norm that is skipped.
   unused = expected["layers"]["attention_norm"]["scale"][0]
   assert np.abs(unused).max() == 0
   assert all(np.abs(x).max() > 0 for x in jax.tree.leaves(expected))
@@ -446,87 +372,3 @@ def test_bfloat16_is_near(name):
   ours = encode(dataclasses.replace(cfg, dtype="bfloat16"), params, BATCH)
   assert ours.dtype == jnp.bfloat16
   assert np.abs(np.float32(ours) - exact).mean() < 0.05
-
-
-# Options.
-
-
-def test_the_names_are_those_of_the_tables():
-  tables = {
-    "activation": layers.ACTIVATIONS,
-    "dtype": layers.DTYPES,
-    "remat": encoder.REMAT,
-    "attention": ("auto", *IMPLEMENTATIONS),
-    "position": encoder.POSITIONS,
-    "norm_order": encoder.RESIDUALS,
-    "norm_kind": encoder.NORMS,
-    "mlp": encoder.MLPS,
-    "pooler": heads.POOLERS,
-    "row_pool": heads.ROW_POOLS,
-  }
-  known = {name: tuple(table) for name, table in tables.items()}
-  stated = {
-    field.name: field.metadata["choices"]
-    for field in dataclasses.fields(architecture.EncoderConfig)
-    if field.metadata and field.metadata["choices"]
-  }
-  assert known == stated
-
-
-@pytest.mark.parametrize(
-  ("changes", "expected"),
-  [
-    ({"position": "rop"}, r"model.position='rop'.*did you mean \"rope\""),
-    ({"norm_order": "first"}, r"model.norm_order='first'.*post, pre"),
-    ({"norm_kind": "batch"}, r"model.norm_kind='batch'.*layer, rms"),
-    ({"mlp": "geglu"}, r"model.mlp='geglu'.*plain, gated"),
-    ({"local_window": 5}, r"model.local_window=5 .*even; set it to 6"),
-    ({"local_window": -2}, r"model.local_window=-2 .*0 or more"),
-    ({"global_every": 0}, r"model.global_every=0 .*1 or more"),
-    ({"rope_theta": 0.0}, r"model.rope_theta=0.0 .*1 or more"),
-    ({"embedding_width": -1}, r"model.embedding_width=-1 .*0 or more"),
-    ({"dropout": 1.0}, r"model.dropout=1.0 .*0 or more and below 1"),
-    ({"vocab_block": 0}, r"model.vocab_block=0 .*1 or more"),
-    (
-      {"position": "rope", "width": 24, "num_heads": 8},
-      "size must be even.* is 3",
-    ),
-    ({"skip_first_norm": True}, r"skip_first_norm=True needs .*'pre'"),
-    (
-      {"position": "rope", "width": 27, "num_heads": 3},
-      r"size must be even.*27.*3 is 9",
-    ),
-  ],
-)
-def test_wrong_options_are_named(changes, expected):
-  fields = dataclasses.asdict(reference.config())
-  del fields["vocab_size"]
-  with pytest.raises(ConfigError, match=expected):
-    encoder_config({**fields, **changes}, 131, L)
-
-
-def test_rows_may_be_as_long_as_there_are_positions():
-  fields = dataclasses.asdict(reference.config(max_positions=L))
-  del fields["vocab_size"]
-  assert encoder_config(fields, 131, L).max_positions == L
-  with pytest.raises(ConfigError, match=f"set model.max_positions={L + 1}"):
-    encoder_config(fields, 131, L + 1)
-
-
-def test_sizes_that_follow_by_hand():
-  padded = [
-    reference.config(vocab_size=size).padded_vocab_size
-    for size in (1, 128, 129, 256)
-  ]
-  assert padded == [128, 128, 256, 256]
-  types = [
-    reference.config(pair_types=pair, type_vocab_size=size).num_types
-    for pair, size in ((2, 2), (1, 2), (2, 0))
-  ]
-  assert types == [2, 1, 0]
-
-
-def test_what_computes_attention_is_of_the_machine():
-  cfg = reference.config(attention="splash", width=48)
-  found = architecture.restored(dataclasses.asdict(cfg))
-  assert found == dataclasses.replace(cfg, attention="auto")

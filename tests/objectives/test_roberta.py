@@ -48,7 +48,7 @@ def make_split(documents):
 
   def concat(values):
     values = np.asarray(values)
-    return store.Concat(
+    return concat.Concat(
       (values,), np.array([0, len(values)]), np.zeros(1, values.dtype)
     )
 
@@ -70,7 +70,7 @@ def corpus(tmp_path_factory):
   return types.SimpleNamespace(
     path=str(tmp_path_factory.mktemp("corpus")),
     fingerprint="made by hand",
-    parts=(),
+    domains=(),
     train=make_split(documents[12:]),
     heldout=make_split(documents[:12]),
     tokenizer=types.SimpleNamespace(

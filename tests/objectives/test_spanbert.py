@@ -143,7 +143,7 @@ def boundaries(ids, masked, max_span_targets):
   """{position: (left, right, place)} of a row's targets, by the function."""
   positions = np.array([sorted(masked)])
   weights = np.ones(positions.shape, np.float32)
-  first, last = spanbert.spans.span_slots(positions, weights)
+  first, last = spanbert.spans.span_ends(positions, weights)
   outside = np.isin([ids], [PAD, CLS, SEP])
   made = spanbert.boundaries(
     jnp.asarray(outside),

@@ -384,7 +384,7 @@ def test_adopting_an_address_is_the_same_on_every_host(gcs, tmp_path):
   assert config.tokenizer.path == f"{address}/tokenizer"
   assert config.model.width == 24
   # It is resolved where it is loaded.
-  made = local.make_tokenizer(config, None, log=print)
+  made = local.make_tokenizer(config, None, log=print, progress=False)
   assert made.sha256 == load_tokenizer(tmp_path / "encoder/tokenizer").sha256
   (file,) = (tmp_path / "encoder" / "tokenizer").iterdir()
   one = load_tokenizer(f"{address}/tokenizer/{file.name}")

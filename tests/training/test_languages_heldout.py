@@ -67,9 +67,9 @@ def jitted(task):
 def test_tokens_a_character_are_those_held_out():
   counts = {"tokens": 30, "characters": 120}
   parts = [{"name": "yo", "heldout": counts, "train": {"tokens": 1}}]
-  found = language_metrics.of_corpus(types.SimpleNamespace(parts=parts))
+  found = language_metrics.of_corpus(types.SimpleNamespace(domains=parts))
   assert found == (Language("yo", 0.25),)
-  assert language_metrics.of_corpus(types.SimpleNamespace(parts=())) == ()
+  assert language_metrics.of_corpus(types.SimpleNamespace(domains=())) == ()
 
 
 def test_sums_of_each_language_by_hand():

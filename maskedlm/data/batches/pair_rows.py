@@ -21,7 +21,7 @@ from maskedlm.data.batches.pair_table import (
 )
 from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import copy_spans
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import concat
 
 _DRAWS = 8  # Texts of which fitting_b takes one.
 
@@ -115,7 +115,7 @@ def random_b(rows: PairTable, row, epoch, a_length):
     after=sentence,
     within=room,
   )
-  return begin, store.take(rows.split.sentences, last + 1)
+  return begin, concat.take(rows.split.sentences, last + 1)
 
 
 def fitting_b(rows: PairTable, row, epoch, a_length):
@@ -135,13 +135,13 @@ def fitting_b(rows: PairTable, row, epoch, a_length):
   other = _other_row(rows, row, epoch, "fitting", draw)
   record = rows.table[other]
   sentence, _ = _split_point(rows, record, other, epoch)
-  start = store.take(sentences, sentence)
+  start = concat.take(sentences, sentence)
   limit = np.minimum(start + room, record["document_end"])
   # The last sentence's end that fits; past the limit, the first that doesn't.
   last = cut + _last_start(sentences, limit - cut, after=sentence, within=room)
   several = own["num_sentences"] > 1
   whole = several & (last > sentence)
-  end = store.take(sentences, np.where(whole, last, sentence + 1))
+  end = concat.take(sentences, np.where(whole, last, sentence + 1))
   begin = np.where(whole, start, np.maximum(start, end - room))
   filled = np.where(several & ~whole, 0, np.minimum(end - begin, room))
   best = np.argmax(filled, axis=0), np.arange(len(row))
@@ -274,7 +274,7 @@ def _split_point(rows: PairTable, record, row, epoch):
   count = np.where(several, record["num_sentences"], record["num_tokens"])
   point = 1 + hashing.randint(count - 1, rows.seed, "split", epoch, row)
   sentence = record["sentence"] + np.where(several, point, 0)
-  token = store.take(rows.split.sentences, sentence)
+  token = concat.take(rows.split.sentences, sentence)
   return sentence, token + np.where(several, 0, point)
 
 
@@ -285,10 +285,10 @@ def _last_start(sentences, token, *, after, within) -> np.ndarray:
   the text counts as a sentence's start.
   """
   low = after
-  high = np.minimum(after + within, store.size(sentences) - 1)
+  high = np.minimum(after + within, concat.size(sentences) - 1)
   for _ in range(int(within.max(initial=0)).bit_length()):
     middle = (low + high + 1) // 2
-    begins = store.take(sentences, middle) <= token
+    begins = concat.take(sentences, middle) <= token
     low = np.where(begins, middle, low)
     high = np.where(begins, high, middle - 1)
   return low

@@ -16,7 +16,7 @@ import numpy as np
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
 from maskedlm.data.batches import row_tables
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import concat, store
 
 RECORD = np.dtype(
   [
@@ -103,7 +103,7 @@ def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
   The rows are then the chain 0 -> end(0) -> end(end(0)) ...
   """
   documents = _read(split.documents)
-  document_tokens = store.take(split.sentences, documents)
+  document_tokens = concat.take(split.sentences, documents)
   num_sentences = int(documents[-1])
   starts, row = [], 0
   for low in range(0, num_sentences, _BLOCK):
@@ -128,7 +128,7 @@ def _ends(split, low, high, documents, document_tokens, **options):
   sentence = np.arange(low, high)
   # No sentence is empty, so no row reaches further than L sentences.
   last = min(high + options["length"], int(documents[-1]))
-  tokens = store.take(split.sentences, np.arange(low, last + 1))
+  tokens = concat.take(split.sentences, np.arange(low, last + 1))
   full = tokens[: high - low] + target_lengths(sentence, **options)
   end = low + np.searchsorted(tokens, full)
   document = row_tables.places(documents, sentence)
@@ -149,11 +149,11 @@ def _records(split, starts, ends) -> Iterator[np.ndarray]:
     document = row_tables.places(documents, start) - 1
     record = np.empty(len(start), RECORD)
     record["sentence"] = start
-    record["token"] = store.take(split.sentences, start)
+    record["token"] = concat.take(split.sentences, start)
     record["num_sentences"] = end - start
-    record["num_tokens"] = store.take(split.sentences, end) - record["token"]
+    record["num_tokens"] = concat.take(split.sentences, end) - record["token"]
     document_end = documents[document + 1]
-    record["document_end"] = store.take(split.sentences, document_end)
+    record["document_end"] = concat.take(split.sentences, document_end)
     record["document_row"] = document_rows[document]
     record["num_document_rows"] = num_rows[document]
     yield record
@@ -161,7 +161,7 @@ def _records(split, starts, ends) -> Iterator[np.ndarray]:
 
 def _read(concat) -> np.ndarray:
   """All of a Concat, in memory."""
-  return store.take(concat, np.arange(store.size(concat)))
+  return concat.take(concat, np.arange(concat.size(concat)))
 
 
 def _too_few(path, name: str, held: int, documents: int) -> str:

@@ -15,7 +15,7 @@ from maskedlm.data.batches import batching, packed_rows, row_tables
 from maskedlm.data.batches.batching import Batches
 from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import copy_spans
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import concat, store
 
 RECORD = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
 _VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
@@ -106,7 +106,7 @@ def open_document_table(corpus, name: str, *, length) -> np.ndarray:
 def _with_text(corpus, name) -> store.Split:
   """corpus.train or corpus.heldout; CorpusError where it has no text."""
   split = getattr(corpus, name)
-  if store.size(split.tokens):
+  if concat.size(split.tokens):
     return split
   remedy = "prepare a corpus that has some"
   if name == "heldout":
@@ -120,17 +120,17 @@ def _cut(split, capacity) -> Iterator[np.ndarray]:
   Where a row ends depends on where it begins alone, so that is computed for
   every sentence (and piece of one) at once; the rows are then a chain.
   """
-  documents = store.take(
+  documents = concat.take(
     split.sentences,
-    store.take(split.documents, np.arange(store.size(split.documents))),
+    concat.take(split.documents, np.arange(concat.size(split.documents))),
   )
-  num_sentences = store.size(split.sentences) - 1
+  num_sentences = concat.size(split.sentences) - 1
   row = 0  # The token that the next row begins at.
   for low in range(0, num_sentences, _BLOCK):
     high = min(low + _BLOCK, num_sentences)
     # No sentence is empty: a row reaches over at most `capacity` of them.
     last = min(high + capacity, num_sentences)
-    sentences = store.take(split.sentences, np.arange(low, last + 1))
+    sentences = concat.take(split.sentences, np.arange(low, last + 1))
     units = _pieces(sentences, capacity)
     begin = units[: np.searchsorted(units, sentences[high - low])]
     fits = np.searchsorted(units, begin + capacity, side="right") - 1
@@ -222,11 +222,11 @@ def open_stream_starts(corpus, name: str) -> np.ndarray:
   split = _with_text(corpus, name)
 
   def build():
-    size = store.size(split.documents)
+    size = concat.size(split.documents)
     for low in range(0, size, _BLOCK):
       document = np.arange(low, min(low + _BLOCK, size))
-      sentence = store.take(split.documents, document)
-      yield store.take(split.sentences, sentence) + document
+      sentence = concat.take(split.documents, document)
+      yield concat.take(split.sentences, sentence) + document
 
   key = ["stream", _VERSION, name]
   return row_tables.open_table(corpus, key, np.dtype("<i8"), build)
@@ -238,7 +238,7 @@ def stream_rows(
   """[CLS] stream[begin : begin + num] [SEP]: arrays [b, length] of int32.
 
   Args:
-    tokens: store.Concat, the split's.
+    tokens: concat.Concat, the split's.
     starts: [Dn + 1], see open_stream.
     begin: [b], a place in the stream, which is gone round once at most.
     num: [b], 1 to length - 2.

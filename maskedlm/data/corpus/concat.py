@@ -14,7 +14,7 @@ import numpy as np
 class Concat(NamedTuple):
   """Memory-mapped arrays read as one, element i of part p as value + base."""
 
-  parts: tuple[np.ndarray, ...]
+  arrays: tuple[np.ndarray, ...]
   starts: np.ndarray  # [parts + 1] int64: index of each part's first element.
   bases: np.ndarray  # [parts]: what is added to the values of each part.
 

@@ -75,7 +75,7 @@ def split_by_domain(corpus: store.Corpus) -> dict[str, store.Corpus]:
   return {
     part["name"]: corpus._replace(
       fingerprint=f"{corpus.fingerprint} {part['name']}",
-      parts=(),
+      domains=(),
       **{
         name: _cut(getattr(corpus, name), *(x[i : i + 2] for x in bounds[name]))
         for name in shards.SPLITS

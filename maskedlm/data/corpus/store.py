@@ -44,7 +44,8 @@ class Corpus(NamedTuple):
   heldout: Split
   token_counts: np.ndarray  # [V] int64, of the train split.
   tokenizer: Tokenizer
-  parts: tuple[Mapping, ...] = ()  # Counts of each part by split (parts.py).
+  # For each domain its counts by split (domain_splits.py).
+  domains: tuple[Mapping, ...] = ()
 
 
 def unigram_entropy(corpus: Corpus) -> float:
@@ -96,7 +97,7 @@ def open_corpus(path) -> Corpus:
     heldout=heldout,
     token_counts=token_counts,
     tokenizer=_load_tokenizer(path),
-    parts=tuple(meta.get("parts", ())),
+    domains=tuple(meta.get("parts", ())),
   )
 
 

@@ -1,9 +1,9 @@
-"""Scored spans -> the spans that are there, and the threshold for it.
+"""Decodes scored spans: which ones to keep, and the threshold for it.
 
-What is said of a span is a margin: the log-odds of its best label against NULL.
-Above 0 that label is the argmax; a calibrated threshold in place of 0 trades
-recall for precision (Jurafsky & Martin, section 11.5.2). Spans of a sentence
-are taken from the largest margin on, each that agrees with those before it.
+A span's margin is the log-odds of its best label against NULL. Above 0, that
+label is the argmax; a calibrated threshold instead of 0 trades recall for
+precision (Jurafsky & Martin, section 11.5.2). The spans of a sentence are
+taken greedily by descending margin, each that is compatible with those before.
 """
 
 import math
@@ -16,7 +16,7 @@ from maskedlm.finetune.common.bio import Entity
 
 
 class Candidate(NamedTuple):
-  """A span and what is said of it."""
+  """A scored span."""
 
   margin: float
   span: Entity
@@ -26,13 +26,13 @@ class Candidate(NamedTuple):
 def row_candidates(
   of_row: Mapping[str, np.ndarray], labels: Sequence[str], first_word: int
 ) -> list[Candidate]:
-  """What a model says of a row's spans, for the sentence that it is of.
+  """Returns the candidates of a row, placed in the sentence it is part of.
 
   Args:
     of_row: margins [W] (-inf where there is no span), labels, begins, widths
       and probabilities, where begins are words of the row.
-    labels: by number.
-    first_word: of the row, its place in the sentence.
+    labels: by id.
+    first_word: the row's first word, as an index in the sentence.
   """
   return [
     Candidate(margin, Entity(labels[label], begin, begin + width), share)
@@ -49,8 +49,8 @@ def row_candidates(
 
 
 def without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
-  """Those that share no word with a better one, the best first."""
-  taken, chosen = 0, []  # A bit a word.
+  """Returns those that share no word with a better one, the best first."""
+  taken, chosen = 0, []  # One bit per word.
   for candidate in _ranked(candidates):
     _, begin, end = candidate.span
     words = (1 << end) - (1 << begin)
@@ -61,12 +61,13 @@ def without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def without_crossings(candidates: Iterable[Candidate]) -> list[Candidate]:
-  """Those that lie within, around or outside of each better one.
+  """Returns those that cross no better one, the best first.
 
-  The best first; no two of them are the same words.
+  Each lies within, around or outside every other, and no two have the same
+  words.
   """
-  # Border between words -> the furthest end of the spans that begin there, and
-  # the furthest begin of those that end there.
+  # Boundary between words -> the furthest end of the spans that begin there,
+  # and the furthest begin of those that end there.
   furthest_end: dict[int, int] = {}
   furthest_begin: dict[int, int] = {}
   places, chosen = set(), []
@@ -87,7 +88,7 @@ def without_crossings(candidates: Iterable[Candidate]) -> list[Candidate]:
 def select_above(
   chosen: Iterable[Candidate], threshold: float
 ) -> list[Candidate]:
-  """Those over the threshold, in the order of the text; outer ones first."""
+  """Returns those above the threshold in text order, outer ones first."""
   kept = [c for c in chosen if c.margin > threshold]
   return sorted(kept, key=lambda c: (c.span.begin, -c.span.end))
 
@@ -95,21 +96,21 @@ def select_above(
 def calibrate_threshold(
   chosen: Sequence[Sequence[Candidate]], gold: Sequence[Sequence[Entity]]
 ) -> tuple[float, float]:
-  """The threshold of the highest F1, and that F1.
+  """Returns the threshold of the highest F1, and that F1.
 
-  As spans are taken from the largest margin on, those over a threshold are the
-  same whether it is applied before or after: one pass finds the best.
+  As spans are taken by descending margin, those above a threshold are the same
+  whether it is applied before or after: one pass finds the best.
 
   Args:
-    chosen: of each sentence, without a threshold.
-    gold: of each sentence.
+    chosen: the candidates of each sentence, without a threshold.
+    gold: the entities of each sentence.
 
   Returns:
-    Midway between two margins; of equally good thresholds that nearest to 0,
-    the argmax, and 0 itself where nothing is right.
+    A threshold midway between two margins; among equally good ones that nearest
+    to 0, the argmax, and 0 itself if nothing is correct.
   """
   margins = np.array([c.margin for of_one in chosen for c in of_one])
-  right = np.array(
+  is_correct = np.array(
     [
       c.span in truth
       for of_one, truth in zip(chosen, map(set, gold), strict=True)
@@ -118,20 +119,20 @@ def calibrate_threshold(
     bool,
   )
   count = sum(len(set(truth)) for truth in gold)
-  if not right.any():
+  if not is_correct.any():
     return 0.0, 0.0
   order = np.argsort(-margins, kind="stable")
-  margins, hits = margins[order], np.cumsum(right[order])
-  f1 = 2 * hits / (np.arange(1, len(hits) + 1) + count)
+  margins, correct = margins[order], np.cumsum(is_correct[order])
+  f1 = 2 * correct / (np.arange(1, len(correct) + 1) + count)
   after = np.append(margins[1:], margins[-1] - 1.0)
   f1[margins == after] = 0  # No threshold lies between equal margins.
   thresholds = (margins + after) / 2
-  # None at all is never best here, as something is right.
+  # Selecting nothing is never best here, as something is correct.
   best = np.flatnonzero(f1 == f1.max())
   pick = best[np.argmin(np.abs(thresholds[best]))]
   return float(thresholds[pick]), float(f1[pick])
 
 
 def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
-  """The largest margin first; then by place, for the same answer always."""
+  """Returns candidates by descending margin; ties by place, to be deterministic."""
   return sorted(candidates, key=lambda c: (-c.margin, c.span))

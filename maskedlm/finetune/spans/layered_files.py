@@ -1,8 +1,8 @@
-"""Files of labelled spans: layers of BIO columns, or a single one.
+"""Files of labelled spans: one BIO column, or several as layers.
 
-LitBank's format (Bamman et al. 2019, that of meizhiju/layered-bilstm-crf) has a
-word a line and after it a column for each layer of entities, those within
-others further right:
+LitBank's format (Bamman et al. 2019, that of meizhiju/layered-bilstm-crf) has
+a word per line, followed by a column for each layer of entities, inner ones
+further right:
 
   the	B-FAC	O
   house	I-FAC	O
@@ -10,7 +10,7 @@ others further right:
   the	I-FAC	B-PER
   king	I-FAC	I-PER
 
-A layer alone is what CoNLL columns are: conll.py and bio.py read both.
+A single layer is an ordinary CoNLL file; conll.py and bio.py read both.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,12 +21,12 @@ from maskedlm.finetune.tagging import conll
 
 
 class LabelledSentence(NamedTuple):
-  """Words and the spans of them that have a label."""
+  """Words and their labelled spans."""
 
   words: tuple[str, ...]
-  # Outer layers first; None: the file has no column of them.
+  # Outer layers first; None if the file has no such column.
   spans: tuple[bio.Entity, ...] | None
-  lines: tuple[int, ...]  # Of the words, in the file.
+  lines: tuple[int, ...]  # Line numbers of the words.
 
 
 def read_layers(
@@ -36,10 +36,10 @@ def read_layers(
   file_scheme: str = "auto",
   repair_bio: bool = False,
 ) -> list[LabelledSentence]:
-  """The sentences of a file whose other columns are layers of BIO, or none.
+  """Reads the sentences of a file whose other columns are layers of BIO, or none.
 
   Raises:
-    DataError: see read_flat; a line with more or fewer layers than the first.
+    DataError: see read_flat; a line has more or fewer layers than the first.
   """
   count = len(next(conll.read_blocks(path))[0].fields)
   columns = [i for i in range(count) if i != token_column % count] or [-1]
@@ -67,11 +67,12 @@ def read_flat(
   file_scheme: str = "auto",
   repair_bio: bool = False,
 ) -> list[LabelledSentence]:
-  """The sentences of a file of CoNLL columns, of which one is BIO, or none.
+  """Reads the sentences of a CoNLL file with one BIO column, or none.
 
   Raises:
-    DataError: see conll.read and bio.well_formed: no such file, a line with
-      more or fewer columns than the first, an ill-formed tag.
+    DataError: see conll.read_sentences and bio.convert_tags: the file is
+      missing,
+      a line has more or fewer columns than the first, or a tag is ill-formed.
   """
   sentences = conll.read_sentences(
     path, token_column=token_column, tag_column=tag_column
@@ -93,10 +94,9 @@ def read_flat(
 def format_layers(
   sentences: Iterable[tuple[Sequence[str], Iterable[bio.Entity]]],
 ) -> str:
-  """(words, spans) as a file of layers: as many as are needed, one at least."""
-  of_all = [(words, _layers(spans)) for words, spans in sentences]
-  depth = max((len(layers) for _, layers in of_all), default=0)
-  depth = max(depth, 1)
+  """Returns (words, spans) as a file with as many layers as needed, at least one."""
+  layered = [(words, _layers(spans)) for words, spans in sentences]
+  depth = max([1, *(len(layers) for _, layers in layered)])
   return conll.format_columns(
     [
       [
@@ -104,13 +104,13 @@ def format_layers(
         *(bio.entity_tags(layer, len(words)) for layer in layers),
         *[["O"] * len(words)] * (depth - len(layers)),
       ]
-      for words, layers in of_all
+      for words, layers in layered
     ]
   )
 
 
 def _layers(spans: Iterable[bio.Entity]) -> list[list[bio.Entity]]:
-  """Wide spans first, each in the first layer that has its words free."""
+  """Puts each span, widest first, into the first layer where its words are free."""
   layers: list[list[bio.Entity]] = []
   for span in sorted(spans, key=lambda s: (s.begin - s.end, s.begin)):
     for layer in layers:
@@ -125,7 +125,7 @@ def _layers(spans: Iterable[bio.Entity]) -> list[list[bio.Entity]]:
 def _joined(
   layers: Sequence[tuple[bio.Entity, ...] | None],
 ) -> tuple[bio.Entity, ...] | None:
-  """The spans of all layers, each once."""
+  """Returns the spans of all layers, each once."""
   if None in layers:
     return None
   return tuple(dict.fromkeys(span for layer in layers for span in layer))

@@ -1,6 +1,6 @@
 """Metrics of labelled spans: exact (begin, end, label), over all sentences.
 
-Beside F1 stands what no decoding could have found: `reachable`.
+In addition to F1, `evaluate_reach` gives what no decoding could have found.
 """
 
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from typing import NamedTuple
 from maskedlm.finetune.common import entity_metrics
 from maskedlm.finetune.common.bio import Entity
 
-Spans = Sequence[Sequence[Entity]]  # Of each sentence.
+Spans = Sequence[Sequence[Entity]]  # One sequence per sentence.
 
 
 def count_spans(
   gold: Spans, predicted: Spans
 ) -> dict[str, entity_metrics.MatchCounts]:
-  """label -> Counts, sorted by label."""
+  """Returns the counts of each label, sorted by label."""
   return entity_metrics.count_entities(gold, predicted, lambda spans: spans)
 
 
 def inner_spans(spans: Sequence[Entity]) -> list[Entity]:
-  """Those that lie within another."""
+  """Returns the spans that lie within another."""
   return [
     span
     for span in spans
@@ -34,17 +34,17 @@ def inner_spans(spans: Sequence[Entity]) -> list[Entity]:
 
 
 def evaluate_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
-  """f1, precision and recall, micro-averaged; fractions."""
+  """Returns f1, precision and recall, micro-averaged, as fractions."""
   found = entity_metrics.sum_counts(count_spans(gold, predicted))
   return {"f1": found.f1, "precision": found.precision, "recall": found.recall}
 
 
 def evaluate_inner_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
-  """The same of spans that lie within others alone: inner_f1, ..."""
-  made = evaluate_spans(
+  """Returns inner_f1, ... : the same metrics of spans that lie within others."""
+  scores = evaluate_spans(
     [inner_spans(s) for s in gold], [inner_spans(s) for s in predicted]
   )
-  return {f"inner_{name}": value for name, value in made.items()}
+  return {f"inner_{name}": value for name, value in scores.items()}
 
 
 def evaluate_reach(
@@ -55,22 +55,22 @@ def evaluate_reach(
   max_words: int,
   capacity: int,
 ) -> dict[str, float]:
-  """What limits cost: shares of the gold spans.
+  """Returns the share of gold spans that can be found, and why others cannot.
 
   Args:
-    gold: of each sentence, outer layers first.
+    gold: the spans of each sentence, outer layers first.
     sizes: tokens of each word of each sentence.
     labels: those that the model has.
-    max_words: the widest span that is scored.
-    capacity: the most tokens of a row.
+    max_words: the width of the widest span that is scored.
+    capacity: the largest number of tokens in a row.
 
   Returns:
-    reachable, and why the others are not: unknown_label (training had none),
-    too_wide (more than max_words, or than a row holds) and second_label (of
-    words that have one already).
+    reachable, and the shares of unknown_label (not in training), too_wide (more
+    than max_words, or than a row holds) and second_label (its words already
+    have another label).
   """
   total = unknown = wide = second = 0
-  for spans, of_words in zip(gold, sizes, strict=True):
+  for spans, word_sizes in zip(gold, sizes, strict=True):
     places = set()
     for span in spans:
       total += 1
@@ -79,7 +79,7 @@ def evaluate_reach(
         unknown += 1
         continue
       if span.end - span.begin > max_words or (
-        sum(of_words[span.begin : span.end]) > capacity
+        sum(word_sizes[span.begin : span.end]) > capacity
       ):
         wide += 1
       elif place in places:
@@ -95,29 +95,29 @@ def evaluate_reach(
 
 
 def format_report(gold: Spans, predicted: Spans) -> str:
-  """Precision, recall and F1 by label, by width, and of spans within others."""
-  parts = [entity_metrics.format_table(count_spans(gold, predicted), "label")]
+  """Returns tables of precision, recall and F1 by label, width and nesting."""
+  tables = [entity_metrics.format_table(count_spans(gold, predicted), "label")]
   by_width = count_spans(_by_width(gold), _by_width(predicted))
-  parts.append(entity_metrics.format_table(by_width, "words"))
-  within = [[inner_spans(s) for s in spans] for spans in (gold, predicted)]
-  if any(map(any, within)):
-    parts.append(
-      entity_metrics.format_table(count_spans(*within), "within others")
+  tables.append(entity_metrics.format_table(by_width, "words"))
+  nested = [[inner_spans(s) for s in spans] for spans in (gold, predicted)]
+  if any(map(any, nested)):
+    tables.append(
+      entity_metrics.format_table(count_spans(*nested), "within others")
     )
-  return "\n".join(parts)
+  return "\n".join(tables)
 
 
-class _Wide(NamedTuple):
-  """A span, told apart by its label as well, and counted by its width."""
+class _SpanByWidth(NamedTuple):
+  """A span that is counted by its width; its label still tells it from others."""
 
   type: str
   span: Entity
 
 
-def _by_width(spans: Spans) -> list[list[_Wide]]:
+def _by_width(spans: Spans) -> list[list[_SpanByWidth]]:
   bounds = ((1, "1"), (2, "2"), (4, "3-4"), (8, "5-8"), (1 << 30, "9-"))
 
   def name(span: Entity) -> str:
     return next(n for most, n in bounds if span.end - span.begin <= most)
 
-  return [[_Wide(name(s), s) for s in of_one] for of_one in spans]
+  return [[_SpanByWidth(name(s), s) for s in sentence] for sentence in spans]

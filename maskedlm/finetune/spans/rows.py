@@ -1,8 +1,8 @@
-"""Sentences with labelled spans -> rows of tokens, all spans in one of them.
+"""Encoder rows of sentences with labelled spans, each span whole in one row.
 
 A sentence that is longer than a row becomes several. They overlap by so much
-that every span lies whole in one of them, and each is scored in just one: that
-of its first word.
+that every span lies whole in one of them, and each span is scored in only one:
+that of its first word.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,17 @@ from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.common.text_pairs import text_row
 from maskedlm.finetune.contract import Rows
 
-NULL = 0  # The label of a span that is none.
+NULL = 0  # The id of the label of unlabelled spans.
 
 
 class Example(NamedTuple):
-  """A sentence."""
+  """A sentence and its labelled spans."""
 
   words: tuple[str, ...]
   spans: tuple[Entity, ...] | None = None  # Each once; outer layers first.
-  text: str | None = None  # None: the words, with spaces between.
+  text: str | None = None  # None: the words joined by spaces.
   offsets: tuple[tuple[int, int], ...] = ()  # Of the words in text.
-  lines: tuple[int, ...] = ()  # Of the words in their file.
+  lines: tuple[int, ...] = ()  # Line numbers of the words.
   document: str = ""  # The file's name.
   where: str = ""  # FILE:LINE of the first word.
 
@@ -36,17 +36,18 @@ class Example(NamedTuple):
 def cut_windows(
   sizes: Sequence[int], capacity: int, *, overlap: int, stride: int = 0
 ) -> list[Window]:
-  """The windows of a sentence: a span is scored where its first word is kept.
+  """Returns windows of a sentence; spans are scored where their first word is kept.
 
-  A span of overlap + 1 words or fewer is whole there, if a row can hold it. Of
-  what two windows share, each keeps the half where it has more context.
+  A span of at most overlap + 1 words is whole there, if a row can hold it. Of
+  the words that two windows share, each keeps the half where it has more
+  context.
 
   Args:
     sizes: tokens of each word, at most capacity.
-    capacity: the most tokens of a window.
-    overlap: words that neighbours share, or more.
-    stride: tokens from a window's begin to the next one's; 0 = half of
-      capacity. It is less where the overlap asks for it.
+    capacity: the largest number of tokens in a window.
+    overlap: the fewest words that neighbours share.
+    stride: tokens from the begin of a window to that of the next; 0 = half of
+      capacity. Reduced where the overlap requires it.
   """
   starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
   count = len(starts) - 1
@@ -63,13 +64,13 @@ def cut_windows(
     begin = begins[-1]
     wanted = first(starts[begin] + (stride or max(capacity // 2, 1)))
     latest = end_of(begin) - overlap
-    # The last one reaches back as far as it can: context costs nothing.
+    # The last window reaches back as far as it can: context costs nothing.
     latest = min(latest, max(first(starts[count] - capacity), begin + 1))
     begins.append(max(min(wanted, latest), begin + 1))
   ends = [end_of(begin) for begin in begins]
   bounds = [0]
   for begin, before in zip(begins[1:], ends[:-1], strict=True):
-    last = max(before - overlap, begin)  # From here on, spans may lead out.
+    last = max(before - overlap, begin)  # From here on, spans may not fit.
     bounds.append((begin + last) // 2)
   bounds.append(count)
   return [
@@ -89,18 +90,18 @@ def make_rows(
   max_words: int,
   stride: int,
 ) -> Rows:
-  """The rows of sentences: [CLS] subwords [SEP], a window each.
+  """Returns the rows of sentences: [CLS] subwords [SEP], one per window.
 
-  Rows.tokens beside the usual two; a row's words take the last axis in place
-  of its tokens (never more), and 0 stands after them:
+  Rows.tokens has more than the usual two; on the last axis are the row's words
+  instead of its tokens, of which there are never fewer, then zeros:
     word_begins, word_ends: the place of each word's first and last token.
     word_kept: 1 for the words whose spans are scored in this row.
-    span_labels: [max_words, l] the label of the span of 1 + [i] words from
-      word [j] on; of several, the first. UNKNOWN if none is among the labels,
-      which Rows.notes tells.
-  Rows.values: first_word, the place in the sentence of the row's first word.
+    span_labels: [max_words, l], the label of the span of 1 + [i] words from
+      word [j] on; of several, the first. UNSEEN if none of them is known, which
+      Rows.notes reports.
+  Rows.values has first_word, the index in the sentence of the row's first word.
   """
-  find_tokens = word_encoder(tokenizer)
+  encode_words = word_encoder(tokenizer)
   label_ids = {label: i for i, label in enumerate(labels)}
   capacity = length - 2
   tokens: dict[str, list[np.ndarray]] = {
@@ -111,15 +112,15 @@ def make_rows(
     "word_kept": [],
     "span_labels": [],
   }
-  owners, first_words, truncated, odd = [], [], 0, []
+  owners, first_words, truncated, unseen = [], [], 0, []
   for index, example in enumerate(examples):
-    of_words = find_tokens(example.words)
-    truncated += any(len(ids) > capacity for ids in of_words)
-    of_words = [ids[:capacity] for ids in of_words]
-    sizes = np.array([len(ids) for ids in of_words], np.int64)
-    found = _spans(example, label_ids, max_words)
+    word_ids = encode_words(example.words)
+    truncated += any(len(ids) > capacity for ids in word_ids)
+    word_ids = [ids[:capacity] for ids in word_ids]
+    sizes = np.array([len(ids) for ids in word_ids], np.int64)
+    spans = _scored_spans(example, label_ids, max_words)
     path = example.where.rpartition(":")[0]
-    odd += [
+    unseen += [
       (span.type, f"{path}:{example.lines[span.begin]}")
       for span in example.spans or ()
       if span.type not in label_ids
@@ -129,7 +130,7 @@ def make_rows(
     ):
       inside = slice(window.begin, window.end)
       count = window.end - window.begin
-      ids = text_row(tokenizer, *of_words[inside])
+      ids = text_row(tokenizer, *word_ids[inside])
       begins, ends, kept = np.zeros((3, len(ids)), np.int32)
       ends[:count] = np.cumsum(sizes[inside])
       begins[:count] = ends[:count] + 1 - sizes[inside]
@@ -137,7 +138,7 @@ def make_rows(
         window.keep_begin - window.begin : window.keep_end - window.begin
       ] = 1
       span_labels = np.zeros((max_words, len(ids)), np.int32)
-      for begin, end, label in found:
+      for begin, end, label in spans:
         if window.begin <= begin and end <= window.end:
           span_labels[end - begin - 1, begin - window.begin] = label
       tokens["input_ids"].append(ids)
@@ -153,22 +154,22 @@ def make_rows(
     values={"first_word": np.array(first_words, np.int32)},
     example=np.array(owners, np.int64),
     truncated=truncated,
-    notes=unseen_labels.unseen_notes(odd),
+    notes=unseen_labels.unseen_notes(unseen),
   )
 
 
-def _spans(
+def _scored_spans(
   example: Example, label_ids: Mapping[str, int], max_words: int
 ) -> list[tuple[int, int, int]]:
-  """(begin, end, label) of the spans that can be found, a label each."""
-  found: dict[tuple[int, int], int] = {}
+  """Returns (begin, end, label) of the spans that can be found, a label each."""
+  places: dict[tuple[int, int], int] = {}
   for span in example.spans or ():
     place = span.begin, span.end
     # Of several labels, the first that the model has.
-    if found.get(place, unseen_labels.UNSEEN) == unseen_labels.UNSEEN:
-      found[place] = label_ids.get(span.type, unseen_labels.UNSEEN)
+    if places.get(place, unseen_labels.UNSEEN) == unseen_labels.UNSEEN:
+      places[place] = label_ids.get(span.type, unseen_labels.UNSEEN)
   return [
     (begin, end, label)
-    for (begin, end), label in found.items()
+    for (begin, end), label in places.items()
     if end - begin <= max_words
   ]

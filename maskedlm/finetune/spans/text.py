@@ -1,4 +1,4 @@
-"""Spans for people: a line of text in, spans as text and JSON out."""
+"""Input and output of span labelling: text lines in, labelled spans out."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,17 @@ from maskedlm.finetune.tagging import text as tag_text
 
 
 def parse_line(line: str) -> Example:
-  """A line of text, or JSON with "text" or "tokens", split as taggers do.
+  """Parses a line of text, or JSON with "text" or "tokens", as taggers do.
 
   Raises:
     DataError: JSON that has neither.
   """
-  made = tag_text.parse_line(line)
-  return Example(made.words, text=made.text, offsets=made.offsets)
+  sentence = tagging_text.parse_line(line)
+  return Example(sentence.words, text=sentence.text, offsets=sentence.offsets)
 
 
-def span_prediction(example: Example, found: Sequence[Candidate]) -> Prediction:
-  """What is said of a sentence.
+def span_prediction(example: Example, spans: Sequence[Candidate]) -> Prediction:
+  """Returns the prediction for a sentence, as JSON.
 
   Returns:
     text, tokens and entities: each with type, text, start and end (characters
@@ -27,9 +27,9 @@ def span_prediction(example: Example, found: Sequence[Candidate]) -> Prediction:
     probability of the type) and margin (its log-odds against no span). A
     sentence given as words is joined by spaces.
   """
-  text, offsets = tag_text.sentence_text(example)
+  text, offsets = tagging_text.sentence_text(example)
   entities = []
-  for margin, (label, begin, end), probability in found:
+  for margin, (label, begin, end), probability in spans:
     start, stop = offsets[begin][0], offsets[end - 1][1]
     entities.append(
       {

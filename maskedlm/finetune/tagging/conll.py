@@ -1,7 +1,8 @@
 """Reads and writes CoNLL files: a word per line, a blank line after a sentence.
 
 Two formats are told apart by their content: columns between tabs or spaces
-(CoNLL-2003 and its many variants), and CoNLL-U (universaldependencies.org/format).
+(CoNLL-2003 and its many variants), and CoNLL-U
+(universaldependencies.org/format).
 """
 
 import pathlib
@@ -46,8 +47,8 @@ def read_sentences(
   """Reads the sentences of a file of either format.
 
   Args:
-    path: a file named .conllu, or whose first word's line looks like CoNLL-U (10
-      columns between tabs, the first one a number), is read as CoNLL-U.
+    path: a file named .conllu, or whose first word's line has CoNLL-U's form
+      (10 columns between tabs, the first a number), is read as CoNLL-U.
     token_column, tag_column: for other formats, from 0, or from the end: -1 is
       the last. A file with a single column has words without tags.
     conllu_tag: upos or xpos. A file in which all of them are _ has no tags.
@@ -92,9 +93,10 @@ def is_conllu(path: str | pathlib.Path) -> bool:
 def read_blocks(path: str | pathlib.Path) -> Iterator[list[WordLine]]:
   """Yields the lines of each sentence, all with the same number of columns.
 
-  Columns are separated by tabs if the first line contains one, else by spaces or
-  tabs; so a word may contain spaces where tabs separate. Lines that begin with
-  -DOCSTART- end a sentence; in CoNLL-U lines that begin with # are comments.
+  Columns are separated by tabs if the first line contains one, else by spaces
+  or tabs; so a word may contain spaces where tabs separate. Lines that begin
+  with -DOCSTART- end a sentence; in CoNLL-U lines that begin with # are
+  comments.
 
   Raises:
     DataError: the file is missing, not UTF-8 or has no word, or a line has

@@ -126,7 +126,7 @@ def viterbi(emissions, steps: TransitionScores, lengths):
 
 
 def marginals(emissions, steps: TransitionScores, lengths):
-  """Returns the probability [B, W, T] of each tag of each word; 0 after the words.
+  """Returns the probability [B, W, T] of each tag of each word (padding: 0).
 
   It is the gradient of the log partition with respect to the emissions.
   """
@@ -136,6 +136,6 @@ def marginals(emissions, steps: TransitionScores, lengths):
 
 
 def _words_after_first(emissions):
-  """Returns what the scans iterate over: (emissions [W-1, B, T], index [W-1])."""
+  """Returns the scans' inputs: (emissions [W - 1, B, T], index [W - 1])."""
   W = emissions.shape[1]
   return jnp.moveaxis(emissions[:, 1:], 1, 0), jnp.arange(1, W)

@@ -42,7 +42,7 @@ def first_subword_scores(logits, batch: Batch):
 
 
 def combined_subword_scores(logits, batch: Batch):
-  """Returns the words' log-probabilities [B, L, T]: the mean over their subwords.
+  """Returns log-probabilities [B, L, T] of words: the mean over their subwords.
 
   This is the product of the subwords' distributions, tempered so that it is as
   confident as one of them.
@@ -59,7 +59,7 @@ def combined_subword_scores(logits, batch: Batch):
 
 
 def token_loss(logits, batch: Batch) -> tuple[Metrics, Metrics]:
-  """Returns the cross-entropy of every subword, labelled with its word's tag."""
+  """Returns the cross-entropy of all subwords, labelled with their word's tag."""
   place = jnp.maximum(batch["token_words"] - 1, 0)
   labels = jnp.take_along_axis(batch["word_tags"], place, axis=1)
   return _cross_entropy(logits, labels, batch["token_words"] > 0, batch)
@@ -75,7 +75,7 @@ def word_loss(logits, batch: Batch) -> tuple[Metrics, Metrics]:
 def crf_loss(
   emissions, steps: crf.TransitionScores, batch: Batch
 ) -> tuple[Metrics, Metrics]:
-  """Returns -log p(tags), in nats per word, given the words' emissions [B, L, T].
+  """Returns -log p(tags), in nats per word, given emissions [B, L, T] of words.
 
   A row with an UNSEEN tag is left out, as the loss is one of all its tags.
   """
@@ -98,7 +98,7 @@ def likeliest_tags(scores) -> dict[str, Array]:
 def viterbi_tags(
   emissions, steps: crf.TransitionScores, batch: Batch
 ) -> dict[str, Array]:
-  """Returns the tags of the likeliest sequence and their probabilities: [B, L]."""
+  """Returns the likeliest sequence's tags and their probabilities, [B, L] each."""
   lengths = num_words(batch)
   tags, _ = crf.viterbi(emissions, steps, lengths)
   return _with_probabilities(tags, crf.marginals(emissions, steps, lengths))

@@ -26,8 +26,8 @@ class BiLstm(nn.Module):
   def __call__(self, x, segment_ids, *, train: bool):
     """Maps x [B, L, D] and segment_ids [B, L] to [B, L, 2 W] of dtype.
 
-    Each segment of a row is read separately: the state is zero where one begins,
-    from either end. Segment 0 is padding and gets zeros.
+    Each segment of a row is read separately: the state is zero where one
+    begins, from either end. Segment 0 is padding and gets zeros.
     """
     for n in range(self.num_layers):
       x = Dropout(self.dropout)(x, train=train)
@@ -44,7 +44,7 @@ class BiLstmLayer(nn.Module):
 
   @nn.compact
   def __call__(self, x, segment_ids):
-    """Maps x [B, L, D] and segment_ids [B, L] to [B, L, 2 W]: forward, backward."""
+    """Maps x [B, L, D], segment_ids [B, L] to [B, L, 2 W]: forward, backward."""
     B, L, D = x.shape
     W = self.width
     G = 4 * W

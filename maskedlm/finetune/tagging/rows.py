@@ -44,11 +44,12 @@ def make_rows(
   """Returns the rows of sentences: [CLS] subwords [SEP], one per window.
 
   Rows.tokens has, in addition to the usual two, token_words [l]: 1 + the index
-  of each token's word among the row's words, 0 for a token of no word. Two more
-  have the row's words on the last axis instead of its tokens, of which there are
-  never fewer: word_starts, the place of each word's first token, and word_tags,
-  its tag (UNSEEN for one without an id; see Rows.notes). A row's words are those
-  whose tags are read from its window, so each word is in exactly one row.
+  of each token's word among the row's words, 0 for a token of no word. Two
+  more have the row's words on the last axis instead of its tokens, of which
+  there are never fewer: word_starts, the place of each word's first token, and
+  word_tags, its tag (UNSEEN for one without an id; see Rows.notes). A row's
+  words are those whose tags are read from its window, so each word is in
+  exactly one row.
   """
   encode_words = word_encoder(tokenizer)
   capacity = length - 2

@@ -1,4 +1,4 @@
-"""Input and output of a tagger: lines of text in, words, tags and entities out."""
+"""Input and output of a tagger: text lines in; words, tags, entities out."""
 
 from collections.abc import Sequence
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from maskedlm.core.errors import CorpusError, StorageError
-from maskedlm.data.corpus import manifest, shards, store
+from maskedlm.data.corpus import concat, manifest, shards, store
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.runtime import output_files
 
@@ -58,7 +58,7 @@ def write(tiny_tokenizer, tmp_path):
 
 
 def everything(concat):
-  return store.take(concat, np.arange(store.size(concat))).tolist()
+  return concat.take(concat, np.arange(concat.size(concat))).tolist()
 
 
 def test_what_is_written_is_read(write):
@@ -110,26 +110,26 @@ def test_take_reads_shards_as_one_array(write):
   assert len(corpus.train.tokens.arrays) > 5
   for shape in [(3, 5, 7), (13,), (), (0, 4)]:
     indices = rng.integers(0, len(whole), shape)
-    taken = store.take(corpus.train.tokens, indices)
+    taken = concat.take(corpus.train.tokens, indices)
     np.testing.assert_array_equal(taken, whole[indices])
     assert taken.dtype == np.uint16
   lengths = [len(s) for _, sentences in documents for s in sentences]
   starts = np.concatenate([[0], np.cumsum(lengths)])
   indices = rng.integers(0, len(starts), (11, 3))
-  taken = store.take(corpus.train.sentences, indices)
+  taken = concat.take(corpus.train.sentences, indices)
   np.testing.assert_array_equal(taken, starts[indices])
   assert taken.dtype == np.int64
   for outside in (-1, len(whole)):
     with pytest.raises(IndexError, match=str(len(whole) - 1)):
-      store.take(corpus.train.tokens, [0, outside])
+      concat.take(corpus.train.tokens, [0, outside])
 
 
 def test_a_split_may_be_empty_but_not_the_training_text(write, tmp_path):
   corpus = write([("train", [ids(5)])])
-  assert store.size(corpus.heldout.tokens) == 0
+  assert concat.size(corpus.heldout.tokens) == 0
   assert everything(corpus.heldout.sentences) == [0]
   assert everything(corpus.heldout.documents) == [0]
-  assert store.take(corpus.heldout.tokens, []).dtype == np.uint16
+  assert concat.take(corpus.heldout.tokens, []).dtype == np.uint16
   assert store.verify_corpus(corpus.path) == []
   with pytest.raises(CorpusError, match="no document to train on"):
     write([("heldout", [ids(5)])], "other")

@@ -6,7 +6,7 @@ import pytest
 from helpers.repository import ROOT
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError, CorpusError
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import concat
 from maskedlm.data.prepare import dedup, documents, prepare
 from maskedlm.data.sources.languages import Domain
 
@@ -196,7 +196,7 @@ def test_prepare_drops_and_counts(make_config, tmp_path, options, equal, near):
   assert any(shown in line for line in lines)
   # The first of the group is what stays.
   ids = corpus.tokenizer.encode_batch([text()])[0]
-  first = store.take(corpus.train.tokens, np.arange(len(ids)))
+  first = concat.take(corpus.train.tokens, np.arange(len(ids)))
   assert np.array_equal(first, ids)
 
 

@@ -20,7 +20,7 @@ from helpers.repository import ROOT
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data import workers
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import concat, store
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.prepare import encode, prepare, vocabulary_sample
 from maskedlm.data.sources.languages import Domain
@@ -71,7 +71,7 @@ def run(config, path, log=silent):
 def stored(split):
   """The token ids of every sentence of every document."""
   tokens, starts, documents = (
-    store.take(concat, np.arange(store.size(concat))) for concat in split
+    concat.take(concat, np.arange(concat.size(concat))) for concat in split
   )
   found = [tokens[a:b] for a, b in itertools.pairwise(starts)]
   return [found[a:b] for a, b in itertools.pairwise(documents)]
@@ -190,7 +190,7 @@ def test_long_sentences_and_empty_documents(make_config, tmp_path):
     "cat cat cat cat",
     "cat cat cat cat",
   ]
-  assert np.diff(store.take(corpus.train.sentences, range(50))).max() == 5
+  assert np.diff(concat.take(corpus.train.sentences, range(50))).max() == 5
   report = corpus.meta["report"]
   assert report["sentences cut at max_sentence_tokens"] > 1
   assert report["documents without tokens"] == 1

@@ -18,7 +18,7 @@ from helpers.languages import (
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.batches import domain_mixture
-from maskedlm.data.corpus import domain_splits, store
+from maskedlm.data.corpus import concat, domain_splits, store
 from maskedlm.data.sources import languages
 from maskedlm.data.sources.languages import Domain
 
@@ -171,7 +171,7 @@ def test_documents_know_their_part(made):
   for name in ("train", "heldout"):
     split = getattr(corpus, name)
     documents, sentences, tokens = (
-      store.take(c, np.arange(store.size(c)))
+      concat.take(c, np.arange(concat.size(c)))
       for c in (split.documents, split.sentences, split.tokens)
     )
     part = domain_splits.domain_of(corpus, name, np.arange(len(documents) - 1))
@@ -203,10 +203,10 @@ def test_a_part_alone_is_the_corpus_of_its_file(made, tmp_path):
       for one, other in zip(
         getattr(alone[part.name], name), getattr(expected, name), strict=True
       ):
-        assert store.size(one) == store.size(other)
-        at = np.arange(store.size(one))
+        assert concat.size(one) == concat.size(other)
+        at = np.arange(concat.size(one))
         np.testing.assert_array_equal(
-          store.take(one, at), store.take(other, at)
+          concat.take(one, at), concat.take(other, at)
         )
 
 

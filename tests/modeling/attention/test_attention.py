@@ -1,10 +1,17 @@
+"""The attention layer and its mask by hand and against plain numpy."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from helpers import encoder_reference as reference
 from maskedlm.modeling.attention.layer import Attention
-from maskedlm.modeling.attention.mask import AttentionMask, to_array
+from maskedlm.modeling.attention.mask import (
+  AttentionMask,
+  causal,
+  to_array,
+  within,
+)
 
 
 def test_mask_array_by_hand():
@@ -22,8 +29,16 @@ def test_mask_array_by_hand():
   np.testing.assert_array_equal(allowed[0, 0], expected)
 
 
+def test_causal_and_within_by_hand():
+  np.testing.assert_array_equal(causal(3), [[1, 0, 0], [1, 1, 0], [1, 1, 1]])
+  np.testing.assert_array_equal(
+    within(4, 2),
+    [[1, 1, 0, 0], [1, 1, 1, 0], [0, 1, 1, 1], [0, 0, 1, 1]],
+  )
+
+
 def test_equals_plain_numpy():
-  # Rows of 3 heads of 8 in 24; segments of odd lengths, one of them alone.
+  # 3 heads of 8; segments of odd lengths, one of them a single token.
   cfg = reference.config()
   segments = np.array([[1, 1, 1, 1, 2, 3, 3], [1, 1, 1, 0, 0, 0, 0]])
   x = np.random.default_rng(0).standard_normal((2, 7, 24), np.float32)

@@ -1,0 +1,60 @@
+"""RoPE and ALiBi by hand."""
+
+import math
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from maskedlm.modeling import positions
+
+
+@pytest.mark.parametrize(
+  ("num_heads", "exponents"),
+  [
+    (8, [1, 2, 3, 4, 5, 6, 7, 8]),
+    # BERT-base: the slopes of 8 heads, then every other one of 16.
+    (12, [1, 2, 3, 4, 5, 6, 7, 8, 0.5, 1.5, 2.5, 3.5]),
+    (1, [8]),
+    (3, [4, 8, 2]),
+  ],
+)
+def test_alibi_slopes_by_hand(num_heads, exponents):
+  ours = positions.alibi_slopes(num_heads)
+  np.testing.assert_allclose(ours, [2.0**-e for e in exponents])
+
+
+def test_alibi_by_hand():
+  bias = positions.alibi(3, num_heads=2)
+  assert bias.shape == (1, 2, 3, 3)
+  expected = -np.array([[0, 1, 2], [1, 0, 1], [2, 1, 0]])
+  np.testing.assert_allclose(bias[0, 0], expected / 16)
+  np.testing.assert_allclose(bias[0, 1], expected / 256)
+
+
+def test_rotation_by_hand():
+  # K = 4, theta = 100: wavelengths 1 and 10. At position 2 the pair (1, 3)
+  # is rotated by 2, the pair (2, 4) by 0.2.
+  places = np.array([[0, 2]])
+  cos, sin = positions.rotation(places, head_size=4, theta=100.0)
+  x = np.float32([[[[1, 2, 3, 4]], [[1, 2, 3, 4]]]])
+  ours = positions.rotate(x, cos, sin)
+  np.testing.assert_allclose(ours[0, 0, 0], [1, 2, 3, 4])
+  c, s, d, t = math.cos(2), math.sin(2), math.cos(0.2), math.sin(0.2)
+  expected = [c - 3 * s, 2 * d - 4 * t, 3 * c + s, 4 * d + 2 * t]
+  np.testing.assert_allclose(ours[0, 1, 0], expected, rtol=1e-5)
+
+
+def test_rotated_scores_depend_only_on_the_distance():
+  rng = np.random.default_rng(0)
+  query, key = rng.standard_normal((2, 1, 1, 1, 8)).astype("f4")
+
+  def score(i, j):
+    at = positions.rotation(np.array([[i]]), head_size=8, theta=1e4)
+    to = positions.rotation(np.array([[j]]), head_size=8, theta=1e4)
+    return float(
+      jnp.sum(positions.rotate(query, *at) * positions.rotate(key, *to))
+    )
+
+  assert score(7, 4) == pytest.approx(score(103, 100), abs=1e-5)
+  assert score(7, 4) != pytest.approx(score(4, 7), abs=1e-3)
