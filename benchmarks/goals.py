@@ -1,4 +1,4 @@
-"""The goals of pretraining speed (docs/results/performance.md), measured where it runs.
+"""Measures the goals of pretraining speed (docs/results/performance.md).
 
   python benchmarks/goals.py --parts step,shares,peer,packing,checkpoint
   python benchmarks/goals.py --parts step --shape BERT-large-512

@@ -3,8 +3,9 @@
   for seed in 0 1 2; do
     python benchmarks/learning.py --positions 4e5 --evaluations 4 --seed $seed
   done
-  python benchmarks/learning_reference.py --write docs/results/learning_reference.json
-  python benchmarks/learning_reference.py --check docs/results/learning_reference.json
+  python benchmarks/learning_reference.py --write
+  docs/results/learning_reference.json python benchmarks/learning_reference.py
+  --check docs/results/learning_reference.json
 
 A band is the mean of the seeds' losses at a point, and three of their standard
 deviations (of two seeds or more) to each side, but at least 0.02 nats, as so

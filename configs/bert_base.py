@@ -1,8 +1,8 @@
 """BERT-base, uncased: 12 layers x 768, 110M parameters, MLM + NSP.
 
 Paper: Devlin et al. 2019, https://arxiv.org/abs/1810.04805. Optimizer as in
-google-research/bert (docs/reference/presets.md); 90% of the steps on rows of 128
-tokens, the rest on rows of 512.
+google-research/bert (docs/reference/presets.md); 90% of the steps on rows of
+128 tokens, the rest on rows of 512.
 
   maskedlm pretrain --config=configs/bert_base.py --workdir=runs/bert \\
     --config.corpus.source='text:/data/*.txt'
@@ -21,7 +21,8 @@ def get_config():
   config.objective.random_tokens = "uniform"  # As Google's code has it.
   config.tokenizer.vocab_size = 30_522
   config.model.activation = "gelu_tanh"  # The same.
-  # Chosen for TPUs, by memory and modelled time (docs/guides/pretrain/scaling.md).
+  # Chosen for TPUs, by memory and modelled time
+  # (docs/guides/pretrain/scaling.md).
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"
   config.data.length = 128

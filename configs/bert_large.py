@@ -23,7 +23,8 @@ def get_config():
   config.model.num_heads = 16
   config.model.mlp_width = 4096
   config.model.activation = "gelu_tanh"
-  # Chosen for TPUs, by memory and modelled time (docs/guides/pretrain/scaling.md).
+  # Chosen for TPUs, by memory and modelled time
+  # (docs/guides/pretrain/scaling.md).
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"
   config.data.length = 128

@@ -8,7 +8,8 @@ section 4.1 and appendix A.3). Columns "text" and "label" unless named:
     --config.task.text=review --config.task.label=stars
 
 A pair has --config.task.text_b=COLUMN too; numbers instead of classes are
---config.task.regression=True. docs/guides/finetune/classification.md has the rest.
+--config.task.regression=True. docs/guides/finetune/classification.md has the
+rest.
 """
 
 from maskedlm.finetune import config as base

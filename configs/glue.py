@@ -52,7 +52,8 @@ def get_config(task="mrpc"):
   config.name = f"glue_{task}"
   config.task.layout = task
   folder = pathlib.Path(base.data_dir()) / "glue" / glue.FOLDERS[task]
-  # train_from_dev.tsv: a part of the development set (docs/guides/finetune/overview.md).
+  # train_from_dev.tsv: a part of the development set
+  # (docs/guides/finetune/overview.md).
   config.data.train = _first(folder, "train.tsv", "train_from_dev.tsv") or str(
     folder / "train.tsv"
   )

@@ -11,13 +11,14 @@ trillion tokens, then, as in the last phase, 50 billion while the rate falls by
 
 The second phase, 250 billion tokens in rows of 8,192, is left to a run of its
 own: data.length=8192, data.batch_size=576, model.rope_theta=160000 and a
-constant rate of 3e-4 (docs/reference/presets.md). Other differences: no warm-up of the
-batch; no dropout of 0.1 on attention's output, as dropout is one option here;
-a fixed number of masks in each row, and none on [CLS] and [SEP]; rows are cut
-from running text, each document seeing only itself, and only a row's first one
-has a [CLS], where theirs are packed from whole sequences. Keys outside
-the local window are skipped by splash, on TPUs (docs/guides/pretrain/attention.md). The held-out loss is at 15% masking, as theirs. Not
-measured here: it wants TPUs or GPUs.
+constant rate of 3e-4 (docs/reference/presets.md). Other differences: no warm-up
+of the batch; no dropout of 0.1 on attention's output, as dropout is one option
+here; a fixed number of masks in each row, and none on [CLS] and [SEP]; rows are
+cut from running text, each document seeing only itself, and only a row's first
+one has a [CLS], where theirs are packed from whole sequences. Keys outside the
+local window are skipped by splash, on TPUs (docs/guides/pretrain/attention.md).
+The held-out loss is at 15% masking, as theirs. Not measured here: it wants TPUs
+or GPUs.
 """
 
 from maskedlm.config import defaults as base

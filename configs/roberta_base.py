@@ -27,7 +27,8 @@ def get_config():
   config.tokenizer.lowercase = False
   config.model.norm_epsilon = 1e-5
   config.model.type_vocab_size = 0  # Rows of one text: B would never train.
-  # Chosen for TPUs, by memory and modelled time (docs/guides/pretrain/scaling.md).
+  # Chosen for TPUs, by memory and modelled time
+  # (docs/guides/pretrain/scaling.md).
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"
   config.data.length = 512

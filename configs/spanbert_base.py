@@ -9,9 +9,10 @@ rows, no NSP.
     --config.corpus.source='text:/data/*.txt'
 
 It differs from the original in that no word is cut by the end of the budget
-(docs/guides/pretrain/masking.md), that sentences longer than a row are kept, and that the
-SBO loss is divided by the number of its targets, not by that plus 1. The corpus
-is BERT's, Wikipedia and BooksCorpus. Not measured here: it wants a TPU or GPUs.
+(docs/guides/pretrain/masking.md), that sentences longer than a row are kept,
+and that the SBO loss is divided by the number of its targets, not by that plus
+1. The corpus is BERT's, Wikipedia and BooksCorpus. Not measured here: it wants
+a TPU or GPUs.
 """
 
 from maskedlm.config import defaults as base

@@ -10,9 +10,10 @@ and batches of that size (arXiv:1907.11692, table 9).
     --config.corpus.parts=/data/cc100 --config.mesh.fsdp=8 \\
     --config.train.accumulate=32
 
-A folder's files are called de.txt, fr.txt, ... (docs/guides/pretrain/multilingual.md). The
-vocabulary that was published is --config.tokenizer.path=FOLDER of
-sentencepiece.bpe.model. Not measured here: it wants a TPU or GPUs.
+A folder's files are called de.txt, fr.txt, ...
+(docs/guides/pretrain/multilingual.md). The vocabulary that was published is
+--config.tokenizer.path=FOLDER of sentencepiece.bpe.model. Not measured here: it
+wants a TPU or GPUs.
 """
 
 from maskedlm.config import defaults as base
@@ -29,7 +30,8 @@ def get_config():
   config.model.norm_epsilon = 1e-5
   config.model.type_vocab_size = 0  # Rows of one text: B would never train.
   config.model.vocab_block = 32_768  # As many logits at once as BERT has.
-  # Chosen for TPUs, by memory and modelled time (docs/guides/pretrain/scaling.md).
+  # Chosen for TPUs, by memory and modelled time
+  # (docs/guides/pretrain/scaling.md).
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"
   config.data.length = 512

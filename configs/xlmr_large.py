@@ -30,7 +30,8 @@ def get_config():
   config.model.norm_epsilon = 1e-5
   config.model.type_vocab_size = 0  # Rows of one text: B would never train.
   config.model.vocab_block = 32_768
-  # Chosen for TPUs, by memory and modelled time (docs/guides/pretrain/scaling.md).
+  # Chosen for TPUs, by memory and modelled time
+  # (docs/guides/pretrain/scaling.md).
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"
   config.data.length = 512

@@ -8,7 +8,8 @@ steps BERT's learn little more than how frequent words are.
   maskedlm pretrain --config=configs/xlmr_tiny.py --workdir=runs/xlmr \\
     --config.corpus.parts=/data/multilingual,en:/data/english.txt
 
-A folder's files are called de.txt, fr.txt, ...: docs/guides/pretrain/multilingual.md.
+A folder's files are called de.txt, fr.txt, ...:
+docs/guides/pretrain/multilingual.md.
 """
 
 from maskedlm.config import defaults as base

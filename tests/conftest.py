@@ -45,7 +45,7 @@ def data_dir():
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
-  """(config file, prepared corpus) of tests/helpers/tiny.py, made once a session."""
+  """(config file, prepared corpus) of helpers/tiny.py, made once a session."""
   from helpers import tiny
 
   folder = tmp_path_factory.mktemp("tiny")

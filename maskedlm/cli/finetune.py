@@ -25,7 +25,8 @@ def main(argv: Sequence[str], *, kind: str | None = None) -> int:
   parser = argparse.ArgumentParser(
     prog=f"maskedlm finetune{'' if kind is None else ' ' + kind}",
     description="Fine-tunes an encoder as a config says; run again, it "
-    "continues. docs/guides/finetune/overview.md has the kinds, with their options and a "
+    "continues. docs/guides/finetune/overview.md has the tasks, with their "
+    "options and a "
     "tutorial for each; maskedlm/finetune/config.py the options of all.",
   )
   if kind is None:

@@ -1,4 +1,4 @@
-"""`maskedlm inspect`: shows what a config will train, before an hour is spent."""
+"""`maskedlm inspect`: shows what a config will train, before it is trained."""
 
 import argparse
 import json

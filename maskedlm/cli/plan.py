@@ -1,8 +1,9 @@
 """`maskedlm plan`: does it fit, how does it scale, what does it cost?
 
 Before anything is paid: the run's own train step, compiled for TPUs and GPUs
-that aren't here (planning/), with a model of its time. docs/guides/pretrain/planning.md
-explains what it prints, docs/guides/pretrain/scaling.md has tables of it.
+that aren't here (planning/), with a model of its time.
+docs/guides/pretrain/planning.md explains what it prints,
+docs/guides/pretrain/scaling.md has tables of it.
 """
 
 import argparse

@@ -68,7 +68,7 @@ def _instances_parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm plot instances",
     description="Draws the instances of a word in context: near each other "
-    "where the encoder finds them alike; docs/guides/use/pictures.md shows some.",
+    "where the encoder finds them alike (docs/guides/use/pictures.md).",
     allow_abbrev=False,
   )
   options.add_checkpoint(parser)

@@ -32,8 +32,8 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm pretrain",
     description="Pretrains as a config says; run again, it continues from its "
-    "newest checkpoint. maskedlm/config/defaults.py and maskedlm/objectives/ explain "
-    "the options.",
+    "newest checkpoint. docs/reference/options.md has every "
+    "option.",
   )
   parser.add_argument(
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
@@ -159,7 +159,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
   path = workdir / "corpus"
   if buckets.is_address(buckets.origin(workdir)):
     raise ConfigError(
-      f"{buckets.origin(workdir)} can't hold the corpus, which is mapped from a "
+      f"{buckets.origin(workdir)} can't hold the corpus, mapped from a "
       "disk: prepare it, and give --config.corpus.path=FOLDER, or =gs://... if "
       "you copy it there."
     )

@@ -166,7 +166,7 @@ def override(config: ConfigDict, overrides) -> ConfigDict:
 
 
 def _name(token: str) -> str:
-  """Returns the option of an override: "model.width" of --config.model.width=8."""
+  """Returns the option's name: "model.width" for --config.model.width=8."""
   return _OPTION.sub("", token).partition("=")[0]
 
 

@@ -20,7 +20,7 @@ Metrics = Mapping[str, tuple[Array, Array]]
 
 
 class Task(NamedTuple):
-  """A training task as the loop sees it: every field is a pure function or a number.
+  """A training task as the loop sees it: pure functions and numbers.
 
   Shapes: a batch's arrays have the rows as leading dimension. `batch_at`
   returns this host's rows only; on the device the batch is global.

@@ -1,9 +1,9 @@
 """Counter-based randomness: a random number is a hash of what it is for.
 
-The host side of the one principle (docs/design/tour.md): no generator has a state, so
-the order of rows, a label, a split point are the same whichever step, thread
-or host asks for them. Everything is vectorised over numpy arrays of counters
-and broadcasts. Not cryptographic.
+The host side of the one principle (docs/design/tour.md): no generator has a
+state, so the order of rows, a label, a split point are the same whichever step,
+thread or host asks for them. Everything is vectorised over numpy arrays of
+counters and broadcasts. Not cryptographic.
 
   label = randint(2, seed, "label", epoch, row)      # row: int array [b]
 """

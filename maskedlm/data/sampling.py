@@ -1,4 +1,4 @@
-"""How much of each language is sampled: shares by alpha, whole counts of rows."""
+"""How much of each language is sampled: shares by alpha, counts of rows."""
 
 import numpy as np
 

@@ -66,7 +66,8 @@ def files(source: str) -> list[str]:
     if name.startswith(f"{data_dir()}/") and not is_there:
       raise DataError(
         f"{name}: no such file. Set MASKEDLM_DATA to the folder of such data "
-        "(docs/guides/finetune/overview.md), or --config.data.train and .dev to your files."
+        "(docs/guides/finetune/overview.md), or --config.data.train and .dev "
+        "to your files."
       )
     if not matches:
       raise DataError(f"{name}: no file matches; expected some with labels.")

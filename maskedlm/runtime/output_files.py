@@ -155,8 +155,7 @@ def open_npz(
     raise ConfigError(f"{path}: {error.strerror or error}.") from None
   except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as e:
     raise ConfigError(
-      f"{path} is damaged, or not a file written by `{made_by}` ({e}): write it "
-      "again."
+      f"{path} is damaged or not written by `{made_by}` ({e}): write it again."
     ) from None
 
 

@@ -41,7 +41,8 @@ def enable_compile_cache() -> None:
   """Keeps compiled programs in the user's cache directory.
 
   JAX_COMPILATION_CACHE_DIR, where it is set, says where instead; with
-  JAX_ENABLE_COMPILATION_CACHE=false there is none (docs/results/performance.md).
+  JAX_ENABLE_COMPILATION_CACHE=false there is none
+  (docs/results/performance.md).
   """
   import jax
 

@@ -64,7 +64,7 @@ def unreachable(
     f"{os.fspath(path)} can't be reached ({type(error).__name__}: "
     f"{reason(error)})",
     error,
-    if_wrong="look at its spelling, and whether this machine's account may read "
+    if_wrong="check its spelling, and whether this machine's account may read "
     "and write it.",
     if_temporary="once it can, the same command goes on.",
   )

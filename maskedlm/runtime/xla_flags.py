@@ -10,8 +10,8 @@ collectives, so they matter on several devices only. None was timed by us; XLA's
 defaults are right for a CPU and for one GPU.
 
 A flag that XLA does not know ends the process, so a new release may need a
-change here: tests/runtime/test_xla_flags.py starts JAX with those of GPUs; those of
-TPUs were taken by libtpu 0.0.42.1, jax 0.10.2.
+change here: tests/runtime/test_xla_flags.py starts JAX with those of GPUs;
+those of TPUs were taken by libtpu 0.0.42.1, jax 0.10.2.
 """
 
 import glob

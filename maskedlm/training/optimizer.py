@@ -1,9 +1,10 @@
 """The optimizer: update rules, decay by parameter path, rate schedules.
 
 Reads a `config.optimizer` section (presets.py; sources in
-docs/reference/presets.md) and never a preset's name. train.py applies p <- p - schedule(step) * update,
-so the rate is no part of the optimizer's state: a skipped step doesn't stall
-it, and the rate that is logged is the rate that was used.
+docs/reference/presets.md) and never a preset's name. train.py applies p <- p -
+schedule(step) * update, so the rate is no part of the optimizer's state: a
+skipped step doesn't stall it, and the rate that is logged is the rate that was
+used.
 
 A parameter's path is its keys joined by "/", as in
 encoder/layers/attention/qkv/kernel; every rule here is a regex on paths.

@@ -80,7 +80,8 @@ def test_a_log_that_nobody_reads_keeps_the_code():
   read, write = os.pipe()
   os.close(read)
   code = (
-    "import sys\nfrom maskedlm.cli import main\nfrom maskedlm.runtime import console\n"
+    "import sys\nfrom maskedlm.cli import main\n"
+    "from maskedlm.runtime import console\n"
     "sys.exit(main.run(lambda argv: console.log('saving') or 75, []))"
   )
   buffered = {k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"}

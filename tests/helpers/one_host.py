@@ -1,4 +1,4 @@
-"""What each process of tests/runtime/test_many_hosts.py runs: `one_host.py WHAT ...`.
+"""Run by each process of test_many_hosts.py: `one_host.py WHAT ...`.
 
 The environment says which host it is, as for a user's run.
 """

@@ -86,8 +86,8 @@ def test_padding_does_not_affect_the_text(hidden):
 
 
 def test_packed_texts_do_not_attend_to_each_other():
-  # Texts of 3, 4 and 5 tokens and one padding token in one row, against each text
-  # in its own row.
+  # Texts of 3, 4 and 5 tokens and one padding token in one row, against each
+  # text in its own row.
   rng = np.random.default_rng(2)
   segments = np.repeat([1, 2, 3, 0], [3, 4, 5, 1])
   positions = np.concatenate([np.arange(n) for n in (3, 4, 5, 1)])
@@ -275,8 +275,9 @@ def test_number_of_dropouts(mlp, dropout, attention_dropout, places):
 
 
 def test_layers_drop_different_entries():
-  # All 0 except the bias of the MLP: block n computes norm(x + mask_n). With one
-  # mask for both blocks an output would take two values, with two it takes 4.
+  # All 0 except the bias of the MLP: block n computes norm(x + mask_n). With
+  # one mask for both blocks an output would take two values, with two it takes
+  # 4.
   cfg = reference.config(dropout=0.5)
   params = jax.tree.map(np.zeros_like, PARAMS)
   params["layers"]["mlp"]["down"]["bias"] += 1

@@ -1,7 +1,7 @@
 """Steps compiled for GPUs by JAX's CUDA plugin, on a machine without one.
 
-They skip without the plugin (extra `cuda`; docs/guides/pretrain/planning.md has a smaller
-set). BERT-base is slow: half a minute to two minutes of a core.
+They skip without the plugin (extra `cuda`; docs/guides/pretrain/planning.md has
+a smaller set). BERT-base is slow: half a minute to two minutes of a core.
 """
 
 import json

@@ -135,7 +135,7 @@ def make_batches(
 
 
 def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
-  """Returns (phase, step in it); phase 1 is the last long_share of the steps."""
+  """Returns (phase, step in it); phase 1 is the last long_share of steps."""
   num_long = round(num_steps * long_share)
   if num_long == 0 or step < num_steps - num_long:
     return 0, step

@@ -1,8 +1,8 @@
 """The corpus on disk: memory-mapped tokens, sentence and document starts.
 
 `prepare` writes it through `write_corpus`; `rows` and `batches` read it through
-`open_corpus` and `take`. docs/reference/corpus-format.md gives the format to the byte.
-Read top-down: the arrays -> opening -> writing -> verifying.
+`open_corpus` and `take`. docs/reference/corpus-format.md gives the format to
+the byte. Read top-down: the arrays -> opening -> writing -> verifying.
 """
 
 import errno

@@ -1,8 +1,9 @@
 """WordPiece many times as fast, where nanotoken is installed (extra `fast`).
 
 Beside tokenizer_libraries.py, which asks for it. It is only another way to the
-same ids: tests/data/tokenizers/test_fast_wordpiece.py compares the two. What it can't do
-as `tokenizers` does is left to that, as is all where another release is there.
+same ids: tests/data/tokenizers/test_fast_wordpiece.py compares the two. What it
+can't do as `tokenizers` does is left to that, as is all where another release
+is there.
 """
 
 import importlib.metadata

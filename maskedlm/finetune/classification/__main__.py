@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.classification` is `maskedlm finetune classification`."""
+"""Runs `maskedlm finetune classification`, as a module."""
 
 import sys
 

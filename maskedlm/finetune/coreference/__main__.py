@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.coreference` is `maskedlm finetune coreference`."""
+"""Runs `maskedlm finetune coreference`, as a module."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.features` is `maskedlm finetune features`."""
+"""Runs `maskedlm finetune features`, as a module."""
 
 import sys
 

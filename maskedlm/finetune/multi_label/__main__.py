@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.multi_label` is `maskedlm finetune multi_label`."""
+"""Runs `maskedlm finetune multi_label`, as a module."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.multiple_choice` is `maskedlm finetune multiple_choice`."""
+"""Runs `maskedlm finetune multiple_choice`, as a module."""
 
 import sys
 

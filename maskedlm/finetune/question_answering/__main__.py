@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.question_answering` is `maskedlm finetune question_answering`."""
+"""Runs `maskedlm finetune question_answering`, as a module."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.relations` is `maskedlm finetune relations`."""
+"""Runs `maskedlm finetune relations`, as a module."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.retrieval` is `maskedlm finetune retrieval`."""
+"""Runs `maskedlm finetune retrieval`, as a module."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.spans` is `maskedlm finetune spans`."""
+"""Runs `maskedlm finetune spans`, as a module."""
 
 import sys
 

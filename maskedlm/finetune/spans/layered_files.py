@@ -36,7 +36,7 @@ def read_layers(
   file_scheme: str = "auto",
   repair_bio: bool = False,
 ) -> list[LabelledSentence]:
-  """Reads the sentences of a file whose other columns are layers of BIO, or none.
+  """Reads the sentences of a file with any number of columns of BIO tags.
 
   Raises:
     DataError: see read_flat; a line has more or fewer layers than the first.
@@ -94,7 +94,7 @@ def read_flat(
 def format_layers(
   sentences: Iterable[tuple[Sequence[str], Iterable[bio.Entity]]],
 ) -> str:
-  """Returns (words, spans) as a file with as many layers as needed, at least one."""
+  """Returns (words, spans) as a file with as many layers as needed."""
   layered = [(words, _layers(spans)) for words, spans in sentences]
   depth = max([1, *(len(layers) for _, layers in layered)])
   return conll.format_columns(
@@ -110,7 +110,7 @@ def format_layers(
 
 
 def _layers(spans: Iterable[bio.Entity]) -> list[list[bio.Entity]]:
-  """Puts each span, widest first, into the first layer where its words are free."""
+  """Puts each span, widest first, into the first layer with room for it."""
   layers: list[list[bio.Entity]] = []
   for span in sorted(spans, key=lambda s: (s.begin - s.end, s.begin)):
     for layer in layers:

@@ -36,7 +36,7 @@ class Example(NamedTuple):
 def cut_windows(
   sizes: Sequence[int], capacity: int, *, overlap: int, stride: int = 0
 ) -> list[Window]:
-  """Returns windows of a sentence; spans are scored where their first word is kept.
+  """Returns windows of a sentence; a span is scored where its first word is.
 
   A span of at most overlap + 1 words is whole there, if a row can hold it. Of
   the words that two windows share, each keeps the half where it has more
@@ -161,7 +161,7 @@ def make_rows(
 def _scored_spans(
   example: Example, label_ids: Mapping[str, int], max_words: int
 ) -> list[tuple[int, int, int]]:
-  """Returns (begin, end, label) of the spans that can be found, a label each."""
+  """Returns (begin, end, label) of the spans that can be found, one each."""
   places: dict[tuple[int, int], int] = {}
   for span in example.spans or ():
     place = span.begin, span.end

@@ -2,9 +2,9 @@
 
 y_ij = softmax(FFN(spanRep_ij)) for all spans of at most max_span_words words
 (Jurafsky & Martin, section 11.5.2, equations 11.21 to 11.27; the vectors are in
-finetune/common/span_vectors.py). Unlike tags, spans may lie within each other, and
-each is decided upon as a whole. With `identify` there is one label: is it one
-or not.
+finetune/common/span_vectors.py). Unlike tags, spans may lie within each other,
+and each is decided upon as a whole. With `identify` there is one label: is it
+one or not.
 """
 
 import math

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.spans.decode import Candidate
 from maskedlm.finetune.spans.rows import Example
-from maskedlm.finetune.tagging import text as tag_text
+from maskedlm.finetune.tagging import text as tagging_text
 
 
 def parse_line(line: str) -> Example:
@@ -45,4 +45,4 @@ def span_prediction(example: Example, spans: Sequence[Candidate]) -> Prediction:
   return {"text": text, "tokens": list(example.words), "entities": entities}
 
 
-show = tag_text.format_prediction
+show = tagging_text.format_prediction

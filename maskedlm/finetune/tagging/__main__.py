@@ -1,4 +1,4 @@
-"""`python -m maskedlm.finetune.tagging` is `maskedlm finetune tagging`."""
+"""Runs `maskedlm finetune tagging`, as a module."""
 
 import sys
 

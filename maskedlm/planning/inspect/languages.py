@@ -1,7 +1,7 @@
 """What a run reads of each language, for `maskedlm inspect`.
 
-From the Task's shares (data/batches/domain_mixture.py): exact for whole epochs, and in
-expectation for what is begun of the last one.
+From the Task's shares (data/batches/domain_mixture.py): exact for whole epochs,
+and in expectation for what is begun of the last one.
 """
 
 from typing import Any

@@ -183,7 +183,8 @@ def _saving(step: int, directory: Path):
       intact = "The steps before"
     return StorageError(
       f"saving step {step} in {directory} failed: "
-      f"{storage_errors.reason(error)}. {intact} are intact: make room or choose another --workdir, and run "
+      f"{storage_errors.reason(error)}. {intact} are intact: "
+      "make room or choose another --workdir, and run "
       "again to resume."
     )
 

@@ -127,7 +127,8 @@ def test_combinations(corruption, choose, num_predictions):
 
 
 def test_mask_rate_applies_to_each_row():
-  # 30% of 43, 42, ... 14 tokens, rounded; exact for tokens, a maximum for words.
+  # 30% of 43, 42, ... 14 tokens, rounded; exact for tokens, a maximum for
+  # words.
   batch = make_batch()
   num_to_mask = np.round(0.3 * batch["segment_ids"].sum(1))
   for choose in ("tokens", "words", "ngrams", "spans"):

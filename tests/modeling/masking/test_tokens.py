@@ -239,7 +239,8 @@ def test_draws_at_the_boundaries_by_hand(monkeypatch):
 
 
 def test_drawn_tokens_are_independent_of_the_share_drawn():
-  # A tenth of 20,000 positions is random: each tenth of the table equally often.
+  # A tenth of 20,000 positions is random: each tenth of the table equally
+  # often.
   table = tokens.token_table(np.arange(110) >= 10)
   ids = np.full((100, 200), 3, np.int32)
   chosen = np.tile(np.arange(200), (100, 1)), np.ones((100, 200))
