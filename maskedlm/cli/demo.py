@@ -1,4 +1,4 @@
-"""`maskedlm demo`: a page that fills masks, compares, attends, labels."""
+"""`maskedlm demo`: serves a page that shows what a model does."""
 
 import argparse
 import importlib.util
@@ -22,10 +22,10 @@ def main(argv: Sequence[str]) -> int:
     nargs="+",
     default=[],
     metavar="WORKDIR",
-    help="fine-tuned workdirs, to label sentences with",
+    help="fine-tuned workdirs that label sentences",
   )
   parser.add_argument(
-    "--port", type=int, default=8080, help="default: 8080; 0 = any free one"
+    "--port", type=int, default=8080, help="default: 8080; 0 = any free port"
   )
   args = parser.parse_args(argv)
   if not 0 <= args.port < 1 << 16:
@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
   from maskedlm.runtime import startup
 
   startup.enable_compile_cache()
-  listening = server.listen(args.port)  # What can fail at once comes first.
+  listening = server.listen(args.port)  # Fails at once, so it comes first.
   app = server.make_app(open_models(args.checkpoint, args.finetuned))
   running = server.make_server(app, listening)
   print(f"http://{server.HOST}:{running.port}  (Ctrl-C ends it)", flush=True)
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def open_models(checkpoint: str, finetuned: Sequence[str]):
-  """The answers.Models of workdirs; one that is fine-tuned also labels.
+  """Opens the models of the page; a fine-tuned checkpoint also labels.
 
   Raises:
     CheckpointError, ConfigError: see api.load and inference.open_model.

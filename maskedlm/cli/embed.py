@@ -1,4 +1,4 @@
-"""`maskedlm embed`: vectors of tokens, words or sentences, into a file."""
+"""`maskedlm embed`: writes vectors of tokens, words or sentences to a file."""
 
 import argparse
 import contextlib
@@ -6,20 +6,14 @@ import pathlib
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm.cli.options import (
-  add_input,
-  check_input,
-  glue_layers,
-  parse_layers,
-  progress,
-)
+from maskedlm.cli import options as shared
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console, output_options
 
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
-  args = _parser().parse_args(glue_layers(argv))
+  args = _parser().parse_args(shared.join_layers(argv))
   _check(args)
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.vectors import standardise, vectors, writers
@@ -30,15 +24,15 @@ def main(argv: Sequence[str]) -> int:
     if args.standardise
     else None
   )
+  startup.enable_compile_cache()
+  model = vectors.open_text_encoder(args.checkpoint)
   options = vectors.VectorOptions(
     unit=args.unit,
     pool=args.pool,
-    layers=parse_layers(args.layers),
+    layers=shared.parse_layers(args.layers, model.cfg.num_layers),
     combine=args.combine,
     normalize=args.normalize,
   )
-  startup.enable_compile_cache()
-  model = vectors.open_text_encoder(args.checkpoint)
   options = vectors.resolve_options(options, model)
   layers = vectors.resolve_layers(options, model.cfg)
   about = {
@@ -52,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
     width = model.cfg.width * (len(layers) if args.combine == "concat" else 1)
     standardise.check_standardiser(fitted, about, width=width)
   seen = Counter()
-  show = progress(text_lines.total_bytes(args.input), seen)
+  show = shared.make_progress(text_lines.total_bytes(args.input), seen)
   texts = text_lines.read_texts(
     args.input, form=args.format, field=args.field, seen=seen
   )
@@ -75,7 +69,7 @@ def main(argv: Sequence[str]) -> int:
       count += len(made.values)
       show(count)
     if not count:
-      raise ConfigError(f"the input has no {args.unit}: there is no vector.")
+      raise ConfigError(f"the input has no {args.unit}: no vector to write.")
   if args.fit:
     standardise.save_standardiser(
       args.fit, standardise.make_standardiser(moments, about)
@@ -87,11 +81,13 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm embed",
-    description="Writes contextual vectors of texts into a file; formats and "
+    description="Writes contextual vectors of texts to a file; formats and "
     "examples are in docs/guides/use/embeddings.md.",
     allow_abbrev=False,
   )
-  add_input(parser)
+  shared.add_checkpoint(parser)
+  shared.add_input(parser)
+  shared.add_batch_tokens(parser)
   parser.add_argument(
     "--unit", default="token", help="token (default) | word | sentence"
   )
@@ -99,47 +95,41 @@ def _parser() -> argparse.ArgumentParser:
     "--pool",
     default="",
     help="how a unit's tokens are pooled: mean | max | cls (sentences only); "
-    "default: for sentences as the model was imported or trained, else mean",
+    "default: for sentences as the model was imported or trained, otherwise "
+    "mean",
   )
+  shared.add_layers(parser)
+  shared.add_combine(parser)
   parser.add_argument(
-    "--layers",
-    default="last",
-    help="last (default), or a list such as -1,-2,-3,-4 (the last four) or "
-    "0,6: 0 is the embeddings, -1 the last layer",
+    "--normalize", action="store_true", help="scale each vector to length 1"
   )
-  parser.add_argument(
-    "--combine",
-    default="mean",
-    help="how several layers are combined: mean (default) | sum | concat",
-  )
-  parser.add_argument(
-    "--normalize", action="store_true", help="each vector to length 1"
-  )
-  parser.add_argument("--out", help="a .npz or .jsonl file")
+  shared.add_out(parser, "a .npz or .jsonl file")
   parser.add_argument(
     "--fit",
     metavar="FILE.npz",
-    help="stores mean and standard deviation of the vectors, for --standardise",
+    help="stores the mean and standard deviation of the vectors, for "
+    "--standardise",
   )
   parser.add_argument(
     "--standardise",
     metavar="FILE.npz",
-    help="subtracts the mean and divides by the standard deviation of --fit",
+    help="subtracts the mean that --fit stored, divides by its standard "
+    "deviation",
   )
   return parser
 
 
 def _check(args: argparse.Namespace) -> None:
-  """What of the options can be checked before anything slow begins."""
+  """Checks what can be checked before anything slow begins."""
   if not args.out and not args.fit:
     raise ConfigError("give --out=FILE for the vectors, or --fit=FILE.")
   if args.fit and args.standardise:
-    raise ConfigError("--fit is of vectors as they are: leave --standardise.")
-  if args.combine == "stack":
     raise ConfigError(
-      "combine='stack' is for Python; in a file, use mean, sum or concat."
+      "--fit measures vectors as they are: leave out --standardise."
     )
-  check_input(args)
+  shared.check_combine(args)
+  shared.parse_layers(args.layers)
+  shared.check_input(args)
   from maskedlm.inference.vectors import writers
 
   if args.out:
@@ -149,13 +139,13 @@ def _check(args: argparse.Namespace) -> None:
   read = [*args.input, *filter(None, [args.standardise])]
   for option, path in (("--out", args.out), ("--fit", args.fit)):
     if path and any(_same(path, other) for other in read):
-      raise ConfigError(f"{option}={path} is what is read: give another name.")
+      raise ConfigError(f"{option}={path} is an input, too: give another name.")
   if args.out and args.fit and _same(args.out, args.fit):
     raise ConfigError(f"--out and --fit are both {args.out}: give two names.")
 
 
 def _same(a: str, b: str) -> bool:
-  """Whether two paths are of one file, there or to be made."""
+  """Returns whether two paths name one file, which may not exist yet."""
   a, b = pathlib.Path(a), pathlib.Path(b)
   return a.resolve() == b.resolve() or (
     a.exists() and b.exists() and a.samefile(b)

@@ -1,10 +1,11 @@
-"""`maskedlm evaluate`: the metrics of a fine-tuned checkpoint on a file."""
+"""`maskedlm evaluate`: scores a fine-tuned checkpoint on a labelled file."""
 
 import argparse
 import json
 import pathlib
 from collections.abc import Sequence
 
+from maskedlm.cli import options
 from maskedlm.finetune import data_files
 from maskedlm.runtime import output_options
 
@@ -18,19 +19,18 @@ def main(argv: Sequence[str]) -> int:
     allow_abbrev=False,
     epilog=data_files.HELP,
   )
-  parser.add_argument("--checkpoint", required=True, help="a workdir")
+  options.add_checkpoint(parser)
   parser.add_argument("--data", required=True, help="labelled files")
-  parser.add_argument("--out", help="write the predictions here, as JSONL")
-  parser.add_argument("--json", action="store_true", help="print JSON")
-  parser.add_argument(
-    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
-  )
+  options.add_out(parser, "write the predictions here, as JSONL")
+  options.add_json(parser)
+  options.add_batch_size(parser)
   argv, overrides = data_files.split(argv)
   args = parser.parse_args(argv)
 
   from maskedlm.finetune import predict, run
   from maskedlm.runtime import startup
 
+  options.check_at_least(args, batch_size=1)
   if args.out:
     output_options.check_file(args.out, option="--out")
   startup.enable_compile_cache()

@@ -1,11 +1,11 @@
-"""`maskedlm export`: a checkpoint for transformers, or for serving."""
+"""`maskedlm export`: writes a checkpoint for transformers, or for serving."""
 
 import argparse
 import pathlib
 from collections.abc import Sequence
 
 from maskedlm.cli import options
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.runtime import console
 
 
@@ -13,7 +13,7 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm export",
-    description="Writes a checkpoint in another form.",
+    description="Converts a checkpoint for use outside of maskedlm.",
     allow_abbrev=False,
   )
   options.add_checkpoint(parser)
@@ -23,7 +23,9 @@ def main(argv: Sequence[str]) -> int:
     help="hf: a directory that transformers loads | stablehlo: a program with "
     "its weights, which runs without maskedlm",
   )
-  parser.add_argument("--out", required=True, help="the directory to make")
+  options.add_out(
+    parser, "the directory to create", metavar="DIR", required=True
+  )
   parser.add_argument(
     "--part",
     default="",
@@ -50,9 +52,7 @@ def main(argv: Sequence[str]) -> int:
       f"`optimum-cli export onnx --model {out}-hf --task feature-extraction "
       f"{out}` (or fill-mask, ...: docs/guides/use/import-export.md)."
     )
-  if args.to not in ("hf", "stablehlo"):
-    raise ConfigError(f"--to={args.to!r} is unknown; known: hf, stablehlo.")
-
+  check_name("--to", args.to, ("hf", "stablehlo"))
   if args.to == "hf":
     from maskedlm.interop.huggingface import exporter
 

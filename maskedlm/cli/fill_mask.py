@@ -6,7 +6,6 @@ import pathlib
 from collections.abc import Sequence
 
 from maskedlm.cli import options
-from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import text_lines
 from maskedlm.inference.fill_mask import (
   MAX_TEXTS,
@@ -28,13 +27,10 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--top_k", type=int, default=5, help="words for each mask; default: 5"
   )
-  parser.add_argument(
-    "--json", action="store_true", help="print a JSON line for each text"
-  )
+  options.add_json(parser, "print a JSON line for each text")
   parser.add_argument("text", nargs="*", help="texts; none = lines of stdin")
   args = parser.parse_args(argv)
-  if args.top_k < 1:
-    raise ConfigError(f"--top_k={args.top_k}: expected at least 1.")
+  options.check_at_least(args, top_k=1)
   startup.enable_compile_cache()
   model = load_mask_filler(pathlib.Path(args.checkpoint))
   asked = text_lines.given_texts(args.text, text_lines.STDIN)

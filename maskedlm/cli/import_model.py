@@ -1,10 +1,11 @@
-"""`maskedlm import`: a model of transformers becomes a workdir."""
+"""`maskedlm import`: turns a model of transformers into a workdir."""
 
 import argparse
 import pathlib
 from collections.abc import Sequence
 
-from maskedlm.core.errors import ConfigError
+from maskedlm.cli import options
+from maskedlm.core.errors import check_name
 from maskedlm.runtime import console
 
 
@@ -12,31 +13,34 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm import",
-    description="Reads a model that transformers saved: BERT, RoBERTa, XLM-R, "
-    "CamemBERT, DistilBERT, ELECTRA, ModernBERT; of sentence-transformers with "
-    "its pooling. No internet, no pickle, no remote code.",
+    description="Reads a model that transformers saved (BERT, RoBERTa, XLM-R, "
+    "CamemBERT, DistilBERT, ELECTRA, ModernBERT), or sentence-transformers, "
+    "with its pooling. It needs no internet, and runs no pickle and no remote "
+    "code.",
     allow_abbrev=False,
   )
   parser.add_argument(
     "--from", dest="format", required=True, help="hf: a Hugging Face directory"
   )
   parser.add_argument(
-    "directory", help="has config.json, model.safetensors and a tokenizer"
+    "directory",
+    help="with config.json, model.safetensors and the tokenizer's files",
   )
-  parser.add_argument("--out", required=True, help="the workdir to make")
+  options.add_out(parser, "the workdir to create", metavar="DIR", required=True)
   parser.add_argument(
-    "--part", default="", help="encoder: without heads; default: everything"
+    "--part",
+    default="",
+    help="encoder = without the heads; default: everything",
   )
   args = parser.parse_args(argv)
-  if args.format != "hf":
-    raise ConfigError(f"--from={args.format!r} is unknown; known: hf.")
+  check_name("--from", args.format, ("hf",))
 
   import jax  # Not before it is needed: --help answers at once.
 
   from maskedlm.interop.huggingface import importer
 
-  if args.part not in importer.PARTS:
-    raise ConfigError(f"--part={args.part!r} is unknown; known: encoder.")
+  if args.part:
+    check_name("--part", args.part, importer.PARTS[1:])
   out = pathlib.Path(args.out)
   model = importer.import_model(
     pathlib.Path(args.directory), out, part=args.part, log=console.log

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from ml_collections import ConfigDict
 
 from maskedlm import objectives
+from maskedlm.cli import options
 from maskedlm.config import overrides
-from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
@@ -38,12 +38,9 @@ def main(argv: Sequence[str]) -> int:
     "--rows", type=int, default=3, help="sample rows to show; default: 3"
   )
   parser.add_argument("--html", metavar="FILE", help="write a page as well")
-  parser.add_argument(
-    "--json", action="store_true", help="print the figures alone, as JSON"
-  )
+  options.add_json(parser, "print the figures alone, as JSON")
   args, config = overrides.parse(parser, argv)
-  if args.rows < 0:
-    raise ConfigError(f"--rows={args.rows}: expected 0 or more.")
+  options.check_at_least(args, rows=0)
   if args.html:
     output_options.check_file(args.html, option="--html")
   corpus = _find_corpus(config, args.workdir)

@@ -1,4 +1,4 @@
-"""`maskedlm isotropy`: how alike are a model's vectors, layer by layer?"""
+"""`maskedlm isotropy`: measures how alike a model's vectors are, by layer."""
 
 import argparse
 import json
@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 
 from maskedlm.cli import options
-from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console, output_options
 
 
@@ -14,30 +13,33 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm isotropy",
-    description="Prints for each layer the expected cosine of two vectors, the "
-    "dimensions it comes from, and what it is without those or standardised; "
-    "docs/guides/use/embeddings.md explains the table.",
+    description="Prints for each layer the expected cosine of two vectors, "
+    "the dimensions that cause it, and its value without those or after "
+    "standardising; docs/guides/use/embeddings.md explains the table.",
     allow_abbrev=False,
   )
+  options.add_checkpoint(parser)
   options.add_input(parser)
+  options.add_batch_tokens(parser)
   parser.add_argument("--unit", default="word", help="word (default) | token")
   parser.add_argument(
     "--sample",
     type=int,
     default=10_000,
-    help="vectors that are compared; default: 10,000",
+    help="vectors to compare; default: 10,000",
   )
-  parser.add_argument("--seed", type=int, default=0, help="of the sample")
+  parser.add_argument("--seed", type=int, default=0, help="the sample's seed")
   parser.add_argument(
-    "--sts", metavar="FILE", help="pairs with scores, as dev.tsv of STS-B"
+    "--sts", metavar="FILE", help="pairs with scores, as in STS-B's dev.tsv"
   )
-  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+  options.add_json(parser, "print the table as JSON")
+  options.add_out(parser, "write the table here, as JSON")
+  options.check_json_flag(argv)
   args = parser.parse_args(argv)
   options.check_input(args)
-  if args.sample < 2:
-    raise ConfigError(f"--sample={args.sample}: expected 2 or more.")
-  if args.json:
-    output_options.check_file(args.json, option="--json")
+  options.check_at_least(args, sample=2)
+  if args.out:
+    output_options.check_file(args.out, option="--out")
 
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.vectors import isotropy, vectors
@@ -56,7 +58,7 @@ def main(argv: Sequence[str]) -> int:
     unit=args.unit,
     count=args.sample,
     seed=args.seed,
-    progress=options.progress(text_lines.total_bytes(args.input), seen),
+    progress=options.make_progress(text_lines.total_bytes(args.input), seen),
     batch_tokens=args.batch_tokens,
   )
   layers = isotropy.measure_layers(drawn)
@@ -65,16 +67,18 @@ def main(argv: Sequence[str]) -> int:
       model, pairs, drawn, layers, batch_tokens=args.batch_tokens
     )
   console.clear_progress()
+  text = json.dumps([layer._asdict() for layer in layers], indent=2) + "\n"
+  if args.out:
+    output_options.write_text(args.out, text, option="--out")
+  if args.json:
+    print(text, end="")
+    return 0
   print(
     f"{len(drawn.x):,} of {drawn.moments.count:,} {args.unit}s of "
     f"{seen['texts']:,} texts"
     + (f"; Spearman of {len(pairs):,} pairs of {args.sts}" if pairs else "")
   )
   print(format_table(layers))
-  if args.json:
-    table = [layer._asdict() for layer in layers]
-    text = json.dumps(table, indent=2) + "\n"
-    output_options.write_text(args.json, text, option="--json")
   return 0
 
 

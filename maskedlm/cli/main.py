@@ -1,4 +1,4 @@
-"""`maskedlm VERB ...`: the one command. Each verb is a module with a main.
+"""`maskedlm VERB ...`: finds the verb's module and calls its main.
 
 `python -m maskedlm VERB` does the same. Nothing heavy is imported before the
 verb is known, so that --help answers at once.
@@ -10,9 +10,11 @@ import sys
 from collections.abc import Callable, Sequence
 
 from maskedlm import __version__
+from maskedlm.cli import exit_codes
+from maskedlm.core.errors import did_you_mean
 from maskedlm.runtime import allocator, console
 
-# verb -> (module of maskedlm.cli, what it does).
+# verb -> (module of maskedlm.cli, description).
 VERBS = {
   "pretrain": ("pretrain", "pretrain a masked language model on text"),
   "prepare": ("prepare", "turn text into a corpus on disk, or verify one"),
@@ -24,28 +26,25 @@ VERBS = {
   "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),
   "predict": ("predict", "label raw text with a fine-tuned checkpoint"),
   "embed": ("embed", "write vectors of tokens, words or sentences"),
-  "isotropy": ("isotropy", "how alike a model's vectors are, layer by layer"),
-  "wsd": ("wsd", "word senses: train, evaluate, predict"),
+  "isotropy": ("isotropy", "measure how alike a model's vectors are, by layer"),
+  "word-senses": ("word_senses", "word senses: train, evaluate, predict"),
   "plot": ("plot", "draw instances, attention, isotropy, training curves"),
   "fill-mask": ("fill_mask", "fill the masks of a text with a checkpoint"),
   "demo": ("demo", "serve a page that shows what a model does"),
   "retokenize": ("retokenize", "give a model another vocabulary"),
-  "import": ("import_model", "make a workdir of a Hugging Face model"),
+  "import": ("import_model", "turn a Hugging Face model into a workdir"),
   "export": (
     "export_model",
     "write a checkpoint for transformers, or for serving",
   ),
 }
+ALIASES = {"wsd": "word-senses"}
 
-# Exit codes, besides 0: 2, the user's input is wrong or can't be used; 3,
-# training diverged; 69 (EX_UNAVAILABLE), another host is gone; 74 (EX_IOERR),
-# storage can't be written or reached now; 75 (EX_TEMPFAIL), interrupted and
-# saved: the same command continues; 130, interrupted; 141, nobody reads what is
-# printed, as if SIGPIPE had ended it. Errors of ours carry theirs as
-# `exit_code`.
-EXIT_ERROR = 2
-EXIT_INTERRUPTED = 75
-EXIT_BROKEN_PIPE = 141
+_LESS_MEMORY = (
+  "Give the device less at once: data.batch_size, --batch_size or "
+  "--batch_tokens; in training also train.accumulate, model.remat='dots', "
+  "mesh.fsdp (maskedlm plan and inspect print what a run needs)."
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -55,52 +54,45 @@ def main(argv: Sequence[str] | None = None) -> int:
   return run(_run_verb, argv)
 
 
-def _run_verb(argv):
+def _run_verb(argv: Sequence[str]) -> int:
   verbs = "\n".join(f"  {v:<12}{about}" for v, (_, about) in VERBS.items())
   usage = (
     "usage: maskedlm VERB [options]\n\n"
-    f"{verbs}\n\n`maskedlm VERB --help` tells more; `maskedlm --version`."
+    f"{verbs}\n\n`maskedlm VERB --help` prints its options; "
+    "`maskedlm --version`."
   )
   if not argv or argv[0] in ("-h", "--help", "help"):
     print(usage)
-    return 0 if argv else EXIT_ERROR
-  verb = argv[0]
+    return 0 if argv else exit_codes.ERROR
+  verb = ALIASES.get(argv[0], argv[0])
   if verb == "--version":
     print(f"maskedlm {__version__}")
     return 0
   if verb not in VERBS:
-    from maskedlm.core.errors import did_you_mean
-
     near = did_you_mean(verb, VERBS)
     print(f"error: unknown verb {verb!r}{near}\n\n{usage}", file=sys.stderr)
-    return EXIT_ERROR
-  return importlib.import_module(f"maskedlm.cli.{VERBS[verb][0]}").main(
-    argv[1:]
-  )
-
-
-_LESS_MEMORY = (
-  "Give the device less at once: data.batch_size, --batch_size or "
-  "--batch_tokens; in training also train.accumulate, model.remat='dots', "
-  "mesh.fsdp (maskedlm plan and inspect tell what a run takes)."
-)
+    return exit_codes.ERROR
+  module = importlib.import_module(f"maskedlm.cli.{VERBS[verb][0]}")
+  return module.main(argv[1:])
 
 
 def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
-  """Calls a verb's main; returns the exit code."""
-  code = _told(verb_main, sys.argv[1:] if argv is None else argv)
+  """Calls a verb's main as a program does; returns the exit code."""
+  code = _run_with_errors(verb_main, sys.argv[1:] if argv is None else argv)
   for stream in filter(None, (sys.stdout, sys.stderr)):
-    with contextlib.suppress(OSError):  # Another error Python tells at its end.
+    with contextlib.suppress(OSError):  # Python reports others when it ends.
       try:
         stream.flush()
       except BrokenPipeError:
-        code = code or EXIT_BROKEN_PIPE
-        stream.close()  # Or Python would try again, and end with 120.
+        code = code or exit_codes.BROKEN_PIPE
+        stream.close()  # Else Python would flush again, and exit with 120.
   return code
 
 
-def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
-  """The exit code; what the user can mend is told in one line."""
+def _run_with_errors(
+  verb_main: Callable[[Sequence[str]], int], argv: Sequence[str]
+) -> int:
+  """Calls a verb's main, prints errors that the user can fix as one line."""
   try:
     return verb_main(list(argv))
   except KeyboardInterrupt:
@@ -108,25 +100,25 @@ def _told(verb_main: Callable[[Sequence[str]], int], argv) -> int:
       console.clear_progress()
       print("interrupted", file=sys.stderr)
     return 130
-  except BrokenPipeError:  # `maskedlm ... | head`: what is left isn't done.
-    return EXIT_BROKEN_PIPE
-  except PermissionError as error:  # Of another user's files, mostly.
+  except BrokenPipeError:  # `maskedlm ... | head`: the rest isn't computed.
+    return exit_codes.BROKEN_PIPE
+  except PermissionError as error:  # Mostly on another user's files.
     if error.filename is None:
       raise
     console.clear_progress()
     print(
-      f"error: {error.filename}: {error.strerror}; give another path, or have "
-      "its owner let you in.",
+      f"error: {error.filename}: {error.strerror}; give another path, or ask "
+      "its owner for access.",
       file=sys.stderr,
     )
-    return EXIT_ERROR
+    return exit_codes.ERROR
   except (ValueError, RuntimeError) as error:
     code, line = getattr(error, "exit_code", None), str(error)
-    # JAX's, of a device's memory; the second a CPU's.
+    # JAX's errors when a device is out of memory; the second a CPU's.
     if line.startswith("RESOURCE_EXHAUSTED") or "Out of memory alloc" in line:
-      code, line = EXIT_ERROR, f"{line.splitlines()[0]} {_LESS_MEMORY}"
+      code, line = exit_codes.ERROR, f"{line.splitlines()[0]} {_LESS_MEMORY}"
     if code is None:
-      raise  # A bug of ours: the traceback is what helps.
+      raise  # A bug in maskedlm: the traceback is what helps.
     console.clear_progress()
     print(f"error: {line}", file=sys.stderr)
     return code

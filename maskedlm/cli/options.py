@@ -1,4 +1,8 @@
-"""Command-line options that several verbs share."""
+"""Command-line options that several verbs share.
+
+Layers are counted in one way everywhere: 0 is the embeddings, 1 to N the
+layers, -1 the last one; `last` and `all` (1 to N) are names for some of them.
+"""
 
 import argparse
 import re
@@ -12,9 +16,15 @@ from maskedlm.runtime import console
 SECONDS = 2.0  # Between two lines of progress.
 
 
+def add_checkpoint(parser: argparse.ArgumentParser) -> None:
+  """Adds --checkpoint."""
+  parser.add_argument(
+    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
+  )
+
+
 def add_input(parser: argparse.ArgumentParser) -> None:
-  """The options that say what is embedded, and with what."""
-  add_checkpoint(parser)
+  """Adds --input, --format and --field: the texts to read."""
   parser.add_argument(
     "--input",
     nargs="+",
@@ -25,77 +35,180 @@ def add_input(parser: argparse.ArgumentParser) -> None:
   parser.add_argument(
     "--format", default="", help="text | jsonl; default: by the file's name"
   )
+  add_field(parser)
+
+
+def add_field(parser: argparse.ArgumentParser) -> None:
+  """Adds --field."""
   parser.add_argument(
     "--field",
     default="text",
-    help="of JSON objects, where the text is; default: text",
+    help="the field of JSON objects that holds the text; default: text",
   )
-  add_batch_tokens(parser)
 
 
 def add_batch_tokens(parser: argparse.ArgumentParser) -> None:
-  """The option that says how much the encoder is given at once."""
+  """Adds --batch_tokens: how much the encoder gets at once."""
   parser.add_argument(
     "--batch_tokens",
     type=int,
     default=4096,
-    help="positions that the encoder sees at once; default: 4096",
+    help="tokens, padding included, that the encoder reads at once; "
+    "default: 4096",
   )
 
 
-def check_batch_tokens(args: argparse.Namespace) -> None:
-  """Raises ConfigError for no batch."""
-  if args.batch_tokens < 1:
+def add_batch_size(parser: argparse.ArgumentParser) -> None:
+  """Adds --batch_size: how many examples are labelled at once."""
+  parser.add_argument(
+    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
+  )
+
+
+def add_json(
+  parser: argparse.ArgumentParser, help: str = "print JSON instead of text"
+) -> None:
+  """Adds --json, a flag."""
+  parser.add_argument("--json", action="store_true", help=help)
+
+
+def add_out(
+  parser: argparse.ArgumentParser,
+  help: str,
+  *,
+  metavar: str = "FILE",
+  required: bool = False,
+) -> None:
+  """Adds --out: the file or directory to write."""
+  parser.add_argument("--out", metavar=metavar, required=required, help=help)
+
+
+def add_layers(
+  parser: argparse.ArgumentParser, default: str = "last", about: str = "last"
+) -> None:
+  """Adds --layers; `about` describes the default."""
+  parser.add_argument(
+    "--layers",
+    default=default,
+    help="last | all | numbers such as -1,-2 or 0,6: 0 is the embeddings, 1 "
+    f"the first layer, -1 the last; default: {about}",
+  )
+
+
+def add_combine(
+  parser: argparse.ArgumentParser, default: str = "mean", why: str = ""
+) -> None:
+  """Adds --combine; `why` is the reason for another default than mean."""
+  parser.add_argument(
+    "--combine",
+    default=default,
+    help="how several layers are combined: mean | sum | concat; default: "
+    f"{default}{why}",
+  )
+
+
+def add_old_name(
+  parser: argparse.ArgumentParser, name: str, new: str, type: type = str
+) -> None:
+  """Adds the name that an option had in earlier versions; --help omits it."""
+  parser.add_argument(
+    name,
+    dest=new,
+    type=type,
+    default=argparse.SUPPRESS,
+    help=argparse.SUPPRESS,
+  )
+
+
+def check_at_least(args: argparse.Namespace, **bounds: int) -> None:
+  """Raises ConfigError for an option below its bound; None passes."""
+  for name, least in bounds.items():
+    value = getattr(args, name)
+    if value is not None and value < least:
+      raise ConfigError(f"--{name}={value}: expected {least} or more.")
+
+
+def check_combine(args: argparse.Namespace) -> None:
+  """Raises ConfigError for a value that only the Python interface takes."""
+  if args.combine == "stack":
     raise ConfigError(
-      f"--batch_tokens={args.batch_tokens}: expected 1 or more."
+      "--combine=stack is for Python; expected mean, sum or concat."
     )
 
 
 def check_input(args: argparse.Namespace) -> None:
-  """What of add_input's options can be checked at once.
+  """Checks what add_input and add_batch_tokens read.
 
   Raises:
-    ConfigError: a file that is not there, an unknown format, no batch.
+    ConfigError: a file doesn't exist, or a value is wrong.
   """
   from maskedlm.data.labelled import text_lines
 
   text_lines.check_files(args.input, form=args.format)
-  check_batch_tokens(args)
+  check_at_least(args, batch_tokens=1)
 
 
-def glue_layers(argv: Sequence[str]) -> list[str]:
-  """--layers -1,-2 as --layers=-1,-2, which argparse takes for an option."""
-  glued = list(argv)
+def check_json_flag(argv: Sequence[str]) -> None:
+  """Raises ConfigError for `--json FILE`, as it was before --json was a flag.
+
+  For verbs without positional arguments.
+  """
+  for arg, after in zip(argv, [*argv[1:], "-"], strict=True):
+    name, _, file = arg.partition("=")
+    if arg == "--json" and not after.startswith("-"):
+      file = after
+    if name == "--json" and file:
+      raise ConfigError(
+        f"--json={file}: --json takes no value and prints JSON; to write it to "
+        f"a file, give --out={file}."
+      )
+
+
+def join_layers(argv: Sequence[str]) -> list[str]:
+  """Returns argv with --layers=-1,-2 for `--layers -1,-2`.
+
+  argparse would take the value for an option.
+  """
+  joined = list(argv)
   for i, arg in enumerate(argv[:-1]):
-    if arg == "--layers":
-      glued[i : i + 2] = [f"--layers={argv[i + 1]}"]
+    if arg in ("--layers", "--layer"):
+      joined[i : i + 2] = [f"{arg}={argv[i + 1]}"]
       break
-  return glued
+  return joined
 
 
-def parse_layers(text: str) -> tuple[int, ...]:
-  """ "last" or "-1,-2" -> numbers.
+def parse_layers(text: str, num_layers: int | None = None) -> tuple[int, ...]:
+  """Parses --layers: "last", "all" or numbers such as "-1,-2".
+
+  Args:
+    text: the option's value.
+    num_layers: the encoder's; None = unknown as yet, and the numbers of "all"
+      aren't needed.
 
   Raises:
-    ConfigError: neither.
+    ConfigError: another value.
   """
   if text == "last":
     return (-1,)
+  if text == "all":
+    return tuple(range(1, (num_layers or 0) + 1))
   if not re.fullmatch(r"-?\d+(,-?\d+)*", text):
     raise ConfigError(
-      f"--layers={text!r}: expected last, or numbers such as -1,-2,-3,-4."
+      f"--layers={text!r}: expected last, all, or numbers such as -1,-2,-3,-4."
     )
   return tuple(map(int, text.split(",")))
 
 
-def progress(size: int, seen: Counter) -> Callable[[int], None]:
-  """The function that shows how many vectors there are, now and then.
+def make_progress(size: int, seen: Counter) -> Callable[[int], None]:
+  """Returns a function that shows the progress of embedding, now and then.
 
   Args:
     size: bytes of the input; 0 = unknown.
     seen: "bytes" and "texts" that were read so far.
-  """
 
+  Returns:
+    A function of the number of vectors so far.
+  """
   start = shown = time.perf_counter()
 
   def show(count: int) -> None:
@@ -114,10 +227,3 @@ def progress(size: int, seen: Counter) -> Callable[[int], None]:
     console.progress(line)
 
   return show
-
-
-def add_checkpoint(parser: argparse.ArgumentParser) -> None:
-  """The option that says which model."""
-  parser.add_argument(
-    "--checkpoint", required=True, help="a workdir, or one of its checkpoints"
-  )

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
+from maskedlm.cli import options
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 
@@ -20,7 +21,7 @@ from maskedlm.core.errors import ConfigError
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code: 0 also where nothing fits."""
   args, config = overrides.parse(_parser(), argv)
-  _check(args)
+  options.check_at_least(args, rows=1, price=0)
   _use_cpu()
 
   from maskedlm.planning import planner, report
@@ -92,18 +93,8 @@ def _parser() -> argparse.ArgumentParser:
     action="store_true",
     help="compare topologies, each with the config's mesh and with fsdp",
   )
-  parser.add_argument(
-    "--json", action="store_true", help="print the figures alone, as JSON"
-  )
+  options.add_json(parser, "print the figures alone, as JSON")
   return parser
-
-
-def _check(args) -> None:
-  """Raises ConfigError for a number that makes no sense."""
-  if args.rows is not None and args.rows < 1:
-    raise ConfigError(f"--rows={args.rows}: expected 1 or more.")
-  if args.price is not None and args.price < 0:
-    raise ConfigError(f"--price={args.price}: expected 0 or more.")
 
 
 def _use_cpu() -> None:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from maskedlm.cli import options
+from maskedlm.cli import exit_codes, options
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.inference.plots import (
   attention,
@@ -26,11 +26,11 @@ def main(argv: Sequence[str]) -> int:
   )
   usage = (
     "usage: maskedlm plot PICTURE [options]\n\n"
-    f"{names}\n\n`maskedlm plot PICTURE --help` tells more."
+    f"{names}\n\n`maskedlm plot PICTURE --help` prints its options."
   )
   if not argv or argv[0] in ("-h", "--help", "help"):
     print(usage)
-    return 0 if argv else 2
+    return 0 if argv else exit_codes.ERROR
   name, *rest = argv
   check_name("PICTURE", name, PICTURES)
   draw, _ = PICTURES[name]
@@ -38,10 +38,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def plot_instances(argv: Sequence[str]) -> int:
-  """Makes the picture, the page or both; returns the exit code."""
-  args = _instances_parser().parse_args(options.glue_layers(argv))
+  """Draws the picture, the page or both; returns the exit code."""
+  args = _instances_parser().parse_args(options.join_layers(argv))
   _check_instances(args)
-  made, missing = measure(args)
+  made, missing = embed_and_project(args)
   if args.out:
     scatter.draw_scatter(args.out, made)
     print(f"{args.out}: {made.title}")
@@ -73,55 +73,46 @@ def _instances_parser() -> argparse.ArgumentParser:
   )
   options.add_checkpoint(parser)
   parser.add_argument(
-    "--word", required=True, nargs="+", help="one or several, in any case"
+    "--word", required=True, nargs="+", help="one or several, case ignored"
   )
   parser.add_argument(
     "--data",
     required=True,
     nargs="+",
     metavar="FILE",
-    help="files with a text, or a JSON object, on each line; or "
-    "with senses: SemCor's .tsv, or .data.xml",
+    help="files with a text, or a JSON object, on each line; or files with "
+    "senses: SemCor's .tsv, or .data.xml",
   )
+  options.add_field(parser)
   parser.add_argument(
-    "--field",
-    default="text",
-    help="of JSON objects, where the text is; default: text",
+    "--projection",
+    default="pca",
+    help="pca (default) | umap (needs the extra `umap`)",
   )
-  parser.add_argument(
-    "--projection", default="pca", help="pca (default) | umap (an extra)"
-  )
-  parser.add_argument(
-    "--layers", default="last", help="as of maskedlm embed; default: last"
-  )
-  parser.add_argument(
-    "--combine", default="mean", help="of layers: mean (default) | sum | concat"
-  )
+  options.add_layers(parser)
+  options.add_combine(parser)
   parser.add_argument(
     "--limit",
     type=int,
     default=500,
-    help="the most instances; of more, so many are drawn at random; default: "
-    "500",
+    help="the most instances to draw; of more, a random sample is drawn; "
+    "default: 500",
   )
-  parser.add_argument("--out", help="the picture: a .png, .svg or .pdf")
-  parser.add_argument("--html", help="the page: a .html")
+  options.add_out(parser, "the picture: a .png, .svg or .pdf")
+  parser.add_argument("--html", metavar="FILE", help="the page: a .html")
   return parser
 
 
-def measure(args: argparse.Namespace) -> tuple[Scatter, list[str]]:
-  """What is to be drawn, and the words that have no instance.
+def embed_and_project(args: argparse.Namespace) -> tuple[Scatter, list[str]]:
+  """Returns the points to draw, and the words without an instance.
 
   Raises:
-    ConfigError: fewer than two instances, and what else of args is wrong.
+    ConfigError: fewer than two instances, or an option is wrong.
   """
   from maskedlm.inference.vectors import projection, vectors
   from maskedlm.inference.word_senses import word_instances
   from maskedlm.runtime import startup
 
-  vector_options = vectors.VectorOptions(
-    layers=options.parse_layers(args.layers), combine=args.combine
-  )
   words = word_instances.distinct_words(args.word)
   found, counts = word_instances.sample_instances(
     instances.find_instances(args.data, words, args.field), args.limit
@@ -129,16 +120,20 @@ def measure(args: argparse.Namespace) -> tuple[Scatter, list[str]]:
   instances.check_count(found, words, args.data)
   startup.enable_compile_cache()
   model = vectors.open_text_encoder(args.checkpoint)
+  vector_options = vectors.VectorOptions(
+    layers=options.parse_layers(args.layers, model.cfg.num_layers),
+    combine=args.combine,
+  )
   layers = vectors.resolve_layers(vector_options, model.cfg)
   found, x = word_instances.embed_instances(model, found, vector_options)
   instances.check_count(found, words, args.data)
   projected = projection.PROJECTIONS[args.projection](x)
-  told, total = f"{len(found):,}", counts.total()
+  count, total = f"{len(found):,}", counts.total()
   if total > len(found):
-    told = f"{told} of {total:,}"
+    count = f"{count} of {total:,}"
   (name,) = figure.short_names([args.checkpoint])
   made = Scatter(
-    title=f"{told} instances of {instances.format_words(words)}",
+    title=f"{count} instances of {instances.format_words(words)}",
     subtitle=f"{name}, {instances.format_layers(layers, args.combine)}, "
     f"{args.projection.upper()}",
     axes=projected.axes,
@@ -149,7 +144,7 @@ def measure(args: argparse.Namespace) -> tuple[Scatter, list[str]]:
 
 
 def _check_instances(args: argparse.Namespace) -> None:
-  """What of the options can be checked before anything slow begins."""
+  """Checks what can be checked before anything slow begins."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.vectors import projection
 
@@ -162,41 +157,35 @@ def _check_instances(args: argparse.Namespace) -> None:
   check_name("--projection", args.projection, projection.PROJECTIONS)
   if args.projection == "umap":
     projection.load_umap()
-  if args.combine == "stack":
-    raise ConfigError("combine='stack' is for Python; use mean, sum or concat.")
-  if args.limit < 2:
-    raise ConfigError(f"--limit={args.limit}: expected 2 or more.")
+  options.check_combine(args)
+  options.parse_layers(args.layers)
+  options.check_at_least(args, limit=2)
   text_lines.check_files(args.data, form="", option="--data")
 
 
 def plot_attention(argv: Sequence[str]) -> int:
-  """Makes the picture; returns the exit code."""
+  """Draws the picture; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm plot attention",
-    description="Draws which token of a sentence attends to which, a map for "
+    description="Draws which tokens of a sentence attend to which, a map for "
     "each head; docs/guides/use/pictures.md shows one.",
     allow_abbrev=False,
   )
   options.add_checkpoint(parser)
-  parser.add_argument(
-    "--layer",
-    default="-1",
-    help="1 (the first) to the number of layers, from the end -1 (default), "
-    "or all",
-  )
-  parser.add_argument("--out", required=True, help="a .png, .svg or .pdf")
+  options.add_layers(parser)
+  options.add_old_name(parser, "--layer", "layers")
+  options.add_out(parser, "a .png, .svg or .pdf", required=True)
   parser.add_argument("text", help="a sentence; it may have a [MASK]")
-  args = parser.parse_args(argv)
+  args = parser.parse_args(options.join_layers(argv))
   figure.check_picture(args.out)
-  if args.layer != "all" and not args.layer.removeprefix("-").isdecimal():
-    raise ConfigError(f"--layer={args.layer!r}: expected a number, or all.")
+  options.parse_layers(args.layers)
 
   from maskedlm.inference.vectors import attention_maps, vectors
   from maskedlm.runtime import startup
 
   startup.enable_compile_cache()
   model = vectors.open_text_encoder(args.checkpoint)
-  layers = find_layers(args.layer, model.cfg.num_layers)
+  layers = attention_layers(args.layers, model.cfg.num_layers)
   made = attention_maps.attend(model, args.text, limit=attention.LIMIT)
   (name,) = figure.short_names([args.checkpoint])
   title = f"Attention of {name}"
@@ -207,35 +196,39 @@ def plot_attention(argv: Sequence[str]) -> int:
   return 0
 
 
-def find_layers(text: str, num_layers: int) -> list[int]:
-  """ "all", "-1" or "2" -> numbers from 1.
+def attention_layers(text: str, num_layers: int) -> list[int]:
+  """Parses --layers as numbers from 1.
 
   Raises:
-    ConfigError: the encoder has no such layer.
+    ConfigError: the encoder has no such layer, or it is the embeddings, which
+      have no attention.
   """
-  if text == "all":
-    return list(range(1, num_layers + 1))
-  layer = int(text)
-  if not 1 <= abs(layer) <= num_layers:
+  layers = [
+    layer if layer > 0 else layer + num_layers + 1
+    for layer in options.parse_layers(text, num_layers)
+  ]
+  if not all(1 <= layer <= num_layers for layer in layers) or "0" in (
+    text.split(",")
+  ):
     raise ConfigError(
-      f"--layer={layer}: the encoder has {num_layers} layers; expected 1 to "
-      f"{num_layers}, from the end -1 to -{num_layers}, or all."
+      f"--layers={text}: attention is in layers 1 to {num_layers}, counted "
+      f"from the end -1 to -{num_layers}; or give last or all."
     )
-  return [layer if layer > 0 else layer + num_layers + 1]
+  return layers
 
 
 def plot_isotropy(argv: Sequence[str]) -> int:
-  """Makes the picture; returns the exit code."""
+  """Draws the picture; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm plot isotropy",
-    description="Draws tables of `maskedlm isotropy --json=FILE` as curves, "
-    "layer by layer; docs/guides/use/pictures.md shows some.",
+    description="Draws tables of `maskedlm isotropy --out=FILE` as curves over "
+    "the layers; docs/guides/use/pictures.md shows some.",
     allow_abbrev=False,
   )
   parser.add_argument(
-    "table", nargs="+", help="JSON files, one of each checkpoint"
+    "table", nargs="+", help="JSON files, one for each checkpoint"
   )
-  parser.add_argument("--out", required=True, help="a .png, .svg or .pdf")
+  options.add_out(parser, "a .png, .svg or .pdf", required=True)
   args = parser.parse_args(argv)
   figure.check_picture(args.out)
   tables = [isotropy.read_table(path) for path in args.table]
@@ -248,15 +241,15 @@ def plot_isotropy(argv: Sequence[str]) -> int:
 
 
 def plot_run(argv: Sequence[str]) -> int:
-  """Makes the picture; returns the exit code."""
+  """Draws the picture; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm plot run",
     description="Draws the curves of pretraining or fine-tuning: losses, "
     "scores, learning rate, speed; docs/guides/use/pictures.md shows some.",
     allow_abbrev=False,
   )
-  parser.add_argument("workdir", nargs="+", help="of runs, finished or not")
-  parser.add_argument("--out", required=True, help="a .png, .svg or .pdf")
+  parser.add_argument("workdir", nargs="+", help="runs, finished or not")
+  options.add_out(parser, "a .png, .svg or .pdf", required=True)
   args = parser.parse_args(argv)
   figure.check_picture(args.out)
   curves = [training_curves.read_run(workdir) for workdir in args.workdir]
@@ -272,7 +265,7 @@ def plot_run(argv: Sequence[str]) -> int:
 # picture -> (its command, what it shows).
 PICTURES = {
   "instances": (plot_instances, "a word's instances, by sense or language"),
-  "attention": (plot_attention, "which token attends to which, by head"),
-  "isotropy": (plot_isotropy, "how alike vectors are, layer by layer"),
+  "attention": (plot_attention, "which tokens attend to which, by head"),
+  "isotropy": (plot_isotropy, "how alike vectors are, by layer"),
   "run": (plot_run, "the training curves of one or several workdirs"),
 }

@@ -5,11 +5,12 @@ import json
 import pathlib
 from collections.abc import Iterator, Sequence
 
+from maskedlm.cli import options
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import data_files
 from maskedlm.runtime import output_options
 
-CHUNK = 256  # Lines that are read before they are labelled.
+CHUNK = 256  # Lines to read at a time.
 
 
 def main(argv: Sequence[str]) -> int:
@@ -19,7 +20,8 @@ def main(argv: Sequence[str]) -> int:
   if sum(map(bool, (args.input, args.data, args.text))) > 1:
     raise ConfigError("give one of --input, --data and texts.")
   if args.export and not args.data:
-    raise ConfigError("--export is of a whole task: give its file by --data.")
+    raise ConfigError("--export needs a whole file: give it as --data.")
+  options.check_at_least(args, batch_size=1)
   if args.export:
     output_options.check_folder(args.export, option="--export")
 
@@ -59,33 +61,29 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm predict",
-    description="Labels texts, or JSON objects, one on each line; what a line "
-    "must hold is in the tutorials of docs/guides/finetune/overview.md.",
+    description="Labels texts, or JSON objects, one on each line; the "
+    "tutorials in docs/guides/finetune/overview.md show what a line holds.",
     allow_abbrev=False,
     epilog=data_files.HELP,
   )
-  parser.add_argument("--checkpoint", required=True, help="a workdir")
+  options.add_checkpoint(parser)
   parser.add_argument("--input", help="a file of lines; - or none = stdin")
   parser.add_argument(
-    "--data", help="instead: files in the format of the training data"
+    "--data", help="instead of --input: files in the training data's format"
   )
   parser.add_argument(
     "--export",
     metavar="DIR",
-    help="with --data: the official files of the task (GLUE, SQuAD, ...)",
+    help="with --data: writes the task's official files (GLUE, SQuAD, ...)",
   )
-  parser.add_argument(
-    "--json", action="store_true", help="print a JSON line for each text"
-  )
-  parser.add_argument(
-    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
-  )
+  options.add_json(parser, "print a JSON line for each text")
+  options.add_batch_size(parser)
   parser.add_argument("text", nargs="*", help="texts, instead of --input")
   return parser
 
 
 def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
-  """(lines, examples) to label, a few at a time; the line is 0 if unknown."""
+  """Yields (line numbers, examples), a few at a time; 0 = no number."""
   from maskedlm.core.errors import DataError
   from maskedlm.data.labelled import text_lines
 
@@ -99,7 +97,7 @@ def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
     try:
       return model.kind.parse(line, model.options)
     except DataError as error:
-      if not number:  # Of the command line.
+      if not number:  # From the command line.
         raise
       name = "stdin" if path == text_lines.STDIN else path
       raise DataError(f"{name}:{number}: {error}") from None

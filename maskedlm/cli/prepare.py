@@ -1,10 +1,10 @@
-"""`maskedlm prepare`: text -> a corpus on disk, or --verify one."""
+"""`maskedlm prepare`: turns text into a corpus on disk, or verifies one."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 
-from maskedlm.cli import main as cli
+from maskedlm.cli import exit_codes, options
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
 from maskedlm.data.corpus import store
@@ -17,10 +17,11 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm prepare",
     description="Reads --config.corpus.source, trains or loads the tokenizer "
-    "and writes a corpus. --verify checks a finished one instead.",
+    "and writes a corpus; with --verify instead of --config, checks a finished "
+    "one.",
   )
-  parser.add_argument(
-    "--out", help="the corpus's directory; default: config.corpus.path"
+  options.add_out(
+    parser, "the corpus's directory; default: config.corpus.path", metavar="DIR"
   )
   parser.add_argument(
     "--verify",
@@ -34,15 +35,18 @@ def main(argv: Sequence[str]) -> int:
     "pipeline (docs/guides/pretrain/preparing-text.md), whose own options are "
     "given as --beam.NAME=VALUE: --beam.runner=FlinkRunner",
   )
-  if any(token.partition("=")[0] == "--verify" for token in argv):
-    return _verify(parser.parse_args(argv).verify)
   for_beam = [token for token in argv if token.startswith("--beam.")]
-  args, config = overrides.parse(parser, [t for t in argv if t not in for_beam])
+  args, config = overrides.parse(
+    parser, [t for t in argv if t not in for_beam], instead="verify"
+  )
+  if config is None:
+    return _verify(args.verify)
   run = _find_runner(args.runner, for_beam)
   path = args.out or config.corpus.path
   if not path:
     raise CorpusError(
-      "no place for the corpus: give --out DIR or --config.corpus.path=DIR."
+      "--out is missing: give the corpus's directory, as --out=DIR or "
+      "--config.corpus.path=DIR."
     )
   corpus = prepare.prepare(config, buckets.folder(path), log=print, run=run)
   print(f"corpus {corpus.fingerprint[:12]} is ready in {path}")
@@ -72,4 +76,4 @@ def _verify(path: str) -> int:
     print(f"error: {problem}", file=sys.stderr)
   if not problems:
     print(f"{path}: every file matches its checksum")
-  return cli.EXIT_ERROR if problems else 0
+  return exit_codes.ERROR if problems else 0

@@ -15,7 +15,7 @@ from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.cli import main as cli
+from maskedlm.cli import exit_codes
 from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import domain_mixture
@@ -107,7 +107,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     console.log(
       f"interrupted; step {result.step:,} is saved: the same command continues"
     )
-    return cli.EXIT_INTERRUPTED
+    return exit_codes.INTERRUPTED_AND_SAVED
   if multihost.is_primary():
     _finish(workdir, corpus, result, fills_masks="mlm_head" in params)
   return 0

@@ -1,9 +1,9 @@
-"""`maskedlm retokenize`: a model with another vocabulary.
+"""`maskedlm retokenize`: gives a model another vocabulary.
 
-Each new token begins with the mean of the vectors of the old tokens that spell
-it, and so it does with the biases of the heads that predict tokens: Gee et al.
+Each new token starts from the mean of the vectors of the old tokens that spell
+it, and likewise for the biases of the heads that predict tokens: Gee et al.
 2022, "Fast Vocabulary Transfer for Language Model Compression"
-(https://arxiv.org/abs/2402.09977). All else stays as it is.
+(https://arxiv.org/abs/2402.09977). Everything else is copied.
 """
 
 import argparse
@@ -18,10 +18,10 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm retokenize",
-    description="Gives a model another vocabulary: one of your domain or "
-    "language, a smaller one, or its own with more words. Tokens that both "
-    "have keep their vectors, a new one begins with the mean of those that "
-    "spell it. Pretrain what comes out further: --config.init_from=OUT.",
+    description="Gives a model another vocabulary: one for your domain or "
+    "language, a smaller one, or its own with more words. Tokens in both "
+    "keep their vectors; a new token starts from the mean of the old tokens "
+    "that spell it. Pretrain the result further: --config.init_from=OUT.",
     allow_abbrev=False,
   )
   options.add_checkpoint(parser)
@@ -30,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     required=True,
     help="a saved directory, vocab.txt, tokenizer.json or .model",
   )
-  parser.add_argument("--out", required=True, help="the workdir to make")
+  options.add_out(parser, "the workdir to create", metavar="DIR", required=True)
   args = parser.parse_args(argv)
   retokenize(args.checkpoint, args.tokenizer, pathlib.Path(args.out))
   return 0

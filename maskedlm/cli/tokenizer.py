@@ -1,11 +1,12 @@
-"""`maskedlm tokenizer`: train a vocabulary, try one on a text, report on some.
+"""`maskedlm tokenizer`: trains a tokenizer, or shows how one splits a text.
 
-`maskedlm tokenizer report` is tokenizer_report.py.
+`maskedlm tokenizer report` is in tokenizer_report.py.
 """
 
 import argparse
 from collections.abc import Sequence
 
+from maskedlm.cli import options
 from maskedlm.config import overrides
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.prepare import prepare
@@ -22,25 +23,26 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm tokenizer",
     description="Trains a tokenizer on --config.corpus.source and saves it to "
-    "--out; or, with --try and no --config, shows how a saved one cuts a "
-    "text. `maskedlm tokenizer report` tells how well vocabularies fit each "
+    "--out; or, with --try instead of --config, shows how a saved one splits a "
+    "text. `maskedlm tokenizer report` measures how well vocabularies fit each "
     "language.",
   )
-  parser.add_argument("--out", help="directory to save the tokenizer to")
+  options.add_out(parser, "directory to save the tokenizer to", metavar="DIR")
   parser.add_argument(
     "--try",
-    dest="path",
     metavar="TOKENIZER",
     help="a saved directory, vocab.txt, tokenizer.json or .model",
   )
-  parser.add_argument("text", nargs="*", help="what --try shows")
-  if any(token.partition("=")[0] == "--try" for token in argv):
-    args = parser.parse_args(argv)
-    print_tokens(tokenizer.load_tokenizer(args.path), " ".join(args.text))
+  parser.add_argument("text", nargs="*", help="the text for --try")
+  args, config = overrides.parse(parser, argv, instead="try")
+  if config is None:
+    path = getattr(args, "try")
+    print_tokens(tokenizer.load_tokenizer(path), " ".join(args.text))
     return 0
-  args, config = overrides.parse(parser, argv)
   if not args.out:
-    raise CorpusError("no place for the tokenizer: give --out DIR.")
+    raise CorpusError(
+      "--out is missing: give the directory to save the tokenizer to."
+    )
   made = prepare.train_tokenizer(config, buckets.folder(args.out), log=print)
   print(
     f"{made.kind} tokenizer with {made.vocab_size:,} tokens "
@@ -50,8 +52,8 @@ def main(argv: Sequence[str]) -> int:
 
 
 def print_tokens(made: tokenizer.Tokenizer, text: str) -> None:
-  """Prints a line for each token: id, token, its characters in the text."""
+  """Prints a line for each token: id, token, span, characters of the text."""
   encoding = made.encode(text)
   for i, (start, end) in zip(encoding.ids, encoding.offsets, strict=True):
-    token, there = map(console.isolate, (made.tokens(int(i)), text[start:end]))
-    print(f"{i}\t{token}\t{start}:{end}\t{there!r}")
+    token, span = map(console.isolate, (made.tokens(int(i)), text[start:end]))
+    print(f"{i}\t{token}\t{start}:{end}\t{span!r}")

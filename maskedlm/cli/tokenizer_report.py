@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from ml_collections import ConfigDict
 
+from maskedlm.cli import options
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
@@ -70,11 +71,8 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--png", metavar="FILE", help="draw it as well (.png, .svg, .pdf)"
   )
-  parser.add_argument("--json", action="store_true", help="print JSON instead")
-  if any(token.partition("=")[0] == "--tokenizer" for token in argv):
-    args, config = parser.parse_args(argv), None
-  else:
-    args, config = overrides.parse(parser, argv)
+  options.add_json(parser)
+  args, config = overrides.parse(parser, argv, instead="tokenizer")
   if args.png:
     figure.check_picture(args.png, option="--png")
   if config is None:

@@ -11,7 +11,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.cli import options
+from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.finetune import data_files
 from maskedlm.runtime import console
 
@@ -29,7 +30,7 @@ def main(argv: Sequence[str]) -> int:
     allow_abbrev=False,
     epilog=data_files.HELP,
   )
-  parser.add_argument("--checkpoint", required=True, help="a workdir")
+  options.add_checkpoint(parser)
   parser.add_argument(
     "--data",
     required=True,
@@ -40,19 +41,14 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--source", help="the language that it was trained on; default: the first"
   )
-  parser.add_argument("--json", action="store_true", help="print JSON")
-  parser.add_argument(
-    "--batch_size", type=int, default=32, help="examples at a time; default: 32"
-  )
+  options.add_json(parser)
+  options.add_batch_size(parser)
   argv, overrides = data_files.split(argv)
   args = parser.parse_args(argv)
   files = parse_files(args.data)
   source = args.source or next(iter(files))
-  if source not in files:
-    raise ConfigError(
-      f"--source={source} has no file in --data{did_you_mean(source, files)}; "
-      f"there are {', '.join(files)}."
-    )
+  check_name("--source", source, files)
+  options.check_at_least(args, batch_size=1)
 
   from maskedlm.finetune import predict
   from maskedlm.runtime import startup

@@ -24,14 +24,22 @@ from maskedlm.training.checkpoints import init_from
 _OPTION = re.compile(r"^--?(no)?config\.")
 
 
-def parse(parser: argparse.ArgumentParser, argv) -> tuple:
+def parse(parser: argparse.ArgumentParser, argv, *, instead: str = "") -> tuple:
   """Returns (the verb's arguments, the config of pretraining, validated).
+
+  Args:
+    parser: of the verb; --config is added to it.
+    argv: arguments of the command line.
+    instead: an option of the verb that takes the place of --config; where it is
+      given, the config is None.
 
   Raises:
     ConfigError: the file or an override is wrong; one line with the remedy.
     CheckpointError: config.init_from can't be used.
   """
-  args, overrides = split(parser, argv)
+  args, overrides = split(parser, argv, instead=instead)
+  if args.config is None:
+    return args, None
 
   def complete(config: ConfigDict) -> None:
     init_from.copy_architecture(
@@ -42,15 +50,15 @@ def parse(parser: argparse.ArgumentParser, argv) -> tuple:
   return args, load_config(args.config, overrides, complete)
 
 
-def split(parser: argparse.ArgumentParser, argv) -> tuple:
+def split(parser: argparse.ArgumentParser, argv, *, instead: str = "") -> tuple:
   """Returns (the verb's arguments, with .config; the overrides as given).
 
   Raises:
-    ConfigError: an argument is neither.
+    ConfigError: an argument is neither; --config beside `instead`.
   """
   parser.add_argument(
     "--config",
-    required=True,
+    required=not instead,
     metavar="FILE",
     help="config file, e.g. configs/bert_base.py; any option of it can be "
     "overridden: --config.model.num_layers=6",
@@ -68,6 +76,12 @@ def split(parser: argparse.ArgumentParser, argv) -> tuple:
         f"unknown argument {token}"
         f"{did_you_mean(token.partition('=')[0], known)}"
       )
+  if instead:
+    given = getattr(args, instead) is not None
+    if given and (args.config or overrides):
+      raise ConfigError(f"give one of --config and --{instead}, not both.")
+    if not given and not args.config:
+      parser.error(f"one of --config and --{instead} is required")
   return args, overrides
 
 

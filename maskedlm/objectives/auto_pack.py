@@ -54,7 +54,7 @@ def resolve(
 
 
 def attention_of(config: ConfigDict, length: int, **machine) -> str:
-  """Returns the attention for rows of a length (attention_choice.KNOWN).
+  """Returns the implementation of attention for rows of a length.
 
   One that is asked for by name is not checked: the config may be another
   machine's.
@@ -62,7 +62,7 @@ def attention_of(config: ConfigDict, length: int, **machine) -> str:
   Args:
     config: the whole config.
     length: L.
-    machine: platform and capability of an attention_choice.Case.
+    machine: platform and capability of an attention.dispatch.Case.
   """
   cfg = architecture.encoder_config(
     config.model, config.tokenizer.vocab_size, length

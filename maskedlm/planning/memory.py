@@ -64,7 +64,7 @@ def activation_bytes(
     config: the whole config.
     rows: on the device at a time.
     length: L.
-    machine: platform and capability of an attention_choice.Case.
+    machine: platform and capability of an attention.dispatch.Case.
   """
   m, L = config.model, length
   size = 2 if m.dtype == "bfloat16" else 4

@@ -16,7 +16,7 @@ import numpy as np
 from jax.sharding import AxisType, Mesh
 
 from helpers import toy
-from maskedlm.cli import main
+from maskedlm.cli import exit_codes, main
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.runtime import multihost, startup
@@ -84,7 +84,7 @@ def train_in(workdir, num_steps, seconds, fails_on):
     "tokenizer": "t" * 64,
   }
   result = loop.run(c, task, workdir, mesh=mesh, identity=identity)
-  return main.EXIT_INTERRUPTED if result.interrupted else 0
+  return exit_codes.INTERRUPTED_AND_SAVED if result.interrupted else 0
 
 
 def listening():

@@ -1,4 +1,4 @@
-"""The bits of dropout: as told, and as good as random ones where it matters."""
+"""The bits of dropout: by definition, and random enough for their use."""
 
 import itertools
 
@@ -16,7 +16,7 @@ from maskedlm.modeling.dropout_bits import (
 from maskedlm.modeling.layers import Dropout
 
 
-def words(key, shape):
+def bits(key, shape):
   return np.asarray(jax.jit(random_bits, static_argnums=1)(key, shape))
 
 
@@ -28,10 +28,10 @@ def mix_by_hand(x):
   return x ^ x >> 16
 
 
-def test_an_entry_is_the_hash_of_its_place():
+def test_entries_are_hashes_of_their_positions():
   key = jax.random.key(5)
   seeds = [int(x) for x in jax.random.bits(key, (3,), "uint32")]
-  ours = words(key, (3, 7, 11))
+  ours = bits(key, (3, 7, 11))
   for i, j, k in ((0, 0, 0), (2, 0, 10), (1, 6, 3)):
     start = mix_by_hand((7 * i + j) ^ seeds[0]) + seeds[1]
     start %= 2**32
@@ -39,7 +39,7 @@ def test_an_entry_is_the_hash_of_its_place():
     assert ours[i, j, k] == mix_by_hand((start + stride * k) % 2**32)
 
 
-def test_dropped_are_the_words_below_by_hand():
+def test_entries_below_the_threshold_are_dropped():
   count = drop_threshold(0.25)
   assert count == 2**30
   bits = jnp.array([0, 2**30 - 1, 2**30, 2**32 - 1], jnp.uint32)
@@ -53,19 +53,19 @@ def test_every_bit_depends_on_every_other():
   for i in range(32):
     flipped = np.asarray(mix(x ^ np.uint32(1 << i))) ^ was
     shares = [np.mean(flipped >> np.uint32(j) & 1) for j in range(32)]
-    # 40,000 coins have a deviation of 0.0025; five, and the hash's own bias.
+    # Five deviations of 40,000 coins, 0.0025 each, and the bias of the hash.
     np.testing.assert_allclose(shares, 0.5, atol=0.02)
 
 
 @pytest.mark.parametrize("shape", [(40_000,), (3001, 37), (5, 3, 64, 127)])
 def test_bytes_are_uniform(shape):
   for k in range(3):
-    found = words(jax.random.key(k), shape).ravel()
+    found = bits(jax.random.key(k), shape).ravel()
     for shift in (0, 8, 16, 24):
       counts = np.bincount(found >> shift & 255, minlength=256)
       expected = found.size / 256
       chi2 = np.sum((counts - expected) ** 2) / expected
-      # Of 255 degrees of freedom: 255 +- 22.6, five deviations.
+      # 255 degrees of freedom: 255 +- 22.6, five deviations.
       assert 255 - 113 < chi2 < 255 + 113
 
 
@@ -75,10 +75,10 @@ def dropped(key, shape):
   return np.asarray(module.apply({}, x, train=True, rngs={"dropout": key})) == 0
 
 
-def test_entries_are_independent_along_every_axis_and_of_every_key():
+def test_entries_are_independent_along_axes_and_between_keys():
   shape = (6, 5, 32, 48)
   a = dropped(jax.random.key(1), shape)
-  # Five deviations of 46,080 coins, or of a little fewer.
+  # Five deviations of 46,080 coins, or slightly fewer.
   bound = 5 * 0.5 / np.sqrt(a.size * 0.8)
   for axis, lag in itertools.product(range(4), (1, 2, 4)):
     before = np.take(a, range(shape[axis] - lag), axis)
@@ -96,7 +96,7 @@ def test_entries_are_independent_along_every_axis_and_of_every_key():
     assert same == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(64 * 48))
 
 
-def test_how_many_of_a_row_are_dropped_varies_as_coins_do():
+def test_number_dropped_in_a_row_is_binomial():
   rows = dropped(jax.random.key(3), (20_000, 100)).sum(axis=1)
   # Binomial(100, 1/2): variance 25; its estimate has a deviation of 0.25.
   assert rows.mean() == pytest.approx(50, abs=5 * 5 / np.sqrt(20_000))
@@ -106,7 +106,7 @@ def test_how_many_of_a_row_are_dropped_varies_as_coins_do():
 
 
 def test_rows_do_not_repeat():
-  found = words(jax.random.key(0), (50_000, 4))
+  found = bits(jax.random.key(0), (50_000, 4))
   assert len({row.tobytes() for row in found}) == 50_000
-  # Words that are in two rows, by chance: 200,000^2 / 2 / 2^32 = 4.7.
+  # Bits that are in two rows by chance: 200,000^2 / 2 / 2^32 = 4.7.
   assert found.size - np.unique(found).size < 20

@@ -1,4 +1,4 @@
-"""The vectors of every layer: as transformers', and the last as encode's."""
+"""The vectors of every layer: as in transformers, and the last as encode's."""
 
 import jax
 import numpy as np
@@ -41,7 +41,7 @@ def test_equal_transformers_hidden_states():
   ],
   ids=["pre", "project", "bfloat16"],
 )
-def test_the_last_is_what_encode_returns(options):
+def test_the_last_equals_encode(options):
   cfg = reference.config(**options)
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
   params = reference.randomise(params)
@@ -49,15 +49,15 @@ def test_the_last_is_what_encode_returns(options):
   last = masked_lm.encode(cfg, params, BATCH, None, False)
   assert ours.dtype == last.dtype
   np.testing.assert_array_equal(ours[-1], last)
-  # Each layer adds something, and none comes twice.
+  # All layers differ.
   moved = np.abs(np.diff(np.float32(ours), axis=0)).max(axis=(1, 2, 3))
   assert moved.shape == (cfg.num_layers,) and moved.min() > 0.1
 
 
-def test_with_norms_before_the_sums_only_the_last_is_normalised():
+def test_only_the_last_is_normalised_with_norm_order_pre():
   cfg = reference.config(norm_order="pre", init_stddev=0.5)
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
-  # A scale of 1 and no bias: what a norm gives has a variance of 1.
+  # With a scale of 1 and no bias, the result of a norm has a variance of 1.
   ours = np.float32(masked_lm.encode_layers(cfg, params, BATCH))[:, REAL]
   np.testing.assert_allclose(ours[-1].var(axis=-1), 1, atol=1e-3)
   assert ours[1].var(axis=-1).mean() > 2

@@ -26,9 +26,9 @@ def test_numbers_of_recipes(cfg, length, num_predictions, gigaflops):
 
 
 def test_by_hand():
-  # Forward, multiply and add: a token meets 2 * (4 * 24^2 + 2 * 24 * 40)
-  # weights and, in 2 layers, scores and values of 13 positions by 24; a slot
-  # meets 24^2 + 24 * 131 weights. Backward is twice that.
+  # Forward, multiply and add: a token has 2 * (4 * 24^2 + 2 * 24 * 40) weights
+  # and, in 2 layers, scores and values of 13 positions by 24; a prediction has
+  # 24^2 + 24 * 131 weights. The backward pass takes twice that.
   token = 2 * 2 * (4 * 576 + 1920) + 2 * 2 * 2 * 13 * 24
   slot = 2 * (576 + 3144)
   expected = 3 * (13 * token + 4 * slot)
@@ -49,12 +49,12 @@ BASIC = 13 * 2 * (4 * 576 + 2 * 960) + 2 * 2 * 24 * 169 + 4 * (576 + 3144)
     ({"position": "rope", "norm_order": "pre", "biases": False}, 0),
     # A third matrix of 24 * 40 in 2 layers, for 13 tokens.
     ({"mlp": "gated"}, 13 * 2 * 960),
-    # 13 tokens are projected from 10 to 24; 4 slots back, and then to V.
+    # 13 tokens are projected from 10 to 24; 4 predictions back, and then to V.
     (
       {"embedding_width": 10},
       13 * 240 + 4 * (240 - 576 + 1310 - 3144),
     ),
-    # Layer 1 of 2 sees 2 on each side: 13 * 5 less 2 * (2 + 1), not 169.
+    # Layer 1 of 2 attends to 2 on each side: 13 * 5 less 2 * (2 + 1), not 169.
     ({"local_window": 4, "global_every": 2}, -2 * 24 * (169 - 59)),
     # 91 pairs (i, j <= i) of 169, in both layers.
     ({"causal": True}, -2 * 2 * 24 * (169 - 91)),
@@ -63,7 +63,7 @@ BASIC = 13 * 2 * (4 * 576 + 2 * 960) + 2 * 2 * 24 * 169 + 4 * (576 + 3144)
       {"causal": True, "local_window": 4, "global_every": 2},
       -2 * 24 * (169 - 91) - 2 * 24 * (169 - 36),
     ),
-    # A window that is wider than the row hides nothing.
+    # A window wider than the row excludes nothing.
     ({"local_window": 100, "global_every": 2}, 0),
   ],
 )

@@ -1,4 +1,4 @@
-"""The whole loss, and its slope in every parameter, against plain numpy."""
+"""The loss and its gradient in every parameter against plain numpy."""
 
 import jax
 import numpy as np
@@ -25,7 +25,7 @@ def make_batch():
 
 
 def by_reference(params, cfg, batch):
-  """Mean over the masked tokens plus mean over the pairs."""
+  """Returns the mean over the masked tokens plus the mean over the pairs."""
   mlm, nsp = 0.0, 0.0
   table = params["encoder"]["embeddings"]["token"]["embedding"]
   for b in range(B):
@@ -41,8 +41,8 @@ def by_reference(params, cfg, batch):
       params["mlm_head"], cfg, hidden[row["masked_positions"]], table
     )
     for p in range(P):
-      nats = reference.nats(logits[p], row["masked_labels"][p])
-      mlm += row["masked_weights"][p] * nats
+      loss = reference.nats(logits[p], row["masked_labels"][p])
+      mlm += row["masked_weights"][p] * loss
     logits = reference.nsp_logits(params["pooler"], params["nsp_head"], hidden)
     nsp += row["example_weights"] * reference.nats(logits, row["nsp_labels"])
   weights = batch["masked_weights"].sum(), batch["example_weights"].sum()
@@ -64,8 +64,8 @@ def test_loss_and_gradient_equal_plain_numpy(activation):
   params = reference.as_float64(params)
   assert ours == pytest.approx(by_reference(params, cfg, batch), rel=1e-5)
 
-  # Along one random direction in each array of parameters: the slope is
-  # (f(+h) - f(-h)) / 2h, good to h^2 = 1e-10 in float64.
+  # In one random direction for each array of parameters the derivative is
+  # (f(+h) - f(-h)) / 2h, accurate to h^2 = 1e-10 in float64.
   leaves, tree = jax.tree.flatten(params)
   rng, h = np.random.default_rng(9), 1e-5
   for i, slope in enumerate(jax.tree.leaves(gradient)):

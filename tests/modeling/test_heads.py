@@ -24,7 +24,7 @@ def test_gather_positions_by_hand():
   np.testing.assert_array_equal(ours, [[[4, 5], [0, 1]], [[8, 9], [8, 9]]])
 
 
-def test_the_vector_of_a_row_by_hand():
+def test_row_vector_by_hand():
   x = np.float32([[[1, 2], [3, 5], [5, 2]], [[7, 7], [7, 7], [7, 7]]])
   segment_ids = np.array([[1, 2, 0], [0, 0, 0]])  # The second is a filler.
   for changes, expected in (
@@ -37,8 +37,8 @@ def test_the_vector_of_a_row_by_hand():
     np.testing.assert_array_equal(found, expected)
 
 
-def test_means_are_of_float32():
-  # The sum of seven 37s, 259, is not of bfloat16, where 260 / 7 is 37.25.
+def test_means_are_summed_in_float32():
+  # The sum of seven 37s, 259, is not a bfloat16; 260 / 7 would be 37.25.
   x, segment_ids = jnp.full((1, 7, 1), 37, jnp.bfloat16), np.ones((1, 7))
   assert heads.mean_vector(CFG, x, segment_ids).tolist() == [[37]]
 
@@ -66,8 +66,8 @@ def test_only_the_pooler_with_a_norm_may_lack_a_bias(pooler, biases, expected):
   assert ("bias" in params["dense"]) == expected
 
 
-def test_a_head_drops_other_numbers_than_the_encoder():
-  # Even where a module of it stands at the same place.
+def test_heads_and_encoder_drop_different_entries():
+  # Even if their modules have the same path.
   key, x = jax.random.key(0), jnp.ones((1, 99))
 
   def dropped(rngs):
@@ -78,7 +78,7 @@ def test_a_head_drops_other_numbers_than_the_encoder():
   assert not masked_lm.head_rngs(key, False)
 
 
-def test_measures_by_hand():
+def test_terms_and_metrics_by_hand():
   scores = np.array([[3.0, 5.0, 7.0]]), np.array([[True, False, True]])
   weights = np.array([[2.0, 1.0, 0.0]])
   terms, metrics = masked_lm.terms_and_metrics(
@@ -89,7 +89,7 @@ def test_measures_by_hand():
 
 
 def test_mlm_logits_equal_plain_numpy(params):
-  # Any positions, the same one twice among them.
+  # At any positions, one of them twice.
   positions = np.random.default_rng(3).integers(0, L, (B, P))
   positions[0] = 12, 12, 0, 5
   ours = jax.jit(heads.mlm_logits, static_argnums=1)(

@@ -1,4 +1,4 @@
-"""The loss over a vocabulary in blocks is the loss over the whole."""
+"""The loss over a vocabulary in blocks equals the loss over the whole."""
 
 import math
 
@@ -11,7 +11,7 @@ from helpers import encoder_reference as reference
 from helpers.encoder_reference import B, L, P
 from maskedlm.modeling import heads, losses, masked_lm, vocabulary_softmax
 
-# Padded to 384: 16 strips of 24 words, in two blocks of 16 rows of each, which
+# Padded to 384: 16 strips of 24 tokens, in two blocks of 16 rows of each, which
 # share 8; 300 ends within the 13th strip.
 V, PADDED, BLOCK, E, N = 300, 384, 200, 11, 7
 
@@ -31,10 +31,10 @@ def arrays():
 
 
 def total(cfg, x, embedding, bias, labels, slope):
-  nats, hits = vocabulary_softmax.loss_and_correct(
+  loss, correct = vocabulary_softmax.loss_and_correct(
     cfg, x, embedding, bias, labels=labels
   )
-  return jnp.sum(nats * slope), (nats, hits)
+  return jnp.sum(loss * slope), (loss, correct)
 
 
 @pytest.mark.parametrize(
@@ -47,14 +47,14 @@ def total(cfg, x, embedding, bias, labels, slope):
     (250_112, 65_536, (4, 3_912, 15_632)),
   ],
 )
-def test_cut_by_hand(size, block, expected):
+def test_split_vocabulary_by_hand(size, block, expected):
   blocks = vocabulary_softmax.split_vocabulary(size, block)
   assert blocks == expected
   assert (blocks.count - 1) * blocks.rows < blocks.strip
   assert blocks.strip <= blocks.count * blocks.rows
 
 
-def test_every_word_is_in_one_block(arrays):
+def test_every_token_is_in_one_block(arrays):
   _, embedding, bias, _ = arrays
   blocks = vocabulary_softmax.split_vocabulary(PADDED, BLOCK)
   seen = []
@@ -74,12 +74,12 @@ both = jax.jit(
 
 
 @pytest.mark.parametrize("block", [BLOCK, 128])
-def test_loss_and_gradients_are_those_of_the_whole(arrays, block):
+def test_loss_and_gradients_equal_those_of_the_whole(arrays, block):
   slope = np.array([1, 0, 2, 0.5, 1, 3, 1], np.float32)
-  (_, (nats, hits)), gradients = both(config(V + 99), *arrays, slope)
+  (_, (loss, correct)), gradients = both(config(V + 99), *arrays, slope)
   (_, (ours, found)), slopes = both(config(block), *arrays, slope)
-  np.testing.assert_allclose(ours, nats, rtol=1e-5, atol=1e-5)
-  np.testing.assert_array_equal(found, hits)
+  np.testing.assert_allclose(ours, loss, rtol=1e-5, atol=1e-5)
+  np.testing.assert_array_equal(found, correct)
   assert ours.dtype == jnp.float32 and found.dtype == bool
   for a, b in zip(slopes, gradients, strict=True):
     np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-5)
@@ -88,29 +88,29 @@ def test_loss_and_gradients_are_those_of_the_whole(arrays, block):
 
 
 def test_loss_by_hand():
-  # Logits are 0, but ln 4 of word 25 and ln 97 of 290: e^0 * 298 + 4 + 97.
+  # Logits are 0, except ln 4 of token 25 and ln 97 of 290: e^0 * 298 + 4 + 97.
   embedding = np.zeros((PADDED, 1), np.float32)
   embedding[25], embedding[290] = math.log(4), math.log(97)
-  embedding[V:] = 9  # Padding, which counts nothing.
+  embedding[V:] = 9  # Padding, which is ignored.
   x, bias = np.ones((3, 1), np.float32), np.zeros(PADDED, np.float32)
   labels = np.array([25, 290, 3])
-  nats, hits = score(config(BLOCK), x, embedding, bias, labels=labels)
+  loss, correct = score(config(BLOCK), x, embedding, bias, labels=labels)
   everything = math.log(298 + 4 + 97)
   expected = [everything - math.log(4), everything - math.log(97), everything]
-  np.testing.assert_allclose(nats, expected, rtol=1e-6)
-  np.testing.assert_array_equal(hits, [False, True, False])
+  np.testing.assert_allclose(loss, expected, rtol=1e-6)
+  np.testing.assert_array_equal(correct, [False, True, False])
 
 
 @pytest.mark.parametrize("first", [20, 30, 44])
-def test_of_equal_logits_the_first_word_wins(first):
+def test_the_first_token_of_equal_logits_wins(first):
   # 20, 44: row 20 of strips 0 and 1, in the second block; 30: in the first.
   bias = np.zeros(PADDED, np.float32)
   bias[[w for w in (20, 30, 44) if w >= first]] = 5.0
   x, embedding = np.ones((PADDED, 2), np.float32), np.zeros((PADDED, 2))
   labels = np.arange(PADDED)
   cfg = config(BLOCK)
-  _, hits = score(cfg, x, np.float32(embedding), bias, labels=labels)
-  assert np.flatnonzero(hits).tolist() == [first]
+  _, correct = score(cfg, x, np.float32(embedding), bias, labels=labels)
+  assert np.flatnonzero(correct).tolist() == [first]
 
 
 def test_large_logits_and_bfloat16_stay_finite(arrays):
@@ -131,9 +131,9 @@ def test_large_logits_and_bfloat16_stay_finite(arrays):
 
 
 def test_gradients_of_blocks_are_summed_in_float32():
-  # All 512 words are as likely, 1/512. Of four blocks, rows 0-7, 8-15, 16-23
-  # and 24-31 of each strip, a word each is not 0: 256 + 1 + 1 + 1 is 260 in
-  # bfloat16, which has 256, 258, 260, where 256 + 1 is 256.
+  # All 512 tokens have probability 1/512. A token in each of four blocks (rows
+  # 0-7, 8-15, 16-23, 24-31 of each strip) is not 0: 256 + 1 + 1 + 1 is 260 in
+  # bfloat16, which has 256, 258, 260, but 256 + 1 is 256.
   cfg = reference.config(vocab_size=512, vocab_block=128, dtype="bfloat16")
   embedding = np.zeros((512, 1), np.float32)
   embedding[[0, 8, 16, 24], 0] = np.array([256, 1, 1, 1]) * 512
@@ -143,12 +143,12 @@ def test_gradients_of_blocks_are_summed_in_float32():
 
 
 def test_nan_stays_nan(arrays):
-  # The step must see it, to skip itself.
+  # The training step looks for it.
   x, embedding, bias, labels = arrays
   bias = bias.copy()
   bias[31] = np.nan
-  nats, _ = score(config(BLOCK), x, embedding, bias, labels=labels)
-  assert np.isnan(nats).all()
+  loss, _ = score(config(BLOCK), x, embedding, bias, labels=labels)
+  assert np.isnan(loss).all()
 
 
 def test_heads_pass_labels_on():
@@ -171,7 +171,7 @@ def test_heads_pass_labels_on():
   np.testing.assert_allclose(terms["mlm"], expected, rtol=1e-5)
   expected = losses.accuracy(logits, labels, weights=weights)
   np.testing.assert_allclose(metrics["mlm_accuracy"], expected)
-  # SpanBERT's second head, in both ways.
+  # The same for SpanBERT's second head.
   sbo = heads.SboHead(cfg, max_span=4, place_width=6)
   table = masked_lm.token_embedding(params["encoder"])
   place = np.zeros((B, P), np.int32)

@@ -18,8 +18,8 @@ from maskedlm.modeling.layers import (
 
 @pytest.mark.parametrize(
   ("name", "expected"),
-  [  # x = 1: Phi(1) = 0.841345; the tanh form of arXiv:1606.08415 is off by
-    # 0.00015 there.
+  [  # x = 1: Phi(1) = 0.841345; the tanh form of arXiv:1606.08415 differs by
+    # 0.00015.
     ("gelu", [-0.158655, 0.0, 0.841345]),
     ("gelu_tanh", [-0.158808, 0.0, 0.841192]),
   ],
@@ -38,7 +38,7 @@ def test_gelu_and_its_slope_in_the_tails():
 
 
 def test_gelu_tanh_and_its_slope_are_the_formulas():
-  # By tanh, in float64: float32's 1 + tanh loses the digits of the left tail.
+  # With tanh in float64: 1 + tanh in float32 loses the digits of the left tail.
   x = np.linspace(-9, 9, 77)
   inner = np.sqrt(2 / np.pi)
   t = np.tanh(inner * (x + 0.044715 * x**3))
@@ -46,7 +46,7 @@ def test_gelu_tanh_and_its_slope_are_the_formulas():
   np.testing.assert_allclose(ours(narrow), x * (1 + t) / 2, atol=1e-6)
   slope = (1 + t) / 2 + x * (1 - t**2) / 2 * inner * (1 + 0.134145 * x**2)
   found = jax.vmap(jax.grad(ours))(narrow)
-  # 1 - sigmoid is known to 6e-8, and stands beside x times 2 u' = 5 x 5 there.
+  # 1 - sigmoid is exact to 6e-8, and is multiplied by x times 2 u' = 5 x 5.
   np.testing.assert_allclose(found, slope, atol=2e-6)
   extremes = np.array([-1e4, 1e4], jnp.bfloat16)
   np.testing.assert_array_equal(ours(extremes), extremes * (extremes > 0))
@@ -56,7 +56,7 @@ def test_gelu_tanh_and_its_slope_are_the_formulas():
 def test_gelu_in_bfloat16_keeps_its_left_tail():
   x = jnp.linspace(-4, -0.5, 57, dtype=jnp.bfloat16)
   gelu, wide = ACTIVATIONS["gelu"], np.asarray(x, np.float32)
-  # gelu(-2) is -0.0455; of 1 + erf in bfloat16 it would be -0.0469.
+  # gelu(-2) is -0.0455; with 1 + erf in bfloat16 it would be -0.0469.
   exact = jax.vmap(gelu)(wide)
   np.testing.assert_allclose(np.float32(gelu(x)), exact, rtol=0.008)
   slope = np.float32(jax.vmap(jax.grad(gelu))(x))
@@ -65,7 +65,7 @@ def test_gelu_in_bfloat16_keeps_its_left_tail():
 
 
 def test_gelu_tanh_in_bfloat16_keeps_its_slope():
-  # Of sigmoid * (1 - sigmoid) in bfloat16 it would be off by 0.027.
+  # With sigmoid * (1 - sigmoid) in bfloat16 it would be off by 0.027.
   x = jnp.linspace(-4, 4, 513, dtype=jnp.bfloat16)
   slope = jax.vmap(jax.grad(ACTIVATIONS["gelu_tanh"]))
   exact = slope(np.asarray(x, np.float32))
@@ -73,7 +73,7 @@ def test_gelu_tanh_in_bfloat16_keeps_its_slope():
 
 
 @pytest.mark.parametrize("name", ["gelu", "gelu_tanh"])
-def test_of_gelu_the_input_alone_is_kept(name):
+def test_gelu_keeps_only_its_input(name):
   x = jnp.ones((5, 7))
   _, pull = jax.vjp(ACTIVATIONS[name], x)
   kept = [leaf.shape for leaf in jax.tree.leaves(pull)]
@@ -100,19 +100,19 @@ def test_layer_norm_far_from_zero():
 
 
 def plain_norm(params, x, name):
-  """What LayerNorm and RMSNorm mean, for autodiff to differentiate."""
+  """Returns LayerNorm or RMSNorm by their definitions, for autodiff."""
   x = x - x.mean(-1, keepdims=True) if name == "layer" else x
   y = x / jnp.sqrt(jnp.square(x).mean(-1, keepdims=True) + 1e-5)
   return y * params["scale"] + params.get("bias", 0)
 
 
 def rounded_norm(params, x, name):
-  """plain_norm in float32, its result in x's type."""
+  """Returns plain_norm computed in float32, in x's type."""
   return plain_norm(params, x.astype(jnp.float32), name).astype(x.dtype)
 
 
 def slopes(norm, params, x, towards):
-  """Gradients of (params, x) if those of norm(params, x) are `towards`."""
+  """Returns the gradients of params and x, for those of norm(params, x)."""
 
   @jax.jit
   def pull(params, x, towards):
@@ -122,7 +122,7 @@ def slopes(norm, params, x, towards):
 
 
 def norm_of(name, dtype, use_bias):
-  """(params, x) -> normalised x [3, 7, 33], and odd values of both."""
+  """Returns (params, x) -> normalised x [3, 7, 33], and values of both."""
   rng = np.random.default_rng(5)
   x = jnp.asarray(3 * rng.normal(size=(3, 7, 33)) + 2, DTYPES[dtype])
   params = {"scale": jnp.asarray(rng.normal(size=33), jnp.float32)}
@@ -145,7 +145,7 @@ NORMS = [("layer", True), ("layer", False), ("rms", False)]
 
 @pytest.mark.parametrize(("name", "use_bias"), NORMS)
 @pytest.mark.parametrize("wrap", [lambda f: f, jax.checkpoint])
-def test_norms_gradient_is_that_of_the_formula(name, use_bias, wrap):
+def test_gradients_of_norms_equal_the_formula(name, use_bias, wrap):
   norm, inputs = norm_of(name, "float32", use_bias)
   ours = slopes(wrap(norm), *inputs)
   with jax.enable_x64(True):
@@ -156,7 +156,9 @@ def test_norms_gradient_is_that_of_the_formula(name, use_bias, wrap):
 
 
 @pytest.mark.parametrize(("name", "use_bias"), NORMS)
-def test_norms_gradient_in_bfloat16_is_as_good_as_autodiffs(name, use_bias):
+def test_gradients_of_norms_in_bfloat16_are_as_exact_as_autodiff(
+  name, use_bias
+):
   norm, inputs = norm_of(name, "bfloat16", use_bias)
   ours = slopes(norm, *inputs)
   autodiffs = slopes(lambda *args: rounded_norm(*args, name), *inputs)
@@ -169,7 +171,7 @@ def test_norms_gradient_in_bfloat16_is_as_good_as_autodiffs(name, use_bias):
     assert np.abs(a.astype(np.float64) - true).mean() < bound
 
 
-def test_norms_gradient_of_each_of_many():
+def test_gradients_of_vmapped_norms():
   norm, (params, x, towards) = norm_of("layer", "float32", True)
 
   def x_slope(x, towards):
@@ -186,9 +188,9 @@ def test_fork_is_the_identity():
   np.testing.assert_array_equal(pull(jnp.float32([[4, 0, 5]]))[0], [[4, 0, 5]])
 
 
-def test_a_bias_in_bfloat16_has_the_sum_of_all_slopes():
-  # 1,001 tokens of slope 3. No bfloat16 is 3,003: from 2,048 on they are 16
-  # apart, and adding 3 to one changes nothing.
+def test_gradient_of_a_bias_in_bfloat16_is_exact():
+  # 1,001 tokens of slope 3. Bfloat16s from 2,048 on are 16 apart, so adding 3
+  # changes nothing.
   dense = Dense((1,), (1,), 0.02, "bfloat16")
   params = dense.init(jax.random.key(0), jnp.zeros((1, 1)))
   x = jnp.zeros((1001, 1), jnp.bfloat16)
@@ -219,7 +221,7 @@ def drop(rate, x, key=0):
 def test_dropout_share_and_expectation(rate):
   x = np.ones((1000, 37), np.float32)
   ours = drop(rate, x)
-  # Five standard deviations of the share of 37,000 coins.
+  # Five standard deviations of the share of 37,000 entries.
   bound = 5 * math.sqrt(rate * (1 - rate) / x.size)
   assert np.mean(ours == 0) == pytest.approx(rate, abs=bound)
   np.testing.assert_allclose(ours[ours > 0], 1 / (1 - rate), rtol=1e-6)

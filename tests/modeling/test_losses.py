@@ -8,7 +8,7 @@ from maskedlm.modeling import losses
 
 
 def test_cross_entropy_by_hand():
-  # Probabilities 1/4, 3/4 and 1/2, 1/2; the third slot is not used.
+  # Probabilities 1/4, 3/4 and 1/2, 1/2; the third has weight 0.
   logits = jnp.log(jnp.array([[0.25, 0.75], [0.5, 0.5], [0.9, 0.1]]))
   total, weight = losses.cross_entropy(
     logits, jnp.array([0, 1, 1]), weights=jnp.array([1.0, 2.0, 0.0])
@@ -33,7 +33,7 @@ def test_gradient_is_probability_minus_label():
   np.testing.assert_allclose(jax.grad(total)(logits), expected, atol=1e-6)
 
 
-def test_padded_vocabulary_counts_nothing():
+def test_padded_vocabulary_contributes_nothing():
   logits = np.random.default_rng(0).standard_normal((5, 7), np.float32)
   padded = np.concatenate([logits, np.full((5, 4), -1e9, np.float32)], axis=1)
   labels, ones = np.array([0, 6, 2, 3, 3]), np.ones(5)
@@ -48,13 +48,13 @@ def test_padded_vocabulary_counts_nothing():
 def test_bfloat16_logits_are_summed_in_float32():
   logits = np.float32(np.random.default_rng(0).integers(-8, 8, (3, 1000)) / 4)
   labels = np.array([7, 0, 999])
-  nats, _ = losses.loss_and_correct(
+  loss, _ = losses.loss_and_correct(
     jnp.asarray(logits, jnp.bfloat16), labels
   )  # Exact.
   expected = np.log(np.exp(np.float64(logits)).sum(1))
   expected -= logits[np.arange(3), labels]
-  assert nats.dtype == jnp.float32
-  np.testing.assert_allclose(nats, expected, rtol=1e-6)
+  assert loss.dtype == jnp.float32
+  np.testing.assert_allclose(loss, expected, rtol=1e-6)
 
 
 def test_large_logits_and_bfloat16_stay_finite():
@@ -66,7 +66,7 @@ def test_large_logits_and_bfloat16_stay_finite():
   assert total.dtype == weight.dtype == jnp.float32
 
 
-def test_nothing_to_predict_is_zero_of_weight_zero():
+def test_rows_without_predictions_are_zero():
   pairs = (jnp.ones((2, 3)), jnp.zeros(2, jnp.int32))
   for measure in (losses.cross_entropy, losses.accuracy):
     found = measure(*pairs, weights=jnp.zeros(2))
@@ -75,10 +75,10 @@ def test_nothing_to_predict_is_zero_of_weight_zero():
 
 def test_accuracy_by_hand():
   logits = jnp.array([[0.1, 0.9], [0.8, 0.2], [0.3, 0.7]])
-  hits, weight = losses.accuracy(
+  correct, weight = losses.accuracy(
     logits, jnp.array([1, 1, 1]), weights=jnp.array([1.0, 1.0, 0.5])
   )
-  assert hits.tolist() == [1, 0, 0.5] and weight.tolist() == [1, 1, 0.5]
+  assert correct.tolist() == [1, 0, 0.5] and weight.tolist() == [1, 1, 0.5]
 
 
 def test_sums_of_each_row_by_hand():
@@ -88,12 +88,12 @@ def test_sums_of_each_row_by_hand():
   expected = [math.log(4) + 3 * math.log(2), 0.5 * math.log(4 / 3)]
   np.testing.assert_allclose(total, expected, rtol=1e-6)
   assert weight.tolist() == [4, 0.5]
-  hits, _ = losses.accuracy(logits, labels, weights=weights)
-  assert hits.tolist() == [0, 0.5]  # Of equal ones the first is the largest.
+  correct, _ = losses.accuracy(logits, labels, weights=weights)
+  assert correct.tolist() == [0, 0.5]  # The first of equal logits wins.
 
 
-def test_of_equal_logits_the_first_is_the_largest():
+def test_the_first_of_equal_logits_is_the_largest():
   logits = jnp.array([2.0, 5.0, 5.0, 1.0, jnp.nan])
   rows = jnp.stack([logits[:4]] * 4 + [jnp.roll(logits, 1)[:4]])
-  _, hits = losses.loss_and_correct(rows, jnp.array([0, 1, 2, 3, 1]))
-  assert hits.tolist() == [False, True, False, False, False]
+  _, correct = losses.loss_and_correct(rows, jnp.array([0, 1, 2, 3, 1]))
+  assert correct.tolist() == [False, True, False, False, False]

@@ -49,7 +49,7 @@ def make_params():
 
 
 def make_peer(params):
-  """ModernBertForMaskedLM with our parameters."""
+  """Returns ModernBertForMaskedLM with our parameters."""
   peer = transformers.ModernBertForMaskedLM(
     transformers.ModernBertConfig(
       vocab_size=V,
@@ -87,7 +87,7 @@ def make_peer(params):
       f"{at}.mlp.Wi.weight": mlp["gate_up"]["kernel"].reshape(D, 2 * F).T,
       f"{at}.mlp.Wo.weight": mlp["down"]["kernel"].T,
     }
-    if n:  # The first is skipped: there it is no parameter.
+    if n:  # The first is skipped and not a parameter there.
       state[f"{at}.attn_norm.weight"] = p["attention_norm"]["scale"]
   state = {k: torch.tensor(np.ascontiguousarray(x)) for k, x in state.items()}
   missing, unexpected = peer.load_state_dict(state, strict=False)
@@ -125,7 +125,7 @@ def test_same_numbers_as_transformers():
 
 
 def test_published_size():
-  with torch.device("meta"):  # Shapes alone.
+  with torch.device("meta"):  # Shapes only.
     peer = transformers.ModernBertModel(transformers.ModernBertConfig())
   published = sum(p.numel() for p in peer.parameters())
   fields = dataclasses.asdict(CFG) | {
@@ -144,5 +144,5 @@ def test_published_size():
   )
   count = sum(x.size for x in jax.tree.leaves(made["params"]))
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * 768
-  # The first block's norm, which is skipped, is a parameter here.
+  # The first block's norm is a parameter here, although it is skipped.
   assert count - padding - 768 == published == 149_014_272

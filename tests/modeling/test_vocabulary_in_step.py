@@ -1,4 +1,4 @@
-"""What a train step makes of a large vocabulary, compiled for 1 and 4 devices.
+"""A train step with a large vocabulary, compiled for 1 and 4 devices.
 
 And XLM-R's, the model that has one: its sizes are those that were published.
 """
@@ -24,17 +24,17 @@ from maskedlm.training import step as steps
 
 # V is padded to 384; P is 2. Tokens of a batch: 104, of which 16 are predicted.
 B, L, D, V, PADDED, SLOTS = 8, 13, 24, 300, 384, 16
-WHOLE, BLOCK = 384, 200  # Of which 2 are made, of 256 words each.
+WHOLE, BLOCK = 384, 200  # 200 makes two blocks of 256 tokens.
 
 
 def make_task(block):
-  """(config, task) of a tiny model."""
+  """Returns (config, task) of a tiny model."""
   config = config_lib.default("roberta")
   config.tokenizer.vocab_size = V
   config.model.update(
     num_layers=2, width=D, num_heads=4, mlp_width=40, max_positions=L
   )
-  # Without dropout, which takes half of the time to compile.
+  # Without dropout, which is half of the time to compile.
   config.model.update(dropout=0.0, attention_dropout=0.0, vocab_block=block)
   config.data.update(length=L, batch_size=B)
   config.train.num_steps = 9
@@ -45,7 +45,7 @@ def make_task(block):
 
 
 def gradient_on(block, axes):
-  """(gradient, loss, metrics) of a batch over such a mesh, compiled HLO."""
+  """Returns (gradient, loss, metrics) of a batch over a mesh, and the HLO."""
   _, task = make_task(block)
   mesh = sharding.make_mesh(
     ConfigDict(dict(zip(sharding.AXES, axes, strict=True))),
@@ -73,10 +73,10 @@ def gradient_on(block, axes):
   return jax.device_get(compiled(*inputs)), compiled.as_text()
 
 
-def test_blocks_split_over_devices_are_the_whole_on_one(capfd):
+def test_blocks_over_devices_equal_the_whole_on_one(capfd):
   (gradient, loss, stats), _ = gradient_on(WHOLE, (1, 1, 1))
-  (ours, nats, found), text = gradient_on(BLOCK, (1, 2, 2))
-  np.testing.assert_allclose(nats, loss, rtol=1e-5)
+  (ours, loss_of_blocks, found), text = gradient_on(BLOCK, (1, 2, 2))
+  np.testing.assert_allclose(loss_of_blocks, loss, rtol=1e-5)
   assert found["mlm_accuracy"] == stats["mlm_accuracy"]
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5),
@@ -84,14 +84,14 @@ def test_blocks_split_over_devices_are_the_whole_on_one(capfd):
     gradient,
   )
   assert "rematerialization" not in capfd.readouterr().err
-  # Each device has its 192 words; nothing ever puts the table together.
+  # Each device has its 192 tokens; the table is never gathered.
   assert f"f32[{PADDED // 2},{D}]" in text
   assert f"f32[{PADDED},{D}]" not in text
   assert f",{PADDED}]" not in text  # Nor the logits.
 
 
 @pytest.mark.parametrize("block", [WHOLE, BLOCK])
-def test_no_one_hot_matrix_and_no_logits_of_all(block):
+def test_no_one_hot_matrix_and_no_array_of_all_logits(block):
   config, task = make_task(block)
   shapes = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optim.make(config.optimizer, 9, shapes)
@@ -109,7 +109,7 @@ def test_no_one_hot_matrix_and_no_logits_of_all(block):
   assert not [dims for dims in over_words if {B * L, L} & set(dims)]
   logits = [dims for dims in over_words if {SLOTS, SLOTS // B} & set(dims)]
   assert bool(logits) == (block == WHOLE)
-  # The gradient of the lookup: rows added in their places.
+  # The gradient of the lookup adds rows in place.
   scatters = re.findall(r'"stablehlo.scatter"[^\n]*(?:\n.*?)*?-> [^\n]*', text)
   table = f"tensor<{PADDED}x{D}xf32>"
   sums = [s for s in scatters if s.endswith(table) and "stablehlo.add" in s]
@@ -158,7 +158,7 @@ def test_xlmr_is_as_published(name, by_hand, published, numbers):
 
 
 def _peer_count(cfg):
-  """Of transformers' model of these sizes."""
+  """Returns the number of parameters of transformers' model."""
   torch = pytest.importorskip("torch")
   transformers = pytest.importorskip("transformers")
   architecture = transformers.XLMRobertaConfig(

@@ -67,7 +67,7 @@ def test_what_goes_wrong_at_the_end(number, kind):
   [
     ["evaluate", "--data=d.tsv", "--out=none/p.jsonl"],
     ["predict", "--data=d.tsv", "--export=d.tsv"],
-    ["isotropy", "--input=d.tsv", "--json=."],
+    ["isotropy", "--input=d.tsv", "--out=."],
     ["embed", "--input=d.jsonl", "--out=d.jsonl"],
     ["embed", "--input=d.tsv", "--out=v.npz", "--fit=./v.npz"],
     ["embed", "--input=d.tsv", "--standardise=f.npz", "--out=f.npz"],

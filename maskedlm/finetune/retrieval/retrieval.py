@@ -130,13 +130,13 @@ def make(
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     found = scores(vectors(params, batch, key, train), batch)
     B, K = batch["passage_ids"].shape
-    nats, hits = losses.loss_and_correct(
+    nll, correct = losses.loss_and_correct(
       found / options.temperature, jnp.arange(B) * K
     )
     weights = batch["example_weights"] * (batch["query_ids"] != NONE)
     return (
-      {"retrieval": losses.weighted_sum(nats, weights)},
-      {"in_batch_accuracy": losses.weighted_sum(hits, weights)},
+      {"retrieval": losses.weighted_sum(nll, weights)},
+      {"in_batch_accuracy": losses.weighted_sum(correct, weights)},
     )
 
   return Application(

@@ -228,7 +228,8 @@ def check_encoder(
     raise ConfigError(
       f"{path} has senses of another encoder ({theirs[:12]}, of "
       f"{senses.about.get('checkpoint', 'unknown')}; this is {own[:12]}): set "
-      "--checkpoint to that one, or run `maskedlm wsd train` with this one."
+      "--checkpoint to that one, or run `maskedlm word-senses train` with "
+      "this one."
     )
 
 
@@ -255,7 +256,9 @@ def load_senses(path: str | pathlib.Path) -> Senses:
   Raises:
     ConfigError: the file doesn't exist or has another format.
   """
-  with output_files.open_npz(path, made_by="maskedlm wsd train") as file:
+  with output_files.open_npz(
+    path, made_by="maskedlm word-senses train"
+  ) as file:
     stored = json.loads(file["senses"].tobytes())
     return Senses(
       names=tuple(stored["names"]),

@@ -12,16 +12,24 @@ TOKENS = ("[CLS]", "$1", "東", "[SEP]", "_")
 
 @pytest.mark.parametrize(
   ("text", "layers"),
-  [("-1", [4]), ("1", [1]), ("-4", [1]), ("4", [4]), ("all", [1, 2, 3, 4])],
+  [
+    ("-1", [4]),
+    ("last", [4]),
+    ("1", [1]),
+    ("2,-1", [2, 4]),
+    ("-4", [1]),
+    ("4", [4]),
+    ("all", [1, 2, 3, 4]),
+  ],
 )
 def test_layers(text, layers):
-  assert plot.find_layers(text, 4) == layers
+  assert plot.attention_layers(text, 4) == layers
 
 
 @pytest.mark.parametrize("text", ["0", "5", "-5"])
 def test_no_such_layer(text):
-  with pytest.raises(ConfigError, match="has 4 layers; expected 1 to 4"):
-    plot.find_layers(text, 4)
+  with pytest.raises(ConfigError, match=f"--layers={text}: .* 1 to 4"):
+    plot.attention_layers(text, 4)
 
 
 def draw(path, layers, heads=5):
@@ -52,15 +60,19 @@ def test_the_command(workdir, tmp_path, size, capsys):
   assert main.main([*command, sentence]) == 0
   assert capsys.readouterr().out == f"{out}: 3 heads\n"
   one = size(out)
-  assert main.main([*command, "--layer", "-2", sentence]) == 0
-  assert size(out) == one
-  assert main.main([*command, "--layer=all", sentence]) == 0
-  assert capsys.readouterr().out.endswith(": 6 heads\n")
-  assert size(out)[1] > one[1]
+  for layer in (["--layers", "-2"], ["--layer", "-2"], ["--layers=last"]):
+    assert main.main([*command, *layer, sentence]) == 0
+    assert size(out) == one
+  for layers in ("all", "1,2"):
+    assert main.main([*command, f"--layers={layers}", sentence]) == 0
+    assert capsys.readouterr().out.endswith(": 6 heads\n")
+    assert size(out)[1] > one[1]
 
   for bad, message in (
-    (["--layer=3", sentence], "the encoder has 2 layers; expected 1 to 2"),
-    (["--layer=last", sentence], "--layer='last': expected a number, or all"),
+    (["--layers=3", sentence], "--layers=3: attention is in layers 1 to 2"),
+    (["--layers=0", sentence], "--layers=0: attention is in layers 1 to 2"),
+    (["--layers=-3", sentence], "--layers=-3: attention is in layers 1 to 2"),
+    (["--layers=first", sentence], "--layers='first': expected last, all"),
     ([" "], "has no token"),
     (["the " * 47], "has 49 tokens"),
   ):

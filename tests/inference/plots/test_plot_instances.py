@@ -199,7 +199,7 @@ def test_what_cannot_be_drawn(workdir, text, tmp_path, capsys, monkeypatch):
     ({"--limit": "1"}, "--limit=1: expected 2 or more"),
     ({"--projection": "pc"}, 'is unknown; did you mean "pca"?; known: pca,'),
     ({"--layers": "3"}, "layers has 3: the encoder has 2 layers"),
-    ({"--combine": "stack"}, "use mean, sum or concat"),
+    ({"--combine": "stack"}, "expected mean, sum or concat"),
     ({"--out": f"{tmp_path}/a.txt"}, "ends in '.txt'; expected .png"),
     ({"--html": f"{tmp_path}/a.htm"}, "ends in '.htm'; expected .html"),
     ({"--checkpoint": f"{tmp_path}/none"}, "no such folder; expected the work"),

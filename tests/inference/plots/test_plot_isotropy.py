@@ -1,4 +1,4 @@
-"""Curves over layers, out of the tables of `maskedlm isotropy --json`."""
+"""Curves over layers, out of the tables of `maskedlm isotropy --out`."""
 
 import json
 
@@ -42,7 +42,7 @@ def test_not_a_table(tmp_path, text):
 def test_the_command(workdir, text, tmp_path, size, capsys):
   made = tmp_path / "tiny.json"
   measured = ["isotropy", f"--checkpoint={workdir}", f"--input={text}"]
-  assert main.main([*measured, f"--json={made}"]) == 0
+  assert main.main([*measured, f"--out={made}"]) == 0
   capsys.readouterr()
   out = tmp_path / "isotropy.png"
   assert main.main(["plot", "isotropy", str(made), f"--out={out}"]) == 0

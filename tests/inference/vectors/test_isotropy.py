@@ -139,22 +139,28 @@ def test_the_command(workdir, tmp_path, capsys):
   sts.write_text(HEADER + "\n".join(rows) + "\n")
   table = tmp_path / "table.json"
   command = ["isotropy", f"--checkpoint={workdir}", f"--input={text}"]
-  more = [f"--sts={sts}", f"--json={table}", "--sample=40"]
+  more = [f"--sts={sts}", f"--out={table}", "--sample=40"]
   assert main.main([*command, *more]) == 0
   lines = capsys.readouterr().out.splitlines()
   words = sum(len(text.split()) for text in runs.TEXTS)
   first = f"40 of {words} words of 12 texts; Spearman of 4 pairs of {sts}"
   assert lines[0] == first
   layers = json.loads(table.read_text())
-  assert len(lines) == 3 + 3 == 3 + len(layers)
+  assert len(lines) == 2 + 3 == 2 + len(layers)
   values = [*layers[2]["anisotropy"].values(), *layers[2]["spearman"].values()]
   assert lines[-1].split()[:7] == ["2", *(f"{x:z.3f}" for x in values)]
   dimension, share = layers[2]["rogue"][0]
   assert f"  {dimension} ({share:.1%}), " in lines[-1]
 
+  assert main.main([*command, *more, "--json"]) == 0
+  assert json.loads(capsys.readouterr().out) == layers
+
+  for old in (["--json", "a.json"], ["--json=a.json"]):
+    assert main.main([*command, *old]) == 2
+    assert "give --out=a.json" in capsys.readouterr().err
   assert main.main([*command, "--sample=1"]) == 2
   assert "--sample=1: expected 2" in capsys.readouterr().err
-  assert main.main([*command, f"--json={tmp_path}/none/a.json"]) == 2
+  assert main.main([*command, f"--out={tmp_path}/none/a.json"]) == 2
   assert "there is no folder" in capsys.readouterr().err
   assert main.main([*command, "--unit=words"]) == 2
   assert "unit='words' is unknown" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""`maskedlm wsd`, as it is called."""
+"""`maskedlm word-senses`, as users call it."""
 
 import io
 import json
@@ -53,7 +53,7 @@ def wsd(workdir, capsys):
   """Calls the verb; returns what it says on stdout, or after an error."""
 
   def call(verb, *argv, checkpoint=workdir, expect=0):
-    command = ["wsd", verb, "--checkpoint", str(checkpoint)]
+    command = ["word-senses", verb, "--checkpoint", str(checkpoint)]
     assert main.main([*command, *map(str, argv)]) == expect
     said = capsys.readouterr()
     return said.err if expect else said.out + said.err
@@ -88,7 +88,7 @@ def test_trained_and_scored_on_documents_held_out(wsd, trained, tmp_path):
   table, keys = tmp_path / "table.json", tmp_path / "keys.txt"
   said = wsd(
     *("evaluate", "--senses", out, "--data", data),
-    *("--json", table, "--keys", keys),
+    *("--out", table, "--keys", keys),
   )
   total = 3 * len(held) + 1
   lines = said.splitlines()
@@ -103,7 +103,7 @@ def test_trained_and_scored_on_documents_held_out(wsd, trained, tmp_path):
     *(f"{right:.1f}",) * 3,
   ]
   assert lines[4].split()[:4] == ["ADJ", "1", "0", "100.0"]
-  assert "first sense: 1 instances, not seen" in said
+  assert "first sense: 1 instances, not in the" in said
   assert "no answer" not in "".join(lines[3:])
   rows = {row["name"]: row for row in json.loads(table.read_text())}
   assert rows["ambiguous"]["instances"] == total - 1
@@ -150,13 +150,13 @@ def test_predict(wsd, trained, tmp_path, monkeypatch):
   assert told[2].startswith("  cat.2  0.")
   assert told[4].startswith("  cat.2  1.000")
   assert told[7] == "  other.1  first sense"
-  assert told[9] == "  unknown: no such word was seen in training"
+  assert told[9] == "  unknown: the word was not in the training data"
 
   asked = {"tokens": ["the", "cats"], "target": 1, "lemma": "cat"}
   stdin = io.TextIOWrapper(io.BytesIO(json.dumps(asked).encode()))
   monkeypatch.setattr(sys, "stdin", stdin)
   told = wsd(
-    *("predict", "--senses", out, "--format=jsonl", "--json", "--top=1"),
+    *("predict", "--senses", out, "--format=jsonl", "--json", "--top_k=1"),
   )
   made = json.loads(told)
   assert made["target"] == "cats" and made["candidates"] == 2
@@ -184,7 +184,7 @@ def test_errors(wsd, trained, workdir, tmp_path):
     (["--out=a.npz", "--heldout_share=1"], "--heldout_share=1.0: expected"),
     (["--out=a.npz", "--layers=-9"], "layers has -9: the encoder has 2"),
     (["--out=a.npz", "--layers", "-1,-2x"], "--layers='-1,-2x': expected"),
-    (["--out=a.npz", "--combine=stack"], "expected sum, mean or concat"),
+    (["--out=a.npz", "--combine=stack"], "--combine=stack"),
     (["--out=a.npz", "--max_documents=-1"], "--max_documents=-1: expected"),
     (["--out=a.npz", "--batch_tokens=0"], "--batch_tokens=0: expected"),
     (["--out=a.npz", "--first_senses=none"], "none: No such file"),
@@ -192,5 +192,7 @@ def test_errors(wsd, trained, workdir, tmp_path):
     assert message in wsd("train", "--data", data, *more, expect=2)
   said = wsd("train", "--data=none", "--out=a.npz", expect=2)
   assert "--data=none: No such file" in said
+  old = ("evaluate", "--senses", out, "--data", data, "--json")
+  assert "give --out=a.json" in wsd(*old, "a.json", expect=2)
   text = "the *cat"
   assert "not closed" in wsd("predict", "--senses", out, text, expect=2)

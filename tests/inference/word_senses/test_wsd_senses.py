@@ -189,7 +189,7 @@ def test_a_file_is_what_was_saved(tmp_path):
   path.write_bytes(path.read_bytes()[:200])
   for broken in (path, sense_files.write_columns(tmp_path)):
     with pytest.raises(
-      ConfigError, match="not a file written by `maskedlm wsd train`"
+      ConfigError, match="not written by `maskedlm word-senses train`"
     ):
       senses.load_senses(broken)
   with pytest.raises(ConfigError, match=r"none\.npz: No such file"):

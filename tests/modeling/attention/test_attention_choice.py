@@ -120,7 +120,7 @@ def test_a_config_is_checked():
     check_attention(cfg, platform="cpu")
   with pytest.raises(ConfigError, match="attention_dropout=0"):
     check_attention(dataclasses.replace(cfg, attention_dropout=0.1))
-  # In evaluation nothing is dropped: what can't train it may still serve it.
+  # "auto" chooses xla in training, and may choose another in evaluation.
   cfg = reference.config(attention="auto", attention_dropout=0.1)
   check_attention(cfg)
 
@@ -136,7 +136,7 @@ def mesh_of(kind, platform):
   return jax.sharding.AbstractMesh((8,), ("data",), abstract_device=device)
 
 
-def test_the_machine_is_that_of_the_mesh():
+def test_machine_of_a_mesh():
   assert layer.machine() == {"platform": "cpu"}
   mesh = jax.make_mesh((8,), ("data",))
   with jax.set_mesh(mesh):
@@ -154,10 +154,10 @@ def test_the_machine_is_that_of_the_mesh():
   ("capability", "expected"),
   [
     ("7.5", {"platform": "gpu", "capability": 7.5}),
-    ("gfx942", {"platform": "rocm"}),  # Which JAX calls a gpu, too.
+    ("gfx942", {"platform": "rocm"}),  # JAX calls it a gpu too.
   ],
 )
-def test_a_gpu_that_is_here_says_what_it_can(monkeypatch, capability, expected):
+def test_machine_of_a_local_gpu(monkeypatch, capability, expected):
   here = types.SimpleNamespace(
     platform="gpu", device_kind="its name", compute_capability=capability
   )
@@ -167,7 +167,7 @@ def test_a_gpu_that_is_here_says_what_it_can(monkeypatch, capability, expected):
     assert layer.machine() == expected
 
 
-def test_an_encoder_is_the_same_by_either():
+def test_an_encoder_is_the_same_with_xla_and_blockwise():
   options = {"position": "rope", "local_window": 4, "global_every": 2}
   batch = reference.make_batch()
   segments = batch["segment_ids"]
@@ -192,7 +192,7 @@ def test_an_encoder_is_the_same_by_either():
     np.testing.assert_allclose(x, y, atol=1e-5)
 
 
-def test_an_encoder_refuses_what_cannot_serve():
+def test_an_encoder_refuses_an_unsupported_implementation():
   cfg = reference.config(attention="cudnn")
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
   with pytest.raises(ConfigError, match=r"'cudnn' computes in bfloat16"):

@@ -29,7 +29,7 @@ def needs(package: str):
 
 
 def test_bert_base_of_8192_tokens_is_linear():
-  # Compiled for this CPU; what a GPU's compiler reserves may differ.
+  # Compiled for this CPU; a GPU's compiler may reserve more or less.
   def temporary(length):
     cfg = reference.config(
       vocab_size=30_522,
@@ -110,7 +110,7 @@ def test_an_encoder_compiles_for_v5e_with_splash(options):
   text = lowered.compile().as_text()
   kernels = re.findall(r"splash_mha_(\w+?)_segmented", text)
   assert {"fwd", "dq", "dkv"} <= set(kernels)
-  # Nothing of [L, L] but what the kernels keep to themselves.
+  # No array of [L, L] outside of the kernels.
   assert not re.search(r"(bf16|f32)\[(\d+,)*512,512\]", text)
 
 

@@ -49,7 +49,7 @@ def expected(name, length):
 
 
 def computed(way, name, length, *, dtype="float32", scale=1.0):
-  """(result, three gradients) [B, L, H, K] in float32."""
+  """Returns (result, three gradients) [B, L, H, K] in float32."""
   mask = AttentionMask(jnp.asarray(by_hand.rows(length)), **MASKS[name][0])
   *args, gradient = (
     jnp.asarray(x * scale, dtype) for x in by_hand.arrays(length)
@@ -83,7 +83,7 @@ def test_equals_plain_numpy_on_long_rows(way, name):
 
 
 def test_splash_equals_plain_numpy():
-  # A length that its blocks of 128 don't divide.
+  # A length that is not a multiple of its blocks of 128.
   ours = computed("splash", "causal-window", 130)
   for x, y in zip(ours, expected("causal-window", 130), strict=True):
     np.testing.assert_allclose(x, y, atol=1e-5)
@@ -99,7 +99,7 @@ def test_splash_equals_plain_numpy_for_every_mask(name):
 
 @pytest.mark.parametrize("way", ["plain", "blockwise"])
 def test_bfloat16(way):
-  # Of results up to 0.25, which bfloat16 rounds by up to 2^-11 = 0.0005.
+  # Results are up to 0.25, which bfloat16 rounds by up to 2^-11 = 0.0005.
   scale = 0.05
   rounded = [
     np.float32(jnp.asarray(x * scale, jnp.bfloat16)) for x in by_hand.arrays(37)
@@ -188,7 +188,7 @@ def test_memory_is_linear_in_the_length():
 
 
 def test_over_a_mesh():
-  # Rows over 4 devices, heads over 2: XLA splits it as it does the rest.
+  # Rows over 4 devices, heads over 2, split by XLA.
   mesh = jax.make_mesh((2, 2, 2), ("data", "fsdp", "tensor"))
   split = jax.sharding.NamedSharding(
     mesh, jax.sharding.PartitionSpec(("data", "fsdp"), None, "tensor", None)

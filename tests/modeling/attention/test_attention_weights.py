@@ -1,4 +1,4 @@
-"""The attention of every head, against a softmax by hand."""
+"""The attention weights of every head against a softmax by hand."""
 
 import jax
 import numpy as np
@@ -11,7 +11,9 @@ from maskedlm.modeling import masked_lm
 N, H = SIZES["num_layers"], SIZES["num_heads"]
 BATCH = reference.make_batch()
 SEGMENTS = BATCH["segment_ids"]
-SEEN = SEGMENTS[:, None, :, None] == SEGMENTS[:, None, None, :]  # [B, 1, L, S]
+SAME_SEGMENT = (
+  SEGMENTS[:, None, :, None] == SEGMENTS[:, None, None, :]
+)  # [B, 1, L, S]
 
 
 def make(**options):
@@ -21,7 +23,7 @@ def make(**options):
 
 
 def by_hand(x, p, cfg, segments):
-  """One head of one layer at a time: x [L, D] -> [H, L, S]."""
+  """Returns the weights [H, L, S] of a layer for x [L, D], head by head."""
   K = cfg.width // cfg.num_heads
   maps = []
   for h in range(cfg.num_heads):
@@ -49,7 +51,7 @@ def test_equals_plain_numpy():
       by_hand(x, p, cfg, of) for x, of in zip(layers[n], SEGMENTS, strict=True)
     ]
     np.testing.assert_allclose(ours[n], expected, atol=1e-5)
-  # No head is as another, so none could stand in its place.
+  # All heads differ, so they cannot be swapped.
   differences = np.abs(np.diff(ours, axis=2)).max(axis=(1, 3, 4))
   assert differences.min() > 0.1
 
@@ -63,21 +65,21 @@ def test_equals_plain_numpy():
   ],
   ids=["pre-rope", "project", "bfloat16-alibi"],
 )
-def test_rows_are_shares(options):
+def test_rows_sum_to_1(options):
   cfg, params = make(**options)
   ours = np.asarray(masked_lm.attention_weights(cfg, params, BATCH))
   assert ours.shape == (cfg.num_layers, B, H, L, L)
   assert ours.dtype == np.float32
   np.testing.assert_allclose(ours.sum(axis=-1), 1, atol=1e-5)
-  assert (ours == 0)[:, np.broadcast_to(~SEEN, ours.shape[1:])].all()
-  assert (ours > 0)[:, np.broadcast_to(SEEN, ours.shape[1:])].all()
+  assert (ours == 0)[:, np.broadcast_to(~SAME_SEGMENT, ours.shape[1:])].all()
+  assert (ours > 0)[:, np.broadcast_to(SAME_SEGMENT, ours.shape[1:])].all()
 
 
-def test_what_is_not_seen_has_no_share():
+def test_masked_keys_have_weight_0():
   cfg, params = make(causal=True)
   ours = np.asarray(masked_lm.attention_weights(cfg, params, BATCH))
   assert not np.triu(ours, 1).any()
-  # The first layer sees all, the second two on each side.
+  # The first layer is global, the second has two keys on each side.
   cfg, params = make(position="rope", local_window=4, global_every=2)
   ours = np.asarray(masked_lm.attention_weights(cfg, params, BATCH))[
     :, 0
@@ -87,17 +89,17 @@ def test_what_is_not_seen_has_no_share():
   assert not ours[1][:, far].any() and (ours[1][:, ~far] > 0).all()
 
 
-def test_nothing_is_kept_unasked():
+def test_weights_are_not_kept_by_encode():
   cfg, params = make()
   traced = jax.make_jaxpr(
     lambda p: masked_lm.encode(cfg, p, BATCH, None, False)
   )
   (scan,) = (eqn for eqn in traced(params).eqns if eqn.primitive.name == "scan")
-  # The scan gives the hidden vectors alone, nothing of [N, B, H, L, S].
+  # The scan returns only the hidden vectors, nothing of [N, B, H, L, S].
   assert [out.aval.shape for out in scan.outvars] == [(B * L, cfg.width)]
 
 
-def test_packed_texts_attend_as_alone():
+def test_packed_texts_have_the_weights_of_single_ones():
   cfg, params = make()
   ids = BATCH["input_ids"][:1, :5]
   alone = {"input_ids": ids, "token_type_ids": 0 * ids}

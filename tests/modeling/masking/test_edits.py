@@ -15,14 +15,14 @@ from maskedlm.modeling.masking.tokens import TokenTable
 PAD, UNK, CLS, SEP, MASK = range(5)
 V = 97
 IS_SPECIAL = np.arange(V) < 5
-# Of docs/guides/pretrain/masking.md.
+# The example of docs/guides/pretrain/masking.md.
 THE, CAT, SAT, ON, MAT, BLUE = 11, 12, 13, 14, 15, 50
 TEXT = [CLS, THE, CAT, SAT, ON, THE, MAT, SEP]
 ONLY_BLUE = TokenTable(np.array([BLUE], np.int32), np.array([], np.uint32))
 
 
 def rows_of(*texts, L):
-  """The batch of rows of one segment each."""
+  """Returns a batch of rows of one segment each."""
   real = np.arange(L) < np.array([[len(t)] for t in texts])
   ids = np.array([[*t, *[PAD] * (L - len(t))] for t in texts], np.int32)
   types = real & (np.cumsum(ids == SEP, 1) - (ids == SEP) > 0)
@@ -65,7 +65,7 @@ def insert(key, rows, num_to_mask, *, P):
 
 
 def targets(positions, labels, weights):
-  """Of each row, the set of (position, label) of the used slots."""
+  """Returns for each row the set of (position, label) with weight."""
   return [
     {(int(p), int(y)) for p, y, w in zip(*row, strict=True) if w}
     for row in zip(positions, labels, weights, strict=True)
@@ -76,7 +76,7 @@ def targets(positions, labels, weights):
 
 
 def test_a_shuffled_trigram_by_hand():
-  # Room for one trigram: of the columns 1-3, 2-4, 3-5 or 4-6, in any order.
+  # One trigram: columns 1-3, 2-4, 3-5 or 4-6, in any order.
   rows = rows_of(TEXT, L=9)
   seen = set()
   for k in range(200):
@@ -97,11 +97,11 @@ def test_a_shuffled_trigram_by_hand():
     others = np.delete(np.arange(9), positions[0])
     np.testing.assert_array_equal(ids[0, others], rows["input_ids"][0, others])
   assert {start for start, *_ in seen} == {1, 2, 3, 4}
-  assert len(seen) == 24  # Each start in all six orders.
+  assert len(seen) == 24  # Each start has all six orders.
 
 
-def test_trigrams_are_apart_and_never_special():
-  # Trigrams of real text only; two of them, as 8 // 3, where there is room.
+def test_trigrams_do_not_overlap_and_are_never_special():
+  # Trigrams of real text only; two of them (8 // 3) where there is room.
   rows = rows_of(
     [CLS, *range(20, 31), SEP],
     [CLS, 20, 21, SEP, 22, 23, UNK, 24, SEP],
@@ -125,7 +125,7 @@ def test_trigrams_are_apart_and_never_special():
         np.sort(ids[b]), np.sort(rows["input_ids"][b])
       )
     found += weights.sum(1) / 3
-  assert found[0] == 120  # 11 tokens hold two trigrams from any phase.
+  assert found[0] == 120  # 11 tokens hold two trigrams in any phase.
   assert found[1] == 0
   assert 10 < found[2] < 30  # One row in three has the phase of column 1.
 
@@ -157,23 +157,23 @@ def test_deletion_by_hand():
   # The example of docs/guides/pretrain/masking.md.
   rows = rows_of(TEXT, L=9)
   positions, weights = np.array([[6, 2, 3, 0]]), np.array([[1, 1, 1, 0]])
-  moved, *slots = delete(jax.random.key(0), rows, positions, weights)
+  moved, *predictions = delete(jax.random.key(0), rows, positions, weights)
   np.testing.assert_array_equal(
     moved["input_ids"], [[CLS, THE, ON, THE, SEP, PAD, PAD, PAD, PAD]]
   )
   np.testing.assert_array_equal(moved["segment_ids"], [[1] * 5 + [0] * 4])
   np.testing.assert_array_equal(moved["token_type_ids"], [[0] * 9])
-  assert targets(*slots) == [{(1, CAT), (3, MAT), (0, PAD), (2, PAD)}]
-  assert slots[0].shape == (1, 8)
+  assert targets(*predictions) == [{(1, CAT), (3, MAT), (0, PAD), (2, PAD)}]
+  assert predictions[0].shape == (1, 8)
 
 
 def test_deletion_in_pairs_and_without_intact_places():
-  # [CLS] the [SEP] cat sat [SEP]: the second text loses its first token, so
-  # the gap is after [SEP]; all of the other row's text goes: one gap, and no
-  # place is intact.
+  # [CLS] the [SEP] cat sat [SEP]: the second text loses its first token, so the
+  # gap is after [SEP]. The other row loses all of its text: one gap, and no
+  # intact place.
   rows = rows_of([CLS, THE, SEP, CAT, SAT, SEP], [CLS, THE, CAT, SEP], L=7)
   positions, weights = np.array([[3, 0], [2, 1]]), np.array([[1, 0], [1, 1]])
-  moved, *slots = delete(jax.random.key(0), rows, positions, weights)
+  moved, *predictions = delete(jax.random.key(0), rows, positions, weights)
   np.testing.assert_array_equal(
     moved["input_ids"],
     [[CLS, THE, SEP, SAT, SEP, PAD, PAD], [CLS, SEP] + [PAD] * 5],
@@ -181,8 +181,8 @@ def test_deletion_in_pairs_and_without_intact_places():
   np.testing.assert_array_equal(
     moved["token_type_ids"][0], [0, 0, 0, 1, 1, 0, 0]
   )
-  first, second = targets(*slots)
-  # Of the intact places only that after [CLS] is left.
+  first, second = targets(*predictions)
+  # The only intact place is after [CLS].
   assert first == {(2, CAT), (0, PAD)}
   assert second == {(0, THE)}
 
@@ -195,12 +195,12 @@ def test_insertion_by_hand():
   rows = rows_of(TEXT, L=11)
   seen = set()
   for k in range(120):
-    moved, *slots = insert(jax.random.key(k), rows, jnp.array([1]), P=2)
+    moved, *predictions = insert(jax.random.key(k), rows, jnp.array([1]), P=2)
     ids = np.asarray(moved["input_ids"])[0].tolist()
     at = ids.index(BLUE)
     assert ids == [*TEXT[:at], BLUE, *TEXT[at:], PAD, PAD]
     np.testing.assert_array_equal(moved["segment_ids"], [[1] * 9 + [0] * 2])
-    (found,) = targets(*slots)
+    (found,) = targets(*predictions)
     assert (at, PAD) in found
     ((position, label),) = found - {(at, PAD)}
     assert ids[position] == label
@@ -210,12 +210,14 @@ def test_insertion_by_hand():
 
 
 def test_insertion_into_a_full_row():
-  # Two tokens into rows of 9 with room for one and for none: the last tokens
-  # of the text go, [SEP] stays. Pairs keep their types.
+  # Two tokens into rows of 9 with room for one and for none: the last tokens of
+  # the text are dropped, [SEP] stays. Pairs keep their types.
   pair = [CLS, 21, 22, SEP, 23, 24, 25, 26, SEP]
   rows = rows_of(TEXT, pair, L=9)
   for k in range(20):
-    moved, *slots = insert(jax.random.key(k), rows, jnp.array([2, 2]), P=2)
+    moved, *predictions = insert(
+      jax.random.key(k), rows, jnp.array([2, 2]), P=2
+    )
     ids, types = map(np.asarray, (moved["input_ids"], moved["token_type_ids"]))
     assert (ids == BLUE).sum(1).tolist() == [2, 2]
     left = [[t for t in row if t != BLUE] for row in ids.tolist()]
@@ -223,17 +225,17 @@ def test_insertion_into_a_full_row():
     assert left[1] == [CLS, 21, 22, SEP, 23, 24, SEP]
     assert (np.asarray(moved["segment_ids"]) == 1).all()
     second = np.cumsum(ids[1] == SEP) - (ids[1] == SEP) > 0
-    # What comes before 23 is of 23's segment, what comes before [SEP] isn't.
+    # A token before 23 is of 23's segment, one before [SEP] is of [SEP]'s.
     np.testing.assert_array_equal(types[1], second)
-    for row, found in zip(ids, targets(*slots), strict=True):
+    for row, found in zip(ids, targets(*predictions), strict=True):
       assert sum(label == PAD for _, label in found) == 2
       assert all(row[p] == (y or BLUE) for p, y in found)
       assert len(found) == 4
 
 
-def test_intact_places_tell_nothing_of_the_inserted_ones():
-  # Of 10 tokens, one with a token put before it and one that is asked for as
-  # it is: the same one in a tenth of 400 rows.
+def test_intact_places_are_independent_of_inserted_ones():
+  # Of 10 tokens, one has a token inserted before it and one is predicted as an
+  # intact place: it is the same one in a tenth of 400 rows.
   rows = rows_of(*[[CLS, *range(21, 31), SEP]] * 400, L=13)
   num_to_mask = jnp.ones(400, jnp.int32)
   _, positions, *_ = insert(jax.random.key(1), rows, num_to_mask, P=1)
@@ -254,7 +256,7 @@ def packed_rows():
   }
 
 
-def test_packed_rows_move_along():
+def test_packed_rows_are_moved():
   rows = packed_rows()
   moved, *_ = delete(
     jax.random.key(0), rows, np.array([[2, 7]]), np.array([[1, 1]])
@@ -281,12 +283,12 @@ def test_packed_rows_move_along():
     )
 
 
-# All of them.
+# All corruptions.
 
 
-def test_rows_survive_whatever_is_done_to_them():
-  # 2,000 rows of 2 to 29 tokens: nothing special appears or goes; targets are
-  # distinct positions of real tokens, and say what the text has there.
+def test_properties_of_corrupted_rows():
+  # 2,000 rows of 2 to 29 tokens: special tokens are kept; targets are distinct
+  # positions of real tokens with the labels of the text.
   rng = np.random.default_rng(0)
   texts = [
     [CLS, *rng.integers(5, 50, n), SEP] for n in rng.integers(0, 28, 2_000)
@@ -301,7 +303,7 @@ def test_rows_survive_whatever_is_done_to_them():
   positions, weights = tokens.choose_tokens(
     key, candidates, num_to_mask, num_predictions=9
   )
-  for name, (moved, *slots) in {
+  for name, (moved, *predictions) in {
     "delete": delete(key, rows, positions, weights),
     "insert": insert(key, rows, num_to_mask, P=9),
   }.items():
@@ -315,7 +317,7 @@ def test_rows_survive_whatever_is_done_to_them():
     np.testing.assert_array_equal((ids == CLS).sum(1), 1)
     last = real.sum(1) - 1
     assert (ids[np.arange(2_000), last] == SEP).all()
-    at, labels, used = (np.asarray(x) for x in slots)
+    at, labels, used = (np.asarray(x) for x in predictions)
     assert at.shape == (2_000, 18)
     assert (at[used == 0] == 0).all()
     assert (labels[used == 0] == 0).all()
@@ -331,25 +333,27 @@ def test_the_same_on_1_and_8_devices(how):
   texts = [[CLS, *range(20, 20 + n % 9), SEP] for n in range(16)]
   rows = rows_of(*texts, L=11)
   num_to_mask = np.full(16, 3)
-  slots = (
+  predictions = (
     np.tile([1, 3, 5], (16, 1)),
     np.asarray(candidates_of(rows))[:, [1, 3, 5]],
   )
 
   @jax.jit
-  def run(rows, num_to_mask, slots):
+  def run(rows, num_to_mask, predictions):
     key = jax.random.key(2)
     if how == "delete":
-      return delete(key, rows, *slots)
+      return delete(key, rows, *predictions)
     return {"shuffle": shuffle, "insert": insert}[how](
       key, rows, num_to_mask, P=3
     )
 
   mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
   split = jax.device_put(
-    (rows, num_to_mask, slots), NamedSharding(mesh, PartitionSpec("data"))
+    (rows, num_to_mask, predictions), NamedSharding(mesh, PartitionSpec("data"))
   )
   jax.tree.map(
-    np.testing.assert_array_equal, run(rows, num_to_mask, slots), run(*split)
+    np.testing.assert_array_equal,
+    run(rows, num_to_mask, predictions),
+    run(*split),
   )
   assert "all-" not in run.lower(*split).compile().as_text()

@@ -1,4 +1,4 @@
-"""Words and spans against the loops that define them, and by hand."""
+"""Words and spans against the loops of their definitions, and by hand."""
 
 import functools
 import itertools
@@ -17,12 +17,12 @@ from maskedlm.modeling.masking import spans, tokens
 PAD, UNK, CLS, SEP, MASK = range(5)
 V = 97
 IS_SPECIAL = np.arange(V) < 5
-STARTS_WORD = np.arange(V) < 60  # Ids from 60 on go on with a word.
+STARTS_WORD = np.arange(V) < 60  # Ids from 60 on continue a word.
 SHARES = spans.geometric_shares(0.2, 10)
 
 
 def rows_of(sizes, L):
-  """(ids, segment_ids) [1, L] of one row of words of these sizes."""
+  """Returns (ids, segment_ids) [1, L] of a row of words of these sizes."""
   words = [[5 + i % 50] + [60 + i % 30] * (n - 1) for i, n in enumerate(sizes)]
   row = [CLS, *itertools.chain(*words), SEP]
   real = [1] * len(row) + [0] * (L - len(row))
@@ -32,7 +32,7 @@ def rows_of(sizes, L):
 
 @functools.partial(jax.jit, static_argnames=("how", "rate", "P", "rows"))
 def choose(key, ids, segments, *, how, rate, P, rows=None):
-  """Slots of (copies of) the rows, and how many tokens each should get."""
+  """Returns the chosen tokens of (copies of) rows, and num_to_mask."""
   if rows:
     ids, segments = (
       jnp.broadcast_to(x, (rows, x.shape[1])) for x in (ids, segments)
@@ -58,7 +58,7 @@ def choose(key, ids, segments, *, how, rate, P, rows=None):
 
 
 def masks(positions, weights, L):
-  """[B, L] bool: what the slots choose."""
+  """Returns the chosen tokens as [B, L] bool."""
   out = np.zeros((len(positions), L + 1), bool)
   at = np.where(np.asarray(weights) > 0, positions, L)
   np.put_along_axis(out, at, True, axis=1)
@@ -75,7 +75,7 @@ def test_word_starts_by_hand():
   segments = np.array([[1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 0]])
   begins = spans.word_starts(ids, segments, STARTS_WORD, IS_SPECIAL)
   np.testing.assert_array_equal(begins, [[1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1]])
-  # Segments alone begin a word, too, and so does a row.
+  # A segment begins a word, and so does a row.
   ids, segments = np.array([[61, 62, 63, 64]]), np.array([[1, 1, 2, 2]])
   begins = spans.word_starts(ids, segments, STARTS_WORD, IS_SPECIAL)
   np.testing.assert_array_equal(begins, [[1, 0, 1, 0]])
@@ -84,7 +84,7 @@ def test_word_starts_by_hand():
 @pytest.mark.parametrize(
   ("kind", "vocab_size"), [("wordpiece", 150), ("bpe", 320), ("unigram", 120)]
 )
-def test_words_are_those_of_every_tokenizer(kind, vocab_size):
+def test_words_equal_those_of_every_tokenizer(kind, vocab_size):
   lines = [x.__doc__ for x in (spans, tokens, spans.choose_spans)]
   tokenizer = train_tokenizer(
     lines, kind=kind, vocab_size=vocab_size, lowercase=True
@@ -105,7 +105,7 @@ def test_words_are_those_of_every_tokenizer(kind, vocab_size):
 
 
 def take_in_order(sizes, budget):
-  """The definition: google-research/bert's loop over shuffled words."""
+  """The definition: the loop over shuffled words in google-research/bert."""
   taken = []
   for size in sizes:
     fits = 0 < size <= budget
@@ -114,7 +114,7 @@ def take_in_order(sizes, budget):
   return taken
 
 
-def test_what_fits_in_order():
+def test_fits_in_order():
   by_hand = spans.fits_in_order(
     jnp.array([[2, 3, 1, 2, 1], [9, 0, 2, 2, 1]]), jnp.array([4, 3])
   )
@@ -126,9 +126,9 @@ def test_what_fits_in_order():
   np.testing.assert_array_equal(spans.fits_in_order(sizes, budget), expected)
 
 
-def test_whole_words_each_as_likely():
-  # 9 words of 20 tokens, budget 6: words stay whole, nothing else would fit,
-  # and two words of equal size are chosen as often as each other.
+def test_whole_words_are_uniform():
+  # 9 words of 20 tokens, budget 6: words stay whole, no other word would fit,
+  # and words of equal size are chosen equally often.
   sizes = [1, 2, 1, 3, 7, 2, 1, 2, 1]
   ids, segments = rows_of(sizes, 27)
   N = 20_000
@@ -152,7 +152,7 @@ def test_whole_words_each_as_likely():
   assert (used <= 6).all()
   left = np.where(counts == 0, sizes, 99).min(1)
   assert (used + left > 6).all()
-  assert (counts[:, 4] == 0).all()  # Too long a word.
+  assert (counts[:, 4] == 0).all()  # The word is too long.
   share = (counts > 0).mean(0)
   for same in ([0, 2, 6, 8], [1, 5, 7]):
     bound = 5 * math.sqrt(2 * 0.25 / N)
@@ -182,7 +182,7 @@ def test_ngram_lengths():
 
 
 def first_cover(rank, lengths):
-  """The definition: spans in the order of their rank, from what is free."""
+  """The definition: spans in the order of their rank, if not yet covered."""
   cover = np.full(len(rank), np.inf)
   for i in np.argsort(rank, kind="stable"):
     if np.isfinite(rank[i]) and np.isinf(cover[i]):
@@ -192,8 +192,8 @@ def first_cover(rank, lengths):
 
 
 def test_first_cover():
-  # The span at word 1 is first and covers 1-3; that at 3 is then not drawn, so
-  # that word 4 waits for its own, which comes before 0's.
+  # The span at word 1 is first and covers 1-3; the one at 3 is then not drawn,
+  # so word 4 is covered by its own span, which precedes that of 0.
   by_hand = spans.first_cover(
     jnp.array([[8.0, 1.0, 9.0, 2.0, 5.0]]),
     jnp.array([[2, 3, 1, 2, 1]]),
@@ -203,7 +203,7 @@ def test_first_cover():
   rng = np.random.default_rng(5)
   rank = rng.permuted(np.tile(np.arange(67.0), (1_000, 1)), axis=1)
   rank[rng.random(rank.shape) < 0.1] = np.inf
-  # A span ends where there is no word to begin one with.
+  # A span ends before a word of infinite rank.
   room = np.zeros(rank.shape, int)
   for i in reversed(range(67)):
     after = room[:, i + 1] if i < 66 else 0
@@ -217,7 +217,7 @@ def test_first_cover():
 
 
 def draw_spans(rng, sizes, budget):
-  """The definition, one span after the other -> bool for each word."""
+  """The definition, span by span: returns a bool for each word."""
   sizes = np.array(sizes)
   order, free = [], np.ones(len(sizes), bool)
   while free.any():
@@ -234,7 +234,7 @@ def draw_spans(rng, sizes, budget):
 @pytest.mark.parametrize(
   ("sizes", "rate"), [([1] * 40, 0.15), ([1, 2, 1, 1, 3, 1, 2, 1] * 5, 0.3)]
 )
-def test_spans_are_distributed_as_the_loop_draws_them(sizes, rate):
+def test_spans_have_the_distribution_of_the_loop(sizes, rate):
   N, M = 40_000, 4_000
   ids, segments = rows_of(sizes, sum(sizes) + 5)
   P = math.ceil(rate * sum(sizes))
@@ -259,19 +259,19 @@ def test_spans_are_distributed_as_the_loop_draws_them(sizes, rate):
   def compare(a, b):
     assert (np.abs(a - b) < bound(b)).all(), (a, b)
 
-  # Where: each word as often.
+  # Each word is chosen as often.
   compare(words.mean(0), expected.mean(0))
-  # How many tokens: all of the budget but for what no word fits.
+  # As many tokens are chosen: all of the budget unless no word fits.
   assert (words @ sizes).mean() == pytest.approx(
     (expected @ sizes).mean(), abs=5 * 0.5 / math.sqrt(M)
   )
-  # How long: spans of each number of words, as a share of the rows with one.
+  # Spans are as long: the share of rows with a span of each number of words.
   for length in range(1, 11):
     compare(has_span(words, length).mean(), has_span(expected, length).mean())
 
 
 def has_span(words, length):
-  """[B] bool: is there a span of just that many words?"""
+  """Returns whether each row has a span of exactly that many words, [B]."""
   padded = np.pad(words, ((0, 0), (1, 1)))
   pattern = np.array([0] + [1] * length + [0], bool)
   window = np.lib.stride_tricks.sliding_window_view(padded, length + 2, axis=1)
@@ -280,7 +280,7 @@ def has_span(words, length):
 
 def test_the_rate_and_the_positions_of_spans():
   # 126 words of one token each: ceil(18.9) = 19 tokens in every row. From the
-  # tenth word on, all are as likely; the first is only when it is drawn.
+  # tenth word on all are equally likely; the first is rarer.
   L, N = 128, 20_000
   ids, segments = rows_of([1] * 126, L)
   positions, weights, _ = choose(
@@ -312,7 +312,7 @@ def test_a_span_ends_at_a_special_token_and_at_its_segment():
     positions, weights = draw(key, candidates, begins, np.array([2]))
     assert (weights == 1).all()
     seen.add(tuple(np.asarray(positions)[0].tolist()))
-  # One whole run, or the second half of one and what comes next.
+  # A whole run, or the second half of one and the beginning of the next.
   whole = {(1, 2), (4, 5), (8, 9)}
   assert seen > whole
   assert all(set(pair) & {2, 5, 9} for pair in seen - whole)
@@ -333,7 +333,7 @@ def test_rows_of_any_kind():
     np.testing.assert_array_equal(weights.sum(1), expected)
 
 
-def test_span_slots_by_hand():
+def test_span_ends_by_hand():
   positions = np.array([[2, 3, 4, 7, 9, 10, 0, 0], [1, 2, 4, 5, 6, 8, 9, 10]])
   weights = np.array([[1, 1, 1, 1, 1, 1, 0, 0], [1] * 8])
   first, last = spans.span_ends(positions, weights)
@@ -345,7 +345,7 @@ def test_span_slots_by_hand():
   )
 
 
-def test_a_span_has_one_fate():
+def test_tokens_of_a_span_are_replaced_alike():
   # 80/10/10 over spans, each of them all [MASK], all random or all kept.
   L, N = 65, 4_000
   ids, segments = rows_of([1] * 63, L)
@@ -367,22 +367,22 @@ def test_a_span_has_one_fate():
   )(key, np.tile(ids, (N, 1)), positions, weights, leaders=first)
   assert (np.asarray(labels) == 6).all()
   seen = np.take_along_axis(np.asarray(corrupted), np.asarray(positions), 1)
-  fate = np.where(seen == MASK, 0, np.where(seen == 6, 2, 1))
+  outcome = np.where(seen == MASK, 0, np.where(seen == 6, 2, 1))
   first = np.asarray(first)
-  np.testing.assert_array_equal(fate, np.take_along_axis(fate, first, 1))
+  np.testing.assert_array_equal(outcome, np.take_along_axis(outcome, first, 1))
   heads = first == np.arange(10)
   n = heads.sum()
   for kind, share in enumerate((0.8, 0.1, 0.1)):
     bound = 5 * math.sqrt(share * (1 - share) / n)
-    assert np.mean(fate[heads] == kind) == pytest.approx(share, abs=bound)
+    assert np.mean(outcome[heads] == kind) == pytest.approx(share, abs=bound)
   # Random tokens differ within a span.
-  inside = (fate == 1) & ~heads
+  inside = (outcome == 1) & ~heads
   follows = seen[:, :-1][inside[:, 1:]] != seen[:, 1:][inside[:, 1:]]
   assert follows.mean() > 0.9
 
 
-def test_steps_are_independent():
-  # Masks of two keys: a token is in both with the product of the shares.
+def test_masks_of_keys_are_independent():
+  # A token is masked with both of two keys with the product of the shares.
   L, N = 67, 8_000
   ids, segments = rows_of([1, 2] * 21, L)
   first, second = (
@@ -394,7 +394,7 @@ def test_steps_are_independent():
   both = (first & second).mean(0)
   product = first.mean(0) * second.mean(0)
   assert np.abs(both - product).max() < 5 * math.sqrt(0.25 / N)
-  # Nor do the rows of one step.
+  # So are the rows of one batch.
   both = (first[1:] & first[:-1]).mean(0)
   assert np.abs(both - first.mean(0) ** 2).max() < 5 * math.sqrt(0.25 / N)
 
@@ -411,7 +411,7 @@ def test_masks_are_the_same_on_1_and_8_devices(how):
   for alone, together in zip(run(key, *batch), run(key, *split), strict=True):
     np.testing.assert_array_equal(alone, together)
     assert together.sharding.is_equivalent_to(rows, together.ndim)
-  # Nothing is sent from one device to another.
+  # No communication between devices.
   lowered = choose.lower(key, *split, how=how, rate=0.3, P=4)
   assert "all-" not in lowered.compile().as_text()
 

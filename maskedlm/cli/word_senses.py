@@ -1,40 +1,36 @@
-"""`maskedlm wsd train|evaluate|predict`: which sense a word has."""
+"""`maskedlm word-senses train|evaluate|predict`: word sense disambiguation."""
 
 import argparse
-import hashlib
 import json
+import pathlib
 import sys
 from collections import Counter
 from collections.abc import Sequence
 
-from maskedlm.cli import main as cli
-from maskedlm.cli import options as options_lib
+from maskedlm.cli import options as shared
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import console, output_options
+from maskedlm.runtime import console, output_files, output_options
 
-CHUNK = 1024  # Lines that are read before they are answered.
+CHUNK = 1024  # Lines to read at a time.
 
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
-    prog="maskedlm wsd",
+    prog="maskedlm word-senses",
     description="Word sense disambiguation by the nearest sense embedding; "
-    "docs/guides/use/word-senses.md goes through it.",
+    "docs/guides/use/word-senses.md is its tutorial. Also `maskedlm wsd`.",
     allow_abbrev=False,
   )
-  verbs = parser.add_subparsers(metavar="train | evaluate | predict")
+  verbs = parser.add_subparsers(
+    metavar="train | evaluate | predict", required=True
+  )
   for add in (_add_train, _add_evaluate, _add_predict):
     add(verbs)
-  args = parser.parse_args(options_lib.glue_layers(argv))
-  if not hasattr(args, "run"):
-    parser.print_usage()
-    return cli.EXIT_ERROR
-  options_lib.check_batch_tokens(args)
-  if getattr(args, "max_documents", 0) < 0:
-    raise ConfigError(
-      f"--max_documents={args.max_documents}: expected 0 (all) or more."
-    )
+  if argv[:1] == ["evaluate"]:
+    shared.check_json_flag(argv)
+  args = parser.parse_args(shared.join_layers(argv))
+  shared.check_at_least(args, batch_tokens=1)
   from maskedlm.runtime import startup
 
   startup.enable_compile_cache()
@@ -48,7 +44,7 @@ def _add(verbs, name: str, run, about: str) -> argparse.ArgumentParser:
 
 
 def _add_data(parser: argparse.ArgumentParser) -> None:
-  options_lib.add_checkpoint(parser)
+  shared.add_checkpoint(parser)
   parser.add_argument(
     "--data",
     required=True,
@@ -62,33 +58,35 @@ def _add_data(parser: argparse.ArgumentParser) -> None:
     metavar="N",
     help="use only the first N documents; 0 = all",
   )
-  options_lib.add_batch_tokens(parser)
+  shared.add_batch_tokens(parser)
 
 
 def _add_train(verbs) -> None:
-  parser = _add(verbs, "train", train, "Makes the sense embeddings.")
+  parser = _add(verbs, "train", train, "Trains sense embeddings.")
   _add_data(parser)
-  parser.add_argument("--out", required=True, metavar="FILE.npz")
+  shared.add_out(
+    parser, "the sense embeddings", metavar="FILE.npz", required=True
+  )
   parser.add_argument(
     "--heldout_share",
     type=float,
     default=0.0,
-    help="share of the documents that is left out of training, for evaluate; "
+    help="share of the documents held out of training, for evaluate; "
     "default: 0",
   )
-  parser.add_argument(
-    "--layers",
-    default="",
-    help="as embed's; default: the last four, or all if there are fewer",
+  shared.add_layers(
+    parser, default="", about="the last four, or all if there are fewer"
   )
-  parser.add_argument(
-    "--combine", default="sum", help="sum (default) | mean | concat"
+  shared.add_combine(
+    parser,
+    default="sum",
+    why=", as in Jurafsky & Martin's recipe for sense embeddings",
   )
   parser.add_argument(
     "--first_senses",
     metavar="FILE",
-    help="what to answer for words not seen in training: WordNet's "
-    "index.sense, or lemma, part of speech, sense between tabs",
+    help="first senses, the answers for words not seen in training: "
+    "WordNet's index.sense, or lemma, part of speech and sense between tabs",
   )
 
 
@@ -97,16 +95,26 @@ def _add_evaluate(verbs) -> None:
     verbs,
     "evaluate",
     evaluate,
-    "Scores them, and the most frequent sense, on labelled words. Of the file "
-    "that they were trained on, the documents held out are scored.",
+    "Scores sense embeddings, and the most frequent sense, on labelled words; "
+    "on their training file, the documents that were held out.",
   )
   _add_data(parser)
+  _add_senses(parser)
+  shared.add_json(parser, "print the table as JSON")
+  shared.add_out(parser, "write the table here, as JSON", metavar="FILE.json")
   parser.add_argument(
-    "--senses", required=True, help="the file that `wsd train` made"
+    "--keys",
+    metavar="FILE.txt",
+    help="write the answers here, in the format of the official Scorer",
   )
-  parser.add_argument("--json", metavar="FILE", help="where to write the table")
+
+
+def _add_senses(parser: argparse.ArgumentParser) -> None:
   parser.add_argument(
-    "--keys", metavar="FILE", help="where to write the answers, for the Scorer"
+    "--senses",
+    required=True,
+    metavar="FILE.npz",
+    help="sense embeddings, written by `word-senses train`",
   )
 
 
@@ -115,24 +123,23 @@ def _add_predict(verbs) -> None:
     verbs,
     "predict",
     predict,
-    "Tells the sense of words that are marked: 'The *bank* rose.', or "
+    "Predicts the sense of marked words: 'The *bank* rose.', or "
     "'*banks|bank|NOUN*' with lemma and part of speech.",
   )
-  options_lib.add_input(parser)
+  shared.add_checkpoint(parser)
+  shared.add_input(parser)
+  shared.add_batch_tokens(parser)
+  _add_senses(parser)
   parser.add_argument(
-    "--senses", required=True, help="the file that `wsd train` made"
+    "--top_k", type=int, default=3, help="senses to print; default: 3"
   )
-  parser.add_argument(
-    "--top", type=int, default=3, help="senses that are shown; default: 3"
-  )
-  parser.add_argument(
-    "--json", action="store_true", help="print a JSON line for each word"
-  )
+  shared.add_old_name(parser, "--top", "top_k", type=int)
+  shared.add_json(parser, "print a JSON line for each word")
   parser.add_argument("text", nargs="*", help="texts, instead of --input")
 
 
 def train(args: argparse.Namespace) -> int:
-  """`maskedlm wsd train`."""
+  """Runs `maskedlm word-senses train`; returns the exit code."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.vectors import vectors
   from maskedlm.inference.word_senses import data, senses
@@ -142,14 +149,16 @@ def train(args: argparse.Namespace) -> int:
     raise ConfigError(
       f"--heldout_share={args.heldout_share}: expected at least 0, below 1."
     )
-  if args.combine == "stack":
-    raise ConfigError("--combine=stack: expected sum, mean or concat.")
+  shared.check_at_least(args, max_documents=0)
+  shared.check_combine(args)
+  shared.parse_layers(args.layers or "last")
   first = None
   if args.first_senses:
     first = data.read_first_senses(args.first_senses)
-  layers = options_lib.parse_layers(args.layers) if args.layers else ()
   digest = _sha256(args.data)
   model = vectors.open_text_encoder(args.checkpoint)
+  N = model.cfg.num_layers
+  layers = shared.parse_layers(args.layers, N) if args.layers else ()
   seen, documents = Counter(), {True: set(), False: set()}
 
   def is_kept(document: str) -> bool:
@@ -164,7 +173,7 @@ def train(args: argparse.Namespace) -> int:
     senses.word_vector_options(model.cfg, layers, args.combine),
     first_senses=first,
     batch_tokens=args.batch_tokens,
-    progress=options_lib.progress(text_lines.total_bytes([args.data]), seen),
+    progress=shared.make_progress(text_lines.total_bytes([args.data]), seen),
   )
   about = {
     **made.about,
@@ -185,19 +194,20 @@ def train(args: argparse.Namespace) -> int:
 
 
 def evaluate(args: argparse.Namespace) -> int:
-  """`maskedlm wsd evaluate`."""
+  """Runs `maskedlm word-senses evaluate`; returns the exit code."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.word_senses import data, senses
   from maskedlm.inference.word_senses import scores as sense_scores
 
-  if args.json:
-    output_options.check_file(args.json, suffixes=(".json",), option="--json")
+  shared.check_at_least(args, max_documents=0)
+  if args.out:
+    output_options.check_file(args.out, suffixes=(".json",), option="--out")
   if args.keys:
     output_options.check_file(args.keys, suffixes=(".txt",), option="--keys")
   learned, model, options = _open(args)
   seen, documents = Counter(), set()
-  show = options_lib.progress(text_lines.total_bytes([args.data]), seen)
-  # Senses that were trained and saved in Python don't tell of what.
+  show = shared.make_progress(text_lines.total_bytes([args.data]), seen)
+  # Senses that were trained and saved in Python have no data_sha256.
   own = _sha256(args.data) == learned.about.get("data_sha256")
   share = learned.about.get("heldout_share", 0.0)
   if own and not share:
@@ -246,12 +256,26 @@ def evaluate(args: argparse.Namespace) -> int:
 
 
 def _report(args, counts, lines, documents: int, *, own: bool) -> None:
-  """Prints the table, and writes it."""
+  """Prints the scores, and writes them to --out."""
   from maskedlm.inference.word_senses import scores as sense_scores
 
   total = sense_scores.ALL
   instances = counts[total, "instances"]
   console.clear_progress()
+  table = [
+    {
+      **line._asdict(),
+      "nearest": line.nearest._asdict(),
+      "most_frequent": line.most_frequent._asdict(),
+    }
+    for line in lines
+  ]
+  text = json.dumps(table, indent=2) + "\n"
+  if args.out:
+    output_options.write_text(args.out, text, option="--out")
+  if args.json:
+    print(text, end="")
+    return
   print(
     f"{instances:,} instances in {documents:,} documents of {args.data}"
     + (", held out of training" if own else "")
@@ -260,42 +284,30 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
   missing = instances - counts[total, "answered"]
   if missing:
     print(
-      f"no answer: {missing:,} instances, whose lemma wasn't seen in training "
-      "with this part of speech; they count against recall"
+      f"no answer: {missing:,} instances, whose lemma was not in the training "
+      "data with this part of speech; they count against recall"
     )
   if counts[total, "fallback"]:
     print(
-      f"first sense: {counts[total, 'fallback']:,} instances, not seen in "
-      "training, have that of --first_senses"
+      f"first sense: {counts[total, 'fallback']:,} instances, not in the "
+      "training data, have that of --first_senses"
     )
   print(
-    "ambiguous: instances of words that have several senses in training; of "
-    "the others both say the same"
+    "ambiguous: instances of words with several senses in the training data; "
+    "for the others both methods give the same answer"
   )
-  if args.json:
-    table = [
-      {
-        **line._asdict(),
-        "nearest": line.nearest._asdict(),
-        "most_frequent": line.most_frequent._asdict(),
-      }
-      for line in lines
-    ]
-    text = json.dumps(table, indent=2) + "\n"
-    output_options.write_text(args.json, text, option="--json")
 
 
 def predict(args: argparse.Namespace) -> int:
-  """`maskedlm wsd predict`."""
+  """Runs `maskedlm word-senses predict`; returns the exit code."""
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.word_senses import inputs as sense_inputs
   from maskedlm.inference.word_senses import senses
 
   if args.text and args.input != ["-"]:
     raise ConfigError("give one of --input and texts.")
-  options_lib.check_input(args)
-  if args.top < 1:
-    raise ConfigError(f"--top={args.top}: expected 1 or more.")
+  shared.check_input(args)
+  shared.check_at_least(args, top_k=1)
   learned, model, options = _open(args)
   rank = senses.make_ranker(learned)
   show = _show_json if args.json else _show
@@ -312,12 +324,12 @@ def predict(args: argparse.Namespace) -> int:
     ):
       for (sentence, target), x in zip(targets, values, strict=True):
         answer = rank(sentence, target, x)
-        print(show(learned, sentence, target, answer, args.top), flush=True)
+        print(show(learned, sentence, target, answer, args.top_k), flush=True)
   return 0
 
 
 def _open(args):
-  """(senses, model, options), of one encoder."""
+  """Returns (senses, model, vector options), all for one encoder."""
   from maskedlm.inference.vectors import vectors
   from maskedlm.inference.word_senses import senses
 
@@ -333,8 +345,8 @@ def _open(args):
   )
 
 
-def _fields(learned, sentence, target, answer, top: int) -> dict:
-  """An answer as it goes into JSON."""
+def _fields(learned, sentence, target, answer, top_k: int) -> dict:
+  """Returns an answer for JSON."""
   from maskedlm.inference.word_senses import senses
 
   scores = answer.scores or (None,) * len(answer.senses)
@@ -350,7 +362,7 @@ def _fields(learned, sentence, target, answer, top: int) -> dict:
     **({"file": sentence.file, "line": sentence.line} if sentence.file else {}),
     "target": sentence.words[target.word],
     "context": senses.format_context(sentence, target),
-    "senses": found[:top],
+    "senses": found[:top_k],
     "candidates": len(found),
   }
 
@@ -359,9 +371,9 @@ def _show_json(*args) -> str:
   return json.dumps(_fields(*args), ensure_ascii=False)
 
 
-def _show(learned, sentence, target, answer, top: int) -> str:
-  """An answer for people: the sense, and those next to it."""
-  fields = _fields(learned, sentence, target, answer, top)
+def _show(learned, sentence, target, answer, top_k: int) -> str:
+  """Formats an answer: the best sense, and the next ones."""
+  fields = _fields(learned, sentence, target, answer, top_k)
   lines = [fields["context"]]
   for found in fields["senses"]:
     score, example = found["score"], found["example"]
@@ -369,13 +381,12 @@ def _show(learned, sentence, target, answer, top: int) -> str:
     as_in = f"  as in: {example}" if example else ""
     lines.append(f"  {found['sense']}  {how}{as_in}")
   if not fields["senses"]:
-    lines.append("  unknown: no such word was seen in training")
+    lines.append("  unknown: the word was not in the training data")
   return "\n".join(lines)
 
 
 def _sha256(path: str) -> str:
   try:
-    with open(path, "rb") as file:
-      return hashlib.file_digest(file, "sha256").hexdigest()
+    return output_files.sha256(pathlib.Path(path))
   except OSError as error:
     raise ConfigError(f"--data={path}: {error.strerror}.") from None

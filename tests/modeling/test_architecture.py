@@ -1,0 +1,120 @@
+"""EncoderConfig: its checks, choices and derived sizes."""
+
+import dataclasses
+import json
+
+import pytest
+
+from helpers import encoder_reference as reference
+from helpers.encoder_reference import L
+from maskedlm.config import defaults
+from maskedlm.core.errors import ConfigError
+from maskedlm.modeling import architecture, encoder, heads, layers
+from maskedlm.modeling.architecture import EncoderConfig, encoder_config
+from maskedlm.modeling.attention.layer import IMPLEMENTATIONS
+
+
+def test_config_survives_json():
+  cfg = reference.config(remat="dots")
+  text = json.dumps(dataclasses.asdict(cfg))
+  assert EncoderConfig(**json.loads(text)) == cfg
+
+
+def test_encoder_config_takes_the_model_section():
+  model = defaults.default().model
+  cfg = encoder_config(model, 30_522, 512)
+  assert (cfg.vocab_size, cfg.num_layers, cfg.head_size) == (30_522, 12, 64)
+
+
+def test_global_layers():
+  cfg = reference.config(num_layers=5, local_window=2, global_every=2)
+  assert cfg.global_layers == (True, False, True, False, True)
+  cfg = dataclasses.replace(cfg, local_window=0)
+  assert cfg.global_layers == (True,) * 5
+
+
+def test_choices_are_those_of_the_tables():
+  tables = {
+    "activation": layers.ACTIVATIONS,
+    "dtype": layers.DTYPES,
+    "remat": encoder.REMAT,
+    "attention": ("auto", *IMPLEMENTATIONS),
+    "position": encoder.POSITIONS,
+    "norm_order": encoder.RESIDUALS,
+    "norm_kind": encoder.NORMS,
+    "mlp": encoder.MLPS,
+    "pooler": heads.POOLERS,
+    "row_pool": heads.ROW_POOLS,
+  }
+  known = {name: tuple(table) for name, table in tables.items()}
+  stated = {
+    field.name: field.metadata["choices"]
+    for field in dataclasses.fields(architecture.EncoderConfig)
+    if field.metadata and field.metadata["choices"]
+  }
+  assert known == stated
+
+
+@pytest.mark.parametrize(
+  ("changes", "expected"),
+  [
+    ({"width": 25}, r"model.width=25 .*model.num_heads=3; set model.width=27"),
+    ({"activation": "gelu_tan"}, r'did you mean "gelu_tanh"'),
+    ({"dtype": "float16"}, r"model.dtype='float16'.*float32, bfloat16"),
+    ({"remat": "all"}, r"model.remat='all'.*none, dots, full"),
+    ({"num_layers": 0}, r"model.num_layers=0 .*1 or more"),
+    ({"max_positions": 12}, r"rows of 13 .*model.max_positions=12"),
+    ({"position": "rop"}, r"model.position='rop'.*did you mean \"rope\""),
+    ({"norm_order": "first"}, r"model.norm_order='first'.*post, pre"),
+    ({"norm_kind": "batch"}, r"model.norm_kind='batch'.*layer, rms"),
+    ({"mlp": "geglu"}, r"model.mlp='geglu'.*plain, gated"),
+    ({"local_window": 5}, r"model.local_window=5 .*even; set it to 6"),
+    ({"local_window": -2}, r"model.local_window=-2 .*0 or more"),
+    ({"global_every": 0}, r"model.global_every=0 .*1 or more"),
+    ({"rope_theta": 0.0}, r"model.rope_theta=0.0 .*1 or more"),
+    ({"embedding_width": -1}, r"model.embedding_width=-1 .*0 or more"),
+    ({"dropout": 1.0}, r"model.dropout=1.0 .*0 or more and below 1"),
+    ({"vocab_block": 0}, r"model.vocab_block=0 .*1 or more"),
+    (
+      {"position": "rope", "width": 24, "num_heads": 8},
+      "size must be even.* is 3",
+    ),
+    ({"skip_first_norm": True}, r"skip_first_norm=True needs .*'pre'"),
+    (
+      {"position": "rope", "width": 27, "num_heads": 3},
+      r"size must be even.*27.*3 is 9",
+    ),
+  ],
+)
+def test_wrong_options_are_named(changes, expected):
+  fields = dataclasses.asdict(reference.config())
+  del fields["vocab_size"]
+  with pytest.raises(ConfigError, match=expected):
+    encoder_config({**fields, **changes}, 131, L)
+
+
+def test_rows_may_have_max_positions_tokens():
+  fields = dataclasses.asdict(reference.config(max_positions=L))
+  del fields["vocab_size"]
+  assert encoder_config(fields, 131, L).max_positions == L
+  with pytest.raises(ConfigError, match=f"set model.max_positions={L + 1}"):
+    encoder_config(fields, 131, L + 1)
+
+
+def test_derived_sizes_by_hand():
+  padded = [
+    reference.config(vocab_size=size).padded_vocab_size
+    for size in (1, 128, 129, 256)
+  ]
+  assert padded == [128, 128, 256, 256]
+  types = [
+    reference.config(pair_types=pair, type_vocab_size=size).num_types
+    for pair, size in ((2, 2), (1, 2), (2, 0))
+  ]
+  assert types == [2, 1, 0]
+
+
+def test_a_restored_config_chooses_attention_anew():
+  cfg = reference.config(attention="splash", width=48)
+  found = architecture.restored(dataclasses.asdict(cfg))
+  assert found == dataclasses.replace(cfg, attention="auto")
