@@ -1,9 +1,10 @@
-"""Memory that XLA frees on a CPU is kept by the process, for the next step.
+"""Makes glibc's malloc keep freed memory, which speeds up training on CPUs.
 
-XLA:CPU allocates the temporaries of a program each time it runs. glibc asks the
-system for anything that large and gives it back after: in every step the kernel
-has to find, clear and map each page anew. On a virtual machine that was a
-quarter of the CPU time of a training step (docs/results/performance.md).
+XLA:CPU allocates a program's temporaries each time it runs. By default glibc
+gets such large blocks from the kernel and returns them when they are freed, so
+in every step the kernel finds, clears and maps each page again. On a virtual
+machine that took a quarter of a training step's CPU time
+(docs/results/performance.md).
 """
 
 import os
@@ -13,33 +14,33 @@ from collections.abc import MutableMapping
 
 from maskedlm.runtime import xla_flags
 
-# glibc's tunables, which it reads as a process starts: what is set, and why.
+# glibc reads these tunables when a process starts.
 TUNABLES = ":".join(
   f"glibc.malloc.{name}={value}"
   for name, value in (
-    # What is smaller isn't mapped by itself, and unmapped when it is freed.
-    # What is larger is: a hole of gigabytes would cost more than it saves.
+    # Smaller blocks come from the heap. Larger ones are mapped, and unmapped
+    # when freed: an unused hole of gigabytes would cost more than it saves.
     ("mmap_threshold", 2**28),
-    # The heap's end isn't given back either.
+    # Nor is the end of the heap returned.
     ("trim_threshold", 2**64 - 1),
-    # Other arenas have no room for what is large.
+    # Other arenas have no room for large blocks.
     ("arena_max", 1),
-    # The few bytes beside an aligned block join it again when they are freed.
-    # Cached, they would leave a hole in which the same block has no place.
+    # The few bytes next to an aligned block merge with it when freed. In a
+    # cache, they would leave a hole that is too small for the same block.
     ("tcache_count", 0),
-    # What is mapped comes in pages of 2 MiB, where the kernel has them.
+    # Mapped memory uses pages of 2 MiB, where the kernel offers them.
     ("hugetlb", 1),
   )
 )
 
 
 def keep_freed(environ: MutableMapping[str, str] = os.environ) -> None:
-  """Starts this program once more, with such a malloc, if JAX is for the CPU.
+  """Restarts this program with TUNABLES set, if JAX will run on the CPU.
 
-  The first thing that a program does: what it did before is done again. It
-  isn't started anew where jax was imported before; where it is read from stdin;
-  where there is no glibc; and where the user has set malloc's options: MALLOC_*
-  or GLIBC_TUNABLES. The processes that it starts have the usual malloc.
+  Call it first: whatever the program did before is done again. It returns
+  without a restart if jax is already imported, if the program is read from
+  stdin, if there is no glibc, or if the user has set malloc's options (MALLOC_*
+  or GLIBC_TUNABLES). Child processes get the default malloc.
   """
   if environ.get("GLIBC_TUNABLES") == TUNABLES:  # This is the second start.
     del environ["GLIBC_TUNABLES"]

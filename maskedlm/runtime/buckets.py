@@ -1,10 +1,10 @@
-"""Buckets: what has an address, such as gs://bucket/run, and no folder.
+"""Remote storage: workdirs and files at addresses such as gs://bucket/run.
 
-A run's workdir may have one, in Google Cloud Storage, which Orbax can write.
-Its checkpoints are there and nowhere else. Its small files are in a temporary
-folder, the *mirror*, which is filled from the address at the start, and copied
-back to it before a checkpoint is complete and at the end. What only reads a
-checkpoint is given the address. Corpora: corpus_copy.py.
+A run's workdir may be in Google Cloud Storage, which Orbax can write. Its
+checkpoints are there and nowhere else. Its small files are in a temporary
+folder, the *mirror*: it is filled from the address at the start, and copied
+back before a checkpoint is complete and at the end. Code that only reads a
+checkpoint uses the address. Corpora: data/corpus/download.py.
 """
 
 import atexit
@@ -22,28 +22,28 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import storage_errors
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")  # pathlib folds slashes.
-_MARK = ".address"  # In a mirror: what it is of.
-_NOT_FETCHED = {"checkpoints", "tensorboard"}  # Writers only add to those.
-_AT_ONCE = 8  # Files under way.
+_MARK = ".address"  # The file in a mirror that holds the mirrored address.
+_NOT_FETCHED = {"checkpoints", "tensorboard"}  # A run only adds to those.
+_AT_ONCE = 8  # Files copied at a time.
 
-Path = os.PathLike  # A pathlib.Path, or an epath.Path where it is an address.
+Path = os.PathLike  # A pathlib.Path, or an epath.Path for an address.
 
 
 def is_address(path: str | Path) -> bool:
-  """Is it gs://..., or the like?"""
+  """Returns whether a path is an address, such as gs://..."""
   return bool(_ADDRESS.match(os.fspath(path)))
 
 
 def normalize(address: str | Path) -> str:
-  """The address with its two slashes, and none at the end."""
+  """Returns the address with two slashes, and none at the end."""
   return _ADDRESS.sub(r"\1://", os.fspath(address), count=1).rstrip("/")
 
 
 def folder(path: str | Path) -> pathlib.Path:
-  """The absolute path of a folder; ~ is the user's home.
+  """Returns the absolute path of a folder; ~ is the user's home.
 
   Raises:
-    ConfigError: an address.
+    ConfigError: the path is an address.
   """
   if is_address(path):
     raise ConfigError(
@@ -54,12 +54,12 @@ def folder(path: str | Path) -> pathlib.Path:
 
 
 def _at_home(path: str | Path) -> pathlib.Path:
-  # In --out=~/x no shell does it.
+  # Shells don't expand --out=~/x.
   return pathlib.Path(os.path.expanduser(path))
 
 
 def origin(path: str | Path) -> Path:
-  """Where it is in truth: a path in a mirror is at the mirror's address.
+  """Returns where a path really is: for one in a mirror, its address.
 
   Raises:
     ConfigError: an address that Orbax can't write.
@@ -77,8 +77,8 @@ def _bucket(address: str | Path):
   address = normalize(address)
   if not address.startswith("gs://"):
     raise ConfigError(
-      f"{address}: checkpoints are kept in folders and in buckets of Google "
-      "Cloud Storage (gs://BUCKET/PATH). Mount others, and give the folder."
+      f"{address}: checkpoints can be in folders and in Google Cloud Storage "
+      "(gs://BUCKET/PATH). Mount other storage, and give the folder."
     )
   filesystem(address)
   from etils import epath
@@ -88,23 +88,23 @@ def _bucket(address: str | Path):
 
 @functools.cache
 def filesystem(address: str):
-  """(fsspec's file system, the path in it).
+  """Returns (fsspec's file system, the path in it).
 
   Raises:
-    ConfigError: an unknown kind of address, or a package is missing.
+    ConfigError: an unknown type of address, or a package is missing.
   """
   import fsspec
 
-  # It would not see what TensorStore, and other hosts, have written.
+  # A cache would hide what TensorStore and other hosts have written.
   for name in ("gs", "gcs"):
     fsspec.config.conf.setdefault(name, {})["use_listings_cache"] = False
   try:
     return fsspec.core.url_to_fs(address)
   except ImportError as error:
-    package = "'maskedlm[gcs]'" if address.startswith("gs://") else "it"
+    package = "'maskedlm[gcs]'" if address.startswith("gs://") else "PACKAGE"
     raise ConfigError(
-      f"{address}: a package for it is missing ({error}): `pip install "
-      f"{package}`, or mount it and give the folder."
+      f"{address}: a package is missing ({error}): `pip install {package}`, or "
+      "mount the storage and give the folder."
     ) from error
   except ValueError as error:
     raise ConfigError(
@@ -113,11 +113,11 @@ def filesystem(address: str):
     ) from error
 
 
-# Files, in folders and in buckets.
+# Files, in folders and in buckets
 
 
 def list_files(path: Path) -> list[str]:
-  """The files below a folder, by their names relative to it, in order."""
+  """Lists the files below a folder, sorted, relative to it."""
   if not is_address(path):
     found = (p.relative_to(path) for p in path.rglob("*") if p.is_file())
     return sorted(map(str, found))
@@ -126,7 +126,7 @@ def list_files(path: Path) -> list[str]:
 
 
 def remove(path: Path) -> None:
-  """Deletes a folder and all in it, as far as that can be done."""
+  """Deletes a folder and its content; what can't be deleted is left."""
   if is_address(path):
     with contextlib.suppress(Exception):  # gcsfs raises many kinds.
       path.rmtree(missing_ok=True)
@@ -141,7 +141,7 @@ def download(
   *,
   then: Callable[[str], None] = lambda name: None,
 ) -> None:
-  """Copies the files of these names, several at once; then(name) after each."""
+  """Copies the named files, several at a time; calls then(name) after each."""
   fs, root = filesystem(os.fspath(address))
 
   def fetch_one(name: str) -> None:
@@ -158,26 +158,28 @@ def download(
 
 
 def local_copy(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
-  """The folder or file; of an address a copy, until the process ends.
+  """Returns a local path; an address is copied until the process ends.
 
   Args:
-    path: a folder, a file or an address of one; ~ is the user's home.
-    beside: names of files that are copied with a file, if it has them beside.
+    path: a folder, a file, or the address of one; ~ is the user's home.
+    beside: names of files in the same folder that are copied with a file, if
+      they exist.
 
   Raises:
-    ConfigError, StorageError: an address where nothing is; out of reach.
+    ConfigError: nothing is at the address.
+    StorageError: the address can't be read now.
   """
   if not is_address(path):
     return _at_home(path)
   address = normalize(path)
-  fs, root = filesystem(address)  # Its own errors say more.
+  fs, root = filesystem(address)  # Outside of the block: its errors say more.
   folder = pathlib.Path(tempfile.mkdtemp(prefix="maskedlm-"))
   atexit.register(shutil.rmtree, folder, ignore_errors=True)
   with storage_errors.bucket_errors(address):
     if fs.isfile(root):
       address, _, name = address.rpartition("/")
-      there = [n for n in beside if fs.exists(f"{root[: -len(name)]}{n}")]
-      download(address, [name, *there], folder)
+      found = [n for n in beside if fs.exists(f"{root[: -len(name)]}{n}")]
+      download(address, [name, *found], folder)
       return folder / name
     names = list_files(address)
     download(address, names, folder)
@@ -188,16 +190,16 @@ def local_copy(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
   return folder
 
 
-# A run's workdir.
+# A run's workdir
 
 
 @contextlib.contextmanager
 def workdir(path: str | Path) -> Iterator[pathlib.Path]:
-  """Within: the folder of a run; of an address, its mirror.
+  """Yields the folder of a run; for an address, its mirror.
 
   Raises:
-    ConfigError: an address that Orbax can't write, or a wrong one.
-    StorageError: it can't be read now, or at the end not be written.
+    ConfigError: the address is wrong, or Orbax can't write it.
+    StorageError: it can't be read now, or not written at the end.
   """
   if not is_address(path):
     yield _at_home(path).resolve()
@@ -215,7 +217,7 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
     try:
       yield folder
     finally:
-      if _stamps(folder) != before:  # Of host 0; the others write nothing.
+      if _stamps(folder) != before:  # Only host 0 writes.
         with storage_errors.bucket_errors(address):
           upload(folder)
 
@@ -226,7 +228,7 @@ def _stamps(folder: pathlib.Path) -> dict[str, tuple[int, int]]:
 
 
 def upload(path: str | Path) -> None:
-  """Copies a mirror's files to its address; of others, does nothing."""
+  """Copies a mirror's files to its address; does nothing for other paths."""
   address = origin(path)
   if is_address(path) or not is_address(address):
     return

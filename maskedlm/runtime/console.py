@@ -1,4 +1,4 @@
-"""Lines for the user: log messages and a progress line on stderr."""
+"""Prints log lines, a progress line, tables and right-to-left text."""
 
 import contextlib
 import os
@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 
 def fit_terminal(text: str) -> str:
-  """What of a line fits in the terminal: one that wraps can't be replaced."""
+  """Cuts a line to the terminal's width; a wrapped one can't be replaced."""
   columns = 0  # Unknown, or no terminal.
   with contextlib.suppress(OSError, ValueError):
     columns = os.get_terminal_size(sys.stderr.fileno()).columns
@@ -16,18 +16,18 @@ def fit_terminal(text: str) -> str:
 
 
 def clear_progress() -> None:
-  """Removes the line of progress, if there is a terminal."""
+  """Removes the progress line, if stderr is a terminal."""
   if sys.stderr and sys.stderr.isatty():
     print("\r\033[K", end="", file=sys.stderr, flush=True)
 
 
 def log(text: str) -> None:
-  """One line to the user, from host 0."""
+  """Prints one line to stderr, on host 0."""
   _show(text, end="\n")
 
 
 def progress(text: str) -> None:
-  """A line that the next one replaces, or a plain line if not a terminal."""
+  """Prints a line that the next one replaces; off a terminal, a log line."""
   if sys.stderr.isatty():
     _show(fit_terminal(text), end="")
   else:
@@ -35,9 +35,9 @@ def progress(text: str) -> None:
 
 
 def _show(text: str, *, end: str) -> None:
-  """Nobody may be there to read it: that ends no run.
+  """Prints on host 0; that nobody reads it is no error.
 
-  In `... 2>&1 | tee log`, Ctrl-C ends tee, and what is printed of it fails.
+  In `... 2>&1 | tee log`, Ctrl-C ends tee, and printing fails from then on.
   """
   import jax  # Not needed to show --help.
 
@@ -48,7 +48,7 @@ def _show(text: str, *, end: str) -> None:
 
 
 def format_seconds(seconds: float) -> str:
-  """3725 -> "1h02m05s"."""
+  """Formats seconds: 3725 -> "1h02m05s"."""
   minutes, seconds = divmod(round(seconds), 60)
   hours, minutes = divmod(minutes, 60)
   if hours:
@@ -96,14 +96,14 @@ def _cell(value: object) -> str:
   return "-" if value is None else str(value)
 
 
-# First strong isolate, and its end (Unicode Standard Annex 9): text between
-# them is laid out by itself and doesn't reorder what stands beside it.
+# First strong isolate and its end (Unicode Standard Annex 9): the text between
+# them is laid out separately and doesn't reorder its neighbours.
 FSI, PDI = "\u2068", "\u2069"
 _RIGHT_TO_LEFT = {"R", "AL", "AN"}  # Hebrew, Arabic, Arabic digits.
 
 
 def isolate(text: str) -> str:
-  """The text, between isolate marks if some of it is right-to-left."""
+  """Puts the text between isolate marks if some of it is right-to-left."""
   if any(unicodedata.bidirectional(char) in _RIGHT_TO_LEFT for char in text):
     return f"{FSI}{text}{PDI}"
   return text

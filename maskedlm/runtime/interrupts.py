@@ -1,4 +1,4 @@
-"""Signals that ask a run to save and end: noted, not obeyed at once."""
+"""Turns signals that ask a run to save and stop into an event."""
 
 import contextlib
 import signal
@@ -10,10 +10,11 @@ from maskedlm.runtime import console
 
 @contextlib.contextmanager
 def stop_signals() -> Iterator[threading.Event]:
-  """Within, a signal sets the event; a second Ctrl-C interrupts.
+  """Yields an event that a signal sets; a second Ctrl-C raises at once.
 
-  These are SIGTERM, Ctrl-C, and that the terminal is gone (SIGHUP), unless it
-  was to be ignored, as nohup has it. Outside the main thread there are none.
+  The signals are SIGTERM, SIGINT (Ctrl-C) and SIGHUP (the terminal is gone),
+  unless SIGHUP is ignored, as under nohup. Outside the main thread no signal is
+  handled.
   """
   stopped, old = threading.Event(), {}
 

@@ -1,9 +1,9 @@
-"""What the hosts of a run do together; one host is a case of several.
+"""Coordinates the hosts of a run; a single host is a special case.
 
-A host, in every message, is a process by its number. All call the same
-functions in the same order. Host 0 alone writes, but for checkpoints. What may
-fail on one of them only is called through `together`, so that all stop with
-its error, and none waits for ever. runtime.py connects them.
+A host, in every message, is a process by its number. All hosts call the same
+functions in the same order. Only host 0 writes, except for checkpoints. Calls
+that may fail on one host go through `run_on_all_hosts`, so that all stop with
+its error and none waits for ever. startup.py connects the hosts.
 """
 
 import collections
@@ -26,11 +26,11 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import buckets, output_files, storage_errors
 
 T = TypeVar("T")
-SEEN_WITHIN = 30  # Seconds after which a shared folder shows a new file.
+SEEN_WITHIN = 30  # Seconds until a shared folder shows a new file.
 
 
 def is_primary() -> bool:
-  """Is this host 0, which writes and prints?"""
+  """Returns whether this is host 0, which writes and prints."""
   return jax.process_index() == 0
 
 
@@ -38,23 +38,23 @@ def check_alone(what: str) -> None:
   """Raises ConfigError if there are several hosts."""
   if jax.process_count() > 1:
     raise ConfigError(
-      f"{what} runs on one host, here are {jax.process_count()}: start its "
-      "runs apart, one on each host."
+      f"{what} needs a single host, not {jax.process_count()}: start its runs "
+      "separately, one on each host."
     )
 
 
 def write_text(path: pathlib.Path, text: str) -> None:
-  """Writes a file, on host 0, whole or not at all."""
+  """Writes a whole file, on host 0 only."""
   if is_primary():
     output_files.write_text(path, text)
 
 
 @contextlib.contextmanager
 def workdir(path: str | pathlib.Path) -> Iterator[pathlib.Path]:
-  """Within: the folder of a run, or each host's mirror (remote.py).
+  """Yields the folder of a run, or this host's mirror of it (buckets.py).
 
   Raises:
-    ConfigError, StorageError: see remote.workdir; a disk is full.
+    ConfigError, StorageError: see buckets.workdir; or a disk is full.
   """
   with contextlib.ExitStack() as stack:
     folder = run_on_all_hosts(
@@ -68,12 +68,12 @@ def run_on_all_hosts(
   make: Callable[[], T],
   facts: Callable[[T], Mapping[str, Any]] = lambda made: {},
 ) -> T:
-  """make() on every host; facts(made) must be the same on all of them.
+  """Returns make() on every host; facts(made) must be equal on all of them.
 
   Raises, on every host and with one exit code:
-    What make raised there.
-    ConfigError: what it raised on another one, or a fact that differs; it names
-      the host.
+    What make raised on this host.
+    ConfigError: what it raised on another host, or a fact that differs; it
+      names the host.
   """
   if jax.process_count() == 1:
     return make()
@@ -83,44 +83,45 @@ def run_on_all_hosts(
     mine = dict(facts(made))
   except (ValueError, RuntimeError) as error:
     if not hasattr(error, "exit_code"):
-      raise  # A bug of ours: this host ends, with a traceback.
+      raise  # A bug in maskedlm: this host ends with a traceback.
     failure = error
   code = failure.exit_code if failure else None
-  told = {"error": str(failure or "")[:4000], "code": code, "facts": mine}
-  said = exchange({"host": socket.gethostname(), **told})
-  names = [f"host {i} ({each['host']})" for i, each in enumerate(said)]
-  failed = [i for i, each in enumerate(said) if each["code"]]
+  message = str(failure or "")[:4000]
+  report = {"error": message, "code": code, "facts": mine}
+  reports = exchange({"host": socket.gethostname(), **report})
+  names = [f"host {i} ({each['host']})" for i, each in enumerate(reports)]
+  failed = [i for i, each in enumerate(reports) if each["code"]]
   if failed:
-    # One code for all: a host that alone is started again waits for the others.
-    first = said[failed[0]]
+    # One code for all: a host restarted alone would wait for the others.
+    first = reports[failed[0]]
     error = failure or ConfigError(f"{names[failed[0]]}: {first['error']}")
-    error.exit_code = min(said[i]["code"] for i in failed)
+    error.exit_code = min(reports[i]["code"] for i in failed)
     raise error
-  for fact, first in said[0]["facts"].items():
-    for name, each in zip(names, said, strict=True):
+  for fact, first in reports[0]["facts"].items():
+    for name, each in zip(names, reports, strict=True):
       if each["facts"].get(fact) != first:
         raise ConfigError(
           f"hosts differ in {fact}: {first} on {names[0]}, "
-          f"{each['facts'].get(fact)} on {name}. Give all of them the same, "
-          "and start again."
+          f"{each['facts'].get(fact)} on {name}. Make them equal, and start "
+          "again."
         )
   return made
 
 
 def broadcast_from_host0(decide: Callable[[], T]) -> T:
-  """What host 0 decides, on every host; JSON-able."""
+  """Returns host 0's decide() on every host; JSON-able."""
   return exchange(run_on_all_hosts(lambda: decide() if is_primary() else None))[
     0
   ]
 
 
 def check_shared(folder: pathlib.Path) -> None:
-  """Creates a folder that can be written, and that all hosts see as the same.
+  """Creates a folder, and checks that all hosts share it and can write it.
 
-  Of a mirror, it is the address that all must be able to read.
+  For a mirror, checks that all hosts can read its address.
 
   Raises:
-    ConfigError: one of them doesn't, or it may not be written.
+    ConfigError: a host has another folder, or it may not be written.
     StorageError: it can't be written now.
   """
   place = buckets.origin(folder)
@@ -144,9 +145,8 @@ def check_shared(folder: pathlib.Path) -> None:
           return
       time.sleep(1)
     raise ConfigError(
-      f"{place} is not the folder that host 0 has under this name: the "
-      "workdir must be one that all hosts share (NFS, Filestore, a mounted "
-      "bucket, an address gs://...); --workdir says where."
+      f"{place} is not host 0's folder of this name: give a --workdir that all "
+      "hosts share (NFS, Filestore, a mounted bucket, an address gs://...)."
     )
 
   run_on_all_hosts(read)
@@ -155,11 +155,11 @@ def check_shared(folder: pathlib.Path) -> None:
 
 
 def any_host(flag: Callable[[], bool], *, delay: int) -> Callable[[], bool]:
-  """-> ask(): was the flag of any host set, `delay` calls ago?
+  """Returns ask(): was any host's flag set, `delay` calls ago?
 
-  So that hosts decide the same at the same step, and none waits: an answer is
-  read when the devices have had it for long. All hosts must ask equally often.
-  One host asks itself, without a delay.
+  All hosts decide the same at the same step, and none waits: an answer is read
+  long after the devices computed it. All hosts must ask equally often. A single
+  host reads its own flag without a delay.
   """
   if jax.process_count() == 1:
     return flag
@@ -180,7 +180,7 @@ def any_host(flag: Callable[[], bool], *, delay: int) -> Callable[[], bool]:
 
 
 def exchange(value) -> list:
-  """The values of all hosts, in their order; JSON-able."""
+  """Returns the values of all hosts, in order; JSON-able."""
   if jax.process_count() == 1:
     return [value]
   text = json.dumps(value).encode()

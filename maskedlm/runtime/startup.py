@@ -1,12 +1,12 @@
-"""What a process sets up before it computes: its caches, the other hosts.
+"""Sets up a process before it computes: the compile cache, the other hosts.
 
-Who the hosts of a run are is read from the environment, in this order:
+The hosts of a run are found in the environment, in this order:
 
   JAX_COORDINATOR_ADDRESS (host:port of host 0), JAX_NUM_PROCESSES and
   JAX_PROCESS_ID; the variables of TPUs on GKE; those of Slurm; the metadata
   server of a Cloud TPU VM.
 
-What they do together is in hosts.py.
+multihost.py coordinates them.
 """
 
 import atexit
@@ -25,9 +25,9 @@ from typing import Any
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import output_files, xla_flags
 
-PATIENCE = 300  # Seconds in which all hosts must have been started.
-HEARTBEAT = 30  # Seconds of silence after which a host is taken for dead.
-MAX_SKEW = 10.0  # Seconds that clocks may differ by, unremarked.
+CONNECT_TIMEOUT = 300  # Seconds within which all hosts must start.
+HEARTBEAT_TIMEOUT = 30  # Seconds of silence until a host counts as dead.
+MAX_SKEW = 10.0  # Seconds by which clocks may differ without a warning.
 PACKAGES = ("maskedlm", "jax", "jaxlib", "flax", "numpy", "orbax-checkpoint")
 
 
@@ -40,8 +40,8 @@ class LostHostError(RuntimeError):
 def enable_compile_cache() -> None:
   """Keeps compiled programs in the user's cache directory.
 
-  JAX_COMPILATION_CACHE_DIR, where it is set, says where instead; with
-  JAX_ENABLE_COMPILATION_CACHE=false there is none
+  JAX_COMPILATION_CACHE_DIR overrides the directory, and
+  JAX_ENABLE_COMPILATION_CACHE=false turns the cache off
   (docs/results/performance.md).
   """
   import jax
@@ -51,17 +51,17 @@ def enable_compile_cache() -> None:
     jax.config.update("jax_compilation_cache_dir", str(path))
 
 
-# Who the hosts are.
+# Finding and connecting the hosts
 
 
 def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
-  """What jax.distributed.initialize needs to be told; None = one host.
+  """Returns arguments for jax.distributed.initialize; None = one host.
 
-  Empty where JAX finds the hosts itself, as it does on TPUs and with Slurm,
-  which may be told the address alone.
+  {} if JAX finds the hosts itself, as it does on TPUs and with Slurm, where
+  JAX_COORDINATOR_ADDRESS may be set alone.
 
   Raises:
-    ConfigError: variables that are incomplete, or not numbers.
+    ConfigError: variables are missing, or are not numbers.
   """
   address = environ.get("JAX_COORDINATOR_ADDRESS")
   names = ("JAX_NUM_PROCESSES", "JAX_PROCESS_ID")
@@ -81,7 +81,7 @@ def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
       )
       raise ConfigError(
         f"{found}: expected host:port of host 0, the number of hosts, and this "
-        "host's number, from 0; or none of the three."
+        "host's number, counted from 0; or none of the three."
       )
     if count == 1:
       return None
@@ -102,13 +102,13 @@ def _jax_finds_hosts(environ: Mapping[str, str]) -> bool:
 
 
 def _is_task_of_slurm(environ: Mapping[str, str]) -> bool:
-  """Of several: under srun, that is; in a shell of salloc there is none."""
+  """Returns whether this is one of several tasks, as under srun, not salloc."""
   in_step = "SLURM_STEP_NODELIST" in environ and "SLURM_PROCID" in environ
   return in_step and int(environ.get("SLURM_NTASKS", "1")) > 1
 
 
 def _tpu_workers(environ: Mapping[str, str]) -> str:
-  """The workers of this Cloud TPU VM, with commas; "" where this is none."""
+  """Returns the workers of this Cloud TPU VM, with commas; "" elsewhere."""
   if not xla_flags.has_tpu() or "TPU_SKIP_MDS_QUERY" in environ:
     return ""
   server = environ.get("GCE_METADATA_IP", "metadata.google.internal")
@@ -120,20 +120,20 @@ def _tpu_workers(environ: Mapping[str, str]) -> str:
   try:
     with urllib.request.urlopen(request, timeout=10) as answer:
       return answer.read().decode()
-  except OSError:  # A machine of another kind.
+  except OSError:  # Not a Cloud TPU VM.
     return ""
 
 
 def start_hosts() -> None:
-  """Connects this process with those of the other hosts, if there are any.
+  """Connects this process to the other hosts, if there are any.
 
-  One host opens no port; several processes of one machine, whose coordinator
-  is 127.0.0.1, are reached from nowhere else.
+  A single host opens no port. Processes on one machine, whose coordinator is
+  127.0.0.1, can't be reached from other machines.
 
   Raises:
-    ConfigError: the environment doesn't say who they are, or they differ in
-      what must be the same.
-    LostHostError: they don't come.
+    ConfigError: the environment describes the hosts incompletely, or they
+      differ in something that must be equal.
+    LostHostError: a host doesn't connect in time.
   """
   import jax
 
@@ -147,36 +147,39 @@ def start_hosts() -> None:
   address = found.get("coordinator_address", "")
   if address.startswith(("127.", "localhost:")):
     found["coordinator_bind_address"] = address
-  # JAX gives up by ending the process, in a page that doesn't say so.
+  # On a timeout JAX ends the process, with a page that doesn't say why.
   who = (
     f"host {found['process_id']} of {found['num_processes']}, at {address}"
     if found
     else "one of several hosts"
   )
-  print(f"{who}: waits for the others, {PATIENCE} s at most", file=sys.stderr)
-  # Signals are ours: train.py saves, on every host, at the same step.
+  print(
+    f"{who}: waiting for the others, {CONNECT_TIMEOUT} s at most",
+    file=sys.stderr,
+  )
+  # We handle signals: training/loop.py saves on every host at the same step.
   jax.config.update("jax_enable_preemption_service", False)
   try:
     jax.distributed.initialize(
       **found,
-      initialization_timeout=PATIENCE,
-      heartbeat_timeout_seconds=HEARTBEAT,
-      shutdown_timeout_seconds=3600,  # Host 0 may have a result to work out.
+      initialization_timeout=CONNECT_TIMEOUT,
+      heartbeat_timeout_seconds=HEARTBEAT_TIMEOUT,
+      shutdown_timeout_seconds=3600,  # Host 0 may still compute the result.
     )
   except (RuntimeError, ValueError) as error:
     raise LostHostError(
       f"the other hosts can't be reached ({_first_line(error)}): start the "
-      "same command on all of them, where host 0 can be reached by the others."
+      "same command on all hosts, and let all of them reach host 0."
     ) from error
   devices = collections.Counter(d.process_index for d in jax.devices())
   if len(set(devices.values())) > 1:
     raise ConfigError(
       "hosts have different numbers of devices: "
       + ", ".join(f"host {i} has {n}" for i, n in sorted(devices.items()))
-      + ". Use hosts of one kind, or hide devices (CUDA_VISIBLE_DEVICES)."
+      + ". Use equal hosts, or hide devices (CUDA_VISIBLE_DEVICES)."
     )
   multihost.run_on_all_hosts(_versions, facts=dict)
-  clocks = multihost.exchange(time.time())  # They left `together` at one time.
+  clocks = multihost.exchange(time.time())  # All just left the call above.
   for i, clock in enumerate(clocks):
     if abs(clock - clocks[0]) > MAX_SKEW and multihost.is_primary():
       print(
@@ -197,10 +200,10 @@ def _versions() -> dict[str, str]:
 
 @contextlib.contextmanager
 def connected():
-  """Within (or of a function, as decorator): connected with the other hosts.
+  """Connects to the other hosts; a context manager or a decorator.
 
-  Whatever is raised on this host alone ends it at once; the others find it
-  gone, within HEARTBEAT at the latest, and raise LostHostError.
+  An error on this host alone ends it at once; the others notice within
+  HEARTBEAT_TIMEOUT seconds and raise LostHostError.
   """
   if flags := xla_flags.set_up(os.environ):
     print(flags, file=sys.stderr)
@@ -215,18 +218,18 @@ def connected():
   except BaseException as error:
     if _is_loss(error):
       error = LostHostError(
-        "another host has stopped: see what it said. The same command goes on "
-        "from the newest checkpoint, on as many hosts as there are then. "
+        "another host has stopped: see its log. The same command continues "
+        "from the newest checkpoint, on any number of hosts. "
         f"({_first_line(error)})"
       )
-    # Not by JAX's own end, which waits for the others, who wait for us. A right
-    # that is missing is wrong input, as in cli.py: it isn't started again.
+    # JAX's own exit would wait for the others, which wait for this host. A
+    # missing permission is wrong input, as in cli/main.py: no restart.
     code = 2 if isinstance(error, PermissionError) else 1
     atexit.register(_leave, getattr(error, "exit_code", code))
     raise error
 
 
-# What JAX raises, as errors of several types, where another process has gone.
+# JAX's messages, in errors of several types, when another process is gone.
 _LOSS = re.compile(
   r"gloo|NCCL|coordination service|heartbeat|connection (closed|reset|refused)|"
   r"\b(UNAVAILABLE|DEADLINE_EXCEEDED|ABORTED|CANCELLED): ",
@@ -235,7 +238,7 @@ _LOSS = re.compile(
 
 
 def _is_loss(error: BaseException) -> bool:
-  if hasattr(error, "exit_code"):  # It has been told what it is: a bucket's ...
+  if hasattr(error, "exit_code"):  # One of maskedlm's own.
     return False
   chain = [error]
   while chain[-1] is not None:
@@ -252,7 +255,7 @@ def _leave(code: int) -> None:
   sys.stdout.flush()
   sys.stderr.flush()
   if jax.process_index() == 0:
-    time.sleep(3)  # With it goes the coordinator, which cuts the others short.
+    time.sleep(3)  # It is the coordinator: the others would be cut off.
   os._exit(code)
 
 

@@ -1,9 +1,8 @@
-"""Storage that fails: an error of one line, of one of two types.
+"""Turns I/O failures into one-line errors of two types.
 
-What only the user can mend (a wrong name, a missing permission) is a
-ConfigError and ends with 2. What may pass by itself (a bucket that doesn't
-answer, a disk that is full) is a StorageError: it ends with 74, at which
-launchers start the same command again.
+ConfigError (exit code 2) if the user must act: a wrong name, a missing
+permission. StorageError (74) if a retry may help: a bucket that doesn't answer,
+a full disk. Launchers restart the same command after 74.
 """
 
 import contextlib
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 from maskedlm.core.errors import ConfigError, StorageError
 
-# Of the operating system, beside those that Python has types for; of HTTP.
+# errno values without an exception type in Python; HTTP status codes.
 _WRONG_NUMBERS = (errno.EROFS, errno.ENAMETOOLONG, errno.ELOOP)
 _WRONG_CODES = {"400", "401", "403", "404"}
 
@@ -22,13 +21,13 @@ _WRONG_CODES = {"400", "401", "403", "404"}
 def as_user_error(
   text: str, error: Exception, *, if_wrong: str, if_temporary: str
 ) -> ConfigError | StorageError:
-  """What to raise for what a file system has raised, with the advice for it.
+  """Returns the error to raise instead of a file system's.
 
   Args:
-    text: what can't be done, and why.
-    error: what was raised.
-    if_wrong: the advice where a name or a right is wrong.
-    if_temporary: the advice where it may work another time.
+    text: what failed, and why.
+    error: the file system's error.
+    if_wrong: the advice if a name or a permission is wrong.
+    if_temporary: the advice if it may work another time.
   """
   wrong = (
     isinstance(
@@ -49,7 +48,7 @@ def as_user_error(
 
 
 def reason(error: Exception) -> str:
-  """The cause in one line; TensorStore's message is a page that holds it."""
+  """Returns the cause in one line; TensorStore's messages fill a page."""
   code = re.search(r"os_error_code='(\d+)'", str(error))
   number = int(code[1]) if code else getattr(error, "errno", None)
   lines = str(error).splitlines() or [type(error).__name__]
@@ -59,21 +58,21 @@ def reason(error: Exception) -> str:
 def unreachable(
   path: str | os.PathLike, error: Exception
 ) -> ConfigError | StorageError:
-  """Of an address or a folder that can't be listed, read or written."""
+  """Returns the error for a place that can't be listed, read or written."""
   return as_user_error(
     f"{os.fspath(path)} can't be reached ({type(error).__name__}: "
     f"{reason(error)})",
     error,
     if_wrong="check its spelling, and whether this machine's account may read "
     "and write it.",
-    if_temporary="once it can, the same command goes on.",
+    if_temporary="run the same command again when it can; it continues.",
   )
 
 
 def unwritable(
   path: str | os.PathLike, error: Exception
 ) -> ConfigError | StorageError:
-  """Of a folder or an address in which something would be kept."""
+  """Returns the error for an output that can't be written."""
   return as_user_error(
     f"{os.fspath(path)} can't be written ({reason(error)})",
     error,
@@ -84,9 +83,9 @@ def unwritable(
 
 @contextlib.contextmanager
 def disk_errors(path: str | os.PathLike) -> Iterator[None]:
-  """Within: that a disk is full, or takes no more, is told as `unwritable`.
+  """Raises full, over-quota and read-only disks as `unwritable`.
 
-  Of the file that was written, where the error names one; else of `path`.
+  The message names the file that was written, if the error has it, or `path`.
   """
   try:
     yield
@@ -97,22 +96,24 @@ def disk_errors(path: str | os.PathLike) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def raise_as(tell: Callable[[Exception], Exception]) -> Iterator[None]:
-  """Within: what a file system raises is raised as tell(error).
+def raise_as(
+  make_error: Callable[[Exception], Exception],
+) -> Iterator[None]:
+  """Raises a file system's error within the block as make_error(error).
 
-  Not what has an exit code, and is told already; nor what JAX has raised: that
-  is of a device, or of a host that has gone, and runtime.py tells it.
+  Errors with an exit code pass unchanged, and so do JAX's: they come from a
+  device or a lost host, and startup.py reports them.
   """
   try:
     yield
   except Exception as error:  # gcsfs, TensorStore and Orbax raise many kinds.
     if hasattr(error, "exit_code") or _is_of_jax(error):
       raise
-    raise tell(error) from error
+    raise make_error(error) from error
 
 
 def bucket_errors(path: str | os.PathLike) -> contextlib.AbstractContextManager:
-  """Within: what a file system raises is told as `unreachable`."""
+  """Raises a file system's error within the block as `unreachable`."""
   return raise_as(lambda error: unreachable(path, error))
 
 

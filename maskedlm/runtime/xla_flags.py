@@ -1,13 +1,11 @@
-"""XLA's flags, by platform: each with its reason. This is their only place.
+"""XLA flags by platform, each with its reason; no other module sets any.
 
-`step_options` are those of a train step alone (step.over_mesh): by the kind of
-device, as not every TPU can.
-
-`set_up` puts them into the environment before JAX starts a backend
-(runtime.connected; planning/compile.py does so before it compiles for TPUs);
-what the user has set there stays as it is. All but the last are about
-collectives, so they matter on several devices only. None was timed by us; XLA's
-defaults are right for a CPU and for one GPU.
+`set_up` puts FLAGS into the environment before JAX starts a backend
+(startup.connected; planning/compile.py before it compiles for TPUs); flags that
+the user has set are kept. All but the last are about collectives, so they
+matter on several devices only. We have timed none of them; XLA's defaults are
+right for a CPU and for one GPU. `step_options` are those of a train step alone
+(step.over_mesh), by type of device, as not every TPU supports them.
 
 A flag that XLA does not know ends the process, so a new release may need a
 change here: tests/runtime/test_xla_flags.py starts JAX with those of GPUs;
@@ -23,16 +21,16 @@ from typing import NamedTuple
 
 
 class Flag(NamedTuple):
-  """A flag and why it is set."""
+  """A flag and the reason to set it."""
 
   name: str
   value: str
   reason: str
 
 
-# platform -> (environment variable, flags). Sources: GPU, docs.jax.dev,
-# gpu_performance_tips, and NVIDIA's JAX images, which set it; TPU, MaxText's
-# scripts (end_to_end/tpu), which train with them.
+# platform -> (environment variable, flags). Sources: for GPUs,
+# docs.jax.dev/en/latest/gpu_performance_tips and NVIDIA's JAX images, which set
+# it; for TPUs, MaxText's training scripts (end_to_end/tpu).
 FLAGS = {
   "gpu": (
     "XLA_FLAGS",
@@ -55,12 +53,12 @@ FLAGS = {
       Flag(
         "xla_tpu_enable_async_collective_fusion_fuse_all_gather",
         "true",
-        "the same of all-gathers, which mesh.fsdp makes of each parameter",
+        "the same for all-gathers, which mesh.fsdp needs for each parameter",
       ),
       Flag(
         "xla_tpu_enable_async_collective_fusion_multiple_steps",
         "true",
-        "a collective may go along with several matmuls",
+        "a collective may overlap with several matmuls",
       ),
       Flag(
         "xla_tpu_overlap_compute_collective_tc",
@@ -76,12 +74,12 @@ FLAGS = {
       Flag(
         "xla_tpu_enable_windowed_einsum_for_reduce_scatter",
         "false",
-        "the same of the gradients",
+        "the same for the gradients",
       ),
       Flag(
         "xla_tpu_enable_data_parallel_all_reduce_opt",
         "true",
-        "the sum of gradients starts before the last of them is there",
+        "the sum of gradients starts before the last one is computed",
       ),
       Flag(
         "xla_tpu_data_parallel_opt_different_sized_ops",
@@ -91,17 +89,17 @@ FLAGS = {
       Flag(
         "fibers_default_thread_stack_size",
         "1048576",
-        "the compiler calls itself for what is fused into a matmul: with "
-        "dropout of the attention's weights, for v6e, it overflows the 64 kB "
-        "(SIGSEGV STACK OVERFLOW, libtpu 0.0.42.1)",
+        "the compiler recurses over what is fused into a matmul: with "
+        "dropout of the attention weights, on v6e, it overflows the default "
+        "of 64 kB (SIGSEGV STACK OVERFLOW, libtpu 0.0.42.1)",
       ),
     ),
   ),
 }
 
 
-# Device kind -> what a train step is compiled with besides, as options of that
-# program alone. Not v4: it runs out of its 16 MB of vmem (BERT-base).
+# device_kind -> compiler options of a train step, for that program alone. Not
+# v4: it runs out of its 16 MB of vmem (BERT-base).
 STEP_OPTIONS = dict.fromkeys(
   ("TPU v5 lite", "TPU v5e", "TPU v5", "TPU v5p", "TPU v6 lite", "TPU v6e"),
   (
@@ -114,12 +112,12 @@ STEP_OPTIONS = dict.fromkeys(
     Flag(
       "xla_tpu_enable_async_collective_fusion_fuse_all_reduce",
       "true",
-      "they go along with its matmuls",
+      "they overlap with its matmuls",
     ),
     Flag(
       "xla_jf_crs_combiner_threshold_in_bytes",
       "4194304",
-      "else XLA merges the sums of all layers, and waits for the last",
+      "otherwise XLA merges the sums of all layers, and waits for the last",
     ),
   ),
 )
@@ -131,14 +129,14 @@ CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 def step_options(
   kind: str, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-  """compiler_options of a train step for devices of a kind (device_kind)."""
+  """Returns compiler_options of a train step for a device_kind."""
   return missing_flags(
     STEP_OPTIONS.get(kind, ()), environ.get("LIBTPU_INIT_ARGS", "")
   )
 
 
 def missing_flags(flags: Iterable[Flag], given: str) -> dict[str, str]:
-  """{name: value} of those that `given`, an environment variable, leaves."""
+  """Returns {name: value} of the flags that `given` does not set."""
   return {
     flag.name: flag.value
     for flag in flags
@@ -147,12 +145,12 @@ def missing_flags(flags: Iterable[Flag], given: str) -> dict[str, str]:
 
 
 def set_up(environ: MutableMapping[str, str]) -> str:
-  """Adds the flags of what JAX will use; a line that says so, or ""."""
+  """Adds the flags of JAX's platform; returns a line about it, or ""."""
   return add(environ, find_platform(environ))
 
 
 def add(environ: MutableMapping[str, str], platform: str) -> str:
-  """Adds the platform's flags to environ; a line that says so, or ""."""
+  """Adds the platform's flags to environ; returns a line about it, or ""."""
   if platform not in FLAGS:
     return ""
   variable, flags = FLAGS[platform]
@@ -161,14 +159,14 @@ def add(environ: MutableMapping[str, str], platform: str) -> str:
   if not added:
     return ""
   environ[variable] = f"{given} {added}".strip()
-  return f"{variable} has also {added} (maskedlm/runtime/xla_flags.py says why)"
+  return f"added to {variable}: {added} (see maskedlm/runtime/xla_flags.py)"
 
 
 def find_platform(environ: MutableMapping[str, str]) -> str:
-  """cpu, gpu or tpu: what JAX will use, as far as can be said before."""
-  asked = environ.get("JAX_PLATFORMS", "").split(",")[0]
-  if asked:
-    return {"cuda": "gpu"}.get(asked, asked)
+  """Predicts the platform that JAX will use: cpu, gpu or tpu."""
+  first = environ.get("JAX_PLATFORMS", "").split(",")[0]
+  if first:
+    return {"cuda": "gpu"}.get(first, first)
   if has_tpu():
     return "tpu"
   if cuda_plugin():
@@ -177,7 +175,7 @@ def find_platform(environ: MutableMapping[str, str]) -> str:
 
 
 def has_tpu() -> bool:
-  """Is a TPU in this machine, and libtpu installed? Plans need libtpu alone."""
+  """Returns whether there are a TPU and libtpu; plans need libtpu alone."""
   return bool(
     importlib.util.find_spec("libtpu")
     and (glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*"))
@@ -185,5 +183,5 @@ def has_tpu() -> bool:
 
 
 def cuda_plugin() -> str:
-  """The package of JAX's CUDA plugin; "" where there is none."""
+  """Returns the package of JAX's CUDA plugin; "" if none is installed."""
   return next(filter(importlib.util.find_spec, CUDA_PLUGINS), "")

@@ -1,5 +1,6 @@
 """objective.pack, left open, is on where it saves a tenth of the rows."""
 
+import dataclasses
 import json
 import types
 
@@ -24,7 +25,7 @@ def _settled(monkeypatch, alone, packed, *, pack=None, **model):
     return types.SimpleNamespace(rows_per_epoch=rows)
 
   objective = types.SimpleNamespace(
-    make_task=make_task, Options=types.SimpleNamespace
+    make_task=make_task, Options=dataclasses.make_dataclass("Options", ["pack"])
   )
 
   config = config_lib.default("roberta").unlock()

@@ -312,7 +312,7 @@ def test_random_tokens_by_frequency_or_uniform(monkeypatch):
     ({"max_predictions": 1}, "max_predictions=1 .*13 tokens.*at least 2"),
     ({"random_share": 0.3}, "random_share=0.3"),
     ({"random_tokens": "unigrams"}, 'did you mean "unigram"'),
-    ({"pairs": "next"}, "objective.pairs='next'.*nsp or sop"),
+    ({"pairs": "next"}, "objective.pairs='next'.*nsp, sop"),
     ({"choose": "word"}, 'did you mean "words"'),
     ({"corruption": "masks"}, 'did you mean "mask"'),
   ],

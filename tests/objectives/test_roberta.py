@@ -13,7 +13,7 @@ from helpers.repository import ROOT
 from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import concat, store
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
@@ -46,7 +46,7 @@ def make_split(documents):
   sizes = [len(document) for document in documents]
   tokens = np.array([t for d in documents for t in d], np.uint16)
 
-  def concat(values):
+  def column(values):
     values = np.asarray(values)
     return concat.Concat(
       (values,), np.array([0, len(values)]), np.zeros(1, values.dtype)
@@ -54,9 +54,9 @@ def make_split(documents):
 
   # Each document is one sentence: the rows don't look at sentences.
   return store.Split(
-    tokens=concat(tokens),
-    sentences=concat(np.cumsum([0, *sizes])),
-    documents=concat(np.arange(len(documents) + 1)),
+    tokens=column(tokens),
+    sentences=column(np.cumsum([0, *sizes])),
+    documents=column(np.arange(len(documents) + 1)),
   )
 
 

@@ -384,15 +384,15 @@ def test_flops_follow_the_two_phases(monkeypatch):
 @pytest.mark.parametrize(
   ("options", "expected"),
   [
-    ({"mask_rate": 0.0}, "mask_rate=0.0 must be above 0"),
+    ({"mask_rate": 0.0}, "mask_rate=0.0 .*above 0"),
     ({"max_predictions": 9}, "max_predictions=9 .*27 tokens.*at least 11"),
     ({"random_share": 0.3}, "random_share=0.3"),
     ({"random_tokens": "unigrams"}, 'did you mean "unigram"'),
     ({"span_p": 0.0}, "span_p=0.0 must be above 0"),
     ({"max_span_words": 28}, "max_span_words=28 must be from 1 to 27"),
     ({"sbo_weight": -1.0}, "sbo_weight=-1.0"),
-    ({"max_span_targets": 0}, "max_span_targets=0 .*15 in SpanBERT"),
-    ({"place_width": 0}, "place_width=0 .*200 in SpanBERT"),
+    ({"max_span_targets": 0}, "max_span_targets=0 .*1 or more"),
+    ({"place_width": 0}, "place_width=0 .*1 or more"),
   ],
 )
 def test_wrong_options_are_named(monkeypatch, options, expected):

@@ -78,7 +78,7 @@ def test_hosts_agree_or_all_are_told_who_differs(tmp_path):
     assert each["failed"].endswith("no such corpus")
     assert (each["code 74"], each["code 2"]) == (74, 2)
     assert f"corpus: 0abc on host 0 ({name}), 1abc on host 1" in each["differ"]
-    assert "is not the folder that host 0 has" in each["apart"]
+    assert "is not host 0's folder" in each["apart"]
     # Host 1's flag is set at the third call: all see it two calls later.
     assert each["asked"] == [False] * 4 + [True] * 2
     assert each["shard"] == [[me, me + 2], 4]

@@ -15,7 +15,7 @@ def test_the_platforms_own_flags_are_added_once():
   environ = {"JAX_PLATFORMS": "cuda,cpu", "XLA_FLAGS": "--xla_dump_to=/x"}
   said = xla_flags.set_up(environ)
   assert environ["XLA_FLAGS"] == f"--xla_dump_to=/x {GPU}=true"
-  assert said.startswith(f"XLA_FLAGS has also {GPU}=true (")
+  assert said.startswith(f"added to XLA_FLAGS: {GPU}=true (")
   before = dict(environ)
   assert xla_flags.set_up(environ) == "" and environ == before
   environ = {"JAX_PLATFORMS": "tpu"}

@@ -159,9 +159,9 @@ def _records(split, starts, ends) -> Iterator[np.ndarray]:
     yield record
 
 
-def _read(concat) -> np.ndarray:
+def _read(arrays) -> np.ndarray:
   """All of a Concat, in memory."""
-  return concat.take(concat, np.arange(concat.size(concat)))
+  return concat.take(arrays, np.arange(concat.size(arrays)))
 
 
 def _too_few(path, name: str, held: int, documents: int) -> str:
