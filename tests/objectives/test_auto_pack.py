@@ -25,7 +25,10 @@ def _settled(monkeypatch, alone, packed, *, pack=None, **model):
     return types.SimpleNamespace(rows_per_epoch=rows)
 
   objective = types.SimpleNamespace(
-    make_task=make_task, Options=dataclasses.make_dataclass("Options", ["pack"])
+    make_task=make_task,
+    Options=dataclasses.make_dataclass(
+      "Options", [("pack", bool | None, None)]
+    ),
   )
 
   config = config_lib.default("roberta").unlock()

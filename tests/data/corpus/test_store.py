@@ -57,8 +57,8 @@ def write(tiny_tokenizer, tmp_path):
   return write
 
 
-def everything(concat):
-  return concat.take(concat, np.arange(concat.size(concat))).tolist()
+def everything(column):
+  return concat.take(column, np.arange(concat.size(column))).tolist()
 
 
 def test_what_is_written_is_read(write):
