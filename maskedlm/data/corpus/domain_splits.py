@@ -1,9 +1,8 @@
-"""A corpus of named parts, one for each language, say: en:..., de:..., yo:...
+"""The domains of a corpus (option corpus.parts), such as one per language.
 
-Read top-down: the option `corpus.parts` -> the parts' counts, which meta.json
-keeps -> the corpora of single parts. A split has the documents of one part
-after those of another, so the counts tell of each document which part it is
-of, and a part's split is a view of the whole one.
+A split has the documents of one domain after those of another, so the counts
+of each domain, which meta.json keeps, tell the domain of each document, and a
+domain's split is a view of the whole one.
 """
 
 import numpy as np
@@ -12,9 +11,9 @@ from maskedlm.data.corpus import concat, shards, store
 from maskedlm.data.sources.languages import Domain
 from maskedlm.runtime import console
 
-# What is counted of a part's train and held-out documents. Characters and
-# UTF-8 bytes are those of the sentences that the tokens stand for, as they
-# were before the tokenizer normalized them; unknown are tokens.
+# Counted for each domain's train and held-out documents. Characters and UTF-8
+# bytes are those of the sentences before the tokenizer normalized them;
+# unknown is a number of tokens.
 COUNTS = (
   "documents",
   "sentences",
@@ -28,30 +27,30 @@ COUNTS = (
 # In meta.json
 
 
-def empty_counts(parts: list[Domain]) -> list[dict]:
-  """meta.json's `parts` before anything is counted; [] without names."""
+def empty_counts(domains: list[Domain]) -> list[dict]:
+  """Returns meta.json's `parts` before counting; [] for one without a name."""
   return [
     {
-      "name": part.name,
-      "language": part.language,
+      "name": domain.name,
+      "language": domain.language,
       **{split: dict.fromkeys(COUNTS, 0) for split in shards.SPLITS},
     }
-    for part in parts
-    if part.name
+    for domain in domains
+    if domain.name
   ]
 
 
-def domain_table(parts: list[dict]) -> list[str]:
+def domain_table(domains: list[dict]) -> list[str]:
   """Returns a text table with a line for each domain; [] without domains."""
   columns = ("part", "documents", "sentences", "tokens", "held out")
   rows = []
-  for part in parts:
-    train, heldout = (part[split] for split in shards.SPLITS)
+  for domain in domains:
+    train, heldout = (domain[split] for split in shards.SPLITS)
     both = {name: train[name] + heldout[name] for name in COUNTS}
     tokens = max(both["tokens"], 1)
     rows.append(
       (
-        part["name"],
+        domain["name"],
         *(f"{train[name]:,}" for name in ("documents", "sentences", "tokens")),
         f"{heldout['tokens']:,}",
         f"{both['characters'] / tokens:.2f}",
@@ -62,31 +61,31 @@ def domain_table(parts: list[dict]) -> list[str]:
   return [f"  {line}" for line in table] if rows else []
 
 
-# The corpora of single parts
+# The corpora of single domains
 
 
 def split_by_domain(corpus: store.Corpus) -> dict[str, store.Corpus]:
-  """Each part, by its name, as the corpus that has nothing else.
+  """Returns name -> the corpus of that domain alone.
 
-  With the whole one's path, tokenizer and token counts, so that what is kept
-  in CORPUS/rows lies there too, by a fingerprint of its own.
+  It has the path, tokenizer and token counts of the whole one, so its row
+  tables are kept in CORPUS/rows too, under a fingerprint of its own.
   """
   bounds = {name: store.domain_bounds(corpus, name) for name in shards.SPLITS}
   return {
-    part["name"]: corpus._replace(
-      fingerprint=f"{corpus.fingerprint} {part['name']}",
+    domain["name"]: corpus._replace(
+      fingerprint=f"{corpus.fingerprint} {domain['name']}",
       domains=(),
       **{
         name: _cut(getattr(corpus, name), *(x[i : i + 2] for x in bounds[name]))
         for name in shards.SPLITS
       },
     )
-    for i, part in enumerate(corpus.domains)
+    for i, domain in enumerate(corpus.domains)
   }
 
 
 def _cut(split: store.Split, documents, sentences, tokens) -> store.Split:
-  """What is between these bounds (begin, end), as views."""
+  """Returns the views between these bounds (begin, end)."""
   (d0, d1), (s0, s1), (t0, t1) = documents, sentences, tokens
   return store.Split(
     tokens=concat.view(split.tokens, t0, t1),
@@ -96,6 +95,6 @@ def _cut(split: store.Split, documents, sentences, tokens) -> store.Split:
 
 
 def domain_of(corpus: store.Corpus, split: str, document) -> np.ndarray:
-  """The part of each document: its place in corpus.parts. int64."""
+  """Returns the domain of each document, its place in corpus.parts. int64."""
   ends = store.domain_bounds(corpus, split)[0][1:]
   return np.searchsorted(ends, document, side="right")

@@ -1,7 +1,7 @@
-"""A corpus at an address (gs://..., s3://...) is copied to this host's disk.
+"""Copies a corpus from an address (gs://..., s3://...) to this host's disk.
 
-Rows are drawn from all over a corpus, so it is mapped from a disk, not read
-over a network. Any address will do that fsspec reads.
+Rows are drawn from all over a corpus, so it is mapped from a disk rather than
+read over a network. Any address that fsspec reads will do.
 """
 
 import hashlib
@@ -19,16 +19,16 @@ Log = Callable[[str], None]
 
 
 def local_folder(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
-  """The folder of a corpus; that of an address is copied, once.
+  """Returns the local folder of a corpus; one at an address is copied, once.
 
-  The copy is in the user's cache directory, under a name that tells its
-  content; it gets that name when every file has the SHA-256 in meta.json. A
-  copy that was interrupted is continued.
+  The copy is in the user's cache directory, under a name derived from its
+  content; it gets that name when every file has the SHA-256 in meta.json. An
+  interrupted copy is continued.
 
   Raises:
-    ConfigError: nothing is there, it may not be read, it is damaged, or the
-      disk is too small for it.
-    StorageError: it can't be reached, or copied, now.
+    ConfigError: the address has no corpus, may not be read, the corpus is
+      damaged, or the disk is too small for it.
+    StorageError: it can't be reached or copied at present.
   """
   if not buckets.is_address(path):
     return buckets.folder(path)
@@ -75,7 +75,7 @@ def _read_meta(address: str) -> bytes:
 
 
 def _files_of(address: str, text: bytes) -> dict[str, dict]:
-  """name -> {"bytes", "sha256"}, by meta.json; what it says is not trusted."""
+  """Returns name -> {"bytes", "sha256"} by meta.json, which is not trusted."""
   try:
     files = dict(json.loads(text)["files"])
     sizes = [int(file["bytes"]) for file in files.values()]
@@ -92,7 +92,7 @@ def _files_of(address: str, text: bytes) -> dict[str, dict]:
 def _copy(
   address: str, files: Mapping[str, Mapping], part: pathlib.Path, *, log: Log
 ) -> None:
-  """Copies to `part` what isn't there yet; every file is checked."""
+  """Copies the missing files to the folder `part` and checks every file."""
   total = sum(file["bytes"] for file in files.values())
   missing = [name for name in files if not _is_good(part / name, files[name])]
   done = total - sum(files[name]["bytes"] for name in missing)

@@ -1,6 +1,6 @@
-"""meta.json: what a corpus holds, how it came about, and its checksums.
+"""meta.json: the content of a corpus, how it was made, and its checksums.
 
-Below `store`, which opens what `finish` here completes. The format is in
+store.py opens the corpus that `finish_corpus` completes here. The format is in
 docs/reference/corpus-format.md.
 """
 
@@ -33,19 +33,20 @@ def finish_corpus(
   tokenizer: Tokenizer,
   options: Mapping[str, Any],
   report: Counter,
-  parts: Sequence[Mapping],
+  domains: Sequence[Mapping],
 ) -> None:
-  """Makes a corpus of a folder `work` with all the shards: renames it to path.
+  """Adds token_counts.npy and meta.json to a folder and renames it to path.
 
   Args:
-    path: where nothing is yet.
-    work: has the tokenizer and every shard.
-    splits: as shards.write_shards gives it.
-    counts: [V], of the tokens of the train split.
-    files: bytes and sha256 of files, by name; of others it is computed.
-    tokenizer, options, report, parts: see write_corpus.
+    path: of the corpus, new.
+    work: the folder, with the tokenizer and every shard.
+    splits: from shards.write_shards.
+    counts: [V], how often each token occurs in the train split.
+    files: name -> bytes and sha256, if known; of other files they are computed.
+    tokenizer, options, report, domains: see store.write_corpus.
 
-  Raises CorpusError where nothing is left to train on.
+  Raises:
+    CorpusError: there is nothing to train on.
   """
   if not splits["train"]["documents"]:
     raise CorpusError(
@@ -56,7 +57,9 @@ def finish_corpus(
     file.write(shards.header_bytes(np.dtype("<i8"), len(counts)))
     file.write(counts.astype("<i8").tobytes())
     output_files.sync(file)
-  meta = build_manifest(work, tokenizer, splits, options, report, parts, files)
+  meta = build_manifest(
+    work, tokenizer, splits, options, report, domains, files
+  )
   with open(os.path.join(work, "meta.json"), "w", encoding="ascii") as file:
     json.dump(meta, file, indent=1, sort_keys=True)
     output_files.sync(file)
@@ -64,8 +67,9 @@ def finish_corpus(
 
 
 def build_manifest(
-  work, tokenizer, splits, options, report, parts, files
+  work, tokenizer, splits, options, report, domains, files
 ) -> dict:
+  """Returns the content of meta.json; arguments as finish_corpus."""
   names = sorted(
     os.path.relpath(os.path.join(folder, name), work).replace(os.sep, "/")
     for folder, _, names in os.walk(work)
@@ -77,7 +81,7 @@ def build_manifest(
     "vocab_size": tokenizer.vocab_size,
     "token_dtype": shards.token_dtype(tokenizer.vocab_size).str,
     "splits": splits,
-    **({"parts": list(parts)} if parts else {}),
+    **({"parts": list(domains)} if domains else {}),
     "tokenizer": {
       "kind": tokenizer.kind,
       "sha256": tokenizer.sha256,
@@ -100,7 +104,10 @@ def build_manifest(
 
 
 def fingerprint(meta: Mapping) -> str:
-  """Of the data alone: equal however, from where and when it was prepared."""
+  """Returns the SHA-256 of the data alone.
+
+  It is equal however, from where and when the data were prepared.
+  """
   keys = ("format", "version", "vocab_size", "token_dtype", "splits", "parts")
   return _digest(
     {
@@ -116,6 +123,7 @@ def fingerprint(meta: Mapping) -> str:
 
 
 def checksum(meta: Mapping) -> str:
+  """Returns the SHA-256 of meta.json without the checksum itself."""
   return _digest({k: v for k, v in meta.items() if k != "checksum"})
 
 

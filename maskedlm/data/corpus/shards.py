@@ -1,9 +1,8 @@
 """One shard of a corpus: three .npy vectors, written as streams and mapped.
 
-Below `store`, which puts shards together. NAME.tokens.npy holds the ids of
-whole documents, NAME.sentences.npy each sentence's first token, and
-NAME.documents.npy each document's first sentence, both counted within the
-shard. Read top-down: writing -> reading -> checking.
+NAME.tokens.npy holds the ids of whole documents, NAME.sentences.npy each
+sentence's first token, and NAME.documents.npy each document's first sentence,
+both counted within the shard. store.py joins the shards of a split.
 """
 
 import contextlib
@@ -20,11 +19,11 @@ SPLITS = ("train", "heldout")
 COLUMNS = ("tokens", "sentences", "documents")  # The files of a shard.
 START_DTYPE = np.dtype("<u4")  # Of starts, which count within a shard.
 MAX_TOKENS = 1 << 32
-BLOCK = 1 << 22  # Elements or bytes looked at together when a file is read.
+BLOCK = 1 << 22  # Elements read at a time.
 
 
 def token_dtype(vocab_size: int) -> np.dtype:
-  """uint16 where every id fits, else uint32; little-endian."""
+  """Returns uint16 if every id fits, else uint32; little-endian."""
   return np.dtype("<u2") if vocab_size <= 1 << 16 else np.dtype("<u4")
 
 
@@ -35,11 +34,18 @@ def write_shards(
   vocab_size: int,
   shard_tokens: int,
 ) -> dict[str, dict]:
-  """Streams (split, ids of each sentence) into the shards of each split.
+  """Streams documents into the shards of each split.
 
-  A shard is closed before the document that would take it beyond shard_tokens.
-  Returns for each split the tokens, sentences, documents, and "shards": the
-  same three of each shard.
+  Args:
+    folder: of the files.
+    documents: (split, token ids of each sentence).
+    vocab_size: V.
+    shard_tokens: a shard is closed before the document that would take it
+      beyond this number.
+
+  Returns:
+    split -> its number of tokens, sentences and documents, and "shards": the
+    same three of each shard.
   """
   done = {split: [] for split in SPLITS}
   current = {}
@@ -59,7 +65,7 @@ def write_shards(
 
 
 def split_totals(done: Mapping[str, list[dict[str, int]]]) -> dict[str, dict]:
-  """What write_shards returns, of the numbers of each split's shards."""
+  """Returns write_shards's result from the numbers of each split's shards."""
   return {
     split: {
       "shards": shards,
@@ -70,7 +76,7 @@ def split_totals(done: Mapping[str, list[dict[str, int]]]) -> dict[str, dict]:
 
 
 class _Shard:
-  """Three .npy files that grow; their lengths are known at the close."""
+  """Three growing .npy files, whose headers are completed by close."""
 
   def __init__(self, prefix: str, vocab_size: int, files: contextlib.ExitStack):
     self.vocab_size = vocab_size
@@ -89,13 +95,13 @@ class _Shard:
   def add(self, sentences: list[np.ndarray]):
     tokens = np.concatenate(sentences)
     starts = offsets(len(sentence) for sentence in sentences)
-    # Our own bugs, not the user's: nothing later could tell them from data.
+    # Bugs, not user errors: nothing later could tell them from data.
     assert np.all(np.diff(starts) > 0), "empty sentence"
     assert tokens.min() >= 0 and tokens.max() < self.vocab_size, "token id"
     if len(tokens) >= MAX_TOKENS:
       raise CorpusError(
-        f"a document of {len(tokens)} tokens is over the limit of"
-        f" {MAX_TOKENS - 1}; separate documents by a blank line."
+        f"a document has {len(tokens)} tokens, the limit is {MAX_TOKENS - 1};"
+        " separate documents by a blank line."
       )
     self._append("documents", np.array([self.counts["sentences"]]))
     self._append("sentences", self.counts["tokens"] + starts[:-1])
@@ -119,9 +125,9 @@ def shard_name(split: str, index: int) -> str:
 
 
 def header_bytes(dtype: np.dtype, length: int) -> bytes:
-  """The .npy header (version 1.0) of a vector: 128 bytes for any length.
+  """Returns the .npy header (version 1.0) of a vector, always 128 bytes.
 
-  numpy's own, written out so that it can't change with numpy's version.
+  It is numpy's, written out so that it can't change with numpy's version.
   """
   fields = f"'descr': '{dtype.str}', 'fortran_order': False"
   text = f"{{{fields}, 'shape': ({length},), }}".ljust(117) + "\n"
@@ -129,23 +135,23 @@ def header_bytes(dtype: np.dtype, length: int) -> bytes:
 
 
 def offsets(counts: Iterable[int]) -> np.ndarray:
-  """[3, 2] -> [0, 3, 5], int64."""
+  """Returns the running totals from 0, int64: [3, 2] -> [0, 3, 5]."""
   return np.cumsum([0, *counts], dtype=np.int64)
 
 
 def load_array(path: str, name: str) -> np.ndarray:
-  """PATH/NAME.npy, mapped."""
+  """Returns the array of PATH/NAME.npy, mapped."""
   return memory_map.map_array(os.path.join(path, f"{name}.npy"))
 
 
 def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
-  """The array, BLOCK elements at a time."""
+  """Yields the array, BLOCK elements at a time."""
   for begin in range(0, len(array), BLOCK):
     yield array[begin : begin + BLOCK]
 
 
 def count_tokens(path: str, num_shards: int, vocab_size: int) -> np.ndarray:
-  """[V] int64: how often each id stands in the train shards."""
+  """Returns how often each id occurs in the train shards: [V] int64."""
   total = np.zeros(vocab_size, np.int64)
   for index in range(num_shards):
     tokens = load_array(path, f"{shard_name('train', index)}.tokens")
@@ -157,7 +163,7 @@ def count_tokens(path: str, num_shards: int, vocab_size: int) -> np.ndarray:
 def shard_problems(
   path: str, name: str, *, counts: Mapping[str, int], vocab_size: int
 ) -> Iterator[str]:
-  """Every problem of a shard whose files are just as their writer left them."""
+  """Yields the problems of a shard whose checksums are right."""
   arrays = {c: load_array(path, f"{name}.{c}") for c in COLUMNS}
   for column, array in arrays.items():
     if array.shape != (counts[column],):

@@ -1,7 +1,7 @@
 """The corpus on disk: memory-mapped tokens, sentence and document starts.
 
-`prepare` writes it through `write_corpus`; `rows` and `batches` read it through
-`open_corpus` and `take`. docs/reference/corpus-format.md gives the format to
+`maskedlm prepare` writes it through `write_corpus`; data/batches/ reads it
+through `open_corpus` and concat.take. docs/reference/corpus-format.md gives the format to
 the byte. Read top-down: the arrays -> opening -> writing -> verifying.
 """
 
@@ -22,8 +22,8 @@ from maskedlm.data.corpus.concat import Concat, concatenate, size, take  # noqa:
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
-_PART = ("documents", "sentences", "tokens")  # Of which a part is a run.
-_WORK = "maskedlm-unfinished"  # All that is in a PATH.tmp of ours.
+_COLUMNS = ("documents", "sentences", "tokens")  # A domain is a range of each.
+_WORK = "maskedlm-unfinished"  # The only entry of a PATH.tmp of prepare's.
 
 
 class Split(NamedTuple):
@@ -35,7 +35,7 @@ class Split(NamedTuple):
 
 
 class Corpus(NamedTuple):
-  """An open corpus; nothing but the token counts was read into memory."""
+  """An open corpus; only the token counts are in memory."""
 
   path: str
   meta: dict
@@ -49,17 +49,17 @@ class Corpus(NamedTuple):
 
 
 def unigram_entropy(corpus: Corpus) -> float:
-  """Entropy in nats of the train split's token frequencies: -sum p ln p."""
+  """Returns the entropy of the train split's tokens, -sum p ln p, in nats."""
   counts = corpus.token_counts[corpus.token_counts > 0]
   p = counts / counts.sum()
   return float(-np.sum(p * np.log(p)))
 
 
 def domain_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
-  """[parts + 1] of documents, sentences, tokens: where each part begins."""
+  """Returns where each domain begins: [domains + 1] for each of _COLUMNS."""
   return [
-    shards.offsets(part[split][column] for part in corpus.domains)
-    for column in _PART
+    shards.offsets(domain[split][column] for domain in corpus.domains)
+    for column in _COLUMNS
   ]
 
 
@@ -69,9 +69,11 @@ def domain_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
 def open_corpus(path) -> Corpus:
   """Maps a finished corpus.
 
-  Sizes are checked here, content only by `verify`. Raises CorpusError where
-  the corpus is missing, unfinished, of another version, or has lost a file or
-  part of one.
+  Sizes are checked here, the content only by `verify_corpus`.
+
+  Raises:
+    CorpusError: the corpus is missing, unfinished or of another version, or a
+      file is missing or truncated.
   """
   path = os.path.abspath(path)
   meta = _read_meta(path)
@@ -85,9 +87,9 @@ def open_corpus(path) -> Corpus:
     if error.errno != errno.EMFILE:
       raise
     raise CorpusError(
-      f"{path}: its {len(meta['files'])} files are more than this process may"
-      " open; raise the limit (`ulimit -n`), or prepare with a larger"
-      " corpus.shard_tokens."
+      f"{path}: the corpus has {len(meta['files'])} files, more than this"
+      " process may open; raise the limit (`ulimit -n`), or prepare the corpus"
+      " with a larger corpus.shard_tokens."
     ) from error
   return Corpus(
     path=path,
@@ -106,10 +108,10 @@ def _load_tokenizer(path: str) -> Tokenizer:
 
 
 def _read_meta(path: str) -> dict:
-  """meta.json, checked against its own checksum."""
+  """Returns meta.json, checked against its own checksum."""
   if not os.path.isdir(path):
     raise CorpusError(
-      f"{path}: no corpus is there; make one with `maskedlm prepare`."
+      f"{path}: no such corpus; make one with `maskedlm prepare`."
     )
   name = os.path.join(path, "meta.json")
   if path.endswith(".tmp") or not os.path.exists(name):
@@ -136,7 +138,7 @@ def _read_meta(path: str) -> dict:
 
 
 def _size_problem(path: str, name: str, expected: int) -> str:
-  """One line where a file is missing or is not as long as recorded, else ''."""
+  """Returns one line if a file is missing or has the wrong size, else ''."""
   again = "restore it from a copy, or remove the corpus and prepare it again."
   try:
     actual = os.path.getsize(os.path.join(path, name))
@@ -150,24 +152,24 @@ def _size_problem(path: str, name: str, expected: int) -> str:
 def _open_split(path: str, meta: Mapping, split: str) -> Split:
   counts = meta["splits"][split]["shards"]
 
-  def parts(column):
+  def arrays_of(column):
     names = [shards.shard_name(split, i) for i in range(len(counts))]
     arrays = [shards.load_array(path, f"{name}.{column}") for name in names]
-    # Plain views: fancy indexing is slower on np.memmap itself.
+    # Plain views: fancy indexing of np.memmap itself is slower.
     return [np.asarray(array) for array in arrays]
 
-  # A split without documents has no shard, but its dtype all the same.
+  # A split without documents has no shard, but it has a dtype.
   dtype = np.dtype(meta["token_dtype"])
-  tokens = parts("tokens") or [np.empty(0, dtype)]
+  tokens = arrays_of("tokens") or [np.empty(0, dtype)]
   end = np.zeros(1, shards.START_DTYPE)  # With its base: T, or S.
   return Split(
     tokens=concatenate(tokens, np.zeros(len(tokens), dtype)),
     sentences=concatenate(
-      [*parts("sentences"), end],
+      [*arrays_of("sentences"), end],
       shards.offsets(shard["tokens"] for shard in counts),
     ),
     documents=concatenate(
-      [*parts("documents"), end],
+      [*arrays_of("documents"), end],
       shards.offsets(shard["sentences"] for shard in counts),
     ),
   )
@@ -177,32 +179,31 @@ def _open_split(path: str, meta: Mapping, split: str) -> Split:
 
 
 def work_folder(path) -> str:
-  """Where write_corpus makes PATH; it saves the tokenizer there first."""
+  """Returns the folder in which write_corpus makes PATH."""
   return os.path.join(f"{os.path.abspath(path)}.tmp", _WORK)
 
 
 def check_destination(path) -> None:
-  """Raises CorpusError where write_corpus would destroy what isn't ours."""
+  """Raises CorpusError if write_corpus would overwrite something else."""
   path = os.path.abspath(path)
   if path.endswith(".tmp"):
     raise CorpusError(
-      f"{path}: a name with .tmp at its end is that of an unfinished corpus;"
-      " use another path."
+      f"{path}: a name that ends in .tmp is that of an unfinished corpus; use"
+      " another path."
     )
   if not _holds_only(path, ()):
     raise CorpusError(
-      f"{path}: something else is already there; move it away, or use another"
-      " path."
+      f"{path}: exists and is not empty; move it away, or use another path."
     )
   if not _holds_only(f"{path}.tmp", (_WORK,)):
     raise CorpusError(
-      f"{path}.tmp: prepare works there, but what is there isn't its own, or"
-      " an older version's; move that away, or use another path."
+      f"{path}.tmp: the working folder of prepare has files that are not its"
+      " own, or an older version's; move them away, or use another path."
     )
 
 
 def _holds_only(path: str, names: Sequence[str]) -> bool:
-  """Is nothing there, or a folder with no other names in it?"""
+  """Returns whether path is absent, or a folder with no other entries."""
   if not os.path.lexists(path):
     return True
   return os.path.isdir(path) and {*os.listdir(path)} <= {*names}
@@ -216,21 +217,26 @@ def write_corpus(
   shard_tokens: int,
   options: Mapping[str, Any],
   report: Counter,
-  parts: Sequence[Mapping] = (),
+  domains: Sequence[Mapping] = (),
 ) -> Corpus:
-  """Writes documents, (split, token ids of each sentence), as a corpus.
+  """Writes documents as a corpus and opens it.
 
-  Documents keep their order within a split. A shard is closed before the
-  document that would take it beyond shard_tokens. `options`, `report` and, if
-  there are any, `parts` (parts.py) are stored as they are (JSON); the latter
-  two are read when the documents are exhausted: they may count meanwhile.
+  Documents keep their order within a split. Everything is written to a folder
+  in PATH.tmp, which becomes PATH in one rename at the end: an interrupted
+  write leaves no PATH, and the PATH.tmp of a killed one is removed first.
 
-  All is written to a folder in PATH.tmp, which becomes PATH in one rename at
-  the end: an interrupted write leaves no PATH, and a PATH.tmp left by a killed
-  one is removed first.
+  Args:
+    path: of the corpus, new.
+    documents: (split, token ids of each sentence).
+    tokenizer: saved with the corpus.
+    shard_tokens: a shard is closed before the document that would take it
+      beyond this number.
+    options, report, domains: stored as they are (JSON; domains, see
+      domain_splits.py, if there are any). The latter two are read when the
+      documents are exhausted, so they may count meanwhile.
 
   Raises:
-    CorpusError: see check_place; or nothing is left to train on.
+    CorpusError: see check_destination; or there is nothing to train on.
     ConfigError, StorageError: PATH can't be written, or the disk is full.
   """
   path = os.path.abspath(path)
@@ -258,7 +264,7 @@ def write_corpus(
       tokenizer=tokenizer,
       options=options,
       report=report,
-      parts=parts,
+      domains=domains,
     )
   except OSError as error:
     raise storage_errors.unwritable(path, error) from error
@@ -273,9 +279,11 @@ def write_corpus(
 def verify_corpus(
   path, progress: Callable[[int, int], None] | None = None
 ) -> list:
-  """Reads the whole corpus; returns every problem found, one line each.
+  """Reads the whole corpus and returns every problem found, one line each.
 
-  `progress(done, total)` is called with the bytes hashed so far and in all.
+  Args:
+    path: of the corpus.
+    progress: called with the bytes hashed so far and in total.
   """
   path = os.path.abspath(path)
   try:
@@ -309,11 +317,11 @@ def verify_corpus(
 
 
 def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
-  """What is wrong in files that are just as their writer left them."""
+  """Yields the problems of files whose checksums are right."""
   if meta["fingerprint"] != manifest.fingerprint(meta):
     yield f"{path}: meta.json: the fingerprint is not that of the files."
   if meta["tokenizer"]["sha256"] != _load_tokenizer(path).sha256:
-    yield f"{path}: tokenizer: not the one that meta.json names."
+    yield f"{path}: tokenizer: not the one recorded in meta.json."
   splits, vocab_size = meta["splits"], meta["vocab_size"]
   counts = shards.count_tokens(path, len(splits["train"]["shards"]), vocab_size)
   if not np.array_equal(counts, shards.load_array(path, "token_counts")):
@@ -326,15 +334,15 @@ def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
       ):
         yield f"{path}: {name}.{problem}"
   if "parts" in meta:
-    yield from _wrong_parts(open_corpus(path))
+    yield from _wrong_domains(open_corpus(path))
 
 
-def _wrong_parts(corpus: Corpus) -> Iterator[str]:
+def _wrong_domains(corpus: Corpus) -> Iterator[str]:
   for name in shards.SPLITS:
     split, bounds = getattr(corpus, name), domain_bounds(corpus, name)
     documents, sentences, tokens = bounds
     if (
-      [b[-1] for b in bounds] != [corpus.meta["splits"][name][c] for c in _PART]
+      [b[-1] for b in bounds] != [corpus.meta["splits"][name][c] for c in _COLUMNS]
       or not np.array_equal(take(split.documents, documents), sentences)
       or not np.array_equal(take(split.sentences, sentences), tokens)
     ):

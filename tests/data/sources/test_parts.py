@@ -246,10 +246,10 @@ def test_verify_compares_the_counts_with_the_files(made, tmp_path):
     moved["parts"][0]["train"][name] -= wrong
     moved["parts"][1]["train"][name] += wrong
     parts_ = tuple(moved["parts"])
-    found = list(store._wrong_parts(corpus._replace(domains=parts_)))
+    found = list(store._wrong_domains(corpus._replace(domains=parts_)))
     assert len(found) == 1 and "not those of the train files" in found[0]
   lost = corpus._replace(domains=corpus.domains[:2])
-  assert len(list(store._wrong_parts(lost))) == 2
+  assert len(list(store._wrong_domains(lost))) == 2
 
 
 def test_what_prepare_says_of_the_parts(made):
