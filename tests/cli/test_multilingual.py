@@ -82,7 +82,7 @@ def test_the_schedule_by_hand():
   config.train.num_steps = 100
   config.data.update(batch_size=21, long_share=0.2, long_batch_size=7)
   corpus = types.SimpleNamespace(
-    parts=[{"name": n, "train": {"tokens": t}} for n, t in
+    domains=[{"name": n, "train": {"tokens": t}} for n, t in
            (("a", 1600), ("b", 400), ("c", 100))]
   )  # fmt: skip
   task = types.SimpleNamespace(shares=(short, long))
@@ -153,7 +153,7 @@ def test_shares_instead_of_alpha(argv):
 def test_shares_are_checked_before_a_corpus_is_made(argv, tmp_path):
   config = overrides.load_config(str(XLMR), argv[1:])
   config.corpus.path, config.data.shares = "", "xx=1,en=2"
-  with pytest.raises(ConfigError, match="'xx' is no part"):
+  with pytest.raises(ConfigError, match="'xx' is no domain"):
     pretrain.pretrain(config, tmp_path)
   assert not (tmp_path / "corpus").exists()
 

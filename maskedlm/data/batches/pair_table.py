@@ -102,7 +102,7 @@ def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
   computed for a block of sentences at once, however long the documents are.
   The rows are then the chain 0 -> end(0) -> end(end(0)) ...
   """
-  documents = _read(split.documents)
+  documents = concat.take_all(split.documents)
   document_tokens = concat.take(split.sentences, documents)
   num_sentences = int(documents[-1])
   starts, row = [], 0
@@ -141,7 +141,7 @@ def _ends(split, low, high, documents, document_tokens, **options):
 
 def _records(split, starts, ends) -> Iterator[np.ndarray]:
   """The rows' records, a block at a time."""
-  documents = _read(split.documents)
+  documents = concat.take_all(split.documents)
   document_rows = np.searchsorted(starts, documents)
   num_rows = np.diff(document_rows)
   for low in range(0, max(len(starts), 1), _BLOCK):
@@ -157,11 +157,6 @@ def _records(split, starts, ends) -> Iterator[np.ndarray]:
     record["document_row"] = document_rows[document]
     record["num_document_rows"] = num_rows[document]
     yield record
-
-
-def _read(arrays) -> np.ndarray:
-  """All of a Concat, in memory."""
-  return concat.take(arrays, np.arange(concat.size(arrays)))
 
 
 def _too_few(path, name: str, held: int, documents: int) -> str:

@@ -120,10 +120,7 @@ def _cut(split, capacity) -> Iterator[np.ndarray]:
   Where a row ends depends on where it begins alone, so that is computed for
   every sentence (and piece of one) at once; the rows are then a chain.
   """
-  documents = concat.take(
-    split.sentences,
-    concat.take(split.documents, np.arange(concat.size(split.documents))),
-  )
+  documents = concat.take(split.sentences, concat.take_all(split.documents))
   num_sentences = concat.size(split.sentences) - 1
   row = 0  # The token that the next row begins at.
   for low in range(0, num_sentences, _BLOCK):

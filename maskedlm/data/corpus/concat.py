@@ -1,7 +1,6 @@
 """Several memory-mapped arrays read as one: the columns of a split.
 
-Below `store`, which opens the shards' files; nothing is copied but what is
-taken.
+Nothing is copied except the elements that are taken.
 """
 
 import itertools
@@ -12,65 +11,71 @@ import numpy as np
 
 
 class Concat(NamedTuple):
-  """Memory-mapped arrays read as one, element i of part p as value + base."""
+  """Memory-mapped arrays read as one; element i of array p is value + base."""
 
   arrays: tuple[np.ndarray, ...]
-  starts: np.ndarray  # [parts + 1] int64: index of each part's first element.
-  bases: np.ndarray  # [parts]: what is added to the values of each part.
+  starts: np.ndarray  # [arrays + 1] int64: index of each one's first element.
+  bases: np.ndarray  # [arrays]: added to the values of each array.
 
 
-def concatenate(parts: Sequence[np.ndarray], bases: np.ndarray) -> Concat:
-  """The Concat of these arrays."""
-  starts = np.cumsum([0, *map(len, parts)], dtype=np.int64)
-  return Concat(tuple(parts), starts, bases)
+def concatenate(arrays: Sequence[np.ndarray], bases: np.ndarray) -> Concat:
+  """Returns the Concat of these arrays."""
+  starts = np.cumsum([0, *map(len, arrays)], dtype=np.int64)
+  return Concat(tuple(arrays), starts, bases)
 
 
-def size(concat: Concat) -> int:
-  """How many elements the parts hold together."""
-  return int(concat.starts[-1])
+def size(column: Concat) -> int:
+  """Returns the number of elements."""
+  return int(column.starts[-1])
 
 
-def take(concat: Concat, indices) -> np.ndarray:
-  """The elements at `indices`, any shape: int64 starts, or native token ids.
+def take(column: Concat, indices) -> np.ndarray:
+  """Returns the elements at `indices`, of any shape: int64 starts, or ids.
 
-  Raises IndexError where an index is negative or past the end.
+  Raises:
+    IndexError: an index is negative or past the end.
   """
   indices = np.asarray(indices)
-  dtype = np.result_type(concat.arrays[0], concat.bases)
+  dtype = np.result_type(column.arrays[0], column.bases)
   if indices.size == 0:
     return np.empty(indices.shape, dtype)
   low, high = indices.min(), indices.max()
-  if low < 0 or high >= size(concat):
-    raise IndexError(f"{low}..{high} is not within 0..{size(concat) - 1}")
-  first, last = np.searchsorted(concat.starts, [low, high], side="right") - 1
+  if low < 0 or high >= size(column):
+    raise IndexError(f"{low}..{high} is not within 0..{size(column) - 1}")
+  first, last = np.searchsorted(column.starts, [low, high], side="right") - 1
   if first == last:  # Nearly always: one gather.
-    values = concat.arrays[first][indices - concat.starts[first]]
-    return values + concat.bases[first]
+    values = column.arrays[first][indices - column.starts[first]]
+    return values + column.bases[first]
   flat = indices.reshape(-1)
-  part = np.searchsorted(concat.starts, flat, side="right") - 1
-  order = np.argsort(part, kind="stable")
-  bounds = np.searchsorted(part[order], np.arange(first, last + 2))
+  which = np.searchsorted(column.starts, flat, side="right") - 1
+  order = np.argsort(which, kind="stable")
+  bounds = np.searchsorted(which[order], np.arange(first, last + 2))
   values = np.empty(flat.size, dtype)
   for p, (begin, end) in enumerate(itertools.pairwise(bounds), start=first):
     here = order[begin:end]
-    local = concat.arrays[p][flat[here] - concat.starts[p]]
-    values[here] = local + concat.bases[p]
+    local = column.arrays[p][flat[here] - column.starts[p]]
+    values[here] = local + column.bases[p]
   return values.reshape(indices.shape)
 
 
-def view(concat: Concat, begin: int, end: int, *, origin: int = 0) -> Concat:
-  """Elements begin to end, as values - origin; views, nothing is read.
+def take_all(column: Concat) -> np.ndarray:
+  """Returns all elements, in memory."""
+  return take(column, np.arange(size(column)))
 
-  Where that is nothing, one empty array, so that it has its dtype.
+
+def view(column: Concat, begin: int, end: int, *, origin: int = 0) -> Concat:
+  """Returns elements begin to end, as values - origin; nothing is read.
+
+  An empty range is one empty array, which has the dtype.
   """
   found = [
-    (part[max(begin - start, 0) : end - start], base)
-    for part, start, base in zip(
-      concat.arrays, concat.starts, concat.bases, strict=False
+    (array[max(begin - start, 0) : end - start], base)
+    for array, start, base in zip(
+      column.arrays, column.starts, column.bases, strict=False
     )
-    if start < end and start + len(part) > begin
+    if start < end and start + len(array) > begin
   ]
-  found = found or [(concat.arrays[0][:0], concat.bases[0])]
-  parts, bases = zip(*found, strict=True)
-  bases = np.array(bases, concat.bases.dtype)
-  return concatenate(parts, bases - bases.dtype.type(origin))
+  found = found or [(column.arrays[0][:0], column.bases[0])]
+  arrays, bases = zip(*found, strict=True)
+  bases = np.array(bases, column.bases.dtype)
+  return concatenate(arrays, bases - bases.dtype.type(origin))

@@ -1,8 +1,8 @@
 """The corpus on disk: memory-mapped tokens, sentence and document starts.
 
 `maskedlm prepare` writes it through `write_corpus`; data/batches/ reads it
-through `open_corpus` and concat.take. docs/reference/corpus-format.md gives the format to
-the byte. Read top-down: the arrays -> opening -> writing -> verifying.
+through `open_corpus` and concat.take. docs/reference/corpus-format.md gives the
+format to the byte. In order: the arrays, opening, writing, verifying.
 """
 
 import errno
@@ -193,7 +193,7 @@ def check_destination(path) -> None:
     )
   if not _holds_only(path, ()):
     raise CorpusError(
-      f"{path}: exists and is not empty; move it away, or use another path."
+      f"{path}: already exists; move it away, or use another path."
     )
   if not _holds_only(f"{path}.tmp", (_WORK,)):
     raise CorpusError(
@@ -342,7 +342,8 @@ def _wrong_domains(corpus: Corpus) -> Iterator[str]:
     split, bounds = getattr(corpus, name), domain_bounds(corpus, name)
     documents, sentences, tokens = bounds
     if (
-      [b[-1] for b in bounds] != [corpus.meta["splits"][name][c] for c in _COLUMNS]
+      [b[-1] for b in bounds]
+      != [corpus.meta["splits"][name][c] for c in _COLUMNS]
       or not np.array_equal(take(split.documents, documents), sentences)
       or not np.array_equal(take(split.sentences, sentences), tokens)
     ):

@@ -1,9 +1,13 @@
-"""Long sequences -> overlapping windows; each item is read off in one of them.
+"""Cuts sequences that are longer than a row into overlapping windows.
 
-An item (a word, or a token) is seen in several windows. What is said of it
-comes from the window in which it has most context: the larger, the nearer of
-the window's two ends is (google-research/bert, run_squad.py, "max context").
-Where the sequence itself ends no context is missing.
+An item (a word or a token) is in several windows, and its prediction is taken
+from one of them. The two cutters differ in what they guarantee. `cut_windows`
+takes each item from the window in which it has most context: the larger, the
+nearer of the window's two ends is (google-research/bert, run_squad.py, "max
+context"). `cut_span_windows` is for predictions about spans of words: its
+windows overlap by so many words that every span is whole in the window that
+keeps its first word. Each is part of what a run computes, so neither can stand
+in for the other.
 """
 
 from collections.abc import Sequence
@@ -13,7 +17,7 @@ import numpy as np
 
 
 class Window(NamedTuple):
-  """Items begin to end - 1; those from keep_begin to keep_end - 1 count."""
+  """Items begin to end - 1, of which keep_begin to keep_end - 1 count."""
 
   begin: int
   end: int
@@ -24,56 +28,100 @@ class Window(NamedTuple):
 def cut_windows(
   lengths: Sequence[int], capacity: int, *, stride: int = 0
 ) -> list[Window]:
-  """The windows of a sequence: every item is kept by exactly one.
+  """Returns windows of a sequence; exactly one keeps each item.
 
   Args:
-    lengths: tokens of each item; one longer than capacity counts as capacity,
-      and is to be cut.
-    capacity: the most tokens of a window.
-    stride: tokens from a window's begin to the next one's; 0 = half of
-      capacity. It is less where an item would be left out, and for the last.
+    lengths: tokens of each item; an item longer than capacity counts as
+      capacity, and the caller cuts it.
+    capacity: the largest number of tokens in a window.
+    stride: tokens from the begin of a window to that of the next; 0 = half of
+      capacity. Reduced where an item would be left out, and for the last.
 
   Returns:
-    Windows with growing begin and end; one if all fits, or there is nothing.
+    Windows with increasing begin and end; one if everything fits, or if there
+    is no item.
   """
   stride = stride or max(capacity // 2, 1)
-  sizes = np.minimum(np.asarray(lengths, np.int64), capacity)
-  starts = np.concatenate([[0], np.cumsum(sizes)])  # Of items, in tokens.
-
-  def first(place: int) -> int:  # The first item that starts there or later.
-    return int(np.searchsorted(starts, place))
-
-  count, spans, begin = len(sizes), [], 0
-  while True:
-    # The end of the last item that ends within capacity.
-    end = int(np.searchsorted(starts, starts[begin] + capacity, "right")) - 1
-    if end == count:
-      break
+  starts = _starts(np.minimum(np.asarray(lengths, np.int64), capacity))
+  count, spans, begin = len(starts) - 1, [], 0
+  while (end := _end(starts, begin, capacity)) < count:
     spans.append((begin, end))
     # Far enough to hold the next item, and not so far as to leave it out.
-    reaching = first(starts[end + 1] - capacity)
-    begin = min(max(first(starts[begin] + stride), reaching), end)
-  # The last one reaches back as far as it can: context costs nothing.
-  spans.append((first(starts[count] - capacity), count))
+    reaching = _first(starts, starts[end + 1] - capacity)
+    begin = min(max(_first(starts, starts[begin] + stride), reaching), end)
+  # The last window reaches back as far as it can: context costs nothing.
+  spans.append((_first(starts, starts[count] - capacity), count))
   return _keep(spans, starts)
 
 
+def _starts(sizes) -> np.ndarray:
+  """Returns the token at which each item starts, and the total: [n + 1]."""
+  return np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
+
+
+def _first(starts, token: int) -> int:
+  """Returns the first item that starts at `token` or later."""
+  return int(np.searchsorted(starts, token))
+
+
+def _end(starts, begin: int, capacity: int) -> int:
+  """Returns the end of the window that begins at an item: what fits."""
+  return int(np.searchsorted(starts, starts[begin] + capacity, "right")) - 1
+
+
 def _keep(spans: Sequence[tuple[int, int]], starts: np.ndarray) -> list[Window]:
-  """Gives each item to the window with most context, the first of equals."""
+  """Gives each item to the window with most context, the first if equal."""
   count = len(starts) - 1
   most, owner = np.full(count, -1.0), np.zeros(count, np.int64)
   for i, (begin, end) in enumerate(spans):
-    # Where the sequence itself ends none is missing, but to count it so would
-    # change nothing: any other window has less on that very side.
+    # At the ends of the sequence itself no context is missing. To count it so
+    # would change nothing: any other window has less on that very side.
     left = starts[begin:end] - starts[begin]
     right = starts[end] - starts[begin + 1 : end + 1]
     context = np.minimum(left, right)
     owner[begin:end][context > most[begin:end]] = i
     most[begin:end] = np.maximum(most[begin:end], context)
-  # Of two windows the later gains with every item: what each keeps is a range.
+  # The later of two windows gains with every item, so each keeps a range.
   bounds = np.searchsorted(owner, np.arange(len(spans) + 1))
   return [
     Window(begin, end, int(bounds[i]), int(bounds[i + 1]))
     for i, (begin, end) in enumerate(spans)
     if bounds[i] < bounds[i + 1] or not count
+  ]
+
+
+def cut_span_windows(
+  lengths: Sequence[int], capacity: int, *, overlap: int, stride: int = 0
+) -> list[Window]:
+  """Returns windows of a sentence; a span is scored where its first word is.
+
+  A span of at most overlap + 1 words is whole there, if a row can hold it. Of
+  the words that two windows share, each keeps the half where it has more
+  context.
+
+  Args:
+    lengths: tokens of each word, at most capacity.
+    capacity: the largest number of tokens in a window.
+    overlap: the fewest words that neighbours share.
+    stride: tokens from the begin of a window to that of the next; 0 = half of
+      capacity. Reduced where the overlap requires it.
+  """
+  stride = stride or max(capacity // 2, 1)
+  starts = _starts(lengths)
+  count, begins = len(starts) - 1, [0]
+  while (end := _end(starts, begins[-1], capacity)) < count:
+    begin = begins[-1]
+    # The last window reaches back as far as it can: context costs nothing.
+    last = max(_first(starts, starts[count] - capacity), begin + 1)
+    wanted = _first(starts, starts[begin] + stride)
+    begins.append(max(min(wanted, end - overlap, last), begin + 1))
+  ends = [_end(starts, begin, capacity) for begin in begins]
+  bounds = [0]
+  for begin, before in zip(begins[1:], ends[:-1], strict=True):
+    last = max(before - overlap, begin)  # From here on, spans may not fit.
+    bounds.append((begin + last) // 2)
+  bounds.append(count)
+  return [
+    Window(*window)
+    for window in zip(begins, ends, bounds[:-1], bounds[1:], strict=True)
   ]

@@ -39,7 +39,7 @@ def run(
     shard_tokens=config.corpus.shard_tokens,
     options=options.recorded_options(config, tokenizer, domains=bool(parts)),
     report=report,
-    parts=parts,
+    domains=parts,
   )
 
 

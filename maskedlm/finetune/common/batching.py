@@ -15,7 +15,7 @@ import numpy as np
 
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Batch
-from maskedlm.data import hashing
+from maskedlm.data.batches.row_source import host_slice, shuffle
 from maskedlm.finetune.common import packing
 from maskedlm.finetune.common.packing import PackingLayout
 from maskedlm.finetune.contract import Rows
@@ -74,9 +74,8 @@ def train_batches(
     shard: (index, count) of the equal part of each batch that is returned;
       index may be an array of several (sharding.data_shard).
   """
-  index, count = shard
   num_steps = -(-len(rows.lengths) // batch_size)
-  own = np.arange(len(microbatches)).reshape(count, -1)[np.atleast_1d(index)]
+  own = host_slice(np.arange(len(microbatches)), shard)
 
   @functools.lru_cache(maxsize=2)  # Prefetching may cross into the next epoch.
   def plan(epoch: int) -> np.ndarray:
@@ -88,16 +87,18 @@ def train_batches(
 
   def batch_at(step: int) -> Batch:
     which = row_ids(step)
-    own_rows = which.reshape(count, -1)[np.atleast_1d(index)].ravel()
     packed = packing.pack_batch(
       _sequences(rows, which, pad),
       microbatches,
       layout,
-      own=own.ravel(),
+      own=own,
       length=length,
       pad=pad,
     )
-    return {**gather_rows(rows, own_rows, length, pad), **packed}
+    return {
+      **gather_rows(rows, host_slice(which, shard), length, pad),
+      **packed,
+    }
 
   def shape_at(step: int) -> tuple[int, int]:
     lengths = sequence_lengths(rows, row_ids(step))
@@ -131,9 +132,8 @@ def fit_layout(
 
 def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
   """Returns the rows of each step, [steps, B]; -1 is a filler."""
-  key = hashing.bits(seed, "order", epoch)
   rows = np.full(-(-size // batch_size) * batch_size, -1, np.int64)
-  rows[:size] = hashing.permute(np.arange(size), size, key)
+  rows[:size] = shuffle(np.arange(size), size, seed=seed, epoch=epoch)
   return rows.reshape(-1, batch_size)
 
 
@@ -183,7 +183,6 @@ def heldout_batches(
     buckets: from make_buckets; the last holds every row.
     pad, shard: as in train_batches.
   """
-  index, count = shard
   order = np.argsort(rows.lengths, kind="stable")
   steps = -(-len(order) // batch_size)
   plan = np.full(steps * batch_size, -1, np.int64)
@@ -193,8 +192,8 @@ def heldout_batches(
   lengths = np.array(buckets)[np.searchsorted(buckets, longest)]
 
   def batch_at(step: int) -> Batch:
-    which = plan[step].reshape(count, -1)[np.atleast_1d(index)].ravel()
-    return gather_rows(rows, which, int(lengths[step]), pad)
+    own = host_slice(plan[step], shard)
+    return gather_rows(rows, own, int(lengths[step]), pad)
 
   return RowBatches(
     batch_at=batch_at,

@@ -3,7 +3,7 @@
 A training batch is random, so its rows have all lengths. Padded to the longest
 they would be mostly padding; sorted by length first, so that those of a batch
 are about equal, they would no longer be a random batch, which costs accuracy
-(docs/guides/finetune/overview.md). So they are packed: the encoder reads few
+(docs/design/finetuning.md). So they are packed: the encoder reads few
 full rows in which each of the batch's rows is a segment that attends only to
 itself, and masked_lm.encode returns the vectors of each row separately. The
 layout is planned once for a run, the batches are packed step by step.
@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.data.batches.bin_packing import first_fit
+from maskedlm.data.batches.packed_rows import segment_arrays
+from maskedlm.data.batches.token_spans import span_indices
 
 MAX_ROW_COUNTS = 4  # In a layout; each is compiled.
 # Packing must cost less than this share of not packing to pay for compiling.
@@ -159,23 +161,24 @@ def pack_batch(
   lengths = np.array([[len(x) for x in row] for row in ids])
   fits = _fit_all(lengths, microbatches, layout)
   r = _row_count(fits, layout)
-  packed = {
-    name: np.full((len(own), r, S), pad if name == "input_ids" else 0, np.int32)
-    for name in (*PACKED_ARRAYS, "segment_ids", "positions")
-  }
-  C = lengths.shape[1]
-  places = np.zeros((len(own), microbatches.shape[1] * C, length), np.int32)
-  for g, microbatch in enumerate(own):
-    sizes = lengths[microbatches[microbatch]].ravel()
-    packed_rows, starts, _ = fits[microbatch]
-    for i, (size, k, begin) in enumerate(
-      zip(sizes, packed_rows, starts, strict=True)
-    ):
-      row, c = microbatches[microbatch, i // C], i % C
-      at = g, k, slice(begin, begin + size)
-      for name in PACKED_ARRAYS:
-        packed[name][at] = sequences[name][row][c]
-      packed["segment_ids"][at] = i + 1
-      packed["positions"][at] = np.arange(size)
-      places[g, i, :size] = k * S + begin + np.arange(size)
+  rows = microbatches[own]  # [g, n], g of them this host's.
+  sizes = lengths[rows].reshape(len(own), -1)  # [g, n C]
+  bins, starts = (np.stack([fits[g][i] for g in own]) for i in (0, 1))
+  starts += S * bins  # Within the microbatch.
+  packed = segment_arrays(
+    {
+      name: np.concatenate(
+        [x for i in rows.ravel() for x in sequences[name][i]]
+      )
+      for name in PACKED_ARRAYS
+    },
+    (starts + r * S * np.arange(len(own))[:, None]).ravel(),
+    sizes.ravel(),
+    np.tile(1 + np.arange(sizes.shape[1]), len(own)),
+    shape=(len(own), r, S),
+    pad=pad,
+  )
+  places = np.zeros((*sizes.shape, length), np.int32)
+  real = np.arange(length) < sizes[..., None]
+  places[real] = span_indices(starts.ravel(), sizes.ravel())
   return {"packed": packed, "places": places}

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.data.labelled.windows import Window
+from maskedlm.data.labelled.windows import cut_span_windows
 from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import unseen_labels
@@ -31,54 +31,6 @@ class Example(NamedTuple):
   lines: tuple[int, ...] = ()  # Line numbers of the words.
   document: str = ""  # The file's name.
   where: str = ""  # FILE:LINE of the first word.
-
-
-def cut_windows(
-  sizes: Sequence[int], capacity: int, *, overlap: int, stride: int = 0
-) -> list[Window]:
-  """Returns windows of a sentence; a span is scored where its first word is.
-
-  A span of at most overlap + 1 words is whole there, if a row can hold it. Of
-  the words that two windows share, each keeps the half where it has more
-  context.
-
-  Args:
-    sizes: tokens of each word, at most capacity.
-    capacity: the largest number of tokens in a window.
-    overlap: the fewest words that neighbours share.
-    stride: tokens from the begin of a window to that of the next; 0 = half of
-      capacity. Reduced where the overlap requires it.
-  """
-  starts = np.concatenate([[0], np.cumsum(sizes, dtype=np.int64)])
-  count = len(starts) - 1
-
-  def first(place: int) -> int:  # The first word that starts there or later.
-    return int(np.searchsorted(starts, place))
-
-  def end_of(begin: int) -> int:  # As many words as fit.
-    place = starts[begin] + capacity
-    return int(np.searchsorted(starts, place, "right")) - 1
-
-  begins = [0]
-  while end_of(begins[-1]) < count:
-    begin = begins[-1]
-    wanted = first(starts[begin] + (stride or max(capacity // 2, 1)))
-    latest = end_of(begin) - overlap
-    # The last window reaches back as far as it can: context costs nothing.
-    latest = min(latest, max(first(starts[count] - capacity), begin + 1))
-    begins.append(max(min(wanted, latest), begin + 1))
-  ends = [end_of(begin) for begin in begins]
-  bounds = [0]
-  for begin, before in zip(begins[1:], ends[:-1], strict=True):
-    last = max(before - overlap, begin)  # From here on, spans may not fit.
-    bounds.append((begin + last) // 2)
-  bounds.append(count)
-  return [
-    Window(begin, end, keep_begin, keep_end)
-    for begin, end, keep_begin, keep_end in zip(
-      begins, ends, bounds[:-1], bounds[1:], strict=True
-    )
-  ]
 
 
 def make_rows(
@@ -125,7 +77,7 @@ def make_rows(
       for span in example.spans or ()
       if span.type not in label_ids
     ]
-    for window in cut_windows(
+    for window in cut_span_windows(
       sizes, capacity, overlap=max_words - 1, stride=stride
     ):
       inside = slice(window.begin, window.end)
@@ -161,7 +113,7 @@ def make_rows(
 def _scored_spans(
   example: Example, label_ids: Mapping[str, int], max_words: int
 ) -> list[tuple[int, int, int]]:
-  """Returns (begin, end, label) of the spans that can be found, one each."""
+  """Returns (begin, end, label) of each span that can be found."""
   places: dict[tuple[int, int], int] = {}
   for span in example.spans or ():
     place = span.begin, span.end

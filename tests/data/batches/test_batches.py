@@ -23,8 +23,7 @@ from helpers.splits import (
 )
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import batching as epochs
-from maskedlm.data.batches import pair_rows, pair_table
+from maskedlm.data.batches import batching, pair_rows, pair_table, row_source
 from maskedlm.data.corpus import store
 from maskedlm.data.tokenizers import tokenizer
 
@@ -444,13 +443,13 @@ def test_tokens_go_from_the_front_and_the_back_alike(tmp_path):
 
 
 def test_phase_at():
-  at = [epochs.phase_at(step, 10, 0.3) for step in range(10)]
+  at = [batching.phase_at(step, 10, 0.3) for step in range(10)]
   assert at == [(0, s) for s in range(7)] + [(1, s) for s in range(3)]
-  assert epochs.phase_at(99, 10, 0.0) == (0, 99)
-  assert epochs.phase_at(9, 10, 0.04) == (0, 9)  # No step is left for it.
-  assert epochs.phase_at(0, 10, 1.0) == (1, 0)
+  assert batching.phase_at(99, 10, 0.0) == (0, 99)
+  assert batching.phase_at(9, 10, 0.04) == (0, 9)  # No step is left for it.
+  assert batching.phase_at(0, 10, 1.0) == (1, 0)
   # 0.29 * 100 is 28.999... in binary: 29 steps all the same.
-  assert epochs.phase_at(71, 100, 0.29) == (1, 0)
+  assert batching.phase_at(71, 100, 0.29) == (1, 0)
 
 
 def test_two_phases_have_shapes_and_epochs_of_their_own(numbered):
@@ -616,13 +615,13 @@ def test_a_phase_that_rounds_to_no_step_is_not_opened():
 
   def open_source(corpus, name, length, seed):
     lengths.append(length)
-    return epochs.Source(7, seed, None)
+    return row_source.RowSource(7, seed, None)
 
   data = make_data(long_share=0.004)
   corpus = types.SimpleNamespace(domains=(), meta={})
   for num_steps in (100, 150):  # Of the last 0.4, and 0.6, steps.
     config = make_config(data, num_steps=num_steps)
-    epochs.make_batches(open_source, config, corpus, (0, 1))
+    batching.make_batches(open_source, config, corpus, (0, 1))
   assert lengths == [13, 13, 29]
 
 

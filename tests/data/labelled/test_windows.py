@@ -1,9 +1,15 @@
 """Windows: every item is kept once, from where it has most context."""
 
+import random
+
 import numpy as np
 import pytest
 
-from maskedlm.data.labelled.windows import Window, cut_windows
+from maskedlm.data.labelled.windows import (
+  Window,
+  cut_span_windows,
+  cut_windows,
+)
 
 
 def test_what_fits_is_one_window():
@@ -82,3 +88,43 @@ def test_a_long_document_is_quick():
   windows = cut_windows(np.ones(200_001, int), 126, stride=64)
   assert windows[-1].keep_end == 200_001
   assert len(windows) == 3_125
+
+
+def test_span_windows_by_hand():
+  # Ten words of one token, rows of six, spans of at most three words.
+  assert cut_span_windows([1] * 10, 6, overlap=2) == [
+    (0, 6, 0, 3),  # From word 3 on the next one sees more.
+    (3, 9, 3, 5),
+    (4, 10, 5, 10),
+  ]
+  assert cut_span_windows([1] * 6, 6, overlap=2) == [(0, 6, 0, 6)]
+  assert cut_span_windows([], 6, overlap=2) == [(0, 0, 0, 0)]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_every_span_is_whole_in_the_one_window_of_its_first_word(seed):
+  rng = random.Random(seed)
+  capacity = rng.randrange(1, 20)
+  most = rng.choice([1, 2, capacity])
+  sizes = [rng.randint(1, most) for _ in range(rng.randrange(80))]
+  overlap = rng.randrange(capacity)
+  stride = rng.choice([0, 1, 3, 50])
+  windows = cut_span_windows(sizes, capacity, overlap=overlap, stride=stride)
+  keeping = [w for n in windows for w in range(n.keep_begin, n.keep_end)]
+  assert keeping == list(range(len(sizes)))
+  for window in windows:
+    assert sum(sizes[window.begin : window.end]) <= capacity
+    for first in range(window.keep_begin, window.keep_end):
+      assert window.begin <= first
+      for end in range(first + 1, min(first + overlap + 1, len(sizes)) + 1):
+        if sum(sizes[first:end]) <= capacity:
+          assert end <= window.end
+
+
+def test_a_stride_that_leaves_context_is_kept():
+  windows = cut_span_windows([1] * 100, 20, overlap=4, stride=5)
+  assert [w.begin for w in windows] == list(range(0, 81, 5))
+  # Between the first and the last, a first word has context on both sides.
+  for window in windows[1:-1]:
+    assert window.keep_begin - window.begin >= 5
+    assert window.end - window.keep_end >= 5

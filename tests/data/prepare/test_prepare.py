@@ -70,9 +70,7 @@ def run(config, path, log=silent):
 
 def stored(split):
   """The token ids of every sentence of every document."""
-  tokens, starts, documents = (
-    concat.take(concat, np.arange(concat.size(concat))) for concat in split
-  )
+  tokens, starts, documents = map(concat.take_all, split)
   found = [tokens[a:b] for a, b in itertools.pairwise(starts)]
   return [found[a:b] for a, b in itertools.pairwise(documents)]
 
@@ -388,10 +386,10 @@ def test_too_few_documents_are_refused(make_config, tmp_path):
 @pytest.mark.parametrize(
   ("name", "message"),
   [
-    ("file", "file: something else is already there"),
-    ("folder", "folder: something else is already there"),
-    ("corpus.tmp", "a name with .tmp at its end"),
-    ("corpus", "corpus.tmp: .*isn't its own"),
+    ("file", "file: already exists"),
+    ("folder", "folder: already exists"),
+    ("corpus.tmp", "ends in .tmp"),
+    ("corpus", "corpus.tmp: .*working folder"),
     ("locked", "locked.lock: .*isn't empty"),
     ("file/corpus", "file/corpus can't be written"),
   ],

@@ -95,12 +95,12 @@ def test_shares_by_hand():
 @pytest.mark.parametrize(
   ("asked", "names", "message"),
   [
-    ("en=1,dd=2", ["en", "de"], "'dd' is no part .* did you mean \"de\""),
-    ("en=1", [], "'en' is no part of the corpus, which has none"),
+    ("en=1,dd=2", ["en", "de"], "'dd' is no domain .* did you mean \"de\""),
+    ("en=1", [], "'en' is no domain .* it has none"),
     ("en=1", ["en", "de", "fr"], "leaves out de, fr"),
-    ("en=-1,de=2", ["en", "de"], "'en=-1' is not NAME=WEIGHT"),
-    ("en=nan,de=2", ["en", "de"], "'en=nan' is not NAME=WEIGHT"),
-    ("en,de=2", ["en", "de"], "'en' is not NAME=WEIGHT"),
+    ("en=-1,de=2", ["en", "de"], "'en=-1': expected NAME=WEIGHT"),
+    ("en=nan,de=2", ["en", "de"], "'en=nan': expected NAME=WEIGHT"),
+    ("en,de=2", ["en", "de"], "'en': expected NAME=WEIGHT"),
     ("en=0,de=0", ["en", "de"], "one weight must be above 0"),
   ],
 )

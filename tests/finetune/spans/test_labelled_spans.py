@@ -58,51 +58,6 @@ def file(tmp_path):
   return make
 
 
-# --- Windows ---------------------------------------------------------------
-
-
-def test_windows_by_hand():
-  # Ten words of one token, rows of six, spans of at most three words.
-  assert span_rows.cut_windows([1] * 10, 6, overlap=2) == [
-    (0, 6, 0, 3),  # From word 3 on the next one sees more.
-    (3, 9, 3, 5),
-    (4, 10, 5, 10),
-  ]
-  assert span_rows.cut_windows([1] * 6, 6, overlap=2) == [(0, 6, 0, 6)]
-  assert span_rows.cut_windows([], 6, overlap=2) == [(0, 0, 0, 0)]
-
-
-@pytest.mark.parametrize("seed", range(40))
-def test_every_span_is_whole_in_the_one_window_of_its_first_word(seed):
-  rng = random.Random(seed)
-  capacity = rng.randrange(1, 20)
-  most = rng.choice([1, 2, capacity])
-  sizes = [rng.randint(1, most) for _ in range(rng.randrange(80))]
-  overlap = rng.randrange(capacity)
-  stride = rng.choice([0, 1, 3, 50])
-  windows = span_rows.cut_windows(
-    sizes, capacity, overlap=overlap, stride=stride
-  )
-  keeping = [w for n in windows for w in range(n.keep_begin, n.keep_end)]
-  assert keeping == list(range(len(sizes)))
-  for window in windows:
-    assert sum(sizes[window.begin : window.end]) <= capacity
-    for first in range(window.keep_begin, window.keep_end):
-      assert window.begin <= first
-      for end in range(first + 1, min(first + overlap + 1, len(sizes)) + 1):
-        if sum(sizes[first:end]) <= capacity:
-          assert end <= window.end
-
-
-def test_a_stride_that_leaves_context_is_kept():
-  windows = span_rows.cut_windows([1] * 100, 20, overlap=4, stride=5)
-  assert [w.begin for w in windows] == list(range(0, 81, 5))
-  # Between the first and the last, a first word has context on both sides.
-  for window in windows[1:-1]:
-    assert window.keep_begin - window.begin >= 5
-    assert window.end - window.keep_end >= 5
-
-
 # --- Rows ------------------------------------------------------------------
 
 

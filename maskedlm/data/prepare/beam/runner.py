@@ -301,7 +301,7 @@ def _assemble(
       config, tokenizer, domains=bool(parts)
     ),
     report=report,
-    parts=parts,
+    domains=parts,
   )
 
 
