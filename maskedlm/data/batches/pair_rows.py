@@ -1,9 +1,8 @@
-"""Batches of sentence pairs: numpy arrays as a pure function of the step.
+"""Rows of two segments, and their batches, as a pure function of the step.
 
-Sits between the rows (rows.py) and an objective, whose Task hands `batch_at` to
-the loop. Every random choice is a hash of (seed, epoch, row), so there is no
-iterator, no state, and a host gathers its own rows only. Read top-down: which
-rows a step has (`nsp`) -> which tokens a row has (`pairs`) -> the arrays.
+Every random choice is a hash of (seed, epoch, row), so there is no iterator,
+no state, and a host gathers its own rows only. In order: the batches
+(`nsp_batches`), the tokens of a row (`next_sentence_pairs`), the arrays.
 """
 
 import functools
@@ -23,33 +22,34 @@ from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import copy_spans
 from maskedlm.data.corpus import concat
 
-_DRAWS = 8  # Texts of which fitting_b takes one.
+_DRAWS = 8  # Candidates from which fitting_b takes one.
 
 
 def nsp_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
-  """Batches for masked language modelling with next-sentence prediction.
+  """Returns batches for next-sentence prediction.
 
-  With pack, a random B is never longer than the B whose place it takes, so
-  that which pairs share a row can be fixed before any label is drawn.
+  With pack, a random B is never longer than the B that it replaces, so that
+  the pairs that share a row can be chosen before any label is drawn.
 
   Args:
-    config, corpus, shard: see epochs.make_batches.
-    short_share: share of the rows that are cut short (rows.targets).
-    pack: put several short pairs in a row (packing.pack says what is added).
+    config, corpus, shard: see batching.make_batches.
+    short_share: share of the rows that are short (pair_table.target_lengths).
+    pack: put several short pairs in a row; packed_rows.pack_rows lists the
+      arrays that are added.
 
   Raises:
-    ConfigError: an option that is out of range.
-    CorpusError: a split of fewer than two documents.
+    ConfigError: an option is out of range.
+    CorpusError: a split has fewer than two documents.
   """
   read = fitting_pairs if pack else next_sentence_pairs
   return _batches(read, config, corpus, shard, short_share, pack, documents=2)
 
 
 def sop_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
-  """Batches for sentence-order prediction: nsp_labels 1 = B came before A.
+  """Returns batches for sentence-order prediction; nsp_labels 1 = swapped.
 
-  Pairs of neighbouring texts, half of them swapped (see ordered_pairs).
-  Arguments and errors are those of `nsp`; one document will do.
+  Arguments and errors as nsp_batches, but one document is enough; see
+  sentence_order_pairs.
   """
   return _batches(
     sentence_order_pairs, config, corpus, shard, short_share, pack
@@ -59,9 +59,9 @@ def sop_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
 def adjacent_batches(
   config, corpus, shard, *, short_share, pack=False
 ) -> Batches:
-  """Batches of running text in two segments, A and then B, without labels.
+  """Returns batches of two consecutive segments without labels (ELECTRA).
 
-  ELECTRA's rows. Arguments and errors are those of `nsp`; one document will do.
+  Arguments and errors as nsp_batches, but one document is enough.
   """
   return _batches(adjacent_pairs, config, corpus, shard, short_share, pack)
 
@@ -69,7 +69,7 @@ def adjacent_batches(
 def _batches(
   read_pairs, config, corpus, shard, short_share, pack, documents=1
 ) -> Batches:
-  """Batches of the rows of pairs, each as read_pairs makes it."""
+  """Returns batches of the rows of pairs that read_pairs makes."""
   batching.check_share("objective.short_share", short_share)
 
   def open_source(corpus, name, length, seed):
@@ -94,10 +94,10 @@ def _batches(
 
 
 def random_b(rows: PairTable, row, epoch, a_length):
-  """(begin, end) [b]: text of another row, as much as A leaves room for.
+  """Returns (begin, end) [b]: text of another row, in the room that A leaves.
 
-  To a sentence's end and then truncated, as a true B is: where the text
-  breaks off must not tell the one from the other.
+  It extends to the end of a sentence and is then truncated, as a true B is:
+  where the text breaks off must not reveal the label.
   """
   target = target_lengths(
     rows.table["sentence"][row],
@@ -119,19 +119,19 @@ def random_b(rows: PairTable, row, epoch, a_length):
 
 
 def fitting_b(rows: PairTable, row, epoch, a_length):
-  """(begin, end) [b]: like random_b, but the pair fits in the row's own size.
+  """Returns (begin, end) [b]: as random_b, but the pair fits the row's size.
 
-  Of several texts it is the one that fills the true B's place best. It begins
-  and ends as a true B does: with whole sentences or, where A and B are parts
-  of one sentence, with the end of one. Where not one sentence fits, it is the
-  end of one too. A row that is truncated anyway gets whole sentences past the
-  limit, as by random_b.
+  Among several texts it is the one that fills the place of the true B best. It
+  begins and ends as a true B does: with whole sentences or, if A and B are
+  from one sentence, with the end of one. If not even one sentence fits, it is
+  the end of one too. A row that is truncated anyway gets whole sentences past
+  the limit, as by random_b.
   """
   own, sentences = rows.table[row], rows.split.sentences
   cut = own["num_tokens"] >= rows.length - 3
   size = np.minimum(own["num_tokens"], rows.length - 3)
   room = np.maximum(size - a_length, 1)
-  draw = np.arange(_DRAWS)[:, None]  # What is of a draw is [_DRAWS, b].
+  draw = np.arange(_DRAWS)[:, None]  # Arrays of draws are [_DRAWS, b].
   other = _other_row(rows, row, epoch, "fitting", draw)
   record = rows.table[other]
   sentence, _ = _split_point(rows, record, other, epoch)
@@ -151,21 +151,21 @@ def fitting_b(rows: PairTable, row, epoch, a_length):
 def next_sentence_pairs(
   rows: PairTable, row, epoch, *, special, draw_b=random_b
 ) -> dict[str, np.ndarray]:
-  """Sentence pairs (Devlin et al., arXiv:1810.04805, appendix A.2).
+  """Returns sentence pairs (Devlin et al., arXiv:1810.04805, appendix A.2).
 
-  A row is split at a sentence boundary into A and B; with probability 1/2 the
-  B is text from another document instead, as long as what A leaves free, to
-  the end of a sentence. What is too long is truncated as by google-research/
-  bert. Unlike there, no row is given a random B for want of a boundary, so the
-  labels are balanced, and what a random B takes the place of isn't put back
-  into another row, so an epoch has each row once.
+  A row is split at a sentence boundary into A and B; with probability 1/2, B
+  is replaced by text from another document that fills the room that A leaves,
+  to the end of a sentence. Long pairs are truncated as by google-research/bert.
+  Unlike there, no row gets a random B for lack of a boundary, so the labels are
+  balanced, and a replaced B is not put back into another row, so an epoch has
+  each row once.
 
   Args:
     rows: of a split.
     row: int64 [b], rows of its table.
-    epoch: int64 [b], when they are read: each epoch draws anew.
-    special: tokenizer.Special.
-    draw_b: how a random B is drawn: random_b, or fitting_b.
+    epoch: int64 [b], in which they are read; each epoch draws anew.
+    special: libraries.Special.
+    draw_b: draws a random B: random_b or fitting_b.
 
   Returns:
     int32 arrays: input_ids [b, L], [CLS] A [SEP] B [SEP] and padding;
@@ -193,22 +193,22 @@ fitting_pairs = functools.partial(next_sentence_pairs, draw_b=fitting_b)
 def sentence_order_pairs(
   rows: PairTable, row, epoch, *, special
 ) -> dict[str, np.ndarray]:
-  """Two neighbouring texts, in order or not (arXiv:1909.11942, section 3.1).
+  """Returns neighbouring texts, in order or not (arXiv:1909.11942, sect. 3.1).
 
-  The A and B that `pairs` makes of a row when B is next; with probability 1/2
-  they change places: the one that comes second has B's token type. As in the
+  They are the A and B of next_sentence_pairs where B is next; with probability
+  1/2 they are swapped, and the second one always has B's token type. As in the
   original, the later text is a little longer on average, since a row ends with
   the sentence that reaches its length.
 
   Args:
-    rows, row, epoch, special: see pairs.
+    rows, row, epoch, special: see next_sentence_pairs.
 
   Returns:
-    As pairs; nsp_labels [b], 0 = in order, 1 = swapped.
+    As next_sentence_pairs; nsp_labels [b], 0 = in order, 1 = swapped.
   """
   label = hashing.randint(2, rows.seed, "label", epoch, row)
   begin, end = _halves(rows, row, epoch)
-  # Before they are truncated, so that it doesn't show which one was first.
+  # Before truncation, so that it doesn't reveal which one was first.
   begin, end = (np.where(label == 1, x[::-1], x) for x in (begin, end))
   return _fitted(rows, row, epoch, begin, end - begin, label, special)
 
@@ -216,7 +216,7 @@ def sentence_order_pairs(
 def adjacent_pairs(
   rows: PairTable, row, epoch, *, special
 ) -> dict[str, np.ndarray]:
-  """The A and B that `pairs` makes of a row when B is next, without labels."""
+  """Returns the pairs of next_sentence_pairs where B is next, no labels."""
   begin, end = _halves(rows, row, epoch)
   label = np.zeros(len(row), np.int64)
   arrays = _fitted(rows, row, epoch, begin, end - begin, label, special)
@@ -225,7 +225,7 @@ def adjacent_pairs(
 
 
 def _halves(rows: PairTable, row, epoch):
-  """(begin, end) [2, b]: the tokens of A and of B, which follows it."""
+  """Returns (begin, end) [2, b]: the tokens of A, and of B after it."""
   own = rows.table[row]
   _, split = _split_point(rows, own, row, epoch)
   begin = np.stack([own["token"], split])
@@ -233,10 +233,10 @@ def _halves(rows: PairTable, row, epoch):
 
 
 def _fitted(rows: PairTable, row, epoch, begin, length, label, special):
-  """The arrays of `pairs` for texts at begin, length [2, b], truncated."""
+  """Returns the arrays for the texts at begin, length [2, b], truncated."""
   kept = truncated_lengths(*length, maximum=rows.length - 3)
   side = np.arange(2)[:, None]
-  # Each token that goes, goes from the front or the back by a coin's flip.
+  # Each token is removed from the front or the back, by a coin flip.
   begin = begin + hashing.coin_flips(
     length - kept, rows.seed, "front", epoch, row, side
   )
@@ -245,17 +245,17 @@ def _fitted(rows: PairTable, row, epoch, begin, length, label, special):
 
 
 def truncated_lengths(a, b, *, maximum) -> np.ndarray:
-  """[2, ...]: what is left of A and B once they fit, the longer one paying.
+  """Returns the lengths of A and B after truncation to `maximum`: [2, ...].
 
-  The same as taking single tokens off the longer one, B where they are equal,
-  until both fit (truncate_seq_pair of google-research/bert), in closed form.
+  The closed form of removing single tokens from the longer one, B if they are
+  equal, until both fit (truncate_seq_pair of google-research/bert).
   """
   a_kept = np.minimum(a, np.maximum((maximum + 1) // 2, maximum - b))
   return np.stack([a_kept, np.minimum(b, maximum - a_kept)])
 
 
 def _other_row(rows: PairTable, row, epoch, *words) -> np.ndarray:
-  """A row of another document for each row, all being equally likely."""
+  """Returns a row of another document for each row, uniformly."""
   record = rows.table[row]
   first, count = record["document_row"], record["num_document_rows"]
   other = hashing.randint(
@@ -265,10 +265,10 @@ def _other_row(rows: PairTable, row, epoch, *words) -> np.ndarray:
 
 
 def _split_point(rows: PairTable, record, row, epoch):
-  """(sentence, token) [b]: where B begins, and the sentence that is in.
+  """Returns (sentence, token) [b]: where B begins, and in which sentence.
 
-  A uniform sentence boundary within the row; any token but the first of a
-  row that is one sentence.
+  It is a uniform sentence boundary within the row, or any token but the first
+  of a row that is one sentence.
   """
   several = record["num_sentences"] > 1
   count = np.where(several, record["num_sentences"], record["num_tokens"])
@@ -279,10 +279,10 @@ def _split_point(rows: PairTable, record, row, epoch):
 
 
 def _last_start(sentences, token, *, after, within) -> np.ndarray:
-  """The last sentence that begins at or before `token`, by bisection. [b].
+  """Returns the last sentence [b] that begins at or before `token`.
 
-  It is `after`, which does, or one of the `within` that follow it. The end of
-  the text counts as a sentence's start.
+  It is `after`, which does, or one of the `within` sentences that follow it,
+  found by bisection. The end of the text counts as the start of a sentence.
   """
   low = after
   high = np.minimum(after + within, concat.size(sentences) - 1)
@@ -295,7 +295,7 @@ def _last_start(sentences, token, *, after, within) -> np.ndarray:
 
 
 def _assemble(tokens, begin, length, L, special) -> dict[str, np.ndarray]:
-  """The arrays of `pairs` for A and B at begin, length [2, b]."""
+  """Returns the arrays of pairs for A and B at begin, length [2, b]."""
   column = np.arange(L)
   first = np.arange(begin.shape[1]) * L
   a_sep = length[0] + 1

@@ -1,10 +1,8 @@
-"""Rows for sentence pairs: which sentences of a split make row i.
+"""Tables of rows for sentence pairs: which sentences of a split make row i.
 
-Sits between the corpus on disk (store.py) and the batches (batches.py). The
-rows partition the split, as google-research/bert cuts it: sentences of one
+The rows partition the split as google-research/bert does: sentences of one
 document are taken until they hold the tokens that a row has room for, or the
-document ends. A table with one record for each row is built once, kept beside
-the corpus and memory-mapped: the next start reads nothing but its header.
+document ends. pair_rows.py makes the arrays of these rows.
 """
 
 import logging
@@ -31,11 +29,11 @@ RECORD = np.dtype(
 )
 _log = logging.getLogger(__name__)
 _VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
-_BLOCK = 1 << 18  # Sentences, or rows, that are worked on at a time.
+_BLOCK = 1 << 18  # Sentences, or rows, processed at a time.
 
 
 class PairTable(NamedTuple):
-  """A split cut into R rows, with the options that it was cut by."""
+  """A split cut into R rows, with the options by which it was cut."""
 
   split: store.Split
   table: np.ndarray  # [R] of RECORD, memory-mapped.
@@ -47,17 +45,17 @@ class PairTable(NamedTuple):
 def open_pair_table(
   corpus, name: str, *, length, short_share, seed, documents: int = 2
 ) -> PairTable:
-  """The rows of corpus.train or corpus.heldout (`name`), built if need be.
-
-  The table is kept in CORPUS/rows, or in memory if that can't be written.
+  """Returns the rows of a split, from its table or newly cut.
 
   Args:
-    corpus, name: the split.
-    length, short_share, seed: by which it is cut, see Rows.
-    documents: 2 where a random B comes from another document, else 1.
+    corpus: store.Corpus.
+    name: of the split, train or heldout.
+    length, short_share, seed: see PairTable.
+    documents: fewest documents of the split that must have rows: 2 if a random
+      B comes from another document, else 1.
 
   Raises:
-    CorpusError: fewer of the split's documents than that have rows.
+    CorpusError: the split has fewer.
   """
   split = getattr(corpus, name)
   options = {"length": length, "short_share": short_share, "seed": seed}
@@ -76,16 +74,17 @@ def open_pair_table(
 
 
 def table_key(name: str, options) -> tuple:
-  """What determines the table of a split, besides the corpus."""
+  """Returns what, with the corpus, determines the table of a split."""
   return "pairs", _VERSION, name, options
 
 
 def target_lengths(sentence, *, length, short_share, seed) -> np.ndarray:
-  """Tokens that close a row which begins at `sentence`: int64, 2 to L - 3.
+  """Returns the target length of rows that begin at `sentence`, int64.
 
-  L - 3 leaves room for [CLS] and two [SEP]. With probability short_share it
-  is uniform in [2, L - 3], so that fine-tuning's short inputs are not new to
-  the model (create_pretraining_data.py draws this once for each document).
+  A row ends with the sentence that reaches it. It is L - 3, which leaves room
+  for [CLS] and two [SEP], or with probability short_share uniform in [2,
+  L - 3], so that the model has seen short inputs before fine-tuning
+  (create_pretraining_data.py draws this once for each document).
   """
   target = np.full(np.shape(sentence), length - 3)
   short = hashing.uniform(seed, "short", sentence) < short_share
@@ -96,9 +95,9 @@ def target_lengths(sentence, *, length, short_share, seed) -> np.ndarray:
 
 
 def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
-  """First sentence of each row, and the sentence after its last: int64 [R].
+  """Returns the first sentence of each row, and the one after its last: [R].
 
-  Where a row that begins at sentence s ends depends on s alone, so that is
+  The end of a row that begins at sentence s depends on s alone, so it is
   computed for a block of sentences at once, however long the documents are.
   The rows are then the chain 0 -> end(0) -> end(end(0)) ...
   """
@@ -110,11 +109,11 @@ def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
     high = min(low + _BLOCK, num_sentences)
     ends = _ends(split, low, high, documents, document_tokens, **options)
     starts.append(low + row_tables.chain(ends - low, row - low))
-    if len(starts[-1]):  # Else the row before is longer than the block.
+    if len(starts[-1]):  # Otherwise the last row is longer than the block.
       row = ends[starts[-1][-1] - low]
   starts = np.concatenate([*starts, [num_sentences]])
   starts, ends = starts[:-1], starts[1:]
-  # A pair takes two tokens: a document without them has no row.
+  # A pair takes two tokens: a shorter document has no row.
   tiny = (np.diff(document_tokens) < 2) & (np.diff(documents) > 0)
   tiny = np.searchsorted(starts, documents[:-1][tiny])
   if not len(tiny):
@@ -124,7 +123,7 @@ def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ends(split, low, high, documents, document_tokens, **options):
-  """For sentences low..high: where a row that begins there ends. int64."""
+  """Returns the ends of rows that begin at sentences low..high, int64."""
   sentence = np.arange(low, high)
   # No sentence is empty, so no row reaches further than L sentences.
   last = min(high + options["length"], int(documents[-1]))
@@ -134,13 +133,13 @@ def _ends(split, low, high, documents, document_tokens, **options):
   document = row_tables.places(documents, sentence)
   document_end = documents[document]
   end = np.minimum(end, document_end)
-  # One token that is left over can't be a pair: it joins the last row.
+  # One remaining token can't be a pair: it joins the last row.
   leftover = document_tokens[document] - tokens[end - low]
   return np.where(leftover < 2, document_end, end)
 
 
 def _records(split, starts, ends) -> Iterator[np.ndarray]:
-  """The rows' records, a block at a time."""
+  """Yields the rows' records, a block at a time."""
   documents = concat.take_all(split.documents)
   document_rows = np.searchsorted(starts, documents)
   num_rows = np.diff(document_rows)

@@ -1,9 +1,9 @@
-"""A corpus of a few made-up documents, where only shapes matter.
+"""A corpus of a few synthetic documents, for uses where only shapes matter.
 
 `maskedlm inspect` builds a Task on it when there is no text yet: the model,
-the optimizer and the costs don't depend on what the text says. They do depend
-on how long it is: documents are longer than rows here, so that a row of several
-texts, packed or isolated, costs about what a whole one does: the most it can.
+the optimizer and the costs don't depend on the content of the text. They do
+depend on its length: documents are longer than rows here, so a row of several
+texts, packed or isolated, costs about as much as a whole one, the maximum.
 """
 
 import numpy as np
@@ -11,12 +11,12 @@ import numpy as np
 from maskedlm.data.corpus import concat, store
 from maskedlm.data.tokenizers.tokenizer import Special, Tokenizer
 
-DOCUMENTS, SENTENCES = 4, 64  # Of a split; sentences of a document.
-TOKENS = 2048  # Of a sentence.
+DOCUMENTS, SENTENCES = 4, 64  # Documents in a split; sentences in a document.
+TOKENS = 2048  # In a sentence.
 
 
 def make_corpus(options) -> store.Corpus:
-  """A corpus for the vocabulary of config.tokenizer; nothing is on disk."""
+  """Returns a corpus for config.tokenizer's vocabulary; nothing is on disk."""
   vocab_size = options.vocab_size
   special = Special(*range(5))
   tokenizer = Tokenizer(
@@ -35,7 +35,7 @@ def make_corpus(options) -> store.Corpus:
   )
   split = _split(vocab_size)
   return store.Corpus(
-    path="/dev/null/stand-in",  # Where nothing can be written, by root neither.
+    path="/dev/null/stand-in",  # Not writable, even by root.
     meta={},
     fingerprint=f"stand-in {vocab_size}",
     train=split,

@@ -1,8 +1,8 @@
 """Tables of rows: built once, kept beside the corpus, memory-mapped.
 
 Where a row ends depends on all the rows before it, so it can't be computed
-from its number. A table says it, with one record for each row: the next start
-of the same run reads nothing but the file's header.
+from its number. A table records it for each row; the next start of the same
+run reads only the file's header.
 """
 
 import contextlib
@@ -20,17 +20,21 @@ from maskedlm.runtime import output_files
 def open_table(
   corpus, key, dtype, build: Callable[[], Iterable[np.ndarray]]
 ) -> np.ndarray:
-  """The table of `key`, built if need be: a memory-mapped array of dtype.
+  """Returns the table of `key`, built if necessary.
 
-  It is kept in CORPUS/rows, or in memory if that can't be written.
+  It is kept in CORPUS/rows and memory-mapped, or kept in memory if the folder
+  can't be written.
 
   Args:
     corpus: store.Corpus.
-    key: what determines the table besides the corpus, of JSON-able values,
-      the version of the rule among them.
+    key: JSON-able values that, with the corpus, determine the table, including
+      the version of the rule.
     dtype: of its records.
-    build: () -> the records, in blocks, of which only one is held at a time;
-      it is called again where they can't be kept.
+    build: () -> the records, in blocks, one of which is held at a time; called
+      again if they can't be kept.
+
+  Returns:
+    An array [R] of dtype.
   """
   key = json.dumps([corpus.fingerprint, key])
   digest = hashlib.sha256(key.encode()).hexdigest()[:32]
@@ -46,10 +50,10 @@ def open_table(
 
 
 def chain(ends, first) -> np.ndarray:
-  """first, ends[first], ends[ends[first]], ... as far as there are ends.
+  """Returns first, ends[first], ends[ends[first]], ... below len(ends).
 
   By doubling: each round finds as many links as are known, in one gather, with
-  jumps over as many links: log2(n) rounds for n of them.
+  jumps over as many links; log2(n) rounds for n of them.
   """
   size = len(ends)
   jump = np.append(np.minimum(ends, size), size)
@@ -61,9 +65,9 @@ def chain(ends, first) -> np.ndarray:
 
 
 def places(edges, values) -> np.ndarray:
-  """np.searchsorted(edges, values, side="right"), where the values increase.
+  """Returns np.searchsorted(edges, values, side="right") for sorted values.
 
-  Edges are looked for among the values, which are many more, not the reverse.
+  The edges are searched for among the values, which are many more.
   """
   if not len(values):
     return np.empty(0, np.int64)
@@ -74,7 +78,7 @@ def places(edges, values) -> np.ndarray:
 
 
 def _load(path, dtype) -> np.ndarray | None:
-  """The memory-mapped table; None if there is none, or none that is whole."""
+  """Returns the memory-mapped table; None if it is missing or damaged."""
   try:
     table = memory_map.map_array(path)
   except (OSError, ValueError, EOFError):
@@ -84,7 +88,7 @@ def _load(path, dtype) -> np.ndarray | None:
 
 
 def _save(path, dtype, build) -> None:
-  """Writes the table whole or not at all."""
+  """Writes the table, whole or not at all."""
 
   def write_header(file, size):  # Of the same length for any size.
     header = {

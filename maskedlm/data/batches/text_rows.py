@@ -1,8 +1,8 @@
-"""Rows of running text: of one document, or packed across documents.
+"""Rows of running text, within one document or across documents.
 
-Beside the pairs of batches.py, on the same terms: which tokens row i has is a
-table or arithmetic, which rows a step has is a hash (epochs.py). Read
-top-down: `document_rows` (SpanBERT, ELECTRA), then `full_sentences` (RoBERTa).
+`document_batches` are SpanBERT's, `full_sentence_batches` RoBERTa's. Which
+tokens a row has is a table or arithmetic; which rows a step has is a hash
+(batching.py).
 """
 
 from collections.abc import Iterator
@@ -19,20 +19,21 @@ from maskedlm.data.corpus import concat, store
 
 RECORD = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
 _VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
-_BLOCK = 1 << 18  # Sentences that are worked on at a time.
+_BLOCK = 1 << 18  # Sentences processed at a time.
 
 
 def document_batches(config, corpus, shard, *, pack=False) -> Batches:
-  """Batches of rows of one document: [CLS] tokens [SEP] and padding.
+  """Returns batches of rows of one document: [CLS] tokens [SEP] and padding.
 
   A row is contiguous sentences, as many as fit; the next one begins where it
   ends. A sentence longer than a row is cut into pieces of L - 2 tokens, the
-  last of which may share its row with what follows. Nothing is dropped: an
-  epoch has each token once.
+  last of which may share its row with the next sentences. Nothing is dropped:
+  an epoch has each token once.
 
   Args:
-    config, corpus, shard: see epochs.make_batches.
-    pack: put several short rows in one (packing.pack says what is added).
+    config, corpus, shard: see batching.make_batches.
+    pack: put several short rows in one; packed_rows.pack_rows lists the arrays
+      that are added.
 
   Returns:
     Batches of int32 arrays input_ids, token_type_ids (0), segment_ids (1, and
@@ -73,7 +74,7 @@ def document_batches(config, corpus, shard, *, pack=False) -> Batches:
 
 
 def single_text_rows(tokens, begin, num, *, length, special):
-  """[CLS] tokens[begin : begin + num] [SEP]: arrays [b, length] of int32."""
+  """Returns rows [CLS] tokens[begin : begin + num] [SEP], int32 [b, length]."""
   b, L = len(begin), length
   input_ids = np.full((b, L), special.pad, np.int32)
   input_ids[:, 0] = special.cls
@@ -88,7 +89,7 @@ def single_text_rows(tokens, begin, num, *, length, special):
 
 
 def open_document_table(corpus, name: str, *, length) -> np.ndarray:
-  """The table [R] of RECORD of a split's rows, built if need be.
+  """Returns the table [R] of RECORD of a split's rows, built if necessary.
 
   Raises:
     CorpusError: the split has no text.
@@ -104,7 +105,7 @@ def open_document_table(corpus, name: str, *, length) -> np.ndarray:
 
 
 def _with_text(corpus, name) -> store.Split:
-  """corpus.train or corpus.heldout; CorpusError where it has no text."""
+  """Returns corpus.train or corpus.heldout; CorpusError if it has no text."""
   split = getattr(corpus, name)
   if concat.size(split.tokens):
     return split
@@ -115,17 +116,17 @@ def _with_text(corpus, name) -> store.Split:
 
 
 def _cut(split, capacity) -> Iterator[np.ndarray]:
-  """The rows' records, for a block of sentences at a time.
+  """Yields the rows' records, for a block of sentences at a time.
 
-  Where a row ends depends on where it begins alone, so that is computed for
-  every sentence (and piece of one) at once; the rows are then a chain.
+  Where a row ends depends only on where it begins, so the ends are computed
+  for every sentence (and piece of one) at once; the rows are then a chain.
   """
   documents = concat.take(split.sentences, concat.take_all(split.documents))
   num_sentences = concat.size(split.sentences) - 1
-  row = 0  # The token that the next row begins at.
+  row = 0  # The token at which the next row begins.
   for low in range(0, num_sentences, _BLOCK):
     high = min(low + _BLOCK, num_sentences)
-    # No sentence is empty: a row reaches over at most `capacity` of them.
+    # No sentence is empty: a row has at most `capacity` of them.
     last = min(high + capacity, num_sentences)
     sentences = concat.take(split.sentences, np.arange(low, last + 1))
     units = _pieces(sentences, capacity)
@@ -141,12 +142,12 @@ def _cut(split, capacity) -> Iterator[np.ndarray]:
     record["token"] = units[rows]
     record["num_tokens"] = units[end[rows]] - units[rows]
     yield record
-    if len(rows):  # Else the row before is longer than the block.
+    if len(rows):  # Otherwise the last row is longer than the block.
       row = units[end[rows[-1]]]
 
 
 def _pieces(starts, capacity) -> np.ndarray:
-  """starts [n + 1] of sentences, and of the pieces of those too long."""
+  """Returns the starts of sentences [n + 1] and of pieces of long ones."""
   count = -(-np.diff(starts) // capacity)
   piece = np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count)
   pieces = np.repeat(starts[:-1], count) + capacity * piece
@@ -159,21 +160,21 @@ def _pieces(starts, capacity) -> np.ndarray:
 def full_sentence_batches(
   config, corpus, shard, *, isolate_documents
 ) -> Batches:
-  """Batches of full rows: [CLS] text [SEP], going on across documents.
+  """Returns batches of full rows: [CLS] text [SEP], across documents.
 
   FULL-SENTENCES of RoBERTa (Liu et al., arXiv:1907.11692, section 4.2): the
-  text of one document after the other, an extra [SEP] where one ends. Here a
-  row is full to the last position, in the middle of a sentence if need be,
-  which the next row then goes on with. Rows of whole sentences, as fairseq
-  cuts them, would be 4% padding at L = 512 and 17% at L = 128, on English
-  novels. Where the cuts fall is drawn anew for each epoch, so that most epochs
-  have a given sentence whole. An epoch has each token once, and no position is
-  padding but in one row.
+  text of one document after the other, with an extra [SEP] where one ends. Here
+  a row is full to the last position; it may end in the middle of a sentence,
+  and the next row continues it. Rows of whole sentences, as fairseq cuts them,
+  would be 4% padding at L = 512 and 17% at L = 128, on English novels. The cuts
+  are drawn anew for each epoch, so most epochs have a given sentence whole. An
+  epoch has each token once, and only one of its rows has padding.
 
   Args:
-    config, corpus, shard: see epochs.make_batches.
-    isolate_documents: a document sees only itself, from position 0. Its [SEP]
-      belongs to it; the row's [CLS] to the first document.
+    config, corpus, shard: see batching.make_batches.
+    isolate_documents: whether a document attends only to itself, with
+      positions from 0. Its [SEP] belongs to it; the row's [CLS] to the first
+      document.
 
   Returns:
     Batches of int32 arrays input_ids, token_type_ids (0), segment_ids, all
@@ -192,7 +193,7 @@ def full_sentence_batches(
     size = int(starts[-1])
 
     def read(row, epoch):
-      # Each epoch cuts the circle at a place of its own.
+      # Each epoch begins at another place of the circle.
       cut = hashing.randint(min(capacity, size), seed, "cut", epoch)
       done = row * capacity
       return stream_rows(
@@ -211,10 +212,10 @@ def full_sentence_batches(
 
 
 def open_stream_starts(corpus, name: str) -> np.ndarray:
-  """Places [Dn + 1] int64 in a split's stream where documents begin; its size.
+  """Returns where documents begin in a split's stream, and its size: [Dn + 1].
 
   The stream is the documents in their order, each with a separator at its
-  end, and then the first one again, and so on: a circle.
+  end, and then the first one again, and so on: a circle. int64.
   """
   split = _with_text(corpus, name)
 
@@ -232,16 +233,16 @@ def open_stream_starts(corpus, name: str) -> np.ndarray:
 def stream_rows(
   tokens, starts, begin, num, *, length, special, isolate_documents
 ) -> dict[str, np.ndarray]:
-  """[CLS] stream[begin : begin + num] [SEP]: arrays [b, length] of int32.
+  """Returns rows [CLS] stream[begin : begin + num] [SEP], int32 [b, length].
 
   Args:
-    tokens: concat.Concat, the split's.
-    starts: [Dn + 1], see open_stream.
-    begin: [b], a place in the stream, which is gone round once at most.
+    tokens: concat.Concat, the tokens of the split.
+    starts: [Dn + 1], from open_stream_starts.
+    begin: [b], places in the stream, which a row goes around at most once.
     num: [b], 1 to length - 2.
     length: L.
-    special: tokenizer.Special.
-    isolate_documents: see full_sentences, also for the arrays.
+    special: libraries.Special.
+    isolate_documents: see full_sentence_batches, also for the arrays.
   """
   num_documents, size = len(starts) - 1, starts[-1]
 
@@ -257,13 +258,13 @@ def stream_rows(
   b, L = len(begin), length
   column = np.arange(L)
   real = column < num[:, None] + 2
-  # What no token is copied to is a separator.
+  # Positions to which no token is copied are separators.
   input_ids = np.where(real, special.sep, special.pad).astype(np.int32)
   input_ids[:, 0] = special.cls
 
   first, last = document_at(begin), document_at(begin + num - 1)
   count = last - first + 1
-  # From here for each document of each row.
+  # From here on: for each document of each row.
   row = np.repeat(np.arange(b), count)
   nth = np.arange(len(row)) - np.repeat(np.cumsum(count) - count, count)
   document = first[row] + nth
