@@ -18,7 +18,7 @@ _ROUNDS = 8
 
 
 def bits(seed, *words) -> np.ndarray:
-  """64 random bits for each element of the broadcast words.
+  """Returns 64 random bits for each element of the broadcast words.
 
   Each word is mixed into the state in turn with the finalizer of SplitMix64
   (Steele, Lea & Flood, OOPSLA 2014; constants of Stafford's variant 13).
@@ -26,8 +26,8 @@ def bits(seed, *words) -> np.ndarray:
   Args:
     seed: an integer of any size or sign, or an array of uint64 (so that a
       result of `bits` is itself a seed).
-    *words: integers, arrays of integers, or strings, which name the use and
-      keep one use's numbers apart from another's.
+    *words: integers, arrays of integers, or strings, which name the purpose
+      and make its numbers independent of another's.
 
   Returns:
     uint64, of the shape that the arguments broadcast to.
@@ -40,12 +40,12 @@ def bits(seed, *words) -> np.ndarray:
 
 
 def uniform(seed, *words) -> np.ndarray:
-  """float64 uniform in [0, 1), multiples of 2^-53; arguments as `bits`."""
+  """Returns float64 uniform in [0, 1), multiples of 2^-53; as `bits`."""
   return (bits(seed, *words) >> np.uint64(11)) * 2.0**-53
 
 
 def randint(high, seed, *words) -> np.ndarray:
-  """int64 uniform in [0, high); high is an integer or an array of them >= 1.
+  """Returns int64 uniform in [0, high); high is an integer or an array >= 1.
 
   No value's probability differs from 1/high by more than 2^-64.
   """
@@ -54,15 +54,15 @@ def randint(high, seed, *words) -> np.ndarray:
 
 
 def coin_flips(count, seed, *words) -> np.ndarray:
-  """Heads among `count` fair flips: exactly Binomial(count, 1/2), int64.
+  """Returns the heads among `count` fair coin flips, int64.
 
-  They are the ones among `count` random bits. The seed and the words must
-  broadcast to the shape of count, an array of integers >= 0.
+  Exactly Binomial(count, 1/2): the ones among `count` random bits. The seed and
+  the words must broadcast to the shape of count, an array of integers >= 0.
   """
   heads = np.zeros(count.shape, np.int64)
   for word in range(-(-int(count.max(initial=0)) // 64)):
     unused = 64 - np.clip(count - 64 * word, 0, 64).astype(np.uint64)
-    # Two shifts, as a shift by all the 64 bits is undefined.
+    # Two shifts, since a shift by 64 bits is undefined.
     half = unused // np.uint64(2)
     heads += np.bitwise_count(
       bits(seed, *words, word) >> half >> (unused - half)
@@ -71,16 +71,16 @@ def coin_flips(count, seed, *words) -> np.ndarray:
 
 
 def permute(index, size, key) -> np.ndarray:
-  """Where a keyed pseudo-random permutation of range(size) sends each index.
+  """Returns the images of indices under a keyed permutation of range(size).
 
   A Feistel network over Z_a x Z_b with a * b just above size (Black & Rogaway,
   CT-RSA 2002), cycle-walked: O(1) memory, and any index is reached at once.
 
   Args:
     index: int array, 0 <= index < size.
-    size: the number of elements; an array of them broadcasts with index.
-    key: a result of `bits`; an array of them broadcasts with index, and each
-      key has a permutation of its own.
+    size: the number of elements; an array broadcasts with index.
+    key: a result of `bits`; an array broadcasts with index, and each key has a
+      permutation of its own.
 
   Returns:
     int64 of the broadcast shape.
@@ -99,7 +99,7 @@ def permute(index, size, key) -> np.ndarray:
 
 
 def _feistel(x, size, key):
-  """A bijection of [0, a * b), where a * b >= size; all uint64 [n]."""
+  """Returns a bijection of [0, a * b), where a * b >= size; uint64 [n]."""
   sizes, which = np.unique(size, return_inverse=True)
   a = [math.isqrt(int(size) - 1) + 1 for size in sizes]
   a = np.array(a, np.uint64)[which]
@@ -113,7 +113,7 @@ def _feistel(x, size, key):
 
 
 def _word(word) -> np.ndarray:
-  """A seed or a word as uint64, of any shape."""
+  """Returns a seed or a word as uint64, of any shape."""
   if isinstance(word, str):
     digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
     word = int.from_bytes(digest, "little")
@@ -123,7 +123,7 @@ def _word(word) -> np.ndarray:
 
 
 def _mix(x: np.ndarray) -> np.ndarray:
-  """SplitMix64's finalizer, a bijection of uint64, in place."""
+  """Applies SplitMix64's finalizer, a bijection of uint64, in place."""
   x ^= x >> np.uint64(30)
   x *= np.uint64(0xBF58476D1CE4E5B9)
   x ^= x >> np.uint64(27)

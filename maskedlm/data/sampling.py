@@ -4,18 +4,18 @@ import numpy as np
 
 
 def sampling_shares(counts, alpha: float) -> np.ndarray:
-  """q [n] of counts [n], all above 0, by alpha: 1 = as they are, 0 = equal."""
-  # Logarithms, so that no count is too large for it.
+  """Returns shares [n] of counts [n] > 0; alpha 1 = proportional, 0 = equal."""
+  # Logarithms, so that no count is too large.
   logs = alpha * np.log(np.asarray(counts, np.float64))
   weights = np.exp(logs - logs.max())
   return weights / weights.sum()
 
 
 def apportion(total: int, shares) -> np.ndarray:
-  """Whole numbers [n] that sum to total, nearest to total * shares.
+  """Returns whole numbers [n] with sum `total`, nearest to total * shares.
 
-  By largest remainder: each is its quota rounded down, and those that lost
-  most by it get one more (the first of them where they lost the same).
+  By largest remainder: each is its quota rounded down, and those with the
+  largest remainders get one more (the first of equal ones).
   """
   quotas = total * np.asarray(shares, np.float64)
   counts = np.floor(quotas).astype(np.int64)
@@ -25,7 +25,7 @@ def apportion(total: int, shares) -> np.ndarray:
 
 
 def equal_counts(total: int, sizes) -> np.ndarray:
-  """Whole numbers [n], as equal as the sizes allow, with sum at most total."""
+  """Returns whole numbers [n] with sum <= total, as equal as sizes allow."""
   counts = np.zeros(len(sizes), np.int64)
   order = np.argsort(sizes, kind="stable")
   for done, i in enumerate(order):

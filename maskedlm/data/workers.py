@@ -1,7 +1,4 @@
-"""A map over worker processes that keeps order and holds little in memory.
-
-Used by `prepare`. Nothing here knows what is being worked on.
-"""
+"""A map over worker processes that keeps the order and uses little memory."""
 
 import collections
 import contextlib
@@ -18,14 +15,11 @@ from concurrent.futures.process import BrokenProcessPool
 
 from maskedlm.core.errors import CorpusError
 
-_function = None  # In a worker: what `make_function` returned there.
+_function = None  # In a worker: the result of `make_function`.
 
 
 def num_workers(options) -> int:
-  """How many processes: config.corpus.num_workers, or one for each core.
-
-  Cores are those that this process may use.
-  """
+  """Returns config.corpus.num_workers, or the number of usable cores."""
   if options.num_workers:
     return options.num_workers
   if hasattr(os, "sched_getaffinity"):  # Not on macOS.
@@ -43,15 +37,18 @@ def ordered_map(
   """Yields make_function(*args)(item) for each item, in the items' order.
 
   make_function, a top-level function, is called once in each process. At most
-  2 * num_workers items are under way, so memory does not grow with the items.
-  One worker is this very process. Raises CorpusError where a worker dies.
+  2 * num_workers items are in progress, so memory does not grow with the items.
+  One worker is this process itself.
+
+  Raises:
+    CorpusError: a worker died.
   """
   if num_workers == 1:
     yield from map(make_function(*args), items)
     return
   pool = ProcessPoolExecutor(
     num_workers,
-    # Not fork: threads of this process (jax's, say) would not survive it.
+    # Not fork: threads of this process, such as jax's, would not survive it.
     mp_context=multiprocessing.get_context("spawn"),
     initializer=_start,
     initargs=(make_function, args),
@@ -67,9 +64,9 @@ def ordered_map(
       yield window.popleft().result()
   except BrokenProcessPool as error:
     raise CorpusError(
-      f"one of {num_workers} worker processes ended early. Its error stands"
-      " above; if there is none, the system killed it, for lack of memory"
-      " perhaps: set a smaller corpus.num_workers."
+      f"one of {num_workers} worker processes died. Its error is above; if"
+      " there is none, the system killed it, perhaps for lack of memory: set a"
+      " smaller corpus.num_workers."
     ) from error
   finally:
     pool.shutdown(cancel_futures=True)
@@ -77,10 +74,10 @@ def ordered_map(
 
 @contextlib.contextmanager
 def _without_main():
-  """A process spawned meanwhile does not import this program's main module.
+  """Prevents processes spawned meanwhile from importing the main module.
 
-  Which is what the spawn method does by default: it would load jax into every
-  worker, and run a user's script again that has no `if __name__` guard.
+  The spawn method does so by default, which would load jax into every worker,
+  and run a user's script again if it has no `if __name__` guard.
   """
   main = sys.modules["__main__"]
   sys.modules["__main__"] = types.ModuleType("__main__")
@@ -92,14 +89,14 @@ def _without_main():
 
 def _start(make_function, args):
   global _function
-  # Ctrl-C reaches every process of the terminal; the parent ends the pool.
+  # Ctrl-C reaches every process of the terminal; the parent stops the pool.
   signal.signal(signal.SIGINT, signal.SIG_IGN)
   threading.Thread(target=_exit_with_parent, daemon=True).start()
   _function = make_function(*args)
 
 
 def _exit_with_parent():
-  """A killed parent can't end its workers, which would wait for ever."""
+  """Exits when the parent does: a killed parent can't stop its workers."""
   multiprocessing.connection.wait([multiprocessing.parent_process().sentinel])
   os._exit(1)
 

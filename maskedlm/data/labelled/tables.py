@@ -1,7 +1,7 @@
-"""Tables of labelled examples: TSV, CSV, JSONL, Parquet -> records.
+"""Reads tables of labelled examples: TSV, CSV, JSONL and Parquet.
 
-What a kind reads of a user's files comes through here, so that whatever is
-wrong with a file is told by its name, its line and its columns.
+All tasks read users' files through this module, so that errors name the file,
+the line and its columns.
 """
 
 import csv
@@ -14,19 +14,19 @@ from maskedlm.core.errors import DataError, did_you_mean
 from maskedlm.data.sources import parquet
 
 _BOM = b"\xef\xbb\xbf"
-_LONGEST = 1 << 30  # Characters of a field; the module csv stops at 131,072.
+_LONGEST = 1 << 30  # Characters in a field; csv's own limit is 131,072.
 
 
 class Record(NamedTuple):
   """A row of a file."""
 
-  line: int  # From 1; its first, where it has several; of Parquet, the row.
+  line: int  # From 1; the first of several lines; in Parquet, the row.
   fields: Mapping[str, str]  # Column -> its text.
   path: str
 
   @property
   def where(self) -> str:
-    """FILE:LINE, as every message begins."""
+    """FILE:LINE, the beginning of every error message."""
     return f"{self.path}:{self.line}"
 
 
@@ -36,21 +36,22 @@ def read_records(
   header: Sequence[str] = (),
   ragged: Callable[[DataError], None] | None = None,
 ) -> Iterator[Record]:
-  """The rows of a file, in bounded memory.
+  """Yields the rows of a file, in bounded memory.
 
   Args:
-    path: .tsv or .txt (tabs), .csv (commas), .jsonl (an object a line) or
-      .parquet; values of those that are no strings become JSON. In .csv "..."
-      quotes a field, as RFC 4180 has it; in .tsv a quotation mark is text like
-      any other (GLUE). A byte order mark, blank lines and the \\r of \\r\\n are
-      dropped.
-    header: names of the columns, for a file whose first row is not that.
-    ragged: called with the error of a row of too few or too many columns,
-      which is then left out; None: the error is raised.
+    path: .tsv or .txt (tabs), .csv (commas), .jsonl (one object per line) or
+      .parquet; in the latter two, values that are not strings become JSON. In
+      .csv, "..." quotes a field (RFC 4180); in .tsv, a quotation mark is text
+      like any other (GLUE). A byte order mark, blank lines and the \\r of \\r\\n
+      are dropped.
+    header: names of the columns, for a file without a header row.
+    ragged: called with the error of a row that has too few or too many
+      columns, which is then left out; None: the error is raised.
 
   Raises:
-    DataError: no such file, an empty one, no row, a column twice, a row that
-      is ragged or not JSON, a quote that is not closed, not UTF-8, not Parquet.
+    DataError: the file is missing, empty or has no row, a column name occurs
+      twice, a row is ragged or not JSON, a quote is not closed, or the file is
+      not UTF-8 or not Parquet.
   """
   path = pathlib.Path(path)
   suffix = path.suffix.lower()
@@ -66,10 +67,10 @@ def read_records(
 
 
 def read_first_row(path: str | pathlib.Path) -> list[str]:
-  """The fields of the first row, be it a header or not; of OBJECTS, the names.
+  """Returns the fields of the first row, header or not; for OBJECTS, the names.
 
   Raises:
-    DataError: as `iterate`.
+    DataError: as read_records.
   """
   path = pathlib.Path(path)
   suffix = path.suffix.lower()
@@ -88,7 +89,7 @@ def _no_row(path: pathlib.Path) -> DataError:
 
 
 def get_field(record: Record, *names: str) -> str:
-  """The text of the first of these columns that the record has.
+  """Returns the text of the first of these columns that the record has.
 
   Raises:
     DataError: it has none of them.
@@ -100,7 +101,7 @@ def get_field(record: Record, *names: str) -> str:
 
 
 def missing_column(record: Record, names: Sequence[str]) -> str:
-  """That a record has none of these columns, and which it has."""
+  """Returns the message that a record has none of these columns."""
   near = did_you_mean(names[0], record.fields)
   return (
     f"{record.where}: no column {' or '.join(map(repr, names))}; there are "
@@ -109,10 +110,10 @@ def missing_column(record: Record, names: Sequence[str]) -> str:
 
 
 def read_lines(path: pathlib.Path) -> Iterator[str]:
-  """The lines of a UTF-8 file, without their ends; for other formats too.
+  """Yields the lines of a UTF-8 file, without their line ends.
 
   Raises:
-    DataError: no such file, an empty one, not UTF-8.
+    DataError: the file is missing, empty or not UTF-8.
   """
   is_empty = True
   try:
@@ -131,10 +132,10 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
 def decode_lines(
   lines: Iterable[bytes], name: str
 ) -> Iterator[tuple[int, str]]:
-  """(number from 1, line) of a file's lines, without their ends.
+  """Yields (number from 1, line) without line ends.
 
   Raises:
-    DataError: not UTF-8; it calls the file by this name.
+    DataError: a line is not UTF-8; the message has the given file name.
   """
   for number, line in enumerate(lines, 1):
     line = line.removeprefix(_BOM) if number == 1 else line
@@ -150,7 +151,7 @@ def decode_lines(
 
 
 def _rows(path: pathlib.Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
-  """(line, fields) of each row that is not blank."""
+  """Yields (line, fields) of each row that is not blank."""
   separators = {".tsv": "\t", ".txt": "\t", ".csv": ","}
   if suffix not in separators:
     raise DataError(
@@ -233,12 +234,12 @@ def _parquet(path: pathlib.Path) -> Iterator[Record]:
     ) from None
 
 
-# By their ending, the files whose rows are objects of named fields.
+# Suffixes of the files whose rows are objects with named fields.
 OBJECTS = {".jsonl": _objects, ".parquet": _parquet}
 
 
 def parse_json_fields(line: str, where: str) -> dict[str, str]:
-  """The fields of a JSON object; null is as if it weren't there.
+  """Returns the fields of a JSON object, without those that are null.
 
   Raises:
     DataError: not an object.
@@ -248,7 +249,12 @@ def parse_json_fields(line: str, where: str) -> dict[str, str]:
 
 
 def parse_json_object(line: str, where: str, *, such_as: str) -> dict[str, Any]:
-  """The JSON object of a line; errors say where it is, and show such a one.
+  """Returns the JSON object in a line.
+
+  Args:
+    line: the text.
+    where: FILE:LINE, for errors.
+    such_as: an example of an object, for errors.
 
   Raises:
     DataError: not an object.
@@ -272,7 +278,7 @@ def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-  if isinstance(value, bytes):  # Strings, as old writers of Parquet have them.
+  if isinstance(value, bytes):  # Old writers of Parquet store strings so.
     return value.decode("utf-8")
   if isinstance(value, list | dict | bool | int | float):
     return json.dumps(value, ensure_ascii=False, default=str)
@@ -280,5 +286,5 @@ def _text(value: Any) -> str:
 
 
 def encodable(text: str) -> str:
-  """? for halves of surrogate pairs: JSON can spell them, no file hold them."""
+  """Replaces lone surrogates by ?: JSON can spell them, UTF-8 can't."""
   return text.encode("utf-8", "replace").decode("utf-8")

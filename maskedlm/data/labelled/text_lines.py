@@ -1,7 +1,7 @@
-"""What is to be embedded: texts out of files of lines or of JSON, one a line.
+"""Reads texts from files of lines or of JSON objects, one per line.
 
-A Text knows its file and line, so that a vector can be traced to where it
-comes from, and whatever is wrong with a file is told by its line.
+A Text has its file and line, so that vectors and errors can be traced to their
+source.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ COMPRESSED = (".gz", ".zst")
 class Text(NamedTuple):
   """A text, or a sentence whose words are given."""
 
-  text: str  # Of given words: they, with spaces between.
+  text: str  # If words are given, they are joined by spaces.
   words: tuple[str, ...] | None = None
   file: str = ""
   line: int = 0  # From 1.
@@ -39,22 +39,21 @@ class Text(NamedTuple):
 def text_of_words(
   words: Sequence[str], *, file: str = "", line: int = 0
 ) -> Text:
-  """The Text of given words."""
+  """Returns the Text of given words."""
   return Text(" ".join(words), tuple(words), file, line)
 
 
 def check_files(
   paths: Sequence[str], *, form: str, option: str = "--input"
 ) -> None:
-  """That the files are there, before anything slow begins.
+  """Checks that the files exist, before anything slow begins.
 
   Args:
-    paths: as of `read`.
-    form: likewise.
-    option: what the errors call the paths.
+    paths, form: as read_texts.
+    option: the option's name, for errors.
 
   Raises:
-    ConfigError: an unknown format, a file that is not there, or a folder.
+    ConfigError: an unknown format, a missing file, or a folder.
   """
   if form:
     check_name("--format", form, FORMATS)
@@ -72,18 +71,17 @@ def read_texts(
   field: str = "text",
   seen: Counter | None = None,
 ) -> Iterator[Text]:
-  """The texts of files, in their order, in bounded memory.
+  """Yields the texts of files, in their order, in bounded memory.
 
   Args:
     paths: of UTF-8 files; "-" is stdin. Blank lines are left out.
-    form: one of FORMATS; "": jsonl where a file is named so, else text.
-    field: of a JSON object, what holds the text. An object that has "tokens",
-      a list of strings, is a sentence of those words instead.
-    seen: gets "bytes" and "texts", how many were read.
+    form: one of FORMATS; "": jsonl if a file is named so, else text.
+    field: of a JSON object that holds the text. An object with "tokens", a
+      list of strings, is a sentence of those words instead.
+    seen: its "bytes" and "texts" are increased by the numbers read.
 
   Raises:
-    DataError: not a single text; a line that is not UTF-8, or, with its file
-      and line, not such a JSON object.
+    DataError: there is no text, or a line is not UTF-8 or not such an object.
   """
   for file, line, entry in read_entries(paths, form, seen):
     if isinstance(entry, str):
@@ -95,9 +93,9 @@ def read_texts(
 def read_entries(
   paths: Sequence[str], form: str, seen: Counter | None = None
 ) -> Iterator[tuple[str, int, str | dict]]:
-  """(file, line, text) of files; of a file of JSON, the object.
+  """Yields (file, line, text); for JSON, the object in place of the text.
 
-  Arguments and errors as those of `read`.
+  Arguments and errors as read_texts.
   """
   seen = Counter() if seen is None else seen
   such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
@@ -118,14 +116,14 @@ def read_entries(
 
 
 def _is_jsonl(path: str, form: str) -> bool:
-  """Whether a file is of JSON objects: what form says, else its name."""
+  """Returns whether a file has JSON objects, by form or else by its name."""
   name = pathlib.Path(path)
   name = name.with_suffix("") if _is_compressed(path) else name
   return (form or name.suffix.lower().removeprefix(".")) == "jsonl"
 
 
 def total_bytes(paths: Sequence[str]) -> int:
-  """Bytes of the texts; 0 where it can't be known: stdin, pipes, .gz, .zst."""
+  """Returns the bytes of the texts; 0 if unknown: stdin, pipes, .gz, .zst."""
   found = [pathlib.Path(path) for path in paths]
   if (
     STDIN in paths
@@ -137,14 +135,14 @@ def total_bytes(paths: Sequence[str]) -> int:
 
 
 def given_texts(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
-  """(line, text) of what a verb is asked, without the blank ones.
+  """Yields (line, text) of the input of a verb, without blank lines.
 
   Args:
-    texts: of the command line, whose line is 0; none = the lines of the file.
-    path: as of `lines`.
+    texts: from the command line, with line 0; if empty, the file is read.
+    path: as read_lines.
 
   Raises:
-    DataError: see `lines`.
+    DataError: as read_lines.
   """
   found = ((0, text) for text in texts) if texts else read_lines(path)
   return ((number, text) for number, text in found if text.strip())
@@ -153,14 +151,15 @@ def given_texts(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
 def request_groups(
   items: Iterable, most: int, texts: Sequence[str], paths: Sequence[str]
 ) -> Iterator[list]:
-  """What a verb was asked, in lists of `most`, to be answered together.
+  """Yields lists of at most `most` items, to be processed together.
 
-  A person at the keyboard gets an answer for each line.
+  Input typed at a terminal is yielded line by line, so that each line is
+  answered at once.
 
   Args:
-    items: made of the texts or, if there are none, of the lines of the files.
-    most: in a list.
-    texts: of the command line.
+    items: made from the texts or, if there are none, the lines of the files.
+    most: items in a list.
+    texts: from the command line.
     paths: of files; "-" is stdin.
   """
   at_keyboard = not texts and STDIN in paths and sys.stdin.isatty()
@@ -172,14 +171,14 @@ def request_groups(
 def read_lines(
   path: str, seen: Counter | None = None
 ) -> Iterator[tuple[int, str]]:
-  """(number from 1, line) of a UTF-8 file, without the line's end.
+  """Yields (number from 1, line) of a UTF-8 file, without line ends.
 
   Args:
-    path: "-" is stdin; what ends in .gz or .zst is decompressed.
-    seen: gets "bytes".
+    path: "-" is stdin; .gz and .zst are decompressed.
+    seen: its "bytes" are increased by the number read.
 
   Raises:
-    DataError: it can't be read, or a line is not UTF-8.
+    DataError: the file can't be read, or a line is not UTF-8.
   """
   name, seen = _name(path), Counter() if seen is None else seen
 
@@ -211,7 +210,7 @@ def _is_compressed(path: str) -> bool:
 
 
 def _open(path: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
-  """The lines."""
+  """Returns a context manager of the lines."""
   if path == STDIN:
     return contextlib.nullcontext(sys.stdin.buffer)
   if _is_compressed(path):
@@ -229,7 +228,7 @@ def _decompressed(path: str) -> Iterator[bytes]:
 
 
 def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
-  """A Text of {"tokens": [...]} or of {field: "..."}; else a DataError."""
+  """Returns the Text of {"tokens": [...]} or {field: "..."}, or raises."""
   where = f"{file}:{line}"
   if "tokens" in value:
     return _of_tokens(value["tokens"], where, file=file, number=line)

@@ -1,4 +1,4 @@
-"""TFDS datasets (data/sources/tfds.py) as labelled examples."""
+"""Reads labelled examples from TFDS datasets (data/sources/tfds.py)."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,13 +13,13 @@ PREFIX = "tfds:"
 
 
 def read_records(source: str) -> Iterator[Record]:
-  """The examples, in the order of their "idx" where they have one.
+  """Yields the examples, in the order of their "idx" if they have one.
 
-  TFDS shuffles what it writes; idx (GLUE's) is the row of the original file. A
-  class is given by its name, "" where there is none (-1); `line` counts from 1.
+  TFDS shuffles when it writes; idx (GLUE's) is the row of the original file. A
+  class becomes its name, "" if there is none (-1); `line` counts from 1.
 
   Raises:
-    DataError: misspelt, or TFDS can't open or read it.
+    DataError: the name is wrong, or TFDS can't open or read it.
   """
   data = open_data_source(source)
   found = [
@@ -33,10 +33,11 @@ def read_records(source: str) -> Iterator[Record]:
 
 
 def open_data_source(source: str):
-  """The data source of TFDS: a sequence, with .dataset_info.features.
+  """Returns TFDS's data source: a sequence with .dataset_info.features.
 
   Raises:
-    DataError: misspelt, no such dataset or split, not prepared.
+    DataError: the name is wrong, there is no such dataset or split, or it is
+      not prepared.
   """
   try:
     return tfds.open_records(source)
@@ -45,7 +46,7 @@ def open_data_source(source: str):
 
 
 def feature_text(data, name: str, value: Any) -> str:
-  """A feature's value as a file would have it."""
+  """Returns a feature's value as text, as a file would have it."""
   if isinstance(value, bytes):
     return value.decode("utf-8", "replace")
   if isinstance(value, str):
@@ -60,7 +61,7 @@ def feature_text(data, name: str, value: Any) -> str:
 
 
 def read_examples(data, source: str) -> Iterator[dict[str, Any]]:
-  """The examples of what open_source gave, their values as TFDS has them.
+  """Yields the examples of an open data source, with TFDS's values.
 
   Raises:
     DataError: one can't be read.

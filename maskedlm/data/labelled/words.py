@@ -1,8 +1,7 @@
-"""Text -> words with their places, and words -> their own tokens.
+"""Splits text into words, and tokenises each word separately.
 
-Tasks that say something of words need to know which tokens are whose: each
-word is tokenised alone, so nothing can shift. Shared by the kinds that read
-words.
+Tasks that label words need to know the tokens of each word; as each is
+tokenised alone, nothing can shift.
 """
 
 import functools
@@ -14,20 +13,20 @@ import numpy as np
 
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
-_CACHED = 1 << 18  # Words whose tokens are remembered.
-# Emoji that are one to the reader and several characters.
+_CACHED = 1 << 18  # Words whose tokens are cached.
+# Emoji of several characters that are displayed as one.
 _JOINER = "\u200d"
 _SKIN_TONES = "".join(map(chr, range(0x1F3FB, 0x1F400)))
 _FLAGS = "".join(map(chr, range(0x1F1E6, 0x1F200)))  # Two letters each.
 
 
 def split_words(text: str) -> list[tuple[int, int]]:
-  """The character offsets (begin, end) of the words of a text.
+  """Returns the character offsets (begin, end) of the words of a text.
 
-  Words are between whitespace; punctuation and symbols at their borders are
-  words of their own, a run of the same character ("...") is one. Within a word
-  it stays ("don't", "3.5"), and so do @ and # before one. Texts without
-  spaces between words (Chinese, Thai) are to be split by other means.
+  Words are separated by whitespace; punctuation and symbols at their borders
+  are words of their own, and a run of the same character ("...") is one. Inside
+  a word they stay ("don't", "3.5"), and so do @ and # before one. Texts without
+  spaces between words (Chinese, Thai) must be split by other means.
   """
   return [
     word
@@ -39,11 +38,11 @@ def split_words(text: str) -> list[tuple[int, int]]:
 def word_encoder(
   tokenizer: Tokenizer,
 ) -> Callable[[Sequence[str]], list[np.ndarray]]:
-  """The function from a sentence's words to the ids of each, [n] int32, n > 0.
+  """Returns a function from a sentence's words to the ids of each: int32 [n].
 
-  Together they are what the sentence, words joined by spaces, is tokenised to:
-  a word after the first has the form that it has after a space, whatever the
-  kind of tokenizer. A word without tokens (control characters) is [UNK].
+  Together they are the tokens of the words joined by spaces: each word but the
+  first has the form that it has after a space, with any type of tokenizer. A
+  word without tokens (control characters) is [UNK], so n > 0.
   """
 
   @functools.lru_cache(maxsize=_CACHED)
@@ -57,7 +56,7 @@ def word_encoder(
 
 
 def _split_chunk(text: str, begin: int, end: int) -> list[tuple[int, int]]:
-  """The words of what has no whitespace in it."""
+  """Returns the words of a text without whitespace."""
   parts = list(_parts(text, begin, end))
   inner = [i for i, part in enumerate(parts) if not _is_symbol(text[part[0]])]
   if not inner:
@@ -70,9 +69,9 @@ def _split_chunk(text: str, begin: int, end: int) -> list[tuple[int, int]]:
 
 
 def _parts(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
-  """Runs of what is no symbol, and single symbols: equal ones are one.
+  """Yields runs without symbols, and symbols; a run of equal ones is one.
 
-  With a symbol go its marks, what is joined to it, and the other half of a
+  A symbol includes its marks, what is joined to it, and the second half of a
   flag.
   """
   while begin < end:
@@ -93,12 +92,12 @@ def _parts(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_symbol(character: str) -> bool:
-  """Punctuation, or a symbol such as $ or an emoji."""
+  """Returns whether it is punctuation, or a symbol such as $ or an emoji."""
   return unicodedata.category(character)[0] in "PS"
 
 
 def _is_mark(character: str) -> bool:
-  """What belongs to the character before it: accents, joiners, skin tones."""
+  """Returns whether it modifies the character before: accent, joiner, tone."""
   return (
     unicodedata.category(character)[0] == "M"
     or character == _JOINER
