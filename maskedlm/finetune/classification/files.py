@@ -1,6 +1,7 @@
-"""Labelled texts and pairs: what classification reads, by its layout.
+"""Reads labelled texts and pairs for classification, in a given layout.
 
-A layout (glue.Layout) says which columns have what; files are tables.py's.
+A layout (glue.FileLayout) names the columns; data/labelled/tables.py reads
+them.
 """
 
 import json
@@ -16,13 +17,13 @@ from maskedlm.runtime.console import log
 
 
 class Example(NamedTuple):
-  """A text or a pair, and what is to be said of it."""
+  """A text or a pair of texts, and its label."""
 
   text: str
   text_b: str | None = None
   label: str | float | None = None
   where: str = ""  # FILE:LINE.
-  no_label: str = ""  # Why label is None, for who needs one.
+  no_label: str = ""  # The error if a label is needed and there is none.
 
 
 def read_examples(
@@ -30,26 +31,26 @@ def read_examples(
   layout: FileLayout,
   prepare: Callable[[tables.Record], tables.Record] = lambda record: record,
 ) -> list[Example]:
-  """The examples of a file (tables.py) or of "tfds:..." (tfds_source.py).
+  """Reads the examples of a file (tables.py) or of "tfds:..." (tfds_tables.py).
 
-  `prepare` is done to each record before it is read as the layout has it.
+  Labels are None if the file has no such column: a test set. If the file has a
+  column "language" and the layout a language, only its rows are returned.
 
-  Their labels are None where the file has no such column: a test set.
-
-  Of a file of several languages, which its column "language" tells, those of
-  layout.language; of a file without such a column, all.
+  Args:
+    source: the file.
+    layout: its columns and labels.
+    prepare: is applied to each record first.
 
   Raises:
-    DataError: what tables.iterate finds, a missing text column, a label that
-      the layout doesn't have, a score that is not a number, no row in the
-      language.
+    DataError: see tables.read_records; a text column is missing, a label is not
+      one of the layout's, a score is not a number, or no row has the language.
   """
   if source.startswith(tfds_tables.PREFIX):
     records = tfds_tables.read_records(source)
   else:
     header = layout.header
     if header and {*tables.read_first_row(source)} & {*layout.text}:
-      header = ()  # The file has a line of its own, as CoLA's test set.
+      header = ()  # The file has a header line, as CoLA's test set.
     records = tables.read_records(
       source,
       header=header,
@@ -61,12 +62,14 @@ def read_examples(
 
 
 def parse_line(line: str, layout: FileLayout) -> Example:
-  """A line of predict's input: the text, or two with a tab between them.
+  """Parses a line of predict's input: a text, or two with a tab between them.
 
-  Or a JSON object, with "text" and "text_b", or named as the layout's columns.
+  A JSON object may have "text" and "text_b", or the names of the layout's
+  columns.
 
   Raises:
-    DataError: not such an object, half of a pair, or a pair for one text.
+    DataError: the object lacks a text, half of a pair is missing, or a pair is
+      given where a single text is expected.
   """
   if line.startswith("{"):
     fields = tables.parse_json_fields(line, "input")
@@ -75,7 +78,7 @@ def parse_line(line: str, layout: FileLayout) -> Example:
       return Example(text, _json_field(fields, ("text_b", *layout.text_b)))
     if "text_b" in fields:
       raise DataError(
-        f"input {line[:40]!r}: 'text_b', but this model takes single texts."
+        f"input {line[:40]!r} has 'text_b', but this model takes single texts."
       )
     return Example(text)
   if not layout.text_b:
@@ -85,14 +88,14 @@ def parse_line(line: str, layout: FileLayout) -> Example:
     return Example(line)
   if not tab:
     raise DataError(
-      f"input {line[:40]!r}: one text, but this model takes pairs; expected "
-      "both in a line with a tab between them."
+      f"input {line[:40]!r} is one text, but this model takes pairs; expected "
+      "two texts with a tab between them."
     )
   return Example(text, text_b)
 
 
 def require_label(example: Example) -> str | float:
-  """The label of an example that must have one.
+  """Returns the label of an example that must have one.
 
   Raises:
     DataError: it has none.
@@ -109,16 +112,16 @@ def _leave_out(error: DataError) -> None:
 def _in_language(
   records: Iterable[tables.Record], source: str, language: str
 ) -> Iterator[tables.Record]:
-  found: set[str] = set()
+  languages: set[str] = set()
   for record in records:
-    said = record.fields.get("language", language)
-    found.add(said)
-    if said == language:
+    languages.add(record.fields.get("language", language))
+    if record.fields.get("language", language) == language:
       yield record
-  if language not in found:
+  if language not in languages:
     raise DataError(
       f"{source}: no row has the language {language!r}"
-      f"{did_you_mean(language, found)}; there are {', '.join(sorted(found))}."
+      f"{did_you_mean(language, languages)}; known: "
+      f"{', '.join(sorted(languages))}."
     )
 
 
@@ -134,7 +137,7 @@ def _example(record: tables.Record, layout: FileLayout) -> Example:
     return Example(text, text_b, None, record.where, why)
   label = record.fields[named[0]].strip()
   if label in layout.unlabelled:
-    why = f"{record.where}: the label is {label!r}: none; expected one here."
+    why = f"{record.where}: label {label!r} means no label; expected one here."
     return Example(text, text_b, None, record.where, why)
   label = layout.aliases.get(label, label)
   if layout.regression:
@@ -148,7 +151,7 @@ def _example(record: tables.Record, layout: FileLayout) -> Example:
 
 
 def _is_pair(fields: Iterable[str], layout: FileLayout) -> bool:
-  """Whether a second text is expected among these fields."""
+  """Tells whether a second text is expected among these fields."""
   names = {"text_b", *layout.text_b}
   return bool(layout.text_b) and not (layout.alone and names.isdisjoint(fields))
 
@@ -160,7 +163,7 @@ def _number(label: str, where: str) -> float:
     value = float("nan")
   if not np.isfinite(value):
     raise DataError(
-      f"{where}: the score {label!r} is not a number; expected one such as 3.8."
+      f"{where}: score {label!r} is not a number; expected one such as 3.8."
     )
   return value
 
@@ -170,6 +173,6 @@ def _json_field(fields: Mapping[str, str], names: Sequence[str]) -> str:
     if name in fields:
       return fields[name]
   raise DataError(
-    f"input {json.dumps(fields)[:40]}: no {names[0]!r}; expected an object "
+    f"input {json.dumps(fields)[:40]} has no {names[0]!r}; expected an object "
     'such as {"text": "..."}, with "text_b" for a pair.'
   )

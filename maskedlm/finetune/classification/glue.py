@@ -1,7 +1,7 @@
 """The nine tasks of GLUE: their columns, labels, metrics and submissions.
 
-Wang et al. 2018, https://arxiv.org/abs/1804.07461; files as gluebenchmark.com
-gives them, and those of the same columns from elsewhere (TFDS, a subset).
+Wang et al. 2018, https://arxiv.org/abs/1804.07461; files as distributed by
+gluebenchmark.com, or with the same columns from elsewhere (TFDS, a subset).
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,28 +11,28 @@ from maskedlm.core.errors import ConfigError, did_you_mean
 
 
 class FileLayout(NamedTuple):
-  """Where a labelled file has what, and how it is scored."""
+  """The columns and labels of a labelled file, and its metric."""
 
-  text: tuple[str, ...]  # Names of the column: the first that is there.
-  text_b: tuple[str, ...] = ()  # () = one text, no pair.
-  alone: bool = False  # A row may lack text_b: it is a single text.
+  text: tuple[str, ...]  # Names of the column; the first present counts.
+  text_b: tuple[str, ...] = ()  # () = single texts.
+  alone: bool = False  # A row without text_b is a single text.
   label: tuple[str, ...] = ("label",)
-  labels: tuple[str, ...] = ()  # All that there are; () = whatever is there.
-  aliases: Mapping[str, str] = {}  # TFDS's names of the labels -> GLUE's.
-  unlabelled: tuple[str, ...] = ()  # Labels that say that there is none.
+  labels: tuple[str, ...] = ()  # All allowed labels; () = any.
+  aliases: Mapping[str, str] = {}  # TFDS's names of labels -> GLUE's.
+  unlabelled: tuple[str, ...] = ()  # Values that mean no label.
   regression: bool = False  # The label is a number.
-  header: tuple[str, ...] = ()  # Columns of files that lack the line.
-  language: str = ""  # The rows' in a file of several (XNLI); "" = all rows.
-  corrupt_rows: bool = False  # Ragged rows are left out, with a warning.
+  header: tuple[str, ...] = ()  # Columns of files without a header line.
+  language: str = ""  # Rows to read of several languages (XNLI); "" = all.
+  corrupt_rows: bool = False  # Skip ragged rows with a warning.
   best: str = "accuracy"  # The metric that chooses the best checkpoint.
 
 
 _PAIR = {"text": ("sentence1",), "text_b": ("sentence2",)}
-_HIDDEN = {"unlabelled": ("", "-1", "-1.0")}  # In TFDS's test splits.
+_HIDDEN = {"unlabelled": ("", "-1", "-1.0")}  # As in TFDS's test splits.
 _BINARY = {"labels": ("0", "1"), **_HIDDEN}
 _ENTAILMENT = {"labels": ("entailment", "not_entailment"), **_HIDDEN}
-# Of MNLI and XNLI (Conneau et al. 2018, https://arxiv.org/abs/1809.05053),
-# whose translated training sets have premise, hypo and label.
+# MNLI and XNLI (Conneau et al. 2018, https://arxiv.org/abs/1809.05053), whose
+# translated training sets have the columns premise, hypo and label.
 _NLI = FileLayout(
   text=("sentence1", "premise"),
   text_b=("sentence2", "hypothesis", "hypo"),
@@ -46,7 +46,7 @@ LAYOUTS = {
   "cola": FileLayout(
     text=("sentence",),
     aliases={"unacceptable": "0", "acceptable": "1"},
-    # Source, label, the author's own mark, sentence; only test has a header.
+    # Source, label, the author's own mark, sentence. Only test has a header.
     header=("source", "label", "mark", "sentence"),
     best="mcc",
     **_BINARY,
@@ -79,8 +79,8 @@ LAYOUTS = {
     **_BINARY,
   ),
   "mnli": _NLI,
-  "mnli_mm": _NLI,  # The same, of the mismatched genres.
-  "ax": _NLI,  # GLUE's diagnostic set, answered by a model of MNLI.
+  "mnli_mm": _NLI,  # The mismatched genres.
+  "ax": _NLI,  # GLUE's diagnostic set, for a model trained on MNLI.
   "qnli": FileLayout(text=("question",), text_b=("sentence",), **_ENTAILMENT),
   "rte": FileLayout(**_PAIR, **_ENTAILMENT),
   "wnli": FileLayout(
@@ -101,7 +101,7 @@ FOLDERS = {
   "wnli": "WNLI",
 }
 TASKS = tuple(FOLDERS)
-# Where the file of a submission isn't named as the folder.
+# Submissions whose file is not named after the folder.
 _FILES = {
   "": "predictions",
   "mnli": "MNLI-m",
@@ -111,7 +111,7 @@ _FILES = {
 
 
 def get_layout(task: str) -> FileLayout:
-  """The layout of a task.
+  """Returns the layout of a task.
 
   Raises:
     ConfigError: no such task.
@@ -128,12 +128,12 @@ def get_layout(task: str) -> FileLayout:
 def format_submission(
   task: str, predictions: Sequence[Mapping[str, Any]]
 ) -> tuple[str, str]:
-  """(file name, text) that gluebenchmark.com takes for a test set.
+  """Returns (file name, text) of a submission to gluebenchmark.com.
 
   Args:
-    task: one of LAYOUTS; "" for files of no task: predictions.tsv.
-    predictions: of the test file's rows, in their order: with "label", or
-      with "score", of which STS-B's are cut to 0..5.
+    task: one of LAYOUTS; "" for other files, which gives predictions.tsv.
+    predictions: of the test file's rows, in their order, with "label" or
+      "score"; STS-B's scores are clipped to 0..5.
   """
 
   def answer(prediction: Mapping[str, Any]) -> str:

@@ -1,8 +1,8 @@
-"""GAP: its files, its official metric and its output.
+"""GAP: its files, its official metric and its output format.
 
-Webster et al. 2018 (https://arxiv.org/abs/1810.05201): does a pronoun mean name
-A, name B, or neither? Half of the pronouns are masculine, half are feminine, so
-that a bias shows. Offsets are of characters.
+Webster et al. 2018 (https://arxiv.org/abs/1810.05201): does a pronoun refer to
+name A, to name B, or to neither? Half of the pronouns are masculine and half
+feminine, to reveal bias. Offsets count characters.
 """
 
 import pathlib
@@ -14,10 +14,10 @@ from maskedlm.data.labelled import tables
 from maskedlm.finetune.common import entity_metrics, mentions
 from maskedlm.finetune.common.mentions import Mention
 
-ANSWERS = ("NEITHER", "A", "B")  # By the number that a model gives them.
+ANSWERS = ("NEITHER", "A", "B")  # By the model's label id.
 _FIELDS = ("Pronoun", "A", "B")
 _LABELS = ("A-coref", "B-coref")
-# The pronouns that GAP has, and the official scorer knows.
+# The pronouns that occur in GAP and that the official scorer knows.
 _GENDERS = {
   **dict.fromkeys(("she", "her", "hers"), "feminine"),
   **dict.fromkeys(("he", "him", "his"), "masculine"),
@@ -29,42 +29,41 @@ INPUT_EXAMPLE = (
 
 
 class Example(NamedTuple):
-  """A text with a pronoun and two names in it."""
+  """A text with a pronoun and two names."""
 
   text: str
   pronoun: Mention
   a: Mention
   b: Mention
-  answer: str | None = None  # Of ANSWERS.
+  answer: str | None = None  # One of ANSWERS.
   id: str = ""
-  page: str = ""  # Where the text comes from.
+  page: str = ""  # URL of the text's source.
   where: str = ""  # FILE:LINE.
 
   @property
   def mentions(self) -> tuple[Mention, Mention, Mention]:
-    """The pronoun, A, B."""
+    """The pronoun, A and B."""
     return self.pronoun, self.a, self.b
 
 
 def read_examples(path: str | pathlib.Path) -> list[Example]:
-  """The examples of a TSV with GAP's columns, found by their names.
+  """Reads a TSV file with GAP's columns, in any order.
 
   ID, Text, Pronoun, Pronoun-offset, A, A-offset, A-coref, B, B-offset, B-coref,
   URL. Without A-coref and B-coref the answers are None; URL may be missing.
 
   Raises:
-    DataError: what tables.iterate finds, a column missing, a mention that is
-      not at its offset, an answer that is neither TRUE nor FALSE, both names
-      TRUE.
+    DataError: see tables.read_records; a column is missing, a mention is not at
+      its offset, an answer is neither TRUE nor FALSE, or both names are TRUE.
   """
   return [_example(record) for record in tables.read_records(path)]
 
 
 def parse_line(line: str) -> Example:
-  """A line of predict's input: JSON, see the error that it raises otherwise.
+  """Parses a line of predict's input: JSON such as INPUT_EXAMPLE.
 
   Raises:
-    DataError: not such an object, or a mention that is not at its offset.
+    DataError: not such an object, or a mention is not at its offset.
   """
   where = f"input {line[:40]!r}"
   if not line.startswith("{"):
@@ -96,12 +95,13 @@ def parse_line(line: str) -> Example:
 def evaluate_answers(
   examples: Sequence[Example], answers: Sequence[str]
 ) -> dict[str, float]:
-  """The figures of gap_scorer.py, as fractions, and the accuracy of answers.
+  """Returns the figures of gap_scorer.py, as fractions, and the accuracy.
 
-  Each name of each example is one decision: does the pronoun mean it? Of the
-  yes's, precision, recall and f1: of all pronouns, and with masculine_ and
-  feminine_ of those; other pronouns are in the first alone. bias is feminine_f1
-  / masculine_f1, or 0 where either is 0 (the script prints "-").
+  Each name of each example is one decision: does the pronoun refer to it?
+  Precision, recall and f1 of the positive decisions are over all pronouns, and
+  with the prefixes masculine_ and feminine_ over these; other pronouns count in
+  the first only. bias is feminine_f1 / masculine_f1, or 0 where either is 0
+  (the script prints "-").
   """
   values = {}
   for prefix in ("", "masculine_", "feminine_"):
@@ -110,31 +110,31 @@ def evaluate_answers(
       for example, answer in zip(examples, answers, strict=True)
       if not prefix or prefix == f"{pronoun_gender(example)}_"
     ]
-    yes = entity_metrics.MatchCounts(
+    counts = entity_metrics.MatchCounts(
       correct=sum(g == a != "NEITHER" for g, a in chosen),
       predicted=sum(a != "NEITHER" for _, a in chosen),
       gold=sum(g != "NEITHER" for g, _ in chosen),
     )
-    values[f"{prefix}f1"] = yes.f1
-    values[f"{prefix}precision"] = yes.precision
-    values[f"{prefix}recall"] = yes.recall
+    values[f"{prefix}f1"] = counts.f1
+    values[f"{prefix}precision"] = counts.precision
+    values[f"{prefix}recall"] = counts.recall
   masculine, feminine = values["masculine_f1"], values["feminine_f1"]
-  hits = sum(e.answer == a for e, a in zip(examples, answers, strict=True))
+  correct = sum(e.answer == a for e, a in zip(examples, answers, strict=True))
   return {
     **values,
     "bias": _ratio(feminine, masculine),
-    "accuracy": _ratio(hits, len(examples)),
+    "accuracy": _ratio(correct, len(examples)),
   }
 
 
 def pronoun_gender(example: Example) -> str:
-  """Masculine or feminine, as the pronoun is; "" for any other."""
+  """Returns masculine or feminine by the pronoun; "" for any other."""
   begin, end = example.pronoun
   return _GENDERS.get(example.text[begin:end].lower(), "")
 
 
 def format_answers(ids: Sequence[str], answers: Sequence[str]) -> str:
-  """What gap_scorer.py takes: ID, A-coref, B-coref, without a header."""
+  """Returns gap_scorer.py's input: ID, A-coref, B-coref, without a header."""
   return "".join(
     f"{i}\t{str(a == 'A').upper()}\t{str(a == 'B').upper()}\n"
     for i, a in zip(ids, answers, strict=True)
@@ -150,7 +150,7 @@ def _ratio(part: float, whole: float) -> float:
 
 def _example(record: tables.Record) -> Example:
   text = tables.get_field(record, "Text")
-  found = [
+  located = [
     mentions.find_mention(
       text,
       tables.get_field(record, name),
@@ -162,7 +162,7 @@ def _example(record: tables.Record) -> Example:
   ]
   return Example(
     text,
-    *found,
+    *located,
     answer=_answer(record),
     id=tables.get_field(record, "ID"),
     page=record.fields.get("URL", ""),
@@ -176,8 +176,8 @@ def _answer(record: tables.Record) -> str | None:
   is_a, is_b = (_truth(record, name) for name in _LABELS)
   if is_a and is_b:
     raise DataError(
-      f"{record.where}: A-coref and B-coref are both TRUE; expected one at the "
-      "most: the pronoun means A, or B, or neither."
+      f"{record.where}: A-coref and B-coref are both TRUE; expected at most "
+      "one: the pronoun refers to A, to B, or to neither."
     )
   return "A" if is_a else "B" if is_b else "NEITHER"
 

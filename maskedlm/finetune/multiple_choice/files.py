@@ -1,7 +1,7 @@
-"""Multiple-choice files -> examples: SWAG, CODAH, ComVE, and one's own.
+"""Reads multiple-choice files: SWAG, CODAH, ComVE, and the user's own.
 
-A file is recognised by its columns; what is read line by line and column by
-column is tables.py's. A label is the place of the right choice, from 0.
+A file is recognised by its columns; data/labelled/tables.py reads them. A label
+is the index of the correct choice, from 0.
 """
 
 import json
@@ -16,14 +16,14 @@ from maskedlm.data.tokenizers.training import replace_surrogates
 
 
 class Example(NamedTuple):
-  """A text and what may follow it, or explain it, or answer it."""
+  """A context and what may continue, explain or answer it."""
 
   context: str
   choices: tuple[str, ...]
-  question: str = ""  # What each choice goes on from; "" = nothing.
+  question: str = ""  # Text that precedes each choice; "" = none.
   label: int | None = None
-  key: str = ""  # The id in the official files; "" = none. Others may have it.
-  category: str = ""  # For a table of its own; "" = none.
+  key: str = ""  # The id in the official files, not unique; "" = none.
+  category: str = ""  # Accuracies are reported by category; "" = none.
   where: str = ""  # FILE:LINE.
 
 
@@ -31,7 +31,7 @@ class FileLayout(NamedTuple):
   """The names of a file's columns; "" = there is none."""
 
   context: str
-  choice: str  # A regex; in the file's order.
+  choice: str  # A regular expression; choices are in the file's order.
   question: str = ""
   label: str = "label"
   id: str = ""
@@ -39,34 +39,35 @@ class FileLayout(NamedTuple):
 
 
 LAYOUTS = (
-  # SWAG (arXiv:1808.05326): sent2 is the beginning of each ending.
+  # SWAG (arXiv:1808.05326); sent2 is the beginning of each ending.
   FileLayout(context="sent1", choice=r"ending\d+", question="sent2"),
-  # ComVE, subtask B (SemEval-2020 task 4); its labels are in a file beside.
+  # ComVE, subtask B (SemEval-2020 task 4); its labels are in another file.
   FileLayout(context="FalseSent", choice="Option[A-Z]", label="", id="id"),
-  # CODAH (W19-2008), whose files have no names: see _codah_header.
+  # CODAH (W19-2008), whose files have no header: see _codah_header.
   FileLayout(context="prompt", choice=r"ending\d+", category="category"),
   FileLayout(context="context", choice=r"choice\d+", question="question"),
 )
 _EXPECTED = (
   "expected sent1, sent2, ending0, ... (SWAG), FalseSent, OptionA, ... "
-  "(ComVE), context, choice0, ..., label, or CODAH's columns without names"
+  "(ComVE), context, choice0, ..., label, or CODAH's columns without a header"
 )
 
 
 def read_examples(path: str) -> list[Example]:
-  """The examples of a file; labels are None where it has none: a test set.
+  """Reads the examples of a file; labels are None if it has none: a test set.
 
-  A .csv or .tsv of one of LAYOUTS, a .tsv as CODAH's, or a .jsonl or .parquet
-  of {"context", "question", "choices": [...], "label"}; question and label may
-  be left out. Of ComVE give the data: the answers are found beside it.
+  A .csv or .tsv has one of LAYOUTS, or is CODAH's; a .jsonl or .parquet has
+  {"context", "question", "choices": [...], "label"}, of which question and
+  label are optional. For ComVE give the data file: the answers are found next
+  to it.
 
   Raises:
-    DataError: what tables.iterate finds, other columns, fewer than two
-      choices, a label that is no choice.
+    DataError: see tables.read_records; unknown columns, fewer than two choices,
+      or a label that is not a choice.
   """
   suffix = pathlib.Path(path).suffix.lower()
   if suffix in tables.OBJECTS:
-    return [_of_json(r.fields, r.where) for r in tables.read_records(path)]
+    return [_from_json(r.fields, r.where) for r in tables.read_records(path)]
   names = [name.strip() for name in tables.read_first_row(path)]
   is_named = suffix == ".csv" or _layout(names)
   header = () if is_named else _codah_header(names)
@@ -77,26 +78,26 @@ def read_examples(path: str) -> list[Example]:
     )
   answers = _answers(path) if layout.id else {}
   return [
-    _of_columns(record, layout, answers)
+    _from_columns(record, layout, answers)
     for record in tables.read_records(path, header=header)
   ]
 
 
 def parse_line(line: str) -> Example:
-  """A line of predict's input: the context and the choices, between tabs.
+  """Parses a line of predict's input: the context and the choices, with tabs.
 
-  Or a JSON object, as a line of a .jsonl file.
+  A JSON object is read as a line of a .jsonl file.
 
   Raises:
     DataError: neither.
   """
   if line.startswith("{"):
-    return _of_json(tables.parse_json_fields(line, "input"), "input")
+    return _from_json(tables.parse_json_fields(line, "input"), "input")
   context, *choices = map(replace_surrogates, line.split("\t"))
   if len(choices) < 2:
     raise DataError(
-      f"input {line[:40]!r}: {len(choices)} choices; expected the context and "
-      "two choices or more, with tabs between them."
+      f"input {line[:40]!r} has {len(choices)} choices; expected the context "
+      "and two choices or more, with tabs between them."
     )
   return Example(context, tuple(choices))
 
@@ -104,27 +105,27 @@ def parse_line(line: str) -> Example:
 def check_num_choices(
   examples: Sequence[Example], expected: int | None = None
 ) -> int:
-  """The number of choices of each; of the first, where none is expected.
+  """Returns the number of choices that all examples have.
 
   Raises:
-    DataError: an example that has another number.
+    DataError: an example has another number than `expected`, or than the first.
   """
   if expected is None:
     expected = len(examples[0].choices) if examples else 2
   for example in examples:
     if len(example.choices) != expected:
       raise DataError(
-        f"{example.where or 'input'}: {len(example.choices)} choices; expected "
-        f"{expected}, as those before it or of training had: make them as "
-        "many, or train one model for each number."
+        f"{example.where or 'input'} has {len(example.choices)} choices; "
+        f"expected {expected}, as in the examples before it or in training: "
+        "change the examples, or train one model for each number."
       )
   return expected
 
 
 def _codah_header(first: Sequence[str]) -> tuple[str, ...]:
-  """Names for CODAH's columns; () if this first row is not one of its rows.
+  """Returns names for CODAH's columns; () if this is not a row of CODAH.
 
-  The category is made of the letters i, r, p, n, q and o, or empty.
+  The category consists of the letters i, r, p, n, q and o, or is empty.
   """
   if len(first) < 4 or not re.fullmatch("[irpnqo]*", first[0]):
     return ()
@@ -145,7 +146,7 @@ def _choice_names(layout: FileLayout, names: Sequence[str]) -> list[str]:
   return [name for name in names if re.fullmatch(layout.choice, name)]
 
 
-def _of_columns(
+def _from_columns(
   record: tables.Record, layout: FileLayout, answers: Mapping[str, str]
 ) -> Example:
   def text(name: str) -> str:
@@ -157,8 +158,8 @@ def _of_columns(
     label = answers.get(text(layout.id), "")
     if not label:
       raise DataError(
-        f"{record.where}: the answers have none for the id "
-        f"{text(layout.id)!r}; expected a line ID,LETTER for each example."
+        f"{record.where}: there is no answer for the id {text(layout.id)!r}; "
+        "expected a line ID,LETTER for each example."
       )
   return Example(
     context=text(layout.context),
@@ -171,7 +172,7 @@ def _of_columns(
   )
 
 
-def _of_json(fields: Mapping[str, str], where: str) -> Example:
+def _from_json(fields: Mapping[str, str], where: str) -> Example:
   try:
     texts = json.loads(fields.get("choices", "null"))
   except ValueError:
@@ -179,7 +180,7 @@ def _of_json(fields: Mapping[str, str], where: str) -> Example:
   is_list = isinstance(texts, list) and all(isinstance(t, str) for t in texts)
   if not is_list or len(texts) < 2 or "context" not in fields:
     raise DataError(
-      f"{where}: no context, or no list of two choices or more; expected "
+      f"{where}: no context, or no list of at least two choices; expected "
       '{"context": "...", "choices": ["...", "..."], "label": 0}.'
     )
   return Example(
@@ -194,7 +195,7 @@ def _of_json(fields: Mapping[str, str], where: str) -> Example:
 
 
 def _label(text: str, count: int, where: str) -> int | None:
-  """The place of the right choice, from "2" or "C"; None from ""."""
+  """Returns the index of the correct choice, from "2" or "C"; None from ""."""
   text = text.strip()
   if not text:
     return None
@@ -203,16 +204,16 @@ def _label(text: str, count: int, where: str) -> int | None:
     if text in names:
       return names.index(text)
   raise DataError(
-    f"{where}: label {text!r}; expected the place of the right choice, 0 to "
+    f"{where}: label {text!r}; expected the index of the correct choice, 0 to "
     f"{count - 1} or A to {letters[-1]}."
   )
 
 
 def _answers(path: str) -> dict[str, str]:
-  """id -> letter, from the answers beside a file of ComVE; {} if none are.
+  """Returns id -> letter, from the answers file of ComVE; {} if there is none.
 
-  subtaskB_data_all.csv has subtaskB_answers_all.csv, the others
-  subtaskB_gold_answers.csv, as the task's repository has them.
+  For subtaskB_data_all.csv it is subtaskB_answers_all.csv, for the others
+  subtaskB_gold_answers.csv, as in the task's repository.
   """
   data = pathlib.Path(path)
   named = data.with_name(data.name.replace("_data", "_answers"))

@@ -1,8 +1,8 @@
 """Exact match and F1 of answers, as SQuAD's official scripts count them.
 
-evaluate-v1.1.py and evaluate-v2.0.py differ in what is empty: an answer such
-as "The", of which normalisation leaves nothing, and a question without answer.
-Here everything is a share from 0 to 1, where the scripts say percent.
+evaluate-v1.1.py and evaluate-v2.0.py treat two cases differently: an answer
+such as "The", of which normalisation leaves nothing, and a question without an
+answer. All values are fractions from 0 to 1; the scripts print percent.
 """
 
 import collections
@@ -16,11 +16,11 @@ import numpy as np
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _QUESTION_WORD = re.compile(r"\b(what|who|when|where|why|which|how)\b")
 _NO_ANSWER = "(no answer)"
-_PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII alone.
+_PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only.
 
 
 class AnswerScore(NamedTuple):
-  """Of one answer, against the gold answer that fits it best."""
+  """The score of one answer against the gold answer that fits it best."""
 
   exact_match: float
   f1: float
@@ -37,13 +37,13 @@ GoldAnswers = Mapping[
 
 
 def normalise_answer(text: str) -> str:
-  """Lower case, without punctuation and articles, single spaces."""
+  """Returns the text in lower case, without punctuation and articles."""
   text = text.lower().translate(_PUNCTUATION)
   return " ".join(_ARTICLES.sub(" ", text).split())
 
 
 def score_v1(predicted: str, gold: Sequence[str]) -> AnswerScore:
-  """Of SQuAD 1.1: two answers that are empty match exactly, with F1 0."""
+  """Scores as SQuAD 1.1: two empty answers match exactly, with F1 0."""
   found = normalise_answer(predicted)
   wanted = [normalise_answer(answer) for answer in gold]
   return AnswerScore(
@@ -52,9 +52,9 @@ def score_v1(predicted: str, gold: Sequence[str]) -> AnswerScore:
 
 
 def score_v2(predicted: str, gold: Sequence[str]) -> AnswerScore:
-  """Of SQuAD 2.0: "" is right where there is no gold answer, with F1 1.
+  """Scores as SQuAD 2.0: "" is correct, with F1 1, if there is no gold answer.
 
-  Gold answers that are empty once normalised don't count as answers.
+  Gold answers that are empty once normalised are ignored.
   """
   found = normalise_answer(predicted)
   wanted = [answer for answer in map(normalise_answer, gold) if answer] or [""]
@@ -67,17 +67,18 @@ def score_v2(predicted: str, gold: Sequence[str]) -> AnswerScore:
 def evaluate_v1(
   gold: GoldAnswers, answers: PredictedAnswers
 ) -> dict[str, float]:
-  """exact_match and f1; a question without prediction counts 0."""
+  """Returns exact_match and f1; a question without a prediction counts 0."""
   return _mean(list(_scores(gold, answers, score_v1).values()))
 
 
 def evaluate_v2(
   gold: GoldAnswers, answers: PredictedAnswers
 ) -> dict[str, float]:
-  """exact_match and f1, also of the questions with an answer alone.
+  """Returns exact_match and f1, and their has_answer_ variants.
 
-  Of those without, where both are the same: no_answer_accuracy. A question
-  without prediction counts 0 (evaluate-v2.0.py stops at it).
+  The latter are over the questions with an answer; no_answer_accuracy is over
+  those without. A question without a prediction counts 0 (evaluate-v2.0.py
+  stops there).
   """
   scores = _scores(gold, answers, score_v2)
   values = _mean(list(scores.values()))
@@ -92,17 +93,17 @@ def evaluate_v2(
 def best_thresholds(
   gold: GoldAnswers, answers: PredictedAnswers, null_odds: Mapping[str, float]
 ) -> dict[str, float]:
-  """The best that a threshold on null_odds can do, as evaluate-v2.0.py finds.
+  """Returns the best scores over all thresholds, as evaluate-v2.0.py does.
 
   Args:
     gold: the questions.
-    answers: what is predicted of each if its null_odds are not above the
-      threshold; else "" is.
-    null_odds: how much more likely no answer is than that one; any scale.
+    answers: predicted for each question unless its null_odds exceed the
+      threshold; then "" is.
+    null_odds: how much likelier no answer is than that one, on any scale.
 
   Returns:
     best_exact_match, best_f1, and the threshold of each. As in the script a
-    threshold is one of null_odds, or 0 where never to answer is best.
+    threshold is one of null_odds, or 0 if never answering is best.
   """
   odds, gains = _gains(gold, answers, null_odds)
   found = {}
@@ -117,9 +118,9 @@ def best_thresholds(
 def calibrate_threshold(
   gold: GoldAnswers, answers: PredictedAnswers, null_odds: Mapping[str, float]
 ) -> float:
-  """The threshold of the best F1, to be used on other questions.
+  """Returns the threshold of the best F1, for use on other questions.
 
-  Unlike the script's it lies midway between two of the null_odds, so that
+  Unlike the script's, it lies midway between two of the null_odds, so that
   rounding errors change no prediction, and never between equal ones.
   """
   odds, gains = _gains(gold, answers, null_odds)
@@ -136,9 +137,9 @@ def format_error_tables(
   answers: PredictedAnswers,
   scorer: Scorer,
 ) -> dict[str, str]:
-  """Of a development set: mistakes.tsv, and by_question.txt, by their word.
+  """Returns mistakes.tsv and by_question.txt, scores by question word.
 
-  A mistake is what doesn't match exactly; the worst come first.
+  A mistake is an answer that does not match exactly; the worst come first.
   """
   scores = _scores(gold, answers, scorer)
   lines = ["id\tf1\tpredicted\tgold\tquestion"]
@@ -163,7 +164,7 @@ def format_error_tables(
 
 
 def _overlap(found: str, wanted: str) -> float:
-  """F1 of two normalised answers as bags of words."""
+  """Returns the F1 of two normalised answers as bags of words."""
   a, b = found.split(), wanted.split()
   same = sum((collections.Counter(a) & collections.Counter(b)).values())
   if not same:
@@ -189,12 +190,12 @@ def _mean(scores: Sequence[AnswerScore]) -> dict[str, float]:
 
 
 def _gains(gold, answers, null_odds) -> tuple[np.ndarray, dict]:
-  """Sorted null_odds, and what to answer each question adds to the totals."""
+  """Returns sorted null_odds, and what answering each adds to totals."""
   keys = sorted(gold, key=null_odds.__getitem__)
   scores = [
     score_v2(answers[key], gold[key])
     if gold[key]
-    # Never to answer has these right; an answer loses them.
+    # Never answering gets these right; an answer loses them.
     else AnswerScore(*[-1.0 if answers[key] else 0.0] * 2)
     for key in keys
   ]
@@ -204,6 +205,6 @@ def _gains(gold, answers, null_odds) -> tuple[np.ndarray, dict]:
 
 
 def _totals(gold: GoldAnswers, gains: np.ndarray) -> np.ndarray:
-  """[n + 1]: right answers, with the first 0, 1, ... n questions answered."""
+  """Returns the totals [n + 1] when the first 0, 1, ... n are answered."""
   impossible = sum(not answers for answers in gold.values())
   return np.cumsum(np.concatenate([[impossible], gains]))

@@ -1,8 +1,8 @@
-"""Questions on texts -> rows: [CLS] question [SEP] a window of the text [SEP].
+"""Encoder rows of questions on texts: [CLS] question [SEP] text window [SEP].
 
-A text is tokenised once, whatever the number of its questions; what is longer
-than a row is cut into windows (windows.py), which overlap by so much that every
-answer is whole in one. Used by question_answering.py.
+A text is tokenized once, however many questions it has. A text that is longer
+than a row is cut into windows (data/labelled/windows.py) that overlap by so
+much that every answer is whole in one.
 """
 
 import functools
@@ -17,18 +17,18 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Rows
 from maskedlm.finetune.question_answering.squad import Example
 
-_CACHED = 1 << 15  # Texts whose tokens are remembered, 3 KB each.
+_CACHED = 1 << 15  # Texts whose tokens are cached, 3 KB each.
 
 
 class TokenizedText(NamedTuple):
-  """Of a text; see tokenizer.Encoding."""
+  """The tokens of a text; see tokenizer.Encoding."""
 
   ids: np.ndarray  # [n] int32.
   offsets: np.ndarray  # [n, 2] int32: characters of the text.
 
 
 def cached_encoder(tokenizer: Tokenizer) -> Callable[[str], TokenizedText]:
-  """The function from a text to its tokens; it remembers what it did."""
+  """Returns the function from a text to its tokens, with a cache."""
 
   @functools.lru_cache(maxsize=_CACHED)
   def encode(text: str) -> TokenizedText:
@@ -50,29 +50,29 @@ def make_rows(
   separators: int = 1,
   num_types: int = 2,
 ) -> Rows:
-  """A row for each window of each example's text.
+  """Returns a row for each window of each example's text.
 
-  Rows.values, where places are of tokens in the row, the end excluded:
+  Rows.values, where places are tokens of the row and ends are exclusive:
     context [n, 2]: the places of the window.
-    kept [n, 2]: those of them that have most context here (see _windows): only
-      there may an answer begin, so each does in one row alone.
+    kept [n, 2]: those of them that have most context here (see _windows). An
+      answer may begin only there, so each begins in exactly one row.
     first [n]: the token of the text that the window begins with.
-    start, end [n]: first and last place of the first gold answer; 0, [CLS],
-      where the window doesn't hold it, or there is none.
-  Of labelled examples, Rows.notes tells how many questions were cut, where the
-  stride had to be shorter, and how many answers no window holds.
+    start, end [n]: first and last place of the first gold answer; 0, [CLS], if
+      the window doesn't contain it or there is none.
+  Rows.notes of labelled examples reports how many questions were cut, where the
+  stride was reduced, and how many answers are in no window.
 
   Args:
-    examples: n or fewer.
-    tokenizer: of questions, and for its specials.
+    examples: the questions.
+    tokenizer: encodes questions and supplies the specials.
     encode: text -> its tokens.
-    length: L, the most tokens of a row.
-    max_query: the most tokens of a question.
-    stride: tokens from a window to the next one, if the longest answer fits
-      into what they share.
-    max_answer_length: tokens of that.
-    separators: how many [SEP] end the question.
-    num_types: types of tokens that the encoder knows; see pairs.pair_row.
+    length: L, the largest number of tokens in a row.
+    max_query: the largest number of tokens of a question.
+    stride: tokens from one window to the next, if the longest answer fits into
+      their overlap.
+    max_answer_length: tokens of the longest answer.
+    separators: number of [SEP] after the question.
+    num_types: token types that the encoder knows; see text_pairs.pair_row.
   """
   special = tokenizer.special
   questions = tokenizer.encode_batch([e.question for e in examples])
@@ -143,9 +143,9 @@ def make_rows(
 def answer_characters(
   text: str, offsets: np.ndarray, start: int, end: int
 ) -> tuple[int, int]:
-  """Where in the text its tokens start to end (included) are, trimmed."""
+  """Returns where tokens start to end (inclusive) are in the text, trimmed."""
   begin, stop = int(offsets[start, 0]), int(offsets[end, 1])
-  # There may be tokens of whitespace alone, also several in a row.
+  # Tokens may consist of whitespace, also several in a row.
   stop = begin + len(text[begin:stop].rstrip())
   return stop - len(text[begin:stop].lstrip()), stop
 
@@ -153,19 +153,19 @@ def answer_characters(
 def _answer_tokens(
   example: Example, offsets: np.ndarray
 ) -> tuple[int, int] | None:
-  """First and last token that have a character of the first gold answer."""
+  """Returns the first and last token that overlap the first gold answer."""
   if not example.answers:
     return None
   text, begin = example.answers[0]
   (inside,) = np.nonzero(
     (offsets[:, 0] < begin + len(text)) & (offsets[:, 1] > begin)
   )
-  # No token has it if it is nothing but characters that tokenizers drop.
+  # None overlaps it if the tokenizer drops all of its characters.
   return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
 
 def _stride(capacity: int, stride: int, longest: int) -> int:
-  """Such that neighbours of capacity share the longest answer's tokens."""
+  """Returns a stride at which neighbours overlap by the longest answer."""
   return min(stride, max(capacity - longest, 1))
 
 
@@ -173,15 +173,15 @@ def _stride(capacity: int, stride: int, longest: int) -> int:
 def _windows(
   count: int, capacity: int, stride: int, longest: int
 ) -> list[windows.Window]:
-  """Those of windows.cut, where an answer is whole in that of its first token.
+  """Cuts windows such that an answer is whole in that of its first token.
 
-  If it is of `longest` tokens or fewer, and a window holds so many.
+  This holds for answers of at most `longest` tokens, if a window can hold them.
   """
   sizes = np.ones(count, np.int64)
   used = _stride(capacity, stride, longest)
   found = windows.cut_windows(sizes, capacity, stride=used)
   bounds = [
-    # From here on an answer may lead out.
+    # From here on an answer may not fit.
     max(min(window.keep_end, window.end - longest + 1), after.begin)
     for window, after in itertools.pairwise(found)
   ]
@@ -202,20 +202,20 @@ def _notes(
   stride: int,
   longest: int,
 ) -> list[str]:
-  """Rows.notes: what was cut, shorter strides, answers not found."""
+  """Returns Rows.notes: questions cut, shorter strides, answers not found."""
   notes = []
   if cut:
     notes.append(f"questions cut to task.max_query={max_query}: {cut:,}")
   if shorter:
     notes.append(
-      f"task.stride={stride} is {min(shorter)} to {max(shorter)} for "
-      f"{len(shorter):,} questions: windows overlap by task.max_answer_length="
-      f"{longest} tokens, or answers would be whole in none; a larger "
-      "data.length makes fewer rows"
+      f"task.stride={stride} is reduced to {min(shorter)}..{max(shorter)} for "
+      f"{len(shorter):,} questions, so that windows overlap by "
+      f"task.max_answer_length={longest} tokens and each answer is whole in "
+      "one; a larger data.length makes fewer rows"
     )
   if lost:
     notes.append(
-      f"answers that are whole in no window: {lost:,}; they can be neither "
+      f"answers that no window contains whole: {lost:,}; they can be neither "
       "learnt nor predicted"
     )
   return notes

@@ -2,7 +2,7 @@
 
 Rajpurkar et al. 2016 (arXiv:1606.05250) for 1.1, where each question has an
 answer in its paragraph, and 2018 (arXiv:1806.03822) for 2.0, where it may have
-none. Offsets are of characters (code points), as in the official files.
+none. Offsets count characters (code points), as in the official files.
 """
 
 import json
@@ -17,7 +17,7 @@ from maskedlm.runtime.console import log
 
 
 class GoldAnswer(NamedTuple):
-  """context[start : start + len(text)] == text."""
+  """An answer: context[start : start + len(text)] == text."""
 
   text: str
   start: int
@@ -29,7 +29,7 @@ class Example(NamedTuple):
   question: str
   context: str
   id: str = ""
-  # What people answered, () where nobody can; None = not known.
+  # The annotators' answers, () if there is none; None = unknown.
   answers: tuple[GoldAnswer, ...] | None = None
   where: str = ""  # FILE: question ID.
 
@@ -37,19 +37,19 @@ class Example(NamedTuple):
 def read_questions(
   source: str, *, allow_impossible: bool, fix_offsets: bool
 ) -> list[Example]:
-  """The questions of a SQuAD file, or of "tfds:squad/v1.1:train".
+  """Reads the questions of a SQuAD file, or of "tfds:squad/v1.1:train".
 
   Args:
-    source: the file. Where no question has "answers" they are not known: such
-      a file can only be predicted.
+    source: the file. If no question has "answers" they are unknown: such a file
+      can only be predicted.
     allow_impossible: whether a question may have no answer (2.0).
-    fix_offsets: answers that aren't at their offset are taken from the nearest
-      place that has them; how many is logged.
+    fix_offsets: move answers that are not at their offset to the nearest place
+      that has them; their number is logged.
 
   Raises:
-    DataError: no such file, empty, not JSON, a field that is missing or of the
-      wrong type, an answer that is not at its offset, a question without
-      answer where that is not allowed.
+    DataError: the file is missing, empty or not JSON; a field is missing or has
+      the wrong type; an answer is not at its offset; a question has no answer
+      though that is not allowed.
   """
   if source.startswith(tfds_tables.PREFIX):
     found = _from_tfds(source)
@@ -67,18 +67,18 @@ def read_questions(
       example = example._replace(answers=answers)
     examples.append(example)
   if not examples:
-    raise DataError(f"{source}: has no question; expected at least one.")
+    raise DataError(f"{source}: no questions; expected at least one.")
   _check_labelled(examples)
   if moved:
     log(
-      f"{source}: answers of {moved:,} questions were not at their offsets, "
-      "and were moved to the nearest place that has them"
+      f"{source}: answers of {moved:,} questions were not at their offsets and "
+      "were moved to the nearest place that has them"
     )
   return examples
 
 
 def parse_question(line: str) -> Example:
-  """A line of predict's input: {"question", "context", "id"}, id if you like.
+  """Parses a line of predict's input: {"question", "context"}, optionally "id".
 
   Or the question, a tab and the text.
 
@@ -94,7 +94,7 @@ def parse_question(line: str) -> Example:
     for name in ("question", "context"):
       if not isinstance(fields.get(name), str):
         raise DataError(
-          f"input {line[:40]!r}: no {name!r}; expected {such_as}."
+          f"input {line[:40]!r} has no {name!r}; expected {such_as}."
         )
     question, context = fields["question"], fields["context"]
     key = str(fields.get("id", ""))
@@ -102,30 +102,30 @@ def parse_question(line: str) -> Example:
     question, tab, context = line.partition("\t")
     key = ""
     if not tab:
-      raise DataError(f"input {line[:40]!r}: one text; expected {such_as}.")
+      raise DataError(f"input {line[:40]!r} is one text; expected {such_as}.")
   return Example(tables.encodable(question), tables.encodable(context), key)
 
 
 def require_answers(examples: Sequence[Example]) -> dict[str, list[str]]:
-  """The gold answers of each question, as squad_metrics takes them.
+  """Returns the gold answers of each question, as metrics.py takes them.
 
   Raises:
-    DataError: they are not known.
+    DataError: they are unknown.
   """
   for example in examples:
     if example.answers is None:
       raise DataError(
-        f"{example.where or 'a question'}: no 'answers'; they are needed here: "
-        'expected [{"text": ..., "answer_start": ...}].'
+        f"{example.where or 'a question'}: no 'answers', but labels are needed "
+        'here; expected [{"text": ..., "answer_start": ...}].'
       )
   return {e.id: [answer.text for answer in e.answers] for e in examples}
 
 
 def format_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
-  """{file name: JSON}, as run_squad.py writes and evaluate-v*.py reads.
+  """Returns {file name: JSON}, as run_squad.py writes and evaluate-v*.py reads.
 
-  predictions.json has the answers; of SQuAD 2.0 null_odds.json has what
-  evaluate-v2.0.py takes as --na-prob-file.
+  predictions.json has the answers; for SQuAD 2.0, null_odds.json is the input
+  of evaluate-v2.0.py's --na-prob-file.
   """
   files = {"predictions.json": {p["id"]: p["answer"] for p in predictions}}
   if predictions and "null_odds" in predictions[0]:
@@ -134,7 +134,7 @@ def format_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
 
 
 def format_n_best(predictions: Sequence[Prediction]) -> dict[str, str]:
-  """nbest_predictions.json of run_squad.py: larger than its other files."""
+  """Returns nbest_predictions.json, which is larger than the other files."""
   table = {
     p["id"]: [
       {"text": found["answer"], "probability": found["score"]}
@@ -146,7 +146,7 @@ def format_n_best(predictions: Sequence[Prediction]) -> dict[str, str]:
 
 
 def _json(table: Mapping[str, Any]) -> str:
-  # ASCII, as the scripts open files in whatever encoding the locale has.
+  # ASCII, as the scripts open files in the locale's encoding.
   return json.dumps(table, indent=2) + "\n"
 
 
@@ -154,7 +154,7 @@ def _json(table: Mapping[str, Any]) -> str:
 
 
 def _from_file(path: str) -> Iterator[tuple[Example, bool]]:
-  """(example, whether it is said to be impossible), nothing checked."""
+  """Yields (example, whether it is marked impossible), unchecked."""
   for i, article in enumerate(_field(_load(path), "data", list, path)):
     place = f"{path}: data[{i}]"
     for j, paragraph in enumerate(_field(article, "paragraphs", list, place)):
@@ -223,16 +223,16 @@ def _example(
 
 
 def _field(value: Any, name: str, kind: type, where: str) -> Any:
-  """value[name], which must be of that type."""
+  """Returns value[name], which must have that type."""
   names = {str: "a string", int: "a whole number", list: "a list"}
   if not isinstance(value, Mapping):
     raise DataError(
-      f"{where}: a JSON {type(value).__name__} where an object with {name!r} "
-      "is expected; see docs/guides/finetune/question-answering.md."
+      f"{where}: a JSON {type(value).__name__}; expected an object with "
+      f"{name!r} (docs/guides/finetune/question-answering.md)."
     )
   if name not in value:
     raise DataError(
-      f"{where}: no {name!r}; expected {names[kind]} there, beside "
+      f"{where}: no {name!r}; expected {names[kind]} in addition to "
       f"{', '.join(map(repr, value)) or 'nothing'}."
     )
   if type(value[name]) is not kind:  # Not isinstance: True is an int.
@@ -254,20 +254,20 @@ def _check_impossible(
 ) -> None:
   if impossible and example.answers:
     raise DataError(
-      f"{example.where}: is_impossible, but has the answer "
+      f"{example.where}: is_impossible is true, but there is the answer "
       f"{example.answers[0].text!r}; expected one or the other."
     )
   if example.answers or (impossible and allow_impossible):
     return
   if impossible and not allow_impossible:
     raise DataError(
-      f"{example.where}: has no answer; expected one at least (SQuAD 1.1). If "
-      "the file is of SQuAD 2.0: configs/squad.py:v2, or "
+      f"{example.where}: no answer; expected at least one (SQuAD 1.1). For "
+      "SQuAD 2.0, use configs/squad.py:v2 or set "
       "--config.task.allow_impossible=True."
     )
   raise DataError(
-    f"{example.where}: has no answer, but is_impossible is false; expected one "
-    "or the other."
+    f"{example.where}: no answer, but is_impossible is false; expected one or "
+    "the other."
   )
 
 
@@ -275,20 +275,19 @@ def _check_labelled(examples: Sequence[Example]) -> None:
   unknown = [e for e in examples if e.answers is None]
   if unknown and len(unknown) < len(examples):
     raise DataError(
-      f"{unknown[0].where}: no 'answers', which other questions have; expected "
-      "a list in each question, or in none."
+      f"{unknown[0].where}: no 'answers', but other questions have them; "
+      "expected a list in every question, or in none."
     )
 
 
 def _placed(
   answer: GoldAnswer, example: Example, fix_offsets: bool
 ) -> GoldAnswer:
-  """The answer, which must be at its offset, or else is moved there."""
+  """Returns the answer, which must be at its offset, or is moved there."""
   text, start = answer
   if not text:
     raise DataError(
-      f"{example.where}: the answer's text is empty; expected a part of the "
-      "context."
+      f"{example.where}: the answer is empty; expected a part of the context."
     )
   if start >= 0 and example.context.startswith(text, start):
     return answer
@@ -298,14 +297,14 @@ def _placed(
   found = example.context[max(start, 0) : max(start, 0) + len(text)]
   if not places:
     remedy = (
-      "it is nowhere in the context: correct the answer; is it of another form "
-      "of Unicode (NFC, NFD), or of another case?"
+      "the context doesn't contain it: correct the answer; does it differ in "
+      "case, or in Unicode form (NFC, NFD)?"
     )
   else:
     at = ", ".join(map(str, places[:5])) + (", ..." if places[5:] else "")
     remedy = (
-      f"it is at {at}: correct answer_start (characters, not bytes), or take "
-      "the nearest by --config.task.fix_offsets=True."
+      f"it is at {at}: correct answer_start (characters, not bytes), or set "
+      "--config.task.fix_offsets=True to take the nearest."
     )
   raise DataError(
     f"{example.where}: the answer {text!r} is not at its answer_start={start}, "

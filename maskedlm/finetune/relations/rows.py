@@ -1,4 +1,4 @@
-"""Rows of two entities in a sentence, with markers around them or without."""
+"""Encoder rows of two entities in a sentence, with or without markers."""
 
 import re
 from collections.abc import Sequence
@@ -16,20 +16,20 @@ from maskedlm.finetune.relations.semeval import Example
 
 
 class Markers(NamedTuple):
-  """The tokens around an entity, [n] int32 each."""
+  """The tokens before and after an entity, [n] int32 each."""
 
   begin: np.ndarray
   end: np.ndarray
 
 
 def make_markers(tokenizer: Tokenizer) -> tuple[Markers, Markers]:
-  """The markers of e1 and of e2.
+  """Returns the markers of e1 and of e2.
 
-  The first four of BERT's [unusedN], where the vocabulary has so many, else
-  <e1>, </e1>, <e2> and </e2> spelt with ordinary tokens.
+  They are the first four of BERT's [unusedN] if the vocabulary has that many,
+  else <e1>, </e1>, <e2> and </e2> spelt with ordinary tokens.
 
   Raises:
-    ConfigError: the tokenizer can't spell them apart.
+    ConfigError: the tokenizer spells some of them the same.
   """
   found = [
     (int(match.group(1)), index)
@@ -42,8 +42,8 @@ def make_markers(tokenizer: Tokenizer) -> tuple[Markers, Markers]:
     made = words.word_encoder(tokenizer)(["a", *spelt])[1:]
   if len({tuple(ids.tolist()) for ids in made}) < 4:
     raise ConfigError(
-      "task.pair: the tokenizer has no [unusedN], nor can it tell <e1>, </e1>, "
-      "<e2> and </e2> apart, which are to mark the entities; set "
+      "task.pair marks entities, but the tokenizer has no [unusedN] and does "
+      "not distinguish <e1>, </e1>, <e2> and </e2>; set "
       "--config.task.pair=spans, which needs no markers."
     )
   return Markers(*made[:2]), Markers(*made[2:])
@@ -52,12 +52,12 @@ def make_markers(tokenizer: Tokenizer) -> tuple[Markers, Markers]:
 def insert_markers(
   piece: mentions.TokenizedMentions, markers: Sequence[Markers]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Puts markers around a text's mentions, a pair for each, or none.
+  """Puts a pair of markers around each of a text's mentions, or none.
 
   Returns:
-    (ids [n], starts [M], spans [M, 2]): the tokens with the markers, where each
-    begin marker (without markers, each mention) starts, and where the mentions
-    are now.
+    (ids [n], starts [M], spans [M, 2]): the tokens with the markers; where each
+    begin marker (without markers, each mention) is; and where the mentions are
+    now.
   """
   if not markers:
     return piece.ids, piece.spans[:, 0], piece.spans
@@ -65,8 +65,8 @@ def insert_markers(
   for i, ((first, last), marker) in enumerate(
     zip(piece.spans.tolist(), markers, strict=True)
   ):
-    # What ends comes before what begins; of two that begin, or end, together
-    # the longer one is outside, of equal ones the first.
+    # Ends come before begins. Of two that begin or end together the longer one
+    # is outside; of equal ones, the first.
     insertions.append((first, (1, -last, i), i, marker.begin))
     insertions.append((last + 1, (0, -first, -i), i, marker.end))
   insertions.sort(key=lambda x: x[:2])
@@ -92,20 +92,21 @@ def make_rows(
   markers: Sequence[Markers],
   length: int,
 ) -> Rows:
-  """A row for each sentence: [CLS] text [SEP].
+  """Returns a row for each sentence: [CLS] text [SEP].
 
   Args:
     examples: the sentences.
     tokenizer: the encoder's.
-    labels: of the training set, by id.
+    labels: those of the training set, by id.
     markers: of e1 and of e2; () for none.
-    length: L, the most tokens. Longer ones are cut around the entities.
+    length: L, the largest number of tokens. Longer sentences are cut around the
+      entities.
 
   Returns:
     Rows with the values starts [n, 2], where the markers of e1 and e2 begin
     (without markers, the entities), spans [n, 2, 2], first and last token of
-    each, and labels [n]: UNKNOWN for a relation that is not among them, which
-    Rows.notes tells.
+    each, and labels [n], UNSEEN for a relation that is not among `labels`,
+    which Rows.notes reports.
   """
   capacity = length - 2 - sum(len(ids) for both in markers for ids in both)
   made, truncated = [], 0
@@ -122,7 +123,7 @@ def make_rows(
   return Rows(
     tokens=text_tokens(tokenizer, [ids for ids, _, _ in made]),
     values={
-      "starts": starts + 1,  # They are behind [CLS].
+      "starts": starts + 1,  # [CLS] precedes them.
       "spans": spans + 1,
       "labels": label_ids,
     },

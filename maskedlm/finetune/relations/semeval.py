@@ -1,4 +1,4 @@
-"""SemEval-2010 task 8: its files, its official metric and its output.
+"""SemEval-2010 task 8: its files, its official metric and its output format.
 
 Hendrickx et al. 2010 (https://aclanthology.org/S10-1006): how are two nominals
 of a sentence related? Nine relations, each with a direction, or Other.
@@ -26,7 +26,7 @@ _COMMENT = "Comment"
 
 
 class Example(NamedTuple):
-  """A sentence, without its tags, and how two parts of it are related."""
+  """A sentence without its tags, and the relation between two parts of it."""
 
   text: str
   e1: Mention
@@ -37,16 +37,15 @@ class Example(NamedTuple):
 
 
 def read_sentences(path: str | pathlib.Path) -> list[Example]:
-  """The sentences of a file in the task's format.
+  """Reads the sentences of a file in the task's format.
 
-  A sentence's line is followed by its relation's; lines that begin with
-  "Comment", and blank ones, are passed over. Without relations, as the test
-  set was given out, they are None.
+  A sentence's line is followed by its relation's; blank lines and those that
+  begin with "Comment" are skipped. In a file without relations, as the test set
+  was distributed, they are None.
 
   Raises:
-    DataError: no such file, empty, not UTF-8, a line that is none of these, a
-      sentence without both entities, or without a relation though others have
-      one.
+    DataError: the file is missing, empty or not UTF-8; a line is none of these;
+      a sentence lacks an entity, or a relation though others have one.
   """
   examples: list[Example] = []
   expects_relation = False
@@ -60,23 +59,23 @@ def read_sentences(path: str | pathlib.Path) -> list[Example]:
       if not expects_relation or not _RELATION.fullmatch(line):
         raise DataError(
           f"{where}: {line[:40]!r}; expected a sentence (number, tab, sentence "
-          "in quotes), or after it a relation such as Cause-Effect(e1,e2), "
+          "in quotes), then a relation such as Cause-Effect(e1,e2), "
           "Cause-Effect(e2,e1) or Other, or a line that begins with Comment."
         )
       examples[-1] = examples[-1]._replace(relation=line)
       expects_relation = False
   if not examples:
-    raise DataError(f"{path}: has no sentence; expected at least one.")
+    raise DataError(f"{path}: no sentences; expected at least one.")
   _check_relations(examples)
   return examples
 
 
 def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
-  """A text with <e1>...</e1> and <e2>...</e2> in it -> (text, e1, e2).
+  """Returns (text, e1, e2) of a text with <e1>...</e1> and <e2>...</e2> in it.
 
   Raises:
-    DataError: a tag that is missing, twice, or closed before it is opened; an
-      entity with nothing in it.
+    DataError: a tag is missing, repeated, or closed before it is opened, or an
+      entity is empty.
   """
   plain, begin, places = "", 0, {}
   for match in _TAG.finditer(text):
@@ -92,8 +91,8 @@ def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
   for tag in ("<e1>", "</e1>", "<e2>", "</e2>"):
     if tag not in places:
       raise DataError(
-        f"{where}: the sentence has no {tag}; expected both entities in tags, "
-        "such as The <e1>child</e1> in the <e2>cradle</e2>."
+        f"{where}: the sentence has no {tag}; expected tags around both "
+        "entities, such as The <e1>child</e1> in the <e2>cradle</e2>."
       )
   e1, e2 = (
     Mention(places[f"<{name}>"], places[f"</{name}>"]) for name in ("e1", "e2")
@@ -101,23 +100,22 @@ def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
   for name, entity in (("e1", e1), ("e2", e2)):
     if not plain[entity.begin : entity.end].strip():
       raise DataError(
-        f"{where}: nothing is between <{name}> and </{name}>; expected the "
-        "words of an entity."
+        f"{where}: <{name}></{name}> is empty; expected the words of an entity."
       )
   return plain, e1, e2
 
 
 def strip_direction(relation: str) -> str:
-  """The relation without its (e1,e2) or (e2,e1)."""
+  """Returns the relation without its (e1,e2) or (e2,e1)."""
   match = _RELATION.fullmatch(relation)
   return match.group(1) if match else relation
 
 
 def directed_labels(relations: Sequence[str], *, other: str) -> list[str]:
-  """The labels that these relations make: other first, then sorted.
+  """Returns the labels of these relations: `other` first, then sorted.
 
-  A relation that is there in one direction has the other as well: of
-  Entity-Destination(e2,e1) the task has a single example.
+  A relation that occurs in one direction gets both: the task has a single
+  example of Entity-Destination(e2,e1).
   """
   labels = set(relations)
   for relation in relations:
@@ -131,7 +129,7 @@ def directed_labels(relations: Sequence[str], *, other: str) -> list[str]:
 
 
 class RelationCounts(NamedTuple):
-  """Of one relation, in both directions."""
+  """Numbers of examples of one relation, in both directions."""
 
   correct: int  # Relation and direction.
   reversed: int  # The relation only; its direction is wrong.
@@ -148,7 +146,7 @@ class RelationCounts(NamedTuple):
 def count_relations(
   gold: Sequence[str], predicted: Sequence[str], *, other: str = ""
 ) -> dict[str, RelationCounts]:
-  """The counts of each relation that gold has, sorted; but other."""
+  """Returns the counts of each relation in gold except `other`, sorted."""
   pairs = [
     (strip_direction(g), strip_direction(p), g == p)
     for g, p in zip(gold, predicted, strict=True)
@@ -168,13 +166,13 @@ def count_relations(
 def evaluate_relations(
   gold: Sequence[str], predicted: Sequence[str], *, other: str = "Other"
 ) -> dict[str, float]:
-  """The official scores, as fractions.
+  """Returns the official scores, as fractions.
 
-  f1 is the official one: the mean of the relations' F1, other excluded, where
-  a right relation in the wrong direction is wrong ("(9+1)-way evaluation taking
-  directionality into account" of semeval2010_task8_scorer-v1.2.pl). precision
-  and recall are their means, too; micro_f1 counts all relations together;
-  undirected_f1 is as f1, but without directions. accuracy is of all labels.
+  f1 is the official one: the mean of the relations' F1, other excluded, where a
+  correct relation in the wrong direction counts as wrong ("(9+1)-way evaluation
+  taking directionality into account" of semeval2010_task8_scorer-v1.2.pl).
+  precision and recall are means, too; micro_f1 counts all relations together;
+  undirected_f1 is f1 without directions; accuracy is over all labels.
   """
   counts = list(count_relations(gold, predicted, other=other).values())
   each = [c.scores for c in counts]
@@ -199,7 +197,7 @@ def evaluate_relations(
 
 
 def format_report(gold: Sequence[str], predicted: Sequence[str]) -> str:
-  """Counts and scores of each relation, and of Other, between tabs."""
+  """Returns tab-separated counts and scores of each relation, and of Other."""
   lines = [
     "relation\tright\twrong direction\tpredicted\tgold\tprecision\trecall\tf1"
   ]
@@ -210,7 +208,7 @@ def format_report(gold: Sequence[str], predicted: Sequence[str]) -> str:
 
 
 def format_answers(ids: Sequence[str], relations: Sequence[str]) -> str:
-  """The official format: a line `id<TAB>relation` for each sentence."""
+  """Returns the official format: a line `id<TAB>relation` for each sentence."""
   return "".join(f"{i}\t{r}\n" for i, r in zip(ids, relations, strict=True))
 
 
@@ -225,10 +223,10 @@ def _sentence(number: str, text: str, where: str) -> Example:
 
 
 def _check_relations(examples: Sequence[Example]) -> None:
-  """All have one, or none has."""
+  """Raises DataError if some, but not all, have a relation."""
   without = [e for e in examples if e.relation is None]
   if 0 < len(without) < len(examples):
     raise DataError(
-      f"{without[0].where}: the sentence has no relation, though others have; "
-      "expected it in the next line, such as Cause-Effect(e1,e2) or Other."
+      f"{without[0].where}: the sentence has no relation, but others do; "
+      "expected it on the next line, such as Cause-Effect(e1,e2) or Other."
     )

@@ -1,7 +1,7 @@
-"""Retrieval's files -> examples: a query, its right passage, wrong ones.
+"""Reads retrieval data: a query, its right passage, and wrong ones.
 
-Tables of named columns (tables.py), and SQuAD's files: a question's passage is
-the paragraph that answers it.
+Sources are tables with named columns (data/labelled/tables.py), or SQuAD files:
+a question's passage is the paragraph that answers it.
 """
 
 import json
@@ -15,7 +15,7 @@ from maskedlm.data.labelled import tables, tfds_tables
 from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.question_answering import squad
 
-# Names that such columns have on the Hugging Face Hub; the first one counts.
+# Names of such columns on the Hugging Face Hub; the first present counts.
 QUERY_COLUMNS = ("query", "question", "anchor")
 PASSAGE_COLUMNS = (
   "passage",
@@ -31,9 +31,9 @@ NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
 class Example(NamedTuple):
   """A query, and passages that may answer it."""
 
-  query: str  # "": its passages are there to be searched, and that is all.
+  query: str  # "": the passages are only there to be searched.
   passages: tuple[str, ...]  # At least one.
-  is_gold: bool = True  # The first passage is the right one, no other is.
+  is_gold: bool = True  # The first passage is the right one, the others wrong.
   where: str = ""  # FILE:LINE.
 
 
@@ -44,21 +44,21 @@ def read_examples(
   passage: Sequence[str],
   header: Sequence[str] = (),
 ) -> list[Example]:
-  """The examples of a table, or of a .json file or "tfds:..." of SQuAD.
+  """Reads the examples of a table, or of SQuAD as a .json file or "tfds:...".
 
   In .jsonl and .parquet a column may hold a list: of right passages, each of
-  which makes an example, or of wrong ones, whose columns NEGATIVE matches.
-  Blank ones are none, and a query may be. Questions that nobody can answer are
-  left out.
+  which makes an example, or of wrong ones, in columns that match
+  NEGATIVE_COLUMN. Blank passages are skipped; a query may be blank. Questions
+  that have no answer are left out.
 
   Args:
     source: the file.
-    query, passage: names of columns; of each the first that a row has.
-    header: names of all columns, for a table whose first row is not that.
+    query, passage: names of columns; the first that a row has counts.
+    header: names of all columns, for a table without a header line.
 
   Raises:
-    DataError: what tables.iterate or squad.read finds, a missing column, an
-      empty passage, a list of something else than texts.
+    DataError: see tables.read_records and squad.read_questions; a column is
+      missing, a passage is empty, or a list contains something other than text.
   """
   suffix = pathlib.Path(source).suffix.lower()
   if suffix == ".json" or source.startswith(tfds_tables.PREFIX):
@@ -78,7 +78,7 @@ def read_examples(
 
 
 def parse_line(line: str) -> Example:
-  """A line of predict's input: the query and passages, between tabs.
+  """Parses a line of predict's input: the query and passages, between tabs.
 
   Or {"query": "...", "passages": ["...", ...]}.
 
@@ -86,7 +86,7 @@ def parse_line(line: str) -> Example:
     DataError: neither.
   """
   expected = (
-    "expected the query and one passage or more, with tabs between them, or "
+    "expected the query and at least one passage, with tabs between them, or "
     '{"query": "...", "passages": ["...", ...]}.'
   )
   if line.startswith("{"):
@@ -118,7 +118,7 @@ def _examples(
 
 
 def _texts(record: tables.Record, value: str) -> list[str]:
-  """Those of a field, which is one, or a list."""
+  """Returns the texts of a field, which is one text or a list."""
   found: list | None = None
   if pathlib.Path(record.path).suffix.lower() in tables.OBJECTS:
     found = _list(value)
@@ -131,7 +131,7 @@ def _texts(record: tables.Record, value: str) -> list[str]:
 
 
 def _list(text: str) -> list | None:
-  """The list that this is, as JSON; None for anything else."""
+  """Returns the list that this JSON text is, else None."""
   try:
     found = json.loads(text)
   except ValueError:

@@ -472,7 +472,7 @@ def test_files_without_labels_can_only_be_predicted(tmp_path):
   with pytest.raises(DataError):
     make().score([example], [{"label": "no"}])
   path = write(tmp_path / "b.tsv", "text\tlabel\nx\t1\ny\t\n")
-  with pytest.raises(DataError, match=r"b\.tsv:3: the label is ''"):
+  with pytest.raises(DataError, match=r"b\.tsv:3: label '' means no label"):
     classification.describe(read(path), Options())
 
 
@@ -490,10 +490,10 @@ def test_what_training_can_not_use(tmp_path):
       read(path, regression=True), Options(regression=True)
     )
   path = write(tmp_path / "c.tsv", "text\tlabel\nx\t3\ny\tthree\n")
-  with pytest.raises(DataError, match=r"c\.tsv:3: the score 'three' is not a"):
+  with pytest.raises(DataError, match=r"c\.tsv:3: score 'three' is not a"):
     read(path, regression=True)
   path = write(tmp_path / "d.tsv", "text\tlabel\nx\tnan\n")
-  with pytest.raises(DataError, match=r"d\.tsv:2: the score 'nan' is not a"):
+  with pytest.raises(DataError, match=r"d\.tsv:2: score 'nan' is not a"):
     read(path, regression=True)
   path = write(tmp_path / "e.tsv", "sentence\tlabel\nx\tnan\n")
   with pytest.raises(DataError, match=r"e\.tsv:2: no column 'text'; there are"):
@@ -506,8 +506,8 @@ def test_an_unknown_label_in_the_development_set():
   rows = app.rows(dev)
   assert rows.values["labels"].tolist()[1] == -1
   assert rows.notes == (
-    "gold labels that training did not have: 1 (1 different), such as "
-    "'maybe' (dev.tsv:17); they are in no loss, and count as wrong",
+    "gold labels that are not in the training set: 1 (1 different), such "
+    "as 'maybe' (dev.tsv:17); they are left out of the loss and count as wrong",
   )
   label = EXAMPLES[0].label
   scores = app.score(dev, [{"label": label}] * 2)
@@ -535,9 +535,9 @@ def test_parse():
     "a",
     "b",
   )
-  with pytest.raises(DataError, match=r"this model takes pairs; expected both"):
+  with pytest.raises(DataError, match=r"this model takes pairs; expected two"):
     parse("one text", layout="rte")
-  with pytest.raises(DataError, match=r"no 'text_b'; expected an object"):
+  with pytest.raises(DataError, match=r"has no 'text_b'; expected an object"):
     parse('{"text": "a"}', layout="rte")
   with pytest.raises(DataError, match=r"input: not JSON"):
     parse('{"text": ')

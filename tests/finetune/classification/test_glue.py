@@ -153,7 +153,7 @@ def test_real_files(data_dir, task):
     (
       "stsb",
       "sentence1\tsentence2\tscore\nA\tB\t3.8\nA\tB\thigh\n",
-      "file.tsv:3: the score 'high' is not a number",
+      "file.tsv:3: score 'high' is not a number",
     ),
     (
       "mrpc",

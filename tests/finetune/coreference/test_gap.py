@@ -100,13 +100,13 @@ def test_offsets_are_of_characters(tmp_path, names):
     (
       {"Pronoun-offset": "14"},
       "gap.tsv:3: Pronoun 'she' is not at its offset 14, where the text has "
-      "' sh'; it is at 15. Offsets are of characters",
+      "' sh'; it is at 15. Offsets count characters",
     ),
     (
       {"A": "Sue"},
       "gap.tsv:3: A 'Sue' is not at its offset 0, where the text ",
     ),
-    ({"A": "Sue"}, "has 'Ann'; it is nowhere in it."),
+    ({"A": "Sue"}, "has 'Ann'; the text doesn't contain it."),
     ({"B-offset": "99"}, "where the text has ''; it is at 8."),
     ({"B-offset": "-16"}, "gap.tsv:3: the offset '-16' of B is not a number"),
     ({"B-offset": "8.0"}, "gap.tsv:3: the offset '8.0' of B is not a number"),

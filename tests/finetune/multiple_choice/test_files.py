@@ -156,11 +156,15 @@ def test_real_files(data_dir):
     (
       "a.csv",
       ["context,choice0,choice1,label", "a,b,c,0", "a,b,c,2"],
-      r"a.csv:3: label '2'; expected the place .*, 0 to 1 or A to B",
+      r"a.csv:3: label '2'; expected the index .*, 0 to 1 or A to B",
     ),
     ("a.tsv", ["o\ta\tb\tc\t0", "o\ta\tb\tc\td\t0"], r"a.tsv:2: the row has 6"),
     ("a.jsonl", ['{"choices": ["a", "b"]}'], r"a.jsonl:1: no context, or no"),
-    ("a.jsonl", ['{"context": "a", "choices": ["b"]}'], r"list of two choices"),
+    (
+      "a.jsonl",
+      ['{"context": "a", "choices": ["b"]}'],
+      r"list of at least two choices",
+    ),
     (
       "a.jsonl",
       ['{"context": "a", "choices": "bc"}'],
@@ -189,7 +193,9 @@ def test_an_answer_is_missing(file):
     "2,a,b,c",
   )
   file("subtaskB_gold_answers.csv", "1,A")
-  with pytest.raises(DataError, match=r"data.csv:3: the answers .* id '2'"):
+  with pytest.raises(
+    DataError, match=r"data.csv:3: .* no answer for the id '2'"
+  ):
     files.read_examples(path)
 
 
@@ -201,10 +207,10 @@ def test_a_count_that_varies(file):
     '{"context": "a", "choices": ["b", "c", "d"], "label": 0}',
   )
   read = files.read_examples(path)
-  with pytest.raises(DataError, match=r"a.jsonl:3: 3 choices; expected 2"):
+  with pytest.raises(DataError, match=r"a.jsonl:3 has 3 choices; expected 2"):
     files.check_num_choices(read)
   assert files.check_num_choices(read[1:]) == 3
-  with pytest.raises(DataError, match=r"a.jsonl:1: 2 choices; expected 4"):
+  with pytest.raises(DataError, match=r"a.jsonl:1 has 2 choices; expected 4"):
     files.check_num_choices(read, 4)
 
 

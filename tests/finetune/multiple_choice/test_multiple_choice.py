@@ -214,9 +214,9 @@ def test_predictions_score_and_tables():
 def test_describe_and_another_number_of_choices():
   assert multiple_choice.describe(EXAMPLES, Options()) == {"choices": 3}
   fewer = Example("a", ("b", "c"), label=0, where="y.tsv:7")
-  with pytest.raises(DataError, match=r"y.tsv:7: 2 choices; expected 3"):
+  with pytest.raises(DataError, match=r"y.tsv:7 has 2 choices; expected 3"):
     multiple_choice.describe([*EXAMPLES, fewer], Options())
-  with pytest.raises(DataError, match=r"y.tsv:7: 2 choices; expected 3"):
+  with pytest.raises(DataError, match=r"y.tsv:7 has 2 choices; expected 3"):
     make().rows([fewer])
   # An imported model has not been told any number.
   assert make(about={}).rows([fewer]).values["labels"].shape == (1,)
@@ -269,5 +269,5 @@ def test_a_run_learns_and_its_checkpoint_predicts(tmp_path):
   line = "the film\tthe old dog\ton the mat\tred cat ran\tthe good book"
   (made,) = predict.predict(model, [model.kind.parse(line, model.options)])
   assert (made["label"], made["choice"]) == (2, "red cat ran")
-  with pytest.raises(DataError, match="input: 2 choices; expected 4"):
+  with pytest.raises(DataError, match="input has 2 choices; expected 4"):
     predict.predict(model, [model.kind.parse("a\tb\tc", model.options)])

@@ -185,8 +185,8 @@ def test_a_stride_that_would_lose_answers():
   examples = [long._replace(answers=(GoldAnswer("g h", 12),)), EXAMPLES[0]]
   rows = make(stride=7).rows(examples)
   assert rows.notes[1:] == [
-    "task.stride=7 is 4 to 4 for 1 questions: windows overlap by "
-    "task.max_answer_length=3 tokens, or answers would be whole in none; a "
+    "task.stride=7 is reduced to 4..4 for 1 questions, so that windows overlap "
+    "by task.max_answer_length=3 tokens and each answer is whole in one; a "
     "larger data.length makes fewer rows"
   ]
   # 0-6, 4-10, 8-14 and 11-17: g is the third of the second.
@@ -200,7 +200,7 @@ def test_a_stride_that_would_lose_answers():
   none = long._replace(answers=())  # No answer is not a lost one.
   assert make().rows([wide, none, *examples]).notes == [
     "questions cut to task.max_query=3: 3",
-    "answers that are whole in no window: 1; they can be neither learnt nor "
+    "answers that no window contains whole: 1; they can be neither learnt nor "
     "predicted",
   ]
 
@@ -522,9 +522,7 @@ def test_tune_and_score():
     "exact_match": 1.0,
     "f1": 1.0,
   }
-  with pytest.raises(
-    DataError, match=r"a question: no 'answers'; they are nee"
-  ):
+  with pytest.raises(DataError, match=r"a question: no 'answers', but labels"):
     plain.score(EXAMPLES[3:], predictions[:1])
 
 
@@ -668,7 +666,7 @@ def test_a_length_that_leaves_no_room():
 def test_describe():
   about = qa.describe(EXAMPLES[:3], Options())
   assert about == {"questions": 3, "impossible": 1}
-  with pytest.raises(DataError, match=r"no 'answers'; they are needed here"):
+  with pytest.raises(DataError, match=r"no 'answers', but labels are needed"):
     qa.describe(EXAMPLES, Options())
   nobody = [EXAMPLES[2]._replace(where="a.json: question q2")] * 3
   with pytest.raises(DataError) as error:
@@ -827,4 +825,4 @@ def test_evaluate_and_predict(finished, tmp_path, capsys):
   exported = (tmp_path / "out" / "predictions.json").read_text()
   assert exported == (workdir / "predictions.json").read_text()
   assert main.main(["predict", checkpoint_at, "no tab"]) == 2
-  assert "error: input 'no tab': one text" in capsys.readouterr().err
+  assert "error: input 'no tab' is one text" in capsys.readouterr().err

@@ -87,14 +87,14 @@ def test_version_2(path):
   with pytest.raises(DataError) as error:
     read(source)
   assert str(error.value) == (
-    f"{path}: question q2: has no answer; expected one at least (SQuAD 1.1). "
-    "If the file is of SQuAD 2.0: configs/squad.py:v2, or "
+    f"{path}: question q2: no answer; expected at least one (SQuAD 1.1). "
+    "For SQuAD 2.0, use configs/squad.py:v2 or set "
     "--config.task.allow_impossible=True."
   )
 
 
 def test_an_answerless_question_of_version_1(path):
-  with pytest.raises(DataError, match=r"question q1: has no answer; expected"):
+  with pytest.raises(DataError, match=r"question q1: no answer; expected"):
     read(write(path, question(answers=())))
 
 
@@ -102,7 +102,9 @@ def test_an_answerless_question_of_version_1(path):
 def test_flags_that_contradict_the_answers(path, allow_impossible):
   options = {"allow_impossible": allow_impossible}
   source = write(path, question(is_impossible=True))
-  with pytest.raises(DataError, match=r"q1: is_impossible, but has the answer"):
+  with pytest.raises(
+    DataError, match=r"q1: is_impossible is true, but there is"
+  ):
     read(source, **options)
   source = write(path, question(answers=(), is_impossible=False))
   with pytest.raises(DataError, match=r"no answer, but is_impossible is false"):
@@ -118,8 +120,8 @@ def test_an_answer_that_is_not_at_its_offset(path):
   assert str(error.value) == (
     f"{path}: question q7: the answer 'Bob' is not at its answer_start=19, "
     "where the context has 'ob,'; it is at 8, 18, 44: correct answer_start "
-    "(characters, not bytes), or take the nearest by "
-    "--config.task.fix_offsets=True."
+    "(characters, not bytes), or set "
+    "--config.task.fix_offsets=True to take the nearest."
   )
   with pytest.raises(DataError, match=r"'Bob' is not at its answer_start=-3"):
     read(write(path, question(answers=[("Bob", -3)])))
@@ -131,11 +133,9 @@ def test_an_answer_that_is_not_at_its_offset(path):
 def test_an_answer_that_is_nowhere(path, fix_offsets):
   # Another form of Unicode: K, o, a combining diaeresis, l, n.
   source = write(path, question(answers=[("Ko\u0308ln", 26)]))
-  with pytest.raises(
-    DataError, match=r"where the context has 'Köln,'; it is no"
-  ):
+  with pytest.raises(DataError, match=r"where the context has 'Köln,'; the"):
     read(source, fix_offsets=fix_offsets)
-  with pytest.raises(DataError, match=r"the answer's text is empty"):
+  with pytest.raises(DataError, match=r"the answer is empty"):
     read(write(path, question(answers=[("", 3)])), fix_offsets=fix_offsets)
 
 
@@ -194,16 +194,16 @@ def test_characters_are_code_points_in_any_spelling(path):
     ("", r"a\.json: the file is empty; expected a SQuAD file"),
     (" \n", r"a\.json: the file is empty"),
     ('{"data":\n [{"x": 1},\n}', r"a\.json:3: not JSON \(.* at column 1\)"),
-    ("[]", r"a\.json: a JSON list where an object with 'data' is expected"),
+    ("[]", r"a\.json: a JSON list; expected an object with 'data'"),
     (
       '{"version": "1.1"}',
-      r"a\.json: no 'data'; expected a list there, beside",
+      r"a\.json: no 'data'; expected a list in addition",
     ),
     ('{"data": {}}', r"a\.json: 'data' is '{}'; expected a list"),
-    ('{"data": []}', r"a\.json: has no question; expected at least one"),
+    ('{"data": []}', r"a\.json: no questions; expected at least one"),
     (
       '{"data": [3]}',
-      r"data\[0\]: a JSON int where an object with 'paragraphs'",
+      r"data\[0\]: a JSON int; expected an object with 'paragraphs'",
     ),
     (
       '{"data": [{"paragraphs": [{"qas": []}]}]}',
@@ -248,7 +248,7 @@ def without(name, entry):
     ),
     (
       {**question(), "answers": ["Bob"]},
-      r"q1: a JSON str where an object with",
+      r"q1: a JSON str; expected an object with",
     ),
     (
       question(answers=[("Bob", "8")]),
@@ -273,13 +273,9 @@ def test_files_without_answers_can_only_be_predicted(path):
   bare = [without("answers", question(key)) for key in ("q1", "q2")]
   found = read(write(path, *bare))
   assert [e.answers for e in found] == [None, None]
-  with pytest.raises(
-    DataError, match=r"question q1: no 'answers'; they are ne"
-  ):
+  with pytest.raises(DataError, match=r"question q1: no 'answers', but labels"):
     squad.require_answers(found)
-  with pytest.raises(
-    DataError, match=r"q2: no 'answers', which other question"
-  ):
+  with pytest.raises(DataError, match=r"q2: no 'answers', but other questions"):
     read(write(path, question(), bare[1]))
 
 
@@ -299,7 +295,7 @@ def test_parse():
     squad.parse_question('{"question": ')
   with pytest.raises(DataError, match=r"no 'context'; expected {\"question\""):
     squad.parse_question('{"question": "Q?"}')
-  with pytest.raises(DataError, match=r"input 'Q\?': one text; expected"):
+  with pytest.raises(DataError, match=r"input 'Q\?' is one text; expected"):
     squad.parse_question("Q?")
 
 
@@ -413,7 +409,7 @@ def test_tfds_version_2(tfds_dir):
   source = f"tfds:like_squad2:train@{tfds_dir}"
   found = {e.id: e.answers for e in read(source, allow_impossible=True)}
   assert found["q3"] == () and len(found["q1"]) == 2
-  with pytest.raises(DataError, match=r"question q3: has no answer; expected"):
+  with pytest.raises(DataError, match=r"question q3: no answer; expected"):
     read(source)
 
 

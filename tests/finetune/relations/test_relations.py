@@ -181,8 +181,9 @@ def test_a_relation_that_training_did_not_have():
   rows = app.rows([EXAMPLES[1], unknown])
   assert rows.values["labels"].tolist()[1] == -1
   assert rows.notes == (
-    "gold labels that training did not have: 1 (1 different), such as "
-    "'A-C(e1,e2)' (dev.txt:41); they are in no loss, and count as wrong",
+    "gold labels that are not in the training set: 1 (1 different), such "
+    "as 'A-C(e1,e2)' (dev.txt:41); they are left out of the loss and "
+    "count as wrong",
   )
   # Two relations of gold, of which one is right: f1 is a mean of 1 and 0.
   gold = [EXAMPLES[0]._replace(relation="A-B(e1,e2)"), unknown]

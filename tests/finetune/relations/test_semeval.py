@@ -77,7 +77,7 @@ SENTENCE = '5\t"The <e1>child</e1> in the <e2>cradle</e2>."\n'
   ("text", "message"),
   [
     ("", "FILE.TXT: the file is empty"),
-    ("\n\r\n", "FILE.TXT: has no sentence"),
+    ("\n\r\n", "FILE.TXT: no sentences"),
     (
       SENTENCE + 'Other\n\n6\t"The child in the <e2>cradle</e2>."\nOther\n',
       "FILE.TXT:4: the sentence has no <e1>",
@@ -87,11 +87,11 @@ SENTENCE = '5\t"The <e1>child</e1> in the <e2>cradle</e2>."\n'
       '6\t"A <e1>b</e1> <e1>c</e1>."',
       "FILE.TXT:1: the sentence has <e1> twice",
     ),
-    ('6\t"<e1> </e1> <e2>c</e2>."', "FILE.TXT:1: nothing is between <e1> and"),
-    ('6\t"</e1>a<e1> <e2>c</e2>."', "FILE.TXT:1: nothing is between <e1> and"),
+    ('6\t"<e1> </e1> <e2>c</e2>."', "FILE.TXT:1: <e1></e1> is empty"),
+    ('6\t"</e1>a<e1> <e2>c</e2>."', "FILE.TXT:1: <e1></e1> is empty"),
     (
       SENTENCE + 'Other\n6\t"<e1>a</e1> <e2>b</e2>"\n',
-      "FILE.TXT:3: the sentence has no relation, though others have",
+      "FILE.TXT:3: the sentence has no relation, but others do",
     ),
     (SENTENCE + "Cause-Effect(e1)\n", "FILE.TXT:2: 'Cause-Effect(e1)'; expect"),
     (SENTENCE + "Other\nOther\n", "FILE.TXT:3: 'Other'; expected a sentence"),

@@ -152,5 +152,5 @@ def test_a_line_of_predict():
     '{"query": "a"}',
     '{"query": "a", "passages": 3}',
   ):
-    with pytest.raises(DataError, match="expected the query and one passage"):
+    with pytest.raises(DataError, match="expected the query and at least one"):
       files.parse_line(line)

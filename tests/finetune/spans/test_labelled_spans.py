@@ -119,8 +119,8 @@ def test_a_label_that_training_did_not_have(made):
   example = Example(tuple("abc"), gold, lines=(7, 8, 9), where="dev.tsv:7")
   rows = app.rows([example])
   assert rows.notes == (
-    "gold labels that training did not have: 2 (1 different), such as "
-    "'X' (dev.tsv:8); they are in no loss, and count as wrong",
+    "gold labels that are not in the training set: 2 (1 different), such "
+    "as 'X' (dev.tsv:8); they are left out of the loss and count as wrong",
   )
   assert rows.tokens["span_labels"][0][:, :3].tolist() == [[1, -1, 2], [0] * 3]
   params = app.init(jax.random.key(0))

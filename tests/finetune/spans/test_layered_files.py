@@ -84,10 +84,10 @@ def test_columns_are_chosen(file):
     ("a\tO\tO\nb\tO\n", "f.tsv:2: 2 columns between tabs; expected 3"),
     ("a\tO\tO\nb\tO\tO\tO\n", "f.tsv:2: 4 columns between tabs; expected 3"),
     ("a\tO\tO\nb\tO\tI-X\n", "f.tsv:2: I-X after O is ill-formed BIO"),
-    ("a\tO\tB-X\n\nb\tB-Y\tI-X\n", "f.tsv:3: I-X at a sentence's beginning"),
-    ("a\tO\tNN\n", "f.tsv:1: 'NN' is no tag of entities"),
+    ("a\tO\tB-X\n\nb\tB-Y\tI-X\n", "f.tsv:3: I-X at the start of a sentence"),
+    ("a\tO\tNN\n", "f.tsv:1: 'NN' is not an entity tag"),
     ("a\tO\tO\n\tO\tO\n", "f.tsv:2: the word is empty"),
-    ("\n\n", "f.tsv: no word in the file"),
+    ("\n\n", "f.tsv: the file has no words"),
   ],
 )
 def test_bad_lines(file, text, message):

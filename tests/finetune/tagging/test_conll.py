@@ -118,7 +118,7 @@ def test_conllu_without_tags(file):
   ("text", "message"),
   [
     ("", "the file is empty; expected labelled examples"),
-    ("\n\n-DOCSTART- O\n \n", "no word in the file"),
+    ("\n\n-DOCSTART- O\n \n", "the file has no words"),
     ("a\tO\nb\tX\tO\n", ":2: 3 columns between tabs; expected 2, as the first"),
     ("a\tO\n\nb\n", ":3: 1 columns between tabs; expected 2"),
     ("a O\nb\n", ":2: 1 columns between spaces; expected 2"),
@@ -147,7 +147,7 @@ def test_columns_that_are_not_there(file):
     conll.read_sentences(path, tag_column=3)
   with pytest.raises(DataError, match=r":2: token_column=-3, but"):
     conll.read_sentences(path, token_column=-3)
-  with pytest.raises(DataError, match="are the same of the 2 columns"):
+  with pytest.raises(DataError, match="are the same one of 2 columns"):
     conll.read_sentences(path, tag_column=-2)
 
 

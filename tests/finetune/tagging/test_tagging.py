@@ -610,7 +610,8 @@ def test_a_tag_that_training_did_not_have(file, made, options):
   assert rows.tokens["word_tags"][1][:3].tolist() == [2 - 1, -1, -1]
   (note,) = rows.notes
   assert note.startswith(
-    "gold labels that training did not have: 2 (2 different), such as 'B-PER' ("
+    "gold labels that are not in the training set: 2 (2 different), such as "
+    "'B-PER' ("
   )
   assert "dev.conll:4); " in note
   params["table"] = 0 * params["table"] - 1  # All tags are equally likely.
@@ -634,11 +635,15 @@ def test_a_tag_that_training_did_not_have(file, made, options):
 @pytest.mark.parametrize(
   ("text", "options", "message"),
   [
-    ("a\tO\n\nb\tI-A\n", Options(), "f.conll:3: I-A at a sentence's beginning"),
-    ("a\tDET\n", Options(), "f.conll:1: 'DET' is no tag of entities"),
+    (
+      "a\tO\n\nb\tI-A\n",
+      Options(),
+      "f.conll:3: I-A at the start of a sentence",
+    ),
+    ("a\tDET\n", Options(), "f.conll:1: 'DET' is not an entity tag"),
     ("a\tO\nb\n", Options(), "f.conll:2: 1 columns"),
     ("", Options(), "f.conll: the file is empty; expected labelled"),
-    ("\n\n", Options(), "no word in the file"),
+    ("\n\n", Options(), "the file has no words"),
     ("a\tO\nb\tO\n", Options(), "every word has the tag 'O'; expected two"),
     ("a\tX\n", Options(task="pos"), "every word has the tag 'X'"),
     ("a\nb\n", Options(), "the words have no tags"),
@@ -705,7 +710,7 @@ def test_input_of_predict():
 def test_predictions_have_offsets_into_the_text():
   text = " Jane  met Ann Lee."
   example = tagging.parse(text, Options())
-  predict = tagging.tag_text.prediction
+  predict = tagging.tag_text.tag_prediction
   tags = ["B-PER", "O", "B-PER", "I-PER", "O"]
   sure = [0.9, 0.8, 0.7, 0.6, 0.5]
   made = predict(example, tags, sure, has_entities=True)
@@ -753,7 +758,7 @@ def test_files_that_are_left_can_be_read(file):
   examples = tagging.read(file(TRAIN), options)
   tags = [["O", "B-LOC", "I-LOC"], ["O", "B-LOC"]]
   predictions = [
-    tagging.tag_text.prediction(e, t, [1] * len(t), has_entities=True)
+    tagging.tag_text.tag_prediction(e, t, [1] * len(t), has_entities=True)
     for e, t in zip(examples, tags, strict=True)
   ]
   files = tagging.report(examples, predictions)
