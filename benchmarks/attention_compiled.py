@@ -33,7 +33,7 @@ def measure(topology, name, kind, shape):
   with jax.set_mesh(mesh):
     lowered = jax.jit(run).lower(*args)
   made = lowered.compile(compiler_options=gpus.compiler_options())
-  moved = memory_traffic.measure(hlo.parse_program(made.as_text()))
+  moved = memory_traffic.measure_traffic(hlo.parse_program(made.as_text()))
   total = moved.matmuls + moved.others + sum(x.bytes for x in moved.counted)
   return total, made.memory_analysis().temp_size_in_bytes
 

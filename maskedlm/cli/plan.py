@@ -1,9 +1,9 @@
-"""`maskedlm plan`: does it fit, how does it scale, what does it cost?
+"""`maskedlm plan`: predicts whether a run fits, its speed and its cost.
 
 Before anything is paid: the run's own train step, compiled for TPUs and GPUs
 that aren't here (planning/), with a model of its time.
 docs/guides/pretrain/planning.md explains what it prints,
-docs/guides/pretrain/scaling.md has tables of it.
+docs/results/scaling.md has tables of it.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
         rows=args.rows,
         price=args.price,
         search=not args.sweep,
-        log=_say,
+        log=_log,
       )
       plans.append(plan)
   if args.json:
@@ -98,14 +98,14 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _use_cpu() -> None:
-  """JAX must not look for this machine's accelerator: it isn't needed."""
+  """Keeps JAX from looking for this machine's accelerator: none is needed."""
   import jax
 
   jax.config.update("jax_platforms", "cpu")
 
 
 def _meshes(config: ConfigDict, topology) -> list[ConfigDict]:
-  """The config's own mesh; fsdp over 8 chips, and over all."""
+  """Returns the config with its own mesh, and fsdp over 8 and all chips."""
   from maskedlm.training import sharding
 
   chips = topology.num_chips
@@ -121,5 +121,5 @@ def _meshes(config: ConfigDict, topology) -> list[ConfigDict]:
   return list(found.values())
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
   print(text, file=sys.stderr, flush=True)

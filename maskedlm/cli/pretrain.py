@@ -1,7 +1,7 @@
-"""`maskedlm pretrain`: from raw text to a pretrained encoder.
+"""`maskedlm pretrain`: pretrains an encoder on raw text.
 
 Steps: mesh -> corpus (the workdir's own is prepared if it isn't yet) ->
-objective -> train.run -> held-out result, a few filled masks. Run again, it
+objective -> loop.run -> held-out result, a few filled masks. Run again, it
 continues.
 """
 
@@ -46,7 +46,7 @@ def main(argv: Sequence[str]) -> int:
 def pretrain(config: ConfigDict, workdir: str | pathlib.Path) -> int:
   """Pretrains in workdir, a folder or gs://...; returns the exit code.
 
-  Called on every host.
+  Call it on every host.
 
   Writes: config.json, tokenizer/, corpus/ (unless config.corpus.path names
   one), checkpoints/, metrics.jsonl, tensorboard/ and, at the end, result.json.
@@ -114,7 +114,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
 
 def _preflight(config: ConfigDict):
-  """The mesh; what can be wrong in a config is told before the long work."""
+  """Returns the mesh, after checking the config before any slow work."""
   from maskedlm import objectives
   from maskedlm.data.batches import placeholder_corpus
   from maskedlm.modeling import architecture
@@ -139,23 +139,23 @@ def _preflight(config: ConfigDict):
 
 
 def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
-  """The corpus of corpus.path; without one, the workdir's, prepared if need be.
+  """Opens the corpus of corpus.path, or the workdir's, prepared if missing.
 
   Raises:
-    ConfigError: none is at corpus.path; or it is empty, and the workdir is an
-      address, or has no corpus yet and several hosts would all prepare it.
+    ConfigError: there is none at corpus.path; or corpus.path is empty, and the
+      workdir is an address, or has no corpus and there are several hosts.
   """
   import jax
 
   if config.corpus.path:
-    path = download.local_folder(config.corpus.path, log=_say)
+    path = download.local_folder(config.corpus.path, log=_log)
     if not path.exists():  # Misspelt: another corpus would be trained on.
       raise ConfigError(
         f"corpus.path={config.corpus.path!r}: nothing is at {path}. Correct "
         "it, or prepare a corpus there, `maskedlm prepare --config=... "
         f"--out={path}`."
       )
-    return prepare.open_existing(config, path, log=_say)
+    return prepare.open_existing(config, path, log=_log)
   path = workdir / "corpus"
   if buckets.is_address(buckets.origin(workdir)):
     raise ConfigError(
@@ -164,7 +164,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
       "you copy it there."
     )
   if not (path / "meta.json").exists():
-    # Told now, not after hours of preparing.
+    # Checked now, not after hours of preparing.
     names = [
       part.name for part in languages.parse_domains(config.corpus) if part.name
     ]
@@ -175,11 +175,11 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
         "on one machine: `maskedlm prepare --config=... --out=FOLDER`; then "
         "give all hosts --config.corpus.path=FOLDER."
       )
-  return prepare.prepare(config, path, log=_say)
+  return prepare.prepare(config, path, log=_log)
 
 
 def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:
-  """What the run is made of, as resume.py compares it."""
+  """Returns what identifies the run, as resume.py compares it."""
   return {
     "config": json.loads(config.to_json_best_effort()),
     "corpus": corpus.fingerprint,
@@ -191,7 +191,7 @@ def _keep_tokenizer(corpus: store.Corpus, path: pathlib.Path) -> None:
   """Copies the corpus's tokenizer into the workdir.
 
   Raises:
-    ConfigError: the workdir has another one.
+    ConfigError: the workdir has another tokenizer.
   """
   tokenizer.save_if_absent(corpus.tokenizer, path)
   found = tokenizer.load_tokenizer(path).sha256
@@ -212,7 +212,7 @@ def _finish(
 
   path = workdir / "result.json"
   speed = result.tokens_per_second
-  if speed is None and path.exists():  # It was finished already: nothing ran.
+  if speed is None and path.exists():  # The run was complete before.
     speed = json.loads(path.read_text()).get("tokens_per_second")
   heldout, each = language_metrics.split(result.heldout)
   entropy = store.unigram_entropy(corpus)
@@ -224,7 +224,7 @@ def _finish(
     "tokens_per_second": speed,
     "steps": result.step,
   }
-  if "lm_loss" in heldout:  # Left to right.
+  if "lm_loss" in heldout:  # objective.name=causal.
     values["heldout_lm_loss"] = heldout["lm_loss"]
     values["lm_accuracy"] = heldout["lm_accuracy"]
   if each:
@@ -242,7 +242,7 @@ def _finish(
       f"  {label + ' loss':<15} {loss:.3f} nats "
       f"(perplexity {math.exp(loss):.1f})"
     )
-    print(f"  unigram entropy {entropy:.3f} nats: what no learning would give")
+    print(f"  unigram entropy {entropy:.3f} nats: by token frequencies alone")
     print(f"  {label + ' accuracy':<15} {accuracy:.1%}")
   if "nsp_accuracy" in heldout:
     print(f"  NSP accuracy    {heldout['nsp_accuracy']:.1%}")
@@ -268,5 +268,5 @@ def _finish(
     )
 
 
-def _say(text: str) -> None:
+def _log(text: str) -> None:
   print(text, file=sys.stderr, flush=True)

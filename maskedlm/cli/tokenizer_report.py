@@ -1,8 +1,8 @@
-"""`maskedlm tokenizer report`: how well vocabularies fit each language.
+"""`maskedlm tokenizer report`: measures how well vocabularies fit languages.
 
-Either of a config: a vocabulary is trained with alpha = 1 and another one with
-its tokenizer.alpha, and both are measured on held-out text. Or of saved
-tokenizers, on the text of --parts. Read top-down.
+With --config it trains one vocabulary with alpha = 1 and one with the config's
+tokenizer.alpha, and measures both on held-out text. With --tokenizer it
+measures saved tokenizers on the text of --parts. Read top-down.
 """
 
 import argparse
@@ -27,8 +27,8 @@ from maskedlm.data.sources.sentences import split_sentences
 from maskedlm.data.tokenizers import tokenizer, training
 from maskedlm.inference.plots import figure
 
-MEASURED_BYTES = 1 << 20  # Of each language's text, from its beginning.
-# Where words are longer on average, the script has no spaces between them.
+MEASURED_BYTES = 1 << 20  # Of each language's text, from the start.
+# If words are longer on average, the script has no spaces between words.
 LONGEST_WORD = 20
 # measure -> (heading, format).
 COLUMNS = {
@@ -41,20 +41,20 @@ _BYTE = re.compile(r"<0x[0-9A-F]{2}>")
 
 
 class Vocabulary(NamedTuple):
-  """One of those that are compared."""
+  """A vocabulary to compare."""
 
   label: str
   tokenizer: tokenizer.Tokenizer
-  shares: Mapping[str, float]  # Of its training text by language; {}: unknown.
+  shares: Mapping[str, float]  # Of its training text, by language; {} unknown.
 
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm tokenizer report",
-    description="How well a vocabulary fits each language. With --config, of "
-    "the vocabulary that it would train on its corpus.parts, beside one for "
-    "alpha = 1; or with --tokenizer and --parts, of saved ones.",
+    description="Measures how well vocabularies fit each language: with "
+    "--config, the one that it would train on its corpus.parts and one with "
+    "alpha = 1; with --tokenizer and --parts, saved ones.",
   )
   parser.add_argument(
     "--tokenizer",
@@ -62,14 +62,17 @@ def main(argv: Sequence[str]) -> int:
     metavar="DIR",
     help="a saved tokenizer; may be given several times",
   )
-  parser.add_argument("--parts", help="as corpus.parts: the text to measure on")
+  parser.add_argument(
+    "--parts", help="the text to measure on, like corpus.parts"
+  )
   parser.add_argument(
     "--text_field",
     default="text",
-    help="as corpus.text_field: of --parts, where its text is (default: text)",
+    help="the field of --parts that holds the text, like corpus.text_field; "
+    "default: text",
   )
   parser.add_argument(
-    "--png", metavar="FILE", help="draw it as well (.png, .svg, .pdf)"
+    "--png", metavar="FILE", help="also draw it (.png, .svg, .pdf)"
   )
   options.add_json(parser)
   args, config = overrides.parse(parser, argv, instead="tokenizer")
@@ -94,11 +97,11 @@ def main(argv: Sequence[str]) -> int:
 def train_both(
   config: ConfigDict,
 ) -> tuple[list[Vocabulary], dict[str, list[str]]]:
-  """The vocabularies of a config, and its held-out text by language.
+  """Trains a config's vocabularies; returns them and the held-out text.
 
   Raises:
-    ConfigError: it has no parts, or a tokenizer that is given.
-    CorpusError: of the text, or where nothing is held out.
+    ConfigError: the config has no parts, or names a saved tokenizer.
+    CorpusError: the text is wrong, or none of it is held out.
   """
   if not config.corpus.parts or config.tokenizer.path:
     raise ConfigError(
@@ -151,7 +154,7 @@ def train_both(
 def load_saved(
   paths: Sequence[str], option: str, *, text_field: str = "text"
 ) -> tuple[list[Vocabulary], dict[str, list[str]]]:
-  """Saved tokenizers, and the beginning of each part's text."""
+  """Loads saved tokenizers, and the beginning of each language's text."""
   if not option:
     raise ConfigError(
       "--tokenizer needs text: give --parts, as de:/data/de.txt,fr:/data/fr.txt"
@@ -185,11 +188,11 @@ def _beginning(part: Domain, text_field: str) -> Iterable[str]:
 def measure_vocabularies(
   vocabularies: Sequence[Vocabulary], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Any]]:
-  """language -> characters and, by vocabulary, the measures of COLUMNS.
+  """Returns language -> characters and, by vocabulary, COLUMNS' measures.
 
-  tokens_per_word ("fertility") is None where the script has no spaces.
-  unknown_share and byte_share are of the tokens; the latter are the byte
-  tokens of a unigram, and in BPE those that are a part of a character.
+  tokens_per_word ("fertility") is None if the script has no spaces.
+  unknown_share and byte_share are shares of the tokens; byte tokens are those
+  of a unigram model, and in BPE those that are a part of a character.
   """
   spelt = [_byte_tokens(v.tokenizer) for v in vocabularies]
   table: dict[str, dict[str, Any]] = {}
@@ -212,7 +215,7 @@ def measure_vocabularies(
 
 
 def _byte_tokens(made: tokenizer.Tokenizer) -> np.ndarray:
-  """[V] bool: tokens that are no whole characters."""
+  """Returns [V] bool: tokens that are not whole characters."""
   if made.kind == "bpe":
     return np.array(
       ["\ufffd" in made.decode([i]) for i in range(made.vocab_size)]
@@ -223,7 +226,7 @@ def _byte_tokens(made: tokenizer.Tokenizer) -> np.ndarray:
 
 
 def format_report(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-  """The table as text: a line for each language, in the parts' order."""
+  """Formats the table, a line for each language, in the order of --parts."""
   labels = list(next(iter(table.values()))["vocabularies"])
   width = max(9, *map(len, labels)) + 1
   first = max(5, *map(len, table))
@@ -260,7 +263,7 @@ def _value(row, label: str, measure: str):
 
 
 def draw_report(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
-  """Characters a token and tokens a word, as bars for each language."""
+  """Draws characters a token and tokens a word as bars for each language."""
   names = list(table)
   labels = list(table[names[0]]["vocabularies"])
   thick = 0.8 / len(labels)

@@ -1,8 +1,8 @@
-"""`maskedlm transfer`: learnt in one language, scored in others; a table.
+"""`maskedlm transfer`: scores a checkpoint in other languages than its own.
 
 The cross-lingual test of Conneau et al. (arXiv:1911.02116, section 5): a
-checkpoint of any kind of fine-tuning on a test file of each language, by the
-kind's own metrics. What one file gives is what `maskedlm evaluate` gives.
+fine-tuned checkpoint of any task on a test file of each language, with the
+task's own metrics. Each file's scores are those of `maskedlm evaluate`.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from maskedlm.finetune import data_files
 from maskedlm.runtime import console
 
 NAME = r"[a-z]{2,3}([_-]\w+)*"  # A language: en, zh, zh_hant.
-COLUMNS = 4  # Metrics in the table at most; --json has all.
+COLUMNS = 4  # The most metrics in the table; --json has all.
 
 
 def main(argv: Sequence[str]) -> int:
@@ -25,8 +25,8 @@ def main(argv: Sequence[str]) -> int:
   parser = argparse.ArgumentParser(
     prog="maskedlm transfer",
     description="Scores a fine-tuned checkpoint (the best of a workdir) on a "
-    "labelled file of each language, and tells what is lost on the way from "
-    "the language that it was trained on.",
+    "labelled file of each language, and shows the difference from the "
+    "language that it was trained on.",
     allow_abbrev=False,
     epilog=data_files.HELP,
   )
@@ -35,11 +35,11 @@ def main(argv: Sequence[str]) -> int:
     "--data",
     required=True,
     metavar="en:FILE,vi:FILE,...",
-    help="files in the format of the training data; en,vi:FILE where one "
-    "has several languages, told by its column `language` (XNLI)",
+    help="files in the format of the training data; en,vi:FILE for one with "
+    "several languages, in its column `language` (XNLI)",
   )
   parser.add_argument(
-    "--source", help="the language that it was trained on; default: the first"
+    "--source", help="the language of the training data; default: the first"
   )
   options.add_json(parser)
   options.add_batch_size(parser)
@@ -75,14 +75,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse_files(data: str) -> dict[str, str]:
-  """The option --data -> {language: file}, in its order.
+  """Parses --data as {language: file}, in its order.
 
   Raises:
-    ConfigError: an item that is not NAME:FILE or NAME,...,NAME:FILE, a name
-      twice.
+    ConfigError: an item is not NAME:FILE or NAME,...,NAME:FILE, or a name is
+      there twice.
   """
   files: dict[str, str] = {}
-  names: list[str] = []  # That wait for their file.
+  names: list[str] = []  # Without a file so far.
   for item in filter(None, map(str.strip, data.split(","))):
     name, colon, file = item.partition(":")
     if not re.fullmatch(NAME, name) or (colon and not file):
@@ -104,10 +104,10 @@ def parse_files(data: str) -> dict[str, str]:
 
 
 def read_examples(model, name: str, file: str) -> list:
-  """The labelled examples of a language.
+  """Reads the labelled examples of a language.
 
   Raises:
-    DataError: what the kind finds in the file; no labels.
+    DataError: the file is wrong, or has no labels.
   """
   from maskedlm.finetune import predict
 
@@ -120,17 +120,17 @@ def read_examples(model, name: str, file: str) -> list:
 def compare_scores(
   scores: Mapping[str, Mapping[str, Any]], source: str, best: str
 ) -> dict[str, Any]:
-  """What is told: the scores of each language, and the distance from one.
+  """Compares the scores of each language with the source language's.
 
   Args:
-    scores: language -> file, examples and the kind's metrics.
-    source: the language that the others are compared with.
-    best: the metric by which they are.
+    scores: language -> file, examples and the task's metrics.
+    source: the language to compare with.
+    best: the metric to compare.
 
   Returns:
-    metric, source, languages (scores with "difference": the metric's, from the
-    source's), and average: the metric's mean over all but the source, None
-    where there is no other.
+    metric, source, languages (scores with "difference", from the source's
+    metric), and average: the metric's mean over all languages but the source,
+    None if there is no other.
   """
   others = [values[best] for name, values in scores.items() if name != source]
   return {
@@ -145,15 +145,15 @@ def compare_scores(
 
 
 def format_scores(result: Mapping[str, Any]) -> list[str]:
-  """The result of `compare` as lines, a language each."""
+  """Formats the result of `compare_scores`, a line for each language."""
   best, source, languages = (
     result[name] for name in ("metric", "source", "languages")
   )
-  told = ("file", "examples", "difference", best)
+  shown = ("file", "examples", "difference", best)
   more = [
     name
     for name, value in languages[source].items()
-    if name not in told and isinstance(value, float)
+    if name not in shown and isinstance(value, float)
   ][: COLUMNS - 1]
   rows = []
   for name, values in languages.items():

@@ -1,7 +1,7 @@
-"""What chips send each other in a compiled step, read from its HLO text.
+"""Finds the collectives of a compiled step in its HLO text.
 
-A collective's bytes are those of the whole array that it is about: what an
-all-reduce sums, what an all-gather makes, what a reduce-scatter starts from.
+A collective's bytes are those of the whole array: the sum of an all-reduce, the
+result of an all-gather, the input of a reduce-scatter.
 """
 
 import math
@@ -23,16 +23,16 @@ OPS = (
 
 
 class Collective(NamedTuple):
-  """One instruction; `trips` says how often a step executes it."""
+  """One instruction, which a step executes prod(trips) times."""
 
   op: str
-  axis: str  # Of the mesh, "data" or "data+fsdp"; "" = no chip with another.
+  axis: str  # Of the mesh: "data", "data+fsdp"; "" = each chip alone.
   bytes: int  # Of one execution, on each chip of the group.
-  trips: tuple[int, ...]  # Of the loops around it.
-  is_async: bool  # Runs while others compute.
+  trips: tuple[int, ...]  # Iterations of the loops around it.
+  is_async: bool  # Runs while the chip computes.
   dtypes: tuple[str, ...]
   arrays: tuple[tuple[int, ...], ...]  # Their dimensions.
-  group: tuple[int, ...]  # Devices that take part together, by mesh position.
+  group: tuple[int, ...]  # Devices of the first group, by mesh position.
   name: str = ""  # The instruction's.
 
   @property
@@ -40,8 +40,10 @@ class Collective(NamedTuple):
     return math.prod(self.trips)
 
 
-def find(program: hlo.Program, mesh: Mapping[str, int]) -> list[Collective]:
-  """All collectives of a step.
+def find_collectives(
+  program: hlo.Program, mesh: Mapping[str, int]
+) -> list[Collective]:
+  """Returns all collectives of a step.
 
   Args:
     program: the compiled step.
@@ -54,8 +56,8 @@ def find(program: hlo.Program, mesh: Mapping[str, int]) -> list[Collective]:
     if op not in OPS:
       continue
     starts = x.opcode.endswith("-start")
-    # XLA:TPU merges one with several matmuls, which it runs beside: each of
-    # these has a copy, of the same chain.
+    # XLA:TPU fuses one with several matmuls that it overlaps with. Each fusion
+    # has a copy, with the same chain_id.
     if chain := re.search(r'chain_id="(\d+)"', x.attributes):
       if chain[1] in chained:
         continue
@@ -68,7 +70,7 @@ def find(program: hlo.Program, mesh: Mapping[str, int]) -> list[Collective]:
     if "all-reduce-scatter" in visit.computation:  # XLA:TPU fuses the two.
       op = "reduce-scatter"
     is_async = visit.is_async or starts or bool(chain)
-    if '"is_sync":true' in x.attributes:  # XLA:GPU splits these all the same.
+    if '"is_sync":true' in x.attributes:  # XLA:GPU splits these, too.
       is_async = False
     found.append(
       Collective(
@@ -87,18 +89,18 @@ def find(program: hlo.Program, mesh: Mapping[str, int]) -> list[Collective]:
 
 
 def _results(start: hlo.Instruction) -> tuple[hlo.Shape, ...]:
-  """What a collective that runs beside others will give."""
+  """Returns the result shapes of an asynchronous collective."""
   if start.opcode == "all-reduce-start":
     return start.shapes
-  # (operands, results, and scalars by which it is followed).
+  # (operands, results, scalars that track it).
   arrays = [shape for shape in start.shapes if shape.dims]
   return tuple(arrays[len(arrays) // 2 :])
 
 
 def first_group(attributes: str, num_devices: int) -> tuple[int, ...]:
-  """The devices of the first group; all of them where none is given.
+  """Returns the devices of the first group; all of them if none is given.
 
-  Read in the ways that XLA writes them: {{0,1},{2,3}}, [2,2]<=[4],
+  XLA writes groups in several ways: {{0,1},{2,3}}, [2,2]<=[4],
   [2,2]<=[2,2]T(1,0), mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'},
   source_target_pairs={{0,1},...}.
   """
@@ -128,7 +130,7 @@ def first_group(attributes: str, num_devices: int) -> tuple[int, ...]:
 
 
 def _order(text: str, num_devices: int) -> np.ndarray:
-  """Device numbers as "[2,4]T(1,0)" or "0,4,1,5" orders them."""
+  """Returns device numbers in the order of "[2,4]T(1,0)" or "0,4,1,5"."""
   if found := re.match(r"\[([\d,]+)\](?:T\(([\d,]+)\))?", text):
     ids = np.arange(num_devices).reshape(_integers(found[1]))
     return ids.transpose(_integers(found[2]) if found[2] else None).ravel()
@@ -140,7 +142,7 @@ def _integers(text: str) -> list[int]:
 
 
 def _chain(pairs: Sequence[tuple[str, str]]) -> tuple[int, ...]:
-  """Devices that pass on to each other, from the first pair's."""
+  """Returns the devices of a chain of pairs, from the first pair on."""
   following = {int(a): int(b) for a, b in pairs}
   place = next(iter(following), None)
   chain: list[int] = []
@@ -151,7 +153,7 @@ def _chain(pairs: Sequence[tuple[str, str]]) -> tuple[int, ...]:
 
 
 def axis_of(group: Sequence[int], mesh: Mapping[str, int]) -> str:
-  """The axes of the mesh along which the devices of a group differ."""
+  """Returns the mesh axes along which a group's devices differ."""
   places = np.unravel_index(list(group), tuple(mesh.values()))
   axes = zip(mesh, places, strict=True)
   return "+".join(axis for axis, place in axes if len(set(place)) > 1)
@@ -160,9 +162,9 @@ def axis_of(group: Sequence[int], mesh: Mapping[str, int]) -> str:
 def summarise(
   found: Sequence[Collective], num_layers: int
 ) -> list[dict[str, Any]]:
-  """The table: one record for each kind, what is sent most first.
+  """Returns a record for each type of collective, most bytes first.
 
-  in_scan: executed once a layer, within the scan over the layers.
+  in_scan: executed once a layer, in the scan over the layers.
   """
   rows: dict[tuple, list[Collective]] = {}
   for c in found:

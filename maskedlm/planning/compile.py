@@ -1,8 +1,8 @@
-"""A run's own train step, compiled for chips that aren't here.
+"""Compiles a run's own train step for chips that aren't in this machine.
 
 libtpu (extra `tpu`) compiles ahead of time on any x86 machine, and raises the
-error of memory that the chip would. JAX's CUDA plugin (extra `cuda`) compiles
-too, whatever memory it takes (gpus.py). Nothing is executed.
+out-of-memory error that the chip would. JAX's CUDA plugin (extra `cuda`)
+compiles without a limit on memory (gpus.py). Nothing is executed.
 """
 
 import importlib.util
@@ -19,15 +19,14 @@ from maskedlm import objectives
 from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Task
 from maskedlm.data.batches import batching, placeholder_corpus
-from maskedlm.planning import gpus
-from maskedlm.planning import memory as footprint
+from maskedlm.planning import gpus, memory
 from maskedlm.planning.topologies import Topology
 from maskedlm.runtime import xla_flags
 from maskedlm.training import sharding
 from maskedlm.training import step as steps
 
-# libtpu reads these when it is loaded. It must not look for the TPU of this
-# machine, ask for its metadata, nor keep others from loading it.
+# libtpu reads these when it is loaded: it must not look for a TPU in this
+# machine, query its metadata, or keep other processes from loading it.
 _ENVIRONMENT = {
   "TPU_SKIP_MDS_QUERY": "1",
   "TPU_ACCELERATOR_TYPE": "v5litepod-16",
@@ -44,11 +43,11 @@ class Pieces(NamedTuple):
   batch: int
   temporaries: int  # Activations, gradients.
   program: int
-  peak: int  # The most that is in use at once, by XLA's account.
+  peak: int  # The most that is in use at once, as XLA counts it.
 
 
 class Step(NamedTuple):
-  """A step to plan: what is compiled, or counted."""
+  """A step to plan."""
 
   config: ConfigDict
   task: Task
@@ -59,35 +58,35 @@ class Step(NamedTuple):
 
 
 class Compiled(NamedTuple):
-  """What the compiler says."""
+  """A compiled step."""
 
   pieces: Pieces
   text: str  # HLO.
 
 
-# What else helps, of a TPU or not.
+# Is the target a TPU? -> the advice if compiling fails.
 _REMEDY = {
-  True: "Flags in LIBTPU_INIT_ARGS can cause it; else try fewer --rows, "
+  True: "Flags in LIBTPU_INIT_ARGS can cause it; or try fewer --rows, "
   "model.remat=full or model.unroll=False.",
-  False: f"A part of CUDA may be missing ({gpus.INSTALL} brings all), or flags "
-  "in XLA_FLAGS cause it.",
+  False: f"A part of CUDA may be missing ({gpus.INSTALL} installs all), or "
+  "flags in XLA_FLAGS cause it.",
 }
 
 
 class TooLarge(NamedTuple):
-  """The chip's memory is not enough."""
+  """A step that exceeds the chip's memory."""
 
-  needed: int  # Bytes, where the compiler gave up.
+  needed: int  # Bytes, as far as the compiler got.
   limit: int
 
 
 def can_compile(topology: Topology) -> bool:
-  """Else it is estimated: GPUs without the plugin. TPUs need libtpu."""
+  """Returns whether to compile; GPUs without the plugin are estimated."""
   return topology.is_tpu or gpus.can_compile()
 
 
 def devices(topology: Topology) -> list[Any]:
-  """Devices to compile for; they can hold nothing.
+  """Returns devices to compile for; they can't hold arrays.
 
   Raises:
     ConfigError: the compiler isn't installed, or doesn't know the topology.
@@ -96,15 +95,15 @@ def devices(topology: Topology) -> list[Any]:
 
 
 def tpu_devices(topology: Topology) -> list[Any]:
-  """Those of a TPU's slice.
+  """Returns the devices of a TPU slice.
 
   Raises:
     ConfigError: libtpu isn't installed, or doesn't know the topology.
   """
   if importlib.util.find_spec("libtpu") is None:
     raise ConfigError(
-      f"--topology={topology.name} is compiled by libtpu, which isn't "
-      "installed: pip install 'maskedlm[tpu]'. It needs no TPU."
+      f"--topology={topology.name} needs libtpu, which isn't installed: pip "
+      "install 'maskedlm[tpu]'. It needs no TPU."
     )
   from jax.experimental import topologies
 
@@ -127,10 +126,10 @@ def tpu_devices(topology: Topology) -> list[Any]:
 
 
 def make_step(config: ConfigDict, devices, phase: int) -> Step:
-  """The step of a phase of config's run (0, or 1 for the longer rows).
+  """Makes the step of a phase (0, or 1 for the longer rows).
 
   Raises:
-    ConfigError: the mesh doesn't fit the devices, the batch not the mesh.
+    ConfigError: the mesh doesn't fit the devices, or the batch the mesh.
   """
   mesh = sharding.make_mesh(config.mesh, devices)
   task = objectives.make(
@@ -149,72 +148,69 @@ def make_step(config: ConfigDict, devices, phase: int) -> Step:
 
 
 def state_of(step: Step) -> steps.TrainState:
-  """The state's arrays: shapes and shardings."""
+  """Returns the shapes and shardings of the training state."""
   return sharding.abstract(step.program.init, step.program.shardings)
 
 
-def held(step: Step, mesh) -> tuple[int, int, int]:
-  """Bytes on one chip: of parameters, of the optimizer's state, of a batch."""
+def held_bytes(step: Step, mesh) -> tuple[int, int, int]:
+  """Returns bytes on one chip: (parameters, optimizer state, batch)."""
   state = state_of(step)
-  parameters = footprint.bytes_per_device(state.params, mesh)
-  whole = footprint.bytes_per_device(state, mesh)
+  parameters = memory.bytes_per_device(state.params, mesh)
+  whole = memory.bytes_per_device(state, mesh)
   parts = mesh.shape["data"] * mesh.shape["fsdp"]
   batch = sum(x.size * x.dtype.itemsize for x in step.batch.values()) // parts
   return parameters, whole - parameters, batch
 
 
 def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
-  """Compiles it. Takes minutes.
+  """Compiles the step, which takes minutes.
 
   Raises:
-    ConfigError: the compiler gives up, for another reason than HBM.
+    ConfigError: the compiler fails, for another reason than memory.
   """
   options = None if topology.is_tpu else gpus.compiler_options()
   try:
-    with jax.set_mesh(step.mesh):  # Says what it is compiled for.
+    with jax.set_mesh(step.mesh):  # The target.
       lowered = step.program.step.lower(state_of(step), step.batch)
     with warnings.catch_warnings():
-      # JAX's cache keeps a program for GPUs, but can't read it back without
-      # one: it is compiled anew.
+      # JAX's cache stores programs for GPUs but can't read them without one,
+      # and compiles again.
       warnings.filterwarnings("ignore", "Error reading persistent compilation")
       compiled = lowered.compile(compiler_options=options)
   except RuntimeError as error:  # JAX's own (cuDNN is missing), or XLA's.
-    found = out_of_memory(str(error))
+    found = parse_out_of_memory(str(error))
     if found is None:
       kind = step.mesh.devices.flat[0].device_kind
       raise ConfigError(
-        f"the compiler gives up on this step for {kind}: "
+        f"compiling this step for {kind} failed: "
         f"{str(error).splitlines()[0][:200]} {_REMEDY[topology.is_tpu]}"
       ) from None
     return found
-  memory = compiled.memory_analysis()
-  program = memory.generated_code_size_in_bytes
+  analysis = compiled.memory_analysis()
+  program = analysis.generated_code_size_in_bytes
   if topology.is_tpu:
-    # Not temp_size_in_bytes: on TPUs that is more than what is in use at once,
-    # and steps compile whose arguments and it exceed the chip's memory.
-    used = memory.peak_memory_in_bytes
+    # Not temp_size_in_bytes: on TPUs it exceeds what is in use at once, and
+    # steps compile although it and the arguments exceed the chip's memory.
+    used = analysis.peak_memory_in_bytes
   else:
-    # Here it is: temporaries are one piece of memory, whatever is in use of it.
-    new = memory.output_size_in_bytes - memory.alias_size_in_bytes
-    used = memory.argument_size_in_bytes + memory.temp_size_in_bytes + new
-  temporaries = used - memory.argument_size_in_bytes
+    # GPUs allocate all temporaries as one block.
+    new = analysis.output_size_in_bytes - analysis.alias_size_in_bytes
+    used = analysis.argument_size_in_bytes + analysis.temp_size_in_bytes + new
+  temporaries = used - analysis.argument_size_in_bytes
   peak = used + program
-  if not topology.is_tpu and peak > available(topology):
-    return TooLarge(peak, available(topology))
-  pieces = Pieces(*held(step, step.mesh), temporaries, program, peak)
+  if not topology.is_tpu and peak > available_bytes(topology):
+    return TooLarge(peak, available_bytes(topology))
+  pieces = Pieces(*held_bytes(step, step.mesh), temporaries, program, peak)
   return Compiled(pieces, compiled.as_text())
 
 
-def available(topology: Topology) -> int:
-  """Bytes of a chip that a run can have.
-
-  Of a TPU all; the compiler knows what it needs itself.
-  """
+def available_bytes(topology: Topology) -> int:
+  """Returns the bytes of a chip that a run can use; on TPUs, all of them."""
   share = 1.0 if topology.is_tpu else gpus.memory_share()
   return int(share * topology.chip.hbm_bytes)
 
 
-# As libtpu writes it, in one of two places of the compiler.
+# libtpu's messages, from two places in the compiler.
 _OUT_OF_MEMORY = (
   r"memory required for .* \(([\d.]+)([KMGT]?)\) exceeds available HBM "
   r"\(([\d.]+)([KMGT]?)\)",
@@ -222,8 +218,8 @@ _OUT_OF_MEMORY = (
 )
 
 
-def out_of_memory(message: str) -> TooLarge | None:
-  """The compiler's error -> (needed, limit); None if it is another error."""
+def parse_out_of_memory(message: str) -> TooLarge | None:
+  """Parses the compiler's error; returns None for another error."""
   unit = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
   for pattern in _OUT_OF_MEMORY:
     if found := re.search(pattern, message):
@@ -237,9 +233,9 @@ def out_of_memory(message: str) -> TooLarge | None:
 def coordinates(
   mesh: jax.sharding.Mesh, topology: Topology
 ) -> list[tuple[int, ...]]:
-  """Where each device of the mesh lies on the torus.
+  """Returns the position of each device of the mesh on the torus.
 
-  Devices that don't say (a CPU's) lie in order.
+  Devices without coordinates, such as CPUs, are placed in order.
   """
   places = np.ndindex(*topology.shape)
   return [

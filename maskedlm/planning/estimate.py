@@ -1,6 +1,6 @@
-"""What a step takes, worked out on paper: for chips it isn't compiled for.
+"""Estimates a step's memory and traffic without compiling it.
 
-Rougher than compiling.py: what XLA would fuse, keep or send at once is unknown.
+Rougher than compile.py: what XLA would fuse, keep or send at once is unknown.
 """
 
 import math
@@ -11,18 +11,18 @@ import numpy as np
 
 from maskedlm.planning import memory
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.compile import Pieces, Step, held, state_of
+from maskedlm.planning.compile import Pieces, Step, held_bytes, state_of
 from maskedlm.planning.memory_traffic import Traffic
 from maskedlm.training import sharding
 
 
-def pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
-  """Bytes on one chip, of `rows` rows at a time.
+def estimate_pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
+  """Returns the bytes on one chip, with `rows` rows at a time.
 
-  Temporaries: activations (footprint.activation_bytes) and the gradient; of
+  Temporaries are activations (memory.activation_bytes) and the gradient; with
   several microbatches also the sum of their gradients.
   """
-  parameters, optimizer, batch = held(step, mesh)
+  parameters, optimizer, batch = held_bytes(step, mesh)
   kept = memory.activation_bytes(
     step.config, rows, step.shape.length, platform=platform
   )
@@ -32,23 +32,25 @@ def pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
   return Pieces(parameters, optimizer, batch, temporaries, 0, peak)
 
 
-def traffic(sizes: Pieces, accumulate: int) -> Traffic:
-  """Of a step of so many microbatches.
+def estimate_traffic(sizes: Pieces, accumulate: int) -> Traffic:
+  """Returns the traffic of a step with `accumulate` microbatches.
 
-  Temporaries are written once and read twice in each; the state is read,
-  written.
+  Temporaries are written once and read twice in each microbatch; the state is
+  read and written once.
   """
   state = sizes.parameters + sizes.optimizer
   return Traffic(0, 3 * accumulate * sizes.temporaries + 2 * state)
 
 
-def collectives(step: Step, mesh: Mapping[str, int]) -> list[Collective]:
-  """What data parallelism and fsdp send; of `tensor` nothing is estimated.
+def estimate_collectives(
+  step: Step, mesh: Mapping[str, int]
+) -> list[Collective]:
+  """Returns the collectives of data parallelism and fsdp, not of `tensor`.
 
   Gradients are summed in model.dtype, as XLA does on TPUs. With fsdp a layer's
-  parameters are gathered forward and backward, its gradient scattered; the
-  rest is gathered (sharding.gather), its gradient summed. Of each microbatch,
-  but for that one gather a step.
+  parameters are gathered in the forward and the backward pass, and its gradient
+  is scattered; the other parameters are gathered (sharding.gather) once a step,
+  and their gradient is summed. All but that gather happen in each microbatch.
   """
   params = state_of(step).params
   layers = rest = 0

@@ -1,7 +1,7 @@
-"""FLOPs of the matmuls that a step executes, what is computed again included.
+"""Counts the FLOPs of the matmuls that a step executes, with recomputation.
 
-Counted in the traced step, of which unused parts are dropped first. The model's
-FLOPs, by which MFU is defined, are modeling/flops.py's.
+They are counted in the traced step, after dropping unused parts. The model's
+FLOPs, by which MFU is defined, are in modeling/flops.py.
 """
 
 import math
@@ -11,19 +11,19 @@ from jax.extend.core import jaxprs_in_params
 from jax.interpreters import partial_eval
 
 
-def executed(
+def count_executed(
   step, mesh: jax.sharding.Mesh, *arguments, rounds: int = 1
 ) -> float:
-  """FLOPs of a jitted function's matmuls, over all devices of the mesh.
+  """Returns the FLOPs of a jitted function's matmuls on all devices together.
 
-  Of branches the most expensive counts. What is inside of jax.shard_map is
-  each device's.
+  The most expensive branch of a conditional counts. The body of jax.shard_map
+  is executed by each device.
 
   Args:
     step: the function.
-    mesh: in use while it is traced.
+    mesh: the mesh for tracing.
     arguments: of step, arrays or their shapes.
-    rounds: of a loop that doesn't say how many it has.
+    rounds: iterations of a loop without a fixed number.
   """
   with jax.set_mesh(mesh):
     closed = jax.make_jaxpr(step)(*arguments)

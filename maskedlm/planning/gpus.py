@@ -1,8 +1,8 @@
-"""GPUs that aren't here, described to XLA so that it compiles for them.
+"""Describes GPUs to XLA, so that it compiles for them without one.
 
-JAX's CUDA plugin compiles without a GPU if it is told what it would ask the
-driver. Its kernels can't be timed then (NO_AUTOTUNING), so XLA takes them by a
-model of its own; in a run it picks the fastest of several.
+JAX's CUDA plugin compiles without a GPU if it gets what it would ask the driver
+for. Kernels can't be timed then (NO_AUTOTUNING), so XLA chooses them by its own
+cost model; in a run it picks the fastest of several.
 """
 
 import importlib
@@ -19,24 +19,24 @@ from maskedlm.runtime.chips import Chip
 
 INSTALL = "pip install 'maskedlm[cuda]'"
 NO_AUTOTUNING = xla_flags.Flag(
-  "xla_gpu_autotune_level", "0", "there is nothing to time kernels on"
+  "xla_gpu_autotune_level", "0", "there is no GPU to time kernels on"
 )
 
 
 class Target(NamedTuple):
-  """What differs between GPUs, as far as XLA's choices depend on it."""
+  """The properties of a GPU that XLA's choices depend on."""
 
   name: str
   capability: str
   cores: int  # Streaming multiprocessors.
-  lanes: int  # Of float32 a core.
+  lanes: int  # Float32 lanes of a core.
   clock: float  # GHz.
   cache: int  # L2, bytes.
-  shared: int  # Bytes a core, of which a block can have 1,024 less.
+  shared: int  # Shared memory of a core, bytes; a block gets 1,024 less.
 
 
-# Read off such GPUs: openxla/xla, xla/backends/gpu/target_config/specs
-# (a100_sxm_80, h100_sxm, h200; 2026). Memory and bandwidth are chips.py's.
+# Source, read from such GPUs: openxla/xla, xla/backends/gpu/target_config/specs
+# (a100_sxm_80, h100_sxm, h200; 2026). Memory and bandwidth are in chips.py.
 TARGETS = {
   "a100": Target(
     "NVIDIA A100-SXM4-80GB", "major: 8", 108, 64, 1.41, 40 * 2**20, 164 * 2**10
@@ -55,11 +55,11 @@ TARGETS = {
 
 
 def target_config(chip: Chip) -> str:
-  """XLA's GpuTargetConfigProto of a GPU, as text.
+  """Returns XLA's GpuTargetConfigProto of a GPU, as text.
 
-  What A100 and H100 have in common is of CUDA's programming guide, table of
-  technical specifications by compute capability. cuDNN is the oldest that the
-  plugin of jax 0.10.2 takes.
+  What A100 and H100 have in common is from the table of technical
+  specifications by compute capability in CUDA's programming guide. The cuDNN
+  version is the oldest that the plugin of jax 0.10.2 accepts.
   """
   target = TARGETS[chip.name]
   return f"""
@@ -93,16 +93,16 @@ device_description_str: "{target.name}"
 
 
 def can_compile() -> bool:
-  """Is the CUDA plugin installed?"""
+  """Returns whether the CUDA plugin is installed."""
   return bool(xla_flags.cuda_plugin())
 
 
 def gpu_devices(topology: Topology) -> list[Any]:
-  """Devices to compile for; they can hold nothing.
+  """Returns devices to compile for; they can't hold arrays.
 
   Raises:
-    ConfigError: the plugin is another jax's, a part of it is missing, or it
-      refuses the target.
+    ConfigError: the plugin is for another jax, is incomplete, or refuses the
+      target.
   """
   from jax.experimental import topologies
 
@@ -111,7 +111,7 @@ def gpu_devices(topology: Topology) -> list[Any]:
   if version != jax.lib.__version__:
     raise ConfigError(
       f"--topology={topology.name}: {plugin} {version} is not for jaxlib "
-      f"{jax.lib.__version__}: {INSTALL} brings the one that is."
+      f"{jax.lib.__version__}: {INSTALL} installs the right one."
     )
   count = topology.num_chips
   inside = min(count, topology.chip.node_size)
@@ -119,13 +119,13 @@ def gpu_devices(topology: Topology) -> list[Any]:
     found = topologies.get_topology_desc(
       platform="cuda",
       target_config=target_config(topology.chip),
-      # Groups of hosts that share links x hosts of one x GPUs of a host.
+      # Groups of linked hosts x hosts of a group x GPUs of a host.
       topology=f"{count // inside}x1x{inside}",
     )
   except NotImplementedError:
     raise ConfigError(
-      f"--topology={topology.name}: JAX finds {plugin}, but no compiler of it: "
-      f"{INSTALL} brings both."
+      f"--topology={topology.name}: JAX finds {plugin}, but not its compiler: "
+      f"{INSTALL} installs both."
     ) from None
   except jax.errors.JaxRuntimeError as error:
     raise ConfigError(
@@ -136,21 +136,21 @@ def gpu_devices(topology: Topology) -> list[Any]:
 
 
 def compiler_options(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-  """XLA's flags for GPUs as in a run, but what the user has set there.
+  """Returns a run's XLA flags for GPUs, without those that the user has set.
 
-  Given with the program, not in XLA_FLAGS: that is read once in a process.
+  They are passed with the program, as XLA_FLAGS is read once in a process.
   """
   flags = *xla_flags.FLAGS["gpu"][1], NO_AUTOTUNING
   found = xla_flags.missing_flags(flags, environ.get("XLA_FLAGS", ""))
-  booleans = {"true": "True", "false": "False"}  # As jaxlib wants them here.
+  booleans = {"true": "True", "false": "False"}  # As jaxlib expects.
   return {name: booleans.get(value, value) for name, value in found.items()}
 
 
 def memory_share(environ: Mapping[str, str] = os.environ) -> float:
-  """Of a GPU's memory, what JAX takes when it starts: all that a run has.
+  """Returns the share of a GPU's memory that JAX takes, all that a run has.
 
   Raises:
-    ConfigError: the variable isn't a share.
+    ConfigError: an environment variable isn't a share.
   """
   for name in ("XLA_CLIENT_MEM_FRACTION", "XLA_PYTHON_CLIENT_MEM_FRACTION"):
     if text := environ.get(name):

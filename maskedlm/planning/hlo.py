@@ -1,7 +1,8 @@
-"""A compiled program's text (HLO), as far as a plan reads it.
+"""Parses the text (HLO) of a compiled program, as far as a plan needs it.
 
-Computations of instructions; what calls what, and how often: `walk` goes
-through all that is executed, with the loops around it. No jax.
+A program has computations, which have instructions, which may call other
+computations. `walk` yields all executed instructions, with the loops around
+them. This module needs no jax.
 """
 
 import re
@@ -16,7 +17,7 @@ class Shape(NamedTuple):
 
   dtype: str
   dims: tuple[int, ...]
-  on_chip: bool  # In the fast memory beside the cores (S(1)), not in HBM.
+  on_chip: bool  # In the fast memory next to the cores (S(1)), not in HBM.
 
   @property
   def bytes(self) -> int:
@@ -31,14 +32,14 @@ class Instruction(NamedTuple):
   """%name = shapes opcode(operands), attributes."""
 
   name: str
-  shapes: tuple[Shape, ...]  # Of a tuple, of its arrays.
+  shapes: tuple[Shape, ...]  # Several if the result is a tuple.
   opcode: str
   operands: tuple[str, ...]
   attributes: str
   is_root: bool
 
   def calls(self, *kinds: str) -> list[str]:
-    """Computations named by attributes such as calls=, body=."""
+    """Returns the computations that attributes such as calls=, body= name."""
     found = []
     for kind in kinds:
       for names in re.findall(rf"\b{kind}=(\{{[^}}]*\}}|%[\w.\-]+)", self[4]):
@@ -47,29 +48,31 @@ class Instruction(NamedTuple):
 
 
 class Program(NamedTuple):
-  """All computations, by name: instructions by name, in their order."""
+  """Computation name -> its instructions by name, in order."""
 
   computations: Mapping[str, Mapping[str, Instruction]]
   entry: str
-  rounds: int = 1  # Of a loop of which the text doesn't say.
+  rounds: int = 1  # Iterations of a loop without a fixed number.
 
 
 class Visit(NamedTuple):
-  """An instruction as it is executed."""
+  """An executed instruction."""
 
   instruction: Instruction
   computation: str
-  trips: tuple[int, ...]  # Of the loops around it, the outermost first.
-  is_async: bool  # Within a computation that others run beside.
+  trips: tuple[int, ...]  # Iterations of the loops around it, outermost first.
+  is_async: bool  # In a computation that overlaps with others.
 
 
 def parse_program(text: str, rounds: int = 1) -> Program:
-  """compiled.as_text() -> Program.
+  """Parses compiled.as_text().
 
-  rounds: of a loop of which the text doesn't say.
+  Args:
+    text: HLO.
+    rounds: iterations of a loop without a fixed number.
 
   Raises:
-    ValueError: it has no entry computation.
+    ValueError: the text has no entry computation.
   """
   computations: dict[str, dict[str, Instruction]] = {}
   entry, current = "", None
@@ -86,15 +89,15 @@ def parse_program(text: str, rounds: int = 1) -> Program:
 
 
 def walk(program: Program, *, into_fusions: bool = False) -> Iterator[Visit]:
-  """All instructions that are executed, in depth, calls followed.
+  """Yields all executed instructions, depth first, following calls.
 
-  Of a fusion the inside is visited only if asked for: it is one operation.
+  A fusion is one operation; its inside is visited if `into_fusions`.
   """
   yield from _walk(program, program.entry, (), False, into_fusions)
 
 
 def trip_count(program: Program, loop: Instruction) -> int:
-  """How often a while loop runs; program.rounds where the text doesn't say."""
+  """Returns a while loop's iterations; program.rounds if not fixed."""
   if found := re.search(r'known_trip_count":\{"n":"(\d+)"', loop.attributes):
     return int(found[1])
   (condition,) = loop.calls("condition")
@@ -153,7 +156,7 @@ def _instruction(line: str) -> Instruction | None:
 
 
 def _closing(text: str) -> int:
-  """Where the parenthesis that text begins with is closed, plus one."""
+  """Returns the index after the match of the parenthesis at text[0]."""
   depth = 0
   for i, letter in enumerate(text):
     depth += (letter == "(") - (letter == ")")

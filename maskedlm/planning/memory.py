@@ -1,4 +1,4 @@
-"""What a step of a config takes of a device, worked out from its shapes."""
+"""Estimates a device's memory for a config's step, from shapes alone."""
 
 import math
 from typing import Any, NamedTuple
@@ -11,8 +11,8 @@ from maskedlm.objectives.auto_pack import attention_of
 from maskedlm.training import sharding
 
 
-def shapes(config: ConfigDict) -> list[batching.BatchShape]:
-  """Of the batches of each phase."""
+def phase_shapes(config: ConfigDict) -> list[batching.BatchShape]:
+  """Returns the batch shapes of the phases."""
   num_steps = config.train.num_steps
   ends = (0, num_steps - 1)
   shapes = [batching.shape_at(at, num_steps, config.data) for at in ends]
@@ -20,18 +20,18 @@ def shapes(config: ConfigDict) -> list[batching.BatchShape]:
 
 
 class Sizes(NamedTuple):
-  """A mesh of which only the sizes matter."""
+  """A mesh with sizes but no devices."""
 
   shape: dict[str, int]
 
 
 def planned_mesh(mesh) -> Sizes:
-  """The sizes of config.mesh, for devices that need not be here.
+  """Returns the sizes of config.mesh, for devices that may be elsewhere.
 
-  An axis of -1 is what this machine's devices leave for it, at least 1.
+  An axis of -1 gets the devices of this machine that are left, at least 1.
 
   Raises:
-    ConfigError: an axis of 0, or two of -1.
+    ConfigError: an axis is 0, or two are -1.
   """
   sizes = [mesh[axis] for axis in sharding.AXES]
   count = max(math.prod(size for size in sizes if size != -1), 1)
@@ -41,7 +41,7 @@ def planned_mesh(mesh) -> Sizes:
 
 
 def bytes_per_device(tree, mesh) -> int:
-  """What one device holds of a tree of shapes, by the sharding rules."""
+  """Returns the bytes of a tree of shapes on one device, by sharding rules."""
   total = 0
   for path, x in by_path(tree).items():
     spec = sharding.spec_of(path, x.shape, mesh)
@@ -53,16 +53,16 @@ def bytes_per_device(tree, mesh) -> int:
 def activation_bytes(
   config: ConfigDict, rows: int, length: int, **machine
 ) -> int:
-  """An estimate of what backward keeps for `rows` rows on one device.
+  """Estimates the bytes that the backward pass keeps on one device.
 
-  By layer and token: 8 vectors of width D and 2 of the MLP's F, and, where
-  attention writes them (xla), 2 L probabilities a head; with remat only the
-  layer's input (full), or the matmuls' outputs (dots). The MLM head's logits
-  come twice, in float32: those of a block, of a large vocabulary.
+  Per layer and token: 8 vectors of width D and 2 of the MLP's F, and, if
+  attention stores them (xla), 2 L probabilities a head; with remat only the
+  layer's input (full) or the matmuls' outputs (dots). The MLM head's logits
+  count twice, in float32; for a large vocabulary, those of one block.
 
   Args:
     config: the whole config.
-    rows: on the device at a time.
+    rows: rows on the device at a time.
     length: L.
     machine: platform and capability of an attention.dispatch.Case.
   """
@@ -78,6 +78,6 @@ def activation_bytes(
 
 
 def by_path(tree) -> dict[str, Any]:
-  """A tree's leaves, by path (sharding.path_of)."""
+  """Returns {path: leaf} of a tree (sharding.path_of)."""
   leaves = jax.tree_util.tree_flatten_with_path(tree)[0]
   return {sharding.path_of(path): x for path, x in leaves}

@@ -1,9 +1,9 @@
-"""Bytes that a compiled step moves through a chip's memory (HBM).
+"""Counts the bytes that a compiled step moves through a chip's memory (HBM).
 
-Each operation reads its operands and writes its results, once, unless they are
-in the fast memory beside the cores. A fusion is one operation; of an array that
-it only slices or updates in place, the slice counts. A GPU's caches hold no
-array from one operation to the next here, though a small one might stay.
+Each operation reads its operands and writes its results once, unless they are
+in the fast memory next to the cores. A fusion is one operation; if it only
+slices an array, or updates it in place, the slice counts. GPU caches are
+ignored, though a small array might stay in one between two operations.
 """
 
 import math
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from maskedlm.planning import hlo
 from maskedlm.planning.collectives import OPS
 
-# They name, pick or reserve, and move nothing; loops are what is inside.
+# Operations that move nothing; a loop's body is counted by itself.
 _FREE = {
   "parameter",
   "constant",
@@ -30,7 +30,7 @@ _FREE = {
 }
 _FREE_CALLS = ("AllocateBuffer", "ConcatBitcast", "AssumeGatherIndices")
 _MATMULS = {"convolution", "dot"}
-# Kernels: of Pallas (TPU, Triton, Mosaic GPU) and of NVIDIA's libraries.
+# Kernels of Pallas (TPU, Triton, Mosaic GPU) and of NVIDIA's libraries.
 _KERNELS = re.compile(
   r'custom_call_target="(tpu_custom_call|mosaic_gpu|__gpu\$|triton_kernel|'
   r"__cu(blas|dnn)\$)"
@@ -38,27 +38,27 @@ _KERNELS = re.compile(
 
 
 class Operation(NamedTuple):
-  """What a step does by one instruction, of one chip."""
+  """The work of one instruction in a step, on one chip."""
 
   bytes: int
-  multiplies: bool  # There is a matmul in it, or may be.
-  flops: float  # 0 = none, or not known.
+  multiplies: bool  # It has, or may have, a matmul.
+  flops: float  # 0 = none, or unknown.
 
 
 class Traffic(NamedTuple):
-  """Bytes a step, of one chip."""
+  """Bytes that a step moves on one chip."""
 
-  matmuls: int  # Of operations with matmuls of which the FLOPs aren't known.
+  matmuls: int  # By operations with matmuls whose FLOPs are unknown.
   others: int
-  counted: tuple[Operation, ...] = ()  # Those of which they are.
+  counted: tuple[Operation, ...] = ()  # Operations with known FLOPs.
 
 
-def measure(program: hlo.Program) -> Traffic:
-  """The traffic of a step."""
+def measure_traffic(program: hlo.Program) -> Traffic:
+  """Returns the traffic of a step."""
   matmuls = others = 0
   counted = []
   for visit in hlo.walk(program):
-    found = operation(program, visit)
+    found = find_operation(program, visit)
     if found.flops:
       counted.append(found)
     elif found.multiplies:
@@ -68,8 +68,8 @@ def measure(program: hlo.Program) -> Traffic:
   return Traffic(matmuls, others, tuple(counted))
 
 
-def operation(program: hlo.Program, visit: hlo.Visit) -> Operation:
-  """All that a step does by an instruction, loops around it included."""
+def find_operation(program: hlo.Program, visit: hlo.Visit) -> Operation:
+  """Returns an instruction's work in a step, with the loops around it."""
   times = math.prod(visit.trips)
   return Operation(
     times * _bytes(program, visit),
@@ -85,15 +85,15 @@ def _bytes(program: hlo.Program, visit: hlo.Visit) -> int:
   if any(name in x.attributes for name in _FREE_CALLS):
     return 0
   if x.opcode.removesuffix("-start") in OPS:
-    return 0  # It is the links' time that counts.
+    return 0  # The links limit it, not HBM.
   known = program.computations[visit.computation]
   if x.opcode in ("slice-start", "copy-start"):
-    # Their results: (whole, slice, context) and (to, from, context).
+    # Their results are (whole, slice, context) and (to, from, context).
     to = x.shapes[1 if x.opcode == "slice-start" else 0]
     source = known[x.operands[0]].shapes if x.operands[0] in known else ()
     return to.bytes * sum(not s.on_chip for s in (*source[:1], to))
   names = x.operands
-  if x.opcode == "custom-call":  # An array given twice is two parts of it.
+  if x.opcode == "custom-call":  # An array passed twice is read in two parts.
     names = tuple(dict.fromkeys(names))
   operands = [_hbm(known[name]) if name in known else 0 for name in names]
   if x.opcode == "fusion":
@@ -120,7 +120,7 @@ def _hbm(x: hlo.Instruction) -> int:
 
 
 def _reads(inside: Mapping[str, hlo.Instruction], count: int) -> list[float]:
-  """Of each parameter of a fusion, how much of it is read at most."""
+  """Returns the most bytes that a fusion reads of each parameter."""
   users: dict[str, list[hlo.Instruction]] = {}
   for x in inside.values():
     for name in x.operands:
@@ -150,7 +150,7 @@ def _reads(inside: Mapping[str, hlo.Instruction], count: int) -> list[float]:
 
 
 def _writes(inside: Mapping[str, hlo.Instruction]) -> float:
-  """How much a fusion writes at most: of what it updates in place, that."""
+  """Returns the most bytes that a fusion writes; in place, the update's."""
   root = next(x for x in inside.values() if x.is_root)
   outputs = [root]
   if root.opcode == "tuple":
@@ -175,7 +175,7 @@ def _multiplies(program: hlo.Program, x: hlo.Instruction) -> bool:
 
 
 def _flops(program: hlo.Program, x: hlo.Instruction, computation: str) -> float:
-  """Of dots, which say what they contract; TPUs' convolutions don't."""
+  """Returns the FLOPs of dots; a TPU's convolutions lack the dimensions."""
   if x.opcode == "fusion":
     (name,) = x.calls("calls")
     inside = program.computations[name].values()

@@ -1,4 +1,4 @@
-"""One plan: a config's step on a topology, with all that follows from it."""
+"""Plans a config's step on a topology: memory, time and cost."""
 
 import functools
 import math
@@ -22,7 +22,7 @@ from maskedlm.planning import (
   memory_traffic,
   roofline,
 )
-from maskedlm.planning import estimate as estimating
+from maskedlm.planning import estimate as estimates
 from maskedlm.planning.collectives import Collective
 from maskedlm.planning.compile import Compiled, Pieces, Step, TooLarge
 from maskedlm.planning.memory import Sizes
@@ -31,25 +31,24 @@ from maskedlm.planning.topologies import Topology
 from maskedlm.training import sharding
 
 LABEL = "model, not measured"
-TRIES = 4  # Compilations at most, in search of the largest batch.
+TRIES = 4  # The most compilations in search of the largest batch.
 Log = Callable[[str], None]
 
 
 class Plan(NamedTuple):
-  """What is known of a step on a topology."""
+  """A step on a topology; defaults stand for unknown if it is too large."""
 
   topology: Topology
   mesh: dict[str, int]
-  rows: int  # On a chip, at a time.
+  rows: int  # On a chip at a time.
   length: int
   num_layers: int
-  compiled: bool  # Else estimated on paper.
-  available: int  # Bytes of a chip that a run can have.
+  compiled: bool  # False = estimated without compiling.
+  available: int  # Bytes of a chip that a run can use.
   model_flops: float  # Of a step, all chips.
   fits: bool
-  bytes_per_chip: int  # In use at most, or what there would have to be.
-  remedies: dict[str, Any]  # Where it doesn't fit.
-  # What isn't known where the compiler gave up.
+  bytes_per_chip: int  # In use at once at most; needed if it doesn't fit.
+  remedies: dict[str, Any]  # {} if it fits.
   pieces: Pieces | None = None
   recomputed: float | None = None  # Share of the executed FLOPs.
   sent: Sequence[Collective] = ()
@@ -67,19 +66,20 @@ def make_plan(
   search: bool,
   log: Log,
 ) -> Plan:
-  """Compiles the step of a phase; estimates it (GPUs without the plugin).
+  """Compiles the step of a phase, or estimates it (GPUs without the plugin).
 
   Args:
     config: the run's.
-    topology: where.
-    phase: 0, or 1: the rows of data.long_length.
-    rows: on a chip at a time, instead of the config's; the run has its rows.
+    topology: the chips.
+    phase: 0, or 1 for the rows of data.long_length.
+    rows: on a chip at a time, instead of the config's; hours and cost are still
+      those of the config's rows.
     price: of a chip-hour, for the cost.
-    search: where it doesn't fit, look for the batch that does.
-    log: takes a line of progress.
+    search: if the step doesn't fit, search for the largest batch that does.
+    log: prints a line of progress.
 
   Raises:
-    ConfigError: what the run itself would refuse, or no libtpu.
+    ConfigError: the run itself would refuse the config, or libtpu is missing.
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   run = config
@@ -98,28 +98,32 @@ def make_plan(
     length=step.shape.length,
     num_layers=config.model.num_layers,
     compiled=compiled,
-    available=compile.available(topology),
+    available=compile.available_bytes(topology),
     model_flops=model_flops,
   )
   if compiled:
     found = _compile(step, topology, log)
     if isinstance(found, TooLarge):
-      remedies = remedy(config, topology, phase, found, search=search, log=log)
+      remedies = find_remedies(
+        config, topology, phase, found, search=search, log=log
+      )
       return plan(fits=False, bytes_per_chip=found.needed, remedies=remedies)
     program = hlo.parse_program(found.text, rounds)
     pieces, fits = found.pieces, True
-    moved = memory_traffic.measure(program)
-    sent = collectives.find(program, dict(step.mesh.shape))
+    moved = memory_traffic.measure_traffic(program)
+    sent = collectives.find_collectives(program, dict(step.mesh.shape))
   else:
-    pieces = estimating.pieces(step, Sizes(sizes), rows, topology.platform)
-    fits = pieces.peak <= compile.available(topology)
-    moved = estimating.traffic(pieces, config.train.accumulate)
-    sent = estimating.collectives(step, sizes)
+    pieces = estimates.estimate_pieces(
+      step, Sizes(sizes), rows, topology.platform
+    )
+    fits = pieces.peak <= compile.available_bytes(topology)
+    moved = estimates.estimate_traffic(pieces, config.train.accumulate)
+    sent = estimates.estimate_collectives(step, sizes)
   executed = _executed(step, rounds)
   chips = topology.num_chips
-  estimate = roofline.estimate(
+  estimate = roofline.estimate_step(
     topology,
-    flops=max(executed, model_flops) / chips,  # A kernel's aren't all seen.
+    flops=max(executed, model_flops) / chips,  # Kernels may hide some.
     traffic=moved,
     collectives=sent,
     coords=compile.coordinates(step.mesh, topology),
@@ -127,7 +131,7 @@ def make_plan(
   if compiled and not topology.is_tpu:
     waited = roofline.exposed(program, topology, sent)
     estimate = estimate._replace(exposed=waited)
-  changed = {} if fits else {"changes": changes(config, topology, phase)}
+  changed = {} if fits else {"changes": memory_savings(config, topology, phase)}
   return plan(
     fits=fits,
     bytes_per_chip=pieces.peak,
@@ -136,17 +140,17 @@ def make_plan(
     recomputed=recomputed(step, executed, rounds),
     sent=sent,
     estimate=estimate,
-    run=cost(run, step, estimate, topology, price),
+    run=run_cost(run, step, estimate, topology, price),
   )
 
 
 def _step(config, topology: Topology, sizes, phase: int) -> Step:
-  """The step over the topology's devices; to estimate it, over one here."""
+  """Makes the step on the topology's devices; for an estimate, on one here."""
   config = config.copy_and_resolve_references()
   if compile.can_compile(topology):
     config.mesh.update(sizes)
     return compile.make_step(config, compile.devices(topology), phase)
-  shape = shape_of(config, phase)
+  shape = phase_shape(config, phase)
   sharding.check_batch(shape.num_rows, config.train.accumulate, Sizes(sizes))
   config.mesh.update(data=1, fsdp=1, tensor=1)
   config.model.update(_traceable(config, shape.length, topology))
@@ -156,12 +160,12 @@ def _step(config, topology: Topology, sizes, phase: int) -> Step:
 def _traceable(
   config: ConfigDict, length: int, topology: Topology
 ) -> dict[str, Any]:
-  """Options of config.model by which a CPU can trace what a chip computes.
+  """Returns options of config.model with which a CPU traces the same matmuls.
 
-  A kernel multiplies what blockwise does; dropout multiplies no matrices.
+  Kernels have the matmuls of blockwise attention, and dropout has none.
 
   Raises:
-    ConfigError: model.attention can't serve on the chip.
+    ConfigError: model.attention doesn't run on the chip.
   """
   cfg = architecture.encoder_config(
     config.model, config.tokenizer.vocab_size, length
@@ -174,7 +178,7 @@ def _traceable(
 
 
 def _rounds(step: Step, topology: Topology) -> int:
-  """Of a loop whose rounds aren't fixed: blockwise attention's, all blocks."""
+  """Returns the iterations of blockwise attention's loop: all blocks."""
   L = step.shape.length
   found = auto_pack.attention_of(step.config, L, platform=topology.platform)
   return -(-L // blockwise.BLOCK) if found == "blockwise" else 1
@@ -193,8 +197,8 @@ def _compile(step: Step, topology: Topology, log: Log) -> Compiled | TooLarge:
   return found
 
 
-def shape_of(config: ConfigDict, phase: int) -> batching.BatchShape:
-  """Of a phase's batches."""
+def phase_shape(config: ConfigDict, phase: int) -> batching.BatchShape:
+  """Returns the shape of a phase's batches."""
   num_steps = config.train.num_steps
   return batching.shape_at((num_steps - 1) * phase, num_steps, config.data)
 
@@ -204,12 +208,12 @@ def _rows_per_chip(config, shape: batching.BatchShape, sizes) -> int:
 
 
 def _parts(config, sizes) -> int:
-  """Into so many the rows of a batch are split, over chips and in time."""
+  """Returns how many parts a batch has, over chips and microbatches."""
   return sizes["data"] * sizes["fsdp"] * config.train.accumulate
 
 
 def recomputed(step: Step, executed: float, rounds: int) -> float:
-  """The share of the executed FLOPs that backward computes once more."""
+  """Returns the share of the executed FLOPs that are recomputed (remat)."""
   config = step.config.copy_and_resolve_references()
   if config.model.remat == "none":
     return 0.0
@@ -223,33 +227,40 @@ def recomputed(step: Step, executed: float, rounds: int) -> float:
 
 def _executed(step: Step, rounds: int) -> float:
   state = compile.state_of(step)
-  # Without the compiler's options, which nothing that is traced may have.
+  # Unwrapped, as a traced function may not have compiler options.
   update = step.program.step.__wrapped__
-  return executed_flops.executed(
+  return executed_flops.count_executed(
     update, step.mesh, state, step.batch, rounds=rounds
   )
 
 
-def cost(
+def run_cost(
   config: ConfigDict,
   step: Step,
   estimate: Estimate,
   topology: Topology,
   price: float | None,
 ) -> dict[str, float]:
-  """Tokens/s of this phase; hours of the whole run, as fast by its FLOPs.
+  """Returns tokens/s of this phase, and hours and cost of the whole run.
 
-  config: the run's: it has all of its rows, also where a step of other rows
-    was planned.
+  The run's other phase is taken to reach the same FLOP/s.
+
+  Args:
+    config: the run's; hours and cost are of its rows, even if a step with other
+      rows was planned.
+    step: the planned step.
+    estimate: its time.
+    topology: the chips.
+    price: of a chip-hour; None = no cost.
   """
   chips, shape = topology.num_chips, step.shape
   flops_per_second = step.task.flops(shape.first_step) / estimate.step
   num_steps = config.train.num_steps
-  starts = [x.first_step for x in memory.shapes(config)]
+  starts = [x.first_step for x in memory.phase_shapes(config)]
   total, rows = 0.0, 0
   for phase, end in enumerate((*starts[1:], num_steps)):
-    count = (end - starts[phase]) * shape_of(config, phase).num_rows
-    planned = shape_of(step.config, phase)
+    count = (end - starts[phase]) * phase_shape(config, phase).num_rows
+    planned = phase_shape(step.config, phase)
     total += count * step.task.flops(planned.first_step) / planned.num_rows
     rows += count
   hours = total / flops_per_second / 3600
@@ -264,17 +275,17 @@ def cost(
   return found
 
 
-# Where it doesn't fit.
+# Remedies for a step that doesn't fit
 
 
-def remedy(
+def find_remedies(
   config, topology: Topology, phase: int, found: TooLarge, *, search, log: Log
 ) -> dict[str, Any]:
-  """The largest batch that fits, by compiling; what else would help."""
+  """Finds the largest batch that fits, by compiling, and other remedies."""
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   parts = _parts(config, sizes)
-  rows = _rows_per_chip(config, shape_of(config, phase), sizes)
-  result: dict[str, Any] = {"changes": changes(config, topology, phase)}
+  rows = _rows_per_chip(config, phase_shape(config, phase), sizes)
+  result: dict[str, Any] = {"changes": memory_savings(config, topology, phase)}
   if not search:
     return result
 
@@ -286,33 +297,33 @@ def remedy(
     return True, tried.pieces.peak
 
   log(f"{rows} rows a chip don't fit; looking for the most that do")
-  result["largest_rows_per_chip"] = largest(
+  result["largest_rows_per_chip"] = largest_batch(
     needs, rows, found.needed, found.limit
   )
   return result
 
 
 def with_rows(config: ConfigDict, phase: int, num_rows: int) -> ConfigDict:
-  """config with another global batch in a phase."""
+  """Returns the config with another global batch in a phase."""
   config = config.copy_and_resolve_references()
   config.data["long_batch_size" if phase else "batch_size"] = num_rows
   return config
 
 
-def largest(
+def largest_batch(
   needs: Callable[[int], tuple[bool, int]], rows: int, needed: int, limit: int
 ) -> int:
-  """The most rows that fit, in TRIES tries at most; 0 = none that was tried.
+  """Searches for the most rows that fit; returns 0 if no try fits.
 
-  Bisection, where each try is the guess of a straight line through what the
-  others needed: memory grows with the rows. What is found does fit; the tries
-  over, a few more rows might.
+  Bisection with TRIES tries at most, each guessed by a straight line through
+  the memory of the others, as memory grows with the rows. The result fits; a
+  few more rows might fit, too.
 
   Args:
     needs: rows -> (fits, bytes).
-    rows: they don't fit.
-    needed: bytes that they need.
-    limit: bytes that there are.
+    rows: a number that doesn't fit.
+    needed: bytes that it needs.
+    limit: bytes that are available.
   """
   best, least = 0, rows  # best fits, least doesn't.
   points = {rows: needed}
@@ -332,23 +343,23 @@ def largest(
   return best
 
 
-def changes(
+def memory_savings(
   config: ConfigDict, topology: Topology, phase: int
 ) -> list[dict[str, Any]]:
-  """What other options would save, on paper: [{option, bytes}], largest first.
+  """Estimates what other options save: [{option, bytes}], largest first.
 
   Raises:
-    ConfigError: as make.
+    ConfigError: as make_plan.
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
-  shape = shape_of(config, phase)
+  shape = phase_shape(config, phase)
   rows = _rows_per_chip(config, shape, sizes)
   paper = config.copy_and_resolve_references()
   paper.mesh.update(data=1, fsdp=1, tensor=1)
   step = compile.make_step(paper, jax.devices()[:1], phase)
 
   def total(changed: ConfigDict, sizes) -> int:
-    return estimating.pieces(
+    return estimates.estimate_pieces(
       step._replace(config=changed), Sizes(sizes), rows, topology.platform
     ).peak
 

@@ -1,4 +1,4 @@
-"""A plan as a table, and as JSON."""
+"""Formats plans: as text, as a Markdown table, as figures for JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,15 +7,15 @@ from maskedlm.planning import collectives, gpus
 from maskedlm.planning.planner import LABEL, Plan
 from maskedlm.runtime import console
 
-HOW = f"{gpus.INSTALL} compiles the step for these GPUs; it needs none."
+HOW = f"{gpus.INSTALL} adds a compiler for these GPUs; it needs no GPU."
 
 
 def plan_figures(plan: Plan) -> dict[str, Any]:
-  """What --json prints. Figures that aren't known are None.
+  """Returns what --json prints; unknown figures are None.
 
-  bytes_per_chip is the most in use at once; where the step doesn't fit, what
-  it needs; available_bytes is what a run can have. predicted_* are a model's,
-  not measured.
+  bytes_per_chip is the most in use at once or, if the step doesn't fit, what it
+  needs; available_bytes is what a run can use. predicted_* come from a model
+  and aren't measured.
   """
   estimate = plan.estimate
   chips = plan.topology.num_chips
@@ -50,7 +50,7 @@ def plan_figures(plan: Plan) -> dict[str, Any]:
 
 
 def format_plan(plan: Plan) -> list[str]:
-  """The table."""
+  """Formats a plan as lines of text."""
   topology, chip = plan.topology, plan.topology.chip
   chips = _chips(plan)
   mesh = ", ".join(f"{axis}={n}" for axis, n in plan.mesh.items())
@@ -127,7 +127,7 @@ def _time(plan: Plan) -> list[str]:
   ]
   if plan.recomputed is not None:
     text.append(
-      f"  {'computed again':<20}{plan.recomputed:.1%} of the FLOPs executed"
+      f"  {'recomputed':<20}{plan.recomputed:.1%} of the FLOPs executed"
     )
   run = plan.run
   text += [
@@ -146,12 +146,12 @@ def _remedies(plan: Plan) -> list[str]:
   if rows is not None:
     text += [
       "",
-      f"the most rows a chip that were found to fit: {rows}"
+      f"the most rows a chip found to fit: {rows}"
       if rows
-      else "no batch that was tried fits",
+      else "none of the batches tried fits",
     ]
   if changes := plan.remedies.get("changes"):
-    text += ["", "what would save memory on a chip (estimated, not compiled)"]
+    text += ["", "options that save memory on a chip (estimated, not compiled)"]
     text += [
       f"  --config.{change['option']:<28}{gigabytes(change['bytes'])} less"
       for change in changes
@@ -197,7 +197,7 @@ def compare_plans(plans: Sequence[Plan]) -> list[str]:
 
 
 def gigabytes(size: float) -> str:
-  """12_345_678_901 -> "12.3 GB"."""
+  """Formats bytes: 12_345_678_901 -> "12.3 GB"."""
   if size < 1e8:
     return f"{size / 1e6:.3g} MB"
   return f"{size / 1e9:.3g} GB"

@@ -1,17 +1,16 @@
-"""How long a step takes at best: a model, not a measurement.
+"""Predicts how long a step takes at best: a model, not a measurement.
 
-  matmuls    the larger of FLOPs / peak and the bytes they move / HBM bandwidth:
-             of each where the program says its FLOPs (GPUs), else of all
+  matmuls    the larger of FLOPs / peak and bytes moved / HBM bandwidth: for
+             each one if the program gives its FLOPs (GPUs), else for their sum
   the rest   bytes moved / HBM bandwidth
-  collectives, each on its own: what the slowest link carries / its bandwidth,
-             and 1 us a hop; those that run beside computation cost nothing as
-             long as there is as much of that. On GPUs: of that which the
+  collectives, each separately: bytes on the slowest link / its bandwidth, and
+             1 us a hop. Asynchronous ones are free as long as they overlap
+             with computation: on TPUs with all of it, on GPUs with what the
              program does between their start and their end.
 
-The FLOPs are those executed (flops.py), what is computed again included; bytes
-are read from the compiled program (traffic.py). What a chip really loses to
-fusions that don't reach its bandwidth, to padding and to waiting isn't in here:
-read the result as what can't be beaten.
+The FLOPs are those executed, recomputation included (executed_flops.py); bytes
+are read from the compiled program (memory_traffic.py). Real losses to slow
+fusions, padding and waiting aren't modelled: the result is a lower bound.
 """
 
 import math
@@ -22,7 +21,7 @@ import numpy as np
 
 from maskedlm.planning import hlo
 from maskedlm.planning.collectives import Collective
-from maskedlm.planning.memory_traffic import Operation, Traffic, operation
+from maskedlm.planning.memory_traffic import Operation, Traffic, find_operation
 from maskedlm.planning.topologies import Topology
 from maskedlm.runtime.chips import Chip
 
@@ -30,12 +29,12 @@ HOP_SECONDS = 1e-6  # jax-ml.github.io/scaling-book, "TPUs", on latency.
 
 
 class Estimate(NamedTuple):
-  """Of one step, in seconds."""
+  """Seconds of one step."""
 
   matmuls: float
-  memory: float  # Of all else that goes through HBM.
-  collectives: float  # All of them.
-  exposed: float  # Those that nothing hides.
+  memory: float  # Everything else that goes through HBM.
+  collectives: float  # All collectives.
+  exposed: float  # Collectives that don't overlap with computation.
 
   @property
   def step(self) -> float:
@@ -43,11 +42,11 @@ class Estimate(NamedTuple):
 
   @property
   def efficiency(self) -> float:
-    """Of this many chips, against as many that send each other nothing."""
+    """Speed relative to as many chips without communication."""
     return 1 - self.exposed / self.step
 
 
-def estimate(
+def estimate_step(
   topology: Topology,
   *,
   flops: float,
@@ -55,14 +54,14 @@ def estimate(
   collectives: Sequence[Collective],
   coords: Sequence[tuple[int, ...]] = (),
 ) -> Estimate:
-  """The time of a step.
+  """Predicts the time of a step.
 
   Args:
     topology: the chips.
     flops: executed by one chip.
-    traffic: of one chip.
-    collectives: of the step.
-    coords: where each device of the mesh lies on the torus (TPUs).
+    traffic: bytes moved on one chip.
+    collectives: the step's.
+    coords: the position of each device of the mesh on the torus (TPUs).
   """
   chip = topology.chip
   counted = sum(x.flops for x in traffic.counted)
@@ -81,17 +80,17 @@ def estimate(
 
 
 def operation_seconds(x: Operation, chip: Chip) -> float:
-  """One operation, bound by the FLOPs or by memory."""
+  """Returns the seconds of one operation, bound by FLOPs or memory."""
   return max(x.flops / chip.flops, x.bytes / chip.hbm_bandwidth)
 
 
 def exposed(
   program: hlo.Program, topology: Topology, collectives: Sequence[Collective]
 ) -> float:
-  """Seconds in which a GPU waits for collectives, in the program's order.
+  """Returns the seconds that a GPU waits for collectives, in program order.
 
-  Two queues: operations and collectives, each in order. One that is started
-  goes on beside what stands before its end.
+  Operations and collectives are two queues, each in order. A collective
+  overlaps with the operations between its start and its end.
   """
   sent = {c.name: c for c in collectives}
   clock = link = computed = 0.0
@@ -99,7 +98,7 @@ def exposed(
   starting = ""
   for visit in hlo.walk(program):
     x = visit.instruction
-    if x.opcode == "async-start":  # What it starts is visited next.
+    if x.opcode == "async-start":  # The collective itself is visited next.
       starting = x.name
     elif c := sent.get(x.name):
       link = max(clock, link) + c.count * collective_seconds(c, topology, ())
@@ -110,14 +109,15 @@ def exposed(
     elif x.opcode.endswith("-done"):
       clock = max(clock, ends.get(x.operands[0], 0.0))
     else:
-      spent = operation_seconds(operation(program, visit), topology.chip)
+      spent = operation_seconds(find_operation(program, visit), topology.chip)
       clock += spent
       computed += spent
   return clock - computed
 
 
-# What each link carries, of the bytes; an all-reduce is a reduce-scatter and an
-# all-gather. All-to-all: a quarter of an all-gather's on a ring.
+# The share of the bytes that each link carries. An all-reduce is a
+# reduce-scatter and an all-gather; an all-to-all carries a quarter of an
+# all-gather's bytes on a ring.
 _SHARES = {
   "all-reduce": 2.0,
   "all-gather": 1.0,
@@ -129,7 +129,7 @@ _SHARES = {
 def collective_seconds(
   c: Collective, topology: Topology, coords: Sequence[tuple[int, ...]]
 ) -> float:
-  """One execution of a collective."""
+  """Returns the seconds of one execution of a collective."""
   n = len(c.group)
   if c.op == "collective-permute":
     return c.bytes / topology.chip.link_bandwidth + HOP_SECONDS
@@ -142,10 +142,10 @@ def collective_seconds(
 
 
 def _rings(topology: Topology, places) -> tuple[int, int]:
-  """(links that a chip sends on at once, hops to the farthest chip).
+  """Returns (links that a chip sends on at once, hops to the farthest chip).
 
-  Along each dimension in which the group extends, data go around in both
-  directions if it wraps; on a line each end has one neighbour only.
+  Along each dimension of the group, data go around in both directions if it
+  wraps; on a line the ends have one neighbour only.
   """
   extents = [len(set(x)) for x in np.transpose(places)]
   rings = hops = 0
@@ -160,10 +160,10 @@ def _rings(topology: Topology, places) -> tuple[int, int]:
 
 
 def _gpu_bandwidth(chip: Chip, group: Sequence[int]) -> float:
-  """Within a node all links; across nodes each GPU has its own adapter.
+  """Returns a GPU's bandwidth: of all its links in a node, or of the network.
 
-  Ranks are numbered node by node. A group of one GPU a node uses one adapter;
-  one that has whole nodes shares its bytes out among theirs.
+  Ranks are numbered node by node. A group with one GPU a node uses one adapter
+  of each; a group of whole nodes splits its bytes among all their adapters.
   """
   nodes: dict[int, int] = {}
   for rank in group:

@@ -69,7 +69,7 @@ FLAGS = {
         "xla_tpu_enable_windowed_einsum_for_all_gather",
         "false",
         "with mesh.fsdp=16 a layer's matmuls would each be done in sixteen "
-        "parts, added up in memory (docs/guides/pretrain/scaling.md)",
+        "parts, added up in memory (docs/results/scaling.md)",
       ),
       Flag(
         "xla_tpu_enable_windowed_einsum_for_reduce_scatter",

@@ -320,9 +320,8 @@ def test_a_workdir_of_something_else_stays_as_it_is(tiny, tmp_path, capsys):
   (tmp_path / "config.json").write_text('{"model_type": "bert"}')
   argv = ["pretrain", f"--config={tiny[0]}", f"--workdir={tmp_path}"]
   assert main.main(argv) == 2
-  assert capsys.readouterr().err == (
-    f"error: {tmp_path} holds a config.json that no run has made, and this is "
-    "pretraining. Give another --workdir.\n"
-  )
+  line = capsys.readouterr().err
+  assert line.startswith(f"error: {tmp_path} holds a config.json")
+  assert "--workdir" in line and line.count("\n") == 1
   assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
   assert (tmp_path / "config.json").read_text() == '{"model_type": "bert"}'

@@ -186,6 +186,6 @@ def test_what_is_wrong_is_told_in_a_line(tagger, capsys):
   workdir, files = tagger
   argv = ["transfer", "--checkpoint", str(workdir), "--data"]
   assert main.main([*argv, f"en:{files['en']}", "--source=vi"]) == 2
-  assert "--source=vi has no file in --data" in capsys.readouterr().err
+  assert "--source='vi' is unknown; known: en" in capsys.readouterr().err
   assert main.main([*argv, f"en:{files['en']}x"]) == 2
   assert capsys.readouterr().err.count("\n") == 1

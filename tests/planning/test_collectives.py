@@ -102,7 +102,7 @@ def program():
 def test_each_collective(program):
   found = [
     (c.op, c.axis, c.bytes, c.trips, c.is_async)
-    for c in collectives.find(program, MESH)
+    for c in collectives.find_collectives(program, MESH)
   ]
   assert found == [
     ("all-gather", "fsdp", 14 * 11 * 2, (2,), False),
@@ -116,7 +116,7 @@ def test_each_collective(program):
 
 
 def test_the_table(program):
-  table = collectives.summarise(collectives.find(program, MESH), 2)
+  table = collectives.summarise(collectives.find_collectives(program, MESH), 2)
   assert table[0] == {
     "op": "all-gather",
     "axis": "fsdp",
@@ -163,13 +163,13 @@ def test_axes():
 
 def test_traffic_by_hand(program):
   # dot.2 reads 240 and 160 bytes; what it writes stays on the chip.
-  assert memory_traffic.measure(program).matmuls == 240 + 160
+  assert memory_traffic.measure_traffic(program).matmuls == 240 + 160
   # cut.2: a slice of 40 bytes read and written, and 4 of the index; put.2: 40
   # read, 40 written in place, 4; scattered.1: 48 written; copy.1: 36 + 12;
   # chain.1: 4 + 60; chain.2: 60 + 60; of slice-start.1 the slice is read, 80,
   # copy-start.1: 160 read; what they write stays on the chip.
   others = 84 + 84 + 48 + 48 + 64 + 120 + 80 + 160
-  assert memory_traffic.measure(program).others == others
+  assert memory_traffic.measure_traffic(program).others == others
 
 
 def test_shapes():

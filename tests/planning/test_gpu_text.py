@@ -99,7 +99,8 @@ def program():
 
 def test_each_collective(program):
   found = [
-    (c.op, c.axis, c.bytes, c.is_async) for c in collectives.find(program, MESH)
+    (c.op, c.axis, c.bytes, c.is_async)
+    for c in collectives.find_collectives(program, MESH)
   ]
   assert found == [
     ("all-gather", "fsdp", 14 * 11 * 2 + 10 * 4, True),
@@ -110,7 +111,7 @@ def test_each_collective(program):
 
 
 def test_traffic_by_hand(program):
-  moved = memory_traffic.measure(program)
+  moved = memory_traffic.measure_traffic(program)
   # Operands and result of each; of the library's there is a workspace.
   sizes = 2 * (5 * 7 + 7 * 11)
   assert [(x.bytes, x.flops) for x in moved.counted] == [
@@ -129,7 +130,7 @@ def test_a_loop_that_does_not_say_how_long_it_is():
   text = TEXT.replace(', backend_config={"known_trip_count":{"n":"17"}}', "")
   text = text.replace("constant(99)", "get-tuple-element(%t.1), index=0")
   for rounds in (1, 5):
-    moved = memory_traffic.measure(hlo.parse_program(text, rounds))
+    moved = memory_traffic.measure_traffic(hlo.parse_program(text, rounds))
     assert moved.others == rounds * (40 + 40 + 4) + 2 * 4 * 9 * 10
 
 
@@ -140,7 +141,7 @@ def test_matmuls_one_by_one():
   fast = memory_traffic.Operation(int(1e-3 * bandwidth), True, 2e-3 * peak)
   slow = memory_traffic.Operation(int(5e-3 * bandwidth), True, 1e-3 * peak)
   moved = memory_traffic.Traffic(int(2e-3 * bandwidth), 0, (fast, slow))
-  found = roofline.estimate(
+  found = roofline.estimate_step(
     topology, flops=6e-3 * peak, traffic=moved, collectives=[]
   )
   assert found.matmuls == pytest.approx(2e-3 + 5e-3 + 3e-3)
@@ -171,7 +172,9 @@ def test_what_is_waited_for_in_the_order_of_the_program():
   """5 ms of the first, none of the second, all of the third."""
   topology = topologies.parse_topology("h200:8")
   program = hlo.parse_program(ORDER)
-  sent = collectives.find(program, {"data": 8, "fsdp": 1, "tensor": 1})
+  sent = collectives.find_collectives(
+    program, {"data": 8, "fsdp": 1, "tensor": 1}
+  )
   assert len(sent) == 3
   waited = roofline.exposed(program, topology, sent)
   assert waited == pytest.approx(5e-3 + 0 + 7e-3)
@@ -180,7 +183,7 @@ def test_what_is_waited_for_in_the_order_of_the_program():
 def test_inside_of_asynchronous_calls(program):
   """Their end is the call's: nothing of this program is beside it."""
   topology = topologies.parse_topology("h200:8")
-  (last,) = collectives.find(program, MESH)[3:]
+  (last,) = collectives.find_collectives(program, MESH)[3:]
   seconds = roofline.collective_seconds(last, topology, ())
   assert roofline.exposed(program, topology, [last]) == pytest.approx(seconds)
 
@@ -225,7 +228,9 @@ def test_not_a_share_of_memory():
 def test_memory_that_a_run_can_have(monkeypatch):
   monkeypatch.setenv("XLA_CLIENT_MEM_FRACTION", "0.5")
   assert (
-    compile.available(topologies.parse_topology("a100:1"))
+    compile.available_bytes(topologies.parse_topology("a100:1"))
     == 85_100_068_864 // 2
   )
-  assert compile.available(topologies.parse_topology("v5e:2x2")) == 16 * 2**30
+  assert (
+    compile.available_bytes(topologies.parse_topology("v5e:2x2")) == 16 * 2**30
+  )

@@ -66,7 +66,7 @@ def test_bytes_of_a_matmul_and_what_follows(name):
     ((72, 40), jnp.bfloat16, whole),
     ((104, 40), jnp.float32, whole),
   )
-  moved = memory_traffic.measure(program)
+  moved = memory_traffic.measure_traffic(program)
   (matmul,) = moved.counted
   assert matmul.flops == 2 * 104 * 72 * 40
   assert matmul.bytes == 2 * (104 * 72 + 72 * 40 + 104 * 40)
@@ -89,7 +89,7 @@ def test_a_gradient_is_summed_over_all(name):
     ((72, 40), jnp.bfloat16, PartitionSpec()),
   )
   mesh = {"data": count, "fsdp": 1, "tensor": 1}
-  (found,) = collectives.find(program, mesh)
+  (found,) = collectives.find_collectives(program, mesh)
   assert (found.op, found.axis, found.bytes) == ("all-reduce", "data", 5_760)
   assert not found.is_async
   assert found.group == tuple(range(count))
@@ -171,7 +171,7 @@ def test_every_dot_of_the_step_is_in_the_program():
   config = planner.with_rows(config, 0, 32)
   step = compile.make_step(config, compile.devices(topology), 0)
   found = compile.compile_step(step, topology)
-  moved = memory_traffic.measure(hlo.parse_program(found.text))
+  moved = memory_traffic.measure_traffic(hlo.parse_program(found.text))
   counted = sum(x.flops for x in moved.counted)
   executed = planner._executed(step, rounds=1)
   assert counted == pytest.approx(executed, rel=1e-3)

@@ -1,7 +1,7 @@
 """Steps compiled for TPUs by libtpu, on a machine without one.
 
 Slow: a compilation takes a minute of one core. They skip without libtpu (extra
-`tpu`). What is checked is what docs/guides/pretrain/scaling.md says of them.
+`tpu`). What is checked is what docs/results/scaling.md says of them.
 """
 
 import importlib.util

@@ -204,7 +204,7 @@ def test_gpus_are_estimated(capsys, config):
   meshes = [line.split(" | ")[1] for line in rows]
   assert meshes == ["data=8", "fsdp=8", "data=16", "data=2, fsdp=8", "fsdp=16"]
   assert "model, not measured" in out
-  assert "pip install 'maskedlm[cuda]' compiles the step" in out
+  assert "pip install 'maskedlm[cuda]'" in out
 
 
 def test_an_estimate_says_how_to_compile_it(capsys, config):
@@ -255,7 +255,7 @@ def test_a_compiler_that_gives_up_is_one_line(
     for line in capsys.readouterr().err.splitlines()
     if line.startswith("error: ")
   )
-  assert "gives up on this step for cpu: RESOURCE_EXHAUSTED: Ran out" in line
+  assert "this step for cpu failed: RESOURCE_EXHAUSTED: Ran out" in line
   assert "LIBTPU_INIT_ARGS" in line and "--rows" in line
 
 
@@ -302,7 +302,7 @@ def test_the_largest_batch(capacity, rows, fixed, expected, tries):
     return fixed + 2 * count <= capacity, fixed + 2 * count
 
   needed = fixed + 2 * rows
-  assert planner.largest(needs, rows, needed, capacity) == expected
+  assert planner.largest_batch(needs, rows, needed, capacity) == expected
   assert len(asked) <= tries
 
 

@@ -66,7 +66,7 @@ def test_a_step_by_hand():
   waited = collective("all-gather", 100e6, tuple(range(16)), trips=(12,))
   hidden = waited._replace(is_async=True)
   one = 100e6 * 15 / 16 / 100e9 + 8e-6
-  estimate = roofline.estimate(
+  estimate = roofline.estimate_step(
     topology,
     flops=19.7e12,  # 100 ms.
     traffic=Traffic(matmuls=8.19e9, others=16.38e9),  # 10 ms, 20 ms.
@@ -83,7 +83,7 @@ def test_a_step_by_hand():
 
 def test_what_computation_can_not_hide_is_waited_for():
   c = collective("all-gather", 100e9, tuple(range(16)), is_async=True)
-  estimate = roofline.estimate(
+  estimate = roofline.estimate_step(
     topologies.parse_topology("v5e:16x16"),
     flops=19.7e12,
     traffic=Traffic(0, 0),
@@ -113,7 +113,7 @@ def test_executed_flops():
   mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
   x, ws = jnp.ones((5, 7)), jnp.ones((3, 7, 7))
   step = jax.jit(jax.grad(loss, argnums=(0, 1)))
-  count = executed_flops.executed(step, mesh, ws, x)
+  count = executed_flops.count_executed(step, mesh, ws, x)
   assert count == 3 * 4 * (2 * 5 * 7 * 7)
 
 
@@ -129,8 +129,8 @@ def test_blockwise_attention_counts_all_blocks():
 
   step = jax.jit(jax.grad(total))
   whole = 7 * (2 * 3 * 2 * 256 * 256 * 8)
-  assert executed_flops.executed(step, mesh, x, rounds=2) == whole
-  assert executed_flops.executed(step, mesh, x) == whole / 2
+  assert executed_flops.count_executed(step, mesh, x, rounds=2) == whole
+  assert executed_flops.count_executed(step, mesh, x) == whole / 2
 
 
 def test_unused_matmuls_do_not_count():
@@ -140,7 +140,7 @@ def test_unused_matmuls_do_not_count():
     _ = x @ x
     return x
 
-  assert executed_flops.executed(jax.jit(f), mesh, jnp.ones((4, 4))) == 0
+  assert executed_flops.count_executed(jax.jit(f), mesh, jnp.ones((4, 4))) == 0
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ def test_unused_matmuls_do_not_count():
   ],
 )
 def test_the_error_of_memory(message, needed):
-  found = compile.out_of_memory(message)
+  found = compile.parse_out_of_memory(message)
   assert found == (int(needed * 2**30), int(15.75 * 2**30))
 
 
 def test_another_error():
-  assert compile.out_of_memory("INTERNAL: something else") is None
+  assert compile.parse_out_of_memory("INTERNAL: something else") is None

@@ -42,8 +42,8 @@ def read_records(
     path: .tsv or .txt (tabs), .csv (commas), .jsonl (one object per line) or
       .parquet; in the latter two, values that are not strings become JSON. In
       .csv, "..." quotes a field (RFC 4180); in .tsv, a quotation mark is text
-      like any other (GLUE). A byte order mark, blank lines and the \\r of \\r\\n
-      are dropped.
+      like any other (GLUE). A byte order mark, blank lines and the \\r of
+      \\r\\n are dropped.
     header: names of the columns, for a file without a header row.
     ragged: called with the error of a row that has too few or too many
       columns, which is then left out; None: the error is raised.

@@ -1,10 +1,9 @@
-"""`maskedlm inspect`: what will be trained, before an hour is spent on it.
+"""Collects what `maskedlm inspect` shows about a run before it starts.
 
-On the CPU, in seconds: sample rows with what was hidden in them, the measured
-shares, the epochs, the learning rate, what decays, the parameters, the FLOPs
-and the bytes. Facts come from the run's own Task and corpus (`facts_of_rows`)
-or from its shapes alone (`facts_of_model`); inspect_html.py makes a page of
-them.
+On the CPU, in seconds: sample rows with their masks, measured shares, epochs,
+the learning rate, weight decay, parameters, FLOPs and bytes. The facts come
+from the run's own Task and corpus (`facts_of_rows`) or from its shapes alone
+(`facts_of_model`); html_page.py renders them as a page.
 """
 
 import math
@@ -27,12 +26,12 @@ from maskedlm.planning.inspect import rows as rows_lib
 from maskedlm.training import optimizer
 from maskedlm.training import step as steps
 
-MEASURED_ROWS = 512  # Rows, about, over which shares are measured.
+MEASURED_ROWS = 512  # About how many rows shares are measured on.
 CURVE_POINTS = 61
 
 
 class Section(NamedTuple):
-  """A heading and its lines, for the terminal and for the page."""
+  """A heading and its lines, for the terminal and the page."""
 
   title: str
   lines: list[str]
@@ -41,7 +40,7 @@ class Section(NamedTuple):
 def facts_of_model(
   config: ConfigDict, task: Task
 ) -> tuple[dict[str, Any], list[Section]]:
-  """(figures, sections) that need no text: sizes, decay, FLOPs, bytes."""
+  """Returns (figures, sections) about sizes, decay, FLOPs and bytes."""
   params = jax.eval_shape(task.init, jax.random.key(0))
   sizes = {p: math.prod(x.shape) for p, x in memory.by_path(params).items()}
   total = sum(sizes.values())
@@ -61,7 +60,7 @@ def facts_of_model(
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * config.train.accumulate
   phases = [
     _phase(config, task, shape, max(shape.num_rows // parts, 1))
-    for shape in memory.shapes(config)
+    for shape in memory.phase_shapes(config)
   ]
   figures = {
     "parameters": total,
@@ -113,7 +112,7 @@ def facts_of_model(
 def _phase(
   config: ConfigDict, task: Task, shape: batching.BatchShape, rows: int
 ) -> dict[str, Any]:
-  """The figures of a phase, of so many rows on a device at a time."""
+  """Returns the figures of a phase, with `rows` rows on a device at a time."""
   machine = layer.machine()
   return {
     "first_step": shape.first_step,
@@ -131,7 +130,7 @@ def _phase(
 def facts_of_rows(
   config: ConfigDict, task: Task, corpus: store.Corpus, *, num_samples: int
 ) -> tuple[dict[str, Any], list[Section], list[list[rows_lib.Token]]]:
-  """(figures, sections, sample rows), measured on the first training steps."""
+  """Returns (figures, sections, sample rows) of the first training steps."""
   tokenizer = corpus.tokenizer
   batches = _first_batches(config, task)
   figures = rows_lib.measure_rows(batches, tokenizer)
@@ -155,35 +154,35 @@ def facts_of_rows(
       drawn_by = f"data.shares={data.shares}"
     title = f"Languages, drawn by {drawn_by}, over the run"
     sections.append(Section(title, languages.format_schedule(table)))
-  plain, hidden = batches[0]
+  plain, masked = batches[0]
   samples = [
-    rows_lib.sample_row(plain, hidden, i, tokenizer)
+    rows_lib.sample_row(plain, masked, i, tokenizer)
     for i in range(min(num_samples, len(plain["input_ids"])))
   ]
   return figures, sections, samples
 
 
 def _first_batches(config: ConfigDict, task: Task) -> list[tuple]:
-  """(plain, corrupted) batches of MEASURED_ROWS rows, about."""
+  """Returns (plain, masked) batches of about MEASURED_ROWS rows."""
   corrupt = jax.jit(task.corrupt)
   batches = []
   key = jax.random.key(config.seed)
   for step in range(-(-MEASURED_ROWS // config.data.batch_size)):
     plain = task.batch_at("train", step)
-    hidden = jax.device_get(corrupt(plain, jax.random.fold_in(key, step)))
-    batches.append((plain, hidden))
+    masked = jax.device_get(corrupt(plain, jax.random.fold_in(key, step)))
+    batches.append((plain, masked))
   return batches
 
 
 def _num_long(config: ConfigDict) -> int:
-  """Steps of longer rows."""
+  """Returns the number of steps with longer rows."""
   return round(config.train.num_steps * config.data.long_share)
 
 
 def _reading(
   config: ConfigDict, task: Task, corpus: store.Corpus, figures
 ) -> dict[str, Any]:
-  """How much text a step, an epoch and the run read, by what was measured."""
+  """Estimates the text that a step, an epoch and the run read."""
   batch_size, rows = config.data.batch_size, sum(task.rows_per_epoch[:1])
   tokens = corpus.meta["splits"]["train"]["tokens"]
   epoch = figures["text_tokens_per_row"] * rows
@@ -192,8 +191,8 @@ def _reading(
     "tokens_per_step": figures["real_tokens_per_row"] * batch_size,
     "tokens_in_corpus": tokens,
     "tokens_per_epoch": epoch,
-    # Truncated, or of documents too short for a row; measured, so about. Not
-    # known of several languages, whose rows are cut and repeated.
+    # Truncated, or in documents too short for a row; measured, so approximate.
+    # Unknown with several languages, whose rows are dropped and repeated.
     "truncated_share": (
       None if task.shares else max(0.0, 1 - epoch / max(tokens, 1))
     ),
@@ -206,7 +205,7 @@ def _percent(share: float | None) -> str:
 
 
 def _lines_of_rows(config: ConfigDict, figures, mask: str) -> list[str]:
-  """What was hidden in the rows, and what else is in them."""
+  """Formats what is masked in the rows, and what else is in them."""
   shown = {name: _percent(x) for name, x in figures.items()}
   if figures["nothing_share"] is None:
     spans = figures["span_length_mean"]
@@ -240,7 +239,7 @@ def _lines_of_rows(config: ConfigDict, figures, mask: str) -> list[str]:
 def _lines_of_text(
   config: ConfigDict, task: Task, corpus: store.Corpus, figures
 ) -> list[str]:
-  """How much text there is, and how often the run reads it."""
+  """Formats how much text there is, and how often the run reads it."""
   meta, num_long = corpus.meta["splits"]["train"], _num_long(config)
   truncated = f", {_percent(figures['truncated_share'])} truncated"
   return [
@@ -254,7 +253,7 @@ def _lines_of_text(
 
 
 def rate_curve(config: ConfigDict) -> list[tuple[int, float]]:
-  """[(step, learning rate)] over the run."""
+  """Returns [(step, learning rate)] over the run."""
   num_steps = config.train.num_steps
   schedule = optimizer.make_schedule(config.optimizer, num_steps)
   points = np.linspace(0, num_steps - 1, CURVE_POINTS).astype(int)
@@ -266,13 +265,13 @@ def rate_curve(config: ConfigDict) -> list[tuple[int, float]]:
 
 
 def sparkline(values: Sequence[float]) -> str:
-  """Numbers from 0 to their largest, as a line of blocks."""
+  """Draws numbers from 0 to their maximum as a line of blocks."""
   top = max(values) or 1.0
   return "".join("▁▂▃▄▅▆▇█"[round(7 * v / top)] for v in values)
 
 
 def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
-  """The share of padding that the objective's rows have, packed or not."""
+  """Returns the share of padding in the objective's rows, packed or not."""
   config = config.copy_and_resolve_references()
   config.objective.pack = pack
   task = objectives.make(config, corpus)

@@ -1,7 +1,7 @@
-"""What a run reads of each language, for `maskedlm inspect`.
+"""Computes what a run reads of each language, for `maskedlm inspect`.
 
 From the Task's shares (data/batches/domain_mixture.py): exact for whole epochs,
-and in expectation for what is begun of the last one.
+and the expected value for a part of one.
 """
 
 from typing import Any
@@ -16,12 +16,12 @@ from maskedlm.runtime import console
 def language_schedule(
   config: ConfigDict, task: Task, corpus: store.Corpus
 ) -> dict[str, dict[str, float]]:
-  """name -> what there is to train on, and what the whole run reads of it.
+  """Returns for each language its training text, and what the run reads of it.
 
-  tokens and rows are those of the corpus, the rows being the first phase's;
-  share is the language's of the batches' rows, natural_share the same for
-  alpha = 1; repeats is how often the run reads each of the rows, and
-  tokens_read what that makes of the tokens.
+  tokens and rows count the corpus, in rows of the first phase; share is the
+  language's share of the batches' rows, natural_share the same for alpha = 1;
+  repeats is how often the run reads each row, and tokens_read is repeats times
+  tokens.
   """
   steps, data = config.train.num_steps, config.data
   num_long = round(steps * data.long_share)

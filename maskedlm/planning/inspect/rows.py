@@ -1,7 +1,7 @@
-"""Measures and shows rows for `maskedlm inspect`: what was hidden, and how.
+"""Measures and formats rows for `maskedlm inspect`: what is masked, and how.
 
-From (plain, corrupted) batches, on the host; knows no objective: it reads the
-names that batches share (docs/design/add-an-objective.md).
+It works on (plain, masked) batches, on the host, for any objective: it uses the
+names that batches have in common (docs/design/add-an-objective.md).
 """
 
 import collections
@@ -18,41 +18,41 @@ COLOURS = {
   "keep": "\033[32m",
   "label": "\033[36m",
 }
-NOTHING = (
-  "NOTHING"  # As docs/guides/pretrain/masking.md calls it; its id is [PAD]'s.
-)
+# Its id is [PAD]'s (docs/guides/pretrain/masking.md).
+NOTHING = "NOTHING"
 
 
 class Token(NamedTuple):
   """A token of a sample row."""
 
-  text: str  # What stood there; of a row whose tokens were moved, what is seen.
-  shown: str  # What the model sees there; of a moved row, the label.
-  treatment: str  # "" | mask | random | keep; of a moved row, "" | label.
+  text: str  # The original token; in a row with edits, what the model sees.
+  shown: str  # What the model sees; in a row with edits, the label.
+  treatment: str  # "" | mask | random | keep; in a row with edits, "" | label.
 
 
 def measure_rows(batches: Sequence[tuple], tokenizer) -> dict[str, Any]:
-  """Shares over (plain, corrupted) batches; None for what a task hasn't.
+  """Returns shares over (plain, masked) batches; None for what a task lacks.
 
-  mask_rate is of the real tokens that are seen, specials included; the three
-  treatments are of the predicted tokens. A random token that happens to be the
-  one that stood there counts as kept. span_length_mean is in words: of adjacent
-  predicted tokens, how many words they touch. Where tokens were moved (deleted,
-  inserted) neither can be told; then nothing_share is of the predictions.
+  mask_rate is a share of the real tokens that the model sees, with [CLS] and
+  [SEP]; the treatments are shares of the predicted tokens. A random token that
+  happens to equal the original counts as kept. span_length_mean is the number
+  of words in which adjacent predicted tokens are. If tokens were deleted or
+  inserted (edits.py), treatments and spans are unknown, and nothing_share is a
+  share of the predictions.
   """
   count: collections.Counter = collections.Counter()
   special = tokenizer.special
-  for plain, hidden in batches:
+  for plain, masked in batches:
     ids, real = plain["input_ids"], plain["segment_ids"] > 0
     count["rows"] += len(ids)
     count["real"] += real.sum()
     count["positions"] += real.size
     count["text"] += (real & (ids != special.cls) & (ids != special.sep)).sum()
     count["unk"] += (ids[real] == special.unk).sum()
-    if "masked_positions" in hidden and np.shape(hidden["input_ids"]) == (
+    if "masked_positions" in masked and np.shape(masked["input_ids"]) == (
       ids.shape
     ):
-      _count_predictions(count, plain, hidden, tokenizer)
+      _count_predictions(count, plain, masked, tokenizer)
     if "nsp_labels" in plain:
       weight = np.broadcast_to(
         plain.get("segment_weights", np.ones_like(plain["nsp_labels"])),
@@ -82,14 +82,14 @@ def measure_rows(batches: Sequence[tuple], tokenizer) -> dict[str, Any]:
   }
 
 
-def _count_predictions(count, plain, hidden, tokenizer) -> None:
-  ids, seen = plain["input_ids"], hidden["input_ids"]
+def _count_predictions(count, plain, masked, tokenizer) -> None:
+  ids, seen = plain["input_ids"], masked["input_ids"]
   special = tokenizer.special
-  chosen = chosen_mask(hidden)
+  chosen = chosen_mask(masked)
   count["chosen"] += chosen.sum()
-  count["seen"] += (hidden["segment_ids"] > 0).sum()
-  if is_moved(plain, hidden):
-    labels = hidden["masked_labels"][hidden["masked_weights"] > 0]
+  count["seen"] += (masked["segment_ids"] > 0).sum()
+  if is_moved(plain, masked):
+    labels = masked["masked_labels"][masked["masked_weights"] > 0]
     count["labels"] += labels.size
     count["nothing"] += (labels == special.pad).sum()
     return
@@ -102,35 +102,35 @@ def _count_predictions(count, plain, hidden, tokenizer) -> None:
   count["words"] += (chosen & (starts | begins)).sum()
 
 
-def is_moved(plain: Mapping[str, Any], hidden: Mapping[str, Any]) -> bool:
-  """Do tokens of a batch stand elsewhere than they did (edits.py)?
+def is_moved(plain: Mapping[str, Any], masked: Mapping[str, Any]) -> bool:
+  """Returns whether tokens of a batch were moved (edits.py).
 
   Then what is seen differs where nothing is predicted, too.
   """
-  differs = hidden["input_ids"] != plain["input_ids"]
-  return bool((differs & ~chosen_mask(hidden)).any())
+  differs = masked["input_ids"] != plain["input_ids"]
+  return bool((differs & ~chosen_mask(masked)).any())
 
 
-def chosen_mask(hidden: Mapping[str, Any]) -> np.ndarray:
-  """[B, L] bool: which positions are predicted."""
-  chosen = np.zeros(hidden["input_ids"].shape, bool)
-  row, slot = np.nonzero(hidden["masked_weights"] > 0)
-  chosen[row, hidden["masked_positions"][row, slot]] = True
+def chosen_mask(masked: Mapping[str, Any]) -> np.ndarray:
+  """Returns [B, L] bool: the predicted positions."""
+  chosen = np.zeros(masked["input_ids"].shape, bool)
+  row, slot = np.nonzero(masked["masked_weights"] > 0)
+  chosen[row, masked["masked_positions"][row, slot]] = True
   return chosen
 
 
-def sample_row(plain, hidden, index: int, tokenizer) -> list[Token]:
-  """A row's real tokens, with what became of each.
+def sample_row(plain, masked, index: int, tokenizer) -> list[Token]:
+  """Returns a row's real tokens, with the treatment of each.
 
-  Where tokens were moved, those that are seen, with the labels of those that
-  something is predicted at.
+  If tokens were moved, returns those that the model sees, with the labels of
+  the predicted positions.
   """
-  if "masked_positions" in hidden and is_moved(plain, hidden):
-    return _moved_row({k: v[index] for k, v in hidden.items()}, tokenizer)
-  ids, seen = plain["input_ids"][index], hidden["input_ids"][index]
+  if "masked_positions" in masked and is_moved(plain, masked):
+    return _moved_row({k: v[index] for k, v in masked.items()}, tokenizer)
+  ids, seen = plain["input_ids"][index], masked["input_ids"][index]
   chosen = np.zeros(len(ids), bool)
-  if "masked_positions" in hidden and len(seen) == len(ids):
-    chosen = chosen_mask(hidden)[index]
+  if "masked_positions" in masked and len(seen) == len(ids):
+    chosen = chosen_mask(masked)[index]
   row = []
   for i in np.flatnonzero(plain["segment_ids"][index] > 0):
     treatment = ""
@@ -145,9 +145,9 @@ def sample_row(plain, hidden, index: int, tokenizer) -> list[Token]:
   return row
 
 
-def _moved_row(hidden, tokenizer) -> list[Token]:
-  used = hidden["masked_weights"] > 0
-  slots = hidden["masked_positions"][used], hidden["masked_labels"][used]
+def _moved_row(masked, tokenizer) -> list[Token]:
+  used = masked["masked_weights"] > 0
+  slots = masked["masked_positions"][used], masked["masked_labels"][used]
   labels = dict(zip(*map(np.ndarray.tolist, slots), strict=True))
 
   def label(i):
@@ -156,8 +156,8 @@ def _moved_row(hidden, tokenizer) -> list[Token]:
     return _piece(tokenizer, labels[i]).strip()
 
   row = []
-  for i in np.flatnonzero(hidden["segment_ids"] > 0).tolist():
-    text = _piece(tokenizer, hidden["input_ids"][i])
+  for i in np.flatnonzero(masked["segment_ids"] > 0).tolist():
+    text = _piece(tokenizer, masked["input_ids"][i])
     predicted = i in labels
     row.append(
       Token(text, *((label(i), "label") if predicted else (text.strip(), "")))
@@ -166,7 +166,7 @@ def _moved_row(hidden, tokenizer) -> list[Token]:
 
 
 def format_row(row: Sequence[Token], coloured: bool) -> str:
-  """A row as text: {what stood there>what is seen} where it is predicted.
+  """Formats a row: {original>what the model sees} at predicted positions.
 
   Of a row whose tokens were moved: {what is seen:its label}.
   """
@@ -188,7 +188,7 @@ def format_row(row: Sequence[Token], coloured: bool) -> str:
 
 
 def _piece(tokenizer, token_id) -> str:
-  """A token as it stands in running text: a space where a word begins."""
+  """Returns a token as in running text: a space where a word begins."""
   token_id = int(token_id)
   if token_id in tokenizer.special_ids:
     return f" {tokenizer.tokens(token_id)}"

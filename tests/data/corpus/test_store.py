@@ -231,9 +231,7 @@ def edit_meta(path, **fields):
 
 
 def test_what_can_not_be_opened_says_why_and_what_to_do(write, tmp_path):
-  with pytest.raises(
-    CorpusError, match=r"no such corpus.*maskedlm prepare"
-  ):
+  with pytest.raises(CorpusError, match=r"no such corpus.*maskedlm prepare"):
     store.open_corpus(tmp_path / "nowhere")
   path = pathlib.Path(write(DOCUMENTS).path)
   unfinished = path.rename(f"{path}.tmp")
