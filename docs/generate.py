@@ -18,6 +18,7 @@ import pathlib
 from collections.abc import Iterator
 
 from maskedlm import objectives
+from maskedlm.cli import plot
 from maskedlm.cli.main import VERBS
 from maskedlm.config import defaults, presets
 from maskedlm.core.options import describe_range
@@ -26,18 +27,25 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "maskedlm"
 # The folders of maskedlm/ in import order, and what each is for.
 FOLDERS = {
-  "core": "the contract (Task), options, errors",
+  "core": "the contract of training (Task), options, errors",
   "runtime": "the process: hosts, start-up, buckets, files, console",
-  "modeling": "on the device: encoder, heads, losses, attention, masking",
+  "modeling": "on the device: encoder, heads, losses, attention",
   "data": "on the host: text, tokenizers, corpora, rows, batches",
   "objectives": "what pretraining minimises",
   "training": "the loop, step, optimizer, sharding, checkpoints",
   "config": "options, presets, overrides",
   "planning": "before a run: does it fit, what will it read",
-  "finetune": "one folder a task",
-  "inference": "a trained model at work",
-  "interop": "Hugging Face, StableHLO",
-  "cli": "one file a verb",
+  "finetune": "one folder per task",
+  "inference": "what a trained model is used for",
+  "interop": "import and export: Hugging Face, StableHLO",
+  "cli": "the command line: one file per verb",
+}
+
+# Verbs that have verbs of their own.
+SUBVERBS = {
+  "tokenizer": ("report",),
+  "word-senses": ("train", "evaluate", "predict"),
+  "plot": tuple(plot.PICTURES),
 }
 
 
@@ -100,13 +108,13 @@ def cli_page() -> str:
     "`docs/generate.py`.",
   ]
   for verb, (module, about) in VERBS.items():
-    if text := _help(module):
-      lines += ["", f"## {verb}", "", f"{about[0].upper()}{about[1:]}.", ""]
-      lines += ["```", text.strip(), "```"]
+    lines += ["", f"## {verb}", "", f"{about[0].upper()}{about[1:]}."]
+    for words in [[], *([word] for word in SUBVERBS.get(verb, ()))]:
+      lines += ["", "```", _help(module, *words).strip(), "```"]
   return "\n".join(lines) + "\n"
 
 
-def _help(module: str) -> str:
+def _help(module: str, *words: str) -> str:
   """Returns what a verb prints for --help, 80 columns wide."""
   main = importlib.import_module(f"maskedlm.cli.{module}").main
   printed = io.StringIO()
@@ -114,7 +122,7 @@ def _help(module: str) -> str:
   os.environ["COLUMNS"] = "80"
   try:
     with contextlib.redirect_stdout(printed), contextlib.suppress(SystemExit):
-      main(["--help"])
+      main([*words, "--help"])
   finally:
     os.environ.pop("COLUMNS")
     if columns is not None:
@@ -143,34 +151,64 @@ def files_page() -> str:
 
 
 def layers_picture() -> str:
-  """Returns docs/assets/layers.svg: the folders, and which imports which."""
-  arrows = sorted(_arrows())
-  names, height, top = list(FOLDERS), 46, 30
-  x, width = 240, 510
+  """Returns docs/assets/layers.svg: the folders, and which imports which.
+
+  A folder is one row above the highest one that it imports. An arrow that
+  follows from others (u -> w -> v for u -> v) is left out.
+  """
+  arrows = set(_arrows())
+  reached: dict[str, set[str]] = {}  # By the imports of a folder's imports.
+  row: dict[str, int] = {}
+  for name in FOLDERS:
+    used = {v for u, v in arrows if u == name}
+    reached[name] = set().union(*(reached[v] | {v} for v in used))
+    arrows -= {(name, v) for w in used for v in reached[w]}
+    row[name] = 1 + max((row[v] for v in used), default=-1)
+  width, height, top = 390, 58, 34
+  step = height + 30
+  center, upper = {}, {}
+  for name in FOLDERS:
+    column = [n for n in FOLDERS if row[n] == row[name]].index(name)
+    center[name] = 10 + width // 2 + (width + 60) * column
+    upper[name] = top + step * (max(row.values()) - row[name])
   parts = [
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 770 '
-    f'{top + height * len(names) + 10}" font-family="sans-serif">',
+    f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 '
+    f"{max(center.values()) + width // 2 + 10} "
+    f'{max(upper.values()) + height + 10}" font-family="sans-serif">',
+    '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" '
+    'markerWidth="7" markerHeight="7" orient="auto">'
+    '<path d="M0 0L8 4L0 8z" fill="#5c6bc0"/></marker></defs>',
     '<rect width="100%" height="100%" fill="white"/>',
-    '<text x="240" y="18" font-size="13" fill="#555">A folder imports only '
-    "those above it (arcs).</text>",
+    '<text x="10" y="20" font-size="13" fill="#555">An arrow is an import; '
+    "imports that follow from others are left out.</text>",
   ]
-  middle = {n: top + height * i + 18 for i, n in enumerate(names)}
-  for user, used in arrows:
-    start, end = middle[user], middle[used]
-    reach = x - 14 - 22 * (names.index(user) - names.index(used))
+  for user, used in sorted(arrows):
+    x, y, x2, y2 = center[user], upper[user] + height, center[used], upper[used]
+    side = (x2 > x) - (x2 < x)
+    if row[user] - row[used] == 1 or not side:
+      # From box to box; to the other column from corner to corner.
+      x, x2 = x + side * (width // 2 - 14), x2 - side * (width // 2 - 14)
+      path = f"M{x} {y}L{x2} {y2 - 2}"
+    else:  # Through the gap between the columns.
+      x, y, y2 = x + side * width // 2, y - height // 2, y2 + height // 2
+      gap = x + side * 30
+      path = (
+        f"M{x} {y}H{gap - side * 10}Q{gap} {y} {gap} {y + 10}V{y2 - 10}"
+        f"Q{gap} {y2} {gap + side * 10} {y2}H{gap + side * 28}"
+      )
     parts.append(
-      f'<path d="M{x} {start} C{reach} {start} {reach} {end} {x} {end + 6}" '
-      'fill="none" stroke="#3f51b5" stroke-opacity="0.35" stroke-width="1.3"/>'
+      f'<path d="{path}" fill="none" stroke="#5c6bc0" stroke-width="1.6" '
+      'marker-end="url(#head)"/>'
     )
-  for name in names:
-    y = middle[name]
+  for name, about in FOLDERS.items():
+    x, y = center[name] - width // 2, upper[name]
     parts.append(
-      f'<rect x="{x}" y="{y - 17}" width="{width}" height="36" rx="6" '
+      f'<rect x="{x}" y="{y}" width="{width}" height="{height}" rx="8" '
       'fill="#eef0fb" stroke="#3f51b5"/>'
-      f'<text x="{x + 12}" y="{y + 6}" font-size="16" font-weight="bold" '
+      f'<text x="{x + 14}" y="{y + 24}" font-size="17" font-weight="bold" '
       f'fill="#1a237e">{name}/</text>'
-      f'<text x="{x + 118}" y="{y + 5}" font-size="13" fill="#333">'
-      f"{FOLDERS[name]}</text>"
+      f'<text x="{x + 14}" y="{y + 45}" font-size="13" fill="#333">{about}'
+      "</text>"
     )
   return "\n".join([*parts, "</svg>"]) + "\n"
 
