@@ -54,7 +54,7 @@ def run(
   *,
   mesh: jax.sharding.Mesh,
   identity: Mapping[str, Any],
-  frozen: Collection[str] = (),
+  frozen: Collection[str],
   start_from: Callable[[Params], Params] = lambda params: params,
 ) -> Result:
   """Trains to config.train.num_steps, from the newest checkpoint if any.

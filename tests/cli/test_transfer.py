@@ -55,7 +55,7 @@ def test_xnli_by_language(xnli):
   assert found[0].where == f"{xnli}:4"
   everything = classification.read(xnli, options._replace(language=""))
   assert len(everything) == 5 and everything[0].text == XNLI[0][2]
-  with pytest.raises(DataError, match=r"no row has .*'fr'; there are en, vi\."):
+  with pytest.raises(DataError, match=r"language 'fr'; known: en, vi\."):
     classification.read(xnli, options._replace(language="fr"))
 
 

@@ -211,7 +211,7 @@ def test_input_that_a_kind_cannot_read_is_told_by_its_line(
   argv = ["predict", "--checkpoint", str(finished[0])]
   assert main.main([*argv, "--input", str(path)]) == 2
   said = capsys.readouterr().err
-  assert f'error: {path}:3: input {{"txt": "a dog"}}: no \'text\'' in said
+  assert f'error: {path}:3: input {{"txt": "a dog"}} has no \'text\'' in said
   assert main.main([*argv, '{"txt": "a dog"}']) == 2
   assert "error: input {" in capsys.readouterr().err
 
@@ -237,7 +237,7 @@ def test_a_share_is_held_out_whatever_the_seed(config):
     ({"data.train": ""}, "data.train is empty"),
     ({"data.length": 64}, "data.length=64 is more than the 48 positions"),
     ({"model.reinit_layers": 3}, "model.reinit_layers=3: expected 0 to 2"),
-    ({"data.buckets": (25,)}, "data.buckets has 25"),
+    ({"data.buckets": (25,)}, "data.buckets contains 25"),
   ],
 )
 def test_what_is_wrong_is_said_in_one_line(config, change, message):

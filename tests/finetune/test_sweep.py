@@ -128,7 +128,7 @@ def test_how_long_a_run_is_must_be_told_once(changes, message):
 @pytest.mark.parametrize(
   ("changes", "message"),
   [
-    ({"learning_rate": (1e-5, 3.0)}, r"learning_rate=3\.0 must be over 0 and"),
+    ({"learning_rate": (1e-5, 3.0)}, r"learning_rate=3\.0 .*above 0 and 1"),
     ({"learning_rate": (1e-5, "fast")}, r"config\.sweep: .*learning_rate"),
     ({"batch_size": (32, 0)}, r"data\.batch_size=0"),
     ({"batch_size": (32, 33)}, "a batch of 33 rows must be divisible"),

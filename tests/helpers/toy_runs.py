@@ -29,4 +29,11 @@ def identity(c):
 
 def run(c, task, workdir, mesh):
   workdir.mkdir(exist_ok=True)
-  return loop.run(c, task, workdir, mesh=mesh, identity=identity(c))
+  return loop.run(
+    c,
+    task,
+    workdir,
+    mesh=mesh,
+    identity=identity(c),
+    frozen=defaults.frozen_options(c),
+  )

@@ -507,7 +507,7 @@ def test_a_worker_that_dies_is_an_error():
   results = workers.ordered_map(
     functools.partial, (os._exit,), [1, 1, 1], num_workers=2
   )
-  with pytest.raises(CorpusError, match="2 worker processes ended early"):
+  with pytest.raises(CorpusError, match="one of 2 worker processes died"):
     list(results)
 
 

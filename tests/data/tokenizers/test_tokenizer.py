@@ -589,8 +589,8 @@ def test_models_that_do_not_say_where_words_begin_are_refused(tmp_path):
 
 SCRIPT = """
 import multiprocessing, sys
-from maskedlm.data import tokenizer
-from tests.corpus import test_tokenizer as t
+from maskedlm.data.tokenizers import tokenizer, training
+from tests.data.tokenizers import test_tokenizer as t
 
 def ids(folder):
   return [i.tolist() for i in tokenizer.load(folder).encode_batch(t.ODD)]
@@ -598,7 +598,7 @@ def ids(folder):
 if __name__ == "__main__":
   for kind, lowercase in t.KINDS:
     folder = f"{sys.argv[1]}/{kind}{lowercase}"
-    new = tokenizer.train(
+    new = training.train_tokenizer(
       t._sentences(), kind=kind, vocab_size=1009, lowercase=lowercase)
     new.save(folder)
     expected = [i.tolist() for i in new.encode_batch(t.ODD)]
@@ -612,7 +612,7 @@ if __name__ == "__main__":
 def test_another_process_trains_the_same_and_is_quiet(trained, tmp_path):
   script = tmp_path / "script.py"
   script.write_text(SCRIPT)
-  root = __file__.rsplit(os.sep, 3)[0]
+  root = __file__.rsplit(os.sep, 4)[0]
   done = subprocess.run(
     [sys.executable, str(script), str(tmp_path)],
     env={**os.environ, "PYTHONPATH": root, "PYTHONHASHSEED": "12345"},
