@@ -589,7 +589,7 @@ def test_models_that_do_not_say_where_words_begin_are_refused(tmp_path):
 
 SCRIPT = """
 import multiprocessing, sys
-from maskedlm.data.tokenizers import tokenizer, training
+from maskedlm.data.tokenizers import tokenizer
 from tests.data.tokenizers import test_tokenizer as t
 
 def ids(folder):
@@ -598,7 +598,7 @@ def ids(folder):
 if __name__ == "__main__":
   for kind, lowercase in t.KINDS:
     folder = f"{sys.argv[1]}/{kind}{lowercase}"
-    new = training.train_tokenizer(
+    new = tokenizer.train_tokenizer(
       t._sentences(), kind=kind, vocab_size=1009, lowercase=lowercase)
     new.save(folder)
     expected = [i.tolist() for i in new.encode_batch(t.ODD)]
