@@ -151,13 +151,13 @@ def write_examples(name: str, folder: pathlib.Path, scale: float):
     scale: the share of the examples that is taken, 64 of them at least.
   """
   row = ROWS[name]
-  kind = base.load_kind(row.kind)
-  options = kind.Options(**row.source)
-  examples = kind.read(str(DATA / row.train), options)
+  task = base.load_task(row.kind)
+  options = task.options(**row.source)
+  examples = task.read(str(DATA / row.train), options)
   if row.dev:
-    dev = kind.read(str(DATA / row.dev), options)
+    dev = task.read(str(DATA / row.dev), options)
   else:
-    is_dev = [hashing.uniform(0, "dev", kind.group(e)) < 0.1 for e in examples]
+    is_dev = [hashing.uniform(0, "dev", task.group(e)) < 0.1 for e in examples]
     dev = [e for e, held in zip(examples, is_dev, strict=True) if held]
     examples = [e for e, held in zip(examples, is_dev, strict=True) if not held]
   write, ending = WRITERS[row.kind]

@@ -24,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
   options.add_out(parser, "write the predictions here, as JSONL")
   options.add_json(parser)
   options.add_batch_size(parser)
-  argv, overrides = data_files.split(argv)
+  argv, overrides = data_files.split_arguments(argv)
   args = parser.parse_args(argv)
 
   from maskedlm.finetune import predict, run
@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
   startup.enable_compile_cache()
   model = predict.open_model(args.checkpoint, overrides)
   examples = predict.read_labelled(
-    model.kind, model.app, model.options, args.data
+    model.task, model.app, model.options, args.data
   )
   predictions = predict.predict(
     model, examples, batch_size=args.batch_size, progress=predict.show

@@ -1,51 +1,47 @@
-"""`maskedlm finetune KIND`: a pretrained encoder is put to work.
+"""`maskedlm finetune`: trains a pretrained encoder for a task.
 
-One run, a sweep (config.sweep) or a suite (config.suite, as the tasks of
+One run, a sweep (config.sweep) or a suite (config.suite, such as the tasks in
 configs/glue.py:all). Run again, each continues where it was stopped.
 """
 
 import argparse
-import functools
 import json
 import pathlib
-import sys
 from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from maskedlm.cli import main as cli
 from maskedlm.config import overrides as flags
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.runtime import buckets, startup
 
 
-def main(argv: Sequence[str], *, kind: str | None = None) -> int:
+def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
-    prog=f"maskedlm finetune{'' if kind is None else ' ' + kind}",
+    prog="maskedlm finetune",
+    usage="%(prog)s [TASK] --config FILE [--workdir WORKDIR]",
     description="Fine-tunes an encoder as a config says; run again, it "
-    "continues. docs/guides/finetune/overview.md has the tasks, with their "
-    "options and a "
-    "tutorial for each; maskedlm/finetune/config.py the options of all.",
+    "continues. TASK, the config's task, may be left out. "
+    "docs/guides/finetune/overview.md has a tutorial for each task, "
+    "docs/reference/options.md the options.",
   )
-  if kind is None:
-    parser.add_argument("kind", help="classification, tagging, ...")
   parser.add_argument(
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
   )
+  task, argv = _split_task(argv)
   args, overrides = flags.split(parser, argv)
 
   def load(path: str) -> ConfigDict:
     return flags.load_config(path, overrides, validate=configs.validate)
 
   config = load(args.config)
-  kind = kind or args.kind
-  if kind != config.task.kind:
-    configs.load_kind(kind)  # Perhaps it is only misspelt.
+  if task and task != config.task.kind:
+    configs.load_task(task)  # Raises if it is misspelt.
     raise ConfigError(
-      f"{args.config} is for {config.task.kind!r}, not for {kind!r}: `maskedlm "
-      f"finetune {config.task.kind} --config={args.config}`."
+      f"{args.config} is for {config.task.kind!r}, not for {task!r}: leave out "
+      f"{task}, or give another --config."
     )
   workdir = args.workdir or f"runs/{config.name}"
   if not config.suite:
@@ -56,19 +52,29 @@ def main(argv: Sequence[str], *, kind: str | None = None) -> int:
     name: _run(load(f"{file}:{name}"), f"{workdir}/{name}")
     for name in config.suite
   }
-  if all(results.values()):  # On host 0, that is.
+  if all(results.values()):  # They are empty on other hosts than the first.
     _print_suite(results, config.suite_without, buckets.origin(workdir))
   return 0
 
 
-def run_kind(kind: str) -> None:
-  """`python -m maskedlm.finetune.KIND`: exits as `maskedlm finetune KIND`."""
-  sys.exit(cli.run(functools.partial(main, kind=kind)))
+def _split_task(argv: Sequence[str]) -> tuple[str, list[str]]:
+  """Returns the first argument that is no option nor the value of one, or "".
+
+  And the other arguments. As an argument of argparse, the task would be VALUE
+  in `--config.NAME VALUE`.
+  """
+  before = ""
+  for i, token in enumerate(argv):
+    is_value = before.startswith("-") and "=" not in before
+    if not token.startswith("-") and not is_value:
+      return token, [*argv[:i], *argv[i + 1 :]]
+    before = token
+  return "", list(argv)
 
 
 @startup.connected()
 def _run(config: ConfigDict, workdir: str) -> dict:
-  """One run, or the sweep that the config asks for; returns its result."""
+  """Does one run or a sweep, as the config says; returns its result."""
   from maskedlm.finetune import run, sweep
   from maskedlm.runtime import multihost
 
@@ -89,10 +95,10 @@ def _run(config: ConfigDict, workdir: str) -> dict:
 def _print_suite(
   results: dict, without: Sequence[str], workdir: pathlib.Path
 ) -> None:
-  """The table of all tasks, with the average of their chosen metrics.
+  """Prints the table of all tasks, with the average of their chosen metrics.
 
-  An average is told with what it lacks: the variants `without` files, and what
-  was scored besides (MNLI's mismatched part).
+  What the average lacks is printed below it: the variants that were not run
+  (`without`), and further scored files (MNLI's mismatched part).
   """
   print("| task | metric | dev |")
   print("|---|---|---|")
@@ -103,7 +109,7 @@ def _print_suite(
   average = sum(values) / len(values)
   print(f"| average of {len(values)} | | {average:.4f} |")
   if without:
-    print(f"not in the average, for they were not run: {', '.join(without)}")
+    print(f"not in the average, because not run: {', '.join(without)}")
   for name, result in results.items():
     for file, scores in result.get("also_scored", {}).items():
       metric = result["best_metric"]

@@ -15,7 +15,7 @@ CHUNK = 256  # Lines to read at a time.
 
 def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
-  argv, overrides = data_files.split(argv)
+  argv, overrides = data_files.split_arguments(argv)
   args = _parser().parse_args(argv)
   if sum(map(bool, (args.input, args.data, args.text))) > 1:
     raise ConfigError("give one of --input, --data and texts.")
@@ -32,9 +32,9 @@ def main(argv: Sequence[str]) -> int:
   text_lines.check_files([args.input or text_lines.STDIN], form="")
   startup.enable_compile_cache()
   model = predict.open_model(args.checkpoint, overrides)
-  if args.export and not hasattr(model.kind, "export"):
+  if args.export and not model.task.export:
     raise ConfigError(
-      f"--export: the kind {model.kind.__name__.rpartition('.')[2]} has no "
+      f"--export: the task {model.task.name} has no "
       "official format; use --json."
     )
   made = []
@@ -45,11 +45,11 @@ def main(argv: Sequence[str]) -> int:
         said = {"line": line, **prediction} if line else prediction
         print(json.dumps(said, ensure_ascii=False), flush=True)
       elif not args.export:
-        print(model.kind.show(prediction), flush=True)
+        print(model.task.show(prediction), flush=True)
     made += predictions if args.export else []
   if args.export:
     folder = pathlib.Path(args.export)
-    files = model.kind.export(made, model.options)
+    files = model.task.export(made, model.options)
     with output_options.named_errors(folder, option="--export"):
       folder.mkdir(parents=True, exist_ok=True)
       for name, text in files.items():
@@ -88,14 +88,14 @@ def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
   from maskedlm.data.labelled import text_lines
 
   if args.data:
-    examples = data_files.read(model.kind, args.data, model.options)
+    examples = data_files.read_examples(model.task, args.data, model.options)
     yield [0] * len(examples), examples
     return
   path = args.input or text_lines.STDIN
 
   def parse(number: int, line: str):
     try:
-      return model.kind.parse(line, model.options)
+      return model.task.parse(line, model.options)
     except DataError as error:
       if not number:  # From the command line.
         raise

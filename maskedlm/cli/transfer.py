@@ -6,6 +6,7 @@ task's own metrics. Each file's scores are those of `maskedlm evaluate`.
 """
 
 import argparse
+import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -43,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
   )
   options.add_json(parser)
   options.add_batch_size(parser)
-  argv, overrides = data_files.split(argv)
+  argv, overrides = data_files.split_arguments(argv)
   args = parser.parse_args(argv)
   files = parse_files(args.data)
   source = args.source or next(iter(files))
@@ -112,9 +113,9 @@ def read_examples(model, name: str, file: str) -> list:
   from maskedlm.finetune import predict
 
   options = model.options
-  if hasattr(options, "language"):  # Of a kind whose files may have several.
-    options = options._replace(language=name)
-  return predict.read_labelled(model.kind, model.app, options, file)
+  if hasattr(options, "language"):  # The files may have several languages.
+    options = dataclasses.replace(options, language=name)
+  return predict.read_labelled(model.task, model.app, options, file)
 
 
 def compare_scores(

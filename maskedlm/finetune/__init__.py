@@ -1,1 +1,1 @@
-"""Fine-tuning: one file is one kind of task, all through the one loop."""
+"""Fine-tuning: a folder for each task, all trained by the same loop."""

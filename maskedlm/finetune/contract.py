@@ -1,51 +1,43 @@
-"""Application: the contract between fine-tuning and one kind of task.
+"""The contract between fine-tuning and one task: FinetuneTask, Application.
 
-A kind is a module of this package (classification, tagging, ...), found by its
-name. It has
+A task NAME is the module maskedlm/finetune/NAME/NAME.py, which ends with
 
-  class Options(NamedTuple)       its options, each with default and comment:
-                                  they stand in config.task beside the kind
-  read(source, options)           a labelled file -> [Example]; of several
-                                  files reading.read makes one list
-  parse(line, options)            a line of predict's input -> Example
-  describe(examples, options)     what the training set fixes, as JSON: labels
-  make(tokenizer, cfg, about, options, *, length) -> Application
-  show(prediction) -> str         a prediction as a person reads it
-  report(examples, predictions)   {file name: text} of tables worth keeping
+  TASK = FinetuneTask(name=NAME, options=Options, read=read, ...)
 
-It may have `export(predictions, options)`, the official files of a task;
-`group(example)`, whose examples stay on one side of a split; and EXAMPLES,
-lines for `parse`, the first of which that fits the options `demo` begins with;
-and READING, the names of the options that say how a file is read or what is
-said of the outputs (reading.py): make with others of those is of the same
-parameters; and, where texts' vectors are trained, `sentences(options)`, how
-`embed` makes them.
-An Example's field `where`, if it has one, names its file and line in errors;
-its `id`, if it has one, is no other's.
-
-Nothing else in the project knows a kind by name. What a checkpoint carries
-(the kind, Options, what describe returned, the architecture, the tokenizer)
-is enough to make the Application again: for `evaluate` and `predict`.
+Nothing else in the project knows a task by name. A checkpoint carries all that
+is needed to build the Application again, for `evaluate` and `predict`: the
+task's name, its options, what `describe` returned, the architecture and the
+tokenizer.
 """
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from maskedlm.core.errors import DataError
+from maskedlm.core.options import option
 from maskedlm.core.task import Array, Batch, Key, Metrics, Params
 
-Example = Any  # A kind's own NamedTuple; its labels may be None.
-Prediction = dict[str, Any]  # JSON-able: what is said of one example.
+# An option of a task. A resumed run must keep them all: they decide what the
+# labels and the rows are.
+task_option = functools.partial(option, frozen=True)
+
+# A task's own NamedTuple. Its labels may be None. Its field `where`, if it has
+# one, is its file and line, for errors; its `id`, if it has one, is unique.
+Example = Any
+Options = Any  # An instance of FinetuneTask.options.
+Prediction = dict[str, Any]  # JSON-able.
 # name -> one array for each row, in the order of Rows, float32 or int32. A
 # token axis is as long as the batch was: it ends in padding.
 Outputs = Mapping[str, Sequence[np.ndarray]]
 
 
 class Rows(NamedTuple):
-  """n tokenised rows of different lengths: what the encoder reads.
+  """n tokenised rows of different lengths: the input of the encoder.
 
-  An example is one row, or several where it is long (windows).
+  An example is one row, or several if it is long (windows).
   """
 
   # name -> n int32 arrays [..., l]: the last axis is the row's tokens and is
@@ -54,28 +46,28 @@ class Rows(NamedTuple):
   tokens: Mapping[str, Sequence[np.ndarray]]
   values: Mapping[str, np.ndarray]  # name -> [n, ...]: one for each row.
   example: np.ndarray  # [n]: index of the row's example; never decreases.
-  truncated: int = 0  # Examples that lost tokens; reported.
-  notes: Sequence[str] = ()  # Of odd labels, for who has any: log lines.
+  truncated: int = 0  # Examples that lost tokens; logged.
+  notes: Sequence[str] = ()  # Lines to log, about unseen labels for example.
 
   @property
   def lengths(self) -> np.ndarray:
-    """[n]: tokens of each row."""
+    """Tokens of each row, [n]."""
     return np.array([x.shape[-1] for x in self.tokens["input_ids"]], np.int64)
 
 
 class Application(NamedTuple):
-  """A kind of task on given labels, tokenizer and architecture.
+  """A task with given labels, tokenizer and architecture.
 
   Params are {"encoder": ..., and a subtree for each head}; a batch has the
   arrays of Rows, padded, and segment_ids [B, L], example_weights [B] (0 for
   the filler rows of a last batch: they must count in no term and metric).
   """
 
-  # Examples -> rows; labels that are None become zeros, those that training
-  # did not have unknown.UNKNOWN.
+  # Examples -> rows. Labels that are None become zeros, labels that are not in
+  # the training set unseen_labels.UNSEEN.
   rows: Callable[[Sequence[Example]], Rows]
   # key -> the heads' fresh parameters. A subtree "pooler" is taken from the
-  # checkpoint where that has one.
+  # checkpoint if that has one.
   init: Callable[[Key], Params]
   # As Task.loss.
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
@@ -90,10 +82,67 @@ class Application(NamedTuple):
   # The metric by which the best checkpoint is chosen; higher is better.
   best: str
   # (labelled examples, rows, outputs) -> decoding's thresholds, calibrated on
-  # the development set and kept in the checkpoint; {} for most kinds.
+  # the development set and kept in the checkpoint; {} for most tasks.
   tune: Callable[[Sequence[Example], Rows, Outputs], dict[str, float]] = (
     lambda examples, rows, outputs: {}
   )
-  # examples -> their labels; DataError for one that has none. So that an
-  # unlabelled development set is noticed before it is trained for.
+  # examples -> their labels; DataError if one has none. Called before training,
+  # so that an unlabelled development set is noticed at once.
   gold: Callable[[Sequence[Example]], Any] = lambda examples: None
+
+
+class FinetuneTask(NamedTuple):
+  """Everything that fine-tuning, `evaluate`, `predict` and the demo need."""
+
+  name: str
+  # A frozen dataclass whose fields are `task_option`s: config.task.
+  options: type
+  # (path, options) -> the examples of one labelled file.
+  read: Callable[[str, Options], list[Example]]
+  # (line, options) -> the example in a line of input of `predict`.
+  parse: Callable[[str, Options], Example]
+  # (examples, options) -> what the training set decides, as JSON: the labels.
+  describe: Callable[[Sequence[Example], Options], dict[str, Any]]
+  # (tokenizer, cfg, about, options, *, length) -> Application; `about` is what
+  # describe returned, {} for an imported model; `length` the longest row.
+  make: Callable[..., Application]
+  # prediction -> a line or a few for people.
+  show: Callable[[Prediction], str]
+  # (examples, predictions) -> {file name: text}: tables written into a workdir.
+  report: Callable[[Sequence[Example], Sequence[Prediction]], dict[str, str]]
+  # Raises ConfigError for options that don't go together.
+  check: Callable[[Options], None] = lambda options: None
+  # (predictions, options) -> {file name: text}: the task's official files.
+  export: Callable[[Sequence[Prediction], Options], dict[str, str]] | None = (
+    None
+  )
+  # example -> a key; a development set split off the training set shares no
+  # key with it.
+  group: Callable[[Example], str] | None = None
+  # options -> how `embed` makes the vectors that the task trains
+  # (inference.vectors.Sentences).
+  sentences: Callable[[Options], dict[str, Any]] | None = None
+  # Names of the options that say how a file is read or how outputs are decoded.
+  # They can be set anew beside a checkpoint: parameters don't depend on them.
+  reading: tuple[str, ...] = ()
+  # Lines for `parse`; the demo starts with the first one that its model takes.
+  examples: tuple[str, ...] = ()
+
+
+def gold_labels(
+  examples: Sequence[Example], field: str, expected: str
+) -> list[Any]:
+  """Returns a field of each example.
+
+  Args:
+    examples: NamedTuples with the field and `where`.
+    field: such as "label".
+    expected: for the message: where a label is looked for.
+
+  Raises:
+    DataError: the field of an example is None.
+  """
+  for example in examples:
+    if getattr(example, field) is None:
+      raise DataError(f"{example.where}: no {field}; expected {expected}.")
+  return [getattr(example, field) for example in examples]

@@ -1,60 +1,66 @@
-"""Labelled files, as many as a source names, and how they are read.
+"""Reads labelled files: those that a source names, in the layout they have.
 
 A test file may have another layout than the training file. `evaluate`,
-`predict` and `transfer` take these options of a kind, its READING, as
-`finetune` does, so that the remedy of an error message works there, too.
+`predict` and `transfer` therefore accept the options in FinetuneTask.reading as
+`finetune` does, so that the remedy in an error message works there, too.
 """
 
+import dataclasses
 import glob
 import pathlib
 import re
 from collections.abc import Sequence
-from typing import Any
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import overrides as flags
+from maskedlm.config import overrides
+from maskedlm.core import options as option_checks
 from maskedlm.core.errors import ConfigError, DataError, did_you_mean
 from maskedlm.data.labelled import tfds_tables
 from maskedlm.finetune.config import data_dir
-from maskedlm.finetune.contract import Example
+from maskedlm.finetune.contract import Example, FinetuneTask, Options
 
 HELP = (
-  "--config.task.NAME=VALUE: how the file is read, if its layout is another "
-  "than the training data's (task.tag_column, task.label, ...), or "
-  "task.threshold, where the kind has one."
+  "--config.task.NAME=VALUE: how the file is read, if its layout differs from "
+  "the training data's (task.tag_column, task.label, ...), or task.threshold, "
+  "if the task has one."
 )
 
 
-def read(kind: Any, source: str, options: Any) -> list[Example]:
-  """The examples of all files of a source, in their order.
+def read_examples(
+  task: FinetuneTask, source: str, options: Options
+) -> list[Example]:
+  """Returns the examples of all files of a source, in their order.
 
   Raises:
-    DataError: see `files` and the kind's `read`; an id twice.
+    DataError: see `find_files` and task.read; two examples have one id.
   """
-  examples = [x for path in files(source) for x in kind.read(path, options)]
+  examples = [
+    x for path in find_files(source) for x in task.read(path, options)
+  ]
   seen: dict[str, str] = {}
   for example in examples:
     if not hasattr(example, "id"):
       break
     if example.id in seen:
       raise DataError(
-        f"{example.where}: the id {example.id!r} is there twice, first in "
-        f"{seen[example.id]}; expected each once, as predictions are told "
-        "apart by it."
+        f"{example.where}: the id {example.id!r} occurs twice, first in "
+        f"{seen[example.id]}; expected each once, as it names a prediction."
       )
     seen[example.id] = example.where
   return examples
 
 
-def files(source: str) -> list[str]:
-  """The files that a source names, each once: FILE, GLOB, or several by commas.
+def find_files(source: str) -> list[str]:
+  """Returns the files that a source names, each once.
 
-  What is there by that very name is one file, and "tfds:..." is none.
+  Args:
+    source: FILE, GLOB or several of them with commas between. If a file has
+      exactly this name, it is the only one; "tfds:..." is returned as it is.
 
   Raises:
-    DataError: wildcards that match nothing, no name; a file of the tutorials
-      that isn't there. Of other files the kind's `read` tells.
+    DataError: a glob matches nothing; no name is given; a file of the tutorials
+      is missing. task.read reports other missing files.
   """
   if source.startswith(tfds_tables.PREFIX) or pathlib.Path(source).exists():
     return [source]
@@ -70,46 +76,55 @@ def files(source: str) -> list[str]:
         "to your files."
       )
     if not matches:
-      raise DataError(f"{name}: no file matches; expected some with labels.")
+      raise DataError(f"{name}: no file matches; expected labelled files.")
     found += matches
   if not found:
-    raise DataError(f"{source!r} names no file; expected some with labels.")
+    raise DataError(f"{source!r} names no file; expected labelled files.")
   return list(dict.fromkeys(found))
 
 
-def split(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-  """(what is the verb's own, the overrides) of a command line.
+def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+  """Splits a command line into the verb's own arguments and overrides.
 
   Raises:
-    ConfigError: an override that is not of the form.
+    ConfigError: an override is not of the form --config.task.NAME=VALUE.
   """
-  overrides = [x for x in argv if re.match(r"--?(no)?config\b", x)]
-  for token in overrides:
+  tokens = [x for x in argv if re.match(r"--?(no)?config\b", x)]
+  for token in tokens:
     if not re.match(r"--config\.task\.\w+=", token):
       raise ConfigError(
-        f"{token}: expected --config.task.NAME=VALUE, an option of how the "
-        "file is read, or a threshold; all else is the checkpoint's."
+        f"{token}: expected --config.task.NAME=VALUE, an option that says how "
+        "the file is read, or a threshold; the checkpoint sets all others."
       )
-  return [x for x in argv if x not in overrides], overrides
+  return [x for x in argv if x not in tokens], tokens
 
 
-def override(kind: Any, options: Any, overrides: Sequence[str]) -> Any:
-  """The Options of a kind with overrides as split gives them.
+def override_options(
+  task: FinetuneTask, options: Options, tokens: Sequence[str]
+) -> Options:
+  """Returns the options with overrides as `split_arguments` returns them.
 
   Raises:
-    ConfigError: an option that the kind doesn't have, that says more than how
-      a file is read, or whose value is none.
+    ConfigError: the task has no such option, it is not in task.reading, or its
+      value is wrong.
   """
-  known = getattr(kind, "READING", ())
-  name_of_kind = kind.__name__.rpartition(".")[2]
-  for token in overrides:
+  for token in tokens:
     name = re.match(r"--config\.task\.(\w+)", token).group(1)
-    if name not in known:
-      those = f"of {name_of_kind} {', '.join(known)}" if known else "here none"
+    if name not in task.reading:
+      allowed = ", ".join(task.reading) or "none"
       raise ConfigError(
-        f"--config.task.{name}: what can be set beside a checkpoint is how a "
-        f"file is read, {those}{did_you_mean(name, known)}"
+        f"--config.task.{name}: only options that say how a file is read can "
+        f"be set beside a checkpoint; of {task.name}: {allowed}"
+        f"{did_you_mean(name, task.reading)}"
       )
-  values = {name: getattr(options, name) for name in known}
-  config = flags.override(ConfigDict({"task": values}), overrides)
-  return options._replace(**config.task.to_dict())
+  values = {name: getattr(options, name) for name in task.reading}
+  config = overrides.override(ConfigDict({"task": values}), tokens)
+  options = dataclasses.replace(options, **config.task.to_dict())
+  check_options(task, options)
+  return options
+
+
+def check_options(task: FinetuneTask, options: Options) -> None:
+  """Raises ConfigError for an option out of range, or a wrong combination."""
+  option_checks.check("task", task.options, options)
+  task.check(options)

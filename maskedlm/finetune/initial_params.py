@@ -1,8 +1,8 @@
-"""What fine-tuning starts from: an opened checkpoint's encoder (opening.py).
+"""The parameters that fine-tuning starts from: a checkpoint's encoder.
 
-The checkpoint may be of pretraining, of an import (interop/) or of another
-fine-tuning (MNLI's for RTE): its architecture, its tokenizer, its encoder and
-its pooler are taken; every other head starts anew.
+The checkpoint may come from pretraining, from an import (interop/) or from
+fine-tuning on another task (MNLI for RTE). Its architecture, tokenizer, encoder
+and pooler are used; every other head starts from random parameters.
 """
 
 import dataclasses
@@ -17,11 +17,11 @@ from maskedlm.core.task import Params
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints.load import LoadedCheckpoint
 
-SHARED = ("encoder", "pooler")  # What a new task takes over.
+SHARED = ("encoder", "pooler")  # Subtrees that a new task takes over.
 
 
 def architecture(start: LoadedCheckpoint, model, length: int) -> EncoderConfig:
-  """The checkpoint's architecture, with the options that don't change it.
+  """Returns the checkpoint's architecture with the options of `model`.
 
   Args:
     start: the checkpoint.
@@ -29,7 +29,8 @@ def architecture(start: LoadedCheckpoint, model, length: int) -> EncoderConfig:
     length: tokens of the longest row.
 
   Raises:
-    ConfigError: rows that are longer than the encoder's positions.
+    ConfigError: rows are longer than the encoder's positions; reinit_layers
+      is out of range.
   """
   if length > start.cfg.max_positions:
     raise ConfigError(
@@ -55,12 +56,12 @@ def architecture(start: LoadedCheckpoint, model, length: int) -> EncoderConfig:
 def check_sentences(
   start: LoadedCheckpoint, made: Mapping[str, Any], log
 ) -> None:
-  """A log line where the checkpoint makes texts' vectors in another way.
+  """Logs a line if the checkpoint makes the vectors of texts in another way.
 
   Args:
     start: the checkpoint.
-    made: how the new task makes them, as its kind's `sentences` says.
-    log: gets the line.
+    made: how the task makes them, see FinetuneTask.sentences.
+    log: receives the line.
   """
   before = start.meta["task"].get("sentences", {})
   others = [
@@ -75,7 +76,7 @@ def check_sentences(
 def from_checkpoint(
   start: LoadedCheckpoint, *, reinit_layers: int
 ) -> Callable[[Params], Params]:
-  """-> fresh params -> those to start from (train.run's start_from)."""
+  """Returns fresh params -> initial params, the start_from of loop.run."""
 
   def begin(fresh: Params) -> Params:
     params = dict(fresh)
@@ -95,7 +96,7 @@ def from_checkpoint(
     return params
 
   def join(old: Any, new: Any, keep: int):
-    """The first `keep` of the stacked layers from old, the others from new."""
+    """Takes the first `keep` stacked layers from old, the others from new."""
     if keep == len(old):
       return old
     return jnp.concatenate([jnp.asarray(old[:keep]), new[keep:]])

@@ -1,8 +1,9 @@
-"""A fine-tuned model at work: examples -> rows -> outputs -> predictions.
+"""Predicts with a fine-tuned model: examples -> rows -> outputs -> predictions.
 
-The loop's evaluation, `evaluate` and `predict` all decode here.
+The training loop's evaluation, `evaluate` and `predict` all decode here.
 """
 
+import dataclasses
 import math
 import pathlib
 from collections.abc import Callable, Mapping, Sequence
@@ -11,14 +12,16 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
 from maskedlm.finetune import data_files
 from maskedlm.finetune.common import batching
-from maskedlm.finetune.config import load_kind
+from maskedlm.finetune.config import load_task
 from maskedlm.finetune.contract import (
   Application,
   Example,
+  FinetuneTask,
+  Options,
   Outputs,
   Prediction,
   Rows,
@@ -28,14 +31,14 @@ from maskedlm.training.checkpoints import load
 
 
 class FineTunedModel(NamedTuple):
-  """A fine-tuned checkpoint made ready."""
+  """A fine-tuned checkpoint, ready to predict."""
 
-  kind: Any  # The kind's module.
-  options: Any  # Its Options.
-  about: Mapping[str, Any]  # What its training set fixed: labels.
+  task: FinetuneTask
+  options: Options
+  about: Mapping[str, Any]  # What the training set decided: the labels.
   app: Application
   params: Params
-  tuned: Mapping[str, float]  # Of the development set: metrics, thresholds.
+  tuned: Mapping[str, float]  # Metrics and thresholds of the development set.
   length: int
   pad: int
 
@@ -46,12 +49,12 @@ def open_model(
   """Opens a fine-tuned workdir (its best checkpoint) or a checkpoint.
 
   Args:
-    path: of the workdir or the checkpoint.
-    overrides: options of how files are read, see reading.py.
+    path: the workdir or the checkpoint.
+    overrides: options of how files are read, see data_files.py.
 
   Raises:
-    CheckpointError, ConfigError: see opening.py and reading.py; and for a
-      checkpoint of pretraining.
+    CheckpointError: the checkpoint can't be read.
+    ConfigError: it was pretrained, not fine-tuned; an override is wrong.
   """
   return make_model(load.open_best(path), path, overrides)
 
@@ -61,62 +64,62 @@ def make_model(
   path: str | pathlib.Path,
   overrides: Sequence[str] = (),
 ) -> FineTunedModel:
-  """As open_model, of what is open; path is for the error.
+  """Returns the model of a checkpoint that is open; `path` is for the error.
 
   Raises:
-    ConfigError: a checkpoint of pretraining, overrides that can't be.
+    ConfigError: it was pretrained, not fine-tuned; an override is wrong.
   """
-  task = start.meta["task"]
-  if "kind" not in task:
+  meta = start.meta["task"]
+  if "kind" not in meta:
     raise ConfigError(
       f"{path} was pretrained, not fine-tuned: run `maskedlm finetune` with "
       f"--config.init_from={path} first."
     )
-  kind = load_kind(task["kind"])
-  options = make_options(kind, task["options"])
-  options = data_files.override(kind, options, overrides)
-  app = kind.make(
-    start.tokenizer, start.cfg, task["about"], options, length=task["length"]
+  task = load_task(meta["kind"])
+  options = data_files.override_options(
+    task, make_options(task, meta["options"]), overrides
+  )
+  app = task.make(
+    start.tokenizer, start.cfg, meta["about"], options, length=meta["length"]
   )
   return FineTunedModel(
-    kind=kind,
+    task=task,
     options=options,
-    about=task["about"],
+    about=meta["about"],
     app=app,
     params=jax.device_put(start.params),
     tuned=start.meta.get("heldout", {}),
-    length=task["length"],
+    length=meta["length"],
     pad=start.tokenizer.special.pad,
   )
 
 
-def make_options(kind, values: Mapping[str, Any]):
-  """The kind's Options; JSON's lists are tuples again.
+def make_options(task: FinetuneTask, values: Mapping[str, Any]) -> Options:
+  """Returns the task's options of these values; lists become tuples.
 
   Raises:
-    ConfigError: an option that the kind doesn't have.
+    ConfigError: the task has no such option; a value is wrong.
   """
-  known = kind.Options._field_defaults
+  known = [field.name for field in dataclasses.fields(task.options)]
   for name in values:
-    if name not in known:
-      raise ConfigError(
-        f"task.{name} is no option of this kind; it has {', '.join(known)}."
-      )
-  return kind.Options(
+    check_name("task", name, known)
+  options = task.options(
     **{n: tuple(v) if isinstance(v, list) else v for n, v in values.items()}
   )
+  data_files.check_options(task, options)
+  return options
 
 
 def read_labelled(
-  kind, app: Application, options: Any, source: str
+  task: FinetuneTask, app: Application, options: Options, source: str
 ) -> list[Example]:
-  """The examples of a source (reading.py) that is to be scored.
+  """Returns the examples of a source (data_files.py) that is to be scored.
 
   Raises:
-    DataError: see reading.read; an example without a label: told now, not after
-      the model has seen them all.
+    DataError: see data_files.read_examples; an example has no label, which is
+      noticed before the model has seen them all.
   """
-  examples = data_files.read(kind, source, options)
+  examples = data_files.read_examples(task, source, options)
   app.gold(examples)
   return examples
 
@@ -128,10 +131,10 @@ def predict(
   batch_size: int = 32,
   progress: Callable[[int, int], None] = lambda done, count: None,
 ) -> list[Prediction]:
-  """A prediction for each example.
+  """Returns a prediction for each example.
 
   Raises:
-    ConfigError: a batch_size below 1.
+    ConfigError: batch_size is below 1.
   """
   if batch_size < 1:
     raise ConfigError(f"batch_size={batch_size}: expected at least 1.")
@@ -162,26 +165,29 @@ def run(
   pad: int,
   progress: Callable[[int, int], None] = lambda done, count: None,
 ) -> Outputs:
-  """The outputs of the rows, on one device; progress(batches done, of all)."""
-  # A small input takes a small batch: a power of 2, for few compilations.
+  """Returns the outputs of the rows, computed on one device.
+
+  `progress` is called with the number of batches done and of all.
+  """
+  # A small input gets a small batch, a power of 2, so that few are compiled.
   size = min(batch_size, 1 << math.ceil(math.log2(max(len(rows.example), 1))))
   batches = batching.heldout_batches(
     rows, batch_size=size, buckets=buckets, pad=pad, shard=(0, 1)
   )
   step = jax.jit(app.outputs)
-  made = []
+  found = []
   for i in range(batches.num_steps):
-    made.append(step(params, batches.batch_at(i)))
-    if i:  # One runs ahead, the others are on the host.
-      made[i - 1] = jax.device_get(made[i - 1])
+    found.append(step(params, batches.batch_at(i)))
+    if i:  # One batch stays on the device; the others move to the host.
+      found[i - 1] = jax.device_get(found[i - 1])
     progress(i + 1, batches.num_steps)
-  return by_row(batches, jax.device_get(made))
+  return by_row(batches, jax.device_get(found))
 
 
 def by_row(
   batches: batching.RowBatches, outputs: Sequence[Mapping[str, np.ndarray]]
 ) -> Outputs:
-  """Outputs of batches [B, ...] -> those of rows, in the order of Rows."""
+  """Returns the outputs of batches by row, in the order of Rows."""
   order = np.concatenate([batches.row_ids(i) for i in range(len(outputs))])
   names = outputs[0] if outputs else ()
   rows: dict[str, list] = {}
@@ -195,7 +201,7 @@ def by_row(
 
 
 def show(done: int, count: int) -> None:
-  """A progress line on stderr, for long work: 20 at most, for logs keep all."""
+  """Prints progress on stderr: 20 lines at most, since logs keep them all."""
   if done == count:
     console.log(f"{count:,} batches done")
   elif done * 20 // count > (done - 1) * 20 // count:

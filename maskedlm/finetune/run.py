@@ -1,6 +1,6 @@
-"""One run of fine-tuning: data -> rows -> Task -> train.run -> files.
+"""One run of fine-tuning: data -> rows -> Task -> loop.run -> files.
 
-It knows no kind by name; what a kind is stands in application.py.
+It knows no task by name: see contract.py.
 """
 
 import dataclasses
@@ -22,62 +22,67 @@ from maskedlm.core.task import Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, predict, splits
 from maskedlm.finetune.common import batching, packing
-from maskedlm.finetune.config import frozen_options, load_kind
-from maskedlm.finetune.contract import Application, Example, Rows
+from maskedlm.finetune.config import frozen_options, load_task
+from maskedlm.finetune.contract import (
+  Application,
+  Example,
+  FinetuneTask,
+  Options,
+  Rows,
+)
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.runtime import console, multihost, output_files
-from maskedlm.training import loop as train
-from maskedlm.training import sharding
+from maskedlm.training import loop, sharding
 from maskedlm.training.checkpoints import load, resume
 
 
 class StoppedError(RuntimeError):
-  """A signal came; what was done is saved."""
+  """The run was stopped by a signal; what was done is saved."""
 
   exit_code = 75
 
 
 class Prepared(NamedTuple):
-  """All that a run is made of, before anything is trained."""
+  """Everything a run needs, before anything is trained."""
 
-  kind: Any
-  options: Any
+  task: FinetuneTask
+  options: Options
   about: Mapping[str, Any]
   app: Application
   start: load.LoadedCheckpoint
   cfg: EncoderConfig
   train: Sequence[Example]
   dev: Sequence[Example]
-  also: Mapping[str, Sequence[Example]]  # data.also_score, by their names.
+  also: Mapping[str, Sequence[Example]]  # data.also_score, by file.
   train_rows: Rows
   dev_rows: Rows
   buckets: tuple[int, ...]
 
 
 def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
-  """Fine-tunes in workdir, or goes on; returns what result.json holds.
+  """Fine-tunes in workdir, or continues; returns the contents of result.json.
 
   Writes config.json, tokenizer/, checkpoints/, metrics.jsonl, tensorboard/
-  and, at the end, result.json, predictions.jsonl (of the development set, by
-  the best checkpoint) and the kind's tables.
+  and, at the end, result.json, predictions.jsonl (the best checkpoint's, on the
+  development set) and the task's tables.
 
   Raises:
-    DataError: labelled data that can't be used.
-    ConfigError, CheckpointError: see train.run and opening.py.
-    StoppedError: by a signal; the same command continues.
+    DataError: labelled data can't be used.
+    ConfigError, CheckpointError: see loop.run and checkpoints/load.py.
+    StoppedError: a signal stopped it; the same command continues.
   """
   mesh = sharding.make_mesh(config.mesh)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   multihost.check_shared(workdir)
   multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, config))
   run = multihost.run_on_all_hosts(lambda: prepare(config), facts=_facts)
-  if multihost.is_primary():  # With it the checkpoints are self-contained.
+  if multihost.is_primary():  # It makes the checkpoints self-contained.
     save_if_absent(run.start.tokenizer, workdir / "tokenizer")
   task, config = make_task(run, config, mesh)
   began = time.perf_counter()
-  result = train.run(
+  result = loop.run(
     config,
     task,
     workdir,
@@ -105,10 +110,10 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
 
 
 def prepare(config: ConfigDict) -> Prepared:
-  """Reads the data and the checkpoint; everything that can be wrong is."""
-  options = config.task.to_dict()
-  kind = load_kind(options.pop("kind"))
-  options = predict.make_options(kind, options)
+  """Reads the data and the checkpoint; raises the errors of all options."""
+  values = config.task.to_dict()
+  task = load_task(values.pop("kind"))
+  options = predict.make_options(task, values)
   if not config.init_from:
     raise ConfigError(
       "init_from is empty: give the workdir of a pretrained encoder, "
@@ -117,18 +122,18 @@ def prepare(config: ConfigDict) -> Prepared:
   start = load.open_best(config.init_from)
   data = config.data
   cfg = initial_params.architecture(start, config.model, data.length)
-  examples, dev = splits.split(kind, options, data)
-  about = kind.describe(examples, options)
-  app = kind.make(start.tokenizer, cfg, about, options, length=data.length)
-  if hasattr(kind, "sentences"):
-    initial_params.check_sentences(start, kind.sentences(options), console.log)
-  app.gold(dev)  # Told now if there is none, not after an epoch.
+  examples, dev = splits.split(task, options, data)
+  about = task.describe(examples, options)
+  app = task.make(start.tokenizer, cfg, about, options, length=data.length)
+  if task.sentences:
+    initial_params.check_sentences(start, task.sentences(options), console.log)
+  app.gold(dev)  # Raises if there is none, now and not after an epoch.
   also = {
-    name: predict.read_labelled(kind, app, options, name)
+    name: predict.read_labelled(task, app, options, name)
     for name in data.also_score
   }
   run = Prepared(
-    kind=kind,
+    task=task,
     options=options,
     about=about,
     app=app,
@@ -158,7 +163,7 @@ def prepare(config: ConfigDict) -> Prepared:
 def make_task(
   run: Prepared, config: ConfigDict, mesh: Mesh
 ) -> tuple[Task, ConfigDict]:
-  """The Task of a run, and its config with the step counts filled in."""
+  """Returns the Task of a run, and its config with the step counts set."""
   data, app, cfg = config.data, run.app, run.cfg
   shape = {
     "batch_size": data.batch_size,
@@ -195,7 +200,7 @@ def make_task(
     describe={
       "objective": config.task.kind,
       "kind": config.task.kind,
-      "options": run.options._asdict(),
+      "options": dataclasses.asdict(run.options),
       "about": run.about,
       "length": data.length,
       "encoder": dataclasses.asdict(cfg),
@@ -212,7 +217,7 @@ def make_task(
 def _train_batches(
   run: Prepared, config: ConfigDict, mesh: Mesh, shape: Mapping[str, Any]
 ) -> batching.RowBatches:
-  """Packed, as far as data.pack wants it; says how much padding is left."""
+  """Returns the batches, packed if data.pack; logs how much padding is left."""
   data, rows = config.data, run.train_rows
   microbatches = packing.microbatch_rows(
     data.batch_size,
@@ -221,7 +226,7 @@ def _train_batches(
   )
   lengths = batching.sequence_lengths(rows, np.arange(len(rows.example)))
   count = data.batch_size * lengths.shape[1]
-  # Of the heads, which see every row for itself.
+  # Heads see each example in a row of its own, padded to this.
   length = min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
   if data.pack:
     layout = batching.fit_layout(
@@ -255,14 +260,14 @@ def _train_batches(
 
 
 def _sentences(run: Prepared, length: int) -> dict[str, Any]:
-  """Of a kind that trains texts' vectors: analysis.vectors.Sentences."""
-  if not hasattr(run.kind, "sentences"):
+  """Returns {"sentences": ...} if the task trains vectors of texts, else {}."""
+  if not run.task.sentences:
     return {}
-  return {"sentences": {**run.kind.sentences(run.options), "length": length}}
+  return {"sentences": {**run.task.sentences(run.options), "length": length}}
 
 
 def init(app: Application, cfg: EncoderConfig, key):
-  """Fresh parameters: the encoder's and the heads'."""
+  """Returns fresh parameters of the encoder and the heads."""
   encoder_key, head_key = jax.random.split(key)
   ids = jax.numpy.zeros((1, 1), jax.numpy.int32)
   encoder = Encoder(cfg).init(encoder_key, ids, ids, ids, train=False)
@@ -270,7 +275,7 @@ def init(app: Application, cfg: EncoderConfig, key):
 
 
 def _with_steps(config: ConfigDict, steps_per_epoch: int) -> ConfigDict:
-  """The config with what follows from the number of rows."""
+  """Returns the config with the options that follow from the number of rows."""
   config = config.copy_and_resolve_references()
   options = config.train
   if not options.num_steps:
@@ -287,17 +292,17 @@ def _with_steps(config: ConfigDict, steps_per_epoch: int) -> ConfigDict:
 
 
 def _facts(run: Prepared) -> dict[str, str]:
-  """What must be the same on all hosts (hosts.together)."""
+  """Returns what must be equal on all hosts (multihost.run_on_all_hosts)."""
   data = splits.fingerprint(run.train, run.dev)
   return {"the data": data, **load.facts(run.start)}
 
 
 def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
-  """Scores the best checkpoint, writes the files; returns the result."""
+  """Scores the best checkpoint and writes the files; returns the result."""
   if not multihost.is_primary():
     return {}
   path = workdir / "result.json"
-  if ran is None and path.exists():  # It was finished already: nothing ran.
+  if ran is None and path.exists():  # The run had finished before.
     seconds = json.loads(path.read_text()).get("train_seconds", seconds)
   model = predict.open_model(workdir)
   predictions, values = _score(model, run.dev)
@@ -312,9 +317,9 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
     "degenerate": _is_degenerate(workdir / "metrics.jsonl"),
   }
   write_predictions(predictions, workdir / "predictions.jsonl")
-  for name, text in run.kind.report(run.dev, predictions).items():
+  for name, text in run.task.report(run.dev, predictions).items():
     (workdir / name).write_text(text, encoding="utf-8")
-  # The run's own figures are safe before the extras are scored.
+  # Written before the further files are scored, in case that fails.
   _write_result(path, result)
   result["also_scored"] = {
     name: _score(model, examples)[1] for name, examples in run.also.items()
@@ -328,7 +333,7 @@ def _write_result(path: pathlib.Path, result: Mapping[str, Any]) -> None:
 
 
 def _is_degenerate(path: pathlib.Path) -> bool:
-  """Did the training loss never fall? The last tenth against the first line.
+  """Returns whether the training loss never fell: last tenth against first.
 
   Runs that fail do so by not training at all (arXiv:2006.04884, section 4).
   """
@@ -346,7 +351,7 @@ def _score(
 
 
 def write_predictions(predictions: Sequence[dict], path: pathlib.Path) -> None:
-  """A JSON line each; whole or not at all."""
+  """Writes a JSON line for each prediction; the file is whole or absent."""
   lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in predictions)
   output_files.write_text(path, "".join(lines))
 
@@ -354,7 +359,7 @@ def write_predictions(predictions: Sequence[dict], path: pathlib.Path) -> None:
 def describe_result(
   result: Mapping[str, Any], log: Callable[[str], None]
 ) -> None:
-  """The result as a person reads it."""
+  """Logs the result as indented lines."""
   width = max(20, *map(len, result))
   for name, value in result.items():
     if isinstance(value, Mapping):

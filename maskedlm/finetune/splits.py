@@ -1,6 +1,6 @@
-"""Which examples a run has: labelled files -> those to train on and to score.
+"""Splits labelled files into the examples to train on and those to score.
 
-The same whatever the seed, so that runs compare.
+The split is the same whatever the seed, so that runs compare.
 """
 
 import hashlib
@@ -12,29 +12,28 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data import hashing
 from maskedlm.finetune import data_files
-from maskedlm.finetune.contract import Example
+from maskedlm.finetune.contract import Example, FinetuneTask, Options
 
 
 def split(
-  kind, options, data: ConfigDict
+  task: FinetuneTask, options: Options, data: ConfigDict
 ) -> tuple[list[Example], list[Example]]:
-  """(train, dev) as config.data says; dev may be held out of train.
+  """Returns the training and the development set that config.data describes.
 
   Raises:
-    ConfigError: there is no data.train.
-    DataError: what the kind finds in a file; no example is left for one.
+    ConfigError: data.train is empty.
+    DataError: a file can't be read; no example is left for one of the sets.
   """
   if not data.train:
     raise ConfigError(
       "data.train is empty: give a labelled file, --config.data.train=FILE."
     )
-  examples = data_files.read(kind, data.train, options)
+  examples = data_files.read_examples(task, data.train, options)
   if data.dev:
-    dev = data_files.read(kind, data.dev, options)
+    dev = data_files.read_examples(task, data.dev, options)
   else:
-    group = getattr(kind, "group", None)
-    keys = [group(example) for example in examples] if group else ()
-    if len(set(keys)) < 2:  # Nothing to divide by: each goes alone.
+    keys = [task.group(example) for example in examples] if task.group else ()
+    if len(set(keys)) < 2:  # One group can't be split: split by example.
       keys = range(len(examples))
     share = np.array([float(hashing.uniform(0, "dev", key)) for key in keys])
     held = share < data.dev_share
@@ -50,7 +49,7 @@ def split(
 
 
 def _draw(examples: list[Example], count: int) -> list[Example]:
-  """`count` of them, in their order; 0 = all."""
+  """Returns `count` of the examples, in their order; 0 for all."""
   if not 0 < count < len(examples):
     return examples
   place = hashing.permute(
@@ -60,7 +59,7 @@ def _draw(examples: list[Example], count: int) -> list[Example]:
 
 
 def fingerprint(*parts: Sequence[Example]) -> str:
-  """SHA-256 of the examples, whatever files they came from."""
+  """Returns the SHA-256 of the examples, whatever files they came from."""
   digest = hashlib.sha256()
   for part in parts:
     for example in part:

@@ -1,8 +1,8 @@
-"""A grid of runs as one job: learning rate x batch x epochs x seeds.
+"""Runs a grid as one job: learning rate x batch size x epochs x seeds.
 
 The papers choose the best of a grid on the development set, and restart small
-tasks with several seeds, as some runs never leave where they began. A run is a
-folder of the workdir; those that are finished are not run again.
+tasks with several seeds, because some runs never start to learn. Each run is a
+folder in the workdir; finished runs are not repeated.
 """
 
 import itertools
@@ -21,7 +21,7 @@ from maskedlm.training import loop, sharding
 
 
 class Setting(NamedTuple):
-  """A place of the grid, whose runs differ in their seeds alone."""
+  """A point of the grid; its runs differ in their seeds only."""
 
   learning_rate: float
   batch_size: int
@@ -29,24 +29,24 @@ class Setting(NamedTuple):
 
 
 class Summary(NamedTuple):
-  """What the runs of a setting gave, by the kind's metric."""
+  """The results of a setting's runs, by the task's metric."""
 
   setting: Setting
   values: tuple[float, ...]  # In the order of the seeds.
   mean: float
-  stddev: float  # Of the sample; 0 for one run.
+  stddev: float  # Sample standard deviation; 0 for one run.
   median: float
   degenerate: int  # Runs whose training loss never fell.
 
 
 def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
-  """Runs the grid, prints the table; returns the best run's result.
+  """Runs the grid and prints the table; returns the best run's result.
 
-  Writes sweep.json: a summary of each setting, and which run is the best.
+  Writes sweep.json: a summary of each setting, and the name of the best run.
 
   Raises:
-    ConfigError: a value of the grid that can't be: before anything is run.
-    NonFiniteError: no run ended; one that diverges stops no other.
+    ConfigError: a value of the grid is wrong; raised before anything is run.
+    NonFiniteError: every run diverged; one that diverges stops no other.
   """
   multihost.check_shared(workdir)
   grid = settings(config)
@@ -65,7 +65,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     console.log(f"run {number} of {len(runs)}: {name}")
     try:
       results[setting, seed] = run.finetune(made, workdir / name)
-    except loop.NonFiniteError as error:  # The others may well end.
+    except loop.NonFiniteError as error:  # The others may succeed.
       console.log(f"{name} diverged: {error}")
       diverged[name] = error
   if not results:
@@ -84,7 +84,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   best = results[setting, seed]
   print(f"best: {folder(setting, seed)}, {metric} {best[metric]:.4f}")
   if diverged:
-    print(f"not in the table, as they diverged: {', '.join(diverged)}")
+    print(f"not in the table, because they diverged: {', '.join(diverged)}")
   written = {
     "metric": metric,
     "diverged": list(diverged),
@@ -98,7 +98,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
 
 
 def settings(config: ConfigDict) -> list[Setting]:
-  """The grid; an empty tuple stands for the config's own value."""
+  """Returns the grid; an empty tuple stands for the config's own value."""
   o = config.sweep
   return [
     Setting(*values)
@@ -111,13 +111,13 @@ def settings(config: ConfigDict) -> list[Setting]:
 
 
 def folder(setting: Setting, seed: int) -> str:
-  """The run's folder, e.g. "lr3e-05-b16-e3-seed0"."""
+  """Returns the folder of a run, e.g. "lr3e-05-b16-e3-seed0"."""
   rate, size, epochs = setting
   return f"lr{rate:g}-b{size}-e{epochs:g}-seed{seed}"
 
 
 def summarise(setting: Setting, results: Sequence[Mapping]) -> Summary:
-  """The spread of a setting's runs."""
+  """Returns the summary of a setting's runs."""
   values = tuple(float(r[r["best_metric"]]) for r in results)
   return Summary(
     setting=setting,
@@ -149,13 +149,13 @@ def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
 
 
 def _configured(config: ConfigDict, setting: Setting, seed: int) -> ConfigDict:
-  """The config of a run."""
+  """Returns the config of one run."""
   config = config.copy_and_resolve_references()
   try:
     config.seed = seed
     config.optimizer.learning_rate = setting.learning_rate
     config.data.batch_size = setting.batch_size
     config.train.epochs = setting.epochs
-  except TypeError as error:  # A string, say, or half a row.
+  except TypeError as error:  # Such as a string.
     raise ConfigError(f"config.sweep: {error}") from None
   return config

@@ -237,7 +237,7 @@ class Model:
     examples = _each("examples", examples, (str, Mapping))
     model = self._predictor
     parsed = [
-      model.kind.parse(
+      model.task.parse(
         example if isinstance(example, str) else _json(example), model.options
       )
       for example in examples

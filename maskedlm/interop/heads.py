@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 
 from maskedlm.core.task import Array, Params
-from maskedlm.finetune.classification.classification import ClassHead
+from maskedlm.finetune.classification.head import ClassHead
 from maskedlm.finetune.question_answering.question_answering import SpanHead
 from maskedlm.finetune.tagging.head import TagHead
 from maskedlm.modeling import masked_lm

@@ -1,5 +1,6 @@
 """`maskedlm transfer`: XNLI's and XQuAD's files, the table, the command."""
 
+import functools
 import json
 import types
 
@@ -47,16 +48,16 @@ def xnli(tmp_path):
 
 
 def test_xnli_by_language(xnli):
-  options = classification.Options(layout="mnli", language="vi")
-  found = classification.read(xnli, options)
+  options_of = functools.partial(classification.Options, layout="mnli")
+  found = classification.read(xnli, options_of(language="vi"))
   assert [(e.label, e.text, e.text_b) for e in found] == [
     (label, a, b) for language, label, a, b in XNLI if language == "vi"
   ]
   assert found[0].where == f"{xnli}:4"
-  everything = classification.read(xnli, options._replace(language=""))
+  everything = classification.read(xnli, options_of(language=""))
   assert len(everything) == 5 and everything[0].text == XNLI[0][2]
   with pytest.raises(DataError, match=r"language 'fr'; known: en, vi\."):
-    classification.read(xnli, options._replace(language="fr"))
+    classification.read(xnli, options_of(language="fr"))
 
 
 def test_xnlis_translated_training_set(tmp_path):
@@ -78,7 +79,7 @@ def test_xquad(tmp_path):
   data = [{"title": "Super_Bowl_50", "paragraphs": [paragraph]}]
   path.write_text(json.dumps({"version": "1.1", "data": data}))
   model = types.SimpleNamespace(
-    kind=question_answering,
+    task=question_answering.TASK,
     options=question_answering.Options(),
     app=types.SimpleNamespace(gold=question_answering.squad.require_answers),
   )

@@ -1,5 +1,6 @@
 """How a labelled file is read can be set beside a checkpoint."""
 
+import dataclasses
 import json
 
 import pytest
@@ -10,8 +11,6 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import data_files, run, splits
 from maskedlm.finetune.question_answering.question_answering import Options
-
-KINDS = ("classification", "features", "multi_label", "spans", "tagging")
 
 
 @pytest.fixture(scope="module")
@@ -30,28 +29,22 @@ def folder(tmp_path_factory):
   return path / "run"
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_reading_options_are_options(name):
-  kind = configs.load_kind(name)
-  assert {*kind.READING} <= {*kind.Options._fields}
-
-
 def test_override():
-  kind = configs.load_kind("classification")
+  task = configs.load_task("classification")
   tokens = ["--config.task.label=stars", "--config.task.header=('a','stars')"]
-  argv, found = data_files.split(["--data", "x", *tokens, "a text"])
+  argv, found = data_files.split_arguments(["--data", "x", *tokens, "a text"])
   assert (argv, found) == (["--data", "x", "a text"], tokens)
-  options = kind.Options(pooler=False)
-  assert data_files.override(kind, options, found) == options._replace(
-    label="stars", header=("a", "stars")
-  )
-  kind = configs.load_kind("question_answering")
+  options = task.options(pooler=False)
+  assert data_files.override_options(
+    task, options, found
+  ) == dataclasses.replace(options, label="stars", header=("a", "stars"))
+  task = configs.load_task("question_answering")
   token = "--config.task.allow_impossible=True"
-  assert data_files.override(kind, Options(), [token]).allow_impossible
-  kind = configs.load_kind("coreference")
-  assert data_files.override(kind, kind.Options(), []) == kind.Options()
-  with pytest.raises(ConfigError, match="how a file is read, here none"):
-    data_files.override(kind, kind.Options(), [token])
+  assert data_files.override_options(task, Options(), [token]).allow_impossible
+  task = configs.load_task("coreference")
+  assert data_files.override_options(task, task.options(), []) == task.options()
+  with pytest.raises(ConfigError, match="of coreference: none"):
+    data_files.override_options(task, task.options(), [token])
 
 
 def test_how_a_file_is_read_can_be_set_anew(folder, tmp_path, capsys):
@@ -84,11 +77,10 @@ def test_how_a_file_is_read_can_be_set_anew(folder, tmp_path, capsys):
   [
     (
       "--config.task.repair_boi=True",
-      "--config.task.repair_boi: what can be set beside a checkpoint is how a "
-      "file is read, of tagging token_column, tag_column, conllu_tag, "
-      'file_scheme, repair_bio; did you mean "repair_bio"?',
+      "of tagging: token_column, tag_column, conllu_tag, file_scheme, "
+      'repair_bio; did you mean "repair_bio"?',
     ),
-    ("--config.task.crf=True", "--config.task.crf: what can be set beside"),
+    ("--config.task.crf=True", "--config.task.crf: "),
     ("--config.task.tag_column=x", "--config.task.tag_column=x: invalid"),
     ("--config.task.repair_bio=so", "--config.task.repair_bio=so: "),
     ("--config.task.file_scheme=bo", "task.file_scheme='bo' is unknown; "),
@@ -114,21 +106,25 @@ def test_a_source_is_a_file_or_several(tmp_path, monkeypatch):
   for name in ("b.tsv", "a.tsv", "c.txt", "x[1].tsv", "d,e.tsv", "f/g/h.tsv"):
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / name).write_text("text\tlabel\n")
-  assert data_files.files("?.tsv") == ["a.tsv", "b.tsv"]
-  assert data_files.files("c.txt, ?.tsv,a.tsv") == ["c.txt", "a.tsv", "b.tsv"]
-  assert data_files.files("f/**/*.tsv") == ["f/g/h.tsv"]
-  # Names that look like something else; what isn't there the kind tells of.
+  assert data_files.find_files("?.tsv") == ["a.tsv", "b.tsv"]
+  assert data_files.find_files("c.txt, ?.tsv,a.tsv") == [
+    "c.txt",
+    "a.tsv",
+    "b.tsv",
+  ]
+  assert data_files.find_files("f/**/*.tsv") == ["f/g/h.tsv"]
+  # Names that look like something else; task.read reports a missing one.
   for name in ("x[1].tsv", "d,e.tsv", "none.tsv", "tfds:a/b:train[:5%]"):
-    assert data_files.files(name) == [name]
-  assert data_files.files("x[1].tsv,c.txt") == ["x[1].tsv", "c.txt"]
+    assert data_files.find_files(name) == [name]
+  assert data_files.find_files("x[1].tsv,c.txt") == ["x[1].tsv", "c.txt"]
   monkeypatch.setenv("MASKEDLM_DATA", "data")
   for name in ("data/ner/train.conll", "a.tsv,data/*.tsv"):
     with pytest.raises(DataError, match="Set MASKEDLM_DATA to the folder"):
-      data_files.files(name)
+      data_files.find_files(name)
   with pytest.raises(DataError, match=r"\*\.json: no file matches"):
-    data_files.files("a.tsv,*.json")
+    data_files.find_files("a.tsv,*.json")
   with pytest.raises(DataError, match="',' names no file"):
-    data_files.files(",")
+    data_files.find_files(",")
 
 
 def test_shards_of_any_format_are_one_set(tmp_path):
@@ -138,8 +134,8 @@ def test_shards_of_any_format_are_one_set(tmp_path):
   (tmp_path / "2.jsonl").write_text('{"text": "two", "label": "y"}\n')
   table = pyarrow.table({"label": ["x"], "text": ["three"]})
   parquet.write_table(table, tmp_path / "3.parquet")
-  kind = configs.load_kind("classification")
-  found = data_files.read(kind, str(tmp_path / "*"), kind.Options())
+  task = configs.load_task("classification")
+  found = data_files.read_examples(task, str(tmp_path / "*"), task.options())
   assert [(e.text, e.label) for e in found] == [
     ("one", "x"),
     ("two", "y"),
@@ -149,7 +145,7 @@ def test_shards_of_any_format_are_one_set(tmp_path):
 
 
 def test_ids_are_of_one_example_in_all_files(tmp_path):
-  kind = configs.load_kind("coreference")
+  task = configs.load_task("coreference")
   names = ("Pronoun", "A", "B")
   header = ["ID", "Text", *(f"{n}{x}" for n in names for x in ("", "-offset"))]
   for name, keys in (("a.tsv", ("1", "2")), ("b.tsv", ("3", "1"))):
@@ -157,32 +153,34 @@ def test_ids_are_of_one_example_in_all_files(tmp_path):
     rows = [[*row, "Ann", "0", "Eve", "8"] for row in rows]
     text = "".join("\t".join(row) + "\n" for row in (header, *rows))
     (tmp_path / name).write_text(text)
-  assert len(data_files.read(kind, str(tmp_path / "a.tsv"), None)) == 2
+  assert len(data_files.read_examples(task, str(tmp_path / "a.tsv"), None)) == 2
   with pytest.raises(DataError) as error:
-    data_files.read(kind, str(tmp_path / "*.tsv"), None)
+    data_files.read_examples(task, str(tmp_path / "*.tsv"), None)
   assert str(error.value).startswith(
-    f"{tmp_path}/b.tsv:3: the id '1' is there twice, first in "
+    f"{tmp_path}/b.tsv:3: the id '1' occurs twice, first in "
     f"{tmp_path}/a.tsv:2; expected each once"
   )
 
 
 def test_what_is_all_of_one_group_is_split_all_the_same(tmp_path):
-  kind = configs.load_kind("spans")
+  task = configs.load_task("spans")
   (tmp_path / "a.conll").write_text("cat B-X\n\n" * 100)
   data = configs.default("spans").data
   data.train = str(tmp_path / "a.conll")
-  train, dev = splits.split(kind, kind.Options(), data)
+  train, dev = splits.split(task, task.options(), data)
   assert len(train) + len(dev) == 100
   assert 1 < len(dev) < 30
 
 
 def test_the_data_are_the_same_in_another_file(tmp_path):
-  kind, texts = configs.load_kind("tagging"), ("cat O\n", "dog O\n", "cat X\n")
+  task, texts = configs.load_task("tagging"), ("cat O\n", "dog O\n", "cat X\n")
   made = []
   for i, text in enumerate((*texts, texts[0])):
     path = tmp_path / f"{i}.conll"
     path.write_text(text)
-    made.append(data_files.read(kind, str(path), kind.Options(task="pos")))
+    made.append(
+      data_files.read_examples(task, str(path), task.options(task="pos"))
+    )
   assert made[0] != made[3]  # They say where they are from.
   assert splits.fingerprint(made[0]) == splits.fingerprint(made[3])
   of_all = {splits.fingerprint(x) for x in made}
@@ -196,21 +194,16 @@ def test_the_data_are_the_same_in_another_file(tmp_path):
 
 
 def test_two_groups_are_enough_to_split_by():
-  class Kind:
-    @staticmethod
-    def read(source, options):
-      return [(source, i % 2) for i in range(100)]
-
-    @staticmethod
-    def group(example):
-      return example[1]
-
+  task = configs.load_task("spans")._replace(
+    read=lambda source, options: [(source, i % 2) for i in range(100)],
+    group=lambda example: example[1],
+  )
   data = configs.default("spans").data
   data.train = "of two groups"
   found = set()
   for data.dev_share in (0.1, 0.3, 0.5, 0.7, 0.9):
     try:
-      found.add(tuple(map(len, splits.split(Kind, None, data))))
+      found.add(tuple(map(len, splits.split(task, None, data))))
     except DataError:  # Both are on one side.
       continue
   assert found == {(50, 50)}

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from helpers import finetune_runs as runs
+from maskedlm.cli import finetune as verb
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
@@ -148,7 +149,7 @@ def test_predictions_do_not_depend_on_the_company(finished):
   """Of an example alone, or among others in longer rows: the same."""
   workdir, _, config = finished
   model = inference.open_model(workdir)
-  examples = model.kind.read(config.data.dev, model.options)
+  examples = model.task.read(config.data.dev, model.options)
   together = inference.predict(model, examples, batch_size=16)
   for i in (0, 4, 11):
     (alone,) = inference.predict(model, [examples[i]])
@@ -323,38 +324,6 @@ def test_the_result_is_written_before_the_extras_are_scored(
   assert "also_scored" not in written
 
 
-# kind -> (options, a text of which nothing more is known).
-TEXTS = {
-  "classification": ({}, "the cat"),
-  "tagging": ({}, "the cat sat"),
-  "features": ({}, "the cat sat"),
-  "spans": ({}, "the cat sat"),
-  "relations": ({"pair": "spans"}, "<e1>cat</e1> of the <e2>house</e2>"),
-  "coreference": (
-    {},
-    '{"text": "Ann met Eve as she left.", "pronoun": "she", "pronoun_offset":'
-    ' 15, "a": "Ann", "a_offset": 0, "b": "Eve", "b_offset": 8}',
-  ),
-  "question_answering": (
-    {"max_query": 5, "max_answer_length": 3},
-    "who sat ?\tthe cat sat",
-  ),
-  "multiple_choice": ({}, '{"context": "the cat", "choices": ["a", "b"]}'),
-}
-
-
-@pytest.mark.parametrize("kind", sorted(TEXTS))
-def test_every_kind_knows_when_there_is_no_label(kind, folder):
-  options, text = TEXTS[kind]
-  module = inference.load_kind(kind)
-  options = inference.make_options(module, options)
-  about = {"labels": ["O", "B-x"], "choices": 2}
-  start = load.open_checkpoint(folder / "encoder")
-  app = module.make(start.tokenizer, start.cfg, about, options, length=24)
-  with pytest.raises(DataError):
-    app.gold([module.parse(text, options)])
-
-
 def test_an_empty_development_share_is_refused(config):
   config.data.dev = ""
   config.data.dev_share = 0.0
@@ -368,15 +337,26 @@ def test_a_pretrained_checkpoint_is_no_model_to_predict_with(folder, capsys):
   assert "was pretrained, not fine-tuned" in capsys.readouterr().err
 
 
-def test_a_kind_and_a_config_that_do_not_go_together(tmp_path, capsys):
+def test_the_command_line_may_name_the_task(tmp_path, capsys, monkeypatch):
   path = tmp_path / "c.py"
   path.write_text(
     "from maskedlm.finetune import config\n"
     "def get_config():\n  return config.default('classification')\n"
   )
-  argv = ["finetune", "clasification", f"--config={path}"]
-  assert main.main(argv) == 2
+  names = []
+  monkeypatch.setattr(
+    verb, "_run", lambda config, workdir: names.append(config.seed)
+  )
+  argv = [f"--config={path}", "--config.seed", "3"]
+  for form in (argv, ["classification", *argv], [*argv, "classification"]):
+    assert main.main(["finetune", *form]) == 0
+  assert names == [3, 3, 3]
+  assert main.main(["finetune", "clasification", *argv]) == 2
   assert 'did you mean "classification"' in capsys.readouterr().err
+  assert main.main(["finetune", "tagging", *argv]) == 2
+  error = capsys.readouterr().err
+  assert "is for 'classification', not for 'tagging'" in error
+  assert error.count("\n") == 1
 
 
 def test_the_progress_of_long_work_is_twenty_lines(capsys):

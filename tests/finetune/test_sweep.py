@@ -86,7 +86,7 @@ def test_a_run_that_diverges_stops_no_other(
   assert [s["values"] for s in written["settings"]] == [[0.4, 0.4], [0.5, 0.9]]
   names = ["lr0.5-b32-e3-seed5", "lr1e-05-b32-e3-seed5"]
   assert written["diverged"] == names
-  assert f"as they diverged: {', '.join(names)}" in capsys.readouterr().out
+  assert f"because they diverged: {', '.join(names)}" in capsys.readouterr().out
   config.sweep.seeds = (5,)
   with pytest.raises(loop.NonFiniteError, match="steps 3 to 12"):
     sweep.sweep(config, tmp_path)
@@ -107,7 +107,7 @@ def test_an_empty_tuple_leaves_the_option_as_it_is(runs, tmp_path):
   [
     (
       {"sweep.epochs": (2, 4), "train.num_steps": 9},
-      r"train\.num_steps=9 is the length .* sweep\.epochs=\(2, 4\) would do",
+      r"train\.num_steps=9 is the length .* sweep\.epochs=\(2, 4\) would have",
     ),
     ({"train.epochs": 0}, r"train\.epochs=0\.0: expected more than 0; or set"),
     ({"sweep.epochs": (1, 0)}, r"sweep\.epochs=0: expected more than 0"),

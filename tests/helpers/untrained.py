@@ -8,7 +8,7 @@ import numpy as np
 from helpers import finetune_runs as runs
 from helpers import workdirs
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.finetune.config import load_kind
+from maskedlm.finetune.config import load_task
 from maskedlm.training.checkpoints import manager
 
 D, H, N, POSITIONS, LENGTH = 24, 3, 2, 48, 32
@@ -51,9 +51,9 @@ def finetuned(folder, name, *, metrics=(None,)):
   tokenizer = make_tokenizer()
   cfg = workdirs.config(tokenizer, max_positions=POSITIONS, **SIZES)
   kind, options, about = TUNED[name]
-  module = load_kind(kind)
-  options = module.Options(**options)
-  app = module.make(tokenizer, cfg, about, options, length=LENGTH)
+  task = load_task(kind)
+  options = task.options(**options)
+  app = task.make(tokenizer, cfg, about, options, length=LENGTH)
   shapes = {
     "encoder": workdirs.make_params(cfg, ())["encoder"],
     **jax.eval_shape(app.init, jax.random.key(0)),
@@ -61,7 +61,7 @@ def finetuned(folder, name, *, metrics=(None,)):
   task = {
     "objective": kind,
     "kind": kind,
-    "options": options._asdict(),
+    "options": dataclasses.asdict(options),
     "about": about,
     "length": LENGTH,
     "encoder": dataclasses.asdict(cfg),

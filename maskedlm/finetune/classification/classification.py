@@ -1,56 +1,72 @@
-"""Classification and regression: a text, or a pair of them -> a label, a score.
+"""Classification and regression: a text or a pair of texts -> label or score.
 
 y = softmax(W z_CLS) (eq. 11.13), through BERT's pooler or not; pairs as in
 pretraining, [CLS] A [SEP] B [SEP] (section 11.4.2; Devlin et al. 2019,
-arXiv:1810.04805, section 4.1). A score is W z_CLS with a single output, by
-squared error. Files: GLUE's (glue.py) and any with named columns (tables.py).
+arXiv:1810.04805, section 4.1). A score is W z_CLS with a single output, trained
+by squared error. Files: GLUE's (glue.py) and others with named columns.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from flax import linen as nn
 
 from maskedlm.core.errors import ConfigError, DataError, did_you_mean
-from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.classification import files, glue
 from maskedlm.finetune.classification.files import Example
+from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import label_metrics, single_label, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.text_pairs import pair_row
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
-from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import EncoderConfig
-from maskedlm.modeling.heads import Pooler, head_stddevs, row_vector
-from maskedlm.modeling.layers import Dense, Dropout
-
-EXAMPLES = (
-  "A moving film, though it is a little too long.",
-  "A man is playing a guitar.\tSomeone is making music.",
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Outputs,
+  Prediction,
+  Rows,
+  task_option,
 )
+from maskedlm.modeling.architecture import EncoderConfig
 
 
-READING = ("text", "text_b", "label", "header", "language")
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task: the columns of the files, and the head."""
 
-
-class Options(NamedTuple):
-  """What the labelled files are like, and how they are learnt."""
-
-  # Or texts: columns, and with a text_b, if there is one, a pair; or a task of
-  # GLUE: cola, sst2, mrpc ... (glue.py).
-  layout: str = "columns"
-  text: str = ""  # Column of the text; "" = the layout's, else "text".
-  text_b: str = ""  # Of the second text; "" = the layout's, else there is none.
-  label: str = ""  # Of the label; "" = the layout's, else "label".
-  header: tuple = ()  # The columns' names, for files without that line.
-  language: str = ""  # Rows whose column "language" says another are left out.
-  regression: bool = False  # The label is a number, to be predicted as such.
-  pooler: bool = True  # z_CLS through the pretrained dense and tanh, as BERT's.
-  positive: str = ""  # The label that f1 is of; "" = the second of two.
-  metric: str = ""  # Chooses the best checkpoint; "" = the layout's.
+  layout: str = task_option(
+    "columns",
+    "columns; texts: columns, and a pair if there is a text_b; or a task of "
+    "GLUE: cola, sst2, mrpc, ... (glue.py).",
+    choices=("columns", "texts", *glue.LAYOUTS),
+  )
+  text: str = task_option(
+    "", "Column of the text; '' for the layout's, else text."
+  )
+  text_b: str = task_option(
+    "", "Column of the second text; '' for the layout's, else none."
+  )
+  label: str = task_option(
+    "", "Column of the label; '' for the layout's, else label."
+  )
+  header: tuple[str, ...] = task_option(
+    (), "Names of the columns, for files without a header line."
+  )
+  language: str = task_option(
+    "", "Skip rows whose column `language` has another value."
+  )
+  regression: bool = task_option(
+    False, "The label is a number, to be predicted as such."
+  )
+  pooler: bool = task_option(
+    True, "Pass z_CLS through the pretrained dense layer and tanh of BERT."
+  )
+  positive: str = task_option(
+    "", "The label whose F1 is `f1`; '' for the second of two."
+  )
+  metric: str = task_option(
+    "", "Metric that chooses the best checkpoint; '' for the layout's."
+  )
 
 
 # --- Files ---
@@ -63,10 +79,10 @@ OWN_LAYOUTS = {
 
 
 def layout_of(options: Options) -> glue.FileLayout:
-  """The columns and the metric that the options ask for.
+  """Returns the columns and the metric that the options ask for.
 
   Raises:
-    ConfigError: an unknown layout, or one that doesn't go with regression.
+    ConfigError: the layout is unknown, or doesn't go with regression.
   """
   if options.layout in OWN_LAYOUTS:
     best = "pearson_spearman" if options.regression else "accuracy"
@@ -94,28 +110,23 @@ def layout_of(options: Options) -> glue.FileLayout:
 
 
 def read(source: str, options: Options) -> list[Example]:
-  """The examples of a file or of "tfds:NAME/CONFIG:SPLIT" (labelled.py)."""
+  """Returns the examples of a file or of "tfds:NAME/CONFIG:SPLIT"."""
   return files.read_examples(source, layout_of(options))
 
 
 def parse(line: str, options: Options) -> Example:
-  """A line of predict's input: text, pair or JSON object (labelled.py)."""
+  """Returns the example in a line of input: text, pair or JSON object."""
   return files.parse_line(line, layout_of(options))
 
 
-def group(example: Example) -> str:
-  """Examples of the same text stay on one side of a split: no leaks."""
-  return example.text
-
-
-# --- What the training set fixes ---
+# --- What the training set decides ---
 
 
 def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
-  """The labels in sorted order; for regression the scores' range and spread.
+  """Returns the sorted labels; for regression the range and spread of scores.
 
   Raises:
-    DataError: an example without a label, or all have the same.
+    DataError: an example has no label, or all have the same one.
   """
   values = sorted({files.require_label(example) for example in examples})
   if len(values) < 2:
@@ -137,57 +148,6 @@ def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
 # --- The model ---
 
 
-class ClassHead(nn.Module):
-  """Dropout and W: logits of the labels, or one score."""
-
-  cfg: EncoderConfig
-  outputs: int
-
-  @nn.compact
-  def __call__(self, x, *, train: bool):
-    """x [B, D] -> float32 [B, outputs]."""
-    cfg = self.cfg
-    x = Dropout(cfg.dropout)(x, train=train)
-    _, stddev = head_stddevs(cfg)
-    dense = Dense(
-      (cfg.width,), (self.outputs,), stddev, cfg.dtype, name="dense"
-    )
-    return dense(x).astype(jnp.float32)
-
-
-class Net(NamedTuple):
-  """The forward pass that labels and scores share, and multiple_choice.py."""
-
-  init: Callable[[Key], Params]
-  # (params, batch, key, train) -> float32 [B, outputs].
-  apply: Callable[[Params, Batch, Key, bool], jax.Array]
-
-
-def make_net(
-  cfg: EncoderConfig, outputs: int, *, pooler: bool, name: str = "class_head"
-) -> Net:
-  """A head of this name on the vector that stands for a row."""
-  head = ClassHead(cfg, outputs)
-
-  def init(key: Key) -> Params:
-    head_key, pooler_key = jax.random.split(key)
-    x = jnp.zeros((1, cfg.width))
-    params = {name: head.init(head_key, x, train=False)["params"]}
-    if pooler:
-      params["pooler"] = Pooler(cfg).init(pooler_key, x[:, None])["params"]
-    return params
-
-  def apply(params: Params, batch: Batch, key: Key, train: bool):
-    hidden = masked_lm.encode(cfg, params, batch, key, train)
-    x = row_vector(cfg, hidden, batch["segment_ids"])
-    if pooler:
-      x = Pooler(cfg).apply({"params": params["pooler"]}, x[:, None])
-    rngs = masked_lm.head_rngs(key, train)
-    return head.apply({"params": params[name]}, x, train=train, rngs=rngs)
-
-  return Net(init, apply)
-
-
 def make(
   tokenizer,
   cfg: EncoderConfig,
@@ -196,10 +156,10 @@ def make(
   *,
   length: int,
 ) -> Application:
-  """See application.py.
+  """Returns the Application.
 
   Raises:
-    ConfigError: a metric or a positive label that there is not.
+    ConfigError: there is no such metric or positive label.
   """
   build = _regression if layout_of(options).regression else _classification
   return build(tokenizer, cfg, about, options, length)
@@ -212,7 +172,7 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
   best = _best(
     options, known + label_metrics.POSITIVE_LABEL_METRICS * bool(positive)
   )
-  net = make_net(cfg, len(labels), pooler=options.pooler)
+  head = make_row_head(cfg, len(labels), pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
     gold = [(example.label, example.where) for example in examples]
@@ -233,15 +193,14 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
       gold, [p["label"] for p in predictions], positive=positive
     )
 
-  return Application(
+  return single_label.make_classifier(
+    head,
     rows=rows,
-    init=net.init,
-    loss=single_label.loss(net.apply, term="class"),
-    outputs=single_label.outputs(net.apply),
-    decode=single_label.decode(predict),
+    predict=predict,
     score=score,
     best=best,
     gold=_gold,
+    term="class",
   )
 
 
@@ -250,7 +209,7 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
     about[name] for name in ("low", "high", "mean", "stddev")
   )
   best = _best(options, label_metrics.SCORE_METRICS)
-  net = make_net(cfg, 1, pooler=options.pooler)
+  head = make_row_head(cfg, 1, pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
     scores = [0.0 if e.label is None else e.label for e in examples]
@@ -258,10 +217,10 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
       tokenizer, cfg, examples, length, scores=np.float32(scores)
     )
 
-  # The head predicts how many standard deviations a score is from the mean:
-  # at a fine-tuning rate it would take an epoch only to reach the mean.
+  # The head predicts how many standard deviations a score is from the mean. At
+  # a fine-tuning rate, reaching the mean alone would take an epoch.
   def loss(params, batch, key, train):
-    found = net.apply(params, batch, key, train)[:, 0]
+    found = head.logits(params, batch, key, train)[:, 0]
     weights = batch["example_weights"]
     error = found - (batch["scores"] - mean) / stddev
     total = error**2 * weights
@@ -281,10 +240,10 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
 
   return Application(
     rows=rows,
-    init=net.init,
+    init=head.init,
     loss=loss,
     outputs=lambda params, batch: {
-      "deviations": net.apply(params, batch, None, False)[:, 0]
+      "deviations": head.logits(params, batch, None, False)[:, 0]
     },
     decode=decode,
     score=score,
@@ -294,12 +253,12 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
 
 
 def _gold(examples: Sequence[Example]) -> list[str | float]:
-  """DataError where there is none."""
+  """Returns the labels; raises DataError if there is none."""
   return [files.require_label(example) for example in examples]
 
 
 def make_rows(tokenizer, cfg, examples, length, **values) -> Rows:
-  """A row for each example, with the values of each."""
+  """Returns a row for each example, with these Rows.values."""
   ids = tokenizer.encode_batch([example.text for example in examples])
   is_pair = [example.text_b is not None for example in examples]
   ids_b = tokenizer.encode_batch([example.text_b or "" for example in examples])
@@ -339,17 +298,18 @@ def _best(options: Options, known: Sequence[str]) -> str:
   best = layout_of(options).best
   if best not in known:
     raise ConfigError(
-      f"task.metric={best!r} is not to be had here{did_you_mean(best, known)}; "
-      f"known: {', '.join(known)} (f1 needs two labels, or task.positive)."
+      f"task.metric={best!r} is not available for this task"
+      f"{did_you_mean(best, known)}; known: {', '.join(known)} (f1 needs two "
+      "labels, or task.positive)."
     )
   return best
 
 
-# --- What is said of the predictions ---
+# --- Predictions ---
 
 
 def show(prediction: Prediction) -> str:
-  """The label and its probability, or the score within its range."""
+  """Returns the label and its probability, or the score within its range."""
   if "score" in prediction:
     low, high = prediction["range"]
     return f"{min(max(prediction['score'], low), high):.3f}"
@@ -359,7 +319,7 @@ def show(prediction: Prediction) -> str:
 def report(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
-  """confusion.tsv and labels.txt, or scores.tsv."""
+  """Returns confusion.tsv and labels.txt, or scores.tsv."""
   gold = _gold(examples)
   if "score" in predictions[0]:
     found = [prediction["score"] for prediction in predictions]
@@ -374,6 +334,25 @@ def report(
 def export(
   predictions: Sequence[Prediction], options: Options
 ) -> dict[str, str]:
-  """{file name: text}: GLUE's submission, or predictions.tsv alike."""
+  """Returns GLUE's submission, or predictions.tsv in the same format."""
   task = "" if options.layout in OWN_LAYOUTS else options.layout
   return dict([glue.format_submission(task, predictions)])
+
+
+TASK = FinetuneTask(
+  name="classification",
+  options=Options,
+  read=read,
+  parse=parse,
+  describe=describe,
+  make=make,
+  show=show,
+  report=report,
+  export=export,
+  group=lambda example: example.text,
+  reading=("text", "text_b", "label", "header", "language"),
+  examples=(
+    "A moving film, though it is a little too long.",
+    "A man is playing a guitar.\tSomeone is making music.",
+  ),
+)

@@ -1,56 +1,76 @@
-"""One label per example: what the tasks that choose among labels share.
+"""One label per example: the Application of a task that chooses among labels.
 
-Such a task has a function `logits` and, in its Rows, the value "labels" [n]:
-the correct one of C, or unseen_labels.UNSEEN. Three fields of its Application
-are made here.
+Such a task has a Head and, in its Rows, the value "labels" [n]: the correct one
+of C, or unseen_labels.UNSEEN.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
-import jax
 import numpy as np
 
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.finetune.common import unseen_labels
-from maskedlm.finetune.contract import Example, Outputs, Prediction, Rows
+from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.contract import (
+  Application,
+  Example,
+  Outputs,
+  Prediction,
+  Rows,
+)
 
-# (params, batch, key, train) -> float32 [B, C].
-Logits = Callable[[Params, Batch, Key, bool], jax.Array]
 
+def make_classifier(
+  head: Head,
+  *,
+  rows: Callable[[Sequence[Example]], Rows],
+  predict: Callable[[Example, list[float]], Prediction],
+  score: Callable[..., dict[str, float]],
+  best: str,
+  gold: Callable[[Sequence[Example]], Any],
+  term: str,
+  metric: str = "accuracy",
+) -> Application:
+  """Returns the Application of a head whose logits are [B, C].
 
-def loss(logits: Logits, *, term: str, metric: str = "accuracy"):
-  """Returns Application.loss: cross-entropy and accuracy, under these names."""
+  Args:
+    head: with logits [B, C].
+    rows, score, best, gold: as in Application.
+    predict: (example, probabilities of the C labels) -> its prediction.
+    term: name of the cross-entropy.
+    metric: name of the accuracy.
+  """
 
-  def loss_of_batch(params: Params, batch: Batch, key: Key, train: bool):
+  def loss(params: Params, batch: Batch, key: Key, train: bool):
     loss, accuracy = unseen_labels.loss_and_accuracy(
-      logits(params, batch, key, train),
+      head.logits(params, batch, key, train),
       batch["labels"],
       weights=batch["example_weights"],
     )
     return {term: loss}, {metric: accuracy}
 
-  return loss_of_batch
-
-
-def outputs(logits: Logits):
-  """Returns Application.outputs: the logits."""
-  return lambda params, batch: {"logits": logits(params, batch, None, False)}
-
-
-def decode(predict: Callable[[Example, list[float]], Prediction]):
-  """Returns Application.decode: predict(example, the labels' probabilities)."""
-
-  def decode_examples(
+  def decode(
     examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
   ) -> list[Prediction]:
-    del rows, tuned
-    rows_logits = outputs["logits"] if examples else []
+    logits = outputs["logits"] if examples else []
     return [
       predict(example, _softmax(x).tolist())
-      for example, x in zip(examples, rows_logits, strict=True)
+      for example, x in zip(examples, logits, strict=True)
     ]
 
-  return decode_examples
+  return Application(
+    rows=rows,
+    init=head.init,
+    loss=loss,
+    outputs=lambda params, batch: {
+      "logits": head.logits(params, batch, None, False)
+    },
+    decode=decode,
+    score=score,
+    best=best,
+    gold=gold,
+  )
 
 
 def _softmax(logits) -> np.ndarray:

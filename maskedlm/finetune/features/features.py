@@ -1,53 +1,37 @@
 """Features: tags from the vectors of a frozen encoder.
 
-The feature-based way of the BERT paper (Devlin et al. 2019, arXiv:1810.04805,
-section 5.3): the encoder doesn't learn; its vectors, of one layer or of the
-last four, go into a small head, linear or a BiLSTM. Everything else is
-tagging's: files, windows, loss, decoding, metrics and a CRF if wanted.
+The feature-based approach of the BERT paper (Devlin et al. 2019,
+arXiv:1810.04805, section 5.3): the encoder is not trained; its vectors, from
+one layer or from the last four, are the input of a small head, linear or a
+BiLSTM. Everything else is shared with tagging: files, windows, loss, decoding,
+metrics and the optional CRF.
 
-Nothing flows back into the encoder, so that XLA leaves its backward pass out.
-That it doesn't decay either takes optimizer.frozen_layers=-1, as in
-configs/features.py.
+No gradient flows into the encoder, so XLA drops its backward pass. Set
+optimizer.frozen_layers=-1, as configs/features.py does, so that weight decay
+leaves it alone, too.
 """
 
-import collections
+import dataclasses
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
-from maskedlm.core.errors import ConfigError, check_known
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
-from maskedlm.finetune.contract import Application
+from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.contract import Application, task_option
 from maskedlm.finetune.tagging import tagging
 from maskedlm.finetune.tagging.lstm import BiLstm
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.layers import Dense, Dropout
 
-
-class Own(NamedTuple):
-  """The options that tagging doesn't have."""
-
-  layers: str = "concat_last_four"  # A name of LAYERS.
-  head: str = "bilstm"  # bilstm | linear.
-  lstm_width: int = 768  # Of each direction.
-  lstm_layers: int = 2
-
-
-# A NamedTuple, as every kind's: its own options, then tagging's.
-Options = collections.namedtuple(
-  "Options",
-  (*Own._fields, *tagging.Options._fields),
-  defaults=(*Own(), *tagging.Options()),
-)
-
 # The vectors of all layers [N + 1, R, S, D] -> the features [R, S, any]. The
-# embeddings are the first; of an encoder with fewer than four layers, "the last
-# four" are all.
+# embeddings are the first. If an encoder has fewer than four layers, "the last
+# four" are all of them.
 LAYERS = {
   "embeddings": lambda x: x[0],
   "second_to_last": lambda x: x[-2],
@@ -56,25 +40,31 @@ LAYERS = {
   "mean_last_four": lambda x: jnp.mean(x[1:][-4:], axis=0),
   "concat_last_four": lambda x: jnp.concatenate([*x[1:][-4:]], axis=-1),
 }
-HEADS = ("bilstm", "linear")
-
-# Of tagging, as it is.
-parse, describe, EXAMPLES = tagging.parse, tagging.describe, tagging.EXAMPLES
-READING = tagging.READING
-show, report, export = tagging.show, tagging.report, tagging.export
 
 
-def read(source: str, options: Any) -> list[tagging.Example]:
-  """The sentences of a file: see tagging.read."""
-  check(options)
-  return tagging.read(source, options)
+@dataclasses.dataclass(frozen=True)
+class Options(tagging.Options):
+  """config.task: tagging's options, and those of the features."""
+
+  layers: str = task_option(
+    "concat_last_four",
+    "The layers whose vectors are the features.",
+    choices=tuple(LAYERS),
+  )
+  head: str = task_option(
+    "bilstm", "What the tags are computed by.", choices=("bilstm", "linear")
+  )
+  lstm_width: int = task_option(
+    768, "Width of each direction of the BiLSTM.", low=1
+  )
+  lstm_layers: int = task_option(2, "Layers of the BiLSTM.", low=1)
 
 
 class FeatureHead(nn.Module):
-  """A BiLSTM if wanted, then W: a score of each tag for each token."""
+  """An optional BiLSTM, then a dense layer: scores of the tags of a token."""
 
   cfg: EncoderConfig
-  options: Any  # Options.
+  options: Options
   num_tags: int
 
   @nn.compact
@@ -97,16 +87,11 @@ def make(
   tokenizer: Tokenizer,
   cfg: EncoderConfig,
   about: Mapping[str, Any],
-  options: Any,
+  options: Options,
   *,
   length: int,
 ) -> Application:
-  """See application.py.
-
-  Raises:
-    ConfigError: options that don't exist or don't go together.
-  """
-  check(options)
+  """Returns the Application."""
   head = FeatureHead(cfg, options, len(about["labels"]))
   choose = LAYERS[options.layers]
 
@@ -118,10 +103,10 @@ def make(
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     frozen = {"encoder": jax.lax.stop_gradient(params["encoder"])}
-    # Without dropout: features are the same in training and afterwards.
+    # Without dropout: features are the same in training and in prediction.
     x = choose(masked_lm.encode_layers(cfg, frozen, batch))
-    # The head, too, reads the rows as they are packed: there is little padding,
-    # on which an LSTM works as well.
+    # The head reads the rows as they are packed, too: an LSTM would spend as
+    # much time on padding as on tokens.
     scores = head.apply(
       {"params": params["feature_head"]},
       x,
@@ -132,15 +117,8 @@ def make(
     return masked_lm.unpack(scores, batch)
 
   return tagging.assemble(
-    tokenizer, about, options, length=length, init=init, logits=logits
+    tokenizer, about, options, Head(init, logits), length=length
   )
 
 
-def check(options: Any) -> None:
-  """Raises ConfigError for options that don't exist."""
-  check_known("task", options, {"layers": LAYERS, "head": HEADS})
-  for name in ("lstm_width", "lstm_layers"):
-    if getattr(options, name) < 1:
-      raise ConfigError(
-        f"task.{name}={getattr(options, name)} must be 1 or more."
-      )
+TASK = tagging.TASK._replace(name="features", options=Options, make=make)

@@ -1,12 +1,13 @@
-"""Multi-label classification: a text, or a pair -> any number of labels.
+"""Multi-label classification: a text or a pair -> any number of labels.
 
-Each label is a decision of its own, p = sigmoid(w z_CLS), by binary
-cross-entropy: problem_type="multi_label_classification" of transformers. Rows
-and head are those of classification.py, files those of tables.py.
+Each label is a separate decision, p = sigmoid(w z_CLS), trained by binary
+cross-entropy, as problem_type="multi_label_classification" in transformers.
+Rows and head are shared with classification.py, files are read by tables.py.
 """
 
 import ast
 import contextlib
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -15,41 +16,66 @@ import jax
 import numpy as np
 import optax
 
-from maskedlm.core.errors import ConfigError, DataError, check_known
+from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.labelled import tables
 from maskedlm.finetune.classification import classification, files, glue
 from maskedlm.finetune.classification.files import Example
+from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import entity_metrics, unseen_labels
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Outputs,
+  Prediction,
+  Rows,
+  task_option,
+)
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import weighted_sum
 
-EXAMPLES = classification.EXAMPLES
-READING = (
-  *("text", "text_b", "label", "separator", "columns", "header", "language"),
-  "threshold",
-)
 METRICS = ("micro_f1", "macro_f1", "exact_match")
-# What a column of Options.columns may hold: 1.0, too, where pandas wrote it.
-SAID = {"1": True, "1.0": True, "true": True}
-SAID |= {"0": False, "0.0": False, "false": False}
+# The values that a column in Options.columns may have; pandas writes 1.0.
+_IS_TRUE = {"1": True, "1.0": True, "true": True}
+_IS_TRUE |= {"0": False, "0.0": False, "false": False}
 
 
-class Options(NamedTuple):
-  """What the labelled files are like, and how they are learnt."""
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task: the columns of the files, and the head."""
 
-  text: str = "text"  # Column of the text.
-  text_b: str = "text_b"  # Of the second text, where a row has it.
-  label: str = "labels"  # Of the labels: a JSON list, or commas between them.
-  separator: str = ","  # Instead of commas; "" = whitespace.
-  # Or a column for each label, named so: 1 where it is said, 0 where it isn't.
-  columns: tuple = ()
-  header: tuple = ()  # The columns' names, for files without that line.
-  language: str = ""  # Rows whose column "language" says another are left out.
-  pooler: bool = True  # z_CLS through the pretrained dense and tanh, as BERT's.
-  metric: str = "micro_f1"  # Of METRICS; chooses the best checkpoint.
-  threshold: float = 0.5  # Labels of a higher probability are said.
+  text: str = task_option("text", "Column of the text.")
+  text_b: str = task_option(
+    "text_b", "Column of the second text, used in rows that have one."
+  )
+  label: str = task_option(
+    "labels", "Column of the labels: a JSON list, or joined by `separator`."
+  )
+  separator: str = task_option(
+    ",", "What separates the labels; '' for whitespace."
+  )
+  columns: tuple[str, ...] = task_option(
+    (),
+    "Instead of `label`, a column for each label, of its name: 1 or 0.",
+  )
+  header: tuple[str, ...] = task_option(
+    (), "Names of the columns, for files without a header line."
+  )
+  language: str = task_option(
+    "", "Skip rows whose column `language` has another value."
+  )
+  pooler: bool = task_option(
+    True, "Pass z_CLS through the pretrained dense layer and tanh of BERT."
+  )
+  metric: str = task_option(
+    "micro_f1", "Metric that chooses the best checkpoint.", choices=METRICS
+  )
+  threshold: float = task_option(
+    0.5,
+    "A label is predicted if its probability exceeds this.",
+    above=0,
+    below=1,
+  )
 
 
 # --- Files ---
@@ -67,11 +93,11 @@ def _layout(options: Options) -> glue.FileLayout:
 
 
 def read(source: str, options: Options) -> list[Example]:
-  """The examples of a file (labelled.py), whose labels are tuples, sorted.
+  """Returns the examples of a file; their labels are sorted tuples.
 
   Raises:
-    DataError: see labelled.read; a list of labels that can't be read, a column
-      of a label with something else than 1 and 0.
+    DataError: see files.read_examples; a list of labels can't be read; the
+      column of a label has another value than 1 and 0.
   """
   return [
     example._replace(label=_labels(example, options.separator))
@@ -82,29 +108,29 @@ def read(source: str, options: Options) -> list[Example]:
 
 
 def _joined(record: tables.Record, columns: Sequence[str]) -> tables.Record:
-  """A record whose first of these columns has the list of those that say 1.
+  """Puts the names of the columns that are 1 into the first of them, as JSON.
 
-  A record that has none of them, of a test set, stays as it is.
+  A record that has none of the columns, in a test set, is returned unchanged.
   """
   if not set(columns) & set(record.fields):
     return record
-  said = []
+  labels = []
   for name in columns:
     value = tables.get_field(record, name)
-    if value.strip().lower() not in SAID:
+    if value.strip().lower() not in _IS_TRUE:
       raise DataError(
-        f"{record.where}: {name} is {value!r:.40}; expected 1 where the label "
-        "is said, 0 where it isn't."
+        f"{record.where}: {name} is {value!r:.40}; expected 1 if the text has "
+        "the label, else 0."
       )
-    said += [name] * SAID[value.strip().lower()]
-  fields = {**record.fields, columns[0]: json.dumps(said)}
+    labels += [name] * _IS_TRUE[value.strip().lower()]
+  fields = {**record.fields, columns[0]: json.dumps(labels)}
   return record._replace(fields=fields)
 
 
 def _labels(example: Example, separator: str) -> tuple[str, ...] | None:
-  """From '["a", "b"]' or "b, a"; () from "" and "[]"; None if unsaid.
+  """Returns the labels in '["a", "b"]' or "b, a"; None if there is no column.
 
-  Also from "['a', 'b']", as pandas writes a column of lists.
+  Also those in "['a', 'b']", as pandas writes a column of lists.
   """
   if example.label is None:
     return None
@@ -119,41 +145,38 @@ def _labels(example: Example, separator: str) -> tuple[str, ...] | None:
 
 
 def _literal(example: Example) -> list:
-  """DataError if it is none."""
+  """Returns the list of a Python literal; raises DataError if it is none."""
   with contextlib.suppress(ValueError, SyntaxError, MemoryError):
     found = ast.literal_eval(example.label)
     if isinstance(found, list):
       return found
   raise DataError(
-    f"{example.where}: the labels {example.label!r:.60}; expected a list as "
-    'JSON has it, such as ["a", "b"], or a and b with the separator between.'
+    f"{example.where}: the labels {example.label!r:.60}; expected a JSON list "
+    'such as ["a", "b"], or labels with task.separator between them.'
   )
 
 
 def parse(line: str, options: Options) -> Example:
-  """A line of predict's input: text, pair or JSON object (labelled.py)."""
+  """Returns the example in a line of input: text, pair or JSON object."""
   return files.parse_line(line, _layout(options))
 
 
-group = classification.group
-
-
-# --- What the training set fixes ---
+# --- What the training set decides ---
 
 
 def describe(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
-  """{"labels": those of the training set, or that have columns, sorted}.
+  """Returns {"labels": those in the training set and in columns, sorted}.
 
   Raises:
-    DataError: an example of which nothing is said, or of all the same.
+    DataError: an example has no column of labels, or all have the same labels.
   """
   gold = _gold(examples)
   if len(set(gold)) < 2:
     raise DataError(
       f"{examples[0].where.rpartition(':')[0]}: all {len(gold):,} examples for "
-      f"training have the labels {list(gold[0])}; expected others as well."
+      f"training have the labels {list(gold[0])}; expected others, too."
     )
   return {"labels": sorted(set(options.columns).union(*gold))}
 
@@ -169,18 +192,9 @@ def make(
   *,
   length: int,
 ) -> Application:
-  """See application.py.
-
-  Raises:
-    ConfigError: a metric that there is not, a threshold that is no share.
-  """
-  check_known("task", options, {"metric": METRICS})
-  if not 0 < options.threshold < 1:
-    raise ConfigError(
-      f"task.threshold={options.threshold}: expected more than 0, less than 1."
-    )
+  """Returns the Application."""
   labels = tuple(about["labels"])
-  net = classification.make_net(cfg, len(labels), pooler=options.pooler)
+  head = make_row_head(cfg, len(labels), pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
     gold = [example.label or () for example in examples]
@@ -188,39 +202,39 @@ def make(
     made = classification.make_rows(
       tokenizer, cfg, examples, length, labels=np.array(chosen, np.int32)
     )
-    odd = [
+    unseen = [
       (label, example.where)
       for example, of_one in zip(examples, gold, strict=True)
       for label in of_one
       if label not in labels
     ]
-    return made._replace(notes=unseen_labels.unseen_notes(odd))
+    return made._replace(notes=unseen_labels.unseen_notes(unseen))
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
-    logits, chosen = net.apply(params, batch, key, train), batch["labels"]
-    # Of all decisions on a text the mean, as transformers has it.
-    nats = optax.sigmoid_binary_cross_entropy(logits, chosen).mean(axis=-1)
-    said = jax.nn.sigmoid(logits) > options.threshold
-    hits = (said == chosen).mean(axis=-1)
+    logits, gold = head.logits(params, batch, key, train), batch["labels"]
+    # The mean over the decisions on a text, as in transformers.
+    loss = optax.sigmoid_binary_cross_entropy(logits, gold).mean(axis=-1)
+    predicted = jax.nn.sigmoid(logits) > options.threshold
+    correct = (predicted == gold).mean(axis=-1)
     weights = batch["example_weights"]
-    return {"labels": weighted_sum(nats, weights)}, {
-      "label_accuracy": weighted_sum(hits, weights)
+    return {"labels": weighted_sum(loss, weights)}, {
+      "label_accuracy": weighted_sum(correct, weights)
     }
 
   def decode(examples, rows, outputs: Outputs, tuned) -> list[Prediction]:
     predictions = []
-    for found in outputs["probabilities"]:
-      shares = dict(zip(labels, found.tolist(), strict=True))
-      said = [n for n, share in shares.items() if share > options.threshold]
-      predictions.append({"labels": said, "probabilities": shares})
+    for probabilities in outputs["probabilities"]:
+      shares = dict(zip(labels, probabilities.tolist(), strict=True))
+      found = [n for n, share in shares.items() if share > options.threshold]
+      predictions.append({"labels": found, "probabilities": shares})
     return predictions
 
   return Application(
     rows=rows,
-    init=net.init,
+    init=head.init,
     loss=loss,
     outputs=lambda params, batch: {
-      "probabilities": jax.nn.sigmoid(net.apply(params, batch, None, False))
+      "probabilities": jax.nn.sigmoid(head.logits(params, batch, None, False))
     },
     decode=decode,
     score=lambda examples, predictions: scores(
@@ -232,17 +246,17 @@ def make(
 
 
 def _gold(examples: Sequence[Example]) -> list[tuple[str, ...]]:
-  """DataError where there is none."""
+  """Returns the labels; raises DataError if there are none."""
   return [files.require_label(example) for example in examples]
 
 
-# --- How good it is ---
+# --- Metrics and predictions ---
 
-Labels = Sequence[Sequence[str]]  # Of each text, each once.
+Labels = Sequence[Sequence[str]]  # The labels of each text, each once.
 
 
 class _Label(NamedTuple):
-  """What tag_metrics counts."""
+  """An item that entity_metrics counts."""
 
   type: str
 
@@ -250,18 +264,18 @@ class _Label(NamedTuple):
 def counts(
   gold: Labels, predicted: Labels
 ) -> dict[str, entity_metrics.MatchCounts]:
-  """label -> Counts, sorted; of those that occur in either."""
+  """Returns label -> counts, sorted, for the labels that occur in either."""
   return entity_metrics.count_entities(
     gold, predicted, lambda labels: map(_Label, labels)
   )
 
 
 def scores(gold: Labels, predicted: Labels) -> dict[str, float]:
-  """As fractions.
+  """Returns the metrics, as fractions of 1.
 
-  micro_f1, micro_precision and micro_recall are of all labels together,
-  macro_f1 is the mean over those that occur in either, exact_match the share
-  of the texts of which just the right ones are said.
+  micro_f1, micro_precision and micro_recall count all labels together; macro_f1
+  is the mean over the labels that occur in either; exact_match is the share of
+  the texts whose predicted labels are exactly the gold ones.
   """
   each = counts(gold, predicted)
   together = entity_metrics.sum_counts(each)
@@ -276,7 +290,7 @@ def scores(gold: Labels, predicted: Labels) -> dict[str, float]:
 
 
 def show(prediction: Prediction) -> str:
-  """The labels, each with its probability, between tabs."""
+  """Returns the labels, each with its probability, separated by tabs."""
   shares = prediction["probabilities"]
   found = [f"{n}\t{shares[n]:.3f}" for n in prediction["labels"]]
   return "\t".join(found) or "(none)"
@@ -285,6 +299,24 @@ def show(prediction: Prediction) -> str:
 def report(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
-  """labels.txt: precision, recall and F1 of each label, and of all."""
+  """Returns labels.txt: precision, recall and F1 of each label and of all."""
   each = counts(_gold(examples), [p["labels"] for p in predictions])
   return {"labels.txt": entity_metrics.format_table(each, "label")}
+
+
+TASK = FinetuneTask(
+  name="multi_label",
+  options=Options,
+  read=read,
+  parse=parse,
+  describe=describe,
+  make=make,
+  show=show,
+  report=report,
+  group=classification.TASK.group,
+  reading=(
+    *("text", "text_b", "label", "separator", "columns", "header", "language"),
+    "threshold",
+  ),
+  examples=classification.TASK.examples,
+)

@@ -1,12 +1,13 @@
 """Question answering: the answer is a part of a text, or there is none.
 
-The chapter's span-oriented way with two heads: how likely each token is the
-answer's first and its last (Devlin et al. 2019, arXiv:1810.04805, sections 4.2
-and 4.3; google-research/bert, run_squad.py). No answer is the span from [CLS]
-to [CLS]. Files are SQuAD's (squad.py), scored as its scripts do
-(squad_metrics.py); long texts are read in windows (answer_rows.py).
+Two heads score each token as the first and the last of the answer (Devlin et
+al. 2019, arXiv:1810.04805, sections 4.2 and 4.3; google-research/bert,
+run_squad.py). No answer is the span from [CLS] to [CLS]. Files are SQuAD's
+(squad.py), scored as by its scripts (metrics.py); long texts are read in
+windows (rows.py).
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,7 +17,13 @@ from flax import linen as nn
 from jax import lax
 
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.finetune.contract import Application, Outputs, Prediction
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Outputs,
+  Prediction,
+  task_option,
+)
 from maskedlm.finetune.question_answering import metrics, squad
 from maskedlm.finetune.question_answering import rows as answer_rows
 from maskedlm.finetune.question_answering.squad import Example
@@ -26,30 +33,42 @@ from maskedlm.modeling.heads import head_input, head_stddevs, sentence_vector
 from maskedlm.modeling.layers import Dense
 from maskedlm.modeling.losses import accuracy, cross_entropy
 
-READING = ("allow_impossible", "fix_offsets")
-EXAMPLES = ("Who wrote it?\tThe novel was written by Jane Austen in 1813.",)
-MASKED = -1e9  # The score of what can't be; finite, so no nan.
+MASKED = -1e9  # The score of what is not allowed; finite, to avoid NaN.
 
 
-class Options(NamedTuple):
-  """config.task of this kind."""
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task."""
 
-  allow_impossible: bool = False  # SQuAD 2.0: a question may have no answer.
-  max_query: int = 64  # Tokens of a question; the rest is cut off.
-  # Tokens from a window of a long text to the next; fewer where windows would
-  # overlap by less than the longest answer.
-  stride: int = 128
-  max_answer_length: int = 30  # Tokens.
-  n_best: int = 20  # Answers that are told, with their probabilities.
-  # Answers that aren't at their offset in a file: take the nearest place.
-  fix_offsets: bool = False
+  allow_impossible: bool = task_option(
+    False, "A question may have no answer, as in SQuAD 2.0."
+  )
+  max_query: int = task_option(
+    64, "Tokens of a question; the rest is cut off.", low=1
+  )
+  stride: int = task_option(
+    128,
+    "Tokens from a window of a long text to the next; fewer if windows would "
+    "overlap by less than the longest answer.",
+    low=1,
+  )
+  max_answer_length: int = task_option(
+    30, "Tokens of the longest answer.", low=1
+  )
+  n_best: int = task_option(
+    20, "Answers in a prediction, with their probabilities.", low=1
+  )
+  fix_offsets: bool = task_option(
+    False,
+    "If an answer in a file is not at its offset, take the nearest occurrence.",
+  )
 
 
 # --- Files ---
 
 
 def read(source: str, options: Options) -> list[Example]:
-  """The questions of a SQuAD file or of "tfds:squad/v1.1:train" (squad.py)."""
+  """Returns the questions of a SQuAD file or of "tfds:squad/v1.1:train"."""
   return squad.read_questions(
     source,
     allow_impossible=options.allow_impossible,
@@ -57,30 +76,18 @@ def read(source: str, options: Options) -> list[Example]:
   )
 
 
-def parse(line: str, options: Options) -> Example:
-  """A line of predict's input: JSON, or question, tab, text (squad.py)."""
-  del options
-  return squad.parse_question(line)
-
-
-def group(example: Example) -> str:
-  """Questions on one text stay on one side of a split: no leaks."""
-  return example.context
-
-
-def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
-  """How many training questions there are, and how many have no answer.
+def describe(examples: Sequence[Example]) -> dict[str, Any]:
+  """Returns the number of training questions, and of those without an answer.
 
   Raises:
-    DataError: answers are not known, or none has one.
+    DataError: the answers are not known, or no question has one.
   """
-  del options
-  squad.require_answers(examples)  # They must be known.
+  squad.require_answers(examples)
   impossible = sum(not example.answers for example in examples)
   if impossible == len(examples):
     raise DataError(
-      f"{examples[0].where}: neither it nor any other of the "
-      f"{len(examples):,} questions for training has an answer; expected some."
+      f"{examples[0].where}: none of the {len(examples):,} questions for "
+      "training has an answer; expected some."
     )
   return {"questions": len(examples), "impossible": impossible}
 
@@ -89,7 +96,7 @@ def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
 
 
 class SpanHead(nn.Module):
-  """Two scores of each token: that it is the answer's first, its last."""
+  """Two scores of each token: as the first and the last of the answer."""
 
   cfg: EncoderConfig
 
@@ -112,13 +119,12 @@ def make(
   *,
   length: int,
 ) -> Application:
-  """See application.py.
+  """Returns the Application.
 
   Raises:
-    ConfigError: options that leave no room for a text, or no answer.
+    ConfigError: a row leaves no room for the text.
   """
-  del about
-  _check(options, length, specials=2 + cfg.pair_separators)
+  _check_length(options, length, specials=2 + cfg.pair_separators)
   head = SpanHead(cfg)
   encode = answer_rows.cached_encoder(tokenizer)
 
@@ -127,9 +133,9 @@ def make(
     return {"span_head": head.init(key, x)["params"]}
 
   def logits(params, batch, key, train):
-    """Start and end scores, [B, L] each."""
+    """Returns the start and the end scores, [B, L] each."""
     x = masked_lm.encode(cfg, params, batch, key, train)
-    # No answer is said of the whole row: left to right [CLS] hasn't seen it.
+    # No answer depends on the whole row, which a causal [CLS] hasn't read.
     x = x.at[:, 0].set(sentence_vector(cfg, x, batch["segment_ids"]))
     both = head.apply({"params": params["span_head"]}, x)
     return both[..., 0], both[..., 1]
@@ -157,7 +163,7 @@ def make(
       max_length=options.max_answer_length,
       count=options.n_best,
     )
-    # From places in the row to tokens of the text.
+    # From positions in the row to tokens of the text.
     shift = batch["first"] - batch["context"][:, 0]
     return {
       "scores": found.scores,
@@ -225,25 +231,25 @@ def make(
 
 
 class Spans(NamedTuple):
-  """The best spans of each row, the best first; P of them."""
+  """The P best spans of each row, the best first."""
 
   scores: Any  # [B, P] float32; about MASKED where there were fewer.
-  spans: Any  # [B, P, 2] int32: first and last place.
+  spans: Any  # [B, P, 2] int32: first and last position.
 
 
 def best_spans(
   start, end, *, context, kept, max_length: int, count: int
 ) -> Spans:
-  """The spans with the largest start + end score: all are looked at.
+  """Returns the spans with the largest start + end score, out of all spans.
 
-  run_squad.py takes the 20 best starts and ends of a row and looks at their
-  pairs; here no good span is missed because neither end is among them.
+  run_squad.py compares the pairs of the 20 best starts and ends of a row only,
+  and can miss a good span whose ends are not among them.
 
   Args:
-    start, end: [B, L] scores of each place.
-    context: [B, 2]; an answer is within.
-    kept: [B, 2]; it begins within.
-    max_length: places of the longest.
+    start, end: [B, L] scores of each position.
+    context: [B, 2]; an answer lies in it.
+    kept: [B, 2]; an answer begins in it.
+    max_length: positions of the longest span.
     count: the most to return.
   """
   B, L = start.shape
@@ -259,29 +265,24 @@ def best_spans(
 
 
 def _within(bounds, length: int):
-  """bounds [B, 2] -> [B, L] bool: places from begin to end - 1."""
+  """Returns a mask [B, L] of the positions within bounds [B, 2]."""
   places = jnp.arange(length)
   return (bounds[:, :1] <= places) & (places < bounds[:, 1:])
 
 
-def _check(options: Options, length: int, *, specials: int) -> None:
-  for name in ("max_query", "stride", "max_answer_length", "n_best"):
-    if getattr(options, name) < 1:
-      raise ConfigError(
-        f"task.{name}={getattr(options, name)} is out of range: expected 1 to "
-        "any."
-      )
+def _check_length(options: Options, length: int, *, specials: int) -> None:
+  """Raises ConfigError if a row leaves no room for the longest answer."""
   room = length - options.max_query - specials
   if room < options.max_answer_length:
     raise ConfigError(
-      f"data.length={length} leaves {max(room, 0)} tokens to the text, beside "
-      f"task.max_query={options.max_query} of the question and {specials} "
-      f"specials; expected the {options.max_answer_length} of the longest "
-      "answer at least: set a larger length, or a smaller max_query."
+      f"data.length={length} leaves {max(room, 0)} tokens for the text, beside "
+      f"task.max_query={options.max_query} for the question and {specials} "
+      f"special ones; expected at least task.max_answer_length="
+      f"{options.max_answer_length}: raise data.length, or lower max_query."
     )
 
 
-# --- What is said of an example ---
+# --- Predictions ---
 
 
 def _predict_one(
@@ -291,10 +292,10 @@ def _predict_one(
   options: Options,
   threshold: float,
 ) -> Prediction:
-  """The prediction from the outputs of an example's rows."""
+  """Returns the prediction from the outputs of an example's rows."""
   best = _n_best(example.context, offsets, outputs, options.n_best)
-  # A window that lacks the answer says so, which is no news: no answer is as
-  # likely as where it is least.
+  # Windows without the answer score "no answer" high, rightly: the window in
+  # which it is least likely decides.
   null = float(np.min(outputs["null"]))
   odds = null - (best[0]["score"] if best else MASKED)
   if options.allow_impossible or not best:
@@ -319,10 +320,10 @@ def _predict_one(
 def _n_best(
   context: str, offsets: np.ndarray, outputs: Outputs, count: int
 ) -> list[dict[str, Any]]:
-  """Answers of different texts, the best first, scored as by the model."""
+  """Returns the best answers with different texts, the best first."""
   scores = np.concatenate(outputs["scores"])
   spans = np.concatenate(outputs["spans"])
-  best: dict[str, dict] = {}  # By their texts.
+  best: dict[str, dict] = {}  # Text -> answer.
   for index in np.argsort(-scores, kind="stable"):
     if len(best) == count or scores[index] < MASKED / 2:
       break
@@ -337,7 +338,7 @@ def _n_best(
 def _non_null(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> tuple[dict[str, str], dict[str, float]]:
-  """By id: the best answer that is one, and null_odds."""
+  """Returns the best answer that is not empty, and null_odds, by id."""
   answers = {
     e.id: next((n["answer"] for n in p["nbest"] if n["answer"]), "")
     for e, p in zip(examples, predictions, strict=True)
@@ -347,14 +348,14 @@ def _non_null(
 
 
 def show(prediction: Prediction) -> str:
-  """The answer and its probability."""
+  """Returns the answer and its probability."""
   return f"{prediction['answer'] or '(no answer)'}\t{prediction['score']:.3f}"
 
 
 def report(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
-  """The official files, mistakes.tsv and by_question.txt."""
+  """Returns the official files, mistakes.tsv and by_question.txt."""
   is_v2 = "null_odds" in predictions[0]
   return {
     **squad.format_predictions(predictions),
@@ -367,12 +368,25 @@ def report(
   }
 
 
-def export(
-  predictions: Sequence[Prediction], options: Options
-) -> dict[str, str]:
-  """The files of run_squad.py: predictions, n-best, and null_odds of 2.0."""
-  del options
+def export(predictions: Sequence[Prediction]) -> dict[str, str]:
+  """Returns the files of run_squad.py: predictions, n-best and null_odds."""
   return {
     **squad.format_predictions(predictions),
     **squad.format_n_best(predictions),
   }
+
+
+TASK = FinetuneTask(
+  name="question_answering",
+  options=Options,
+  read=read,
+  parse=lambda line, options: squad.parse_question(line),
+  describe=lambda examples, options: describe(examples),
+  make=make,
+  show=show,
+  report=report,
+  export=lambda predictions, options: export(predictions),
+  group=lambda example: example.context,
+  reading=("allow_impossible", "fix_offsets"),
+  examples=("Who wrote it?\tThe novel was written by Jane Austen in 1813.",),
+)

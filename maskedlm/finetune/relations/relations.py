@@ -1,7 +1,7 @@
-"""Relations: how are two marked parts of a text related?
+"""Relations: how two marked parts of a text are related.
 
 Span relation classification (Jurafsky & Martin, section 11.5.2), on the data of
-SemEval-2010 task 8 (semeval.py). Which two parts are meant is told in one of
+SemEval-2010 task 8 (semeval.py). The model sees which parts are meant in one of
 these ways (`task.pair`, PAIRS below):
 
   markers        <e1> child </e1> ... <e2> cradle </e2>; FFN(z_CLS), as the
@@ -12,6 +12,7 @@ these ways (`task.pair`, PAIRS below):
                  tokens of each (11.21)
 """
 
+import dataclasses
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,59 +20,56 @@ from typing import Any, NamedTuple
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import (
-  ConfigError,
-  DataError,
-  check_known,
-  did_you_mean,
-)
-from maskedlm.core.task import Array, Batch, Key, Params
+from maskedlm.core.errors import ConfigError, DataError, did_you_mean
+from maskedlm.core.task import Array, Batch
 from maskedlm.data.labelled import tables
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import mentions, single_label
 from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.head import make_head
 from maskedlm.finetune.common.pair_scorer import FeedForward, span_means
-from maskedlm.finetune.contract import Application, Prediction
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Prediction,
+  gold_labels,
+  task_option,
+)
 from maskedlm.finetune.relations import semeval
 from maskedlm.finetune.relations.rows import make_markers, make_rows
 from maskedlm.finetune.relations.semeval import Example
-from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import gather_positions, sentence_vector
 from maskedlm.runtime.console import log
 
-EXAMPLES = (
-  "The <e1>child</e1> was carefully wrapped into the <e2>cradle</e2>.",
-)
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task."""
+
+  pair: str = task_option(
+    "markers_start",
+    "How the two entities are marked.",
+    choices=("markers", "markers_start", "spans"),
+  )
+  other: str = task_option(
+    "Other", "The relation that stands for none; it is not counted in f1."
+  )
 
 
-class Options(NamedTuple):
-  """config.task of this kind."""
-
-  # How the two entities are told: markers | markers_start | spans.
-  pair: str = "markers_start"
-  other: str = "Other"  # The relation that is none: it isn't in f1.
+# --- Input ---
 
 
-# --- Files ---
+def parse(line: str) -> Example:
+  """Returns the example in a line: a text with <e1>...</e1> and <e2>...</e2>.
 
-
-def read(source: str, options: Options) -> list[Example]:
-  """The sentences of a file in the format of SemEval-2010 task 8."""
-  del options
-  return semeval.read_sentences(source)
-
-
-def parse(line: str, options: Options) -> Example:
-  """A line of predict's input: a text with <e1>...</e1> and <e2>...</e2>.
-
-  Or {"text": such a text}, or {"text", "e1", "e1_offset", "e2", "e2_offset"}
-  without tags, offsets of characters.
+  Or a JSON object {"text": such a text}, or {"text", "e1", "e1_offset", "e2",
+  "e2_offset"} without tags, with offsets in characters.
 
   Raises:
-    DataError: not such an object, a tag is missing, an entity is elsewhere.
+    DataError: it is no such object, a tag is missing, or an entity is not at
+      its offset.
   """
-  del options
   where = f"input {line[:40]!r}"
   if not line.startswith("{"):
     return Example(*semeval.parse_entity_tags(line, where=where))
@@ -97,19 +95,14 @@ def parse(line: str, options: Options) -> Example:
   return Example(text, e1, e2)
 
 
-def group(example: Example) -> str:
-  """A sentence may be there with several pairs: all stay on one side."""
-  return example.text
-
-
 def describe(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
-  """{"labels": those of the training set, Other first}; see labels_of.
+  """Returns {"labels": those of the training set, Other first}.
 
   Raises:
-    DataError: no relations, or all examples have the same.
-    ConfigError: task.other is one of them but for its case.
+    DataError: an example has no relation, or all have the same one.
+    ConfigError: task.other is one of the relations except for its case.
   """
   relations = _gold(examples)
   if len(set(relations)) < 2:
@@ -122,19 +115,19 @@ def describe(
 
 
 def _check_other(relations: Sequence[str], other: str) -> None:
-  """A misspelt task.other would have the real one count in f1, silently."""
+  """Checks task.other: if misspelt, the real one would be counted in f1."""
   names = sorted(set(map(semeval.strip_direction, relations)))
   if not other or other in names:
     return
   for name in names:
     if name.casefold() == other.casefold():
       raise ConfigError(
-        f"task.other={other!r} is no relation of the training set, but "
+        f"task.other={other!r} is no relation in the training set, but "
         f"{name!r} is: --config.task.other={name}."
       )
   log(
-    f"task.other={other!r} is no relation of the training set, so all "
-    f"{len(names)} count in f1{did_you_mean(other, names)}"
+    f"task.other={other!r} is no relation in the training set, so all "
+    f"{len(names)} are counted in f1{did_you_mean(other, names)}"
   )
 
 
@@ -146,7 +139,6 @@ def _of_cls(cfg: EncoderConfig, hidden: Array, batch: Batch):
 
 
 def _of_starts(cfg: EncoderConfig, hidden: Array, batch: Batch):
-  del cfg
   return _flat(gather_positions(hidden, batch["starts"]))
 
 
@@ -156,15 +148,15 @@ def _of_spans(cfg: EncoderConfig, hidden: Array, batch: Batch):
 
 
 def _flat(x):
-  """[B, M, D] -> [B, M * D]."""
+  """Returns x [B, M, D] as [B, M * D]."""
   return x.reshape(x.shape[0], -1)
 
 
 class Pair(NamedTuple):
-  """A way of telling which two parts are meant."""
+  """A way of marking the two entities."""
 
   marked: bool  # By markers in the text.
-  # (cfg, hidden [B, L, D], batch) -> [B, vectors * D], what the FFN is given.
+  # (cfg, hidden [B, L, D], batch) -> [B, vectors * D], the FFN's input.
   gather: Callable[[EncoderConfig, Array, Batch], Array]
   vectors: int
 
@@ -184,36 +176,28 @@ def make(
   *,
   length: int,
 ) -> Application:
-  """See application.py.
+  """Returns the Application.
 
   Raises:
-    ConfigError: an unknown pair, markers that can't be had, or a length that
-      they fill.
+    ConfigError: the tokenizer has no tokens for markers, or they don't leave
+      room in a row.
   """
-  check_known("task", options, {"pair": PAIRS})
   pair, labels = PAIRS[options.pair], tuple(about["labels"])
   markers = make_markers(tokenizer) if pair.marked else ()
   least = 4 + sum(len(ids) for both in markers for ids in both)
   if length < least:
     raise ConfigError(
       f"data.length={length} has no room for two entities and their markers; "
-      f"expected {least} at the least."
+      f"expected at least {least}."
     )
-  head = FeedForward(cfg, pair.vectors * cfg.width, len(labels))
-
-  def init(key: Key) -> Params:
-    x = jnp.zeros((1, head.inputs))
-    return {"relation_head": head.init(key, x, train=False)["params"]}
-
-  def logits(params: Params, batch: Batch, key: Key, train: bool):
-    """float32 [B, labels]."""
-    hidden = masked_lm.encode(cfg, params, batch, key, train)
-    return head.apply(
-      {"params": params["relation_head"]},
-      pair.gather(cfg, hidden, batch),
-      train=train,
-      rngs=masked_lm.head_rngs(key, train),
-    )
+  inputs = pair.vectors * cfg.width
+  head = make_head(
+    cfg,
+    "relation_head",
+    FeedForward(cfg, inputs, len(labels)),
+    (jnp.zeros((1, inputs)),),
+    lambda hidden, batch: (pair.gather(cfg, hidden, batch),),
+  )
 
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
@@ -224,32 +208,29 @@ def make(
       other=options.other,
     )
 
-  return Application(
+  return single_label.make_classifier(
+    head,
     rows=lambda examples: make_rows(
       examples, tokenizer, labels, markers=markers, length=length
     ),
-    init=init,
-    loss=single_label.loss(logits, term="relation"),
-    outputs=single_label.outputs(logits),
-    decode=single_label.decode(functools.partial(_prediction, labels)),
+    predict=functools.partial(_prediction, labels),
     score=score,
     best="f1",
     gold=_gold,
+    term="relation",
   )
 
 
 def _gold(examples: Sequence[Example]) -> list[str]:
-  """DataError where there is none."""
-  for example in examples:
-    if example.relation is None:
-      raise DataError(
-        f"{example.where}: the sentence has no relation; expected it in the "
-        "next line, such as Cause-Effect(e1,e2) or Other."
-      )
-  return [example.relation for example in examples]
+  """Returns the relations; raises DataError if there is none."""
+  return gold_labels(
+    examples,
+    "relation",
+    "it in the next line, such as Cause-Effect(e1,e2) or Other",
+  )
 
 
-# --- What is said of the predictions ---
+# --- Predictions ---
 
 
 def _prediction(
@@ -270,7 +251,7 @@ def _prediction(
 
 
 def show(prediction: Prediction) -> str:
-  """The relation, its probability, the entities."""
+  """Returns the relation, its probability and the entities."""
   p = prediction
   return f"{p['relation']}\t{p['probability']:.3f}\t{p['e1']}\t{p['e2']}"
 
@@ -278,7 +259,7 @@ def show(prediction: Prediction) -> str:
 def report(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
-  """relations.tsv, confusion.tsv, and both sides for the official scorer.
+  """Returns relations.tsv, confusion.tsv and the official scorer's two files.
 
   relations.tsv has the direction-aware counts of each relation and of Other.
   """
@@ -293,10 +274,24 @@ def report(
   }
 
 
-def export(
-  predictions: Sequence[Prediction], options: Options
-) -> dict[str, str]:
-  """What the official scorer takes: a line `id<TAB>relation` for each."""
-  del options
+def export(predictions: Sequence[Prediction]) -> dict[str, str]:
+  """Returns the official scorer's input: lines of `id<TAB>relation`."""
   ids, found = ([p[name] for p in predictions] for name in ("id", "relation"))
   return {"proposed_answers.txt": semeval.format_answers(ids, found)}
+
+
+TASK = FinetuneTask(
+  name="relations",
+  options=Options,
+  read=lambda source, options: semeval.read_sentences(source),
+  parse=lambda line, options: parse(line),
+  describe=describe,
+  make=make,
+  show=show,
+  report=report,
+  export=lambda predictions, options: export(predictions),
+  group=lambda example: example.text,  # It may occur with several pairs.
+  examples=(
+    "The <e1>child</e1> was carefully wrapped into the <e2>cradle</e2>.",
+  ),
+)

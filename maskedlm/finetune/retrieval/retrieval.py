@@ -1,58 +1,78 @@
-"""Retrieval: the passages that answer a query, by one vector of each text.
+"""Retrieval: finds the passages that answer a query, by one vector per text.
 
-One encoder reads both; a text's vector is the mean of its tokens', or [CLS]'s,
-of length 1 (Reimers & Gurevych 2019, arXiv:1908.10084). It learns to tell a
-query's passage from all the others of the batch, and from hard negatives where
-there are some (Karpukhin et al. 2020, arXiv:2004.04906, section 3.2):
+One encoder reads both. The vector of a text is the mean of its tokens' or that
+of [CLS], scaled to length 1 (Reimers & Gurevych 2019, arXiv:1908.10084). It
+learns to distinguish a query's passage from all others in the batch, and from
+hard negatives if there are any (Karpukhin et al. 2020, arXiv:2004.04906,
+section 3.2):
 
   -log softmax_j(cos(q_i, p_j) / temperature)[i]
 
-B examples, C texts of each: the query and K passages, the first of them right.
-Files are passages.py's.
+B examples, C texts each: the query and K passages, the first of them correct.
+Files are read by files.py.
 """
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, DataError, check_known
+from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence
 from maskedlm.finetune.common.text_pairs import pair_row
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Outputs,
+  Prediction,
+  Rows,
+  task_option,
+)
 from maskedlm.finetune.retrieval import files as passages
 from maskedlm.finetune.retrieval.files import Example
 from maskedlm.modeling import losses, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
 
-EXAMPLES = ("Who wrote it?\tThe author was Jane.\tIt rained for a week.",)
-READING = ("query", "passage", "header")
-# In passage_ids where an example has fewer passages than others, in query_ids
-# where it has no query: its passages are searched, and that is all.
+# In passage_ids, fills the rows of examples with fewer passages; in query_ids,
+# marks examples without a query, whose passages are only searched.
 NONE = -1
-CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Of the table ranks.tsv.
+CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Rows of the table ranks.tsv.
 BLOCK = 256  # Queries that are compared with all passages at once.
 
 
-class Options(NamedTuple):
-  """config.task of this kind."""
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task: the columns of the files, and how a text becomes a vector."""
 
-  query: str = ""  # Column of the query; "" = a usual one (passages.py).
-  passage: str = ""  # Of the passage that answers it; the same.
-  header: tuple = ()  # All columns' names, for files without that line.
-  query_prefix: str = ""  # Written before each query, as "query: " for E5.
-  passage_prefix: str = ""  # And before each passage.
-  pool: str = "mean"  # What stands for a text: mean (of its tokens) | cls.
-  temperature: float = 0.05  # Cosines are divided by it.
+  query: str = task_option(
+    "", "Column of the query; '' for a usual one (files.py)."
+  )
+  passage: str = task_option(
+    "", "Column of the passage that answers it; '' for a usual one."
+  )
+  header: tuple[str, ...] = task_option(
+    (), "Names of the columns, for files without a header line."
+  )
+  query_prefix: str = task_option(
+    "", "Written before each query, such as 'query: ' for E5."
+  )
+  passage_prefix: str = task_option("", "Written before each passage.")
+  pool: str = task_option(
+    "mean",
+    "The vector of a text: the mean of its tokens' or that of [CLS].",
+    choices=tuple(ROW_POOLS),
+  )
+  temperature: float = task_option(0.05, "Cosines are divided by it.", above=0)
 
 
 def read(source: str, options: Options) -> list[Example]:
-  """The examples of a file: see passages.read."""
+  """Returns the examples of a file: see files.read_examples."""
   return passages.read_examples(
     source,
     query=(options.query,) if options.query else passages.QUERY_COLUMNS,
@@ -61,37 +81,25 @@ def read(source: str, options: Options) -> list[Example]:
   )
 
 
-def parse(line: str, options: Options) -> Example:
-  """A line of predict's input: see passages.parse."""
-  del options
-  return passages.parse_line(line)
-
-
-def group(example: Example) -> str:
-  """Queries of one passage stay on one side of a split: no leaks."""
-  return example.passages[0]
-
-
-def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
-  """Nothing: there are no labels.
+def describe(examples: Sequence[Example]) -> dict[str, Any]:
+  """Returns {}: there are no labels.
 
   Raises:
-    DataError: an example without a query.
+    DataError: an example has no query.
   """
-  del options
   for example in examples:
     if not example.query:
       raise DataError(
-        f"{example.where}: the query is empty; expected a text. (Passages that "
-        "nobody asks for may be in what is scored.)"
+        f"{example.where}: the query is empty; expected a text. (Passages "
+        "without a query are allowed in evaluation files only.)"
       )
   return {}
 
 
 def sentences(options: Options) -> dict[str, Any]:
-  """How `embed` and exports make a text's vector: as it was trained."""
-  # By the names that encode_query and encode_document of
-  # sentence-transformers know them by.
+  """Returns how `embed` and exports make the vector of a text: as trained."""
+  # The names that encode_query and encode_document in sentence-transformers
+  # use.
   prompts = {"query": options.query_prefix, "document": options.passage_prefix}
   prompts = {name: text for name, text in prompts.items() if text}
   return {"pool": options.pool, "normalize": True, "prompts": prompts}
@@ -105,20 +113,10 @@ def make(
   *,
   length: int,
 ) -> Application:
-  """See application.py.
-
-  Raises:
-    ConfigError: an unknown pool, a temperature that is not above 0.
-  """
-  del about
-  check_known("task", options, {"pool": ROW_POOLS})
-  if not options.temperature > 0:
-    raise ConfigError(
-      f"task.temperature={options.temperature}: expected more than 0."
-    )
+  """Returns the Application."""
 
   def vectors(params: Params, batch: Batch, key: Key, train: bool):
-    """Float32 [B, C, D], each of length 1."""
+    """Returns float32 [B, C, D], each vector of length 1."""
     B, C, _ = batch["input_ids"].shape
     rows = multi_sequence.flatten_sequences(batch)
     hidden = masked_lm.encode(cfg, params, rows, key, train)
@@ -147,7 +145,7 @@ def make(
       query_prefix=options.query_prefix,
       passage_prefix=options.passage_prefix,
     ),
-    init=lambda key: {},  # No head: the encoder alone is trained.
+    init=lambda key: {},  # There is no head: only the encoder is trained.
     loss=loss,
     outputs=lambda params, batch: {
       "vectors": vectors(params, batch, None, False)
@@ -160,25 +158,26 @@ def make(
 
 
 def scores(x, batch: Batch):
-  """The cosines [B, B * K] of each query with every passage of the batch.
+  """Returns the cosines [B, B * K] of each query with every passage.
 
-  Query i's own passage is at i * K. What is no wrong answer to it is -1e9: the
-  same passage again, another that the data has for the same query, none at all.
+  The correct passage of query i is at i * K. Passages that don't count as wrong
+  get -1e9: the same passage again, another one that the data has for the same
+  query, and missing ones.
 
   Args:
-    x: [B, C, D] float32 of length 1, of the queries and their K = C - 1
+    x: [B, C, D] float32, vectors of length 1 of the queries and their K = C - 1
       passages.
     batch: query_ids [B], passage_ids [B, K], example_weights [B].
   """
   ids, queries = batch["passage_ids"], batch["query_ids"]
   B, K = ids.shape
-  # A matmul of bfloat16, as TPUs take for float32, is 0.004 / temperature off.
+  # The default bfloat16 matmul on TPUs would be off by 0.004 / temperature.
   cosines = jnp.einsum("BD,NKD->BNK", x[:, 0], x[:, 1:], precision="highest")
   is_own = jnp.eye(B, dtype=bool)[..., None] & (jnp.arange(K) == 0)
   is_there = (ids != NONE) & (batch["example_weights"] > 0)[:, None]
-  is_right = ids == ids[:, :1, None]
+  is_correct = ids == ids[:, :1, None]
   same_query = (queries == queries[:, None])[..., None] & (jnp.arange(K) == 0)
-  is_wrong = is_there & ~is_right & ~same_query
+  is_wrong = is_there & ~is_correct & ~same_query
   return jnp.where(is_own | is_wrong, cosines, -1e9).reshape(B, B * K)
 
 
@@ -190,10 +189,10 @@ def make_rows(
   query_prefix: str = "",
   passage_prefix: str = "",
 ) -> Rows:
-  """A row of C sequences for each example (sequences.py): [CLS] text [SEP].
+  """Returns a row of C sequences [CLS] text [SEP] for each example.
 
-  One with fewer passages than another has empty ones, of the id NONE. Ids are
-  of this call: equal texts have equal ones.
+  Examples with fewer passages get empty ones with the id NONE. Within one call,
+  equal texts have equal ids.
   """
   K = max(len(example.passages) for example in examples)
   ids: dict[str, int] = {}
@@ -205,13 +204,13 @@ def make_rows(
   query_ids = [queries.setdefault(e.query, len(queries) - 1) for e in examples]
 
   def encode(prefix: str, texts: Sequence[str]):
-    """(input_ids, token_type_ids, whether tokens were lost) of each."""
+    """Returns (input_ids, token_type_ids, whether tokens were lost) of each."""
     return [
       pair_row(tokenizer, of_text, None, length)
       for of_text in tokenizer.encode_batch([prefix + text for text in texts])
     ]
 
-  # Each text once, and last, at NONE, what stands for none.
+  # Each text once, and last, at NONE, the empty text.
   of_passages = encode(passage_prefix, [*ids, ""])
   of_queries = encode(query_prefix, [*list(queries)[1:], ""])
   rows = [
@@ -237,7 +236,7 @@ def make_rows(
 def _notes(
   examples: Sequence[Example], queries: int, passages: int
 ) -> tuple[str, ...]:
-  """How hard it is to find the right one: what a rank is among."""
+  """Returns the number of queries and passages that a rank is among."""
   if not all(example.is_gold for example in examples):
     return ()
   return (f"{queries:,} different queries, {passages:,} different passages",)
@@ -246,13 +245,13 @@ def _notes(
 def decode(
   examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
 ) -> list[Prediction]:
-  """The best passage and its cosine, and those of the example's own.
+  """Returns the best passage, its cosine, and those of the example's passages.
 
-  Of examples from a file the best is of all passages of the file, and rank is
-  its own one's among them, from 1: other passages that the file has for the
-  same query left out, of equal ones the last. Without a query it is None.
+  For examples from a file, the best is chosen from all passages of the file,
+  and rank, from 1, is that of the correct passage among them. Other correct
+  passages of the same query are left out; of equal cosines, the correct one's
+  rank is the last. Without a query, rank is None.
   """
-  del tuned
   if not examples:
     return []
   x = np.stack(outputs["vectors"])  # [n, C, D]
@@ -289,7 +288,7 @@ def decode(
 def _prediction(
   texts: Sequence[str], cosines: np.ndarray, own: np.ndarray
 ) -> Prediction:
-  """The best of the texts; own: the cosines of the example's passages."""
+  """Returns the best text; `own` are the cosines of the example's passages."""
   best = int(np.argmax(cosines))
   return {
     "passage": texts[best],
@@ -301,7 +300,7 @@ def _prediction(
 def score(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, float]:
-  """The mean of 1 / rank (0 beyond 10), and the shares of ranks up to k."""
+  """Returns the mean of 1 / rank (0 beyond 10), and shares of ranks up to k."""
   _gold(examples)
   ranks = _ranks(predictions)
   return {
@@ -312,29 +311,27 @@ def score(
 
 
 def _ranks(predictions: Sequence[Prediction]) -> np.ndarray:
-  """Of the examples that have a query."""
+  """Returns the ranks of the examples that have a query."""
   return np.array([p["rank"] for p in predictions if p["rank"]])
 
 
 def _gold(examples: Sequence[Example]) -> None:
-  """DataError for an example of which the right passage is not known.
-
-  And if none has a query.
-  """
+  """Raises DataError if a correct passage is unknown, or no query is given."""
   for example in examples:
     if not example.is_gold:
       raise DataError(
-        f"{example.query[:40]!r}: which passage answers it is not known."
+        f"{example.query[:40]!r}: the passage that answers it is not known; "
+        "expected a labelled file."
       )
   if not any(example.query for example in examples):
     raise DataError(
-      f"{examples[0].where}: neither this nor any other query is there; "
-      "expected one at least."
+      f"{examples[0].where}: neither this nor any other example has a query; "
+      "expected at least one."
     )
 
 
 def show(prediction: Prediction) -> str:
-  """The cosine of the best passage, and its text."""
+  """Returns the cosine of the best passage, and its text."""
   if prediction["cosine"] is None:
     return "(no query)"
   return (
@@ -342,11 +339,24 @@ def show(prediction: Prediction) -> str:
   )
 
 
-def report(
-  examples: Sequence[Example], predictions: Sequence[Prediction]
-) -> dict[str, str]:
-  """ranks.tsv: the share of queries whose passage is among the first k."""
-  del examples
+def report(predictions: Sequence[Prediction]) -> dict[str, str]:
+  """Returns ranks.tsv: the share of queries whose passage is in the top k."""
   ranks = _ranks(predictions)
   lines = [f"{k}\t{np.mean(ranks <= k):.4f}" for k in CUTOFFS]
   return {"ranks.tsv": "\n".join(["k\trecall", *lines, ""])}
+
+
+TASK = FinetuneTask(
+  name="retrieval",
+  options=Options,
+  read=read,
+  parse=lambda line, options: passages.parse_line(line),
+  describe=lambda examples, options: describe(examples),
+  make=make,
+  show=show,
+  report=lambda examples, predictions: report(predictions),
+  group=lambda example: example.passages[0],
+  sentences=sentences,
+  reading=("query", "passage", "header"),
+  examples=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
+)

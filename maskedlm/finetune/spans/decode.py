@@ -134,5 +134,5 @@ def calibrate_threshold(
 
 
 def _ranked(candidates: Iterable[Candidate]) -> list[Candidate]:
-  """Returns candidates by descending margin, ties by place."""
+  """Returns candidates by descending margin; ties are broken by place."""
   return sorted(candidates, key=lambda c: (-c.margin, c.span))

@@ -36,7 +36,7 @@ def read_layers(
   file_scheme: str = "auto",
   repair_bio: bool = False,
 ) -> list[LabelledSentence]:
-  """Reads the sentences of a file with any number of columns of BIO tags.
+  """Reads a file whose columns, but for the words', are layers of BIO, or none.
 
   Raises:
     DataError: see read_flat; a line has more or fewer layers than the first.
@@ -94,7 +94,7 @@ def read_flat(
 def format_layers(
   sentences: Iterable[tuple[Sequence[str], Iterable[bio.Entity]]],
 ) -> str:
-  """Returns (words, spans) as a file with as many layers as needed."""
+  """Returns (words, spans) as text, with as many layers as needed."""
   layered = [(words, _layers(spans)) for words, spans in sentences]
   depth = max([1, *(len(layers) for _, layers in layered)])
   return conll.format_columns(
@@ -110,7 +110,7 @@ def format_layers(
 
 
 def _layers(spans: Iterable[bio.Entity]) -> list[list[bio.Entity]]:
-  """Puts each span, widest first, into the first layer with room for it."""
+  """Puts each span, widest first, in the first layer with its words free."""
   layers: list[list[bio.Entity]] = []
   for span in sorted(spans, key=lambda s: (s.begin - s.end, s.begin)):
     for layer in layers:

@@ -40,7 +40,7 @@ def evaluate_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
 
 
 def evaluate_inner_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
-  """Returns inner_f1, ...: the same metrics of spans within other spans."""
+  """Returns the same metrics of spans that lie within others: inner_f1, ..."""
   scores = evaluate_spans(
     [inner_spans(s) for s in gold], [inner_spans(s) for s in predicted]
   )
@@ -108,7 +108,7 @@ def format_report(gold: Spans, predicted: Spans) -> str:
 
 
 class _SpanByWidth(NamedTuple):
-  """A span that is counted by its width, not by its label."""
+  """A span that is counted by its width; its label still distinguishes it."""
 
   type: str
   span: Entity

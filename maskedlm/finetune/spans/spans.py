@@ -1,77 +1,97 @@
-"""Spans: each span of words has a label, or NULL: entities, nested ones too.
+"""Spans: a label or NULL for each span of words, such as nested entities.
 
 y_ij = softmax(FFN(spanRep_ij)) for all spans of at most max_span_words words
 (Jurafsky & Martin, section 11.5.2, equations 11.21 to 11.27; the vectors are in
 finetune/common/span_vectors.py). Unlike tags, spans may lie within each other,
-and each is decided upon as a whole. With `identify` there is one label: is it
-one or not.
+and each is labelled as a whole. With `identify` there is only one label: span
+or not.
 """
 
+import dataclasses
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.errors import ConfigError, DataError, check_known
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import bio, span_vectors, unseen_labels
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.common.span_vectors import SpanHead, score_all_spans
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Outputs,
+  Prediction,
+  Rows,
+  gold_labels,
+  task_option,
+)
 from maskedlm.finetune.spans import decode as span_decode
 from maskedlm.finetune.spans import layered_files as nested
 from maskedlm.finetune.spans import metrics, text
 from maskedlm.finetune.spans.rows import NULL, Example, make_rows
+from maskedlm.finetune.tagging import text as tag_text
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import weighted_sum
 
 
-class Options(NamedTuple):
-  """config.task of this kind."""
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task."""
 
-  max_span_words: int = 10  # Wider spans are not looked at; costs time.
-  # What a span's vector is: endpoints_mean | ffn_endpoints_mean |
-  # self_attention.
-  representation: str = "endpoints_mean"
-  # Spans may lie within each other. All columns but the word's are then layers.
-  nested: bool = False
-  identify: bool = False  # All labels are one, SPAN: is it a span or not?
-  # Columns of the files, from 0, or from the end.
-  token_column: int = 0
-  tag_column: int = -1  # Unless nested.
-  file_scheme: str = "auto"  # How they write spans: auto | bio | iob1 | bioes.
-  # Ill-formed BIO is read as conlleval does, instead of being refused.
-  repair_bio: bool = False
-  # Tokens from one window to the next, of sentences longer than a row; 0 =
-  # half a row.
-  stride: int = 0
+  max_span_words: int = task_option(
+    10, "Words of the widest span that is scored; costs time.", low=1
+  )
+  representation: str = task_option(
+    "endpoints_mean",
+    "How the vector of a span is made.",
+    choices=tuple(span_vectors.REPRESENTATIONS),
+  )
+  nested: bool = task_option(
+    False,
+    "Spans may lie within each other. All columns but the word's are layers.",
+  )
+  identify: bool = task_option(
+    False,
+    "Replace all labels by one, SPAN, to find spans without labelling them.",
+  )
+  token_column: int = task_option(
+    0, "Column of the word, from 0, or negative from the end."
+  )
+  tag_column: int = task_option(-1, "Column of the tags, unless nested.")
+  file_scheme: str = task_option(
+    "auto",
+    "How files write spans; auto recognises the scheme of each file.",
+    choices=("auto", *bio.SCHEMES),
+  )
+  repair_bio: bool = task_option(
+    False, "Read ill-formed BIO as conlleval does, instead of refusing it."
+  )
+  stride: int = task_option(
+    0,
+    "Tokens from one window to the next, for sentences longer than a row; 0 "
+    "for half a row.",
+    low=0,
+  )
 
 
-READING = ("token_column", "tag_column", "file_scheme", "repair_bio")
-EXAMPLES = ("The president of Harvard University spoke in New York.",)
 _ANY_LABEL = "SPAN"
-_SPAN_SHARE = 0.01  # Of the spans that have a label, before anything is learnt.
-# Name of an option -> what it may be.
-_CHOICES = {
-  "representation": tuple(span_vectors.REPRESENTATIONS),
-  "file_scheme": ("auto", *bio.SCHEMES),
-}
+_SPAN_SHARE = 0.01  # Spans with a label, before training: see _expecting_null.
 
 
 def read(source: str, options: Options) -> list[Example]:
-  """The sentences of a file.
+  """Returns the sentences of a file.
 
   Raises:
-    DataError: see nested.py.
-    ConfigError: an option that is none.
+    DataError: see layered_files.py.
   """
-  check(options)
   columns = {
     "token_column": options.token_column,
     "file_scheme": options.file_scheme,
@@ -95,26 +115,12 @@ def read(source: str, options: Options) -> list[Example]:
   ]
 
 
-def parse(line: str, options: Options) -> Example:
-  """A line of predict's input: see span_text.parse."""
-  del options
-  return text.parse_line(line)
-
-
-def group(example: Example) -> str:
-  """The file: of several, a split of the training set divides none."""
-  return example.document
-
-
-def describe(
-  examples: Sequence[Example], options: Options
-) -> dict[str, list[str]]:
-  """{"labels": NULL, then those of the training set, sorted}.
+def describe(examples: Sequence[Example]) -> dict[str, list[str]]:
+  """Returns {"labels": NULL, then those of the training set, sorted}.
 
   Raises:
-    DataError: no column of labels, or no span.
+    DataError: there is no column of tags, or no span.
   """
-  check(options)
   where = examples[0].where.rpartition(":")[0] if examples else "training set"
   if all(example.spans is None for example in examples):
     raise DataError(
@@ -123,8 +129,8 @@ def describe(
   found = {span.type for example in examples for span in example.spans or ()}
   if not found:
     raise DataError(
-      f"{where}: no span in {len(examples):,} sentences, all is O; expected "
-      "some to learn. Is it the right column? --config.task.tag_column."
+      f"{where}: no span in {len(examples):,} sentences, all tags are O. Is it "
+      "the right column? --config.task.tag_column."
     )
   return {"labels": ["NULL", *sorted(found)]}
 
@@ -137,12 +143,11 @@ def make(
   *,
   length: int,
 ) -> Application:
-  """The Application: the encoder, and a SpanHead over all spans.
+  """Returns the Application: a SpanHead over all spans.
 
   Raises:
-    ConfigError: options that don't exist or don't fit.
+    ConfigError: max_span_words is more than a row holds.
   """
-  check(options)
   max_words, capacity = options.max_span_words, length - 2
   if max_words > capacity:
     raise ConfigError(
@@ -209,7 +214,7 @@ def make(
   def choose(
     examples: Sequence[Example], rows: Rows, outputs: Outputs
   ) -> list[list[span_decode.Candidate]]:
-    """Of each sentence, the spans that agree with each other."""
+    """Returns the spans of each sentence that are compatible."""
     found: list[list[span_decode.Candidate]] = [[] for _ in examples]
     for i, index in enumerate(rows.example):
       of_row = {name: values[i] for name, values in outputs.items()}
@@ -284,10 +289,10 @@ def make(
 
 
 def _expecting_null(params: Params) -> Params:
-  """A head's fresh parameters, but that it knows that most spans are NULL.
+  """Returns fresh parameters with a bias by which most spans are NULL.
 
-  Nearly all are, and the first steps would teach nothing else (Lin et al.,
-  arXiv:1708.02002, section 4.1).
+  Nearly all are; without the bias the first steps would learn nothing else (Lin
+  et al., arXiv:1708.02002, section 4.1).
   """
   dense = params["label_dense"]
   odds = (1 - _SPAN_SHARE) / _SPAN_SHARE * (len(dense["bias"]) - 1)
@@ -296,7 +301,7 @@ def _expecting_null(params: Params) -> Params:
 
 
 def _likeliest(margins, labels, probabilities) -> dict[str, Array]:
-  """What is said of all spans, [widths, B, W] -> of W of each row, [B, W]."""
+  """Returns the W likeliest spans of each row, [B, W], of [widths, B, W]."""
   widths, B, W = margins.shape
   margins, labels, probabilities = (
     jnp.moveaxis(x, 0, 2).reshape(B, W * widths)
@@ -312,62 +317,52 @@ def _likeliest(margins, labels, probabilities) -> dict[str, Array]:
   }
 
 
-show = text.show
-
-
 def report(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
-  """report.txt: by label, by width, and of spans that lie within others."""
+  """Returns report.txt: by label, by width, and of spans within others."""
   gold = _gold(examples)
   return {"report.txt": metrics.format_report(gold, _predicted(predictions))}
 
 
-def export(
-  predictions: Sequence[Prediction], options: Options
-) -> dict[str, str]:
-  """A file that `read` reads: words, and the spans found, in layers."""
-  del options
+def export(predictions: Sequence[Prediction]) -> dict[str, str]:
+  """Returns a file for `read`: words, and the predicted spans in layers."""
   words = [prediction["tokens"] for prediction in predictions]
   pairs = zip(words, _predicted(predictions), strict=True)
   return {"predictions.tsv": nested.format_layers(pairs)}
 
 
-def check(options: Options) -> None:
-  """Raises ConfigError for options that don't exist."""
-  check_known("task", options, _CHOICES)
-  if options.max_span_words < 1:
-    raise ConfigError(
-      f"task.max_span_words={options.max_span_words}: expected 1 or more."
-    )
-  if options.stride < 0:
-    raise ConfigError(
-      f"task.stride={options.stride} is below 0; expected tokens, or 0 for "
-      "half a row."
-    )
-
-
 def _identified(
   spans: tuple[Entity, ...] | None, options: Options
 ) -> tuple[Entity, ...] | None:
-  """The spans, each once, with one label if that is all that is asked."""
+  """Returns the spans; with options.identify, each once with the same label."""
   if spans is None or not options.identify:
     return spans
   return tuple(dict.fromkeys(s._replace(type=_ANY_LABEL) for s in spans))
 
 
 def _gold(examples: Sequence[Example]) -> list[tuple[Entity, ...]]:
-  """DataError where there is none."""
-  for example in examples:
-    if example.spans is None:
-      raise DataError(
-        f"{example.where.rpartition(':')[0]}: the words have no tags to score "
-        "against; expected a column of BIO."
-      )
-  return [example.spans for example in examples]
+  """Returns the spans; raises DataError if there are none."""
+  return gold_labels(examples, "spans", "a column of BIO tags")
 
 
 def _predicted(predictions: Sequence[Prediction]) -> list[list[Entity]]:
   return [
     [Entity(e["type"], *e["words"]) for e in p["entities"]] for p in predictions
   ]
+
+
+TASK = FinetuneTask(
+  name="spans",
+  options=Options,
+  read=read,
+  parse=lambda line, options: text.parse_line(line),
+  describe=lambda examples, options: describe(examples),
+  make=make,
+  show=tag_text.format_prediction,
+  report=report,
+  export=lambda predictions, options: export(predictions),
+  group=lambda example: example.document,  # A split divides no file.
+  reading=("token_column", "tag_column", "file_scheme", "repair_bio"),
+  examples=("The president of Harvard University spoke in New York.",),
+)

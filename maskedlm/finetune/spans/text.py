@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from maskedlm.finetune.contract import Prediction
 from maskedlm.finetune.spans.decode import Candidate
 from maskedlm.finetune.spans.rows import Example
-from maskedlm.finetune.tagging import text as tagging_text
+from maskedlm.finetune.tagging import text
 
 
 def parse_line(line: str) -> Example:
@@ -14,7 +14,7 @@ def parse_line(line: str) -> Example:
   Raises:
     DataError: JSON that has neither.
   """
-  sentence = tagging_text.parse_line(line)
+  sentence = text.parse_line(line)
   return Example(sentence.words, text=sentence.text, offsets=sentence.offsets)
 
 
@@ -27,14 +27,14 @@ def span_prediction(example: Example, spans: Sequence[Candidate]) -> Prediction:
     probability of the type) and margin (its log-odds against no span). A
     sentence given as words is joined by spaces.
   """
-  text, offsets = tagging_text.sentence_text(example)
+  sentence, offsets = text.sentence_text(example)
   entities = []
   for margin, (label, begin, end), probability in spans:
     start, stop = offsets[begin][0], offsets[end - 1][1]
     entities.append(
       {
         "type": label,
-        "text": text[start:stop],
+        "text": sentence[start:stop],
         "start": start,
         "end": stop,
         "words": [begin, end],
@@ -42,7 +42,8 @@ def span_prediction(example: Example, spans: Sequence[Candidate]) -> Prediction:
         "margin": round(float(margin), 3),
       }
     )
-  return {"text": text, "tokens": list(example.words), "entities": entities}
-
-
-show = tagging_text.format_prediction
+  return {
+    "text": sentence,
+    "tokens": list(example.words),
+    "entities": entities,
+  }

@@ -59,7 +59,7 @@ def combined_subword_scores(logits, batch: Batch):
 
 
 def token_loss(logits, batch: Batch) -> tuple[Metrics, Metrics]:
-  """Returns the cross-entropy of all subwords, with their word's tag."""
+  """Returns the cross-entropy of all subwords, labelled as their words."""
   place = jnp.maximum(batch["token_words"] - 1, 0)
   labels = jnp.take_along_axis(batch["word_tags"], place, axis=1)
   return _cross_entropy(logits, labels, batch["token_words"] > 0, batch)
@@ -98,7 +98,7 @@ def likeliest_tags(scores) -> dict[str, Array]:
 def viterbi_tags(
   emissions, steps: crf.TransitionScores, batch: Batch
 ) -> dict[str, Array]:
-  """Returns the likeliest sequence of tags and its probabilities, [B, L]."""
+  """Returns the tags of the likeliest sequence and their probabilities."""
   lengths = num_words(batch)
   tags, _ = crf.viterbi(emissions, steps, lengths)
   return _with_probabilities(tags, crf.marginals(emissions, steps, lengths))

@@ -44,7 +44,7 @@ class BiLstmLayer(nn.Module):
 
   @nn.compact
   def __call__(self, x, segment_ids):
-    """Maps x [B, L, D] and segment_ids [B, L] to [B, L, 2 W]: both ways."""
+    """Maps x [B, L, D], segment_ids [B, L] to [B, L, 2 W]: both directions."""
     B, L, D = x.shape
     W = self.width
     G = 4 * W

@@ -1,4 +1,4 @@
-"""Tagging: a tag for every word: named entities in BIO, parts of speech.
+"""Tagging: a tag for every word, such as named entities or parts of speech.
 
 y_i = softmax(W z_i), t_i = argmax y_i for each token i (equations 11.14 and
 11.15), or a CRF over the words. Words are tokenised one by one (words.py), so
@@ -6,81 +6,100 @@ tags never shift; sentences longer than a row are read in windows (windows.py),
 so every word gets its tag.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, DataError, check_known
+from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import bio, entity_metrics
 from maskedlm.finetune.common.confusion import confusion_table
-from maskedlm.finetune.contract import Application, Outputs, Prediction, Rows
+from maskedlm.finetune.common.head import Head, make_head
+from maskedlm.finetune.contract import (
+  Application,
+  FinetuneTask,
+  Outputs,
+  Prediction,
+  Rows,
+  gold_labels,
+  task_option,
+)
 from maskedlm.finetune.tagging import conll, crf, label_scheme
 from maskedlm.finetune.tagging import head as tagger
 from maskedlm.finetune.tagging import text as tag_text
 from maskedlm.finetune.tagging.rows import Example, make_rows
-from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 
 
-class Options(NamedTuple):
-  """config.task of this kind."""
+@dataclasses.dataclass(frozen=True)
+class Options:
+  """config.task."""
 
-  task: str = "ner"  # ner: entities, scored whole | pos: any tags, by word.
-  # Columns of CoNLL files, from 0, or from the end; CoNLL-U knows its own.
-  token_column: int = 0
-  tag_column: int = -1
-  conllu_tag: str = "upos"  # upos | xpos.
-  # ner: how files write entities; auto = as each file is recognised.
-  file_scheme: str = "auto"  # auto | bio | iob1 | bioes (and BILOU).
-  scheme: str = "bio"  # The model's own tags: bio | bioes.
-  # Ill-formed BIO is read as conlleval does, instead of being refused.
-  repair_bio: bool = False
-  # In training a word's tag is on all of its subwords, or on the first alone.
-  tag_all_subwords: bool = True
-  # A word's tag is that of its first subword, or of the product of its
-  # subwords' distributions.
-  decode: str = "first"  # first | combine.
-  crf: bool = False  # A CRF over the words, each seen at its first subword.
-  # The CRF's scores of steps are this times its parameters. As Adam moves those
-  # by the learning rate, the scores move so much faster: at 1, with a rate that
-  # suits an encoder, they hardly leave 0. The gradient is as much larger.
-  crf_rate: float = 100.0
-  # Tokens from one window to the next, of sentences longer than a row; 0 =
-  # half a row.
-  stride: int = 0
-
-
-READING = (
-  "token_column",
-  "tag_column",
-  "conllu_tag",
-  "file_scheme",
-  "repair_bio",
-)
-EXAMPLES = ("Jane Villanueva of United Airlines spoke in New York.",)
-# Name of an option -> what it may be.
-_CHOICES = {
-  "task": ("ner", "pos"),
-  "conllu_tag": tuple(conll.CONLLU_TAGS),
-  "file_scheme": ("auto", *bio.SCHEMES),
-  "scheme": ("bio", "bioes"),
-  "decode": ("first", "combine"),
-}
+  task: str = task_option(
+    "ner",
+    "ner: entities, scored as a whole; pos: any tags, scored word by word.",
+    choices=("ner", "pos"),
+  )
+  token_column: int = task_option(
+    0,
+    "Column of the word in CoNLL files, from 0, or negative from the end. "
+    "CoNLL-U has fixed columns.",
+  )
+  tag_column: int = task_option(-1, "Column of the tag in CoNLL files.")
+  conllu_tag: str = task_option(
+    "upos", "Column of the tag in CoNLL-U.", choices=tuple(conll.CONLLU_TAGS)
+  )
+  file_scheme: str = task_option(
+    "auto",
+    "How files write entities; auto recognises the scheme of each file, bioes "
+    "includes BILOU.",
+    choices=("auto", *bio.SCHEMES),
+  )
+  scheme: str = task_option(
+    "bio", "The model's own tags of entities.", choices=("bio", "bioes")
+  )
+  repair_bio: bool = task_option(
+    False, "Read ill-formed BIO as conlleval does, instead of refusing it."
+  )
+  tag_all_subwords: bool = task_option(
+    True, "Train the tag of a word on all of its subwords, not only the first."
+  )
+  decode: str = task_option(
+    "first",
+    "A word's tag is that of its first subword, or the likeliest under the "
+    "product of its subwords' distributions (combine).",
+    choices=("first", "combine"),
+  )
+  crf: bool = task_option(
+    False, "Add a CRF over the words, each read at its first subword."
+  )
+  # Adam moves a parameter by about the learning rate. At 1, with a rate that
+  # suits an encoder, the scores would hardly leave 0.
+  crf_rate: float = task_option(
+    100.0,
+    "The CRF's transition scores are this times its parameters, so they learn "
+    "faster by this factor.",
+    above=0,
+  )
+  stride: int = task_option(
+    0,
+    "Tokens from one window to the next, for sentences longer than a row; 0 "
+    "for half a row.",
+    low=0,
+  )
 
 
 def read(source: str, options: Options) -> list[Example]:
-  """The sentences of a file of CoNLL columns or CoNLL-U.
+  """Returns the sentences of a file of CoNLL columns or CoNLL-U.
 
   Raises:
-    DataError: see conll.read and bio.well_formed.
-    ConfigError: an option that is none.
+    DataError: see conll.read_sentences and bio.py.
   """
-  check(options)
   sentences = conll.read_sentences(
     source,
     token_column=options.token_column,
@@ -107,24 +126,17 @@ def read(source: str, options: Options) -> list[Example]:
   ]
 
 
-def parse(line: str, options: Options) -> Example:
-  """A line of predict's input: see tag_text.parse."""
-  del options
-  return tag_text.parse_line(line)
-
-
 def describe(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
-  """{"labels": the tags}: of pos as they are, sorted; of ner O first.
+  """Returns {"labels": the tags}: sorted for pos, with O first for ner.
 
-  Of each type of entity there are all tags, be they in the training set or
-  not: I-PER where there were only names of one word.
+  Every type of entity gets all of its tags, whether they are in the training
+  set or not: I-PER even if all names have one word.
 
   Raises:
-    DataError: no tags, or only one.
+    DataError: there are no tags, or all are the same.
   """
-  check(options)
   found = {tag for example in examples for tag in example.tags or ()}
   where = examples[0].file if examples else "the training set"
   if not found:
@@ -133,14 +145,16 @@ def describe(
     )
   if len(found) == 1:
     raise DataError(
-      f"{where}: every word has the tag {found.pop()!r}; expected two tags or "
-      "more to tell apart. Is it the right column? --config.task.tag_column, "
+      f"{where}: every word has the tag {found.pop()!r}; expected at least two "
+      "different tags. Is it the right column? --config.task.tag_column, "
       "--config.task.conllu_tag."
     )
   if options.task == "pos":
     return {"labels": sorted(found)}
-  kinds = {kind for prefix, kind in map(bio.split_tag, found) if prefix != "O"}
-  return {"labels": bio.all_tags(kinds, options.scheme)}
+  types = {
+    type_ for prefix, type_ in map(bio.split_tag, found) if prefix != "O"
+  }
+  return {"labels": bio.all_tags(types, options.scheme)}
 
 
 def make(
@@ -156,43 +170,29 @@ def make(
   Raises:
     ConfigError: options that don't exist or don't go together.
   """
-  head = tagger.TagHead(cfg, len(about["labels"]))
-
-  def init(key: Key) -> Params:
-    hidden = jnp.zeros((1, 1, cfg.width))
-    return {"tagger": head.init(key, hidden, train=False)["params"]}
-
-  def logits(params: Params, batch: Batch, key: Key, train: bool):
-    hidden = masked_lm.encode(cfg, params, batch, key, train)
-    return head.apply(
-      {"params": params["tagger"]},
-      hidden,
-      train=train,
-      rngs=masked_lm.head_rngs(key, train),
-    )
-
-  return assemble(
-    tokenizer, about, options, length=length, init=init, logits=logits
+  head = make_head(
+    cfg,
+    "tagger",
+    tagger.TagHead(cfg, len(about["labels"])),
+    (jnp.zeros((1, 1, cfg.width)),),
   )
+  return assemble(tokenizer, about, options, head, length=length)
 
 
 def assemble(
   tokenizer: Tokenizer,
   about: Mapping[str, Any],
   options: Options,
+  head: Head,
   *,
   length: int,
-  init: Callable[[Key], Params],
-  logits: Callable[[Params, Batch, Key, bool], Any],
 ) -> Application:
-  """A tagger of whatever gives logits for tokens.
+  """Returns the Application of a head with logits [B, L, T] of the tokens.
 
   Args:
-    tokenizer, about, options, length: as those of `make`.
-    init: key -> the parameters of what gives them.
-    logits: (params, batch, key, train) -> float32 [B, L, T].
+    tokenizer, about, options, length: as in FinetuneTask.make.
+    head: gives the scores of the T tags of each token.
   """
-  check(options)
   labels = tuple(about["labels"])
   meaning = _meaning(labels, options)
   if options.crf and options.task == "ner":
@@ -201,23 +201,23 @@ def assemble(
     legal = crf.zero_transitions(len(labels))
 
   def init_all(key: Key) -> Params:
-    # A CRF begins as a softmax without what is forbidden.
+    # At first a CRF is a softmax with illegal transitions excluded.
     steps = crf.zero_transitions(len(labels))._asdict()
-    return {**init(key), **({"crf": steps} if options.crf else {})}
+    return {**head.init(key), **({"crf": steps} if options.crf else {})}
 
   def steps_of(params: Params, batch: Batch) -> crf.TransitionScores:
-    # Adam's steps don't depend on the gradient's scale: scaled, it learns
-    # faster; but the norm that is clipped does.
+    # Adam's steps don't depend on the gradient's scale, so scaled parameters
+    # learn faster; the gradient's norm, which is clipped, does depend on it.
     learnt = (options.crf_rate * params["crf"][name] for name in legal._fields)
     steps = crf.TransitionScores(
       *(a + b for a, b in zip(learnt, legal, strict=True))
     )
-    # What is beyond a window is not known: no score for it.
+    # The tag beyond a window's edge is unknown, so no transition is scored.
     begins, ends = batch["begins"][:, None], batch["ends"][:, None]
     return steps._replace(start=steps.start * begins, end=steps.end * ends)
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
-    scores = logits(params, batch, key, train)
+    scores = head.logits(params, batch, key, train)
     if options.crf:
       emissions = tagger.first_subword_scores(scores, batch)
       return tagger.crf_loss(emissions, steps_of(params, batch), batch)
@@ -226,7 +226,7 @@ def assemble(
     return tagger.word_loss(tagger.first_subword_scores(scores, batch), batch)
 
   def outputs(params: Params, batch: Batch):
-    scores = logits(params, batch, None, False)
+    scores = head.logits(params, batch, None, False)
     if options.decode == "combine":
       return tagger.likeliest_tags(
         tagger.combined_subword_scores(scores, batch)
@@ -242,14 +242,13 @@ def assemble(
     outputs: Outputs,
     tuned: Mapping[str, float],
   ) -> list[Prediction]:
-    del tuned
     tags: list[list[str]] = [[] for _ in examples]
     probabilities: list[list[float]] = [[] for _ in examples]
     for i, index in enumerate(rows.example):
       count = int(np.sum(rows.tokens["word_starts"][i] > 0))
       tags[index] += [meaning.tags[t] for t in outputs["tags"][i][:count]]
       probabilities[index] += outputs["probabilities"][i][:count].tolist()
-    # Of a CRF each window's are legal, but perhaps not where two of them meet.
+    # A CRF's tags are legal within a window, but maybe not where two meet.
     if meaning.is_iob1 or (options.crf and options.task == "ner"):
       tags = [bio.repair_tags(found, options.scheme) for found in tags]
     parts = zip(examples, tags, probabilities, strict=True)
@@ -285,23 +284,20 @@ def assemble(
 def _meaning(
   labels: Sequence[str], options: Options
 ) -> label_scheme.LabelMeanings:
-  """Of entities as tag_labels.py reads them; other tags are what they are."""
+  """Returns the tags of the labels: entities are read by label_scheme.py."""
   if options.task == "ner":
     return label_scheme.read_labels(labels, options.scheme)
   ids = {label: i for i, label in enumerate(labels)}
   return label_scheme.LabelMeanings(tuple(labels), ids, is_iob1=False)
 
 
-show = tag_text.format_prediction
-
-
 def report(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
-  """Files: report.txt by type, confusion.tsv of words, predictions.conll.
+  """Returns report.txt by type, confusion.tsv of words, predictions.conll.
 
-  The last has word, gold tag and predicted tag between tabs, which is what the
-  script conlleval reads with -d "\\t".
+  The last has the word, the gold tag and the predicted tag, separated by tabs,
+  which the script conlleval reads with -d "\\t".
   """
   gold = _gold(examples)
   predicted = [p["tags"] for p in predictions]
@@ -325,7 +321,7 @@ def report(
 def export(
   predictions: Sequence[Prediction], options: Options
 ) -> dict[str, str]:
-  """Files that `read` reads: the words and the tags they were given."""
+  """Returns files of the words and their predicted tags, for `read`."""
   pairs = [(p["tokens"], p["tags"]) for p in predictions]
   files = {"predictions.conll": conll.format_columns(pairs)}
   if options.task == "pos":
@@ -336,36 +332,41 @@ def export(
 
 
 def check(options: Options) -> None:
-  """Raises ConfigError for options that don't exist or don't go together."""
-  check_known("task", options, _CHOICES)
-  if options.stride < 0:
-    raise ConfigError(
-      f"task.stride={options.stride} is below 0; expected tokens, or 0 for "
-      "half a row."
-    )
-  if not options.crf_rate > 0:
-    raise ConfigError(
-      f"task.crf_rate={options.crf_rate} must be above 0; 1 is the rate of the "
-      "heads."
-    )
+  """Raises ConfigError for options that don't go together."""
   if options.decode == "combine" and not options.tag_all_subwords:
     raise ConfigError(
       "task.decode='combine' reads subwords that task.tag_all_subwords=False "
-      "doesn't train; set one of them otherwise."
+      "doesn't train; change one of them."
     )
   if options.decode == "combine" and options.crf:
     raise ConfigError(
-      "task.crf=True sees words at their first subwords: set task.decode="
+      "task.crf=True reads each word at its first subword: set task.decode="
       "'first'."
     )
 
 
 def _gold(examples: Sequence[Example]) -> list[tuple[str, ...]]:
-  """DataError where there is none."""
-  for example in examples:
-    if example.tags is None:
-      raise DataError(
-        f"{example.file}: the words have no tags to score against; expected a "
-        "column of tags."
-      )
-  return [example.tags for example in examples]
+  """Returns the tags; raises DataError if there are none."""
+  return gold_labels(examples, "tags", "a column of tags")
+
+
+TASK = FinetuneTask(
+  name="tagging",
+  options=Options,
+  read=read,
+  parse=lambda line, options: tag_text.parse_line(line),
+  describe=describe,
+  make=make,
+  show=tag_text.format_prediction,
+  report=report,
+  check=check,
+  export=export,
+  reading=(
+    "token_column",
+    "tag_column",
+    "conllu_tag",
+    "file_scheme",
+    "repair_bio",
+  ),
+  examples=("Jane Villanueva of United Airlines spoke in New York.",),
+)

@@ -46,7 +46,7 @@ def describe_models(models: Models) -> dict[str, Any]:
     "characters": CHARACTERS,
     "masked": [text.replace("[MASK]", mask) for text in fill_mask.EXAMPLES],
     "tuned": [
-      {"path": path, "kind": task_of(tuned), "example": example_of(tuned)}
+      {"path": path, "kind": tuned.task.name, "example": example_of(tuned)}
       for path, tuned in models.tuned
     ],
   }
@@ -130,7 +130,7 @@ def answer_label(models: Models, fields: Fields) -> dict[str, Any]:
   place = number_field(fields, "model", 0, len(models.tuned) - 1)
   model = models.tuned[place][1]
   parts = [line.strip() for line in text.splitlines() if line.strip()]
-  example = model.kind.parse("\t".join(parts), model.options)
+  example = model.task.parse("\t".join(parts), model.options)
   return {"prediction": predict.predict(model, [example])[0], "texts": parts}
 
 
@@ -190,16 +190,11 @@ def find_word(words: list[str], wanted: str, text: str) -> int:
   )
 
 
-def task_of(model: predict.FineTunedModel) -> str:
-  """Returns the name of the model's task: classification, tagging, ..."""
-  return model.kind.__name__.rpartition(".")[2]
-
-
 def example_of(model: predict.FineTunedModel) -> str:
   """Returns an example that the model can read, in lines; "" without one."""
-  for line in getattr(model.kind, "EXAMPLES", ()):
+  for line in model.task.examples:
     try:
-      model.app.rows([model.kind.parse(line, model.options)])
+      model.app.rows([model.task.parse(line, model.options)])
     except DataError:
       continue
     return line.replace("\t", "\n")

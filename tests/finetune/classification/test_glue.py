@@ -410,7 +410,7 @@ def test_an_average_is_told_with_what_it_lacks(tmp_path, capsys):
   finetune._print_suite(results, ("qqp", "wnli"), tmp_path)
   assert capsys.readouterr().out.splitlines()[4:] == [
     "| average of 2 | | 0.3750 |",
-    "not in the average, for they were not run: qqp, wnli",
+    "not in the average, because not run: qqp, wnli",
     "not in the average: mnli, mm.tsv: accuracy 0.2500",
   ]
   written = json.loads((tmp_path / "suite.json").read_text())

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from maskedlm.finetune.common import single_label
+from maskedlm.finetune.common.head import Head
 from maskedlm.training.step import totals
 
 BATCH = {
@@ -20,9 +21,20 @@ def logits(params, batch, key, train):
   return params * batch["x"]
 
 
+APP = single_label.make_classifier(
+  Head(None, logits),
+  rows=None,
+  predict=lambda example, shares: {example: shares},
+  score=None,
+  best="",
+  gold=None,
+  term="sense",
+  metric="correct",
+)
+
+
 def test_fillers_are_not_in_the_loss():
-  loss = single_label.loss(logits, term="sense", metric="correct")
-  terms, metrics = totals(loss(1.0, BATCH, "a key", True))
+  terms, metrics = totals(APP.loss(1.0, BATCH, "a key", True))
   expected = (np.log(2) + np.log(8), 2)
   np.testing.assert_allclose(terms["sense"], expected, rtol=1e-6)
   np.testing.assert_allclose(metrics["correct"], (1, 2))
@@ -30,34 +42,32 @@ def test_fillers_are_not_in_the_loss():
 
 
 def test_an_unseen_label_counts_as_wrong_but_not_in_the_loss():
-  loss = single_label.loss(logits, term="sense", metric="correct")
   batch = {**BATCH, "labels": jnp.array([2, -1, 0])}
   for scale in (1.0, -1.0):  # All logits of the second row above 0, or below.
-    terms, metrics = totals(loss(scale, batch, None, False))
+    terms, metrics = totals(APP.loss(scale, batch, None, False))
     expected = np.log(4 / 2) if scale > 0 else np.log((1 + 1 + 0.5) / 0.5)
     np.testing.assert_allclose(terms["sense"], (expected, 1), rtol=1e-6)
     np.testing.assert_allclose(metrics["correct"], (scale > 0, 2))
   slope = jax.grad(
-    lambda scale: totals(loss(scale, batch, None, False))[0]["sense"][0]
+    lambda scale: totals(APP.loss(scale, batch, None, False))[0]["sense"][0]
   )
   known = {**batch, "example_weights": jnp.array([1.0, 0, 0])}
   expected = jax.grad(
-    lambda scale: totals(loss(scale, known, None, False))[0]["sense"][0]
+    lambda scale: totals(APP.loss(scale, known, None, False))[0]["sense"][0]
   )
   np.testing.assert_allclose(slope(1.0), expected(1.0))
 
 
 def test_outputs_are_the_logits():
-  found = single_label.outputs(logits)(2.0, BATCH)
+  found = APP.outputs(2.0, BATCH)
   np.testing.assert_allclose(found["logits"], 2 * BATCH["x"])
 
 
 def test_decode_gives_probabilities():
-  decode = single_label.decode(lambda example, shares: {example: shares})
   # Also for large logits, and for examples with different numbers of labels.
   found = {"logits": [np.log([1, 1, 2]), np.float32([1e4, 1e4])]}
-  assert decode(["a", "b"], None, found, {}) == [
+  assert APP.decode(["a", "b"], None, found, {}) == [
     {"a": pytest.approx([0.25, 0.25, 0.5])},
     {"b": [0.5, 0.5]},
   ]
-  assert decode([], None, {}, {}) == []
+  assert APP.decode([], None, {}, {}) == []

@@ -1,8 +1,6 @@
 """Coreference: rows, scores by hand, predictions, and whole runs."""
 
-import itertools
 import json
-import pathlib
 import types
 
 import jax
@@ -11,16 +9,11 @@ import numpy as np
 import pytest
 
 from helpers import encoder_reference as reference
-from helpers import finetune_runs as runs
 from helpers.letters import encode, make_params
-from maskedlm.cli import main
-from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.finetune import config as config_lib
-from maskedlm.finetune import predict as inference
-from maskedlm.finetune import run
+from maskedlm.core.errors import DataError
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.mentions import Mention
-from maskedlm.finetune.coreference import coreference, gap
+from maskedlm.finetune.coreference import coreference
 from maskedlm.finetune.coreference.coreference import Options
 from maskedlm.finetune.coreference.gap import Example
 from maskedlm.training.step import totals
@@ -177,11 +170,6 @@ def test_the_names_order_does_not_matter():
   assert not found[:, 0].any()
 
 
-def test_an_unknown_representation():
-  with pytest.raises(ConfigError, match=r'"endpoints_mean".*known: endpoints_'):
-    make(representation="endpoint_mean")
-
-
 # --- Predictions ---
 
 
@@ -212,7 +200,7 @@ def test_decode_show_and_export():
   assert found[1]["name"] is None
   json.dumps(found, allow_nan=False)
   official = "1\tFALSE\tTRUE\n2\tFALSE\tFALSE\n3\tTRUE\tFALSE\n"
-  assert coreference.export(found, Options()) == {"gap_system.tsv": official}
+  assert coreference.export(found) == {"gap_system.tsv": official}
   files = coreference.report(EXAMPLES, found)
   assert files["gap_system.tsv"] == official
   assert files["confusion.tsv"].splitlines() == [
@@ -229,120 +217,16 @@ def test_score():
   # Right: B and A; one yes too many.
   assert (values["precision"], values["recall"]) == (pytest.approx(2 / 3), 1.0)
   assert values["accuracy"] == pytest.approx(2 / 3)
-  with pytest.raises(DataError, match=r"f:2: the answer is not known; expecte"):
+  with pytest.raises(DataError, match=r"f:2: no answer; expected"):
     make().score([EXAMPLES[0]._replace(answer=None)], found[:1])
 
 
 def test_describe_and_group():
-  about = coreference.describe(EXAMPLES, Options())
+  about = coreference.describe(EXAMPLES)
   assert about == {"answers": {"NEITHER": 1, "A": 1, "B": 1}}
   with pytest.raises(DataError, match=r"f: the answer to all 2 examples .* A;"):
-    coreference.describe(2 * EXAMPLES[2:], Options())
-  with pytest.raises(DataError, match=r"f:2: the answer is not known"):
-    coreference.describe([EXAMPLES[0]._replace(answer=None)], Options())
-  assert [coreference.group(e) for e in EXAMPLES] == ["p", "q", "p"]
-  assert coreference.group(EXAMPLES[0]._replace(page="")) == "a b c d e"
-
-
-# --- Whole runs ---
-
-
-def gap_file(path, count):
-  """The pronoun means who sat; where both ran, it means neither."""
-  header = (
-    "ID Text Pronoun Pronoun-offset A A-offset A-coref B B-offset B-coref"
-  )
-  people = itertools.cycle(itertools.permutations(["cat", "dog", "man"], 2))
-  lines = ["\t".join(header.split(" "))]
-  for i, (a, b) in zip(range(count), people, strict=False):
-    verbs = [("sat", "ran"), ("ran", "sat"), ("ran", "ran")][i % 7 % 3]
-    pronoun = ["she", "he"][i % 2]
-    text = f"the {a} {verbs[0]} and the {b} {verbs[1]} . {pronoun} said a word"
-    places = [(pronoun, f". {pronoun}", 2), (a, f"{a} ", 0), (b, f"{b} ", 0)]
-    pro, of_a, of_b = (
-      [name, str(text.index(found) + skip)] for name, found, skip in places
-    )
-    truth = [str(v == "sat").upper() for v in verbs]
-    lines.append(
-      "\t".join([f"t-{i}", text, *pro, *of_a, truth[0], *of_b, truth[1]])
-    )
-  path.write_text("\n".join(lines))
-  return str(path)
-
-
-@pytest.fixture(scope="module")
-def finished(tmp_path_factory):
-  """(workdir, result, config)."""
-  folder = tmp_path_factory.mktemp("coreference")
-  config = config_lib.default("coreference")
-  config.init_from = str(runs.make_encoder(folder / "e", init_stddev=0.2))
-  config.data.train = gap_file(folder / "train.tsv", 101)
-  config.data.dev = gap_file(folder / "dev.tsv", 23)
-  config.data.update(length=40, batch_size=8, buckets=(40,))
-  config.model.update(dropout=0.0, attention_dropout=0.0)
-  config.optimizer.learning_rate = 1e-2
-  config.train.update(epochs=9, log_every=13, eval_every=39)
-  config.train.update(checkpoint_every=39, keep_last=2)
-  return folder / "run", run.finetune(config, folder / "run"), config
-
-
-def test_a_run_learns_and_leaves_the_official_file(finished):
-  workdir, result, config = finished
-  assert result["f1"] > 0.9 and result["best_metric"] == "f1"
-  assert {"masculine_f1", "feminine_recall", "bias"} <= set(result)
-  lines = (workdir / "gap_system.tsv").read_text().splitlines()
-  assert len(lines) == 23 and lines[0].startswith("t-0\t")
-  predictions = map(
-    json.loads, (workdir / "predictions.jsonl").read_text().splitlines()
-  )
-  examples = gap.read_examples(config.data.dev)
-  scores = gap.evaluate_answers(examples, [p["answer"] for p in predictions])
-  assert scores == {name: result[name] for name in scores}
-
-
-def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(
-  finished, tmp_path
-):
-  workdir, result, config = finished
-  runs.check_cut_short(config, workdir, result, tmp_path / "copy")
-
-
-def test_evaluate_predict_and_export(finished, tmp_path, capsys):
-  workdir, result, config = finished
-
-  def call(verb, *args):
-    assert main.main([verb, "--checkpoint", str(workdir), *args]) == 0
-    return capsys.readouterr().out
-
-  values = json.loads(call("evaluate", "--data", config.data.dev, "--json"))
-  assert values["f1"] == pytest.approx(result["f1"])
-  fields = {"text": "The cat ran and the man sat . She said a word"}
-  fields |= {"pronoun": "She", "pronoun_offset": 30, "a": "cat", "a_offset": 4}
-  fields |= {"b": "man", "b_offset": 20}
-  assert call("predict", json.dumps(fields)).startswith("She\tman\t0.")
-  out = tmp_path / "out"
-  call("predict", "--data", config.data.dev, "--export", str(out))
-  assert (out / "gap_system.tsv").read_text() == (
-    workdir / "gap_system.tsv"
-  ).read_text()
-  bad = json.dumps({**fields, "a_offset": 5})
-  assert main.main(["predict", "--checkpoint", str(workdir), bad]) == 2
-  message = capsys.readouterr().err.splitlines()[-1]
-  assert message.startswith("error: input ")
-  assert "a 'cat' is not at its offset 5, where the text has 'at '" in message
-
-
-def test_a_file_without_answers_can_be_predicted(finished, tmp_path):
-  workdir, _, config = finished
-  lines = pathlib.Path(config.data.dev).read_text().splitlines()
-  path = tmp_path / "test.tsv"
-  path.write_text(
-    "\n".join(
-      "\t".join(x for i, x in enumerate(line.split("\t")) if i not in (6, 9))
-      for line in lines
-    )
-  )
-  model = inference.open_model(workdir)
-  examples = model.kind.read(path, model.options)
-  assert {e.answer for e in examples} == {None}
-  assert len(inference.predict(model, examples)) == 23
+    coreference.describe(2 * EXAMPLES[2:])
+  with pytest.raises(DataError, match=r"f:2: no answer; expected"):
+    coreference.describe([EXAMPLES[0]._replace(answer=None)])
+  assert [coreference.TASK.group(e) for e in EXAMPLES] == ["p", "q", "p"]
+  assert coreference.TASK.group(EXAMPLES[0]._replace(page="")) == "a b c d e"

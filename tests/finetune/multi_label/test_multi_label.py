@@ -12,7 +12,9 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 from maskedlm.finetune import config as configs
+from maskedlm.finetune import predict
 from maskedlm.finetune.classification.files import Example
+from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.multi_label import multi_label
 from maskedlm.finetune.multi_label.multi_label import Options
 from maskedlm.training.checkpoints.load import open_checkpoint
@@ -105,13 +107,13 @@ def encoder(tmp_path_factory):
 def test_the_loss_by_hand(encoder, monkeypatch):
   """Of 2 texts and a filler; one has a label that training did not have."""
   logits = jnp.array([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0], [9.0, 9.0, 9.0]])
-  net, asked = multi_label.classification.Net(None, lambda *_: logits), {}
+  head, asked = Head(None, lambda *_: logits), {}
 
-  def make_net(cfg, num_labels, **options):
+  def make_row_head(cfg, num_labels, **options):
     asked.update(num_labels=num_labels, **options)
-    return net
+    return head
 
-  monkeypatch.setattr(multi_label.classification, "make_net", make_net)
+  monkeypatch.setattr(multi_label, "make_row_head", make_row_head)
   opened = open_checkpoint(encoder)
   app = multi_label.make(
     load_tokenizer(encoder / "tokenizer"),
@@ -191,7 +193,9 @@ def test_scores_are_those_of_sklearn():
   assert nothing["micro_f1"] == nothing["macro_f1"] == 0
 
 
-def test_a_run(encoder, tmp_path, capsys):
+def test_the_threshold_can_be_set_beside_a_checkpoint(
+  encoder, tmp_path, capsys
+):
   path = write(
     tmp_path / "a.tsv",
     "text\tlabels\nthe cat\tanimal\nthe red book\tthing, red\nit is\t\n",
@@ -207,11 +211,9 @@ def test_a_run(encoder, tmp_path, capsys):
   }
   argv = [f"--config.{name}={value}" for name, value in options.items()]
   argv = ["--config=configs/multi_label.py", f"--workdir={work}", *argv]
-  assert main.main(["finetune", "multi_label", *argv]) == 0
+  assert main.main(["finetune", *argv]) == 0
   assert "  micro_f1  " in capsys.readouterr().out
   assert (work / "labels.txt").read_text().startswith("label ")
-  assert main.main(["evaluate", f"--checkpoint={work}", f"--data={path}"]) == 0
-  assert "  exact_match  " in capsys.readouterr().out
   argv = ["predict", f"--checkpoint={work}", "--json", "a dog", "a\ta pair"]
   assert main.main(argv) == 0
   lines = list(map(json.loads, capsys.readouterr().out.splitlines()))
@@ -220,16 +222,13 @@ def test_a_run(encoder, tmp_path, capsys):
     shares = line["probabilities"]
     assert [*shares] == ["animal", "red", "thing"]
     assert line["labels"] == [n for n in shares if shares[n] > 0.5]
-  # Beside a checkpoint another threshold may be set.
   assert main.main([*argv, "--config.task.threshold=0.001"]) == 0
   (line, _) = map(json.loads, capsys.readouterr().out.splitlines())
   assert line["labels"] == ["animal", "red", "thing"]
 
 
 def test_options_that_are_wrong():
-  kind = configs.load_kind("multi_label")
+  task = configs.load_task("multi_label")
   for share in (0, 1, 50, float("nan")):
-    with pytest.raises(ConfigError, match=r"task\.threshold=.*: expected more"):
-      kind.make(None, None, {}, Options(threshold=share), length=9)
-  with pytest.raises(ConfigError, match=r"task\.metric='f1'"):
-    kind.make(None, None, {"labels": ["x"]}, Options(metric="f1"), length=9)
+    with pytest.raises(ConfigError, match=r"task\.threshold=.*: expected"):
+      predict.make_options(task, {"threshold": share})

@@ -12,12 +12,10 @@ import numpy as np
 import pytest
 
 from helpers import encoder_reference as reference
-from helpers import finetune_runs as runs
 from helpers.repository import ROOT
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import predict, run
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.multiple_choice import multiple_choice
 from maskedlm.finetune.multiple_choice.files import Example
@@ -205,24 +203,24 @@ def test_predictions_score_and_tables():
   assert set(multiple_choice.report(EXAMPLES[:4], predictions)) == {
     "places.tsv"
   }
-  assert multiple_choice.export(predictions, Options()) == {
+  assert multiple_choice.export(predictions) == {
     "answers.csv": "0,C\n77,A\n2,C\n3,B\n"
   }
   assert app.decode([], None, {}, {}) == []
 
 
 def test_describe_and_another_number_of_choices():
-  assert multiple_choice.describe(EXAMPLES, Options()) == {"choices": 3}
+  assert multiple_choice.describe(EXAMPLES) == {"choices": 3}
   fewer = Example("a", ("b", "c"), label=0, where="y.tsv:7")
   with pytest.raises(DataError, match=r"y.tsv:7 has 2 choices; expected 3"):
-    multiple_choice.describe([*EXAMPLES, fewer], Options())
+    multiple_choice.describe([*EXAMPLES, fewer])
   with pytest.raises(DataError, match=r"y.tsv:7 has 2 choices; expected 3"):
     make().rows([fewer])
   # An imported model has not been told any number.
   assert make(about={}).rows([fewer]).values["labels"].shape == (1,)
   unlabelled = EXAMPLES[0]._replace(label=None)
-  with pytest.raises(DataError, match=r"x.tsv:2: there is no label; expected"):
-    multiple_choice.describe([unlabelled], Options())
+  with pytest.raises(DataError, match=r"x.tsv:2: no label; expected"):
+    multiple_choice.describe([unlabelled])
   assert make().rows([unlabelled]).values["labels"].tolist() == [0]
 
 
@@ -232,42 +230,3 @@ def test_config_variants():
   assert (config.data.batch_size, config.optimizer.learning_rate) == (16, 2e-5)
   with pytest.raises(ConfigError, match=r"choice.py:comv: no such .*comve"):
     overrides.load_config(f"{CONFIG}:comv", validate=configs.validate)
-
-
-def write(path, count, seed):
-  """Right is the choice with a "cat" in it; longer ones are no hint."""
-  rng, lines = np.random.default_rng(seed), []
-  words = ["the", "on", "mat", "dog", "ran", "house", "good", "film", "red"]
-  for _ in range(count):
-    texts = [list(rng.choice(words, n)) for n in (rng.integers(2, 5), *[3] * 4)]
-    label = int(rng.integers(4))
-    texts[1 + label][rng.integers(3)] = "cat"
-    context, *choices = map(" ".join, texts)
-    made = {"context": context, "choices": choices, "label": label}
-    lines.append(json.dumps(made) + "\n")
-  path.write_text("".join(lines))
-
-
-def test_a_run_learns_and_its_checkpoint_predicts(tmp_path):
-  encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
-  write(tmp_path / "train.jsonl", 90, 1)
-  write(tmp_path / "dev.jsonl", 21, 2)
-  c = configs.default("multiple_choice")
-  c.init_from = str(encoder)
-  c.data.update(
-    train=str(tmp_path / "train.jsonl"), dev=str(tmp_path / "dev.jsonl")
-  )
-  c.data.update(length=24, batch_size=16, buckets=(24,))
-  c.model.dropout = c.model.attention_dropout = 0.0
-  c.optimizer.learning_rate = 3e-3
-  c.train.update(epochs=12, eval_every=36)
-  result = run.finetune(c, tmp_path / "run")
-  assert result["accuracy"] > 0.9
-  assert result["best_metric"] == "accuracy"
-  assert (tmp_path / "run" / "places.tsv").is_file()
-  model = predict.open_model(tmp_path / "run")
-  line = "the film\tthe old dog\ton the mat\tred cat ran\tthe good book"
-  (made,) = predict.predict(model, [model.kind.parse(line, model.options)])
-  assert (made["label"], made["choice"]) == (2, "red cat ran")
-  with pytest.raises(DataError, match="input has 2 choices; expected 4"):
-    predict.predict(model, [model.kind.parse("a\tb\tc", model.options)])

@@ -105,7 +105,7 @@ def test_passages_that_nobody_asks_for(tmp_path):
     ("a", ("d",)),
   ]
   with pytest.raises(DataError, match=r"all\.tsv:2: the query is empty; expec"):
-    retrieval.describe(made, retrieval.Options())  # Nothing is to be learnt.
+    retrieval.describe(made)  # Nothing is to be learnt.
 
 
 def test_questions_of_squad(tmp_path):

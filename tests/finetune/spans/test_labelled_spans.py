@@ -1,5 +1,6 @@
 """Labelled spans: windows, rows, loss, decoding, thresholds, scores, a run."""
 
+import dataclasses
 import itertools
 import json
 import random
@@ -17,7 +18,7 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.labelled import words
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import data_files, predict, run
+from maskedlm.finetune import data_files, predict
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.spans import decode, spans
@@ -520,12 +521,12 @@ def test_labels_are_of_the_training_set(file):
   path = file("a\tB-Z\tO\nb\tI-Z\tB-Y\n\nc\tO\tO\n")
   options = Options(nested=True)
   examples = spans.read(path, options)
-  assert spans.describe(examples, options) == {"labels": ["NULL", "Y", "Z"]}
+  assert spans.describe(examples) == {"labels": ["NULL", "Y", "Z"]}
   assert examples[0].spans == (Entity("Z", 0, 2), Entity("Y", 1, 2))
   assert examples[1].where == f"{path}:4" and examples[1].lines == (4,)
-  only = options._replace(identify=True)
+  only = dataclasses.replace(options, identify=True)
   examples = spans.read(path, only)
-  assert spans.describe(examples, only) == {"labels": ["NULL", "SPAN"]}
+  assert spans.describe(examples) == {"labels": ["NULL", "SPAN"]}
   assert examples[0].spans == (Entity("SPAN", 0, 2), Entity("SPAN", 1, 2))
   # Two labels of the same words are one span then.
   twice = spans.read(file("a\tB-Z\tB-Y\n", "twice.tsv"), only)
@@ -537,8 +538,10 @@ def test_labels_are_of_the_training_set(file):
 def test_files_are_documents(file, tmp_path):
   for name in ("b.tsv", "a.tsv"):
     file(TRAIN, name)
-  examples = data_files.read(spans, str(tmp_path / "*.tsv"), Options())
-  assert list(map(spans.group, examples)) == [
+  examples = data_files.read_examples(
+    spans.TASK, str(tmp_path / "*.tsv"), Options()
+  )
+  assert list(map(spans.TASK.group, examples)) == [
     "a.tsv",
     "a.tsv",
     "b.tsv",
@@ -549,35 +552,31 @@ def test_files_are_documents(file, tmp_path):
 @pytest.mark.parametrize(
   ("text", "message"),
   [
-    ("a\tO\nb\tO\n", "no span in 1 sentences, all is O"),
+    ("a\tO\nb\tO\n", "no span in 1 sentences, all tags are O"),
     ("a\nb\n", "the words have no tags"),
   ],
 )
 def test_nothing_to_learn(file, text, message):
   options = Options()
   with pytest.raises(DataError, match=message):
-    spans.describe(spans.read(file(text), options), options)
+    spans.describe(spans.read(file(text), options))
 
 
 def test_no_gold_to_score_against(made, file):
   cfg = architecture(made["bpe"])
   app = spans.make(made["bpe"], cfg, {"labels": LABELS}, Options(), length=24)
   examples = spans.read(file("a\nb\n"), Options())
-  with pytest.raises(DataError, match=r"f\.tsv: the words have no tags"):
+  with pytest.raises(DataError, match=r"f\.tsv:1: no spans; expected"):
     app.score(examples, [{"entities": []}])
 
 
 @pytest.mark.parametrize(
   ("options", "message"),
   [
-    ({"max_span_words": 0}, "task.max_span_words=0: expected 1 or more"),
     (
       {"max_span_words": 23},
       "more than a row holds: at most data.length - 2 = 22",
     ),
-    ({"representation": "mean"}, "task.representation='mean' is unknown"),
-    ({"file_scheme": "iob"}, "task.file_scheme='iob' is unknown"),
-    ({"stride": -1}, "task.stride=-1"),
   ],
 )
 def test_options_that_make_no_sense(made, options, message):
@@ -591,7 +590,7 @@ def test_options_that_make_no_sense(made, options, message):
 
 def test_predictions_have_offsets_into_the_text():
   text = " Jane Lee  left."
-  example = spans.parse(text, Options())
+  example = spans.TASK.parse(text, Options())
   assert example.words == ("Jane", "Lee", "left", ".")
   found = candidates((2.0, "PER", 0, 2), (0.25, "NAME", 0, 1))
   made = span_text.span_prediction(example, found)
@@ -616,16 +615,16 @@ def test_predictions_have_offsets_into_the_text():
     },
   ]
   assert json.loads(json.dumps(made)) == made
-  assert spans.show(made).splitlines() == [
+  assert spans.TASK.show(made).splitlines() == [
     text,
     "     1-9    PER: Jane Lee (0.50)",
     "     1-5    NAME: Jane (0.50)",
   ]
-  example = spans.parse('{"tokens": ["a b", "", "c"]}', Options())
+  example = spans.TASK.parse('{"tokens": ["a b", "", "c"]}', Options())
   made = span_text.span_prediction(example, candidates((1.0, "X", 2, 3)))
   assert made["text"] == "a b  c" and made["entities"][0]["start"] == 5
   with pytest.raises(DataError, match="expected"):
-    spans.parse("{oops", Options())
+    spans.TASK.parse("{oops", Options())
 
 
 def test_exported_files_are_read_again(file):
@@ -636,7 +635,7 @@ def test_exported_files_are_read_again(file):
     span_text.span_prediction(Example(("d",)), []),
   ]
   options = Options(nested=True)
-  (text,) = spans.export(predictions, options).values()
+  (text,) = spans.export(predictions).values()
   again = spans.read(file(text), options)
   assert again[0].spans == (Entity("X", 0, 3), Entity("Y", 1, 2))
   assert again[1].spans == ()
@@ -660,10 +659,10 @@ def test_configs_read_the_real_data(
   assert options.pop("kind") == "spans"
   options = Options(**options)
   path = c.data.dev or c.data.train.replace("*", "1342_*")
-  examples = data_files.read(
-    spans, path.replace(configs.data_dir(), str(data_dir)), options
+  examples = data_files.read_examples(
+    spans.TASK, path.replace(configs.data_dir(), str(data_dir)), options
   )
-  about = spans.describe(examples, options)
+  about = spans.describe(examples)
   assert len(about["labels"]) == labels
   cfg = architecture(made["wordpiece"])
   app = spans.make(made["wordpiece"], cfg, about, options, length=c.data.length)
@@ -681,66 +680,3 @@ def test_configs_read_the_real_data(
 def test_a_variant_that_is_none():
   with pytest.raises(ConfigError, match="litbnk"):
     overrides.load_config(f"{ROOT}/configs/spans.py:litbnk")
-
-
-# --- A run -----------------------------------------------------------------
-
-
-def nested_file(count, seed):
-  """A thing is "the NOUN of PLACE"; the place within it is one as well."""
-  rng, lines = random.Random(seed), []
-  for _ in range(count):
-    for _ in range(rng.randrange(1, 4)):
-      lines += [f"{rng.choice(['and', 'on', 'it'])}\tO\tO"] * rng.randrange(
-        1, 3
-      )
-      place = rng.choice(["york", "paris"])
-      if rng.random() < 0.5:
-        noun = rng.choice(["cat", "dog", "film"])
-        lines += ["the\tB-THING\tO", f"{noun}\tI-THING\tO", "from\tI-THING\tO"]
-        lines += ["new\tI-THING\tB-PLACE"] if rng.random() < 0.5 else []
-        inside = "I" if lines[-1].startswith("new") else "B"
-        lines += [f"{place}\tI-THING\t{inside}-PLACE"]
-      else:
-        lines += [f"{place}\tB-PLACE\tO"]
-    lines.append("")
-  return "\n".join(lines) + "\n"
-
-
-def test_a_run_learns_nested_spans_and_its_checkpoint_predicts(tmp_path):
-  runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
-  (tmp_path / "train.tsv").write_text(nested_file(200, 1))
-  (tmp_path / "dev.tsv").write_text(nested_file(13, 2))
-  c = configs.default("spans")
-  c.init_from = str(tmp_path / "encoder")
-  c.data.train = str(tmp_path / "train.tsv")
-  c.data.dev = str(tmp_path / "dev.tsv")
-  c.data.length = 20  # Shorter than some sentences.
-  c.data.batch_size = 16
-  c.data.buckets = (20,)
-  c.model.dropout = c.model.attention_dropout = 0.0
-  c.optimizer.learning_rate = 1e-2
-  c.train.epochs = 14
-  c.train.eval_every = 100
-  c.task.nested = True
-  c.task.max_span_words = 6
-  workdir = tmp_path / "run"
-  result = run.finetune(c, workdir)
-  assert result["f1"] > 0.95 and result["inner_f1"] > 0.9
-  assert result["reachable"] == 1.0
-  assert result["best_metric"] == "f1" and "threshold" in result
-  assert "within others" in (workdir / "report.txt").read_text()
-  model = predict.open_model(workdir)
-  assert model.tuned["threshold"] == result["threshold"]
-  text = "It and  the Film from new Paris on york"
-  (made,) = predict.predict(model, [model.kind.parse(text, model.options)])
-  found = {
-    (e["type"], e["text"], e["start"], e["end"]) for e in made["entities"]
-  }
-  assert found >= {
-    ("THING", "the Film from new Paris", 8, 31),
-    ("PLACE", "new Paris", 22, 31),
-    ("PLACE", "york", 35, 39),
-  }
-  # Run again, nothing is left to do, and nothing changes.
-  assert run.finetune(c, workdir) == result

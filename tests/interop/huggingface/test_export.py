@@ -1,6 +1,7 @@
 """Checkpoints of ours, exported, are the same model in transformers."""
 
 import contextlib
+import dataclasses
 import os
 import signal
 import time
@@ -13,7 +14,7 @@ from helpers import peers, workdirs
 from helpers.peers import assert_close
 from helpers.workdirs import assert_same_trees
 from maskedlm.core.errors import InteropError
-from maskedlm.finetune.config import load_kind
+from maskedlm.finetune.config import load_task
 from maskedlm.interop import heads as modules
 from maskedlm.interop.huggingface import config_json, exporter, importer
 from maskedlm.modeling import masked_lm
@@ -140,7 +141,7 @@ def fine_tuned(kind, tokenizer, **changes):
   task = {
     "objective": kind,
     "kind": kind,
-    "options": load_kind(kind).Options(**options)._asdict(),
+    "options": dataclasses.asdict(load_task(kind).options(**options)),
     "about": about,
     "length": workdirs.T,
   }

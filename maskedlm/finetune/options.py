@@ -1,0 +1,153 @@
+"""Every option that all tasks of fine-tuning share: default, meaning, range.
+
+A task's own options, config.task, are in its folder; config.optimizer is in
+training/optimizer.py, config.mesh in config/options.py.
+"""
+
+import dataclasses
+
+from maskedlm.config import options as pretraining
+from maskedlm.core.options import option
+
+
+@dataclasses.dataclass(frozen=True)
+class RunOptions(pretraining.RunOptions):
+  """The top level of the config."""
+
+  init_from: str = option(
+    "",
+    "A workdir or checkpoint, pretrained or fine-tuned: its architecture, "
+    "tokenizer and encoder.",
+    frozen=True,
+  )
+  pretrained: bool = option(
+    True,
+    "False takes the architecture and the tokenizer only, and trains from "
+    "scratch.",
+    frozen=True,
+  )
+  suite: tuple[str, ...] = option(
+    (),
+    "Variants of this config file to run one after the other, as in "
+    "configs/glue.py.",
+  )
+  suite_without: tuple[str, ...] = option(
+    (), "Variants that can't be run; listed beside the average."
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class DataOptions:
+  """config.data: the labelled files, and the rows of a step."""
+
+  train: str = option(
+    "",
+    "A labelled file, several with commas between them, or a glob "
+    "(docs/guides/finetune/overview.md).",
+    frozen=True,
+  )
+  dev: str = option(
+    "",
+    "The same for the development set; '' for dev_share of the training "
+    "examples.",
+    frozen=True,
+  )
+  dev_share: float = option(
+    0.1, "Share of the training examples.", low=0.0, high=0.9, frozen=True
+  )
+  also_score: tuple[str, ...] = option(
+    (), "Further labelled files, scored at the end."
+  )
+  max_train: int = option(
+    0,
+    "Training examples, at most; 0 for all. The same ones whatever the seed.",
+    low=0,
+    frozen=True,
+  )
+  max_dev: int = option(
+    0, "Development examples, at most; 0 for all.", low=0, frozen=True
+  )
+  length: int = option(
+    128, "Tokens in a row, L, special ones included.", low=8, frozen=True
+  )
+  pack: bool = option(
+    True,
+    "In training, several short examples share one row of the encoder, each "
+    "attending to itself only; False pads each to length.",
+    frozen=True,
+  )
+  buckets: tuple[int, ...] = option(
+    (),
+    "Held-out rows are padded to the smallest of these that fits, or to "
+    "length. Each is compiled once. () for quarters of length.",
+    frozen=True,
+  )
+  batch_size: int = option(
+    32, "Rows in a step, over all devices.", low=1, frozen=True
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelOptions:
+  """config.model: what may differ from the checkpoint's architecture."""
+
+  dropout: float = option(
+    0.1, "After the embeddings, attention and the MLP.", low=0.0, high=0.9
+  )
+  attention_dropout: float = option(
+    0.1, "Of the attention probabilities.", low=0.0, high=0.9
+  )
+  dtype: str = option("float32", "Of activations: float32 or bfloat16.")
+  remat: str = option(
+    "none", "What the backward pass recomputes: none, dots or full."
+  )
+  unroll: bool = option(True, "Unroll the loop over layers in training.")
+  reinit_layers: int = option(
+    0, "The top layers that start from random parameters.", frozen=True
+  )
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainOptions:
+  """config.train: how long, and what is logged, evaluated and saved."""
+
+  epochs: float = option(3.0, "Passes over the training set.", low=0)
+  warmup_share: float = option(
+    0.1, "Share of the steps that warm up.", low=0.0, high=1.0
+  )
+  num_steps: int = option(
+    0, "Updates, instead of epochs; 0 to follow epochs.", low=0
+  )
+  accumulate: int = option(
+    1, "Microbatches in a step; the update is the same.", low=1
+  )
+  log_every: int = option(20, "Steps between log lines.", low=1)
+  evals_per_epoch: int = option(
+    1, "Evaluations; each may become the best checkpoint.", low=1
+  )
+  eval_every: int = option(
+    0, "Steps between evaluations; 0 to follow evals_per_epoch.", low=0
+  )
+  checkpoint_every: int = option(
+    0, "Steps between checkpoints; 0 for eval_every.", low=0
+  )
+  keep_last: int = option(1, "Newest checkpoints kept.", low=1)
+  keep_best: int = option(
+    1,
+    "Best checkpoints kept, by the task's metric on the development set.",
+    low=1,
+  )
+  nonfinite_limit: int = option(
+    10, "Consecutive non-finite steps after which the run stops.", low=1
+  )
+  prefetch: int = option(4, "Batches made ahead by background threads.", low=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class SweepOptions:
+  """config.sweep: a grid of runs; an empty tuple leaves the option alone."""
+
+  learning_rate: tuple[float, ...] = option((), "optimizer.learning_rate.")
+  batch_size: tuple[int, ...] = option((), "data.batch_size.")
+  epochs: tuple[float, ...] = option((), "train.epochs.")
+  seeds: tuple[int, ...] = option((), "seed.")

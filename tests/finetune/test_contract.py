@@ -1,0 +1,165 @@
+"""Every task: from a labelled file to a checkpoint, and what reads that."""
+
+import dataclasses
+import json
+import pathlib
+from typing import Any, NamedTuple
+
+import pytest
+
+from helpers import finetune_runs as runs
+from helpers import task_files
+from maskedlm.cli import main
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import predict, run
+
+TASKS = configs.task_names()
+
+
+class Run(NamedTuple):
+  """A short run of a task."""
+
+  task: str
+  config: Any
+  workdir: pathlib.Path
+  result: dict[str, Any]
+  line: str
+
+
+def test_every_task_has_a_file_here():
+  assert task_files.task_names() == TASKS
+
+
+@pytest.fixture(scope="module")
+def encoder(tmp_path_factory):
+  folder = tmp_path_factory.mktemp("contract") / "encoder"
+  return str(runs.make_encoder(folder, init_stddev=0.2))
+
+
+@pytest.fixture(scope="module", params=TASKS)
+def made(request, encoder, tmp_path_factory) -> Run:
+  folder = tmp_path_factory.mktemp(request.param)
+  config = configs.default(request.param)
+  for part, count, seed in (("train", 40, 1), ("dev", 13, 2)):
+    file = task_files.make_file(request.param, count, seed)
+    path = folder / f"{part}{file.suffix}"
+    path.write_text(file.text)
+    config.data[part] = str(path)
+  config.init_from = encoder
+  config.task.update(file.options)
+  config.data.update(length=24, batch_size=8, buckets=(24,))
+  config.optimizer.learning_rate = 1e-2
+  config.train.update(num_steps=6, log_every=1, eval_every=3, keep_last=2)
+  configs.validate(config)
+  result = run.finetune(config, folder / "run")
+  return Run(request.param, config, folder / "run", result, file.line)
+
+
+def call(capsys, made, verb, *args):
+  capsys.readouterr()
+  assert main.main([verb, "--checkpoint", str(made.workdir), *args]) == 0
+  return capsys.readouterr().out
+
+
+def test_a_run_leaves_its_files(made):
+  assert made.result["best_metric"] in made.result
+  assert made.result["steps"] == 6
+  assert (made.result["examples"], made.result["dev_examples"]) == (40, 13)
+  task, model = configs.load_task(made.task), predict.open_model(made.workdir)
+  assert model.tuned.items() >= {
+    (name, value) for name, value in made.result.items() if name in model.tuned
+  }
+  examples = task.read(made.config.data.dev, model.options)
+  written = (made.workdir / "predictions.jsonl").read_text().splitlines()
+  predictions = list(map(json.loads, written))
+  assert len(predictions) == len(examples) == 13
+  tables = task.report(examples, predictions)
+  assert tables
+  for name, text in tables.items():
+    assert (made.workdir / name).read_text() == text
+
+
+def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(made, tmp_path):
+  runs.check_cut_short(
+    made.config, made.workdir, made.result, tmp_path / "copy"
+  )
+
+
+def test_evaluate_gives_the_result_of_the_run(made, capsys):
+  data = made.config.data.dev
+  scores = json.loads(call(capsys, made, "evaluate", "--data", data, "--json"))
+  assert scores.pop("examples") == 13
+  for name, value in scores.items():
+    assert made.result[name] == pytest.approx(value), name
+
+
+def test_lines_in_are_lines_out(made, capsys):
+  lines = [made.line] * 3
+  found = call(capsys, made, "predict", "--json", *lines).splitlines()
+  assert len(found) == 3
+  show = configs.load_task(made.task).show
+  shown = call(capsys, made, "predict", *lines)
+  assert shown == "".join(f"{show(json.loads(line))}\n" for line in found)
+
+
+def test_export_writes_the_official_files(made, tmp_path, capsys):
+  task, out = configs.load_task(made.task), tmp_path / "out"
+  args = ["--data", made.config.data.dev, "--export", str(out)]
+  if task.export is None:
+    argv = ["predict", "--checkpoint", str(made.workdir), *args]
+    assert main.main(argv) == 2
+    assert f"--export: the task {made.task}" in capsys.readouterr().err
+    return
+  paths = call(capsys, made, "predict", *args).splitlines()
+  assert paths == sorted(map(str, out.iterdir()), key=paths.index)
+  for path in map(pathlib.Path, paths):
+    assert path.read_text()
+    kept = made.workdir / path.name  # The run's own, of the same predictions.
+    if kept.exists() and path.suffix != ".conll":  # There with gold tags.
+      assert path.read_text() == kept.read_text()
+
+
+def test_a_checkpoint_takes_the_options_of_reading_alone(made, capsys):
+  task = configs.load_task(made.task)
+  names = {field.name for field in dataclasses.fields(task.options)}
+  assert {*task.reading} <= names
+  argv = ["evaluate", "--checkpoint", str(made.workdir), "--data", "none"]
+  for name in ("no_such_option", *sorted(names - {*task.reading})[:1]):
+    assert main.main([*argv, f"--config.task.{name}=1"]) == 2
+    error = capsys.readouterr().err
+    assert f"--config.task.{name}: " in error and error.count("\n") == 1
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_options(name):
+  task, config = configs.load_task(name), configs.default(name)
+  assert task.name == config.task.kind == config.name == name
+  configs.validate(config)
+  assert {**config.task} == {
+    "kind": name,
+    **dataclasses.asdict(task.options()),
+  }
+  with pytest.raises(ConfigError, match=r"task='no_such_option' is unknown"):
+    predict.make_options(task, {"no_such_option": 1})
+  frozen = configs.frozen_options(config)
+  assert {f"task.{option}" for option in config.task} <= frozen
+  for field in dataclasses.fields(task.options):
+    assert field.metadata["doc"].endswith(".")
+    if field.metadata["choices"]:
+      with pytest.raises(ConfigError, match=f"task.{field.name}='xyz'"):
+        predict.make_options(task, {field.name: "xyz"})
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_missing_label_is_noticed(name, encoder):
+  """Lines of predict have no labels, and neither has its first example."""
+  file = task_files.make_file(name, 5)
+  task = configs.load_task(name)
+  options = predict.make_options(task, file.options)
+  start = predict.load.open_checkpoint(encoder)
+  about = {"labels": ["O", "B-x"], "choices": 3}
+  app = task.make(start.tokenizer, start.cfg, about, options, length=24)
+  with pytest.raises(DataError):
+    app.gold([task.parse(file.line, options)])
+  task.parse(task.examples[0], options)
