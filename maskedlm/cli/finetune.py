@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
   )
   task, argv = _split_task(argv)
-  args, overrides = flags.split(parser, argv)
+  args, overrides = flags.split(parser, argv, sections=configs.sections)
 
   def load(path: str) -> ConfigDict:
     return flags.load_config(path, overrides, validate=configs.validate)

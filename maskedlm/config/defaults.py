@@ -82,15 +82,19 @@ def validate(config: ConfigDict) -> None:
     )
 
 
+def sections(config: ConfigDict) -> dict[str, type]:
+  """Returns the options' dataclass of each section of a config."""
+  objective = objectives.load(config.objective.name).Options
+  return {**SECTIONS, "objective": objective}
+
+
 def frozen_options(config: ConfigDict) -> frozenset[str]:
   """Returns the names of the options that a resumed run must keep.
 
   They decide what the parameters are, or which rows and masks a step sees. The
   corpus and the tokenizer are compared by their contents instead.
   """
-  objective = objectives.load(config.objective.name).Options
-  sections = {**SECTIONS, "objective": objective}
   names = {"objective.name"}
-  for name, section in sections.items():
+  for name, section in sections(config).items():
     names.update(options.frozen(name, section))
   return frozenset(names)

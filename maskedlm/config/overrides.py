@@ -12,12 +12,14 @@ import pathlib
 import re
 import sys
 import warnings
+from collections.abc import Callable, Mapping
 
 from absl import flags
 from ml_collections import ConfigDict, config_flags
 
-from maskedlm.config import presets
+from maskedlm.config import defaults, presets
 from maskedlm.config.defaults import objective_section, validate
+from maskedlm.core import options
 from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.training.checkpoints import init_from
 
@@ -50,8 +52,21 @@ def parse(parser: argparse.ArgumentParser, argv, *, instead: str = "") -> tuple:
   return args, load_config(args.config, overrides, complete)
 
 
-def split(parser: argparse.ArgumentParser, argv, *, instead: str = "") -> tuple:
+def split(
+  parser: argparse.ArgumentParser,
+  argv,
+  *,
+  instead: str = "",
+  sections: Callable[[ConfigDict], Mapping[str, type]] = defaults.sections,
+) -> tuple:
   """Returns (the verb's arguments, with .config; the overrides as given).
+
+  With --help it prints the verb's arguments, and the options of a config that
+  is given too, and exits.
+
+  Args:
+    parser, argv, instead: as in `parse`.
+    sections: config -> the dataclass of the options of each section.
 
   Raises:
     ConfigError: an argument is neither; --config beside `instead`.
@@ -61,9 +76,11 @@ def split(parser: argparse.ArgumentParser, argv, *, instead: str = "") -> tuple:
     required=not instead,
     metavar="FILE",
     help="config file, e.g. configs/bert_base.py; any option of it can be "
-    "overridden: --config.model.num_layers=6",
+    "overridden: --config.model.num_layers=6; with --help, lists them",
   )
   parser.allow_abbrev = False
+  if {"-h", "--help"} & {*argv}:
+    _exit_with_help(parser, argv, sections)
   args, rest = parser.parse_known_args(argv)
   overrides = []
   for i, token in enumerate(rest):
@@ -83,6 +100,20 @@ def split(parser: argparse.ArgumentParser, argv, *, instead: str = "") -> tuple:
     if not given and not args.config:
       parser.error(f"one of --config and --{instead} is required")
   return args, overrides
+
+
+def _exit_with_help(parser: argparse.ArgumentParser, argv, sections) -> None:
+  parser.print_help()
+  finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+  finder.add_argument("--config")
+  path = finder.parse_known_args(argv)[0].config
+  if path:
+    config = load_config(path, validate=lambda config: None)
+    print(f"\noptions of {path}:")
+    for name, cls in sections(config).items():
+      values = config[name] if name else config
+      print(*options.help_lines(name, cls, values), sep="\n")
+  parser.exit()
 
 
 def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
@@ -146,9 +177,9 @@ def _replace_section(config: ConfigDict, name: str, value: str) -> None:
     old = config.objective
     if value == old.name:
       return
-    defaults, new = objective_section(old.name), objective_section(value)
+    usual, new = objective_section(old.name), objective_section(value)
     for option, given in old.items():
-      if option == "name" or given == defaults[option]:
+      if option == "name" or given == usual[option]:
         continue
       if option in new:
         new[option] = given

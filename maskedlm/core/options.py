@@ -12,6 +12,7 @@ written down once.
 
 import dataclasses
 import operator
+import textwrap
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -123,6 +124,32 @@ def frozen(section: str, cls: type) -> Iterator[str]:
   for field in dataclasses.fields(cls):
     if field.metadata.get("frozen"):
       yield f"{section}.{field.name}".lstrip(".")
+
+
+def help_lines(section: str, cls: type, values: Any) -> Iterator[str]:
+  """Yields the lines of --help about a section: value and meaning of each.
+
+  Args:
+    section: its name in the config, such as "train"; "" for the top level.
+    cls: the dataclass of its options.
+    values: a ConfigDict or an instance of cls.
+  """
+  for field in dataclasses.fields(cls):
+    name = f"{section}.{field.name}".lstrip(".")
+    yield f"  --config.{name}={getattr(values, field.name)}"
+    yield from textwrap.wrap(
+      full_doc(field), 79, initial_indent=" " * 6, subsequent_indent=" " * 6
+    )
+
+
+def full_doc(field: dataclasses.Field) -> str:
+  """Returns what an option means, its values, and whether it is fixed."""
+  notes = [field.metadata["doc"]]
+  if values := describe_range(field):
+    notes.append(f"Values: {values}.")
+  if field.metadata["frozen"]:
+    notes.append("Fixed.")
+  return " ".join(notes)
 
 
 def describe_range(field: dataclasses.Field) -> str:

@@ -84,11 +84,15 @@ def _check_steps(config: ConfigDict) -> None:
     )
 
 
+def sections(config: ConfigDict) -> dict[str, type]:
+  """Returns the options' dataclass of each section of a config."""
+  return {**SECTIONS, "task": load_task(config.task.kind).options}
+
+
 def frozen_options(config: ConfigDict) -> frozenset[str]:
   """Returns the names of the options that a resumed run must keep."""
-  sections = {**SECTIONS, "task": load_task(config.task.kind).options}
   names = {"task.kind"}
-  for name, section in sections.items():
+  for name, section in sections(config).items():
     names.update(options.frozen(name, section))
   return frozenset(names)
 
