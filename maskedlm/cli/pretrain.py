@@ -21,7 +21,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import download, store
 from maskedlm.data.prepare import prepare
-from maskedlm.data.sources import languages
+from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.runtime import buckets, console, output_files, startup
 from maskedlm.training.checkpoints import init_from
@@ -73,7 +73,8 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     lambda: _open_corpus(config, workdir),
     facts=lambda corpus: resume.flatten(_identity(config, corpus)),
   )
-  config = objectives.resolve_packing(config, corpus, log=console.log)
+  config = config.copy_and_resolve_references()  # The caller's keeps None.
+  objectives.resolve_packing(config, corpus, log=console.log)
   task = objectives.make(config, corpus, sharding.data_shard(mesh))
   task = task._replace(languages=language_metrics.of_corpus(corpus))
   params = jax.eval_shape(task.init, jax.random.key(0))
@@ -166,7 +167,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
   if not (path / "meta.json").exists():
     # Checked now, not after hours of preparing.
     names = [
-      part.name for part in languages.parse_domains(config.corpus) if part.name
+      part.name for part in domains.parse_domains(config.corpus) if part.name
     ]
     domain_mixture.parse_domain_shares(config.data.shares, names)
     if jax.process_count() > 1:

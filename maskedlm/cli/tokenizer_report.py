@@ -21,19 +21,21 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.prepare import local, vocabulary_sample
-from maskedlm.data.sources import languages, reader
-from maskedlm.data.sources.languages import Domain
+from maskedlm.data.sources import domains, reader
+from maskedlm.data.sources.domains import Domain
 from maskedlm.data.sources.sentences import split_sentences
 from maskedlm.data.tokenizers import tokenizer, training
 from maskedlm.inference.plots import figure
+from maskedlm.runtime import console
 
 MEASURED_BYTES = 1 << 20  # Of each language's text, from the start.
 # If words are longer on average, the script has no spaces between words.
 LONGEST_WORD = 20
 # measure -> (heading, format).
 COLUMNS = {
-  "tokens_per_word": ("tokens a word", "{:.2f}"),
-  "characters_per_token": ("characters a token", "{:.2f}"),
+  "share_of_sample": ("of the sample", "{:.2%}"),
+  "tokens_per_word": ("tokens/word", "{:.2f}"),
+  "characters_per_token": ("characters/token", "{:.2f}"),
   "unknown_share": ("[UNK]", "{:.2%}"),
   "byte_share": ("bytes", "{:.2%}"),
 }
@@ -161,8 +163,8 @@ def load_saved(
       " or a folder of such files."
     )
   texts = {}
-  for part in languages.parse_domains(ConfigDict({"parts": option})):
-    with languages.errors_of_domain(part.name):
+  for part in domains.parse_domains(ConfigDict({"parts": option})):
+    with domains.errors_of_domain(part.name):
       texts[part.name] = list(_beginning(part, text_field))
   return [
     Vocabulary(label, tokenizer.load_tokenizer(path), {})
@@ -188,11 +190,11 @@ def _beginning(part: Domain, text_field: str) -> Iterable[str]:
 def measure_vocabularies(
   vocabularies: Sequence[Vocabulary], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Any]]:
-  """Returns language -> characters and, by vocabulary, COLUMNS' measures.
+  """Returns language -> characters and, by vocabulary, the COLUMNS.
 
   tokens_per_word ("fertility") is None if the script has no spaces.
   unknown_share and byte_share are shares of the tokens; byte tokens are those
-  of a unigram model, and in BPE those that are a part of a character.
+  of a unigram model, or in BPE those that are only a part of a character.
   """
   spelt = [_byte_tokens(v.tokenizer) for v in vocabularies]
   table: dict[str, dict[str, Any]] = {}
@@ -226,44 +228,37 @@ def _byte_tokens(made: tokenizer.Tokenizer) -> np.ndarray:
 
 
 def format_report(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-  """Formats the table, a line for each language, in the order of --parts."""
-  labels = list(next(iter(table.values()))["vocabularies"])
-  width = max(9, *map(len, labels)) + 1
-  first = max(5, *map(len, table))
-  columns = dict(COLUMNS)
-  if all(
-    _value(row, label, "share_of_sample")
-    for row in table.values()
-    for label in labels
-  ):
-    columns = {"share_of_sample": ("of the sample", "{:.2%}"), **columns}
-  block = len(labels) * width
-  head = f"{'':<{first}}" + "".join(
-    f" |{title:>{block}}" for title, _ in columns.values()
-  )
-  second = f"{'':<{first}}" + len(columns) * (
-    " |" + "".join(f"{label:>{width}}" for label in labels)
-  )
-  found = [head, second]
-  for name, row in table.items():
-    text = f"{name:<{first}}"
-    for column, (_, form) in columns.items():
-      values = (_value(row, label, column) for label in labels)
-      shown = ("-" if v is None else form.format(v) for v in values)
-      text += " |" + "".join(f"{value:>{width}}" for value in shown)
-    found.append(text)
-  return found
+  """Formats a line for each language and vocabulary, in the order of --parts.
+
+  Columns without any value are left out.
+  """
+  columns = {
+    name: column
+    for name, column in COLUMNS.items()
+    if any(
+      values[name] is not None
+      for row in table.values()
+      for values in row["vocabularies"].values()
+    )
+  }
+  headings = ("part", "vocabulary", *(title for title, _ in columns.values()))
+  rows = [
+    (name, label, *(_cell(values[c], form) for c, (_, form) in columns.items()))
+    for name, row in table.items()
+    for label, values in row["vocabularies"].items()
+  ]
+  return console.table(headings, rows, align="<<")
 
 
-def _value(row, label: str, measure: str):
-  return row["vocabularies"][label][measure]
+def _cell(value: float | None, form: str) -> str | None:
+  return None if value is None else form.format(value)
 
 
 # The picture
 
 
 def draw_report(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
-  """Draws characters a token and tokens a word as bars for each language."""
+  """Draws characters per token and tokens per word as bars by language."""
   names = list(table)
   labels = list(table[names[0]]["vocabularies"])
   thick = 0.8 / len(labels)
@@ -273,7 +268,9 @@ def draw_report(path: str, table: Mapping[str, Mapping[str, Any]]) -> None:
     panels = made.subplots(1, 2, sharey=True)
     for panel, measured in zip(panels, measures, strict=True):
       for i, label in enumerate(labels):
-        values = [_value(table[name], label, measured) or 0 for name in names]
+        values = [
+          row["vocabularies"][label][measured] or 0 for row in table.values()
+        ]
         at = np.arange(len(names)) + (i - (len(labels) - 1) / 2) * thick
         panel.barh(at, values, thick, color=figure.colour(i), label=label)
       panel.set_title(COLUMNS[measured][0])

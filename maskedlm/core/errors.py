@@ -24,10 +24,10 @@ def check_known(section: str, options, choices) -> None:
     check_name(f"{section}.{name}", getattr(options, name), known)
 
 
-def check_name(option: str, value: str, known) -> None:
-  """Raises ConfigError for a value that is none of the known names."""
+def check_name(option: str, value: str, known, error=ConfigError) -> None:
+  """Raises an error (ConfigError) for a value that is none of the names."""
   if value not in known:
-    raise ConfigError(
+    raise error(
       f"{option}={value!r} is unknown{did_you_mean(value, known)}; known: "
       f"{', '.join(known)}."
     )
@@ -58,12 +58,12 @@ class StorageError(RuntimeError):
 
 
 class CorpusError(ValueError):
-  """Returns one line: the thing, its value, what was expected, what to do."""
+  """A corpus, source or tokenizer that can't be used: what, why, what to do."""
 
   exit_code = 2
 
 
 class InteropError(ValueError):
-  """The thing, its value, what was expected, what to do."""
+  """A model that can't be imported or exported: what, why, what to do."""
 
   exit_code = 2

@@ -33,7 +33,8 @@ def attended_pairs(segment_ids) -> float:
 def step_cost(
   row_cost: Callable[[int, float | None], float],
   batch_at: Callable,
-  config,
+  data,
+  num_steps: int,
   *,
   packed: bool,
 ) -> Callable[[int], float]:
@@ -42,7 +43,8 @@ def step_cost(
   Args:
     row_cost: (length, attended pairs of a row, or None for all) -> its cost.
     batch_at: (split, step) -> batch.
-    config: the whole config: the phases' shapes.
+    data: config.data.
+    num_steps: config.train.num_steps.
     packed: whether rows hold several segments; their attended pairs are then
       estimated from the first batch of each phase.
   """
@@ -52,7 +54,7 @@ def step_cost(
     return attended_pairs(batch_at("train", first_step)["segment_ids"])
 
   def cost(step: int) -> float:
-    shape = batching.shape_at(step, config.train.num_steps, config.data)
+    shape = batching.shape_at(step, num_steps, data)
     pairs = attended(shape.first_step) if packed else None
     return shape.num_rows * row_cost(shape.length, pairs)
 

@@ -22,7 +22,7 @@ from maskedlm.data.batches.row_source import (
   row_at,
 )
 from maskedlm.data.corpus import domain_splits, memory_map
-from maskedlm.data.sources import languages
+from maskedlm.data.sources import domains
 
 MIN_LENGTH = 8
 # The held-out rows don't follow config.seed, so that runs can be compared.
@@ -179,7 +179,7 @@ def _mix(open_source, corpus, data, eval_rows) -> Callable[..., RowSource]:
     for domain, alone in corpora.items():
       # By its name, so that another domain doesn't change the others' rows.
       domain_seed = int(hashing.bits(seed, "part", domain))
-      with languages.errors_of_domain(domain):
+      with domains.errors_of_domain(domain):
         sources.append(open_source(alone, name, length, domain_seed))
     if name == "heldout":
       return domain_mixture.sample_equally(

@@ -8,7 +8,7 @@ domain's split is a view of the whole one.
 import numpy as np
 
 from maskedlm.data.corpus import concat, shards, store
-from maskedlm.data.sources.languages import Domain
+from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import console
 
 # Counted for each domain's train and held-out documents. Characters and UTF-8

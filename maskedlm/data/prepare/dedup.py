@@ -26,7 +26,7 @@ import numpy as np
 from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing, workers
 from maskedlm.data.prepare.documents import Document, make_chunks
-from maskedlm.data.sources import languages
+from maskedlm.data.sources import domains
 
 SHINGLE = 5  # Words.
 HASHES = 128  # At most, over all bands.
@@ -121,7 +121,7 @@ def find_duplicates(
 def check_domain(name: str, status: np.ndarray) -> None:
   """Raises CorpusError if all documents of a domain are dropped."""
   if len(status) and not np.any(status == KEPT):
-    with languages.errors_of_domain(name):
+    with domains.errors_of_domain(name):
       raise CorpusError(
         "every document duplicates an earlier one and would be dropped: leave"
         " the part out, name it before the others, or set"

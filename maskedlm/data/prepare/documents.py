@@ -16,8 +16,8 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import languages, reader
-from maskedlm.data.sources.languages import Domain
+from maskedlm.data.sources import domains, reader
+from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import console
 
 CHUNK_BYTES = 1 << 20  # Text that a worker takes at a time.
@@ -40,9 +40,9 @@ def read_documents(config: ConfigDict, report: Counter) -> Iterator[Document]:
   The keys do not depend on config.seed: runs with several seeds share one
   corpus, and are compared on the same held-out documents.
   """
-  for domain in languages.parse_domains(config.corpus):
+  for domain in domains.parse_domains(config.corpus):
     counts = Counter()  # Of this domain, so that an empty one is noticed.
-    with languages.errors_of_domain(domain.name):
+    with domains.errors_of_domain(domain.name):
       for lines in reader.read_documents(
         domain.source, text_field=config.corpus.text_field, report=counts
       ):
@@ -138,7 +138,7 @@ def _split_domain(
       yield from [("train", document)] * copies
       training = True
   if (below or waiting) and not training:
-    with languages.errors_of_domain(domain.name):
+    with domains.errors_of_domain(domain.name):
       raise CorpusError(
         f"corpus.heldout_share={heldout_share}, with at least two documents"
         " held out, leaves none for training: give more documents (in text"

@@ -17,7 +17,7 @@ class Encoded(NamedTuple):
 
   tokens: np.ndarray  # [n]: the ids of all sentences.
   lengths: np.ndarray  # [s]: tokens of each sentence.
-  # Split, domain name and language_splits.COUNTS of each document.
+  # Split, domain name and domain_splits.COUNTS of each document.
   documents: list[tuple[str, str, dict[str, int]]]
   num_bytes: int  # Of text.
   report: Counter
@@ -97,7 +97,7 @@ def unpack_documents(
   """Yields (split, ids of each sentence) of each document that has tokens.
 
   Adds the counts of all chunks to `report`, and of the documents in the corpus
-  to `parts` (language_splits.empty_counts).
+  to `parts` (domain_splits.empty_counts).
   """
   counts = {part["name"]: part for part in parts}
   for chunk in encoded:

@@ -18,7 +18,7 @@ from maskedlm.data import workers
 from maskedlm.data.corpus import domain_splits, store
 from maskedlm.data.prepare import dedup, encode, options, vocabulary_sample
 from maskedlm.data.prepare import documents as documents_lib
-from maskedlm.data.sources import languages
+from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 
@@ -27,7 +27,7 @@ def run(
 ) -> store.Corpus:
   """Prepares the corpus at `path`; see prepare.prepare."""
   report = Counter()
-  parts = domain_splits.empty_counts(languages.parse_domains(config.corpus))
+  parts = domain_splits.empty_counts(domains.parse_domains(config.corpus))
   read = document_reader(config, report, progress)
   tokenizer = make_tokenizer(config, read(), log=log, progress=progress)
   # Workers load it from the corpus's folder, which is not shared with others.

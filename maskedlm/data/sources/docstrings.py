@@ -1,10 +1,9 @@
-"""English prose that exists on every machine: docstrings of installed modules.
+"""Reads docstrings of installed modules: English prose found on every machine.
 
-The source "docstrings:" of reader.py. The .py files of the standard library and
-of the installed packages are parsed, never imported; a module is a document.
-Code, doctests, tables and markup are dropped, and what remains must read as
-English sentences. Read top-down: files -> docstrings of a file -> paragraphs ->
-is it prose?
+This is the source "docstrings:" of reader.py. The .py files of the standard
+library and of the installed packages are parsed, never imported; a module is a
+document. Code, doctests, tables and markup are dropped, and what remains must
+read as English sentences. Read top-down: files, docstrings, paragraphs, prose.
 """
 
 import ast
@@ -21,7 +20,7 @@ from collections.abc import Iterator, Sequence
 
 from maskedlm.core.errors import CorpusError, did_you_mean
 
-# Folders of tests (odd text on purpose) and of copies of other packages.
+# Folders of tests (deliberately odd text) and of copies of other packages.
 _SKIPPED = re.compile(
   r"(idle_)?tests?|_?vendor(ed)?|third_party|extern(als?)?"
   r"|site-packages|dist-packages|__pycache__|\..*"
@@ -30,7 +29,7 @@ _SKIPPED_FILE = re.compile(r"test_.*|.*_test|conftest|.*_pb2")
 
 
 def find_modules(names: list[str]) -> list[str]:
-  """Returns the sorted .py files of the packages; of all if none is named.
+  """Returns the sorted .py files of the named packages, or of all if none is.
 
   Raises:
     CorpusError: a package is not installed.
@@ -82,10 +81,10 @@ def _walk(root: str) -> list[str]:
 def read_documents(
   paths: Sequence[str], *, report: Counter
 ) -> Iterator[list[str]]:
-  """Yields each module's paragraphs of prose; counts what is read and dropped.
+  """Yields each module's paragraphs of prose and updates the report's counts.
 
-  A paragraph seen before is dropped: packages repeat their boilerplate, and
-  contain copies of one another.
+  Repeated paragraphs are dropped: packages repeat their boilerplate and contain
+  copies of one another.
   """
   seen = set()
   for path in paths:
@@ -124,7 +123,7 @@ def _docstrings(path: str, counts: Counter) -> list[str]:
     counts["files read"] += 1
     counts["bytes read"] += len(source)
     if b'"""' not in source and b"'''" not in source:
-      return []  # Nothing long is in there, and parsing costs the time.
+      return []  # No long docstring; parsing it would cost the most time.
     return _collect(_parse(source))
   except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
     counts["modules dropped because they do not parse"] += 1
@@ -132,9 +131,9 @@ def _docstrings(path: str, counts: Counter) -> list[str]:
 
 
 def _parse(source: bytes) -> ast.Module:
-  """Parses without warnings, which concern other people's code.
+  """Parses without warnings, since the code is not the user's.
 
-  Also without the cyclic garbage collector, which the many new nodes trigger:
+  The garbage collector is off meanwhile: the many new nodes trigger it, and
   with jax in memory it takes as long as the parsing itself.
   """
   collects = gc.isenabled()
@@ -170,12 +169,12 @@ _BREAK = re.compile(
   r"|[\w.*, ]+ : "
 )
 _FENCE = re.compile(r"```|~~~")
-# What is indented under such a line is code; under a note it is text.
+# Lines indented under such a line are code; under a note they are text.
 _CODE = re.compile(
   r"(?!\.\. (note|warning|important|tip|caution|hint|attention)::)"
   r"(\.\. |.*::$)"
 )
-# The mark of a list item, ":param x:" or "x (int):"; its text is kept.
+# The marker of a list item, ":param x:" or "x (int):"; its text is kept.
 _ENTRY = re.compile(
   r"(?:[-*+•]|\(?(?:\d{1,2}|[a-zA-Z])[.)]|:\w[^:`]*:"
   r"|\*{0,2}\w+(?:, \*{0,2}\w+)*(?: \([^)]*\))?:)(?:\s+|$)"
@@ -183,9 +182,9 @@ _ENTRY = re.compile(
 
 
 def paragraphs(docstring: str) -> Iterator[str]:
-  """Yields the running text of a docstring, by paragraph or list item.
+  """Yields the running text of each paragraph or list item of a docstring.
 
-  A change of indentation ends a paragraph, except for the lines that hang under
+  A change of indentation ends a paragraph, except for the continuation lines of
   a list item.
   """
   words, indent, hangs = [], 0, False
@@ -202,9 +201,9 @@ def paragraphs(docstring: str) -> Iterator[str]:
 
 
 def _text_lines(docstring: str) -> Iterator[tuple[int, str]]:
-  """Yields (indentation, text) of each line; "" if it is not running text."""
+  """Yields (indentation, text) for each line; "" if it is not running text."""
   fenced = doctest = False
-  code = None  # Deeper lines than this are code.
+  code = None  # Lines indented deeper than this are code.
   for line in inspect.cleandoc(docstring).split("\n"):
     text = line.strip()
     depth = len(line) - len(line.lstrip())
@@ -219,7 +218,7 @@ def _text_lines(docstring: str) -> Iterator[tuple[int, str]]:
       code = depth
 
 
-# Inline markup and what remains of it.
+# Inline markup and its replacement.
 _MARKUP = (
   (re.compile(r"\[([^]]+)\]\([^)\s]+\)"), r"\1"),  # [text](address)
   (re.compile(r"`([^`<]+?)\s*<[^`>]*>`_*"), r"\1"),  # `text <address>`_
@@ -229,11 +228,11 @@ _MARKUP = (
     re.compile(r"(?<![\w*])\*{1,2}(?=\S)([^*]+?)(?<=\S)\*{1,2}(?![\w*])"),
     r"\1",
   ),
-  (re.compile(r"\s*\[[\w#*]+\]_"), ""),  # A reference to a footnote.
+  (re.compile(r"\s*\[[\w#*]+\]_"), ""),  # A footnote reference.
 )
 _MARKED = re.compile(r"[`*\[]")
 _ENDS = re.compile(r"[.!?][\"')]*$")
-# The last sentence announces what was dropped ("For example:").
+# The last sentence introduces dropped text ("For example:").
 _ANNOUNCES = re.compile(r"(.*[.!?][\"')]*) [A-Z][^.!?]*:$")
 _WORD = re.compile(
   r"(?<!\S)[\"'(]*[A-Za-z]+(?:[-'/][A-Za-z]+)*[)\"']*[.,;:!?]?[)\"']*(?!\S)"
@@ -246,12 +245,11 @@ _FUNCTION_WORD = re.compile(
 
 
 def clean_prose(paragraph: str) -> str:
-  """Returns a paragraph as plain English sentences, or "" if it is none.
+  """Returns a paragraph as plain English sentences, or "" if it is not prose.
 
-  It needs at least 4 words, a capital letter at the start and a full stop at
-  the end; 3/4 of its words must consist of letters only, and 1/8 must be
-  function words. Code, lists of names, formulas and other languages fail one of
-  these.
+  Prose has at least 4 words, starts with a capital letter and ends with a full
+  stop; at least 3/4 of its words consist of letters only, and 1/8 are function
+  words. Code, lists of names, formulas and other languages fail one of these.
   """
   text = " ".join(paragraph.split())
   if _MARKED.search(text):

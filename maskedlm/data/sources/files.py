@@ -1,7 +1,7 @@
-"""Text files: globs -> sorted paths, and a path -> chunks of its text.
+"""Expands globs to sorted paths and reads text files in chunks.
 
-reader.py makes documents of them. Reading is streaming; gzip and zstd are
-decompressed if the file's name ends in .gz or .zst.
+reader.py turns them into documents. Reading is streaming; files whose names end
+in .gz or .zst are decompressed.
 """
 
 import codecs
@@ -18,23 +18,24 @@ import zstandard
 from maskedlm.core.errors import CorpusError
 
 _BLOCK = 1 << 20  # Bytes read at a time.
-_MAX_WINDOW = 1 << 31  # Bytes: of zstd --long=31, the largest that there is.
+_MAX_WINDOW = 1 << 31  # Bytes; that of zstd --long=31, the largest possible.
 
 
 def expand_globs(
   source: str, spec: str, *, endings: tuple[str, ...]
 ) -> list[str]:
-  """Returns the files that a source's globs and folders name, sorted, unique.
+  """Returns the files that globs and folders match, sorted and unique.
 
-  A file with several names, through links for example, has the first of them.
+  A file with several names, through links for example, is returned under the
+  first of them.
 
   Args:
-    source: as the user gave it, for messages.
+    source: the option as the user gave it, for messages.
     spec: comma-separated globs, or a path with commas in it.
-    endings: a folder stands for all files under it with one of these.
+    endings: a folder stands for all files under it with one of these endings.
 
   Raises:
-    CorpusError: nothing matches, or something that is not a file (a pipe).
+    CorpusError: nothing matches, or something that is not a file (a pipe) does.
   """
   found = set()
   is_one = "," not in spec or _matches(spec)
@@ -53,8 +54,8 @@ def expand_globs(
     for path in files:
       if os.path.exists(path) and not os.path.isfile(path):
         raise CorpusError(
-          f"corpus.source={source!r}: {path} is no file but a pipe, say, which "
-          "can't be read twice; write it to a file first."
+          f"corpus.source={source!r}: {path} is not a regular file (a pipe, "
+          "which can't be read twice); write its content to a file first."
         )
     found |= files
   if not found:
@@ -70,7 +71,7 @@ def expand_globs(
 
 def _matches(pattern: str) -> list[str]:
   path = os.path.expanduser(pattern)
-  if os.path.exists(path):  # Its name may hold [ or *.
+  if os.path.exists(path):  # Its name may contain [ or *.
     return [path]
   return glob.glob(path, recursive=True)
 
@@ -81,10 +82,10 @@ def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
   def refuse(error):
     raise CorpusError(
       f"{error.filename} can't be read: {error.strerror}; make it readable, or "
-      "name the others in corpus.source."
+      "list only the other folders in corpus.source."
     ) from error
 
-  seen = set()  # Links may lead back.
+  seen = set()  # Links may form a cycle.
   for parent, folders, names in os.walk(
     folder, followlinks=True, onerror=refuse
   ):
@@ -99,7 +100,7 @@ def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
         yield os.path.join(parent, name)
 
 
-# How files begin that are not UTF-8 text.
+# First bytes of files that are not UTF-8 text.
 _BINARY = {
   b"\x1f\x8b": "gzip (name it .gz)",
   b"\x28\xb5\x2f\xfd": "zstd (name it .zst)",
@@ -112,11 +113,11 @@ _BINARY = {
   b"\xfe\xff": "UTF-16",
 }
 
-_MAX_NULS = 0.05  # Of a file's first bytes; one that isn't text has more.
+_MAX_NULS = 0.05  # Share of a text file's first bytes.
 
 
 def read_text(path: str, report: Counter) -> Iterator[str]:
-  """Yields a file's text in chunks, with "\\n" line ends.
+  """Yields a file's text in chunks, with "\\n" as line ending.
 
   Invalid bytes become lone surrogates, which reader.py repairs and counts.
   """
@@ -129,13 +130,13 @@ def read_text(path: str, report: Counter) -> Iterator[str]:
       for magic, name in _BINARY.items():
         if block.startswith(magic):
           raise CorpusError(
-            f"{path} is {name}; expected UTF-8 text, as it is or in .gz or "
-            ".zst; convert it or leave it out of corpus.source."
+            f"{path} is {name}; expected UTF-8 text, plain, .gz or .zst; "
+            "convert it or leave it out of corpus.source."
           )
       if block.count(0) > _MAX_NULS * len(block):
         raise CorpusError(
-          f"{path} looks like UTF-16, UTF-32 or binary (many of its bytes are "
-          "NUL); expected UTF-8 text: convert it or leave it out of "
+          f"{path} looks like UTF-16, UTF-32 or binary data (many bytes "
+          "are NUL); expected UTF-8 text; convert it or leave it out of "
           "corpus.source."
         )
     report["bytes read"] += len(block)
@@ -146,7 +147,7 @@ def read_text(path: str, report: Counter) -> Iterator[str]:
 
 
 def read_blocks(path: str) -> Iterator[bytes]:
-  """Yields a file's bytes, decompressed by its ending, about _BLOCK at a time.
+  """Yields a file's bytes, decompressed by ending, about _BLOCK at a time.
 
   Raises:
     CorpusError: the file can't be read to its end.
@@ -162,19 +163,19 @@ def read_blocks(path: str) -> Iterator[bytes]:
           yield block
   except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
     raise CorpusError(
-      f"{path} can't be read to its end: {error}; fetch it again or leave it "
-      "out of corpus.source."
+      f"{path} can't be read to its end: {error}; fetch it again or leave it"
+      " out of corpus.source."
     ) from error
 
 
 def _zstd_blocks(file) -> Iterator[bytes]:
-  """Yields every frame of a zstd file.
+  """Yields the content of all frames of a zstd file.
 
-  zstandard's own stream_reader takes a truncated file for a complete one. 1 kB
-  is decompressed at a time, as it may become 32 MB.
+  zstandard's own stream_reader treats a truncated file as complete. 1 kB is
+  decompressed at a time, since it may become 32 MB.
 
   Raises:
-    EOFError: the last frame is cut short.
+    EOFError: the last frame is truncated.
   """
   block, frame = bytearray(), None
   while data := file.read(1 << 10):

@@ -1,7 +1,8 @@
-"""Parquet files, in which datasets are published -> rows or texts.
+"""Reads the rows or texts of Parquet files, a format of published datasets.
 
-Reading is streaming: pages of a row group rather than all of it, so that memory
-stays bounded whatever wrote the file. pyarrow comes with tensorflow-datasets.
+Reading is streaming: by pages rather than row groups, so that memory stays
+bounded whichever program wrote the file. pyarrow comes with
+tensorflow-datasets.
 """
 
 import contextlib
@@ -14,15 +15,15 @@ _TEXTS = (
   *("string", "large_string", "string_view"),
   *("binary", "large_binary", "binary_view"),
 )
-_BUFFER = 1 << 20  # Bytes of a column that are fetched at a time.
+_BUFFER = 1 << 20  # Bytes of a column fetched at a time.
 
 
 class ParquetError(ValueError):
-  """A file that can't be read, or is no Parquet; the message says why."""
+  """A file that can't be read as Parquet; the message gives the reason."""
 
 
 @contextlib.contextmanager
-def _opened(path: str):
+def _open(path: str):
   import pyarrow as pa  # 0.1 s to import.
   import pyarrow.parquet as pq
 
@@ -48,7 +49,7 @@ def text_columns(path: str) -> list[str]:
   """
   import pyarrow as pa
 
-  with _opened(path) as file:
+  with _open(path) as file:
     types = {
       column.name: column.type.value_type
       if pa.types.is_dictionary(column.type)
@@ -59,57 +60,58 @@ def text_columns(path: str) -> list[str]:
 
 
 def read_texts(path: str, column: str) -> Iterator[bytes | None]:
-  """Yields the texts of a text column in order; None for a null.
+  """Yields the texts of a text column in order as bytes; None for a null.
 
-  As bytes, since not every writer checks that its strings are UTF-8.
+  Bytes, since not every writer checks that its strings are UTF-8.
 
   Raises:
     ParquetError: the file can't be read.
   """
   import pyarrow as pa
 
-  with _opened(path) as file:
+  with _open(path) as file:
     for batch in file.iter_batches(_ROWS, columns=[column], use_threads=False):
       yield from batch.column(0).cast(pa.large_binary()).to_pylist()
 
 
 def read_rows(path: str) -> Iterator[dict[str, Any]]:
-  """Yields the rows of a file, column -> value.
+  """Yields the rows of a file as dicts, column -> value.
 
-  A class is given by its name, or "" if there is none (-1), if the file has the
-  names, as those written by Hugging Face's datasets do; so are lists of them.
+  In files written by Hugging Face's datasets, classes and lists of classes are
+  returned as names instead of numbers; no class (-1) is "".
 
   Raises:
     ParquetError: the file can't be read.
   """
-  with _opened(path) as file:
-    classes = _classes(file.schema_arrow.metadata or {})
+  with _open(path) as file:
+    classes = _class_names(file.schema_arrow.metadata or {})
     for batch in file.iter_batches(_ROWS, use_threads=False):
       for row in batch.to_pylist():
         for column in classes.keys() & row.keys():
-          row[column] = _named(row[column], classes[column])
+          row[column] = _class_name(row[column], classes[column])
         yield row
 
 
-def _named(value: Any, names: Sequence[str]) -> Any:
+def _class_name(value: Any, names: Sequence[str]) -> Any:
   if isinstance(value, list):
-    return [_named(one, names) for one in value]
+    return [_class_name(one, names) for one in value]
   if not isinstance(value, int):  # A null.
     return value
   return names[value] if 0 <= value < len(names) else ""
 
 
-def _classes(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
-  """Returns the class names of the columns that hold a ClassLabel.
+def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
+  """Returns column -> class names for the columns with ClassLabels.
 
-  Or a list of them: {"feature": ...}, and [...] in older files.
+  Also for columns with lists of them: {"feature": ...}, or [...] in older
+  files.
   """
   try:
-    told = json.loads(metadata[b"huggingface"])["info"]["features"].items()
+    features = json.loads(metadata[b"huggingface"])["info"]["features"].items()
   except (AttributeError, KeyError, TypeError, ValueError):
-    return {}  # It tells no names; who wrote it can't be asked.
+    return {}  # Not written by datasets, or without class names.
   classes = {}
-  for column, feature in told:
+  for column, feature in features:
     if isinstance(feature, list) and feature:
       feature = feature[0]
     elif isinstance(feature, dict):

@@ -1,22 +1,22 @@
-"""Where text comes from: a source option becomes documents, lists of lines.
+"""Reads the documents of a source, each a list of lines.
 
 `config.corpus.source` is one of
   text:GLOBS       text files; a blank line or a file's end ends a document
-  lines:GLOBS      text files; every line that isn't blank is a document
-  jsonl:GLOBS      one JSON object a line, its text in `corpus.text_field`
+  lines:GLOBS      text files; every non-blank line is a document
+  jsonl:GLOBS      one JSON object per line, its text in `corpus.text_field`
   parquet:GLOBS    Parquet files, their text in the column `corpus.text_field`
   tfds:NAME[:VERSION][:SPLIT][@DATA_DIR]   a TFDS dataset, without TensorFlow
   docstrings:[NAMES]   docstrings of all installed packages, or of those named
 GLOBS and NAMES are separated by commas (a path that contains one must be the
-only one); a folder stands for every .txt (or .jsonl, .parquet) file under it;
-.gz and .zst files are decompressed. SPLIT defaults to "train", DATA_DIR to
-where TFDS keeps its data.
+only item); a folder stands for every .txt (or .jsonl, .parquet) file under it;
+.gz and .zst files are decompressed. SPLIT defaults to "train", DATA_DIR to the
+data folder of TFDS.
 
-Reading is streaming: a file, a line or a document of any length takes bounded
+Reading is streaming: files, lines and documents of any length take bounded
 memory. Documents come in the order of the sorted paths. Oddities in the text
-are repaired and counted in `report`, under names that the user sees at the end.
-A file that can't be read to its end is a CorpusError: a corpus must not
-silently lack half of a download.
+are repaired and counted in `report`, whose names and counts are printed at the
+end. A file that can't be read to its end raises CorpusError, so that no corpus
+silently lacks half of a download.
 """
 
 import itertools
@@ -27,17 +27,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.core.errors import CorpusError, check_name, did_you_mean
 from maskedlm.data.sources import docstrings, files, parquet, tfds
 from maskedlm.data.sources.sentences import cut_text
 
 SOURCE_TYPES = ("text", "lines", "jsonl", "parquet", "tfds", "docstrings")
-# Characters; a longer line or document becomes several.
+# Characters; longer lines and documents are cut.
 MAX_LINE = 1 << 20
 MAX_DOCUMENT = 1 << 22
-MAX_RECORD = 1 << 25  # Characters of a JSON line; a longer one is dropped.
-RECORD_BYTES = 1 << 12  # Of a TFDS record, about: to cut them to pieces.
-_PATIENCE = 1_000  # Records without the text field before giving up.
+MAX_RECORD = 1 << 25  # Characters of a JSON line; longer ones are dropped.
+RECORD_BYTES = 1 << 12  # Rough size of a TFDS record, for sizing pieces.
+_MAX_WITHOUT_TEXT = 1_000  # Records without the text field before giving up.
 
 
 def read_documents(
@@ -45,13 +45,13 @@ def read_documents(
 ) -> Iterator[list[str]]:
   """Yields the documents of a source as lists of non-empty, stripped lines.
 
-  `report` is added to while they are read.
+  `report` is updated while they are read.
 
   Raises:
     CorpusError: at once if the source is misspelt or matches nothing; later if
       a file can't be read; at the end if there was no text.
   """
-  if _kind(source) == "tfds":
+  if _source_type(source) == "tfds":
     records = _tfds(source, text_field)
     found = _tfds_texts(records, source, text_field, report)
   else:
@@ -61,20 +61,23 @@ def read_documents(
 
 
 class Piece(NamedTuple):
-  """Some of a source's documents, which can be read without the others."""
+  """A subset of a source's documents that can be read independently."""
 
-  paths: tuple[str, ...] = ()  # Of files, or
-  records: range = range(0)  # of a TFDS dataset.
+  paths: tuple[str, ...] = ()  # Files, or
+  records: range = range(0)  # records of a TFDS dataset.
 
 
 def list_pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
-  """Returns the source as pieces of about num_bytes of files, in order.
+  """Divides a source into pieces of about num_bytes, in order.
 
-  A file is never cut, so a larger one is a piece. `docstrings:` is one piece,
-  as modules are compared with one another. Raises as `read_documents` does.
+  Files are never split, so a larger one is a piece of its own. `docstrings:` is
+  one piece, since modules are compared with one another.
+
+  Raises:
+    CorpusError: as `read_documents`.
   """
-  kind = _kind(source)
-  if kind == "tfds":
+  source_type = _source_type(source)
+  if source_type == "tfds":
     size = len(_tfds(source, text_field))
     step = max(num_bytes // RECORD_BYTES, 1)
     return [
@@ -82,16 +85,16 @@ def list_pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
       for low in range(0, size, step)
     ]
   paths = _paths(source)
-  if kind == "docstrings":
+  if source_type == "docstrings":
     return [Piece(tuple(paths))]
-  found, size = [[]], 0
+  groups, size = [[]], 0
   for path in paths:
     if size >= num_bytes:
-      found.append([])
+      groups.append([])
       size = 0
-    found[-1].append(path)
+    groups[-1].append(path)
     size += os.path.getsize(path)
-  return [Piece(tuple(group)) for group in found]
+  return [Piece(tuple(group)) for group in groups]
 
 
 def read_piece(
@@ -99,14 +102,14 @@ def read_piece(
 ) -> Iterator[list[str]]:
   """Yields the documents of a piece.
 
-  Those of all pieces are the source's, and their reports add up to its report.
-  Whether the source holds any text is not checked.
+  The documents of all pieces are those of the source, and their reports add up
+  to its report. A source without text is not an error here.
   """
-  if _kind(source) == "tfds":
+  if _source_type(source) == "tfds":
     records = _tfds(source, text_field)
     found = _tfds_texts(records, source, text_field, report, piece.records)
   else:
-    found = _texts(source, piece.paths, text_field, report, found=True)
+    found = _texts(source, piece.paths, text_field, report, has_text=True)
   return _counted(found, report)
 
 
@@ -116,46 +119,44 @@ def _texts(
   text_field: str,
   report: Counter,
   *,
-  found: bool = False,  # A text in this source before.
+  has_text: bool = False,  # Earlier files of the source had text.
 ) -> Iterable[Iterable[str]]:
   """Returns the documents of a source's files, as cleaned lines."""
-  kind = _kind(source)
-  if kind in ("text", "lines"):
-    return (_text if kind == "text" else _each_line)(paths, report)
-  if kind == "jsonl":
-    return _jsonl(paths, source, text_field, report, found=found)
-  if kind == "parquet":
-    return _parquet(paths, source, text_field, report)
+  match _source_type(source):
+    case "text":
+      return _text(paths, report)
+    case "lines":
+      return _each_line(paths, report)
+    case "jsonl":
+      return _jsonl(paths, source, text_field, report, has_text=has_text)
+    case "parquet":
+      return _parquet(paths, source, text_field, report)
   found = docstrings.read_documents(paths, report=report)
   return ((_clean(line, report) for line in lines) for lines in found)
 
 
-def _kind(source: str) -> str:
-  kind = source.partition(":")[0]
-  if kind not in SOURCE_TYPES:
-    raise CorpusError(
-      f"corpus.source={source!r}: {kind!r} is no kind of source"
-      f"{did_you_mean(kind, SOURCE_TYPES)}; write text:GLOB, lines:GLOB, "
-      "jsonl:GLOB, parquet:GLOB, tfds:NAME or docstrings:"
-    )
-  return kind
+def _source_type(source: str) -> str:
+  name = source.partition(":")[0]
+  option = f"corpus.source={source!r} must be TYPE:...; TYPE"
+  check_name(option, name, SOURCE_TYPES, CorpusError)
+  return name
 
 
 def _paths(source: str) -> list[str]:
   """Returns the files of a source, in order."""
-  kind, _, spec = source.partition(":")
-  if kind == "docstrings":
+  source_type, _, spec = source.partition(":")
+  if source_type == "docstrings":
     return docstrings.find_modules(
       [name for name in map(str.strip, spec.split(",")) if name]
     )
-  return files.expand_globs(source, spec, endings=_ENDINGS[kind])
+  return files.expand_globs(source, spec, endings=_ENDINGS[source_type])
 
 
 _ENDINGS = {
   "text": (".txt", ".txt.gz", ".txt.zst"),
   "lines": (".txt", ".txt.gz", ".txt.zst"),
   "jsonl": (".jsonl", ".jsonl.gz", ".jsonl.zst"),
-  "parquet": (".parquet",),  # It compresses its pages itself.
+  "parquet": (".parquet",),  # Its pages are compressed inside the file.
 }
 
 
@@ -178,15 +179,15 @@ def _not_empty(
   if not report["documents"]:
     counts = "; ".join(f"{name}: {n}" for name, n in report.items() if n)
     raise CorpusError(
-      f"corpus.source={source!r} holds no text; expected at least a line "
-      f"({counts}); name files or a dataset with text."
+      f"corpus.source={source!r} holds no text; expected at least one line "
+      f"({counts}); give files or a dataset with text."
     )
 
 
 def _bounded(
   found: Iterable[Iterable[str]], report: Counter
 ) -> Iterator[list[str]]:
-  """Yields each document's stripped lines; starts anew at MAX_DOCUMENT."""
+  """Yields the stripped lines of each document, cut at MAX_DOCUMENT."""
   for lines in found:
     document, size = [], 0
     for line in lines:
@@ -204,8 +205,8 @@ def _bounded(
       report["empty documents dropped"] += 1
 
 
-# What no tokenizer should see. Surrogates are what invalid bytes are decoded
-# to (files.chunks), and what a lone \ud800 escape of JSON becomes.
+# Characters that no tokenizer should see. Surrogates come from invalid bytes
+# (files.read_text) and from lone \ud800 escapes in JSON.
 _ODD = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\ufeff\ud800-\udfff]")
 _REPAIRS = (
   ("NUL characters removed", re.compile("\0"), ""),
@@ -262,25 +263,25 @@ def _jsonl(
   text_field: str,
   report: Counter,
   *,
-  found: bool = False,  # A text in this source before.
+  has_text: bool = False,  # Earlier files of the source had text.
 ) -> Iterator[Iterable[str]]:
   lacking, fields = 0, {}
   for record in _records(paths, report):
-    try:  # Tabs may stand in strings: not strict.
+    try:  # Not strict: strings may contain tabs.
       fields = json.loads(_clean(record, report), strict=False)
     except (ValueError, RecursionError):
       report["broken JSON records dropped"] += 1
       continue
     text = fields.get(text_field) if isinstance(fields, dict) else None
     if isinstance(text, str):
-      found = True
+      has_text = True
       yield _lines([_unix(text)], report)
     else:
       report[f"records dropped without a text in {text_field!r}"] += 1
       lacking += 1
-      if lacking >= _PATIENCE and not found:
+      if lacking >= _MAX_WITHOUT_TEXT and not has_text:
         break
-  if lacking and not found:
+  if lacking and not has_text:
     where = f" of the first {lacking:,} records"
     raise _no_text_field(source, text_field, fields, where)
 
@@ -291,18 +292,18 @@ def _no_text_field(
   names = sorted(fields) if isinstance(fields, dict) else []
   return CorpusError(
     f"corpus.source={source!r}: no text in corpus.text_field={text_field!r}"
-    f"{where}{did_you_mean(text_field, names)}; expected a field that holds a"
-    f" string; a record has {', '.join(names) or 'no fields'}."
+    f"{where}{did_you_mean(text_field, names)}; expected a field with a string;"
+    f" a record has {', '.join(names) or 'no fields'}."
   )
 
 
 def _records(paths: Iterable[str], report: Counter) -> Iterator[str]:
-  """Yields the files' non-blank lines, whole, at most MAX_RECORD long."""
+  """Yields the files' non-blank lines, whole, of at most MAX_RECORD."""
   for path in paths:
     tail = ""
     for chunk in itertools.chain(files.read_text(path, report), ("\n",)):
       *lines, tail = (tail + chunk).split("\n")
-      tail = tail[: MAX_RECORD + 1]  # It is too long by then, and dropped.
+      tail = tail[: MAX_RECORD + 1]  # Too long already, and dropped below.
       for line in lines:
         if len(line) > MAX_RECORD:
           report[f"records dropped over {MAX_RECORD:,} characters"] += 1
@@ -311,7 +312,7 @@ def _records(paths: Iterable[str], report: Counter) -> Iterator[str]:
 
 
 def _lines(chunks: Iterable[str], report: Counter) -> Iterator[str]:
-  """Yields cleaned lines, long ones in pieces; chunk bounds do not matter."""
+  """Yields cleaned lines, long ones cut, regardless of the chunks' bounds."""
   for piece in _pieces(chunks, report):
     yield _clean(piece, report)
 
@@ -350,7 +351,7 @@ def _parquet(
 
 
 def _tfds(source: str, text_field: str) -> Sequence[dict]:
-  """Opens the dataset's records. Raises CorpusError."""
+  """Opens the dataset's records; raises CorpusError if it can't."""
   try:
     records = tfds.open_records(source)
   except tfds.TfdsError as error:

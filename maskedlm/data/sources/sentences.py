@@ -1,6 +1,6 @@
-"""Lines become sentences: by sentencex, or each line is one.
+"""Splits lines into sentences by sentencex, or takes each line as one.
 
-The lines are those of reader.py; everything that encodes text calls this.
+The lines come from reader.py; all code that encodes text calls this.
 """
 
 import itertools
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import sentencex
 
-from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.core.errors import CorpusError, check_name
 
 MAX_SENTENCE = 4_000  # Characters; a longer sentence becomes several.
 
@@ -21,23 +21,19 @@ def split_sentences(
   """Returns the sentences of a document's lines: stripped, none empty.
 
   Args:
-    lines: of a document, from reader.read_documents.
-    mode: "split" (lines are cut into sentences) or "lines" (a line is one).
-    language: ISO 639-1, whose abbreviations do not end a sentence.
+    lines: the lines of a document, from reader.read_documents.
+    mode: "split" (lines are split into sentences) or "lines" (a line is one).
+    language: ISO 639-1 code; its abbreviations do not end a sentence.
     report: counts cuts of sentences over MAX_SENTENCE characters.
 
   Raises:
-    CorpusError: the mode is unknown, or the language can't be a code.
+    CorpusError: the mode is unknown, or the language is not a code.
   """
+  check_name("corpus.sentences", mode, ("split", "lines"), CorpusError)
   if mode == "lines":
     found = (
       cut_text(line, MAX_SENTENCE, what="sentences", report=report)
       for line in lines
-    )
-  elif mode != "split":
-    raise CorpusError(
-      f"corpus.sentences={mode!r}{did_you_mean(mode, ('split', 'lines'))}; "
-      "expected split or lines."
     )
   elif not re.fullmatch("[a-z]{2,3}", language):
     raise CorpusError(
@@ -56,15 +52,15 @@ def _segments(line: str, language: str, report: Counter) -> Iterator[str]:
   """Yields a line's sentences, found in windows of MAX_SENTENCE characters.
 
   sentencex takes quadratic time in Chinese (100,000 characters: 1.6 s, a
-  million: 156 s), so it is never given more. The last sentence of a window may
-  continue beyond it: the next window starts with it.
+  million: 156 s), so its input is limited to a window. The last sentence of a
+  window may continue beyond it, so the next window starts with it.
   """
   # sentencex 1.0.32 panics on a capital before a wide space and a full stop.
   spaced = _WIDE_SPACE.sub(" ", line)
   start = 0
   while start < len(line):
     window = spaced[start : start + MAX_SENTENCE]
-    sizes = [len(part) for part in _sentencex(window, language, report)]
+    sizes = list(map(len, _sentencex(window, language, report)))
     if start + len(window) < len(line):
       if len(sizes) > 1:
         sizes.pop()
@@ -80,7 +76,7 @@ def _segments(line: str, language: str, report: Counter) -> Iterator[str]:
 def _sentencex(window: str, language: str, report: Counter) -> list[str]:
   try:
     return sentencex.segment(language, window)
-  except BaseException as error:  # A panic of Rust is no Exception.
+  except BaseException as error:  # A Rust panic is not an Exception.
     if type(error).__name__ != "PanicException":
       raise
     report["stretches of text that sentencex failed to split"] += 1
@@ -88,7 +84,10 @@ def _sentencex(window: str, language: str, report: Counter) -> list[str]:
 
 
 def cut_text(text: str, limit: int, *, what: str, report: Counter) -> list[str]:
-  """Cuts text into pieces of at most `limit`, after a space if possible."""
+  """Cuts text into pieces of at most `limit` characters, at spaces if possible.
+
+  Each cut is counted in `report`, in a line that names `what` was cut.
+  """
   pieces, start = [], 0
   while len(text) - start > limit:
     end = text.rfind(" ", start, start + limit) + 1 or start + limit

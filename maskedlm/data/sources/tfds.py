@@ -1,8 +1,8 @@
-"""TFDS datasets, opened without TensorFlow -> records, each a dict of features.
+"""Reads the records of TFDS datasets, dicts of features, without TensorFlow.
 
   tfds:NAME[/CONFIG][:VERSION][:SPLIT][@DATA_DIR]      e.g. tfds:glue/mrpc:test
 
-SPLIT is "train" unless given, DATA_DIR where TFDS keeps its data.
+SPLIT defaults to "train", DATA_DIR to the data folder of TFDS.
 """
 
 import os
@@ -17,11 +17,11 @@ _TFDS = re.compile(
 
 
 class TfdsError(ValueError):
-  """A dataset that can't be opened or read; the text says which and why."""
+  """A dataset that can't be opened or read; the message gives the reason."""
 
 
 def open_records(source: str) -> Sequence[dict[str, Any]]:
-  """Returns the records; their `dataset_info.features` describes one.
+  """Returns the records; their `dataset_info.features` describes the fields.
 
   Raises:
     TfdsError: the name is misspelt, there is no such dataset or split, or it is
@@ -41,11 +41,11 @@ def open_records(source: str) -> Sequence[dict[str, Any]]:
     return tfds.data_source(
       match["name"], split=match["split"] or "train", data_dir=data_dir
     )
-  except Exception as error:  # Of any type: no such name, no network ...
+  except Exception as error:  # Any type: unknown name, no network ...
     reason = (str(error) or type(error).__name__).splitlines()[0]
     raise TfdsError(
       f"{source}: TFDS can't open it: {reason}; expected a dataset that is "
-      "prepared as array_record or parquet, or can be."
+      "prepared, or can be, as array_record or parquet."
     ) from error
 
 
@@ -54,7 +54,7 @@ def read_records(
   source: str,
   indices: Sequence[int] | None = None,
 ) -> Iterator[dict[str, Any]]:
-  """Yields the records at these indices; all if None.
+  """Yields the records at these indices, or all records if None.
 
   Raises:
     TfdsError: the dataset's files are damaged.

@@ -154,7 +154,7 @@ def test_rows_packed_by_another_seed_are_no_table_of_this_one(tmp_path):
 
 
 def test_the_cost_of_a_step_by_hand():
-  config = make_config(make_data(length=20, long_share=0.4), num_steps=5)
+  data = make_data(length=20, long_share=0.4)
   attended = {0: 6, 3: 9}  # The first step of each phase; no other is read.
 
   def batch_at(split, step):
@@ -164,11 +164,11 @@ def test_the_cost_of_a_step_by_hand():
   def row_cost(length, pairs):
     return 1000 * length + (pairs or 0)
 
-  packed = batch_costs.step_cost(row_cost, batch_at, config, packed=True)
+  packed = batch_costs.step_cost(row_cost, batch_at, data, 5, packed=True)
   # 6 rows of 20 tokens, then 4 of 56.
   assert packed(2) == 6 * (20_000 + 6**2)
   assert packed(4) == 4 * (56_000 + 9**2)
-  alone = batch_costs.step_cost(row_cost, batch_at, config, packed=False)
+  alone = batch_costs.step_cost(row_cost, batch_at, data, 5, packed=False)
   assert [alone(0), alone(3)] == [6 * 20_000, 4 * 56_000]
 
 

@@ -5,11 +5,7 @@ import random
 import numpy as np
 import pytest
 
-from maskedlm.data.labelled.windows import (
-  Window,
-  cut_span_windows,
-  cut_windows,
-)
+from maskedlm.data.labelled.windows import Window, cut_span_windows, cut_windows
 
 
 def test_what_fits_is_one_window():

@@ -8,7 +8,7 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import concat
 from maskedlm.data.prepare import dedup, documents, prepare
-from maskedlm.data.sources.languages import Domain
+from maskedlm.data.sources.domains import Domain
 
 PART = Domain("", "en", "")
 

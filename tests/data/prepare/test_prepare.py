@@ -23,7 +23,7 @@ from maskedlm.data import workers
 from maskedlm.data.corpus import concat, store
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.prepare import encode, prepare, vocabulary_sample
-from maskedlm.data.sources.languages import Domain
+from maskedlm.data.sources.domains import Domain
 from maskedlm.data.tokenizers import tokenizer
 
 SENTENCE = "a cat and the dog sat on it then it ran under a big red mat hill"

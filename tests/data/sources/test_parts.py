@@ -19,8 +19,8 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import concat, domain_splits, store
-from maskedlm.data.sources import languages
-from maskedlm.data.sources.languages import Domain
+from maskedlm.data.sources import domains
+from maskedlm.data.sources.domains import Domain
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def made(tmp_path_factory):
 
 
 def parse(option):
-  return languages.parse_domains(types.SimpleNamespace(parts=option))
+  return domains.parse_domains(types.SimpleNamespace(parts=option))
 
 
 def test_names_and_sources():
@@ -42,7 +42,7 @@ def test_names_and_sources():
     Domain("zh_hant", "zh", "jsonl:c.jsonl"),
   ]
   alone = types.SimpleNamespace(parts="", language="fi", source="docstrings:")
-  assert languages.parse_domains(alone) == [Domain("", "fi", "docstrings:")]
+  assert domains.parse_domains(alone) == [Domain("", "fi", "docstrings:")]
 
 
 def test_a_folder_has_a_part_a_file(tmp_path):
@@ -66,7 +66,7 @@ def test_a_folder_has_a_part_a_file(tmp_path):
 @pytest.mark.parametrize(
   ("option", "message"),
   [
-    ("de:/a.txt,de:/b.txt", "two parts with the name 'de'; call them de-a"),
+    ("de:/a.txt,de:/b.txt", "two parts with the name 'de'"),
     ("german:/a.txt", "'german:/a.txt' is neither NAME:SOURCE"),
     ("/no/such/folder", "nor a folder of files such as de.txt"),
     ("txt:/a.txt,text:/b.txt", "'text:/b.txt' is neither"),
@@ -114,7 +114,7 @@ def test_a_folder_that_is_wrong(tmp_path):
   with pytest.raises(CorpusError, match=r"has no file such as de\.txt"):
     parse(str(tmp_path))
   (tmp_path / "README.txt").write_text("a")
-  with pytest.raises(CorpusError, match=r"README\.txt.*rename it"):
+  with pytest.raises(CorpusError, match=r"README\.txt.*rename the file"):
     parse(str(tmp_path))
 
 
@@ -192,7 +192,7 @@ def test_a_part_alone_is_the_corpus_of_its_file(made, tmp_path):
   config, corpus = made
   alone = domain_splits.split_by_domain(corpus)
   assert len({c.fingerprint for c in alone.values()}) == 3
-  for part in languages.parse_domains(config.corpus):
+  for part in domains.parse_domains(config.corpus):
     single = config.copy_and_resolve_references()
     single.corpus.parts = ""
     single.corpus.source = part.source

@@ -14,8 +14,8 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import languages, reader
-from maskedlm.data.sources.languages import Domain
+from maskedlm.data.sources import domains, reader
+from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import output_files
 
 
@@ -100,8 +100,8 @@ def list_pieces(
 ) -> list[tuple[Domain, reader.Piece]]:
   """Returns the pieces of the source, or of each domain in turn."""
   pieces = []
-  for domain in languages.parse_domains(config.corpus):
-    with languages.errors_of_domain(domain.name):
+  for domain in domains.parse_domains(config.corpus):
+    with domains.errors_of_domain(domain.name):
       pieces += [
         (domain, piece)
         for piece in reader.list_pieces(

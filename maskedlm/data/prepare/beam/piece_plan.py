@@ -19,7 +19,7 @@ from maskedlm.data.corpus import shards
 from maskedlm.data.prepare import dedup, documents, vocabulary_sample
 from maskedlm.data.prepare.beam import job as job_lib
 from maskedlm.data.prepare.documents import Document
-from maskedlm.data.sources.languages import Domain
+from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import output_files
 
 TRAIN = shards.SPLITS.index("train")

@@ -33,7 +33,7 @@ from maskedlm.data.prepare import dedup, vocabulary_sample
 from maskedlm.data.prepare import options as prepare_options
 from maskedlm.data.prepare.beam import job as job_lib
 from maskedlm.data.prepare.beam import piece_plan, stages
-from maskedlm.data.sources import languages, reader
+from maskedlm.data.sources import domains, reader
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
@@ -120,8 +120,8 @@ def run(
 
 def _check_source(config: ConfigDict) -> None:
   """Reads a document of each domain, so that errors come before the work."""
-  for domain in languages.parse_domains(config.corpus):
-    with languages.errors_of_domain(domain.name):
+  for domain in domains.parse_domains(config.corpus):
+    with domains.errors_of_domain(domain.name):
       documents = reader.read_documents(
         domain.source, text_field=config.corpus.text_field, report=Counter()
       )
@@ -255,7 +255,7 @@ def _assemble(
 ) -> None:
   """Makes the corpus at `path` of the encoded pieces."""
   config, folder = job.config, job.folder
-  parts = domain_splits.empty_counts(languages.parse_domains(config.corpus))
+  parts = domain_splits.empty_counts(domains.parse_domains(config.corpus))
   for index in range(len(job.pieces)):
     encoded = stages.load_encoded(folder, index)
     report.update(encoded["report"])

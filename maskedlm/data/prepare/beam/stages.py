@@ -30,7 +30,7 @@ from maskedlm.data.corpus import domain_splits, shards
 from maskedlm.data.prepare import dedup, documents, encode, vocabulary_sample
 from maskedlm.data.prepare.beam import job as job_lib
 from maskedlm.data.prepare.beam import merge_shards, piece_plan
-from maskedlm.data.sources import languages
+from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import training
 from maskedlm.runtime import output_files
 
@@ -154,7 +154,7 @@ def encode_piece(folder: str, index: int, vocab_size: int) -> Counter:
     The report of encoding it.
   """
   job, report = job_lib.load_job(folder), Counter()
-  parts = domain_splits.empty_counts(languages.parse_domains(job.config.corpus))
+  parts = domain_splits.empty_counts(domains.parse_domains(job.config.corpus))
   encoder = encode.make_encoder(
     os.path.join(folder, "tokenizer"),
     job.config.corpus.sentences,

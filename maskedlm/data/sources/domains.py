@@ -1,4 +1,4 @@
-"""`corpus.parts`: the domains of a corpus (often languages) and their texts."""
+"""Parses `corpus.parts`: the domains of a corpus, often one per language."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from maskedlm.data.sources import reader
 
 
 class Domain(NamedTuple):
-  """A language, or a kind of text in one, and the source of its text."""
+  """A language, or a genre of text in one, and the source of its text."""
 
   name: str
   language: str  # ISO 639-1, for sentence splitting.
@@ -20,11 +20,11 @@ class Domain(NamedTuple):
 
 
 def parse_domains(options) -> list[Domain]:
-  """Returns the domains of config.corpus; a nameless one for corpus.source.
+  """Returns the domains of config.corpus; without corpus.parts, a nameless one.
 
-  corpus.parts has comma-separated items: NAME:SOURCE, where a source without a
-  type is text:, or a folder of files NAME.txt (.gz, .zst). A name is a
-  language's code, or begins with one: en, en-books, zh_hant. A path with a
+  corpus.parts is a comma-separated list of NAME:SOURCE, where text: is the
+  default type of a source, and of folders of files NAME.txt (.gz, .zst). A name
+  is a language code or begins with one: en, en-books, zh_hant. A path with a
   comma in it must be that of a folder, and the only item.
 
   Raises:
@@ -34,26 +34,26 @@ def parse_domains(options) -> list[Domain]:
     return [Domain("", options.language, options.source)]
   is_folder = os.path.isdir(os.path.expanduser(options.parts))
   items = [options.parts] if is_folder else options.parts.split(",")
-  parts = [
-    part
+  domains = [
+    domain
     for item in filter(None, map(str.strip, items))
-    for part in _of_item(item)
+    for domain in _parse_item(item)
   ]
-  names = [part.name for part in parts]
-  if twice := [name for name, n in Counter(names).items() if n > 1]:
+  counts = Counter(domain.name for domain in domains)
+  if twice := [name for name, count in counts.items() if count > 1]:
     raise CorpusError(
       f"corpus.parts={options.parts!r} has two parts with the name "
-      f"{twice[0]!r}; call them {twice[0]}-a and {twice[0]}-b, say."
+      f"{twice[0]!r}; rename them, for example {twice[0]}-a and {twice[0]}-b."
     )
-  return parts
+  return domains
 
 
-# What comes before the first _ or - is the language.
+# The language comes before the first _ or -.
 _NAME = re.compile(r"([a-z]{2,3})([_-][\w-]+)?")
 
 
-def _of_item(item: str) -> Iterator[Domain]:
-  """Yields the domain NAME:SOURCE, or those of a folder."""
+def _parse_item(item: str) -> Iterator[Domain]:
+  """Yields the domain of NAME:SOURCE, or those of a folder."""
   name, colon, source = item.partition(":")
   if colon and (match := _NAME.fullmatch(name)):
     if source.partition(":")[0] not in reader.SOURCE_TYPES:
@@ -65,7 +65,7 @@ def _of_item(item: str) -> Iterator[Domain]:
     near = did_you_mean(name, reader.SOURCE_TYPES) if colon else ""
     raise CorpusError(
       f"corpus.parts: {item!r} is neither NAME:SOURCE, where NAME is or begins "
-      "with a language's ISO 639-1 code (de:/data/de.txt, en-web:jsonl:w.jsonl)"
+      "with an ISO 639-1 language code (de:/data/de.txt, en-web:jsonl:w.jsonl)"
       f", nor a folder of files such as de.txt{near}."
     )
   found = [
@@ -81,16 +81,16 @@ def _of_item(item: str) -> Iterator[Domain]:
   for name, file in found:
     if not (match := _NAME.fullmatch(name)):
       raise CorpusError(
-        f"corpus.parts: {os.path.join(item, file)!r}: a file's name is its "
-        "part's, and that is or begins with a language's ISO 639-1 code "
-        "(de.txt, en-web.txt): rename it, or take it out of the folder."
+        f"corpus.parts: {os.path.join(item, file)!r}: a file is named after its"
+        " part, which is or begins with an ISO 639-1 language code (de.txt, "
+        "en-web.txt); rename the file, or move it out of the folder."
       )
     yield Domain(name, match[1], f"text:{os.path.join(folder, file)}")
 
 
 @contextlib.contextmanager
 def errors_of_domain(name: str):
-  """Adds the domain's name, unless it is "", to a CorpusError within."""
+  """Adds the domain's name, if it has one, to a CorpusError raised within."""
   try:
     yield
   except CorpusError as error:
