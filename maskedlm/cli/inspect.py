@@ -45,7 +45,7 @@ def main(argv: Sequence[str]) -> int:
     output_options.check_file(args.html, option="--html")
   corpus = _find_corpus(config, args.workdir)
   if corpus:
-    config = objectives.resolve_packing(config, corpus)
+    objectives.resolve_packing(config, corpus)
   task = objectives.make(
     config, corpus or placeholder_corpus.make_corpus(config.tokenizer)
   )

@@ -104,7 +104,9 @@ class TokenizerOptions:
   lowercase: bool = option(
     True, "Lowercase and strip accents, as in uncased BERT."
   )
-  sample_bytes: int = option(1 << 28, "Text to train on, in bytes, at most.")
+  sample_bytes: int = option(
+    1 << 28, "Text to train on, in bytes, at most.", low=1
+  )
   normalization: str = option(
     "",
     "Unicode normalization; '' is nfkc for unigram and none for the others.",
@@ -202,8 +204,10 @@ class TrainOptions:
 class MeshOptions:
   """config.mesh: how many devices each axis of the mesh has."""
 
-  data: int = option(-1, "Data parallel; -1 for the devices that remain.")
-  fsdp: int = option(1, "Data parallel with sharded parameters.")
+  data: int = option(
+    -1, "Data parallel; -1 for the devices that remain.", low=-1
+  )
+  fsdp: int = option(1, "Data parallel with sharded parameters.", low=-1)
   tensor: int = option(
-    1, "Attention heads, MLP and vocabulary split over devices."
+    1, "Attention heads, MLP and vocabulary split over devices.", low=-1
   )

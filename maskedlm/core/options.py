@@ -159,7 +159,7 @@ def describe_range(field: dataclasses.Field) -> str:
     return ", ".join(f"{c!r}" for c in about["choices"])
   if about["low"] is not None and about["high"] is not None:
     return f"{about['low']} to {about['high']}"
-  return " and ".join(
+  return ", ".join(
     words.format(about[bound])
     for bound, (_, words) in _BOUNDS.items()
     if about[bound] is not None
@@ -169,7 +169,7 @@ def describe_range(field: dataclasses.Field) -> str:
 _BOUNDS = {
   "low": (operator.ge, "{} or more"),
   "above": (operator.gt, "above {}"),
-  "high": (operator.le, "{} or less"),
+  "high": (operator.le, "at most {}"),
   "below": (operator.lt, "below {}"),
 }
 

@@ -23,7 +23,9 @@ class ModelOptions:
   mlp_width: int = option(
     3072, "Width of the hidden layer of the MLP, F.", low=1, frozen=True
   )
-  max_positions: int = option(512, "Tokens in the longest row.", frozen=True)
+  max_positions: int = option(
+    512, "Tokens in the longest row.", low=1, frozen=True
+  )
   activation: str = option(
     "gelu",
     "Of the MLP: gelu (erf) or gelu_tanh (as in Google's BERT).",

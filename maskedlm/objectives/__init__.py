@@ -1,20 +1,26 @@
 """Pretraining objectives: one module each, found by its name.
 
-Each has its `Options`, a frozen dataclass (core/options.py) of what stands in
-config.objective beside the name, and builds its Task (core/task.py) by
-make_task(config, corpus, shard, options):
+Each has its `Options`, a frozen dataclass (core/options.py): the fields of
+config.objective but for the name. It builds its Task (core/task.py) by
+
+  make_task(config, corpus, shard, options)
 
   config: the whole config;
   corpus: data.corpus.store.Corpus;
-  shard: (index, count) of the equal part of each batch that this host reads.
+  shard: (index, count) of the equal part of each batch that this host reads;
+  options: Options.
 
 It raises ConfigError for an option that is wrong, before anything is computed,
-and CorpusError for a corpus that lacks what its rows are made of.
+and CorpusError for a corpus that lacks the text its rows are made of. If its
+rows can be packed, `make_batches` takes the same arguments and returns the rows
+alone, so that auto_pack.py can count them.
 """
 
+import dataclasses
 import importlib
 import pkgutil
 from collections.abc import Callable
+from typing import Any
 
 from ml_collections import ConfigDict
 
@@ -39,8 +45,8 @@ def load(name: str):
   return importlib.import_module(f"maskedlm.objectives.{name}")
 
 
-def make(config, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
-  """Builds the Task of config.objective.
+def make(config: ConfigDict, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
+  """Returns the Task of config.objective.
 
   Args:
     config: the whole config.
@@ -51,22 +57,33 @@ def make(config, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
   Raises:
     ConfigError, CorpusError: as above.
   """
-  return _make(resolve_packing(config, corpus), corpus, shard)
+  objective, options = _with_packing(config, corpus)
+  return objective.make_task(config, corpus, shard, options)
 
 
 def resolve_packing(
   config: ConfigDict, corpus, *, log: Callable = lambda line: None
-) -> ConfigDict:
-  """Returns the config with objective.pack decided (see auto_pack.resolve)."""
-
-  def rows_per_epoch(config: ConfigDict) -> tuple[int, ...]:
-    return _make(config, corpus, (0, 1)).rows_per_epoch
-
-  return auto_pack.resolve(config, rows_per_epoch, log=log)
+) -> None:
+  """Sets objective.pack of a config that leaves it open (auto_pack.decide)."""
+  _, options = _with_packing(config, corpus, log)
+  if "pack" in config.objective:
+    config.objective.pack = options.pack
 
 
-def _make(config: ConfigDict, corpus, shard: tuple[int, int]) -> Task:
+def _with_packing(
+  config: ConfigDict, corpus, log: Callable = lambda line: None
+) -> tuple[Any, Any]:
+  """Returns the objective's module and its Options, with `pack` decided."""
   values = config.objective.to_dict()
   objective = load(values.pop("name"))
   options = objective.Options(**values)
-  return objective.make_task(config, corpus, shard, options)
+  if values.get("pack", False) is not None:
+    return objective, options
+
+  def rows_per_epoch(pack: bool) -> tuple[int, ...]:
+    packed = dataclasses.replace(options, pack=pack)
+    batches = objective.make_batches(config, corpus, (0, 1), packed)
+    return batches.rows_per_epoch
+
+  pack = auto_pack.decide(config, rows_per_epoch, log=log)
+  return objective, dataclasses.replace(options, pack=pack)

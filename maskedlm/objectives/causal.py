@@ -1,11 +1,11 @@
 """The left-to-right baseline: each token is predicted from those before it.
 
-What bidirectional models are compared with: the GPT row of BERT's table 1 and
-"LTR & No NSP" of its table 5 (arXiv:1810.04805). The same encoder under a
-causal mask, the same head, on the same full rows as RoBERTa's. Read top-down:
-options -> init -> targets -> loss. As every position predicts, a row's logits
-are made a chunk of positions at a time, and again in the backward pass: all at
-once they would take L / P times what those of a masked model do.
+Bidirectional models are compared with it: it is the GPT row of BERT's table 1
+and "LTR & No NSP" of its table 5 (arXiv:1810.04805). It has the same encoder,
+under a causal mask, the same head, and RoBERTa's full rows. Read top-down:
+options -> init -> targets -> loss. Every position predicts, so a row's logits
+are computed for a chunk of positions at a time, and again in the backward pass:
+together they would take L / P times the memory of a masked model's.
 """
 
 import dataclasses
@@ -66,7 +66,11 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     corrupt=lambda batch, key: targets(batch),
     loss=lambda *args: loss(cfg, options.chunk, *args),
     flops=batch_costs.step_cost(
-      row_flops, rows.batch_at, config, packed=options.isolate_documents
+      row_flops,
+      rows.batch_at,
+      config.data,
+      config.train.num_steps,
+      packed=options.isolate_documents,
     ),
     describe={"objective": "causal", "encoder": dataclasses.asdict(cfg)},
   )
@@ -79,10 +83,10 @@ def init(cfg: EncoderConfig, key: Key) -> Params:
 
 
 def targets(batch: Batch) -> Batch:
-  """Adds next_labels [B, L] and next_weights [B, L]; hides nothing.
+  """Adds next_labels [B, L] and next_weights [B, L]; masks nothing.
 
-  The label of a position is the token to its right, if that is real and of
-  the same segment; else the weight is 0, as in filler rows.
+  The label of a position is the token to its right. The weight is 0 if that
+  is padding or of another segment, and in filler rows.
   """
   ids, segments = batch["input_ids"], batch["segment_ids"]
 
@@ -117,17 +121,17 @@ def loss(
       vocabulary_softmax.loss_and_correct, labels=labels
     )
     head = {"params": params["lm_head"]}
-    nats, hits = MlmHead(cfg).apply(head, hidden, table, output)
-    nats, hits = (losses.sum_rows(x * weights) for x in (nats, hits))
-    return (sums[0] + nats, sums[1] + hits), None
+    scores = MlmHead(cfg).apply(head, hidden, table, output)
+    loss, correct = (losses.sum_rows(x * weights) for x in scores)
+    return (sums[0] + loss, sums[1] + correct), None
 
   parts = (hidden, batch["next_labels"], weights)
   parts = jax.tree.map(lambda x: chunks(x, chunk), parts)
   zeros = jnp.zeros(len(weights))
-  (nats, hits), _ = jax.lax.scan(add_chunk, (zeros, zeros), parts)
+  (loss, correct), _ = jax.lax.scan(add_chunk, (zeros, zeros), parts)
   count = losses.sum_rows(weights)
-  terms = {"lm": (nats, count)}
-  return terms, {"lm_loss": (nats, count), "lm_accuracy": (hits, count)}
+  terms = {"lm": (loss, count)}
+  return terms, {"lm_loss": (loss, count), "lm_accuracy": (correct, count)}
 
 
 def chunks(x, size: int):

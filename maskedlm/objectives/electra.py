@@ -1,14 +1,14 @@
-"""ELECTRA's objective: find the tokens that a small generator put in.
+"""ELECTRA's objective: detect the tokens that a small generator replaced.
 
 Paper: Clark et al., arXiv:2003.10555, sections 2 and 3. Read top-down: options
 -> sizes -> init -> corrupt -> sample -> loss. The generator, a masked language
-model, fills the masks with samples; the discriminator tells for every token
+model, fills the masks with samples; the discriminator predicts for every token
 whether it is the original one. They share their embeddings. The discriminator
 is "encoder", which is kept and fine-tuned; generator and mlm_head fill masks.
 
 Differences from google-research/electra: positions are drawn without
-replacement, where theirs may repeat; rows are cut in two segments at any end of
-a sentence, where theirs are cut about in half, and a tenth not at all.
+replacement, not with; rows are split in two segments at any end of a sentence,
+while theirs are split near the middle, and a tenth of them not at all.
 """
 
 import dataclasses
@@ -27,6 +27,7 @@ from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.modeling.layers import ACTIVATIONS, Dense
 from maskedlm.modeling.masking import masking, tokens
 from maskedlm.modeling.masking.options import MaskOptions, single_tokens
+from maskedlm.objectives import auto_pack
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,20 +35,33 @@ class Options(MaskOptions):
   """config.objective of electra."""
 
   mask_share: float = option(
-    0.85, "Share of the chosen tokens that [MASK] replaces.", frozen=True
+    0.85,
+    "Share of the chosen tokens that [MASK] replaces.",
+    low=0,
+    high=1,
+    frozen=True,
   )
   random_share: float = option(
     0.0,
-    "Share that a random token replaces; the rest is kept as it is.",
+    "Share of the chosen tokens that a random token replaces; the rest stays "
+    "unchanged. The two shares add up to at most 1.",
+    low=0,
+    high=1,
     frozen=True,
   )
   generator_size: float = option(
     0.25,
     "The generator's share of the discriminator's width, heads and MLP.",
+    above=0,
+    high=1,
     frozen=True,
   )
   generator_layers: float = option(
-    1.0, "The generator's share of the discriminator's layers.", frozen=True
+    1.0,
+    "The generator's share of the discriminator's layers.",
+    above=0,
+    high=1,
+    frozen=True,
   )
   temperature: float = option(
     1.0,
@@ -57,7 +71,7 @@ class Options(MaskOptions):
   )
   discriminator_weight: float = option(
     50.0,
-    "Weight of the discriminator's loss beside the generator's.",
+    "Weight of the discriminator's loss; the generator's has weight 1.",
     low=0,
     frozen=True,
   )
@@ -68,12 +82,7 @@ class Options(MaskOptions):
     high=1,
     frozen=True,
   )
-  pack: bool | None = option(
-    None,
-    "Put several short rows in one row, each attending only to itself; None: "
-    "where that saves a tenth of the rows (auto_pack.py).",
-    frozen=True,
-  )
+  pack: bool | None = auto_pack.pack_option()
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
@@ -84,31 +93,29 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   check("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-  # How its classifiers read [CLS], here and in transformers.
+  # Its classifiers read [CLS] through gelu, here and in transformers.
   cfg = dataclasses.replace(cfg, pooler="gelu")
   small = generator_config(
     cfg, size=options.generator_size, layers=options.generator_layers
   )
-  hidden = masking.make_masking(
+  masks = masking.make_masking(
     corpus.tokenizer,
     lengths,
     single_tokens(options),
     token_counts=corpus.token_counts,
   )
-  rows = pair_rows.adjacent_batches(
-    config, corpus, shard, short_share=options.short_share, pack=options.pack
-  )
+  rows = make_batches(config, corpus, shard, options)
 
   def corrupt(batch: Batch, key: Key) -> Batch:
-    hide_key, sample_key = jax.random.split(key)
-    batch = hidden.corrupt(batch, hide_key)
-    # A key for each row: what is sampled doesn't depend on the microbatches.
+    mask_key, sample_key = jax.random.split(key)
+    batch = masks.corrupt(batch, mask_key)
+    # A key for each row: the samples don't depend on the microbatches.
     shape = (len(batch["input_ids"]), 2)
     bits = jax.random.bits(sample_key, shape, jnp.uint32)
     return {**batch, "sample_bits": bits}
 
   def row_flops(length: int, attended: float | None) -> float:
-    P = hidden.num_predictions[length]
+    P = masks.num_predictions[length]
     generator = flops.train_flops(
       small, length, num_predictions=P, attended=attended
     )
@@ -130,7 +137,11 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
       *args,
     ),
     flops=batch_costs.step_cost(
-      row_flops, rows.batch_at, config, packed=options.pack
+      row_flops,
+      rows.batch_at,
+      config.data,
+      config.train.num_steps,
+      packed=options.pack,
     ),
     describe={
       "objective": "electra",
@@ -140,21 +151,26 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   )
 
 
+def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
+  """Returns the rows of the Task (arguments: __init__.py)."""
+  return pair_rows.adjacent_batches(
+    config, corpus, shard, short_share=options.short_share, pack=options.pack
+  )
+
+
 def generator_config(
   cfg: EncoderConfig, *, size: float, layers: float
 ) -> EncoderConfig:
-  """Returns the generator: smaller, with heads of the same size where one fits.
+  """Returns the generator: smaller, with heads of the same size if one fits.
+
+  Args:
+    cfg: the discriminator.
+    size: the generator's share of the width, the heads and the MLP.
+    layers: its share of the layers.
 
   Raises:
-    ConfigError: a share that is not positive, or a width that its heads do
-      not divide.
+    ConfigError: the heads do not divide the width.
   """
-  for name, share in (("generator_size", size), ("generator_layers", layers)):
-    if not 0 < share <= 1:
-      raise ConfigError(
-        f"objective.{name}={share} must be above 0 and at most 1: the "
-        "generator's share of the discriminator's."
-      )
   width = max(1, round(size * cfg.width))
   num_heads = max(1, width // cfg.head_size)
   if width % num_heads:
@@ -177,7 +193,7 @@ def generator_config(
 
 
 class DiscriminatorHead(nn.Module):
-  """The head that tells original tokens (0) from the generator's (1)."""
+  """The head that classifies tokens as original (0) or replaced (1)."""
 
   cfg: EncoderConfig
 
@@ -241,28 +257,30 @@ def loss(
     {"params": params["discriminator_head"]}, hidden
   )
   real = (batch["segment_ids"] > 0) * batch["example_weights"][:, None]
-  nats = jax.nn.softplus(scores) - labels * scores  # Of a sigmoid.
-  found = real * (scores > 0)
-  right, hits = found * labels, real * (found == labels)
-  total, count, right, hits, found, fakes = map(
-    losses.sum_rows, (real * nats, real, right, hits, found, real * labels)
+  loss = jax.nn.softplus(scores) - labels * scores  # Sigmoid cross-entropy.
+  flagged = real * (scores > 0)
+  found, correct = flagged * labels, real * (flagged == labels)
+  loss, count, found, correct, flagged, fakes = map(
+    losses.sum_rows,
+    (real * loss, real, found, correct, flagged, real * labels),
   )
-  terms["discriminator"] = discriminator_weight * total, count
+  terms["discriminator"] = discriminator_weight * loss, count
   metrics |= {
-    "discriminator_loss": (total, count),
-    "discriminator_accuracy": (hits, count),
-    "discriminator_precision": (right, found),
-    "discriminator_recall": (right, fakes),
+    "discriminator_loss": (loss, count),
+    "discriminator_accuracy": (correct, count),
+    "discriminator_precision": (found, flagged),
+    "discriminator_recall": (found, fakes),
     "replaced_share": (fakes, count),
   }
   return terms, metrics
 
 
 def sample(logits, batch: Batch, temperature: float):
-  """Samples a token for each slot: logits [B, P, V] -> ids [B, P].
+  """Samples a token for each prediction: logits [B, P, V] -> ids [B, P].
 
-  By adding Gumbel noise and taking the largest, as exact as drawing from
-  softmax(logits / temperature). An argmax passes no gradient on.
+  It adds Gumbel noise and takes the largest logit, which is equivalent to
+  drawing from softmax(logits / temperature). An argmax has no gradient, so none
+  reaches the generator.
   """
 
   def of_row(bits, logits):
@@ -276,12 +294,12 @@ def sample(logits, batch: Batch, temperature: float):
 def replace(batch: Batch, sampled):
   """Returns the batch with the sampled tokens [B, P] in it, and labels [B, L].
 
-  A label is 1 where a token is another than the original one: samples that
-  are right count as original.
+  A label is 1 where a token differs from the original; a sample that equals it
+  counts as original.
   """
-  slots = batch["masked_positions"], batch["masked_weights"]
+  predicted = batch["masked_positions"], batch["masked_weights"]
   ids = batch["input_ids"]
-  original = tokens.write_at(ids, *slots, batch["masked_labels"])
-  replaced = tokens.write_at(ids, *slots, sampled)
+  original = tokens.write_at(ids, *predicted, batch["masked_labels"])
+  replaced = tokens.write_at(ids, *predicted, sampled)
   labels = (replaced != original).astype(jnp.float32)
   return {**batch, "input_ids": replaced}, labels

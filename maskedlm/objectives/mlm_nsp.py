@@ -2,7 +2,7 @@
 
 Paper: arXiv:1810.04805, sections 3.1 and A.1-A.2. Read top-down: options ->
 corruption -> rows -> init -> loss. The loss is the mean cross-entropy over the
-chosen tokens plus the mean cross-entropy over the pairs.
+masked tokens plus the mean cross-entropy over the pairs.
 """
 
 import dataclasses
@@ -10,7 +10,6 @@ import dataclasses
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import check, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batch_costs, batching, pair_rows
@@ -21,6 +20,7 @@ from maskedlm.modeling.heads import NspHead, Pooler, gather_positions
 from maskedlm.modeling.losses import accuracy, cross_entropy
 from maskedlm.modeling.masking import masking
 from maskedlm.modeling.masking.options import CorruptionOptions
+from maskedlm.objectives import auto_pack
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Options(CorruptionOptions):
   pairs: str = option(
     "nsp",
     "The question about a pair: nsp (is B the next text, or random?) or sop "
-    "(are A and B in order, or swapped? ALBERT's). Labels and metrics are "
+    "(are A and B in order, or swapped? as in ALBERT). Labels and metrics are "
     "called nsp in both.",
     choices=("nsp", "sop"),
     frozen=True,
@@ -42,12 +42,7 @@ class Options(CorruptionOptions):
     high=1,
     frozen=True,
   )
-  pack: bool | None = option(
-    None,
-    "Put several short pairs in one row, each attending only to itself; None: "
-    "where that saves a tenth of the rows (auto_pack.py).",
-    frozen=True,
-  )
+  pack: bool | None = auto_pack.pack_option()
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
@@ -55,31 +50,42 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   check("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-  hidden, heldout = masking.train_and_heldout(
+  masks, heldout = masking.train_and_heldout(
     corpus.tokenizer, lengths, options, token_counts=corpus.token_counts
   )
-  rows = _row_maker(options.pairs)(
-    config, corpus, shard, short_share=options.short_share, pack=options.pack
-  )
+  rows = make_batches(config, corpus, shard, options)
 
   def row_flops(length: int, attended: float | None) -> float:
     return flops.train_flops(
       cfg,
       length,
-      num_predictions=hidden.num_predictions[length],
+      num_predictions=masks.num_predictions[length],
       attended=attended,
     )
 
   return Task(
     **rows._asdict(),
     init=lambda key: init(cfg, key),
-    corrupt=hidden.corrupt,
+    corrupt=masks.corrupt,
     corrupt_heldout=heldout.corrupt,
     loss=lambda *args: loss(cfg, *args),
     flops=batch_costs.step_cost(
-      row_flops, rows.batch_at, config, packed=options.pack
+      row_flops,
+      rows.batch_at,
+      config.data,
+      config.train.num_steps,
+      packed=options.pack,
     ),
     describe={"objective": "mlm_nsp", "encoder": dataclasses.asdict(cfg)},
+  )
+
+
+def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
+  """Returns the rows of the Task (arguments: __init__.py)."""
+  sop, nsp = pair_rows.sop_batches, pair_rows.nsp_batches
+  make = sop if options.pairs == "sop" else nsp
+  return make(
+    config, corpus, shard, short_share=options.short_share, pack=options.pack
   )
 
 
@@ -105,18 +111,19 @@ def loss(
   logits = NspHead(cfg).apply({"params": params["nsp_head"]}, pooled)
   logits = logits.reshape(*labels.shape, -1)
   nsp = cross_entropy(logits, labels, weights=weights)
-  hits = accuracy(logits, labels, weights=weights)
+  correct = accuracy(logits, labels, weights=weights)
   return (
     {**terms, "nsp": nsp},
-    {**metrics, "nsp_loss": nsp, "nsp_accuracy": hits},
+    {**metrics, "nsp_loss": nsp, "nsp_accuracy": correct},
   )
 
 
 def _pairs(hidden, batch: Batch):
-  """Returns vectors [n, ., D], [CLS]'s first, and labels and weights.
+  """Returns (vectors [n, ., D], labels, weights) of the pairs in a batch.
 
-  These are [B] and n is B, or [B, G] and B * G where each row has room for G
-  pairs (packing.pack).
+  The first vector of each pair is that of its [CLS]. Labels and weights are
+  [B], with n = B; in packed rows of up to G pairs (data/batches/packed_rows.py)
+  they are [B, G], with n = B * G.
   """
   weights = batch["example_weights"]
   if "cls_positions" not in batch:
@@ -124,13 +131,3 @@ def _pairs(hidden, batch: Batch):
   firsts = gather_positions(hidden, batch["cls_positions"])
   weights = batch["segment_weights"] * weights[:, None]
   return firsts.reshape(-1, 1, firsts.shape[-1]), batch["nsp_labels"], weights
-
-
-def _row_maker(pairs: str):
-  """Returns the function of corpus.batches that makes these pairs."""
-  makers = {"nsp": pair_rows.nsp_batches, "sop": pair_rows.sop_batches}
-  if pairs not in makers:
-    raise ConfigError(
-      f"objective.pairs={pairs!r} is unknown: expected nsp or sop."
-    )
-  return makers[pairs]

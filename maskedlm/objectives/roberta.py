@@ -1,10 +1,10 @@
 """RoBERTa's objective: masked language model on full rows of running text.
 
 Paper: arXiv:1907.11692, section 4. Read top-down: options -> corruption ->
-rows -> loss. Against BERT: rows full to the last position, no pairs and no
-next-sentence prediction, and batches of 2,048 rows and more, which
-train.accumulate splits into what fits the devices. Masks are new in every
-epoch ("dynamic"), as everywhere here.
+rows -> loss. Unlike BERT's, rows are full to the last position, there is no
+next-sentence prediction, and batches have 2,048 rows and more, which
+train.accumulate splits to fit the devices. Masks are new in every epoch
+("dynamic"), as for all objectives here.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   check("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
-  hidden, heldout = masking.train_and_heldout(
+  masks, heldout = masking.train_and_heldout(
     corpus.tokenizer, lengths, options, token_counts=corpus.token_counts
   )
   rows = text_rows.full_sentence_batches(
@@ -49,18 +49,22 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     return flops.train_flops(
       cfg,
       length,
-      num_predictions=hidden.num_predictions[length],
+      num_predictions=masks.num_predictions[length],
       attended=attended,
     )
 
   return Task(
     **rows._asdict(),
     init=lambda key: init(cfg, key),
-    corrupt=hidden.corrupt,
+    corrupt=masks.corrupt,
     corrupt_heldout=heldout.corrupt,
     loss=lambda *args: loss(cfg, *args),
     flops=batch_costs.step_cost(
-      row_flops, rows.batch_at, config, packed=options.isolate_documents
+      row_flops,
+      rows.batch_at,
+      config.data,
+      config.train.num_steps,
+      packed=options.isolate_documents,
     ),
     describe={"objective": "roberta", "encoder": dataclasses.asdict(cfg)},
   )

@@ -1,10 +1,10 @@
-"""SpanBERT's objective: masked spans, predicted inside and from their borders.
+"""SpanBERT's objective: predict masked spans, also from their boundaries.
 
 Paper: Joshi et al., arXiv:1907.10529, section 3. Read top-down: options ->
 init -> corrupt -> boundaries -> loss. Rows are running text of one document.
 The loss is the mean cross-entropy over the masked tokens (MLM) plus that over
-those with a border on both sides (SBO), which are predicted once more from
-the vectors just outside of their span.
+the ones whose span has text on both sides (SBO), which are predicted again from
+the vectors just outside of the span.
 """
 
 import dataclasses
@@ -24,6 +24,7 @@ from maskedlm.modeling.heads import SboHead, gather_positions
 from maskedlm.modeling.losses import weighted_sum
 from maskedlm.modeling.masking import spans, tokens
 from maskedlm.modeling.masking.options import MaskOptions
+from maskedlm.objectives import auto_pack
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,37 +32,37 @@ class Options(MaskOptions):
   """config.objective of spanbert."""
 
   span_p: float = option(
-    0.2, "A span ends after each word with this probability.", frozen=True
+    0.2,
+    "A span ends after each word with this probability.",
+    above=0,
+    high=1,
+    frozen=True,
   )
   max_span_words: int = option(
     10,
-    "Longest span that is drawn, in words; spans that touch are one span.",
+    "Longest span that is drawn, in words; adjacent spans are one span.",
+    low=1,
     frozen=True,
   )
   sbo_weight: float = option(
     1.0,
-    "Weight of the span boundary loss beside the MLM loss.",
+    "Weight of the span boundary loss; the MLM loss has weight 1.",
     low=0,
     frozen=True,
   )
   max_span_targets: int = option(
     15,
-    "Tokens of a span, from its left, that the boundary predicts, at most.",
+    "Tokens of a span, from the left, that its boundary predicts, at most.",
     low=1,
     frozen=True,
   )
   place_width: int = option(
     200,
-    "Width of the embedding of a token's place in its span.",
+    "Width of the embedding of a token's position in its span.",
     low=1,
     frozen=True,
   )
-  pack: bool | None = option(
-    None,
-    "Put several short rows in one row, each attending only to itself; None: "
-    "where that saves a tenth of the rows (auto_pack.py).",
-    frozen=True,
-  )
+  pack: bool | None = auto_pack.pack_option()
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
@@ -76,7 +77,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   tokens.check_shares(options.mask_share, options.random_share)
   spans.check_max_span_words(options.max_span_words, min(lengths))
   span_shares = spans.geometric_shares(options.span_p, options.max_span_words)
-  slots = {
+  num_predictions = {
     length: tokens.count_predictions(
       options.mask_rate,
       length - 2,
@@ -94,7 +95,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   special = tokenizer.special
   outside[[special.pad, special.cls, special.sep]] = True
 
-  rows = text_rows.document_batches(config, corpus, shard, pack=options.pack)
+  rows = make_batches(config, corpus, shard, options)
 
   def corrupt(batch: Batch, key: Key) -> Batch:
     input_ids, segment_ids = batch["input_ids"], batch["segment_ids"]
@@ -111,11 +112,11 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
         jnp.sum(candidates, axis=1),
         rate=options.mask_rate,
         length=L,
-        num_predictions=slots[L],
+        num_predictions=num_predictions[L],
         budget=tokens.span_budget,
       ),
       shares=span_shares,
-      num_predictions=slots[L],
+      num_predictions=num_predictions[L],
     )
     first, last = spans.span_ends(positions, weights)
     corrupted, labels = tokens.replace_tokens(
@@ -127,9 +128,9 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
       mask_share=options.mask_share,
       random_share=options.random_share,
       random_tokens=table,
-      leaders=first,  # One fate for all tokens of a span.
+      leaders=first,  # All tokens of a span are treated alike.
     )
-    # A filler row of the held-out set counts nothing.
+    # Filler rows of the held-out set have weight 0.
     weights = weights * batch["example_weights"][:, None]
     targets = boundaries(
       jnp.asarray(outside)[input_ids],
@@ -149,7 +150,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     }
 
   def row_flops(length: int, attended: float | None) -> float:
-    P = slots[length]
+    P = num_predictions[length]
     head = flops.sbo_flops(
       cfg, num_predictions=P, place_width=options.place_width
     )
@@ -163,10 +164,19 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
     corrupt=corrupt,
     loss=lambda *args: loss(cfg, sbo, options.sbo_weight, *args),
     flops=batch_costs.step_cost(
-      row_flops, rows.batch_at, config, packed=options.pack
+      row_flops,
+      rows.batch_at,
+      config.data,
+      config.train.num_steps,
+      packed=options.pack,
     ),
     describe={"objective": "spanbert", "encoder": dataclasses.asdict(cfg)},
   )
+
+
+def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
+  """Returns the rows of the Task (arguments: __init__.py)."""
+  return text_rows.document_batches(config, corpus, shard, pack=options.pack)
 
 
 def init(cfg: EncoderConfig, sbo: SboHead, key: Key) -> Params:
@@ -182,34 +192,34 @@ def init(cfg: EncoderConfig, sbo: SboHead, key: Key) -> Params:
 def boundaries(
   outside, positions, weights, first, last, *, max_span_targets
 ) -> Batch:
-  """Returns where the span boundary objective looks for each slot.
+  """Returns the inputs of the span boundary objective for each masked token.
 
-  A span (s..e) has targets if tokens s - 1 and e + 1 are text: none if it
-  touches the edge of its row or of its segment.
+  The tokens of a span (s..e) are targets if tokens s - 1 and e + 1 are text, so
+  not if it touches the edge of its row or of its segment.
 
   Args:
-    outside: [B, L] bool, what is no text: [CLS], [SEP], padding.
+    outside: [B, L] bool, True for [CLS], [SEP] and padding.
     positions, weights: [B, P], the masked tokens.
-    first, last: [B, P], slots of the span's ends (spans.span_ends).
-    max_span_targets: targets in a span, from its left; the rest has none.
+    first, last: [B, P], indices in P of the span's ends (spans.span_ends).
+    max_span_targets: targets in a span, from the left; later tokens are none.
 
   Returns:
     [B, P] each: sbo_left = s - 1, sbo_right = e + 1, sbo_place = i - s for the
-    slot's position i, int32; sbo_weights, 0 for no target.
+    token's position i, int32; sbo_weights, 0 for tokens that are no targets.
   """
   L = outside.shape[1]
   start = jnp.take_along_axis(positions, first, axis=1)
   end = jnp.take_along_axis(positions, last, axis=1)
   left, right = jnp.maximum(start - 1, 0), jnp.minimum(end + 1, L - 1)
   place = positions - start
-  borders = jnp.take_along_axis(outside, left, axis=1) | jnp.take_along_axis(
+  at_edge = jnp.take_along_axis(outside, left, axis=1) | jnp.take_along_axis(
     outside, right, axis=1
   )
   return {
     "sbo_left": left,
     "sbo_right": right,
     "sbo_place": jnp.minimum(place, max_span_targets - 1),
-    "sbo_weights": weights * (~borders & (place < max_span_targets)),
+    "sbo_weights": weights * (~at_edge & (place < max_span_targets)),
   }
 
 
@@ -235,7 +245,7 @@ def loss(
       vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]
     ),
   )
-  nats, hits = (weighted_sum(x, batch["sbo_weights"]) for x in scores)
-  total, count = nats
+  loss, correct = (weighted_sum(x, batch["sbo_weights"]) for x in scores)
+  total, count = loss
   terms = {**terms, "sbo": (sbo_weight * total, count)}
-  return terms, {**metrics, "sbo_loss": nats, "sbo_accuracy": hits}
+  return terms, {**metrics, "sbo_loss": loss, "sbo_accuracy": correct}

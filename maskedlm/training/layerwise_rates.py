@@ -36,13 +36,8 @@ def shares(params: Any, *, layer_decay: float, frozen_layers: int) -> Any:
     A tree like params: numbers, or float32 [N, 1, ...] for stacked layers.
 
   Raises:
-    ConfigError: a value out of range.
+    ConfigError: there are fewer layers than frozen_layers.
   """
-  if not 0 < layer_decay <= 1:
-    raise ConfigError(
-      f"optimizer.layer_decay={layer_decay} must be over 0 and at most 1; 1 "
-      "is the same rate everywhere."
-    )
   leaves = jax.tree_util.tree_leaves_with_path(params)
   sizes = [
     x.shape[0] for path, x in leaves if re.search(_LAYERS, path_of(path))
@@ -50,9 +45,9 @@ def shares(params: Any, *, layer_decay: float, frozen_layers: int) -> Any:
   if not sizes:
     return jax.tree.map(lambda x: 1.0, params)
   N = sizes[0]
-  if not -1 <= frozen_layers <= N:
+  if frozen_layers > N:
     raise ConfigError(
-      f"optimizer.frozen_layers={frozen_layers}: expected 0 to {N}, the "
+      f"optimizer.frozen_layers={frozen_layers}: expected at most {N}, the "
       "number of layers, or -1 for the whole encoder."
     )
   frozen = N if frozen_layers == -1 else frozen_layers

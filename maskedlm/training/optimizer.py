@@ -97,11 +97,14 @@ class OptimizerOptions:
     1.0,
     "Fine-tuning: the rate of each layer is this times that of the layer above "
     "(layerwise_rates.py).",
+    above=0,
+    high=1,
   )
   frozen_layers: int = option(
     0,
     "Embeddings and this many layers, from below, are not trained; -1 for the "
     "whole encoder.",
+    low=-1,
   )
 
 

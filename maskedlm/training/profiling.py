@@ -25,7 +25,7 @@ WAITING = "wait for input"
 # (part, regex on the scopes of an operation); the first that is found counts.
 PARTS = (
   ("optimizer", r"/optimizer(/|$)"),
-  ("hiding tokens", r"/hiding(/|$)"),
+  ("masking", r"/masking(/|$)"),
   ("dropout", r"Dropout_\d|Encoder\.__call__"),  # And its keys, layer by layer.
   ("attention: projections", r"/attention/(qkv|out)(/|$)"),
   ("attention: the rest", r"/attention(/|$)"),

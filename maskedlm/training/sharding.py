@@ -181,8 +181,6 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
   """Raises ConfigError if the rows don't divide over devices, microbatches."""
-  if accumulate < 1:
-    raise ConfigError(f"train.accumulate={accumulate}: expected at least 1.")
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * accumulate
   if batch_size % parts or batch_size < parts:
     below = max(batch_size // parts, 0) * parts

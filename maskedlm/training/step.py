@@ -89,7 +89,7 @@ def make_step(
 
   def step(state: TrainState, batch: Batch):
     mask_key, dropout_key = _train_keys(seed, state.step)
-    with jax.named_scope("hiding"):
+    with jax.named_scope("masking"):
       batch = task.corrupt(batch, mask_key)
     gradient, loss, stats = gradient_of(
       task, gather(state.params), batch, dropout_key, accumulate

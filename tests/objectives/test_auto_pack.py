@@ -1,4 +1,4 @@
-"""objective.pack, left open, is on where it saves a tenth of the rows."""
+"""objective.pack=None packs rows where that saves a tenth of them."""
 
 import dataclasses
 import json
@@ -14,35 +14,35 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 
 
-def _settled(monkeypatch, alone, packed, *, pack=None, **model):
-  """objective.pack for an objective of so many rows in each phase."""
-  made = []
+def decide(monkeypatch, alone, packed, *, pack=None, **model):
+  """Resolves objective.pack of an objective of so many rows in each phase.
 
-  def make_task(config, corpus, shard, options):
+  Returns:
+    The answer, the lines logged, and the values of `pack` that were counted.
+  """
+  counted = []
+
+  def make_batches(config, corpus, shard, options):
     assert (corpus, shard) == ("corpus", (0, 1))
-    made.append(options.pack)
+    counted.append(options.pack)
     rows = packed if options.pack else alone
     return types.SimpleNamespace(rows_per_epoch=rows)
 
-  objective = types.SimpleNamespace(
-    make_task=make_task,
+  objective = types.SimpleNamespace(  # No Task is built: it has no make_task.
+    make_batches=make_batches,
     Options=dataclasses.make_dataclass(
       "Options", [("pack", bool | None, None)]
     ),
   )
-
-  config = config_lib.default("roberta").unlock()
+  config = config_lib.default("mlm_nsp")
   config.data.length = 256
-  config.model.max_positions = 512
-  monkeypatch.setattr(objectives, "load", lambda _: objective)
-  config.model.update(model)
+  config.model.update(max_positions=512, **model)
+  config.unlock()
   config.objective = {"name": "any", "pack": pack}
-  said = []
-  found = objectives.resolve_packing(
-    config, "corpus", log=said.append
-  ).objective.pack
-  assert config.objective.pack is pack  # A copy has the answer.
-  return found, said, made
+  monkeypatch.setattr(objectives, "load", lambda _: objective)
+  lines = []
+  objectives.resolve_packing(config, "corpus", log=lines.append)
+  return config.objective.pack, lines, counted
 
 
 @pytest.mark.parametrize(
@@ -56,23 +56,23 @@ def _settled(monkeypatch, alone, packed, *, pack=None, **model):
   ],
 )
 def test_a_tenth_of_the_rows_of_any_phase(monkeypatch, alone, packed, answer):
-  found, said, _ = _settled(monkeypatch, alone, packed)
+  found, lines, _ = decide(monkeypatch, alone, packed)
   assert found is answer
   if answer:
-    (line,) = said
+    (line,) = lines
     for p, a in zip(packed, alone, strict=True):
       assert f"{p} instead of {a}" in line
   else:
-    assert not said
+    assert not lines
 
 
-def test_an_answer_is_left_as_it_is(monkeypatch):
+def test_a_given_value_is_kept(monkeypatch):
   for pack in (True, False):
-    found, said, made = _settled(monkeypatch, (100,), (50,), pack=pack)
-    assert (found, said, made) == (pack, [], [])
+    answer = decide(monkeypatch, (100,), (50,), pack=pack)
+    assert answer == (pack, [], [])
 
 
-# With BERT's dropout of weights no kernel serves, be they packed or not.
+# With BERT's attention dropout there is no such kernel, packed or not.
 KERNEL = {"dtype": "bfloat16", "attention_dropout": 0.0}
 
 
@@ -86,45 +86,49 @@ KERNEL = {"dtype": "bfloat16", "attention_dropout": 0.0}
     ({**KERNEL, "attention": "xla"}, True),
   ],
 )
-def test_a_kernel_that_serves_no_packed_rows_keeps_them_apart(
+def test_rows_are_not_packed_where_that_costs_the_kernel(
   monkeypatch, model, answer
 ):
-  # Wherever it runs: the rows don't depend on the machine.
-  found, said, _ = _settled(monkeypatch, (100,), (50,), **model)
+  # On any machine: the rows don't depend on it.
+  found, lines, _ = decide(monkeypatch, (100,), (50,), **model)
   assert found is answer
-  assert bool(said) is answer
+  assert bool(lines) is answer
 
 
 @pytest.mark.parametrize("name", ["mlm_nsp", "spanbert", "electra"])
-def test_it_is_open_by_default_and_long_documents_are_not_packed(name):
+def test_the_default_is_none_and_long_documents_are_not_packed(name):
   config = config_lib.default(name)
   assert config.objective.pack is None
   corpus = placeholder_corpus.make_corpus(config.tokenizer)
-  assert objectives.resolve_packing(config, corpus).objective.pack is False
+  objectives.resolve_packing(config, corpus)
+  assert config.objective.pack is False
 
 
 @pytest.mark.parametrize("name", ["roberta", "causal"])
-def test_objectives_whose_rows_are_full_have_no_such_option(name):
+def test_objectives_with_full_rows_have_no_such_option(name):
   config = config_lib.default(name)
   assert "pack" not in config.objective
-  assert objectives.resolve_packing(config, None) is config
+  objectives.resolve_packing(config, None)
+  assert "pack" not in config.objective
 
 
-def test_short_texts_are_packed_and_the_command_line_says_otherwise(tiny):
+def test_short_texts_are_packed_unless_the_option_is_false(tiny):
   path, folder = tiny
   corpus = store.open_corpus(folder)
   config = overrides.load_config(str(path))
   config.data.length = config.model.max_positions = 92
   config.objective.short_share = 1.0  # 336 pairs, in 235 rows.
-  assert objectives.resolve_packing(config, corpus).objective.pack is True
   task = objectives.make(config, corpus)
   assert "segment_weights" in task.batch_at("train", 0)
+  assert config.objective.pack is None
+  objectives.resolve_packing(config, corpus)
+  assert config.objective.pack is True
   config.objective.pack = False
   task = objectives.make(config, corpus)
   assert "segment_weights" not in task.batch_at("train", 0)
 
 
-def test_a_run_keeps_the_answer_and_continues_with_it(tiny, tmp_path):
+def test_a_run_records_the_answer_and_resumes_with_it(tiny, tmp_path):
   path, folder = tiny
   command = [
     "pretrain",

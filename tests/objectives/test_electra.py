@@ -435,8 +435,8 @@ def test_flops_of_both_models(task):
     ({"mask_rate": 0.0}, "objective.mask_rate=0.0"),
     ({"temperature": 0.0}, "objective.temperature=0.0 .*above 0"),
     ({"discriminator_weight": -1.0}, "discriminator_weight=-1.0 .*0 or more"),
-    ({"generator_size": 0.0}, "generator_size=0.0 must be above 0"),
-    ({"generator_layers": 1.5}, "generator_layers=1.5 .*at most 1"),
+    ({"generator_size": 0.0}, "objective.generator_size=0.0 .*above 0"),
+    ({"generator_layers": 1.5}, "objective.generator_layers=1.5 .*at most 1"),
     (
       # 0.7 of 24 is 17, which two heads of 8 don't divide.
       {"generator_size": 0.7},

@@ -45,7 +45,7 @@ def test_instructions_have_their_scopes():
   ("scopes", "part"),
   [
     ("optimizer/jit(_where)/select_n", "optimizer"),
-    ("hiding/jit(argsort)/sort", "hiding tokens"),
+    ("masking/jit(argsort)/sort", "masking"),
     ("jvp(Encoder)/while/body/layers/attention/Dropout_0/add", "dropout"),
     ("transpose(jvp(Encoder))/layers/Dropout_1/mul", "dropout"),
     ("jvp(Encoder)/layers/attention/qkv/dot", "attention: projections"),

@@ -124,9 +124,12 @@ def test_the_state_is_the_same_so_that_a_resumed_run_may_change_them(
   [
     ({"layer_decay": 0.0}, "optimizer.layer_decay=0.0"),
     ({"layer_decay": 1.1}, "optimizer.layer_decay=1.1"),
-    ({"frozen_layers": 4}, "optimizer.frozen_layers=4: expected 0 to 3"),
+    ({"frozen_layers": -2}, "optimizer.frozen_layers=-2"),
+    ({"frozen_layers": 4}, "optimizer.frozen_layers=4: expected at most 3"),
   ],
 )
 def test_values_out_of_range(options, message):
+  o = presets.adamw()
+  o.update(warmup_steps=0, no_decay=("bias",), **options)
   with pytest.raises(ConfigError, match=message):
-    shares(**options)
+    optimizer.make(o, 10, make_params())

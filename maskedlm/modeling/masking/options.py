@@ -1,4 +1,4 @@
-"""The options of masking, which every masked objective has."""
+"""The options of masking, shared by all masked objectives."""
 
 import dataclasses
 
@@ -11,30 +11,38 @@ class MaskOptions:
 
   mask_rate: float = option(
     0.15,
-    "Share of a row's tokens that is predicted. Special tokens count but are "
-    "never chosen.",
+    "Share of a row's tokens that is predicted. Special tokens are never "
+    "chosen, but count as tokens of the row, except in spanbert.",
     above=0,
     high=1,
     frozen=True,
   )
   max_predictions: int = option(
     0,
-    "Predictions in a row, P, at most; 0 for mask_rate * length, rounded up.",
+    "Predictions in a row, P, at most; 0 for mask_rate * data.length (in "
+    "spanbert less 2), rounded up.",
     low=0,
     frozen=True,
   )
   mask_share: float = option(
-    0.8, "Share of the chosen tokens that [MASK] replaces.", frozen=True
+    0.8,
+    "Share of the chosen tokens that [MASK] replaces.",
+    low=0,
+    high=1,
+    frozen=True,
   )
   random_share: float = option(
     0.1,
-    "Share that a random token replaces; the rest is kept as it is.",
+    "Share of the chosen tokens that a random token replaces; the rest stays "
+    "unchanged. The two shares add up to at most 1.",
+    low=0,
+    high=1,
     frozen=True,
   )
   random_tokens: str = option(
     "unigram",
-    "How random tokens are drawn: by their frequency in the corpus, or "
-    "uniformly.",
+    "How random tokens are drawn: by their frequency in the corpus (unigram), "
+    "or uniformly.",
     choices=("unigram", "uniform"),
     frozen=True,
   )
@@ -42,12 +50,12 @@ class MaskOptions:
 
 @dataclasses.dataclass(frozen=True)
 class CorruptionOptions(MaskOptions):
-  """Also which tokens are chosen, and what is done to them."""
+  """Options that also say which tokens are chosen and how they are treated."""
 
   heldout_mask_rate: float = option(
     0.0,
-    "mask_rate of held-out rows, so that runs with different rates compare; 0 "
-    "for that of training.",
+    "mask_rate of held-out rows, so that runs with different rates can be "
+    "compared; 0 for the rate of training.",
     low=0,
     high=1,
     frozen=True,
@@ -60,12 +68,12 @@ class CorruptionOptions(MaskOptions):
     frozen=True,
   )
   max_span_words: int = option(
-    10, "Longest n-gram or span, in words.", frozen=True
+    10, "Longest n-gram or span, in words.", low=1, frozen=True
   )
   corruption: str = option(
     "mask",
-    "What is done to the chosen tokens (docs/guides/pretrain/masking.md). The "
-    "two shares belong to mask.",
+    "What is done to the chosen tokens (docs/guides/pretrain/masking.md); "
+    "mask_share and random_share are of mask.",
     choices=("mask", "substitute", "shuffle", "delete", "insert"),
     frozen=True,
   )

@@ -27,15 +27,7 @@ def geometric_shares(p: float, longest: int) -> np.ndarray:
 
   They are p (1-p)^(l-1), renormalised. Joshi et al., arXiv:1907.10529, section
   3.1: p = 0.2 and longest = 10, a mean of 3.8 words.
-
-  Raises:
-    ConfigError: p is not in (0, 1].
   """
-  if not 0 < p <= 1:
-    raise ConfigError(
-      f"objective.span_p={p} must be above 0 and at most 1: the probability "
-      "that a span ends after a word, 0.2 in SpanBERT."
-    )
   shares = p * (1 - p) ** np.arange(longest)
   return shares / shares.sum()
 
@@ -51,9 +43,9 @@ def ngram_shares(longest: int) -> np.ndarray:
 
 def check_max_span_words(longest: int, length: int) -> None:
   """Raises ConfigError unless spans of up to `longest` words fit the rows."""
-  if not 1 <= longest <= length - 2:
+  if longest > length - 2:
     raise ConfigError(
-      f"objective.max_span_words={longest} must be from 1 to {length - 2}: "
+      f"objective.max_span_words={longest} must be at most {length - 2}: "
       f"rows of {length} tokens have no room for longer spans."
     )
 

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 import orbax.checkpoint as ocp
 
-from maskedlm.core.errors import CheckpointError, ConfigError, StorageError
+from maskedlm.core.errors import CheckpointError, StorageError
 from maskedlm.runtime import buckets, multihost, storage_errors
 from maskedlm.training.checkpoints import files
 
@@ -202,11 +202,6 @@ def open_checkpoints(
   written; CheckpointError for one that another run is writing; StorageError for
   one that can't be written now.
   """
-  if keep_last < 1 or keep_best < 0:
-    raise ConfigError(
-      f"train.keep_last={keep_last} and train.keep_best={keep_best}: expected "
-      "at least 1 and 0; the newest checkpoint is what a run resumes from."
-    )
   directory = buckets.origin(workdir) / "checkpoints"
   primary = multihost.is_primary()
   lock = multihost.run_on_all_hosts(

@@ -477,12 +477,6 @@ def test_without_a_metric_a_step_is_never_best(tmp_path):
     assert checkpoints.steps() == [2, 4, 5]
 
 
-@pytest.mark.parametrize("keep", [(0, 1), (1, -1)])
-def test_impossible_retention(tmp_path, keep):
-  with pytest.raises(ConfigError, match="keep_last"):
-    open_checkpoints(tmp_path, keep_last=keep[0], keep_best=keep[1], log=print)
-
-
 # Refusals.
 
 
