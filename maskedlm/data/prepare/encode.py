@@ -29,7 +29,7 @@ def make_encoder(
   """Returns chunk -> Encoded, with the tokenizer loaded in this process.
 
   Args:
-    tokenizer_path: as tokenizer.load takes it.
+    tokenizer_path: path for tokenizer.load_tokenizer.
     mode: corpus.sentences, "split" or "lines".
     max_tokens: longer sentences are cut.
   """

@@ -37,7 +37,7 @@ def train_tokenizer(
 
   Raises:
     ConfigError: an option is out of range; `path` is a file or not writable.
-    CorpusError: no text; what tokenizer.train and tokenizer.load raise.
+    CorpusError: no text; as train_tokenizer and load_tokenizer.
     StorageError: the disk is full.
   """
   check_options(config)

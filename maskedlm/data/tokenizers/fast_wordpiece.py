@@ -1,9 +1,8 @@
-"""WordPiece many times as fast, where nanotoken is installed (extra `fast`).
+"""Encodes WordPiece many times as fast with nanotoken (extra `fast`).
 
-Beside tokenizer_libraries.py, which asks for it. It is only another way to the
-same ids: tests/data/tokenizers/test_fast_wordpiece.py compares the two. What it
-can't do as `tokenizers` does is left to that, as is all where another release
-is there.
+libraries.py uses it if it can. The ids are the same:
+tests/data/tokenizers/test_fast_wordpiece.py compares the two. Tokenizers that
+nanotoken doesn't support, and other releases of it, are left to `tokenizers`.
 """
 
 import importlib.metadata
@@ -13,31 +12,34 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-RELEASE = "0.1.0"  # The one that was compared.
+RELEASE = "0.1.0"  # The one compared in the tests.
 
-# Of words whose tokens it remembers, twice: 16 MB a process, two thirds of the
-# speed that its own default has, of 130 MB.
+# Words in each of its two caches. They take 16 MB per process and give two
+# thirds of the speed of the default, which takes 130 MB.
 CACHE = 1 << 17
 
 
 def make_encoder(
   definition: dict, vocab: Mapping[str, int]
 ) -> Callable[[list[str]], list[np.ndarray]] | None:
-  """texts -> ids [n] int32 of each, on one thread; None where it can't.
+  """Returns a function, texts -> ids [n] int32 of each; None if unsupported.
+
+  It runs on one thread and encodes the spellings of special tokens as text.
 
   Args:
-    definition: a tokenizer.json's. Its special tokens are text here.
-    vocab: token -> id, as `tokenizers` has them. It numbers added tokens anew
-      where the file has other ids for them.
+    definition: content of a tokenizer.json.
+    vocab: token -> id in `tokenizers`, which renumbers added tokens if the
+      file's ids for them don't fit.
   """
   try:
     import nanotoken
   except ImportError:
     return None
+  if importlib.metadata.version("nanotoken") != RELEASE:
+    return None
   tokens = definition.get("added_tokens", [])
   plain = [token for token in tokens if not token["special"]]
-  same = all(vocab[token["content"]] == token["id"] for token in plain)
-  if not same or importlib.metadata.version("nanotoken") != RELEASE:
+  if any(vocab[token["content"]] != token["id"] for token in plain):
     return None
   definition = definition | {"added_tokens": plain, "post_processor": None}
   nanotoken.set_cache_entries(CACHE)

@@ -1,8 +1,8 @@
-"""The two tokenizer libraries brought to one form: what a Library has.
+"""Reads tokenizer files with two libraries, each into the same Backend.
 
-Used by tokenizer.py, which builds the public interface on it. from_json and
-from_vocab read Hugging Face's formats through `tokenizers`; from_model reads
-sentencepiece's.
+tokenizer.py builds the public interface on it. read_tokenizer_json and
+read_vocab_txt read Hugging Face's formats with `tokenizers`;
+read_sentencepiece_model reads those of sentencepiece.
 """
 
 import functools
@@ -22,9 +22,9 @@ import tokenizers
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.tokenizers import fast_wordpiece, training
 
-# prepare runs one process a core: the library must not start threads in each,
-# nor warn of the fork. It reads this when it encodes; a value the user has
-# set stands.
+# prepare runs one process per core: the library must not start threads in each,
+# nor warn about forks. It reads the variable when it encodes; a value set by
+# the user is kept.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
@@ -43,28 +43,25 @@ Encode = Callable[[str], tuple[list[int], list[tuple[int, int]]]]
 
 
 class Backend(NamedTuple):
-  """One tokenizer file, and the functions of the library that reads it."""
+  """A tokenizer file, and the functions of the library that reads it."""
 
   kind: str  # wordpiece | bpe | unigram.
-  file: str  # One of FILES.
+  file: str  # One of FILE_NAMES.
   content: bytes
-  tokens: list[str]  # By id; "" where the file has no token for an id.
+  tokens: list[str]  # By id; "" if the file has no token for an id.
   special: Special
-  control: frozenset[int]  # Ids that the file calls special.
+  control: frozenset[int]  # Ids that the file marks as special.
   starts_word: np.ndarray  # [V] bool.
-  normalize: Callable[[str], str]  # Text -> what the vocabulary has to spell.
+  normalize: Callable[[str], str]  # Text -> the form that tokens spell.
   encode: Encode
-  encode_glued: Encode  # For text that continues where a word was masked.
+  encode_continued: Encode  # For text right after a special token, no space.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
   decode: Callable[[list[int]], str]
 
 
-CONFIG_NAME = "tokenizer_config.json"  # Of Hugging Face's, beside a vocab.txt.
-FILE_NAMES = (
-  "tokenizer.json",
-  "tokenizer.model",
-)  # Names in a saved directory.
-# The usual names, the preferred first.
+CONFIG_NAME = "tokenizer_config.json"  # Hugging Face's, next to a vocab.txt.
+FILE_NAMES = ("tokenizer.json", "tokenizer.model")  # In a saved directory.
+# Common names, the preferred one first.
 SPECIAL_NAMES = Special(
   pad=("[PAD]", "<pad>"),
   unk=("[UNK]", "<unk>"),
@@ -82,15 +79,15 @@ BYTE_LEVEL_MARKS = ("Ġ", "Ċ", "č", "ĉ")
 def read_vocab_txt(
   content: bytes, path: pathlib.Path, *, lowercase: bool | None
 ) -> Backend:
-  """BERT's vocab.txt, where the token on line i has id i."""
+  """Reads BERT's vocab.txt, in which the token on line i has id i."""
   try:
     lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")
   except UnicodeDecodeError as error:
     raise CorpusError(
-      f"tokenizer {path}: not UTF-8 ({error}); expected one token a line."
+      f"tokenizer {path}: not UTF-8 ({error}); expected one token per line."
     ) from error
   lines = [line.rstrip() for line in lines]
-  # Of equal lines the last counts, as in BERT; the others keep their ids.
+  # The last of equal lines counts, as in BERT; the others only keep their ids.
   ids = {line: index for index, line in enumerate(lines)}
   tokens = [
     line if line and ids[line] == index else f"[unused line {index}]"
@@ -127,14 +124,14 @@ def _parse(content: str | bytes, path) -> dict:
 
 
 def read_tokenizer_json(content: str | bytes, path) -> Backend:
-  """A tokenizer.json with WordPiece, BPE (byte-level or ▁) or Unigram."""
+  """Reads a tokenizer.json with WordPiece, BPE (byte-level or ▁) or Unigram."""
   definition = _parse(content, path) | {"truncation": None, "padding": None}
   library = _hugging_face(definition, path)
   kind = type(library.model).__name__.lower()
   if kind not in ("wordpiece", "bpe", "unigram"):
     raise CorpusError(
       f"tokenizer {path}: its model is {kind}; expected wordpiece, bpe or "
-      f"unigram."
+      "unigram."
     )
   ids = library.get_vocab(with_added_tokens=True)
   tokens = [""] * (max(ids.values(), default=-1) + 1)
@@ -142,14 +139,14 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
     tokens[index] = token
   added = library.get_added_tokens_decoder().items()
   without_prefix = _without_prefix(definition)
-  glued = functools.cache(  # Seldom needed, so made when it is.
+  continuing = functools.cache(  # Rarely needed, so made on demand.
     lambda: (
       library
       if without_prefix == definition
       else _hugging_face(without_prefix, path)
     )
   )
-  # The space that a byte-level BPE put before the text is not text.
+  # The space that byte-level BPE puts before a text is not part of it.
   prefix = " " if kind == "bpe" and without_prefix != definition else ""
 
   def encode(library, text):
@@ -176,7 +173,7 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
     starts_word=_starts_word(definition, library, tokens, path),
     normalize=library.normalizer.normalize_str if library.normalizer else str,
     encode=functools.partial(encode, library),
-    encode_glued=lambda text: encode(glued(), text),
+    encode_continued=lambda text: encode(continuing(), text),
     encode_batch=encode_batch,
     decode=lambda ids: library.decode(
       ids, skip_special_tokens=False
@@ -185,7 +182,7 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
 
 
 def _hugging_face(definition: dict, path) -> tokenizers.Tokenizer:
-  # The post-processor adds [CLS] and [SEP] and moves offsets: not here.
+  # The post-processor would add [CLS] and [SEP] and shift offsets.
   definition = definition | {"post_processor": None}
   try:
     library = tokenizers.Tokenizer.from_str(json.dumps(definition))
@@ -194,12 +191,12 @@ def _hugging_face(definition: dict, path) -> tokenizers.Tokenizer:
       f"tokenizer {path}: not a usable tokenizer.json ({error}); fetch the "
       f"file again, or save it with a current `tokenizers`."
     ) from error
-  library.encode_special_tokens = True  # As the characters that they are.
+  library.encode_special_tokens = True  # As ordinary characters.
   return library
 
 
 def _without_prefix(definition: dict) -> dict:
-  """The definition that puts no space or ▁ before a text."""
+  """Returns the definition without the options that put a space before text."""
   off = {"add_prefix_space": False, "prepend_scheme": "never"}
 
   def walk(node: Any) -> Any:
@@ -229,28 +226,32 @@ def _starts_word(definition, library, tokens, path) -> np.ndarray:
   else:
     raise CorpusError(
       f"tokenizer {path}: can't tell which tokens begin a word; expected "
-      f"WordPiece, byte-level BPE (Ġ) or sentencepiece's way (▁)."
+      "WordPiece, byte-level BPE (Ġ) or sentencepiece's marks (▁)."
     )
   return np.array([token.startswith(marks) for token in tokens])
 
 
 def _find_special(
-  ids: Mapping[str, int], path, usual: Iterable[Sequence[str]] = SPECIAL_NAMES
+  ids: Mapping[str, int], path, known: Iterable[Sequence[str]] = SPECIAL_NAMES
 ) -> Special:
-  """The ids of the first names that are there; CorpusError if none is."""
+  """Returns the id of each special token, by the first of its known names.
+
+  Raises:
+    CorpusError: the vocabulary has none of a token's names.
+  """
   special = Special(
-    *(next((ids[n] for n in names if n in ids), None) for names in usual)
+    *(next((ids[n] for n in names if n in ids), None) for names in known)
   )
   missing = [
     f"{field} ({' or '.join(names)})"
-    for field, names in zip(Special._fields, usual, strict=True)
+    for field, names in zip(Special._fields, known, strict=True)
     if getattr(special, field) is None
   ]
   if missing:
     raise CorpusError(
       f"tokenizer {path}: no special token for {', '.join(missing)}; a masked "
       f"language model needs it: add it to the file's vocabulary, or train a "
-      f'tokenizer (tokenizer.path="").'
+      'tokenizer (tokenizer.path="").'
     )
   return special
 
@@ -259,7 +260,7 @@ def _find_special(
 
 
 def read_sentencepiece_model(content: bytes, path) -> Backend:
-  """A sentencepiece .model; special tokens it lacks are appended to it."""
+  """Reads a sentencepiece .model; appends the special tokens it lacks."""
   library = _sentencepiece(content, path)
   missing = [
     names[0]
@@ -280,8 +281,8 @@ def read_sentencepiece_model(content: bytes, path) -> Backend:
   )
   spaces = [" " if starts else "" for starts in starts_word]
   shown = control | {library.unk_id()}
-  # Protobuf merges what is appended: normalizer_spec.add_dummy_prefix=false.
-  glued = functools.cache(
+  # Protobuf merges appended fields: normalizer_spec.add_dummy_prefix=false.
+  continuing = functools.cache(
     lambda: _sentencepiece(content + b"\x1a\x02\x18\x00", path)
   )
 
@@ -292,7 +293,7 @@ def read_sentencepiece_model(content: bytes, path) -> Backend:
     return ids, _spans(pieces, [is_byte[i] for i in ids], normal, origin)
 
   def decode(ids):
-    # The library drops special tokens; here they are shown.
+    # The library would drop special tokens.
     text = ""
     for is_shown, run in itertools.groupby(ids, shown.__contains__):
       run = list(run)
@@ -312,7 +313,7 @@ def read_sentencepiece_model(content: bytes, path) -> Backend:
     starts_word=starts_word,
     normalize=lambda text: library.normalize(text).replace("▁", " "),
     encode=functools.partial(encode, library),
-    encode_glued=lambda text: encode(glued(), text),
+    encode_continued=lambda text: encode(continuing(), text),
     encode_batch=functools.partial(
       library.encode, return_type="numpy", num_threads=1
     ),
@@ -335,17 +336,16 @@ def _sentencepiece(content: bytes, path):
 def _spans(
   pieces: list[str], is_byte: list[bool], normal: str, origin: list[int]
 ) -> list[tuple[int, int]]:
-  """Character spans of pieces in the text that was normalized.
+  """Returns the character spans of pieces in the text before normalization.
+
+  The library assigns a character that is split ("ﬁ" in two, an emoji in four
+  bytes) to its last piece only; here each of its pieces has all of it.
 
   Args:
-    pieces: joined, they are `normal`, where a byte piece is a part of a
-      character.
-    is_byte: which of them are.
+    pieces: joined, they give `normal`; a byte piece is a part of a character.
+    is_byte: whether each piece is a byte.
     normal: the normalized text.
-    origin: of each of its characters and of its end, the place in the text.
-
-  The library's own spans leave characters that are split (half of "ﬁ", three
-  of an emoji's four bytes) to the last piece; here each piece has them whole.
+    origin: index in the text of each character of `normal`, and of its end.
   """
   spans, start, bytes_left = [], 0, 0
   for piece, byte in zip(pieces, is_byte, strict=True):
@@ -361,7 +361,7 @@ def _spans(
 
 
 def _special_pieces(library) -> Special:
-  """Ids by the usual names, else by the model's own roles; -1 where none."""
+  """Returns ids by the known names, else by the model's roles; -1 if none."""
   unknown = library.unk_id()
   roles = Special(
     library.pad_id(), unknown, library.bos_id(), library.eos_id(), -1
@@ -375,7 +375,7 @@ def _special_pieces(library) -> Special:
 
 
 def _control_piece(name: str) -> bytes:
-  """One more of ModelProto.pieces: a control symbol, which no text matches."""
+  """Encodes an element of ModelProto.pieces: a control symbol, never text."""
   piece = name.encode()
   piece = b"\x0a" + bytes([len(piece)]) + piece  # 1: piece.
   piece += b"\x15" + struct.pack("<f", 0.0)  # 2: score.

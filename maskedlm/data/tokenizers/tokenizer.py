@@ -1,12 +1,12 @@
-"""One small interface to WordPiece, byte-level BPE and SentencePiece.
+"""Provides one interface to WordPiece, byte-level BPE and SentencePiece.
 
-The libraries do the work (tokenizer_libraries.py) and their ids are passed on
-unchanged. Added here: offsets and words that mean the same for all kinds, and
-special tokens that no text can forge.
+The libraries do the work (libraries.py) and their ids are passed on unchanged.
+Added here: offsets and words with the same meaning for all kinds, and special
+tokens that no text can forge.
 
-A tokenizer is its file, a tokenizer.json or a sentencepiece .model: `train`
-makes it (tokenizer_train.py), `load` reads it, `save` writes it, and its
-SHA-256 is the tokenizer's identity in a corpus and in a checkpoint.
+A tokenizer is defined by its file, a tokenizer.json or a sentencepiece .model:
+`train_tokenizer` makes it (training.py), `load_tokenizer` reads it, `save`
+writes it, and its SHA-256 identifies the tokenizer in corpora and checkpoints.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import CorpusError, did_you_mean
+from maskedlm.core.errors import CorpusError, check_name
 from maskedlm.data.tokenizers import libraries, training
 from maskedlm.data.tokenizers.libraries import Backend, Special
 from maskedlm.runtime import buckets, output_files
@@ -28,45 +28,44 @@ _UNUSED = re.compile(r"\[unused.*\]|")  # An id without a token is "".
 
 
 class Encoding(NamedTuple):
-  """A text's n tokens, without [CLS] and [SEP] around them.
+  """The n tokens of a text, without [CLS] and [SEP] around them.
 
-  offsets are character offsets into the original text: text[a:b] is what the
-  token stands for, without the whitespace around it (a token of nothing but
-  whitespace has a == b, where the whitespace ends). The tokens of a character
-  that is split, such as the bytes of an emoji, all have the whole character.
-  The space that bpe and unigram put before a text counts to its first
-  character.
+  Offsets are character offsets into the original text: text[a:b] is the token's
+  text, without whitespace around it (for a token of whitespace only, a == b,
+  the end of the whitespace). Each token of a character that is split, such as a
+  byte of an emoji, has the offsets of the whole character. The space that bpe
+  and unigram put before a text belongs to its first character.
   """
 
   ids: np.ndarray  # [n] int32.
   offsets: np.ndarray  # [n, 2] int32.
-  word_ids: np.ndarray  # [n] int32: 0, 1, ... one more where a word starts.
+  word_ids: np.ndarray  # [n] int32: 0, 1, ..., increased at each word's start.
 
 
 class Tokenizer(NamedTuple):
-  """All that the project knows of a tokenizer. Not picklable: load it."""
+  """A tokenizer: its vocabulary and functions. Not picklable; load it again."""
 
   kind: str  # wordpiece | bpe | unigram (any sentencepiece model).
   vocab_size: int  # V; every id is below it.
   special: Special
-  # Sorted ids that are never masked nor drawn as random tokens: the five,
-  # other special tokens of the file, [unusedN], ids without a token.
+  # Sorted ids that are never masked nor drawn as random tokens: those of
+  # `special`, other special tokens of the file, [unusedN], ids without a token.
   special_ids: np.ndarray
-  # [V] bool. wordpiece: no ## before it. bpe: begins with Ġ, or a newline or
-  # tab. unigram: begins with ▁. Special tokens are words.
+  # [V] bool. wordpiece: doesn't begin with ##. bpe: begins with Ġ, a newline or
+  # a tab. unigram: begins with ▁. Special tokens are words.
   starts_word: np.ndarray
   tokens: Callable[[int], str]  # id -> its string in the vocabulary.
-  normalize: Callable[[str], str]  # Text -> what the vocabulary has to spell.
-  # (text, specials=False) -> Encoding. Text that spells a special token is
-  # ordinary text, unless specials=True: then the spellings of the five, and
-  # "[MASK]", become ids. Whitespace before them is dropped, as in RoBERTa.
+  normalize: Callable[[str], str]  # Text -> the form that tokens spell.
+  # (text, specials=False) -> Encoding. The spelling of a special token is
+  # ordinary text, unless specials=True: then those of `special`, and "[MASK]",
+  # become ids. Whitespace before them is dropped, as in RoBERTa.
   encode: Callable[..., Encoding]
   # Texts -> ids [n] int32 of each, equal to encode's; fast, on one thread.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
-  decode: Callable[[Sequence[int]], str]  # Special tokens are shown.
-  # Into a directory, for load: in the place of one that was saved there before.
+  decode: Callable[[Sequence[int]], str]  # Includes special tokens.
+  # Saves to a directory, replacing a tokenizer that was saved there before.
   save: Callable[[str | os.PathLike], None]
-  sha256: str  # Of the saved file.
+  sha256: str  # Hash of the saved file.
 
 
 def train_tokenizer(
@@ -86,57 +85,54 @@ def train_tokenizer(
     sentences: a stream, read to its end; every k-th is held in memory.
     kind: wordpiece (as BERT's), bpe (byte-level, as RoBERTa's) or unigram
       (sentencepiece, as ALBERT's; trained on 32 MB at most).
-    vocab_size: special tokens included. WordPiece and BPE give a smaller
-      vocabulary, and log a warning, where the text has no more in it.
-    lowercase: lowercase and strip accents, as uncased BERT does.
-    sample_bytes: train on at most this much text; None: on all of it.
+    vocab_size: size including special tokens. If the text doesn't yield as
+      many, WordPiece and BPE log a warning and return a smaller vocabulary.
+    lowercase: whether to lowercase and strip accents, as uncased BERT does.
+    sample_bytes: trains on at most this much text; None: on all of it.
     normalization: nfc, nfkc or none; "" is nfkc for unigram, else none.
-    character_coverage: of the characters of the text, the share that the
-      vocabulary has at least, if it has room (half of it, or a quarter in
-      WordPiece); the others are unknown. Byte-level BPE has all.
-    byte_fallback: a unigram spells the others by 256 tokens for their bytes.
+    character_coverage: minimum share of the text's characters covered by the
+      vocabulary, if they fit in half of it (in WordPiece, a quarter); the
+      others are unknown. Byte-level BPE covers all.
+    byte_fallback: whether a unigram spells the others by 256 byte tokens.
 
   Raises:
-    CorpusError: no text, an unknown kind, a vocab_size that can't be had, or
-      what this kind can't do.
+    CorpusError: no text, an unknown kind, an impossible vocab_size, or an
+      option that this kind doesn't support.
   """
   trainers = {
     "wordpiece": (training.train_wordpiece, libraries.read_tokenizer_json),
     "bpe": (training.train_bpe, libraries.read_tokenizer_json),
     "unigram": (training.train_unigram, libraries.read_sentencepiece_model),
   }
-  if kind not in trainers:
-    raise CorpusError(
-      f"tokenizer.kind={kind!r} is unknown{did_you_mean(kind, trainers)}; "
-      f"known: {', '.join(trainers)}."
-    )
-  train_kind, read = trainers[kind]
-  content = train_kind(
+  check_name("tokenizer.kind", kind, trainers, CorpusError)
+  train, read = trainers[kind]
+  content = train(
     training.sample_sentences(sentences, sample_bytes),
     training.VocabularyOptions(
       vocab_size, lowercase, normalization, character_coverage, byte_fallback
     ),
   )
-  return _tokenizer(read(content, "as trained"))
+  return _make_tokenizer(read(content, "as trained"))
 
 
 def load_tokenizer(
   path: str | os.PathLike, *, lowercase: bool | None = None
 ) -> Tokenizer:
-  """Loads a tokenizer from a file, or from a directory that holds one.
+  """Loads a tokenizer from a file or a directory.
 
   Args:
     path: a tokenizer.json, a BERT vocab.txt, a sentencepiece .model, or a
-      directory with one of them, of ours or Hugging Face's; also an address
-      (gs://...). Special tokens that a .model lacks (T5's has no mask) become
-      its last ids.
-    lowercase: of a vocab.txt only, as the other files state it. None: what
-      tokenizer_config.json beside it says, else whether it has no capitals.
-      That file's strip_accents and tokenize_chinese_chars count, too.
+      directory with one of them, saved by maskedlm or from Hugging Face; also
+      an address (gs://...). Special tokens that a .model lacks (T5's has no
+      mask) become its last ids.
+    lowercase: for a vocab.txt only, as the other files define it. None: the
+      value in tokenizer_config.json next to it, else whether it has no
+      capitals. That file's strip_accents and tokenize_chinese_chars are used
+      too.
 
   Raises:
-    ConfigError: an address that can't be reached.
-    CorpusError: no such file, a broken one, or special tokens missing in it.
+    ConfigError: an address can't be reached.
+    CorpusError: the file is absent or damaged, or lacks special tokens.
   """
   path = buckets.local_copy(path, beside=[libraries.CONFIG_NAME])
   if path.is_dir():
@@ -146,24 +142,24 @@ def load_tokenizer(
   except OSError as error:
     raise CorpusError(
       f"tokenizer {path}: {error.strerror}; expected a tokenizer.json, a "
-      f"vocab.txt, a sentencepiece .model or a directory with one of them."
+      "vocab.txt, a sentencepiece .model or a directory with one of them."
     ) from error
   if path.suffix == ".json":
-    return _tokenizer(libraries.read_tokenizer_json(content, path))
+    return _make_tokenizer(libraries.read_tokenizer_json(content, path))
   if path.suffix == ".model":
-    return _tokenizer(libraries.read_sentencepiece_model(content, path))
+    return _make_tokenizer(libraries.read_sentencepiece_model(content, path))
   if path.suffix == ".txt":
-    return _tokenizer(
+    return _make_tokenizer(
       libraries.read_vocab_txt(content, path, lowercase=lowercase)
     )
   raise CorpusError(
     f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
-    f"(sentencepiece) or .txt (BERT's vocabulary)."
+    "(sentencepiece) or .txt (BERT's vocabulary)."
   )
 
 
 def save_if_absent(tokenizer: Tokenizer, path: pathlib.Path) -> None:
-  """Saves it to a directory, whole or not at all; one that is there stays."""
+  """Saves a tokenizer to a directory, atomically, unless the path exists."""
   if not path.exists():
     with output_files.whole_folder(path) as folder:
       tokenizer.save(folder)
@@ -175,20 +171,20 @@ def _file_in(folder: pathlib.Path) -> pathlib.Path:
       return found[0]
   raise CorpusError(
     f"tokenizer {folder}: the directory has no tokenizer.json, *.model or "
-    f"vocab.txt; give the path of the file."
+    "vocab.txt; give the path of the file."
   )
 
 
-def _tokenizer(library: Backend) -> Tokenizer:
-  """The public interface to a library; see the fields of Tokenizer."""
+def _make_tokenizer(library: Backend) -> Tokenizer:
+  """Returns the public interface to a library; see the fields of Tokenizer."""
   tokens, special = library.tokens, library.special
   V = len(tokens)
   unused = {i for i, token in enumerate(tokens) if _UNUSED.fullmatch(token)}
   special_ids = sorted(library.control | unused | set(special))
   starts_word = library.starts_word.copy()
-  # A special token is a word; an unknown piece may be within one.
+  # Special tokens are words; an unknown piece may be within one.
   starts_word[[i for i in special_ids if i != special.unk]] = True
-  # Unigram in tokenizer.json matches the spelling of special tokens in text.
+  # Unigram in a tokenizer.json matches the spellings of special tokens in text.
   forgeable = [
     tokens[index]
     for index in special_ids
@@ -211,12 +207,12 @@ def _tokenizer(library: Backend) -> Tokenizer:
       elif begin == 0 or not text[begin : begin + 1].strip():
         part = library.encode(text[begin:end])
       else:
-        part = library.encode_glued(text[begin:end])
+        part = library.encode_continued(text[begin:end])
       ids += part[0]
       offsets += [_trim(text, begin + a, begin + b) for a, b in part[1]]
     offsets = _with_marks(text, offsets)
     starts = starts_word[np.array(ids, np.intp)]
-    starts[:1] = True  # Whatever it is, the first token begins a word.
+    starts[:1] = True  # The first token always begins a word.
     return Encoding(
       ids=np.array(ids, np.int32),
       offsets=np.array(offsets, np.int32).reshape(-1, 2),
@@ -226,7 +222,7 @@ def _tokenizer(library: Backend) -> Tokenizer:
   def encode_batch(texts: list[str]) -> list[np.ndarray]:
     try:
       batch = library.encode_batch(texts)
-    except (TypeError, ValueError, RuntimeError):  # Lone surrogates raise it.
+    except (TypeError, ValueError, RuntimeError):  # Lone surrogates.
       texts = list(map(training.replace_surrogates, texts))
       batch = library.encode_batch(texts)
     if forgeable:
@@ -239,8 +235,8 @@ def _tokenizer(library: Backend) -> Tokenizer:
     ids = [int(index) for index in ids]
     if ids and not 0 <= min(ids) <= max(ids) < V:
       raise CorpusError(
-        f"decode: the ids go from {min(ids)} to {max(ids)}, the vocabulary "
-        f"from 0 to {V - 1}; they come from another tokenizer."
+        f"decode: ids {min(ids)} to {max(ids)} are outside of the vocabulary, "
+        f"0 to {V - 1}; they come from another tokenizer."
       )
     return library.decode(ids)
 
@@ -249,7 +245,7 @@ def _tokenizer(library: Backend) -> Tokenizer:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / library.file).write_bytes(library.content)
     for other in {*libraries.FILE_NAMES} - {library.file}:
-      (folder / other).unlink(missing_ok=True)  # It would be loaded instead.
+      (folder / other).unlink(missing_ok=True)  # Or it might be loaded.
 
   return Tokenizer(
     kind=library.kind,
@@ -268,22 +264,22 @@ def _tokenizer(library: Backend) -> Tokenizer:
 
 
 def _any_of(spellings: Iterable[str]) -> re.Pattern:
-  """A pattern of the spellings, the longest first; never matches for none."""
+  """Returns a pattern of the spellings; for none, one that never matches."""
   longest_first = sorted(spellings, key=lambda token: (-len(token), token))
   return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
 
 def _split(
-  text: str, pattern: re.Pattern, wanted: Mapping[str, int]
+  text: str, pattern: re.Pattern, ids: Mapping[str, int]
 ) -> Iterator[tuple[int, int, int | None]]:
-  """Cuts text at the pattern into (begin, end, id, or None for a text).
+  """Yields (begin, end, special id or None) of the runs between matches.
 
-  A wanted spelling becomes its id. Any other is cut after its first
+  A spelling in `ids` becomes a special token. Any other is cut after its first
   character, so that the library does not see it whole.
   """
   begin = 0
   for match in pattern.finditer(text):
-    special_id = wanted.get(match.group())
+    special_id = ids.get(match.group())
     if special_id is None:
       yield begin, match.start() + 1, None
       begin = match.start() + 1
@@ -297,10 +293,10 @@ def _split(
 def _with_marks(
   text: str, spans: list[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-  """Gives combining marks that no token has to the token before them.
+  """Extends spans over combining marks that belong to no token.
 
-  Stripping accents leaves the marks of decomposed text out of the library's
-  spans: "cafe" of "cafe\u0301".
+  If accents are stripped, the library's spans omit the marks of decomposed
+  text: "cafe" of "cafe\u0301".
   """
   limits = [begin for begin, _ in [*spans, (len(text), 0)]][1:]
   widened = []
@@ -312,7 +308,7 @@ def _with_marks(
 
 
 def _trim(text: str, begin: int, end: int) -> tuple[int, int]:
-  """The span without the whitespace around it."""
+  """Returns the span without the whitespace around it."""
   span = text[begin:end].lstrip()
   begin = end - len(span)
   return begin, begin + len(span.rstrip())

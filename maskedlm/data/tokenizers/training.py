@@ -1,7 +1,8 @@
-"""Trains tokenizers: text in, the content of a tokenizer file out.
+"""Trains tokenizers: takes text, returns the content of a tokenizer file.
 
-Used by tokenizer.train only, which wraps the result. The same text gives the
-same bytes on any machine and in any run: every function says what that took.
+Only tokenizer.train_tokenizer uses this, and wraps the result. The same text
+gives the same bytes on any machine and in any run; each function's docstring
+tells how.
 """
 
 import collections
@@ -27,21 +28,21 @@ from tokenizers import (
 
 from maskedlm.core.errors import CorpusError
 
-# Characters in the vocabulary, the commonest: this many (BERT's 1,000), or more
-# where that does not cover the text, as in Chinese. The others are unknown.
+# The vocabulary has this many of the most common characters (1,000 in BERT), or
+# more if they do not cover the text, as in Chinese. The others are unknown.
 MIN_ALPHABET = 1_000
 COVERAGE = 0.9999
-# Longer lines are cut: sentencepiece would skip them.
+# Longer lines are cut, since sentencepiece would skip them.
 MAX_LINE = 10_000  # Characters.
-# sentencepiece's trainer takes 12 bytes of memory for each, 400 MB in all.
+# sentencepiece's trainer takes 12 bytes of memory per byte, 400 MB in all.
 MAX_UNIGRAM_BYTES = 1 << 25
-MIN_VOCAB_SIZE = 9  # Of WordPiece: five specials, and room for a letter.
+MIN_VOCAB_SIZE = 9  # For WordPiece: five special tokens, and room for a letter.
 WORDPIECE_SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 BPE_SPECIALS = ["<s>", "<pad>", "</s>", "<unk>", "<mask>"]  # As RoBERTa's.
 
 
 class VocabularyOptions(NamedTuple):
-  """Of a vocabulary; tokenizer.train says what they mean."""
+  """Options of a vocabulary, as described in tokenizer.train_tokenizer."""
 
   vocab_size: int
   lowercase: bool
@@ -55,17 +56,17 @@ _log = logging.getLogger(__name__)
 
 
 def replace_surrogates(text: str) -> str:
-  """Lone surrogates, which are no text to the libraries, become U+FFFD."""
+  """Replaces lone surrogates, which the libraries don't accept, by U+FFFD."""
   return _SURROGATE.sub("\ufffd", text)
 
 
 def sample_sentences(
   sentences: Iterable[str], max_bytes: int | None
 ) -> list[str]:
-  """Every k-th sentence, k the least power of two for which they fit.
+  """Returns every k-th sentence, k the least power of two for which they fit.
 
-  Reads the whole stream, holds at most max_bytes of UTF-8 (None: no limit),
-  and depends on nothing but the sentences, unlike a random reservoir.
+  Reads the whole stream, holds at most max_bytes of UTF-8 (None: no limit), and
+  depends on the sentences alone, unlike a random reservoir.
   """
   kept, size, stride = [], 0, 1
   for index, line in enumerate(_lines(sentences)):
@@ -78,7 +79,7 @@ def sample_sentences(
       size = sum(map(utf8_length, kept))
   if not any(line.strip() for line in kept):
     raise CorpusError(
-      "tokenizer: there is no text to train it on; check corpus.source."
+      "tokenizer: there is no text to train on; check corpus.source."
     )
   return kept
 
@@ -94,23 +95,22 @@ def utf8_length(line: str) -> int:
 
 
 def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
-  """The tokenizer.json of a WordPiece vocabulary with BERT's specials 0..4.
+  """Returns the tokenizer.json of a WordPiece vocabulary; BERT's specials 0..4.
 
-  The library's trainer numbers the "##x" symbols as it meets them in a hash
-  map of random order, and breaks ties between pairs by these numbers: two
-  runs on one text differ. Here they are given to it first and sorted, so that
-  nothing is left to the map; the alphabet too is chosen here, by count and
-  then code point.
+  The library's trainer numbers the "##x" symbols in the random order of a hash
+  map and breaks ties between pairs by these numbers, so two runs on one text
+  differ. Here it gets them as sorted special tokens, which come first; the
+  alphabet is chosen here too, by count and then code point.
   """
   vocab_size = options.vocab_size
   if options.byte_fallback:
     raise CorpusError(
-      "tokenizer.byte_fallback=True: WordPiece has no tokens for bytes; use "
+      "tokenizer.byte_fallback=True: WordPiece has no byte tokens; use "
       "tokenizer.kind=unigram or bpe."
     )
   if vocab_size < MIN_VOCAB_SIZE:
     raise CorpusError(
-      f"tokenizer.vocab_size={vocab_size} is too small for wordpiece: "
+      f"tokenizer.vocab_size={vocab_size} is too small for wordpiece; expected "
       f"at least {MIN_VOCAB_SIZE}."
     )
   library = tokenizers.Tokenizer(models.WordPiece(unk_token="[UNK]"))
@@ -118,12 +118,14 @@ def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
     options.lowercase, options.normalization
   )
   library.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-  whole = lines  # Of which a letter and its marks may become one character;
+  # The Unicode forms, which join a letter and its marks, need whole lines; the
+  # BERT normalizer maps each character alone.
+  composed = lines
   for form in _unicode_forms(options.normalization):
-    whole = map(form.normalize_str, whole)
-  raw_counts = collections.Counter(itertools.chain.from_iterable(whole))
+    composed = map(form.normalize_str, composed)
+  raw_counts = collections.Counter(itertools.chain.from_iterable(composed))
   counts = collections.Counter()
-  for char, count in raw_counts.items():  # BERT's maps each one on its own.
+  for char, count in raw_counts.items():
     for normal in library.normalizer.normalize_str(char).strip():
       counts[normal] += count
   # A letter may take two entries, "x" and "##x": at most half the vocabulary.
@@ -131,7 +133,7 @@ def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
     counts, options.character_coverage, max_size=vocab_size // 4
   )
   words = library.pre_tokenizer.pre_tokenize_str
-  continuing = [  # Not punctuation nor Chinese, which are words of their own.
+  continuing = [  # Neither punctuation nor Chinese, which are whole words.
     char
     for char in alphabet
     if len(words(library.normalizer.normalize_str("a" + char))) == 1
@@ -151,7 +153,7 @@ def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
     ),
   )
   vocab = library.get_vocab(with_added_tokens=False)
-  _note_size(len(vocab), vocab_size)
+  _warn_if_small(len(vocab), vocab_size)
   return bert_json(
     sorted(vocab, key=vocab.get),
     lowercase=options.lowercase,
@@ -176,7 +178,7 @@ def _unicode_forms(form: str) -> list[normalizers.Normalizer]:
 def _alphabet(
   counts: collections.Counter, coverage: float, *, max_size: int
 ) -> list[str]:
-  """The characters to have in the vocabulary, sorted by code point."""
+  """Returns the characters of the vocabulary, sorted by code point."""
   ranked = sorted(counts, key=lambda char: (-counts[char], char))
   covered = itertools.accumulate(counts[char] for char in ranked)
   needed = sum(total < coverage * counts.total() for total in covered) + 1
@@ -186,9 +188,13 @@ def _alphabet(
 def bert_json(
   tokens: list[str], *, lowercase: bool, normalization: str = "", **options
 ) -> str:
-  """The tokenizer.json of BERT's tokenizer with these tokens, in id order.
+  """Returns the tokenizer.json of BERT's tokenizer.
 
-  options: others of the library's BertNormalizer.
+  Args:
+    tokens: the vocabulary in the order of ids.
+    lowercase: as in tokenizer.train_tokenizer.
+    normalization: as in tokenizer.train_tokenizer.
+    **options: further options of the library's BertNormalizer.
   """
   ids = {token: index for index, token in enumerate(tokens)}
   library = tokenizers.Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
@@ -203,18 +209,18 @@ def bert_json(
 
 
 def train_bpe(lines: list[str], options: VocabularyOptions) -> str:
-  """The tokenizer.json of a byte-level BPE with RoBERTa's specials 0..4.
+  """Returns the tokenizer.json of a byte-level BPE; RoBERTa's specials 0..4.
 
-  A space is put before the text (add_prefix_space), so that the first word
-  is spelt with the same tokens as elsewhere, and every word begins with Ġ.
+  A space is put before the text (add_prefix_space), so that the first word has
+  the same tokens as elsewhere, and every word begins with Ġ.
   """
   vocab_size = options.vocab_size
   alphabet = pre_tokenizers.ByteLevel.alphabet()
   smallest = len(BPE_SPECIALS) + len(alphabet)
   if vocab_size < smallest:
     raise CorpusError(
-      f"tokenizer.vocab_size={vocab_size} is too small for bpe: at least "
-      f"{smallest}, the bytes and five special tokens."
+      f"tokenizer.vocab_size={vocab_size} is too small for bpe; expected at "
+      f"least {smallest}, the bytes and five special tokens."
     )
   library = tokenizers.Tokenizer(models.BPE())
   steps = _unicode_forms(options.normalization)
@@ -244,24 +250,24 @@ def train_bpe(lines: list[str], options: VocabularyOptions) -> str:
     ),
   )
   library.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-  _note_size(library.get_vocab_size(), vocab_size)
+  _warn_if_small(library.get_vocab_size(), vocab_size)
   return library.to_str()
 
 
 def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
-  """A sentencepiece .model with ALBERT's specials 0..4.
+  """Returns a sentencepiece .model with ALBERT's specials 0..4.
 
-  num_threads is part of the result (the order of float sums), so it is fixed.
+  num_threads affects the result (the order of float sums), so it is fixed.
   """
   sentencepiece.set_min_log_level(2)  # Errors only; they are raised anyway.
   normalizer = _unigram_normalizer(options.lowercase, options.normalization)
-  # At most half of what isn't for bytes.
+  # At most half of the entries that are not for bytes.
   max_alphabet = (options.vocab_size - 256 * options.byte_fallback) // 2
   lines = sample_sentences(lines, MAX_UNIGRAM_BYTES)
   counts = collections.Counter()
   for line in lines:
     counts.update(normalizer.Normalize(line))
-  del counts["▁"], counts["▅"]  # Its signs for a space and an unknown.
+  del counts["▁"], counts["▅"]  # Its marks for spaces and unknown characters.
   model = io.BytesIO()
   try:
     sentencepiece.SentencePieceTrainer.Train(
@@ -272,8 +278,8 @@ def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
       required_chars="".join(
         _alphabet(counts, options.character_coverage, max_size=max_alphabet)
       ),
-      character_coverage=0.98,  # The least there is: we give the alphabet.
-      # False would be written to the file too, whose hash is the tokenizer's.
+      character_coverage=0.98,  # The minimum: required_chars is the alphabet.
+      # Omitted if False: writing it to the file would change the hash.
       **({"byte_fallback": True} if options.byte_fallback else {}),
       max_sentence_length=1 << 20,
       num_threads=16,
@@ -297,18 +303,18 @@ def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
 
 
 def _unigram_problem(vocab_size: int, message: str) -> str:
-  thing = f"tokenizer.vocab_size={vocab_size}"
+  option = f"tokenizer.vocab_size={vocab_size}"
   if largest := re.search(r"too high .* value <= (\d+)", message):
     return (
-      f"{thing} is more than this text gives for unigram: at most "
+      f"{option} is too large for unigram; this text yields at most "
       f"{largest[1]}; lower it, or train on more text."
     )
   if smallest := re.search(r"required_chars\. \d+ vs (\d+)", message):
     return (
-      f"{thing} is too small for unigram: at least {smallest[1]}, the "
-      f"characters of this text and five special tokens."
+      f"{option} is too small for unigram; expected at least {smallest[1]}, "
+      "the characters of this text and five special tokens."
     )
-  return f"{thing}: sentencepiece can't train on this text: {message}"
+  return f"{option}: sentencepiece can't train on this text: {message}"
 
 
 def _unigram_normalizer(
@@ -318,8 +324,8 @@ def _unigram_normalizer(
     return {"nfc": _nfc, "none": _identity}.get(form, _nfkc)()
   if form in ("nfc", "none"):
     raise CorpusError(
-      f"tokenizer.normalization={form!r}: to lowercase, a unigram normalizes"
-      " to nfkc; set tokenizer.lowercase=False, or another kind."
+      f"tokenizer.normalization={form!r}: a lowercasing unigram normalizes to "
+      "nfkc; set tokenizer.lowercase=False, or another tokenizer.kind."
     )
   return _accentless()
 
@@ -329,10 +335,10 @@ def _nfkc() -> sentencepiece.SentencePieceNormalizer:
 
 
 def _nfc() -> sentencepiece.SentencePieceNormalizer:
-  """NFC, by the sequences of characters for which sentencepiece has NFKC.
+  """Returns NFC rules for the sequences that sentencepiece's NFKC maps.
 
-  So a mark that stands before one that composes with the letter (a vowel sign
-  before a hamza) is not moved, as it isn't by its NFKC; nothing is lost.
+  Like its NFKC, they don't move a mark before one that composes with the letter
+  (a vowel sign before a hamza); nothing is lost.
   """
   sources = [source for source, _ in _nfkc().Decompile()]
   rules = [(text, unicodedata.normalize("NFC", text)) for text in sources]
@@ -347,7 +353,7 @@ def _identity() -> sentencepiece.SentencePieceNormalizer:
 
 
 def _accentless() -> sentencepiece.SentencePieceNormalizer:
-  """NFKC and case folding, without accents: `lowercase` as for BERT."""
+  """Returns NFKC and case folding, without accents, like BERT's lowercasing."""
   folding = sentencepiece.SentencePieceNormalizer(rule_name="nmt_nfkc_cf")
   rules = {
     char: _plain(char)
@@ -369,10 +375,11 @@ def _plain(text: str) -> str:
   return unicodedata.normalize("NFC", "".join(kept)).lower()
 
 
-def _note_size(size: int, wanted: int) -> None:
+def _warn_if_small(size: int, wanted: int) -> None:
   if size < wanted:
     _log.warning(
-      "tokenizer.vocab_size=%d is more than this text gives; it has %d.",
+      "tokenizer.vocab_size=%d is more than this text yields; the vocabulary "
+      "has %d tokens.",
       wanted,
       size,
     )

@@ -1,12 +1,12 @@
-"""Which tokens of an old vocabulary spell a token of a new one?
+"""Maps tokens of a new vocabulary to the old tokens that spell them.
 
-What a model knows of words can so be carried over to another vocabulary
-(retokenize.py). A token is spelt by itself where the old vocabulary has it,
-else by the longest tokens that follow one another in it, as WordPiece cuts a
-word. The libraries' ways to write a token (##ing, Ġthe, ▁the) are left aside:
-a spelling is text, and whether a word begins with it. Bytes that are no text,
-parts of a character, are lone surrogates in it: b"\\xc3" is "\\udcc3", as
-Python's "surrogateescape" has it.
+This carries a model's knowledge of words over to another vocabulary (`maskedlm
+retokenize`). A token is spelled by itself if the old vocabulary has it, else by
+the longest matching tokens from left to right, as WordPiece splits a word. A
+spelling is text and whether it begins a word, independent of how the libraries
+write tokens (##ing, Ġthe, ▁the). Bytes that are only a part of a character are
+lone surrogates in it: b"\\xc3" is "\\udcc3", as Python's "surrogateescape" has
+it.
 """
 
 import re
@@ -17,17 +17,17 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 
 class Spelling(NamedTuple):
-  """What a token stands for."""
+  """The text of a token, and whether it begins a word."""
 
   starts_word: bool
   text: str  # Without the space before a word.
 
 
 def token_spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
-  """Of all ids but the special ones."""
+  """Returns the spelling of each id that is not special."""
   special = set(tokenizer.special_ids.tolist())
   ordinary = [i for i in range(tokenizer.vocab_size) if i not in special]
-  # What follows a token is decoded as what it is within a text.
+  # After another token, a token is decoded as within a text.
   first = tokenizer.special.unk
   before = tokenizer.decode([first])
 
@@ -44,20 +44,20 @@ def token_spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
 
 
 def map_vocabulary(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
-  """Of each id of `new`: the ids of `old` that spell it, in order.
+  """Returns for each id of `new` the ids of `old` that spell it, in order.
 
-  The five special tokens are the five of the old one, however they are written.
-  A token that `old` has none for, such as one of another script, is ().
+  The five special tokens map to the old ones, however they are written. A token
+  that `old` can't spell, such as one of another script, maps to ().
   """
   old_spellings, new_spellings = token_spellings(old), token_spellings(new)
-  # The last of equal ones: before a letter there may be its byte.
+  # The last of equal ones, since the byte of a letter may precede the letter.
   by_spelling = {spelling: i for i, spelling in old_spellings.items()}
   by_name = {
     (old.tokens(i), old_spellings.get(i)): i for i in range(old.vocab_size)
   }
   longest = max((len(text) for _, text in by_spelling), default=0)
 
-  def of(index: int) -> tuple[int, ...]:
+  def spell(index: int) -> tuple[int, ...]:
     spelling = new_spellings.get(index)
     same = by_name.get((new.tokens(index), spelling), by_spelling.get(spelling))
     if same is not None:
@@ -65,27 +65,27 @@ def map_vocabulary(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
     if spelling is None:
       return ()
     text = spelling.text
-    if not _BYTE.search(text):  # The libraries take none.
+    if not _BYTE.search(text):  # The libraries don't accept bytes.
       text = old.normalize(text).strip()
     return tuple(_cut(spelling._replace(text=text), by_spelling, longest))
 
-  found = [of(i) for i in range(new.vocab_size)]
-  for theirs, ours in zip(old.special, new.special, strict=True):
-    found[ours] = (theirs,)
-  return found
+  spelled = [spell(i) for i in range(new.vocab_size)]
+  for old_id, new_id in zip(old.special, new.special, strict=True):
+    spelled[new_id] = (old_id,)
+  return spelled
 
 
 _BYTE = re.compile("[\udc80-\udcff]")
-# How byte-level BPE writes a byte: as the character of that number, where one
-# sees it, the others as those from 256 on.
-_SEEN = [*range(33, 127), *range(161, 173), *range(174, 256)]
-_UNSEEN = [byte for byte in range(256) if byte not in _SEEN]
-_LETTERS = {chr(byte): byte for byte in _SEEN}
-_LETTERS |= {chr(256 + i): byte for i, byte in enumerate(_UNSEEN)}
+# Byte-level BPE writes a byte as the character with that code point if it is
+# printable, and the others as code points from 256 on.
+_PRINTABLE = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_OTHERS = [byte for byte in range(256) if byte not in _PRINTABLE]
+_LETTERS = {chr(byte): byte for byte in _PRINTABLE}
+_LETTERS |= {chr(256 + i): byte for i, byte in enumerate(_OTHERS)}
 
 
 def _bytes(token: str) -> bytes:
-  """What a token of bytes (<0xC3>, or _LETTERS) stands for; b"" for others."""
+  """Returns the bytes of a token (<0xC3>, or of _LETTERS); b"" for others."""
   if named := re.fullmatch("<0x([0-9A-F]{2})>", token):
     return bytes.fromhex(named[1])
   if set(token) <= _LETTERS.keys():
@@ -96,11 +96,11 @@ def _bytes(token: str) -> bytes:
 def _cut(
   spelling: Spelling, ids: Mapping[Spelling, int], longest: int
 ) -> Iterator[int]:
-  """The longest tokens that spell it, from its beginning on.
+  """Yields the longest tokens that spell it, from its beginning on.
 
-  A token that begins a word stands for one within it, and the other way round,
-  where there is no other. A character that no token has is spelt by its bytes,
-  or passed over.
+  A token that begins a word may stand for one within it, and vice versa, if
+  there is no better one. A character without a token is spelled by its bytes,
+  or skipped.
   """
   text, begin, starts = spelling.text, 0, spelling.starts_word
   while begin < len(text):

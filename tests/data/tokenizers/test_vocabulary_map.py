@@ -1,4 +1,4 @@
-"""Which old tokens spell a new one: small vocabularies, worked by hand."""
+"""The old tokens that spell a new one: small vocabularies, by hand."""
 
 from helpers import finetune_runs as runs
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
@@ -21,7 +21,7 @@ def load(folder, tokens):
   return load_tokenizer(folder)
 
 
-def respelt(tmp_path, new, old=OLD):
+def spelled(tmp_path, new, old=OLD):
   old, new = load(tmp_path / "old", old), load(tmp_path / "new", new)
   return {
     new.tokens(i): [old.tokens(j) for j in ids]
@@ -29,8 +29,8 @@ def respelt(tmp_path, new, old=OLD):
   }
 
 
-def test_a_token_is_spelt_by_itself_else_by_the_longest_within(tmp_path):
-  made = respelt(
+def test_a_token_is_spelled_by_itself_else_by_the_longest_parts(tmp_path):
+  made = spelled(
     tmp_path,
     (
       *("##ing", "[MASK]", "playing", "replay", "##play", "gin", "unplaying"),
@@ -43,7 +43,7 @@ def test_a_token_is_spelt_by_itself_else_by_the_longest_within(tmp_path):
     "playing": ["play", "##ing"],
     "replay": ["re", "##play"],
     "##play": ["##play"],
-    # "g" begins no word there: the one within a word stands for it.
+    # No old "g" begins a word, so the one within words is used.
     "gin": ["##g", "##in"],
     "unplaying": ["un", "##play", "##ing"],
     "[SEP]": ["[SEP]"],
@@ -51,30 +51,30 @@ def test_a_token_is_spelt_by_itself_else_by_the_longest_within(tmp_path):
     "[PAD]": ["[PAD]"],
     "[UNK]": ["[UNK]"],
     "play": ["play"],
-    "##un": ["un"],  # The other way round.
+    "##un": ["un"],  # And vice versa.
     "##ine": ["##in", "##e"],
   }
 
 
-def test_characters_that_no_token_has_are_passed_over(tmp_path):
-  made = respelt(tmp_path, (*SPECIAL, "rezplay", "##zz", "ω", "[unused7]"))
+def test_characters_without_a_token_are_skipped(tmp_path):
+  made = spelled(tmp_path, (*SPECIAL, "rezplay", "##zz", "ω", "[unused7]"))
   assert made["rezplay"] == ["re", "##play"]
   assert made["##zz"] == made["ω"] == made["[unused7]"] == []
 
 
-def test_an_uncased_model_spells_capitals_in_small_letters(tmp_path):
-  made = respelt(tmp_path, (*SPECIAL, "Play", "RePlay", "##PLAY"))
+def test_an_uncased_model_spells_capitals_in_lowercase(tmp_path):
+  made = spelled(tmp_path, (*SPECIAL, "Play", "RePlay", "##PLAY"))
   assert made["Play"] == ["play"]
   assert made["RePlay"] == ["re", "##play"]
   assert made["##PLAY"] == ["##play"]
 
 
-def test_unused_tokens_are_those_of_the_same_name(tmp_path):
-  made = respelt(tmp_path, (*SPECIAL, "[unused1]"), (*OLD, "[unused1]"))
+def test_unused_tokens_map_by_name(tmp_path):
+  made = spelled(tmp_path, (*SPECIAL, "[unused1]"), (*OLD, "[unused1]"))
   assert made["[unused1]"] == ["[unused1]"]
 
 
-def test_special_tokens_have_their_places_not_their_names():
+def test_special_tokens_map_by_role_not_by_name():
   wordpiece, unigram = trained("wordpiece", 90), trained("unigram", 50)
   origins = map_vocabulary(unigram, wordpiece)
   assert [origins[i] for i in wordpiece.special] == [
@@ -88,9 +88,8 @@ def trained(kind, vocab_size):
   )
 
 
-def test_the_ways_of_the_kinds_to_write_a_token_are_left_aside():
-  kinds = [trained("wordpiece", 90), trained("bpe", 300)]
-  kinds.append(trained("unigram", 50))
+def test_spellings_have_no_marks_of_their_kind():
+  kinds = trained_kinds()
   for tokenizer in kinds:
     found = token_spellings(tokenizer).values()
     assert Spelling(False, "e") in found
@@ -99,13 +98,18 @@ def test_the_ways_of_the_kinds_to_write_a_token_are_left_aside():
       assert starts_word or not text.startswith(("▁", "Ġ"))
 
 
-def test_bytes_of_characters_are_themselves_in_another_byte_level_bpe():
+def test_bytes_map_to_themselves_in_another_byte_level_bpe():
   small, large = trained("bpe", 270), trained("bpe", 300)
   special = set(large.special_ids.tolist())
   for i, origin in enumerate(map_vocabulary(small, large)):
     token = large.tokens(i)
     if i not in special and len(token) == 1:
       assert [small.tokens(j) for j in origin] == [token]
+
+
+def trained_kinds():
+  sizes = {"wordpiece": 90, "bpe": 300, "unigram": 50}
+  return [trained(kind, size) for kind, size in sizes.items()]
 
 
 def with_bytes():
@@ -118,7 +122,7 @@ def with_bytes():
   )
 
 
-def test_a_character_that_no_token_has_is_spelt_by_its_bytes(tmp_path):
+def test_a_character_without_a_token_is_spelled_by_its_bytes(tmp_path):
   """ß is C3 9F, ł is C5 82. Byte-level BPE writes A0 as ł, C3 as Ã."""
   new = load(tmp_path / "new", (*SPECIAL, "##ß", "ł", "ßt"))
   for old, expected in (
@@ -130,11 +134,11 @@ def test_a_character_that_no_token_has_is_spelt_by_its_bytes(tmp_path):
   ):
     origins = map_vocabulary(old, new)
     made = {new.tokens(i): origins[i] for i in range(5, 8)}
-    for token, spelt in expected.items():
-      assert " ".join(map(old.tokens, made[token])) == spelt
+    for token, spelling in expected.items():
+      assert " ".join(map(old.tokens, made[token])) == spelling
 
 
-def test_bytes_are_those_of_another_kind_and_no_letters(tmp_path):
+def test_bytes_map_to_bytes_of_another_kind_not_to_letters(tmp_path):
   bpe, unigram = trained("bpe", 270), with_bytes()
   byte = next(i for i in range(270) if bpe.tokens(i) == "Ã")
   (origin,) = map_vocabulary(unigram, bpe)[byte]
@@ -144,17 +148,16 @@ def test_bytes_are_those_of_another_kind_and_no_letters(tmp_path):
   assert map_vocabulary(letters, bpe)[byte] == ()
 
 
-def test_what_spells_a_word_is_put_together_the_word():
-  """Each kind by each other; without the characters that the old one lacks."""
-  kinds = [trained("wordpiece", 90), trained("bpe", 300)]
-  kinds.append(trained("unigram", 50))
+def test_the_tokens_of_a_word_joined_are_the_word():
+  """For each pair of kinds; except characters that the old one lacks."""
+  kinds = trained_kinds()
   for old in kinds:
-    theirs = token_spellings(old)
-    known = {text for _, text in theirs.values()}
+    spellings = token_spellings(old)
+    known = {text for _, text in spellings.values()}
     for new in kinds:
       origins = map_vocabulary(old, new)
       for i, (_, text) in token_spellings(new).items():
         if text.isascii() and text.isalnum():
-          spelt = "".join(theirs[j].text for j in origins[i])
+          joined = "".join(spellings[j].text for j in origins[i])
           expected = "".join(c for c in text.lower() if c in known)
-          assert spelt.lower() == expected
+          assert joined.lower() == expected

@@ -1,0 +1,158 @@
+"""Tokenizer files: those of other tools, settings beside them, damage."""
+
+import json
+
+import pytest
+import tokenizers
+
+from helpers.tokenizer_texts import ODD, words_of
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.tokenizers.tokenizer import (
+  load_tokenizer,
+)
+
+
+def test_a_saved_tokenizer_replaces_one_of_another_kind(trained, tmp_path):
+  for kind in ("wordpiece", "unigram", "wordpiece"):
+    made, _ = trained[kind, True]
+    made.save(tmp_path)
+    assert load_tokenizer(tmp_path).sha256 == made.sha256
+
+
+SPECIALS = "[PAD]\n[unused0]\n[unused1]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
+
+
+def test_a_vocab_file_line_by_line(tmp_path):
+  vocab = tmp_path / "vocab.txt"
+  # Windows line ends, a byte order mark, a blank and a repeated line.
+  content = "\ufeff" + SPECIALS + "the\n\nthe\n\u2028x\ncat\n##s\n"
+  vocab.write_bytes(content.replace("\n", "\r\n").encode())
+  tokenizer = load_tokenizer(vocab)
+  assert tokenizer.vocab_size == 13
+  assert tokenizer.encode("The cats").ids.tolist() == [9, 11, 12]
+  assert tokenizer.special == (0, 3, 4, 5, 6)
+  assert tokenizer.special_ids.tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8]
+  assert tokenizer.starts_word.tolist() == 12 * [True] + [False]
+  assert tokenizer.encode("[unused0]").ids.tolist() == [3, 3, 3]
+
+
+def test_the_case_of_a_vocab_file(tmp_path):
+  vocab = tmp_path / "vocab.txt"
+  vocab.write_text(SPECIALS + "the\nThe\n")
+  assert load_tokenizer(vocab).encode("The").ids.tolist() == [8]
+  low = load_tokenizer(vocab, lowercase=True)
+  assert low.encode("The").ids.tolist() == [7]
+  (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": true}')
+  assert load_tokenizer(tmp_path).encode("The").ids.tolist() == [7]
+  assert load_tokenizer(tmp_path).sha256 == low.sha256
+
+
+@pytest.mark.parametrize(
+  "stated",
+  [
+    {"do_lower_case": True, "strip_accents": False},
+    {"do_lower_case": False, "strip_accents": True},
+    {"do_lower_case": True, "tokenize_chinese_chars": False},
+    {"do_lower_case": True, "strip_accents": None},
+  ],
+)
+def test_a_config_next_to_a_vocab_file_is_used(tmp_path, stated):
+  transformers = pytest.importorskip("transformers")
+  words = "bär\nbar\nBär\nBar\nder\nDer\ncafé\ncafe\n中\n中国\n国\n"
+  (tmp_path / "vocab.txt").write_text(SPECIALS + words)
+  (tmp_path / "tokenizer_config.json").write_text(json.dumps(stated))
+  peer = transformers.BertTokenizer.from_pretrained(tmp_path)
+  made = load_tokenizer(tmp_path)
+  text = "Der Bär café 中国"
+  expected = peer(text, add_special_tokens=False)["input_ids"]
+  assert made.encode(text).ids.tolist() == expected
+
+
+def test_settings_of_other_tools_are_ignored(trained, tmp_path):
+  tokenizer, folder = trained["bpe", False]
+  raw = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+  raw.enable_truncation(3)
+  raw.enable_padding(length=7)
+  raw.save(str(tmp_path / "tokenizer.json"))
+  again = load_tokenizer(tmp_path)
+  assert again.sha256 == tokenizer.sha256
+  assert (
+    again.encode(ODD[0]).ids.tolist() == tokenizer.encode(ODD[0]).ids.tolist()
+  )
+
+
+def test_bpe_without_a_space_before_the_text(trained, tmp_path):
+  _, folder = trained["bpe", False]
+  definition = json.loads((folder / "tokenizer.json").read_text())
+  definition["pre_tokenizer"]["add_prefix_space"] = False
+  (tmp_path / "tokenizer.json").write_text(json.dumps(definition))
+  tokenizer = load_tokenizer(tmp_path)
+  raw = tokenizers.Tokenizer.from_file(str(tmp_path / "tokenizer.json"))
+  for text in ODD:
+    expected = raw.encode(text, add_special_tokens=False).ids
+    assert tokenizer.encode(text).ids.tolist() == expected
+  prompt = "The<mask>, the <mask> value</s>"
+  encoding = tokenizer.encode(prompt, specials=True)
+  assert (
+    encoding.ids.tolist() == raw.encode(prompt, add_special_tokens=False).ids
+  )
+  assert words_of("the value", tokenizer.encode("the value")) == [
+    "the",
+    "value",
+  ]
+
+
+def _break(folder, name, content):
+  (folder / name).write_bytes(content)
+  return folder / name
+
+
+@pytest.mark.parametrize(
+  ("name", "content", "message"),
+  [
+    ("tokenizer.json", b"", "broken JSON"),
+    ("tokenizer.json", b"[1, 2]", "not an object"),
+    ("tokenizer.json", b'{"version": "1.0"}', "not a usable tokenizer.json"),
+    ("tokenizer.json", b"\xff\xfe", "broken JSON"),
+    ("t.model", b"", "not a sentencepiece model"),
+    ("t.model", b"garbage" * 99, "not a sentencepiece model"),
+    ("vocab.txt", b"\xff\xfe[PAD]", "not UTF-8"),
+    ("vocab.txt", b"", "no special token for pad"),
+    ("tokenizer.pkl", b"x", "must end in .json"),
+  ],
+)
+def test_broken_files(tmp_path, name, content, message):
+  with pytest.raises(CorpusError, match=message) as error:
+    load_tokenizer(_break(tmp_path, name, content))
+  assert name in str(error.value)
+  assert "\n" not in str(error.value)
+
+
+def test_truncated_and_missing_files(trained, tmp_path):
+  for key, name in (
+    (("bpe", False), "tokenizer.json"),
+    (("unigram", False), "tokenizer.model"),
+  ):
+    content = (trained[key][1] / name).read_bytes()
+    for size in (100, len(content) // 2, len(content) - 1):
+      with pytest.raises(CorpusError, match=name):
+        load_tokenizer(_break(tmp_path, name, content[:size]))
+  with pytest.raises(CorpusError, match="No such file"):
+    load_tokenizer(tmp_path / "none" / "vocab.txt")
+  (tmp_path / "empty").mkdir()
+  with pytest.raises(CorpusError, match=r"has no tokenizer\.json"):
+    load_tokenizer(tmp_path / "empty")
+
+
+def test_models_without_word_boundaries_are_refused(tmp_path):
+  names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a</w>"]
+  vocab = {name: index for index, name in enumerate(names)}
+  path = tmp_path / "tokenizer.json"
+  suffixed = tokenizers.models.BPE(vocab, [], end_of_word_suffix="</w>")
+  tokenizers.Tokenizer(suffixed).save(str(path))
+  with pytest.raises(CorpusError, match="which tokens begin a word"):
+    load_tokenizer(path)
+  whole_words = tokenizers.models.WordLevel(vocab, unk_token="[UNK]")
+  tokenizers.Tokenizer(whole_words).save(str(path))
+  with pytest.raises(CorpusError, match="its model is wordlevel; expected"):
+    load_tokenizer(path)

@@ -1,0 +1,164 @@
+"""Training: reproducible, quiet, on any text; options that are wrong."""
+
+import collections
+import logging
+import os
+import subprocess
+import sys
+
+import pytest
+
+from helpers.repository import ROOT
+from helpers.tokenizer_texts import (
+  KINDS,
+  STRANGE,
+  sentences,
+)
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.tokenizers import training
+from maskedlm.data.tokenizers.tokenizer import (
+  load_tokenizer,
+  train_tokenizer,
+)
+
+SCRIPT = """
+import multiprocessing, sys
+from helpers.tokenizer_texts import KINDS, ODD, sentences
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
+
+def ids(folder):
+  return [i.tolist() for i in load_tokenizer(folder).encode_batch(ODD)]
+
+if __name__ == "__main__":
+  for kind, lowercase in KINDS:
+    folder = f"{sys.argv[1]}/{kind}{lowercase}"
+    new = train_tokenizer(
+      sentences(), kind=kind, vocab_size=1009, lowercase=lowercase)
+    new.save(folder)
+    expected = [i.tolist() for i in new.encode_batch(ODD)]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+      assert pool.map(ids, [folder] * 4) == [expected] * 4
+    print(new.sha256)
+  assert "jax" not in sys.modules
+"""
+
+
+def test_another_process_trains_the_same_and_is_quiet(trained, tmp_path):
+  script = tmp_path / "script.py"
+  script.write_text(SCRIPT)
+  path = f"{ROOT}:{ROOT / 'tests'}"
+  done = subprocess.run(
+    [sys.executable, str(script), str(tmp_path)],
+    env={**os.environ, "PYTHONPATH": path, "PYTHONHASHSEED": "12345"},
+    capture_output=True,
+    text=True,
+    check=False,
+  )
+  assert done.stderr == ""
+  assert done.stdout.split() == [trained[key][0].sha256 for key in KINDS]
+  for key in KINDS:
+    tokenizer, folder = trained[key]
+    assert load_tokenizer(folder).sha256 == tokenizer.sha256
+  assert len({trained[key][0].sha256 for key in KINDS}) == 6
+
+
+def test_lowercase_strips_accents_in_all_kinds(trained):
+  for kind in ("wordpiece", "bpe", "unigram"):
+    tokenizer, _ = trained[kind, True]
+    text = "The CAF\u00c9 cafe\u0301 \u0130"
+    assert tokenizer.decode(tokenizer.encode(text).ids) == "the cafe cafe i"
+
+
+def test_a_sample_is_every_kth_sentence():
+  lines = [f"sentence {i}" for i in range(10)]  # 10 bytes each.
+  assert training.sample_sentences(iter(lines), None) == lines
+  assert training.sample_sentences(iter(lines), 100) == lines
+  assert training.sample_sentences(iter(lines), 99) == lines[::2]
+  assert training.sample_sentences(iter(lines), 40) == lines[::4]
+  assert training.sample_sentences(["é" * 5] * 4, 29) == ["é" * 5] * 2
+  assert training.sample_sentences(["x" * 25_000], None) == [
+    *2 * ["x" * 10_000],
+    "x" * 5_000,
+  ]
+
+
+def test_options_that_are_wrong():
+  def train(**options):
+    defaults = {"kind": "wordpiece", "vocab_size": 500, "lowercase": True}
+    return train_tokenizer(sentences(), **(defaults | options))
+
+  with pytest.raises(CorpusError, match='did you mean "wordpiece"'):
+    train(kind="word_piece")
+  for kind, size, least in (
+    ("wordpiece", 8, "9"),
+    ("bpe", 260, "261"),
+    ("unigram", 9, r"\d+, the characters"),
+  ):
+    with pytest.raises(CorpusError, match=f"={size} is too small.* {least}"):
+      train(kind=kind, vocab_size=size)
+  for kind in ("wordpiece", "bpe", "unigram"):
+    with pytest.raises(CorpusError, match="no text"):
+      train_tokenizer(["", "  \n"], kind=kind, vocab_size=500, lowercase=True)
+
+
+def test_a_vocabulary_that_the_text_cannot_fill(caplog):
+  lines = ["the cat sat on the mat"] * 5
+  for kind in ("wordpiece", "bpe"):
+    with caplog.at_level(logging.WARNING):
+      tokenizer = train_tokenizer(
+        lines, kind=kind, vocab_size=900, lowercase=True
+      )
+    warning = caplog.messages[-1]
+    assert warning.startswith("tokenizer.vocab_size=900 is more than")
+    assert f"{tokenizer.vocab_size} tokens" in warning
+    ids = tokenizer.encode_batch(lines)[0]
+    assert ids.max() < tokenizer.vocab_size == len(tokenizer.starts_word)
+    assert len(ids) == 6  # Each word is one token.
+  with pytest.raises(CorpusError, match=r"=900 .* at most (\d+);") as error:
+    train_tokenizer(lines, kind="unigram", vocab_size=900, lowercase=True)
+  largest = int(str(error.value).split("at most ")[1].split(";")[0])
+  tokenizer = train_tokenizer(
+    lines, kind="unigram", vocab_size=largest, lowercase=True
+  )
+  assert tokenizer.vocab_size == largest
+
+
+def test_the_alphabet_is_the_commonest_characters(monkeypatch):
+  counts = collections.Counter({"z": 99_980, "b": 10, "y": 5, "x": 4, "c": 1})
+  alphabet = training._alphabet
+  assert alphabet(counts, 0.9999, max_size=9) == ["b", "c", "x", "y", "z"]
+  assert alphabet(counts, 0.9999, max_size=3) == ["b", "y", "z"]
+  assert alphabet(collections.Counter("bca"), 0.9999, max_size=2) == ["a", "b"]
+  monkeypatch.setattr(training, "MIN_ALPHABET", 1)
+  assert alphabet(counts, 0.9999, max_size=9) == ["b", "z"]  # 99.99%.
+  counts["b"] -= 1
+  assert alphabet(counts, 0.9999, max_size=9) == ["b", "y", "z"]
+
+
+def test_rare_characters_leave_room_in_a_small_vocabulary():
+  rare = [chr(0x4E00 + i) for i in range(3_000)]
+  lines = ["plain words fill it"] * 2_000 + rare
+  tokenizer = train_tokenizer(
+    lines, kind="wordpiece", vocab_size=60, lowercase=False
+  )
+  assert tokenizer.special.unk not in tokenizer.encode("plain words").ids
+  tokens = [tokenizer.tokens(index) for index in range(tokenizer.vocab_size)]
+  # 60 // 4 characters: the letters, which are 12, and the first of the others.
+  assert sum(len(token) == 1 for token in tokens) == 15
+  assert {"一", "丁", "丂"} < set(tokens)
+  # Chinese characters are words of their own: no "##" is spent on them.
+  assert sum(len(t) == 3 and t.startswith("##") for t in tokens) == 12
+
+
+def test_training_survives_any_text():
+  lines = [*STRANGE, "x" * 200_000, "日本語" * 9_000, *sentences()]
+  # Spellings of special tokens, and a character sentencepiece reserves.
+  lines += 500 * ["[MASK] [MASK][SEP] <mask><unk> <pad> </s> \u2585 \u2581\t"]
+  for kind in ("wordpiece", "bpe", "unigram"):
+    tokenizer = train_tokenizer(
+      lines, kind=kind, vocab_size=700, lowercase=True
+    )
+    assert tokenizer.vocab_size <= 700
+    assert tokenizer.special_ids.tolist() == [0, 1, 2, 3, 4]
+    ids = tokenizer.encode(lines[-1]).ids
+    assert set(ids.tolist()) & set(tokenizer.special) <= {tokenizer.special.unk}

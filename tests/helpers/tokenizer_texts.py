@@ -1,0 +1,63 @@
+"""Texts and tokenizers for the tests of data/tokenizers."""
+
+import importlib
+
+import sentencepiece
+
+ODD = [
+  "Plain words, with punctuation: don't stop-it (U.S., $3.50)!",
+  "NFC caf\u00e9 na\u00efve \u1ec7 \u00c5",
+  "NFD cafe\u0301 nai\u0308ve e\u0323\u0302 A\u030a",
+  "a\u0301\u0302\u0303\u0304 many marks \u0301alone",
+  "\U0001f600\U0001f469\u200d\U0001f467 emoji \U0001f44d\U0001f3fd\u2764\ufe0f",
+  "日本語です 中文，标点。 한국어 한국어",
+  "مرحبا بالعالم שלום עולם mixed",
+  "हिन्दी में ไทย Straße İstanbul",
+  "\ufb01ne \u00bd \u2460 \u337f \ufb03 wide ＡＢＣ",
+  "▁odd ##ing Ġx ĊĀ",
+  "NUL a\x00b and \x07 controls",
+]
+STRANGE = [
+  "",
+  " ",
+  "\n",
+  "\t \r\n",
+  "\x00",
+  "\ud800",
+  "a\ud800\udfffb",
+  "\u0301",
+]
+# The kinds whose words are separated by whitespace alone.
+SPACED = [(kind, low) for kind in ("bpe", "unigram") for low in (True, False)]
+KINDS = [("wordpiece", True), ("wordpiece", False), *SPACED]
+
+
+def sentences():
+  """Returns English of the standard library, and ODD twice."""
+  lines = []
+  for name in ("argparse", "decimal", "logging", "random", "statistics"):
+    module = importlib.import_module(name)
+    for thing in (module, *vars(module).values()):
+      lines += (getattr(thing, "__doc__", None) or "").splitlines()
+  return lines + 2 * ODD
+
+
+def train_sentencepiece(path, **options):
+  """Writes a .model with sentencepiece's defaults: no pad, no mask."""
+  with path.open("wb") as file:
+    sentencepiece.SentencePieceTrainer.Train(
+      sentence_iterator=iter(sentences()),
+      model_writer=file,
+      minloglevel=2,
+      **{"vocab_size": 300, "character_coverage": 0.98, **options},
+    )
+
+
+def words_of(text, encoding):
+  """Returns the text of each word, from the spans of its tokens."""
+  spans = {}
+  for (a, b), word in zip(encoding.offsets, encoding.word_ids, strict=True):
+    first, last = spans.get(word, (a, b))
+    spans[word] = min(a, first), max(b, last)
+  assert list(spans) == list(range(len(spans)))
+  return [text[a:b] for a, b in spans.values()]
