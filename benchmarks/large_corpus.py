@@ -208,7 +208,7 @@ def pretrain(path: pathlib.Path) -> dict:
   process = subprocess.Popen(
     [
       *(sys.executable, "-m", "maskedlm", "pretrain"),
-      f"--config={ROOT / 'configs' / 'bert_tiny.py'}",
+      f"--config={ROOT}/configs/bert.py:tiny",
       f"--workdir={workdir}",
       *(f"--config.{name}={value}" for name, value in options.items()),
     ],

@@ -2,7 +2,7 @@
 
   python benchmarks/multilingual.py --steps 4000 --json FILE --png FILE
 
-configs/xlmr_tiny.py's model trained on 1 language (en), on 4 and on all, each
+configs/xlmr.py:tiny's model trained on 1 language (en), on 4 and on all, each
 for the same number of steps; with several languages, once as they are
 (data.alpha = 1) and once as XLM-R draws them (0.3). All have one vocabulary,
 made of all languages with alpha = 0.3, so that the model alone differs; and all
@@ -34,7 +34,7 @@ ROOT = pathlib.Path(__file__).parent.parent
 DATA = pathlib.Path(
   os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
 )
-CONFIG = ROOT / "configs" / "xlmr_tiny.py"
+CONFIG = f"{ROOT}/configs/xlmr.py:tiny"
 FOUR = ("en", "de", "vi", "mr")  # The second size: large, large, small, tiny.
 # 15% of the documents are held out: of the smallest languages 5% would be a few
 # rows. All rows are masked so often, each time elsewhere, and then measured.

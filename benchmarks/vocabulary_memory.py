@@ -89,7 +89,7 @@ def compare(remat: str, rows: int, dtype: str) -> list[dict]:
 
 
 def configure(vocab_size: int, block: int, *, remat, rows, dtype):
-  """configs/xlmr_base.py on one device, with another vocabulary."""
+  """configs/xlmr.py:base on one device, with another vocabulary."""
   config = overrides.load_config(str(CONFIG))
   config.tokenizer.vocab_size = vocab_size
   config.model.update(vocab_block=block, dtype=dtype, remat=remat)

@@ -2,13 +2,13 @@
 
 The baseline that BERT was compared with: the GPT row of table 1 and "LTR & No
 NSP" of table 5 in Devlin et al. 2019, https://arxiv.org/abs/1810.04805. All
-but the objective is configs/roberta_base.py: the same rows of the same text in
-the same order, so that what differs is what a token sees.
+but the objective is as in configs/roberta.py:base: the same rows of the same
+text in the same order, so that only the attention mask differs.
 
   maskedlm pretrain --config=configs/causal_base.py --workdir=runs/causal \\
     --config.corpus.source='text:/data/*.txt' --config.train.accumulate=16
 
-Not measured here: it wants a TPU or GPUs.
+It has not been trained here: it needs TPUs or GPUs.
 """
 
 from maskedlm.config import defaults as base
@@ -22,8 +22,9 @@ def get_config():
   config.tokenizer.vocab_size = 50_265
   config.tokenizer.lowercase = False
   config.model.norm_epsilon = 1e-5
-  config.model.type_vocab_size = 0  # Rows of one text: B would never train.
-  # For TPUs and GPUs, as configs/roberta_base.py has it.
+  # A row is one text, so an embedding of a second one would never train.
+  config.model.type_vocab_size = 0
+  # For TPUs and GPUs, as in configs/roberta.py.
   config.model.dtype = "bfloat16"
   config.model.remat = "dots"
   config.data.length = 512

@@ -1,15 +1,14 @@
-"""Classification of texts of your own, or pairs: TSV, CSV, JSONL, Parquet.
+"""Classification of your own texts or pairs: TSV, CSV, JSONL or Parquet files.
 
 As BERT is fine-tuned (Devlin et al. 2019, https://arxiv.org/abs/1810.04805,
-section 4.1 and appendix A.3). Columns "text" and "label" unless named:
+section 4.1 and appendix A.3). The columns are "text" and "label" unless named:
 
   maskedlm finetune classification --config=configs/classification.py \\
     --config.init_from=runs/bert --config.data.train=reviews.csv \\
     --config.task.text=review --config.task.label=stars
 
-A pair has --config.task.text_b=COLUMN too; numbers instead of classes are
---config.task.regression=True. docs/guides/finetune/classification.md has the
-rest.
+For pairs add --config.task.text_b=COLUMN; for numbers instead of classes,
+--config.task.regression=True. See docs/guides/finetune/classification.md.
 """
 
 from maskedlm.finetune import config as base

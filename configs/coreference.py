@@ -1,15 +1,14 @@
-"""Which of two names a pronoun means, or neither: GAP.
+"""Coreference on GAP: which of two names a pronoun refers to, or neither.
 
 Webster et al. 2018, https://arxiv.org/abs/1810.05201. GAP has no training set:
-its development file, 2,000 examples, is trained on, and its validation file,
-454, is for development. The recipe is BERT's (Devlin et al. 2019,
+its development file (2,000 examples) is used for training and its validation
+file (454) for development. The recipe is BERT's (Devlin et al. 2019,
 https://arxiv.org/abs/1810.04805, appendix A.3).
 
   maskedlm finetune coreference --config=configs/coreference.py \\
     --config.init_from=runs/bert
 
-Its test file, where it is at hand, is
---config.data.also_score="('gap-test.tsv',)".
+To score its test file too: --config.data.also_score="('gap-test.tsv',)".
 """
 
 from maskedlm.finetune import config as base

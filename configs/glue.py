@@ -1,4 +1,4 @@
-"""GLUE: one of its nine tasks, or all of them one after the other.
+"""GLUE: one of its nine tasks, or all of them in turn.
 
 Wang et al. 2018, https://arxiv.org/abs/1804.07461; fine-tuned as BERT was
 (Devlin et al. 2019, https://arxiv.org/abs/1810.04805, section 4.1).
@@ -6,22 +6,22 @@ Wang et al. 2018, https://arxiv.org/abs/1804.07461; fine-tuned as BERT was
   maskedlm finetune classification --config=configs/glue.py:mrpc \\
     --config.init_from=runs/bert
 
-The variants are cola, sst2, mrpc (that of configs/glue.py), stsb, qqp, mnli,
-qnli, rte, wnli, and all: the table of those whose folders are there, with their
-average, and which are missing in it. Files: MASKEDLM_DATA/glue/{CoLA,SST-2,...}
-as in the official archive.
+The variants are cola, sst2, mrpc (the default), stsb, qqp, mnli, qnli, rte,
+wnli, and all: it runs the tasks whose folders exist and prints a table of them
+with their average and the names of the missing ones. Files:
+MASKEDLM_DATA/glue/{CoLA,SST-2,...} as in the official archive.
 The paper tried 5e-5, 4e-5, 3e-5 and 2e-5 for each task:
 --config.sweep.learning_rate=5e-5,4e-5,3e-5,2e-5
 """
 
 import pathlib
 
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.errors import check_name
 from maskedlm.finetune import config as base
 from maskedlm.finetune.classification import glue
 
-# Task -> learning rate, epochs. Rates lie in the range that the BERT paper
-# searched; batches of 32 and 3 epochs are the paper's where nothing is said.
+# Task -> learning rate, epochs. The rates lie in the range that the BERT paper
+# searched; batches of 32 and 3 epochs are the paper's unless noted.
 RECIPES = {
   "cola": (5e-5, 10),  # MosaicBERT (arXiv:2312.17482): small, needs longer.
   "sst2": (3e-5, 3),  # MosaicBERT.
@@ -31,7 +31,7 @@ RECIPES = {
   "mnli": (5e-5, 3),  # MosaicBERT.
   "qnli": (2e-5, 3),
   "rte": (2e-5, 10),  # RoBERTa (arXiv:1907.11692), ELECTRA.
-  "wnli": (2e-5, 3),  # No one's numbers: the paper left it out.
+  "wnli": (2e-5, 3),  # Not from a paper: BERT's left it out.
 }
 
 
@@ -44,15 +44,11 @@ def get_config(task="mrpc"):
     config.suite = tuple(found) or glue.TASKS
     config.suite_without = tuple(t for t in glue.TASKS if t not in config.suite)
     return config
-  if task not in RECIPES:
-    raise ConfigError(
-      f"configs/glue.py:{task}: no such task{did_you_mean(task, RECIPES)}; "
-      f"known: {', '.join(RECIPES)}, all."
-    )
+  check_name("configs/glue.py:TASK", task, (*RECIPES, "all"))
   config.name = f"glue_{task}"
   config.task.layout = task
   folder = pathlib.Path(base.data_dir()) / "glue" / glue.FOLDERS[task]
-  # train_from_dev.tsv: a part of the development set
+  # train_from_dev.tsv is a part of the development set
   # (docs/guides/finetune/overview.md).
   config.data.train = _first(folder, "train.tsv", "train_from_dev.tsv") or str(
     folder / "train.tsv"
@@ -68,6 +64,6 @@ def get_config(task="mrpc"):
 
 
 def _first(folder, *names):
-  """The first of these files that is there; "" if none is."""
+  """Returns the path of the first of these files that exists, or ""."""
   found = [folder / name for name in names if (folder / name).is_file()]
   return str(found[0]) if found else ""

@@ -1,16 +1,16 @@
-"""For an hour of a laptop: 4 layers x 256 of ModernBERT's kind, masked LM.
+"""A masked LM for an hour on a laptop: 4 of ModernBERT's layers, 256 wide.
 
-Its layers (Warner et al. 2024, https://arxiv.org/abs/2412.13663): rotary
-positions, norms before the sublayers, a gated MLP, no biases. With so few steps
-they make the difference: after 3,076 steps on novels the held-out loss is 4.0
-nats, where BERT's own layers, of as many parameters and with the same rate, are
-still at 6.0 (docs/results/learning.md).
+These layers (Warner et al. 2024, https://arxiv.org/abs/2412.13663) have rotary
+positions, norms before the sublayers, a gated MLP and no biases. In so few
+steps that makes the difference: after 3,076 steps on novels the held-out loss
+is 4.0 nats; with BERT's layers, as many parameters and the same rate it is
+still 6.0 (docs/results/learning.md).
 
   maskedlm pretrain --config=configs/modern_small.py --workdir=runs/small \\
     --config.corpus.source='text:/data/*.txt'
 
-Rows of 128 tokens; rotary positions have no table, so fine-tuning may have rows
-of up to model.max_positions.
+Rows have 128 tokens; as rotary positions need no table, rows may have up to
+model.max_positions tokens in fine-tuning.
 """
 
 from maskedlm.config import defaults as base
@@ -23,7 +23,7 @@ def get_config():
   config.model.num_layers = 4
   config.model.width = 256
   config.model.num_heads = 4
-  config.model.mlp_width = 704  # Three matrices of it, not two of 1,024.
+  config.model.mlp_width = 704  # The gated MLP has three matrices.
   config.model.max_positions = 512
   config.model.dropout = 0.0
   config.model.attention_dropout = 0.0
@@ -34,7 +34,7 @@ def get_config():
   config.model.mlp = "gated"
   config.model.biases = False
   config.data.length = 128
-  config.data.batch_size = 16  # Many small steps, not few large ones.
+  config.data.batch_size = 16  # Many small steps rather than few large ones.
   config.optimizer.learning_rate = 1e-3
   config.optimizer.b2 = 0.98
   config.optimizer.warmup_steps = 100

@@ -4,21 +4,21 @@ Paper: Warner et al. 2024, https://arxiv.org/abs/2412.13663. The numbers are
 those of the authors' yamls/modernbert/modernbert-base-pretrain.yaml: 1.719
 trillion tokens, then, as in the last phase, 50 billion while the rate falls by
 1 - sqrt. A step is 4,608 x 1,024 = 4,718,592 tokens, so these are 364,304 +
-10,596 steps, and the 3 billion tokens of warm-up are 636.
+10,596 steps, and the 3 billion tokens of warm-up are 636 steps.
 
   maskedlm pretrain --config=configs/modernbert_base.py --workdir=runs/modern \\
     --config.corpus.source='text:/data/*.txt' --config.train.accumulate=48
 
-The second phase, 250 billion tokens in rows of 8,192, is left to a run of its
-own: data.length=8192, data.batch_size=576, model.rope_theta=160000 and a
-constant rate of 3e-4 (docs/reference/presets.md). Other differences: no warm-up
-of the batch; no dropout of 0.1 on attention's output, as dropout is one option
+The second phase, 250 billion tokens in rows of 8,192, is a separate run:
+data.length=8192, data.batch_size=576, model.rope_theta=160000 and a constant
+rate of 3e-4 (docs/reference/presets.md). Other differences: no batch size
+warm-up; no dropout of 0.1 on attention's output, as dropout is a single option
 here; a fixed number of masks in each row, and none on [CLS] and [SEP]; rows are
-cut from running text, each document seeing only itself, and only a row's first
-one has a [CLS], where theirs are packed from whole sequences. Keys outside the
-local window are skipped by splash, on TPUs (docs/guides/pretrain/attention.md).
-The held-out loss is at 15% masking, as theirs. Not measured here: it wants TPUs
-or GPUs.
+cut from running text, each document attends only to itself, and only the first
+one of a row has a [CLS], where theirs are packed from whole sequences. On TPUs,
+splash attention skips keys outside the local window
+(docs/guides/pretrain/attention.md). As theirs, the held-out loss is at 15%
+masking. It has not been trained here: it needs TPUs or GPUs.
 """
 
 from maskedlm.config import defaults as base

@@ -8,9 +8,9 @@ of 128 tokens, of which 30% are predicted.
     --config.corpus.source='text:/data/*.txt'
 
 Differences: a fixed number of masks in each row, where theirs is binomial;
-rows are cut from running text, each document seeing only itself, where theirs
-are the beginnings of documents. The held-out loss is at 15% masking, as
-theirs. Not measured here: it wants a TPU or GPUs.
+rows are cut from running text and each document attends only to itself, where
+theirs are the beginnings of documents. As theirs, the held-out loss is at 15%
+masking. It has not been trained here: it needs TPUs or GPUs.
 """
 
 from maskedlm.config import defaults as base

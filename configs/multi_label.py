@@ -1,13 +1,13 @@
-"""Any number of labels for a text of your own: TSV, CSV, JSONL, Parquet.
+"""Multi-label classification of your own texts: TSV, CSV, JSONL or Parquet.
 
-As classification is fine-tuned (Devlin et al. 2019,
-https://arxiv.org/abs/1810.04805, appendix A.3), each label a decision of its
-own. Columns "text" and "labels" unless named:
+Fine-tuned like classification (Devlin et al. 2019,
+https://arxiv.org/abs/1810.04805, appendix A.3), with an independent decision
+for each label. The columns are "text" and "labels" unless named:
 
   maskedlm finetune multi_label --config=configs/multi_label.py \\
     --config.init_from=runs/bert --config.data.train=posts.jsonl
 
-docs/guides/finetune/classification.md has the rest.
+See docs/guides/finetune/multi-label.md.
 """
 
 from maskedlm.finetune import config as base

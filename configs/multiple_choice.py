@@ -1,22 +1,25 @@
-"""Multiple choice: the most plausible ending, explanation or answer.
+"""Multiple choice: picks the most plausible ending, explanation or answer.
 
 One score w z_CLS for each choice, as BERT was fine-tuned on SWAG (Devlin et al.
 2019, https://arxiv.org/abs/1810.04805, section 4.4: batches of 16, 2e-5, 3
-epochs), whose layout and recipe the others share:
+epochs); the other data sets share SWAG's layout and recipe:
 
   maskedlm finetune multiple_choice --config=configs/multiple_choice.py:codah \\
     --config.init_from=runs/bert
 
-codah (the config without a variant): Chen et al. 2019, W19-2008, endings made
-to be hard for models. comve: SemEval-2020 task 4, subtask B, why a sentence is
-against common sense. swag: Zellers et al. 2018, arXiv:1808.05326, its train.csv
-and val.csv. A batch of 16 is 64 rows for the encoder with 4 choices each.
+  codah  endings written to be hard for models (Chen et al. 2019, W19-2008;
+         the default)
+  comve  why a sentence is against common sense (SemEval-2020 task 4B)
+  swag   what happens next (Zellers et al. 2018, arXiv:1808.05326), its
+         train.csv and val.csv
+
+With 4 choices each, a batch of 16 is 64 rows for the encoder.
 """
 
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.errors import check_name
 from maskedlm.finetune import config as base
 
-# Variant -> training set, development set, tokens of the longest row.
+# Variant -> training set, development set, tokens a row.
 FILES = {
   "codah": ("codah/train.tsv", "codah/dev.tsv", 96),
   "comve": (
@@ -29,11 +32,7 @@ FILES = {
 
 
 def get_config(variant="codah"):
-  if variant not in FILES:
-    raise ConfigError(
-      f"configs/multiple_choice.py:{variant}: no such variant"
-      f"{did_you_mean(variant, FILES)}; known: {', '.join(FILES)}."
-    )
+  check_name("configs/multiple_choice.py:VARIANT", variant, FILES)
   config = base.default("multiple_choice")
   config.name = variant
   folder = f"{base.data_dir()}/multiple_choice"

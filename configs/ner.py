@@ -1,27 +1,26 @@
-"""Named entities of WNUT-17 by fine-tuning: BIO tags, scored by entity.
+"""Named entity recognition on WNUT-17: BIO tags, scored by entities.
 
-The recipe is BERT's for tasks of tokens (Devlin et al. 2018,
-https://arxiv.org/abs/1810.04805, appendix A.3: batch 16 or 32, 5e-5 to 2e-5, 2
-to 4 epochs); the data is that of Derczynski et al. 2017, novel and emerging
-entities in noisy text. Every subword is trained with its word's tag, the first
-one is read.
+The recipe is BERT's for token-level tasks (Devlin et al. 2018,
+https://arxiv.org/abs/1810.04805, appendix A.3: batches of 16 or 32, rates of
+5e-5 to 2e-5, 2 to 4 epochs); the data are those of Derczynski et al. 2017,
+novel and emerging entities in noisy text. Every subword is trained with its
+word's tag; the prediction is read at the first one.
 
   maskedlm finetune tagging --config=configs/ner.py --config.init_from=runs/bert
 
-A CRF on top: --config=configs/ner.py:crf. Files of your own, in CoNLL columns:
---config.data.train=FILE --config.data.dev=FILE. Random restarts, as the paper
-averages five: --config.sweep.seeds='(0,1,2,3,4)'.
+With a CRF on top: --config=configs/ner.py:crf. With your own files, in CoNLL
+columns: --config.data.train=FILE --config.data.dev=FILE. The paper averages
+five random restarts: --config.sweep.seeds='(0,1,2,3,4)'.
 """
 
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import check_name
 from maskedlm.finetune import config as base
 
 
-def get_config(arg=""):
-  if arg not in ("", "crf"):
-    raise ConfigError(f"configs/ner.py:{arg}: expected configs/ner.py or :crf.")
+def get_config(variant="wnut17"):
+  check_name("configs/ner.py:VARIANT", variant, ("wnut17", "crf"))
   config = base.default("tagging")
-  config.name = f"ner_{arg or 'wnut17'}"
+  config.name = f"ner_{variant}"
   folder = f"{base.data_dir()}/ner/wnut17"
   config.data.train = f"{folder}/wnut17train.conll"
   config.data.dev = f"{folder}/emerging.dev.conll"
@@ -29,5 +28,5 @@ def get_config(arg=""):
   config.data.batch_size = 16
   config.optimizer.learning_rate = 5e-5
   config.train.epochs = 4
-  config.task.crf = arg == "crf"
+  config.task.crf = variant == "crf"
   return config

@@ -1,14 +1,14 @@
-"""How two entities of a sentence are related: SemEval-2010 task 8.
+"""Relations between two entities of a sentence: SemEval-2010 task 8.
 
-Hendrickx et al. 2010, https://aclanthology.org/S10-1006; with markers, as
+Hendrickx et al. 2010, https://aclanthology.org/S10-1006; entity markers as in
 Baldini Soares et al. 2019, https://arxiv.org/abs/1906.03158; batch size,
-learning rate and epochs as Wu & He 2019, https://arxiv.org/abs/1905.08284.
+learning rate and epochs as in Wu & He 2019, https://arxiv.org/abs/1905.08284.
 
   maskedlm finetune relations --config=configs/relations.py \\
     --config.init_from=runs/bert
 
-A tenth of the training file is held out; the task's own test file, where it is
-at hand, is --config.data.also_score="('TEST_FILE_FULL.TXT',)".
+A tenth of the training file is held out. To score the task's test file too:
+--config.data.also_score="('TEST_FILE_FULL.TXT',)".
 """
 
 from maskedlm.finetune import config as base

@@ -1,17 +1,17 @@
-"""Retrieval: which passage answers a query, by one vector of each text.
+"""Retrieval: finds the passages that answer a query, with one vector a text.
 
-One encoder for both, the mean of its vectors, cosines over 0.05 (Reimers &
-Gurevych 2019, https://arxiv.org/abs/1908.10084; the temperature is that of Gao
-et al. 2021, https://arxiv.org/abs/2104.08821), and the other passages of the
-batch as wrong answers, batches of 128 (Karpukhin et al. 2020,
-https://arxiv.org/abs/2004.04906). As it stands it learns from SQuAD 1.1, of
-which a tenth of the paragraphs is held out:
+One encoder for queries and passages, mean pooling, cosine similarities with a
+temperature of 0.05 (Reimers & Gurevych 2019, https://arxiv.org/abs/1908.10084;
+the temperature is that of Gao et al. 2021, https://arxiv.org/abs/2104.08821);
+the other passages of the batch of 128 are the negatives (Karpukhin et al. 2020,
+https://arxiv.org/abs/2004.04906). By default it trains on SQuAD 1.1 and holds
+out a tenth of the paragraphs:
 
   maskedlm finetune retrieval --config=configs/retrieval.py \\
     --config.init_from=runs/bert
 
-Your own pairs: --config.data.train=pairs.tsv, with the columns query, passage
-and, if you have them, negative (docs/guides/finetune/retrieval.md).
+For your own pairs: --config.data.train=pairs.tsv, with the columns query,
+passage and optionally negative (docs/guides/finetune/retrieval.md).
 """
 
 from maskedlm.finetune import config as base

@@ -1,31 +1,27 @@
-"""Labelled spans: entities of WNUT-17, nested ones of LitBank, or any span.
+"""Labelled spans: entities of WNUT-17, or nested ones of LitBank.
 
 Every span of a few words is classified (Jurafsky & Martin, section 11.5.2). The
-data are Derczynski et al. 2017 (novel entities in noisy text) and Bamman et al.
-2019 (six kinds of entities in novels, up to four deep); the recipe is BERT's
-for tasks of tokens (Devlin et al. 2018, https://arxiv.org/abs/1810.04805,
-appendix A.3).
+data are those of Derczynski et al. 2017 (novel entities in noisy text) and
+Bamman et al. 2019 (six kinds of entities in novels, up to four deep); the
+recipe is BERT's for token-level tasks (Devlin et al. 2018,
+https://arxiv.org/abs/1810.04805, appendix A.3).
 
   maskedlm finetune spans --config=configs/spans.py:litbank \\
     --config.init_from=runs/bert
 
-  wnut17    flat entities: the data of configs/ner.py.
-  litbank   nested entities; a tenth of the books is held out.
-  identify  the same, with one label: is it an entity or not?
+  wnut17    flat entities: the data of configs/ner.py (the default)
+  litbank   nested entities; a tenth of the books is held out
+  identify  the same, with one label: entity or not
 """
 
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.errors import check_name
 from maskedlm.finetune import config as base
 
 VARIANTS = ("wnut17", "litbank", "identify")
 
 
 def get_config(variant="wnut17"):
-  if variant not in VARIANTS:
-    raise ConfigError(
-      f"configs/spans.py:{variant}: no such variant"
-      f"{did_you_mean(variant, VARIANTS)}; known: {', '.join(VARIANTS)}."
-    )
+  check_name("configs/spans.py:VARIANT", variant, VARIANTS)
   config = base.default("spans")
   config.name = f"spans_{variant}"
   if variant == "wnut17":

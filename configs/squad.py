@@ -1,4 +1,4 @@
-"""SQuAD: the answer to a question is a part of a paragraph, or there is none.
+"""SQuAD: answers a question with a span of a paragraph, or with none.
 
 Rajpurkar et al. 2016, https://arxiv.org/abs/1606.05250 (v1) and 2018,
 https://arxiv.org/abs/1806.03822 (v2); fine-tuned as BERT was (Devlin et al.
@@ -14,26 +14,22 @@ set, the questions on a tenth of the paragraphs are held out.
 
 import pathlib
 
-from maskedlm.core.errors import ConfigError, did_you_mean
+from maskedlm.core.errors import check_name
 from maskedlm.finetune import config as base
 
-# Variant -> file version, batch size, epochs: the paper's.
-VARIANTS = {"v1": ("v1.1", 32, 3), "v2": ("v2.0", 48, 2)}
+# Version -> that of the files; batch size and epochs as in the BERT paper.
+VERSIONS = {"v1": ("v1.1", 32, 3), "v2": ("v2.0", 48, 2)}
 
 
-def get_config(variant="v1"):
-  if variant not in VARIANTS:
-    raise ConfigError(
-      f"configs/squad.py:{variant}: no such version"
-      f"{did_you_mean(variant, VARIANTS)}; known: {', '.join(VARIANTS)}."
-    )
-  version, batch_size, epochs = VARIANTS[variant]
+def get_config(version="v1"):
+  check_name("configs/squad.py:VERSION", version, VERSIONS)
+  file_version, batch_size, epochs = VERSIONS[version]
   config = base.default("question_answering")
-  config.name = f"squad_{variant}"
-  config.task.allow_impossible = variant == "v2"
+  config.name = f"squad_{version}"
+  config.task.allow_impossible = version == "v2"
   folder = pathlib.Path(base.data_dir()) / "squad"
-  config.data.train = str(folder / f"train-{version}.json")
-  dev = folder / f"dev-{version}.json"
+  config.data.train = str(folder / f"train-{file_version}.json")
+  dev = folder / f"dev-{file_version}.json"
   config.data.dev = str(dev) if dev.is_file() else ""
   config.data.length = 384
   config.data.batch_size = batch_size

@@ -1,42 +1,47 @@
-"""Every config: its shape as published, and two real steps of it, shrunk."""
+"""Tests every config: its published size, and two real steps of it, shrunk."""
 
 import functools
 import json
+import runpy
 
 import jax
 import numpy as np
 import pytest
 
-from helpers.repository import ROOT
+from helpers.repository import CONFIGS
 from maskedlm.cli import pretrain
 from maskedlm.config import defaults as base
 from maskedlm.config import overrides
-from maskedlm.modeling import architecture, encoder
+from maskedlm.modeling import (architecture, encoder)
 from maskedlm.training import sharding
 
-CONFIGS = sorted((ROOT / "configs").glob("*.py"))
-# Those of fine-tuning say so where they begin; tests/finetune runs them.
-FINETUNING = [p for p in CONFIGS if "maskedlm.finetune" in p.read_text()]
-PRETRAINING = [p for p in CONFIGS if p not in FINETUNING]
-# Shrunk, a large model is the base one again, which is compiled already.
-SHRUNK = [p for p in PRETRAINING if not p.stem.endswith("_large")]
+FILES = sorted(CONFIGS.glob("*.py"))
+# tests/finetune runs the configs of fine-tuning.
+PRETRAINING = [
+  f"{path.name}:{size}" if size else path.name
+  for path in FILES
+  if "maskedlm.finetune" not in path.read_text()
+  for size in runpy.run_path(str(path)).get("SIZES", ("",))
+  # Shrunk, a large model is the base one again.
+  if size != "large"
+]
 
 
-@pytest.mark.parametrize("path", SHRUNK, ids=lambda p: p.stem)
-def test_two_steps_of_a_shrunk_config(path, tiny, tmp_path, monkeypatch):
-  # On one device, for which compiling takes a quarter less.
+@pytest.mark.parametrize("name", PRETRAINING)
+def test_two_steps_of_a_shrunk_config(name, tiny, tmp_path, monkeypatch):
+  # For one device compiling takes a quarter less.
   on_one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
   monkeypatch.setattr(sharding, "make_mesh", on_one)
-  config = overrides.load_config(str(path))
+  config = overrides.load_config(f"{CONFIGS}/{name}")
   _, corpus = tiny
   config.corpus.path = str(corpus)
-  # The corpus's own options, so that it is taken as it is.
+  # The options the corpus was prepared with, so that it is accepted.
   for section in ("corpus", "tokenizer"):
     made = overrides.load_config(str(tiny[0]))[section].to_dict()
     made.pop("path", None)
     config[section].update(made)
   config.model.update(width=24, num_heads=4, mlp_width=40, max_positions=48)
-  # A layer of each kind: most of the time is the compiler's.
+  # One layer of each kind: most of the time goes into compiling.
   config.model.num_layers = 2 if config.model.local_window else 1
   if config.model.embedding_width:
     config.model.embedding_width = 8
@@ -51,23 +56,32 @@ def test_two_steps_of_a_shrunk_config(path, tiny, tmp_path, monkeypatch):
   assert pretrain.pretrain(config, tmp_path) == 0
   result = json.loads((tmp_path / "result.json").read_text())
   assert result["steps"] == 2
-  # Left to right there is a loss of its own.
-  name = "lm" if config.objective.name == "causal" else "mlm"
-  assert np.isfinite(result[f"heldout_{name}_loss"])
+  loss = "lm" if config.objective.name == "causal" else "mlm"
+  assert np.isfinite(result[f"heldout_{loss}_loss"])
 
 
-def test_the_baseline_is_roberta_but_for_what_a_token_sees():
-  folder = CONFIGS[0].parent
+def test_causal_is_roberta_but_for_name_and_objective():
   causal, roberta = (
-    overrides.load_config(str(folder / f"{name}_base.py")).to_dict()
-    for name in ("causal", "roberta")
+    overrides.load_config(f"{CONFIGS}/{name}").to_dict()
+    for name in ("causal_base.py", "roberta.py:base")
   )
   own = {"name": "", "objective": {}}
   assert {**causal, **own} == {**roberta, **own}
 
 
-@pytest.mark.parametrize("path", CONFIGS, ids=lambda p: p.stem)
-def test_a_config_says_what_it_is(path):
+@pytest.mark.parametrize("family", ["bert", "electra", "roberta", "xlmr"])
+def test_name_has_the_size_and_base_is_the_default(family):
+  config = overrides.load_config(f"{CONFIGS}/{family}.py")
+  expected = overrides.load_config(f"{CONFIGS}/{family}.py:base")
+  assert config.to_dict() == expected.to_dict()
+  # The default workdir, in which a preempted run resumes.
+  assert config.name == f"{family}_base"
+  large = overrides.load_config(f"{CONFIGS}/{family}.py:large")
+  assert large.name == f"{family}_large"
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)
+def test_docstring_has_the_command_and_the_paper(path):
   text = path.read_text()
   assert text.startswith('"""')
   docstring = text.split('"""')[1]
@@ -76,13 +90,11 @@ def test_a_config_says_what_it_is(path):
 
 
 @pytest.mark.parametrize(
-  ("name", "published"),
-  [("bert_base", 109_482_240), ("bert_large", 335_141_888)],
+  ("size", "published"), [("base", 109_482_240), ("large", 335_141_888)]
 )
-def test_published_parameter_counts(name, published):
-  """Encoder and pooler of the released models; the padding is not counted."""
-  path = next(p for p in CONFIGS if p.stem == name)
-  config = overrides.load_config(str(path))
+def test_published_parameter_counts(size, published):
+  """Counts encoder and pooler of the released models, without padding."""
+  config = overrides.load_config(f"{CONFIGS}/bert.py:{size}")
   cfg = architecture.encoder_config(
     config.model, config.tokenizer.vocab_size, 512
   )
@@ -97,7 +109,7 @@ def test_published_parameter_counts(name, published):
   [
     # The discriminator's encoder: tables of 128, projected to 256.
     (
-      "electra_small",
+      "electra.py:small",
       (30_522 + 512 + 2 + 2) * 128
       + 128 * 256
       + 256
@@ -105,28 +117,27 @@ def test_published_parameter_counts(name, published):
       13.5e6,
     ),
     (
-      "electra_large",
+      "electra.py:large",
       (30_522 + 512 + 2 + 2) * 1_024 + 24 * (12 * 1_024**2 + 13 * 1_024),
       335e6,
     ),
     # No positions; the gated layer has no bias.
     (
-      "mosaicbert_base",
+      "mosaicbert_base.py",
       (30_522 + 2 + 2) * 768 + 12 * (4 * 768**2 + 3 * 768 * 3_072 + 9 * 768),
       137e6,
     ),
-    # No biases. Norms: two a block, of which the first is there but skipped
+    # No biases. Norms: two a block, the first of which is skipped but present
     # (768 more than in transformers), that of the embeddings, the final one.
     (
-      "modernbert_base",
+      "modernbert_base.py",
       50_368 * 768 + 22 * (4 * 768**2 + 3 * 768 * 1_152 + 2 * 768) + 2 * 768,
       149e6,
     ),
   ],
 )
 def test_parameter_counts_of_later_models(name, by_hand, published):
-  path = next(p for p in CONFIGS if p.stem == name)
-  config = overrides.load_config(str(path))
+  config = overrides.load_config(f"{CONFIGS}/{name}")
   cfg = architecture.encoder_config(
     config.model, config.tokenizer.vocab_size, 512
   )

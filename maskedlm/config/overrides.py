@@ -75,7 +75,7 @@ def split(
     "--config",
     required=not instead,
     metavar="FILE",
-    help="config file, e.g. configs/bert_base.py; any option of it can be "
+    help="config file, e.g. configs/bert.py:base; any option of it can be "
     "overridden: --config.model.num_layers=6; with --help, lists them",
   )
   parser.allow_abbrev = False
@@ -127,11 +127,14 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   Raises:
     ConfigError: there is no such file or option, or a value is wrong.
   """
-  if not pathlib.Path(path.partition(":")[0]).is_file():
-    raise ConfigError(
-      f"--config={path}: no such file; expected a config such as "
-      "configs/quickstart.py."
-    )
+  file = pathlib.Path(path.partition(":")[0])
+  if not file.is_file():
+    expected = "a config such as configs/quickstart.py"
+    # Sizes are arguments: bert_base.py is now bert.py:base.
+    family, _, size = file.stem.rpartition("_")
+    if (by_size := file.with_name(f"{family}.py")).is_file():
+      expected = f"--config={by_size}:{size}"
+    raise ConfigError(f"--config={path}: no such file; expected {expected}")
   config = _parse(path, [])
   sections, overrides = _split_sections(overrides, config)
   for name, value in sections.items():

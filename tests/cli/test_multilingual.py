@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import languages
-from helpers.repository import ROOT
+from helpers.repository import CONFIGS
 from maskedlm import objectives
 from maskedlm.cli import inspect, pretrain, tokenizer
 from maskedlm.cli import tokenizer_report as report
@@ -23,7 +23,7 @@ from maskedlm.planning.inspect import rows as inspect_rows
 from maskedlm.planning.inspect.rows import Token
 from maskedlm.runtime import console
 
-XLMR = ROOT / "configs" / "xlmr_tiny.py"
+XLMR = f"{CONFIGS}/xlmr.py:tiny"
 SMALL = {
   "corpus.sentences": "lines",
   "corpus.num_workers": 1,
@@ -122,7 +122,7 @@ def test_inspect_shows_the_schedule(argv, capsys, tmp_path):
   "objective", ["mlm_nsp", "roberta", "spanbert", "electra", "causal"]
 )
 def test_every_objective_mixes(objective, argv):
-  options = overrides.load_config(str(XLMR), argv[1:])
+  options = overrides.load_config(XLMR, argv[1:])
   config = base.default(objective)
   for section in ("corpus", "tokenizer", "model", "data", "train"):
     config[section].update(options[section].to_dict())
@@ -135,7 +135,7 @@ def test_every_objective_mixes(objective, argv):
 
 
 def test_shares_instead_of_alpha(argv):
-  config = overrides.load_config(str(XLMR), argv[1:])
+  config = overrides.load_config(XLMR, argv[1:])
   names = list(languages.LETTERS)
   weights = [f"{name}={i}" for i, name in enumerate(names)]
   config.data.shares = ",".join(weights)
@@ -151,7 +151,7 @@ def test_shares_instead_of_alpha(argv):
 
 
 def test_shares_are_checked_before_a_corpus_is_made(argv, tmp_path):
-  config = overrides.load_config(str(XLMR), argv[1:])
+  config = overrides.load_config(XLMR, argv[1:])
   config.corpus.path, config.data.shares = "", "xx=1,en=2"
   with pytest.raises(ConfigError, match="'xx' is no domain"):
     pretrain.pretrain(config, tmp_path)
@@ -159,7 +159,7 @@ def test_shares_are_checked_before_a_corpus_is_made(argv, tmp_path):
 
 
 def test_a_run_on_several_languages(argv, tmp_path, capsys):
-  config = overrides.load_config(str(XLMR), argv[1:])
+  config = overrides.load_config(XLMR, argv[1:])
   assert pretrain.pretrain(config, tmp_path) == 0
   result = json.loads((tmp_path / "result.json").read_text())
   assert result["steps"] == 3 and np.isfinite(result["heldout_mlm_loss"])

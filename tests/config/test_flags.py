@@ -4,11 +4,11 @@ import argparse
 
 import pytest
 
-from helpers.repository import ROOT
+from helpers.repository import CONFIGS
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 
-CONFIG = str(ROOT / "configs/bert_tiny.py")
+CONFIG = f"{CONFIGS}/bert.py:tiny"
 
 
 def parse(*argv):
@@ -68,6 +68,21 @@ def test_bad_input_is_one_line_with_the_remedy(argv, words):
 def test_missing_file():
   with pytest.raises(ConfigError, match="no such file"):
     parse("--config=configs/nope.py")
+
+
+@pytest.mark.parametrize(
+  ("old", "new"),
+  [("bert_base", "bert.py:base"), ("xlmr_tiny", "xlmr.py:tiny")],
+)
+def test_a_file_of_one_size_is_refused_with_its_new_name(old, new):
+  with pytest.raises(ConfigError, match="no such file") as caught:
+    parse(f"--config={CONFIGS}/{old}.py")
+  assert f"--config={CONFIGS}/{new}" in str(caught.value)
+
+
+def test_an_unknown_size():
+  with pytest.raises(ConfigError, match="bert.py.*'bsae'.*\"base\".*large"):
+    parse(f"--config={CONFIGS}/bert.py:bsae")
 
 
 def test_a_misspelt_option_in_a_config_file(tmp_path):

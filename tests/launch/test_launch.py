@@ -21,7 +21,7 @@ SSH = "gcloud compute tpus tpu-vm ssh pod --zone=us-west4-a --worker="
 CLUSTER = {"CLUSTER": "c", "ZONE": "z", "PROJECT": "p"}
 AT = "--cluster=c --zone=z --project=p"
 # The spaces and quotes of an argument must reach `maskedlm` as they are.
-ARGS = ("pretrain", "--config=configs/bert_base.py", "--config.name=it's big")
+ARGS = ("pretrain", "--config=configs/bert.py:base", "--config.name=it's big")
 
 
 def run(script, *argv, **environ):
@@ -65,7 +65,7 @@ def test_local():
     "env JAX_PLATFORMS=cpu "
     "XLA_FLAGS=--xla_force_host_platform_device_count=4 "
     "JAX_COORDINATOR_ADDRESS=127.0.0.1:45678 JAX_NUM_PROCESSES=2 "
-    f"JAX_PROCESS_ID={i} maskedlm pretrain --config=configs/bert_base.py "
+    f"JAX_PROCESS_ID={i} maskedlm pretrain --config=configs/bert.py:base "
     "'--config.name=it'\\''s big'"
     for i in range(2)
   ]

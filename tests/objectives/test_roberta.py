@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers import any_task
-from helpers.repository import ROOT
+from helpers.repository import CONFIGS
 from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
@@ -289,15 +289,14 @@ def test_wrong_options_are_named(corpus, options, expected):
 
 
 @pytest.mark.parametrize(
-  ("name", "released", "numbers"),
+  ("size", "released", "numbers"),
   [
-    ("roberta_base", 124_645_632, (2_048, 125_000, 5e-4, 10_000)),
-    ("roberta_large", 355_359_744, (8_192, 500_000, 4e-4, 30_000)),
+    ("base", 124_645_632, (2_048, 125_000, 5e-4, 10_000)),
+    ("large", 355_359_744, (8_192, 500_000, 4e-4, 30_000)),
   ],
 )
-def test_configs_are_as_published(name, released, numbers):
-  root = ROOT
-  config = overrides.load_config(str(root / "configs" / f"{name}.py"))
+def test_configs_are_as_published(size, released, numbers):
+  config = overrides.load_config(f"{CONFIGS}/roberta.py:{size}")
   config_lib.validate(config)
   optimizer = config.optimizer
   assert numbers == (

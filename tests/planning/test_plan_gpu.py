@@ -96,7 +96,7 @@ def test_a_gradient_is_summed_over_all(name):
 
 
 def test_bert_tiny_as_a_user_plans_it(capsys):
-  argv = [f"--config={CONFIGS / 'bert_tiny.py'}", "--topology=h200:8"]
+  argv = [f"--config={CONFIGS}/bert.py:tiny", "--topology=h200:8"]
   assert main.run(plan.main, [*argv, "--rows=5", "--json"]) == 0
   found = json.loads(capsys.readouterr().out)
   assert found["compiled"] and found["fits"]
@@ -118,7 +118,7 @@ def test_bert_tiny_as_a_user_plans_it(capsys):
 
 def test_what_xla_refuses(capsys, monkeypatch):
   monkeypatch.setattr(gpus, "target_config", lambda chip: "no such field: 1")
-  argv = [f"--config={CONFIGS / 'bert_tiny.py'}", "--topology=h200:8"]
+  argv = [f"--config={CONFIGS}/bert.py:tiny", "--topology=h200:8"]
   assert main.run(plan.main, argv) == 2
   error = capsys.readouterr().err.splitlines()[-1]
   assert "error: --topology=h200:8: the CUDA plugin can't compile" in error
@@ -127,7 +127,7 @@ def test_what_xla_refuses(capsys, monkeypatch):
 def bert_base(name, *, rows, overrides=()):
   topology = topologies.parse_topology(name)
   overrides = [f"--config.{option}" for option in overrides]
-  config = flags.load_config(str(CONFIGS / "bert_base.py"), overrides)
+  config = flags.load_config(f"{CONFIGS}/bert.py:base", overrides)
   config = planner.with_rows(config, 0, rows * topology.num_chips)
   return planner.make_plan(
     config, topology, 0, price=None, search=True, log=lambda line: None
@@ -165,7 +165,7 @@ def test_bert_base_on_eight():
 def test_every_dot_of_the_step_is_in_the_program():
   """FLOPs read from the text are those of the traced step."""
   config = flags.load_config(
-    str(CONFIGS / "bert_base.py"), ["--config.model.num_layers=2"]
+    f"{CONFIGS}/bert.py:base", ["--config.model.num_layers=2"]
   )
   topology = topologies.parse_topology("h200:1")
   config = planner.with_rows(config, 0, 32)

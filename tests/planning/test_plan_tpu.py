@@ -16,9 +16,9 @@ from maskedlm.runtime import xla_flags
 # Rows of 512 tokens alone, 32 of them on a chip: 16,384 tokens.
 LONG_ROWS = ("--config.data.length=512", "--config.data.long_share=0")
 ROWS = 32
-WIDTH = {"bert_base": 768, "bert_large": 1024}
-LAYER = {"bert_base": 12 * 768**2, "bert_large": 12 * 1024**2}
-PARAMETERS = {"bert_base": 110.2e6, "bert_large": 336.4e6}
+WIDTH = {"base": 768, "large": 1024}
+LAYER = {"base": 12 * 768**2, "large": 12 * 1024**2}
+PARAMETERS = {"base": 110.2e6, "large": 336.4e6}
 
 pytestmark = [
   pytest.mark.slow,
@@ -29,11 +29,12 @@ pytestmark = [
 ]
 
 
-def make(name, topology, *, rows=ROWS, overrides=()):
+def make(size, topology, *, rows=ROWS, overrides=()):
   topology = topologies.parse_topology(topology)
-  path = CONFIGS / f"{name}.py"
   overrides = [f"--config.{option}" for option in overrides]
-  config = flags.load_config(str(path), [*LONG_ROWS, *overrides])
+  config = flags.load_config(
+    f"{CONFIGS}/bert.py:{size}", [*LONG_ROWS, *overrides]
+  )
   config = planner.with_rows(config, 0, rows * topology.num_chips)
   return planner.make_plan(
     config, topology, 0, price=None, search=False, log=lambda line: None
@@ -66,19 +67,19 @@ def kept_by_hand(plan, width):
 
 
 @pytest.mark.parametrize(
-  ("name", "topology"),
+  ("size", "topology"),
   [
-    ("bert_base", "v5e:4x4"),
-    ("bert_base", "v5e:16x16"),
-    ("bert_large", "v5e:4x4"),
-    ("bert_large", "v5e:16x16"),
+    ("base", "v5e:4x4"),
+    ("base", "v5e:16x16"),
+    ("large", "v5e:4x4"),
+    ("large", "v5e:16x16"),
   ],
 )
-def test_data_parallelism(name, topology):
-  plan = make(name, topology)
+def test_data_parallelism(size, topology):
+  plan = make(size, topology)
   check_pieces(plan)
-  if name == "bert_large":  # Base leaves memory: see below.
-    expected = kept_by_hand(plan, WIDTH[name])
+  if size == "large":  # Base leaves memory: see below.
+    expected = kept_by_hand(plan, WIDTH[size])
     assert plan.bytes_per_chip == pytest.approx(expected, rel=0.05)
   gradient = plan.pieces.parameters
   assert 0.5 * gradient < sent(plan, "all-reduce") <= 1.05 * gradient
@@ -98,19 +99,19 @@ def test_data_parallelism(name, topology):
 def test_memory_by_hand(monkeypatch):
   """Of base. Where memory is left XLA keeps sums in flight: not without."""
   monkeypatch.setattr(xla_flags, "STEP_OPTIONS", {})
-  plan = make("bert_base", "v5e:4x4")
-  expected = kept_by_hand(plan, WIDTH["bert_base"])
+  plan = make("base", "v5e:4x4")
+  expected = kept_by_hand(plan, WIDTH["base"])
   assert plan.bytes_per_chip == pytest.approx(expected, rel=0.05)
 
 
-@pytest.mark.parametrize("name", ["bert_base", "bert_large"])
-def test_fsdp(name):
-  plan = make(name, "v5e:4x4", overrides=["mesh.fsdp=16"])
+@pytest.mark.parametrize("size", ["base", "large"])
+def test_fsdp(size):
+  plan = make(size, "v5e:4x4", overrides=["mesh.fsdp=16"])
   check_pieces(plan)
-  assert plan.pieces.parameters < 1.2 * 4 * PARAMETERS[name] / 16
+  assert plan.pieces.parameters < 1.2 * 4 * PARAMETERS[size] / 16
   # A layer is gathered forward and backward, in bfloat16, as it is computed
   # with, and no part of it passed on from chip to chip.
-  layers = LAYER[name] * plan.num_layers * 2
+  layers = LAYER[size] * plan.num_layers * 2
   assert 2 * layers <= sent(plan, "all-gather") < 2.5 * layers
   assert not sent(plan, "collective-permute")
   # No activations: they have as many tokens as a chip, or as all of them.
@@ -122,7 +123,7 @@ def test_fsdp(name):
 def test_every_kind_of_tpu(topology):
   """A device a chip, also of v4; v6e's compiler wants a larger stack."""
   options = ["model.unroll=False"]  # Compiled in half the time.
-  plan = make("bert_base", topology, overrides=options)
+  plan = make("base", topology, overrides=options)
   check_pieces(plan)
   assert plan.topology.num_chips == plan.mesh["data"] == 16
   assert plan.estimate.efficiency >= 0.9
@@ -131,5 +132,5 @@ def test_every_kind_of_tpu(topology):
 def test_the_compiler_says_what_does_not_fit():
   # Of a loop over layers, as it is quick to say so: 32 rows need 16 GB.
   options = ["model.remat=none", "model.unroll=False"]
-  plan = make("bert_base", "v5e:4x4", overrides=options, rows=2 * ROWS)
+  plan = make("base", "v5e:4x4", overrides=options, rows=2 * ROWS)
   assert not plan.fits

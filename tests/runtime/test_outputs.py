@@ -86,7 +86,7 @@ def test_verbs_check_before_they_open_the_checkpoint(
 
 
 def test_inspect_checks_before_it_measures(capsys):
-  config = ROOT / "configs" / "bert_tiny.py"
+  config = ROOT / "configs" / "bert.py"
   argv = ["inspect", f"--config={config}", "--html=/none/a.html"]
   assert main.main(argv) == 2
   assert "--html=/none/a.html: there is no folder" in capsys.readouterr().err

@@ -159,7 +159,7 @@ def test_config_variants():
   config = overrides.load_config(f"{CONFIG}:last", validate=configs.validate)
   assert config.task.layers == "last"
   assert config.optimizer.frozen_layers == -1
-  with pytest.raises(ConfigError, match=r"features.py:lsat: no such.*last"):
+  with pytest.raises(ConfigError, match=r"features.py.*'lsat'.*last"):
     overrides.load_config(f"{CONFIG}:lsat", validate=configs.validate)
 
 

@@ -685,5 +685,5 @@ def test_configs(monkeypatch, tmp_path):
   assert two.data.dev == f"{tmp_path}/squad/dev-v2.0.json"
   assert two.task.allow_impossible
   assert (two.data.batch_size, two.train.epochs) == (48, 2)
-  with pytest.raises(ConfigError, match=r'no such version; did you mean "v2"'):
+  with pytest.raises(ConfigError, match=r'squad.*did you mean "v2"'):
     load("v2.0")
