@@ -71,12 +71,6 @@ BENCHMARKS = {
     Benchmark("goals_packing", f"{GOALS} packing --size small --steps 8", 8),
     Benchmark("attention", "attention.py", 10),
     Benchmark("corruption", "corruption.py --json {json}", 10),
-    Benchmark(
-      "vocabulary_memory",
-      "vocabulary_memory.py --remat none,full --json {json}",
-      20,
-    ),
-    Benchmark("embed", "embed.py --checkpoint {checkpoint} --json {json}", 10),
   ),
 }
 # What --quick changes: sizes with which each is over in a minute or so.
@@ -99,9 +93,6 @@ QUICK = {
   "input_pipeline": "input_pipeline.py --megabytes 2 --repeats 1 --json {json}",
   "packing": "packing.py --lengths 24 --steps 2 --source docstrings:json,email "
   "--json {json}",
-  "vocabulary_memory": "vocabulary_memory.py --rows 2 --json {json}",
-  "embed": "embed.py --checkpoint {checkpoint} --lines 50 --repeats 2 "
-  "--json {json}",
 }
 
 
@@ -122,7 +113,6 @@ def main() -> int:
   parser.add_argument("--out", type=pathlib.Path, default="measured")
   parser.add_argument("--only", help="names, comma-separated; default: all")
   parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
-  parser.add_argument("--checkpoint", help="a workdir, for embed")
   parser.add_argument(
     "--minutes", type=float, help="for all; default: 9.5 on a GPU, else none"
   )
@@ -165,14 +155,11 @@ def run(
   """One benchmark, in a new process group that ends with it; flags: XLA's."""
   command = QUICK[each.name] if args.quick else each.command
   name = " ".join(filter(None, (each.name, flags)))
-  if "{checkpoint}" in command and not args.checkpoint:
-    return Outcome(name, "not run: give --checkpoint", 0.0, "", None)
   limit = min(60 * each.minutes, left)
   if limit < LEAST:
     return Outcome(name, "not run: no time is left", 0.0, "", None)
   found = scratch / f"{name}.json"
-  files = {"json": found, "checkpoint": args.checkpoint}
-  script, *options = (word.format(**files) for word in command.split())
+  script, *options = (word.format(json=found) for word in command.split())
   # maskedlm is found without having been installed.
   path = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
   environ = dict(

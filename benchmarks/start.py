@@ -21,7 +21,7 @@ import time
 
 import writable
 
-CONFIG = pathlib.Path(__file__).parent.parent / "configs" / "bert_base.py"
+CONFIG = f"{pathlib.Path(__file__).parent.parent}/configs/bert.py:base"
 MASKEDLM = [sys.executable, "-m", "maskedlm"]
 # layers, width, heads, length, rows, words, dtype
 SHAPES = {
