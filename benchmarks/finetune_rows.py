@@ -33,7 +33,7 @@ class Row(NamedTuple):
   """A task of the table. Files are under DATA; 0 examples = all."""
 
   title: str
-  kind: str
+  task: str
   train: str
   train_examples: int
   epochs: int
@@ -51,7 +51,7 @@ class Row(NamedTuple):
 ROWS = {
   "mrpc": Row(
     title="MRPC",
-    kind="classification",
+    task="classification",
     train="glue/MRPC/train.tsv",
     dev="glue/MRPC/dev.tsv",
     train_examples=0,
@@ -64,7 +64,7 @@ ROWS = {
   ),
   "sst2": Row(
     title="SST-2",
-    kind="classification",
+    task="classification",
     train="glue/SST-2/train.tsv",
     train_examples=10_000,
     dev_examples=2_000,
@@ -76,7 +76,7 @@ ROWS = {
   ),
   "ner": Row(
     title="WNUT-17 NER",
-    kind="tagging",
+    task="tagging",
     train="ner/wnut17/wnut17train.conll",
     dev="ner/wnut17/emerging.dev.conll",
     train_examples=0,
@@ -89,7 +89,7 @@ ROWS = {
   ),
   "pos": Row(
     title="EWT POS",
-    kind="tagging",
+    task="tagging",
     train="ud_pos/English-EWT/en_ewt-ud-train.rebuilt.conllu",
     dev="ud_pos/English-EWT/en_ewt-ud-dev.conllu",
     train_examples=4_000,
@@ -101,7 +101,7 @@ ROWS = {
   ),
   "squad": Row(
     title="SQuAD 1.1",
-    kind="question_answering",
+    task="question_answering",
     train="squad/train-v1.1.json",
     train_examples=1_500,
     dev_examples=400,
@@ -118,7 +118,7 @@ def configure(
 ):
   """The config of a run; the peer reads it too."""
   row = ROWS[name]
-  config = base.default(FEATURES if contender == FEATURES else row.kind)
+  config = base.default(FEATURES if contender == FEATURES else row.task)
   config.name = f"{name}-{contender}-seed{seed}"
   config.seed = seed
   config.init_from = encoder
@@ -151,16 +151,18 @@ def write_examples(name: str, folder: pathlib.Path, scale: float):
     scale: the share of the examples that is taken, 64 of them at least.
   """
   row = ROWS[name]
-  task = base.load_task(row.kind)
+  task = base.load_task(row.task)
   options = task.options(**row.source)
-  examples = task.read(str(DATA / row.train), options)
+  examples = task.read_examples(str(DATA / row.train), options)
   if row.dev:
-    dev = task.read(str(DATA / row.dev), options)
+    dev = task.read_examples(str(DATA / row.dev), options)
   else:
-    is_dev = [hashing.uniform(0, "dev", task.group(e)) < 0.1 for e in examples]
+    is_dev = [
+      hashing.uniform(0, "dev", task.split_key(e)) < 0.1 for e in examples
+    ]
     dev = [e for e, held in zip(examples, is_dev, strict=True) if held]
     examples = [e for e, held in zip(examples, is_dev, strict=True) if not held]
-  write, ending = WRITERS[row.kind]
+  write, ending = WRITERS[row.task]
   files = []
   for part, found, count in (
     ("train", examples, row.train_examples),

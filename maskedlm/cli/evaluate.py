@@ -39,14 +39,14 @@ def main(argv: Sequence[str]) -> int:
     model.task, model.app, model.options, args.data
   )
   predictions = predict.predict(
-    model, examples, batch_size=args.batch_size, progress=predict.show
+    model, examples, batch_size=args.batch_size, progress=predict.show_progress
   )
   values = model.app.score(examples, predictions)
   if args.json:
     print(json.dumps({"examples": len(examples), **values}))
   else:
     print(f"{args.data}: {len(examples):,} examples")
-    run.describe_result(values, print)
+    run.log_result(values, print)
   if args.out:
     with output_options.named_errors(args.out, option="--out"):
       run.write_predictions(predictions, pathlib.Path(args.out))

@@ -13,7 +13,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.config import overrides as flags
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import config as configs
+from maskedlm.finetune.config import load_task, sections, validate
 from maskedlm.runtime import buckets, startup
 
 
@@ -31,14 +31,14 @@ def main(argv: Sequence[str]) -> int:
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
   )
   task, argv = _split_task(argv)
-  args, overrides = flags.split(parser, argv, sections=configs.sections)
+  args, overrides = flags.split_arguments(parser, argv, sections=sections)
 
   def load(path: str) -> ConfigDict:
-    return flags.load_config(path, overrides, validate=configs.validate)
+    return flags.load_config(path, overrides, validate=validate)
 
   config = load(args.config)
   if task and task != config.task.kind:
-    configs.load_task(task)  # Raises if it is misspelt.
+    load_task(task)  # Raises if it is misspelt.
     raise ConfigError(
       f"{args.config} is for {config.task.kind!r}, not for {task!r}: leave out "
       f"{task}, or give another --config."
@@ -52,16 +52,15 @@ def main(argv: Sequence[str]) -> int:
     name: _run(load(f"{file}:{name}"), f"{workdir}/{name}")
     for name in config.suite
   }
-  if all(results.values()):  # They are empty on other hosts than the first.
+  if all(results.values()):  # They are empty on hosts other than host 0.
     _print_suite(results, config.suite_without, buckets.origin(workdir))
   return 0
 
 
 def _split_task(argv: Sequence[str]) -> tuple[str, list[str]]:
-  """Returns the first argument that is no option nor the value of one, or "".
+  """Splits argv into the task, "" if none is named, and the other arguments.
 
-  And the other arguments. As an argument of argparse, the task would be VALUE
-  in `--config.NAME VALUE`.
+  As an argument of argparse, the task would be VALUE in `--config.NAME VALUE`.
   """
   before = ""
   for i, token in enumerate(argv):
@@ -87,7 +86,7 @@ def _run(config: ConfigDict, workdir: str) -> dict:
   if not multihost.is_primary():
     return {}
   print(f"{config.name}, best checkpoint on the development set:")
-  run.describe_result(result, print)
+  run.log_result(result, print)
   print(f"  these figures        {buckets.origin(workdir) / 'result.json'}")
   return result
 

@@ -32,7 +32,7 @@ def main(argv: Sequence[str]) -> int:
   text_lines.check_files([args.input or text_lines.STDIN], form="")
   startup.enable_compile_cache()
   model = predict.open_model(args.checkpoint, overrides)
-  if args.export and not model.task.export:
+  if args.export and not model.task.export_predictions:
     raise ConfigError(
       f"--export: the task {model.task.name} has no "
       "official format; use --json."
@@ -45,11 +45,11 @@ def main(argv: Sequence[str]) -> int:
         said = {"line": line, **prediction} if line else prediction
         print(json.dumps(said, ensure_ascii=False), flush=True)
       elif not args.export:
-        print(model.task.show(prediction), flush=True)
+        print(model.task.format_prediction(prediction), flush=True)
     made += predictions if args.export else []
   if args.export:
     folder = pathlib.Path(args.export)
-    files = model.task.export(made, model.options)
+    files = model.task.export_predictions(made, model.options)
     with output_options.named_errors(folder, option="--export"):
       folder.mkdir(parents=True, exist_ok=True)
       for name, text in files.items():
@@ -95,7 +95,7 @@ def _examples(model, args) -> Iterator[tuple[Sequence[int], Sequence]]:
 
   def parse(number: int, line: str):
     try:
-      return model.task.parse(line, model.options)
+      return model.task.parse_line(line, model.options)
     except DataError as error:
       if not number:  # From the command line.
         raise

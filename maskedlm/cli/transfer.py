@@ -63,7 +63,7 @@ def main(argv: Sequence[str]) -> int:
   for name, found in examples.items():
     console.log(f"{name}: {files[name]}, {len(found):,} examples")
     predictions = predict.predict(
-      model, found, batch_size=args.batch_size, progress=predict.show
+      model, found, batch_size=args.batch_size, progress=predict.show_progress
     )
     values = model.app.score(found, predictions)
     scores[name] = {"file": files[name], "examples": len(found), **values}

@@ -60,12 +60,12 @@ def validate(config: ConfigDict) -> None:
   """
   for name, section in SECTIONS.items():
     if name not in ("optimizer", "mesh"):
-      options.check(name, section, config[name] if name else config)
+      options.check_options(name, section, config[name] if name else config)
   _check_steps(config)
   optimizer.check_values(config.optimizer)
   if not config.suite:
     task = load_task(config.task.kind)
-    options.check("task", task.options, config.task)
+    options.check_options("task", task.options, config.task)
 
 
 def _check_steps(config: ConfigDict) -> None:

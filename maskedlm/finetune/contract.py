@@ -2,12 +2,12 @@
 
 A task NAME is the module maskedlm/finetune/NAME/NAME.py, which ends with
 
-  TASK = FinetuneTask(name=NAME, options=Options, read=read, ...)
+  TASK = FinetuneTask(name=NAME, options=Options, ...)
 
 Nothing else in the project knows a task by name. A checkpoint carries all that
 is needed to build the Application again, for `evaluate` and `predict`: the
-task's name, its options, what `describe` returned, the architecture and the
-tokenizer.
+task's name, its options, what describe_labels returned, the architecture and
+the tokenizer.
 """
 
 import functools
@@ -65,7 +65,7 @@ class Application(NamedTuple):
 
   # Examples -> rows. Labels that are None become zeros, labels that are not in
   # the training set unseen_labels.UNSEEN.
-  rows: Callable[[Sequence[Example]], Rows]
+  make_rows: Callable[[Sequence[Example]], Rows]
   # key -> the heads' fresh parameters. A subtree "pooler" is taken from the
   # checkpoint if that has one.
   init: Callable[[Key], Params]
@@ -73,7 +73,8 @@ class Application(NamedTuple):
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
   # What decoding needs of each row, [B, ...]: small, for it goes to the host.
   outputs: Callable[[Params, Batch], Mapping[str, Array]]
-  # (examples, rows, outputs, tuned) -> a prediction for each example.
+  # (examples, rows, outputs, tuned) -> a prediction for each example; `tuned`
+  # contains the result of `calibrate`.
   decode: Callable[
     [Sequence[Example], Rows, Outputs, Mapping[str, float]], list[Prediction]
   ]
@@ -83,12 +84,12 @@ class Application(NamedTuple):
   best: str
   # (labelled examples, rows, outputs) -> decoding's thresholds, calibrated on
   # the development set and kept in the checkpoint; {} for most tasks.
-  tune: Callable[[Sequence[Example], Rows, Outputs], dict[str, float]] = (
+  calibrate: Callable[[Sequence[Example], Rows, Outputs], dict[str, float]] = (
     lambda examples, rows, outputs: {}
   )
-  # examples -> their labels; DataError if one has none. Called before training,
-  # so that an unlabelled development set is noticed at once.
-  gold: Callable[[Sequence[Example]], Any] = lambda examples: None
+  # Raises DataError if an example has no label. Called before training, so that
+  # an unlabelled development set is noticed at once.
+  require_labels: Callable[[Sequence[Example]], Any] = lambda examples: None
 
 
 class FinetuneTask(NamedTuple):
@@ -98,35 +99,37 @@ class FinetuneTask(NamedTuple):
   # A frozen dataclass whose fields are `task_option`s: config.task.
   options: type
   # (path, options) -> the examples of one labelled file.
-  read: Callable[[str, Options], list[Example]]
+  read_examples: Callable[[str, Options], list[Example]]
   # (line, options) -> the example in a line of input of `predict`.
-  parse: Callable[[str, Options], Example]
-  # (examples, options) -> what the training set decides, as JSON: the labels.
-  describe: Callable[[Sequence[Example], Options], dict[str, Any]]
-  # (tokenizer, cfg, about, options, *, length) -> Application; `about` is what
-  # describe returned, {} for an imported model; `length` the longest row.
-  make: Callable[..., Application]
+  parse_line: Callable[[str, Options], Example]
+  # (examples, options) -> label_info: what the training set decides, as JSON.
+  describe_labels: Callable[[Sequence[Example], Options], dict[str, Any]]
+  # (tokenizer, cfg, label_info, options, *, length) -> Application; label_info
+  # may be {} for an imported model; `length` is that of the longest row.
+  make_application: Callable[..., Application]
   # prediction -> a line or a few for people.
-  show: Callable[[Prediction], str]
+  format_prediction: Callable[[Prediction], str]
   # (examples, predictions) -> {file name: text}: tables written into a workdir.
-  report: Callable[[Sequence[Example], Sequence[Prediction]], dict[str, str]]
+  format_tables: Callable[
+    [Sequence[Example], Sequence[Prediction]], dict[str, str]
+  ]
   # Raises ConfigError for options that don't go together.
-  check: Callable[[Options], None] = lambda options: None
+  check_options: Callable[[Options], None] = lambda options: None
   # (predictions, options) -> {file name: text}: the task's official files.
-  export: Callable[[Sequence[Prediction], Options], dict[str, str]] | None = (
-    None
-  )
+  export_predictions: (
+    Callable[[Sequence[Prediction], Options], dict[str, str]] | None
+  ) = None
   # example -> a key; a development set split off the training set shares no
   # key with it.
-  group: Callable[[Example], str] | None = None
-  # options -> how `embed` makes the vectors that the task trains
-  # (inference.vectors.Sentences).
-  sentences: Callable[[Options], dict[str, Any]] | None = None
-  # Names of the options that say how a file is read or how outputs are decoded.
-  # They can be set anew beside a checkpoint: parameters don't depend on them.
-  reading: tuple[str, ...] = ()
-  # Lines for `parse`; the demo starts with the first one that its model takes.
-  examples: tuple[str, ...] = ()
+  split_key: Callable[[Example], str] | None = None
+  # options -> how `embed` makes the vectors that the task trains: fields of
+  # inference.vectors.SentencePooling.
+  sentence_pooling: Callable[[Options], dict[str, Any]] | None = None
+  # Names of the options that can be set anew beside a checkpoint, as parameters
+  # don't depend on them: how a file is read, how outputs are decoded.
+  overridable: tuple[str, ...] = ()
+  # Lines for parse_line; the demo starts with the first that its model takes.
+  demo_lines: tuple[str, ...] = ()
 
 
 def gold_labels(
@@ -144,5 +147,6 @@ def gold_labels(
   """
   for example in examples:
     if getattr(example, field) is None:
-      raise DataError(f"{example.where}: no {field}; expected {expected}.")
+      where = example.where or "input"
+      raise DataError(f"{where}: no {field}; expected {expected}.")
   return [getattr(example, field) for example in examples]

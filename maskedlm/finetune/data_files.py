@@ -1,8 +1,9 @@
 """Reads labelled files: those that a source names, in the layout they have.
 
 A test file may have another layout than the training file. `evaluate`,
-`predict` and `transfer` therefore accept the options in FinetuneTask.reading as
-`finetune` does, so that the remedy in an error message works there, too.
+`predict` and `transfer` therefore accept the options in
+FinetuneTask.overridable as `finetune` does, so that the remedy in an error
+message works there, too.
 """
 
 import dataclasses
@@ -33,10 +34,11 @@ def read_examples(
   """Returns the examples of all files of a source, in their order.
 
   Raises:
-    DataError: see `find_files` and task.read; two examples have one id.
+    DataError: see `find_files` and task.read_examples; two examples have the
+      same id.
   """
   examples = [
-    x for path in find_files(source) for x in task.read(path, options)
+    x for path in find_files(source) for x in task.read_examples(path, options)
   ]
   seen: dict[str, str] = {}
   for example in examples:
@@ -60,7 +62,7 @@ def find_files(source: str) -> list[str]:
 
   Raises:
     DataError: a glob matches nothing; no name is given; a file of the tutorials
-      is missing. task.read reports other missing files.
+      is missing. task.read_examples reports other missing files.
   """
   if source.startswith(tfds_tables.PREFIX) or pathlib.Path(source).exists():
     return [source]
@@ -105,20 +107,20 @@ def override_options(
   """Returns the options with overrides as `split_arguments` returns them.
 
   Raises:
-    ConfigError: the task has no such option, it is not in task.reading, or its
-      value is wrong.
+    ConfigError: the task has no such option, it is not in task.overridable, or
+      its value is wrong.
   """
   for token in tokens:
     name = re.match(r"--config\.task\.(\w+)", token).group(1)
-    if name not in task.reading:
-      allowed = ", ".join(task.reading) or "none"
+    if name not in task.overridable:
+      allowed = ", ".join(task.overridable) or "none"
       raise ConfigError(
         f"--config.task.{name}: only options that say how a file is read can "
         f"be set beside a checkpoint; of {task.name}: {allowed}"
-        f"{did_you_mean(name, task.reading)}"
+        f"{did_you_mean(name, task.overridable)}"
       )
-  values = {name: getattr(options, name) for name in task.reading}
-  config = overrides.override(ConfigDict({"task": values}), tokens)
+  values = {name: getattr(options, name) for name in task.overridable}
+  config = overrides.apply_overrides(ConfigDict({"task": values}), tokens)
   options = dataclasses.replace(options, **config.task.to_dict())
   check_options(task, options)
   return options
@@ -126,5 +128,5 @@ def override_options(
 
 def check_options(task: FinetuneTask, options: Options) -> None:
   """Raises ConfigError for an option out of range, or a wrong combination."""
-  option_checks.check("task", task.options, options)
-  task.check(options)
+  option_checks.check_options("task", task.options, options)
+  task.check_options(options)

@@ -20,7 +20,9 @@ from maskedlm.training.checkpoints.load import LoadedCheckpoint
 SHARED = ("encoder", "pooler")  # Subtrees that a new task takes over.
 
 
-def architecture(start: LoadedCheckpoint, model, length: int) -> EncoderConfig:
+def resolve_architecture(
+  start: LoadedCheckpoint, model, length: int
+) -> EncoderConfig:
   """Returns the checkpoint's architecture with the options of `model`.
 
   Args:
@@ -53,14 +55,14 @@ def architecture(start: LoadedCheckpoint, model, length: int) -> EncoderConfig:
   )
 
 
-def check_sentences(
+def check_sentence_pooling(
   start: LoadedCheckpoint, made: Mapping[str, Any], log
 ) -> None:
   """Logs a line if the checkpoint makes the vectors of texts in another way.
 
   Args:
     start: the checkpoint.
-    made: how the task makes them, see FinetuneTask.sentences.
+    made: how the task makes them, see FinetuneTask.sentence_pooling.
     log: receives the line.
   """
   before = start.meta["task"].get("sentences", {})

@@ -35,7 +35,7 @@ class FineTunedModel(NamedTuple):
 
   task: FinetuneTask
   options: Options
-  about: Mapping[str, Any]  # What the training set decided: the labels.
+  label_info: Mapping[str, Any]  # What task.describe_labels returned.
   app: Application
   params: Params
   tuned: Mapping[str, float]  # Metrics and thresholds of the development set.
@@ -79,13 +79,13 @@ def make_model(
   options = data_files.override_options(
     task, make_options(task, meta["options"]), overrides
   )
-  app = task.make(
+  app = task.make_application(
     start.tokenizer, start.cfg, meta["about"], options, length=meta["length"]
   )
   return FineTunedModel(
     task=task,
     options=options,
-    about=meta["about"],
+    label_info=meta["about"],
     app=app,
     params=jax.device_put(start.params),
     tuned=start.meta.get("heldout", {}),
@@ -120,7 +120,7 @@ def read_labelled(
       noticed before the model has seen them all.
   """
   examples = data_files.read_examples(task, source, options)
-  app.gold(examples)
+  app.require_labels(examples)
   return examples
 
 
@@ -140,10 +140,10 @@ def predict(
     raise ConfigError(f"batch_size={batch_size}: expected at least 1.")
   if not examples:
     return []
-  rows = model.app.rows(examples)
+  rows = model.app.make_rows(examples)
   for note in rows.notes:
     console.log(note)
-  outputs = run(
+  outputs = compute_outputs(
     model.app,
     model.params,
     rows,
@@ -155,7 +155,7 @@ def predict(
   return model.app.decode(examples, rows, outputs, model.tuned)
 
 
-def run(
+def compute_outputs(
   app: Application,
   params: Params,
   rows: Rows,
@@ -200,7 +200,7 @@ def by_row(
   return rows
 
 
-def show(done: int, count: int) -> None:
+def show_progress(done: int, count: int) -> None:
   """Prints progress on stderr: 20 lines at most, since logs keep them all."""
   if done == count:
     console.log(f"{count:,} batches done")

@@ -49,7 +49,7 @@ class Prepared(NamedTuple):
 
   task: FinetuneTask
   options: Options
-  about: Mapping[str, Any]
+  label_info: Mapping[str, Any]
   app: Application
   start: load.LoadedCheckpoint
   cfg: EncoderConfig
@@ -77,7 +77,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   multihost.check_shared(workdir)
   multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, config))
-  run = multihost.run_on_all_hosts(lambda: prepare(config), facts=_facts)
+  run = multihost.run_on_all_hosts(lambda: prepare_run(config), facts=_facts)
   if multihost.is_primary():  # It makes the checkpoints self-contained.
     save_if_absent(run.start.tokenizer, workdir / "tokenizer")
   task, config = make_task(run, config, mesh)
@@ -109,7 +109,7 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   return _finish(run, config, workdir, seconds, ran=result.tokens_per_second)
 
 
-def prepare(config: ConfigDict) -> Prepared:
+def prepare_run(config: ConfigDict) -> Prepared:
   """Reads the data and the checkpoint; raises the errors of all options."""
   values = config.task.to_dict()
   task = load_task(values.pop("kind"))
@@ -121,13 +121,19 @@ def prepare(config: ConfigDict) -> Prepared:
     )
   start = load.open_best(config.init_from)
   data = config.data
-  cfg = initial_params.architecture(start, config.model, data.length)
-  examples, dev = splits.split(task, options, data)
-  about = task.describe(examples, options)
-  app = task.make(start.tokenizer, cfg, about, options, length=data.length)
-  if task.sentences:
-    initial_params.check_sentences(start, task.sentences(options), console.log)
-  app.gold(dev)  # Raises if there is none, now and not after an epoch.
+  cfg = initial_params.resolve_architecture(start, config.model, data.length)
+  examples, dev = splits.split_examples(task, options, data)
+  label_info = task.describe_labels(examples, options)
+  app = task.make_application(
+    start.tokenizer, cfg, label_info, options, length=data.length
+  )
+  if task.sentence_pooling:
+    initial_params.check_sentence_pooling(
+      start, task.sentence_pooling(options), console.log
+    )
+  app.require_labels(
+    dev
+  )  # Raises if there is none, now and not after an epoch.
   also = {
     name: predict.read_labelled(task, app, options, name)
     for name in data.also_score
@@ -135,15 +141,15 @@ def prepare(config: ConfigDict) -> Prepared:
   run = Prepared(
     task=task,
     options=options,
-    about=about,
+    label_info=label_info,
     app=app,
     start=start,
     cfg=cfg,
     train=examples,
     dev=dev,
     also=also,
-    train_rows=app.rows(examples),
-    dev_rows=app.rows(dev),
+    train_rows=app.make_rows(examples),
+    dev_rows=app.make_rows(dev),
     buckets=batching.make_buckets(data.length, data.buckets),
   )
   for name, part, rows in (
@@ -177,7 +183,7 @@ def make_task(
 
   def score(outputs):
     outputs = predict.by_row(heldout, outputs)
-    tuned = app.tune(run.dev, run.dev_rows, outputs)
+    tuned = app.calibrate(run.dev, run.dev_rows, outputs)
     predictions = app.decode(run.dev, run.dev_rows, outputs, tuned)
     return {**tuned, **app.score(run.dev, predictions)}
 
@@ -193,7 +199,7 @@ def make_task(
     batch_at=lambda split, step: parts[split].batch_at(step),
     row_ids=lambda split, step: parts[split].row_ids(step),
     num_heldout_batches=heldout.num_steps,
-    init=lambda key: init(app, cfg, key),
+    init=lambda key: init_params(app, cfg, key),
     corrupt=lambda batch, key: batch,
     loss=app.loss,
     flops=train_flops,
@@ -201,10 +207,10 @@ def make_task(
       "objective": config.task.kind,
       "kind": config.task.kind,
       "options": dataclasses.asdict(run.options),
-      "about": run.about,
+      "about": run.label_info,
       "length": data.length,
       "encoder": dataclasses.asdict(cfg),
-      **_sentences(run, data.length),
+      **_sentence_pooling(run, data.length),
     },
     rows_per_epoch=(len(run.train_rows.example),),
     outputs=app.outputs,
@@ -259,14 +265,16 @@ def _train_batches(
   return batches
 
 
-def _sentences(run: Prepared, length: int) -> dict[str, Any]:
+def _sentence_pooling(run: Prepared, length: int) -> dict[str, Any]:
   """Returns {"sentences": ...} if the task trains vectors of texts, else {}."""
-  if not run.task.sentences:
+  if not run.task.sentence_pooling:
     return {}
-  return {"sentences": {**run.task.sentences(run.options), "length": length}}
+  return {
+    "sentences": {**run.task.sentence_pooling(run.options), "length": length}
+  }
 
 
-def init(app: Application, cfg: EncoderConfig, key):
+def init_params(app: Application, cfg: EncoderConfig, key):
   """Returns fresh parameters of the encoder and the heads."""
   encoder_key, head_key = jax.random.split(key)
   ids = jax.numpy.zeros((1, 1), jax.numpy.int32)
@@ -317,7 +325,7 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
     "degenerate": _is_degenerate(workdir / "metrics.jsonl"),
   }
   write_predictions(predictions, workdir / "predictions.jsonl")
-  for name, text in run.task.report(run.dev, predictions).items():
+  for name, text in run.task.format_tables(run.dev, predictions).items():
     (workdir / name).write_text(text, encoding="utf-8")
   # Written before the further files are scored, in case that fails.
   _write_result(path, result)
@@ -356,16 +364,14 @@ def write_predictions(predictions: Sequence[dict], path: pathlib.Path) -> None:
   output_files.write_text(path, "".join(lines))
 
 
-def describe_result(
-  result: Mapping[str, Any], log: Callable[[str], None]
-) -> None:
+def log_result(result: Mapping[str, Any], log: Callable[[str], None]) -> None:
   """Logs the result as indented lines."""
   width = max(20, *map(len, result))
   for name, value in result.items():
     if isinstance(value, Mapping):
       for file, values in value.items():
         log(f"  {file}")
-        describe_result(values, lambda text: log(f"  {text}"))
+        log_result(values, lambda text: log(f"  {text}"))
     elif isinstance(value, float):
       log(f"  {name:<{width}} {value:.4f}")
     else:

@@ -15,7 +15,7 @@ from maskedlm.finetune import data_files
 from maskedlm.finetune.contract import Example, FinetuneTask, Options
 
 
-def split(
+def split_examples(
   task: FinetuneTask, options: Options, data: ConfigDict
 ) -> tuple[list[Example], list[Example]]:
   """Returns the training and the development set that config.data describes.
@@ -32,7 +32,11 @@ def split(
   if data.dev:
     dev = data_files.read_examples(task, data.dev, options)
   else:
-    keys = [task.group(example) for example in examples] if task.group else ()
+    keys = (
+      [task.split_key(example) for example in examples]
+      if task.split_key
+      else ()
+    )
     if len(set(keys)) < 2:  # One group can't be split: split by example.
       keys = range(len(examples))
     share = np.array([float(hashing.uniform(0, "dev", key)) for key in keys])

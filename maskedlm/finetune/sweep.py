@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 from ml_collections import ConfigDict
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.finetune import config as configs
 from maskedlm.finetune import run
+from maskedlm.finetune.config import validate
 from maskedlm.runtime import console, multihost, output_files
 from maskedlm.training import loop, sharding
 
@@ -49,7 +49,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     NonFiniteError: every run diverged; one that diverges stops no other.
   """
   multihost.check_shared(workdir)
-  grid = settings(config)
+  grid = grid_settings(config)
   seeds = tuple(config.sweep.seeds) or (config.seed,)
   runs = {
     (setting, seed): _configured(config, setting, seed)
@@ -57,11 +57,11 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   }
   mesh = sharding.make_mesh(config.mesh)
   for made in runs.values():
-    configs.validate(made)
+    validate(made)
     sharding.check_batch(made.data.batch_size, made.train.accumulate, mesh)
   results, diverged = {}, {}
   for number, ((setting, seed), made) in enumerate(runs.items(), 1):
-    name = folder(setting, seed)
+    name = run_folder(setting, seed)
     console.log(f"run {number} of {len(runs)}: {name}")
     try:
       results[setting, seed] = run.finetune(made, workdir / name)
@@ -72,7 +72,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     raise next(iter(diverged.values()))
   metric = next(iter(results.values()))["best_metric"]
   summaries = [
-    summarise(setting, ended)
+    summarise_runs(setting, ended)
     for setting in grid
     if (
       ended := [results[setting, s] for s in seeds if (setting, s) in results]
@@ -82,13 +82,13 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     print(line)
   setting, seed = max(results, key=lambda key: results[key][metric])
   best = results[setting, seed]
-  print(f"best: {folder(setting, seed)}, {metric} {best[metric]:.4f}")
+  print(f"best: {run_folder(setting, seed)}, {metric} {best[metric]:.4f}")
   if diverged:
     print(f"not in the table, because they diverged: {', '.join(diverged)}")
   written = {
     "metric": metric,
     "diverged": list(diverged),
-    "best": folder(setting, seed),
+    "best": run_folder(setting, seed),
     "settings": [
       {**s._asdict(), "setting": s.setting._asdict()} for s in summaries
     ],
@@ -97,7 +97,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   return best
 
 
-def settings(config: ConfigDict) -> list[Setting]:
+def grid_settings(config: ConfigDict) -> list[Setting]:
   """Returns the grid; an empty tuple stands for the config's own value."""
   o = config.sweep
   return [
@@ -110,13 +110,13 @@ def settings(config: ConfigDict) -> list[Setting]:
   ]
 
 
-def folder(setting: Setting, seed: int) -> str:
+def run_folder(setting: Setting, seed: int) -> str:
   """Returns the folder of a run, e.g. "lr3e-05-b16-e3-seed0"."""
   rate, size, epochs = setting
   return f"lr{rate:g}-b{size}-e{epochs:g}-seed{seed}"
 
 
-def summarise(setting: Setting, results: Sequence[Mapping]) -> Summary:
+def summarise_runs(setting: Setting, results: Sequence[Mapping]) -> Summary:
   """Returns the summary of a setting's runs."""
   values = tuple(float(r[r["best_metric"]]) for r in results)
   return Summary(

@@ -237,7 +237,7 @@ class Model:
     examples = _each("examples", examples, (str, Mapping))
     model = self._predictor
     parsed = [
-      model.task.parse(
+      model.task.parse_line(
         example if isinstance(example, str) else _json(example), model.options
       )
       for example in examples

@@ -93,18 +93,18 @@ def test_it_trains_as_pytorch_does(tmp_path, options):
   run.finetune(config, tmp_path / "run")
   ours = load.open_best(tmp_path / "run")
 
-  prepared = run.prepare(config)
+  prepared = run.prepare_run(config)
   task, filled = run.make_task(
     prepared, config, sharding.make_mesh(config.mesh)
   )
   shapes = jax.eval_shape(task.init, jax.random.key(0))
-  tx, _ = optimizer.make(filled.optimizer, 7, shapes)
+  tx, _ = optimizer.make_optimizer(filled.optimizer, 7, shapes)
   head = step.make_init(task, tx, config.seed)().params["tagger"]
   job = json.loads(config.to_json_best_effort())
   tokenizer = transformers.AutoTokenizer.from_pretrained(hf)
   peer = finetune_peer.tagging(job, tokenizer)
   model = finetune_peer.load(hf, peer.model_class, 5, job["model"])
-  labels = prepared.about["labels"]
+  labels = prepared.label_info["labels"]
   order = [labels.index(label) for label in sorted(labels)]  # The peer's.
 
   def pairs(head, params):

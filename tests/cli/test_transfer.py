@@ -49,15 +49,15 @@ def xnli(tmp_path):
 
 def test_xnli_by_language(xnli):
   options_of = functools.partial(classification.Options, layout="mnli")
-  found = classification.read(xnli, options_of(language="vi"))
+  found = classification.read_examples(xnli, options_of(language="vi"))
   assert [(e.label, e.text, e.text_b) for e in found] == [
     (label, a, b) for language, label, a, b in XNLI if language == "vi"
   ]
   assert found[0].where == f"{xnli}:4"
-  everything = classification.read(xnli, options_of(language=""))
+  everything = classification.read_examples(xnli, options_of(language=""))
   assert len(everything) == 5 and everything[0].text == XNLI[0][2]
   with pytest.raises(DataError, match=r"language 'fr'; known: en, vi\."):
-    classification.read(xnli, options_of(language="fr"))
+    classification.read_examples(xnli, options_of(language="fr"))
 
 
 def test_xnlis_translated_training_set(tmp_path):
@@ -65,7 +65,7 @@ def test_xnlis_translated_training_set(tmp_path):
   path = tmp_path / "multinli.train.vi.tsv"
   path.write_text("premise\thypo\tlabel\nNó đỏ.\tNó xanh.\tcontradictory\n")
   options = classification.Options(layout="mnli", language="vi")
-  (example,) = classification.read(str(path), options)
+  (example,) = classification.read_examples(str(path), options)
   assert example[:3] == ("Nó đỏ.", "Nó xanh.", "contradiction")
 
 
@@ -81,12 +81,14 @@ def test_xquad(tmp_path):
   model = types.SimpleNamespace(
     task=question_answering.TASK,
     options=question_answering.Options(),
-    app=types.SimpleNamespace(gold=question_answering.squad.require_answers),
+    app=types.SimpleNamespace(
+      require_labels=question_answering.squad.gold_answers
+    ),
   )
   (example,) = transfer.read_examples(model, "vi", str(path))
   assert example.answers == (("308", 27),) and example.context == context
   predictions = [{"id": example.id, "answer": "chỉ 308"}]
-  gold = question_answering.squad.require_answers([example])
+  gold = question_answering.squad.gold_answers([example])
   scores = question_answering.metrics.evaluate_v1(
     gold, {p["id"]: p["answer"] for p in predictions}
   )

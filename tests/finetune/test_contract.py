@@ -70,11 +70,11 @@ def test_a_run_leaves_its_files(made):
   assert model.tuned.items() >= {
     (name, value) for name, value in made.result.items() if name in model.tuned
   }
-  examples = task.read(made.config.data.dev, model.options)
+  examples = task.read_examples(made.config.data.dev, model.options)
   written = (made.workdir / "predictions.jsonl").read_text().splitlines()
   predictions = list(map(json.loads, written))
   assert len(predictions) == len(examples) == 13
-  tables = task.report(examples, predictions)
+  tables = task.format_tables(examples, predictions)
   assert tables
   for name, text in tables.items():
     assert (made.workdir / name).read_text() == text
@@ -98,7 +98,7 @@ def test_lines_in_are_lines_out(made, capsys):
   lines = [made.line] * 3
   found = call(capsys, made, "predict", "--json", *lines).splitlines()
   assert len(found) == 3
-  show = configs.load_task(made.task).show
+  show = configs.load_task(made.task).format_prediction
   shown = call(capsys, made, "predict", *lines)
   assert shown == "".join(f"{show(json.loads(line))}\n" for line in found)
 
@@ -106,7 +106,7 @@ def test_lines_in_are_lines_out(made, capsys):
 def test_export_writes_the_official_files(made, tmp_path, capsys):
   task, out = configs.load_task(made.task), tmp_path / "out"
   args = ["--data", made.config.data.dev, "--export", str(out)]
-  if task.export is None:
+  if task.export_predictions is None:
     argv = ["predict", "--checkpoint", str(made.workdir), *args]
     assert main.main(argv) == 2
     assert f"--export: the task {made.task}" in capsys.readouterr().err
@@ -123,9 +123,9 @@ def test_export_writes_the_official_files(made, tmp_path, capsys):
 def test_a_checkpoint_takes_the_options_of_reading_alone(made, capsys):
   task = configs.load_task(made.task)
   names = {field.name for field in dataclasses.fields(task.options)}
-  assert {*task.reading} <= names
+  assert {*task.overridable} <= names
   argv = ["evaluate", "--checkpoint", str(made.workdir), "--data", "none"]
-  for name in ("no_such_option", *sorted(names - {*task.reading})[:1]):
+  for name in ("no_such_option", *sorted(names - {*task.overridable})[:1]):
     assert main.main([*argv, f"--config.task.{name}=1"]) == 2
     error = capsys.readouterr().err
     assert f"--config.task.{name}: " in error and error.count("\n") == 1
@@ -158,8 +158,10 @@ def test_a_missing_label_is_noticed(name, encoder):
   task = configs.load_task(name)
   options = predict.make_options(task, file.options)
   start = predict.load.open_checkpoint(encoder)
-  about = {"labels": ["O", "B-x"], "choices": 3}
-  app = task.make(start.tokenizer, start.cfg, about, options, length=24)
+  label_info = {"labels": ["O", "B-x"], "choices": 3}
+  app = task.make_application(
+    start.tokenizer, start.cfg, label_info, options, length=24
+  )
   with pytest.raises(DataError):
-    app.gold([task.parse(file.line, options)])
-  task.parse(task.examples[0], options)
+    app.require_labels([task.parse_line(file.line, options)])
+  task.parse_line(task.demo_lines[0], options)

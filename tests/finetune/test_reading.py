@@ -113,7 +113,7 @@ def test_a_source_is_a_file_or_several(tmp_path, monkeypatch):
     "b.tsv",
   ]
   assert data_files.find_files("f/**/*.tsv") == ["f/g/h.tsv"]
-  # Names that look like something else; task.read reports a missing one.
+  # Names that look like something else; read_examples reports missing ones.
   for name in ("x[1].tsv", "d,e.tsv", "none.tsv", "tfds:a/b:train[:5%]"):
     assert data_files.find_files(name) == [name]
   assert data_files.find_files("x[1].tsv,c.txt") == ["x[1].tsv", "c.txt"]
@@ -167,7 +167,7 @@ def test_what_is_all_of_one_group_is_split_all_the_same(tmp_path):
   (tmp_path / "a.conll").write_text("cat B-X\n\n" * 100)
   data = configs.default("spans").data
   data.train = str(tmp_path / "a.conll")
-  train, dev = splits.split(task, task.options(), data)
+  train, dev = splits.split_examples(task, task.options(), data)
   assert len(train) + len(dev) == 100
   assert 1 < len(dev) < 30
 
@@ -195,15 +195,15 @@ def test_the_data_are_the_same_in_another_file(tmp_path):
 
 def test_two_groups_are_enough_to_split_by():
   task = configs.load_task("spans")._replace(
-    read=lambda source, options: [(source, i % 2) for i in range(100)],
-    group=lambda example: example[1],
+    read_examples=lambda source, options: [(source, i % 2) for i in range(100)],
+    split_key=lambda example: example[1],
   )
   data = configs.default("spans").data
   data.train = "of two groups"
   found = set()
   for data.dev_share in (0.1, 0.3, 0.5, 0.7, 0.9):
     try:
-      found.add(tuple(map(len, splits.split(task, None, data))))
+      found.add(tuple(map(len, splits.split_examples(task, None, data))))
     except DataError:  # Both are on one side.
       continue
   assert found == {(50, 50)}

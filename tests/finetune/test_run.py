@@ -17,7 +17,7 @@ from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import initial_params, run
 from maskedlm.finetune import predict as inference
-from maskedlm.training.checkpoints import load, manager
+from maskedlm.training.checkpoints import load
 
 WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
 
@@ -137,7 +137,7 @@ def test_frozen_layers_stay_as_they_were(config, folder, tmp_path):
   config.train.num_steps = 3
   run.finetune(config, tmp_path / "run")
   old = load.open_checkpoint(folder / "encoder").params["encoder"]
-  new = manager.load_params(tmp_path / "run")[0]["encoder"]
+  new = load.load_params(tmp_path / "run")[0]["encoder"]
   up = [p["layers"]["mlp"]["up"]["kernel"] for p in (old, new)]
   np.testing.assert_array_equal(up[0][0], up[1][0])
   assert (up[0][1] != up[1][1]).any()
@@ -149,7 +149,7 @@ def test_predictions_do_not_depend_on_the_company(finished):
   """Of an example alone, or among others in longer rows: the same."""
   workdir, _, config = finished
   model = inference.open_model(workdir)
-  examples = model.task.read(config.data.dev, model.options)
+  examples = model.task.read_examples(config.data.dev, model.options)
   together = inference.predict(model, examples, batch_size=16)
   for i in (0, 4, 11):
     (alone,) = inference.predict(model, [examples[i]])
@@ -220,14 +220,14 @@ def test_input_that_a_kind_cannot_read_is_told_by_its_line(
 def test_a_share_is_held_out_whatever_the_seed(config):
   config.data.dev = ""
   config.data.dev_share = 0.25
-  first = run.prepare(config)
+  first = run.prepare_run(config)
   config.seed = 5
-  second = run.prepare(config)
+  second = run.prepare_run(config)
   assert [e.text for e in first.dev] == [e.text for e in second.dev]
   assert len(first.train) + len(first.dev) == 53
   assert 0 < len(first.dev) < 30
   config.data.max_train = 11
-  assert len(run.prepare(config).train) == 11
+  assert len(run.prepare_run(config).train) == 11
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_what_is_wrong_is_said_in_one_line(config, change, message):
   for name, value in change.items():
     config.update_from_flattened_dict({name: value})
   with pytest.raises(ConfigError) as error:
-    run.prepare(config)
+    run.prepare_run(config)
   assert message in str(error.value)
   assert "\n" not in str(error.value)
 
@@ -263,7 +263,7 @@ def test_a_development_set_without_labels_is_noticed_at_once(config, tmp_path):
   bare.write_text("text\nthe good cat\n")
   config.data.dev = str(bare)
   with pytest.raises(DataError, match=r"bare\.tsv.*label"):
-    run.prepare(config)
+    run.prepare_run(config)
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_files_to_be_scored_at_the_end_are_checked_before(
     other.write_text(text)
   config.data.also_score = (str(other),)
   with pytest.raises(DataError, match=message):
-    run.prepare(config)
+    run.prepare_run(config)
 
 
 def test_another_file_is_scored_when_all_is_trained(finished, tmp_path):
@@ -328,7 +328,7 @@ def test_an_empty_development_share_is_refused(config):
   config.data.dev = ""
   config.data.dev_share = 0.0
   with pytest.raises(DataError, match="no example is left for dev"):
-    run.prepare(config)
+    run.prepare_run(config)
 
 
 def test_a_pretrained_checkpoint_is_no_model_to_predict_with(folder, capsys):
@@ -361,7 +361,7 @@ def test_the_command_line_may_name_the_task(tmp_path, capsys, monkeypatch):
 
 def test_the_progress_of_long_work_is_twenty_lines(capsys):
   for done in range(1, 1001):
-    inference.show(done, 1000)
+    inference.show_progress(done, 1000)
   lines = capsys.readouterr().err.splitlines()
   assert lines[0] == "50 of 1,000 batches"
   assert lines[-2:] == ["950 of 1,000 batches", "1,000 batches done"]
@@ -370,7 +370,7 @@ def test_the_progress_of_long_work_is_twenty_lines(capsys):
 
 def test_results_are_told_in_columns():
   lines = []
-  run.describe_result({"f1": 0.5, "has_answer_exact_match": 1.0}, lines.append)
+  run.log_result({"f1": 0.5, "has_answer_exact_match": 1.0}, lines.append)
   assert lines == [
     "  f1                     0.5000",
     "  has_answer_exact_match 1.0000",

@@ -62,8 +62,8 @@ def test_a_grid_is_run_summed_up_and_the_best_returned(runs, tmp_path, capsys):
 
 def test_the_spread_of_few_runs():
   made = [{"best_metric": "f1", "f1": x, "degenerate": False} for x in (0.5, 1)]
-  assert sweep.summarise((1e-5, 8, 1), made[:1]).stddev == 0.0
-  two = sweep.summarise((1e-5, 8, 1), made)
+  assert sweep.summarise_runs((1e-5, 8, 1), made[:1]).stddev == 0.0
+  two = sweep.summarise_runs((1e-5, 8, 1), made)
   assert two.stddev == pytest.approx(0.125**0.5)  # Of n - 1: 2 * 0.25 ** 2.
 
 

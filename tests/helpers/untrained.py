@@ -14,7 +14,7 @@ from maskedlm.training.checkpoints import manager
 D, H, N, POSITIONS, LENGTH = 24, 3, 2, 48, 32
 SIZES = {"width": D, "num_heads": H, "num_layers": N}
 VOCAB = {"wordpiece": 90, "bpe": 300}
-# name -> (kind, options, what its training set would have fixed).
+# name -> (task, options, what its training set would have decided).
 TUNED = {
   "pos": ("tagging", {"task": "pos"}, {"labels": ["ADJ", "NOUN", "VERB"]}),
   "ner": ("tagging", {}, {"labels": ["B-PER", "I-PER", "O"]}),
@@ -50,19 +50,21 @@ def finetuned(folder, name, *, metrics=(None,)):
   """
   tokenizer = make_tokenizer()
   cfg = workdirs.config(tokenizer, max_positions=POSITIONS, **SIZES)
-  kind, options, about = TUNED[name]
-  task = load_task(kind)
+  task_name, options, label_info = TUNED[name]
+  task = load_task(task_name)
   options = task.options(**options)
-  app = task.make(tokenizer, cfg, about, options, length=LENGTH)
+  app = task.make_application(
+    tokenizer, cfg, label_info, options, length=LENGTH
+  )
   shapes = {
     "encoder": workdirs.make_params(cfg, ())["encoder"],
     **jax.eval_shape(app.init, jax.random.key(0)),
   }
   task = {
-    "objective": kind,
-    "kind": kind,
+    "objective": task_name,
+    "kind": task_name,
     "options": dataclasses.asdict(options),
-    "about": about,
+    "about": label_info,
     "length": LENGTH,
     "encoder": dataclasses.asdict(cfg),
   }

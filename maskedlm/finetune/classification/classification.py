@@ -109,12 +109,12 @@ def layout_of(options: Options) -> glue.FileLayout:
   )
 
 
-def read(source: str, options: Options) -> list[Example]:
+def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the examples of a file or of "tfds:NAME/CONFIG:SPLIT"."""
   return files.read_examples(source, layout_of(options))
 
 
-def parse(line: str, options: Options) -> Example:
+def parse_line(line: str, options: Options) -> Example:
   """Returns the example in a line of input: text, pair or JSON object."""
   return files.parse_line(line, layout_of(options))
 
@@ -122,13 +122,15 @@ def parse(line: str, options: Options) -> Example:
 # --- What the training set decides ---
 
 
-def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
+def describe_labels(
+  examples: Sequence[Example], options: Options
+) -> dict[str, Any]:
   """Returns the sorted labels; for regression the range and spread of scores.
 
   Raises:
     DataError: an example has no label, or all have the same one.
   """
-  values = sorted({files.require_label(example) for example in examples})
+  values = sorted(set(files.gold_labels(examples)))
   if len(values) < 2:
     raise DataError(
       f"{examples[0].where.rpartition(':')[0]}: all {len(examples):,} examples "
@@ -148,10 +150,10 @@ def describe(examples: Sequence[Example], options: Options) -> dict[str, Any]:
 # --- The model ---
 
 
-def make(
+def make_application(
   tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
@@ -162,14 +164,14 @@ def make(
     ConfigError: there is no such metric or positive label.
   """
   build = _regression if layout_of(options).regression else _classification
-  return build(tokenizer, cfg, about, options, length)
+  return build(tokenizer, cfg, label_info, options, length)
 
 
-def _classification(tokenizer, cfg, about, options, length) -> Application:
-  labels = tuple(about["labels"])
-  positive = _positive(labels, options)
+def _classification(tokenizer, cfg, label_info, options, length) -> Application:
+  labels = tuple(label_info["labels"])
+  positive = _positive_label(labels, options)
   known = label_metrics.LABEL_METRICS
-  best = _best(
+  best = _best_metric(
     options, known + label_metrics.POSITIVE_LABEL_METRICS * bool(positive)
   )
   head = make_row_head(cfg, len(labels), pooler=options.pooler)
@@ -188,27 +190,27 @@ def _classification(tokenizer, cfg, about, options, length) -> Application:
     }
 
   def score(examples, predictions):
-    gold = _gold(examples)
+    gold = files.gold_labels(examples)
     return label_metrics.evaluate_labels(
       gold, [p["label"] for p in predictions], positive=positive
     )
 
   return single_label.make_classifier(
     head,
-    rows=rows,
+    make_rows=rows,
     predict=predict,
     score=score,
     best=best,
-    gold=_gold,
+    require_labels=files.gold_labels,
     term="class",
   )
 
 
-def _regression(tokenizer, cfg, about, options, length) -> Application:
+def _regression(tokenizer, cfg, label_info, options, length) -> Application:
   low, high, mean, stddev = (
-    about[name] for name in ("low", "high", "mean", "stddev")
+    label_info[name] for name in ("low", "high", "mean", "stddev")
   )
-  best = _best(options, label_metrics.SCORE_METRICS)
+  best = _best_metric(options, label_metrics.SCORE_METRICS)
   head = make_row_head(cfg, 1, pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
@@ -233,13 +235,13 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
     ]
 
   def score(examples, predictions):
-    gold = _gold(examples)
+    gold = files.gold_labels(examples)
     return label_metrics.evaluate_scores(
       gold, [p["score"] for p in predictions]
     )
 
   return Application(
-    rows=rows,
+    make_rows=rows,
     init=head.init,
     loss=loss,
     outputs=lambda params, batch: {
@@ -248,13 +250,8 @@ def _regression(tokenizer, cfg, about, options, length) -> Application:
     decode=decode,
     score=score,
     best=best,
-    gold=_gold,
+    require_labels=files.gold_labels,
   )
-
-
-def _gold(examples: Sequence[Example]) -> list[str | float]:
-  """Returns the labels; raises DataError if there is none."""
-  return [files.require_label(example) for example in examples]
 
 
 def make_rows(tokenizer, cfg, examples, length, **values) -> Rows:
@@ -284,7 +281,7 @@ def make_rows(tokenizer, cfg, examples, length, **values) -> Rows:
   )
 
 
-def _positive(labels: Sequence[str], options: Options) -> str:
+def _positive_label(labels: Sequence[str], options: Options) -> str:
   if options.positive and options.positive not in labels:
     raise ConfigError(
       f"task.positive={options.positive!r} is not a label"
@@ -294,7 +291,7 @@ def _positive(labels: Sequence[str], options: Options) -> str:
   return options.positive or (labels[1] if len(labels) == 2 else "")
 
 
-def _best(options: Options, known: Sequence[str]) -> str:
+def _best_metric(options: Options, known: Sequence[str]) -> str:
   best = layout_of(options).best
   if best not in known:
     raise ConfigError(
@@ -308,7 +305,7 @@ def _best(options: Options, known: Sequence[str]) -> str:
 # --- Predictions ---
 
 
-def show(prediction: Prediction) -> str:
+def format_prediction(prediction: Prediction) -> str:
   """Returns the label and its probability, or the score within its range."""
   if "score" in prediction:
     low, high = prediction["range"]
@@ -316,11 +313,11 @@ def show(prediction: Prediction) -> str:
   return f"{prediction['label']}\t{prediction['probability']:.3f}"
 
 
-def report(
+def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns confusion.tsv and labels.txt, or scores.tsv."""
-  gold = _gold(examples)
+  gold = files.gold_labels(examples)
   if "score" in predictions[0]:
     found = [prediction["score"] for prediction in predictions]
     return {"scores.tsv": label_metrics.format_errors_by_range(gold, found)}
@@ -331,7 +328,7 @@ def report(
   }
 
 
-def export(
+def export_predictions(
   predictions: Sequence[Prediction], options: Options
 ) -> dict[str, str]:
   """Returns GLUE's submission, or predictions.tsv in the same format."""
@@ -342,16 +339,16 @@ def export(
 TASK = FinetuneTask(
   name="classification",
   options=Options,
-  read=read,
-  parse=parse,
-  describe=describe,
-  make=make,
-  show=show,
-  report=report,
-  export=export,
-  group=lambda example: example.text,
-  reading=("text", "text_b", "label", "header", "language"),
-  examples=(
+  read_examples=read_examples,
+  parse_line=parse_line,
+  describe_labels=describe_labels,
+  make_application=make_application,
+  format_prediction=format_prediction,
+  format_tables=format_tables,
+  export_predictions=export_predictions,
+  split_key=lambda example: example.text,
+  overridable=("text", "text_b", "label", "header", "language"),
+  demo_lines=(
     "A moving film, though it is a little too long.",
     "A man is playing a guitar.\tSomeone is making music.",
   ),

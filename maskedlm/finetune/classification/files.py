@@ -6,7 +6,7 @@ them.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -94,15 +94,16 @@ def parse_line(line: str, layout: FileLayout) -> Example:
   return Example(text, text_b)
 
 
-def require_label(example: Example) -> str | float:
-  """Returns the label of an example that must have one.
+def gold_labels(examples: Sequence[Example]) -> list[Any]:
+  """Returns the label of each example.
 
   Raises:
-    DataError: it has none.
+    DataError: an example has none; its `no_label` says why.
   """
-  if example.label is None:
-    raise DataError(example.no_label or "an example has no label.")
-  return example.label
+  for example in examples:
+    if example.label is None:
+      raise DataError(example.no_label or "an example has no label.")
+  return [example.label for example in examples]
 
 
 def _leave_out(error: DataError) -> None:

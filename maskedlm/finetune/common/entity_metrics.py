@@ -73,7 +73,7 @@ def sum_counts(counts: dict[str, MatchCounts]) -> MatchCounts:
   return MatchCounts(*(sum(c[i] for c in counts.values()) for i in range(3)))
 
 
-def accuracy(gold: Tags, predicted: Tags) -> float:
+def word_accuracy(gold: Tags, predicted: Tags) -> float:
   """Returns the share of words whose tag is correct."""
   correct = [truth == found for truth, found in _word_pairs(gold, predicted)]
   return sum(correct) / len(correct) if correct else 0.0
@@ -96,7 +96,7 @@ def evaluate_entities(
     "strict_f1": strict.f1,
     "strict_precision": strict.precision,
     "strict_recall": strict.recall,
-    "accuracy": accuracy(gold, predicted),
+    "accuracy": word_accuracy(gold, predicted),
   }
 
 

@@ -24,11 +24,11 @@ from maskedlm.finetune.contract import (
 def make_classifier(
   head: Head,
   *,
-  rows: Callable[[Sequence[Example]], Rows],
+  make_rows: Callable[[Sequence[Example]], Rows],
   predict: Callable[[Example, list[float]], Prediction],
   score: Callable[..., dict[str, float]],
   best: str,
-  gold: Callable[[Sequence[Example]], Any],
+  require_labels: Callable[[Sequence[Example]], Any],
   term: str,
   metric: str = "accuracy",
 ) -> Application:
@@ -36,7 +36,7 @@ def make_classifier(
 
   Args:
     head: with logits [B, C].
-    rows, score, best, gold: as in Application.
+    make_rows, score, best, require_labels: as in Application.
     predict: (example, probabilities of the C labels) -> its prediction.
     term: name of the cross-entropy.
     metric: name of the accuracy.
@@ -60,7 +60,7 @@ def make_classifier(
     ]
 
   return Application(
-    rows=rows,
+    make_rows=make_rows,
     init=head.init,
     loss=loss,
     outputs=lambda params, batch: {
@@ -69,7 +69,7 @@ def make_classifier(
     decode=decode,
     score=score,
     best=best,
-    gold=gold,
+    require_labels=require_labels,
   )
 
 

@@ -52,13 +52,13 @@ class Options:
 # --- What the training set decides ---
 
 
-def describe(examples: Sequence[Example]) -> dict[str, dict[str, int]]:
+def describe_labels(examples: Sequence[Example]) -> dict[str, dict[str, int]]:
   """Returns {"answers": how often each of them is correct in training}.
 
   Raises:
     DataError: an example has no answer, or all answers are the same.
   """
-  gold = _gold(examples)
+  gold = _gold_labels(examples)
   counts = {answer: gold.count(answer) for answer in ANSWERS}
   if max(counts.values()) == len(gold):
     raise DataError(
@@ -72,10 +72,10 @@ def describe(examples: Sequence[Example]) -> dict[str, dict[str, int]]:
 # --- The model ---
 
 
-def make(
+def make_application(
   tokenizer: Tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
@@ -98,16 +98,16 @@ def make(
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
-    _gold(examples)  # Raises if one is missing.
+    _gold_labels(examples)  # Raises if one is missing.
     return gap.evaluate_answers(examples, [p["answer"] for p in predictions])
 
   return single_label.make_classifier(
     Head(scorer.init, logits),
-    rows=lambda examples: _make_rows(examples, tokenizer, length),
+    make_rows=lambda examples: _make_rows(examples, tokenizer, length),
     predict=_prediction,
     score=score,
     best="f1",
-    gold=_gold,
+    require_labels=_gold_labels,
     term="coreference",
   )
 
@@ -135,7 +135,7 @@ def _make_rows(
   )
 
 
-def _gold(examples: Sequence[Example]) -> list[str]:
+def _gold_labels(examples: Sequence[Example]) -> list[str]:
   """Returns the answers; raises DataError if there is none."""
   return gold_labels(
     examples, "answer", "the columns A-coref and B-coref, TRUE or FALSE"
@@ -162,26 +162,26 @@ def _prediction(example: Example, shares: list[float]) -> Prediction:
   }
 
 
-def show(prediction: Prediction) -> str:
+def format_prediction(prediction: Prediction) -> str:
   """Returns the pronoun, the name it refers to, and the probability."""
   p = prediction
   name = "(neither)" if p["name"] is None else p["name"]
   return f"{p['pronoun']}\t{name}\t{p['probability']:.3f}"
 
 
-def report(
+def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns confusion.tsv, and the official scorer's input."""
   found = [p["answer"] for p in predictions]
   ids = [example.id for example in examples]
   return {
-    "confusion.tsv": confusion_table(_gold(examples), found),
+    "confusion.tsv": confusion_table(_gold_labels(examples), found),
     "gap_system.tsv": gap.format_answers(ids, found),
   }
 
 
-def export(predictions: Sequence[Prediction]) -> dict[str, str]:
+def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns the official scorer's input: ID, A-coref, B-coref."""
   ids, found = ([p[name] for p in predictions] for name in ("id", "answer"))
   return {"gap_system.tsv": gap.format_answers(ids, found)}
@@ -190,13 +190,17 @@ def export(predictions: Sequence[Prediction]) -> dict[str, str]:
 TASK = FinetuneTask(
   name="coreference",
   options=Options,
-  read=lambda source, options: gap.read_examples(source),
-  parse=lambda line, options: gap.parse_line(line),
-  describe=lambda examples, options: describe(examples),
-  make=make,
-  show=show,
-  report=report,
-  export=lambda predictions, options: export(predictions),
-  group=lambda example: example.page or example.text,  # A page shares names.
-  examples=(gap.INPUT_EXAMPLE,),
+  read_examples=lambda source, options: gap.read_examples(source),
+  parse_line=lambda line, options: gap.parse_line(line),
+  describe_labels=lambda examples, options: describe_labels(examples),
+  make_application=make_application,
+  format_prediction=format_prediction,
+  format_tables=format_tables,
+  export_predictions=lambda predictions, options: export_predictions(
+    predictions
+  ),
+  split_key=lambda example: (
+    example.page or example.text
+  ),  # A page shares names.
+  demo_lines=(gap.INPUT_EXAMPLE,),
 )

@@ -83,16 +83,16 @@ class FeatureHead(nn.Module):
     return x.reshape(R, S, T).astype(jnp.float32)
 
 
-def make(
+def make_application(
   tokenizer: Tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
 ) -> Application:
   """Returns the Application."""
-  head = FeatureHead(cfg, options, len(about["labels"]))
+  head = FeatureHead(cfg, options, len(label_info["labels"]))
   choose = LAYERS[options.layers]
 
   def init(key: Key) -> Params:
@@ -116,9 +116,11 @@ def make(
     )
     return masked_lm.unpack(scores, batch)
 
-  return tagging.assemble(
-    tokenizer, about, options, Head(init, logits), length=length
+  return tagging.make_tagger(
+    tokenizer, label_info, options, Head(init, logits), length=length
   )
 
 
-TASK = tagging.TASK._replace(name="features", options=Options, make=make)
+TASK = tagging.TASK._replace(
+  name="features", options=Options, make_application=make_application
+)

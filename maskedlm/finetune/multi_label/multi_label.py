@@ -92,7 +92,7 @@ def _layout(options: Options) -> glue.FileLayout:
   )
 
 
-def read(source: str, options: Options) -> list[Example]:
+def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the examples of a file; their labels are sorted tuples.
 
   Raises:
@@ -100,14 +100,18 @@ def read(source: str, options: Options) -> list[Example]:
       column of a label has another value than 1 and 0.
   """
   return [
-    example._replace(label=_labels(example, options.separator))
+    example._replace(label=_parse_labels(example, options.separator))
     for example in files.read_examples(
-      source, _layout(options), lambda record: _joined(record, options.columns)
+      source,
+      _layout(options),
+      lambda record: _join_columns(record, options.columns),
     )
   ]
 
 
-def _joined(record: tables.Record, columns: Sequence[str]) -> tables.Record:
+def _join_columns(
+  record: tables.Record, columns: Sequence[str]
+) -> tables.Record:
   """Puts the names of the columns that are 1 into the first of them, as JSON.
 
   A record that has none of the columns, in a test set, is returned unchanged.
@@ -127,7 +131,7 @@ def _joined(record: tables.Record, columns: Sequence[str]) -> tables.Record:
   return record._replace(fields=fields)
 
 
-def _labels(example: Example, separator: str) -> tuple[str, ...] | None:
+def _parse_labels(example: Example, separator: str) -> tuple[str, ...] | None:
   """Returns the labels in '["a", "b"]' or "b, a"; None if there is no column.
 
   Also those in "['a', 'b']", as pandas writes a column of lists.
@@ -139,12 +143,12 @@ def _labels(example: Example, separator: str) -> tuple[str, ...] | None:
     try:
       found = json.loads(example.label)
     except ValueError:
-      found = _literal(example)
+      found = _parse_literal(example)
   named = {str(x).strip() for x in found if x is not None}
   return tuple(sorted(named - {""}))
 
 
-def _literal(example: Example) -> list:
+def _parse_literal(example: Example) -> list:
   """Returns the list of a Python literal; raises DataError if it is none."""
   with contextlib.suppress(ValueError, SyntaxError, MemoryError):
     found = ast.literal_eval(example.label)
@@ -156,7 +160,7 @@ def _literal(example: Example) -> list:
   )
 
 
-def parse(line: str, options: Options) -> Example:
+def parse_line(line: str, options: Options) -> Example:
   """Returns the example in a line of input: text, pair or JSON object."""
   return files.parse_line(line, _layout(options))
 
@@ -164,7 +168,7 @@ def parse(line: str, options: Options) -> Example:
 # --- What the training set decides ---
 
 
-def describe(
+def describe_labels(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
   """Returns {"labels": those in the training set and in columns, sorted}.
@@ -172,7 +176,7 @@ def describe(
   Raises:
     DataError: an example has no column of labels, or all have the same labels.
   """
-  gold = _gold(examples)
+  gold = files.gold_labels(examples)
   if len(set(gold)) < 2:
     raise DataError(
       f"{examples[0].where.rpartition(':')[0]}: all {len(gold):,} examples for "
@@ -184,16 +188,16 @@ def describe(
 # --- The model ---
 
 
-def make(
+def make_application(
   tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
 ) -> Application:
   """Returns the Application."""
-  labels = tuple(about["labels"])
+  labels = tuple(label_info["labels"])
   head = make_row_head(cfg, len(labels), pooler=options.pooler)
 
   def rows(examples: Sequence[Example]) -> Rows:
@@ -230,24 +234,19 @@ def make(
     return predictions
 
   return Application(
-    rows=rows,
+    make_rows=rows,
     init=head.init,
     loss=loss,
     outputs=lambda params, batch: {
       "probabilities": jax.nn.sigmoid(head.logits(params, batch, None, False))
     },
     decode=decode,
-    score=lambda examples, predictions: scores(
-      _gold(examples), [p["labels"] for p in predictions]
+    score=lambda examples, predictions: evaluate_label_sets(
+      files.gold_labels(examples), [p["labels"] for p in predictions]
     ),
     best=options.metric,
-    gold=_gold,
+    require_labels=files.gold_labels,
   )
-
-
-def _gold(examples: Sequence[Example]) -> list[tuple[str, ...]]:
-  """Returns the labels; raises DataError if there are none."""
-  return [files.require_label(example) for example in examples]
 
 
 # --- Metrics and predictions ---
@@ -261,7 +260,7 @@ class _Label(NamedTuple):
   type: str
 
 
-def counts(
+def count_labels(
   gold: Labels, predicted: Labels
 ) -> dict[str, entity_metrics.MatchCounts]:
   """Returns label -> counts, sorted, for the labels that occur in either."""
@@ -270,14 +269,14 @@ def counts(
   )
 
 
-def scores(gold: Labels, predicted: Labels) -> dict[str, float]:
+def evaluate_label_sets(gold: Labels, predicted: Labels) -> dict[str, float]:
   """Returns the metrics, as fractions of 1.
 
   micro_f1, micro_precision and micro_recall count all labels together; macro_f1
   is the mean over the labels that occur in either; exact_match is the share of
   the texts whose predicted labels are exactly the gold ones.
   """
-  each = counts(gold, predicted)
+  each = count_labels(gold, predicted)
   together = entity_metrics.sum_counts(each)
   pairs = zip(gold, predicted, strict=True)
   return {
@@ -289,34 +288,36 @@ def scores(gold: Labels, predicted: Labels) -> dict[str, float]:
   }
 
 
-def show(prediction: Prediction) -> str:
+def format_prediction(prediction: Prediction) -> str:
   """Returns the labels, each with its probability, separated by tabs."""
   shares = prediction["probabilities"]
   found = [f"{n}\t{shares[n]:.3f}" for n in prediction["labels"]]
   return "\t".join(found) or "(none)"
 
 
-def report(
+def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns labels.txt: precision, recall and F1 of each label and of all."""
-  each = counts(_gold(examples), [p["labels"] for p in predictions])
+  each = count_labels(
+    files.gold_labels(examples), [p["labels"] for p in predictions]
+  )
   return {"labels.txt": entity_metrics.format_table(each, "label")}
 
 
 TASK = FinetuneTask(
   name="multi_label",
   options=Options,
-  read=read,
-  parse=parse,
-  describe=describe,
-  make=make,
-  show=show,
-  report=report,
-  group=classification.TASK.group,
-  reading=(
+  read_examples=read_examples,
+  parse_line=parse_line,
+  describe_labels=describe_labels,
+  make_application=make_application,
+  format_prediction=format_prediction,
+  format_tables=format_tables,
+  split_key=classification.TASK.split_key,
+  overridable=(
     *("text", "text_b", "label", "separator", "columns", "header", "language"),
     "threshold",
   ),
-  examples=classification.TASK.examples,
+  demo_lines=classification.TASK.demo_lines,
 )

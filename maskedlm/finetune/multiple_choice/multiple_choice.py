@@ -27,7 +27,7 @@ from maskedlm.finetune.contract import (
   gold_labels,
   task_option,
 )
-from maskedlm.finetune.multiple_choice import files as choices
+from maskedlm.finetune.multiple_choice import files
 from maskedlm.finetune.multiple_choice.files import Example
 from maskedlm.modeling.architecture import EncoderConfig
 
@@ -46,26 +46,26 @@ class Options:
   )
 
 
-def describe(examples: Sequence[Example]) -> dict[str, int]:
+def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
   """Returns {"choices": C}.
 
   Raises:
     DataError: an example has no label, or another number of choices.
   """
-  count = choices.check_num_choices(examples)
-  _labels(examples)
+  count = files.check_num_choices(examples)
+  _gold_labels(examples)
   return {"choices": count}
 
 
-def make(
+def make_application(
   tokenizer: Tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
 ) -> Application:
-  """Returns the Application; `about` is empty for an imported model."""
+  """Returns the Application; `label_info` is empty for an imported model."""
   head = make_row_head(cfg, 1, pooler=options.pooler, name="choice_head")
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
@@ -78,18 +78,18 @@ def make(
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
-    pairs = zip(_labels(examples), predictions, strict=True)
+    pairs = zip(_gold_labels(examples), predictions, strict=True)
     return {"accuracy": float(np.mean([g == p["label"] for g, p in pairs]))}
 
   return single_label.make_classifier(
     Head(head.init, logits),
-    rows=lambda examples: make_rows(
-      examples, tokenizer, cfg, length=length, count=about.get("choices")
+    make_rows=lambda examples: make_rows(
+      examples, tokenizer, cfg, length=length, count=label_info.get("choices")
     ),
     predict=_prediction,
     score=score,
     best="accuracy",
-    gold=_labels,
+    require_labels=_gold_labels,
     term="choice",
     metric="choice_accuracy",
   )
@@ -110,7 +110,7 @@ def make_rows(
   Raises:
     DataError: an example has another number of choices.
   """
-  C = choices.check_num_choices(examples, count)
+  C = files.check_num_choices(examples, count)
   contexts = tokenizer.encode_batch([e.context for e in examples])
   flat = tokenizer.encode_batch(
     [f"{e.question} {c}".strip() for e in examples for c in e.choices]
@@ -154,7 +154,7 @@ def _prediction(example: Example, shares: list[float]) -> Prediction:
   }
 
 
-def _labels(examples: Sequence[Example]) -> list[int]:
+def _gold_labels(examples: Sequence[Example]) -> list[int]:
   """Returns the labels; raises DataError if there is none."""
   return gold_labels(
     examples,
@@ -164,18 +164,18 @@ def _labels(examples: Sequence[Example]) -> list[int]:
   )
 
 
-def show(prediction: Prediction) -> str:
+def format_prediction(prediction: Prediction) -> str:
   """Returns the index of the choice, its probability and its text."""
   return "{label}\t{probability:.3f}\t{choice}".format(**prediction)
 
 
-def report(
+def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns places.tsv, gold by predicted index; categories.tsv if any."""
-  gold = _labels(examples)
+  gold = _gold_labels(examples)
   found = [prediction["label"] for prediction in predictions]
-  files = {"places.tsv": confusion_table([*map(str, gold)], [*map(str, found)])}
+  texts = {"places.tsv": confusion_table([*map(str, gold)], [*map(str, found)])}
   correct: dict[str, list[bool]] = {}
   for example, g, p in zip(examples, gold, found, strict=True):
     correct.setdefault(example.category, []).append(g == p)
@@ -184,11 +184,11 @@ def report(
     lines += [
       f"{n}\t{len(c)}\t{np.mean(c):.4f}" for n, c in sorted(correct.items())
     ]
-    files["categories.tsv"] = "\n".join([*lines, ""])
-  return files
+    texts["categories.tsv"] = "\n".join([*lines, ""])
+  return texts
 
 
-def export(predictions: Sequence[Prediction]) -> dict[str, str]:
+def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns answers.csv as in ComVE: id (or line from 0) and letter."""
   lines = [
     f"{prediction.get('id', i)},{chr(ord('A') + prediction['label'])}\n"
@@ -200,14 +200,16 @@ def export(predictions: Sequence[Prediction]) -> dict[str, str]:
 TASK = FinetuneTask(
   name="multiple_choice",
   options=Options,
-  read=lambda source, options: choices.read_examples(source),
-  parse=lambda line, options: choices.parse_line(line),
-  describe=lambda examples, options: describe(examples),
-  make=make,
-  show=show,
-  report=report,
-  export=lambda predictions, options: export(predictions),
-  group=lambda example: example.context,
+  read_examples=lambda source, options: files.read_examples(source),
+  parse_line=lambda line, options: files.parse_line(line),
+  describe_labels=lambda examples, options: describe_labels(examples),
+  make_application=make_application,
+  format_prediction=format_prediction,
+  format_tables=format_tables,
+  export_predictions=lambda predictions, options: export_predictions(
+    predictions
+  ),
+  split_key=lambda example: example.context,
   # With 2 to 5 choices: a model reads one number of them.
-  examples=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
+  demo_lines=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
 )

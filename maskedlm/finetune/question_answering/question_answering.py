@@ -25,7 +25,11 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.question_answering import metrics, squad
-from maskedlm.finetune.question_answering import rows as answer_rows
+from maskedlm.finetune.question_answering.rows import (
+  answer_characters,
+  cached_encoder,
+  make_rows,
+)
 from maskedlm.finetune.question_answering.squad import Example
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
@@ -67,7 +71,7 @@ class Options:
 # --- Files ---
 
 
-def read(source: str, options: Options) -> list[Example]:
+def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the questions of a SQuAD file or of "tfds:squad/v1.1:train"."""
   return squad.read_questions(
     source,
@@ -76,13 +80,13 @@ def read(source: str, options: Options) -> list[Example]:
   )
 
 
-def describe(examples: Sequence[Example]) -> dict[str, Any]:
+def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
   """Returns the number of training questions, and of those without an answer.
 
   Raises:
     DataError: the answers are not known, or no question has one.
   """
-  squad.require_answers(examples)
+  squad.gold_answers(examples)
   impossible = sum(not example.answers for example in examples)
   if impossible == len(examples):
     raise DataError(
@@ -111,10 +115,10 @@ class SpanHead(nn.Module):
     return x.astype(jnp.float32).reshape(B, L, 2)
 
 
-def make(
+def make_application(
   tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
@@ -126,7 +130,7 @@ def make(
   """
   _check_length(options, length, specials=2 + cfg.pair_separators)
   head = SpanHead(cfg)
-  encode = answer_rows.cached_encoder(tokenizer)
+  encode = cached_encoder(tokenizer)
 
   def init(key):
     x = jnp.zeros((1, 1, cfg.width))
@@ -187,16 +191,16 @@ def make(
       )
     ]
 
-  def tune(examples, rows, outputs):
+  def calibrate(examples, rows, outputs):
     if not options.allow_impossible:
       return {}
-    gold = squad.require_answers(examples)
+    gold = squad.gold_answers(examples)
     answers, odds = _non_null(examples, decode(examples, rows, outputs, {}))
     threshold = metrics.calibrate_threshold(gold, answers, odds)
     return {"null_threshold": threshold}
 
   def score(examples, predictions):
-    gold = squad.require_answers(examples)
+    gold = squad.gold_answers(examples)
     found = {
       e.id: p["answer"] for e, p in zip(examples, predictions, strict=True)
     }
@@ -208,7 +212,7 @@ def make(
     }
 
   return Application(
-    rows=lambda examples: answer_rows.make_rows(
+    make_rows=lambda examples: make_rows(
       examples,
       tokenizer,
       encode,
@@ -225,8 +229,8 @@ def make(
     decode=decode,
     score=score,
     best="f1",
-    tune=tune,
-    gold=squad.require_answers,
+    calibrate=calibrate,
+    require_labels=squad.gold_answers,
   )
 
 
@@ -327,7 +331,7 @@ def _n_best(
   for index in np.argsort(-scores, kind="stable"):
     if len(best) == count or scores[index] < MASKED / 2:
       break
-    begin, end = answer_rows.answer_characters(context, offsets, *spans[index])
+    begin, end = answer_characters(context, offsets, *spans[index])
     text = context[begin:end]
     if text and text not in best:
       score = float(scores[index])
@@ -347,12 +351,12 @@ def _non_null(
   return answers, dict(zip(answers, odds, strict=True))
 
 
-def show(prediction: Prediction) -> str:
+def format_prediction(prediction: Prediction) -> str:
   """Returns the answer and its probability."""
   return f"{prediction['answer'] or '(no answer)'}\t{prediction['score']:.3f}"
 
 
-def report(
+def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns the official files, mistakes.tsv and by_question.txt."""
@@ -361,14 +365,14 @@ def report(
     **squad.format_predictions(predictions),
     **metrics.format_error_tables(
       {example.id: example.question for example in examples},
-      squad.require_answers(examples),
+      squad.gold_answers(examples),
       {prediction["id"]: prediction["answer"] for prediction in predictions},
       metrics.score_v2 if is_v2 else metrics.score_v1,
     ),
   }
 
 
-def export(predictions: Sequence[Prediction]) -> dict[str, str]:
+def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns the files of run_squad.py: predictions, n-best and null_odds."""
   return {
     **squad.format_predictions(predictions),
@@ -379,14 +383,16 @@ def export(predictions: Sequence[Prediction]) -> dict[str, str]:
 TASK = FinetuneTask(
   name="question_answering",
   options=Options,
-  read=read,
-  parse=lambda line, options: squad.parse_question(line),
-  describe=lambda examples, options: describe(examples),
-  make=make,
-  show=show,
-  report=report,
-  export=lambda predictions, options: export(predictions),
-  group=lambda example: example.context,
-  reading=("allow_impossible", "fix_offsets"),
-  examples=("Who wrote it?\tThe novel was written by Jane Austen in 1813.",),
+  read_examples=read_examples,
+  parse_line=lambda line, options: squad.parse_question(line),
+  describe_labels=lambda examples, options: describe_labels(examples),
+  make_application=make_application,
+  format_prediction=format_prediction,
+  format_tables=format_tables,
+  export_predictions=lambda predictions, options: export_predictions(
+    predictions
+  ),
+  split_key=lambda example: example.context,
+  overridable=("allow_impossible", "fix_offsets"),
+  demo_lines=("Who wrote it?\tThe novel was written by Jane Austen in 1813.",),
 )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables, tfds_tables
-from maskedlm.finetune.contract import Prediction
+from maskedlm.finetune.contract import Prediction, gold_labels
 from maskedlm.runtime.console import log
 
 
@@ -106,19 +106,19 @@ def parse_question(line: str) -> Example:
   return Example(tables.encodable(question), tables.encodable(context), key)
 
 
-def require_answers(examples: Sequence[Example]) -> dict[str, list[str]]:
+def gold_answers(examples: Sequence[Example]) -> dict[str, list[str]]:
   """Returns the gold answers of each question, as metrics.py takes them.
 
   Raises:
     DataError: they are unknown.
   """
-  for example in examples:
-    if example.answers is None:
-      raise DataError(
-        f"{example.where or 'a question'}: no 'answers', but labels are needed "
-        'here; expected [{"text": ..., "answer_start": ...}].'
-      )
-  return {e.id: [answer.text for answer in e.answers] for e in examples}
+  answers = gold_labels(
+    examples, "answers", '[{"text": ..., "answer_start": ...}]'
+  )
+  return {
+    example.id: [answer.text for answer in of_one]
+    for example, of_one in zip(examples, answers, strict=True)
+  }
 
 
 def format_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:

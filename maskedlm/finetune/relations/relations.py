@@ -60,7 +60,7 @@ class Options:
 # --- Input ---
 
 
-def parse(line: str) -> Example:
+def parse_line(line: str) -> Example:
   """Returns the example in a line: a text with <e1>...</e1> and <e2>...</e2>.
 
   Or a JSON object {"text": such a text}, or {"text", "e1", "e1_offset", "e2",
@@ -95,7 +95,7 @@ def parse(line: str) -> Example:
   return Example(text, e1, e2)
 
 
-def describe(
+def describe_labels(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
   """Returns {"labels": those of the training set, Other first}.
@@ -104,7 +104,7 @@ def describe(
     DataError: an example has no relation, or all have the same one.
     ConfigError: task.other is one of the relations except for its case.
   """
-  relations = _gold(examples)
+  relations = _gold_labels(examples)
   if len(set(relations)) < 2:
     raise DataError(
       f"{examples[0].where.rpartition(':')[0]}: all {len(examples):,} examples "
@@ -168,10 +168,10 @@ PAIRS = {
 }
 
 
-def make(
+def make_application(
   tokenizer: Tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
@@ -182,7 +182,7 @@ def make(
     ConfigError: the tokenizer has no tokens for markers, or they don't leave
       room in a row.
   """
-  pair, labels = PAIRS[options.pair], tuple(about["labels"])
+  pair, labels = PAIRS[options.pair], tuple(label_info["labels"])
   markers = make_markers(tokenizer) if pair.marked else ()
   least = 4 + sum(len(ids) for both in markers for ids in both)
   if length < least:
@@ -203,25 +203,25 @@ def make(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
     return semeval.evaluate_relations(
-      _gold(examples),
+      _gold_labels(examples),
       [p["relation"] for p in predictions],
       other=options.other,
     )
 
   return single_label.make_classifier(
     head,
-    rows=lambda examples: make_rows(
+    make_rows=lambda examples: make_rows(
       examples, tokenizer, labels, markers=markers, length=length
     ),
     predict=functools.partial(_prediction, labels),
     score=score,
     best="f1",
-    gold=_gold,
+    require_labels=_gold_labels,
     term="relation",
   )
 
 
-def _gold(examples: Sequence[Example]) -> list[str]:
+def _gold_labels(examples: Sequence[Example]) -> list[str]:
   """Returns the relations; raises DataError if there is none."""
   return gold_labels(
     examples,
@@ -250,20 +250,20 @@ def _prediction(
   }
 
 
-def show(prediction: Prediction) -> str:
+def format_prediction(prediction: Prediction) -> str:
   """Returns the relation, its probability and the entities."""
   p = prediction
   return f"{p['relation']}\t{p['probability']:.3f}\t{p['e1']}\t{p['e2']}"
 
 
-def report(
+def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns relations.tsv, confusion.tsv and the official scorer's two files.
 
   relations.tsv has the direction-aware counts of each relation and of Other.
   """
-  gold = _gold(examples)
+  gold = _gold_labels(examples)
   found = [p["relation"] for p in predictions]
   ids = [example.id for example in examples]
   return {
@@ -274,7 +274,7 @@ def report(
   }
 
 
-def export(predictions: Sequence[Prediction]) -> dict[str, str]:
+def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns the official scorer's input: lines of `id<TAB>relation`."""
   ids, found = ([p[name] for p in predictions] for name in ("id", "relation"))
   return {"proposed_answers.txt": semeval.format_answers(ids, found)}
@@ -283,15 +283,17 @@ def export(predictions: Sequence[Prediction]) -> dict[str, str]:
 TASK = FinetuneTask(
   name="relations",
   options=Options,
-  read=lambda source, options: semeval.read_sentences(source),
-  parse=lambda line, options: parse(line),
-  describe=describe,
-  make=make,
-  show=show,
-  report=report,
-  export=lambda predictions, options: export(predictions),
-  group=lambda example: example.text,  # It may occur with several pairs.
-  examples=(
+  read_examples=lambda source, options: semeval.read_sentences(source),
+  parse_line=lambda line, options: parse_line(line),
+  describe_labels=describe_labels,
+  make_application=make_application,
+  format_prediction=format_prediction,
+  format_tables=format_tables,
+  export_predictions=lambda predictions, options: export_predictions(
+    predictions
+  ),
+  split_key=lambda example: example.text,  # It may occur with several pairs.
+  demo_lines=(
     "The <e1>child</e1> was carefully wrapped into the <e2>cradle</e2>.",
   ),
 )

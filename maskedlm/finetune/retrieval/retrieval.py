@@ -33,7 +33,7 @@ from maskedlm.finetune.contract import (
   Rows,
   task_option,
 )
-from maskedlm.finetune.retrieval import files as passages
+from maskedlm.finetune.retrieval import files
 from maskedlm.finetune.retrieval.files import Example
 from maskedlm.modeling import losses, masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
@@ -71,17 +71,17 @@ class Options:
   temperature: float = task_option(0.05, "Cosines are divided by it.", above=0)
 
 
-def read(source: str, options: Options) -> list[Example]:
+def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the examples of a file: see files.read_examples."""
-  return passages.read_examples(
+  return files.read_examples(
     source,
-    query=(options.query,) if options.query else passages.QUERY_COLUMNS,
-    passage=(options.passage,) if options.passage else passages.PASSAGE_COLUMNS,
+    query=(options.query,) if options.query else files.QUERY_COLUMNS,
+    passage=(options.passage,) if options.passage else files.PASSAGE_COLUMNS,
     header=tuple(options.header),
   )
 
 
-def describe(examples: Sequence[Example]) -> dict[str, Any]:
+def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
   """Returns {}: there are no labels.
 
   Raises:
@@ -96,7 +96,7 @@ def describe(examples: Sequence[Example]) -> dict[str, Any]:
   return {}
 
 
-def sentences(options: Options) -> dict[str, Any]:
+def sentence_pooling(options: Options) -> dict[str, Any]:
   """Returns how `embed` and exports make the vector of a text: as trained."""
   # The names that encode_query and encode_document in sentence-transformers
   # use.
@@ -105,10 +105,10 @@ def sentences(options: Options) -> dict[str, Any]:
   return {"pool": options.pool, "normalize": True, "prompts": prompts}
 
 
-def make(
+def make_application(
   tokenizer: Tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
@@ -126,7 +126,7 @@ def make(
     return x * jax.lax.rsqrt(jnp.maximum(square, 1e-12))
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
-    found = scores(vectors(params, batch, key, train), batch)
+    found = cosine_scores(vectors(params, batch, key, train), batch)
     B, K = batch["passage_ids"].shape
     nll, correct = losses.loss_and_correct(
       found / options.temperature, jnp.arange(B) * K
@@ -138,7 +138,7 @@ def make(
     )
 
   return Application(
-    rows=lambda examples: make_rows(
+    make_rows=lambda examples: make_rows(
       examples,
       tokenizer,
       length=length,
@@ -150,14 +150,14 @@ def make(
     outputs=lambda params, batch: {
       "vectors": vectors(params, batch, None, False)
     },
-    decode=decode,
-    score=score,
+    decode=decode_ranks,
+    score=evaluate_ranks,
     best="mrr@10",
-    gold=_gold,
+    require_labels=_check_gold,
   )
 
 
-def scores(x, batch: Batch):
+def cosine_scores(x, batch: Batch):
   """Returns the cosines [B, B * K] of each query with every passage.
 
   The correct passage of query i is at i * K. Passages that don't count as wrong
@@ -242,7 +242,7 @@ def _notes(
   return (f"{queries:,} different queries, {passages:,} different passages",)
 
 
-def decode(
+def decode_ranks(
   examples: Sequence[Example], rows: Rows, outputs: Outputs, tuned
 ) -> list[Prediction]:
   """Returns the best passage, its cosine, and those of the example's passages.
@@ -297,11 +297,11 @@ def _prediction(
   }
 
 
-def score(
+def evaluate_ranks(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, float]:
   """Returns the mean of 1 / rank (0 beyond 10), and shares of ranks up to k."""
-  _gold(examples)
+  _check_gold(examples)
   ranks = _ranks(predictions)
   return {
     "mrr@10": float(np.mean(np.where(ranks <= 10, 1 / ranks, 0))),
@@ -315,7 +315,7 @@ def _ranks(predictions: Sequence[Prediction]) -> np.ndarray:
   return np.array([p["rank"] for p in predictions if p["rank"]])
 
 
-def _gold(examples: Sequence[Example]) -> None:
+def _check_gold(examples: Sequence[Example]) -> None:
   """Raises DataError if a correct passage is unknown, or no query is given."""
   for example in examples:
     if not example.is_gold:
@@ -330,7 +330,7 @@ def _gold(examples: Sequence[Example]) -> None:
     )
 
 
-def show(prediction: Prediction) -> str:
+def format_prediction(prediction: Prediction) -> str:
   """Returns the cosine of the best passage, and its text."""
   if prediction["cosine"] is None:
     return "(no query)"
@@ -339,7 +339,7 @@ def show(prediction: Prediction) -> str:
   )
 
 
-def report(predictions: Sequence[Prediction]) -> dict[str, str]:
+def format_tables(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns ranks.tsv: the share of queries whose passage is in the top k."""
   ranks = _ranks(predictions)
   lines = [f"{k}\t{np.mean(ranks <= k):.4f}" for k in CUTOFFS]
@@ -349,14 +349,14 @@ def report(predictions: Sequence[Prediction]) -> dict[str, str]:
 TASK = FinetuneTask(
   name="retrieval",
   options=Options,
-  read=read,
-  parse=lambda line, options: passages.parse_line(line),
-  describe=lambda examples, options: describe(examples),
-  make=make,
-  show=show,
-  report=lambda examples, predictions: report(predictions),
-  group=lambda example: example.passages[0],
-  sentences=sentences,
-  reading=("query", "passage", "header"),
-  examples=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
+  read_examples=read_examples,
+  parse_line=lambda line, options: files.parse_line(line),
+  describe_labels=lambda examples, options: describe_labels(examples),
+  make_application=make_application,
+  format_prediction=format_prediction,
+  format_tables=lambda examples, predictions: format_tables(predictions),
+  split_key=lambda example: example.passages[0],
+  sentence_pooling=sentence_pooling,
+  overridable=("query", "passage", "header"),
+  demo_lines=("Who wrote it?\tThe author was Jane.\tIt rained for a week.",),
 )

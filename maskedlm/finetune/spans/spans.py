@@ -32,11 +32,17 @@ from maskedlm.finetune.contract import (
   gold_labels,
   task_option,
 )
-from maskedlm.finetune.spans import decode as span_decode
-from maskedlm.finetune.spans import layered_files as nested
-from maskedlm.finetune.spans import metrics, text
+from maskedlm.finetune.spans import layered_files, metrics, text
+from maskedlm.finetune.spans.decode import (
+  Candidate,
+  calibrate_threshold,
+  row_candidates,
+  select_above,
+  without_crossings,
+  without_overlaps,
+)
 from maskedlm.finetune.spans.rows import NULL, Example, make_rows
-from maskedlm.finetune.tagging import text as tag_text
+from maskedlm.finetune.tagging.text import format_prediction
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import weighted_sum
@@ -86,7 +92,7 @@ _ANY_LABEL = "SPAN"
 _SPAN_SHARE = 0.01  # Spans with a label, before training: see _expecting_null.
 
 
-def read(source: str, options: Options) -> list[Example]:
+def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the sentences of a file.
 
   Raises:
@@ -98,9 +104,9 @@ def read(source: str, options: Options) -> list[Example]:
     "repair_bio": options.repair_bio,
   }
   if options.nested:
-    sentences = nested.read_layers(source, **columns)
+    sentences = layered_files.read_layers(source, **columns)
   else:
-    sentences = nested.read_flat(
+    sentences = layered_files.read_flat(
       source, tag_column=options.tag_column, **columns
     )
   return [
@@ -115,7 +121,7 @@ def read(source: str, options: Options) -> list[Example]:
   ]
 
 
-def describe(examples: Sequence[Example]) -> dict[str, list[str]]:
+def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
   """Returns {"labels": NULL, then those of the training set, sorted}.
 
   Raises:
@@ -135,10 +141,10 @@ def describe(examples: Sequence[Example]) -> dict[str, list[str]]:
   return {"labels": ["NULL", *sorted(found)]}
 
 
-def make(
+def make_application(
   tokenizer: Tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
@@ -154,14 +160,10 @@ def make(
       f"task.max_span_words={max_words} is more than a row holds: at most "
       f"data.length - 2 = {capacity}; lower it, or raise data.length."
     )
-  labels = tuple(about["labels"])
+  labels = tuple(label_info["labels"])
   head = SpanHead(cfg, options.representation, len(labels))
   find_tokens = word_encoder(tokenizer)
-  select = (
-    span_decode.without_crossings
-    if options.nested
-    else span_decode.without_overlaps
-  )
+  select = without_crossings if options.nested else without_overlaps
 
   def init(key: Key) -> Params:
     hidden, token = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
@@ -213,24 +215,22 @@ def make(
 
   def choose(
     examples: Sequence[Example], rows: Rows, outputs: Outputs
-  ) -> list[list[span_decode.Candidate]]:
+  ) -> list[list[Candidate]]:
     """Returns the spans of each sentence that are compatible."""
-    found: list[list[span_decode.Candidate]] = [[] for _ in examples]
+    found: list[list[Candidate]] = [[] for _ in examples]
     for i, index in enumerate(rows.example):
       of_row = {name: values[i] for name, values in outputs.items()}
       first_word = int(rows.values["first_word"][i])
-      found[index] += span_decode.row_candidates(of_row, labels, first_word)
+      found[index] += row_candidates(of_row, labels, first_word)
     return [select(candidates) for candidates in found]
 
-  def tune(
+  def calibrate(
     examples: Sequence[Example], rows: Rows, outputs: Outputs
   ) -> dict[str, float]:
     chosen = choose(examples, rows, outputs)
-    gold = _gold(examples)
-    threshold, _ = span_decode.calibrate_threshold(chosen, gold)
-    argmax = [
-      [c.span for c in span_decode.select_above(cs, 0.0)] for cs in chosen
-    ]
+    gold = _gold_labels(examples)
+    threshold, _ = calibrate_threshold(chosen, gold)
+    argmax = [[c.span for c in select_above(cs, 0.0)] for cs in chosen]
     return {
       "threshold": threshold,
       "argmax_f1": metrics.evaluate_spans(gold, argmax)["f1"],
@@ -244,7 +244,7 @@ def make(
   ) -> list[Prediction]:
     threshold = tuned.get("threshold", 0.0)
     return [
-      text.span_prediction(example, span_decode.select_above(chosen, threshold))
+      text.span_prediction(example, select_above(chosen, threshold))
       for example, chosen in zip(
         examples, choose(examples, rows, outputs), strict=True
       )
@@ -253,7 +253,7 @@ def make(
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
-    gold, predicted = _gold(examples), _predicted(predictions)
+    gold, predicted = _gold_labels(examples), _predicted(predictions)
     sizes = [
       [min(len(ids), capacity) for ids in find_tokens(example.words)]
       for example in examples
@@ -269,7 +269,7 @@ def make(
     }
 
   return Application(
-    rows=lambda examples: make_rows(
+    make_rows=lambda examples: make_rows(
       examples,
       tokenizer,
       labels,
@@ -283,8 +283,8 @@ def make(
     decode=decode,
     score=score,
     best="f1",
-    tune=tune,
-    gold=_gold,
+    calibrate=calibrate,
+    require_labels=_gold_labels,
   )
 
 
@@ -317,19 +317,19 @@ def _likeliest(margins, labels, probabilities) -> dict[str, Array]:
   }
 
 
-def report(
+def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns report.txt: by label, by width, and of spans within others."""
-  gold = _gold(examples)
+  gold = _gold_labels(examples)
   return {"report.txt": metrics.format_report(gold, _predicted(predictions))}
 
 
-def export(predictions: Sequence[Prediction]) -> dict[str, str]:
+def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
   """Returns a file for `read`: words, and the predicted spans in layers."""
   words = [prediction["tokens"] for prediction in predictions]
   pairs = zip(words, _predicted(predictions), strict=True)
-  return {"predictions.tsv": nested.format_layers(pairs)}
+  return {"predictions.tsv": layered_files.format_layers(pairs)}
 
 
 def _identified(
@@ -341,7 +341,7 @@ def _identified(
   return tuple(dict.fromkeys(s._replace(type=_ANY_LABEL) for s in spans))
 
 
-def _gold(examples: Sequence[Example]) -> list[tuple[Entity, ...]]:
+def _gold_labels(examples: Sequence[Example]) -> list[tuple[Entity, ...]]:
   """Returns the spans; raises DataError if there are none."""
   return gold_labels(examples, "spans", "a column of BIO tags")
 
@@ -355,14 +355,16 @@ def _predicted(predictions: Sequence[Prediction]) -> list[list[Entity]]:
 TASK = FinetuneTask(
   name="spans",
   options=Options,
-  read=read,
-  parse=lambda line, options: text.parse_line(line),
-  describe=lambda examples, options: describe(examples),
-  make=make,
-  show=tag_text.format_prediction,
-  report=report,
-  export=lambda predictions, options: export(predictions),
-  group=lambda example: example.document,  # A split divides no file.
-  reading=("token_column", "tag_column", "file_scheme", "repair_bio"),
-  examples=("The president of Harvard University spoke in New York.",),
+  read_examples=read_examples,
+  parse_line=lambda line, options: text.parse_line(line),
+  describe_labels=lambda examples, options: describe_labels(examples),
+  make_application=make_application,
+  format_prediction=format_prediction,
+  format_tables=format_tables,
+  export_predictions=lambda predictions, options: export_predictions(
+    predictions
+  ),
+  split_key=lambda example: example.document,  # A split divides no file.
+  overridable=("token_column", "tag_column", "file_scheme", "repair_bio"),
+  demo_lines=("The president of Harvard University spoke in New York.",),
 )

@@ -30,9 +30,22 @@ from maskedlm.finetune.contract import (
   task_option,
 )
 from maskedlm.finetune.tagging import conll, crf, label_scheme
-from maskedlm.finetune.tagging import head as tagger
-from maskedlm.finetune.tagging import text as tag_text
+from maskedlm.finetune.tagging.head import (
+  TagHead,
+  combined_subword_scores,
+  crf_loss,
+  first_subword_scores,
+  likeliest_tags,
+  token_loss,
+  viterbi_tags,
+  word_loss,
+)
 from maskedlm.finetune.tagging.rows import Example, make_rows
+from maskedlm.finetune.tagging.text import (
+  format_prediction,
+  parse_line,
+  tag_prediction,
+)
 from maskedlm.modeling.architecture import EncoderConfig
 
 
@@ -94,7 +107,7 @@ class Options:
   )
 
 
-def read(source: str, options: Options) -> list[Example]:
+def read_examples(source: str, options: Options) -> list[Example]:
   """Returns the sentences of a file of CoNLL columns or CoNLL-U.
 
   Raises:
@@ -126,7 +139,7 @@ def read(source: str, options: Options) -> list[Example]:
   ]
 
 
-def describe(
+def describe_labels(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
   """Returns {"labels": the tags}: sorted for pos, with O first for ner.
@@ -157,10 +170,10 @@ def describe(
   return {"labels": bio.all_tags(types, options.scheme)}
 
 
-def make(
+def make_application(
   tokenizer: Tokenizer,
   cfg: EncoderConfig,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   *,
   length: int,
@@ -173,15 +186,15 @@ def make(
   head = make_head(
     cfg,
     "tagger",
-    tagger.TagHead(cfg, len(about["labels"])),
+    TagHead(cfg, len(label_info["labels"])),
     (jnp.zeros((1, 1, cfg.width)),),
   )
-  return assemble(tokenizer, about, options, head, length=length)
+  return make_tagger(tokenizer, label_info, options, head, length=length)
 
 
-def assemble(
+def make_tagger(
   tokenizer: Tokenizer,
-  about: Mapping[str, Any],
+  label_info: Mapping[str, Any],
   options: Options,
   head: Head,
   *,
@@ -190,10 +203,10 @@ def assemble(
   """Returns the Application of a head with logits [B, L, T] of the tokens.
 
   Args:
-    tokenizer, about, options, length: as in FinetuneTask.make.
+    tokenizer, label_info, options, length: as in FinetuneTask.make.
     head: gives the scores of the T tags of each token.
   """
-  labels = tuple(about["labels"])
+  labels = tuple(label_info["labels"])
   meaning = _meaning(labels, options)
   if options.crf and options.task == "ner":
     legal = crf.legal_transitions(labels, options.scheme)
@@ -219,22 +232,20 @@ def assemble(
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     scores = head.logits(params, batch, key, train)
     if options.crf:
-      emissions = tagger.first_subword_scores(scores, batch)
-      return tagger.crf_loss(emissions, steps_of(params, batch), batch)
+      emissions = first_subword_scores(scores, batch)
+      return crf_loss(emissions, steps_of(params, batch), batch)
     if options.tag_all_subwords:
-      return tagger.token_loss(scores, batch)
-    return tagger.word_loss(tagger.first_subword_scores(scores, batch), batch)
+      return token_loss(scores, batch)
+    return word_loss(first_subword_scores(scores, batch), batch)
 
   def outputs(params: Params, batch: Batch):
     scores = head.logits(params, batch, None, False)
     if options.decode == "combine":
-      return tagger.likeliest_tags(
-        tagger.combined_subword_scores(scores, batch)
-      )
-    scores = tagger.first_subword_scores(scores, batch)
+      return likeliest_tags(combined_subword_scores(scores, batch))
+    scores = first_subword_scores(scores, batch)
     if options.crf:
-      return tagger.viterbi_tags(scores, steps_of(params, batch), batch)
-    return tagger.likeliest_tags(scores)
+      return viterbi_tags(scores, steps_of(params, batch), batch)
+    return likeliest_tags(scores)
 
   def decode(
     examples: Sequence[Example],
@@ -253,22 +264,19 @@ def assemble(
       tags = [bio.repair_tags(found, options.scheme) for found in tags]
     parts = zip(examples, tags, probabilities, strict=True)
     has_entities = options.task == "ner"
-    return [
-      tag_text.tag_prediction(*part, has_entities=has_entities)
-      for part in parts
-    ]
+    return [tag_prediction(*part, has_entities=has_entities) for part in parts]
 
   def score(
     examples: Sequence[Example], predictions: Sequence[Prediction]
   ) -> dict[str, float]:
-    gold = _gold(examples)
+    gold = _gold_labels(examples)
     predicted = [p["tags"] for p in predictions]
     if options.task == "ner":
       return entity_metrics.evaluate_entities(gold, predicted, options.scheme)
-    return {"accuracy": entity_metrics.accuracy(gold, predicted)}
+    return {"accuracy": entity_metrics.word_accuracy(gold, predicted)}
 
   return Application(
-    rows=lambda examples: make_rows(
+    make_rows=lambda examples: make_rows(
       examples, tokenizer, meaning.ids, length=length, stride=options.stride
     ),
     init=init_all,
@@ -277,7 +285,7 @@ def assemble(
     decode=decode,
     score=score,
     best="f1" if options.task == "ner" else "accuracy",
-    gold=_gold,
+    require_labels=_gold_labels,
   )
 
 
@@ -291,7 +299,7 @@ def _meaning(
   return label_scheme.LabelMeanings(tuple(labels), ids, is_iob1=False)
 
 
-def report(
+def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
   """Returns report.txt by type, confusion.tsv of words, predictions.conll.
@@ -299,7 +307,7 @@ def report(
   The last has the word, the gold tag and the predicted tag, separated by tabs,
   which the script conlleval reads with -d "\\t".
   """
-  gold = _gold(examples)
+  gold = _gold_labels(examples)
   predicted = [p["tags"] for p in predictions]
   by_tag = entity_metrics.format_table(
     entity_metrics.count_words(gold, predicted), "tag"
@@ -318,7 +326,7 @@ def report(
   }
 
 
-def export(
+def export_predictions(
   predictions: Sequence[Prediction], options: Options
 ) -> dict[str, str]:
   """Returns files of the words and their predicted tags, for `read`."""
@@ -331,7 +339,7 @@ def export(
   return files
 
 
-def check(options: Options) -> None:
+def check_options(options: Options) -> None:
   """Raises ConfigError for options that don't go together."""
   if options.decode == "combine" and not options.tag_all_subwords:
     raise ConfigError(
@@ -345,7 +353,7 @@ def check(options: Options) -> None:
     )
 
 
-def _gold(examples: Sequence[Example]) -> list[tuple[str, ...]]:
+def _gold_labels(examples: Sequence[Example]) -> list[tuple[str, ...]]:
   """Returns the tags; raises DataError if there are none."""
   return gold_labels(examples, "tags", "a column of tags")
 
@@ -353,20 +361,20 @@ def _gold(examples: Sequence[Example]) -> list[tuple[str, ...]]:
 TASK = FinetuneTask(
   name="tagging",
   options=Options,
-  read=read,
-  parse=lambda line, options: tag_text.parse_line(line),
-  describe=describe,
-  make=make,
-  show=tag_text.format_prediction,
-  report=report,
-  check=check,
-  export=export,
-  reading=(
+  read_examples=read_examples,
+  parse_line=lambda line, options: parse_line(line),
+  describe_labels=describe_labels,
+  make_application=make_application,
+  format_prediction=format_prediction,
+  format_tables=format_tables,
+  check_options=check_options,
+  export_predictions=export_predictions,
+  overridable=(
     "token_column",
     "tag_column",
     "conllu_tag",
     "file_scheme",
     "repair_bio",
   ),
-  examples=("Jane Villanueva of United Airlines spoke in New York.",),
+  demo_lines=("Jane Villanueva of United Airlines spoke in New York.",),
 )

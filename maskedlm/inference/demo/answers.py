@@ -130,7 +130,7 @@ def answer_label(models: Models, fields: Fields) -> dict[str, Any]:
   place = number_field(fields, "model", 0, len(models.tuned) - 1)
   model = models.tuned[place][1]
   parts = [line.strip() for line in text.splitlines() if line.strip()]
-  example = model.task.parse("\t".join(parts), model.options)
+  example = model.task.parse_line("\t".join(parts), model.options)
   return {"prediction": predict.predict(model, [example])[0], "texts": parts}
 
 
@@ -192,9 +192,9 @@ def find_word(words: list[str], wanted: str, text: str) -> int:
 
 def example_of(model: predict.FineTunedModel) -> str:
   """Returns an example that the model can read, in lines; "" without one."""
-  for line in model.task.examples:
+  for line in model.task.demo_lines:
     try:
-      model.app.rows([model.task.parse(line, model.options)])
+      model.app.make_rows([model.task.parse_line(line, model.options)])
     except DataError:
       continue
     return line.replace("\t", "\n")

@@ -42,15 +42,17 @@ SCORED = [
 ]
 
 
-def make(examples=EXAMPLES, cfg=None, about=None, **options):
+def make(examples=EXAMPLES, cfg=None, label_info=None, **options):
   options = Options(**options)
-  about = about or classification.describe(examples, options)
+  label_info = label_info or classification.describe_labels(examples, options)
   cfg = cfg or reference.config()
-  return classification.make(TOKENIZER, cfg, about, options, length=LENGTH)
+  return classification.make_application(
+    TOKENIZER, cfg, label_info, options, length=LENGTH
+  )
 
 
 def make_batch(app, examples=EXAMPLES, fillers=0):
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   which = np.append(np.arange(len(examples)), np.full(fillers, -1))
   return batching.gather_rows(rows, which, LENGTH, PAD)
 
@@ -59,7 +61,7 @@ def make_batch(app, examples=EXAMPLES, fillers=0):
 
 
 def test_rows():
-  rows = make().rows(EXAMPLES)
+  rows = make().make_rows(EXAMPLES)
   assert [x.tolist() for x in rows.tokens["input_ids"]] == [
     [CLS, 10, 11, 12, SEP],
     [CLS, 13, 14, SEP, 15, SEP],
@@ -83,13 +85,15 @@ def test_rows():
 
 def test_an_encoder_with_one_token_type_is_given_no_other():
   app = make(cfg=reference.config(type_vocab_size=1))
-  assert not np.concatenate(app.rows(EXAMPLES).tokens["token_type_ids"]).any()
+  assert not np.concatenate(
+    app.make_rows(EXAMPLES).tokens["token_type_ids"]
+  ).any()
 
 
 def test_unlabelled_examples_become_zeros():
   unlabelled = [e._replace(label=None) for e in EXAMPLES]
-  assert make().rows(unlabelled).values["labels"].tolist() == [0] * 5
-  rows = make(SCORED, regression=True).rows(unlabelled)
+  assert make().make_rows(unlabelled).values["labels"].tolist() == [0] * 5
+  rows = make(SCORED, regression=True).make_rows(unlabelled)
   assert rows.values["scores"].tolist() == [0.0] * 5
 
 
@@ -152,8 +156,8 @@ def test_the_same_loss_and_logits_as_transformers(peer):
 
 def test_the_same_squared_error_as_transformers(peer):
   cfg = reference.config()
-  about = {"low": 0.5, "high": 5.0, "mean": 0.0, "stddev": 1.0}
-  app = make(SCORED, about=about, regression=True)
+  label_info = {"low": 0.5, "high": 5.0, "mean": 0.0, "stddev": 1.0}
+  app = make(SCORED, label_info=label_info, regression=True)
   params, batch = make_params(app, cfg), make_batch(app, SCORED)
   theirs = peer(params, cfg, 1, batch, batch["scores"])
   terms, stats = totals(app.loss(params, batch, jax.random.key(0), False))
@@ -166,7 +170,7 @@ def test_scores_are_learnt_as_deviations_from_the_mean():
   app = make(SCORED, regression=True)
   cfg = reference.config()
   params, batch = make_params(app, cfg), make_batch(app, SCORED)
-  rows = app.rows(SCORED)
+  rows = app.make_rows(SCORED)
   outputs = app.outputs(params, batch)
   found = [p["score"] for p in app.decode(SCORED, rows, outputs, {})]
   # Mean 2.6; deviations -1.6, 1.9, -0.6, -2.1, 2.4: variance 16.70 / 5.
@@ -242,7 +246,7 @@ def test_left_to_right_the_last_real_token_stands_for_the_row():
   changed = np.array(app.outputs(params, make_batch(app, other))["logits"])
   assert np.abs(changed[0] - logits[0]).max() > 1e-3
   np.testing.assert_allclose(changed[1:], logits[1:], atol=1e-5)
-  rows = app.rows(EXAMPLES)
+  rows = app.make_rows(EXAMPLES)
   longer = batching.gather_rows(rows, np.arange(5), 17, PAD)
   np.testing.assert_allclose(
     app.outputs(params, longer)["logits"], logits, atol=1e-5
@@ -281,7 +285,7 @@ def test_decode_and_show():
   assert prediction["probabilities"] == pytest.approx(
     {"no": 1 / 8, "perhaps": 2 / 8, "yes": 5 / 8}
   )
-  assert classification.show(prediction) == "yes\t0.625"
+  assert classification.format_prediction(prediction) == "yes\t0.625"
 
 
 def test_scores_are_cut_to_the_range_only_to_be_shown():
@@ -291,13 +295,19 @@ def test_scores_are_cut_to_the_range_only_to_be_shown():
   assert [p["score"] for p in found] == pytest.approx(
     [2.6 + 2 * 3.34**0.5, 2.6 - 3 * 3.34**0.5, 2.6]
   )
-  assert [classification.show(p) for p in found] == ["5.000", "0.500", "2.600"]
+  assert [classification.format_prediction(p) for p in found] == [
+    "5.000",
+    "0.500",
+    "2.600",
+  ]
 
 
 def test_report():
   gold = ["no", "no", "yes", "no"]
   found = [{"label": x} for x in ("no", "yes", "yes", "no")]
-  tables = classification.report([Example("", None, x) for x in gold], found)
+  tables = classification.format_tables(
+    [Example("", None, x) for x in gold], found
+  )
   assert tables["confusion.tsv"] == (
     "gold \\ predicted\tno\tyes\nno\t2\t1\nyes\t0\t1\n"
   )
@@ -307,7 +317,9 @@ def test_report():
   assert lines[3].split() == ["yes", "0.5000", "1.0000", "0.6667", "1"]
   examples = [Example("", None, x) for x in (0.0, 1.0, 4.0, 5.0)]
   scores = [{"score": x} for x in (0.5, 1.0, 3.0, 6.0)]
-  assert classification.report(examples, scores)["scores.tsv"].split("\n") == [
+  assert classification.format_tables(examples, scores)["scores.tsv"].split(
+    "\n"
+  ) == [
     "from\tto\texamples\tmean gold\tmean predicted\tmean absolute error",
     "0.000\t1.000\t1\t0.000\t0.500\t0.500",
     "1.000\t2.000\t1\t1.000\t1.000\t0.000",
@@ -317,7 +329,9 @@ def test_report():
 
 
 def test_export_of_other_files():
-  made = classification.export([{"label": "b"}, {"label": "a"}], Options())
+  made = classification.export_predictions(
+    [{"label": "b"}, {"label": "a"}], Options()
+  )
   assert made == {"predictions.tsv": "index\tprediction\n0\tb\n1\ta\n"}
 
 
@@ -431,7 +445,7 @@ def write(path, text):
 
 
 def read(path, **options):
-  return classification.read(path, Options(**options))
+  return classification.read_examples(path, Options(**options))
 
 
 def test_named_columns(tmp_path):
@@ -466,26 +480,26 @@ def test_files_without_labels_can_only_be_predicted(tmp_path):
     f"{path}:2: no column 'label'; there are 'text', 'lable'; did you mean "
   )
   with pytest.raises(DataError) as error:
-    classification.describe([example], Options())
+    classification.describe_labels([example], Options())
   assert str(error.value).startswith(message)
   with pytest.raises(DataError):
     make().score([example], [{"label": "no"}])
   path = write(tmp_path / "b.tsv", "text\tlabel\nx\t1\ny\t\n")
   with pytest.raises(DataError, match=r"b\.tsv:3: label '' means no label"):
-    classification.describe(read(path), Options())
+    classification.describe_labels(read(path), Options())
 
 
 def test_what_training_can_not_use(tmp_path):
   path = write(tmp_path / "a.tsv", "text\tlabel\nx\tyes\ny\tyes\nz\tyes\n")
   with pytest.raises(DataError) as error:
-    classification.describe(read(path), Options())
+    classification.describe_labels(read(path), Options())
   assert str(error.value) == (
     f"{path}: all 3 examples for training have the label 'yes'; expected at "
     "least two."
   )
   path = write(tmp_path / "b.tsv", "text\tlabel\nx\t3\ny\t3.0\n")
   with pytest.raises(DataError, match=r"have the label 3\.0"):
-    classification.describe(
+    classification.describe_labels(
       read(path, regression=True), Options(regression=True)
     )
   path = write(tmp_path / "c.tsv", "text\tlabel\nx\t3\ny\tthree\n")
@@ -502,7 +516,7 @@ def test_what_training_can_not_use(tmp_path):
 def test_an_unknown_label_in_the_development_set():
   dev = [EXAMPLES[0], EXAMPLES[1]._replace(label="maybe", where="dev.tsv:17")]
   app = make()
-  rows = app.rows(dev)
+  rows = app.make_rows(dev)
   assert rows.values["labels"].tolist()[1] == -1
   assert rows.notes == (
     "gold labels that are not in the training set: 1 (1 different), such "
@@ -523,7 +537,7 @@ def test_options_that_do_not_go_together():
 
 def test_parse():
   def parse(line, **options):
-    return classification.parse(line, Options(**options))[:2]
+    return classification.parse_line(line, Options(**options))[:2]
 
   assert parse("one\ttext") == ("one\ttext", None)
   assert parse('{"text": "x", "n": 1}') == ("x", None)
@@ -544,7 +558,7 @@ def test_parse():
 
 def test_a_second_text_is_never_dropped(tmp_path):
   def parse(line, **options):
-    return classification.parse(line, Options(**options))[:2]
+    return classification.parse_line(line, Options(**options))[:2]
 
   with pytest.raises(DataError, match=r"'text_b', but .* takes single texts"):
     parse('{"text": "a", "text_b": "b"}')
@@ -555,5 +569,7 @@ def test_a_second_text_is_never_dropped(tmp_path):
   for header, expected in (("text\ttext_b", "b"), ("text\tid", None)):
     path = tmp_path / "data.tsv"
     path.write_text(f"{header}\na\tb\n")
-    (example,) = classification.read(str(path), Options(layout="texts"))
+    (example,) = classification.read_examples(
+      str(path), Options(layout="texts")
+    )
     assert (example.text, example.text_b) == ("a", expected)

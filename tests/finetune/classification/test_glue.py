@@ -92,7 +92,9 @@ def test_official_layouts(tmp_path, name, capsys):
   content, expected = OFFICIAL[name]
   path = tmp_path / "file.tsv"
   path.write_bytes(content.encode())
-  found = classification.read(str(path), Options(layout=name.split()[0]))
+  found = classification.read_examples(
+    str(path), Options(layout=name.split()[0])
+  )
   assert [(e.text, e.text_b, e.label) for e in found] == expected
   left_out = capsys.readouterr().err
   assert ("left out" in left_out) == (name == "qqp")
@@ -123,17 +125,17 @@ def test_real_files(data_dir, task):
     path = data_dir / "glue" / glue.FOLDERS[task] / f"{name}.tsv"
     if not path.is_file():
       pytest.skip(f"no {path}")
-    found = classification.read(str(path), Options(layout=task))
+    found = classification.read_examples(str(path), Options(layout=task))
     assert len(found) == count
     assert all(e.text.strip() for e in found)
-    about = classification.describe(found, Options(layout=task))
+    label_info = classification.describe_labels(found, Options(layout=task))
     if task == "stsb":
-      assert (about["low"], about["high"]) == (0.0, 5.0)
+      assert (label_info["low"], label_info["high"]) == (0.0, 5.0)
     else:
-      assert tuple(about["labels"]) == glue.LAYOUTS[task].labels
+      assert tuple(label_info["labels"]) == glue.LAYOUTS[task].labels
     if labels:
       assert labels == {
-        x: sum(e.label == x for e in found) for x in about["labels"]
+        x: sum(e.label == x for e in found) for x in label_info["labels"]
       }
 
 
@@ -170,7 +172,7 @@ def test_bad_files(tmp_path, task, content, message):
   path = tmp_path / "file.tsv"
   path.write_bytes(content if isinstance(content, bytes) else content.encode())
   with pytest.raises(DataError) as error:
-    classification.read(str(path), Options(layout=task))
+    classification.read_examples(str(path), Options(layout=task))
   assert message in str(error.value)
   assert "\n" not in str(error.value)
 
@@ -217,7 +219,7 @@ def test_the_metric_of_each_task(task, best):
   ],
 )
 def test_submissions(task, predictions, name, lines):
-  made = classification.export(
+  made = classification.export_predictions(
     [{"label": label} for label in predictions], Options(layout=task)
   )
   assert made == {f"{name}.tsv": "\n".join(["index\tprediction", *lines, ""])}
@@ -285,7 +287,7 @@ def tfds_dir(tmp_path_factory):
 
 def test_tfds(tfds_dir):
   source = f"tfds:like_mrpc:train@{tfds_dir}"
-  found = classification.read(source, Options(layout="mrpc"))
+  found = classification.read_examples(source, Options(layout="mrpc"))
   # In the order of idx, which isn't that of the dataset's files.
   assert [e.text for e in found] == [f"é {i}" for i in range(7)] + ["x"]
   assert [e.text_b for e in found] == [f"b {i}" for i in range(7)] + ["y"]
@@ -294,11 +296,11 @@ def test_tfds(tfds_dir):
 
 
 def test_tfds_with_columns_and_scores(tfds_dir):
-  found = classification.read(
+  found = classification.read_examples(
     f"tfds:like_mrpc:1.0.0:train[:2]@{tfds_dir}", Options(text="sentence2")
   )
   assert {e.label for e in found} <= {"not_equivalent", "equivalent", None}
-  found = classification.read(
+  found = classification.read_examples(
     f"tfds:like_stsb:train@{tfds_dir}", Options(layout="stsb")
   )
   assert [e.label for e in found] == [3.8, None]
@@ -319,13 +321,13 @@ def test_parquet_of_hugging_face(tmp_path):
   ).replace_schema_metadata({"huggingface": json.dumps(told)})
   path = tmp_path / "train-00000-of-00001.parquet"
   pq.write_table(table, path)
-  found = classification.read(str(path), Options(layout="mrpc"))
+  found = classification.read_examples(str(path), Options(layout="mrpc"))
   assert [(e.text, e.text_b, e.label) for e in found] == [
     ("a", "d", "1"),
     ("b", "e", "0"),
     ("c", "f", None),
   ]
-  own = classification.read(str(path), Options(text="sentence1"))
+  own = classification.read_examples(str(path), Options(text="sentence1"))
   assert [e.label for e in own[:2]] == ["equivalent", "not_equivalent"]
 
 

@@ -23,11 +23,11 @@ def logits(params, batch, key, train):
 
 APP = single_label.make_classifier(
   Head(None, logits),
-  rows=None,
+  make_rows=None,
   predict=lambda example, shares: {example: shares},
   score=None,
   best="",
-  gold=None,
+  require_labels=None,
   term="sense",
   metric="correct",
 )

@@ -45,11 +45,13 @@ EXAMPLES = [
 
 def make(cfg=None, length=LENGTH, **options):
   cfg = cfg or reference.config()
-  return coreference.make(TOKENIZER, cfg, {}, Options(**options), length=length)
+  return coreference.make_application(
+    TOKENIZER, cfg, {}, Options(**options), length=length
+  )
 
 
 def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
   return batching.gather_rows(rows, which, length, PAD)
 
@@ -58,7 +60,7 @@ def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
 
 
 def test_rows():
-  rows = make().rows(EXAMPLES)
+  rows = make().make_rows(EXAMPLES)
   assert [x.tolist() for x in rows.tokens["input_ids"]] == [
     [CLS, 10, 11, 12, 13, 14, SEP],
     [CLS, 10, 11, 12, SEP],
@@ -81,7 +83,7 @@ def test_rows():
 
 def test_mentions_further_apart_than_a_row():
   far = example(LONG, "o", "a", "h", "A")
-  rows = make(length=8).rows([far])
+  rows = make(length=8).make_rows([far])
   assert rows.tokens["input_ids"][0].tolist() == (
     [CLS, 10, 11, 16, 17, 18, 24, SEP]
   )
@@ -89,7 +91,7 @@ def test_mentions_further_apart_than_a_row():
 
 
 def test_no_example_has_no_rows():
-  assert make().rows([]).values["spans"].shape == (0, 3, 2)
+  assert make().make_rows([]).values["spans"].shape == (0, 3, 2)
 
 
 # --- Scores and loss ---
@@ -176,7 +178,7 @@ def test_the_names_order_does_not_matter():
 def predict(examples, logits):
   app = make()
   outputs = {"logits": [np.float32(x) for x in logits]}
-  return app.decode(examples, app.rows(examples), outputs, {})
+  return app.decode(examples, app.make_rows(examples), outputs, {})
 
 
 def test_decode_show_and_export():
@@ -195,13 +197,15 @@ def test_decode_show_and_export():
     "probability": pytest.approx(0.5),
     "probabilities": pytest.approx({"NEITHER": 0.25, "A": 0.25, "B": 0.5}),
   }
-  assert coreference.show(found[0]) == "e\tc\t0.500"
-  assert coreference.show(found[1]).startswith("a\t(neither)\t0.57")
+  assert coreference.format_prediction(found[0]) == "e\tc\t0.500"
+  assert coreference.format_prediction(found[1]).startswith(
+    "a\t(neither)\t0.57"
+  )
   assert found[1]["name"] is None
   json.dumps(found, allow_nan=False)
   official = "1\tFALSE\tTRUE\n2\tFALSE\tFALSE\n3\tTRUE\tFALSE\n"
-  assert coreference.export(found) == {"gap_system.tsv": official}
-  files = coreference.report(EXAMPLES, found)
+  assert coreference.export_predictions(found) == {"gap_system.tsv": official}
+  files = coreference.format_tables(EXAMPLES, found)
   assert files["gap_system.tsv"] == official
   assert files["confusion.tsv"].splitlines() == [
     "gold \\ predicted\tA\tB\tNEITHER",
@@ -222,11 +226,13 @@ def test_score():
 
 
 def test_describe_and_group():
-  about = coreference.describe(EXAMPLES)
-  assert about == {"answers": {"NEITHER": 1, "A": 1, "B": 1}}
+  label_info = coreference.describe_labels(EXAMPLES)
+  assert label_info == {"answers": {"NEITHER": 1, "A": 1, "B": 1}}
   with pytest.raises(DataError, match=r"f: the answer to all 2 examples .* A;"):
-    coreference.describe(2 * EXAMPLES[2:])
+    coreference.describe_labels(2 * EXAMPLES[2:])
   with pytest.raises(DataError, match=r"f:2: no answer; expected"):
-    coreference.describe([EXAMPLES[0]._replace(answer=None)])
-  assert [coreference.TASK.group(e) for e in EXAMPLES] == ["p", "q", "p"]
-  assert coreference.TASK.group(EXAMPLES[0]._replace(page="")) == "a b c d e"
+    coreference.describe_labels([EXAMPLES[0]._replace(answer=None)])
+  assert [coreference.TASK.split_key(e) for e in EXAMPLES] == ["p", "q", "p"]
+  assert (
+    coreference.TASK.split_key(EXAMPLES[0]._replace(page="")) == "a b c d e"
+  )

@@ -44,7 +44,9 @@ REAL = BATCH["segment_ids"] > 0
 def make(cfg=CFG, **options):
   """(Application, its params: random, no entry 0)."""
   options = Options(**{"lstm_width": 5, **options})
-  app = features.make(None, cfg, {"labels": LABELS}, options, length=L)
+  app = features.make_application(
+    None, cfg, {"labels": LABELS}, options, length=L
+  )
   key = jax.random.key(0)
   shapes = jax.eval_shape(
     lambda: {
@@ -199,6 +201,6 @@ def test_a_run_learns_and_leaves_the_encoder_as_it_was(tmp_path):
   assert set(after) == {"encoder", "feature_head"}
   model = predict.open_model(tmp_path / "run")
   (made,) = predict.predict(
-    model, [model.task.parse("a house, the red dog red.", model.options)]
+    model, [model.task.parse_line("a house, the red dog red.", model.options)]
   )
   assert [e["text"] for e in made["entities"]] == ["dog red"]

@@ -29,10 +29,10 @@ def test_labels_are_lists_or_have_separators(tmp_path):
   tsv = write(
     tmp_path / "a.tsv", "text\tlabels\na\tx, y\nb\t\nc\ty,x,y\nd\t[3, 10]\n"
   )
-  gold = [e.label for e in multi_label.read(tsv, Options())]
+  gold = [e.label for e in multi_label.read_examples(tsv, Options())]
   assert gold == [("x", "y"), (), ("x", "y"), ("10", "3")]
   spaces = write(tmp_path / "b.tsv", "text\tl\na\tx  y z\n")
-  (found,) = multi_label.read(spaces, Options(label="l", separator=""))
+  (found,) = multi_label.read_examples(spaces, Options(label="l", separator=""))
   assert found.label == ("x", "y", "z")
   rows = [
     {"text": "a", "text_b": "b", "labels": ["x,y", "z"]},
@@ -41,14 +41,14 @@ def test_labels_are_lists_or_have_separators(tmp_path):
   ]
   path = tmp_path / "a.jsonl"
   write(path, "".join(json.dumps(row) + "\n" for row in rows))
-  found = multi_label.read(str(path), Options())
+  found = multi_label.read_examples(str(path), Options())
   assert [(e.text_b, e.label) for e in found] == [
     ("b", ("x,y", "z")),
     (None, ()),
     (None, None),
   ]
   with pytest.raises(DataError, match=r"a\.jsonl:3: no column 'labels'"):
-    multi_label.describe(found, Options())
+    multi_label.describe_labels(found, Options())
 
 
 def test_a_column_for_each_label(tmp_path):
@@ -59,30 +59,32 @@ def test_a_column_for_each_label(tmp_path):
     'id,comment,toxic,other,"a threat, or not"\n'
     "1,a,1,9,0\n2,b,0.0,9, 0\n3,c,True,9,1.0\n",
   )
-  gold = [e.label for e in multi_label.read(path, options)]
+  gold = [e.label for e in multi_label.read_examples(path, options)]
   assert gold == [("toxic",), (), ("a threat, or not", "toxic")]
   # The first two say nothing of threats, which have their column all the same.
-  about = multi_label.describe(multi_label.read(path, options)[:2], options)
-  assert about == {"labels": ["a threat, or not", "toxic"]}
+  label_info = multi_label.describe_labels(
+    multi_label.read_examples(path, options)[:2], options
+  )
+  assert label_info == {"labels": ["a threat, or not", "toxic"]}
   path = write(tmp_path / "b.jsonl", '{"comment": "a"}\n')
-  found = multi_label.read(path, options)  # A test set.
+  found = multi_label.read_examples(path, options)  # A test set.
   assert found[0].label is None
   with pytest.raises(DataError, match=r"b\.jsonl:1: no column 'toxic'; there"):
-    multi_label.describe(found, options)
+    multi_label.describe_labels(found, options)
   for value, said in (
     ({"toxic": -1, "a threat, or not": 0}, "c.jsonl:1: toxic is '-1'; expecte"),
     ({"toxic": 1}, "c.jsonl:1: no column 'a threat, or not'; there are"),
   ):
     path = write(tmp_path / "c.jsonl", json.dumps({"comment": "a", **value}))
     with pytest.raises(DataError, match=said):
-      multi_label.read(path, options)
+      multi_label.read_examples(path, options)
 
 
 def test_lists_as_pandas_writes_them(tmp_path):
   path = write(
     tmp_path / "a.csv", """text,labels\na,"['x, y', ""z's""]"\nb,[]\n"""
   )
-  gold = [e.label for e in multi_label.read(path, Options())]
+  gold = [e.label for e in multi_label.read_examples(path, Options())]
   assert gold == [("x, y", "z's"), ()]
 
 
@@ -90,13 +92,15 @@ def test_lists_as_pandas_writes_them(tmp_path):
 def test_lists_that_are_none(value, tmp_path):
   path = write(tmp_path / "a.tsv", f"text\tlabels\na\t{value}\n")
   with pytest.raises(DataError, match=r"a\.tsv:2: the labels .*; expected a"):
-    multi_label.read(path, Options())
+    multi_label.read_examples(path, Options())
 
 
 def test_bad_files(tmp_path):
   path = write(tmp_path / "b.tsv", "text\tlabels\na\tx\nb\tx\n")
   with pytest.raises(DataError, match=r"all 2 .* have the labels \['x'\]"):
-    multi_label.describe(multi_label.read(path, Options()), Options())
+    multi_label.describe_labels(
+      multi_label.read_examples(path, Options()), Options()
+    )
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +119,7 @@ def test_the_loss_by_hand(encoder, monkeypatch):
 
   monkeypatch.setattr(multi_label, "make_row_head", make_row_head)
   opened = open_checkpoint(encoder)
-  app = multi_label.make(
+  app = multi_label.make_application(
     load_tokenizer(encoder / "tokenizer"),
     opened.cfg,
     {"labels": ["x", "y", "z"]},
@@ -128,7 +132,7 @@ def test_the_loss_by_hand(encoder, monkeypatch):
     Example("the cat", label=("x", "z"), where="f:1"),
     Example("a dog", label=("new", "y"), where="f:2"),
   ]
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   assert rows.values["labels"].tolist() == [[1, 0, 1], [0, 1, 0]]
   assert "1 (1 different), such as 'new' (f:2)" in rows.notes[0]
   batch = {
@@ -151,12 +155,15 @@ def test_the_loss_by_hand(encoder, monkeypatch):
   made = app.decode(examples, rows, {n: x[:2] for n, x in outputs.items()}, {})
   assert [p["labels"] for p in made] == [["x", "z"], ["y"]]
   assert made[0]["probabilities"]["x"] == pytest.approx(1 / (1 + np.exp(-2)))
-  assert multi_label.show(made[0]) == "x\t0.881\tz\t0.622"
-  assert multi_label.show({"labels": [], "probabilities": {}}) == "(none)"
+  assert multi_label.format_prediction(made[0]) == "x\t0.881\tz\t0.622"
+  assert (
+    multi_label.format_prediction({"labels": [], "probabilities": {}})
+    == "(none)"
+  )
   # Right: x, z, y; new is missed.
   assert app.score(examples, made)["micro_f1"] == pytest.approx(6 / 7)
   # sigmoid(0.5) is 0.62, sigmoid(2) 0.88: above a higher threshold is less.
-  strict = multi_label.make(
+  strict = multi_label.make_application(
     load_tokenizer(encoder / "tokenizer"),
     opened.cfg,
     {"labels": ["x", "y", "z"]},
@@ -176,7 +183,7 @@ def test_scores_are_those_of_sklearn():
   for _ in range(20):
     gold, found = rng.random((2, 9, 4)) < rng.random((2, 1, 4))
     names = np.array([*"abcd"])
-    values = multi_label.scores(
+    values = multi_label.evaluate_label_sets(
       [names[row].tolist() for row in gold],
       [names[row].tolist() for row in found],
     )
@@ -188,7 +195,7 @@ def test_scores_are_those_of_sklearn():
       assert values[f"{average}_f1"] == pytest.approx(wanted)
     wanted = metrics.accuracy_score(gold, found)
     assert values["exact_match"] == pytest.approx(wanted)
-  nothing = multi_label.scores([[], []], [[], []])
+  nothing = multi_label.evaluate_label_sets([[], []], [[], []])
   assert nothing["exact_match"] == 1
   assert nothing["micro_f1"] == nothing["macro_f1"] == 0
 

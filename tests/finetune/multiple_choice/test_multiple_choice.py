@@ -43,11 +43,11 @@ EXAMPLES = [
 ]
 
 
-def make(cfg=None, about=None, **options):
+def make(cfg=None, label_info=None, **options):
   cfg = cfg or reference.config()
-  about = {"choices": 3} if about is None else about
-  return multiple_choice.make(
-    TOKENIZER, cfg, about, Options(**options), length=LENGTH
+  label_info = {"choices": 3} if label_info is None else label_info
+  return multiple_choice.make_application(
+    TOKENIZER, cfg, label_info, Options(**options), length=LENGTH
   )
 
 
@@ -63,13 +63,13 @@ def make_params(app, cfg, seed=3):
 
 
 def make_batch(app, length=LENGTH, fillers=0):
-  rows = app.rows(EXAMPLES)
+  rows = app.make_rows(EXAMPLES)
   which = np.append(np.arange(len(EXAMPLES)), np.full(fillers, -1))
   return batching.gather_rows(rows, which, length, PAD)
 
 
 def test_rows():
-  rows = make().rows(EXAMPLES)
+  rows = make().make_rows(EXAMPLES)
   first, second, third = (
     [rows.tokens[name][i].tolist() for name in ("input_ids", "token_type_ids")]
     for i in range(3)
@@ -105,7 +105,7 @@ def test_rows():
 
 def test_an_encoder_of_one_type_and_two_separators():
   cfg = reference.config(type_vocab_size=1, pair_separators=2)
-  rows = make(cfg).rows(EXAMPLES[:1])
+  rows = make(cfg).make_rows(EXAMPLES[:1])
   assert rows.tokens["input_ids"][0][0].tolist() == [
     *(CLS, 10, 11, SEP, SEP, 12, SEP, PAD, PAD)
   ]
@@ -122,7 +122,7 @@ def test_scores_in_plain_numpy(pooler):
   ours = np.asarray(jax.jit(app.outputs)(params, batch)["logits"])
   assert ours.shape == (7, 3) and np.isfinite(ours).all()
   head = reference.as_float64(params["choice_head"])["dense"]
-  rows = app.rows(EXAMPLES)
+  rows = app.make_rows(EXAMPLES)
   nats, hits = 0.0, 0
   for i, example in enumerate(EXAMPLES):
     expected = []
@@ -192,36 +192,36 @@ def test_predictions_score_and_tables():
     "probabilities": pytest.approx([0.75, 0.125, 0.125]),
   }
   assert json.loads(json.dumps(predictions)) == predictions
-  assert multiple_choice.show(predictions[1]) == "0\t0.750\tb"
+  assert multiple_choice.format_prediction(predictions[1]) == "0\t0.750\tb"
   assert app.score(examples, predictions) == {"accuracy": 0.75}
-  assert multiple_choice.report(examples, predictions) == {
+  assert multiple_choice.format_tables(examples, predictions) == {
     "places.tsv": "gold \\ predicted\t0\t1\t2\n"
     "0\t1\t0\t0\n1\t0\t1\t1\n2\t0\t0\t1\n",
     "categories.tsv": "category\texamples\taccuracy\n"
     "i\t2\t0.5000\nn\t2\t1.0000\n",
   }
-  assert set(multiple_choice.report(EXAMPLES[:4], predictions)) == {
+  assert set(multiple_choice.format_tables(EXAMPLES[:4], predictions)) == {
     "places.tsv"
   }
-  assert multiple_choice.export(predictions) == {
+  assert multiple_choice.export_predictions(predictions) == {
     "answers.csv": "0,C\n77,A\n2,C\n3,B\n"
   }
   assert app.decode([], None, {}, {}) == []
 
 
 def test_describe_and_another_number_of_choices():
-  assert multiple_choice.describe(EXAMPLES) == {"choices": 3}
+  assert multiple_choice.describe_labels(EXAMPLES) == {"choices": 3}
   fewer = Example("a", ("b", "c"), label=0, where="y.tsv:7")
   with pytest.raises(DataError, match=r"y.tsv:7 has 2 choices; expected 3"):
-    multiple_choice.describe([*EXAMPLES, fewer])
+    multiple_choice.describe_labels([*EXAMPLES, fewer])
   with pytest.raises(DataError, match=r"y.tsv:7 has 2 choices; expected 3"):
-    make().rows([fewer])
+    make().make_rows([fewer])
   # An imported model has not been told any number.
-  assert make(about={}).rows([fewer]).values["labels"].shape == (1,)
+  assert make(label_info={}).make_rows([fewer]).values["labels"].shape == (1,)
   unlabelled = EXAMPLES[0]._replace(label=None)
   with pytest.raises(DataError, match=r"x.tsv:2: no label; expected"):
-    multiple_choice.describe([unlabelled])
-  assert make().rows([unlabelled]).values["labels"].tolist() == [0]
+    multiple_choice.describe_labels([unlabelled])
+  assert make().make_rows([unlabelled]).values["labels"].tolist() == [0]
 
 
 def test_config_variants():

@@ -48,11 +48,11 @@ EXAMPLES = [
 def make(cfg=None, length=LENGTH, **options):
   options = Options(**{**SMALL, **options})
   cfg = cfg or reference.config()
-  return qa.make(TOKENIZER, cfg, {}, options, length=length)
+  return qa.make_application(TOKENIZER, cfg, {}, options, length=length)
 
 
 def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
   return batching.gather_rows(rows, which, length, PAD)
 
@@ -61,7 +61,7 @@ def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
 
 
 def test_rows():
-  rows = make().rows(EXAMPLES)
+  rows = make().make_rows(EXAMPLES)
   assert [x.tolist() for x in rows.tokens["input_ids"]] == [
     [CLS, 33, 34, SEP, 10, 11, 12, 13, 14, SEP],
     [CLS, 31, 32, 33, SEP, 10, 11, 12, 13, 14, 15, 16, SEP],
@@ -92,7 +92,7 @@ def test_rows():
 
 
 def test_roberta_has_two_separators():
-  rows = make(reference.config(pair_separators=2)).rows(EXAMPLES[:2])
+  rows = make(reference.config(pair_separators=2)).make_rows(EXAMPLES[:2])
   ids = rows.tokens["input_ids"][0]
   assert ids.tolist() == [CLS, 33, 34, SEP, SEP, 10, 11, 12, 13, 14, SEP]
   assert rows.values["context"].tolist()[0] == [5, 10]
@@ -102,7 +102,7 @@ def test_roberta_has_two_separators():
 
 def test_a_window_that_has_half_of_the_answer_is_trained_to_have_none():
   examples = [EXAMPLES[1]._replace(answers=(GoldAnswer("g h", 12),))]
-  values = make().rows(examples).values
+  values = make().make_rows(examples).values
   assert values["start"].tolist() == [0, 7]
   assert values["end"].tolist() == [0, 8]
 
@@ -181,7 +181,7 @@ def test_a_stride_that_would_lose_answers():
   # 18 tokens in windows of 7: at that stride 0-6, 7-13 and 11-17, and g h,
   # which are 6 and 7, in none.
   examples = [long._replace(answers=(GoldAnswer("g h", 12),)), EXAMPLES[0]]
-  rows = make(stride=7).rows(examples)
+  rows = make(stride=7).make_rows(examples)
   assert rows.notes[1:] == [
     "task.stride=7 is reduced to 4..4 for 1 questions, so that windows overlap "
     "by task.max_answer_length=3 tokens and each answer is whole in one; a "
@@ -192,11 +192,11 @@ def test_a_stride_that_would_lose_answers():
   assert rows.values["start"].tolist()[:4] == [0, 7, 0, 0]
   assert rows.values["end"].tolist()[:4] == [0, 8, 0, 0]
   # What is only predicted is not spoken of.
-  assert make(stride=7).rows([long._replace(answers=None)]).notes == ()
+  assert make(stride=7).make_rows([long._replace(answers=None)]).notes == ()
   # Eight tokens are in no window of seven.
   wide = long._replace(answers=(GoldAnswer("d e f g h i j k", 6),))
   none = long._replace(answers=())  # No answer is not a lost one.
-  assert make().rows([wide, none, *examples]).notes == [
+  assert make().make_rows([wide, none, *examples]).notes == [
     "questions cut to task.max_query=3: 3",
     "answers that no window contains whole: 1; they can be neither learnt nor "
     "predicted",
@@ -212,10 +212,12 @@ def test_a_text_is_tokenised_once():
 
   tokenizer = types.SimpleNamespace(**{**vars(TOKENIZER), "encode": counting})
   options = Options(**SMALL)
-  app = qa.make(tokenizer, reference.config(), {}, options, length=LENGTH)
+  app = qa.make_application(
+    tokenizer, reference.config(), {}, options, length=LENGTH
+  )
   examples = 3 * EXAMPLES
-  rows = app.rows(examples)
-  outputs = predict.run(
+  rows = app.make_rows(examples)
+  outputs = predict.compute_outputs(
     app, make_params(app), rows, batch_size=4, buckets=(LENGTH,), pad=PAD
   )
   app.decode(examples, rows, outputs, {})
@@ -224,7 +226,9 @@ def test_a_text_is_tokenised_once():
 
 def test_an_encoder_with_one_token_type_is_given_no_other():
   app = make(cfg=reference.config(type_vocab_size=1))
-  assert not np.concatenate(app.rows(EXAMPLES).tokens["token_type_ids"]).any()
+  assert not np.concatenate(
+    app.make_rows(EXAMPLES).tokens["token_type_ids"]
+  ).any()
 
 
 # --- Head and loss ---
@@ -389,7 +393,7 @@ def outputs_of(rows):
 
 def decode(examples, outputs, tuned=None, **options):
   app = make(**options)
-  return app.decode(examples, app.rows(examples), outputs, tuned or {})
+  return app.decode(examples, app.make_rows(examples), outputs, tuned or {})
 
 
 def test_n_best_over_the_windows():
@@ -418,7 +422,7 @@ def test_n_best_over_the_windows():
   json.dumps(made)
   (two,) = decode([example], outputs, n_best=2)
   assert [n["answer"] for n in two["nbest"]] == ["a b", "i j k"]
-  assert qa.show(made) == f"a b\t{shares[0]:.3f}"
+  assert qa.format_prediction(made) == f"a b\t{shares[0]:.3f}"
 
 
 def test_no_answer_is_as_likely_as_in_the_window_that_says_it_least():
@@ -429,7 +433,7 @@ def test_no_answer_is_as_likely_as_in_the_window_that_says_it_least():
   shares = np.exp([2.5, 2.0, 1.0])
   assert made["score"] == pytest.approx(shares[0] / shares.sum())
   assert (made["answer"], made["start"], made["end"]) == ("", None, None)
-  assert qa.show(made).startswith("(no answer)\t0.")
+  assert qa.format_prediction(made).startswith("(no answer)\t0.")
 
 
 def test_the_threshold():
@@ -478,7 +482,7 @@ def test_tune_and_score():
   """q1's best answer is "f g", right, q2's is "i", where there is none."""
   app = make(allow_impossible=True)
   examples = EXAMPLES[1:3]
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   outputs = outputs_of(
     [
       (0.5, {(5, 6): 1.0}),
@@ -487,7 +491,7 @@ def test_tune_and_score():
       (4.0, {(8, 8): 2.0}),
     ]
   )
-  tuned = app.tune(examples, rows, outputs)
+  tuned = app.calibrate(examples, rows, outputs)
   # Odds: 0 - 1 and 3 - 2.
   assert tuned == {"null_threshold": 0.0}
   predictions = app.decode(examples, rows, outputs, tuned)
@@ -513,14 +517,14 @@ def test_tune_and_score():
     "no_answer_accuracy": 0.0,
   }
   plain = make()
-  assert plain.tune(examples, rows, outputs) == {}
+  assert plain.calibrate(examples, rows, outputs) == {}
   assert plain.best == "f1"
   predictions = plain.decode(examples, rows, outputs, {})
   assert plain.score(examples[:1], predictions[:1]) == {
     "exact_match": 1.0,
     "f1": 1.0,
   }
-  with pytest.raises(DataError, match=r"a question: no 'answers', but labels"):
+  with pytest.raises(DataError, match=r"input: no answers; expected"):
     plain.score(EXAMPLES[3:], predictions[:1])
 
 
@@ -528,11 +532,11 @@ def test_report_and_export():
   app = make(allow_impossible=True)
   examples = EXAMPLES[1:3]
   outputs = outputs_of([(0.0, {(5, 5): 1.0}), *[(0.0, {(8, 8): 0.5})] * 3])
-  predictions = app.decode(examples, app.rows(examples), outputs, {})
-  files = qa.export(predictions)
+  predictions = app.decode(examples, app.make_rows(examples), outputs, {})
+  files = qa.export_predictions(predictions)
   assert json.loads(files["predictions.json"]) == {"q1": "f", "q2": "i"}
   assert json.loads(files["null_odds.json"]) == {"q1": -1.0, "q2": -0.5}
-  report = qa.report(examples, predictions)
+  report = qa.format_tables(examples, predictions)
   assert set(files) - set(report) == {"nbest_predictions.json"}
   assert set(report) - set(files) == {"mistakes.tsv", "by_question.txt"}
   assert report["mistakes.tsv"].split("\n")[1:] == [
@@ -654,13 +658,13 @@ def test_a_length_that_leaves_no_room():
 
 
 def test_describe():
-  about = qa.describe(EXAMPLES[:3])
-  assert about == {"questions": 3, "impossible": 1}
-  with pytest.raises(DataError, match=r"no 'answers', but labels are needed"):
-    qa.describe(EXAMPLES)
+  label_info = qa.describe_labels(EXAMPLES[:3])
+  assert label_info == {"questions": 3, "impossible": 1}
+  with pytest.raises(DataError, match=r"no answers; expected"):
+    qa.describe_labels(EXAMPLES)
   nobody = [EXAMPLES[2]._replace(where="a.json: question q2")] * 3
   with pytest.raises(DataError) as error:
-    qa.describe(nobody)
+    qa.describe_labels(nobody)
   assert "a.json: question q2" in str(error.value)
   assert "none of the 3 questions" in str(error.value)
 

@@ -56,7 +56,7 @@ def test_read(path):
     ),
   ]
   assert found[0].context is found[1].context  # One string, however many.
-  assert squad.require_answers(found) == {
+  assert squad.gold_answers(found) == {
     "q1": ["Bob", "Bob, of Köln"],
     "q2": ["😀"],
   }
@@ -273,8 +273,8 @@ def test_files_without_answers_can_only_be_predicted(path):
   bare = [without("answers", question(key)) for key in ("q1", "q2")]
   found = read(write(path, *bare))
   assert [e.answers for e in found] == [None, None]
-  with pytest.raises(DataError, match=r"question q1: no 'answers', but labels"):
-    squad.require_answers(found)
+  with pytest.raises(DataError, match=r"question q1: no answers; expected"):
+    squad.gold_answers(found)
   with pytest.raises(DataError, match=r"q2: no 'answers', but other questions"):
     read(write(path, question(), bare[1]))
 

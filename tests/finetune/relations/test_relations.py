@@ -54,12 +54,14 @@ EXAMPLES = [
 
 def make(cfg=None, length=LENGTH, **options):
   cfg = cfg or reference.config()
-  about, options = {"labels": LABELS}, Options(**options)
-  return relations.make(TOKENIZER, cfg, about, options, length=length)
+  label_info, options = {"labels": LABELS}, Options(**options)
+  return relations.make_application(
+    TOKENIZER, cfg, label_info, options, length=length
+  )
 
 
 def make_batch(app, examples=EXAMPLES, fillers=0, length=LENGTH):
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
   return batching.gather_rows(rows, which, length, PAD)
 
@@ -137,7 +139,7 @@ def test_insert(spans, expected):
 
 
 def test_rows_with_markers():
-  rows = make(pair="markers").rows(EXAMPLES)
+  rows = make(pair="markers").make_rows(EXAMPLES)
   found = [x.tolist() for x in rows.tokens["input_ids"]]
   assert found == [
     [CLS, 10, 3, 11, 12, 5, 4, 13, 6, SEP],
@@ -158,21 +160,21 @@ def test_rows_with_markers():
 
 
 def test_rows_without_markers():
-  rows = make(pair="spans", length=11).rows(EXAMPLES[:2])
+  rows = make(pair="spans", length=11).make_rows(EXAMPLES[:2])
   assert rows.tokens["input_ids"][0].tolist() == [CLS, 10, 11, 12, 13, SEP]
   assert rows.values["spans"].tolist() == [[[2, 3], [4, 4]], [[3, 3], [1, 1]]]
   assert rows.truncated == 0
 
 
 def test_no_example_has_no_rows():
-  rows = make().rows([])
+  rows = make().make_rows([])
   assert rows.values["spans"].shape == (0, 2, 2) and not len(rows.example)
 
 
 def test_a_relation_that_training_did_not_have():
   unknown = EXAMPLES[0]._replace(relation="A-C(e1,e2)", where="dev.txt:41")
   app = make()
-  rows = app.rows([EXAMPLES[1], unknown])
+  rows = app.make_rows([EXAMPLES[1], unknown])
   assert rows.values["labels"].tolist()[1] == -1
   assert rows.notes == (
     "gold labels that are not in the training set: 1 (1 different), such "
@@ -270,7 +272,7 @@ def test_left_to_right_the_last_token_stands_for_the_text():
 def predict(examples, logits):
   app = make()
   outputs = {"logits": [np.float32(x) for x in logits]}
-  return app.decode(examples, app.rows(examples), outputs, {})
+  return app.decode(examples, app.make_rows(examples), outputs, {})
 
 
 def test_decode_show_and_export():
@@ -289,11 +291,13 @@ def test_decode_show_and_export():
     "e2_offset": 6,
     "relation": "kin",
   }
-  assert relations.show(found[0]) == "kin\t0.625\tb c\td"
+  assert relations.format_prediction(found[0]) == "kin\t0.625\tb c\td"
   json.dumps(found, allow_nan=False)
   answers = "1\tkin\n2\tOther\n3\tA-B(e1,e2)\n"
-  assert relations.export(found) == {"proposed_answers.txt": answers}
-  files = relations.report(EXAMPLES, found)
+  assert relations.export_predictions(found) == {
+    "proposed_answers.txt": answers
+  }
+  files = relations.format_tables(EXAMPLES, found)
   assert files["proposed_answers.txt"] == answers
   assert files["answer_key.txt"] == "1\tkin\n2\tA-B(e2,e1)\n3\tOther\n"
   assert "kin\t1\t0\t1\t1\t1.0000" in files["relations.tsv"]
@@ -313,13 +317,13 @@ def test_score():
 
 def test_parse():
   marked = "\U0001f600 The <e1>cafe\u0301</e1> in <e2>中文</e2>"
-  plain = relations.parse(marked)
+  plain = relations.parse_line(marked)
   assert plain.text[slice(*plain.e1)] == "cafe\u0301"
   as_json = {"text": marked}
-  assert relations.parse(json.dumps(as_json)) == plain
+  assert relations.parse_line(json.dumps(as_json)) == plain
   fields = {"text": plain.text, "e1": "cafe\u0301", "e2": "中文"}
   fields |= {"e1_offset": plain.e1.begin, "e2_offset": plain.e2.begin}
-  assert relations.parse(json.dumps(fields)) == plain
+  assert relations.parse_line(json.dumps(fields)) == plain
 
 
 @pytest.mark.parametrize(
@@ -336,7 +340,7 @@ def test_parse():
 )
 def test_bad_input(line, message):
   with pytest.raises(DataError) as error:
-    relations.parse(line)
+    relations.parse_line(line)
   assert message in str(error.value)
 
 
@@ -344,29 +348,29 @@ def test_bad_input(line, message):
 
 
 def test_describe():
-  assert relations.describe(EXAMPLES, Options()) == {"labels": LABELS}
+  assert relations.describe_labels(EXAMPLES, Options()) == {"labels": LABELS}
   two = [EXAMPLES[0], EXAMPLES[0]._replace(relation="A-C(e1,e2)")]
-  assert len(relations.describe(two, Options())["labels"]) > 1
+  assert len(relations.describe_labels(two, Options())["labels"]) > 1
   with pytest.raises(DataError, match=r"f: all 2 examples .* 'kin'; expected"):
-    relations.describe(2 * EXAMPLES[:1], Options())
+    relations.describe_labels(2 * EXAMPLES[:1], Options())
   with pytest.raises(DataError, match=r"f:1: no relation; expected"):
-    relations.describe([EXAMPLES[0]._replace(relation=None)], Options())
+    relations.describe_labels([EXAMPLES[0]._replace(relation=None)], Options())
 
 
 def test_the_relation_that_is_none_is_checked(capsys):
   with pytest.raises(
     ConfigError, match=r"but 'Other' is: --config\.task\.other"
   ):
-    relations.describe(EXAMPLES, Options(other="other"))
+    relations.describe_labels(EXAMPLES, Options(other="other"))
   assert not capsys.readouterr().err
-  made = relations.describe(EXAMPLES, Options(other="Othr"))
+  made = relations.describe_labels(EXAMPLES, Options(other="Othr"))
   assert made == {"labels": sorted(LABELS)}
   assert capsys.readouterr().err == (
     "task.other='Othr' is no relation in the training set, so all 3 are "
     'counted in f1; did you mean "Other"?\n'
   )
-  relations.describe(EXAMPLES, Options(other=""))
-  relations.describe(EXAMPLES, Options())
+  relations.describe_labels(EXAMPLES, Options(other=""))
+  relations.describe_labels(EXAMPLES, Options())
   assert not capsys.readouterr().err
 
 
@@ -375,4 +379,4 @@ def test_options_that_cannot_be():
     ConfigError, match=r"data.length=7 .* expected at least 8"
   ):
     make(length=7)
-  make(length=8).rows(EXAMPLES)
+  make(length=8).make_rows(EXAMPLES)

@@ -91,7 +91,7 @@ def test_files_without_names_of_columns(tmp_path):
   path = tmp_path / "triples.tsv"
   path.write_text("who?\tJane did\tIt rained\n")
   options = retrieval.Options(header=("query", "passage", "negative"))
-  assert retrieval.read(str(path), options) == [
+  assert retrieval.read_examples(str(path), options) == [
     Example("who?", ("Jane did", "It rained"), True, f"{path}:1")
   ]
 
@@ -105,7 +105,7 @@ def test_passages_that_nobody_asks_for(tmp_path):
     ("a", ("d",)),
   ]
   with pytest.raises(DataError, match=r"all\.tsv:2: the query is empty; expec"):
-    retrieval.describe(made)  # Nothing is to be learnt.
+    retrieval.describe_labels(made)  # Nothing is to be learnt.
 
 
 def test_questions_of_squad(tmp_path):

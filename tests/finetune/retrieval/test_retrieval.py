@@ -49,7 +49,9 @@ EXAMPLES = [
 
 def make(cfg=None, **options):
   cfg = cfg or reference.config()
-  return retrieval.make(TOKENIZER, cfg, {}, Options(**options), length=LENGTH)
+  return retrieval.make_application(
+    TOKENIZER, cfg, {}, Options(**options), length=LENGTH
+  )
 
 
 def make_params(cfg, seed=3):
@@ -64,11 +66,11 @@ def make_params(cfg, seed=3):
 
 def make_batch(app, length=LENGTH, fillers=0):
   which = np.append(np.arange(len(EXAMPLES)), np.full(fillers, -1))
-  return batching.gather_rows(app.rows(EXAMPLES), which, length, PAD)
+  return batching.gather_rows(app.make_rows(EXAMPLES), which, length, PAD)
 
 
 def test_rows():
-  rows = make().rows(EXAMPLES)
+  rows = make().make_rows(EXAMPLES)
   assert rows.tokens["input_ids"][0].tolist() == [
     [CLS, 10, 11, SEP, PAD],
     [CLS, 12, SEP, PAD, PAD],
@@ -100,7 +102,7 @@ def test_rows():
 
 def test_what_is_written_before_texts():
   app = make(query_prefix="k ", passage_prefix="j i ")
-  rows = app.rows([EXAMPLES[0], EXAMPLES[2]])
+  rows = app.make_rows([EXAMPLES[0], EXAMPLES[2]])
   assert rows.tokens["input_ids"][1].tolist() == [
     [CLS, 20, 20, SEP, PAD],
     [CLS, 19, 18, 12, SEP],
@@ -109,8 +111,8 @@ def test_what_is_written_before_texts():
   # What there is none of has no text to be written before.
   assert rows.values["passage_ids"].tolist() == [[0, 1], [0, 2]]
   options = Options(query_prefix="q: ")
-  assert retrieval.sentences(options)["prompts"] == {"query": "q: "}
-  assert retrieval.sentences(Options())["prompts"] == {}
+  assert retrieval.sentence_pooling(options)["prompts"] == {"query": "q: "}
+  assert retrieval.sentence_pooling(Options())["prompts"] == {}
 
 
 def test_sequences_are_padded_by_hand():
@@ -136,7 +138,7 @@ def test_what_a_query_is_compared_with():
   x = np.stack([np.cos(angles), np.sin(angles)], axis=-1)
   batch = make_batch(make(), fillers=1)
   x = jnp.float32(np.append(x, x[:1], axis=0))
-  found = np.asarray(retrieval.scores(x, batch)).reshape(6, 6, 2)
+  found = np.asarray(retrieval.cosine_scores(x, batch)).reshape(6, 6, 2)
   cos = [[f"{math.cos(math.radians(d)):.4f}" for d in range(0, 181, 10)]][0]
 
   def of(query, passage):
@@ -178,7 +180,7 @@ def test_loss_in_plain_numpy(pool):
   cfg = reference.config()
   app = make(cfg, pool=pool, temperature=0.2)
   params, batch = make_params(cfg), make_batch(app, length=16, fillers=2)
-  rows = app.rows(EXAMPLES)
+  rows = app.make_rows(EXAMPLES)
   x = np.zeros((5, 3, cfg.width))
   for i in range(5):
     for c, n in enumerate(rows.values["sequence_lengths"][i]):
@@ -222,7 +224,9 @@ def test_equals_sentence_transformers():
     Example(q, (p, n))
     for q, p, n in zip("abcd", "efgh", ("i j", "k", "a b", "j c"), strict=True)
   ]
-  batch = batching.gather_rows(app.rows(examples), np.arange(4), LENGTH, PAD)
+  batch = batching.gather_rows(
+    app.make_rows(examples), np.arange(4), LENGTH, PAD
+  )
   params = make_params(cfg)
   x = np.asarray(app.outputs(params, batch)["vectors"])
   peer = MultipleNegativesRankingLoss(model=None, scale=20.0)
@@ -260,7 +264,7 @@ def test_negatives_are_those_of_all_devices():
 def test_packed_or_not_it_is_the_same():
   cfg = reference.config()
   app = make(cfg)
-  params, rows = make_params(cfg), app.rows(EXAMPLES)
+  params, rows = make_params(cfg), app.make_rows(EXAMPLES)
   microbatches = packing.microbatch_rows(6, 2, 1)
   layout = packing.PackingLayout(2 * LENGTH, (3, 5))
   packed = batching.train_batches(
@@ -296,7 +300,7 @@ def on_circle(*degrees):
 
 def test_ranks_by_hand(monkeypatch):
   app = make()
-  rows = app.rows(EXAMPLES)
+  rows = app.make_rows(EXAMPLES)
   # Passages: c 10, "d e f" 50, "h i j ..." 80, h 30, e 0, "b a" 90, i 20.
   outputs = {
     "vectors": [
@@ -323,7 +327,7 @@ def test_ranks_by_hand(monkeypatch):
   }
   late = app.score(EXAMPLES[:2], [{"rank": 11}, {"rank": 10}])
   assert late == {"mrr@10": 0.05, "recall@1": 0.0, "recall@10": 0.5}
-  assert retrieval.report(made)["ranks.tsv"].splitlines()[:4] == [
+  assert retrieval.format_tables(made)["ranks.tsv"].splitlines()[:4] == [
     *("k\trecall", "1\t0.2000", "2\t0.4000", "5\t0.6000")
   ]
   # Where all are equal nothing was found.
@@ -337,7 +341,7 @@ def test_ranks_among_given_passages_too():
   app = make()
   others = [Example("", ("k", "j"), where="y.tsv:2"), Example("", ("c",))]
   examples = [*EXAMPLES[:2], *others]
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   assert rows.values["query_ids"].tolist() == [0, 1, -1, -1]
   assert rows.tokens["input_ids"][2].tolist() == [
     [CLS, SEP, PAD],
@@ -355,19 +359,19 @@ def test_ranks_among_given_passages_too():
   }
   made = app.decode(examples, rows, outputs, {})
   assert [p["rank"] for p in made] == [1, 4, None, None]
-  assert retrieval.show(made[2]) == "(no query)"
+  assert retrieval.format_prediction(made[2]) == "(no query)"
   assert app.score(examples, made) == {
     "mrr@10": pytest.approx((1 + 1 / 4) / 2),
     "recall@1": 0.5,
     "recall@10": 1.0,
   }
-  assert "\n2\t0.5000\n" in retrieval.report(made)["ranks.tsv"]
+  assert "\n2\t0.5000\n" in retrieval.format_tables(made)["ranks.tsv"]
   with pytest.raises(DataError, match=r"y\.tsv:2: neither this nor any other"):
-    app.gold(others)
+    app.require_labels(others)
   # They are wrong answers to others' queries, and have no loss.
   batch = batching.gather_rows(rows, np.array([0, 2]), LENGTH, PAD)
   x = jnp.float32(np.stack([outputs["vectors"][i] for i in (0, 2)]))
-  cosines = np.asarray(retrieval.scores(x, batch))
+  cosines = np.asarray(retrieval.cosine_scores(x, batch))
   np.testing.assert_allclose(
     cosines[0], np.cos(np.radians([2, 38, 8, 78])), atol=1e-6
   )
@@ -384,13 +388,16 @@ def test_lines_are_compared_with_their_own_passages():
     Example("d", ("e",), is_gold=False),
   ]
   outputs = {"vectors": [on_circle(0, 60, 0), on_circle(0, 60, 0)]}
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   assert not rows.notes
   made = app.decode(examples, rows, outputs, {})
   assert [p["passage"] for p in made] == ["c", "e"]
   assert made[1]["cosines"] == pytest.approx([0.5])
-  assert retrieval.show(made[1]) == "0.500\te"
-  assert retrieval.show({"cosine": 1, "passage": "a\tb\nc"}) == "1.000\ta b c"
+  assert retrieval.format_prediction(made[1]) == "0.500\te"
+  assert (
+    retrieval.format_prediction({"cosine": 1, "passage": "a\tb\nc"})
+    == "1.000\ta b c"
+  )
   with pytest.raises(DataError, match="'a': the passage that answers it"):
     app.score(examples, made)
   assert app.decode([], None, {}, {}) == []
@@ -400,8 +407,8 @@ def test_a_start_that_makes_vectors_otherwise_is_told():
   def told(**sentences):
     said, meta = [], {"task": {"sentences": sentences} if sentences else {}}
     start = types.SimpleNamespace(meta=meta)
-    made = retrieval.sentences(Options(query_prefix="q: "))
-    initial_params.check_sentences(start, made, said.append)
+    made = retrieval.sentence_pooling(Options(query_prefix="q: "))
+    initial_params.check_sentence_pooling(start, made, said.append)
     return said
 
   assert told() == told(pool="mean", normalize=True, length=9) == []
@@ -448,12 +455,14 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
   assert (tmp_path / "run" / "ranks.tsv").is_file()
   model = predict.open_model(tmp_path / "run")
   # Of the 2 x 16 texts of a batch, not of the longer one of each pair.
-  examples = model.task.read(str(tmp_path / "train.tsv"), model.options)
-  lengths = model.app.rows(examples).values["sequence_lengths"]
+  examples = model.task.read_examples(
+    str(tmp_path / "train.tsv"), model.options
+  )
+  lengths = model.app.make_rows(examples).values["sequence_lengths"]
   assert "a batch's 32 rows being packed in" in said
   assert f"{1 - lengths.mean() / 24:.1%} if each were padded to 24" in said
   texts = ["the cat is a dog", "dog on a cat", "paris in the film"]
-  example = model.task.parse("\t".join(texts), model.options)
+  example = model.task.parse_line("\t".join(texts), model.options)
   (made,) = predict.predict(model, [example])
   assert made["passage"] == "dog on a cat"
   # Nobody need say again what stands for a text.

@@ -114,11 +114,13 @@ def test_a_label_that_training_did_not_have(made):
   tokenizer = made["bpe"]
   cfg = architecture(tokenizer)
   options = Options(max_span_words=2)
-  app = spans.make(tokenizer, cfg, {"labels": LABELS}, options, length=24)
+  app = spans.make_application(
+    tokenizer, cfg, {"labels": LABELS}, options, length=24
+  )
   gold = (Entity("A", 0, 1), Entity("X", 1, 2), Entity("X", 2, 3))
   gold += (Entity("B", 2, 3),)  # Of two, the one that the model has.
   example = Example(tuple("abc"), gold, lines=(7, 8, 9), where="dev.tsv:7")
-  rows = app.rows([example])
+  rows = app.make_rows([example])
   assert rows.notes == (
     "gold labels that are not in the training set: 2 (1 different), such "
     "as 'X' (dev.tsv:8); they are left out of the loss and count as wrong",
@@ -209,13 +211,15 @@ def test_loss_and_predictions_span_by_span(made, nested):
   tokenizer, most = made["wordpiece"], 3
   cfg = architecture(tokenizer)
   options = Options(max_span_words=most, nested=nested)
-  app = spans.make(tokenizer, cfg, {"labels": LABELS}, options, length=64)
+  app = spans.make_application(
+    tokenizer, cfg, {"labels": LABELS}, options, length=64
+  )
   params = app.init(jax.random.key(0))
   ids = jnp.zeros((1, 1), jnp.int32)
   encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
   params = {"encoder": encoder["params"], **params}
   examples = sentences(random.Random(2), 9, most=12)
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   assert len(rows.example) == len(examples)
   total, weight, found, outputs = run_batches(app, params, rows)
   predictions = app.decode(examples, rows, outputs, {"threshold": -0.4})
@@ -289,11 +293,13 @@ def test_loss_and_predictions_span_by_span(made, nested):
 def test_filler_rows_and_padding_count_nothing(made):
   tokenizer = made["bpe"]
   cfg = architecture(tokenizer)
-  app = spans.make(tokenizer, cfg, {"labels": LABELS}, Options(), length=24)
+  app = spans.make_application(
+    tokenizer, cfg, {"labels": LABELS}, Options(), length=24
+  )
   ids = jnp.zeros((1, 1), jnp.int32)
   encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
   params = {"encoder": encoder["params"], **app.init(jax.random.key(0))}
-  rows = app.rows(sentences(random.Random(1), 7))
+  rows = app.make_rows(sentences(random.Random(1), 7))
   one = run_batches(app, params, rows, batch_size=4)
   other = run_batches(app, params, rows, batch_size=1)
   np.testing.assert_allclose(one[0], other[0], rtol=1e-5)
@@ -520,19 +526,19 @@ def test_what_limits_cost_by_hand():
 def test_labels_are_of_the_training_set(file):
   path = file("a\tB-Z\tO\nb\tI-Z\tB-Y\n\nc\tO\tO\n")
   options = Options(nested=True)
-  examples = spans.read(path, options)
-  assert spans.describe(examples) == {"labels": ["NULL", "Y", "Z"]}
+  examples = spans.read_examples(path, options)
+  assert spans.describe_labels(examples) == {"labels": ["NULL", "Y", "Z"]}
   assert examples[0].spans == (Entity("Z", 0, 2), Entity("Y", 1, 2))
   assert examples[1].where == f"{path}:4" and examples[1].lines == (4,)
   only = dataclasses.replace(options, identify=True)
-  examples = spans.read(path, only)
-  assert spans.describe(examples) == {"labels": ["NULL", "SPAN"]}
+  examples = spans.read_examples(path, only)
+  assert spans.describe_labels(examples) == {"labels": ["NULL", "SPAN"]}
   assert examples[0].spans == (Entity("SPAN", 0, 2), Entity("SPAN", 1, 2))
   # Two labels of the same words are one span then.
-  twice = spans.read(file("a\tB-Z\tB-Y\n", "twice.tsv"), only)
+  twice = spans.read_examples(file("a\tB-Z\tB-Y\n", "twice.tsv"), only)
   assert twice[0].spans == (Entity("SPAN", 0, 1),)
   flat = Options(tag_column=1)
-  assert spans.read(path, flat)[0].spans == (Entity("Z", 0, 2),)
+  assert spans.read_examples(path, flat)[0].spans == (Entity("Z", 0, 2),)
 
 
 def test_files_are_documents(file, tmp_path):
@@ -541,7 +547,7 @@ def test_files_are_documents(file, tmp_path):
   examples = data_files.read_examples(
     spans.TASK, str(tmp_path / "*.tsv"), Options()
   )
-  assert list(map(spans.TASK.group, examples)) == [
+  assert list(map(spans.TASK.split_key, examples)) == [
     "a.tsv",
     "a.tsv",
     "b.tsv",
@@ -559,13 +565,15 @@ def test_files_are_documents(file, tmp_path):
 def test_nothing_to_learn(file, text, message):
   options = Options()
   with pytest.raises(DataError, match=message):
-    spans.describe(spans.read(file(text), options))
+    spans.describe_labels(spans.read_examples(file(text), options))
 
 
 def test_no_gold_to_score_against(made, file):
   cfg = architecture(made["bpe"])
-  app = spans.make(made["bpe"], cfg, {"labels": LABELS}, Options(), length=24)
-  examples = spans.read(file("a\nb\n"), Options())
+  app = spans.make_application(
+    made["bpe"], cfg, {"labels": LABELS}, Options(), length=24
+  )
+  examples = spans.read_examples(file("a\nb\n"), Options())
   with pytest.raises(DataError, match=r"f\.tsv:1: no spans; expected"):
     app.score(examples, [{"entities": []}])
 
@@ -582,7 +590,7 @@ def test_no_gold_to_score_against(made, file):
 def test_options_that_make_no_sense(made, options, message):
   cfg = architecture(made["bpe"])
   with pytest.raises(ConfigError) as error:
-    spans.make(
+    spans.make_application(
       made["bpe"], cfg, {"labels": LABELS}, Options(**options), length=24
     )
   assert message in str(error.value)
@@ -590,7 +598,7 @@ def test_options_that_make_no_sense(made, options, message):
 
 def test_predictions_have_offsets_into_the_text():
   text = " Jane Lee  left."
-  example = spans.TASK.parse(text, Options())
+  example = spans.TASK.parse_line(text, Options())
   assert example.words == ("Jane", "Lee", "left", ".")
   found = candidates((2.0, "PER", 0, 2), (0.25, "NAME", 0, 1))
   made = span_text.span_prediction(example, found)
@@ -615,16 +623,16 @@ def test_predictions_have_offsets_into_the_text():
     },
   ]
   assert json.loads(json.dumps(made)) == made
-  assert spans.TASK.show(made).splitlines() == [
+  assert spans.TASK.format_prediction(made).splitlines() == [
     text,
     "     1-9    PER: Jane Lee (0.50)",
     "     1-5    NAME: Jane (0.50)",
   ]
-  example = spans.TASK.parse('{"tokens": ["a b", "", "c"]}', Options())
+  example = spans.TASK.parse_line('{"tokens": ["a b", "", "c"]}', Options())
   made = span_text.span_prediction(example, candidates((1.0, "X", 2, 3)))
   assert made["text"] == "a b  c" and made["entities"][0]["start"] == 5
   with pytest.raises(DataError, match="expected"):
-    spans.TASK.parse("{oops", Options())
+    spans.TASK.parse_line("{oops", Options())
 
 
 def test_exported_files_are_read_again(file):
@@ -635,8 +643,8 @@ def test_exported_files_are_read_again(file):
     span_text.span_prediction(Example(("d",)), []),
   ]
   options = Options(nested=True)
-  (text,) = spans.export(predictions).values()
-  again = spans.read(file(text), options)
+  (text,) = spans.export_predictions(predictions).values()
+  again = spans.read_examples(file(text), options)
   assert again[0].spans == (Entity("X", 0, 3), Entity("Y", 1, 2))
   assert again[1].spans == ()
 
@@ -662,10 +670,12 @@ def test_configs_read_the_real_data(
   examples = data_files.read_examples(
     spans.TASK, path.replace(configs.data_dir(), str(data_dir)), options
   )
-  about = spans.describe(examples)
-  assert len(about["labels"]) == labels
+  label_info = spans.describe_labels(examples)
+  assert len(label_info["labels"]) == labels
   cfg = architecture(made["wordpiece"])
-  app = spans.make(made["wordpiece"], cfg, about, options, length=c.data.length)
+  app = spans.make_application(
+    made["wordpiece"], cfg, label_info, options, length=c.data.length
+  )
   gold = [
     {"entities": [{"type": s.type, "words": [s.begin, s.end]} for s in e.spans]}
     for e in examples
@@ -674,7 +684,7 @@ def test_configs_read_the_real_data(
   scores = app.score(examples, gold)
   assert scores["f1"] == 1.0
   assert scores["reachable"] == pytest.approx(reachable)
-  assert len(app.rows(examples[:50]).example) >= 50
+  assert len(app.make_rows(examples[:50]).example) >= 50
 
 
 def test_a_variant_that_is_none():

@@ -26,6 +26,7 @@ from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.tagging import label_scheme, tagging
 from maskedlm.finetune.tagging import rows as tag_rows
 from maskedlm.finetune.tagging.tagging import Example, Options
+from maskedlm.finetune.tagging.text import tag_prediction
 from maskedlm.interop import labels as fine_tuned
 from maskedlm.training.step import totals
 
@@ -210,7 +211,7 @@ def assembled(tokenizer, options, *, length=24, seed=0, scale=2.0):
   def init(key):
     return {"table": scale * jax.random.normal(key, (V, T))}
 
-  app = tagging.assemble(
+  app = tagging.make_tagger(
     tokenizer,
     {"labels": LABELS},
     options,
@@ -281,7 +282,7 @@ def test_softmax_against_plain_python(made, kind, options):
   tokenizer = made[kind]
   app, params = assembled(tokenizer, options)
   examples = sentences(random.Random(1))
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   assert len(rows.example) > len(examples)  # Windows.
   total, weight, outputs = run_batches(app, params, rows)
   predictions = app.decode(examples, rows, outputs, {})
@@ -312,7 +313,7 @@ def test_crf_against_plain_python(made):
   tokenizer = made["wordpiece"]
   app, params = assembled(tokenizer, Options(crf=True))
   examples = [e for e in sentences(random.Random(2), 17, 6) if len(e.words) < 6]
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   total, weight, outputs = run_batches(app, params, rows)
   predictions = app.decode(examples, rows, outputs, {})
   table = np.asarray(params["table"], np.float64)
@@ -355,7 +356,7 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(made, scheme):
   labels = bio.all_tags(["A", "B"], scheme)
   tokenizer = made["unigram"]
   options = Options(crf=True, scheme=scheme)
-  app = tagging.assemble(
+  app = tagging.make_tagger(
     tokenizer,
     {"labels": labels},
     options,
@@ -378,7 +379,7 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(made, scheme):
     )
     for n in (45, 3, 31)
   ]
-  rows = app.rows(examples)
+  rows = app.make_rows(examples)
   assert len(rows.example) > 6
   total, _, outputs = run_batches(app, params, rows)
   # Nothing of the gold tags is forbidden: a forbidden step costs 1e4.
@@ -417,7 +418,7 @@ def test_a_perfect_prediction_of_an_imported_model(made, labels, gold, said):
   task = fine_tuned.read_task(config, "tagging", 64, "here")
   assert task["about"]["labels"] == labels
   options = Options(**task["options"])
-  app = tagging.assemble(
+  app = tagging.make_tagger(
     made["wordpiece"],
     task["about"],
     options,
@@ -425,7 +426,7 @@ def test_a_perfect_prediction_of_an_imported_model(made, labels, gold, said):
     length=24,
   )
   example = Example(tuple("abcd"), tuple(gold.split()), lines=(1, 2, 3, 4))
-  rows = app.rows([example])
+  rows = app.make_rows([example])
   assert rows.notes == ()
   tags = np.array([labels.index(tag) for tag in (said or gold).split()])
   assert len(tags) == 4
@@ -573,7 +574,7 @@ def test_a_type_that_is_only_predicted_costs_precision():
 
 
 def test_nothing_found_and_nothing_there_is_zero():
-  assert entity_metrics.accuracy([], []) == 0
+  assert entity_metrics.word_accuracy([], []) == 0
   nothing = [["O", "O"]]
   scores = entity_metrics.evaluate_entities(nothing, nothing, "bio")
   assert scores["f1"] == scores["precision"] == scores["recall"] == 0
@@ -587,14 +588,16 @@ def test_nothing_found_and_nothing_there_is_zero():
 
 
 def test_labels_are_of_the_training_set(file):
-  about = tagging.describe(tagging.read(file(TRAIN), Options()), Options())
-  # LOC has one word each, and yet its I: a dev set may have it.
-  assert about == {"labels": ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]}
-  pos = Options(task="pos")
-  about = tagging.describe(
-    tagging.read(file("a\tDET\ncat\tNOUN\na\tDET\n"), pos), pos
+  label_info = tagging.describe_labels(
+    tagging.read_examples(file(TRAIN), Options()), Options()
   )
-  assert about == {"labels": ["DET", "NOUN"]}
+  # LOC has one word each, and yet its I: a dev set may have it.
+  assert label_info == {"labels": ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]}
+  pos = Options(task="pos")
+  label_info = tagging.describe_labels(
+    tagging.read_examples(file("a\tDET\ncat\tNOUN\na\tDET\n"), pos), pos
+  )
+  assert label_info == {"labels": ["DET", "NOUN"]}
 
 
 @pytest.mark.parametrize(
@@ -606,8 +609,8 @@ def test_a_tag_that_training_did_not_have(file, made, options):
   """Told, in no loss, and wrong."""
   app, params = assembled(made["wordpiece"], options)
   text = "a\tO\n\nb\tB-A\nc\tB-PER\nd\tI-PER\n"
-  dev = tagging.read(file(text, "dev.conll"), options)
-  rows = app.rows(dev)
+  dev = tagging.read_examples(file(text, "dev.conll"), options)
+  rows = app.make_rows(dev)
   assert rows.tokens["word_tags"][1][:3].tolist() == [2 - 1, -1, -1]
   (note,) = rows.notes
   assert note.startswith(
@@ -653,21 +656,21 @@ def test_a_tag_that_training_did_not_have(file, made, options):
 def test_bad_training_files(file, text, options, message):
   path = file(text)
   with pytest.raises(DataError) as error:
-    tagging.describe(tagging.read(path, options), options)
+    tagging.describe_labels(tagging.read_examples(path, options), options)
   assert message in str(error.value) and path in str(error.value)
 
 
 def test_the_scheme_of_a_file_can_be_told(file):
   path = file("cat\tI-PER\ndog\tI-PER\n")
   with pytest.raises(DataError, match=r":1: I-PER .* is ill-formed BIO"):
-    tagging.read(path, Options())
-  found = tagging.read(path, Options(file_scheme="iob1"))
+    tagging.read_examples(path, Options())
+  found = tagging.read_examples(path, Options(file_scheme="iob1"))
   assert found[0].tags == ("B-PER", "I-PER")
 
 
 def test_repair_bio_reads_what_is_refused(file):
   path = file("a\tI-A\nb\tI-A\nc\tI-B\n")
-  found = tagging.read(path, Options(repair_bio=True))
+  found = tagging.read_examples(path, Options(repair_bio=True))
   assert found[0].tags == ("B-A", "I-A", "B-B")
 
 
@@ -680,19 +683,24 @@ def test_repair_bio_reads_what_is_refused(file):
 )
 def test_options_that_make_no_sense(options, message):
   with pytest.raises(ConfigError) as error:
-    tagging.check(Options(**options))
+    tagging.check_options(Options(**options))
   assert message in str(error.value)
 
 
 def test_input_of_predict():
-  example = tagging.TASK.parse(" Jane  met @bob.", Options())
+  example = tagging.TASK.parse_line(" Jane  met @bob.", Options())
   assert example.words == ("Jane", "met", "@bob", ".")
   assert example.offsets == ((1, 5), (7, 10), (11, 15), (15, 16))
-  assert tagging.TASK.parse('{"tokens": ["a b", ""]}', Options()).words == (
+  assert tagging.TASK.parse_line(
+    '{"tokens": ["a b", ""]}', Options()
+  ).words == (
     "a b",
     "",
   )
-  assert tagging.TASK.parse('{"text": "{a"}', Options()).words == ("{", "a")
+  assert tagging.TASK.parse_line('{"text": "{a"}', Options()).words == (
+    "{",
+    "a",
+  )
   for line in (
     '{"tokens": "a b"}',
     '{"tokens": [1]}',
@@ -701,13 +709,13 @@ def test_input_of_predict():
     '{"text": 1}',
   ):
     with pytest.raises(DataError, match="expected"):
-      tagging.TASK.parse(line, Options())
+      tagging.TASK.parse_line(line, Options())
 
 
 def test_predictions_have_offsets_into_the_text():
   text = " Jane  met Ann Lee."
-  example = tagging.TASK.parse(text, Options())
-  predict = tagging.tag_text.tag_prediction
+  example = tagging.TASK.parse_line(text, Options())
+  predict = tag_prediction
   tags = ["B-PER", "O", "B-PER", "I-PER", "O"]
   sure = [0.9, 0.8, 0.7, 0.6, 0.5]
   made = predict(example, tags, sure, has_entities=True)
@@ -733,7 +741,7 @@ def test_predictions_have_offsets_into_the_text():
   for entity in made["entities"]:
     assert text[entity["start"] : entity["end"]] == entity["text"]
   assert json.loads(json.dumps(made)) == made
-  assert tagging.TASK.show(made).splitlines() == [
+  assert tagging.TASK.format_prediction(made).splitlines() == [
     text,
     "     1-5    PER: Jane (0.90)",
     "    11-18   PER: Ann Lee (0.60)",
@@ -747,27 +755,33 @@ def test_predictions_have_offsets_into_the_text():
     made["entities"][0]["text"] == "b c" and made["entities"][0]["start"] == 3
   )
   made = predict(Example(("a", "b")), ["X", "Y"], [1, 1], has_entities=False)
-  assert "entities" not in made and tagging.TASK.show(made) == "a/X b/Y"
+  assert (
+    "entities" not in made and tagging.TASK.format_prediction(made) == "a/X b/Y"
+  )
 
 
 def test_files_that_are_left_can_be_read(file):
   options = Options()
-  examples = tagging.read(file(TRAIN), options)
+  examples = tagging.read_examples(file(TRAIN), options)
   tags = [["O", "B-LOC", "I-LOC"], ["O", "B-LOC"]]
   predictions = [
-    tagging.tag_text.tag_prediction(e, t, [1] * len(t), has_entities=True)
+    tag_prediction(e, t, [1] * len(t), has_entities=True)
     for e, t in zip(examples, tags, strict=True)
   ]
-  files = tagging.report(examples, predictions)
+  files = tagging.format_tables(examples, predictions)
   assert set(files) == {"report.txt", "confusion.tsv", "predictions.conll"}
   written = file(files["predictions.conll"], "p.conll")
-  assert [e.tags for e in tagging.read(written, options)] == list(
+  assert [e.tags for e in tagging.read_examples(written, options)] == list(
     map(tuple, tags)
   )
-  gold = tagging.read(written, dataclasses.replace(options, tag_column=1))
+  gold = tagging.read_examples(
+    written, dataclasses.replace(options, tag_column=1)
+  )
   assert [e.tags for e in gold] == [e.tags for e in examples]
-  out = tagging.export(predictions, options)
-  again = tagging.read(file(out["predictions.conll"], "q.conll"), options)
+  out = tagging.export_predictions(predictions, options)
+  again = tagging.read_examples(
+    file(out["predictions.conll"], "q.conll"), options
+  )
   assert [e.tags for e in again] == list(map(tuple, tags))
 
 
@@ -790,21 +804,23 @@ def test_configs_read_the_real_data(config, labels, best, data_dir, made):
   assert options.pop("kind") == "tagging"
   options = Options(**options)
   train, dev = (
-    tagging.read(path.replace(configs.data_dir(), str(data_dir)), options)
+    tagging.read_examples(
+      path.replace(configs.data_dir(), str(data_dir)), options
+    )
     for path in (c.data.train, c.data.dev)
   )
-  about = tagging.describe(train, options)
-  assert len(about["labels"]) == labels
-  app = tagging.assemble(
+  label_info = tagging.describe_labels(train, options)
+  assert len(label_info["labels"]) == labels
+  app = tagging.make_tagger(
     made["wordpiece"],
-    about,
+    label_info,
     options,
     Head(None, None),  # Nothing is computed here.
     length=c.data.length,
   )
   assert app.best == best
   dev = dev[:200]
-  rows = app.rows(dev)
+  rows = app.make_rows(dev)
   words_read = sum(int(np.sum(x > 0)) for x in rows.tokens["word_starts"])
   assert words_read == sum(len(e.words) for e in dev)
 
@@ -817,6 +833,6 @@ def test_a_variant_that_is_none(config):
 
 def test_words_without_tags_have_no_score(file, made):
   app, _ = assembled(made["wordpiece"], Options())
-  examples = tagging.read(file("a\nb\n"), Options())
+  examples = tagging.read_examples(file("a\nb\n"), Options())
   with pytest.raises(DataError, match=r"f.conll:1: no tags; expected"):
     app.score(examples, [{"tags": ["O", "O"]}])

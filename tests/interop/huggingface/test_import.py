@@ -15,7 +15,7 @@ from maskedlm.finetune import predict, run
 from maskedlm.inference import fill_mask
 from maskedlm.interop import heads
 from maskedlm.interop.huggingface import exporter, importer, tokenizer_files
-from maskedlm.training.checkpoints import load, manager, resume
+from maskedlm.training.checkpoints import load, resume
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -69,7 +69,7 @@ def test_classification(architecture, changes, tmp_path):
     tmp_path, architecture, "ForSequenceClassification", **changes
   )
   opened = predict.open_model(path)
-  example = opened.task.parse(TEXT, opened.options)
+  example = opened.task.parse_line(TEXT, opened.options)
   made = predict.predict(opened, [example])[0]
   special = tokenizer.special
   ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
@@ -86,14 +86,14 @@ def test_regression(tmp_path):
     tmp_path, "Bert", "ForSequenceClassification", id2label={0: "x"}
   )
   opened = predict.open_model(path)
-  example = opened.task.parse(TEXT, opened.options)
+  example = opened.task.parse_line(TEXT, opened.options)
   made = predict.predict(opened, [example])[0]
   special = tokenizer.special
   ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
   assert made["score"] == pytest.approx(their_logits(model, ids)[0], abs=1e-4)
-  assert opened.task.show(made) == f"{made['score']:.3f}"
+  assert opened.task.format_prediction(made) == f"{made['score']:.3f}"
   # A cross-encoder: config.json doesn't tell.
-  pair = opened.task.parse(f"{TEXT}\tA list.", opened.options)
+  pair = opened.task.parse_line(f"{TEXT}\tA list.", opened.options)
   (made,) = predict.predict(opened, [pair])
   ids_b = np.r_[tokenizer.encode("A list.").ids, special.sep]
   types = np.repeat([0, 1], [len(ids), len(ids_b)])
@@ -128,7 +128,7 @@ def test_pairs_are_those_of_the_tokenizer(
   library.save(str(folder / "tokenizer.json"))
   importer.import_model(folder, tmp_path / "out", log=print)
   opened = predict.open_model(tmp_path / "out")
-  example = opened.task.parse(f"{TEXT}\tA list.", opened.options)
+  example = opened.task.parse_line(f"{TEXT}\tA list.", opened.options)
   (made,) = predict.predict(opened, [example])
   rows = library.encode(TEXT, "A list.")
   has_types = architecture == "Bert"
@@ -161,8 +161,8 @@ def test_pairs_are_those_of_the_tokenizer(
 def test_other_kinds_predict(ending, line, tmp_path):
   _, _, path = imported(tmp_path, "Bert", ending, max_position_embeddings=300)
   opened = predict.open_model(path)
-  made = predict.predict(opened, [opened.task.parse(line, opened.options)])
-  assert opened.task.show(made[0])
+  made = predict.predict(opened, [opened.task.parse_line(line, opened.options)])
+  assert opened.task.format_prediction(made[0])
 
 
 def test_the_workdir(tmp_path):
@@ -172,7 +172,7 @@ def test_the_workdir(tmp_path):
     "config.json",
     "tokenizer",
   ]
-  params, meta = manager.load_params(path)
+  params, meta = load.load_params(path)
   assert sorted(params) == ["encoder", "mlm_head"]
   assert meta["step"] == 0
   assert meta["task"]["objective"] == "hf:RobertaForMaskedLM"
@@ -186,7 +186,7 @@ def test_the_workdir(tmp_path):
   # Pretraining does not continue it.
   with pytest.raises(ConfigError, match="this workdir holds another run"):
     new = {"config": {}, "corpus": "5f3a", "tokenizer": tokenizer.sha256}
-    resume.check(meta["identity"], new, frozen=(), log=print)
+    resume.check_identity(meta["identity"], new, frozen=(), log=print)
 
 
 def test_the_encoder_alone(tmp_path):
@@ -241,7 +241,7 @@ def test_several_labels(tmp_path):
     problem_type="multi_label_classification",
   )
   opened = predict.open_model(path)
-  example = opened.task.parse(TEXT, opened.options)
+  example = opened.task.parse_line(TEXT, opened.options)
   (made,) = predict.predict(opened, [example])
   special = tokenizer.special
   ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
