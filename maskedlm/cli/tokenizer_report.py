@@ -19,8 +19,8 @@ from maskedlm.cli import options
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
-from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.prepare import local, vocabulary_sample
+from maskedlm.data.prepare.documents import show_progress
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
 from maskedlm.data.sources.sentences import split_sentences
@@ -77,7 +77,7 @@ def main(argv: Sequence[str]) -> int:
     "--png", metavar="FILE", help="also draw it (.png, .svg, .pdf)"
   )
   options.add_json(parser)
-  args, config = overrides.parse(parser, argv, instead="tokenizer")
+  args, config = overrides.parse_config(parser, argv, instead="tokenizer")
   if args.png:
     figure.check_picture(args.png, option="--png")
   if config is None:
@@ -124,7 +124,7 @@ def train_both(
       texts.setdefault(part, []).append(sentence)
       sizes[part] += training.utf8_length(sentence)
 
-  documents = documents_lib.show_progress(
+  documents = show_progress(
     local.document_reader(config, collections.Counter(), progress=True)(),
     "reading",
     lambda d: (1, d.num_bytes),

@@ -1,4 +1,4 @@
-"""Padding, attended pairs and cost of training batches, measured on them."""
+"""Measures padding, attended pairs and cost of training batches."""
 
 import functools
 from collections.abc import Callable, Iterable

@@ -1,9 +1,9 @@
-"""Which rows a step reads: phases, epochs, hosts and the held-out sample.
+"""Chooses the rows of a step: phases, epochs, hosts and the held-out sample.
 
 All rows (pair_rows.py, text_rows.py) come as a RowSource, and this module turns
-sources into batches as a pure function of the step; the domains of a corpus
-are mixed first (domain_mixture.py). Every random choice is a hash, so there is
-no iterator, no state, and a host gathers its own rows only.
+sources into batches as a pure function of the step; the domains of a corpus are
+mixed first (domain_mixture.py). Every random choice is a hash, so there is no
+iterator and no state, and a host gathers only its own rows.
 """
 
 import functools
@@ -32,9 +32,9 @@ _HELDOUT_SEED = 0
 class BatchShape(NamedTuple):
   """The shape of a phase's batches."""
 
-  num_rows: int  # Of the global batch.
+  num_rows: int  # Rows of the global batch.
   length: int  # Tokens in a row.
-  first_step: int  # Of the phase.
+  first_step: int  # First step of the phase.
 
 
 class Batches(NamedTuple):
@@ -62,16 +62,16 @@ def make_batches(
   eval_rows rows, whose last batch is filled up with rows of weight 0
   (`example_weights`). The functions may be called from several threads at once.
 
-  Each domain of a corpus (corpus.parts) is cut into rows separately, so that
-  no row has text of two. Training draws the domains by data.shares or the
-  exponent data.alpha, the held-out sample has as many rows of each, and
-  batches have `language_ids` [b] int32: the domain's place in corpus.parts.
+  Each domain of a corpus (corpus.parts) is cut into rows separately, so that no
+  row has text of two. Training draws the domains by data.shares or the exponent
+  data.alpha, the held-out sample has equally many rows of each, and batches
+  have `language_ids` [b] int32: the domain's place in corpus.parts.
 
   Args:
     open_source: (corpus, name of the split, length, seed) -> RowSource.
-    config: the whole config: data, seed, train.num_steps, which with
+    config: the whole config; data, seed, train.num_steps, which with
       data.long_share determines where phase 2 begins, and train.eval_rows, the
-      most held-out rows; 0 = none are needed.
+      maximum number of held-out rows (0 = none are needed), are read.
     corpus: store.Corpus.
     shard: (index, count) of this host, see row_source.host_slice.
 

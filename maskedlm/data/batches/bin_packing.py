@@ -1,10 +1,10 @@
-"""Bin packing: which short rows share a long one.
+"""Decides by bin packing which short rows share a long one.
 
-There are two algorithms because they pack different things, and which rows
-share one is part of what a run computes. Pretraining packs all rows of a split
-at once, up to billions of them, so `best_fit` works on the histogram of their
+There are two algorithms because they pack different things, and the result of
+each is part of what a run computes. Pretraining packs all rows of a split at
+once, up to billions of them, so `best_fit` works on the histogram of their
 lengths (Krell et al., arXiv:2107.02027). Fine-tuning packs the few rows of a
-part of a batch, in every step, and needs their number: `first_fit`.
+part of a batch in every step and needs the number of bins: `first_fit`.
 """
 
 from collections import deque
@@ -61,15 +61,15 @@ def best_fit(
 def best_fit_patterns(
   counts, capacity: int, max_items: int
 ) -> list[tuple[tuple[int, ...], int]]:
-  """Returns (lengths that share a bin, number of such bins), best fit.
+  """Returns pairs of the lengths that share a bin and the number of such bins.
 
-  Packs longest first, each length into the fullest bin that has room, for
-  all items of a length at once: the time does not depend on their number.
+  Packs longest first, each length into the fullest bin that has room, and all
+  items of a length at once, so the time does not depend on their number.
 
   Args:
     counts: [capacity + 1], number of items of each length.
-    capacity: of a bin.
-    max_items: in a bin.
+    capacity: size of a bin.
+    max_items: maximum number of items in a bin.
   """
   # By remaining space: patterns of fewer than max_items lengths, with counts.
   spaces = [deque() for _ in range(capacity + 1)]

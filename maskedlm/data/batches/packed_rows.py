@@ -1,10 +1,10 @@
-"""Packed rows: several short rows side by side in one.
+"""Packs several short rows side by side in one.
 
-A packed row holds whole rows of another source, each a segment with positions
-of its own, so that a model that attends by segment id computes for each
-exactly what it would compute for it alone. Which rows share one is fixed by
-their lengths when the table is built, at the first batch; which packed rows a
-step reads is a hash, as for any source (row_source.py).
+A packed row holds whole rows of another source, each a segment with its own
+positions, so that a model that attends by segment id computes for each exactly
+what it would compute for it alone. Which rows share one follows from their
+lengths when the table is built, at the first batch; which packed rows a step
+reads is a hash, as for any source (row_source.py).
 """
 
 import functools
@@ -17,7 +17,7 @@ from maskedlm.data.batches import bin_packing, row_tables
 from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import span_indices
 
-_VERSION = 1  # Of the rule by which rows are packed.
+_VERSION = 1  # Version of the rule by which rows are packed.
 _INDEX = np.dtype("<i8")
 
 

@@ -1,7 +1,7 @@
-"""Rows of two segments, and their batches, as a pure function of the step.
+"""Makes rows of two segments and their batches, a pure function of the step.
 
-Every random choice is a hash of (seed, epoch, row), so there is no iterator,
-no state, and a host gathers its own rows only. In order: the batches
+Every random choice is a hash of (seed, epoch, row), so there is no iterator and
+no state, and a host gathers only its own rows. In order: the batches
 (`nsp_batches`), the tokens of a row (`next_sentence_pairs`), the arrays.
 """
 
@@ -121,11 +121,11 @@ def random_b(rows: PairTable, row, epoch, a_length):
 def fitting_b(rows: PairTable, row, epoch, a_length):
   """Returns (begin, end) [b]: as random_b, but the pair fits the row's size.
 
-  Among several texts it is the one that fills the place of the true B best. It
-  begins and ends as a true B does: with whole sentences or, if A and B are
-  from one sentence, with the end of one. If not even one sentence fits, it is
-  the end of one too. A row that is truncated anyway gets whole sentences past
-  the limit, as by random_b.
+  Of several candidates, the one that fills the space of the true B best is
+  taken. It begins and ends as a true B does: with whole sentences or, if A and
+  B are from one sentence, with the end of one. If not even one sentence fits,
+  it is the end of one too. A row that is truncated anyway gets whole sentences
+  past the limit, as from random_b.
   """
   own, sentences = rows.table[row], rows.split.sentences
   cut = own["num_tokens"] >= rows.length - 3

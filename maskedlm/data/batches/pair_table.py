@@ -1,8 +1,8 @@
-"""Tables of rows for sentence pairs: which sentences of a split make row i.
+"""Makes tables of rows for sentence pairs: which sentences are in row i.
 
-The rows partition the split as google-research/bert does: sentences of one
-document are taken until they hold the tokens that a row has room for, or the
-document ends. pair_rows.py makes the arrays of these rows.
+The rows partition the split as in google-research/bert: sentences of a document
+are added until they fill a row or the document ends. pair_rows.py makes the
+arrays of these rows.
 """
 
 import logging
@@ -28,7 +28,7 @@ RECORD = np.dtype(
   ]
 )
 _log = logging.getLogger(__name__)
-_VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
+_VERSION = 1  # Version of RECORD and of the rule by which rows are cut.
 _BLOCK = 1 << 18  # Sentences, or rows, processed at a time.
 
 

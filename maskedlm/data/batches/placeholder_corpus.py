@@ -1,4 +1,4 @@
-"""A corpus of a few synthetic documents, for uses where only shapes matter.
+"""Makes a corpus of a few synthetic documents, if only shapes matter.
 
 `maskedlm inspect` builds a Task on it when there is no text yet: the model,
 the optimizer and the costs don't depend on the content of the text. They do
@@ -11,8 +11,8 @@ import numpy as np
 from maskedlm.data.corpus import concat, store
 from maskedlm.data.tokenizers.tokenizer import Special, Tokenizer
 
-DOCUMENTS, SENTENCES = 4, 64  # Documents in a split; sentences in a document.
-TOKENS = 2048  # In a sentence.
+DOCUMENTS, SENTENCES = 4, 64  # Documents per split; sentences per document.
+TOKENS = 2048  # Tokens per sentence.
 
 
 def make_corpus(options) -> store.Corpus:

@@ -1,4 +1,4 @@
-"""The rows of a split, and the order in which epochs read them.
+"""Defines the rows of a split, and the order in which epochs read them.
 
 Pretraining reads one endless stream of rows, epoch after epoch without a
 pause; fine-tuning reads epochs that end in filler rows (finetune/common/
@@ -26,7 +26,7 @@ class RowSource(NamedTuple):
   """The rows that a split is cut into, for one length."""
 
   num_rows: int
-  seed: int  # Of the order of the rows.
+  seed: int  # Determines the order of the rows.
   # (row [b], epoch [b]), int64 -> arrays [b, ...].
   read: Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
   # For a source that can be packed (packed_rows.py): what determines the

@@ -1,8 +1,8 @@
-"""Tables of rows: built once, kept beside the corpus, memory-mapped.
+"""Keeps tables of rows next to the corpus: built once, then memory-mapped.
 
-Where a row ends depends on all the rows before it, so it can't be computed
-from its number. A table records it for each row; the next start of the same
-run reads only the file's header.
+The end of a row depends on all rows before it, so it can't be computed from its
+number. A table records it for each row; when the run is started again, only the
+file's header is read.
 """
 
 import contextlib

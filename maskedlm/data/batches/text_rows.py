@@ -1,7 +1,7 @@
-"""Rows of running text, within one document or across documents.
+"""Makes rows of running text, within one document or across documents.
 
-`document_batches` are SpanBERT's, `full_sentence_batches` RoBERTa's. Which
-tokens a row has is a table or arithmetic; which rows a step has is a hash
+`document_batches` are SpanBERT's, `full_sentence_batches` RoBERTa's. The tokens
+of a row come from a table or arithmetic, the rows of a step from a hash
 (batching.py).
 """
 
@@ -18,7 +18,7 @@ from maskedlm.data.batches.token_spans import copy_spans
 from maskedlm.data.corpus import concat, store
 
 RECORD = np.dtype([("token", "<i8"), ("num_tokens", "<i4")])
-_VERSION = 1  # Of the rule by which rows are cut, and of RECORD.
+_VERSION = 1  # Version of RECORD and of the rule by which rows are cut.
 _BLOCK = 1 << 18  # Sentences processed at a time.
 
 
@@ -40,8 +40,8 @@ def document_batches(config, corpus, shard, *, pack=False) -> Batches:
     0 on padding), all [b, L], and example_weights [b] float32.
 
   Raises:
-    ConfigError: an option that is out of range.
-    CorpusError: a split without text.
+    ConfigError: an option is out of range.
+    CorpusError: a split has no text.
   """
   special = corpus.tokenizer.special
 
@@ -118,8 +118,8 @@ def _with_text(corpus, name) -> store.Split:
 def _cut(split, capacity) -> Iterator[np.ndarray]:
   """Yields the rows' records, for a block of sentences at a time.
 
-  Where a row ends depends only on where it begins, so the ends are computed
-  for every sentence (and piece of one) at once; the rows are then a chain.
+  The end of a row depends only on its beginning, so the ends are computed for
+  every sentence (and piece of one) at once; the rows are then a chain.
   """
   documents = concat.take(split.sentences, concat.take_all(split.documents))
   num_sentences = concat.size(split.sentences) - 1
@@ -163,17 +163,17 @@ def full_sentence_batches(
   """Returns batches of full rows: [CLS] text [SEP], across documents.
 
   FULL-SENTENCES of RoBERTa (Liu et al., arXiv:1907.11692, section 4.2): the
-  text of one document after the other, with an extra [SEP] where one ends. Here
-  a row is full to the last position; it may end in the middle of a sentence,
-  and the next row continues it. Rows of whole sentences, as fairseq cuts them,
+  documents one after the other, with an extra [SEP] at the end of each. Here a
+  row is full to the last position; it may end in the middle of a sentence, and
+  the next row continues it. Rows of whole sentences, as fairseq cuts them,
   would be 4% padding at L = 512 and 17% at L = 128, on English novels. The cuts
   are drawn anew for each epoch, so most epochs have a given sentence whole. An
   epoch has each token once, and only one of its rows has padding.
 
   Args:
     config, corpus, shard: see batching.make_batches.
-    isolate_documents: whether a document attends only to itself, with
-      positions from 0. Its [SEP] belongs to it; the row's [CLS] to the first
+    isolate_documents: whether a document attends only to itself, with positions
+      from 0. Its [SEP] belongs to it, and the row's [CLS] to the first
       document.
 
   Returns:
@@ -182,8 +182,8 @@ def full_sentence_batches(
     1, 2, ... for the row's documents, and then there are `positions` as well.
 
   Raises:
-    ConfigError: an option that is out of range.
-    CorpusError: a split without text.
+    ConfigError: an option is out of range.
+    CorpusError: a split has no text.
   """
   special = corpus.tokenizer.special
 

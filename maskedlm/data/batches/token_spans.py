@@ -1,4 +1,4 @@
-"""Ranges of tokens, many at a time: their indices, and copies of them."""
+"""Computes indices of ranges of tokens and copies them, many at a time."""
 
 import numpy as np
 

@@ -1,6 +1,6 @@
-"""Several memory-mapped arrays read as one: the columns of a split.
+"""Reads several memory-mapped arrays as one: the columns of a split.
 
-Nothing is copied except the elements that are taken.
+Only the elements that are taken are copied.
 """
 
 import itertools

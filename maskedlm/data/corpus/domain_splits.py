@@ -1,19 +1,17 @@
-"""The domains of a corpus (option corpus.parts), such as one per language.
+"""Counts and separates the domains of a corpus (corpus.parts).
 
-A split has the documents of one domain after those of another, so the counts
-of each domain, which meta.json keeps, tell the domain of each document, and a
-domain's split is a view of the whole one.
+A split has the documents of one domain after those of another, so the counts of
+each domain in meta.json determine the domain of each document, and a domain's
+split is a view of the whole one.
 """
-
-import numpy as np
 
 from maskedlm.data.corpus import concat, shards, store
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import console
 
 # Counted for each domain's train and held-out documents. Characters and UTF-8
-# bytes are those of the sentences before the tokenizer normalized them;
-# unknown is a number of tokens.
+# bytes are those of the sentences before normalization; unknown is a number of
+# tokens.
 COUNTS = (
   "documents",
   "sentences",
@@ -92,9 +90,3 @@ def _cut(split: store.Split, documents, sentences, tokens) -> store.Split:
     sentences=concat.view(split.sentences, s0, s1 + 1, origin=t0),
     documents=concat.view(split.documents, d0, d1 + 1, origin=s0),
   )
-
-
-def domain_of(corpus: store.Corpus, split: str, document) -> np.ndarray:
-  """Returns the domain of each document, its place in corpus.parts. int64."""
-  ends = store.domain_bounds(corpus, split)[0][1:]
-  return np.searchsorted(ends, document, side="right")

@@ -1,7 +1,7 @@
 """Copies a corpus from an address (gs://..., s3://...) to this host's disk.
 
 Rows are drawn from all over a corpus, so it is mapped from a disk rather than
-read over a network. Any address that fsspec reads will do.
+read over a network. Any address that fsspec can read is accepted.
 """
 
 import hashlib
@@ -53,7 +53,7 @@ def local_folder(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
       f"{address} can't be copied to {folder} ({error})",
       error,
       if_wrong=f"is all of it there? {_MORE_ROOM}",
-      if_temporary=f"the same command goes on with it. {_MORE_ROOM}",
+      if_temporary=f"the same command continues the copy. {_MORE_ROOM}",
     ) from error
   return folder
 
@@ -110,12 +110,12 @@ def _copy(
       (part / name).unlink()
       raise ConfigError(
         f"{address}/{name} differs from its SHA-256 in meta.json: it is "
-        "damaged, or changed meanwhile. Copy the corpus there again."
+        "damaged, or was changed meanwhile. Copy the corpus there again."
       )
     with counting:
       before, done = done, done + files[name]["bytes"]
       if 10 * done // max(total, 1) > 10 * before // max(total, 1):
-        log(f"corpus: {done / 1e6:,.1f} of {total / 1e6:,.1f} MB are there")
+        log(f"corpus: copied {done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
 
   try:
     buckets.download(address, missing, part, then=check)

@@ -1,7 +1,7 @@
-"""meta.json: the content of a corpus, how it was made, and its checksums.
+"""Writes meta.json: the content of a corpus, how it was made, its checksums.
 
-store.py opens the corpus that `finish_corpus` completes here. The format is in
-docs/reference/corpus-format.md.
+store.py opens the corpus that `finish_corpus` completes. The format is
+described in docs/reference/corpus-format.md.
 """
 
 import hashlib
@@ -38,11 +38,11 @@ def finish_corpus(
   """Adds token_counts.npy and meta.json to a folder and renames it to path.
 
   Args:
-    path: of the corpus, new.
-    work: the folder, with the tokenizer and every shard.
+    path: where the corpus will be; must not exist.
+    work: the folder with the tokenizer and every shard.
     splits: from shards.write_shards.
     counts: [V], how often each token occurs in the train split.
-    files: name -> bytes and sha256, if known; of other files they are computed.
+    files: name -> bytes and sha256, where known; the others are computed.
     tokenizer, options, report, domains: see store.write_corpus.
 
   Raises:
@@ -104,10 +104,7 @@ def build_manifest(
 
 
 def fingerprint(meta: Mapping) -> str:
-  """Returns the SHA-256 of the data alone.
-
-  It is equal however, from where and when the data were prepared.
-  """
+  """Returns the SHA-256 of the data alone, not of how they were prepared."""
   keys = ("format", "version", "vocab_size", "token_dtype", "splits", "parts")
   return _digest(
     {

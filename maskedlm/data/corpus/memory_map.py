@@ -1,10 +1,10 @@
 """Maps .npy files into memory, and returns their pages to the system.
 
-A page that was read once counts as the process's memory (RSS) until the system
-needs it, so a trainer would seem to grow as large as its corpus: Linux maps up
-to 2 MB for each row that is read. `drop_pages` returns them. They stay in the
-system's cache; reading one again costs a page fault, and few pages of a large
-corpus are read again soon, as rows are drawn at random from all of it.
+A page that was read counts as the process's memory (RSS) until the system needs
+it, so a trainer would seem to grow as large as its corpus: Linux maps up to
+2 MB for each row. `drop_pages` returns the pages. They stay in the system's
+cache; reading one again costs a page fault, and few pages of a large corpus are
+read again soon, since rows are drawn at random from all of it.
 """
 
 import mmap
@@ -12,8 +12,8 @@ import weakref
 
 import numpy as np
 
-SMALL = 1 << 29  # Bytes; files of this total size may stay in memory.
-_maps = weakref.WeakSet()  # Of all arrays that are still in use.
+SMALL = 1 << 29  # Bytes; files up to this total size may stay in memory.
+_maps = weakref.WeakSet()  # Maps of all arrays that are still in use.
 
 
 def map_array(path: str) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""One shard of a corpus: three .npy vectors, written as streams and mapped.
+"""Writes and maps the shards of a corpus, each of three .npy vectors.
 
 NAME.tokens.npy holds the ids of whole documents, NAME.sentences.npy each
 sentence's first token, and NAME.documents.npy each document's first sentence,
@@ -7,7 +7,7 @@ both counted within the shard. store.py joins the shards of a split.
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from maskedlm.runtime import output_files
 
 SPLITS = ("train", "heldout")
 COLUMNS = ("tokens", "sentences", "documents")  # The files of a shard.
-START_DTYPE = np.dtype("<u4")  # Of starts, which count within a shard.
+START_DTYPE = np.dtype("<u4")  # For starts, which count within a shard.
 MAX_TOKENS = 1 << 32
 BLOCK = 1 << 22  # Elements read at a time.
 
@@ -37,15 +37,15 @@ def write_shards(
   """Streams documents into the shards of each split.
 
   Args:
-    folder: of the files.
+    folder: where the files are written.
     documents: (split, token ids of each sentence).
     vocab_size: V.
     shard_tokens: a shard is closed before the document that would take it
       beyond this number.
 
   Returns:
-    split -> its number of tokens, sentences and documents, and "shards": the
-    same three of each shard.
+    split -> its numbers of tokens, sentences and documents, and "shards": the
+    same numbers for each shard.
   """
   done = {split: [] for split in SPLITS}
   current = {}
@@ -94,14 +94,14 @@ class _Shard:
 
   def add(self, sentences: list[np.ndarray]):
     tokens = np.concatenate(sentences)
-    starts = offsets(len(sentence) for sentence in sentences)
-    # Bugs, not user errors: nothing later could tell them from data.
+    starts = offsets(list(map(len, sentences)))
+    # Bugs, not user errors; later they could not be told from data.
     assert np.all(np.diff(starts) > 0), "empty sentence"
     assert tokens.min() >= 0 and tokens.max() < self.vocab_size, "token id"
     if len(tokens) >= MAX_TOKENS:
       raise CorpusError(
-        f"a document has {len(tokens)} tokens, the limit is {MAX_TOKENS - 1};"
-        " separate documents by a blank line."
+        f"a document has {len(tokens)} tokens, more than {MAX_TOKENS - 1};"
+        " separate documents by blank lines."
       )
     self._append("documents", np.array([self.counts["sentences"]]))
     self._append("sentences", self.counts["tokens"] + starts[:-1])
@@ -127,16 +127,17 @@ def shard_name(split: str, index: int) -> str:
 def header_bytes(dtype: np.dtype, length: int) -> bytes:
   """Returns the .npy header (version 1.0) of a vector, always 128 bytes.
 
-  It is numpy's, written out so that it can't change with numpy's version.
+  It is the one numpy writes, spelled out so that it is the same with every
+  version of numpy.
   """
   fields = f"'descr': '{dtype.str}', 'fortran_order': False"
   text = f"{{{fields}, 'shape': ({length},), }}".ljust(117) + "\n"
   return b"\x93NUMPY\x01\x00v\x00" + text.encode("ascii")
 
 
-def offsets(counts: Iterable[int]) -> np.ndarray:
+def offsets(counts: Sequence[int] | np.ndarray) -> np.ndarray:
   """Returns the running totals from 0, int64: [3, 2] -> [0, 3, 5]."""
-  return np.cumsum([0, *counts], dtype=np.int64)
+  return np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
 
 
 def load_array(path: str, name: str) -> np.ndarray:
@@ -145,7 +146,7 @@ def load_array(path: str, name: str) -> np.ndarray:
 
 
 def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
-  """Yields the array, BLOCK elements at a time."""
+  """Yields the array in slices of BLOCK elements."""
   for begin in range(0, len(array), BLOCK):
     yield array[begin : begin + BLOCK]
 
@@ -175,7 +176,7 @@ def shard_problems(
     elif not np.all(starts[:-1] < starts[1:]):
       yield f"{column}.npy: starts do not increase."
     elif starts[-1] >= len(arrays[of]):
-      yield f"{column}.npy: a start past the last of the {of}."
+      yield f"{column}.npy: a start is past the last of the {of}."
   highest = max((int(b.max()) for b in blocks(arrays["tokens"])), default=0)
   if highest >= vocab_size:
     yield f"tokens.npy: id {highest}, but the vocabulary has {vocab_size}."

@@ -1,8 +1,8 @@
-"""The corpus on disk: memory-mapped tokens, sentence and document starts.
+"""Opens, writes and verifies a corpus: tokens, sentence and document starts.
 
-`maskedlm prepare` writes it through `write_corpus`; data/batches/ reads it
-through `open_corpus` and concat.take. docs/reference/corpus-format.md gives the
-format to the byte. In order: the arrays, opening, writing, verifying.
+`maskedlm prepare` writes it by `write_corpus`; data/batches/ reads the
+memory-mapped arrays by `open_corpus` and concat.take. The format is described
+to the byte in docs/reference/corpus-format.md.
 """
 
 import errno
@@ -18,16 +18,16 @@ import numpy as np
 
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import manifest, shards
-from maskedlm.data.corpus.concat import Concat, concatenate, size, take  # noqa: F401
+from maskedlm.data.corpus.concat import Concat, concatenate, take
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
 _COLUMNS = ("documents", "sentences", "tokens")  # A domain is a range of each.
-_WORK = "maskedlm-unfinished"  # The only entry of a PATH.tmp of prepare's.
+_WORK = "maskedlm-unfinished"  # The only entry of a PATH.tmp made by prepare.
 
 
 class Split(NamedTuple):
-  """One side of the corpus: T tokens in S sentences in Dn documents."""
+  """A split of the corpus: T tokens in S sentences in Dn documents."""
 
   tokens: Concat  # [T]
   sentences: Concat  # [S + 1]: each sentence's first token, and T.
@@ -39,12 +39,12 @@ class Corpus(NamedTuple):
 
   path: str
   meta: dict
-  fingerprint: str  # SHA-256 of what determines tokens, sentences, documents.
+  fingerprint: str  # SHA-256 of all that determines the arrays.
   train: Split
   heldout: Split
-  token_counts: np.ndarray  # [V] int64, of the train split.
+  token_counts: np.ndarray  # [V] int64, in the train split.
   tokenizer: Tokenizer
-  # For each domain its counts by split (domain_splits.py).
+  # Each domain's counts by split (domain_splits.py).
   domains: tuple[Mapping, ...] = ()
 
 
@@ -58,7 +58,7 @@ def unigram_entropy(corpus: Corpus) -> float:
 def domain_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
   """Returns where each domain begins: [domains + 1] for each of _COLUMNS."""
   return [
-    shards.offsets(domain[split][column] for domain in corpus.domains)
+    shards.offsets([domain[split][column] for domain in corpus.domains])
     for column in _COLUMNS
   ]
 
@@ -67,7 +67,7 @@ def domain_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
 
 
 def open_corpus(path) -> Corpus:
-  """Maps a finished corpus.
+  """Opens a finished corpus and maps its arrays.
 
   Sizes are checked here, the content only by `verify_corpus`.
 
@@ -166,11 +166,11 @@ def _open_split(path: str, meta: Mapping, split: str) -> Split:
     tokens=concatenate(tokens, np.zeros(len(tokens), dtype)),
     sentences=concatenate(
       [*arrays_of("sentences"), end],
-      shards.offsets(shard["tokens"] for shard in counts),
+      shards.offsets([shard["tokens"] for shard in counts]),
     ),
     documents=concatenate(
       [*arrays_of("documents"), end],
-      shards.offsets(shard["sentences"] for shard in counts),
+      shards.offsets([shard["sentences"] for shard in counts]),
     ),
   )
 
@@ -188,7 +188,7 @@ def check_destination(path) -> None:
   path = os.path.abspath(path)
   if path.endswith(".tmp"):
     raise CorpusError(
-      f"{path}: a name that ends in .tmp is that of an unfinished corpus; use"
+      f"{path}: a name that ends in .tmp denotes an unfinished corpus; use"
       " another path."
     )
   if not _holds_only(path, ()):
@@ -197,8 +197,8 @@ def check_destination(path) -> None:
     )
   if not _holds_only(f"{path}.tmp", (_WORK,)):
     raise CorpusError(
-      f"{path}.tmp: the working folder of prepare has files that are not its"
-      " own, or an older version's; move them away, or use another path."
+      f"{path}.tmp: the working folder of prepare has files of other programs"
+      " or an older version; move them away, or use another path."
     )
 
 
@@ -231,9 +231,9 @@ def write_corpus(
     tokenizer: saved with the corpus.
     shard_tokens: a shard is closed before the document that would take it
       beyond this number.
-    options, report, domains: stored as they are (JSON; domains, see
-      domain_splits.py, if there are any). The latter two are read when the
-      documents are exhausted, so they may count meanwhile.
+    options, report, domains: stored in meta.json as they are (domains, see
+      domain_splits.py, only if there are any). The latter two are read after
+      the last document, so they may be updated meanwhile.
 
   Raises:
     CorpusError: see check_destination; or there is nothing to train on.
@@ -282,7 +282,7 @@ def verify_corpus(
   """Reads the whole corpus and returns every problem found, one line each.
 
   Args:
-    path: of the corpus.
+    path: the corpus's folder.
     progress: called with the bytes hashed so far and in total.
   """
   path = os.path.abspath(path)
@@ -317,7 +317,7 @@ def verify_corpus(
 
 
 def _wrong_content(path: str, meta: Mapping) -> Iterator[str]:
-  """Yields the problems of files whose checksums are right."""
+  """Yields the problems of a corpus whose checksums are right."""
   if meta["fingerprint"] != manifest.fingerprint(meta):
     yield f"{path}: meta.json: the fingerprint is not that of the files."
   if meta["tokenizer"]["sha256"] != _load_tokenizer(path).sha256:

@@ -14,7 +14,7 @@ from maskedlm.core.errors import DataError, did_you_mean
 from maskedlm.data.sources import parquet
 
 _BOM = b"\xef\xbb\xbf"
-_LONGEST = 1 << 30  # Characters in a field; csv's own limit is 131,072.
+_MAX_FIELD = 1 << 30  # Characters; csv's default limit is 131,072.
 
 
 class Record(NamedTuple):
@@ -26,7 +26,7 @@ class Record(NamedTuple):
 
   @property
   def where(self) -> str:
-    """FILE:LINE, the beginning of every error message."""
+    """FILE:LINE, with which error messages begin."""
     return f"{self.path}:{self.line}"
 
 
@@ -41,12 +41,12 @@ def read_records(
   Args:
     path: .tsv or .txt (tabs), .csv (commas), .jsonl (one object per line) or
       .parquet; in the latter two, values that are not strings become JSON. In
-      .csv, "..." quotes a field (RFC 4180); in .tsv, a quotation mark is text
-      like any other (GLUE). A byte order mark, blank lines and the \\r of
-      \\r\\n are dropped.
+      .csv, "..." quotes a field (RFC 4180); in .tsv, quotation marks are
+      ordinary text (GLUE). A byte order mark, blank lines and the \\r of \\r\\n
+      are dropped.
     header: names of the columns, for a file without a header row.
-    ragged: called with the error of a row that has too few or too many
-      columns, which is then left out; None: the error is raised.
+    ragged: called with the error of a row that has too few or too many columns,
+      which is then skipped; None: the error is raised.
 
   Raises:
     DataError: the file is missing, empty or has no row, a column name occurs
@@ -58,7 +58,7 @@ def read_records(
   if suffix in OBJECTS:
     found = OBJECTS[suffix](path)
   else:
-    found = _named(path, _rows(path, suffix), header, ragged)
+    found = _with_columns(path, _rows(path, suffix), header, ragged)
   count = 0
   for count, record in enumerate(found, 1):  # noqa: B007 - used below.
     yield record
@@ -67,7 +67,7 @@ def read_records(
 
 
 def read_first_row(path: str | pathlib.Path) -> list[str]:
-  """Returns the fields of the first row, header or not; for OBJECTS, the names.
+  """Returns the fields of the first row; for OBJECTS, the names of the fields.
 
   Raises:
     DataError: as read_records.
@@ -110,7 +110,7 @@ def missing_column(record: Record, names: Sequence[str]) -> str:
 
 
 def read_lines(path: pathlib.Path) -> Iterator[str]:
-  """Yields the lines of a UTF-8 file, without their line ends.
+  """Yields the lines of a UTF-8 file, without line ends.
 
   Raises:
     DataError: the file is missing, empty or not UTF-8.
@@ -132,10 +132,10 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
 def decode_lines(
   lines: Iterable[bytes], name: str
 ) -> Iterator[tuple[int, str]]:
-  """Yields (number from 1, line) without line ends.
+  """Yields (number from 1, line) of lines of bytes, without line ends.
 
   Raises:
-    DataError: a line is not UTF-8; the message has the given file name.
+    DataError: a line is not UTF-8; the message names the file `name`.
   """
   for number, line in enumerate(lines, 1):
     line = line.removeprefix(_BOM) if number == 1 else line
@@ -144,8 +144,8 @@ def decode_lines(
     except UnicodeDecodeError as error:
       raise DataError(
         f"{name}:{number}: not UTF-8 (byte 0x{line[error.start]:02x} at "
-        f"{error.start + 1} of the line); expected UTF-8: convert it, e.g. "
-        "iconv -f latin1 -t utf-8."
+        f"{error.start + 1} of the line); expected UTF-8; convert it, for "
+        "example with iconv -f latin1 -t utf-8."
       ) from None
     yield number, text.removesuffix("\n").removesuffix("\r")
 
@@ -169,7 +169,7 @@ def _rows(path: pathlib.Path, suffix: str) -> Iterator[tuple[int, list[str]]]:
 def _quoted(
   path: pathlib.Path, lines: Iterable[str], separator: str
 ) -> Iterator[tuple[int, list[str]]]:
-  csv.field_size_limit(_LONGEST)
+  csv.field_size_limit(_MAX_FIELD)
   reader = csv.reader(
     (f"{line}\n" for line in lines), delimiter=separator, strict=True
   )
@@ -181,13 +181,13 @@ def _quoted(
       return
     except csv.Error as error:
       raise DataError(
-        f"{path}:{start}: a row that begins here can't be read ({error}); is "
-        'a quotation mark not closed? Within quotes, " is written "".'
+        f"{path}:{start}: the row that begins here can't be read ({error}); is "
+        'a quotation mark not closed? Within quotes, write " as "".'
       ) from None
     yield start, row
 
 
-def _named(
+def _with_columns(
   path: pathlib.Path,
   rows: Iterator[tuple[int, list[str]]],
   header: Sequence[str],
@@ -197,8 +197,8 @@ def _named(
   twice = {name for name in names if names.count(name) > 1}
   if twice:
     raise DataError(
-      f"{path}:1: the column {sorted(twice)[0]!r} is there twice; expected a "
-      "header with different names. If it has none, give them: task.header."
+      f"{path}:1: the column {sorted(twice)[0]!r} occurs twice; expected a "
+      "header with distinct names; if the file has no header, set task.header."
     )
   for line, row in rows:
     if len(row) == len(names):
@@ -206,8 +206,8 @@ def _named(
       continue
     error = DataError(
       f"{path}:{line}: the row has {len(row)} columns; expected "
-      f"{len(names)} ({', '.join(names)}): is a tab or a quote missing or too "
-      "many?"
+      f"{len(names)} ({', '.join(names)}); is there a missing or extra tab or "
+      "quote?"
     )
     if ragged is None:
       raise error
@@ -242,7 +242,7 @@ def parse_json_fields(line: str, where: str) -> dict[str, str]:
   """Returns the fields of a JSON object, without those that are null.
 
   Raises:
-    DataError: not an object.
+    DataError: the line is not an object.
   """
   such_as = '{"text": "...", "label": "..."}'
   return _texts(parse_json_object(line, where, such_as=such_as))
@@ -257,7 +257,7 @@ def parse_json_object(line: str, where: str, *, such_as: str) -> dict[str, Any]:
     such_as: an example of an object, for errors.
 
   Raises:
-    DataError: not an object.
+    DataError: the line is not an object.
   """
   try:
     value = json.loads(line)
@@ -278,7 +278,7 @@ def _texts(fields: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _text(value: Any) -> str:
-  if isinstance(value, bytes):  # Old writers of Parquet store strings so.
+  if isinstance(value, bytes):  # Strings of old Parquet writers.
     return value.decode("utf-8")
   if isinstance(value, list | dict | bool | int | float):
     return json.dumps(value, ensure_ascii=False, default=str)
@@ -286,5 +286,5 @@ def _text(value: Any) -> str:
 
 
 def encodable(text: str) -> str:
-  """Replaces lone surrogates by ?: JSON can spell them, UTF-8 can't."""
+  """Replaces lone surrogates, which JSON can express but UTF-8 can't, by ?."""
   return text.encode("utf-8", "replace").decode("utf-8")

@@ -1,7 +1,7 @@
 """Reads texts from files of lines or of JSON objects, one per line.
 
-A Text has its file and line, so that vectors and errors can be traced to their
-source.
+A Text records its file and line, so that vectors and errors can be traced to
+their source.
 """
 
 import contextlib
@@ -49,11 +49,11 @@ def check_files(
   """Checks that the files exist, before anything slow begins.
 
   Args:
-    paths, form: as read_texts.
+    paths, form: as for read_texts.
     option: the option's name, for errors.
 
   Raises:
-    ConfigError: an unknown format, a missing file, or a folder.
+    ConfigError: the format is unknown, or a file is missing or a folder.
   """
   if form:
     check_name("--format", form, FORMATS)
@@ -61,7 +61,7 @@ def check_files(
     if path != STDIN and not pathlib.Path(path).exists():
       raise ConfigError(f"{option}={path}: no such file.")
     if path != STDIN and pathlib.Path(path).is_dir():
-      raise ConfigError(f"{option}={path} is a folder: give its files.")
+      raise ConfigError(f"{option}={path} is a folder; give its files.")
 
 
 def read_texts(
@@ -74,10 +74,10 @@ def read_texts(
   """Yields the texts of files, in their order, in bounded memory.
 
   Args:
-    paths: of UTF-8 files; "-" is stdin. Blank lines are left out.
-    form: one of FORMATS; "": jsonl if a file is named so, else text.
-    field: of a JSON object that holds the text. An object with "tokens", a
-      list of strings, is a sentence of those words instead.
+    paths: UTF-8 files; "-" is stdin. Blank lines are skipped.
+    form: one of FORMATS; "": jsonl for files with this ending, else text.
+    field: the field of a JSON object that holds the text. An object with
+      "tokens", a list of strings, is a sentence of those words instead.
     seen: its "bytes" and "texts" are increased by the numbers read.
 
   Raises:
@@ -93,9 +93,9 @@ def read_texts(
 def read_entries(
   paths: Sequence[str], form: str, seen: Counter | None = None
 ) -> Iterator[tuple[str, int, str | dict]]:
-  """Yields (file, line, text); for JSON, the object in place of the text.
+  """Yields (file, line, text); for JSON, with the object in place of the text.
 
-  Arguments and errors as read_texts.
+  Arguments and errors as for read_texts.
   """
   seen = Counter() if seen is None else seen
   such_as = '{"text": "..."} or {"tokens": ["...", "..."]}'
@@ -112,18 +112,18 @@ def read_entries(
       yield name, number, line
   if not seen["texts"]:
     names = ", ".join(map(_name, paths))
-    raise DataError(f"{names}: no line with text; expected one at least.")
+    raise DataError(f"{names}: no line with text; expected at least one.")
 
 
 def _is_jsonl(path: str, form: str) -> bool:
-  """Returns whether a file has JSON objects, by form or else by its name."""
+  """Returns whether a file has JSON objects, by its form or else its name."""
   name = pathlib.Path(path)
   name = name.with_suffix("") if _is_compressed(path) else name
   return (form or name.suffix.lower().removeprefix(".")) == "jsonl"
 
 
 def total_bytes(paths: Sequence[str]) -> int:
-  """Returns the bytes of the texts; 0 if unknown: stdin, pipes, .gz, .zst."""
+  """Returns the bytes of the texts; 0 if unknown (stdin, pipes, .gz, .zst)."""
   found = [pathlib.Path(path) for path in paths]
   if (
     STDIN in paths
@@ -135,11 +135,11 @@ def total_bytes(paths: Sequence[str]) -> int:
 
 
 def given_texts(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
-  """Yields (line, text) of the input of a verb, without blank lines.
+  """Yields (line, text) of a command's input, without blank lines.
 
   Args:
     texts: from the command line, with line 0; if empty, the file is read.
-    path: as read_lines.
+    path: as for read_lines.
 
   Raises:
     DataError: as read_lines.
@@ -158,14 +158,14 @@ def request_groups(
 
   Args:
     items: made from the texts or, if there are none, the lines of the files.
-    most: items in a list.
+    most: maximum number of items in a list.
     texts: from the command line.
-    paths: of files; "-" is stdin.
+    paths: input files; "-" is stdin.
   """
   at_keyboard = not texts and STDIN in paths and sys.stdin.isatty()
   items = iter(items)
-  while some := list(itertools.islice(items, 1 if at_keyboard else most)):
-    yield some
+  while group := list(itertools.islice(items, 1 if at_keyboard else most)):
+    yield group
 
 
 def read_lines(
@@ -189,8 +189,8 @@ def read_lines(
 
   if path.lower().endswith(".parquet"):
     raise DataError(
-      f"{name}: Parquet isn't read here; expected lines of text or JSON. "
-      "Labelled data are given by --data."
+      f"{name}: Parquet is not supported here; expected lines of text or JSON. "
+      "For labelled data use --data."
     )
   try:
     with _open(path) as file:
@@ -210,7 +210,7 @@ def _is_compressed(path: str) -> bool:
 
 
 def _open(path: str) -> contextlib.AbstractContextManager[Iterable[bytes]]:
-  """Returns a context manager of the lines."""
+  """Returns a context manager whose value is the file's lines."""
   if path == STDIN:
     return contextlib.nullcontext(sys.stdin.buffer)
   if _is_compressed(path):
@@ -231,24 +231,24 @@ def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
   """Returns the Text of {"tokens": [...]} or {field: "..."}, or raises."""
   where = f"{file}:{line}"
   if "tokens" in value:
-    return _of_tokens(value["tokens"], where, file=file, number=line)
+    return _text_of_tokens(value["tokens"], where, file=file, number=line)
   if not isinstance(value.get(field), str):
-    found = "is no string" if field in value else "is not there"
+    problem = "is not a string" if field in value else "is missing"
     raise DataError(
-      f"{where}: the field {field!r} {found}; the object has "
-      f"{', '.join(map(repr, value)) or 'nothing'}"
+      f"{where}: the field {field!r} {problem}; the object has "
+      f"{', '.join(map(repr, value)) or 'no fields'}"
       f"{did_you_mean(field, value) if field not in value else ''}. "
       "Name the text's field with --field."
     )
   return Text(tables.encodable(value[field]), None, file, line)
 
 
-def _of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
+def _text_of_tokens(tokens: Any, where: str, *, file: str, number: int) -> Text:
   if not isinstance(tokens, list) or not all(
     isinstance(token, str) for token in tokens
   ):
     raise DataError(
-      f"{where}: 'tokens' is no list of strings; expected the words of a "
+      f"{where}: 'tokens' is not a list of strings; expected the words of a "
       'sentence: {"tokens": ["The", "bank", "."]}.'
     )
   words = list(map(tables.encodable, tokens))

@@ -15,8 +15,8 @@ PREFIX = "tfds:"
 def read_records(source: str) -> Iterator[Record]:
   """Yields the examples, in the order of their "idx" if they have one.
 
-  TFDS shuffles when it writes; idx (GLUE's) is the row of the original file. A
-  class becomes its name, "" if there is none (-1); `line` counts from 1.
+  TFDS shuffles when it writes; idx (in GLUE) is the row of the original file. A
+  class becomes its name, or "" if there is none (-1); `line` counts from 1.
 
   Raises:
     DataError: the name is wrong, or TFDS can't open or read it.
@@ -46,7 +46,7 @@ def open_data_source(source: str):
 
 
 def feature_text(data, name: str, value: Any) -> str:
-  """Returns a feature's value as text, as a file would have it."""
+  """Returns a feature's value as text, as it would be in a file."""
   if isinstance(value, bytes):
     return value.decode("utf-8", "replace")
   if isinstance(value, str):

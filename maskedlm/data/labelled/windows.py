@@ -1,13 +1,13 @@
 """Cuts sequences that are longer than a row into overlapping windows.
 
 An item (a word or a token) is in several windows, and its prediction is taken
-from one of them. The two cutters differ in what they guarantee. `cut_windows`
-takes each item from the window in which it has most context: the larger, the
-nearer of the window's two ends is (google-research/bert, run_squad.py, "max
+from one of them. The two functions give different guarantees. `cut_windows`
+takes each item from the window in which it has the most context, the distance
+to the nearer end of the window (google-research/bert, run_squad.py, "max
 context"). `cut_span_windows` is for predictions about spans of words: its
 windows overlap by so many words that every span is whole in the window that
-keeps its first word. Each is part of what a run computes, so neither can stand
-in for the other.
+keeps its first word. Each is part of what a run computes, so neither can
+replace the other.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ import numpy as np
 
 
 class Window(NamedTuple):
-  """Items begin to end - 1, of which keep_begin to keep_end - 1 count."""
+  """Items begin to end - 1; those from keep_begin to keep_end - 1 are used."""
 
   begin: int
   end: int
@@ -34,8 +34,8 @@ def cut_windows(
     lengths: tokens of each item; an item longer than capacity counts as
       capacity, and the caller cuts it.
     capacity: the largest number of tokens in a window.
-    stride: tokens from the begin of a window to that of the next; 0 = half of
-      capacity. Reduced where an item would be left out, and for the last.
+    stride: tokens from the start of a window to that of the next; 0 = half of
+      capacity. Reduced if an item would be left out, and for the last window.
 
   Returns:
     Windows with increasing begin and end; one if everything fits, or if there
@@ -46,10 +46,10 @@ def cut_windows(
   count, spans, begin = len(starts) - 1, [], 0
   while (end := _end(starts, begin, capacity)) < count:
     spans.append((begin, end))
-    # Far enough to hold the next item, and not so far as to leave it out.
-    reaching = _first(starts, starts[end + 1] - capacity)
-    begin = min(max(_first(starts, starts[begin] + stride), reaching), end)
-  # The last window reaches back as far as it can: context costs nothing.
+    # Far enough to hold the next item, but not so far as to leave it out.
+    nearest = _first(starts, starts[end + 1] - capacity)
+    begin = min(max(_first(starts, starts[begin] + stride), nearest), end)
+  # The last window extends back as far as possible: context costs nothing.
   spans.append((_first(starts, starts[count] - capacity), count))
   return _keep(spans, starts)
 
@@ -65,23 +65,23 @@ def _first(starts, token: int) -> int:
 
 
 def _end(starts, begin: int, capacity: int) -> int:
-  """Returns the end of the window that begins at an item: what fits."""
+  """Returns the end of the items that fit in a window from `begin` on."""
   return int(np.searchsorted(starts, starts[begin] + capacity, "right")) - 1
 
 
 def _keep(spans: Sequence[tuple[int, int]], starts: np.ndarray) -> list[Window]:
-  """Gives each item to the window with most context, the first if equal."""
+  """Assigns each item to the window with most context, the first if equal."""
   count = len(starts) - 1
   most, owner = np.full(count, -1.0), np.zeros(count, np.int64)
   for i, (begin, end) in enumerate(spans):
-    # At the ends of the sequence itself no context is missing. To count it so
-    # would change nothing: any other window has less on that very side.
+    # At the ends of the sequence no context is missing, but counting it so
+    # would change nothing: any other window has less on the same side.
     left = starts[begin:end] - starts[begin]
     right = starts[end] - starts[begin + 1 : end + 1]
     context = np.minimum(left, right)
     owner[begin:end][context > most[begin:end]] = i
     most[begin:end] = np.maximum(most[begin:end], context)
-  # The later of two windows gains with every item, so each keeps a range.
+  # With each item the later of two windows gains, so each keeps a range.
   bounds = np.searchsorted(owner, np.arange(len(spans) + 1))
   return [
     Window(begin, end, int(bounds[i]), int(bounds[i + 1]))
@@ -93,25 +93,25 @@ def _keep(spans: Sequence[tuple[int, int]], starts: np.ndarray) -> list[Window]:
 def cut_span_windows(
   lengths: Sequence[int], capacity: int, *, overlap: int, stride: int = 0
 ) -> list[Window]:
-  """Returns windows of a sentence; a span is scored where its first word is.
+  """Returns windows of a sentence, for spans scored where their first word is.
 
   A span of at most overlap + 1 words is whole there, if a row can hold it. Of
-  the words that two windows share, each keeps the half where it has more
+  the words that two windows share, each keeps the half for which it has more
   context.
 
   Args:
     lengths: tokens of each word, at most capacity.
     capacity: the largest number of tokens in a window.
-    overlap: the fewest words that neighbours share.
-    stride: tokens from the begin of a window to that of the next; 0 = half of
-      capacity. Reduced where the overlap requires it.
+    overlap: the minimum number of words that neighbours share.
+    stride: tokens from the start of a window to that of the next; 0 = half of
+      capacity. Reduced if the overlap requires it.
   """
   stride = stride or max(capacity // 2, 1)
   starts = _starts(lengths)
   count, begins = len(starts) - 1, [0]
   while (end := _end(starts, begins[-1], capacity)) < count:
     begin = begins[-1]
-    # The last window reaches back as far as it can: context costs nothing.
+    # The last window extends back as far as possible: context costs nothing.
     last = max(_first(starts, starts[count] - capacity), begin + 1)
     wanted = _first(starts, starts[begin] + stride)
     begins.append(max(min(wanted, end - overlap, last), begin + 1))

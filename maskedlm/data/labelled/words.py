@@ -1,7 +1,7 @@
-"""Splits text into words, and tokenises each word separately.
+"""Splits text into words, and tokenizes each word separately.
 
-Tasks that label words need to know the tokens of each word; as each is
-tokenised alone, nothing can shift.
+Tasks that label words need the tokens of each word; since each word is
+tokenized alone, the alignment is exact.
 """
 
 import functools
@@ -92,12 +92,12 @@ def _parts(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _is_symbol(character: str) -> bool:
-  """Returns whether it is punctuation, or a symbol such as $ or an emoji."""
+  """Returns whether it is punctuation or a symbol, such as $ or an emoji."""
   return unicodedata.category(character)[0] in "PS"
 
 
 def _is_mark(character: str) -> bool:
-  """Returns whether it modifies the character before: accent, joiner, tone."""
+  """Returns whether it is an accent, joiner or tone of the character before."""
   return (
     unicodedata.category(character)[0] == "M"
     or character == _JOINER

@@ -1,14 +1,15 @@
 """Finds duplicate documents: equal ones by a hash, similar ones by MinHash.
 
-The similarity of two documents is the Jaccard index of their sets of shingles,
-runs of 5 words (Broder, "On the resemblance and containment of documents",
-1997). The minimum of a random hash over each of two sets is equal with
-probability J, their Jaccard index. With b bands of r minima each, at least one
-band is equal with probability 1 - (1 - J^r)^b, which rises steeply around
-(1/b)^(1/r) (Leskovec, Rajaraman & Ullman, Mining of Massive Datasets, sec.
-3.4). A document that shares a band with an earlier one is dropped, as in Lee et
-al. (arXiv:2107.06499), so the first one of each pair stays. Pairs are not
-compared: the work is linear in the documents, and depends on the text alone.
+The similarity of two documents is the Jaccard index J of their sets of
+shingles, runs of 5 words (Broder, "On the resemblance and containment of
+documents", 1997). The minima of a random hash over the two sets are equal with
+probability J. With b bands of r minima each, at least one band is equal with
+probability 1 - (1 - J^r)^b, which rises steeply around (1/b)^(1/r) (Leskovec,
+Rajaraman & Ullman, Mining of Massive Datasets, sec. 3.4). A document that
+shares a band with an earlier one is dropped, as in Lee et al.
+(arXiv:2107.06499), so the first of each pair is kept. Pairs are not compared:
+the work is linear in the number of documents, and the result depends on the
+text alone.
 
 Worker processes run `compute_signatures`; `mark_duplicates` sees the signatures
 of all documents. beam/ does the same, with the signatures grouped by hash.
@@ -29,7 +30,7 @@ from maskedlm.data.prepare.documents import Document, make_chunks
 from maskedlm.data.sources import domains
 
 SHINGLE = 5  # Words.
-HASHES = 128  # At most, over all bands.
+HASHES = 128  # Maximum over all bands.
 KEPT, EQUAL, SIMILAR = range(3)  # Status of a document.
 _BLOCK = 1 << 12  # Shingles hashed at a time.
 
@@ -44,7 +45,7 @@ class Bands(NamedTuple):
 class Signatures(NamedTuple):
   """Hashes of n documents, by which duplicates are found."""
 
-  digests: np.ndarray  # [n] uint64, of the text.
+  digests: np.ndarray  # [n] uint64, hashes of the text.
   bands: np.ndarray  # [n, b] uint64; b is 0 if only equal ones are sought.
   characters: np.ndarray  # [n] int64
 
@@ -123,8 +124,8 @@ def check_domain(name: str, status: np.ndarray) -> None:
   if len(status) and not np.any(status == KEPT):
     with domains.errors_of_domain(name):
       raise CorpusError(
-        "every document duplicates an earlier one and would be dropped: leave"
-        " the part out, name it before the others, or set"
+        "every document duplicates an earlier one and would be dropped; leave"
+        " the part out, list it before the others, or set"
         " corpus.deduplicate=False and corpus.near_duplicates=0."
       )
 
@@ -175,8 +176,8 @@ def count_dropped(status: np.ndarray, characters: np.ndarray) -> dict[str, int]:
 def shingles(document: Document) -> np.ndarray:
   """Returns the set of hashes of 5 consecutive words, uint64.
 
-  Case and punctuation are ignored. A document of fewer words is one shingle;
-  the shingle of one without words is its digest.
+  Case and punctuation are ignored. A document of fewer words is one shingle; a
+  document without words has its digest as a shingle.
   """
   words = word_hashes(" ".join(document.lines))
   if not len(words):
@@ -192,7 +193,7 @@ def word_hashes(text: str) -> np.ndarray:
   A word is a run of letters, digits and their marks, or a single character of a
   script written without spaces between words.
   """
-  # One number per character; sources/reader.py leaves no lone surrogates.
+  # One number per character; sources/reader.py has removed lone surrogates.
   points = np.frombuffer(text.lower().encode("utf-32-le"), "<u4")
   category = _categories()[np.minimum(points, _MAX_POINT)]
   begins = (category == _ALONE) | (
@@ -224,7 +225,7 @@ _WITHOUT_SPACES = (
 
 @functools.cache
 def _categories() -> np.ndarray:
-  """Returns the category of each code point; one for all from _MAX_POINT on."""
+  """Returns the category of each code point up to _MAX_POINT."""
   categories = np.full(_MAX_POINT + 1, _SPACE, np.uint8)
   for point in range(_MAX_POINT):
     if unicodedata.category(chr(point))[0] in "LNM":

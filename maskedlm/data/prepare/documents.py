@@ -1,7 +1,8 @@
-"""Documents on their way from a source to the workers of `prepare`.
+"""Streams documents from a source to the workers of `prepare`.
 
-Each function takes a stream and returns a stream, and holds little of it: read,
-with a hash as key -> cached if small -> put in a split -> grouped to chunks.
+Each function takes and returns a stream and holds little of it. Documents are
+read and hashed, cached if they are small, assigned to a split and grouped into
+chunks.
 """
 
 import hashlib
@@ -20,8 +21,8 @@ from maskedlm.data.sources import domains, reader
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import console
 
-CHUNK_BYTES = 1 << 20  # Text that a worker takes at a time.
-CACHE_BYTES = 1 << 25  # A source of at most this much text is read once.
+CHUNK_BYTES = 1 << 20  # Text that a worker processes at a time.
+CACHE_BYTES = 1 << 25  # Sources with at most this much text are read once.
 
 
 class Document(NamedTuple):
@@ -29,7 +30,7 @@ class Document(NamedTuple):
 
   lines: list[str]
   key: float  # In [0, 1): a hash of the text.
-  num_bytes: int  # Of the text in UTF-8.
+  num_bytes: int  # Size of the text in UTF-8.
   domain: Domain = Domain("", "", "")
   digest: int = 0  # 64-bit hash of the text.
 
@@ -37,11 +38,11 @@ class Document(NamedTuple):
 def read_documents(config: ConfigDict, report: Counter) -> Iterator[Document]:
   """Yields the documents of corpus.source, or of each of corpus.parts in turn.
 
-  The keys do not depend on config.seed: runs with several seeds share one
-  corpus, and are compared on the same held-out documents.
+  The keys do not depend on config.seed: runs with different seeds share one
+  corpus and are compared on the same held-out documents.
   """
   for domain in domains.parse_domains(config.corpus):
-    counts = Counter()  # Of this domain, so that an empty one is noticed.
+    counts = Counter()  # For this domain, so that an empty one is noticed.
     with domains.errors_of_domain(domain.name):
       for lines in reader.read_documents(
         domain.source, text_field=config.corpus.text_field, report=counts
@@ -83,10 +84,10 @@ def split_key(digest: int) -> float:
 def cache_small(
   documents: Iterable[Document], cache: list[Document]
 ) -> Iterator[Document]:
-  """Passes documents on; at the end `cache` holds all of them, or none.
+  """Yields the documents and caches them unless they exceed CACHE_BYTES.
 
-  None if they exceed CACHE_BYTES. Small sources can be slow to read: the source
-  docstrings: parses every installed module.
+  At the end, `cache` holds all documents or none. Small sources can be slow to
+  read: the source docstrings: parses every installed module.
   """
   num_bytes = 0
   for document in documents:
@@ -113,14 +114,14 @@ def split_documents(
 def _split_domain(
   documents: Iterable[Document], heldout_share: float, domain: Domain
 ) -> Iterator[tuple[str, Document]]:
-  """Splits by the document's key alone.
+  """Yields (split, document) of one domain, split by the document's key alone.
 
   Documents with keys below heldout_share are held out. If these are fewer than
-  two, the two smallest keys of all are (next sentence prediction needs another
-  document): of 20 documents at 1%, two are held out. Equal documents stay
-  together, and the order of the documents doesn't matter. A heldout_share of 0
-  holds out none. Until two held-out documents are known, two documents wait,
-  and may come later than they stood.
+  two, those with the two smallest keys are, since next-sentence prediction
+  needs another document: of 20 documents at 1%, two are held out. Equal
+  documents stay together, and the order of the documents doesn't matter. A
+  heldout_share of 0 holds out none. Until two held-out documents are known, two
+  documents are delayed and may come later than in the source.
   """
   below = set()  # At most two of the keys below heldout_share.
   waiting = {}  # Key -> document, copies: the smallest keys of the others.
@@ -141,7 +142,7 @@ def _split_domain(
     with domains.errors_of_domain(domain.name):
       raise CorpusError(
         f"corpus.heldout_share={heldout_share}, with at least two documents"
-        " held out, leaves none for training: give more documents (in text"
+        " held out, leaves none for training; give more documents (in text"
         " files, blank lines separate them), lower it, or hold out none (0)."
       )
   for document, copies in waiting.values():
@@ -164,7 +165,7 @@ def make_chunks(
 
 
 def show_progress(items: Iterable, label: str, size: Callable) -> Iterator:
-  """Passes items on and shows the progress on stderr.
+  """Yields the items and shows the progress on stderr.
 
   Args:
     items: any stream.

@@ -1,4 +1,4 @@
-"""What a worker process of `prepare` does: documents in, arrays of ids out."""
+"""Encodes documents into arrays of ids, in the workers of `prepare`."""
 
 import itertools
 from collections import Counter
@@ -13,20 +13,20 @@ from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 
 class Encoded(NamedTuple):
-  """An encoded chunk of documents: arrays, which are fast to send."""
+  """An encoded chunk of documents, as arrays, which are fast to send."""
 
   tokens: np.ndarray  # [n]: the ids of all sentences.
-  lengths: np.ndarray  # [s]: tokens of each sentence.
+  lengths: np.ndarray  # [s]: number of tokens of each sentence.
   # Split, domain name and domain_splits.COUNTS of each document.
   documents: list[tuple[str, str, dict[str, int]]]
-  num_bytes: int  # Of text.
+  num_bytes: int  # Bytes of text.
   report: Counter
 
 
 def make_encoder(
   tokenizer_path: str, mode: str, max_tokens: int
 ) -> Callable[[list], Encoded]:
-  """Returns chunk -> Encoded, with the tokenizer loaded in this process.
+  """Returns a function from a chunk to Encoded; loads the tokenizer.
 
   Args:
     tokenizer_path: path for tokenizer.load_tokenizer.
@@ -51,11 +51,11 @@ def make_encoder(
     tokens = np.concatenate([np.empty(0, np.int32), *ids])
     lengths = np.array(list(map(len, ids)), np.int64)
     is_unknown = tokens == tokenizer.special.unk
-    token_ends = _cumulative(lengths)[ends]
+    token_ends = shards.offsets(lengths)[ends]
     numbers = zip(
-      np.diff(_cumulative(-(-lengths // max_tokens))[ends]).tolist(),
+      np.diff(shards.offsets(-(-lengths // max_tokens))[ends]).tolist(),
       np.diff(token_ends).tolist(),
-      np.diff(_cumulative(is_unknown)[token_ends]).tolist(),
+      np.diff(shards.offsets(is_unknown)[token_ends]).tolist(),
       strict=True,
     )
     documents = []
@@ -117,18 +117,13 @@ def unpack_documents(
       begin = end
 
 
-def _cumulative(numbers: np.ndarray) -> np.ndarray:
-  """[3, 2] -> [0, 3, 5]."""
-  return np.concatenate([[0], np.cumsum(numbers, dtype=np.int64)])
-
-
 def cut_lengths(lengths: np.ndarray, max_length: int) -> np.ndarray:
-  """Cuts each into the fewest, most equal pieces: [7, 2] at 3 -> [3, 2, 2, 2].
+  """Divides lengths into the fewest, most equal pieces of at most max_length.
 
-  A length of 0 disappears.
+  [7, 2] at 3 -> [3, 2, 2, 2]. Lengths of 0 are dropped.
   """
   counts = -(-lengths // max_length)
-  pieces = np.repeat(counts, counts)  # Number of pieces of each piece's whole.
+  pieces = np.repeat(counts, counts)  # How many pieces each one's whole has.
   ends = np.repeat(np.cumsum(counts), counts)
   after = ends - 1 - np.arange(len(ends))
   return (np.repeat(lengths, counts) + after) // pieces

@@ -1,9 +1,10 @@
 """Prepares a corpus by processes on this machine: the default runner.
 
-One stream of documents goes through the stages, none of which holds it whole:
-read (documents.py), duplicates dropped (dedup.py), the tokenizer trained
-(vocabulary_sample.py); then, read again, split, encoded by worker processes
-(encode.py) and written (store.write_corpus). beam/ is the other runner.
+A stream of documents passes through the stages, none of which holds all of it:
+documents are read (documents.py), duplicates are dropped (dedup.py) and the
+tokenizer is trained (vocabulary_sample.py); then the documents are read again,
+split, encoded by worker processes (encode.py) and written (store.write_corpus).
+beam/ is the other runner.
 """
 
 import itertools
@@ -17,7 +18,14 @@ from ml_collections import ConfigDict
 from maskedlm.data import workers
 from maskedlm.data.corpus import domain_splits, store
 from maskedlm.data.prepare import dedup, encode, options, vocabulary_sample
-from maskedlm.data.prepare import documents as documents_lib
+from maskedlm.data.prepare.documents import (
+  Document,
+  cache_small,
+  make_chunks,
+  read_documents,
+  show_progress,
+  split_documents,
+)
 from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
@@ -45,11 +53,11 @@ def run(
 
 def document_reader(
   config: ConfigDict, report: Counter, progress: bool
-) -> Callable[[], Iterable[documents_lib.Document]]:
+) -> Callable[[], Iterable[Document]]:
   """Returns a function that reads the documents to encode at each call.
 
   A small source is read once. `report` has the counts of the latest reading.
-  Duplicates are searched here, before the function is called.
+  The search for duplicates takes place here, before the function is called.
   """
   cache = []
 
@@ -57,9 +65,7 @@ def document_reader(
     if cache:
       return iter(cache)
     report.clear()
-    return documents_lib.cache_small(
-      documents_lib.read_documents(config, report), cache
-    )
+    return cache_small(read_documents(config, report), cache)
 
   if not dedup.is_enabled(config.corpus):
     return read
@@ -69,7 +75,8 @@ def document_reader(
 
   def read_unique():
     documents = read()
-    dict.update(report, dedup.count_dropped(status, characters))  # Not added.
+    # dict.update, since Counter.update would add the counts.
+    dict.update(report, dedup.count_dropped(status, characters))
     return itertools.compress(documents, status == dedup.KEPT)
 
   return read_unique
@@ -77,7 +84,7 @@ def document_reader(
 
 def make_tokenizer(
   config: ConfigDict,
-  documents: Iterable[documents_lib.Document],
+  documents: Iterable[Document],
   *,
   log: Callable,
   progress: bool,
@@ -94,7 +101,7 @@ def make_tokenizer(
 def _encode_documents(
   config: ConfigDict,
   tokenizer_path: str,
-  documents: Iterable[documents_lib.Document],
+  documents: Iterable[Document],
   report: Counter,
   parts: list[dict],
   progress: bool,
@@ -107,23 +114,19 @@ def _encode_documents(
       config.corpus.sentences,
       config.corpus.max_sentence_tokens,
     ),
-    documents_lib.make_chunks(
-      documents_lib.split_documents(documents, config.corpus.heldout_share)
-    ),
+    make_chunks(split_documents(documents, config.corpus.heldout_share)),
     num_workers=workers.num_workers(config.corpus),
   )
   if progress:
-    encoded = documents_lib.show_progress(
+    encoded = show_progress(
       encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
     )
   return encode.unpack_documents(encoded, report, parts)
 
 
 def _show(
-  documents: Iterable[documents_lib.Document], label: str, progress: bool
-) -> Iterable[documents_lib.Document]:
+  documents: Iterable[Document], label: str, progress: bool
+) -> Iterable[Document]:
   if not progress:
     return documents
-  return documents_lib.show_progress(
-    documents, label, lambda d: (1, d.num_bytes)
-  )
+  return show_progress(documents, label, lambda d: (1, d.num_bytes))

@@ -1,4 +1,4 @@
-"""The options of `prepare`: their ranges, and those that a corpus records."""
+"""Checks the options of `prepare`, and lists those that a corpus records."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from maskedlm.data.corpus import shards
 from maskedlm.data.prepare import vocabulary_sample
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
-# Options of config.corpus that decide what a corpus holds.
+# Options of config.corpus that determine the content of a corpus.
 OPTIONS = (
   "source",
   "text_field",
@@ -19,7 +19,7 @@ OPTIONS = (
   "max_sentence_tokens",
   "shard_tokens",
 )
-# Options added later, with the values that corpora without them have.
+# Options added later, and their values in corpora that don't record them.
 LATER_OPTIONS = {"deduplicate": False, "near_duplicates": 0.0}
 # Recorded instead of the tokenizer's options if tokenizer.path is set.
 TOKENIZER_HASH = "tokenizer.path (its SHA-256)"
@@ -59,15 +59,15 @@ def recorded_options(
   *,
   domains: bool,
 ) -> dict[str, Any]:
-  """Returns the options that decide a corpus's content, for its meta.json.
+  """Returns the options that determine a corpus's content, for its meta.json.
 
-  Options added later are included only if they differ from before, so that a
-  corpus prepared by an older version still matches.
+  Options added later are included only if they differ from their earlier value,
+  so that a corpus prepared by an older version still matches.
 
   Args:
     config: `corpus` and `tokenizer` are read.
-    tokenizer: needed only if tokenizer.path is set; its content is recorded,
-      wherever the file is.
+    tokenizer: needed only if tokenizer.path is set; the hash of its content is
+      recorded instead of the path.
     domains: whether the corpus has several (corpus.parts).
   """
   recorded = {f"corpus.{name}": config.corpus[name] for name in OPTIONS}

@@ -1,10 +1,10 @@
 """Prepares a corpus: from text to a tokenizer and shards of token ids on disk.
 
-The one function to know is `prepare`. It checks the options and the path, opens
-the corpus that is already there, or has a runner make it: local.py, by
-processes on this machine, or beam/. A document's split is decided by a hash of
-its text. The corpus depends on the text and the options only, not on the runner
-or the number of workers.
+The main function is `prepare`. It checks the options and the path, and opens
+the corpus that is already there, or calls a runner to make it: local.py, with
+processes on this machine, or beam/. A document's split is determined by a hash
+of its text. The corpus depends on the text and the options alone, not on the
+runner or the number of workers.
 """
 
 import contextlib
@@ -31,9 +31,9 @@ def train_tokenizer(
 ) -> Tokenizer:
   """Trains the tokenizer on the source's text, or loads tokenizer.path.
 
-  Training reads the whole source, leaves out what will be held out, and takes
-  every k-th sentence, as many as fit in sample_bytes, or for several domains a
-  sample (vocabulary_sample.py). The result is saved to the directory `path`.
+  Training reads the whole source except held-out documents, and uses every k-th
+  sentence, as many as fit in sample_bytes, or for several domains a sample
+  (vocabulary_sample.py). The result is saved to the directory `path`.
 
   Raises:
     ConfigError: an option is out of range; `path` is a file or not writable.
@@ -63,11 +63,11 @@ def prepare(
 
   Args:
     config: `corpus` and `tokenizer` are read.
-    path: a directory, which appears in one rename when the corpus is complete.
+    path: a directory, which appears by a rename when the corpus is complete.
       PATH.tmp and PATH.lock exist until then. If another process prepares the
       same path, this one waits and opens the result.
-    log: called with lines for the user; at the end, one for each kind of repair
-      or cut that was made in the text.
+    log: called with lines for the user; at the end, one for each type of repair
+      or cut made in the text.
     progress: whether to show the progress on stderr.
     run: the runner, (config, path, log=, progress=) -> corpus.
 
@@ -96,7 +96,7 @@ def _is_complete(path: str) -> bool:
 
 
 def open_existing(config: ConfigDict, path, *, log: Callable) -> store.Corpus:
-  """Opens the corpus at corpus.path, whatever text it was made from.
+  """Opens the corpus at corpus.path, regardless of its source.
 
   Raises:
     CorpusError: it was prepared with another tokenizer than the config's.
@@ -115,30 +115,30 @@ def _reuse(
   tokenizer = None
   if config.tokenizer.path:
     tokenizer = load_tokenizer(config.tokenizer.path)
-    if tokenizer.sha256 == corpus.tokenizer.sha256:  # However it was made.
+    if tokenizer.sha256 == corpus.tokenizer.sha256:  # Ignore how it was made.
       sections = tuple(name for name in sections if name != "tokenizer")
-  wanted = recorded_options(config, tokenizer, domains=bool(corpus.domains))
+  given = recorded_options(config, tokenizer, domains=bool(corpus.domains))
   recorded = corpus.meta["options"]
   different = [
-    f"{name}={wanted.get(name)!r} (there {recorded.get(name)!r})"
-    for name in sorted(wanted.keys() | recorded.keys())
-    if name.startswith(sections) and wanted.get(name) != recorded.get(name)
+    f"{name}={given.get(name)!r} (there {recorded.get(name)!r})"
+    for name in sorted(given.keys() | recorded.keys())
+    if name.startswith(sections) and given.get(name) != recorded.get(name)
   ]
   if TOKENIZER_HASH in recorded and not config.tokenizer.path:
-    # The corpus records no options of the tokenizer's training to compare.
+    # The corpus doesn't record how the tokenizer was trained.
     different = [d for d in different if not d.startswith("tokenizer.")]
     name = os.path.join(path, "tokenizer")
     different.append(f"tokenizer.path='' (there that of {name})")
   if different:
     raise CorpusError(
-      f"{path} was prepared with other options: {', '.join(different)}. Give"
+      f"{path} was prepared with other options: {', '.join(different)}. Use"
       " the same options, set corpus.path to another directory, or remove this"
       " one to prepare it again."
     )
   source = recorded.get("corpus.parts") or recorded.get("corpus.source")
   log(
-    f"corpus: {path}, prepared before from {source} (if the text has changed"
-    " since, remove it)"
+    f"corpus: {path}, prepared before from {source} (remove it if the text has"
+    " changed since)"
   )
   return corpus
 
@@ -161,8 +161,8 @@ def _lock(path: str, log: Callable):
 def _open_lock(name: str, log: Callable):
   if os.path.isfile(name) and os.path.getsize(name):
     raise CorpusError(
-      f"{name}: prepare locks an empty file of this name, but this one isn't"
-      " empty; move it away or use another path."
+      f"{name}: prepare needs this name for an empty lock file, but the file"
+      " isn't empty; move it away or use another path."
     )
 
   def on_wait() -> None:
@@ -179,7 +179,7 @@ def _open_lock(name: str, log: Callable):
 
 
 def describe_corpus(corpus: store.Corpus) -> list[str]:
-  """Returns lines on the corpus's size and text, and the report's counts."""
+  """Returns lines with the corpus's size, its text and the report's counts."""
   report = dict(corpus.meta["report"])
   splits = corpus.meta["splits"]
   lines = [f"corpus: {corpus.path}"]

@@ -1,14 +1,15 @@
-"""The text that a vocabulary is trained on, and whether it fits each language.
+"""Samples the text of a vocabulary, and warns if it doesn't fit a language.
 
-For one source, the sentences of the train split in their order. For several
-domains (corpus.parts), a sample: language i, with n_i sentences, has the share
+For a single source, the text is the sentences of the train split in their
+order. For several domains (corpus.parts), it is a sample: language i, with n_i
+sentences, has the share
 
   q_i = p_i^alpha / sum_j p_j^alpha,   p_i = n_i / sum_k n_k
 
-of the sample's sentences, exactly. Without it (alpha = 1) the vocabulary
-consists of rare words of the large languages, and spells the small ones letter
-by letter (Lample & Conneau, arXiv:1901.07291; alpha = 0.3 by Conneau et al.,
-1911.02116). Read top-down.
+of the sample's sentences, exactly. With alpha = 1 the vocabulary would consist
+of rare words of the large languages, and spell the small ones letter by letter
+(Lample & Conneau, arXiv:1901.07291; alpha = 0.3 in Conneau et al., 1911.02116).
+Read top-down.
 """
 
 import itertools
@@ -20,7 +21,7 @@ import numpy as np
 from ml_collections import ConfigDict
 
 from maskedlm.data import hashing, sampling
-from maskedlm.data.prepare import documents as documents_lib
+from maskedlm.data.prepare.documents import Document, split_documents
 from maskedlm.data.sources.sentences import split_sentences
 from maskedlm.data.tokenizers import training
 from maskedlm.data.tokenizers.tokenizer import (
@@ -29,24 +30,24 @@ from maskedlm.data.tokenizers.tokenizer import (
   train_tokenizer,
 )
 
-# Options of config.tokenizer by which a vocabulary is trained.
+# Options of config.tokenizer for training a vocabulary.
 OPTIONS = ("kind", "vocab_size", "lowercase", "sample_bytes")
-# Options added later, with the values that corpora without them have.
+# Options added later, and their values in corpora that don't record them.
 LATER_OPTIONS = {
   "normalization": "",
   "character_coverage": training.COVERAGE,
   "byte_fallback": False,
 }
-MAX_UNKNOWN = 0.01  # Of a language's characters; a higher share is reported.
+MAX_UNKNOWN = 0.01  # Share of a language's characters; more is reported.
 
 
 class Sample(NamedTuple):
-  """Sentences of a domain, from which those of a vocabulary are drawn."""
+  """Sentences of a domain, from which a vocabulary's sample is drawn."""
 
   name: str
-  num_sentences: int  # In the domain's train split.
-  num_bytes: int  # Of `lines`.
-  lines: list[str]  # Every k-th of them, k a power of two.
+  num_sentences: int  # Sentences in the domain's train split.
+  num_bytes: int  # Bytes of `lines`.
+  lines: list[str]  # Every k-th sentence, k a power of two.
 
 
 def load_or_train(
@@ -69,7 +70,7 @@ def load_or_train(
 
 def train_on_documents(
   config: ConfigDict,
-  documents: Iterable[documents_lib.Document],
+  documents: Iterable[Document],
   *,
   log: Callable,
 ) -> Tokenizer:
@@ -110,12 +111,12 @@ def train_on_sentences(lines: Iterable[str], config: ConfigDict) -> Tokenizer:
 
 def training_sentences(
   config: ConfigDict,
-  documents: Iterable[documents_lib.Document],
+  documents: Iterable[Document],
   *,
   heldout: Callable[[str, str], None] = lambda domain, sentence: None,
 ) -> Iterator[tuple[str, str]]:
-  """Yields (domain, sentence) of the train split; passes others to heldout."""
-  for split, document in documents_lib.split_documents(
+  """Yields (domain, sentence) of the train split; calls heldout with others."""
+  for split, document in split_documents(
     documents, config.corpus.heldout_share
   ):
     for sentence in document_sentences(config, document):
@@ -125,20 +126,18 @@ def training_sentences(
         heldout(document.domain.name, sentence)
 
 
-def document_sentences(
-  config: ConfigDict, document: documents_lib.Document
-) -> list[str]:
-  """Returns the sentences of a document, split as corpus.sentences says."""
+def document_sentences(config: ConfigDict, document: Document) -> list[str]:
+  """Returns the sentences of a document, split according to the config."""
   return split_sentences(
     document.lines,
     mode=config.corpus.sentences,
     language=document.domain.language,
-    report=Counter(),  # The encoder splits again, and counts.
+    report=Counter(),  # Counted by the encoder, which splits again.
   )
 
 
 def max_sample_bytes(config: ConfigDict) -> int:
-  """Returns the limit of the text, in bytes, that a tokenizer is trained on."""
+  """Returns the limit, in bytes, of the text that a tokenizer is trained on."""
   limit = config.tokenizer.sample_bytes
   if config.tokenizer.kind == "unigram":
     limit = min(limit, training.MAX_UNIGRAM_BYTES)
@@ -172,8 +171,8 @@ def limit_samples(
 ) -> list[Sample]:
   """Collects samples, which hold at most 3 * max_bytes at any time.
 
-  A domain's share only falls as others join, so sentences that its share can no
-  longer need are dropped, whatever the number of domains.
+  A domain's share only falls as others join, so sentences that can no longer be
+  needed are dropped, regardless of the number of domains.
   """
   kept = []
   for sample in samples:
@@ -191,8 +190,8 @@ def draw_sentences(
 ) -> list[str]:
   """Draws the sentences that a vocabulary is trained on.
 
-  As many as the domains have, or as fit in `max_sample_bytes`. A domain's
-  sentences come in random order; none is repeated before all were drawn.
+  They are as many as the domains have, or as fit in `max_sample_bytes`. Those
+  of a domain come in random order; none is repeated before all were drawn.
   """
   counts = [sample.num_sentences for sample in samples]
   q = sampling.sampling_shares(counts, alpha)
@@ -216,8 +215,8 @@ def unknown_characters(counts: Counter, tokenizer: Tokenizer) -> Counter:
   """Returns the counts of the characters that are [UNK] to the tokenizer.
 
   Args:
-    counts: of the characters of normalized text.
-    tokenizer: what encodes them.
+    counts: number of occurrences of each character in normalized text.
+    tokenizer: encodes them.
   """
   unk = tokenizer.special.unk
   return Counter(
@@ -234,11 +233,11 @@ def coverage_warnings(
   tokenizer: Tokenizer,
   config: ConfigDict,
 ) -> Iterator[str]:
-  """Yields a warning for each loss of text to a vocabulary, one line each."""
+  """Yields one-line warnings about text that the vocabulary loses."""
   if config.tokenizer.lowercase:
     yield (
-      "warning: tokenizer.lowercase=True strips accents, among them the tones "
-      "of Vietnamese and vowel signs of Hindi: for several languages set "
+      "warning: tokenizer.lowercase=True strips accents, including the tones "
+      "of Vietnamese and vowel signs of Hindi; for several languages set "
       "--config.tokenizer.lowercase=False."
     )
   for sample in samples:
@@ -277,14 +276,14 @@ def _mean_bytes(samples: Sequence[Sample]) -> np.ndarray:
 
 
 def _byte_shares(samples: Sequence[Sample], alpha: float) -> np.ndarray:
-  """Returns the share of the sample's bytes that each domain has."""
+  """Returns each domain's share of the sample's bytes."""
   counts = [sample.num_sentences for sample in samples]
   taken = sampling.sampling_shares(counts, alpha) * _mean_bytes(samples)
   return taken / taken.sum()
 
 
 def _halve(sample: Sample, needed: float) -> Sample:
-  """Drops every second line as often as `needed` bytes remain."""
+  """Drops every second line as long as at least `needed` bytes remain."""
   while sample.num_bytes > 2 * needed and len(sample.lines) > 1:
     lines = sample.lines[::2]
     if total_bytes(lines) < needed:

@@ -320,8 +320,8 @@ def test_verify_finds_what_checksums_can_not(write):
     ("sentences", [0, 4, 3], "starts do not increase"),
     ("sentences", [0, 3, 3], "starts do not increase"),
     ("sentences", [1, 3, 4], "first start is not 0"),
-    ("sentences", [0, 3, 6], "start past the last of the tokens"),
-    ("documents", [0, 3], "start past the last of the sentences"),
+    ("sentences", [0, 3, 6], "start is past the last of the tokens"),
+    ("documents", [0, 3], "start is past the last of the sentences"),
   ],
 )
 def test_a_wrong_shard_is_described(tmp_path, column, values, problem):

@@ -150,9 +150,9 @@ def test_ragged_rows_can_be_left_out(tmp_path):
       "a.tsv:3: the row has 1 columns; expected 2 (a",
     ),
     ("a.csv", "a,b\nx,y,z\n", "a.csv:2: the row has 3 columns; expected 2"),
-    ("a.csv", 'a,b\nx,y\n"z,1\nw,0\n', "a.csv:3: a row that begins here"),
-    ("a.csv", 'a,b\n"x"y,1\n', "a.csv:2: a row that begins here"),
-    ("a.tsv", "a\tb\ta\n1\t2\t3\n", "a.tsv:1: the column 'a' is there twice"),
+    ("a.csv", 'a,b\nx,y\n"z,1\nw,0\n', "a.csv:3: the row that begins here"),
+    ("a.csv", 'a,b\n"x"y,1\n', "a.csv:2: the row that begins here"),
+    ("a.tsv", "a\tb\ta\n1\t2\t3\n", "a.tsv:1: the column 'a' occurs twice"),
     ("a.jsonl", '{"a": 1}\n{"a": 1\n', "a.jsonl:2: not JSON ("),
     ("a.jsonl", "[1]\n", "a.jsonl:1: a JSON list; expected an object"),
     pytest.param(

@@ -228,7 +228,7 @@ def test_a_normalization_is_what_it_is_called(form, expected):
 def test_what_a_kind_can_not_do():
   with pytest.raises(CorpusError, match="byte_fallback=True: WordPiece has no"):
     trained("wordpiece", "", byte_fallback=True)
-  with pytest.raises(CorpusError, match="normalization='nfc': to lowercase"):
+  with pytest.raises(CorpusError, match="normalization='nfc': a lowercasing unigram"):
     tokenizer.train_tokenizer(
       TEXT, kind="unigram", vocab_size=40, lowercase=True, normalization="nfc"
     )

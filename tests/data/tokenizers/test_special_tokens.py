@@ -7,9 +7,7 @@ import tokenizers
 
 from helpers.tokenizer_texts import KINDS, ODD, sentences, train_sentencepiece
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers.tokenizer import (
-  load_tokenizer,
-)
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 
 def _hf_unigram(path):

@@ -16,9 +16,7 @@ from helpers.tokenizer_texts import (
   words_of,
 )
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers.tokenizer import (
-  load_tokenizer,
-)
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 
 def _library_ids(folder, text):

@@ -7,9 +7,7 @@ import tokenizers
 
 from helpers.tokenizer_texts import ODD, words_of
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.tokenizers.tokenizer import (
-  load_tokenizer,
-)
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
 
 
 def test_a_saved_tokenizer_replaces_one_of_another_kind(trained, tmp_path):

@@ -16,10 +16,7 @@ from helpers.tokenizer_texts import (
 )
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.tokenizers import training
-from maskedlm.data.tokenizers.tokenizer import (
-  load_tokenizer,
-  train_tokenizer,
-)
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 
 SCRIPT = """
 import multiprocessing, sys

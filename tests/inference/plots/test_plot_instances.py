@@ -195,7 +195,7 @@ def test_what_cannot_be_drawn(workdir, text, tmp_path, capsys, monkeypatch):
     ({"--word": "zebra"}, f"“zebra”: no whole word in {text}; give other"),
     ({"--word": "?!"}, "--word='?!': expected a word"),
     ({"--data": "none.txt"}, "--data=none.txt: no such file"),
-    ({"--data": str(tmp_path)}, "is a folder: give its files"),
+    ({"--data": str(tmp_path)}, "is a folder; give its files"),
     ({"--limit": "1"}, "--limit=1: expected 2 or more"),
     ({"--projection": "pc"}, 'is unknown; did you mean "pca"?; known: pca,'),
     ({"--layers": "3"}, "layers has 3: the encoder has 2 layers"),

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-from helpers import finetune_runs as runs
-from helpers import vector_encoder as small
+from helpers import finetune_runs
+from helpers import vector_encoder
 from maskedlm.cli import main
 from maskedlm.inference.vectors import vectors
 
@@ -19,7 +19,7 @@ CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 @pytest.fixture
 def text(tmp_path):
   path = tmp_path / "text.txt"
-  path.write_text("\n\n".join(runs.TEXTS))
+  path.write_text("\n\n".join(finetune_runs.TEXTS))
   return path
 
 
@@ -38,7 +38,7 @@ def embed(workdir, text, capsys):
 
 
 def found(model, **options):
-  made = vectors.embed(model, runs.TEXTS, vectors.VectorOptions(**options))
+  made = vectors.embed(model, finetune_runs.TEXTS, vectors.VectorOptions(**options))
   return vectors.collect(made).values
 
 
@@ -49,7 +49,7 @@ def test_the_last_layers(embed, model, tmp_path):
     *("--unit", "word", "--pool", "max", "--layers", "-1,-2"),
     *("--combine", "concat", "--out", out),
   )
-  words = sum(len(text.split()) for text in runs.TEXTS)
+  words = sum(len(text.split()) for text in finetune_runs.TEXTS)
   assert said.splitlines()[-1] == f"{words} vectors of 12 texts"
   with np.load(out) as file:
     expected = found(
@@ -62,7 +62,7 @@ def test_the_last_layers(embed, model, tmp_path):
 
 
 def test_objects_of_stdin(embed, model, tmp_path, monkeypatch):
-  lines = [json.dumps({"body": text}) for text in runs.TEXTS]
+  lines = [json.dumps({"body": text}) for text in finetune_runs.TEXTS]
   stdin = io.TextIOWrapper(io.BytesIO("\n".join(lines).encode()))
   monkeypatch.setattr(sys, "stdin", stdin)
   out = tmp_path / "v.jsonl"
@@ -71,7 +71,7 @@ def test_objects_of_stdin(embed, model, tmp_path, monkeypatch):
     source=None,
   )
   made = [json.loads(line) for line in out.read_text().splitlines()]
-  assert [line["form"] for line in made] == runs.TEXTS
+  assert [line["form"] for line in made] == finetune_runs.TEXTS
   assert made[3]["file"] == "stdin" and made[3]["line"] == 4
   values = np.float32([line["vector"] for line in made])
   np.testing.assert_allclose(values, found(model, unit="sentence"), **CLOSE)
@@ -90,7 +90,7 @@ def test_fitted_and_standardised(embed, model, tmp_path):
     f"--standardise={fitted}", f"--out={out}", "--layers=1", expect=2
   )
   assert "fitted with layers=[2], these vectors have layers=[1]" in said
-  other = small.make(tmp_path / "other", init_stddev=0.2)
+  other = vector_encoder.make(tmp_path / "other", init_stddev=0.2)
   said = embed(
     *(f"--standardise={fitted}", f"--out={out}", f"--checkpoint={other}"),
     expect=2,
@@ -106,7 +106,7 @@ def test_bad_input_leaves_what_was_there(embed, tmp_path):
   good = b'{"text": "the cat sat on the mat"}\n' * 100
   for line, match in {
     b"\xff\n": "bad.jsonl:101: not UTF-8",
-    b'{"txt": "a"}\n': "bad.jsonl:101: the field 'text' is not there",
+    b'{"txt": "a"}\n': "bad.jsonl:101: the field 'text' is missing",
   }.items():
     bad.write_bytes(good + line)
     said = embed(f"--out={out}", "--batch_tokens=16", source=bad, expect=2)

@@ -119,11 +119,11 @@ def test_texts_come_before_the_file_is_read_to_its_end(tmp_path):
 @pytest.mark.parametrize(
   ("line", "match"),
   [
-    (b'{"txet": "a"}', r":2: the field 'text' is not there; .* mean \"txet\""),
-    (b'{"text": 3}', r":2: the field 'text' is no string"),
-    (b"{}", r":2: the field 'text' is not there; the object has nothing"),
-    (b'{"tokens": ["a", 3]}', r":2: 'tokens' is no list of strings"),
-    (b'{"tokens": "a b"}', r":2: 'tokens' is no list of strings"),
+    (b'{"txet": "a"}', r":2: the field 'text' is missing; .* mean \"txet\""),
+    (b'{"text": 3}', r":2: the field 'text' is not a string"),
+    (b"{}", r":2: the field 'text' is missing; the object has no fields"),
+    (b'{"tokens": ["a", 3]}', r":2: 'tokens' is not a list of strings"),
+    (b'{"tokens": "a b"}', r":2: 'tokens' is not a list of strings"),
     (b'["a"]', r":2: a JSON list; expected an object"),
     (b'{"text": "a"', r":2: not JSON"),
     (b"\xe9", r":2: not UTF-8 .* iconv"),

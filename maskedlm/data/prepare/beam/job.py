@@ -1,8 +1,8 @@
-"""The folder that a Beam run works in: its description, and files of arrays.
+"""Manages the folder of a Beam run: its description, and files of arrays.
 
 run.json describes the run for all workers; each stage (stages.py,
 piece_plan.py) has a folder with a file per piece of the source. A file appears
-by a rename when complete, so work that is there need not be done again.
+by a rename when complete, so finished work need not be repeated.
 """
 
 import json
@@ -20,7 +20,7 @@ from maskedlm.runtime import output_files
 
 
 class Job(NamedTuple):
-  """What all stages of a run share."""
+  """The folder, config and pieces, which all stages of a run share."""
 
   folder: str
   config: ConfigDict
@@ -42,11 +42,11 @@ def load_job(folder: str) -> Job:
 
 
 def start_job(job: Job) -> None:
-  """Writes run.json, or checks that the one that is there is the same.
+  """Writes run.json, or checks that an existing one is the same.
 
   Raises:
     CorpusError: the folder belongs to a run with other options or other text,
-      or holds something else.
+      or holds other files.
   """
   run = {
     "config": {
@@ -81,8 +81,8 @@ def start_job(job: Job) -> None:
       ]
       raise CorpusError(
         f"{job.folder} holds an unfinished run with other "
-        f"{' and '.join(sections) + ' options' if sections else 'text'}: give"
-        " the same ones to continue it, or remove the folder."
+        f"{' and '.join(sections) + ' options' if sections else 'text'}; use"
+        " the same to continue it, or remove the folder."
       )
     return
   names = os.listdir(job.folder) if os.path.lexists(job.folder) else []
@@ -98,7 +98,7 @@ def start_job(job: Job) -> None:
 def list_pieces(
   config: ConfigDict, num_bytes: int
 ) -> list[tuple[Domain, reader.Piece]]:
-  """Returns the pieces of the source, or of each domain in turn."""
+  """Returns the pieces of the source, or of all domains in their order."""
   pieces = []
   for domain in domains.parse_domains(config.corpus):
     with domains.errors_of_domain(domain.name):
@@ -114,13 +114,13 @@ def list_pieces(
 
 
 def result_path(folder: str, stage: str, name: int | str) -> str:
-  """Returns the file or folder that a stage makes of a piece or shard."""
+  """Returns the file or folder that a stage makes for a piece or shard."""
   name = name if isinstance(name, str) else f"{name:06d}"
   return os.path.join(folder, stage, name)
 
 
 def is_done(folder: str, stage: str, names: Iterable[int | str]) -> bool:
-  """Returns whether a stage has made all of these."""
+  """Returns whether a stage has finished all of these pieces or shards."""
   return all(os.path.exists(result_path(folder, stage, n)) for n in names)
 
 
@@ -135,6 +135,6 @@ def load_array(
 def save_arrays(
   folder: str, stage: str, name: int | str, **arrays: np.ndarray
 ) -> None:
-  """Writes the result of a stage, as arrays."""
+  """Writes the result of a stage as arrays."""
   with output_files.whole_file(result_path(folder, stage, name)) as file:
     np.savez(file, **arrays)

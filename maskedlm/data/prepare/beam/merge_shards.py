@@ -1,9 +1,9 @@
-"""Makes shards of equal size from many small ones, each independently.
+"""Merges small shards into shards of equal size, each independently.
 
-The last step of a Beam run: workers have encoded the text in pieces. Here the
-documents of all pieces, in their order, become the shards that
-shards.write_shards would have made of one stream. Read top-down: which
-documents a shard has -> writing one.
+This is the last step of a Beam run, after workers have encoded the text in
+pieces: the documents of all pieces, in their order, become the shards that
+shards.write_shards would have made from one stream. `plan_shards` chooses the
+documents of each shard, `write_shard` writes one.
 """
 
 import hashlib
@@ -47,7 +47,7 @@ def plan_shards(
       room = done + shard_tokens - used
       end = int(np.searchsorted(ends, room, side="right"))
       if end <= begin and not used:
-        end = begin + 1  # It has more than shard_tokens.
+        end = begin + 1  # A document of more than shard_tokens.
       if end > begin:
         slices.append(ShardSlice(folder, name, begin, end))
         used += int(ends[end - 1]) - done
@@ -62,11 +62,11 @@ def plan_shards(
 def write_shard(
   folder: str, name: str, slices: Iterable[ShardSlice], *, vocab_size: int
 ) -> tuple[dict[str, int], dict[str, dict], np.ndarray]:
-  """Writes the shard NAME to a folder; files appear when they are complete.
+  """Writes a shard to a folder; its files appear when they are complete.
 
   Returns:
-    The shard's tokens, sentences and documents; bytes and sha256 of each file
-    by name; counts [V] of its tokens.
+    The shard's numbers of tokens, sentences and documents; bytes and sha256 of
+    each file by name; counts [V] of its tokens.
   """
   counts = np.zeros(vocab_size, np.int64)
   arrays = {column: [] for column in shards.COLUMNS}
@@ -97,7 +97,7 @@ def write_shard(
 
 
 def _bounds(starts, begin: int, end: int, size: int) -> tuple[int, int]:
-  """Returns where elements begin to end start and stop; the last at size."""
+  """Returns the range of elements begin to end; the last one ends at size."""
   stop = int(starts[end]) if end < len(starts) else size
   return int(starts[begin]), stop
 
@@ -121,7 +121,7 @@ def _write(path: str, arrays: list[np.ndarray], dtype: np.dtype) -> dict:
 
 
 def _open(folder: str, name: str) -> tuple[np.ndarray, ...]:
-  """Returns tokens, sentences, documents of a small shard, memory-mapped."""
+  """Returns the memory-mapped tokens, sentences, documents of a small shard."""
   return tuple(
     np.asarray(shards.load_array(folder, f"{name}.{column}"))
     for column in shards.COLUMNS

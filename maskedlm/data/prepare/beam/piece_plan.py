@@ -1,9 +1,9 @@
-"""The documents that each piece of the source has in the corpus, in order.
+"""Plans the documents that each piece of the source has in the corpus.
 
-documents.split_documents lets a few documents wait for later ones. Here it is
-given all documents by their digests alone, and its decisions are noted for each
-piece. The lengths of the sentences then decide which ones the tokenizer is
-trained on. Read top-down: the plan -> reading by it -> the sample.
+documents.split_documents delays a few documents until later ones are read. Here
+it gets all documents by their digests alone, and its decisions are recorded for
+each piece. The lengths of the sentences then determine those that the tokenizer
+is trained on. In order: the plan, reading by it, the sample.
 """
 
 import functools
@@ -17,7 +17,13 @@ import numpy as np
 
 from maskedlm.data.corpus import shards
 from maskedlm.data.prepare import dedup, documents, vocabulary_sample
-from maskedlm.data.prepare.beam import job as job_lib
+from maskedlm.data.prepare.beam.job import (
+  Job,
+  load_array,
+  load_job,
+  result_path,
+  save_arrays,
+)
 from maskedlm.data.prepare.documents import Document
 from maskedlm.data.sources.domains import Domain
 from maskedlm.runtime import output_files
@@ -28,20 +34,20 @@ TRAIN = shards.SPLITS.index("train")
 def write_plan(folder: str) -> None:
   """Writes the plan of each piece: its documents' splits and order.
 
-  documents.split_documents lets some wait, so a document may come after those
-  of a later piece, whose plan then has it.
+  A document that documents.split_documents delays may come after those of a
+  later piece, and is then in the plan of that piece.
   """
-  job = job_lib.load_job(folder)
+  job = load_job(folder)
   numbered = enumerate(domain for domain, _ in job.pieces)
   for domain, group in itertools.groupby(numbered, lambda pair: pair[1]):
     indices = [index for index, _ in group]
     _plan_domain(job, domain, indices)
 
 
-def _plan_domain(job: job_lib.Job, domain: Domain, indices: list[int]) -> None:
+def _plan_domain(job: Job, domain: Domain, indices: list[int]) -> None:
   current = indices[0]
   deduplicates = dedup.is_enabled(job.config.corpus)
-  load = functools.partial(job_lib.load_array, job.folder)
+  load = functools.partial(load_array, job.folder)
   if deduplicates:
     statuses = [load("duplicates", index, "status") for index in indices]
     dedup.check_domain(domain.name, np.concatenate(statuses))
@@ -62,7 +68,7 @@ def _plan_domain(job: job_lib.Job, domain: Domain, indices: list[int]) -> None:
   def write(index, rows):
     columns = np.array(rows, np.int64).reshape(-1, 3).T
     arrays = dict(zip(("split", "piece", "place"), columns, strict=True))
-    job_lib.save_arrays(job.folder, "plan", index, **arrays)
+    save_arrays(job.folder, "plan", index, **arrays)
 
   rows, index = [], indices[0]
   share = job.config.corpus.heldout_share
@@ -77,13 +83,13 @@ def _plan_domain(job: job_lib.Job, domain: Domain, indices: list[int]) -> None:
 
 
 def read_planned(
-  job: job_lib.Job,
+  job: Job,
   index: int,
   is_wanted: Callable[[int], bool] = lambda row: True,
 ) -> Iterator[tuple[int, str, Document]]:
   """Yields (row, split, document) of a piece's plan, for the wanted rows.
 
-  Documents of other pieces are few; they are read first.
+  The few documents of other pieces are read first.
   """
   rows = _load_plan(job.folder, index).tolist()
   rows = [row for row in enumerate(rows) if is_wanted(row[0])]
@@ -104,7 +110,7 @@ def read_planned(
   last = None
   for row, (split, *address) in rows:
     address = tuple(address)
-    if last is None or last[0] != address:  # Copies follow one another.
+    if last is None or last[0] != address:  # Copies are adjacent.
       while address not in held:
         held.update([next(stream)])
       last = address, held.pop(address)
@@ -114,7 +120,7 @@ def read_planned(
 def _load_plan(folder: str, index: int) -> np.ndarray:
   """Returns the plan [n, 3] of a piece: split, piece, document."""
   names = ("split", "piece", "place")
-  columns = [job_lib.load_array(folder, "plan", index, name) for name in names]
+  columns = [load_array(folder, "plan", index, name) for name in names]
   return np.stack(columns, axis=1)
 
 
@@ -122,14 +128,14 @@ def _load_plan(folder: str, index: int) -> np.ndarray:
 
 
 class SentenceSizes(NamedTuple):
-  """The sentences for training of a piece's plan."""
+  """Numbers and sizes of the training sentences of a piece's plan."""
 
-  counts: np.ndarray  # [n]: of each row of the plan; 0 if held out.
+  counts: np.ndarray  # [n]: for each row of the plan; 0 if held out.
   sizes: np.ndarray  # [sum(counts)]: bytes of each sentence.
 
 
 def load_sentence_sizes(folder: str, index: int) -> SentenceSizes:
-  """Returns the sizes of a piece's sentences for training, in plan order."""
+  """Returns the sizes of a piece's training sentences, in the plan's order."""
   rows = _load_plan(folder, index)
   counts, sizes = np.zeros(len(rows), np.int64), []
   changes = np.flatnonzero(np.diff(rows[:, 1])) + 1
@@ -137,9 +143,7 @@ def load_sentence_sizes(folder: str, index: int) -> SentenceSizes:
     run = run[rows[run, 0] == TRAIN]
     if not len(run):
       continue
-    load = functools.partial(
-      job_lib.load_array, folder, "survey", int(rows[run[0], 1])
-    )
+    load = functools.partial(load_array, folder, "survey", int(rows[run[0], 1]))
     starts = shards.offsets(load("counts"))
     places = rows[run, 2]
     counts[run] = starts[places + 1] - starts[places]
@@ -153,14 +157,14 @@ def load_sentence_sizes(folder: str, index: int) -> SentenceSizes:
 def choose_stride(
   sizes: Iterable[np.ndarray], max_bytes: int
 ) -> tuple[int, list[int], int]:
-  """Chooses the sample of a domain's sentences, as training.sample does.
+  """Chooses the sample of a domain's sentences, as training.sample_sentences.
 
   Args:
     sizes: bytes of the sentences of each piece, in order.
     max_bytes: limit of the sample.
 
   Returns:
-    k, the smallest power of two for which every k-th sentence fits; the number
+    k, the smallest power of two for which every k-th sentence fits; the index
     of each piece's first sentence; the number of sentences.
   """
   powers = 1 << np.arange(48)
@@ -178,30 +182,29 @@ def choose_stride(
 
 
 def write_sample(folder: str, index: int, start: int, step: int) -> None:
-  """Writes every step-th of a piece's sentences for training.
+  """Writes every step-th of a piece's training sentences.
 
   Args:
-    folder: of the job.
-    index: of the piece.
-    start: number of its first sentence in its domain.
+    folder: the job's.
+    index: the piece's.
+    start: index of its first sentence in its domain.
     step: k of `choose_stride`.
   """
-  job = job_lib.load_job(folder)
+  job = load_job(folder)
   begins = start + shards.offsets(load_sentence_sizes(folder, index).counts)
-  first = (
-    -(-begins[:-1] // step) * step
-  )  # The first one taken from each row on.
+  # The first sampled sentence at or after the beginning of each row.
+  first = -(-begins[:-1] // step) * step
   is_wanted = first < begins[1:]
   sample = []
   for row, _, document in read_planned(job, index, is_wanted.__getitem__):
     sentences = vocabulary_sample.document_sentences(job.config, document)
     sample += sentences[first[row] - begins[row] :: step]
-  path = job_lib.result_path(folder, "sample", index)
+  path = result_path(folder, "sample", index)
   with output_files.whole_file(path) as file:
     file.write(json.dumps(sample).encode())
 
 
 def read_sample(folder: str, index: int) -> list[str]:
   """Reads the sentences that `write_sample` wrote."""
-  with open(job_lib.result_path(folder, "sample", index), "rb") as file:
+  with open(result_path(folder, "sample", index), "rb") as file:
     return json.load(file)

@@ -1,14 +1,14 @@
-"""Prepares a corpus by Apache Beam: on Dataflow, Flink, Spark, or here.
+"""Prepares a corpus by Apache Beam: on Dataflow, Flink, Spark, or locally.
 
-`make_runner` returns the `run` argument of prepare.prepare. The work is in
+`make_runner` returns the `run` argument of prepare.prepare. The work is done by
 stages.py, on pieces of the source. Here each stage is a map over the pieces,
 and the search for duplicates groups their hashes. Between the stages, this
 process makes the decisions that need all pieces, from arrays of a few bytes per
 document.
 
-Everything goes through files in PATH.beam, which all workers must see under
-that path (a shared or mounted disk, like the text itself). What is there is not
-done again: a run that was killed continues where it was.
+All data pass through files in PATH.beam, which all workers must see under that
+path (a shared or mounted disk, like the text itself). Finished work is not
+repeated: a run that was killed continues.
 """
 
 import contextlib
@@ -30,23 +30,23 @@ from ml_collections import ConfigDict
 from maskedlm.core.errors import ConfigError, CorpusError, did_you_mean
 from maskedlm.data.corpus import domain_splits, manifest, shards, store
 from maskedlm.data.prepare import dedup, vocabulary_sample
-from maskedlm.data.prepare import options as prepare_options
-from maskedlm.data.prepare.beam import job as job_lib
 from maskedlm.data.prepare.beam import piece_plan, stages
+from maskedlm.data.prepare.beam.job import Job, is_done, list_pieces, start_job
+from maskedlm.data.prepare.options import recorded_options
 from maskedlm.data.sources import domains, reader
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
-PIECE_BYTES = 1 << 26  # Of files that a worker reads at a time.
-GROUP_HASHES = 1 << 22  # That a worker compares at a time, approximately.
+PIECE_BYTES = 1 << 26  # Bytes of files that a worker reads at a time.
+GROUP_HASHES = 1 << 22  # Hashes that a worker compares at a time, about.
 
 
 def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
   """Returns the `run` argument of prepare.prepare that uses Beam.
 
   Args:
-    arguments: of Beam's command line, such as --runner=FlinkRunner; by default,
-      its runner on this machine.
+    arguments: Beam's command-line options, such as --runner=FlinkRunner; by
+      default, its local runner is used.
 
   Raises:
     ConfigError: apache-beam is not installed, or has no such option.
@@ -59,7 +59,7 @@ def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
       f"--runner=beam needs Apache Beam ({error}): pip install "
       "'maskedlm[beam]'."
     ) from error
-  arguments = [*_DEFAULTS, *arguments]  # The last one of a name counts.
+  arguments = [*_DEFAULTS, *arguments]  # Later ones override earlier ones.
   try:
     # On errors argparse prints its usage, a page long.
     with _without_log(), contextlib.redirect_stderr(io.StringIO()):
@@ -68,7 +68,7 @@ def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
       given = options.get_all_options(retain_unknown_options=True)
   except SystemExit as error:
     raise ConfigError(
-      f"Beam refuses its options {' '.join(arguments)}: expected "
+      f"Beam rejects its options {' '.join(arguments)}; expected "
       "--beam.NAME=VALUE with a name and a value that its runner knows."
     ) from error
   for name in sorted(given.keys() - known.keys()):
@@ -92,8 +92,8 @@ def _without_log():
 
 _DEFAULTS = (
   "--runner=DirectRunner",
-  # Keeps the DirectRunner from looking for Prism, a Go program to download. No
-  # trigger is used.
+  # Keeps the DirectRunner from looking for Prism, a Go program that it would
+  # download. No trigger is used.
   "--allow_unsafe_triggers",
   "--default_sdk_harness_log_level=ERROR",
 )
@@ -106,7 +106,7 @@ def run(
 
   Args:
     options: Beam's PipelineOptions.
-    config, path, log: see prepare.prepare.
+    config, path, log: as for prepare.prepare.
     progress: unused; Beam's runner shows the progress.
   """
   folder = f"{path}.beam"
@@ -119,7 +119,7 @@ def run(
 
 
 def _check_source(config: ConfigDict) -> None:
-  """Reads a document of each domain, so that errors come before the work."""
+  """Reads a document of each domain, so that errors are found at once."""
   for domain in domains.parse_domains(config.corpus):
     with domains.errors_of_domain(domain.name):
       documents = reader.read_documents(
@@ -131,8 +131,8 @@ def _check_source(config: ConfigDict) -> None:
 def _prepare(
   options, config: ConfigDict, path: str, folder: str, log: Callable
 ) -> None:
-  job = job_lib.Job(folder, config, job_lib.list_pieces(config, PIECE_BYTES))
-  job_lib.start_job(job)
+  job = Job(folder, config, list_pieces(config, PIECE_BYTES))
+  start_job(job)
   run_stage = functools.partial(_run_stage, options, folder, log)
   pieces = range(len(job.pieces))
   run_stage("survey", stages.survey, [(index,) for index in pieces])
@@ -143,22 +143,18 @@ def _prepare(
     _find_duplicates(options, folder, report["documents"], pieces, log)
     for index in pieces:
       report.update(stages.count_dropped(folder, index))
-  if not job_lib.is_done(folder, "plan", pieces):
+  if not is_done(folder, "plan", pieces):
     piece_plan.write_plan(folder)
   tokenizer = _make_tokenizer(job, run_stage, log)
   items = [(index, tokenizer.vocab_size) for index in pieces]
   run_stage("encoded", stages.encode_piece, items)
   _assemble(job, run_stage, path, tokenizer, report)
-  _remove(folder)
-
-
-def _remove(folder: str) -> None:
   shutil.rmtree(folder)
 
 
 def _find_duplicates(options, folder, num_documents, pieces, log) -> None:
-  """Groups the pieces' hashes by value, then the duplicates by piece."""
-  if job_lib.is_done(folder, "duplicates", pieces):
+  """Finds duplicates: groups hashes by value, then the duplicates by piece."""
+  if is_done(folder, "duplicates", pieces):
     return
   import apache_beam as beam
 
@@ -197,9 +193,7 @@ def _empty_mark(index: int) -> tuple[int, None]:
   return index, None
 
 
-def _make_tokenizer(
-  job: job_lib.Job, run_stage: Callable, log: Callable
-) -> Tokenizer:
+def _make_tokenizer(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
   """Loads tokenizer.path, or trains a tokenizer on the sample."""
   path = os.path.join(job.folder, "tokenizer")
   if os.path.exists(path):
@@ -212,8 +206,8 @@ def _make_tokenizer(
   return tokenizer
 
 
-def _train(job: job_lib.Job, run_stage: Callable, log: Callable) -> Tokenizer:
-  """Trains a tokenizer on the sentences that local.py would take."""
+def _train(job: Job, run_stage: Callable, log: Callable) -> Tokenizer:
+  """Trains a tokenizer on the same sentences as local.py."""
   config, folder = job.config, job.folder
   if config.corpus.parts:
     max_bytes = vocabulary_sample.max_sample_bytes(config)
@@ -247,13 +241,13 @@ def _train(job: job_lib.Job, run_stage: Callable, log: Callable) -> Tokenizer:
 
 
 def _assemble(
-  job: job_lib.Job,
+  job: Job,
   run_stage: Callable,
   path: str,
   tokenizer: Tokenizer,
   report: Counter,
 ) -> None:
-  """Makes the corpus at `path` of the encoded pieces."""
+  """Makes the corpus at `path` from the encoded pieces."""
   config, folder = job.config, job.folder
   parts = domain_splits.empty_counts(domains.parse_domains(config.corpus))
   for index in range(len(job.pieces)):
@@ -297,9 +291,7 @@ def _assemble(
     counts=token_counts,
     files=files,
     tokenizer=tokenizer,
-    options=prepare_options.recorded_options(
-      config, tokenizer, domains=bool(parts)
-    ),
+    options=recorded_options(config, tokenizer, domains=bool(parts)),
     report=report,
     domains=parts,
   )
@@ -311,15 +303,15 @@ def _assemble(
 def _run_stage(
   options, folder: str, log: Callable, stage: str, function: Callable, items
 ) -> None:
-  """Calls function(folder, *item) for each item without a result.
+  """Calls function(folder, *item) for each item that has no result yet.
 
   The first element of an item is the number or name of its result.
   """
-  todo = [i for i in items if not job_lib.is_done(folder, stage, i[:1])]
+  todo = [i for i in items if not is_done(folder, stage, i[:1])]
   done = len(items) - len(todo)
   log(
     f"beam: {stage}: {len(todo):,} of {len(items):,}"
-    + (f", {done:,} were done before" if done else "")
+    + (f" to do, {done:,} done before" if done else "")
   )
   if not todo:
     return
@@ -337,7 +329,7 @@ def _run_stage(
 
 
 def _counted(function: Callable, folder: str, item: tuple) -> None:
-  """Calls a stage; adds the counts it returns to Beam's own counters."""
+  """Calls a stage and adds the counts that it returns to Beam's counters."""
   from apache_beam.metrics import Metrics
 
   for name, count in (function(folder, *item) or {}).items():
@@ -357,7 +349,7 @@ def _execute(options, folder: str, build: Callable) -> None:
     build(pipeline)
     state = pipeline.run().wait_until_finish()
   except Exception as error:  # Its type depends on Beam's runner.
-    # The text of a worker's error is within that of the runner's.
+    # The runner's message contains that of a worker's error.
     worker = _WORKER_ERROR.search(f"{type(error).__name__}: {error}")
     if worker:
       raise CorpusError(worker[1]) from error
@@ -372,7 +364,7 @@ def _execute(options, folder: str, build: Callable) -> None:
     ) from error
   if str(state) != "DONE":
     raise CorpusError(
-      f"the Beam pipeline ended as {state}; see its runner's log. Finished work"
+      f"the Beam pipeline ended as {state}; see the runner's log. Finished work"
       " is kept: the same command continues."
     )
 

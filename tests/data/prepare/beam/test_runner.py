@@ -86,7 +86,7 @@ def fail(folder, index):
 def test_options_that_beam_does_not_know(apache_beam):
   with pytest.raises(ConfigError, match="direct_num_workers"):
     runner.make_runner(["--direct_num_worker=2"])
-  with pytest.raises(ConfigError, match="Beam refuses its options"):
+  with pytest.raises(ConfigError, match="Beam rejects its options"):
     runner.make_runner(["--direct_num_workers=two"])
 
 

@@ -143,7 +143,7 @@ def test_a_run_goes_on_where_it_was(in_loops, tmp_path, monkeypatch):
 
   monkeypatch.setattr(stages, "encode_piece", rest)
   monkeypatch.setattr(stages, "survey", None)  # Not called again.
-  monkeypatch.setattr(runner, "_remove", lambda folder: None)
+  monkeypatch.setattr(runner.shutil, "rmtree", lambda *args, **kwargs: None)
   (folder / "corpus").mkdir()
   (folder / "corpus" / "train-00000.tokens.npy.99").write_text("rest")
   there = run(config, tmp_path / "there", staged)
