@@ -1,13 +1,14 @@
-"""Docstrings as a corpus: what is prose, what is dropped, what is skipped."""
+"""Docstrings as a source: prose is kept, the rest is dropped."""
 
 import subprocess
 import sys
 import warnings
-from collections import Counter
 
 import pytest
 
-from maskedlm.data.sources import docstrings, reader
+from helpers.read_source import read
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.sources import docstrings
 
 NOT_PROSE = "paragraphs of docstrings dropped as not prose"
 REPEATED = "repeated paragraphs of docstrings dropped"
@@ -112,13 +113,13 @@ def test_google_style_sphinx_fields_and_markdown():
     "",
   ],
 )
-def test_what_is_no_prose(paragraph):
+def test_paragraphs_that_are_not_prose(paragraph):
   assert docstrings.clean_prose(paragraph) == ""
 
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-  """Builds site-packages with the given files; returns its name."""
+  """A function that makes a site-packages folder of the given files."""
 
   def build(files):
     root = tmp_path / "site-packages"
@@ -129,12 +130,6 @@ def package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(root)
 
   return build
-
-
-def read(source):
-  report = Counter()
-  found = reader.read_documents(source, text_field="text", report=report)
-  return list(found), dict(report)
 
 
 def test_a_package(package):
@@ -199,8 +194,8 @@ def test_syntax_warnings_of_other_packages_are_not_shown(package):
   package({"odd_warn/__init__.py": '"""The file has a \\d in it, a \\."""\n'})
   with warnings.catch_warnings():
     warnings.simplefilter("error")
-    # With the backslash left in it, it is no prose: parsed, and no warning.
-    with pytest.raises(reader.CorpusError, match="not prose: 1"):
+    # It is parsed without a warning; its backslashes make it not prose.
+    with pytest.raises(CorpusError, match="not prose: 1"):
       read("docstrings:odd_warn")
 
 

@@ -1,30 +1,24 @@
 """Parquet: the texts of a column, rows with named classes, damaged files."""
 
 import json
-from collections import Counter
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from helpers.read_source import INVALID, read, read_pieces
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import parquet, reader
+from maskedlm.data.sources import parquet
 
 TEXTS = ["One.\r\nTwo.", None, "", "Grün\0 ist 字.\n\nStill the same."]
-# What these become: a record is a document, whatever blank lines it has.
+# A record is a document, even if it has blank lines.
 DOCUMENTS = [["One.", "Two."], ["Grün ist 字.", "Still the same."]]
 
 
 def write(path, **columns):
   pq.write_table(pa.table(columns), path, row_group_size=3)
   return path
-
-
-def read(source, text_field="text"):
-  report = Counter()
-  found = reader.read_documents(source, text_field=text_field, report=report)
-  return list(found), dict(report)
 
 
 @pytest.mark.parametrize(
@@ -38,7 +32,7 @@ def read(source, text_field="text"):
   ],
   ids=str,
 )
-def test_a_record_is_a_document_whatever_the_type_of_text(tmp_path, type_):
+def test_a_record_is_a_document_for_every_type_of_text(tmp_path, type_):
   column = pa.array(TEXTS, pa.string())
   column = (
     column.dictionary_encode()
@@ -63,27 +57,18 @@ def test_globs_folders_and_pieces(tmp_path):
   source = f"parquet:{tmp_path}/x/a.bin,{tmp_path}/x"
   found, _ = read(source, "body")
   assert found == [["Text 2."], ["Text 0."], ["Text 1."]]
-  pieces = reader.list_pieces(source, text_field="body", num_bytes=1)
-  assert len(pieces) == 3
-  assert found == [
-    document
-    for piece in pieces
-    for document in reader.read_piece(
-      source, piece, text_field="body", report=Counter()
-    )
-  ]
+  pieces, again, _ = read_pieces(source, "body")
+  assert len(pieces) == 3 and again == found
 
 
 def test_bytes_that_are_not_utf_8_are_repaired_and_counted(tmp_path):
   odd = pa.array([b"A \xff byte."]).cast(pa.binary())
-  # Unchecked, as other writers of Parquet do.
+  # Not checked, as by some writers of Parquet.
   text = pa.StringArray.from_buffers(1, odd.buffers()[1], odd.buffers()[2])
   path = write(tmp_path / "a.parquet", text=text)
   found, report = read(f"parquet:{path}")
   assert found == [["A \ufffd byte."]]
-  assert (
-    report["invalid UTF-8 bytes or lone surrogates replaced by U+FFFD"] == 1
-  )
+  assert report[INVALID] == 1
 
 
 def test_memory_is_bounded_by_the_batch_not_the_row_group(tmp_path):
@@ -91,7 +76,7 @@ def test_memory_is_bounded_by_the_batch_not_the_row_group(tmp_path):
   words = [rng.bytes(2_000).hex() for _ in range(10_000)]
   path = tmp_path / "a.parquet"
   table = pa.table({"text": words})
-  # One row group of 40 MB, of pages of 64 kB.
+  # One row group of 40 MB, with pages of 64 kB.
   pq.write_table(table, path, data_page_size=1 << 16, use_dictionary=False)
   size, table = table.nbytes, None
   before = pa.total_allocated_bytes()
@@ -103,7 +88,7 @@ def test_memory_is_bounded_by_the_batch_not_the_row_group(tmp_path):
 
 
 def test_classes_have_their_names(tmp_path):
-  # As the library datasets writes its features beside the schema.
+  # As Hugging Face's datasets stores its features with the schema.
   features = {
     "label": {"names": ["negative", "positive"], "_type": "ClassLabel"},
     "text": {"dtype": "string", "_type": "Value"},
@@ -129,13 +114,13 @@ def test_classes_have_their_names(tmp_path):
   found = list(parquet.read_rows(str(tmp_path / "a.parquet")))
   assert [row["label"] for row in found] == ["positive", "negative", "", None]
   assert found[0]["tokens"] == ["Good", "."]
-  named = [row["labels"] for row in found]
-  assert named == [["fear", "joy"], [], None, ["fear"]]
+  labels = [row["labels"] for row in found]
+  assert labels == [["fear", "joy"], [], None, ["fear"]]
   assert found[0]["tags"] == ["O", "", None]
 
 
 @pytest.mark.parametrize(
-  "told",
+  "metadata",
   [
     "null",
     '{"info": null}',
@@ -143,15 +128,15 @@ def test_classes_have_their_names(tmp_path):
     '{"info": {"features": {"label": {"_type": "ClassLabel"}}}}',
   ],
 )
-def test_classes_that_nobody_can_name_are_numbers(tmp_path, told):
+def test_classes_without_names_are_numbers(tmp_path, metadata):
   table = pa.table({"label": [1]}).replace_schema_metadata(
-    {"huggingface": told}
+    {"huggingface": metadata}
   )
   pq.write_table(table, tmp_path / "a.parquet")
   assert list(parquet.read_rows(str(tmp_path / "a.parquet"))) == [{"label": 1}]
 
 
-def test_a_column_that_is_there_twice_is_told(tmp_path):
+def test_a_repeated_column_is_an_error(tmp_path):
   table = pa.Table.from_arrays([pa.array(["a"])] * 2, names=["text", "text"])
   pq.write_table(table, tmp_path / "a.parquet")
   with pytest.raises(CorpusError, match="has the column 'text' twice"):
@@ -159,7 +144,7 @@ def test_a_column_that_is_there_twice_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ("make", "told"),
+  ("make", "message"),
   [
     (lambda path: path.write_text("Not Parquet at all."), "magic bytes"),
     (lambda path: path.write_bytes(b""), "size is 0 bytes"),
@@ -177,14 +162,14 @@ def test_a_column_that_is_there_twice_is_told(tmp_path):
     (lambda path: write(path, text=[[1, 2]]), "a record has no fields"),
   ],
 )
-def test_a_file_that_holds_no_text_is_told(tmp_path, make, told):
+def test_a_file_without_text_is_an_error(tmp_path, make, message):
   path = tmp_path / "a.parquet"
   make(path)
-  with pytest.raises(CorpusError, match=told):
+  with pytest.raises(CorpusError, match=message):
     read(f"parquet:{tmp_path}")
 
 
-def test_parquet_given_as_text_is_told_what_to_write(tmp_path):
+def test_parquet_given_as_text_is_an_error_with_the_remedy(tmp_path):
   path = write(tmp_path / "a.parquet", text=["a"])
   with pytest.raises(CorpusError, match="parquet:GLOB"):
     read(f"text:{path}")

@@ -1,4 +1,4 @@
-"""Named parts: the option, what is kept of each, the views of one alone."""
+"""Domains of a corpus: corpus.parts, data.shares, counts, views of one."""
 
 import itertools
 import json
@@ -15,7 +15,7 @@ from helpers.languages import (
   make_config,
   prepared,
 )
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.batches import domain_mixture
 from maskedlm.data.corpus import concat, domain_splits, store
@@ -25,7 +25,7 @@ from maskedlm.data.sources.domains import Domain
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-  """(config, corpus), in shards that end within parts."""
+  """(config, corpus) with shards that end within domains."""
   folder = tmp_path_factory.mktemp("parts")
   config = make_config(folder, shard_tokens=300)
   return config, prepared(config, folder / "corpus")
@@ -45,7 +45,7 @@ def test_names_and_sources():
   assert domains.parse_domains(alone) == [Domain("", "fi", "docstrings:")]
 
 
-def test_a_folder_has_a_part_a_file(tmp_path):
+def test_a_folder_has_a_domain_per_file(tmp_path):
   for name in ("yo.txt", "de.txt.gz", "en-web.txt", ".de.txt", "notes.md"):
     (tmp_path / name).write_text("a")
   found = parse(f"{tmp_path},fr:/fr.txt")
@@ -83,17 +83,12 @@ def test_shares_by_hand():
   assert domain_mixture.parse_domain_shares("", names) is None
   found = domain_mixture.parse_domain_shares("de=2, en-web=5,en-code=3", names)
   assert found.tolist() == [0.5, 0.3, 0.2]
-  assert domain_mixture.parse_domain_shares(
-    "en-web=1,en-code=0,de=3", names
-  ).tolist() == [
-    0.25,
-    0,
-    0.75,
-  ]
+  found = domain_mixture.parse_domain_shares("en-web=1,en-code=0,de=3", names)
+  assert found.tolist() == [0.25, 0, 0.75]
 
 
 @pytest.mark.parametrize(
-  ("asked", "names", "message"),
+  ("shares", "names", "message"),
   [
     ("en=1,dd=2", ["en", "de"], "'dd' is no domain .* did you mean \"de\""),
     ("en=1", [], "'en' is no domain .* it has none"),
@@ -104,9 +99,9 @@ def test_shares_by_hand():
     ("en=0,de=0", ["en", "de"], "one weight must be above 0"),
   ],
 )
-def test_shares_that_are_wrong(asked, names, message):
+def test_shares_that_are_wrong(shares, names, message):
   with pytest.raises(ConfigError, match=message) as error:
-    domain_mixture.parse_domain_shares(asked, names)
+    domain_mixture.parse_domain_shares(shares, names)
   assert "\n" not in str(error.value)
 
 
@@ -125,7 +120,7 @@ def test_a_folder_that_is_wrong(tmp_path):
     ("one\n\ntwo\n", "'xx': corpus.heldout_share=0.2.*leaves none"),
   ],
 )
-def test_a_part_with_too_little_text(tmp_path, text, message):
+def test_a_domain_with_too_little_text(tmp_path, text, message):
   config = make_config(tmp_path)
   (tmp_path / "xx.txt").write_text(text)
   config.corpus.parts += f",xx:{tmp_path}/xx.txt"
@@ -141,7 +136,7 @@ def test_counts_by_hand(tmp_path):
   }
   for name, text in texts.items():
     (tmp_path / f"{name}.txt").write_text(text)
-  config = config_lib.default()
+  config = defaults.default()
   config.corpus.parts = str(tmp_path)
   config.corpus.update(sentences="lines", num_workers=1, heldout_share=0.01)
   config.tokenizer.update(kind="bpe", lowercase=False, vocab_size=300)
@@ -150,7 +145,7 @@ def test_counts_by_hand(tmp_path):
     ("en", "en"),
     ("vi", "vi"),
   ]
-  # Two documents of each are held out, whatever the share.
+  # Two documents of each are held out, regardless of the share.
   for part in corpus.domains:
     assert part["heldout"]["documents"] == part["train"]["documents"] == 2
   en, vi = (
@@ -164,7 +159,7 @@ def test_counts_by_hand(tmp_path):
   assert en["tokens"] + vi["tokens"] == total
 
 
-def test_documents_know_their_part(made):
+def test_each_domain_has_its_documents(made):
   _, corpus = made
   language = language_of(corpus)
   assert [p["name"] for p in corpus.domains] == list(LETTERS)
@@ -187,7 +182,7 @@ def test_documents_know_their_part(made):
   assert all(p["heldout"]["documents"] >= 2 for p in corpus.domains)
 
 
-def test_a_part_alone_is_the_corpus_of_its_file(made, tmp_path):
+def test_a_domain_alone_is_the_corpus_of_its_file(made, tmp_path):
   config, corpus = made
   alone = domain_splits.split_by_domain(corpus)
   assert len({c.fingerprint for c in alone.values()}) == 3
@@ -209,7 +204,7 @@ def test_a_part_alone_is_the_corpus_of_its_file(made, tmp_path):
         )
 
 
-def test_a_corpus_without_parts_says_nothing_of_them(made, tmp_path):
+def test_a_corpus_without_domains_does_not_record_them(made, tmp_path):
   config = make_config(tmp_path)
   config.corpus.source = f"text:{tmp_path}/en.txt"
   config.corpus.parts = ""
@@ -225,9 +220,9 @@ def test_a_corpus_without_parts_says_nothing_of_them(made, tmp_path):
 
 def test_another_alpha_is_another_corpus(made):
   config, corpus = made
-  said = []
-  prepared(config, corpus.path, said.append)
-  assert "prepared before" in said[0]
+  lines = []
+  prepared(config, corpus.path, lines.append)
+  assert "prepared before" in lines[0]
   other = config.copy_and_resolve_references()
   other.tokenizer.alpha = 1.0
   with pytest.raises(
@@ -244,14 +239,14 @@ def test_verify_compares_the_counts_with_the_files(made, tmp_path):
     moved = json.loads(json.dumps(meta))
     moved["parts"][0]["train"][name] -= wrong
     moved["parts"][1]["train"][name] += wrong
-    parts_ = tuple(moved["parts"])
-    found = list(store._wrong_domains(corpus._replace(domains=parts_)))
+    changed = corpus._replace(domains=tuple(moved["parts"]))
+    found = list(store._wrong_domains(changed))
     assert len(found) == 1 and "not those of the train files" in found[0]
   lost = corpus._replace(domains=corpus.domains[:2])
   assert len(list(store._wrong_domains(lost))) == 2
 
 
-def test_what_prepare_says_of_the_parts(made):
+def test_the_table_of_domains(made):
   _, corpus = made
   head, *rows = domain_splits.domain_table(corpus.domains)
   assert head.split()[:3] == ["part", "documents", "sentences"]

@@ -1,0 +1,191 @@
+"""Files of text: globs and links, compression, files that are damaged."""
+
+import gzip
+import os
+import random
+from collections import Counter
+
+import numpy as np
+import pytest
+import zstandard
+
+from helpers.read_source import read
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.sources import files, reader
+
+
+def test_globs_commas_folders_and_endings(tmp_path):
+  for name in (
+    "x/1.txt",
+    "x/y/2.txt.gz",
+    "x/y/3.TXT",
+    "x/y/4.txt.zst",
+    "z.log",
+  ):
+    path = tmp_path / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    data = f"I am {name}.".encode()
+    if name.endswith(".gz"):
+      data = gzip.compress(data)
+    elif name.endswith(".zst"):
+      data = zstandard.compress(data)
+    path.write_bytes(data)
+  (tmp_path / "x/._1.txt").write_text("Left by macOS.")
+  (tmp_path / "x/notes.md").write_text("Not text.")
+  folder = [["I am x/1.txt."]] + [
+    [f"I am x/y/{name}."] for name in ("2.txt.gz", "3.TXT", "4.txt.zst")
+  ]
+  assert read(f"text:{tmp_path}/x")[0] == folder
+  assert read(f"text:{tmp_path}/**/*.txt")[0] == folder[:1]
+  # Each file once, in the order of the paths, not of the items.
+  several = f"text:{tmp_path}/z.log, {tmp_path}/x/1.txt,{tmp_path}/x"
+  assert read(several)[0] == [*folder, ["I am z.log."]]
+
+
+def test_a_path_with_brackets_is_a_path(tmp_path):
+  (tmp_path / "a[1].txt").write_text("Brackets.")
+  assert read(f"text:{tmp_path}/a[1].txt")[0] == [["Brackets."]]
+
+
+def test_a_path_with_a_comma_is_a_path(tmp_path):
+  (tmp_path / "a, b").mkdir()
+  (tmp_path / "a, b" / "c,d.txt").write_text("Commas.")
+  (tmp_path / "e.txt").write_text("None.")
+  for spec in ("a, b", "a, b/c,d.txt", "a, b/*.txt"):
+    assert read(f"text:{tmp_path}/{spec}")[0] == [["Commas."]]
+  both = f"text:{tmp_path}/a*,{tmp_path}/e.txt"
+  assert read(both)[0] == [["Commas."], ["None."]]
+
+
+def test_links_are_followed_and_a_file_is_read_once(tmp_path):
+  for name in ("real/a.txt", "other/b.txt"):
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text(f"I am {name}.")
+  (tmp_path / "real" / "linked").symlink_to("../other")
+  (tmp_path / "other" / "back").symlink_to("../real")
+  (tmp_path / "real" / "c.txt").symlink_to("a.txt")
+  expected = [["I am real/a.txt."], ["I am other/b.txt."]]
+  assert read(f"text:{tmp_path}/real")[0] == expected
+  assert read(f"text:{tmp_path}/real/**/*.txt")[0] == expected
+  spellings = f"{tmp_path}/real/c.txt,{tmp_path}/other/../real/a.txt"
+  assert read(f"text:{spellings}")[0] == expected[:1]
+
+
+def test_a_folder_that_can_not_be_read_is_named(tmp_path, monkeypatch):
+  (tmp_path / "a.txt").write_text("Seen.")
+  closed = tmp_path / "closed"
+  closed.mkdir()
+  scandir = os.scandir
+
+  def refused(path):
+    if path == str(closed):
+      raise PermissionError(13, "Permission denied", path)
+    return scandir(path)
+
+  monkeypatch.setattr(os, "scandir", refused)
+  with pytest.raises(CorpusError, match="closed can't be read: Permission"):
+    read(f"text:{tmp_path}")
+
+
+def test_a_pipe_is_refused(tmp_path):
+  os.mkfifo(tmp_path / "pipe.txt")
+  for spec in ("pipe.txt", "*.txt", ""):
+    with pytest.raises(CorpusError, match=r"pipe\.txt is not a regular file"):
+      read(f"text:{tmp_path}/{spec}")
+
+
+def test_compressed_files_have_the_text_of_plain_ones(tmp_path):
+  rng = random.Random(0)
+  words = ["über", "Wort", "字", "😀", ".\n", "\n\n", "x" * 50]
+  text = " ".join(rng.choice(words) for _ in range(60_000)).encode()
+  half = len(text) // 2
+  (tmp_path / "a.txt").write_bytes(text)
+  # Two members, and two frames with a skippable one between (magic, size, 3
+  # bytes), as made by `cat` and parallel compressors.
+  skippable = bytes.fromhex("502a4d1803000000616263")
+  (tmp_path / "a.txt.gz").write_bytes(
+    gzip.compress(text[:half]) + gzip.compress(text[half:])
+  )
+  (tmp_path / "a.txt.zst").write_bytes(
+    zstandard.compress(text[:half])
+    + skippable
+    + zstandard.compress(text[half:])
+  )
+  plain = read(f"text:{tmp_path}/a.txt")
+  assert len(plain[0]) > 1000
+  assert read(f"text:{tmp_path}/a.txt.gz") == plain
+  assert read(f"text:{tmp_path}/a.txt.zst") == plain
+
+
+def test_any_window_of_zstd_is_read(tmp_path):
+  # A frame as zstd --long=31 begins it: the window, and a raw block.
+  frame = bytes.fromhex("28b52ffd 00 a8") + bytes([5 << 3 | 1, 0, 0]) + b"Long."
+  (tmp_path / "a.txt.zst").write_bytes(frame)
+  assert zstandard.get_frame_parameters(frame).window_size == 1 << 31
+  assert read(f"text:{tmp_path}/a.txt.zst")[0] == [["Long."]]
+
+
+def test_two_files_of_zstd_are_read_at_once(tmp_path, monkeypatch):
+  # As Beam's threads do; a decompressor holds the state of one stream.
+  monkeypatch.setattr(files, "_BLOCK", 64)
+  rng, expected, streams = random.Random(0), [], []
+  for name in ("a.txt.zst", "b.txt.zst"):
+    expected.append([str(rng.random()) for _ in range(10_000)])
+    data = "\n".join(expected[-1]).encode()
+    (tmp_path / name).write_bytes(zstandard.compress(data))
+    streams.append(
+      reader.read_documents(
+        f"lines:{tmp_path}/{name}", text_field="", report=Counter()
+      )
+    )
+  found = list(zip(*streams, strict=True))
+  assert found == [([a], [b]) for a, b in zip(*expected, strict=True)]
+
+
+def truncated(tmp_path, name, compress):
+  rng = np.random.default_rng(0)
+  data = rng.integers(97, 123, 300_000, np.uint8).tobytes()
+  (tmp_path / name).write_bytes(compress(data)[:-40])
+
+
+@pytest.mark.parametrize(
+  "name, compress, reason",
+  [
+    ("a.txt.gz", gzip.compress, "ended before the end-of-stream"),
+    ("a.txt.zst", zstandard.compress, "truncated"),
+  ],
+)
+def test_a_truncated_file_is_named(tmp_path, name, compress, reason):
+  truncated(tmp_path, name, compress)
+  with pytest.raises(CorpusError, match=f"{name} can't be read.*{reason}"):
+    read(f"text:{tmp_path}/{name}")
+
+
+def test_a_damaged_file_is_named(tmp_path):
+  (tmp_path / "a.txt.gz").write_bytes(b"no gzip at all")
+  (tmp_path / "b.txt.zst").write_bytes(b"nor zstd")
+  damaged = bytearray(gzip.compress(random.Random(0).randbytes(10_000)))
+  damaged[5_000] ^= 1
+  (tmp_path / "c.txt.gz").write_bytes(damaged)
+  (tmp_path / "d.txt").symlink_to(tmp_path / "nowhere")
+  for name in ("a.txt.gz", "b.txt.zst", "c.txt.gz", "d.txt"):
+    with pytest.raises(CorpusError, match=f"{name} can't be read"):
+      read(f"text:{tmp_path}/{name[:-1]}?")
+
+
+@pytest.mark.parametrize(
+  "data, name",
+  [
+    ("Hi.".encode("utf-16"), "UTF-16"),
+    ("Hi.\n".encode("utf-16-le"), "UTF-16"),
+    ("Привет, мир.\n".encode("utf-16-be"), "UTF-16"),
+    ("Hi.\n".encode("utf-32-le"), "UTF-16, UTF-32 or binary"),
+    (gzip.compress(b"Hi.", mtime=0), "gzip"),
+    (zstandard.compress(b"Hi."), "zstd"),
+    (b"%PDF-1.7 ...", "PDF"),
+  ],
+)
+def test_files_that_are_not_text(tmp_path, data, name):
+  (tmp_path / "a.txt").write_bytes(data)
+  with pytest.raises(CorpusError, match=f"a.txt (is|looks like) {name}"):
+    read(f"text:{tmp_path}/a.txt")

@@ -1,0 +1,118 @@
+"""TFDS datasets as sources, opened without TensorFlow."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from helpers.read_source import INVALID, read, read_pieces
+from maskedlm.core.errors import CorpusError
+from maskedlm.data.sources import reader
+
+
+@pytest.fixture(scope="module")
+def tfds_dir(tmp_path_factory):
+  """A dataset of two splits, prepared without TensorFlow."""
+  import tensorflow_datasets as tfds
+
+  class OddNews(tfds.core.GeneratorBasedBuilder):
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+      features = {"text": tfds.features.Text(), "id": np.int64}
+      return tfds.core.DatasetInfo(
+        builder=self,
+        features=tfds.features.FeaturesDict(features),
+        disable_shuffling=True,
+      )
+
+    def _split_generators(self, dl_manager):
+      return {
+        "train": self._generate_examples(4),
+        "test": self._generate_examples(1),
+      }
+
+    def _generate_examples(self, count):
+      texts = [
+        b"One.\r\nTwo.\n\nThree.",
+        "Über 😀.".encode(),
+        b"Bad \xff and NUL\0.",
+        b" ",
+      ]
+      for index in range(count):
+        yield index, {"text": texts[index], "id": index}
+
+  path = tmp_path_factory.mktemp("tfds")
+  builder = OddNews(data_dir=path)
+  builder.download_and_prepare(file_format="array_record")
+  return path
+
+
+def test_tfds(tfds_dir):
+  found, report = read(f"tfds:odd_news@{tfds_dir}")
+  assert found == [
+    ["One.", "Two.", "Three."],
+    ["Über 😀."],
+    ["Bad \ufffd and NUL."],
+  ]
+  assert report == {
+    "bytes read": 18 + 11 + 15 + 1,
+    "documents": 3,
+    "documents of a single line": 2,
+    "lines": 5,
+    "characters": 4 + 4 + 6 + 7 + 14,
+    INVALID: 1,
+    "NUL characters removed": 1,
+    "empty documents dropped": 1,
+  }
+
+
+def test_tfds_in_pieces(tfds_dir):
+  source = f"tfds:odd_news@{tfds_dir}"
+  pieces, *found = read_pieces(source, num_bytes=2 * reader.RECORD_BYTES)
+  assert len(pieces) > 1
+  assert {len(piece.records) for piece in pieces[:-1]} == {2}
+  assert tuple(found) == read(source)
+
+
+def test_tfds_split_and_version(tfds_dir):
+  first = [["One.", "Two.", "Three."]]
+  assert read(f"tfds:odd_news:test@{tfds_dir}")[0] == first
+  assert read(f"tfds:odd_news:1.0.0:test@{tfds_dir}")[0] == first
+  sliced = read(f"tfds:odd_news:1.0.0:train[1:3]@{tfds_dir}")[0]
+  assert sliced == [["Über 😀."], ["Bad \ufffd and NUL."]]
+
+
+@pytest.mark.parametrize(
+  "name, text_field, message",
+  [
+    ("odd_newz", "text", "Dataset odd_newz not found"),
+    ("odd_news:dev", "text", "Unknown split 'dev'"),
+    ("odd_news:2.0.0", "text", "can't open"),
+    ("odd_news", "test", 'did you mean "text"'),
+  ],
+)
+def test_tfds_errors(tfds_dir, name, text_field, message):
+  with pytest.raises(CorpusError, match=message):
+    reader.read_documents(
+      f"tfds:{name}@{tfds_dir}", text_field=text_field, report=Counter()
+    )
+  with pytest.raises(CorpusError, match=r"holds no text.*'id': 4"):
+    read(f"tfds:odd_news@{tfds_dir}", text_field="id")
+
+
+def test_sources_import_neither_jax_nor_tensorflow(tfds_dir):
+  script = f"""
+import collections, sys
+from maskedlm.data.sources import reader
+source = "tfds:odd_news@{tfds_dir}"
+report = collections.Counter()
+list(reader.read_documents(source, text_field="text", report=report))
+print([m for m in ("jax", "tensorflow", "torch", "flax") if m in sys.modules])
+"""
+  out = subprocess.run(
+    [sys.executable, "-c", script], capture_output=True, text=True, check=True
+  )
+  assert out.stdout.strip() == "[]"
