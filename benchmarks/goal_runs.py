@@ -18,7 +18,7 @@ from maskedlm.training import step as steps
 
 
 class Shape(NamedTuple):
-  """A model and its rows."""
+  """Sizes of a model and of its batches."""
 
   layers: int
   width: int
@@ -28,7 +28,7 @@ class Shape(NamedTuple):
   vocab: int = 30_522
 
 
-# The first of a size is what is measured, if none is named.
+# The first shape of a size is the default.
 SIZES = {
   "gpu": {
     "BERT-base-128": Shape(12, 768, 12, 128, 512),
@@ -42,15 +42,15 @@ SIZES = {
 
 
 class Bench(NamedTuple):
-  """What is measured."""
+  """A shape to measure, with its name."""
 
   name: str
   shape: Shape
-  steps: int  # Of a block: three are timed, of each.
+  steps: int  # In a block; three blocks are timed.
 
 
 def configure(shape: Shape, **model):
-  """BERT of that shape on its rows: MLM + NSP, dropout 0.1, AdamW."""
+  """Returns the config of a BERT of that shape: MLM + NSP, dropout 0.1."""
   config = config_lib.default("mlm_nsp")
   on_cpu = jax.default_backend() == "cpu"
   config.model.update(
@@ -69,24 +69,24 @@ def configure(shape: Shape, **model):
 
 
 def make(bench: Bench, **model):
-  """(config, task) on made-up documents, longer than a row."""
+  """Returns (config, task) on placeholder documents longer than a row."""
   config = configure(bench.shape, **model)
-  return config, objectives.make(
+  return config, objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
 
 
 class Speed(NamedTuple):
-  """Of the loop at work."""
+  """Times of the training loop."""
 
-  seconds: float  # A step: the median of three blocks of them.
-  waiting: float  # The share that the host waits for a batch.
-  tokens: float  # Real ones, of a step.
-  first: float  # Seconds until the first step has ended: mostly compiling.
+  seconds: float  # A step; the median of three blocks.
+  waiting: float  # Share of the time that the host waits for batches.
+  tokens: float  # Real tokens in a step.
+  first: float  # Seconds until the first step ends, mostly compilation.
 
 
 def loop(config, task, count: int) -> Speed:
-  """Trains as train.py does, on batches made beside it; a second to warm up."""
+  """Trains as training/loop.py does, after a second of warm-up."""
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   began = time.perf_counter()
   with jax.set_mesh(mesh):
@@ -95,7 +95,7 @@ def loop(config, task, count: int) -> Speed:
     batches = waits(train._prefetch(task, 0, 10**6, config.train.prefetch))
 
     def block(count: int):
-      """(seconds, those of them spent waiting, real tokens) of some steps."""
+      """Returns (seconds, those spent waiting, real tokens) of some steps."""
       nonlocal state
       began, waited, tokens = time.perf_counter(), 0.0, 0
       ended: collections.deque = collections.deque()
@@ -106,7 +106,7 @@ def loop(config, task, count: int) -> Speed:
         state, _ = made.step(state, sharding.place(batch, mesh))
         ended.append(state.nonfinite + 0)
         if len(ended) > train.RUN_AHEAD:
-          bad += int(ended.popleft())  # Waits for it, as train.py does.
+          bad += int(ended.popleft())  # Waits, as the loop does.
       jax.block_until_ready(state)
       taken = time.perf_counter() - began
       if bad or any(map(int, ended)):
@@ -115,7 +115,7 @@ def loop(config, task, count: int) -> Speed:
 
     block(1)
     first, warm = time.perf_counter() - began, 0.0
-    while warm < 1.0:  # Until its clock has gone up, and has settled.
+    while warm < 1.0:  # Until a GPU's clock has settled.
       warm += block(5)[0]
     taken, waited, tokens = zip(*(block(count) for _ in range(3)), strict=True)
   return Speed(
@@ -127,7 +127,7 @@ def loop(config, task, count: int) -> Speed:
 
 
 def waits(batches):
-  """(batch, seconds until it was there) of each."""
+  """Yields (batch, seconds waited for it)."""
   while True:
     began = time.perf_counter()
     batch = next(batches)

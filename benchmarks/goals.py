@@ -3,27 +3,27 @@
   python benchmarks/goals.py --parts step,shares,peer,packing,checkpoint
   python benchmarks/goals.py --parts step --shape BERT-large-512
 
-Each part is a few rows: what, the goal, what was found. Shares of "the ceiling"
-are of this device's own rate on square matrices, measured in the same part;
-FLOPs are those of modeling/flops.py (matmuls; backward twice forward). The JSON
-is written after each row: of a part that is stopped it has what there was.
+Each part prints a few rows: what, the goal, and the result. "The ceiling" is
+this device's own rate on square matrices, measured in the same part; FLOPs are
+those of modeling/flops.py (matmuls; backward is twice forward). The JSON is
+written after each row, so that a part that is stopped leaves its first rows.
 
-  step        ours as `maskedlm pretrain` compiles it, on batches made beside it
-  shares      the same step against the bare matmuls of its shapes; without
-              dropout; without optimizer
-  peer        transformers with SDPA and torch.compile on the same padded rows.
-              As a user runs it, it makes logits of every position: on
-              BERT-base-128 that is x1.22 of our FLOPs
+  step        the step as `maskedlm pretrain` compiles it, with batches made
+              during training
+  shares      the same step against the bare matmuls of its shapes, without
+              dropout, and without optimizer
+  peer        transformers with SDPA and torch.compile on the same padded rows;
+              as users run it, it computes logits of every position: on
+              BERT-base-128 that is x1.22 of maskedlm's FLOPs
   packing     real tokens a second on documents of a few hundred tokens
-              (docstrings of installed packages): ours packed, ours and the
-              peer's padded
-  checkpoint  how long a save holds the loop up
+              (docstrings of installed packages): maskedlm packed and padded,
+              the peer padded
+  checkpoint  how long a save blocks the loop
 
-The goals are of one H200 (--size gpu); the other sizes are for a CPU. A process
-measures one shape: what JAX has had of a GPU's memory it never gives back, and
-another shape may not fit into the pieces. Nothing is downloaded. A part whose
-needs aren't there says so, and has no numbers. The start of a run is in
-start.py.
+The goals are for one H200 (--size gpu); the other sizes are for a CPU. A
+process measures one shape, because JAX never returns a GPU's memory and another
+shape may not fit into the fragments. Nothing is downloaded. A part that can't
+run here says why and has no numbers. start.py measures the start of a run.
 """
 
 import argparse
@@ -36,12 +36,12 @@ import tempfile
 import time
 from typing import NamedTuple
 
-# The peer's process needs room on the GPU too; what JAX may take of it at most.
+# The peer's process needs GPU memory too, so JAX must not take all of it.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 os.environ.setdefault("XLA_CLIENT_MEM_FRACTION", "0.92")
 
 import jax
-import matmuls  # Beside this file.
+import matmuls  # In this folder.
 import peer_process
 import writable
 from goal_runs import (
@@ -70,7 +70,7 @@ CEILING = {
 
 
 class Goal(NamedTuple):
-  """A row of the table; found is None where it could not be measured."""
+  """A row of the table; found is None if it could not be measured."""
 
   what: str
   goal: str
@@ -81,20 +81,26 @@ class Goal(NamedTuple):
 def main() -> None:
   """Measures, prints a table, writes the JSON."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--parts", default=",".join(PARTS), help="in this order")
   parser.add_argument(
-    "--steps", type=int, default=20, help="of a block of three"
+    "--parts", default=",".join(PARTS), help="comma-separated, in this order"
+  )
+  parser.add_argument(
+    "--steps", type=int, default=20, help="in each of three blocks"
   )
   parser.add_argument("--size", choices=SIZES, default="gpu")
-  parser.add_argument("--shape", help="of that size; default: its first")
+  parser.add_argument(
+    "--shape", help="a shape of that size; default: its first"
+  )
   parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   names = args.parts.split(",")
   if not set(names) <= set(PARTS) or args.steps < 1:
-    parser.error(f"--parts: of {', '.join(PARTS)}; --steps: 1 or more")
+    parser.error(
+      f"--parts: known: {', '.join(PARTS)}; --steps: expected 1 or more"
+    )
   shapes = SIZES[args.size]
   if (shape := args.shape or next(iter(shapes))) not in shapes:
-    parser.error(f"--shape: of {', '.join(shapes)}")
+    parser.error(f"--shape={shape}: known: {', '.join(shapes)}")
   print(f"{jax.devices()[0].device_kind}; jax {jax.__version__}\n")
   print("| what | goal | found | |\n|---|---|---|---|")
   rows = []
@@ -131,7 +137,7 @@ def measure_step(bench: Bench):
 
 
 def measure_shares(bench: Bench):
-  """What the step would take without its parts."""
+  """Yields the shares of optimizer, dropout and everything but matmuls."""
   config, task = make(bench)
   speed = loop(config, task, bench.steps)
   whole = speed.seconds
@@ -153,7 +159,7 @@ def measure_shares(bench: Bench):
 
 
 def gradient_alone(config, task, count: int) -> float:
-  """Seconds of a step that hides and differentiates, and updates nothing."""
+  """Returns the seconds of a step without its update."""
   params = jax.jit(task.init)(jax.random.key(0))
   batch = jax.device_put(dict(task.batch_at("train", 0)))
 
@@ -173,9 +179,9 @@ def gradient_alone(config, task, count: int) -> float:
 
 
 def peer_seconds(shape: Shape, task, count: int) -> tuple[float, str]:
-  """(seconds of the peer's compiled step; 0 if none, why) on such rows.
+  """Returns (seconds of the peer's compiled step, "") or (0, why not).
 
-  shape: with the vocabulary that ours has.
+  shape: with the vocabulary of the task.
   """
   model = peer_process.Shape(
     *(shape.layers, shape.width, shape.heads, 4 * shape.width, shape.vocab)
@@ -190,13 +196,13 @@ def peer_seconds(shape: Shape, task, count: int) -> tuple[float, str]:
       peer.run("compiled", 2)
       taken = [peer.run("compiled", count).seconds for _ in range(3)]
       return statistics.median(taken) / count, ""
-  except RuntimeError as error:  # No torch; torch.compile's many ways to fail.
+  except RuntimeError as error:  # There is no torch, or torch.compile failed.
     return 0.0, str(error)
 
 
 def measure_peer(bench: Bench):
-  """transformers, compiled, on the same padded rows."""
-  # The peer comes first: then JAX holds little of the GPU's memory.
+  """Yields the speed against compiled transformers on the same rows."""
+  # The peer comes first, while JAX holds little of the GPU's memory.
   seconds, why = peer_seconds(bench.shape, make(bench)[1], bench.steps)
   found = None
   if seconds:
@@ -207,7 +213,7 @@ def measure_peer(bench: Bench):
 
 
 def measure_packing(bench: Bench):
-  """Real tokens a second on documents that are shorter than a row."""
+  """Yields real tokens a second on documents shorter than a row."""
   shape = bench.shape
   shape = shape._replace(length=4 * shape.length, rows=max(2, shape.rows // 4))
   with tempfile.TemporaryDirectory() as directory:
@@ -217,14 +223,14 @@ def measure_packing(bench: Bench):
     def made(pack: bool):
       config = configure(shape)
       config.objective.pack = pack
-      return config, objectives.make(config, corpus)
+      return config, objectives.make_task(config, corpus)
 
     seconds, why = peer_seconds(shape, made(pack=False)[1], bench.steps)
     packed, padded = (loop(*made(pack), bench.steps) for pack in (True, False))
   rates = [speed.tokens / speed.seconds for speed in (packed, padded)]
   share = padded.tokens / (shape.rows * shape.length)
   yield Goal(
-    "packed against ours padded",
+    "packed against maskedlm padded",
     "",
     f"{rates[0] / rates[1]:.2f}x real tokens/s",
     f"rows of {shape.length}, padded ones {share:.0%} real",
@@ -239,7 +245,7 @@ def measure_packing(bench: Bench):
 
 
 def prepare_corpus(folder: pathlib.Path, shape: Shape):
-  """Docstrings of installed packages, in words of their own."""
+  """Prepares docstrings of installed packages with their own vocabulary."""
   config = config_lib.default("mlm_nsp")
   tiny = shape.vocab < 1_000
   config.corpus.source = "docstrings:json,email" if tiny else PACKAGES
@@ -254,7 +260,7 @@ def prepare_corpus(folder: pathlib.Path, shape: Shape):
 
 
 def measure_checkpoint(bench: Bench):
-  """How long a save keeps the loop."""
+  """Yields how long a save blocks the loop."""
   config, task = make(bench)
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   with tempfile.TemporaryDirectory() as directory, jax.set_mesh(mesh):
@@ -291,6 +297,6 @@ PARTS = {
 }
 
 if __name__ == "__main__":
-  xla_flags.set_up(os.environ)  # As of `maskedlm pretrain`.
+  xla_flags.set_up(os.environ)  # As `maskedlm pretrain` does.
   startup.enable_compile_cache()
   main()

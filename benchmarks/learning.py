@@ -1,23 +1,21 @@
-"""Does it learn? Every objective and PyTorch's MLM, on the same tokens.
+"""Compares how objectives and PyTorch's MLM learn from the same tokens.
 
   python benchmarks/learning.py --positions 8e6 --json FILE --png FILE
 
-The same small model (4 layers x 256), the same English novels, the same
-tokenizer, rows of 128 tokens, the same number of positions, the same optimizer
-and schedule. All are measured on one probe: held-out rows of running text of
-which 15% are hidden as BERT hides them, the same rows and masks for everyone.
-Ours draw random tokens by frequency, transformers' collator from the whole
-vocabulary, so each is at home with one kind: what is fair to both is the loss
-at the probe's [MASK]s alone, which is given beside that of all.
+All have the same small model (4 layers x 256), English novels, tokenizer, rows
+of 128 tokens, number of positions, optimizer and schedule. All are measured on
+one probe: held-out rows of running text with 15% of the tokens masked as in
+BERT, the same rows and masks for all. maskedlm draws random tokens by
+frequency, transformers' collator from the whole vocabulary; the loss at the
+probe's [MASK]s alone is fair to both, and is printed beside the whole loss.
 The peer is transformers' BertForMaskedLM with its own masking collator (extra
-`peer`); --png wants matplotlib. ELECTRA's line is its generator's; `modern` is
-roberta's objective with ModernBERT's layers, of as many parameters;
-`roberta+muon` is roberta with another optimizer, and so for all of ours.
+`peer`); --png needs matplotlib. ELECTRA's curve is its generator's; `modern` is
+roberta's objective with ModernBERT's layers and as many parameters; a name with
+`+muon`, such as `roberta+muon`, has Muon as the optimizer.
 
-Each contender trains in a folder of --workdir, which keeps its curve: those
-that are finished are only printed again, ours resume where they were stopped.
-Time is given twice: of the clock, which other work on the machine lengthens,
-and of the processor, which it hardly does.
+Each contender trains in a folder of --workdir, which keeps its curve: finished
+ones are only printed, maskedlm's resume where they were stopped. Wall time and
+CPU time are printed, as other work on the machine affects the first much more.
 """
 
 import argparse
@@ -48,13 +46,13 @@ DATA = pathlib.Path(
 LENGTH, ROWS, PROBE_ROWS, VOCAB = 128, 16, 512, 8_192
 PEER, MODERN, MUON = "transformers", "modern", "+muon"
 KNOWN = ("roberta", "mlm_nsp", "spanbert", "electra", "causal", PEER)
-# Of ModernBERT (arXiv:2412.13663): what a small model gains by it.
+# ModernBERT's layers (arXiv:2412.13663), without its local attention.
 MODERN_MODEL = {
   "position": "rope",
   "norm_order": "pre",
   "skip_first_norm": True,
   "mlp": "gated",
-  "mlp_width": 704,  # Three matrices of it instead of two of 1,024.
+  "mlp_width": 704,  # Three matrices instead of two of 1,024.
   "biases": False,
   "type_vocab_size": 0,
   "init_stddev": 0.02,
@@ -65,15 +63,15 @@ class Point(NamedTuple):
   """A point of a curve."""
 
   positions: int
-  nats: float  # On the probe.
+  nats: float  # Loss on the probe.
   accuracy: float
   seconds: float
   cpu_seconds: float
-  hidden_nats: float | None = None  # Of the probe's [MASK]s alone.
+  hidden_nats: float | None = None  # At the probe's [MASK]s alone.
 
 
 class Clock:
-  """Seconds since it was made, of the clock and of all our threads."""
+  """Wall and CPU seconds since it was made."""
 
   def __init__(self):
     self._began = time.perf_counter(), time.process_time()
@@ -84,7 +82,7 @@ class Clock:
 
 
 def make_config(objective: str, num_steps: int, evaluations: int, seed: int):
-  """The config of a contender; all but the objective is the same."""
+  """Returns the config of a contender; only the objective differs."""
   config = config_lib.default(objective)
   config.name = objective
   config.seed = seed
@@ -94,8 +92,8 @@ def make_config(objective: str, num_steps: int, evaluations: int, seed: int):
   config.model.update(
     num_layers=4, width=256, num_heads=4, mlp_width=1024, max_positions=LENGTH
   )
-  # What gets a small model off the unigram plateau in minutes: many small
-  # steps, a wider start than 0.02, no dropout in what is less than one epoch.
+  # To leave the unigram plateau within minutes, a small model needs many small
+  # steps, a wider initialization than 0.02, and no dropout in its only epoch.
   config.model.update(init_stddev=0.05, dropout=0.0, attention_dropout=0.0)
   config.data.update(length=LENGTH, batch_size=ROWS)
   config.optimizer.update(
@@ -112,12 +110,12 @@ def make_config(objective: str, num_steps: int, evaluations: int, seed: int):
 
 
 def make_probe(corpus) -> dict[str, np.ndarray]:
-  """Held-out rows, corrupted: input_ids [n, L], masked_positions [n, P], ...
+  """Returns corrupted held-out rows: input_ids [n, L], masked_positions [n, P].
 
-  And hidden_weights [n, P]: masked_weights where [MASK] is what is there.
+  hidden_weights [n, P] are the masked_weights where the input is [MASK].
   """
   config = make_config("roberta", 1, 1, seed=0)
-  task = objectives.make(config, corpus)
+  task = objectives.make_task(config, corpus)
   batches = [
     jax.device_get(
       task.corrupt(task.batch_at("heldout", i), jax.random.key(1_000 + i))
@@ -136,7 +134,7 @@ def make_probe(corpus) -> dict[str, np.ndarray]:
 
 
 def on_probe(task: Task, probe, cfg_of) -> Task:
-  """The task, but held out it is measured on the probe's MLM."""
+  """Returns the task with the probe's MLM as its held-out loss."""
   num_batches = len(probe["input_ids"]) // ROWS
 
   def batch_at(split, step):
@@ -158,20 +156,20 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
 
   return task._replace(
     batch_at=batch_at,
-    corrupt_heldout=lambda batch, key: batch,  # The probe's are corrupted.
+    corrupt_heldout=lambda batch, key: batch,  # The probe is corrupted already.
     loss=loss,
     num_heldout_batches=num_batches,
   )
 
 
 def train_ours(config, corpus, probe, folder) -> list[Point]:
-  """The curve of a contender of ours; causal's is of its own next tokens."""
+  """Trains maskedlm and returns its curve; causal's is of next tokens."""
   objective, num_steps = config.objective.name, config.train.num_steps
-  task = objectives.make(config, corpus)
+  task = objectives.make_task(config, corpus)
   cfg = encoder_config(config.model, VOCAB, LENGTH)
 
   def with_mlm_head(params):
-    """(architecture, parameters) of what fills masks."""
+    """Returns (architecture, parameters) of the MLM."""
     if "generator" not in params:
       return cfg, params
     generator = EncoderConfig(**task.describe["generator"])
@@ -192,7 +190,7 @@ def train_ours(config, corpus, probe, folder) -> list[Point]:
       "tokenizer": corpus.tokenizer.sha256,
     },
   )
-  spent = folder / "seconds.jsonl"  # A line for each time it was started.
+  spent = folder / "seconds.jsonl"  # One line for each start.
   with spent.open("a") as file:
     file.write(json.dumps(clock.read()) + "\n")
   if result.interrupted:
@@ -216,11 +214,11 @@ def train_ours(config, corpus, probe, folder) -> list[Point]:
 
 
 def train_peer(config, corpus, probe, folder) -> list[Point]:
-  """The curve of transformers, on the rows that roberta reads."""
-  import learning_peer  # Beside this file; wants the extra `peer`.
+  """Trains transformers on roberta's rows and returns its curve."""
+  import learning_peer  # In this folder; needs the extra `peer`.
 
   curve, clock = [], Clock()
-  task = objectives.make(config, corpus)
+  task = objectives.make_task(config, corpus)
   for step, nats, accuracy, hidden in learning_peer.train(
     config, corpus, task, probe, folder
   ):
@@ -235,18 +233,20 @@ def train_peer(config, corpus, probe, folder) -> list[Point]:
 
 
 def parse(name: str) -> tuple[str, bool]:
-  """A contender's name -> (of KNOWN, on ModernBERT's layers?)."""
+  """Splits a contender's name into (one of KNOWN, ModernBERT's layers?)."""
   name = name.removesuffix(MUON)
   is_modern = name == MODERN or name.startswith(f"{MODERN}-")
   base = name.removeprefix(MODERN).removeprefix("-") if is_modern else name
   base = base or "roberta"
   if base not in KNOWN:
-    raise SystemExit(f"--contenders: {name!r}; known are {', '.join(KNOWN)}")
+    raise SystemExit(
+      f"--contenders: {name!r} is unknown; known: {', '.join(KNOWN)}"
+    )
   return base, is_modern
 
 
 def plot(curves, path: pathlib.Path) -> None:
-  """Probe loss over positions seen; a panel for each kind of layers."""
+  """Plots probe loss over positions seen, with a panel for each layer type."""
   import matplotlib
 
   matplotlib.use("Agg")
@@ -282,8 +282,10 @@ def plot(curves, path: pathlib.Path) -> None:
   figure.savefig(path, dpi=120)
 
 
-def contender(name: str, num_steps, evaluations, seed, corpus, probe, workdir):
-  """-> [Point], from the folder's curve.json where it is finished."""
+def train_contender(
+  name: str, num_steps, evaluations, seed, corpus, probe, workdir
+):
+  """Returns the curve, from the folder's curve.json if it is finished."""
   base, is_modern = parse(name)
   objective = "roberta" if base == PEER else base
   config = make_config(objective, num_steps, evaluations, seed)
@@ -325,7 +327,7 @@ def main() -> None:
   )
   probe = make_probe(corpus)
   curves = {
-    name: contender(name, *settings, corpus, probe, workdir)
+    name: train_contender(name, *settings, corpus, probe, workdir)
     for name in args.contenders.split(",")
   }
   print(f"\n{num_steps:,} steps of {ROWS} rows of {LENGTH} tokens\n")

@@ -1,18 +1,18 @@
-"""The curse and the accent: what more languages cost, and whom alpha helps.
+"""Measures what more languages cost, and which ones alpha helps.
 
   python benchmarks/multilingual.py --steps 4000 --json FILE --png FILE
 
-configs/xlmr.py:tiny's model trained on 1 language (en), on 4 and on all, each
-for the same number of steps; with several languages, once as they are
-(data.alpha = 1) and once as XLM-R draws them (0.3). All have one vocabulary,
-made of all languages with alpha = 0.3, so that the model alone differs; and all
-are measured in the end, in bits a character, on the same held-out rows and
-masks: as many of each language, or all it has, and of those, too, that a run
-has never read. --vocabularies 0.3,1 does it all again with a vocabulary that
-was made of the text as it is.
+Trains the model of configs/xlmr.py:tiny on 1 language (en), on 4 and on all,
+each for the same number of steps; several languages are sampled once as they
+are (data.alpha = 1) and once as in XLM-R (0.3). All have one vocabulary, made
+from all languages with alpha = 0.3, so that only the model differs. At the end
+all are measured, in bits a character, on the same held-out rows and masks, as
+many rows of each language (or all it has), also of languages that a run has
+never read. --vocabularies 0.3,1 repeats it with a vocabulary made from the text
+as it is.
 
-Each run is a folder of --workdir and is trained by `maskedlm pretrain`: what
-is finished is only printed again, what was stopped continues. To try it:
+Each run is a folder of --workdir and is trained by `maskedlm pretrain`:
+finished runs are only printed, stopped ones continue. To try it:
 
   python benchmarks/multilingual.py --steps 4 --rows 4 --languages en,vi,mr \
     --set model.num_layers=1 --set tokenizer.vocab_size=2000 --workdir /tmp/try
@@ -36,8 +36,8 @@ DATA = pathlib.Path(
 )
 CONFIG = f"{ROOT}/configs/xlmr.py:tiny"
 FOUR = ("en", "de", "vi", "mr")  # The second size: large, large, small, tiny.
-# 15% of the documents are held out: of the smallest languages 5% would be a few
-# rows. All rows are masked so often, each time elsewhere, and then measured.
+# 15% of the documents are held out, as 5% of the smallest languages would be a
+# few rows. All rows are measured under this many different maskings.
 HELDOUT_SHARE, MASKINGS = 0.15, 8
 
 
@@ -45,12 +45,12 @@ class Run(NamedTuple):
   """A model to train."""
 
   languages: tuple[str, ...]
-  alpha: float  # Of the mixture.
-  vocabulary: float  # The alpha of its vocabulary.
+  alpha: float  # Sampling exponent of the languages.
+  vocabulary: float  # Sampling exponent of the vocabulary.
 
   @property
   def name(self) -> str:
-    """Of its folder, and in the table."""
+    """Name of the folder, and in the table."""
     count = len(self.languages)
     return f"{count}-alpha{self.alpha:g}-vocabulary{self.vocabulary:g}"
 
@@ -58,15 +58,15 @@ class Run(NamedTuple):
 def plan(
   languages: Sequence[str], four: Sequence[str], vocabularies: Sequence[float]
 ) -> list[Run]:
-  """All runs; of one language alpha makes no difference.
+  """Returns all runs; with one language alpha makes no difference.
 
   Args:
-    languages: all of them; the first is the one that is trained alone.
+    languages: all of them; the first is trained alone too.
     four: those of the second size.
     vocabularies: the exponents of the vocabularies.
   """
   sets = [(languages[0],), tuple(four), tuple(languages)]
-  sets = list(dict.fromkeys(sets))  # With --languages few, two may be one.
+  sets = list(dict.fromkeys(sets))  # With few --languages, two may be equal.
   return [
     Run(chosen, alpha, vocabulary)
     for vocabulary in vocabularies
@@ -76,18 +76,20 @@ def plan(
 
 
 def find_parts(languages: str, english: str) -> dict[str, str]:
-  """language -> its text, English first; "" = all there are."""
+  """Returns {language: its text}, English first; "" selects all."""
   found = {"en": english}
   for path in sorted((DATA / "multilingual").glob("*.txt")):
     found[path.stem] = str(path)
   chosen = languages.split(",") if languages else list(found)
   if unknown := [name for name in chosen if name not in found]:
-    sys.exit(f"--languages: {unknown[0]!r} is none of {', '.join(found)}")
+    sys.exit(
+      f"--languages: {unknown[0]!r} is unknown; known: {', '.join(found)}"
+    )
   return {name: found[name] for name in chosen}
 
 
 def options_of(parts: Mapping[str, str], args) -> list[str]:
-  """Of the config, what all runs share."""
+  """Returns the config options that all runs share."""
   steps = args.steps
   options = {
     "corpus.parts": ",".join(f"{name}:{path}" for name, path in parts.items()),
@@ -103,8 +105,8 @@ def options_of(parts: Mapping[str, str], args) -> list[str]:
   return [f"--config.{name}={value}" for name, value in (options | own).items()]
 
 
-def call(verb: str, *argv) -> None:
-  """`maskedlm VERB ...`, which tells on stderr how far it is."""
+def run_maskedlm(verb: str, *argv) -> None:
+  """Runs `maskedlm VERB ...`, which prints its progress on stderr."""
   command = [
     sys.executable,
     "-m",
@@ -113,17 +115,17 @@ def call(verb: str, *argv) -> None:
     f"--config={CONFIG}",
   ]
   code = subprocess.run([*command, *map(str, argv)], cwd=ROOT).returncode
-  if code:  # It has said why; 75 and 130: stopped, to be continued.
+  if code:  # It has printed why; after 75 or 130 it can be continued.
     sys.exit(code)
 
 
 def make_corpora(
   runs: Sequence[Run], parts: Mapping[str, str], args
 ) -> dict[tuple, pathlib.Path]:
-  """(languages, vocabulary) -> the corpus, prepared once.
+  """Prepares the corpora; returns {(languages, vocabulary): path}.
 
-  That of all languages trains the vocabulary, the others take it. What is held
-  out of a language is the same in all of them (data/prepare/documents.py).
+  The vocabulary is trained on the corpus of all languages and used for all. The
+  held-out part of a language is the same in all (data/prepare/documents.py).
   """
   corpora: dict[tuple, pathlib.Path] = {}
   for vocabulary in dict.fromkeys(run.vocabulary for run in runs):
@@ -143,14 +145,14 @@ def make_corpora(
       say(f"corpus of {', '.join(some)}, vocabulary of alpha {vocabulary:g}")
       shared = [*options_of(some, args), f"--out={path}"]
       alpha = f"--config.tokenizer.alpha={vocabulary}"
-      call("prepare", *shared, alpha, *tokenizer)
+      run_maskedlm("prepare", *shared, alpha, *tokenizer)
   return corpora
 
 
 def train(run: Run, corpora, parts: Mapping[str, str], args) -> dict[str, Any]:
-  """Trains a run, or goes on; -> {"seconds", "languages": ...}.
+  """Trains or continues a run; returns {"seconds", "languages": ...}.
 
-  The seconds are those of all times it was started.
+  The seconds are the sum over all starts.
   """
   folder = args.workdir / f"{run.name}-{args.steps}"
   finished = folder / f"measured-{args.rows}.json"
@@ -160,7 +162,7 @@ def train(run: Run, corpora, parts: Mapping[str, str], args) -> dict[str, Any]:
   some = {name: parts[name] for name in run.languages}
   whole = corpora[tuple(parts), run.vocabulary]
   began = time.perf_counter()
-  call(
+  run_maskedlm(
     "pretrain",
     f"--workdir={folder}",
     *options_of(some, args),
@@ -169,7 +171,7 @@ def train(run: Run, corpora, parts: Mapping[str, str], args) -> dict[str, Any]:
     f"--config.data.alpha={run.alpha}",
   )
   measured = measure(folder, whole, args.rows)
-  spent = folder / "seconds.jsonl"  # A line for each time it was started.
+  spent = folder / "seconds.jsonl"  # One line for each start.
   with spent.open("a") as file:
     file.write(f"{time.perf_counter() - began}\n")
   seconds = sum(map(float, spent.read_text().split()))
@@ -181,10 +183,10 @@ def train(run: Run, corpora, parts: Mapping[str, str], args) -> dict[str, Any]:
 def measure(
   folder: pathlib.Path, corpus_path: pathlib.Path, rows: int
 ) -> dict[str, dict[str, float]]:
-  """language -> bits_per_character, mlm_loss, mlm_accuracy of a run's model.
+  """Returns {language: {bits_per_character, mlm_loss, mlm_accuracy}}.
 
-  On at most `rows` held-out rows of each language of the corpus of all; rows
-  and masks are the same whatever the run.
+  Measured on at most `rows` held-out rows of each language of the corpus of
+  all languages; rows and masks are the same for all runs.
   """
   import jax
   from ml_collections import ConfigDict
@@ -200,17 +202,17 @@ def measure(
   corpus = store.open_corpus(corpus_path)
   config = ConfigDict(json.loads((folder / "config.json").read_text()))
   config.train.eval_rows = rows * len(corpus.domains)
-  task = objectives.make(config, corpus)
+  task = objectives.make_task(config, corpus)
   task = task._replace(languages=languages.of_corpus(corpus))
   step = jax.jit(steps.make_heldout_step(task, seed=0, accumulate=1))
   pairs = []
   for masking in range(MASKINGS):
     for i in range(task.num_heldout_batches):
       batch = task.batch_at("heldout", i)
-      index = masking * task.num_heldout_batches + i  # Of the masks.
+      index = masking * task.num_heldout_batches + i  # Selects the masks.
       pairs.append(jax.device_get(step(params, batch, index)[1]))
     say(f"measured {masking + 1} of {MASKINGS} times")
-  return languages.split(metrics.means(metrics.sums(pairs)))[1]
+  return languages.split_by_language(metrics.means(metrics.sums(pairs)))[1]
 
 
 def table(
@@ -218,10 +220,10 @@ def table(
   results: Mapping[str, Mapping],
   counts: Mapping[str, Mapping[str, Any]],
 ) -> list[str]:
-  """Bits a character as Markdown: languages are rows, runs columns.
+  """Returns bits a character as Markdown: a row a language, a column a run.
 
-  In parentheses where the run has not read the language. Below them the means
-  over the languages that several runs have read.
+  Values are in parentheses if the run has not read the language. The last rows
+  are means over the languages that several runs have read.
 
   Args:
     runs: in the order of the columns.
@@ -256,7 +258,7 @@ def table(
 
 
 def label(run: Run) -> str:
-  """A run, as a person reads it."""
+  """Returns a run's title."""
   count = len(run.languages)
   text = f"{run.languages[0]} alone"
   if count > 1:
@@ -266,7 +268,7 @@ def label(run: Run) -> str:
 
 
 def bits_of(result: Mapping[str, Any], name: str) -> float:
-  """Bits a character of a language."""
+  """Returns the bits a character of a language."""
   return result["languages"][name]["bits_per_character"]
 
 
@@ -280,10 +282,10 @@ def plot(
   counts: Mapping[str, Mapping[str, Any]],
   path: str,
 ) -> None:
-  """What each run needs of the bits a character of the first of the largest.
+  """Plots bits a character relative to the first run with all languages.
 
-  Scripts differ by more than runs do, so each language is compared with
-  itself; those with little text stand on the left.
+  Each language is compared with itself, as scripts differ by more than runs.
+  Languages are in order of their amount of text.
   """
   from matplotlib import ticker
 
@@ -312,19 +314,19 @@ def plot(
       [f"{name}\n{short(sizes[name])}" for name in names],
     )
     axes.set_xlabel("language, tokens to train on")
-    axes.set_ylabel(f"bits a character, of those of {label(base)}")
+    axes.set_ylabel(f"bits a character, relative to {label(base)}")
     axes.yaxis.set_major_formatter(ticker.PercentFormatter(1, decimals=1))
     axes.legend()
     made.tight_layout()
 
 
 def short(count: int) -> str:
-  """11089715 -> "11.1M", 41153 -> "41k"."""
+  """Formats a count: 11089715 as "11.1M", 41153 as "41k"."""
   return f"{count / 1e6:.1f}M" if count >= 1e6 else f"{count / 1e3:.0f}k"
 
 
 def say(text: str) -> None:
-  """A line about the whole of it, on stderr between those of the runs."""
+  """Prints a line of overall progress on stderr."""
   print(f"== {text}", file=sys.stderr, flush=True)
 
 
@@ -332,14 +334,14 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--steps", type=int, default=4_000, help="of each run")
   parser.add_argument(
-    "--languages", default="", help="en,de,...; the first alone, then all"
+    "--languages", default="", help="en,de,...; the first is also trained alone"
   )
   parser.add_argument("--four", default=",".join(FOUR), help="the second size")
   parser.add_argument(
     "--english", default=str(DATA / "text" / "en_novels.txt"), help="its text"
   )
   parser.add_argument(
-    "--rows", type=int, default=64, help="of each language, to measure on"
+    "--rows", type=int, default=64, help="of each language, for measuring"
   )
   parser.add_argument(
     "--vocabularies", default="0.3", help="exponents of the vocabularies"
@@ -349,7 +351,7 @@ def main() -> None:
     action="append",
     default=[],
     metavar="OPTION=VALUE",
-    help="of the config, for all runs, such as model.num_layers=1",
+    help="config option for all runs, such as model.num_layers=1",
   )
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/multilingual")

@@ -1,10 +1,10 @@
-"""What packing brings and costs: a step of packed rows, and of rows alone.
+"""Compares a training step on packed rows with one on rows of a single pair.
 
   python benchmarks/packing.py --lengths 64,128,512 --json FILE
 
 4 layers of 256, about 4,096 positions a step, on the docstrings of the
-installed packages (or a corpus that is there). The two take turns, each on its
-own batches of the same corpus; medians of the steps, without the first of each.
+installed packages (or a prepared corpus). The two take turns, each on its own
+batches of the same corpus; medians of the steps, without the first of each.
 """
 
 import argparse
@@ -25,20 +25,24 @@ from maskedlm.data.prepare import prepare
 from maskedlm.training import sharding
 from maskedlm.training import step as steps
 
-POSITIONS = 4096  # Of a step.
+POSITIONS = 4096  # A step.
 
 
 def main() -> None:
   """Measures, prints a table, writes the JSON."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-  parser.add_argument("--lengths", default="64,128,512", help="of rows")
-  parser.add_argument("--steps", type=int, default=12, help="of each")
-  parser.add_argument("--corpus", metavar="FOLDER", help="a prepared one")
-  parser.add_argument("--source", default="docstrings:", help="else this")
+  parser.add_argument("--lengths", default="64,128,512", help="tokens in a row")
+  parser.add_argument("--steps", type=int, default=12, help="of each contender")
+  parser.add_argument("--corpus", metavar="FOLDER", help="a prepared corpus")
+  parser.add_argument(
+    "--source", default="docstrings:", help="prepared if no --corpus is given"
+  )
   parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   if args.steps < 2:
-    parser.error("--steps: 2 or more, as the first isn't timed")
+    parser.error(
+      f"--steps={args.steps}: expected 2 or more; the first is not timed"
+    )
   records = []
   with tempfile.TemporaryDirectory() as folder:
     corpus = (
@@ -63,7 +67,7 @@ def main() -> None:
 
 
 def make_corpus(path: pathlib.Path, source: str) -> store.Corpus:
-  """The source, in 8,192 words of its own."""
+  """Prepares the source with a vocabulary of 8,192."""
   config = config_lib.default("mlm_nsp")
   config.corpus.source = source
   config.corpus.heldout_share = 0.05
@@ -72,16 +76,16 @@ def make_corpus(path: pathlib.Path, source: str) -> store.Corpus:
 
 
 def measure(corpus: store.Corpus, length: int, count: int) -> list[dict]:
-  """Of rows alone and of packed rows: padding, seconds a step, tokens/s."""
+  """Returns the records of rows alone and of packed rows."""
   contenders = [Contender(corpus, length, pack) for pack in (False, True)]
   for turn in range(count):
     for each in contenders:
       each.step(turn)
-  return [each.found() for each in contenders]
+  return [each.record() for each in contenders]
 
 
 class Contender:
-  """A model that trains on one kind of rows, and what its steps took."""
+  """A model trained on one kind of rows, and the times of its steps."""
 
   def __init__(self, corpus: store.Corpus, length: int, pack: bool):
     config = config_lib.default("mlm_nsp")
@@ -91,7 +95,7 @@ class Contender:
     config.train.eval_rows = 0
     config.objective.pack = pack
     self.length, self.pack = length, pack
-    self.task = objectives.make(config, corpus)
+    self.task = objectives.make_task(config, corpus)
     self.mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
     with jax.set_mesh(self.mesh):
       init, shardings, self.train_step, _ = steps.over_mesh(
@@ -112,7 +116,7 @@ class Contender:
       self.real += int(np.count_nonzero(batch["segment_ids"]))
       self.positions += batch["segment_ids"].size
 
-  def found(self) -> dict:
+  def record(self) -> dict:
     seconds = statistics.median(self.seconds)
     return {
       "length": self.length,

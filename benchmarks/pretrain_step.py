@@ -1,20 +1,21 @@
-"""One training step of ours against PyTorch + transformers, side by side.
+"""Compares a training step with one of PyTorch + transformers.
 
   python benchmarks/pretrain_step.py --shapes small,base --json FILE
 
 Both train BERT on MLM + NSP with dropout 0.1 and AdamW (clipping, decay) on
-the same rows of 128 tokens, 20 of them predicted. Ours is what `maskedlm
-pretrain` compiles; it masks within the step, the peer is given masked rows.
-The peer runs eager and under torch.compile, each with its own head, over all
-positions, and with the head over the predicted ones only, as ours has it.
-float32 on a CPU; bfloat16 on a GPU, which both frameworks then must see.
+the same rows of 128 tokens, 20 of them predicted. maskedlm's step is the one
+that `maskedlm pretrain` compiles; it masks within the step, while the peer is
+given masked rows. The peer runs eager and under torch.compile, each with its
+own head over all positions, and with the head over the predicted positions
+only, as in maskedlm. float32 on a CPU; bfloat16 on a GPU, which both frameworks
+must see then.
 
-The peer has a process of its own (pretrain_peer.py). Contenders take turns, one
-step (on a GPU, ten) after another that isn't timed; medians count. On a CPU the
-machine must be idle otherwise: with one of two cores taken by another process
-the peer's step of the small shape took 7.1 s, not 2.0, as its OpenMP threads
-wait for each other. A table made so says that it is not valid. Needs the extra
-`peer`.
+The peer has its own process (pretrain_peer.py). Contenders take turns: an
+untimed step, then a timed one (on a GPU, ten); medians are reported. On a CPU
+the machine must be idle otherwise: with one of two cores taken by another
+process the peer's step of the small shape took 7.1 s instead of 2.0, as its
+OpenMP threads wait for each other. The table then says that it is not valid.
+Needs the extra `peer`.
 """
 
 # ruff: noqa: E402
@@ -34,14 +35,14 @@ import types
 from collections.abc import Callable
 from typing import NamedTuple
 
-# The two frameworks share a GPU: neither may take all of its memory.
+# The two frameworks share a GPU, so neither may take all of its memory.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import writable
 
 from maskedlm.runtime import allocator
 
-allocator.keep_freed()  # As `maskedlm` does; the peer does so too.
+allocator.keep_freed()  # As `maskedlm` and the peer do.
 
 import jax
 import numpy as np
@@ -51,7 +52,7 @@ from peer_process import Shape, Taken
 from maskedlm import objectives
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.task import Task
-from maskedlm.data.corpus import store
+from maskedlm.data.corpus import concat, store
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.flops import train_flops
 from maskedlm.runtime import startup, xla_flags
@@ -59,12 +60,12 @@ from maskedlm.training import optimizer, sharding
 from maskedlm.training import step as steps
 
 LENGTH, SLOTS, VOCAB, DROPOUT = 128, 20, 30_522, 0.1
-NUM_BATCHES = 4  # Different ones, in turn.
-SHAPES = {  # With the rows of a batch.
+NUM_BATCHES = 4  # Used in turn.
+SHAPES = {  # And the rows in a batch.
   "small": (Shape(4, 256, 4, 1024, VOCAB), 32),
   "base": (Shape(12, 768, 12, 3072, VOCAB), 8),
 }
-VARIANTS = {  # Of the peer, and how many positions it makes logits for.
+VARIANTS = {  # Variant of the peer -> positions for which it makes logits.
   "eager": LENGTH,
   "eager, gathered": SLOTS,
   "compiled": LENGTH,
@@ -73,10 +74,10 @@ VARIANTS = {  # Of the peer, and how many positions it makes logits for.
 
 
 class Contender(NamedTuple):
-  """Something that trains."""
+  """A way to train."""
 
-  run: Callable[[int], Taken]  # Takes that many steps.
-  row_flops: float  # Matmul FLOPs that it executes for a row.
+  run: Callable[[int], Taken]  # Runs that many steps.
+  row_flops: float  # Matmul FLOPs executed for a row.
 
 
 def main() -> None:
@@ -84,12 +85,16 @@ def main() -> None:
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--shapes", default="small,base", help="comma-separated")
   parser.add_argument("--steps", type=int, default=15, help="turns of each")
-  parser.add_argument("--rows", type=int, help="rows in a batch, if others")
+  parser.add_argument(
+    "--rows", type=int, help="in a batch; default: that of the shape"
+  )
   parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   names = args.shapes.split(",")
   if not set(names) <= set(SHAPES) or args.steps < 1:
-    parser.error(f"--shapes: of {', '.join(SHAPES)}; --steps: 1 or more")
+    parser.error(
+      f"--shapes: known: {', '.join(SHAPES)}; --steps: expected 1 or more"
+    )
   if why := peer_process.lacking():
     parser.error(why)
   print(machine())
@@ -103,11 +108,11 @@ def main() -> None:
 
 
 def compare(shape: Shape, rows: int, rounds: int) -> list[dict]:
-  """Measures one shape and prints its table; a JSON record for each variant."""
+  """Measures one shape, prints its table and returns its JSON records."""
   on_gpu = jax.default_backend() == "gpu"
   config = configure(shape, rows, "bfloat16" if on_gpu else "float32")
   with tempfile.TemporaryDirectory() as directory:
-    task = objectives.make(config, random_corpus(directory))
+    task = objectives.make_task(config, random_corpus(directory))
     batches = [task.batch_at("train", i) for i in range(NUM_BATCHES)]
   real_share = float(np.mean([batch["segment_ids"] > 0 for batch in batches]))
   ours = our_step(config, task, batches)
@@ -116,7 +121,7 @@ def compare(shape: Shape, rows: int, rounds: int) -> list[dict]:
     if (peer.device == "cuda") != on_gpu:
       raise SystemExit(
         f"jax runs on {jax.default_backend()}, torch on {peer.device}: install "
-        "both for one, or set JAX_PLATFORMS=cpu CUDA_VISIBLE_DEVICES="
+        "both for one device, or set JAX_PLATFORMS=cpu CUDA_VISIBLE_DEVICES="
       )
     for name, positions in VARIANTS.items():
       flops = row_flops(config, positions)
@@ -156,16 +161,16 @@ def compare(shape: Shape, rows: int, rounds: int) -> list[dict]:
 def measure(
   contenders: dict[str, Contender], rounds: int, *, block: int
 ) -> tuple[dict[str, float], float]:
-  """Median seconds of a step by name, and the cores that others kept busy.
+  """Returns median seconds of a step by name, and cores used by others.
 
-  A compiled contender that can't start is left out, with a message.
+  A compiled contender that can't start is left out with a message.
   """
   taken: dict[str, list[Taken]] = {}
   for name, contender in contenders.items():
     try:  # Compiles, and warms the caches.
       first = contender.run(2)
     except RuntimeError as error:
-      if "compiled" not in name:  # torch.compile has many ways to fail.
+      if "compiled" not in name:  # torch.compile may fail in many ways.
         raise
       print(f"{name}: left out, {error}")
       continue
@@ -175,8 +180,8 @@ def measure(
   began, others, own = time.perf_counter(), busy_seconds(), 0.0
   for _ in range(rounds):
     for name, each in taken.items():
-      # A turn's first step isn't counted: on a virtual machine, memory that was
-      # free while the others had their turns has gone back to the host.
+      # A turn's first step isn't timed: a virtual machine returns memory that
+      # was free during the other turns to its host.
       first, timed = contenders[name].run(1), contenders[name].run(block)
       each.append(timed)
       own += first.cpu + timed.cpu
@@ -189,7 +194,7 @@ def measure(
 
 
 def busy_seconds() -> float:
-  """CPU seconds of all processes up to now; 0 where unknown."""
+  """Returns the CPU seconds of all processes so far; 0 if unknown."""
   if not os.path.exists("/proc/stat"):
     return 0.0
   with open("/proc/stat", encoding="utf-8") as file:
@@ -198,7 +203,7 @@ def busy_seconds() -> float:
 
 
 def machine() -> str:
-  """What this is measured on."""
+  """Returns a description of this machine."""
   name = jax.devices()[0].device_kind
   if name == "cpu" and os.path.exists("/proc/cpuinfo"):
     with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -211,11 +216,11 @@ def machine() -> str:
   return f"{name}, {os.cpu_count()} cores; {', '.join(versions)}"
 
 
-# Ours.
+# maskedlm's step.
 
 
 def configure(shape: Shape, rows: int, dtype: str):
-  """The config that trains the shape."""
+  """Returns the config that trains the shape."""
   config = config_lib.default("mlm_nsp")
   config.model.num_layers = shape.layers
   config.model.width = shape.width
@@ -232,10 +237,10 @@ def configure(shape: Shape, rows: int, dtype: str):
 
 
 def our_step(config, task: Task, batches: list) -> Contender:
-  """The step as train.py compiles it, on one device."""
+  """Returns the step as training/loop.py compiles it, on one device."""
   mesh = sharding.make_mesh(config.mesh, jax.devices()[:1])
   params = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optimizer.make(
+  tx, schedule = optimizer.make_optimizer(
     config.optimizer, config.train.num_steps, params
   )
   init = steps.make_init(task, tx, config.seed)
@@ -268,21 +273,20 @@ def our_step(config, task: Task, batches: list) -> Contender:
 
 
 def random_corpus(directory: str):
-  """2,000 documents of 30 sentences of 5 to 35 tokens, with no text behind."""
+  """Returns 2,000 documents of 30 sentences of 5 to 35 random tokens."""
   rng = np.random.default_rng(0)
   sentences = np.cumsum([0, *rng.integers(5, 36, 2_000 * 30)])
   documents = np.arange(0, len(sentences), 30)
   tokens = rng.integers(1_000, VOCAB, sentences[-1]).astype(np.uint16)
 
-  def concat(array):
-    size = np.array([0, len(array)])
-    return concat.Concat((array,), size, np.zeros(1, array.dtype))
-
-  split = store.Split(*map(concat, (tokens, sentences, documents)))
+  columns = (tokens, sentences, documents)
+  split = store.Split(
+    *(concat.concatenate((x,), np.zeros(1, x.dtype)) for x in columns)
+  )
   tokenizer = types.SimpleNamespace(
     vocab_size=VOCAB,
     special=types.SimpleNamespace(pad=0, unk=100, cls=101, sep=102, mask=103),
-    special_ids=np.arange(1_000),  # [unusedN] too, as in BERT's vocabulary.
+    special_ids=np.arange(1_000),  # With [unusedN], as in BERT's vocabulary.
   )
   return types.SimpleNamespace(
     path=directory,
@@ -296,12 +300,12 @@ def random_corpus(directory: str):
 
 
 def row_flops(config, slots: int) -> float:
-  """Counted as ours are, with the head over `slots` positions."""
+  """Returns a row's FLOPs with the head over `slots` positions."""
   cfg = encoder_config(config.model, VOCAB, LENGTH)
   return train_flops(cfg, LENGTH, num_predictions=slots)
 
 
 if __name__ == "__main__":
-  xla_flags.set_up(os.environ)  # As of `maskedlm pretrain`.
+  xla_flags.set_up(os.environ)  # As `maskedlm pretrain` does.
   startup.enable_compile_cache()
   main()

@@ -72,7 +72,7 @@ def options_page() -> str:
     lines += _options_table(section, f"config.{section}".rstrip("."), cls)
   lines += ["", "## Objectives"]
   for name in objectives.names():
-    options = objectives.load(name).Options
+    options = objectives.load_objective(name).Options
     lines += _options_table("objective", f"config.objective: {name}", options)
   lines += ["", "## Fine-tuning", ""]
   lines += ["`config.optimizer` and `config.mesh` are those of pretraining."]

@@ -39,14 +39,14 @@ def main(argv: Sequence[str]) -> int:
   )
   parser.add_argument("--html", metavar="FILE", help="write a page as well")
   options.add_json(parser, "print the figures alone, as JSON")
-  args, config = overrides.parse(parser, argv)
+  args, config = overrides.parse_config(parser, argv)
   options.check_at_least(args, rows=0)
   if args.html:
     output_options.check_file(args.html, option="--html")
   corpus = _find_corpus(config, args.workdir)
   if corpus:
     objectives.resolve_packing(config, corpus)
-  task = objectives.make(
+  task = objectives.make_task(
     config, corpus or placeholder_corpus.make_corpus(config.tokenizer)
   )
   figures, sections = facts_of_model(config, task)

@@ -1,9 +1,8 @@
 """`maskedlm plan`: predicts whether a run fits, its speed and its cost.
 
-Before anything is paid: the run's own train step, compiled for TPUs and GPUs
-that aren't here (planning/), with a model of its time.
-docs/guides/pretrain/planning.md explains what it prints,
-docs/results/scaling.md has tables of it.
+It compiles the run's own train step for TPUs and GPUs that aren't here
+(planning/) and models its time. docs/guides/pretrain/planning.md explains the
+output; docs/results/scaling.md has tables of it.
 """
 
 import argparse
@@ -19,8 +18,8 @@ from maskedlm.core.errors import ConfigError
 
 
 def main(argv: Sequence[str]) -> int:
-  """Runs the verb; returns the exit code: 0 also where nothing fits."""
-  args, config = overrides.parse(_parser(), argv)
+  """Runs the verb; returns the exit code, 0 even if nothing fits."""
+  args, config = overrides.parse_config(_parser(), argv)
   options.check_at_least(args, rows=1, price=0)
   _use_cpu()
 

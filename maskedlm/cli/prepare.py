@@ -36,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     "given as --beam.NAME=VALUE: --beam.runner=FlinkRunner",
   )
   for_beam = [token for token in argv if token.startswith("--beam.")]
-  args, config = overrides.parse(
+  args, config = overrides.parse_config(
     parser, [t for t in argv if t not in for_beam], instead="verify"
   )
   if config is None:

@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
   parser.add_argument(
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
   )
-  args, config = overrides.parse(parser, argv)
+  args, config = overrides.parse_config(parser, argv)
   return pretrain(config, args.workdir or f"runs/{config.name}")
 
 
@@ -75,7 +75,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
   )
   config = config.copy_and_resolve_references()  # The caller's keeps None.
   objectives.resolve_packing(config, corpus, log=console.log)
-  task = objectives.make(config, corpus, sharding.data_shard(mesh))
+  task = objectives.make_task(config, corpus, sharding.data_shard(mesh))
   task = task._replace(languages=language_metrics.of_corpus(corpus))
   params = jax.eval_shape(task.init, jax.random.key(0))
   count = sum(math.prod(x.shape) for x in jax.tree.leaves(params))
@@ -132,7 +132,7 @@ def _preflight(config: ConfigDict):
     config.model, config.tokenizer.vocab_size, max(lengths)
   )
   architecture.check_attention(cfg, **layer.machine())
-  task = objectives.make(
+  task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
   step.over_mesh(config, task, mesh)
@@ -215,7 +215,7 @@ def _finish(
   speed = result.tokens_per_second
   if speed is None and path.exists():  # The run was complete before.
     speed = json.loads(path.read_text()).get("tokens_per_second")
-  heldout, each = language_metrics.split(result.heldout)
+  heldout, each = language_metrics.split_by_language(result.heldout)
   entropy = store.unigram_entropy(corpus)
   values: dict[str, Any] = {
     "heldout_mlm_loss": heldout.get("mlm_loss"),
@@ -254,7 +254,7 @@ def _finish(
     )
   if each:
     print("  by language, as docs/guides/pretrain/multilingual.md explains:")
-    for line in language_metrics.table(each):
+    for line in language_metrics.format_table(each):
       print(f"    {line}")
   if speed:
     print(f"  speed           {speed:,.0f} tokens/s")

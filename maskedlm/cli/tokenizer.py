@@ -34,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     help="a saved directory, vocab.txt, tokenizer.json or .model",
   )
   parser.add_argument("text", nargs="*", help="the text for --try")
-  args, config = overrides.parse(parser, argv, instead="try")
+  args, config = overrides.parse_config(parser, argv, instead="try")
   if config is None:
     path = getattr(args, "try")
     print_tokens(tokenizer.load_tokenizer(path), " ".join(args.text))

@@ -49,7 +49,7 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
 def objective_section(name: str) -> ConfigDict:
   """Returns config.objective of an objective, with its defaults."""
   section = ConfigDict({"name": name})
-  section.update(options.to_config(objectives.load(name).Options))
+  section.update(options.to_config(objectives.load_objective(name).Options))
   return section
 
 
@@ -59,7 +59,7 @@ def validate(config: ConfigDict) -> None:
   Raises:
     ConfigError: naming the option, its value and what is expected.
   """
-  objective = objectives.load(config.objective.name).Options
+  objective = objectives.load_objective(config.objective.name).Options
   given = set(config.objective.keys()) - {"name"}
   known = {field.name for field in dataclasses.fields(objective)}
   if given != known:
@@ -70,8 +70,8 @@ def validate(config: ConfigDict) -> None:
       "it, or switch with --config.objective.name."
     )
   for name, section in SECTIONS.items():
-    options.check(name, section, config[name] if name else config)
-  options.check("objective", objective, config.objective)
+    options.check_options(name, section, config[name] if name else config)
+  options.check_options("objective", objective, config.objective)
   longest = config.data.length
   if config.data.long_share > 0:
     longest = max(longest, config.data.long_length)
@@ -84,7 +84,7 @@ def validate(config: ConfigDict) -> None:
 
 def sections(config: ConfigDict) -> dict[str, type]:
   """Returns the options' dataclass of each section of a config."""
-  objective = objectives.load(config.objective.name).Options
+  objective = objectives.load_objective(config.objective.name).Options
   return {**SECTIONS, "objective": objective}
 
 

@@ -26,7 +26,9 @@ from maskedlm.training.checkpoints import init_from
 _OPTION = re.compile(r"^--?(no)?config\.")
 
 
-def parse(parser: argparse.ArgumentParser, argv, *, instead: str = "") -> tuple:
+def parse_config(
+  parser: argparse.ArgumentParser, argv, *, instead: str = ""
+) -> tuple:
   """Returns (the verb's arguments, the config of pretraining, validated).
 
   Args:
@@ -39,7 +41,7 @@ def parse(parser: argparse.ArgumentParser, argv, *, instead: str = "") -> tuple:
     ConfigError: the file or an override is wrong; one line with the remedy.
     CheckpointError: config.init_from can't be used.
   """
-  args, overrides = split(parser, argv, instead=instead)
+  args, overrides = split_arguments(parser, argv, instead=instead)
   if args.config is None:
     return args, None
 
@@ -52,7 +54,7 @@ def parse(parser: argparse.ArgumentParser, argv, *, instead: str = "") -> tuple:
   return args, load_config(args.config, overrides, complete)
 
 
-def split(
+def split_arguments(
   parser: argparse.ArgumentParser,
   argv,
   *,
@@ -145,7 +147,9 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
     if _OPTION.match(token) and name not in known:
       near = did_you_mean(name, known)
       raise ConfigError(f"--config.{name}: {path} has no such option{near}")
-  config = override(config, overrides) if sections else _parse(path, overrides)
+  config = (
+    apply_overrides(config, overrides) if sections else _parse(path, overrides)
+  )
   validate(config)
   return config
 
@@ -195,7 +199,7 @@ def _replace_section(config: ConfigDict, name: str, value: str) -> None:
     config.objective = new
 
 
-def override(config: ConfigDict, overrides) -> ConfigDict:
+def apply_overrides(config: ConfigDict, overrides) -> ConfigDict:
   """Returns the config with overrides of options that it has.
 
   Raises:

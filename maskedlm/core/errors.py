@@ -12,18 +12,6 @@ class ConfigError(ValueError):
   exit_code = 2
 
 
-def check_known(section: str, options, choices) -> None:
-  """Raises ConfigError for one of the options that is none of its choices.
-
-  Args:
-    section: of the config, "task": what the message begins with.
-    options: what has the values as attributes.
-    choices: name of an option -> the names that it may have.
-  """
-  for name, known in choices.items():
-    check_name(f"{section}.{name}", getattr(options, name), known)
-
-
 def check_name(option: str, value: str, known, error=ConfigError) -> None:
   """Raises an error (ConfigError) for a value that is none of the names."""
   if value not in known:

@@ -86,7 +86,7 @@ def from_config(cls: type, config: Mapping[str, Any]) -> Any:
   return cls(**{f.name: config[f.name] for f in dataclasses.fields(cls)})
 
 
-def check(section: str, cls: type, values: Any) -> None:
+def check_options(section: str, cls: type, values: Any) -> None:
   """Checks the range and the choices of every option of a section.
 
   Args:

@@ -64,7 +64,7 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
       "step": old.meta["step"],
       "tokenizer": tokenizer,
     }
-    write.write(
+    write.write_workdir(
       unfinished,
       params,
       task,

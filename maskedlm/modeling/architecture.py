@@ -208,7 +208,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
       divisible, or rows are longer than model.max_positions.
   """
   cfg = EncoderConfig(vocab_size=vocab_size, **model)
-  options.check("model", EncoderConfig, cfg)
+  options.check_options("model", EncoderConfig, cfg)
   if cfg.width % cfg.num_heads:
     raise ConfigError(
       f"model.width={cfg.width} must be divisible by model.num_heads="

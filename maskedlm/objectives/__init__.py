@@ -35,7 +35,7 @@ def names() -> list[str]:
   return sorted({module.name for module in modules} - {"auto_pack"})
 
 
-def load(name: str):
+def load_objective(name: str):
   """Returns the module maskedlm.objectives.<name>.
 
   Raises:
@@ -45,7 +45,9 @@ def load(name: str):
   return importlib.import_module(f"maskedlm.objectives.{name}")
 
 
-def make(config: ConfigDict, corpus, shard: tuple[int, int] = (0, 1)) -> Task:
+def make_task(
+  config: ConfigDict, corpus, shard: tuple[int, int] = (0, 1)
+) -> Task:
   """Returns the Task of config.objective.
 
   Args:
@@ -75,7 +77,7 @@ def _with_packing(
 ) -> tuple[Any, Any]:
   """Returns the objective's module and its Options, with `pack` decided."""
   values = config.objective.to_dict()
-  objective = load(values.pop("name"))
+  objective = load_objective(values.pop("name"))
   options = objective.Options(**values)
   if values.get("pack", False) is not None:
     return objective, options

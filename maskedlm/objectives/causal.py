@@ -14,7 +14,7 @@ import functools
 import jax
 import jax.numpy as jnp
 
-from maskedlm.core.options import check, option
+from maskedlm.core.options import check_options, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batch_costs, batching, text_rows
 from maskedlm.modeling import flops, losses, masked_lm, vocabulary_softmax
@@ -50,7 +50,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   cfg = dataclasses.replace(cfg, causal=True)
-  check("objective", Options, options)
+  check_options("objective", Options, options)
   rows = text_rows.full_sentence_batches(
     config, corpus, shard, isolate_documents=options.isolate_documents
   )

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import check, option
+from maskedlm.core.options import check_options, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batch_costs, batching, pair_rows
 from maskedlm.modeling import flops, losses, masked_lm
@@ -90,7 +90,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
   config.model is the discriminator.
   """
-  check("objective", Options, options)
+  check_options("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   # Its classifiers read [CLS] through gelu, here and in transformers.

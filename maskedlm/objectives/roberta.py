@@ -11,7 +11,7 @@ import dataclasses
 
 import jax
 
-from maskedlm.core.options import check, option
+from maskedlm.core.options import check_options, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batch_costs, batching, text_rows
 from maskedlm.modeling import flops, masked_lm
@@ -35,7 +35,7 @@ class Options(CorruptionOptions):
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of pretraining as in RoBERTa (arguments: __init__.py)."""
-  check("objective", Options, options)
+  check_options("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
   masks, heldout = masking.train_and_heldout(

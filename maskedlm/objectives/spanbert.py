@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.options import check, option
+from maskedlm.core.options import check_options, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batch_costs, batching, text_rows
 from maskedlm.modeling import flops, masked_lm, vocabulary_softmax
@@ -68,7 +68,7 @@ class Options(MaskOptions):
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
   """Returns the Task of pretraining as in SpanBERT (arguments: __init__.py)."""
   tokenizer = corpus.tokenizer
-  check("objective", Options, options)
+  check_options("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, tokenizer.vocab_size, max(lengths))
   sbo = SboHead(

@@ -132,7 +132,7 @@ def make_step(config: ConfigDict, devices, phase: int) -> Step:
     ConfigError: the mesh doesn't fit the devices, or the batch the mesh.
   """
   mesh = sharding.make_mesh(config.mesh, devices)
-  task = objectives.make(
+  task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
   at = (config.train.num_steps - 1) * phase

@@ -1,9 +1,8 @@
-"""Metrics by language, for a corpus of several languages.
+"""Held-out metrics of pretraining by language, if a corpus has several.
 
-On its held-out text, while pretraining: the language of each row is
-`language_ids` of its batch. Read top-down: what is known of the languages ->
-sums of each, on the device (step.py) -> lines for people (metrics.py,
-pretrain.py). What the numbers mean: docs/guides/pretrain/multilingual.md.
+The language of each row is `language_ids` of its batch. Read top-down: the
+languages -> sums of each on the device (step.py) -> text (metrics.py,
+cli/pretrain.py). docs/guides/pretrain/multilingual.md explains the numbers.
 """
 
 import math
@@ -16,18 +15,18 @@ from maskedlm.core.task import Array, Metrics
 from maskedlm.runtime import console
 
 BITS = "bits_per_character"
-LOSSES = ("mlm_loss", "lm_loss")  # Nats a predicted token.
+LOSSES = ("mlm_loss", "lm_loss")  # In nats per predicted token.
 
 
 class Language(NamedTuple):
-  """A part of the corpus, by its place in corpus.parts."""
+  """A domain of the corpus (corpus.parts), in its order."""
 
   name: str
-  tokens_per_character: float  # Of its held-out text.
+  tokens_per_character: float  # In its held-out text.
 
 
 def of_corpus(corpus) -> tuple[Language, ...]:
-  """Returns the languages of a store.Corpus; () where it has no parts."""
+  """Returns the languages of a store.Corpus; () if it has no domains."""
   return tuple(
     Language(part["name"], count["tokens"] / max(count["characters"], 1))
     for part in corpus.domains
@@ -35,13 +34,19 @@ def of_corpus(corpus) -> tuple[Language, ...]:
   )
 
 
-def measure(
+def measure_by_language(
   languages: tuple[Language, ...], metrics: Metrics, language_ids: Array
 ) -> Metrics:
-  """Returns the metrics of each row (Task.loss), in all and by language.
+  """Adds the metrics of each language to those of all rows.
 
-  Metric m of language x is "x/m"; of a loss a token there are bits a character
-  as well. language_ids: [B], places in languages.
+  Args:
+    languages: of the corpus.
+    metrics: of each row (Task.loss).
+    language_ids: [B], indices in languages.
+
+  Returns:
+    The metrics, with "x/m" for metric m of language x, and with bits per
+    character if m is a loss per token.
   """
   found = dict(metrics)
   for i, language in enumerate(languages):
@@ -55,10 +60,10 @@ def measure(
   return found
 
 
-def split(
+def split_by_language(
   heldout: Mapping[str, float],
 ) -> tuple[dict[str, float], dict[str, dict[str, float]]]:
-  """Splits values of `measure` into (overall, {language: values})."""
+  """Splits `measure_by_language` values into (overall, {language: values})."""
   whole: dict[str, float] = {}
   each: dict[str, dict[str, float]] = {}
   for name, value in heldout.items():
@@ -67,7 +72,7 @@ def split(
   return whole, each
 
 
-def line(each: Mapping[str, Mapping[str, float]]) -> str:
+def format_line(each: Mapping[str, Mapping[str, float]]) -> str:
   """Returns bits per character by language, if any: "de 2.310, yo 3.142"."""
   return ", ".join(
     f"{name} {values[BITS]:.3f}"
@@ -76,7 +81,7 @@ def line(each: Mapping[str, Mapping[str, float]]) -> str:
   )
 
 
-# Column -> its format, and the metrics of which a language has at most one.
+# Column -> (format, metrics). A language has at most one of the metrics.
 _COLUMNS = {
   "loss": ("{:.3f}", LOSSES),
   "bits/character": ("{:.3f}", (BITS,)),
@@ -84,7 +89,7 @@ _COLUMNS = {
 }
 
 
-def table(each: Mapping[str, Mapping[str, float]]) -> list[str]:
+def format_table(each: Mapping[str, Mapping[str, float]]) -> list[str]:
   """Returns a text table with a line for each language and one for the mean."""
   rows = {
     name: [

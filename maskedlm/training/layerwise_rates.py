@@ -1,7 +1,7 @@
 """Learning rates by layer: layer-wise decay and freezing, for fine-tuning.
 
-A rate of each parameter as a share of the schedule's, found by its path. The
-layers are scanned, so that a leaf of them has one share a layer.
+Each parameter has a multiplier of the schedule's rate, which depends on its
+path. As layers are scanned, an array of theirs has one multiplier per layer.
 """
 
 import re
@@ -16,21 +16,25 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.training.sharding import path_of
 
 _LAYERS = r"^encoder/layers/"
-# What lies below the first layer.
+# Parameters below the first layer.
 _BELOW = r"^encoder/(embeddings|project)/"
 
 
-def shares(params: Any, *, layer_decay: float, frozen_layers: int) -> Any:
-  """Returns the share of the learning rate that each parameter gets.
+def layer_multipliers(
+  params: Any, *, layer_decay: float, frozen_layers: int
+) -> Any:
+  """Returns the multiplier of the learning rate of each parameter.
 
-  With N layers, those of the heads get 1, layer n of the encoder (from 0)
-  layer_decay ** (N + 1 - n), the embeddings layer_decay ** (N + 2): a power
-  for each step down, as ELECTRA's fine-tuning counts them
-  (arXiv:2003.10555; finetune/... layerwise_lr_decay). frozen_layers = k
-  freezes the embeddings and the first k layers; -1 the whole encoder.
+  With N layers, it is 1 for the heads, layer_decay ** (N + 1 - n) for layer n
+  of the encoder (from 0), and layer_decay ** (N + 2) for the embeddings: one
+  power for each step down, as in ELECTRA's fine-tuning (arXiv:2003.10555;
+  layerwise_lr_decay in its code).
 
   Args:
     params: the parameters, or their ShapeDtypeStructs.
+    layer_decay: above 0, at most 1.
+    frozen_layers: k freezes the embeddings and the first k layers; -1 the whole
+      encoder.
 
   Returns:
     A tree like params: numbers, or float32 [N, 1, ...] for stacked layers.
@@ -69,10 +73,10 @@ def shares(params: Any, *, layer_decay: float, frozen_layers: int) -> Any:
 
 
 def freeze(params: Any, by_layer: Any) -> Any:
-  """Returns the parameters, without gradient where `shares` is 0.
+  """Returns the parameters, without gradient where the multiplier is 0.
 
-  Backward isn't computed where nothing below learns, and what doesn't learn
-  doesn't count in the gradient's norm.
+  So no backward pass is computed below the lowest trained layer, and frozen
+  parameters don't count in the gradient's norm.
   """
 
   def of_array(x, share):
@@ -87,13 +91,15 @@ def freeze(params: Any, by_layer: Any) -> Any:
   return jax.tree.map(of_array, params, by_layer)
 
 
-def scale(
-  inner: optax.GradientTransformation, shares: Any
+def scale_by_layer(
+  inner: optax.GradientTransformation, multipliers: Any
 ) -> optax.GradientTransformation:
-  """Returns `inner` with each update times its share; same state."""
+  """Returns `inner` with each update multiplied; the state is the same."""
 
   def update(grads, state, params=None):
     updates, state = inner.update(grads, state, params)
-    return jax.tree.map(lambda u, s: u * jnp.asarray(s), updates, shares), state
+    return jax.tree.map(
+      lambda u, m: u * jnp.asarray(m), updates, multipliers
+    ), state
 
   return optax.GradientTransformation(inner.init, update)

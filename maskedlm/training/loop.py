@@ -1,12 +1,12 @@
-"""The training loop: `run(config, task, ...)`. It knows no objective's name.
+"""The training loop: `run(config, task, ...)`, for any objective or task.
 
-Order of a step: batch -> update -> (log) -> (evaluate) -> (checkpoint). What
-a step consumes is a pure function of its number, so a run that was killed
-goes on from its newest checkpoint exactly as if nothing had happened.
+Order of a step: batch -> update -> (log) -> (evaluate) -> (checkpoint). The
+input of a step is a pure function of its number, so a run that was killed
+continues from its newest checkpoint exactly as if nothing had happened.
 
-The host runs at most RUN_AHEAD steps ahead of the device. What it wants to
-know of a step (was it finite? the metrics) it reads when that step has surely
-ended: logging never stalls the device, and a signal is answered quickly.
+The host runs at most RUN_AHEAD steps ahead of the device. It reads the results
+of a step (whether it was finite, the metrics) only when that step has ended, so
+logging never stalls the device, and signals are handled quickly.
 """
 
 import collections
@@ -28,7 +28,7 @@ from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager, resume
 from maskedlm.training.profiling import watch
 
-RUN_AHEAD = 2  # Enough to hide the host's work, few to wait for.
+RUN_AHEAD = 2  # Enough to hide the host's work; a signal waits for them.
 
 
 class Result(NamedTuple):
@@ -37,7 +37,7 @@ class Result(NamedTuple):
   params: Params
   step: int
   heldout: Mapping[str, float]  # Empty if the run was interrupted.
-  tokens_per_second: float | None  # None when no step was run.
+  tokens_per_second: float | None  # None if no step was run.
   interrupted: bool
 
 
@@ -60,20 +60,22 @@ def run(
   """Trains to config.train.num_steps, from the newest checkpoint if any.
 
   Args:
-    config: the effective config; `train`, `optimizer` and `seed` are read.
-    task: what to train.
-    workdir: receives config, parameters' shapes, checkpoints and logs.
+    config: the effective config; `train`, `optimizer`, `seed` and `profile` are
+      read.
+    task: the Task to train.
+    workdir: receives the config, the parameters' shapes, checkpoints and logs.
     mesh: the device mesh.
-    identity: what the run is made of, stored in each checkpoint and compared
-      on resume (resume.py).
+    identity: config, corpus and tokenizer, stored in each checkpoint and
+      compared on resume (checkpoints/resume.py).
     frozen: options that a resumed run must keep.
-    start_from: fresh parameters -> those that a new run starts from; what it
-      puts in their place may be numpy.
+    start_from: fresh parameters -> those that a new run starts from, some of
+      which may be numpy.
 
   Raises:
-    NonFiniteError: train.nonfinite_limit non-finite steps in a row.
+    NonFiniteError: train.nonfinite_limit steps in a row were not finite.
     ConfigError: the config changed in a way that would corrupt the run.
-    CheckpointError, StorageError: none can be read; one can't be written.
+    CheckpointError: no checkpoint can be read.
+    StorageError: a checkpoint can't be written.
   """
   options = config.train
   num_steps = options.num_steps
@@ -90,19 +92,21 @@ def run(
   )
   with (
     interrupts.stop_signals() as signalled,  # Until the last save.
-    jax.set_mesh(mesh),  # Kernels ask what they are split over.
+    jax.set_mesh(mesh),  # Kernels look up how they are split.
     contextlib.closing(checkpoints),
   ):
     stopped = multihost.any_host(signalled.is_set, delay=RUN_AHEAD)
     restored = checkpoints.restore(
       sharding.abstract(init, shardings),
-      lambda meta: resume.check(
+      lambda meta: resume.check_identity(
         meta["identity"], identity, frozen=frozen, log=console.log
       ),
     )
     if restored is None:
       state, start = jax.jit(init, out_shardings=shardings)(), 0
-      params = sharding.spread(start_from(state.params), shardings.params)
+      params = sharding.put_on_devices(
+        start_from(state.params), shardings.params
+      )
       state = state._replace(params=params)
       console.log(f"starting a run of {num_steps:,} steps")
     else:
@@ -112,36 +116,38 @@ def run(
       )
     written = json.dumps(identity["config"], indent=2) + "\n"
     multihost.write_text(workdir / "config.json", written)
-    described = sharding.describe(state.params, mesh)
+    described = sharding.describe_parameters(state.params, mesh)
     multihost.write_text(workdir / "parameters.txt", described)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
     batches = _prefetch(task, start, num_steps, options.prefetch)
-    # First: it sets what the compiled step records about its parts.
+    # Before compiling: it decides which names the compiled step records.
     watched_step, batches = watch(train_step, batches, config.profile, workdir)
-    if start < num_steps:  # Fail now rather than later.
+    if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
       last = sharding.place(task.batch_at("train", num_steps - 1), mesh)
       steps.compile_for(train_step, state, last)
     logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
 
-    def settle(step, nonfinite, totals, count) -> None:
-      """Looks at a step that has ended; logs the totals of the last count."""
+    def record_step(step, nonfinite, totals, count) -> None:
+      """Checks a step that has ended; logs totals of the last `count` steps."""
       if int(nonfinite) >= options.nonfinite_limit:
         raise NonFiniteError(_dump_rows(task, workdir, step, int(nonfinite)))
       if count:
         logbook.train(step, jax.device_get(totals), count)
 
-    def look(step) -> dict[str, float]:
-      found = evaluate(task, heldout_step, state.params, mesh, stopped)
-      logbook.heldout(step, found)
-      return found
+    def evaluate_heldout(step) -> dict[str, float]:
+      values = evaluate(task, heldout_step, state.params, mesh, stopped)
+      logbook.heldout(step, values)
+      return values
 
     step, heldout, totals, count, stopping = start, {}, None, 0, False
     inflight = collections.deque()
     if restored and _evaluates(options, start) and not restored[1]["heldout"]:
-      heldout = look(start)  # What the interrupted run had no time for.
-      found = {**meta, "heldout": heldout}
-      checkpoints.amend(start, found, metric=metrics.rank(heldout, task.best))
+      heldout = evaluate_heldout(start)  # The interrupted run did not.
+      new_meta = {**meta, "heldout": heldout}
+      checkpoints.update_metadata(
+        start, new_meta, metric=metrics.rank(heldout, task.best)
+      )
       stopping = stopped()
     while step < num_steps and not stopping:
       batch = sharding.place(next(batches), mesh)
@@ -152,7 +158,7 @@ def run(
       stopping = stopped()
       evaluates = _evaluates(options, step)
       saves = step == num_steps or step % options.checkpoint_every == 0
-      saves |= evaluates and options.keep_best > 0  # Measured, it can be kept.
+      saves |= evaluates and options.keep_best > 0  # It may be the best.
       waits = stopping or evaluates or saves
       logs = waits or step % options.log_every == 0
       # A copy: the state itself is donated to the next step.
@@ -161,15 +167,17 @@ def run(
         jax.tree.map(lambda x: x.copy_to_host_async(), totals)
         totals, count = None, 0
       while len(inflight) > (0 if waits else RUN_AHEAD):
-        settle(*inflight.popleft())
+        record_step(*inflight.popleft())
       heldout, began = {}, time.perf_counter()
       if evaluates and (task.best or not stopping):
-        heldout = look(step)
-        stopping = stopped()  # It may have been cut short: then save here.
+        heldout = evaluate_heldout(step)
+        stopping = stopped()  # If it was cut short, save here.
       if stopping or saves:
-        found = {**meta, "heldout": heldout}
         checkpoints.save(
-          step, state, found, metric=metrics.rank(heldout, task.best)
+          step,
+          state,
+          {**meta, "heldout": heldout},
+          metric=metrics.rank(heldout, task.best),
         )
       logbook.exclude(time.perf_counter() - began)
     if not heldout and not stopping:
@@ -182,15 +190,15 @@ def run(
 def evaluate(
   task: Task, heldout_step: Callable, params: Params, mesh, stopped
 ) -> dict[str, float]:
-  """Returns {metric: value} on the held-out set; empty if stopped or none."""
+  """Returns {metric: value} on the held-out set; empty if stopped or no set."""
   results = []
   for i in range(task.num_heldout_batches):
     batch = sharding.place(task.batch_at("heldout", i), mesh)
     results.append(heldout_step(params, batch, i))
-    if i >= RUN_AHEAD:  # To the host: outputs don't pile up on the device.
+    if i >= RUN_AHEAD:  # Outputs must not accumulate on the device.
       results[i - RUN_AHEAD] = jax.device_get(results[i - RUN_AHEAD])
     if stopped() and not task.best:
-      return {}  # Where it picks the best, it is short, and must not be lost.
+      return {}  # An evaluation that selects the best is short: finish it.
   if not results:
     return {}
   *pairs, outputs = zip(*jax.device_get(results), strict=True)
@@ -200,12 +208,12 @@ def evaluate(
 
 
 def _evaluates(options: ConfigDict, step: int) -> bool:
-  """Returns whether an evaluation is due after `step` steps."""
+  """Returns whether to evaluate after `step` steps."""
   return step == options.num_steps or step % options.eval_every == 0
 
 
 def _prefetch(task: Task, start: int, num_steps: int, count: int):
-  """Returns an iterator over the steps' batches, made ahead by threads."""
+  """Returns an iterator over the steps' batches, which threads prefetch."""
   return iter(
     grain.MapDataset.range(start, max(start, num_steps))
     .map(lambda step: task.batch_at("train", int(step)))
@@ -218,7 +226,7 @@ def _prefetch(task: Task, start: int, num_steps: int, count: int):
 def _dump_rows(
   task: Task, workdir: pathlib.Path, step: int, in_a_row: int
 ) -> str:
-  """Writes the row ids of the bad steps to a file; returns the error."""
+  """Writes the row ids of the non-finite steps; returns the error message."""
   bad = range(step - in_a_row + 1, step + 1)
   rows = {s: [int(i) for i in task.row_ids("train", s - 1)] for s in bad}
   path = workdir / f"nonfinite-{step}.json"
@@ -226,6 +234,6 @@ def _dump_rows(
   return (
     f"steps {bad[0]} to {step}: the loss or the gradient was not finite "
     f"{in_a_row} times in a row; none of these steps was applied. Their rows "
-    f"are in {buckets.origin(path)}. Lower optimizer.learning_rate, or look at "
-    "these rows."
+    f"are listed in {buckets.origin(path)}: inspect them, or lower "
+    "optimizer.learning_rate."
   )

@@ -1,9 +1,9 @@
-"""Metrics of a run: (sum, weight) pairs turned into numbers, and written.
+"""Converts a run's metrics from (sum, weight) pairs to means, and logs them.
 
 A metric stays a (sum, weight) pair until it is printed, so that means over
-microbatches, steps, devices and a padded evaluation set are exact. Every
-value goes to WORKDIR/metrics.jsonl and to TensorBoard; a progress line shows
-the few that a person watches.
+microbatches, steps, devices and a padded evaluation set are exact. All values
+are written to WORKDIR/metrics.jsonl and to TensorBoard; a progress line shows
+the most important ones.
 """
 
 import json
@@ -24,7 +24,7 @@ from maskedlm.runtime import chips, output_files
 from maskedlm.runtime.console import format_seconds, log, progress
 from maskedlm.training import language_metrics
 
-SYNC_SECONDS = 120  # Between fsyncs of TensorBoard's file: a bucket's upload.
+SYNC_SECONDS = 120  # Between fsyncs of TensorBoard's file: bucket uploads.
 
 
 def peak_flops() -> float | None:
@@ -43,7 +43,7 @@ def means(totals: Mapping[str, tuple]) -> dict[str, float]:
 
 
 def rank(heldout: Mapping[str, float], best: str) -> float | None:
-  """Returns the rank of a checkpoint (lower is better): loss or -`best`."""
+  """Returns a checkpoint's rank, lower is better: the loss, or -`best`."""
   return -heldout[best] if best and heldout else heldout.get("loss")
 
 
@@ -53,17 +53,17 @@ def add(a: Mapping[str, tuple], b: Mapping[str, tuple]) -> dict[str, tuple]:
 
 
 def sums(pairs):
-  """Adds a list of equal trees of numbers, in Python's float64."""
+  """Adds a list of trees of the same structure, in Python's float64."""
   return jax.tree.map(lambda *xs: sum(float(x) for x in xs), *pairs)
 
 
 class Logbook(NamedTuple):
-  """The destinations of the metrics of a run."""
+  """Functions that log the metrics of a run."""
 
   # (step, metrics summed over the last `count` steps, count)
   train: Callable[[int, Mapping[str, tuple], int], None]
   heldout: Callable[[int, Mapping[str, float]], None]
-  exclude: Callable[[float], None]  # Seconds that were not training.
+  exclude: Callable[[float], None]  # Seconds not spent on training.
   tokens_per_second: Callable[[], float | None]  # Over the whole run.
   close: Callable[[], None]
 
@@ -74,14 +74,14 @@ def open_logbook(
   num_steps: int,
   flops: Callable[[int], float],
 ) -> Logbook:
-  """metrics.jsonl, tensorboard/ and the progress line of a run.
+  """Opens metrics.jsonl, tensorboard/ and the progress line of a run.
 
   Args:
-    workdir: where the files go.
-    start: the step the run begins after. Lines of later steps, which a killed
-      run has left, are removed: those steps come again.
-    num_steps: where the run will end, for the ETA.
-    flops: step -> its matmul FLOPs, for the MFU where the peak is known.
+    workdir: of the run.
+    start: number of steps done before. A killed run's lines of later steps are
+      removed, as those steps are repeated.
+    num_steps: of the whole run, for the ETA.
+    flops: step -> FLOPs of its matmuls, for the MFU if the peak is known.
   """
   write, close = _open_files(workdir, start)
   peak = peak_flops()
@@ -94,8 +94,8 @@ def open_logbook(
     seconds, clock["mark"] = max(now - clock["mark"], 1e-9), now
     values = means(totals)
     tokens = values.pop("tokens") * count
-    # The first interval holds the compilation: it isn't the run's speed, if
-    # there is a second one.
+    # The first interval includes compilation: unless it is the only one, it
+    # doesn't count as the run's speed.
     if not compiled and step > start + count:
       clock.update(seconds=0.0, tokens=0.0)
       compiled = True
@@ -108,7 +108,7 @@ def open_logbook(
     if values["skipped"]:
       log(
         f"step {step:,}: {values['skipped'] * count:.0f} of the last {count} "
-        "steps were not finite and were skipped"
+        "steps were skipped, as the loss or the gradient was not finite"
       )
     write(step, values)
     eta = format_seconds((num_steps - step) * seconds / count)
@@ -120,9 +120,9 @@ def open_logbook(
     if not values:
       return
     write(step, {f"heldout/{name}": v for name, v in values.items()})
-    whole, each = language_metrics.split(values)
+    whole, each = language_metrics.split_by_language(values)
     log(f"step {step:,} held out | {format_values(whole)}")
-    if bits := language_metrics.line(each):
+    if bits := language_metrics.format_line(each):
       log(f"step {step:,} held out, bits/character | {bits}")
 
   def exclude(seconds: float) -> None:
@@ -142,7 +142,7 @@ def _open_files(workdir: pathlib.Path, start: int):
   if path.exists():
     lines = path.read_text("utf-8", errors="replace").splitlines()
     kept = [line for line in lines if _step_of(line) <= start]
-    # Whole or not at all: a kill here must not cost what was logged.
+    # Atomically, so that a kill loses no lines.
     output_files.write_text(path, "".join(f"{line}\n" for line in kept))
   jsonl = path.open("a")
   to_board, close_board = _open_board(workdir / "tensorboard", start)
@@ -162,9 +162,8 @@ def _open_files(workdir: pathlib.Path, start: int):
 def _open_board(folder: pathlib.Path, start: int):
   """Returns (write(step, values), close()) of TensorBoard's events.
 
-  Not by tensorboardX's writers: a full disk ends the thread of one, and then
-  its queue, which nobody empties, holds the run for ever; and what they have
-  not yet written a kill would cost.
+  Not by tensorboardX's writers: a full disk ends their thread, after which
+  their full queue blocks the run forever, and a kill loses what is queued.
   """
   tensorboardX = _import_tensorboardx()
   Event = tensorboardX.proto.event_pb2.Event
@@ -194,19 +193,19 @@ def _open_board(folder: pathlib.Path, start: int):
     add(step=step, summary=Summary(value=pairs))
 
   add(file_version="brain.Event:2")
-  # Then what a killed run has left of later steps isn't shown.
+  # So that TensorBoard doesn't show a killed run's events of later steps.
   add(step=start + 1, session_log=SessionLog(status=SessionLog.START))
   return write, file.close
 
 
 def _import_tensorboardx():
-  """Imports tensorboardX, which is slow to import.
+  """Imports tensorboardX, hiding PyTorch from it.
 
-  It imports all of PyTorch where that is installed, to draw models that we
-  don't have: two seconds of each start. For it there is none.
+  If it is installed, tensorboardX imports all of it to draw models, which takes
+  two seconds at each start and is not needed here.
   """
   names = () if "torch" in sys.modules else ("torch",)
-  sys.modules.update(dict.fromkeys(names))  # None: an ImportError.
+  sys.modules.update(dict.fromkeys(names))  # None raises ImportError.
   try:
     import tensorboardX.proto.event_pb2
     import tensorboardX.proto.summary_pb2
@@ -218,7 +217,7 @@ def _import_tensorboardx():
 
 
 def _step_of(line: str) -> float:
-  """Returns the step of a JSONL line; infinite if a kill cut it short."""
+  """Returns the step of a JSONL line; infinity if a kill truncated it."""
   try:
     return json.loads(line)["step"]
   except (json.JSONDecodeError, KeyError, TypeError):
@@ -226,16 +225,16 @@ def _step_of(line: str) -> float:
 
 
 def format_values(values: Mapping[str, float]) -> str:
-  """Returns the progress line's values, e.g. "loss 7.312 | mlm_accuracy 12.1%".
+  """Returns the progress line's values: "loss 7.312 | mlm_accuracy 12.1%".
 
-  Where one term is the whole loss it is shown once. Of training they are means
-  of steps and of tokens, so they are not quite equal.
+  If a single term is the whole loss, it is not repeated. (In training one is a
+  mean over steps and the other over tokens, so they differ a little.)
   """
-  forms = (  # In the order in which they are shown; others are in the files.
+  forms = (  # In the order shown; other metrics are only in the files.
     (r"^loss$", "{} {:.3f}"),
     (r"loss$", "{} {:.3f}"),
     (r"accuracy$", "{} {:.1%}"),
-    # Scores of fine-tuning.
+    # Fine-tuning.
     (r"(^|_)(f1|exact_match|mcc|pearson|spearman)$", "{} {:.3f}"),
     (r"^learning_rate$", "lr {1:.2e}"),
     (r"^mfu$", "MFU {1:.1%}"),

@@ -1,12 +1,12 @@
-"""Muon: the momentum of each of the layers' matrices, made orthogonal.
+"""Muon: orthogonalizes the momentum of each matrix of the layers.
 
-Jordan et al. 2024 (kellerjordan.github.io/posts/muon); scaled so that Adam's
-rate and decay fit, as Liu et al. (arXiv:2502.16982, section 2.2). Embeddings,
-heads, norms and biases stay Adam's. optim.py calls it.
+Jordan et al. 2024 (kellerjordan.github.io/posts/muon), scaled so that Adam's
+rate and decay fit, as in Liu et al. (arXiv:2502.16982, section 2.2).
+Embeddings, heads, norms and biases use Adam. optimizer.py calls it.
 
-The matrices are independent of each other. So devices share them out, instead
-of all computing all: beside a step of T tokens, over all devices, this takes
-4.2 D / T of the FLOPs of the layers (F = 4 D).
+The matrices are independent of each other, so each is computed by one device.
+Relative to the FLOPs of the layers in a step of T tokens over all devices, this
+takes 4.2 D / T (F = 4 D).
 """
 
 import math
@@ -21,15 +21,16 @@ from jax.sharding import PartitionSpec
 
 from maskedlm.training.sharding import path_of
 
-# Of x, x x^T x and (x x^T)^2 x in a step; Jordan's, to grow small values fast.
+# Of x, x x^T x and (x x^T)^2 x in a step. They are Jordan's, which make small
+# singular values grow fast.
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _STEPS = 5
-# Of a norm: where squares underflow, quotients must stay far below 1.
+# Of a norm: if squares underflow, quotients must stay far below 1.
 _SMALLEST = 1e-12
 _RMS = 0.2  # Of an update: about Adam's (arXiv:2502.16982, section 2.2).
 
-# Kernels of layers -> axes of the rows (inputs) and the columns (outputs) of
-# the matrices that they hold; the other axes tell the matrices apart.
+# Kernels of layers -> axes of the rows (inputs) and of the columns (outputs) of
+# their matrices; the other axes number the matrices.
 _MATRICES = (
   (r"layers/.*qkv/kernel$", (1,), (3, 4)),  # [N, D, 3, H, K]
   (r"layers/.*attention/out/kernel$", (1, 2), (3,)),  # [N, H, K, D]
@@ -38,18 +39,18 @@ _MATRICES = (
 )
 
 
-def scale(
+def scale_by_muon(
   adam: optax.GradientTransformation, b1: float, params: Any
 ) -> optax.GradientTransformation:
   """Returns Muon for the matrices of the layers, `adam` for the rest.
 
-  With m <- b1 * m + (1 - b1) * g, a matrix [R, C] gets
-    0.2 * sqrt(max(R, C)) * orthogonal(b1 * m + (1 - b1) * g),
-  and m is all that it keeps: half of Adam's state.
+  With m <- b1 * m + (1 - b1) * g, the update of a matrix [R, C] is
+    0.2 * sqrt(max(R, C)) * orthogonal(b1 * m + (1 - b1) * g).
+  Its state is m alone, half of Adam's.
 
   Args:
-    adam: for all else.
-    b1: of the momentum, with Nesterov's look ahead.
+    adam: for all other parameters.
+    b1: of the momentum, which looks ahead as Nesterov's does.
     params: the parameters, or their ShapeDtypeStructs.
   """
 
@@ -67,10 +68,10 @@ def scale(
 
 
 def orthogonal(x: jax.Array) -> jax.Array:
-  """Returns about U V^T of x [..., R, C] = U S V^T; tiny x stays tiny.
+  """Returns approximately U V^T for x [..., R, C] = U S V^T; tiny x stays tiny.
 
-  S, divided by its norm, goes through an odd polynomial five times, which
-  brings what is over 0.005 to between 0.68 and 1.16: no decomposition.
+  Without a decomposition: S, divided by its norm, goes through an odd
+  polynomial five times, which maps values above 0.005 to 0.68 to 1.16.
   """
   if x.shape[-2] > x.shape[-1]:  # The products are of the shorter side.
     return orthogonal(x.mT).mT
@@ -84,12 +85,13 @@ def orthogonal(x: jax.Array) -> jax.Array:
 
 
 def _axes(path: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-  """Returns (rows, columns) of the matrices in a kernel; None without any."""
+  """Returns the axes of a kernel's rows and columns; None for no kernel."""
   found = (axes for regex, *axes in _MATRICES if re.search(regex, path))
   return next(found, None)
 
 
 def _of_kernel(path, x: jax.Array) -> jax.Array:
+  """Returns the update of a kernel, given its momentum."""
   rows, columns = _axes(path_of(path))
   others = [axis for axis in range(x.ndim) if axis not in (*rows, *columns)]
   order = (*others, *rows, *columns)
@@ -103,7 +105,7 @@ def _of_kernel(path, x: jax.Array) -> jax.Array:
 
 
 def _shared_out(matrices: jax.Array) -> jax.Array:
-  """orthogonal(matrices [n, R, C]), each of them on one device of the mesh.
+  """Returns orthogonal(matrices [n, R, C]), each computed by one device.
 
   The mesh is that of jax.set_mesh; without one, there is one device.
   """
@@ -111,7 +113,7 @@ def _shared_out(matrices: jax.Array) -> jax.Array:
   if mesh.empty or mesh.size == 1:
     return orthogonal(matrices)
   n = len(matrices)
-  # Zeros, so that the devices divide them.
+  # Padded with zeros so that the number of devices divides them.
   filled = jnp.pad(matrices, ((0, -n % mesh.size), (0, 0), (0, 0)))
   spec = PartitionSpec(mesh.axis_names)
   filled = jax.lax.with_sharding_constraint(filled, spec)

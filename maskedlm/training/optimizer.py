@@ -1,13 +1,13 @@
 """The optimizer: update rules, decay by parameter path, rate schedules.
 
-Reads a `config.optimizer` section (presets.py; sources in
-docs/reference/presets.md) and never a preset's name. train.py applies p <- p -
-schedule(step) * update, so the rate is no part of the optimizer's state: a
-skipped step doesn't stall it, and the rate that is logged is the rate that was
-used.
+It reads a `config.optimizer` section, never the name of a preset
+(config/presets.py; sources in docs/reference/presets.md). step.py applies
+p <- p - schedule(step) * update, so the rate is not part of the optimizer's
+state: a skipped step doesn't delay it, and the rate that is logged is the rate
+that was used.
 
 A parameter's path is its keys joined by "/", as in
-encoder/layers/attention/qkv/kernel; every rule here is a regex on paths.
+encoder/layers/attention/qkv/kernel; rules are regexes on paths.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import optax
 
 from maskedlm.core import options
-from maskedlm.core.errors import ConfigError, check_name
+from maskedlm.core.errors import ConfigError
 from maskedlm.core.options import option
 from maskedlm.training import layerwise_rates, muon
 from maskedlm.training.sharding import path_of
@@ -34,7 +34,7 @@ SCHEDULES = ("linear", "cosine", "polynomial", "constant", "wsd", "wsd_sqrt")
 
 @dataclasses.dataclass(frozen=True)
 class OptimizerOptions:
-  """config.optimizer; the defaults are AdamW's (presets.adamw)."""
+  """config.optimizer; the defaults are AdamW (presets.adamw)."""
 
   rule: str = option("adam", "Update rule.", choices=RULES, frozen=True)
   learning_rate: float = option(
@@ -52,7 +52,7 @@ class OptimizerOptions:
     "drops by peak * warmup_steps / num_steps where the warm-up ends.",
   )
   warmup_times_decay: bool = option(
-    False, "Multiply the warm-up by that decay, so that there is no drop."
+    False, "Multiply the warm-up by that decay, which removes the drop."
   )
   end_factor: float = option(
     0.0, "Final rate as a share of the peak.", low=0, high=1
@@ -62,7 +62,7 @@ class OptimizerOptions:
   )
   decay_share: float = option(
     0.1,
-    "wsd, wsd_sqrt: share of the steps, at the end, that decay.",
+    "Share of the steps, at the end, in which wsd and wsd_sqrt decay.",
     above=0,
     high=1,
   )
@@ -70,7 +70,7 @@ class OptimizerOptions:
   b2: float = option(0.999, "Decay of the second moment.", low=0, below=1)
   eps: float = option(
     1e-8,
-    "Added outside of the square root. With 0, also in float32, a parameter "
+    "Added outside of the square root. If it were 0 (in float32), a parameter "
     "that never had a gradient would get 0/0.",
     low=1e-30,
     high=1,
@@ -78,14 +78,14 @@ class OptimizerOptions:
   bias_correction: bool = option(True, "Correct the moments for starting at 0.")
   weight_decay: float = option(
     0.01,
-    "Decoupled: each step subtracts rate * this * parameter.",
+    "Decoupled weight decay: each step subtracts rate * this * parameter.",
     low=0,
     high=1,
   )
   no_decay: tuple[str, ...] = option(
     ("norm/", "bias"),
     "Regular expressions: a parameter whose path matches one has no decay (and "
-    "no trust ratio in LAMB). One that matches no parameter is an error.",
+    "no trust ratio in LAMB). An expression must match a parameter.",
   )
   clip_norm: float = option(
     1.0,
@@ -95,39 +95,39 @@ class OptimizerOptions:
   )
   layer_decay: float = option(
     1.0,
-    "Fine-tuning: the rate of each layer is this times that of the layer above "
-    "(layerwise_rates.py).",
+    "For fine-tuning: the rate of each layer is this times that of the layer "
+    "above (layerwise_rates.py).",
     above=0,
     high=1,
   )
   frozen_layers: int = option(
     0,
-    "Embeddings and this many layers, from below, are not trained; -1 for the "
-    "whole encoder.",
+    "The embeddings and this many layers, from the bottom, are not trained; -1 "
+    "for the whole encoder.",
     low=-1,
   )
 
 
-# One leaf can hold many matrices: the axes that tell them apart. Layers are
-# scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias of [N, 3, H, K], and
-# gate_up is [N, D, 2, F].
+# An array can hold several matrices: regex -> the axis that numbers them.
+# Layers are scanned, [N, ...]; qkv is [N, D, 3, H, K] with a bias [N, 3, H, K],
+# and gate_up is [N, D, 2, F].
 _LAYERS = (r"(^|/)layers/", 0)
 _STACKED = (_LAYERS, (r"(^|/)qkv/", -3), (r"(^|/)gate_up/", -2))
 
 
-def make(
+def make_optimizer(
   optimizer: Any, num_steps: int, params: Any
 ) -> tuple[optax.GradientTransformation, Schedule]:
-  """Returns the update direction and rate that a `config.optimizer` describes.
+  """Returns the update direction and the schedule of a `config.optimizer`.
 
-  With g clipped to a global norm of clip_norm, m and v its moments:
+  With g clipped to a global norm of clip_norm, and its moments m and v:
     adam: update = m / (sqrt(v) + eps) + weight_decay * p
     lamb: update = |p| / |that update| * that update, for each matrix
     stable_adam: update = that update / max(1, rms(g / max(sqrt(v), eps))), rms
       over each array of a layer (StableAdamW, arXiv:2304.13013, algorithm 2)
-    muon: update = m, made orthogonal, + weight_decay * p, for each matrix of
-      the layers (muon.py)
-  where parameters that match no_decay have neither decay nor LAMB's ratio.
+    muon: update = orthogonalized m + weight_decay * p, for each matrix of the
+      layers (muon.py)
+  Parameters that match no_decay have neither decay nor LAMB's ratio.
 
   Args:
     optimizer: config.optimizer, with the fields of OptimizerOptions.
@@ -135,13 +135,13 @@ def make(
     params: the parameters, or their ShapeDtypeStructs.
 
   Returns:
-    A transformation without the learning rate, whose state is two moments a
-    parameter (one, of Muon's matrices) and a count; and the schedule (see
+    A transformation without the learning rate, whose state is a count and two
+    moments of each parameter (one of Muon's matrices); and the schedule (see
     `make_schedule`).
 
   Raises:
-    ConfigError: a value that is unknown or out of range, or a no_decay regex
-      that matches no parameter.
+    ConfigError: a value is unknown or out of range, or a no_decay regex matches
+      no parameter.
   """
   o = optimizer
   check_values(o)
@@ -152,14 +152,15 @@ def make(
   adam = optax.scale_by_adam if o.bias_correction else _scale_by_raw_adam
   adam = adam(o.b1, o.b2, o.eps)
   decay = optax.add_decayed_weights(o.weight_decay, mask)
-  # Always four pieces, and rates.scale adds none: the moments are in the same
-  # place whatever the options that a resumed run may change (all but rule).
+  # Always four transformations, and scale_by_layer adds none, so the moments
+  # have the same place for all values of the options that a resumed run may
+  # change (all but rule).
   update = optax.chain(
     clip if o.clip_norm else optax.identity(),
     *{
       "adam": (adam, decay, optax.identity()),
       "lamb": (adam, decay, optax.masked(scale_by_trust_ratio(), mask)),
-      "muon": (muon.scale(adam, o.b1, params), decay, optax.identity()),
+      "muon": (muon.scale_by_muon(adam, o.b1, params), decay, optax.identity()),
       "stable_adam": (
         _clip_updates(adam, decay, b2=o.b2, eps=o.eps),
         optax.identity(),
@@ -168,20 +169,22 @@ def make(
     }[o.rule],
   )
   if o.layer_decay != 1.0 or o.frozen_layers:
-    by_layer = layerwise_rates.shares(
+    by_layer = layerwise_rates.layer_multipliers(
       params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
     )
-    update = layerwise_rates.scale(update, by_layer)
+    update = layerwise_rates.scale_by_layer(update, by_layer)
   return update, schedule
 
 
 def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
-  """Returns path -> whether it decays: unless a regex matches in it.
+  """Returns {path: whether the parameter decays}, False if a regex matches.
 
-  A regex that matches nothing is a ConfigError, as a misspelt "layernorm"
-  would quietly decay every norm. A model without biases leaves "bias" out.
+  Raises:
+    ConfigError: a regex is invalid, or matches no parameter: with a misspelt
+      "layernorm", all norms would decay unnoticed. (For a model without biases,
+      leave out "bias".)
   """
-  if isinstance(no_decay, str):  # Its characters would each be a regex.
+  if isinstance(no_decay, str):  # Each character would be a regex.
     raise ConfigError(
       f"optimizer.no_decay={no_decay!r} must be a tuple of regexes; write "
       f"({no_decay!r},)."
@@ -191,7 +194,7 @@ def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
   for regex in no_decay:
     try:
       matched = any(re.search(regex, path) for path in paths)
-    except (re.error, TypeError) as error:  # A number, say.
+    except (re.error, TypeError) as error:  # TypeError for a number.
       raise ConfigError(
         f"optimizer.no_decay: {regex!r} is not a regular expression: {error}."
       ) from None
@@ -207,11 +210,11 @@ def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
 
 
 def scale_by_trust_ratio() -> optax.GradientTransformation:
-  """Multiplies each matrix's update by |p| / |update|, or 1 where either is 0.
+  """Multiplies each matrix's update by |p| / |update|, or by 1 if either is 0.
 
-  LAMB, algorithm 2 of arXiv:1904.00962 with phi(z) = z. Its norms are of one
-  layer's query, key or value; optax.scale_by_trust_ratio would take one norm
-  of a whole leaf, which here holds all layers, and q, k and v.
+  LAMB, algorithm 2 of arXiv:1904.00962 with phi(z) = z. A norm is that of a
+  layer's query, key or value; optax.scale_by_trust_ratio would take the norm of
+  the whole array, which holds those of all layers.
   """
 
   def scale(path, update, param):
@@ -230,24 +233,26 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
   """Returns step -> rate: linear warm-up, then decay to end_factor * peak.
 
   While step < warmup_steps (w) the rate is peak * step / w, as in optax and
-  google-research/bert: step 0 has rate 0, and only step w reaches the peak.
-  From there on, with T = num_steps and r = (T - step) / (T - w) what remains,
+  google-research/bert: step 0 has rate 0, and step w is the first at the peak.
+  From there on, with T = num_steps and the remaining r = (T - step) / (T - w),
   rate = peak * (end_factor + (1 - end_factor) * shape), where shape is
 
     linear      r
     polynomial  r ** power
     cosine      (1 + cos(pi * (1 - r))) / 2
-    constant    1 (end_factor plays no part)
+    constant    1 (end_factor has no effect)
     wsd         min(1, (T - step) / (decay_share * T)): linear, at the end
-    wsd_sqrt    1 - sqrt(1 - that), where wsd decays (ModernBERT)
+    wsd_sqrt    1 - sqrt(1 - that of wsd) (ModernBERT)
 
-  decay_from_zero puts r = (T - step) / T: the rate falls from the peak to
-  peak * (1 - w / T) where the warm-up ends, unless warmup_times_decay has it
-  multiplied by the decay before that too. From step T on, r is 0.
-  Works on numbers and on traced steps; exact to float32 below 2**24 steps.
+  decay_from_zero sets r = (T - step) / T: the rate drops from the peak to
+  peak * (1 - w / T) where the warm-up ends, unless warmup_times_decay
+  multiplies the warm-up by the decay too. From step T on, r is 0.
+
+  The schedule accepts numbers and traced steps, and is exact to float32 below
+  2**24 steps.
 
   Raises:
-    ConfigError: an unknown schedule, or phases that don't fit in num_steps.
+    ConfigError: the phases don't fit in num_steps.
   """
   o = optimizer
   peak, warmup = o.learning_rate, o.warmup_steps
@@ -255,7 +260,7 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
   _check_phases(o, num_steps)
   span = num_steps if o.decay_from_zero else max(num_steps - warmup, 1)
   decay_steps = _decay_steps(o, num_steps)
-  shapes = {  # Of the number of steps left, at most span.
+  shape = {  # Functions of the number of steps left, at most span.
     "linear": lambda left: left / span,
     "polynomial": lambda left: (left / span) ** power,
     "cosine": lambda left: (1 - jnp.cos(math.pi * left / span)) / 2,
@@ -264,9 +269,7 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
     "wsd_sqrt": lambda left: (
       1 - jnp.sqrt(1 - jnp.minimum(left / decay_steps, 1.0))
     ),
-  }
-  check_name("optimizer.schedule", o.schedule, shapes)
-  shape = shapes[o.schedule]
+  }[o.schedule]
 
   def schedule(step):
     step = jnp.asarray(step, jnp.float32)
@@ -278,10 +281,10 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
 
 
 def _clip_by_global_norm(max_norm: float) -> optax.GradientTransformation:
-  """Returns g * max_norm / max(|g|, max_norm), as tf.clip_by_global_norm.
+  """Clips as tf.clip_by_global_norm: g * max_norm / max(|g|, max_norm).
 
-  optax's own selects between two trees, which XLA:CPU does not fuse: compiled
-  alone, an update with it took 2.3 times as long, and a copy of the gradients.
+  optax's function selects between two trees, which XLA:CPU does not fuse: with
+  it, an update compiled alone took 2.3 times as long and copied the gradients.
   """
 
   def clip(grads, _):
@@ -292,7 +295,7 @@ def _clip_by_global_norm(max_norm: float) -> optax.GradientTransformation:
 
 
 def _scale_by_raw_adam(b1, b2, eps) -> optax.GradientTransformation:
-  """optax.scale_by_adam without bias correction, which it can't leave out."""
+  """Scales as optax.scale_by_adam, but without bias correction."""
 
   def update(grads, state, params=None):
     del params
@@ -306,10 +309,10 @@ def _scale_by_raw_adam(b1, b2, eps) -> optax.GradientTransformation:
 
 
 def _clip_updates(adam, decay, *, b2, eps) -> optax.GradientTransformation:
-  """StableAdamW: smaller updates where the gradient outgrows its moment.
+  """StableAdamW: reduces updates where the gradient exceeds its moment.
 
-  As in optimi, which ModernBERT used: one factor an array of a layer, for the
-  decay too. The state is Adam's.
+  As in optimi, which ModernBERT used, there is one factor for each array of a
+  layer, which applies to the decay too. The state is Adam's.
   """
 
   def update(grads, state, params):
@@ -330,7 +333,7 @@ def _clip_updates(adam, decay, *, b2, eps) -> optax.GradientTransformation:
 
 
 def _norm_axes(path: str, ndim: int, stacked=_STACKED) -> tuple[int, ...]:
-  """Returns the axes that lie within one of the matrices that a leaf holds."""
+  """Returns the axes of one matrix among those that an array holds."""
   stacked = {axis % ndim for regex, axis in stacked if re.search(regex, path)}
   return tuple(axis for axis in range(ndim) if axis not in stacked)
 
@@ -340,22 +343,23 @@ def _decay_steps(optimizer, num_steps: int) -> int:
 
 
 def check_values(o) -> None:
-  """Raises ConfigError for a value of config.optimizer that is not allowed."""
-  options.check("optimizer", OptimizerOptions, o)
+  """Raises ConfigError for a wrong value or combination in config.optimizer."""
+  options.check_options("optimizer", OptimizerOptions, o)
   if o.rule == "stable_adam" and not o.bias_correction:
     raise ConfigError(
-      "optimizer.rule='stable_adam' compares the gradient with its corrected "
-      "moment; set --config.optimizer.bias_correction=True."
+      "optimizer.rule='stable_adam' needs bias-corrected moments; set "
+      "--config.optimizer.bias_correction=True."
     )
 
 
 def _check_phases(o, num_steps: int) -> None:
+  """Raises ConfigError unless warm-up and decay fit in num_steps."""
   if num_steps < 1:
     raise ConfigError(f"train.num_steps={num_steps} must be at least 1.")
   if o.warmup_steps > num_steps:
     raise ConfigError(
       f"optimizer.warmup_steps={o.warmup_steps} is more than "
-      f"train.num_steps={num_steps}: the peak would never be reached; set "
+      f"train.num_steps={num_steps}: the peak would not be reached; set "
       f"--config.optimizer.warmup_steps={num_steps // 10} or train longer."
     )
   decay_steps = _decay_steps(o, num_steps)

@@ -1,11 +1,11 @@
-"""Profiles of training steps by part: a trace, and a table by part.
+"""Profiles training steps: a trace, and a table of the time by component.
 
-`watch` stands between the loop (train.py) and what it calls; with
-`--config.profile=N` it traces N steps into WORKDIR/profile. The table is made
-from what any profiler shows: each operation that ran has the name of an
-instruction of the compiled step, and the instruction carries the path of
-scopes (flax's modules, jax.named_scope) that it was traced in. How to read it,
-and what a fused operation does to it: docs/guides/pretrain/profiling.md.
+With `--config.profile=N`, `watch` wraps the step and the batches of the loop
+(loop.py) so that they trace N steps into WORKDIR/profile. The table is computed
+from the trace: each operation that ran is named after an instruction of the
+compiled step, whose metadata has the path of scopes (flax modules,
+jax.named_scope) that it was traced in. docs/guides/pretrain/profiling.md
+explains how to read it, and the effect of fused operations.
 """
 
 import collections
@@ -19,27 +19,27 @@ import jax
 
 from maskedlm.runtime import console
 
-WARMUP = 5  # Steps before the trace: they compile, and fill the caches.
+WARMUP = 5  # Steps before the trace, which compile and fill caches.
 WAITING = "wait for input"
 
-# (part, regex on the scopes of an operation); the first that is found counts.
-PARTS = (
+# (component, regex on the scopes of an operation); the first match counts.
+COMPONENTS = (
   ("optimizer", r"/optimizer(/|$)"),
   ("masking", r"/masking(/|$)"),
-  ("dropout", r"Dropout_\d|Encoder\.__call__"),  # And its keys, layer by layer.
+  ("dropout", r"Dropout_\d|Encoder\.__call__"),  # And its keys for each layer.
   ("attention: projections", r"/attention/(qkv|out)(/|$)"),
   ("attention: the rest", r"/attention(/|$)"),
   ("mlp", r"/mlp(/|$)"),
   ("embedding", r"/(embeddings|project)(/|$)"),
   ("head and loss", r"Head|Pooler"),
   ("norms", r"norm(/|$)"),
-  ("encoder: the rest", r"Encoder"),  # Sums, what is kept for backward.
-  ("head and loss", r"jvp\("),  # Whatever else has a gradient.
+  ("encoder: the rest", r"Encoder"),  # Sums, and storing for backward.
+  ("head and loss", r"jvp\("),  # All else that has a gradient.
 )
 OTHER = "other"
-INPUT = "waiting for input"  # The device is idle, and the host has no batch.
+INPUT = "waiting for input"  # The device is idle as the host has no batch.
 IDLE = "idle"
-ROWS = (*dict(PARTS), OTHER, INPUT, IDLE)  # In the table's order.
+ROWS = (*dict(COMPONENTS), OTHER, INPUT, IDLE)  # Of the table, in order.
 
 
 class Operation(NamedTuple):
@@ -48,18 +48,17 @@ class Operation(NamedTuple):
   begin: float
   end: float
   name: str  # Of the HLO instruction.
-  part: str
-  over: float = (
-    0.0  # Later than end: what it has left to other threads is done.
-  )
+  component: str
+  over: float = 0.0  # If after `end`, when other threads finished its work.
 
 
 class Profile(NamedTuple):
-  """The time of the traced steps by part, in ms a step."""
+  """The time of the traced steps by component, in ms per step."""
 
   total: float  # From the first request for a batch to the last operation.
-  parts: Mapping[str, float]  # Of ROWS; they add up to total.
-  longest: list[tuple[float, str, str, str]]  # (ms, part, instruction, scopes)
+  components: Mapping[str, float]  # One for each of ROWS; they sum to total.
+  # (ms, component, instruction, scopes)
+  longest: list[tuple[float, str, str, str]]
 
 
 def watch(
@@ -70,18 +69,18 @@ def watch(
   *,
   log: Callable[[str], None] = console.log,
 ) -> tuple[Callable, Iterator]:
-  """Wraps (step, batches) so that they trace `count` steps on the way.
+  """Returns (step, batches), wrapped so that they trace `count` steps.
 
   Args:
     step: the jitted step, (state, batch) -> (state, metrics).
-    batches: an iterator over what the loop places on the device.
-    count: steps to trace, after WARMUP others; 0 = return both as they are.
-    workdir: receives profile/. Several hosts: the first one traces.
-    log: prints a line.
+    batches: an iterator over the batches that the loop places on the device.
+    count: steps to trace, after WARMUP others; 0 to return both unchanged.
+    workdir: receives profile/. If there are several hosts, the first traces.
+    log: receives the table.
   """
   if count < 1 or jax.process_index():
     return step, batches
-  # A program in the cache has the scopes of the code that first compiled it.
+  # A cached program has the scopes of the code that compiled it first.
   jax.config.update("jax_compilation_cache_include_metadata_in_key", True)
   folder = workdir / "profile"
   done, state, shapes, hlo, tracing = 0, None, [], "", False
@@ -89,7 +88,7 @@ def watch(
   def watched(old, batch):
     nonlocal done, state, hlo, tracing
     if done == WARMUP:
-      hlo = step.lower(old, batch).compile().as_text()  # It is compiled.
+      hlo = step.lower(old, batch).compile().as_text()  # Compiled already.
     state, stats = step(old, batch)
     done += 1
     if WARMUP < done <= WARMUP + count:
@@ -98,11 +97,11 @@ def watch(
       jax.block_until_ready(state)
       jax.profiler.stop_trace()
       tracing = False
-      text = format_table(read(folder, hlo, count), count)
+      text = format_table(read_profile(folder, hlo, count), count)
       if any(other != shapes[0] for other in shapes):
         text += (
-          "\nRows were of several lengths: the parts are those of the first "
-          "one's program alone; data.pack=False gives one shape.\n"
+          "\nRows had several lengths: only the program of the first is split "
+          "by component. data.pack=False gives one length.\n"
         )
       (folder / "table.txt").write_text(text, encoding="utf-8")
       log(f"{text}\nThe trace and this table are in {folder}")
@@ -114,7 +113,7 @@ def watch(
       yield next(batches)
     jax.block_until_ready(state)
     options = jax.profiler.ProfileOptions()
-    options.python_tracer_level = 0  # It would slow the host down.
+    options.python_tracer_level = 0  # It would slow down the host.
     jax.profiler.start_trace(
       folder, create_perfetto_trace=True, profiler_options=options
     )
@@ -126,19 +125,19 @@ def watch(
         yield batch
       yield from batches
     finally:
-      if tracing:  # The run was over before.
+      if tracing:  # The run ended before.
         jax.profiler.stop_trace()
 
   return watched, asked()
 
 
-def read(folder: pathlib.Path, hlo: str, count: int) -> Profile:
+def read_profile(folder: pathlib.Path, hlo: str, count: int) -> Profile:
   """Returns the profile of the newest trace in a folder.
 
   Args:
-    folder: what jax.profiler.start_trace was given.
+    folder: the argument of jax.profiler.start_trace.
     hlo: the text of the compiled step.
-    count: steps that were traced.
+    count: number of steps that were traced.
   """
   path = max(folder.rglob("*.xplane.pb"), key=os.path.getmtime)
   planes = list(jax.profiler.ProfileData.from_file(str(path)).planes)
@@ -152,36 +151,37 @@ def read(folder: pathlib.Path, hlo: str, count: int) -> Profile:
   program = instructions(hlo)
   ran = operations(planes, hlo.split(maxsplit=2)[1].rstrip(","), program)
   begin = min(start for start, _ in waits)
-  ours = [max(x.end, x.over) for x in ran if x.part != OTHER]
-  end = max(ours or [x.end for x in ran] or [begin])
-  spent = share_out(ran, waits, begin, end)
+  ends = [max(x.end, x.over) for x in ran if x.component != OTHER]
+  end = max(ends or [x.end for x in ran] or [begin])
+  spent = divide_time(ran, waits, begin, end)
   scale = 1e-6 / count
-  parts = dict.fromkeys(ROWS, 0.0)
-  for (part, _), ns in spent.items():
-    parts[part] += ns * scale
+  components = dict.fromkeys(ROWS, 0.0)
+  for (component, _), ns in spent.items():
+    components[component] += ns * scale
   return Profile(
     (end - begin) * scale,
-    parts,
+    components,
     [
-      (ns * scale, part, name, program.get(name) or "")
-      for (part, name), ns in spent.most_common()
+      (ns * scale, component, name, program.get(name) or "")
+      for (component, name), ns in spent.most_common()
       if name
     ][:12],
   )
 
 
 def instructions(hlo: str) -> dict[str, str | None]:
-  """Returns {instruction: scopes}; None for those that only call others.
+  """Returns {instruction: scopes}, with None for those that only call others.
 
-  What the compiler put in, such as copies, has the scopes of its first reader.
+  Instructions inserted by the compiler, such as copies, have the scopes of the
+  first instruction that reads them.
   """
   found: dict[str, str | None] = {}
   readers: dict[str, str] = {}
   for line in reversed(hlo.splitlines()):  # Readers come first.
-    made = re.match(r"\s+(?:ROOT )?%([\w.\-]+) = (.*)", line)
-    if not made:
+    instruction = re.match(r"\s+(?:ROOT )?%([\w.\-]+) = (.*)", line)
+    if not instruction:
       continue
-    name, rest = made.groups()
+    name, rest = instruction.groups()
     own = re.search(r'op_name="([^"]*)"', rest)
     scopes = own[1] if own else readers.get(name, "")
     calls = re.search(r"[\])}] (while|conditional|call)\(", rest)
@@ -191,18 +191,18 @@ def instructions(hlo: str) -> dict[str, str | None]:
   return found
 
 
-def part_of(scopes: str) -> str:
-  """Returns the part that an operation of these scopes belongs to."""
-  return next((part for part, r in PARTS if re.search(r, scopes)), OTHER)
+def component_of(scopes: str) -> str:
+  """Returns the component of an operation with these scopes."""
+  return next((name for name, r in COMPONENTS if re.search(r, scopes)), OTHER)
 
 
 def operations(
   planes: Iterable, module: str, program: Mapping[str, str | None]
 ) -> list[Operation]:
-  """Returns the operations of one device; outside the step, part is OTHER.
+  """Returns the operations of one device; those outside the step are OTHER.
 
-  GPUs and TPUs have planes of their own; a CPU's operations are on the threads
-  of the host. Of several devices, it is the first that has any.
+  GPUs and TPUs have their own planes; a CPU's operations are on the threads of
+  the host. If there are several devices, the first with operations is used.
   """
   devices = sorted(
     (plane for plane in planes if plane.name.startswith("/device:")),
@@ -216,13 +216,13 @@ def operations(
 
 def _of_plane(plane, module, program) -> Iterator[Operation]:
   lines = list(plane.lines)
-  # Where the profiler has put the operations of all streams together.
+  # This line, if present, has the operations of all streams.
   lines = [line for line in lines if line.name == "XLA Ops"] or lines
   for line in lines:
     open_ones = {}
     for event in sorted(line.events, key=lambda event: event.start_ns):
       stats = dict(event.stats)
-      if event.name.startswith("end: "):  # On a CPU, of one that went on.
+      if event.name.startswith("end: "):  # A CPU's, of unfinished work.
         began = open_ones.pop(stats.get("_c"), None)
         if began:
           yield began._replace(over=event.start_ns)
@@ -238,7 +238,8 @@ def _of_plane(plane, module, program) -> Iterator[Operation]:
         scopes = program.get(name, "")
       if scopes is None:
         continue
-      found = Operation(event.start_ns, event.end_ns, name, part_of(scopes))
+      component = component_of(scopes)
+      found = Operation(event.start_ns, event.end_ns, name, component)
       if "_p" in stats:
         open_ones[stats["_p"]] = found
       else:
@@ -246,25 +247,28 @@ def _of_plane(plane, module, program) -> Iterator[Operation]:
     yield from open_ones.values()
 
 
-def share_out(
+def divide_time(
   ran: Iterable[Operation],
   waits: Iterable[tuple[float, float]],
   begin: float,
   end: float,
 ) -> collections.Counter:
-  """(part, name) -> ns of the time from begin to end, each moment counted once.
+  """Divides the time from begin to end among the operations.
 
-  A moment is shared by the operations that run then; if none does, by those
-  that aren't over, as other threads, or a queue, have what is left of them.
-  Else it is INPUT while the host waits for a batch, or IDLE.
+  A moment is shared equally by the operations that run then; if none does, by
+  those that are not over, whose work other threads or a queue still have.
+  Otherwise it counts as INPUT while the host waits for a batch, or as IDLE.
+
+  Returns:
+    (component, name) -> ns, with sum end - begin.
   """
   running, left, waiting = range(3)
   changes = [(end, waiting, (IDLE, ""), 0)]
   for x in ran:
     spans = [(running, x.begin, x.end), (left, x.end, max(x.end, x.over))]
     for state, start, stop in spans:
-      changes.append((start, state, (x.part, x.name), 1))
-      changes.append((stop, state, (x.part, x.name), -1))
+      changes.append((start, state, (x.component, x.name), 1))
+      changes.append((stop, state, (x.component, x.name), -1))
   for start, stop in waits:
     changes.append((start, waiting, (INPUT, ""), 1))
     changes.append((stop, waiting, (INPUT, ""), -1))
@@ -274,9 +278,9 @@ def share_out(
   for now, state, key, change in sorted(changes):
     now = min(max(now, begin), end)
     if now > last:
-      those = next((some for some in active if some), {(IDLE, ""): 1})
-      for name, number in those.items():
-        spent[name] += (now - last) * number / sum(those.values())
+      sharing = next((some for some in active if some), {(IDLE, ""): 1})
+      for name, number in sharing.items():
+        spent[name] += (now - last) * number / sum(sharing.values())
       last = now
     active[state][key] += change
     if not active[state][key]:
@@ -285,21 +289,21 @@ def share_out(
 
 
 def format_table(profile: Profile, count: int) -> str:
-  """Returns the profile as a table of text."""
+  """Returns the profile as a text table."""
   lines = [
     f"a step takes {profile.total:,.2f} ms (of {count} traced)",
     "",
-    f"{'part':<24}{'ms':>10}{'share':>9}",
+    f"{'component':<24}{'ms':>10}{'share':>9}",
   ]
-  for part, ms in profile.parts.items():
-    lines.append(f"{part:<24}{ms:>10,.2f}{ms / profile.total:>9.1%}")
-  lines += ["", "the longest operations, ms a step:"]
-  for ms, part, name, scopes in profile.longest:
-    lines.append(f"{ms:>10,.2f}  {name} ({part}) {_short(scopes)}")
+  for component, ms in profile.components.items():
+    lines.append(f"{component:<24}{ms:>10,.2f}{ms / profile.total:>9.1%}")
+  lines += ["", "the longest operations, ms per step:"]
+  for ms, component, name, scopes in profile.longest:
+    lines.append(f"{ms:>10,.2f}  {name} ({component}) {_short(scopes)}")
   return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
 def _short(scopes: str) -> str:
-  """Returns the end of a path of scopes, without what jax puts between them."""
+  """Returns the end of a path of scopes, without those that jax inserts."""
   steps = re.sub(r"(jit\(step\)|while/body|closed_call)/", "", scopes)
   return "/".join(steps.split("/")[-4:])

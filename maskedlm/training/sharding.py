@@ -1,8 +1,8 @@
-"""The device mesh, and where every array lives on it.
+"""The device mesh, and the sharding of every array on it.
 
-One table gives a PartitionSpec to each parameter by its path. Specs are
-aligned to the trailing dimensions, so a kernel, the same kernel stacked by
-the scan over layers, and its two Adam moments all match one line.
+A table gives the PartitionSpec of each parameter by its path. Specs are aligned
+to the trailing dimensions, so a kernel, the same kernel stacked by the scan
+over layers, and its two Adam moments all match the same line.
 
 Mesh axes: `data` (rows), `fsdp` (rows, and the parameters split with them),
 `tensor` (heads, MLP width, vocabulary).
@@ -32,7 +32,7 @@ RULES = (
   (r"mlp/down/kernel$", ("tensor", "fsdp")),  # [F, D]
   (r"(mlm|sbo|lm)_head/bias$", ("tensor",)),  # [V]
   (r"(transform|project|pooler/dense)/kernel$", ("fsdp", None)),  # [D, D]
-  # Small: a copy on every device.
+  # Small: replicated.
   (r"(position|token_type|place)/embedding$", ()),
   (r"norm/(scale|bias)$", ()),
   (r"(out|down|dense|transform|project)/bias$", ()),
@@ -79,14 +79,14 @@ def make_mesh(mesh, devices=None) -> Mesh:
   slices = {getattr(device, "slice_index", 0) for device in devices}
   if len(slices) > 1:
     raise ConfigError(
-      f"these are {len(slices)} slices of TPUs; a run is on one: start it on "
-      "the hosts of a single slice."
+      f"the devices are {len(slices)} TPU slices, but a run uses one: start it "
+      "on the hosts of a single slice."
     )
-  # Not jax.make_mesh: it refuses some meshes of v4 and v5p.
+  # Not jax.make_mesh, which refuses some meshes of v4 and v5p.
   devices = mesh_utils.create_device_mesh(
     sizes, devices, allow_split_physical_axes=True
   )
-  # Under Explicit axes gathers raise.
+  # With Explicit axes, gathers raise.
   return Mesh(devices, AXES, axis_types=(AxisType.Auto,) * 3)
 
 
@@ -99,7 +99,7 @@ def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
   """Returns the spec of one array, from RULES.
 
   Raises:
-    ConfigError: no rule matches, or a dimension does not divide by its axis.
+    ConfigError: no rule matches, or an axis doesn't divide its dimension.
   """
   if not shape:
     return PartitionSpec()
@@ -131,12 +131,12 @@ def tree_shardings(tree, mesh: Mesh):
 
 
 def gather(params, mesh: Mesh):
-  """Makes parameters outside of the layers whole over `fsdp`, in a step.
+  """Gathers parameters outside of the layers over `fsdp`, within a step.
 
-  Those of the layers are gathered a layer at a time, inside of the scan. The
-  token embedding can't be left split by width: the gradient of a lookup would
-  go from rows split over devices to a width split over them, which XLA only
-  does by way of a full copy.
+  Those of the layers are gathered one layer at a time, within the scan. The
+  token embedding can't stay split by width: the gradient of a lookup would go
+  from rows split over devices to a width split over them, for which XLA makes a
+  full copy.
   """
 
   def whole(path, x):
@@ -151,7 +151,7 @@ def gather(params, mesh: Mesh):
 
 
 def abstract(init, shardings):
-  """Returns the arrays of init(), abstract: shape, dtype, sharding, no data."""
+  """Returns init() as ShapeDtypeStructs with shardings."""
   return jax.tree.map(
     lambda x, s: jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=s),
     jax.eval_shape(init),
@@ -159,8 +159,8 @@ def abstract(init, shardings):
   )
 
 
-def describe(params, mesh: Mesh) -> str:
-  """Returns a line for each parameter: path, shape, spec."""
+def describe_parameters(params, mesh: Mesh) -> str:
+  """Returns a text with a line for each parameter: path, shape, spec."""
   lines = (
     f"{path_of(path)} {tuple(x.shape)} "
     f"{tuple(spec_of(path_of(path), tuple(x.shape), mesh))}\n"
@@ -180,7 +180,7 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 
 def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
-  """Raises ConfigError if the rows don't divide over devices, microbatches."""
+  """Raises ConfigError unless devices and microbatches divide the rows."""
   parts = mesh.shape["data"] * mesh.shape["fsdp"] * accumulate
   if batch_size % parts or batch_size < parts:
     below = max(batch_size // parts, 0) * parts
@@ -194,14 +194,14 @@ def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
 
 
 def data_shard(mesh: Mesh) -> tuple[int | tuple[int, ...], int]:
-  """Returns (index, count): the part of `count` that this host reads.
+  """Returns (index, count): which of `count` parts of a batch this host reads.
 
-  Where the mesh follows the chips' wires, as on a TPU pod, a host's devices
-  are not neighbours in it: then index is several, in increasing order. Hosts
-  that differ only along `tensor` hold the same rows and read the same.
+  If the mesh follows the chips' wiring, as on a TPU pod, a host's devices may
+  not be neighbours in it; index is then a tuple, in increasing order. Hosts
+  that differ only along `tensor` read the same rows.
 
   Raises:
-    ConfigError: two hosts have some of their rows in common, and not all.
+    ConfigError: two hosts share some of their rows but not all.
   """
   blocks = mesh.devices.reshape(-1, mesh.shape["tensor"])
   of_host: dict[int, list[int]] = {}
@@ -210,9 +210,9 @@ def data_shard(mesh: Mesh) -> tuple[int | tuple[int, ...], int]:
       of_host.setdefault(host, []).append(i)
   if len(blocks) != sum(map(len, {tuple(x) for x in of_host.values()})):
     raise ConfigError(
-      f"mesh.tensor={mesh.shape['tensor']}: hosts have some of their rows in "
-      "common, and not all; choose one that divides the devices of a host, or "
-      "that they divide."
+      f"mesh.tensor={mesh.shape['tensor']}: hosts would share some of their "
+      "rows but not all; choose a divisor or a multiple of the number of "
+      "devices of a host."
     )
   mine = of_host[jax.process_index()]
   index, count = mine[0] // len(mine), len(blocks) // len(mine)
@@ -221,11 +221,11 @@ def data_shard(mesh: Mesh) -> tuple[int | tuple[int, ...], int]:
   return tuple(mine), len(blocks)
 
 
-def spread(params, shardings):
-  """Puts parameters, some of them numpy, where their shardings say.
+def put_on_devices(params, shardings):
+  """Returns parameters, some of them numpy, with the given shardings.
 
-  Numpy ones must be equal on all hosts. Not by device_put, which would gather
-  each array of every host to compare them.
+  Numpy arrays must be equal on all hosts. device_put is not used for them, as
+  it would gather the arrays of all hosts to compare them.
   """
 
   def put(x, sharding):
@@ -237,7 +237,7 @@ def spread(params, shardings):
 
 
 def place(batch, mesh: Mesh):
-  """Returns this host's rows as global arrays: the only device transfer."""
+  """Returns this host's rows as global arrays: the transfer to the devices."""
   sharding = rows(mesh)
   return jax.tree.map(
     lambda x: jax.make_array_from_process_local_data(sharding, x), dict(batch)

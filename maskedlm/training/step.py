@@ -1,8 +1,8 @@
 """One update and one evaluation, as pure functions of (state, batch).
 
-train.py calls them, compiled over the mesh (over_mesh; plan.py compiles the
-same for chips that aren't here); the randomness of a step is derived from
-(seed, step) here and nowhere stored.
+loop.py calls them, compiled over the mesh (over_mesh); planning/compile.py
+compiles the same for chips that are not present. The randomness of a step is
+derived from (seed, step) and never stored.
 """
 
 import os
@@ -23,7 +23,7 @@ from maskedlm.training import (
   sharding,
 )
 
-# Streams of randomness: independent keys from one seed.
+# Independent streams of randomness from one seed.
 INIT, TRAIN, HELDOUT = range(3)
 
 
@@ -33,22 +33,22 @@ class TrainState(NamedTuple):
   step: jax.Array  # shape=(), int32: steps done.
   params: Params
   opt_state: optax.OptState
-  nonfinite: jax.Array  # shape=(), int32: steps skipped in a row, up to now.
+  nonfinite: jax.Array  # shape=(), int32: the last steps in a row skipped.
 
 
 class OverMesh(NamedTuple):
   """The functions that the loop calls, and the shardings of its state."""
 
-  init: Callable[[], TrainState]  # Not compiled.
+  init: Callable[[], TrainState]  # Not jitted.
   shardings: TrainState  # A NamedSharding for each array.
-  step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]  # Compiled.
-  heldout_step: Callable[[Params, Batch, int], tuple]  # Compiled.
+  step: Callable[[TrainState, Batch], tuple[TrainState, Metrics]]  # Jitted.
+  heldout_step: Callable[[Params, Batch, int], tuple]  # Jitted.
 
 
 def make_init(
   task: Task, tx: optax.GradientTransformation, seed: int
 ) -> Callable[[], TrainState]:
-  """Returns init(), which makes the state before the first step."""
+  """Returns init(), which returns the state before the first step."""
 
   def init() -> TrainState:
     params = task.init(jax.random.fold_in(jax.random.key(seed), INIT))
@@ -74,17 +74,18 @@ def make_step(
   """Returns step(state, batch) -> (state, metrics), one update.
 
   Args:
-    task: what is trained.
-    tx: update direction without the learning rate (optim.py).
+    task: the Task to train.
+    tx: update direction without the learning rate (optimizer.py).
     schedule: step -> learning rate.
     seed: of the masks and the dropout.
-    accumulate: microbatches; the update does not depend on it but for dropout.
-    gather: where the parameters are to be while they are used (sharding.py).
+    accumulate: number of microbatches; without dropout, the update does not
+      depend on it.
+    gather: gathers parameters over devices for use (sharding.gather).
 
-  A step whose loss or gradient's norm is not finite changes no parameter and
-  no moment; it counts in the metric `skipped` and in no other. The update isn't
-  checked: it is finite where the gradient's squares are and eps > 0. A check
-  would hold a second state in memory until the last update is known.
+  A step whose loss or gradient norm is not finite changes no parameter and no
+  moment, and counts in no metric but `skipped`. The update itself is not
+  checked: it is finite if the gradient's squares are and eps > 0, and a check
+  would keep a second state in memory until the last update is known.
   """
 
   def step(state: TrainState, batch: Batch):
@@ -94,7 +95,7 @@ def make_step(
     gradient, loss, stats = gradient_of(
       task, gather(state.params), batch, dropout_key, accumulate
     )
-    gradient = gather(gradient)  # Then each device takes its part of the sum.
+    gradient = gather(gradient)  # Then each device takes its share of the sum.
     with jax.named_scope("optimizer"):
       update, opt_state = tx.update(gradient, state.opt_state, state.params)
       rate = schedule(state.step)
@@ -129,15 +130,21 @@ def make_step(
 
 
 def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
-  """Returns a config's update and evaluation over a mesh, uncompiled."""
+  """Returns a config's update and evaluation over a mesh, jitted.
+
+  Args:
+    config: `optimizer`, `train` and `seed` are read.
+    task: the Task to train.
+    mesh: the device mesh.
+  """
   params = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optimizer.make(
+  tx, schedule = optimizer.make_optimizer(
     config.optimizer, config.train.num_steps, params
   )
   init = make_init(task, tx, config.seed)
   shardings = sharding.tree_shardings(jax.eval_shape(init), mesh)
   o = config.optimizer
-  by_layer = layerwise_rates.shares(
+  by_layer = layerwise_rates.layer_multipliers(
     params, layer_decay=o.layer_decay, frozen_layers=o.frozen_layers
   )
 
@@ -167,19 +174,19 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
 
 
 def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
-  """Compiles a jitted step for a batch's shapes; a call finds it compiled.
+  """Compiles a jitted step for a batch's shapes, so that a call needn't.
 
   Raises:
-    ConfigError: it takes more memory than a device has.
+    ConfigError: the step takes more memory than a device has.
   """
   devices = jax.local_devices()
   limit = (devices[0].memory_stats() or {}).get("bytes_limit")
-  if devices[0].platform == "cpu":  # The machine's, which its devices share.
+  if devices[0].platform == "cpu":  # Devices share the machine's memory.
     pages = os.sysconf("SC_PHYS_PAGES")
     limit = pages * os.sysconf("SC_PAGE_SIZE") / len(devices)
   try:
     memory = step.lower(state, batch).compile().memory_analysis()
-  except jax.errors.JaxRuntimeError as error:  # So TPUs' compiler tells it.
+  except jax.errors.JaxRuntimeError as error:  # Raised by TPUs' compiler.
     if "RESOURCE_EXHAUSTED" not in str(error):
       raise
     found = str(error).splitlines()[0]
@@ -201,10 +208,11 @@ def gradient_of(
 ) -> tuple[Params, jax.Array, Metrics]:
   """Returns (gradient, loss, metrics) of a batch, in `parts` microbatches.
 
-  Exact whatever the parts: each loss term is divided by its weight over the
-  whole batch (its number of masked tokens, say), never by a microbatch's.
+  The result is exact for any number of them: each loss term is divided by its
+  weight over the whole batch (such as its number of masked tokens), never by a
+  microbatch's.
   """
-  # Only the weights are used, so the compiler drops this forward pass.
+  # Only the weights are used, so the compiler removes this forward pass.
   terms, _ = task.loss(params, batch, key, True)
   weights = {name: weight for name, (_, weight) in totals(terms).items()}
 
@@ -240,13 +248,13 @@ def gradient_of(
 def make_heldout_step(
   task: Task, *, seed: int, accumulate: int
 ) -> Callable[[Params, Batch, jax.Array], tuple]:
-  """Returns heldout_step(params, batch, index): (terms, metrics, outputs).
+  """Returns heldout_step(params, batch, index) -> (terms, metrics, outputs).
 
-  Without dropout; outputs are those of Task.outputs, {} where it has none;
-  of Task.languages the metrics are given as well (languages.py).
-  The masks depend on the seed and the batch's index alone: every evaluation
-  of a run hides the same tokens. It takes a microbatch at a time, as training
-  does: what can be trained can be evaluated.
+  There is no dropout. The outputs are those of Task.outputs, {} if it has none;
+  metrics by language are added for Task.languages (language_metrics.py). Masks
+  depend only on the seed and the batch's index, so every evaluation of a run
+  masks the same tokens. Microbatches are processed one by one as in training,
+  so a model that fits memory there fits here.
   """
   corrupt = task.corrupt_heldout or task.corrupt
 
@@ -258,7 +266,7 @@ def make_heldout_step(
       terms, found = task.loss(params, part, key, False)
       if task.languages:
         ids = part["language_ids"]
-        found = language_metrics.measure(task.languages, found, ids)
+        found = language_metrics.measure_by_language(task.languages, found, ids)
       outputs = task.outputs(params, part) if task.outputs else {}
       return totals(terms), totals(found), outputs
 
@@ -269,7 +277,7 @@ def make_heldout_step(
 
 
 def totals(pairs):
-  """Sums metrics, or a tree of them, over rows: (sum, weight) are scalars."""
+  """Returns a tree of metrics summed over rows: (sum, weight) are scalars."""
   return jax.tree.map(jnp.sum, pairs)
 
 

@@ -127,7 +127,7 @@ def test_every_objective_mixes(objective, argv):
   for section in ("corpus", "tokenizer", "model", "data", "train"):
     config[section].update(options[section].to_dict())
   corpus = inspect._find_corpus(config, None)
-  task = objectives.make(config, corpus)
+  task = objectives.make_task(config, corpus)
   (shares,) = task.shares
   assert [s.name for s in shares] == list(languages.LETTERS)
   assert task.batch_at("train", 5)["language_ids"].shape == (8,)
@@ -140,14 +140,14 @@ def test_shares_instead_of_alpha(argv):
   weights = [f"{name}={i}" for i, name in enumerate(names)]
   config.data.shares = ",".join(weights)
   corpus = inspect._find_corpus(config, None)
-  (found,) = objectives.make(config, corpus).shares
+  (found,) = objectives.make_task(config, corpus).shares
   total = sum(range(len(names)))
   rows = sum(share.num_rows for share in found)
   for i, share in enumerate(found):
     assert share.drawn == pytest.approx(rows * i / total, abs=1)
   config.data.shares = ",".join(weights[1:])
   with pytest.raises(ConfigError, match=f"leaves out {names[0]}"):
-    objectives.make(config, corpus)
+    objectives.make_task(config, corpus)
 
 
 def test_shares_are_checked_before_a_corpus_is_made(argv, tmp_path):

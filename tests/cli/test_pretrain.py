@@ -12,7 +12,7 @@ import pytest
 
 from helpers import tiny as tiny_run
 from maskedlm.cli import main
-from maskedlm.training.checkpoints import manager
+from maskedlm.training.checkpoints import load
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +41,7 @@ def logged(workdir):
 
 def assert_same_end(a, b):
   """The newest checkpoints are equal to the bit, and so are the results."""
-  trees = [manager.load_params(w)[0] for w in (a, b)]
+  trees = [load.load_params(w)[0] for w in (a, b)]
   assert jax.tree.structure(trees[0]) == jax.tree.structure(trees[1])
   for x, y in zip(*map(jax.tree.leaves, trees), strict=True):
     np.testing.assert_array_equal(x, y)

@@ -14,7 +14,7 @@ CONFIG = f"{CONFIGS}/bert.py:tiny"
 def parse(*argv):
   parser = argparse.ArgumentParser()
   parser.add_argument("--workdir")
-  return overrides.parse(parser, argv)
+  return overrides.parse_config(parser, argv)
 
 
 def test_overrides_in_any_order_and_both_spellings():

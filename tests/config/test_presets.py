@@ -89,7 +89,7 @@ def first_update(name, gradient, parameter):
   optimizer = PRESETS[name]()
   optimizer.no_decay = ()
   params = {"kernel": jnp.array(parameter, jnp.float32)}
-  tx, _ = optim.make(optimizer, 1_000_000, params)
+  tx, _ = optim.make_optimizer(optimizer, 1_000_000, params)
   grads = {"kernel": jnp.array(gradient, jnp.float32)}
   update, _ = tx.update(grads, tx.init(params), params)
   return update["kernel"]
@@ -174,7 +174,7 @@ def test_stable_adam_shrinks_an_array_whose_gradient_jumps(scale):
   optimizer = presets.modernbert()
   optimizer.no_decay, optimizer.weight_decay = (), 0.5
   path = {"encoder": {"layers": {"up": {"kernel": jnp.ones((2, 2))}}}}
-  tx, _ = optim.make(optimizer, 1_000, path)
+  tx, _ = optim.make_optimizer(optimizer, 1_000, path)
   state = tx.init(path)
   count = 10_000  # Corrections are 1.
   moments = state[1]._replace(
@@ -201,7 +201,7 @@ def test_stable_adam_takes_query_key_and_value_as_one_array():
   optimizer = presets.modernbert()
   optimizer.no_decay, optimizer.weight_decay = (), 0.0
   params = {"layers": {"qkv": {"kernel": jnp.zeros((1, 2, 3, 1, 1))}}}
-  tx, _ = optim.make(optimizer, 1_000, params)
+  tx, _ = optim.make_optimizer(optimizer, 1_000, params)
   state = tx.init(params)
   moments = state[1]._replace(
     count=jnp.array(10_000), nu=jax.tree.map(jnp.ones_like, params)

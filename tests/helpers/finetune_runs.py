@@ -8,13 +8,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune import run
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.modeling.heads import Pooler
-from maskedlm.training.checkpoints import manager
+from maskedlm.training.checkpoints import load, manager
 
 TEXTS = 3 * [
   "the cat sat on the mat and the dog ran to the house",
@@ -46,7 +46,7 @@ def make_encoder(folder, *, vocab_size=90, kind="wordpiece", **options):
   )
   folder.mkdir(parents=True, exist_ok=True)
   made.save(folder / "tokenizer")
-  model = config_lib.default().model
+  model = defaults.default().model
   model.update(
     num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=LENGTH
   )
@@ -76,5 +76,5 @@ def check_cut_short(config, workdir, result, copy, *, lost=1):
   assert {n: v for n, v in again.items() if n != "train_seconds"} == {
     n: v for n, v in result.items() if n != "train_seconds"
   }
-  a, b = (manager.load_params(p, step=steps[-1])[0] for p in (workdir, copy))
+  a, b = (load.load_params(p, step=steps[-1])[0] for p in (workdir, copy))
   jax.tree.map(np.testing.assert_array_equal, a, b)

@@ -106,7 +106,7 @@ def test_of_fine_tuning_the_best_checkpoint(tagger, tagged):
   ("make", "error", "message"),
   [
     (lambda path: None, ConfigError, "no such folder"),
-    (lambda path: path.mkdir(), CheckpointError, "holds no checkpoint"),
+    (lambda path: path.mkdir(), CheckpointError, "has no checkpoint"),
   ],
   ids=["missing", "empty"],
 )

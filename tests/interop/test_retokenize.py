@@ -10,7 +10,7 @@ from helpers import tiny as tiny_run
 from helpers import untrained, workdirs
 from maskedlm import objectives
 from maskedlm.cli import main
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.interop import vocabulary_transfer
 from maskedlm.modeling import masked_lm
@@ -58,7 +58,7 @@ def vocabulary(folder, tokens):
 def test_the_same_words_in_another_order_are_the_same_model(tmp_path, capsys):
   """And words that are added change nothing where they don't occur."""
   old = untrained.pretrained(tmp_path / "old")
-  tokenizer = load.describe(old).tokenizer
+  tokenizer = load.describe_checkpoint(old).tokenizer
   words = [tokenizer.tokens(i) for i in range(tokenizer.vocab_size)]
   added = [*words[::-1], *(f"{word}zzq" for word in words[5:60])]
   path = vocabulary(tmp_path / "words", added)
@@ -97,7 +97,7 @@ def test_the_same_words_in_another_order_are_the_same_model(tmp_path, capsys):
 
 def test_a_capital_in_a_vocabulary_of_small_letters_is_told(tmp_path, capsys):
   old = untrained.pretrained(tmp_path / "old")
-  tokenizer = load.describe(old).tokenizer
+  tokenizer = load.describe_checkpoint(old).tokenizer
   assert tokenizer.normalize("Cat") == "cat"
   words = [tokenizer.tokens(i) for i in range(tokenizer.vocab_size)]
   for word, count in (("catzq", 0), ("Catzq", 1)):
@@ -113,13 +113,13 @@ def test_every_table_of_an_objective_has_the_new_rows(name):
   """The shapes are those of a new run with that vocabulary."""
 
   def fresh(vocab_size):
-    config = config_lib.default(name)
+    config = defaults.default(name)
     config.model.update(
       num_layers=1, width=24, num_heads=4, mlp_width=40, max_positions=32
     )
     config.data.length = 32
     config.tokenizer.vocab_size = vocab_size
-    task = objectives.make(
+    task = objectives.make_task(
       config, placeholder_corpus.make_corpus(config.tokenizer)
     )
     return jax.eval_shape(task.init, jax.random.key(0))

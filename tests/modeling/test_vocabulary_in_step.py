@@ -39,7 +39,7 @@ def make_task(block):
   config.data.update(length=L, batch_size=B)
   config.train.num_steps = 9
   config.optimizer.warmup_steps = 2
-  return config, objectives.make(
+  return config, objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
 
@@ -94,7 +94,7 @@ def test_blocks_over_devices_equal_the_whole_on_one(capfd):
 def test_no_one_hot_matrix_and_no_array_of_all_logits(block):
   config, task = make_task(block)
   shapes = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optim.make(config.optimizer, 9, shapes)
+  tx, schedule = optim.make_optimizer(config.optimizer, 9, shapes)
   step = steps.make_step(task, tx, schedule, seed=0, accumulate=1)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
   batch = task.batch_at("train", 0)

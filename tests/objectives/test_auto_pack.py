@@ -39,7 +39,7 @@ def decide(monkeypatch, alone, packed, *, pack=None, **model):
   config.model.update(max_positions=512, **model)
   config.unlock()
   config.objective = {"name": "any", "pack": pack}
-  monkeypatch.setattr(objectives, "load", lambda _: objective)
+  monkeypatch.setattr(objectives, "load_objective", lambda _: objective)
   lines = []
   objectives.resolve_packing(config, "corpus", log=lines.append)
   return config.objective.pack, lines, counted
@@ -118,13 +118,13 @@ def test_short_texts_are_packed_unless_the_option_is_false(tiny):
   config = overrides.load_config(str(path))
   config.data.length = config.model.max_positions = 92
   config.objective.short_share = 1.0  # 336 pairs, in 235 rows.
-  task = objectives.make(config, corpus)
+  task = objectives.make_task(config, corpus)
   assert "segment_weights" in task.batch_at("train", 0)
   assert config.objective.pack is None
   objectives.resolve_packing(config, corpus)
   assert config.objective.pack is True
   config.objective.pack = False
-  task = objectives.make(config, corpus)
+  task = objectives.make_task(config, corpus)
   assert "segment_weights" not in task.batch_at("train", 0)
 
 

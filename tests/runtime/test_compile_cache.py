@@ -1,4 +1,4 @@
-"""What is compiled is kept, is shared by processes, and is compiled once."""
+"""Compiled programs are cached, shared by processes, and compiled only once."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ import pytest
 from helpers import toy
 from helpers.toy_runs import make_config, run
 from maskedlm import objectives
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.runtime import startup
 from maskedlm.training import sharding
@@ -41,31 +41,31 @@ def start(cache, **environ):
 
 
 def finish(process):
-  """(result, programs found in the cache, what it said)."""
-  out, said = process.communicate(timeout=120)
-  assert process.returncode == 0, said
+  """Returns (result, number of cache hits, stderr)."""
+  out, err = process.communicate(timeout=120)
+  assert process.returncode == 0, err
   result, hits = out.split()
-  return float(result), int(hits), said
+  return float(result), int(hits), err
 
 
-def test_processes_share_the_cache_of_the_user(tmp_path):
+def test_processes_share_the_users_cache(tmp_path):
   folder = tmp_path / "maskedlm" / "jax"
-  # Two at once, on an empty cache.
+  # Two at once, with an empty cache.
   made = [finish(p) for p in [start(tmp_path), start(tmp_path)]]
   entries = sorted(folder.iterdir())
   assert entries and all(result == 42 for result, _, _ in made)
-  # One that a kill or a full disk has cut short is passed over.
+  # A file that a kill or a full disk cut short is ignored.
   entries[0].write_bytes(entries[0].read_bytes()[:100])
-  result, hits, said = finish(start(tmp_path))
+  result, hits, err = finish(start(tmp_path))
   assert result == 42 and hits == len(entries) - 1
-  assert "Error reading persistent compilation cache" in said
+  assert "Error reading persistent compilation cache" in err
 
 
 def test_the_cache_can_be_moved(monkeypatch):
   before = jax.config.jax_compilation_cache_dir
   try:
     monkeypatch.setenv("XDG_CACHE_HOME", "/x")
-    startup.enable_compile_cache()  # conftest.py has set where it is.
+    startup.enable_compile_cache()  # conftest.py has set the folder.
     assert jax.config.jax_compilation_cache_dir == before
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
     startup.enable_compile_cache()
@@ -79,7 +79,8 @@ def test_the_cache_can_be_moved(monkeypatch):
     jax.config.update("jax_compilation_cache_dir", before)
 
 
-compiled: list[str] = []  # The functions that were, or were found in the cache.
+# The functions that were compiled or found in the cache.
+compiled: list[str] = []
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +94,7 @@ def listener():
 
 
 def test_nothing_is_compiled_after_the_first_steps(tmp_path, listener):
-  # The same again, with three times the steps, evaluations and checkpoints.
+  # A second run has three times the steps, evaluations and checkpoints.
   counts = []
   for num_steps in (4, 12):
     c = make_config(
@@ -114,12 +115,12 @@ def test_nothing_is_compiled_after_the_first_steps(tmp_path, listener):
 @pytest.mark.parametrize(
   "objective", ["mlm_nsp", "roberta", "spanbert", "electra"]
 )
-def test_batches_have_one_shape(objective):
-  config = config_lib.default(objective)
+def test_all_batches_have_the_same_shapes(objective):
+  config = defaults.default(objective)
   config.tokenizer.vocab_size = 300
   config.data.update(length=21, batch_size=5)
   config.train.update(num_steps=40, eval_rows=12)
-  task = objectives.make(
+  task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
 

@@ -47,7 +47,7 @@ def make_task(objective, corpus, *, batch_size=8, eval_rows=15, **options):
   config.data.update(length=21, batch_size=batch_size)
   config.train.update(num_steps=1, eval_rows=eval_rows)
   config.objective.update(options)
-  task = objectives.make(config, corpus)
+  task = objectives.make_task(config, corpus)
   return task._replace(languages=language_metrics.of_corpus(corpus))
 
 
@@ -81,7 +81,7 @@ def test_sums_of_each_language_by_hand():
   three = tuple(Language(n, t) for n, t in (("a", 0.5), ("b", 1), ("c", 0.2)))
   terms, found = task.loss(params, batch, None, False)
   found = {**found, "mlm_loss": terms["a"]}
-  stats = steps.totals(language_metrics.measure(three, found, ids))
+  stats = steps.totals(language_metrics.measure_by_language(three, found, ids))
   for name, pair in steps.totals(found).items():
     assert stats[name] == pair
   out = batch["x"] @ np.asarray(params["dense"]["kernel"])[:, 0]
@@ -153,10 +153,10 @@ def test_the_table_by_hand():
     "yo/mlm_loss": 4.0,
     "yo/bits_per_character": 2.5,
   }
-  whole, each = language_metrics.split(heldout)
+  whole, each = language_metrics.split_by_language(heldout)
   assert whole == {"loss": 3.0, "mlm_loss": 3.0} and [*each] == ["de", "yo"]
-  assert language_metrics.line(each) == "de 1.250, yo 2.500"
-  head, *lines = language_metrics.table(each)
+  assert language_metrics.format_line(each) == "de 1.250, yo 2.500"
+  head, *lines = language_metrics.format_table(each)
   assert head.split() == ["loss", "bits/character", "accuracy"]
   assert [line.split() for line in lines] == [
     ["de", "2.000", "1.250", "50.0%"],
@@ -164,8 +164,8 @@ def test_the_table_by_hand():
     ["mean", "3.000", "1.875", "50.0%"],
   ]
   assert (
-    language_metrics.split({"loss": 3.0})[1] == {}
-    and language_metrics.line({}) == ""
+    language_metrics.split_by_language({"loss": 3.0})[1] == {}
+    and language_metrics.format_line({}) == ""
   )
 
 

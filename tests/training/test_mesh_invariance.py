@@ -17,7 +17,7 @@ def task(tiny):
   path, corpus = tiny
   config = overrides.load_config(str(path))
   opened = store.open_corpus(pathlib.Path(corpus))
-  return config, objectives.make(config, opened)
+  return config, objectives.make_task(config, opened)
 
 
 @pytest.fixture(scope="module")

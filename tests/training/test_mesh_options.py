@@ -45,7 +45,7 @@ def test_losses_do_not_depend_on_the_mesh(tiny, objective, model, capfd):
   config.optimizer.update(learning_rate=3e-3, warmup_steps=5)
   if "isolate_documents" in config.objective:
     config.objective.isolate_documents = True
-  task = objectives.make(config, store.open_corpus(pathlib.Path(corpus)))
+  task = objectives.make_task(config, store.open_corpus(pathlib.Path(corpus)))
   alone, expected = losses_on(config, task, (1, 1, 1))
   together, params = losses_on(config, task, (2, 2, 2))
   np.testing.assert_allclose(together, alone, rtol=1e-5)

@@ -51,7 +51,7 @@ def draw(seed):
 def make(params, **options):
   optimizer = presets.muon()
   optimizer.update({"no_decay": (), "clip_norm": 0.0} | options)
-  return optim.make(optimizer, 20_000, params)[0]
+  return optim.make_optimizer(optimizer, 20_000, params)[0]
 
 
 def by_svd(x):
@@ -158,7 +158,7 @@ def test_every_kernel_of_the_layers_is_found(mlp):
   config = base.default("electra")
   config.model.update(num_layers=2, width=64, num_heads=4, mlp_width=40)
   config.model.mlp = mlp
-  task = objectives.make(
+  task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
   params = jax.eval_shape(task.init, jax.random.key(0))

@@ -108,7 +108,7 @@ def toy(values):
 
 def test_one_update_of_bert_google_from_given_moments():
   params, grads = toy([0.5, -2.0]), toy([0.3, -0.4])  # Norm 0.5: not clipped.
-  tx, _ = optim.make(plain(presets.bert_google), 10, params)
+  tx, _ = optim.make_optimizer(plain(presets.bert_google), 10, params)
   state = tx.init(params)
   moments = state[1]._replace(
     count=jnp.array(7), mu=toy([0.1, 0.2]), nu=toy([0.04, 0.01])
@@ -130,7 +130,7 @@ def test_one_update_of_bert_google_from_given_moments():
 
 def test_bert_google_divides_by_sqrt_of_v_plus_eps_outside():
   params, grads = toy([0.0]), toy([1e-4])
-  tx, _ = optim.make(plain(presets.bert_google), 10, params)
+  tx, _ = optim.make_optimizer(plain(presets.bert_google), 10, params)
   update, _ = tx.update(grads, tx.init(params), params)
   # m = 1e-5, sqrt(v) = 1e-4 * sqrt(.001) = 3.1622777e-6. Inside, 1e-6 would
   # give 1e-5 / sqrt(1e-11 + 1e-6) = 0.01.
@@ -142,7 +142,7 @@ def test_bert_google_divides_by_sqrt_of_v_plus_eps_outside():
 def test_two_steps_of_adamw_by_hand_and_by_optax():
   params, gradients = draw(0), [draw(1), draw(2)]
   optimizer = option(presets.adamw, clip_norm=0.0, weight_decay=0.1)
-  tx, _ = optim.make(optimizer, 10_000, structs())
+  tx, _ = optim.make_optimizer(optimizer, 10_000, structs())
   peer = optax.adamw(
     0.5,
     weight_decay=0.1,
@@ -184,7 +184,7 @@ def test_two_steps_of_adamw_by_hand_and_by_optax():
 )
 def test_gradients_are_scaled_down_to_the_norm(clip, gradient, kept):
   params = toy([0.0, 0.0])
-  tx, _ = optim.make(plain(clip_norm=clip), 10, params)
+  tx, _ = optim.make_optimizer(plain(clip_norm=clip), 10, params)
   _, state = tx.update(toy(gradient), tx.init(params), params)
   want = 0.1 * np.array(kept)
   np.testing.assert_allclose(state[1].mu["kernel"], want, rtol=1e-6)
@@ -192,7 +192,7 @@ def test_gradients_are_scaled_down_to_the_norm(clip, gradient, kept):
 
 def test_the_norm_is_of_all_parameters_together():
   params = {"a": jnp.zeros(1), "b": jnp.zeros(1)}
-  tx, _ = optim.make(plain(), 10, params)
+  tx, _ = optim.make_optimizer(plain(), 10, params)
   grads = {"a": jnp.array([3.0]), "b": jnp.array([4.0])}
   _, state = tx.update(grads, tx.init(params), params)
   np.testing.assert_allclose(state[1].mu["a"], [0.06], rtol=1e-6)
@@ -203,7 +203,7 @@ def test_a_parameter_without_gradient_only_decays():
   # Rows of the vocabulary's padding never have one: 0 / (0 + eps), not NaN.
   params = toy([2.0])
   for preset in (presets.adamw, presets.bert_google):
-    tx, _ = optim.make(plain(preset), 10, params)
+    tx, _ = optim.make_optimizer(plain(preset), 10, params)
     update, _ = tx.update(toy([0.0]), tx.init(params), params)
     np.testing.assert_allclose(update["kernel"], [0.02], rtol=1e-6)
 
@@ -214,7 +214,9 @@ def test_a_parameter_without_gradient_only_decays():
 def test_a_finite_gradient_never_gives_an_infinite_update(rule, first, eps):
   """The step doesn't look at the update: it relies on this."""
   params = toy([[0.0, 1e-30, 3.0]])
-  tx, _ = optim.make(plain(rule=rule, eps=eps, clip_norm=0.0), 10, params)
+  tx, _ = optim.make_optimizer(
+    plain(rule=rule, eps=eps, clip_norm=0.0), 10, params
+  )
   state = tx.init(params)
   for size in (
     first,
@@ -244,7 +246,9 @@ def test_lamb_by_hand_on_unstacked_matrices():
   params, grads = draw(3), draw(4)
   # Layer 1's values are zero: no norm to go by, so their ratio is 1.
   params["encoder"]["layers"]["attention"]["qkv"]["kernel"][1, :, 2] = 0.0
-  tx, _ = optim.make(option(presets.lamb, weight_decay=0.5), 7_038, structs())
+  tx, _ = optim.make_optimizer(
+    option(presets.lamb, weight_decay=0.5), 7_038, structs()
+  )
   update, _ = jax.jit(tx.update)(grads, tx.init(params), params)
 
   flat_p, flat_g, got = flat(params), flat(grads), flat(update)
@@ -307,7 +311,7 @@ def test_exactly_kernels_and_embeddings_decay(preset):
 
 def test_decay_reaches_exactly_the_decayed():
   params = draw(7)
-  tx, _ = optim.make(presets.adamw(), 2_000, structs())
+  tx, _ = optim.make_optimizer(presets.adamw(), 2_000, structs())
   zero = jax.tree.map(np.zeros_like, params)
   update, _ = tx.update(zero, tx.init(params), params)
   for path, value in flat(update).items():
@@ -342,7 +346,9 @@ def test_no_decay_may_be_empty():
 )
 def test_state_is_two_moments_a_parameter_and_a_count(preset):
   for clip in (0.0, 1.0):
-    tx, _ = optim.make(option(preset, clip_norm=clip), 20_000, structs())
+    tx, _ = optim.make_optimizer(
+      option(preset, clip_norm=clip), 20_000, structs()
+    )
     state = jax.eval_shape(tx.init, structs())
     assert sorted(x.shape for x in jax.tree.leaves(state)) == sorted(
       [(), *shapes().values(), *shapes().values()]
@@ -357,7 +363,7 @@ def test_the_state_is_updated_in_place_without_hidden_copies():
     "a": jax.ShapeDtypeStruct((256, 301), jnp.float32),
     "b": jax.ShapeDtypeStruct((257, 403), jnp.float32),
   }
-  tx, _ = optim.make(plain(presets.bert_google), 20, params)
+  tx, _ = optim.make_optimizer(plain(presets.bert_google), 20, params)
 
   def step(params, state, grads):
     update, state = tx.update(grads, state, params)
@@ -531,9 +537,9 @@ def test_wsd_decays_over_the_nearest_number_of_steps():
 )
 def test_values_that_cannot_be_meant(values, message):
   with pytest.raises(ConfigError, match=message):
-    optim.make(option(presets.adamw, **values), 2_000, structs())
+    optim.make_optimizer(option(presets.adamw, **values), 2_000, structs())
 
 
 def test_a_run_has_at_least_one_step():
   with pytest.raises(ConfigError, match="num_steps=0 must be at least 1"):
-    optim.make(plain(), 0, toy([1.0]))
+    optim.make_optimizer(plain(), 0, toy([1.0]))

@@ -1,4 +1,4 @@
-"""A trace of a few steps, and the time of each part, worked by hand."""
+"""Traces a few steps, and checks the time of each component by hand."""
 
 import types
 
@@ -42,7 +42,7 @@ def test_instructions_have_their_scopes():
 
 
 @pytest.mark.parametrize(
-  ("scopes", "part"),
+  ("scopes", "component"),
   [
     ("optimizer/jit(_where)/select_n", "optimizer"),
     ("masking/jit(argsort)/sort", "masking"),
@@ -59,8 +59,8 @@ def test_instructions_have_their_scopes():
     ("reduce_sum", "other"),
   ],
 )
-def test_parts_by_scope(scopes, part):
-  assert profiling.part_of(f"jit(step)/{scopes}") == part
+def test_components_by_scope(scopes, component):
+  assert profiling.component_of(f"jit(step)/{scopes}") == component
 
 
 def event(name, start, end, **stats):
@@ -82,14 +82,14 @@ def plane(name, **lines):
 def found(*planes):
   program = profiling.instructions(HLO)
   ran = profiling.operations(planes, "jit_step", program)
-  return [(each.begin, each.end, each.over, each.part) for each in ran]
+  return [(each.begin, each.end, each.over, each.component) for each in ran]
 
 
 def test_operations_of_a_cpu():
   step = {"hlo_module": "jit_step", "device_ordinal": 0}
   thread = [
     event("while.2", 0, 90, hlo_op="while.2", **step),
-    # It returns at once, and is over when its end is told.
+    # It returns at once, and is over at the event that names its end.
     event("dot.7", 10, 11, hlo_op="dot.7", _p=5, **step),
     event("end: dot.7", 40, 41, _c=5),
     event("ThunkExecutor::Execute", 0, 100),
@@ -122,32 +122,32 @@ def test_operations_of_devices_with_a_plane_of_their_own():
 
 
 def test_each_moment_counts_once():
-  def ran(begin, end, part, over=0):
-    return profiling.Operation(begin, end, "x", part, over)
+  def ran(begin, end, component, over=0):
+    return profiling.Operation(begin, end, "x", component, over)
 
-  spent = profiling.share_out(
+  spent = profiling.divide_time(
     [ran(10, 30, "mlp"), ran(20, 40, "norms", over=45), ran(-5, 2, "mlp")],
     [(0, 5), (35, 50)],
     0,
     60,
   )
   # 0-2 mlp; 2-5 and 45-50 waiting; 5-10 and 50-60 idle; 20-30 halved; 40-45
-  # norms, of which other threads have the rest.
+  # norms, whose work other threads finish.
   assert spent == {
     ("mlp", "x"): 2 + 10 + 5,
     ("norms", "x"): 5 + 10 + 5,
     (profiling.INPUT, ""): 3 + 5,
     (profiling.IDLE, ""): 5 + 10,
   }
-  # What is left of one that other operations run beside is not counted.
-  spent = profiling.share_out(
+  # Unfinished work doesn't count while another operation runs.
+  spent = profiling.divide_time(
     [ran(0, 1, "mlp", over=50), ran(1, 40, "norms")], [(0, 0)], 0, 50
   )
   assert spent == {("mlp", "x"): 1 + 10, ("norms", "x"): 39}
 
 
 def train(workdir, *, num_steps, profile):
-  """A run of the toy on one device; its parameters."""
+  """Trains the toy on one device; returns its parameters."""
   c = toy_runs.make_config(num_steps=num_steps)
   c.profile = profile
   mesh = sharding.make_mesh(c.mesh, jax.devices()[:1])
@@ -173,12 +173,12 @@ def test_a_run_with_profile_writes_a_trace_and_a_table(tmp_path, capsys):
   assert list(shares) == list(profiling.ROWS)
   assert "(optimizer)" in table
   total = float(table.split()[3].replace(",", ""))
-  # Rounded to a hundredth, each of 13.
+  # 13 values, each rounded to a hundredth.
   assert sum(shares.values()) == pytest.approx(total, abs=0.07)
 
 
-def test_a_run_that_ends_before_the_trace_does_leaves_none(tmp_path):
+def test_a_run_that_ends_before_the_trace_stops_it(tmp_path):
   train(tmp_path / "run", num_steps=6, profile=3)
-  # And the next one can be traced.
+  # Another trace can be started.
   jax.profiler.start_trace(tmp_path / "next")
   jax.profiler.stop_trace()

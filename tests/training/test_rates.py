@@ -28,7 +28,7 @@ def make_params():
 
 def shares(**options):
   options = {"layer_decay": 1.0, "frozen_layers": 0, **options}
-  made = layerwise_rates.shares(make_params(), **options)
+  made = layerwise_rates.layer_multipliers(make_params(), **options)
   layers = made["encoder"]["layers"]["mlp"]["up"]["kernel"]
   return (
     float(made["encoder"]["embeddings"]["token"]["embedding"]),
@@ -43,7 +43,9 @@ def test_each_step_down_is_a_power():
   assert layers == [0.5**4, 0.5**3, 0.5**2]
   assert (embeddings, head) == (0.5**5, 1.0)
   # The norm above the top layer is as a layer more.
-  made = layerwise_rates.shares(make_params(), layer_decay=0.5, frozen_layers=0)
+  made = layerwise_rates.layer_multipliers(
+    make_params(), layer_decay=0.5, frozen_layers=0
+  )
   assert made["encoder"]["final_norm"]["scale"] == 0.5
 
 
@@ -58,7 +60,7 @@ def test_what_is_frozen_has_no_gradient():
 
   def gradient(**options):
     options = {"layer_decay": 1.0, "frozen_layers": 0, **options}
-    by_layer = layerwise_rates.shares(params, **options)
+    by_layer = layerwise_rates.layer_multipliers(params, **options)
 
     def total(params):
       return optax.tree.sum(layerwise_rates.freeze(params, by_layer))
@@ -83,7 +85,7 @@ def test_what_is_frozen_neither_moves_nor_decays():
   params = make_params()
   o = presets.adamw()
   o.frozen_layers, o.warmup_steps, o.no_decay = 2, 0, ("bias",)
-  tx, _ = optimizer.make(o, 10, params)
+  tx, _ = optimizer.make_optimizer(o, 10, params)
   grads = {"encoder": params["encoder"], "classifier": params["classifier"]}
   updates, _ = tx.update(grads, tx.init(params), params)
   moved = updates["encoder"]["layers"]["mlp"]["up"]["kernel"]
@@ -102,7 +104,7 @@ def test_the_state_is_the_same_so_that_a_resumed_run_may_change_them(
 ):
   params, o = make_params(), presets.adamw()
   o.rule, o.warmup_steps, o.no_decay = rule, 0, ("bias",)
-  plain = optimizer.make(o, 10, params)[0].init(params)
+  plain = optimizer.make_optimizer(o, 10, params)[0].init(params)
   # As in every checkpoint there is: of the chain's four, Adam is the second.
   places = {
     "/".join(sharding.path_of(path).split("/")[:2])
@@ -112,7 +114,7 @@ def test_the_state_is_the_same_so_that_a_resumed_run_may_change_them(
   assert places == {"muon": {"1/inner_states"}}.get(rule, adams)
   assert len(plain) == 4
   o.update(options)
-  tx, _ = optimizer.make(o, 10, params)
+  tx, _ = optimizer.make_optimizer(o, 10, params)
   state = tx.init(params)
   assert jax.tree.structure(state) == jax.tree.structure(plain)
   _, state = tx.update(params, state, params)
@@ -132,4 +134,4 @@ def test_values_out_of_range(options, message):
   o = presets.adamw()
   o.update(warmup_steps=0, no_decay=("bias",), **options)
   with pytest.raises(ConfigError, match=message):
-    optimizer.make(o, 10, make_params())
+    optimizer.make_optimizer(o, 10, make_params())

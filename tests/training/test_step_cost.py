@@ -68,7 +68,7 @@ def make_task(objective):
   config.data.update(length=L, batch_size=B)
   config.train.num_steps = 9
   config.optimizer.warmup_steps = 2
-  return config, objectives.make(
+  return config, objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
 
@@ -77,7 +77,7 @@ def make_task(objective):
 def compiled(objective) -> Step:
   config, task = make_task(objective)
   params = jax.eval_shape(task.init, jax.random.key(0))
-  tx, schedule = optimizer.make(config.optimizer, 9, params)
+  tx, schedule = optimizer.make_optimizer(config.optimizer, 9, params)
   state = jax.eval_shape(steps.make_init(task, tx, 0))
   step = steps.make_step(task, tx, schedule, seed=0, accumulate=1)
   lowered = jax.jit(step, donate_argnums=0).lower(

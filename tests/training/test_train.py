@@ -19,7 +19,7 @@ from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console, interrupts
 from maskedlm.training import loop, metrics, optimizer, sharding
-from maskedlm.training.checkpoints import files, manager
+from maskedlm.training.checkpoints import files, load, manager
 
 
 @pytest.fixture(scope="module")
@@ -211,7 +211,7 @@ def test_a_run_whose_lines_nobody_reads_saves_and_goes_on(
     with open(os.devnull, "w") as null:  # For what is left in it.
       os.dup2(null.fileno(), write)
   assert result.interrupted
-  assert manager.load_params(tmp_path)[1]["step"] == result.step
+  assert load.load_params(tmp_path)[1]["step"] == result.step
 
 
 def test_stopping_and_resuming_changes_nothing(tmp_path, mesh):
@@ -281,7 +281,7 @@ def test_a_stop_loses_no_evaluation(
   ranks = [
     {
       step: files.read_record(checkpoints / str(step))["metric"]
-      for step in files.ranked(checkpoints)
+      for step in files.ranked_steps(checkpoints)
     }
     for checkpoints in (tmp_path / w / "checkpoints" for w in ("whole", "half"))
   ]
@@ -300,7 +300,7 @@ def test_a_finished_run_evaluates_again_and_trains_no_more(
   )
 
 
-def test_single_nonfinite_steps_are_skipped_and_told(tmp_path, mesh, capsys):
+def test_single_nonfinite_steps_are_skipped_and_logged(tmp_path, mesh, capsys):
   c = make_config(nonfinite_limit=3, checkpoint_every=2)
   result = run(c, toy.make_task(bad_steps=(2, 3, 6)), tmp_path, mesh)
   assert result.step == 10
@@ -312,7 +312,7 @@ def test_single_nonfinite_steps_are_skipped_and_told(tmp_path, mesh, capsys):
     0.5,
     0,
   ]
-  assert "2 of the last 2 steps were not finite" in capsys.readouterr().err
+  assert "2 of the last 2 steps were skipped" in capsys.readouterr().err
 
 
 def test_many_in_a_row_stop_the_run_with_the_rows(tmp_path, mesh):
@@ -324,7 +324,7 @@ def test_many_in_a_row_stop_the_run_with_the_rows(tmp_path, mesh):
   dump = json.loads((tmp_path / "nonfinite-11.json").read_text())
   assert list(dump["row_ids"]) == ["9", "10", "11"]
   assert dump["row_ids"]["9"] == list(range(96, 108))  # Step index 8, 12 rows.
-  params, _ = manager.load_params(tmp_path)
+  params, _ = load.load_params(tmp_path)
   assert all(np.isfinite(x).all() for x in jax.tree.leaves(params))
 
 

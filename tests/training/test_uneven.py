@@ -25,7 +25,7 @@ def test_fewer_held_out_rows_than_devices(tiny):
   """3 rows on 8 devices: each counted once, and nothing else."""
   path, corpus = tiny
   config = overrides.load_config(str(path), ["--config.train.eval_rows=3"])
-  task = objectives.make(config, store.open_corpus(corpus))
+  task = objectives.make_task(config, store.open_corpus(corpus))
   assert task.num_heldout_batches == 1
   batch = task.batch_at("heldout", 0)
   assert batch["example_weights"].tolist() == [1] * 3 + [0] * 13

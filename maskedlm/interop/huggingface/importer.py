@@ -87,7 +87,7 @@ def import_model(
     task = {**model.task, "encoder": dataclasses.asdict(cfg)}
     if sentences:
       task["sentences"] = sentences._asdict()
-    write.write(
+    write.write_workdir(
       unfinished,
       model.params,
       task,

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import check
+from maskedlm.core.options import check_options
 from maskedlm.core.task import Batch, Key
 from maskedlm.modeling.masking import edits, spans
 from maskedlm.modeling.masking.options import CorruptionOptions
@@ -81,7 +81,7 @@ def make_masking(
   Raises:
     ConfigError: an option is wrong, or conflicts with another.
   """
-  check("objective", CorruptionOptions, options)
+  check_options("objective", CorruptionOptions, options)
   check_shares(options.mask_share, options.random_share)
   num_chosen = {
     length: count_predictions(

@@ -51,7 +51,9 @@ def facts_of_model(
   decays = optimizer.decayed(params, config.optimizer.no_decay)
   decaying = sum(sizes[path] for path, yes in decays.items() if yes)
 
-  tx, _ = optimizer.make(config.optimizer, config.train.num_steps, params)
+  tx, _ = optimizer.make_optimizer(
+    config.optimizer, config.train.num_steps, params
+  )
   state = jax.eval_shape(steps.make_init(task, tx, 0))
   mesh = memory.planned_mesh(config.mesh)
   param_bytes = memory.bytes_per_device(state.params, mesh)
@@ -274,7 +276,7 @@ def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
   """Returns the share of padding in the objective's rows, packed or not."""
   config = config.copy_and_resolve_references()
   config.objective.pack = pack
-  task = objectives.make(config, corpus)
+  task = objectives.make_task(config, corpus)
   steps_measured = -(-MEASURED_ROWS // config.data.batch_size)
   return batch_costs.padding_share(
     task.batch_at, "train", range(steps_measured)

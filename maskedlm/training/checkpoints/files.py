@@ -1,32 +1,30 @@
-"""A run's checkpoint folders: which are whole, which to use, which to keep.
+"""The folders of a run's checkpoints: which are complete, best, or old.
 
-Files and names only, no arrays: checkpoint.py stands on this. A step is
-complete when its manifest is in it, which is written last, and whole or not at
-all: that holds in a folder as in a bucket, where nothing can be renamed. Under
+This module handles files and names, not arrays; manager.py is built on it. A
+step is complete when it has a manifest, which is written last and atomically.
+This works in a bucket too, where nothing can be renamed. In
 WORKDIR/checkpoints:
 
   3000/                      a step
     params/                  the parameters, which load without the rest
-    state/                   all else: step, optimizer moments
-    meta/metadata            JSON: shapes, metric, and what the caller gave
+    state/                   everything else: step, optimizer moments
+    meta/metadata            JSON: shapes, metric, and the caller's `meta`
     manifest.sha256          `sha256sum -c manifest.sha256` checks it by hand
-  4000/                      without manifest: killed before it was hashed
-  4000.orbax-*/              being written, or killed meanwhile
-  2000.damaged/              found damaged and set aside; delete it at will
+  4000/                      without a manifest: killed before it was hashed
+  4000.orbax-*/              being written, or killed while it was
+  2000.damaged/              found damaged and moved away; may be deleted
 
-A path here is a pathlib.Path, or an epath.Path for an address (remote.py).
+A path is a pathlib.Path, or an epath.Path for an address (runtime/buckets.py).
 """
 
 import concurrent.futures
 import hashlib
 import json
-import os
 import shutil
-import socket
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from maskedlm.core.errors import CheckpointError, StorageError
 from maskedlm.runtime import buckets, output_files, storage_errors
@@ -38,12 +36,12 @@ _RECORD = "meta/metadata"
 
 
 def warn(line: str) -> None:
-  """Discards log lines: the default log."""
+  """Prints a line to stderr: the default log."""
   print(line, file=sys.stderr)
 
 
 def _header(body: str) -> str:
-  """A comment to sha256sum; to us it tells a manifest that was cut short."""
+  """Returns a comment for sha256sum, which reveals a truncated manifest."""
   return f"# {hashlib.sha256(body.encode()).hexdigest()}  the lines below"
 
 
@@ -52,7 +50,7 @@ def _write_manifest(path: Path, body: str) -> None:
 
 
 def commit(directory: Path, step: int) -> None:
-  """Hashes what was written of a step, which completes it."""
+  """Hashes the files of a step and writes its manifest: it is complete."""
   path = directory / str(step)
   names = buckets.list_files(path)
   with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -63,22 +61,29 @@ def commit(directory: Path, step: int) -> None:
 
 
 def _read(path: Path, read: Callable[[Path], str]) -> str:
-  """Returns read(path); in a bucket, only a missing file is damage."""
+  """Returns read(path); in a bucket, only a missing file counts as damage."""
   try:
     return read(path)
   except (FileNotFoundError, UnicodeDecodeError):
     raise
-  except Exception as error:  # gcsfs raises many kinds.
+  except Exception as error:  # gcsfs raises many types.
     if not buckets.is_address(path):
       raise
     raise storage_errors.unreachable(path, error) from error
 
 
 def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
-  """Returns the problem of a step's files by its manifest; None if good.
+  """Checks a step's files against its manifest.
 
-  `items` are the prefixes of the files to check, all by default. Raises
-  ConfigError or StorageError for a bucket that can't be reached.
+  Args:
+    path: of the step.
+    items: prefixes of the files to check; by default all.
+
+  Returns:
+    The first problem found, or None.
+
+  Raises:
+    ConfigError, StorageError: a bucket can't be reached.
   """
   try:
     text = _read(path / MANIFEST, lambda file: file.read_text("utf-8"))
@@ -106,10 +111,10 @@ def read_record(path: Path) -> dict:
 
 
 def replace_record(path: Path, record: dict) -> None:
-  """Gives a complete step another record; whole after a kill at any point."""
+  """Replaces the record of a complete step; a kill leaves a valid step."""
   lines = (path / MANIFEST).read_text("utf-8").splitlines(keepends=True)[1:]
   kept = "".join(line for line in lines if not line.endswith(f"  {_RECORD}\n"))
-  _write_manifest(path, kept)  # Both records are good meanwhile.
+  _write_manifest(path, kept)  # Until the end, either record is valid.
   output_files.write_text(path / _RECORD, json.dumps(record))
   _write_manifest(
     path, f"{kept}{output_files.sha256(path / _RECORD)}  {_RECORD}\n"
@@ -117,7 +122,7 @@ def replace_record(path: Path, record: dict) -> None:
 
 
 def meta(record: dict) -> dict:
-  """What the caller gave, and the step and its metric."""
+  """Returns the `meta` that the step was saved with, its step and metric."""
   return {**record["meta"], "step": record["step"], "metric": record["metric"]}
 
 
@@ -133,18 +138,18 @@ def _is_complete(path: Path) -> bool:
   return (path / MANIFEST).exists()
 
 
-def complete(directory: Path) -> list[int]:
+def complete_steps(directory: Path) -> list[int]:
   """Returns the complete steps, in increasing order."""
   return [int(p.name) for p in _steps(directory)[::-1] if _is_complete(p)]
 
 
-def ranked(directory: Path) -> list[int]:
+def ranked_steps(directory: Path) -> list[int]:
   """Returns the complete steps that have a metric, best (lowest) first."""
   metrics = {}
-  for step in complete(directory):
+  for step in complete_steps(directory):
     try:
       metrics[step] = read_record(directory / str(step))["metric"]
-    except (OSError, ValueError, KeyError):  # Damaged: a restore will say so.
+    except (OSError, ValueError, KeyError):  # Damaged: restoring reports it.
       metrics[step] = None
   having = [step for step in metrics if metrics[step] is not None]
   return sorted(having, key=lambda step: (metrics[step], -step))
@@ -153,11 +158,19 @@ def ranked(directory: Path) -> list[int]:
 def survey(
   directory: Path, items: Sequence[str] = ("",)
 ) -> tuple[list[str], dict[str, str]]:
-  """Returns (folders to load, best first; {name: problem} of the others).
+  """Finds the folders of steps that can be loaded.
 
-  The newest good one alone, with the problems of those newer; or, where there
-  is none, every unverified one, with the problems of all. Raises ConfigError
-  or StorageError where the folder can't be read.
+  Args:
+    directory: WORKDIR/checkpoints.
+    items: as in `find_damage`.
+
+  Returns:
+    (names of folders to try in order, {name: problem}). If there is a good
+    step, the newest one, and the problems of the steps newer than it;
+    otherwise all unverified steps, and the problems of all.
+
+  Raises:
+    ConfigError, StorageError: the folder can't be read.
   """
   unverified, problems = [], {}
   with storage_errors.bucket_errors(directory):
@@ -165,7 +178,7 @@ def survey(
       if _is_complete(path):
         problem = find_damage(path, items)
       else:
-        problem = "not verified: its save was interrupted, or is going on"
+        problem = "not verified: its save was interrupted, or is in progress"
         unverified.append(path.name)
       if problem is None:
         return [path.name], problems
@@ -173,11 +186,16 @@ def survey(
   return unverified, problems
 
 
-def find(path: Path, step: int | str | None) -> tuple[Path, str | None]:
-  """Returns the folder of the steps, and the name of a requested step.
+def find_step(path: Path, step: int | str | None) -> tuple[Path, str | None]:
+  """Returns the folder of the steps, and the name of the requested one.
 
-  `path` is WORKDIR, WORKDIR/checkpoints or one step's folder; `step` a number,
-  "best" or None. Raises CheckpointError where there is no such step.
+  Args:
+    path: WORKDIR, WORKDIR/checkpoints or the folder of a step.
+    step: a number, "best", or None for the newest, whose name is then None,
+      unless `path` is that of a step.
+
+  Raises:
+    CheckpointError: there is no such step.
   """
   if (path / "params").is_dir():
     return path.parent, path.name
@@ -185,17 +203,18 @@ def find(path: Path, step: int | str | None) -> tuple[Path, str | None]:
   directory = directory if directory.is_dir() else path
   if not _steps(directory):
     raise CheckpointError(
-      f"{path} holds no checkpoint: expected a run's workdir, the checkpoints "
-      "folder in it, or the folder of one step."
+      f"{path} has no checkpoint: expected the workdir of a run, its "
+      "checkpoints folder, or the folder of a step."
     )
   if step is None:
     return directory, None
-  best = ranked(directory)
+  best = ranked_steps(directory)
   name = str(best[0] if step == "best" and best else step)
-  if name not in map(str, complete(directory)):
+  complete = complete_steps(directory)
+  if name not in map(str, complete):
     raise CheckpointError(
-      f"step={step!r} is not in {directory}: it has {complete(directory)}, and "
-      f"with a held-out loss, best first, {best}."
+      f"step={step!r} is not in {directory}; it has {complete}, and with a "
+      f"held-out metric, best first, {best}."
     )
   return directory, name
 
@@ -207,18 +226,28 @@ def load_newest(
   survey: Callable[[], tuple[list[str], dict[str, str]]],
   log: Log,
 ) -> tuple[T | None, list[str]]:
-  """Returns load(path) of the newest good step, and newer damaged steps.
+  """Loads the newest good step, or an unverified one if none is good.
 
-  An unverified step is used only where no good one is left. (None, []) when
-  there is nothing at all; CheckpointError when there is nothing usable.
+  Args:
+    directory: WORKDIR/checkpoints.
+    load: path of a step -> the result.
+    survey: () -> the result of `survey(directory)`.
+    log: receives a line for each newer step that is not used.
+
+  Returns:
+    (the result, names of the newer steps that can't be used); (None, []) if
+    there are no steps.
+
+  Raises:
+    CheckpointError: no step can be used.
   """
   usable, problems = survey()
   for name in usable:
     try:
       loaded = load(directory / name)
-    except Exception as error:  # Orbax and TensorStore raise many kinds.
+    except Exception as error:  # Orbax and TensorStore raise many types.
       if name not in problems or isinstance(error, CheckpointError):
-        raise  # Of a verified step: not damage, but not this state, or a bug.
+        raise  # A verified step isn't damaged: another state, or a bug.
       problems[name] = f"it can't be read: {storage_errors.reason(error)}"
       continue
     newer = list(problems)
@@ -228,7 +257,7 @@ def load_newest(
       log(f"checkpoint {other} is not used: {problems[other]}")
     if name in problems:
       log(
-        f"using checkpoint {name} without verification, for none is verified: "
+        f"using checkpoint {name} unverified, as none is verified: "
         f"{problems[name]}"
       )
     elif newer:
@@ -238,7 +267,7 @@ def load_newest(
     raise CheckpointError(
       f"no usable checkpoint in {directory}: "
       + "; ".join(f"{name}: {problems[name]}" for name in problems)
-      + ". Put a good copy there, or choose another --workdir to start anew."
+      + ". Put a good copy there, or choose another --workdir to start over."
     )
   return None, []
 
@@ -253,10 +282,16 @@ def load_step(
 ) -> T:
   """Returns load(folder) of the requested step, or the newest good one.
 
-  Raises CheckpointError when there is none, and when the one that was asked
-  for is damaged or absent. Only files that begin with `items` are verified.
+  Args:
+    path, step: as in `find_step`.
+    load: folder of a step -> the result.
+    items: prefixes of the files to verify.
+    log: receives a line for each problem that is passed over.
+
+  Raises:
+    CheckpointError: there is no step, or the requested one is damaged.
   """
-  directory, name = find(path, step)
+  directory, name = find_step(path, step)
   if name is None:
     return load_newest(
       directory, load, survey=lambda: survey(directory, items), log=log
@@ -264,26 +299,27 @@ def load_step(
   problem = find_damage(directory / name, items)
   if problem and _is_complete(directory / name):
     raise CheckpointError(
-      f"checkpoint {directory / name} is damaged: {problem}. Without a step, "
-      "the newest good one is chosen."
+      f"checkpoint {directory / name} is damaged: {problem}. Leave out the "
+      "step to use the newest good one."
     )
   if problem:
-    log(f"using {directory / name} without verification: {problem}")
+    log(f"using {directory / name} unverified: {problem}")
   return load(directory / name)
 
 
 def load_record(
   path: Path, *, step: int | str | None = None, log: Log = warn
 ) -> dict:
-  """Returns read_record of the requested step, or the newest good one.
+  """Returns the record of the requested step, or of the newest good one.
 
-  Its arrays are neither read nor verified. Raises as load_step does.
+  Arrays are neither read nor verified. Arguments and errors are those of
+  load_step.
   """
   return load_step(path, step, read_record, items=("meta/",), log=log)
 
 
-def set_aside(directory: Path, name: str) -> None:
-  """Frees the name of a damaged step, for it will be saved anew."""
+def quarantine(directory: Path, name: str) -> None:
+  """Renames a damaged step, so that it can be saved again."""
   aside = directory / f"{name}.damaged"
   buckets.remove(aside)
   (directory / name).rename(aside)
@@ -292,19 +328,19 @@ def set_aside(directory: Path, name: str) -> None:
 def discard(directory: Path, step: int) -> None:
   """Deletes all files of a step."""
   path = directory / str(step)
-  # First: a kill meanwhile leaves nothing that looks whole.
+  # First, so that a kill leaves nothing that looks complete.
   (path / MANIFEST).unlink(missing_ok=True)
   buckets.remove(path)
 
 
 def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
-  """Deletes what is neither new nor best, and what was never verified.
+  """Deletes complete steps that are neither new nor best, and incomplete ones.
 
-  Orbax's own retention by metric deletes the newest step where it is not among
-  the best, and a resume would go back.
+  Not by Orbax's retention by metric, which deletes the newest step unless it is
+  among the best, so a resumed run would go back.
   """
-  steps = complete(directory)
-  kept = {*steps[-keep_last:], *ranked(directory)[:keep_best]}
+  steps = complete_steps(directory)
+  kept = {*steps[-keep_last:], *ranked_steps(directory)[:keep_best]}
   for path in _steps(directory):
     step = int(path.name)
     if step <= steps[-1] and step not in kept:
@@ -312,71 +348,23 @@ def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
 
 
 def check_room(directory: Path, needed: int) -> None:
-  """Raises StorageError where a step of so many bytes finds no room.
+  """Raises StorageError if the disk has no room for `needed` bytes.
 
-  A bucket has room.
+  A bucket always has.
   """
   if buckets.is_address(directory):
     return
   free = shutil.disk_usage(directory).free
   if free < needed:
     raise StorageError(
-      f"{directory} has {free / 1e9:,.3f} GB of room, and a checkpoint takes "
-      f"{needed / 1e9:,.3f}: make room or choose another --workdir, and run "
+      f"{directory} has {free / 1e9:,.3f} GB free, and a checkpoint takes "
+      f"{needed / 1e9:,.3f} GB: make room or choose another --workdir, and run "
       "again."
     )
 
 
-def clear(directory: Path) -> None:
-  """Deletes what no save will finish any more; only under the lock."""
+def clear_unfinished(directory: Path) -> None:
+  """Deletes unfinished saves; only the holder of the lock may."""
   with storage_errors.bucket_errors(directory):
     for path in directory.glob("*.orbax-*"):
       buckets.remove(path)
-
-
-class Lock(NamedTuple):
-  """A lock: this run alone writes."""
-
-  check: Callable[[], None]  # Raises CheckpointError where it was lost.
-  close: Callable[[], None]
-
-
-def lock(directory: Path) -> Lock:
-  """Creates and locks the folder, until it is closed.
-
-  The lock ends with the process, however that ends. A bucket has none: there,
-  the run that came last has it, and the one before is told so when it next
-  wants to save. Raises CheckpointError where another process has the lock, or
-  this one; ConfigError and StorageError where nothing can be written.
-  """
-  if buckets.is_address(directory):
-    return _take_over(directory)
-  try:
-    directory.mkdir(parents=True, exist_ok=True)
-    file = output_files.lock(directory / ".lock")
-  except BlockingIOError as error:
-    raise CheckpointError(
-      f"{directory} is being written by another run, or was not closed by this "
-      "one: wait until that ends, or choose another --workdir."
-    ) from error
-  except OSError as error:
-    if error.errno in output_files.NO_LOCKS:
-      return Lock(lambda: None, lambda: None)
-    raise storage_errors.unwritable(directory, error) from error
-  return Lock(lambda: None, file.close)
-
-
-def _take_over(directory: Path) -> Lock:
-  token = f"{socket.gethostname()} {os.getpid()} {os.urandom(8).hex()}\n"
-  with storage_errors.bucket_errors(directory):
-    (directory / ".lock").write_text(token)
-
-  def check() -> None:
-    found = (directory / ".lock").read_text()
-    if found != token:
-      raise CheckpointError(
-        f"another run ({' '.join(found.split()[:2])}) has begun to write "
-        f"{directory}: this one leaves it alone."
-      )
-
-  return Lock(check, lambda: None)

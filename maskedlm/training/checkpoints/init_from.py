@@ -1,9 +1,10 @@
-"""Pretraining that starts from another model: a domain, a longer context.
+"""Starts pretraining from another model, for a new domain or longer rows.
 
 config.init_from names a run or an import (`maskedlm import`). Its architecture
-and its tokenizer become the config's before anything is prepared (`adopt`);
-its weights are what a fresh run begins with (`weights`). Gururangan et al.
-2020, "Don't stop pretraining" (https://arxiv.org/abs/2004.10964).
+and its tokenizer become the config's before anything is prepared
+(`copy_architecture`); a fresh run starts from its weights (`initial_weights`).
+Gururangan et al. 2020, "Don't stop pretraining"
+(https://arxiv.org/abs/2004.10964).
 """
 
 import dataclasses
@@ -20,9 +21,8 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   """Copies the architecture and the tokenizer of init_from into a config.
 
   Args:
-    config: the config of pretraining, changed in place; without init_from it
-      stays as it is.
-    given: options of the command line, such as "model.rope_theta", which keep
+    config: the config of pretraining, changed in place if it has init_from.
+    given: options on the command line, such as "model.rope_theta", which keep
       their values.
 
   Raises:
@@ -35,11 +35,11 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   from maskedlm.data.tokenizers import tokenizer
   from maskedlm.training.checkpoints import load
 
-  start = load.describe(config.init_from)
+  start = load.describe_checkpoint(config.init_from)
   with config.unlocked():
     for field in dataclasses.fields(start.cfg):
-      # Not vocab_size, which is the tokenizer's, nor options of how it is
-      # trained: these stay the config's own.
+      # Not vocab_size, which is the tokenizer's, nor options of training, which
+      # stay the config's own.
       is_frozen = field.metadata.get("frozen")
       if is_frozen and f"model.{field.name}" not in given:
         config.model[field.name] = getattr(start.cfg, field.name)
@@ -51,8 +51,8 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   ):
     raise ConfigError(
       f"tokenizer.path={config.tokenizer.path} is not the tokenizer of "
-      f"init_from={config.init_from}: leave it out; or give the model that one "
-      "by `maskedlm retokenize`, and start from what it makes."
+      f"init_from={config.init_from}: leave it out, or give the model that "
+      "tokenizer with `maskedlm retokenize` and start from the result."
     )
   config.tokenizer.kind = start.tokenizer.kind
   config.tokenizer.vocab_size = start.tokenizer.vocab_size
@@ -61,14 +61,14 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
 def initial_weights(
   path: str, *, log: Callable[[str], None]
 ) -> Callable[[Params], Params]:
-  """Returns fresh parameters -> those to start from (loop.run start_from).
+  """Returns the function from fresh parameters to those to start from.
 
-  Parts that both have, such as the encoder and the MLM head, are taken over,
-  but for an MLM head that is a generator's (ELECTRA) on one side only; the
-  others start anew; log gets a line that says which.
+  It is start_from of loop.run. Subtrees that both models have, such as the
+  encoder and the MLM head, are copied, unless the MLM head is a generator's
+  (ELECTRA) in only one of them; the others stay fresh. A log line names them.
 
   Raises (when called):
-    ConfigError: a part has another shape there than here.
+    ConfigError: a subtree has different shapes in the two models.
   """
 
   def begin(fresh: Params) -> Params:
@@ -79,7 +79,7 @@ def initial_weights(
       lambda: load.open_checkpoint(path), facts=load.facts
     ).params
     if ("generator" in old) != ("generator" in fresh):
-      # Its MLM head reads the generator, without one it reads the encoder.
+      # One MLM head reads the generator's vectors, the other the encoder's.
       old = {name: old[name] for name in old if name != "mlm_head"}
     taken = [name for name in fresh if name in old]
     anew = [name for name in fresh if name not in old]
@@ -113,12 +113,12 @@ def _remedy(wrong: list[str]) -> str:
 
 
 def _differences(path: str, old, new) -> list[str]:
-  """ "encoder/...: [5, 4] there, [6, 4] here" for each array that differs."""
+  """Returns "encoder/...: [5, 4] there, [6, 4] here" for each difference."""
   if not (isinstance(old, dict) and isinstance(new, dict)):
     there, here = (
       "absent"
       if x is None
-      else "a part"
+      else "a subtree"
       if isinstance(x, dict)
       else str(list(np.shape(x)))
       for x in (old, new)

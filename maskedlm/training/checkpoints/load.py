@@ -1,6 +1,6 @@
-"""Opens checkpoints for use: parameters, architecture, tokenizer.
+"""Loads checkpoints for use: parameters, architecture, tokenizer.
 
-Fine-tuning, prediction, filled masks, embeddings and exports begin here.
+Fine-tuning, prediction, fill-mask, embeddings and exports start here.
 """
 
 import hashlib
@@ -16,11 +16,12 @@ from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.runtime import buckets
-from maskedlm.training.checkpoints import files, manager
+from maskedlm.training.checkpoints import files
+from maskedlm.training.checkpoints.quiet_orbax import ocp
 
 
 class Described(NamedTuple):
-  """The kind of model that a checkpoint holds."""
+  """The model that a checkpoint holds, without its parameters."""
 
   cfg: EncoderConfig
   tokenizer: Tokenizer
@@ -28,7 +29,7 @@ class Described(NamedTuple):
 
 
 class LoadedCheckpoint(NamedTuple):
-  """The contents of a checkpoint, and its kind."""
+  """The model that a checkpoint holds."""
 
   params: Params  # numpy.
   cfg: EncoderConfig
@@ -36,14 +37,14 @@ class LoadedCheckpoint(NamedTuple):
   meta: dict
 
 
-def describe(path: str | pathlib.Path) -> Described:
-  """Opens a workdir's newest checkpoint, or a checkpoint, without arrays.
+def describe_checkpoint(path: str | pathlib.Path) -> Described:
+  """Returns what a workdir's newest checkpoint, or a checkpoint, holds.
 
-  It reads its small files alone, and asks JAX for no devices: hosts may be
-  connected afterwards.
+  It reads small files only, and does not initialise JAX's devices, so hosts may
+  be connected afterwards.
 
   Raises:
-    CheckpointError, ConfigError: see open_checkpoint.
+    CheckpointError, ConfigError: as open_checkpoint.
   """
   path = _existing(path)
   record = files.load_record(path)
@@ -55,15 +56,77 @@ def describe(path: str | pathlib.Path) -> Described:
 def open_checkpoint(
   path: str | pathlib.Path, *, step: int | str | None = None
 ) -> LoadedCheckpoint:
-  """Opens a workdir (its newest checkpoint, or `step`) or a checkpoint.
+  """Loads a workdir's newest checkpoint, or that of a step, or a checkpoint.
+
+  Args:
+    path: WORKDIR, WORKDIR/checkpoints or the folder of a step.
+    step: a number or "best"; None for the newest good one.
 
   Raises:
-    CheckpointError: no checkpoint, or a damaged one.
-    ConfigError: without an encoder, or with a tokenizer that doesn't fit.
+    CheckpointError: there is no checkpoint, or it is damaged.
+    ConfigError: there is no such folder, it has no encoder, or its tokenizer
+      doesn't fit.
   """
   path = _existing(path)
-  params, meta = manager.load_params(path, step=step)
+  params, meta = load_params(path, step=step)
   return LoadedCheckpoint(params, *_described(path, params, meta))
+
+
+def load_params(
+  path: str | pathlib.Path,
+  *,
+  step: int | str | None = None,
+  log: files.Log = files.warn,
+) -> tuple[dict, dict]:
+  """Loads the parameters alone, as numpy; the run may still be going on.
+
+  Args:
+    path: WORKDIR, WORKDIR/checkpoints or the folder of a step.
+    step: a number or "best"; None for the newest good one.
+    log: receives a line for each problem that is passed over.
+
+  Returns:
+    (params, meta): nested dicts of numpy arrays, and the meta as it was saved,
+    with "step" and "metric". Nothing else is read or verified.
+
+  Raises:
+    CheckpointError: there is no step, or the requested one is damaged or
+      absent.
+  """
+  return files.load_step(
+    buckets.origin(path),
+    step,
+    _load_params,
+    items=("params/", "meta/"),
+    log=log,
+  )
+
+
+def _load_params(path: buckets.Path):
+  """Loads (params, meta) from the folder of a step."""
+  record = files.read_record(path)
+  wanted = {}
+  for name in record["arrays"]:
+    if name.startswith("params/"):
+      *parents, leaf = name.split("/")[1:]
+      node = wanted
+      for parent in parents:
+        node = node.setdefault(parent, {})
+      node[leaf] = ocp.RestoreArgs(restore_type=np.ndarray)
+  # By this process alone, without waiting for others.
+  me = jax.process_index()
+  alone = ocp.options.MultiprocessingOptions(me, {me})
+  with ocp.Checkpointer(
+    ocp.PyTreeCheckpointHandler(multiprocessing_options=alone),
+    multiprocessing_options=alone,
+  ) as checkpointer:
+    params = checkpointer.restore(
+      path / "params",
+      args=ocp.args.PyTreeRestore(
+        item=wanted, restore_args=wanted, partial_restore=True
+      ),
+    )
+  return params, files.meta(record)
 
 
 def _existing(path: str | pathlib.Path) -> buckets.Path:
@@ -79,11 +142,17 @@ def _existing(path: str | pathlib.Path) -> buckets.Path:
 def _described(
   path: buckets.Path, parts: Collection[str], meta: dict
 ) -> Described:
-  """By what was saved with it, and the names of its parts."""
+  """Returns a Described.
+
+  Args:
+    path: of the workdir or the checkpoint.
+    parts: names of the subtrees of the parameters.
+    meta: as it was saved.
+  """
   if "encoder" not in parts or "encoder" not in meta.get("task", {}):
     raise ConfigError(
-      f"{path} has no encoder (it has {', '.join(sorted(parts))}): give the "
-      "workdir of pretraining, of fine-tuning or of an import."
+      f"{path} has no encoder (it has {', '.join(sorted(parts))}): expected a "
+      "workdir of pretraining, fine-tuning or an import."
     )
   tokenizer = load_tokenizer(tokenizer_dir(path))
   cfg = restored(meta["task"]["encoder"])
@@ -96,13 +165,13 @@ def _described(
 
 
 def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
-  """Opens a fine-tuned workdir's best checkpoint; of others, the newest.
+  """Loads the best checkpoint of a fine-tuned workdir, or the newest of others.
 
   Raises:
-    CheckpointError, ConfigError: see open_checkpoint.
+    CheckpointError, ConfigError: as open_checkpoint.
   """
   folder = buckets.origin(path) / "checkpoints"
-  for step in files.ranked(folder)[:1]:
+  for step in files.ranked_steps(folder)[:1]:
     record = files.read_record(folder / str(step))
     if "kind" in record["meta"]["task"]:
       return open_checkpoint(path, step="best")
@@ -110,7 +179,7 @@ def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
 
 
 def facts(opened: LoadedCheckpoint) -> dict[str, str]:
-  """Returns what must be equal on all hosts that open it (hosts.together)."""
+  """Returns what must be equal on all hosts that load it (multihost.py)."""
   digest = hashlib.sha256()
   for path, x in jax.tree_util.tree_leaves_with_path(opened.params):
     digest.update(jax.tree_util.keystr(path).encode())
@@ -122,7 +191,7 @@ def facts(opened: LoadedCheckpoint) -> dict[str, str]:
 
 
 def tokenizer_dir(path: str | pathlib.Path) -> buckets.Path:
-  """Returns tokenizer/ of the workdir that path is or lies in (or a URL).
+  """Returns the folder tokenizer/ of the workdir that path is or lies in.
 
   Raises:
     ConfigError: there is none.

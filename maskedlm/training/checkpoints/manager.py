@@ -1,70 +1,51 @@
-"""Checkpoints: saved in the background, verified, fallen back from.
+"""Saves checkpoints in the background, and restores the newest good one.
 
-The loop opens them once and calls `save`, `restore` and `close`; fine-tuning
-and fill-mask call `load_params`. Orbax writes and reads the arrays, on any
-mesh. What it does not do is done here: it reads a flipped bit as another
-number, casts silently and never falls back. Which folder is what, which is
-whole and which to use is in checkpoint_files.py. Every process of a run calls
-the same functions on a shared folder; process 0 alone hashes, renames and
-deletes.
+The loop calls `open_checkpoints` once, then `save`, `restore` and `close`;
+users of a trained model read it with load.py. Orbax writes and reads the
+arrays, on any mesh. This module adds what Orbax lacks, which reads a flipped
+bit as another number, casts silently, and does not fall back to an older step.
+files.py decides which folders are complete and which to use. All processes of a
+run call the same functions on a shared folder; only process 0 hashes, renames
+and deletes.
 """
 
 import concurrent.futures
 import contextlib
 import json
-import logging
 import math
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
-import orbax.checkpoint as ocp
 
 from maskedlm.core.errors import CheckpointError, StorageError
 from maskedlm.runtime import buckets, multihost, storage_errors
 from maskedlm.training.checkpoints import files
+from maskedlm.training.checkpoints.lock import lock_folder
+from maskedlm.training.checkpoints.quiet_orbax import ocp
 
 State = Any  # A NamedTuple of pytrees; one field is `params`, nested dicts.
 
 
-def _not_orbax(record: logging.LogRecord) -> bool:
-  return "orbax" not in record.pathname + record.getMessage()
-
-
-def _not_closed_loop(unraisable, report=sys.unraisablehook) -> None:
-  if str(unraisable.exc_value) != "Event loop is closed":
-    report(unraisable)
-
-
-# Orbax narrates each save, and where one fails, the writes that it leaves
-# behind print their tracebacks for a while. Its errors are raised as well, and
-# reported below in one line.
-logging.getLogger("absl").addFilter(_not_orbax)
-logging.getLogger("asyncio").addFilter(_not_orbax)
-sys.unraisablehook = _not_closed_loop
-
-
 class Checkpoints(NamedTuple):
-  """The checkpoints of a workdir, opened for writing by this run alone."""
+  """The checkpoints of a workdir, which only this run may write."""
 
   # save(step, state, meta, *, metric): returns while the files are written.
   save: Callable[..., None]
-  # amend(step, meta, *, metric): of a step that is saved already.
-  amend: Callable[..., None]
+  # update_metadata(step, meta, *, metric): replaces those of a saved step.
+  update_metadata: Callable[..., None]
   # restore(like, check) -> (state, meta) of the newest good step, or None.
   restore: Callable[..., tuple[State, dict] | None]
-  # check_room(state): StorageError where the disk is too small to save it.
+  # check_room(state): raises StorageError if the disk has no room for it.
   check_room: Callable[[State], None]
   steps: Callable[[], list[int]]  # Complete steps, in increasing order.
-  wait: Callable[[], None]  # Until the last save is complete; its error.
-  close: Callable[[], None]  # wait, then let another run open the workdir.
+  wait: Callable[[], None]  # Until the last save is complete; raises its error.
+  close: Callable[[], None]  # Waits, then lets another run open the workdir.
 
 
-# What is saved.
+# The contents of a step.
 
 
 def _leaves(state: State) -> dict[str, Any]:
@@ -76,7 +57,7 @@ def _leaves(state: State) -> dict[str, Any]:
 
 
 def _describe(state: State) -> dict[str, str]:
-  """Returns {path: "float32[5,13]"}, equal for a state and for its like."""
+  """Returns {path: "float32[5,13]"} of arrays or ShapeDtypeStructs."""
   return {
     path: f"{x.dtype}[{','.join(map(str, x.shape))}]"
     for path, x in _leaves(state).items()
@@ -89,24 +70,29 @@ def _all_finite(arrays):
 
 
 def _check_finite(state: State, step: int) -> None:
+  """Raises CheckpointError if a value of the state is not finite."""
   leaves = _leaves(state)
   inexact = [p for p in leaves if jnp.issubdtype(leaves[p].dtype, jnp.inexact)]
   finite = jax.device_get(_all_finite([leaves[path] for path in inexact]))
   bad = [path for path, ok in zip(inexact, finite, strict=True) if not ok]
   if bad:
     raise CheckpointError(
-      f"step {step} was not saved: {len(bad)} arrays, {bad[0]} the first, hold "
-      "values that are not finite. Resume from the checkpoint before."
+      f"step {step} was not saved: {len(bad)} arrays, of which {bad[0]} is the "
+      "first, have values that are not finite. Resume from the checkpoint "
+      "before it."
     )
 
 
 def _finite(metric: float | None) -> float | None:
-  """Returns the metric, None where it ranks nothing."""
+  """Returns the metric, or None if it is not finite and can't be ranked."""
   return None if metric is None or not math.isfinite(metric) else float(metric)
 
 
 def _check_same_arrays(saved: dict, wanted: dict, path: Path) -> None:
-  """Orbax would cast silently, and name a shape in a page of text."""
+  """Raises CheckpointError if an array has another dtype or shape.
+
+  Orbax would cast silently, or report a shape in a page of text.
+  """
   for name in [*wanted, *saved]:
     if saved.get(name) != wanted.get(name):
       raise CheckpointError(
@@ -116,7 +102,7 @@ def _check_same_arrays(saved: dict, wanted: dict, path: Path) -> None:
       )
 
 
-# Reading one step.
+# Loading a step.
 
 
 def _load_state(
@@ -136,51 +122,17 @@ def _load_state(
   return items["state"]._replace(params=items["params"]), files.meta(record)
 
 
-def _load_params(path: Path, subtrees: Sequence[str] | None):
-  record = files.read_record(path)
-  wanted = {}
-  for name in record["arrays"]:
-    if name.startswith("params/"):
-      *parents, leaf = name.split("/")[1:]
-      node = wanted
-      for parent in parents:
-        node = node.setdefault(parent, {})
-      node[leaf] = ocp.RestoreArgs(restore_type=np.ndarray)
-  unknown = [name for name in subtrees or () if name not in wanted]
-  if unknown:
-    raise CheckpointError(
-      f"checkpoint {path} has no parameters {unknown[0]!r}; it has "
-      f"{', '.join(sorted(wanted))}."
-    )
-  if subtrees is not None:
-    wanted = {name: wanted[name] for name in subtrees}
-  # By this process alone: where there are others, it waits for none of them.
-  me = jax.process_index()
-  alone = ocp.options.MultiprocessingOptions(me, {me})
-  with ocp.Checkpointer(
-    ocp.PyTreeCheckpointHandler(multiprocessing_options=alone),
-    multiprocessing_options=alone,
-  ) as checkpointer:
-    params = checkpointer.restore(
-      path / "params",
-      args=ocp.args.PyTreeRestore(
-        item=wanted, restore_args=wanted, partial_restore=True
-      ),
-    )
-  return params, files.meta(record)
-
-
 # The public functions.
 
 
 def _saving(step: int, directory: Path):
-  """Converts errors of the storage to a StorageError of this step."""
+  """Returns a context that converts I/O errors to a StorageError of a step."""
 
-  def tell(error: Exception) -> StorageError:
+  def convert(error: Exception) -> StorageError:
     try:
-      intact = f"Steps {files.complete(directory)}"
+      intact = f"Steps {files.complete_steps(directory)}"
     except Exception:  # A bucket that can't be reached.
-      intact = "The steps before"
+      intact = "Earlier steps"
     return StorageError(
       f"saving step {step} in {directory} failed: "
       f"{storage_errors.reason(error)}. {intact} are intact: "
@@ -188,51 +140,58 @@ def _saving(step: int, directory: Path):
       "again to resume."
     )
 
-  return storage_errors.raise_as(tell)
+  return storage_errors.raise_as(convert)
 
 
 def open_checkpoints(
   workdir: str | Path, *, keep_last: int, keep_best: int, log: files.Log
 ) -> Checkpoints:
-  """Opens WORKDIR/checkpoints for writing; clears what a kill left behind.
+  """Opens WORKDIR/checkpoints for writing; deletes unfinished saves there.
 
-  The newest `keep_last` steps are kept, and in addition the `keep_best` of
-  lowest metric. `log` gets one line for whatever is not as it should be.
-  Raises ConfigError for a number out of range, or a folder that may not be
-  written; CheckpointError for one that another run is writing; StorageError for
-  one that can't be written now.
+  Args:
+    workdir: a folder or an address; created if it doesn't exist.
+    keep_last: how many of the newest steps to keep, at least 1: a run resumes
+      from the newest.
+    keep_best: how many of the steps of lowest metric to keep as well.
+    log: receives a line for each step that is damaged or unfinished.
+
+  Raises:
+    ConfigError: the folder may not be written.
+    CheckpointError: another run is writing to it.
+    StorageError: it can't be written now.
   """
   directory = buckets.origin(workdir) / "checkpoints"
   primary = multihost.is_primary()
   lock = multihost.run_on_all_hosts(
-    lambda: files.lock(directory) if primary else None
+    lambda: lock_folder(directory) if primary else None
   )
   if primary:
-    files.clear(directory)
+    files.clear_unfinished(directory)
   checkpointer = ocp.AsyncCheckpointer(ocp.CompositeCheckpointHandler())
   background = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
-  pending = None  # The save under way.
+  pending = None  # The save in progress.
 
   def finish(step: int) -> None:
-    """Waits for the files, hashes, names, deletes old; in the background."""
+    """Waits for the files, hashes them and deletes old steps."""
     try:
       with _saving(step, directory):
         checkpointer.wait_until_finished()
         if primary:
           lock.check()
-          buckets.upload(workdir)  # Logs first: a complete step has them.
+          buckets.upload(workdir)  # Logs before the manifest.
           files.commit(directory, step)
           files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
     except StorageError:
       if primary:
         with contextlib.suppress(Exception):  # Keep the first error.
-          files.clear(directory)  # A full disk gets its space back.
+          files.clear_unfinished(directory)  # A full disk gets its space back.
       raise
 
   def wait() -> None:
-    """Waits until the last save is complete; raises its error each time.
+    """Waits until the last save is complete; raises its error every time.
 
-    No save follows a failed one: what Orbax left running could write into it.
+    So nothing is saved after a failure: writes that Orbax left running could
+    end up in it.
     """
     if pending is not None:
       pending.result()
@@ -240,21 +199,28 @@ def open_checkpoints(
   def save(
     step: int, state: State, meta: dict, *, metric: float | None
   ) -> None:
-    """Starts saving, and returns; `state` may be donated right away.
+    """Starts saving and returns; `state` may be donated at once.
 
-    `meta` is a JSON-able dict. `metric`, lower is better, ranks the step; None
-    or non-finite is never among the best. Raises StorageError for a failure
-    of this or the save before, CheckpointError for a step not newer than every
-    complete one, for a state with non-finite values, and for a lost lock.
+    Args:
+      step: its number, larger than that of every complete step.
+      state: its arrays.
+      meta: can be converted to JSON.
+      metric: ranks the step, lower is better; a step with None or a value that
+        is not finite is never among the best.
+
+    Raises:
+      StorageError: this save or the one before failed.
+      CheckpointError: the step is not the newest, a value of the state is not
+        finite, or the lock is lost.
     """
-    nonlocal pending  # One at a time: a second save waits for the first.
+    nonlocal pending  # A second save waits for the first.
     wait()
     with _saving(step, directory):
-      newest = max(files.complete(directory), default=-1)
+      newest = max(files.complete_steps(directory), default=-1)
     if step <= newest:
       raise CheckpointError(
-        f"step {step} can't be saved: {directory} has step {newest} already. "
-        "Resume from that, or choose another --workdir."
+        f"step {step} can't be saved: {directory} already has step {newest}. "
+        "Resume from it, or choose another --workdir."
       )
     _check_finite(state, step)
     record = {
@@ -263,11 +229,11 @@ def open_checkpoints(
       "arrays": _describe(state),
       "meta": meta,
     }
-    json.dumps(record)  # What is not JSON fails here, not in the background.
+    json.dumps(record)  # To fail here, not in the background.
     with _saving(step, directory):
       if primary:
         lock.check()
-        files.discard(directory, step)  # What a killed run has left of it.
+        files.discard(directory, step)  # An unfinished save of a killed run.
       checkpointer.save(
         directory / str(step),
         args=ocp.args.Composite(
@@ -275,14 +241,18 @@ def open_checkpoints(
           state=ocp.args.StandardSave(state._replace(params=())),
           meta=ocp.args.JsonSave(record),
         ),
-        force=True,  # Where another host is slow to see it discarded.
+        force=True,  # Another host may see late that it was discarded.
       )
     pending = background.submit(finish, step)
 
-  def amend(step: int, meta: dict, *, metric: float | None) -> None:
-    """Gives a complete step another meta, and a metric if that is one."""
+  def update_metadata(step: int, meta: dict, *, metric: float | None) -> None:
+    """Replaces the meta and metric of a complete step, unless that is None."""
     with _saving(step, directory):
-      if primary and metric is not None and step in files.complete(directory):
+      if (
+        primary
+        and metric is not None
+        and step in files.complete_steps(directory)
+      ):
         lock.check()
         path = directory / str(step)
         old = files.read_record(path)
@@ -293,15 +263,21 @@ def open_checkpoints(
   def restore(
     like: State, check: Callable[[dict], None] = lambda meta: None
   ) -> tuple[State, dict] | None:
-    """Loads the newest good step, with shapes and shardings of `like`.
+    """Loads the newest good step.
 
-    `like` is the state as jax.ShapeDtypeStruct with shardings, on any mesh.
-    `check(meta)` is called before the arrays are looked at, and may raise.
-    Returns (state, meta), meta as saved, with its "step" and "metric"; None
-    where nothing was ever saved. Damaged steps are logged and set aside; what
-    interrupted saves have left of newer ones is deleted.
-    Raises CheckpointError when the arrays differ from `like` (and names the
-    first that does), or when no step is usable.
+    Damaged steps are logged and renamed; unfinished newer ones are deleted.
+
+    Args:
+      like: the state as jax.ShapeDtypeStructs with shardings, on any mesh.
+      check: called with the meta before the arrays are compared; may raise.
+
+    Returns:
+      (state, meta), the meta as it was saved, with "step" and "metric"; None if
+      nothing was ever saved.
+
+    Raises:
+      CheckpointError: no step can be used, or an array differs from `like`, in
+        which case the error names the first that does.
     """
     wait()
     loaded, damaged = files.load_newest(
@@ -314,14 +290,14 @@ def open_checkpoints(
     )
     if primary:
       for name in damaged:
-        if int(name) in files.complete(directory):
-          files.set_aside(directory, name)
-        else:  # What a killed run has left of it will be saved anew.
+        if int(name) in files.complete_steps(directory):
+          files.quarantine(directory, name)
+        else:  # Unfinished: it will be saved again.
           files.discard(directory, int(name))
     return loaded
 
   def check_room(state: State) -> None:
-    # About: Orbax compresses, by a tenth at most, and adds its own files.
+    # An estimate: Orbax compresses by up to a tenth, and adds its own files.
     needed = sum(x.size * x.dtype.itemsize for x in jax.tree.leaves(state))
     multihost.run_on_all_hosts(
       lambda: primary and files.check_room(directory, needed)
@@ -338,35 +314,10 @@ def open_checkpoints(
 
   return Checkpoints(
     save=save,
-    amend=amend,
+    update_metadata=update_metadata,
     restore=restore,
     check_room=check_room,
-    steps=lambda: files.complete(directory),
+    steps=lambda: files.complete_steps(directory),
     wait=wait,
     close=close,
-  )
-
-
-def load_params(
-  path: str | Path,
-  subtrees: Sequence[str] | None = None,
-  *,
-  step: int | str | None = None,
-  log: files.Log = files.warn,
-) -> tuple[dict, dict]:
-  """Reads parameters alone, as numpy, from a run that may be going on.
-
-  `path` is WORKDIR, WORKDIR/checkpoints or one step's folder. `subtrees` names
-  the top-level parts wanted (None: all), `step` a number or "best" (None: the
-  newest good one). Returns (params, meta): nested dicts of numpy arrays; meta
-  as saved, with its "step" and "metric". Nothing else is read or verified.
-  Raises CheckpointError when there is none, when a step that was asked for is
-  damaged or absent, and for an unknown subtree.
-  """
-  return files.load_step(
-    buckets.origin(path),
-    step,
-    lambda folder: _load_params(folder, subtrees),
-    items=("params/", "meta/"),
-    log=log,
   )

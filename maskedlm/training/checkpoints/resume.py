@@ -1,8 +1,8 @@
-"""Decides whether a workdir still holds the same run.
+"""Checks that a workdir holds the run that is to be resumed.
 
 A checkpoint's `identity` is {"config": the effective config as a dict,
-"corpus": fingerprint, "tokenizer": SHA-256}. What a step consumes must not
-change during a run; how it is logged, how long it lasts and where it runs may.
+"corpus": fingerprint, "tokenizer": SHA-256}. The input of a step must not
+change during a run; its logging, length and machine may.
 """
 
 import json
@@ -12,7 +12,7 @@ from typing import Any
 
 from maskedlm.core.errors import ConfigError
 
-# (a section of config.json, what wrote it)
+# (a section of config.json, the kind of run that writes it)
 _WRITERS = (
   ("objective", "pretraining"),
   ("task", "fine-tuning"),
@@ -22,14 +22,14 @@ _WRITERS = (
 
 
 def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
-  """Refuses a workdir that holds something else, before anything is written.
+  """Raises ConfigError if a workdir holds something else than this run.
 
   Args:
     workdir: the folder of a run, which may be new.
     config: the effective config.
 
   Raises:
-    ConfigError: its config.json is that of another kind of run, or of an
+    ConfigError: its config.json belongs to another kind of run, or to an
       exported model, and would be overwritten.
   """
   path = workdir / "config.json"
@@ -42,14 +42,14 @@ def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
   _check_writer(found if isinstance(found, dict) else {}, config, str(workdir))
 
 
-def check(
+def check_identity(
   old: Mapping[str, Any],
   new: Mapping[str, Any],
   *,
   frozen: Collection[str],
   log: Callable[[str], None],
 ) -> None:
-  """Logs what changed since the checkpoint; refuses what must not change.
+  """Compares the identity of a run with that in its checkpoint.
 
   Args:
     old: the identity in the checkpoint.
@@ -58,13 +58,14 @@ def check(
     log: receives a line for each other option that changed.
 
   Raises:
-    ConfigError: a frozen option, the corpus or the tokenizer differs, in one
-      line with each difference; or the checkpoint is of another kind of run.
+    ConfigError: a frozen option, the corpus or the tokenizer differs; the
+      message lists all differences. Or the checkpoint is of another kind of
+      run.
   """
-  # First, as two kinds of run differ in a page of options.
+  # First, as the options of two kinds of run differ everywhere.
   _check_writer(old["config"], new["config"], "this workdir")
   refused = [
-    f"the {name} is another one ({old[name][:12]}, now {new[name][:12]})"
+    f"the {name} was {old[name][:12]}, now {new[name][:12]}"
     for name in ("corpus", "tokenizer")
     if old[name] != new[name]
   ]
@@ -74,8 +75,8 @@ def check(
     a, b = before.get(name, "(absent)"), now.get(name, "(absent)")
     if a == b:
       continue
-    # An option that the checkpoint doesn't have is newer than it, and its
-    # default is what the run did.
+    # An option that is not in the checkpoint is newer, and the run behaved as
+    # its default.
     if name in before and name in frozen:
       refused.append(f"{name} was {a!r}, now {b!r}")
       undo.append(f"--config.{name}={a}")
@@ -86,13 +87,14 @@ def check(
   if refused:
     raise ConfigError(
       f"this workdir holds another run: {'; '.join(refused)}. Undo the change"
-      f"{': ' if undo else ''}{' '.join(undo)}, or give another --workdir."
+      f"{': ' if undo else ''}{' '.join(undo)}, or choose another --workdir."
     )
   for line in changed:
     log(line)
 
 
 def _check_writer(old: Container[str], new: Container[str], where: str) -> None:
+  """Raises ConfigError if two configs are of different kinds of run."""
   was, now = (
     next((writer for section, writer in _WRITERS if section in config), "")
     for config in (old, new)
@@ -101,7 +103,7 @@ def _check_writer(old: Container[str], new: Container[str], where: str) -> None:
     return
   held = f"another run: {was}" if was else "a config.json that no run wrote"
   raise ConfigError(
-    f"{where} holds {held}, and this is {now}. Give another --workdir."
+    f"{where} holds {held}, and this is {now}. Choose another --workdir."
   )
 
 

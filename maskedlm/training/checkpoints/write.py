@@ -18,7 +18,7 @@ class _State(NamedTuple):
   step: np.ndarray
 
 
-def write(
+def write_workdir(
   folder: pathlib.Path,
   params: Params,
   task: Mapping[str, Any],
@@ -28,16 +28,16 @@ def write(
   tokenizer: str,
   log: Callable[[str], None],
 ) -> None:
-  """Writes checkpoints/0 and config.json; tokenizer/ is the caller's.
+  """Writes checkpoints/0 and config.json; the caller writes tokenizer/.
 
   Args:
     folder: the workdir, without checkpoints.
-    params: what is saved, numpy.
-    task: of meta["task"]: what opens them again, "encoder" within.
-    origin: where they come from: it becomes config.json.
-    corpus: the same in a word, in place of a corpus' fingerprint.
-    tokenizer: sha256 of the tokenizer in tokenizer/.
-    log: gets what checkpoints have to say.
+    params: numpy arrays.
+    task: becomes meta["task"], which load.py reads; it has "encoder".
+    origin: says where they come from; becomes config.json.
+    corpus: says so in one word, in place of a corpus' fingerprint.
+    tokenizer: SHA-256 of the tokenizer in tokenizer/.
+    log: receives the lines that manager.py logs.
   """
   output_files.write_json(folder / "config.json", origin)
   identity = {"config": origin, "corpus": corpus, "tokenizer": tokenizer}

@@ -192,7 +192,7 @@ def test_scores_are_kept_by_who_writes_them(platform, model, expected):
 
 def test_each_phase_has_its_own_figures():
   config = small()
-  task = objectives.make(
+  task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
   figures, sections = facts.facts_of_model(config, task)
@@ -218,11 +218,11 @@ def test_sparkline():
 
 def test_the_stand_in_gives_the_shapes_of_a_real_corpus(tiny):
   config = overrides.load_config(str(tiny[0]))
-  task = objectives.make(
+  task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
   figures, _ = facts.facts_of_model(config, task)
-  real = objectives.make(config, facts.store.open_corpus(tiny[1]))
+  real = objectives.make_task(config, facts.store.open_corpus(tiny[1]))
   assert figures == facts.facts_of_model(config, real)[0]
 
 
@@ -235,7 +235,7 @@ def test_without_a_corpus_packed_rows_count_as_whole(length):
   costs = []
   for pack in (False, True):
     config.objective.pack = pack
-    task = objectives.make(
+    task = objectives.make_task(
       config, placeholder_corpus.make_corpus(config.tokenizer)
     )
     costs.append(task.flops(0))

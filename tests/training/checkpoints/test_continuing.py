@@ -17,7 +17,7 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
-from maskedlm.training.checkpoints import init_from, manager
+from maskedlm.training.checkpoints import init_from, load, manager
 
 STEPS = (
   "--config.train.num_steps=1",
@@ -83,8 +83,8 @@ def test_weights_architecture_and_tokenizer_come_along(tiny, general, tmp_path):
   assert config["model"]["width"] == 24 and config["model"]["num_layers"] == 2
   assert config["model"]["dropout"] == 0.1  # The run's own.
   assert config["tokenizer"]["vocab_size"] == 500
-  before, _ = manager.load_params(general)
-  after, meta = manager.load_params(workdir)
+  before, _ = load.load_params(general)
+  after, meta = load.load_params(workdir)
   assert set(after) == {"encoder", "mlm_head"}
   assert meta["task"]["objective"] == "roberta"
   old = dict(arrays({name: before[name] for name in after}))
@@ -152,7 +152,7 @@ def test_hosts_are_connected_after_it(general):
 
 def test_parts_that_differ_are_named(general):
   begin = init_from.initial_weights(str(general), log=print)
-  fresh, _ = manager.load_params(general)
+  fresh, _ = load.load_params(general)
   embeddings = fresh["encoder"]["embeddings"]
   embeddings["position"]["embedding"] = np.zeros((5, 24))
   del embeddings["norm"]
@@ -160,15 +160,16 @@ def test_parts_that_differ_are_named(general):
     begin(fresh)
   assert str(error.value) == (
     f"init_from={general} doesn't fit this config: encoder/embeddings/norm: a "
-    "part there, absent here; encoder/embeddings/position/embedding: [48, 24] "
-    "there, [5, 24] here. Leave out the options that change the architecture."
+    "subtree there, absent here; encoder/embeddings/position/embedding: "
+    "[48, 24] there, [5, 24] here. Leave out the options that change the "
+    "architecture."
   )
 
 
 def test_new_parts_start_anew(general):
   said = []
   begin = init_from.initial_weights(str(general), log=said.append)
-  fresh, _ = manager.load_params(general)
+  fresh, _ = load.load_params(general)
   del fresh["pooler"], fresh["nsp_head"]
   fresh["sbo_head"] = {"bias": np.arange(3.0)}
   begun = begin(fresh)
@@ -193,7 +194,7 @@ def make_task(objective, start="", **options):
   config.objective.update(options)
   config.init_from = str(start)
   init_from.copy_architecture(config)
-  return objectives.make(
+  return objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
   )
 

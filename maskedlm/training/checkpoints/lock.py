@@ -1,0 +1,61 @@
+"""The lock on a folder of checkpoints, so that only one run writes to it."""
+
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from maskedlm.core.errors import CheckpointError
+from maskedlm.runtime import buckets, output_files, storage_errors
+
+
+class Lock(NamedTuple):
+  """The right to write to a folder, which one run has at a time."""
+
+  check: Callable[[], None]  # Raises CheckpointError if it was lost.
+  close: Callable[[], None]
+
+
+def lock_folder(directory: Path) -> Lock:
+  """Creates the folder and locks it until the Lock is closed.
+
+  The lock ends with the process, however that ends. Buckets have no locks:
+  there the run that started last has it, and an earlier one fails when it next
+  saves.
+
+  Raises:
+    CheckpointError: another process has the lock, or this one has already.
+    ConfigError, StorageError: nothing can be written there.
+  """
+  if buckets.is_address(directory):
+    return _take_over(directory)
+  try:
+    directory.mkdir(parents=True, exist_ok=True)
+    file = output_files.lock(directory / ".lock")
+  except BlockingIOError as error:
+    raise CheckpointError(
+      f"{directory} is being written by another run, or was not closed by this "
+      "one: wait until that run ends, or choose another --workdir."
+    ) from error
+  except OSError as error:
+    if error.errno in output_files.NO_LOCKS:
+      return Lock(lambda: None, lambda: None)
+    raise storage_errors.unwritable(directory, error) from error
+  return Lock(lambda: None, file.close)
+
+
+def _take_over(directory: Path) -> Lock:
+  token = f"{socket.gethostname()} {os.getpid()} {os.urandom(8).hex()}\n"
+  with storage_errors.bucket_errors(directory):
+    (directory / ".lock").write_text(token)
+
+  def check() -> None:
+    found = (directory / ".lock").read_text()
+    if found != token:
+      raise CheckpointError(
+        f"another run ({' '.join(found.split()[:2])}) has started to write to "
+        f"{directory}, so this one must not: stop one of them."
+      )
+
+  return Lock(check, lambda: None)
