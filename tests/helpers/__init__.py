@@ -1,1 +1,1 @@
-"""What several tests share: configs, corpora, encoders, stand-ins."""
+"""Shared by several tests: configs, corpora, encoders, stand-ins."""

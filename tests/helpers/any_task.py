@@ -1,12 +1,11 @@
-"""What is asked of the Task of any objective."""
+"""Checks that the Task of every objective must pass."""
 
 import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 from ml_collections import ConfigDict
 
-from maskedlm.training import sharding
-from maskedlm.training import step as steps
+from maskedlm.training import sharding, step
 
 
 def check_every_parameter_learns(task, batch):
@@ -16,25 +15,25 @@ def check_every_parameter_learns(task, batch):
   @jax.jit
   @jax.grad
   def gradient(params):
-    terms, _ = steps.totals(task.loss(params, batch, jax.random.key(3), True))
+    terms, _ = step.totals(task.loss(params, batch, jax.random.key(3), True))
     return sum(s / w for s, w in terms.values())
 
   for path, x in jax.tree_util.tree_leaves_with_path(gradient(params)):
     name = jax.tree_util.keystr(path)
-    # The key's bias moves all scores of a query alike: softmax ignores it.
+    # The key's bias moves all scores of a query alike; softmax ignores it.
     if "qkv" in name and x.shape[1] == 3:
       x = x[:, ::2]
     assert np.isfinite(x).all() and np.abs(x).max() > 0, name
 
 
 def check_split_over_8_devices(task, params, batch):
-  """What is hidden is the same, and so are the losses."""
+  """Checks that masks and losses don't depend on the number of devices."""
 
   @jax.jit
   def run(params, batch):
     batch = task.corrupt(batch, jax.random.key(4))
     terms = task.loss(params, batch, jax.random.key(5), True)
-    return batch, steps.totals(terms)
+    return batch, step.totals(terms)
 
   mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
   alone, losses = run(params, batch)
@@ -52,14 +51,14 @@ def check_split_over_8_devices(task, params, batch):
 
 
 def train_on(config, task, axes, *, num_steps, accumulate=1):
-  """(stats of each step, parameters) of the first steps on a mesh."""
+  """Returns (stats of each step, parameters) of the first steps on a mesh."""
   mesh = sharding.make_mesh(
     ConfigDict(dict(zip(sharding.AXES, axes, strict=True))),
     jax.devices()[: int(np.prod(axes))],
   )
   config = config.copy_and_resolve_references()
   config.train.update(num_steps=12, accumulate=accumulate)
-  made = steps.over_mesh(config, task, mesh)
+  made = step.over_mesh(config, task, mesh)
   stats = []
   with jax.set_mesh(mesh):
     state = jax.jit(made.init, out_shardings=made.shardings)()

@@ -1,6 +1,6 @@
-"""Attention and its gradients in numpy, float64: the reference of the tests.
+"""Attention and its gradients in numpy, float64, as a reference.
 
-It takes one row, one head and one pair of tokens at a time.
+It processes one row, one head and one pair of tokens at a time.
 """
 
 import numpy as np
@@ -9,7 +9,9 @@ B, H, K = 3, 3, 8  # Rows, heads, head size.
 
 
 def rows(length: int):
-  """Returns segment_ids [3, L]: a text; three texts and padding; padding."""
+  """Returns segment_ids [3, L]: one text; three texts and padding; only
+  padding.
+  """
   segments = np.zeros((B, length), np.int32)
   segments[0] = 1
   segments[1, : length * 3 // 4] = 3
@@ -31,7 +33,7 @@ def attend(query, key, value, gradient, segments, *, attends, bias=None):
     query, key, value, gradient: [B, L, H, K].
     segments: [B, L].
     attends: (i, j) -> whether query i attends to key j of its segment.
-    bias: (head, i, j) -> what is added to a score, or None.
+    bias: (head, i, j) -> a term added to a score; or None.
   """
   arrays = [np.float64(x) for x in (query, key, value, gradient)]
   made = [np.zeros_like(arrays[0]) for _ in range(4)]
@@ -51,7 +53,7 @@ def attend(query, key, value, gradient, segments, *, attends, bias=None):
       scores = np.where(allowed, scores, -np.inf)
       weights = np.exp(scores - scores.max(axis=1, keepdims=True))
       weights /= weights.sum(axis=1, keepdims=True)
-      change = g @ v.T  # Of the weights, then of the scores.
+      change = g @ v.T  # The gradients of the weights, then of the scores.
       change = weights * (change - (weights * change).sum(1, keepdims=True))
       results = weights @ v, change @ k, change.T @ q, weights.T @ g
       scales = 1, scale, scale, 1

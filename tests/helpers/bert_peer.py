@@ -1,4 +1,4 @@
-"""transformers' BERT with our weights."""
+"""transformers' BERT with the parameters of a maskedlm model."""
 
 import jax
 import numpy as np
@@ -8,7 +8,7 @@ from helpers.encoder_reference import SIZES, V
 
 
 def make_peer(params, cfg):
-  """BertForPreTraining with our parameters, in eval mode."""
+  """Returns a BertForPreTraining with these parameters, in eval mode."""
   torch = pytest.importorskip("torch")
   transformers = pytest.importorskip("transformers")
   peer = transformers.BertForPreTraining(
@@ -70,7 +70,7 @@ def make_peer(params, cfg):
     name: torch.tensor(np.ascontiguousarray(x)) for name, x in state.items()
   }
   missing, unexpected = peer.load_state_dict(state, strict=False)
-  # What is left out is tied to what was given, or a buffer of positions.
+  # The missing keys are tied to others, or a buffer of positions.
   tied = ("decoder.weight", "decoder.bias", "position_ids", "token_type_ids")
   assert all(name.endswith(tied) for name in missing)
   assert not unexpected

@@ -1,4 +1,4 @@
-"""Small states to save, and what is saved of them."""
+"""Small training states to save, and checks of saved ones."""
 
 import contextlib
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ class State(NamedTuple):
 
 
 def make_state(step: int, devices: int = 8) -> State:
-  """A state whose every value is a function of the step."""
+  """Returns a state in which every value is a function of the step."""
   mesh = jax.make_mesh(
     (devices,), ("data",), axis_types=(AxisType.Auto,),
     devices=jax.devices()[:devices],
@@ -63,7 +63,7 @@ def like(state: State) -> State:
 
 
 def assert_same(actual, expected):
-  """The same tree, dtypes, shardings and bits."""
+  """Checks that trees have the same structure, dtypes, shardings and bits."""
   assert jax.tree.structure(actual) == jax.tree.structure(expected)
   for a, b in zip(
     jax.tree.leaves(actual), jax.tree.leaves(expected), strict=True
@@ -75,7 +75,7 @@ def assert_same(actual, expected):
 
 @contextlib.contextmanager
 def opened(workdir, *, keep_last=9, keep_best=0, log=None):
-  """Open checkpoints; what they log must be expected, through `log`."""
+  """Yields open checkpoints; `log` collects their lines, if expected."""
   lines = [] if log is None else log
   checkpoints = open_checkpoints(
     workdir, keep_last=keep_last, keep_best=keep_best, log=lines.append

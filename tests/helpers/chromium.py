@@ -1,4 +1,4 @@
-"""Headless Chromium, driven through a pipe by its DevTools protocol."""
+"""Drives headless Chromium through a pipe by its DevTools protocol."""
 
 import base64
 import contextlib
@@ -18,20 +18,20 @@ class Page(NamedTuple):
   """A tab."""
 
   send: Callable  # (method, **params) -> result.
-  events: list  # What the browser told of its own accord.
+  events: list  # Events sent by the browser.
 
   def go(self, address: str) -> None:
-    """Opens an address; the page is there when this returns."""
+    """Opens an address and waits until the page has loaded."""
     before = len(self.events)
     self.send("Page.navigate", url=address)
     while not any(
       event["method"] == "Page.loadEventFired" for event in self.events[before:]
     ):
       time.sleep(0.05)
-      self.send("Browser.getVersion")  # Reads what has come.
+      self.send("Browser.getVersion")  # Receives the events so far.
 
   def run(self, script: str):
-    """The value of an expression; a promise is waited for."""
+    """Returns the value of an expression, awaiting a promise."""
     made = self.send(
       "Runtime.evaluate",
       expression=script,
@@ -43,7 +43,7 @@ class Page(NamedTuple):
     return made["result"].get("value")
 
   def wait(self, script: str, seconds: float = 60):
-    """The value of an expression, once it is true."""
+    """Waits until an expression is true; returns its value."""
     end = time.monotonic() + seconds
     while not (value := self.run(script)):
       assert time.monotonic() < end, f"not within {seconds} s: {script}"
@@ -51,7 +51,7 @@ class Page(NamedTuple):
     return value
 
   def resize(self, width: int, height: int, *, dark: bool = False) -> None:
-    """Of the window, in pixels; and whether the system is dark."""
+    """Sets the window's size in pixels, and whether the system is dark."""
     self.send(
       "Emulation.setDeviceMetricsOverride",
       width=width,
@@ -66,25 +66,27 @@ class Page(NamedTuple):
     self.send("Emulation.setEmulatedMedia", features=[scheme])
 
   def picture(self) -> bytes:
-    """A PNG of what the window shows."""
+    """Returns a PNG of the window's contents."""
     return base64.b64decode(self.send("Page.captureScreenshot")["data"])
 
 
 @contextlib.contextmanager
 def open_page(profile):
-  """A Page; profile is an empty folder for the browser's files."""
+  """Yields a Page; profile is an empty folder for the browser's files."""
   their_in, our_out = os.pipe()
   our_in, their_out = os.pipe()
   arguments = [
     PATH,
     "--headless",
-    "--no-sandbox",  # Which root can't have; it sees nothing but our page.
+    # root can't have a sandbox; only the test's own page is opened.
+    "--no-sandbox",
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--no-first-run",
     f"--user-data-dir={profile}",
-    "--remote-debugging-pipe",  # Its ends are file descriptors 3 and 4.
+    # The ends of the pipe are file descriptors 3 and 4.
+    "--remote-debugging-pipe",
   ]
   process = subprocess.Popen(
     ["bash", "-c", f'exec "$@" 3<&{their_in} 4>&{their_out}', "_", *arguments],
@@ -115,7 +117,7 @@ def open_page(profile):
 
 
 def _connect(our_in: int, our_out: int, session: str | None = None):
-  """(send, events): messages are JSON, each ended by a zero byte."""
+  """Returns (send, events); messages are JSON, each ended by a zero byte."""
   events: list[dict] = []
   held, number = bytearray(), 0
 

@@ -1,7 +1,7 @@
 """BERT's forward pass in plain numpy, float64: one row, one head at a time.
 
-What the modeling tests compare with. The pass shares no code with the package
-and reads only the names of the parameters.
+The reference of the modeling tests. It shares no code with the package and
+reads only the names of the parameters.
 """
 
 import math
@@ -13,7 +13,7 @@ import numpy as np
 from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 
-# Odd and all different, so that no two dimensions can be taken for another.
+# Odd and all different, so that no two dimensions can be confused.
 B, L, P, V = 5, 13, 4, 131
 SIZES = {
   "vocab_size": V,
@@ -26,7 +26,7 @@ SIZES = {
 
 
 def config(**changes) -> EncoderConfig:
-  """A tiny EncoderConfig without dropout."""
+  """Returns a tiny EncoderConfig without dropout."""
   fields = {
     **SIZES,
     "activation": "gelu",
@@ -42,7 +42,7 @@ def config(**changes) -> EncoderConfig:
 
 
 def randomise(params, seed=0):
-  """The same tree with entries that no term of the formulas hides behind."""
+  """Returns the tree with random entries, so that no term is 0 or 1."""
   rng = np.random.default_rng(seed)
 
   def draw(path, x):
@@ -53,7 +53,7 @@ def randomise(params, seed=0):
 
 
 def make_params(cfg, seed=0):
-  """Random parameters of a whole model: encoder, pooler and both heads."""
+  """Returns random parameters of a whole model: encoder, pooler, both heads."""
   key, ids = jax.random.key(0), jnp.zeros((B, L), jnp.int32)
   hidden = jnp.zeros((B, L, cfg.width))
   table = jnp.zeros((cfg.padded_vocab_size, cfg.width))
@@ -69,7 +69,7 @@ def make_params(cfg, seed=0):
 
 
 def make_batch(seed=0):
-  """Rows of 13, 12, 7, 3 and 1 real tokens, two sentences each."""
+  """Returns rows of 13, 12, 7, 3 and 1 real tokens, two sentences each."""
   rng = np.random.default_rng(seed)
   column = np.arange(L)
   length = np.array([13, 12, 7, 3, 1])[:, None]
@@ -83,7 +83,7 @@ def make_batch(seed=0):
 
 
 def encode(params, cfg, ids, types, segments, positions=None):
-  """Arrays [L] of one row -> [L, D]."""
+  """Maps arrays [L] of one row to [L, D]."""
   positions = np.arange(len(ids)) if positions is None else positions
   p = as_float64(params)
   tables = p["embeddings"]
@@ -105,7 +105,7 @@ def encode(params, cfg, ids, types, segments, positions=None):
 
 
 def attention(x, p, cfg, segments):
-  """One row's self-attention: [L, D] -> [L, D]."""
+  """Returns one row's self-attention, [L, D] -> [L, D]."""
   out = p["out"]["bias"].copy()
   for h in range(cfg.num_heads):
     query, key, value = (
@@ -120,7 +120,7 @@ def attention(x, p, cfg, segments):
 
 
 def mlm_logits(params, cfg, hidden, table):
-  """hidden [P, D] of one row, table [Vpad, D] -> logits [P, V]."""
+  """Maps hidden [P, D] of one row and table [Vpad, D] to logits [P, V]."""
   p = as_float64(params)
   x = hidden @ p["transform"]["kernel"] + p["transform"]["bias"]
   x = norm(activate(x, cfg), p["norm"], cfg)
@@ -128,27 +128,27 @@ def mlm_logits(params, cfg, hidden, table):
 
 
 def nsp_logits(pooler, head, hidden):
-  """hidden [L, D] of one row -> [2]."""
+  """Maps hidden [L, D] of one row to logits [2]."""
   pooler, head = as_float64(pooler)["dense"], as_float64(head)["dense"]
   pooled = np.tanh(hidden[0] @ pooler["kernel"] + pooler["bias"])
   return pooled @ head["kernel"] + head["bias"]
 
 
 def nats(logits, label):
-  """-log softmax(logits)[label]."""
+  """Returns -log softmax(logits)[label]."""
   top = logits.max()
   return top + math.log(np.exp(logits - top).sum()) - logits[label]
 
 
 def norm(x, p, cfg):
-  """Layer normalisation over the last dimension."""
+  """Returns layer normalisation over the last dimension."""
   x = x - x.mean(axis=-1, keepdims=True)
   x = x / np.sqrt((x**2).mean(axis=-1, keepdims=True) + cfg.norm_epsilon)
   return x * p["scale"] + p["bias"]
 
 
 def activate(x, cfg):
-  """GELU, exact or by tanh."""
+  """Returns GELU, exact or by tanh."""
   if cfg.activation == "gelu":
     return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
   inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)

@@ -1,8 +1,8 @@
 """A stand-in for Google Cloud Storage: a bucket in memory, served over HTTP.
 
-As much of its JSON API as TensorStore's driver and gcsfs call, with the
-generations and conditions that make its writes atomic. Other processes of the
-same machine reach it too; `environment` is what they need to be told.
+Implements the part of the JSON API that TensorStore's driver and gcsfs call,
+with the generations and conditions that make writes atomic. Other processes on
+the machine can use it with the variables in `environment`.
 """
 
 import base64
@@ -24,10 +24,10 @@ MOVE = re.compile(r"/storage/v1/b/([^/]+)/o/([^/]+)/moveTo/o/([^/]+)")
 
 
 class Gcs(NamedTuple):
-  """The server: its objects by "bucket/name", and what points others to it."""
+  """The server: objects by "bucket/name", and variables that point to it."""
 
-  objects: dict[str, tuple[bytes, int]]  # Content, generation.
-  refused: set[str]  # What may not be in the name of an object written.
+  objects: dict[str, tuple[bytes, int]]  # (content, generation).
+  refused: set[str]  # Parts of names that may not be written.
   environment: dict[str, str]
 
 
@@ -45,7 +45,7 @@ def serve() -> Iterator[Gcs]:
   }
   handler = type("Handler", (_Handler,), state)
   server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-  server.handle_error = lambda *_: None  # A client that has gone.
+  server.handle_error = lambda *_: None  # The client has gone.
   threading.Thread(target=server.serve_forever, daemon=True).start()
   url = f"http://127.0.0.1:{server.server_port}"
   try:
@@ -54,9 +54,10 @@ def serve() -> Iterator[Gcs]:
       refused,
       {
         "STORAGE_EMULATOR_HOST": url,  # gcsfs
-        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # It is not HTTP.
+        "GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT": "false",  # The server has no gRPC.
         "TENSORSTORE_GCS_HTTP_URL": url,
-        "GOOGLE_AUTH_TOKEN_FOR_TESTING": "abc",  # TensorStore asks for none.
+        # Else TensorStore would ask Google for a token.
+        "GOOGLE_AUTH_TOKEN_FOR_TESTING": "abc",
       },
     )
   finally:
@@ -127,7 +128,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     }
 
   def unmet(self, key):
-    """Is a condition on the object's generation not met?"""
+    """Returns whether a condition on the object's generation is not met."""
     generation = self.objects[key][1] if key in self.objects else 0
     wanted = self.query.get("ifGenerationMatch")
     unwanted = self.query.get("ifGenerationNotMatch")
@@ -205,7 +206,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
       )
       content = content.removesuffix(b"\n").removesuffix(b"\r")
       return self.write(f"{bucket}/{json.loads(described)['name']}", content)
-    if "upload_id" not in self.query:  # Resumable: its begin, then its pieces.
+    # Resumable: the first request, then the pieces.
+    if "upload_id" not in self.query:
       number = str(len(self.uploads))
       self.uploads[number] = [f"{bucket}/{name}", b""]
       url = f"http://{self.headers['Host']}{self.path}&upload_id={number}"

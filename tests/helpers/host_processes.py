@@ -1,4 +1,4 @@
-"""Several hosts, as processes that talk over gloo on the CPU."""
+"""Runs several hosts, as processes that communicate over gloo on the CPU."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 
-from helpers import tiny as tiny_run
+from helpers import tiny
 from helpers.repository import ROOT
 
 TESTS = ROOT / "tests"
@@ -22,9 +22,13 @@ def start(
   address=None,
   **environ,
 ):
-  """Starts argv as `count` hosts, with so many devices each (or each its).
+  """Starts argv as `count` hosts.
 
-  `within` are the commands, of each host, that run its argv.
+  Args:
+    count: the number of hosts.
+    argv: the command of each.
+    devices: of each host, or a list of numbers.
+    within: for each host, a command that runs argv.
   """
   if address is None:
     with socket.socket() as free:
@@ -35,7 +39,7 @@ def start(
     subprocess.Popen(
       list(map(str, [*within[i], *argv])),
       env={
-        **tiny_run.environment(devices[i]),
+        **tiny.environment(devices[i]),
         "PYTHONPATH": f"{TESTS}{os.pathsep}{ROOT}",
         "PYTHONUNBUFFERED": "1",
         "JAX_COORDINATOR_ADDRESS": address,
@@ -53,7 +57,7 @@ def start(
 
 
 def finish(processes, seconds=900):
-  """[(exit code, stdout, stderr)] of each host."""
+  """Returns [(exit code, stdout, stderr)] of the hosts."""
   try:
     texts = [process.communicate(timeout=seconds) for process in processes]
   finally:
@@ -79,7 +83,7 @@ def wait_for(words, process):
 
 
 def losses(workdir):
-  """[(step, what was measured)]: all but the speed, to the last bit."""
+  """Returns the logged metrics of each step, exact, without the speed."""
   lines = (workdir / "metrics.jsonl").read_text().splitlines()
   values = [json.loads(line) for line in lines]
   for value in values:

@@ -1,8 +1,8 @@
-"""A made-up corpus of three languages, each with letters of its own."""
+"""A made-up corpus of three languages, each with its own letters."""
 
 import numpy as np
 
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.data.prepare import prepare
 
 LETTERS = {"en": "abcdefg", "de-x": "hijklmn", "yo": "opqrstu"}
@@ -10,7 +10,7 @@ DOCUMENTS = {"en": 60, "de-x": 15, "yo": 5}
 
 
 def make_text(name, seed=5):
-  """Documents of one to nine sentences, a line each."""
+  """Returns documents of one to nine sentences, one on each line."""
   rng = np.random.default_rng([seed, ord(LETTERS[name][0])])
   letters = list(LETTERS[name])
 
@@ -28,10 +28,10 @@ def make_text(name, seed=5):
 
 
 def make_config(folder, **corpus):
-  """A config of the three languages, whose files are put in the folder."""
+  """Returns a config of the three languages; writes their files to folder."""
   for name in LETTERS:
     (folder / f"{name}.txt").write_text(make_text(name))
-  config = config_lib.default()
+  config = defaults.default()
   config.corpus.parts = ",".join(f"{n}:{folder}/{n}.txt" for n in LETTERS)
   config.corpus.sentences = "lines"
   config.corpus.num_workers = 1
@@ -46,7 +46,7 @@ def prepared(config, path, log=lambda line: None):
 
 
 def language_of(corpus):
-  """[V] int: the language that a token's first letter is of; -1 = none."""
+  """Returns [V] int, the language of each token's first letter; -1 = none."""
   names = [
     next((i for i, a in enumerate(LETTERS.values()) if t[:1] in a), -1)
     for t in (

@@ -1,4 +1,4 @@
-"""Texts whose words are letters, and parameters for any kind of task."""
+"""Texts whose words are letters, a tokenizer of them, and batches to test."""
 
 import re
 import types
@@ -8,9 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from helpers import encoder_reference as reference
+from maskedlm.finetune.common import batching
 from maskedlm.modeling.encoder import Encoder
+from maskedlm.training.step import totals
 
 IDS = {word: 10 + i for i, word in enumerate("abcdefghijklmnopqrstuvwxyz")}
+PAD, CLS, SEP, UNK = 0, 1, 2, 9
 
 
 def encode(text):
@@ -22,12 +25,15 @@ def encode(text):
   )
 
 
-def encode_batch(texts):
-  return [encode(text).ids for text in texts]
+TOKENIZER = types.SimpleNamespace(
+  special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, unk=UNK),
+  encode=encode,
+  encode_batch=lambda texts: [encode(text).ids for text in texts],
+)
 
 
 def make_params(app, cfg=None, seed=3):
-  """Random ones: the encoder's, and those of the Application's heads."""
+  """Returns random parameters of the encoder and the Application's heads."""
   cfg, key = cfg or reference.config(), jax.random.key(0)
   ids = jnp.zeros((1, 1), jnp.int32)
   shapes = jax.eval_shape(
@@ -37,3 +43,33 @@ def make_params(app, cfg=None, seed=3):
     }
   )
   return reference.randomise(shapes, seed)
+
+
+def make_batch(app, *, examples, length, fillers=0):
+  """Returns all rows of the examples and `fillers` filler rows as one batch."""
+  rows = app.make_rows(examples)
+  which = np.append(np.arange(len(rows.example)), np.full(fillers, -1))
+  return batching.gather_rows(rows, which, length, PAD)
+
+
+def check_padding_counts_nothing(app, *, examples, length):
+  """Loss, metrics and gradients don't depend on padding and filler rows."""
+  params = make_params(app)
+
+  def run(batch):
+    def loss(params):
+      terms, stats = totals(app.loss(params, batch, jax.random.key(0), False))
+      ((total, weight),) = terms.values()
+      return total / weight, (terms, stats)
+
+    return jax.jit(jax.grad(loss, has_aux=True))(params)
+
+  plain = run(make_batch(app, examples=examples, length=length))
+  padded = run(make_batch(app, examples=examples, length=length + 4, fillers=2))
+  for (path, a), b in zip(
+    jax.tree_util.tree_leaves_with_path(plain),
+    jax.tree.leaves(padded),
+    strict=True,
+  ):
+    assert np.isfinite(a).all(), path
+    np.testing.assert_allclose(a, b, atol=1e-4, rtol=1e-3, err_msg=str(path))

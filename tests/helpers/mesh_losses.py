@@ -1,4 +1,4 @@
-"""Losses of a few steps on a mesh."""
+"""Computes the losses of a few steps on a mesh."""
 
 from helpers import any_task
 

@@ -1,6 +1,6 @@
-"""Run by each process of test_many_hosts.py: `one_host.py WHAT ...`.
+"""The program of each process in test_many_hosts.py: `one_host.py WHAT ...`.
 
-The environment says which host it is, as for a user's run.
+Environment variables say which host it is, as in a user's run.
 """
 
 import contextlib
@@ -37,14 +37,14 @@ def make_config(num_steps):
 
 
 def shared(task, shard, seconds):
-  """The task, of which a host reads its rows only, and not fast."""
+  """Returns the task; a host reads only its own rows, slowly."""
   index, count = shard
 
   def batch_at(split, step):
     time.sleep(seconds if split == "train" else 0)
     batch = task.batch_at(split, step)
     if split == "train" and step < 40:
-      batch["x"] = batch["x"] * (1 + step % 3)  # Another step, other numbers.
+      batch["x"] = batch["x"] * (1 + step % 3)  # The numbers differ by step.
     return {
       name: np.concatenate(
         np.split(x, count)[index : index + 1]
@@ -59,7 +59,7 @@ def shared(task, shard, seconds):
 
 @startup.connected()
 def train_toy(workdir, num_steps, seconds="0", fails_on="-1"):
-  """train.run on the toy task; host `fails_on` fails at step 6."""
+  """Runs the loop on the toy task; host `fails_on` fails at step 6."""
   with multihost.workdir(workdir) as folder:
     multihost.check_shared(folder)
     return train_in(folder, int(num_steps), float(seconds), int(fails_on))
@@ -83,12 +83,19 @@ def train_in(workdir, num_steps, seconds, fails_on):
     "corpus": "c" * 64,
     "tokenizer": "t" * 64,
   }
-  result = loop.run(c, task, workdir, mesh=mesh, identity=identity)
+  result = loop.run(
+    c,
+    task,
+    workdir,
+    mesh=mesh,
+    identity=identity,
+    frozen=defaults.frozen_options(c),
+  )
   return exit_codes.INTERRUPTED_AND_SAVED if result.interrupted else 0
 
 
 def listening():
-  """The TCP addresses at which this process can be reached, as host:port."""
+  """Returns the TCP addresses that this process listens on, as host:port."""
   mine = set()
   for file in pathlib.Path("/proc/self/fd").iterdir():
     with contextlib.suppress(OSError):
@@ -103,7 +110,7 @@ def listening():
 
 
 def _address(host, port):
-  """Of the kernel's hexadecimal: words of the machine's byte order."""
+  """Parses the kernel's hexadecimal: words in the machine's byte order."""
   packed = b"".join(
     int(host[i : i + 8], 16).to_bytes(4, sys.byteorder)
     for i in range(0, len(host), 8)
@@ -122,12 +129,12 @@ def _refused(make):
 
 @startup.connected()
 def agree(folder):
-  """Prints, as JSON, what the functions of hosts.py gave on this host."""
+  """Prints, as JSON, the results of multihost.py's functions on this host."""
   me, count = jax.process_index(), jax.process_count()
-  told = {}
-  told["values"] = multihost.exchange({"host": me, "text": "ü" * 5 * me})
-  told["first"] = multihost.broadcast_from_host0(lambda: f"by {me}")
-  told["made"] = multihost.run_on_all_hosts(
+  results = {}
+  results["values"] = multihost.exchange({"host": me, "text": "ü" * 5 * me})
+  results["first"] = multihost.broadcast_from_host0(lambda: f"by {me}")
+  results["made"] = multihost.run_on_all_hosts(
     lambda: me, facts=lambda made: {"corpus": "x"}
   )
 
@@ -135,7 +142,7 @@ def agree(folder):
     if me == 1:
       raise ConfigError("no such corpus")
 
-  told["failed"] = _refused(lambda: multihost.run_on_all_hosts(fail))
+  results["failed"] = _refused(lambda: multihost.run_on_all_hosts(fail))
 
   def lose():
     raise StorageError("no room") if me == 1 else ConfigError("no name")
@@ -144,24 +151,24 @@ def agree(folder):
     try:
       multihost.run_on_all_hosts(make)
     except (ConfigError, StorageError) as error:
-      told[f"code {number}"] = error.exit_code
-  told["differ"] = _refused(
+      results[f"code {number}"] = error.exit_code
+  results["differ"] = _refused(
     lambda: multihost.run_on_all_hosts(
       lambda: me, facts=lambda made: {"seed": 3, "corpus": f"{made // 1}abc"}
     )
   )
   multihost.check_shared(pathlib.Path(folder, "shared"))
   multihost.SEEN_WITHIN = 1
-  told["apart"] = _refused(
+  results["apart"] = _refused(
     lambda: multihost.check_shared(pathlib.Path(folder, str(me)))
   )
   flag = [False]
   ask = multihost.any_host(lambda: flag[0], delay=2)
-  told["asked"] = []
+  results["asked"] = []
   for i in range(6):
     flag[0] = flag[0] or (me == 1 and i == 2)
-    told["asked"].append(ask())
-  # A mesh in which the hosts' devices take turns, as on a TPU pod.
+    results["asked"].append(ask())
+  # A mesh that alternates between the hosts' devices, as on a TPU pod.
   size = jax.device_count()
   order = np.arange(size).reshape(count, -1).T.ravel()
   mesh = Mesh(
@@ -170,19 +177,19 @@ def agree(folder):
     axis_types=(AxisType.Auto,) * 3,
   )
   index, parts = sharding.data_shard(mesh)
-  told["shard"] = [index, parts]
+  results["shard"] = [index, parts]
   rows = np.arange(2 * size).reshape(parts, -1)[np.atleast_1d(index)].ravel()
   placed = sharding.place({"rows": rows}, mesh)["rows"]
   whole = jax.jit(lambda x: x, out_shardings=sharding.replicated(mesh))(placed)
-  told["rows"] = np.asarray(whole.addressable_data(0)).tolist()
-  told["listening"] = sorted(listening())
-  print("told " + json.dumps(told))
+  results["rows"] = np.asarray(whole.addressable_data(0)).tolist()
+  results["listening"] = sorted(listening())
+  print("results " + json.dumps(results))
   return 0
 
 
 if __name__ == "__main__":
   if os.environ.get("JAX_PROCESS_ID") == "1":
     clock, skew = time.time, float(os.environ.get("SKEW", 0))
-    time.time = lambda: clock() + skew  # A host whose clock is wrong.
+    time.time = lambda: clock() + skew  # This host's clock is wrong.
   what = {"train": train_toy, "agree": agree}[sys.argv[1]]
   sys.exit(main.run(lambda argv: what(*argv[1:])))

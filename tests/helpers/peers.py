@@ -1,6 +1,6 @@
 """Models of transformers with random weights of odd sizes, and their outputs.
 
-Every class that is imported: (architecture, end of the class's name).
+CLASSES lists all imported ones: (architecture, end of the class's name).
 """
 
 import functools
@@ -28,7 +28,7 @@ _HEADS = (
 ROBERTAS = ("Roberta", "XLMRoberta", "Camembert")
 CLASSES = (
   *((a, "Model") for a in ("Roberta", "Bert")),
-  ("XLMRoberta", "ForMaskedLM"),  # Their code is RoBERTa's.
+  ("XLMRoberta", "ForMaskedLM"),  # Same code as RoBERTa's.
   ("Camembert", "ForMaskedLM"),
   ("Camembert", "ForSequenceClassification"),
   ("Bert", "ForPreTraining"),
@@ -40,7 +40,7 @@ CLASSES = (
 
 
 def make_config(architecture, tokenizer, **changes):
-  """A small config of odd sizes."""
+  """Returns a small config of odd sizes."""
   special = tokenizer.special
   sizes = {
     "vocab_size": tokenizer.vocab_size,
@@ -78,7 +78,7 @@ def make_config(architecture, tokenizer, **changes):
 
 
 def make_model(architecture, ending, tokenizer, *, seed=0, **changes):
-  """In eval mode, with weights that no term of the formulas hides behind."""
+  """Returns a model in eval mode, with weights such that no term is 0 or 1."""
   config = make_config(architecture, tokenizer, **changes)
   if ending == "ForQuestionAnswering":
     config.num_labels = 2
@@ -93,7 +93,7 @@ def make_model(architecture, ending, tokenizer, *, seed=0, **changes):
 
 
 def save(model, tokenizer, folder) -> pathlib.Path:
-  """As save_pretrained, with the tokenizer's files."""
+  """Saves a model by save_pretrained, with the tokenizer's files."""
   folder = pathlib.Path(folder)
   model.save_pretrained(folder)
   tokenizer.save(folder)
@@ -101,7 +101,7 @@ def save(model, tokenizer, folder) -> pathlib.Path:
 
 
 def make_batch(tokenizer, *, types: bool, seed=0):
-  """Rows of 13, 12, 7, 3 and 2 real tokens, two segments each."""
+  """Returns rows of 13, 12, 7, 3 and 2 real tokens, two segments each."""
   rng = np.random.default_rng(seed)
   column, length = np.arange(L), LENGTHS[:, None]
   real = column < length
@@ -115,7 +115,7 @@ def make_batch(tokenizer, *, types: bool, seed=0):
 
 
 def run(model, batch) -> dict[str, np.ndarray]:
-  """Their outputs under the names that modules.outputs has."""
+  """Returns transformers' outputs under the names of heads.compute_outputs."""
   feed = {
     "input_ids": torch.tensor(batch["input_ids"], dtype=torch.long),
     "attention_mask": torch.tensor(batch["segment_ids"]),
@@ -124,7 +124,8 @@ def run(model, batch) -> dict[str, np.ndarray]:
     types = torch.tensor(batch["token_type_ids"], dtype=torch.long)
     feed["token_type_ids"] = types
   if "MultipleChoice" in type(model).__name__:
-    feed = {name: x[:, None] for name, x in feed.items()}  # One each.
+    # A single choice each.
+    feed = {name: x[:, None] for name, x in feed.items()}
   with torch.no_grad():
     out = model(**feed, output_hidden_states=True)
   found = {"last_hidden_state": out.hidden_states[-1]}
@@ -148,7 +149,7 @@ def run(model, batch) -> dict[str, np.ndarray]:
 
 
 def assert_close(ours, theirs, batch):
-  """To 1e-4, at real tokens."""
+  """Checks equality to 1e-4, at real tokens."""
   real = batch["segment_ids"] > 0
   for name, expected in theirs.items():
     found = np.asarray(ours[name])
@@ -160,7 +161,7 @@ def assert_close(ours, theirs, batch):
 
 @functools.cache
 def train_tokenizer(kind: str) -> tokenizers.Tokenizer:
-  """A small one; bpe and unigram have RoBERTa's and ALBERT's specials."""
+  """Trains a small tokenizer; special tokens of BERT, RoBERTa or ALBERT."""
   text = (json.decoder.__doc__ or "") + (json.__doc__ or "")
   size = {"wordpiece": 131, "bpe": 277, "unigram": 117}[kind]
   return tokenizers.train_tokenizer(
@@ -169,6 +170,6 @@ def train_tokenizer(kind: str) -> tokenizers.Tokenizer:
 
 
 def kind_of(architecture: str) -> str:
-  """The kind of tokenizer that it goes with; unigram is tested on its own."""
+  """Returns the type of tokenizer for an architecture, except unigram."""
   is_bpe = architecture in (*ROBERTAS, "ModernBert")
   return "bpe" if is_bpe else "wordpiece"

@@ -1,4 +1,4 @@
-"""Where the files of this repository are."""
+"""Locates the files of this repository."""
 
 import pathlib
 

@@ -1,6 +1,6 @@
 """The same few sentences in both formats of word senses."""
 
-# Two documents; "cat" has two senses, which one of its words has both of.
+# Two documents; "cat" has two senses, and one occurrence has both.
 COLUMNS = """\
 # doc br-a01
 The\t_\t_\t_

@@ -6,15 +6,16 @@ import types
 
 import numpy as np
 
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
+from maskedlm.data.batches import pair_rows
 from maskedlm.data.corpus import concat, store
 
 SPECIAL = types.SimpleNamespace(pad=0, unk=1, cls=2, sep=3, mask=4)
-FIRST_ID = 5  # Ids of text begin here.
+FIRST_ID = 5  # The first id of ordinary text.
 
 
 def make_split(documents, num_shards=1) -> store.Split:
-  """A split of documents (lists of sentences, lists of ids) in some shards."""
+  """Returns a split of documents (lists of sentences, lists of ids)."""
   bounds = np.linspace(0, len(documents), num_shards + 1).astype(int)
   parts = {"tokens": [], "sentences": [], "documents": []}
   for low, high in itertools.pairwise(bounds):
@@ -36,7 +37,7 @@ def make_split(documents, num_shards=1) -> store.Split:
 
 
 def make_corpus(path, train, heldout=(), num_shards=1):
-  """A stand-in for store.Corpus over two lists of documents."""
+  """Returns a stand-in for store.Corpus with two lists of documents."""
   return types.SimpleNamespace(
     path=str(path),
     fingerprint=hashlib.sha256(repr([train, heldout]).encode()).hexdigest(),
@@ -48,25 +49,27 @@ def make_corpus(path, train, heldout=(), num_shards=1):
 
 
 def make_data(**changes):
-  """config.data of small, odd sizes."""
+  """Returns config.data with small, odd sizes."""
   sizes = {
     "length": 13,
     "batch_size": 6,
     "long_length": 29,
     "long_batch_size": 4,
   }
-  default = config_lib.default().data.to_dict()
+  default = defaults.default().data.to_dict()
   return types.SimpleNamespace(**{**default, **sizes, **changes})
 
 
 def make_config(data, *, seed=11, num_steps=100, eval_rows=0):
-  """What the makers of batches read of a config."""
+  """Returns the options that makers of batches read from a config."""
   train = types.SimpleNamespace(num_steps=num_steps, eval_rows=eval_rows)
   return types.SimpleNamespace(data=data, seed=seed, train=train)
 
 
 def random_documents(seed, num_documents, max_sentences, max_tokens):
-  """Documents of 1 to max_sentences sentences of 1 to max_tokens random ids."""
+  """Returns documents of 1..max_sentences sentences of 1..max_tokens random
+  ids.
+  """
   rng = np.random.default_rng(seed)
   return [
     [
@@ -77,10 +80,34 @@ def random_documents(seed, num_documents, max_sentences, max_tokens):
   ]
 
 
-def check_shards(make, corpus, split):
-  """Hosts' parts of each batch are together what a single host has.
+def numbered(documents):
+  """Gives every token an id of its own: FIRST_ID + its place in the split."""
+  ids = iter(range(FIRST_ID, 1 << 16))
+  return [
+    [[next(ids) for _ in sentence] for sentence in document]
+    for document in documents
+  ]
 
-  make(corpus, data, shard=, num_steps=, eval_rows=) -> Batches, in two phases.
+
+def numbered_documents(*args):
+  """Random documents whose ids tell the places of the tokens."""
+  return numbered(random_documents(*args))
+
+
+def nsp_batches(
+  corpus, data=None, *, shard=(0, 1), short_share=0.1, pack=False, **changes
+):
+  config = make_config(data or make_data(), **changes)
+  return pair_rows.nsp_batches(
+    config, corpus, shard, short_share=short_share, pack=pack
+  )
+
+
+def check_shards(make, corpus, split):
+  """Checks that the hosts' parts of each batch make up a single host's batch.
+
+  make(corpus, data, shard=, num_steps=, eval_rows=) returns Batches, in two
+  phases.
   """
   data = make_data(batch_size=12, long_share=0.5, long_batch_size=8)
   options = {"num_steps": 4, "eval_rows": 40}

@@ -27,13 +27,13 @@ STRANGE = [
   "a\ud800\udfffb",
   "\u0301",
 ]
-# The kinds whose words are separated by whitespace alone.
+# The types whose words are separated by whitespace only.
 SPACED = [(kind, low) for kind in ("bpe", "unigram") for low in (True, False)]
 KINDS = [("wordpiece", True), ("wordpiece", False), *SPACED]
 
 
 def sentences():
-  """Returns English of the standard library, and ODD twice."""
+  """Returns English text of the standard library, and ODD twice."""
   lines = []
   for name in ("argparse", "decimal", "logging", "random", "statistics"):
     module = importlib.import_module(name)

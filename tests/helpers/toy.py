@@ -10,11 +10,11 @@ ROWS = 12
 
 
 def make_task(*, bad_steps=(), num_heldout_batches=2):
-  """Rows are numbers 0..; step s reads rows 12 s .. 12 s + 11.
+  """Returns a task whose rows are numbers: step s reads rows 12 s .. 12 s + 11.
 
-  params w [3]; row r: x = (1, r % 5, r % 7), target r % 3. Term "a" weighs
-  row r by r % 6 (some rows not at all), term "b" by 1; a step of bad_steps
-  has an infinite target.
+  params w [3]; row r: x = (1, r % 5, r % 7), target r % 3. Term "a" weighs row
+  r by r % 6 (some rows by 0), term "b" by 1; steps in bad_steps have an
+  infinite target.
   """
 
   def batch_at(split, step):

@@ -1,4 +1,4 @@
-"""Runs of the loop on the toy task."""
+"""Runs the training loop on the toy task."""
 
 import json
 

@@ -1,12 +1,11 @@
-"""Workdirs of models that have learnt nothing: pretrained, fine-tuned."""
+"""Workdirs of untrained models: pretrained and fine-tuned."""
 
 import dataclasses
 
 import jax
 import numpy as np
 
-from helpers import finetune_runs as runs
-from helpers import workdirs
+from helpers import finetune_runs, workdirs
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune.config import load_task
 from maskedlm.training.checkpoints import manager
@@ -14,7 +13,7 @@ from maskedlm.training.checkpoints import manager
 D, H, N, POSITIONS, LENGTH = 24, 3, 2, 48, 32
 SIZES = {"width": D, "num_heads": H, "num_layers": N}
 VOCAB = {"wordpiece": 90, "bpe": 300}
-# name -> (task, options, what its training set would have decided).
+# name -> (task, options, facts that a training set would have decided).
 TUNED = {
   "pos": ("tagging", {"task": "pos"}, {"labels": ["ADJ", "NOUN", "VERB"]}),
   "ner": ("tagging", {}, {"labels": ["B-PER", "I-PER", "O"]}),
@@ -27,12 +26,12 @@ TUNED = {
 
 def make_tokenizer(kind="wordpiece"):
   return train_tokenizer(
-    runs.TEXTS, kind=kind, vocab_size=VOCAB[kind], lowercase=True
+    finetune_runs.TEXTS, kind=kind, vocab_size=VOCAB[kind], lowercase=True
   )
 
 
 def pretrained(folder, *, kind="wordpiece"):
-  """A workdir of pretraining that fills masks; returns its path."""
+  """Saves a workdir of pretraining that fills masks; returns its path."""
   tokenizer = make_tokenizer(kind)
   cfg = workdirs.config(tokenizer, max_positions=POSITIONS, **SIZES)
   params = workdirs.make_params(cfg, ("pooler", "mlm_head"))
@@ -40,11 +39,11 @@ def pretrained(folder, *, kind="wordpiece"):
 
 
 def finetuned(folder, name, *, metrics=(None,)):
-  """A workdir of fine-tuning; returns its path.
+  """Saves a workdir of fine-tuning; returns its path.
 
   Args:
-    folder: where it goes.
-    name: of TUNED.
+    folder: the workdir.
+    name: a key of TUNED.
     metrics: one for each checkpoint (lower is better), steps 1, 2, ...; their
       parameters differ.
   """

@@ -1,24 +1,26 @@
-"""Opens the encoder that the tests of vectors share, and encodes by hand."""
+"""The encoder that the tests of vectors share, and its vectors computed by
+hand.
+"""
 
 import jax
 import numpy as np
 
-from helpers import finetune_runs as runs
+from helpers import finetune_runs
 from maskedlm.inference.vectors import vectors
 from maskedlm.modeling import masked_lm
 
-# So large that the vectors of an untrained encoder differ.
+# Large, so that vectors of the untrained encoder differ.
 OPTIONS = {"init_stddev": 0.3}
-POSITIONS = runs.LENGTH  # 48
+POSITIONS = finetune_runs.LENGTH  # 48
 D, N = 24, 2
 
 
 def make(folder, **options):
-  return runs.make_encoder(folder, **{**OPTIONS, **options})
+  return finetune_runs.make_encoder(folder, **{**OPTIONS, **options})
 
 
 def by_hand(model: vectors.TextEncoder, ids):
-  """ids [n] without specials -> every layer of that row alone [N+1, n+2, D]."""
+  """Returns every layer [N + 1, n + 2, D] of a row, for ids [n] of a text."""
   special = model.tokenizer.special
   row = np.full((1, POSITIONS), special.pad, np.int32)
   row[0, : len(ids) + 2] = [special.cls, *ids, special.sep]
@@ -31,5 +33,5 @@ def by_hand(model: vectors.TextEncoder, ids):
   return np.asarray(layers)[:, 0, : len(ids) + 2]
 
 
-# One length alone: it is compiled once.
+# One length only, so that it is compiled once.
 _layers = jax.jit(masked_lm.encode_layers, static_argnums=0)

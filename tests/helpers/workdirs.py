@@ -1,4 +1,4 @@
-"""Workdirs of ours with random parameters, as pretraining leaves them."""
+"""Workdirs with random parameters, as pretraining leaves them."""
 
 import dataclasses
 import pathlib
@@ -8,7 +8,7 @@ import jax
 import numpy as np
 from flax import traverse_util
 
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.interop import heads as modules
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
@@ -35,7 +35,7 @@ class _State(NamedTuple):
 
 
 def config(tokenizer, **changes) -> EncoderConfig:
-  model = config_lib.default().model.to_dict()
+  model = defaults.default().model.to_dict()
   model |= {
     "num_layers": N,
     "width": D,
@@ -47,7 +47,7 @@ def config(tokenizer, **changes) -> EncoderConfig:
 
 
 def randomise(shapes, seed=0):
-  """Parameters of the shapes; what is never used is as it is when trained."""
+  """Returns random parameters; unused ones have the values of training."""
   rng = np.random.default_rng(seed)
 
   def draw(path, x):
@@ -59,7 +59,7 @@ def randomise(shapes, seed=0):
 
 
 def clear_unused(params, cfg):
-  """Rows of the vocabulary's padding are 0, a norm that is skipped is 1."""
+  """Sets padding rows of the vocabulary to 0 and a skipped norm to 1."""
   table = params["encoder"]["embeddings"]["token"]["embedding"]
   table[cfg.vocab_size :] = 0
   if "mlm_head" in params:
@@ -75,7 +75,7 @@ def make_params(cfg, heads, num_labels=0, seed=0):
 
 
 def make_electra(cfg, **sizes):
-  """(params, meta's task) of a whole ELECTRA."""
+  """Returns (params, task of the metadata) of a whole ELECTRA."""
   small = electra.generator_config(cfg, **sizes)
   shapes = jax.eval_shape(
     lambda key: electra.init(cfg, small, key), jax.random.key(0)
@@ -93,7 +93,7 @@ def make_electra(cfg, **sizes):
 def save(
   path, params, cfg, tokenizer, *, step=12, identity=None, heldout=None, **task
 ) -> pathlib.Path:
-  """A workdir with one checkpoint."""
+  """Saves a workdir with one checkpoint; returns its path."""
   path = pathlib.Path(path)
   path.mkdir(parents=True)
   tokenizer.save(path / "tokenizer")
@@ -107,7 +107,7 @@ def save(
 
 
 def assert_same_trees(a, b):
-  """To the bit."""
+  """Checks equality to the bit."""
   a, b = (
     traverse_util.flatten_dict(a, sep="/"),
     traverse_util.flatten_dict(b, sep="/"),

@@ -1,6 +1,6 @@
-"""Several hosts, as processes of their own that talk over gloo on CPU.
+"""Several hosts, as separate processes that communicate over gloo on the CPU.
 
-What each runs is `maskedlm ...`, or one_host.py: the loop on a toy task.
+Each runs `maskedlm ...`, or one_host.py, the training loop on a toy task.
 """
 
 import functools
@@ -30,13 +30,12 @@ from helpers.host_processes import (
   wait_for,
 )
 from maskedlm.core.errors import ConfigError
-from maskedlm.runtime import multihost as hosts
-from maskedlm.runtime import startup, xla_flags
+from maskedlm.runtime import multihost, startup, xla_flags
 
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-  """-> f(devices): the workdir of 20 steps of the toy task on one host."""
+  """Returns a function: number of devices -> workdir of 20 toy steps."""
 
   @functools.cache
   def workdir(devices):
@@ -47,7 +46,9 @@ def undisturbed(tmp_path_factory):
   return workdir
 
 
-def test_a_signal_to_one_stops_all_and_one_host_goes_on(undisturbed, tmp_path):
+def test_a_signal_to_one_host_stops_all_and_one_host_can_continue(
+  undisturbed, tmp_path
+):
   hosts = start(2, *TOY, "train", tmp_path, 20, 0.1)
   wait_for("step 6/", hosts[0])
   hosts[1].send_signal(signal.SIGTERM)
@@ -55,21 +56,21 @@ def test_a_signal_to_one_stops_all_and_one_host_goes_on(undisturbed, tmp_path):
   stopped = steps(tmp_path)[-1]
   assert 6 <= stopped < 20
   run(1, *TOY, "train", tmp_path, 20, devices=2)
-  # Two hosts of one device and one host of two: the same to the last bit.
+  # Two hosts with one device each and one host with two agree to the last bit.
   assert losses(tmp_path) == losses(undisturbed(2))
   assert (tmp_path / "config.json").exists()
 
 
-def test_hosts_agree_or_all_are_told_who_differs(tmp_path):
+def test_hosts_agree_or_all_report_which_one_differs(tmp_path):
   ended = run(2, *TOY, "agree", tmp_path, devices=2, SKEW="-90")
-  told = [
-    json.loads(line.removeprefix("told "))
+  results = [
+    json.loads(line.removeprefix("results "))
     for _, out, _ in ended
     for line in out.splitlines()
-    if line.startswith("told ")
+    if line.startswith("results ")
   ]
   name = socket.gethostname()
-  for me, each in enumerate(told):
+  for me, each in enumerate(results):
     assert each["values"] == [
       {"host": 0, "text": ""},
       {"host": 1, "text": "üüüüü"},
@@ -79,14 +80,14 @@ def test_hosts_agree_or_all_are_told_who_differs(tmp_path):
     assert (each["code 74"], each["code 2"]) == (74, 2)
     assert f"corpus: 0abc on host 0 ({name}), 1abc on host 1" in each["differ"]
     assert "is not host 0's folder" in each["apart"]
-    # Host 1's flag is set at the third call: all see it two calls later.
+    # Host 1's flag is set at the third call; all hosts see it two calls later.
     assert each["asked"] == [False] * 4 + [True] * 2
     assert each["shard"] == [[me, me + 2], 4]
     assert each["rows"] == list(range(8))
-  assert told[0]["failed"] == f"host 1 ({name}): no such corpus"
-  # Where all are on one machine, they are reached from nowhere else.
-  assert told[0]["listening"] and told[1]["listening"]
-  for each in told:
+  assert results[0]["failed"] == f"host 1 ({name}): no such corpus"
+  # On one machine, hosts listen on the loopback address only.
+  assert results[0]["listening"] and results[1]["listening"]
+  for each in results:
     assert {x.rpartition(":")[0] for x in each["listening"]} == {"127.0.0.1"}
   (line,) = (x for x in ended[0][2].splitlines() if "clock" in x)
   assert re.fullmatch(
@@ -100,7 +101,7 @@ def test_one_host_opens_no_port(monkeypatch):
   before = one_host.listening()
   with startup.connected():
     assert (
-      hosts.run_on_all_hosts(lambda: 3, facts=lambda made: {"x": made}) == 3
+      multihost.run_on_all_hosts(lambda: 3, facts=lambda made: {"x": made}) == 3
     )
   assert one_host.listening() == before
 
@@ -114,7 +115,7 @@ def test_one_host_opens_no_port(monkeypatch):
     (TypeError("a bug"), 1),
   ],
 )
-def test_one_of_several_hosts_ends_with_the_code_of_its_error(
+def test_a_host_among_several_exits_with_the_code_of_its_error(
   monkeypatch, error, code
 ):
   registered = []
@@ -146,7 +147,7 @@ def test_hosts_with_different_packages_are_refused(tmp_path):
     )
 
 
-# Who the hosts are.
+# Finding the hosts.
 
 EXPLICIT = {
   "JAX_COORDINATOR_ADDRESS": "10.0.0.1:1234",
@@ -178,12 +179,13 @@ SLURM = {
     (SLURM, {}),
     ({**SLURM, "JAX_COORDINATOR_ADDRESS": "10.0.0.1:1234"}, {}),
     ({**SLURM, "SLURM_NTASKS": "1"}, None),
-    ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "16"}, None),  # A shell of salloc.
+    # A shell started by salloc.
+    ({"SLURM_JOB_ID": "7", "SLURM_NTASKS": "16"}, None),
     ({"TPU_WORKER_HOSTNAMES": "a,b", "TPU_WORKER_ID": "0"}, {}),
     ({"TPU_WORKER_HOSTNAMES": "localhost"}, None),
   ],
 )
-def test_the_environment_says_who_the_hosts_are(environ, found):
+def test_hosts_are_found_in_the_environment(environ, found):
   assert startup.find_hosts(environ) == found
 
 
@@ -195,7 +197,7 @@ def test_the_environment_says_who_the_hosts_are(environ, found):
     {"JAX_COORDINATOR_ADDRESS": "10.0.0.1"},
   ],
 )
-def test_an_incomplete_environment_is_told(change):
+def test_an_incomplete_environment_is_an_error(change):
   with pytest.raises(ConfigError, match="expected host:port of host 0"):
     startup.find_hosts({**EXPLICIT, **change})
   for name in EXPLICIT:
@@ -206,7 +208,9 @@ def test_an_incomplete_environment_is_told(change):
 @pytest.mark.parametrize(
   ("workers", "found"), [("10.0.0.2,10.0.0.3", {}), ("10.0.0.2", None)]
 )
-def test_a_tpu_vm_is_asked_for_its_workers(monkeypatch, workers, found):
+def test_a_tpu_vm_finds_its_workers_in_the_metadata(
+  monkeypatch, workers, found
+):
   class Metadata(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
       assert self.headers["Metadata-Flavor"] == "Google"
@@ -227,13 +231,13 @@ def test_a_tpu_vm_is_asked_for_its_workers(monkeypatch, workers, found):
   server.server_close()
 
 
-# Four hosts, and what goes wrong.
+# Failures of several hosts.
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("killed", [0, 2])
 def test_a_killed_host_stops_the_others(undisturbed, tmp_path, killed):
-  """And fewer of them go on as if nothing had been."""
+  """Fewer hosts continue, with the same losses."""
   hosts = start(4, *TOY, "train", tmp_path, 20, 0.2)
   wait_for("step 10/", hosts[0])
   hosts[killed].send_signal(signal.SIGKILL)
@@ -242,18 +246,18 @@ def test_a_killed_host_stops_the_others(undisturbed, tmp_path, killed):
   assert time.monotonic() - killed_at < 60
   for i, (code, _, err) in enumerate(ended):
     if i != killed:
-      # 69 is ours. JAX may be quicker, above all where host 0 has gone: then
-      # it ends the process, having said that another task died.
+      # 69 is maskedlm's code. JAX may be quicker, above all if host 0 is gone:
+      # it logs that another task died, and aborts the process.
       assert code in (69, -signal.SIGABRT), err
       assert "another host has stopped" in err or "another task died" in err
-  # The last one may be half-way.
+  # The last checkpoint may be incomplete.
   assert steps(tmp_path)[-1] in (4, 5, 8, 10, 12)
   run(2, *TOY, "train", tmp_path, 20, devices=2)
   same_losses(tmp_path, undisturbed(4))
 
 
 def same_losses(workdir, other):
-  """To float tolerance: the order of a sum over four depends on who adds."""
+  """Compares to float tolerance: the order of a sum over four hosts varies."""
   pairs = list(zip(losses(workdir), losses(other), strict=True))
   assert len(pairs) > 20
   for a, b in pairs:
@@ -264,10 +268,10 @@ def same_losses(workdir, other):
 @pytest.mark.slow
 def test_an_error_on_one_host_ends_all(tmp_path):
   hosts = start(2, *TOY, "train", tmp_path, 20, 0, 1)
-  (first, _, told), (second, _, err) = finish(hosts)
+  (first, _, other), (second, _, err) = finish(hosts)
   assert second == 1 and "the disk of this host is gone" in err
   assert first in (69, -signal.SIGABRT)
-  assert "another host has stopped" in told or "another task died" in told
+  assert "another host has stopped" in other or "another task died" in other
 
 
 @pytest.mark.slow
@@ -285,7 +289,7 @@ def pretrain(tiny):
     *tiny_run.command("pretrain", f"--config={config}"),
     f"--config.corpus.path={corpus}",
     "--config.optimizer.schedule=constant",
-    "--config.train.eval_rows=3",  # Fewer than there are hosts.
+    "--config.train.eval_rows=3",  # Fewer rows than hosts.
   ]
 
 
@@ -293,7 +297,7 @@ def pretrain(tiny):
 def test_checkpoints_of_four_hosts_are_restored_by_one_and_two(
   pretrain, tmp_path
 ):
-  """The whole way, as a user goes it; 12 steps, of which 4 hosts do 8."""
+  """12 steps as a user runs them, 8 of them on 4 hosts."""
   whole, four, two = (tmp_path / name for name in ("whole", "four", "two"))
   run(1, *pretrain, f"--workdir={whole}", devices=4)
   ended = run(4, *pretrain, f"--workdir={four}", "--config.train.num_steps=8")

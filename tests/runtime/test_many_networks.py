@@ -1,6 +1,6 @@
-"""Two hosts with addresses of their own: each in its own network namespace.
+"""Two hosts in network namespaces of their own, as on separate machines.
 
-A wire (a veth pair) joins them. Needs root and iproute2; skipped without.
+A veth pair connects them. Needs root and iproute2; skipped otherwise.
 """
 
 import os
@@ -11,22 +11,22 @@ from typing import NamedTuple
 
 import pytest
 
-from helpers import host_processes as pod
+from helpers import host_processes
 
 pytestmark = pytest.mark.slow
 
-# A host has a name, and in its own /etc/hosts its address: gloo looks there.
+# Each host has its own name and an /etc/hosts with its address, for gloo.
 ENTER = 'mount --bind "$1" /etc/hosts; hostname "$2"; shift 2; exec "$@"'
 ADDRESSES = ("10.231.7.1", "10.231.7.2")
 
 
 class Networks(NamedTuple):
-  names: tuple[str, ...]  # Of the namespaces, and of the wire's ends in them.
-  within: list[list]  # What runs a command there.
+  names: tuple[str, ...]  # Of the namespaces, and of the ends of the veth pair.
+  within: list[list]  # For each, the command that runs another one in it.
 
 
 def ip(*words):
-  """The error of `ip WORDS`, empty if it has none."""
+  """Returns the error message of `ip WORDS`, "" if it succeeds."""
   ended = subprocess.run(
     ["ip", *words], check=False, capture_output=True, text=True
   )
@@ -60,26 +60,32 @@ def networks(tmp_path):
 
 def start(networks, *argv):
   address = f"{ADDRESSES[0]}:4567"
-  return pod.start(2, *argv, within=networks.within, address=address)
+  return host_processes.start(2, *argv, within=networks.within, address=address)
 
 
-def test_hosts_with_addresses_of_their_own(networks, tmp_path):
-  ended = pod.finish(start(networks, *pod.TOY, "train", tmp_path / "two", 20))
+def test_hosts_with_different_addresses(networks, tmp_path):
+  ended = host_processes.finish(
+    start(networks, *host_processes.TOY, "train", tmp_path / "two", 20)
+  )
   assert [code for code, _, _ in ended] == [0, 0], ended
-  pod.run(1, *pod.TOY, "train", tmp_path / "one", 20, devices=2)
-  assert pod.losses(tmp_path / "two") == pod.losses(tmp_path / "one")
+  host_processes.run(
+    1, *host_processes.TOY, "train", tmp_path / "one", 20, devices=2
+  )
+  assert host_processes.losses(tmp_path / "two") == host_processes.losses(
+    tmp_path / "one"
+  )
 
 
-def test_a_network_that_fails_stops_both(networks, tmp_path):
-  """No connection is closed: what is sent is lost, and nobody is told."""
-  hosts = start(networks, *pod.TOY, "train", tmp_path, 999, 0.1)
-  pod.wait_for("step 10/", hosts[0])
+def test_a_failing_network_stops_both_hosts(networks, tmp_path):
+  """Packets are lost, but no connection is closed."""
+  hosts = start(networks, *host_processes.TOY, "train", tmp_path, 999, 0.1)
+  host_processes.wait_for("step 10/", hosts[0])
   name = networks.names[1]
   assert not ip("-n", name, "link", "set", name, "down")
   began = time.monotonic()
-  ended = pod.finish(hosts, seconds=120)
+  ended = host_processes.finish(hosts, seconds=120)
   assert time.monotonic() - began < 60
   for code, _, err in ended:
     assert code in (69, -6), err
     assert "another host has stopped" in err or "task" in err, err
-  assert pod.steps(tmp_path)
+  assert host_processes.steps(tmp_path)

@@ -1,4 +1,4 @@
-"""XLA's flags: each is known, each has a reason, the user's stay."""
+"""XLA flags: each is known to XLA and has a reason; the user's flags win."""
 
 import os
 import subprocess
@@ -11,11 +11,11 @@ from maskedlm.runtime import chips, xla_flags
 GPU = "--xla_gpu_enable_latency_hiding_scheduler"
 
 
-def test_the_platforms_own_flags_are_added_once():
+def test_a_platforms_flags_are_added_once():
   environ = {"JAX_PLATFORMS": "cuda,cpu", "XLA_FLAGS": "--xla_dump_to=/x"}
-  said = xla_flags.set_up(environ)
+  line = xla_flags.set_up(environ)
   assert environ["XLA_FLAGS"] == f"--xla_dump_to=/x {GPU}=true"
-  assert said.startswith(f"added to XLA_FLAGS: {GPU}=true (")
+  assert line.startswith(f"added to XLA_FLAGS: {GPU}=true (")
   before = dict(environ)
   assert xla_flags.set_up(environ) == "" and environ == before
   environ = {"JAX_PLATFORMS": "tpu"}
@@ -29,13 +29,13 @@ def test_the_platforms_own_flags_are_added_once():
 @pytest.mark.parametrize(
   "given", [f"{GPU}=false", f"--xla_dump_to=/x {GPU}", f"{GPU} --xla_a=1"]
 )
-def test_what_the_user_says_stays(given):
+def test_the_users_flags_are_kept(given):
   environ = {"JAX_PLATFORMS": "cuda", "XLA_FLAGS": given}
   assert xla_flags.set_up(environ) == ""
   assert environ["XLA_FLAGS"] == given
 
 
-def test_a_longer_name_is_another_flag():
+def test_a_flag_whose_name_is_a_prefix_is_still_added():
   flag = "--xla_tpu_enable_async_collective_fusion"
   given = f"{flag}_fuse_all_gather=false"
   environ = {"JAX_PLATFORMS": "tpu", "LIBTPU_INIT_ARGS": given}
@@ -44,11 +44,11 @@ def test_a_longer_name_is_another_flag():
   assert "fuse_all_gather=true" not in environ["LIBTPU_INIT_ARGS"]
 
 
-def test_a_cpu_has_none(monkeypatch):
+def test_the_cpu_has_no_flags_of_its_own(monkeypatch):
   environ = {"JAX_PLATFORMS": "cpu"}
   assert xla_flags.set_up(environ) == ""
   assert environ == {"JAX_PLATFORMS": "cpu"}
-  # Not asked: by what is installed.
+  # Without JAX_PLATFORMS, the installed plugins decide.
   monkeypatch.setattr(xla_flags.importlib.util, "find_spec", lambda name: None)
   assert xla_flags.find_platform({}) == "cpu"
   monkeypatch.setattr(
@@ -62,8 +62,8 @@ def test_a_cpu_has_none(monkeypatch):
   ("device", "expected"),
   [("", "gpu"), ("/dev/accel*", "tpu"), ("/dev/vfio/[0-9]*", "tpu")],
 )
-def test_libtpu_without_a_tpu_is_for_plans(monkeypatch, device, expected):
-  """Beside a CUDA plugin: the GPU's flags are not lost to it."""
+def test_libtpu_without_a_tpu_is_ignored(monkeypatch, device, expected):
+  """It may be installed for `maskedlm plan`, beside a CUDA plugin."""
   monkeypatch.setattr(xla_flags.importlib.util, "find_spec", lambda name: name)
   monkeypatch.setattr(
     xla_flags.glob, "glob", lambda pattern: [pattern] * (pattern == device)
@@ -78,22 +78,23 @@ def test_every_flag_has_a_reason():
     assert len({flag.name for flag in flags}) == len(flags)
 
 
-def test_a_step_is_compiled_as_its_chip_can():
+def test_step_options_are_those_of_the_chip():
   assert set(xla_flags.STEP_OPTIONS) == {
     kind for kind in chips.PEAK_FLOPS if kind.startswith(("TPU v5", "TPU v6"))
   }
   for kind in xla_flags.STEP_OPTIONS:
     options = xla_flags.step_options(kind, {})
     assert options["xla_jf_crs_combiner_threshold_in_bytes"] == "4194304"
-  for kind in ("TPU v4", "cpu", "NVIDIA H200"):  # A v4 runs out of vmem.
+  for kind in ("TPU v4", "cpu", "NVIDIA H200"):  # A v4 would run out of vmem.
     assert not xla_flags.step_options(kind, {})
   given = {"LIBTPU_INIT_ARGS": "--xla_enable_async_all_reduce=false"}
-  kept = xla_flags.step_options("TPU v5 lite", given)  # The user's stays.
+  # The user's flag is kept.
+  kept = xla_flags.step_options("TPU v5 lite", given)
   assert len(kept) == 2 and "xla_enable_async_all_reduce" not in kept
 
 
-def test_jax_starts_with_those_of_gpus():
-  # jaxlib for CPUs knows them too; one that it doesn't know ends the process.
+def test_jax_starts_with_the_gpu_flags():
+  # jaxlib for CPUs knows them too; an unknown flag would end the process.
   _, flags = xla_flags.FLAGS["gpu"]
   given = " ".join(f"--{flag.name}={flag.value}" for flag in flags)
   environ = {**os.environ, "XLA_FLAGS": given, "JAX_PLATFORMS": "cpu"}

@@ -1,4 +1,4 @@
-"""A step's temporaries are taken from memory that the process has."""
+"""A step's temporaries reuse memory that the process already has."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ import pytest
 from maskedlm.runtime import allocator
 
 pytestmark = pytest.mark.skipif(
-  platform.libc_ver()[0] != "glibc", reason="it is glibc's malloc that is set"
+  platform.libc_ver()[0] != "glibc", reason="sets options of glibc's malloc"
 )
 
 # The sine of 4096 x 4096 float32 is a temporary: 64 MiB.
@@ -32,7 +32,7 @@ print(faults[-1] - faults[9], os.environ.get("GLIBC_TUNABLES"), *sys.argv[1:])
 
 
 def run_program(**environ):
-  """(pages that the last ten of twenty calls map anew, all that it prints)."""
+  """Returns (pages newly mapped by calls 11 to 20, everything else printed)."""
   kept = {k: v for k, v in os.environ.items() if not k.startswith("MALLOC_")}
   process = subprocess.run(
     [sys.executable, "-c", PROGRAM, "an", "argument"],
@@ -44,36 +44,37 @@ def run_program(**environ):
   return int(process.stdout.split()[0]), process.stdout.split()[1:]
 
 
-def test_freed_memory_is_used_again():
+def test_freed_memory_is_reused():
   pages = 64 * 2**20 // resource.getpagesize()
-  # In small pages, as 32 large ones could be mapped each time, unseen.
+  # Small pages: with huge ones only 32 would be mapped each time, too few to
+  # notice.
   small = allocator.TUNABLES.replace("hugetlb=1", "hugetlb=0")
   assert small != allocator.TUNABLES
   faults, _ = run_program(GLIBC_TUNABLES=small)
-  # On a busy machine two of the ten may still find another place.
+  # On a busy machine two of the ten calls may still get new memory.
   assert faults < 2.1 * pages
 
 
-def test_the_second_start_has_its_arguments():
+def test_the_restarted_program_keeps_its_arguments():
   faults, printed = run_program()
   assert faults < 2.1 * 64 * 2**20 // resource.getpagesize()
-  # What it starts has the malloc that it would have.
+  # Its child processes get the default malloc.
   assert printed == ["None", "an", "argument"]
 
 
-def test_without_it_all_is_mapped_anew():
+def test_without_the_tunables_all_pages_are_mapped_anew():
   huge = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
   if huge.exists() and "[always]" in huge.read_text():
     pytest.skip("this kernel maps huge pages: 64 MiB are 32 of them")
   pages = 64 * 2**20 // resource.getpagesize()
-  # The user's own options, which are left alone.
+  # The user's own options are left alone.
   faults, _ = run_program(MALLOC_TRIM_THRESHOLD_="131072")
   assert faults > 9 * pages
 
 
 @pytest.fixture
 def starts(monkeypatch):
-  """The starts of a program, which isn't started here: (argv, environment)."""
+  """Records (argv, environment) of each restart instead of restarting."""
   starts = []
   monkeypatch.setattr(os, "execve", lambda _, *args: starts.append(args))
   monkeypatch.setattr(sys, "argv", ["/bin/maskedlm", "embed"])
@@ -82,12 +83,12 @@ def starts(monkeypatch):
   return starts
 
 
-def test_it_is_started_with_what_it_was(starts):
+def test_restart_keeps_interpreter_arguments_and_environment(starts):
   allocator.keep_freed({"JAX_PLATFORMS": "cpu"})
   [(argv, environ)] = starts
   assert argv == [sys.executable, "-O", "/bin/maskedlm", "embed"]
   assert environ.keys() == {"JAX_PLATFORMS", "GLIBC_TUNABLES"}
-  allocator.keep_freed(environ)  # The second start.
+  allocator.keep_freed(environ)  # As called after the restart.
   assert environ == {"JAX_PLATFORMS": "cpu"}
   assert len(starts) == 1
 
@@ -100,20 +101,20 @@ def test_it_is_started_with_what_it_was(starts):
     {"JAX_PLATFORMS": "cpu", "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"},
   ],
 )
-def test_when_it_is_left_as_it_is(starts, environ):
+def test_other_platforms_and_the_users_options_are_left_alone(starts, environ):
   before = dict(environ)
   allocator.keep_freed(environ)
   assert not starts
   assert environ == before
 
 
-def test_not_with_jax_there(starts, monkeypatch):
+def test_no_restart_once_jax_is_imported(starts, monkeypatch):
   monkeypatch.setitem(sys.modules, "jax", None)
   allocator.keep_freed({"JAX_PLATFORMS": "cpu"})
   assert not starts
 
 
-def test_not_a_program_read_from_stdin(starts, monkeypatch):
+def test_no_restart_of_a_program_read_from_stdin(starts, monkeypatch):
   monkeypatch.setattr(sys, "argv", ["-"])
   allocator.keep_freed({"JAX_PLATFORMS": "cpu"})
   assert not starts

@@ -1,4 +1,4 @@
-"""Storage that fails: what the user can mend, and what is tried again."""
+"""Storage failures: those the user must fix, and those a retry may fix."""
 
 import errno
 import pathlib
@@ -11,7 +11,7 @@ from maskedlm.runtime import multihost, startup, storage_errors
 
 
 class HttpError(Exception):
-  """As gcsfs has it."""
+  """Like gcsfs's error."""
 
   def __init__(self, code):
     super().__init__(f"an answer of the bucket, {code}\nand a page of it")
@@ -38,11 +38,11 @@ def raised_within(context, error):
   ],
   ids=repr,
 )
-def test_a_wrong_name_or_right_is_wrong_input(error):
-  told = raised_within(storage_errors.bucket_errors("gs://bucket/run"), error)
-  assert isinstance(told, ConfigError) and told.exit_code == 2
-  assert "gs://bucket/run can't be reached" in str(told)
-  assert "spelling" in str(told) and "\n" not in str(told)
+def test_wrong_names_and_permissions_are_config_errors(error):
+  raised = raised_within(storage_errors.bucket_errors("gs://bucket/run"), error)
+  assert isinstance(raised, ConfigError) and raised.exit_code == 2
+  assert "gs://bucket/run can't be reached" in str(raised)
+  assert "spelling" in str(raised) and "\n" not in str(raised)
   assert isinstance(storage_errors.unwritable("/run", error), ConfigError)
 
 
@@ -58,23 +58,27 @@ def test_a_wrong_name_or_right_is_wrong_input(error):
   ],
   ids=repr,
 )
-def test_what_may_pass_is_started_again(error):
-  told = raised_within(storage_errors.bucket_errors("gs://bucket/run"), error)
-  assert isinstance(told, StorageError) and told.exit_code == 74
-  assert "the same command" in str(told) and "\n" not in str(told)
-  assert not startup._is_loss(told)  # Nor has another host stopped.
+def test_temporary_failures_are_storage_errors(error):
+  raised = raised_within(storage_errors.bucket_errors("gs://bucket/run"), error)
+  assert isinstance(raised, StorageError) and raised.exit_code == 74
+  assert "the same command" in str(raised) and "\n" not in str(raised)
+  # It doesn't count as the loss of another host either.
+  assert not startup._is_loss(raised)
   assert isinstance(storage_errors.unwritable("/run", error), StorageError)
 
 
-def test_a_disk_that_is_full_under_a_run_is_told_wherever_it_is_met(tmp_path):
-  full = OSError(errno.ENOSPC, "No space left on device")  # A write's.
-  told = raised_within(multihost.workdir(tmp_path), full)
-  assert isinstance(told, StorageError) and told.exit_code == 74
-  assert f"{tmp_path} can't be written (No space left" in str(told)
+def test_a_full_disk_is_one_line_wherever_it_is_noticed(tmp_path):
+  full = OSError(errno.ENOSPC, "No space left on device")  # Raised by a write.
+  raised = raised_within(multihost.workdir(tmp_path), full)
+  assert isinstance(raised, StorageError) and raised.exit_code == 74
+  assert f"{tmp_path} can't be written (No space left" in str(raised)
   named = OSError(errno.EDQUOT, "Disk quota exceeded", "/logs/events")
-  told = raised_within(multihost.workdir(tmp_path), named)
-  assert isinstance(told, StorageError) and "/logs/events can't" in str(told)
-  locked = OSError(errno.EROFS, "Read-only file system")  # After an error.
+  raised = raised_within(multihost.workdir(tmp_path), named)
+  assert isinstance(raised, StorageError) and "/logs/events can't" in str(
+    raised
+  )
+  # ext4 after an I/O error.
+  locked = OSError(errno.EROFS, "Read-only file system")
   assert isinstance(
     raised_within(multihost.workdir(tmp_path), locked), ConfigError
   )
@@ -82,13 +86,13 @@ def test_a_disk_that_is_full_under_a_run_is_told_wherever_it_is_met(tmp_path):
   assert raised_within(multihost.workdir(tmp_path), bug) is bug
 
 
-def test_what_is_told_already_stays():
-  told = CheckpointError("another run has begun to write")
-  assert raised_within(storage_errors.bucket_errors("/run"), told) is told
+def test_errors_that_already_have_an_exit_code_are_kept():
+  raised = CheckpointError("another run has begun to write")
+  assert raised_within(storage_errors.bucket_errors("/run"), raised) is raised
 
 
-def test_a_host_that_has_gone_is_no_failure_of_the_storage():
-  """As Orbax tells it: barriers of a save whose other host was killed."""
+def test_a_lost_host_is_not_a_storage_error():
+  """Orbax reports it as a timeout of a barrier or of a save."""
   gone = jax.errors.JaxRuntimeError("DEADLINE_EXCEEDED: Barrier timed out.")
   late = TimeoutError("Timed out while waiting for async_write_complete")
   late.__cause__ = gone
@@ -98,15 +102,15 @@ def test_a_host_that_has_gone_is_no_failure_of_the_storage():
 
 
 @pytest.mark.parametrize("error", [ConfigError, CheckpointError])
-def test_an_error_with_an_exit_code_is_no_loss_whatever_its_cause(error):
+def test_an_error_with_an_exit_code_is_no_lost_host_whatever_its_cause(error):
   cause = ValueError("UNAVAILABLE: Error writing")
   assert startup._is_loss(cause)
-  told = error("UNAVAILABLE: it can't be reached")
-  told.__cause__ = cause
-  assert not startup._is_loss(told)
+  raised = error("UNAVAILABLE: it can't be reached")
+  raised.__cause__ = cause
+  assert not startup._is_loss(raised)
 
 
-def test_a_workdir_that_cant_be_written_is_told_by_one_host_too(tmp_path):
+def test_an_unwritable_workdir_is_an_error_on_a_single_host_too(tmp_path):
   (tmp_path / "file").write_text("")
   for path, why in (
     (tmp_path / "file", "File exists"),

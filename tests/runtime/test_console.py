@@ -1,9 +1,11 @@
-"""A line of progress on a terminal is replaced, whatever is told next."""
+"""On a terminal, the next line of output replaces the progress line."""
 
 import contextlib
 import fcntl
+import functools
 import os
 import pty
+import select
 import struct
 import termios
 
@@ -12,13 +14,21 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console
 
 
+def _read(terminal):
+  """Returns what comes within 0.2 s: two writes may arrive one by one."""
+  text = b""
+  while select.select([terminal], [], [], 0.2)[0]:
+    text += os.read(terminal, 1000)
+  return text.decode()
+
+
 @contextlib.contextmanager
 def screen():
-  """() -> what a terminal of 20 columns was sent, as stderr."""
+  """Yields a function that returns what a 20-column terminal received."""
   ours, theirs = pty.openpty()
   fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 5, 20, 0, 0))
   with open(theirs, "w") as stderr, contextlib.redirect_stderr(stderr):
-    yield lambda: os.read(ours, 1000).decode()
+    yield functools.partial(_read, ours)
   os.close(ours)
 
 
@@ -29,11 +39,11 @@ def test_a_line_that_would_wrap_is_cut():
   with screen() as sent:
     console.progress("step 100/900 | loss 7.967")
     assert sent() == CLEAR + "step 100/900 | loss"
-    console.log("step 100 held out | loss 6")  # This one stays: all of it.
+    console.log("step 100 held out | loss 6")  # A log line is printed in full.
     assert sent() == CLEAR + "step 100 held out | loss 6\r\n"
 
 
-def test_an_error_does_not_stand_behind_it():
+def test_an_error_replaces_the_progress_line():
   def verb(argv):
     console.progress("step 1")
     raise ConfigError("no")
@@ -43,7 +53,7 @@ def test_an_error_does_not_stand_behind_it():
     assert sent() == CLEAR + "step 1" + CLEAR + "error: no\r\n"
 
 
-def test_without_a_terminal_lines_are_whole(capsys):
+def test_without_a_terminal_lines_are_complete(capsys):
   console.progress("step 100/900 | loss 7.967")
   console.clear_progress()
   assert capsys.readouterr().err == "step 100/900 | loss 7.967\n"

@@ -1,4 +1,4 @@
-"""What a verb is told to write: checked first, written whole at the end."""
+"""Output paths are checked before the work starts, and written as a whole."""
 
 import errno
 import pathlib
@@ -11,7 +11,7 @@ from maskedlm.core.errors import ConfigError, StorageError
 from maskedlm.runtime import output_files, output_options
 
 
-def test_a_file(tmp_path):
+def test_check_file(tmp_path):
   output_options.check_file(tmp_path / "new", option="--out")
   (tmp_path / "old").write_text("")
   output_options.check_file(tmp_path / "old", option="--out")
@@ -23,7 +23,7 @@ def test_a_file(tmp_path):
       output_options.check_file(path, option="--out")
 
 
-def test_a_link_and_a_device_stay_what_they_are(tmp_path):
+def test_links_and_devices_are_written_through(tmp_path):
   (tmp_path / "file").write_text("old")
   (tmp_path / "link").symlink_to("file")
   (tmp_path / "null").symlink_to("/dev/null")
@@ -35,7 +35,7 @@ def test_a_link_and_a_device_stay_what_they_are(tmp_path):
   assert pathlib.Path("/dev/null").is_char_device()
 
 
-def test_a_folder(tmp_path):
+def test_check_folder(tmp_path):
   output_options.check_folder(tmp_path, option="--export")
   output_options.check_folder(tmp_path / "a" / "new", option="--export")
   (tmp_path / "old").write_text("")
@@ -44,7 +44,7 @@ def test_a_folder(tmp_path):
       output_options.check_folder(path, option="--export")
 
 
-def test_no_right(tmp_path, monkeypatch):
+def test_no_permission(tmp_path, monkeypatch):
   monkeypatch.setattr(output_options.os, "access", lambda path, mode: False)
   for check in (output_options.check_file, output_options.check_folder):
     with pytest.raises(ConfigError, match="permission denied"):
@@ -54,7 +54,7 @@ def test_no_right(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
   ("number", "kind"), [(errno.ENOSPC, StorageError), (errno.EROFS, ConfigError)]
 )
-def test_what_goes_wrong_at_the_end(number, kind):
+def test_failures_at_the_end_name_the_option(number, kind):
   with (
     pytest.raises(kind, match=r"--out=a can't be written \("),
     output_options.named_errors("a", option="--out"),
@@ -73,19 +73,19 @@ def test_what_goes_wrong_at_the_end(number, kind):
     ["embed", "--input=d.tsv", "--standardise=f.npz", "--out=f.npz"],
   ],
 )
-def test_verbs_check_before_they_open_the_checkpoint(
+def test_verbs_check_outputs_before_they_open_the_checkpoint(
   argv, tmp_path, monkeypatch, capsys
 ):
   monkeypatch.chdir(tmp_path)
   for name in ("d.tsv", "d.jsonl"):
     (tmp_path / name).write_text("text\n")
   assert main.main([*argv, "--checkpoint=absent"]) == 2
-  said = capsys.readouterr().err
-  assert said.count("\n") == 1 and "absent" not in said
+  err = capsys.readouterr().err
+  assert err.count("\n") == 1 and "absent" not in err
   assert (tmp_path / "d.jsonl").read_text() == "text\n"
 
 
-def test_inspect_checks_before_it_measures(capsys):
+def test_inspect_checks_its_output_first(capsys):
   config = ROOT / "configs" / "bert.py"
   argv = ["inspect", f"--config={config}", "--html=/none/a.html"]
   assert main.main(argv) == 2
