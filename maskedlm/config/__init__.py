@@ -1,6 +1,6 @@
-"""The config of a run: options, presets, overrides of the command line.
+"""The config of a run: options, presets, overrides on the command line.
 
-A config file begins with `from maskedlm import config` and starts from
+A config file imports `from maskedlm import config` and starts from
 `config.default(objective)`.
 """
 

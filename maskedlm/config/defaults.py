@@ -1,6 +1,6 @@
-"""The config of pretraining: built from the options' dataclasses, and checked.
+"""Builds and checks the config of pretraining, from the options' dataclasses.
 
-A config file (configs/*.py) starts from `default()` and sets what differs.
+A config file (configs/*.py) starts from `default()` and changes values.
 """
 
 import dataclasses
@@ -22,8 +22,8 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.architecture import ModelOptions
 from maskedlm.training.optimizer import OptimizerOptions
 
-# Section -> its options; "" is the top level. config.objective comes from the
-# objective's own file.
+# Section -> its options; "" is the top level. Those of config.objective are in
+# the objective's file.
 SECTIONS: Mapping[str, type] = {
   "": RunOptions,
   "corpus": CorpusOptions,
@@ -37,7 +37,7 @@ SECTIONS: Mapping[str, type] = {
 
 
 def default(objective: str = "mlm_nsp") -> ConfigDict:
-  """Returns the default config of an objective, a module of objectives/."""
+  """Returns the default config of pretraining with an objective."""
   config = options.to_config(RunOptions)
   config.objective = objective_section(objective)
   for name, section in SECTIONS.items():
@@ -47,17 +47,17 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
 
 
 def objective_section(name: str) -> ConfigDict:
-  """Returns config.objective of an objective, with its defaults."""
+  """Returns the default config.objective of an objective."""
   section = ConfigDict({"name": name})
   section.update(options.to_config(objectives.load_objective(name).Options))
   return section
 
 
 def validate(config: ConfigDict) -> None:
-  """Checks every option by itself, and what no single module can see.
+  """Checks every option, and combinations that concern several modules.
 
   Raises:
-    ConfigError: naming the option, its value and what is expected.
+    ConfigError: an option is wrong.
   """
   objective = objectives.load_objective(config.objective.name).Options
   given = set(config.objective.keys()) - {"name"}
@@ -65,9 +65,9 @@ def validate(config: ConfigDict) -> None:
   if given != known:
     odd = ", ".join(sorted(given ^ known))
     raise ConfigError(
-      f"objective.name={config.objective.name!r} doesn't go with this "
-      f"config's objective options ({odd}); start from a config written for "
-      "it, or switch with --config.objective.name."
+      f"objective.name={config.objective.name!r} doesn't have this config's "
+      f"objective options ({odd}); start from a config for this objective, or "
+      "switch with --config.objective.name."
     )
   for name, section in SECTIONS.items():
     options.check_options(name, section, config[name] if name else config)
@@ -91,8 +91,8 @@ def sections(config: ConfigDict) -> dict[str, type]:
 def frozen_options(config: ConfigDict) -> frozenset[str]:
   """Returns the names of the options that a resumed run must keep.
 
-  They decide what the parameters are, or which rows and masks a step sees. The
-  corpus and the tokenizer are compared by their contents instead.
+  They determine the parameters, or the rows and masks of a step. The corpus
+  and the tokenizer are compared by their contents instead.
   """
   names = {"objective.name"}
   for name, section in sections(config).items():

@@ -1,6 +1,6 @@
-"""Every shared option of pretraining: default, meaning, range.
+"""The shared options of pretraining: defaults, meanings, ranges.
 
-The others stand beside the code that reads them: config.model in
+The others are next to the code that reads them: config.model in
 modeling/architecture.py, config.optimizer in training/optimizer.py, and
 config.objective in the objective's file.
 """
@@ -21,7 +21,7 @@ class RunOptions:
     0,
     "Every random choice derives from it.",
     low=0,
-    high=2**32 - 1,  # Keys of JAX have no more bits of it.
+    high=2**32 - 1,  # JAX uses no more bits for keys.
     frozen=True,
   )
   profile: int = option(
@@ -42,7 +42,7 @@ class CorpusOptions:
   """config.corpus: what `maskedlm prepare` reads and writes."""
 
   path: str = option(
-    "", "A prepared corpus; '' for WORKDIR/corpus, which is made if need be."
+    "", "A prepared corpus; '' for WORKDIR/corpus, prepared if necessary."
   )
   source: str = option(
     "docstrings:",
@@ -51,8 +51,8 @@ class CorpusOptions:
   )
   parts: str = option(
     "",
-    "Several languages instead: NAME:SOURCE,... or folders of de.txt, fr.txt, "
-    "and so on.",
+    "Several languages, instead of source: NAME:SOURCE,... or folders of "
+    "de.txt, fr.txt, and so on.",
   )
   text_field: str = option(
     "text", "Field of the text in JSONL, Parquet and TFDS."
@@ -64,9 +64,7 @@ class CorpusOptions:
     choices=("split", "lines"),
   )
   language: str = option("en", "ISO 639-1 code, for splitting sentences.")
-  deduplicate: bool = option(
-    False, "Drop documents that are equal to an earlier one."
-  )
+  deduplicate: bool = option(False, "Drop documents that equal an earlier one.")
   near_duplicates: float = option(
     0.0,
     "Also drop documents whose similarity to an earlier one (Jaccard, of 5 "
@@ -78,10 +76,14 @@ class CorpusOptions:
     0.01, "Share of the documents held out.", low=0.0, high=0.9
   )
   max_sentence_tokens: int = option(
-    128, "A longer sentence is stored as several.", low=1
+    128,
+    "Tokens in a sentence, at most; a longer one is stored as several.",
+    low=1,
   )
   shard_tokens: int = option(1 << 26, "Tokens in a shard, about.", low=1)
-  num_workers: int = option(0, "Processes of prepare; 0 for one a core.", low=0)
+  num_workers: int = option(
+    0, "Processes of prepare; 0 for one per core.", low=0
+  )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,15 +143,15 @@ class DataOptions:
   )
   alpha: float = option(
     0.3,
-    "With corpus.parts, rows are drawn by (share of all rows)^alpha; 1 for as "
-    "they are.",
+    "With corpus.parts, rows are drawn by (share of all rows)^alpha; 1 leaves "
+    "the shares as they are.",
     low=0.0,
     high=1.0,
     frozen=True,
   )
   shares: str = option(
     "",
-    "Instead of alpha, the share of every part: en-web=0.7,en-code=0.3.",
+    "The share of every part, instead of alpha: en-web=0.7,en-code=0.3.",
     frozen=True,
   )
   long_share: float = option(
@@ -169,7 +171,7 @@ class DataOptions:
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions:
-  """config.train: how long, and what is logged, evaluated and saved."""
+  """config.train: length, logs, evaluation and checkpoints."""
 
   num_steps: int = option(100_000, "Updates.", low=1)
   accumulate: int = option(
@@ -177,7 +179,7 @@ class TrainOptions:
   )
   log_every: int = option(
     100,
-    "Steps between log lines; the step of a checkpoint is logged too.",
+    "Steps between log lines; the step of a checkpoint is always logged.",
     low=1,
   )
   eval_every: int = option(
@@ -190,7 +192,7 @@ class TrainOptions:
   keep_last: int = option(2, "Newest checkpoints kept.", low=1)
   keep_best: int = option(
     1,
-    "Checkpoints of the lowest held-out loss kept as well; if any, each "
+    "Checkpoints of the lowest held-out loss that are kept too; above 0, each "
     "evaluated step is saved.",
     low=0,
   )

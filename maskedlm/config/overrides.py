@@ -1,10 +1,11 @@
-"""Reads the config of a verb: its file, and overrides of the command line.
+"""Reads the config of a command: its file, and overrides on the command line.
 
 `--config=FILE[:ARG]` names a config file, `--config.a.b=value` overrides one of
-its options, `--config.optimizer=PRESET` its whole optimizer, and
-`--config.objective.name=NAME` switches the objective. Everything else belongs
-to the verb. A config file is Python and is executed: run only those that you
-trust.
+its options, `--config.optimizer=PRESET` replaces its optimizer, and
+`--config.objective.name=NAME` switches the objective. The last two apply before
+all overrides of single options, whatever their order. Other arguments belong
+to the verb. A config file is Python code that is executed: use only files that
+you trust.
 """
 
 import argparse
@@ -29,16 +30,16 @@ _OPTION = re.compile(r"^--?(no)?config\.")
 def parse_config(
   parser: argparse.ArgumentParser, argv, *, instead: str = ""
 ) -> tuple:
-  """Returns (the verb's arguments, the config of pretraining, validated).
+  """Returns (the verb's arguments, the validated config of pretraining).
 
   Args:
     parser: of the verb; --config is added to it.
     argv: arguments of the command line.
-    instead: an option of the verb that takes the place of --config; where it is
-      given, the config is None.
+    instead: an option of the verb that can be given instead of --config; the
+      config is then None.
 
   Raises:
-    ConfigError: the file or an override is wrong; one line with the remedy.
+    ConfigError: the file or an override is wrong.
     CheckpointError: config.init_from can't be used.
   """
   args, overrides = split_arguments(parser, argv, instead=instead)
@@ -61,17 +62,18 @@ def split_arguments(
   instead: str = "",
   sections: Callable[[ConfigDict], Mapping[str, type]] = defaults.sections,
 ) -> tuple:
-  """Returns (the verb's arguments, with .config; the overrides as given).
+  """Returns (the verb's arguments, including .config; the overrides).
 
-  With --help it prints the verb's arguments, and the options of a config that
-  is given too, and exits.
+  For --help, it prints the verb's arguments, and the options of the config if
+  one is given, and exits.
 
   Args:
-    parser, argv, instead: as in `parse`.
+    parser, argv, instead: as in `parse_config`.
     sections: config -> the dataclass of the options of each section.
 
   Raises:
-    ConfigError: an argument is neither; --config beside `instead`.
+    ConfigError: an argument is neither, or both --config and `instead` are
+      given.
   """
   parser.add_argument(
     "--config",
@@ -124,7 +126,7 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   Args:
     path: FILE or FILE:ARG.
     overrides: arguments of the command line.
-    validate: called with the config; by default that of pretraining.
+    validate: checks the config; by default as one of pretraining.
 
   Raises:
     ConfigError: there is no such file or option, or a value is wrong.
@@ -132,12 +134,12 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   file = pathlib.Path(path.partition(":")[0])
   if not file.is_file():
     expected = "a config such as configs/quickstart.py"
-    # Sizes are arguments: bert_base.py is now bert.py:base.
+    # Sizes are arguments now: bert_base.py became bert.py:base.
     family, _, size = file.stem.rpartition("_")
     if (by_size := file.with_name(f"{family}.py")).is_file():
       expected = f"--config={by_size}:{size}"
     raise ConfigError(f"--config={path}: no such file; expected {expected}")
-  config = _parse(path, [])
+  config = _load_file(path)
   sections, overrides = _split_sections(overrides, config)
   for name, value in sections.items():
     _replace_section(config, name, value)
@@ -147,16 +149,14 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
     if _OPTION.match(token) and name not in known:
       near = did_you_mean(name, known)
       raise ConfigError(f"--config.{name}: {path} has no such option{near}")
-  config = (
-    apply_overrides(config, overrides) if sections else _parse(path, overrides)
-  )
+  config = apply_overrides(config, overrides)
   validate(config)
   return config
 
 
 def _split_sections(overrides, config: ConfigDict) -> tuple[dict, list]:
-  """Returns ({option: value} that replace a whole section, the others)."""
-  whole, rest = {}, []
+  """Returns ({option: value} of those that replace a section, the others)."""
+  sections, rest = {}, []
   tokens = iter(overrides)
   for token in tokens:
     name = _name(token)
@@ -164,18 +164,17 @@ def _split_sections(overrides, config: ConfigDict) -> tuple[dict, list]:
       name == "objective.name" and "objective" in config
     ):
       _, given, value = token.partition("=")
-      whole[name] = value if given else next(tokens, "")
+      sections[name] = value if given else next(tokens, "")
     else:
       rest.append(token)
-  return whole, rest
+  return sections, rest
 
 
 def _replace_section(config: ConfigDict, name: str, value: str) -> None:
   """Sets config.optimizer to a preset, or config.objective to an objective.
 
-  Of an objective's options those keep the file's value that both have and that
-  the file changed. An option that the file changed and that the new objective
-  doesn't have is printed.
+  The file's changes to the options of its objective are kept, and a warning is
+  printed for those that the new objective doesn't have.
   """
   with config.unlocked():
     if name == "optimizer":
@@ -192,7 +191,7 @@ def _replace_section(config: ConfigDict, name: str, value: str) -> None:
         new[option] = given
       else:
         print(
-          f"objective.{option}={given!r} of the config file is dropped: "
+          f"objective.{option}={given!r} of the config file has no effect: "
           f"objective {value!r} has no such option",
           file=sys.stderr,
         )
@@ -200,10 +199,10 @@ def _replace_section(config: ConfigDict, name: str, value: str) -> None:
 
 
 def apply_overrides(config: ConfigDict, overrides) -> ConfigDict:
-  """Returns the config with overrides of options that it has.
+  """Returns the config with overrides of single options.
 
   Raises:
-    ConfigError: a value isn't of the option's type, or belongs to none.
+    ConfigError: a value doesn't have the option's type, or has no option.
   """
   values = flags.FlagValues()
   argv = ["maskedlm", *overrides]
@@ -222,10 +221,10 @@ def _name(token: str) -> str:
   return _OPTION.sub("", token).partition("=")[0]
 
 
-def _parse(path: str, overrides) -> ConfigDict:
-  """Loads a file by ml_collections, with flags of its own: no global state."""
+def _load_file(path: str) -> ConfigDict:
+  """Loads a file with ml_collections, without its global flags."""
   values = flags.FlagValues()
-  argv = ["maskedlm", f"--config={path}", *overrides]
+  argv = ["maskedlm", f"--config={path}"]
   config_flags.DEFINE_config_file(
     "config", None, "", lock_config=True, flag_values=values, sys_argv=argv
   )
@@ -250,16 +249,17 @@ def _parse(path: str, overrides) -> ConfigDict:
 
 
 def _read(values: flags.FlagValues, argv) -> None:
-  """Sets the flags; all of argv must be used."""
+  """Sets the flags; raises ConfigError for an argument that none uses."""
   _, *left = values(argv)
-  if left:  # `--config.model.unroll False` would set it, and drop the False.
+  if left:  # absl reads `--config.model.unroll False` as True and "False".
     raise ConfigError(
-      f"argument {left[0]} is no option's value: write --config.OPTION=VALUE"
+      f"argument {left[0]} is not the value of an option: write "
+      "--config.OPTION=VALUE"
     )
 
 
 def _raised_by_file(error: BaseException | None) -> ConfigError | None:
-  """Returns the ConfigError that get_config(arg) raised, or None."""
+  """Returns the ConfigError that the file's get_config raised, or None."""
   found = None
   while error is not None:
     found = error if isinstance(error, ConfigError) else found
@@ -268,10 +268,12 @@ def _raised_by_file(error: BaseException | None) -> ConfigError | None:
 
 
 def _one_line(error: Exception) -> str:
+  """Returns the message of an error in one line."""
   return " ".join(str(error).split())
 
 
 def _option_names(config: ConfigDict, prefix: str = "") -> list[str]:
+  """Returns the names of all options: "model.width", ..."""
   names = []
   for name, value in config.items():
     if isinstance(value, ConfigDict):

@@ -1,8 +1,8 @@
 """Optimizer presets: published recipes as plain values, all overridable.
 
 A preset is a function that returns a `config.optimizer` section. The optimizer
-reads the values and never the preset's name, so every published detail is
-visible in the effective config. docs/reference/presets.md cites the sources.
+reads these values, not the preset's name, so every published detail is visible
+in the effective config. docs/reference/presets.md cites the sources.
 """
 
 import inspect
@@ -17,7 +17,7 @@ from maskedlm.training.optimizer import OptimizerOptions
 
 
 def names() -> dict[str, Callable[[], ConfigDict]]:
-  """Returns the presets by name: the functions here that take nothing."""
+  """Returns {name: preset}: the functions of this module without arguments."""
   return {
     name: function
     for name, function in inspect.getmembers(sys.modules[__name__])
@@ -27,7 +27,7 @@ def names() -> dict[str, Callable[[], ConfigDict]]:
 
 
 def load(name: str) -> ConfigDict:
-  """Returns the preset of a name, as `--config.optimizer=NAME` does.
+  """Returns the section of a preset, for `--config.optimizer=NAME`.
 
   Raises:
     ConfigError: there is no such preset.
@@ -44,7 +44,7 @@ def adamw() -> ConfigDict:
 def bert_google() -> ConfigDict:
   """google-research/bert's optimization.py, with the paper's rate and warm-up.
 
-  Devlin et al. (arXiv:1810.04805, A.2); made for train.num_steps = 1,000,000.
+  Devlin et al. (arXiv:1810.04805, A.2); for train.num_steps = 1,000,000.
   """
   optimizer = adamw()
   optimizer.eps = 1e-6
@@ -149,8 +149,8 @@ def lamb() -> ConfigDict:
 def muon() -> ConfigDict:
   """Muon (Jordan et al. 2024) for the layers' matrices, AdamW for the rest.
 
-  The momentum is Jordan's; the rate and b2 are ours, for small models: an
-  update is about as large as AdamW's, so what suits one suits the other.
+  The momentum is Jordan's; the rate and b2 were chosen here for small models.
+  An update is about as large as AdamW's, so the same rates suit both.
   """
   optimizer = adamw()
   optimizer.rule = "muon"

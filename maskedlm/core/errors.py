@@ -1,19 +1,20 @@
-"""Errors that a user can fix, and the checks that raise most of them.
+"""Errors that a user can fix, and the check that raises most of them.
 
-Each carries the exit code of the command as `exit_code`.
+A message names the thing, its value, what is expected and the remedy, in one
+line. `exit_code` is that of the command.
 """
 
 import difflib
 
 
 class ConfigError(ValueError):
-  """An option that is wrong: its name, its value, what is expected."""
+  """An option is wrong: its name, its value, and what is expected."""
 
   exit_code = 2
 
 
 def check_name(option: str, value: str, known, error=ConfigError) -> None:
-  """Raises an error (ConfigError) for a value that is none of the names."""
+  """Raises an error, by default ConfigError, if the value is not known."""
   if value not in known:
     raise error(
       f"{option}={value!r} is unknown{did_you_mean(value, known)}; known: "
@@ -28,30 +29,30 @@ def did_you_mean(name: str, known) -> str:
 
 
 class DataError(ValueError):
-  """Labelled data that can't be used: file, line, what was expected."""
+  """Labelled data can't be used: the file, the line, and what is expected."""
 
   exit_code = 2
 
 
 class CheckpointError(RuntimeError):
-  """A checkpoint that can't be used, or must not be written: what to do."""
+  """A checkpoint can't be used, or must not be written."""
 
   exit_code = 2
 
 
 class StorageError(RuntimeError):
-  """Storage that can't be written or reached now: what, where, what to do."""
+  """Storage can't be written or reached at present."""
 
   exit_code = 74  # EX_IOERR
 
 
 class CorpusError(ValueError):
-  """A corpus, source or tokenizer that can't be used: what, why, what to do."""
+  """A corpus, source or tokenizer can't be used."""
 
   exit_code = 2
 
 
 class InteropError(ValueError):
-  """A model that can't be imported or exported: what, why, what to do."""
+  """A model can't be imported or exported."""
 
   exit_code = 2

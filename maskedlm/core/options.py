@@ -4,10 +4,10 @@
   class DataOptions:
     length: int = option(128, "Tokens in a row, specials included.", low=8)
 
-A field has the default, the meaning, the range or the choices, and whether it
-may change when a run is resumed. The config, the checks, the list of what is
-frozen and docs/reference/options.md are derived from them, so each option is
-written down once.
+A field has a default, a meaning, a range or choices, and whether it may change
+when a run is resumed. The config, the checks, the list of frozen options and
+docs/reference/options.md are derived from these, so each option is defined in
+one place.
 """
 
 import dataclasses
@@ -40,13 +40,13 @@ def option(
     default: an immutable value; a subclass of a dataclass of options may
       override it by declaring the field again.
     doc: what the option means and its unit; ends with a period.
-    low: the least value allowed.
-    high: the largest value allowed.
+    low: smallest value allowed.
+    high: largest value allowed.
     above: the value must be larger than this.
     below: the value must be smaller than this.
     choices: the values allowed, if they can be listed.
-    frozen: True if a resumed run must keep the value, because it decides what
-      the parameters are or which rows and masks a step sees.
+    frozen: True if a resumed run must keep the value, because it determines
+      the parameters or the rows and masks of a step.
   """
   metadata = {
     "doc": doc,
@@ -63,8 +63,8 @@ def option(
 def to_config(options: Any) -> ConfigDict:
   """Returns a ConfigDict with the fields of a dataclass of options.
 
-  A field that may be None becomes a placeholder of its other type, so that the
-  command line can set it.
+  A field whose value is None becomes a placeholder of its other type, so that
+  the command line can set it.
 
   Args:
     options: the dataclass, or an instance of it.
@@ -82,7 +82,7 @@ def to_config(options: Any) -> ConfigDict:
 
 
 def from_config(cls: type, config: Mapping[str, Any]) -> Any:
-  """Returns the dataclass `cls` of the values of a config section."""
+  """Returns an instance of `cls` with the values of a config section."""
   return cls(**{f.name: config[f.name] for f in dataclasses.fields(cls)})
 
 
@@ -95,8 +95,7 @@ def check_options(section: str, cls: type, values: Any) -> None:
     values: a ConfigDict or an instance of cls.
 
   Raises:
-    ConfigError: naming the first option that is wrong, its value and what is
-      expected.
+    ConfigError: an option is wrong; the first one is named.
   """
   for field in dataclasses.fields(cls):
     if not field.metadata:
@@ -127,7 +126,7 @@ def frozen(section: str, cls: type) -> Iterator[str]:
 
 
 def help_lines(section: str, cls: type, values: Any) -> Iterator[str]:
-  """Yields the lines of --help about a section: value and meaning of each.
+  """Yields the lines of --help on a section: each option's value and meaning.
 
   Args:
     section: its name in the config, such as "train"; "" for the top level.
@@ -143,7 +142,7 @@ def help_lines(section: str, cls: type, values: Any) -> Iterator[str]:
 
 
 def full_doc(field: dataclasses.Field) -> str:
-  """Returns what an option means, its values, and whether it is fixed."""
+  """Returns an option's meaning, its range, and whether it is fixed."""
   notes = [field.metadata["doc"]]
   if values := describe_range(field):
     notes.append(f"Values: {values}.")
@@ -153,7 +152,7 @@ def full_doc(field: dataclasses.Field) -> str:
 
 
 def describe_range(field: dataclasses.Field) -> str:
-  """Returns the values that a field may have, in words; "" if any."""
+  """Returns the values that a field may have, in words; "" for any."""
   about = field.metadata
   if about["choices"] is not None:
     return ", ".join(f"{c!r}" for c in about["choices"])

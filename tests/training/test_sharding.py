@@ -103,7 +103,7 @@ def test_hosts_read_equal_parts(monkeypatch, processes, shards):
 
 def test_hosts_that_share_some_rows_and_not_all_are_refused(monkeypatch):
   monkeypatch.setattr(jax, "process_index", lambda: 0)
-  with pytest.raises(ConfigError, match=r"mesh.tensor=\d+: hosts would share some"):
+  with pytest.raises(ConfigError, match=r"mesh.tensor=.*would share some"):
     sharding.data_shard(FakeMesh([[[0, 1]], [[1, 2]], [[2, 0]]]))
 
 

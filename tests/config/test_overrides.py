@@ -1,11 +1,11 @@
-"""Overrides on the command line, and what is said of wrong ones."""
+"""Overrides of a config on the command line, and the errors of wrong ones."""
 
 import argparse
 
 import pytest
 
 from helpers.repository import CONFIGS
-from maskedlm.config import overrides
+from maskedlm.config import defaults, overrides, presets
 from maskedlm.core.errors import ConfigError
 
 CONFIG = f"{CONFIGS}/bert.py:tiny"
@@ -54,6 +54,16 @@ def test_overrides_in_any_order_and_both_spellings():
     (["--config.data.length=600"], ["600", "max_positions"]),
     (["--config.corpus.sentences=spilt"], ["spilt", "split"]),
     (["--config.objective.name=mlm_nps"], ["mlm_nps", "mlm_nsp"]),
+    (["--config.objective.name=spanbret"], ["objective.name", '"spanbert"']),
+    (["--config.optimizer=moun"], ["optimizer='moun'", '"muon"', "adamw"]),
+    (["--config.optimizer="], ["optimizer=''", "adamw"]),
+    (["--config.optimizre=muon"], ["optimizre"]),
+    (["--config.optimizer=muon", "--config.optimizer.b3=1"], ["optimizer.b3"]),
+    # The options of the config's objective are gone after a switch.
+    (
+      ["--config.objective.name=roberta", "--config.objective.pairs=sop"],
+      ["objective.pairs"],
+    ),
   ],
 )
 def test_bad_input_is_one_line_with_the_remedy(argv, words):
@@ -63,6 +73,67 @@ def test_bad_input_is_one_line_with_the_remedy(argv, words):
   assert "\n" not in text
   for word in words:
     assert word in text
+
+
+def test_an_optimizer_s_name_replaces_the_whole_section():
+  _, config = parse(f"--config={CONFIG}", "--config.optimizer=muon")
+  assert config.optimizer.to_dict() == presets.muon().to_dict()
+  _, config = parse(
+    f"--config={CONFIG}", "--config.optimizer", "lamb", "--config.seed=3"
+  )
+  assert config.optimizer.to_dict() == presets.lamb().to_dict()
+  assert config.seed == 3
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2)])
+def test_single_options_apply_on_top_of_a_preset_in_any_order(order):
+  argv = (
+    "--config.optimizer=muon",
+    "--config.optimizer.learning_rate=1e-3",
+    "--config.optimizer.no_decay=('norm/',)",
+  )
+  _, config = parse(f"--config={CONFIG}", *(argv[i] for i in order))
+  expected = presets.muon()
+  expected.update(learning_rate=1e-3, no_decay=("norm/",))
+  assert config.optimizer.to_dict() == expected.to_dict()
+
+
+def test_the_last_of_several_values_counts():
+  _, config = parse(
+    f"--config={CONFIG}",
+    "--config.optimizer=lamb",
+    "--config.optimizer=muon",
+    "--config.optimizer.b2=0.9",
+    "--config.optimizer.b2=0.95",
+  )
+  assert (config.optimizer.rule, config.optimizer.b2) == ("muon", 0.95)
+
+
+def test_an_objective_s_name_switches_its_options(capsys):
+  _, config = parse(
+    f"--config={CONFIG}",
+    "--config.objective.sbo_weight=0.5",
+    "--config.objective.name=spanbert",
+  )
+  expected = defaults.default("spanbert").objective.to_dict()
+  assert config.objective.to_dict() == {**expected, "sbo_weight": 0.5}
+  assert not capsys.readouterr().err
+
+
+def test_a_switched_objective_keeps_the_file_s_changes(tmp_path, capsys):
+  path = tmp_path / "c.py"
+  path.write_text(
+    "from maskedlm.config.defaults import default\n"
+    "def get_config():\n"
+    "  c = default('mlm_nsp')\n"
+    "  c.objective.update(mask_rate=0.2, pairs='sop')\n"
+    "  return c\n"
+  )
+  _, config = parse(f"--config={path}", "--config.objective.name=electra")
+  expected = defaults.default("electra").objective.to_dict()
+  assert config.objective.to_dict() == {**expected, "mask_rate": 0.2}
+  (line,) = capsys.readouterr().err.splitlines()
+  assert "objective.pairs='sop'" in line and "'electra'" in line
 
 
 def test_missing_file():
@@ -81,7 +152,7 @@ def test_a_file_of_one_size_is_refused_with_its_new_name(old, new):
 
 
 def test_an_unknown_size():
-  with pytest.raises(ConfigError, match="bert.py.*'bsae'.*\"base\".*large"):
+  with pytest.raises(ConfigError, match=r"bert.py.*'bsae'.*\"base\".*large"):
     parse(f"--config={CONFIGS}/bert.py:bsae")
 
 
@@ -105,7 +176,7 @@ def test_broken_config_file(tmp_path):
     parse(f"--config={path}")
 
 
-def test_what_get_config_refuses_is_one_line(tmp_path):
+def test_an_error_of_get_config_is_one_line(tmp_path):
   path = tmp_path / "c.py"
   path.write_text(
     "from maskedlm.config.defaults import ConfigError\n"
