@@ -9,7 +9,7 @@ import numpy as np
 from flax import traverse_util
 
 from maskedlm.config import defaults
-from maskedlm.interop import heads as modules
+from maskedlm.interop.heads import param_shapes
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
 from maskedlm.objectives import electra
@@ -70,7 +70,7 @@ def clear_unused(params, cfg):
 
 
 def make_params(cfg, heads, num_labels=0, seed=0):
-  shapes = modules.param_shapes(cfg, heads, num_labels)
+  shapes = param_shapes(cfg, heads, num_labels)
   return clear_unused(randomise(shapes, seed), cfg)
 
 

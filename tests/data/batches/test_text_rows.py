@@ -1,7 +1,6 @@
-"""Rows of running text: exact against plain loops, and nothing is lost.
+"""Rows of running text: equal to plain loops; nothing is lost.
 
-Where ids tell where they stand in the text ("numbered" documents), id - 5 is
-the token's place in the split.
+In numbered corpora, id - FIRST_ID is the token's place in the split.
 """
 
 import collections
@@ -19,14 +18,15 @@ from helpers.splits import (
   make_corpus,
   make_data,
   make_split,
+  numbered_documents,
   random_documents,
 )
-from maskedlm.config import defaults as config_lib
-from maskedlm.core.errors import ConfigError, CorpusError
+from maskedlm.core.errors import CorpusError
 from maskedlm.data import hashing
-from maskedlm.data.batches import batch_costs, text_rows
+from maskedlm.data.batches import (
+  text_rows,
+)
 from maskedlm.data.corpus import store
-from maskedlm.data.prepare import prepare
 
 CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
 
@@ -53,26 +53,14 @@ def isolated(corpus, data=None, **changes):
   return full(corpus, data, isolate_documents=True, **changes)
 
 
-def numbered_documents(*args, **kwargs):
-  """Random documents in which every token has an id of its own."""
-  ids = iter(range(FIRST_ID, 1 << 16))
-  return [
-    [[next(ids) for _ in sentence] for sentence in document]
-    for document in random_documents(*args, **kwargs)
-  ]
-
-
 def num_rows(batches, batch_size=6):
-  """R of the training rows: the first row to come again begins epoch 1."""
+  """Returns R, the number of distinct training rows."""
   ids = np.concatenate([batches.row_ids("train", s) for s in range(3000)])
   return len(np.unique(ids))
 
 
-# Rows of one document
-
-
 def cut(documents, length):
-  """The rows' tokens, by loops."""
+  """Returns the tokens of each row, by plain loops."""
   rows = []
   for document in documents:
     row = []
@@ -93,8 +81,8 @@ def test_rows_close_before_the_sentence_that_does_not_fit(tmp_path):
   documents = [[[next(ids) for _ in range(n)] for n in d] for d in sizes]
   corpus = make_corpus(tmp_path, documents)
   table = text_rows.open_document_table(corpus, "train", length=8)
-  # Six tokens fit: 3+2 | 4+1, then 6 | 6 | 2 of the sentence of 14, and of the
-  # one of 7 the last token shares its row with 2 | 4 begins another.
+  # Six tokens fit: 3+2 | 4+1, then the sentence of 14 as 6 | 6 | 2, and the
+  # one of 7 as 6 | 1, which shares its row with 2 | 4 begins another.
   assert table["num_tokens"].tolist() == [5, 5, 6, 6, 2, 6, 3, 4]
   assert table["token"].tolist() == [0, 5, 10, 16, 22, 24, 30, 33]
   batch = single(corpus, make_data(length=8, batch_size=8)).batch_at("train", 0)
@@ -160,9 +148,6 @@ def test_the_table_is_built_once(tmp_path, monkeypatch):
   assert len(os.listdir(tmp_path / "rows")) == 1
 
 
-# Full rows
-
-
 def windows(documents, begin, num, *, isolate_documents=False, length=8):
   lengths = [sum(map(len, document)) + 1 for document in documents]
   batch = text_rows.stream_rows(
@@ -178,7 +163,7 @@ def windows(documents, begin, num, *, isolate_documents=False, length=8):
 
 
 def test_full_rows_by_hand():
-  # The stream: 10 11 12 13 14 [SEP] 20 21 [SEP], and round again.
+  # The stream: 10 11 12 13 14 [SEP] 20 21 [SEP], and again from the start.
   documents = [[[10, 11, 12], [13, 14]], [[20, 21]]]
   batch = windows(documents, 3, 6)
   assert batch == {
@@ -189,7 +174,7 @@ def test_full_rows_by_hand():
   # The end of the split, and its beginning.
   batch = windows(documents, 7, 6)
   assert batch["input_ids"] == [CLS, 21, SEP, 10, 11, 12, 13, SEP]
-  # Fewer than fit: the row that is left over at the end of an epoch.
+  # Fewer than fit: the last row of an epoch.
   batch = windows(documents, 2, 3)
   assert batch["input_ids"] == [CLS, 12, 13, 14, SEP, PAD, PAD, PAD]
   assert batch["segment_ids"] == [1] * 5 + [0] * 3
@@ -214,8 +199,8 @@ def test_isolated_documents_by_hand():
   assert batch["input_ids"] == [CLS, 13, 14, SEP, 20, 21, SEP, SEP]
   assert batch["segment_ids"] == [1, 1, 1, 1, 2, 2, 2, 2]
   assert batch["positions"] == [0, 1, 2, 3, 0, 1, 2, 3]
-  # A row that begins with the [SEP] of the document before; the second one of
-  # the same document is a segment of its own.
+  # The row begins with the [SEP] of the previous document; the same document
+  # after it is another segment.
   batch = windows(documents, 8, 10, isolate_documents=True, length=12)
   expected = [CLS, SEP, 10, 11, 12, 13, 14, SEP, 20, 21, SEP, SEP]
   assert batch["input_ids"] == expected
@@ -227,10 +212,10 @@ def test_isolated_documents_by_hand():
 
 
 class Stream:
-  """The rows of full_sentences one at a time, in plain python."""
+  """Full rows one at a time, in plain Python."""
 
   def __init__(self, documents, length, seed):
-    self.places = []  # (id, document), [SEP]s included.
+    self.places = []  # (id, document), including [SEP]s.
     for number, document in enumerate(documents):
       tokens = [t for sentence in document for t in sentence]
       self.places += [(t, number) for t in [*tokens, SEP]]
@@ -244,7 +229,7 @@ class Stream:
     row = [self.places[(begin + i) % size] for i in range(num)]
     segment, segments, positions = 1, [1], [0]
     for i in range(num):
-      if i and row[i - 1][0] == SEP:  # What is before it has ended.
+      if i and row[i - 1][0] == SEP:  # The previous document has ended.
         segment += 1
         positions.append(0)
       else:
@@ -293,8 +278,8 @@ def test_full_rows_equal_plain_loops(
 
 
 def test_each_epoch_cuts_elsewhere(tmp_path):
-  """A sentence that an epoch cuts in two is whole in most others."""
-  documents = numbered_documents(2, 30, max_sentences=20, max_tokens=9)
+  # A sentence that one epoch cuts in two is whole in most others.
+  documents = numbered_documents(2, 30, 20, 9)
   num_tokens = sum(len(s) for d in documents for s in d)
   corpus = make_corpus(tmp_path, documents)
   reader = full(corpus, make_data(length=24))
@@ -309,18 +294,6 @@ def test_each_epoch_cuts_elsewhere(tmp_path):
   assert len({frozenset(c) for c in cuts}) >= 8  # Of 22 places, 12 draws.
   every = collections.Counter(first for c in cuts for first in c)
   assert max(every.values()) <= 4
-
-
-# Common to them all
-
-
-@pytest.fixture(scope="module")
-def numbered(tmp_path_factory):
-  """60 documents; ids tell places; some sentences are longer than a row."""
-  documents = numbered_documents(6, 60, max_sentences=25, max_tokens=23)
-  return documents, make_corpus(
-    tmp_path_factory.mktemp("numbered"), documents, documents[40:], 3
-  )
 
 
 MAKERS = pytest.mark.parametrize("make", [single, packed, full, isolated])
@@ -359,7 +332,7 @@ def test_shards_have_the_same_global_batch(numbered, make, split):
 
 
 @MAKERS
-def test_heldout_has_each_row_once_whatever_the_seed(numbered, make):
+def test_heldout_has_each_row_once_for_every_seed(numbered, make):
   documents, corpus = numbered
   data = make_data(batch_size=16)
   reader = make(corpus, data, eval_rows=10**6)
@@ -379,14 +352,6 @@ def test_heldout_has_each_row_once_whatever_the_seed(numbered, make):
 
 
 @MAKERS
-def test_two_phases(numbered, make):
-  _, corpus = numbered
-  reader = make(corpus, make_data(long_share=0.4), num_steps=10)
-  shapes = [reader.batch_at("train", s)["input_ids"].shape for s in range(10)]
-  assert shapes == [(6, 13)] * 6 + [(4, 29)] * 4
-
-
-@MAKERS
 def test_a_split_without_text_is_refused_if_it_is_read(tmp_path, make):
   documents = random_documents(3, 9, max_sentences=9, max_tokens=9)
   corpus = make_corpus(tmp_path, documents)
@@ -395,51 +360,3 @@ def test_a_split_without_text_is_refused_if_it_is_read(tmp_path, make):
     make(corpus, eval_rows=10)
   with pytest.raises(CorpusError, match="train split has no text"):
     make(make_corpus(tmp_path, []))
-
-
-@MAKERS
-def test_options_out_of_range_are_refused(numbered, make):
-  _, corpus = numbered
-  with pytest.raises(ConfigError, match=r"data\.length=7 tokens"):
-    make(corpus, make_data(length=7))
-  with pytest.raises(ConfigError, match="batch_size=6 must be divisible"):
-    make(corpus, shard=(0, 4))
-
-
-# Real text
-
-
-@pytest.fixture(scope="module")
-def novels(data_dir, tmp_path_factory):
-  """A corpus of 1.5 MB of English novels, with a small vocabulary."""
-  folder = tmp_path_factory.mktemp("novels")
-  text = (data_dir / "text" / "en_novels.txt").read_bytes()[:1_500_000]
-  (folder / "text.txt").write_bytes(text)
-  config = config_lib.default()
-  config.corpus.source = f"text:{folder / 'text.txt'}"
-  config.corpus.num_workers = 1
-  config.corpus.heldout_share = 0.05
-  config.tokenizer.vocab_size = 2_000
-  return prepare.prepare(config, folder / "corpus", log=lambda line: None)
-
-
-@pytest.mark.parametrize("length", [512, 128])
-def test_97_percent_of_a_full_row_is_text(novels, length):
-  data = make_data(length=length, batch_size=32)
-  special = novels.tokenizer.special
-  for make in (full, isolated):
-    reader = make(novels, data)
-    assert batch_costs.padding_share(reader.batch_at, "train", range(10)) < 0.01
-    ids = [reader.batch_at("train", step)["input_ids"] for step in range(10)]
-    text = ~np.isin(ids, [special.pad, special.cls, special.sep])
-    assert text.mean() > 0.97
-
-
-def test_packing_spares_padding(novels):
-  data = make_data(length=128, batch_size=32)
-  steps = range(10)
-  before, after = (
-    batch_costs.padding_share(make(novels, data).batch_at, "train", steps)
-    for make in (single, packed)
-  )
-  assert after < before - 0.02

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from helpers.repository import ROOT
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.corpus import concat
 from maskedlm.data.prepare import dedup, documents, prepare
@@ -154,7 +154,7 @@ def make_config(tmp_path):
   def make(**corpus):
     texts = [*DOCUMENTS[:4], *(f"filler number {i}" for i in range(9))]
     (tmp_path / "text.txt").write_text("\n\n".join(texts))
-    config = config_lib.default()
+    config = defaults.default()
     config.corpus.source = f"text:{tmp_path}/text.txt"
     config.corpus.update(sentences="lines", num_workers=1, heldout_share=0.0)
     config.corpus.update(corpus)
@@ -237,4 +237,4 @@ def test_a_threshold_out_of_range(make_config, tmp_path, value):
   with pytest.raises(ConfigError, match=message):
     prepare.prepare(config, tmp_path / "corpus", log=print)
   with pytest.raises(ConfigError, match=r"near_duplicates=.* out of range"):
-    config_lib.validate(config)
+    defaults.validate(config)

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from helpers.repository import ROOT
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data import workers
 from maskedlm.data.corpus import concat, store
@@ -49,7 +49,7 @@ def make_config(tmp_path):
 
   def make(text, **corpus):
     (tmp_path / "text.txt").write_bytes(text.encode(errors="surrogatepass"))
-    config = config_lib.default()
+    config = defaults.default()
     config.corpus.source = f"text:{tmp_path}/text.txt"
     config.corpus.sentences = "lines"
     config.corpus.num_workers = 1
@@ -483,7 +483,7 @@ def test_workers_keep_order_and_take_little_at_a_time():
 
 
 def test_as_many_workers_as_are_asked_for_or_there_are_cores(monkeypatch):
-  options = config_lib.default().corpus
+  options = defaults.default().corpus
   monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 2, 5})
   assert workers.num_workers(options) == 3
   options.num_workers = 7
@@ -514,10 +514,10 @@ def test_a_worker_that_dies_is_an_error():
 # No `if __name__` guard: workers must not run the program again.
 PROGRAM = """
 import sys
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.data.prepare import documents, prepare
 print("started", flush=True)
-config = config_lib.default()
+config = defaults.default()
 config.corpus.update(
   source=f"text:{sys.argv[1]}", sentences="lines", num_workers=2)
 config.tokenizer.vocab_size = 60
@@ -591,7 +591,7 @@ def test_real_text(data_dir, tmp_path):
   with whole:
     text = whole.read(400_000).rpartition("\n")[0] + "\n"
   (tmp_path / "novels.txt").write_text(text, encoding="utf-8")
-  config = config_lib.default()
+  config = defaults.default()
   config.corpus.update(
     source=f"text:{tmp_path}/novels.txt", sentences="lines", num_workers=1
   )

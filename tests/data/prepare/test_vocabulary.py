@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from helpers.languages import LETTERS, make_config, prepared
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.prepare import documents as documents_lib
 from maskedlm.data.prepare import vocabulary_sample
@@ -29,7 +29,7 @@ def sample(name, count, text="{}"):
 
 
 def make(**options):
-  config = config_lib.default()
+  config = defaults.default()
   config.tokenizer.update(options)
   return config
 
@@ -228,7 +228,9 @@ def test_a_normalization_is_what_it_is_called(form, expected):
 def test_what_a_kind_can_not_do():
   with pytest.raises(CorpusError, match="byte_fallback=True: WordPiece has no"):
     trained("wordpiece", "", byte_fallback=True)
-  with pytest.raises(CorpusError, match="normalization='nfc': a lowercasing unigram"):
+  with pytest.raises(
+    CorpusError, match="normalization='nfc': a lowercasing unigram"
+  ):
     tokenizer.train_tokenizer(
       TEXT, kind="unigram", vocab_size=40, lowercase=True, normalization="nfc"
     )

@@ -111,13 +111,13 @@ def test_without_apache_beam(monkeypatch, tmp_path, capsys):
 
 
 CONFIG = """
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.data.prepare.beam import runner
 runner.PIECE_BYTES = 1500
 
 
 def get_config():
-  config = config_lib.default()
+  config = defaults.default()
   config.corpus.update(
     source="text:{folder}/text", sentences="lines", num_workers=1,
     shard_tokens=500, near_duplicates=0.7)

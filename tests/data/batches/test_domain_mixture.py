@@ -1,4 +1,4 @@
-"""The mixture of languages: shares by hand, exact over an epoch, no state."""
+"""Mixtures of domains: shares by hand, exact over each epoch, no state."""
 
 import itertools
 
@@ -22,12 +22,12 @@ from maskedlm.data.corpus import domain_splits
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
   folder = tmp_path_factory.mktemp("languages")
-  # Several shards, which end within parts.
+  # Several shards, which end within domains.
   config = make_config(folder, shard_tokens=300)
   return prepared(config, folder / "corpus")
 
 
-KINDS = {
+BATCHES = {
   "nsp": (pair_rows.nsp_batches, {"short_share": 0.1}),
   "packed_nsp": (pair_rows.nsp_batches, {"short_share": 0.1, "pack": True}),
   "sop": (pair_rows.sop_batches, {"short_share": 0.1}),
@@ -42,10 +42,10 @@ KINDS = {
 }
 
 
-def read(corpus, kind, data=None, *, shard=(0, 1), **changes):
-  make, options = KINDS[kind]
-  given = {"eval_rows": 20, **changes}
-  config = splits.make_config(data or splits.make_data(), **given)
+def read(corpus, name, data=None, *, shard=(0, 1), **changes):
+  make, options = BATCHES[name]
+  changes = {"eval_rows": 20, **changes}
+  config = splits.make_config(data or splits.make_data(), **changes)
   return make(config, corpus, shard, **options)
 
 
@@ -107,7 +107,7 @@ def test_a_mixture_is_exact_over_each_epoch():
     q=sampling.sampling_shares(sizes, 0.5),
     seed=3,
   )
-  # 210 rows in all, of which 4, 2 and 1 of 7.
+  # 210 rows in all, with shares of 4, 2 and 1 of 7.
   assert mixed.num_rows == 210
   assert [s.drawn for s in mixed.shares] == [120, 60, 30]
   assert mixed.shares[1] == domain_mixture.DomainShare(
@@ -120,13 +120,13 @@ def test_a_mixture_is_exact_over_each_epoch():
   counts = np.bincount(row, minlength=210)
   # Four epochs read 480, 240 and 120 rows: each row 3, 6 and 12 times.
   assert counts.tolist() == [3] * 160 + [6] * 40 + [12] * 10
-  # A large one goes on where the last epoch ended: no row twice in 160 reads.
+  # A large one continues where the last epoch ended: no row twice in 160 reads.
   first = row[language == 0]
   # The reads of an epoch come in any order, so count by two whole epochs: 240
   # reads are one and a half times all rows.
   twice = np.bincount(first[:240], minlength=160)
   assert twice.min() == 1 and twice.max() == 2
-  # A small one's epochs are its own, each with every row once.
+  # A small one has its own epochs, each with every row once.
   small = language == 2
   for lap in range(12):
     mine = row[small][epoch[small] == lap]
@@ -142,7 +142,7 @@ def test_each_epoch_mixes_anew():
   row, _ = row_source.row_at(mixed, np.arange(200))
   first, second = (row >= 70).reshape(2, 100)
   assert first.sum() == second.sum() == 30
-  assert (first & second).sum() < 20  # By chance 9.
+  assert (first & second).sum() < 20  # 9 are expected.
 
 
 def test_a_language_has_another_order_in_each_of_its_epochs():
@@ -157,7 +157,7 @@ def test_a_language_has_another_order_in_each_of_its_epochs():
     assert np.mean(one == other) < 0.3
 
 
-def test_any_place_is_reached_at_once():
+def test_places_are_computed_alone():
   mixed = domain_mixture.mix(
     [source(10**12, 1), source(10**6, 2)], ["a", "b"], q=[0.9, 0.1], seed=3
   )
@@ -199,9 +199,9 @@ def test_rows_are_read_from_their_language():
   assert arrays["epoch"].tolist() == [9, 8, 7, 6]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_row_has_two_languages(corpus, kind):
-  reader = read(corpus, kind)
+@pytest.mark.parametrize("name", BATCHES)
+def test_no_row_has_two_languages(corpus, name):
+  reader = read(corpus, name)
   languages = language_of(corpus)
   seen = np.zeros(3, int)
   for split, steps in (("train", 60), ("heldout", reader.num_heldout_batches)):
@@ -219,12 +219,14 @@ def test_no_row_has_two_languages(corpus, kind):
 def test_random_partners_are_of_the_same_language(corpus):
   reader = read(corpus, "nsp")
   labels = [reader.batch_at("train", s)["nsp_labels"] for s in range(60)]
-  assert 0.4 < np.mean(labels) < 0.6  # So test_no_row... saw both kinds.
+  assert (
+    0.4 < np.mean(labels) < 0.6
+  )  # So test_no_row_has_two_languages saw both.
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_an_epoch_has_each_language_as_often_as_its_share(corpus, kind):
-  reader = read(corpus, kind, splits.make_data(batch_size=1))
+@pytest.mark.parametrize("name", BATCHES)
+def test_an_epoch_has_each_language_as_often_as_its_share(corpus, name):
+  reader = read(corpus, name, splits.make_data(batch_size=1))
   (shares,) = reader.shares
   assert [s.name for s in shares] == list(LETTERS)
   (total,) = reader.rows_per_epoch
@@ -277,7 +279,7 @@ def test_a_second_phase_has_its_own_mixture(corpus):
 
 
 def test_one_more_language_leaves_the_others_rows(corpus):
-  # Rows' seeds are by the part's name: drawn without "yo", "en" is the same.
+  # Seeds depend on the domain's name: without "yo", "en" is the same.
   fewer = corpus._replace(domains=corpus.domains[:2])
   one, other = (read(c, "full_sentences") for c in (corpus, fewer))
   for reader in (one, other):
@@ -287,7 +289,7 @@ def test_one_more_language_leaves_the_others_rows(corpus):
   assert one.shares[0][0].num_rows == other.shares[0][0].num_rows == first
 
 
-def test_seeds_are_by_the_language_s_name(corpus):
+def test_seeds_depend_on_the_domains_name(corpus):
   def seeds(corpus):
     found = []
 
@@ -304,7 +306,7 @@ def test_seeds_are_by_the_language_s_name(corpus):
   assert seeds(corpus._replace(domains=corpus.domains[1:])) == every[1:]
 
 
-def test_what_is_refused(corpus):
+def test_options_that_are_wrong(corpus):
   for alpha in (-0.1, 1.5):
     with pytest.raises(ConfigError, match=f"data.alpha={alpha}"):
       read(corpus, "nsp", splits.make_data(alpha=alpha))

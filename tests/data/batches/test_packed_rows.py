@@ -1,6 +1,5 @@
-"""Packed rows: which rows share one, that nothing changes in them, and NSP."""
+"""Packed rows: segments are unchanged, pairs fit, tables are kept."""
 
-import itertools
 import os
 
 import numpy as np
@@ -13,6 +12,7 @@ from helpers.splits import (
   check_shards,
   make_config,
   make_corpus,
+  nsp_batches,
   random_documents,
 )
 from maskedlm.data.batches import (
@@ -25,47 +25,6 @@ from maskedlm.data.batches import (
 )
 
 CLS, SEP, PAD = SPECIAL.cls, SPECIAL.sep, SPECIAL.pad
-
-
-def bins(lengths, L, G, seed=0):
-  """The lengths that share a row, each sorted, sorted."""
-  members, starts = bin_packing.best_fit(np.array(lengths), L, G, seed=seed)
-  return sorted(
-    sorted((lengths[m] for m in members[a:b]), reverse=True)
-    for a, b in itertools.pairwise(starts)
-  )
-
-
-def test_which_rows_share_one_by_hand():
-  # 7 and 2 and 1, 6 and 4, 5 and 5: best fit, longest first.
-  assert bins([6, 4, 5, 5, 7, 2, 1], 10, 3) == [[5, 5], [6, 4], [7, 2, 1]]
-  # Two at most in a row.
-  assert bins([6, 4, 5, 5, 7, 2, 1], 10, 2) == [[1], [5, 5], [6, 4], [7, 2]]
-  assert bins([6, 4, 5], 10, 1) == [[4], [5], [6]]
-  assert bins([3] * 7, 10, 5) == [[3, 3], [3, 3], [3, 3, 3]]
-  assert bins([10, 10, 9], 10, 5) == [[9], [10], [10]]
-
-
-@pytest.mark.parametrize(("L", "mean"), [(40, 20), (128, 20), (128, 200)])
-def test_packed_rows_hold_each_row_once_and_are_nearly_full(L, mean):
-  rng = np.random.default_rng(4)
-  lengths = np.minimum(3 + rng.exponential(mean, 5000).astype(int), L)
-  G = packed_rows.max_segments(L)
-  members, starts = bin_packing.best_fit(lengths, L, G, seed=7)
-  np.testing.assert_array_equal(np.sort(members), np.arange(5000))
-  sizes = np.diff(starts)
-  assert starts[0] == 0 and starts[-1] == 5000
-  assert sizes.min() >= 1 and sizes.max() <= G
-  tokens = np.add.reduceat(lengths[members], starts[:-1])
-  assert tokens.max() <= L
-  assert tokens.mean() > 0.93 * L
-  again = bin_packing.best_fit(lengths, L, G, seed=7)
-  np.testing.assert_array_equal(again[0], members)
-  # Another seed: the same lengths together, but other rows.
-  other = bin_packing.best_fit(lengths, L, G, seed=8)
-  np.testing.assert_array_equal(other[1], starts)
-  np.testing.assert_array_equal(lengths[other[0]], lengths[members])
-  assert np.mean(other[0] == members) < 0.1
 
 
 def test_side_by_side_by_hand():
@@ -96,24 +55,6 @@ def test_side_by_side_by_hand():
   assert set(dtypes.values()) == {np.dtype("int32")}
 
 
-def test_shares_by_hand():
-  segment_ids = np.array([[1, 1, 1, 2, 2, 0], [1, 1, 1, 1, 1, 1]])
-
-  def batch_at(split, step):
-    assert split == "train"
-    return {"segment_ids": segment_ids[: step + 1]}
-
-  # 1 of 6, then 1 of 12 positions.
-  assert batch_costs.padding_share(batch_at, "train", [0]) == pytest.approx(
-    1 / 6
-  )
-  assert batch_costs.padding_share(batch_at, "train", [0, 1]) == pytest.approx(
-    2 / 18
-  )
-  assert batch_costs.attended_pairs(segment_ids[:1]) == 9 + 4
-  assert batch_costs.attended_pairs(segment_ids) == (9 + 4 + 36) / 2
-
-
 def numbered_source(lengths, L, seed):
   """Rows of these lengths; a token is 100 * its row's epoch + the row."""
   lengths = np.array(lengths)
@@ -141,7 +82,7 @@ def test_a_batch_may_have_rows_of_two_epochs(tmp_path):
     assert set(ids[here] // 100) == {epoch}
 
 
-def test_rows_packed_by_another_seed_are_no_table_of_this_one(tmp_path):
+def test_each_seed_has_its_own_table(tmp_path):
   corpus = make_corpus(tmp_path, [])
   read = [
     packed_rows.pack_rows(
@@ -153,53 +94,23 @@ def test_rows_packed_by_another_seed_are_no_table_of_this_one(tmp_path):
   np.testing.assert_array_equal(read[0], read[2])
 
 
-def test_the_cost_of_a_step_by_hand():
-  data = make_data(length=20, long_share=0.4)
-  attended = {0: 6, 3: 9}  # The first step of each phase; no other is read.
-
-  def batch_at(split, step):
-    assert split == "train"
-    return {"segment_ids": np.ones((1, attended[step]), np.int32)}
-
-  def row_cost(length, pairs):
-    return 1000 * length + (pairs or 0)
-
-  packed = batch_costs.step_cost(row_cost, batch_at, data, 5, packed=True)
-  # 6 rows of 20 tokens, then 4 of 56.
-  assert packed(2) == 6 * (20_000 + 6**2)
-  assert packed(4) == 4 * (56_000 + 9**2)
-  alone = batch_costs.step_cost(row_cost, batch_at, data, 5, packed=False)
-  assert [alone(0), alone(3)] == [6 * 20_000, 4 * 56_000]
-
-
-# Pairs
-
-
 LENGTH = 40
+DATA = splits.make_data(length=LENGTH, long_length=56)
 
 
-def make_data(**changes):
-  return splits.make_data(**{"length": LENGTH, "long_length": 56, **changes})
-
-
-def make_batches(corpus, data=None, *, shard=(0, 1), pack=True, **changes):
-  config = make_config(data or make_data(), **changes)
-  return pair_rows.nsp_batches(
-    config, corpus, shard, short_share=0.1, pack=pack
-  )
+def make_batches(corpus, data=DATA, **options):
+  return nsp_batches(corpus, data, **{"pack": True, **options})
 
 
 @pytest.fixture(scope="module")
 def numbered(tmp_path_factory):
   """Short documents; ids tell places; some sentences are longer than a row."""
-  ids = iter(range(FIRST_ID, 1 << 16))
-  documents = [
-    [[next(ids) for _ in sentence] for sentence in document]
-    for document in [
+  documents = splits.numbered(
+    [
       *random_documents(6, 150, max_sentences=5, max_tokens=9),
       *random_documents(7, 20, max_sentences=9, max_tokens=60),
     ]
-  ]
+  )
   return documents, make_corpus(
     tmp_path_factory.mktemp("numbered"), documents, documents[100:], 3
   )
@@ -222,7 +133,7 @@ def all_pairs(opened, num_epochs, **options):
   return row, batch
 
 
-def test_a_pair_is_never_longer_than_was_said(opened):
+def test_a_pair_is_never_longer_than_its_row(opened):
   row, batch = all_pairs(opened, 30, draw_b=pair_rows.fitting_b)
   most = np.minimum(opened.table["num_tokens"][row], LENGTH - 3) + 3
   used = batch["segment_ids"].sum(1)
@@ -266,8 +177,7 @@ def test_a_random_b_is_contiguous_ends_a_sentence_and_is_of_another_document(
     if several[i]:
       begins.append(int(b[0]) in starts)
   assert len(begins) > 300
-  # The others: B's of rows of one sentence, and sentences that lost their
-  # front as no other fitted.
+  # The others are truncated sentences, since no whole one fitted.
   assert np.mean(begins) > 0.75
 
 
@@ -287,7 +197,7 @@ def test_a_random_b_may_reach_the_end_of_the_corpus(tmp_path):
 
 
 def test_packed_pairs_are_those_of_the_table(numbered, opened):
-  """Segment for segment, what batches.pairs gives for the row alone."""
+  """Segment for segment, they are the pairs of the rows alone."""
   _, corpus = numbered
   reader = make_batches(corpus)
   assert packed_rows.max_segments(LENGTH) == 5
@@ -340,7 +250,7 @@ def hashing_seed():
     seeds.append(seed)
     return batching.RowSource(9, seed, lambda row, epoch: {})
 
-  config = make_config(make_data())
+  config = make_config(DATA)
   batching.make_batches(open_source, config, make_corpus("", []), (0, 1))
   return seeds[0]
 
@@ -352,7 +262,7 @@ def test_shards_have_the_same_global_batch(numbered, split):
 
 def test_half_of_the_packed_labels_are_random(numbered):
   _, corpus = numbered
-  reader = make_batches(corpus, make_data(batch_size=100))
+  reader = make_batches(corpus, splits.make_data(batch_size=100, length=LENGTH))
   labels = []
   for step in range(30):
     batch = reader.batch_at("train", step)
@@ -366,11 +276,11 @@ def test_lengths_hardly_tell_the_label(opened):
   _, batch = all_pairs(opened, 30, draw_b=pair_rows.fitting_b)
   label = batch["nsp_labels"] == 1
   used = batch["segment_ids"].sum(1)
-  # A random B of whole sentences leaves some of its place free.
+  # A random B of whole sentences leaves some of its space unused.
   assert 0 < used[~label].mean() - used[label].mean() < 2.5
 
 
-def test_packing_spares_padding(numbered):
+def test_packing_reduces_padding(numbered):
   _, corpus = numbered
   steps = range(20)
   before, after = (
@@ -395,7 +305,7 @@ def test_the_packing_is_computed_once(numbered, monkeypatch, tmp_path):
     np.testing.assert_array_equal(again[name], value)
 
 
-def test_how_many_rows_there_would_be_is_known_without_packing(
+def test_the_number_of_rows_is_known_without_packing(
   numbered, monkeypatch, tmp_path
 ):
   documents, _ = numbered
@@ -420,7 +330,7 @@ def test_how_many_rows_there_would_be_is_known_without_packing(
 def test_rows_cut_by_another_rule_are_packed_anew(
   numbered, monkeypatch, tmp_path
 ):
-  # Members are numbers of rows: of the old ones they would be others' rows.
+  # Members are indices of rows, which mean other rows by another rule.
   documents, _ = numbered
   corpus = make_corpus(tmp_path, documents)
   make_batches(corpus).batch_at("train", 0)

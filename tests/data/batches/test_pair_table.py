@@ -1,4 +1,4 @@
-"""The row table: a partition of the split's sentences, built once and kept."""
+"""Tables of pairs: a partition of the split's sentences, built once."""
 
 import io
 import os
@@ -15,7 +15,7 @@ OPTIONS = {"length": 13, "short_share": 0.3, "seed": 7}
 
 
 def reference(documents, **options):
-  """(first sentence, sentences, tokens, document) of each row, by loops."""
+  """Returns (first sentence, sentences, tokens, document) of rows, by loops."""
   found, sentence = [], 0
   for number, document in enumerate(documents):
     chunks, chunk = [], []
@@ -46,7 +46,7 @@ def spans(table):
   return [tuple(int(record[n]) for n in names) for record in table]
 
 
-def test_rows_close_at_the_target_or_the_document_s_end():
+def test_rows_end_at_the_target_or_the_documents_end():
   sizes = [[4, 3, 5, 2, 8, 1], [1], [25], [9, 1, 10, 1], [1, 1]]
   documents = [[[5] * n for n in document] for document in sizes]
   table = build(make_split(documents), length=13, short_share=0, seed=0)
@@ -129,7 +129,7 @@ def test_one_document_of_a_million_sentences_takes_seconds():
   split = make_split([[[5, 6]] * 1_000_000])
   start = time.process_time()
   table = build(split, length=16, short_share=0.1, seed=0)
-  assert time.process_time() - start < 5  # 0.3 s where it was written.
+  assert time.process_time() - start < 5  # 0.3 s, measured.
   assert np.array_equal(
     table["sentence"], np.cumsum([0, *table["num_sentences"]])[:-1]
   )
@@ -153,7 +153,7 @@ def test_the_table_is_built_once_and_memory_mapped(corpus, monkeypatch):
   assert again[2:] == (13, 0.3, 7)
 
 
-def test_the_table_is_built_anew_for_whatever_determines_it(corpus):
+def test_each_option_has_its_own_table(corpus):
   pair_table.open_pair_table(corpus, "train", **OPTIONS)
   for change in ({"length": 14}, {"short_share": 0.2}, {"seed": 8}):
     pair_table.open_pair_table(corpus, "train", **{**OPTIONS, **change})
@@ -196,7 +196,7 @@ def test_a_truncated_table_is_replaced(corpus):
   )
 
 
-def test_a_corpus_that_cannot_be_written_is_read_all_the_same(corpus):
+def test_a_read_only_corpus_is_read(corpus):
   expected = pair_table.open_pair_table(corpus, "train", **OPTIONS).table
   # A path that is a file: no directory can be made in it, even by root.
   corpus.path = os.path.join(corpus.path, "file")
@@ -235,8 +235,8 @@ def test_fewer_than_two_documents_are_refused(tmp_path, documents, count):
     pair_table.open_pair_table(corpus, "heldout", **OPTIONS)
 
 
-def test_one_document_will_do_where_no_other_is_asked(tmp_path):
-  """The table that is kept is asked again, not only the one just built."""
+def test_one_document_is_enough_without_a_random_b(tmp_path):
+  # Also checked for a table that was built before.
   options = {"length": 9, "short_share": 0.0, "seed": 1}
   made = make_corpus(tmp_path, [[[5, 6, 7], [8, 9]], [[7]]])
   opened = pair_table.open_pair_table(made, "train", documents=1, **options)
@@ -248,10 +248,10 @@ def test_one_document_will_do_where_no_other_is_asked(tmp_path):
     pair_table.open_pair_table(none, "train", documents=1, **options)
 
 
-def test_places_are_those_of_a_search():
+def test_places_equal_searchsorted():
   rng = np.random.default_rng(5)
   for size in (0, 1, 2, 7, 300):
     edges = np.unique(rng.integers(0, 400, 23))
-    values = np.sort(rng.integers(0, 400, size))  # Some before, some beyond.
+    values = np.sort(rng.integers(0, 400, size))  # Some outside the edges.
     expected = np.searchsorted(edges, values, side="right")
     assert np.array_equal(row_tables.places(edges, values), expected)

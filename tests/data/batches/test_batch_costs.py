@@ -1,0 +1,90 @@
+"""Padding and cost of batches: by hand, and on English novels."""
+
+import numpy as np
+import pytest
+
+from helpers.splits import make_config, make_data
+from maskedlm.config import defaults
+from maskedlm.data.batches import batch_costs, text_rows
+from maskedlm.data.prepare import prepare
+
+
+def test_padding_and_attended_pairs_by_hand():
+  segment_ids = np.array([[1, 1, 1, 2, 2, 0], [1, 1, 1, 1, 1, 1]])
+
+  def batch_at(split, step):
+    assert split == "train"
+    return {"segment_ids": segment_ids[: step + 1]}
+
+  # 1 of 6, then 1 of 12 positions.
+  assert batch_costs.padding_share(batch_at, "train", [0]) == pytest.approx(
+    1 / 6
+  )
+  assert batch_costs.padding_share(batch_at, "train", [0, 1]) == pytest.approx(
+    2 / 18
+  )
+  assert batch_costs.attended_pairs(segment_ids[:1]) == 9 + 4
+  assert batch_costs.attended_pairs(segment_ids) == (9 + 4 + 36) / 2
+
+
+def test_the_cost_of_a_step_by_hand():
+  data = make_data(length=20, long_length=56, long_share=0.4)
+  attended = {0: 6, 3: 9}  # The first step of each phase; no other is read.
+
+  def batch_at(split, step):
+    assert split == "train"
+    return {"segment_ids": np.ones((1, attended[step]), np.int32)}
+
+  def row_cost(length, pairs):
+    return 1000 * length + (pairs or 0)
+
+  packed = batch_costs.step_cost(row_cost, batch_at, data, 5, packed=True)
+  # 6 rows of 20 tokens, then 4 of 56.
+  assert packed(2) == 6 * (20_000 + 6**2)
+  assert packed(4) == 4 * (56_000 + 9**2)
+  alone = batch_costs.step_cost(row_cost, batch_at, data, 5, packed=False)
+  assert [alone(0), alone(3)] == [6 * 20_000, 4 * 56_000]
+
+
+@pytest.fixture(scope="module")
+def novels(data_dir, tmp_path_factory):
+  """A corpus of 1.5 MB of English novels, with a small vocabulary."""
+  folder = tmp_path_factory.mktemp("novels")
+  text = (data_dir / "text" / "en_novels.txt").read_bytes()[:1_500_000]
+  (folder / "text.txt").write_bytes(text)
+  config = defaults.default()
+  config.corpus.source = f"text:{folder / 'text.txt'}"
+  config.corpus.num_workers = 1
+  config.corpus.heldout_share = 0.05
+  config.tokenizer.vocab_size = 2_000
+  return prepare.prepare(config, folder / "corpus", log=lambda line: None)
+
+
+@pytest.mark.parametrize("length", [512, 128])
+def test_97_percent_of_a_full_row_is_text(novels, length):
+  data = make_data(length=length, batch_size=32)
+  special = novels.tokenizer.special
+  for isolate in (False, True):
+    reader = text_rows.full_sentence_batches(
+      make_config(data), novels, (0, 1), isolate_documents=isolate
+    )
+    assert batch_costs.padding_share(reader.batch_at, "train", range(10)) < 0.01
+    ids = [reader.batch_at("train", step)["input_ids"] for step in range(10)]
+    text = ~np.isin(ids, [special.pad, special.cls, special.sep])
+    assert text.mean() > 0.97
+
+
+def test_packing_reduces_padding(novels):
+  data = make_data(length=128, batch_size=32)
+  steps = range(10)
+  before, after = (
+    batch_costs.padding_share(
+      text_rows.document_batches(
+        make_config(data), novels, (0, 1), pack=pack
+      ).batch_at,
+      "train",
+      steps,
+    )
+    for pack in (False, True)
+  )
+  assert after < before - 0.02
