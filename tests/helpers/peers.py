@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from maskedlm.data.tokenizers import tokenizer as tokenizers
+from maskedlm.interop.huggingface import parameter_names, tokenizer_files
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -173,3 +174,13 @@ def kind_of(architecture: str) -> str:
   """Returns the type of tokenizer for an architecture, except unigram."""
   is_bpe = architecture in (*ROBERTAS, "ModernBert")
   return "bpe" if is_bpe else "wordpiece"
+
+
+def import_tokenizer(folder, out, **changes):
+  """Imports BERT's tokenizer of 131 tokens, unless `changes` differ."""
+  options = {
+    "vocab_size": 131,
+    "architecture": parameter_names.BERT,
+    "log": print,
+  }
+  return tokenizer_files.import_tokenizer(folder, out, **options | changes)

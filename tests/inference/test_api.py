@@ -1,4 +1,4 @@
-"""maskedlm.load: its functions give what the verbs give."""
+"""maskedlm.load: its functions return what the verbs print or write."""
 
 import importlib.metadata
 import inspect
@@ -36,7 +36,7 @@ def model(workdir):
 
 @pytest.fixture(scope="module")
 def tagged(tmp_path_factory):
-  """A workdir of fine-tuning, whose second checkpoint is the best."""
+  """Returns a workdir of fine-tuning whose second checkpoint is the best."""
   folder = tmp_path_factory.mktemp("api") / "pos"
   return untrained.finetuned(folder, "pos", metrics=(0.5, 0.2, 0.9))
 
@@ -46,10 +46,10 @@ def tagger(tagged):
   return maskedlm.load(str(tagged))
 
 
-# --- The package -------------------------------------------------------------
+# The package.
 
 
-def test_import_is_light_and_finds_what_it_says():
+def test_import_is_light_and_resolves_names():
   code = (
     "import sys, maskedlm\n"
     "assert 'load' in dir(maskedlm) and 'Model' in dir(maskedlm)\n"
@@ -61,7 +61,7 @@ def test_import_is_light_and_finds_what_it_says():
   subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
 
 
-def test_it_is_typed():
+def test_the_api_is_typed_and_documented():
   assert (pathlib.Path(maskedlm.__file__).parent / "py.typed").exists()
   assert typing.get_type_hints(maskedlm.load) == {
     "path": str | pathlib.Path,
@@ -81,10 +81,10 @@ def test_versions_agree():
     maskedlm.lod  # noqa: B018
 
 
-# --- What can be opened ------------------------------------------------------
+# What can be opened.
 
 
-def test_a_workdir_of_pretraining(model, workdir):
+def test_a_pretraining_workdir(model, workdir):
   assert model.path == str(workdir)
   cfg = model.cfg
   assert (cfg.num_layers, cfg.num_heads, cfg.width) == (N, H, D)
@@ -93,7 +93,7 @@ def test_a_workdir_of_pretraining(model, workdir):
   assert repr(model) == f"Model(path={str(workdir)!r})"
 
 
-def test_of_fine_tuning_the_best_checkpoint(tagger, tagged):
+def test_a_finetuning_workdir_opens_its_best_checkpoint(tagger, tagged):
   assert tagger.meta["step"] == 2
   last = maskedlm.load(tagged / "checkpoints" / "3")
   assert last.meta["step"] == 3
@@ -117,7 +117,7 @@ def test_what_cannot_be_opened(make, error, message, tmp_path):
   assert "\n" not in str(found.value)
 
 
-# --- Tokens and vectors ------------------------------------------------------
+# Tokens and vectors.
 
 
 def test_tokenize(model):
@@ -131,7 +131,9 @@ def test_tokenize(model):
 
 
 def run_embed(workdir, tmp_path, *options):
-  """The vectors that `maskedlm embed` writes of TEXTS, and their texts."""
+  """Returns the vectors that `maskedlm embed` writes for TEXTS, and their
+  texts.
+  """
   lines = tmp_path / "texts.jsonl"
   lines.write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
   out = tmp_path / "v.npz"
@@ -151,7 +153,7 @@ def test_rows_of_encode_are_tokens(model, workdir, tmp_path):
   expected, texts = run_embed(workdir, tmp_path)
   for i, x in enumerate(made):
     np.testing.assert_allclose(x, expected[texts == i], **CLOSE)
-  # A row is its token's: in a left part of the text alone it is another.
+  # The vectors are contextual: with less text to the right they differ.
   assert np.abs(model.encode(["The cat"])[0] - made[0][:2]).max() > 1e-2
 
 
@@ -178,14 +180,14 @@ def test_embed_has_a_row_for_each_text(model, workdir, tmp_path):
   assert long.shape == (1, D) and np.isfinite(long).all()
 
 
-def test_texts_without_a_token_keep_their_rows(model):
+def test_texts_without_tokens_keep_their_rows(model):
   assert model.embed(TEXTS).shape == (3, D)
   np.testing.assert_allclose(
     model.embed(TEXTS)[[0, 2]], model.embed([TEXTS[0], TEXTS[2]]), **CLOSE
   )
 
 
-def test_vectors_know_whose_they_are(model):
+def test_vectors_know_their_text_and_characters(model):
   made = model.vectors(TEXTS)
   forms = [
     TEXTS[t][a:b] for t, (a, b) in zip(made.texts, made.offsets, strict=True)
@@ -194,7 +196,7 @@ def test_vectors_know_whose_they_are(model):
   assert made.texts.tolist() == 7 * [0] + 8 * [2]  # Text 1 has no word.
   begins = model.tokenize(TEXTS[0]).offsets[:, 0]
   of_sat = model.encode(TEXTS)[0][(begins >= 8) & (begins < 11)]
-  assert len(of_sat) == 2  # s ##at
+  assert len(of_sat) == 2  # The pieces s and ##at.
   np.testing.assert_allclose(made.values[2], of_sat.mean(0), **CLOSE)
 
 
@@ -212,34 +214,36 @@ def test_attention(model):
   np.testing.assert_allclose(made.weights.sum(-1), 1, atol=1e-5)
 
 
-# --- Masks and predictions ---------------------------------------------------
+# Masks and predictions.
 
 
-def test_masks_are_filled_as_by_the_verb(model, workdir, capsys):
+def test_fill_mask_equals_the_verb(model, workdir, capsys):
   made = model.fill_mask(MASKED, top=4)
   argv = ("--checkpoint", workdir, "--top_k", 4, "--json", MASKED)
   assert main.main(["fill-mask", *map(str, argv)]) == 0
-  said = json.loads(capsys.readouterr().out)["masks"]
+  printed = json.loads(capsys.readouterr().out)["masks"]
   assert [[word for word, _ in mask] for mask in made] == [
-    [candidate["token"] for candidate in mask] for mask in said
+    [candidate["token"] for candidate in mask] for mask in printed
   ]
   np.testing.assert_allclose(
     [[p for _, p in mask] for mask in made],
-    [[candidate["probability"] for candidate in mask] for mask in said],
+    [[candidate["probability"] for candidate in mask] for mask in printed],
     rtol=1e-4,
   )
   assert [len(mask) for mask in made] == [4, 4]
 
 
-def test_lines_of_stdin_are_told_apart(workdir, capsys, monkeypatch):
-  asked = b"\xef\xbb\xbfa [MASK]\n\nthe [MASK]\ncaf\xe9 [MASK]\n"
+def test_fill_mask_output_has_the_line_numbers_of_stdin(
+  workdir, capsys, monkeypatch
+):
+  text_in = b"\xef\xbb\xbfa [MASK]\n\nthe [MASK]\ncaf\xe9 [MASK]\n"
   argv = ("fill-mask", "--checkpoint", str(workdir), "--json")
-  for text, code in ((asked[:24], 0), (asked, 2)):
+  for text, code in ((text_in[:24], 0), (text_in, 2)):
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
     assert main.main(argv) == code
   shown = capsys.readouterr()
-  said = [json.loads(line) for line in shown.out.splitlines()]
-  assert [(s["line"], s["text"]) for s in said] == [
+  printed = [json.loads(line) for line in shown.out.splitlines()]
+  assert [(s["line"], s["text"]) for s in printed] == [
     (1, "a [MASK]"),
     (3, "the [MASK]"),
   ]
@@ -251,7 +255,7 @@ def test_candidates_are_a_distribution(model):
   shares = [p for _, p in mask]
   assert shares == sorted(shares, reverse=True)
   assert sum(shares) == pytest.approx(1, abs=1e-5)
-  # Of words: [PAD], [CLS] and rows without a token are none.
+  # Special tokens and rows without a token are not among them.
   special = model.tokenizer.special_ids
   assert len(mask) == model.tokenizer.vocab_size - len(special)
   assert not {word for word, _ in mask} & set(
@@ -260,13 +264,13 @@ def test_candidates_are_a_distribution(model):
   assert len(model.fill_mask("the [MASK]")[0]) == 5
 
 
-def test_predictions_are_the_verbs(tagger, tagged, capsys):
+def test_predict_equals_the_verb(tagger, tagged, capsys):
   lines = ["The cat sat.", '{"tokens": ["a", "red", "book"]}']
   made = tagger.predict([lines[0], json.loads(lines[1])])
   argv = ("--checkpoint", tagged, "--json", *lines)
   assert main.main(["predict", *map(str, argv)]) == 0
-  said = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-  assert made == said
+  printed = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+  assert made == printed
   assert [len(p["tags"]) for p in made] == [4, 3]
   assert tagger.predict(lines, batch_size=1)[1]["tags"] == made[1]["tags"]
   assert tagger.predict([]) == []
@@ -274,7 +278,7 @@ def test_predictions_are_the_verbs(tagger, tagged, capsys):
   assert tagger.predict([numpys])[0]["tags"] == made[1]["tags"]
 
 
-# --- Errors ------------------------------------------------------------------
+# Errors.
 
 
 @pytest.mark.parametrize(

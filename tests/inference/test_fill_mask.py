@@ -1,4 +1,4 @@
-"""Which part of a checkpoint fills masks."""
+"""Which encoder and head of a checkpoint fill masks."""
 
 import dataclasses
 
@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from maskedlm.config import defaults as config_lib
+from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers import tokenizer
 from maskedlm.inference import fill_mask
@@ -18,14 +18,14 @@ V, D = 131, 24
 
 
 def make_config():
-  model = config_lib.default().model
+  model = defaults.default().model
   model.update(
     num_layers=1, width=D, num_heads=3, mlp_width=40, max_positions=17
   )
   return EncoderConfig(vocab_size=V, **model)
 
 
-def test_of_electra_the_generator():
+def test_electra_fills_masks_with_its_generator():
   cfg = make_config()
   small = electra.generator_config(cfg, size=1 / 3, layers=1.0)
   params = jax.jit(lambda key: electra.init(cfg, small, key))(jax.random.key(0))
@@ -45,7 +45,7 @@ def test_of_electra_the_generator():
   assert logits.shape == (1, 2, V)
 
 
-def test_a_causal_model_says_that_it_cannot():
+def test_a_causal_model_is_refused():
   cfg = make_config()
   params = jax.eval_shape(lambda key: causal.init(cfg, key), jax.random.key(0))
   task = {"objective": "causal", "encoder": dataclasses.asdict(cfg)}
@@ -53,8 +53,8 @@ def test_a_causal_model_says_that_it_cannot():
     fill_mask._masked_model(params, task, "here")
 
 
-def test_a_part_of_a_word_of_a_byte_level_bpe_is_text():
-  """The vocabulary writes ä, of the bytes c3 and a4, as Ã¤."""
+def test_pieces_of_byte_level_bpe_are_shown_as_text():
+  """The vocabulary spells ä, the bytes c3 and a4, as Ã¤."""
   made = tokenizer.train_tokenizer(
     ["Bär, Kär, Tär"] * 9, kind="bpe", vocab_size=270, lowercase=False
   )

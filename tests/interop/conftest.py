@@ -1,4 +1,4 @@
-"""Quiet libraries: no progress bars for models of a few kilobytes."""
+"""Silences transformers' progress bars and warnings."""
 
 import pytest
 

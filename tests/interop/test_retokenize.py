@@ -1,4 +1,4 @@
-"""A model with another vocabulary."""
+"""`maskedlm retokenize`: a model with another vocabulary."""
 
 import json
 
@@ -18,7 +18,7 @@ from maskedlm.modeling.heads import mlm_logits
 from maskedlm.training.checkpoints import init_from, load
 
 
-def test_a_row_is_the_mean_of_those_that_spell_it():
+def test_a_row_is_the_mean_of_the_rows_that_spell_it():
   table = np.float32([[1, 2], [3, 6], [5, 10], [7, 0]])
   made = vocabulary_transfer.transfer_rows(
     table, [(2,), (0, 1), (0, 2, 3), (3,), ()], [0, 1, 2], rows=7
@@ -35,13 +35,13 @@ def test_a_row_is_the_mean_of_those_that_spell_it():
   np.testing.assert_array_equal(bias, [2, 9, 0])
 
 
-def test_a_row_that_nothing_spells_is_drawn_like_the_ordinary_ones():
-  """Row 3 is special: it has no part in the mean and the deviation."""
+def test_a_row_that_nothing_spells_is_drawn_like_ordinary_rows():
+  """Row 3 is special: it doesn't count in the mean and the deviation."""
   table = np.float32([[1, -2], [3, -2], [5, -2], [1e6, 1e6]])
   made = vocabulary_transfer.transfer_rows(
     table, [()] * 4000, [0, 1, 2], rows=4000
   )
-  # Of 1, 3 and 5 the mean is 3, the deviation sqrt(8/3); bounds: 4 errors.
+  # 1, 3 and 5 have mean 3 and deviation sqrt(8/3); the bounds are 4 errors.
   assert abs(made[:, 0].mean() - 3) < 4 * (8 / 3 / 4000) ** 0.5
   assert abs(made[:, 0].var() - 8 / 3) < 4 * 8 / 3 * (2 / 4000) ** 0.5
   np.testing.assert_array_equal(made[:, 1], np.full(4000, -2))
@@ -55,8 +55,8 @@ def vocabulary(folder, tokens):
   return path
 
 
-def test_the_same_words_in_another_order_are_the_same_model(tmp_path, capsys):
-  """And words that are added change nothing where they don't occur."""
+def test_reordering_the_vocabulary_changes_nothing(tmp_path, capsys):
+  """Added words change nothing either, where they don't occur."""
   old = untrained.pretrained(tmp_path / "old")
   tokenizer = load.describe_checkpoint(old).tokenizer
   words = [tokenizer.tokens(i) for i in range(tokenizer.vocab_size)]
@@ -95,7 +95,7 @@ def test_the_same_words_in_another_order_are_the_same_model(tmp_path, capsys):
   )
 
 
-def test_a_capital_in_a_vocabulary_of_small_letters_is_told(tmp_path, capsys):
+def test_capitals_in_a_lowercased_vocabulary_are_logged(tmp_path, capsys):
   old = untrained.pretrained(tmp_path / "old")
   tokenizer = load.describe_checkpoint(old).tokenizer
   assert tokenizer.normalize("Cat") == "cat"
@@ -104,12 +104,12 @@ def test_a_capital_in_a_vocabulary_of_small_letters_is_told(tmp_path, capsys):
     path = vocabulary(tmp_path / word, [*words, word])
     argv = ["retokenize", "--checkpoint", str(old), "--tokenizer", str(path)]
     assert main.main([*argv, "--out", str(tmp_path / f"new{word}")]) == 0
-    told = capsys.readouterr().err
-    assert told.count(f"the tokenizer of {old} lowercases them") == count
+    err = capsys.readouterr().err
+    assert err.count(f"the tokenizer of {old} lowercases them") == count
 
 
 @pytest.mark.parametrize("name", ["mlm_nsp", "spanbert", "electra", "causal"])
-def test_every_table_of_an_objective_has_the_new_rows(name):
+def test_every_vocabulary_table_is_replaced(name):
   """The shapes are those of a new run with that vocabulary."""
 
   def fresh(vocab_size):
@@ -132,8 +132,8 @@ def test_every_table_of_an_objective_has_the_new_rows(name):
   assert init_from._differences("", old, made)
 
 
-def test_a_run_begins_with_it(tiny, tmp_path):
-  """BPE in place of WordPiece; a run takes over all of it."""
+def test_a_run_starts_from_a_retokenized_model(tiny, tmp_path):
+  """BPE replaces WordPiece; all parts of the model are taken over."""
   old = untrained.pretrained(tmp_path / "old")
   config = f"--config={tiny[0]}"
   kind = ("--config.tokenizer.kind=bpe", "--config.tokenizer.vocab_size=400")
@@ -188,7 +188,7 @@ def test_electra_keeps_its_generator(tmp_path):
     ({"--out": "{old}"}, "exists"),
   ],
 )
-def test_what_cannot_be_is_one_line(tmp_path, capsys, changed, error):
+def test_wrong_input_is_a_one_line_error(tmp_path, capsys, changed, error):
   old = untrained.pretrained(tmp_path / "old")
   words = vocabulary(tmp_path / "words", ["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
   untrained.make_tokenizer("bpe").save(tmp_path / "bpe")
@@ -201,7 +201,7 @@ def test_what_cannot_be_is_one_line(tmp_path, capsys, changed, error):
     given[name] = value.format(old=old, words=words)
   options = [x for pair in given.items() for x in pair]
   assert main.main(["retokenize", *options]) == 2
-  told = capsys.readouterr().err
-  assert told.count("\n") == 1
-  assert error in told
+  err = capsys.readouterr().err
+  assert err.count("\n") == 1
+  assert error in err
   assert {x.name for x in tmp_path.iterdir()} == {"bpe", "old", "words"}

@@ -1,7 +1,11 @@
 """Output paths are checked before the work starts, and written as a whole."""
 
+import contextlib
 import errno
+import os
 import pathlib
+import signal
+import time
 
 import pytest
 
@@ -90,3 +94,38 @@ def test_inspect_checks_its_output_first(capsys):
   argv = ["inspect", f"--config={config}", "--html=/none/a.html"]
   assert main.main(argv) == 2
   assert "--html=/none/a.html: there is no folder" in capsys.readouterr().err
+
+
+def test_new_folder_keeps_other_files(tmp_path):
+  """Even if the name looks like that of an unfinished folder."""
+  other = tmp_path / "out.tmp"
+  other.mkdir()
+  (other / "notes.txt").write_text("mine")
+  for error in (ValueError, None):
+    with (
+      contextlib.suppress(ValueError),
+      output_options.new_folder(tmp_path / "out") as made,
+    ):
+      (made / "x").write_text("whole")
+      if error:
+        raise error
+    assert (tmp_path / "out").exists() == (error is None)
+    assert len(list(tmp_path.iterdir())) == 1 + (error is None)
+  assert (other / "notes.txt").read_text() == "mine"
+  assert (tmp_path / "out" / "x").read_text() == "whole"
+  # The permissions are those of any new folder.
+  assert (tmp_path / "out").stat().st_mode == other.stat().st_mode
+
+
+def test_sigterm_removes_the_unfinished_folder(tmp_path):
+  before = signal.getsignal(signal.SIGTERM)
+  with (
+    pytest.raises(SystemExit) as info,
+    output_options.new_folder(tmp_path / "out") as made,
+  ):
+    (made / "x").write_text("half")
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(5)  # The signal ends it.
+  assert info.value.code == 143
+  assert not list(tmp_path.iterdir())
+  assert signal.getsignal(signal.SIGTERM) == before

@@ -1,4 +1,4 @@
-"""Weights of transformers give the same numbers, and go back bit by bit."""
+"""transformers' weights give the same outputs, and are exported bit for bit."""
 
 import dataclasses
 import pathlib
@@ -10,8 +10,8 @@ from safetensors.numpy import load_file
 
 from helpers import peers
 from helpers.peers import assert_close
-from maskedlm.interop import heads as modules
 from maskedlm.interop.export_source import ExportSource
+from maskedlm.interop.heads import head_outputs
 from maskedlm.interop.huggingface import config_json, exporter, importer
 from maskedlm.interop.huggingface.parameter_names import ARCHITECTURES
 from maskedlm.modeling import masked_lm
@@ -21,10 +21,10 @@ encode = jax.jit(masked_lm.encode, static_argnums=(0, 4))
 
 
 def outputs(found, batch, **changes):
-  """modules.outputs, but quicker here."""
+  """As heads.compute_outputs, but compiled once for each architecture."""
   cfg = dataclasses.replace(found.cfg, **changes)
   hidden = encode(cfg, {"encoder": found.params["encoder"]}, batch, None, False)
-  heads = modules.head_outputs(found.params, cfg, hidden, batch["segment_ids"])
+  heads = head_outputs(found.params, cfg, hidden, batch["segment_ids"])
   return {"last_hidden_state": hidden, **heads}
 
 
@@ -43,7 +43,8 @@ def as_opened(read, tokenizer):
 CASES = (
   *((*of_class, {}) for of_class in peers.CLASSES),
   ("ModernBert", "ForSequenceClassification", {"classifier_pooling": "mean"}),
-  ("ModernBert", "ForMaskedLM", {"classifier_pooling": "mean"}),  # As usual.
+  # Ignored by this class.
+  ("ModernBert", "ForMaskedLM", {"classifier_pooling": "mean"}),
 )
 
 
@@ -58,7 +59,7 @@ def test_numbers_and_round_trip(architecture, ending, changes, tmp_path):
   theirs = peers.run(model, batch)
   assert_close(outputs(found, batch), theirs, batch)
 
-  # Theirs -> ours -> theirs.
+  # Import, then export.
   opened = as_opened(found, tokenizer)
   name = ARCHITECTURES[model.config.model_type]
   assert exporter.class_ending(opened) == ending
@@ -71,13 +72,13 @@ def test_numbers_and_round_trip(architecture, ending, changes, tmp_path):
   for key, x in made.items():
     expected = original[key]
     if name.positions_after_pad and "position_embeddings" in key:
-      # The rows that no token has are not kept.
+      # Rows of positions that no token has are not kept.
       assert not x[: pad + 1].any()
       x, expected = x[pad + 1 :], expected[pad + 1 :]
     np.testing.assert_array_equal(x, expected, err_msg=key)
 
 
-def test_activation_of_google(tmp_path):
+def test_googles_activation(tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
   model = peers.make_model(
     "Bert", "ForMaskedLM", tokenizer, hidden_act="gelu_new", layer_norm_eps=1e-3
@@ -89,6 +90,6 @@ def test_activation_of_google(tmp_path):
   theirs = peers.run(model, batch)
   ours = outputs(found, batch)
   assert_close(ours, theirs, batch)
-  # The test could tell them apart.
+  # The exact GELU would be told apart by this test.
   exact = outputs(found, batch, activation="gelu")
   assert np.abs(exact["mlm_logits"] - ours["mlm_logits"]).max() > 3e-4

@@ -1,4 +1,4 @@
-"""Directories that can't be imported are told apart in one error each."""
+"""Directories that can't be imported: each problem has its own error."""
 
 import json
 
@@ -10,9 +10,8 @@ from helpers import peers
 from helpers.workdirs import assert_same_trees
 from maskedlm.cli import main
 from maskedlm.core.errors import InteropError
-from maskedlm.interop import labels as fine_tuned
-from maskedlm.interop.huggingface import config_json, importer
-from maskedlm.interop.huggingface import parameter_names as names
+from maskedlm.interop.huggingface import config_json, importer, parameter_names
+from maskedlm.interop.labels import read_task
 
 LAYER = "bert.encoder.layer.1.attention.output.dense.weight"
 
@@ -45,7 +44,7 @@ def test_no_directory_and_no_config(tmp_path):
   with pytest.raises(InteropError, match=r"json: a PEFT adapter"):
     config_json.load_config(tmp_path)
   adapter.unlink()
-  # As the hub's cache has it.
+  # As in the hub's cache.
   snapshot = tmp_path / "snapshots" / "4f2c"
   snapshot.mkdir(parents=True)
   (snapshot / "config.json").write_text("{}")
@@ -56,7 +55,7 @@ def test_no_directory_and_no_config(tmp_path):
     config_json.load_config(tmp_path)
 
 
-def test_an_architecture_that_we_do_not_have(folder):
+def test_an_unsupported_architecture(folder):
   change(folder, model_type="xlnet", auto_map={"AutoModel": "modeling.X"})
   known = "bert, roberta, xlm-roberta, camembert, distilbert, electra, mode"
   with pytest.raises(
@@ -65,7 +64,7 @@ def test_an_architecture_that_we_do_not_have(folder):
     read(folder)
 
 
-def test_code_of_its_own_is_not_run(folder):
+def test_custom_code_is_not_run(folder):
   change(folder, auto_map={"AutoModel": "modeling_x.X"})
   lines = []
   read(folder, log=lines.append)
@@ -88,7 +87,7 @@ def test_code_of_its_own_is_not_run(folder):
     ({"num_attention_heads": 5}, "a width of 24 for 5 attention heads, expec"),
   ],
 )
-def test_options_that_we_do_not_have(folder, fields, expected):
+def test_unsupported_options(folder, fields, expected):
   change(folder, **fields)
   with pytest.raises(InteropError, match=f"config.json: {expected}"):
     read(folder)
@@ -97,14 +96,14 @@ def test_options_that_we_do_not_have(folder, fields, expected):
 @pytest.mark.parametrize(
   ("fields", "expected"),
   [
-    # There, a token sees itself alone.
+    # In transformers, a token would attend only to itself.
     ({"local_attention": 1}, "local_attention=1, expected 2 or more"),
     ({"local_attention": -1}, "local_attention=-1, expected 2 or more"),
     ({"rope_scaling": {"factor": 4.0}}, r"rope_scaling=.*, None is supported"),
     ({"num_attention_heads": 8}, "hidden_size=24 for 8 attention heads: rotar"),
   ],
 )
-def test_options_of_modernbert_that_we_do_not_have(fields, expected):
+def test_unsupported_options_of_modernbert(fields, expected):
   config = {
     "vocab_size": 131,
     "num_hidden_layers": 3,
@@ -113,14 +112,14 @@ def test_options_of_modernbert_that_we_do_not_have(fields, expected):
     "intermediate_size": 40,
     "max_position_embeddings": 17,
   }
-  config_json.parse_encoder_config(config, names.MODERNBERT, "theirs")
+  config_json.parse_encoder_config(config, parameter_names.MODERNBERT, "theirs")
   with pytest.raises(InteropError, match=f"config.json: {expected}"):
     config_json.parse_encoder_config(
-      config | fields, names.MODERNBERT, "theirs"
+      config | fields, parameter_names.MODERNBERT, "theirs"
     )
 
 
-def test_every_tensor_that_does_not_fit_is_listed(folder):
+def test_all_misfitting_tensors_are_listed(folder):
   path = folder / "model.safetensors"
   tensors = load_file(path)
   del tensors["cls.predictions.bias"]
@@ -146,7 +145,7 @@ def test_every_tensor_that_does_not_fit_is_listed(folder):
 
 
 @pytest.mark.parametrize("bad", [np.float32(np.nan), np.float64(1e39)])
-def test_numbers_that_are_not_finite(folder, bad):
+def test_non_finite_values(folder, bad):
   path = folder / "model.safetensors"
   tensors = load_file(path)
   tensors[LAYER] = tensors[LAYER].astype(bad.dtype)
@@ -156,8 +155,8 @@ def test_numbers_that_are_not_finite(folder, bad):
     read(folder)
 
 
-def test_a_head_that_the_file_lacks(folder):
-  """sentence-transformers names the class it began with; its head is gone."""
+def test_a_missing_head(folder):
+  """sentence-transformers may name a class whose head it dropped."""
   path = folder / "model.safetensors"
   whole = load_file(path)
   encoder = {n: x for n, x in whole.items() if not n.startswith("cls.")}
@@ -165,7 +164,7 @@ def test_a_head_that_the_file_lacks(folder):
   lines = []
   assert sorted(read(folder, log=lines.append).params) == ["encoder"]
   assert lines == [f"{folder} has no mlm_head, unlike a BertForMaskedLM"]
-  # Half of it is no head; the encoder is to be had.
+  # Half a head is an error; the encoder alone can be imported.
   half = "cls.predictions.transform.dense.weight"
   untied = {"cls.predictions.decoder.weight": np.zeros((131, 24), np.float32)}
   save_file(encoder | {half: whole[half]} | untied, path)
@@ -177,16 +176,16 @@ def test_a_head_that_the_file_lacks(folder):
 @pytest.mark.parametrize(
   "labels", [["x", "y"], {"a": "x"}, {"0": "x", "2": "y"}]
 )
-def test_labels_that_are_none(folder, labels):
+def test_malformed_labels(folder, labels):
   change(folder, architectures=["BertForTokenClassification"], id2label=labels)
   with pytest.raises(InteropError, match=r"config.json: id2label=.* from 0"):
     read(folder)
 
 
-def test_labels_are_text_and_regression_is_of_one_number():
+def test_labels_become_text_and_regression_has_one_number():
   def about(labels, **fields):
     config = {"id2label": labels, **fields}
-    return fine_tuned.read_task(config, "classification", 9, "here")["about"]
+    return read_task(config, "classification", 9, "here")["about"]
 
   assert about({"1": 1, "0": 0})["labels"] == ["0", "1"]
   with pytest.raises(InteropError, match=r"with 2 numbers; .*--part encoder"):
@@ -200,7 +199,7 @@ def test_truncated_file(folder):
     read(folder)
 
 
-def test_pickles_are_refused_with_the_way_to_convert(folder):
+def test_pickles_are_refused_with_a_remedy(folder):
   (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
   with pytest.raises(
     InteropError, match=r"pytorch_model.bin.*BertForMaskedLM.*save_pretrained"
@@ -251,8 +250,8 @@ def test_half_precision_becomes_float32(folder, dtype):
   np.testing.assert_array_equal(found, expected)
 
 
-def test_names_of_old(folder):
-  """gamma and beta, no prefix, buffers, and the bias under its other name."""
+def test_old_tensor_names(folder):
+  """gamma and beta, no prefix, buffers, and another name of the bias."""
   path = folder / "model.safetensors"
   old = {}
   for name, x in load_file(path).items():
@@ -296,7 +295,7 @@ def test_names_of_old(folder):
     ),
   ],
 )
-def test_commands(argv, expected, tmp_path, monkeypatch, capsys):
+def test_errors_of_the_verbs(argv, expected, tmp_path, monkeypatch, capsys):
   monkeypatch.chdir(tmp_path)
   assert main.main(argv) == 2
   error = capsys.readouterr().err

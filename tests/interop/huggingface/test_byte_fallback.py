@@ -1,4 +1,4 @@
-"""A unigram that spells unknown characters by their bytes, in their format."""
+"""Exports a unigram model that spells unknown characters by their bytes."""
 
 import json
 
@@ -8,7 +8,7 @@ from maskedlm.data.tokenizers import tokenizer
 from maskedlm.interop.huggingface import unigram_json
 
 
-def test_bytes_are_the_same_and_come_back(tmp_path):
+def test_byte_pieces_are_the_same_and_decode(tmp_path):
   ours = tokenizer.train_tokenizer(
     ["plain words in a text of words", "a text in plain letters"] * 9,
     kind="unigram",

@@ -1,10 +1,6 @@
-"""Checkpoints of ours, exported, are the same model in transformers."""
+"""Exported checkpoints are the same models in transformers."""
 
-import contextlib
 import dataclasses
-import os
-import signal
-import time
 
 import jax
 import numpy as np
@@ -15,11 +11,10 @@ from helpers.peers import assert_close
 from helpers.workdirs import assert_same_trees
 from maskedlm.core.errors import InteropError
 from maskedlm.finetune.config import load_task
-from maskedlm.interop import heads as modules
+from maskedlm.interop.heads import compute_outputs
 from maskedlm.interop.huggingface import config_json, exporter, importer
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.encoder import EncoderConfig
-from maskedlm.runtime import output_options
 
 transformers = pytest.importorskip("transformers")
 
@@ -62,7 +57,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_the_same_in_transformers(name, tmp_path):
+def test_outputs_equal_transformers_and_import_restores(name, tmp_path):
   kind, changes, heads, class_name = MODELS[name]
   tokenizer = peers.train_tokenizer(kind)
   cfg = workdirs.config(tokenizer, **changes)
@@ -77,10 +72,10 @@ def test_the_same_in_transformers(name, tmp_path):
   assert not loading["mismatched_keys"]
   batch = peers.make_batch(tokenizer, types=cfg.type_vocab_size > 1)
   theirs = peers.run(model.eval(), batch)
-  ours = jax.jit(modules.compute_outputs, static_argnums=1)(params, cfg, batch)
+  ours = jax.jit(compute_outputs, static_argnums=1)(params, cfg, batch)
   assert_close(ours, theirs, batch)
 
-  # Ours -> theirs -> ours.
+  # And import again.
   again = importer.read_model(
     out, config_json.load_config(out), part="", log=print
   )
@@ -116,12 +111,12 @@ def test_electra(part, class_name, tmp_path):
     cfg = EncoderConfig(**task["generator"])
   else:
     params = {n: params[n] for n in ("encoder", "discriminator_head")}
-  ours = modules.compute_outputs(params, cfg, batch)
+  ours = compute_outputs(params, cfg, batch)
   assert_close(ours, theirs, batch)
 
 
 def fine_tuned(kind, tokenizer, **changes):
-  """(params, cfg, task) as finetune/run.py leaves them."""
+  """Returns (params, cfg, task) as fine-tuning saves them."""
   cfg = workdirs.config(tokenizer, **changes)
   heads, labels, about, options = {
     "classification": (("pooler", "class_head"), 3, {"labels": [*"xyz"]}, {}),
@@ -168,8 +163,9 @@ def test_fine_tuned(kind, class_name, tmp_path):
   model = getattr(transformers, class_name).from_pretrained(out).eval()
   batch = peers.make_batch(tokenizer, types=True)
   theirs = peers.run(model, batch)
-  ours = modules.compute_outputs(params, cfg, batch)
-  if kind == "regression":  # Deviations here, scores there.
+  ours = compute_outputs(params, cfg, batch)
+  # Deviations from the mean here, scores in transformers.
+  if kind == "regression":
     ours["logits"] = ours["logits"] * 1.5 + 2.7
     assert model.config.problem_type == "regression"
   if kind == "multi_label":
@@ -177,7 +173,7 @@ def test_fine_tuned(kind, class_name, tmp_path):
   assert_close(ours, theirs, batch)
   labels = task["about"].get("labels", ())
   assert [model.config.id2label[i] for i in range(len(labels))] == list(labels)
-  # And back: the same task, and the same to predict with.
+  # Imported again, it is the same task.
   again = importer.read_model(
     out, config_json.load_config(out), part="", log=print
   )
@@ -189,7 +185,7 @@ def test_fine_tuned(kind, class_name, tmp_path):
     assert again.task["options"] == {"layout": "texts", "regression": True}
 
 
-def test_a_pooler_that_a_class_does_not_have(tmp_path):
+def test_an_unsupported_pooler(tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
   params, cfg, task = fine_tuned("classification", tokenizer, pooler="relu")
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
@@ -205,8 +201,8 @@ def test_a_pooler_that_a_class_does_not_have(tmp_path):
   assert lines == ["left out: the pooler, which BertModel lacks"]
 
 
-def test_a_pooler_of_pretraining_that_bert_does_not_have(tmp_path):
-  """NSP stands on it; the MLM head does not."""
+def test_an_unsupported_pooler_of_pretraining(tmp_path):
+  """The NSP head needs it; the MLM head does not."""
   tokenizer = peers.train_tokenizer("wordpiece")
   cfg = workdirs.config(tokenizer, pooler="relu")
   for heads, name in ((PRETRAINED, "both"), (("pooler", "mlm_head"), "mlm")):
@@ -229,7 +225,7 @@ def test_a_pooler_of_pretraining_that_bert_does_not_have(tmp_path):
     ({**workdirs.MODERN, "norm_kind": "rms"}, r"modernbert .*norm_kind='rms'"),
   ],
 )
-def test_what_transformers_has_not(changes, expected, tmp_path):
+def test_unsupported_options(changes, expected, tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
   cfg = workdirs.config(tokenizer, **changes)
   params = workdirs.make_params(cfg, ("mlm_head",))
@@ -239,7 +235,7 @@ def test_what_transformers_has_not(changes, expected, tmp_path):
   assert [p.name for p in tmp_path.iterdir()] == ["ours"]
 
 
-def test_an_activation_that_a_head_does_not_have(tmp_path):
+def test_an_unsupported_activation_of_a_head(tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
   cfg = workdirs.config(tokenizer, activation="gelu_tanh", embedding_width=10)
   params = workdirs.make_params(cfg, ("mlm_head",))
@@ -257,7 +253,7 @@ def test_without_a_pooler(tmp_path):
     exporter.export_huggingface(path, tmp_path / "out", log=print)
 
 
-def test_heads_that_only_we_have(tmp_path):
+def test_heads_of_maskedlm_only(tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
   params, cfg, task = fine_tuned("tagging", tokenizer)
   path = workdirs.save(
@@ -273,7 +269,7 @@ def test_heads_that_only_we_have(tmp_path):
     exporter.export_huggingface(path, tmp_path / "out", log=print)
 
 
-def test_card_says_what_is_known(tmp_path):
+def test_the_model_card_lists_known_facts(tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
   cfg = workdirs.config(tokenizer)
   params = workdirs.make_params(cfg, PRETRAINED)
@@ -306,46 +302,10 @@ def test_card_says_what_is_known(tmp_path):
   assert "license:" not in card
 
 
-def test_an_out_that_is_there_is_kept(tmp_path):
+def test_an_existing_out_is_kept(tmp_path):
   out = tmp_path / "out"
   out.mkdir()
   (out / "notes.txt").write_text("mine")
   with pytest.raises(InteropError, match="out exists: give another, or remove"):
     exporter.export_huggingface(tmp_path / "nothing", out, log=print)
   assert (out / "notes.txt").read_text() == "mine"
-
-
-def test_what_stands_beside_out_is_kept(tmp_path):
-  """Also of a name that one might take for what is unfinished."""
-  other = tmp_path / "out.tmp"
-  other.mkdir()
-  (other / "notes.txt").write_text("mine")
-  for error in (ValueError, None):
-    with (
-      contextlib.suppress(ValueError),
-      output_options.new_folder(tmp_path / "out") as made,
-    ):
-      (made / "x").write_text("whole")
-      if error:
-        raise error
-    assert (tmp_path / "out").exists() == (error is None)
-    assert len(list(tmp_path.iterdir())) == 1 + (error is None)
-  assert (other / "notes.txt").read_text() == "mine"
-  assert (tmp_path / "out" / "x").read_text() == "whole"
-  # The rights of a folder that is made there.
-  assert (tmp_path / "out").stat().st_mode == other.stat().st_mode
-
-
-def test_what_is_ended_leaves_nothing(tmp_path):
-  """Neither half a folder nor a hidden one."""
-  before = signal.getsignal(signal.SIGTERM)
-  with (
-    pytest.raises(SystemExit) as info,
-    output_options.new_folder(tmp_path / "out") as made,
-  ):
-    (made / "x").write_text("half")
-    os.kill(os.getpid(), signal.SIGTERM)
-    time.sleep(5)  # As any work, it ends here.
-  assert info.value.code == 143
-  assert not list(tmp_path.iterdir())
-  assert signal.getsignal(signal.SIGTERM) == before

@@ -1,4 +1,4 @@
-"""Imported workdirs are used as those of ours."""
+"""Imported workdirs work like maskedlm's own."""
 
 import json
 
@@ -24,7 +24,7 @@ TEXT = "The function returns a list of the values."
 
 
 def imported(tmp_path, architecture, ending, **changes):
-  """(their model, tokenizer, our workdir)."""
+  """Returns (transformers' model, tokenizer, the workdir)."""
   tokenizer = peers.train_tokenizer(peers.kind_of(architecture))
   changes = {"max_position_embeddings": 90, **changes}
   model = peers.make_model(architecture, ending, tokenizer, **changes)
@@ -32,6 +32,19 @@ def imported(tmp_path, architecture, ending, **changes):
   out = tmp_path / "runs" / "x"
   importer.import_model(folder, out, log=print)
   return model, tokenizer, out
+
+
+def predict_line(path, line=TEXT):
+  """Returns (fine-tuned model, its prediction)."""
+  opened = predict.open_model(path)
+  example = opened.task.parse_line(line, opened.options)
+  return opened, predict.predict(opened, [example])[0]
+
+
+def row_of(tokenizer):
+  """Returns the ids of TEXT between [CLS] and [SEP]."""
+  special = tokenizer.special
+  return np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
 
 
 def their_logits(model, ids, **rows):
@@ -51,7 +64,7 @@ def test_fill_mask(architecture, tmp_path):
   ids = tokenizer.encode(text, specials=True).ids
   ids = np.r_[special.cls, ids, special.sep]
   logits = their_logits(model, ids)[int(np.argmax(ids == special.mask))]
-  # No row of a special token is a candidate; there it is.
+  # Special tokens are no candidates in maskedlm.
   logits = np.delete(logits, tokenizer.special_ids)
   shares = np.exp(logits - logits.max())
   shares /= shares.sum()
@@ -68,12 +81,8 @@ def test_classification(architecture, changes, tmp_path):
   model, tokenizer, path = imported(
     tmp_path, architecture, "ForSequenceClassification", **changes
   )
-  opened = predict.open_model(path)
-  example = opened.task.parse_line(TEXT, opened.options)
-  made = predict.predict(opened, [example])[0]
-  special = tokenizer.special
-  ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
-  logits = their_logits(model, ids)
+  _, made = predict_line(path)
+  logits = their_logits(model, row_of(tokenizer))
   assert made["label"] == f"label {np.argmax(logits)}"
   shares = np.exp(logits - logits.max())
   np.testing.assert_allclose(
@@ -85,17 +94,13 @@ def test_regression(tmp_path):
   model, tokenizer, path = imported(
     tmp_path, "Bert", "ForSequenceClassification", id2label={0: "x"}
   )
-  opened = predict.open_model(path)
-  example = opened.task.parse_line(TEXT, opened.options)
-  made = predict.predict(opened, [example])[0]
-  special = tokenizer.special
-  ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
+  opened, made = predict_line(path)
+  ids = row_of(tokenizer)
   assert made["score"] == pytest.approx(their_logits(model, ids)[0], abs=1e-4)
   assert opened.task.format_prediction(made) == f"{made['score']:.3f}"
-  # A cross-encoder: config.json doesn't tell.
-  pair = opened.task.parse_line(f"{TEXT}\tA list.", opened.options)
-  (made,) = predict.predict(opened, [pair])
-  ids_b = np.r_[tokenizer.encode("A list.").ids, special.sep]
+  # A cross-encoder takes pairs; config.json doesn't say so.
+  _, made = predict_line(path, f"{TEXT}\tA list.")
+  ids_b = np.r_[tokenizer.encode("A list.").ids, tokenizer.special.sep]
   types = np.repeat([0, 1], [len(ids), len(ids_b)])
   logits = their_logits(model, np.r_[ids, ids_b], token_type_ids=types)
   assert made["score"] == pytest.approx(logits[0], abs=1e-4)
@@ -105,10 +110,10 @@ def test_regression(tmp_path):
   ("architecture", "separators", "second"),
   [("Roberta", 1, 1), ("Bert", 2, 0)],
 )
-def test_pairs_are_those_of_the_tokenizer(
+def test_pairs_follow_the_imported_tokenizer(
   architecture, separators, second, tmp_path
 ):
-  """A RoBERTa with BERT's tokenizer (klue), a BERT with XLM-R's (MiniLM)."""
+  """A RoBERTa with BERT's tokenizer (klue); a BERT with XLM-R's (MiniLM)."""
   tokenizer = peers.train_tokenizer("wordpiece")
   model = peers.make_model(
     architecture,
@@ -127,9 +132,7 @@ def test_pairs_are_those_of_the_tokenizer(
   library.post_processor = template
   library.save(str(folder / "tokenizer.json"))
   importer.import_model(folder, tmp_path / "out", log=print)
-  opened = predict.open_model(tmp_path / "out")
-  example = opened.task.parse_line(f"{TEXT}\tA list.", opened.options)
-  (made,) = predict.predict(opened, [example])
+  _, made = predict_line(tmp_path / "out", f"{TEXT}\tA list.")
   rows = library.encode(TEXT, "A list.")
   has_types = architecture == "Bert"
   types = {"token_type_ids": rows.type_ids} if has_types else {}
@@ -144,7 +147,7 @@ def test_pairs_are_those_of_the_tokenizer(
   again = theirs(TEXT, "A list.")
   assert again["input_ids"] == rows.ids
   assert not any(again.get("token_type_ids", []))
-  # RoBERTa's encoder, with other pairs, is as well BERT's.
+  # With this pair format, RoBERTa's encoder is exported as BERT's.
   back = transformers.BertForSequenceClassification
   back = back.from_pretrained(tmp_path / "back").eval()
   found = their_logits(back, again["input_ids"])
@@ -158,11 +161,10 @@ def test_pairs_are_those_of_the_tokenizer(
     ("ForQuestionAnswering", f"What does it return?\t{TEXT}"),
   ],
 )
-def test_other_kinds_predict(ending, line, tmp_path):
+def test_other_tasks_predict(ending, line, tmp_path):
   _, _, path = imported(tmp_path, "Bert", ending, max_position_embeddings=300)
-  opened = predict.open_model(path)
-  made = predict.predict(opened, [opened.task.parse_line(line, opened.options)])
-  assert opened.task.format_prediction(made[0])
+  opened, made = predict_line(path, line)
+  assert opened.task.format_prediction(made)
 
 
 def test_the_workdir(tmp_path):
@@ -179,11 +181,11 @@ def test_the_workdir(tmp_path):
   about = json.loads((path / "config.json").read_text())["imported"]
   assert about["model_type"] == "roberta"
   assert load_tokenizer(path / "tokenizer").sha256 == tokenizer.sha256
-  # Their 90 positions are counted from [PAD] + 1 = 2.
+  # transformers counts the 90 positions from [PAD] + 1 = 2.
   start = load.open_checkpoint(path)
   assert start.cfg.max_positions == 88
   assert start.cfg.pair_separators == 2
-  # Pretraining does not continue it.
+  # Pretraining doesn't continue in this workdir.
   with pytest.raises(ConfigError, match="this workdir holds another run"):
     new = {"config": {}, "corpus": "5f3a", "tokenizer": tokenizer.sha256}
     resume.check_identity(meta["identity"], new, frozen=(), log=print)
@@ -233,19 +235,15 @@ def test_commands(tmp_path, capsys):
   assert "exists: give another" in capsys.readouterr().err
 
 
-def test_several_labels(tmp_path):
+def test_multi_label(tmp_path):
   model, tokenizer, path = imported(
     tmp_path,
     "Bert",
     "ForSequenceClassification",
     problem_type="multi_label_classification",
   )
-  opened = predict.open_model(path)
-  example = opened.task.parse_line(TEXT, opened.options)
-  (made,) = predict.predict(opened, [example])
-  special = tokenizer.special
-  ids = np.r_[special.cls, tokenizer.encode(TEXT).ids, special.sep]
-  shares = 1 / (1 + np.exp(-their_logits(model, ids)))
+  _, made = predict_line(path)
+  shares = 1 / (1 + np.exp(-their_logits(model, row_of(tokenizer))))
   np.testing.assert_allclose(
     list(made["probabilities"].values()), shares, atol=1e-4
   )

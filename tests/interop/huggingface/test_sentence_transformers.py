@@ -1,4 +1,4 @@
-"""sentence-transformers' folders, in and out: their vectors are ours."""
+"""sentence-transformers' directories, imported and exported: equal vectors."""
 
 import json
 
@@ -31,7 +31,7 @@ def open_theirs(folder):
 
 
 def make_theirs(folder, *modules, length=20, **fields):
-  """A folder of their making; `fields` are set in sentence_bert_config.json."""
+  """Saves a directory; `fields` are set in sentence_bert_config.json."""
   tokenizer = peers.train_tokenizer("wordpiece")
   model = peers.make_model(
     "Bert", "Model", tokenizer, max_position_embeddings=40
@@ -57,7 +57,7 @@ def imported(theirs, *options):
 
 @pytest.mark.parametrize("pool", ["mean", "cls", "max"])
 @pytest.mark.parametrize("normalize", [False, True])
-def test_there_and_back(pool, normalize, tmp_path):
+def test_import_and_export(pool, normalize, tmp_path):
   theirs = make_theirs(
     tmp_path, parts.Pooling(D, pool), *[parts.Normalize()] * normalize
   )
@@ -72,7 +72,7 @@ def test_there_and_back(pool, normalize, tmp_path):
   same(found["vectors"], vectors)
   about = json.loads(str(found["about"]))
   assert (about["pool"], about["normalize"]) == (pool, normalize)
-  # What is asked for is what is given.
+  # Explicit options override the model's own.
   model = maskedlm.load(ours)
   plain = model.embed(TEXTS, pool=pool)
   length = np.linalg.norm(plain, axis=1, keepdims=True)
@@ -87,7 +87,7 @@ def test_there_and_back(pool, normalize, tmp_path):
 
 
 @pytest.mark.parametrize("heads", [("pooler", "mlm_head"), ()])
-def test_a_model_of_ours(heads, tmp_path):
+def test_an_exported_encoder(heads, tmp_path):
   tokenizer = peers.train_tokenizer("bpe")
   cfg = workdirs.config(tokenizer, max_positions=40, type_vocab_size=0)
   params = workdirs.make_params(cfg, heads)
@@ -99,9 +99,9 @@ def test_a_model_of_ours(heads, tmp_path):
   same(maskedlm.load(path).embed(TEXTS), theirs.encode(list(TEXTS)))
 
 
-def test_text_that_is_lowercased_first(tmp_path):
+def test_text_is_lowercased_first(tmp_path):
   theirs = make_theirs(tmp_path, parts.Pooling(D), do_lower_case=True)
-  # The tokenizer of itself is cased.
+  # The tokenizer itself is cased.
   change(theirs / "tokenizer_config.json", do_lower_case=False)
   tokenizer = peers.train_tokenizer("wordpiece")
   tokenizer.save(theirs)
@@ -113,8 +113,8 @@ def test_text_that_is_lowercased_first(tmp_path):
   assert found.tolist() == tokenizer.encode("it").ids.tolist()
 
 
-def test_older_folders(tmp_path, capsys):
-  """Names of before, the transformer in a folder, no folder of the norm."""
+def test_older_directories(tmp_path, capsys):
+  """Old type names, the transformer in a folder, no folder for Normalize."""
   theirs = make_theirs(tmp_path, parts.Pooling(D, "cls"), parts.Normalize())
   vectors = open_theirs(theirs).encode(list(TEXTS))
   encoder = theirs / "0_Transformer"
@@ -140,13 +140,15 @@ def test_older_folders(tmp_path, capsys):
   assert "puts 'query: ' before each text" in capsys.readouterr().err
 
 
-def test_prompts_are_told_and_kept(tmp_path, capsys):
+def test_prompts_are_logged_and_kept(tmp_path, capsys):
   theirs = make_theirs(tmp_path, parts.Pooling(D))
   prompts = {"query": "the ", "passage": "it is ", "document": ""}
   change(theirs / "config_sentence_transformers.json", prompts=prompts)
   ours = imported(theirs)
-  said = "expects a prompt before a text, 'the ' (query), 'it is ' (passage)"
-  assert said in capsys.readouterr().err
+  expected = (
+    "expects a prompt before a text, 'the ' (query), 'it is ' (passage)"
+  )
+  assert expected in capsys.readouterr().err
   argv = ["export", "--to", "hf", "--checkpoint", str(ours), "--out"]
   assert not main.main([*argv, str(tmp_path / "back")])
   back = open_theirs(tmp_path / "back")
@@ -167,7 +169,7 @@ def test_prompts_are_told_and_kept(tmp_path, capsys):
     ((parts.Pooling(D, "weightedmean"),), "the pooling weightedmean; "),
   ],
 )
-def test_what_is_not_supported(modules, expected, tmp_path, capsys):
+def test_unsupported_modules(modules, expected, tmp_path, capsys):
   theirs = make_theirs(tmp_path, *modules)
   out = tmp_path / "ours"
   argv = ["import", "--from", "hf", str(theirs), "--out", str(out)]
@@ -176,13 +178,13 @@ def test_what_is_not_supported(modules, expected, tmp_path, capsys):
   error = capsys.readouterr().err
   assert expected in error and error.count("\n") == 1
   assert not out.exists()
-  # The transformer is to be had.
+  # The transformer alone can be imported.
   model = maskedlm.load(imported(theirs, "--part", "encoder"))
   assert model.meta["task"].get("sentences") is None
   assert model.embed(TEXTS).shape == (3, D)
 
 
-def test_vectors_that_are_made_otherwise(tmp_path, capsys):
+def test_unsupported_ways_to_make_vectors(tmp_path, capsys):
   theirs = make_theirs(tmp_path, parts.Pooling(D, include_prompt=False))
   about = theirs / "config_sentence_transformers.json"
   argv = ["import", "--from", "hf", str(theirs), "--out", str(tmp_path / "x")]
@@ -207,7 +209,7 @@ def test_vectors_that_are_made_otherwise(tmp_path, capsys):
   )
 
 
-def test_files_that_lie(tmp_path, capsys):
+def test_malformed_files(tmp_path, capsys):
   theirs = make_theirs(tmp_path, parts.Pooling(D))
   argv = ["import", "--from", "hf", str(theirs), "--out", str(tmp_path / "x")]
   modules = (theirs / "modules.json").read_text()
@@ -224,8 +226,8 @@ def test_files_that_lie(tmp_path, capsys):
     assert expected in error and error.count("\n") == 1
 
 
-def test_longer_texts_are_read_in_windows_of_their_length(tmp_path):
-  """No token is lost, where theirs cuts off; but no row is longer."""
+def test_longer_texts_are_read_in_windows(tmp_path):
+  """No token is lost (transformers truncates), and no row is longer."""
   model = maskedlm.load(
     imported(make_theirs(tmp_path, parts.Pooling(D), length=10))
   )
@@ -236,11 +238,11 @@ def test_longer_texts_are_read_in_windows_of_their_length(tmp_path):
   (ours,), (other,) = model.embed([long]), whole.embed([long])
   assert np.abs(ours - other).max() > 1e-3
   same(model.embed(["it"]), whole.embed(["it"]))
-  # Words are seen with all that the encoder can see.
+  # Words use the encoder's whole length.
   same(model.vectors([long]).values, whole.vectors([long]).values)
 
 
-def test_what_a_folder_says_by_hand(tmp_path):
+def test_read_pooling(tmp_path):
   def write(name, value):
     path = tmp_path / name
     path.parent.mkdir(exist_ok=True)
@@ -269,8 +271,8 @@ def test_what_a_folder_says_by_hand(tmp_path):
   with pytest.raises(InteropError, match="Normalize of token_embeddings; only"):
     sentence_transformers.read_pooling(tmp_path, print)
   write_modules("Transformer", "SpladePooling")
-  said = []
-  assert sentence_transformers.read_pooling(tmp_path, said.append) is None
-  assert said == [f"{tmp_path / 'modules.json'}: left out: SpladePooling"]
+  lines = []
+  assert sentence_transformers.read_pooling(tmp_path, lines.append) is None
+  assert lines == [f"{tmp_path / 'modules.json'}: left out: SpladePooling"]
   write("config.json", {})
   assert sentence_transformers.encoder_folder(tmp_path) == tmp_path
