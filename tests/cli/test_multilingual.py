@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from helpers import languages
+from helpers.prepare_corpus import prepare_corpus
 from helpers.repository import CONFIGS
 from maskedlm import objectives
 from maskedlm.cli import inspect, pretrain, tokenizer
@@ -50,7 +51,7 @@ def argv(tmp_path_factory):
   """The command line of a small run on the three made-up languages."""
   folder = tmp_path_factory.mktemp("multilingual")
   made = languages.make_config(folder)
-  corpus = languages.prepared(flagged(made), folder / "corpus")
+  corpus = prepare_corpus(flagged(made), folder / "corpus")
   options = {**SMALL, "corpus.parts": made.corpus.parts}
   return [
     f"--config={XLMR}",

@@ -3,7 +3,6 @@
 import numpy as np
 
 from maskedlm.config import defaults
-from maskedlm.data.prepare import prepare
 
 LETTERS = {"en": "abcdefg", "de-x": "hijklmn", "yo": "opqrstu"}
 DOCUMENTS = {"en": 60, "de-x": 15, "yo": 5}
@@ -39,10 +38,6 @@ def make_config(folder, **corpus):
   config.corpus.update(corpus)
   config.tokenizer.vocab_size = 90
   return config
-
-
-def prepared(config, path, log=lambda line: None):
-  return prepare.prepare(config, path, log=log, progress=False)
 
 
 def language_of(corpus):

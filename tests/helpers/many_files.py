@@ -1,11 +1,8 @@
 """A corpus of many small text files."""
 
-import pathlib
-
 import numpy as np
 
 from maskedlm.config import defaults
-from maskedlm.data.prepare import local, prepare
 
 WORDS = [f"{a}{b}" for a in "bcdfgk" for b in ("a", "e", "in", "ock", "u")]
 
@@ -45,19 +42,3 @@ def make_config(tmp_path, **options):
     section, _, option = name.partition("__")
     config[section][option] = value
   return config
-
-
-def silent(line):
-  pass
-
-
-def run(config, path, runner=local.run, log=silent):
-  return prepare.prepare(config, path, log=log, progress=False, run=runner)
-
-
-def files(path):
-  return {
-    str(file.relative_to(path)): file.read_bytes()
-    for file in pathlib.Path(path).rglob("*")
-    if file.is_file()
-  }

@@ -12,6 +12,7 @@ import pytest
 
 from helpers import languages as made_up
 from helpers import toy
+from helpers.prepare_corpus import prepare_corpus
 from maskedlm import objectives
 from maskedlm.config import defaults as base
 from maskedlm.inference.plots import training_curves
@@ -38,7 +39,7 @@ OBJECTIVES = [
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
   folder = tmp_path_factory.mktemp("languages")
-  return made_up.prepared(made_up.make_config(folder), folder / "corpus")
+  return prepare_corpus(made_up.make_config(folder), folder / "corpus")
 
 
 def make_task(objective, corpus, *, batch_size=8, eval_rows=15, **options):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from helpers import splits
-from helpers.languages import LETTERS, language_of, make_config, prepared
+from helpers.languages import LETTERS, language_of, make_config
+from helpers.prepare_corpus import prepare_corpus
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data import sampling
 from maskedlm.data.batches import (
@@ -24,7 +25,7 @@ def corpus(tmp_path_factory):
   folder = tmp_path_factory.mktemp("languages")
   # Several shards, which end within domains.
   config = make_config(folder, shard_tokens=300)
-  return prepared(config, folder / "corpus")
+  return prepare_corpus(config, folder / "corpus")
 
 
 BATCHES = {

@@ -8,7 +8,8 @@ import unicodedata
 import numpy as np
 import pytest
 
-from helpers.languages import LETTERS, make_config, prepared
+from helpers.languages import LETTERS, make_config
+from helpers.prepare_corpus import prepare_corpus
 from maskedlm.config import defaults
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.prepare import documents as documents_lib
@@ -111,7 +112,7 @@ def test_a_language_with_unknown_characters_is_named(tmp_path):
   config.corpus.parts += f",zh:{tmp_path}/zh.txt"
   said = []
   config.tokenizer.update(lowercase=False)
-  prepared(config, tmp_path / "corpus", said.append)
+  prepare_corpus(config, tmp_path / "corpus", log=said.append)
   warnings = [line for line in said if line.startswith("warning")]
   assert len(warnings) == 1
   assert re.match(
@@ -119,7 +120,7 @@ def test_a_language_with_unknown_characters_is_named(tmp_path):
   )
   config.tokenizer.update(kind="unigram", vocab_size=690, byte_fallback=True)
   said.clear()
-  corpus = prepared(config, tmp_path / "other", said.append)
+  corpus = prepare_corpus(config, tmp_path / "other", log=said.append)
   assert not [line for line in said if line.startswith("warning")]
   assert sum(p["train"]["unknown"] for p in corpus.domains) == 0
 
@@ -141,7 +142,7 @@ def test_decomposed_text_has_the_characters_that_it_is_composed_to(kind, form):
 
 def test_lowercase_is_warned_of(tmp_path):
   said = []
-  prepared(make_config(tmp_path), tmp_path / "corpus", said.append)
+  prepare_corpus(make_config(tmp_path), tmp_path / "corpus", log=said.append)
   assert said[0].startswith("warning: tokenizer.lowercase=True strips accents")
 
 

@@ -13,8 +13,8 @@ from helpers.languages import (
   LETTERS,
   language_of,
   make_config,
-  prepared,
 )
+from helpers.prepare_corpus import prepare_corpus
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError, CorpusError
 from maskedlm.data.batches import domain_mixture
@@ -28,7 +28,7 @@ def made(tmp_path_factory):
   """(config, corpus) with shards that end within domains."""
   folder = tmp_path_factory.mktemp("parts")
   config = make_config(folder, shard_tokens=300)
-  return config, prepared(config, folder / "corpus")
+  return config, prepare_corpus(config, folder / "corpus")
 
 
 def parse(option):
@@ -125,7 +125,7 @@ def test_a_domain_with_too_little_text(tmp_path, text, message):
   (tmp_path / "xx.txt").write_text(text)
   config.corpus.parts += f",xx:{tmp_path}/xx.txt"
   with pytest.raises(CorpusError, match=message) as error:
-    prepared(config, tmp_path / "corpus")
+    prepare_corpus(config, tmp_path / "corpus")
   assert str(error.value).startswith("corpus.parts: 'xx': ")
 
 
@@ -140,7 +140,7 @@ def test_counts_by_hand(tmp_path):
   config.corpus.parts = str(tmp_path)
   config.corpus.update(sentences="lines", num_workers=1, heldout_share=0.01)
   config.tokenizer.update(kind="bpe", lowercase=False, vocab_size=300)
-  corpus = prepared(config, tmp_path / "corpus")
+  corpus = prepare_corpus(config, tmp_path / "corpus")
   assert [(p["name"], p["language"]) for p in corpus.domains] == [
     ("en", "en"),
     ("vi", "vi"),
@@ -192,7 +192,7 @@ def test_a_domain_alone_is_the_corpus_of_its_file(made, tmp_path):
     single.corpus.source = part.source
     single.corpus.shard_tokens = 1 << 20
     single.tokenizer.path = f"{corpus.path}/tokenizer"
-    expected = prepared(single, tmp_path / part.name)
+    expected = prepare_corpus(single, tmp_path / part.name)
     for name in ("train", "heldout"):
       for one, other in zip(
         getattr(alone[part.name], name), getattr(expected, name), strict=True
@@ -208,7 +208,7 @@ def test_a_corpus_without_domains_does_not_record_them(made, tmp_path):
   config = make_config(tmp_path)
   config.corpus.source = f"text:{tmp_path}/en.txt"
   config.corpus.parts = ""
-  corpus = prepared(config, tmp_path / "corpus")
+  corpus = prepare_corpus(config, tmp_path / "corpus")
   assert corpus.domains == () and "parts" not in corpus.meta
   assert set(corpus.meta["options"]) == {
     "corpus.source", "corpus.text_field", "corpus.sentences",
@@ -221,14 +221,14 @@ def test_a_corpus_without_domains_does_not_record_them(made, tmp_path):
 def test_another_alpha_is_another_corpus(made):
   config, corpus = made
   lines = []
-  prepared(config, corpus.path, lines.append)
+  prepare_corpus(config, corpus.path, log=lines.append)
   assert "prepared before" in lines[0]
   other = config.copy_and_resolve_references()
   other.tokenizer.alpha = 1.0
   with pytest.raises(
     CorpusError, match=r"tokenizer\.alpha=1\.0 \(there 0\.3\)"
   ):
-    prepared(other, corpus.path)
+    prepare_corpus(other, corpus.path)
 
 
 def test_verify_compares_the_counts_with_the_files(made, tmp_path):

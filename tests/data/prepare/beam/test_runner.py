@@ -8,7 +8,8 @@ import time
 
 import pytest
 
-from helpers.many_files import files, make_config, run
+from helpers.many_files import make_config
+from helpers.prepare_corpus import prepare_corpus, read_files
 from helpers.repository import ROOT
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, CorpusError
@@ -37,15 +38,15 @@ def test_three_workers_write_the_same_bytes(
     corpus__near_duplicates=0.7,
     tokenizer__sample_bytes=2_000,
   )
-  here = run(config, tmp_path / "here")
+  here = prepare_corpus(config, tmp_path / "here")
   lines = []
-  there = run(
+  there = prepare_corpus(
     config,
     tmp_path / "there",
     runner.make_runner(["--runner=DirectRunner", *THREADS]),
     log=lines.append,
   )
-  assert files(here.path) == files(there.path)
+  assert read_files(here.path) == read_files(there.path)
   report = there.meta["report"]
   assert report["equal documents dropped"] > 5
   assert report["near-duplicate documents dropped"] > 5
@@ -60,7 +61,7 @@ def test_an_error_of_a_worker_is_one_line(
   config = make_config(tmp_path)
   (tmp_path / "text" / "z.txt").write_bytes(b"\x1f\x8b gzip")
   with pytest.raises(CorpusError) as error:
-    run(config, tmp_path / "corpus", runner.make_runner(THREADS))
+    prepare_corpus(config, tmp_path / "corpus", runner.make_runner(THREADS))
   message = str(error.value)
   assert message.startswith(f"{tmp_path}/text/z.txt is gzip")
   assert "\n" not in message and "while running" not in message
@@ -75,7 +76,9 @@ def test_other_failures_are_one_line(
   with pytest.raises(
     CorpusError, match=r"failed: ZeroDivisionError: .*kept"
   ) as e:
-    run(make_config(tmp_path), tmp_path / "corpus", runner.make_runner([]))
+    prepare_corpus(
+      make_config(tmp_path), tmp_path / "corpus", runner.make_runner([])
+    )
   assert "\n" not in str(e.value)
 
 
@@ -162,5 +165,5 @@ def test_processes_that_are_killed_go_on(
     command, cwd=ROOT, check=True, capture_output=True, text=True
   )
   assert "beam: survey: 0 of " in again.stdout
-  assert files(here) == files(there)
+  assert read_files(here) == read_files(there)
   assert store.verify_corpus(there) == []

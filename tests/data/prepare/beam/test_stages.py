@@ -11,7 +11,8 @@ import os
 import numpy as np
 import pytest
 
-from helpers.many_files import files, make_config, make_text, run, silent
+from helpers.many_files import make_config, make_text
+from helpers.prepare_corpus import prepare_corpus, read_files, silent
 from maskedlm.core.errors import CorpusError
 from maskedlm.data.corpus import shards, store
 from maskedlm.data.prepare import documents, prepare
@@ -70,10 +71,10 @@ def staged(config, path, *, log, progress):
 )
 def test_the_same_bytes(in_loops, tmp_path, options):
   config = make_config(tmp_path, **options)
-  here = run(config, tmp_path / "here")
-  there = run(config, tmp_path / "there", staged)
+  here = prepare_corpus(config, tmp_path / "here")
+  there = prepare_corpus(config, tmp_path / "there", staged)
   assert here.fingerprint == there.fingerprint
-  assert files(here.path) == files(there.path)
+  assert read_files(here.path) == read_files(there.path)
   assert len(here.meta["splits"]["train"]["shards"]) > 3
   assert store.verify_corpus(there.path) == []
   assert sorted(os.listdir(tmp_path)) == ["here", "text", "there"]
@@ -89,9 +90,9 @@ def test_the_same_bytes_of_several_languages(in_loops, tmp_path):
   )
   config.corpus.text_field = "body"
   config.tokenizer.sample_bytes = 2_000
-  here = run(config, tmp_path / "here")
-  there = run(config, tmp_path / "there", staged)
-  assert files(here.path) == files(there.path)
+  here = prepare_corpus(config, tmp_path / "here")
+  there = prepare_corpus(config, tmp_path / "there", staged)
+  assert read_files(here.path) == read_files(there.path)
   assert [part["name"] for part in there.domains] == ["en", "de", "yo"]
   assert here.meta["report"]["broken JSON records dropped"] == 1
 
@@ -103,7 +104,7 @@ def test_a_part_of_nothing_but_duplicates_is_named(in_loops, tmp_path):
   with pytest.raises(
     CorpusError, match="parts: 'de': every document duplicates"
   ):
-    run(config, tmp_path / "corpus", staged)
+    prepare_corpus(config, tmp_path / "corpus", staged)
 
 
 def test_the_same_bytes_with_a_given_tokenizer(in_loops, tmp_path):
@@ -112,14 +113,14 @@ def test_the_same_bytes_with_a_given_tokenizer(in_loops, tmp_path):
     config, tmp_path / "tokenizer", log=silent, progress=False
   )
   config.tokenizer.path = str(tmp_path / "tokenizer")
-  here = run(config, tmp_path / "here")
-  there = run(config, tmp_path / "there", staged)
-  assert files(here.path) == files(there.path)
+  here = prepare_corpus(config, tmp_path / "here")
+  there = prepare_corpus(config, tmp_path / "there", staged)
+  assert read_files(here.path) == read_files(there.path)
 
 
 def test_a_run_goes_on_where_it_was(in_loops, tmp_path, monkeypatch):
   config = make_config(tmp_path, corpus__deduplicate=True)
-  here = run(config, tmp_path / "here")
+  here = prepare_corpus(config, tmp_path / "here")
   encode_piece, done = stages.encode_piece, []
 
   def killed_at_the_fourth(folder, index, vocab_size):
@@ -130,7 +131,7 @@ def test_a_run_goes_on_where_it_was(in_loops, tmp_path, monkeypatch):
 
   monkeypatch.setattr(stages, "encode_piece", killed_at_the_fourth)
   with pytest.raises(KeyboardInterrupt):
-    run(config, tmp_path / "there", staged)
+    prepare_corpus(config, tmp_path / "there", staged)
   assert not (tmp_path / "there").exists()
   folder = tmp_path / "there.beam"
   assert sorted(map(int, os.listdir(folder / "encoded"))) == sorted(done)
@@ -146,10 +147,10 @@ def test_a_run_goes_on_where_it_was(in_loops, tmp_path, monkeypatch):
   monkeypatch.setattr(runner.shutil, "rmtree", lambda *args, **kwargs: None)
   (folder / "corpus").mkdir()
   (folder / "corpus" / "train-00000.tokens.npy.99").write_text("rest")
-  there = run(config, tmp_path / "there", staged)
+  there = prepare_corpus(config, tmp_path / "there", staged)
   assert not set(later) & set(done)
   assert before == {path: path.stat().st_mtime_ns for path in before}
-  assert files(here.path) == files(there.path)
+  assert read_files(here.path) == read_files(there.path)
 
 
 def test_an_unfinished_run_of_something_else_is_refused(
@@ -158,15 +159,15 @@ def test_an_unfinished_run_of_something_else_is_refused(
   config = make_config(tmp_path)
   monkeypatch.setattr(runner, "_make_tokenizer", lambda *_: 1 / 0)
   with pytest.raises(ZeroDivisionError):
-    run(config, tmp_path / "corpus", staged)
+    prepare_corpus(config, tmp_path / "corpus", staged)
   config.corpus.heldout_share = 0.2
   with pytest.raises(CorpusError, match="with other corpus options"):
-    run(config, tmp_path / "corpus", staged)
+    prepare_corpus(config, tmp_path / "corpus", staged)
   config.corpus.heldout_share = 0.01
   with (tmp_path / "text" / "8.txt").open("a") as file:
     file.write("more")
   with pytest.raises(CorpusError, match="with other text"):
-    run(config, tmp_path / "corpus", staged)
+    prepare_corpus(config, tmp_path / "corpus", staged)
 
 
 def test_a_folder_that_is_not_beam_s_is_refused(in_loops, tmp_path):
@@ -174,19 +175,19 @@ def test_a_folder_that_is_not_beam_s_is_refused(in_loops, tmp_path):
   kept.parent.mkdir()
   kept.write_text("mine")
   with pytest.raises(CorpusError, match=r"corpus\.beam: .*holds other files"):
-    run(make_config(tmp_path), tmp_path / "corpus", staged)
+    prepare_corpus(make_config(tmp_path), tmp_path / "corpus", staged)
   assert kept.read_text() == "mine"
 
 
 def test_a_source_that_is_wrong_is_told_before_anything(in_loops, tmp_path):
   config = make_config(tmp_path, corpus__source=f"text:{tmp_path}/none.txt")
   with pytest.raises(CorpusError, match="matches no file"):
-    run(config, tmp_path / "corpus", staged)
+    prepare_corpus(config, tmp_path / "corpus", staged)
   config = make_config(
     tmp_path, corpus__source=f"text:{tmp_path}/text/empty.txt"
   )
   with pytest.raises(CorpusError, match="holds no text"):
-    run(config, tmp_path / "corpus", staged)
+    prepare_corpus(config, tmp_path / "corpus", staged)
   assert os.listdir(tmp_path) == ["text"]
 
 
@@ -268,6 +269,6 @@ def test_small_shards_become_those_of_one_stream(tmp_path, shard_tokens):
     totals.append(total)
     counts += found
   assert totals == whole["shards"]
-  assert files(tmp_path / "again") == files(tmp_path / "whole")
+  assert read_files(tmp_path / "again") == read_files(tmp_path / "whole")
   tokens = np.concatenate([np.concatenate(d) for d in stream])
   assert np.array_equal(counts, np.bincount(tokens, minlength=50))

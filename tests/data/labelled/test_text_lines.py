@@ -1,0 +1,150 @@
+"""Lines, files and JSON as texts that know where they come from."""
+
+import gzip
+import io
+import sys
+from collections import Counter
+
+import pytest
+import zstandard
+
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled import text_lines
+from maskedlm.data.labelled.text_lines import Text
+
+
+def write(tmp_path, content, name="a.txt"):
+  path = tmp_path / name
+  path.write_bytes(content)
+  return str(path)
+
+
+def test_lines_of_several_files(tmp_path):
+  a = write(tmp_path, b'\xef\xbb\xbfone\r\n\n  \n{"text": 1}\n')
+  b = write(tmp_path, "zwölf".encode(), "b.md")
+  seen = Counter()
+  assert list(text_lines.read_texts([a, b], seen=seen)) == [
+    Text("one", None, a, 1),
+    Text('{"text": 1}', None, a, 4),
+    Text("zwölf", None, b, 1),
+  ]
+  assert seen == {"bytes": text_lines.total_bytes([a, b]), "texts": 3}
+  assert seen["bytes"] == 8 + 1 + 3 + 12 + 6
+
+
+def test_json_objects(tmp_path):
+  path = write(
+    tmp_path,
+    b'{"text": "a b", "id": 7}\n\n{"tokens": ["a", "U.S.", ""], "text": "x"}\n'
+    b'{"text": ""}\n{"text": "\\ud83d"}\n',
+    "a.jsonl",
+  )
+  assert list(text_lines.read_texts([path])) == [
+    Text("a b", None, path, 1),
+    Text("a U.S. ", ("a", "U.S.", ""), path, 3),
+    Text("", None, path, 4),
+    Text("?", None, path, 5),
+  ]
+  renamed = write(tmp_path, b'{"body": "a"}', "b.json")
+  (text,) = text_lines.read_texts([renamed], form="jsonl", field="body")
+  assert text.text == "a"
+
+
+def test_compressed_files(tmp_path):
+  """They are read like the plain file, with the same line numbers in errors."""
+  lines = b'\xef\xbb\xbf{"text": "a"}\r\n\n{"text": "b"}'
+  gz = write(tmp_path, gzip.compress(lines), "a.jsonl.gz")
+  zst = write(tmp_path, zstandard.compress(lines), "a.JSONL.zst")
+  for path in (gz, zst):
+    found = list(text_lines.read_texts([path]))
+    assert found == [Text("a", None, path, 1), Text("b", None, path, 3)]
+    assert text_lines.total_bytes([path]) == 0
+  odd = b"a\rb\0\n%PDF-\r\n"  # Lines end as in the plain file.
+  plain = list(text_lines.read_lines(write(tmp_path, odd, "d.txt")))
+  assert plain == [(1, "a\rb\0"), (2, "%PDF-")]
+  odd = write(tmp_path, gzip.compress(odd), "d.txt.gz")
+  assert list(text_lines.read_lines(odd)) == plain
+  latin = write(tmp_path, gzip.compress(b"one\ncaf\xe9\n"), "b.txt.gz")
+  with pytest.raises(DataError, match=r"b\.txt\.gz:2: not UTF-8 \(byte 0xe9 a"):
+    list(text_lines.read_texts([latin]))
+  for content in (gzip.compress(lines)[:-9], b"plain"):
+    cut = write(tmp_path, content, "c.gz")
+    with pytest.raises(DataError, match=r"c\.gz: .*; fetch it again\.$"):
+      list(text_lines.read_texts([cut]))
+
+
+def test_stdin(monkeypatch):
+  stdin = io.TextIOWrapper(io.BytesIO(b"one\ntwo"))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  assert list(text_lines.read_texts(["-"])) == [
+    Text("one", None, "stdin", 1),
+    Text("two", None, "stdin", 2),
+  ]
+  assert text_lines.total_bytes(["-"]) == 0
+
+
+def test_given_texts(tmp_path, monkeypatch):
+  stdin = io.TextIOWrapper(io.BytesIO(b"\xef\xbb\xbf{}\r\n \ncaf\xe9\n"))
+  monkeypatch.setattr(sys, "stdin", stdin)
+  lines = text_lines.given_texts([], "-")
+  assert next(lines) == (1, "{}")
+  with pytest.raises(DataError, match="stdin:3: not UTF-8"):
+    next(lines)
+  path = write(tmp_path, b"\n\none\n")
+  assert list(text_lines.given_texts([], path)) == [(3, "one")]
+  assert list(text_lines.given_texts(["a", " ", "b"], path)) == [
+    (0, "a"),
+    (0, "b"),
+  ]
+
+
+def test_on_a_terminal_each_text_is_answered_at_once(monkeypatch):
+  def grouped(texts, path):
+    return list(text_lines.request_groups([1, 2, 3], 2, texts, [path]))
+
+  assert grouped([], "-") == grouped(["a"], "a.txt") == [[1, 2], [3]]
+  monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+  assert grouped([], "-") == [[1], [2], [3]]
+  assert grouped(["a"], "-") == grouped([], "a.txt") == [[1, 2], [3]]
+
+
+def test_files_are_streamed(tmp_path):
+  path = write(tmp_path, b"one\n\xff\n")
+  texts = text_lines.read_texts([path])
+  assert next(texts).text == "one"
+  with pytest.raises(DataError, match=r"a\.txt:2: not UTF-8 \(byte 0xff at 1 "):
+    next(texts)
+
+
+@pytest.mark.parametrize(
+  ("line", "match"),
+  [
+    (b'{"txet": "a"}', r":2: the field 'text' is missing; .* mean \"txet\""),
+    (b'{"text": 3}', r":2: the field 'text' is not a string"),
+    (b"{}", r":2: the field 'text' is missing; the object has no fields"),
+    (b'{"tokens": ["a", 3]}', r":2: 'tokens' is not a list of strings"),
+    (b'{"tokens": "a b"}', r":2: 'tokens' is not a list of strings"),
+    (b'["a"]', r":2: a JSON list; expected an object"),
+    (b'{"text": "a"', r":2: not JSON"),
+    (b"\xe9", r":2: not UTF-8 .* iconv"),
+  ],
+)
+def test_bad_objects(tmp_path, line, match):
+  path = write(tmp_path, b'{"text": "good"}\n' + line + b"\n", "a.jsonl")
+  with pytest.raises(DataError, match=r"a\.jsonl" + match):
+    list(text_lines.read_texts([path]))
+
+
+def test_no_text(tmp_path):
+  path = write(tmp_path, b"\n \n")
+  with pytest.raises(DataError, match=r"a\.txt: no line with text"):
+    list(text_lines.read_texts([path]))
+
+
+def test_files_are_checked_first(tmp_path):
+  with pytest.raises(ConfigError, match=r"none\.txt: no such file"):
+    text_lines.check_files(["-", str(tmp_path / "none.txt")], form="")
+  with pytest.raises(ConfigError, match="is a folder"):
+    text_lines.check_files([str(tmp_path)], form="")
+  with pytest.raises(ConfigError, match=r"'json' is unknown.*\"jsonl\""):
+    text_lines.check_files(["-"], form="json")

@@ -1,0 +1,91 @@
+"""Words of a text, and the tokens of each."""
+
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+from helpers import finetune_runs as runs
+from helpers.english_tokenizer import KINDS, english_tokenizer
+from maskedlm.data.labelled import words
+from maskedlm.data.tokenizers.tokenizer import load_tokenizer
+
+
+@pytest.mark.parametrize(
+  ("text", "expected"),
+  [
+    ("Obama visited Paris.", "Obama visited Paris ."),
+    (
+      'He said: "Don\'t (ever) pay $3.50!"',
+      'He said : " Don\'t ( ever ) pay $ 3.50 ! "',
+    ),
+    ("wait... what?!  C++, e-mail", "wait ... what ? ! C ++ , e-mail"),
+    ("@paul #tag # @ ## a@b", "@paul #tag # @ ## a@b"),
+    ("यह घर है।", "यह घर है ।"),
+    ("Straße\u00a0«naïve»\u3000日本。", "Straße « naïve » 日本 。"),
+    ("hi😀😀 👩‍💻👍🏽 ❤️ 🇩🇪", "hi 😀😀 👩‍💻 👍🏽 ❤️ 🇩🇪"),
+    ("  \t ", ""),
+    ("", ""),
+  ],
+)
+def test_text_is_split_into_words(text, expected):
+  spans = words.split_words(text)
+  assert [text[begin:end] for begin, end in spans] == expected.split(
+    " " if expected else None
+  )
+  assert all(a[1] <= b[0] for a, b in itertools.pairwise(spans))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_words_have_the_tokens_that_the_sentence_has(kind):
+  tokenizer = english_tokenizer(kind)
+  find = words.word_encoder(tokenizer)
+  for text in [*runs.TEXTS[:4], "Zebra quux don't , stop-it ! ( U.S. ) 3.50"]:
+    of_words = find(text.split())
+    np.testing.assert_array_equal(
+      np.concatenate(of_words), tokenizer.encode(text).ids
+    )
+    for i, ids in enumerate(of_words):
+      assert tokenizer.starts_word[ids[0]] or i == 0
+      shown = tokenizer.decode(ids).strip()
+      if tokenizer.special.unk not in ids:
+        assert shown.replace(" ", "").lower() == text.split()[i].lower()
+
+
+def test_bpe_that_puts_no_space_before_a_text(tmp_path):
+  """RoBERTa's: only words after the first have a space before them."""
+  english_tokenizer("bpe").save(tmp_path)
+  path = tmp_path / "tokenizer.json"
+  definition = json.loads(path.read_text())
+
+  def switch(node):
+    if isinstance(node, list):
+      return [switch(x) for x in node]
+    if isinstance(node, dict):
+      return {
+        k: False if k == "add_prefix_space" else switch(v)
+        for k, v in node.items()
+      }
+    return node
+
+  path.write_text(json.dumps(switch(definition)))
+  tokenizer = load_tokenizer(path)
+  text = runs.TEXTS[1]
+  of_words = words.word_encoder(tokenizer)(text.split())
+  assert not tokenizer.starts_word[of_words[0][0]]
+  np.testing.assert_array_equal(
+    np.concatenate(of_words), tokenizer.encode(text).ids
+  )
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_word_is_without_tokens(kind):
+  odd = ["\x00", "", "\u200d", "\ufe0f", "\u0301", "\u00a0", "日", "[SEP]", "a"]
+  of_words = words.word_encoder(english_tokenizer(kind))(odd)
+  assert all(len(ids) for ids in of_words)
+  special = set(english_tokenizer(kind).special) - {
+    english_tokenizer(kind).special.unk
+  }
+  assert not special & {int(i) for ids in of_words for i in ids}
+  assert of_words[1].tolist() == [english_tokenizer(kind).special.unk]
