@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from maskedlm.core.errors import DataError
 from maskedlm.core.options import option
 from maskedlm.core.task import Array, Batch, Key, Metrics, Params
 
@@ -130,23 +129,3 @@ class FinetuneTask(NamedTuple):
   overridable: tuple[str, ...] = ()
   # Lines for parse_line; the demo starts with the first that its model takes.
   demo_lines: tuple[str, ...] = ()
-
-
-def gold_labels(
-  examples: Sequence[Example], field: str, expected: str
-) -> list[Any]:
-  """Returns a field of each example.
-
-  Args:
-    examples: NamedTuples with the field and `where`.
-    field: such as "label".
-    expected: for the message: where a label is looked for.
-
-  Raises:
-    DataError: the field of an example is None.
-  """
-  for example in examples:
-    if getattr(example, field) is None:
-      where = example.where or "input"
-      raise DataError(f"{where}: no {field}; expected {expected}.")
-  return [getattr(example, field) for example in examples]

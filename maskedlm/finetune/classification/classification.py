@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from maskedlm.core.errors import ConfigError, DataError, did_you_mean
+from maskedlm.core.errors import ConfigError, did_you_mean
 from maskedlm.finetune.classification import files, glue
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import label_metrics, single_label, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.gold_labels import require_two_labels
 from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.finetune.contract import (
   Application,
@@ -130,12 +131,9 @@ def describe_labels(
   Raises:
     DataError: an example has no label, or all have the same one.
   """
-  values = sorted(set(files.gold_labels(examples)))
-  if len(values) < 2:
-    raise DataError(
-      f"{examples[0].where.rpartition(':')[0]}: all {len(examples):,} examples "
-      f"for training have the label {values[0]!r}; expected at least two."
-    )
+  labels = files.gold_labels(examples)
+  require_two_labels(examples, labels, "label")
+  values = sorted(set(labels))
   if layout_of(options).regression:
     scores = np.float64([example.label for example in examples])
     return {

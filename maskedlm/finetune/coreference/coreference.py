@@ -16,11 +16,14 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import mentions, single_label
 from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.gold_labels import (
+  gold_labels,
+  require_two_labels,
+)
 from maskedlm.finetune.common.head import Head, make_head
 from maskedlm.finetune.common.pair_scorer import PairScorer
 from maskedlm.finetune.common.span_vectors import REPRESENTATIONS
@@ -30,7 +33,6 @@ from maskedlm.finetune.contract import (
   FinetuneTask,
   Prediction,
   Rows,
-  gold_labels,
   task_option,
 )
 from maskedlm.finetune.coreference import gap
@@ -59,14 +61,8 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, dict[str, int]]:
     DataError: an example has no answer, or all answers are the same.
   """
   gold = _gold_labels(examples)
-  counts = {answer: gold.count(answer) for answer in ANSWERS}
-  if max(counts.values()) == len(gold):
-    raise DataError(
-      f"{examples[0].where.rpartition(':')[0]}: the answer to all "
-      f"{len(gold):,} examples for training is {gold[0]}; expected at least "
-      f"two of {', '.join(ANSWERS)}."
-    )
-  return {"answers": counts}
+  require_two_labels(examples, gold, "answer")
+  return {"answers": {answer: gold.count(answer) for answer in ANSWERS}}
 
 
 # --- The model ---

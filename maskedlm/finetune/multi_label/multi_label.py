@@ -23,6 +23,7 @@ from maskedlm.finetune.classification import classification, files, glue
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import entity_metrics, unseen_labels
+from maskedlm.finetune.common.gold_labels import require_two_labels
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -177,11 +178,7 @@ def describe_labels(
     DataError: an example has no column of labels, or all have the same labels.
   """
   gold = files.gold_labels(examples)
-  if len(set(gold)) < 2:
-    raise DataError(
-      f"{examples[0].where.rpartition(':')[0]}: all {len(gold):,} examples for "
-      f"training have the labels {list(gold[0])}; expected others, too."
-    )
+  require_two_labels(examples, list(map(", ".join, gold)), "labels")
   return {"labels": sorted(set(options.columns).union(*gold))}
 
 

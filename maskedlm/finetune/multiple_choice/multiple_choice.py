@@ -17,6 +17,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import multi_sequence, single_label
 from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.head import Head
 from maskedlm.finetune.common.text_pairs import pair_row
 from maskedlm.finetune.contract import (
@@ -24,7 +25,6 @@ from maskedlm.finetune.contract import (
   FinetuneTask,
   Prediction,
   Rows,
-  gold_labels,
   task_option,
 )
 from maskedlm.finetune.multiple_choice import files

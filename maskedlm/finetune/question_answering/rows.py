@@ -54,7 +54,7 @@ def make_rows(
 
   Rows.values, where places are tokens of the row and ends are exclusive:
     context [n, 2]: the places of the window.
-    kept [n, 2]: those of them that have most context here (see _windows). An
+    kept [n, 2]: those of them that have most context here (see answer_windows). An
       answer may begin only there, so each begins in exactly one row.
     first [n]: the token of the text that the window begins with.
     start, end [n]: first and last place of the first gold answer; 0, [CLS], if
@@ -86,13 +86,13 @@ def make_rows(
     ).astype(np.int32)
     tail = np.int32([special.sep])
     ids, offsets = encode(example.context)
-    answer = _answer_tokens(example, offsets)
+    answer = answer_tokens(example, offsets)
     capacity = length - len(head) - 1
     used = _stride(capacity, stride, max_answer_length)
     if used < stride and len(ids) > capacity:
       shorter.append(used)
     is_whole = False
-    for window in _windows(len(ids), capacity, stride, max_answer_length):
+    for window in answer_windows(len(ids), capacity, stride, max_answer_length):
       # From tokens of the text to places in the row.
       shift = len(head) - window.begin
       row = np.concatenate([head, ids[window.begin : window.end], tail])
@@ -150,7 +150,7 @@ def answer_characters(
   return stop - len(text[begin:stop].lstrip()), stop
 
 
-def _answer_tokens(
+def answer_tokens(
   example: Example, offsets: np.ndarray
 ) -> tuple[int, int] | None:
   """Returns the first and last token that overlap the first gold answer."""
@@ -170,7 +170,7 @@ def _stride(capacity: int, stride: int, longest: int) -> int:
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _windows(
+def answer_windows(
   count: int, capacity: int, stride: int, longest: int
 ) -> list[windows.Window]:
   """Cuts windows such that an answer is whole in that of its first token.

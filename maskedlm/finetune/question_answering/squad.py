@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables, tfds_tables
-from maskedlm.finetune.contract import Prediction, gold_labels
+from maskedlm.finetune.common.gold_labels import gold_labels
+from maskedlm.finetune.contract import Prediction
 from maskedlm.runtime.console import log
 
 

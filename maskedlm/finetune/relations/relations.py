@@ -26,13 +26,16 @@ from maskedlm.data.labelled import tables
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import mentions, single_label
 from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.gold_labels import (
+  gold_labels,
+  require_two_labels,
+)
 from maskedlm.finetune.common.head import make_head
 from maskedlm.finetune.common.pair_scorer import FeedForward, span_means
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
   Prediction,
-  gold_labels,
   task_option,
 )
 from maskedlm.finetune.relations import semeval
@@ -105,11 +108,7 @@ def describe_labels(
     ConfigError: task.other is one of the relations except for its case.
   """
   relations = _gold_labels(examples)
-  if len(set(relations)) < 2:
-    raise DataError(
-      f"{examples[0].where.rpartition(':')[0]}: all {len(examples):,} examples "
-      f"for training have the relation {relations[0]!r}; expected at least two."
-    )
+  require_two_labels(examples, relations, "relation")
   _check_other(relations, options.other)
   return {"labels": semeval.directed_labels(relations, other=options.other)}
 

@@ -22,6 +22,7 @@ from maskedlm.data.labelled.words import word_encoder
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import bio, span_vectors, unseen_labels
 from maskedlm.finetune.common.bio import Entity
+from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.span_vectors import SpanHead, score_all_spans
 from maskedlm.finetune.contract import (
   Application,
@@ -29,7 +30,6 @@ from maskedlm.finetune.contract import (
   Outputs,
   Prediction,
   Rows,
-  gold_labels,
   task_option,
 )
 from maskedlm.finetune.spans import layered_files, metrics, text

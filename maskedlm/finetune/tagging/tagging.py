@@ -19,6 +19,7 @@ from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import bio, entity_metrics
 from maskedlm.finetune.common.confusion import confusion_table
+from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.common.head import Head, make_head
 from maskedlm.finetune.contract import (
   Application,
@@ -26,7 +27,6 @@ from maskedlm.finetune.contract import (
   Outputs,
   Prediction,
   Rows,
-  gold_labels,
   task_option,
 )
 from maskedlm.finetune.tagging import conll, crf, label_scheme

@@ -2,16 +2,12 @@
 
 import json
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from helpers.repository import ROOT
 from maskedlm.cli import finetune
 from maskedlm.config import overrides as flags
 from maskedlm.core.errors import ConfigError, DataError
-from maskedlm.data.labelled import tfds_tables
 from maskedlm.finetune import config as config_lib
 from maskedlm.finetune.classification import classification, glue
 from maskedlm.finetune.classification.classification import Options
@@ -233,132 +229,6 @@ def test_submission_of_scores():
   )
   # Of another regression, whose range isn't 0..5.
   assert glue.format_submission("", scores)[1].endswith("1\t5.200\n2\t-0.100\n")
-
-
-# --- TFDS ---
-
-
-@pytest.fixture(scope="module")
-def tfds_dir(tmp_path_factory):
-  """GLUE-like datasets, prepared without TensorFlow."""
-  tfds = pytest.importorskip("tensorflow_datasets")
-  features = tfds.features
-
-  class Like(tfds.core.GeneratorBasedBuilder, skip_registration=True):
-    VERSION = tfds.core.Version("1.0.0")
-    columns = {}  # noqa: RUF012
-    rows = ()
-
-    def _info(self):
-      return tfds.core.DatasetInfo(
-        builder=self,
-        features=features.FeaturesDict({**self.columns, "idx": np.int32}),
-      )
-
-    def _split_generators(self, dl_manager):
-      return {"train": self._generate_examples()}
-
-    def _generate_examples(self):
-      for index, row in enumerate(self.rows):
-        columns = zip(self.columns, row, strict=True)
-        yield index, {**dict(columns), "idx": index}
-
-  class LikeMrpc(Like):
-    columns = {  # noqa: RUF012
-      "sentence1": features.Text(),
-      "sentence2": features.Text(),
-      "label": features.ClassLabel(names=["not_equivalent", "equivalent"]),
-    }
-    rows = [(f"é {i}", f"b {i}", i % 2) for i in range(7)] + [("x", "y", -1)]
-
-  class LikeStsb(Like):
-    columns = {  # noqa: RUF012
-      "sentence1": features.Text(),
-      "sentence2": features.Text(),
-      "label": np.float32,
-    }
-    rows = (("a", "b", 3.8), ("c", "d", -1.0))
-
-  path = tmp_path_factory.mktemp("tfds")
-  for builder in (LikeMrpc, LikeStsb):
-    builder(data_dir=path).download_and_prepare(file_format="array_record")
-  return path
-
-
-def test_tfds(tfds_dir):
-  source = f"tfds:like_mrpc:train@{tfds_dir}"
-  found = classification.read_examples(source, Options(layout="mrpc"))
-  # In the order of idx, which isn't that of the dataset's files.
-  assert [e.text for e in found] == [f"é {i}" for i in range(7)] + ["x"]
-  assert [e.text_b for e in found] == [f"b {i}" for i in range(7)] + ["y"]
-  assert [e.label for e in found] == [*"0101010", None]
-  assert found[2].where == f"{source}:3"
-
-
-def test_tfds_with_columns_and_scores(tfds_dir):
-  found = classification.read_examples(
-    f"tfds:like_mrpc:1.0.0:train[:2]@{tfds_dir}", Options(text="sentence2")
-  )
-  assert {e.label for e in found} <= {"not_equivalent", "equivalent", None}
-  found = classification.read_examples(
-    f"tfds:like_stsb:train@{tfds_dir}", Options(layout="stsb")
-  )
-  assert [e.label for e in found] == [3.8, None]
-
-
-def test_parquet_of_hugging_face(tmp_path):
-  """Columns, classes and -1 as in nyu-mll/glue's mrpc."""
-  names = ["not_equivalent", "equivalent"]
-  told = {"info": {"features": {"label": {"names": names}}}}
-  told["info"]["features"]["label"]["_type"] = "ClassLabel"
-  table = pa.table(
-    {
-      "sentence1": ["a", "b", "c"],
-      "sentence2": ["d", "e", "f"],
-      "label": [1, 0, -1],
-      "idx": [0, 1, 2],
-    }
-  ).replace_schema_metadata({"huggingface": json.dumps(told)})
-  path = tmp_path / "train-00000-of-00001.parquet"
-  pq.write_table(table, path)
-  found = classification.read_examples(str(path), Options(layout="mrpc"))
-  assert [(e.text, e.text_b, e.label) for e in found] == [
-    ("a", "d", "1"),
-    ("b", "e", "0"),
-    ("c", "f", None),
-  ]
-  own = classification.read_examples(str(path), Options(text="sentence1"))
-  assert [e.label for e in own[:2]] == ["equivalent", "not_equivalent"]
-
-
-@pytest.mark.parametrize(
-  ("source", "message"),
-  [
-    ("tfds:", "expected tfds:NAME"),
-    ("tfds:like_mrcp@{}", "TFDS can't open it: Dataset like_mrcp not found"),
-    ("tfds:like_mrpc:dev@{}", "Unknown split 'dev'"),
-  ],
-)
-def test_tfds_errors(tfds_dir, source, message):
-  with pytest.raises(DataError, match=message):
-    list(tfds_tables.read_records(source.format(tfds_dir)))
-
-
-def test_tfds_knows_glue():
-  """The real builders' columns and classes are those of the layouts."""
-  tfds = pytest.importorskip("tensorflow_datasets")
-  import tensorflow_datasets.text  # noqa: F401
-
-  for task in glue.TASKS:
-    layout = glue.LAYOUTS[task]
-    features = tfds.builder(f"glue/{task}").info.features
-    columns = [
-      names for names in (layout.text, layout.text_b, layout.label) if names
-    ]
-    assert all(set(names) & set(features) for names in columns)
-    if not layout.regression:
-      names = features["label"].names
-      assert {layout.aliases.get(n, n) for n in names} == set(layout.labels)
 
 
 # --- Configs ---

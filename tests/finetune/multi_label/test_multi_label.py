@@ -97,7 +97,7 @@ def test_lists_that_are_none(value, tmp_path):
 
 def test_bad_files(tmp_path):
   path = write(tmp_path / "b.tsv", "text\tlabels\na\tx\nb\tx\n")
-  with pytest.raises(DataError, match=r"all 2 .* have the labels \['x'\]"):
+  with pytest.raises(DataError, match=r"all 2 .* have the labels 'x'"):
     multi_label.describe_labels(
       multi_label.read_examples(path, Options()), Options()
     )

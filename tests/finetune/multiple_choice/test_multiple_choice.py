@@ -3,35 +3,26 @@
 The files are tested in test_choices.py.
 """
 
+import functools
 import json
-import types
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from helpers import encoder_reference as reference
+from helpers import letters
+from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
 from helpers.repository import ROOT
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune.common import batching
 from maskedlm.finetune.multiple_choice import multiple_choice
 from maskedlm.finetune.multiple_choice.files import Example
 from maskedlm.finetune.multiple_choice.multiple_choice import Options
-from maskedlm.modeling.encoder import Encoder
 from maskedlm.training.step import totals
 
 CONFIG = ROOT / "configs" / "multiple_choice.py"
-PAD, CLS, SEP = 0, 1, 2
-WORDS = {word: 10 + i for i, word in enumerate("abcdefghijk")}
-TOKENIZER = types.SimpleNamespace(
-  special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP),
-  encode_batch=lambda texts: [
-    np.array([WORDS[word] for word in text.split()], np.int32) for text in texts
-  ],
-)
 LENGTH = 13
 # 5 examples of 3 choices; the third is cut to 13 tokens.
 EXAMPLES = [
@@ -43,29 +34,17 @@ EXAMPLES = [
 ]
 
 
+make_batch = functools.partial(
+  letters.make_batch, examples=EXAMPLES, length=LENGTH
+)
+
+
 def make(cfg=None, label_info=None, **options):
   cfg = cfg or reference.config()
   label_info = {"choices": 3} if label_info is None else label_info
   return multiple_choice.make_application(
     TOKENIZER, cfg, label_info, Options(**options), length=LENGTH
   )
-
-
-def make_params(app, cfg, seed=3):
-  ids, key = jnp.zeros((1, 1), jnp.int32), jax.random.key(0)
-  shapes = jax.eval_shape(
-    lambda: {
-      "encoder": Encoder(cfg).init(key, ids, ids, ids, train=False)["params"],
-      **app.init(key),
-    }
-  )
-  return reference.randomise(shapes, seed)
-
-
-def make_batch(app, length=LENGTH, fillers=0):
-  rows = app.make_rows(EXAMPLES)
-  which = np.append(np.arange(len(EXAMPLES)), np.full(fillers, -1))
-  return batching.gather_rows(rows, which, length, PAD)
 
 
 def test_rows():

@@ -3,6 +3,7 @@
 The files are tested in test_passages.py.
 """
 
+import functools
 import json
 import math
 import types
@@ -14,29 +15,18 @@ import pytest
 from ml_collections import ConfigDict
 
 from helpers import encoder_reference as reference
-from helpers import finetune_runs as runs
+from helpers import letters
+from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
 from maskedlm.core.errors import DataError
-from maskedlm.finetune import config as configs
-from maskedlm.finetune import initial_params, predict, run
+from maskedlm.finetune import initial_params
 from maskedlm.finetune.common import batching, multi_sequence, packing
 from maskedlm.finetune.retrieval import retrieval
 from maskedlm.finetune.retrieval.files import Example
 from maskedlm.finetune.retrieval.retrieval import Options
-from maskedlm.inference import model as api
-from maskedlm.interop.huggingface import exporter
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.encoder import Encoder
 from maskedlm.training import sharding
 from maskedlm.training.step import totals
 
-PAD, CLS, SEP = 0, 1, 2
-WORDS = {word: 10 + i for i, word in enumerate("abcdefghijk")}
-TOKENIZER = types.SimpleNamespace(
-  special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP),
-  encode_batch=lambda texts: [
-    np.array([WORDS[word] for word in text.split()], np.int32) for text in texts
-  ],
-)
 LENGTH = 9
 EXAMPLES = [
   Example("a b", ("c", "d e f"), where="x.tsv:2"),
@@ -47,26 +37,16 @@ EXAMPLES = [
 ]
 
 
+make_batch = functools.partial(
+  letters.make_batch, examples=EXAMPLES, length=LENGTH
+)
+
+
 def make(cfg=None, **options):
   cfg = cfg or reference.config()
   return retrieval.make_application(
     TOKENIZER, cfg, {}, Options(**options), length=LENGTH
   )
-
-
-def make_params(cfg, seed=3):
-  ids, key = jnp.zeros((1, 1), jnp.int32), jax.random.key(0)
-  shapes = jax.eval_shape(
-    lambda: {
-      "encoder": Encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
-    }
-  )
-  return reference.randomise(shapes, seed)
-
-
-def make_batch(app, length=LENGTH, fillers=0):
-  which = np.append(np.arange(len(EXAMPLES)), np.full(fillers, -1))
-  return batching.gather_rows(app.make_rows(EXAMPLES), which, length, PAD)
 
 
 def test_rows():
@@ -179,7 +159,7 @@ def test_loss_in_plain_numpy(pool):
   """Text by text, each alone and without padding."""
   cfg = reference.config()
   app = make(cfg, pool=pool, temperature=0.2)
-  params, batch = make_params(cfg), make_batch(app, length=16, fillers=2)
+  params, batch = make_params(app, cfg), make_batch(app, length=16, fillers=2)
   rows = app.make_rows(EXAMPLES)
   x = np.zeros((5, 3, cfg.width))
   for i in range(5):
@@ -227,7 +207,7 @@ def test_equals_sentence_transformers():
   batch = batching.gather_rows(
     app.make_rows(examples), np.arange(4), LENGTH, PAD
   )
-  params = make_params(cfg)
+  params = make_params(app, cfg)
   x = np.asarray(app.outputs(params, batch)["vectors"])
   peer = MultipleNegativesRankingLoss(model=None, scale=20.0)
   theirs = peer.compute_loss_from_embeddings(
@@ -241,7 +221,7 @@ def test_negatives_are_those_of_all_devices():
   """One device or 8, each example alone on its own: loss and gradient."""
   cfg = reference.config()
   app = make(cfg)
-  params, batch = make_params(cfg), make_batch(app, length=16, fillers=3)
+  params, batch = make_params(app, cfg), make_batch(app, length=16, fillers=3)
 
   def loss(params, batch):
     total, weight = totals(app.loss(params, batch, None, False))[0]["retrieval"]
@@ -264,7 +244,7 @@ def test_negatives_are_those_of_all_devices():
 def test_packed_or_not_it_is_the_same():
   cfg = reference.config()
   app = make(cfg)
-  params, rows = make_params(cfg), app.make_rows(EXAMPLES)
+  params, rows = make_params(app, cfg), app.make_rows(EXAMPLES)
   microbatches = packing.microbatch_rows(6, 2, 1)
   layout = packing.PackingLayout(2 * LENGTH, (3, 5))
   packed = batching.train_batches(
@@ -376,7 +356,7 @@ def test_ranks_among_given_passages_too():
     cosines[0], np.cos(np.radians([2, 38, 8, 78])), atol=1e-6
   )
   cfg = reference.config()
-  terms, hits = make(cfg).loss(make_params(cfg), batch, None, False)
+  terms, hits = make(cfg).loss(make_params(app, cfg), batch, None, False)
   assert terms["retrieval"][1].tolist() == [1, 0]
   assert hits["in_batch_accuracy"][1].tolist() == [1, 0]
 
@@ -416,68 +396,3 @@ def test_a_start_that_makes_vectors_otherwise_is_told():
     "init_from made the vectors of texts with pool 'cls' (here 'mean'), "
     "prompts {'query': 'x: '} (here {'query': 'q: '})"
   ]
-
-
-def write(path, count, seed):
-  """The passage with the query's rare word answers it."""
-  rng, lines = np.random.default_rng(seed), ["query\tpassage\n"]
-  rare = ["cat", "mat", "dog", "house", "film", "book", "table", "paris"]
-  common = ["the", "on", "and", "a", "with", "is", "it", "in"]
-  for _ in range(count):
-    word, other = rng.choice(rare, 2, replace=False)
-    made = [
-      " ".join(rng.permutation([word, other, *rng.choice(common, n)]))
-      for n in (2, 5)
-    ]
-    lines.append("\t".join(made) + "\n")
-  path.write_text("".join(lines))
-
-
-def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
-  encoder = runs.make_encoder(tmp_path / "encoder", init_stddev=0.2)
-  write(tmp_path / "train.tsv", 96, 1)
-  write(tmp_path / "dev.tsv", 25, 2)
-  c = configs.default("retrieval")
-  c.init_from = str(encoder)
-  c.data.update(
-    train=str(tmp_path / "train.tsv"), dev=str(tmp_path / "dev.tsv")
-  )
-  c.data.update(length=24, batch_size=16, buckets=(24,))
-  c.model.dropout = c.model.attention_dropout = 0.0
-  c.optimizer.learning_rate = 3e-3
-  c.train.update(epochs=8, eval_every=24)
-  c.task.pool, c.task.query_prefix = "cls", "it is the "
-  result = run.finetune(c, tmp_path / "run")
-  assert result["best_metric"] == "mrr@10"
-  said = capsys.readouterr().err
-  # By chance it would be 0.12 of 25; both words of a query tell 8 * 7 apart.
-  assert result["mrr@10"] > 0.6
-  assert (tmp_path / "run" / "ranks.tsv").is_file()
-  model = predict.open_model(tmp_path / "run")
-  # Of the 2 x 16 texts of a batch, not of the longer one of each pair.
-  examples = model.task.read_examples(
-    str(tmp_path / "train.tsv"), model.options
-  )
-  lengths = model.app.make_rows(examples).values["sequence_lengths"]
-  assert "a batch's 32 rows being packed in" in said
-  assert f"{1 - lengths.mean() / 24:.1%} if each were padded to 24" in said
-  texts = ["the cat is a dog", "dog on a cat", "paris in the film"]
-  example = model.task.parse_line("\t".join(texts), model.options)
-  (made,) = predict.predict(model, [example])
-  assert made["passage"] == "dog on a cat"
-  # Nobody need say again what stands for a text.
-  x = api.load(tmp_path / "run").embed([f"it is the {texts[0]}", *texts[1:]])
-  np.testing.assert_allclose(made["cosines"], x[1:] @ x[0], atol=1e-5)
-  peer = pytest.importorskip("sentence_transformers")
-  name = exporter.export_huggingface(
-    tmp_path / "run", tmp_path / "hf", log=print
-  )
-  assert name == "BertModel"
-  card = (tmp_path / "hf" / "README.md").read_text()
-  assert "library_name: sentence-transformers\n" in card
-  assert "encode_query" in card
-  theirs = peer.SentenceTransformer(str(tmp_path / "hf"))
-  np.testing.assert_allclose(theirs.encode_query(texts[:1]), x[:1], atol=1e-5)
-  np.testing.assert_allclose(
-    theirs.encode_document(texts[1:]), x[1:], atol=1e-5
-  )

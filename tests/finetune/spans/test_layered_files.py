@@ -22,16 +22,6 @@ he\tO\tO\tO\t
 """
 
 
-@pytest.fixture
-def file(tmp_path):
-  def make(content, name="f.tsv"):
-    path = tmp_path / name
-    path.write_text(content, encoding="utf-8")
-    return str(path)
-
-  return make
-
-
 def test_layers_are_spans_outer_first(file):
   king, he = layered_files.read_layers(file(LAYERS))
   assert king.words == (

@@ -1,0 +1,126 @@
+"""Labelled texts: columns, labels, lines of input, and bad files."""
+
+import pytest
+
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.finetune.classification import classification
+from maskedlm.finetune.classification.classification import Example, Options
+
+
+def write(path, text):
+  path.write_text(text, encoding="utf-8")
+  return str(path)
+
+
+def read(path, **options):
+  return classification.read_examples(path, Options(**options))
+
+
+def test_named_columns(tmp_path):
+  path = write(tmp_path / "a.csv", 'stars,review,id\n5,"good, very",7\n1,b,8\n')
+  columns = {"text": "review", "label": "stars"}
+  assert read(path, **columns) == [
+    Example("good, very", None, "5", f"{path}:2"),
+    Example("b", None, "1", f"{path}:3"),
+  ]
+  pairs = read(path, text_b="id", **columns)
+  assert [e.text_b for e in pairs] == ["7", "8"]
+  numbers = read(path, regression=True, **columns)
+  assert [e.label for e in numbers] == [5.0, 1.0]
+
+
+def test_jsonl_and_files_without_header(tmp_path):
+  path = write(tmp_path / "a.jsonl", '{"text": "x", "label": true}\n')
+  assert read(path) == [Example("x", None, "true", f"{path}:1")]
+  path = write(tmp_path / "a.tsv", "1\tx y\n0\tz\n")
+  found = read(path, header=("label", "text"))
+  assert [(e.text, e.label) for e in found] == [("x y", "1"), ("z", "0")]
+  # Where the line is there after all, it is not an example.
+  path = write(tmp_path / "b.tsv", "label\ttext\n0\tz\n")
+  assert len(read(path, header=("label", "text"))) == 1
+
+
+def test_what_training_can_not_use(tmp_path):
+  path = write(tmp_path / "a.tsv", "text\tlabel\nx\tyes\ny\tyes\nz\tyes\n")
+  with pytest.raises(DataError) as error:
+    classification.describe_labels(read(path), Options())
+  assert str(error.value) == (
+    f"{path}: all 3 examples for training have the label 'yes'; expected at "
+    "least two."
+  )
+  path = write(tmp_path / "b.tsv", "text\tlabel\nx\t3\ny\t3.0\n")
+  with pytest.raises(DataError, match=r"have the label 3\.0"):
+    classification.describe_labels(
+      read(path, regression=True), Options(regression=True)
+    )
+  path = write(tmp_path / "c.tsv", "text\tlabel\nx\t3\ny\tthree\n")
+  with pytest.raises(DataError, match=r"c\.tsv:3: score 'three' is not a"):
+    read(path, regression=True)
+  path = write(tmp_path / "d.tsv", "text\tlabel\nx\tnan\n")
+  with pytest.raises(DataError, match=r"d\.tsv:2: score 'nan' is not a"):
+    read(path, regression=True)
+  path = write(tmp_path / "e.tsv", "sentence\tlabel\nx\tnan\n")
+  with pytest.raises(DataError, match=r"e\.tsv:2: no column 'text'; there are"):
+    read(path)
+
+
+def test_options_that_do_not_go_together():
+  with pytest.raises(ConfigError, match=r'did you mean "mrpc"'):
+    classification.layout_of(Options(layout="mrcp"))
+  with pytest.raises(ConfigError, match=r"task\.regression=True: the"):
+    classification.layout_of(Options(layout="rte", regression=True))
+
+
+def test_parse():
+  def parse(line, **options):
+    return classification.parse_line(line, Options(**options))[:2]
+
+  assert parse("one\ttext") == ("one\ttext", None)
+  assert parse('{"text": "x", "n": 1}') == ("x", None)
+  assert parse('{"review": "x"}', text="review") == ("x", None)
+  assert parse("a b\tc", layout="mrpc") == ("a b", "c")
+  assert parse('{"text": "a", "text_b": "b"}', layout="mrpc") == ("a", "b")
+  assert parse('{"premise": "a", "hypothesis": "b"}', layout="mnli") == (
+    "a",
+    "b",
+  )
+  with pytest.raises(DataError, match=r"this model takes pairs; expected two"):
+    parse("one text", layout="rte")
+  with pytest.raises(DataError, match=r"has no 'text_b'; expected an object"):
+    parse('{"text": "a"}', layout="rte")
+  with pytest.raises(DataError, match=r"input: not JSON"):
+    parse('{"text": ')
+
+
+def test_a_second_text_is_never_dropped(tmp_path):
+  def parse(line, **options):
+    return classification.parse_line(line, Options(**options))[:2]
+
+  with pytest.raises(DataError, match=r"'text_b', but .* takes single texts"):
+    parse('{"text": "a", "text_b": "b"}')
+  assert parse("a b", layout="texts") == ("a b", None)
+  assert parse("a\tb", layout="texts") == ("a", "b")
+  assert parse('{"text": "a"}', layout="texts") == ("a", None)
+  assert parse('{"text": "a", "text_b": "b"}', layout="texts") == ("a", "b")
+  for header, expected in (("text\ttext_b", "b"), ("text\tid", None)):
+    path = tmp_path / "data.tsv"
+    path.write_text(f"{header}\na\tb\n")
+    (example,) = classification.read_examples(
+      str(path), Options(layout="texts")
+    )
+    assert (example.text, example.text_b) == ("a", expected)
+
+
+def test_files_without_labels_can_only_be_predicted(tmp_path):
+  path = write(tmp_path / "a.tsv", "text\tlable\nx\t1\n")
+  (example,) = read(path)
+  assert example.label is None
+  message = (
+    f"{path}:2: no column 'label'; there are 'text', 'lable'; did you mean "
+  )
+  with pytest.raises(DataError) as error:
+    classification.describe_labels([example], Options())
+  assert str(error.value).startswith(message)
+  path = write(tmp_path / "b.tsv", "text\tlabel\nx\t1\ny\t\n")
+  with pytest.raises(DataError, match=r"b\.tsv:3: label '' means no label"):
+    classification.describe_labels(read(path), Options())

@@ -1,0 +1,349 @@
+"""Labelled spans: windows, rows, loss, decoding, thresholds, scores, a run."""
+
+import itertools
+import random
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers import finetune_runs as runs
+from helpers.english_tokenizer import english_tokenizer
+from helpers.repository import ROOT
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.data.labelled import words
+from maskedlm.finetune import config as configs
+from maskedlm.finetune import data_files, predict
+from maskedlm.finetune.common import batching
+from maskedlm.finetune.common.bio import Entity
+from maskedlm.finetune.spans import spans
+from maskedlm.finetune.spans.rows import make_rows
+from maskedlm.finetune.spans.spans import Example, Options
+from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.modeling.encoder import Encoder
+from maskedlm.training.step import totals
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "bpe"])
+def test_rows_by_hand(kind):
+  tokenizer = english_tokenizer(kind)
+  example = Example(
+    ("the", "xylophone", "cat"),
+    (Entity("B", 0, 3), Entity("A", 1, 2), Entity("B", 1, 2)),
+  )
+  rows = make_rows(
+    [example], tokenizer, ["NULL", "A", "B"], length=48, max_words=4, stride=0
+  )
+  a, b, c = (len(x) for x in words.word_encoder(tokenizer)(example.words))
+  assert b > 2
+  tokens = {name: values[0] for name, values in rows.tokens.items()}
+  n = a + b + c + 2
+  assert tokens["input_ids"][0] == tokenizer.special.cls
+  assert tokens["input_ids"][-1] == tokenizer.special.sep
+  rest = [0] * (n - 3)
+  assert tokens["word_begins"].tolist() == [1, 1 + a, 1 + a + b, *rest]
+  assert tokens["word_ends"].tolist() == [a, a + b, a + b + c, *rest]
+  assert tokens["word_kept"].tolist() == [1, 1, 1, *rest]
+  expected = np.zeros((4, n), np.int32)
+  expected[2, 0] = 2  # Three words from the first on.
+  expected[0, 1] = 1  # The first of its two labels.
+  np.testing.assert_array_equal(tokens["span_labels"], expected)
+  assert rows.values["first_word"].tolist() == [0]
+
+
+def test_labels_are_where_their_spans_are_scored():
+  rng = random.Random(5)
+  tokenizer, length, most = english_tokenizer("wordpiece"), 24, 4
+  examples = sentences(rng, 9, most=50)
+  rows = make_rows(
+    examples, tokenizer, LABELS, length=length, max_words=most, stride=0
+  )
+  assert len(rows.example) > len(examples) and max(rows.lengths) <= length
+  found = [[] for _ in examples]
+  for i, index in enumerate(rows.example):
+    labels = rows.tokens["span_labels"][i]
+    kept = rows.tokens["word_kept"][i]
+    for width, place in zip(*np.nonzero(labels * kept), strict=True):
+      begin = int(rows.values["first_word"][i] + place)
+      label = LABELS[labels[width, place]]
+      found[index].append(Entity(label, begin, begin + int(width) + 1))
+  expected = [[s for s in e.spans if s.end - s.begin <= most] for e in examples]
+  assert list(map(sorted, found)) == list(map(sorted, expected))
+
+
+def test_a_label_that_training_did_not_have():
+  """Told, in no loss, and wrong: the shares of the metrics by hand."""
+  tokenizer = english_tokenizer("bpe")
+  cfg = architecture(tokenizer)
+  options = Options(max_span_words=2)
+  app = spans.make_application(
+    tokenizer, cfg, {"labels": LABELS}, options, length=24
+  )
+  gold = (Entity("A", 0, 1), Entity("X", 1, 2), Entity("X", 2, 3))
+  gold += (Entity("B", 2, 3),)  # Of two, the one that the model has.
+  example = Example(tuple("abc"), gold, lines=(7, 8, 9), where="dev.tsv:7")
+  rows = app.make_rows([example])
+  assert rows.notes == (
+    "gold labels that are not in the training set: 2 (1 different), such "
+    "as 'X' (dev.tsv:8); they are left out of the loss and count as wrong",
+  )
+  assert rows.tokens["span_labels"][0][:, :3].tolist() == [[1, -1, 2], [0] * 3]
+  params = app.init(jax.random.key(0))
+  ids = jnp.zeros((1, 1), jnp.int32)
+  encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
+  params = {"encoder": encoder["params"], **params}
+  # All scores are the same, below 0: NULL is chosen, and costs log 4.
+  same = jax.tree.map(jnp.zeros_like, params["spans"])
+  bias = jnp.full_like(same["label_dense"]["bias"], -1)
+  same["label_dense"]["bias"] = bias
+  params["spans"] = same
+  batch = batching.gather_rows(rows, np.array([0]), 24, tokenizer.special.pad)
+  terms, stats = totals(app.loss(params, batch, None, False))
+  # Of 3 + 2 spans one is not in the loss, and 3 are to be found.
+  np.testing.assert_allclose(terms["spans"], (4 * np.log(4), 4), rtol=1e-6)
+  np.testing.assert_allclose(stats["span_recall"], (0, 3))
+  found = [{"entities": [{"type": "A", "words": [0, 1]}]}]
+  found[0]["entities"] += [{"type": "B", "words": [1, 2]}]
+  scores = app.score([example], found)
+  assert (scores["precision"], scores["recall"]) == (1 / 2, 1 / 4)
+  assert scores["unknown_label"] == 1 / 2
+
+
+LABELS = ["NULL", "A", "B", "C"]
+
+
+def sentences(rng, count=9, most=30):
+  """Examples with random spans, one label each; a long and an empty one."""
+  vocabulary = [*set(" ".join(runs.TEXTS).split()), "xylophone", "\x00"]
+  found = []
+  for i in range(count):
+    n = most if i == 3 else 0 if i == 5 else rng.randrange(1, 12)
+    places = set()
+    for _ in range(n // 2):
+      begin = rng.randrange(n)
+      places.add((begin, min(begin + rng.randrange(1, 7), n)))
+    labelled = tuple(Entity(rng.choice("ABC"), *p) for p in sorted(places))
+    found.append(
+      Example(tuple(rng.choice(vocabulary) for _ in range(n)), labelled)
+    )
+  return found
+
+
+def architecture(tokenizer):
+  return EncoderConfig(
+    vocab_size=tokenizer.vocab_size,
+    num_layers=1,
+    width=18,
+    num_heads=3,
+    mlp_width=22,
+    max_positions=64,
+    activation="gelu",
+    dropout=0.0,
+    attention_dropout=0.0,
+    norm_epsilon=1e-12,
+    init_stddev=0.5,
+    dtype="float32",
+    remat="none",
+  )
+
+
+def run_batches(app, params, rows, batch_size=4):
+  """(loss summed over all batches, its weight, outputs by row)."""
+  batches = batching.heldout_batches(
+    rows, batch_size=batch_size, buckets=(64,), pad=0, shard=(0, 1)
+  )
+  total, weight, outputs = 0.0, 0.0, []
+  loss = jax.jit(lambda p, b: totals(app.loss(p, b, None, False)))
+  found = np.zeros(2)
+  for i in range(batches.num_steps):
+    batch = batches.batch_at(i)
+    terms, metrics = loss(params, batch)
+    total += float(terms["spans"][0])
+    weight += float(terms["spans"][1])
+    found += np.array(metrics["span_recall"], float)
+    outputs.append(jax.device_get(jax.jit(app.outputs)(params, batch)))
+  return total, weight, found, predict.by_row(batches, outputs)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_loss_and_predictions_span_by_span(nested):
+  """Sentences that fit, each alone, every span scored on its own."""
+  tokenizer, most = english_tokenizer("wordpiece"), 3
+  cfg = architecture(tokenizer)
+  options = Options(max_span_words=most, nested=nested)
+  app = spans.make_application(
+    tokenizer, cfg, {"labels": LABELS}, options, length=64
+  )
+  params = app.init(jax.random.key(0))
+  ids = jnp.zeros((1, 1), jnp.int32)
+  encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
+  params = {"encoder": encoder["params"], **params}
+  examples = sentences(random.Random(2), 9, most=12)
+  rows = app.make_rows(examples)
+  assert len(rows.example) == len(examples)
+  total, weight, found, outputs = run_batches(app, params, rows)
+  predictions = app.decode(examples, rows, outputs, {"threshold": -0.4})
+
+  head = spans.SpanHead(cfg, options.representation, len(LABELS))
+
+  @jax.jit
+  def logits_of(tokens, length):
+    """[64, T] of one row's ids, and of begins and ends of spans: [3, 64]."""
+    ids, begins, ends = tokens[:, None]
+    real = (jnp.arange(64)[None] < length).astype(jnp.int32)
+    x = Encoder(cfg).apply(encoder, ids, 0 * ids, real, train=False)
+    return head.apply(
+      {"params": params["spans"]}, x, begins, ends, train=False
+    )[0]
+
+  nats, scored, gold, right = 0.0, 0, 0, 0
+  for example, prediction in zip(examples, predictions, strict=True):
+    of_words = words.word_encoder(tokenizer)(example.words)
+    row = [tokenizer.special.cls, *itertools.chain(*of_words)]
+    row += [tokenizer.special.sep]
+    places = [
+      (begin, end)
+      for begin in range(len(of_words))
+      for end in range(begin + 1, min(begin + most, len(of_words)) + 1)
+    ]
+    candidates = []
+    truth = {(s.begin, s.end): s.type for s in example.spans}
+    if places:
+      sizes = np.cumsum([0, *map(len, of_words)])
+      tokens = np.zeros((3, 64), np.int32)  # Padded, for one compilation.
+      tokens[0, : len(row)] = row
+      tokens[1, : len(places)] = [1 + sizes[b] for b, _ in places]
+      tokens[2, : len(places)] = [sizes[e] for _, e in places]
+      logits = logits_of(tokens, len(row))[: len(places)]
+      logits = np.asarray(logits, np.float64)
+      log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+      for place, of_one in zip(places, log_p, strict=True):
+        label = LABELS.index(truth.get(place, "NULL"))
+        nats -= of_one[label]
+        scored += 1
+        gold += label > 0
+        right += label > 0 and int(np.argmax(of_one)) == label
+        best = 1 + int(np.argmax(of_one[1:]))
+        margin = of_one[best] - of_one[0]
+        if margin > -0.4:
+          candidates.append((margin, place, best, np.exp(of_one[best])))
+    # One after the other, the best first, as the words of the docs have it.
+    chosen = []
+    for margin, (b, e), label, p in sorted(candidates, reverse=True):
+      agrees = all(
+        e <= c or d <= b or (nested and (c <= b < e <= d or b <= c < d <= e))
+        for _, (c, d), *_ in chosen
+      )
+      if agrees:
+        chosen.append((margin, (b, e), label, p))
+    chosen.sort(key=lambda c: (c[1][0], -c[1][1]))
+    assert [(e["type"], e["words"]) for e in prediction["entities"]] == [
+      (LABELS[label], list(place)) for _, place, label, _ in chosen
+    ]
+    for entity, (margin, _, _, p) in zip(
+      prediction["entities"], chosen, strict=True
+    ):
+      assert entity["score"] == pytest.approx(p, abs=2e-4)
+      assert entity["margin"] == pytest.approx(margin, abs=2e-3)
+  assert sum(len(p["entities"]) for p in predictions) > 9
+  assert weight == scored and found.tolist() == [right, gold]
+  assert total == pytest.approx(nats, rel=1e-4)
+
+
+def test_filler_rows_and_padding_count_nothing():
+  tokenizer = english_tokenizer("bpe")
+  cfg = architecture(tokenizer)
+  app = spans.make_application(
+    tokenizer, cfg, {"labels": LABELS}, Options(), length=24
+  )
+  ids = jnp.zeros((1, 1), jnp.int32)
+  encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
+  params = {"encoder": encoder["params"], **app.init(jax.random.key(0))}
+  rows = app.make_rows(sentences(random.Random(1), 7))
+  one = run_batches(app, params, rows, batch_size=4)
+  other = run_batches(app, params, rows, batch_size=1)
+  np.testing.assert_allclose(one[0], other[0], rtol=1e-5)
+  assert one[1] == other[1] and one[2].tolist() == other[2].tolist()
+  for a, b in zip(one[3]["margins"], other[3]["margins"], strict=True):
+    np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+def test_no_gold_to_score_against(file):
+  cfg = architecture(english_tokenizer("bpe"))
+  app = spans.make_application(
+    english_tokenizer("bpe"), cfg, {"labels": LABELS}, Options(), length=24
+  )
+  examples = spans.read_examples(file("a\nb\n"), Options())
+  with pytest.raises(DataError, match=r"f\.tsv:1: no spans; expected"):
+    app.score(examples, [{"entities": []}])
+
+
+@pytest.mark.parametrize(
+  ("options", "message"),
+  [
+    (
+      {"max_span_words": 23},
+      "more than a row holds: at most data.length - 2 = 22",
+    ),
+  ],
+)
+def test_options_that_make_no_sense(options, message):
+  cfg = architecture(english_tokenizer("bpe"))
+  with pytest.raises(ConfigError) as error:
+    spans.make_application(
+      english_tokenizer("bpe"),
+      cfg,
+      {"labels": LABELS},
+      Options(**options),
+      length=24,
+    )
+  assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+  ("variant", "labels", "found", "reachable"),
+  [
+    # Counted with cut, sort and uniq; one entity has ten words.
+    ("wnut17", 7, 836, 835 / 836),
+    ("litbank", 5, 157, 1.0),
+    ("identify", 2, 157, 1.0),
+  ],
+)
+def test_configs_read_the_real_data(
+  variant, labels, found, reachable, data_dir
+):
+  config = f"{ROOT}/configs/spans.py:{variant}"
+  c = overrides.load_config(config, validate=configs.validate)
+  options = c.task.to_dict()
+  assert options.pop("kind") == "spans"
+  options = Options(**options)
+  path = c.data.dev or c.data.train.replace("*", "1342_*")
+  examples = data_files.read_examples(
+    spans.TASK, path.replace(configs.data_dir(), str(data_dir)), options
+  )
+  label_info = spans.describe_labels(examples)
+  assert len(label_info["labels"]) == labels
+  cfg = architecture(english_tokenizer("wordpiece"))
+  app = spans.make_application(
+    english_tokenizer("wordpiece"),
+    cfg,
+    label_info,
+    options,
+    length=c.data.length,
+  )
+  gold = [
+    {"entities": [{"type": s.type, "words": [s.begin, s.end]} for s in e.spans]}
+    for e in examples
+  ]
+  assert sum(len(p["entities"]) for p in gold) == found
+  scores = app.score(examples, gold)
+  assert scores["f1"] == 1.0
+  assert scores["reachable"] == pytest.approx(reachable)
+  assert len(app.make_rows(examples[:50]).example) >= 50
+
+
+def test_a_variant_that_is_none():
+  with pytest.raises(ConfigError, match="litbnk"):
+    overrides.load_config(f"{ROOT}/configs/spans.py:litbnk")

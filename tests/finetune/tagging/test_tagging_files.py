@@ -1,0 +1,215 @@
+"""Tagging: files, labels, lines of input, predictions, configs."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+from helpers.english_tokenizer import english_tokenizer
+from helpers.repository import ROOT
+from maskedlm.config import overrides
+from maskedlm.core.errors import ConfigError, DataError
+from maskedlm.finetune import config as configs
+from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.tagging import tagging
+from maskedlm.finetune.tagging.tagging import Example, Options
+from maskedlm.finetune.tagging.text import tag_prediction
+
+TRAIN = "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n"
+
+
+def test_labels_are_of_the_training_set(file):
+  label_info = tagging.describe_labels(
+    tagging.read_examples(file(TRAIN), Options()), Options()
+  )
+  # LOC has one word each, and yet its I: a dev set may have it.
+  assert label_info == {"labels": ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]}
+  pos = Options(task="pos")
+  label_info = tagging.describe_labels(
+    tagging.read_examples(file("a\tDET\ncat\tNOUN\na\tDET\n"), pos), pos
+  )
+  assert label_info == {"labels": ["DET", "NOUN"]}
+
+
+@pytest.mark.parametrize(
+  ("text", "options", "message"),
+  [
+    (
+      "a\tO\n\nb\tI-A\n",
+      Options(),
+      "f.tsv:3: I-A at the start of a sentence",
+    ),
+    ("a\tDET\n", Options(), "f.tsv:1: 'DET' is not an entity tag"),
+    ("a\tO\nb\n", Options(), "f.tsv:2: 1 columns"),
+    ("", Options(), "f.tsv: the file is empty; expected labelled"),
+    ("\n\n", Options(), "the file has no words"),
+    ("a\tO\nb\tO\n", Options(), "every word has the tag 'O'; expected at"),
+    ("a\tX\n", Options(task="pos"), "every word has the tag 'X'"),
+    ("a\nb\n", Options(), "the words have no tags"),
+  ],
+)
+def test_bad_training_files(file, text, options, message):
+  path = file(text)
+  with pytest.raises(DataError) as error:
+    tagging.describe_labels(tagging.read_examples(path, options), options)
+  assert message in str(error.value) and path in str(error.value)
+
+
+def test_the_scheme_of_a_file_can_be_told(file):
+  path = file("cat\tI-PER\ndog\tI-PER\n")
+  with pytest.raises(DataError, match=r":1: I-PER .* is ill-formed BIO"):
+    tagging.read_examples(path, Options())
+  found = tagging.read_examples(path, Options(file_scheme="iob1"))
+  assert found[0].tags == ("B-PER", "I-PER")
+
+
+def test_repair_bio_reads_what_is_refused(file):
+  path = file("a\tI-A\nb\tI-A\nc\tI-B\n")
+  found = tagging.read_examples(path, Options(repair_bio=True))
+  assert found[0].tags == ("B-A", "I-A", "B-B")
+
+
+def test_input_of_predict():
+  example = tagging.TASK.parse_line(" Jane  met @bob.", Options())
+  assert example.words == ("Jane", "met", "@bob", ".")
+  assert example.offsets == ((1, 5), (7, 10), (11, 15), (15, 16))
+  assert tagging.TASK.parse_line(
+    '{"tokens": ["a b", ""]}', Options()
+  ).words == (
+    "a b",
+    "",
+  )
+  assert tagging.TASK.parse_line('{"text": "{a"}', Options()).words == (
+    "{",
+    "a",
+  )
+  for line in (
+    '{"tokens": "a b"}',
+    '{"tokens": [1]}',
+    "{}",
+    "{oops",
+    '{"text": 1}',
+  ):
+    with pytest.raises(DataError, match="expected"):
+      tagging.TASK.parse_line(line, Options())
+
+
+def test_predictions_have_offsets_into_the_text():
+  text = " Jane  met Ann Lee."
+  example = tagging.TASK.parse_line(text, Options())
+  tags = ["B-PER", "O", "B-PER", "I-PER", "O"]
+  sure = [0.9, 0.8, 0.7, 0.6, 0.5]
+  made = tag_prediction(example, tags, sure, has_entities=True)
+  assert made["text"] == text
+  assert made["entities"] == [
+    {
+      "type": "PER",
+      "text": "Jane",
+      "start": 1,
+      "end": 5,
+      "words": [0, 1],
+      "score": 0.9,
+    },
+    {
+      "type": "PER",
+      "text": "Ann Lee",
+      "start": 11,
+      "end": 18,
+      "words": [2, 4],
+      "score": 0.6,
+    },
+  ]
+  for entity in made["entities"]:
+    assert text[entity["start"] : entity["end"]] == entity["text"]
+  assert json.loads(json.dumps(made)) == made
+  assert tagging.TASK.format_prediction(made).splitlines() == [
+    text,
+    "     1-5    PER: Jane (0.90)",
+    "    11-18   PER: Ann Lee (0.60)",
+  ]
+  # Of words alone the text is made.
+  made = tag_prediction(
+    Example(("a", "", "b c")), ["O", "O", "B-X"], [1, 1, 1], has_entities=True
+  )
+  assert made["text"] == "a  b c"
+  assert (
+    made["entities"][0]["text"] == "b c" and made["entities"][0]["start"] == 3
+  )
+  made = tag_prediction(
+    Example(("a", "b")), ["X", "Y"], [1, 1], has_entities=False
+  )
+  assert (
+    "entities" not in made and tagging.TASK.format_prediction(made) == "a/X b/Y"
+  )
+
+
+def test_files_that_are_left_can_be_read(file):
+  options = Options()
+  examples = tagging.read_examples(file(TRAIN), options)
+  tags = [["O", "B-LOC", "I-LOC"], ["O", "B-LOC"]]
+  predictions = [
+    tag_prediction(e, t, [1] * len(t), has_entities=True)
+    for e, t in zip(examples, tags, strict=True)
+  ]
+  files = tagging.format_tables(examples, predictions)
+  assert set(files) == {"report.txt", "confusion.tsv", "predictions.conll"}
+  written = file(files["predictions.conll"], "p.conll")
+  assert [e.tags for e in tagging.read_examples(written, options)] == list(
+    map(tuple, tags)
+  )
+  gold = tagging.read_examples(
+    written, dataclasses.replace(options, tag_column=1)
+  )
+  assert [e.tags for e in gold] == [e.tags for e in examples]
+  out = tagging.export_predictions(predictions, options)
+  again = tagging.read_examples(
+    file(out["predictions.conll"], "q.conll"), options
+  )
+  assert [e.tags for e in again] == list(map(tuple, tags))
+
+
+@pytest.mark.parametrize(
+  ("config", "labels", "best"),
+  [
+    ("ner.py", 13, "f1"),
+    ("ner.py:crf", 13, "f1"),
+    ("pos.py", 17, "accuracy"),
+    ("pos.py:vi", 17, "accuracy"),
+    ("pos.py:mr", 16, "accuracy"),
+  ],
+)
+def test_configs_read_the_real_data(config, labels, best, data_dir):
+  """Each dev set's tags are known; counted with cut, sort and uniq."""
+  c = overrides.load_config(
+    f"{ROOT}/configs/{config}", validate=configs.validate
+  )
+  options = c.task.to_dict()
+  assert options.pop("kind") == "tagging"
+  options = Options(**options)
+  train, dev = (
+    tagging.read_examples(
+      path.replace(configs.data_dir(), str(data_dir)), options
+    )
+    for path in (c.data.train, c.data.dev)
+  )
+  label_info = tagging.describe_labels(train, options)
+  assert len(label_info["labels"]) == labels
+  app = tagging.make_tagger(
+    english_tokenizer("wordpiece"),
+    label_info,
+    options,
+    Head(None, None),  # Nothing is computed here.
+    length=c.data.length,
+  )
+  assert app.best == best
+  dev = dev[:200]
+  rows = app.make_rows(dev)
+  words_read = sum(int(np.sum(x > 0)) for x in rows.tokens["word_starts"])
+  assert words_read == sum(len(e.words) for e in dev)
+
+
+@pytest.mark.parametrize("config", ["ner.py:conll", "pos.py:xx"])
+def test_a_variant_that_is_none(config):
+  with pytest.raises(ConfigError, match=config.partition(":")[2]):
+    overrides.load_config(f"{ROOT}/configs/{config}", validate=configs.validate)

@@ -1,0 +1,17 @@
+"""Questions in SQuAD's format on a text with an emoji."""
+
+from maskedlm.finetune.question_answering import squad
+
+CONTEXT = "Ada met Bob. Then Bob, of Köln, left 😀 with Bob."
+#          0       8         18        26          38     45
+
+
+def question(key="q1", text="Who?", answers=(("Bob", 8),), **more):
+  answers = [{"text": t, "answer_start": s} for t, s in answers]
+  return {"id": key, "question": text, "answers": answers, **more}
+
+
+def read(path, *, allow_impossible=False, fix_offsets=False):
+  return squad.read_questions(
+    path, allow_impossible=allow_impossible, fix_offsets=fix_offsets
+  )
