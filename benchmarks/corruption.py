@@ -1,13 +1,13 @@
-"""What corruption costs: each option alone, as a share of a training step.
+"""Measures each way of masking alone, as a share of a training step.
 
   python benchmarks/corruption.py
 
 BERT-base, 32 rows of 512 tokens. A step takes at least as long as its matmuls
-do at the rate at which this device multiplies matrices of that size, which is
+at the rate at which this device multiplies matrices of that size, which is
 measured too; a real step is slower, so the true share is smaller. The function
-that is timed is what the objectives put into the step. The best of the turns
-counts, so that other processes matter little; on a GPU a turn is many calls, as
-to start one alone and wait for it takes longer than what is measured.
+timed is the one that the objectives put into the step. The shortest turn
+counts, so that other processes matter little; on a GPU a turn is many calls,
+as starting one and waiting for it takes longer than the call itself.
 """
 
 import argparse
@@ -40,7 +40,7 @@ OPTIONS = (
 
 
 def main() -> None:
-  """Measures and prints a table; writes the JSON."""
+  """Measures, prints a table, writes the JSON."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--turns", type=int, default=20)
   parser.add_argument("--json", **writable.TABLE)
@@ -52,7 +52,7 @@ def main() -> None:
   print("|---|---|---|---|")
   records = []
   for corruption, choose in OPTIONS:
-    seconds = best(hide(corruption, choose), args.turns)
+    seconds = best(make_corruption(corruption, choose), args.turns)
     share = seconds / step
     print(f"| {corruption} | {choose} | {seconds * 1e3:.2f} | {share:.3%} |")
     records.append(
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def best(run, turns: int) -> float:
-  """Seconds of a call in the shortest of the turns, once it is compiled."""
+  """Returns the seconds of a compiled call in the shortest turn."""
   jax.block_until_ready(run())
   calls = 1 if jax.default_backend() == "cpu" else 50
   seconds = []
@@ -80,11 +80,11 @@ def best(run, turns: int) -> float:
 
 
 def step_seconds(turns: int) -> float:
-  """The time of a step's matmuls, at the rate of one of the MLP's."""
+  """Returns the seconds of a step's matmuls at the rate of one of them."""
   cfg = architecture.encoder_config(config_lib.default().model, VOCAB, LENGTH)
   row = flops.train_flops(cfg, LENGTH, num_predictions=round(RATE * LENGTH))
   dtype = jnp.float32 if jax.default_backend() == "cpu" else jnp.bfloat16
-  # Random: a GPU is faster on numbers that are all the same (matmuls.py).
+  # Random, as a GPU is faster on equal numbers (matmuls.py).
   keys = jax.random.split(jax.random.key(0))
   x = jax.random.normal(keys[0], (ROWS * LENGTH, cfg.width), dtype)
   w = jax.random.normal(keys[1], (cfg.width, cfg.mlp_width), dtype)
@@ -92,8 +92,8 @@ def step_seconds(turns: int) -> float:
   return ROWS * row * seconds / (2 * x.size * cfg.mlp_width)
 
 
-def hide(corruption: str, choose: str):
-  """() -> the corrupted batch; 30% of the vocabulary goes on with a word."""
+def make_corruption(corruption: str, choose: str):
+  """Returns a call that corrupts a batch; 30% of the tokens continue a word."""
   rng = np.random.default_rng(0)
   ids = rng.integers(1_000, VOCAB, (ROWS, LENGTH)).astype(np.int32)
   ids[:, 0], ids[:, 200], ids[:, -1] = 101, 102, 102

@@ -1,26 +1,26 @@
-"""Fine-tuning on real data: ours against PyTorch + transformers.
+"""Compares fine-tuning on real data with PyTorch + transformers.
 
   python benchmarks/finetune.py --encoder runs/bert --json FILE
 
-From one and the same pretrained encoder both fine-tune on the same examples
-with the same recipe (batch, rate, epochs, schedule, dropout, clipping, decay),
-and are scored on the same development sets after the last step. `transformers`
-(finetune_peer.py) loads what `maskedlm export --to hf` writes, and checks that
-its vectors are ours before it trains. `scratch` is ours without pretraining,
-`features` the frozen encoder under a BiLSTM, `padded` ours with every row
-padded to the full length.
+Both start from the same pretrained encoder and fine-tune on the same examples
+with the same recipe (batch, rate, epochs, schedule, dropout, clipping, decay);
+they are scored on the same development sets after the last step.
+`transformers` (finetune_peer.py) loads what `maskedlm export --to hf` writes,
+and checks before training that its vectors equal maskedlm's. `scratch` is
+maskedlm without pretraining, `features` the frozen encoder under a BiLSTM,
+`padded` maskedlm with every row padded to the full length.
 
-Each run is a process of its own, and leaves its figures in --workdir: those
-that are there are not run again, so that the command continues where it was
-stopped; a seed of all comes before the next one. --table prints what there is.
+Each run has its own process and leaves its results in --workdir. Finished runs
+are not repeated, so the command continues where it was stopped; all runs of a
+seed come before those of the next one. --table only prints finished results.
 
-Seconds are of training, by the clock: with making batches, compiling (nothing
-is cached) and writing the checkpoint (ours alone does); without reading the
+Seconds are wall time of training, including making batches, compiling (nothing
+is cached) and writing the checkpoint (only maskedlm does), without reading the
 data and without scoring. On a busy machine they are not valid, PyTorch's least
-of all (see finetune_peer.py); how busy it was is told under the table.
+of all (see finetune_peer.py); the load is printed under the table.
 
-Wants the extras `peer` and `test`. What is compared stands in finetune_rows.py;
-here: a run of ours -> all runs in order. The table is finetune_table.py's.
+Needs the extras `peer` and `test`. finetune_rows.py defines what is compared,
+finetune_table.py makes the table.
 """
 
 import argparse
@@ -38,7 +38,7 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-# Beside this file.
+# In this folder.
 import finetune_rows
 import finetune_table
 import jax
@@ -55,11 +55,11 @@ from maskedlm.training import loop
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-# --- A run of ours ---
+# --- A run of maskedlm ---
 
 
 class Spent:
-  """Seconds within a function: of the clock, of all threads, of compiling."""
+  """Seconds spent in a function: wall time, CPU time, compiling."""
 
   def __init__(self, module, name: str, compiling: list[float]):
     self.seconds = np.zeros(3)
@@ -81,7 +81,7 @@ class Spent:
 
 
 def run_ours(job: Mapping[str, Any]) -> dict[str, Any]:
-  """Fine-tunes as `maskedlm finetune` does; -> what is kept of it."""
+  """Fine-tunes as `maskedlm finetune` does; returns its times and metrics."""
   compiling: list[float] = []
   jax.monitoring.register_event_duration_secs_listener(
     lambda name, seconds, **_: (
@@ -89,7 +89,7 @@ def run_ours(job: Mapping[str, Any]) -> dict[str, Any]:
     )
   )
   whole = Spent(loop, "run", compiling)
-  scoring = Spent(loop, "evaluate", compiling)  # It is within.
+  scoring = Spent(loop, "evaluate", compiling)  # Part of run.
   config = ConfigDict(job["config"])
   folder = pathlib.Path(job["folder"])
   result = run.finetune(config, folder)
@@ -107,10 +107,10 @@ def run_ours(job: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_job(job: dict[str, Any], workdir: pathlib.Path) -> dict[str, Any]:
-  """Runs it in a process of its own; -> its result, with what it took.
+  """Runs a job in its own process; returns its result and times.
 
   Raises:
-    SystemExit: it failed; its log is told.
+    SystemExit: it failed; the message names its log.
   """
   is_peer = job["contender"] == PEER
   folder = workdir / "run"
@@ -127,7 +127,7 @@ def run_job(job: dict[str, Any], workdir: pathlib.Path) -> dict[str, Any]:
     )
     try:
       _, status, usage = os.wait4(process.pid, 0)
-    except BaseException:  # Interrupted: so is the run.
+    except BaseException:  # Interrupted: stop the run too.
       process.terminate()
       process.wait()
       raise
@@ -147,14 +147,14 @@ def run_job(job: dict[str, Any], workdir: pathlib.Path) -> dict[str, Any]:
 
 
 def cores() -> set[int]:
-  """Those that this process may use: `taskset` makes them fewer."""
+  """Returns the cores this process may use (see `taskset`)."""
   if not hasattr(os, "sched_getaffinity"):
     return set(range(os.cpu_count() or 1))
   return os.sched_getaffinity(0)
 
 
 def busy_seconds() -> float:
-  """CPU seconds that were used of our cores; 0 where unknown."""
+  """Returns the CPU seconds used so far on these cores; 0 if unknown."""
   if not os.path.exists("/proc/stat"):
     return 0.0
   names, ticks = {f"cpu{n}" for n in cores()}, 0
@@ -168,10 +168,10 @@ def busy_seconds() -> float:
 
 
 def make_jobs(args, workdir: pathlib.Path) -> list[dict[str, Any]]:
-  """All that is asked for, in order; writes what they start from.
+  """Returns the jobs in order; writes the encoder and data they start from.
 
-  Both start from the directory that `maskedlm export` writes, ours by way of
-  `maskedlm import`: so heads have the same layers on both sides.
+  Both sides start from the directory that `maskedlm export` writes, maskedlm
+  through `maskedlm import`, so that heads have the same layers on both.
   """
   data, hf = workdir / f"data-{args.scale:g}", workdir / "hf"
   encoder, start = workdir / "encoder", workdir / "start.npz"
@@ -212,7 +212,7 @@ def make_jobs(args, workdir: pathlib.Path) -> list[dict[str, Any]]:
 
 
 def run_all(jobs: list[dict[str, Any]], workdir: pathlib.Path) -> None:
-  """Runs those that aren't finished, with a line for each."""
+  """Runs the unfinished jobs and prints a line for each."""
   paths = [workdir / f"{job['config']['name']}.json" for job in jobs]
   pending = [
     (job, path)
@@ -259,17 +259,22 @@ def main() -> None:
       option,
       type=lambda text: text.split(","),
       default=names,
-      help=f"comma-separated, of {', '.join(names)}",
+      help=f"comma-separated; known: {', '.join(names)}",
     )
   parser.add_argument("--encoder", help="a pretrained workdir")
-  parser.add_argument("--seeds", type=int, default=3, help="how many")
+  parser.add_argument("--seeds", type=int, default=3, help="number of seeds")
   parser.add_argument(
-    "--scale", type=float, default=1.0, help="share of the examples, for a try"
+    "--scale",
+    type=float,
+    default=1.0,
+    help="share of the examples; less than 1 to try it out",
   )
   parser.add_argument(
     "--workdir", type=pathlib.Path, default=pathlib.Path("runs/finetune")
   )
-  parser.add_argument("--table", action="store_true", help="of what is there")
+  parser.add_argument(
+    "--table", action="store_true", help="only print the table"
+  )
   parser.add_argument("--json", **writable.TABLE)
   parser.add_argument("--job", type=pathlib.Path, help=argparse.SUPPRESS)
   args = parser.parse_args()
@@ -279,17 +284,19 @@ def main() -> None:
     return
   for given, names in ((args.rows, tuple(ROWS)), (args.contenders, known)):
     if unknown := set(given) - set(names):
-      parser.error(f"{', '.join(unknown)}: known are {', '.join(names)}")
+      parser.error(
+        f"{', '.join(unknown)} is unknown; known: {', '.join(names)}"
+      )
   workdir = args.workdir.resolve()
   if not args.table:
     if not args.encoder or not pathlib.Path(args.encoder).is_dir():
-      parser.error("--encoder: the workdir of a pretrained encoder is needed")
+      parser.error(f"--encoder={args.encoder}: expected a pretrained workdir")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     args.encoder = str(pathlib.Path(args.encoder).resolve())
     run_all(make_jobs(args, workdir), workdir)
   results = finetune_table.load(workdir)
   if not results:
-    parser.error(f"--workdir: {workdir} has no results yet")
+    parser.error(f"--workdir={workdir} has no results yet")
   table, records = finetune_table.tabulate(results)
   print(f"\n{table}")
   if args.json:

@@ -1,16 +1,16 @@
-"""The peer of finetune.py: PyTorch and transformers, as their users fine-tune.
+"""Fine-tunes with PyTorch and transformers, as the peer of finetune.py.
 
   python benchmarks/finetune_peer.py JOB.json
 
 transformers' own recipes (run_glue.py, run_ner.py, run_qa.py) as plain loops:
 Auto classes on the directory that `maskedlm export --to hf` wrote, batches
-padded to their longest row, fused AdamW, linear warm-up and decay. What is to
-be trained (files, rates, sizes) comes from the config that ours has. Wants the
-extra `peer`, and seqeval (extra `test`). Read top-down: a job -> training ->
-the three tasks.
+padded to their longest row, fused AdamW, linear warm-up and decay. Files,
+rates and sizes come from maskedlm's config. Needs the extra `peer`, and seqeval
+(extra `test`). In order: a job, training, the three tasks.
 
 PyTorch's threads spin while they wait: on a machine with other work set
-OMP_WAIT_POLICY=PASSIVE GOMP_SPINCOUNT=0. For figures it must be idle instead.
+OMP_WAIT_POLICY=PASSIVE GOMP_SPINCOUNT=0. To measure times, the machine must be
+idle instead.
 """
 
 import itertools
@@ -31,7 +31,7 @@ from sklearn import metrics
 
 from maskedlm.finetune.question_answering import metrics as squad_metrics
 
-# transformers' options, of BERT and of ModernBERT -> ours.
+# transformers' options of BERT and ModernBERT -> maskedlm's.
 DROPOUTS = {
   "attention_probs_dropout_prob": "attention_dropout",
   "attention_dropout": "attention_dropout",
@@ -40,12 +40,12 @@ DROPOUTS = {
   "embedding_dropout": "dropout",
   "classifier_dropout": "dropout",
 }
-IGNORED = -100  # transformers' label of what is not trained.
-Features = list[dict[str, Any]]  # A row each, not padded.
+IGNORED = -100  # transformers' label for positions without loss.
+Features = list[dict[str, Any]]  # One dict a row, not padded.
 
 
 class Task(NamedTuple):
-  """What the loop needs of a task."""
+  """What the training loop needs from a task."""
 
   model_class: Any
   num_labels: int
@@ -55,7 +55,7 @@ class Task(NamedTuple):
 
 
 def run(job: dict[str, Any]) -> dict[str, Any]:
-  """Trains and scores what the job says; -> what finetune.py keeps of it."""
+  """Trains and scores a job; returns what finetune.py records."""
   config = job["config"]
   torch.set_num_threads(os.cpu_count())
   torch.manual_seed(config["seed"])
@@ -76,7 +76,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(folder: str, model_class, num_labels: int, options: dict):
-  """The exported encoder with a fresh head, and ours' dropout."""
+  """Returns the exported encoder with a new head and maskedlm's dropout."""
   config = transformers.AutoConfig.from_pretrained(
     folder, num_labels=num_labels
   )
@@ -84,19 +84,21 @@ def load(folder: str, model_class, num_labels: int, options: dict):
     if hasattr(config, name):
       setattr(config, name, options[ours])
   if model_class is transformers.AutoModelForQuestionAnswering:
-    config.classifier_dropout = 0.0  # BERT's has none, nor has ours.
+    config.classifier_dropout = (
+      0.0  # BERT's head has none, nor does maskedlm's.
+    )
   return model_class.from_pretrained(folder, config=config)
 
 
 def start_difference(model, tokenizer, path: str) -> float:
-  """How far the vectors of its last layer are from ours before training.
+  """Returns how far its last layer's vectors are from maskedlm's at the start.
 
   Args:
     model, tokenizer: as loaded.
-    path: the .npz of finetune.write_start: pairs of texts and our vectors.
+    path: .npz file of finetune_rows.write_start.
 
   Raises:
-    AssertionError: it doesn't start where ours does.
+    AssertionError: the two don't start from the same vectors.
   """
   with np.load(path) as ours:
     texts, hidden, lengths = ours["texts"], ours["hidden"], ours["lengths"]
@@ -107,14 +109,14 @@ def start_difference(model, tokenizer, path: str) -> float:
     with torch.no_grad():
       batch = {name: torch.tensor([ids]) for name, ids in row.items()}
       found = model.base_model(**batch)[0][0].numpy()
-    assert len(found) == length, "its tokens are not ours"
+    assert len(found) == length, "its tokens are not maskedlm's"
     most = max(most, float(np.abs(found - wanted[:length]).max()))
-  assert most < 1e-4, f"its encoder is not ours: they differ by {most}"
+  assert most < 1e-4, f"its encoder is not maskedlm's: they differ by {most}"
   return most
 
 
 def train(model, task: Task, config: dict[str, Any]) -> int:
-  """The loop of an example script; returns the number of steps."""
+  """Trains as the example scripts do; returns the number of steps."""
   o = config["optimizer"]
   loader = torch.utils.data.DataLoader(
     task.rows,
@@ -122,7 +124,7 @@ def train(model, task: Task, config: dict[str, Any]) -> int:
     shuffle=True,
     collate_fn=task.collate,
   )
-  epochs = config["train"]["epochs"]  # Or a share of one, as ours.
+  epochs = config["train"]["epochs"]  # May be fractional, as in maskedlm.
   num_steps = max(math.ceil(epochs * len(loader)), 1)
   no_decay = ("bias", "norm")
   groups: tuple[list, list] = ([], [])
@@ -131,7 +133,7 @@ def train(model, task: Task, config: dict[str, Any]) -> int:
   decayed, others = ({"params": group, "weight_decay": 0.0} for group in groups)
   decayed["weight_decay"] = o["weight_decay"]
   rates = {"lr": o["learning_rate"], "betas": (o["b1"], o["b2"])}
-  # Fused, as the Trainer's.
+  # Fused, as in the Trainer.
   adamw = torch.optim.AdamW(
     [decayed, others], **rates, eps=o["eps"], fused=True
   )
@@ -139,7 +141,7 @@ def train(model, task: Task, config: dict[str, Any]) -> int:
     adamw, round(config["train"]["warmup_share"] * num_steps), num_steps
   )
   model.train()
-  # Each pass over the loader shuffles anew.
+  # Each pass over the loader shuffles again.
   batches = itertools.chain.from_iterable(itertools.repeat(loader))
   for step, batch in enumerate(itertools.islice(batches, num_steps), 1):
     loss = model(**batch).loss
@@ -154,9 +156,9 @@ def train(model, task: Task, config: dict[str, Any]) -> int:
 
 
 def predict(model, rows: Features, collate, batch_size: int = 32) -> list:
-  """The outputs of rows, in their order: a tuple of arrays for each row.
+  """Returns the outputs of each row, in their order.
 
-  Rows of about the same length go together, so that there is little padding.
+  Rows of similar length share a batch, so that there is little padding.
   """
   model.eval()
   order = np.argsort([len(row["input_ids"]) for row in rows], kind="stable")
@@ -170,11 +172,11 @@ def predict(model, rows: Features, collate, batch_size: int = 32) -> list:
   return found
 
 
-# --- Classification, as run_glue.py ---
+# --- Classification, as in run_glue.py ---
 
 
 def classification(config: dict[str, Any], tokenizer) -> Task:
-  """A label for a text or a pair."""
+  """Returns the task of labelling a text or a pair."""
   data = config["data"]
   train_set, dev_set = (
     [json.loads(line) for line in lines_of(data[part])]
@@ -206,18 +208,18 @@ def classification(config: dict[str, Any], tokenizer) -> Task:
   return Task(head, len(labels), rows, collate, score)
 
 
-# --- Tagging, as run_ner.py ---
+# --- Tagging, as in run_ner.py ---
 
 
 def tagging(config: dict[str, Any], tokenizer) -> Task:
-  """A tag for each word, trained on and read from its first subword."""
+  """Returns the task of tagging words, at their first subwords."""
   data = config["data"]
   train_set, dev_set = (read_conll(data[part]) for part in ("train", "dev"))
   labels = sorted({tag for _, tags in train_set for tag in tags})
   assert not config["task"]["tag_all_subwords"]
 
   def encode(sentences) -> tuple[Features, list[list[int | None]]]:
-    """The rows, and the place of each word's first token, None if cut off."""
+    """Returns (rows, index of each word's first token or None if cut off)."""
     words = [words for words, _ in sentences]
     options = {"truncation": True, "max_length": data["length"]}
     encoding = tokenizer(words, is_split_into_words=True, **options)
@@ -256,7 +258,7 @@ def tagging(config: dict[str, Any], tokenizer) -> Task:
 
 
 def read_conll(path: str) -> list[tuple[list[str], list[str]]]:
-  """(words, tags) of the sentences of a file of two columns."""
+  """Reads (words, tags) of each sentence of a file with two columns."""
   sentences: list = []
   block: list = []
   for line in [*lines_of(path), ""]:
@@ -269,21 +271,21 @@ def read_conll(path: str) -> list[tuple[list[str], list[str]]]:
   return sentences
 
 
-# --- Question answering, as run_qa.py ---
+# --- Question answering, as in run_qa.py ---
 
 N_BEST, LONGEST_ANSWER = 20, 30
-# What windows of a text share. Ours are told the step from one to the next, 80
-# tokens: beside questions of 16 tokens on average that is about as many rows.
+# Tokens that two windows of a text share. maskedlm has the stride instead, 80
+# tokens: with questions of 16 tokens on average that makes about as many rows.
 OVERLAP = 32
 
 
 def question_answering(config: dict[str, Any], tokenizer) -> Task:
-  """The answer's first and last token, in windows of the text."""
+  """Returns the task of finding answers in windows of the text."""
   data = config["data"]
   train_set, dev_set = (read_squad(data[part]) for part in ("train", "dev"))
 
   def encode(questions):
-    """The rows, and of each: its question, the tokens' characters or None."""
+    """Returns (rows, their questions, character spans of tokens or None)."""
     encoding = tokenizer(
       [q["question"] for q in questions],
       [q["context"] for q in questions],
@@ -329,7 +331,7 @@ def question_answering(config: dict[str, Any], tokenizer) -> Task:
 
 
 def read_squad(path: str) -> list[dict[str, Any]]:
-  """The questions of a file, each with its context."""
+  """Reads the questions of a file, each with its context."""
   articles = json.loads(pathlib.Path(path).read_text("utf-8"))["data"]
   return [
     {**question, "context": paragraph["context"]}
@@ -340,7 +342,7 @@ def read_squad(path: str) -> list[dict[str, Any]]:
 
 
 def answer_span(answer: dict[str, Any], places: Sequence) -> tuple[int, int]:
-  """First and last token of the answer; (0, 0), [CLS], if it isn't there."""
+  """Returns the answer's first and last token; (0, 0), [CLS], if absent."""
   begin = answer["answer_start"]
   end = begin + len(answer["text"])
   context = [i for i, place in enumerate(places) if place is not None]
@@ -366,11 +368,11 @@ def answers_of(start, end, places: Sequence, context: str):
         yield float(start[first] + end[last]), text
 
 
-# --- Of all ---
+# --- Shared by the tasks ---
 
 
 def by_row(encoding) -> Features:
-  """What the model takes of each row."""
+  """Returns the model's inputs for each row."""
   names = [n for n in encoding if n.endswith(("_ids", "_mask"))]
   return [
     dict(zip(names, row, strict=True))
@@ -379,7 +381,7 @@ def by_row(encoding) -> Features:
 
 
 def lines_of(path: str) -> list[str]:
-  """The lines; nothing but a line feed ends one, the rest may be in words."""
+  """Returns the lines, ended by line feeds alone: words may have the rest."""
   text = pathlib.Path(path).read_bytes().decode("utf-8")
   return text.removesuffix("\n").split("\n")
 

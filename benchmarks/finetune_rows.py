@@ -1,8 +1,8 @@
-"""What finetune.py compares: tasks, sizes, rates, and the same data for both.
+"""Defines what finetune.py compares: tasks, recipes, and the shared data.
 
-Subsets are drawn once and written in plain formats, which ours and the peer
-read each in their own way. Read top-down: the tasks -> a run's config -> the
-examples -> where both start.
+Subsets are drawn once and written in plain formats, which maskedlm and the peer
+read each with their own code. In order: the tasks, a run's config, the
+examples, the vectors from which both start.
 """
 
 import json
@@ -26,11 +26,11 @@ DATA = pathlib.Path(
 )
 OURS, PEER, SCRATCH = "ours", "transformers", "scratch"
 FEATURES, PADDED = "features", "padded"
-NEVER = 10**9  # Steps: only the last one is scored and saved.
+NEVER = 10**9  # Steps; only the last one is scored and saved.
 
 
 class Row(NamedTuple):
-  """A task of the table. Files are under DATA; 0 examples = all."""
+  """A task of the table. Files are under DATA; 0 examples means all."""
 
   title: str
   task: str
@@ -39,12 +39,12 @@ class Row(NamedTuple):
   epochs: int
   learning_rate: float
   metrics: tuple[str, ...]
-  dev: str = ""  # "" = a tenth of train's file, by its texts.
+  dev: str = ""  # If empty, a tenth of the training file, by its texts.
   dev_examples: int = 0
   batch_size: int = 32
   length: int = 128
-  source: Mapping[str, Any] = {}  # Options to read the files with.
-  task: Mapping[str, Any] = {}  # config.task.
+  source: Mapping[str, Any] = {}  # Task options for reading the files.
+  task_options: Mapping[str, Any] = {}  # config.task.NAME -> value.
   contenders: tuple[str, ...] = (OURS, PEER, SCRATCH)
 
 
@@ -59,7 +59,7 @@ ROWS = {
     learning_rate=1e-4,
     metrics=("accuracy", "f1"),
     source={"layout": "mrpc"},
-    task={"text_b": "text_b"},
+    task_options={"text_b": "text_b"},
     contenders=(OURS, PEER, PADDED, SCRATCH),
   ),
   "sst2": Row(
@@ -84,7 +84,7 @@ ROWS = {
     learning_rate=5e-4,
     batch_size=16,
     metrics=("f1",),
-    task={"tag_all_subwords": False},
+    task_options={"tag_all_subwords": False},
     contenders=(OURS, PEER, SCRATCH, FEATURES),
   ),
   "pos": Row(
@@ -97,7 +97,7 @@ ROWS = {
     learning_rate=5e-4,
     metrics=("accuracy",),
     source={"task": "pos"},
-    task={"task": "pos", "tag_all_subwords": False},
+    task_options={"task": "pos", "tag_all_subwords": False},
   ),
   "squad": Row(
     title="SQuAD 1.1",
@@ -108,7 +108,7 @@ ROWS = {
     epochs=2,
     learning_rate=3e-4,
     metrics=("exact_match", "f1"),
-    task={"stride": 80},
+    task_options={"stride": 80},
   ),
 }
 
@@ -116,14 +116,14 @@ ROWS = {
 def configure(
   name: str, contender: str, seed: int, *, files: Sequence[str], encoder: str
 ):
-  """The config of a run; the peer reads it too."""
+  """Returns the config of a run, which the peer reads too."""
   row = ROWS[name]
   config = base.default(FEATURES if contender == FEATURES else row.task)
   config.name = f"{name}-{contender}-seed{seed}"
   config.seed = seed
   config.init_from = encoder
   config.pretrained = contender != SCRATCH
-  config.task.update(row.task)
+  config.task.update(row.task_options)
   config.data.update(length=row.length, batch_size=row.batch_size)
   config.data.train, config.data.dev = files
   config.optimizer.learning_rate = row.learning_rate
@@ -132,7 +132,9 @@ def configure(
   )
   if contender == PADDED:
     config.data.pack = False
-  if contender == FEATURES:  # As configs/features.py; as wide as the encoder.
+  if (
+    contender == FEATURES
+  ):  # As in configs/features.py, but as wide as the encoder.
     config.task.lstm_width = 256
     config.optimizer.update(frozen_layers=-1, learning_rate=1e-3)
     config.train.epochs = 8
@@ -147,8 +149,8 @@ def write_examples(name: str, folder: pathlib.Path, scale: float):
 
   Args:
     name: of ROWS.
-    folder: where the files go.
-    scale: the share of the examples that is taken, 64 of them at least.
+    folder: for the files.
+    scale: share of the examples to write, at least 64 of them.
   """
   row = ROWS[name]
   task = base.load_task(row.task)
@@ -176,14 +178,14 @@ def write_examples(name: str, folder: pathlib.Path, scale: float):
 
 
 def draw(examples: list, count: int) -> list:
-  """`count` of them, in their order."""
+  """Returns `count` random examples, in their order."""
   key = hashing.bits(0, "draw")
   place = hashing.permute(np.arange(len(examples)), len(examples), key)
   return [x for x, p in zip(examples, place, strict=True) if p < count]
 
 
 def texts(examples) -> str:
-  """JSON lines."""
+  """Returns JSON lines."""
   names = ("text", "text_b", "label")
   records = ({n: getattr(e, n) for n in names} for e in examples)
   return "".join(
@@ -193,12 +195,12 @@ def texts(examples) -> str:
 
 
 def sentences(examples) -> str:
-  """CoNLL columns."""
+  """Returns CoNLL columns."""
   return conll.format_columns([(e.words, e.tags) for e in examples])
 
 
 def questions(examples) -> str:
-  """SQuAD's JSON."""
+  """Returns JSON in SQuAD's format."""
   paragraphs: dict[str, list] = {}
   for e in examples:
     answers = [{"text": a.text, "answer_start": a.start} for a in e.answers]
@@ -231,9 +233,9 @@ def write_start(
   length: int = 48,
   pairs: Sequence[tuple[str, str]] = TEXTS,
 ) -> None:
-  """Pairs of texts and what our encoder makes of them, for the peer to check.
+  """Writes pairs of texts and maskedlm's vectors, for the peer to check.
 
-  texts [n, 2], hidden [n, length, D] of the last layer, lengths [n].
+  Arrays: texts [n, 2], hidden [n, length, D] of the last layer, lengths [n].
   """
   start = load.open_best(encoder)
   ids, types, real = np.zeros((3, len(pairs), length), np.int32)

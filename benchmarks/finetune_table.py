@@ -1,9 +1,9 @@
-"""The table of finetune.py, of whatever runs are finished.
+"""Makes finetune.py's table from the finished runs.
 
-Scores are percent, mean ± standard deviation over the seeds; the verdict counts
-their distance in deviations of both, pooled. Seconds are medians. Ratios are of
-the peer's to ours: with compiling, and without, as in the second run of the
-same command line, which finds what the first one compiled.
+Scores are percent, mean ± standard deviation over the seeds; the verdict
+measures their distance in pooled standard deviations. Seconds are medians.
+Ratios are the peer's time over maskedlm's, with compiling, and without, as in
+the second run of the same command line, which finds the programs compiled.
 """
 
 import json
@@ -17,7 +17,7 @@ from finetune_rows import FEATURES, OURS, PADDED, PEER, ROWS, SCRATCH
 
 
 def load(workdir: pathlib.Path) -> dict[tuple[str, str], list]:
-  """(row, contender) -> the results there are, in the order of ROWS."""
+  """Returns {(row, contender): its results}, in the order of ROWS."""
   found = [
     json.loads(path.read_text())
     for path in sorted(workdir.glob("*-seed*.json"))
@@ -33,7 +33,7 @@ def load(workdir: pathlib.Path) -> dict[tuple[str, str], list]:
 
 
 def spread(found: Sequence, metric: str) -> tuple[float, float] | None:
-  """Mean and standard deviation, in percent; None of nothing."""
+  """Returns (mean, standard deviation) in percent; None without results."""
   values = [100 * x["metrics"][metric] for x in found]
   if not values:
     return None
@@ -42,13 +42,13 @@ def spread(found: Sequence, metric: str) -> tuple[float, float] | None:
 
 
 def median(found: Sequence, name: str, *, without: str = "") -> float | None:
-  """Of a figure, less another one; None of nothing."""
+  """Returns the median of a field, less another one; None without results."""
   values = [x[name] - x.get(without, 0.0) for x in found]
   return statistics.median(values) if values else None
 
 
 def verdict(ours, peer) -> str:
-  """Of two (mean, deviation): their distance in pooled deviations."""
+  """Compares two (mean, deviation), by their pooled deviation."""
   if not ours or not peer:
     return ""
   distance = ours[0] - peer[0]
@@ -61,10 +61,10 @@ def ratio(a: float | None, b: float | None) -> float | None:
   return a / b if a is not None and b else None
 
 
-def show(value, form: str) -> str:
-  """A number, or (mean, deviation), or nothing."""
+def format_score(value, form: str) -> str:
+  """Formats a number, (mean, deviation) or None."""
   if isinstance(value, tuple):
-    return " ± ".join(show(x, form) for x in value)
+    return " ± ".join(format_score(x, form) for x in value)
   return "" if value is None else format(value, form)
 
 
@@ -84,7 +84,7 @@ HEAD = (
 
 
 def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
-  """(Markdown, records for --json)."""
+  """Returns (Markdown, records for --json)."""
   lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
   notes: list[str] = []
   records: list[dict[str, Any]] = []
@@ -101,15 +101,15 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
       cells = (
         row.title,
         metric,
-        show(scores[OURS], ".1f"),
-        show(scores[PEER], ".1f"),
+        format_score(scores[OURS], ".1f"),
+        format_score(scores[PEER], ".1f"),
         verdict(scores[OURS], scores[PEER]),
-        show(scores[SCRATCH], ".1f"),
-        show(time, ".0f"),
-        show(compiling, ".0f"),
-        show(peer_time, ".0f"),
-        show(ratio(peer_time, time), ".2f"),
-        show(ratio(peer_time, bare), ".2f"),
+        format_score(scores[SCRATCH], ".1f"),
+        format_score(time, ".0f"),
+        format_score(compiling, ".0f"),
+        format_score(peer_time, ".0f"),
+        format_score(ratio(peer_time, time), ".2f"),
+        format_score(ratio(peer_time, bare), ".2f"),
       )
       lines.append(f"| {' | '.join(cells)} |")
       means = {c: (found or (None,))[0] for c, found in scores.items()}
@@ -140,7 +140,7 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
       score = spread(frozen, row.metrics[0])
       notes.append(
         f"{row.title}, frozen encoder and BiLSTM: {row.metrics[0]} "
-        f"{show(score, '.1f')}, {median(frozen, 'seconds'):.0f} s."
+        f"{format_score(score, '.1f')}, {median(frozen, 'seconds'):.0f} s."
       )
       records.append(
         {
@@ -155,9 +155,10 @@ def tabulate(results: Mapping[tuple[str, str], list]) -> tuple[str, list[dict]]:
     if padded := of.get(PADDED):
       other = median(padded, "seconds", without="compile_seconds")
       notes.append(
-        f"{row.title}, training without compiling: {show(bare, '.0f')} s "
-        f"packed, {other:.0f} s padded to {row.length}, "
-        f"{show(ratio(other, bare), '.2f')} times as long."
+        f"{row.title}, training without compiling: "
+        f"{format_score(bare, '.0f')} s packed, {other:.0f} s "
+        f"padded to {row.length}, "
+        f"{format_score(ratio(other, bare), '.2f')} times as long."
       )
       records.append(
         {

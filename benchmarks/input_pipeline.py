@@ -1,19 +1,19 @@
-"""The input pipeline on one core: text to corpus, and corpus to batches.
+"""Measures the input pipeline on one core: preparing, and making batches.
 
   python benchmarks/input_pipeline.py --megabytes 8 --json FILE
 
 prepare: MB of text a second with one worker, from the file to the finished
-corpus on disk, the tokenizer given; WordPiece with and without nanotoken, if
+corpus on disk, with a given tokenizer; WordPiece with and without nanotoken, if
 that is installed. Peer: the bare tokenizer library (tokenizers, sentencepiece)
-on the same lines on one thread, which keeps nothing.
+on the same lines on one thread, keeping nothing.
 
-batch_at: real tokens a second (padding isn't counted) in batches of 256 rows
-of sentence pairs, out of a memory-mapped corpus of 50 million random tokens in
-several shards. Peer: a builder that makes one row after the other out of the
-same row table and arrays, with numpy slices, as one would write it first.
+batch_at: real tokens a second (without padding) in batches of 256 rows of
+sentence pairs, from a memory-mapped corpus of 50 million random tokens in
+several shards. Peer: a simple builder that makes row after row from the same
+row table and arrays with numpy slices.
 
-Contenders take turns, so that whatever else the machine does hits both;
-medians count. Read top-down: the comparison -> ours -> the peers.
+Contenders take turns, so that other work on the machine affects both; medians
+are reported.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from unittest import mock
 
 from maskedlm.data.corpus import concat
 
-# Before the library is imported: it is to use one thread, as each worker does.
+# Set before the import: the library must use one thread, as a worker does.
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import numpy as np
@@ -60,13 +60,13 @@ def main() -> None:
   """Measures, prints a table, writes the JSON."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument(
-    "--megabytes", type=float, default=8, help="text to prepare, at most"
+    "--megabytes", type=float, default=8, help="of text to prepare, at most"
   )
   parser.add_argument("--repeats", type=int, default=3, help="of prepare")
   parser.add_argument("--json", **writable.TABLE)
   args = parser.parse_args()
   if args.megabytes <= 0 or args.repeats < 1:
-    parser.error("--megabytes: above 0; --repeats: 1 or more")
+    parser.error("--megabytes: expected above 0; --repeats: expected 1 or more")
   print(f"{machine()}\n")
   with tempfile.TemporaryDirectory() as directory:
     directory = pathlib.Path(directory)
@@ -94,7 +94,7 @@ def main() -> None:
 
 
 def machine() -> str:
-  """What this is measured on."""
+  """Returns a description of this machine."""
   name = platform.processor() or platform.machine()
   if os.path.exists("/proc/cpuinfo"):
     with open("/proc/cpuinfo", encoding="utf-8") as file:
@@ -107,7 +107,7 @@ def machine() -> str:
 
 
 def record(work: str, ours: list[float], peer: list[float], unit: str) -> dict:
-  """A row of the table, from the rates of each turn."""
+  """Returns a row of the table, from the rates of each turn."""
   ours, peer = statistics.median(ours), statistics.median(peer)
   return {
     "work": work,
@@ -119,7 +119,7 @@ def record(work: str, ours: list[float], peer: list[float], unit: str) -> dict:
 
 
 def seconds(run: Callable[[], None]) -> float:
-  """Wall time of a call."""
+  """Returns the wall time of a call."""
   start = time.perf_counter()
   run()
   return time.perf_counter() - start
@@ -131,7 +131,7 @@ def seconds(run: Callable[[], None]) -> float:
 def write_text(
   path: pathlib.Path, num_bytes: float
 ) -> tuple[pathlib.Path, str]:
-  """At most num_bytes of whole documents in one file, and what they are."""
+  """Writes at most num_bytes of whole documents; returns (path, title)."""
   data = os.environ.get("MASKEDLM_DATA", ROOT.parent / "shared" / "data")
   novels = pathlib.Path(data) / "text" / "en_novels.txt"
   source = f"text:{novels}" if novels.is_file() else "docstrings:"
@@ -148,7 +148,7 @@ def write_text(
 
 
 def configure(text: pathlib.Path, *, mode: str, tokenizer: pathlib.Path):
-  """The config that prepares the text with one worker."""
+  """Returns the config that prepares the text with one worker."""
   config = config_lib.default("mlm_nsp")
   config.corpus.source = f"text:{text}"
   config.corpus.sentences = mode
@@ -158,7 +158,7 @@ def configure(text: pathlib.Path, *, mode: str, tokenizer: pathlib.Path):
 
 
 def train_tokenizer(text: pathlib.Path, path: pathlib.Path, kind: str):
-  """A tokenizer of that kind, trained on the text itself."""
+  """Returns a tokenizer of that kind, trained on the text itself."""
   config = configure(text, mode="lines", tokenizer="")
   config.tokenizer.kind = kind
   config.tokenizer.vocab_size = {"wordpiece": 30_522, "unigram": 8_000}[kind]
@@ -166,7 +166,7 @@ def train_tokenizer(text: pathlib.Path, path: pathlib.Path, kind: str):
 
 
 def ways() -> list[tuple[str, str]]:
-  """(kind of tokenizer, the library that prepare uses for it)."""
+  """Returns [(kind of tokenizer, library that prepare uses for it)]."""
   found = [("wordpiece", "tokenizers"), ("unigram", "sentencepiece")]
   if importlib.util.find_spec("nanotoken"):
     found.insert(0, ("wordpiece", "nanotoken"))
@@ -174,7 +174,7 @@ def ways() -> list[tuple[str, str]]:
 
 
 def compare_prepare(text, name, mode, tokenizer, by, repeats) -> dict:
-  """MB/s of prepare with one worker, and of the library alone."""
+  """Compares MB/s of prepare with one worker and of the library alone."""
   megabytes = text.stat().st_size / 1e6
   config = configure(text, mode=mode, tokenizer=tokenizer)
   config.tokenizer.kind = tokenizer.name
@@ -199,13 +199,13 @@ def compare_prepare(text, name, mode, tokenizer, by, repeats) -> dict:
 
 
 def wordpiece(tokenizer: pathlib.Path, lines: list[str]):
-  """The bare tokenizers library at work on the lines."""
+  """Returns a call that encodes the lines with tokenizers alone."""
   library = tokenizers.Tokenizer.from_file(str(tokenizer / "tokenizer.json"))
   return lambda: library.encode_batch_fast(lines, add_special_tokens=False)
 
 
 def unigram(tokenizer: pathlib.Path, lines: list[str]):
-  """The bare sentencepiece library at work on the lines."""
+  """Returns a call that encodes the lines with sentencepiece alone."""
   (model,) = tokenizer.glob("*.model")
   library = sentencepiece.SentencePieceProcessor(model_file=str(model))
   return lambda: library.encode(lines, num_threads=1)
@@ -218,7 +218,7 @@ LIBRARIES = {"wordpiece": wordpiece, "unigram": unigram}
 
 
 def random_corpus(path: pathlib.Path, tokenizer) -> store.Corpus:
-  """Documents of 2 to 99 sentences of 5 to 45 random tokens."""
+  """Writes documents of 2 to 99 sentences of 5 to 45 random tokens."""
   rng = np.random.default_rng(0)
 
   def documents() -> Iterator[tuple[str, list[np.ndarray]]]:
@@ -240,7 +240,7 @@ def random_corpus(path: pathlib.Path, tokenizer) -> store.Corpus:
 
 
 def compare_batches(corpus: store.Corpus, length: int) -> dict:
-  """Tokens/s of batch_at, and of building one row after the other."""
+  """Compares tokens/s of batch_at and of building row after row."""
   config = config_lib.default("mlm_nsp")
   config.data.update(length=length, batch_size=BATCH_SIZE)
   config.train.update(num_steps=1, eval_rows=0)
@@ -271,10 +271,10 @@ def compare_batches(corpus: store.Corpus, length: int) -> dict:
 
 
 def row_builder(opened: pair_table.PairTable, special) -> Callable[[int], dict]:
-  """row -> its arrays, in plain python and numpy: the peer of batches.pairs."""
+  """Returns a function row -> arrays, in plain Python and numpy."""
   rng = random.Random(1)
   table, length = opened.table, opened.length
-  # In memory and in one piece: easier on the peer than on ours.
+  # In memory and in one piece, which makes it easier for the peer.
   every = np.arange(concat.size(opened.split.sentences))
   starts = concat.take(opened.split.sentences, every)
   tokens = np.concatenate(opened.split.tokens.arrays)

@@ -1,16 +1,16 @@
-"""Does a trainer's memory grow with the corpus? Start-up and memory, measured.
+"""Measures whether start-up time and memory grow with the corpus.
 
   python benchmarks/large_corpus.py --tokens 1e6,1e9 --folder /tmp/large
 
 Writes corpora of random tokens in the corpus format (about 2.3 bytes a token),
-and for each kind of rows starts a process, twice: the first start cuts the
-text into rows and keeps the table beside the corpus, the second one finds it.
-Seconds are those from the start of the process to its first batch, imports
-included, on the clock and of the processor; memory is the process's own
-(RssAnon), at most and after `--batches` batches of 256 rows, and apart from it
-pages of mapped files, which the system may take back (RssFile). Last, the same
-of `maskedlm pretrain` with a tiny model, JAX and all. The corpora are deleted
-at the end.
+and for each kind of rows starts a process twice: the first start cuts the text
+into rows and keeps the row table beside the corpus, the second one finds it.
+Seconds, of wall time and CPU time, are those from the start of the process to
+its first batch, including imports. Memory is the process's own (RssAnon), at
+its peak and after `--batches` batches of 256 rows, and separately the pages of
+mapped files, which the system may reclaim (RssFile). At last, the same for
+`maskedlm pretrain` with a tiny model, including JAX. The corpora are deleted at
+the end.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from maskedlm.config import defaults as config_lib
 from maskedlm.data.corpus import manifest, shards, store
 from maskedlm.data.tokenizers import tokenizer
 
-SENTENCE, DOCUMENT = 20, 25  # Tokens, and sentences, on average.
+SENTENCE, DOCUMENT = 20, 25  # Tokens, sentences; on average.
 LENGTH, BATCH = 128, 256
 ROOT = pathlib.Path(__file__).parents[1]
 KINDS = ("pairs", "documents", "full sentences")
@@ -42,7 +42,9 @@ KINDS = ("pairs", "documents", "full sentences")
 def main():
   parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
   parser.add_argument("--tokens", default="1e6,1e9", help="sizes of corpora")
-  parser.add_argument("--folder", help="for the corpora; default: in /tmp")
+  parser.add_argument(
+    "--folder", help="for the corpora; default: the temporary folder"
+  )
   parser.add_argument("--batches", type=int, default=200)
   parser.add_argument("--json", **writable.TABLE)
   parser.add_argument("--child", nargs=2, help=argparse.SUPPRESS)
@@ -54,7 +56,7 @@ def main():
   with tempfile.TemporaryDirectory(dir=args.folder) as folder:
     for size in map(int, map(float, args.tokens.split(","))):
       path = pathlib.Path(folder) / "corpus"
-      write(path, size)
+      write_corpus(path, size)
       for kind in KINDS:
         for start in ("first", "next"):
           table.append({"tokens": size, "rows": kind, "start": start})
@@ -80,8 +82,8 @@ def main():
     args.json.write_text(json.dumps(table, indent=2) + "\n")
 
 
-def write(path: pathlib.Path, num_tokens: int) -> None:
-  """A corpus of random tokens: 99% of them to train on."""
+def write_corpus(path: pathlib.Path, num_tokens: int) -> None:
+  """Writes a corpus of random tokens, 99% of them for training."""
   made = tokenizer.train_tokenizer(
     ["the cat sat on the mat"] * 9,
     kind="wordpiece",
@@ -131,14 +133,14 @@ def write(path: pathlib.Path, num_tokens: int) -> None:
 
 
 def starts(rng, size: int, mean: int) -> np.ndarray:
-  """Starts of runs of 1 to 2 mean - 1 elements, up to size: uint32."""
+  """Returns starts (uint32) of runs of 1 to 2 mean - 1 elements, up to size."""
   lengths = rng.integers(1, 2 * mean, 2 * size // mean + 2, dtype=np.int64)
   ends = np.cumsum(lengths)
   return np.append(0, ends[ends < size]).astype("<u4")
 
 
 def in_process(path: pathlib.Path, kind: str, batches: int) -> dict:
-  """`measure`, in a process of its own."""
+  """Runs `measure` in its own process."""
   begin = time.time()
   command = [sys.executable, __file__, "--child", str(path), kind]
   found = subprocess.run(
@@ -154,7 +156,7 @@ def in_process(path: pathlib.Path, kind: str, batches: int) -> dict:
 
 
 def measure(path: str, kind: str, num_batches: int) -> dict:
-  """What the data side of a training process takes."""
+  """Returns time and memory of the data side of a training process."""
   from maskedlm.data.batches import pair_rows as batches
   from maskedlm.data.batches import text_rows
 
@@ -188,7 +190,7 @@ def measure(path: str, kind: str, num_batches: int) -> dict:
 
 
 def pretrain(path: pathlib.Path) -> dict:
-  """The same of a whole training run of 50 steps; seconds to its first log."""
+  """Measures a training run of 50 steps; seconds are to its first log."""
   workdir = path.with_name("run")
   options = {
     "corpus.path": path,
@@ -236,14 +238,14 @@ def pretrain(path: pathlib.Path) -> dict:
 
 
 def cpu_seconds(pid: int) -> float:
-  """Of the processor, that a process has used."""
+  """Returns the CPU seconds that a process has used."""
   stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
   ticks = sum(map(int, stat.split()[11:13]))  # utime and stime.
   return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def memory(pid: int | str = "self") -> dict[str, float]:
-  """Of a process, in MB: its own, and pages of mapped files."""
+  """Returns MB of a process: its own, and pages of mapped files."""
   status = pathlib.Path(f"/proc/{pid}/status").read_text()
   fields = dict(line.split(":\t", 1) for line in status.splitlines())
   kB = {name: int(fields[name].split()[0]) for name in ("RssAnon", "RssFile")}

@@ -1,7 +1,7 @@
-"""The peer of learning.py: transformers' masked LMs and its collator.
+"""Trains transformers' masked LMs with its collator, as learning.py's peer.
 
-As its user would write it, with our tokenizer, rows, optimizer settings and
-schedule. Wants the extra `peer`.
+Written as a user of transformers would, but with maskedlm's tokenizer, rows,
+optimizer settings and schedule. Needs the extra `peer`.
 """
 
 import tokenizers
@@ -12,7 +12,7 @@ from maskedlm.training import optimizer
 
 
 def bert(m, vocab_size: int):
-  """BertForMaskedLM of config.model."""
+  """Returns a BertForMaskedLM with the sizes of config.model."""
   return transformers.BertForMaskedLM(
     transformers.BertConfig(
       vocab_size=vocab_size,
@@ -29,7 +29,7 @@ def bert(m, vocab_size: int):
 
 
 def modern(m, vocab_size: int):
-  """ModernBertForMaskedLM of config.model, every layer's attention global."""
+  """Returns a ModernBertForMaskedLM with global attention in all layers."""
   return transformers.ModernBertForMaskedLM(
     transformers.ModernBertConfig(
       vocab_size=vocab_size,
@@ -54,9 +54,9 @@ MODELS = {"learned": bert, "rope": modern}  # By config.model.position.
 
 
 def train(config, corpus, task, probe, folder):
-  """Trains on the rows that the task reads; yields a point at each evaluation.
+  """Trains on the task's rows; yields a point at each evaluation.
 
-  A point is (steps, nats, accuracy, nats at [MASK] alone) of the probe.
+  A point is (step, nats, accuracy, nats at [MASK] alone) on the probe.
   """
   torch.manual_seed(config.seed)
   m, num_steps = config.model, config.train.num_steps
@@ -110,9 +110,9 @@ def train(config, corpus, task, probe, folder):
 
 
 def on_probe(model, probe, batch_size: int) -> tuple[float, float, float]:
-  """(nats, accuracy, nats at [MASK] alone) where ours are measured, too."""
+  """Returns (nats, accuracy, nats at [MASK] alone) on the probe."""
   model.eval()
-  nats = hits = weight = hidden_nats = hidden_weight = 0.0
+  nats = correct = weight = hidden_nats = hidden_weight = 0.0
   for i in range(0, len(probe["input_ids"]), batch_size):
     part = {n: torch.tensor(x[i : i + batch_size]) for n, x in probe.items()}
     with torch.no_grad():
@@ -128,9 +128,9 @@ def on_probe(model, probe, batch_size: int) -> tuple[float, float, float]:
       logits.flatten(0, 1), labels.flatten(), reduction="none"
     )
     nats += float((nll * w.flatten()).sum())
-    hits += float(((logits.argmax(-1) == labels) * w).sum())
+    correct += float(((logits.argmax(-1) == labels) * w).sum())
     weight += float(w.sum())
     hidden = part["hidden_weights"].flatten()
     hidden_nats += float((nll * hidden).sum())
     hidden_weight += float(hidden.sum())
-  return nats / weight, hits / weight, hidden_nats / hidden_weight
+  return nats / weight, correct / weight, hidden_nats / hidden_weight

@@ -1,16 +1,16 @@
-"""Is a loss normal? The curves of learning.py, with the band of their seeds.
+"""Checks that losses of learning.py lie within the bands of several seeds.
 
   for seed in 0 1 2; do
     python benchmarks/learning.py --positions 4e5 --evaluations 4 --seed $seed
   done
-  python benchmarks/learning_reference.py --write
-  docs/results/learning_reference.json python benchmarks/learning_reference.py
-  --check docs/results/learning_reference.json
+  reference=docs/results/learning_reference.json
+  python benchmarks/learning_reference.py --write $reference
+  python benchmarks/learning_reference.py --check $reference
 
-A band is the mean of the seeds' losses at a point, and three of their standard
-deviations (of two seeds or more) to each side, but at least 0.02 nats, as so
-few seeds may lie close by chance. --check compares every run in --workdir that
-has the same number of steps, and exits 1 if one leaves its band.
+A band is the mean of the seeds' losses at a point, plus or minus three standard
+deviations (of two seeds or more), but at least 0.02 nats, as so few seeds may
+lie close by chance. --check compares every run in --workdir with the same
+number of steps, and exits 1 if one leaves its band.
 """
 
 import argparse
@@ -20,11 +20,11 @@ import statistics
 import sys
 from typing import NamedTuple
 
-LEAST = 0.02  # Nats.
+MIN_WIDTH = 0.02  # Nats, to either side of the mean.
 
 
 class Band(NamedTuple):
-  """What is normal at a point of a curve."""
+  """The expected losses at a point of a curve."""
 
   positions: int
   nats: float  # Mean.
@@ -32,16 +32,18 @@ class Band(NamedTuple):
   seeds: int
 
 
-def band(positions: int, losses: list[float]) -> Band:
-  """The band of the losses of several seeds at one point."""
-  within = max(3 * statistics.stdev(losses), LEAST)
+def make_band(positions: int, losses: list[float]) -> Band:
+  """Returns the band of several seeds' losses at one point."""
+  within = max(3 * statistics.stdev(losses), MIN_WIDTH)
   return Band(
     positions, statistics.fmean(losses), round(within, 4), len(losses)
   )
 
 
-def read(workdir: pathlib.Path, steps: int) -> dict[str, dict[str, list]]:
-  """{contender: {seed: curve}} of the finished runs of so many steps."""
+def read_curves(
+  workdir: pathlib.Path, steps: int
+) -> dict[str, dict[str, list]]:
+  """Returns {contender: {seed: curve}} of finished runs of so many steps."""
   found: dict[str, dict[str, list]] = {}
   for path in sorted(workdir.glob(f"*-{steps}-seed*/curve.json")):
     name, _, seed = path.parent.name.rsplit("-", 2)
@@ -49,11 +51,11 @@ def read(workdir: pathlib.Path, steps: int) -> dict[str, dict[str, list]]:
   return found
 
 
-def make(found) -> dict[str, list[Band]]:
-  """{contender: its bands}, of those with two seeds or more."""
+def make_bands(found) -> dict[str, list[Band]]:
+  """Returns {contender: bands} for those with two seeds or more."""
   return {
     name: [
-      band(points[0][0], [point[1] for point in points])
+      make_band(points[0][0], [point[1] for point in points])
       for points in zip(*curves.values(), strict=True)
     ]
     for name, curves in found.items()
@@ -62,7 +64,7 @@ def make(found) -> dict[str, list[Band]]:
 
 
 def outside(curve: list, bands: list[Band]) -> list[str]:
-  """A line for each point of a curve that lies outside of its band."""
+  """Returns a line for each point of a curve outside its band."""
   by_position = {b.positions: b for b in bands}
   return [
     f"at {positions:,} positions {nats:.3f} nats, expected {b.nats:.3f} +- "
@@ -81,12 +83,12 @@ def main() -> int:
   parser.add_argument("--write", type=pathlib.Path)
   parser.add_argument("--check", type=pathlib.Path)
   args = parser.parse_args()
-  found = read(args.workdir, args.steps)
+  found = read_curves(args.workdir, args.steps)
   if not found:
     parser.error(f"{args.workdir}: no finished run of {args.steps} steps")
   if args.write:
-    args.write.write_text(json.dumps(make(found), indent=1) + "\n")
-  bands = make(found)
+    args.write.write_text(json.dumps(make_bands(found), indent=1) + "\n")
+  bands = make_bands(found)
   if args.check:
     try:
       written = json.loads(args.check.read_text())

@@ -1,7 +1,7 @@
-"""What a device can do at best: square matmuls, and a step's matmuls alone.
+"""Measures a device's ceiling: square matmuls, and a step's matmuls alone.
 
-For goals.py. Matrices are random: a GPU that multiplies zeros takes less power,
-and so is faster (an H200, by PyTorch: 894 TFLOP/s against 788).
+For goals.py. Matrices are random, because a GPU that multiplies zeros draws
+less power and is faster (894 against 788 TFLOP/s by PyTorch on an H200).
 """
 
 import statistics
@@ -13,9 +13,9 @@ import jax.numpy as jnp
 
 
 def seconds_of(run: Callable, count: int) -> float:
-  """Median seconds of a call, of 3 blocks of `count`.
+  """Returns the seconds of a call: the median of 3 blocks of `count`.
 
-  Half a second of calls before: a GPU's clock goes up, and settles.
+  Half a second of calls come first, until a GPU's clock has settled.
   """
   jax.block_until_ready(run())
   began = time.perf_counter()
@@ -32,7 +32,7 @@ def seconds_of(run: Callable, count: int) -> float:
 
 
 def ceiling() -> float:
-  """FLOP/s of this device on square matrices of its dtype."""
+  """Returns FLOP/s on square matrices: bfloat16, on a CPU float32."""
   on_cpu = jax.default_backend() == "cpu"
   size, dtype, count = (
     (512, jnp.float32, 10) if on_cpu else (8192, jnp.bfloat16, 150)
@@ -43,20 +43,24 @@ def ceiling() -> float:
 
 
 def bare_step(shape, slots: int, dtype: str, count: int) -> float:
-  """Seconds of a step's matmuls, forward and backward, with nothing else.
+  """Returns the seconds of a step's matmuls alone, forward and backward.
 
   Args:
     shape: with layers, width, heads, length, rows and vocab.
-    slots: P, what is predicted of a row.
-    dtype: of all.
+    slots: P, the predictions of a row.
+    dtype: of weights and activations.
     count: calls of a block, see seconds_of.
   """
   D, H, L, B = shape.width, shape.heads, shape.length, shape.rows
-  K, P, V = D // H, slots, -(-shape.vocab // 128) * 128  # As ours is padded.
+  K, P, V = (
+    D // H,
+    slots,
+    -(-shape.vocab // 128) * 128,
+  )  # Padded like maskedlm's.
   keys = iter(jax.random.split(jax.random.key(0), 4 * shape.layers + 4))
 
   def random(inputs: int, *outputs: int):
-    # Vectors keep their size from layer to layer.
+    # Keeps the variance from layer to layer.
     x = jax.random.normal(next(keys), (inputs, *outputs), dtype)
     return x * inputs**-0.5
 

@@ -1,4 +1,4 @@
-"""Starts pretrain_peer.py on rows of ours, and lets it take steps."""
+"""Starts pretrain_peer.py on given rows, and runs its steps."""
 
 import contextlib
 import importlib.util
@@ -19,7 +19,7 @@ SCRIPT = pathlib.Path(__file__).parent / "pretrain_peer.py"
 
 
 class Shape(NamedTuple):
-  """A BERT."""
+  """Sizes of a BERT."""
 
   layers: int
   width: int
@@ -29,25 +29,25 @@ class Shape(NamedTuple):
 
 
 class Taken(NamedTuple):
-  """Some steps."""
+  """What some steps took."""
 
   seconds: float
-  cpu: float  # Seconds of CPU time, of the process.
-  loss: float  # Of the last.
+  cpu: float  # CPU seconds of the process.
+  loss: float  # Of the last step.
 
 
 class Peer(NamedTuple):
-  """The process."""
+  """The peer's process."""
 
   device: str  # "cuda" or "cpu".
-  run: Callable[[str, int], Taken]  # A variant's name, and how many steps.
+  run: Callable[[str, int], Taken]  # (variant, number of steps).
 
 
 def lacking() -> str:
-  """Why the peer can't start here; "" if it can."""
+  """Returns why the peer can't start here, or ""."""
   for name in ("torch", "transformers"):
     if importlib.util.find_spec(name) is None:
-      return f"{name} isn't installed: install the extra peer"
+      return f"{name} is not installed: install the extra peer"
   return ""
 
 
@@ -55,12 +55,14 @@ def lacking() -> str:
 def start(
   shape: Shape, batches: list[Mapping[str, np.ndarray]]
 ) -> Iterator[Peer]:
-  """The peer, until the context ends.
+  """Starts the peer; it ends with the context.
 
-  batches: of masked().
+  Args:
+    shape: of the model.
+    batches: from masked().
 
   Raises:
-    RuntimeError: it can't start; or, from `run`, a step failed: one line.
+    RuntimeError: it can't start; or, from `run`, a step failed.
   """
   if why := lacking():
     raise RuntimeError(why)
@@ -84,7 +86,7 @@ def start(
 
 
 def answer(process: subprocess.Popen) -> dict:
-  """The next one."""
+  """Returns the next answer."""
   line = process.stdout.readline()
   if not line:
     raise RuntimeError(f"{SCRIPT.name} ended, exit {process.wait()}")
@@ -95,7 +97,7 @@ def answer(process: subprocess.Popen) -> dict:
 
 
 def masked(task: Task, batches: list) -> list[dict[str, np.ndarray]]:
-  """The batches as the peer reads them: masked, label -100 = no label."""
+  """Returns the batches masked, as the peer reads them; -100 = no label."""
   corrupt = jax.jit(task.corrupt)
   out = []
   for i, batch in enumerate(batches):

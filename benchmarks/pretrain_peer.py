@@ -1,17 +1,17 @@
-"""PyTorch + transformers, one training step at a time, for pretrain_step.py.
+"""Trains with PyTorch + transformers, step by step, for pretrain_step.py.
 
   python benchmarks/pretrain_peer.py SHAPE.json BATCHES.npz
 
-A process of its own (peer_process.py starts it), so that neither framework has
-the other's threads and holes in its memory. It says on which device it is, then
-answers each line {"name", "count"} of stdin with a line {"seconds", "cpu",
-"loss"}: what that many steps took, in CPU seconds too, and the last one's loss;
-or {"error"}.
+Runs in its own process (started by peer_process.py), so that neither framework
+has the other's threads and memory fragments. It prints its device, then answers
+each line {"name", "count"} of stdin with a line {"seconds", "cpu", "loss"}:
+wall and CPU seconds of that many steps and the loss of the last; or with
+{"error"}.
 
-BERT on MLM + NSP with dropout 0.1 and AdamW (clipping, decay), on masked rows.
-float32; on a GPU bfloat16 by autocast. It runs eager and under torch.compile,
-each with transformers' own head, over all positions, and with the head over the
-predicted ones only, as ours has it.
+BERT on MLM + NSP with dropout 0.1 and AdamW (clipping, decay), on masked rows;
+float32, on a GPU bfloat16 by autocast. It runs eager and under torch.compile,
+each with transformers' own head over all positions, and with the head over the
+predicted positions only, as in maskedlm.
 """
 
 # ruff: noqa: E402
@@ -25,7 +25,7 @@ from collections.abc import Callable
 
 from maskedlm.runtime import allocator
 
-allocator.keep_freed()  # As `maskedlm` does: it gains from it too.
+allocator.keep_freed()  # As `maskedlm` does; PyTorch gains from it too.
 
 import numpy as np
 import torch
@@ -38,7 +38,7 @@ DROPOUT = 0.1
 
 def main() -> None:
   """Answers until stdin ends."""
-  # What libraries print goes to stderr: stdout is for answers alone.
+  # Libraries may print: stdout is for answers only.
   answers = os.fdopen(os.dup(1), "w")
   os.dup2(2, 1)
   with open(sys.argv[1], encoding="utf-8") as file:
@@ -58,7 +58,7 @@ def main() -> None:
     began, cpu = time.perf_counter(), time.process_time()
     try:
       loss = variants[asked["name"]](asked["count"])
-    except Exception as error:  # torch.compile has many ways to fail.
+    except Exception as error:  # torch.compile may fail in many ways.
       answer(error=f"{type(error).__name__}: {str(error)[:300]}")
       continue
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
@@ -66,7 +66,7 @@ def main() -> None:
 
 
 def make(shape: dict, batches: list) -> dict[str, Callable[[int], float]]:
-  """Its variants. They train one model in turn: weights don't change speed."""
+  """Returns its variants, which train one model in turn."""
   torch.manual_seed(0)
   architecture = transformers.BertConfig(
     vocab_size=shape["vocab"],
@@ -121,7 +121,7 @@ def make(shape: dict, batches: list) -> dict[str, Callable[[int], float]]:
 
 
 def full_loss(model, batch) -> torch.Tensor:
-  """transformers' own loss: logits for every position."""
+  """Returns transformers' own loss, with logits for every position."""
   return model(
     input_ids=batch["input_ids"],
     attention_mask=batch["segment_ids"],
@@ -132,7 +132,7 @@ def full_loss(model, batch) -> torch.Tensor:
 
 
 def gathered_loss(model, batch) -> torch.Tensor:
-  """The same loss, with logits for the predicted positions only."""
+  """Returns the same loss, with logits for the predicted positions only."""
   hidden, pooled = model.bert(
     input_ids=batch["input_ids"],
     attention_mask=batch["segment_ids"],

@@ -1,17 +1,17 @@
-"""All benchmarks that this machine can run, in one command.
+"""Runs all benchmarks that this machine can run.
 
   python benchmarks/run.py --device=cpu --out measured
   python benchmarks/run.py --device=gpu --out measured
 
-Each runs in a process of its own, with a budget of time; one that fails or
-takes too long is reported, and the next one runs. OUT/results.md has what each
-printed, and is printed at the end; OUT/results.json its numbers, of those that
-were stopped too. Nothing is downloaded: the text is shared/data's where it is,
-else docstrings of the installed packages.
+Each runs in its own process with a time budget; one that fails or takes too
+long is reported, and the next one runs. OUT/results.md has the output of each
+and is printed at the end; OUT/results.json has the numbers, also of those that
+were stopped. Nothing is downloaded: the text is that of shared/data if it
+exists, otherwise docstrings of the installed packages.
 
-On a GPU the most important come first, and all end within --minutes. Should the
-first fail, it is run again without XLA's autotuner of fusions; where that
-helps, the rest are run so too, which their names say.
+On a GPU the most important come first, and all end within --minutes. If the
+first fails, it is run again without XLA's autotuner of fusions; if that helps,
+the rest are run without it too, and their names say so.
 """
 
 import argparse
@@ -27,13 +27,13 @@ import time
 from typing import NamedTuple
 
 HERE = pathlib.Path(__file__).parent
-LEAST = 20.0  # Seconds; with less left, none is started.
-# It compiles and times many kernels, and has been seen to take minutes.
+MIN_SECONDS = 20.0  # With less time left, none is started.
+# It compiles and times many kernels, which can take minutes.
 NO_AUTOTUNER = "--xla_gpu_experimental_enable_fusion_autotuner=false"
 
 
 class Benchmark(NamedTuple):
-  """A script, with what it is given; what is in braces is filled in."""
+  """A script with its arguments; {json} is replaced by a path."""
 
   name: str
   command: str
@@ -43,7 +43,7 @@ class Benchmark(NamedTuple):
 GOALS = "goals.py --json {json} --parts"
 START = "start.py --json {json} --shape"
 # In this order. On a GPU those before pretrain_step fill the table of
-# docs/results/performance.md; what no time is left for is told.
+# docs/results/performance.md; those for which no time is left are reported.
 BENCHMARKS = {
   "gpu": (
     Benchmark("goals_base", f"{GOALS} step", 4),
@@ -73,7 +73,7 @@ BENCHMARKS = {
     Benchmark("corruption", "corruption.py --json {json}", 10),
   ),
 }
-# What --quick changes: sizes with which each is over in a minute or so.
+# Commands of --quick: with these sizes each takes about a minute.
 QUICK = {
   **dict.fromkeys(
     ("goals_base", "goals_large", "goals_long"),
@@ -97,31 +97,35 @@ QUICK = {
 
 
 class Outcome(NamedTuple):
-  """What became of a benchmark."""
+  """The result of a benchmark."""
 
   name: str
-  status: str  # "ok", or why there is nothing.
+  status: str  # "ok", or why there is no result.
   seconds: float
   printed: str
-  numbers: object  # What it wrote as JSON; None if nothing.
+  numbers: object  # The JSON that it wrote; None if none.
 
 
 def main() -> int:
-  """Runs them; returns how many have failed, at most 1."""
+  """Runs them; returns 1 if any failed, else 0."""
   parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
   parser.add_argument("--device", choices=BENCHMARKS, required=True)
   parser.add_argument("--out", type=pathlib.Path, default="measured")
   parser.add_argument("--only", help="names, comma-separated; default: all")
-  parser.add_argument("--quick", action="store_true", help="tiny: does it run?")
   parser.add_argument(
-    "--minutes", type=float, help="for all; default: 9.5 on a GPU, else none"
+    "--quick", action="store_true", help="tiny sizes, to see whether they run"
+  )
+  parser.add_argument(
+    "--minutes",
+    type=float,
+    help="for all; default: 9.5 on a GPU, no limit on a CPU",
   )
   args = parser.parse_args()
   chosen = BENCHMARKS[args.device]
   names = [each.name for each in chosen]
   only = args.only.split(",") if args.only else names
   if not set(only) <= set(names):
-    parser.error(f"--only: of {', '.join(names)}")
+    parser.error(f"--only={args.only}: known: {', '.join(names)}")
   try:
     args.out.mkdir(parents=True, exist_ok=True)
   except OSError as error:
@@ -136,7 +140,7 @@ def main() -> int:
       last = run(each, args, pathlib.Path(scratch), left, flags)
       outcomes.append(last)
       print(f"{last.name}: {last.status} ({last.seconds:.0f} s)", flush=True)
-      write(args, outcomes)  # What there is, should it be stopped.
+      write_results(args, outcomes)  # In case this is stopped.
       return last.status
 
     for each in chosen:
@@ -144,7 +148,7 @@ def main() -> int:
         failed = run_one(each, flags).startswith(("exit", "stopped"))
         if failed and again and run_one(each, NO_AUTOTUNER) == "ok":
           flags = NO_AUTOTUNER
-        again = False  # What compiles one model compiles them all.
+        again = False  # The flag helps all models or none.
   print("\n" + (args.out / "results.md").read_text())
   return int(any(each.status != "ok" for each in outcomes))
 
@@ -152,15 +156,15 @@ def main() -> int:
 def run(
   each: Benchmark, args, scratch: pathlib.Path, left: float, flags: str
 ) -> Outcome:
-  """One benchmark, in a new process group that ends with it; flags: XLA's."""
+  """Runs one benchmark in its own process group, with XLA_FLAGS `flags`."""
   command = QUICK[each.name] if args.quick else each.command
   name = " ".join(filter(None, (each.name, flags)))
   limit = min(60 * each.minutes, left)
-  if limit < LEAST:
+  if limit < MIN_SECONDS:
     return Outcome(name, "not run: no time is left", 0.0, "", None)
   found = scratch / f"{name}.json"
   script, *options = (word.format(json=found) for word in command.split())
-  # maskedlm is found without having been installed.
+  # So that maskedlm need not be installed.
   path = [str(HERE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
   environ = dict(
     os.environ, PYTHONUNBUFFERED="1", PYTHONPATH=os.pathsep.join(path)
@@ -191,8 +195,8 @@ def run(
   return Outcome(name, status, seconds, printed, numbers)
 
 
-def write(args, outcomes: list[Outcome]) -> None:
-  """results.md and results.json, of what has been run."""
+def write_results(args, outcomes: list[Outcome]) -> None:
+  """Writes results.md and results.json."""
   stamp = time.strftime("%Y-%m-%d %H:%M")
   lines = [
     f"# Benchmarks, {args.device}{', quick: not for comparison' * args.quick}",
@@ -201,7 +205,7 @@ def write(args, outcomes: list[Outcome]) -> None:
   ]
   for each in outcomes:
     lines += ["", f"## {each.name}: {each.status}, {each.seconds:.0f} s", ""]
-    # Of what failed, the end says why.
+    # The last lines say why it failed.
     shown = each.printed.splitlines()
     lines += shown if each.status == "ok" else ["```", *shown[-30:], "```"]
   (args.out / "results.md").write_text("\n".join(lines) + "\n")

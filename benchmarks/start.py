@@ -1,12 +1,12 @@
-"""From the command to the end of the first step: cold, and warm.
+"""Measures the time from the command to the end of the first step.
 
   python benchmarks/start.py --shape base --json FILE
 
-`maskedlm pretrain` on BERT's recipe, with an empty compile cache, and again, in
-a new workdir, with the cache that the first one left. The corpus is there
-already. Seconds on the clock, and of all cores together: where other processes
-run, the second is what tells. Once it says that the first step is over, it is
-killed: by then all that was compiled is in the cache.
+Runs `maskedlm pretrain` with BERT's recipe and an empty compile cache (cold),
+and again in a new workdir with the cache that the first run left (warm). The
+corpus is prepared before. Prints seconds of wall time and of CPU time over all
+cores; if other processes run, only the second is meaningful. A run is killed
+once it prints its first step: by then all compiled programs are in the cache.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def main() -> None:
 
 
 def prepare(folder: pathlib.Path, shape: str) -> list[str]:
-  """Makes a corpus in a vocabulary of that size; the command that trains."""
+  """Prepares a corpus for the shape and returns the command that trains."""
   layers, width, heads, length, rows, vocab, dtype = SHAPES[shape]
   characters = list(map(chr, range(33, 127)))
   words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *characters]
@@ -77,7 +77,7 @@ def prepare(folder: pathlib.Path, shape: str) -> list[str]:
     "model.dtype": dtype,
     "data.length": length,
     "data.batch_size": rows,
-    "data.long_share": 0.0,  # A second phase's step would be compiled, too.
+    "data.long_share": 0.0,  # Otherwise the long phase is compiled too.
     "train.num_steps": 3,
     "train.log_every": 1,
     "train.eval_rows": 0,
@@ -99,7 +99,7 @@ def prepare(folder: pathlib.Path, shape: str) -> list[str]:
 def to_first_step(
   command: list[str], cache: pathlib.Path
 ) -> tuple[float, float]:
-  """Seconds until it says that step 1 is over: on the clock, of all cores."""
+  """Returns seconds until step 1 is printed: of wall time, of CPU time."""
   environ = {**os.environ, "JAX_COMPILATION_CACHE_DIR": str(cache)}
   began = time.perf_counter()
   with subprocess.Popen(
@@ -120,7 +120,7 @@ def to_first_step(
 
 
 def cpu_seconds(pid: int) -> float:
-  """What a process has used up to now."""
+  """Returns the CPU seconds that a process has used so far."""
   stat = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2]
   user, system = stat.split()[11:13]
   return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")

@@ -1,18 +1,18 @@
-"""Files to write: whether they can be is known before hours of measuring."""
+"""Checks, before hours of measuring, that an output file can be written."""
 
 import argparse
 import pathlib
 
 
 def file(text: str) -> pathlib.Path:
-  """argparse's type of a file whose folder is there."""
+  """Returns the path of an argument whose folder exists, for argparse."""
   path = pathlib.Path(text)
   if path.is_dir() or not path.parent.is_dir():
     raise argparse.ArgumentTypeError(
-      f"{text}: a folder, or its folder isn't there; make that first"
+      f"{text}: expected a file in a folder that exists"
     )
   return path
 
 
-# What parser.add_argument("--json", ...) is given, besides.
+# Keyword arguments of parser.add_argument("--json", ...).
 TABLE = {"type": file, "metavar": "FILE", "help": "where to write the table"}
