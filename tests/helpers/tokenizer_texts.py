@@ -2,6 +2,7 @@
 
 import importlib
 
+import numpy as np
 import sentencepiece
 
 ODD = [
@@ -30,6 +31,15 @@ STRANGE = [
 # The types whose words are separated by whitespace only.
 SPACED = [(kind, low) for kind in ("bpe", "unigram") for low in (True, False)]
 KINDS = [("wordpiece", True), ("wordpiece", False), *SPACED]
+
+
+# Lines with accents, ligatures and tones, and random words of the letters.
+_RNG = np.random.default_rng(3)
+ACCENTED = ["Zoë's ﬁne café №5 tế", "Zoë the fine tế ½", "café no tế five"] * 20
+ACCENTED += [
+  " ".join("".join(_RNG.choice(list("cafinetvo"), 4)) for _ in range(9))
+  for _ in range(60)
+]
 
 
 def sentences():

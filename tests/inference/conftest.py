@@ -1,14 +1,14 @@
-"""An encoder of two layers, made once."""
+"""An encoder of two layers, made once for all tests."""
 
 import pytest
 
-from helpers import vector_encoder as small
+from helpers import vector_encoder
 from maskedlm.inference.vectors import vectors
 
 
 @pytest.fixture(scope="session")
 def workdir(tmp_path_factory):
-  return small.make(tmp_path_factory.mktemp("vectors") / "encoder")
+  return vector_encoder.make(tmp_path_factory.mktemp("vectors") / "encoder")
 
 
 @pytest.fixture(scope="session")

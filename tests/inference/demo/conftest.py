@@ -1,4 +1,4 @@
-"""A pretrained and several fine-tuned models, made once."""
+"""A pretrained and several fine-tuned models, and a running demo."""
 
 import threading
 
@@ -12,7 +12,7 @@ from maskedlm.inference.demo import answers
 
 @pytest.fixture(scope="session")
 def workdirs(tmp_path_factory):
-  """{"pretrained", and each name of untrained.TUNED: path}."""
+  """Returns {"pretrained" and each name of untrained.TUNED: path}."""
   folder = tmp_path_factory.mktemp("demo")
   tuned = {n: untrained.finetuned(folder / n, n) for n in untrained.TUNED}
   return {"pretrained": untrained.pretrained(folder / "pretrained"), **tuned}
@@ -28,7 +28,7 @@ def models(workdirs):
 
 @pytest.fixture(scope="session")
 def address(models):
-  """(host, port) of a running demo."""
+  """Yields (host, port) of a running demo."""
   pytest.importorskip("werkzeug")
   from maskedlm.inference.demo import server
 

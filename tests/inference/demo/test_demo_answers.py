@@ -15,7 +15,7 @@ from maskedlm.inference.demo import answers
 NAMES = list(untrained.TUNED)  # pos, ner, mood, qa, four, many
 
 
-def test_about(models, workdirs):
+def test_describe_models(models, workdirs):
   made = json.loads(json.dumps(answers.describe_models(models)))
   tuned = made.pop("tuned")
   assert made == {
@@ -36,7 +36,7 @@ def test_about(models, workdirs):
 
 
 @pytest.mark.parametrize("kind", untrained.VOCAB)
-def test_pieces_and_masks_are_the_text(kind, models, tmp_path):
+def test_pieces_and_masks_make_up_the_text(kind, models, tmp_path):
   if kind != "wordpiece":
     encoder = api.load(untrained.pretrained(tmp_path / kind, kind=kind))
     models = answers.Models(encoder, ())
@@ -54,7 +54,7 @@ def test_pieces_and_masks_are_the_text(kind, models, tmp_path):
   ] == expected
 
 
-def test_a_mask_is_spelt_as_the_model_does(tmp_path):
+def test_the_mask_is_spelt_as_in_the_model(tmp_path):
   encoder = api.load(untrained.pretrained(tmp_path / "bpe", kind="bpe"))
   made = answers.describe_models(answers.Models(encoder, ()))
   assert made["mask"] == "<mask>"
@@ -72,12 +72,12 @@ def test_cosines_of_two_words(models):
     x = x._replace(values=x.values / np.linalg.norm(x.values, axis=1)[:, None])
     a, b = x.values[x.texts == 0], x.values[x.texts == 1]
     assert found["cosine"] == pytest.approx(a[1] @ b[1], abs=1e-5)
-    # Of 7 x 5 pairs one is of the same word: cat and cat.
+    # One of the 7 x 5 pairs is of the same word, cat and cat.
     usual = ((a @ b.T).sum() - a[1] @ b[1]) / 34
     assert found["usual"] == pytest.approx(usual, abs=1e-5)
 
 
-def test_a_word_with_itself(models):
+def test_comparing_a_word_with_itself(models):
   fields = {"first": "the cat", "second": "the cat", "word": "cat"}
   made = answers.answer_compare(models, fields)
   cosines = [layer["cosine"] for layer in made["layers"]]
@@ -91,7 +91,7 @@ def test_a_word_with_itself(models):
   assert others["layers"][-1]["cosine"] < 0.99
 
 
-def test_a_layer_of_attention(models):
+def test_attention_of_a_layer(models):
   text = "the cat [MASK]"
   made = answers.answer_attend(models, {"text": text, "layer": 2})
   assert made["tokens"] == ["[CLS]", "the", "cat", "[MASK]", "[SEP]"]
@@ -102,7 +102,7 @@ def test_a_layer_of_attention(models):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_examples_are_labelled(models, workdirs, name):
+def test_every_example_is_labelled(models, workdirs, name):
   place = NAMES.index(name)
   example = answers.describe_models(models)["tuned"][place]["example"]
   assert example and "\t" not in example
@@ -113,7 +113,7 @@ def test_examples_are_labelled(models, workdirs, name):
   assert json.loads(json.dumps(made)) == json.loads(json.dumps(expected))
 
 
-def test_lines_of_a_text_are_its_parts(models):
+def test_lines_stand_for_tabs(models):
   text = " Who sat? \r\n\n  The cat sat on the mat.\n"
   made = answers.answer_label(
     models, {"text": text, "model": NAMES.index("qa")}
@@ -154,7 +154,7 @@ def test_lines_of_a_text_are_its_parts(models):
   ],
   ids=range(15),
 )
-def test_fields_that_are_wrong(models, name, fields, message):
+def test_wrong_fields(models, name, fields, message):
   with pytest.raises(ConfigError, match=message) as found:
     answers.ANSWERS[name](models, fields)
   assert "\n" not in str(found.value)
@@ -172,7 +172,7 @@ def test_no_fine_tuned_model(models):
   ["\ud800", "\x00", "\u202e", "e\u0301", "👍🏽🏴", "\u200b", "[SEP]"],
   ids=["surrogate", "nul", "rtl", "combining", "emoji", "invisible", "sep"],
 )
-def test_odd_text_is_answered(models, odd):
+def test_unusual_text_is_answered(models, odd):
   text = f"the {odd} cat [MASK]"
   made = [
     answers.answer_fill(models, {"text": text}),

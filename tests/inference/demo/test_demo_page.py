@@ -1,4 +1,4 @@
-"""The page in a real browser: what a person clicks, reads and is told."""
+"""The demo page in a browser: what users click and read."""
 
 import json
 import urllib.parse
@@ -25,7 +25,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, address):
-  """The page; whatever the browser complains of fails the test."""
+  """Yields the page; browser errors and requests to other sites are failures."""
   home = "http://{}:{}/".format(*address)
   del browser.events[:]
   open_tab(browser, home)
@@ -43,7 +43,7 @@ def page(browser, address):
     for event in browser.events
     if event["method"] == "Log.entryAdded"
   ]
-  # Of its own accord the browser logs that an answer's status is 400.
+  # The browser logs by itself that an answer has status 400.
   assert not [e for e in logged if "status of 4" not in e["text"]], logged
 
 
@@ -53,7 +53,7 @@ def open_tab(page, url):
 
 
 def fill_in(page, tab, **fields):
-  """Clicks a tab, types into its fields (by their ids), clicks its button."""
+  """Clicks a tab, fills its fields (by id) and clicks its button."""
   page.run(f"document.querySelector('#tab-{tab}').click()")
   assert page.run(f"document.querySelector('#{tab}').checkVisibility()")
   for name, value in fields.items():
@@ -66,7 +66,7 @@ def fill_in(page, tab, **fields):
 
 
 def answer(page, tab):
-  """The text of the answer, as it is seen."""
+  """Returns the text of the answer, as displayed."""
   return page.run(f"document.querySelector('#{tab} .result').innerText")
 
 
@@ -76,18 +76,18 @@ def count(page, selector):
 
 def test_masks(page, models):
   text = "The 👩‍💻 [MASK] sat on <b>the</b> [MASK]."
-  said = fill_in(page, "mask", text=text)
+  shown_text = fill_in(page, "mask", text=text)
   made = answers.answer_fill(models, {"text": text})
   best = [words[0]["word"] for words in made["masks"]]
   shown = page.run("document.querySelector('#mask .text').textContent")
   assert shown == f"The 👩‍💻 {best[0]} sat on <b>the</b> {best[1]}."
   for words in made["masks"]:
-    assert all(candidate["word"] in said for candidate in words)
-  assert "Candidates of mask 2" in said
+    assert all(candidate["word"] in shown_text for candidate in words)
+  assert "Candidates of mask 2" in shown_text
   assert count(page, "#mask .bars tbody tr") == 2 * answers.CANDIDATES
 
 
-def test_buttons_of_masks(page):
+def test_mask_buttons(page):
   page.run("document.querySelector('#mask-text').value = 'the '")
   page.run("document.querySelector('#mask-text').setSelectionRange(4, 4)")
   page.run("document.querySelector('#insert-mask').click()")
@@ -104,10 +104,10 @@ def test_two_words(page, models):
     "word": "cat",
     "other": "dog",
   }
-  said = fill_in(page, "compare", **fields)
-  assert "“cat” in the first and “dog” in the second" in said
+  shown_text = fill_in(page, "compare", **fields)
+  assert "“cat” in the first and “dog” in the second" in shown_text
   rows = count(page, "#compare tbody tr")
-  assert rows == untrained.N + 1 and "embeddings" in said
+  assert rows == untrained.N + 1 and "embeddings" in shown_text
   numbers = page.run(
     "[...document.querySelectorAll('#compare td.number')].map("
     "n => +n.innerText)"
@@ -121,9 +121,9 @@ def test_two_words(page, models):
 
 
 def test_attention(page):
-  said = fill_in(page, "attention", text="the cat [MASK]", layer="1")
+  shown_text = fill_in(page, "attention", text="the cat [MASK]", layer="1")
   for word in ("[CLS]", "the", "cat", "[MASK]", "[SEP]"):
-    assert word in said
+    assert word in shown_text
   assert count(page, "#attention .heads canvas") == untrained.H
   assert count(page, "#attention .map tbody tr") == 5
   cells = "document.querySelectorAll('#attention .map tbody td')"
@@ -150,14 +150,14 @@ def test_attention(page):
 )
 def test_labels(page, name, text, expected):
   place = list(untrained.TUNED).index(name)
-  said = fill_in(page, "label", text=text, model=str(place))
-  assert [word for word in expected if word not in said] == []
+  shown_text = fill_in(page, "label", text=text, model=str(place))
+  assert [word for word in expected if word not in shown_text] == []
 
 
-def test_entities_are_marked_where_they_are(page, models):
+def test_entities_are_marked_in_the_text(page, models):
   text = "👩‍💻 The man from New York sat."
   place = list(untrained.TUNED).index("ner")
-  said = fill_in(page, "label", text=text, model=str(place))
+  shown_text = fill_in(page, "label", text=text, model=str(place))
   made = answers.answer_label(models, {"text": text, "model": place})[
     "prediction"
   ]
@@ -167,32 +167,34 @@ def test_entities_are_marked_where_they_are(page, models):
     "m.firstChild.textContent)"
   )
   assert marked == [entity["text"] for entity in made["entities"]]
-  assert "man" in marked and "man: PER" in said
+  assert "man" in marked and "man: PER" in shown_text
   shown = page.run("document.querySelector('#label .text').textContent")
   assert shown.replace("PER", "") == text
 
 
 def test_errors_are_shown(page):
-  said = fill_in(page, "mask", text="the cat")
-  assert said.startswith("no [MASK] in 'the cat': write it where")
+  shown_text = fill_in(page, "mask", text="the cat")
+  assert shown_text.startswith("no [MASK] in 'the cat': write it where")
   assert count(page, "#mask .error[role=alert]") == 1
-  said = fill_in(page, "compare", first="<i>a</i>", second="b", word="cat")
-  assert "'cat' is no word of '<i>a</i>'; its words:" in said
+  shown_text = fill_in(
+    page, "compare", first="<i>a</i>", second="b", word="cat"
+  )
+  assert "'cat' is not a word of '<i>a</i>'; its words:" in shown_text
   assert count(page, "#compare .result i") == 0
-  said = fill_in(page, "attention", text=50 * "the ")
-  assert "has 52 tokens" in said and "shorten it" in said
+  shown_text = fill_in(page, "attention", text=50 * "the ")
+  assert "has 52 tokens" in shown_text and "shorten it" in shown_text
   assert "is empty: type something first" in fill_in(page, "label", text=" ")
-  said = fill_in(page, "mask", text=30_000 * "a")
-  assert "30,000 characters; expected 2,000 at most" in said
-  said = fill_in(page, "mask", text=3_000_000 * "a")
-  assert "over 65,536 bytes: shorten the text" in said
-  # Half a character can't be typed, but pasted.
+  shown_text = fill_in(page, "mask", text=30_000 * "a")
+  assert "30,000 characters; expected at most 2,000" in shown_text
+  shown_text = fill_in(page, "mask", text=3_000_000 * "a")
+  assert "over 65,536 bytes: shorten the text" in shown_text
+  # Half a surrogate pair can't be typed, but it can be pasted.
   page.run("document.querySelector('#mask-text').value = '\\ud83d [MASK]'")
   page.run("document.querySelector('#mask .go').click()")
   page.wait("document.querySelector('#mask .result .card') !== null")
 
 
-def test_an_address_asks(page):
+def test_the_address_restores_the_form(page):
   fill_in(page, "attention", text="the cat & a dog", layer="2")
   address = page.run("location.href")
   query = urllib.parse.parse_qs(urllib.parse.urlsplit(address).query)
@@ -207,8 +209,8 @@ def test_an_address_asks(page):
   assert not page.run("document.querySelector('#mask').checkVisibility()")
 
 
-def test_an_address_of_another_model(page):
-  """Its layer isn't there: the form keeps what it has."""
+def test_an_address_made_for_another_model(page):
+  """The layer doesn't exist, so the form keeps its default."""
   home = page.run("location.origin")
   open_tab(page, f"{home}/?tab=attention&text=the cat&layer=99")
   page.wait("document.querySelector('#attention .map') !== null")
@@ -235,7 +237,7 @@ def test_nothing_is_wider_than_the_window(page, width):
   page.resize(1100, 800)
 
 
-def test_tabs_by_the_keyboard(page):
+def test_tabs_with_the_keyboard(page):
   page.run("document.querySelector('#tab-mask').focus()")
   for key, expected in [
     ("ArrowLeft", "tab-label"),

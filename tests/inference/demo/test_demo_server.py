@@ -1,4 +1,4 @@
-"""The page over HTTP: its files, its answers, whom it refuses."""
+"""The demo over HTTP: its files, its answers, and requests it refuses."""
 
 import contextlib
 import http.client
@@ -10,8 +10,7 @@ import threading
 
 import pytest
 
-from maskedlm.cli import demo
-from maskedlm.cli import main as cli
+from maskedlm.cli import demo, main
 from maskedlm.inference.demo import answers
 
 werkzeug_test = pytest.importorskip("werkzeug.test")
@@ -26,7 +25,7 @@ def client(models):
 
 
 def ask(client, path="/api/fill", *, status=200, host="127.0.0.1:8080", **form):
-  """The JSON of a POST."""
+  """Posts a form; returns the JSON of the answer."""
   made = client.post(path, json=form, base_url=f"http://{host}/")
   assert made.status_code == status, made.text
   assert made.content_type == "application/json"
@@ -46,7 +45,7 @@ def test_files(client, path):
   assert head.status_code == 200 and head.data == b""
 
 
-def test_the_page_has_no_address_of_others_in_it(client):
+def test_the_page_refers_to_its_own_files_only(client):
   for path, (name, _) in server.FILES.items():
     text = client.get(path, base_url="http://localhost/").text
     found = set(re.findall(r"\w+://[^\"'\s]*", text))
@@ -55,7 +54,7 @@ def test_the_page_has_no_address_of_others_in_it(client):
       assert address in server.FILES, address
 
 
-def test_what_the_page_asks_for(client, models):
+def test_every_request_of_the_page(client, models):
   about = client.get("/api/about", base_url="http://localhost:8080/")
   assert about.json == answers.describe_models(models)
   made = ask(client, text=MASKED)
@@ -79,12 +78,12 @@ def test_what_the_page_asks_for(client, models):
   ],
   ids=range(6),
 )
-def test_wrong_forms_are_told_in_a_line(client, form, message):
+def test_wrong_forms_are_one_line_errors(client, form, message):
   error = ask(client, status=400, **form)["error"]
   assert message in error and "\n" not in error
 
 
-def test_half_a_character_is_read(client):
+def test_half_a_surrogate_pair_is_accepted(client):
   body = b'{"text": "\\ud83d the [MASK] \\udc00"}'
   made = client.post(
     "/api/fill",
@@ -104,7 +103,7 @@ def test_half_a_character_is_read(client):
     (b"[1]", "application/json", 400, "expected a JSON object."),
     (b"[" * 60_000, "application/json", 400, "expected a JSON object."),
     (b"", "application/json", 400, ""),
-    # What another site's page may send without asking.
+    # Content types that other sites' pages may send without permission.
     (b'{"text": "[MASK]"}', "text/plain", 415, ""),
     (b"text=[MASK]", "application/x-www-form-urlencoded", 415, ""),
     (b" " * 65_537, "application/json", 413, "over 65,536 bytes: shorten"),
@@ -135,7 +134,7 @@ def test_wrong_bodies(client, body, kind, status, message):
     ("POST", "/api/about", 405),
   ],
 )
-def test_wrong_places(client, method, path, status):
+def test_wrong_paths_and_methods(client, method, path, status):
   made = client.open(path, method=method, base_url="http://127.0.0.1/")
   assert made.status_code == status
   assert made.json["error"]
@@ -145,13 +144,13 @@ def test_wrong_places(client, method, path, status):
 @pytest.mark.parametrize(
   "host", ["evil.example", "127.0.0.1.evil.example:8080"]
 )
-def test_other_names_lead_nowhere(client, host):
+def test_other_host_names_are_refused(client, host):
   assert ask(client, status=400, host=host, text=MASKED)["error"]
   made = client.get("/api/about", base_url=f"http://{host}/")
   assert made.status_code == 400 and "checkpoint" not in made.text
 
 
-def test_a_bug_is_told_from_a_mistake(client, monkeypatch, capsys):
+def test_bugs_are_reported_as_such(client, monkeypatch, capsys):
   def broken(models, fields):
     raise ZeroDivisionError("secret")
 
@@ -161,7 +160,7 @@ def test_a_bug_is_told_from_a_mistake(client, monkeypatch, capsys):
   assert "ZeroDivisionError: secret" in capsys.readouterr().err
 
 
-# --- The server and its verb -------------------------------------------------
+# The server and its verb.
 
 
 def test_over_a_socket(address, capsys):
@@ -186,10 +185,10 @@ def test_over_a_socket(address, capsys):
   assert found[0][0] == 200
   status, made = post(b'{"text": "' + 3_000_000 * b"a" + b'"}')
   assert status == 413 and "shorten" in made["error"]
-  assert capsys.readouterr() == ("", "")  # It logs errors only.
+  assert capsys.readouterr() == ("", "")  # Only errors are logged.
 
 
-def test_a_request_that_stalls_holds_nobody_up(address, monkeypatch):
+def test_a_stalled_request_blocks_no_other(address, monkeypatch):
   with socket.create_connection(address) as stalled:
     stalled.sendall(
       b"POST /api/fill HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 50\r\n"
@@ -204,11 +203,11 @@ def test_a_request_that_stalls_holds_nobody_up(address, monkeypatch):
   monkeypatch.setattr(server._Quiet, "timeout", 0.05)
   with socket.create_connection(address) as idle:
     idle.settimeout(20)
-    assert idle.recv(1) == b""  # It is hung up on.
+    assert idle.recv(1) == b""  # The server hangs up.
 
 
 def run(capsys, *argv):
-  code = cli.main(["demo", *map(str, argv)])
+  code = main.main(["demo", *map(str, argv)])
   return code, capsys.readouterr().err
 
 
@@ -221,28 +220,28 @@ def test_without_werkzeug(capsys, monkeypatch):
   )
 
 
-def test_a_port_that_is_taken(capsys):
+def test_a_taken_port(capsys):
   with socket.socket() as taken:
     taken.bind(("127.0.0.1", 0))
     taken.listen()
     port = taken.getsockname()[1]
-    code, said = run(capsys, "--checkpoint", "x", "--port", port)
+    code, err = run(capsys, "--checkpoint", "x", "--port", port)
   assert code == 2
-  assert said == (
+  assert err == (
     f"error: --port={port}: Address already in use; give another, or 0 for "
     "any.\n"
   )
 
 
 def test_other_errors_of_the_verb(capsys, workdirs, tmp_path):
-  code, said = run(capsys, "--checkpoint", "x", "--port=70000")
-  assert (code, said) == (2, "error: --port=70000: expected 0 to 65535.\n")
-  code, said = run(capsys, "--port=0", "--checkpoint", tmp_path / "none")
-  assert code == 2 and "none: no such folder" in said
+  code, err = run(capsys, "--checkpoint", "x", "--port=70000")
+  assert (code, err) == (2, "error: --port=70000: expected 0 to 65535.\n")
+  code, err = run(capsys, "--port=0", "--checkpoint", tmp_path / "none")
+  assert code == 2 and "none: no such folder" in err
   both = ("--checkpoint", workdirs["pretrained"], "--finetuned")
-  code, said = run(capsys, "--port=0", *both, workdirs["pretrained"])
-  assert code == 2 and "was pretrained, not fine-tuned" in said
-  assert said.count("\n") == 1
+  code, err = run(capsys, "--port=0", *both, workdirs["pretrained"])
+  assert code == 2 and "was pretrained, not fine-tuned" in err
+  assert err.count("\n") == 1
 
 
 def test_a_fine_tuned_checkpoint_also_labels(workdirs):

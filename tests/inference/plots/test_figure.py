@@ -1,4 +1,4 @@
-"""Files, names and fonts of pictures."""
+"""File names, labels and fonts of pictures."""
 
 import sys
 
@@ -18,7 +18,7 @@ from maskedlm.inference.plots import figure
     ("folder.png", "is a folder; name a file"),
   ],
 )
-def test_where_no_picture_can_go(tmp_path, name, message):
+def test_file_names_that_are_refused(tmp_path, name, message):
   (tmp_path / "folder.png").mkdir()
   with pytest.raises(ConfigError, match=message):
     figure.check_picture(str(tmp_path / name))
@@ -35,7 +35,7 @@ def test_without_matplotlib(picture, tmp_path, monkeypatch, capsys):
   assert capsys.readouterr().err == expected
 
 
-def test_pictures_are_the_same_again(tmp_path):
+def test_pictures_are_reproducible(tmp_path):
   for name in ("a", "b"):
     with figure.open_figure(tmp_path / f"{name}.svg", width=2, height=1) as fig:
       fig.text(0.5, 0.5, "$1 and $2")
@@ -50,7 +50,7 @@ def test_large_figures_stay_below_a_size(tmp_path, size, monkeypatch):
   assert size(tmp_path / "a.png") == (300, 120)
 
 
-def test_names_tell_paths_apart(tmp_path):
+def test_short_names_distinguish_paths(tmp_path):
   assert figure.short_names([f"{tmp_path}/x/", f"{tmp_path}/y"]) == ["x", "y"]
   paths = [f"{tmp_path}/a/run", f"{tmp_path}/b/run", f"{tmp_path}/b/z"]
   assert figure.short_names(paths) == ["a/run", "b/run", "b/z"]
@@ -71,7 +71,7 @@ def test_fonts_for_a_text(monkeypatch):
   assert figure.unreadable("a西水\nb東中") == "中水"
 
 
-def test_colours_and_shapes_do_not_come_back_together():
+def test_colours_and_markers_do_not_repeat_together():
   both = {(figure.colour(i), figure.marker(i)) for i in range(35)}
   assert len(both) == 35
 
@@ -81,5 +81,5 @@ def test_the_list_of_pictures(capsys):
   assert main.main(["plot", "--help"]) == 0
   assert "  instances  " in capsys.readouterr().out
   assert main.main(["plot", "atention"]) == 2
-  told = capsys.readouterr().err
-  assert "'atention' is unknown; did you mean \"attention\"?" in told
+  err = capsys.readouterr().err
+  assert "'atention' is unknown; did you mean \"attention\"?" in err

@@ -1,4 +1,4 @@
-"""The picture of heads: how many maps it has, and what it can't show."""
+"""The picture of attention heads: how many maps it has, and errors."""
 
 import numpy as np
 import pytest
@@ -39,7 +39,7 @@ def draw(path, layers, heads=5):
   )
 
 
-def test_maps_of_a_layer_are_four_beside_each_other(tmp_path, size):
+def test_four_maps_in_a_row(tmp_path, size):
   draw(tmp_path / "four.png", [2], heads=4)
   draw(tmp_path / "five.png", [2])
   draw(tmp_path / "all.png", [1, 2, 3])
@@ -48,12 +48,12 @@ def test_maps_of_a_layer_are_four_beside_each_other(tmp_path, size):
   )
   row = 150 * (1.2 + attention.TITLE + attention.GAP)
   assert five[0] == four[0] and abs(five[1] - four[1] - row) <= 1
-  # Of several layers, a row each: as wide as there are heads.
+  # Several layers have a row each, with all heads.
   assert abs(every[0] - four[0] - 150 * (1.2 + attention.GAP)) <= 1
   assert abs(every[1] - four[1] - 2 * row) <= 1
 
 
-def test_the_command(workdir, tmp_path, size, capsys):
+def test_the_verb(workdir, tmp_path, size, capsys):
   out = tmp_path / "att.png"
   command = ["plot", "attention", f"--checkpoint={workdir}", f"--out={out}"]
   sentence = "the cat sat on the [MASK] ."
@@ -77,5 +77,5 @@ def test_the_command(workdir, tmp_path, size, capsys):
     (["the " * 47], "has 49 tokens"),
   ):
     assert main.main([*command, *bad]) == 2
-    told = capsys.readouterr().err
-    assert message in told and told.count("\n") == 1
+    err = capsys.readouterr().err
+    assert message in err and err.count("\n") == 1

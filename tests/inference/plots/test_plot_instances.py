@@ -1,4 +1,4 @@
-"""A word's instances: groups and samples by hand; the picture, the page."""
+"""A word's instances: groups and samples by hand; the picture and the page."""
 
 import json
 import re
@@ -27,7 +27,7 @@ def made_of(*groups):
   return Scatter("A <title>", "layer 2", ("across", "up"), True, list(groups))
 
 
-def test_groups_by_label_the_largest_first():
+def test_groups_are_sorted_by_size():
   labels = ["few", "many", "many", "few", "many"]
   text = Text("the old house ran", file="data/en.txt", line=7)
   found = [Instance(text, 8, 13, "house", label) for label in labels]
@@ -40,7 +40,7 @@ def test_groups_by_label_the_largest_first():
   assert made[0].points[0] == first
 
 
-def test_many_labels_share_the_last_group():
+def test_the_smallest_groups_are_merged():
   text = Text("a house")
   count = instances.MOST_GROUPS + 5
   found = [Instance(text, 2, 7, "house", f"l{i}") for i in range(count)]
@@ -52,7 +52,7 @@ def test_many_labels_share_the_last_group():
   assert made[-1].label == f"l{instances.MOST_GROUPS - 1}"
 
 
-def test_samples_stand_apart():
+def test_samples_are_apart():
   rng = np.random.default_rng(0)
   groups = [
     make_group("a", rng.uniform(0, 100, (200, 2))),
@@ -66,10 +66,10 @@ def test_samples_stand_apart():
   places = np.array([(p.x, p.y) for p in chosen])
   distances = np.linalg.norm(places[:, None] - places, axis=2)
   assert distances[~np.eye(len(places), dtype=bool)].min() > 100 * scatter.APART
-  # The first of a group is in its middle.
+  # The first sample of a group is near its centre.
   first = samples[0][0].point
   assert abs(first.x - 50) < 12 and abs(first.y - 50) < 12
-  # What lies on others has a sentence all the same.
+  # A group that lies on others has a sentence all the same.
   assert all(samples) and len(samples[0]) == (scatter.LINES - 3) // 3
   same = scatter.choose_samples([make_group("a", [(1.0, 1.0)] * 3)])
   assert [sample.number for sample in same[0]] == [1]
@@ -86,11 +86,11 @@ def test_samples_stand_apart():
     ("", 3, ""),
   ],
 )
-def test_texts_are_cut(text, columns, expected):
+def test_clip(text, columns, expected):
   assert scatter.clip(text, columns) == expected
 
 
-def test_what_is_around_a_word():
+def test_contexts():
   point = Point(0, 0, "  One two\n three ", "house", ", four  five ", "f:1")
   assert scatter.contexts(point, 40) == (
     "One two three ",
@@ -110,9 +110,9 @@ def test_the_page_loads_nothing_and_runs_no_text():
   html = html_page.render_page(
     made_of(Group(EVIL, [evil, evil._replace(x=3.0)]))
   )
-  # Nothing to load: no address, no attribute or rule that has one.
+  # No address, no attribute and no rule that could load anything.
   assert not re.search(r"//|(src|href|srcset|action)=|url\(|@import", html)
-  # The data, and the script: no third.
+  # The data and the script, no third element.
   assert html.count("<script") == html.count("</script>") == 2
   assert "alert(1)</script>" not in html and "<b>" not in html
   assert "<i>" not in html and "A &lt;title&gt;" in html
@@ -120,14 +120,14 @@ def test_the_page_loads_nothing_and_runs_no_text():
   assert "default-src 'none'" in html
 
 
-def test_the_page_has_a_point_for_each(tmp_path):
+def test_the_page_has_every_point(tmp_path):
   long = Point(1.0, 1.0, "x" * 900, "w", "y" * 900, "f:2")
   made = made_of(make_group("a", [(0.0, 0.0), (2.0, 4.0)]), Group("b", [long]))
   html = html_page.render_page(made)
   dots = re.findall(r'data-i="(\d+)".*?translate\(([\d.]+) ([\d.]+)\)', html)
   assert [int(i) for i, _, _ in dots] == [0, 1, 2]
   x, y = np.array([(float(x), float(y)) for _, x, y in dots]).T
-  # Twice as high as wide, up is up, and all of it inside.
+  # Twice as high as wide, upwards, and within the border.
   assert x[1] - x[0] == pytest.approx((y[0] - y[1]) / 2, abs=0.2)
   assert (
     y.min() == html_page.BORDER
@@ -137,7 +137,7 @@ def test_the_page_has_a_point_for_each(tmp_path):
   assert [len(part) for part in stored(html)[2][1:4]] == [400, 1, 400]
 
 
-def test_the_command(workdir, text, tmp_path, size, capsys):
+def test_the_verb(workdir, text, tmp_path, size, capsys):
   out, html = tmp_path / "house.png", tmp_path / "house.html"
   text.write_text(f"{text.read_text()}\n{EVIL}\n")
   other = tmp_path / "de.txt"
@@ -159,7 +159,7 @@ def test_the_command(workdir, text, tmp_path, size, capsys):
   assert [p[2] for p in points[-2:]] == ["house", "HOUSE"]
   assert points[-1][0] == "de" and points[-1][4] == "de.txt:1"
   assert any(p[3].startswith(" </script><script>") for p in points)
-  # The same again, whatever is asked for beside it.
+  # The page is reproducible, whatever other outputs are written.
   before = html.read_text()
   assert main.main([*command, "--data", str(text), str(other), files[1]]) == 0
   assert html.read_text() == before
@@ -177,13 +177,13 @@ def test_words_and_senses(workdir, tmp_path, capsys):
   page_text = (tmp_path / "a.html").read_text()
   assert "tiny_encoder, mean of layers 2, 1, PCA" in page_text
   assert main.main([*command, "--word", "bank", "river", "--limit=2"]) == 0
-  told = capsys.readouterr()
-  assert "2 of 3 instances of “bank”, “river”" in told.out
-  assert "bank: noun s.2" in told.out
-  assert told.err == f"“river”: no occurrence with a sense in {data}.\n"
+  printed = capsys.readouterr()
+  assert "2 of 3 instances of “bank”, “river”" in printed.out
+  assert "bank: noun s.2" in printed.out
+  assert printed.err == f"“river”: no occurrence with a sense in {data}.\n"
 
 
-def test_what_cannot_be_drawn(workdir, text, tmp_path, capsys, monkeypatch):
+def test_errors(workdir, text, tmp_path, capsys, monkeypatch):
   once = tmp_path / "once.txt"
   once.write_text("\nthe zebra ran\n")
   base = {"--data": str(text), "--word": "house", "--out": f"{tmp_path}/a.png"}
@@ -207,9 +207,9 @@ def test_what_cannot_be_drawn(workdir, text, tmp_path, capsys, monkeypatch):
     chosen = {"--checkpoint": str(workdir), **base, **options}
     argv = [part for option in chosen.items() for part in option]
     assert main.main(["plot", "instances", *argv]) == 2
-    told = capsys.readouterr().err
-    assert told.startswith("error: ") and message in told, options
-    assert told.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith("error: ") and message in printed, options
+    assert printed.count("\n") == 1
   command = ["plot", "instances", f"--checkpoint={workdir}", "--word=house"]
   assert main.main([*command, f"--data={text}"]) == 2
   assert "give --out=FILE.png" in capsys.readouterr().err
@@ -220,8 +220,7 @@ def test_what_cannot_be_drawn(workdir, text, tmp_path, capsys, monkeypatch):
 
 
 @pytest.mark.slow
-def test_in_a_browser(tmp_path):
-  """A point that has the focus tells its sentence."""
+def test_focus_shows_the_sentence_in_a_browser(tmp_path):
   browser = shutil.which("chromium")
   if not browser:
     pytest.skip("no chromium: apt install chromium")

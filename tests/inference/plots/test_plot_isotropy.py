@@ -1,4 +1,4 @@
-"""Curves over layers, out of the tables of `maskedlm isotropy --out`."""
+"""Curves over layers, from tables of `maskedlm isotropy --out`."""
 
 import json
 
@@ -23,7 +23,7 @@ def table(path, *, spearman=True):
   return path
 
 
-def test_a_table(tmp_path):
+def test_read_table(tmp_path):
   made = isotropy.read_table(table(tmp_path / "a.json"))
   assert made["anisotropy"] == {"as is": [0, 0.1, 0.2], "standardised": [0] * 3}
   assert list(made["spearman"]["standardised"]) == [0.6] * 3
@@ -33,13 +33,13 @@ def test_a_table(tmp_path):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "[1]", '[{"layer": 0}]'])
-def test_not_a_table(tmp_path, text):
+def test_other_files_are_refused(tmp_path, text):
   (tmp_path / "a.json").write_text(text)
   with pytest.raises(DataError, match=r"a\.json: not a table of layers; exp"):
     isotropy.read_table(tmp_path / "a.json")
 
 
-def test_the_command(workdir, text, tmp_path, size, capsys):
+def test_the_verb(workdir, text, tmp_path, size, capsys):
   made = tmp_path / "tiny.json"
   measured = ["isotropy", f"--checkpoint={workdir}", f"--input={text}"]
   assert main.main([*measured, f"--out={made}"]) == 0
@@ -51,7 +51,7 @@ def test_the_command(workdir, text, tmp_path, size, capsys):
   other = table(tmp_path / "other.json")
   both = [str(made), str(other)]
   assert main.main(["plot", "isotropy", *both, f"--out={out}"]) == 0
-  # A second measure is a second panel; a line more in the legend.
+  # A second measure adds a panel; a second table a line in the legend.
   assert size(out)[0] == narrow + round(150 * (4.6 + 0.8))
   assert size(out)[1] - height in (25, 26)
   assert main.main(["plot", "isotropy", "none.json", f"--out={out}"]) == 2

@@ -1,4 +1,4 @@
-"""Training curves, out of metrics.jsonl written by hand and by a run."""
+"""Training curves from metrics.jsonl files."""
 
 import json
 
@@ -39,7 +39,7 @@ def test_curves_by_hand(tmp_path):
   assert training_curves.last_step(run) == 30
 
 
-def test_lines_that_are_no_metrics(tmp_path):
+def test_malformed_and_missing_files(tmp_path):
   folder = write(tmp_path / "a", {"step": 1, "loss": 2.0}, [1], {"step": 2})
   with pytest.raises(DataError, match=r"metrics\.jsonl:2: not a line of"):
     training_curves.read_run(folder)
@@ -49,7 +49,7 @@ def test_lines_that_are_no_metrics(tmp_path):
     training_curves.read_run(write(tmp_path / "b", tail='{"ste'))
 
 
-def test_runs_that_can_not_be_drawn(tmp_path):
+def test_runs_without_curves(tmp_path):
   run = training_curves.read_run(
     write(tmp_path / "a", {"step": 1, "skipped": 0.0})
   )
@@ -59,7 +59,7 @@ def test_runs_that_can_not_be_drawn(tmp_path):
     training_curves.read_run("gs://bucket/run")
 
 
-def test_numbers_that_are_not_finite(tmp_path):
+def test_nan_is_skipped(tmp_path):
   lines = {"step": 1, "loss": float("nan")}, {"step": 2, "loss": 2.0}
   run = training_curves.read_run(write(tmp_path / "a", *lines))
   assert run["loss"].steps == [1, 2]
@@ -75,11 +75,11 @@ def panels(*folders):
   ]
 
 
-def test_which_panels(tmp_path):
+def test_choose_panels(tmp_path):
   both = pretraining(tmp_path / "both")
   one = pretraining(tmp_path / "one", terms=("mlm",))
   rest = ["learning_rate", "tokens_per_second"]
-  # One term is the loss.
+  # With one term, the loss is that term.
   assert panels(one) == ["mlm_loss", "mlm_accuracy", *rest]
   losses = ["loss", "mlm_loss", "nsp_loss", "mlm_accuracy", "nsp_accuracy"]
   assert panels(both) == [*losses, *rest]
@@ -105,29 +105,30 @@ def test_titles():
   ]
 
 
-def test_the_command(tmp_path, size, capsys):
+def test_the_verb(tmp_path, size, capsys):
   a = pretraining(tmp_path / "a", tail='{"step": 40, ')
   b = pretraining(tmp_path / "b", terms=("mlm",))
   out = tmp_path / "run.png"
   assert main.main(["plot", "run", a, b, f"--out={out}"]) == 0
   assert capsys.readouterr().out == f"{out}: steps of a 30, b 30\n"
-  # 7 panels, in three columns and three rows.
+  # 7 panels in three columns and three rows.
   width, height = size(out)
   assert width == round(150 * (3 * (3.3 + 0.85) + 0.2)) and 1300 < height < 1600
   assert out.stat().st_size > 20_000
   assert main.main(["plot", "run", str(tmp_path), f"--out={out}"]) == 2
-  told = capsys.readouterr().err
-  assert told.startswith(f"error: {tmp_path}/metrics.jsonl: No such file")
+  err = capsys.readouterr().err
+  assert err.startswith(f"error: {tmp_path}/metrics.jsonl: No such file")
 
 
-def test_ticks_say_what_they_are(tmp_path):
-  """Steps of 2.5% were written 2%, 5%, 8%, 10%, 12%."""
+def test_ticks_have_all_their_digits(tmp_path):
+  """Steps of 2.5% were once labelled 2%, 5%, 8%, 10%, 12%."""
   values = enumerate((0.02, 0.147), 1)
   lines = [{"step": step, "mlm_accuracy": share} for step, share in values]
   training_curves.draw_curves(
     str(tmp_path / "a.svg"),
     {"a": training_curves.read_run(write(tmp_path / "a", *lines))},
   )
-  picture = (tmp_path / "a.svg").read_text()  # Its texts are in comments.
+  # Matplotlib puts texts in comments.
+  picture = (tmp_path / "a.svg").read_text()
   ticks = [f"<!-- {tick} -->" for tick in ("2.5%", "5%", "7.5%", "12.5%")]
   assert [tick for tick in ticks if tick not in picture] == []

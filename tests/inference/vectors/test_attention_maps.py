@@ -1,26 +1,26 @@
-"""Who attends to whom in a text, with its tokens as a person reads them."""
+"""The attention weights of a text, with readable tokens."""
 
 import numpy as np
 import pytest
 
-from helpers import finetune_runs as runs
+from helpers import finetune_runs
 from helpers.vector_encoder import POSITIONS
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.vectors import attention_maps, vectors
 from maskedlm.modeling import masked_lm
 
 
-def test_the_maps_of_a_text(model):
+def test_weights_of_a_text(model):
   text = "The cat, roasted [MASK] ž the"
   made = attention_maps.attend(model, text)
   assert made.tokens[:4] == ("[CLS]", "The", "cat", ",")
   assert made.tokens[-4:] == ("[MASK]", "[UNK]", "the", "[SEP]")
-  roasted = "".join(made.tokens[4:-4])  # Of several tokens, as r ##o ##a ...
+  roasted = "".join(made.tokens[4:-4])  # Several tokens: r ##o ##a ...
   assert roasted.replace("##", "") == "roasted" and "##" in roasted
   length = len(made.tokens)
   assert made.weights.shape == (2, 3, length, length)
   np.testing.assert_allclose(made.weights.sum(-1), 1, atol=1e-5)
-  # As of the row without any padding.
+  # Equal to those of the row without padding.
   special = model.tokenizer.special
   ids = model.tokenizer.encode(text, specials=True).ids
   row = np.int32([[special.cls, *ids, special.sep]])
@@ -35,12 +35,14 @@ def test_the_maps_of_a_text(model):
   np.testing.assert_allclose(made.weights, expected, atol=1e-5)
 
 
-def test_tokens_of_bytes(tmp_path):
-  folder = runs.make_encoder(tmp_path / "bpe", kind="bpe", vocab_size=300)
+def test_tokens_of_byte_level_bpe(tmp_path):
+  folder = finetune_runs.make_encoder(
+    tmp_path / "bpe", kind="bpe", vocab_size=300
+  )
   model = vectors.open_text_encoder(folder)
   made = attention_maps.attend(model, "the zebra, é")
   assert made.tokens[1] == "the" and "," in made.tokens
-  # What the reader knows, not the spelling of the vocabulary (Ġ, Ã).
+  # Readable text, not the vocabulary's spelling (Ġ, Ã).
   shown = "".join(made.tokens[1:-1]).replace("##", "")
   assert shown.replace("␣", "").startswith("thezebra,")
   assert not {"Ġ", "Ã"} & set("".join(made.tokens))
@@ -54,12 +56,12 @@ def test_tokens_of_bytes(tmp_path):
   ],
   ids=["empty", "long"],
 )
-def test_texts_that_cannot_be_shown(model, text, message):
+def test_empty_and_long_texts(model, text, message):
   with pytest.raises(ConfigError, match=message):
     attention_maps.attend(model, text)
 
 
-def test_a_limit(model):
+def test_limit(model):
   assert len(attention_maps.attend(model, "the the the", limit=5).tokens) == 5
   with pytest.raises(ConfigError, match="expected at most 4"):
     attention_maps.attend(model, "the the the", limit=4)

@@ -1,4 +1,4 @@
-"""`maskedlm embed`, as it is called."""
+"""`maskedlm embed`, called as users do."""
 
 import io
 import json
@@ -8,8 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from helpers import finetune_runs
-from helpers import vector_encoder
+from helpers import finetune_runs, vector_encoder
 from maskedlm.cli import main
 from maskedlm.inference.vectors import vectors
 
@@ -25,7 +24,7 @@ def text(tmp_path):
 
 @pytest.fixture
 def embed(workdir, text, capsys):
-  """Calls the verb on the text; returns what it says on stderr."""
+  """Returns a function that runs the verb and returns its stderr."""
 
   def call(*argv, expect=0, source=text):
     command = ["embed", "--checkpoint", str(workdir), *map(str, argv)]
@@ -38,19 +37,21 @@ def embed(workdir, text, capsys):
 
 
 def found(model, **options):
-  made = vectors.embed(model, finetune_runs.TEXTS, vectors.VectorOptions(**options))
+  made = vectors.embed(
+    model, finetune_runs.TEXTS, vectors.VectorOptions(**options)
+  )
   return vectors.collect(made).values
 
 
-def test_the_last_layers(embed, model, tmp_path):
+def test_layers_units_and_pooling(embed, model, tmp_path):
   out = tmp_path / "v.npz"
-  # As the issue writes it: argparse would take -1,-2 for an option.
-  said = embed(
+  # argparse would take -1,-2 for an option.
+  err = embed(
     *("--unit", "word", "--pool", "max", "--layers", "-1,-2"),
     *("--combine", "concat", "--out", out),
   )
   words = sum(len(text.split()) for text in finetune_runs.TEXTS)
-  assert said.splitlines()[-1] == f"{words} vectors of 12 texts"
+  assert err.splitlines()[-1] == f"{words} vectors of 12 texts"
   with np.load(out) as file:
     expected = found(
       model, unit="word", pool="max", layers=(-1, -2), combine="concat"
@@ -61,7 +62,7 @@ def test_the_last_layers(embed, model, tmp_path):
   assert about["layers"] == [2, 1] and about["unit"] == "word"
 
 
-def test_objects_of_stdin(embed, model, tmp_path, monkeypatch):
+def test_json_objects_from_stdin(embed, model, tmp_path, monkeypatch):
   lines = [json.dumps({"body": text}) for text in finetune_runs.TEXTS]
   stdin = io.TextIOWrapper(io.BytesIO("\n".join(lines).encode()))
   monkeypatch.setattr(sys, "stdin", stdin)
@@ -77,7 +78,7 @@ def test_objects_of_stdin(embed, model, tmp_path, monkeypatch):
   np.testing.assert_allclose(values, found(model, unit="sentence"), **CLOSE)
 
 
-def test_fitted_and_standardised(embed, model, tmp_path):
+def test_fit_and_standardise(embed, model, tmp_path):
   fitted, out = tmp_path / "fitted.npz", tmp_path / "v.npz"
   assert "vectors of 12 texts" in embed(f"--fit={fitted}", "--unit=sentence")
   embed(f"--standardise={fitted}", f"--out={out}", "--unit=sentence")
@@ -86,19 +87,17 @@ def test_fitted_and_standardised(embed, model, tmp_path):
   np.testing.assert_allclose(values.std(0), np.ones(24), atol=1e-4)
   x = found(model, unit="sentence")
   np.testing.assert_allclose(values, (x - x.mean(0)) / x.std(0), atol=1e-3)
-  said = embed(
-    f"--standardise={fitted}", f"--out={out}", "--layers=1", expect=2
-  )
-  assert "fitted with layers=[2], these vectors have layers=[1]" in said
+  err = embed(f"--standardise={fitted}", f"--out={out}", "--layers=1", expect=2)
+  assert "fitted with layers=[2], these vectors have layers=[1]" in err
   other = vector_encoder.make(tmp_path / "other", init_stddev=0.2)
-  said = embed(
+  err = embed(
     *(f"--standardise={fitted}", f"--out={out}", f"--checkpoint={other}"),
     expect=2,
   )
-  assert "was fitted to vectors of another encoder" in said
+  assert "was fitted to vectors of another encoder" in err
 
 
-def test_bad_input_leaves_what_was_there(embed, tmp_path):
+def test_bad_input_leaves_the_old_file(embed, tmp_path):
   out = tmp_path / "out" / "v.npz"
   out.parent.mkdir()
   out.write_text("before")
@@ -109,16 +108,16 @@ def test_bad_input_leaves_what_was_there(embed, tmp_path):
     b'{"txt": "a"}\n': "bad.jsonl:101: the field 'text' is missing",
   }.items():
     bad.write_bytes(good + line)
-    said = embed(f"--out={out}", "--batch_tokens=16", source=bad, expect=2)
-    assert match in said
+    err = embed(f"--out={out}", "--batch_tokens=16", source=bad, expect=2)
+    assert match in err
     assert out.read_text() == "before" and len(list(out.parent.iterdir())) == 1
   empty = tmp_path / "empty.txt"
   empty.write_text("\n")
-  said = embed(f"--out={out}", source=empty, expect=2)
-  assert "empty.txt: no line with text" in said
+  err = embed(f"--out={out}", source=empty, expect=2)
+  assert "empty.txt: no line with text" in err
   empty.write_text("\u200b")
-  said = embed(f"--out={out}", "--unit=word", source=empty, expect=2)
-  assert "the input has no word" in said
+  err = embed(f"--out={out}", "--unit=word", source=empty, expect=2)
+  assert "the input has no word" in err
   assert out.read_text() == "before"
   embed(f"--out={out}", source=bad.write_bytes(good) and bad)
   with np.load(out) as file:
@@ -144,9 +143,9 @@ def test_bad_input_leaves_what_was_there(embed, tmp_path):
 )
 def test_wrong_options(embed, tmp_path, monkeypatch, argv, match):
   monkeypatch.chdir(tmp_path)
-  said = embed(*argv, expect=2)
-  assert said.startswith("error: ") and said.count("\n") == 1
-  assert match in said
+  err = embed(*argv, expect=2)
+  assert err.startswith("error: ") and err.count("\n") == 1
+  assert match in err
   assert not list(tmp_path.glob("v.*"))
 
 

@@ -1,9 +1,9 @@
-"""Which tokens and characters are whose; which row a token counts in."""
+"""Assigns tokens and characters to units, and tokens to rows."""
 
 import numpy as np
 import pytest
 
-from helpers import finetune_runs as runs
+from helpers import finetune_runs
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
@@ -29,27 +29,28 @@ def units_of(tokenizer, unit, text):
 def tokenizer(request):
   size = {"wordpiece": 90, "bpe": 300, "unigram": 56}[request.param]
   return train_tokenizer(
-    runs.TEXTS, kind=request.param, vocab_size=size, lowercase=True
+    finetune_runs.TEXTS, kind=request.param, vocab_size=size, lowercase=True
   )
 
 
 def test_words_by_their_characters():
   spans = [(0, 3), (4, 6), (6, 7), (8, 9), (10, 14)]
-  # "the" in two; "us." with the full stop; blank; nothing of (8, 9); "over".
+  # "the" in two tokens; "us." with the full stop; an empty token; none at (8,
+  # 9); "over".
   offsets = np.array([(0, 2), (2, 3), (4, 7), (7, 7), (10, 14)])
   of_tokens, words = units.find_words(spans, offsets)
   assert of_tokens.tolist() == [0, 0, 1, -1, 2]
   assert words.tolist() == [[0, 3], [4, 7], [10, 14]]
 
 
-def test_a_token_over_three_words_makes_them_one():
+def test_a_token_over_three_words_merges_them():
   spans = [(0, 1), (1, 2), (2, 3), (3, 4)]
   of_tokens, words = units.find_words(spans, np.array([(0, 3), (2, 4)]))
   assert of_tokens.tolist() == [0, 0]
   assert words.tolist() == [[0, 4]]
 
 
-def test_no_word_or_no_token():
+def test_no_words_and_no_tokens():
   of_tokens, words = units.find_words([], np.array([(0, 1), (1, 1)]))
   assert of_tokens.tolist() == [-1, -1] and words.shape == (0, 2)
   of_tokens, words = units.find_words([(0, 4)], np.zeros((0, 2), np.int32))
@@ -57,7 +58,7 @@ def test_no_word_or_no_token():
 
 
 @pytest.mark.parametrize("text", TEXTS, ids=range(len(TEXTS)))
-def test_every_token_with_a_character_is_in_the_word_of_it(tokenizer, text):
+def test_every_visible_token_is_in_its_word(tokenizer, text):
   tokens, words = units_of(tokenizer, "word", Text(text))
   assert tokens.ids.tolist() == tokenizer.encode(text).ids.tolist()
   for (begin, end), word in zip(tokens.offsets, words.of_tokens, strict=True):
@@ -71,7 +72,7 @@ def test_every_token_with_a_character_is_in_the_word_of_it(tokenizer, text):
     assert text[begin:end] == text[begin:end].strip() != ""
 
 
-def test_given_words_all_have_a_unit(tokenizer):
+def test_every_given_word_is_a_unit(tokenizer):
   text = text_lines.text_of_words(["The", "U.S.", "", "cat", "\u200b"])
   assert text.text == "The U.S.  cat \u200b"
   tokens, words = units_of(tokenizer, "word", text)
@@ -92,7 +93,7 @@ def test_sentences_and_tokens(tokenizer):
 
 
 def test_each_token_counts_once_in_its_best_window(tokenizer):
-  text = Text(" ".join(runs.TEXTS[:4]))
+  text = Text(" ".join(finetune_runs.TEXTS[:4]))
   n = len(tokenizer.encode(text.text).ids)
   length = 19  # 17 tokens and [CLS], [SEP].
   made = rows.make_row_cutter(tokenizer, "token", length=length)(text)
@@ -105,13 +106,13 @@ def test_each_token_counts_once_in_its_best_window(tokenizer):
     assert row.units[0] == row.units[-1] == -1
     ids = row.ids[row.units >= 0]
     assert ids.tolist() == made.units.ids[row.units[row.units >= 0]].tolist()
-  # Inside, a token has a few others on both sides.
+  # Elsewhere, a token has some context on both sides.
   middle = made.rows[1].units
   assert np.all(middle[:4] == -1) and np.all(middle[-4:] == -1)
 
 
-def test_of_sentences_the_outer_specials_count(tokenizer):
-  text = Text(" ".join(runs.TEXTS[:4]))
+def test_a_sentence_includes_the_outer_special_tokens(tokenizer):
+  text = Text(" ".join(finetune_runs.TEXTS[:4]))
   n = len(tokenizer.encode(text.text).ids)
   made = rows.make_row_cutter(tokenizer, "sentence", length=19)(text).rows
   assert sum(int(np.sum(row.units == 0)) for row in made) == n + 2
@@ -126,15 +127,15 @@ def test_of_sentences_the_outer_specials_count(tokenizer):
   )
 
 
-def test_words_stay_whole_and_one_that_is_too_long_is_read_in_parts():
+def test_only_words_longer_than_a_row_are_split():
   words = np.array([0, 0, 0, 1, -1, 2, 2, 2, 2, 2, 2, 2, 3])
   assert rows._pieces(words, 5) == [3, 1, 1, 5, 2, 1]
 
 
-def test_the_plan_of_batches_by_hand():
+def test_batch_plan_by_hand():
   lengths = [5, 40, 9, 48, 7, 8, 3]
   plan = list(rows.plan_batches(lengths, (8, 16, 48), batch_tokens=32))
-  # 48: one row each, as 32 // 48 is 0; 16: two; 8: four, of which two are left.
+  # 48: one row each, as 32 // 48 is 0; 16: two; 8: four, of which two remain.
   assert [(which.tolist(), L) for which, L in plan] == [
     ([3], 48),
     ([1], 48),

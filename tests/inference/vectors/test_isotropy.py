@@ -1,4 +1,4 @@
-"""The table of layers against plain loops over the same vectors."""
+"""Measures of layers against plain loops over the same vectors."""
 
 import itertools
 import json
@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from helpers import finetune_runs as runs
+from helpers import finetune_runs
 from maskedlm.cli import main
 from maskedlm.core.errors import DataError
 from maskedlm.inference.vectors import (
@@ -27,33 +27,39 @@ PAIRS = [
 
 @pytest.fixture(scope="module")
 def drawn(model):
-  return isotropy.sample_vectors(model, runs.TEXTS, unit="token", count=50)
+  return isotropy.sample_vectors(
+    model, finetune_runs.TEXTS, unit="token", count=50
+  )
 
 
 def every_vector(model, unit):
   options = isotropy.all_layers(model, unit)
-  return vectors.collect(vectors.embed(model, runs.TEXTS, options)).values
+  return vectors.collect(
+    vectors.embed(model, finetune_runs.TEXTS, options)
+  ).values
 
 
-def test_a_fair_sample_that_repeats(model, drawn):
+def test_a_uniform_reproducible_sample(model, drawn):
   x = every_vector(model, "token")
   assert drawn.x.shape == (50, 3, 24) and len(x) > 200
   again = isotropy.sample_vectors(
-    model, runs.TEXTS, unit="token", count=50, batch_tokens=2
+    model, finetune_runs.TEXTS, unit="token", count=50, batch_tokens=2
   )
   np.testing.assert_allclose(again.x, drawn.x, atol=1e-5)
   other = isotropy.sample_vectors(
-    model, runs.TEXTS, unit="token", count=50, seed=1
+    model, finetune_runs.TEXTS, unit="token", count=50, seed=1
   )
   assert np.abs(other.x - drawn.x).max() > 0.1
-  # In order, and each vector is one of the corpus.
+  # The order is the corpus's, and each vector is one of the corpus.
   nearest = np.abs(x[None, :, 2] - drawn.x[:, None, 2]).max(-1).min(1)
   assert nearest.max() < 1e-5
-  few = isotropy.sample_vectors(model, runs.TEXTS[:1], unit="token", count=1000)
+  few = isotropy.sample_vectors(
+    model, finetune_runs.TEXTS[:1], unit="token", count=1000
+  )
   assert len(few.x) == few.moments.count < 100
 
 
-def test_moments_are_of_the_whole_corpus(model, drawn):
+def test_moments_cover_the_whole_corpus(model, drawn):
   x = every_vector(model, "token")
   fitted = standardise.make_standardiser(drawn.moments, {})
   assert drawn.moments.count == len(x)
@@ -109,7 +115,7 @@ def test_spearman_of_pairs(model, drawn, monkeypatch):
       assert layer.spearman[name] == pytest.approx(expected)
 
 
-def test_too_few(model):
+def test_too_few_units(model):
   with pytest.raises(DataError, match="the input has 1 words; expected two"):
     isotropy.sample_vectors(model, ["the"])
   with pytest.raises(DataError, match="the input has 0 words"):
@@ -119,7 +125,7 @@ def test_too_few(model):
 HEADER = "index\tsentence1\tsentence2\tscore\n"
 
 
-def test_pairs_of_a_file(tmp_path):
+def test_read_pairs(tmp_path):
   path = tmp_path / "dev.tsv"
   path.write_text(HEADER + '0\tA "b.\tC d.\t3.800\n1\tE\tF\t0\n')
   expected = [ScoredPair('A "b.', "C d.", 3.8), ScoredPair("E", "F", 0.0)]
@@ -132,9 +138,9 @@ def test_pairs_of_a_file(tmp_path):
     isotropy.read_pairs(path)
 
 
-def test_the_command(workdir, tmp_path, capsys):
+def test_the_verb(workdir, tmp_path, capsys):
   text, sts = tmp_path / "text.txt", tmp_path / "dev.tsv"
-  text.write_text("\n".join(runs.TEXTS))
+  text.write_text("\n".join(finetune_runs.TEXTS))
   rows = [f"{i}\t{p.a}\t{p.b or '-'}\t{p.score}" for i, p in enumerate(PAIRS)]
   sts.write_text(HEADER + "\n".join(rows) + "\n")
   table = tmp_path / "table.json"
@@ -142,7 +148,7 @@ def test_the_command(workdir, tmp_path, capsys):
   more = [f"--sts={sts}", f"--out={table}", "--sample=40"]
   assert main.main([*command, *more]) == 0
   lines = capsys.readouterr().out.splitlines()
-  words = sum(len(text.split()) for text in runs.TEXTS)
+  words = sum(len(text.split()) for text in finetune_runs.TEXTS)
   first = f"40 of {words} words of 12 texts; Spearman of 4 pairs of {sts}"
   assert lines[0] == first
   layers = json.loads(table.read_text())

@@ -1,4 +1,4 @@
-"""Points in a plane: what PCA must give, and the same points every time."""
+"""Points in a plane: PCA's definition, and reproducible results."""
 
 import sys
 
@@ -10,7 +10,7 @@ from maskedlm.inference.vectors import projection
 
 
 def clusters(count, dimensions=13, seed=0):
-  """Two clusters of vectors."""
+  """Returns vectors in two clusters."""
   rng = np.random.default_rng(seed)
   centers = 5 * rng.standard_normal((2, dimensions))
   x = centers[np.arange(count) % 2] + rng.standard_normal((count, dimensions))
@@ -18,7 +18,8 @@ def clusters(count, dimensions=13, seed=0):
 
 
 def test_pca_by_hand():
-  # 3-4-5: the first axis is (3, 4) / 5, the second (4, -3) / 5, of 5 entries.
+  # The first axis is (3, 4) / 5, the second (4, -3) / 5, in the first two of 5
+  # dimensions.
   along, across = np.array([-6.0, -2, 2, 6]), np.array([1.0, -1, -1, 1])
   x = 7 + np.outer(along, [0.6, 0.8, 0, 0, 0])
   x += np.outer(across, [0.8, -0.6, 0, 0, 0])
@@ -36,13 +37,13 @@ def test_pca_by_hand():
 
 
 @pytest.mark.parametrize("x", [np.ones((4, 5)), np.arange(3.0)[:, None]])
-def test_pca_of_little(x):
+def test_pca_of_few_or_equal_vectors(x):
   made = projection.pca(x)
   assert made.points.shape == (len(x), 2) and np.isfinite(made.points).all()
   np.testing.assert_allclose(made.points[:, 1], 0, atol=1e-9)
 
 
-def test_pca_repeats():
+def test_pca_is_reproducible():
   x = clusters(30)
   first, again = projection.pca(x), projection.pca(x.copy())
   np.testing.assert_array_equal(first.points, again.points)
@@ -56,7 +57,7 @@ def test_umap_without_the_library(monkeypatch):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("count", [2, 3, 5, 15, 16, 40])
-def test_umap_repeats(count):
+def test_umap_is_reproducible(count):
   pytest.importorskip("umap")
   x = clusters(count)
   first, again = projection.umap(x), projection.umap(x.copy())

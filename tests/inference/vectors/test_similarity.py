@@ -1,4 +1,4 @@
-"""Each metric against plain python, and against numbers by hand."""
+"""Each measure against plain Python, and against numbers by hand."""
 
 import itertools
 import math
@@ -13,7 +13,7 @@ HALF = math.sqrt(0.5)
 
 def vectors(n=9, d=5, seed=0):
   x = np.random.default_rng(seed).standard_normal((n, d)) + 0.5
-  x[:, 3] *= 7  # A rogue one.
+  x[:, 3] *= 7  # A rogue dimension.
   return x.astype(np.float32)
 
 
@@ -67,7 +67,7 @@ def test_contributions_against_a_loop():
 
 def test_rogue_dimensions():
   x = vectors()
-  x[:, 1] += 40  # It points everything one way.
+  x[:, 1] += 40  # A large constant that all vectors share.
   (first, share), (second, _) = similarity.rogue_dimensions(x, 2)
   assert first == 1 and second in (0, 2, 3, 4)
   expected = similarity.contributions(x)[1] / similarity.anisotropy(x)
@@ -77,7 +77,7 @@ def test_rogue_dimensions():
   assert similarity.anisotropy(left) < similarity.anisotropy(x)
 
 
-def test_unrelated_vectors_have_none():
+def test_unrelated_vectors_are_isotropic():
   x = np.random.default_rng(3).standard_normal((2000, 50))
-  # The standard deviation of one cosine is 1/sqrt(50); of the mean, less.
+  # A cosine has standard deviation 1/sqrt(50); the mean has less.
   assert abs(similarity.anisotropy(x)) < 0.001

@@ -1,4 +1,4 @@
-"""Equations 11.10 to 11.12, in pieces, stored and applied."""
+"""Standardising: equations 11.10 to 11.12, incrementally, saved and applied."""
 
 import errno
 
@@ -21,16 +21,16 @@ ABOUT = {
 def test_by_hand():
   fitted = standardise.fit_standardiser(np.array([[1.0, 10, 7], [3, 40, 7]]))
   assert fitted.mean.tolist() == [2, 25, 7]
-  assert fitted.stddev.tolist() == [1, 15, 0]  # Of 2, not of n - 1.
+  assert fitted.stddev.tolist() == [1, 15, 0]  # Divided by n = 2, not by n - 1.
   x = np.array([[3.0, 10, 7], [2, 55, 8]])
-  # What never varied says nothing.
+  # A constant dimension becomes 0.
   assert standardise.apply_standardiser(fitted, x).tolist() == [
     [1, -1, 0],
     [0, 2, 0],
   ]
 
 
-def test_in_pieces_as_at_once():
+def test_incremental_moments_equal_those_of_all_vectors():
   x = 1000 + np.random.default_rng(0).standard_normal((31, 2, 5))
   moments = None
   for piece in np.split(x, [1, 8, 9, 30]):
@@ -41,7 +41,7 @@ def test_in_pieces_as_at_once():
   assert found.about == {**ABOUT, "count": 31}
 
 
-def test_it_makes_vectors_isotropic():
+def test_standardised_vectors_are_isotropic():
   x = np.random.default_rng(1).standard_normal((500, 12)) * np.arange(1, 13)
   x[:, 4] += 100
   assert similarity.anisotropy(x) > 0.9
@@ -49,7 +49,7 @@ def test_it_makes_vectors_isotropic():
   assert abs(similarity.anisotropy(after)) < 0.01
 
 
-def test_stored(tmp_path):
+def test_save_and_load(tmp_path):
   x = np.random.default_rng(2).standard_normal((7, 3))
   fitted = standardise.make_standardiser(
     standardise.update_moments(None, x), ABOUT
@@ -63,7 +63,7 @@ def test_stored(tmp_path):
   assert [p.name for p in tmp_path.iterdir()] == ["fitted.npz"]
 
 
-def test_fits_only_vectors_of_its_kind():
+def test_vectors_must_match_the_fitted_ones():
   fitted = standardise.Standardiser(np.zeros(3), np.ones(3), ABOUT)
   standardise.check_standardiser(fitted, {**ABOUT, "unit": "sentence"}, width=3)
   with pytest.raises(ConfigError, match="length 3, these have 6"):
@@ -79,7 +79,7 @@ def test_fits_only_vectors_of_its_kind():
     standardise.check_standardiser(fitted._replace(about=older), ABOUT, width=3)
 
 
-def test_pooling_matters_between_units_of_several_tokens():
+def test_pooling_must_match_for_units_of_several_tokens():
   fitted = standardise.Standardiser(np.zeros(3), np.ones(3), ABOUT)
   with pytest.raises(ConfigError, match="pool=mean, these vectors have"):
     standardise.check_standardiser(fitted, {**ABOUT, "pool": "max"}, width=3)
@@ -98,14 +98,14 @@ def test_pooling_matters_between_units_of_several_tokens():
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"text"])
-def test_another_file(tmp_path, content):
+def test_a_malformed_file(tmp_path, content):
   path = tmp_path / "fitted.npz"
   path.write_bytes(content)
   with pytest.raises(ConfigError, match=r"fitted\.npz.*--fit"):
     standardise.load_standardiser(path)
 
 
-def test_no_file_or_another(tmp_path):
+def test_a_missing_file_or_one_without_the_arrays(tmp_path):
   with pytest.raises(ConfigError, match="No such file"):
     standardise.load_standardiser(tmp_path / "none.npz")
   np.savez(tmp_path / "other.npz", a=np.zeros(2))
@@ -113,8 +113,8 @@ def test_no_file_or_another(tmp_path):
     standardise.load_standardiser(tmp_path / "other.npz")
 
 
-def test_a_full_disk_may_have_room_later(tmp_path, monkeypatch):
-  """The exit code is 74, as of all verbs, and nothing is left."""
+def test_a_full_disk_is_a_storage_error(tmp_path, monkeypatch):
+  """The exit code is 74, as for all verbs, and no file is left."""
 
   def full(file, **arrays):
     del arrays
@@ -122,9 +122,9 @@ def test_a_full_disk_may_have_room_later(tmp_path, monkeypatch):
     raise OSError(errno.ENOSPC, "No space left on device")
 
   monkeypatch.setattr(np, "savez", full)
-  with pytest.raises(StorageError, match=r"written \(No space") as told:
+  with pytest.raises(StorageError, match=r"written \(No space") as caught:
     standardise.save_standardiser(
       tmp_path / "fitted.npz", standardise.fit_standardiser(np.eye(3))
     )
-  assert told.value.exit_code == 74
+  assert caught.value.exit_code == 74
   assert not list(tmp_path.iterdir())

@@ -1,4 +1,4 @@
-"""Vectors against the encoder run by hand on one row at a time."""
+"""Vectors against the encoder run by hand, one row at a time."""
 
 import itertools
 import pathlib
@@ -7,8 +7,7 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import finetune_runs as runs
-from helpers import vector_encoder as small
+from helpers import finetune_runs, vector_encoder
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.labelled import text_lines
 from maskedlm.data.labelled.text_lines import Text
@@ -16,7 +15,7 @@ from maskedlm.inference.vectors import vectors
 from maskedlm.inference.vectors.vectors import VectorOptions, collect, embed
 from maskedlm.modeling import masked_lm
 
-LONG = " ".join(runs.TEXTS[:7])
+LONG = " ".join(finetune_runs.TEXTS[:7])
 WORDS = " ".join(["the cat on a dog in . house is and"] * 6)
 TEXTS = [
   "the cat",
@@ -24,7 +23,7 @@ TEXTS = [
   " ",
   "The man's house, said the U.S. company...",
   "dog",
-  runs.TEXTS[3],
+  finetune_runs.TEXTS[3],
 ]
 CLOSE = {"atol": 1e-5, "rtol": 1e-5}
 
@@ -42,15 +41,15 @@ def of_text(vectors, i):
   return vectors.values[vectors.texts == i]
 
 
-def test_tokens_as_the_encoder_gives_them(model):
+def test_tokens_equal_the_encoders_outputs(model):
   made = found(model)
   assert made.values.dtype == np.float32
-  # " " has no token, and no number.
+  # " " has no token, so it has no vector.
   assert np.unique(made.texts).tolist() == [0, 1, 2, 3, 4]
   for i, text in enumerate(["the cat", None, *TEXTS[3:]]):
     if text:
       ids = tokens(model, text)
-      expected = small.by_hand(model, ids)[-1, 1:-1]
+      expected = vector_encoder.by_hand(model, ids)[-1, 1:-1]
       np.testing.assert_allclose(of_text(made, i), expected, **CLOSE)
       assert made.ids[made.texts == i].tolist() == ids.tolist()
       mine = [
@@ -61,7 +60,7 @@ def test_tokens_as_the_encoder_gives_them(model):
       assert made.offsets[made.texts == i].tolist() == offsets.tolist()
 
 
-def test_the_last_layer_is_what_encode_returns(model):
+def test_the_last_layer_equals_encode(model):
   ids = tokens(model, TEXTS[0])
   special = model.tokenizer.special
   row = np.array([[special.cls, *ids, special.sep]], np.int32)
@@ -75,7 +74,7 @@ def test_the_last_layer_is_what_encode_returns(model):
   )
 
 
-def test_alone_or_with_others(model):
+def test_vectors_do_not_depend_on_other_texts(model):
   for unit in ("token", "word", "sentence"):
     together = found(model, unit=unit)
     alone = [found(model, [t], unit=unit) for t in TEXTS if t.strip()]
@@ -86,9 +85,9 @@ def test_alone_or_with_others(model):
 
 
 @pytest.mark.parametrize("layers", [(2, 0), (-3, -1, 1)])
-def test_layers_combined(model, layers):
+def test_combined_layers(model, layers):
   text = TEXTS[3]
-  x = small.by_hand(model, tokens(model, text))[list(layers), 1:-1]
+  x = vector_encoder.by_hand(model, tokens(model, text))[list(layers), 1:-1]
   k, n, D = x.shape
   for combine, expected in {
     "mean": x.mean(0),
@@ -100,10 +99,10 @@ def test_layers_combined(model, layers):
     np.testing.assert_allclose(made.values, expected, **CLOSE)
 
 
-def test_words_are_their_tokens_pooled(model):
+def test_words_are_pooled_tokens(model):
   text = TEXTS[3]
   ids = tokens(model, text)
-  x = small.by_hand(model, ids)[-1, 1:-1]
+  x = vector_encoder.by_hand(model, ids)[-1, 1:-1]
   made = found(model, [text], unit="word")
   forms = [text[begin:end] for begin, end in made.offsets]
   assert forms == "The man's house , said the U.S company ...".replace(
@@ -125,7 +124,7 @@ def test_given_words(model):
   assert [text.text[b:e] for b, e in made.offsets] == words
   unk = model.tokenizer.special.unk
   ids = [tokens(model, w) if w else [unk] for w in words]
-  x = small.by_hand(model, np.concatenate(ids))[-1, 1:-1]
+  x = vector_encoder.by_hand(model, np.concatenate(ids))[-1, 1:-1]
   begin = 0
   for i, own in enumerate(ids):
     expected = x[begin : begin + len(own)].mean(0)
@@ -135,9 +134,9 @@ def test_given_words(model):
 
 def test_sentences(model):
   text = TEXTS[5]
-  x = small.by_hand(model, tokens(model, text))[-1]
+  x = vector_encoder.by_hand(model, tokens(model, text))[-1]
   for pool, expected in {
-    "mean": x.mean(0),  # As sentence-transformers: with [CLS] and [SEP].
+    "mean": x.mean(0),  # As sentence-transformers, including [CLS] and [SEP].
     "max": x.max(0),
     "cls": x[0],
   }.items():
@@ -146,29 +145,31 @@ def test_sentences(model):
   assert made.offsets.tolist() == [[0, len(text)]]
 
 
-def test_a_long_text_loses_no_token(model):
-  ids, capacity = tokens(model, WORDS), small.POSITIONS - 2
-  assert len(ids) == 60 and len(set(ids)) == 10  # A token a word.
-  # 46 of 60 fit: the windows begin at 0 and, as late as is needed, at 14.
-  # Tokens 14 to 45 are in both: the middle, 30, is where their context is even.
-  first, last = (small.by_hand(model, ids[b:][:capacity])[-1] for b in (0, 14))
+def test_long_texts_are_read_in_windows(model):
+  ids, capacity = tokens(model, WORDS), vector_encoder.POSITIONS - 2
+  assert len(ids) == 60 and len(set(ids)) == 10  # One token a word.
+  # 46 of 60 fit: windows begin at 0 and, as late as possible, at 14. Both have
+  # tokens 14 to 45; at the middle one, 30, both have equal context.
+  first, last = (
+    vector_encoder.by_hand(model, ids[b:][:capacity])[-1] for b in (0, 14)
+  )
   made = found(model, [WORDS])
   assert made.ids.tolist() == ids.tolist()
   np.testing.assert_allclose(made.values[:30], first[1:31], **CLOSE)
   np.testing.assert_allclose(made.values[30:], last[17:-1], **CLOSE)
   (mean,) = found(model, [WORDS], unit="sentence").values
-  each = [first[:1], made.values, last[-1:]]  # With [CLS] and [SEP].
+  each = [first[:1], made.values, last[-1:]]  # Including [CLS] and [SEP].
   np.testing.assert_allclose(mean, np.concatenate(each).mean(0), **CLOSE)
   (most,) = found(model, [WORDS], unit="sentence", pool="max").values
   np.testing.assert_allclose(most, np.concatenate(each).max(0), **CLOSE)
-  # The first window stands for [CLS] and 30 tokens, the last for 30 and [SEP].
+  # [CLS] of a window is weighted by its tokens: [CLS] and 30, 30 and [SEP].
   (cls,) = found(model, [WORDS], unit="sentence", pool="cls").values
   np.testing.assert_allclose(cls, (first[0] + last[0]) / 2, **CLOSE)
 
 
-def test_words_of_a_long_text_are_their_tokens_pooled(model):
+def test_words_of_a_long_text_are_pooled_tokens(model):
   each, words = found(model, [LONG]), found(model, [LONG], unit="word")
-  assert len(each.values) > 2 * small.POSITIONS
+  assert len(each.values) > 2 * vector_encoder.POSITIONS
   assert each.ids.tolist() == tokens(model, LONG).tolist()
   for word, (begin, end) in enumerate(words.offsets):
     inside = (each.offsets[:, 0] >= begin) & (each.offsets[:, 1] <= end)
@@ -180,7 +181,7 @@ def test_a_word_longer_than_a_row_is_pooled_over_rows(model):
   text = "the " + "ab" * 49 + " cat"
   each = found(model, [text])
   words = found(model, [text], unit="word")
-  assert len(words.values) == 3 and len(each.values) > small.POSITIONS
+  assert len(words.values) == 3 and len(each.values) > vector_encoder.POSITIONS
   for pool, reduce in {"mean": np.mean, "max": np.max}.items():
     made = found(model, [text], unit="word", pool=pool)
     expected = reduce(each.values[1:-1], axis=0)
@@ -188,7 +189,7 @@ def test_a_word_longer_than_a_row_is_pooled_over_rows(model):
 
 
 @pytest.mark.parametrize("unit", ["token", "word", "sentence"])
-def test_in_small_pieces_as_at_once(model, unit):
+def test_results_do_not_depend_on_the_batch_size(model, unit):
   options = VectorOptions(unit=unit)
   once = collect(embed(model, TEXTS, options))
   pieces = list(embed(model, TEXTS, options, batch_tokens=2))
@@ -200,7 +201,7 @@ def test_in_small_pieces_as_at_once(model, unit):
     assert getattr(once, name).tolist() == getattr(pieces, name).tolist()
 
 
-def test_it_reads_no_further_than_it_must(model):
+def test_input_is_read_as_needed(model):
   read = []
 
   def texts():
@@ -214,11 +215,11 @@ def test_it_reads_no_further_than_it_must(model):
   assert len(read) < 3 * 16 * 64 // 8
 
 
-def test_left_to_right_the_last_token_stands_for_a_sentence(tmp_path):
+def test_a_causal_encoder_uses_the_last_token_for_cls(tmp_path):
   model = vectors.open_text_encoder(
-    small.make(tmp_path / "causal", causal=True)
+    vector_encoder.make(tmp_path / "causal", causal=True)
   )
-  x = small.by_hand(model, tokens(model, "the cat"))[-1]
+  x = vector_encoder.by_hand(model, tokens(model, "the cat"))[-1]
   made = found(model, ["the cat"], unit="sentence", pool="cls")
   np.testing.assert_allclose(made.values, x[-1:], **CLOSE)
 
@@ -238,19 +239,21 @@ def test_left_to_right_the_last_token_stands_for_a_sentence(tmp_path):
     ({"unit": "word", "pool": "cls"}, r"a word has no \[CLS\]"),
   ],
 )
-def test_wrong_options_are_told_at_once(model, options, match):
+def test_wrong_options_are_refused_before_anything_is_read(
+  model, options, match
+):
   with pytest.raises(ConfigError, match=match):
     embed(model, TEXTS, VectorOptions(**options))
 
 
-def test_nothing_to_embed(model):
+def test_no_vector_and_no_folder(model):
   with pytest.raises(ConfigError, match="no text has a vector"):
     collect(embed(model, [" ", ""]))
   with pytest.raises(ConfigError, match="/none: no such folder"):
     vectors.open_text_encoder(pathlib.Path("/none"))
 
 
-def test_as_transformers_and_sentence_transformers_have_them(workdir, tmp_path):
+def test_equal_to_transformers_and_sentence_transformers(workdir, tmp_path):
   torch = pytest.importorskip("torch")
   transformers = pytest.importorskip("transformers")
   from maskedlm.interop.huggingface import exporter
@@ -259,7 +262,7 @@ def test_as_transformers_and_sentence_transformers_have_them(workdir, tmp_path):
   exporter.export_huggingface(workdir, out, part="encoder", log=print)
   theirs = transformers.AutoModel.from_pretrained(out).eval()
   tokenizer = transformers.AutoTokenizer.from_pretrained(out)
-  texts = ["the cat sat .", runs.TEXTS[3], "dog"]
+  texts = ["the cat sat .", finetune_runs.TEXTS[3], "dog"]
   batch = tokenizer(texts, padding=True, return_tensors="pt")
   with torch.no_grad():
     hidden = theirs(**batch, output_hidden_states=True).hidden_states

@@ -16,7 +16,7 @@ ABOUT = {"unit": "token", "layers": [2]}
 A = Text("the cät", None, "a.txt", 3)
 B = Text("", None, "a.txt", 5)
 C = Text("\u4e2d \U0001f600", None, "b.jsonl", 1)
-# Text 0 goes on in the second piece.
+# Text 0 continues in the second piece.
 PIECES = [
   Vectors(
     np.float32([[0.1, -1e-30, 3.4e38]]),
@@ -70,7 +70,7 @@ def test_arrays(tmp_path):
   assert sources == [A, A, B, C]
 
 
-def test_texts_without_a_character(tmp_path):
+def test_empty_texts(tmp_path):
   path = tmp_path / "v.npz"
   write(path, [PIECES[1]._replace(texts=np.arange(3), sources=(B, B, B))])
   arrays, _ = read_npz(path)
@@ -99,7 +99,7 @@ def test_jsonl(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", writers.WRITERS)
-def test_whole_or_not_at_all(tmp_path, suffix):
+def test_the_file_is_complete_or_unchanged(tmp_path, suffix):
   path = tmp_path / f"v{suffix}"
   path.write_text("before")
   with (
@@ -117,7 +117,7 @@ def test_whole_or_not_at_all(tmp_path, suffix):
   assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
-def test_a_full_disk_may_have_room_later(tmp_path):
+def test_a_full_disk_is_a_storage_error(tmp_path):
   full = OSError(errno.ENOSPC, "No space left on device")
   with (
     pytest.raises(StorageError, match=r"--out=.*v\.npz can't be written \(No"),
@@ -130,7 +130,7 @@ def test_a_full_disk_may_have_room_later(tmp_path):
 @pytest.mark.parametrize("suffix", writers.WRITERS)
 def test_memory_is_bounded(tmp_path, suffix):
   def pieces():
-    for i in range(30):  # 30 MB of vectors in all (2 MB as .jsonl).
+    for i in range(30):  # 30 MB of vectors in total (2 MB for .jsonl).
       n = 256 if suffix != ".jsonl" else 16
       yield Vectors(
         np.full((n, 1024), i, np.float32),

@@ -1,11 +1,9 @@
-"""Sense embeddings, their nearest neighbour and the scores, by hand."""
+"""Sense embeddings, nearest senses and scores, by hand."""
 
 import numpy as np
 import pytest
 
-from helpers import finetune_runs as runs
-from helpers import sense_files
-from helpers import vector_encoder as small
+from helpers import finetune_runs, sense_files, vector_encoder
 from maskedlm.core.errors import ConfigError
 from maskedlm.inference.vectors import vectors
 from maskedlm.inference.word_senses import data, scores, senses
@@ -13,7 +11,7 @@ from maskedlm.inference.word_senses.data import Sentence, TargetWord
 from maskedlm.inference.word_senses.senses import Answer, Senses
 
 CLOSE = {"atol": 1e-4, "rtol": 1e-4}
-# Four senses in two dimensions; "new" has none but its first sense.
+# Four senses in two dimensions; "new" only has a first sense.
 SENSES = Senses(
   names=("n.1", "n.2", "n.3", "v.1", "new.1"),
   vectors=np.float32([[2, 0], [0, 1], [0, 5], [-3, -4]]),
@@ -37,49 +35,49 @@ def rank(x, **question):
   return senses.make_ranker(SENSES)(*asked(**question), np.float32(x))
 
 
-def test_the_nearest_sense():
+def test_ranking_by_cosine():
   # cos([4, 3], .) = 0.8 with [2, 0], 0.6 with both [0, 1] and [0, 5].
   made = rank([4, 3], lemma="b", pos="NOUN")
-  # Of equals the more frequent one comes first, n.2 (7 times) before n.3.
+  # Of equal scores the more frequent sense comes first, n.2 (7) before n.3.
   assert made.senses == (0, 1, 2) and made.most_frequent == 1
   np.testing.assert_allclose(made.scores, [0.8, 0.6, 0.6], atol=1e-7)
   assert rank([0, 2], lemma="b", pos="NOUN").senses == (1, 2, 0)
-  # Only the senses of the lemma and part of speech count.
+  # Only the senses of this lemma and part of speech are candidates.
   made = rank([4, 3], lemma="b", pos="VERB")
   assert made.senses == (3,) and made.scores == pytest.approx([-0.96])
-  # A vector of zeros is like none: the most frequent first.
+  # A zero vector ranks by frequency.
   assert rank([0, 0], lemma="b", pos="NOUN") == Answer((1, 0, 2), (0, 0, 0), 1)
 
 
-def test_what_is_not_known_of_a_target():
+def test_candidates_if_lemma_or_part_of_speech_is_unknown():
   found = lambda **question: senses.find_candidates(  # noqa: E731
     SENSES, asked(**question)[1], question.get("form", "b")
   )
   assert found(lemma="b", pos="NOUN") == [1, 0, 2]
-  assert found(lemma="b") == [1, 3, 0, 2]  # 7, 3, 2, 1 times.
+  assert found(lemma="b") == [1, 3, 0, 2]  # Counts 7, 3, 2, 1.
   assert found(form="Bs") == [1, 3, 0, 2]
   assert found(form="B") == [1, 0, 2]
   assert found(form="bs", pos="VERB") == [3]
-  assert found(form="NEW") == [4]  # Never seen: by its lemma.
+  assert found(form="NEW") == [4]  # Never seen: found by its lemma.
   assert found(lemma="b", pos="ADV") == found(form="c") == []
   assert found(lemma="B", pos="NOUN") == []
 
 
-def test_where_there_is_no_vector():
+def test_entries_without_vectors():
   assert rank([4, 3], lemma="new", pos="ADJ") == Answer((4,), (), 4)
   assert rank([4, 3], lemma="old", pos="ADJ") == Answer((), (), -1)
 
 
-def test_the_official_scores():
-  # 3 right of 4 answers to 5 instances.
+def test_scores_by_hand():
+  # 3 of 4 answers are correct, to 5 instances.
   made = scores.make_score(3, 4, 5)
   assert made == pytest.approx((0.75, 0.6, 2 * 0.75 * 0.6 / 1.35))
   assert scores.make_score(0, 0, 5) == (0, 0, 0)
 
   questions = [
-    # The second key is right too; the most frequent one isn't.
+    # The second key is correct too; the most frequent sense isn't.
     (asked("b", "NOUN", gold=("n.9", "n.1")), [4, 3]),
-    (asked("b", "NOUN", gold=("n.2",)), [4, 3]),  # The other way about.
+    (asked("b", "NOUN", gold=("n.2",)), [4, 3]),  # The reverse.
     (asked("b", "VERB", gold=("v.1",)), [4, 3]),
     (asked("c", "NOUN", gold=("c.1",)), [4, 3]),  # Unknown.
     (asked("new", "ADJ", gold=("new.1",)), [4, 3]),
@@ -102,12 +100,12 @@ def test_the_official_scores():
   assert lines["ambiguous"][1:3] == (2, 0)
   assert lines["ALL"].nearest == scores.make_score(3, 4, 6)
   text = scores.format_rows(lines.values()).splitlines()
-  assert text[2].split() == ["NOUN", "3", "1", *("50.0", "33.3", "40.0") * 2]
-  assert len({len(line) for line in text[1:]}) == 1
+  assert text[1].split() == ["NOUN", "3", "1", *("50.0", "33.3", "40.0") * 2]
+  assert len({len(line) for line in text}) == 1
 
 
 def of(words, *targets):
-  """A sentence; of each target (place, sense, lemma)."""
+  """Returns a sentence; targets are (place, sense, lemma)."""
   made = tuple(
     TargetWord(f"t{i}", place, lemma, "NOUN", tuple(sense.split()))
     for i, (place, sense, lemma) in enumerate(targets)
@@ -116,34 +114,34 @@ def of(words, *targets):
 
 
 def by_hand(model, words, place):
-  """The sum of the last two layers, the mean of the word's tokens."""
+  """Returns the sum of the last two layers, averaged over the word's tokens."""
   ids = [model.tokenizer.encode(word).ids for word in words.split()]
   begin = sum(map(len, ids[:place])) + 1
-  layers = small.by_hand(model, np.concatenate(ids))
+  layers = vector_encoder.by_hand(model, np.concatenate(ids))
   return layers[1:].sum(0)[begin : begin + len(ids[place])].mean(0)
 
 
 def test_sense_embeddings_are_means(model):
-  first, second = runs.TEXTS[0], runs.TEXTS[3]
+  first, second = finetune_runs.TEXTS[0], finetune_runs.TEXTS[3]
   last = len(second.split()) - 1
   sentences = [
-    # At both edges of a sentence, and two targets in one.
+    # Targets at both ends of a sentence, and two in one sentence.
     of(first, (0, "a.1", "a"), (1, "a.2 a.1", "a")),
-    of(runs.TEXTS[1]),
+    of(finetune_runs.TEXTS[1]),
     of(second, (last, "a.1", "a"), (0, "b.1", "b")),
   ]
   options = senses.word_vector_options(model.cfg)
   assert options == vectors.VectorOptions("word", "mean", (-1, -2), "sum")
-  told = []
+  counts = []
   made = senses.train_senses(
     model,
     iter(sentences),
     options,
     first_senses={("a", "NOUN"): "a.2", ("c", "VERB"): "c.1"},
     batch_tokens=16,
-    progress=told.append,
+    progress=counts.append,
   )
-  assert made.names == ("a.1", "a.2", "b.1", "c.1") and told[-1] == 4
+  assert made.names == ("a.1", "a.2", "b.1", "c.1") and counts[-1] == 4
   x = [by_hand(model, first, 0), by_hand(model, first, 1)]
   y = [by_hand(model, second, last), by_hand(model, second, 0)]
   expected = [(x[0] + x[1] + y[0]) / 3, x[1], y[1]]
@@ -160,11 +158,11 @@ def test_sense_embeddings_are_means(model):
 
 
 def test_beyond_the_encoders_length(model):
-  """A target in a long sentence, and one that is longer than the encoder."""
+  """A target in a long sentence, and one longer than the encoder."""
   long = " ".join(["the cat sat on the mat ."] * 20)
-  word = "cat" * 33  # WordPiece knows no word of over 100 characters.
+  word = "cat" * 33  # WordPiece has no words of over 100 characters.
   count = len(model.tokenizer.encode(word).ids)
-  assert count > small.POSITIONS
+  assert count > vector_encoder.POSITIONS
   sentences = [
     of(long, (0, "a", "a"), (70, "b", "b"), (139, "c", "c")),
     of(f"the {word} sat", (1, "d", "d"), (2, "e", "e")),
@@ -175,11 +173,11 @@ def test_beyond_the_encoders_length(model):
   targets = [target.senses[0] for some, _ in made for _, target in some]
   assert targets == ["a", "b", "c", "d", "e", "f"]
   values = np.concatenate([values for _, values in made])
-  assert values.shape == (6, small.D) and np.isfinite(values).all()
+  assert values.shape == (6, vector_encoder.D) and np.isfinite(values).all()
   np.testing.assert_allclose(values[5], by_hand(model, "the cat", 1), **CLOSE)
 
 
-def test_a_file_is_what_was_saved(tmp_path):
+def test_save_and_load(tmp_path):
   path = tmp_path / "senses.npz"
   senses.save_senses(path, SENSES)
   made = senses.load_senses(path)
@@ -196,11 +194,11 @@ def test_a_file_is_what_was_saved(tmp_path):
     senses.load_senses(tmp_path / "none.npz")
 
 
-def test_the_encoder_is_known_by_its_parameters(model, workdir, tmp_path):
+def test_the_encoder_is_identified_by_its_parameters(model, workdir, tmp_path):
   own = vectors.fingerprint(model)
   assert vectors.fingerprint(vectors.open_text_encoder(workdir)) == own
   other = vectors.open_text_encoder(
-    small.make(tmp_path / "other", init_stddev=0.2)
+    vector_encoder.make(tmp_path / "other", init_stddev=0.2)
   )
   assert vectors.fingerprint(other) != own
   about = {"encoder": own, "checkpoint": "runs/x"}
@@ -210,7 +208,7 @@ def test_the_encoder_is_known_by_its_parameters(model, workdir, tmp_path):
     senses.check_encoder(made, other, path="s.npz")
 
 
-def test_nothing_to_learn_from(model, tmp_path):
+def test_no_targets(model, tmp_path):
   read = data.read_sentences(sense_files.write_columns(tmp_path))
   with pytest.raises(ConfigError, match="no word with a sense"):
     senses.train_senses(

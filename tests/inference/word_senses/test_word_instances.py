@@ -1,4 +1,4 @@
-"""Where a word is found, by hand; its vector, from the vectors of tokens."""
+"""Instances of words by hand, and their vectors from those of tokens."""
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ def places(text, *words):
   ]
 
 
-def test_whole_words_in_any_case():
+def test_whole_words_ignoring_case():
   text = "Bank of the riverbank: the bank's banks, BANK, bank_2, (bank)."
   found = places(text, "bank")
   assert [text[b:e] for b, e in found] == ["Bank", "bank", "BANK", "bank"]
@@ -25,7 +25,7 @@ def test_whole_words_in_any_case():
   assert places("banks", "bank") == places("", "bank") == []
 
 
-def test_several_words_and_words_of_several():
+def test_several_words_and_longer_names():
   text = "New York is new. In new york the Bank is old, the bank new."
   found = list(
     word_instances.find_instances([Text(text)], [" bank ", "new", "new york"])
@@ -38,7 +38,7 @@ def test_several_words_and_words_of_several():
     (50, "bank"),
     (55, "new"),
   ]
-  # The longer one isn't whole there, the shorter one is.
+  # Where the longer one isn't a whole word, the shorter one is.
   text = "New Yorkers love New York. A new day."
   found = list(word_instances.find_instances([Text(text)], ["New York", "new"]))
   assert [(x.begin, x.word) for x in found] == [
@@ -53,14 +53,15 @@ def test_several_words_and_words_of_several():
 
 
 def test_letters_accents_and_scripts():
-  # बैंक goes on in बैंकों by vowel signs, which are no letters.
+  # बैंक continues in बैंकों with vowel signs, which are not letters.
   assert places("बैंक और बैंकों", "बैंक") == [(0, 4)]
   assert places("cafe\u0301 cafe", "cafe") == [(6, 10)]
   assert places("Übung, übung", "ÜBUNG") == [(0, 5), (7, 12)]
-  # Chinese and Japanese have no spaces to be whole by.
+  # Chinese and Japanese have no spaces between words.
   assert places("在中国银行工作", "银行") == [(3, 5)]
   assert places("在bank里, xbank", "bank") == [(1, 5)]
-  assert places("می\u200cخواهم", "می") == []  # Joined, if not in sight.
+  # Joined by an invisible character.
+  assert places("می\u200cخواهم", "می") == []
 
 
 @pytest.mark.parametrize("word", ["", " ", "--", "."])
@@ -74,7 +75,7 @@ def test_words_with_senses():
   targets = (
     TargetWord("t0", 1, "bank", "NOUN", ("bank.money", "bank.house")),
     TargetWord("t1", 2, "bank", "VERB", ("bank.trust",)),
-    TargetWord("t2", 5, "bank", "NOUN", ()),  # Not known: not shown.
+    TargetWord("t2", 5, "bank", "NOUN", ()),  # Unknown senses are left out.
   )
   sentence = Sentence(words, targets, "d0", "semcor.tsv", 17)
   found = list(word_instances.find_labelled_instances([sentence], ["Bank"]))
@@ -86,7 +87,7 @@ def test_words_with_senses():
   assert found[0].text.text == text and found[0].text.words == words
   assert (found[0].text.file, found[0].text.line) == ("semcor.tsv", 17)
   assert found[0].text is found[1].text and found[0].word == "Bank"
-  # A form that is asked for is found as well.
+  # The form in the text matches as well.
   assert (
     len(list(word_instances.find_labelled_instances([sentence], ["banked"])))
     == 1
@@ -96,7 +97,7 @@ def test_words_with_senses():
   )
 
 
-def test_a_fair_draw_that_repeats():
+def test_a_uniform_reproducible_sample():
   texts = [Text(f"a bank {i} b") for i in range(200)]
   words = ["bank", "b"]
   kept, counts = word_instances.sample_instances(
@@ -116,11 +117,11 @@ def test_a_fair_draw_that_repeats():
   assert word_instances.sample_instances(iter(()), 5) == ([], {})
 
 
-def test_the_vector_is_the_mean_of_its_tokens(model):
+def test_the_vector_is_the_mean_of_the_words_tokens(model):
   texts = [
     Text("the cat sat on the house , the house ran", file="a.txt", line=3),
     text_lines.text_of_words(["a", "roasted", "in", "the", "house"]),
-    Text("house " * 60),  # Longer than the encoder: in windows.
+    Text("house " * 60),  # Longer than the encoder, so read in windows.
   ]
   options = vectors.VectorOptions(layers=(-1, 0), combine="concat")
   found = list(word_instances.find_instances(texts, ["house", "roasted"]))
@@ -138,17 +139,17 @@ def test_the_vector_is_the_mean_of_its_tokens(model):
     ]
     assert own
     np.testing.assert_allclose(value, tokens.values[own].mean(0), atol=1e-5)
-  # A word of several tokens is really pooled.
+  # This word has several tokens.
   roasted = (tokens.texts == 1) & (tokens.offsets[:, 0] == 2)
   assert roasted.sum() > 1
-  # The unit "word" says the same.
+  # Equal to the vectors of unit "word".
   words = vectors.collect(
     vectors.embed(model, texts[:1], options._replace(unit="word"))
   )
   np.testing.assert_allclose(values[0], words.values[5], atol=1e-5)
 
 
-def test_none_has_a_token(model):
+def test_instances_without_tokens(model):
   text = Text("a \u0001")
   found = [word_instances.Instance(text, 2, 3, "x")]
   kept, values = word_instances.embed_instances(model, found)

@@ -1,4 +1,4 @@
-"""Files with word senses: both formats, and what can be wrong with them."""
+"""Files with word senses: both formats, and malformed files."""
 
 import os
 import pathlib
@@ -20,7 +20,7 @@ DATA = pathlib.Path(
 )
 
 
-def test_both_formats_are_read_alike(tmp_path):
+def test_both_formats_give_the_same_sentences(tmp_path):
   columns = sense_files.write_columns(tmp_path)
   seen = Counter()
   made = list(data.read_sentences(columns, seen=seen))
@@ -31,7 +31,7 @@ def test_both_formats_are_read_alike(tmp_path):
   words = ("The", "cat", "sat", ".")
   assert made[0] == Sentence(words, (cat, sit), "br-a01", columns, 2)
   assert made[1].targets[0].senses == ("cat.2", "cat.1")
-  # The word without characters is left out.
+  # The word without characters is skipped.
   assert made[2].words == ("An", "old", "cat")
   assert [t.word for t in made[2].targets] == [1, 2]
 
@@ -42,10 +42,10 @@ def test_both_formats_are_read_alike(tmp_path):
     assert ours._replace(file="", line=0) == theirs._replace(file="", line=0)
 
 
-def test_a_document_stays_on_its_side(tmp_path):
+def test_held_out_documents_are_stable(tmp_path):
   names = [f"d{i:03d}" for i in range(2000)]
   held_out = {n for n in names if data.is_held_out(n, 0.1)}
-  assert 160 < len(held_out) < 240  # 200, standard deviation 13.
+  assert 160 < len(held_out) < 240  # 200 expected, standard deviation 13.
   assert held_out < {n for n in names if data.is_held_out(n, 0.2)}
   assert not any(data.is_held_out(n, 0.0) for n in names)
 
@@ -96,20 +96,22 @@ def test_bad_columns(tmp_path, text, message):
 def test_bad_xml(tmp_path):
   whole = sense_files.XML
 
-  def says(message, xml=whole, keys=sense_files.KEYS):
+  def check(message, xml=whole, keys=sense_files.KEYS):
     path = sense_files.write_xml(tmp_path, xml, keys)
     with pytest.raises(DataError, match=message):
       list(data.read_sentences(path))
 
-  says(r"data\.xml:9: not XML: mismatched", whole.replace("/se", "/"))
+  check(r"data\.xml:9: not XML: mismatched", whole.replace("/se", "/"))
   no_lemma = whole.replace('lemma="sit" ', "")
-  says(r"data\.xml:7: a word with a sense has no lemma \(br-a01\.s0", no_lemma)
+  check(r"data\.xml:7: a word with a sense has no lemma \(br-a01\.s0", no_lemma)
   no_id = whole.replace('id="br-a01.s000.t000"', "")
-  says(r"data\.xml:6: the instance '' has no key", no_id)
-  says(r"key\.txt: 1 keys have no .*, such as x", keys=sense_files.KEYS + "x y")
-  says(r"key\.txt:2: the instance a is repeated", keys="a b\na c\n")
-  says(r"key\.txt:1: the instance a has no sense", keys="a\n")
-  says(r"data\.xml:6: the instance 'br-a01\.s000\.t000' has no key", keys="\n")
+  check(r"data\.xml:6: the instance '' has no key", no_id)
+  check(
+    r"key\.txt: 1 keys have no .*, such as x", keys=sense_files.KEYS + "x y"
+  )
+  check(r"key\.txt:2: the instance a is repeated", keys="a b\na c\n")
+  check(r"key\.txt:1: the instance a has no sense", keys="a\n")
+  check(r"data\.xml:6: the instance 'br-a01\.s000\.t000' has no key", keys="\n")
   with pytest.raises(DataError, match=r"none\.tsv: No such file"):
     list(data.read_sentences(str(tmp_path / "none.tsv")))
   (tmp_path / "small.gold.key.txt").unlink()
@@ -147,7 +149,7 @@ def test_marked_texts():
       inputs.parse_marked_text(text)
 
 
-def test_questions_of_files(tmp_path):
+def test_json_and_marked_lines(tmp_path):
   path = tmp_path / "asked.jsonl"
   path.write_text(
     '{"tokens": ["a", "b"], "target": 1, "lemma": "b", "pos": "NOUN"}\n\n'

@@ -1,4 +1,4 @@
-"""`maskedlm word-senses`, as users call it."""
+"""`maskedlm word-senses`, called as users do."""
 
 import io
 import json
@@ -7,14 +7,13 @@ import sys
 
 import pytest
 
-from helpers import sense_files
-from helpers import vector_encoder as small
+from helpers import sense_files, vector_encoder
 from maskedlm.cli import main
 from maskedlm.inference.word_senses import data as sense_data
 from maskedlm.inference.word_senses import senses
 
-# Ten documents of two senses that only the other words tell apart, so that an
-# untrained encoder can.
+# Ten documents with two senses that differ in the other words only, which even
+# an untrained encoder can distinguish.
 WORDS = {"cat.1": "the {} sat on the mat", "cat.2": "a {} in paris , said she"}
 HELDOUT = 0.3
 
@@ -32,7 +31,7 @@ def columns():
 
 
 def xml(text):
-  """The same file as that of columns, but for its documents."""
+  """Returns (XML, keys) with the same words, without the documents."""
   rows, keys = ['<corpus><text id="x"><sentence id="x.s000">'], []
   for line in text.splitlines():
     if line.startswith("#") or not line:
@@ -50,7 +49,7 @@ def xml(text):
 
 @pytest.fixture
 def wsd(workdir, capsys):
-  """Calls the verb; returns what it says on stdout, or after an error."""
+  """Returns a function that runs the verb and returns its output or error."""
 
   def call(verb, *argv, checkpoint=workdir, expect=0):
     command = ["word-senses", verb, "--checkpoint", str(checkpoint)]
@@ -74,11 +73,11 @@ def trained(wsd, tmp_path):
   return data, out, said
 
 
-def test_trained_and_scored_on_documents_held_out(wsd, trained, tmp_path):
+def test_train_and_evaluate_on_held_out_documents(wsd, trained, tmp_path):
   data, out, said = trained
   names = [f"d{i}" for i in range(10)]
   held = {n for n in names if sense_data.is_held_out(n, HELDOUT)}
-  assert 0 < len(held) < 10 and "d9" in held  # The one that has "New".
+  assert 0 < len(held) < 10 and "d9" in held  # d9 has the word "New".
   kept = 10 - len(held)
   assert said.splitlines()[-2:] == [
     f"2 senses of 3 words, from {3 * kept} instances in {kept} documents "
@@ -96,15 +95,15 @@ def test_trained_and_scored_on_documents_held_out(wsd, trained, tmp_path):
     f"{total} instances in {len(held)} documents of {data}, held out of "
     "training"
   )
-  # Every sense is found; the most frequent one is right for two of three.
+  # All answers are correct; the most frequent sense is for two of three.
   right = 100.0 * 2 / 3
-  assert lines[3].split() == [
+  assert lines[2].split() == [
     *("NOUN", str(total - 1), "0", "100.0", "100.0", "100.0"),
     *(f"{right:.1f}",) * 3,
   ]
-  assert lines[4].split()[:4] == ["ADJ", "1", "0", "100.0"]
+  assert lines[3].split()[:4] == ["ADJ", "1", "0", "100.0"]
   assert "first sense: 1 instances, not in the" in said
-  assert "no answer" not in "".join(lines[3:])
+  assert "no answer" not in "".join(lines[2:])
   rows = {row["name"]: row for row in json.loads(table.read_text())}
   assert rows["ambiguous"]["instances"] == total - 1
   assert rows["NOUN"]["most_frequent"]["f1"] == pytest.approx(2 / 3)
@@ -115,18 +114,18 @@ def test_trained_and_scored_on_documents_held_out(wsd, trained, tmp_path):
   assert few.startswith(f"3 instances in 1 documents of {data}, held out")
 
 
-def test_another_file_is_scored_whole(wsd, trained, tmp_path):
+def test_another_file_is_scored_completely(wsd, trained, tmp_path):
   _, out, _ = trained
   text, keys = xml(columns() + "\nmat\tmat\tNOUN\tmat.1\n")
   data = sense_files.write_xml(tmp_path, text, keys)
   lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()
   assert lines[0] == f"32 instances in 1 documents of {data}"
-  # 30 of 30 answers, to 31 instances: F1 is 60 / 61.
-  assert lines[3].split()[:6] == ["NOUN", "31", "1", "100.0", "96.8", "98.4"]
+  # 30 of 30 answers are correct, of 31 instances: F1 is 60 / 61.
+  assert lines[2].split()[:6] == ["NOUN", "31", "1", "100.0", "96.8", "98.4"]
   assert any(line.startswith("no answer: 1 instances") for line in lines)
 
 
-def test_senses_saved_from_python(wsd, trained, model, tmp_path):
+def test_senses_saved_in_python(wsd, trained, model, tmp_path):
   data, _, _ = trained
   options = senses.word_vector_options(model.cfg, combine="concat")
   made = senses.train_senses(model, sense_data.read_sentences(data), options)
@@ -134,31 +133,31 @@ def test_senses_saved_from_python(wsd, trained, model, tmp_path):
   senses.save_senses(out, made)
   lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()
   assert lines[0] == f"31 instances in 10 documents of {data}"
-  told = wsd("predict", "--senses", out, "the *cat|cat|NOUN* sat on the mat")
-  assert "cat.1  1.000" in told
+  output = wsd("predict", "--senses", out, "the *cat|cat|NOUN* sat on the mat")
+  assert "cat.1  1.000" in output
 
 
 def test_predict(wsd, trained, tmp_path, monkeypatch):
   _, out, _ = trained
-  told = wsd(
+  output = wsd(
     *("predict", "--senses", out, "the *cat|cat|NOUN* sat on the mat"),
     "a *Cat* in paris , said she",
     "an *other|other|ADJ* *dog*",
   ).splitlines()
-  assert told[0] == "the *cat* sat on the mat"
-  assert told[1].startswith("  cat.1  1.000  as in: the *cat* sat on the mat")
-  assert told[2].startswith("  cat.2  0.")
-  assert told[4].startswith("  cat.2  1.000")
-  assert told[7] == "  other.1  first sense"
-  assert told[9] == "  unknown: the word was not in the training data"
+  assert output[0] == "the *cat* sat on the mat"
+  assert output[1].startswith("  cat.1  1.000  as in: the *cat* sat on the mat")
+  assert output[2].startswith("  cat.2  0.")
+  assert output[4].startswith("  cat.2  1.000")
+  assert output[7] == "  other.1  first sense"
+  assert output[9] == "  unknown: the word was not in the training data"
 
-  asked = {"tokens": ["the", "cats"], "target": 1, "lemma": "cat"}
-  stdin = io.TextIOWrapper(io.BytesIO(json.dumps(asked).encode()))
+  question = {"tokens": ["the", "cats"], "target": 1, "lemma": "cat"}
+  stdin = io.TextIOWrapper(io.BytesIO(json.dumps(question).encode()))
   monkeypatch.setattr(sys, "stdin", stdin)
-  told = wsd(
+  output = wsd(
     *("predict", "--senses", out, "--format=jsonl", "--json", "--top_k=1"),
   )
-  made = json.loads(told)
+  made = json.loads(output)
   assert made["target"] == "cats" and made["candidates"] == 2
   assert len(made["senses"]) == 1 and made["line"] == 1
   assert made["senses"][0]["sense"] in WORDS
@@ -166,14 +165,14 @@ def test_predict(wsd, trained, tmp_path, monkeypatch):
 
 def test_errors(wsd, trained, workdir, tmp_path):
   data, out, _ = trained
-  other = small.make(tmp_path / "other", init_stddev=0.2)
+  other = vector_encoder.make(tmp_path / "other", init_stddev=0.2)
   said = wsd("predict", "--senses", out, "*a*", checkpoint=other, expect=2)
   assert "has senses of another encoder" in said and said.count("\n") == 1
   whole = tmp_path / "whole.npz"
   wsd("train", "--data", data, "--out", whole)
   said = wsd("evaluate", "--senses", whole, "--data", data, expect=2)
   assert "was trained on all of" in said
-  # What was there stays, until there is something to write.
+  # Existing files are kept until there is something to write.
   keys, none = tmp_path / "keys.txt", tmp_path / "none.tsv"
   keys.write_text("of before")
   none.write_text(pathlib.Path(data).read_text().partition("\n")[0] + "\n")
