@@ -196,8 +196,7 @@ def train(args: argparse.Namespace) -> int:
 def evaluate(args: argparse.Namespace) -> int:
   """Runs `maskedlm word-senses evaluate`; returns the exit code."""
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.word_senses import data, senses
-  from maskedlm.inference.word_senses import scores as sense_scores
+  from maskedlm.inference.word_senses import data, scores, senses
 
   shared.check_at_least(args, max_documents=0)
   if args.out:
@@ -235,14 +234,14 @@ def evaluate(args: argparse.Namespace) -> int:
       (target, rank(sentence, target, x))
       for (sentence, target), x in zip(targets, values, strict=True)
     ]
-    counts.update(sense_scores.count_answers(learned, answered))
+    counts.update(scores.count_answers(learned, answered))
     keys += [
       f"{target.id} {learned.names[answer.senses[0]]}\n"
       for target, answer in answered
       if answer.senses
     ]
-    show(counts[sense_scores.ALL, "instances"])
-  lines = sense_scores.make_rows(counts)
+    show(counts[scores.ALL, "instances"])
+  lines = scores.make_rows(counts)
   if not lines:
     raise ConfigError(
       f"no word to score: of {args.data}, no document was held out by "
@@ -257,9 +256,9 @@ def evaluate(args: argparse.Namespace) -> int:
 
 def _report(args, counts, lines, documents: int, *, own: bool) -> None:
   """Prints the scores, and writes them to --out."""
-  from maskedlm.inference.word_senses import scores as sense_scores
+  from maskedlm.inference.word_senses import scores
 
-  total = sense_scores.ALL
+  total = scores.ALL
   instances = counts[total, "instances"]
   console.clear_progress()
   table = [
@@ -280,7 +279,7 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
     f"{instances:,} instances in {documents:,} documents of {args.data}"
     + (", held out of training" if own else "")
   )
-  print(sense_scores.format_rows(lines))
+  print(scores.format_rows(lines))
   missing = instances - counts[total, "answered"]
   if missing:
     print(
@@ -301,8 +300,7 @@ def _report(args, counts, lines, documents: int, *, own: bool) -> None:
 def predict(args: argparse.Namespace) -> int:
   """Runs `maskedlm word-senses predict`; returns the exit code."""
   from maskedlm.data.labelled import text_lines
-  from maskedlm.inference.word_senses import inputs as sense_inputs
-  from maskedlm.inference.word_senses import senses
+  from maskedlm.inference.word_senses import inputs, senses
 
   if args.text and args.input != ["-"]:
     raise ConfigError("give one of --input and texts.")
@@ -311,11 +309,11 @@ def predict(args: argparse.Namespace) -> int:
   learned, model, options = _open(args)
   rank = senses.make_ranker(learned)
   show = _show_json if args.json else _show
-  sentences = sense_inputs.read_marked_words(
+  sentences = inputs.read_marked_words(
     args.input, form=args.format, field=args.field
   )
   if args.text:
-    sentences = map(sense_inputs.parse_marked_text, args.text)
+    sentences = map(inputs.parse_marked_text, args.text)
   for some in text_lines.request_groups(
     sentences, CHUNK, args.text, args.input
   ):

@@ -1,7 +1,7 @@
 """Opens a checkpoint for export and selects the part to export.
 
-What is in the checkpoint besides that part is left out; what can't be left out
-without changing the model's outputs is an error.
+Everything else in the checkpoint is left out; if that would change the model's
+outputs, it is an error.
 """
 
 import dataclasses
@@ -9,7 +9,7 @@ import pathlib
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from maskedlm.core.errors import InteropError, did_you_mean
+from maskedlm.core.errors import InteropError, check_name
 from maskedlm.core.task import Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune import initial_params
@@ -53,11 +53,8 @@ def open_export_source(
     InteropError: the checkpoint lacks the part, or has a head that can't be
       exported.
   """
-  if part not in PARTS:
-    raise InteropError(
-      f"--part={part!r} is unknown{did_you_mean(part, PARTS)}; known: "
-      f"{', '.join(PARTS[1:])}."
-    )
+  if part:
+    check_name("--part", part, PARTS[1:], InteropError)
   start = load.open_best(path)
   params, cfg, task = dict(start.params), start.cfg, dict(start.meta["task"])
   if part == "generator":

@@ -14,7 +14,7 @@ import jax.export
 import jax.numpy as jnp
 from flax import traverse_util
 
-from maskedlm.core.errors import InteropError
+from maskedlm.core.errors import InteropError, check_name
 from maskedlm.inference.vectors import vectors
 from maskedlm.interop import export_source, heads
 from maskedlm.interop.huggingface import tensors, tokenizer_files
@@ -49,12 +49,8 @@ def export_stablehlo(
       exported.
     CheckpointError, ConfigError: the checkpoint can't be read.
   """
-  unknown = [name for name in platforms if name not in PLATFORMS]
-  if unknown or not platforms:
-    raise InteropError(
-      f"--platforms: {', '.join(unknown) or 'none'}; known: "
-      f"{', '.join(PLATFORMS)}."
-    )
+  for name in platforms or [""]:
+    check_name("--platforms", name, PLATFORMS, InteropError)
   with output_options.new_folder(out) as unfinished:
     opened = export_source.open_export_source(path, part=part, log=log)
     cfg, flat = opened.cfg, traverse_util.flatten_dict(opened.params, sep="/")

@@ -1,1 +1,1 @@
-"""On the device: encoder, heads, losses, masking. Never imports data."""
+"""Computes on the device: encoder, heads, losses, masking. Never imports data."""

@@ -1,1 +1,1 @@
-"""What a run takes of machines that aren't here: fits, traffic, time."""
+"""Plans runs on machines that aren't here: memory, traffic and time."""

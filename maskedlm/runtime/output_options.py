@@ -1,7 +1,7 @@
 """Options that name an output, such as --out: checked before the work starts.
 
-What still fails when the output is written, such as a full disk, is raised as a
-one-line error that names the option.
+Later failures to write, such as a full disk, are raised as one-line errors that
+name the option.
 """
 
 import contextlib

@@ -11,7 +11,7 @@ from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import architecture, encoder, heads, layers
 from maskedlm.modeling.architecture import EncoderConfig, encoder_config
-from maskedlm.modeling.attention.layer import IMPLEMENTATIONS
+from maskedlm.modeling.attention.dispatch import IMPLEMENTATIONS
 
 
 def test_config_survives_json():
@@ -38,7 +38,7 @@ def test_choices_are_those_of_the_tables():
     "activation": layers.ACTIVATIONS,
     "dtype": layers.DTYPES,
     "remat": encoder.REMAT,
-    "attention": ("auto", *IMPLEMENTATIONS),
+    "attention": IMPLEMENTATIONS,
     "position": encoder.POSITIONS,
     "norm_order": encoder.RESIDUALS,
     "norm_kind": encoder.NORMS,

@@ -1,1 +1,1 @@
-"""The page of `maskedlm demo`, served on this machine."""
+"""Serves the page of `maskedlm demo` on this machine."""

@@ -122,7 +122,7 @@ def choose_panels(runs: Sequence[Run]) -> list[Panel]:
 
 
 def draw_curves(path: str, runs: Mapping[str, Run]) -> None:
-  """The picture of runs by name: a colour each."""
+  """Draws the curves of runs by name, one colour each."""
   from matplotlib import lines, ticker
 
   drawn = choose_panels(list(runs.values()))

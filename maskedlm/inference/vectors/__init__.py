@@ -1,1 +1,1 @@
-"""Contextual vectors of tokens, words and texts, and measures on them."""
+"""Computes contextual vectors of tokens, words and texts, and measures on them."""

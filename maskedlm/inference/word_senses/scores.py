@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from maskedlm.inference.word_senses.data import TargetWord
 from maskedlm.inference.word_senses.senses import Answer, Senses
+from maskedlm.runtime import console
 
 POS = ("NOUN", "VERB", "ADJ", "ADV")
 # Rows over several parts of speech.
@@ -88,17 +89,16 @@ def make_rows(counts: Mapping[tuple[str, str], int]) -> list[ScoreRow]:
 
 def format_rows(lines: Iterable[ScoreRow]) -> str:
   """Returns the table as text, in percent, as the official scorer prints it."""
-  heads = "     P      R     F1"
-  text = [
-    f"{'':31}  {'nearest neighbour':^20}  {'most frequent sense':^20}".rstrip(),
-    f"{'':10}{'instances':>10}{'no answer':>11}  {heads}  {heads}",
-  ]
-  for line in lines:
-    cells = "  ".join(
-      "".join(f"{100 * value:7.1f}" for value in system)[1:]
-      for system in (line.nearest, line.most_frequent)
+  columns = ("", "instances", "no answer", "nearest: P", "R", "F1")
+  rows = (
+    (
+      line.name,
+      f"{line.instances:,}",
+      f"{line.unanswered:,}",
+      *(f"{100 * x:.1f}" for x in (*line.nearest, *line.most_frequent)),
     )
-    text.append(
-      f"{line.name:10}{line.instances:10,}{line.unanswered:11,}  {cells}"
-    )
-  return "\n".join(text)
+    for line in lines
+  )
+  return "\n".join(
+    console.table((*columns, "most frequent: P", "R", "F1"), rows)
+  )

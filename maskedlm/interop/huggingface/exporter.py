@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from flax import traverse_util
 
-from maskedlm.core.errors import InteropError
+from maskedlm.core.errors import InteropError, check_name
 from maskedlm.inference.vectors import vectors
 from maskedlm.interop import export_source, labels
 from maskedlm.interop.export_source import ExportSource
@@ -85,10 +85,8 @@ def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
   Raises:
     InteropError: it is unknown, or lacks an option of the encoder.
   """
-  if name and name not in ARCHITECTURES:
-    raise InteropError(
-      f"--architecture={name!r}: known: {', '.join(ARCHITECTURES)}."
-    )
+  if name:
+    check_name("--architecture", name, ARCHITECTURES, InteropError)
   chosen = ARCHITECTURES[name or _fitting(opened)]
   misfits = config_json.unsupported_options(opened.cfg, chosen)
   if misfits:

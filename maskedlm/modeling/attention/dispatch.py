@@ -67,7 +67,7 @@ def check_supported(name: str, case: Case) -> None:
   """Raises ConfigError if an implementation does not support the case.
 
   Args:
-    name: one of KNOWN; "auto" supports every case.
+    name: one of IMPLEMENTATIONS; "auto" supports every case.
     case: what is to be computed.
   """
   why = "" if name == "auto" else refusal(name, case)
@@ -79,7 +79,7 @@ def refusal(name: str, case: Case) -> str:
   """Returns why an implementation does not support a case, and the remedy.
 
   Args:
-    name: one of KNOWN, except "auto".
+    name: one of IMPLEMENTATIONS, except "auto".
     case: what is to be computed.
 
   Returns:

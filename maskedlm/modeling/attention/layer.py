@@ -25,9 +25,9 @@ def attend(query, key, value, mask: AttentionMask, *, implementation: str):
   Args:
     query, key, value: [B, L, H, K], of the type of the result.
     mask: which keys a query attends to.
-    implementation: one of dispatch.KNOWN, except "auto".
+    implementation: one of dispatch.IMPLEMENTATIONS, except "auto".
   """
-  return IMPLEMENTATIONS[implementation](query, key, value, mask)
+  return FUNCTIONS[implementation](query, key, value, mask)
 
 
 def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
@@ -46,7 +46,7 @@ def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
   return jnp.einsum("BHLS,BSHK->BLHK", weights.astype(value.dtype), value)
 
 
-IMPLEMENTATIONS = {
+FUNCTIONS = {
   "xla": plain,
   "blockwise": blockwise.attend,
   "cudnn": vendor_kernels.cudnn,
@@ -63,7 +63,7 @@ class Attention(nn.Module):
   dtype: str
   output_stddev: float | None = None  # Of the last layer; None: init_stddev.
   use_bias: bool = True
-  implementation: str = "xla"  # One of dispatch.KNOWN.
+  implementation: str = "xla"  # One of dispatch.IMPLEMENTATIONS.
 
   @nn.compact
   def __call__(self, x, mask: AttentionMask, rotation=None, *, train: bool):

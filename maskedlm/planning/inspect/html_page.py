@@ -1,4 +1,4 @@
-"""The page of `maskedlm inspect --html`: one file, nothing to load."""
+"""Renders the page of `maskedlm inspect --html`, which loads nothing."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ WIDTH, HEIGHT, LEFT, BOTTOM = 640, 200, 70, 30  # Of the curve, in pixels.
 def render_page(
   name: str, sections, rows, curve: Sequence[tuple[int, float]]
 ) -> str:
-  """The page as text.
+  """Returns the page as HTML.
 
   Args:
     name: of the run.
@@ -55,7 +55,7 @@ def _row(row) -> str:
     if treatment:
       space = " " if text.startswith(" ") else ""
       there = f"<bdi>{text.strip()}</bdi>"
-      if treatment != "label":  # It isn't there any more.
+      if treatment != "label":  # The token was deleted.
         there = f"<s>{there}</s>"
       text = f"{space}<span class={treatment}>{there} <bdi>{shown}</bdi></span>"
     parts.append(text)

@@ -126,7 +126,7 @@ def test_a_config_is_checked():
 
 
 def test_names():
-  assert ("auto", *layer.IMPLEMENTATIONS) == dispatch.IMPLEMENTATIONS
+  assert ("auto", *layer.FUNCTIONS) == dispatch.IMPLEMENTATIONS
   axes = (*vendor_kernels.ROWS, vendor_kernels.HEADS)
   assert axes == sharding.AXES and vendor_kernels.ROWS == sharding.ROWS
 
