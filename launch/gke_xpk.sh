@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
-# A slice of a GKE cluster, by xpk (`pip install xpk`; it needs gcloud, kubectl
-# and kueuectl: https://github.com/AI-Hypercomputer/xpk).
+# Runs maskedlm on a TPU slice of a GKE cluster, with xpk (`pip install xpk`; it
+# needs gcloud, kubectl and kueuectl:
+# https://github.com/AI-Hypercomputer/xpk).
 #
 #   CLUSTER=... ZONE=... PROJECT=... launch/gke_xpk.sh [--dry-run] STEP ...
 #
 #   cluster [xpk flags]   create it: TPU_TYPE=v5litepod-256 ... cluster --spot
-#   storage               attach BUCKET, as /bucket
+#   storage               attach BUCKET as /bucket
 #   image                 build and push IMAGE=REGION-docker.pkg.dev/P/R/maskedlm
-#   run pretrain ...      `maskedlm pretrain ...` as the workload NAME; started
-#                         again, 50 times at most, when a host or the storage fails
-#   status                workloads, and what they wait for
-#   logs                  of its first host, as they come
-#   stop                  delete the workload: it saves first
-#   delete                the cluster; from here on it costs nothing
+#   run pretrain ...      run `maskedlm pretrain ...` as the workload NAME; it is
+#                         restarted, at most 50 times, if a host or storage fails
+#   status                list workloads and what they wait for
+#   logs                  follow the log of its first host
+#   stop                  delete the workload, which saves first
+#   delete                delete the cluster, which then costs nothing
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . launch/lib.sh

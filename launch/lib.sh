@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# What the scripts here share; sourced by them. `run COMMAND ...` prints a
-# command, as one could type it, and runs it unless DRY_RUN is set.
+# Functions sourced by the scripts here. `run COMMAND ...` prints a command as
+# one would type it, and runs it unless DRY_RUN is set.
 
-quote() {  # WORD ...: as a shell would read them again.
+quote() {  # WORD ...: prints the words quoted for a shell.
   local word line=""
   for word in "$@"; do
     case $word in
@@ -18,11 +18,11 @@ run() {
   [ -n "${DRY_RUN:-}" ] || "$@"
 }
 
-need() {  # NAME ...: variables that must be set.
+need() {  # NAME ...: exits with an error if a variable is not set.
   local variable
   for variable in "$@"; do
     if [ -z "${!variable:-}" ]; then
-      echo "error: $variable is not set; the head of $0 says what it is" >&2
+      echo "error: $variable is not set; see the comment at the top of $0" >&2
       exit 2
     fi
   done

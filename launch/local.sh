@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# A pod in small, on this machine's CPU: HOSTS processes of DEVICES virtual
-# devices each, that talk over 127.0.0.1.
+# Simulates a pod on this machine's CPU: HOSTS processes with DEVICES virtual
+# devices each, which communicate over 127.0.0.1.
 #
 #   HOSTS=2 DEVICES=4 launch/local.sh [--dry-run] pretrain --config=... ...
 #
-# Ctrl-C or `kill` of any one: all save the same step and stop.
+# On Ctrl-C, or `kill` of any of them, all save the same step and stop.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . launch/lib.sh
@@ -19,13 +19,14 @@ for ((i = 0; i < hosts; i++)); do
   quote "${command[@]}"
   if [ -z "${DRY_RUN:-}" ]; then "${command[@]}" & pids+=($!); fi
 done
-# Ctrl-C too: bash has what is in the background ignore it, until it trains.
+# Forwards Ctrl-C too, as bash makes background processes ignore it (until they
+# train).
 trap 'kill -TERM "${pids[@]}" 2>/dev/null' TERM INT
 code=0
 for pid in ${pids[@]+"${pids[@]}"}; do
   status=0
   until wait "$pid" && status=0 || status=$?; ! kill -0 "$pid" 2>/dev/null; do
-    :  # A signal has ended the waiting, not the process.
+    :  # A signal ended the wait, not the process.
   done
   [ "$status" = 0 ] || code=$status
 done

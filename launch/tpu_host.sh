@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# On one host of a slice, by `tpu_vm.sh install`: Python, maskedlm, the bucket.
+# Installs Python and maskedlm and mounts the bucket on one host of a slice.
+# `tpu_vm.sh install` runs it on all hosts.
 #
 #   launch/tpu_host.sh [--dry-run] BUCKET
 set -euo pipefail
@@ -7,7 +8,7 @@ cd "$(dirname "$0")/.."
 . launch/lib.sh
 if [ "${1:-}" = --dry-run ]; then DRY_RUN=1; shift; fi
 [ $# = 1 ] || { echo "error: usage: tpu_host.sh BUCKET" >&2; exit 2; }
-# The images have Python 3.10; uv brings one of its own.
+# The images have Python 3.10; uv installs a newer one.
 run bash -c "curl -LsSf https://astral.sh/uv/install.sh | sh"
 run ~/.local/bin/uv venv --clear --python=3.12 ~/venv
 run ~/.local/bin/uv pip install --python ~/venv/bin/python ".[gcs,tpu]"
@@ -20,7 +21,7 @@ sudo tee /usr/share/keyrings/cloud.google.asc >/dev/null"
 run sudo apt-get update
 run sudo apt-get install --yes gcsfuse
 run mkdir -p ~/bucket
-# Nothing is remembered of a file's name: hosts must see a rename at once.
+# No caching of metadata, so that all hosts see a rename at once.
 run bash -c "mountpoint -q ~/bucket || gcsfuse --implicit-dirs \
 --metadata-cache-ttl-secs=0 --metadata-cache-negative-ttl-secs=0 \
 --rename-dir-limit=100000 $1 ~/bucket"

@@ -1,21 +1,22 @@
 #!/usr/bin/env bash
-# A Cloud TPU slice by a queued resource, from the request to its end.
+# Manages a Cloud TPU slice as a queued resource, from request to deletion.
 #
 #   NAME=... ZONE=... launch/tpu_vm.sh [--dry-run] STEP [arguments]
 #
-#   create [gcloud flags]   ask for the slice: ACCELERATOR=v5litepod-256
+#   create [gcloud flags]   request the slice: ACCELERATOR=v5litepod-256
 #                           RUNTIME=v2-alpha-tpuv5-lite ... create --spot
-#   wait                    until it is there (the queue may take hours)
-#   install                 this checkout (git HEAD), Python and JAX, on all
-#                           hosts; mounts BUCKET at ~/bucket
-#   copy                    gs://BUCKET/$CORPUS -> ~/corpus on each host's disk
-#   run pretrain ...        `maskedlm pretrain ...` on all hosts, in ~/maskedlm;
-#                           it outlives this shell, and a crash of one host
-#   logs                    of host 0, as they come
-#   stop                    all save the same step and end
-#   restart pretrain ...    after a preemption: delete, create with $CREATE,
-#                           wait, install, copy, run; CREATE="--spot"
-#   delete                  the slice; from here on it costs nothing
+#   wait                    wait until it is active (may take hours)
+#   install                 install this checkout (git HEAD), Python and JAX on
+#                           all hosts; mount BUCKET at ~/bucket
+#   copy                    copy gs://BUCKET/$CORPUS to each host's ~/corpus
+#   run pretrain ...        run `maskedlm pretrain ...` on all hosts, in
+#                           ~/maskedlm; it survives this shell and the crash of
+#                           a host
+#   logs                    follow the log of host 0
+#   stop                    stop the run: all hosts save the same step and end
+#   restart pretrain ...    after a preemption: delete, create with $CREATE
+#                           (such as --spot), wait, install, copy, run
+#   delete                  delete the slice, which then costs nothing
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . launch/lib.sh
@@ -26,7 +27,7 @@ shift || true
 queue=(gcloud compute tpus queued-resources)
 at=("--zone=$ZONE" ${PROJECT:+"--project=$PROJECT"})
 
-on_all() {  # COMMAND: on every host of the slice.
+on_all() {  # COMMAND: runs it on every host of the slice.
   run gcloud compute tpus tpu-vm ssh "$NAME" "${at[@]}" --worker=all \
     --command="$1"
 }
@@ -54,10 +55,10 @@ do sleep 30; done"
     on_all "gcloud storage rsync --recursive gs://$BUCKET/$CORPUS corpus"
     ;;
   run)
-    # Restarted, with all others, when any host fails or the storage does (74),
-    # 50 times a day at most: a disk may stay full. Not when the input is wrong
-    # (2), training diverged (3) or it was stopped and saved (75). It has ten
-    # minutes to save, and may map as many files as the corpus has.
+    # All hosts restart if one fails or the storage does (74), at most 50 times a
+    # day, as a disk may stay full. They don't if the input is wrong (2),
+    # training diverged (3), or the run was stopped and saved (75). The limits
+    # leave ten minutes for saving, and a file handle for each corpus file.
     on_all "sudo systemctl reset-failed maskedlm 2>/dev/null; \
 sudo systemd-run --unit=maskedlm --uid=\$USER --setenv=HOME=\$HOME \
 --working-directory=\$HOME/maskedlm --property=Restart=on-failure \
@@ -75,7 +76,7 @@ sudo systemd-run --unit=maskedlm --uid=\$USER --setenv=HOME=\$HOME \
     ;;
   restart)
     for each in delete "create ${CREATE:-}" wait install copy; do
-      # shellcheck disable=SC2086 # CREATE is several flags.
+      # shellcheck disable=SC2086 # CREATE may be several flags.
       launch/tpu_vm.sh $each
     done
     launch/tpu_vm.sh run "$@"
