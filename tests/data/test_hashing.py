@@ -9,8 +9,8 @@ SIZES = [1, 2, 3, 7, 1000, 65537]
 
 
 def test_bits_are_the_chain_of_splitmix64_finalizers():
-  # Worked in plain integers: SplitMix64 seeded with 0 gives 0xE220A8397B1DCDAF
-  # first (Vigna's reference), which is our finalizer of 0 + golden.
+  # In plain integers: SplitMix64 seeded with 0 gives 0xE220A8397B1DCDAF first
+  # (Vigna's reference), which is the finalizer of 0 + golden.
   mask = (1 << 64) - 1
 
   def mix(x):
@@ -25,7 +25,7 @@ def test_bits_are_the_chain_of_splitmix64_finalizers():
   assert int(hashing.bits(5, 11)) == second
 
 
-def test_bits_broadcast_and_do_not_depend_on_how_they_are_asked_for():
+def test_bits_broadcast_and_are_those_of_single_calls():
   epoch, row = np.arange(3)[:, None], np.arange(5)
   together = hashing.bits(9, "use", epoch, row)
   assert together.shape == (3, 5) and together.dtype == np.uint64

@@ -1,4 +1,4 @@
-"""The corpus on disk: what goes in comes out, and damage is found."""
+"""The corpus on disk: reading returns what was written; damage is found."""
 
 import collections
 import errno
@@ -31,7 +31,7 @@ def ids(*values):
   return np.array(values, np.int32)
 
 
-# Two of the train documents share the first shard of at most 7 tokens.
+# The first two train documents share a shard of at most 7 tokens.
 DOCUMENTS = [
   ("train", [ids(5, 6, 7), ids(8)]),
   ("heldout", [ids(9)]),
@@ -61,7 +61,7 @@ def everything(column):
   return concat.take(column, np.arange(concat.size(column))).tolist()
 
 
-def test_what_is_written_is_read(write):
+def test_reading_returns_what_was_written(write):
   corpus = write(DOCUMENTS, options={"corpus.source": "text:x"})
   assert everything(corpus.train.tokens) == [5, 6, 7, 8, 9, 10, 6, 6, 7, 7, 7]
   assert everything(corpus.train.sentences) == [0, 3, 4, 6, 8, 11]
@@ -69,7 +69,6 @@ def test_what_is_written_is_read(write):
   assert everything(corpus.heldout.tokens) == [9]
   assert everything(corpus.heldout.sentences) == [0, 1]
   assert everything(corpus.heldout.documents) == [0, 1]
-  # Of train only.
   assert corpus.token_counts[:11].tolist() == [0, 0, 0, 0, 0, 1, 3, 4, 1, 1, 1]
   assert corpus.token_counts.shape == (corpus.tokenizer.vocab_size,)
   assert corpus.token_counts.dtype == np.int64
@@ -146,7 +145,7 @@ def test_large_vocabularies_take_four_bytes(write):
 
 
 @pytest.mark.parametrize("length", [0, 1, 123_456])
-def test_files_are_what_numpy_writes(tmp_path, length):
+def test_headers_are_those_of_numpy(tmp_path, length):
   for dtype in ("<u2", "<u4", "<i8"):
     values = np.zeros(length, dtype)
     np.save(tmp_path / "values.npy", values)
@@ -165,14 +164,16 @@ def test_an_interrupted_write_leaves_nothing(write, tmp_path):
   assert os.listdir(tmp_path) == []
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(write, tmp_path, monkeypatch):
+def test_a_full_disk_is_an_error_and_leaves_nothing(
+  write, tmp_path, monkeypatch
+):
   def full(file):
     raise OSError(errno.ENOSPC, "No space left on device")
 
   monkeypatch.setattr(output_files, "sync", full)
   with pytest.raises(StorageError, match=r"No space left.*make room") as error:
     write(DOCUMENTS)
-  assert error.value.exit_code == 74  # Upon which it is started again.
+  assert error.value.exit_code == 74  # For which a job is restarted.
   assert os.listdir(tmp_path) == []
 
 
@@ -187,9 +188,9 @@ def test_remains_of_a_killed_write_are_removed(write, tmp_path):
   assert not os.path.exists(f"{corpus.path}/train-00007.tokens.npy")
 
 
-def test_what_is_there_is_not_overwritten(write, tmp_path):
+def test_existing_files_are_not_overwritten(write, tmp_path):
   (tmp_path / "corpus").mkdir()
-  write(DOCUMENTS)  # An empty directory is no loss.
+  write(DOCUMENTS)  # An empty directory may be replaced.
   with pytest.raises(CorpusError, match="already exists; move it away"):
     write(DOCUMENTS)
   assert store.verify_corpus(tmp_path / "corpus") == []
@@ -198,7 +199,7 @@ def test_what_is_there_is_not_overwritten(write, tmp_path):
     write(DOCUMENTS, "file")
 
 
-def test_a_folder_of_the_user_s_is_no_remains(write, tmp_path):
+def test_a_folder_of_the_user_is_kept(write, tmp_path):
   for name in ("one.tmp", "two.tmp"):
     kept = tmp_path / name / "tokenizer.json"
     kept.parent.mkdir()
@@ -223,14 +224,14 @@ def test_the_fingerprint_is_of_the_data_alone(write):
 
 
 def edit_meta(path, **fields):
-  """Changes meta.json as a program would that knows of the checksum."""
+  """Changes meta.json and its checksum."""
   file = pathlib.Path(path, "meta.json")
   meta = json.loads(file.read_text()) | fields
   meta["checksum"] = manifest.checksum(meta)
   file.write_text(json.dumps(meta))
 
 
-def test_what_can_not_be_opened_says_why_and_what_to_do(write, tmp_path):
+def test_errors_of_opening_give_the_reason_and_the_remedy(write, tmp_path):
   with pytest.raises(CorpusError, match=r"no such corpus.*maskedlm prepare"):
     store.open_corpus(tmp_path / "nowhere")
   path = pathlib.Path(write(DOCUMENTS).path)
@@ -303,8 +304,7 @@ def test_verify_names_every_problem(write):
     assert sum(name in problem for problem in problems) == 1
 
 
-def test_verify_finds_what_checksums_can_not(write):
-  """A writer's mistakes: the files are as it left them, and wrong."""
+def test_verify_finds_wrong_content_with_right_checksums(write):
   path = write(DOCUMENTS).path
   edit_meta(path, fingerprint="0" * 64)
   assert "fingerprint" in store.verify_corpus(path)[0]

@@ -1,4 +1,4 @@
-"""Files of labelled examples: what is read, and how what is wrong is told."""
+"""Files of labelled examples: formats, and errors in one line."""
 
 import decimal
 import json
@@ -26,7 +26,7 @@ def found(path, **options):
   return [(r.line, r.fields) for r in records(path, **options)]
 
 
-def test_tsv_takes_quotes_as_text(tmp_path):
+def test_quotes_in_tsv_are_text(tmp_path):
   path = write(
     tmp_path / "a.tsv",
     b'\xef\xbb\xbftext\tlabel\r\nHe said "no .\t1\r\n\n"Yes"\t0',
@@ -40,7 +40,7 @@ def test_tsv_takes_quotes_as_text(tmp_path):
 
 
 def test_only_newlines_end_a_row(tmp_path):
-  """U+2028, U+0085 and form feeds are whitespace within a text."""
+  # U+2028, U+0085 and form feeds are whitespace within a text.
   text = "a\u2028b\x85c\x0cd\re"
   path = write(tmp_path / "a.tsv", f"text\tlabel\n{text}\t1\n")
   assert found(path) == [(2, {"text": text, "label": "1"})]
@@ -51,15 +51,15 @@ def test_csv_quotes(tmp_path):
     tmp_path / "a.csv",
     'text,label\n"one, ""two""\nthree",x\n\nfour,"y"\n',
   )
-  # The line is where a row begins.
+  # The line is the first one of the row.
   assert found(path) == [
     (2, {"text": 'one, "two"\nthree', "label": "x"}),
     (5, {"text": "four", "label": "y"}),
   ]
 
 
-def test_a_field_of_a_csv_may_be_a_book(tmp_path):
-  text = "word, " * 50_000  # Over the 131,072 characters of the module csv.
+def test_a_csv_field_may_be_long(tmp_path):
+  text = "word, " * 50_000  # More than csv's default of 131,072.
   path = write(tmp_path / "a.csv", f'text,label\n"{text}",x\n')
   assert found(path) == [(2, {"text": text, "label": "x"})]
 
@@ -119,7 +119,7 @@ def test_a_file_without_a_header(tmp_path):
   assert found(path, header=("label", "text")) == expected
 
 
-def test_ragged_rows_can_be_left_out(tmp_path):
+def test_ragged_rows_can_be_skipped(tmp_path):
   path = write(tmp_path / "a.tsv", "a\tb\n1\n2\t3\n4\t5\t6\n")
   errors = []
   assert found(path, ragged=errors.append) == [(3, {"a": "2", "b": "3"})]
@@ -161,7 +161,7 @@ def test_ragged_rows_can_be_left_out(tmp_path):
     ("a.xlsx", "x", "a.xlsx: the name ends in '.xlsx'; expected .tsv"),
   ],
 )
-def test_what_is_wrong_is_told_in_a_line(tmp_path, name, content, message):
+def test_errors_are_one_line(tmp_path, name, content, message):
   path = write(tmp_path / name, content)
   with pytest.raises(DataError) as error:
     records(path)
@@ -170,7 +170,7 @@ def test_what_is_wrong_is_told_in_a_line(tmp_path, name, content, message):
 
 
 @pytest.mark.parametrize("suffix", ["tsv", "txt", "csv", "jsonl"])
-def test_blank_lines_have_no_first_row(tmp_path, suffix):
+def test_a_file_of_blank_lines_has_no_row(tmp_path, suffix):
   path = write(tmp_path / f"a.{suffix}", "\n\n")
   for read in (tables.read_first_row, records):
     with pytest.raises(DataError, match=rf"a\.{suffix}: has no row"):
@@ -182,7 +182,7 @@ def test_no_such_file(tmp_path):
     records(tmp_path / "none.tsv")
 
 
-def test_a_missing_column_is_named_with_those_there(tmp_path):
+def test_a_missing_column_is_named_with_the_others(tmp_path):
   path = write(tmp_path / "a.tsv", "text\tlable\nx\t1\n")
   record = records(path)[0]
   assert tables.get_field(record, "sentence", "text") == "x"

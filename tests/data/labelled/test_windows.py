@@ -1,4 +1,4 @@
-"""Windows: every item is kept once, from where it has most context."""
+"""Windows: each item is kept once, where it has the most context."""
 
 import random
 
@@ -8,7 +8,7 @@ import pytest
 from maskedlm.data.labelled.windows import Window, cut_span_windows, cut_windows
 
 
-def test_what_fits_is_one_window():
+def test_a_sequence_that_fits_is_one_window():
   assert cut_windows([3, 1, 2], 6) == [Window(0, 3, 0, 3)]
   assert cut_windows([], 6) == [Window(0, 0, 0, 0)]
 
@@ -26,28 +26,28 @@ def test_by_hand():
 
 
 def test_strides_by_hand():
-  # Half of the capacity, unless it is said.
+  # Half of the capacity by default.
   assert [w.begin for w in cut_windows([1] * 10, 4)] == [0, 2, 4, 6]
-  # Four further item 8, of six tokens, would not be in the next window either:
-  # that begins where item 8 just fits.
+  # With a stride of four, item 8 of six tokens would not be in the next window
+  # either, so that window begins where item 8 just fits.
   windows = cut_windows([1] * 8 + [6] + [1] * 8, 8, stride=4)
   assert [w[:2] for w in windows[:2]] == [(0, 8), (6, 9)]
 
 
-def test_the_last_window_reaches_back():
+def test_the_last_window_extends_back():
   # 0-4 is followed by 3-7 to be full, not by 4-7.
   windows = cut_windows([1] * 8, 5, stride=4)
   assert [w[:2] for w in windows] == [(0, 5), (3, 8)]
 
 
-def test_an_item_too_long_is_cut_to_the_window():
+def test_a_long_item_is_cut_to_the_window():
   windows = cut_windows([2, 9, 2], 5)
   assert [w[:2] for w in windows] == [(0, 1), (1, 2), (2, 3)]
   assert [w[2:] for w in windows] == [(0, 1), (1, 2), (2, 3)]
 
 
 def brute_force_owner(windows, sizes, capacity):
-  """For each item the window with the most context, item by item."""
+  """Returns the window with the most context for each item, one by one."""
   sizes = np.minimum(sizes, capacity)
   owners = []
   for item in range(len(sizes)):
@@ -89,7 +89,7 @@ def test_a_long_document_is_quick():
 def test_span_windows_by_hand():
   # Ten words of one token, rows of six, spans of at most three words.
   assert cut_span_windows([1] * 10, 6, overlap=2) == [
-    (0, 6, 0, 3),  # From word 3 on the next one sees more.
+    (0, 6, 0, 3),  # From word 3 on, the next window has more context.
     (3, 9, 3, 5),
     (4, 10, 5, 10),
   ]
@@ -117,7 +117,7 @@ def test_every_span_is_whole_in_the_one_window_of_its_first_word(seed):
           assert end <= window.end
 
 
-def test_a_stride_that_leaves_context_is_kept():
+def test_a_stride_that_leaves_context_is_used():
   windows = cut_span_windows([1] * 100, 20, overlap=4, stride=5)
   assert [w.begin for w in windows] == list(range(0, 81, 5))
   # Between the first and the last, a first word has context on both sides.

@@ -1,4 +1,4 @@
-"""`prepare --runner=beam`: the local runner's bytes by several workers."""
+"""`prepare --runner=beam`: several workers write the local runner's bytes."""
 
 import os
 import signal
@@ -130,7 +130,7 @@ def get_config():
 
 
 @pytest.mark.slow
-def test_processes_that_are_killed_go_on(
+def test_killed_processes_continue(
   apache_beam,
   tmp_path,
 ):

@@ -1,7 +1,7 @@
-"""The stages of a pipeline write what the local runner writes, to the byte.
+"""The stages write the same bytes as the local runner.
 
-Here each stage is a loop, so that they are tested without Apache Beam, whose
-own tests are in test_beam.py.
+Here each stage is a loop, so that they are tested without Apache Beam;
+test_runner.py uses it.
 """
 
 import collections
@@ -35,15 +35,15 @@ def each(options, folder, log, stage, function, items):
 
 def find_duplicates(options, folder, num_documents, pieces, log):
   """Finds duplicates as runner._find_duplicates does, in memory."""
-  groups, verdicts = (collections.defaultdict(list) for _ in range(2))
+  groups, marks = (collections.defaultdict(list) for _ in range(2))
   for index in reversed(pieces):
     for key, values in stages.band_hashes(folder, index, 3):
       groups[key].append(values)
   for key, found in groups.items():
-    for index, verdict in stages.mark_duplicates(key, found):
-      verdicts[index].append(verdict)
+    for index, mark in stages.mark_duplicates(key, found):
+      marks[index].append(mark)
   for index in pieces:
-    stages.write_status(folder, index, verdicts[index])
+    stages.write_status(folder, index, marks[index])
 
 
 @pytest.fixture
@@ -63,11 +63,11 @@ def staged(config, path, *, log, progress):
     {},
     {"corpus__heldout_share": 0.0},
     {"corpus__heldout_share": 0.3, "corpus__deduplicate": True},
-    # Two of all documents wait, from the first piece to the last.
+    # Two documents are delayed from the first piece to the last.
     {"corpus__heldout_share": 1e-9, "corpus__near_duplicates": 0.7},
     {"tokenizer__sample_bytes": 900, "corpus__sentences": "split"},
   ],
-  ids=["plain", "none-held-out", "copies", "waiting", "sample"],
+  ids=["plain", "none-held-out", "copies", "delayed", "sample"],
 )
 def test_the_same_bytes(in_loops, tmp_path, options):
   config = make_config(tmp_path, **options)
@@ -97,7 +97,7 @@ def test_the_same_bytes_of_several_languages(in_loops, tmp_path):
   assert here.meta["report"]["broken JSON records dropped"] == 1
 
 
-def test_a_part_of_nothing_but_duplicates_is_named(in_loops, tmp_path):
+def test_a_domain_with_only_duplicates_is_named(in_loops, tmp_path):
   config = make_config(tmp_path, corpus__deduplicate=True)
   text = tmp_path / "text"
   config.corpus.parts = f"en:{text}/[0-5].txt,de:{text}/2.txt"
@@ -118,7 +118,7 @@ def test_the_same_bytes_with_a_given_tokenizer(in_loops, tmp_path):
   assert read_files(here.path) == read_files(there.path)
 
 
-def test_a_run_goes_on_where_it_was(in_loops, tmp_path, monkeypatch):
+def test_a_killed_run_continues(in_loops, tmp_path, monkeypatch):
   config = make_config(tmp_path, corpus__deduplicate=True)
   here = prepare_corpus(config, tmp_path / "here")
   encode_piece, done = stages.encode_piece, []
@@ -153,7 +153,7 @@ def test_a_run_goes_on_where_it_was(in_loops, tmp_path, monkeypatch):
   assert read_files(here.path) == read_files(there.path)
 
 
-def test_an_unfinished_run_of_something_else_is_refused(
+def test_an_unfinished_run_with_other_options_is_an_error(
   in_loops, tmp_path, monkeypatch
 ):
   config = make_config(tmp_path)
@@ -170,7 +170,7 @@ def test_an_unfinished_run_of_something_else_is_refused(
     prepare_corpus(config, tmp_path / "corpus", staged)
 
 
-def test_a_folder_that_is_not_beam_s_is_refused(in_loops, tmp_path):
+def test_a_folder_with_other_files_is_an_error(in_loops, tmp_path):
   kept = tmp_path / "corpus.beam" / "notes.txt"
   kept.parent.mkdir()
   kept.write_text("mine")
@@ -179,7 +179,9 @@ def test_a_folder_that_is_not_beam_s_is_refused(in_loops, tmp_path):
   assert kept.read_text() == "mine"
 
 
-def test_a_source_that_is_wrong_is_told_before_anything(in_loops, tmp_path):
+def test_a_wrong_source_is_an_error_before_anything_is_written(
+  in_loops, tmp_path
+):
   config = make_config(tmp_path, corpus__source=f"text:{tmp_path}/none.txt")
   with pytest.raises(CorpusError, match="matches no file"):
     prepare_corpus(config, tmp_path / "corpus", staged)
@@ -191,7 +193,7 @@ def test_a_source_that_is_wrong_is_told_before_anything(in_loops, tmp_path):
   assert os.listdir(tmp_path) == ["text"]
 
 
-def test_pieces_are_the_source(tmp_path):
+def test_pieces_make_up_the_source(tmp_path):
   config = make_config(tmp_path)
   whole, summed = collections.Counter(), collections.Counter()
   expected = list(documents.read_documents(config, whole))
@@ -222,14 +224,14 @@ def test_the_stride_is_that_of_the_sample(max_bytes):
 
 def test_strides_by_hand():
   pieces = [np.array([3, 4], np.uint32), np.array([5], np.uint32)]
-  # All 12 bytes; the first and the third sentence's 8; the first one's 3; and
-  # that one even where it is too long.
+  # All 12 bytes; 8 of the first and the third sentence; 3 of the first, which
+  # is taken even if it is too long.
   for max_bytes, step in ((12, 1), (11, 2), (8, 2), (7, 4), (3, 4), (2, 4)):
     assert piece_plan.choose_stride(pieces, max_bytes) == (step, [0, 2], 3)
 
 
 @pytest.mark.parametrize("shard_tokens", [1, 7, 20, 23, 10**4])
-def test_small_shards_become_those_of_one_stream(tmp_path, shard_tokens):
+def test_merged_shards_are_those_of_one_stream(tmp_path, shard_tokens):
   rng = np.random.default_rng(5)
   stream = [
     [rng.integers(0, 50, n) for n in rng.integers(1, 6, rng.integers(1, 5))]
@@ -255,15 +257,15 @@ def test_small_shards_become_those_of_one_stream(tmp_path, shard_tokens):
       (str(tmp_path / f"piece{i}"), shards.shard_name("train", j))
       for j in range(len(made["shards"]))
     ]
-  runs = list(merge_shards.plan_shards(pieces, shard_tokens=shard_tokens))
+  plan = list(merge_shards.plan_shards(pieces, shard_tokens=shard_tokens))
   (tmp_path / "again").mkdir()
   counts = np.zeros(50, np.int64)
   totals = []
-  for i, run_ in enumerate(runs):
+  for i, slices in enumerate(plan):
     total, _, found = merge_shards.write_shard(
       str(tmp_path / "again"),
       shards.shard_name("train", i),
-      run_,
+      slices,
       vocab_size=50,
     )
     totals.append(total)

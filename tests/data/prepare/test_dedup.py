@@ -1,4 +1,4 @@
-"""Documents that stood before: bands by hand, the curve, what is counted."""
+"""Duplicates: shingles and bands by hand, the curve, the counts."""
 
 import numpy as np
 import pytest
@@ -10,11 +10,11 @@ from maskedlm.data.corpus import concat
 from maskedlm.data.prepare import dedup, documents, prepare
 from maskedlm.data.sources.domains import Domain
 
-PART = Domain("", "en", "")
+DOMAIN = Domain("", "en", "")
 
 
 def document(*lines):
-  return documents.make_document(list(lines), PART)
+  return documents.make_document(list(lines), DOMAIN)
 
 
 def jaccard(a, b):
@@ -25,11 +25,11 @@ def jaccard(a, b):
 def test_jaccard_by_hand():
   # abcde bcdef cdefg against abcde bcdef cdefx: 2 of 4.
   assert jaccard("a b c d e f g", "a b c d e f x") == 2 / 4
-  # A word is in the five shingles around it: none of 9 words' five remains,
-  # and one of 10 words' six (abcde), of 6 + 5.
+  # A word is in the five shingles around it: of 9 words none remains, of 10
+  # words one of the six (abcde), of 6 + 5 in all.
   assert jaccard("a b c d e f g h i", "a b c d X f g h i") == 0
   assert jaccard("a b c d e f g h i j", "a b c d e X g h i j") == 1 / 11
-  # As a set: abcab bcabc cabca, twice and thrice.
+  # As a set, both are abcab bcabc cabca.
   assert jaccard("a b c " * 4, "a b c " * 5) == 1
   # Case and punctuation don't count, words do; short texts are one shingle.
   assert jaccard("The cat, sat!", "the CAT sat") == 1
@@ -52,7 +52,7 @@ def test_words():
   assert a == c != b
 
 
-def test_a_document_is_the_same_however_it_is_cut_in_lines():
+def test_shingles_do_not_depend_on_the_lines():
   one = dedup.shingles(document("a b c", "d e f"))
   assert np.array_equal(one, dedup.shingles(document("a b c d e f")))
 
@@ -66,20 +66,20 @@ def test_bands(threshold, count, rows):
   assert dedup.choose_bands(threshold) == (count, rows)
 
 
-def test_pairs_are_caught_as_often_as_the_curve_says():
-  # 204 words are 200 shingles. The last 22 others: 178 of 222 are shared.
+def test_pairs_are_found_as_often_as_the_curve_says():
   pairs = 400
   made = []
   for k in range(pairs):
     text = [f"w{i}.{k}" for i in range(204)]
     other = text[:182] + [f"y{i}.{k}" for i in range(22)]
     made += [document(" ".join(text)), document(" ".join(other))]
-  # Each word is two, "w7" and "5": 408 words, 404 shingles, 360 of 448.
+  # Each word is two, "w7" and "5": 408 words, 404 shingles. With the last
+  # 22 replaced, 360 of 448 are shared.
   assert jaccard(made[0].lines[0], made[1].lines[0]) == 360 / 448
-  fate, _ = dedup.mark_duplicates([dedup.compute_signatures(made, 0.8)])
-  assert not np.any(fate[::2])  # The first one of a pair stays.
-  share = np.mean(fate[1::2] == dedup.SIMILAR)
-  expected = 1 - (1 - (360 / 448) ** 11) ** 11  # 0.65, of 11 bands of 11.
+  status, _ = dedup.mark_duplicates([dedup.compute_signatures(made, 0.8)])
+  assert not np.any(status[::2])  # The first of each pair is kept.
+  share = np.mean(status[1::2] == dedup.SIMILAR)
+  expected = 1 - (1 - (360 / 448) ** 11) ** 11  # 0.65: 11 bands of 11.
   # Four standard deviations.
   assert abs(share - expected) < 4 * np.sqrt(0.25 / pairs)
 
@@ -91,7 +91,7 @@ def test_long_documents_are_hashed_in_blocks(monkeypatch):
   assert np.array_equal(dedup._minhash(values, 13), whole)
 
 
-def test_repeated():
+def test_find_repeated():
   found = dedup.find_repeated(np.array([7, 5, 7, 9, 7, 9]))
   assert sorted(found.tolist()) == [2, 4, 5]
   assert not len(dedup.find_repeated(np.array([3, 1])))
@@ -101,15 +101,15 @@ TEXT = ["it", "was", "the", "best", "of", "times", "for", "all", "of", "them"]
 
 
 def text(*changes):
-  """40 numbered words, 36 shingles, some of them changed."""
-  found = [f"{word}{i}" for i, word in enumerate(TEXT * 4)]
+  """Returns 40 numbered words (36 shingles), some of them changed."""
+  numbered = [f"{word}{i}" for i, word in enumerate(TEXT * 4)]
   for at in changes:
-    found[at] = f"changed{at}"
-  return " ".join(found)
+    numbered[at] = f"changed{at}"
+  return " ".join(numbered)
 
 
-# The second is the first one again, the third but for its last word (35 of 37
-# shingles are shared), the fourth is another; the last three have no words.
+# The second equals the first, the third has another last word (35 of 37
+# shingles are shared), the fourth is different; the last three have no words.
 DOCUMENTS = [
   text(),
   text(),
@@ -121,7 +121,7 @@ DOCUMENTS = [
 ]
 
 
-def fates(threshold):
+def statuses(threshold):
   made = [document(x) for x in DOCUMENTS]
   signed = [
     dedup.compute_signatures(made[i : i + 3], threshold) for i in (0, 3, 6)
@@ -129,23 +129,23 @@ def fates(threshold):
   return dedup.mark_duplicates(signed)
 
 
-def test_fates():
+def test_statuses():
   kept, copy, similar = dedup.KEPT, dedup.EQUAL, dedup.SIMILAR
-  fate, characters = fates(0.0)
-  assert fate.tolist() == [kept, copy, kept, kept, kept, kept, copy]
+  status, characters = statuses(0.0)
+  assert status.tolist() == [kept, copy, kept, kept, kept, kept, copy]
   assert characters.tolist() == [len(x) for x in DOCUMENTS]
-  fate, characters = fates(0.7)
-  assert fate.tolist() == [kept, copy, similar, kept, kept, kept, copy]
-  assert dedup.count_dropped(fate, characters) == {
+  status, characters = statuses(0.7)
+  assert status.tolist() == [kept, copy, similar, kept, kept, kept, copy]
+  assert dedup.count_dropped(status, characters) == {
     "equal documents dropped": 2,
     "near-duplicate documents dropped": 1,
     "characters of dropped documents": len(text()) + len(text(39)) + 3,
   }
 
 
-def test_what_is_dropped_is_documented():
+def test_the_counts_are_documented():
   page = ROOT / "docs" / "reference" / "corpus-format.md"
-  for name in dedup.count_dropped(*fates(0.7)):
+  for name in dedup.count_dropped(*statuses(0.7)):
     assert f"| `{name}` |" in page.read_text()
 
 
@@ -194,13 +194,13 @@ def test_prepare_drops_and_counts(make_config, tmp_path, options, equal, near):
   assert report["characters of dropped documents"] == dropped
   shown = f"text: {report['characters'] - dropped:,} characters"
   assert any(shown in line for line in lines)
-  # The first of the group is what stays.
+  # The first of the group is kept.
   ids = corpus.tokenizer.encode_batch([text()])[0]
   first = concat.take(corpus.train.tokens, np.arange(len(ids)))
   assert np.array_equal(first, ids)
 
 
-def test_nothing_of_it_is_there_by_default(make_config, tmp_path):
+def test_by_default_nothing_is_dropped(make_config, tmp_path):
   corpus = prepare.prepare(
     make_config(), tmp_path / "corpus", log=print, progress=False
   )
@@ -209,7 +209,7 @@ def test_nothing_of_it_is_there_by_default(make_config, tmp_path):
   assert not [name for name in corpus.meta["options"] if "dupl" in name]
 
 
-def test_the_same_whether_read_once_or_again(
+def test_the_same_if_the_source_is_read_again(
   make_config, tmp_path, monkeypatch
 ):
   config = make_config(near_duplicates=0.7)
@@ -220,7 +220,7 @@ def test_the_same_whether_read_once_or_again(
   assert one.meta == two.meta
 
 
-def test_a_part_of_nothing_but_duplicates_is_named(make_config, tmp_path):
+def test_a_domain_with_only_duplicates_is_named(make_config, tmp_path):
   config = make_config(deduplicate=True)
   path = config.corpus.source
   config.corpus.parts = f"en:{path},en-b:{path},de:{path}"

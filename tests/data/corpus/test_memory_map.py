@@ -1,4 +1,4 @@
-"""Pages that were read are given back, and read again."""
+"""Pages that were read are returned to the system, and read again."""
 
 import pathlib
 
@@ -11,7 +11,7 @@ SIZE = 1 << 24
 
 
 def resident():
-  """MB of mapped files' pages of this process."""
+  """Returns the MB of mapped pages in this process."""
   status = pathlib.Path("/proc/self/status")
   if not status.exists():
     pytest.skip("/proc is Linux's")
@@ -19,14 +19,14 @@ def resident():
   return next(int(x.split()[1]) for x in lines if x.startswith("RssFile")) / 1e3
 
 
-def test_pages_are_given_back_and_read_again(tmp_path, monkeypatch):
+def test_pages_are_dropped_and_read_again(tmp_path, monkeypatch):
   values = np.random.default_rng(3).integers(0, 1 << 15, SIZE, np.uint16)
   np.save(tmp_path / "a.npy", values)
   array = np.asarray(memory_map.map_array(tmp_path / "a.npy"))
   before = resident()
   assert np.array_equal(array, values)
   assert resident() - before > 30  # Of 34 MB.
-  memory_map.drop_pages()  # The file is small: they stay.
+  memory_map.drop_pages()  # The file is small, so they stay.
   assert resident() - before > 30
   monkeypatch.setattr(memory_map, "SMALL", 1 << 20)
   memory_map.drop_pages()
@@ -34,7 +34,7 @@ def test_pages_are_given_back_and_read_again(tmp_path, monkeypatch):
   assert np.array_equal(array, values)
 
 
-def test_arrays_that_are_gone_or_empty_do_not_matter(tmp_path, monkeypatch):
+def test_deleted_and_empty_arrays_are_allowed(tmp_path, monkeypatch):
   monkeypatch.setattr(memory_map, "SMALL", 0)
   for size in (0, 7):
     np.save(tmp_path / "a.npy", np.arange(size))
