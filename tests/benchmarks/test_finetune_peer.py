@@ -1,4 +1,4 @@
-"""benchmarks/finetune.py: its peer starts where ours does, and reads alike."""
+"""Tests that finetune.py's peer starts, trains and reads as maskedlm does."""
 
 import json
 
@@ -16,7 +16,7 @@ from maskedlm.interop.huggingface import exporter, importer
 from maskedlm.training import optimizer, sharding, step
 from maskedlm.training.checkpoints import load
 
-torch = pytest.importorskip("torch", reason="wants the extra `peer`")
+torch = pytest.importorskip("torch", reason="the extra `peer`")
 transformers = pytest.importorskip("transformers", reason="the extra `peer`")
 finetune_peer = pytest.importorskip("finetune_peer", reason="the extra `peer`")
 
@@ -48,10 +48,10 @@ def test_both_start_from_the_same_vectors(tmp_path, options):
     start = tmp_path / "start.npz"
     assert finetune_peer.start_difference(model, tokenizer, start) < 1e-4
     rates = {x.p for x in model.modules() if type(x).__name__ == "Dropout"}
-    assert max(rates) == 0.25  # Not the 0 of pretraining.
+    assert max(rates) == 0.25  # Not pretraining's 0.
   parameter = next(model.base_model.parameters())
   parameter.data[:, :7] += 1.0
-  with pytest.raises(AssertionError, match="not ours"):
+  with pytest.raises(AssertionError, match="not maskedlm"):
     finetune_peer.start_difference(model, tokenizer, start)
 
 
@@ -68,10 +68,11 @@ SENTENCES = [
 
 
 @pytest.mark.parametrize("options", [{}, MODERN], ids=["bert", "modern"])
-def test_it_trains_as_pytorch_does(tmp_path, options):
-  """Without dropout, from one head: the same weights after seven steps.
+def test_same_weights_as_pytorch(tmp_path, options):
+  """Checks that without dropout seven steps give the same weights.
 
-  A batch has all sentences, so that their order makes no difference.
+  Both start from the same head. A batch has all sentences, so that their order
+  makes no difference.
   """
   made = runs.make_encoder(tmp_path / "made", init_stddev=0.1, **options)
   hf, encoder = tmp_path / "hf", tmp_path / "encoder"
@@ -85,10 +86,10 @@ def test_it_trains_as_pytorch_does(tmp_path, options):
   config.task.tag_all_subwords = False
   config.model.update(dropout=0.0, attention_dropout=0.0)
   config.data.update(train=str(path), dev=str(path), length=48, batch_size=8)
-  # Adam's first steps are the gradient's sign, and where that is only rounding
-  # anyone's: a larger epsilon keeps those small.
+  # Adam's first steps are the gradient's sign, which is arbitrary where the
+  # gradient is only rounding; a larger epsilon keeps such steps small.
   config.optimizer.update(learning_rate=3e-3, eps=1e-5)
-  # 6.5 passes of one batch: seven steps. Only the last is scored and saved.
+  # 6.5 epochs of one batch are seven steps; only the last is scored and saved.
   config.train.update(epochs=6.5, eval_every=10**9, checkpoint_every=10**9)
   run.finetune(config, tmp_path / "run")
   ours = load.open_best(tmp_path / "run")
@@ -105,10 +106,10 @@ def test_it_trains_as_pytorch_does(tmp_path, options):
   peer = finetune_peer.tagging(job, tokenizer)
   model = finetune_peer.load(hf, peer.model_class, 5, job["model"])
   labels = prepared.label_info["labels"]
-  order = [labels.index(label) for label in sorted(labels)]  # The peer's.
+  order = [labels.index(label) for label in sorted(labels)]  # The peer's order.
 
   def pairs(head, params):
-    """(a tensor of the peer's, the array of ours that it should be)."""
+    """Yields (a tensor of the peer, the array of maskedlm it must equal)."""
     yield model.classifier.weight, np.asarray(head["dense"]["kernel"]).T[order]
     if options:
       transform = head["transform"]["dense"]["kernel"]
@@ -144,7 +145,7 @@ def test_the_peer_reads_the_sentences_that_are_written(tmp_path):
 
 
 def test_answers_of_a_window():
-  # [CLS] q [SEP] Ada met Bob [SEP], of "Ada met Bob".
+  # [CLS] q [SEP] Ada met Bob [SEP], with places in "Ada met Bob".
   places = [None, None, None, (0, 3), (4, 7), (8, 11), None]
   span = finetune_peer.answer_span
   assert span({"text": "met Bob", "answer_start": 4}, places) == (4, 5)

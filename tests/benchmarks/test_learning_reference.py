@@ -1,4 +1,4 @@
-"""The bands by which benchmarks/learning_reference.py judges a loss."""
+"""Tests the bands of benchmarks/learning_reference.py."""
 
 import json
 import subprocess
@@ -22,7 +22,7 @@ def check(workdir, *argv):
 
 @pytest.fixture
 def workdir(tmp_path):
-  """Three seeds of one objective: 4, 5, 6 nats, then the same 3 nats."""
+  """Returns runs of three seeds: 4, 5, 6 nats, then 3 nats each."""
   for seed, nats in enumerate((4.0, 5.0, 6.0)):
     folder = tmp_path / "runs" / f"mlm_nsp-7-seed{seed}"
     folder.mkdir(parents=True)
@@ -32,9 +32,7 @@ def workdir(tmp_path):
   return tmp_path / "runs"
 
 
-def test_three_standard_deviations_and_not_less_than_the_least(
-  workdir, tmp_path
-):
+def test_band_is_three_deviations_or_the_minimum(workdir, tmp_path):
   path = tmp_path / "reference.json"
   assert check(workdir, f"--write={path}").returncode == 0
   # stdev(4, 5, 6) = 1.
@@ -43,7 +41,7 @@ def test_three_standard_deviations_and_not_less_than_the_least(
   }
 
 
-def test_a_curve_that_leaves_its_band_is_told(workdir, tmp_path):
+def test_a_curve_outside_its_band_is_reported(workdir, tmp_path):
   path = tmp_path / "reference.json"
   check(workdir, f"--write={path}")
   made = check(workdir, f"--check={path}")
@@ -63,7 +61,7 @@ def test_no_run_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("text", [None, "", "[3]", '{"mlm_nsp": [[1]]}'])
-def test_a_file_that_holds_no_bands_is_an_error(workdir, tmp_path, text):
+def test_a_file_without_bands_is_an_error(workdir, tmp_path, text):
   path = tmp_path / "reference.json"
   if text is not None:
     path.write_text(text)
@@ -73,7 +71,7 @@ def test_a_file_that_holds_no_bands_is_an_error(workdir, tmp_path, text):
   assert "Traceback" not in made.stderr
 
 
-def test_the_committed_bands_are_whole():
+def test_committed_bands_are_complete_and_fall():
   bands = json.loads(
     (ROOT / "docs" / "results" / "learning_reference.json").read_text()
   )
