@@ -67,7 +67,7 @@ class Point(NamedTuple):
   accuracy: float
   seconds: float
   cpu_seconds: float
-  hidden_nats: float | None = None  # At the probe's [MASK]s alone.
+  mask_token_nats: float | None = None  # At the probe's [MASK]s alone.
 
 
 class Clock:
@@ -112,7 +112,7 @@ def make_config(objective: str, num_steps: int, evaluations: int, seed: int):
 def make_probe(corpus) -> dict[str, np.ndarray]:
   """Returns corrupted held-out rows: input_ids [n, L], masked_positions [n, P].
 
-  hidden_weights [n, P] are the masked_weights where the input is [MASK].
+  mask_token_weights [n, P] are the masked_weights where the input is [MASK].
   """
   config = make_config("roberta", 1, 1, seed=0)
   task = objectives.make_task(config, corpus)
@@ -130,7 +130,7 @@ def make_probe(corpus) -> dict[str, np.ndarray]:
     probe["input_ids"], probe["masked_positions"], axis=1
   )
   is_mask = there == corpus.tokenizer.special.mask
-  return {**probe, "hidden_weights": probe["masked_weights"] * is_mask}
+  return {**probe, "mask_token_weights": probe["masked_weights"] * is_mask}
 
 
 def on_probe(task: Task, probe, cfg_of) -> Task:
@@ -151,8 +151,8 @@ def on_probe(task: Task, probe, cfg_of) -> Task:
     x = masked_lm.encode(cfg, params, batch, key, False)
     scores = masked_lm.loss_and_correct(cfg, params, batch, x)
     terms, stats = masked_lm.terms_and_metrics(scores, batch)
-    hidden = losses.weighted_sum(scores[0], batch["hidden_weights"])
-    return terms, {**stats, "hidden_loss": hidden}
+    at_mask = losses.weighted_sum(scores[0], batch["mask_token_weights"])
+    return terms, {**stats, "mask_token_loss": at_mask}
 
   return task._replace(
     batch_at=batch_at,
@@ -207,7 +207,7 @@ def train_ours(config, corpus, probe, folder) -> list[Point]:
       x[f"heldout/{kind}_accuracy"],
       wall * x["step"] / num_steps,
       cpu * x["step"] / num_steps,
-      x.get("heldout/hidden_loss"),
+      x.get("heldout/mask_token_loss"),
     )
     for x in logged
   ]
@@ -219,14 +219,14 @@ def train_peer(config, corpus, probe, folder) -> list[Point]:
 
   curve, clock = [], Clock()
   task = objectives.make_task(config, corpus)
-  for step, nats, accuracy, hidden in learning_peer.train(
+  for step, nats, accuracy, at_mask in learning_peer.train(
     config, corpus, task, probe, folder
   ):
-    point = Point(step * ROWS * LENGTH, nats, accuracy, *clock.read(), hidden)
+    point = Point(step * ROWS * LENGTH, nats, accuracy, *clock.read(), at_mask)
     curve.append(point)
     print(
       f"{PEER}: {step:,}, {nats:.3f} nats, {accuracy:.1%}; "
-      f"{hidden:.3f} at [MASK]",
+      f"{at_mask:.3f} at [MASK]",
       flush=True,
     )
   return curve
@@ -338,11 +338,11 @@ def main() -> None:
   print("|---|---|---|---|---|---|")
   rows = []
   for name, curve in curves.items():
-    _, nats, accuracy, wall, cpu, hidden = curve[-1]
+    _, nats, accuracy, wall, cpu, at_mask = curve[-1]
     peer = f"{MODERN}-{PEER}" if parse(name)[1] else PEER
     reference = curves[peer][-1].nats if peer in curves else None
     print(
-      f"| {name} | {nats:.3f} | {f'{hidden:.3f}' if hidden else ''} "
+      f"| {name} | {nats:.3f} | {f'{at_mask:.3f}' if at_mask else ''} "
       f"| {accuracy:.1%} | {wall / 60:.1f} | {cpu / 60:.1f} |"
     )
     rows.append(

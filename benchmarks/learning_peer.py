@@ -112,7 +112,7 @@ def train(config, corpus, task, probe, folder):
 def on_probe(model, probe, batch_size: int) -> tuple[float, float, float]:
   """Returns (nats, accuracy, nats at [MASK] alone) on the probe."""
   model.eval()
-  nats = correct = weight = hidden_nats = hidden_weight = 0.0
+  nats = correct = weight = mask_token_nats = mask_token_weight = 0.0
   for i in range(0, len(probe["input_ids"]), batch_size):
     part = {n: torch.tensor(x[i : i + batch_size]) for n, x in probe.items()}
     with torch.no_grad():
@@ -130,7 +130,7 @@ def on_probe(model, probe, batch_size: int) -> tuple[float, float, float]:
     nats += float((nll * w.flatten()).sum())
     correct += float(((logits.argmax(-1) == labels) * w).sum())
     weight += float(w.sum())
-    hidden = part["hidden_weights"].flatten()
-    hidden_nats += float((nll * hidden).sum())
-    hidden_weight += float(hidden.sum())
-  return nats / weight, correct / weight, hidden_nats / hidden_weight
+    at_mask = part["mask_token_weights"].flatten()
+    mask_token_nats += float((nll * at_mask).sum())
+    mask_token_weight += float(at_mask.sum())
+  return nats / weight, correct / weight, mask_token_nats / mask_token_weight

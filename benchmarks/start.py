@@ -109,14 +109,14 @@ def to_first_step(
     stderr=subprocess.PIPE,
     text=True,
   ) as process:
-    said = []
+    lines = []
     for line in process.stderr:
-      said.append(line)
+      lines.append(line)
       if re.match(r"step 1/", line):
         found = time.perf_counter() - began, cpu_seconds(process.pid)
         process.kill()
         return found
-  raise SystemExit("".join(said[-5:]))
+  raise SystemExit("".join(lines[-5:]))
 
 
 def cpu_seconds(pid: int) -> float:
