@@ -6,7 +6,7 @@ split is a view of the whole one.
 """
 
 from maskedlm.data.corpus import concat, shards, store
-from maskedlm.data.sources.domains import Domain
+from maskedlm.data.sources.domains import parse_domains
 from maskedlm.runtime import console
 
 # Counted for each domain's train and held-out documents. Characters and UTF-8
@@ -25,15 +25,19 @@ COUNTS = (
 # In meta.json
 
 
-def empty_counts(domains: list[Domain]) -> list[dict]:
-  """Returns meta.json's `parts` before counting; [] for one without a name."""
+def empty_counts(options) -> list[dict]:
+  """Returns meta.json's `parts` before counting; [] without corpus.parts.
+
+  Args:
+    options: config.corpus.
+  """
   return [
     {
       "name": domain.name,
       "language": domain.language,
       **{split: dict.fromkeys(COUNTS, 0) for split in shards.SPLITS},
     }
-    for domain in domains
+    for domain in parse_domains(options)
     if domain.name
   ]
 

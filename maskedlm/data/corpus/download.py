@@ -42,12 +42,12 @@ def local_folder(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
     lock = folder.with_name(f"{name}.lock")
     with output_files.lock(lock, on_wait=lambda: None):
       if not folder.exists():
-        part = folder.with_name(f"{name}.part")
-        part.mkdir(exist_ok=True)
+        work = folder.with_name(f"{name}.part")
+        work.mkdir(exist_ok=True)
         log(f"corpus: copying {address} to {folder}")
-        _copy(address, _files_of(address, text), part, log=log)
-        (part / "meta.json").write_bytes(text)
-        part.rename(folder)
+        _copy(address, _files_of(address, text), work, log=log)
+        (work / "meta.json").write_bytes(text)
+        work.rename(folder)
   except OSError as error:
     raise storage_errors.as_user_error(
       f"{address} can't be copied to {folder} ({error})",
@@ -90,24 +90,24 @@ def _files_of(address: str, text: bytes) -> dict[str, dict]:
 
 
 def _copy(
-  address: str, files: Mapping[str, Mapping], part: pathlib.Path, *, log: Log
+  address: str, files: Mapping[str, Mapping], work: pathlib.Path, *, log: Log
 ) -> None:
-  """Copies the missing files to the folder `part` and checks every file."""
+  """Copies the missing files to the folder `work` and checks every file."""
   total = sum(file["bytes"] for file in files.values())
-  missing = [name for name in files if not _is_good(part / name, files[name])]
+  missing = [name for name in files if not _is_good(work / name, files[name])]
   done = total - sum(files[name]["bytes"] for name in missing)
   counting = threading.Lock()
-  free = shutil.disk_usage(part).free
+  free = shutil.disk_usage(work).free
   if total - done > free:
     raise ConfigError(
-      f"{address} needs {(total - done) / 1e9:,.1f} GB in {part.parent}, where "
+      f"{address} needs {(total - done) / 1e9:,.1f} GB in {work.parent}, where "
       f"{free / 1e9:,.1f} GB are free. {_MORE_ROOM}"
     )
 
   def check(name: str) -> None:
     nonlocal done
-    if not _is_good(part / name, files[name]):
-      (part / name).unlink()
+    if not _is_good(work / name, files[name]):
+      (work / name).unlink()
       raise ConfigError(
         f"{address}/{name} differs from its SHA-256 in meta.json: it is "
         "damaged, or was changed meanwhile. Copy the corpus there again."
@@ -118,7 +118,7 @@ def _copy(
         log(f"corpus: copied {done / 1e6:,.1f} of {total / 1e6:,.1f} MB")
 
   try:
-    buckets.download(address, missing, part, then=check)
+    buckets.download(address, missing, work, then=check)
   except (ConfigError, OSError):
     raise
   except Exception as error:  # Each file system raises its own.

@@ -57,18 +57,18 @@ def word_encoder(
 
 def _split_chunk(text: str, begin: int, end: int) -> list[tuple[int, int]]:
   """Returns the words of a text without whitespace."""
-  parts = list(_parts(text, begin, end))
-  inner = [i for i, part in enumerate(parts) if not _is_symbol(text[part[0]])]
+  runs = list(_split_runs(text, begin, end))
+  inner = [i for i, run in enumerate(runs) if not _is_symbol(text[run[0]])]
   if not inner:
-    return parts
+    return runs
   first, last = inner[0], inner[-1]
-  if first and text[slice(*parts[first - 1])] in ("@", "#"):
+  if first and text[slice(*runs[first - 1])] in ("@", "#"):
     first -= 1
-  word = parts[first][0], parts[last][1]
-  return [*parts[:first], word, *parts[last + 1 :]]
+  word = runs[first][0], runs[last][1]
+  return [*runs[:first], word, *runs[last + 1 :]]
 
 
-def _parts(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+def _split_runs(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
   """Yields runs without symbols, and symbols; a run of equal ones is one.
 
   A symbol includes its marks, what is joined to it, and the second half of a

@@ -92,14 +92,14 @@ def make_encoder(
 
 
 def unpack_documents(
-  encoded: Iterable[Encoded], report: Counter, parts: list[dict]
+  encoded: Iterable[Encoded], report: Counter, domain_counts: list[dict]
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
   """Yields (split, ids of each sentence) of each document that has tokens.
 
   Adds the counts of all chunks to `report`, and of the documents in the corpus
-  to `parts` (domain_splits.empty_counts).
+  to `domain_counts` (domain_splits.empty_counts).
   """
-  counts = {part["name"]: part for part in parts}
+  by_name = {counts["name"]: counts for counts in domain_counts}
   for chunk in encoded:
     report.update(chunk.report)
     bounds = shards.offsets(chunk.lengths)
@@ -112,7 +112,7 @@ def unpack_documents(
         continue
       if domain:
         for name, count in numbers.items():
-          counts[domain][split][name] += count
+          by_name[domain][split][name] += count
       yield split, sentences[begin:end]
       begin = end
 

@@ -26,7 +26,6 @@ from maskedlm.data.prepare.documents import (
   show_progress,
   split_documents,
 )
-from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 
 
@@ -35,19 +34,23 @@ def run(
 ) -> store.Corpus:
   """Prepares the corpus at `path`; see prepare.prepare."""
   report = Counter()
-  parts = domain_splits.empty_counts(domains.parse_domains(config.corpus))
+  domain_counts = domain_splits.empty_counts(config.corpus)
   read = document_reader(config, report, progress)
   tokenizer = make_tokenizer(config, read(), log=log, progress=progress)
   # Workers load it from the corpus's folder, which is not shared with others.
   tokenizer_path = os.path.join(store.work_folder(path), "tokenizer")
   return store.write_corpus(
     path,
-    _encode_documents(config, tokenizer_path, read(), report, parts, progress),
+    _encode_documents(
+      config, tokenizer_path, read(), report, domain_counts, progress
+    ),
     tokenizer=tokenizer,
     shard_tokens=config.corpus.shard_tokens,
-    options=options.recorded_options(config, tokenizer, domains=bool(parts)),
+    options=options.recorded_options(
+      config, tokenizer, domains=bool(domain_counts)
+    ),
     report=report,
-    domains=parts,
+    domains=domain_counts,
   )
 
 
@@ -103,7 +106,7 @@ def _encode_documents(
   tokenizer_path: str,
   documents: Iterable[Document],
   report: Counter,
-  parts: list[dict],
+  domain_counts: list[dict],
   progress: bool,
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
   """Yields (split, ids of each sentence); see encode.unpack_documents."""
@@ -121,7 +124,7 @@ def _encode_documents(
     encoded = show_progress(
       encoded, "preparing", lambda e: (len(e.documents), e.num_bytes)
     )
-  return encode.unpack_documents(encoded, report, parts)
+  return encode.unpack_documents(encoded, report, domain_counts)
 
 
 def _show(

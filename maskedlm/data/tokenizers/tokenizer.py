@@ -197,19 +197,19 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
   def encode(text: str, *, specials: bool = False) -> Encoding:
     text = training.replace_surrogates(text)
     if specials:
-      parts = _split(text, in_prompt, spelt)
+      runs = _split(text, in_prompt, spelt)
     else:
-      parts = _split(text, in_text, {})
+      runs = _split(text, in_text, {})
     ids, offsets = [], []
-    for begin, end, special_id in parts:
+    for begin, end, special_id in runs:
       if special_id is not None:
-        part = [special_id], [(0, end - begin)]
+        encoded = [special_id], [(0, end - begin)]
       elif begin == 0 or not text[begin : begin + 1].strip():
-        part = library.encode(text[begin:end])
+        encoded = library.encode(text[begin:end])
       else:
-        part = library.encode_continued(text[begin:end])
-      ids += part[0]
-      offsets += [_trim(text, begin + a, begin + b) for a, b in part[1]]
+        encoded = library.encode_continued(text[begin:end])
+      ids += encoded[0]
+      offsets += [_trim(text, begin + a, begin + b) for a, b in encoded[1]]
     offsets = _with_marks(text, offsets)
     starts = starts_word[np.array(ids, np.intp)]
     starts[:1] = True  # The first token always begins a word.

@@ -249,13 +249,13 @@ def _assemble(
 ) -> None:
   """Makes the corpus at `path` from the encoded pieces."""
   config, folder = job.config, job.folder
-  parts = domain_splits.empty_counts(domains.parse_domains(config.corpus))
+  domain_counts = domain_splits.empty_counts(config.corpus)
   for index in range(len(job.pieces)):
     encoded = stages.load_encoded(folder, index)
     report.update(encoded["report"])
-    for part, more in zip(parts, encoded["parts"], strict=True):
+    for counts, more in zip(domain_counts, encoded["parts"], strict=True):
       for split, name in itertools.product(shards.SPLITS, domain_splits.COUNTS):
-        part[split][name] += more[split][name]
+        counts[split][name] += more[split][name]
   work = os.path.join(folder, "corpus")
   os.makedirs(work, exist_ok=True)
   tokenizer.save(os.path.join(work, "tokenizer"))
@@ -291,9 +291,9 @@ def _assemble(
     counts=token_counts,
     files=files,
     tokenizer=tokenizer,
-    options=recorded_options(config, tokenizer, domains=bool(parts)),
+    options=recorded_options(config, tokenizer, domains=bool(domain_counts)),
     report=report,
-    domains=parts,
+    domains=domain_counts,
   )
 
 

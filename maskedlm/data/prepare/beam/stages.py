@@ -34,7 +34,6 @@ from maskedlm.data.prepare.beam.job import (
   result_path,
   save_arrays,
 )
-from maskedlm.data.sources import domains
 from maskedlm.data.tokenizers import training
 from maskedlm.runtime import output_files
 
@@ -149,7 +148,7 @@ def count_dropped(folder: str, index: int) -> Counter:
 def encode_piece(folder: str, index: int, vocab_size: int) -> Counter:
   """Writes a folder of small shards for a piece's plan; returns its report."""
   job, report = load_job(folder), Counter()
-  parts = domain_splits.empty_counts(domains.parse_domains(job.config.corpus))
+  domain_counts = domain_splits.empty_counts(job.config.corpus)
   encoder = encode.make_encoder(
     os.path.join(folder, "tokenizer"),
     job.config.corpus.sentences,
@@ -163,11 +162,11 @@ def encode_piece(folder: str, index: int, vocab_size: int) -> Counter:
   with output_files.whole_folder(path) as work:
     splits = shards.write_shards(
       work,
-      encode.unpack_documents(map(encoder, chunks), report, parts),
+      encode.unpack_documents(map(encoder, chunks), report, domain_counts),
       vocab_size=vocab_size,
       shard_tokens=shards.MAX_TOKENS - 1,
     )
-    result = {"splits": splits, "report": report, "parts": parts}
+    result = {"splits": splits, "report": report, "parts": domain_counts}
     with open(os.path.join(work, "result.json"), "w") as file:
       json.dump(result, file)
   return report
