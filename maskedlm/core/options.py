@@ -37,8 +37,7 @@ def option(
   """Returns a dataclass field with its documentation and checks.
 
   Args:
-    default: an immutable value; a subclass of a dataclass of options may
-      override it by declaring the field again.
+    default: an immutable value; a subclass may have another (changed_default).
     doc: what the option means and its unit; ends with a period.
     low: smallest value allowed.
     high: largest value allowed.
@@ -58,6 +57,13 @@ def option(
     "frozen": frozen,
   }
   return dataclasses.field(default=default, metadata=metadata)
+
+
+def changed_default(cls: type, name: str, default: Any) -> Any:
+  """Returns the field `name` of a dataclass of options with another default."""
+  return dataclasses.field(
+    default=default, metadata=cls.__dataclass_fields__[name].metadata
+  )
 
 
 def to_config(options: Any) -> ConfigDict:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.errors import ConfigError
-from maskedlm.core.options import check_options, option
+from maskedlm.core.options import changed_default, check_options, option
 from maskedlm.core.task import Batch, Key, Metrics, Params, Task
 from maskedlm.data.batches import batch_costs, batching, pair_rows
 from maskedlm.modeling import flops, losses, masked_lm
@@ -34,21 +34,8 @@ from maskedlm.objectives import auto_pack
 class Options(MaskOptions):
   """config.objective of electra."""
 
-  mask_share: float = option(
-    0.85,
-    "Share of the chosen tokens that [MASK] replaces.",
-    low=0,
-    high=1,
-    frozen=True,
-  )
-  random_share: float = option(
-    0.0,
-    "Share of the chosen tokens that a random token replaces; the rest stays "
-    "unchanged. The two shares add up to at most 1.",
-    low=0,
-    high=1,
-    frozen=True,
-  )
+  mask_share: float = changed_default(MaskOptions, "mask_share", 0.85)
+  random_share: float = changed_default(MaskOptions, "random_share", 0.0)
   generator_size: float = option(
     0.25,
     "The generator's share of the discriminator's width, heads and MLP.",

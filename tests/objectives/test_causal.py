@@ -1,16 +1,15 @@
-"""The left-to-right baseline: what is predicted, from what, and the loss."""
+"""The left-to-right baseline: its targets, the tokens it sees, its loss."""
 
 import dataclasses
 import json
 import math
-import types
 
 import jax
 import numpy as np
 import pytest
 
-from helpers import any_task
-from maskedlm.config import defaults as config_lib
+from helpers import any_task, stub_objective
+from helpers.stub_objective import B, L, V, jitted_loss, random_params
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import flops
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
@@ -18,52 +17,33 @@ from maskedlm.modeling.heads import MlmHead
 from maskedlm.objectives import causal
 from maskedlm.training.step import totals
 
-B, L, V = 8, 13, 131
-
 
 def make_config():
-  config = config_lib.default("causal")
-  config.model.update(
-    num_layers=2,
-    width=24,
-    num_heads=3,
-    mlp_width=40,
-    max_positions=17,
-    dropout=0.0,
-    attention_dropout=0.0,
+  return stub_objective.make_config(
+    "causal", dropout=0.0, attention_dropout=0.0
   )
-  config.data.update(length=L, batch_size=B)
-  return config
 
 
 @pytest.fixture
 def make_task(monkeypatch):
-  """-> a Task over a corpus of which only the vocabulary's size is real."""
-  corpus = types.SimpleNamespace(tokenizer=types.SimpleNamespace(vocab_size=V))
-  asked = {}
-
-  def full_sentences(config, corpus, shard, **options):
-    del config, corpus, shard
-    asked.update(options)
-    return causal.batching.Batches(
-      batch_at=lambda split, step: make_batch(),
-      row_ids=lambda split, step: np.arange(B),
-      num_heldout_batches=3,
-      rows_per_epoch=(7,),
-    )
-
-  monkeypatch.setattr(causal.text_rows, "full_sentence_batches", full_sentences)
+  """Returns the function (options) -> a Task, and the arguments of its rows."""
+  asked = stub_objective.stub_batches(
+    monkeypatch,
+    causal.text_rows,
+    "full_sentence_batches",
+    batch_at=lambda split, step: make_batch(),
+  )
 
   def make(**options):
-    return causal.make_task(
-      make_config(), corpus, (1, 2), causal.Options(**options)
-    ), asked
+    options = causal.Options(**options)
+    corpus = stub_objective.make_corpus()
+    return causal.make_task(make_config(), corpus, (1, 2), options), asked
 
   return make
 
 
 def make_batch():
-  """Rows of 13, 12, ... 6 tokens; all of two documents, from position 0."""
+  """Returns rows of 13, 12, ... 6 tokens, each with two documents."""
   rng = np.random.default_rng(0)
   column, length = np.arange(L), (L - np.arange(B))[:, None]
   first = length // 2
@@ -77,14 +57,6 @@ def make_batch():
   }
   batch = {name: x.astype(np.int32) for name, x in batch.items()}
   return {**batch, "example_weights": np.ones(B, np.float32)}
-
-
-def make_params(task):
-  rng = np.random.default_rng(4)
-  shapes = jax.eval_shape(task.init, jax.random.key(0))
-  return jax.tree.map(
-    lambda x: np.float32(0.3 * rng.standard_normal(x.shape)), shapes
-  )
 
 
 def test_targets_by_hand():
@@ -115,9 +87,9 @@ def test_chunks_by_hand():
 
 
 def test_loss_by_its_parts(make_task):
-  # All logits at once, the sum in plain python.
+  # All logits at once, summed in plain Python.
   task, _ = make_task(chunk=5)
-  params = make_params(task)
+  params = random_params(task)
   batch = jax.device_get(task.corrupt(make_batch(), None))
   cfg = EncoderConfig(**task.describe["encoder"])
   arrays = ("input_ids", "token_type_ids", "segment_ids", "positions")
@@ -130,37 +102,35 @@ def test_loss_by_its_parts(make_task):
     params["encoder"]["embeddings"]["token"]["embedding"],
   )
   logits = np.float64(logits)
-  nats = hits = count = 0
+  total = correct = count = 0
   for b in range(B):
     for i in range(L - 1):
       segments = batch["segment_ids"][b]
       if not segments[i] or segments[i] != segments[i + 1]:
         continue
       label = batch["input_ids"][b, i + 1]
-      nats += np.log(np.exp(logits[b, i]).sum()) - logits[b, i, label]
-      hits += logits[b, i].argmax() == label
+      total += np.log(np.exp(logits[b, i]).sum()) - logits[b, i, label]
+      correct += logits[b, i].argmax() == label
       count += 1
-  # Two documents in each row, whose last tokens predict nothing.
+  # Each row has two documents, whose last tokens predict nothing.
   assert count == 13 + 12 + 11 + 10 + 9 + 8 + 7 + 6 - 2 * B
-  terms, metrics = jax.jit(
-    lambda *xs: totals(task.loss(*xs)), static_argnums=3
-  )(params, batch, None, False)
+  terms, metrics = jitted_loss(task)(params, batch, None, False)
   assert set(terms) == {"lm"}
-  np.testing.assert_allclose(terms["lm"], (nats, count), rtol=1e-5)
-  np.testing.assert_allclose(metrics["lm_loss"], (nats, count), rtol=1e-5)
-  np.testing.assert_allclose(metrics["lm_accuracy"], (hits, count))
+  np.testing.assert_allclose(terms["lm"], (total, count), rtol=1e-5)
+  np.testing.assert_allclose(metrics["lm_loss"], (total, count), rtol=1e-5)
+  np.testing.assert_allclose(metrics["lm_accuracy"], (correct, count))
 
 
 def test_chunks_change_neither_loss_nor_gradient(make_task):
-  params = make_params(make_task()[0])
+  params = random_params(make_task()[0])
   batch = causal.targets(make_batch())
 
   def both(chunk):
     task, _ = make_task(chunk=chunk)
 
     def loss(params):
-      (nats, count) = totals(task.loss(params, batch, None, False))[0]["lm"]
-      return nats / count
+      total, count = totals(task.loss(params, batch, None, False))[0]["lm"]
+      return total / count
 
     return jax.jit(jax.value_and_grad(loss))(params)
 
@@ -173,15 +143,14 @@ def test_chunks_change_neither_loss_nor_gradient(make_task):
       slope,
       gradient,
     )
-  # Every parameter learns, but for the key's bias, which softmax ignores,
-  # and the type that no token has.
+  # Every parameter learns, except the key's bias, which softmax ignores.
   gradient["encoder"]["layers"]["attention"]["qkv"]["bias"] = np.ones(1)
   assert min(np.abs(x).max() for x in jax.tree.leaves(gradient)) > 0
 
 
 def test_no_logits_of_a_whole_row_exist(make_task):
   task, _ = make_task(chunk=4)
-  params = make_params(task)
+  params = random_params(task)
   batch = task.corrupt(make_batch(), None)
 
   def loss(params):
@@ -189,7 +158,7 @@ def test_no_logits_of_a_whole_row_exist(make_task):
 
   text = str(jax.make_jaxpr(jax.grad(loss))(params))
   assert f"f32[{B * 4},256]" in text  # A chunk's, flattened.
-  n = -(-L // 4)  # Chunks: what backward would keep of each is none of them.
+  n = -(-L // 4)  # Chunks; the backward pass keeps no logits of them.
   for whole in (
     f"{B * L},256]",
     f"{B},{L},256]",
@@ -199,25 +168,24 @@ def test_no_logits_of_a_whole_row_exist(make_task):
     assert whole not in text
 
 
-def test_what_follows_is_not_seen(make_task):
-  # Token 9 of row 0 changes: the predictions of tokens 0..9 don't, where 9
-  # itself as a label is not counted.
+def test_later_tokens_are_not_seen(make_task):
+  # If token 9 of row 0 changes, the predictions at positions 0 to 7 don't.
   task, _ = make_task()
-  params = make_params(task)
+  params = random_params(task)
   batch = make_batch()
   batch["segment_ids"] = np.minimum(batch["segment_ids"], 1)
   changed = {**batch, "input_ids": batch["input_ids"].copy()}
   changed["input_ids"][0, 9] += 1
 
-  def nats(batch, upto):
+  def loss(batch, upto):
     made = jax.device_get(task.corrupt(batch, None))
     weights = np.zeros_like(made["next_weights"])
     weights[0, :upto] = 1
     made["next_weights"] = weights
     return float(totals(task.loss(params, made, None, False))[0]["lm"][0])
 
-  assert nats(changed, 8) == nats(batch, 8)
-  assert nats(changed, 10) != nats(batch, 10)
+  assert loss(changed, 8) == loss(batch, 8)
+  assert loss(changed, 10) != loss(batch, 10)
 
 
 def test_an_untrained_model_knows_nothing(make_task):
@@ -225,23 +193,23 @@ def test_an_untrained_model_knows_nothing(make_task):
   params = jax.jit(task.init)(jax.random.key(0))
   assert set(params) == {"encoder", "lm_head"}
   batch = task.corrupt(make_batch(), None)
-  (nats, count) = totals(task.loss(params, batch, None, False))[0]["lm"]
-  assert nats / count == pytest.approx(math.log(V), abs=0.05)
+  total, count = totals(task.loss(params, batch, None, False))[0]["lm"]
+  assert total / count == pytest.approx(math.log(V), abs=0.05)
 
 
 def test_split_over_8_devices_it_is_the_same(make_task):
   task, _ = make_task(chunk=4)
-  any_task.check_split_over_8_devices(task, make_params(task), make_batch())
+  any_task.check_split_over_8_devices(task, random_params(task), make_batch())
 
 
-def test_the_checkpoint_says_that_it_is_causal(make_task):
+def test_checkpoints_record_that_the_encoder_is_causal(make_task):
   task, asked = make_task(isolate_documents=True)
   described = json.loads(json.dumps(task.describe))
   cfg = EncoderConfig(**described["encoder"])
   assert cfg.causal
   assert not make_config().model.causal
   assert asked["isolate_documents"]
-  # Documents of 6 and 7, 6 and 6, ... 3 and 3 tokens: of the first batch.
+  # The first batch has documents of 6 and 7, 6 and 6, ... 3 and 3 tokens.
   pairs = sum((n // 2) ** 2 + (n - n // 2) ** 2 for n in range(6, 14)) / B
   expected = flops.train_flops(cfg, L, num_predictions=L, attended=pairs)
   assert task.flops(0) == pytest.approx(B * expected)
@@ -251,6 +219,6 @@ def test_the_checkpoint_says_that_it_is_causal(make_task):
   )
 
 
-def test_a_chunk_of_nothing_is_refused(make_task):
+def test_an_empty_chunk_is_refused(make_task):
   with pytest.raises(ConfigError, match=r"objective.chunk=0 .*1 or more"):
     make_task(chunk=0)

@@ -1,7 +1,8 @@
+"""BERT's objective: parameters, masks, losses, and the batches asked for."""
+
 import dataclasses
 import json
 import math
-import types
 
 import jax
 import jax.numpy as jnp
@@ -9,49 +10,32 @@ import numpy as np
 import pytest
 
 from helpers import any_task
+from helpers.stub_objective import (
+  CLS,
+  PAD,
+  SEP,
+  B,
+  L,
+  V,
+  jitted_loss,
+  make_config,
+  make_corpus,
+  random_params,
+  shapes,
+  stub_batches,
+)
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
 from maskedlm.objectives import mlm_nsp
 from maskedlm.training.step import totals
 
-PAD, UNK, CLS, SEP, MASK = range(5)
-B, L, V = 8, 13, 131
-
-
-def make_config(**options):
-  config = config_lib.default()
-  config.model.update(
-    num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=17
-  )
-  config.data.update(length=L, batch_size=B)
-  config.train.num_steps = 10
-  config.update(options)
-  return config
-
 
 def make_task(monkeypatch, config=None, **options):
-  """A Task over a corpus of which only the tokenizer is real."""
-  corpus = types.SimpleNamespace(
-    tokenizer=types.SimpleNamespace(
-      vocab_size=V,
-      special=types.SimpleNamespace(mask=MASK),
-      special_ids=np.arange(5),
-    ),
-    # The specials' counts must not make them random tokens.
-    token_counts=np.arange(V) % 7 + 1,
-  )
-  asked = {}
-
-  def nsp(config, corpus, shard, **options):
-    del corpus
-    asked.update(options, config=config, shard=shard)
-    return mlm_nsp.batching.Batches(lambda *a: a, lambda *a: a, 3, 7)
-
-  monkeypatch.setattr(mlm_nsp.pair_rows, "nsp_batches", nsp)
-  config = config or make_config()
-  task = mlm_nsp.make_task(config, corpus, (1, 2), mlm_nsp.Options(**options))
-  return task, asked
+  asked = stub_batches(monkeypatch, mlm_nsp.pair_rows, "nsp_batches")
+  config = config or make_config("mlm_nsp")
+  options = mlm_nsp.Options(**options)
+  return mlm_nsp.make_task(config, make_corpus(), (1, 2), options), asked
 
 
 def make_batch(num_rows=B):
@@ -75,19 +59,9 @@ def make_batch(num_rows=B):
 def test_init_has_the_four_subtrees(monkeypatch):
   task, _ = make_task(monkeypatch)
   params = jax.eval_shape(task.init, jax.random.key(0))
-  leaves = jax.tree_util.tree_flatten_with_path(params)[0]
-  shapes = {
-    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
-    for path, x in leaves
-  }
-  assert {name.split("/")[0] for name in shapes} == {
-    "encoder",
-    "pooler",
-    "mlm_head",
-    "nsp_head",
-  }
-  heads = {k: v for k, v in shapes.items() if not k.startswith("encoder")}
-  assert heads == {
+  assert set(params) == {"encoder", "pooler", "mlm_head", "nsp_head"}
+  del params["encoder"]
+  assert shapes(params) == {
     "pooler/dense/kernel": (24, 24),
     "pooler/dense/bias": (24,),
     "mlm_head/transform/kernel": (24, 24),
@@ -98,11 +72,11 @@ def test_init_has_the_four_subtrees(monkeypatch):
     "nsp_head/dense/kernel": (24, 2),
     "nsp_head/dense/bias": (2,),
   }
-  assert {x.dtype for _, x in leaves} == {jnp.dtype("float32")}
+  assert {x.dtype for x in jax.tree.leaves(params)} == {jnp.dtype("float32")}
 
 
 def test_an_untrained_model_knows_nothing(monkeypatch):
-  # All 131 tokens and both labels about as likely: ln 131 and ln 2.
+  # All 131 tokens, and both labels, are about as likely: ln 131 and ln 2.
   task, _ = make_task(monkeypatch)
   batch = task.corrupt(make_batch(), jax.random.key(1))
   params = task.init(jax.random.key(0))
@@ -117,7 +91,7 @@ def test_an_untrained_model_knows_nothing(monkeypatch):
   }
   assert means["mlm"] == means["mlm_loss"] == pytest.approx(4.875, abs=0.05)
   assert means["nsp"] == means["nsp_loss"] == pytest.approx(0.693, abs=0.05)
-  # Rows of 13 down to 6 tokens: 15% are 1.95, 1.8, 1.65, 1.5, ..., 0.9.
+  # 15% of rows of 13 down to 6 tokens are 1.95, 1.8, 1.65, 1.5, ..., 0.9.
   assert terms["mlm"][1] == 2 + 2 + 2 + 2 + 1 + 1 + 1 + 1
   assert terms["nsp"][1] == B
 
@@ -125,11 +99,7 @@ def test_an_untrained_model_knows_nothing(monkeypatch):
 def test_nsp_by_its_parts(monkeypatch):
   # The head in plain numpy, on the encoder's vectors.
   task, _ = make_task(monkeypatch)
-  rng = np.random.default_rng(4)
-  params = jax.tree.map(
-    lambda x: np.float32(0.3 * rng.standard_normal(x.shape)),
-    jax.eval_shape(task.init, jax.random.key(0)),
-  )
+  params = random_params(task)
   batch = make_batch()
   batch["example_weights"] = np.float32([1, 1, 0, 1, 1, 1, 0, 1])
   batch = task.corrupt(batch, jax.random.key(1))
@@ -139,46 +109,45 @@ def test_nsp_by_its_parts(monkeypatch):
     train=False,
   )
   x = np.float64(hidden[:, 0])
-  # So that rows differ: their vectors are all but equal.
+  # Make rows differ, as their vectors are nearly equal.
   dense = params["pooler"]["dense"]
   dense["kernel"] *= 200
   params["nsp_head"]["dense"]["bias"] *= 0
   dense["bias"] = -np.float32(x @ dense["kernel"]).mean(0)
-  loss = jax.jit(lambda *xs: totals(task.loss(*xs)), static_argnums=3)
-  terms, metrics = loss(params, batch, None, False)
+  terms, metrics = jitted_loss(task)(params, batch, None, False)
   for name in ("pooler", "nsp_head"):
     dense = params[name]["dense"]
     x = x @ dense["kernel"] + dense["bias"]
     x = np.tanh(x) if name == "pooler" else x
-  nats = hits = 0
+  total = correct = 0
   for logits, label, weight in zip(
     x, batch["nsp_labels"], batch["example_weights"], strict=True
   ):
-    nats += weight * (np.log(np.exp(logits).sum()) - logits[label])
-    hits += weight * (np.argmax(logits) == label)
-  assert hits not in (0, 3, 6)  # Told apart from the misses.
-  np.testing.assert_allclose(terms["nsp"], (nats, 6), rtol=1e-4)
-  np.testing.assert_allclose(metrics["nsp_loss"], (nats, 6), rtol=1e-4)
-  np.testing.assert_allclose(metrics["nsp_accuracy"], (hits, 6))
+    total += weight * (np.log(np.exp(logits).sum()) - logits[label])
+    correct += weight * (np.argmax(logits) == label)
+  assert correct not in (0, 3, 6)  # It differs from the number of errors.
+  np.testing.assert_allclose(terms["nsp"], (total, 6), rtol=1e-4)
+  np.testing.assert_allclose(metrics["nsp_loss"], (total, 6), rtol=1e-4)
+  np.testing.assert_allclose(metrics["nsp_accuracy"], (correct, 6))
 
 
-def test_held_out_rows_may_have_a_rate_of_their_own(monkeypatch):
+def test_heldout_rows_can_have_another_mask_rate(monkeypatch):
   task, _ = make_task(monkeypatch, mask_rate=0.45, heldout_mask_rate=0.15)
   train, heldout = (
     corrupt(make_batch(), jax.random.key(1))["masked_weights"].sum(1).tolist()
     for corrupt in (task.corrupt, task.corrupt_heldout)
   )
-  # Of 13 down to 6 tokens: 5.85, 5.4, 4.95, 4.5, ... 2.7, and a third of it.
+  # 45% of 13 down to 6 tokens are 5.85, 5.4, 4.95, 4.5, ... 2.7.
   assert train == [6, 5, 5, 4, 4, 4, 3, 3]
   assert heldout == [2, 2, 2, 2, 1, 1, 1, 1]
 
 
 def test_rows_of_weight_0_count_nothing(monkeypatch):
-  # 3 filler rows of padding, as in the last held-out batch; and a filler row
-  # that repeats real text counts no more than they do.
+  # Two filler rows of padding, as in the last held-out batch, and one that
+  # repeats real text.
   task, _ = make_task(monkeypatch)
   params = task.init(jax.random.key(0))
-  loss = jax.jit(lambda *xs: totals(task.loss(*xs)), static_argnums=3)
+  loss = jitted_loss(task)
   batch = task.corrupt(make_batch(), jax.random.key(1))
   alone, _ = loss(params, {k: v[:5] for k, v in batch.items()}, None, False)
   batch = make_batch()
@@ -218,7 +187,7 @@ def test_dropout_only_in_training(monkeypatch):
   task, _ = make_task(monkeypatch)
   params = task.init(jax.random.key(0))
   batch = task.corrupt(make_batch(), jax.random.key(1))
-  loss = jax.jit(lambda *xs: totals(task.loss(*xs)), static_argnums=3)
+  loss = jitted_loss(task)
   values = [
     float(loss(params, batch, jax.random.key(k), train)[0]["mlm"][0])
     for k, train in ((1, True), (2, True), (1, False), (2, False))
@@ -234,7 +203,7 @@ def test_split_over_8_devices_it_is_the_same(monkeypatch):
 
 
 def test_batches_are_asked_for_as_configured(monkeypatch):
-  config = make_config()
+  config = make_config("mlm_nsp")
   task, asked = make_task(monkeypatch, config, short_share=0.2)
   assert asked == {
     "config": config,
@@ -246,15 +215,10 @@ def test_batches_are_asked_for_as_configured(monkeypatch):
   assert task.batch_at("train", 3) == task.row_ids("train", 3) == ("train", 3)
 
 
-def test_sentence_order_has_batches_of_its_own(monkeypatch):
-  asked = {}
-
-  def sop(config, corpus, shard, **options):
-    del config, corpus, shard
-    asked.update(options)
-    return mlm_nsp.batching.Batches(lambda *a: a, lambda *a: a, 5, 7)
-
-  monkeypatch.setattr(mlm_nsp.pair_rows, "sop_batches", sop)
+def test_sentence_order_has_its_own_batches(monkeypatch):
+  asked = stub_batches(
+    monkeypatch, mlm_nsp.pair_rows, "sop_batches", num_heldout=5
+  )
   task, _ = make_task(monkeypatch, pairs="sop", pack=True)
   assert task.num_heldout_batches == 5
   assert asked["pack"]
@@ -262,7 +226,7 @@ def test_sentence_order_has_batches_of_its_own(monkeypatch):
 
 def test_flops_follow_the_two_phases(monkeypatch):
   # 10 steps, the last 4 on rows of 17 tokens in batches of 3.
-  config = make_config()
+  config = make_config("mlm_nsp")
   config.data.update(long_share=0.4, long_length=17, long_batch_size=3)
   task, _ = make_task(monkeypatch, config)
   cfg = EncoderConfig(**task.describe["encoder"])
@@ -287,8 +251,8 @@ def test_description_rebuilds_the_encoder(monkeypatch):
 
 
 def test_random_tokens_by_frequency_or_uniform(monkeypatch):
-  # Everything is replaced at random. Ids 5..130 with count id % 7 + 1 (18 of
-  # each count, mean 4): those of count 7 are 1/4 of all, or 1/7.
+  # All tokens are replaced at random. Ids 5..130 have the count id % 7 + 1 (18
+  # ids of each count, mean 4): those of count 7 are 1/4 of all, or 1/7.
   ids = np.full((256, L), 8, np.int32)
   batch = {
     "input_ids": ids,
@@ -323,7 +287,7 @@ def test_wrong_options_are_named(monkeypatch, options, expected):
 
 
 def test_rows_longer_than_the_positions_are_refused(monkeypatch):
-  config = make_config()
+  config = make_config("mlm_nsp")
   config.data.update(long_share=0.1, long_length=18)
   with pytest.raises(ConfigError, match="rows of 18 tokens"):
     make_task(monkeypatch, config)

@@ -1,4 +1,4 @@
-"""Options of mlm_nsp together, on real text: what no stub of a corpus shows."""
+"""Combinations of mlm_nsp's options on real text."""
 
 import jax
 import numpy as np
@@ -24,7 +24,7 @@ def test_options_go_together(tiny, options):
     overrides.load_config(str(tiny[0])),
     store.open_corpus(tiny[1]),
   )
-  # Many short rows, of which several go into one.
+  # Many short rows, so that several share one.
   task = mlm_nsp.make_task(
     config, corpus, (0, 1), mlm_nsp.Options(short_share=0.9, **options)
   )
@@ -38,7 +38,7 @@ def test_options_go_together(tiny, options):
   def most_pairs(batch):
     return (batch.get("segment_weights", np.ones([1, 2])) > 0).sum(1).max()
 
-  # Which rows are so short that they share one depends on the text, Python's.
+  # Which rows are short enough to share one depends on Python's docstrings.
   batches = (task.batch_at("train", step) for step in range(20))
   batch = next(batch for batch in batches if most_pairs(batch) > 1)
   corrupted, (terms, _) = run(params, batch, jax.random.key(1))

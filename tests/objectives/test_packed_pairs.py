@@ -35,7 +35,7 @@ def corpus(tiny):
 
 @pytest.fixture(scope="module")
 def task(config, corpus):
-  # All rows are short ones, so that many share one.
+  # All rows are short, so that many share one.
   return mlm_nsp.make_task(
     config, corpus, (0, 1), mlm_nsp.Options(pack=True, short_share=1.0)
   )
@@ -44,12 +44,12 @@ def task(config, corpus):
 @pytest.fixture(scope="module")
 def params(task):
   params = task.init(jax.random.key(0))
-  # Larger than at the start, so that attention is far from uniform.
+  # Enlarged, so that attention is far from uniform.
   return jax.tree.map(lambda x: 6 * x, params)
 
 
 def unpack(batch):
-  """Each segment as a row of its own: arrays [n, L], and labels [n]."""
+  """Returns each segment as its own row: arrays [n, L], and labels [n]."""
   rows = []
   for i, segment_ids in enumerate(batch["segment_ids"]):
     for k in range(segment_ids.max()):
@@ -115,7 +115,7 @@ def test_nsp_of_packed_rows_is_that_of_their_pairs(task, params):
     assert num_pairs > batch["example_weights"].sum()
 
 
-def test_the_mask_budget_is_of_the_whole_row(task):
+def test_the_mask_budget_is_that_of_the_whole_row(task):
   batch = task.batch_at("train", 2)
   corrupted = jax.jit(task.corrupt)(batch, jax.random.key(3))
   assert corrupted["masked_positions"].shape == (B, 14)
@@ -129,7 +129,7 @@ def test_the_mask_budget_is_of_the_whole_row(task):
     assert not changed[i][batch["cls_positions"][i][first]].any()
 
 
-def test_flops_count_what_a_pair_sees(config, corpus, task):
+def test_flops_count_attention_within_pairs(config, corpus, task):
   plain = mlm_nsp.make_task(config, corpus, (0, 1), mlm_nsp.Options())
   cfg = EncoderConfig(**task.describe["encoder"])
   pairs = batch_costs.attended_pairs(task.batch_at("train", 0)["segment_ids"])
@@ -140,7 +140,7 @@ def test_flops_count_what_a_pair_sees(config, corpus, task):
   )
 
 
-def test_rows_are_not_packed_unless_it_is_said(config, corpus):
+def test_make_task_does_not_pack_by_default(config, corpus):
   task = mlm_nsp.make_task(config, corpus, (0, 1), mlm_nsp.Options())
   made = pair_rows.nsp_batches(config, corpus, (0, 1), short_share=0.1)
   expected = made.batch_at("train", 4)

@@ -1,4 +1,4 @@
-"""The same weights in transformers' ELECTRA give the same numbers."""
+"""Compares outputs with those of transformers' ELECTRA, given equal weights."""
 
 import types
 
@@ -41,7 +41,7 @@ def make_params(cfg, small):
 
 
 def encoder_state(params, cfg):
-  """Our encoder's parameters under transformers' names."""
+  """Returns the encoder's parameters under transformers' names."""
   state = {}
 
   def norm(name, p):

@@ -1,4 +1,4 @@
-"""RoBERTa: the rows it asks for, its loss, and documents that are isolated."""
+"""RoBERTa's objective: its rows, its loss, and isolated documents."""
 
 import dataclasses
 import json
@@ -8,12 +8,12 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import any_task
+from helpers import any_task, splits, stub_objective
 from helpers.repository import CONFIGS
+from helpers.stub_objective import CLS, PAD, SEP, B, L, V
 from maskedlm.config import defaults as config_lib
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.corpus import concat, store
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
@@ -21,66 +21,30 @@ from maskedlm.objectives import roberta
 from maskedlm.training import step
 from maskedlm.training.step import totals
 
-PAD, UNK, CLS, SEP, MASK = range(5)
-B, L, V = 8, 13, 131
-
 
 def make_config(**options):
-  config = config_lib.default("roberta")
-  config.model.update(
-    num_layers=2,
-    width=24,
-    num_heads=3,
-    mlp_width=40,
-    max_positions=17,
-    dropout=0.0,
-    attention_dropout=0.0,
+  config = stub_objective.make_config(
+    "roberta", dropout=0.0, attention_dropout=0.0
   )
-  config.data.update(length=L, batch_size=B)
-  config.train.update(num_steps=10, eval_rows=20)
+  config.train.eval_rows = 20
   config.update(options)
   return config
 
 
-def make_split(documents):
-  sizes = [len(document) for document in documents]
-  tokens = np.array([t for d in documents for t in d], np.uint16)
-
-  def column(values):
-    values = np.asarray(values)
-    return concat.Concat(
-      (values,), np.array([0, len(values)]), np.zeros(1, values.dtype)
-    )
-
-  # Each document is one sentence: the rows don't look at sentences.
-  return store.Split(
-    tokens=column(tokens),
-    sentences=column(np.cumsum([0, *sizes])),
-    documents=column(np.arange(len(documents) + 1)),
-  )
-
-
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
-  """60 documents of 1 to 29 tokens, 5..130, of which 12 are held out."""
+  """A corpus of 60 documents of 1 to 29 tokens; 12 are held out."""
   rng = np.random.default_rng(2)
   documents = [
-    rng.integers(5, V, rng.integers(1, 30)).tolist() for _ in range(60)
+    [rng.integers(5, V, rng.integers(1, 30)).tolist()] for _ in range(60)
   ]
-  return types.SimpleNamespace(
-    path=str(tmp_path_factory.mktemp("corpus")),
-    fingerprint="made by hand",
-    domains=(),
-    train=make_split(documents[12:]),
-    heldout=make_split(documents[:12]),
-    tokenizer=types.SimpleNamespace(
-      vocab_size=V,
-      special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, mask=MASK),
-      special_ids=np.arange(5),
-    ),
-    # The specials' counts must not make them random tokens.
-    token_counts=np.arange(V) % 7 + 1,
-  )
+  corpus = stub_objective.make_corpus()
+  corpus.path = str(tmp_path_factory.mktemp("corpus"))
+  corpus.fingerprint = "made by hand"
+  corpus.domains = ()
+  corpus.train = splits.make_split(documents[12:])
+  corpus.heldout = splits.make_split(documents[:12])
+  return corpus
 
 
 def make_task(corpus, config=None, shard=(0, 1), **options):
@@ -115,8 +79,8 @@ def test_an_untrained_model_knows_nothing(corpus):
   assert (batch["segment_ids"] == 1).all()
 
 
-def test_whole_words_and_a_heldout_rate_of_its_own(corpus):
-  """Words of two tokens, 2k + 1 and 2k + 2: both are hidden, or neither."""
+def test_whole_words_and_another_heldout_rate(corpus):
+  """Tokens 2k + 1 and 2k + 2 are a word: both are masked, or neither."""
   rows = np.arange(5, 5 + B * (L - 2)).reshape(B, -1)
   ids = np.full((B, L), CLS, np.int32)
   ids[:, 1:-1], ids[:, -1] = rows, SEP
@@ -134,18 +98,18 @@ def test_whole_words_and_a_heldout_rate_of_its_own(corpus):
   key = jax.random.key(1)
   train = jax.device_get(jax.jit(task.corrupt)(batch, key))
   heldout = jax.device_get(jax.jit(task.corrupt_heldout)(batch, key))
-  # Of 13 tokens 45% are 5.85, 15% are 1.95. A row has five words of two tokens
-  # and half a one: three fit or two and a half; one or the half.
+  # 45% of 13 tokens are 5.85, 15% are 1.95. A row has five words of two tokens
+  # and one of a single token, so 5 or 6, and 1 or 2, are masked.
   assert set(train["masked_weights"].sum(1)) == {5, 6}
   assert set(heldout["masked_weights"].sum(1)) <= {1, 2}
   for made in (train, heldout):
     for row, places, weights in zip(
       ids, made["masked_positions"], made["masked_weights"], strict=True
     ):
-      hidden = {int(p) for p, w in zip(places, weights, strict=True) if w}
-      for place in hidden:
+      masked = {int(p) for p, w in zip(places, weights, strict=True) if w}
+      for place in masked:
         other = place + 1 if row[place] % 2 else place - 1
-        assert other in hidden or row[other] in (CLS, SEP)
+        assert other in masked or row[other] in (CLS, SEP)
 
 
 def test_heldout_rows_are_the_same_for_every_seed(corpus):
@@ -177,7 +141,7 @@ def test_rows_of_weight_0_count_nothing(corpus):
   np.testing.assert_allclose(whole["mlm"], alone["mlm"], rtol=1e-5)
 
 
-def test_an_isolated_document_is_encoded_as_if_it_were_alone(corpus):
+def test_an_isolated_document_is_encoded_as_if_alone(corpus):
   task = make_task(corpus, isolate_documents=True)
   cfg = EncoderConfig(**task.describe["encoder"])
   params = task.init(jax.random.key(0))["encoder"]
@@ -206,7 +170,7 @@ def test_an_isolated_document_is_encoded_as_if_it_were_alone(corpus):
 
 
 def test_many_rows_a_step_through_accumulation(corpus):
-  """The gradient of 64 rows, at once and in 8 microbatches."""
+  """The gradients of 64 rows, at once and in 8 microbatches, are equal."""
   config = make_config()
   config.data.batch_size = 64
   task = make_task(corpus, config)
@@ -246,7 +210,7 @@ def test_every_parameter_learns(corpus):
   any_task.check_every_parameter_learns(task, task.batch_at("train", 0))
 
 
-def test_flops_count_what_a_document_sees(corpus):
+def test_flops_count_attention_within_documents(corpus):
   # 10 steps, the last 4 on rows of 17 tokens in batches of 3.
   config = make_config()
   config.data.update(long_share=0.4, long_length=17, long_batch_size=3)

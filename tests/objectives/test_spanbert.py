@@ -1,9 +1,8 @@
-"""SpanBERT against a plain reference: spans -> targets -> loss."""
+"""SpanBERT's objective against a plain reference: spans, targets, loss."""
 
 import dataclasses
 import json
 import math
-import types
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +11,8 @@ import pytest
 from jax.sharding import PartitionSpec
 from ml_collections import ConfigDict
 
-from helpers import any_task
+from helpers import any_task, encoder_reference, stub_objective
+from helpers.stub_objective import CLS, MASK, PAD, SEP, UNK, B, V
 from maskedlm.config import defaults as config_lib
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import flops, masked_lm
@@ -21,10 +21,9 @@ from maskedlm.objectives import spanbert
 from maskedlm.training import sharding
 from maskedlm.training.step import totals
 
-PAD, UNK, CLS, SEP, MASK = range(5)
-B, L, V = 8, 29, 131
+L = 29
 PLACES = 3
-# Of all tests that train, so that they are compiled once.
+# The same in all tests that train, so that they are compiled once.
 OPTIONS = {
   "mask_rate": 0.4,
   "sbo_weight": 0.25,
@@ -34,43 +33,27 @@ OPTIONS = {
 
 
 def make_config(**data):
-  config = config_lib.default("spanbert")
-  config.model.update(
-    num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=31
+  config = stub_objective.make_config(
+    "spanbert", max_positions=31, dropout=0.0, attention_dropout=0.0
   )
-  config.model.update(dropout=0.0, attention_dropout=0.0)
-  config.data.update(length=L, batch_size=B, **data)
-  config.train.num_steps = 10
+  config.data.update(length=L, **data)
   return config
 
 
 def make_task(monkeypatch, config=None, **options):
-  """A Task over a corpus of which only the tokenizer is real."""
-  corpus = types.SimpleNamespace(
-    tokenizer=types.SimpleNamespace(
-      vocab_size=V,
-      special=types.SimpleNamespace(pad=PAD, cls=CLS, sep=SEP, mask=MASK),
-      special_ids=np.arange(5),
-      starts_word=np.arange(V) < 100,
-    ),
-    token_counts=np.arange(V) % 7 + 1,
+  asked = stub_objective.stub_batches(
+    monkeypatch, spanbert.text_rows, "document_batches"
   )
-  asked = {}
-
-  def document_rows(config, corpus, shard, **options):
-    del corpus
-    asked.update(options, config=config, shard=shard)
-    return spanbert.batching.Batches(lambda *a: a, lambda *a: a, 3, 7)
-
-  monkeypatch.setattr(spanbert.text_rows, "document_batches", document_rows)
-  given = {**OPTIONS, **options}
   task = spanbert.make_task(
-    config or make_config(), corpus, (1, 2), spanbert.Options(**given)
+    config or make_config(),
+    stub_objective.make_corpus(),
+    (1, 2),
+    spanbert.Options(**{**OPTIONS, **options}),
   )
   return task._replace(
     init=jax.jit(task.init),
     corrupt=jax.jit(task.corrupt),
-    loss=jax.jit(lambda *xs: totals(task.loss(*xs)), static_argnums=3),
+    loss=stub_objective.jitted_loss(task),
   ), asked
 
 
@@ -90,7 +73,7 @@ def make_batch():
 
 
 def randomise(params):
-  """Larger entries than at the start, so that every term shows."""
+  """Returns parameters so large that every term of a formula matters."""
   rng = np.random.default_rng(1)
   return jax.tree.map(
     lambda x: np.float32(x + 0.3 * rng.standard_normal(x.shape)), params
@@ -101,11 +84,7 @@ def test_init_has_the_three_subtrees(monkeypatch):
   task, _ = make_task(monkeypatch)
   params = jax.eval_shape(task.init, jax.random.key(0))
   assert set(params) == {"encoder", "mlm_head", "sbo_head"}
-  leaves = jax.tree_util.tree_flatten_with_path(params["sbo_head"])[0]
-  assert {
-    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
-    for path, x in leaves
-  } == {
+  assert stub_objective.shapes(params["sbo_head"]) == {
     "place/embedding": (3, 7),
     "first/dense/kernel": (2 * 24 + 7, 24),
     "first/dense/bias": (24,),
@@ -119,7 +98,7 @@ def test_init_has_the_three_subtrees(monkeypatch):
   }
 
 
-def test_its_parameters_have_a_place_on_every_mesh(monkeypatch):
+def test_parameters_have_shardings_on_every_mesh(monkeypatch):
   task, _ = make_task(monkeypatch)
   params = jax.eval_shape(task.init, jax.random.key(0))
   axes = ConfigDict({"data": 2, "fsdp": 4, "tensor": 1})
@@ -136,11 +115,11 @@ def test_its_parameters_have_a_place_on_every_mesh(monkeypatch):
   assert made["sbo_head"]["bias"].spec == PartitionSpec("tensor")
 
 
-# Where the boundaries are.
+# Boundaries.
 
 
 def boundaries(ids, masked, max_span_targets):
-  """{position: (left, right, place)} of a row's targets, by the function."""
+  """Returns {position: (left, right, place)} of a row's targets."""
   positions = np.array([sorted(masked)])
   weights = np.ones(positions.shape, np.float32)
   first, last = spanbert.spans.span_ends(positions, weights)
@@ -189,24 +168,15 @@ def test_boundaries_are_text_of_the_same_segment():
 # The whole objective.
 
 
-def gelu(x):
-  return x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+def reference(cfg, params, hidden, text, masked):
+  """Returns [(loss, correct)] of a row's SBO targets, by section 3.2.
 
-
-def norm(x, p):
-  x = x - x.mean()
-  return x / np.sqrt((x**2).mean() + 1e-12) * p["scale"] + p["bias"]
-
-
-def nats(logits, label):
-  top = logits.max()
-  return top + math.log(np.exp(logits - top).sum()) - logits[label]
-
-
-def reference(params, hidden, text, masked):
-  """[(nats, hit)] of a row's SBO targets, from the equations of section 3.2.
-
-  hidden [L, D]; text: its tokens before corruption; masked: set of positions.
+  Args:
+    cfg: the architecture.
+    params: of the model.
+    hidden: [L, D].
+    text: [L], tokens before corruption.
+    masked: set of positions.
   """
   p = jax.tree.map(np.float64, params["sbo_head"])
   E = np.float64(masked_lm.token_embedding(params["encoder"]))[:V]
@@ -223,9 +193,11 @@ def reference(params, hidden, text, masked):
       )
       for layer in (p["first"], p["second"]):
         dense = layer["dense"]
-        h = norm(gelu(h @ dense["kernel"] + dense["bias"]), layer["norm"])
+        h = encoder_reference.activate(h @ dense["kernel"] + dense["bias"], cfg)
+        h = encoder_reference.norm(h, layer["norm"], cfg)
       y = E @ h + p["bias"][:V]
-      found.append((nats(y, text[i]), y.argmax() == text[i]))
+      loss = encoder_reference.nats(y, text[i])
+      found.append((loss, y.argmax() == text[i]))
   return found
 
 
@@ -247,13 +219,13 @@ def test_loss_equals_the_reference(monkeypatch):
     text = batch["input_ids"][b]
     labels = np.asarray(corrupted["masked_labels"])[b][used]
     np.testing.assert_array_equal(labels, text[sorted(masked)])
-    found += reference(params, hidden[b], text, masked)
-  losses, hits = zip(*found, strict=True)
+    found += reference(cfg, params, hidden[b], text, masked)
+  losses, correct = zip(*found, strict=True)
   assert len(found) > 20
   assert float(metrics["sbo_loss"][1]) == len(found)
   np.testing.assert_allclose(metrics["sbo_loss"][0], sum(losses), rtol=1e-4)
   np.testing.assert_allclose(terms["sbo"][0], 0.25 * sum(losses), rtol=1e-4)
-  assert float(metrics["sbo_accuracy"][0]) == sum(hits)
+  assert float(metrics["sbo_accuracy"][0]) == sum(correct)
   assert set(terms) == {"mlm", "sbo"}
   assert set(metrics) == {
     "mlm_loss",
@@ -264,9 +236,9 @@ def test_loss_equals_the_reference(monkeypatch):
   np.testing.assert_array_equal(terms["mlm"], metrics["mlm_loss"])
 
 
-def test_what_is_hidden(monkeypatch):
-  # ceil(0.15 n) of n tokens of text, whole words (ids from 100 on go on with
-  # one), nothing special; all of a span alike.
+def test_masked_tokens(monkeypatch):
+  # At most ceil(0.15 n) of n tokens of text, in whole words (ids from 100 on
+  # continue one), no special tokens, and all of a span treated alike.
   task, _ = make_task(monkeypatch, mask_rate=0.15)
   batch = make_batch()
   text_tokens = batch["segment_ids"].sum(1) - 2
@@ -292,7 +264,7 @@ def test_what_is_hidden(monkeypatch):
 
 
 def test_a_packed_row_equals_its_parts(monkeypatch):
-  # Rows of 14 and 11 tokens, put side by side after they were corrupted.
+  # Rows of 14 and 11 tokens, joined after they were corrupted.
   task, _ = make_task(monkeypatch)
   params, batch = randomise(task.init(jax.random.key(0))), make_batch()
   corrupted = task.corrupt(batch, jax.random.key(3))
@@ -317,7 +289,7 @@ def test_a_packed_row_equals_its_parts(monkeypatch):
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), joint, apart
   )
-  # A packed row is masked within its segments, which hold all boundaries.
+  # Spans and their boundaries are within a segment of the packed row.
   packed["input_ids"][0, :-4] = np.concatenate(
     [batch["input_ids"][5, :n], batch["input_ids"][6, :m]]
   )
@@ -370,8 +342,8 @@ def test_batches_are_asked_for_as_configured(monkeypatch):
 
 
 def test_flops_follow_the_two_phases(monkeypatch):
-  # 10 steps, the last 4 on rows of 31 tokens in batches of 3; 5 slots a row
-  # in both. A slot of SBO meets (2 * 24 + 7) * 24 + 24^2 + 24 * 131 weights.
+  # 10 steps, the last 4 on rows of 31 tokens in batches of 3; 5 predictions a
+  # row in both. One of SBO uses (2 * 24 + 7) * 24 + 24^2 + 24 * 131 weights.
   config = make_config(long_share=0.4, long_length=31, long_batch_size=3)
   task, _ = make_task(monkeypatch, config, mask_rate=0.15)
   cfg = EncoderConfig(**task.describe["encoder"])
