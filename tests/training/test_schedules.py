@@ -1,0 +1,124 @@
+"""Learning-rate schedules against numbers worked by hand."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from helpers.toy_optimizers import (
+  option,
+)
+from maskedlm.config import presets
+from maskedlm.training import optimizer as optim
+
+
+def rates(steps, num_steps, preset=presets.adamw, **values):
+  schedule = optim.make_schedule(option(preset, **values), num_steps)
+  return [float(schedule(step)) for step in steps]
+
+
+def check(got, want):
+  np.testing.assert_allclose(got, want, rtol=2e-6, atol=1e-12)
+
+
+def test_bert_google_drops_where_its_warm_up_ends():
+  steps = [0, 1, 9_999, 10_000, 10_001, 500_000, 999_999, 1_000_000, 2_000_000]
+  want = [0, 1e-8, 9.999e-5, 9.9e-5, 9.89999e-5, 5e-5, 1e-10, 0, 0]
+  check(rates(steps, 1_000_000, presets.bert_google), want)
+
+
+def test_lamb_follows_nvidia_phase_1():
+  steps = [0, 2_000, 2_001, 3_519, 7_038]
+  want = [
+    0,
+    6e-3 * 2_000 / 2_001,
+    6e-3 * np.sqrt(1 - 2_001 / 7_038),
+    6e-3 * np.sqrt(0.5),
+    0,
+  ]
+  check(rates(steps, 7_038, presets.lamb), want)
+
+
+STEPS = [0, 1, 19, 20, 40, 60, 100, 140]  # Of 100, with 20 of warm-up.
+SCHEDULES = [
+  ({"schedule": "linear"}, [0, 0.05, 0.95, 1, 0.75, 0.5, 0, 0]),
+  (
+    {"schedule": "linear", "end_factor": 0.2},
+    [0, 0.05, 0.95, 1, 0.8, 0.6, 0.2, 0.2],
+  ),
+  (
+    {"schedule": "linear", "decay_from_zero": True},
+    [0, 0.05, 0.95, 0.8, 0.6, 0.4, 0, 0],
+  ),
+  (  # cos(pi/4) = 0.70710678.
+    {"schedule": "cosine"},
+    [0, 0.05, 0.95, 1, 0.85355339, 0.5, 0, 0],
+  ),
+  (
+    {"schedule": "cosine", "end_factor": 0.1},
+    [0, 0.05, 0.95, 1, 0.1 + 0.9 * 0.85355339, 0.55, 0.1, 0.1],
+  ),
+  (
+    {"schedule": "polynomial", "power": 2.0},
+    [0, 0.05, 0.95, 1, 0.5625, 0.25, 0, 0],
+  ),
+  (
+    {"schedule": "constant"},
+    [0, 0.05, 0.95, 1, 1, 1, 1, 1],
+  ),
+  (  # The last 50 steps decay, to a half at 75.
+    {"schedule": "wsd", "decay_share": 0.5},
+    [0, 0.05, 0.95, 1, 1, 0.8, 0, 0],
+  ),
+  (
+    {"schedule": "wsd", "decay_share": 0.5, "end_factor": 0.5},
+    [0, 0.05, 0.95, 1, 1, 0.9, 0.5, 0.5],
+  ),
+  (  # At 60, a fifth of the decay is done: 1 - sqrt(.2).
+    {"schedule": "wsd_sqrt", "decay_share": 0.5},
+    [0, 0.05, 0.95, 1, 1, 1 - 0.2**0.5, 0, 0],
+  ),
+  (
+    {
+      "schedule": "linear",
+      "decay_from_zero": True,
+      "warmup_times_decay": True,
+    },
+    [0, 0.05 * 0.99, 0.95 * 0.81, 0.8, 0.6, 0.4, 0, 0],
+  ),
+  (  # The decay begins after the warm-up.
+    {"schedule": "linear", "warmup_times_decay": True},
+    [0, 0.05, 0.95, 1, 0.75, 0.5, 0, 0],
+  ),
+]
+
+
+@pytest.mark.parametrize(("values", "want"), SCHEDULES)
+def test_schedules_by_hand(values, want):
+  values = values | {"warmup_steps": 20, "learning_rate": 0.5}
+  check(rates(STEPS, 100, **values), 0.5 * np.array(want))
+  schedule = optim.make_schedule(option(presets.adamw, **values), 100)
+  traced = jax.jit(jax.vmap(schedule))(jnp.array(STEPS))
+  check(traced, 0.5 * np.array(want))
+
+
+def test_no_warm_up_starts_at_the_peak():
+  got = rates([0, 1, 10], 10, warmup_steps=0, learning_rate=0.5)
+  check(got, [0.5, 0.45, 0])
+
+
+def test_warm_up_may_take_the_whole_run():
+  got = rates([0, 5, 9, 10, 11], 10, warmup_steps=10, learning_rate=0.5)
+  check(got, [0, 0.25, 0.45, 0, 0])
+
+
+def test_wsd_may_decay_from_the_end_of_the_warm_up():
+  values = {"schedule": "wsd", "decay_share": 0.75, "warmup_steps": 2}
+  got = rates([1, 2, 5, 8], 8, learning_rate=0.5, **values)
+  check(got, [0.25, 0.5, 0.25, 0])
+
+
+def test_wsd_decays_over_the_nearest_number_of_steps():
+  values = {"schedule": "wsd", "decay_share": 0.29, "warmup_steps": 0}
+  got = rates([6, 7, 8, 9, 10], 10, learning_rate=0.3, **values)
+  check(got, [0.3, 0.3, 0.2, 0.1, 0])  # 2.9 steps, rounded to 3.
