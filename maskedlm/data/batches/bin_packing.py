@@ -34,7 +34,7 @@ def first_fit(
 def best_fit(
   lengths, capacity: int, max_items: int, *, seed
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Packs items of these lengths [n] as best_fit_patterns says.
+  """Packs items of these lengths [n] by best_fit_patterns.
 
   Items of one length are dealt out in random order, so that neighbours in the
   text are separated.

@@ -71,7 +71,7 @@ def _split_chunk(text: str, begin: int, end: int) -> list[tuple[int, int]]:
 def _split_runs(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
   """Yields runs without symbols, and symbols; a run of equal ones is one.
 
-  A symbol includes its marks, what is joined to it, and the second half of a
+  A symbol includes its marks, symbols joined to it, and the second half of a
   flag.
   """
   while begin < end:

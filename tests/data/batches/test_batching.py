@@ -195,7 +195,7 @@ def test_heldout_is_the_same_for_every_seed_and_schedule(numbered):
     ({}, {"num_steps": -1}, "train.num_steps=-1"),
   ],
 )
-def test_options_out_of_range_are_refused(numbered, data, options, message):
+def test_options_out_of_range_are_rejected(numbered, data, options, message):
   _, corpus = numbered
   with pytest.raises(ConfigError, match=message):
     nsp_batches(corpus, make_data(**data), **options)
@@ -227,7 +227,7 @@ def test_a_phase_that_rounds_to_no_step_is_not_opened():
   assert lengths == [13, 13, 29]
 
 
-def test_a_heldout_split_of_one_document_is_refused_if_it_is_read(tmp_path):
+def test_a_heldout_split_of_one_document_is_rejected_if_it_is_read(tmp_path):
   documents = random_documents(3, 9, max_sentences=9, max_tokens=9)
   corpus = make_corpus(tmp_path, documents, documents[:1])
   nsp_batches(corpus, eval_rows=0)

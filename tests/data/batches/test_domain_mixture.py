@@ -136,7 +136,7 @@ def test_a_mixture_is_exact_over_each_epoch():
   assert len(orders) == 12
 
 
-def test_each_epoch_mixes_anew():
+def test_each_epoch_has_another_mixture():
   mixed = domain_mixture.mix(
     [source(70, 1), source(30, 2)], ["a", "b"], q=[0.7, 0.3], seed=3
   )

@@ -327,9 +327,7 @@ def test_the_number_of_rows_is_known_without_packing(
   assert num_rows == len(starts) - 1
 
 
-def test_rows_cut_by_another_rule_are_packed_anew(
-  numbered, monkeypatch, tmp_path
-):
+def test_rows_cut_by_another_rule_are_repacked(numbered, monkeypatch, tmp_path):
   # Members are indices of rows, which mean other rows by another rule.
   documents, _ = numbered
   corpus = make_corpus(tmp_path, documents)

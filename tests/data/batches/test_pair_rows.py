@@ -253,7 +253,7 @@ def test_layout(numbered):
   assert full > 300  # Most rows have no padding.
 
 
-def test_half_of_the_labels_are_random_and_each_epoch_draws_anew(numbered):
+def test_half_of_the_labels_are_random_and_redrawn_in_each_epoch(numbered):
   _, corpus = numbered
   opened = pair_table.open_pair_table(
     corpus, "train", length=13, short_share=0.1, seed=1
@@ -346,7 +346,7 @@ def test_truncated_lengths_are_those_of_the_loop():
         assert kept.tolist() == left
 
 
-def test_tokens_are_removed_from_front_and_back_alike(tmp_path):
+def test_tokens_are_removed_from_both_ends_equally(tmp_path):
   ids = iter(range(FIRST_ID, 1 << 16))
   documents = [[[next(ids) for _ in range(15)] for _ in "AB"] for _ in "CD"]
   corpus = make_corpus(tmp_path, documents)

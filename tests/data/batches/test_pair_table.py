@@ -227,7 +227,7 @@ def test_a_full_disk_leaves_no_partial_file(corpus, monkeypatch):
     ([[[5]], [[6]]], 0),
   ],
 )
-def test_fewer_than_two_documents_are_refused(tmp_path, documents, count):
+def test_fewer_than_two_documents_are_rejected(tmp_path, documents, count):
   corpus = make_corpus(tmp_path, documents, documents)
   with pytest.raises(CorpusError, match=f"train split has {count} documents"):
     pair_table.open_pair_table(corpus, "train", **OPTIONS)

@@ -352,7 +352,7 @@ def test_heldout_has_each_row_once_for_every_seed(numbered, make):
 
 
 @MAKERS
-def test_a_split_without_text_is_refused_if_it_is_read(tmp_path, make):
+def test_a_split_without_text_is_rejected_if_it_is_read(tmp_path, make):
   documents = random_documents(3, 9, max_sentences=9, max_tokens=9)
   corpus = make_corpus(tmp_path, documents)
   make(corpus)

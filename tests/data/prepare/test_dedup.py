@@ -66,7 +66,7 @@ def test_bands(threshold, count, rows):
   assert dedup.choose_bands(threshold) == (count, rows)
 
 
-def test_pairs_are_found_as_often_as_the_curve_says():
+def test_pairs_are_found_as_often_as_the_curve_predicts():
   pairs = 400
   made = []
   for k in range(pairs):

@@ -60,7 +60,7 @@ def test_chunks_hold_whole_documents_in_order(monkeypatch):
   assert list(itertools.chain(*found)) == stream
 
 
-def test_a_share_that_leaves_nothing_is_refused():
+def test_a_share_that_leaves_nothing_is_rejected():
   for keys, share in (([0.4, 0.6], 0.01), ([0.1, 0.2, 0.3], 0.9), ([0.1], 0.5)):
     with pytest.raises(CorpusError, match=f"share={share}.*leaves none"):
       split(keys, share)

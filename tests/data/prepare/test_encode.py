@@ -15,7 +15,7 @@ def test_long_sentences_are_cut_evenly():
   assert encode.cut_lengths(np.array([], np.int64), 3).tolist() == []
 
 
-def test_what_a_worker_counts_by_hand(tmp_path):
+def test_the_counts_of_a_worker_by_hand(tmp_path):
   train_tokenizer(
     WORDS * 3, kind="wordpiece", vocab_size=200, lowercase=True
   ).save(tmp_path)

@@ -170,7 +170,7 @@ def test_a_finished_corpus_is_used_again(make_config, tmp_path):
     ("tokenizer", "vocab_size", 61, 60),
   ],
 )
-def test_other_options_are_refused(
+def test_other_options_are_rejected(
   make_config, tmp_path, section, option, value, there
 ):
   config = make_config(make_text(1, 40))
@@ -219,9 +219,7 @@ def test_a_given_tokenizer_is_compared_by_its_content(make_config, tmp_path):
   )
 
 
-def test_the_tokenizer_is_not_trained_on_what_is_held_out(
-  make_config, tmp_path
-):
+def test_the_tokenizer_is_not_trained_on_heldout_text(make_config, tmp_path):
   config = make_config(make_text(2, 60), heldout_share=0.2)
   config.tokenizer.vocab_size = 100
   seen = [
@@ -249,7 +247,7 @@ def test_options_out_of_range(make_config, tmp_path, name, value):
     prepare_corpus(config, tmp_path / "corpus")
 
 
-def test_too_few_documents_are_refused(make_config, tmp_path):
+def test_too_few_documents_are_rejected(make_config, tmp_path):
   with pytest.raises(CorpusError, match="leaves none for training"):
     prepare_corpus(make_config("the cat.\n\nthe dog."), tmp_path / "corpus")
   assert os.listdir(tmp_path) == ["text.txt"]

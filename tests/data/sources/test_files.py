@@ -87,7 +87,7 @@ def test_a_folder_that_can_not_be_read_is_named(tmp_path, monkeypatch):
     read(f"text:{tmp_path}")
 
 
-def test_a_pipe_is_refused(tmp_path):
+def test_a_pipe_is_rejected(tmp_path):
   os.mkfifo(tmp_path / "pipe.txt")
   for spec in ("pipe.txt", "*.txt", ""):
     with pytest.raises(CorpusError, match=r"pipe\.txt is not a regular file"):

@@ -257,7 +257,7 @@ def test_a_json_record_of_10_MB_and_many_lines(tmp_path):
     ("docstrings:jsn", "no package 'jsn' is installed; did you mean"),
   ],
 )
-def test_a_wrong_source_is_refused_at_once(source, message):
+def test_a_wrong_source_is_rejected_at_once(source, message):
   with pytest.raises(CorpusError, match=message):
     reader.read_documents(source, text_field="text", report=Counter())
 

@@ -142,7 +142,7 @@ def test_truncated_and_missing_files(trained, tmp_path):
     load_tokenizer(tmp_path / "empty")
 
 
-def test_models_without_word_boundaries_are_refused(tmp_path):
+def test_models_without_word_boundaries_are_rejected(tmp_path):
   names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a</w>"]
   vocab = {name: index for index, name in enumerate(names)}
   path = tmp_path / "tokenizer.json"
