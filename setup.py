@@ -53,7 +53,6 @@ setuptools.setup(
     # WordPiece at many times the speed; the release whose ids were compared.
     "fast": ["nanotoken==0.1.0"],
     "gcs": ["gcsfs"],  # Runs and corpora at gs://...
-    # Attention for packed rows on Hopper GPUs; what we call of it isn't public.
     "tpu": ["jax[tpu]"],
     # The peer of tests and benchmarks; this release has a CPU-only build.
     "peer": ["torch==2.13.0", "transformers", "sentence-transformers"],

@@ -6,6 +6,6 @@ A config file imports `from maskedlm import config` and starts from
 
 from maskedlm.config import presets
 from maskedlm.config.defaults import default
-from maskedlm.core.errors import ConfigError
+from maskedlm.core.errors import ConfigError, did_you_mean
 
-__all__ = ("ConfigError", "default", "presets")
+__all__ = ("ConfigError", "default", "did_you_mean", "presets")
