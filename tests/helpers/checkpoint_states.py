@@ -91,3 +91,24 @@ def save_steps(workdir, *numbers, **options):
   with opened(workdir, **options) as checkpoints:
     for number in numbers:
       checkpoints.save(number, make_state(number), META, metric=None)
+
+
+def files_of(workdir, step):
+  """Returns the paths of all files of a step."""
+  path = workdir / "checkpoints" / str(step)
+  return sorted(p for p in path.rglob("*") if p.is_file())
+
+
+def flip(path):
+  """Flips a bit of a file."""
+  data = bytearray(path.read_bytes())
+  data[len(data) // 2] ^= 1
+  path.write_bytes(data)
+
+
+def truncate(path):
+  path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def empty(path):
+  path.write_bytes(b"")

@@ -1,9 +1,10 @@
 """Runs the training loop on the toy task."""
 
 import json
+import struct
 
 from maskedlm.config import defaults
-from maskedlm.training import loop
+from maskedlm.training import loop, metrics
 
 
 def make_config(**options):
@@ -37,3 +38,26 @@ def run(c, task, workdir, mesh):
     identity=identity(c),
     frozen=defaults.frozen_options(c),
   )
+
+
+def logged_lines(workdir):
+  """Returns the lines of metrics.jsonl."""
+  return [
+    json.loads(line)
+    for line in (workdir / "metrics.jsonl").read_text().splitlines()
+  ]
+
+
+def board_events(workdir):
+  """Returns the events of TensorBoard's only file.
+
+  A record has a size of 8 bytes, 4 bytes, the event, and 4 bytes.
+  """
+  (file,) = (workdir / "tensorboard").iterdir()
+  data, found = file.read_bytes(), []
+  while data:
+    (size,) = struct.unpack("<Q", data[:8])
+    event = metrics._import_tensorboardx().proto.event_pb2.Event()
+    found.append(event.FromString(data[12 : 12 + size]))
+    data = data[16 + size :]
+  return found

@@ -1,0 +1,96 @@
+"""Signals and closed terminals during a run."""
+
+import io
+import os
+import signal
+
+import jax
+import pytest
+
+from helpers import toy
+from helpers.toy_runs import make_config, run
+from maskedlm.config import defaults
+from maskedlm.runtime import console, interrupts
+from maskedlm.training import loop, metrics, sharding
+from maskedlm.training.checkpoints import load, manager
+
+
+@pytest.fixture(scope="module")
+def mesh():
+  c = defaults.default()
+  return sharding.make_mesh(c.mesh, jax.devices()[:2])
+
+
+def test_signals_are_handled_until_the_last_checkpoint_is_saved(
+  tmp_path, mesh, monkeypatch
+):
+  usual, seen = signal.getsignal(signal.SIGTERM), []
+  opened = manager.open_checkpoints
+
+  def watched(*args, **options):
+    made = opened(*args, **options)
+
+    def close():
+      made.close()
+      seen.append(signal.getsignal(signal.SIGTERM))
+
+    return made._replace(close=close)
+
+  monkeypatch.setattr(manager, "open_checkpoints", watched)
+  run(make_config(), toy.make_task(), tmp_path, mesh)
+  assert len(seen) == 1 and seen[0] is not usual
+  assert signal.getsignal(signal.SIGTERM) is usual
+
+
+def test_a_signal_during_a_print_stops_the_run(monkeypatch):
+  """With a slow reader of stderr, the loop waits in print, which is locked."""
+
+  class Slow(io.RawIOBase):
+    def writable(self):
+      return True
+
+    def write(self, data):
+      if bytes(data) == b"step 1\n":
+        signal.raise_signal(signal.SIGTERM)
+      return len(data)
+
+  stderr = io.TextIOWrapper(io.BufferedWriter(Slow()))
+  with monkeypatch.context() as patch, interrupts.stop_signals() as stopped:
+    patch.setattr(loop.metrics.sys, "stderr", stderr)
+    console.progress("step 1")
+  assert stopped.is_set()
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_a_lost_terminal_stops_a_run_but_not_under_nohup(ignored):
+  usual = signal.SIG_IGN if ignored else signal.SIG_DFL
+  before = signal.signal(signal.SIGHUP, usual)
+  try:
+    with interrupts.stop_signals() as stopped:
+      signal.raise_signal(signal.SIGHUP)
+    assert stopped.is_set() is not ignored
+    assert signal.getsignal(signal.SIGHUP) is usual
+  finally:
+    signal.signal(signal.SIGHUP, before)
+
+
+def test_a_run_with_a_closed_stderr_still_saves(tmp_path, mesh, monkeypatch):
+  """As in `maskedlm ... 2>&1 | tee log`, where Ctrl-C ends tee too."""
+  read, write = os.pipe()
+  os.close(read)
+  task = toy.make_task()
+
+  def batch_at(split, step):
+    if split == "train" and step == 5:
+      signal.raise_signal(signal.SIGINT)
+    return task.batch_at(split, step)
+
+  with open(write, "w") as gone, monkeypatch.context() as patch:
+    patch.setattr(metrics.sys, "stderr", gone)
+    c = make_config(checkpoint_every=100, eval_every=100)
+    result = run(c, task._replace(batch_at=batch_at), tmp_path, mesh)
+    patch.undo()
+    with open(os.devnull, "w") as null:  # For buffered text.
+      os.dup2(null.fileno(), write)
+  assert result.interrupted
+  assert load.load_params(tmp_path)[1]["step"] == result.step
