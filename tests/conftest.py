@@ -11,8 +11,8 @@ import pathlib
 # --xla_cpu_use_fusion_emitters=true" tests what users run.
 _QUICK = "--xla_backend_optimization_level=0 "
 if importlib.metadata.version("jaxlib").startswith("0.10."):
-  # Of two ways to make code of a fusion the older, which takes a third less
-  # time for all; later versions have one way only and don't know the flag.
+  # The older of two emitters takes a third less time to compile the tests;
+  # later versions have one only, and don't know the flag.
   _QUICK += "--xla_cpu_use_fusion_emitters=false "
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 os.environ["XLA_FLAGS"] = (
@@ -22,7 +22,7 @@ os.environ["XLA_FLAGS"] = (
 )
 
 ROOT = pathlib.Path(__file__).parent.parent
-# Shared by the tests, the processes that they start, and the next run.
+# Shared by the tests, the processes they start, and the next run.
 os.environ.setdefault(
   "JAX_COMPILATION_CACHE_DIR", str(ROOT / ".pytest_cache" / "jax")
 )
@@ -37,7 +37,7 @@ DATA = pathlib.Path(
 
 @pytest.fixture(scope="session")
 def data_dir():
-  """The folder of real text and labelled data; skips where it is absent."""
+  """Returns the folder of real and labelled text; skips if it is absent."""
   if not DATA.is_dir():
     pytest.skip(f"no data at {DATA}: set MASKEDLM_DATA to the folder")
   return DATA
@@ -45,7 +45,7 @@ def data_dir():
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
-  """(config file, prepared corpus) of helpers/tiny.py, made once a session."""
+  """Returns (config file, prepared corpus) of helpers/tiny.py."""
   from helpers import tiny
 
   folder = tmp_path_factory.mktemp("tiny")

@@ -1,4 +1,4 @@
-"""What docs, configs and programs name is there: options, files, sections."""
+"""Options, files and sections that docs, configs and programs name exist."""
 
 import pathlib
 import re
@@ -23,19 +23,19 @@ PROGRAMS = [
 
 
 def found(paths, pattern):
-  """(file, group 1) of every match in the files."""
+  """Yields (file, group 1) of every match in the files."""
   for path in paths:
     for name in re.findall(pattern, path.read_text()):
       yield path.relative_to(ROOT), name
 
 
 def prose(page: pathlib.Path) -> str:
-  """The page without its blocks of code."""
+  """Returns the page without its code blocks."""
   return re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
 
 
 def sections(page: pathlib.Path) -> set[str]:
-  """The anchors of a page's headings, as GitHub makes them."""
+  """Returns the anchors of a page's headings, as GitHub makes them."""
   headings = re.findall(r"^#+ (.*)$", prose(page), flags=re.MULTILINE)
   return {
     re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-")
@@ -48,7 +48,7 @@ def test_options():
   made += map(finetune_configs.default, finetune_configs.task_names())
   flat = [resume.flatten(config.to_dict()) for config in made]
   assert {"features", "spans"} < {config.get("task.kind") for config in flat}
-  # Two that stand for any; a preset replaces the whole optimizer.
+  # Two placeholders; and a preset, which replaces the whole optimizer.
   known = {"a.b", "section.option", "optimizer"}.union(*flat)
   pattern = r"--config\.([a-z_0-9]+(?:\.[a-z_0-9]+)*)(?![\w.])"
   wrong = [x for x in found([*PAGES, *PROGRAMS], pattern) if x[1] not in known]
@@ -75,11 +75,11 @@ def test_files():
 
 
 def test_generated_pages_are_current():
-  """Else run `python docs/generate.py`."""
+  """If not, run `python docs/generate.py`."""
   sys.path.insert(0, str(ROOT / "docs"))
   import generate
 
   for name, make_page in generate.PAGES.items():
     if name.endswith("cli.md") and sys.version_info[:2] != (3, 11):
-      continue  # Other versions of argparse lay --help out in other ways.
+      continue  # Other versions of argparse format --help differently.
     assert (ROOT / name).read_text() == make_page(), name

@@ -24,8 +24,7 @@ FOLDERS = (
   "interop",
   "cli",
 )
-# Besides, data runs where there is no jax, and neither it nor modeling knows
-# the other.
+# Also, data runs without jax, and data and modeling don't know each other.
 NOT_ALLOWED = {"data": {"modeling"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 NEVER = {"configs", "torch", "tensorflow", "clu"}
@@ -34,8 +33,8 @@ NEVER = {"configs", "torch", "tensorflow", "clu"}
 def imported(path):
   """Yields the dotted names that a file imports anywhere in it.
 
-  That includes importlib.import_module("maskedlm.x"), also of an f-string, of
-  which the part before the first {} counts.
+  Includes importlib.import_module("maskedlm.x"); in an f-string, the part
+  before the first {} counts.
   """
   for node in ast.walk(ast.parse(path.read_text())):
     if isinstance(node, ast.Import):
@@ -72,7 +71,7 @@ def test_imports_point_down(path):
   assert not [n for n in names if n.split(".")[0] in NEVER]
   own = path.relative_to(PACKAGE).parts[0]
   if own not in FOLDERS or path.name == "__main__.py":
-    return  # maskedlm/__init__.py and the entry points stand above.
+    return  # maskedlm/__init__.py and the entry points may import all.
   allowed = {*FOLDERS[: FOLDERS.index(own) + 1], None}
   allowed -= NOT_ALLOWED.get(own, set())
   used = {n: folder_of(n) for n in names if n.split(".")[0] == "maskedlm"}
@@ -98,7 +97,7 @@ def test_no_two_files_import_each_other():
           break
 
   arrows = {name: set(targets(path)) for name, path in modules.items()}
-  while True:  # Takes away the files that import nothing that is left.
+  while True:  # Removes the files that import none of the others.
     leaves = {name for name, to in arrows.items() if not to & arrows.keys()}
     if not leaves:
       break
@@ -114,7 +113,7 @@ def test_file_sizes():
 
 
 def test_the_log_of_a_run_needs_no_torch():
-  """tensorboardX imports it where it is: two seconds of each start."""
+  """tensorboardX imports it if installed: two seconds at every start."""
   code = (
     "import sys\n"
     "from maskedlm.training import metrics\n"

@@ -1,4 +1,4 @@
-"""How a verb ends: what the user can mend is one line, a bug is a traceback."""
+"""How a verb ends: errors the user can fix are one line, bugs a traceback."""
 
 import os
 import subprocess
@@ -24,7 +24,7 @@ def test_a_device_out_of_memory_is_one_line(capsys):
   )
   assert "train.accumulate" in line
 
-  def later(argv):  # As a CPU tells it of a step that runs by itself.
+  def later(argv):  # As a CPU reports it for a step that runs asynchronously.
     del argv
     raise jax.errors.JaxRuntimeError(
       "INTERNAL: Error dispatching: Out of memory allocating 35 bytes."
@@ -34,7 +34,7 @@ def test_a_device_out_of_memory_is_one_line(capsys):
   assert "allocating 35 bytes. Give the device less" in capsys.readouterr().err
 
 
-def test_a_bug_is_a_traceback_and_ctrl_c_is_none(capsys):
+def test_bugs_have_a_traceback_and_ctrl_c_has_none(capsys):
   def bug(argv):
     raise RuntimeError("an array of [3, 5]")
 
@@ -51,12 +51,12 @@ def test_a_bug_is_a_traceback_and_ctrl_c_is_none(capsys):
   ("verb", "expected"),
   [
     ("[print('x' * 99) for _ in range(999)]", 141),
-    ("print('x')", 141),  # Which is written as Python ends.
+    ("print('x')", 141),  # Python writes it as it exits.
     ("print('x') or 75", 75),
     ("0", 0),
   ],
 )
-def test_a_verb_whose_lines_nobody_reads_is_not_done(verb, expected):
+def test_a_closed_output_ends_the_verb(verb, expected):
   """`maskedlm prepare ... | head -1 && ...` must not go on."""
   read, write = os.pipe()
   os.close(read)
@@ -75,8 +75,8 @@ def test_a_verb_whose_lines_nobody_reads_is_not_done(verb, expected):
   assert (made.returncode, made.stderr) == (expected, b"")
 
 
-def test_a_log_that_nobody_reads_keeps_the_code():
-  """`... 2>&1 | tee log`, where Ctrl-C ends tee, and the run has saved."""
+def test_a_closed_log_keeps_the_exit_code():
+  """In `... 2>&1 | tee log`, Ctrl-C ends tee while the run saves."""
   read, write = os.pipe()
   os.close(read)
   code = (
@@ -92,7 +92,7 @@ def test_a_log_that_nobody_reads_keeps_the_code():
   assert made.returncode == 75
 
 
-def test_a_folder_of_somebody_else_is_one_line(capsys):
+def test_permission_denied_is_one_line(capsys):
   def verb(argv):
     del argv
     raise PermissionError(13, "Permission denied", "/home/ada/runs/bert")
@@ -106,19 +106,20 @@ def test_a_folder_of_somebody_else_is_one_line(capsys):
     del argv
     raise PermissionError(13, "Permission denied")
 
-  with pytest.raises(PermissionError):  # It doesn't say of what.
+  with pytest.raises(PermissionError):  # Without a path, it may be a bug.
     main.run(bind, [])
 
 
-def test_the_version_is_that_of_the_package(capsys):
+def test_version(capsys):
   assert main.main(["--version"]) == 0
   assert capsys.readouterr().out == f"maskedlm {maskedlm.__version__}\n"
 
 
-def test_python_m_is_the_command():
+def test_python_m_is_the_same_command():
   made = subprocess.run(
     [sys.executable, "-m", "maskedlm", "--version"],
-    env={**os.environ, "JAX_PLATFORMS": "cpu"},  # Started anew, for malloc.
+    # The allocator restarts the process.
+    env={**os.environ, "JAX_PLATFORMS": "cpu"},
     capture_output=True,
     text=True,
   )

@@ -1,4 +1,4 @@
-"""Several languages from the command line: report, schedule, a short run."""
+"""Several languages on the command line: report, schedule, a short run."""
 
 import json
 import types
@@ -10,10 +10,8 @@ from helpers import languages
 from helpers.prepare_corpus import prepare_corpus
 from helpers.repository import CONFIGS
 from maskedlm import objectives
-from maskedlm.cli import inspect, pretrain, tokenizer
-from maskedlm.cli import tokenizer_report as report
-from maskedlm.config import defaults as base
-from maskedlm.config import overrides
+from maskedlm.cli import inspect, pretrain, tokenizer, tokenizer_report
+from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data import sampling
 from maskedlm.data.batches import domain_mixture
@@ -48,7 +46,7 @@ SMALL = {
 
 @pytest.fixture(scope="module")
 def argv(tmp_path_factory):
-  """The command line of a small run on the three made-up languages."""
+  """Returns the arguments of a small run on the three made-up languages."""
   folder = tmp_path_factory.mktemp("multilingual")
   made = languages.make_config(folder)
   corpus = prepare_corpus(flagged(made), folder / "corpus")
@@ -61,16 +59,16 @@ def argv(tmp_path_factory):
 
 
 def flagged(made):
-  """As the corpus that the command line would prepare."""
+  """Changes the config to what the command line would prepare."""
   made.tokenizer.lowercase = False
   return made
 
 
-# The schedule
+# The schedule.
 
 
 def test_the_schedule_by_hand():
-  # 210 rows an epoch: 120, 60, 30 by alpha = 1/2; then longer rows.
+  # 210 rows an epoch: 120, 60, 30 for alpha = 1/2; then longer rows.
   short = tuple(
     domain_mixture.DomainShare(n, r, d)
     for n, r, d in (("a", 160, 120), ("b", 40, 60), ("c", 10, 30))
@@ -79,7 +77,7 @@ def test_the_schedule_by_hand():
     domain_mixture.DomainShare(n, r, d)
     for n, r, d in (("a", 80, 60), ("b", 20, 30), ("c", 5, 15))
   )
-  config = base.default("roberta")
+  config = defaults.default("roberta")
   config.train.num_steps = 100
   config.data.update(batch_size=21, long_share=0.2, long_batch_size=7)
   corpus = types.SimpleNamespace(
@@ -122,9 +120,9 @@ def test_inspect_shows_the_schedule(argv, capsys, tmp_path):
 @pytest.mark.parametrize(
   "objective", ["mlm_nsp", "roberta", "spanbert", "electra", "causal"]
 )
-def test_every_objective_mixes(objective, argv):
+def test_every_objective_mixes_languages(objective, argv):
   options = overrides.load_config(XLMR, argv[1:])
-  config = base.default(objective)
+  config = defaults.default(objective)
   for section in ("corpus", "tokenizer", "model", "data", "train"):
     config[section].update(options[section].to_dict())
   corpus = inspect._find_corpus(config, None)
@@ -151,7 +149,7 @@ def test_shares_instead_of_alpha(argv):
     objectives.make_task(config, corpus)
 
 
-def test_shares_are_checked_before_a_corpus_is_made(argv, tmp_path):
+def test_shares_are_checked_before_a_corpus_is_prepared(argv, tmp_path):
   config = overrides.load_config(XLMR, argv[1:])
   config.corpus.path, config.data.shares = "", "xx=1,en=2"
   with pytest.raises(ConfigError, match="'xx' is no domain"):
@@ -164,7 +162,7 @@ def test_a_run_on_several_languages(argv, tmp_path, capsys):
   assert pretrain.pretrain(config, tmp_path) == 0
   result = json.loads((tmp_path / "result.json").read_text())
   assert result["steps"] == 3 and np.isfinite(result["heldout_mlm_loss"])
-  # What is known of each language: result.json, the log, the table, the files.
+  # Each language is in result.json, the log, the table and the metrics.
   each = result["languages"]
   parts = inspect._find_corpus(config, None).domains
   assert list(each) == sorted(part["name"] for part in parts)
@@ -182,11 +180,11 @@ def test_a_run_on_several_languages(argv, tmp_path, capsys):
   assert not any("/yo" in name for name in json.loads(logged[0]))
 
 
-# The report
+# The report.
 
 
 def fake(ids, tokens):
-  """A tokenizer that cuts every text into the same ids."""
+  """Returns a tokenizer that gives every text the same ids."""
   return types.SimpleNamespace(
     kind="unigram",
     vocab_size=len(tokens),
@@ -198,11 +196,11 @@ def fake(ids, tokens):
 
 def test_the_report_by_hand():
   made = fake([0, 1, 2, 2, 1], ["<unk>", "<0xE6>", "a"])
-  table = report.measure_vocabularies(
-    [report.Vocabulary("one", made, {"de": 0.25})],
+  table = tokenizer_report.measure_vocabularies(
+    [tokenizer_report.Vocabulary("one", made, {"de": 0.25})],
     {"de": ["ab cd", "abcd efg"], "zh": ["x" * 50]},
   )
-  # Two sentences of five tokens, four words, 13 characters.
+  # Two sentences of five tokens each; four words and 13 characters in total.
   assert table["de"]["vocabularies"]["one"] == {
     "share_of_sample": 0.25,
     "tokens_per_word": 10 / 4,
@@ -210,9 +208,9 @@ def test_the_report_by_hand():
     "unknown_share": 0.2,
     "byte_share": 0.4,
   }
-  # A word of 50 letters: there are no spaces between words.
+  # A word of 50 letters: the script has no spaces between words.
   assert table["zh"]["vocabularies"]["one"]["tokens_per_word"] is None
-  lines = report.format_report(table)
+  lines = tokenizer_report.format_report(table)
   assert lines[-1].split()[0] == "zh" and " - " in lines[-1]
 
 
@@ -229,7 +227,7 @@ def test_the_report_of_a_config(argv, capsys, tmp_path):
   ]
   assert [sum(s) for s in shares] == pytest.approx([1, 1])
   assert shares[0][0] > shares[1][0] and shares[0][2] < shares[1][2]
-  # The smallest language is cut into longer pieces where it is heard.
+  # A lower alpha gives the smallest language longer tokens.
   few, many = (
     table["yo"]["vocabularies"][label]["characters_per_token"]
     for label in ("alpha=1", "alpha=0.3")
@@ -251,18 +249,18 @@ def test_the_report_of_saved_tokenizers(argv, capsys, tmp_path):
     tokenizer.main(["report", options[0]])
 
 
-def test_the_report_is_of_what_training_would_keep(tmp_path):
+def test_the_report_uses_deduplicated_text(tmp_path):
   config = languages.make_config(tmp_path, deduplicate=True)
-  once = report.train_both(config)[1]
+  once = tokenizer_report.train_both(config)[1]
   for name in languages.LETTERS:
     with (tmp_path / f"{name}.txt").open("a") as file:
       file.write("\n" + languages.make_text(name))
-  assert report.train_both(config)[1] == once
+  assert tokenizer_report.train_both(config)[1] == once
   config.corpus.deduplicate = False
-  assert report.train_both(config)[1] != once
+  assert tokenizer_report.train_both(config)[1] != once
 
 
-def test_what_the_report_needs(argv):
+def test_missing_options_of_the_report(argv):
   with pytest.raises(ConfigError, match=r"corpus\.parts=''"):
     tokenizer.main(["report", *argv, "--config.corpus.parts="])
   with pytest.raises(ConfigError, match="heldout_share=0"):
@@ -278,7 +276,7 @@ def test_alpha_is_from_0_to_1(argv, option, value):
     inspect.main([*argv, f"--config.{option}={value}"])
 
 
-# Right to left
+# Right-to-left text.
 
 ARABIC, HEBREW = "\u0643\u062a\u0627\u0628", "\u05e1\u05e4\u05e8"
 

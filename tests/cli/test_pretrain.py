@@ -1,4 +1,4 @@
-"""The whole way as a user goes it: text, corpus, training, resume, masks."""
+"""`maskedlm pretrain` as users run it: training, resuming, masks."""
 
 import json
 import random
@@ -27,7 +27,7 @@ def arguments(tiny):
 
 @pytest.fixture(scope="module")
 def whole(arguments, tmp_path_factory):
-  """A run that nothing has disturbed: (workdir, process)."""
+  """Returns (workdir, process) of an undisturbed run."""
   workdir = tmp_path_factory.mktemp("whole")
   process = tiny_run.run(*arguments, f"--workdir={workdir}")
   assert process.returncode == 0, process.stderr
@@ -40,7 +40,7 @@ def logged(workdir):
 
 
 def assert_same_end(a, b):
-  """The newest checkpoints are equal to the bit, and so are the results."""
+  """Checks that the newest checkpoints and the results are equal to the bit."""
   trees = [load.load_params(w)[0] for w in (a, b)]
   assert jax.tree.structure(trees[0]) == jax.tree.structure(trees[1])
   for x, y in zip(*map(jax.tree.leaves, trees), strict=True):
@@ -51,7 +51,7 @@ def assert_same_end(a, b):
   assert results[0] == results[1]
 
 
-def test_a_run_shows_and_writes_what_it_learned(whole):
+def test_a_run_prints_and_writes_its_results(whole):
   workdir, process = whole
   result = json.loads((workdir / "result.json").read_text())
   assert result["steps"] == 12
@@ -84,7 +84,7 @@ def test_a_run_shows_and_writes_what_it_learned(whole):
   )
 
 
-def test_run_again_it_says_so_and_changes_nothing(whole, arguments):
+def test_a_complete_run_changes_nothing_when_run_again(whole, arguments):
   workdir, _ = whole
   before = (workdir / "result.json").read_text()
   again = tiny_run.run(*arguments, f"--workdir={workdir}")
@@ -93,14 +93,16 @@ def test_run_again_it_says_so_and_changes_nothing(whole, arguments):
   assert (workdir / "result.json").read_text() == before
 
 
-def test_killed_at_a_random_moment_it_ends_the_same(whole, arguments, tmp_path):
+def test_a_run_killed_at_random_moments_ends_the_same(
+  whole, arguments, tmp_path
+):
   seed = random.SystemRandom().randrange(1 << 30)
   print(f"kill seed {seed}")
   moments = random.Random(seed)
   kills = 0
   for _ in range(3):
     process = tiny_run.start(*arguments, f"--workdir={tmp_path}")
-    # The first one comes to the eighth step, and has some still to do.
+    # The first is killed by step 8 of 12 at the latest.
     left = moments.randint(1, 8)
     for line in process.stderr:
       left -= "step " in line
@@ -120,9 +122,9 @@ def test_killed_at_a_random_moment_it_ends_the_same(whole, arguments, tmp_path):
   "number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP]
 )
 def test_a_signal_saves_and_exits_with_75(whole, arguments, tmp_path, number):
-  # The run would ignore what is ignored here: SIGHUP, where nohup runs this.
+  # The run would ignore a signal that is ignored here, as SIGHUP under nohup.
   before = signal.signal(number, signal.SIG_DFL)
-  # Steps enough that it can't be over before the signal.
+  # So many steps that it can't end before the signal.
   process = tiny_run.start(
     *arguments,
     f"--workdir={tmp_path}",
@@ -150,7 +152,7 @@ def test_a_signal_saves_and_exits_with_75(whole, arguments, tmp_path, number):
   assert f"step {step:,} is saved" in rest
 
 
-def test_a_signal_and_another_run_end_the_same(whole, arguments, tmp_path):
+def test_a_stopped_run_continues_and_ends_the_same(whole, arguments, tmp_path):
   process = tiny_run.start(*arguments, f"--workdir={tmp_path}")
   for line in process.stderr:
     if "step 5/" in line:
@@ -163,8 +165,8 @@ def test_a_signal_and_another_run_end_the_same(whole, arguments, tmp_path):
   assert_same_end(tmp_path, whole[0])
 
 
-def test_resumed_on_fewer_devices(arguments, tmp_path):
-  """8 devices, then 2: the same batches; losses to float tolerance."""
+def test_resuming_on_fewer_devices(arguments, tmp_path):
+  """8 devices, then 2: equal batches, and losses to float tolerance."""
 
   def losses(workdir, steps, devices):
     process = tiny_run.run(
@@ -183,7 +185,7 @@ def test_resumed_on_fewer_devices(arguments, tmp_path):
   moved = losses(tmp_path / "moved", 9, 2)
   assert [x["step"] for x in moved] == list(range(1, 10))
   for a, b in zip(whole, moved, strict=True):
-    # The number of real tokens of a step betrays another batch.
+    # Another batch would have another number of real tokens.
     assert a["real_share"] == b["real_share"]
     assert a["loss"] == pytest.approx(b["loss"], rel=2e-5)
 
@@ -207,7 +209,7 @@ def test_a_changed_run_is_refused(whole, arguments, override, words):
   assert (workdir / "config.json").read_text() == before
 
 
-def test_a_misspelt_corpus_path_is_told_and_nothing_prepared(tiny, tmp_path):
+def test_a_misspelt_corpus_path_prepares_nothing(tiny, tmp_path):
   process = tiny_run.run(
     "pretrain",
     f"--config={tiny[0]}",
@@ -304,7 +306,7 @@ def test_fill_mask_bad_input(whole, argv, words, capsys):
     ("--config.tokenizer.vocab_size=5", "expected 6 or more"),
   ],
 )
-def test_a_wrong_option_is_told_before_the_corpus_is_made(
+def test_wrong_options_are_found_before_the_corpus_is_prepared(
   tiny, tmp_path, override, words, capsys
 ):
   workdir = tmp_path / "w"
@@ -315,8 +317,8 @@ def test_a_wrong_option_is_told_before_the_corpus_is_made(
   assert not workdir.exists()
 
 
-def test_a_workdir_of_something_else_stays_as_it_is(tiny, tmp_path, capsys):
-  """Its config.json would be replaced; and no corpus is prepared for it."""
+def test_a_workdir_of_something_else_is_untouched(tiny, tmp_path, capsys):
+  """Its config.json isn't replaced, and no corpus is prepared."""
   (tmp_path / "config.json").write_text('{"model_type": "bert"}')
   argv = ["pretrain", f"--config={tiny[0]}", f"--workdir={tmp_path}"]
   assert main.main(argv) == 2

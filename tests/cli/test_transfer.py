@@ -1,4 +1,4 @@
-"""`maskedlm transfer`: XNLI's and XQuAD's files, the table, the command."""
+"""`maskedlm transfer`: XNLI's and XQuAD's files, the table, the verb."""
 
 import functools
 import json
@@ -6,7 +6,7 @@ import types
 
 import pytest
 
-from helpers import finetune_runs as runs
+from helpers import finetune_runs
 from maskedlm.cli import main, transfer
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
@@ -14,7 +14,7 @@ from maskedlm.finetune import run
 from maskedlm.finetune.classification import classification
 from maskedlm.finetune.question_answering import question_answering
 
-# Columns of xnli.dev.tsv and xnli.test.tsv.
+# The columns of xnli.dev.tsv and xnli.test.tsv.
 HEADER = (
   "language gold_label sentence1_binary_parse sentence2_binary_parse "
   "sentence1_parse sentence2_parse sentence1 sentence2 promptID pairID genre "
@@ -61,7 +61,7 @@ def test_xnli_by_language(xnli):
 
 
 def test_xnlis_translated_training_set(tmp_path):
-  # It has no column for its language, and a word of its own for a label.
+  # It has no language column, and spells a label in its own way.
   path = tmp_path / "multinli.train.vi.tsv"
   path.write_text("premise\thypo\tlabel\nNó đỏ.\tNó xanh.\tcontradictory\n")
   options = classification.Options(layout="mnli", language="vi")
@@ -70,7 +70,7 @@ def test_xnlis_translated_training_set(tmp_path):
 
 
 def test_xquad(tmp_path):
-  # As xquad.vi.json: SQuAD 1.1, answers placed by code points.
+  # Like xquad.vi.json: SQuAD 1.1; answers are located by code points.
   context = "Đội hình Panthers chỉ thua 308 điểm."
   answer = {"text": "308", "answer_start": context.index("308")}
   question = {"id": "56beb4343aeaaa14008c925b", "question": "Bao nhiêu điểm?"}
@@ -95,7 +95,7 @@ def test_xquad(tmp_path):
   assert scores["f1"] == pytest.approx(2 / 3) and scores["exact_match"] == 0
 
 
-def test_the_option_data():
+def test_parse_files():
   assert transfer.parse_files("en:a.tsv,vi:b:c.tsv") == {
     "en": "a.tsv",
     "vi": "b:c.tsv",
@@ -118,12 +118,12 @@ def test_the_option_data():
     ("en,en:b", "'en' is there twice"),
   ],
 )
-def test_what_is_wrong_with_data(data, message):
+def test_wrong_data_options(data, message):
   with pytest.raises(ConfigError, match=message):
     transfer.parse_files(data)
 
 
-def test_the_table_by_hand():
+def test_scores_by_hand():
   scores = {
     "en": {"file": "a", "examples": 1200, "accuracy": 0.9, "macro_f1": 0.875},
     "vi": {"file": "b", "examples": 800, "accuracy": 0.5, "macro_f1": 0.25},
@@ -145,14 +145,14 @@ def test_the_table_by_hand():
 
 @pytest.fixture(scope="module")
 def tagger(tmp_path_factory):
-  """A workdir fine-tuned for a few steps, and the files of two languages."""
+  """Returns a workdir of a few steps, and files of two languages."""
   folder = tmp_path_factory.mktemp("transfer")
   files = {}
   for name, text in POS.items():
     files[name] = folder / f"{name}.conll"
     files[name].write_text(text, encoding="utf-8")
   config = configs.default("tagging")
-  config.init_from = str(runs.make_encoder(folder / "encoder"))
+  config.init_from = str(finetune_runs.make_encoder(folder / "encoder"))
   config.task.task = "pos"
   config.data.update(
     train=str(files["en"]), dev=str(files["en"]), length=32, batch_size=8
@@ -162,7 +162,7 @@ def tagger(tmp_path_factory):
   return folder / "run", files
 
 
-def test_the_command(tagger, capsys):
+def test_the_verb(tagger, capsys):
   workdir, files = tagger
   data = ",".join(f"{name}:{file}" for name, file in files.items())
   argv = ["transfer", "--checkpoint", str(workdir), "--data", data]
@@ -185,7 +185,7 @@ def test_the_command(tagger, capsys):
   assert [row.split()[0] for row in rows] == ["en", "vi", "others"]
 
 
-def test_what_is_wrong_is_told_in_a_line(tagger, capsys):
+def test_errors_are_one_line(tagger, capsys):
   workdir, files = tagger
   argv = ["transfer", "--checkpoint", str(workdir), "--data"]
   assert main.main([*argv, f"en:{files['en']}", "--source=vi"]) == 2

@@ -76,3 +76,19 @@ def make_peer(params, cfg):
   assert not unexpected
   peer.tie_weights()
   return peer.eval()
+
+
+def run_peer(params, cfg, batch):
+  """Returns the outputs of that model for a batch, with all hidden states."""
+  import torch
+
+  feed = {
+    name: torch.tensor(batch[name], dtype=torch.long)
+    for name in ("input_ids", "token_type_ids")
+  }
+  with torch.no_grad():
+    return make_peer(params, cfg)(
+      **feed,
+      attention_mask=torch.tensor(batch["segment_ids"] > 0),
+      output_hidden_states=True,
+    )

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from helpers.encoder_reference import L
 from maskedlm.config import defaults
 from maskedlm.core.errors import ConfigError
@@ -15,7 +15,7 @@ from maskedlm.modeling.attention.dispatch import IMPLEMENTATIONS
 
 
 def test_config_survives_json():
-  cfg = reference.config(remat="dots")
+  cfg = encoder_reference.config(remat="dots")
   text = json.dumps(dataclasses.asdict(cfg))
   assert EncoderConfig(**json.loads(text)) == cfg
 
@@ -27,7 +27,7 @@ def test_encoder_config_takes_the_model_section():
 
 
 def test_global_layers():
-  cfg = reference.config(num_layers=5, local_window=2, global_every=2)
+  cfg = encoder_reference.config(num_layers=5, local_window=2, global_every=2)
   assert cfg.global_layers == (True, False, True, False, True)
   cfg = dataclasses.replace(cfg, local_window=0)
   assert cfg.global_layers == (True,) * 5
@@ -73,7 +73,7 @@ def test_choices_are_those_of_the_tables():
     ({"global_every": 0}, r"model.global_every=0 .*1 or more"),
     ({"rope_theta": 0.0}, r"model.rope_theta=0.0 .*1 or more"),
     ({"embedding_width": -1}, r"model.embedding_width=-1 .*0 or more"),
-    ({"dropout": 1.0}, r"model.dropout=1.0 .*0 or more and below 1"),
+    ({"dropout": 1.0}, r"model.dropout=1.0 .*0 or more, below 1"),
     ({"vocab_block": 0}, r"model.vocab_block=0 .*1 or more"),
     (
       {"position": "rope", "width": 24, "num_heads": 8},
@@ -87,14 +87,14 @@ def test_choices_are_those_of_the_tables():
   ],
 )
 def test_wrong_options_are_named(changes, expected):
-  fields = dataclasses.asdict(reference.config())
+  fields = dataclasses.asdict(encoder_reference.config())
   del fields["vocab_size"]
   with pytest.raises(ConfigError, match=expected):
     encoder_config({**fields, **changes}, 131, L)
 
 
 def test_rows_may_have_max_positions_tokens():
-  fields = dataclasses.asdict(reference.config(max_positions=L))
+  fields = dataclasses.asdict(encoder_reference.config(max_positions=L))
   del fields["vocab_size"]
   assert encoder_config(fields, 131, L).max_positions == L
   with pytest.raises(ConfigError, match=f"set model.max_positions={L + 1}"):
@@ -103,18 +103,18 @@ def test_rows_may_have_max_positions_tokens():
 
 def test_derived_sizes_by_hand():
   padded = [
-    reference.config(vocab_size=size).padded_vocab_size
+    encoder_reference.config(vocab_size=size).padded_vocab_size
     for size in (1, 128, 129, 256)
   ]
   assert padded == [128, 128, 256, 256]
   types = [
-    reference.config(pair_types=pair, type_vocab_size=size).num_types
+    encoder_reference.config(pair_types=pair, type_vocab_size=size).num_types
     for pair, size in ((2, 2), (1, 2), (2, 0))
   ]
   assert types == [2, 1, 0]
 
 
 def test_a_restored_config_chooses_attention_anew():
-  cfg = reference.config(attention="splash", width=48)
+  cfg = encoder_reference.config(attention="splash", width=48)
   found = architecture.restored(dataclasses.asdict(cfg))
   assert found == dataclasses.replace(cfg, attention="auto")

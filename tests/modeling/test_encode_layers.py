@@ -1,34 +1,30 @@
-"""The vectors of every layer: as in transformers, and the last as encode's."""
+"""The vectors of every layer equal transformers'; the last equals encode's."""
 
 import jax
 import numpy as np
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from helpers.encoder_reference import SIZES, B, L
 from maskedlm.modeling import masked_lm
 
-torch = pytest.importorskip("torch")
+pytest.importorskip("torch")
 pytest.importorskip("transformers")
-from helpers.bert_peer import make_peer  # noqa: E402 - it needs them.
+from helpers.bert_peer import run_peer
 
-BATCH = reference.make_batch()
+BATCH = encoder_reference.make_batch()
 REAL = BATCH["segment_ids"] > 0
 
 
 def test_equal_transformers_hidden_states():
-  cfg = reference.config(dropout=0.3, attention_dropout=0.2)  # In training.
-  params = reference.make_params(cfg)
+  cfg = encoder_reference.config(
+    dropout=0.3, attention_dropout=0.2
+  )  # In training.
+  params = encoder_reference.make_params(cfg)
   ours = jax.jit(lambda p, b: masked_lm.encode_layers(cfg, p, b))(params, BATCH)
   assert ours.shape == (SIZES["num_layers"] + 1, B, L, cfg.width)
-  with torch.no_grad():
-    theirs = make_peer(params, cfg)(
-      input_ids=torch.tensor(BATCH["input_ids"], dtype=torch.long),
-      token_type_ids=torch.tensor(BATCH["token_type_ids"], dtype=torch.long),
-      attention_mask=torch.tensor(REAL),
-      output_hidden_states=True,
-    )
-  for x, y in zip(ours, theirs.hidden_states, strict=True):
+  theirs = run_peer(params, cfg, BATCH).hidden_states
+  for x, y in zip(ours, theirs, strict=True):
     np.testing.assert_allclose(x[REAL], y.numpy()[REAL], atol=1e-4, rtol=1e-4)
 
 
@@ -42,9 +38,9 @@ def test_equal_transformers_hidden_states():
   ids=["pre", "project", "bfloat16"],
 )
 def test_the_last_equals_encode(options):
-  cfg = reference.config(**options)
+  cfg = encoder_reference.config(**options)
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
-  params = reference.randomise(params)
+  params = encoder_reference.randomise(params)
   ours = masked_lm.encode_layers(cfg, params, BATCH)
   last = masked_lm.encode(cfg, params, BATCH, None, False)
   assert ours.dtype == last.dtype
@@ -55,7 +51,7 @@ def test_the_last_equals_encode(options):
 
 
 def test_only_the_last_is_normalised_with_norm_order_pre():
-  cfg = reference.config(norm_order="pre", init_stddev=0.5)
+  cfg = encoder_reference.config(norm_order="pre", init_stddev=0.5)
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
   # With a scale of 1 and no bias, the result of a norm has a variance of 1.
   ours = np.float32(masked_lm.encode_layers(cfg, params, BATCH))[:, REAL]

@@ -9,11 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from helpers.encoder_reference import B, L
 from maskedlm.modeling.encoder import Encoder
 
-BATCH = reference.make_batch()
+BATCH = encoder_reference.make_batch()
 
 MODERN = {
   "num_layers": 4,
@@ -68,7 +68,9 @@ def make_params(cfg):
   def init(key, ids):
     return Encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
 
-  return reference.randomise(jax.eval_shape(init, jax.random.key(0), ids))
+  return encoder_reference.randomise(
+    jax.eval_shape(init, jax.random.key(0), ids)
+  )
 
 
 def encode(cfg, params, batch, places=None):
@@ -85,7 +87,7 @@ def encode(cfg, params, batch, places=None):
 @functools.cache
 def hidden_of(name):
   """Returns the vectors of BATCH with these options."""
-  cfg = reference.config(**OPTIONS[name])
+  cfg = encoder_reference.config(**OPTIONS[name])
   return encode(cfg, make_params(cfg), BATCH)
 
 
@@ -93,7 +95,7 @@ def hidden_of(name):
 
 
 def by_reference(cfg, params, ids, types, segments):
-  p = reference.as_float64(params)
+  p = encoder_reference.as_float64(params)
   x = p["embeddings"]["token"]["embedding"][ids]
   if cfg.position == "learned":
     x = x + p["embeddings"]["position"]["embedding"][: len(ids)]
@@ -131,9 +133,9 @@ def norm(x, p, cfg):
 def mlp(x, p, cfg, segments, local):
   del segments, local
   if cfg.mlp == "plain":
-    return dense(reference.activate(dense(x, p["up"]), cfg), p["down"])
+    return dense(encoder_reference.activate(dense(x, p["up"]), cfg), p["down"])
   gate, up = p["gate_up"]["kernel"][:, 0], p["gate_up"]["kernel"][:, 1]
-  return dense(reference.activate(x @ gate, cfg) * (x @ up), p["down"])
+  return dense(encoder_reference.activate(x @ gate, cfg) * (x @ up), p["down"])
 
 
 def attention(x, p, cfg, segments, local):
@@ -180,7 +182,7 @@ SLOPES = [2**-4, 2**-8, 2**-2]  # 3 heads: those of 2, then the first of 4.
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_each_option_equals_plain_numpy(name):
-  cfg = reference.config(**OPTIONS[name])
+  cfg = encoder_reference.config(**OPTIONS[name])
   params = make_params(cfg)
   ours = hidden_of(name)
   for b in range(B):
@@ -191,7 +193,7 @@ def test_each_option_equals_plain_numpy(name):
 
 def test_every_option_matters():
   # Otherwise the comparison above would prove nothing.
-  plain = reference.config()
+  plain = encoder_reference.config()
   base = encode(plain, make_params(plain), BATCH)
   for name in OPTIONS:
     assert np.abs(hidden_of(name) - base).max() > 1e-3, name
@@ -202,7 +204,7 @@ def test_every_option_matters():
 
 @pytest.mark.parametrize("kind", ["learned", "rope", "alibi"])
 def test_causal_tokens_ignore_what_follows(kind):
-  cfg = reference.config(causal=True, position=kind)
+  cfg = encoder_reference.config(causal=True, position=kind)
   params = make_params(cfg)
   changed = {**BATCH, "input_ids": BATCH["input_ids"].copy()}
   changed["input_ids"][:, 6] += 1
@@ -213,7 +215,7 @@ def test_causal_tokens_ignore_what_follows(kind):
 
 def test_tokens_ignore_what_is_outside_the_window():
   # 3 layers, of which only the first is global, and it mixes no tokens.
-  cfg = reference.config(num_layers=3, local_window=4, global_every=3)
+  cfg = encoder_reference.config(num_layers=3, local_window=4, global_every=3)
   params = make_params(cfg)
   params["layers"]["attention"]["out"]["kernel"][0] = 0
   changed = {**BATCH, "input_ids": BATCH["input_ids"].copy()}
@@ -227,7 +229,7 @@ def test_tokens_ignore_what_is_outside_the_window():
 @pytest.mark.parametrize("name", ["modern", "mosaic"])
 def test_packed_texts_equal_single_ones(name):
   rng = np.random.default_rng(2)
-  cfg = reference.config(**OPTIONS[name])
+  cfg = encoder_reference.config(**OPTIONS[name])
   params = make_params(cfg)
   sizes = (3, 4, 5, 1)
   segments = np.repeat([1, 2, 3, 0], sizes)
@@ -265,7 +267,7 @@ def shapes_of(cfg):
 
 def test_modern_parameters():
   N, D, H, K, F = 4, 24, 3, 8, 40
-  assert shapes_of(reference.config(**MODERN)) == {
+  assert shapes_of(encoder_reference.config(**MODERN)) == {
     "embeddings/token/embedding": (256, D),
     "embeddings/norm/scale": (D,),
     "layers/attention/qkv/kernel": (N, D, 3, H, K),
@@ -279,26 +281,26 @@ def test_modern_parameters():
 
 
 def test_parameters_that_options_add_and_remove():
-  plain = shapes_of(reference.config())
-  mosaic = shapes_of(reference.config(**MOSAIC))
+  plain = shapes_of(encoder_reference.config())
+  mosaic = shapes_of(encoder_reference.config(**MOSAIC))
   assert set(plain) ^ set(mosaic) == {
     "embeddings/position/embedding",
     "layers/mlp/up/kernel",
     "layers/mlp/up/bias",
     "layers/mlp/gate_up/kernel",
   }
-  small = shapes_of(reference.config(embedding_width=10))
+  small = shapes_of(encoder_reference.config(embedding_width=10))
   assert set(small) ^ set(plain) == {"project/kernel", "project/bias"}
   assert small["project/kernel"] == (10, 24)
   assert small["embeddings/token/embedding"] == (256, 10)
   assert small["embeddings/norm/scale"] == (10,)
-  rms = shapes_of(reference.config(norm_kind="rms"))
+  rms = shapes_of(encoder_reference.config(norm_kind="rms"))
   assert not any("norm/bias" in path for path in rms)
 
 
 def test_scaled_init():
   # 8 layers: out and down have a quarter of the deviation of the others.
-  cfg = reference.config(num_layers=8, width=48, scaled_init=True)
+  cfg = encoder_reference.config(num_layers=8, width=48, scaled_init=True)
   ids = jnp.zeros((1, 1), jnp.int32)
 
   @jax.jit
@@ -322,7 +324,7 @@ def test_scaled_init():
 
 def test_one_block_is_compiled_for_all_layers():
   def text(num_layers):
-    cfg = reference.config(**{**MODERN, "num_layers": num_layers})
+    cfg = encoder_reference.config(**{**MODERN, "num_layers": num_layers})
     params = make_params(cfg)
     ids = BATCH["input_ids"]
     apply = Encoder(cfg).apply
@@ -351,8 +353,8 @@ def test_remat_does_not_change_the_gradient():
     return jax.jit(jax.grad(loss))(make_params(cfg))
 
   options = {**MODERN, "dropout": 0.2}
-  expected = gradient(reference.config(**options))
-  ours = gradient(reference.config(**options, remat="full"))
+  expected = gradient(encoder_reference.config(**options))
+  ours = gradient(encoder_reference.config(**options, remat="full"))
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7),
     ours,
@@ -366,7 +368,7 @@ def test_remat_does_not_change_the_gradient():
 
 @pytest.mark.parametrize("name", ["modern", "mosaic"])
 def test_bfloat16_is_near(name):
-  cfg = reference.config(**OPTIONS[name])
+  cfg = encoder_reference.config(**OPTIONS[name])
   params = make_params(cfg)
   exact = hidden_of(name)
   ours = encode(dataclasses.replace(cfg, dtype="bfloat16"), params, BATCH)

@@ -1,12 +1,14 @@
+"""FLOPs of a training row, by hand and as published."""
+
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from maskedlm.modeling.flops import train_flops
 
-BASE = reference.config(
+BASE = encoder_reference.config(
   vocab_size=30_522, num_layers=12, width=768, num_heads=12, mlp_width=3072
 )
-LARGE = reference.config(
+LARGE = encoder_reference.config(
   vocab_size=30_522, num_layers=24, width=1024, num_heads=16, mlp_width=4096
 )
 
@@ -32,11 +34,13 @@ def test_by_hand():
   token = 2 * 2 * (4 * 576 + 1920) + 2 * 2 * 2 * 13 * 24
   slot = 2 * (576 + 3144)
   expected = 3 * (13 * token + 4 * slot)
-  assert train_flops(reference.config(), 13, num_predictions=4) == expected
+  assert (
+    train_flops(encoder_reference.config(), 13, num_predictions=4) == expected
+  )
 
 
 def changed(**options):
-  cfg = reference.config(**options)
+  cfg = encoder_reference.config(**options)
   return train_flops(cfg, 13, num_predictions=4) / 6
 
 

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from helpers.encoder_reference import B, P, V
 from maskedlm.objectives import mlm_nsp
 from maskedlm.training.step import totals
@@ -12,7 +12,7 @@ from maskedlm.training.step import totals
 
 def make_batch():
   rng = np.random.default_rng(8)
-  batch = reference.make_batch()
+  batch = encoder_reference.make_batch()
   length = batch["segment_ids"].sum(1, keepdims=True)
   return {
     **batch,
@@ -30,29 +30,33 @@ def by_reference(params, cfg, batch):
   table = params["encoder"]["embeddings"]["token"]["embedding"]
   for b in range(B):
     row = {name: x[b] for name, x in batch.items()}
-    hidden = reference.encode(
+    hidden = encoder_reference.encode(
       params["encoder"],
       cfg,
       row["input_ids"],
       row["token_type_ids"],
       row["segment_ids"],
     )
-    logits = reference.mlm_logits(
+    logits = encoder_reference.mlm_logits(
       params["mlm_head"], cfg, hidden[row["masked_positions"]], table
     )
     for p in range(P):
-      loss = reference.nats(logits[p], row["masked_labels"][p])
+      loss = encoder_reference.nats(logits[p], row["masked_labels"][p])
       mlm += row["masked_weights"][p] * loss
-    logits = reference.nsp_logits(params["pooler"], params["nsp_head"], hidden)
-    nsp += row["example_weights"] * reference.nats(logits, row["nsp_labels"])
+    logits = encoder_reference.nsp_logits(
+      params["pooler"], params["nsp_head"], hidden
+    )
+    nsp += row["example_weights"] * encoder_reference.nats(
+      logits, row["nsp_labels"]
+    )
   weights = batch["masked_weights"].sum(), batch["example_weights"].sum()
   return mlm / weights[0] + nsp / weights[1]
 
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
 def test_loss_and_gradient_equal_plain_numpy(activation):
-  cfg, batch = reference.config(activation=activation), make_batch()
-  params = reference.make_params(cfg)
+  cfg, batch = encoder_reference.config(activation=activation), make_batch()
+  params = encoder_reference.make_params(cfg)
 
   @jax.jit
   @jax.value_and_grad
@@ -61,7 +65,7 @@ def test_loss_and_gradient_equal_plain_numpy(activation):
     return sum(total / weight for total, weight in terms.values())
 
   ours, gradient = loss(params)
-  params = reference.as_float64(params)
+  params = encoder_reference.as_float64(params)
   assert ours == pytest.approx(by_reference(params, cfg, batch), rel=1e-5)
 
   # In one random direction for each array of parameters the derivative is

@@ -1,21 +1,23 @@
+"""Heads by hand and against plain numpy."""
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from helpers.encoder_reference import B, L, P, V
 from maskedlm.modeling import heads, layers, masked_lm
 from maskedlm.training.step import totals
 
-CFG = reference.config()
-BATCH = reference.make_batch()
+CFG = encoder_reference.config()
+BATCH = encoder_reference.make_batch()
 D = CFG.width
 
 
 @pytest.fixture(scope="module")
 def params():
-  return reference.make_params(CFG)
+  return encoder_reference.make_params(CFG)
 
 
 def test_gather_positions_by_hand():
@@ -32,7 +34,7 @@ def test_row_vector_by_hand():
     ({"row_pool": "mean"}, [[2, 3.5], [0, 0]]),
     ({"causal": True}, [[3, 5], [7, 7]]),
   ):
-    cfg = reference.config(**changes)
+    cfg = encoder_reference.config(**changes)
     found = heads.row_vector(cfg, x, segment_ids)
     np.testing.assert_array_equal(found, expected)
 
@@ -44,9 +46,9 @@ def test_means_are_summed_in_float32():
 
 
 def test_initial_deviations_by_hand():
-  cfg = reference.config(width=16, num_layers=8, init_stddev=0.02)
+  cfg = encoder_reference.config(width=16, num_layers=8, init_stddev=0.02)
   assert heads.head_stddevs(cfg) == (0.02, 0.02)
-  cfg = reference.config(
+  cfg = encoder_reference.config(
     pooler="norm", width=16, num_layers=8, init_stddev=0.02
   )
   assert heads.head_stddevs(cfg) == pytest.approx((0.02 / 4, 1 / 4))
@@ -61,7 +63,7 @@ def test_initial_deviations_by_hand():
   [("tanh", False, True), ("norm", False, False), ("norm", True, True)],
 )
 def test_only_the_pooler_with_a_norm_may_lack_a_bias(pooler, biases, expected):
-  head = heads.Pooler(reference.config(pooler=pooler, biases=biases))
+  head = heads.Pooler(encoder_reference.config(pooler=pooler, biases=biases))
   params = head.init(jax.random.key(0), np.ones((1, 2, D)))["params"]
   assert ("bias" in params["dense"]) == expected
 
@@ -99,14 +101,14 @@ def test_mlm_logits_equal_plain_numpy(params):
   assert ours.dtype == jnp.float32
   table = params["encoder"]["embeddings"]["token"]["embedding"]
   for b in range(B):
-    hidden = reference.encode(
+    hidden = encoder_reference.encode(
       params["encoder"],
       CFG,
       BATCH["input_ids"][b],
       BATCH["token_type_ids"][b],
       BATCH["segment_ids"][b],
     )
-    expected = reference.mlm_logits(
+    expected = encoder_reference.mlm_logits(
       params["mlm_head"], CFG, hidden[positions[b]], table
     )
     np.testing.assert_allclose(ours[b], expected, atol=3e-5)
@@ -135,6 +137,7 @@ def test_nsp_logits_equal_plain_numpy(params):
   pooled = heads.Pooler(CFG).apply({"params": params["pooler"]}, x)
   ours = heads.NspHead(CFG).apply({"params": params["nsp_head"]}, pooled)
   expected = [
-    reference.nsp_logits(params["pooler"], params["nsp_head"], row) for row in x
+    encoder_reference.nsp_logits(params["pooler"], params["nsp_head"], row)
+    for row in x
   ]
   np.testing.assert_allclose(ours, expected, atol=1e-5)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from helpers.encoder_reference import B, L, P
 from maskedlm.modeling import heads, losses, masked_lm, vocabulary_softmax
 
@@ -17,7 +17,7 @@ V, PADDED, BLOCK, E, N = 300, 384, 200, 11, 7
 
 
 def config(block, **changes):
-  return reference.config(vocab_size=V, vocab_block=block, **changes)
+  return encoder_reference.config(vocab_size=V, vocab_block=block, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,9 @@ def test_gradients_of_blocks_are_summed_in_float32():
   # All 512 tokens have probability 1/512. A token in each of four blocks (rows
   # 0-7, 8-15, 16-23, 24-31 of each strip) is not 0: 256 + 1 + 1 + 1 is 260 in
   # bfloat16, which has 256, 258, 260, but 256 + 1 is 256.
-  cfg = reference.config(vocab_size=512, vocab_block=128, dtype="bfloat16")
+  cfg = encoder_reference.config(
+    vocab_size=512, vocab_block=128, dtype="bfloat16"
+  )
   embedding = np.zeros((512, 1), np.float32)
   embedding[[0, 8, 16, 24], 0] = np.array([256, 1, 1, 1]) * 512
   x, bias = jnp.zeros((1, 1), jnp.bfloat16), np.zeros(512, np.float32)
@@ -153,7 +155,7 @@ def test_nan_stays_nan(arrays):
 
 def test_heads_pass_labels_on():
   cfg = config(BLOCK)
-  params = reference.make_params(cfg)
+  params = encoder_reference.make_params(cfg)
   rng = np.random.default_rng(1)
   batch = {
     "masked_positions": rng.integers(0, L, (B, P)),

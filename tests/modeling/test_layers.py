@@ -1,3 +1,5 @@
+"""Activations, norms, dense layers and dropout by hand."""
+
 import math
 
 import jax

@@ -1,3 +1,5 @@
+"""Losses and accuracies by hand."""
+
 import math
 
 import jax

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import encoder_reference as reference
-from helpers.bert_peer import make_peer
+from helpers import encoder_reference
+from helpers.bert_peer import run_peer
 from helpers.encoder_reference import B, P, V
 from maskedlm.modeling import heads, losses
 from maskedlm.modeling.encoder import Encoder
@@ -16,21 +16,18 @@ transformers = pytest.importorskip("transformers")
 
 @pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
 def test_same_numbers_as_transformers(activation):
-  cfg = reference.config(activation=activation)
-  params, batch = reference.make_params(cfg), reference.make_batch()
+  cfg = encoder_reference.config(activation=activation)
+  params, batch = (
+    encoder_reference.make_params(cfg),
+    encoder_reference.make_batch(),
+  )
   real = batch["segment_ids"] > 0
   rng = np.random.default_rng(6)
   # Any real position of each row, and any labels.
   positions = rng.integers(0, real.sum(1, keepdims=True), (B, P))
   labels, nsp_labels = rng.integers(0, V, (B, P)), rng.integers(0, 2, B)
 
-  with torch.no_grad():
-    theirs = make_peer(params, cfg)(
-      input_ids=torch.tensor(batch["input_ids"], dtype=torch.long),
-      token_type_ids=torch.tensor(batch["token_type_ids"], dtype=torch.long),
-      attention_mask=torch.tensor(real),
-      output_hidden_states=True,
-    )
+  theirs = run_peer(params, cfg, batch)
 
   @jax.jit
   def apply(params, batch):

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from helpers.encoder_reference import B, L, V
 from maskedlm.modeling import heads
 from maskedlm.modeling.encoder import Encoder
@@ -17,7 +17,7 @@ if not hasattr(transformers, "ModernBertForMaskedLM"):
   pytest.skip("transformers has no ModernBERT", allow_module_level=True)
 
 D, H, F, N = 24, 3, 20, 5
-CFG = reference.config(
+CFG = encoder_reference.config(
   num_layers=N,
   mlp_width=F,
   norm_epsilon=1e-5,
@@ -45,11 +45,13 @@ def make_params():
       "mlm_head": heads.MlmHead(CFG).init(key, hidden, table)["params"],
     }
 
-  return reference.randomise(jax.eval_shape(init, jax.random.key(0), ids))
+  return encoder_reference.randomise(
+    jax.eval_shape(init, jax.random.key(0), ids)
+  )
 
 
 def make_peer(params):
-  """Returns ModernBertForMaskedLM with our parameters."""
+  """Returns ModernBertForMaskedLM with these parameters."""
   peer = transformers.ModernBertForMaskedLM(
     transformers.ModernBertConfig(
       vocab_size=V,
@@ -98,7 +100,7 @@ def make_peer(params):
 
 
 def test_same_numbers_as_transformers():
-  params, batch = make_params(), reference.make_batch()
+  params, batch = make_params(), encoder_reference.make_batch()
   real = batch["segment_ids"] > 0
   with torch.no_grad():
     theirs = make_peer(params)(

@@ -1,6 +1,6 @@
 """A train step with a large vocabulary, compiled for 1 and 4 devices.
 
-And XLM-R's, the model that has one: its sizes are those that were published.
+Also checks the sizes of XLM-R, which has one, against the published ones.
 """
 
 import re
@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 from ml_collections import ConfigDict
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from helpers.repository import CONFIGS
 from maskedlm import objectives
-from maskedlm.config import defaults as config_lib
-from maskedlm.config import overrides
+from maskedlm.config import defaults, overrides
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.modeling.architecture import encoder_config
 from maskedlm.objectives import roberta
@@ -29,7 +28,7 @@ WHOLE, BLOCK = 384, 200  # 200 makes two blocks of 256 tokens.
 
 def make_task(block):
   """Returns (config, task) of a tiny model."""
-  config = config_lib.default("roberta")
+  config = defaults.default("roberta")
   config.tokenizer.vocab_size = V
   config.model.update(
     num_layers=2, width=D, num_heads=4, mlp_width=40, max_positions=L
@@ -52,7 +51,7 @@ def gradient_on(block, axes):
     jax.devices()[: int(np.prod(axes))],
   )
   key = jax.random.key(0)
-  params = reference.randomise(jax.eval_shape(task.init, key))
+  params = encoder_reference.randomise(jax.eval_shape(task.init, key))
   shardings = sharding.tree_shardings(params, mesh)
 
   def gradient(params, batch):
@@ -138,7 +137,7 @@ def test_no_one_hot_matrix_and_no_array_of_all_logits(block):
 )
 def test_xlmr_is_as_published(size, by_hand, published, numbers):
   config = overrides.load_config(f"{CONFIGS}/xlmr.py:{size}")
-  config_lib.validate(config)
+  defaults.validate(config)
   optimizer = config.optimizer
   assert numbers == (
     config.data.batch_size,

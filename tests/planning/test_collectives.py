@@ -1,11 +1,11 @@
 # ruff: noqa: E501 - the text is the compiler's.
-"""The reading of HLO text, on text written by hand."""
+"""Collectives and traffic parsed from HLO text written by hand."""
 
 import pytest
 
 from maskedlm.planning import collectives, hlo, memory_traffic
 
-# Two layers scanned; 8 chips, data=4, fsdp=2. Sizes of f32 unless said.
+# Two scanned layers; 8 chips, data=4, fsdp=2. Sizes are of f32 unless stated.
 TEXT = """\
 HloModule jit_step, is_scheduled=true, entry_computation_layout={(f32[3]{0})->f32[3]{0}}
 
@@ -99,7 +99,7 @@ def program():
   return hlo.parse_program(TEXT)
 
 
-def test_each_collective(program):
+def test_find_collectives(program):
   found = [
     (c.op, c.axis, c.bytes, c.trips, c.is_async)
     for c in collectives.find_collectives(program, MESH)
@@ -111,11 +111,11 @@ def test_each_collective(program):
     ("all-reduce", "data+fsdp", 9 * 4, (), True),
     ("all-reduce", "fsdp", 4, (), False),
     ("collective-permute", "fsdp", 7 * 3 * 2, (), True),
-    ("all-gather", "fsdp", 6 * 5 * 2, (), True),  # One, in two parts.
+    ("all-gather", "fsdp", 6 * 5 * 2, (), True),  # One gather in two parts.
   ]
 
 
-def test_the_table(program):
+def test_summary(program):
   table = collectives.summarise(collectives.find_collectives(program, MESH), 2)
   assert table[0] == {
     "op": "all-gather",
@@ -150,11 +150,11 @@ def test_the_table(program):
     ("source_target_pairs={{0,2},{2,4},{4,6},{6,0}}", (0, 2, 4, 6)),
   ],
 )
-def test_groups(written, group):
+def test_first_group(written, group):
   assert collectives.first_group(written, 8) == group
 
 
-def test_axes():
+def test_axis_of():
   assert collectives.axis_of((0, 2, 4, 6), MESH) == "data"
   assert collectives.axis_of((0, 1), MESH) == "fsdp"
   assert collectives.axis_of(range(8), MESH) == "data+fsdp"
@@ -162,17 +162,17 @@ def test_axes():
 
 
 def test_traffic_by_hand(program):
-  # dot.2 reads 240 and 160 bytes; what it writes stays on the chip.
+  # dot.2 reads 240 and 160 bytes; its result stays on the chip.
   assert memory_traffic.measure_traffic(program).matmuls == 240 + 160
   # cut.2: a slice of 40 bytes read and written, and 4 of the index; put.2: 40
   # read, 40 written in place, 4; scattered.1: 48 written; copy.1: 36 + 12;
-  # chain.1: 4 + 60; chain.2: 60 + 60; of slice-start.1 the slice is read, 80,
-  # copy-start.1: 160 read; what they write stays on the chip.
+  # chain.1: 4 + 60; chain.2: 60 + 60; slice-start.1 reads the slice, 80;
+  # copy-start.1 reads 160; their results stay on the chip.
   others = 84 + 84 + 48 + 48 + 64 + 120 + 80 + 160
   assert memory_traffic.measure_traffic(program).others == others
 
 
-def test_shapes():
+def test_shape_sizes():
   (shape,) = (
     hlo.parse_program(
       "ENTRY %m (x: f32[]) -> f32[] {\n"
@@ -187,6 +187,6 @@ def test_shapes():
   assert hlo.Shape("f8e4m3fn", (3, 5), False).bytes == 15
 
 
-def test_text_without_a_program():
+def test_text_without_an_entry_computation():
   with pytest.raises(ValueError, match="no ENTRY"):
     hlo.parse_program("HloModule empty\n")

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - the text is the compiler's.
-"""The reading of XLA:GPU's text, on text written by hand; what XLA is told."""
+"""Plans from XLA:GPU's text, written by hand; the targets described to XLA."""
 
 import pytest
 
@@ -97,7 +97,7 @@ def program():
   return hlo.parse_program(TEXT)
 
 
-def test_each_collective(program):
+def test_find_collectives(program):
   found = [
     (c.op, c.axis, c.bytes, c.is_async)
     for c in collectives.find_collectives(program, MESH)
@@ -112,21 +112,21 @@ def test_each_collective(program):
 
 def test_traffic_by_hand(program):
   moved = memory_traffic.measure_traffic(program)
-  # Operands and result of each; of the library's there is a workspace.
+  # Operands and result of each; the library's kernel also has a workspace.
   sizes = 2 * (5 * 7 + 7 * 11)
   assert [(x.bytes, x.flops) for x in moved.counted] == [
     (sizes + 2 * 5 * 11, 2 * 5 * 7 * 11),
     (2 * 3 * (5 * 7 + 13 * 7 + 5 * 13), 2 * 3 * 5 * 7 * 13),
     (sizes + 4 * 5 * 11 + 64, 2 * 5 * 7 * 11),
   ]
-  # cuDNN's and Pallas's, each operand once: their FLOPs aren't in the text.
+  # cuDNN and Pallas: each operand once, as their FLOPs aren't in the text.
   cudnn = 2 * 3 * (5 * 7 + 13 * 7 + 5 * 7) + 4 * 3 * 5
   assert moved.matmuls == cudnn + 4 * (9 * 10 + 5 * 3)
-  # 17 times a row of 10 read and written, and the index; the copy.
+  # 17 times a row of 10 read and written, and the index; then the copy.
   assert moved.others == 17 * (40 + 40 + 4) + 2 * 4 * 9 * 10
 
 
-def test_a_loop_that_does_not_say_how_long_it_is():
+def test_a_loop_without_a_trip_count():
   text = TEXT.replace(', backend_config={"known_trip_count":{"n":"17"}}', "")
   text = text.replace("constant(99)", "get-tuple-element(%t.1), index=0")
   for rounds in (1, 5):
@@ -134,8 +134,8 @@ def test_a_loop_that_does_not_say_how_long_it_is():
     assert moved.others == rounds * (40 + 40 + 4) + 2 * 4 * 9 * 10
 
 
-def test_matmuls_one_by_one():
-  """Two counted, of which one waits for memory, and 3 ms of others' FLOPs."""
+def test_time_of_matmuls():
+  """Two counted matmuls, one bound by memory, and 3 ms of other FLOPs."""
   topology = topologies.parse_topology("h200:1")
   peak, bandwidth = topology.chip.flops, topology.chip.hbm_bandwidth
   fast = memory_traffic.Operation(int(1e-3 * bandwidth), True, 2e-3 * peak)
@@ -147,7 +147,7 @@ def test_matmuls_one_by_one():
   assert found.matmuls == pytest.approx(2e-3 + 5e-3 + 3e-3)
 
 
-# An all-reduce of so much takes 7 ms on 8 GPUs of a node, a copy 2 ms.
+# Such an all-reduce takes 7 ms on 8 GPUs of a node, a copy 2 ms.
 ORDER = """\
 ENTRY %main.1 (x.1: f32[450000000], y.1: f32[1200000000]) -> f32[1200000000] {
   %x.1 = f32[450000000]{0} parameter(0)
@@ -168,8 +168,8 @@ ENTRY %main.1 (x.1: f32[450000000], y.1: f32[1200000000]) -> f32[1200000000] {
 """
 
 
-def test_what_is_waited_for_in_the_order_of_the_program():
-  """5 ms of the first, none of the second, all of the third."""
+def test_exposed_collectives_in_program_order():
+  """5 ms of the first are exposed, none of the second, all of the third."""
   topology = topologies.parse_topology("h200:8")
   program = hlo.parse_program(ORDER)
   sent = collectives.find_collectives(
@@ -180,15 +180,15 @@ def test_what_is_waited_for_in_the_order_of_the_program():
   assert waited == pytest.approx(5e-3 + 0 + 7e-3)
 
 
-def test_inside_of_asynchronous_calls(program):
-  """Their end is the call's: nothing of this program is beside it."""
+def test_collectives_in_asynchronous_calls(program):
+  """They end with the call; nothing in this program overlaps with them."""
   topology = topologies.parse_topology("h200:8")
   (last,) = collectives.find_collectives(program, MESH)[3:]
   seconds = roofline.collective_seconds(last, topology, ())
   assert roofline.exposed(program, topology, [last]) == pytest.approx(seconds)
 
 
-def test_what_xla_is_told():
+def test_target_config():
   text = gpus.target_config(CHIPS["h100"])
   assert "core_count: 132" in text
   assert "device_memory_size: 84942979072" in text
@@ -198,7 +198,7 @@ def test_what_xla_is_told():
   assert set(gpus.TARGETS) == set(CHIPS) - set(topologies.SLICES)
 
 
-def test_flags_are_those_of_a_run_without_timing_kernels():
+def test_compiler_options_are_a_runs_flags_without_autotuning():
   found = gpus.compiler_options({})
   assert found["xla_gpu_autotune_level"] == "0"
   assert found["xla_gpu_enable_latency_hiding_scheduler"] == "True"
@@ -216,16 +216,16 @@ def test_flags_are_those_of_a_run_without_timing_kernels():
     ({"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.95"}, 0.95),
   ],
 )
-def test_the_share_of_memory(environ, share, monkeypatch):
+def test_memory_share(environ, share, monkeypatch):
   assert gpus.memory_share(environ) == share
 
 
-def test_not_a_share_of_memory():
+def test_a_wrong_memory_share():
   with pytest.raises(ConfigError, match=r"XLA_CLIENT_MEM_FRACTION=90: expect"):
     gpus.memory_share({"XLA_CLIENT_MEM_FRACTION": "90"})
 
 
-def test_memory_that_a_run_can_have(monkeypatch):
+def test_available_bytes(monkeypatch):
   monkeypatch.setenv("XLA_CLIENT_MEM_FRACTION", "0.5")
   assert (
     compile.available_bytes(topologies.parse_topology("a100:1"))

@@ -1,7 +1,7 @@
 """Steps compiled for GPUs by JAX's CUDA plugin, on a machine without one.
 
-They skip without the plugin (extra `cuda`; docs/guides/pretrain/planning.md has
-a smaller set). BERT-base is slow: half a minute to two minutes of a core.
+Skipped without the plugin (extra `cuda`; docs/guides/pretrain/planning.md has a
+smaller set). BERT-base is slow: half a minute to two minutes of a core.
 """
 
 import json
@@ -32,13 +32,13 @@ pytestmark = [
     not gpus.can_compile(),
     reason="no CUDA plugin for JAX: pip install 'maskedlm[cuda]'",
   ),
-  # The tests' cache of compiled programs can't hold these.
+  # The tests' compile cache can't hold these programs.
   pytest.mark.filterwarnings("ignore:Error reading persistent compilation"),
 ]
 
 
 def compile_for(name, function, *arrays):
-  """HLO of function over the GPUs; arrays: (shape, dtype, spec)."""
+  """Returns a function's HLO over the GPUs; arrays: (shape, dtype, spec)."""
   devices = gpus.gpu_devices(topologies.parse_topology(name))
   mesh = Mesh(np.array(devices).reshape(-1, 1, 1), sharding.AXES)
   arguments = [
@@ -52,8 +52,8 @@ def compile_for(name, function, *arrays):
 
 
 @pytest.mark.parametrize("name", ["a100:1", "h100:1", "h200:1"])
-def test_bytes_of_a_matmul_and_what_follows(name):
-  """[104, 72] x [72, 40] in bfloat16; its sine plus an array, in float32."""
+def test_traffic_of_a_matmul_and_its_epilogue(name):
+  """[104, 72] x [72, 40] in bfloat16, then sin and an addition in float32."""
 
   def f(x, w, b):
     return jnp.sin((x @ w).astype(jnp.float32)) + b
@@ -75,8 +75,8 @@ def test_bytes_of_a_matmul_and_what_follows(name):
 
 
 @pytest.mark.parametrize("name", ["h200:8", "a100:16"])
-def test_a_gradient_is_summed_over_all(name):
-  """Of w [72, 40], in its bfloat16; nothing is left to do meanwhile."""
+def test_a_gradient_is_summed_over_all_gpus(name):
+  """The gradient of w [72, 40] in bfloat16; nothing overlaps with its sum."""
 
   def f(x, w):
     return jax.grad(lambda w: jnp.sum(jnp.sin(x @ w)))(w)
@@ -95,7 +95,7 @@ def test_a_gradient_is_summed_over_all(name):
   assert found.group == tuple(range(count))
 
 
-def test_bert_tiny_as_a_user_plans_it(capsys):
+def test_plan_of_bert_tiny(capsys):
   argv = [f"--config={CONFIGS}/bert.py:tiny", "--topology=h200:8"]
   assert main.run(plan.main, [*argv, "--rows=5", "--json"]) == 0
   found = json.loads(capsys.readouterr().out)
@@ -106,8 +106,8 @@ def test_bert_tiny_as_a_user_plans_it(capsys):
   total = sum(size for name, size in pieces.items() if name != "peak")
   assert total == pytest.approx(pieces["peak"], rel=0.01)
   assert {row["op"] for row in found["collectives"]} == {"all-reduce"}
-  # Float32: the gradient of each parameter, and of the words' embedding twice
-  # at most (by the head, by the lookup); a few sums of the loss.
+  # Float32: each parameter's gradient, the token embedding's at most twice
+  # (head and lookup), and a few sums of the loss.
   sent = sum(row["bytes"] for row in found["collectives"])
   words = 4 * 128 * 30_592
   assert sent > 0.99 * pieces["parameters"]
@@ -116,7 +116,7 @@ def test_bert_tiny_as_a_user_plans_it(capsys):
   assert 0 < found["predicted_efficiency"] < 1
 
 
-def test_what_xla_refuses(capsys, monkeypatch):
+def test_a_target_that_xla_refuses(capsys, monkeypatch):
   monkeypatch.setattr(gpus, "target_config", lambda chip: "no such field: 1")
   argv = [f"--config={CONFIGS}/bert.py:tiny", "--topology=h200:8"]
   assert main.run(plan.main, argv) == 2
@@ -135,8 +135,8 @@ def bert_base(name, *, rows, overrides=()):
 
 
 @pytest.mark.slow
-def test_bert_base_on_one():
-  """256 rows of 128. Its memory: what "dots" keeps, and the float32 logits."""
+def test_bert_base_on_one_gpu():
+  """256 rows of 128. In memory: what "dots" keeps, and float32 logits."""
   made = bert_base("h200:1", rows=256)
   assert made.compiled and made.fits and not made.sent
   pieces = made.pieces
@@ -148,13 +148,13 @@ def test_bert_base_on_one():
 
 
 @pytest.mark.slow
-def test_bert_base_on_eight():
+def test_bert_base_on_eight_gpus():
   made = bert_base("h200:8", rows=64)
   assert {(c.op, c.axis) for c in made.sent} == {("all-reduce", "data")}
   sent = sum(c.count * c.bytes for c in made.sent)
-  # In bfloat16, as they leave the matmul: layers, the head's gradient of the
-  # words, its transform, the pooler. In float32: the lookup's of words and
-  # positions. Besides: biases and norms.
+  # In bfloat16, as in the matmuls: layers, the head's gradient of the token
+  # embedding, its transform, the pooler. In float32: the lookup's gradient of
+  # tokens and positions. The rest are biases and norms.
   layers, words = 12 * 12 * 768**2, 30_592 * 768
   by_hand = 2 * (layers + words + 2 * 768**2) + 4 * (words + 512 * 768)
   assert by_hand < sent < 1.002 * by_hand
@@ -162,8 +162,8 @@ def test_bert_base_on_eight():
 
 
 @pytest.mark.slow
-def test_every_dot_of_the_step_is_in_the_program():
-  """FLOPs read from the text are those of the traced step."""
+def test_every_matmul_of_the_step_is_in_the_program():
+  """The FLOPs in the text equal those of the traced step."""
   config = flags.load_config(
     f"{CONFIGS}/bert.py:base", ["--config.model.num_layers=2"]
   )
@@ -179,8 +179,8 @@ def test_every_dot_of_the_step_is_in_the_program():
 
 
 @pytest.mark.slow
-def test_too_large_for_a_gpu(monkeypatch):
-  """With 2.5 GB of its memory; the most rows that fit, by compiling."""
+def test_a_step_too_large_for_the_gpu(monkeypatch):
+  """With 2.5 GB of memory; finds the most rows that fit, by compiling."""
   monkeypatch.setenv("XLA_CLIENT_MEM_FRACTION", "0.03")
   made = bert_base("a100:1", rows=256, overrides=["model.num_layers=2"])
   assert not made.fits
@@ -190,11 +190,11 @@ def test_too_large_for_a_gpu(monkeypatch):
 
 
 @pytest.mark.slow
-def test_attention_of_cudnn():
-  """Its FLOPs count too: those of forward again, and of backward."""
+def test_cudnn_attention():
+  """Its FLOPs count too: the recomputed forward pass, and the backward pass."""
   pytest.importorskip("nvidia.cudnn")
   options = ["model.num_layers=2", "model.attention_dropout=0.0"]
-  # Of fewer rows the temporaries are the embeddings' gradient, for both.
+  # With fewer rows, both have the embeddings' gradient as temporaries.
   plain = bert_base("h200:1", rows=256, overrides=options)
   options.append("model.attention=cudnn")
   made = bert_base("h200:1", rows=256, overrides=options)

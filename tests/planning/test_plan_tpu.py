@@ -1,7 +1,7 @@
 """Steps compiled for TPUs by libtpu, on a machine without one.
 
-Slow: a compilation takes a minute of one core. They skip without libtpu (extra
-`tpu`). What is checked is what docs/results/scaling.md says of them.
+Slow: a compilation takes a minute of one core. Skipped without libtpu (extra
+`tpu`). They check the statements of docs/results/scaling.md.
 """
 
 import importlib.util
@@ -13,7 +13,7 @@ from maskedlm.config import overrides as flags
 from maskedlm.planning import planner, topologies
 from maskedlm.runtime import xla_flags
 
-# Rows of 512 tokens alone, 32 of them on a chip: 16,384 tokens.
+# Only rows of 512 tokens, 32 on a chip: 16,384 tokens.
 LONG_ROWS = ("--config.data.length=512", "--config.data.long_share=0")
 ROWS = 32
 WIDTH = {"base": 768, "large": 1024}
@@ -54,11 +54,11 @@ def check_pieces(plan):
 
 
 def kept_by_hand(plan, width):
-  """Bytes at the end of forward, of the gradient and of the program.
+  """Returns bytes at the end of forward, of the gradient and of the program.
 
-  What "dots" keeps of a token in a layer, in bfloat16: its input, qkv (3),
-  what attention and its output layer give, the MLP's up (4) and down. Then the
-  logits of 77 tokens a row.
+  "dots" keeps for each token and layer, in bfloat16: the input, qkv (3), the
+  results of attention and its output layer, the MLP's up (4) and down. Then
+  come the logits of 77 tokens a row.
   """
   parameters = plan.pieces.parameters
   kept = ROWS * 512 * plan.num_layers * 11 * width * 2
@@ -78,15 +78,15 @@ def kept_by_hand(plan, width):
 def test_data_parallelism(size, topology):
   plan = make(size, topology)
   check_pieces(plan)
-  if size == "large":  # Base leaves memory: see below.
+  if size == "large":  # Base has memory left: see test_memory_by_hand.
     expected = kept_by_hand(plan, WIDTH[size])
     assert plan.bytes_per_chip == pytest.approx(expected, rel=0.05)
   gradient = plan.pieces.parameters
   assert 0.5 * gradient < sent(plan, "all-reduce") <= 1.05 * gradient
   assert not sent(plan, "all-gather")
   assert not sent(plan, "reduce-scatter")
-  assert not any(c.trips for c in plan.sent)  # None in a loop.
-  # No activation is sent: they have as many tokens as a chip.
+  assert not any(c.trips for c in plan.sent)  # None is in a loop.
+  # No activation is sent: those have as many tokens as a chip.
   assert not {d for c in plan.sent for dims in c.arrays for d in dims} & {
     ROWS * 512
   }
@@ -97,7 +97,7 @@ def test_data_parallelism(size, topology):
 
 
 def test_memory_by_hand(monkeypatch):
-  """Of base. Where memory is left XLA keeps sums in flight: not without."""
+  """Base; without flags, as XLA would keep sums in flight in memory left."""
   monkeypatch.setattr(xla_flags, "STEP_OPTIONS", {})
   plan = make("base", "v5e:4x4")
   expected = kept_by_hand(plan, WIDTH["base"])
@@ -109,28 +109,28 @@ def test_fsdp(size):
   plan = make(size, "v5e:4x4", overrides=["mesh.fsdp=16"])
   check_pieces(plan)
   assert plan.pieces.parameters < 1.2 * 4 * PARAMETERS[size] / 16
-  # A layer is gathered forward and backward, in bfloat16, as it is computed
-  # with, and no part of it passed on from chip to chip.
+  # A layer is gathered in the forward and backward pass, in bfloat16; no part
+  # of it is passed on from chip to chip.
   layers = LAYER[size] * plan.num_layers * 2
   assert 2 * layers <= sent(plan, "all-gather") < 2.5 * layers
   assert not sent(plan, "collective-permute")
-  # No activations: they have as many tokens as a chip, or as all of them.
+  # No activations, which have as many tokens as a chip, or as all chips.
   sizes = {d for c in plan.sent if c.trips for dims in c.arrays for d in dims}
   assert not sizes & {32 * 512, 16 * 32 * 512}
 
 
 @pytest.mark.parametrize("topology", ["v4:2x2x4", "v5p:2x2x4", "v6e:4x4"])
-def test_every_kind_of_tpu(topology):
-  """A device a chip, also of v4; v6e's compiler wants a larger stack."""
-  options = ["model.unroll=False"]  # Compiled in half the time.
+def test_every_type_of_tpu(topology):
+  """One device a chip, also for v4; v6e's compiler needs a larger stack."""
+  options = ["model.unroll=False"]  # Compiles in half the time.
   plan = make("base", topology, overrides=options)
   check_pieces(plan)
   assert plan.topology.num_chips == plan.mesh["data"] == 16
   assert plan.estimate.efficiency >= 0.9
 
 
-def test_the_compiler_says_what_does_not_fit():
-  # Of a loop over layers, as it is quick to say so: 32 rows need 16 GB.
+def test_a_step_that_does_not_fit():
+  # With a loop over layers, which fails sooner: 32 rows need 16 GB.
   options = ["model.remat=none", "model.unroll=False"]
   plan = make("base", "v5e:4x4", overrides=options, rows=2 * ROWS)
   assert not plan.fits

@@ -1,6 +1,6 @@
-"""`maskedlm plan` as a user calls it, without libtpu: on 8 virtual CPUs.
+"""`maskedlm plan` as users run it, without libtpu: on 8 virtual CPUs.
 
-And without JAX's CUDA plugin: GPUs are estimated. test_plan_gpu.py has it.
+JAX's CUDA plugin is hidden too, so GPUs are estimated; test_plan_gpu.py has it.
 """
 
 import importlib.util
@@ -50,13 +50,13 @@ def without_the_plugin(monkeypatch):
 
 @pytest.fixture
 def on_cpus(monkeypatch):
-  """v5e:2x4, whose 8 chips are the 8 CPUs of the tests."""
+  """Makes the 8 CPUs of the tests stand for v5e:2x4."""
   monkeypatch.setattr(compile, "tpu_devices", lambda topology: jax.devices())
 
 
 @pytest.fixture(scope="module")
 def compiled(config):
-  """The plan of 2 rows a chip for it, with mesh data=2, fsdp=4."""
+  """Returns the plan of 2 rows a chip, with mesh data=2, fsdp=4."""
   options = ["mesh.fsdp=4", "model.remat=dots", "model.unroll=False"]
   options = [f"--config.{option}" for option in options]
   loaded = overrides.load_config(config.removeprefix("--config="), options)
@@ -77,7 +77,7 @@ def run(capsys, *argv):
   return capsys.readouterr().out
 
 
-def test_the_figures_of_a_compiled_step(compiled):
+def test_figures_of_a_compiled_step(compiled):
   found = json.loads(json.dumps(report.plan_figures(compiled)))
   assert found["fits"] is True
   assert found["chips"] == 8
@@ -102,14 +102,14 @@ def test_the_figures_of_a_compiled_step(compiled):
   assert found["predicted_cost"] == 1.5 * found["predicted_chip_hours"]
 
 
-def test_fsdp_sends_parameters_and_no_rows(compiled):
-  """16 rows of 40 tokens: an activation would have 640 of something."""
+def test_fsdp_sends_parameters_but_no_rows(compiled):
+  """With 16 rows of 40 tokens, an activation would have a dimension of 640."""
   arrays = [dims for c in compiled.sent if c.trips for dims in c.arrays]
-  assert (32, 48) in arrays  # A layer's mlp/up, whole.
+  assert (32, 48) in arrays  # A whole layer's mlp/up.
   assert not [dims for dims in arrays if 640 in dims]
 
 
-def test_the_table(compiled):
+def test_format_plan(compiled):
   out = "\n".join(report.format_plan(compiled))
   assert "v5e:2x4: 8 chips, mesh data=2, fsdp=4, tensor=1; compiled" in out
   assert "2 rows of 40 tokens on a chip (80 tokens)" in out
@@ -119,7 +119,7 @@ def test_the_table(compiled):
 
 
 def estimated(config, topology, *options, phase=0, **rest):
-  """What is worked out for GPUs without the plugin."""
+  """Returns an estimate, as for GPUs without the plugin."""
   options = [f"--config.{option}" for option in options]
   loaded = overrides.load_config(config.removeprefix("--config="), options)
   rest = {"price": None, "search": False, "log": lambda line: None, **rest}
@@ -138,35 +138,37 @@ LONG = (
   ("attention", "dtype", "multiplied"),
   [
     ("xla", "float32", 6),  # 2 matmuls forward, 4 backward.
-    ("blockwise", "float32", 7),  # And the scores again.
-    ("auto", "bfloat16", 7),  # cuDNN's, which does as much.
+    ("blockwise", "float32", 7),  # The scores are computed again.
+    ("auto", "bfloat16", 7),  # cuDNN, likewise.
   ],
 )
-def test_a_plan_counts_all_of_attention(config, attention, dtype, multiplied):
+def test_a_plan_counts_all_matmuls_of_attention(
+  config, attention, dtype, multiplied
+):
   """16 rows of 1,024 tokens, 3 layers of 32: most FLOPs are attention's."""
   options = (f"model.attention={attention}", f"model.dtype={dtype}")
   made = estimated(config, "h100:8", *LONG, *options)
   executed = made.estimate.matmuls * 8 * made.topology.chip.flops
-  pairs = 3 * 16 * 2 * 1024 * 1024 * 32  # A matmul's, of scores.
+  pairs = 3 * 16 * 2 * 1024 * 1024 * 32  # FLOPs of one matmul of scores.
   more = (multiplied - 6) * pairs
   assert executed == pytest.approx(made.model_flops + more, rel=0.01)
   assert report.plan_figures(made)["predicted_mfu"] < 1
 
 
-def test_an_estimate_refuses_what_the_gpu_cannot(config):
+def test_an_estimate_refuses_what_the_gpu_does_not_support(config):
   with pytest.raises(ConfigError, match="'splash' runs on TPUs, not on NVIDIA"):
     estimated(config, "h100:8", *LONG, "model.attention=splash")
 
 
-def test_microbatches_on_paper(config):
-  """Of 4 microbatches each gathers, sums and moves as much as one alone."""
+def test_estimated_microbatches(config):
+  """Each of 4 microbatches gathers, sums and moves as much as a single one."""
   options = ("mesh.fsdp=4", "model.dtype=float32")
   one = estimated(config, "h100:8", *options)
   four = estimated(
     config, "h100:8", *options, "train.accumulate=4", "data.batch_size=64"
   )
   assert one.rows == four.rows == 2
-  # The sum of the gradients is beside each of them.
+  # The sum of their gradients is kept beside them.
   more = four.pieces.temporaries - one.pieces.temporaries
   assert more == one.pieces.parameters
   state = 2 * (one.pieces.parameters + one.pieces.optimizer)
@@ -176,16 +178,16 @@ def test_microbatches_on_paper(config):
     assert made.estimate.memory == pytest.approx(moved / bandwidth)
   for single, several in zip(one.sent, four.sent, strict=True):
     assert several[:3] == single[:3]
-    # All but the gather of what isn't a layer's.
+    # All but the gather of parameters outside the layers.
     once = single.op == "all-gather" and not single.trips
     assert several.trips == (single.trips if once else (4, *single.trips))
-  # Along fsdp: a layer twice gathered, its gradient scattered.
+  # Along fsdp a layer is gathered twice and its gradient scattered.
   assert [c.op for c in one.sent if c.trips and c.axis == "fsdp"] == [
     *("all-gather", "all-gather", "reduce-scatter"),
   ]
 
 
-def test_the_longer_rows_are_planned_unless_asked(capsys, config):
+def test_the_longer_rows_are_planned_by_default(capsys, config):
   argv = (config, "--topology=h100:8", "--json", "--config.data.long_share=0.5")
   assert json.loads(run(capsys, *argv))["length"] == 48
   first = json.loads(run(capsys, *argv, "--phase=first"))
@@ -217,7 +219,7 @@ def test_an_estimate_says_how_to_compile_it(capsys, config):
   assert "JAX takes 75% of its 149 GB: XLA_CLIENT_MEM_FRACTION" in out
 
 
-def test_a_share_of_memory_that_makes_no_sense(capsys, monkeypatch, config):
+def test_a_wrong_memory_share_is_one_line(capsys, monkeypatch, config):
   monkeypatch.setenv("XLA_PYTHON_CLIENT_MEM_FRACTION", "90%")
   assert main.run(plan.main, [config, "--topology=h200:8"]) == 2
   error = capsys.readouterr().err
@@ -238,10 +240,8 @@ def test_a_plugin_of_another_version(capsys, monkeypatch, config, tmp_path):
   assert "other_plugin 0.1 is not for jaxlib" in error
 
 
-def test_a_compiler_that_gives_up_is_one_line(
-  capsys, monkeypatch, config, on_cpus
-):
-  """As libtpu does for v4, whose vmem (not HBM) some flags exceed."""
+def test_a_compiler_error_is_one_line(capsys, monkeypatch, config, on_cpus):
+  """As for v4, whose vmem (not HBM) some flags exceed."""
 
   def compile_it(lowered, compiler_options):
     raise jax.errors.JaxRuntimeError(
@@ -259,8 +259,8 @@ def test_a_compiler_that_gives_up_is_one_line(
   assert "LIBTPU_INIT_ARGS" in line and "--rows" in line
 
 
-def test_what_does_not_fit(capsys, monkeypatch, config, on_cpus):
-  """The compiler refuses over 5 rows a chip; it takes 3 GB a row."""
+def test_a_step_that_does_not_fit(capsys, monkeypatch, config, on_cpus):
+  """The compiler refuses over 5 rows a chip, which take 3 GB each."""
 
   def compile_step(step, topology):
     rows = step.shape.num_rows // 8
@@ -289,21 +289,21 @@ def test_what_does_not_fit(capsys, monkeypatch, config, on_cpus):
   [
     # A straight line through two points is exact: 3 + 2 * 6 = 15 <= 16.
     (16, 40, 3, 6, 4),
-    # Nothing but the state: not even one row.
+    # The state alone is too large: not even one row fits.
     (16, 2, 20, 0, 1),
     (16, 7, 3, 6, 1),
   ],
 )
-def test_the_largest_batch(capacity, rows, fixed, expected, tries):
-  asked = []
+def test_largest_batch(capacity, rows, fixed, expected, tries):
+  tries_made = []
 
   def needs(count):
-    asked.append(count)
+    tries_made.append(count)
     return fixed + 2 * count <= capacity, fixed + 2 * count
 
   needed = fixed + 2 * rows
   assert planner.largest_batch(needs, rows, needed, capacity) == expected
-  assert len(asked) <= tries
+  assert len(tries_made) <= tries
 
 
 @pytest.mark.parametrize(
@@ -334,7 +334,7 @@ def test_bad_input(argv, message, config):
     plan.main([config, *argv])
 
 
-def test_libtpu_is_missing(monkeypatch, config, capsys):
+def test_libtpu_is_not_installed(monkeypatch, config, capsys):
   monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
   assert main.run(plan.main, [config, "--topology=v5e:4x4"]) == 2
   error = capsys.readouterr().err
@@ -342,8 +342,8 @@ def test_libtpu_is_missing(monkeypatch, config, capsys):
   assert "pip install 'maskedlm[tpu]'" in error
 
 
-def test_phases_share_the_hours(config):
-  """5 steps of each phase cost their own FLOPs, at the speed of the second."""
+def test_both_phases_count_in_the_hours(config):
+  """5 steps of each phase have their own FLOPs, at the second's speed."""
   made = estimated(config, "h100:8", "data.long_share=0.5", phase=1)
   first = estimated(config, "h100:8", "data.long_share=0.5")
   total = 5 * (made.model_flops + first.model_flops)
@@ -351,8 +351,8 @@ def test_phases_share_the_hours(config):
   assert made.run["hours"] == pytest.approx(seconds / 3600)
 
 
-def test_other_rows_on_a_chip_leave_the_run_as_it_is(config):
-  """5 steps of 16 rows and 5 of 8 are to be done, 4 rows a chip or not."""
+def test_other_rows_on_a_chip_do_not_change_the_run(config):
+  """5 steps of 16 rows and 5 of 8, whether or not a chip has 4 rows."""
   options = (config, "h100:8", "data.long_share=0.5")
   made = estimated(*options, phase=1, rows=4)
   assert (made.rows, made.run["rows"]) == (4, 5 * 16 + 5 * 8)

@@ -1,4 +1,4 @@
-"""The model of a step's time, by hand; the chips' figures."""
+"""The model of a step's time by hand, and the topologies."""
 
 import jax
 import jax.numpy as jnp
@@ -52,7 +52,7 @@ def test_a_gather_along_one_side():
     (range(0, 64, 8), 50e9),  # One GPU of each node.
   ],
 )
-def test_gpus(group, bandwidth):
+def test_gpu_collectives(group, bandwidth):
   n = len(group)
   c = collective("reduce-scatter", 80e6, tuple(group))
   seconds = roofline.collective_seconds(
@@ -81,7 +81,7 @@ def test_a_step_by_hand():
   assert estimate.efficiency == pytest.approx(0.12 / (0.12 + 12 * one))
 
 
-def test_what_computation_can_not_hide_is_waited_for():
+def test_collectives_longer_than_computation_are_exposed():
   c = collective("all-gather", 100e9, tuple(range(16)), is_async=True)
   estimate = roofline.estimate_step(
     topologies.parse_topology("v5e:16x16"),
@@ -101,7 +101,7 @@ def test_the_slices_wrap():
 
 
 def test_executed_flops():
-  """A scan of 3 over a rematerialised layer: forward, again, two backward."""
+  """Three rematerialised layers: forward, again, two matmuls backward."""
 
   def layer(x, w):
     return jnp.sin(x @ w), None
@@ -158,10 +158,10 @@ def test_unused_matmuls_do_not_count():
     ),
   ],
 )
-def test_the_error_of_memory(message, needed):
+def test_out_of_memory_errors_are_parsed(message, needed):
   found = compile.parse_out_of_memory(message)
   assert found == (int(needed * 2**30), int(15.75 * 2**30))
 
 
-def test_another_error():
+def test_other_errors_are_not():
   assert compile.parse_out_of_memory("INTERNAL: something else") is None

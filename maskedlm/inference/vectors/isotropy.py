@@ -179,6 +179,8 @@ def read_pairs(path: str) -> list[ScoredPair]:
     DataError: another file format; a score that is not a number, with its line.
   """
   examples = files.read_examples(str(path), glue.get_layout("stsb"))
+  scores = files.gold_labels(examples)
   return [
-    ScoredPair(e.text, e.text_b, files.require_label(e)) for e in examples
+    ScoredPair(example.text, example.text_b, score)
+    for example, score in zip(examples, scores, strict=True)
   ]

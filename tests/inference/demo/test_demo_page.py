@@ -25,7 +25,7 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def page(browser, address):
-  """Yields the page; browser errors and requests to other sites are failures."""
+  """Yields the page; fails if it has errors or loads other sites."""
   home = "http://{}:{}/".format(*address)
   del browser.events[:]
   open_tab(browser, home)

@@ -1,23 +1,13 @@
 """Files with word senses: both formats, and malformed files."""
 
-import os
-import pathlib
 from collections import Counter
 
 import pytest
 
 from helpers import sense_files
-from helpers.repository import ROOT
 from maskedlm.core.errors import DataError
 from maskedlm.inference.word_senses import data, inputs
 from maskedlm.inference.word_senses.data import Sentence, TargetWord
-
-DATA = pathlib.Path(
-  os.environ.get(
-    "MASKEDLM_DATA",
-    ROOT.parent / "shared" / "data",
-  )
-)
 
 
 def test_both_formats_give_the_same_sentences(tmp_path):
@@ -169,8 +159,8 @@ def test_json_and_marked_lines(tmp_path):
     next(inputs.read_marked_words([str(path)]))
 
 
-def test_semcor():
-  path = DATA / "wsd" / "semcor.tsv"
+def test_semcor(data_dir):
+  path = data_dir / "wsd" / "semcor.tsv"
   if not path.exists():
     pytest.skip(f"no {path}")
   counts, documents = Counter(), set()

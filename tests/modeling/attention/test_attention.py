@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from maskedlm.modeling.attention.layer import Attention
 from maskedlm.modeling.attention.mask import (
   AttentionMask,
@@ -39,17 +39,19 @@ def test_causal_and_within_by_hand():
 
 def test_equals_plain_numpy():
   # 3 heads of 8; segments of odd lengths, one of them a single token.
-  cfg = reference.config()
+  cfg = encoder_reference.config()
   segments = np.array([[1, 1, 1, 1, 2, 3, 3], [1, 1, 1, 0, 0, 0, 0]])
   x = np.random.default_rng(0).standard_normal((2, 7, 24), np.float32)
   module = Attention(3, 0.0, 0.02, "float32")
   mask = AttentionMask(segments)
   flat = x.reshape(14, 24)
   made = module.init(jax.random.key(0), flat, mask, train=False)
-  params = reference.randomise(made["params"])
+  params = encoder_reference.randomise(made["params"])
   ours = module.apply({"params": params}, flat, mask, train=False)
   expected = [
-    reference.attention(row, reference.as_float64(params), cfg, of)
+    encoder_reference.attention(
+      row, encoder_reference.as_float64(params), cfg, of
+    )
     for row, of in zip(np.float64(x), segments, strict=True)
   ]
   np.testing.assert_allclose(ours.reshape(2, 7, 24), expected, atol=1e-5)

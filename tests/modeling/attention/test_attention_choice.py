@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import (
@@ -112,16 +112,16 @@ def test_unknown_names_are_refused(name):
 
 
 def test_a_config_is_checked():
-  cfg = reference.config(attention="splash")
+  cfg = encoder_reference.config(attention="splash")
   check_attention(cfg)  # It may be trained on another machine.
   of_gpus = {"attention": "cudnn", "dtype": "bfloat16"}
-  check_attention(reference.config(**of_gpus, width=16, num_heads=2))
+  check_attention(encoder_reference.config(**of_gpus, width=16, num_heads=2))
   with pytest.raises(ConfigError, match="runs on TPUs"):
     check_attention(cfg, platform="cpu")
   with pytest.raises(ConfigError, match="attention_dropout=0"):
     check_attention(dataclasses.replace(cfg, attention_dropout=0.1))
   # "auto" chooses xla in training, and may choose another in evaluation.
-  cfg = reference.config(attention="auto", attention_dropout=0.1)
+  cfg = encoder_reference.config(attention="auto", attention_dropout=0.1)
   check_attention(cfg)
 
 
@@ -169,15 +169,15 @@ def test_machine_of_a_local_gpu(monkeypatch, capability, expected):
 
 def test_an_encoder_is_the_same_with_xla_and_blockwise():
   options = {"position": "rope", "local_window": 4, "global_every": 2}
-  batch = reference.make_batch()
+  batch = encoder_reference.make_batch()
   segments = batch["segment_ids"]
   batch["segment_ids"] = segments + segments * batch["token_type_ids"]
   batch["positions"] = np.broadcast_to(np.arange(13), (5, 13))  # Packed.
 
   def gradient(name):
-    cfg = reference.config(**options, remat="dots", attention=name)
+    cfg = encoder_reference.config(**options, remat="dots", attention=name)
     params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
-    params = reference.randomise(params)
+    params = encoder_reference.randomise(params)
 
     def loss(params):
       hidden = masked_lm.encode(cfg, params, batch, jax.random.key(0), True)
@@ -193,7 +193,7 @@ def test_an_encoder_is_the_same_with_xla_and_blockwise():
 
 
 def test_an_encoder_refuses_an_unsupported_implementation():
-  cfg = reference.config(attention="cudnn")
+  cfg = encoder_reference.config(attention="cudnn")
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
   with pytest.raises(ConfigError, match=r"'cudnn' computes in bfloat16"):
-    masked_lm.encode(cfg, params, reference.make_batch(), None, False)
+    masked_lm.encode(cfg, params, encoder_reference.make_batch(), None, False)

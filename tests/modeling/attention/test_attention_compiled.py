@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import pytest
 from ml_collections import ConfigDict
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.attention import layer
 from maskedlm.modeling.attention.mask import AttentionMask
@@ -31,7 +31,7 @@ def needs(package: str):
 def test_bert_base_of_8192_tokens_is_linear():
   # Compiled for this CPU; a GPU's compiler may reserve more or less.
   def temporary(length):
-    cfg = reference.config(
+    cfg = encoder_reference.config(
       vocab_size=30_522,
       num_layers=12,
       width=768,
@@ -81,7 +81,7 @@ def test_an_encoder_compiles_for_v5e_with_splash(options):
   mesh = sharding.make_mesh(
     ConfigDict({"data": 4, "fsdp": 2, "tensor": 2}), devices
   )
-  cfg = reference.config(
+  cfg = encoder_reference.config(
     **options,
     width=128,
     num_heads=2,

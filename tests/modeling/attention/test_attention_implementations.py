@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import attention_reference as by_hand
+from helpers import attention_reference
 from maskedlm.modeling.attention import blockwise, layer, vendor_kernels
 from maskedlm.modeling.attention.mask import AttentionMask, to_array
 
@@ -44,15 +44,19 @@ WAYS = {
 
 @functools.cache
 def expected(name, length):
-  arrays = by_hand.arrays(length)
-  return by_hand.attend(*arrays, by_hand.rows(length), **MASKS[name][1])
+  arrays = attention_reference.arrays(length)
+  return attention_reference.attend(
+    *arrays, attention_reference.rows(length), **MASKS[name][1]
+  )
 
 
 def computed(way, name, length, *, dtype="float32", scale=1.0):
   """Returns (result, three gradients) [B, L, H, K] in float32."""
-  mask = AttentionMask(jnp.asarray(by_hand.rows(length)), **MASKS[name][0])
+  mask = AttentionMask(
+    jnp.asarray(attention_reference.rows(length)), **MASKS[name][0]
+  )
   *args, gradient = (
-    jnp.asarray(x * scale, dtype) for x in by_hand.arrays(length)
+    jnp.asarray(x * scale, dtype) for x in attention_reference.arrays(length)
   )
 
   @jax.jit
@@ -65,35 +69,21 @@ def computed(way, name, length, *, dtype="float32", scale=1.0):
   return [np.float32(x) for x in made]
 
 
-@pytest.mark.parametrize("name", MASKS)
-@pytest.mark.parametrize("way", ["plain", "blockwise"])
-def test_equals_plain_numpy(way, name):
-  ours = computed(way, name, 37)
-  for x, y in zip(ours, expected(name, 37), strict=True):
-    np.testing.assert_allclose(x, y, atol=1e-5)
+slow = functools.partial(pytest.param, marks=pytest.mark.slow)
+CASES = [
+  *((way, 37, name) for way in ("plain", "blockwise") for name in MASKS),
+  # Rows of many blocks.
+  *(slow(way, 130, name) for way in ("plain", "blockwise") for name in MASKS),
+  # A length that is not a multiple of the blocks of 128; 5 s each to compile.
+  ("splash", 130, "causal-window"),
+  *(slow("splash", 130, x) for x in ("all", "causal", "window", "global")),
+]
 
 
-@pytest.mark.slow  # As above, on rows of many blocks.
-@pytest.mark.parametrize("name", MASKS)
-@pytest.mark.parametrize("way", ["plain", "blockwise"])
-def test_equals_plain_numpy_on_long_rows(way, name):
-  ours = computed(way, name, 130)
-  for x, y in zip(ours, expected(name, 130), strict=True):
-    np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-def test_splash_equals_plain_numpy():
-  # A length that is not a multiple of its blocks of 128.
-  ours = computed("splash", "causal-window", 130)
-  for x, y in zip(ours, expected("causal-window", 130), strict=True):
-    np.testing.assert_allclose(x, y, atol=1e-5)
-
-
-@pytest.mark.slow  # 5 s each to compile.
-@pytest.mark.parametrize("name", ["all", "causal", "window", "global"])
-def test_splash_equals_plain_numpy_for_every_mask(name):
-  ours = computed("splash", name, 130)
-  for x, y in zip(ours, expected(name, 130), strict=True):
+@pytest.mark.parametrize(("way", "length", "name"), CASES)
+def test_equals_plain_numpy(way, length, name):
+  ours = computed(way, name, length)
+  for x, y in zip(ours, expected(name, length), strict=True):
     np.testing.assert_allclose(x, y, atol=1e-5)
 
 
@@ -102,9 +92,12 @@ def test_bfloat16(way):
   # Results are up to 0.25, which bfloat16 rounds by up to 2^-11 = 0.0005.
   scale = 0.05
   rounded = [
-    np.float32(jnp.asarray(x * scale, jnp.bfloat16)) for x in by_hand.arrays(37)
+    np.float32(jnp.asarray(x * scale, jnp.bfloat16))
+    for x in attention_reference.arrays(37)
   ]
-  exact = by_hand.attend(*rounded, by_hand.rows(37), **MASKS["causal"][1])
+  exact = attention_reference.attend(
+    *rounded, attention_reference.rows(37), **MASKS["causal"][1]
+  )
   ours = computed(way, "causal", 37, dtype="bfloat16", scale=scale)
   for x, y in zip(ours, exact, strict=True):
     np.testing.assert_allclose(x, y, atol=1e-3)
@@ -113,10 +106,10 @@ def test_bfloat16(way):
 @pytest.mark.parametrize("name", MASKS)
 def test_mask_array(name):
   options, pairs = MASKS[name]
-  mask = AttentionMask(jnp.asarray(by_hand.rows(37)), **options)
+  mask = AttentionMask(jnp.asarray(attention_reference.rows(37)), **options)
   allowed = np.asarray(to_array(mask))
   column = np.arange(37)
-  segments = by_hand.rows(37)
+  segments = attention_reference.rows(37)
   for b, i, j in [(0, 0, 36), (0, 9, 4), (0, 9, 3), (1, 6, 7), (2, 3, 5)]:
     same = segments[b, i] == segments[b, j]
     assert allowed[b, 0, i, j] == (same and pairs["attends"](i, j))
@@ -158,7 +151,7 @@ def test_visited_blocks_by_hand():
 
 
 def test_masked_keys_are_not_read():
-  query, key, value, _ = by_hand.arrays(37)
+  query, key, value, _ = attention_reference.arrays(37)
   value[:, 24:] = np.nan  # A weight of 0 would still give NaN.
   mask = AttentionMask(jnp.ones((3, 37), jnp.int32), window=8)
   ours = blockwise.attend(query, key, value, mask, block=4)
@@ -261,7 +254,7 @@ def no_cudnn(monkeypatch):
 def test_cudnn_gets_the_lengths(no_cudnn, causal):
   # Rows of 7, 4 and 0 tokens. Padding of a row with text is 0.
   segments = np.array([[1] * 7, [2] * 4 + [0] * 3, [0] * 7], np.int32)
-  args = [x[:, :7] for x in by_hand.arrays(37)[:3]]
+  args = [x[:, :7] for x in attention_reference.arrays(37)[:3]]
   mask = AttentionMask(jnp.asarray(segments), causal=causal, one_text=True)
   ours = vendor_kernels.cudnn(*args, mask)
   plain = np.array(layer.plain(*args, mask))
@@ -271,6 +264,6 @@ def test_cudnn_gets_the_lengths(no_cudnn, causal):
 
 def test_cudnn_gives_nan_for_packed_rows(no_cudnn):
   segments = np.array([[1] * 7, [1, 1, 2, 2, 0, 0, 0], [0, 1, 1, 1, 1, 0, 0]])
-  args = [x[:, :7] for x in by_hand.arrays(37)[:3]]
+  args = [x[:, :7] for x in attention_reference.arrays(37)[:3]]
   ours = vendor_kernels.cudnn(*args, AttentionMask(jnp.asarray(segments)))
   assert np.isfinite(ours[0]).all() and np.isnan(ours[1:]).all()

@@ -4,12 +4,12 @@ import jax
 import numpy as np
 import pytest
 
-from helpers import encoder_reference as reference
+from helpers import encoder_reference
 from helpers.encoder_reference import SIZES, B, L
 from maskedlm.modeling import masked_lm
 
 N, H = SIZES["num_layers"], SIZES["num_heads"]
-BATCH = reference.make_batch()
+BATCH = encoder_reference.make_batch()
 SEGMENTS = BATCH["segment_ids"]
 SAME_SEGMENT = (
   SEGMENTS[:, None, :, None] == SEGMENTS[:, None, None, :]
@@ -17,9 +17,9 @@ SAME_SEGMENT = (
 
 
 def make(**options):
-  cfg = reference.config(**options)
+  cfg = encoder_reference.config(**options)
   params = masked_lm.init(cfg, *jax.random.split(jax.random.key(1)))
-  return cfg, reference.randomise(params)
+  return cfg, encoder_reference.randomise(params)
 
 
 def by_hand(x, p, cfg, segments):
@@ -44,7 +44,9 @@ def test_equals_plain_numpy():
   )
   assert ours.shape == (N, B, H, L, L) and ours.dtype == np.float32
   layers = np.float64(masked_lm.encode_layers(cfg, params, BATCH))
-  attention = reference.as_float64(params["encoder"]["layers"]["attention"])
+  attention = encoder_reference.as_float64(
+    params["encoder"]["layers"]["attention"]
+  )
   for n in range(N):
     p = jax.tree.map(lambda a, n=n: a[n], attention)
     expected = [

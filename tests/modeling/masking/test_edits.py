@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from helpers.split_rows import check_same_on_8_devices
 from maskedlm.modeling.masking import edits, tokens
 from maskedlm.modeling.masking.tokens import TokenTable
 
@@ -244,7 +244,7 @@ def test_intact_places_are_independent_of_inserted_ones():
 
 
 def packed_rows():
-  """Two segments [CLS] 21 22 23 [SEP] [CLS] 24 25 26 27 [SEP], 13 columns."""
+  """Returns a row of [CLS] 21 22 23 [SEP] and [CLS] 24 25 26 27 [SEP]."""
   ids = [CLS, 21, 22, 23, SEP, CLS, 24, 25, 26, 27, SEP, PAD, PAD]
   return {
     "input_ids": np.array([ids], np.int32),
@@ -347,13 +347,4 @@ def test_the_same_on_1_and_8_devices(how):
       key, rows, num_to_mask, P=3
     )
 
-  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
-  split = jax.device_put(
-    (rows, num_to_mask, predictions), NamedSharding(mesh, PartitionSpec("data"))
-  )
-  jax.tree.map(
-    np.testing.assert_array_equal,
-    run(rows, num_to_mask, predictions),
-    run(*split),
-  )
-  assert "all-" not in run.lower(*split).compile().as_text()
+  check_same_on_8_devices(run, rows, num_to_mask, predictions)

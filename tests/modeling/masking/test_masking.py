@@ -38,7 +38,7 @@ def make(lengths=(L,), **options):
 
 
 def make_batch():
-  """[CLS] text [SEP] text [SEP] in rows of 43, 42, ... down to 14 tokens."""
+  """Returns rows [CLS] text [SEP] text [SEP] of 43, 42, ... 14 tokens."""
   rng = np.random.default_rng(0)
   column, length = np.arange(L), (L - np.arange(B) % 30)[:, None]
   ids = rng.integers(5, V, (B, L))
@@ -69,7 +69,7 @@ def test_heldout_mask_rate_sets_the_number_of_predictions():
 def test_shorter_rows_limit_the_options():
   with pytest.raises(ConfigError, match="leave 2 of a row of 9"):
     make((9, L), corruption="shuffle", mask_rate=0.2)
-  with pytest.raises(ConfigError, match="must be from 1 to 7: rows of 9"):
+  with pytest.raises(ConfigError, match="must be at most 7: rows of 9"):
     make((9, L), choose="spans", max_span_words=8)
   make((9, L), choose="spans", max_span_words=7)
 
@@ -161,7 +161,7 @@ def test_mask_rate_applies_to_each_row():
     ),
     (
       {"choose": "spans", "max_span_words": 42},
-      "max_span_words=42 must be from 1 to 41: rows of 43",
+      "max_span_words=42 must be at most 41: rows of 43",
     ),
   ],
 )

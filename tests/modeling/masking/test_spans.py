@@ -8,10 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from helpers.split_rows import check_same_on_8_devices
 from maskedlm.core.errors import ConfigError
-from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.modeling.masking import spans, tokens
 
 PAD, UNK, CLS, SEP, MASK = range(5)
@@ -68,44 +67,8 @@ def masks(positions, weights, L):
 # Words.
 
 
-def test_word_starts_by_hand():
-  # [CLS] ##a b ##c [UNK] ##d [SEP] | ##e f ##g [SEP], the second segment
-  # beginning in the middle of a word; then padding.
-  ids = np.array([[CLS, 60, 7, 61, UNK, 62, SEP, 63, 64, 8, SEP, PAD]])
-  segments = np.array([[1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2, 0]])
-  begins = spans.word_starts(ids, segments, STARTS_WORD, IS_SPECIAL)
-  np.testing.assert_array_equal(begins, [[1, 1, 1, 0, 1, 1, 1, 1, 0, 1, 1, 1]])
-  # A segment begins a word, and so does a row.
-  ids, segments = np.array([[61, 62, 63, 64]]), np.array([[1, 1, 2, 2]])
-  begins = spans.word_starts(ids, segments, STARTS_WORD, IS_SPECIAL)
-  np.testing.assert_array_equal(begins, [[1, 0, 1, 0]])
-
-
-@pytest.mark.parametrize(
-  ("kind", "vocab_size"), [("wordpiece", 150), ("bpe", 320), ("unigram", 120)]
-)
-def test_words_equal_those_of_every_tokenizer(kind, vocab_size):
-  lines = [x.__doc__ for x in (spans, tokens, spans.choose_spans)]
-  tokenizer = train_tokenizer(
-    lines, kind=kind, vocab_size=vocab_size, lowercase=True
-  )
-  encoding = tokenizer.encode("a word that overflows begins after the others")
-  special = tokenizer.special
-  ids = np.array([[special.cls, *encoding.ids, special.sep]])
-  assert special.unk not in ids
-  begins = spans.word_starts(
-    ids,
-    np.ones_like(ids),
-    tokenizer.starts_word,
-    np.isin(np.arange(tokenizer.vocab_size), tokenizer.special_ids),
-  )
-  word_ids = np.asarray(begins)[0, 1:-1].cumsum() - 1
-  np.testing.assert_array_equal(word_ids, encoding.word_ids)
-  assert word_ids[-1] < 0.8 * len(word_ids)  # Many words of several tokens.
-
-
 def take_in_order(sizes, budget):
-  """The definition: the loop over shuffled words in google-research/bert."""
+  """The definition, the loop over shuffled words in google-research/bert."""
   taken = []
   for size in sizes:
     fits = 0 < size <= budget
@@ -403,17 +366,10 @@ def test_masks_of_keys_are_independent():
 def test_masks_are_the_same_on_1_and_8_devices(how):
   made = [rows_of([1, 3, 2, 1, 1][: 1 + i % 5], 13) for i in range(16)]
   batch = tuple(np.concatenate(x) for x in zip(*made, strict=True))
-  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
-  rows = NamedSharding(mesh, PartitionSpec("data"))
-  split = jax.device_put(batch, rows)
-  run = functools.partial(choose, how=how, rate=0.3, P=4)
-  key = jax.random.key(6)
-  for alone, together in zip(run(key, *batch), run(key, *split), strict=True):
-    np.testing.assert_array_equal(alone, together)
-    assert together.sharding.is_equivalent_to(rows, together.ndim)
-  # No communication between devices.
-  lowered = choose.lower(key, *split, how=how, rate=0.3, P=4)
-  assert "all-" not in lowered.compile().as_text()
+  run = jax.jit(
+    lambda *batch: choose(jax.random.key(6), *batch, how=how, rate=0.3, P=4)
+  )
+  check_same_on_8_devices(run, *batch)
 
 
 def test_spans_longer_than_a_row_are_refused():

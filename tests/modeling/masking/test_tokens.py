@@ -1,3 +1,5 @@
+"""Choosing and replacing single tokens: by hand, and as distributions."""
+
 import functools
 import math
 
@@ -5,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from helpers.split_rows import check_same_on_8_devices
 from maskedlm.core.errors import ConfigError
 from maskedlm.modeling.masking import tokens
 from maskedlm.modeling.masking.tokens import TokenTable
@@ -20,7 +22,7 @@ RARE = np.flatnonzero((COUNTS == 0) & ~IS_SPECIAL)
 
 
 def rows_of(lengths, L):
-  """[CLS] words [SEP] words [SEP] padding, of `lengths` real tokens.
+  """Returns rows [CLS] words [SEP] words [SEP] padding, and their segments.
 
   Rows of up to 4 tokens have no [SEP] in the middle.
   """
@@ -280,16 +282,7 @@ def test_masks_are_the_same_on_1_and_8_devices():
     chosen = choose(choose_key, ids, segments, 0.3, 4)
     return *chosen, *replace(replace_key, ids, *chosen, table)
 
-  mesh = jax.make_mesh((8,), ("data",), axis_types=(AxisType.Auto,))
-  rows = NamedSharding(mesh, PartitionSpec("data"))
-  split = jax.device_put((ids, segments), rows)
-  for alone, together in zip(
-    corrupt(ids, segments), corrupt(*split), strict=True
-  ):
-    np.testing.assert_array_equal(alone, together)
-    assert together.sharding.is_equivalent_to(rows, 2)
-  # No communication between devices.
-  assert "all-" not in corrupt.lower(*split).compile().as_text()
+  check_same_on_8_devices(corrupt, ids, segments)
 
 
 def test_masks_change_with_the_key():

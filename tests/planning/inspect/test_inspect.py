@@ -1,4 +1,4 @@
-"""`maskedlm inspect`: its figures by hand, and as a user calls it."""
+"""`maskedlm inspect`: figures by hand, and the command."""
 
 import json
 import types
@@ -8,8 +8,7 @@ import pytest
 
 from helpers import tiny as tiny_run
 from maskedlm import objectives
-from maskedlm.config import defaults as config_lib
-from maskedlm.config import overrides
+from maskedlm.config import defaults, overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.tokenizers.tokenizer import Special
@@ -56,7 +55,7 @@ def test_figures_by_hand():
   assert figures["mask_share"] == 3 / 5
   assert figures["keep_share"] == 1 / 5
   assert figures["random_share"] == pytest.approx(1 / 5)
-  # Two stretches: words (5 10)(6)(7) of row 0, and (9...) of row 1.
+  # Two runs: the words (5 10)(6)(7) of row 0, and (9...) of row 1.
   assert figures["span_length_mean"] == (3 + 1) / 2
   assert figures["nsp_random_share"] == 1 / 2
   assert figures["padding_share"] == 3 / 16
@@ -64,7 +63,7 @@ def test_figures_by_hand():
   assert figures["rows_measured"] == 2
 
 
-def test_what_a_task_has_not_is_none():
+def test_what_a_task_lacks_is_none():
   plain, hidden = batch()
   for arrays in (plain, hidden):
     del arrays["nsp_labels"]
@@ -76,7 +75,7 @@ def test_what_a_task_has_not_is_none():
   assert figures["padding_share"] == 3 / 16
 
 
-def test_a_sample_row_shows_what_was_done():
+def test_a_sample_row():
   row = rows.sample_row(*batch(), 0, TOKENIZER)
   assert [t.treatment for t in row] == [
     "", "mask", "mask", "keep", "random", "", "",
@@ -88,10 +87,10 @@ def test_a_sample_row_shows_what_was_done():
   page = html_page.render_page("<x>", [("A & B", ["1 < 2"])], [row], [(0, 0.0)])
   assert "&lt;x&gt;" in page and "A &amp; B" in page and "1 &lt; 2" in page
   assert page.count("<span class=mask><s>") == 2
-  assert "src=" not in page and "href=" not in page  # Nothing to load.
+  assert "src=" not in page and "href=" not in page  # Loads nothing.
 
 
-# Token 10 of row 0 and 9, 11 of row 1 were deleted; 4 places are predicted at.
+# Token 10 of row 0 and 9, 11 of row 1 were deleted; 4 places are predicted.
 MOVED = [
   [2, 5, 6, 7, 1, 3, 0, 0],
   [2, 8, 12, 3, 0, 0, 0, 0],
@@ -110,9 +109,9 @@ def moved_batch():
   return plain, hidden
 
 
-def test_of_moved_tokens_the_labels_tell():
+def test_a_sample_row_with_edits():
   figures = rows.measure_rows([moved_batch()], TOKENIZER)
-  assert figures["mask_rate"] == 3 / 10  # Of what is seen.
+  assert figures["mask_rate"] == 3 / 10  # Of the tokens that the model sees.
   assert figures["nothing_share"] == 1 / 3
   for name in ("mask_share", "random_share", "keep_share", "span_length_mean"):
     assert figures[name] is None
@@ -122,7 +121,7 @@ def test_of_moved_tokens_the_labels_tell():
   assert shown == "[CLS] {t5:t10} {t6:NOTHING} t7 [UNK] [SEP]"
   page = html_page.render_page("x", [], [row], [(0, 0.0)])
   assert "<span class=label><bdi>t5</bdi> <bdi>t10</bdi></span>" in page
-  # In place, nothing is NOTHING.
+  # Without edits there is no NOTHING.
   assert rows.measure_rows([batch()], TOKENIZER)["nothing_share"] is None
 
 
@@ -135,7 +134,7 @@ def test_bytes_follow_the_sharding_rules():
   assert memory.bytes_per_device(tree, mesh) == 4 * (8 * 12 // 12 + 8)
 
 
-def test_a_planned_mesh_may_have_devices_that_are_not_here(monkeypatch):
+def test_a_planned_mesh_may_have_more_devices_than_are_here(monkeypatch):
   monkeypatch.setattr(memory.jax, "device_count", lambda: 8)
 
   def shape(data, fsdp, tensor):
@@ -151,8 +150,8 @@ def test_a_planned_mesh_may_have_devices_that_are_not_here(monkeypatch):
 
 
 def small(**model):
-  """Two phases: 16 rows of 40 tokens, then 8 of 1,024."""
-  c = config_lib.default("mlm_nsp")
+  """Returns a config of two phases: 16 rows of 40 tokens, then 8 of 1,024."""
+  c = defaults.default("mlm_nsp")
   c.tokenizer.vocab_size = 500
   c.model.update(num_layers=2, width=32, num_heads=4, mlp_width=48)
   c.model.update(max_positions=1024, attention_dropout=0.0, **model)
@@ -163,7 +162,7 @@ def small(**model):
   return c
 
 
-# 2 layers of 3 x 1,024 tokens: 8 of 32 and 2 of 48 floats each; 154 slots.
+# 2 layers of 3 x 1,024 tokens: 8 vectors of 32 and 2 of 48; 154 predictions.
 KEPT = 2 * 3 * 1024 * (8 * 32 + 2 * 48) * 4
 LOGITS = 2 * 3 * 154 * 500 * 4
 SCORES = 2 * 3 * 1024 * (2 * 4 * 1024) * 4
@@ -172,20 +171,20 @@ SCORES = 2 * 3 * 1024 * (2 * 4 * 1024) * 4
 @pytest.mark.parametrize(
   ("platform", "model", "expected"),
   [
-    ("cpu", {}, KEPT + LOGITS),  # blockwise: it writes no scores.
+    ("cpu", {}, KEPT + LOGITS),  # blockwise writes no scores.
     ("cpu", {"attention": "xla"}, KEPT + LOGITS + SCORES),
     ("tpu", {}, KEPT + LOGITS),  # splash.
-    ("gpu", {}, KEPT + LOGITS + SCORES),  # In float32 no kernel serves.
+    ("gpu", {}, KEPT + LOGITS + SCORES),  # In float32 no kernel is supported.
     ("gpu", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS),  # cudnn.
     ("rocm", {"dtype": "bfloat16"}, KEPT // 2 + LOGITS + SCORES // 2),
-    (  # A GPU's config.
+    (  # Chosen in the config.
       "cpu",
       {"attention": "cudnn", "dtype": "bfloat16", "num_heads": 2},
       KEPT // 2 + LOGITS,
     ),
   ],
 )
-def test_scores_are_kept_by_who_writes_them(platform, model, expected):
+def test_only_xla_keeps_scores(platform, model, expected):
   config = small(**model)
   assert memory.activation_bytes(config, 3, 1024, platform=platform) == expected
 
@@ -216,7 +215,7 @@ def test_sparkline():
   assert facts.sparkline([0, 0]) == "▁▁"
 
 
-def test_the_stand_in_gives_the_shapes_of_a_real_corpus(tiny):
+def test_the_placeholder_gives_the_shapes_of_a_real_corpus(tiny):
   config = overrides.load_config(str(tiny[0]))
   task = objectives.make_task(
     config, placeholder_corpus.make_corpus(config.tokenizer)
@@ -227,7 +226,7 @@ def test_the_stand_in_gives_the_shapes_of_a_real_corpus(tiny):
 
 
 @pytest.mark.parametrize("length", [128, 8192])
-def test_without_a_corpus_packed_rows_count_as_whole(length):
+def test_without_a_corpus_packed_rows_count_in_full(length):
   config = small()
   config.data.update(length=length, long_share=0.0)
   config.model.max_positions = length
@@ -242,7 +241,7 @@ def test_without_a_corpus_packed_rows_count_as_whole(length):
   assert 0.9 * costs[0] < costs[1] <= costs[0]
 
 
-def test_as_a_user_calls_it(tiny, tmp_path):
+def test_the_verb(tiny, tmp_path):
   page = tmp_path / "r.html"
   arguments = ("inspect", f"--config={tiny[0]}")
   corpus = f"--config.corpus.path={tiny[1]}"
@@ -250,12 +249,12 @@ def test_as_a_user_calls_it(tiny, tmp_path):
   assert shown.returncode == 0, shown.stderr
   for words in ("Parameters:", "decay", "Learning rate", "[MASK]}", "epochs"):
     assert words in shown.stdout
-  assert "\033" not in shown.stdout  # Piped: plain.
+  assert "\033" not in shown.stdout  # Not a terminal: no colours.
   assert page.read_text().startswith("<!doctype html>")
   printed = tiny_run.run(*arguments, corpus, "--json")
   figures = json.loads(printed.stdout)
   assert figures["parameters"] == 24_306
-  # 40 tokens: 6 of them. Short rows round up or down.
+  # 6 of 40 tokens; shorter rows round up or down.
   assert figures["mask_rate"] == pytest.approx(0.15, abs=0.01)
   assert figures["mask_share"] == pytest.approx(0.8, abs=0.04)
   assert figures["nsp_random_share"] == pytest.approx(0.5, abs=0.1)
@@ -263,7 +262,7 @@ def test_as_a_user_calls_it(tiny, tmp_path):
   assert 0 <= figures["padding_share_pack_true"] < 0.05
 
 
-def test_without_a_corpus_it_prints_what_needs_none(tiny, tmp_path):
+def test_without_a_corpus(tiny, tmp_path):
   process = tiny_run.run(
     "inspect", f"--config={tiny[0]}", f"--workdir={tmp_path}"
   )
