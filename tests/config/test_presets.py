@@ -1,4 +1,4 @@
-"""Each preset against numbers worked by hand from its publication's code."""
+"""Presets against numbers worked by hand from the published code."""
 
 import jax
 import jax.numpy as jnp
@@ -36,7 +36,7 @@ RATES = {
     2_400_000,
     {0: 0, 1: 1e-8, 10_000: 1e-4, 1_205_000: 5e-5, 2_400_000: 0},
   ),
-  # (1 - step / 1e6) * min(1, step / 1e4): no jump at 10,000.
+  # (1 - step / 1e6) * min(1, step / 1e4), without a drop at 10,000.
   "electra_google": (
     1_000_000,
     {
@@ -85,7 +85,7 @@ def test_rates_at_given_steps(name):
 
 
 def first_update(name, gradient, parameter):
-  """Of a kernel, without the rate."""
+  """Returns the first update of a kernel, without the rate."""
   optimizer = PRESETS[name]()
   optimizer.no_decay = ()
   params = {"kernel": jnp.array(parameter, jnp.float32)}
@@ -98,12 +98,12 @@ def first_update(name, gradient, parameter):
 @pytest.mark.parametrize(
   ("name", "expected"),
   [
-    # Clipped from norm 5 to 1: g = .6, -.8; corrected, so g / (|g| + eps).
+    # Clipped from norm 5 to 1: g = .6, -.8; corrected: g / (|g| + eps).
     ("spanbert", [1 + 0.01 * 2.0, -1 + 0.01 * 3.0]),
-    # Not clipped, which a corrected first step doesn't show but in eps.
+    # Not clipped, which shows in a corrected first step only through eps.
     ("roberta_fairseq", [1 + 0.01 * 2.0, -1 + 0.01 * 3.0]),
     ("mosaicbert", [1 + 0.02 * 2.0, -1 + 0.02 * 3.0]),
-    # rms(g / sqrt(v)) of a first step is 1: nothing to clip.
+    # rms(g / sqrt(v)) of a first step is 1, so nothing is clipped.
     ("modernbert", [1 + 0.0125 * 2.0, -1 + 0.0125 * 3.0]),
     # .1 g / (sqrt(.001) |g|) = 3.1622777, both sides of 0.
     ("electra_google", [3.1622777 + 0.01 * 2.0, -3.1622777 + 0.01 * 3.0]),
@@ -111,11 +111,11 @@ def first_update(name, gradient, parameter):
 )
 def test_the_first_update_by_hand(name, expected):
   ours = first_update(name, [3.0, -4.0], [2.0, 3.0])
-  # eps, 1e-6 or 1e-8, is beside 0.6 / 0.02 or more.
+  # eps is 1e-6 or 1e-8, and the gradient at least 0.6 / 0.02.
   np.testing.assert_allclose(ours, expected, rtol=6e-5)
 
 
-def test_eps_tells_fairseq_from_spanbert():
+def test_eps_of_fairseq_and_spanbert_differ():
   # g = 1e-5, corrected: 1e-5 / (1e-5 + eps).
   for name, eps in (("roberta_fairseq", 1e-6), ("spanbert", 1e-8)):
     ours = first_update(name, [1e-5], [0.0])
@@ -123,7 +123,7 @@ def test_eps_tells_fairseq_from_spanbert():
 
 
 def test_composers_decay_is_in_units_of_the_peak_rate():
-  # Composer takes rate / peak * 1e-5 * p off p, we rate * weight_decay * p.
+  # Composer subtracts rate / peak * 1e-5 * p, and this rate * weight_decay * p.
   for name in ("mosaicbert", "modernbert"):
     optimizer = PRESETS[name]()
     np.testing.assert_allclose(
@@ -161,22 +161,22 @@ def test_decay_lists(name, everything):
   assert decayed == {path: everything or d for path, d in PARAMS.items()}
 
 
-def test_a_preset_has_the_options_of_all_and_no_others():
+def test_all_presets_have_the_same_options():
   names = set(defaults.default().optimizer.keys())
   for preset in PRESETS.values():
     assert set(preset().keys()) == names
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e-5])  # Of the gradient: far over eps.
+@pytest.mark.parametrize("scale", [1.0, 1e-5])  # Of the gradient; above eps.
 def test_stable_adam_shrinks_an_array_whose_gradient_jumps(scale):
-  # Two layers of an array of 2, v = 1 everywhere; then layer 0's gradient is
-  # (7, 1), so that v = .98 + .02 g^2 = (1.96, 1).
+  # Two layers of an array of 2, with v = 1; then layer 0's gradient is (7, 1),
+  # so v = .98 + .02 g^2 = (1.96, 1).
   optimizer = presets.modernbert()
   optimizer.no_decay, optimizer.weight_decay = (), 0.5
   path = {"encoder": {"layers": {"up": {"kernel": jnp.ones((2, 2))}}}}
   tx, _ = optim.make_optimizer(optimizer, 1_000, path)
   state = tx.init(path)
-  count = 10_000  # Corrections are 1.
+  count = 10_000  # Bias corrections are 1.
   moments = state[1]._replace(
     count=jnp.array(count), nu=jax.tree.map(lambda x: scale**2 * x, path)
   )
@@ -185,10 +185,10 @@ def test_stable_adam_shrinks_an_array_whose_gradient_jumps(scale):
   update, state = tx.update(grads, (state[0], moments, *state[2:]), path)
   ours = update["encoder"]["layers"]["up"]["kernel"]
 
-  # 1.96, 1; .985, .985: times scale^2.
+  # (1.96, 1) and (.985, .985), times scale^2.
   v = 0.98 * scale**2 + 0.02 * gradient**2
   plain = 0.1 * gradient / (np.sqrt(v) + 1e-6) + 0.5
-  # Layer 0: sqrt((49 / 1.96 + 1 / 1) / 2) = sqrt(13); layer 1: under 1.
+  # Layer 0: sqrt((49 / 1.96 + 1 / 1) / 2) = sqrt(13); layer 1: below 1.
   factor = np.array([[1 / np.sqrt(13)], [1.0]])
   np.testing.assert_allclose(ours, factor * plain, rtol=1e-5)
   np.testing.assert_allclose(
@@ -197,7 +197,7 @@ def test_stable_adam_shrinks_an_array_whose_gradient_jumps(scale):
 
 
 def test_stable_adam_takes_query_key_and_value_as_one_array():
-  # As in ModernBERT's Wqkv. Only the query's gradient jumps; all are shrunk.
+  # As in ModernBERT's Wqkv: the query's gradient jumps, and all are shrunk.
   optimizer = presets.modernbert()
   optimizer.no_decay, optimizer.weight_decay = (), 0.0
   params = {"layers": {"qkv": {"kernel": jnp.zeros((1, 2, 3, 1, 1))}}}

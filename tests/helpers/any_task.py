@@ -9,6 +9,7 @@ from maskedlm.training import sharding, step
 
 
 def check_every_parameter_learns(task, batch):
+  """Checks that the loss has a finite, non-zero gradient everywhere."""
   params = task.init(jax.random.key(0))
   batch = task.corrupt(batch, jax.random.key(1))
 
@@ -20,7 +21,7 @@ def check_every_parameter_learns(task, batch):
 
   for path, x in jax.tree_util.tree_leaves_with_path(gradient(params)):
     name = jax.tree_util.keystr(path)
-    # The key's bias moves all scores of a query alike; softmax ignores it.
+    # The key's bias shifts all scores of a query equally; softmax ignores it.
     if "qkv" in name and x.shape[1] == 3:
       x = x[:, ::2]
     assert np.isfinite(x).all() and np.abs(x).max() > 0, name

@@ -17,7 +17,7 @@ PAD, CLS, SEP, UNK = 0, 1, 2, 9
 
 
 def encode(text):
-  """As Tokenizer.encode: a token for each letter, a is 10."""
+  """Encodes as Tokenizer.encode: a token for each letter; "a" is 10."""
   found = list(re.finditer(r"\S+", text))
   return types.SimpleNamespace(
     ids=np.array([IDS[m.group()] for m in found], np.int32),
@@ -53,7 +53,7 @@ def make_batch(app, *, examples, length, fillers=0):
 
 
 def check_padding_counts_nothing(app, *, examples, length):
-  """Loss, metrics and gradients don't depend on padding and filler rows."""
+  """Checks that losses and gradients don't depend on padding and fillers."""
   params = make_params(app)
 
   def run(batch):

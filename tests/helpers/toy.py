@@ -10,7 +10,7 @@ ROWS = 12
 
 
 def make_task(*, bad_steps=(), num_heldout_batches=2):
-  """Returns a task whose rows are numbers: step s reads rows 12 s .. 12 s + 11.
+  """Returns a Task whose rows are numbers: step s reads rows 12 s .. 12 s + 11.
 
   params w [3]; row r: x = (1, r % 5, r % 7), target r % 3. Term "a" weighs row
   r by r % 6 (some rows by 0), term "b" by 1; steps in bad_steps have an

@@ -1,6 +1,6 @@
-"""Held-out metrics of each language: by hand, alone, on a mesh.
+"""Held-out metrics of each language: by hand, alone, and on a mesh.
 
-test_multilingual.py has a run of them.
+tests/cli/test_multilingual.py runs the whole command.
 """
 
 import math
@@ -53,7 +53,7 @@ def make_task(objective, corpus, *, batch_size=8, eval_rows=15, **options):
 
 
 def evaluate(task, step, params, change=lambda batch: batch):
-  """{metric: (sum, weight)} over the held-out batches."""
+  """Returns {metric: (sum, weight)} over the held-out batches."""
   batches = [
     task.batch_at("heldout", i) for i in range(task.num_heldout_batches)
   ]
@@ -65,7 +65,7 @@ def jitted(task):
   return jax.jit(steps.make_heldout_step(task, seed=3, accumulate=1))
 
 
-def test_tokens_a_character_are_those_held_out():
+def test_tokens_per_character_are_those_of_heldout_text():
   counts = {"tokens": 30, "characters": 120}
   parts = [{"name": "yo", "heldout": counts, "train": {"tokens": 1}}]
   found = language_metrics.of_corpus(types.SimpleNamespace(domains=parts))
@@ -75,7 +75,7 @@ def test_tokens_a_character_are_those_held_out():
 
 def test_sums_of_each_language_by_hand():
   task = toy.make_task()
-  ids = np.int32([0, 2, 2, 0, 2, 0, 2, 2, 2, 0, 2, 2])  # Nobody speaks "b".
+  ids = np.int32([0, 2, 2, 0, 2, 0, 2, 2, 2, 0, 2, 2])  # None is "b".
   batch = task.corrupt(task.batch_at("heldout", 1), jax.random.key(5))
   params = task.init(jax.random.key(2))
 
@@ -97,14 +97,14 @@ def test_sums_of_each_language_by_hand():
   assert stats["b/error"] == (0, 0)
   values = metrics.means(stats)
   assert "b/mlm_loss" not in values and "b/bits_per_character" not in values
-  # Nats a token, times a fifth of a token a character, in bits.
+  # Nats per token times a fifth of a token per character, in bits.
   assert values["c/bits_per_character"] == pytest.approx(
     values["c/mlm_loss"] * 0.2 / math.log(2)
   )
 
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_language_is_what_it_is_alone(objective, corpus):
+def test_metrics_of_a_language_are_those_of_its_rows_alone(objective, corpus):
   task = make_task(objective, corpus)
   params = task.init(jax.random.key(1))
   together = jitted(task._replace(languages=()))
@@ -114,7 +114,7 @@ def test_a_language_is_what_it_is_alone(objective, corpus):
     assert terms[name] == pytest.approx(pair, rel=1e-5), name
   for i, language in enumerate(task.languages):
 
-    def alone(batch, i=i):  # Other languages' rows are as if filled up.
+    def alone(batch, i=i):  # Other languages' rows are fillers.
       here = np.float32(batch["language_ids"] == i)
       return {**batch, "example_weights": here * batch["example_weights"]}
 
@@ -130,7 +130,7 @@ def test_a_language_is_what_it_is_alone(objective, corpus):
 
 def test_the_same_on_eight_devices(corpus):
   task = make_task("roberta", corpus, batch_size=16, eval_rows=22)
-  assert task.num_heldout_batches == 2  # The last is filled up.
+  assert task.num_heldout_batches == 2  # The last has fillers.
   params = task.init(jax.random.key(1))
   step = jitted(task)
   expected = evaluate(task, step, params)
@@ -170,7 +170,7 @@ def test_the_table_by_hand():
   )
 
 
-def test_the_curves_are_of_all_languages_together():
+def test_the_curves_show_all_languages_together():
   names = (
     "mlm_loss",
     "mlm_accuracy",

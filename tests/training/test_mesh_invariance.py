@@ -1,4 +1,4 @@
-"""The same losses on any mesh, dropout included."""
+"""Losses do not depend on the mesh, not even with dropout."""
 
 import pathlib
 
@@ -49,7 +49,7 @@ def test_muon_does_not_depend_on_the_mesh(task):
   )
 
 
-def test_accumulation_without_dropout_is_the_big_batch(task):
+def test_accumulation_without_dropout_equals_the_whole_batch(task):
   config, made = task
   quiet = made._replace(
     loss=lambda params, batch, key, train: made.loss(params, batch, key, False)

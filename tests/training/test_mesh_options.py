@@ -1,4 +1,4 @@
-"""Later encoders, split over 8 devices: the same losses as on one."""
+"""Newer encoders have the same losses on 8 devices as on one."""
 
 import pathlib
 

@@ -1,4 +1,4 @@
-"""Muon: against a decomposition, PyTorch's own, and itself on 8 devices."""
+"""Muon against a decomposition, PyTorch's Muon, and itself on 8 devices."""
 
 import jax
 import jax.numpy as jnp
@@ -18,7 +18,7 @@ N, D, H, K, F = 3, 10, 2, 3, 17
 
 
 def kernels():
-  """The layers' kernels, and what is no matrix of theirs: path -> shape."""
+  """Returns {path: shape} of the layers' kernels, and of other parameters."""
   return {
     "attention": {
       "qkv": {"kernel": (N, D, 3, H, K), "bias": (N, 3, H, K)},
@@ -55,7 +55,7 @@ def make(params, **options):
 
 
 def by_svd(x):
-  """What `orthogonal` promises, in float64: the polynomial of the S."""
+  """Returns the result of `orthogonal` in float64: the polynomial of S."""
   u, s, v = np.linalg.svd(np.asarray(x, "f8"), full_matrices=False)
   s /= np.sqrt(np.sum(s**2))
   for _ in range(5):
@@ -66,7 +66,7 @@ def by_svd(x):
 @pytest.mark.parametrize("shape", [(5, 7), (7, 5), (1, 6), (6, 6)])
 def test_singular_values_go_through_the_polynomial(shape):
   x = np.random.default_rng(0).normal(size=(4, *shape)).astype("f4")
-  found = muon.orthogonal(jnp.array(x * 1e-9))  # Its size plays no part.
+  found = muon.orthogonal(jnp.array(x * 1e-9))  # Its norm doesn't matter.
   assert found.shape == x.shape
   for ours, matrix in zip(found, x, strict=True):
     np.testing.assert_allclose(ours, by_svd(matrix), atol=2e-5)
@@ -74,15 +74,15 @@ def test_singular_values_go_through_the_polynomial(shape):
     assert 0.68 < values.min() <= values.max() < 1.16
 
 
-def test_a_matrix_of_next_to_nothing_stays_so():
+def test_a_tiny_matrix_stays_tiny():
   assert not np.any(muon.orthogonal(jnp.zeros((2, 3, 5))))
-  # Their squares are 0 in float32, or the least that there is.
+  # Their squares are 0 in float32, or the smallest numbers.
   for size in (1e-30, 1e-21, 1e-19):
     assert np.abs(muon.orthogonal(jnp.full((3, 50, 40), size))).max() < 1e-3
 
 
 def test_the_first_update_of_a_matrix_of_rank_1_by_hand():
-  # a b^T has one singular value; 1 goes to 0.701, and so on five times.
+  # a b^T has one singular value: 1 becomes 0.701, and so on, five times.
   value = 1.0
   for _ in range(5):
     value = 3.4445 * value - 4.775 * value**3 + 2.0315 * value**5
@@ -101,7 +101,7 @@ def test_the_first_update_of_a_matrix_of_rank_1_by_hand():
   np.testing.assert_allclose(update, want + 0.25, rtol=1e-5)
 
 
-def test_queries_keys_and_values_of_each_layer_are_matrices_of_their_own():
+def test_queries_keys_and_values_are_separate_matrices():
   params, grads = draw(0), draw(1)
   tx = make(params, weight_decay=0.0)
   update, _ = jax.jit(tx.update)(grads, tx.init(params), params)
@@ -122,7 +122,7 @@ def test_queries_keys_and_values_of_each_layer_are_matrices_of_their_own():
     check(*(x["mlp"]["down"]["kernel"][n] for x in (ours, g)), F)
 
 
-def test_all_else_is_adams():
+def test_other_parameters_use_adam():
   params = draw(0)
   tx, adam = make(params), make(params, rule="adam")
   state, adams = tx.init(params), adam.init(params)
@@ -150,11 +150,11 @@ def test_a_matrix_has_one_moment():
   assert matrices == N * D * (3 * H * K + H * K + 3 * F)
   state = jax.eval_shape(make(params).init, params)
   held = sum(x.size for x in jax.tree.leaves(state))
-  assert held == 2 * sum(sizes.values()) - matrices + 1  # And a count.
+  assert held == 2 * sum(sizes.values()) - matrices + 1  # One for the count.
 
 
 @pytest.mark.parametrize("mlp", ["plain", "gated"])
-def test_every_kernel_of_the_layers_is_found(mlp):
+def test_every_kernel_of_the_layers_uses_muon(mlp):
   config = base.default("electra")
   config.model.update(num_layers=2, width=64, num_heads=4, mlp_width=40)
   config.model.mlp = mlp
@@ -172,7 +172,7 @@ def test_every_kernel_of_the_layers_is_found(mlp):
     assert (muon._axes(path) is not None) == (path in inner), path
 
 
-def test_two_updates_are_pytorchs():
+def test_two_updates_equal_pytorch_s():
   torch = pytest.importorskip("torch", reason="wants the extra `peer`")
   shape = (2, 24, 40)  # Two layers' up.
   rng = np.random.default_rng(0)
@@ -180,7 +180,7 @@ def test_two_updates_are_pytorchs():
   params = {"layers": {"mlp": {"up": {"kernel": jnp.array(weights)}}}}
   tx = make(params, weight_decay=0.1)
   state, rate = tx.init(params), 0.03
-  # PyTorch's linear layers have [outputs, inputs].
+  # PyTorch's linear layers are [outputs, inputs].
   theirs = [torch.nn.Parameter(torch.tensor(w.T.copy())) for w in weights]
   peer = torch.optim.Muon(
     theirs, lr=rate, weight_decay=0.1, adjust_lr_fn="match_rms_adamw"
@@ -195,7 +195,7 @@ def test_two_updates_are_pytorchs():
   ours = jax.tree.leaves(params)[0]
   for n in range(2):
     moved = theirs[n].detach().numpy().T - weights[n]
-    # Theirs is computed in bfloat16: to some hundredths of what moved.
+    # PyTorch computes in bfloat16, to a few hundredths of the update.
     difference = np.linalg.norm(ours[n] - weights[n] - moved)
     assert difference < 0.02 * np.linalg.norm(moved)
 
@@ -206,9 +206,8 @@ def on_mesh(axes):
 
 
 @pytest.mark.parametrize("axes", [(8, 1, 1), (2, 2, 2)])
-def test_devices_share_the_matrices_out(axes):
-  # Nine matrices, so eight devices take two each, seven of them nothing but
-  # zeros in the end.
+def test_devices_divide_the_matrices(axes):
+  # Eight devices take two of nine matrices each; seven are zeros that fill up.
   x = np.random.default_rng(0).normal(size=(9, 13, 22)).astype("f4")
   mesh = on_mesh(axes)
   whole = jax.jit(muon.orthogonal)
@@ -242,7 +241,7 @@ def test_a_step_is_the_same_on_any_mesh(axes):
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, atol=1e-5), together, alone
   )
-  # The momentum stays where the parameter is.
+  # The momentum is sharded as its parameter.
   (momentum,) = jax.tree.leaves(after[1].inner_states["muon"])
   (wanted,) = jax.tree.leaves(shardings)
   assert momentum.sharding.is_equivalent_to(wanted, momentum.ndim)

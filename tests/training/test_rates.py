@@ -1,4 +1,4 @@
-"""Layer-wise decay and freezing: the share of the rate of each parameter."""
+"""Layer-wise decay and freezing: the multiplier of each parameter's rate."""
 
 import jax
 import jax.numpy as jnp
@@ -38,11 +38,11 @@ def shares(**options):
 
 
 def test_each_step_down_is_a_power():
-  """ELECTRA: 0.8^2 for the top layer, one more for each below."""
+  """As in ELECTRA: 2 for the top layer, one more for each below."""
   embeddings, layers, head = shares(layer_decay=0.5)
   assert layers == [0.5**4, 0.5**3, 0.5**2]
   assert (embeddings, head) == (0.5**5, 1.0)
-  # The norm above the top layer is as a layer more.
+  # The norm above the top layer counts as another layer.
   made = layerwise_rates.layer_multipliers(
     make_params(), layer_decay=0.5, frozen_layers=0
   )
@@ -55,7 +55,7 @@ def test_the_first_layers_freeze_with_the_embeddings():
   assert shares(frozen_layers=-1) == (0.0, [0.0], 1.0)
 
 
-def test_what_is_frozen_has_no_gradient():
+def test_frozen_parameters_have_no_gradient():
   params = make_params()
 
   def gradient(**options):
@@ -81,7 +81,7 @@ def test_what_is_frozen_has_no_gradient():
   assert gradient(frozen_layers=-1) == (0, [0] * 3, [0] * 3, 0, 10)
 
 
-def test_what_is_frozen_neither_moves_nor_decays():
+def test_frozen_parameters_neither_move_nor_decay():
   params = make_params()
   o = presets.adamw()
   o.frozen_layers, o.warmup_steps, o.no_decay = 2, 0, ("bias",)
@@ -99,13 +99,11 @@ def test_what_is_frozen_neither_moves_nor_decays():
 @pytest.mark.parametrize(
   "options", [{"layer_decay": 0.5}, {"frozen_layers": 1}], ids=str
 )
-def test_the_state_is_the_same_so_that_a_resumed_run_may_change_them(
-  rule, options
-):
+def test_they_do_not_change_the_structure_of_the_state(rule, options):
   params, o = make_params(), presets.adamw()
   o.rule, o.warmup_steps, o.no_decay = rule, 0, ("bias",)
   plain = optimizer.make_optimizer(o, 10, params)[0].init(params)
-  # As in every checkpoint there is: of the chain's four, Adam is the second.
+  # Adam is the second of the chain's four, as in existing checkpoints.
   places = {
     "/".join(sharding.path_of(path).split("/")[:2])
     for path, _ in jax.tree_util.tree_leaves_with_path(plain)

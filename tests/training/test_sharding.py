@@ -1,4 +1,4 @@
-"""Meshes, specs by path, and which rows a host reads."""
+"""Meshes, specs by path, and the rows that a host reads."""
 
 import types
 
@@ -39,7 +39,7 @@ def test_a_mesh_that_does_not_fit(axes, message):
     mesh_of(*axes)
 
 
-def test_one_rule_serves_a_kernel_its_stack_and_its_moments():
+def test_a_kernel_its_stack_and_its_moments_share_a_rule():
   mesh = mesh_of(2, 2, 2)
   spec = sharding.spec_of
   assert spec("mlp/up/kernel", (6, 10), mesh) == P("fsdp", "tensor")
@@ -66,7 +66,7 @@ def test_batch_must_divide():
     sharding.check_batch(0, 3, mesh_of(4, 2, 1))
 
 
-def test_place_puts_each_row_once_a_tensor_group():
+def test_each_row_is_placed_once_per_tensor_group():
   mesh = mesh_of(2, 2, 2)
   placed = sharding.place({"x": np.arange(12).reshape(4, 3)}, mesh)["x"]
   assert placed.shape == (4, 3)
@@ -101,14 +101,14 @@ def test_hosts_read_equal_parts(monkeypatch, processes, shards):
     assert sharding.data_shard(FakeMesh(processes)) == expected
 
 
-def test_hosts_that_share_some_rows_and_not_all_are_refused(monkeypatch):
+def test_hosts_that_share_only_some_rows_are_refused(monkeypatch):
   monkeypatch.setattr(jax, "process_index", lambda: 0)
   with pytest.raises(ConfigError, match=r"mesh.tensor=.*would share some"):
     sharding.data_shard(FakeMesh([[[0, 1]], [[1, 2]], [[2, 0]]]))
 
 
-def test_a_mesh_of_a_pod_is_read_wherever_its_hosts_are(monkeypatch):
-  """The ring over the 4 x 4 chips of v5e-16; a host has 2 x 2 of them."""
+def test_hosts_of_a_pod_read_the_rows_of_their_devices(monkeypatch):
+  """The mesh is a ring over the 4 x 4 chips of v5e-16; a host has 2 x 2."""
   chips = [
     types.SimpleNamespace(
       id=x + 4 * y,
@@ -130,7 +130,7 @@ def test_a_mesh_of_a_pod_is_read_wherever_its_hosts_are(monkeypatch):
   for host in range(4):
     monkeypatch.setattr(jax, "process_index", lambda host=host: host)
     shard = sharding.data_shard(mesh)
-    # Of a batch of 32, the two rows of each of its devices, in their order.
+    # Two rows, of a batch of 32, for each of its devices, in order.
     assert batching._places(0, 32, shard).tolist() == [
       row for row in range(32) if hosts[row // 2] == host
     ]

@@ -1,4 +1,4 @@
-"""One update: by hand, in microbatches, and when it is not finite."""
+"""An update: by hand, in microbatches, and if it is not finite."""
 
 import types
 
@@ -31,7 +31,7 @@ def kernel(state):
   return np.asarray(state.params["dense"]["kernel"])[:, 0]
 
 
-def test_an_update_is_rate_times_the_gradient_of_the_summed_means():
+def test_an_update_is_the_rate_times_the_gradient_of_summed_means():
   task = toy.make_task()
   state, step = build(task, rate=lambda s: 0.1 + s)
   w = kernel(state)
@@ -50,13 +50,13 @@ def test_an_update_is_rate_times_the_gradient_of_the_summed_means():
   assert values["learning_rate"] == pytest.approx(0.1)
   assert values["gradient_norm"] == pytest.approx(np.linalg.norm(gradient))
   assert values["error"] == pytest.approx(np.mean(residual**2))
-  assert values["tokens"] == 18  # 12 rows of one token, every other of two.
+  assert values["tokens"] == 18  # 12 rows, of one or two tokens in turn.
   assert values["real_share"] == 18 / 24
   assert values["skipped"] == 0
 
 
 @pytest.mark.parametrize("parts", [2, 3, 4, 12])
-def test_accumulation_gives_the_update_of_the_big_batch(parts):
+def test_accumulation_gives_the_update_of_the_whole_batch(parts):
   task = toy.make_task()
   state, whole = build(task, optax.scale_by_adam())
   _, split = build(task, optax.scale_by_adam(), accumulate=parts)
@@ -85,12 +85,12 @@ def test_a_nonfinite_step_changes_nothing_and_is_counted():
     seen.append((same, int(state.nonfinite), values["skipped"]))
     assert ("loss" in values) == (not same)
     assert all(np.isfinite(v) for v in values.values())
-    assert values["tokens"] == 18  # Read, if for nothing.
+    assert values["tokens"] == 18  # These were read.
   assert seen == [(False, 0, 0), (True, 1, 1), (True, 2, 1), (False, 0, 0)]
   assert int(state.step) == 4
 
 
-def test_a_term_of_no_weight_counts_nothing():
+def test_a_term_of_weight_0_counts_nothing():
   def loss(params, batch, key, train):
     kernel = params["dense"]["kernel"]
     none = (0 * kernel[1, 0], jnp.zeros(()))
@@ -103,13 +103,13 @@ def test_a_term_of_no_weight_counts_nothing():
   assert gradient["dense"]["kernel"].tolist() == [[1.5], [0], [0]]
 
 
-def test_parameters_are_those_of_the_seed():
+def test_parameters_depend_on_the_seed():
   one, same, other = (build(toy.make_task(), seed=s)[0] for s in (3, 3, 4))
   np.testing.assert_array_equal(kernel(one), kernel(same))
   assert not np.array_equal(kernel(one), kernel(other))
 
 
-def test_training_is_told_from_evaluation():
+def test_loss_gets_whether_it_trains():
   told = []
 
   def loss(params, batch, key, train):
@@ -126,7 +126,7 @@ def test_training_is_told_from_evaluation():
   assert set(told) == {True}
 
 
-def test_each_microbatch_has_a_key_of_its_own():
+def test_each_microbatch_has_its_own_key():
   def loss(params, batch, key, train):
     made = {"a": (params["dense"]["kernel"][0, 0], jnp.ones(()))}
     return made, {"drawn": (jax.random.uniform(key), jnp.ones(()))}
@@ -138,7 +138,7 @@ def test_each_microbatch_has_a_key_of_its_own():
   np.testing.assert_allclose(stats["drawn"], (sum(drawn), 3), rtol=1e-6)
 
 
-def test_a_loss_that_is_infinite_is_skipped_whatever_its_gradient():
+def test_an_infinite_loss_is_skipped_even_with_a_finite_gradient():
   def loss(params, batch, key, train):
     del batch, key, train
     return {"a": (jnp.inf + params["dense"]["kernel"][0, 0], jnp.ones(()))}, {}
@@ -153,7 +153,7 @@ def test_a_loss_that_is_infinite_is_skipped_whatever_its_gradient():
 
 @pytest.mark.parametrize(("slope", "skipped"), [(1e18, 0), (1e20, 1)])
 def test_a_gradient_whose_squares_overflow_is_skipped(slope, skipped):
-  """Finite itself, it would leave an infinite moment behind for good."""
+  """Though it is finite, it would leave an infinite moment forever."""
 
   def loss(params, batch, key, train):
     del batch, key, train
@@ -168,7 +168,7 @@ def test_a_gradient_whose_squares_overflow_is_skipped(slope, skipped):
   assert all(np.isfinite(x).all() for x in jax.tree.leaves(state))
 
 
-def test_no_second_state_is_held_until_the_step_is_known_to_be_finite():
+def test_the_check_for_finite_steps_holds_no_second_state():
   task = toy.make_task()
   size = 257 * 403
 
@@ -192,18 +192,18 @@ def test_no_second_state_is_held_until_the_step_is_known_to_be_finite():
   state = 4 * 3 * 2 * size
   assert state <= memory.alias_size_in_bytes < state + 1000  # In place.
   gradient = 4 * 2 * size
-  # Besides the gradient XLA:CPU holds what it takes from the parameters.
+  # In addition to the gradient, XLA:CPU holds the update.
   assert memory.temp_size_in_bytes < 2.01 * gradient
 
 
 @pytest.mark.parametrize("backend", ["cpu", "gpu", "tpu"])
-def test_a_step_that_does_not_fit_is_told(monkeypatch, backend):
-  """A GPU's size is known, 9 or 10 GB, a CPU's is the machine's, shared by two
-  devices; a TPU's compiler gives up.
+def test_a_step_that_does_not_fit_is_an_error(monkeypatch, backend):
+  """A GPU has a known size, and two CPU devices share the machine's memory; a
+  TPU's compiler raises an error.
   """
   batch = {"segment_ids": np.zeros((6, 5), np.int32)}
   full = jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: 10G of 9G\na page")
-  sizes = types.SimpleNamespace(  # Together 10, of which the state is there.
+  sizes = types.SimpleNamespace(  # Sum 10; the state is counted once.
     argument_size_in_bytes=5e9,
     temp_size_in_bytes=3e9,
     output_size_in_bytes=6e9,
@@ -232,7 +232,7 @@ def test_a_step_that_does_not_fit_is_told(monkeypatch, backend):
   assert "\n" not in str(told.value)
 
 
-def test_keys_depend_on_the_step_and_the_seed_only():
+def test_keys_depend_only_on_the_step_and_the_seed():
   def data(seed, step):
     keys = steps._train_keys(seed, step)
     return [jax.random.key_data(k).tolist() for k in keys]
@@ -256,7 +256,7 @@ def test_heldout_masks_do_not_depend_on_training():
   assert first[0]["b"][0] != other[0]["b"][0]
 
 
-def test_heldout_batches_may_be_corrupted_otherwise():
+def test_heldout_batches_can_be_corrupted_differently():
   def of_one(batch, key):
     return {**batch, "noise": jnp.ones(toy.ROWS)}
 
@@ -285,7 +285,7 @@ def test_heldout_microbatches_change_nothing():
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-6), whole, parts
   )
-  expected = batch["x"] @ params["dense"]["kernel"]  # In the rows' order.
+  expected = batch["x"] @ params["dense"]["kernel"]  # In the order of rows.
   np.testing.assert_allclose(parts[2]["x"], expected, rtol=1e-6)
 
 

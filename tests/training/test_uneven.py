@@ -1,6 +1,6 @@
-"""What doesn't divide: right all the same, or refused in a clear sentence.
+"""Numbers that don't divide: they give exact results, or a clear error.
 
-Hosts with different numbers of devices: test_many_hosts.py.
+tests/runtime/test_many_hosts.py has hosts with different numbers of devices.
 """
 
 import jax
@@ -21,8 +21,8 @@ def mesh_of(data, fsdp=1, tensor=1):
   return sharding.make_mesh(ConfigDict(axes), jax.devices()[: data * fsdp])
 
 
-def test_fewer_held_out_rows_than_devices(tiny):
-  """3 rows on 8 devices: each counted once, and nothing else."""
+def test_fewer_heldout_rows_than_devices(tiny):
+  """Of 3 rows on 8 devices, each counts once, and fillers don't."""
   path, corpus = tiny
   config = overrides.load_config(str(path), ["--config.train.eval_rows=3"])
   task = objectives.make_task(config, store.open_corpus(corpus))
@@ -30,7 +30,7 @@ def test_fewer_held_out_rows_than_devices(tiny):
   batch = task.batch_at("heldout", 0)
   assert batch["example_weights"].tolist() == [1] * 3 + [0] * 13
   params = jax.jit(task.init)(jax.random.key(0))
-  # What fills the batch up must not matter.
+  # The contents of filler rows must not matter.
   other = {name: x.copy() for name, x in batch.items()}
   other["input_ids"][3:] = other["input_ids"][:1]
   other["nsp_labels"][3:] = 1 - other["nsp_labels"][3:]

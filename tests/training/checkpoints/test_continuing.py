@@ -1,4 +1,4 @@
-"""Pretraining that starts from another model."""
+"""Pretraining that starts from another model (init_from)."""
 
 import json
 import shutil
@@ -24,12 +24,12 @@ STEPS = (
   "--config.train.eval_rows=0",
   "--config.optimizer.warmup_steps=0",
 )
-STILL = "--config.optimizer.learning_rate=1e-12"  # What was there, stays.
+STILL = "--config.optimizer.learning_rate=1e-12"  # The weights hardly change.
 
 
 @pytest.fixture(scope="module")
 def general(tiny, tmp_path_factory):
-  """A finished run: what the runs here start from."""
+  """Returns the workdir of a finished run to start from."""
   workdir = tmp_path_factory.mktemp("general") / "run"
   made = tiny_run.run(
     "pretrain",
@@ -43,7 +43,7 @@ def general(tiny, tmp_path_factory):
 
 
 def another(tiny, tmp_path, objective="roberta"):
-  """A config for BERT-base's architecture and tokenizer, on other text."""
+  """Writes a config for other text, of BERT-base's size and tokenizer."""
   path = tmp_path / "domain.py"
   path.write_text(
     "from maskedlm.config import defaults as base\n"
@@ -67,7 +67,7 @@ def arrays(tree, path=""):
     yield path, np.asarray(tree)
 
 
-def test_weights_architecture_and_tokenizer_come_along(tiny, general, tmp_path):
+def test_weights_architecture_and_tokenizer_are_copied(tiny, general, tmp_path):
   workdir = tmp_path / "domain"
   made = tiny_run.run(
     "pretrain",
@@ -92,7 +92,7 @@ def test_weights_architecture_and_tokenizer_come_along(tiny, general, tmp_path):
   assert old.keys() == new.keys()
   for path, x in old.items():
     np.testing.assert_allclose(new[path], x, rtol=0, atol=1e-9, err_msg=path)
-  # It is continued like any run.
+  # It resumes like any run.
   again = tiny_run.run(
     "pretrain",
     f"--config={another(tiny, tmp_path)}",
@@ -107,7 +107,7 @@ def test_weights_architecture_and_tokenizer_come_along(tiny, general, tmp_path):
   assert "weights of" not in again.stderr
 
 
-def test_the_command_line_stands(general):
+def test_options_of_the_command_line_keep_their_values(general):
   config = config_lib.default("roberta")
   config.init_from = str(general)
   config.model.norm_epsilon = 1e-3
@@ -119,8 +119,8 @@ def test_the_command_line_stands(general):
   assert config.tokenizer.path == str(general / "tokenizer")
 
 
-def test_only_the_record_and_the_tokenizer_are_read(general, tmp_path):
-  """By every host, at every start: the weights may be many gigabytes."""
+def test_copying_the_architecture_reads_no_weights(general, tmp_path):
+  """Every host does it at every start, and weights may be gigabytes."""
   copy = shutil.copytree(general, tmp_path / "run")
   for params in copy.glob("checkpoints/*/params"):
     shutil.rmtree(params)
@@ -133,8 +133,8 @@ def test_only_the_record_and_the_tokenizer_are_read(general, tmp_path):
     init_from.initial_weights(str(copy), log=print)({})
 
 
-def test_hosts_are_connected_after_it(general):
-  """Which JAX refuses once it was asked for devices."""
+def test_hosts_can_be_connected_afterwards(general):
+  """JAX refuses that once its devices are initialised."""
   code = (
     "import sys, socket, jax\n"
     "from maskedlm.config import defaults\n"
@@ -150,7 +150,7 @@ def test_hosts_are_connected_after_it(general):
   subprocess.run([sys.executable, "-c", code, str(general)], check=True)
 
 
-def test_parts_that_differ_are_named(general):
+def test_subtrees_that_differ_are_named(general):
   begin = init_from.initial_weights(str(general), log=print)
   fresh, _ = load.load_params(general)
   embeddings = fresh["encoder"]["embeddings"]
@@ -166,7 +166,7 @@ def test_parts_that_differ_are_named(general):
   )
 
 
-def test_new_parts_start_anew(general):
+def test_new_subtrees_stay_fresh(general):
   said = []
   begin = init_from.initial_weights(str(general), log=said.append)
   fresh, _ = load.load_params(general)
@@ -184,7 +184,7 @@ SAME = {"electra": {"generator_size": 1.0}}
 
 
 def make_task(objective, start="", **options):
-  """The task of an objective: a tiny one, or of what it starts from."""
+  """Returns the Task of an objective: tiny, or of the model to start from."""
   config = config_lib.default(objective)
   config.model.update(
     num_layers=2, width=24, num_heads=3, mlp_width=40, max_positions=48
@@ -200,7 +200,7 @@ def make_task(objective, start="", **options):
 
 
 def save(folder, task):
-  """Writes the workdir of a run of the task that has made no step."""
+  """Writes the workdir of a run of the task with no steps done."""
   tokenizer = train_tokenizer(
     runs.TEXTS, kind="wordpiece", vocab_size=90, lowercase=True
   )
@@ -222,8 +222,10 @@ def save(folder, task):
     ("electra", "electra", "discriminator_head encoder generator mlm_head", ""),
   ],
 )
-def test_a_generators_mlm_head_goes_with_it(tmp_path, old, new, taken, anew):
-  """Even where the shapes would let it go alone."""
+def test_a_generator_is_copied_with_its_mlm_head(
+  tmp_path, old, new, taken, anew
+):
+  """Even if the shapes are equal."""
   path = save(tmp_path / "old", make_task(old, **SAME.get(old, {})))
   task = make_task(new, path, **SAME.get(new, {}))
   said = []
@@ -249,7 +251,7 @@ def test_a_generator_of_another_size_is_named(tmp_path):
 
 
 @pytest.mark.parametrize("verb", ["pretrain", "prepare", "inspect"])
-def test_a_folder_that_is_not_there_is_one_line(tiny, tmp_path, verb):
+def test_a_missing_folder_is_one_line(tiny, tmp_path, verb):
   made = tiny_run.run(
     verb, f"--config={tiny[0]}", f"--config.init_from={tmp_path / 'none'}"
   )
@@ -259,7 +261,7 @@ def test_a_folder_that_is_not_there_is_one_line(tiny, tmp_path, verb):
   assert list(tmp_path.iterdir()) == []
 
 
-def test_a_corpus_of_the_same_tokenizer_will_do(tiny, general, tmp_path):
+def test_a_corpus_of_the_same_tokenizer_is_accepted(tiny, general, tmp_path):
   made = tiny_run.run(
     "inspect",
     f"--config={another(tiny, tmp_path)}",
@@ -295,7 +297,7 @@ def test_a_corpus_of_another_tokenizer_is_refused(tiny, general, tmp_path):
 def test_another_tokenizer_is_refused_even_if_it_has_as_many_words(
   general, tmp_path
 ):
-  """Its arrays fit; what they mean does not."""
+  """Its arrays fit, but have another meaning."""
   vocabulary = tmp_path / "vocab.txt"
   words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
   words += [f"word{i}" for i in range(495)]

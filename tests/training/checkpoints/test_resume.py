@@ -1,4 +1,4 @@
-"""What may change under a run, and what may not."""
+"""Which options a resumed run may change, and which it may not."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_allowed_changes_are_printed():
 
 def test_frozen_changes_are_refused_with_the_difference():
   new = identity(model={"width": 16, "dropout": 0.0}, seed=4)
-  lines = []  # What may change isn't told: there may be a hundred of it.
+  lines = []  # Allowed changes are not logged as well.
   with pytest.raises(ConfigError) as caught:
     resume.check_identity(identity(), new, frozen=FROZEN, log=lines.append)
   assert lines == []
@@ -47,10 +47,10 @@ def test_frozen_changes_are_refused_with_the_difference():
   assert "--workdir" in str(caught.value)
 
 
-def test_what_of_the_model_may_change():
-  free = {"init_stddev", "scaled_init"}  # Of what is initialised by now.
+def test_model_options_that_may_change():
+  free = {"init_stddev", "scaled_init"}  # Initialisation is over.
   free |= {"dropout", "attention_dropout", "dtype"}
-  free |= {"attention", "remat", "unroll", "vocab_block"}  # How it is computed.
+  free |= {"attention", "remat", "unroll", "vocab_block"}  # Equal results.
   names = set(config_lib.default().model)
   assert free < names
   for name in names:
@@ -69,7 +69,7 @@ def test_another_corpus_or_tokenizer_is_refused(name):
     resume.check_identity(identity(), new, frozen=FROZEN, log=print)
 
 
-def test_a_run_of_another_kind_is_not_told_option_by_option():
+def test_another_kind_of_run_is_not_compared_by_option():
   kinds = {"objective": {"name": "roberta"}, "task": {"kind": "tagging"}}
   pretraining, tuning = (identity(**{k: kinds[k]}) for k in kinds)
   imported = identity(imported={"directory": "bert"})
@@ -92,10 +92,10 @@ def test_a_run_of_another_kind_is_not_told_option_by_option():
     )
 
 
-def test_a_workdir_of_something_else_is_told_by_its_config(tmp_path):
-  """Before a corpus is prepared there, or a model's config.json replaced."""
+def test_a_workdir_of_another_kind_of_run_is_refused(tmp_path):
+  """So no corpus is prepared there, and no model's config.json is replaced."""
   new = config_lib.default()
-  resume.check_workdir(tmp_path, new)  # A new one.
+  resume.check_workdir(tmp_path, new)  # It is new.
   config = tmp_path / "config.json"
   config.write_text(new.to_json_best_effort())
   resume.check_workdir(tmp_path, new)
@@ -114,7 +114,7 @@ def test_a_workdir_of_something_else_is_told_by_its_config(tmp_path):
     )
 
 
-def test_an_option_that_is_younger_than_the_checkpoint_passes():
+def test_an_option_newer_than_the_checkpoint_may_differ():
   lines = []
   new = identity(model={"width": 8, "dropout": 0.1, "norm_epsilon": 1e-12})
   resume.check_identity(identity(), new, frozen=FROZEN, log=lines.append)
@@ -123,7 +123,7 @@ def test_an_option_that_is_younger_than_the_checkpoint_passes():
   ]
 
 
-def test_what_is_scored_after_the_last_step_may_change():
+def test_files_scored_after_the_last_step_may_change():
   lines = []
   old, new = (
     identity(data={"length": 8, "also_score": [name]})
