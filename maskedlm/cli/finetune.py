@@ -73,7 +73,7 @@ def _split_task(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 @startup.connected()
 def _run(config: ConfigDict, workdir: str) -> dict:
-  """Does one run or a sweep, as the config says; returns its result."""
+  """Does one run, or a sweep if config.sweep is set; returns the result."""
   from maskedlm.finetune import run, sweep
   from maskedlm.runtime import multihost
 

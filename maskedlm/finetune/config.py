@@ -1,4 +1,4 @@
-"""The config of fine-tuning: built from the options' dataclasses, and checked.
+"""Builds the config of fine-tuning from its options, and checks it.
 
 A config file (configs/glue.py, ...) starts from `default(task)` and sets what
 differs.

@@ -50,7 +50,7 @@ class Rows(NamedTuple):
 
   @property
   def lengths(self) -> np.ndarray:
-    """Tokens of each row, [n]."""
+    """The number of tokens of each row, [n]."""
     return np.array([x.shape[-1] for x in self.tokens["input_ids"]], np.int64)
 
 

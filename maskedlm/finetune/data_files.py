@@ -1,4 +1,4 @@
-"""Reads labelled files: those that a source names, in the layout they have.
+"""Reads the labelled files that a source names, in the layout they have.
 
 A test file may have another layout than the training file. `evaluate`,
 `predict` and `transfer` therefore accept the options in

@@ -1,4 +1,4 @@
-"""Every option that all tasks of fine-tuning share: default, meaning, range.
+"""The options that all tasks of fine-tuning share: default, meaning, range.
 
 A task's own options, config.task, are in its folder; config.optimizer is in
 training/optimizer.py, config.mesh in config/options.py.

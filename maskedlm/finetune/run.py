@@ -1,6 +1,6 @@
 """One run of fine-tuning: data -> rows -> Task -> loop.run -> files.
 
-It knows no task by name: see contract.py.
+Tasks are used through contract.py, never by name.
 """
 
 import dataclasses

@@ -1,6 +1,6 @@
 """Splits labelled files into the examples to train on and those to score.
 
-The split is the same whatever the seed, so that runs compare.
+The split does not depend on the seed, so that runs can be compared.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""Runs a grid as one job: learning rate x batch size x epochs x seeds.
+"""Fine-tunes over a grid: learning rate x batch size x epochs x seeds.
 
 The papers choose the best of a grid on the development set, and restart small
 tasks with several seeds, because some runs never start to learn. Each run is a

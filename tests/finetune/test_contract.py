@@ -1,4 +1,4 @@
-"""Every task: from a labelled file to a checkpoint, and what reads that."""
+"""Every task: from a labelled file to a checkpoint, evaluate and predict."""
 
 import dataclasses
 import json
@@ -80,10 +80,8 @@ def test_a_run_leaves_its_files(made):
     assert (made.workdir / name).read_text() == text
 
 
-def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(made, tmp_path):
-  runs.check_cut_short(
-    made.config, made.workdir, made.result, tmp_path / "copy"
-  )
+def test_a_resumed_run_ends_with_the_same_bits(made, tmp_path):
+  runs.check_resumed(made.config, made.workdir, made.result, tmp_path / "copy")
 
 
 def test_evaluate_gives_the_result_of_the_run(made, capsys):
@@ -94,7 +92,7 @@ def test_evaluate_gives_the_result_of_the_run(made, capsys):
     assert made.result[name] == pytest.approx(value), name
 
 
-def test_lines_in_are_lines_out(made, capsys):
+def test_predict_prints_a_line_for_each_input(made, capsys):
   lines = [made.line] * 3
   found = call(capsys, made, "predict", "--json", *lines).splitlines()
   assert len(found) == 3
@@ -115,12 +113,14 @@ def test_export_writes_the_official_files(made, tmp_path, capsys):
   assert paths == sorted(map(str, out.iterdir()), key=paths.index)
   for path in map(pathlib.Path, paths):
     assert path.read_text()
-    kept = made.workdir / path.name  # The run's own, of the same predictions.
-    if kept.exists() and path.suffix != ".conll":  # There with gold tags.
+    kept = made.workdir / path.name  # The run's, of the same predictions.
+    if (
+      kept.exists() and path.suffix != ".conll"
+    ):  # The run's file has gold tags, too.
       assert path.read_text() == kept.read_text()
 
 
-def test_a_checkpoint_takes_the_options_of_reading_alone(made, capsys):
+def test_only_overridable_options_can_be_set_beside_a_checkpoint(made, capsys):
   task = configs.load_task(made.task)
   names = {field.name for field in dataclasses.fields(task.options)}
   assert {*task.overridable} <= names
@@ -153,7 +153,7 @@ def test_options(name):
 
 @pytest.mark.parametrize("name", TASKS)
 def test_a_missing_label_is_noticed(name, encoder):
-  """Lines of predict have no labels, and neither has its first example."""
+  """Examples from lines of predict have no labels."""
   file = task_files.make_file(name, 5)
   task = configs.load_task(name)
   options = predict.make_options(task, file.options)

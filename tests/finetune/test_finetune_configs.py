@@ -30,7 +30,7 @@ def test_two_steps_on_real_examples(
   path, encoder, data_dir, tmp_path, monkeypatch
 ):
   monkeypatch.setenv("MASKEDLM_DATA", str(data_dir))
-  # On one device, for which compiling takes a quarter less.
+  # Compiling for one device takes a quarter less time.
   on_one = functools.partial(sharding.make_mesh, devices=jax.devices()[:1])
   monkeypatch.setattr(sharding, "make_mesh", on_one)
   config = overrides.load_config(str(path), validate=base.validate)
@@ -43,9 +43,11 @@ def test_two_steps_on_real_examples(
   if "max_query" in config.task:
     config.task.update(max_query=8, max_answer_length=8, stride=8)
   if "lstm_width" in config.task:
-    config.task.lstm_width = 20  # 768 take most of the time of this file.
+    config.task.lstm_width = (
+      20  # A width of 768 would take most of this file's time.
+    )
   if "pair" in config.task:
-    config.task.pair = "spans"  # So small a tokenizer can't spell markers.
+    config.task.pair = "spans"  # The small tokenizer can't spell markers.
   config.train.update(num_steps=2, log_every=1)
   result = run.finetune(config, tmp_path / "run")
   assert result["steps"] == 2

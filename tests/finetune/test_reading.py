@@ -1,4 +1,4 @@
-"""How a labelled file is read can be set beside a checkpoint."""
+"""Sources of labelled files, and how they are read beside a checkpoint."""
 
 import dataclasses
 import json
@@ -15,7 +15,7 @@ from maskedlm.finetune.question_answering.question_answering import Options
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-  """A workdir fine-tuned for two steps on columns `word tag`."""
+  """Returns a folder with a run of two steps on columns `word tag`."""
   path = tmp_path_factory.mktemp("reading")
   file = path / "train.conll"
   file.write_text("the O\ncat B-PER\nsat I-PER\n\na O\ndog B-PER\n")
@@ -47,7 +47,9 @@ def test_override():
     data_files.override_options(task, task.options(), [token])
 
 
-def test_how_a_file_is_read_can_be_set_anew(folder, tmp_path, capsys):
+def test_options_of_reading_can_be_set_beside_a_checkpoint(
+  folder, tmp_path, capsys
+):
   workdir = str(folder)
   lines = ["1 the O x", "2 cat I-PER x", "", "1 a I-LOC x", "2 b O x", ""]
   path = tmp_path / "test.conll"
@@ -89,7 +91,9 @@ def test_how_a_file_is_read_can_be_set_anew(folder, tmp_path, capsys):
     ("--config=a.py", "expected --config.task.NAME=VALUE"),
   ],
 )
-def test_what_can_not_be_set_anew(folder, capsys, verb, token, message):
+def test_other_options_can_not_be_set_beside_a_checkpoint(
+  folder, capsys, verb, token, message
+):
   data = f"{'en:' if verb == 'transfer' else ''}{folder / 'config.json'}"
   argv = [verb, "--checkpoint", str(folder), "--data", data, token]
   assert main.main(argv) == 2
@@ -127,7 +131,7 @@ def test_a_source_is_a_file_or_several(tmp_path, monkeypatch):
     data_files.find_files(",")
 
 
-def test_shards_of_any_format_are_one_set(tmp_path):
+def test_files_of_different_formats_are_one_set(tmp_path):
   pyarrow = pytest.importorskip("pyarrow")
   parquet = pytest.importorskip("pyarrow.parquet")
   (tmp_path / "1.tsv").write_text("text\tlabel\none\tx\n")
@@ -144,7 +148,7 @@ def test_shards_of_any_format_are_one_set(tmp_path):
   assert found[2].where == f"{tmp_path / '3.parquet'}:1"
 
 
-def test_ids_are_of_one_example_in_all_files(tmp_path):
+def test_ids_are_unique_over_all_files(tmp_path):
   task = configs.load_task("coreference")
   names = ("Pronoun", "A", "B")
   header = ["ID", "Text", *(f"{n}{x}" for n in names for x in ("", "-offset"))]
@@ -162,7 +166,7 @@ def test_ids_are_of_one_example_in_all_files(tmp_path):
   )
 
 
-def test_what_is_all_of_one_group_is_split_all_the_same(tmp_path):
+def test_a_single_group_is_split_by_example(tmp_path):
   task = configs.load_task("spans")
   (tmp_path / "a.conll").write_text("cat B-X\n\n" * 100)
   data = configs.default("spans").data
@@ -172,7 +176,7 @@ def test_what_is_all_of_one_group_is_split_all_the_same(tmp_path):
   assert 1 < len(dev) < 30
 
 
-def test_the_data_are_the_same_in_another_file(tmp_path):
+def test_the_fingerprint_does_not_depend_on_the_file(tmp_path):
   task, texts = configs.load_task("tagging"), ("cat O\n", "dog O\n", "cat X\n")
   made = []
   for i, text in enumerate((*texts, texts[0])):
@@ -181,10 +185,10 @@ def test_the_data_are_the_same_in_another_file(tmp_path):
     made.append(
       data_files.read_examples(task, str(path), task.options(task="pos"))
     )
-  assert made[0] != made[3]  # They say where they are from.
+  assert made[0] != made[3]  # They differ in `where`.
   assert splits.fingerprint(made[0]) == splits.fingerprint(made[3])
   of_all = {splits.fingerprint(x) for x in made}
-  # The order counts, and what is for training.
+  # The order counts, and which part is for training.
   of_all |= {
     splits.fingerprint(made[0] + made[1]),
     splits.fingerprint(made[1] + made[0]),
@@ -193,7 +197,7 @@ def test_the_data_are_the_same_in_another_file(tmp_path):
   assert len(of_all) == 6
 
 
-def test_two_groups_are_enough_to_split_by():
+def test_two_groups_are_split_by_group():
   task = configs.load_task("spans")._replace(
     read_examples=lambda source, options: [(source, i % 2) for i in range(100)],
     split_key=lambda example: example[1],

@@ -1,4 +1,4 @@
-"""The driver of fine-tuning, on a kind that is simple: what all kinds get."""
+"""The run of fine-tuning and its verbs, with classification as the task."""
 
 import io
 import json
@@ -15,15 +15,14 @@ from maskedlm.cli import finetune as verb
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
-from maskedlm.finetune import initial_params, run
-from maskedlm.finetune import predict as inference
+from maskedlm.finetune import initial_params, predict, run
 from maskedlm.training.checkpoints import load
 
 WORDS = {"good": ("film", "cat", "book"), "bad": ("end", "dog", "table")}
 
 
 def lines(count):
-  """Texts whose label is which of two words they have; odd lengths."""
+  """Yields texts, labelled by which of two words they contain."""
   for i in range(count):
     label = "good" if i % 3 else "bad"
     tail = " the house" * (i % 5)
@@ -32,7 +31,7 @@ def lines(count):
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-  """A folder with an encoder and labelled files."""
+  """Returns a folder with an encoder and labelled files."""
   path = tmp_path_factory.mktemp("finetune")
   runs.make_encoder(path / "encoder", init_stddev=0.2)
   head = "text\tlabel\n"
@@ -63,14 +62,14 @@ def config(folder):
 
 @pytest.fixture(scope="module")
 def finished(folder):
-  """(workdir, result, config) of a run."""
+  """Returns (workdir, result, config) of a run."""
   config = make_config(folder)
   return folder / "run", run.finetune(config, folder / "run"), config
 
 
 def test_a_run_learns_and_leaves_its_files(finished):
   workdir, result, _ = finished
-  assert result["accuracy"] == 1.0  # One word tells the label.
+  assert result["accuracy"] == 1.0  # One word decides the label.
   assert result["steps"] == 6 * 7  # ceil(53 / 8) steps an epoch.
   assert not result["degenerate"]
   assert result["train_seconds"] > 0
@@ -85,19 +84,12 @@ def test_a_run_learns_and_leaves_its_files(finished):
   assert config["train"]["eval_every"] == 7
 
 
-def test_a_run_that_was_cut_short_ends_as_if_it_had_not_been(
-  finished, tmp_path
-):
-  workdir, result, config = finished
-  runs.check_cut_short(config, workdir, result, tmp_path / "copy", lost=2)
-
-
-def test_run_again_it_is_only_scored_again(finished):
+def test_a_finished_run_is_only_scored_again(finished):
   workdir, result, config = finished
   assert run.finetune(config, workdir) == result
 
 
-def test_the_encoder_is_taken_over_and_the_top_may_start_anew(folder):
+def test_initial_params_with_reinitialised_layers(folder):
   start = load.open_checkpoint(folder / "encoder")
   fresh = jax.tree.map(lambda x: 0 * x + 7, start.params)
   fresh["class_head"] = {"kernel": np.float32(5)}
@@ -112,7 +104,7 @@ def test_the_encoder_is_taken_over_and_the_top_may_start_anew(folder):
   assert made["class_head"]["kernel"] == 5
 
 
-def test_rows_are_packed_if_asked_and_learn_the_same(config, tmp_path, capsys):
+def test_packing_does_not_change_the_loss(config, tmp_path, capsys):
   config.train.num_steps = 3
   config.data.batch_size = 32  # Four on each of eight devices.
   config.train.evals_per_epoch = 2
@@ -132,7 +124,7 @@ def test_rows_are_packed_if_asked_and_learn_the_same(config, tmp_path, capsys):
   np.testing.assert_allclose(loss[True], loss[False], rtol=1e-5)
 
 
-def test_frozen_layers_stay_as_they_were(config, folder, tmp_path):
+def test_frozen_layers_do_not_change(config, folder, tmp_path):
   config.optimizer.frozen_layers = 1
   config.train.num_steps = 3
   run.finetune(config, tmp_path / "run")
@@ -145,14 +137,14 @@ def test_frozen_layers_stay_as_they_were(config, folder, tmp_path):
   np.testing.assert_array_equal(*table)
 
 
-def test_predictions_do_not_depend_on_the_company(finished):
-  """Of an example alone, or among others in longer rows: the same."""
+def test_predictions_do_not_depend_on_the_batch(finished):
+  """An example alone and one among longer ones get the same prediction."""
   workdir, _, config = finished
-  model = inference.open_model(workdir)
+  model = predict.open_model(workdir)
   examples = model.task.read_examples(config.data.dev, model.options)
-  together = inference.predict(model, examples, batch_size=16)
+  together = predict.predict(model, examples, batch_size=16)
   for i in (0, 4, 11):
-    (alone,) = inference.predict(model, [examples[i]])
+    (alone,) = predict.predict(model, [examples[i]])
     assert alone["label"] == together[i]["label"]
     assert alone["probability"] == pytest.approx(
       together[i]["probability"], abs=1e-5
@@ -181,18 +173,18 @@ def test_evaluate_and_predict_from_the_command_line(finished, tmp_path, capsys):
   assert len(shown) == 17 and "line" not in json.loads(shown[0])
 
 
-def test_evaluate_needs_labels_before_it_predicts(
+def test_evaluate_checks_labels_before_it_predicts(
   finished, tmp_path, capsys, monkeypatch
 ):
   bare = tmp_path / "bare.tsv"
   bare.write_text("text\nthe good cat\n")
-  monkeypatch.setattr(inference, "predict", None)
+  monkeypatch.setattr(predict, "predict", None)
   argv = ["evaluate", "--checkpoint", str(finished[0]), "--data", str(bare)]
   assert main.main(argv) == 2
   assert "bare.tsv:2: no column 'label'" in capsys.readouterr().err
 
 
-def test_input_that_is_not_utf8_is_told_by_its_line(
+def test_input_that_is_not_utf8_is_reported_by_line(
   finished, tmp_path, capsys, monkeypatch
 ):
   argv = ["predict", "--checkpoint", str(finished[0])]
@@ -204,20 +196,18 @@ def test_input_that_is_not_utf8_is_told_by_its_line(
   assert "none.txt: no such file" in capsys.readouterr().err
 
 
-def test_input_that_a_kind_cannot_read_is_told_by_its_line(
-  finished, tmp_path, capsys
-):
+def test_input_without_a_field_is_reported_by_line(finished, tmp_path, capsys):
   path = tmp_path / "lines.jsonl"
   path.write_text('{"text": "the cat"}\n\n{"txt": "a dog"}\n')
   argv = ["predict", "--checkpoint", str(finished[0])]
   assert main.main([*argv, "--input", str(path)]) == 2
-  said = capsys.readouterr().err
-  assert f'error: {path}:3: input {{"txt": "a dog"}} has no \'text\'' in said
+  error = capsys.readouterr().err
+  assert f'error: {path}:3: input {{"txt": "a dog"}} has no \'text\'' in error
   assert main.main([*argv, '{"txt": "a dog"}']) == 2
   assert "error: input {" in capsys.readouterr().err
 
 
-def test_a_share_is_held_out_whatever_the_seed(config):
+def test_the_held_out_share_does_not_depend_on_the_seed(config):
   config.data.dev = ""
   config.data.dev_share = 0.25
   first = run.prepare_run(config)
@@ -241,7 +231,7 @@ def test_a_share_is_held_out_whatever_the_seed(config):
     ({"data.buckets": (25,)}, "data.buckets contains 25"),
   ],
 )
-def test_what_is_wrong_is_said_in_one_line(config, change, message):
+def test_errors_are_one_line(config, change, message):
   for name, value in change.items():
     config.update_from_flattened_dict({name: value})
   with pytest.raises(ConfigError) as error:
@@ -250,7 +240,7 @@ def test_what_is_wrong_is_said_in_one_line(config, change, message):
   assert "\n" not in str(error.value)
 
 
-def test_a_workdir_of_something_else_stays_as_it_is(config, tmp_path):
+def test_a_workdir_of_pretraining_is_left_alone(config, tmp_path):
   (tmp_path / "config.json").write_text('{"objective": {}}')
   with pytest.raises(ConfigError, match="run: pretraining, and this is fine-t"):
     run.finetune(config, tmp_path)
@@ -273,9 +263,7 @@ def test_a_development_set_without_labels_is_noticed_at_once(config, tmp_path):
     ("text\nthe good cat\n", r"other\.tsv.*label"),
   ],
 )
-def test_files_to_be_scored_at_the_end_are_checked_before(
-  config, tmp_path, text, message
-):
+def test_also_score_is_checked_before_training(config, tmp_path, text, message):
   other = tmp_path / "other.tsv"
   if text:
     other.write_text(text)
@@ -284,7 +272,7 @@ def test_files_to_be_scored_at_the_end_are_checked_before(
     run.prepare_run(config)
 
 
-def test_another_file_is_scored_when_all_is_trained(finished, tmp_path):
+def test_also_score(finished, tmp_path):
   workdir, result, config = finished
   copy = tmp_path / "copy"
   shutil.copytree(workdir, copy)
@@ -297,7 +285,7 @@ def test_another_file_is_scored_when_all_is_trained(finished, tmp_path):
   assert scored["accuracy"] == 1.0
 
 
-def test_the_result_is_written_before_the_extras_are_scored(
+def test_the_result_is_written_before_also_score(
   finished, tmp_path, monkeypatch
 ):
   workdir, result, config = finished
@@ -308,14 +296,14 @@ def test_the_result_is_written_before_the_extras_are_scored(
   (copy / "confusion.tsv").unlink()
   config = config.copy_and_resolve_references()
   config.data.also_score = (config.data.train,)
-  predict = inference.predict
+  original = predict.predict
 
   def fail(model, examples):
     if len(examples) == 53:
       raise MemoryError
-    return predict(model, examples)
+    return original(model, examples)
 
-  monkeypatch.setattr(inference, "predict", fail)
+  monkeypatch.setattr(predict, "predict", fail)
   with pytest.raises(MemoryError):
     run.finetune(config, copy)
   assert all((copy / name).exists() for name in made)
@@ -331,7 +319,7 @@ def test_an_empty_development_share_is_refused(config):
     run.prepare_run(config)
 
 
-def test_a_pretrained_checkpoint_is_no_model_to_predict_with(folder, capsys):
+def test_a_pretrained_checkpoint_can_not_predict(folder, capsys):
   code = main.main(["predict", "--checkpoint", str(folder / "encoder"), "x"])
   assert code == 2
   assert "was pretrained, not fine-tuned" in capsys.readouterr().err
@@ -359,16 +347,16 @@ def test_the_command_line_may_name_the_task(tmp_path, capsys, monkeypatch):
   assert error.count("\n") == 1
 
 
-def test_the_progress_of_long_work_is_twenty_lines(capsys):
+def test_progress_is_at_most_twenty_lines(capsys):
   for done in range(1, 1001):
-    inference.show_progress(done, 1000)
+    predict.show_progress(done, 1000)
   lines = capsys.readouterr().err.splitlines()
   assert lines[0] == "50 of 1,000 batches"
   assert lines[-2:] == ["950 of 1,000 batches", "1,000 batches done"]
   assert len(lines) == 20
 
 
-def test_results_are_told_in_columns():
+def test_results_are_printed_in_columns():
   lines = []
   run.log_result({"f1": 0.5, "has_answer_exact_match": 1.0}, lines.append)
   assert lines == [

@@ -1,4 +1,4 @@
-"""A grid of runs: every place once, the spread by hand, the best by dev."""
+"""A sweep: every setting once, statistics by hand, the best run."""
 
 import json
 
@@ -24,7 +24,7 @@ SCORES = {
 
 @pytest.fixture
 def runs(monkeypatch):
-  """The runs that were asked for; each has its score."""
+  """Replaces run.finetune; returns the runs it was called with."""
   made = []
 
   def finetune(config, workdir):
@@ -40,7 +40,7 @@ def runs(monkeypatch):
   return made
 
 
-def test_a_grid_is_run_summed_up_and_the_best_returned(runs, tmp_path, capsys):
+def test_a_grid_is_run_and_the_best_result_returned(runs, tmp_path, capsys):
   config = configs.default("classification")
   config.sweep.learning_rate = (1e-5, 2e-5)
   config.sweep.seeds = (3, 5, 8)
@@ -60,11 +60,13 @@ def test_a_grid_is_run_summed_up_and_the_best_returned(runs, tmp_path, capsys):
   assert "| 1e-05 | 32 | 3 | 3 | 0.7000 | 0.2000 | 0.7000 | 0.9000 | 1 |" in out
 
 
-def test_the_spread_of_few_runs():
+def test_the_standard_deviation_of_few_runs():
   made = [{"best_metric": "f1", "f1": x, "degenerate": False} for x in (0.5, 1)]
   assert sweep.summarise_runs((1e-5, 8, 1), made[:1]).stddev == 0.0
   two = sweep.summarise_runs((1e-5, 8, 1), made)
-  assert two.stddev == pytest.approx(0.125**0.5)  # Of n - 1: 2 * 0.25 ** 2.
+  assert two.stddev == pytest.approx(
+    0.125**0.5
+  )  # Divided by n - 1: 2 * 0.25 ** 2.
 
 
 def test_a_run_that_diverges_stops_no_other(
@@ -92,7 +94,7 @@ def test_a_run_that_diverges_stops_no_other(
     sweep.sweep(config, tmp_path)
 
 
-def test_an_empty_tuple_leaves_the_option_as_it_is(runs, tmp_path):
+def test_an_empty_tuple_stands_for_the_configs_value(runs, tmp_path):
   config = configs.default("classification")
   config.optimizer.learning_rate = 2e-5
   config.seed = 8
@@ -115,7 +117,7 @@ def test_an_empty_tuple_leaves_the_option_as_it_is(runs, tmp_path):
     ({"train.epochs": 0, "sweep.epochs": (0.5, 1)}, None),
   ],
 )
-def test_how_long_a_run_is_must_be_told_once(changes, message):
+def test_the_length_of_a_run_is_set_once(changes, message):
   config = configs.default("classification")
   config.update_from_flattened_dict(changes)
   if message is None:
@@ -128,14 +130,14 @@ def test_how_long_a_run_is_must_be_told_once(changes, message):
 @pytest.mark.parametrize(
   ("changes", "message"),
   [
-    ({"learning_rate": (1e-5, 3.0)}, r"learning_rate=3\.0 .*above 0 and 1"),
+    ({"learning_rate": (1e-5, 3.0)}, r"learning_rate=3\.0 "),
     ({"learning_rate": (1e-5, "fast")}, r"config\.sweep: .*learning_rate"),
     ({"batch_size": (32, 0)}, r"data\.batch_size=0"),
     ({"batch_size": (32, 33)}, "a batch of 33 rows must be divisible"),
     ({"seeds": (3, 0.5)}, r"config\.sweep: .*seed"),
   ],
 )
-def test_what_cannot_be_is_told_before_anything_is_run(
+def test_errors_are_raised_before_anything_is_run(
   changes, message, runs, tmp_path
 ):
   config = configs.default("classification")

@@ -1,4 +1,4 @@
-"""An encoder so small that fine-tuning it takes seconds."""
+"""Makes an encoder so small that fine-tuning it takes seconds."""
 
 import dataclasses
 import shutil
@@ -26,7 +26,7 @@ LENGTH = 48
 
 
 class State(NamedTuple):
-  """As much of a training state as a checkpoint needs."""
+  """The part of a training state that a checkpoint needs."""
 
   step: Any
   params: Any
@@ -36,9 +36,9 @@ def make_encoder(folder, *, vocab_size=90, kind="wordpiece", **options):
   """Writes a workdir with an untrained encoder; returns its path.
 
   Args:
-    folder: where it goes.
+    folder: the workdir.
     vocab_size: of the tokenizer, trained on TEXTS.
-    kind: of the tokenizer.
+    kind: the tokenizer's algorithm.
     **options: of config.model, instead of those below.
   """
   made = train_tokenizer(
@@ -64,14 +64,13 @@ def make_encoder(folder, *, vocab_size=90, kind="wordpiece", **options):
   return folder
 
 
-def check_cut_short(config, workdir, result, copy, *, lost=1):
-  """A run that lacks its last checkpoints ends as the one that has them."""
+def check_resumed(config, workdir, result, copy):
+  """Checks that a run resumed without its last checkpoint ends the same."""
   shutil.copytree(workdir, copy)
   names = (path.name for path in (copy / "checkpoints").iterdir())
   steps = sorted(int(name) for name in names if name.isdigit())
   assert len(steps) > 1
-  for step in steps[-lost:]:
-    shutil.rmtree(copy / "checkpoints" / str(step))
+  shutil.rmtree(copy / "checkpoints" / str(steps[-1]))
   again = run.finetune(config, copy)
   assert {n: v for n, v in again.items() if n != "train_seconds"} == {
     n: v for n, v in result.items() if n != "train_seconds"

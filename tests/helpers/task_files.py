@@ -1,4 +1,4 @@
-"""A small labelled file for each task of fine-tuning, and how to read it."""
+"""Makes a small labelled file for each task of fine-tuning."""
 
 import itertools
 import json
@@ -10,7 +10,7 @@ PLACES = ("house", "table", "mat", "room", "book")
 
 
 class TaskFile(NamedTuple):
-  """What a short run of a task needs."""
+  """A labelled file, and the options and input that go with it."""
 
   text: str  # The labelled file.
   suffix: str
@@ -64,7 +64,7 @@ def _features(count, draw):
 
 
 def _spans(count, draw):
-  """A thing is "the PERSON from PLACE"; the place in it is a span as well."""
+  """Marks "the PERSON from PLACE" as a thing, and the place in it."""
   lines = []
   for i in range(count):
     lines += ["and\tO\tO"] * draw.randrange(3)
@@ -139,7 +139,7 @@ def _retrieval(count, draw):
 
 
 def _question_answering(count, draw):
-  """Where is the PERSON? The place follows; every third is not there."""
+  """Asks where a person is; every third one is not in the text."""
   paragraphs = []
   for i in range(count):
     people = draw.sample(PEOPLE, 3)

@@ -20,7 +20,7 @@ class ClassHead(nn.Module):
 
   @nn.compact
   def __call__(self, x, *, train: bool):
-    """x [B, D] -> float32 [B, outputs]."""
+    """Maps x [B, D] to float32 [B, outputs]."""
     cfg = self.cfg
     x = Dropout(cfg.dropout)(x, train=train)
     _, stddev = head_stddevs(cfg)

@@ -52,7 +52,7 @@ class Options(tagging.Options):
     choices=tuple(LAYERS),
   )
   head: str = task_option(
-    "bilstm", "What the tags are computed by.", choices=("bilstm", "linear")
+    "bilstm", "The head that computes the tags.", choices=("bilstm", "linear")
   )
   lstm_width: int = task_option(
     768, "Width of each direction of the BiLSTM.", low=1
@@ -69,7 +69,7 @@ class FeatureHead(nn.Module):
 
   @nn.compact
   def __call__(self, x, segment_ids, *, train: bool):
-    """x [R, S, F], segment_ids [R, S] -> float32 logits [R, S, T]."""
+    """Maps x [R, S, F], segment_ids [R, S] to float32 logits [R, S, T]."""
     cfg, options = self.cfg, self.options
     if options.head == "bilstm":
       lstm = BiLstm(

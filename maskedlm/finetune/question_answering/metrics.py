@@ -26,14 +26,10 @@ class AnswerScore(NamedTuple):
   f1: float
 
 
-# (predicted, gold answers) -> Score.
+# (predicted, gold answers) -> score.
 Scorer = Callable[[str, Sequence[str]], AnswerScore]
-PredictedAnswers = Mapping[
-  str, str
-]  # Question id -> the answer that is predicted.
-GoldAnswers = Mapping[
-  str, Sequence[str]
-]  # Id -> gold answers; () = there is none.
+PredictedAnswers = Mapping[str, str]  # Question id -> answer.
+GoldAnswers = Mapping[str, Sequence[str]]  # Question id -> answers, or ().
 
 
 def normalise_answer(text: str) -> str:

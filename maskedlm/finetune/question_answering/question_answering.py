@@ -106,7 +106,7 @@ class SpanHead(nn.Module):
 
   @nn.compact
   def __call__(self, x):
-    """x [B, L, D] -> float32 [B, L, 2]."""
+    """Maps x [B, L, D] to float32 [B, L, 2]."""
     cfg = self.cfg
     B, L, D = x.shape
     _, stddev = head_stddevs(cfg)

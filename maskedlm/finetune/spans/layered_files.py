@@ -71,8 +71,8 @@ def read_flat(
 
   Raises:
     DataError: see conll.read_sentences and bio.convert_tags: the file is
-      missing,
-      a line has more or fewer columns than the first, or a tag is ill-formed.
+      missing, a line has more or fewer columns than the first, or a tag is
+      ill-formed.
   """
   sentences = conll.read_sentences(
     path, token_column=token_column, tag_column=tag_column

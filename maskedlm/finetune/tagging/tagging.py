@@ -178,11 +178,7 @@ def make_application(
   *,
   length: int,
 ) -> Application:
-  """The Application: the encoder, W, and the CRF if there is to be one.
-
-  Raises:
-    ConfigError: options that don't exist or don't go together.
-  """
+  """Returns the Application: the encoder, W, and a CRF if options.crf."""
   head = make_head(
     cfg,
     "tagger",

@@ -1,7 +1,4 @@
-"""Classification and regression: files, head, loss, predictions, metrics.
-
-test_run.py has whole runs of it.
-"""
+"""Classification and regression: rows, head, loss, predictions, scores."""
 
 import functools
 import math
@@ -76,7 +73,7 @@ def test_rows():
   assert rows.truncated == 1
 
 
-def test_an_encoder_with_one_token_type_is_given_no_other():
+def test_an_encoder_with_one_token_type_gets_zeros():
   app = make(cfg=reference.config(type_vocab_size=1))
   assert not np.concatenate(
     app.make_rows(EXAMPLES).tokens["token_type_ids"]
@@ -95,7 +92,7 @@ def test_unlabelled_examples_become_zeros():
 
 @pytest.fixture(scope="module")
 def peer():
-  """transformers' BertForSequenceClassification with our parameters."""
+  """Returns transformers' BertForSequenceClassification with our parameters."""
   torch = pytest.importorskip("torch")
   transformers = pytest.importorskip("transformers")
   from helpers.bert_peer import make_peer
@@ -143,8 +140,8 @@ def test_the_same_loss_and_logits_as_transformers(peer):
   total, weight = terms["class"]
   assert weight == 5
   np.testing.assert_allclose(total / weight, theirs.loss, rtol=1e-4)
-  hits = (theirs.logits.numpy().argmax(1) == batch["labels"]).sum()
-  assert tuple(stats["accuracy"]) == (hits, 5)
+  correct = (theirs.logits.numpy().argmax(1) == batch["labels"]).sum()
+  assert tuple(stats["accuracy"]) == (correct, 5)
 
 
 def test_the_same_squared_error_as_transformers(peer):
@@ -159,7 +156,7 @@ def test_the_same_squared_error_as_transformers(peer):
   np.testing.assert_allclose(stats["mse"][0], total, rtol=1e-6)
 
 
-def test_scores_are_learnt_as_deviations_from_the_mean():
+def test_scores_are_trained_as_deviations_from_the_mean():
   app = make(SCORED, regression=True)
   cfg = reference.config()
   params, batch = make_params(app, cfg), make_batch(app, examples=SCORED)
@@ -212,7 +209,7 @@ def test_left_to_right_the_last_real_token_stands_for_the_row():
   app = make(cfg=cfg)
   params, batch = make_params(app, cfg), make_batch(app)
   logits = np.array(app.outputs(params, batch)["logits"])
-  # Another last word of the first text changes it; padding doesn't.
+  # Changing the first text's last word changes the logits; padding doesn't.
   other = [EXAMPLES[0]._replace(text="a b k"), *EXAMPLES[1:]]
   changed = np.array(
     app.outputs(params, make_batch(app, examples=other))["logits"]
@@ -226,7 +223,7 @@ def test_left_to_right_the_last_real_token_stands_for_the_row():
   )
 
 
-def test_dropout_is_that_of_the_key():
+def test_dropout_depends_on_the_key():
   cfg = reference.config(dropout=0.5)
   app = make(cfg=cfg)
   params, batch = make_params(app, cfg), make_batch(app)
@@ -249,7 +246,7 @@ def test_bfloat16_gives_float32_logits():
 # --- Predictions ---
 
 
-def test_decode_and_show():
+def test_decode_and_format():
   app = make()
   logits = [np.float32([math.log(1), math.log(2), math.log(5)])]
   (prediction,) = app.decode(EXAMPLES[:1], None, {"logits": logits}, {})
@@ -261,7 +258,7 @@ def test_decode_and_show():
   assert classification.format_prediction(prediction) == "yes\t0.625"
 
 
-def test_scores_are_cut_to_the_range_only_to_be_shown():
+def test_scores_are_clipped_to_the_range_for_display_only():
   app = make(SCORED, regression=True)
   outputs = {"deviations": [np.float32(2), np.float32(-3), np.float32(0)]}
   found = app.decode(SCORED[:3], None, outputs, {})
@@ -275,7 +272,7 @@ def test_scores_are_cut_to_the_range_only_to_be_shown():
   ]
 
 
-def test_report():
+def test_tables():
   gold = ["no", "no", "yes", "no"]
   found = [{"label": x} for x in ("no", "yes", "yes", "no")]
   tables = classification.format_tables(
@@ -321,7 +318,7 @@ def test_which_metric_chooses_the_best():
     make(positive="ja")
 
 
-def test_score_takes_the_second_of_two_labels_as_positive():
+def test_the_second_of_two_labels_is_the_positive_one():
   examples = [Example("a", None, x) for x in ("bad", "good", "good")]
   app = make(examples)
   found = [{"label": x} for x in ("bad", "good", "bad")]
@@ -333,7 +330,7 @@ def test_score_takes_the_second_of_two_labels_as_positive():
   assert other.score(examples, found)["f1"] == pytest.approx(1 / 2)
 
 
-def test_an_unknown_label_in_the_development_set():
+def test_an_unseen_label_in_the_development_set():
   dev = [EXAMPLES[0], EXAMPLES[1]._replace(label="maybe", where="dev.tsv:17")]
   app = make()
   rows = app.make_rows(dev)

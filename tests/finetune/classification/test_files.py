@@ -35,12 +35,12 @@ def test_jsonl_and_files_without_header(tmp_path):
   path = write(tmp_path / "a.tsv", "1\tx y\n0\tz\n")
   found = read(path, header=("label", "text"))
   assert [(e.text, e.label) for e in found] == [("x y", "1"), ("z", "0")]
-  # Where the line is there after all, it is not an example.
+  # If the file has a header line after all, it is not an example.
   path = write(tmp_path / "b.tsv", "label\ttext\n0\tz\n")
   assert len(read(path, header=("label", "text"))) == 1
 
 
-def test_what_training_can_not_use(tmp_path):
+def test_unusable_training_sets(tmp_path):
   path = write(tmp_path / "a.tsv", "text\tlabel\nx\tyes\ny\tyes\nz\tyes\n")
   with pytest.raises(DataError) as error:
     classification.describe_labels(read(path), Options())
@@ -64,14 +64,14 @@ def test_what_training_can_not_use(tmp_path):
     read(path)
 
 
-def test_options_that_do_not_go_together():
+def test_incompatible_options():
   with pytest.raises(ConfigError, match=r'did you mean "mrpc"'):
     classification.layout_of(Options(layout="mrcp"))
   with pytest.raises(ConfigError, match=r"task\.regression=True: the"):
     classification.layout_of(Options(layout="rte", regression=True))
 
 
-def test_parse():
+def test_parse_line():
   def parse(line, **options):
     return classification.parse_line(line, Options(**options))[:2]
 

@@ -1,4 +1,4 @@
-"""GLUE: its files as they are, its metrics, its submissions, its configs."""
+"""GLUE: official files, metrics, submissions and configs."""
 
 import json
 
@@ -98,12 +98,15 @@ def test_official_layouts(tmp_path, name, capsys):
     assert f"{path}:3: the row has 4 columns; expected 6" in left_out
 
 
-# Task -> files, with rows and label counts of what ../shared/data has.
+# Task -> files of ../shared/data, with their numbers of rows and labels.
 REAL = {
   "cola": {"train": (8551, {"0": 2528, "1": 6023})},
   "sst2": {"train": (67349, {"0": 29780, "1": 37569})},
   "mrpc": {
-    "train": (3667, {"0": 1194, "1": 2473}),  # Published: a row more.
+    "train": (
+      3667,
+      {"0": 1194, "1": 2473},
+    ),  # The published file has one row more.
     "dev": (408, {"0": 129, "1": 279}),
   },
   "stsb": {"train": (5749, None), "dev": (1500, None)},
@@ -227,7 +230,7 @@ def test_submission_of_scores():
     "STS-B.tsv",
     "index\tprediction\n0\t3.142\n1\t5.000\n2\t0.000\n",
   )
-  # Of another regression, whose range isn't 0..5.
+  # Another regression, whose range isn't 0..5.
   assert glue.format_submission("", scores)[1].endswith("1\t5.200\n2\t-0.100\n")
 
 
@@ -270,7 +273,7 @@ def test_files_are_found(tmp_path, monkeypatch):
   )
 
 
-def test_an_average_is_told_with_what_it_lacks(tmp_path, capsys):
+def test_the_average_is_printed_with_what_it_leaves_out(tmp_path, capsys):
   results = {
     "mnli": {
       "best_metric": "accuracy",

@@ -63,7 +63,7 @@ def tfds_dir(tmp_path_factory):
 def test_tfds(tfds_dir):
   source = f"tfds:like_mrpc:train@{tfds_dir}"
   found = classification.read_examples(source, Options(layout="mrpc"))
-  # In the order of idx, which isn't that of the dataset's files.
+  # In the order of idx, not of the dataset's files.
   assert [e.text for e in found] == [f"é {i}" for i in range(7)] + ["x"]
   assert [e.text_b for e in found] == [f"b {i}" for i in range(7)] + ["y"]
   assert [e.label for e in found] == [*"0101010", None]
@@ -82,10 +82,10 @@ def test_tfds_with_columns_and_scores(tfds_dir):
 
 
 def test_parquet_of_hugging_face(tmp_path):
-  """Columns, classes and -1 as in nyu-mll/glue's mrpc."""
+  """The file has the columns, classes and -1 of nyu-mll/glue's mrpc."""
   names = ["not_equivalent", "equivalent"]
-  told = {"info": {"features": {"label": {"names": names}}}}
-  told["info"]["features"]["label"]["_type"] = "ClassLabel"
+  features_json = {"info": {"features": {"label": {"names": names}}}}
+  features_json["info"]["features"]["label"]["_type"] = "ClassLabel"
   table = pa.table(
     {
       "sentence1": ["a", "b", "c"],
@@ -93,7 +93,7 @@ def test_parquet_of_hugging_face(tmp_path):
       "label": [1, 0, -1],
       "idx": [0, 1, 2],
     }
-  ).replace_schema_metadata({"huggingface": json.dumps(told)})
+  ).replace_schema_metadata({"huggingface": json.dumps(features_json)})
   path = tmp_path / "train-00000-of-00001.parquet"
   pq.write_table(table, path)
   found = classification.read_examples(str(path), Options(layout="mrpc"))
@@ -120,7 +120,7 @@ def test_tfds_errors(tfds_dir, source, message):
 
 
 def test_tfds_knows_glue():
-  """The real builders' columns and classes are those of the layouts."""
+  """TFDS's own builders have the columns and classes of the layouts."""
   tfds = pytest.importorskip("tensorflow_datasets")
   import tensorflow_datasets.text  # noqa: F401
 

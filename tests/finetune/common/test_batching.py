@@ -13,7 +13,7 @@ BUCKETS = (8, 16, 32)
 
 
 def make_rows(lengths=LENGTHS):
-  """Row i has tokens 100 i, 100 i + 1, ... and the value 7 i."""
+  """Returns rows; row i has tokens 100 i, 100 i + 1, ... and the value 7 i."""
   ids = [100 * i + np.arange(n, dtype=np.int32) for i, n in enumerate(lengths)]
   return Rows(
     tokens={"input_ids": ids, "token_type_ids": [x * 0 + 1 for x in ids]},
@@ -96,7 +96,9 @@ def test_rows_are_padded_and_fillers_weigh_nothing():
       assert batch["example_weights"][i] == (row >= 0)
       if row < 0:
         assert (ids == 9).all()
-        assert segments.sum() == 1  # It attends to itself: no empty softmax.
+        assert (
+          segments.sum() == 1
+        )  # It attends to itself, so no softmax is empty.
         assert batch["label"][i] == 0
         continue
       n = LENGTHS[row]

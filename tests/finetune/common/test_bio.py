@@ -19,7 +19,7 @@ def tags(text):
 
 
 def check(*texts, first_line=1, **options):
-  """Converts the tags of sentences that a blank line separates."""
+  """Converts the tags of sentences separated by blank lines."""
   sentences, line = [], first_line
   for text in texts:
     of_words = tags(text)

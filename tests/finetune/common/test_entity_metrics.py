@@ -14,20 +14,20 @@ LABELS = ["O", "B-A", "B-B", "I-A", "I-B"]
 
 
 def conlleval(gold, predicted):
-  """(right, predicted, gold) chunks by the rules that conlleval describes.
+  """Returns (correct, predicted, gold) chunks by conlleval's rules.
 
-  Written from their description, as a machine that reads one line after the
-  other: a chunk begins at B, and at I after O or after another type; it ends
-  before O, before B, and where the type changes. It is right if both columns
+  Written from their description, as a machine that reads line by line: a
+  chunk begins at B, and at I after O or after another type; it ends
+  before O, before B, and where the type changes. It is correct if both columns
   begin and end it on the same lines with one type throughout.
   """
-  right = found = wanted = 0
+  correct = found = gold_count = 0
   state = None  # The line on which both columns began a chunk, both open.
   before = [("O", ""), ("O", "")]
   lines = [
     pair
     for g, p in zip(gold, predicted, strict=True)
-    for pair in [*zip(g, p, strict=True), ("O", "O")]  # A sentence's border.
+    for pair in [*zip(g, p, strict=True), ("O", "O")]  # The end of a sentence.
   ]
   for pair in lines:
     now = [tuple(tag.partition("-")[::2]) for tag in pair]
@@ -40,16 +40,16 @@ def conlleval(gold, predicted):
       for a, b in zip(before, now, strict=True)
     ]
     if state and any(ends):
-      right += all(ends)
+      correct += all(ends)
       state = None
-    wanted += begins[0]
+    gold_count += begins[0]
     found += begins[1]
     if all(begins) and now[0][1] == now[1][1]:
       state = True
     elif any(begins):
       state = None
     before = now
-  return right, found, wanted
+  return correct, found, gold_count
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -63,11 +63,11 @@ def test_scores_equal_conlleval_and_seqeval(seed):
       [t if rng.random() < 0.7 else rng.choice(LABELS) for t in gold[-1]]
     )
   scores = entity_metrics.evaluate_entities(gold, predicted, "bio")
-  right, found, wanted = conlleval(gold, predicted)
-  assert 0 < right < min(found, wanted)
-  assert scores["precision"] == pytest.approx(right / found)
-  assert scores["recall"] == pytest.approx(right / wanted)
-  assert scores["f1"] == pytest.approx(2 * right / (found + wanted))
+  correct, found, gold_count = conlleval(gold, predicted)
+  assert 0 < correct < min(found, gold_count)
+  assert scores["precision"] == pytest.approx(correct / found)
+  assert scores["recall"] == pytest.approx(correct / gold_count)
+  assert scores["f1"] == pytest.approx(2 * correct / (found + gold_count))
   theirs = seqeval.metrics
   assert scores["f1"] == pytest.approx(theirs.f1_score(gold, predicted))
   assert scores["precision"] == pytest.approx(
@@ -83,17 +83,17 @@ def test_scores_equal_conlleval_and_seqeval(seed):
   assert scores["strict_f1"] != pytest.approx(scores["f1"])
   # By type.
   by_type = entity_metrics.count_entities(gold, predicted, bio.find_entities)
-  told = theirs.classification_report(gold, predicted, output_dict=True)
-  for kind, counts in by_type.items():
-    assert counts.f1 == pytest.approx(told[kind]["f1-score"])
-    assert counts.gold == told[kind]["support"]
+  report = theirs.classification_report(gold, predicted, output_dict=True)
+  for name, counts in by_type.items():
+    assert counts.f1 == pytest.approx(report[name]["f1-score"])
+    assert counts.gold == report[name]["support"]
 
 
 def test_scores_by_hand():
   gold = [["B-A", "I-A", "O"], ["B-B", "O", "B-A"]]
   predicted = [["B-A", "I-A", "I-A"], ["I-B", "O", "B-A"]]
-  # Gold has 3; found are A (too long), B (by its I) and A: 2 are right.
-  # Strictly the B is no entity: 2 found, 1 right.
+  # Gold has 3; A (too long), B (from its I) and A are found: 2 are correct.
+  # In strict mode B is no entity: 2 found, 1 correct.
   scores = entity_metrics.evaluate_entities(gold, predicted, "bio")
   assert scores["precision"] == scores["recall"] == pytest.approx(2 / 3)
   assert scores["strict_precision"] == 1 / 2

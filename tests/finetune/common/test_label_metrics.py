@@ -11,7 +11,7 @@ from maskedlm.finetune.common.confusion import confusion_table
 
 
 def test_class_metrics_by_hand():
-  """Of "1": 2 true, 1 false positive; 1 false, 3 true negative."""
+  """For "1": 2 true and 1 false positives, 1 false and 3 true negatives."""
   gold = list("1110000")
   found = list("1101000")
   values = label_metrics.evaluate_labels(gold, found, positive="1")
@@ -43,7 +43,7 @@ def test_predicting_one_class_gives_zeros_not_nan():
 
 
 @pytest.mark.filterwarnings("error")
-def test_a_file_of_one_label_that_is_always_right_warns_of_nothing():
+def test_a_single_label_that_is_always_correct_gives_no_warning():
   values = label_metrics.evaluate_labels(["1"], ["1"], positive="1")
   assert values == {
     "accuracy": 1,
@@ -76,7 +76,7 @@ def test_score_metrics():
   )
 
 
-def test_a_constant_correlates_with_nothing():
+def test_a_constant_has_correlation_zero():
   values = label_metrics.evaluate_scores([1.0, 2.0, 4.0], [3.0, 3.0, 3.0])
   assert (values["pearson"], values["spearman"]) == (0, 0)
   nan = float("nan")

@@ -1,4 +1,4 @@
-"""Mentions: from characters to tokens, and texts that are cut around them."""
+"""Mentions: from characters to tokens, and texts cut around them."""
 
 import re
 import types
@@ -61,7 +61,7 @@ def test_a_window_at_one_end_takes_more_of_the_other_side(spans, expected):
   assert fit(13, spans, 7)[1] == expected
 
 
-def test_distant_mentions_keep_their_nearest_tokens():
+def test_distant_mentions_keep_the_nearest_tokens():
   """3 to 16 are 14 tokens; of 7, two are on each side of 3, one of 16."""
   piece, kept = fit(20, [(3, 3), (16, 16)], 7)
   assert kept == [1, 2, 3, 4, 15, 16, 17]

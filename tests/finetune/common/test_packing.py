@@ -1,4 +1,4 @@
-"""Packing of short rows: the layout, the batch, and the vectors that return."""
+"""Packing of short rows: the layout, the batch, and the unpacked vectors."""
 
 import jax
 import jax.numpy as jnp
@@ -76,7 +76,7 @@ def test_microbatches_follow_devices_and_accumulation():
 
 
 def pack(lengths, choices=1, *, microbatches, layout, length, own=None):
-  """Packs rows whose choice c holds 100 i + 10 c, ... and whose types are i."""
+  """Packs rows; choice c of row i holds 100 i + 10 c, ..., with types i."""
   ids = [
     [100 * i + 10 * c + np.arange(n) for c in range(choices)]
     for i, n in enumerate(lengths)

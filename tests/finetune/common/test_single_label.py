@@ -64,7 +64,7 @@ def test_outputs_are_the_logits():
 
 
 def test_decode_gives_probabilities():
-  # Also for large logits, and for examples with different numbers of labels.
+  # Also of large logits, and of examples with different numbers of labels.
   found = {"logits": [np.log([1, 1, 2]), np.float32([1e4, 1e4])]}
   assert APP.decode(["a", "b"], None, found, {}) == [
     {"a": pytest.approx([0.25, 0.25, 0.5])},

@@ -315,8 +315,8 @@ def test_memory_does_not_grow_with_the_widest_span(name):
 
   def step(params, x, batch, labels, *, max_words):
     def add(total, labels, logits, scored):
-      nats, _ = cross_entropy(logits, labels, weights=scored)
-      return total + nats.sum(), None
+      loss, _ = cross_entropy(logits, labels, weights=scored)
+      return total + loss.sum(), None
 
     return score_all_spans(
       head,

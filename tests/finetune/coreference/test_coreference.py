@@ -1,4 +1,4 @@
-"""Coreference: rows, scores by hand, predictions, and whole runs."""
+"""Coreference: rows, scores by hand, predictions, labels."""
 
 import functools
 import json
@@ -22,7 +22,7 @@ LENGTH = 13
 
 
 def example(text, pronoun, a, b, answer=None, **fields):
-  """The mentions are given as letters of a text of letters."""
+  """Returns an example whose mentions are given by their letters."""
   places = [
     Mention(text.index(x), text.index(x) + len(x)) for x in (pronoun, a, b)
   ]
@@ -130,8 +130,8 @@ def test_outputs_and_loss_by_hand():
   gold = [2, 0, 1]
   total = sum(map(reference.nats, expected, gold))
   np.testing.assert_allclose(terms["coreference"], (total, 3), rtol=1e-3)
-  hits = sum(np.argmax(expected, axis=1) == gold)
-  assert tuple(map(float, stats["accuracy"])) == (hits, 3)
+  correct = sum(np.argmax(expected, axis=1) == gold)
+  assert tuple(map(float, stats["accuracy"])) == (correct, 3)
 
 
 def test_padding_and_fillers_count_nothing():
@@ -139,8 +139,8 @@ def test_padding_and_fillers_count_nothing():
   letters.check_padding_counts_nothing(app, examples=EXAMPLES, length=LENGTH)
 
 
-def test_the_names_order_does_not_matter():
-  """A and B exchanged exchanges their scores."""
+def test_the_order_of_the_names_does_not_matter():
+  """Exchanging A and B exchanges their scores."""
   app = make()
   params, compute = make_params(app), jax.jit(app.outputs)
   swapped = [e._replace(a=e.b, b=e.a) for e in EXAMPLES]
@@ -159,7 +159,7 @@ def predict(examples, logits):
   return app.decode(examples, app.make_rows(examples), outputs, {})
 
 
-def test_decode_show_and_export():
+def test_decode_format_and_export():
   found = predict(EXAMPLES, [[0, 0, np.log(2)], [0, -1, -1], [0, 3, 2]])
   assert found[0] == {
     "id": "1",
@@ -196,14 +196,14 @@ def test_decode_show_and_export():
 def test_score():
   found = predict(EXAMPLES, [[0, 0, 1], [0, 1, 0], [0, 3, 2]])
   values = make().score(EXAMPLES, found)
-  # Right: B and A; one yes too many.
+  # B and A are correct; there is one false positive.
   assert (values["precision"], values["recall"]) == (pytest.approx(2 / 3), 1.0)
   assert values["accuracy"] == pytest.approx(2 / 3)
   with pytest.raises(DataError, match=r"f:2: no answer; expected"):
     make().score([EXAMPLES[0]._replace(answer=None)], found[:1])
 
 
-def test_describe_and_group():
+def test_labels_and_split_key():
   label_info = coreference.describe_labels(EXAMPLES)
   assert label_info == {"answers": {"NEITHER": 1, "A": 1, "B": 1}}
   with pytest.raises(DataError, match=r"f: all 2 examples .* the answer 'A';"):

@@ -77,7 +77,7 @@ ODD = [
 
 @pytest.mark.parametrize("names", ODD)
 def test_offsets_are_of_characters(tmp_path, names):
-  """To the file and back, and through predict's JSON."""
+  """Read from a file, and from a line of predict's JSON."""
   a, b, pronoun = names
   text = f"\u00a0{a} — \U0001f1e9\U0001f1ea{b}, {pronoun}!"
   row = {**ROW, "Text": text}
@@ -154,7 +154,7 @@ def test_bad_input(line, message):
   assert message in str(error.value)
 
 
-def test_the_input_that_is_shown_as_an_example_is_right():
+def test_the_input_example_can_be_parsed():
   example = gap.parse_line(gap.INPUT_EXAMPLE)
   assert [example.text[slice(*m)] for m in example.mentions] == [
     "she",
@@ -218,7 +218,7 @@ def test_the_official_scores_by_hand():
   )
 
 
-def test_no_yes_at_all():
+def test_no_positive_decision():
   values = gap.evaluate_answers([make("she", "NEITHER")], ["NEITHER"])
   assert values.pop("accuracy") == 1.0
   assert set(values.values()) == {0.0}

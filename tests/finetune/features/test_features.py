@@ -1,6 +1,6 @@
 """Features: the layers chosen, the head on them, and an encoder that stays.
 
-What is tagging's is tested in test_tagging.py, the LSTM in test_lstm.py.
+Everything shared with tagging is tested there, the LSTM in test_lstm.py.
 """
 
 import jax
@@ -42,7 +42,7 @@ REAL = BATCH["segment_ids"] > 0
 
 
 def make(cfg=CFG, **options):
-  """(Application, its params: random, no entry 0)."""
+  """Returns (Application, random parameters without zeros)."""
   options = Options(**{"lstm_width": 5, **options})
   app = features.make_application(
     None, cfg, {"labels": LABELS}, options, length=L
@@ -120,7 +120,7 @@ def gradient(app, params):
   return jax.jit(jax.grad(loss)).lower(params).compile()
 
 
-def test_nothing_flows_into_the_encoder_nor_is_computed():
+def test_the_encoder_has_no_gradient_and_no_backward_pass():
   cfg = reference.config(dropout=0.1, attention_dropout=0.1)
   app, params = make(cfg, head="linear")
   compiled = gradient(app, params)
@@ -149,7 +149,7 @@ def test_the_encoder_has_no_dropout_the_head_has():
   assert loss(1) == loss(1) != loss(2)
 
 
-def test_options_are_its_own_and_taggings():
+def test_options_include_taggings():
   options = predict.make_options(features.TASK, {"head": "linear", "crf": True})
   assert (options.layers, options.crf) == ("concat_last_four", True)
   assert options.lstm_width == 768
@@ -166,7 +166,7 @@ def test_config_variants():
 
 
 def entity_file(count, seed):
-  """Sentences in which "cat" and "dog" are entities; "red" is, after them."""
+  """Returns sentences; "cat", "dog" and a "red" after them are entities."""
   rng, lines = np.random.default_rng(seed), []
   for _ in range(count):
     for _ in range(rng.integers(1, 4)):

@@ -1,4 +1,4 @@
-"""Any number of labels for a text: files, loss, metrics, a run."""
+"""Multi-label classification: files, loss, metrics, the threshold."""
 
 import json
 
@@ -37,7 +37,7 @@ def test_labels_are_lists_or_have_separators(tmp_path):
   rows = [
     {"text": "a", "text_b": "b", "labels": ["x,y", "z"]},
     {"text": "a", "labels": [None]},
-    {"text": "a", "labels": None},  # Nothing is said of it.
+    {"text": "a", "labels": None},  # No labels: an empty list.
   ]
   path = tmp_path / "a.jsonl"
   write(path, "".join(json.dumps(row) + "\n" for row in rows))
@@ -52,7 +52,7 @@ def test_labels_are_lists_or_have_separators(tmp_path):
 
 
 def test_a_column_for_each_label(tmp_path):
-  """As Kaggle's toxic comments; 1.0 is pandas' where some row is empty."""
+  """Reads Kaggle's toxic comments; pandas writes 1.0 if a row is empty."""
   options = Options(text="comment", columns=("toxic", "a threat, or not"))
   path = write(
     tmp_path / "a.csv",
@@ -61,7 +61,7 @@ def test_a_column_for_each_label(tmp_path):
   )
   gold = [e.label for e in multi_label.read_examples(path, options)]
   assert gold == [("toxic",), (), ("a threat, or not", "toxic")]
-  # The first two say nothing of threats, which have their column all the same.
+  # No example is a threat, but the label exists, as it has a column.
   label_info = multi_label.describe_labels(
     multi_label.read_examples(path, options)[:2], options
   )
@@ -71,12 +71,12 @@ def test_a_column_for_each_label(tmp_path):
   assert found[0].label is None
   with pytest.raises(DataError, match=r"b\.jsonl:1: no column 'toxic'; there"):
     multi_label.describe_labels(found, options)
-  for value, said in (
+  for value, message in (
     ({"toxic": -1, "a threat, or not": 0}, "c.jsonl:1: toxic is '-1'; expecte"),
     ({"toxic": 1}, "c.jsonl:1: no column 'a threat, or not'; there are"),
   ):
     path = write(tmp_path / "c.jsonl", json.dumps({"comment": "a", **value}))
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
       multi_label.read_examples(path, options)
 
 
@@ -89,7 +89,7 @@ def test_lists_as_pandas_writes_them(tmp_path):
 
 
 @pytest.mark.parametrize("value", ["[x]", "['x'", "['x'] + 3", "[1], [2]"])
-def test_lists_that_are_none(value, tmp_path):
+def test_labels_that_are_not_lists(value, tmp_path):
   path = write(tmp_path / "a.tsv", f"text\tlabels\na\t{value}\n")
   with pytest.raises(DataError, match=r"a\.tsv:2: the labels .*; expected a"):
     multi_label.read_examples(path, Options())
@@ -109,7 +109,7 @@ def encoder(tmp_path_factory):
 
 
 def test_the_loss_by_hand(encoder, monkeypatch):
-  """Of 2 texts and a filler; one has a label that training did not have."""
+  """There are 2 texts and a filler; one text has an unseen label."""
   logits = jnp.array([[2.0, -1.0, 0.5], [0.0, 3.0, -2.0], [9.0, 9.0, 9.0]])
   head, asked = Head(None, lambda *_: logits), {}
 
@@ -139,18 +139,18 @@ def test_the_loss_by_hand(encoder, monkeypatch):
     "labels": jnp.array([*rows.values["labels"], [0, 0, 0]]),
     "example_weights": jnp.array([1.0, 1.0, 0.0]),
   }
-  (terms, hits) = app.loss({}, batch, None, False)
+  (terms, stats) = app.loss({}, batch, None, False)
 
-  def nats(*margins):  # Of the right decisions.
+  def loss(*margins):  # Of the correct decisions.
     return np.log1p(np.exp(-np.array(margins))).mean()
 
   total, weights = terms["labels"]
   np.testing.assert_allclose(
-    total, [nats(2, 1, 0.5), nats(0, 3, 2), 0], rtol=1e-6
+    total, [loss(2, 1, 0.5), loss(0, 3, 2), 0], rtol=1e-6
   )
   assert weights.tolist() == [1, 1, 0]
-  # A logit of 0 says no, as a probability of a half does.
-  np.testing.assert_allclose(hits["label_accuracy"][0], [1, 1, 0])
+  # A logit of 0, a probability of one half, is not above the threshold.
+  np.testing.assert_allclose(stats["label_accuracy"][0], [1, 1, 0])
   outputs = app.outputs({}, batch)
   made = app.decode(examples, rows, {n: x[:2] for n, x in outputs.items()}, {})
   assert [p["labels"] for p in made] == [["x", "z"], ["y"]]
@@ -160,9 +160,9 @@ def test_the_loss_by_hand(encoder, monkeypatch):
     multi_label.format_prediction({"labels": [], "probabilities": {}})
     == "(none)"
   )
-  # Right: x, z, y; new is missed.
+  # x, z and y are correct; new is missed.
   assert app.score(examples, made)["micro_f1"] == pytest.approx(6 / 7)
-  # sigmoid(0.5) is 0.62, sigmoid(2) 0.88: above a higher threshold is less.
+  # sigmoid(0.5) is 0.62, sigmoid(2) 0.88: fewer exceed a higher threshold.
   strict = multi_label.make_application(
     load_tokenizer(encoder / "tokenizer"),
     opened.cfg,
@@ -174,8 +174,8 @@ def test_the_loss_by_hand(encoder, monkeypatch):
     examples, rows, {n: x[:2] for n, x in outputs.items()}, {}
   )
   assert [p["labels"] for p in made] == [["x"], ["y"]]
-  hits = strict.loss({}, batch, None, False)[1]["label_accuracy"][0]
-  np.testing.assert_allclose(hits, [2 / 3, 1, 0])
+  accuracy = strict.loss({}, batch, None, False)[1]["label_accuracy"][0]
+  np.testing.assert_allclose(accuracy, [2 / 3, 1, 0])
 
 
 def test_scores_are_those_of_sklearn():
@@ -189,12 +189,12 @@ def test_scores_are_those_of_sklearn():
     )
     here = (gold | found).any(axis=0)  # The mean is over labels that occur.
     for average in ("micro", "macro"):
-      wanted = metrics.f1_score(
+      expected = metrics.f1_score(
         gold[:, here], found[:, here], average=average, zero_division=0.0
       )
-      assert values[f"{average}_f1"] == pytest.approx(wanted)
-    wanted = metrics.accuracy_score(gold, found)
-    assert values["exact_match"] == pytest.approx(wanted)
+      assert values[f"{average}_f1"] == pytest.approx(expected)
+    expected = metrics.accuracy_score(gold, found)
+    assert values["exact_match"] == pytest.approx(expected)
   nothing = multi_label.evaluate_label_sets([[], []], [[], []])
   assert nothing["exact_match"] == 1
   assert nothing["micro_f1"] == nothing["macro_f1"] == 0
@@ -234,7 +234,7 @@ def test_the_threshold_can_be_set_beside_a_checkpoint(
   assert line["labels"] == ["animal", "red", "thing"]
 
 
-def test_options_that_are_wrong():
+def test_wrong_thresholds():
   task = configs.load_task("multi_label")
   for share in (0, 1, 50, float("nan")):
     with pytest.raises(ConfigError, match=r"task\.threshold=.*: expected"):

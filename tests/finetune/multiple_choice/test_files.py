@@ -1,4 +1,4 @@
-"""Multiple-choice files: the layouts, the labels, and what can be wrong."""
+"""Multiple-choice files: the layouts, the labels, and errors."""
 
 import json
 
@@ -39,7 +39,7 @@ def test_swag(file):
     ),
     Example("C.", ("a", "b", "c", "d"), "She", 3, where=f"{path}:3"),
   ]
-  # Its test set has neither label nor source.
+  # The test set has neither label nor source.
   path = file(
     "test.csv",
     ",video-id,fold-ind,startphrase,sent1,sent2,ending0,ending1",
@@ -89,13 +89,13 @@ def test_comve(file, data, answers):
     '7,"He ate, a shoe.",Too hard.,Black.,',
     "3,It flew.,a,b,c",
   )
-  # A test set, as long as no answers are beside it.
+  # Without a file of answers it is a test set.
   assert [e.label for e in files.read_examples(path)] == [None, None]
   file(answers, "3,C", "7,A")
   assert files.read_examples(path) == [
     Example(
       context="He ate, a shoe.",
-      choices=("Too hard.", "Black.", ""),  # The real file has such.
+      choices=("Too hard.", "Black.", ""),  # As in the real file.
       label=0,
       key="7",
       where=f"{path}:2",
@@ -180,12 +180,12 @@ def test_real_files(data_dir):
     ("a.tsv", ["", ""], r"a.tsv: has no row"),
   ],
 )
-def test_what_is_wrong_is_told_with_its_line(file, name, lines, expected):
+def test_errors_name_the_line(file, name, lines, expected):
   with pytest.raises(DataError, match=expected):
     files.read_examples(file(name, *lines))
 
 
-def test_an_answer_is_missing(file):
+def test_a_missing_answer(file):
   path = file(
     "subtaskB_dev_data.csv",
     "id,FalseSent,OptionA,OptionB",
@@ -199,7 +199,7 @@ def test_an_answer_is_missing(file):
     files.read_examples(path)
 
 
-def test_a_count_that_varies(file):
+def test_a_varying_number_of_choices(file):
   path = file(
     "a.jsonl",
     '{"context": "a", "choices": ["b", "c"], "label": 0}',

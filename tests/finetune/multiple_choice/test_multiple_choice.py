@@ -1,7 +1,4 @@
-"""Multiple choice: rows, scores, loss, predictions, and a run.
-
-The files are tested in test_choices.py.
-"""
+"""Multiple choice: rows, scores, loss, predictions, configs."""
 
 import functools
 import json
@@ -65,9 +62,9 @@ def test_rows():
       [0, 0, 0, 0, 1, 1, 0, 0],
     ],
   ]
-  # What comes before a choice goes with it.
+  # The question precedes each choice.
   assert second[0] == [[CLS, 10, SEP, 17, 18, 10 + i, SEP] for i in (1, 2, 3)]
-  # Only what is too long is cut, and an empty choice is one too.
+  # Only choices that are too long are cut; an empty choice is valid.
   assert third[0][1] == [CLS, 10, 11, 12, 13, 14, SEP, 10, 11, 12, 13, 14, SEP]
   assert third[0][2] == [CLS, *range(10, 17), SEP, SEP, PAD, PAD, PAD]
   assert rows.values["sequence_lengths"].tolist() == [
@@ -93,7 +90,7 @@ def test_an_encoder_of_one_type_and_two_separators():
 
 @pytest.mark.parametrize("pooler", [True, False])
 def test_scores_in_plain_numpy(pooler):
-  """Choice by choice, each alone and without padding."""
+  """Compares with each choice alone and without padding."""
   cfg = reference.config()
   app = make(cfg, pooler=pooler)
   params, batch = make_params(app, cfg), make_batch(app, length=16, fillers=2)
@@ -102,24 +99,24 @@ def test_scores_in_plain_numpy(pooler):
   assert ours.shape == (7, 3) and np.isfinite(ours).all()
   head = reference.as_float64(params["choice_head"])["dense"]
   rows = app.make_rows(EXAMPLES)
-  nats, hits = 0.0, 0
+  loss, correct = 0.0, 0
   for i, example in enumerate(EXAMPLES):
     expected = []
     for c, n in enumerate(rows.values["sequence_lengths"][i]):
-      ids, kinds = (
+      ids, types = (
         rows.tokens[name][i][c, :n] for name in ("input_ids", "token_type_ids")
       )
-      x = reference.encode(params["encoder"], cfg, ids, kinds, np.ones(n))[0]
+      x = reference.encode(params["encoder"], cfg, ids, types, np.ones(n))[0]
       if pooler:
         dense = reference.as_float64(params["pooler"])["dense"]
         x = np.tanh(x @ dense["kernel"] + dense["bias"])
       expected.append((x @ head["kernel"] + head["bias"]).item())
     np.testing.assert_allclose(ours[i], expected, atol=1e-4)
-    nats += reference.nats(np.array(expected), example.label)
-    hits += np.argmax(expected) == example.label
+    loss += reference.nats(np.array(expected), example.label)
+    correct += np.argmax(expected) == example.label
   terms, metrics = totals(app.loss(params, batch, None, False))
-  np.testing.assert_allclose(terms["choice"], (nats, 5), rtol=1e-4)
-  np.testing.assert_allclose(metrics["choice_accuracy"], (hits, 5))
+  np.testing.assert_allclose(terms["choice"], (loss, 5), rtol=1e-4)
+  np.testing.assert_allclose(metrics["choice_accuracy"], (correct, 5))
 
 
 def test_equals_transformers():
@@ -188,14 +185,14 @@ def test_predictions_score_and_tables():
   assert app.decode([], None, {}, {}) == []
 
 
-def test_describe_and_another_number_of_choices():
+def test_labels_and_another_number_of_choices():
   assert multiple_choice.describe_labels(EXAMPLES) == {"choices": 3}
   fewer = Example("a", ("b", "c"), label=0, where="y.tsv:7")
   with pytest.raises(DataError, match=r"y.tsv:7 has 2 choices; expected 3"):
     multiple_choice.describe_labels([*EXAMPLES, fewer])
   with pytest.raises(DataError, match=r"y.tsv:7 has 2 choices; expected 3"):
     make().make_rows([fewer])
-  # An imported model has not been told any number.
+  # An imported model has no number of choices.
   assert make(label_info={}).make_rows([fewer]).values["labels"].shape == (1,)
   unlabelled = EXAMPLES[0]._replace(label=None)
   with pytest.raises(DataError, match=r"x.tsv:2: no label; expected"):

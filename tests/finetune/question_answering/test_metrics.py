@@ -21,13 +21,13 @@ from maskedlm.finetune.question_answering.metrics import score_v1, score_v2
     ("a.", ""),
     ("it's 3.5%", "its 35"),
     ("[$5_000]", "5000"),
-    # Only ASCII's; and an article may be bounded by what is no letter.
+    # ASCII only; an article may be next to a character that is no letter.
     ("“the” —£5", "“ ” —£5"),
     ("an’s", "’s"),
     ("中文。 the。", "中文。 。"),
-    # Whitespace is Unicode's: no-break and ideographic spaces.
+    # Unicode whitespace: no-break and ideographic spaces.
     ("New\u00a0York\u3000City\n", "new york city"),
-    # Case is Unicode's, composition is kept: é in two ways is two answers.
+    # Unicode case; composition is kept, so two forms of é differ.
     ("ÉCOLE İ", "école i̇"),
     ("CAFE\u0301", "cafe\u0301"),
     ("caf\u00e9", "caf\u00e9"),
@@ -63,7 +63,7 @@ def test_scores_that_both_versions_share(predicted, gold, exact, f1):
 @pytest.mark.parametrize(
   ("predicted", "gold", "v1", "v2"),
   [
-    # Nothing of it is left: no common word, so F1 is 0 in 1.1; in 2.0 both
+    # Nothing is left: no common word, so F1 is 0 in 1.1; in 2.0 both
     # are empty, which agrees.
     ("The", ["the"], (1, 0), (1, 1)),
     ("", ["The"], (1, 0), (1, 1)),
@@ -82,7 +82,7 @@ def test_gold_answers_that_are_empty_once_normalised(predicted, gold, v1, v2):
 def test_no_gold_answer():
   assert score_v2("", []) == (1, 1)
   assert score_v2("cat", []) == (0, 0)
-  assert score_v2("The", []) == (1, 1)  # The script's way, too.
+  assert score_v2("The", []) == (1, 1)  # As in the script.
 
 
 def test_evaluate_v1():
@@ -90,7 +90,7 @@ def test_evaluate_v1():
   values = metrics.evaluate_v1(
     gold, {"a": "the cat", "b": "big black cat", "d": "the", "z": "dog"}
   )
-  # c has no prediction: 0, and it counts. z is no question.
+  # c has no prediction and counts as 0; z is not a question.
   assert values == pytest.approx({"exact_match": 2 / 4, "f1": 1.8 / 4})
 
 
@@ -118,7 +118,7 @@ def test_evaluate_v2():
   # Missing: 0.
   some = {key: ANSWERS[key] for key in "abc"}
   assert metrics.evaluate_v2(GOLD, some)["f1"] == pytest.approx(1.8 / 5)
-  # A breakdown of nothing is left out.
+  # Metrics of empty groups are left out.
   assert set(metrics.evaluate_v2({"c": []}, {"c": ""})) == {
     "exact_match",
     "f1",
@@ -127,7 +127,7 @@ def test_evaluate_v2():
 
 
 def test_best_thresholds():
-  """Never to answer: 2 of 5. Answering in the order of the odds adds:
+  """Never answering scores 2 of 5. Answering in the order of the odds adds:
   a +1, c -1, b 0.8 (exact 0), d 0 (its answer is empty), e 0.5 (exact 0)."""
   odds = {"a": -3.0, "c": -1.0, "b": 0.5, "d": 1.0, "e": 4.0}
   # Totals of F1: 2, 3, 2, 2.8, 2.8, 3.3; exact: 2, 3, 2, 2, 2, 2.
@@ -139,7 +139,7 @@ def test_best_thresholds():
       "best_f1_threshold": 4.0,
     }
   )
-  # Beyond the last; what it calibrates to gives the same score.
+  # Above the last; the calibrated threshold gives the same score.
   assert metrics.calibrate_threshold(GOLD, ANSWERS, odds) == 5.0
   odds["e"] = -2.0  # 2, 3, 3.5, 2.5, 3.3, 3.3: e is the last to be answered.
   found = metrics.best_thresholds(GOLD, ANSWERS, odds)
@@ -150,7 +150,7 @@ def test_best_thresholds():
   )  # Midway to c.
 
 
-def test_where_never_to_answer_is_best():
+def test_never_answering_may_be_best():
   gold = {"a": [], "b": ["cat"], "c": []}
   answers = {"a": "x", "b": "dog", "c": "y"}
   odds = {"a": 3.0, "b": 5.0, "c": 7.0}
@@ -161,7 +161,7 @@ def test_where_never_to_answer_is_best():
 
 
 def test_a_threshold_never_lies_between_equal_odds():
-  """a and b can only be answered together; the script believes otherwise."""
+  """a and b can only be answered together, unlike in the script."""
   gold = {"a": ["cat"], "b": [], "c": ["cat"]}
   answers = dict.fromkeys("abc", "cat")
   odds = {"a": 1.0, "b": 1.0, "c": 9.0}
@@ -172,7 +172,7 @@ def test_a_threshold_never_lies_between_equal_odds():
 
 
 def test_calibrate_is_the_best_of_all_thresholds():
-  """By trying them, on random sets with many ties."""
+  """Tries all of them, on random sets with many ties."""
   draw = random.Random(5)
   for _ in range(200):
     keys = [str(i) for i in range(draw.randrange(1, 9))]
@@ -225,7 +225,7 @@ def test_against_transformers():
     return "".join(draw.choice(words) + " " * draw.randrange(2) for _ in "abc")
 
   for _ in range(500):
-    predicted, wanted = text(), text()
-    found = score_v2(predicted, [wanted])
-    assert found.exact_match == peer.compute_exact(wanted, predicted)
-    assert found.f1 == pytest.approx(peer.compute_f1(wanted, predicted))
+    predicted, gold = text(), text()
+    found = score_v2(predicted, [gold])
+    assert found.exact_match == peer.compute_exact(gold, predicted)
+    assert found.f1 == pytest.approx(peer.compute_f1(gold, predicted))

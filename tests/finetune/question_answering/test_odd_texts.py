@@ -48,12 +48,12 @@ def odd_tokenizer(request):
 
 
 def test_answers_are_exact_parts_of_odd_texts(odd_tokenizer):
-  """Any span of tokens, and any gold answer through its tokens and back."""
+  """Checks spans of tokens, and gold answers mapped to tokens and back."""
   draw = random.Random(11)
   for _ in range(60):
     text = odd_text(draw)
     offsets = odd_tokenizer.encode(text).offsets
-    # Tokens in order, none of them reversed.
+    # Tokens are in order, and none is reversed.
     assert (offsets[:, 0] <= offsets[:, 1]).all()
     assert (np.diff(offsets, axis=0) >= 0).all()
     n = len(offsets)
@@ -74,14 +74,14 @@ def test_answers_are_exact_parts_of_odd_texts(odd_tokenizer):
       begin = text.find(answer, begin) if answer else begin
       example = Example("", text, "", (GoldAnswer(answer, begin),))
       tokens = answer_tokens(example, offsets)
-      if tokens is None:  # Nothing that a token stands for.
+      if tokens is None:  # No token covers the answer.
         covered = np.zeros(len(text) + 1)
         for a, b in offsets:
           covered[a:b] = 1
         assert not covered[begin : begin + len(answer)].any()
         continue
       a, b = answer_characters(text, offsets, *tokens)
-      # All of the answer that tokens stand for, and no token more.
+      # All tokens that overlap the answer, and no others.
       found = range(a, b)
       inside = (offsets[:, 0] < begin + len(answer)) & (offsets[:, 1] > begin)
       for first, last in offsets[inside]:
@@ -91,7 +91,7 @@ def test_answers_are_exact_parts_of_odd_texts(odd_tokenizer):
 
 
 def test_whole_words_come_back_as_they_are(odd_tokenizer):
-  """Answers whose borders are those of tokens: most of real data."""
+  """Checks answers that begin and end with a token, as most do."""
   words = [
     "caf\u00e9",
     "nai\u0308ve",

@@ -12,7 +12,7 @@ from maskedlm.finetune.question_answering.rows import answer_characters
 
 
 def outputs_of(rows):
-  """[(null, {(first, last): score})] of each row -> what the device gives."""
+  """Returns Outputs, given (null, {(first, last): score}) of each row."""
   return {
     "null": [np.float32(null) for null, _ in rows],
     "spans": [
@@ -53,14 +53,14 @@ def test_n_best_over_the_windows():
   assert [n["score"] for n in made["nbest"]] == pytest.approx(list(shares))
   assert (made["id"], made["question"]) == ("q1", example.question)
   assert {k: made[k] for k in made["nbest"][0]} == made["nbest"][0]
-  assert "null_odds" not in made  # In 1.1 there is an answer.
+  assert "null_odds" not in made  # In 1.1 there is always an answer.
   json.dumps(made)
   (two,) = decode([example], outputs, n_best=2)
   assert [n["answer"] for n in two["nbest"]] == ["a b", "i j k"]
   assert question_answering.format_prediction(made) == f"a b\t{shares[0]:.3f}"
 
 
-def test_no_answer_is_as_likely_as_in_the_window_that_says_it_least():
+def test_the_window_where_no_answer_is_least_likely_decides():
   outputs = outputs_of([(9.0, {(0, 0): 1.0}), (2.5, {(8, 8): 2.0})])
   (made,) = decode(EXAMPLES[1:2], outputs, allow_impossible=True)
   assert made["null_odds"] == pytest.approx(2.5 - 2.0)
@@ -82,7 +82,7 @@ def test_the_threshold():
     (made,) = decode(EXAMPLES[1:2], outputs, tuned, **options)
     return made["answer"], made["start"]
 
-  # null_odds are 0.5: no answer if they are above.
+  # null_odds are 0.5: no answer if they exceed the threshold.
   assert answer(0.4) == ("", None)
   assert answer(0.5) == ("i", 16)
   assert answer(-3.0) == ("", None)
@@ -104,7 +104,7 @@ def test_a_text_without_tokens_has_no_answer(allow_impossible):
 
 
 def test_whitespace_tokens_are_no_answers():
-  """A token of whitespace alone has an empty span, where it ends."""
+  """A token of whitespace alone has an empty span at its end."""
   text = "ab  \n cd"
   offsets = np.array([[0, 2], [6, 6], [6, 8]], np.int32)
   assert answer_characters(text, offsets, 0, 1) == (0, 2)
@@ -116,7 +116,7 @@ def test_whitespace_tokens_are_no_answers():
 
 
 def test_calibrate_and_score():
-  """q1's best answer is "f g", right, q2's is "i", where there is none."""
+  """q1's best answer, "f g", is correct; q2's is "i", but it has none."""
   app = make(allow_impossible=True)
   examples = EXAMPLES[1:3]
   rows = app.make_rows(examples)
@@ -145,7 +145,7 @@ def test_calibrate_and_score():
     "best_f1_threshold": -1.0,
   }
   assert app.score(examples, predictions) == expected
-  # With another threshold it is worse, and what is best is the same.
+  # Another threshold is worse; the best scores stay the same.
   bold = app.decode(examples, rows, outputs, {"null_threshold": 5.0})
   assert app.score(examples, bold) == {
     **expected,

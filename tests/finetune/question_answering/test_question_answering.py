@@ -26,11 +26,11 @@ make_batch = functools.partial(
 
 
 def token_scores(params, cfg, batch):
-  """[B, L, 2] from the reference's encoder, in numpy."""
+  """Returns [B, L, 2] from the reference encoder, in numpy."""
   dense = reference.as_float64(params["span_head"]["dense"])
   hidden = [
-    reference.encode(params["encoder"], cfg, ids, kinds, segments)
-    for ids, kinds, segments in zip(
+    reference.encode(params["encoder"], cfg, ids, types, segments)
+    for ids, types, segments in zip(
       batch["input_ids"],
       batch["token_type_ids"],
       batch["segment_ids"],
@@ -41,23 +41,23 @@ def token_scores(params, cfg, batch):
 
 
 def test_loss_by_hand():
-  """Softmax over [CLS] and the text alone, mean of start and end."""
+  """The softmax is over [CLS] and the text; start and end are averaged."""
   app, cfg = make(), reference.config()
   params, batch = make_params(app), make_batch(app)
   scores = token_scores(params, cfg, batch)
-  total, hits = 0, [0, 0]
+  total, correct = 0, [0, 0]
   for i, (begin, end) in enumerate(batch["context"]):
     places = [0, *range(begin, end)]
     for j, name in enumerate(("start", "end")):
       x = scores[i, places, j]
       gold = places.index(batch[name][i])
       total += (np.log(np.exp(x).sum()) - x[gold]) / 2
-      hits[j] += int(np.argmax(x)) == gold
+      correct[j] += int(np.argmax(x)) == gold
   compute = jax.jit(lambda *xs: totals(app.loss(*xs)), static_argnums=3)
   terms, stats = compute(params, batch, jax.random.key(0), False)
   np.testing.assert_allclose(terms["answer"], (total, 6), rtol=1e-5)
   for j, name in enumerate(("start_accuracy", "end_accuracy")):
-    assert tuple(map(float, stats[name])) == (hits[j], 6)
+    assert tuple(map(float, stats[name])) == (correct[j], 6)
 
 
 def test_padding_and_fillers_count_nothing():
@@ -65,8 +65,8 @@ def test_padding_and_fillers_count_nothing():
   letters.check_padding_counts_nothing(app, examples=EXAMPLES, length=LENGTH)
 
 
-def test_left_to_right_no_answer_is_said_of_the_last_token():
-  """[CLS] has seen nothing: its scores would be those of any text."""
+def test_left_to_right_the_last_token_scores_no_answer():
+  """A causal [CLS] has not seen the text, so its scores can't depend on it."""
   cfg = reference.config(causal=True)
   app = make(cfg)
   params = make_params(app, cfg)
@@ -127,7 +127,7 @@ def test_outputs_are_of_the_text_and_do_not_depend_on_padding():
   np.testing.assert_allclose(
     found["null"], scores[:, 0].sum(axis=-1), rtol=1e-4
   )
-  # The second window of q1: the text's tokens 5 to 10 in the places 6 to 11.
+  # The second window of q1 has the text's tokens 5 to 10 at 6 to 11.
   best = max(
     (scores[2, a, 0] + scores[2, b, 1], a - 1, b - 1)
     for a in range(6, 12)
@@ -158,7 +158,7 @@ def test_a_length_that_leaves_no_room():
   make(length=97, max_query=64, max_answer_length=30)
 
 
-def test_describe():
+def test_labels():
   label_info = question_answering.describe_labels(EXAMPLES[:3])
   assert label_info == {"questions": 3, "impossible": 1}
   with pytest.raises(DataError, match=r"no answers; expected"):

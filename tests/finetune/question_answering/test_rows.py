@@ -27,12 +27,12 @@ def test_rows():
     [CLS, 31, 32, 33, SEP, 14, 15, 16, 17, 18, 19, 20, SEP],
     [CLS, 33, SEP, SEP],
   ]
-  for ids, kinds in zip(*rows.tokens.values(), strict=True):
+  for ids, type_ids in zip(*rows.tokens.values(), strict=True):
     question = ids.tolist().index(SEP) + 1
-    assert kinds.tolist() == [0] * question + [1] * (len(ids) - question)
+    assert type_ids.tolist() == [0] * question + [1] * (len(ids) - question)
   assert rows.example.tolist() == [0, 1, 1, 2, 2, 3]
   assert rows.notes[0] == "questions cut to task.max_query=3: 1"  # q1's.
-  assert not rows.truncated  # Of the texts nothing is lost.
+  assert not rows.truncated  # No token of the texts is lost.
   values = {name: x.tolist() for name, x in rows.values.items()}
   assert values == {
     "context": [[4, 9], [5, 12], [5, 12], [5, 12], [5, 12], [3, 3]],
@@ -57,7 +57,7 @@ def test_roberta_has_two_separators():
   assert max(rows.lengths) == LENGTH
 
 
-def test_a_window_that_has_half_of_the_answer_is_trained_to_have_none():
+def test_a_window_with_half_of_the_answer_has_none():
   examples = [EXAMPLES[1]._replace(answers=(GoldAnswer("g h", 12),))]
   values = make().make_rows(examples).values
   assert values["start"].tolist() == [0, 7]
@@ -75,7 +75,7 @@ def test_an_answer_that_begins_or_ends_within_a_token():
 
 
 def official_windows(count, capacity, stride):
-  """run_squad.py's windows, and the one in which each token is read off."""
+  """Returns run_squad.py's windows, and the window that keeps each token."""
   spans, begin = [], 0
   while True:
     size = min(count - begin, capacity)
@@ -99,13 +99,13 @@ def official_windows(count, capacity, stride):
 
 @pytest.mark.parametrize("count", [1, 316, 317, 318, 444, 500, 1001])
 def test_windows_are_those_of_run_squad(count):
-  """But the last, which reaches back as far as it can for more context."""
+  """The last window differs: it extends back as far as possible for context."""
   spans, owners = official_windows(count, 317, 128)
   found = answer_windows(count, 317, 128, 30)
   sizes = np.ones(count, np.int64)
   assert found == windows.cut_windows(
     sizes, 317, stride=128
-  )  # As long as they were.
+  )  # Unchanged, as answers fit the overlap.
   assert [w.begin for w in found[:-1]] == [begin for begin, _ in spans[:-1]]
   assert [w.end for w in found] == [begin + size for begin, size in spans]
   assert found[-1].begin == max(count - 317, 0)
@@ -148,11 +148,13 @@ def test_a_stride_that_would_lose_answers():
   assert rows.values["first"].tolist() == [0, 4, 8, 11, 0]
   assert rows.values["start"].tolist()[:4] == [0, 7, 0, 0]
   assert rows.values["end"].tolist()[:4] == [0, 8, 0, 0]
-  # What is only predicted is not spoken of.
+  # Unlabelled examples have no notes.
   assert make(stride=7).make_rows([long._replace(answers=None)]).notes == ()
-  # Eight tokens are in no window of seven.
+  # Eight tokens fit in no window of seven.
   wide = long._replace(answers=(GoldAnswer("d e f g h i j k", 6),))
-  none = long._replace(answers=())  # No answer is not a lost one.
+  none = long._replace(
+    answers=()
+  )  # A question without an answer has none to lose.
   assert make().make_rows([wide, none, *examples]).notes == [
     "questions cut to task.max_query=3: 3",
     "answers that no window contains whole: 1; they can be neither learnt nor "
@@ -178,7 +180,7 @@ def test_a_text_is_tokenised_once():
   assert sorted(calls) == sorted({e.context for e in EXAMPLES})
 
 
-def test_an_encoder_with_one_token_type_is_given_no_other():
+def test_an_encoder_with_one_token_type_gets_zeros():
   app = make(cfg=reference.config(type_vocab_size=1))
   assert not np.concatenate(
     app.make_rows(EXAMPLES).tokens["token_type_ids"]

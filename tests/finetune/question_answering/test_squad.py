@@ -1,4 +1,4 @@
-"""SQuAD's files: what is read, what is wrong with them, the official ones."""
+"""SQuAD's files: reading, errors, input lines, official predictions."""
 
 import json
 
@@ -41,7 +41,7 @@ def test_read(path):
       "Which?", CONTEXT, "q2", (GoldAnswer("😀", 37),), f"{path}: question q2"
     ),
   ]
-  assert found[0].context is found[1].context  # One string, however many.
+  assert found[0].context is found[1].context  # All examples share one string.
   assert squad.gold_answers(found) == {
     "q1": ["Bob", "Bob, of Köln"],
     "q2": ["😀"],
@@ -116,8 +116,8 @@ def test_an_answer_that_is_not_at_its_offset(path):
 
 
 @pytest.mark.parametrize("fix_offsets", [False, True])
-def test_an_answer_that_is_nowhere(path, fix_offsets):
-  # Another form of Unicode: K, o, a combining diaeresis, l, n.
+def test_an_answer_that_is_not_in_the_context(path, fix_offsets):
+  # Another Unicode form: K, o, a combining diaeresis, l, n.
   source = write(path, question(answers=[("Ko\u0308ln", 26)]))
   with pytest.raises(DataError, match=r"where the context has 'Köln,'; the"):
     read(source, fix_offsets=fix_offsets)
@@ -149,7 +149,7 @@ def test_fixed_offsets(path, capsys):
 
 
 def test_characters_are_code_points_in_any_spelling(path):
-  """JSON may spell an emoji as a pair of surrogates, and half of one."""
+  """JSON may contain an emoji as a pair of surrogates, or half a pair."""
   text = json.dumps(
     {
       "data": [
@@ -268,7 +268,7 @@ def test_files_without_answers_can_only_be_predicted(path):
 # --- Input of predict, official output ---
 
 
-def test_parse():
+def test_parse_question():
   assert squad.parse_question(
     '{"question": "Q?", "context": "C", "id": 7}'
   ) == Example("Q?", "C", "7")

@@ -10,7 +10,7 @@ from maskedlm.finetune.question_answering.squad import Example, GoldAnswer
 
 @pytest.fixture(scope="module")
 def tfds_dir(tmp_path_factory):
-  """Datasets with the features of TFDS' own squad, without TensorFlow."""
+  """Prepares datasets with the features of TFDS's squad, without TensorFlow."""
   tfds = pytest.importorskip("tensorflow_datasets")
   features = tfds.features
   answers = features.Sequence(
@@ -86,7 +86,7 @@ def test_tfds_version_2(tfds_dir):
 
 
 def test_tfds_knows_squad():
-  """The features of the real builders are those that are read."""
+  """TFDS's own builders have the features that are read."""
   tfds = pytest.importorskip("tensorflow_datasets")
   for version in ("v1.1", "v2.0"):
     features = tfds.builder(f"squad/{version}").info.features

@@ -1,4 +1,4 @@
-"""Relations: markers, rows, heads, predictions, and whole runs."""
+"""Relations: markers, rows, heads, predictions, labels."""
 
 import functools
 import json
@@ -33,7 +33,7 @@ LENGTH = 13
 
 
 def example(text, e1, e2, relation=None, **fields):
-  """The entities are given as letters of a text of letters."""
+  """Returns an example whose entities are given by their letters."""
   first, second = text.index(e1), text.index(e2)
   return Example(
     text,
@@ -69,7 +69,7 @@ def make(cfg=None, length=LENGTH, **options):
 
 def test_markers_are_the_first_unused_tokens():
   e1, e2 = relation_rows.make_markers(TOKENIZER)
-  # By their numbers: [unused1], [unused2], [unused3], [unused10].
+  # Sorted by their numbers: [unused1], [unused2], [unused3], [unused10].
   assert [x.tolist() for x in (*e1, *e2)] == [[3], [5], [4], [6]]
 
 
@@ -82,8 +82,8 @@ def test_the_markers_of_a_bert_vocabulary(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "bpe", "unigram"])
-def test_markers_are_spelt_where_there_are_none(kind):
-  """As they are in the middle of a text."""
+def test_markers_are_spelt_without_unused_tokens(kind):
+  """Spelt as in the middle of a text."""
   text = "the < e1 > cat < / e2 > and <e2> </e1> dog"
   size = {"wordpiece": 60, "bpe": 290, "unigram": 23}[kind]
   made = train_tokenizer(
@@ -142,7 +142,7 @@ def test_rows_with_markers():
   assert found == [
     [CLS, 10, 3, 11, 12, 5, 4, 13, 6, SEP],
     [CLS, 4, 10, 6, 11, 3, 12, 5, SEP],
-    # Of 11 tokens 13 - 2 - 4 = 7: e f g and two on each side.
+    # 13 - 2 - 4 = 7 of 11 tokens: e f g and two on each side.
     [CLS, 12, 13, 3, 14, 5, 15, 4, 16, 6, 17, 18, SEP],
   ]
   assert rows.truncated == 1
@@ -169,7 +169,7 @@ def test_no_example_has_no_rows():
   assert rows.values["spans"].shape == (0, 2, 2) and not len(rows.example)
 
 
-def test_a_relation_that_training_did_not_have():
+def test_an_unseen_relation():
   unknown = EXAMPLES[0]._replace(relation="A-C(e1,e2)", where="dev.txt:41")
   app = make()
   rows = app.make_rows([EXAMPLES[1], unknown])
@@ -179,7 +179,7 @@ def test_a_relation_that_training_did_not_have():
     "as 'A-C(e1,e2)' (dev.txt:41); they are left out of the loss and "
     "count as wrong",
   )
-  # Two relations of gold, of which one is right: f1 is a mean of 1 and 0.
+  # Gold has two relations, one is correct: f1 is the mean of 1 and 0.
   gold = [EXAMPLES[0]._replace(relation="A-B(e1,e2)"), unknown]
   scores = app.score(gold, [{"relation": "A-B(e1,e2)"}] * 2)
   assert (scores["recall"], scores["accuracy"]) == (1 / 2, 1 / 2)
@@ -229,8 +229,8 @@ def test_outputs_and_loss_by_hand(pair):
     for x, label in zip(expected, [3, 2, 0], strict=True)
   )
   np.testing.assert_allclose(terms["relation"], (total, 3), rtol=1e-3)
-  hits = sum(np.argmax(expected, axis=1) == [3, 2, 0])
-  assert tuple(map(float, stats["accuracy"])) == (hits, 3)
+  correct = sum(np.argmax(expected, axis=1) == [3, 2, 0])
+  assert tuple(map(float, stats["accuracy"])) == (correct, 3)
 
 
 def test_padding_and_fillers_count_nothing():
@@ -257,7 +257,7 @@ def predict(examples, logits):
   return app.decode(examples, app.make_rows(examples), outputs, {})
 
 
-def test_decode_show_and_export():
+def test_decode_format_and_export():
   found = predict(EXAMPLES, [[0, 0, 0, np.log(5)], [1, 0, 0, 0], [-1, 3, 0, 0]])
   assert found[0]["probabilities"] == pytest.approx(
     {"Other": 1 / 8, "A-B(e1,e2)": 1 / 8, "A-B(e2,e1)": 1 / 8, "kin": 5 / 8}
@@ -287,7 +287,7 @@ def test_decode_show_and_export():
 
 
 def test_score():
-  """kin is right; A-B has 1 gold, predicted Other, and 1 false: 0."""
+  """kin is correct; A-B has 1 gold, predicted as Other, and 1 false: 0."""
   found = predict(EXAMPLES, [[0, 0, 0, 2], [1, 0, 0, 0], [-1, 3, 0, 0]])
   values = make().score(EXAMPLES, found)
   assert (values["f1"], values["accuracy"]) == (0.5, pytest.approx(1 / 3))
@@ -297,7 +297,7 @@ def test_score():
     app.score([EXAMPLES[0]._replace(relation=None)], found[:1])
 
 
-def test_parse():
+def test_parse_line():
   marked = "\U0001f600 The <e1>cafe\u0301</e1> in <e2>中文</e2>"
   plain = relations.parse_line(marked)
   assert plain.text[slice(*plain.e1)] == "cafe\u0301"
@@ -329,7 +329,7 @@ def test_bad_input(line, message):
 # --- Options ---
 
 
-def test_describe():
+def test_labels():
   assert relations.describe_labels(EXAMPLES, Options()) == {"labels": LABELS}
   two = [EXAMPLES[0], EXAMPLES[0]._replace(relation="A-C(e1,e2)")]
   assert len(relations.describe_labels(two, Options())["labels"]) > 1
@@ -339,7 +339,7 @@ def test_describe():
     relations.describe_labels([EXAMPLES[0]._replace(relation=None)], Options())
 
 
-def test_the_relation_that_is_none_is_checked(capsys):
+def test_the_option_other_is_checked(capsys):
   with pytest.raises(
     ConfigError, match=r"but 'Other' is: --config\.task\.other"
   ):

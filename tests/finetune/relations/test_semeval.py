@@ -60,7 +60,7 @@ def test_odd_characters_keep_their_places():
   assert plain[slice(*e2)] == "文\U0001f468\u200d"
 
 
-def test_e2_may_come_first_and_one_may_hold_the_other():
+def test_e2_may_come_first_or_contain_e1():
   assert semeval.parse_entity_tags("<e2>a</e2> <e1>b</e1>", where="") == (
     "a b",
     (2, 3),
@@ -151,10 +151,10 @@ FOUND = [CE, EC, EC, MT, MT, "Other", CE, "Other", CE, TM, MT]
 
 
 def test_the_official_score_by_hand():
-  """By the definition: 3 of Cause-Effect are predicted right or backwards.
+  """By definition: 3 of Cause-Effect are predicted, correctly or reversed.
 
-  Cause-Effect: 2 right, 1 backwards, 5 predicted (1 for Message-Topic, 1 for
-  Other), 4 gold. Message-Topic: 1 right, 0 backwards, 4 predicted, 3 gold.
+  Cause-Effect: 2 correct, 1 reversed, 5 predicted (1 for Message-Topic, 1 for
+  Other), 4 gold. Message-Topic: 1 correct, 0 reversed, 4 predicted, 3 gold.
   """
   assert semeval.count_relations(GOLD, FOUND, other="Other") == {
     "Cause-Effect": (2, 1, 5, 4),
@@ -162,7 +162,7 @@ def test_the_official_score_by_hand():
   }
   p1, r1, p2, r2 = 2 / 5, 2 / 4, 1 / 4, 1 / 3
   f1, f2 = 2 * p1 * r1 / (p1 + r1), 2 * p2 * r2 / (p2 + r2)
-  # Without directions 3 of Cause-Effect are right.
+  # Without directions 3 of Cause-Effect are correct.
   u1 = 2 * (3 / 5) * (3 / 4) / (3 / 5 + 3 / 4)
   p, r = 3 / 9, 3 / 7
   assert semeval.evaluate_relations(GOLD, FOUND) == pytest.approx(
@@ -185,13 +185,13 @@ def test_relations_that_gold_lacks_are_not_averaged():
   assert semeval.evaluate_relations([CE, MT], [CE, "Other"])["f1"] == 0.5
 
 
-def test_nothing_but_other_gives_zero():
+def test_only_other_gives_zero():
   values = semeval.evaluate_relations(["Other"], ["Other"])
   assert values.pop("accuracy") == 1.0
   assert set(values.values()) == {0.0}
 
 
-def test_another_name_for_none():
+def test_another_name_for_other():
   values = semeval.evaluate_relations(["no", "kin"], ["no", "kin"], other="no")
   assert values["f1"] == 1.0
   assert semeval.evaluate_relations(["no", "kin"], ["kin", "kin"], other="no")[

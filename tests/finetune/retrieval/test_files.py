@@ -1,4 +1,4 @@
-"""Files of queries and passages: columns, lists, SQuAD's, what is wrong."""
+"""Files of queries and passages: columns, lists, SQuAD's, errors."""
 
 import json
 
@@ -23,7 +23,7 @@ def test_columns_and_their_usual_names(tmp_path):
   assert read(path, "query\tpassage\nwho?\tJane did\n") == [
     Example("who?", ("Jane did",), True, f"{path}:2")
   ]
-  # As the Hub's triplets are named; other columns are nobody's.
+  # The names of the Hub's triplets; other columns are ignored.
   made = read(path, "id\tanchor\tpositive\tnegative\n7\ta b\tc\td e\n")
   assert made[0][:2] == ("a b", ("c", "d e"))
   made = read(
@@ -32,7 +32,7 @@ def test_columns_and_their_usual_names(tmp_path):
     query=("q",),
     passage=("good",),
   )
-  assert made[0][:2] == ("a", ("c", "d"))  # An empty one is none.
+  assert made[0][:2] == ("a", ("c", "d"))  # An empty one is skipped.
 
 
 def test_lists_of_wrong_passages(tmp_path):
@@ -51,7 +51,7 @@ def test_lists_of_wrong_passages(tmp_path):
 
 
 def test_several_right_passages(tmp_path):
-  """An example each, with the same wrong ones: as FlagEmbedding's files."""
+  """Each makes an example with the same wrong ones (FlagEmbedding's files)."""
   path = tmp_path / "pairs.jsonl"
   lines = [
     {"query": "a", "pos": ["b", " ", "c"], "neg": ["d", ""]},
@@ -62,13 +62,13 @@ def test_several_right_passages(tmp_path):
     Example("a", ("c", "d"), True, f"{path}:1"),
     Example("e", ("f", "g", "[h"), True, f"{path}:2"),
   ]
-  # A table's text is a text, though it looks like a list.
+  # In a table, a text that looks like a list is a text.
   made = read(tmp_path / "x.tsv", 'query\tpos\tneg\na\t["b"]\t[1, 2]\n')
   assert made[0].passages == ('["b"]', "[1, 2]")
 
 
 @pytest.mark.parametrize(
-  ("fields", "said"),
+  ("fields", "message"),
   [
     ({"pos": []}, "pairs.jsonl:1: the passage is empty; expected a text"),
     (
@@ -82,12 +82,12 @@ def test_several_right_passages(tmp_path):
     ({"pos": ["b", None]}, r"null\]'; expected a text, or a list of texts"),
   ],
 )
-def test_lists_of_something_else(fields, said, tmp_path):
-  with pytest.raises(DataError, match=said):
+def test_lists_that_do_not_contain_texts(fields, message, tmp_path):
+  with pytest.raises(DataError, match=message):
     read(tmp_path / "pairs.jsonl", json.dumps({"query": "a", **fields}) + "\n")
 
 
-def test_files_without_names_of_columns(tmp_path):
+def test_files_without_a_header(tmp_path):
   path = tmp_path / "triples.tsv"
   path.write_text("who?\tJane did\tIt rained\n")
   options = retrieval.Options(header=("query", "passage", "negative"))
@@ -96,7 +96,7 @@ def test_files_without_names_of_columns(tmp_path):
   ]
 
 
-def test_passages_that_nobody_asks_for(tmp_path):
+def test_passages_without_a_query(tmp_path):
   path = tmp_path / "all.tsv"
   made = read(path, "query\tpassage\n\tb\n \tc\na\td\n")
   assert [example[:2] for example in made] == [
@@ -105,7 +105,7 @@ def test_passages_that_nobody_asks_for(tmp_path):
     ("a", ("d",)),
   ]
   with pytest.raises(DataError, match=r"all\.tsv:2: the query is empty; expec"):
-    retrieval.describe_labels(made)  # Nothing is to be learnt.
+    retrieval.describe_labels(made)  # There is nothing to learn.
 
 
 def test_questions_of_squad(tmp_path):
@@ -123,7 +123,7 @@ def test_questions_of_squad(tmp_path):
 
 
 @pytest.mark.parametrize(
-  ("text", "said"),
+  ("text", "message"),
   [
     ("text\tpassage\na\tb\n", r"pairs.tsv:2: no column 'query' or 'question'"),
     ("query\ttext\na\tb\n", r"pairs.tsv:2: no column 'passage' or 'positive'"),
@@ -131,18 +131,18 @@ def test_questions_of_squad(tmp_path):
     ("query\tpassage\na\n", r"pairs.tsv:2: the row has 1 columns; expected 2"),
   ],
 )
-def test_bad_files(tmp_path, text, said):
-  with pytest.raises(DataError, match=said):
+def test_bad_files(tmp_path, text, message):
+  with pytest.raises(DataError, match=message):
     read(tmp_path / "pairs.tsv", text)
 
 
-def test_a_line_of_predict():
+def test_parse_line():
   assert files.parse_line("who?\tJane.\tNobody.") == Example(
     "who?", ("Jane.", "Nobody."), is_gold=False
   )
   line = json.dumps({"query": "who?", "passages": ["Jane.", "a\tb"]})
   assert files.parse_line(line).passages == ("Jane.", "a\tb")
-  # What is no text becomes U+FFFD.
+  # Half a surrogate pair becomes U+FFFD.
   assert files.parse_line("a\udc80\tb\ud800")[:2] == ("a\ufffd", ("b\ufffd",))
   line = r'{"query": "a", "passages": ["b\ud800"]}'
   assert files.parse_line(line).passages == ("b\ufffd",)

@@ -1,7 +1,4 @@
-"""Retrieval: rows, cosines, loss, ranks, and a run.
-
-The files are tested in test_passages.py.
-"""
+"""Retrieval: rows, cosines, loss, ranks."""
 
 import functools
 import json
@@ -56,7 +53,7 @@ def test_rows():
     [CLS, 12, SEP, PAD, PAD],
     [CLS, 13, 14, 15, SEP],
   ]
-  # Where there is no second passage an empty one stands, which is none.
+  # A missing second passage becomes an empty text with the id NONE.
   assert rows.tokens["input_ids"][1].tolist() == [
     [CLS, 16, SEP, *[PAD] * 6],
     [CLS, *range(17, 21), 10, 11, 12, SEP],
@@ -76,11 +73,11 @@ def test_rows():
   batch = make_batch(make(), fillers=1)
   assert batch["segment_ids"].sum(axis=-1).tolist() == [
     *rows.values["sequence_lengths"].tolist(),
-    [1, 1, 1],  # A filler sees itself.
+    [1, 1, 1],  # A filler attends to itself.
   ]
 
 
-def test_what_is_written_before_texts():
+def test_prefixes():
   app = make(query_prefix="k ", passage_prefix="j i ")
   rows = app.make_rows([EXAMPLES[0], EXAMPLES[2]])
   assert rows.tokens["input_ids"][1].tolist() == [
@@ -88,7 +85,7 @@ def test_what_is_written_before_texts():
     [CLS, 19, 18, 12, SEP],
     [CLS, 19, 18, 17, SEP],
   ]
-  # What there is none of has no text to be written before.
+  # Missing passages get no prefix.
   assert rows.values["passage_ids"].tolist() == [[0, 1], [0, 2]]
   options = Options(query_prefix="q: ")
   assert retrieval.sentence_pooling(options)["prompts"] == {"query": "q: "}
@@ -109,8 +106,8 @@ def test_sequences_are_padded_by_hand():
   assert lengths.tolist() == [[3, 1], [1, 1]]
 
 
-def test_what_a_query_is_compared_with():
-  """By hand: vectors at multiples of 10 degrees, so cosines are of those."""
+def test_cosine_scores_by_hand():
+  """Vectors are at multiples of 10 degrees, so cosines are of these."""
   degrees = np.array(
     [[0, 10, 50], [20, 80, 0], [40, 10, 30], [0, 60, 10], [70, 90, 20]]
   )
@@ -126,7 +123,7 @@ def test_what_a_query_is_compared_with():
 
   none = "none"
   expected = [
-    # [own, its negative], the others' in turn; "e" answers "a b" as well.
+    # [own, its negative], then the others'; "e" also answers "a b".
     [
       [of(0, 10), of(0, 50)],
       [of(0, 80), none],
@@ -151,12 +148,12 @@ def test_what_a_query_is_compared_with():
   ]
   shown = np.where(found < -1e8, none, np.vectorize("{:.4f}".format)(found))
   assert shown[:3, :5].tolist() == expected
-  assert (shown[:5, 5] == none).all()  # A filler's passages answer nobody.
+  assert (shown[:5, 5] == none).all()  # A filler's passages are no candidates.
 
 
 @pytest.mark.parametrize("pool", ["mean", "cls"])
 def test_loss_in_plain_numpy(pool):
-  """Text by text, each alone and without padding."""
+  """Compares with each text alone and without padding."""
   cfg = reference.config()
   app = make(cfg, pool=pool, temperature=0.2)
   params, batch = make_params(app, cfg), make_batch(app, length=16, fillers=2)
@@ -172,23 +169,23 @@ def test_loss_in_plain_numpy(pool):
       x[i, c] = one / np.linalg.norm(one)
   ours = np.asarray(jax.jit(app.outputs)(params, batch)["vectors"])
   np.testing.assert_allclose(ours[:5], x, atol=1e-5)
-  wrong = [  # (example, column) that each query is told apart from.
+  wrong = [  # (example, column) of the wrong passages of each query.
     [(0, 2), (1, 1), (2, 2), (4, 1), (4, 2)],
     [(0, 1), (0, 2), (2, 1), (2, 2), (3, 1), (3, 2), (4, 1), (4, 2)],
     [(0, 2), (1, 1), (2, 2), (3, 1), (4, 1), (4, 2)],
-    # The same query as the first, whose passage is this one's negative: what
-    # the file says of this example counts.
+    # The first example has the same query, and its passage is this one's
+    # negative: this example's own line counts.
     [(0, 2), (1, 1), (2, 1), (2, 2), (3, 2), (4, 1), (4, 2)],
     [(0, 1), (0, 2), (1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (4, 2)],
   ]
-  nats = hits = 0
+  loss = correct = 0
   for i, others in enumerate(wrong):
     logits = np.array([x[i, 0] @ x[j] for j in [(i, 1), *others]]) / 0.2
-    nats += reference.nats(logits, 0)
-    hits += np.argmax(logits) == 0
+    loss += reference.nats(logits, 0)
+    correct += np.argmax(logits) == 0
   terms, metrics = totals(app.loss(params, batch, None, False))
-  np.testing.assert_allclose(terms["retrieval"], (nats, 5), rtol=1e-4)
-  np.testing.assert_allclose(metrics["in_batch_accuracy"], (hits, 5))
+  np.testing.assert_allclose(terms["retrieval"], (loss, 5), rtol=1e-4)
+  np.testing.assert_allclose(metrics["in_batch_accuracy"], (correct, 5))
 
 
 def test_equals_sentence_transformers():
@@ -217,8 +214,8 @@ def test_equals_sentence_transformers():
   np.testing.assert_allclose(total / weight, theirs.item(), rtol=1e-5)
 
 
-def test_negatives_are_those_of_all_devices():
-  """One device or 8, each example alone on its own: loss and gradient."""
+def test_negatives_come_from_all_devices():
+  """Loss and gradient are equal on one device and on 8, one example on each."""
   cfg = reference.config()
   app = make(cfg)
   params, batch = make_params(app, cfg), make_batch(app, length=16, fillers=3)
@@ -241,7 +238,7 @@ def test_negatives_are_those_of_all_devices():
   )
 
 
-def test_packed_or_not_it_is_the_same():
+def test_packing_does_not_change_the_loss():
   cfg = reference.config()
   app = make(cfg)
   params, rows = make_params(app, cfg), app.make_rows(EXAMPLES)
@@ -259,7 +256,7 @@ def test_packed_or_not_it_is_the_same():
   )
   batch = packed.batch_at(0)
   assert batch["packed"]["input_ids"].shape[1] in (3, 5)
-  # It is what the encoder reads.
+  # The encoder reads the packed rows.
   read = masked_lm.encoder_inputs(multi_sequence.flatten_sequences(batch))[
     "input_ids"
   ]
@@ -287,7 +284,7 @@ def test_ranks_by_hand(monkeypatch):
       on_circle(12, 10, 50),  # c, then i 20, e 0: but e is right, too.
       on_circle(20, 80, 0),  # i, then c and h, e, d e f, and only then this.
       on_circle(31, 10, 30),  # h 30, i 20, "d e f" 50, c.
-      on_circle(12, 0, 10),  # Its c counts as right; i is nearer than e.
+      on_circle(12, 0, 10),  # c counts as correct here; i is nearer than e.
       on_circle(20, 90, 20),  # The last of 7.
     ]
   }
@@ -310,14 +307,14 @@ def test_ranks_by_hand(monkeypatch):
   assert retrieval.format_tables(made)["ranks.tsv"].splitlines()[:4] == [
     *("k\trecall", "1\t0.2000", "2\t0.4000", "5\t0.6000")
   ]
-  # Where all are equal nothing was found.
+  # If all are equal, the rank is the last.
   same = {"vectors": [on_circle(5, 5, 5)] * 5}
   ranks = [p["rank"] for p in app.decode(EXAMPLES, rows, same, {})]
   assert ranks == [6, 7, 7, 6, 7]
 
 
-def test_ranks_among_given_passages_too():
-  """Those of examples without a query; by hand."""
+def test_passages_without_a_query_are_searched_too():
+  """By hand; examples without a query add passages."""
   app = make()
   others = [Example("", ("k", "j"), where="y.tsv:2"), Example("", ("c",))]
   examples = [*EXAMPLES[:2], *others]
@@ -348,7 +345,7 @@ def test_ranks_among_given_passages_too():
   assert "\n2\t0.5000\n" in retrieval.format_tables(made)["ranks.tsv"]
   with pytest.raises(DataError, match=r"y\.tsv:2: neither this nor any other"):
     app.require_labels(others)
-  # They are wrong answers to others' queries, and have no loss.
+  # They are wrong passages of other queries, and have no loss.
   batch = batching.gather_rows(rows, np.array([0, 2]), LENGTH, PAD)
   x = jnp.float32(np.stack([outputs["vectors"][i] for i in (0, 2)]))
   cosines = np.asarray(retrieval.cosine_scores(x, batch))
@@ -356,9 +353,9 @@ def test_ranks_among_given_passages_too():
     cosines[0], np.cos(np.radians([2, 38, 8, 78])), atol=1e-6
   )
   cfg = reference.config()
-  terms, hits = make(cfg).loss(make_params(app, cfg), batch, None, False)
+  terms, stats = make(cfg).loss(make_params(app, cfg), batch, None, False)
   assert terms["retrieval"][1].tolist() == [1, 0]
-  assert hits["in_batch_accuracy"][1].tolist() == [1, 0]
+  assert stats["in_batch_accuracy"][1].tolist() == [1, 0]
 
 
 def test_lines_are_compared_with_their_own_passages():
@@ -383,16 +380,16 @@ def test_lines_are_compared_with_their_own_passages():
   assert app.decode([], None, {}, {}) == []
 
 
-def test_a_start_that_makes_vectors_otherwise_is_told():
-  def told(**sentences):
-    said, meta = [], {"task": {"sentences": sentences} if sentences else {}}
+def test_another_pooling_of_init_from_is_logged():
+  def log(**sentences):
+    lines, meta = [], {"task": {"sentences": sentences} if sentences else {}}
     start = types.SimpleNamespace(meta=meta)
     made = retrieval.sentence_pooling(Options(query_prefix="q: "))
-    initial_params.check_sentence_pooling(start, made, said.append)
-    return said
+    initial_params.check_sentence_pooling(start, made, lines.append)
+    return lines
 
-  assert told() == told(pool="mean", normalize=True, length=9) == []
-  assert told(pool="cls", normalize=True, prompts={"query": "x: "}) == [
+  assert log() == log(pool="mean", normalize=True, length=9) == []
+  assert log(pool="cls", normalize=True, prompts={"query": "x: "}) == [
     "init_from made the vectors of texts with pool 'cls' (here 'mean'), "
     "prompts {'query': 'x: '} (here {'query': 'q: '})"
   ]

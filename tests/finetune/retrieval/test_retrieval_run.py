@@ -1,4 +1,4 @@
-"""A run of retrieval: what it learns, and what embed and export make of it."""
+"""A run of retrieval: it learns, and embed and export use its vectors."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from maskedlm.interop.huggingface import exporter
 
 
 def write(path, count, seed):
-  """The passage with the query's rare word answers it."""
+  """Writes queries; the passage with the query's rare words answers it."""
   rng, lines = np.random.default_rng(seed), ["query\tpassage\n"]
   rare = ["cat", "mat", "dog", "house", "film", "book", "table", "paris"]
   common = ["the", "on", "and", "a", "with", "is", "it", "in"]
@@ -41,23 +41,23 @@ def test_a_run_learns_and_its_vectors_are_embeds(tmp_path, capsys):
   c.task.pool, c.task.query_prefix = "cls", "it is the "
   result = run.finetune(c, tmp_path / "run")
   assert result["best_metric"] == "mrr@10"
-  said = capsys.readouterr().err
-  # By chance it would be 0.12 of 25; both words of a query tell 8 * 7 apart.
+  log = capsys.readouterr().err
+  # By chance it would be 0.12 of 25; two words distinguish 8 * 7 passages.
   assert result["mrr@10"] > 0.6
   assert (tmp_path / "run" / "ranks.tsv").is_file()
   model = predict.open_model(tmp_path / "run")
-  # Of the 2 x 16 texts of a batch, not of the longer one of each pair.
+  # Padding counts the 2 x 16 texts of a batch, not the longer of each pair.
   examples = model.task.read_examples(
     str(tmp_path / "train.tsv"), model.options
   )
   lengths = model.app.make_rows(examples).values["sequence_lengths"]
-  assert "a batch's 32 rows being packed in" in said
-  assert f"{1 - lengths.mean() / 24:.1%} if each were padded to 24" in said
+  assert "a batch's 32 rows being packed in" in log
+  assert f"{1 - lengths.mean() / 24:.1%} if each were padded to 24" in log
   texts = ["the cat is a dog", "dog on a cat", "paris in the film"]
   example = model.task.parse_line("\t".join(texts), model.options)
   (made,) = predict.predict(model, [example])
   assert made["passage"] == "dog on a cat"
-  # Nobody need say again what stands for a text.
+  # The checkpoint knows the pooling.
   x = api.load(tmp_path / "run").embed([f"it is the {texts[0]}", *texts[1:]])
   np.testing.assert_allclose(made["cosines"], x[1:] @ x[0], atol=1e-5)
   peer = pytest.importorskip("sentence_transformers")

@@ -19,7 +19,7 @@ def names(chosen):
 
 
 FOUND = candidates(
-  (1.0, "A", 0, 3),  # Crosses the next one, is worse.
+  (1.0, "A", 0, 3),  # Crosses the next one, and is worse.
   (2.0, "B", 2, 5),
   (1.5, "C", 3, 4),  # Within it.
   (-1.0, "A", 5, 7),
@@ -45,7 +45,7 @@ def test_nested_decoding_by_hand():
     ("B", 2, 5),
     ("C", 3, 4),
   ]
-  # With one end in common spans are within each other.
+  # Spans with a common end are nested.
   same = candidates((3, "A", 0, 2), (2, "B", 0, 4), (1, "C", 2, 4))
   found = decode.without_crossings(same)
   assert names(found) == [("A", 0, 2), ("B", 0, 4), ("C", 2, 4)]
@@ -98,7 +98,7 @@ def test_threshold_at_the_borders():
   assert decode.calibrate_threshold([[]], gold) == (0.0, 0.0)
   wrong = [candidates((5.0, "B", 0, 1))]
   assert decode.calibrate_threshold(wrong, gold) == (0.0, 0.0)
-  # All of them: a bit below the lowest.
+  # All of them: just below the lowest.
   assert decode.calibrate_threshold([candidates((-4.0, "A", 0, 1))], gold) == (
     -4.5,
     1.0,
@@ -109,7 +109,7 @@ def test_threshold_at_the_borders():
     1.5,
     pytest.approx(2 / 3),
   )
-  # As good as each other: the one nearer to the argmax.
+  # Equally good: the one nearer to the argmax.
   gold = [[Entity("A", 0, 1), Entity("A", 2, 3)]]
   given = candidates(
     (9.0, "A", 0, 1), (8.0, "A", 4, 5), (7.0, "A", 6, 7), (0.5, "A", 2, 3)

@@ -1,4 +1,4 @@
-"""Layers of BIO columns: read, written, and what is wrong with them."""
+"""Layers of BIO columns: reading, writing, errors."""
 
 import random
 
@@ -91,7 +91,7 @@ def test_ill_formed_layers_are_read_if_asked(file):
   assert sentence.spans == (Entity("X", 0, 1),)
 
 
-def test_a_missing_column_is_told(file):
+def test_a_missing_column(file):
   with pytest.raises(DataError, match="token_column=3, but the line has 2"):
     layered_files.read_layers(file("a\tO\n"), token_column=3)
 

@@ -24,10 +24,12 @@ def test_scores_by_hand():
     "precision": 3 / 4,
     "recall": 3 / 5,
   }
-  # Within others: gold B and A, found A and A; the label counts.
+  # Within others: gold has B and A, found are A and A; labels count.
   inner = metrics.evaluate_inner_spans(GOLD, MADE)
   assert inner["inner_f1"] == inner["inner_recall"] == 1 / 2
-  assert metrics.inner_spans(GOLD[1]) == []  # The same words are not within.
+  assert (
+    metrics.inner_spans(GOLD[1]) == []
+  )  # Spans of the same words are not nested.
   text = metrics.format_report(GOLD, MADE)
   lines = [line.split() for line in text.splitlines()]
   assert ["B", "0.0000", "0.0000", "0.0000", "1", "0", "0"] in lines
@@ -36,7 +38,7 @@ def test_scores_by_hand():
   assert ["5-8", "1.0000", "1.0000", "1.0000", "1", "1", "1"] in lines
 
 
-def test_widths_are_told_apart():
+def test_counts_by_width():
   spans = [[Entity("A", 0, width) for width in (1, 2, 3, 4, 5, 8, 9, 30)]]
   lines = metrics.format_report(spans, spans).splitlines()
   cells = [line.split() for line in lines if line]
@@ -44,7 +46,7 @@ def test_widths_are_told_apart():
   assert gold == {"1": "1", "2": "1", "3-4": "2", "5-8": "2", "9-": "2"}
 
 
-def test_what_limits_cost_by_hand():
+def test_reach_by_hand():
   sizes = [[1, 1, 4, 4, 1], [1]]
   labels = ["NULL", *sorted({s.type for spans in GOLD for s in spans})]
 
@@ -58,7 +60,7 @@ def test_what_limits_cost_by_hand():
     "too_wide": 0.0,
     "second_label": 0.2,
   }
-  # The first of one's two labels is unknown: the second takes its place.
+  # The first of two labels is unknown: the second takes its place.
   both = [(Entity("X", 0, 1), Entity("A", 0, 1))]
   assert reach_of(both, [[1]], max_words=5, capacity=20) == {
     "reachable": 0.5,
@@ -67,7 +69,7 @@ def test_what_limits_cost_by_hand():
     "second_label": 0.0,
   }
   reach = reach_of(GOLD, sizes, max_words=2, capacity=4)
-  # The whole sentence is wide in words; words 1 to 3 in tokens.
+  # The whole sentence has too many words; words 1 to 3 too many tokens.
   assert reach["too_wide"] == 0.4 and reach["reachable"] == pytest.approx(0.4)
   for capacity, share in ((5, 0), (4, 1)):  # Of 2 + 3 tokens.
     reach = reach_of(

@@ -1,4 +1,4 @@
-"""Labelled spans: windows, rows, loss, decoding, thresholds, scores, a run."""
+"""Labelled spans: rows, loss and predictions, unseen labels, configs."""
 
 import itertools
 import random
@@ -73,8 +73,8 @@ def test_labels_are_where_their_spans_are_scored():
   assert list(map(sorted, found)) == list(map(sorted, expected))
 
 
-def test_a_label_that_training_did_not_have():
-  """Told, in no loss, and wrong: the shares of the metrics by hand."""
+def test_an_unseen_label():
+  """It is reported, left out of the loss, and counts as wrong."""
   tokenizer = english_tokenizer("bpe")
   cfg = architecture(tokenizer)
   options = Options(max_span_words=2)
@@ -82,7 +82,7 @@ def test_a_label_that_training_did_not_have():
     tokenizer, cfg, {"labels": LABELS}, options, length=24
   )
   gold = (Entity("A", 0, 1), Entity("X", 1, 2), Entity("X", 2, 3))
-  gold += (Entity("B", 2, 3),)  # Of two, the one that the model has.
+  gold += (Entity("B", 2, 3),)  # Of two labels, the known one counts.
   example = Example(tuple("abc"), gold, lines=(7, 8, 9), where="dev.tsv:7")
   rows = app.make_rows([example])
   assert rows.notes == (
@@ -94,14 +94,14 @@ def test_a_label_that_training_did_not_have():
   ids = jnp.zeros((1, 1), jnp.int32)
   encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
   params = {"encoder": encoder["params"], **params}
-  # All scores are the same, below 0: NULL is chosen, and costs log 4.
+  # All scores are equal and below 0: NULL is chosen, at a loss of log 4.
   same = jax.tree.map(jnp.zeros_like, params["spans"])
   bias = jnp.full_like(same["label_dense"]["bias"], -1)
   same["label_dense"]["bias"] = bias
   params["spans"] = same
   batch = batching.gather_rows(rows, np.array([0]), 24, tokenizer.special.pad)
   terms, stats = totals(app.loss(params, batch, None, False))
-  # Of 3 + 2 spans one is not in the loss, and 3 are to be found.
+  # One of 3 + 2 spans is left out of the loss; gold has 3.
   np.testing.assert_allclose(terms["spans"], (4 * np.log(4), 4), rtol=1e-6)
   np.testing.assert_allclose(stats["span_recall"], (0, 3))
   found = [{"entities": [{"type": "A", "words": [0, 1]}]}]
@@ -115,7 +115,7 @@ LABELS = ["NULL", "A", "B", "C"]
 
 
 def sentences(rng, count=9, most=30):
-  """Examples with random spans, one label each; a long and an empty one."""
+  """Returns examples with random spans, one of them long, one empty."""
   vocabulary = [*set(" ".join(runs.TEXTS).split()), "xylophone", "\x00"]
   found = []
   for i in range(count):
@@ -150,7 +150,7 @@ def architecture(tokenizer):
 
 
 def run_batches(app, params, rows, batch_size=4):
-  """(loss summed over all batches, its weight, outputs by row)."""
+  """Returns (total loss, its weight, recall, outputs by row) of all batches."""
   batches = batching.heldout_batches(
     rows, batch_size=batch_size, buckets=(64,), pad=0, shard=(0, 1)
   )
@@ -169,7 +169,7 @@ def run_batches(app, params, rows, batch_size=4):
 
 @pytest.mark.parametrize("nested", [False, True])
 def test_loss_and_predictions_span_by_span(nested):
-  """Sentences that fit, each alone, every span scored on its own."""
+  """Compares with sentences one by one, each span scored on its own."""
   tokenizer, most = english_tokenizer("wordpiece"), 3
   cfg = architecture(tokenizer)
   options = Options(max_span_words=most, nested=nested)
@@ -190,7 +190,7 @@ def test_loss_and_predictions_span_by_span(nested):
 
   @jax.jit
   def logits_of(tokens, length):
-    """[64, T] of one row's ids, and of begins and ends of spans: [3, 64]."""
+    """Returns [64, T], given ids, begins and ends of spans: [3, 64]."""
     ids, begins, ends = tokens[:, None]
     real = (jnp.arange(64)[None] < length).astype(jnp.int32)
     x = Encoder(cfg).apply(encoder, ids, 0 * ids, real, train=False)
@@ -198,7 +198,7 @@ def test_loss_and_predictions_span_by_span(nested):
       {"params": params["spans"]}, x, begins, ends, train=False
     )[0]
 
-  nats, scored, gold, right = 0.0, 0, 0, 0
+  loss_by_hand, scored, gold, correct = 0.0, 0, 0, 0
   for example, prediction in zip(examples, predictions, strict=True):
     of_words = words.word_encoder(tokenizer)(example.words)
     row = [tokenizer.special.cls, *itertools.chain(*of_words)]
@@ -221,15 +221,15 @@ def test_loss_and_predictions_span_by_span(nested):
       log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
       for place, of_one in zip(places, log_p, strict=True):
         label = LABELS.index(truth.get(place, "NULL"))
-        nats -= of_one[label]
+        loss_by_hand -= of_one[label]
         scored += 1
         gold += label > 0
-        right += label > 0 and int(np.argmax(of_one)) == label
+        correct += label > 0 and int(np.argmax(of_one)) == label
         best = 1 + int(np.argmax(of_one[1:]))
         margin = of_one[best] - of_one[0]
         if margin > -0.4:
           candidates.append((margin, place, best, np.exp(of_one[best])))
-    # One after the other, the best first, as the words of the docs have it.
+    # One after the other, the best first, as documented.
     chosen = []
     for margin, (b, e), label, p in sorted(candidates, reverse=True):
       agrees = all(
@@ -248,8 +248,8 @@ def test_loss_and_predictions_span_by_span(nested):
       assert entity["score"] == pytest.approx(p, abs=2e-4)
       assert entity["margin"] == pytest.approx(margin, abs=2e-3)
   assert sum(len(p["entities"]) for p in predictions) > 9
-  assert weight == scored and found.tolist() == [right, gold]
-  assert total == pytest.approx(nats, rel=1e-4)
+  assert weight == scored and found.tolist() == [correct, gold]
+  assert total == pytest.approx(loss_by_hand, rel=1e-4)
 
 
 def test_filler_rows_and_padding_count_nothing():
@@ -289,7 +289,7 @@ def test_no_gold_to_score_against(file):
     ),
   ],
 )
-def test_options_that_make_no_sense(options, message):
+def test_spans_wider_than_a_row(options, message):
   cfg = architecture(english_tokenizer("bpe"))
   with pytest.raises(ConfigError) as error:
     spans.make_application(
@@ -344,6 +344,6 @@ def test_configs_read_the_real_data(
   assert len(app.make_rows(examples[:50]).example) >= 50
 
 
-def test_a_variant_that_is_none():
+def test_an_unknown_variant():
   with pytest.raises(ConfigError, match="litbnk"):
     overrides.load_config(f"{ROOT}/configs/spans.py:litbnk")

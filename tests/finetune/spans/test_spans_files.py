@@ -20,7 +20,7 @@ def candidates(*given):
   return [Candidate(m, Entity(t, b, e), 0.5) for m, t, b, e in given]
 
 
-def test_labels_are_of_the_training_set(file):
+def test_labels_come_from_the_training_set(file):
   path = file("a\tB-Z\tO\nb\tI-Z\tB-Y\n\nc\tO\tO\n")
   options = Options(nested=True)
   examples = spans.read_examples(path, options)
@@ -31,7 +31,7 @@ def test_labels_are_of_the_training_set(file):
   examples = spans.read_examples(path, only)
   assert spans.describe_labels(examples) == {"labels": ["NULL", "SPAN"]}
   assert examples[0].spans == (Entity("SPAN", 0, 2), Entity("SPAN", 1, 2))
-  # Two labels of the same words are one span then.
+  # Two labels of the same words become one span.
   twice = spans.read_examples(file("a\tB-Z\tB-Y\n", "twice.tsv"), only)
   assert twice[0].spans == (Entity("SPAN", 0, 1),)
   flat = Options(tag_column=1)

@@ -1,4 +1,4 @@
-"""CoNLL columns and CoNLL-U: what is read, what is refused and where."""
+"""CoNLL columns and CoNLL-U: reading, writing, errors."""
 
 import pytest
 
@@ -22,7 +22,7 @@ CONLLU = """\
 
 @pytest.fixture
 def file(tmp_path):
-  """(text or bytes, name) -> path of such a file."""
+  """Writes a file and returns its path: (text or bytes, name)."""
 
   def make(content, name="f.conll"):
     path = tmp_path / name
@@ -71,7 +71,7 @@ def test_windows_files(file):
 
 
 def test_odd_characters_end_neither_lines_nor_columns(file):
-  # What str.splitlines and str.split take for ends, and marks alone.
+  # Characters at which str.splitlines and str.split would split.
   odd = ["a\u2028b", "\x85", "\u00a0", "\u3000", "a\x0cb", "\u200d", "\ufe0f"]
   path = file("".join(f"{word}\tO\n" for word in odd))
   assert conll.read_sentences(path) == [
@@ -132,7 +132,7 @@ def test_conllu_without_tags(file):
     ("1-2\tab\t_\t_\t_\t_\t_\t_\t_\t_\n", ":1: a sentence without words"),
   ],
 )
-def test_bad_files_are_told_with_the_line(file, text, message):
+def test_errors_name_the_line(file, text, message):
   path = file(text)
   with pytest.raises(DataError) as error:
     conll.read_sentences(path)
@@ -169,14 +169,14 @@ def test_what_is_written_is_read_again(file):
     text = conll.format_conllu(zip(words, tags, strict=True), conllu_tag=name)
     made = conll.read_sentences(file(text, "f.conllu"), conllu_tag=name)
     assert [s.words for s in made] == words and [s.tags for s in made] == tags
-  # What can't stand in a field.
+  # Characters that can't stand in a field.
   assert (
     conll.format_columns([(["a\tb", ""], ["O", "O"])]) == "a b\tO\n_\tO\n\n"
   )
 
 
 def test_real_files(data_dir):
-  """Counted by grep: lines with a word, and those that begin a sentence."""
+  """The words and sentences were counted with grep."""
   for path, sentences, words in (
     ("ner/wnut17/wnut17train.conll", 3394, 62730),
     ("ner/wnut17/emerging.dev.conll", 1009, 15733),

@@ -29,7 +29,7 @@ def rng():
 
 
 def score_by_hand(emissions, steps, tags):
-  """Of one sequence: emissions [n, T], plain numbers."""
+  """Returns the score of one sequence, given emissions [n, T]."""
   score = steps.start[tags[0]] + steps.end[tags[-1]]
   score += sum(emissions[w, t] for w, t in enumerate(tags))
   score += sum(steps.transitions[s, t] for s, t in itertools.pairwise(tags))
@@ -43,7 +43,7 @@ def of_row(steps, b):
 
 
 def enumerate_all(emissions, steps, length, num_tags=T):
-  """{tags: score} of all sequences of a row."""
+  """Returns {tags: score} of all sequences of a row."""
   return {
     tags: score_by_hand(emissions, steps, tags)
     for tags in itertools.product(range(num_tags), repeat=length)
@@ -83,7 +83,7 @@ def test_against_enumeration(rng, rows):
     np.testing.assert_allclose(sure[b], expected, atol=1e-5)
 
 
-def test_what_is_after_the_words_does_not_matter(rng):
+def test_padding_does_not_matter(rng):
   emissions = rng.normal(size=(B, W, T)).astype(np.float32)
   steps, tags = random_steps(rng), rng.integers(0, T, size=(B, W))
   mask = np.arange(W) >= LENGTHS[:, None]
@@ -108,7 +108,7 @@ def test_what_is_after_the_words_does_not_matter(rng):
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
 def test_forbidden_steps(rng, scheme):
-  """Viterbi and the partition go over the legal sequences alone."""
+  """Viterbi and the partition consider the legal sequences only."""
   tags = bio.all_tags(["A", "B"] if scheme == "bio" else ["A"], scheme)
   size, length = len(tags), 4
   legal = crf.legal_transitions(tags, scheme)
@@ -176,7 +176,7 @@ def test_gradients_are_finite_and_push_the_right_way(rng):
   )
   assert value > 0
   assert all(np.isfinite(x).all() for x in jax.tree.leaves(grads))
-  # What is forbidden gets no gradient; B -> I, which is gold, is pushed up.
+  # Forbidden transitions get no gradient; B -> I, which is gold, goes up.
   assert grads[1].transitions[0, 2] == grads[1].start[2] == 0
   assert grads[1].transitions[1, 2] < 0
   assert not grads[0][3].any()  # No word, no gradient.

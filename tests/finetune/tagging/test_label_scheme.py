@@ -11,9 +11,9 @@ from maskedlm.interop import labels as task_labels
 
 
 @pytest.mark.parametrize(
-  ("labels", "gold", "said"),
+  ("labels", "gold", "raw"),
   [
-    (  # As those of BERT's own script.
+    (  # As in BERT's own script.
       ["X", "[CLS]", "O", "B-PER", "I-PER", "[SEP]"],
       "O B-PER I-PER O",
       "X B-PER I-PER [SEP]",
@@ -29,7 +29,7 @@ from maskedlm.interop import labels as task_labels
     (["PER", "LOC"], "PER LOC LOC PER", None),
   ],
 )
-def test_a_perfect_prediction_of_an_imported_model(labels, gold, said):
+def test_a_perfect_prediction_of_an_imported_model(labels, gold, raw):
   config = {"id2label": {str(i): label for i, label in enumerate(labels)}}
   task = task_labels.read_task(config, "tagging", 64, "here")
   assert task["about"]["labels"] == labels
@@ -44,7 +44,7 @@ def test_a_perfect_prediction_of_an_imported_model(labels, gold, said):
   example = Example(tuple("abcd"), tuple(gold.split()), lines=(1, 2, 3, 4))
   rows = app.make_rows([example])
   assert rows.notes == ()
-  tags = np.array([labels.index(tag) for tag in (said or gold).split()])
+  tags = np.array([labels.index(tag) for tag in (raw or gold).split()])
   assert len(tags) == 4
   outputs = {"tags": [tags], "probabilities": [np.ones(4)]}
   (prediction,) = app.decode([example], rows, outputs, {})
@@ -61,14 +61,14 @@ def test_the_scheme_of_labels():
   assert of(["B-A", "E-A"]) == of(["B-A", "U-A"]) == of(["I-A", "L-A"])
   assert of(["B-A", "S-A"]) == "bioes"
   assert of(["NOUN", "X"]) is of(["LABEL_0"]) is None
-  # The first O is the tag's; what is none has no id, and says O.
+  # The first O is the tag; labels that are not tags have no id and mean O.
   found = label_scheme.read_labels(["X", "O", "B-", "B-A", "I-A"], "bio")
   assert found.tags == ("O", "O", "O", "B-A", "I-A")
   assert found.ids == {"O": 1, "B-A": 3, "I-A": 4} and not found.is_iob1
-  # Of two labels for a tag the first; IOB1's I-B also begins a B.
+  # The first of two labels for a tag counts; IOB1's I-B also begins a B.
   found = label_scheme.read_labels(["O", "I-A", "I-B", "B-A", "I-B"], "bio")
   assert found.ids == {"O": 0, "I-A": 1, "I-B": 2, "B-A": 3, "B-B": 2}
   assert found.is_iob1
-  # A model may never have met an A of two words' beginning.
+  # A model may have no label for the beginning of a longer A.
   found = label_scheme.read_labels(["O", "I-A", "E-A", "S-A"], "bioes")
   assert "B-A" not in found.ids and not found.is_iob1

@@ -16,7 +16,7 @@ SEGMENT_IDS = REAL.astype(np.int32)
 
 @pytest.fixture(scope="module")
 def made():
-  """(x, params): random, no entry 0."""
+  """Returns (x, params), random and without zeros."""
   rng = np.random.default_rng(0)
   x = rng.standard_normal((B, L, D)).astype(np.float32)
   shapes = jax.eval_shape(
@@ -45,7 +45,7 @@ def apply(params, x, segment_ids=SEGMENT_IDS, **changes):
 
 
 def make_peer(params):
-  """torch's with the same weights; its gates stand in the same order."""
+  """Returns torch's LSTM with the same weights and order of gates."""
   peer = torch.nn.LSTM(D, W, N, batch_first=True, bidirectional=True)
   state = {}
   for n in range(N):
@@ -53,7 +53,7 @@ def make_peer(params):
     for direction, suffix in enumerate(("", "_reverse")):
       at = f"l{n}{suffix}"
       bias = p["input_dense"]["bias"][direction].copy()
-      bias[W : 2 * W] += 1  # Ours is added to 1, for the forget gate.
+      bias[W : 2 * W] += 1  # Our forget gate's bias is added to 1.
       state[f"weight_ih_{at}"] = p["input_dense"]["kernel"][:, direction].T
       state[f"weight_hh_{at}"] = p["recurrent_kernel"][direction].T
       state[f"bias_ih_{at}"], state[f"bias_hh_{at}"] = bias, np.zeros(4 * W)
@@ -81,7 +81,7 @@ def test_equals_torch_on_packed_sequences(made):
   np.testing.assert_allclose(ours, theirs, atol=1e-5)  # Zeros in the padding.
 
 
-def test_its_gradient_too(made):
+def test_the_gradient_equals_torch(made):
   x, params = made
   weights = np.cos(np.arange(B * L * 2 * W)).reshape(B, L, 2 * W)
   weights = weights.astype(np.float32)
@@ -154,7 +154,7 @@ def test_bfloat16_is_near(made):
   assert np.abs(np.float32(ours) - apply(params, x)).mean() < 0.02
 
 
-def test_dropout_is_of_training(made):
+def test_dropout_only_in_training(made):
   x, params = made
   half = module(dropout=0.5)
   np.testing.assert_array_equal(

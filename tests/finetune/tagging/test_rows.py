@@ -1,4 +1,4 @@
-"""Rows of tagged sentences: each word is in exactly one."""
+"""Rows of tagged sentences: each word is in exactly one row."""
 
 import random
 

@@ -22,7 +22,7 @@ LABELS = ["O", "B-A", "B-B", "I-A", "I-B"]
 
 
 def assembled(tokenizer, options, *, length=24, seed=0, scale=2.0):
-  """An Application whose logits are a table of token ids; and its params."""
+  """Returns an Application whose logits are looked up by token, and params."""
   T, V = len(LABELS), tokenizer.vocab_size
 
   def init(key):
@@ -49,7 +49,7 @@ def assembled(tokenizer, options, *, length=24, seed=0, scale=2.0):
 
 
 def sentences(rng, count=11, most=15):
-  """Examples with random legal tags, one long and one empty among them."""
+  """Returns examples with random legal tags, one of them long, one empty."""
   vocabulary = [*set(" ".join(runs.TEXTS).split()), "xylophone", "\x00"]
   made = []
   for i in range(count):
@@ -65,7 +65,7 @@ def sentences(rng, count=11, most=15):
 
 
 def run_batches(app, params, rows, batch_size=4):
-  """(loss summed over all batches, its weight, outputs by row)."""
+  """Returns (total loss, its weight, outputs by row) of all batches."""
   batches = batching.heldout_batches(
     rows, batch_size=batch_size, buckets=(16, 24), pad=0, shard=(0, 1)
   )
@@ -95,7 +95,7 @@ def log_softmax(x):
   ids=["first", "first-only", "combine"],
 )
 def test_softmax_against_plain_python(kind, options):
-  """Word by word, as if there were no rows, windows, batches or padding."""
+  """Compares with words one by one, without rows, windows or padding."""
   tokenizer = english_tokenizer(kind)
   app, params = assembled(tokenizer, options)
   examples = sentences(random.Random(1))
@@ -105,14 +105,14 @@ def test_softmax_against_plain_python(kind, options):
   predictions = app.decode(examples, rows, outputs, {})
 
   table = log_softmax(params["table"])
-  nats, count = 0.0, 0
+  loss_by_hand, count = 0.0, 0
   for example, prediction in zip(examples, predictions, strict=True):
     of_words = words.word_encoder(tokenizer)(example.words)
     assert len(prediction["tags"]) == len(example.words)
     for i, ids in enumerate(of_words):
       gold = LABELS.index(example.tags[i])
       trained = ids if options.tag_all_subwords else ids[:1]
-      nats -= table[trained, gold].sum()
+      loss_by_hand -= table[trained, gold].sum()
       count += len(trained)
       scores = table[ids[0]]
       if options.decode == "combine":
@@ -122,11 +122,11 @@ def test_softmax_against_plain_python(kind, options):
         np.exp(scores.max()), abs=1e-3
       )
   assert weight == count
-  assert total == pytest.approx(nats, rel=1e-4)
+  assert total == pytest.approx(loss_by_hand, rel=1e-4)
 
 
 def test_crf_against_plain_python():
-  """Of sentences that fit: the loss, and the best of the legal sequences."""
+  """Checks the loss and the best legal sequence of sentences that fit."""
   tokenizer = english_tokenizer("wordpiece")
   app, params = assembled(tokenizer, Options(crf=True))
   examples = [e for e in sentences(random.Random(2), 17, 6) if len(e.words) < 6]
@@ -138,7 +138,7 @@ def test_crf_against_plain_python():
     100 * np.asarray(params["crf"][name], np.float64)
     for name in ("start", "transitions", "end")
   )
-  nats = 0.0
+  loss_by_hand = 0.0
   for example, prediction in zip(examples, predictions, strict=True):
     emissions = [
       table[ids[0]] for ids in words.word_encoder(tokenizer)(example.words)
@@ -161,11 +161,11 @@ def test_crf_against_plain_python():
       }
     scores = {path: score + end[path[-1]] for path, score in scores.items()}
     gold = tuple(LABELS.index(tag) for tag in example.tags)
-    nats += np.logaddexp.reduce(list(scores.values())) - scores[gold]
+    loss_by_hand += np.logaddexp.reduce(list(scores.values())) - scores[gold]
     best = max(scores, key=scores.get)
     assert prediction["tags"] == [LABELS[t] for t in best]
   assert weight == sum(len(e.words) for e in examples)
-  assert total == pytest.approx(nats, rel=1e-4)
+  assert total == pytest.approx(loss_by_hand, rel=1e-4)
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes"])
@@ -187,7 +187,7 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(scheme):
   )
   params = app.init(jax.random.key(4))
   rng = random.Random(4)
-  # One entity over all of a sentence: every window begins and ends within.
+  # One entity spans the sentence, so windows begin and end inside it.
   text = " ".join(runs.TEXTS).split()
   examples = [
     Example(
@@ -199,7 +199,7 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(scheme):
   rows = app.make_rows(examples)
   assert len(rows.example) > 6
   total, _, outputs = run_batches(app, params, rows)
-  # Nothing of the gold tags is forbidden: a forbidden step costs 1e4.
+  # No gold tag is forbidden: a forbidden transition costs 1e4.
   assert 0 < total < 5e3
   for prediction in app.decode(examples, rows, outputs, {}):
     borders = [None, *prediction["tags"], None]
@@ -213,8 +213,8 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(scheme):
   [Options(), Options(tag_all_subwords=False), Options(crf=True)],
   ids=["subwords", "words", "crf"],
 )
-def test_a_tag_that_training_did_not_have(file, options):
-  """Told, in no loss, and wrong."""
+def test_an_unseen_tag(file, options):
+  """It is reported, left out of the loss, and counts as wrong."""
   app, params = assembled(english_tokenizer("wordpiece"), options)
   text = "a\tO\n\nb\tB-A\nc\tB-PER\nd\tI-PER\n"
   dev = tagging.read_examples(file(text, "dev.conll"), options)
@@ -231,16 +231,16 @@ def test_a_tag_that_training_did_not_have(file, options):
     params["crf"] = jax.tree.map(np.zeros_like, params["crf"])
   batch = batching.gather_rows(rows, np.array([0, 1]), 16, 0)
   terms, stats = totals(app.loss(params, batch, None, False))
-  if options.crf:  # Of the first sentence alone: O, B-A or B-B.
+  if options.crf:  # The first sentence only: O, B-A or B-B.
     np.testing.assert_allclose(terms["tags"], (np.log(3), 1), rtol=1e-5)
   else:
     np.testing.assert_allclose(terms["tags"], (2 * np.log(5), 2), rtol=1e-5)
-    # Of equals the first, O, is taken: one word of four is right.
+    # O is the first of equals: one word of four is correct.
     np.testing.assert_allclose(stats["tag_accuracy"], (1, 4))
   found = [{"tags": ["O"]}, {"tags": ["B-A", "B-A", "O"]}]
   scores = app.score(dev, found)
   assert scores["accuracy"] == 2 / 4
-  # Two entities of gold, two found, one of both.
+  # Gold has two entities, two are found, one is correct.
   assert scores["f1"] == scores["strict_f1"] == 1 / 2
 
 
@@ -251,7 +251,7 @@ def test_a_tag_that_training_did_not_have(file, options):
     ({"decode": "combine", "tag_all_subwords": False}, "doesn't train"),
   ],
 )
-def test_options_that_make_no_sense(options, message):
+def test_incompatible_options(options, message):
   with pytest.raises(ConfigError) as error:
     tagging.check_options(Options(**options))
   assert message in str(error.value)

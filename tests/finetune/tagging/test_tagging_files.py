@@ -19,11 +19,11 @@ from maskedlm.finetune.tagging.text import tag_prediction
 TRAIN = "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n"
 
 
-def test_labels_are_of_the_training_set(file):
+def test_labels_come_from_the_training_set(file):
   label_info = tagging.describe_labels(
     tagging.read_examples(file(TRAIN), Options()), Options()
   )
-  # LOC has one word each, and yet its I: a dev set may have it.
+  # Every LOC has one word, but a development set may need its I.
   assert label_info == {"labels": ["O", "B-LOC", "B-PER", "I-LOC", "I-PER"]}
   pos = Options(task="pos")
   label_info = tagging.describe_labels(
@@ -56,7 +56,7 @@ def test_bad_training_files(file, text, options, message):
   assert message in str(error.value) and path in str(error.value)
 
 
-def test_the_scheme_of_a_file_can_be_told(file):
+def test_the_scheme_of_a_file_can_be_set(file):
   path = file("cat\tI-PER\ndog\tI-PER\n")
   with pytest.raises(DataError, match=r":1: I-PER .* is ill-formed BIO"):
     tagging.read_examples(path, Options())
@@ -64,13 +64,13 @@ def test_the_scheme_of_a_file_can_be_told(file):
   assert found[0].tags == ("B-PER", "I-PER")
 
 
-def test_repair_bio_reads_what_is_refused(file):
+def test_repair_bio_reads_ill_formed_tags(file):
   path = file("a\tI-A\nb\tI-A\nc\tI-B\n")
   found = tagging.read_examples(path, Options(repair_bio=True))
   assert found[0].tags == ("B-A", "I-A", "B-B")
 
 
-def test_input_of_predict():
+def test_parse_line():
   example = tagging.TASK.parse_line(" Jane  met @bob.", Options())
   assert example.words == ("Jane", "met", "@bob", ".")
   assert example.offsets == ((1, 5), (7, 10), (11, 15), (15, 16))
@@ -128,7 +128,7 @@ def test_predictions_have_offsets_into_the_text():
     "     1-5    PER: Jane (0.90)",
     "    11-18   PER: Ann Lee (0.60)",
   ]
-  # Of words alone the text is made.
+  # Words without a text are joined.
   made = tag_prediction(
     Example(("a", "", "b c")), ["O", "O", "B-X"], [1, 1, 1], has_entities=True
   )
@@ -144,7 +144,7 @@ def test_predictions_have_offsets_into_the_text():
   )
 
 
-def test_files_that_are_left_can_be_read(file):
+def test_files_that_a_run_writes_can_be_read(file):
   options = Options()
   examples = tagging.read_examples(file(TRAIN), options)
   tags = [["O", "B-LOC", "I-LOC"], ["O", "B-LOC"]]
@@ -180,7 +180,7 @@ def test_files_that_are_left_can_be_read(file):
   ],
 )
 def test_configs_read_the_real_data(config, labels, best, data_dir):
-  """Each dev set's tags are known; counted with cut, sort and uniq."""
+  """The numbers of labels were counted with cut, sort and uniq."""
   c = overrides.load_config(
     f"{ROOT}/configs/{config}", validate=configs.validate
   )
@@ -210,6 +210,6 @@ def test_configs_read_the_real_data(config, labels, best, data_dir):
 
 
 @pytest.mark.parametrize("config", ["ner.py:conll", "pos.py:xx"])
-def test_a_variant_that_is_none(config):
+def test_an_unknown_variant(config):
   with pytest.raises(ConfigError, match=config.partition(":")[2]):
     overrides.load_config(f"{ROOT}/configs/{config}", validate=configs.validate)
