@@ -184,6 +184,7 @@ def train_ours(config, corpus, probe, folder) -> list[Point]:
     task,
     folder,
     mesh=mesh,
+    frozen=config_lib.frozen_options(config),
     identity={
       "config": json.loads(config.to_json_best_effort()),
       "corpus": corpus.fingerprint,
