@@ -115,8 +115,8 @@ def loss(
   weights = batch["next_weights"]
 
   @jax.checkpoint
-  def add_chunk(sums, part):
-    hidden, labels, weights = part
+  def add_chunk(sums, arrays):
+    hidden, labels, weights = arrays
     output = functools.partial(
       vocabulary_softmax.loss_and_correct, labels=labels
     )
@@ -125,10 +125,10 @@ def loss(
     loss, correct = (losses.sum_rows(x * weights) for x in scores)
     return (sums[0] + loss, sums[1] + correct), None
 
-  parts = (hidden, batch["next_labels"], weights)
-  parts = jax.tree.map(lambda x: chunks(x, chunk), parts)
+  arrays = (hidden, batch["next_labels"], weights)
+  arrays = jax.tree.map(lambda x: chunks(x, chunk), arrays)
   zeros = jnp.zeros(len(weights))
-  (loss, correct), _ = jax.lax.scan(add_chunk, (zeros, zeros), parts)
+  (loss, correct), _ = jax.lax.scan(add_chunk, (zeros, zeros), arrays)
   count = losses.sum_rows(weights)
   terms = {"lm": (loss, count)}
   return terms, {"lm_loss": (loss, count), "lm_accuracy": (correct, count)}

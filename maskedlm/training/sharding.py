@@ -181,10 +181,10 @@ def replicated(mesh: Mesh) -> NamedSharding:
 
 def check_batch(batch_size: int, accumulate: int, mesh: Mesh) -> None:
   """Raises ConfigError unless devices and microbatches divide the rows."""
-  parts = mesh.shape["data"] * mesh.shape["fsdp"] * accumulate
-  if batch_size % parts or batch_size < parts:
-    below = max(batch_size // parts, 0) * parts
-    nearest = f"{below} or {below + parts}" if below else str(parts)
+  divisor = mesh.shape["data"] * mesh.shape["fsdp"] * accumulate
+  if batch_size % divisor or batch_size < divisor:
+    below = max(batch_size // divisor, 0) * divisor
+    nearest = f"{below} or {below + divisor}" if below else str(divisor)
     raise ConfigError(
       f"a batch of {batch_size} rows must be divisible by mesh.data * "
       f"mesh.fsdp * train.accumulate = {mesh.shape['data']} * "

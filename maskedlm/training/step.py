@@ -204,9 +204,9 @@ def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
 
 
 def gradient_of(
-  task: Task, params: Params, batch: Batch, key: Key, parts: int
+  task: Task, params: Params, batch: Batch, key: Key, count: int
 ) -> tuple[Params, jax.Array, Metrics]:
-  """Returns (gradient, loss, metrics) of a batch, in `parts` microbatches.
+  """Returns (gradient, loss, metrics) of a batch, in `count` microbatches.
 
   The result is exact for any number of them: each loss term is divided by its
   weight over the whole batch (such as its number of masked tokens), never by a
@@ -225,22 +225,22 @@ def gradient_of(
     return total, stats
 
   gradient = jax.value_and_grad(loss, has_aux=True)
-  if parts == 1:
+  if count == 1:
     (total, stats), grads = gradient(params, batch, key)
     return grads, total, stats
 
-  def add_part(carry, xs):
-    index, part = xs
-    out = gradient(params, part, jax.random.fold_in(key, index))
+  def add_microbatch(carry, xs):
+    index, microbatch = xs
+    out = gradient(params, microbatch, jax.random.fold_in(key, index))
     return jax.tree.map(jnp.add, carry, out), None
 
-  microbatches = _split(batch, parts)
+  microbatches = _split(batch, count)
   shapes = jax.eval_shape(
     gradient, params, jax.tree.map(lambda x: x[0], microbatches), key
   )
   zeros = jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), shapes)
   ((total, stats), grads), _ = jax.lax.scan(
-    add_part, zeros, (jnp.arange(parts), microbatches)
+    add_microbatch, zeros, (jnp.arange(count), microbatches)
   )
   return grads, total, stats
 
@@ -262,12 +262,12 @@ def make_heldout_step(
     key = jax.random.fold_in(jax.random.key(seed), HELDOUT)
     batch = corrupt(batch, jax.random.fold_in(key, index))
 
-    def measure(part):
-      terms, found = task.loss(params, part, key, False)
+    def measure(microbatch):
+      terms, found = task.loss(params, microbatch, key, False)
       if task.languages:
-        ids = part["language_ids"]
+        ids = microbatch["language_ids"]
         found = language_metrics.measure_by_language(task.languages, found, ids)
-      outputs = task.outputs(params, part) if task.outputs else {}
+      outputs = task.outputs(params, microbatch) if task.outputs else {}
       return totals(terms), totals(found), outputs
 
     terms, found, outputs = jax.lax.map(measure, _split(batch, accumulate))
@@ -281,18 +281,18 @@ def totals(pairs):
   return jax.tree.map(jnp.sum, pairs)
 
 
-def _split(batch: Batch, parts: int):
-  """Reshapes [B, ...] to [parts, B / parts, ...], for each array."""
+def _split(batch: Batch, count: int):
+  """Reshapes [B, ...] to [count, B / count, ...], for each array."""
 
   def of_array(x):
-    # Rows i, i + parts, ... make a microbatch: each device keeps its own.
-    return jnp.swapaxes(x.reshape(-1, parts, *x.shape[1:]), 0, 1)
+    # Rows i, i + count, ... make a microbatch: each device keeps its own.
+    return jnp.swapaxes(x.reshape(-1, count, *x.shape[1:]), 0, 1)
 
   return jax.tree.map(of_array, dict(batch))
 
 
 def _join(x):
-  """Returns [parts, B / parts, ...] as [B, ...], in the order before _split."""
+  """Returns [count, B / count, ...] as [B, ...], in the order before _split."""
   return jnp.swapaxes(x, 0, 1).reshape(-1, *x.shape[2:])
 
 

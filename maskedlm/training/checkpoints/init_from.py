@@ -81,11 +81,11 @@ def initial_weights(
     if ("generator" in old) != ("generator" in fresh):
       # One MLM head reads the generator's vectors, the other the encoder's.
       old = {name: old[name] for name in old if name != "mlm_head"}
-    taken = [name for name in fresh if name in old]
-    anew = [name for name in fresh if name not in old]
+    copied = [name for name in fresh if name in old]
+    others = [name for name in fresh if name not in old]
     wrong = [
       problem
-      for name in taken
+      for name in copied
       for problem in _differences(name, old[name], fresh[name])
     ]
     if wrong:
@@ -94,8 +94,8 @@ def initial_weights(
         f"{_remedy(wrong)}"
       )
     log(
-      f"weights of {path}: {', '.join(taken)}"
-      + (f"; starting anew: {', '.join(anew)}" if anew else "")
+      f"weights of {path}: {', '.join(copied)}"
+      + (f"; initialized: {', '.join(others)}" if others else "")
     )
     return {name: old.get(name, fresh[name]) for name in fresh}
 

@@ -49,8 +49,8 @@ def describe_checkpoint(path: str | pathlib.Path) -> Described:
   path = _existing(path)
   record = files.load_record(path)
   names = [name.split("/") for name in record["arrays"]]
-  parts = {rest[0] for first, *rest in names if first == "params"}
-  return _described(path, parts, files.meta(record))
+  subtrees = {rest[0] for first, *rest in names if first == "params"}
+  return _described(path, subtrees, files.meta(record))
 
 
 def open_checkpoint(
@@ -140,19 +140,19 @@ def _existing(path: str | pathlib.Path) -> buckets.Path:
 
 
 def _described(
-  path: buckets.Path, parts: Collection[str], meta: dict
+  path: buckets.Path, subtrees: Collection[str], meta: dict
 ) -> Described:
   """Returns a Described.
 
   Args:
     path: of the workdir or the checkpoint.
-    parts: names of the subtrees of the parameters.
+    subtrees: names of the subtrees of the parameters.
     meta: as it was saved.
   """
-  if "encoder" not in parts or "encoder" not in meta.get("task", {}):
+  if "encoder" not in subtrees or "encoder" not in meta.get("task", {}):
     raise ConfigError(
-      f"{path} has no encoder (it has {', '.join(sorted(parts))}): expected a "
-      "workdir of pretraining, fine-tuning or an import."
+      f"{path} has no encoder (it has {', '.join(sorted(subtrees))}): expected "
+      "a workdir of pretraining, fine-tuning or an import."
     )
   tokenizer = load_tokenizer(tokenizer_dir(path))
   cfg = restored(meta["task"]["encoder"])

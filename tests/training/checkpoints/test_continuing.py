@@ -176,7 +176,7 @@ def test_new_subtrees_stay_fresh(general):
   assert list(begun) == list(fresh)
   assert begun["sbo_head"] is fresh["sbo_head"]
   assert said == [
-    f"weights of {general}: encoder, mlm_head; starting anew: sbo_head"
+    f"weights of {general}: encoder, mlm_head; initialized: sbo_head"
   ]
 
 
