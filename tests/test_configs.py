@@ -10,9 +10,8 @@ import pytest
 
 from helpers.repository import CONFIGS
 from maskedlm.cli import pretrain
-from maskedlm.config import defaults as base
-from maskedlm.config import overrides
-from maskedlm.modeling import (architecture, encoder)
+from maskedlm.config import defaults, overrides
+from maskedlm.modeling import architecture, encoder
 from maskedlm.training import sharding
 
 FILES = sorted(CONFIGS.glob("*.py"))
@@ -52,7 +51,7 @@ def test_two_steps_of_a_shrunk_config(name, tiny, tmp_path, monkeypatch):
   config.train.update(
     num_steps=2, log_every=1, eval_rows=8, checkpoint_every=2, eval_every=2
   )
-  base.validate(config)
+  defaults.validate(config)
   assert pretrain.pretrain(config, tmp_path) == 0
   result = json.loads((tmp_path / "result.json").read_text())
   assert result["steps"] == 2
@@ -102,6 +101,22 @@ def test_published_parameter_counts(size, published):
   padding = (cfg.padded_vocab_size - cfg.vocab_size) * cfg.width
   pooler = cfg.width**2 + cfg.width
   assert count - padding + pooler == published
+
+
+@pytest.mark.parametrize(
+  ("size", "published"), [("base", 278_043_648), ("large", 559_890_432)]
+)
+def test_xlmr_has_the_published_parameters(size, published):
+  config = overrides.load_config(f"{CONFIGS}/xlmr.py:{size}")
+  defaults.validate(config)
+  assert config.tokenizer.alpha == config.data.alpha == 0.3
+  cfg = architecture.encoder_config(
+    config.model, config.tokenizer.vocab_size, 512
+  )
+  D = cfg.width
+  padding = (cfg.padded_vocab_size - cfg.vocab_size) * D
+  # The released model has a pooler, two unused positions, one token type.
+  assert _count(cfg) - padding + D * D + D + 2 * D + D == published
 
 
 @pytest.mark.parametrize(

@@ -5,40 +5,22 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from helpers import encoder_reference
+from helpers import encoder_reference, encoders
 from helpers.encoder_reference import B, L
 from maskedlm.modeling.encoder import Encoder
 
 BATCH = encoder_reference.make_batch()
 
 
-def shapes_of(cfg):
-  ids = jax.ShapeDtypeStruct((B, L), jnp.int32)
-
-  def init(key, ids):
-    return Encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
-
-  return jax.eval_shape(init, jax.random.key(0), ids)
+PARAMS = encoders.make_params(encoder_reference.config())
 
 
-PARAMS = encoder_reference.randomise(shapes_of(encoder_reference.config()))
+def encode(cfg, batch, positions=None, *, key=None, params=PARAMS):
+  return encoders.encode(cfg, params, batch, positions, key=key)
 
 
-def encode(cfg, batch, positions=None, *, train=False, key=None, params=PARAMS):
-  @jax.jit
-  def apply(params, ids, types, segments, positions):
-    return Encoder(cfg).apply(
-      {"params": params},
-      ids,
-      types,
-      segments,
-      positions,
-      train=train,
-      rngs={"dropout": key} if train else {},
-    )
-
-  arrays = (batch[k] for k in ("input_ids", "token_type_ids", "segment_ids"))
-  return apply(params, *arrays, positions)
+def gradient(cfg):
+  return encoders.gradient(cfg, PARAMS, BATCH)
 
 
 @pytest.fixture(scope="module")
@@ -110,14 +92,7 @@ def test_packed_texts_do_not_attend_to_each_other():
 
 def test_parameter_paths_and_shapes():
   N, D, H, K, F, T = 2, 24, 3, 8, 40, 17
-  leaves = jax.tree_util.tree_flatten_with_path(
-    shapes_of(encoder_reference.config())
-  )
-  shapes = {
-    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
-    for path, x in leaves[0]
-  }
-  assert shapes == {
+  assert encoders.shapes_by_path(encoder_reference.config()) == {
     "embeddings/token/embedding": (256, D),  # 131 padded to 2 * 128.
     "embeddings/position/embedding": (T, D),
     "embeddings/token_type/embedding": (2, D),
@@ -150,22 +125,6 @@ def test_layers_start_different_from_truncated_normals():
   assert kernel.std() == pytest.approx(0.8796 * 0.02, rel=0.05)
 
 
-def gradient(cfg, batch=BATCH):
-  def loss(params):
-    x = Encoder(cfg).apply(
-      {"params": params},
-      batch["input_ids"],
-      batch["token_type_ids"],
-      batch["segment_ids"],
-      train=True,
-      rngs={"dropout": jax.random.key(7)},
-    )
-    weights = jnp.cos(jnp.arange(x.size, dtype=jnp.float32)).reshape(x.shape)
-    return jnp.mean(x.astype(jnp.float32) * weights)
-
-  return jax.jit(jax.grad(loss))(PARAMS)
-
-
 def test_remat_does_not_change_the_gradient():
   # With dropout: the recomputation must drop the same entries.
   rates = {"dropout": 0.2, "attention_dropout": 0.3}
@@ -196,8 +155,8 @@ def test_the_loop_over_layers_is_unrolled_only_in_training():
     cfg = encoder_reference.config(**options)
 
     def run(params):
-      key = jax.random.key(0)
-      return encode(cfg, BATCH, train=train, key=key, params=params)
+      key = jax.random.key(0) if train else None
+      return encode(cfg, BATCH, key=key, params=params)
 
     return jax.jit(run).lower(PARAMS).compile().as_text().count(" while(")
 
@@ -214,7 +173,7 @@ def test_bfloat16_computes_over_float32_parameters(hidden):
   grads = jax.tree.leaves(gradient(cfg))
   assert {x.dtype for x in grads} == {jnp.dtype("float32")}
   assert all(np.isfinite(x).all() for x in grads)
-  assert {x.dtype for x in jax.tree.leaves(shapes_of(cfg))} == {
+  assert {x.dtype for x in jax.tree.leaves(encoders.param_shapes(cfg))} == {
     jnp.dtype("float32")
   }
 
@@ -223,8 +182,7 @@ def test_dropout_depends_on_the_key_in_training_only(hidden):
   cfg = encoder_reference.config(dropout=0.2, attention_dropout=0.1)
   np.testing.assert_array_equal(encode(cfg, BATCH), hidden)
   once, again, other = (
-    np.asarray(encode(cfg, BATCH, train=True, key=jax.random.key(k)))
-    for k in (1, 1, 2)
+    np.asarray(encode(cfg, BATCH, key=jax.random.key(k))) for k in (1, 1, 2)
   )
   np.testing.assert_array_equal(once, again)
   assert np.abs(once - other).max() > 0.1
@@ -247,7 +205,9 @@ def test_number_of_dropouts(mlp, dropout, attention_dropout, places):
       {"params": params}, ids, ids, ids, train=True, rngs={"dropout": key}
     )
 
-  text = str(jax.make_jaxpr(apply)(shapes_of(cfg), jax.random.key(0)))
+  text = str(
+    jax.make_jaxpr(apply)(encoders.param_shapes(cfg), jax.random.key(0))
+  )
   assert text.count("random_bits[") == places  # A loop's body counts once.
 
 
@@ -260,6 +220,6 @@ def test_layers_drop_different_entries():
   params["layers"]["mlp"]["down"]["bias"] += 1
   params["layers"]["mlp_norm"]["scale"] += 1
   params["layers"]["attention_norm"]["scale"] += 1
-  ours = encode(cfg, BATCH, train=True, key=jax.random.key(3), params=params)
+  ours = encode(cfg, BATCH, key=jax.random.key(3), params=params)
   distinct = [np.unique(np.round(x, 3)).size for x in np.asarray(ours[:, 0])]
   assert max(distinct) == 4

@@ -11,6 +11,7 @@ import pytest
 
 from helpers import encoder_reference
 from helpers.encoder_reference import B, L
+from helpers.encoders import encode, gradient, make_params, shapes_by_path
 from maskedlm.modeling.encoder import Encoder
 
 BATCH = encoder_reference.make_batch()
@@ -60,28 +61,6 @@ OPTIONS = {
   "modern": MODERN,
   "mosaic": MOSAIC,
 }
-
-
-def make_params(cfg):
-  ids = jax.ShapeDtypeStruct((B, L), jnp.int32)
-
-  def init(key, ids):
-    return Encoder(cfg).init(key, ids, ids, ids, train=False)["params"]
-
-  return encoder_reference.randomise(
-    jax.eval_shape(init, jax.random.key(0), ids)
-  )
-
-
-def encode(cfg, params, batch, places=None):
-  @jax.jit
-  def apply(params, ids, types, segments, places):
-    return Encoder(cfg).apply(
-      {"params": params}, ids, types, segments, places, train=False
-    )
-
-  arrays = (batch[k] for k in ("input_ids", "token_type_ids", "segment_ids"))
-  return np.asarray(apply(params, *arrays, places))
 
 
 @functools.cache
@@ -257,17 +236,9 @@ def test_packed_texts_equal_single_ones(name):
 # Parameters.
 
 
-def shapes_of(cfg):
-  leaves = jax.tree_util.tree_flatten_with_path(make_params(cfg))[0]
-  return {
-    jax.tree_util.keystr(path, simple=True, separator="/"): x.shape
-    for path, x in leaves
-  }
-
-
 def test_modern_parameters():
   N, D, H, K, F = 4, 24, 3, 8, 40
-  assert shapes_of(encoder_reference.config(**MODERN)) == {
+  assert shapes_by_path(encoder_reference.config(**MODERN)) == {
     "embeddings/token/embedding": (256, D),
     "embeddings/norm/scale": (D,),
     "layers/attention/qkv/kernel": (N, D, 3, H, K),
@@ -281,20 +252,20 @@ def test_modern_parameters():
 
 
 def test_parameters_that_options_add_and_remove():
-  plain = shapes_of(encoder_reference.config())
-  mosaic = shapes_of(encoder_reference.config(**MOSAIC))
+  plain = shapes_by_path(encoder_reference.config())
+  mosaic = shapes_by_path(encoder_reference.config(**MOSAIC))
   assert set(plain) ^ set(mosaic) == {
     "embeddings/position/embedding",
     "layers/mlp/up/kernel",
     "layers/mlp/up/bias",
     "layers/mlp/gate_up/kernel",
   }
-  small = shapes_of(encoder_reference.config(embedding_width=10))
+  small = shapes_by_path(encoder_reference.config(embedding_width=10))
   assert set(small) ^ set(plain) == {"project/kernel", "project/bias"}
   assert small["project/kernel"] == (10, 24)
   assert small["embeddings/token/embedding"] == (256, 10)
   assert small["embeddings/norm/scale"] == (10,)
-  rms = shapes_of(encoder_reference.config(norm_kind="rms"))
+  rms = shapes_by_path(encoder_reference.config(norm_kind="rms"))
   assert not any("norm/bias" in path for path in rms)
 
 
@@ -338,23 +309,11 @@ def test_one_block_is_compiled_for_all_layers():
 
 
 def test_remat_does_not_change_the_gradient():
-  def gradient(cfg):
-    def loss(params):
-      x = Encoder(cfg).apply(
-        {"params": params},
-        BATCH["input_ids"],
-        BATCH["token_type_ids"],
-        BATCH["segment_ids"],
-        train=True,
-        rngs={"dropout": jax.random.key(7)},
-      )
-      return jnp.mean(x * jnp.cos(jnp.arange(x.size)).reshape(x.shape))
-
-    return jax.jit(jax.grad(loss))(make_params(cfg))
-
   options = {**MODERN, "dropout": 0.2}
-  expected = gradient(encoder_reference.config(**options))
-  ours = gradient(encoder_reference.config(**options, remat="full"))
+  cfg = encoder_reference.config(**options)
+  params = make_params(cfg)
+  expected = gradient(cfg, params, BATCH)
+  ours = gradient(dataclasses.replace(cfg, remat="full"), params, BATCH)
   jax.tree.map(
     lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-7),
     ours,
