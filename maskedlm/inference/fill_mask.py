@@ -128,10 +128,10 @@ def fill_masks(
   # Padding to a few shapes lets many texts share a compilation.
   length = min(_ceil_power(max(map(len, rows))), model.max_length)
   num_masks = [int(np.sum(row == special.mask)) for row in rows]
-  slots = _ceil_power(max(num_masks))
+  num_predictions = _ceil_power(max(num_masks))
   input_ids = np.full((_ceil_power(len(rows)), length), special.pad, np.int32)
   segment_ids = np.zeros_like(input_ids)
-  positions = np.zeros((len(input_ids), slots), np.int32)
+  positions = np.zeros((len(input_ids), num_predictions), np.int32)
   for i, row in enumerate(rows):
     input_ids[i, : len(row)] = row
     segment_ids[i, : len(row)] = 1

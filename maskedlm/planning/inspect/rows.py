@@ -114,8 +114,8 @@ def is_moved(plain: Mapping[str, Any], masked: Mapping[str, Any]) -> bool:
 def chosen_mask(masked: Mapping[str, Any]) -> np.ndarray:
   """Returns [B, L] bool: the predicted positions."""
   chosen = np.zeros(masked["input_ids"].shape, bool)
-  row, slot = np.nonzero(masked["masked_weights"] > 0)
-  chosen[row, masked["masked_positions"][row, slot]] = True
+  row, prediction = np.nonzero(masked["masked_weights"] > 0)
+  chosen[row, masked["masked_positions"][row, prediction]] = True
   return chosen
 
 
@@ -147,8 +147,8 @@ def sample_row(plain, masked, index: int, tokenizer) -> list[Token]:
 
 def _moved_row(masked, tokenizer) -> list[Token]:
   used = masked["masked_weights"] > 0
-  slots = masked["masked_positions"][used], masked["masked_labels"][used]
-  labels = dict(zip(*map(np.ndarray.tolist, slots), strict=True))
+  predicted = masked["masked_positions"][used], masked["masked_labels"][used]
+  labels = dict(zip(*map(np.ndarray.tolist, predicted), strict=True))
 
   def label(i):
     if labels[i] == tokenizer.special.pad:
