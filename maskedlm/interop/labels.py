@@ -21,12 +21,12 @@ CLASSES = {
   "question_answering": "ForQuestionAnswering",
   "multiple_choice": "ForMultipleChoice",
 }
-TASKS = {ending: kind for kind, ending in CLASSES.items()}
+TASKS = {ending: task_name for task_name, ending in CLASSES.items()}
 MAX_LENGTH = 512  # Tokens of a row, even if the model has more positions.
 
 
 def read_task(
-  config: Mapping[str, Any], kind: str, max_positions: int, where
+  config: Mapping[str, Any], task_name: str, max_positions: int, where
 ) -> dict[str, Any]:
   """Returns the entries of meta["task"] for a task, from config.json.
 
@@ -34,13 +34,13 @@ def read_task(
     InteropError: a head that maskedlm doesn't have, or invalid labels.
   """
   problem = config.get("problem_type")
-  if kind == "classification" and problem == "multi_label_classification":
-    kind = "multi_label"
-  task = {"kind": kind, "options": {}, "about": {}}
+  if task_name == "classification" and problem == "multi_label_classification":
+    task_name = "multi_label"
+  task = {"kind": task_name, "options": {}, "about": {}}
   task["length"] = min(max_positions, MAX_LENGTH)
-  if kind == "multi_label":
+  if task_name == "multi_label":
     task["about"] = {"labels": _labels(config, where)}
-  if kind == "classification":
+  if task_name == "classification":
     labels = _labels(config, where)
     if problem == "regression" and len(labels) > 1:
       raise InteropError(
@@ -56,7 +56,7 @@ def read_task(
       task["about"] = {"low": -1e9, "high": 1e9, "mean": 0.0, "stddev": 1.0}
     else:
       task["about"] = {"labels": labels}
-  if kind == "tagging":
+  if task_name == "tagging":
     labels = _labels(config, where)
     scheme = label_scheme.detect_label_scheme(labels)
     task["about"] = {"labels": labels}
@@ -73,15 +73,15 @@ def num_outputs(task: Mapping[str, Any]) -> int:
 
 def write_task(task: Mapping[str, Any]) -> dict[str, Any]:
   """Returns the entries of config.json for a task, from meta["task"]."""
-  kind = task.get("kind")
+  task_name = task.get("kind")
   labels = list(task.get("about", {}).get("labels", ()))
   written: dict[str, Any] = {}
   if labels:
     written["id2label"] = {str(i): label for i, label in enumerate(labels)}
     written["label2id"] = {label: i for i, label in enumerate(labels)}
-  if kind == "multi_label":
+  if task_name == "multi_label":
     written["problem_type"] = "multi_label_classification"
-  if kind == "classification":
+  if task_name == "classification":
     written["problem_type"] = (
       "single_label_classification" if labels else "regression"
     )

@@ -54,7 +54,7 @@ def make_rows(
 
   Rows.values, where places are tokens of the row and ends are exclusive:
     context [n, 2]: the places of the window.
-    kept [n, 2]: those of them that have most context here (see answer_windows). An
+    kept [n, 2]: those of them that have most context here (answer_windows). An
       answer may begin only there, so each begins in exactly one row.
     first [n]: the token of the text that the window begins with.
     start, end [n]: first and last place of the first gold answer; 0, [CLS], if

@@ -128,9 +128,9 @@ def _with_its_pooler(
 
 def class_ending(opened: ExportSource) -> str:
   """Returns the suffix of the class name, such as "ForMaskedLM"."""
-  kind = opened.task.get("kind")
-  if kind in labels.CLASSES:
-    return labels.CLASSES[kind]
+  task_name = opened.task.get("kind")
+  if task_name in labels.CLASSES:
+    return labels.CLASSES[task_name]
   heads = opened.params.keys()
   if "discriminator_head" in heads or {"mlm_head", "nsp_head"} <= heads:
     return "ForPreTraining"

@@ -112,23 +112,23 @@ def read_model(
   cfg = config_json.parse_encoder_config(config, architecture, folder)
   class_name = (config.get("architectures") or [""])[0]
   ending = config_json.class_ending(config, architecture)
-  kind = "" if part == "encoder" else labels.TASKS.get(ending, "")
+  task_name = "" if part == "encoder" else labels.TASKS.get(ending, "")
   task: dict[str, Any] = {"objective": f"hf:{class_name or 'unknown'}"}
-  if kind:
-    task |= labels.read_task(config, kind, cfg.max_positions, folder)
+  if task_name:
+    task |= labels.read_task(config, task_name, cfg.max_positions, folder)
   if "auto_map" in config:
     log(f"{folder}: custom code (auto_map) is not run")
   reader = class_name or f"{architecture.class_prefix}Model"
   with tensors.open_tensors(folder, reader) as found:
     find = match_tensors.make_finder(found, architecture)
-    if kind:
+    if task_name:
       heads = _fine_tuned_heads(architecture, ending, class_name, folder)
     else:
       heads = match_tensors.pretrained_heads(
         architecture, find, all_of_them=part != "encoder"
       )
     subtrees = _subtrees(heads)
-    if part != "encoder" and not kind and ending != "Model":
+    if part != "encoder" and not task_name and ending != "Model":
       named = _subtrees(architecture.heads.get(ending, {}))
       if absent := sorted(set(named) - set(subtrees)):
         log(f"{folder} has no {', '.join(absent)}, unlike a {class_name}")

@@ -252,7 +252,7 @@ def test_multi_label(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-  ("architecture", "kind", "ending"),
+  ("architecture", "task", "ending"),
   [
     ("ModernBert", "tagging", "ForTokenClassification"),
     ("ModernBert", "classification", "ForSequenceClassification"),
@@ -260,15 +260,15 @@ def test_multi_label(tmp_path):
     ("Roberta", "classification", "ForSequenceClassification"),
   ],
 )
-def test_import_finetune_export(architecture, kind, ending, tmp_path):
+def test_import_finetune_export(architecture, task, ending, tmp_path):
   _, tokenizer, path = imported(tmp_path, architecture, "ForMaskedLM")
   data = tmp_path / "data.tsv"
   rows = {
     "tagging": "the\tO\ncat\tB-PER\nsat\tI-PER\n\na\tO\nhouse\tB-LOC\n\n",
     "classification": "text\tlabel\na cat\tyes\nthe house\tno\n",
   }
-  data.write_text(rows[kind])
-  config = configs.default(kind)
+  data.write_text(rows[task])
+  config = configs.default(task)
   config.init_from = str(path)
   config.data.update(
     train=str(data), dev=str(data), length=60, batch_size=8, buckets=(60,)
