@@ -1,0 +1,84 @@
+"""Options as dataclasses: their config, checks, help and freeze list."""
+
+import dataclasses
+import math
+
+import pytest
+
+from maskedlm import objectives
+from maskedlm.config import defaults
+from maskedlm.core import options
+from maskedlm.core.errors import ConfigError
+from maskedlm.core.options import changed_default, option
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+  steps: int = option(3, "Steps.", low=1)
+  rate: float = option(0.5, "A rate.", above=0, high=1, frozen=True)
+  decay: float = option(0.9, "A decay.", low=0, below=1)
+  shape: str = option("flat", "A shape.", choices=("flat", "steep"))
+  pack: bool | None = option(None, "Decided later.", frozen=True)
+
+
+@dataclasses.dataclass(frozen=True)
+class Steeper(Options):
+  rate: float = changed_default(Options, "rate", 0.25)
+
+
+def test_a_config_has_the_defaults_and_can_set_what_is_none():
+  config = options.to_config(Options).lock()
+  assert config.to_dict() == dataclasses.asdict(Options())
+  config.pack = True
+  with pytest.raises(TypeError):
+    config.pack = "yes"
+  assert options.from_config(Options, config) == Options(pack=True)
+  assert options.to_config(Options(steps=9)).steps == 9
+
+
+@pytest.mark.parametrize(
+  ("values", "message"),
+  [
+    ({"steps": 0}, "a.steps=0 is out of range: expected 1 or more."),
+    ({"rate": 0.0}, "a.rate=0.0 is out of range: expected above 0, at most 1."),
+    ({"rate": math.nan}, "a.rate=nan is out of range: expected above 0, at "),
+    ({"decay": 1.0}, "a.decay=1.0 is out of range: expected 0 or more, below"),
+    ({"shape": "step"}, "a.shape='step' is unknown; did you mean \"steep\"?"),
+  ],
+)
+def test_wrong_values_are_named(values, message):
+  with pytest.raises(ConfigError) as caught:
+    options.check_options("a", Options, Options(**values))
+  assert str(caught.value).startswith(message)
+
+
+def test_bounds_and_none_are_in_range():
+  for rate in (1e-9, 1.0):
+    options.check_options("a", Options, Options(rate=rate, decay=0.0))
+
+
+def test_a_changed_default_keeps_the_rest():
+  old, new = (cls.__dataclass_fields__["rate"] for cls in (Options, Steeper))
+  assert (old.default, new.default) == (0.5, 0.25)
+  assert new.metadata == old.metadata
+  assert [*options.frozen("a", Steeper)] == ["a.rate", "a.pack"]
+
+
+def test_help_has_value_meaning_and_range():
+  lines = [*options.help_lines("a", Options, Options(steps=7))]
+  assert lines[:2] == [
+    "  --config.a.steps=7",
+    "      Steps. Values: 1 or more.",
+  ]
+  assert "      A rate. Values: above 0, at most 1. Fixed." in lines
+  assert "      A shape. Values: 'flat', 'steep'." in lines
+
+
+def test_every_number_of_pretraining_has_a_range():
+  sections = dict(defaults.SECTIONS)
+  for name in objectives.names():
+    sections[f"objective {name}"] = objectives.load_objective(name).Options
+  for name, cls in sections.items():
+    for field in dataclasses.fields(cls):
+      if field.type in (int, float):
+        assert options.describe_range(field), f"{name}.{field.name}"
