@@ -47,7 +47,7 @@ def main(argv: Sequence[str]) -> int:
   path, out = pathlib.Path(args.checkpoint), pathlib.Path(args.out)
   if args.to == "onnx":
     raise ConfigError(
-      f"--to=onnx goes over --to=hf: `maskedlm export --checkpoint {path} "
+      f"--to=onnx takes two steps: `maskedlm export --checkpoint {path} "
       f"--to hf --out {out}-hf`, then "
       f"`optimum-cli export onnx --model {out}-hf --task feature-extraction "
       f"{out}` (or fill-mask, ...: docs/guides/use/import-export.md)."

@@ -33,9 +33,9 @@ def main(argv: Sequence[str]) -> int:
   options.check_at_least(args, top_k=1)
   startup.enable_compile_cache()
   model = load_mask_filler(pathlib.Path(args.checkpoint))
-  asked = text_lines.given_texts(args.text, text_lines.STDIN)
+  requests = text_lines.given_texts(args.text, text_lines.STDIN)
   for some in text_lines.request_groups(
-    asked, MAX_TEXTS, args.text, [text_lines.STDIN]
+    requests, MAX_TEXTS, args.text, [text_lines.STDIN]
   ):
     lines, texts = zip(*some, strict=True)
     made = fill_masks(model, texts, top_k=args.top_k)
@@ -46,8 +46,8 @@ def main(argv: Sequence[str]) -> int:
           for words in filled.masks
         ]
         where = {"line": line} if line else {}
-        said = json.dumps({**where, "text": filled.text, "masks": masks})
+        text = json.dumps({**where, "text": filled.text, "masks": masks})
       else:
-        said = format_filled(filled)
-      print(said, flush=True)
+        text = format_filled(filled)
+      print(text, flush=True)
   return 0

@@ -30,15 +30,15 @@ def main(argv: Sequence[str]) -> int:
   """Runs the verb; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm inspect",
-    description="Shows what a config will train, before it is trained. Takes "
-    "the corpus of --config.corpus.path or of --workdir, if one is there.",
+    description="Shows what a config will train, before it is trained. Uses "
+    "the corpus of --config.corpus.path or of --workdir, if there is one.",
   )
-  parser.add_argument("--workdir", help="of a run, to take its corpus")
+  parser.add_argument("--workdir", help="workdir of a run, to use its corpus")
   parser.add_argument(
     "--rows", type=int, default=3, help="sample rows to show; default: 3"
   )
-  parser.add_argument("--html", metavar="FILE", help="write a page as well")
-  options.add_json(parser, "print the figures alone, as JSON")
+  parser.add_argument("--html", metavar="FILE", help="also write an HTML page")
+  options.add_json(parser, "print only the figures, as JSON")
   args, config = overrides.parse_config(parser, argv)
   options.check_at_least(args, rows=0)
   if args.html:
@@ -56,8 +56,8 @@ def main(argv: Sequence[str]) -> int:
       Section(
         "Rows",
         [
-          "no corpus yet: `maskedlm prepare` makes one; then more is shown. "
-          "Rows of several texts were counted as whole ones",
+          "no corpus yet: run `maskedlm prepare` to see more. Packed rows were "
+          "counted as full rows",
         ],
       )
     )

@@ -20,7 +20,7 @@ VERBS = {
   "prepare": ("prepare", "turn text into a corpus on disk, or verify one"),
   "tokenizer": ("tokenizer", "train a tokenizer, try one, report on several"),
   "inspect": ("inspect", "show what a config will train, before it does"),
-  "plan": ("plan", "does a run fit on TPUs or GPUs, and how fast at best?"),
+  "plan": ("plan", "predict a run's memory and speed on TPUs or GPUs"),
   "finetune": ("finetune", "fine-tune an encoder on labelled data"),
   "evaluate": ("evaluate", "score a fine-tuned checkpoint on labelled data"),
   "transfer": ("transfer", "score a fine-tuned checkpoint in other languages"),

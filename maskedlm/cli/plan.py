@@ -31,7 +31,7 @@ def main(argv: Sequence[str]) -> int:
   ]
   if len(topologies) > 1 and not args.sweep:
     raise ConfigError(
-      f"--topology={args.topology}: several are compared with --sweep."
+      f"--topology={args.topology}: several topologies need --sweep."
     )
   phase = int(args.phase == "last" and config.data.long_share > 0)
   plans = []
@@ -61,9 +61,9 @@ def main(argv: Sequence[str]) -> int:
 def _parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm plan",
-    description="Compiles a config's train step for TPUs or GPUs, without "
-    "one: does it fit, what do chips send each other, how long does it take "
-    "and what does it cost at best?",
+    description="Compiles a config's train step for TPUs or GPUs that need "
+    "not be here, and predicts its memory, the traffic between chips, its time "
+    "and its cost, at best.",
   )
   parser.add_argument(
     "--topology",
@@ -81,18 +81,18 @@ def _parser() -> argparse.ArgumentParser:
     "--phase",
     choices=("first", "last"),
     default="last",
-    help="which phase, of a config with longer rows at the end; default: "
+    help="the phase of a config with longer rows at the end; default: "
     "last, the longer rows",
   )
   parser.add_argument(
-    "--price", type=float, help="of a chip for an hour, to print the cost"
+    "--price", type=float, help="price of a chip-hour, to print the cost"
   )
   parser.add_argument(
     "--sweep",
     action="store_true",
     help="compare topologies, each with the config's mesh and with fsdp",
   )
-  options.add_json(parser, "print the figures alone, as JSON")
+  options.add_json(parser, "print only the figures, as JSON")
   return parser
 
 

@@ -67,8 +67,8 @@ def plot_instances(argv: Sequence[str]) -> int:
 def _instances_parser() -> argparse.ArgumentParser:
   parser = argparse.ArgumentParser(
     prog="maskedlm plot instances",
-    description="Draws the instances of a word in context: near each other "
-    "where the encoder finds them alike (docs/guides/use/pictures.md).",
+    description="Draws the instances of a word in context; those that the "
+    "encoder finds similar are near each other (docs/guides/use/pictures.md).",
     allow_abbrev=False,
   )
   options.add_checkpoint(parser)
@@ -95,8 +95,8 @@ def _instances_parser() -> argparse.ArgumentParser:
     "--limit",
     type=int,
     default=500,
-    help="the most instances to draw; of more, a random sample is drawn; "
-    "default: 500",
+    help="the largest number of instances to draw; of more, a random sample is "
+    "drawn; default: 500",
   )
   options.add_out(parser, "the picture: a .png, .svg or .pdf")
   parser.add_argument("--html", metavar="FILE", help="the page: a .html")

@@ -42,8 +42,8 @@ def main(argv: Sequence[str]) -> int:
     predictions = predict.predict(model, examples, batch_size=args.batch_size)
     for line, prediction in zip(lines, predictions, strict=True):
       if args.json:
-        said = {"line": line, **prediction} if line else prediction
-        print(json.dumps(said, ensure_ascii=False), flush=True)
+        record = {"line": line, **prediction} if line else prediction
+        print(json.dumps(record, ensure_ascii=False), flush=True)
       elif not args.export:
         print(model.task.format_prediction(prediction), flush=True)
     made += predictions if args.export else []

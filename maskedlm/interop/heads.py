@@ -119,8 +119,8 @@ def compute_outputs(
     last_hidden_state [B, L, D] and the result of `head_outputs`, in float32.
   """
   hidden = masked_lm.encode(cfg, params, batch, None, False)
-  said = head_outputs(params, cfg, hidden, batch["segment_ids"])
-  return {"last_hidden_state": hidden.astype(jnp.float32), **said}
+  outputs = head_outputs(params, cfg, hidden, batch["segment_ids"])
+  return {"last_hidden_state": hidden.astype(jnp.float32), **outputs}
 
 
 def head_outputs(

@@ -1,1 +1,1 @@
-"""Computes on the device: encoder, heads, losses, masking. Never imports data."""
+"""Runs on the device: encoder, heads, losses, masking. Never imports data."""

@@ -28,29 +28,34 @@ class ModelOptions:
   )
   activation: str = option(
     "gelu",
-    "Of the MLP: gelu (erf) or gelu_tanh (as in Google's BERT).",
+    "Activation of the MLP: gelu (erf), or gelu_tanh as in Google's BERT.",
     choices=("gelu", "gelu_tanh"),
     frozen=True,
   )
   dropout: float = option(
-    0.1, "After the embeddings, attention and the MLP.", low=0, below=1
+    0.1,
+    "Dropout after the embeddings, attention and the MLP.",
+    low=0,
+    below=1,
   )
   attention_dropout: float = option(
-    0.1, "Of the attention probabilities.", low=0, below=1
+    0.1, "Dropout of the attention probabilities.", low=0, below=1
   )
   norm_epsilon: float = option(
     1e-12, "Added to the variance in norms.", low=0, frozen=True
   )
   init_stddev: float = option(
-    0.02, "Of the truncated normal that parameters are drawn from.", low=0
+    0.02,
+    "Deviation of the truncated normal that parameters are drawn from.",
+    low=0,
   )
   dtype: str = option(
-    "float32", "Of activations.", choices=("float32", "bfloat16")
+    "float32", "Type of activations.", choices=("float32", "bfloat16")
   )
   remat: str = option(
     "none",
-    "What the backward pass recomputes: none, dots (everything but matmuls) or "
-    "full.",
+    "Results that the backward pass recomputes: none, dots (all but those of "
+    "matmuls) or full (all).",
     choices=("none", "dots", "full"),
   )
   unroll: bool = option(
@@ -83,7 +88,7 @@ class ModelOptions:
   embedding_norm: bool = option(True, "Normalize the embeddings.", frozen=True)
   position: str = option(
     "learned",
-    "How positions are encoded.",
+    "Encoding of positions.",
     choices=("learned", "rope", "alibi"),
     frozen=True,
   )
@@ -91,7 +96,10 @@ class ModelOptions:
     10_000.0, "Base of RoPE's wavelengths.", low=1, frozen=True
   )
   local_rope_theta: float = option(
-    10_000.0, "The same in layers with a window.", low=1, frozen=True
+    10_000.0,
+    "Base of RoPE's wavelengths in layers with a window.",
+    low=1,
+    frozen=True,
   )
   local_window: int = option(
     0,
@@ -119,7 +127,9 @@ class ModelOptions:
     "layer", "LayerNorm or RMSNorm.", choices=("layer", "rms"), frozen=True
   )
   skip_first_norm: bool = option(
-    False, "With pre: no norm before the first attention.", frozen=True
+    False,
+    "No norm before the first attention; needs norm_order=pre.",
+    frozen=True,
   )
   mlp: str = option(
     "plain",

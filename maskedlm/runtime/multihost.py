@@ -167,14 +167,14 @@ def any_host(flag: Callable[[], bool], *, delay: int) -> Callable[[], bool]:
   count = jax.jit(
     jnp.sum, out_shardings=NamedSharding(devices, PartitionSpec())
   )
-  asked: collections.deque = collections.deque()
+  pending: collections.deque = collections.deque()
 
   def ask() -> bool:
     mine = np.full(jax.local_device_count(), flag(), np.int32)
     each = NamedSharding(devices, PartitionSpec("devices"))
-    asked.append(count(jax.make_array_from_process_local_data(each, mine)))
-    asked[-1].copy_to_host_async()
-    return len(asked) > delay and int(asked.popleft()) > 0
+    pending.append(count(jax.make_array_from_process_local_data(each, mine)))
+    pending[-1].copy_to_host_async()
+    return len(pending) > delay and int(pending.popleft()) > 0
 
   return ask
 

@@ -94,8 +94,8 @@ def not_found_message(words: Sequence[str], paths: Sequence[str]) -> str:
   if any(path.endswith(SENSES) for path in paths):
     return f"{format_words(words)}: no occurrence with a sense in {files}."
   return (
-    f"{format_words(words)}: no whole word in {files}; give other forms, "
-    "such as plurals, as words of their own."
+    f"{format_words(words)}: no whole word in {files}; list other forms, "
+    "such as plurals, as separate words."
   )
 
 

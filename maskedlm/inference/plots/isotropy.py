@@ -29,7 +29,7 @@ def read_table(path: str) -> Table:
   Raises:
     DataError: another file format.
   """
-  expected = "expected what `maskedlm isotropy --json=FILE` writes."
+  expected = "expected a file written by `maskedlm isotropy --out=FILE`."
   try:
     layers = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
     table = {

@@ -1,1 +1,1 @@
-"""Computes contextual vectors of tokens, words and texts, and measures on them."""
+"""Computes vectors of tokens, words and texts, and measures on them."""

@@ -218,7 +218,7 @@ def _xml(path: str, seen: Counter) -> Iterator[Sentence]:
   """Yields the sentences of the XML of Raganato et al."""
   if not path.endswith(DATA_XML):
     raise DataError(
-      f"{path}: XML, but not named NAME{DATA_XML}: its keys are looked for in "
+      f"{path}: is XML, but not named NAME{DATA_XML}; its keys are read from "
       f"NAME{GOLD_KEYS}."
     )
   keys_path = path.removesuffix(DATA_XML) + GOLD_KEYS

@@ -91,10 +91,10 @@ def read_pooling(
       "maskedlm doesn't: add it to your texts"
     )
   elif prompts:
-    said = ", ".join(f"{text!r} ({name})" for name, text in prompts.items())
+    listed = ", ".join(f"{text!r} ({name})" for name, text in prompts.items())
     log(
-      f"{folder}: the model expects a prompt before a text, {said}; add it to "
-      "your texts"
+      f"{folder}: the model expects a prompt before a text, {listed}; add it "
+      "to your texts"
     )
   encoder = encoder_folder(folder)
   config = output_files.read_json(encoder / CONFIG)

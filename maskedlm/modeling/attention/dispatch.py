@@ -43,15 +43,15 @@ class Case(NamedTuple):
   capability: float | None = None  # Of an NVIDIA GPU; None if new enough.
 
 
-def choose_implementation(asked: str, case: Case) -> str:
+def choose_implementation(requested: str, case: Case) -> str:
   """Returns the implementation asked for, or the best one for "auto".
 
   Raises:
     ConfigError: the implementation asked for does not support the case.
   """
-  if asked != "auto":
-    check_supported(asked, case)
-    return asked
+  if requested != "auto":
+    check_supported(requested, case)
+    return requested
   if case.length is None:  # Exported for any length and platform.
     return "xla"
   kernel = _KERNEL.get(case.platform)

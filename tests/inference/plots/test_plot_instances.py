@@ -192,7 +192,7 @@ def test_errors(workdir, text, tmp_path, capsys, monkeypatch):
       {"--word": "zebra", "--data": str(once)},
       f"“zebra” occurs once, {once}:2",
     ),
-    ({"--word": "zebra"}, f"“zebra”: no whole word in {text}; give other"),
+    ({"--word": "zebra"}, f"“zebra”: no whole word in {text}; list other"),
     ({"--word": "?!"}, "--word='?!': expected a word"),
     ({"--data": "none.txt"}, "--data=none.txt: no such file"),
     ({"--data": str(tmp_path)}, "is a folder; give its files"),

@@ -73,7 +73,7 @@ def test_first_senses(tmp_path):
     ("a\ta\tNOUN\t\n", r"f:1: the sense is empty; write _"),
     ("a\t_\t_\t_\n", r"f: no word with a sense; expected"),
     ("", r"f: no word with a sense; expected"),
-    ("<corpus></corpus>", r"f: XML, but not named NAME\.data\.xml"),
+    ("<corpus></corpus>", r"f: is XML, but not named NAME\.data\.xml"),
   ],
   ids=lambda value: value[:8].replace("\t", " ").strip() or "empty",
 )
