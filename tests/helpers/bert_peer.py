@@ -23,48 +23,17 @@ def make_peer(params, cfg):
       layer_norm_eps=cfg.norm_epsilon,
     )
   )
-  state = {}
-
-  def norm(name, p):
-    state[f"{name}.weight"], state[f"{name}.bias"] = p["scale"], p["bias"]
-
-  def dense(name, kernel, bias, inputs):
-    state[f"{name}.weight"] = kernel.reshape(inputs, -1).T
-    state[f"{name}.bias"] = bias.reshape(-1)
-
+  state = encoder_state(params["encoder"], cfg, "bert")
   D = cfg.width
-  tables = params["encoder"]["embeddings"]
-  for ours, theirs in (
-    ("token", "word"),
-    ("position", "position"),
-    ("token_type", "token_type"),
-  ):
-    table = tables[ours]["embedding"]
-    state[f"bert.embeddings.{theirs}_embeddings.weight"] = (
-      table[:V] if ours == "token" else table
-    )
-  norm("bert.embeddings.LayerNorm", tables["norm"])
-  for n in range(cfg.num_layers):
-    p = jax.tree.map(lambda x, n=n: x[n], params["encoder"]["layers"])
-    at = f"bert.encoder.layer.{n}"
-    qkv = p["attention"]["qkv"]
-    for i, name in enumerate(("query", "key", "value")):
-      kernel, bias = qkv["kernel"][:, i], qkv["bias"][i]
-      dense(f"{at}.attention.self.{name}", kernel, bias, D)
-    out, up, down = p["attention"]["out"], p["mlp"]["up"], p["mlp"]["down"]
-    dense(f"{at}.attention.output.dense", out["kernel"], out["bias"], D)
-    norm(f"{at}.attention.output.LayerNorm", p["attention_norm"])
-    dense(f"{at}.intermediate.dense", up["kernel"], up["bias"], D)
-    dense(f"{at}.output.dense", down["kernel"], down["bias"], cfg.mlp_width)
-    norm(f"{at}.output.LayerNorm", p["mlp_norm"])
   pooler, head = params["pooler"]["dense"], params["mlm_head"]
-  dense("bert.pooler.dense", pooler["kernel"], pooler["bias"], D)
+  dense(state, "bert.pooler.dense", pooler["kernel"], pooler["bias"], D)
   transform, nsp = head["transform"], params["nsp_head"]["dense"]
   at = "cls.predictions"
-  dense(f"{at}.transform.dense", transform["kernel"], transform["bias"], D)
-  norm(f"{at}.transform.LayerNorm", head["norm"])
+  kernel, bias = transform["kernel"], transform["bias"]
+  dense(state, f"{at}.transform.dense", kernel, bias, D)
+  norm(state, f"{at}.transform.LayerNorm", head["norm"])
   state[f"{at}.bias"] = head["bias"][:V]
-  dense("cls.seq_relationship", nsp["kernel"], nsp["bias"], D)
+  dense(state, "cls.seq_relationship", nsp["kernel"], nsp["bias"], D)
 
   state = {
     name: torch.tensor(np.ascontiguousarray(x)) for name, x in state.items()
@@ -76,6 +45,48 @@ def make_peer(params, cfg):
   assert not unexpected
   peer.tie_weights()
   return peer.eval()
+
+
+def encoder_state(params, cfg, prefix):
+  """Returns an encoder's parameters under transformers' names of BERT.
+
+  Args:
+    params: of the encoder.
+    cfg: its architecture.
+    prefix: of the names, such as "bert".
+  """
+  state = {}
+  at, tables = f"{prefix}.embeddings", params["embeddings"]
+  tokens = tables["token"]["embedding"][: cfg.vocab_size]
+  state[f"{at}.word_embeddings.weight"] = tokens
+  for name in ("position", "token_type"):
+    state[f"{at}.{name}_embeddings.weight"] = tables[name]["embedding"]
+  norm(state, f"{at}.LayerNorm", tables["norm"])
+  for n in range(cfg.num_layers):
+    p = jax.tree.map(lambda x, n=n: x[n], params["layers"])
+    at, qkv = f"{prefix}.encoder.layer.{n}", p["attention"]["qkv"]
+    for i, name in enumerate(("query", "key", "value")):
+      kernel, bias = qkv["kernel"][:, i], qkv["bias"][i]
+      dense(state, f"{at}.attention.self.{name}", kernel, bias, cfg.width)
+    for name, module, inputs in (
+      ("attention.output", p["attention"]["out"], cfg.width),
+      ("intermediate", p["mlp"]["up"], cfg.width),
+      ("output", p["mlp"]["down"], cfg.mlp_width),
+    ):
+      kernel, bias = module["kernel"], module["bias"]
+      dense(state, f"{at}.{name}.dense", kernel, bias, inputs)
+    norm(state, f"{at}.attention.output.LayerNorm", p["attention_norm"])
+    norm(state, f"{at}.output.LayerNorm", p["mlp_norm"])
+  return state
+
+
+def norm(state, name, p):
+  state[f"{name}.weight"], state[f"{name}.bias"] = p["scale"], p["bias"]
+
+
+def dense(state, name, kernel, bias, inputs):
+  state[f"{name}.weight"] = kernel.reshape(inputs, -1).T
+  state[f"{name}.bias"] = bias.reshape(-1)
 
 
 def run_peer(params, cfg, batch):

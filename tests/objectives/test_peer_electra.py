@@ -6,6 +6,7 @@ import jax
 import numpy as np
 import pytest
 
+from helpers import bert_peer
 from maskedlm.config import defaults as config_lib
 from maskedlm.modeling import heads, masked_lm
 from maskedlm.modeling.encoder import Encoder, EncoderConfig
@@ -42,35 +43,9 @@ def make_params(cfg, small):
 
 def encoder_state(params, cfg):
   """Returns the encoder's parameters under transformers' names."""
-  state = {}
-
-  def norm(name, p):
-    state[f"{name}.weight"], state[f"{name}.bias"] = p["scale"], p["bias"]
-
-  def dense(name, kernel, bias, inputs):
-    state[f"{name}.weight"] = kernel.reshape(inputs, -1).T
-    state[f"{name}.bias"] = bias.reshape(-1)
-
-  at, tables = "electra.embeddings", params["embeddings"]
-  state[f"{at}.word_embeddings.weight"] = tables["token"]["embedding"][:V]
-  for name in ("position", "token_type"):
-    state[f"{at}.{name}_embeddings.weight"] = tables[name]["embedding"]
-  norm(f"{at}.LayerNorm", tables["norm"])
-  project = params["project"]
-  dense("electra.embeddings_project", project["kernel"], project["bias"], E)
-  for n in range(cfg.num_layers):
-    p = jax.tree.map(lambda x, n=n: x[n], params["layers"])
-    at, qkv = f"electra.encoder.layer.{n}", p["attention"]["qkv"]
-    W = cfg.width
-    for i, name in enumerate(("query", "key", "value")):
-      kernel, bias = qkv["kernel"][:, i], qkv["bias"][i]
-      dense(f"{at}.attention.self.{name}", kernel, bias, W)
-    out, up, down = p["attention"]["out"], p["mlp"]["up"], p["mlp"]["down"]
-    dense(f"{at}.attention.output.dense", out["kernel"], out["bias"], W)
-    norm(f"{at}.attention.output.LayerNorm", p["attention_norm"])
-    dense(f"{at}.intermediate.dense", up["kernel"], up["bias"], W)
-    dense(f"{at}.output.dense", down["kernel"], down["bias"], cfg.mlp_width)
-    norm(f"{at}.output.LayerNorm", p["mlp_norm"])
+  state = bert_peer.encoder_state(params, cfg, "electra")
+  kernel, bias = params["project"]["kernel"], params["project"]["bias"]
+  bert_peer.dense(state, "electra.embeddings_project", kernel, bias, E)
   return state
 
 
