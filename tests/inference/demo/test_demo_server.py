@@ -66,21 +66,9 @@ def test_every_request_of_the_page(client, models):
   assert ask(client, "/api/label", text="a cat", model=0)["prediction"]["tags"]
 
 
-@pytest.mark.parametrize(
-  ("form", "message"),
-  [
-    ({}, "“text” is empty: type something first."),
-    ({"text": "  "}, "“text” is empty: type something first."),
-    ({"text": "no mask"}, "no [MASK] in 'no mask': write it where"),
-    ({"text": 5000 * "a"}, "5,000 characters; expected at most 2,000"),
-    ({"text": "a " * 60 + "[MASK]"}, "the model takes 48: cut it"),
-    ({"text": {"a": 1}}, "text={'a': 1}: expected text."),
-  ],
-  ids=range(6),
-)
-def test_wrong_forms_are_one_line_errors(client, form, message):
-  error = ask(client, status=400, **form)["error"]
-  assert message in error and "\n" not in error
+def test_a_wrong_form_is_a_one_line_error(client):
+  error = ask(client, status=400, text="no mask")["error"]
+  assert "no [MASK] in 'no mask'" in error and "\n" not in error
 
 
 def test_half_a_surrogate_pair_is_accepted(client):

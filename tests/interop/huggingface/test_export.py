@@ -185,88 +185,72 @@ def test_fine_tuned(kind, class_name, tmp_path):
     assert again.task["options"] == {"layout": "texts", "regression": True}
 
 
-def test_an_unsupported_pooler(tmp_path):
+def export(folder, params, cfg, task=None, **options):
+  """Saves a model and exports it; returns (class name, log lines)."""
   tokenizer = peers.train_tokenizer("wordpiece")
-  params, cfg, task = fine_tuned("classification", tokenizer, pooler="relu")
-  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
-  with pytest.raises(InteropError, match="tanh pooler, this model relu"):
-    exporter.export_huggingface(
-      path, tmp_path / "out", architecture="bert", log=print
-    )
+  path = workdirs.save(folder / "ours", params, cfg, tokenizer, **(task or {}))
   lines = []
   made = exporter.export_huggingface(
-    path, tmp_path / "out", part="encoder", log=lines.append
+    path, folder / "out", log=lines.append, **options
   )
+  return made, lines
+
+
+def test_an_unsupported_pooler(tmp_path):
+  tokenizer = peers.train_tokenizer("wordpiece")
+  model = fine_tuned("classification", tokenizer, pooler="relu")
+  with pytest.raises(InteropError, match="tanh pooler, this model relu"):
+    export(tmp_path / "whole", *model, architecture="bert")
+  made, lines = export(tmp_path / "encoder", *model, part="encoder")
   assert made == "BertModel"
   assert lines == ["left out: the pooler, which BertModel lacks"]
 
 
 def test_an_unsupported_pooler_of_pretraining(tmp_path):
   """The NSP head needs it; the MLM head does not."""
-  tokenizer = peers.train_tokenizer("wordpiece")
-  cfg = workdirs.config(tokenizer, pooler="relu")
-  for heads, name in ((PRETRAINED, "both"), (("pooler", "mlm_head"), "mlm")):
-    params = workdirs.make_params(cfg, heads)
-    workdirs.save(tmp_path / name, params, cfg, tokenizer)
+  cfg = workdirs.config(peers.train_tokenizer("wordpiece"), pooler="relu")
+  both = workdirs.make_params(cfg, PRETRAINED)
   with pytest.raises(InteropError, match="ForPreTraining has a tanh pooler"):
-    exporter.export_huggingface(tmp_path / "both", tmp_path / "out", log=print)
-  lines = []
-  exporter.export_huggingface(
-    tmp_path / "mlm", tmp_path / "out", log=lines.append
-  )
+    export(tmp_path / "both", both, cfg)
+  mlm = workdirs.make_params(cfg, ("pooler", "mlm_head"))
+  _, lines = export(tmp_path / "mlm", mlm, cfg)
   assert lines == ["left out: the pooler, which BertModel lacks"]
 
 
 @pytest.mark.parametrize(
   ("changes", "expected"),
   [
-    ({"position": "alibi"}, r"bert has no .*model.position='alibi'"),
+    (
+      {"position": "alibi"},
+      r"bert has no .*model.position='alibi'.*--to=stablehlo",
+    ),
     ({"causal": True}, r"model.causal=True \(only False\)"),
     ({**workdirs.MODERN, "norm_kind": "rms"}, r"modernbert .*norm_kind='rms'"),
+    (
+      {"activation": "gelu_tanh", "embedding_width": 10},
+      r"electra always has gelu.*gelu_tanh",
+    ),
   ],
 )
 def test_unsupported_options(changes, expected, tmp_path):
-  tokenizer = peers.train_tokenizer("wordpiece")
-  cfg = workdirs.config(tokenizer, **changes)
-  params = workdirs.make_params(cfg, ("mlm_head",))
-  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
-  with pytest.raises(InteropError, match=f"{expected}.*--to=stablehlo"):
-    exporter.export_huggingface(path, tmp_path / "out", log=print)
+  cfg = workdirs.config(peers.train_tokenizer("wordpiece"), **changes)
+  with pytest.raises(InteropError, match=expected):
+    export(tmp_path, workdirs.make_params(cfg, ("mlm_head",)), cfg)
   assert [p.name for p in tmp_path.iterdir()] == ["ours"]
 
 
-def test_an_unsupported_activation_of_a_head(tmp_path):
+def test_unsupported_heads(tmp_path):
   tokenizer = peers.train_tokenizer("wordpiece")
-  cfg = workdirs.config(tokenizer, activation="gelu_tanh", embedding_width=10)
-  params = workdirs.make_params(cfg, ("mlm_head",))
-  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
-  with pytest.raises(InteropError, match=r"electra always has gelu.*gelu_tanh"):
-    exporter.export_huggingface(path, tmp_path / "out", log=print)
-
-
-def test_without_a_pooler(tmp_path):
-  tokenizer = peers.train_tokenizer("wordpiece")
-  params, cfg, task = fine_tuned("classification", tokenizer)
+  params, *rest = fine_tuned("classification", tokenizer)
   del params["pooler"]
-  path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer, **task)
   with pytest.raises(InteropError, match="has pooler/dense, which this model"):
-    exporter.export_huggingface(path, tmp_path / "out", log=print)
-
-
-def test_heads_of_maskedlm_only(tmp_path):
-  tokenizer = peers.train_tokenizer("wordpiece")
-  params, cfg, task = fine_tuned("tagging", tokenizer)
-  path = workdirs.save(
-    tmp_path / "ours",
-    {**params, "crf": {"start": np.zeros(4)}},
-    cfg,
-    tokenizer,
-    **task,
-  )
+    export(tmp_path / "no pooler", params, *rest)
+  params, *rest = fine_tuned("tagging", tokenizer)
+  params = {**params, "crf": {"start": np.zeros(4)}}
   with pytest.raises(
     InteropError, match=r"has crf, which only maskedlm.*--part=encoder"
   ):
-    exporter.export_huggingface(path, tmp_path / "out", log=print)
+    export(tmp_path / "crf", params, *rest)
 
 
 def test_the_model_card_lists_known_facts(tmp_path):
