@@ -56,19 +56,19 @@ def resolve_architecture(
 
 
 def check_sentence_pooling(
-  start: LoadedCheckpoint, made: Mapping[str, Any], log
+  start: LoadedCheckpoint, pooling: Mapping[str, Any], log
 ) -> None:
   """Logs a line if the checkpoint makes the vectors of texts in another way.
 
   Args:
     start: the checkpoint.
-    made: how the task makes them, see FinetuneTask.sentence_pooling.
+    pooling: how the task makes them, see FinetuneTask.sentence_pooling.
     log: receives the line.
   """
   before = start.meta["task"].get("sentences", {})
   others = [
     f"{name} {before[name]!r} (here {value!r})"
-    for name, value in made.items()
+    for name, value in pooling.items()
     if before.get(name, value) != value
   ]
   if others:

@@ -56,15 +56,17 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
     for setting, seed in itertools.product(grid, seeds)
   }
   mesh = sharding.make_mesh(config.mesh)
-  for made in runs.values():
-    validate(made)
-    sharding.check_batch(made.data.batch_size, made.train.accumulate, mesh)
+  for run_config in runs.values():
+    validate(run_config)
+    sharding.check_batch(
+      run_config.data.batch_size, run_config.train.accumulate, mesh
+    )
   results, diverged = {}, {}
-  for number, ((setting, seed), made) in enumerate(runs.items(), 1):
+  for number, ((setting, seed), run_config) in enumerate(runs.items(), 1):
     name = run_folder(setting, seed)
     console.log(f"run {number} of {len(runs)}: {name}")
     try:
-      results[setting, seed] = run.finetune(made, workdir / name)
+      results[setting, seed] = run.finetune(run_config, workdir / name)
     except loop.NonFiniteError as error:  # The others may succeed.
       console.log(f"{name} diverged: {error}")
       diverged[name] = error

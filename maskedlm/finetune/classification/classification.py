@@ -177,8 +177,7 @@ def _classification(tokenizer, cfg, label_info, options, length) -> Application:
   def rows(examples: Sequence[Example]) -> Rows:
     gold = [(example.label, example.where) for example in examples]
     ids, notes = unseen_labels.label_ids(gold, labels)
-    made = make_rows(tokenizer, cfg, examples, length, labels=ids)
-    return made._replace(notes=notes)
+    return make_rows(tokenizer, cfg, examples, length, labels=ids, notes=notes)
 
   def predict(example: Example, shares: list[float]) -> Prediction:
     return {
@@ -252,12 +251,12 @@ def _regression(tokenizer, cfg, label_info, options, length) -> Application:
   )
 
 
-def make_rows(tokenizer, cfg, examples, length, **values) -> Rows:
-  """Returns a row for each example, with these Rows.values."""
+def make_rows(tokenizer, cfg, examples, length, *, notes=(), **values) -> Rows:
+  """Returns a row for each example, with these Rows.notes and values."""
   ids = tokenizer.encode_batch([example.text for example in examples])
   is_pair = [example.text_b is not None for example in examples]
   ids_b = tokenizer.encode_batch([example.text_b or "" for example in examples])
-  made = [
+  rows = [
     pair_row(
       tokenizer,
       a,
@@ -270,12 +269,13 @@ def make_rows(tokenizer, cfg, examples, length, **values) -> Rows:
   ]
   return Rows(
     tokens={
-      "input_ids": [row[0] for row in made],
-      "token_type_ids": [row[1] for row in made],
+      "input_ids": [row.input_ids for row in rows],
+      "token_type_ids": [row.token_type_ids for row in rows],
     },
     values=values,
-    example=np.arange(len(made)),
-    truncated=sum(row[2] for row in made),
+    example=np.arange(len(rows)),
+    truncated=sum(row.truncated for row in rows),
+    notes=notes,
   )
 
 

@@ -10,22 +10,39 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.task import Batch
+from maskedlm.finetune.common.text_pairs import PairRow
+from maskedlm.finetune.contract import Rows
 
 
-def stack_sequences(
-  examples: Sequence[Sequence[tuple[np.ndarray, np.ndarray]]], pad: int
-) -> tuple[dict[str, list[np.ndarray]], np.ndarray]:
-  """Returns (Rows.tokens, sequence_lengths [n, C]) of n examples.
+def stack_rows(
+  examples: Sequence[Sequence[PairRow]],
+  pad: int,
+  *,
+  notes: Sequence[str] = (),
+  **values: np.ndarray,
+) -> Rows:
+  """Returns the Rows of n examples.
 
   Args:
-    examples: the C sequences of each, (input_ids [l], token_type_ids [l]).
+    examples: the C sequences of each.
     pad: id that fills input_ids.
+    notes, values: as in Rows; "sequence_lengths" is added.
   """
-  ids = [_pad([ids for ids, _ in example], pad) for example in examples]
-  types = [_pad([types for _, types in example], 0) for example in examples]
-  lengths = [[len(ids) for ids, _ in example] for example in examples]
-  tokens = {"input_ids": ids, "token_type_ids": types}
-  return tokens, np.array(lengths, np.int32)
+  lengths = [[len(row.input_ids) for row in rows] for rows in examples]
+  return Rows(
+    tokens={
+      "input_ids": [
+        _pad([r.input_ids for r in rows], pad) for rows in examples
+      ],
+      "token_type_ids": [
+        _pad([r.token_type_ids for r in rows], 0) for rows in examples
+      ],
+    },
+    values={"sequence_lengths": np.array(lengths, np.int32), **values},
+    example=np.arange(len(examples)),
+    truncated=sum(any(row.truncated for row in rows) for rows in examples),
+    notes=notes,
+  )
 
 
 def _pad(sequences: Sequence[np.ndarray], fill: int) -> np.ndarray:

@@ -5,11 +5,20 @@ long, the longer text loses tokens (google-research/bert, run_classifier.py).
 """
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from maskedlm.data.batches.pair_rows import truncated_lengths
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
+
+
+class PairRow(NamedTuple):
+  """The row of a pair, or of a single text."""
+
+  input_ids: np.ndarray  # int32 [l].
+  token_type_ids: np.ndarray  # int32 [l]: 0 = [CLS] A [SEP], 1 = B [SEP].
+  truncated: bool  # Whether tokens were cut.
 
 
 def text_row(tokenizer: Tokenizer, *ids) -> np.ndarray:
@@ -34,7 +43,7 @@ def pair_row(
   *,
   separators: int = 1,
   num_types: int = 2,
-) -> tuple[np.ndarray, np.ndarray, bool]:
+) -> PairRow:
   """Returns the row of a pair, or of a single text if b_ids is None.
 
   Args:
@@ -45,19 +54,18 @@ def pair_row(
       (EncoderConfig.pair_separators).
     num_types: EncoderConfig.num_types. An encoder that was pretrained on single
       texts may have only one, or none: then all types are 0.
-
-  Returns:
-    (input_ids [l] int32, token_type_ids [l] int32, whether tokens were cut).
-    Types: 0 = [CLS] A [SEP], 1 = B [SEP].
   """
   if b_ids is None:
     ids = text_row(tokenizer, a_ids[: length - 2])
-    return ids, 0 * ids, len(a_ids) > length - 2
+    return PairRow(ids, 0 * ids, len(a_ids) > length - 2)
   a, b = truncated_lengths(
     len(a_ids), len(b_ids), maximum=length - 2 - separators
   )
   between = [tokenizer.special.sep] * separators
   ids = text_row(tokenizer, a_ids[:a], between, b_ids[:b])
   is_b = np.arange(len(ids)) > a + separators
-  is_cut = bool(a < len(a_ids) or b < len(b_ids))
-  return ids, np.int32(is_b & (num_types > 1)), is_cut
+  return PairRow(
+    ids,
+    np.int32(is_b & (num_types > 1)),
+    truncated=bool(a < len(a_ids) or b < len(b_ids)),
+  )

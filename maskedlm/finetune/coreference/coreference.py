@@ -143,16 +143,16 @@ def _gold_labels(examples: Sequence[Example]) -> list[str]:
 
 def _prediction(example: Example, shares: list[float]) -> Prediction:
   answer = ANSWERS[np.argmax(shares)]
-  made: Prediction = {"id": example.id, "text": example.text}
+  fields: Prediction = {"id": example.id, "text": example.text}
   for name, (begin, end) in zip(
     ("pronoun", "a", "b"), example.mentions, strict=True
   ):
-    made[name] = example.text[begin:end]
-    made[f"{name}_offset"] = begin
+    fields[name] = example.text[begin:end]
+    fields[f"{name}_offset"] = begin
   return {
-    **made,
+    **fields,
     "answer": answer,
-    "name": None if answer == "NEITHER" else made[answer.lower()],
+    "name": None if answer == "NEITHER" else fields[answer.lower()],
     "probability": max(shares),
     "probabilities": dict(zip(ANSWERS, shares, strict=True)),
   }

@@ -93,18 +93,18 @@ def make_application(
 ) -> Application:
   """Returns the Application."""
   head = FeatureHead(cfg, options, len(label_info["labels"]))
-  choose = LAYERS[options.layers]
+  select_features = LAYERS[options.layers]
 
   def init(key: Key) -> Params:
     layers = jnp.zeros((cfg.num_layers + 1, 1, 1, cfg.width))
     ids = jnp.ones((1, 1), jnp.int32)
-    made = head.init(key, choose(layers), ids, train=False)
-    return {"feature_head": made["params"]}
+    variables = head.init(key, select_features(layers), ids, train=False)
+    return {"feature_head": variables["params"]}
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     frozen = {"encoder": jax.lax.stop_gradient(params["encoder"])}
     # Without dropout: features are the same in training and in prediction.
-    x = choose(masked_lm.encode_layers(cfg, frozen, batch))
+    x = select_features(masked_lm.encode_layers(cfg, frozen, batch))
     # The head reads the rows as they are packed, too: an LSTM would spend as
     # much time on padding as on tokens.
     scores = head.apply(

@@ -199,17 +199,21 @@ def make_application(
 
   def rows(examples: Sequence[Example]) -> Rows:
     gold = [example.label or () for example in examples]
-    chosen = [[label in of_one for label in labels] for of_one in gold]
-    made = classification.make_rows(
-      tokenizer, cfg, examples, length, labels=np.array(chosen, np.int32)
-    )
+    is_gold = [[name in names for name in labels] for names in gold]
     unseen = [
-      (label, example.where)
-      for example, of_one in zip(examples, gold, strict=True)
-      for label in of_one
-      if label not in labels
+      (name, example.where)
+      for example, names in zip(examples, gold, strict=True)
+      for name in names
+      if name not in labels
     ]
-    return made._replace(notes=unseen_labels.unseen_notes(unseen))
+    return classification.make_rows(
+      tokenizer,
+      cfg,
+      examples,
+      length,
+      labels=np.array(is_gold, np.int32),
+      notes=unseen_labels.unseen_notes(unseen),
+    )
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     logits, gold = head.logits(params, batch, key, train), batch["labels"]

@@ -129,17 +129,10 @@ def make_rows(
     ]
     for i, context in enumerate(contexts)
   ]
-  tokens, lengths = multi_sequence.stack_sequences(
-    [[made[:2] for made in row] for row in rows], tokenizer.special.pad
-  )
-  return Rows(
-    tokens=tokens,
-    values={
-      "sequence_lengths": lengths,
-      "labels": np.array([e.label or 0 for e in examples], np.int32),
-    },
-    example=np.arange(len(examples)),
-    truncated=sum(any(made[2] for made in row) for row in rows),
+  return multi_sequence.stack_rows(
+    rows,
+    tokenizer.special.pad,
+    labels=np.array([e.label or 0 for e in examples], np.int32),
   )
 
 

@@ -41,9 +41,9 @@ def normalise_answer(text: str) -> str:
 def score_v1(predicted: str, gold: Sequence[str]) -> AnswerScore:
   """Scores as SQuAD 1.1: two empty answers match exactly, with F1 0."""
   found = normalise_answer(predicted)
-  wanted = [normalise_answer(answer) for answer in gold]
+  texts = [normalise_answer(answer) for answer in gold]
   return AnswerScore(
-    float(found in wanted), max(_overlap(found, answer) for answer in wanted)
+    float(found in texts), max(_overlap(found, answer) for answer in texts)
   )
 
 
@@ -53,11 +53,11 @@ def score_v2(predicted: str, gold: Sequence[str]) -> AnswerScore:
   Gold answers that are empty once normalised are ignored.
   """
   found = normalise_answer(predicted)
-  wanted = [answer for answer in map(normalise_answer, gold) if answer] or [""]
-  exact = float(found in wanted)
-  if wanted == [""]:
+  texts = [answer for answer in map(normalise_answer, gold) if answer] or [""]
+  exact = float(found in texts)
+  if texts == [""]:
     return AnswerScore(exact, exact)
-  return AnswerScore(exact, max(_overlap(found, answer) for answer in wanted))
+  return AnswerScore(exact, max(_overlap(found, answer) for answer in texts))
 
 
 def evaluate_v1(
@@ -141,8 +141,8 @@ def format_error_tables(
   lines = ["id\tf1\tpredicted\tgold\tquestion"]
   for key in sorted(scores, key=lambda key: scores[key].f1):
     if not scores[key].exact_match:
-      wanted = " | ".join(dict.fromkeys(gold[key])) or _NO_ANSWER
-      cells = (answers.get(key) or _NO_ANSWER, wanted, questions[key])
+      expected = " | ".join(dict.fromkeys(gold[key])) or _NO_ANSWER
+      cells = (answers.get(key) or _NO_ANSWER, expected, questions[key])
       cells = (" ".join(cell.split()) for cell in cells)
       lines.append("\t".join([key, f"{scores[key].f1:.3f}", *cells]))
   groups = collections.defaultdict(list)
@@ -159,9 +159,9 @@ def format_error_tables(
   }
 
 
-def _overlap(found: str, wanted: str) -> float:
+def _overlap(found: str, expected: str) -> float:
   """Returns the F1 of two normalised answers as bags of words."""
-  a, b = found.split(), wanted.split()
+  a, b = found.split(), expected.split()
   same = sum((collections.Counter(a) & collections.Counter(b)).values())
   if not same:
     return 0.0

@@ -315,10 +315,10 @@ def _predict_one(
   chosen = next(
     (found for found in best if (found["answer"] == "") == is_null), best[0]
   )
-  made = {"id": example.id, "question": example.question, **chosen}
+  prediction = {"id": example.id, "question": example.question, **chosen}
   if options.allow_impossible:
-    made["null_odds"] = odds
-  return {**made, "nbest": best}
+    prediction["null_odds"] = odds
+  return {**prediction, "nbest": best}
 
 
 def _n_best(

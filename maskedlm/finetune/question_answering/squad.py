@@ -117,8 +117,8 @@ def gold_answers(examples: Sequence[Example]) -> dict[str, list[str]]:
     examples, "answers", '[{"text": ..., "answer_start": ...}]'
   )
   return {
-    example.id: [answer.text for answer in of_one]
-    for example, of_one in zip(examples, answers, strict=True)
+    example.id: [answer.text for answer in gold]
+    for example, gold in zip(examples, answers, strict=True)
   }
 
 

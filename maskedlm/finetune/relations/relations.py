@@ -78,13 +78,13 @@ def parse_line(line: str) -> Example:
     return Example(*semeval.parse_entity_tags(line, where=where))
   fields = tables.parse_json_fields(line, where)
   marked = "e1" not in fields and "e2" not in fields
-  wanted = ("text", "e1", "e1_offset", "e2", "e2_offset")
-  for name in wanted[:1] if marked else wanted:
+  names = ("text", "e1", "e1_offset", "e2", "e2_offset")
+  for name in names[:1] if marked else names:
     if name not in fields:
       raise DataError(
         f"{where}: no {name!r}; expected an object such as "
         '{"text": "The <e1>child</e1> in the <e2>cradle</e2>."}, or one with '
-        f"{', '.join(wanted)}."
+        f"{', '.join(names)}."
       )
   text = fields["text"]
   if marked:

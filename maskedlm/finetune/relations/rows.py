@@ -31,22 +31,22 @@ def make_markers(tokenizer: Tokenizer) -> tuple[Markers, Markers]:
   Raises:
     ConfigError: the tokenizer spells some of them the same.
   """
-  found = [
+  unused = [
     (int(match.group(1)), index)
     for index in tokenizer.special_ids.tolist()
     if (match := re.fullmatch(r"\[unused([0-9]+)\]", tokenizer.tokens(index)))
   ]
-  made = [np.array([index], np.int32) for _, index in sorted(found)[:4]]
-  if len(made) < 4:
+  tokens = [np.array([index], np.int32) for _, index in sorted(unused)[:4]]
+  if len(tokens) < 4:
     spelt = ["<e1>", "</e1>", "<e2>", "</e2>"]
-    made = words.word_encoder(tokenizer)(["a", *spelt])[1:]
-  if len({tuple(ids.tolist()) for ids in made}) < 4:
+    tokens = words.word_encoder(tokenizer)(["a", *spelt])[1:]
+  if len({tuple(ids.tolist()) for ids in tokens}) < 4:
     raise ConfigError(
       "task.pair marks entities, but the tokenizer has no [unusedN] and does "
       "not distinguish <e1>, </e1>, <e2> and </e2>; set "
       "--config.task.pair=spans, which needs no markers."
     )
-  return Markers(*made[:2]), Markers(*made[2:])
+  return Markers(*tokens[:2]), Markers(*tokens[2:])
 
 
 def insert_markers(
@@ -109,25 +109,25 @@ def make_rows(
     which Rows.notes reports.
   """
   capacity = length - 2 - sum(len(ids) for both in markers for ids in both)
-  made, truncated = [], 0
+  marked, truncated = [], 0
   for example in examples:
     piece = mentions.tokenize_around(
       tokenizer, example.text, (example.e1, example.e2), capacity
     )
-    made.append(insert_markers(piece, markers))
+    marked.append(insert_markers(piece, markers))
     truncated += piece.truncated
   gold = [(example.relation, example.where) for example in examples]
   label_ids, notes = unseen_labels.label_ids(gold, labels)
-  starts = np.array([x for _, x, _ in made], np.int32).reshape(-1, 2)
-  spans = np.array([x for _, _, x in made], np.int32).reshape(-1, 2, 2)
+  starts = np.array([x for _, x, _ in marked], np.int32).reshape(-1, 2)
+  spans = np.array([x for _, _, x in marked], np.int32).reshape(-1, 2, 2)
   return Rows(
-    tokens=text_tokens(tokenizer, [ids for ids, _, _ in made]),
+    tokens=text_tokens(tokenizer, [ids for ids, _, _ in marked]),
     values={
       "starts": starts + 1,  # [CLS] precedes them.
       "spans": spans + 1,
       "labels": label_ids,
     },
-    example=np.arange(len(made)),
+    example=np.arange(len(marked)),
     truncated=truncated,
     notes=notes,
   )

@@ -62,12 +62,12 @@ def read_examples(
   """
   suffix = pathlib.Path(source).suffix.lower()
   if suffix == ".json" or source.startswith(tfds_tables.PREFIX):
-    asked = squad.read_questions(
+    questions = squad.read_questions(
       source, allow_impossible=True, fix_offsets=True
     )
     return [
       Example(e.question, (e.context,), where=e.where)
-      for e in asked
+      for e in questions
       if e.answers != ()
     ]
   return [
@@ -103,8 +103,8 @@ def parse_line(line: str) -> Example:
 def _examples(
   record: tables.Record, query: Sequence[str], passage: Sequence[str]
 ) -> list[Example]:
-  asked = tables.get_field(record, *query)
-  asked = asked if asked.strip() else ""
+  query_text = tables.get_field(record, *query)
+  query_text = query_text if query_text.strip() else ""
   right = _texts(record, tables.get_field(record, *passage))
   if not right:
     raise DataError(f"{record.where}: the passage is empty; expected a text.")
@@ -114,7 +114,9 @@ def _examples(
     if NEGATIVE_COLUMN.fullmatch(name)
     for text in _texts(record, value)
   ]
-  return [Example(asked, (text, *wrong), where=record.where) for text in right]
+  return [
+    Example(query_text, (text, *wrong), where=record.where) for text in right
+  ]
 
 
 def _texts(record: tables.Record, value: str) -> list[str]:

@@ -24,7 +24,7 @@ from maskedlm.core.errors import DataError
 from maskedlm.core.task import Batch, Key, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import multi_sequence
-from maskedlm.finetune.common.text_pairs import pair_row
+from maskedlm.finetune.common.text_pairs import PairRow, pair_row
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -203,11 +203,10 @@ def make_rows(
   queries = {"": NONE}
   query_ids = [queries.setdefault(e.query, len(queries) - 1) for e in examples]
 
-  def encode(prefix: str, texts: Sequence[str]):
-    """Returns (input_ids, token_type_ids, whether tokens were lost) of each."""
+  def encode(prefix: str, texts: Sequence[str]) -> list[PairRow]:
     return [
-      pair_row(tokenizer, of_text, None, length)
-      for of_text in tokenizer.encode_batch([prefix + text for text in texts])
+      pair_row(tokenizer, text_ids, None, length)
+      for text_ids in tokenizer.encode_batch([prefix + text for text in texts])
     ]
 
   # Each text once, and last, at NONE, the empty text.
@@ -217,18 +216,11 @@ def make_rows(
     [of_queries[query], *(of_passages[k] for k in passage)]
     for query, passage in zip(query_ids, passage_ids, strict=True)
   ]
-  tokens, lengths = multi_sequence.stack_sequences(
-    [[made[:2] for made in row] for row in rows], tokenizer.special.pad
-  )
-  return Rows(
-    tokens=tokens,
-    values={
-      "sequence_lengths": lengths,
-      "query_ids": np.array(query_ids, np.int32),
-      "passage_ids": passage_ids,
-    },
-    example=np.arange(len(examples)),
-    truncated=sum(any(made[2] for made in row) for row in rows),
+  return multi_sequence.stack_rows(
+    rows,
+    tokenizer.special.pad,
+    query_ids=np.array(query_ids, np.int32),
+    passage_ids=passage_ids,
     notes=_notes(examples, len(queries) - 1, len(ids)),
   )
 
@@ -257,8 +249,8 @@ def decode_ranks(
   x = np.stack(outputs["vectors"])  # [n, C, D]
   queries, passages = x[:, 0], x[:, 1:]
   own = [
-    of_one[: len(example.passages)]
-    for example, of_one in zip(
+    row_cosines[: len(example.passages)]
+    for example, row_cosines in zip(
       examples, np.einsum("nd,nkd->nk", queries, passages), strict=True
     )
   ]
@@ -272,17 +264,17 @@ def decode_ranks(
   n, k = np.divmod(places[found != NONE], ids.shape[1])  # Each passage once.
   pool = passages[n, k]
   texts = [examples[i].passages[j] for i, j in zip(n, k, strict=True)]
-  made = []
+  predictions = []
   for begin in range(0, len(x), BLOCK):
     for i, cosines in enumerate(queries[begin : begin + BLOCK] @ pool.T, begin):
       if query_ids[i] == NONE:
-        made.append({"rank": None, "passage": "", "cosine": None})
+        predictions.append({"rank": None, "passage": "", "cosine": None})
         continue
       right = ids[query_ids == query_ids[i], 0]
       wrong = np.delete(cosines, right)
       rank = 1 + int(np.sum(wrong >= cosines[ids[i, 0]]))
-      made.append({"rank": rank, **_prediction(texts, cosines, own[i])})
-  return made
+      predictions.append({"rank": rank, **_prediction(texts, cosines, own[i])})
+  return predictions
 
 
 def _prediction(

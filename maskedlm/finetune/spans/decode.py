@@ -109,12 +109,12 @@ def calibrate_threshold(
     A threshold midway between two margins; among equally good ones that nearest
     to 0, the argmax, and 0 itself if nothing is correct.
   """
-  margins = np.array([c.margin for of_one in chosen for c in of_one])
+  margins = np.array([c.margin for candidates in chosen for c in candidates])
   is_correct = np.array(
     [
       c.span in truth
-      for of_one, truth in zip(chosen, map(set, gold), strict=True)
-      for c in of_one
+      for candidates, truth in zip(chosen, map(set, gold), strict=True)
+      for c in candidates
     ],
     bool,
   )

@@ -54,8 +54,10 @@ def read_layers(
     for column in columns
   ]
   return [
-    of_layers[0]._replace(spans=_joined([s.spans for s in of_layers]))
-    for of_layers in zip(*layers, strict=True)
+    sentence_layers[0]._replace(
+      spans=_joined([s.spans for s in sentence_layers])
+    )
+    for sentence_layers in zip(*layers, strict=True)
   ]
 
 
@@ -86,8 +88,8 @@ def read_flat(
     repair_bio=repair_bio,
   )
   return [
-    LabelledSentence(s.words, tuple(bio.find_entities(of_words)), s.lines)
-    for s, of_words in zip(sentences, tags, strict=True)
+    LabelledSentence(s.words, tuple(bio.find_entities(sentence_tags)), s.lines)
+    for s, sentence_tags in zip(sentences, tags, strict=True)
   ]
 
 

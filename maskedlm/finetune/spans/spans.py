@@ -167,8 +167,8 @@ def make_application(
 
   def init(key: Key) -> Params:
     hidden, token = jnp.zeros((1, 1, cfg.width)), jnp.zeros((1, 1), jnp.int32)
-    made = head.init(key, hidden, token, token, train=False)["params"]
-    return {"spans": _expecting_null(made)}
+    fresh = head.init(key, hidden, token, token, train=False)["params"]
+    return {"spans": _expecting_null(fresh)}
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     hidden = masked_lm.encode(cfg, params, batch, key, train)
@@ -201,19 +201,19 @@ def make_application(
   def outputs(params: Params, batch: Batch):
     hidden = masked_lm.encode(cfg, params, batch, None, False)
 
-    def judge(carry, _, logits, scored):
+    def best_labels(carry, _, logits, scored):
       best = jnp.argmax(logits[..., 1:], axis=-1) + 1
       logit = jnp.max(logits[..., 1:], axis=-1)
       margin = jnp.where(scored, logit - logits[..., NULL], -jnp.inf)
       probability = jnp.exp(logit - jax.nn.logsumexp(logits, axis=-1))
       return carry, (margin, best.astype(jnp.int32), probability)
 
-    _, made = score_all_spans(
-      head, params["spans"], hidden, batch, judge, (), max_words=max_words
+    _, best = score_all_spans(
+      head, params["spans"], hidden, batch, best_labels, (), max_words=max_words
     )
-    return _likeliest(*made)
+    return _likeliest(*best)
 
-  def choose(
+  def compatible_spans(
     examples: Sequence[Example], rows: Rows, outputs: Outputs
   ) -> list[list[Candidate]]:
     """Returns the spans of each sentence that are compatible."""
@@ -227,7 +227,7 @@ def make_application(
   def calibrate(
     examples: Sequence[Example], rows: Rows, outputs: Outputs
   ) -> dict[str, float]:
-    chosen = choose(examples, rows, outputs)
+    chosen = compatible_spans(examples, rows, outputs)
     gold = _gold_labels(examples)
     threshold, _ = calibrate_threshold(chosen, gold)
     argmax = [[c.span for c in select_above(cs, 0.0)] for cs in chosen]
@@ -246,7 +246,7 @@ def make_application(
     return [
       text.span_prediction(example, select_above(chosen, threshold))
       for example, chosen in zip(
-        examples, choose(examples, rows, outputs), strict=True
+        examples, compatible_spans(examples, rows, outputs), strict=True
       )
     ]
 

@@ -131,11 +131,11 @@ def read_examples(source: str, options: Options) -> list[Example]:
   return [
     Example(
       words=sentence.words,
-      tags=None if of_words is None else tuple(of_words),
+      tags=None if sentence_tags is None else tuple(sentence_tags),
       lines=sentence.lines,
       where=f"{source}:{sentence.lines[0]}",
     )
-    for sentence, of_words in zip(sentences, tags, strict=True)
+    for sentence, sentence_tags in zip(sentences, tags, strict=True)
   ]
 
 

@@ -17,6 +17,7 @@ from helpers.letters import CLS, PAD, SEP, TOKENIZER, make_params
 from maskedlm.core.errors import DataError
 from maskedlm.finetune import initial_params
 from maskedlm.finetune.common import batching, multi_sequence, packing
+from maskedlm.finetune.common.text_pairs import PairRow
 from maskedlm.finetune.retrieval import retrieval
 from maskedlm.finetune.retrieval.files import Example
 from maskedlm.finetune.retrieval.retrieval import Options
@@ -93,17 +94,16 @@ def test_prefixes():
 
 
 def test_sequences_are_padded_by_hand():
-  long = np.array([5, 6, 7]), np.array([0, 1, 1])
-  short = np.array([8]), np.array([1])
-  tokens, lengths = multi_sequence.stack_sequences(
-    [[long, short], [short, short]], 9
-  )
-  made = {n: [x.tolist() for x in rows] for n, rows in tokens.items()}
-  assert made == {
+  long = PairRow(np.array([5, 6, 7]), np.array([0, 1, 1]), True)
+  short = PairRow(np.array([8]), np.array([1]), False)
+  rows = multi_sequence.stack_rows([[long, short], [short, short]], 9)
+  tokens = {n: [x.tolist() for x in xs] for n, xs in rows.tokens.items()}
+  assert tokens == {
     "input_ids": [[[5, 6, 7], [8, 9, 9]], [[8], [8]]],
     "token_type_ids": [[[0, 1, 1], [1, 0, 0]], [[1], [1]]],
   }
-  assert lengths.tolist() == [[3, 1], [1, 1]]
+  assert rows.values["sequence_lengths"].tolist() == [[3, 1], [1, 1]]
+  assert rows.truncated == 1
 
 
 def test_cosine_scores_by_hand():
