@@ -48,11 +48,26 @@ def change(path, **fields):
   path.write_text(json.dumps(json.loads(path.read_text()) | fields))
 
 
-def imported(theirs, *options):
+def imported(theirs, *options, expect=0):
   out = theirs.parent / "ours"
   argv = ["import", "--from", "hf", str(theirs), "--out", str(out), *options]
-  assert not main.main(argv)
+  assert main.main(argv) == expect
   return out
+
+
+def exported(path, out):
+  argv = ["export", "--to", "hf", "--checkpoint", str(path), "--out", str(out)]
+  assert main.main(argv) == 0
+  return open_theirs(out)
+
+
+def import_error(theirs, capsys):
+  """Returns the error line of an import."""
+  capsys.readouterr()
+  out = imported(theirs, expect=2)
+  error = capsys.readouterr().err
+  assert error.count("\n") == 1 and not out.exists()
+  return error
 
 
 @pytest.mark.parametrize("pool", ["mean", "cls", "max"])
@@ -79,9 +94,7 @@ def test_import_and_export(pool, normalize, tmp_path):
   same(vectors, plain / length if normalize else plain)
   same(model.embed(TEXTS, pool=pool, normalize=True), plain / length)
 
-  argv = ["export", "--to", "hf", "--checkpoint", str(ours), "--out"]
-  assert not main.main([*argv, str(tmp_path / "back")])
-  back = open_theirs(tmp_path / "back")
+  back = exported(ours, tmp_path / "back")
   assert back.max_seq_length == 20
   same(back.encode(list(TEXTS)), vectors)
 
@@ -92,9 +105,7 @@ def test_an_exported_encoder(heads, tmp_path):
   cfg = workdirs.config(tokenizer, max_positions=40, type_vocab_size=0)
   params = workdirs.make_params(cfg, heads)
   path = workdirs.save(tmp_path / "ours", params, cfg, tokenizer)
-  argv = ["export", "--to", "hf", "--checkpoint", str(path), "--out"]
-  assert not main.main([*argv, str(tmp_path / "theirs")])
-  theirs = open_theirs(tmp_path / "theirs")
+  theirs = exported(path, tmp_path / "theirs")
   assert theirs.max_seq_length == 40
   same(maskedlm.load(path).embed(TEXTS), theirs.encode(list(TEXTS)))
 
@@ -149,9 +160,7 @@ def test_prompts_are_logged_and_kept(tmp_path, capsys):
     "expects a prompt before a text, 'the ' (query), 'it is ' (passage)"
   )
   assert expected in capsys.readouterr().err
-  argv = ["export", "--to", "hf", "--checkpoint", str(ours), "--out"]
-  assert not main.main([*argv, str(tmp_path / "back")])
-  back = open_theirs(tmp_path / "back")
+  back = exported(ours, tmp_path / "back")
   x = maskedlm.load(ours).embed(["the cat", "it is cat"])
   same(back.encode_query(["cat"])[0], x[0])
   same(back.encode(["cat"], prompt_name="passage")[0], x[1])
@@ -171,13 +180,7 @@ def test_prompts_are_logged_and_kept(tmp_path, capsys):
 )
 def test_unsupported_modules(modules, expected, tmp_path, capsys):
   theirs = make_theirs(tmp_path, *modules)
-  out = tmp_path / "ours"
-  argv = ["import", "--from", "hf", str(theirs), "--out", str(out)]
-  capsys.readouterr()
-  assert main.main(argv) == 2
-  error = capsys.readouterr().err
-  assert expected in error and error.count("\n") == 1
-  assert not out.exists()
+  assert expected in import_error(theirs, capsys)
   # The transformer alone can be imported.
   model = maskedlm.load(imported(theirs, "--part", "encoder"))
   assert model.meta["task"].get("sentences") is None
@@ -187,21 +190,12 @@ def test_unsupported_modules(modules, expected, tmp_path, capsys):
 def test_unsupported_ways_to_make_vectors(tmp_path, capsys):
   theirs = make_theirs(tmp_path, parts.Pooling(D, include_prompt=False))
   about = theirs / "config_sentence_transformers.json"
-  argv = ["import", "--from", "hf", str(theirs), "--out", str(tmp_path / "x")]
-  capsys.readouterr()
   for fields, expected in (
-    (
-      {"prompts": {"query": "the "}},
-      "config.json: include_prompt=Fa",
-    ),
-    (
-      {"prompts": {}, "truncate_dim": 7},
-      "truncate_dim=7",
-    ),
+    ({"prompts": {"query": "the "}}, "config.json: include_prompt=Fa"),
+    ({"prompts": {}, "truncate_dim": 7}, "truncate_dim=7"),
   ):
     change(about, **fields)
-    assert main.main(argv) == 2
-    assert expected in capsys.readouterr().err
+    assert expected in import_error(theirs, capsys)
   change(about, truncate_dim=None)
   same(
     maskedlm.load(imported(theirs)).embed(TEXTS),
@@ -211,7 +205,6 @@ def test_unsupported_ways_to_make_vectors(tmp_path, capsys):
 
 def test_malformed_files(tmp_path, capsys):
   theirs = make_theirs(tmp_path, parts.Pooling(D))
-  argv = ["import", "--from", "hf", str(theirs), "--out", str(tmp_path / "x")]
   modules = (theirs / "modules.json").read_text()
   for content, expected in (
     ("{", "modules.json can't be read"),
@@ -220,10 +213,7 @@ def test_malformed_files(tmp_path, capsys):
     (modules.replace("1_Pooling", "2_Pool"), "config.json is missing: fetch"),
   ):
     (theirs / "modules.json").write_text(content)
-    capsys.readouterr()
-    assert main.main(argv) == 2
-    error = capsys.readouterr().err
-    assert expected in error and error.count("\n") == 1
+    assert expected in import_error(theirs, capsys)
 
 
 def test_longer_texts_are_read_in_windows(tmp_path):
