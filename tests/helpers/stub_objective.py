@@ -54,6 +54,21 @@ def stub_batches(
   return asked
 
 
+def single_text_rows(lengths, *, length=L):
+  """Returns a batch of rows [CLS] text [SEP] of these lengths, and padding."""
+  rng, lengths = np.random.default_rng(0), np.asarray(lengths)[:, None]
+  shape, column = (len(lengths), length), np.arange(length)
+  ids = np.where(column == 0, CLS, rng.integers(5, V, shape))
+  ids = np.where(column == lengths - 1, SEP, ids)
+  real = column < lengths
+  return {
+    "input_ids": np.where(real, ids, PAD).astype(np.int32),
+    "token_type_ids": np.zeros(shape, np.int32),
+    "segment_ids": real.astype(np.int32),
+    "example_weights": np.ones(len(lengths), np.float32),
+  }
+
+
 def random_params(task):
   """Returns parameters so large that every term of a formula matters."""
   rng = np.random.default_rng(4)
