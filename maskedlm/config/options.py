@@ -19,7 +19,7 @@ class RunOptions:
   )
   seed: int = option(
     0,
-    "Every random choice derives from it.",
+    "All random choices derive from it.",
     low=0,
     high=2**32 - 1,  # JAX uses no more bits for keys.
     frozen=True,
@@ -67,20 +67,22 @@ class CorpusOptions:
   deduplicate: bool = option(False, "Drop documents that equal an earlier one.")
   near_duplicates: float = option(
     0.0,
-    "Also drop documents whose similarity to an earlier one (Jaccard, of 5 "
-    "words) is at least this; 0 to keep them.",
+    "Also drop documents whose similarity to an earlier one (Jaccard index "
+    "of 5-word sequences) is at least this; 0 to keep them.",
     low=0.0,
     high=1.0,
   )
   heldout_share: float = option(
-    0.01, "Share of the documents held out.", low=0.0, high=0.9
+    0.01, "Share of the documents that is held out.", low=0.0, high=0.9
   )
   max_sentence_tokens: int = option(
     128,
     "Tokens in a sentence, at most; a longer one is stored as several.",
     low=1,
   )
-  shard_tokens: int = option(1 << 26, "Tokens in a shard, about.", low=1)
+  shard_tokens: int = option(
+    1 << 26, "Approximate number of tokens in a shard.", low=1
+  )
   num_workers: int = option(
     0, "Processes of prepare; 0 for one per core.", low=0
   )
@@ -107,7 +109,7 @@ class TokenizerOptions:
     True, "Lowercase and strip accents, as in uncased BERT."
   )
   sample_bytes: int = option(
-    1 << 28, "Text to train on, in bytes, at most.", low=1
+    1 << 28, "Bytes of text to train on, at most.", low=1
   )
   normalization: str = option(
     "",
@@ -121,7 +123,7 @@ class TokenizerOptions:
     high=1.0,
   )
   byte_fallback: bool = option(
-    False, "Unigram: spell the other characters as bytes."
+    False, "For unigram: spell characters that are not covered as bytes."
   )
   alpha: float = option(
     0.3,
@@ -173,7 +175,7 @@ class DataOptions:
 class TrainOptions:
   """config.train: length, logs, evaluation and checkpoints."""
 
-  num_steps: int = option(100_000, "Updates.", low=1)
+  num_steps: int = option(100_000, "Number of updates.", low=1)
   accumulate: int = option(
     1, "Microbatches in a step; the update is the same.", low=1
   )

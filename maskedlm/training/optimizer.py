@@ -38,13 +38,13 @@ class OptimizerOptions:
 
   rule: str = option("adam", "Update rule.", choices=RULES, frozen=True)
   learning_rate: float = option(
-    1e-4, "Peak, reached at the end of the warm-up.", above=0, high=1
+    1e-4, "Peak rate, reached at the end of the warm-up.", above=0, high=1
   )
   schedule: str = option(
-    "linear", "Shape after the warm-up.", choices=SCHEDULES
+    "linear", "Shape of the rate after the warm-up.", choices=SCHEDULES
   )
   warmup_steps: int = option(
-    1_000, "Linear from 0; counted within train.num_steps.", low=0
+    1_000, "Steps of the warm-up, linear from 0, within train.num_steps.", low=0
   )
   decay_from_zero: bool = option(
     False,
