@@ -26,6 +26,7 @@ from ml_collections import ConfigDict
 
 from maskedlm.core.errors import check_name
 from maskedlm.core.task import Task
+from maskedlm.data.batches.batching import Batches
 from maskedlm.objectives import auto_pack
 
 
@@ -72,20 +73,34 @@ def resolve_packing(
     config.objective.pack = options.pack
 
 
+def make_batches(config: ConfigDict, corpus, *, pack: bool) -> Batches:
+  """Returns the batches of config.objective, packed or not, without its Task.
+
+  Raises:
+    ConfigError, CorpusError: as above.
+  """
+  objective, options = _objective(config)
+  options = dataclasses.replace(options, pack=pack)
+  return objective.make_batches(config, corpus, (0, 1), options)
+
+
+def _objective(config: ConfigDict) -> tuple[Any, Any]:
+  """Returns the objective's module and its Options."""
+  values = config.objective.to_dict()
+  objective = load_objective(values.pop("name"))
+  return objective, objective.Options(**values)
+
+
 def _with_packing(
   config: ConfigDict, corpus, log: Callable = lambda line: None
 ) -> tuple[Any, Any]:
   """Returns the objective's module and its Options, with `pack` decided."""
-  values = config.objective.to_dict()
-  objective = load_objective(values.pop("name"))
-  options = objective.Options(**values)
-  if values.get("pack", False) is not None:
-    return objective, options
-
-  def rows_per_epoch(pack: bool) -> tuple[int, ...]:
-    packed = dataclasses.replace(options, pack=pack)
-    batches = objective.make_batches(config, corpus, (0, 1), packed)
-    return batches.rows_per_epoch
-
-  pack = auto_pack.decide(config, rows_per_epoch, log=log)
-  return objective, dataclasses.replace(options, pack=pack)
+  objective, options = _objective(config)
+  if getattr(options, "pack", False) is None:
+    pack = auto_pack.decide(
+      config,
+      lambda pack: make_batches(config, corpus, pack=pack).rows_per_epoch,
+      log=log,
+    )
+    options = dataclasses.replace(options, pack=pack)
+  return objective, options

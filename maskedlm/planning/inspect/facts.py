@@ -274,12 +274,10 @@ def sparkline(values: Sequence[float]) -> str:
 
 def _padding(config: ConfigDict, corpus: store.Corpus, pack: bool) -> float:
   """Returns the share of padding in the objective's rows, packed or not."""
-  config = config.copy_and_resolve_references()
-  config.objective.pack = pack
-  task = objectives.make_task(config, corpus)
+  batches = objectives.make_batches(config, corpus, pack=pack)
   steps_measured = -(-MEASURED_ROWS // config.data.batch_size)
   return batch_costs.padding_share(
-    task.batch_at, "train", range(steps_measured)
+    batches.batch_at, "train", range(steps_measured)
   )
 
 
