@@ -54,7 +54,7 @@ def export_huggingface(
   with output_options.new_folder(out) as unfinished:
     opened = export_source.open_export_source(path, part=part, log=log)
     chosen = choose_architecture(opened, architecture)
-    ending = class_ending(opened)
+    ending = choose_class_ending(opened)
     if ending == "Model" or ending not in chosen.poolers:
       opened = _with_its_pooler(opened, chosen, log)
     made = to_tensors(opened, chosen, ending)
@@ -126,7 +126,7 @@ def _with_its_pooler(
   return opened._replace(params=params)
 
 
-def class_ending(opened: ExportSource) -> str:
+def choose_class_ending(opened: ExportSource) -> str:
   """Returns the suffix of the class name, such as "ForMaskedLM"."""
   task_name = opened.task.get("kind")
   if task_name in labels.CLASSES:

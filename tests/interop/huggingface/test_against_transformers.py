@@ -62,7 +62,7 @@ def test_numbers_and_round_trip(architecture, ending, changes, tmp_path):
   # Import, then export.
   opened = as_opened(found, tokenizer)
   name = ARCHITECTURES[model.config.model_type]
-  assert exporter.class_ending(opened) == ending
+  assert exporter.choose_class_ending(opened) == ending
   made = exporter.to_tensors(
     opened, exporter.choose_architecture(opened), ending
   )
