@@ -18,6 +18,8 @@ import numpy as np
 
 from maskedlm.core.options import option
 from maskedlm.core.task import Array, Batch, Key, Metrics, Params
+from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.modeling.architecture import EncoderConfig
 
 # An option of a task. A resumed run must keep them all: they decide what the
 # labels and the rows are.
@@ -52,6 +54,15 @@ class Rows(NamedTuple):
   def lengths(self) -> np.ndarray:
     """The number of tokens of each row, [n]."""
     return np.array([x.shape[-1] for x in self.tokens["input_ids"]], np.int64)
+
+
+class Setup(NamedTuple):
+  """Everything but its options that a task builds its Application from."""
+
+  tokenizer: Tokenizer
+  cfg: EncoderConfig
+  label_info: Mapping[str, Any]  # See FinetuneTask.describe_labels.
+  length: int  # Tokens of the longest row.
 
 
 class Application(NamedTuple):
@@ -103,9 +114,8 @@ class FinetuneTask(NamedTuple):
   parse_line: Callable[[str, Options], Example]
   # (examples, options) -> label_info: what the training set decides, as JSON.
   describe_labels: Callable[[Sequence[Example], Options], dict[str, Any]]
-  # (tokenizer, cfg, label_info, options, *, length) -> Application; label_info
-  # may be {} for an imported model; `length` is that of the longest row.
-  make_application: Callable[..., Application]
+  # label_info may be {} for an imported model.
+  make_application: Callable[[Setup, Options], Application]
   # prediction -> a line or a few for people.
   format_prediction: Callable[[Prediction], str]
   # (examples, predictions) -> {file name: text}: tables written into a workdir.

@@ -25,6 +25,7 @@ from maskedlm.finetune.contract import (
   Outputs,
   Prediction,
   Rows,
+  Setup,
 )
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
@@ -80,7 +81,7 @@ def make_model(
     task, make_options(task, meta["options"]), overrides
   )
   app = task.make_application(
-    start.tokenizer, start.cfg, meta["about"], options, length=meta["length"]
+    Setup(start.tokenizer, start.cfg, meta["about"], meta["length"]), options
   )
   return FineTunedModel(
     task=task,

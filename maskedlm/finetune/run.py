@@ -29,6 +29,7 @@ from maskedlm.finetune.contract import (
   FinetuneTask,
   Options,
   Rows,
+  Setup,
 )
 from maskedlm.modeling import flops
 from maskedlm.modeling.architecture import EncoderConfig
@@ -125,7 +126,7 @@ def prepare_run(config: ConfigDict) -> Prepared:
   examples, dev = splits.split_examples(task, options, data)
   label_info = task.describe_labels(examples, options)
   app = task.make_application(
-    start.tokenizer, cfg, label_info, options, length=data.length
+    Setup(start.tokenizer, cfg, label_info, data.length), options
   )
   if task.sentence_pooling:
     initial_params.check_sentence_pooling(

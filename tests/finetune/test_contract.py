@@ -13,6 +13,7 @@ from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
+from maskedlm.finetune.contract import Setup
 
 TASKS = configs.task_names()
 
@@ -160,7 +161,7 @@ def test_a_missing_label_is_noticed(name, encoder):
   start = predict.load.open_checkpoint(encoder)
   label_info = {"labels": ["O", "B-x"], "choices": 3}
   app = task.make_application(
-    start.tokenizer, start.cfg, label_info, options, length=24
+    Setup(start.tokenizer, start.cfg, label_info, 24), options
   )
   with pytest.raises(DataError):
     app.require_labels([task.parse_line(file.line, options)])

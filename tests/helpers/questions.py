@@ -2,6 +2,7 @@
 
 from helpers import encoder_reference as reference
 from helpers.letters import TOKENIZER
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.question_answering import question_answering
 from maskedlm.finetune.question_answering.question_answering import Options
 from maskedlm.finetune.question_answering.squad import Example, GoldAnswer
@@ -20,9 +21,6 @@ EXAMPLES = [
 
 def make(cfg=None, length=LENGTH, tokenizer=TOKENIZER, **options):
   return question_answering.make_application(
-    tokenizer,
-    cfg or reference.config(),
-    {},
+    Setup(tokenizer, cfg or reference.config(), {}, length),
     Options(**{**SMALL, **options}),
-    length=length,
   )

@@ -8,6 +8,7 @@ import numpy as np
 from helpers import finetune_runs, workdirs
 from maskedlm.data.tokenizers.tokenizer import train_tokenizer
 from maskedlm.finetune.config import load_task
+from maskedlm.finetune.contract import Setup
 from maskedlm.training.checkpoints import manager
 
 D, H, N, POSITIONS, LENGTH = 24, 3, 2, 48, 32
@@ -53,7 +54,7 @@ def finetuned(folder, name, *, metrics=(None,)):
   task = load_task(task_name)
   options = task.options(**options)
   app = task.make_application(
-    tokenizer, cfg, label_info, options, length=LENGTH
+    Setup(tokenizer, cfg, label_info, LENGTH), options
   )
   shapes = {
     "encoder": workdirs.make_params(cfg, ())["encoder"],

@@ -7,7 +7,7 @@ by squared error. Files: GLUE's (glue.py) and others with named columns.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,9 @@ from maskedlm.finetune.contract import (
   Outputs,
   Prediction,
   Rows,
+  Setup,
   task_option,
 )
-from maskedlm.modeling.architecture import EncoderConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,24 +148,18 @@ def describe_labels(
 # --- The model ---
 
 
-def make_application(
-  tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application.
 
   Raises:
     ConfigError: there is no such metric or positive label.
   """
   build = _regression if layout_of(options).regression else _classification
-  return build(tokenizer, cfg, label_info, options, length)
+  return build(setup, options)
 
 
-def _classification(tokenizer, cfg, label_info, options, length) -> Application:
+def _classification(setup: Setup, options: Options) -> Application:
+  tokenizer, cfg, label_info, length = setup
   labels = tuple(label_info["labels"])
   positive = _positive_label(labels, options)
   known = label_metrics.LABEL_METRICS
@@ -203,7 +197,8 @@ def _classification(tokenizer, cfg, label_info, options, length) -> Application:
   )
 
 
-def _regression(tokenizer, cfg, label_info, options, length) -> Application:
+def _regression(setup: Setup, options: Options) -> Application:
+  tokenizer, cfg, label_info, length = setup
   low, high, mean, stddev = (
     label_info[name] for name in ("low", "high", "mean", "stddev")
   )

@@ -10,8 +10,7 @@ short; one longer than a row is cut around its mentions (mentions.py).
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
@@ -33,11 +32,11 @@ from maskedlm.finetune.contract import (
   FinetuneTask,
   Prediction,
   Rows,
+  Setup,
   task_option,
 )
 from maskedlm.finetune.coreference import gap
 from maskedlm.finetune.coreference.gap import ANSWERS, Example
-from maskedlm.modeling.architecture import EncoderConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,15 +67,9 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, dict[str, int]]:
 # --- The model ---
 
 
-def make_application(
-  tokenizer: Tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application."""
+  tokenizer, cfg, _, length = setup
   scorer = make_head(
     cfg,
     "pair_head",

@@ -12,17 +12,14 @@ leaves it alone, too.
 """
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
 
 import jax
 import jax.numpy as jnp
 from flax import linen as nn
 
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common.head import Head
-from maskedlm.finetune.contract import Application, task_option
+from maskedlm.finetune.contract import Application, Setup, task_option
 from maskedlm.finetune.tagging import tagging
 from maskedlm.finetune.tagging.lstm import BiLstm
 from maskedlm.modeling import masked_lm
@@ -83,16 +80,10 @@ class FeatureHead(nn.Module):
     return x.reshape(R, S, T).astype(jnp.float32)
 
 
-def make_application(
-  tokenizer: Tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application."""
-  head = FeatureHead(cfg, options, len(label_info["labels"]))
+  cfg = setup.cfg
+  head = FeatureHead(cfg, options, len(setup.label_info["labels"]))
   select_features = LAYERS[options.layers]
 
   def init(key: Key) -> Params:
@@ -116,9 +107,7 @@ def make_application(
     )
     return masked_lm.unpack(scores, batch)
 
-  return tagging.make_tagger(
-    tokenizer, label_info, options, Head(init, logits), length=length
-  )
+  return tagging.make_tagger(setup, options, Head(init, logits))
 
 
 TASK = tagging.TASK._replace(

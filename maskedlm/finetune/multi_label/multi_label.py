@@ -9,7 +9,7 @@ import ast
 import contextlib
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -30,9 +30,9 @@ from maskedlm.finetune.contract import (
   Outputs,
   Prediction,
   Rows,
+  Setup,
   task_option,
 )
-from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import weighted_sum
 
 METRICS = ("micro_f1", "macro_f1", "exact_match")
@@ -185,15 +185,9 @@ def describe_labels(
 # --- The model ---
 
 
-def make_application(
-  tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application."""
+  tokenizer, cfg, label_info, length = setup
   labels = tuple(label_info["labels"])
   head = make_row_head(cfg, len(labels), pooler=options.pooler)
 

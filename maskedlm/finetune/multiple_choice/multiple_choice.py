@@ -7,8 +7,7 @@ examples, C choices, L tokens of a row. Files are read by files.py.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -25,6 +24,7 @@ from maskedlm.finetune.contract import (
   FinetuneTask,
   Prediction,
   Rows,
+  Setup,
   task_option,
 )
 from maskedlm.finetune.multiple_choice import files
@@ -57,15 +57,9 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
   return {"choices": count}
 
 
-def make_application(
-  tokenizer: Tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application; `label_info` is empty for an imported model."""
+  tokenizer, cfg, label_info, length = setup
   head = make_row_head(cfg, 1, pooler=options.pooler, name="choice_head")
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):

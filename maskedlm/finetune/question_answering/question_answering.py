@@ -8,7 +8,7 @@ windows (rows.py).
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from maskedlm.finetune.contract import (
   FinetuneTask,
   Outputs,
   Prediction,
+  Setup,
   task_option,
 )
 from maskedlm.finetune.question_answering import metrics, squad
@@ -115,19 +116,13 @@ class SpanHead(nn.Module):
     return x.astype(jnp.float32).reshape(B, L, 2)
 
 
-def make_application(
-  tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application.
 
   Raises:
     ConfigError: a row leaves no room for the text.
   """
+  tokenizer, cfg, _, length = setup
   _check_length(options, length, specials=2 + cfg.pair_separators)
   head = SpanHead(cfg)
   encode = cached_encoder(tokenizer)

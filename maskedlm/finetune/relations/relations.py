@@ -14,8 +14,8 @@ these ways (`task.pair`, PAIRS below):
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -23,7 +23,6 @@ import numpy as np
 from maskedlm.core.errors import ConfigError, DataError, did_you_mean
 from maskedlm.core.task import Array, Batch
 from maskedlm.data.labelled import tables
-from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import mentions, single_label
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import (
@@ -36,6 +35,7 @@ from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
   Prediction,
+  Setup,
   task_option,
 )
 from maskedlm.finetune.relations import semeval
@@ -167,20 +167,14 @@ PAIRS = {
 }
 
 
-def make_application(
-  tokenizer: Tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application.
 
   Raises:
     ConfigError: the tokenizer has no tokens for markers, or they don't leave
       room in a row.
   """
+  tokenizer, cfg, label_info, length = setup
   pair, labels = PAIRS[options.pair], tuple(label_info["labels"])
   markers = make_markers(tokenizer) if pair.marked else ()
   least = 4 + sum(len(ids) for both in markers for ids in both)

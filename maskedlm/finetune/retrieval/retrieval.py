@@ -13,7 +13,7 @@ Files are read by files.py.
 """
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -31,12 +31,12 @@ from maskedlm.finetune.contract import (
   Outputs,
   Prediction,
   Rows,
+  Setup,
   task_option,
 )
 from maskedlm.finetune.retrieval import files
 from maskedlm.finetune.retrieval.files import Example
 from maskedlm.modeling import losses, masked_lm
-from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.heads import ROW_POOLS
 
 # In passage_ids, fills the rows of examples with fewer passages; in query_ids,
@@ -105,15 +105,9 @@ def sentence_pooling(options: Options) -> dict[str, Any]:
   return {"pool": options.pool, "normalize": True, "prompts": prompts}
 
 
-def make_application(
-  tokenizer: Tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application."""
+  tokenizer, cfg, _, length = setup
 
   def vectors(params: Params, batch: Batch, key: Key, train: bool):
     """Returns float32 [B, C, D], each vector of length 1."""

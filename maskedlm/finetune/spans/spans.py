@@ -11,7 +11,6 @@ import dataclasses
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +18,6 @@ import jax.numpy as jnp
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Array, Batch, Key, Params
 from maskedlm.data.labelled.words import word_encoder
-from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import bio, span_vectors, unseen_labels
 from maskedlm.finetune.common.bio import Entity
 from maskedlm.finetune.common.gold_labels import gold_labels
@@ -30,6 +28,7 @@ from maskedlm.finetune.contract import (
   Outputs,
   Prediction,
   Rows,
+  Setup,
   task_option,
 )
 from maskedlm.finetune.spans import layered_files, metrics, text
@@ -44,7 +43,6 @@ from maskedlm.finetune.spans.decode import (
 from maskedlm.finetune.spans.rows import NULL, Example, make_rows
 from maskedlm.finetune.tagging.text import format_prediction
 from maskedlm.modeling import masked_lm
-from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.losses import weighted_sum
 
 
@@ -141,19 +139,13 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
   return {"labels": ["NULL", *sorted(found)]}
 
 
-def make_application(
-  tokenizer: Tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application: a SpanHead over all spans.
 
   Raises:
     ConfigError: max_span_words is more than a row holds.
   """
+  tokenizer, cfg, label_info, length = setup
   max_words, capacity = options.max_span_words, length - 2
   if max_words > capacity:
     raise ConfigError(

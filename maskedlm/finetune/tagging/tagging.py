@@ -9,14 +9,12 @@ so every word gets its tag.
 import dataclasses
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.core.task import Batch, Key, Params
-from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.common import bio, entity_metrics
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import gold_labels
@@ -27,6 +25,7 @@ from maskedlm.finetune.contract import (
   Outputs,
   Prediction,
   Rows,
+  Setup,
   task_option,
 )
 from maskedlm.finetune.tagging import conll, crf, label_scheme
@@ -46,7 +45,6 @@ from maskedlm.finetune.tagging.text import (
   parse_line,
   tag_prediction,
 )
-from maskedlm.modeling.architecture import EncoderConfig
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,38 +168,25 @@ def describe_labels(
   return {"labels": bio.all_tags(types, options.scheme)}
 
 
-def make_application(
-  tokenizer: Tokenizer,
-  cfg: EncoderConfig,
-  label_info: Mapping[str, Any],
-  options: Options,
-  *,
-  length: int,
-) -> Application:
+def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application: the encoder, W, and a CRF if options.crf."""
   head = make_head(
-    cfg,
+    setup.cfg,
     "tagger",
-    TagHead(cfg, len(label_info["labels"])),
-    (jnp.zeros((1, 1, cfg.width)),),
+    TagHead(setup.cfg, len(setup.label_info["labels"])),
+    (jnp.zeros((1, 1, setup.cfg.width)),),
   )
-  return make_tagger(tokenizer, label_info, options, head, length=length)
+  return make_tagger(setup, options, head)
 
 
-def make_tagger(
-  tokenizer: Tokenizer,
-  label_info: Mapping[str, Any],
-  options: Options,
-  head: Head,
-  *,
-  length: int,
-) -> Application:
+def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
   """Returns the Application of a head with logits [B, L, T] of the tokens.
 
   Args:
-    tokenizer, label_info, options, length: as in FinetuneTask.make.
+    setup, options: as in FinetuneTask.make_application.
     head: gives the scores of the T tags of each token.
   """
+  tokenizer, _, label_info, length = setup
   labels = tuple(label_info["labels"])
   meaning = _meaning(labels, options)
   if options.crf and options.task == "ner":

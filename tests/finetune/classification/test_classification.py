@@ -15,6 +15,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.finetune.classification import classification
 from maskedlm.finetune.classification.classification import Example, Options
 from maskedlm.finetune.common import batching
+from maskedlm.finetune.contract import Setup
 from maskedlm.modeling.encoder import Encoder
 from maskedlm.training.step import totals
 
@@ -43,7 +44,7 @@ def make(examples=EXAMPLES, cfg=None, label_info=None, **options):
   label_info = label_info or classification.describe_labels(examples, options)
   cfg = cfg or reference.config()
   return classification.make_application(
-    TOKENIZER, cfg, label_info, options, length=LENGTH
+    Setup(TOKENIZER, cfg, label_info, LENGTH), options
   )
 
 

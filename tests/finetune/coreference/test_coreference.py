@@ -13,6 +13,7 @@ from helpers import letters
 from helpers.letters import CLS, SEP, TOKENIZER, make_params
 from maskedlm.core.errors import DataError
 from maskedlm.finetune.common.mentions import Mention
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.coreference import coreference
 from maskedlm.finetune.coreference.coreference import Options
 from maskedlm.finetune.coreference.gap import Example
@@ -46,7 +47,7 @@ make_batch = functools.partial(
 def make(cfg=None, length=LENGTH, **options):
   cfg = cfg or reference.config()
   return coreference.make_application(
-    TOKENIZER, cfg, {}, Options(**options), length=length
+    Setup(TOKENIZER, cfg, {}, length), Options(**options)
   )
 
 

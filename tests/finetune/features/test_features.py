@@ -16,6 +16,7 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.features import features
 from maskedlm.finetune.features.features import LAYERS, Options
 from maskedlm.modeling import masked_lm
@@ -45,7 +46,7 @@ def make(cfg=CFG, **options):
   """Returns (Application, random parameters without zeros)."""
   options = Options(**{"lstm_width": 5, **options})
   app = features.make_application(
-    None, cfg, {"labels": LABELS}, options, length=L
+    Setup(None, cfg, {"labels": LABELS}, L), options
   )
   key = jax.random.key(0)
   shapes = jax.eval_shape(

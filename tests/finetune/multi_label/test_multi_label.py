@@ -15,6 +15,7 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict
 from maskedlm.finetune.classification.files import Example
 from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.multi_label import multi_label
 from maskedlm.finetune.multi_label.multi_label import Options
 from maskedlm.training.checkpoints.load import open_checkpoint
@@ -120,11 +121,13 @@ def test_the_loss_by_hand(encoder, monkeypatch):
   monkeypatch.setattr(multi_label, "make_row_head", make_row_head)
   opened = open_checkpoint(encoder)
   app = multi_label.make_application(
-    load_tokenizer(encoder / "tokenizer"),
-    opened.cfg,
-    {"labels": ["x", "y", "z"]},
+    Setup(
+      load_tokenizer(encoder / "tokenizer"),
+      opened.cfg,
+      {"labels": ["x", "y", "z"]},
+      16,
+    ),
     Options(pooler=False, metric="macro_f1"),
-    length=16,
   )
   assert asked == {"num_labels": 3, "pooler": False}
   assert app.best == "macro_f1"
@@ -164,11 +167,13 @@ def test_the_loss_by_hand(encoder, monkeypatch):
   assert app.score(examples, made)["micro_f1"] == pytest.approx(6 / 7)
   # sigmoid(0.5) is 0.62, sigmoid(2) 0.88: fewer exceed a higher threshold.
   strict = multi_label.make_application(
-    load_tokenizer(encoder / "tokenizer"),
-    opened.cfg,
-    {"labels": ["x", "y", "z"]},
+    Setup(
+      load_tokenizer(encoder / "tokenizer"),
+      opened.cfg,
+      {"labels": ["x", "y", "z"]},
+      16,
+    ),
     Options(threshold=0.7),
-    length=16,
   )
   made = strict.decode(
     examples, rows, {n: x[:2] for n, x in outputs.items()}, {}

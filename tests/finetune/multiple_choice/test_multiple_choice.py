@@ -14,6 +14,7 @@ from helpers.repository import ROOT
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.multiple_choice import multiple_choice
 from maskedlm.finetune.multiple_choice.files import Example
 from maskedlm.finetune.multiple_choice.multiple_choice import Options
@@ -40,7 +41,7 @@ def make(cfg=None, label_info=None, **options):
   cfg = cfg or reference.config()
   label_info = {"choices": 3} if label_info is None else label_info
   return multiple_choice.make_application(
-    TOKENIZER, cfg, label_info, Options(**options), length=LENGTH
+    Setup(TOKENIZER, cfg, label_info, LENGTH), Options(**options)
   )
 
 

@@ -15,6 +15,7 @@ from helpers.letters import CLS, SEP, make_params
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer, train_tokenizer
 from maskedlm.finetune.common.mentions import Mention, TokenizedMentions
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.relations import relations
 from maskedlm.finetune.relations import rows as relation_rows
 from maskedlm.finetune.relations.relations import Options
@@ -60,7 +61,7 @@ def make(cfg=None, length=LENGTH, **options):
   cfg = cfg or reference.config()
   label_info, options = {"labels": LABELS}, Options(**options)
   return relations.make_application(
-    TOKENIZER, cfg, label_info, options, length=length
+    Setup(TOKENIZER, cfg, label_info, length), options
   )
 
 

@@ -18,6 +18,7 @@ from maskedlm.core.errors import DataError
 from maskedlm.finetune import initial_params
 from maskedlm.finetune.common import batching, multi_sequence, packing
 from maskedlm.finetune.common.text_pairs import PairRow
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.retrieval import retrieval
 from maskedlm.finetune.retrieval.files import Example
 from maskedlm.finetune.retrieval.retrieval import Options
@@ -43,7 +44,7 @@ make_batch = functools.partial(
 def make(cfg=None, **options):
   cfg = cfg or reference.config()
   return retrieval.make_application(
-    TOKENIZER, cfg, {}, Options(**options), length=LENGTH
+    Setup(TOKENIZER, cfg, {}, LENGTH), Options(**options)
   )
 
 

@@ -18,6 +18,7 @@ from maskedlm.finetune import config as configs
 from maskedlm.finetune import data_files, predict
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.common.bio import Entity
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.spans import spans
 from maskedlm.finetune.spans.rows import make_rows
 from maskedlm.finetune.spans.spans import Example, Options
@@ -79,7 +80,7 @@ def test_an_unseen_label():
   cfg = architecture(tokenizer)
   options = Options(max_span_words=2)
   app = spans.make_application(
-    tokenizer, cfg, {"labels": LABELS}, options, length=24
+    Setup(tokenizer, cfg, {"labels": LABELS}, 24), options
   )
   gold = (Entity("A", 0, 1), Entity("X", 1, 2), Entity("X", 2, 3))
   gold += (Entity("B", 2, 3),)  # Of two labels, the known one counts.
@@ -174,7 +175,7 @@ def test_loss_and_predictions_span_by_span(nested):
   cfg = architecture(tokenizer)
   options = Options(max_span_words=most, nested=nested)
   app = spans.make_application(
-    tokenizer, cfg, {"labels": LABELS}, options, length=64
+    Setup(tokenizer, cfg, {"labels": LABELS}, 64), options
   )
   params = app.init(jax.random.key(0))
   ids = jnp.zeros((1, 1), jnp.int32)
@@ -256,7 +257,7 @@ def test_filler_rows_and_padding_count_nothing():
   tokenizer = english_tokenizer("bpe")
   cfg = architecture(tokenizer)
   app = spans.make_application(
-    tokenizer, cfg, {"labels": LABELS}, Options(), length=24
+    Setup(tokenizer, cfg, {"labels": LABELS}, 24), Options()
   )
   ids = jnp.zeros((1, 1), jnp.int32)
   encoder = Encoder(cfg).init(jax.random.key(1), ids, ids, ids, train=False)
@@ -273,7 +274,7 @@ def test_filler_rows_and_padding_count_nothing():
 def test_no_gold_to_score_against(file):
   cfg = architecture(english_tokenizer("bpe"))
   app = spans.make_application(
-    english_tokenizer("bpe"), cfg, {"labels": LABELS}, Options(), length=24
+    Setup(english_tokenizer("bpe"), cfg, {"labels": LABELS}, 24), Options()
   )
   examples = spans.read_examples(file("a\nb\n"), Options())
   with pytest.raises(DataError, match=r"f\.tsv:1: no spans; expected"):
@@ -293,11 +294,8 @@ def test_spans_wider_than_a_row(options, message):
   cfg = architecture(english_tokenizer("bpe"))
   with pytest.raises(ConfigError) as error:
     spans.make_application(
-      english_tokenizer("bpe"),
-      cfg,
-      {"labels": LABELS},
+      Setup(english_tokenizer("bpe"), cfg, {"labels": LABELS}, 24),
       Options(**options),
-      length=24,
     )
   assert message in str(error.value)
 
@@ -327,11 +325,8 @@ def test_configs_read_the_real_data(
   assert len(label_info["labels"]) == labels
   cfg = architecture(english_tokenizer("wordpiece"))
   app = spans.make_application(
-    english_tokenizer("wordpiece"),
-    cfg,
-    label_info,
+    Setup(english_tokenizer("wordpiece"), cfg, label_info, c.data.length),
     options,
-    length=c.data.length,
   )
   gold = [
     {"entities": [{"type": s.type, "words": [s.begin, s.end]} for s in e.spans]}

@@ -5,6 +5,7 @@ import pytest
 
 from helpers.english_tokenizer import english_tokenizer
 from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.tagging import label_scheme, tagging
 from maskedlm.finetune.tagging.tagging import Example, Options
 from maskedlm.interop import labels as task_labels
@@ -35,11 +36,9 @@ def test_a_perfect_prediction_of_an_imported_model(labels, gold, raw):
   assert task["about"]["labels"] == labels
   options = Options(**task["options"])
   app = tagging.make_tagger(
-    english_tokenizer("wordpiece"),
-    task["about"],
+    Setup(english_tokenizer("wordpiece"), None, task["about"], 24),
     options,
     Head(lambda key: {}, lambda *args: None),
-    length=24,
   )
   example = Example(tuple("abcd"), tuple(gold.split()), lines=(1, 2, 3, 4))
   rows = app.make_rows([example])

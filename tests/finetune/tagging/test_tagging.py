@@ -14,6 +14,7 @@ from maskedlm.data.labelled import words
 from maskedlm.finetune import predict
 from maskedlm.finetune.common import batching, bio
 from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.tagging import tagging
 from maskedlm.finetune.tagging.tagging import Example, Options
 from maskedlm.training.step import totals
@@ -29,14 +30,12 @@ def assembled(tokenizer, options, *, length=24, seed=0, scale=2.0):
     return {"table": scale * jax.random.normal(key, (V, T))}
 
   app = tagging.make_tagger(
-    tokenizer,
-    {"labels": LABELS},
+    Setup(tokenizer, None, {"labels": LABELS}, length),
     options,
     Head(
       init,
       lambda params, batch, key, train: params["table"][batch["input_ids"]],
     ),
-    length=length,
   )
   params = app.init(jax.random.key(seed))
   if options.crf:
@@ -174,8 +173,7 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(scheme):
   tokenizer = english_tokenizer("unigram")
   options = Options(crf=True, scheme=scheme)
   app = tagging.make_tagger(
-    tokenizer,
-    {"labels": labels},
+    Setup(tokenizer, None, {"labels": labels}, 12),
     options,
     Head(
       lambda key: {
@@ -183,7 +181,6 @@ def test_crf_is_legal_across_windows_and_its_loss_finite(scheme):
       },
       lambda p, batch, key, train: p["table"][batch["input_ids"]],
     ),
-    length=12,
   )
   params = app.init(jax.random.key(4))
   rng = random.Random(4)

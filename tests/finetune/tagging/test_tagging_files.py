@@ -12,6 +12,7 @@ from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.finetune import config as configs
 from maskedlm.finetune.common.head import Head
+from maskedlm.finetune.contract import Setup
 from maskedlm.finetune.tagging import tagging
 from maskedlm.finetune.tagging.tagging import Example, Options
 from maskedlm.finetune.tagging.text import tag_prediction
@@ -196,11 +197,9 @@ def test_configs_read_the_real_data(config, labels, best, data_dir):
   label_info = tagging.describe_labels(train, options)
   assert len(label_info["labels"]) == labels
   app = tagging.make_tagger(
-    english_tokenizer("wordpiece"),
-    label_info,
+    Setup(english_tokenizer("wordpiece"), None, label_info, c.data.length),
     options,
-    Head(None, None),  # Nothing is computed here.
-    length=c.data.length,
+    Head(None, None),
   )
   assert app.best == best
   dev = dev[:200]
