@@ -51,15 +51,14 @@ def open_models(checkpoint: str, finetuned: Sequence[str]):
   """Opens the models of the page; a fine-tuned checkpoint also labels.
 
   Raises:
-    CheckpointError, ConfigError: see api.load and inference.open_model.
+    CheckpointError, ConfigError: see model.load and predict.open_model.
   """
   from maskedlm.finetune import predict
-  from maskedlm.inference import model as api
+  from maskedlm.inference import model
   from maskedlm.inference.demo import answers
 
-  encoder = api.load(checkpoint)
+  encoder = model.load(checkpoint)
   tuned = [(path, predict.open_model(path)) for path in finetuned]
   if "kind" in encoder.meta["task"] and checkpoint not in finetuned:
-    model = predict.make_model(encoder.opened, checkpoint)
-    tuned.append((checkpoint, model))
+    tuned.append((checkpoint, predict.make_model(encoder.opened, checkpoint)))
   return answers.Models(encoder, tuple(tuned))

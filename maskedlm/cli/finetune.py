@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from ml_collections import ConfigDict
 
-from maskedlm.config import overrides as flags
+from maskedlm.config.overrides import load_config, split_arguments
 from maskedlm.core.errors import ConfigError
 from maskedlm.finetune.config import load_task, sections, validate
 from maskedlm.runtime import buckets, startup
@@ -31,10 +31,10 @@ def main(argv: Sequence[str]) -> int:
     "--workdir", help="checkpoints, logs, results; default: runs/<name>"
   )
   task, argv = _split_task(argv)
-  args, overrides = flags.split_arguments(parser, argv, sections=sections)
+  args, overrides = split_arguments(parser, argv, sections=sections)
 
   def load(path: str) -> ConfigDict:
-    return flags.load_config(path, overrides, validate=validate)
+    return load_config(path, overrides, validate=validate)
 
   config = load(args.config)
   if task and task != config.task.kind:

@@ -15,7 +15,6 @@ from maskedlm.data.batches import placeholder_corpus
 from maskedlm.data.corpus import store
 from maskedlm.data.prepare import prepare
 from maskedlm.planning.inspect import html_page
-from maskedlm.planning.inspect import rows as rows_lib
 from maskedlm.planning.inspect.facts import (
   Section,
   facts_of_model,
@@ -23,6 +22,7 @@ from maskedlm.planning.inspect.facts import (
   rate_curve,
   sparkline,
 )
+from maskedlm.planning.inspect.rows import format_row
 from maskedlm.runtime import output_options
 
 
@@ -82,7 +82,7 @@ def main(argv: Sequence[str]) -> int:
   print(f"\nLearning rate over {config.train.num_steps:,} steps")
   print(f"  {sparkline([rate for _, rate in curve])}")
   for row in rows:
-    print(f"\n{rows_lib.format_row(row, coloured)}")
+    print(f"\n{format_row(row, coloured)}")
   return 0
 
 

@@ -24,11 +24,9 @@ def main(argv: Sequence[str]) -> int:
   _use_cpu()
 
   from maskedlm.planning import planner, report
-  from maskedlm.planning import topologies as topology_lib
+  from maskedlm.planning.topologies import parse_topology
 
-  topologies = [
-    topology_lib.parse_topology(name) for name in args.topology.split(",")
-  ]
+  topologies = [parse_topology(name) for name in args.topology.split(",")]
   if len(topologies) > 1 and not args.sweep:
     raise ConfigError(
       f"--topology={args.topology}: several topologies need --sweep."

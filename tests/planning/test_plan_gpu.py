@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from helpers.repository import CONFIGS
 from maskedlm.cli import main, plan
-from maskedlm.config import overrides as flags
+from maskedlm.config.overrides import load_config
 from maskedlm.planning import (
   collectives,
   compile,
@@ -127,7 +127,7 @@ def test_a_target_that_xla_refuses(capsys, monkeypatch):
 def bert_base(name, *, rows, overrides=()):
   topology = topologies.parse_topology(name)
   overrides = [f"--config.{option}" for option in overrides]
-  config = flags.load_config(f"{CONFIGS}/bert.py:base", overrides)
+  config = load_config(f"{CONFIGS}/bert.py:base", overrides)
   config = planner.with_rows(config, 0, rows * topology.num_chips)
   return planner.make_plan(
     config, topology, 0, price=None, search=True, log=lambda line: None
@@ -164,7 +164,7 @@ def test_bert_base_on_eight_gpus():
 @pytest.mark.slow
 def test_every_matmul_of_the_step_is_in_the_program():
   """The FLOPs in the text equal those of the traced step."""
-  config = flags.load_config(
+  config = load_config(
     f"{CONFIGS}/bert.py:base", ["--config.model.num_layers=2"]
   )
   topology = topologies.parse_topology("h200:1")

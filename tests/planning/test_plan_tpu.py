@@ -9,7 +9,7 @@ import importlib.util
 import pytest
 
 from helpers.repository import CONFIGS
-from maskedlm.config import overrides as flags
+from maskedlm.config.overrides import load_config
 from maskedlm.planning import planner, topologies
 from maskedlm.runtime import xla_flags
 
@@ -32,9 +32,7 @@ pytestmark = [
 def make(size, topology, *, rows=ROWS, overrides=()):
   topology = topologies.parse_topology(topology)
   overrides = [f"--config.{option}" for option in overrides]
-  config = flags.load_config(
-    f"{CONFIGS}/bert.py:{size}", [*LONG_ROWS, *overrides]
-  )
+  config = load_config(f"{CONFIGS}/bert.py:{size}", [*LONG_ROWS, *overrides])
   config = planner.with_rows(config, 0, rows * topology.num_chips)
   return planner.make_plan(
     config, topology, 0, price=None, search=False, log=lambda line: None

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from maskedlm.modeling.attention import layer as attention
+from maskedlm.modeling.attention.layer import attend
 from maskedlm.modeling.attention.mask import AttentionMask
 from maskedlm.planning import compile, executed_flops, roofline, topologies
 from maskedlm.planning.collectives import Collective
@@ -124,7 +124,7 @@ def test_blockwise_attention_counts_all_blocks():
 
   def total(x):
     mask = AttentionMask(segments)
-    y = attention.attend(x, x, x, mask, implementation="blockwise")
+    y = attend(x, x, x, mask, implementation="blockwise")
     return y.sum()
 
   step = jax.jit(jax.grad(total))

@@ -22,7 +22,12 @@ from maskedlm.modeling.attention import layer
 from maskedlm.objectives import auto_pack
 from maskedlm.planning import memory
 from maskedlm.planning.inspect import languages
-from maskedlm.planning.inspect import rows as rows_lib
+from maskedlm.planning.inspect.rows import (
+  NOTHING,
+  Token,
+  measure_rows,
+  sample_row,
+)
 from maskedlm.training import optimizer
 from maskedlm.training import step as steps
 
@@ -131,11 +136,11 @@ def _phase(
 
 def facts_of_rows(
   config: ConfigDict, task: Task, corpus: store.Corpus, *, num_samples: int
-) -> tuple[dict[str, Any], list[Section], list[list[rows_lib.Token]]]:
+) -> tuple[dict[str, Any], list[Section], list[list[Token]]]:
   """Returns (figures, sections, sample rows) of the first training steps."""
   tokenizer = corpus.tokenizer
   batches = _first_batches(config, task)
-  figures = rows_lib.measure_rows(batches, tokenizer)
+  figures = measure_rows(batches, tokenizer)
   figures.update(_reading(config, task, corpus, figures))
   if "pack" in config.objective:
     for pack in (False, True):
@@ -158,7 +163,7 @@ def facts_of_rows(
     sections.append(Section(title, languages.format_schedule(table)))
   plain, masked = batches[0]
   samples = [
-    rows_lib.sample_row(plain, masked, i, tokenizer)
+    sample_row(plain, masked, i, tokenizer)
     for i in range(min(num_samples, len(plain["input_ids"])))
   ]
   return figures, sections, samples
@@ -220,7 +225,7 @@ def _lines_of_rows(config: ConfigDict, figures, mask: str) -> list[str]:
   else:
     lines = [
       f"tokens were moved; something is predicted at {shown['mask_rate']} of "
-      f"those that are seen, {rows_lib.NOTHING} at {shown['nothing_share']} "
+      f"those that are seen, {NOTHING} at {shown['nothing_share']} "
       "of these",
     ]
   lines.append(

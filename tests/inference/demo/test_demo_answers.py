@@ -9,8 +9,8 @@ from helpers import untrained
 from helpers.untrained import POSITIONS, D, H, N
 from maskedlm.core.errors import ConfigError, DataError
 from maskedlm.inference import fill_mask
-from maskedlm.inference import model as api
 from maskedlm.inference.demo import answers
+from maskedlm.inference.model import load
 
 NAMES = list(untrained.TUNED)  # pos, ner, mood, qa, four, many
 
@@ -38,7 +38,7 @@ def test_describe_models(models, workdirs):
 @pytest.mark.parametrize("kind", untrained.VOCAB)
 def test_pieces_and_masks_make_up_the_text(kind, models, tmp_path):
   if kind != "wordpiece":
-    encoder = api.load(untrained.pretrained(tmp_path / kind, kind=kind))
+    encoder = load(untrained.pretrained(tmp_path / kind, kind=kind))
     models = answers.Models(encoder, ())
   mask = answers.describe_models(models)["mask"]
   text = f"The 👩‍💻 {mask} sat, {mask}{mask} on!"
@@ -55,7 +55,7 @@ def test_pieces_and_masks_make_up_the_text(kind, models, tmp_path):
 
 
 def test_the_mask_is_spelt_as_in_the_model(tmp_path):
-  encoder = api.load(untrained.pretrained(tmp_path / "bpe", kind="bpe"))
+  encoder = load(untrained.pretrained(tmp_path / "bpe", kind="bpe"))
   made = answers.describe_models(answers.Models(encoder, ()))
   assert made["mask"] == "<mask>"
   assert made["masked"][0] == "The function returns a <mask> of the input."
@@ -109,7 +109,7 @@ def test_every_example_is_labelled(models, workdirs, name):
   made = answers.answer_label(models, {"text": example, "model": place})[
     "prediction"
   ]
-  (expected,) = api.load(workdirs[name]).predict([example.replace("\n", "\t")])
+  (expected,) = load(workdirs[name]).predict([example.replace("\n", "\t")])
   assert json.loads(json.dumps(made)) == json.loads(json.dumps(expected))
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from helpers import sense_files, vector_encoder
 from maskedlm.cli import main
-from maskedlm.inference.word_senses import data as sense_data
 from maskedlm.inference.word_senses import senses
+from maskedlm.inference.word_senses.data import is_held_out, read_sentences
 
 # Ten documents with two senses that differ in the other words only, which even
 # an untrained encoder can distinguish.
@@ -76,7 +76,7 @@ def trained(wsd, tmp_path):
 def test_train_and_evaluate_on_held_out_documents(wsd, trained, tmp_path):
   data, out, said = trained
   names = [f"d{i}" for i in range(10)]
-  held = {n for n in names if sense_data.is_held_out(n, HELDOUT)}
+  held = {n for n in names if is_held_out(n, HELDOUT)}
   assert 0 < len(held) < 10 and "d9" in held  # d9 has the word "New".
   kept = 10 - len(held)
   assert said.splitlines()[-2:] == [
@@ -128,7 +128,7 @@ def test_another_file_is_scored_completely(wsd, trained, tmp_path):
 def test_senses_saved_in_python(wsd, trained, model, tmp_path):
   data, _, _ = trained
   options = senses.word_vector_options(model.cfg, combine="concat")
-  made = senses.train_senses(model, sense_data.read_sentences(data), options)
+  made = senses.train_senses(model, read_sentences(data), options)
   out = tmp_path / "python.npz"
   senses.save_senses(out, made)
   lines = wsd("evaluate", "--senses", out, "--data", data).splitlines()

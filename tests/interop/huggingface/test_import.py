@@ -10,8 +10,8 @@ from helpers import peers
 from maskedlm.cli import main
 from maskedlm.core.errors import ConfigError
 from maskedlm.data.tokenizers.tokenizer import load_tokenizer
-from maskedlm.finetune import config as configs
 from maskedlm.finetune import predict, run
+from maskedlm.finetune.config import default
 from maskedlm.inference import fill_mask
 from maskedlm.interop import heads
 from maskedlm.interop.huggingface import exporter, importer, tokenizer_files
@@ -268,7 +268,7 @@ def test_import_finetune_export(architecture, task, ending, tmp_path):
     "classification": "text\tlabel\na cat\tyes\nthe house\tno\n",
   }
   data.write_text(rows[task])
-  config = configs.default(task)
+  config = default(task)
   config.init_from = str(path)
   config.data.update(
     train=str(data), dev=str(data), length=60, batch_size=8, buckets=(60,)
