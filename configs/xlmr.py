@@ -23,7 +23,7 @@ its sentencepiece.bpe.model. Base and large have not been trained here: they
 need TPUs or GPUs.
 """
 
-from maskedlm.config import (defaults, presets)
+from maskedlm.config import defaults, presets
 from maskedlm.core.errors import check_name
 
 SIZES = {
