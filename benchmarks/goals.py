@@ -146,12 +146,12 @@ def measure_shares(bench: Bench):
   none = make(bench, dropout=0.0, attention_dropout=0.0)
   without = loop(*none, bench.steps)
   yield Goal("dropout's share", "<= 6%", f"{1 - without.seconds / whole:.1%}")
-  slots = jax.eval_shape(
+  arrays = jax.eval_shape(
     task.corrupt, dict(task.batch_at("train", 0)), jax.random.key(0)
   )
   bare = matmuls.bare_step(
     bench.shape,
-    slots["masked_positions"].shape[1],
+    arrays["masked_positions"].shape[1],
     config.model.dtype,
     bench.steps,
   )

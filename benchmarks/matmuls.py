@@ -42,19 +42,19 @@ def ceiling() -> float:
   return 2 * size**3 / seconds_of(lambda: multiply(x, x), count)
 
 
-def bare_step(shape, slots: int, dtype: str, count: int) -> float:
+def bare_step(shape, num_predictions: int, dtype: str, count: int) -> float:
   """Returns the seconds of a step's matmuls alone, forward and backward.
 
   Args:
     shape: with layers, width, heads, length, rows and vocab.
-    slots: P, the predictions of a row.
+    num_predictions: P, the predictions of a row.
     dtype: of weights and activations.
     count: calls of a block, see seconds_of.
   """
   D, H, L, B = shape.width, shape.heads, shape.length, shape.rows
   K, P, V = (
     D // H,
-    slots,
+    num_predictions,
     -(-shape.vocab // 128) * 128,
   )  # Padded like maskedlm's.
   keys = iter(jax.random.split(jax.random.key(0), 4 * shape.layers + 4))

@@ -59,7 +59,7 @@ from maskedlm.runtime import startup, xla_flags
 from maskedlm.training import optimizer, sharding
 from maskedlm.training import step as steps
 
-LENGTH, SLOTS, VOCAB, DROPOUT = 128, 20, 30_522, 0.1
+LENGTH, PREDICTIONS, VOCAB, DROPOUT = 128, 20, 30_522, 0.1
 NUM_BATCHES = 4  # Used in turn.
 SHAPES = {  # And the rows in a batch.
   "small": (Shape(4, 256, 4, 1024, VOCAB), 32),
@@ -67,9 +67,9 @@ SHAPES = {  # And the rows in a batch.
 }
 VARIANTS = {  # Variant of the peer -> positions for which it makes logits.
   "eager": LENGTH,
-  "eager, gathered": SLOTS,
+  "eager, gathered": PREDICTIONS,
   "compiled": LENGTH,
-  "compiled, gathered": SLOTS,
+  "compiled, gathered": PREDICTIONS,
 }
 
 
@@ -228,7 +228,7 @@ def configure(shape: Shape, rows: int, dtype: str):
   config.model.mlp_width = shape.mlp_width
   config.model.dropout = config.model.attention_dropout = DROPOUT
   config.model.dtype = dtype
-  config.objective.update(max_predictions=SLOTS, pack=False)
+  config.objective.update(max_predictions=PREDICTIONS, pack=False)
   config.data.length = LENGTH
   config.data.batch_size = rows
   config.train.eval_rows = 0
@@ -299,10 +299,10 @@ def random_corpus(directory: str):
   )
 
 
-def row_flops(config, slots: int) -> float:
-  """Returns a row's FLOPs with the head over `slots` positions."""
+def row_flops(config, num_predictions: int) -> float:
+  """Returns a row's FLOPs with the head over `num_predictions` positions."""
   cfg = encoder_config(config.model, VOCAB, LENGTH)
-  return train_flops(cfg, LENGTH, num_predictions=slots)
+  return train_flops(cfg, LENGTH, num_predictions=num_predictions)
 
 
 if __name__ == "__main__":

@@ -134,7 +134,7 @@ def nsp_logits(pooler, head, hidden):
   return pooled @ head["kernel"] + head["bias"]
 
 
-def nats(logits, label):
+def cross_entropy(logits, label):
   """Returns -log softmax(logits)[label]."""
   top = logits.max()
   return top + math.log(np.exp(logits - top).sum()) - logits[label]

@@ -41,12 +41,12 @@ def by_reference(params, cfg, batch):
       params["mlm_head"], cfg, hidden[row["masked_positions"]], table
     )
     for p in range(P):
-      loss = encoder_reference.nats(logits[p], row["masked_labels"][p])
+      loss = encoder_reference.cross_entropy(logits[p], row["masked_labels"][p])
       mlm += row["masked_weights"][p] * loss
     logits = encoder_reference.nsp_logits(
       params["pooler"], params["nsp_head"], hidden
     )
-    nsp += row["example_weights"] * encoder_reference.nats(
+    nsp += row["example_weights"] * encoder_reference.cross_entropy(
       logits, row["nsp_labels"]
     )
   weights = batch["masked_weights"].sum(), batch["example_weights"].sum()

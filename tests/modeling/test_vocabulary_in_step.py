@@ -16,7 +16,7 @@ from maskedlm.training import sharding
 from maskedlm.training import step as steps
 
 # V is padded to 384; P is 2. Tokens of a batch: 104, of which 16 are predicted.
-B, L, D, V, PADDED, SLOTS = 8, 13, 24, 300, 384, 16
+B, L, D, V, PADDED, PREDICTIONS = 8, 13, 24, 300, 384, 16
 WHOLE, BLOCK = 384, 200  # 200 makes two blocks of 256 tokens.
 
 
@@ -100,7 +100,9 @@ def test_no_one_hot_matrix_and_no_array_of_all_logits(block):
   over_words = [dims for dims in shapes if words & set(dims)]
   assert (PADDED, D) in over_words  # The table.
   assert not [dims for dims in over_words if {B * L, L} & set(dims)]
-  logits = [dims for dims in over_words if {SLOTS, SLOTS // B} & set(dims)]
+  logits = [
+    dims for dims in over_words if {PREDICTIONS, PREDICTIONS // B} & set(dims)
+  ]
   assert bool(logits) == (block == WHOLE)
   # The gradient of the lookup adds rows in place.
   scatters = re.findall(r'"stablehlo.scatter"[^\n]*(?:\n.*?)*?-> [^\n]*', text)

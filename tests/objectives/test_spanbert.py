@@ -187,7 +187,7 @@ def reference(cfg, params, hidden, text, masked):
         h = encoder_reference.activate(h @ dense["kernel"] + dense["bias"], cfg)
         h = encoder_reference.norm(h, layer["norm"], cfg)
       y = E @ h + p["bias"][:V]
-      loss = encoder_reference.nats(y, text[i])
+      loss = encoder_reference.cross_entropy(y, text[i])
       found.append((loss, y.argmax() == text[i]))
   return found
 

@@ -113,7 +113,7 @@ def test_scores_in_plain_numpy(pooler):
         x = np.tanh(x @ dense["kernel"] + dense["bias"])
       expected.append((x @ head["kernel"] + head["bias"]).item())
     np.testing.assert_allclose(ours[i], expected, atol=1e-4)
-    loss += reference.nats(np.array(expected), example.label)
+    loss += reference.cross_entropy(np.array(expected), example.label)
     correct += np.argmax(expected) == example.label
   terms, metrics = totals(app.loss(params, batch, None, False))
   np.testing.assert_allclose(terms["choice"], (loss, 5), rtol=1e-4)

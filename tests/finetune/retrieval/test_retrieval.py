@@ -182,7 +182,7 @@ def test_loss_in_plain_numpy(pool):
   loss = correct = 0
   for i, others in enumerate(wrong):
     logits = np.array([x[i, 0] @ x[j] for j in [(i, 1), *others]]) / 0.2
-    loss += reference.nats(logits, 0)
+    loss += reference.cross_entropy(logits, 0)
     correct += np.argmax(logits) == 0
   terms, metrics = totals(app.loss(params, batch, None, False))
   np.testing.assert_allclose(terms["retrieval"], (loss, 5), rtol=1e-4)
