@@ -38,7 +38,11 @@ SECTIONS: Mapping[str, type] = {
 
 
 def default(task: str) -> ConfigDict:
-  """Returns the default config of a task (classification, tagging, ...)."""
+  """Returns the default config of a task (classification, tagging, ...).
+
+  Raises:
+    ConfigError: there is no such task.
+  """
   config = options.to_config(RunOptions)
   config.name = task
   config.task = ConfigDict({"kind": task})
@@ -53,10 +57,10 @@ def default(task: str) -> ConfigDict:
 
 
 def validate(config: ConfigDict) -> None:
-  """Checks every option, and what no single module can see.
+  """Checks every option, and combinations of options across sections.
 
   Raises:
-    ConfigError: naming the option, its value and what is expected.
+    ConfigError: an option is out of range, or options contradict each other.
   """
   for name, section in SECTIONS.items():
     if name not in ("optimizer", "mesh"):
@@ -69,7 +73,7 @@ def validate(config: ConfigDict) -> None:
 
 
 def _check_steps(config: ConfigDict) -> None:
-  """Checks that the length of a run is set, and set once."""
+  """Raises ConfigError unless exactly one option sets the length of a run."""
   epochs, steps = tuple(config.sweep.epochs), config.train.num_steps
   if steps and epochs:
     raise ConfigError(
@@ -85,7 +89,7 @@ def _check_steps(config: ConfigDict) -> None:
 
 
 def sections(config: ConfigDict) -> dict[str, type]:
-  """Returns the options' dataclass of each section of a config."""
+  """Returns the options dataclass of each section of a config."""
   return {**SECTIONS, "task": load_task(config.task.kind).options}
 
 
@@ -98,7 +102,7 @@ def frozen_options(config: ConfigDict) -> frozenset[str]:
 
 
 def load_task(name: str) -> FinetuneTask:
-  """Returns the task of a name, maskedlm.finetune.NAME.NAME.TASK.
+  """Returns the named task, maskedlm.finetune.NAME.NAME.TASK.
 
   Raises:
     ConfigError: there is no such task.

@@ -21,29 +21,30 @@ from maskedlm.core.task import Array, Batch, Key, Metrics, Params
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.modeling.architecture import EncoderConfig
 
-# An option of a task. A resumed run must keep them all: they decide what the
-# labels and the rows are.
+# Declares an option of a task. A resumed run must keep all of them, because
+# they determine the labels and the rows.
 task_option = functools.partial(option, frozen=True)
 
-# A task's own NamedTuple. Its labels may be None. Its field `where`, if it has
-# one, is its file and line, for errors; its `id`, if it has one, is unique.
+# A NamedTuple that the task defines. Its label may be None. Its optional field
+# `where` is its file and line, for errors; its optional `id` is unique.
 Example = Any
 Options = Any  # An instance of FinetuneTask.options.
 Prediction = dict[str, Any]  # JSON-able.
 # name -> one array for each row, in the order of Rows, float32 or int32. A
-# token axis is as long as the batch was: it ends in padding.
+# token axis has the length of the row's batch, so it may end in padding.
 Outputs = Mapping[str, Sequence[np.ndarray]]
 
 
 class Rows(NamedTuple):
   """n tokenised rows of different lengths: the input of the encoder.
 
-  An example is one row, or several if it is long (windows).
+  An example is one row, or several windows if it is long.
   """
 
-  # name -> n int32 arrays [..., l]: the last axis is the row's tokens and is
-  # padded with 0, input_ids with [PAD]. "input_ids" and "token_type_ids" must
-  # be there; specials are included. segment_ids are made from the lengths.
+  # name -> n int32 arrays [..., l]. Batching pads the last axis, the row's
+  # tokens: input_ids with [PAD], others with 0. "input_ids" and
+  # "token_type_ids" are required and include special tokens; batching makes
+  # segment_ids from the lengths.
   tokens: Mapping[str, Sequence[np.ndarray]]
   values: Mapping[str, np.ndarray]  # name -> [n, ...]: one for each row.
   example: np.ndarray  # [n]: index of the row's example; never decreases.
@@ -52,12 +53,12 @@ class Rows(NamedTuple):
 
   @property
   def lengths(self) -> np.ndarray:
-    """The number of tokens of each row, [n]."""
+    """The number of tokens of each row, int64 [n]."""
     return np.array([x.shape[-1] for x in self.tokens["input_ids"]], np.int64)
 
 
 class Setup(NamedTuple):
-  """Everything but its options that a task builds its Application from."""
+  """The inputs, apart from options, that a task builds an Application from."""
 
   tokenizer: Tokenizer
   cfg: EncoderConfig
@@ -68,27 +69,28 @@ class Setup(NamedTuple):
 class Application(NamedTuple):
   """A task with given labels, tokenizer and architecture.
 
-  Params are {"encoder": ..., and a subtree for each head}; a batch has the
-  arrays of Rows, padded, and segment_ids [B, L], example_weights [B] (0 for
-  the filler rows of a last batch: they must count in no term and metric).
+  Params have the subtree "encoder" and one for each head. A batch has the
+  arrays of Rows, padded, segment_ids [B, L] and example_weights [B], which are
+  0 for the filler rows of a last batch: no loss or metric may count them.
   """
 
-  # Examples -> rows. Labels that are None become zeros, labels that are not in
-  # the training set unseen_labels.UNSEEN.
+  # Examples -> rows. The id of a label is 0 if the label is None, and
+  # unseen_labels.UNSEEN if the training set doesn't have it.
   make_rows: Callable[[Sequence[Example]], Rows]
-  # key -> the heads' fresh parameters. A subtree "pooler" is taken from the
-  # checkpoint if that has one.
+  # key -> fresh parameters of the heads. A subtree "pooler" is replaced by the
+  # checkpoint's, if it has one.
   init: Callable[[Key], Params]
   # As Task.loss.
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
-  # What decoding needs of each row, [B, ...]: small, for it goes to the host.
+  # (params, batch) -> the arrays [B, ...] that decoding needs. They should be
+  # small, as they are copied to the host.
   outputs: Callable[[Params, Batch], Mapping[str, Array]]
   # (examples, rows, outputs, tuned) -> a prediction for each example; `tuned`
   # contains the result of `calibrate`.
   decode: Callable[
     [Sequence[Example], Rows, Outputs, Mapping[str, float]], list[Prediction]
   ]
-  # (examples, predictions) -> {metric: value}; shares are fractions of 1.
+  # (examples, predictions) -> {metric: value}; shares are from 0 to 1.
   score: Callable[[Sequence[Example], Sequence[Prediction]], dict[str, float]]
   # The metric by which the best checkpoint is chosen; higher is better.
   best: str
@@ -112,11 +114,12 @@ class FinetuneTask(NamedTuple):
   read_examples: Callable[[str, Options], list[Example]]
   # (line, options) -> the example in a line of input of `predict`.
   parse_line: Callable[[str, Options], Example]
-  # (examples, options) -> label_info: what the training set decides, as JSON.
+  # (training examples, options) -> label_info: the labels and whatever else the
+  # training set determines, JSON-able.
   describe_labels: Callable[[Sequence[Example], Options], dict[str, Any]]
-  # label_info may be {} for an imported model.
+  # (setup, options) -> Application. An imported model's label_info may be {}.
   make_application: Callable[[Setup, Options], Application]
-  # prediction -> a line or a few for people.
+  # prediction -> one or more lines for people to read.
   format_prediction: Callable[[Prediction], str]
   # (examples, predictions) -> {file name: text}: tables written into a workdir.
   format_tables: Callable[
@@ -128,14 +131,14 @@ class FinetuneTask(NamedTuple):
   export_predictions: (
     Callable[[Sequence[Prediction], Options], dict[str, str]] | None
   ) = None
-  # example -> a key; a development set split off the training set shares no
-  # key with it.
+  # example -> a key. If the development set is split off the training set, the
+  # two have no key in common.
   split_key: Callable[[Example], str] | None = None
-  # options -> how `embed` makes the vectors that the task trains: fields of
-  # inference.vectors.SentencePooling.
+  # options -> the fields of inference.vectors.vectors.SentencePooling with
+  # which `embed` computes the vectors that the task trains.
   sentence_pooling: Callable[[Options], dict[str, Any]] | None = None
-  # Names of the options that can be set anew beside a checkpoint, as parameters
-  # don't depend on them: how a file is read, how outputs are decoded.
+  # Names of the options that may differ from the checkpoint's, because the
+  # parameters don't depend on them: how files are read and outputs decoded.
   overridable: tuple[str, ...] = ()
-  # Lines for parse_line; the demo starts with the first that its model takes.
+  # Lines for parse_line. The demo shows the first one that its model accepts.
   demo_lines: tuple[str, ...] = ()

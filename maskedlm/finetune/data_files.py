@@ -57,11 +57,11 @@ def find_files(source: str) -> list[str]:
   """Returns the files that a source names, each once.
 
   Args:
-    source: FILE, GLOB or several of them with commas between. If a file has
-      exactly this name, it is the only one; "tfds:..." is returned as it is.
+    source: a file, a glob or several of them separated by commas. If a file
+      has exactly this name, it is the only one; "tfds:..." is returned as is.
 
   Raises:
-    DataError: a glob matches nothing; no name is given; a file of the tutorials
+    DataError: a glob matches nothing, no name is given, or a file in data_dir()
       is missing. task.read_examples reports other missing files.
   """
   if source.startswith(tfds_tables.PREFIX) or pathlib.Path(source).exists():
@@ -86,7 +86,7 @@ def find_files(source: str) -> list[str]:
 
 
 def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-  """Splits a command line into the verb's own arguments and overrides.
+  """Returns (arguments of the verb, overrides), split from a command line.
 
   Raises:
     ConfigError: an override is not of the form --config.task.NAME=VALUE.
@@ -104,7 +104,7 @@ def split_arguments(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 def override_options(
   task: FinetuneTask, options: Options, tokens: Sequence[str]
 ) -> Options:
-  """Returns the options with overrides as `split_arguments` returns them.
+  """Returns the options with the overrides that `split_arguments` returned.
 
   Raises:
     ConfigError: the task has no such option, it is not in task.overridable, or
@@ -127,6 +127,6 @@ def override_options(
 
 
 def check_options(task: FinetuneTask, options: Options) -> None:
-  """Raises ConfigError for an option out of range, or a wrong combination."""
+  """Raises ConfigError for an option out of range or an invalid combination."""
   option_checks.check_options("task", task.options, options)
   task.check_options(options)

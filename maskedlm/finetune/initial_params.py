@@ -23,12 +23,12 @@ SHARED = ("encoder", "pooler")  # Subtrees that a new task takes over.
 def resolve_architecture(
   start: LoadedCheckpoint, model, length: int
 ) -> EncoderConfig:
-  """Returns the checkpoint's architecture with the options of `model`.
+  """Returns the checkpoint's architecture with the options in `model`.
 
   Args:
     start: the checkpoint.
     model: config.model of fine-tuning.
-    length: tokens of the longest row.
+    length: the largest number of tokens in a row.
 
   Raises:
     ConfigError: rows are longer than the encoder's positions; reinit_layers
@@ -58,12 +58,12 @@ def resolve_architecture(
 def check_sentence_pooling(
   start: LoadedCheckpoint, pooling: Mapping[str, Any], log
 ) -> None:
-  """Logs a line if the checkpoint makes the vectors of texts in another way.
+  """Logs a line if the checkpoint computes text vectors in another way.
 
   Args:
     start: the checkpoint.
-    pooling: how the task makes them, see FinetuneTask.sentence_pooling.
-    log: receives the line.
+    pooling: the task's way, from FinetuneTask.sentence_pooling.
+    log: called with the line.
   """
   before = start.meta["task"].get("sentences", {})
   others = [
@@ -78,7 +78,11 @@ def check_sentence_pooling(
 def from_checkpoint(
   start: LoadedCheckpoint, *, reinit_layers: int
 ) -> Callable[[Params], Params]:
-  """Returns fresh params -> initial params, the start_from of loop.run."""
+  """Returns a function from fresh to initial parameters, for loop.run.
+
+  It takes the encoder and the pooler from the checkpoint, except for the last
+  `reinit_layers` layers of the encoder, which stay fresh.
+  """
 
   def begin(fresh: Params) -> Params:
     params = dict(fresh)

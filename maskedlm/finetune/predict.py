@@ -32,16 +32,16 @@ from maskedlm.training.checkpoints import load
 
 
 class FineTunedModel(NamedTuple):
-  """A fine-tuned checkpoint, ready to predict."""
+  """A fine-tuned checkpoint that is ready to predict."""
 
   task: FinetuneTask
   options: Options
-  label_info: Mapping[str, Any]  # What task.describe_labels returned.
+  label_info: Mapping[str, Any]  # From task.describe_labels.
   app: Application
   params: Params
-  tuned: Mapping[str, float]  # Metrics and thresholds of the development set.
-  length: int
-  pad: int
+  tuned: Mapping[str, float]  # Metrics and thresholds on the development set.
+  length: int  # The largest number of tokens in a row.
+  pad: int  # The id of [PAD].
 
 
 def open_model(
@@ -51,7 +51,7 @@ def open_model(
 
   Args:
     path: the workdir or the checkpoint.
-    overrides: options of how files are read, see data_files.py.
+    overrides: tokens --config.task.NAME=VALUE; see data_files.override_options.
 
   Raises:
     CheckpointError: the checkpoint can't be read.
@@ -65,7 +65,7 @@ def make_model(
   path: str | pathlib.Path,
   overrides: Sequence[str] = (),
 ) -> FineTunedModel:
-  """Returns the model of a checkpoint that is open; `path` is for the error.
+  """Returns the model of an open checkpoint; error messages name `path`.
 
   Raises:
     ConfigError: it was pretrained, not fine-tuned; an override is wrong.
@@ -96,7 +96,7 @@ def make_model(
 
 
 def make_options(task: FinetuneTask, values: Mapping[str, Any]) -> Options:
-  """Returns the task's options of these values; lists become tuples.
+  """Returns the task's options with the given values; lists become tuples.
 
   Raises:
     ConfigError: the task has no such option; a value is wrong.
@@ -117,8 +117,7 @@ def read_labelled(
   """Returns the examples of a source (data_files.py) that is to be scored.
 
   Raises:
-    DataError: see data_files.read_examples; an example has no label, which is
-      noticed before the model has seen them all.
+    DataError: see data_files.read_examples; an example has no label.
   """
   examples = data_files.read_examples(task, source, options)
   app.require_labels(examples)
@@ -168,7 +167,7 @@ def compute_outputs(
 ) -> Outputs:
   """Returns the outputs of the rows, computed on one device.
 
-  `progress` is called with the number of batches done and of all.
+  `progress` is called with the number of batches done and the total.
   """
   # A small input gets a small batch, a power of 2, so that few are compiled.
   size = min(batch_size, 1 << math.ceil(math.log2(max(len(rows.example), 1))))
@@ -188,7 +187,7 @@ def compute_outputs(
 def by_row(
   batches: batching.RowBatches, outputs: Sequence[Mapping[str, np.ndarray]]
 ) -> Outputs:
-  """Returns the outputs of batches by row, in the order of Rows."""
+  """Returns the outputs of held-out batches by row, in the order of Rows."""
   order = np.concatenate([batches.row_ids(i) for i in range(len(outputs))])
   names = outputs[0] if outputs else ()
   rows: dict[str, list] = {}
@@ -202,7 +201,7 @@ def by_row(
 
 
 def show_progress(done: int, count: int) -> None:
-  """Prints progress on stderr: 20 lines at most, since logs keep them all."""
+  """Prints progress to stderr, in at most 20 lines, as log files keep all."""
   if done == count:
     console.log(f"{count:,} batches done")
   elif done * 20 // count > (done - 1) * 20 // count:

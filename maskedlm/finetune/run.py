@@ -40,13 +40,13 @@ from maskedlm.training.checkpoints import load, resume
 
 
 class StoppedError(RuntimeError):
-  """The run was stopped by a signal; what was done is saved."""
+  """A signal stopped the run, after a checkpoint was saved."""
 
   exit_code = 75
 
 
 class Prepared(NamedTuple):
-  """Everything a run needs, before anything is trained."""
+  """Everything that a run needs before training starts."""
 
   task: FinetuneTask
   options: Options
@@ -63,7 +63,7 @@ class Prepared(NamedTuple):
 
 
 def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
-  """Fine-tunes in workdir, or continues; returns the contents of result.json.
+  """Starts or resumes a run in workdir; returns the contents of result.json.
 
   Writes config.json, tokenizer/, checkpoints/, metrics.jsonl, tensorboard/
   and, at the end, result.json, predictions.jsonl (the best checkpoint's, on the
@@ -72,14 +72,14 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   Raises:
     DataError: labelled data can't be used.
     ConfigError, CheckpointError: see loop.run and checkpoints/load.py.
-    StoppedError: a signal stopped it; the same command continues.
+    StoppedError: a signal stopped the run; the same command resumes it.
   """
   mesh = sharding.make_mesh(config.mesh)
   sharding.check_batch(config.data.batch_size, config.train.accumulate, mesh)
   multihost.check_shared(workdir)
   multihost.run_on_all_hosts(lambda: resume.check_workdir(workdir, config))
   run = multihost.run_on_all_hosts(lambda: prepare_run(config), facts=_facts)
-  if multihost.is_primary():  # It makes the checkpoints self-contained.
+  if multihost.is_primary():  # Makes the checkpoints self-contained.
     save_if_absent(run.start.tokenizer, workdir / "tokenizer")
   task, config = make_task(run, config, mesh)
   began = time.perf_counter()
@@ -111,7 +111,13 @@ def finetune(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
 
 
 def prepare_run(config: ConfigDict) -> Prepared:
-  """Reads the data and the checkpoint; raises the errors of all options."""
+  """Reads the data and the checkpoint, and checks all options.
+
+  Raises:
+    DataError: labelled data can't be used.
+    ConfigError: an option is wrong.
+    CheckpointError: config.init_from can't be read.
+  """
   values = config.task.to_dict()
   task = load_task(values.pop("kind"))
   options = predict.make_options(task, values)
@@ -132,9 +138,7 @@ def prepare_run(config: ConfigDict) -> Prepared:
     initial_params.check_sentence_pooling(
       start, task.sentence_pooling(options), console.log
     )
-  app.require_labels(
-    dev
-  )  # Raises if there is none, now and not after an epoch.
+  app.require_labels(dev)  # Raises before training rather than after an epoch.
   also = {
     name: predict.read_labelled(task, app, options, name)
     for name in data.also_score
@@ -224,7 +228,7 @@ def make_task(
 def _train_batches(
   run: Prepared, config: ConfigDict, mesh: Mesh, shape: Mapping[str, Any]
 ) -> batching.RowBatches:
-  """Returns the batches, packed if data.pack; logs how much padding is left."""
+  """Returns the batches, packed if data.pack; logs the share of padding."""
   data, rows = config.data, run.train_rows
   microbatches = packing.microbatch_rows(
     data.batch_size,
@@ -233,7 +237,7 @@ def _train_batches(
   )
   lengths = batching.sequence_lengths(rows, np.arange(len(rows.example)))
   count = data.batch_size * lengths.shape[1]
-  # Heads see each example in a row of its own, padded to this.
+  # Heads read each example in a row of its own, padded to this length.
   length = min(-(-int(rows.lengths.max()) // 8) * 8, data.length)
   if data.pack:
     layout = batching.fit_layout(
@@ -267,7 +271,7 @@ def _train_batches(
 
 
 def _sentence_pooling(run: Prepared, length: int) -> dict[str, Any]:
-  """Returns {"sentences": ...} if the task trains vectors of texts, else {}."""
+  """Returns {"sentences": ...} if the task trains text vectors, else {}."""
   if not run.task.sentence_pooling:
     return {}
   return {
@@ -284,7 +288,7 @@ def init_params(app: Application, cfg: EncoderConfig, key):
 
 
 def _with_steps(config: ConfigDict, steps_per_epoch: int) -> ConfigDict:
-  """Returns the config with the options that follow from the number of rows."""
+  """Returns the config with the step counts that the number of rows implies."""
   config = config.copy_and_resolve_references()
   options = config.train
   if not options.num_steps:
@@ -301,7 +305,7 @@ def _with_steps(config: ConfigDict, steps_per_epoch: int) -> ConfigDict:
 
 
 def _facts(run: Prepared) -> dict[str, str]:
-  """Returns what must be equal on all hosts (multihost.run_on_all_hosts)."""
+  """Returns the facts that must be equal on all hosts (run_on_all_hosts)."""
   data = splits.fingerprint(run.train, run.dev)
   return {"the data": data, **load.facts(run.start)}
 
@@ -342,9 +346,9 @@ def _write_result(path: pathlib.Path, result: Mapping[str, Any]) -> None:
 
 
 def _is_degenerate(path: pathlib.Path) -> bool:
-  """Returns whether the training loss never fell: last tenth against first.
+  """Returns whether the loss of the last tenth exceeds 95% of the first loss.
 
-  Runs that fail do so by not training at all (arXiv:2006.04884, section 4).
+  Failed runs are those that don't train at all (arXiv:2006.04884, section 4).
   """
   lines = map(json.loads, path.read_text().splitlines())
   losses = [line["loss"] for line in lines if "loss" in line]
@@ -360,7 +364,7 @@ def _score(
 
 
 def write_predictions(predictions: Sequence[dict], path: pathlib.Path) -> None:
-  """Writes a JSON line for each prediction; the file is whole or absent."""
+  """Writes a JSON line for each prediction, atomically."""
   lines = (json.dumps(x, ensure_ascii=False) + "\n" for x in predictions)
   output_files.write_text(path, "".join(lines))
 

@@ -22,7 +22,7 @@ def split_examples(
 
   Raises:
     ConfigError: data.train is empty.
-    DataError: a file can't be read; no example is left for one of the sets.
+    DataError: a file can't be read, or one of the sets would be empty.
   """
   if not data.train:
     raise ConfigError(
@@ -53,7 +53,7 @@ def split_examples(
 
 
 def _draw(examples: list[Example], count: int) -> list[Example]:
-  """Returns `count` of the examples, in their order; 0 for all."""
+  """Returns `count` random examples, in their order; all if `count` is 0."""
   if not 0 < count < len(examples):
     return examples
   place = hashing.permute(

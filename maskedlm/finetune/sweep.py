@@ -36,7 +36,7 @@ class Summary(NamedTuple):
   mean: float
   stddev: float  # Sample standard deviation; 0 for one run.
   median: float
-  degenerate: int  # Runs whose training loss never fell.
+  degenerate: int  # Number of runs whose training loss never fell.
 
 
 def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
@@ -45,8 +45,8 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
   Writes sweep.json: a summary of each setting, and the name of the best run.
 
   Raises:
-    ConfigError: a value of the grid is wrong; raised before anything is run.
-    NonFiniteError: every run diverged; one that diverges stops no other.
+    ConfigError: a value of the grid is wrong; raised before the first run.
+    NonFiniteError: every run diverged. If only some do, the others go on.
   """
   multihost.check_shared(workdir)
   grid = grid_settings(config)
@@ -100,7 +100,7 @@ def sweep(config: ConfigDict, workdir: pathlib.Path) -> dict[str, Any]:
 
 
 def grid_settings(config: ConfigDict) -> list[Setting]:
-  """Returns the grid; an empty tuple stands for the config's own value."""
+  """Returns the grid; an empty option stands for the config's own value."""
   o = config.sweep
   return [
     Setting(*values)
@@ -113,13 +113,13 @@ def grid_settings(config: ConfigDict) -> list[Setting]:
 
 
 def run_folder(setting: Setting, seed: int) -> str:
-  """Returns the folder of a run, e.g. "lr3e-05-b16-e3-seed0"."""
+  """Returns the name of a run's folder, such as "lr3e-05-b16-e3-seed0"."""
   rate, size, epochs = setting
   return f"lr{rate:g}-b{size}-e{epochs:g}-seed{seed}"
 
 
 def summarise_runs(setting: Setting, results: Sequence[Mapping]) -> Summary:
-  """Returns the summary of a setting's runs."""
+  """Returns the summary of a setting's runs, given their results."""
   values = tuple(float(r[r["best_metric"]]) for r in results)
   return Summary(
     setting=setting,

@@ -20,14 +20,14 @@ from maskedlm.finetune.common import packing
 from maskedlm.finetune.common.packing import PackingLayout
 from maskedlm.finetune.contract import Rows
 
-_SAMPLE = 300  # Batches from which layouts and shares are estimated.
+_SAMPLE = 300  # Batches per epoch that estimate layouts and shares.
 
 
 class RowBatches(NamedTuple):
-  """The fields that a Task needs, and the shapes that the encoder reads."""
+  """The batches of a split, as functions of the step."""
 
   batch_at: Callable[[int], Batch]
-  row_ids: Callable[[int], np.ndarray]
+  row_ids: Callable[[int], np.ndarray]  # step -> [B], -1 for fillers.
   # step -> (rows, length) that the encoder reads.
   shape_at: Callable[[int], tuple[int, int]]
   num_steps: int  # Per epoch.
@@ -70,9 +70,9 @@ def train_batches(
     layout: from fit_layout or packing.unpacked_layout.
     microbatches: [G, n], from packing.microbatch_rows.
     pad: id that fills input_ids.
-    seed: of the order.
-    shard: (index, count) of the equal part of each batch that is returned;
-      index may be an array of several (sharding.data_shard).
+    seed: determines the order.
+    shard: (index, count): `batch_at` returns the index-th of `count` equal
+      parts; index may be an array of several (sharding.data_shard).
   """
   num_steps = -(-len(rows.lengths) // batch_size)
   own = host_slice(np.arange(len(microbatches)), shard)
@@ -118,8 +118,8 @@ def fit_layout(
 ) -> PackingLayout:
   """Returns the cheapest packing layout for the batches of these rows.
 
-  Arguments are as in train_batches; width is D of the encoder. The layout does
-  not depend on the seed, so runs that differ only in seed share compilations.
+  The arguments are those of train_batches; width is D, the encoder's. Runs that
+  differ only in their seed get the same layout, and so share compilations.
   """
   sample = []
   for epoch in range(3):
@@ -131,14 +131,17 @@ def fit_layout(
 
 
 def _shuffled(size: int, batch_size: int, *, seed: int, epoch: int):
-  """Returns the rows of each step, [steps, B]; -1 is a filler."""
+  """Returns the row ids of each step, int64 [steps, B]; -1 is a filler."""
   rows = np.full(-(-size // batch_size) * batch_size, -1, np.int64)
   rows[:size] = shuffle(np.arange(size), size, seed=seed, epoch=epoch)
   return rows.reshape(-1, batch_size)
 
 
 def sequence_lengths(rows: Rows, which: np.ndarray) -> np.ndarray:
-  """Returns the lengths [B, C] of each row's C sequences; C is usually 1."""
+  """Returns the lengths [b, C] of rows `which` [b]; C is usually 1.
+
+  C is the number of sequences in a row; a filler's are 1.
+  """
   if "sequence_lengths" in rows.values:
     lengths = rows.values["sequence_lengths"][which]
   else:
@@ -175,7 +178,7 @@ def heldout_batches(
   pad: int,
   shard: tuple[int, int],
 ) -> RowBatches:
-  """Returns batches of every row once, sorted by length.
+  """Returns batches, sorted by length, that contain every row once.
 
   Args:
     rows: the held-out rows.
@@ -204,7 +207,7 @@ def heldout_batches(
 
 
 def estimate_padding_share(rows: Rows, batches: RowBatches) -> float:
-  """Returns padding's share of an epoch's positions, from its first steps."""
+  """Returns the share of positions that are padding, from the first steps."""
   steps = range(min(batches.num_steps, _SAMPLE))
   positions = sum(math.prod(batches.shape_at(step)) for step in steps)
   real = 0
@@ -217,8 +220,8 @@ def estimate_padding_share(rows: Rows, batches: RowBatches) -> float:
 def gather_rows(rows: Rows, which: np.ndarray, length: int, pad: int) -> Batch:
   """Returns the batch of these rows ([b], -1 for fillers), padded to length.
 
-  A filler row is a single [PAD] of weight 0: it attends to itself, so that no
-  softmax is over an empty set.
+  A filler row is a single [PAD] of weight 0, which attends to itself, so that
+  no softmax is over an empty set.
   """
   is_real = which >= 0
   batch = {}

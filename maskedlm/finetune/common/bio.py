@@ -7,8 +7,8 @@ B-PER begins an entity of type PER, I-PER continues it, O is outside any entity
   iob1   an entity begins with I, or with B right after one of its own type.
   bioes  B, I ... I, E, and S for an entity of one word; also BILOU's L and U.
 
-`find_entities` reads any of them as conlleval does, which gives ill-formed tags
-a meaning too; `find_strict_entities` keeps the well-formed entities only.
+`find_entities` reads any of them as conlleval does, which also interprets
+ill-formed tags; `find_strict_entities` returns only well-formed entities.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ _BILOU = {"L": "E", "U": "S"}
 
 
 class Entity(NamedTuple):
-  """The words begin to end - 1 of a sentence."""
+  """An entity: words begin to end - 1 of a sentence."""
 
   type: str
   begin: int
@@ -32,8 +32,10 @@ class Entity(NamedTuple):
 def split_tag(tag: str) -> tuple[str, str]:
   """Returns (prefix, type): "B-per-son" -> ("B", "per-son"); "O" -> ("O", "").
 
+  BILOU's prefixes L and U are returned as E and S.
+
   Raises:
-    ValueError: not a tag of an entity.
+    ValueError: the tag is not an entity tag.
   """
   prefix, dash, entity_type = tag.partition("-")
   prefix = _BILOU.get(prefix, prefix)
@@ -44,15 +46,18 @@ def split_tag(tag: str) -> tuple[str, str]:
 
 
 def join_tag(prefix: str, entity_type: str) -> str:
-  """Returns the tag of a prefix and a type: the inverse of split_tag."""
+  """Returns the tag with a prefix and a type: the inverse of split_tag."""
   return f"{prefix}-{entity_type}" if entity_type else prefix
 
 
 def find_entities(tags: Sequence[str]) -> list[Entity]:
   """Returns the entities of a sentence, well-formed or not, as conlleval does.
 
-  A tag continues the entity before it if both have the same type and their
-  prefixes say so (B or I, then I or E); any other tag except O begins one.
+  A tag continues the previous tag's entity if their types are equal and their
+  prefixes are B or I, then I or E; any other tag except O begins an entity.
+
+  Raises:
+    ValueError: see split_tag.
   """
   found = []
   previous = "O", ""
@@ -85,12 +90,12 @@ def entity_tags(
 
 
 def repair_tags(tags: Sequence[str], scheme: str = "bio") -> list[str]:
-  """Returns the well-formed tags of the same entities."""
+  """Returns well-formed tags for the entities that find_entities finds."""
   return entity_tags(find_entities(tags), len(tags), scheme)
 
 
 def may_follow(previous: str | None, tag: str | None, scheme: str) -> bool:
-  """Tells whether the scheme allows this tag; None is the sentence boundary."""
+  """Returns whether tag may follow previous; None is a sentence boundary."""
   before = ("O", "") if previous is None else split_tag(previous)
   after = ("O", "") if tag is None else split_tag(tag)
   if scheme == "bio":
@@ -105,9 +110,9 @@ def may_follow(previous: str | None, tag: str | None, scheme: str) -> bool:
 def detect_scheme(sentences: Iterable[Sequence[str]]) -> str:
   """Returns the scheme of these tags: bio, iob1 or bioes.
 
-  The answer is iob1 only on evidence: there is a B, every B stands right after
-  an entity of its type, and some entity begins with I. A file without any B
-  might as well be broken, so it counts as bio.
+  The result is iob1 only if there is a B, every B is right after an entity of
+  its type, and some entity begins with I. Tags without any B may be ill-formed
+  bio as well as iob1, so they count as bio.
   """
   has_b = begins_with_i = False
   iob1 = True
@@ -136,10 +141,10 @@ def convert_tags(
 
   Args:
     sentences: (tags, line number of each tag in the file).
-    path: of the file, for error messages.
-    file_scheme: bio, iob1 or bioes; auto detects it.
-    scheme: of the returned tags, bio or bioes.
-    repair_bio: read ill-formed tags as conlleval does instead of refusing them.
+    path: the file, for error messages.
+    file_scheme: bio, iob1, bioes, or auto to detect it.
+    scheme: the scheme of the returned tags, bio or bioes.
+    repair_bio: read ill-formed tags as conlleval does instead of raising.
 
   Raises:
     DataError: a tag is unknown or ill-formed; names the file and line.

@@ -8,7 +8,7 @@ def confusion_table(gold: Iterable[str], predicted: Iterable[str]) -> str:
   """Returns tab-separated counts: gold labels are rows, predicted are columns.
 
   Args:
-    gold, predicted: a label of each example (or word), in the same order.
+    gold, predicted: a label for each example (or word), in the same order.
   """
   counts = collections.Counter(zip(gold, predicted, strict=True))
   labels = sorted({label for pair in counts for label in pair})

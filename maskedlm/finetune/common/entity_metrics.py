@@ -1,9 +1,9 @@
 """Metrics of tags: precision, recall and F1 of entities and of words.
 
 Entities are scored as by conlleval (CoNLL-2000, Sang and Buchholz) and by
-seqeval's default: an entity is correct if its type and both its ends are, over
-all sentences together, and ill-formed tags are read as by bio.find_entities.
-"strict" is seqeval's strict mode: ill-formed tags are no entity.
+seqeval's default mode: an entity is correct if its type and both ends are,
+counts are over all sentences, and bio.find_entities reads ill-formed tags.
+"strict" is seqeval's strict mode, in which ill-formed tags are no entity.
 """
 
 import collections
@@ -27,17 +27,17 @@ class MatchCounts(NamedTuple):
 
   @property
   def precision(self) -> float:
-    """Correct share of the predicted; 0 if nothing is predicted."""
+    """The share of predictions that are correct; 0 if there are none."""
     return self.correct / self.predicted if self.predicted else 0.0
 
   @property
   def recall(self) -> float:
-    """Correct share of the gold; 0 if there is none."""
+    """The share of gold entities that are found; 0 if there are none."""
     return self.correct / self.gold if self.gold else 0.0
 
   @property
   def f1(self) -> float:
-    """The harmonic mean of both."""
+    """The harmonic mean of precision and recall; 0 if both are 0."""
     both = self.predicted + self.gold
     return 2 * self.correct / both if both else 0.0
 
@@ -74,7 +74,7 @@ def sum_counts(counts: dict[str, MatchCounts]) -> MatchCounts:
 
 
 def word_accuracy(gold: Tags, predicted: Tags) -> float:
-  """Returns the share of words whose tag is correct."""
+  """Returns the share of words with the correct tag; 0 without words."""
   correct = [truth == found for truth, found in _word_pairs(gold, predicted)]
   return sum(correct) / len(correct) if correct else 0.0
 

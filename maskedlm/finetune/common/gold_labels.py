@@ -14,8 +14,8 @@ def gold_labels(
 
   Args:
     examples: NamedTuples with the field and `where`.
-    field: such as "label".
-    expected: where a label is looked for; ends the error message.
+    field: the name of the field, such as "label".
+    expected: where the label should be; ends the error message.
 
   Raises:
     DataError: the field of an example is None.
@@ -33,8 +33,8 @@ def require_two_labels(
   """Checks that a training set has different labels.
 
   Args:
-    examples: the training set; the first one's file is named in the message.
-    labels: of the examples.
+    examples: the training set; the error names the first example's file.
+    labels: a label for each example.
     name: the kind of label, such as "relation".
 
   Raises:

@@ -11,7 +11,7 @@ from maskedlm.modeling.architecture import EncoderConfig
 
 
 class Head(NamedTuple):
-  """Two functions that most of an Application is made of."""
+  """The parameters and the logits of a head on the encoder."""
 
   init: Callable[[Key], Params]  # {name of the head: its parameters}.
   # (params, batch, key, train) -> float32 logits [B, ...].
@@ -31,7 +31,7 @@ def make_head(
     cfg: the architecture.
     name: the key of the head's parameters.
     module: called as module(*inputs, train=...).
-    example: inputs of small shapes, to initialise the parameters with.
+    example: small inputs with which the parameters are initialised.
     inputs: (hidden states [B, L, D], batch) -> the module's inputs.
   """
 

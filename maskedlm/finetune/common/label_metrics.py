@@ -1,7 +1,7 @@
 """Metrics of labels and scores (GLUE's), and reports of them.
 
-Values are fractions, or correlations within -1..1. A metric that is undefined
-(the correlation with a constant, for example) is 0, never NaN.
+Values are fractions, or correlations from -1 to 1. An undefined metric, such as
+the correlation with a constant, is 0 rather than NaN.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ SCORE_METRICS = ("pearson", "spearman", "pearson_spearman")
 def evaluate_labels(
   gold: Sequence[str], predicted: Sequence[str], *, positive: str = ""
 ) -> dict[str, float]:
-  """Returns accuracy, macro_f1 and mcc; given a positive label, also its f1.
+  """Returns accuracy, macro_f1, mcc and, for a positive label, f1, accuracy_f1.
 
   macro_f1 is the mean over the labels that occur in either. accuracy_f1 is the
   mean of accuracy and f1, as GLUE averages them for MRPC and QQP.
   """
-  # Scikit-learn warns about a constant.
+  # Scikit-learn warns if all labels are equal.
   is_constant = len({*gold, *predicted}) == 1
   values = {
     "accuracy": metrics.accuracy_score(gold, predicted),
@@ -71,7 +71,7 @@ def format_label_report(gold: Sequence[str], predicted: Sequence[str]) -> str:
 def format_errors_by_range(
   gold: Sequence[float], predicted: Sequence[float], *, num_ranges: int = 5
 ) -> str:
-  """Returns tab-separated errors, a row for each equal part of gold's range."""
+  """Returns tab-separated errors for num_ranges equal parts of gold's range."""
   gold, predicted = np.float64(gold), np.float64(predicted)
   edges = np.linspace(gold.min(), gold.max(), num_ranges + 1)
   bins = np.searchsorted(edges, gold, side="right") - 1

@@ -1,6 +1,6 @@
 """Mentions: the parts of a text that a task is about, in characters and tokens.
 
-Relations and coreference both ask how two of them are related. A text that is
+Relations and coreference both ask how two mentions are related. A text that is
 longer than a row is cut around its mentions, so none is ever left out.
 """
 
@@ -32,12 +32,12 @@ class TokenizedMentions(NamedTuple):
 def find_mention(
   text: str, name: str, offset: str, *, what: str, where: str
 ) -> Mention:
-  """Returns the mention that a file gives by its text and its offset.
+  """Returns the mention that a file specifies by its text and its offset.
 
   Args:
     text: the text that contains it.
     name: the mention's own text.
-    offset: number of characters before it, as written in the file.
+    offset: the number of characters before it, as written in the file.
     what, where: the field's name and FILE:LINE, for error messages.
 
   Raises:
@@ -77,10 +77,10 @@ def tokenize_around(
   the mentions alone are too long, each keeps its first capacity / M tokens.
 
   Args:
-    tokenizer: its offsets locate the mentions.
+    tokenizer: the encoder's.
     text: the whole text.
-    mentions: M parts of it. A mention without a token of its own (whitespace,
-      control characters) gets the next one.
+    mentions: M parts of the text. A mention without a token of its own
+      (whitespace, control characters) gets the next token.
     capacity: the largest number of tokens, at least M.
   """
   encoded = tokenizer.encode(text)
@@ -111,7 +111,7 @@ def _token_span(offsets: np.ndarray, begin: int, end: int) -> tuple[int, int]:
 
 
 def _nearest_tokens(count: int, spans: np.ndarray, capacity: int) -> np.ndarray:
-  """Returns the tokens [n] of a text to keep, sorted; all if they fit."""
+  """Returns the indices [n] of the tokens to keep, sorted; all if they fit."""
   low, high = spans.min(), spans.max()
   if high - low < capacity:
     spans = np.array([[low, high]])

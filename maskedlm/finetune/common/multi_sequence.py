@@ -1,8 +1,8 @@
 """Examples of several sequences: choices, or a query and its passages.
 
 A row of Rows is then [C, l], each sequence padded to the longest of the C, and
-the value "sequence_lengths" [n, C] holds their lengths: batching.py packs them
-one by one. The encoder reads B * C rows.
+the value "sequence_lengths" [n, C] holds their lengths, as batching.py packs
+each sequence separately. The encoder reads B * C rows.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def stack_rows(
   """Returns the Rows of n examples.
 
   Args:
-    examples: the C sequences of each.
+    examples: C sequences for each example.
     pad: id that fills input_ids.
     notes, values: as in Rows; "sequence_lengths" is added.
   """
@@ -46,7 +46,7 @@ def stack_rows(
 
 
 def _pad(sequences: Sequence[np.ndarray], fill: int) -> np.ndarray:
-  """Returns arrays [l_c] of different lengths as [C, the longest]."""
+  """Returns C arrays [l_c] of different lengths as int32 [C, max l_c]."""
   out = np.full((len(sequences), max(map(len, sequences))), fill, np.int32)
   for row, sequence in zip(out, sequences, strict=True):
     row[: len(sequence)] = sequence
@@ -54,7 +54,7 @@ def _pad(sequences: Sequence[np.ndarray], fill: int) -> np.ndarray:
 
 
 def flatten_sequences(batch: Batch) -> Batch:
-  """Returns B examples of C sequences as the B * C rows of the encoder."""
+  """Returns a batch [B, C, L] of examples as the encoder's rows [B * C, L]."""
   L = batch["input_ids"].shape[-1]
   return {
     **{

@@ -1,15 +1,16 @@
 """Packs the short rows of a training batch into few full encoder rows.
 
-A training batch is random, so its rows have all lengths. Padded to the longest
-they would be mostly padding; sorted by length first, so that those of a batch
-are about equal, they would no longer be a random batch, which costs accuracy
-(docs/design/finetuning.md). So they are packed: the encoder reads few
-full rows in which each of the batch's rows is a segment that attends only to
-itself, and masked_lm.encode returns the vectors of each row separately. The
-layout is planned once for a run, the batches are packed step by step.
+The rows of a random batch differ in length. Padding them to the longest would
+waste most positions; batches of rows of similar length would not be random,
+which costs accuracy (docs/design/finetuning.md). Packing avoids both: the
+encoder reads few full rows in which each of the batch's rows is a segment that
+attends only to itself, and masked_lm.encode returns the vectors of each row
+separately. The layout is planned once for a run; batches are packed at each
+step.
 
-Each of the G microbatches (one per device and accumulation step) is packed on
-its own, so nothing moves between devices; n is the number of rows in one.
+Each of the G microbatches (one per device and accumulation step) is packed
+separately, so no data moves between devices. A microbatch has n rows, which are
+packed into r encoder rows of S tokens.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +23,7 @@ from maskedlm.data.batches.packed_rows import segment_arrays
 from maskedlm.data.batches.token_spans import span_indices
 
 MAX_ROW_COUNTS = 4  # In a layout; each is compiled.
-# Packing must cost less than this share of not packing to pay for compiling.
+# Packing pays for its compilations only below this share of the unpacked cost.
 MAX_COST_RATIO = 0.95
 PACKED_ARRAYS = ("input_ids", "token_type_ids")
 
@@ -31,7 +32,7 @@ class PackingLayout(NamedTuple):
   """The encoder rows that hold a microbatch."""
 
   length: int  # S.
-  counts: tuple[int, ...]  # Compiled values of r; the last is always enough.
+  counts: tuple[int, ...]  # Compiled values of r; the last one always suffices.
 
 
 def unpacked_layout(num_rows: int, length: int) -> PackingLayout:
@@ -42,15 +43,15 @@ def unpacked_layout(num_rows: int, length: int) -> PackingLayout:
 def cheapest_layout(
   microbatches: Sequence[np.ndarray], *, length: int, width: int
 ) -> PackingLayout:
-  """Returns the layout that costs least for these microbatches, packed or not.
+  """Returns the cheapest layout for these microbatches, packed or not.
 
   Encoder rows are one, two or four times `length` long: longer rows leave less
   space unused, but need more attention.
 
   Args:
-    microbatches: the row lengths [n] of each.
+    microbatches: for each microbatch the lengths [n] of its rows.
     length: config.data.length.
-    width: D, of the encoder.
+    width: D, the encoder's.
   """
   n = len(microbatches[0])
 
@@ -108,10 +109,10 @@ def microbatch_rows(
 def rows_needed(
   lengths: np.ndarray, microbatches: np.ndarray, layout: PackingLayout
 ) -> int:
-  """Returns r of a batch, which its fullest microbatch determines.
+  """Returns r for a batch, which its fullest microbatch determines.
 
   Args:
-    lengths: [B, C], of the C sequences of each row.
+    lengths: [B, C], the lengths of the C sequences of each row.
     microbatches: [G, n], from microbatch_rows.
     layout: from cheapest_layout or unpacked_layout.
   """

@@ -49,7 +49,7 @@ class FeedForward(nn.Module):
 
 
 class PairScorer(nn.Module):
-  """Scores how well each span goes with the first one: FFN([p; a; p * a]).
+  """Scores each other span against the first one: FFN([p; a; p * a]).
 
   Lee et al. 2017 (arXiv:1707.07045), section 4, without distances. A span's
   vector is one of span_vectors.REPRESENTATIONS.

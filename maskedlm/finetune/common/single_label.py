@@ -1,7 +1,7 @@
 """One label per example: the Application of a task that chooses among labels.
 
-Such a task has a Head and, in its Rows, the value "labels" [n]: the correct one
-of C, or unseen_labels.UNSEEN.
+Such a task has a Head and, in Rows.values, "labels" [n]: ids of the correct
+ones of C labels, or unseen_labels.UNSEEN.
 """
 
 from collections.abc import Callable, Sequence
@@ -37,9 +37,9 @@ def make_classifier(
   Args:
     head: with logits [B, C].
     make_rows, score, best, require_labels: as in Application.
-    predict: (example, probabilities of the C labels) -> its prediction.
-    term: name of the cross-entropy.
-    metric: name of the accuracy.
+    predict: (example, probabilities of the C labels) -> prediction.
+    term: name of the cross-entropy in the losses.
+    metric: name of the accuracy in the metrics.
   """
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):

@@ -7,11 +7,13 @@ from token i to token j combines its two ends and a summary of its tokens:
   y_ij = softmax(FFN(spanRep_ij))
 
 The FFN's first layer is linear in the three components, and g_ij is a weighted
-mean of its tokens' vectors. So that layer is applied once to each token rather
-than to each of the far more numerous spans: it maps D to H, a span adds up
-three of its outputs, and all that remains per span is the activation and the
-narrow last layer. `score_all_spans` takes one width of spans at a time, so
-memory does not grow with the widest span.
+mean of its tokens' vectors. So that layer, which maps D to H, is applied to
+each token rather than to each of the far more numerous spans; a span adds up
+three of its outputs and needs only the activation and the narrow last layer.
+`score_all_spans` takes one width of spans at a time, so memory doesn't grow
+with the widest span.
+
+Dimensions: B rows, L tokens, P spans, X components, T labels.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,9 +31,9 @@ from maskedlm.modeling.layers import ACTIVATIONS, Dense, Dropout
 class SpanComponents(NamedTuple):
   """Per-token vectors that spans are made of; X is D, or H after a layer."""
 
-  start: Array  # [B, L, X]: of the token as the first of a span.
-  end: Array  # [B, L, X]: as the last.
-  inside: Array  # [B, L, X]: as any token of the span.
+  start: Array  # [B, L, X]: for a token that is the first of a span.
+  end: Array  # [B, L, X]: for the last one.
+  inside: Array  # [B, L, X]: for any token of a span.
   scores: Array  # float32 [B, L]: weight of `inside`; ignored by a mean.
 
 
@@ -44,13 +46,13 @@ class SpanEnds(NamedTuple):
 
 
 def first_ends(components: SpanComponents, tokens) -> SpanEnds:
-  """Returns the ends at which spans begin; tokens [B, P]."""
+  """Returns the SpanEnds of spans that begin at tokens [B, P]."""
   before = _running_totals(components)[:, :-1]
   return SpanEnds(tokens, _at(components.start, tokens), _at(before, tokens))
 
 
 def last_ends(components: SpanComponents, tokens) -> SpanEnds:
-  """Returns the ends at which spans end; tokens [B, P]."""
+  """Returns the SpanEnds of spans that end at tokens [B, P], inclusive."""
   through = _running_totals(components)[:, 1:]
   return SpanEnds(tokens, _at(components.end, tokens), _at(through, tokens))
 
@@ -59,7 +61,7 @@ def last_ends(components: SpanComponents, tokens) -> SpanEnds:
 
 
 def mean_summary(components: SpanComponents, first: SpanEnds, last: SpanEnds):
-  """Returns the mean of the span's tokens (11.21), from running totals."""
+  """Returns each span's mean [B, P, X] (11.21), from running totals."""
   count = jnp.maximum(last.tokens - first.tokens + 1, 1)
   total = (last.totals - first.totals) / count[..., None]
   return total.astype(components.inside.dtype)
@@ -68,12 +70,12 @@ def mean_summary(components: SpanComponents, first: SpanEnds, last: SpanEnds):
 def attention_summary(
   components: SpanComponents, first: SpanEnds, last: SpanEnds
 ):
-  """SelfAttention(z_i:j) (11.26): one query attends to the span's tokens.
+  """Returns SelfAttention(z_i:j) [B, P, X] of each span (11.26).
 
-  A span has one summary, whichever of its tokens asks, so the query is learnt
-  and the same for all: q . K z_k becomes w . z_k with a vector w (`scores`).
-  The value matrix and the one after it are absorbed by the first layer, which
-  follows. This is Lee et al.'s soft head word (arXiv:1707.07045, section 4).
+  A span has a single summary, so one learnt query serves all tokens: q . K z_k
+  becomes w . z_k with a vector w (`scores`). The value and output matrices are
+  absorbed by the FFN's first layer, which follows. This is Lee et al.'s soft
+  head word (arXiv:1707.07045, section 4).
   """
   places = jnp.arange(components.scores.shape[1])
   inside = (places >= first.tokens[..., None]) & (
@@ -93,18 +95,18 @@ class SameEnds(nn.Module):
   cfg: EncoderConfig
 
   def __call__(self, x):
-    """Maps x [N, D] to two of [N, D]."""
+    """Maps x [N, D] to (start, end), [N, D] each."""
     return x, x
 
 
 class FfnEnds(nn.Module):
-  """Feedforward layers, one for first tokens and one for last (11.23-24)."""
+  """Dense layers, one for first tokens and one for last (11.23, 11.24)."""
 
   cfg: EncoderConfig
 
   @nn.compact
   def __call__(self, x):
-    """Maps x [N, D] to two of [N, D]."""
+    """Maps x [N, D] to (start, end), [N, D] each."""
     act = ACTIVATIONS[self.cfg.activation]
     first = _dense(self.cfg, self.cfg.width, "start_dense")
     last = _dense(self.cfg, self.cfg.width, "end_dense")
@@ -112,7 +114,7 @@ class FfnEnds(nn.Module):
 
 
 class NoScores(nn.Module):
-  """Constant scores, for a mean."""
+  """Returns constant scores, for a mean."""
 
   cfg: EncoderConfig
 
@@ -122,7 +124,7 @@ class NoScores(nn.Module):
 
 
 class QueryScores(nn.Module):
-  """w . z with a learnt w; see attention_summary."""
+  """Computes w . z with a learnt w; see attention_summary."""
 
   cfg: EncoderConfig
 
@@ -134,7 +136,7 @@ class QueryScores(nn.Module):
 
 
 class Representation(NamedTuple):
-  """How a span's vector is made."""
+  """A way of making a span's vector."""
 
   ends: type[nn.Module]
   scores: type[nn.Module]
@@ -170,7 +172,13 @@ class ComponentLayer(nn.Module):
 
 
 def span_vectors(representation: str, components: SpanComponents, begins, ends):
-  """Returns spanRep [B, P, 3X] of the spans begins..ends, tokens [B, P]."""
+  """Returns spanRep [B, P, 3X] of spans.
+
+  Args:
+    representation: a key of REPRESENTATIONS.
+    components: from a ComponentLayer.
+    begins, ends: [B, P], the first and the last token of each span.
+  """
   first, last = first_ends(components, begins), last_ends(components, ends)
   summary = REPRESENTATIONS[representation].summary(components, first, last)
   return jnp.concatenate([first.vectors, last.vectors, summary], axis=-1)
@@ -179,7 +187,7 @@ def span_vectors(representation: str, components: SpanComponents, begins, ends):
 class SpanHead(nn.Module):
   """FFN(spanRep): dense, activation, dense to T labels (11.27).
 
-  `project` runs once for each token, `classify` for each span.
+  `project` runs once per token, `classify` once per span.
   """
 
   cfg: EncoderConfig
@@ -187,7 +195,7 @@ class SpanHead(nn.Module):
   num_labels: int
 
   def setup(self):
-    """Makes the layers; the first three together are one layer of 3D -> H."""
+    """Makes the layers; first, last and inside_dense are one layer, 3D to H."""
     cfg = self.cfg
     self.parts = ComponentLayer(cfg, self.representation)
     self.dropout = Dropout(cfg.dropout)
@@ -225,7 +233,7 @@ class SpanHead(nn.Module):
     return self.label_dense(x).reshape(B, P, -1).astype(jnp.float32)
 
   def __call__(self, x, begins, ends, *, train: bool):
-    """Returns logits [B, P, T] of the spans begins..ends [B, P] of x."""
+    """Maps x [B, L, D] to logits [B, P, T] of the spans begins..ends [B, P]."""
     components = self.project(x, train=train)
     return self.classify(
       components, first_ends(components, begins), last_ends(components, ends)
@@ -245,7 +253,7 @@ def score_all_spans(
   train: bool = False,
   rngs: Mapping[str, Key] | None = None,
 ) -> tuple[Any, Any]:
-  """Scores all spans of words: those of one word, of two, ... of max_words.
+  """Scores all spans of 1, 2, ... max_words words.
 
   One span of each width starts at each of the W words; those that would leave
   the row are not scored. Only one width's arrays exist at a time, [B, W, H]
@@ -255,11 +263,12 @@ def score_all_spans(
     head, params: the module and its parameters.
     x: [B, L, D], the encoder's vectors.
     batch: word_begins and word_ends [B, W], the first and the last token of
-      each word, 0 after the last; word_kept [B, W], 1 where the spans from
-      that word on are to be scored.
+      each word, 0 after the last word; word_kept [B, W], 1 where the spans that
+      begin with a word are to be scored.
     step: (carry, per_width[i], logits [B, W, T], scored [B, W] bool) ->
       (carry, output), for the spans of i + 1 words.
-    carry: the first step's; should be small, as each step's is kept.
+    carry: the initial carry. It should be small, as the backward pass keeps
+      that of each step.
     max_words: the width of the widest span.
     per_width: a tree of arrays [max_words, ...].
     train, rngs: for dropout.

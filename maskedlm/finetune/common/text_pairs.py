@@ -22,7 +22,7 @@ class PairRow(NamedTuple):
 
 
 def text_row(tokenizer: Tokenizer, *ids) -> np.ndarray:
-  """Returns [CLS] ... [SEP], int32 [l], around the given ids [n], in order."""
+  """Returns [CLS] ids ... [SEP], int32 [l], given one or more arrays of ids."""
   cls, sep = tokenizer.special.cls, tokenizer.special.sep
   return np.concatenate([[cls], *ids, [sep]]).astype(np.int32)
 
@@ -30,7 +30,7 @@ def text_row(tokenizer: Tokenizer, *ids) -> np.ndarray:
 def text_tokens(
   tokenizer: Tokenizer, texts: Sequence[np.ndarray]
 ) -> dict[str, list[np.ndarray]]:
-  """Returns Rows.tokens of single texts, given the ids [n] of each."""
+  """Returns Rows.tokens for single texts, given the ids [n] of each text."""
   rows = [text_row(tokenizer, ids) for ids in texts]
   return {"input_ids": rows, "token_type_ids": [0 * row for row in rows]}
 
@@ -48,12 +48,12 @@ def pair_row(
 
   Args:
     tokenizer: supplies [CLS] and [SEP].
-    a_ids, b_ids: [n] ids without specials.
-    length: L, the largest number of tokens, specials included.
-    separators: number of [SEP] between the texts, as the encoder was pretrained
+    a_ids, b_ids: ids [n] without special tokens.
+    length: L, the largest number of tokens, including special ones.
+    separators: number of [SEP] between the texts, as in pretraining
       (EncoderConfig.pair_separators).
-    num_types: EncoderConfig.num_types. An encoder that was pretrained on single
-      texts may have only one, or none: then all types are 0.
+    num_types: EncoderConfig.num_types. Below 2, as in an encoder pretrained on
+      single texts, all token types are 0.
   """
   if b_ids is None:
     ids = text_row(tokenizer, a_ids[: length - 2])

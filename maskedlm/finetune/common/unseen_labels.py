@@ -1,8 +1,8 @@
-"""Gold labels that training did not have: wrong, whatever is predicted.
+"""Gold labels that are not in the training set and count as wrong.
 
-A test set may contain some, and official scorers count them. The model has no
-such label, so their id is UNSEEN: they contribute to no loss, and every
-accuracy counts them as wrong. Metrics on the host compare labels as strings and
+A test set may contain some, and official scorers count them. As the model has
+no id for such a label, its id is UNSEEN: it contributes to no loss, and every
+accuracy counts it as wrong. Metrics on the host compare labels as strings and
 need no special case.
 """
 
@@ -16,12 +16,12 @@ UNSEEN = -1
 
 
 def loss_and_accuracy(logits, labels, *, weights):
-  """Returns cross-entropy and accuracy as (sum, weight) pairs.
+  """Returns cross-entropy and accuracy as pairs (sum [B], weight [B]).
 
   Args:
-    logits: [..., V].
-    labels: [...] ids; UNSEEN is allowed.
-    weights: [...], 0 where nothing is counted, not even as wrong.
+    logits: [B, ..., V].
+    labels: [B, ...] ids; UNSEEN is allowed.
+    weights: [B, ...], 0 for labels to ignore entirely.
   """
   is_known = labels != UNSEEN
   loss, correct = losses.loss_and_correct(logits, labels)
@@ -34,11 +34,11 @@ def loss_and_accuracy(logits, labels, *, weights):
 def label_ids(
   gold: Sequence[tuple[str | None, str]], labels: Sequence[str]
 ) -> tuple[np.ndarray, tuple[str, ...]]:
-  """Returns the label ids [n] of n examples, and Rows.notes about UNSEEN ones.
+  """Returns the label ids int32 [n] of n examples, and Rows.notes about UNSEEN.
 
   Args:
-    gold: (label, FILE:LINE) of each example; the id of None is 0.
-    labels: those of the training set, by id.
+    gold: (label, FILE:LINE) for each example; the id of None is 0.
+    labels: the training set's labels, by id.
   """
   known = {None: 0, **{label: i for i, label in enumerate(labels)}}
   ids = np.array([known.get(label, UNSEEN) for label, _ in gold], np.int32)
@@ -46,7 +46,7 @@ def label_ids(
 
 
 def unseen_notes(unseen: Sequence[tuple[str, str]]) -> tuple[str, ...]:
-  """Returns Rows.notes about these (label, FILE:LINE): one line, or none."""
+  """Returns Rows.notes about these (label, FILE:LINE): one line or none."""
   if not unseen:
     return ()
   label, where = unseen[0]
