@@ -1,20 +1,20 @@
 """Errors that a user can fix, and the check that raises most of them.
 
 A message names the thing, its value, what is expected and the remedy, in one
-line. `exit_code` is that of the command.
+line. A command that fails with one of them exits with its `exit_code`.
 """
 
 import difflib
 
 
 class ConfigError(ValueError):
-  """An option is wrong: its name, its value, and what is expected."""
+  """An option is wrong; names it, its value, and what is expected."""
 
   exit_code = 2
 
 
 def check_name(option: str, value: str, known, error=ConfigError) -> None:
-  """Raises an error, by default ConfigError, if the value is not known."""
+  """Raises `error` for an option whose value is not one of the known ones."""
   if value not in known:
     raise error(
       f"{option}={value!r} is unknown{did_you_mean(value, known)}; known: "
@@ -29,7 +29,7 @@ def did_you_mean(name: str, known) -> str:
 
 
 class DataError(ValueError):
-  """Labelled data can't be used: the file, the line, and what is expected."""
+  """Labelled data can't be used; names file, line, and what is expected."""
 
   exit_code = 2
 

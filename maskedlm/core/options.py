@@ -37,7 +37,7 @@ def option(
   """Returns a dataclass field with its documentation and checks.
 
   Args:
-    default: an immutable value; a subclass may have another (changed_default).
+    default: an immutable value; subclasses may change it (changed_default).
     doc: what the option means and its unit; ends with a period.
     low: smallest value allowed.
     high: largest value allowed.
@@ -60,20 +60,26 @@ def option(
 
 
 def changed_default(cls: type, name: str, default: Any) -> Any:
-  """Returns the field `name` of a dataclass of options with another default."""
+  """Returns a copy of field `name` of an options dataclass with a new default.
+
+  Args:
+    cls: the options dataclass.
+    name: the field.
+    default: its new default, immutable.
+  """
   return dataclasses.field(
     default=default, metadata=cls.__dataclass_fields__[name].metadata
   )
 
 
 def to_config(options: Any) -> ConfigDict:
-  """Returns a ConfigDict with the fields of a dataclass of options.
+  """Returns a ConfigDict with the fields of an options dataclass.
 
-  A field whose value is None becomes a placeholder of its other type, so that
-  the command line can set it.
+  A field of type `T | None` whose value is None becomes a placeholder of type
+  T, so that the command line can set it.
 
   Args:
-    options: the dataclass, or an instance of it.
+    options: the dataclass, for its defaults, or an instance of it.
   """
   cls = options if isinstance(options, type) else type(options)
   values = options() if isinstance(options, type) else options
@@ -132,7 +138,7 @@ def frozen(section: str, cls: type) -> Iterator[str]:
 
 
 def help_lines(section: str, cls: type, values: Any) -> Iterator[str]:
-  """Yields the lines of --help on a section: each option's value and meaning.
+  """Yields the lines of --help for a section: each option's value and meaning.
 
   Args:
     section: its name in the config, such as "train"; "" for the top level.
@@ -180,7 +186,7 @@ _BOUNDS = {
 
 
 def _not_none(hint: Any) -> type:
-  """Returns bool for the type `bool | None`."""
+  """Returns T for the type `T | None`; other types as they are."""
   if isinstance(hint, types.UnionType):
     (hint,) = (arg for arg in hint.__args__ if arg is not type(None))
   return hint

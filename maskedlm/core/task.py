@@ -1,9 +1,9 @@
 """Task: the contract between the training loop and what is trained.
 
-The loop (training/loop.py) knows no objective. An objective or a fine-tuning
-task is a module that builds a Task: a tuple of pure functions. The input of a
-step is a function of (corpus, config, step), so only (step, params, optimizer
-state) must be saved.
+The loop (training/loop.py) does not depend on any objective. An objective or a
+fine-tuning task is a module that builds a Task: a tuple of pure functions. The
+input of a step is a function of (corpus, config, step), so only (step, params,
+optimizer state) must be saved.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,9 +13,9 @@ Array = Any  # jax.Array or np.ndarray.
 Batch = Mapping[str, Array]
 Key = Any  # A typed jax PRNG key.
 Params = Mapping[str, Any]
-# name -> (sum, weight), of each row [B] or over all rows. Pairs are added over
-# microbatches, steps, hosts or a padded evaluation set, and the mean of the
-# whole is exactly sum / weight.
+# name -> (sum, weight), per row, [B], or summed over rows. Pairs are added over
+# microbatches, steps, hosts or a padded evaluation set, so sum / weight is the
+# exact mean of the whole.
 Metrics = Mapping[str, tuple[Array, Array]]
 
 
@@ -41,21 +41,21 @@ class Task(NamedTuple):
   corrupt: Callable[[Batch, Key], Batch]
   # (params, corrupted batch, key, train) -> (terms, metrics) of each row. The
   # training loss is the sum over terms of sum / weight; weights do not depend
-  # on params. The key is that of dropout, unused if train is False.
+  # on params. The key is for dropout, unused if train is False.
   loss: Callable[[Params, Batch, Key, bool], tuple[Metrics, Metrics]]
   # step -> FLOPs of the matmuls of that global training step
   # (docs/results/performance.md).
   flops: Callable[[int], float]
-  # What a checkpoint stores so that it can be used without the config, such as
-  # the encoder's architecture; it can be converted to JSON.
+  # Stored in checkpoints, so that they can be used without the config, such as
+  # the encoder's architecture; JSON-serializable.
   describe: Mapping[str, Any]
-  # Rows of an epoch of the train split in each phase; () if unknown.
+  # Number of train rows in an epoch, for each phase; () if unknown.
   rows_per_epoch: tuple[int, ...] = ()
   # For each phase, the DomainShares of an epoch (data/batches/row_source.py);
   # () if the corpus is one domain.
   shares: tuple = ()
-  # language_metrics.Languages whose held-out metrics are reported as well; a
-  # batch's `language_ids` [B] are indices in it. () for the whole set only.
+  # language_metrics.Languages whose held-out metrics are also reported
+  # separately; a batch's `language_ids` [B] are indices into it.
   languages: tuple = ()
   # For metrics that are not means over rows (F1, exact match, MCC), both or
   # neither: outputs(params, held-out batch) -> arrays for the host, and
@@ -64,7 +64,7 @@ class Task(NamedTuple):
   score: Callable[[list[Mapping[str, Array]]], Mapping[str, float]] | None = (
     None
   )
-  # The `corrupt` of held-out batches, if another.
+  # `corrupt` for held-out batches; None = the same as in training.
   corrupt_heldout: Callable[[Batch, Key], Batch] | None = None
   # The metric that selects the best checkpoint, higher is better; "" for the
   # lowest loss.

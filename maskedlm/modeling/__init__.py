@@ -1,1 +1,1 @@
-"""Runs on the device: encoder, heads, losses, masking. Never imports data."""
+"""Code for the device: encoder, heads, losses, masking; never imports data."""

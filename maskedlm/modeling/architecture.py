@@ -1,6 +1,6 @@
 """EncoderConfig: the architecture of an encoder, and the options it comes from.
 
-It is stored in every checkpoint, so nothing that reads one repeats a size.
+It is stored in every checkpoint, which can so be read without a config.
 encoder_config builds it from config.model and checks it; encoder.py implements
 it.
 """
@@ -146,10 +146,10 @@ class ModelOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EncoderConfig(ModelOptions):
-  """The architecture. `EncoderConfig(**json.loads(...))` restores it.
+  """The architecture of an encoder; `restored` reads it from a checkpoint.
 
-  The last four fields say how the encoder is used, in which imported models
-  differ (interop/); they are not options of pretraining.
+  The last four fields are conventions for using the encoder, in which imported
+  models differ (interop/); they are not options of pretraining.
   """
 
   vocab_size: int  # Of the tokenizer; arrays have padded_vocab_size rows.
@@ -174,7 +174,7 @@ class EncoderConfig(ModelOptions):
 
   @property
   def padded_vocab_size(self) -> int:
-    """V of arrays: a multiple of 128, which splits evenly and fills tiles."""
+    """Rows of arrays, V: a multiple of 128, to split evenly and fill tiles."""
     return -(-self.vocab_size // 128) * 128
 
   @property
@@ -252,10 +252,10 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
 
 
 def restored(fields) -> EncoderConfig:
-  """Returns the EncoderConfig of a checkpoint, for the present machine.
+  """Returns the EncoderConfig of a checkpoint, from its stored fields.
 
-  The implementation of attention is chosen anew. Checkpoints older than
-  model.unroll had a loop over the layers.
+  The implementation of attention is chosen anew for this machine. Checkpoints
+  older than model.unroll looped over the layers.
   """
   return EncoderConfig(**{"unroll": False, **fields, "attention": "auto"})
 
@@ -265,8 +265,8 @@ def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
 
   Args:
     cfg: the architecture.
-    platform: of the Case; "" for any.
-    machine: capability of the Case.
+    platform: as in dispatch.Case; "" for any.
+    machine: capability, as in dispatch.Case.
   """
   case = attention_case(cfg, cfg.max_positions, platform=platform, **machine)
   dispatch.check_supported(cfg.attention, case)
@@ -275,13 +275,13 @@ def check_attention(cfg: EncoderConfig, *, platform: str = "", **machine):
 def attention_case(
   cfg: EncoderConfig, length: int, *, one_text: bool = True, **machine
 ) -> dispatch.Case:
-  """Returns the Case that the attention of training is chosen for.
+  """Returns the Case for which the attention of training is chosen.
 
   Args:
     cfg: the architecture.
     length: L.
     one_text: whether every row is one text, then padding.
-    machine: platform and capability of the Case.
+    machine: platform and capability, as in dispatch.Case.
   """
   return dispatch.Case(
     **machine,

@@ -1,8 +1,8 @@
 """Random bits for dropout: a hash of the key and of each entry's position.
 
 They must be cheap, as each layer needs B * H * L * L of them. A hash of a dozen
-operations is fused into the loop that uses it and never written to memory. Over
-a mesh each device computes those of its part; they are the same on any mesh.
+operations is fused into the loop that uses it and never written to memory. Each
+device computes the bits of its own part; they are the same on any mesh.
 JAX's threefry takes four times as many operations, and XLA:TPU writes its
 intermediate results to memory: by the model of docs/guides/pretrain/scaling.md,
 BERT-base's step took 1.4 times as long. rbg, a TPU's own generator, is not
@@ -15,7 +15,7 @@ import numpy as np
 
 
 def random_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
-  """Returns uniform uint32 of a shape.
+  """Returns uniform random uint32 of the given shape.
 
   Each row (of the last dimension) has a start and an odd stride, which are
   hashes of the key and the row's index; entry j is the hash of start + j *
@@ -36,12 +36,15 @@ def random_bits(key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
 
 
 def drop_threshold(rate: float) -> int:
-  """Returns the threshold of `drop`: entries with bits below it are dropped."""
+  """Returns the threshold for `drop`, given the probability of dropping."""
   return round(rate * 2**32)
 
 
 def drop(x: jax.Array, bits: jax.Array, threshold: int) -> jax.Array:
-  """Returns x with entries of bits below the threshold 0, the others scaled."""
+  """Zeroes the entries of x [...] whose bits [...] are below the threshold.
+
+  The others are scaled by the inverse of the probability of keeping them.
+  """
   kept = jnp.where(bits >= np.uint32(threshold), x, 0)
   # Exact, so that the expectation is kept, and in float32: in bfloat16, 1 / 0.9
   # is 0.16% too small.
@@ -50,7 +53,7 @@ def drop(x: jax.Array, bits: jax.Array, threshold: int) -> jax.Array:
 
 
 def mix(x: jax.Array) -> jax.Array:
-  """Returns a permutation of uint32 in which each bit depends on all bits.
+  """Hashes uint32 x [...]: a permutation; each bit depends on all input bits.
 
   It is "lowbias32" of github.com/skeeto/hash-prospector (Chris Wellons).
   """

@@ -1,7 +1,7 @@
 """The encoder: embeddings, then N blocks of attention and MLP.
 
 By default it is BERT's (arXiv:1810.04805), with a norm after each sum.
-EncoderConfig (architecture.py) selects what later encoders changed, by names
+EncoderConfig (architecture.py) selects the changes of later encoders by names
 that are looked up in POSITIONS, RESIDUALS, NORMS and MLPS. heads.py has the
 heads.
 """
@@ -31,10 +31,10 @@ from maskedlm.modeling.layers import (
   fork,
 )
 
-# What is kept of a block for the backward pass, which recomputes the rest.
-# "dots" keeps the results of dense layers and attention; scores, dropout and
-# elementwise operations are recomputed, 3% of the FLOPs at most
-# (docs/guides/pretrain/scaling.md).
+# Wraps a block so that it keeps some of its results for the backward pass,
+# which recomputes the rest. "dots" keeps those of dense layers and attention;
+# scores, dropout and elementwise operations are recomputed, at most 3% of the
+# FLOPs (docs/guides/pretrain/scaling.md).
 _KEEP = jax.checkpoint_policies
 REMAT = {
   "none": lambda block, **options: block,
@@ -59,7 +59,7 @@ class Embed(nn.Module):
 
   @nn.compact
   def __call__(self, ids):
-    """Returns [..., D] for ids [...]."""
+    """Returns vectors [..., width] of `dtype` for ids [...]."""
     init = nn.initializers.truncated_normal(self.init_stddev)
     table = self.param("embedding", init, (self.rows, self.width))
     return table[ids].astype(DTYPES[self.dtype])
@@ -72,7 +72,7 @@ class Embeddings(nn.Module):
 
   @nn.compact
   def __call__(self, input_ids, token_type_ids, positions, *, train: bool):
-    """Returns [n, E] for three arrays [n] of ids."""
+    """Returns vectors [n, E] for three arrays [n] of int32."""
     cfg = self.cfg
 
     def embed(ids, rows, name):
@@ -90,7 +90,7 @@ class Embeddings(nn.Module):
 
 
 class Mlp(nn.Module):
-  """Dense to mlp_width, activation, dense back; then dropout."""
+  """Dense to mlp_width, activation, dense back to D; then dropout."""
 
   cfg: EncoderConfig
 
@@ -107,7 +107,7 @@ class Mlp(nn.Module):
 
 
 class GatedMlp(nn.Module):
-  """Two layers to mlp_width, one activated and times the other; dense back.
+  """Two dense layers to mlp_width, one gating the other; dense back to D.
 
   With gelu it is GeGLU (arXiv:2002.05202). The first two layers have no biases,
   and dropout precedes the last, as in MosaicBERT and ModernBERT.
@@ -155,12 +155,12 @@ RESIDUALS = {
 
 
 def make_norm(cfg: EncoderConfig, name: str):
-  """Returns the norm of the architecture, as a module of that name."""
+  """Returns the architecture's norm as a module named `name`."""
   return NORMS[cfg.norm_kind](cfg, name)
 
 
 class LayerFlags(NamedTuple):
-  """How a layer differs from others; scanned, so that all share one Block."""
+  """Flags that distinguish layers; scanned, so that all share one Block."""
 
   is_first: Any  # shape=(), bool.
   is_global: Any  # shape=(), bool; other layers have a window.
@@ -179,7 +179,7 @@ class Block(nn.Module):
 
     Args:
       x: [B*L, D].
-      flags: of this layer.
+      flags: those of this layer.
       segment_ids: [B, L].
       rotations: the result of `rotations_of`.
     """
@@ -228,7 +228,7 @@ class Block(nn.Module):
 
 
 class Encoder(nn.Module):
-  """Token ids to contextual vectors; parameters of blocks are stacked, [N]."""
+  """Maps token ids to contextual vectors; blocks' parameters are [N, ...]."""
 
   cfg: EncoderConfig
 
@@ -291,9 +291,9 @@ class Encoder(nn.Module):
 
 
 def rotations_of(cfg: EncoderConfig, positions):
-  """Returns the rotations of global and of local layers.
+  """Returns the rotations (cos, sin) of global and of local layers.
 
-  Both are None unless positions [B, L] are encoded by rotation.
+  Both are None unless positions [B, L] are encoded by RoPE (positions.py).
   """
   near = cfg.local_rope_theta if cfg.local_window else cfg.rope_theta
   rotation = POSITIONS[cfg.position]

@@ -13,15 +13,15 @@ from maskedlm.modeling.layers import ACTIVATIONS, Dense, gelu
 
 
 def gather_positions(x, positions):
-  """Returns x [B, L, D] at positions [B, P], [B, P, D]."""
+  """Returns the vectors [B, P, D] of x [B, L, D] at positions [B, P]."""
   return jnp.take_along_axis(x, positions[..., None], axis=1)
 
 
 def sentence_vector(cfg: EncoderConfig, x, segment_ids):
-  """Returns the vector that represents a row, [B, D].
+  """Returns the vector that represents each row, [B, D].
 
-  That is the vector of [CLS], the first token; in a causal model, where [CLS]
-  attends only to itself, it is that of the last real token.
+  It is that of [CLS], the first token; in a causal model, where [CLS] attends
+  only to itself, it is that of the last real token.
 
   Args:
     cfg: the architecture.
@@ -35,9 +35,10 @@ def sentence_vector(cfg: EncoderConfig, x, segment_ids):
 
 
 def mean_vector(cfg: EncoderConfig, x, segment_ids):
-  """Returns the mean of a row's real tokens; arguments as `sentence_vector`.
+  """Returns the mean of each row's real tokens, [B, D].
 
-  Published ModernBERT classifiers may use it (classifier_pooling).
+  Published ModernBERT classifiers may use it (classifier_pooling). Arguments
+  are those of `sentence_vector`.
   """
   del cfg
   real = (segment_ids > 0)[..., None]
@@ -51,7 +52,10 @@ ROW_POOLS = {"cls": sentence_vector, "mean": mean_vector}
 
 
 def row_vector(cfg: EncoderConfig, x, segment_ids):
-  """Returns the vector [B, D] that a row's label is predicted from."""
+  """Returns the vectors [B, D] from which the rows' labels are predicted.
+
+  Arguments are those of `sentence_vector`.
+  """
   return ROW_POOLS[cfg.row_pool](cfg, x, segment_ids)
 
 
@@ -71,8 +75,8 @@ class MlmHead(nn.Module):
     Args:
       x: [B, P, D].
       embedding: [V, E].
-      output: the output layer; vocabulary_softmax.loss_and_correct with its
-        labels returns their losses in place of logits.
+      output: the output layer; vocabulary_softmax.loss_and_correct, with its
+        labels bound, returns (loss, correct) [B, P] in place of logits.
     """
     cfg = self.cfg
     B, P, D = x.shape
@@ -99,14 +103,14 @@ class SboHead(nn.Module):
   """
 
   cfg: EncoderConfig
-  max_span: int  # Places that have an embedding.
+  max_span: int  # Number of places that have an embedding.
   place_width: int  # Width of that embedding.
 
   @nn.compact
   def __call__(
     self, left, right, place, embedding, output=vocabulary_softmax.logits
   ):
-    """Returns float32 logits [B, P, V], or the result of output, as MlmHead.
+    """Returns float32 logits [B, P, V], or the result of another `output`.
 
     Args:
       left, right: [B, P, D], vectors of the tokens next to the span.
@@ -137,7 +141,7 @@ class DenseNorm(nn.Module):
 
   @nn.compact
   def __call__(self, x):
-    """Returns [N, features] for x [N, any]."""
+    """Returns [n, features] for x [n, width], of any width."""
     cfg, inputs = self.cfg, x.shape[-1:]
     dense = Dense(
       inputs,
@@ -151,10 +155,10 @@ class DenseNorm(nn.Module):
 
 
 def head_stddevs(cfg: EncoderConfig) -> tuple[float, float]:
-  """Returns the initial deviations of a head's hidden and last layer.
+  """Returns the initial deviations of a head's hidden layer and last layer.
 
-  In BERT they are those of all layers. In ModernBERT they are that of layers
-  that add to the residual stream, and D^-1/2, as a norm precedes the last one.
+  In BERT both are init_stddev. In ModernBERT they are that of layers that add
+  to the residual stream, and D^-1/2, as a norm precedes the last layer.
   """
   if cfg.pooler != "norm":
     return cfg.init_stddev, cfg.init_stddev
@@ -162,7 +166,7 @@ def head_stddevs(cfg: EncoderConfig) -> tuple[float, float]:
 
 
 # Activations of cfg.pooler: BERT's, ELECTRA's, DistilBERT's, and ModernBERT's,
-# which has the activation, biases and norm of the encoder, as the MLM head.
+# which has the activation, biases and norm of the encoder, like the MLM head.
 POOLERS = {
   "tanh": lambda cfg: jnp.tanh,
   "gelu": lambda cfg: gelu,
@@ -172,7 +176,7 @@ POOLERS = {
 
 
 class Pooler(nn.Module):
-  """The vector of [CLS], the first token, after dense and an activation."""
+  """Dense, activation and, if "norm", a norm of the vector of [CLS]."""
 
   cfg: EncoderConfig
 
@@ -190,9 +194,10 @@ class Pooler(nn.Module):
 
 
 def head_input(cfg: EncoderConfig, x):
-  """Returns the input of a head on tokens x [n, D]; called in its __call__.
+  """Returns the input [n, D] of a head on tokens x [n, D].
 
-  That is x, but ModernBERT's heads begin with a layer of their own.
+  It is x, except that ModernBERT's heads begin with a layer of their own. Call
+  it within a head's __call__, as that layer is a submodule of the head.
   """
   if cfg.pooler != "norm":
     return x

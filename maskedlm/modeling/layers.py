@@ -2,8 +2,8 @@
 
 Activations are flattened, [B*L, D]: on XLA:CPU a dense layer over [B, L, D]
 takes 1.7 times as long, as its weight gradient contracts two dimensions
-(docs/results/performance.md). Parameters are float32; `dtype` is that of the
-computation.
+(docs/results/performance.md). Parameters are float32; `dtype`, a key of DTYPES,
+is that of the computation.
 """
 
 import functools
@@ -25,7 +25,7 @@ _recomputed = functools.partial(jax.checkpoint, prevent_cse=False)
 
 @_recomputed
 def gelu(x):
-  """Returns x * Phi(x) (arXiv:1606.08415), by erf.
+  """Returns x * Phi(x) (arXiv:1606.08415) for x [...], computed with erf.
 
   jax.nn.gelu uses erfc, which is exact far in the left tail, where the value is
   below 1e-7 anyway, and 3 times slower on XLA:CPU. Phi is computed in float32:
@@ -47,7 +47,7 @@ _sigmoid.defjvps(lambda dx, y, x: dx * y * jax.nn.sigmoid(-x))
 
 @_recomputed
 def gelu_tanh(x):
-  """Returns the tanh approximation, which google-research/bert calls gelu.
+  """Returns gelu's tanh approximation of x [...], as google-research/bert does.
 
   (1 + tanh(u)) / 2 is computed as sigmoid(2 u), as XLA:GPU considers a tanh too
   expensive to recompute where it is used, and writes it to memory.
@@ -135,7 +135,7 @@ _normalise.defvjp(_normalise_forward, _normalise_backward)
 
 @jax.custom_vjp
 def fork(x):
-  """Returns x; its gradient, which is used several times, is written once."""
+  """Returns x [...]; its gradient, which has several uses, is written once."""
   return x
 
 

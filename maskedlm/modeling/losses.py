@@ -1,4 +1,4 @@
-"""Losses and accuracies as (sum, weight) pairs for each row, in float32 nats.
+"""Losses (in nats) and accuracies as float32 (sum, weight) pairs for each row.
 
 The mean, sum / weight, is taken only where it is printed or differentiated, so
 it is exact over microbatches, devices and padded batches.
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 
 def cross_entropy(logits, labels, *, weights):
-  """Returns the weighted sum of cross-entropies of each row, and of weights.
+  """Returns each row's weighted sum of cross-entropies, and sum of weights.
 
   These are -sum_i w_i log softmax(logits_i)[labels_i] and sum_i w_i.
 
@@ -26,18 +26,21 @@ def cross_entropy(logits, labels, *, weights):
 
 
 def accuracy(logits, labels, *, weights):
-  """Returns how often the label has the largest logit; as cross_entropy."""
+  """Returns (sum, weight) of how often the label has the largest logit.
+
+  Arguments and shapes are those of cross_entropy.
+  """
   return weighted_sum(loss_and_correct(logits, labels)[1], weights)
 
 
 @jax.custom_vjp
 def loss_and_correct(logits, labels):
-  """Returns the loss and the correctness of each label, [...].
+  """Returns (loss, correct), float32 and bool [...], of each label.
 
-  The loss is -log softmax(logits)[labels], float32; a label is correct if its
-  logit is the largest (the first of equals). The backward pass computes
-  probability minus label from the logits and their normaliser, so no other
-  array of that size is kept.
+  The loss is -log softmax(logits)[labels]; a label is correct if its logit is
+  the largest (the first of equals). The backward pass computes probability
+  minus label from the logits and their normaliser, so no other array of that
+  size is kept.
 
   Args:
     logits: [..., V].
@@ -69,21 +72,21 @@ loss_and_correct.defvjp(_forward, _backward)
 
 
 def weighted_sum(values, weights):
-  """Returns the sums of values * weights and of weights [B, ...], [B] each."""
+  """Returns each row's sums [B] of values * weights and of weights [B, ...]."""
   weights = weights.astype(jnp.float32)
   return sum_rows(values * weights), sum_rows(weights)
 
 
 def sum_rows(values):
-  """Returns the sum of each row of values [B, ...], [B]."""
+  """Returns the sums [B] of the rows of values [B, ...]."""
   return jnp.sum(values, axis=tuple(range(1, values.ndim)))
 
 
 def logits_of_labels(logits, labels):
-  """Returns the logits [..., V] of labels [...], [...].
+  """Returns the entries [...] of logits [..., V] at labels [...].
 
-  By a comparison rather than a gather: a vocabulary that is split over devices
-  stays split, and the gradient fuses into the softmax's.
+  A comparison is used rather than a gather, so that a vocabulary that is split
+  over devices stays split, and the gradient fuses into the softmax's.
   """
   is_label = _ids(logits) == labels[..., None]
   return jnp.sum(jnp.where(is_label, logits, 0), axis=-1)

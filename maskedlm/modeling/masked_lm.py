@@ -35,7 +35,7 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
     cfg: the architecture.
     params: with "encoder".
     batch: see `encoder_inputs`.
-    key: of dropout; unused unless train.
+    key: the dropout key; unused unless train.
     train: apply dropout.
   """
   hidden = Encoder(cfg).apply(
@@ -53,8 +53,9 @@ def head_rngs(key: Key, train) -> dict[str, Key]:
 
 
 def encoder_inputs(batch: Batch) -> Batch:
-  """Returns the encoder's arguments, [R, S] each: packed rows if there are any.
+  """Returns the encoder's arguments, int32 [R, S] each.
 
+  They are the packed rows if there are any; otherwise [R, S] = [B, L].
   "positions" is None if the batch has none, which stands for 0..L-1.
   """
   names = ("input_ids", "token_type_ids", "segment_ids", "positions")
@@ -67,7 +68,7 @@ def encoder_inputs(batch: Batch) -> Batch:
 
 
 def unpack(hidden, batch: Batch):
-  """Returns the vectors of each row, [B, L, D], for those of packed rows.
+  """Returns the vectors of each row, [B, L, D], from those of packed rows.
 
   Args:
     hidden: [R, S, D], the encoder's vectors of `encoder_inputs(batch)`.
@@ -108,8 +109,8 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
 def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
   """Returns the attention weights without dropout, [N, B, H, L, S] float32.
 
-  They are the softmax of each layer: the weight of position S in position L's
-  head H. They sum to 1 over S, and are 0 where L does not attend to S.
+  Entry [n, b, h, l, s] is the weight that head h of layer n gives to position s
+  at position l. They sum to 1 over s, and are 0 where l does not attend to s.
   """
   _, collected = Encoder(cfg).apply(
     {"params": params["encoder"]},
@@ -127,7 +128,7 @@ def attention_weights(cfg: EncoderConfig, params: Params, batch: Batch):
 def loss(
   cfg: EncoderConfig, params: Params, batch: Batch, hidden
 ) -> tuple[Metrics, Metrics]:
-  """Returns (terms, metrics) of the masked tokens, as Task.loss.
+  """Returns (terms, metrics) of the masked tokens, as Task.loss does.
 
   Args:
     cfg: the architecture.
@@ -139,7 +140,7 @@ def loss(
 
 
 def loss_and_correct(cfg: EncoderConfig, params: Params, batch: Batch, hidden):
-  """Returns (loss, correct) [B, P] of masked tokens; arguments as `loss`."""
+  """Returns (loss, correct) [B, P] of masked tokens; arguments as in `loss`."""
   output = functools.partial(
     vocabulary_softmax.loss_and_correct, labels=batch["masked_labels"]
   )
@@ -153,9 +154,9 @@ def predict(
   hidden,
   output=vocabulary_softmax.logits,
 ):
-  """Returns logits [B, P, V] of the masked tokens; arguments as `loss`.
+  """Returns logits [B, P, V] of the masked tokens; arguments as in `loss`.
 
-  Another output layer may return something else (see MlmHead).
+  Another `output` layer may return something else (see MlmHead).
   """
   return MlmHead(cfg).apply(
     {"params": params["mlm_head"]},
@@ -176,7 +177,7 @@ def terms_and_metrics(scores, batch: Batch) -> tuple[Metrics, Metrics]:
 def with_generator(params: Params) -> Params:
   """Returns the parameters of ELECTRA's generator: encoder and mlm_head.
 
-  It shares the discriminator's embeddings (objectives/electra.py).
+  The generator shares the discriminator's embeddings (objectives/electra.py).
   """
   embeddings = params["encoder"]["embeddings"]
   encoder = {**params["generator"], "embeddings": embeddings}
@@ -184,5 +185,5 @@ def with_generator(params: Params) -> Params:
 
 
 def token_embedding(encoder_params):
-  """Returns the token embedding [V, E], also the output layer of the head."""
+  """Returns the token embedding [V, E], which heads use as output layer too."""
   return encoder_params["embeddings"]["token"]["embedding"]

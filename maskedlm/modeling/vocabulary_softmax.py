@@ -1,9 +1,9 @@
 """The softmax over the vocabulary, with the tied token embedding.
 
-It is the output layer of heads (heads.py). `logits` returns all of them,
-[..., V]. A loss does not need them at once: for a vocabulary of more than
+It is the output layer of heads (heads.py). `logits` returns all logits,
+[..., V]. A loss does not need them all at once: for a vocabulary of more than
 cfg.vocab_block tokens, `loss_and_correct` computes them block by block, and
-again in the backward pass, so an array [N, V] never exists. The normaliser is
+again in the backward pass, so an array [n, V] never exists. The normaliser is
 accumulated as in Milakov & Gimelshein (arXiv:1805.02867), and rescaled whenever
 a larger logit appears.
 """
@@ -39,7 +39,7 @@ def logits(cfg: EncoderConfig, x, embedding, bias):
 
 
 def loss_and_correct(cfg: EncoderConfig, x, embedding, bias, *, labels):
-  """Returns (loss, correct) [...] of labels, as losses.loss_and_correct.
+  """Returns (loss, correct) [...] of labels, as losses.loss_and_correct does.
 
   About [..., cfg.vocab_block] logits exist at once: at least 128 tokens, and
   rounded up so that a block's rows fill tiles.
@@ -65,7 +65,7 @@ class Blocks(NamedTuple):
   """The blocks of a vocabulary. The last may begin within the one before."""
 
   count: int
-  rows: int  # Of each strip, in a block.
+  rows: int  # Rows of each strip that are in a block.
   strip: int  # Rows of a strip.
 
 
@@ -78,7 +78,7 @@ def split_vocabulary(vocab_size: int, block: int) -> Blocks:
 
 
 def _logits(cfg: EncoderConfig, x, embedding, bias, ids):
-  """Returns float32 logits [N, W] of tokens; -1e9 for ids of no token.
+  """Returns float32 logits [N, W] of tokens; -1e9 for ids that pad V.
 
   Args:
     cfg: the architecture.
@@ -94,7 +94,7 @@ def _logits(cfg: EncoderConfig, x, embedding, bias, ids):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _loss_in_blocks(cfg: EncoderConfig, x, embedding, bias, labels):
-  """`loss_and_correct` of x [N, E] and labels [N], block by block."""
+  """Returns loss_and_correct of x [N, E] and labels [N], block by block."""
   return _forward(cfg, x, embedding, bias, labels)[0]
 
 
@@ -160,7 +160,7 @@ _loss_in_blocks.defvjp(_forward, _backward)
 def _block(blocks: Blocks, i, embedding, bias):
   """Returns the vectors [W, E], biases [W] and ids [W] of block i.
 
-  A token that is also in the block before has the id V, which is no token's.
+  A token that is also in the block before gets the id V, which no token has.
   """
   first = _first_row(blocks, i)
   row = first + jnp.arange(blocks.rows)

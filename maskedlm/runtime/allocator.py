@@ -21,12 +21,12 @@ TUNABLES = ":".join(
     # Smaller blocks come from the heap. Larger ones are mapped, and unmapped
     # when freed: an unused hole of gigabytes would cost more than it saves.
     ("mmap_threshold", 2**28),
-    # Nor is the end of the heap returned.
+    # The top of the heap is not returned to the kernel either.
     ("trim_threshold", 2**64 - 1),
-    # Other arenas have no room for large blocks.
+    # Secondary arenas have no room for large blocks.
     ("arena_max", 1),
-    # The few bytes next to an aligned block merge with it when freed. In a
-    # cache, they would leave a hole that is too small for the same block.
+    # The few bytes left beside an aligned block merge with it when both are
+    # freed; in the thread cache, they would leave a hole too small to reuse.
     ("tcache_count", 0),
     # Mapped memory uses pages of 2 MiB, where the kernel offers them.
     ("hugetlb", 1),
@@ -37,7 +37,7 @@ TUNABLES = ":".join(
 def keep_freed(environ: MutableMapping[str, str] = os.environ) -> None:
   """Restarts this program with TUNABLES set, if JAX will run on the CPU.
 
-  Call it first: whatever the program did before is done again. It returns
+  Call it first, as whatever the program did before is done again. It returns
   without a restart if jax is already imported, if the program is read from
   stdin, if there is no glibc, or if the user has set malloc's options (MALLOC_*
   or GLIBC_TUNABLES). Child processes get the default malloc.

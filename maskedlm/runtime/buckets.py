@@ -1,10 +1,10 @@
 """Remote storage: workdirs and files at addresses such as gs://bucket/run.
 
 A run's workdir may be in Google Cloud Storage, which Orbax can write. Its
-checkpoints are there and nowhere else. Its small files are in a temporary
-folder, the *mirror*: it is filled from the address at the start, and copied
+checkpoints are stored only there. Its small files are kept in a temporary
+folder, the *mirror*, which is filled from the address at the start, and copied
 back before a checkpoint is complete and at the end. Code that only reads a
-checkpoint uses the address. Corpora: data/corpus/download.py.
+checkpoint uses the address. data/corpus/download.py copies corpora.
 """
 
 import atexit
@@ -23,7 +23,7 @@ from maskedlm.runtime import storage_errors
 
 _ADDRESS = re.compile(r"([a-z][a-z0-9+.-]+):/+")  # pathlib folds slashes.
 _MARK = ".address"  # The file in a mirror that holds the mirrored address.
-_NOT_FETCHED = {"checkpoints", "tensorboard"}  # A run only adds to those.
+_NOT_FETCHED = {"checkpoints", "tensorboard"}  # A run only adds to these.
 _AT_ONCE = 8  # Files copied at a time.
 
 Path = os.PathLike  # A pathlib.Path, or an epath.Path for an address.
@@ -59,10 +59,11 @@ def _at_home(path: str | Path) -> pathlib.Path:
 
 
 def origin(path: str | Path) -> Path:
-  """Returns where a path really is: for one in a mirror, its address.
+  """Returns the real location of a path: in a mirror, its address.
 
   Raises:
-    ConfigError: an address that Orbax can't write.
+    ConfigError: the address is not one that Orbax can write, or a package is
+      missing.
   """
   if is_address(path):
     return _bucket(path)
@@ -88,10 +89,10 @@ def _bucket(address: str | Path):
 
 @functools.cache
 def filesystem(address: str):
-  """Returns (fsspec's file system, the path in it).
+  """Returns (the fsspec file system of an address, the path within it).
 
   Raises:
-    ConfigError: an unknown type of address, or a package is missing.
+    ConfigError: the type of address is unknown, or a package is missing.
   """
   import fsspec
 
@@ -141,7 +142,11 @@ def download(
   *,
   then: Callable[[str], None] = lambda name: None,
 ) -> None:
-  """Copies the named files, several at a time; calls then(name) after each."""
+  """Copies the named files of an address to a folder, several at a time.
+
+  Calls then(name) after each, in a worker thread. Errors of the file system are
+  raised as they are.
+  """
   fs, root = filesystem(os.fspath(address))
 
   def fetch_one(name: str) -> None:
@@ -158,7 +163,7 @@ def download(
 
 
 def local_copy(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
-  """Returns a local path; an address is copied until the process ends.
+  """Returns a local path; an address is copied, and the copy deleted at exit.
 
   Args:
     path: a folder, a file, or the address of one; ~ is the user's home.
@@ -172,7 +177,7 @@ def local_copy(path: str | Path, *, beside: Iterable[str] = ()) -> pathlib.Path:
   if not is_address(path):
     return _at_home(path)
   address = normalize(path)
-  fs, root = filesystem(address)  # Outside of the block: its errors say more.
+  fs, root = filesystem(address)  # Outside the block: its errors say more.
   folder = pathlib.Path(tempfile.mkdtemp(prefix="maskedlm-"))
   atexit.register(shutil.rmtree, folder, ignore_errors=True)
   with storage_errors.bucket_errors(address):
@@ -199,7 +204,7 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
 
   Raises:
     ConfigError: the address is wrong, or Orbax can't write it.
-    StorageError: it can't be read now, or not written at the end.
+    StorageError: it can't be read now, or can't be written at the end.
   """
   if not is_address(path):
     yield _at_home(path).resolve()

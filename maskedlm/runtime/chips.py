@@ -1,6 +1,6 @@
 """Accelerators: peak FLOP/s, memory and links, as their vendors publish them.
 
-Bandwidths are of one direction, in bytes/s.
+Bandwidths are in bytes/s, in one direction.
 """
 
 from typing import NamedTuple
@@ -14,12 +14,12 @@ class Chip(NamedTuple):
   name: str
   flops: float  # Dense bfloat16 FLOP/s.
   hbm_bytes: int
-  hbm_bandwidth: float  # Of the chip's own memory.
-  link_bandwidth: float  # TPU: of one link. GPU: of all its links in a node.
+  hbm_bandwidth: float  # To the chip's own memory.
+  link_bandwidth: float  # TPU: one link. GPU: all its links within a node.
   node_size: int = 0  # GPUs linked to each other; 0 = a TPU, on a torus.
   network_bandwidth: float = 0.0  # GPU: its share of the node's network.
-  # The compiler's name for how a chip's cores work; "" is its default. v4's two
-  # are one device to JAX, but not by libtpu's default ahead of time.
+  # libtpu's chip_config_name when compiling ahead of time; "" for its default,
+  # which would treat the two cores of a v4 as two devices, unlike JAX.
   layout: str = ""
 
 
@@ -31,7 +31,7 @@ class Chip(NamedTuple):
 # NVLink's 600 and 900 GB/s count both directions. The network is that of DGX
 # A100 and DGX H100: one adapter of 200 or 400 Gbit/s for each GPU. Memory is
 # what CUDA reports: for A100 and H100 from the source of gpus.TARGETS; for the
-# H200 139 of its 141 GiB, as reported to us from one machine.
+# H200 139 of its 141 GiB, as one machine reported.
 CHIPS = {
   "v4": Chip("v4", 275e12, 32 * GIB, 1.2e12, 50e9, layout="megacore"),
   "v5e": Chip("v5e", 197e12, 16 * GIB, 819e9, 50e9),
@@ -42,7 +42,7 @@ CHIPS = {
   "h200": Chip("h200", 989e12, 139 * GIB, 4.8e12, 450e9, 8, 50e9),
 }
 
-# How JAX's device_kind begins -> dense bfloat16 FLOP/s.
+# Prefix of JAX's device_kind -> dense bfloat16 FLOP/s.
 PEAK_FLOPS = {
   "TPU v4": CHIPS["v4"].flops,
   "TPU v5 lite": CHIPS["v5e"].flops,

@@ -1,4 +1,4 @@
-"""Prints log lines, a progress line, tables and right-to-left text."""
+"""Prints log lines and a progress line; formats tables, right-to-left text."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ def log(text: str) -> None:
 
 
 def progress(text: str) -> None:
-  """Prints a line that the next one replaces; off a terminal, a log line."""
+  """Prints a line that the next one replaces; a log line if not a terminal."""
   if sys.stderr.isatty():
     _show(fit_terminal(text), end="")
   else:
@@ -35,7 +35,7 @@ def progress(text: str) -> None:
 
 
 def _show(text: str, *, end: str) -> None:
-  """Prints on host 0; that nobody reads it is no error.
+  """Prints to stderr on host 0, even if nobody reads it any more.
 
   In `... 2>&1 | tee log`, Ctrl-C ends tee, and printing fails from then on.
   """
@@ -64,7 +64,7 @@ def table(
   Args:
     columns: the headings.
     rows: cells in the order of the columns; None is shown as "-".
-    align: "<" or ">" for each column; those that it leaves out are
+    align: "<" or ">" for each of the first columns; the others are
       right-aligned.
 
   Returns:

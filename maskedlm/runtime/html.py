@@ -54,14 +54,14 @@ button {
 }
 :focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 """
-# A page on its own may run its script and use its style, and load nothing.
+# A stand-alone page may use its own script and style, and load nothing.
 _POLICY = (
   "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 )
 
 
 def frame(title: str, body: str, *, head: str) -> str:
-  """Returns a document.
+  """Returns an HTML document.
 
   Args:
     title: plain text.
@@ -77,7 +77,7 @@ def frame(title: str, body: str, *, head: str) -> str:
 
 
 def one_file(title: str, body: str, *, style: str, script: str = "") -> str:
-  """Returns a document that loads nothing and can be sent as one file.
+  """Returns an HTML document that loads nothing and can be sent as one file.
 
   Args:
     title: plain text.

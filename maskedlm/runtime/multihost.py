@@ -1,9 +1,9 @@
 """Coordinates the hosts of a run; a single host is a special case.
 
-A host, in every message, is a process by its number. All hosts call the same
-functions in the same order. Only host 0 writes, except for checkpoints. Calls
-that may fail on one host go through `run_on_all_hosts`, so that all stop with
-its error and none waits for ever. startup.py connects the hosts.
+A host is a process; messages give its number. All hosts call the same functions
+in the same order. Only host 0 writes, except for checkpoints. Calls that may
+fail on one host go through `run_on_all_hosts`, so that all stop with its error
+and none waits forever. startup.py connects the hosts.
 """
 
 import collections
@@ -35,7 +35,7 @@ def is_primary() -> bool:
 
 
 def check_alone(what: str) -> None:
-  """Raises ConfigError if there are several hosts."""
+  """Raises ConfigError, naming what needs a single host, if there are more."""
   if jax.process_count() > 1:
     raise ConfigError(
       f"{what} needs a single host, not {jax.process_count()}: start its runs "
@@ -71,8 +71,8 @@ def run_on_all_hosts(
   """Returns make() on every host; facts(made) must be equal on all of them.
 
   Raises, on every host and with one exit code:
-    What make raised on this host.
-    ConfigError: what it raised on another host, or a fact that differs; it
+    The error that make raised on this host, if any; otherwise
+    ConfigError: make failed on another host, or a fact differs; the message
       names the host.
   """
   if jax.process_count() == 1:
@@ -109,7 +109,11 @@ def run_on_all_hosts(
 
 
 def broadcast_from_host0(decide: Callable[[], T]) -> T:
-  """Returns host 0's decide() on every host; JSON-able."""
+  """Returns the result of host 0's decide(), JSON-serializable, on every host.
+
+  Raises:
+    As run_on_all_hosts, if decide() raises.
+  """
   return exchange(run_on_all_hosts(lambda: decide() if is_primary() else None))[
     0
   ]
@@ -155,11 +159,11 @@ def check_shared(folder: pathlib.Path) -> None:
 
 
 def any_host(flag: Callable[[], bool], *, delay: int) -> Callable[[], bool]:
-  """Returns ask(): was any host's flag set, `delay` calls ago?
+  """Returns ask() -> whether any host's flag was set `delay` calls ago.
 
-  All hosts decide the same at the same step, and none waits: an answer is read
-  long after the devices computed it. All hosts must ask equally often. A single
-  host reads its own flag without a delay.
+  All hosts get the same answer at the same step, and none waits: an answer is
+  read long after the devices computed it. All hosts must ask equally often. A
+  single host reads its own flag without a delay.
   """
   if jax.process_count() == 1:
     return flag
@@ -180,7 +184,7 @@ def any_host(flag: Callable[[], bool], *, delay: int) -> Callable[[], bool]:
 
 
 def exchange(value) -> list:
-  """Returns the values of all hosts, in order; JSON-able."""
+  """Returns the values of all hosts, JSON-serializable, in host order."""
   if jax.process_count() == 1:
     return [value]
   text = json.dumps(value).encode()

@@ -1,8 +1,7 @@
-"""Writes files and folders so that each is there whole, or not at all.
+"""Writes files and folders atomically; also locks, hashes, cache directories.
 
-Also what goes with that: locks, hashes, the cache directory. OSErrors are
-raised as they are unless a function says otherwise; storage_errors.py turns
-them into one-line errors. Paths may be strings.
+OSErrors are raised as they are unless a docstring lists other errors;
+storage_errors.py turns them into one-line errors. Paths may be strings.
 """
 
 import contextlib
@@ -81,7 +80,7 @@ def _unfinished(path: pathlib.Path) -> pathlib.Path:
 
 
 def sync(file: IO) -> None:
-  """Flushes a file to the disk, so that a power cut can't outlive a rename."""
+  """Flushes a file to disk: after a rename, a power cut must not lose it."""
   file.flush()
   os.fsync(file.fileno())
 
@@ -174,7 +173,8 @@ def lock(
 
   Raises:
     BlockingIOError: another process holds the lock, and on_wait is None.
-    OSError: among others, with an errno of NO_LOCKS.
+    OSError: the file can't be opened or locked; its errno is one of NO_LOCKS if
+      the file system has no locks.
   """
   file = open(path, "a")  # noqa: SIM115
   try:

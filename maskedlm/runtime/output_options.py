@@ -1,4 +1,4 @@
-"""Options that name an output, such as --out: checked before the work starts.
+"""Checks options that name an output, such as --out, before the work starts.
 
 Later failures to write, such as a full disk, are raised as one-line errors that
 name the option.
@@ -24,11 +24,11 @@ def check_file(
   Args:
     path: the file, new or existing.
     option: its name in error messages.
-    suffixes: the file names that are allowed, in lower case; () = any.
+    suffixes: those allowed, in lower case, such as ".npz"; () = any.
 
   Raises:
-    ConfigError: another suffix, no such folder, a folder of that name, or no
-      permission to write.
+    ConfigError: the suffix is not allowed, there is no such folder, the path is
+      a folder, or there is no permission to write.
   """
   path = pathlib.Path(path)
   if suffixes and path.suffix.lower() not in suffixes:
@@ -41,7 +41,7 @@ def check_file(
   if path.is_dir():
     raise ConfigError(f"{option}={path} is a folder; name a file.")
   path = path.resolve()
-  # A new file takes the place of an old one; a device is written into.
+  # A new file replaces an old one; a device is written to directly.
   needed = {path.parent} if not path.exists() or path.is_file() else set()
   needed |= {path} if path.exists() else set()
   if not all(os.access(each, os.W_OK) for each in needed):
@@ -52,8 +52,8 @@ def check_folder(path: str | os.PathLike, *, option: str) -> None:
   """Checks that files can be written in a folder, which may not exist yet.
 
   Raises:
-    ConfigError: it, or one of its parents, is a file; or no permission to
-      write.
+    ConfigError: it or one of its parents is a file, or there is no permission
+      to write.
   """
   path = pathlib.Path(path).absolute()
   existing = next(each for each in (path, *path.parents) if each.exists())
@@ -75,7 +75,7 @@ def named_errors(path: str | os.PathLike, *, option: str) -> Iterator[None]:
 
   Raises:
     ConfigError: the path is wrong.
-    StorageError: it may work another time: a full disk, for example.
+    StorageError: a retry may help, as after a full disk.
   """
   try:
     yield

@@ -57,8 +57,8 @@ def enable_compile_cache() -> None:
 def find_hosts(environ: Mapping[str, str]) -> dict[str, Any] | None:
   """Returns arguments for jax.distributed.initialize; None = one host.
 
-  {} if JAX finds the hosts itself, as it does on TPUs and with Slurm, where
-  JAX_COORDINATOR_ADDRESS may be set alone.
+  They are {} if JAX finds the hosts itself, as it does on TPUs and with Slurm,
+  where JAX_COORDINATOR_ADDRESS may be set alone.
 
   Raises:
     ConfigError: variables are missing, or are not numbers.
@@ -108,7 +108,7 @@ def _is_task_of_slurm(environ: Mapping[str, str]) -> bool:
 
 
 def _tpu_workers(environ: Mapping[str, str]) -> str:
-  """Returns the workers of this Cloud TPU VM, with commas; "" elsewhere."""
+  """Returns this Cloud TPU VM's workers, comma-separated; "" elsewhere."""
   if not xla_flags.has_tpu() or "TPU_SKIP_MDS_QUERY" in environ:
     return ""
   server = environ.get("GCE_METADATA_IP", "metadata.google.internal")
@@ -147,7 +147,7 @@ def start_hosts() -> None:
   address = found.get("coordinator_address", "")
   if address.startswith(("127.", "localhost:")):
     found["coordinator_bind_address"] = address
-  # On a timeout JAX ends the process, with a page that doesn't say why.
+  # On a timeout JAX ends the process, with a page that doesn't explain why.
   who = (
     f"host {found['process_id']} of {found['num_processes']}, at {address}"
     if found
@@ -157,7 +157,7 @@ def start_hosts() -> None:
     f"{who}: waiting for the others, {CONNECT_TIMEOUT} s at most",
     file=sys.stderr,
   )
-  # We handle signals: training/loop.py saves on every host at the same step.
+  # training/loop.py handles signals: it saves on every host at the same step.
   jax.config.update("jax_enable_preemption_service", False)
   try:
     jax.distributed.initialize(
@@ -204,6 +204,10 @@ def connected():
 
   An error on this host alone ends it at once; the others notice within
   HEARTBEAT_TIMEOUT seconds and raise LostHostError.
+
+  Raises:
+    ConfigError, LostHostError: as start_hosts; LostHostError also if another
+      host stops within the block.
   """
   if flags := xla_flags.set_up(os.environ):
     print(flags, file=sys.stderr)

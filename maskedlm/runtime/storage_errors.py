@@ -1,8 +1,8 @@
 """Turns I/O failures into one-line errors of two types.
 
-ConfigError (exit code 2) if the user must act: a wrong name, a missing
-permission. StorageError (74) if a retry may help: a bucket that doesn't answer,
-a full disk. Launchers restart the same command after 74.
+They are ConfigError (exit code 2) if the user must act: a wrong name, a missing
+permission; and StorageError (74) if a retry may help: a bucket that doesn't
+answer, a full disk. Launchers restart the same command after 74.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ def as_user_error(
     text: what failed, and why.
     error: the file system's error.
     if_wrong: the advice if a name or a permission is wrong.
-    if_temporary: the advice if it may work another time.
+    if_temporary: the advice if a retry may help.
   """
   wrong = (
     isinstance(
@@ -40,7 +40,7 @@ def as_user_error(
     )
     or getattr(error, "errno", None) in _WRONG_NUMBERS
     or str(getattr(error, "code", None)) in _WRONG_CODES
-    or str(error).startswith(("Forbidden", "Bad Request"))  # gcsfs has no type.
+    or str(error).startswith(("Forbidden", "Bad Request"))  # Untyped in gcsfs.
   )
   if wrong:
     return ConfigError(f"{text}: {if_wrong}")
@@ -83,7 +83,7 @@ def unwritable(
 
 @contextlib.contextmanager
 def disk_errors(path: str | os.PathLike) -> Iterator[None]:
-  """Raises full, over-quota and read-only disks as `unwritable`.
+  """Raises errors of full, over-quota and read-only disks as `unwritable`.
 
   The message names the file that was written, if the error has it, or `path`.
   """

@@ -1,15 +1,15 @@
-"""XLA flags by platform, each with its reason; no other module sets any.
+"""XLA flags of a run by platform, each with its reason.
 
 `set_up` puts FLAGS into the environment before JAX starts a backend
 (startup.connected; planning/compile.py before it compiles for TPUs); flags that
-the user has set are kept. All but the last are about collectives, so they
-matter on several devices only. We have timed none of them; XLA's defaults are
-right for a CPU and for one GPU. `step_options` are those of a train step alone
-(step.over_mesh), by type of device, as not every TPU supports them.
+the user has set are kept. All but the last concern collectives, so they matter
+only with several devices. None of them has been timed; XLA's defaults are right
+for a CPU and for one GPU. `step_options` are compiler options of the train step
+alone (step.over_mesh), by device_kind, as not every TPU supports them.
 
 A flag that XLA does not know ends the process, so a new release may need a
-change here: tests/runtime/test_xla_flags.py starts JAX with those of GPUs;
-those of TPUs were taken by libtpu 0.0.42.1, jax 0.10.2.
+change here: tests/runtime/test_xla_flags.py starts JAX with the GPU flags;
+libtpu 0.0.42.1 (jax 0.10.2) accepted the TPU flags.
 """
 
 import glob
@@ -30,7 +30,7 @@ class Flag(NamedTuple):
 
 # platform -> (environment variable, flags). Sources: for GPUs,
 # docs.jax.dev/en/latest/gpu_performance_tips and NVIDIA's JAX images, which set
-# it; for TPUs, MaxText's training scripts (end_to_end/tpu).
+# this flag; for TPUs, MaxText's training scripts (end_to_end/tpu).
 FLAGS = {
   "gpu": (
     "XLA_FLAGS",
@@ -98,8 +98,8 @@ FLAGS = {
 }
 
 
-# device_kind -> compiler options of a train step, for that program alone. Not
-# v4: it runs out of its 16 MB of vmem (BERT-base).
+# device_kind -> compiler options of a train step, for that program alone. None
+# for v4, which would run out of its 16 MB of vmem (BERT-base).
 STEP_OPTIONS = dict.fromkeys(
   ("TPU v5 lite", "TPU v5e", "TPU v5", "TPU v5p", "TPU v6 lite", "TPU v6e"),
   (
@@ -129,7 +129,10 @@ CUDA_PLUGINS = ("jax_cuda13_plugin", "jax_cuda12_plugin")
 def step_options(
   kind: str, environ: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-  """Returns compiler_options of a train step for a device_kind."""
+  """Returns jax.jit's compiler_options of a train step on a device_kind.
+
+  Flags in LIBTPU_INIT_ARGS, which the user has set, are left out.
+  """
   return missing_flags(
     STEP_OPTIONS.get(kind, ()), environ.get("LIBTPU_INIT_ARGS", "")
   )
@@ -175,7 +178,7 @@ def find_platform(environ: MutableMapping[str, str]) -> str:
 
 
 def has_tpu() -> bool:
-  """Returns whether there are a TPU and libtpu; plans need libtpu alone."""
+  """Returns whether this machine has a TPU and libtpu."""
   return bool(
     importlib.util.find_spec("libtpu")
     and (glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*"))

@@ -4,7 +4,7 @@ The softmax is accumulated over blocks of keys (arXiv:2112.05682), and the
 backward pass recomputes the scores from each row's log-sum (FlashAttention,
 arXiv:2205.14135, algorithm 4). Blocks of keys that no query of a block attends
 to are skipped: those beyond the window, right of a causal query, or of other
-segments. It is plain jax.numpy, which XLA splits over devices as everything
+segments. It is plain jax.numpy, which XLA splits over devices like everything
 else.
 """
 
@@ -20,11 +20,11 @@ from maskedlm.modeling.positions import alibi_slopes
 
 BLOCK = 128  # Positions; the fastest of 128, 256, 512 and 1024 on CPU.
 _MASKED = -1e9  # A score whose exponential is 0.
-_PADDING = -1  # Segment of the columns that fill the last block; no token's.
+_PADDING = -1  # Segment of the columns that pad the last block; no token's.
 
 
 def attend(query, key, value, mask: AttentionMask, *, block: int = BLOCK):
-  """Returns attention [B, L, H, K], as layer.attend."""
+  """Returns attention [B, L, H, K]; arguments as in layer.attend."""
   L = query.shape[1]
   block = min(block, L)
   extra = -L % block
@@ -46,7 +46,7 @@ def attend(query, key, value, mask: AttentionMask, *, block: int = BLOCK):
 
 
 class _Fixed(NamedTuple):
-  """Static arguments."""
+  """The arguments that are static under jit."""
 
   block: int
   causal: bool
@@ -55,7 +55,7 @@ class _Fixed(NamedTuple):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _attend(fixed, query, key, value, segments, reach):
-  """[B, H, L, K] x 3, [B, L], () -> [B, H, L, K]."""
+  """Returns [B, H, L, K] for three of it, segments [B, L] and scalar reach."""
   return _forward(fixed, query, key, value, segments, reach)[0]
 
 
@@ -126,9 +126,9 @@ _attend.defvjp(_forward, _backward)
 def visited(fixed, segments, reach):
   """Returns (first, stop) [num], the range of keys of each block of queries.
 
-  The ranges, in blocks, contain all keys that are attended to whatever the
-  segments are. They are tight if segment ids ascend with padding (0) last. All
-  rows of the batch share them.
+  The ranges, counted in blocks, contain all keys that are attended to, whatever
+  the segments are. They are tight if segment ids ascend, with padding (0) last.
+  All rows of the batch share them.
   """
   B, L = segments.shape
   num = L // fixed.block

@@ -2,7 +2,7 @@
 
 All implementations compute the same function; docs/guides/pretrain/attention.md
 compares them, and layer.py calls the chosen one. This module does not import
-jax, as the config is checked with it too.
+jax, as it also checks the config.
 """
 
 from typing import NamedTuple
@@ -10,27 +10,27 @@ from typing import NamedTuple
 from maskedlm.core.errors import ConfigError
 
 IMPLEMENTATIONS = ("auto", "xla", "blockwise", "cudnn", "splash")
-# What `auto` tries first on each platform, and where each kernel runs.
+# Platform -> its kernel, which `auto` tries first and which runs only there.
 _KERNEL = {"gpu": "cudnn", "tpu": "splash"}
 _PLATFORM = {kernel: platform for platform, kernel in _KERNEL.items()}
 _NAMES = {"gpu": "NVIDIA GPU", "rocm": "AMD GPU", "tpu": "TPU", "cpu": "CPU"}
 _CUDNN_CAPABILITY = 8.0  # Ampere; older GPUs have no bfloat16 matmuls.
 
-# Row length from which `auto` takes `blockwise` rather than `xla`. Measured on
-# CPUs (docs/results/performance.md): 1.9 times as fast at 512 tokens, as the
-# blocks stay in the cache, and about equal at 128 tokens and 8 rows. Elsewhere
-# not measured but chosen for its memory: the scores of 4096 tokens and 12 heads
+# Row length from which `auto` prefers `blockwise` to `xla`. Measured on CPUs
+# (docs/results/performance.md): 1.9 times as fast at 512 tokens, as the blocks
+# stay in the cache, and about equal at 128 tokens and 8 rows. Elsewhere it was
+# not measured but chosen for memory: the scores of 4096 tokens and 12 heads
 # take 0.4 GB a row in bfloat16, and a layer keeps several such arrays.
 _MIN_BLOCKWISE_LENGTH = {"cpu": 512}
 _MIN_BLOCKWISE_LENGTH_ELSEWHERE = 4096
-# Row length from which `auto` takes a kernel. The blocks of a kernel have 128
-# tokens or more, so on shorter rows there are one or two for each head, and few
-# scores to save. Not measured, as there was no GPU or TPU.
+# Row length from which `auto` prefers a kernel. The blocks of a kernel have 128
+# tokens or more, so shorter rows have one or two for each head, and few scores
+# to save. Not measured, as there was no GPU or TPU.
 _MIN_KERNEL_LENGTH = 256
 
 
 class Case(NamedTuple):
-  """The call of attention that an implementation is chosen for."""
+  """A call of attention, for which an implementation is chosen."""
 
   platform: str  # cpu, gpu (NVIDIA), rocm or tpu; "" for any.
   length: int | None  # L; None if unknown, as in jax.export.
@@ -68,7 +68,7 @@ def check_supported(name: str, case: Case) -> None:
 
   Args:
     name: one of IMPLEMENTATIONS; "auto" supports every case.
-    case: what is to be computed.
+    case: the call of attention.
   """
   why = "" if name == "auto" else refusal(name, case)
   if why:
@@ -80,10 +80,10 @@ def refusal(name: str, case: Case) -> str:
 
   Args:
     name: one of IMPLEMENTATIONS, except "auto".
-    case: what is to be computed.
+    case: the call of attention.
 
   Returns:
-    The rest of a sentence that begins with the name; "" if it does support it.
+    The rest of a sentence that begins with the name; "" if it is supported.
   """
   if name == "xla":
     return ""

@@ -31,7 +31,7 @@ def attend(query, key, value, mask: AttentionMask, *, implementation: str):
 
 
 def plain(query, key, value, mask: AttentionMask, drop=lambda weights: weights):
-  """Returns attention from the array of scores [B, H, L, S], fused by XLA.
+  """Returns attention [B, L, H, K] from an array of all scores [B, H, L, S].
 
   Args:
     query, key, value, mask: as in `attend`.
@@ -72,7 +72,7 @@ class Attention(nn.Module):
     Args:
       x: [B*L, D].
       mask: which keys a query attends to.
-      rotation: the result of positions.rotation, if positions are rotations.
+      rotation: the result of positions.rotation; None without RoPE.
       train: apply dropout.
 
     Raises:
@@ -129,9 +129,9 @@ class Attention(nn.Module):
 def machine() -> dict[str, Any]:
   """Returns the platform and capability of a Case for what is being compiled.
 
-  They are those of the mesh in use (jax.set_mesh), whose chips may not be here.
-  The capability of such chips is unknown; all that `maskedlm plan` knows are
-  new enough.
+  They are those of the mesh in use (jax.set_mesh), whose chips this machine may
+  lack. The capability of such chips is unknown; all that `maskedlm plan` knows
+  are new enough.
   """
   device = jax.sharding.get_abstract_mesh().abstract_device
   if device is None:

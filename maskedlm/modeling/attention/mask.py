@@ -20,15 +20,15 @@ class AttentionMask(NamedTuple):
   """
 
   segment_ids: Array  # [B, L] int32.
-  causal: bool = False  # Attend only to itself and to its left,
-  window: int = 0  # and only to window / 2 tokens on each side; 0 for all.
-  is_local: Array | None = None  # shape=(), bool: does window apply? None: yes.
+  causal: bool = False  # A token attends only to itself and to its left.
+  window: int = 0  # It attends to window / 2 tokens on each side; 0 for all.
+  is_local: Array | None = None  # shape=(), bool: window applies; None: True.
   alibi: bool = False  # Subtract from the scores by distance (positions.alibi).
   one_text: bool = False  # Every row is known to be one text, then padding.
 
 
 def to_array(mask: AttentionMask):
-  """Returns the mask [B, 1, L, S] as booleans: query L attends to key S."""
+  """Returns the mask as [B, 1, L, S] bool: query L may attend to key S."""
   L = mask.segment_ids.shape[1]
   allowed = same_segment(mask.segment_ids)
   if mask.causal:

@@ -1,4 +1,4 @@
-"""Attention by kernels of others: cuDNN on NVIDIA GPUs, splash on TPUs.
+"""Attention by vendors' kernels: cuDNN on NVIDIA GPUs, splash on TPUs.
 
 Neither writes the scores to memory. They have the interface of layer.attend;
 dispatch.py refuses beforehand what a kernel does not support. A kernel runs on
@@ -25,15 +25,15 @@ _SIZES = (  # Splash's names for the blocks of the forward and backward passes.
   *("block_q_dkv", "block_kv_dkv", "block_kv_dkv_compute"),
   *("block_q_dq", "block_kv_dq"),
 )
-_PADDING = -1  # Segment of the columns that fill the last block; no token's.
+_PADDING = -1  # Segment of the columns that pad the last block; no token's.
 
 
 def cudnn(query, key, value, mask: AttentionMask):
-  """Returns attention by cuDNN, for rows of one text followed by padding.
+  """Returns attention [B, L, H, K] by cuDNN, for rows of one text and padding.
 
   The kernel only knows the length of each row, so the result of a row of
   several texts would be wrong; it is set to NaN, which stops training. The
-  result is 0 on padding.
+  result is 0 on padding. Arguments are those of layer.attend.
   """
   segments = mask.segment_ids
   L = segments.shape[1]
@@ -52,7 +52,7 @@ def cudnn(query, key, value, mask: AttentionMask):
 
 
 def is_one_text(segment_ids):
-  """Returns [B] bool for [B, L]: the row is one segment, then padding."""
+  """Returns [B] bool for segment_ids [B, L]: one segment, then padding."""
   real = jnp.sum(segment_ids > 0, axis=1, keepdims=True)
   column = jnp.arange(segment_ids.shape[1])
   text = jnp.where(column < real, segment_ids[:, :1], 0)
@@ -60,7 +60,7 @@ def is_one_text(segment_ids):
 
 
 def splash(query, key, value, mask: AttentionMask, *, interpret: bool = False):
-  """Returns attention by Pallas's splash kernel.
+  """Returns attention [B, L, H, K] by Pallas's splash kernel.
 
   It skips blocks that the causal mask or a window excludes.
 
@@ -85,7 +85,7 @@ def splash(query, key, value, mask: AttentionMask, *, interpret: bool = False):
     return (library.CausalMask if mask.causal else library.FullMask)(shape)
 
   def attend(window: int, query, key, value, segments):
-    """[B, H, L, K] x 3, [B, L] -> [B, H, L, K]."""
+    """Returns [B, H, L, K] for three of it and segments [B, L]."""
     kernel = library.make_splash_mha(
       mask=library.MultiHeadMask([splash_mask(window)] * query.shape[1]),
       block_sizes=sizes,
@@ -117,7 +117,7 @@ def splash(query, key, value, mask: AttentionMask, *, interpret: bool = False):
 
 
 def _heads_first(x, extra: int):
-  """[B, L, H, K] -> [B, H, L + extra, K]."""
+  """Returns x [B, L, H, K] as [B, H, L + extra, K], padded with zeros."""
   return jnp.pad(x.swapaxes(1, 2), ((0, 0), (0, 0), (0, extra), (0, 0)))
 
 
@@ -135,5 +135,5 @@ def _over_mesh(on_device, query, key, value, mask: AttentionMask):
     on_device,
     in_specs=(split, split, split, PartitionSpec(ROWS), whole),
     out_specs=split,
-    check_vma=False,  # Pallas's calls do not say over which axes they vary.
+    check_vma=False,  # Pallas calls do not declare the axes they vary over.
   )(*args)

@@ -1,7 +1,7 @@
 """Corruptions that move tokens: shuffling, deletion, insertion.
 
-Each has its own alignment of the encoder's input with the predictions
-(docs/guides/pretrain/masking.md), which are:
+Each has its own positions and labels of the predictions
+(docs/guides/pretrain/masking.md):
 
 - shuffle: at each place of a shuffled trigram, the original token.
 - delete: at the token left of a gap, the first token that is missing; at as
@@ -9,8 +9,8 @@ Each has its own alignment of the encoder's input with the predictions
 - insert: at an inserted token, NOTHING; at as many tokens of the text, the
   token itself.
 
-So deletion and insertion must be located as well as undone: half of the
-predictions are at intact places. NOTHING is the id of [PAD], which no text
+So the model must locate deletions and insertions as well as undo them: half of
+the predictions are at intact places. NOTHING is the id of [PAD], which no text
 contains.
 
 Keys, predictions and static shapes are as in tokens.py.
@@ -35,7 +35,7 @@ ORDERS = np.array(list(itertools.permutations(range(3))))  # Identity first.
 def shuffle_trigrams(
   key, input_ids, candidates, num_to_mask, *, num_predictions
 ):
-  """Shuffles trigrams (StructBERT, Wang et al., arXiv:1908.04577, 2.2).
+  """Shuffles trigrams (StructBERT, Wang et al., arXiv:1908.04577, section 2.2).
 
   A trigram is three neighbouring tokens, none of them special. It gets one of
   its six orders at random, so one in six is unchanged. Trigrams do not overlap:
@@ -48,7 +48,7 @@ def shuffle_trigrams(
     candidates: [B, L] bool, tokens that may be moved.
     num_to_mask: [B], tokens to shuffle: three for each trigram, of which there
       is at least one.
-    num_predictions: P, at least 3. A multiple of 3 is used.
+    num_predictions: P, at least 3; rounded down to a multiple of 3.
 
   Returns:
     input_ids [B, L], and positions, labels [B, P'] int32, weights [B, P']
@@ -217,7 +217,7 @@ def _next(x, steps=1):
 
 
 def _marked(x, positions, weights):
-  """Returns [B, L] bool, as x: True at positions of weight > 0."""
+  """Returns bool [B, L], the shape of x: True at positions of weight > 0."""
   nowhere = jnp.zeros(x.shape, bool)
   return write_at(nowhere, positions, weights, jnp.ones(positions.shape, bool))
 

@@ -1,7 +1,7 @@
-"""Builds from an objective's options one function that masks a batch.
+"""Builds one function that masks a batch from an objective's options.
 
 The option `choose` selects which tokens are chosen (tokens.py, spans.py), and
-`corruption` what is done to them (tokens.py, edits.py), as the tables and
+`corruption` how they are changed (tokens.py, edits.py), as the tables and
 examples in docs/guides/pretrain/masking.md show.
 """
 
@@ -32,7 +32,7 @@ from maskedlm.modeling.masking.tokens import (
 )
 
 _SPAN_P = 0.2  # SpanBERT's; an option of objectives/spanbert.py.
-# For each corruption, the predictions in a row of which P tokens are chosen.
+# Corruption -> (P, the tokens chosen in a row -> predictions in that row).
 _PREDICTIONS = {
   "mask": lambda P: P,
   "substitute": lambda P: P,
@@ -43,18 +43,18 @@ _PREDICTIONS = {
 
 
 class Masking(NamedTuple):
-  """How batches are masked."""
+  """A function that masks batches, and the number of its predictions."""
 
   # Row length -> predictions in a masked row.
   num_predictions: Mapping[int, int]
-  # As Task.corrupt: returns the batch with its tokens corrupted, and with
+  # Task.corrupt: returns the batch with its tokens corrupted, and with
   # masked_positions and masked_labels (int32) and masked_weights (float32),
   # [B, num_predictions] each.
   corrupt: Callable[[Batch, Key], Batch]
 
 
 class _Text(NamedTuple):
-  """A batch, which of its tokens may be chosen, and how many are."""
+  """A batch, which of its tokens may be chosen, and how many to choose."""
 
   batch: Batch
   candidates: Array  # [B, L] bool.

@@ -50,7 +50,7 @@ class MaskOptions:
 
 @dataclasses.dataclass(frozen=True)
 class CorruptionOptions(MaskOptions):
-  """Options that also say which tokens are chosen and how they are treated."""
+  """Mask options, and which tokens are chosen and how they are corrupted."""
 
   heldout_mask_rate: float = option(
     0.0,

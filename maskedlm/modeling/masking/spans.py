@@ -1,12 +1,12 @@
 """Chooses whole words, n-grams and spans, with a budget of tokens.
 
-Like tokens.choose_tokens, both functions return [B, P] from a key, treat each
-row by itself and have static shapes. They put a row's words in a random order
-and take as many as the budget allows; a word that would exceed it is skipped,
-never cut. A row's words are arrays [B, W] with W = L, as a row has no more
-words than tokens.
+Like tokens.choose_tokens, `choose_words` and `choose_spans` return positions
+and weights [B, P], treat each row by itself and have static shapes. They put a
+row's words in a random order and take as many as the budget allows; a word that
+would exceed it is skipped, never cut. Words are arrays [B, W] with W = L, as a
+row has no more words than tokens.
 
-The original implementations are loops; they are in the tests as reference.
+The original implementations are loops; the tests have them as reference.
 """
 
 from typing import NamedTuple
@@ -53,9 +53,9 @@ def check_max_span_words(longest: int, length: int) -> None:
 def word_starts(input_ids, segment_ids, starts_word, is_special):
   """Returns which tokens begin a word, [B, L] bool.
 
-  These are the tokenizer's word starts, and the first token of a row or segment
-  and after a special token, as rows may begin within a word. A special token is
-  a word of its own.
+  These are the tokenizer's word starts, the first token of a row or segment,
+  and the token after a special one, as rows may begin within a word. A special
+  token is a word of its own.
 
   Args:
     input_ids, segment_ids: [B, L].
@@ -97,8 +97,8 @@ def choose_spans(
   Repeatedly draws a length, and a token uniformly from those not covered by a
   span; the span begins with the token's word. It ends early at a special token
   and at the end of the text, and may run over covered tokens. Adjacent spans
-  are one. A word that would exceed the budget is skipped, so the last span may
-  be cut short (SpanBERT's code cuts it within a word).
+  count as one. A word that would exceed the budget is skipped, so the last span
+  may be cut short (SpanBERT's code cuts it within a word).
 
   Args:
     key: a PRNG key.
@@ -128,7 +128,7 @@ def choose_spans(
 
 
 def draw_lengths(key, shares, shape):
-  """Returns independent int32 lengths, 1 with probability shares[0], etc."""
+  """Draws int32 lengths of `shape`: 1 with probability shares[0], and so on."""
   boundaries = jnp.asarray(np.cumsum(shares)[:-1], jnp.float32)
   draw = jax.random.uniform(key, shape)
   return 1 + jnp.searchsorted(boundaries, draw, side="right").astype(jnp.int32)
@@ -144,7 +144,7 @@ def first_cover(rank, lengths, *, longest):
   with a span that begins within another.
 
   Args:
-    rank: [B, W], of the span that begins at each word; infinite for none.
+    rank: [B, W], that of the span that begins at each word; infinite for none.
     lengths: [B, W], words of that span, at most `longest`.
     longest: the maximum of lengths.
 
@@ -197,7 +197,7 @@ def fits_in_order(sizes, budget):
 
 
 def span_ends(positions, weights):
-  """Returns the first and last prediction of each prediction's span, [B, P].
+  """Returns the first and last index in P of each prediction's span, [B, P].
 
   A span is a run of consecutive positions; positions ascend, as `choose_spans`
   returns them. A prediction of weight 0 is a span by itself.

@@ -78,7 +78,7 @@ def count_to_mask(
   """Returns how many tokens to mask in each row: [B] int32, at most P.
 
   Args:
-    num_tokens: [B], tokens that the budget counts, each at most `length`.
+    num_tokens: [B], tokens that the budget counts, at most `length` each.
     rate, length, budget: as in `count_predictions`.
     num_predictions: P.
   """
@@ -205,8 +205,8 @@ def replace_tokens(
     random_share: probability of a random token; otherwise the token is kept.
     random_tokens: TokenTable that random tokens are drawn from.
     leaders: [B, P], index of the prediction whose draw each one shares, such as
-      the first of its span (spans.span_ends); random tokens still differ. None:
-      each draws for itself.
+      the first of its span (spans.span_ends); random tokens still differ. None
+      if each draws for itself.
 
   Returns:
     The corrupted input_ids [B, L], and labels [B, P] int32: the original
