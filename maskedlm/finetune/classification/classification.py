@@ -80,10 +80,10 @@ OWN_LAYOUTS = {
 
 
 def layout_of(options: Options) -> glue.FileLayout:
-  """Returns the columns and the metric that the options ask for.
+  """Returns the columns, labels and metric that the options specify.
 
   Raises:
-    ConfigError: the layout is unknown, or doesn't go with regression.
+    ConfigError: the layout is unknown, or has classes despite regression=True.
   """
   if options.layout in OWN_LAYOUTS:
     best = "pearson_spearman" if options.regression else "accuracy"
@@ -111,22 +111,30 @@ def layout_of(options: Options) -> glue.FileLayout:
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the examples of a file or of "tfds:NAME/CONFIG:SPLIT"."""
+  """Returns the examples of a file or of "tfds:NAME/CONFIG:SPLIT".
+
+  Raises:
+    DataError: see files.read_examples.
+  """
   return files.read_examples(source, layout_of(options))
 
 
 def parse_line(line: str, options: Options) -> Example:
-  """Returns the example in a line of input: text, pair or JSON object."""
+  """Returns the example in a line of input: text, pair or JSON object.
+
+  Raises:
+    DataError: see files.parse_line.
+  """
   return files.parse_line(line, layout_of(options))
 
 
-# --- What the training set decides ---
+# --- The labels of the training set ---
 
 
 def describe_labels(
   examples: Sequence[Example], options: Options
 ) -> dict[str, Any]:
-  """Returns the sorted labels; for regression the range and spread of scores.
+  """Returns the sorted labels, or for regression the statistics of the scores.
 
   Raises:
     DataError: an example has no label, or all have the same one.
@@ -211,8 +219,9 @@ def _regression(setup: Setup, options: Options) -> Application:
       tokenizer, cfg, examples, length, scores=np.float32(scores)
     )
 
-  # The head predicts how many standard deviations a score is from the mean. At
-  # a fine-tuning rate, reaching the mean alone would take an epoch.
+  # The head predicts how many standard deviations a score is from the mean.
+  # With a learning rate for fine-tuning, just reaching the mean would take an
+  # epoch.
   def loss(params, batch, key, train):
     found = head.logits(params, batch, key, train)[:, 0]
     weights = batch["example_weights"]
@@ -247,7 +256,7 @@ def _regression(setup: Setup, options: Options) -> Application:
 
 
 def make_rows(tokenizer, cfg, examples, length, *, notes=(), **values) -> Rows:
-  """Returns a row for each example, with these Rows.notes and values."""
+  """Returns a row for each example; `values` become Rows.values."""
   ids = tokenizer.encode_batch([example.text for example in examples])
   is_pair = [example.text_b is not None for example in examples]
   ids_b = tokenizer.encode_batch([example.text_b or "" for example in examples])

@@ -23,7 +23,7 @@ class Example(NamedTuple):
   text_b: str | None = None
   label: str | float | None = None
   where: str = ""  # FILE:LINE.
-  no_label: str = ""  # The error if a label is needed and there is none.
+  no_label: str = ""  # The error message if a missing label is needed.
 
 
 def read_examples(
@@ -33,13 +33,13 @@ def read_examples(
 ) -> list[Example]:
   """Reads the examples of a file (tables.py) or of "tfds:..." (tfds_tables.py).
 
-  Labels are None if the file has no such column: a test set. If the file has a
-  column "language" and the layout a language, only its rows are returned.
+  Labels are None if there is no such column, as in a test set. If the layout
+  has a language and the file a column "language", other rows are skipped.
 
   Args:
     source: the file.
     layout: its columns and labels.
-    prepare: is applied to each record first.
+    prepare: applied to each record first.
 
   Raises:
     DataError: see tables.read_records; a text column is missing, a label is not
@@ -50,7 +50,7 @@ def read_examples(
   else:
     header = layout.header
     if header and {*tables.read_first_row(source)} & {*layout.text}:
-      header = ()  # The file has a header line, as CoLA's test set.
+      header = ()  # The file has a header line, like CoLA's test set.
     records = tables.read_records(
       source,
       header=header,
@@ -62,10 +62,10 @@ def read_examples(
 
 
 def parse_line(line: str, layout: FileLayout) -> Example:
-  """Parses a line of predict's input: a text, or two with a tab between them.
+  """Parses a line of predict's input: a text, or two separated by a tab.
 
-  A JSON object may have "text" and "text_b", or the names of the layout's
-  columns.
+  A line may also be a JSON object with "text" and "text_b", or with the names
+  of the layout's columns.
 
   Raises:
     DataError: the object lacks a text, half of a pair is missing, or a pair is
@@ -98,7 +98,7 @@ def gold_labels(examples: Sequence[Example]) -> list[Any]:
   """Returns the label of each example.
 
   Raises:
-    DataError: an example has none; its `no_label` says why.
+    DataError: an example has no label; the message is its `no_label`.
   """
   for example in examples:
     if example.label is None:

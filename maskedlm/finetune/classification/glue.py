@@ -13,12 +13,12 @@ from maskedlm.core.errors import ConfigError, did_you_mean
 class FileLayout(NamedTuple):
   """The columns and labels of a labelled file, and its metric."""
 
-  text: tuple[str, ...]  # Names of the column; the first present counts.
+  text: tuple[str, ...]  # Names of the column; the first one present is used.
   text_b: tuple[str, ...] = ()  # () = single texts.
-  alone: bool = False  # A row without text_b is a single text.
+  alone: bool = False  # Rows without text_b are allowed: single texts.
   label: tuple[str, ...] = ("label",)
   labels: tuple[str, ...] = ()  # All allowed labels; () = any.
-  aliases: Mapping[str, str] = {}  # TFDS's names of labels -> GLUE's.
+  aliases: Mapping[str, str] = {}  # TFDS's label -> GLUE's.
   unlabelled: tuple[str, ...] = ()  # Values that mean no label.
   regression: bool = False  # The label is a number.
   header: tuple[str, ...] = ()  # Columns of files without a header line.
@@ -111,10 +111,10 @@ _FILES = {
 
 
 def get_layout(task: str) -> FileLayout:
-  """Returns the layout of a task.
+  """Returns the layout of a GLUE task.
 
   Raises:
-    ConfigError: no such task.
+    ConfigError: there is no such task.
   """
   if task not in LAYOUTS:
     raise ConfigError(
@@ -132,7 +132,7 @@ def format_submission(
 
   Args:
     task: one of LAYOUTS; "" for other files, which gives predictions.tsv.
-    predictions: of the test file's rows, in their order, with "label" or
+    predictions: one per row of the test file, in order, with "label" or
       "score"; STS-B's scores are clipped to 0..5.
   """
 

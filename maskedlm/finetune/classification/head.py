@@ -33,7 +33,7 @@ class ClassHead(nn.Module):
 def make_row_head(
   cfg: EncoderConfig, outputs: int, *, pooler: bool, name: str = "class_head"
 ) -> Head:
-  """Returns a Head on the vector of a row, with logits [B, outputs]."""
+  """Returns a Head with logits [B, outputs] on the vector of each row."""
   module = ClassHead(cfg, outputs)
 
   def init(key: Key) -> Params:

@@ -6,7 +6,7 @@ arXiv:1707.07045): with the vectors of the pronoun's span p and a name's a,
   s(p, a) = FFN([p; a; p * a]),  s(p, neither) = 0,
 
 and a softmax over the three. The data are GAP's (gap.py), whose documents are
-short; one longer than a row is cut around its mentions (mentions.py).
+short; a document longer than a row is cut around its mentions (mentions.py).
 """
 
 import dataclasses
@@ -50,11 +50,11 @@ class Options:
   )
 
 
-# --- What the training set decides ---
+# --- The labels of the training set ---
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, dict[str, int]]:
-  """Returns {"answers": how often each of them is correct in training}.
+  """Returns {"answers": {answer: number of training examples}}.
 
   Raises:
     DataError: an example has no answer, or all answers are the same.
@@ -104,7 +104,7 @@ def make_application(setup: Setup, options: Options) -> Application:
 def _make_rows(
   examples: Sequence[Example], tokenizer: Tokenizer, length: int
 ) -> Rows:
-  """Returns a row [CLS] text [SEP] for each, with the spans of its mentions."""
+  """Returns rows [CLS] text [SEP] with spans [n, 3, 2] of the mentions."""
   pieces = [
     mentions.tokenize_around(
       tokenizer, example.text, example.mentions, length - 2
@@ -125,7 +125,7 @@ def _make_rows(
 
 
 def _gold_labels(examples: Sequence[Example]) -> list[str]:
-  """Returns the answers; raises DataError if there is none."""
+  """Returns the answers; raises DataError if an example has none."""
   return gold_labels(
     examples, "answer", "the columns A-coref and B-coref, TRUE or FALSE"
   )
@@ -190,6 +190,6 @@ TASK = FinetuneTask(
   ),
   split_key=lambda example: (
     example.page or example.text
-  ),  # A page shares names.
+  ),  # Examples of a page share names.
   demo_lines=(gap.INPUT_EXAMPLE,),
 )

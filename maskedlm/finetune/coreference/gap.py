@@ -49,8 +49,9 @@ class Example(NamedTuple):
 def read_examples(path: str | pathlib.Path) -> list[Example]:
   """Reads a TSV file with GAP's columns, in any order.
 
-  ID, Text, Pronoun, Pronoun-offset, A, A-offset, A-coref, B, B-offset, B-coref,
-  URL. Without A-coref and B-coref the answers are None; URL may be missing.
+  They are ID, Text, Pronoun, Pronoun-offset, A, A-offset, A-coref, B, B-offset,
+  B-coref and URL, which is optional. Without A-coref and B-coref, answers are
+  None.
 
   Raises:
     DataError: see tables.read_records; a column is missing, a mention is not at
@@ -63,7 +64,7 @@ def parse_line(line: str) -> Example:
   """Parses a line of predict's input: JSON such as INPUT_EXAMPLE.
 
   Raises:
-    DataError: not such an object, or a mention is not at its offset.
+    DataError: the line is no such object, or a mention is not at its offset.
   """
   where = f"input {line[:40]!r}"
   if not line.startswith("{"):
@@ -97,11 +98,11 @@ def evaluate_answers(
 ) -> dict[str, float]:
   """Returns the figures of gap_scorer.py, as fractions, and the accuracy.
 
-  Each name of each example is one decision: does the pronoun refer to it?
-  Precision, recall and f1 of the positive decisions are over all pronouns, and
-  with the prefixes masculine_ and feminine_ over these; other pronouns count in
-  the first only. bias is feminine_f1 / masculine_f1, or 0 where either is 0
-  (the script prints "-").
+  Each name of each example is a decision: does the pronoun refer to it?
+  Precision, recall and f1 of the positive decisions are over all pronouns;
+  those with the prefixes masculine_ and feminine_ are over pronouns of that
+  gender. bias is feminine_f1 / masculine_f1, or 0 where either is 0 (the script
+  prints "-").
   """
   values = {}
   for prefix in ("", "masculine_", "feminine_"):
@@ -128,7 +129,7 @@ def evaluate_answers(
 
 
 def pronoun_gender(example: Example) -> str:
-  """Returns masculine or feminine by the pronoun; "" for any other."""
+  """Returns masculine, feminine, or "" for any other pronoun."""
   begin, end = example.pronoun
   return _GENDERS.get(example.text[begin:end].lower(), "")
 

@@ -26,9 +26,8 @@ from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.modeling.layers import Dense, Dropout
 
-# The vectors of all layers [N + 1, R, S, D] -> the features [R, S, any]. The
-# embeddings are the first. If an encoder has fewer than four layers, "the last
-# four" are all of them.
+# Functions from all layers' vectors [N + 1, R, S, D], the embeddings first, to
+# features [R, S, F]. The "last four" of fewer than four layers are all of them.
 LAYERS = {
   "embeddings": lambda x: x[0],
   "second_to_last": lambda x: x[-2],
@@ -58,7 +57,7 @@ class Options(tagging.Options):
 
 
 class FeatureHead(nn.Module):
-  """An optional BiLSTM, then a dense layer: scores of the tags of a token."""
+  """An optional BiLSTM, then a dense layer: the scores of each token's tags."""
 
   cfg: EncoderConfig
   options: Options
@@ -94,10 +93,10 @@ def make_application(setup: Setup, options: Options) -> Application:
 
   def logits(params: Params, batch: Batch, key: Key, train: bool):
     frozen = {"encoder": jax.lax.stop_gradient(params["encoder"])}
-    # Without dropout: features are the same in training and in prediction.
+    # Without dropout, so features are the same in training and in prediction.
     x = select_features(masked_lm.encode_layers(cfg, frozen, batch))
-    # The head reads the rows as they are packed, too: an LSTM would spend as
-    # much time on padding as on tokens.
+    # The head reads packed rows as well, because an LSTM spends as much time on
+    # padding as on tokens.
     scores = head.apply(
       {"params": params["feature_head"]},
       x,

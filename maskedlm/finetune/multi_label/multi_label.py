@@ -1,8 +1,8 @@
 """Multi-label classification: a text or a pair -> any number of labels.
 
 Each label is a separate decision, p = sigmoid(w z_CLS), trained by binary
-cross-entropy, as problem_type="multi_label_classification" in transformers.
-Rows and head are shared with classification.py, files are read by tables.py.
+cross-entropy, like problem_type="multi_label_classification" in transformers.
+Rows and head are shared with classification.py; tables.py reads the files.
 """
 
 import ast
@@ -98,7 +98,7 @@ def read_examples(source: str, options: Options) -> list[Example]:
 
   Raises:
     DataError: see files.read_examples; a list of labels can't be read; the
-      column of a label has another value than 1 and 0.
+      column of a label has a value other than 1 and 0.
   """
   return [
     example._replace(label=_parse_labels(example, options.separator))
@@ -113,9 +113,9 @@ def read_examples(source: str, options: Options) -> list[Example]:
 def _join_columns(
   record: tables.Record, columns: Sequence[str]
 ) -> tables.Record:
-  """Puts the names of the columns that are 1 into the first of them, as JSON.
+  """Replaces the first of `columns` by a JSON list of the columns that are 1.
 
-  A record that has none of the columns, in a test set, is returned unchanged.
+  A record without any of the columns, as in a test set, is returned unchanged.
   """
   if not set(columns) & set(record.fields):
     return record
@@ -133,9 +133,9 @@ def _join_columns(
 
 
 def _parse_labels(example: Example, separator: str) -> tuple[str, ...] | None:
-  """Returns the labels in '["a", "b"]' or "b, a"; None if there is no column.
+  """Returns the labels, sorted; None if there is no column.
 
-  Also those in "['a', 'b']", as pandas writes a column of lists.
+  They are written as '["a", "b"]', as "b, a" or, by pandas, as "['a', 'b']".
   """
   if example.label is None:
     return None
@@ -150,7 +150,7 @@ def _parse_labels(example: Example, separator: str) -> tuple[str, ...] | None:
 
 
 def _parse_literal(example: Example) -> list:
-  """Returns the list of a Python literal; raises DataError if it is none."""
+  """Returns the list in a Python literal; raises DataError if it is none."""
   with contextlib.suppress(ValueError, SyntaxError, MemoryError):
     found = ast.literal_eval(example.label)
     if isinstance(found, list):
@@ -162,17 +162,21 @@ def _parse_literal(example: Example) -> list:
 
 
 def parse_line(line: str, options: Options) -> Example:
-  """Returns the example in a line of input: text, pair or JSON object."""
+  """Returns the example in a line of input: text, pair or JSON object.
+
+  Raises:
+    DataError: see files.parse_line.
+  """
   return files.parse_line(line, _layout(options))
 
 
-# --- What the training set decides ---
+# --- The labels of the training set ---
 
 
 def describe_labels(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
-  """Returns {"labels": those in the training set and in columns, sorted}.
+  """Returns {"labels": sorted names in the training set and task.columns}.
 
   Raises:
     DataError: an example has no column of labels, or all have the same labels.
@@ -211,7 +215,7 @@ def make_application(setup: Setup, options: Options) -> Application:
 
   def loss(params: Params, batch: Batch, key: Key, train: bool):
     logits, gold = head.logits(params, batch, key, train), batch["labels"]
-    # The mean over the decisions on a text, as in transformers.
+    # The mean over a text's decisions, as in transformers.
     loss = optax.sigmoid_binary_cross_entropy(logits, gold).mean(axis=-1)
     predicted = jax.nn.sigmoid(logits) > options.threshold
     correct = (predicted == gold).mean(axis=-1)
@@ -258,7 +262,7 @@ class _Label(NamedTuple):
 def count_labels(
   gold: Labels, predicted: Labels
 ) -> dict[str, entity_metrics.MatchCounts]:
-  """Returns label -> counts, sorted, for the labels that occur in either."""
+  """Returns {label: counts}, sorted, of the labels that occur in either."""
   return entity_metrics.count_entities(
     gold, predicted, lambda labels: map(_Label, labels)
   )

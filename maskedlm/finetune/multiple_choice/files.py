@@ -1,6 +1,6 @@
 """Reads multiple-choice files: SWAG, CODAH, ComVE, and the user's own.
 
-A file is recognised by its columns; data/labelled/tables.py reads them. A label
+The columns, which data/labelled/tables.py reads, identify the format. A label
 is the index of the correct choice, from 0.
 """
 
@@ -16,14 +16,14 @@ from maskedlm.data.tokenizers.training import replace_surrogates
 
 
 class Example(NamedTuple):
-  """A context and what may continue, explain or answer it."""
+  """A context and the choices that may continue, explain or answer it."""
 
   context: str
   choices: tuple[str, ...]
   question: str = ""  # Text that precedes each choice; "" = none.
   label: int | None = None
   key: str = ""  # The id in the official files, not unique; "" = none.
-  category: str = ""  # Accuracies are reported by category; "" = none.
+  category: str = ""  # For accuracies by category; "" = none.
   where: str = ""  # FILE:LINE.
 
 
@@ -31,7 +31,7 @@ class FileLayout(NamedTuple):
   """The names of a file's columns; "" = there is none."""
 
   context: str
-  choice: str  # A regular expression; choices are in the file's order.
+  choice: str  # A regular expression; choices keep the file's order.
   question: str = ""
   label: str = "label"
   id: str = ""
@@ -54,12 +54,12 @@ _EXPECTED = (
 
 
 def read_examples(path: str) -> list[Example]:
-  """Reads the examples of a file; labels are None if it has none: a test set.
+  """Reads the examples of a file; in a test set, labels are None.
 
-  A .csv or .tsv has one of LAYOUTS, or is CODAH's; a .jsonl or .parquet has
-  {"context", "question", "choices": [...], "label"}, of which question and
-  label are optional. For ComVE give the data file: the answers are found next
-  to it.
+  A .csv or .tsv file has one of LAYOUTS, or is CODAH's; a .jsonl or .parquet
+  file has {"context", "question", "choices": [...], "label"}, of which question
+  and label are optional. For ComVE, `path` is the data file, and the answers
+  are read from the file next to it.
 
   Raises:
     DataError: see tables.read_records; unknown columns, fewer than two choices,
@@ -84,12 +84,12 @@ def read_examples(path: str) -> list[Example]:
 
 
 def parse_line(line: str) -> Example:
-  """Parses a line of predict's input: the context and the choices, with tabs.
+  """Parses a line of predict's input: context and choices, separated by tabs.
 
-  A JSON object is read as a line of a .jsonl file.
+  A JSON object is read like a line of a .jsonl file.
 
   Raises:
-    DataError: neither.
+    DataError: there are fewer than two choices, or the object is malformed.
   """
   if line.startswith("{"):
     return _from_json(tables.parse_json_fields(line, "input"), "input")
@@ -108,7 +108,7 @@ def check_num_choices(
   """Returns the number of choices that all examples have.
 
   Raises:
-    DataError: an example has another number than `expected`, or than the first.
+    DataError: an example's number is not `expected`, or not that of the first.
   """
   if expected is None:
     expected = len(examples[0].choices) if examples else 2
@@ -123,7 +123,7 @@ def check_num_choices(
 
 
 def _codah_header(first: Sequence[str]) -> tuple[str, ...]:
-  """Returns names for CODAH's columns; () if this is not a row of CODAH.
+  """Returns names for CODAH's columns; () if `first` is not a row of CODAH.
 
   The category consists of the letters i, r, p, n, q and o, or is empty.
   """
@@ -195,7 +195,7 @@ def _from_json(fields: Mapping[str, str], where: str) -> Example:
 
 
 def _label(text: str, count: int, where: str) -> int | None:
-  """Returns the index of the correct choice, from "2" or "C"; None from ""."""
+  """Returns the index of the correct choice, given "2" or "C"; None for ""."""
   text = text.strip()
   if not text:
     return None
@@ -210,9 +210,9 @@ def _label(text: str, count: int, where: str) -> int | None:
 
 
 def _answers(path: str) -> dict[str, str]:
-  """Returns id -> letter, from the answers file of ComVE; {} if there is none.
+  """Returns {id: letter} from ComVE's file of answers; {} if there is none.
 
-  For subtaskB_data_all.csv it is subtaskB_answers_all.csv, for the others
+  For subtaskB_data_all.csv it is subtaskB_answers_all.csv, for other files
   subtaskB_gold_answers.csv, as in the task's repository.
   """
   data = pathlib.Path(path)

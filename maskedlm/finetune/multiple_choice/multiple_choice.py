@@ -1,9 +1,9 @@
 """Multiple choice: which of a few endings, explanations or answers is correct.
 
 Each choice is a row with the context, [CLS] context [SEP] choice [SEP]; its
-score is w z_CLS, and a softmax over the choices of an example gives their
-probabilities (Devlin et al. 2019, arXiv:1810.04805, section 4.4). Shapes: B
-examples, C choices, L tokens of a row. Files are read by files.py.
+score is w z_CLS, and a softmax over an example's choices gives their
+probabilities (Devlin et al. 2019, arXiv:1810.04805, section 4.4). Dimensions: B
+examples, C choices, L tokens in a row. Files are read by files.py.
 """
 
 import dataclasses
@@ -50,7 +50,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, int]:
   """Returns {"choices": C}.
 
   Raises:
-    DataError: an example has no label, or another number of choices.
+    DataError: an example has no label, or numbers of choices differ.
   """
   count = files.check_num_choices(examples)
   _gold_labels(examples)
@@ -99,10 +99,10 @@ def make_rows(
 ) -> Rows:
   """Returns a row of C sequences for each example (multi_sequence.py).
 
-  `count` is C; None for the number of choices of the first example.
+  `count` is C, or None to take it from the first example.
 
   Raises:
-    DataError: an example has another number of choices.
+    DataError: an example doesn't have C choices.
   """
   C = files.check_num_choices(examples, count)
   contexts = tokenizer.encode_batch([e.context for e in examples])
@@ -142,7 +142,7 @@ def _prediction(example: Example, shares: list[float]) -> Prediction:
 
 
 def _gold_labels(examples: Sequence[Example]) -> list[int]:
-  """Returns the labels; raises DataError if there is none."""
+  """Returns the labels; raises DataError if an example has none."""
   return gold_labels(
     examples,
     "label",
@@ -159,7 +159,7 @@ def format_prediction(prediction: Prediction) -> str:
 def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
-  """Returns places.tsv, gold by predicted index; categories.tsv if any."""
+  """Returns places.tsv, gold by predicted index, and perhaps categories.tsv."""
   gold = _gold_labels(examples)
   found = [prediction["label"] for prediction in predictions]
   texts = {"places.tsv": confusion_table([*map(str, gold)], [*map(str, found)])}
@@ -176,7 +176,7 @@ def format_tables(
 
 
 def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
-  """Returns answers.csv as in ComVE: id (or line from 0) and letter."""
+  """Returns answers.csv as in ComVE: id (or line number from 0) and letter."""
   lines = [
     f"{prediction.get('id', i)},{chr(ord('A') + prediction['label'])}\n"
     for i, prediction in enumerate(predictions)
@@ -197,6 +197,6 @@ TASK = FinetuneTask(
     predictions
   ),
   split_key=lambda example: example.context,
-  # With 2 to 5 choices: a model reads one number of them.
+  # With 2 to 5 choices, as each model accepts only one number of choices.
   demo_lines=tuple("\t".join(_EXAMPLE[:stop]) for stop in range(3, 7)),
 )

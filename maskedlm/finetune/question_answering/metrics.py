@@ -1,8 +1,8 @@
 """Exact match and F1 of answers, as SQuAD's official scripts count them.
 
 evaluate-v1.1.py and evaluate-v2.0.py treat two cases differently: an answer
-such as "The", of which normalisation leaves nothing, and a question without an
-answer. All values are fractions from 0 to 1; the scripts print percent.
+such as "The", which is empty once normalised, and a question without an answer.
+All values are fractions from 0 to 1; the scripts print percentages.
 """
 
 import collections
@@ -20,7 +20,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)  # ASCII only.
 
 
 class AnswerScore(NamedTuple):
-  """The score of one answer against the gold answer that fits it best."""
+  """An answer's best scores against any of the gold answers."""
 
   exact_match: float
   f1: float
@@ -33,13 +33,13 @@ GoldAnswers = Mapping[str, Sequence[str]]  # Question id -> answers, or ().
 
 
 def normalise_answer(text: str) -> str:
-  """Returns the text in lower case, without punctuation and articles."""
+  """Returns the text in lower case without punctuation and articles."""
   text = text.lower().translate(_PUNCTUATION)
   return " ".join(_ARTICLES.sub(" ", text).split())
 
 
 def score_v1(predicted: str, gold: Sequence[str]) -> AnswerScore:
-  """Scores as SQuAD 1.1: two empty answers match exactly, with F1 0."""
+  """Scores as SQuAD 1.1 does: two empty answers match exactly, with F1 0."""
   found = normalise_answer(predicted)
   texts = [normalise_answer(answer) for answer in gold]
   return AnswerScore(
@@ -48,7 +48,7 @@ def score_v1(predicted: str, gold: Sequence[str]) -> AnswerScore:
 
 
 def score_v2(predicted: str, gold: Sequence[str]) -> AnswerScore:
-  """Scores as SQuAD 2.0: "" is correct, with F1 1, if there is no gold answer.
+  """Scores as SQuAD 2.0 does: without a gold answer, "" is correct, with F1 1.
 
   Gold answers that are empty once normalised are ignored.
   """
@@ -63,18 +63,18 @@ def score_v2(predicted: str, gold: Sequence[str]) -> AnswerScore:
 def evaluate_v1(
   gold: GoldAnswers, answers: PredictedAnswers
 ) -> dict[str, float]:
-  """Returns exact_match and f1; a question without a prediction counts 0."""
+  """Returns exact_match and f1; a question without a prediction scores 0."""
   return _mean(list(_scores(gold, answers, score_v1).values()))
 
 
 def evaluate_v2(
   gold: GoldAnswers, answers: PredictedAnswers
 ) -> dict[str, float]:
-  """Returns exact_match and f1, and their has_answer_ variants.
+  """Returns exact_match, f1, their has_answer_ variants, no_answer_accuracy.
 
-  The latter are over the questions with an answer; no_answer_accuracy is over
-  those without. A question without a prediction counts 0 (evaluate-v2.0.py
-  stops there).
+  The has_answer_ variants are over the questions with an answer,
+  no_answer_accuracy over the others. A question without a prediction scores 0
+  (evaluate-v2.0.py fails).
   """
   scores = _scores(gold, answers, score_v2)
   values = _mean(list(scores.values()))
@@ -92,13 +92,13 @@ def best_thresholds(
   """Returns the best scores over all thresholds, as evaluate-v2.0.py does.
 
   Args:
-    gold: the questions.
-    answers: predicted for each question unless its null_odds exceed the
-      threshold; then "" is.
-    null_odds: how much likelier no answer is than that one, on any scale.
+    gold: the gold answers.
+    answers: the answer predicted for a question, unless its null_odds exceed
+      the threshold, in which case "" is predicted.
+    null_odds: how much more likely no answer is than that one, on any scale.
 
   Returns:
-    best_exact_match, best_f1, and the threshold of each. As in the script a
+    best_exact_match, best_f1, and the threshold of each. As in the script, a
     threshold is one of null_odds, or 0 if never answering is best.
   """
   odds, gains = _gains(gold, answers, null_odds)
@@ -116,8 +116,8 @@ def calibrate_threshold(
 ) -> float:
   """Returns the threshold of the best F1, for use on other questions.
 
-  Unlike the script's, it lies midway between two of the null_odds, so that
-  rounding errors change no prediction, and never between equal ones.
+  Unlike the script's, it lies midway between two different null_odds, so that
+  rounding errors change no prediction.
   """
   odds, gains = _gains(gold, answers, null_odds)
   # Below the first, between any two, above the last.
@@ -135,7 +135,7 @@ def format_error_tables(
 ) -> dict[str, str]:
   """Returns mistakes.tsv and by_question.txt, scores by question word.
 
-  A mistake is an answer that does not match exactly; the worst come first.
+  Mistakes are answers that don't match exactly, sorted by F1, lowest first.
   """
   scores = _scores(gold, answers, scorer)
   lines = ["id\tf1\tpredicted\tgold\tquestion"]
@@ -186,12 +186,12 @@ def _mean(scores: Sequence[AnswerScore]) -> dict[str, float]:
 
 
 def _gains(gold, answers, null_odds) -> tuple[np.ndarray, dict]:
-  """Returns sorted null_odds, and what answering each adds to totals."""
+  """Returns sorted null_odds [n], and {score: gain [n] from answering each}."""
   keys = sorted(gold, key=null_odds.__getitem__)
   scores = [
     score_v2(answers[key], gold[key])
     if gold[key]
-    # Never answering gets these right; an answer loses them.
+    # Not answering is correct here; an answer loses that point.
     else AnswerScore(*[-1.0 if answers[key] else 0.0] * 2)
     for key in keys
   ]
@@ -201,6 +201,6 @@ def _gains(gold, answers, null_odds) -> tuple[np.ndarray, dict]:
 
 
 def _totals(gold: GoldAnswers, gains: np.ndarray) -> np.ndarray:
-  """Returns the totals [n + 1] when the first 0, 1, ... n are answered."""
+  """Returns the totals [n + 1] if the first 0, 1, ... n are answered."""
   impossible = sum(not answers for answers in gold.values())
   return np.cumsum(np.concatenate([[impossible], gains]))

@@ -1,10 +1,10 @@
 """Question answering: the answer is a part of a text, or there is none.
 
-Two heads score each token as the first and the last of the answer (Devlin et
+A head scores each token as the first and as the last of the answer (Devlin et
 al. 2019, arXiv:1810.04805, sections 4.2 and 4.3; google-research/bert,
-run_squad.py). No answer is the span from [CLS] to [CLS]. Files are SQuAD's
-(squad.py), scored as by its scripts (metrics.py); long texts are read in
-windows (rows.py).
+run_squad.py). The span from [CLS] to [CLS] means that there is no answer. Files
+are SQuAD's (squad.py), scored as by its scripts (metrics.py); long texts are
+read in windows (rows.py).
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ from maskedlm.modeling.heads import head_input, head_stddevs, sentence_vector
 from maskedlm.modeling.layers import Dense
 from maskedlm.modeling.losses import accuracy, cross_entropy
 
-MASKED = -1e9  # The score of what is not allowed; finite, to avoid NaN.
+MASKED = -1e9  # The score of a forbidden position; finite, to avoid NaN.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +73,11 @@ class Options:
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the questions of a SQuAD file or of "tfds:squad/v1.1:train"."""
+  """Returns the questions of a SQuAD file or of "tfds:squad/v1.1:train".
+
+  Raises:
+    DataError: see squad.read_questions.
+  """
   return squad.read_questions(
     source,
     allow_impossible=options.allow_impossible,
@@ -85,7 +89,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
   """Returns the number of training questions, and of those without an answer.
 
   Raises:
-    DataError: the answers are not known, or no question has one.
+    DataError: the file has no answers, or no question has one.
   """
   squad.gold_answers(examples)
   impossible = sum(not example.answers for example in examples)
@@ -101,7 +105,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
 
 
 class SpanHead(nn.Module):
-  """Two scores of each token: as the first and the last of the answer."""
+  """A dense layer with two scores per token: first and last of the answer."""
 
   cfg: EncoderConfig
 
@@ -120,7 +124,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application.
 
   Raises:
-    ConfigError: a row leaves no room for the text.
+    ConfigError: a row leaves no room for the longest answer.
   """
   tokenizer, cfg, _, length = setup
   _check_length(options, length, specials=2 + cfg.pair_separators)
@@ -134,7 +138,8 @@ def make_application(setup: Setup, options: Options) -> Application:
   def logits(params, batch, key, train):
     """Returns the start and the end scores, [B, L] each."""
     x = masked_lm.encode(cfg, params, batch, key, train)
-    # No answer depends on the whole row, which a causal [CLS] hasn't read.
+    # The score of "no answer", at [CLS], depends on the whole row, which [CLS]
+    # in a causal encoder hasn't read.
     x = x.at[:, 0].set(sentence_vector(cfg, x, batch["segment_ids"]))
     both = head.apply({"params": params["span_head"]}, x)
     return both[..., 0], both[..., 1]
@@ -241,15 +246,15 @@ def best_spans(
 ) -> Spans:
   """Returns the spans with the largest start + end score, out of all spans.
 
-  run_squad.py compares the pairs of the 20 best starts and ends of a row only,
-  and can miss a good span whose ends are not among them.
+  run_squad.py compares only pairs of a row's 20 best starts and ends, and so
+  can miss a good span whose ends are not among them.
 
   Args:
     start, end: [B, L] scores of each position.
-    context: [B, 2]; an answer lies in it.
-    kept: [B, 2]; an answer begins in it.
-    max_length: positions of the longest span.
-    count: the most to return.
+    context: [B, 2], the positions (end exclusive) that an answer lies in.
+    kept: [B, 2], those that an answer begins in.
+    max_length: the largest number of positions in a span.
+    count: the largest number of spans to return.
   """
   B, L = start.shape
   W = min(max_length, L)
@@ -293,8 +298,8 @@ def _predict_one(
 ) -> Prediction:
   """Returns the prediction from the outputs of an example's rows."""
   best = _n_best(example.context, offsets, outputs, options.n_best)
-  # Windows without the answer score "no answer" high, rightly: the window in
-  # which it is least likely decides.
+  # Windows that don't contain the answer rightly score "no answer" high, so the
+  # window in which it is least likely decides.
   null = float(np.min(outputs["null"]))
   odds = null - (best[0]["score"] if best else MASKED)
   if options.allow_impossible or not best:
@@ -337,7 +342,7 @@ def _n_best(
 def _non_null(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> tuple[dict[str, str], dict[str, float]]:
-  """Returns the best answer that is not empty, and null_odds, by id."""
+  """Returns the best non-empty answers and the null_odds, both by id."""
   answers = {
     e.id: next((n["answer"] for n in p["nbest"] if n["answer"]), "")
     for e, p in zip(examples, predictions, strict=True)

@@ -1,8 +1,8 @@
 """Encoder rows of questions on texts: [CLS] question [SEP] text window [SEP].
 
 A text is tokenized once, however many questions it has. A text that is longer
-than a row is cut into windows (data/labelled/windows.py) that overlap by so
-much that every answer is whole in one.
+than a row is cut into windows (data/labelled/windows.py) with enough overlap
+for every answer to be whole in one of them.
 """
 
 import functools
@@ -17,7 +17,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.finetune.contract import Rows
 from maskedlm.finetune.question_answering.squad import Example
 
-_CACHED = 1 << 15  # Texts whose tokens are cached, 3 KB each.
+_CACHED = 1 << 15  # Number of texts whose tokens are cached, 3 KB each.
 
 
 class TokenizedText(NamedTuple):
@@ -28,7 +28,7 @@ class TokenizedText(NamedTuple):
 
 
 def cached_encoder(tokenizer: Tokenizer) -> Callable[[str], TokenizedText]:
-  """Returns the function from a text to its tokens, with a cache."""
+  """Returns a cached function from a text to its tokens."""
 
   @functools.lru_cache(maxsize=_CACHED)
   def encode(text: str) -> TokenizedText:
@@ -52,20 +52,21 @@ def make_rows(
 ) -> Rows:
   """Returns a row for each window of each example's text.
 
-  Rows.values, where places are tokens of the row and ends are exclusive:
-    context [n, 2]: the places of the window.
-    kept [n, 2]: those of them that have most context here (answer_windows). An
-      answer may begin only there, so each begins in exactly one row.
-    first [n]: the token of the text that the window begins with.
-    start, end [n]: first and last place of the first gold answer; 0, [CLS], if
-      the window doesn't contain it or there is none.
-  Rows.notes of labelled examples reports how many questions were cut, where the
-  stride was reduced, and how many answers are in no window.
+  Rows.values has int32 arrays; places are indices of tokens in the row:
+    context [n, 2]: the first place of the window and the one after the last.
+    kept [n, 2]: likewise, the places with most context in this window, at which
+      an answer may begin (answer_windows). Each token of the text is kept in
+      exactly one row.
+    first [n]: the index of the window's first token in the text.
+    start, end [n]: first and last place (inclusive) of the first gold answer;
+      0, [CLS], if the window doesn't contain it or there is none.
+  For labelled examples, Rows.notes reports how many questions were cut, where
+  the stride was reduced, and how many answers are in no window.
 
   Args:
     examples: the questions.
     tokenizer: encodes questions and supplies the specials.
-    encode: text -> its tokens.
+    encode: text -> tokens, from cached_encoder.
     length: L, the largest number of tokens in a row.
     max_query: the largest number of tokens of a question.
     stride: tokens from one window to the next, if the longest answer fits into
@@ -143,9 +144,12 @@ def make_rows(
 def answer_characters(
   text: str, offsets: np.ndarray, start: int, end: int
 ) -> tuple[int, int]:
-  """Returns where tokens start to end (inclusive) are in the text, trimmed."""
+  """Returns the characters (begin, end) of tokens start to end, trimmed.
+
+  `end` is inclusive. `offsets` are [n, 2], as in TokenizedText.
+  """
   begin, stop = int(offsets[start, 0]), int(offsets[end, 1])
-  # Tokens may consist of whitespace, also several in a row.
+  # Several tokens in a row may consist of whitespace.
   stop = begin + len(text[begin:stop].rstrip())
   return stop - len(text[begin:stop].lstrip()), stop
 
@@ -160,7 +164,7 @@ def answer_tokens(
   (inside,) = np.nonzero(
     (offsets[:, 0] < begin + len(text)) & (offsets[:, 1] > begin)
   )
-  # None overlaps it if the tokenizer drops all of its characters.
+  # No token overlaps it if the tokenizer drops all of its characters.
   return (int(inside[0]), int(inside[-1])) if len(inside) else None
 
 
@@ -173,7 +177,7 @@ def _stride(capacity: int, stride: int, longest: int) -> int:
 def answer_windows(
   count: int, capacity: int, stride: int, longest: int
 ) -> list[windows.Window]:
-  """Cuts windows such that an answer is whole in that of its first token.
+  """Returns windows; an answer is whole in the one that keeps its first token.
 
   This holds for answers of at most `longest` tokens, if a window can hold them.
   """
@@ -181,7 +185,7 @@ def answer_windows(
   used = _stride(capacity, stride, longest)
   found = windows.cut_windows(sizes, capacity, stride=used)
   bounds = [
-    # From here on an answer may not fit.
+    # From here on, an answer may extend beyond the window.
     max(min(window.keep_end, window.end - longest + 1), after.begin)
     for window, after in itertools.pairwise(found)
   ]

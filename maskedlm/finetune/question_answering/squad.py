@@ -30,7 +30,7 @@ class Example(NamedTuple):
   question: str
   context: str
   id: str = ""
-  # The annotators' answers, () if there is none; None = unknown.
+  # The annotators' answers; () = the question has none, None = unknown.
   answers: tuple[GoldAnswer, ...] | None = None
   where: str = ""  # FILE: question ID.
 
@@ -41,16 +41,16 @@ def read_questions(
   """Reads the questions of a SQuAD file, or of "tfds:squad/v1.1:train".
 
   Args:
-    source: the file. If no question has "answers" they are unknown: such a file
-      can only be predicted.
+    source: the file. If no question has "answers", they are unknown, and the
+      file is only good for prediction.
     allow_impossible: whether a question may have no answer (2.0).
-    fix_offsets: move answers that are not at their offset to the nearest place
-      that has them; their number is logged.
+    fix_offsets: whether to move answers that are not at their offset to the
+      nearest place that has them; their number is logged.
 
   Raises:
     DataError: the file is missing, empty or not JSON; a field is missing or has
-      the wrong type; an answer is not at its offset; a question has no answer
-      though that is not allowed.
+      the wrong type; an answer is not at its offset; a question has no answer,
+      but allow_impossible is False.
   """
   if source.startswith(tfds_tables.PREFIX):
     found = _from_tfds(source)
@@ -79,12 +79,13 @@ def read_questions(
 
 
 def parse_question(line: str) -> Example:
-  """Parses a line of predict's input: {"question", "context"}, optionally "id".
+  """Parses a line of predict's input.
 
-  Or the question, a tab and the text.
+  It is JSON with "question", "context" and optionally "id", or the question, a
+  tab and the context.
 
   Raises:
-    DataError: neither.
+    DataError: the line has neither form.
   """
   such_as = (
     '{"question": "...", "context": "..."}, or both in a line with a tab '
@@ -108,10 +109,10 @@ def parse_question(line: str) -> Example:
 
 
 def gold_answers(examples: Sequence[Example]) -> dict[str, list[str]]:
-  """Returns the gold answers of each question, as metrics.py takes them.
+  """Returns {id: gold answers}, for metrics.py.
 
   Raises:
-    DataError: they are unknown.
+    DataError: the answers of a question are unknown.
   """
   answers = gold_labels(
     examples, "answers", '[{"text": ..., "answer_start": ...}]'
@@ -135,7 +136,7 @@ def format_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
 
 
 def format_n_best(predictions: Sequence[Prediction]) -> dict[str, str]:
-  """Returns nbest_predictions.json, which is larger than the other files."""
+  """Returns {"nbest_predictions.json": JSON}, larger than the other files."""
   table = {
     p["id"]: [
       {"text": found["answer"], "probability": found["score"]}
@@ -155,7 +156,7 @@ def _json(table: Mapping[str, Any]) -> str:
 
 
 def _from_file(path: str) -> Iterator[tuple[Example, bool]]:
-  """Yields (example, whether it is marked impossible), unchecked."""
+  """Yields pairs (example, whether it is marked impossible), unchecked."""
   for i, article in enumerate(_field(_load(path), "data", list, path)):
     place = f"{path}: data[{i}]"
     for j, paragraph in enumerate(_field(article, "paragraphs", list, place)):
@@ -224,7 +225,7 @@ def _example(
 
 
 def _field(value: Any, name: str, kind: type, where: str) -> Any:
-  """Returns value[name], which must have that type."""
+  """Returns value[name]; raises DataError unless it is of type `kind`."""
   names = {str: "a string", int: "a whole number", list: "a list"}
   if not isinstance(value, Mapping):
     raise DataError(
@@ -284,7 +285,11 @@ def _check_labelled(examples: Sequence[Example]) -> None:
 def _placed(
   answer: GoldAnswer, example: Example, fix_offsets: bool
 ) -> GoldAnswer:
-  """Returns the answer, which must be at its offset, or is moved there."""
+  """Returns the answer, moved to its text's nearest place if fix_offsets.
+
+  Raises:
+    DataError: the answer is empty or not at its offset.
+  """
   text, start = answer
   if not text:
     raise DataError(

@@ -1,15 +1,15 @@
 """Relations: how two marked parts of a text are related.
 
 Span relation classification (Jurafsky & Martin, section 11.5.2), on the data of
-SemEval-2010 task 8 (semeval.py). The model sees which parts are meant in one of
-these ways (`task.pair`, PAIRS below):
+SemEval-2010 task 8 (semeval.py). There are three ways to show the two parts to
+the model (`task.pair`, PAIRS below):
 
-  markers        <e1> child </e1> ... <e2> cradle </e2>; FFN(z_CLS), as the
-                 classifier of SpanBERT's TACRED (arXiv:1907.10529)
+  markers        <e1> child </e1> ... <e2> cradle </e2>; FFN(z_CLS), as in
+                 SpanBERT's classifier for TACRED (arXiv:1907.10529)
   markers_start  the same text; FFN([z_<e1>; z_<e2>]), Baldini Soares et al.
                  2019 (arXiv:1906.03158)
-  spans          the text as it is; FFN([g_1; g_2; z_CLS]), g the mean of the
-                 tokens of each (11.21)
+  spans          the text as it is; FFN([g_1; g_2; z_CLS]), where g is the mean
+                 of a part's tokens (11.21)
 """
 
 import dataclasses
@@ -66,12 +66,11 @@ class Options:
 def parse_line(line: str) -> Example:
   """Returns the example in a line: a text with <e1>...</e1> and <e2>...</e2>.
 
-  Or a JSON object {"text": such a text}, or {"text", "e1", "e1_offset", "e2",
-  "e2_offset"} without tags, with offsets in characters.
+  The line may also be a JSON object: {"text": such a text}, or {"text", "e1",
+  "e1_offset", "e2", "e2_offset"} without tags, with offsets in characters.
 
   Raises:
-    DataError: it is no such object, a tag is missing, or an entity is not at
-      its offset.
+    DataError: a field or a tag is missing, or an entity is not at its offset.
   """
   where = f"input {line[:40]!r}"
   if not line.startswith("{"):
@@ -101,11 +100,11 @@ def parse_line(line: str) -> Example:
 def describe_labels(
   examples: Sequence[Example], options: Options
 ) -> dict[str, list[str]]:
-  """Returns {"labels": those of the training set, Other first}.
+  """Returns {"labels": relations of the training set, task.other first}.
 
   Raises:
     DataError: an example has no relation, or all have the same one.
-    ConfigError: task.other is one of the relations except for its case.
+    ConfigError: task.other differs from a relation only in its case.
   """
   relations = _gold_labels(examples)
   require_two_labels(examples, relations, "relation")
@@ -114,7 +113,11 @@ def describe_labels(
 
 
 def _check_other(relations: Sequence[str], other: str) -> None:
-  """Checks task.other: if misspelt, the real one would be counted in f1."""
+  """Checks task.other, as f1 would count a relation whose name is misspelt.
+
+  Raises:
+    ConfigError: it differs from a relation only in its case.
+  """
   names = sorted(set(map(semeval.strip_direction, relations)))
   if not other or other in names:
     return
@@ -154,7 +157,7 @@ def _flat(x):
 class Pair(NamedTuple):
   """A way of marking the two entities."""
 
-  marked: bool  # By markers in the text.
+  marked: bool  # Whether markers are inserted into the text.
   # (cfg, hidden [B, L, D], batch) -> [B, vectors * D], the FFN's input.
   gather: Callable[[EncoderConfig, Array, Batch], Array]
   vectors: int
@@ -171,8 +174,8 @@ def make_application(setup: Setup, options: Options) -> Application:
   """Returns the Application.
 
   Raises:
-    ConfigError: the tokenizer has no tokens for markers, or they don't leave
-      room in a row.
+    ConfigError: the tokenizer has no distinct tokens for markers, or they leave
+      no room in a row.
   """
   tokenizer, cfg, label_info, length = setup
   pair, labels = PAIRS[options.pair], tuple(label_info["labels"])
@@ -215,7 +218,7 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 
 def _gold_labels(examples: Sequence[Example]) -> list[str]:
-  """Returns the relations; raises DataError if there is none."""
+  """Returns the relations; raises DataError if an example has none."""
   return gold_labels(
     examples,
     "relation",
@@ -285,7 +288,7 @@ TASK = FinetuneTask(
   export_predictions=lambda predictions, options: export_predictions(
     predictions
   ),
-  split_key=lambda example: example.text,  # It may occur with several pairs.
+  split_key=lambda example: example.text,  # A text may have several pairs.
   demo_lines=(
     "The <e1>child</e1> was carefully wrapped into the <e2>cradle</e2>.",
   ),

@@ -29,7 +29,7 @@ def make_markers(tokenizer: Tokenizer) -> tuple[Markers, Markers]:
   else <e1>, </e1>, <e2> and </e2> spelt with ordinary tokens.
 
   Raises:
-    ConfigError: the tokenizer spells some of them the same.
+    ConfigError: two of the four have the same tokens.
   """
   unused = [
     (int(match.group(1)), index)
@@ -52,21 +52,21 @@ def make_markers(tokenizer: Tokenizer) -> tuple[Markers, Markers]:
 def insert_markers(
   piece: mentions.TokenizedMentions, markers: Sequence[Markers]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-  """Puts a pair of markers around each of a text's mentions, or none.
+  """Puts a pair of markers around each of M mentions; without markers, nothing.
 
   Returns:
-    (ids [n], starts [M], spans [M, 2]): the tokens with the markers; where each
-    begin marker (without markers, each mention) is; and where the mentions are
-    now.
+    (ids [n], starts [M], spans [M, 2]), int32: the tokens with the markers, the
+    index of each begin marker (without markers, of each mention), and the first
+    and last token of each mention.
   """
   if not markers:
     return piece.ids, piece.spans[:, 0], piece.spans
-  insertions = []  # (place, order among those of one place, mention, ids)
+  insertions = []  # (place, order within that place, mention, ids)
   for i, ((first, last), marker) in enumerate(
     zip(piece.spans.tolist(), markers, strict=True)
   ):
-    # Ends come before begins. Of two that begin or end together the longer one
-    # is outside; of equal ones, the first.
+    # Ends come before begins. Of two mentions that begin or end together, the
+    # longer one is outside; of equal ones, the first.
     insertions.append((first, (1, -last, i), i, marker.begin))
     insertions.append((last + 1, (0, -first, -i), i, marker.end))
   insertions.sort(key=lambda x: x[:2])
@@ -97,16 +97,16 @@ def make_rows(
   Args:
     examples: the sentences.
     tokenizer: the encoder's.
-    labels: those of the training set, by id.
-    markers: of e1 and of e2; () for none.
+    labels: the training set's relations, by id.
+    markers: for e1 and for e2; () for none.
     length: L, the largest number of tokens. Longer sentences are cut around the
       entities.
 
   Returns:
-    Rows with the values starts [n, 2], where the markers of e1 and e2 begin
-    (without markers, the entities), spans [n, 2, 2], first and last token of
-    each, and labels [n], UNSEEN for a relation that is not among `labels`,
-    which Rows.notes reports.
+    Rows with int32 values: starts [n, 2], the index of the markers before e1
+    and e2 (without markers, of the entities); spans [n, 2, 2], the first and
+    last token of each; labels [n], UNSEEN for a relation that is not among
+    `labels`, which Rows.notes reports.
   """
   capacity = length - 2 - sum(len(ids) for both in markers for ids in both)
   marked, truncated = [], 0

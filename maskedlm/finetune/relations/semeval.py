@@ -1,7 +1,7 @@
 """SemEval-2010 task 8: its files, its official metric and its output format.
 
 Hendrickx et al. 2010 (https://aclanthology.org/S10-1006): how are two nominals
-of a sentence related? Nine relations, each with a direction, or Other.
+of a sentence related? By one of nine relations, in either direction, or Other.
 
   1 <TAB> "The <e1>child</e1> was wrapped and bound into the <e2>cradle</e2>."
   Other
@@ -39,13 +39,13 @@ class Example(NamedTuple):
 def read_sentences(path: str | pathlib.Path) -> list[Example]:
   """Reads the sentences of a file in the task's format.
 
-  A sentence's line is followed by its relation's; blank lines and those that
-  begin with "Comment" are skipped. In a file without relations, as the test set
-  was distributed, they are None.
+  The line after a sentence has its relation; blank lines and lines that begin
+  with "Comment" are skipped. In a file without relations, like the test set as
+  it was distributed, they are None.
 
   Raises:
-    DataError: the file is missing, empty or not UTF-8; a line is none of these;
-      a sentence lacks an entity, or a relation though others have one.
+    DataError: the file is missing, empty or not UTF-8; a line is malformed; a
+      sentence lacks an entity, or a relation although others have one.
   """
   examples: list[Example] = []
   expects_relation = False
@@ -71,11 +71,11 @@ def read_sentences(path: str | pathlib.Path) -> list[Example]:
 
 
 def parse_entity_tags(text: str, *, where: str) -> tuple[str, Mention, Mention]:
-  """Returns (text, e1, e2) of a text with <e1>...</e1> and <e2>...</e2> in it.
+  """Returns (text without tags, e1, e2), given <e1>...</e1> and <e2>...</e2>.
 
   Raises:
-    DataError: a tag is missing, repeated, or closed before it is opened, or an
-      entity is empty.
+    DataError: a tag is missing or repeated, or an entity is empty or closed
+      before it is opened.
   """
   plain, begin, places = "", 0, {}
   for match in _TAG.finditer(text):
@@ -112,10 +112,10 @@ def strip_direction(relation: str) -> str:
 
 
 def directed_labels(relations: Sequence[str], *, other: str) -> list[str]:
-  """Returns the labels of these relations: `other` first, then sorted.
+  """Returns the labels for these relations: `other` first, the rest sorted.
 
-  A relation that occurs in one direction gets both: the task has a single
-  example of Entity-Destination(e2,e1).
+  A relation that occurs in one direction gets labels for both: the task's
+  training set has a single Entity-Destination(e2,e1).
   """
   labels = set(relations)
   for relation in relations:
@@ -129,10 +129,10 @@ def directed_labels(relations: Sequence[str], *, other: str) -> list[str]:
 
 
 class RelationCounts(NamedTuple):
-  """Numbers of examples of one relation, in both directions."""
+  """Numbers of examples of a relation, both directions together."""
 
-  correct: int  # Relation and direction.
-  reversed: int  # The relation only; its direction is wrong.
+  correct: int  # Both relation and direction are correct.
+  reversed: int  # The relation is correct, but not its direction.
   predicted: int  # In either direction.
   gold: int
 
@@ -168,10 +168,10 @@ def evaluate_relations(
 ) -> dict[str, float]:
   """Returns the official scores, as fractions.
 
-  f1 is the official one: the mean of the relations' F1, other excluded, where a
-  correct relation in the wrong direction counts as wrong ("(9+1)-way evaluation
-  taking directionality into account" of semeval2010_task8_scorer-v1.2.pl).
-  precision and recall are means, too; micro_f1 counts all relations together;
+  f1 is the mean of the relations' F1, other excluded, where a correct relation
+  in the wrong direction counts as wrong ("(9+1)-way evaluation taking
+  directionality into account" of semeval2010_task8_scorer-v1.2.pl). precision
+  and recall are means as well; micro_f1 counts all relations together;
   undirected_f1 is f1 without directions; accuracy is over all labels.
   """
   counts = list(count_relations(gold, predicted, other=other).values())
@@ -208,7 +208,7 @@ def format_report(gold: Sequence[str], predicted: Sequence[str]) -> str:
 
 
 def format_answers(ids: Sequence[str], relations: Sequence[str]) -> str:
-  """Returns the official format: a line `id<TAB>relation` for each sentence."""
+  """Returns the scorer's input: a line `id<TAB>relation` for each sentence."""
   return "".join(f"{i}\t{r}\n" for i, r in zip(ids, relations, strict=True))
 
 

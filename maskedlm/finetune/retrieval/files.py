@@ -1,7 +1,7 @@
 """Reads retrieval data: a query, its right passage, and wrong ones.
 
-Sources are tables with named columns (data/labelled/tables.py), or SQuAD files:
-a question's passage is the paragraph that answers it.
+Sources are tables with named columns (data/labelled/tables.py), or SQuAD files,
+in which a question's passage is the paragraph that answers it.
 """
 
 import json
@@ -15,7 +15,7 @@ from maskedlm.data.labelled import tables, tfds_tables
 from maskedlm.data.tokenizers.training import replace_surrogates
 from maskedlm.finetune.question_answering import squad
 
-# Names of such columns on the Hugging Face Hub; the first present counts.
+# Usual names of columns on the Hugging Face Hub; the first one present is used.
 QUERY_COLUMNS = ("query", "question", "anchor")
 PASSAGE_COLUMNS = (
   "passage",
@@ -31,9 +31,9 @@ NEGATIVE_COLUMN = re.compile(r"(hard_?)?neg(ative)?s?(_?\d+)?")
 class Example(NamedTuple):
   """A query, and passages that may answer it."""
 
-  query: str  # "": the passages are only there to be searched.
+  query: str  # "" if the passages are only to be searched.
   passages: tuple[str, ...]  # At least one.
-  is_gold: bool = True  # The first passage is the right one, the others wrong.
+  is_gold: bool = True  # Whether the first passage is right, and others wrong.
   where: str = ""  # FILE:LINE.
 
 
@@ -48,12 +48,12 @@ def read_examples(
 
   In .jsonl and .parquet a column may hold a list: of right passages, each of
   which makes an example, or of wrong ones, in columns that match
-  NEGATIVE_COLUMN. Blank passages are skipped; a query may be blank. Questions
-  that have no answer are left out.
+  NEGATIVE_COLUMN. Blank passages are skipped; a query may be blank. SQuAD's
+  questions without an answer are left out.
 
   Args:
     source: the file.
-    query, passage: names of columns; the first that a row has counts.
+    query, passage: names of columns; the first one that a row has is used.
     header: names of all columns, for a table without a header line.
 
   Raises:
@@ -78,12 +78,12 @@ def read_examples(
 
 
 def parse_line(line: str) -> Example:
-  """Parses a line of predict's input: the query and passages, between tabs.
+  """Parses a line of predict's input: query and passages, separated by tabs.
 
-  Or {"query": "...", "passages": ["...", ...]}.
+  The line may also be {"query": "...", "passages": ["...", ...]}.
 
   Raises:
-    DataError: neither.
+    DataError: the query or the passages are missing.
   """
   expected = (
     "expected the query and at least one passage, with tabs between them, or "
@@ -120,7 +120,7 @@ def _examples(
 
 
 def _texts(record: tables.Record, value: str) -> list[str]:
-  """Returns the texts of a field, which is one text or a list."""
+  """Returns the texts in a field, which has one text or a list."""
   found: list | None = None
   if pathlib.Path(record.path).suffix.lower() in tables.OBJECTS:
     found = _list(value)
@@ -133,7 +133,7 @@ def _texts(record: tables.Record, value: str) -> list[str]:
 
 
 def _list(text: str) -> list | None:
-  """Returns the list that this JSON text is, else None."""
+  """Returns the list in this JSON text; None if it is not a list."""
   try:
     found = json.loads(text)
   except ValueError:

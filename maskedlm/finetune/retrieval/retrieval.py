@@ -1,15 +1,15 @@
 """Retrieval: finds the passages that answer a query, by one vector per text.
 
-One encoder reads both. The vector of a text is the mean of its tokens' or that
-of [CLS], scaled to length 1 (Reimers & Gurevych 2019, arXiv:1908.10084). It
-learns to distinguish a query's passage from all others in the batch, and from
-hard negatives if there are any (Karpukhin et al. 2020, arXiv:2004.04906,
-section 3.2):
+One encoder reads queries and passages. The vector of a text is the mean of its
+tokens' vectors or the vector of [CLS], scaled to length 1 (Reimers & Gurevych
+2019, arXiv:1908.10084). Training distinguishes a query's passage from all
+others in the batch, and from hard negatives if there are any (Karpukhin et al.
+2020, arXiv:2004.04906, section 3.2):
 
   -log softmax_j(cos(q_i, p_j) / temperature)[i]
 
-B examples, C texts each: the query and K passages, the first of them correct.
-Files are read by files.py.
+Dimensions: B examples, C texts in each: a query and K passages, the first of
+which is correct. Files are read by files.py.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ from maskedlm.modeling.heads import ROW_POOLS
 # marks examples without a query, whose passages are only searched.
 NONE = -1
 CUTOFFS = (1, 2, 5, 10, 20, 50, 100)  # Rows of the table ranks.tsv.
-BLOCK = 256  # Queries that are compared with all passages at once.
+BLOCK = 256  # Queries compared with all passages at a time.
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +72,11 @@ class Options:
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the examples of a file: see files.read_examples."""
+  """Returns the examples of a file.
+
+  Raises:
+    DataError: see files.read_examples.
+  """
   return files.read_examples(
     source,
     query=(options.query,) if options.query else files.QUERY_COLUMNS,
@@ -97,9 +101,8 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def sentence_pooling(options: Options) -> dict[str, Any]:
-  """Returns how `embed` and exports make the vector of a text: as trained."""
-  # The names that encode_query and encode_document in sentence-transformers
-  # use.
+  """Returns the fields of SentencePooling with which texts are trained."""
+  # Names used by encode_query and encode_document in sentence-transformers.
   prompts = {"query": options.query_prefix, "document": options.passage_prefix}
   prompts = {name: text for name, text in prompts.items() if text}
   return {"pool": options.pool, "normalize": True, "prompts": prompts}
@@ -155,17 +158,17 @@ def cosine_scores(x, batch: Batch):
   """Returns the cosines [B, B * K] of each query with every passage.
 
   The correct passage of query i is at i * K. Passages that don't count as wrong
-  get -1e9: the same passage again, another one that the data has for the same
+  get -1e9: copies of the correct passage, other correct passages of the same
   query, and missing ones.
 
   Args:
-    x: [B, C, D] float32, vectors of length 1 of the queries and their K = C - 1
-      passages.
+    x: float32 [B, C, D], the vectors, of length 1, of the queries and their
+      K = C - 1 passages.
     batch: query_ids [B], passage_ids [B, K], example_weights [B].
   """
   ids, queries = batch["passage_ids"], batch["query_ids"]
   B, K = ids.shape
-  # The default bfloat16 matmul on TPUs would be off by 0.004 / temperature.
+  # TPUs' default bfloat16 matmul would cause errors of 0.004 / temperature.
   cosines = jnp.einsum("BD,NKD->BNK", x[:, 0], x[:, 1:], precision="highest")
   is_own = jnp.eye(B, dtype=bool)[..., None] & (jnp.arange(K) == 0)
   is_there = (ids != NONE) & (batch["example_weights"] > 0)[:, None]
@@ -183,10 +186,11 @@ def make_rows(
   query_prefix: str = "",
   passage_prefix: str = "",
 ) -> Rows:
-  """Returns a row of C sequences [CLS] text [SEP] for each example.
+  """Returns a row of C sequences [CLS] text [SEP] for each of n examples.
 
-  Examples with fewer passages get empty ones with the id NONE. Within one call,
-  equal texts have equal ids.
+  Rows.values has query_ids [n] and passage_ids [n, K]. Examples with fewer than
+  K passages get empty ones with the id NONE. Within a call, equal texts have
+  equal ids.
   """
   K = max(len(example.passages) for example in examples)
   ids: dict[str, int] = {}
@@ -203,7 +207,7 @@ def make_rows(
       for text_ids in tokenizer.encode_batch([prefix + text for text in texts])
     ]
 
-  # Each text once, and last, at NONE, the empty text.
+  # Each text once; the empty text is the last, at index NONE.
   of_passages = encode(passage_prefix, [*ids, ""])
   of_queries = encode(query_prefix, [*list(queries)[1:], ""])
   rows = [
@@ -222,7 +226,7 @@ def make_rows(
 def _notes(
   examples: Sequence[Example], queries: int, passages: int
 ) -> tuple[str, ...]:
-  """Returns the number of queries and passages that a rank is among."""
+  """Returns Rows.notes: the number of different queries and passages."""
   if not all(example.is_gold for example in examples):
     return ()
   return (f"{queries:,} different queries, {passages:,} different passages",)
@@ -234,9 +238,9 @@ def decode_ranks(
   """Returns the best passage, its cosine, and those of the example's passages.
 
   For examples from a file, the best is chosen from all passages of the file,
-  and rank, from 1, is that of the correct passage among them. Other correct
-  passages of the same query are left out; of equal cosines, the correct one's
-  rank is the last. Without a query, rank is None.
+  and rank, from 1, is that of the correct passage among them, where other
+  correct passages of the same query are left out and ties count against the
+  correct one. Without a query, rank is None.
   """
   if not examples:
     return []
@@ -274,7 +278,13 @@ def decode_ranks(
 def _prediction(
   texts: Sequence[str], cosines: np.ndarray, own: np.ndarray
 ) -> Prediction:
-  """Returns the best text; `own` are the cosines of the example's passages."""
+  """Returns a prediction with the best text and its cosine.
+
+  Args:
+    texts: n passages.
+    cosines: [n], the query's cosines with them.
+    own: [k], its cosines with the example's passages.
+  """
   best = int(np.argmax(cosines))
   return {
     "passage": texts[best],
@@ -286,7 +296,11 @@ def _prediction(
 def evaluate_ranks(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, float]:
-  """Returns the mean of 1 / rank (0 beyond 10), and shares of ranks up to k."""
+  """Returns mrr@10, the mean of 1 / rank (0 beyond 10), recall@1 and recall@10.
+
+  Raises:
+    DataError: a correct passage is unknown, or no example has a query.
+  """
   _check_gold(examples)
   ranks = _ranks(predictions)
   return {
@@ -302,7 +316,7 @@ def _ranks(predictions: Sequence[Prediction]) -> np.ndarray:
 
 
 def _check_gold(examples: Sequence[Example]) -> None:
-  """Raises DataError if a correct passage is unknown, or no query is given."""
+  """Raises DataError if a correct passage is unknown, or there is no query."""
   for example in examples:
     if not example.is_gold:
       raise DataError(

@@ -1,9 +1,9 @@
-"""Decodes scored spans: which ones to keep, and the threshold for it.
+"""Selects compatible scored spans above a threshold, and calibrates it.
 
 A span's margin is the log-odds of its best label against NULL. Above 0, that
 label is the argmax; a calibrated threshold instead of 0 trades recall for
 precision (Jurafsky & Martin, section 11.5.2). The spans of a sentence are
-taken greedily by descending margin, each that is compatible with those before.
+chosen greedily by descending margin, if compatible with those already chosen.
 """
 
 import math
@@ -20,18 +20,18 @@ class Candidate(NamedTuple):
 
   margin: float
   span: Entity
-  probability: float  # Of its label.
+  probability: float  # The probability of its label.
 
 
 def row_candidates(
   of_row: Mapping[str, np.ndarray], labels: Sequence[str], first_word: int
 ) -> list[Candidate]:
-  """Returns the candidates of a row, placed in the sentence it is part of.
+  """Returns the candidates of a row, as spans of the sentence it is part of.
 
   Args:
-    of_row: margins [W] (-inf where there is no span), labels, begins, widths
-      and probabilities, where begins are words of the row.
-    labels: by id.
+    of_row: margins (-inf where there is no span), labels, begins (words of the
+      row), widths and probabilities, [W] each.
+    labels: the names of labels, by id.
     first_word: the row's first word, as an index in the sentence.
   """
   return [
@@ -49,7 +49,7 @@ def row_candidates(
 
 
 def without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
-  """Returns those that share no word with a better one, the best first."""
+  """Returns candidates chosen so that no two share a word, the best first."""
   taken, chosen = 0, []  # One bit per word.
   for candidate in _ranked(candidates):
     _, begin, end = candidate.span
@@ -61,7 +61,7 @@ def without_overlaps(candidates: Iterable[Candidate]) -> list[Candidate]:
 
 
 def without_crossings(candidates: Iterable[Candidate]) -> list[Candidate]:
-  """Returns those that cross no better one, the best first.
+  """Returns candidates chosen so that no two cross, the best first.
 
   Each lies within, around or outside every other, and no two have the same
   words.
@@ -88,7 +88,7 @@ def without_crossings(candidates: Iterable[Candidate]) -> list[Candidate]:
 def select_above(
   chosen: Iterable[Candidate], threshold: float
 ) -> list[Candidate]:
-  """Returns those above the threshold in text order, outer ones first."""
+  """Returns candidates above the threshold in text order, outer ones first."""
   kept = [c for c in chosen if c.margin > threshold]
   return sorted(kept, key=lambda c: (c.span.begin, -c.span.end))
 
@@ -96,18 +96,18 @@ def select_above(
 def calibrate_threshold(
   chosen: Sequence[Sequence[Candidate]], gold: Sequence[Sequence[Entity]]
 ) -> tuple[float, float]:
-  """Returns the threshold of the highest F1, and that F1.
+  """Returns the threshold with the highest F1, and that F1.
 
-  As spans are taken by descending margin, those above a threshold are the same
-  whether it is applied before or after: one pass finds the best.
+  As spans are chosen by descending margin, a threshold gives the same spans
+  whether it is applied before or after choosing, so one pass finds the best.
 
   Args:
     chosen: the candidates of each sentence, without a threshold.
     gold: the entities of each sentence.
 
   Returns:
-    A threshold midway between two margins; among equally good ones that nearest
-    to 0, the argmax, and 0 itself if nothing is correct.
+    (threshold, F1). The threshold is midway between two margins; of equally
+    good ones, the one nearest to 0; 0 if no candidate is correct.
   """
   margins = np.array([c.margin for candidates in chosen for c in candidates])
   is_correct = np.array(
@@ -127,7 +127,7 @@ def calibrate_threshold(
   after = np.append(margins[1:], margins[-1] - 1.0)
   f1[margins == after] = 0  # No threshold lies between equal margins.
   thresholds = (margins + after) / 2
-  # Selecting nothing is never best here, as something is correct.
+  # Selecting nothing is never best here, as some candidate is correct.
   best = np.flatnonzero(f1 == f1.max())
   pick = best[np.argmin(np.abs(thresholds[best]))]
   return float(thresholds[pick]), float(f1[pick])

@@ -1,7 +1,7 @@
 """Files of labelled spans: one BIO column, or several as layers.
 
-LitBank's format (Bamman et al. 2019, that of meizhiju/layered-bilstm-crf) has
-a word per line, followed by a column for each layer of entities, inner ones
+LitBank's format (Bamman et al. 2019; also that of meizhiju/layered-bilstm-crf)
+has a word per line, followed by a column for each layer of entities, inner ones
 further right:
 
   the	B-FAC	O
@@ -24,7 +24,7 @@ class LabelledSentence(NamedTuple):
   """Words and their labelled spans."""
 
   words: tuple[str, ...]
-  # Outer layers first; None if the file has no such column.
+  # Outer layers first; None if the file has no column of tags.
   spans: tuple[bio.Entity, ...] | None
   lines: tuple[int, ...]  # Line numbers of the words.
 
@@ -36,7 +36,7 @@ def read_layers(
   file_scheme: str = "auto",
   repair_bio: bool = False,
 ) -> list[LabelledSentence]:
-  """Reads a file whose columns, but for the words', are layers of BIO, or none.
+  """Reads a file in which every column except the words' is a layer of BIO.
 
   Raises:
     DataError: see read_flat; a line has more or fewer layers than the first.
@@ -69,7 +69,7 @@ def read_flat(
   file_scheme: str = "auto",
   repair_bio: bool = False,
 ) -> list[LabelledSentence]:
-  """Reads the sentences of a CoNLL file with one BIO column, or none.
+  """Reads the sentences of a CoNLL file with at most one BIO column.
 
   Raises:
     DataError: see conll.read_sentences and bio.convert_tags: the file is
@@ -112,7 +112,7 @@ def format_layers(
 
 
 def _layers(spans: Iterable[bio.Entity]) -> list[list[bio.Entity]]:
-  """Puts each span, widest first, in the first layer with its words free."""
+  """Puts each span, widest first, in the first layer that has room for it."""
   layers: list[list[bio.Entity]] = []
   for span in sorted(spans, key=lambda s: (s.begin - s.end, s.begin)):
     for layer in layers:

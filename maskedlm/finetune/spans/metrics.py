@@ -1,6 +1,6 @@
 """Metrics of labelled spans: exact (begin, end, label), over all sentences.
 
-In addition to F1, `evaluate_reach` gives what no decoding could have found.
+`evaluate_reach` measures which gold spans no decoding could have found.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ def evaluate_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
 
 
 def evaluate_inner_spans(gold: Spans, predicted: Spans) -> dict[str, float]:
-  """Returns the same metrics of spans that lie within others: inner_f1, ..."""
+  """Returns evaluate_spans of spans that lie within others: inner_f1, ..."""
   scores = evaluate_spans(
     [inner_spans(s) for s in gold], [inner_spans(s) for s in predicted]
   )
@@ -59,15 +59,15 @@ def evaluate_reach(
 
   Args:
     gold: the spans of each sentence, outer layers first.
-    sizes: tokens of each word of each sentence.
-    labels: those that the model has.
+    sizes: the number of tokens of each word of each sentence.
+    labels: the model's labels.
     max_words: the width of the widest span that is scored.
-    capacity: the largest number of tokens in a row.
+    capacity: the largest number of tokens in a row, without special tokens.
 
   Returns:
-    reachable, and the shares of unknown_label (not in training), too_wide (more
-    than max_words, or than a row holds) and second_label (its words already
-    have another label).
+    Shares of the gold spans: reachable, unknown_label (not in training),
+    too_wide (more than max_words, or than a row holds) and second_label (the
+    same words have another label).
   """
   total = unknown = wide = second = 0
   for spans, word_sizes in zip(gold, sizes, strict=True):

@@ -1,8 +1,8 @@
 """Encoder rows of sentences with labelled spans, each span whole in one row.
 
-A sentence that is longer than a row becomes several. They overlap by so much
-that every span lies whole in one of them, and each span is scored in only one:
-that of its first word.
+A sentence that is longer than a row becomes several rows. They overlap enough
+for every span to be whole in one of them, and each span is scored only in the
+row that keeps its first word.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ class Example(NamedTuple):
   words: tuple[str, ...]
   spans: tuple[Entity, ...] | None = None  # Each once; outer layers first.
   text: str | None = None  # None: the words joined by spaces.
-  offsets: tuple[tuple[int, int], ...] = ()  # Of the words in text.
+  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
   lines: tuple[int, ...] = ()  # Line numbers of the words.
   document: str = ""  # The file's name.
   where: str = ""  # FILE:LINE of the first word.
@@ -44,14 +44,15 @@ def make_rows(
 ) -> Rows:
   """Returns the rows of sentences: [CLS] subwords [SEP], one per window.
 
-  Rows.tokens has more than the usual two; on the last axis are the row's words
-  instead of its tokens, of which there are never fewer, then zeros:
-    word_begins, word_ends: the place of each word's first and last token.
-    word_kept: 1 for the words whose spans are scored in this row.
-    span_labels: [max_words, l], the label of the span of 1 + [i] words from
-      word [j] on; of several, the first. UNSEEN if none of them is known, which
-      Rows.notes reports.
-  Rows.values has first_word, the index in the sentence of the row's first word.
+  Rows.tokens has, in addition to the usual two, arrays whose last axis is the
+  row's words, followed by zeros, as there are never more words than tokens l:
+    word_begins, word_ends [l]: the place of each word's first and last token.
+    word_kept [l]: 1 for the words whose spans are scored in this row.
+    span_labels [max_words, l]: at [i, j], the label of the span of i + 1 words
+      that begins with word j; the first known one of several, else UNSEEN,
+      which Rows.notes reports.
+  Rows.values has first_word [n], the index of the row's first word in its
+  sentence.
   """
   encode_words = word_encoder(tokenizer)
   label_ids = {label: i for i, label in enumerate(labels)}
@@ -113,11 +114,11 @@ def make_rows(
 def _scored_spans(
   example: Example, label_ids: Mapping[str, int], max_words: int
 ) -> list[tuple[int, int, int]]:
-  """Returns (begin, end, label) of each span that can be found."""
+  """Returns (begin, end, label) of each span of at most max_words words."""
   places: dict[tuple[int, int], int] = {}
   for span in example.spans or ():
     place = span.begin, span.end
-    # Of several labels, the first that the model has.
+    # Takes the first of several labels that the model has.
     if places.get(place, unseen_labels.UNSEEN) == unseen_labels.UNSEEN:
       places[place] = label_ids.get(span.type, unseen_labels.UNSEEN)
   return [

@@ -3,8 +3,8 @@
 y_ij = softmax(FFN(spanRep_ij)) for all spans of at most max_span_words words
 (Jurafsky & Martin, section 11.5.2, equations 11.21 to 11.27; the vectors are in
 finetune/common/span_vectors.py). Unlike tags, spans may lie within each other,
-and each is labelled as a whole. With `identify` there is only one label: span
-or not.
+and each is labelled as a whole. With task.identify, the only labels are NULL
+and SPAN.
 """
 
 import dataclasses
@@ -87,7 +87,7 @@ class Options:
 
 
 _ANY_LABEL = "SPAN"
-_SPAN_SHARE = 0.01  # Spans with a label, before training: see _expecting_null.
+_SPAN_SHARE = 0.01  # The initial share of labelled spans; see _expecting_null.
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
@@ -120,7 +120,7 @@ def read_examples(source: str, options: Options) -> list[Example]:
 
 
 def describe_labels(examples: Sequence[Example]) -> dict[str, list[str]]:
-  """Returns {"labels": NULL, then those of the training set, sorted}.
+  """Returns {"labels": NULL, then the training set's labels, sorted}.
 
   Raises:
     DataError: there is no column of tags, or no span.
@@ -208,7 +208,7 @@ def make_application(setup: Setup, options: Options) -> Application:
   def compatible_spans(
     examples: Sequence[Example], rows: Rows, outputs: Outputs
   ) -> list[list[Candidate]]:
-    """Returns the spans of each sentence that are compatible."""
+    """Returns each sentence's compatible spans, before the threshold."""
     found: list[list[Candidate]] = [[] for _ in examples]
     for i, index in enumerate(rows.example):
       of_row = {name: values[i] for name, values in outputs.items()}
@@ -281,10 +281,10 @@ def make_application(setup: Setup, options: Options) -> Application:
 
 
 def _expecting_null(params: Params) -> Params:
-  """Returns fresh parameters with a bias by which most spans are NULL.
+  """Returns fresh parameters with a bias that makes NULL likely.
 
-  Nearly all are; without the bias the first steps would learn nothing else (Lin
-  et al., arXiv:1708.02002, section 4.1).
+  Nearly all spans are NULL, and without the bias the first steps would only
+  learn that (Lin et al., arXiv:1708.02002, section 4.1).
   """
   dense = params["label_dense"]
   odds = (1 - _SPAN_SHARE) / _SPAN_SHARE * (len(dense["bias"]) - 1)
@@ -293,7 +293,7 @@ def _expecting_null(params: Params) -> Params:
 
 
 def _likeliest(margins, labels, probabilities) -> dict[str, Array]:
-  """Returns the W likeliest spans of each row, [B, W], of [widths, B, W]."""
+  """Returns arrays [B, W] of each row's W best spans, given [widths, B, W]."""
   widths, B, W = margins.shape
   margins, labels, probabilities = (
     jnp.moveaxis(x, 0, 2).reshape(B, W * widths)
@@ -312,13 +312,13 @@ def _likeliest(margins, labels, probabilities) -> dict[str, Array]:
 def format_tables(
   examples: Sequence[Example], predictions: Sequence[Prediction]
 ) -> dict[str, str]:
-  """Returns report.txt: by label, by width, and of spans within others."""
+  """Returns report.txt: scores by label, by width and of inner spans."""
   gold = _gold_labels(examples)
   return {"report.txt": metrics.format_report(gold, _predicted(predictions))}
 
 
 def export_predictions(predictions: Sequence[Prediction]) -> dict[str, str]:
-  """Returns a file for `read`: words, and the predicted spans in layers."""
+  """Returns a file for read_examples: words and predicted spans, in layers."""
   words = [prediction["tokens"] for prediction in predictions]
   pairs = zip(words, _predicted(predictions), strict=True)
   return {"predictions.tsv": layered_files.format_layers(pairs)}
@@ -334,7 +334,7 @@ def _identified(
 
 
 def _gold_labels(examples: Sequence[Example]) -> list[tuple[Entity, ...]]:
-  """Returns the spans; raises DataError if there are none."""
+  """Returns the spans; raises DataError for an example without tags."""
   return gold_labels(examples, "spans", "a column of BIO tags")
 
 
@@ -356,7 +356,7 @@ TASK = FinetuneTask(
   export_predictions=lambda predictions, options: export_predictions(
     predictions
   ),
-  split_key=lambda example: example.document,  # A split divides no file.
+  split_key=lambda example: example.document,  # Splits by file.
   overridable=("token_column", "tag_column", "file_scheme", "repair_bio"),
   demo_lines=("The president of Harvard University spoke in New York.",),
 )

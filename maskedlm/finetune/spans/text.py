@@ -12,20 +12,20 @@ def parse_line(line: str) -> Example:
   """Parses a line of text, or JSON with "text" or "tokens", as taggers do.
 
   Raises:
-    DataError: JSON that has neither.
+    DataError: the JSON has neither.
   """
   sentence = text.parse_line(line)
   return Example(sentence.words, text=sentence.text, offsets=sentence.offsets)
 
 
 def span_prediction(example: Example, spans: Sequence[Candidate]) -> Prediction:
-  """Returns the prediction for a sentence, as JSON.
+  """Returns the prediction for a sentence, JSON-able.
 
   Returns:
-    text, tokens and entities: each with type, text, start and end (characters
-    of "text"), words (the first, and the one after the last), score (the
-    probability of the type) and margin (its log-odds against no span). A
-    sentence given as words is joined by spaces.
+    text (given words are joined by spaces), tokens and entities, each with
+    type, text, start and end (characters of "text"), words (the first, and the
+    one after the last), score (the probability of the type) and margin (its
+    log-odds against NULL).
   """
   sentence, offsets = text.sentence_text(example)
   entities = []

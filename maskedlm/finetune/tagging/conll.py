@@ -1,7 +1,7 @@
 """Reads and writes CoNLL files: a word per line, a blank line after a sentence.
 
-Two formats are told apart by their content: columns between tabs or spaces
-(CoNLL-2003 and its many variants), and CoNLL-U
+There are two formats, distinguished by their content: columns separated by tabs
+or spaces (CoNLL-2003 and its many variants), and CoNLL-U
 (universaldependencies.org/format).
 """
 
@@ -25,7 +25,7 @@ _OTHER_ID = re.compile(r"[0-9]+[-.][0-9]+")  # 3-4: a range; 8.1: an empty node.
 class WordLine(NamedTuple):
   """The line of a word."""
 
-  number: int  # From 1.
+  number: int  # The line number, from 1.
   fields: tuple[str, ...]
 
 
@@ -47,11 +47,11 @@ def read_sentences(
   """Reads the sentences of a file of either format.
 
   Args:
-    path: a file named .conllu, or whose first word's line has CoNLL-U's form
-      (10 columns between tabs, the first a number), is read as CoNLL-U.
+    path: the file; read as CoNLL-U if it is named .conllu, or if its first
+      word's line has 10 columns separated by tabs, the first a number.
     token_column, tag_column: for other formats, from 0, or from the end: -1 is
       the last. A file with a single column has words without tags.
-    conllu_tag: upos or xpos. A file in which all of them are _ has no tags.
+    conllu_tag: upos or xpos. If all are _, the file has no tags.
 
   Raises:
     DataError: the file is missing, not UTF-8 or has no word; a line has too few
@@ -78,7 +78,7 @@ def read_sentences(
 
 
 def is_conllu(path: str | pathlib.Path) -> bool:
-  """Tells whether a file is CoNLL-U, by its name or its first word's line."""
+  """Returns whether a file is CoNLL-U, by its name or its first word's line."""
   if pathlib.Path(path).suffix == ".conllu":
     return True
   for text in tables.read_lines(pathlib.Path(path)):
@@ -93,14 +93,13 @@ def is_conllu(path: str | pathlib.Path) -> bool:
 def read_blocks(path: str | pathlib.Path) -> Iterator[list[WordLine]]:
   """Yields the lines of each sentence, all with the same number of columns.
 
-  Columns are separated by tabs if the first line contains one, else by spaces
-  or tabs; so a word may contain spaces where tabs separate. Lines that begin
-  with -DOCSTART- end a sentence; in CoNLL-U lines that begin with # are
-  comments.
+  Columns are separated by tabs if the first line contains one (words may then
+  contain spaces), else by spaces or tabs. Lines that begin with -DOCSTART- end
+  a sentence; in CoNLL-U, lines that begin with # are comments.
 
   Raises:
-    DataError: the file is missing, not UTF-8 or has no word, or a line has
-      another number of columns than the first.
+    DataError: the file is missing, not UTF-8 or has no word, or a line has more
+      or fewer columns than the first.
   """
   conllu, block, count, separator = is_conllu(path), [], 0, None
   for number, text in enumerate(tables.read_lines(pathlib.Path(path)), 1):
@@ -134,7 +133,7 @@ def read_blocks(path: str | pathlib.Path) -> Iterator[list[WordLine]]:
 
 
 def format_columns(sentences: Iterable[Sequence[Sequence[str]]]) -> str:
-  """Returns sentences of columns, words first, as text with tabs.
+  """Returns sentences, each a sequence of columns, as tab-separated text.
 
   Characters that would end a field or a line become spaces, empty fields _.
   """

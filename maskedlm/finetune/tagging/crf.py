@@ -3,7 +3,7 @@
 The score of tags t_1 ... t_n is start[t_1] + sum_w emissions[w, t_w] +
 sum_w transitions[t_w-1, t_w] + end[t_n]; their probability is the softmax over
 all sequences of n tags. Dimensions: B rows, W words (the first lengths[b] of a
-row count), T tags. Everything is float32, jit-safe and O(W T^2) per row.
+row count), T tags. All functions are float32, jit-safe and O(W T^2) per row.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ FORBIDDEN = -1e4
 
 
 class TransitionScores(NamedTuple):
-  """The scores of going from one tag to the next."""
+  """The scores of transitions between tags."""
 
   start: jax.Array  # [T], or [B, T].
   transitions: jax.Array  # [T, T]: [from, to].
@@ -28,7 +28,10 @@ class TransitionScores(NamedTuple):
 
 
 def legal_transitions(tags: Sequence[str], scheme: str) -> TransitionScores:
-  """Returns 0 where the scheme (bio, bioes) allows a step, else FORBIDDEN."""
+  """Returns 0 where the scheme (bio, bioes) allows a step, else FORBIDDEN.
+
+  The arrays are numpy, float32 [T] and [T, T].
+  """
 
   def cost(before, after):
     return 0.0 if bio.may_follow(before, after, scheme) else FORBIDDEN
@@ -43,7 +46,7 @@ def legal_transitions(tags: Sequence[str], scheme: str) -> TransitionScores:
 
 
 def zero_transitions(num_tags: int) -> TransitionScores:
-  """Returns scores that allow every step and prefer none."""
+  """Returns zeros, which allow every transition and prefer none."""
   T = num_tags
   return TransitionScores(jnp.zeros(T), jnp.zeros((T, T)), jnp.zeros(T))
 
@@ -57,7 +60,7 @@ def log_partition(emissions, steps: TransitionScores, lengths):
     lengths: [B], 0 to W.
 
   Returns:
-    [B]; 0 for a row without words.
+    float32 [B]; 0 for a row without words.
   """
 
   def forward(alpha, word):
@@ -126,7 +129,7 @@ def viterbi(emissions, steps: TransitionScores, lengths):
 
 
 def marginals(emissions, steps: TransitionScores, lengths):
-  """Returns the probability [B, W, T] of each tag of each word (padding: 0).
+  """Returns the probability [B, W, T] of each tag of each word; 0 for padding.
 
   It is the gradient of the log partition with respect to the emissions.
   """
@@ -136,6 +139,6 @@ def marginals(emissions, steps: TransitionScores, lengths):
 
 
 def _words_after_first(emissions):
-  """Returns the scans' inputs: (emissions [W - 1, B, T], index [W - 1])."""
+  """Returns a scan's inputs: (emissions [W - 1, B, T], indices [W - 1])."""
   W = emissions.shape[1]
   return jnp.moveaxis(emissions[:, 1:], 1, 0), jnp.arange(1, W)

@@ -1,8 +1,8 @@
 """The tagging head: from token scores to the loss and the tags of words.
 
 A word's score is that of its first subword or of all its subwords combined, and
-a CRF may score the words of a row together. B rows, L tokens of a row (also the
-space for its words), T tags; a batch has the arrays that rows.py makes.
+a CRF may score the words of a row together. Dimensions: B rows, L tokens of a
+row (also the space for its words), T tags. A batch has the arrays of rows.py.
 """
 
 import jax
@@ -18,7 +18,7 @@ from maskedlm.modeling.layers import Dense, Dropout
 
 
 class TagHead(nn.Module):
-  """Dropout and a dense layer: the score of each tag for each token."""
+  """Dropout and a dense layer: scores of all tags for each token."""
 
   cfg: EncoderConfig
   num_tags: int
@@ -37,15 +37,15 @@ class TagHead(nn.Module):
 
 
 def first_subword_scores(logits, batch: Batch):
-  """Returns the words' logits [B, L, T]: those of their first tokens."""
+  """Returns the logits [B, L, T] of words: those of their first tokens."""
   return jnp.take_along_axis(logits, batch["word_starts"][..., None], axis=1)
 
 
 def combined_subword_scores(logits, batch: Batch):
-  """Returns log-probabilities [B, L, T] of words: the mean over their subwords.
+  """Returns scores [B, L, T] of words: their subwords' mean log-probabilities.
 
-  This is the product of the subwords' distributions, tempered so that it is as
-  confident as one of them.
+  Their softmax is the product of the subwords' distributions, tempered so that
+  it is as confident as one of them: the normalised geometric mean.
   """
   L = logits.shape[1]
 
@@ -59,7 +59,10 @@ def combined_subword_scores(logits, batch: Batch):
 
 
 def token_loss(logits, batch: Batch) -> tuple[Metrics, Metrics]:
-  """Returns the cross-entropy of all subwords, labelled as their words."""
+  """Returns the cross-entropy of all subwords, with their words' tags.
+
+  `logits` [B, L, T] are those of tokens.
+  """
   place = jnp.maximum(batch["token_words"] - 1, 0)
   labels = jnp.take_along_axis(batch["word_tags"], place, axis=1)
   return _cross_entropy(logits, labels, batch["token_words"] > 0, batch)
@@ -77,7 +80,7 @@ def crf_loss(
 ) -> tuple[Metrics, Metrics]:
   """Returns -log p(tags), in nats per word, given emissions [B, L, T] of words.
 
-  A row with an UNSEEN tag is left out, as the loss is one of all its tags.
+  A row with an UNSEEN tag is left out, as its loss depends on all of its tags.
   """
   lengths = num_words(batch)
   tags = batch["word_tags"]
@@ -90,7 +93,10 @@ def crf_loss(
 
 
 def likeliest_tags(scores) -> dict[str, Array]:
-  """Returns the likeliest tag of each word and its probability, [B, L] each."""
+  """Returns "tags" and "probabilities" [B, L] of words, given scores [B, L, T].
+
+  Each tag is the likeliest for its word.
+  """
   tags = jnp.argmax(scores, axis=-1).astype(jnp.int32)
   return _with_probabilities(tags, jax.nn.softmax(scores, axis=-1))
 
@@ -98,14 +104,14 @@ def likeliest_tags(scores) -> dict[str, Array]:
 def viterbi_tags(
   emissions, steps: crf.TransitionScores, batch: Batch
 ) -> dict[str, Array]:
-  """Returns the tags of the likeliest sequence and their probabilities."""
+  """Returns "tags" and "probabilities" [B, L] of the likeliest sequences."""
   lengths = num_words(batch)
   tags, _ = crf.viterbi(emissions, steps, lengths)
   return _with_probabilities(tags, crf.marginals(emissions, steps, lengths))
 
 
 def num_words(batch: Batch):
-  """Returns the number [B] of words that each row is responsible for."""
+  """Returns the number [B] of words that are tagged in each row."""
   return jnp.sum(batch["word_starts"] > 0, axis=1)
 
 

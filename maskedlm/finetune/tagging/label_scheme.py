@@ -1,8 +1,8 @@
-"""What the labels of an entity tagger mean.
+"""Maps the labels of an entity tagger to tags.
 
 maskedlm's own labels are the tags of its scheme. An imported model may have
-others: BILOU's L and U, labels of tokens that are no words (X, [CLS], [SEP]),
-or IOB1's I alone if no two entities of a type ever met.
+others: BILOU's L and U, labels of tokens that are not words (X, [CLS], [SEP]),
+or only IOB1's I, if two entities of a type were never adjacent.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ class LabelMeanings(NamedTuple):
 
 
 def detect_label_scheme(labels: Sequence[str]) -> str | None:
-  """Returns bio or bioes, or None if these are not labels of entities."""
+  """Returns bio or bioes, or None if the labels are not entity tags."""
   if not any(label.startswith(_OF_BIO) for label in labels):
     return None
   is_bioes = any(label.startswith(_OF_BIOES) for label in labels)
@@ -31,7 +31,7 @@ def detect_label_scheme(labels: Sequence[str]) -> str | None:
 
 
 def read_labels(labels: Sequence[str], scheme: str) -> LabelMeanings:
-  """Returns the meanings of entity labels; one that is not a tag means O."""
+  """Returns the meanings of entity labels; a label that is no tag means O."""
   tags = [_read_label(label) for label in labels]
   ids: dict[str, int] = {}
   for i, tag in enumerate(tags):
@@ -50,7 +50,7 @@ def read_labels(labels: Sequence[str], scheme: str) -> LabelMeanings:
 
 
 def _read_label(label: str) -> str | None:
-  """Returns the tag in this project's letters, or None if it is not a tag."""
+  """Returns the tag with BIOES's prefixes, or None if the label is no tag."""
   try:
     return bio.join_tag(*bio.split_tag(label))
   except ValueError:

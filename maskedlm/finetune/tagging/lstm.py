@@ -1,8 +1,8 @@
 """BiLSTM: layers of LSTMs that read a row in both directions.
 
-For heads on a frozen encoder (finetune/features/features.py). The LSTM is that
-of Hochreiter & Schmidhuber (1997) with forget gates (Gers et al. 2000), whose
-bias starts at 1 (Jozefowicz et al. 2015) so that it remembers at first.
+Heads on a frozen encoder use it (finetune/features/features.py). The LSTM is
+that of Hochreiter & Schmidhuber (1997) with forget gates (Gers et al. 2000),
+whose bias starts at 1 (Jozefowicz et al. 2015) so that it remembers at first.
 Dimensions: B rows, L tokens, D input width, W width of a direction, G = 4 W
 gates, 2 directions.
 """
@@ -15,19 +15,19 @@ from maskedlm.modeling.layers import DTYPES, Dense, Dropout
 
 
 class BiLstm(nn.Module):
-  """Stacked layers, each reading both directions of the one below."""
+  """Stacked layers, each of which reads both directions of the one below."""
 
   width: int  # W.
   num_layers: int
-  dropout: float  # On each layer's input.
+  dropout: float  # Applied to each layer's input.
   dtype: str
 
   @nn.compact
   def __call__(self, x, segment_ids, *, train: bool):
     """Maps x [B, L, D] and segment_ids [B, L] to [B, L, 2 W] of dtype.
 
-    Each segment of a row is read separately: the state is zero where one
-    begins, from either end. Segment 0 is padding and gets zeros.
+    Each segment of a row is read separately: from either end, the state is zero
+    where it begins. Segment 0 is padding; its output is 0.
     """
     for n in range(self.num_layers):
       x = Dropout(self.dropout)(x, train=train)
@@ -37,14 +37,14 @@ class BiLstm(nn.Module):
 
 
 class BiLstmLayer(nn.Module):
-  """Left to right and right to left, side by side in one scan over time."""
+  """An LSTM in each direction, both in a single scan over time."""
 
   width: int
   dtype: str
 
   @nn.compact
   def __call__(self, x, segment_ids):
-    """Maps x [B, L, D], segment_ids [B, L] to [B, L, 2 W]: both directions."""
+    """Maps x [B, L, D] and segment_ids [B, L] to [B, L, 2 W]."""
     B, L, D = x.shape
     W = self.width
     G = 4 * W

@@ -1,7 +1,7 @@
 """Encoder rows of sentences whose words have tags.
 
-A sentence that is longer than a row becomes several, by
-data/labelled/windows.py. Shared by the tasks that tag words.
+A sentence that is longer than a row becomes several (data/labelled/windows.py).
+All tasks that tag words use this module.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ class Example(NamedTuple):
   words: tuple[str, ...]
   tags: tuple[str, ...] | None = None
   text: str | None = None  # None: the words joined by spaces.
-  offsets: tuple[tuple[int, int], ...] = ()  # Of the words in text.
+  offsets: tuple[tuple[int, int], ...] = ()  # Characters of the words in text.
   lines: tuple[int, ...] = ()  # Line numbers of the words.
   where: str = ""  # FILE:LINE of the first word.
 
@@ -43,13 +43,22 @@ def make_rows(
 ) -> Rows:
   """Returns the rows of sentences: [CLS] subwords [SEP], one per window.
 
-  Rows.tokens has, in addition to the usual two, token_words [l]: 1 + the index
-  of each token's word among the row's words, 0 for a token of no word. Two
-  more have the row's words on the last axis instead of its tokens, of which
-  there are never fewer: word_starts, the place of each word's first token, and
-  word_tags, its tag (UNSEEN for one without an id; see Rows.notes). A row's
-  words are those whose tags are read from its window, so each word is in
-  exactly one row.
+  A row's words are those whose tags are read from its window, so each word is
+  in exactly one row. Rows.tokens has, in addition to the usual two:
+    token_words [l]: 1 + the index of each token's word; 0 for other tokens.
+    word_starts [l]: the place of each word's first token, then zeros; there are
+      never more words than tokens.
+    word_tags [l]: likewise, each word's tag; UNSEEN for a tag without an id,
+      which Rows.notes reports.
+  Rows.values has begins and ends [n]: 1 if the row has the first, or the last,
+  word of its sentence.
+
+  Args:
+    examples: the sentences.
+    tokenizer: the encoder's.
+    tag_ids: tag -> id.
+    length: L, the largest number of tokens in a row.
+    stride: tokens from one window to the next; 0 for half a row.
   """
   encode_words = word_encoder(tokenizer)
   capacity = length - 2

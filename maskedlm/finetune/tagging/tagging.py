@@ -2,8 +2,8 @@
 
 y_i = softmax(W z_i), t_i = argmax y_i for each token i (equations 11.14 and
 11.15), or a CRF over the words. Words are tokenised one by one (words.py), so
-tags never shift; sentences longer than a row are read in windows (windows.py),
-so every word gets its tag.
+tags stay aligned; sentences longer than a row are read in windows (windows.py),
+so every word gets a tag.
 """
 
 import dataclasses
@@ -89,8 +89,8 @@ class Options:
   crf: bool = task_option(
     False, "Add a CRF over the words, each read at its first subword."
   )
-  # Adam moves a parameter by about the learning rate. At 1, with a rate that
-  # suits an encoder, the scores would hardly leave 0.
+  # Adam moves a parameter by about the learning rate per step. With crf_rate=1
+  # and a rate that suits an encoder, the scores would hardly leave 0.
   crf_rate: float = task_option(
     100.0,
     "The CRF's transition scores are this times its parameters, so they learn "
@@ -142,8 +142,8 @@ def describe_labels(
 ) -> dict[str, list[str]]:
   """Returns {"labels": the tags}: sorted for pos, with O first for ner.
 
-  Every type of entity gets all of its tags, whether they are in the training
-  set or not: I-PER even if all names have one word.
+  Every type of entity gets all of its tags, even those that the training set
+  lacks, such as I-PER if all names have one word.
 
   Raises:
     DataError: there are no tags, or all are the same.
@@ -169,7 +169,7 @@ def describe_labels(
 
 
 def make_application(setup: Setup, options: Options) -> Application:
-  """Returns the Application: the encoder, W, and a CRF if options.crf."""
+  """Returns the Application with a TagHead, and a CRF if options.crf."""
   head = make_head(
     setup.cfg,
     "tagger",
@@ -195,7 +195,7 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
     legal = crf.zero_transitions(len(labels))
 
   def init_all(key: Key) -> Params:
-    # At first a CRF is a softmax with illegal transitions excluded.
+    # A fresh CRF is a softmax over the legal sequences.
     steps = crf.zero_transitions(len(labels))._asdict()
     return {**head.init(key), **({"crf": steps} if options.crf else {})}
 
@@ -240,7 +240,8 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
       count = int(np.sum(rows.tokens["word_starts"][i] > 0))
       tags[index] += [meaning.tags[t] for t in outputs["tags"][i][:count]]
       probabilities[index] += outputs["probabilities"][i][:count].tolist()
-    # A CRF's tags are legal within a window, but maybe not where two meet.
+    # A CRF's tags are legal within a window, but maybe not where two windows
+    # meet.
     if meaning.is_iob1 or (options.crf and options.task == "ner"):
       tags = [bio.repair_tags(found, options.scheme) for found in tags]
     parts = zip(examples, tags, probabilities, strict=True)
@@ -273,7 +274,7 @@ def make_tagger(setup: Setup, options: Options, head: Head) -> Application:
 def _meaning(
   labels: Sequence[str], options: Options
 ) -> label_scheme.LabelMeanings:
-  """Returns the tags of the labels: entities are read by label_scheme.py."""
+  """Returns the tags that labels mean; for entities, see label_scheme.py."""
   if options.task == "ner":
     return label_scheme.read_labels(labels, options.scheme)
   ids = {label: i for i, label in enumerate(labels)}
@@ -310,7 +311,7 @@ def format_tables(
 def export_predictions(
   predictions: Sequence[Prediction], options: Options
 ) -> dict[str, str]:
-  """Returns files of the words and their predicted tags, for `read`."""
+  """Returns files of words and predicted tags, for read_examples."""
   pairs = [(p["tokens"], p["tags"]) for p in predictions]
   files = {"predictions.conll": conll.format_columns(pairs)}
   if options.task == "pos":
@@ -335,7 +336,7 @@ def check_options(options: Options) -> None:
 
 
 def _gold_labels(examples: Sequence[Example]) -> list[tuple[str, ...]]:
-  """Returns the tags; raises DataError if there are none."""
+  """Returns the tags; raises DataError for an example without tags."""
   return gold_labels(examples, "tags", "a column of tags")
 
 

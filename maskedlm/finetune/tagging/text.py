@@ -1,4 +1,4 @@
-"""Input and output of a tagger: text lines in; words, tags, entities out."""
+"""Input and output of a tagger: lines of text in; words, tags, entities out."""
 
 from collections.abc import Sequence
 
@@ -16,7 +16,7 @@ def parse_line(line: str) -> Example:
   """Parses a line of text, or {"text": ...} or {"tokens": [words]} in JSON.
 
   Raises:
-    DataError: JSON that is neither.
+    DataError: the JSON has neither.
   """
   if not line.startswith("{"):
     return _split_text(line)
@@ -46,9 +46,9 @@ def _split_text(text: str) -> Example:
 
 
 def sentence_text(example) -> tuple[str, Sequence[tuple[int, int]]]:
-  """Returns a sentence's text and the offsets of its words.
+  """Returns the text and the offsets of the words of an Example (or a span's).
 
-  The words of a sentence without a text are joined by spaces.
+  The words of an example without a text are joined by spaces.
   """
   if example.text is not None:
     return example.text, example.offsets
@@ -66,17 +66,17 @@ def tag_prediction(
   *,
   has_entities: bool,
 ) -> Prediction:
-  """Returns the prediction for a sentence, as JSON.
+  """Returns the prediction for a sentence, JSON-able.
 
   Args:
     example: the sentence.
-    tags, probabilities: of each word, as decoded.
-    has_entities: whether the tags are of entities.
+    tags, probabilities: one per word, as decoded.
+    has_entities: whether the tags are entity tags.
 
   Returns:
-    text, tokens, tags, probabilities, and entities: each with type, text,
-    start and end (characters of "text"), words (the first, and the one after
-    the last) and score.
+    text, tokens, tags, probabilities and perhaps entities, each with type,
+    text, start and end (characters of "text"), words (the first, and the one
+    after the last) and score.
   """
   text, offsets = sentence_text(example)
   prediction = {
