@@ -9,7 +9,7 @@ from maskedlm.core.errors import ConfigError
 
 
 def main(argv: Sequence[str]) -> int:
-  """Runs the verb, until Ctrl-C; returns the exit code."""
+  """Runs the verb until Ctrl-C; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm demo",
     description="Serves a page at http://127.0.0.1 that shows what a model "
@@ -39,7 +39,7 @@ def main(argv: Sequence[str]) -> int:
   from maskedlm.runtime import startup
 
   startup.enable_compile_cache()
-  listening = server.listen(args.port)  # Fails at once, so it comes first.
+  listening = server.listen(args.port)  # First, since it fails at once.
   app = server.make_app(open_models(args.checkpoint, args.finetuned))
   running = server.make_server(app, listening)
   print(f"http://{server.HOST}:{running.port}  (Ctrl-C ends it)", flush=True)
@@ -48,7 +48,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def open_models(checkpoint: str, finetuned: Sequence[str]):
-  """Opens the models of the page; a fine-tuned checkpoint also labels.
+  """Returns the page's answers.Models; a fine-tuned `checkpoint` also labels.
 
   Raises:
     CheckpointError, ConfigError: see model.load and predict.open_model.

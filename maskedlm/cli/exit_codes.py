@@ -1,10 +1,10 @@
-"""Exit codes of the command; 0 = success.
+"""Defines the exit codes of the command; 0 = success.
 
 maskedlm's own exceptions carry theirs as `exit_code`: 2, 3 (training diverged),
-69 (EX_UNAVAILABLE: another host is gone) and 74 (EX_IOERR: storage can't be
-written or reached now). 130 = interrupted.
+69 (EX_UNAVAILABLE: another host is gone), 74 (EX_IOERR: storage can't be
+written or reached now) and 75 (fine-tuning interrupted). 130 = interrupted.
 """
 
 ERROR = 2  # The user's input is wrong or can't be used.
 INTERRUPTED_AND_SAVED = 75  # EX_TEMPFAIL: the same command continues.
-BROKEN_PIPE = 141  # Nobody reads the output, as if SIGPIPE had ended it.
+BROKEN_PIPE = 141  # Nobody reads the output; the code after a SIGPIPE.

@@ -1,7 +1,7 @@
 """`maskedlm finetune`: trains a pretrained encoder for a task.
 
-One run, a sweep (config.sweep) or a suite (config.suite, such as the tasks in
-configs/glue.py:all). Run again, each continues where it was stopped.
+It does one run, a sweep (config.sweep) or a suite (config.suite, such as the
+tasks in configs/glue.py:all). Run again, each continues where it stopped.
 """
 
 import argparse
@@ -60,7 +60,7 @@ def main(argv: Sequence[str]) -> int:
 def _split_task(argv: Sequence[str]) -> tuple[str, list[str]]:
   """Splits argv into the task, "" if none is named, and the other arguments.
 
-  As an argument of argparse, the task would be VALUE in `--config.NAME VALUE`.
+  As a positional, argparse would take VALUE in `--config.NAME VALUE` for it.
   """
   before = ""
   for i, token in enumerate(argv):
@@ -73,7 +73,7 @@ def _split_task(argv: Sequence[str]) -> tuple[str, list[str]]:
 
 @startup.connected()
 def _run(config: ConfigDict, workdir: str) -> dict:
-  """Does one run, or a sweep if config.sweep is set; returns the result."""
+  """Does a run, or a sweep if config.sweep is set; returns the result or {}."""
   from maskedlm.finetune import run, sweep
   from maskedlm.runtime import multihost
 
@@ -94,10 +94,11 @@ def _run(config: ConfigDict, workdir: str) -> dict:
 def _print_suite(
   results: dict, without: Sequence[str], workdir: pathlib.Path
 ) -> None:
-  """Prints the table of all tasks, with the average of their chosen metrics.
+  """Prints a table of all tasks and their average; writes suite.json.
 
-  What the average lacks is printed below it: the variants that were not run
-  (`without`), and further scored files (MNLI's mismatched part).
+  The average is that of the tasks' chosen metrics. What it lacks is printed
+  below it: the variants that were not run (`without`), and further scored files
+  (MNLI's mismatched part).
   """
   print("| task | metric | dev |")
   print("|---|---|---|")

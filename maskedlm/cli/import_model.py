@@ -35,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
   args = parser.parse_args(argv)
   check_name("--from", args.format, ("hf",))
 
-  import jax  # Not before it is needed: --help answers at once.
+  import jax  # Imported late, so that --help answers at once.
 
   from maskedlm.interop.huggingface import importer
 

@@ -88,7 +88,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _find_corpus(config: ConfigDict, workdir) -> store.Corpus | None:
   path = config.corpus.path
-  if not path:  # A wrong path is an error, and not "no corpus".
+  if not path:  # A wrong path is an error, rather than "no corpus".
     made = pathlib.Path(workdir or f"runs/{config.name}", "corpus")
     if not made.is_dir():
       return None

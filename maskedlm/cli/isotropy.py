@@ -84,7 +84,7 @@ def main(argv: Sequence[str]) -> int:
 
 def format_table(layers) -> str:
   """Formats inference.vectors.isotropy's rows as text; layer 0 = embeddings."""
-  names = list(layers[0].anisotropy)[1:]  # After the vectors as they are.
+  names = list(layers[0].anisotropy)[1:]  # The first: vectors as they are.
   columns = ["layer", "anisotropy", *names]
   if layers[0].spearman:
     columns += ["Spearman", *names]

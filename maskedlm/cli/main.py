@@ -77,7 +77,7 @@ def _run_verb(argv: Sequence[str]) -> int:
 
 
 def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
-  """Calls a verb's main as a program does; returns the exit code."""
+  """Calls a verb's main and flushes its output; returns the exit code."""
   code = _run_with_errors(verb_main, sys.argv[1:] if argv is None else argv)
   for stream in filter(None, (sys.stdout, sys.stderr)):
     with contextlib.suppress(OSError):  # Python reports others when it ends.
@@ -92,7 +92,7 @@ def run(verb_main: Callable[[Sequence[str]], int], argv=None) -> int:
 def _run_with_errors(
   verb_main: Callable[[Sequence[str]], int], argv: Sequence[str]
 ) -> int:
-  """Calls a verb's main, prints errors that the user can fix as one line."""
+  """Calls a verb's main; prints errors that the user can fix as one line."""
   try:
     return verb_main(list(argv))
   except KeyboardInterrupt:
@@ -114,11 +114,11 @@ def _run_with_errors(
     return exit_codes.ERROR
   except (ValueError, RuntimeError) as error:
     code, line = getattr(error, "exit_code", None), str(error)
-    # JAX's errors when a device is out of memory; the second a CPU's.
+    # JAX's errors when a device is out of memory; the second is a CPU's.
     if line.startswith("RESOURCE_EXHAUSTED") or "Out of memory alloc" in line:
       code, line = exit_codes.ERROR, f"{line.splitlines()[0]} {_LESS_MEMORY}"
     if code is None:
-      raise  # A bug in maskedlm: the traceback is what helps.
+      raise  # A bug in maskedlm, where the traceback helps.
     console.clear_progress()
     print(f"error: {line}", file=sys.stderr)
     return code

@@ -1,6 +1,6 @@
-"""Command-line options that several verbs share.
+"""Defines command-line options that several verbs share.
 
-Layers are counted in one way everywhere: 0 is the embeddings, 1 to N the
+Layers are counted the same way everywhere: 0 is the embeddings, 1 to N the
 layers, -1 the last one; `last` and `all` (1 to N) are names for some of them.
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import console
 
-SECONDS = 2.0  # Between two lines of progress.
+SECONDS = 2.0  # Minimum time between two lines of progress.
 
 
 def add_checkpoint(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def add_field(parser: argparse.ArgumentParser) -> None:
 
 
 def add_batch_tokens(parser: argparse.ArgumentParser) -> None:
-  """Adds --batch_tokens: how much the encoder gets at once."""
+  """Adds --batch_tokens: how many tokens the encoder reads at once."""
   parser.add_argument(
     "--batch_tokens",
     type=int,
@@ -98,7 +98,7 @@ def add_layers(
 def add_combine(
   parser: argparse.ArgumentParser, default: str = "mean", why: str = ""
 ) -> None:
-  """Adds --combine; `why` is the reason for another default than mean."""
+  """Adds --combine; `why` is the reason for a default other than mean."""
   parser.add_argument(
     "--combine",
     default=default,
@@ -129,7 +129,7 @@ def check_at_least(args: argparse.Namespace, **bounds: int) -> None:
 
 
 def check_combine(args: argparse.Namespace) -> None:
-  """Raises ConfigError for a value that only the Python interface takes."""
+  """Raises ConfigError for a value that only the Python interface accepts."""
   if args.combine == "stack":
     raise ConfigError(
       "--combine=stack is for Python; expected mean, sum or concat."
@@ -137,7 +137,7 @@ def check_combine(args: argparse.Namespace) -> None:
 
 
 def check_input(args: argparse.Namespace) -> None:
-  """Checks what add_input and add_batch_tokens read.
+  """Checks the options of add_input and add_batch_tokens.
 
   Raises:
     ConfigError: a file doesn't exist, or a value is wrong.
@@ -149,9 +149,9 @@ def check_input(args: argparse.Namespace) -> None:
 
 
 def check_json_flag(argv: Sequence[str]) -> None:
-  """Raises ConfigError for `--json FILE`, as it was before --json was a flag.
+  """Raises ConfigError for `--json FILE`, its form before --json was a flag.
 
-  For verbs without positional arguments.
+  Only for verbs without positional arguments.
   """
   for arg, after in zip(argv, [*argv[1:], "-"], strict=True):
     name, _, file = arg.partition("=")
@@ -167,7 +167,7 @@ def check_json_flag(argv: Sequence[str]) -> None:
 def join_layers(argv: Sequence[str]) -> list[str]:
   """Returns argv with --layers=-1,-2 for `--layers -1,-2`.
 
-  argparse would take the value for an option.
+  Otherwise argparse would take the value for an option.
   """
   joined = list(argv)
   for i, arg in enumerate(argv[:-1]):
@@ -182,11 +182,14 @@ def parse_layers(text: str, num_layers: int | None = None) -> tuple[int, ...]:
 
   Args:
     text: the option's value.
-    num_layers: the encoder's; None = unknown as yet, and the numbers of "all"
-      aren't needed.
+    num_layers: the encoder's number of layers; None = not known yet, to check
+      the value only ("all" is then empty).
+
+  Returns:
+    Numbers of layers, possibly negative.
 
   Raises:
-    ConfigError: another value.
+    ConfigError: the value has another form.
   """
   if text == "last":
     return (-1,)
@@ -200,11 +203,11 @@ def parse_layers(text: str, num_layers: int | None = None) -> tuple[int, ...]:
 
 
 def make_progress(size: int, seen: Counter) -> Callable[[int], None]:
-  """Returns a function that shows the progress of embedding, now and then.
+  """Returns a function that shows the progress of embedding, every SECONDS.
 
   Args:
     size: bytes of the input; 0 = unknown.
-    seen: "bytes" and "texts" that were read so far.
+    seen: numbers of "bytes" and "texts" read so far.
 
   Returns:
     A function of the number of vectors so far.

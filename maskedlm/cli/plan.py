@@ -1,7 +1,7 @@
 """`maskedlm plan`: predicts whether a run fits, its speed and its cost.
 
-It compiles the run's own train step for TPUs and GPUs that aren't here
-(planning/) and models its time. docs/guides/pretrain/planning.md explains the
+It compiles the run's own train step for TPUs or GPUs, without needing them
+(planning/), and models its time. docs/guides/pretrain/planning.md explains the
 output; docs/results/scaling.md has tables of it.
 """
 
@@ -102,7 +102,7 @@ def _use_cpu() -> None:
 
 
 def _meshes(config: ConfigDict, topology) -> list[ConfigDict]:
-  """Returns the config with its own mesh, and fsdp over 8 and all chips."""
+  """Returns copies of the config: its mesh, and fsdp over 8 and all chips."""
   from maskedlm.training import sharding
 
   chips = topology.num_chips

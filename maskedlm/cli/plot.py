@@ -38,7 +38,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def plot_instances(argv: Sequence[str]) -> int:
-  """Draws the picture, the page or both; returns the exit code."""
+  """Runs `maskedlm plot instances`; returns the exit code."""
   args = _instances_parser().parse_args(options.join_layers(argv))
   _check_instances(args)
   made, missing = embed_and_project(args)
@@ -107,7 +107,7 @@ def embed_and_project(args: argparse.Namespace) -> tuple[Scatter, list[str]]:
   """Returns the points to draw, and the words without an instance.
 
   Raises:
-    ConfigError: fewer than two instances, or an option is wrong.
+    ConfigError: there are fewer than two instances, or an option is wrong.
   """
   from maskedlm.inference.vectors import projection, vectors
   from maskedlm.inference.word_senses import word_instances
@@ -164,7 +164,7 @@ def _check_instances(args: argparse.Namespace) -> None:
 
 
 def plot_attention(argv: Sequence[str]) -> int:
-  """Draws the picture; returns the exit code."""
+  """Runs `maskedlm plot attention`; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm plot attention",
     description="Draws which tokens of a sentence attend to which, a map for "
@@ -197,7 +197,7 @@ def plot_attention(argv: Sequence[str]) -> int:
 
 
 def attention_layers(text: str, num_layers: int) -> list[int]:
-  """Parses --layers as numbers from 1.
+  """Returns the layers that --layers names, as numbers from 1.
 
   Raises:
     ConfigError: the encoder has no such layer, or it is the embeddings, which
@@ -218,7 +218,7 @@ def attention_layers(text: str, num_layers: int) -> list[int]:
 
 
 def plot_isotropy(argv: Sequence[str]) -> int:
-  """Draws the picture; returns the exit code."""
+  """Runs `maskedlm plot isotropy`; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm plot isotropy",
     description="Draws tables of `maskedlm isotropy --out=FILE` as curves over "
@@ -241,7 +241,7 @@ def plot_isotropy(argv: Sequence[str]) -> int:
 
 
 def plot_run(argv: Sequence[str]) -> int:
-  """Draws the picture; returns the exit code."""
+  """Runs `maskedlm plot run`; returns the exit code."""
   parser = argparse.ArgumentParser(
     prog="maskedlm plot run",
     description="Draws the curves of pretraining or fine-tuning: losses, "
@@ -262,7 +262,7 @@ def plot_run(argv: Sequence[str]) -> int:
   return 0
 
 
-# picture -> (its command, what it shows).
+# Picture -> (function that runs its command, description).
 PICTURES = {
   "instances": (plot_instances, "a word's instances, by sense or language"),
   "attention": (plot_attention, "which tokens attend to which, by head"),

@@ -1,8 +1,7 @@
 """`maskedlm pretrain`: pretrains an encoder on raw text.
 
-Steps: mesh -> corpus (the workdir's own is prepared if it isn't yet) ->
-objective -> loop.run -> held-out result, a few filled masks. Run again, it
-continues.
+Steps: mesh -> corpus (the workdir's own is prepared if missing) -> objective ->
+loop.run -> held-out result, a few filled masks. Run again, it continues.
 """
 
 import argparse
@@ -73,7 +72,8 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
     lambda: _open_corpus(config, workdir),
     facts=lambda corpus: resume.flatten(_identity(config, corpus)),
   )
-  config = config.copy_and_resolve_references()  # The caller's keeps None.
+  # A copy, since resolve_packing changes it.
+  config = config.copy_and_resolve_references()
   objectives.resolve_packing(config, corpus, log=console.log)
   task = objectives.make_task(config, corpus, sharding.data_shard(mesh))
   task = task._replace(languages=language_metrics.of_corpus(corpus))
@@ -115,7 +115,7 @@ def _pretrain(config: ConfigDict, workdir: pathlib.Path, mesh) -> int:
 
 
 def _preflight(config: ConfigDict):
-  """Returns the mesh, after checking the config before any slow work."""
+  """Checks the config before any slow work; returns the mesh."""
   from maskedlm import objectives
   from maskedlm.data.batches import placeholder_corpus
   from maskedlm.modeling import architecture
@@ -150,7 +150,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
 
   if config.corpus.path:
     path = download.local_folder(config.corpus.path, log=_log)
-    if not path.exists():  # Misspelt: another corpus would be trained on.
+    if not path.exists():  # If misspelt, preparing would hide the mistake.
       raise ConfigError(
         f"corpus.path={config.corpus.path!r}: nothing is at {path}. Correct "
         "it, or prepare a corpus there, `maskedlm prepare --config=... "
@@ -180,7 +180,7 @@ def _open_corpus(config: ConfigDict, workdir: pathlib.Path) -> store.Corpus:
 
 
 def _identity(config: ConfigDict, corpus: store.Corpus) -> dict[str, Any]:
-  """Returns what identifies the run, as resume.py compares it."""
+  """Returns what identifies the run, for resume.py to compare."""
   return {
     "config": json.loads(config.to_json_best_effort()),
     "corpus": corpus.fingerprint,
@@ -207,7 +207,7 @@ def _keep_tokenizer(corpus: store.Corpus, path: pathlib.Path) -> None:
 def _finish(
   workdir: pathlib.Path, corpus: store.Corpus, result, *, fills_masks: bool
 ) -> None:
-  """Prints what was learned and writes result.json."""
+  """Prints the held-out result and filled masks, and writes result.json."""
   from maskedlm.inference import fill_mask
   from maskedlm.training import language_metrics
 

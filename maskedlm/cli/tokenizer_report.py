@@ -2,7 +2,7 @@
 
 With --config it trains one vocabulary with alpha = 1 and one with the config's
 tokenizer.alpha, and measures both on held-out text. With --tokenizer it
-measures saved tokenizers on the text of --parts. Read top-down.
+measures saved tokenizers on the text of --parts.
 """
 
 import argparse
@@ -28,8 +28,8 @@ from maskedlm.data.tokenizers import tokenizer, training
 from maskedlm.inference.plots import figure
 from maskedlm.runtime import console
 
-MEASURED_BYTES = 1 << 20  # Of each language's text, from the start.
-# If words are longer on average, the script has no spaces between words.
+MEASURED_BYTES = 1 << 20  # Bytes measured, from the start of each text.
+# Characters; if words are longer on average, the script has no spaces.
 LONGEST_WORD = 20
 # measure -> (heading, format).
 COLUMNS = {
@@ -47,7 +47,7 @@ class Vocabulary(NamedTuple):
 
   label: str
   tokenizer: tokenizer.Tokenizer
-  shares: Mapping[str, float]  # Of its training text, by language; {} unknown.
+  shares: Mapping[str, float]  # Language -> share of training text; {} unknown.
 
 
 def main(argv: Sequence[str]) -> int:
@@ -99,7 +99,7 @@ def main(argv: Sequence[str]) -> int:
 def train_both(
   config: ConfigDict,
 ) -> tuple[list[Vocabulary], dict[str, list[str]]]:
-  """Trains a config's vocabularies; returns them and the held-out text.
+  """Trains a config's vocabularies; returns them and language -> held-out text.
 
   Raises:
     ConfigError: the config has no parts, or names a saved tokenizer.
@@ -156,7 +156,12 @@ def train_both(
 def load_saved(
   paths: Sequence[str], option: str, *, text_field: str = "text"
 ) -> tuple[list[Vocabulary], dict[str, list[str]]]:
-  """Loads saved tokenizers, and the beginning of each language's text."""
+  """Loads saved tokenizers, and the beginning of each language's text.
+
+  Raises:
+    ConfigError: `option` (--parts) is empty.
+    CorpusError: a tokenizer or a text can't be read.
+  """
   if not option:
     raise ConfigError(
       "--tokenizer needs text: give --parts, as de:/data/de.txt,fr:/data/fr.txt"
@@ -190,11 +195,11 @@ def _beginning(part: Domain, text_field: str) -> Iterable[str]:
 def measure_vocabularies(
   vocabularies: Sequence[Vocabulary], texts: Mapping[str, Sequence[str]]
 ) -> dict[str, dict[str, Any]]:
-  """Returns language -> characters and, by vocabulary, the COLUMNS.
+  """Returns language -> characters and, by vocabulary, the values of COLUMNS.
 
   tokens_per_word ("fertility") is None if the script has no spaces.
   unknown_share and byte_share are shares of the tokens; byte tokens are those
-  of a unigram model, or in BPE those that are only a part of a character.
+  of a unigram model, or in BPE those that are only part of a character.
   """
   spelt = [_byte_tokens(v.tokenizer) for v in vocabularies]
   table: dict[str, dict[str, Any]] = {}
@@ -217,7 +222,7 @@ def measure_vocabularies(
 
 
 def _byte_tokens(made: tokenizer.Tokenizer) -> np.ndarray:
-  """Returns [V] bool: tokens that are not whole characters."""
+  """Returns which tokens are not whole characters, bool [V]."""
   if made.kind == "bpe":
     return np.array(
       ["\ufffd" in made.decode([i]) for i in range(made.vocab_size)]
@@ -228,7 +233,7 @@ def _byte_tokens(made: tokenizer.Tokenizer) -> np.ndarray:
 
 
 def format_report(table: Mapping[str, Mapping[str, Any]]) -> list[str]:
-  """Formats a line for each language and vocabulary, in the order of --parts.
+  """Formats the table, a line for each language and vocabulary, in order.
 
   Columns without any value are left out.
   """

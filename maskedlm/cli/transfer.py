@@ -1,8 +1,8 @@
 """`maskedlm transfer`: scores a checkpoint in other languages than its own.
 
-The cross-lingual test of Conneau et al. (arXiv:1911.02116, section 5): a
-fine-tuned checkpoint of any task on a test file of each language, with the
-task's own metrics. Each file's scores are those of `maskedlm evaluate`.
+This is the cross-lingual test of Conneau et al. (arXiv:1911.02116, section 5):
+a fine-tuned checkpoint of any task is scored on a test file of each language
+with the task's own metrics. The scores are those of `maskedlm evaluate`.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from maskedlm.finetune import data_files
 from maskedlm.runtime import console
 
 NAME = r"[a-z]{2,3}([_-]\w+)*"  # A language: en, zh, zh_hant.
-COLUMNS = 4  # The most metrics in the table; --json has all.
+COLUMNS = 4  # Maximum number of metrics in the table; --json has all.
 
 
 def main(argv: Sequence[str]) -> int:
@@ -79,11 +79,11 @@ def parse_files(data: str) -> dict[str, str]:
   """Parses --data as {language: file}, in its order.
 
   Raises:
-    ConfigError: an item is not NAME:FILE or NAME,...,NAME:FILE, or a name is
-      there twice.
+    ConfigError: an item is not NAME:FILE or NAME,...,NAME:FILE, or a name
+      occurs twice.
   """
   files: dict[str, str] = {}
-  names: list[str] = []  # Without a file so far.
+  names: list[str] = []  # Languages without a file so far.
   for item in filter(None, map(str.strip, data.split(","))):
     name, colon, file = item.partition(":")
     if not re.fullmatch(NAME, name) or (colon and not file):
@@ -105,7 +105,7 @@ def parse_files(data: str) -> dict[str, str]:
 
 
 def read_examples(model, name: str, file: str) -> list:
-  """Reads the labelled examples of a language.
+  """Returns the labelled examples of a language.
 
   Raises:
     DataError: the file is wrong, or has no labels.
@@ -129,9 +129,9 @@ def compare_scores(
     best: the metric to compare.
 
   Returns:
-    metric, source, languages (scores with "difference", from the source's
-    metric), and average: the metric's mean over all languages but the source,
-    None if there is no other.
+    "metric", "source", "languages" (scores with "difference", from the source's
+    metric), and "average": the metric's mean over all languages but the source,
+    or None if there is no other.
   """
   others = [values[best] for name, values in scores.items() if name != source]
   return {

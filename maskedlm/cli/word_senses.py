@@ -1,4 +1,4 @@
-"""`maskedlm word-senses train|evaluate|predict`: word sense disambiguation."""
+"""`maskedlm word-senses train|evaluate|predict`: disambiguates word senses."""
 
 import argparse
 import json
@@ -327,7 +327,7 @@ def predict(args: argparse.Namespace) -> int:
 
 
 def _open(args):
-  """Returns (senses, model, vector options), all for one encoder."""
+  """Returns (senses, model, vector options), checked to be of one encoder."""
   from maskedlm.inference.vectors import vectors
   from maskedlm.inference.word_senses import senses
 
@@ -344,7 +344,7 @@ def _open(args):
 
 
 def _fields(learned, sentence, target, answer, top_k: int) -> dict:
-  """Returns an answer for JSON."""
+  """Returns an answer as a JSON object."""
   from maskedlm.inference.word_senses import senses
 
   scores = answer.scores or (None,) * len(answer.senses)

@@ -1,1 +1,1 @@
-"""Host side: from raw text to numpy batches. Never imports jax."""
+"""Turns raw text into numpy batches on the host; never imports jax."""

@@ -1,8 +1,8 @@
-"""Counter-based randomness: a random number is a hash of what it is for.
+"""Computes random numbers as hashes of a seed, a purpose and counters.
 
-The host side of the one principle (docs/design/tour.md): no generator has a
-state, so the order of rows, a label, a split point are the same whichever step,
-thread or host asks for them. Everything is vectorised over numpy arrays of
+The host side of the principle in docs/design/tour.md: no generator has state,
+so the order of rows, a label or a split point is the same whichever step,
+thread or host asks for it. Everything is vectorised over numpy arrays of
 counters and broadcasts. Not cryptographic.
 
   label = randint(2, seed, "label", epoch, row)      # row: int array [b]
@@ -40,7 +40,7 @@ def bits(seed, *words) -> np.ndarray:
 
 
 def uniform(seed, *words) -> np.ndarray:
-  """Returns float64 uniform in [0, 1), multiples of 2^-53; as `bits`."""
+  """Returns float64 uniform in [0, 1), multiples of 2^-53; shaped as `bits`."""
   return (bits(seed, *words) >> np.uint64(11)) * 2.0**-53
 
 
@@ -54,10 +54,10 @@ def randint(high, seed, *words) -> np.ndarray:
 
 
 def coin_flips(count, seed, *words) -> np.ndarray:
-  """Returns the heads among `count` fair coin flips, int64.
+  """Returns the number of heads in `count` fair coin flips, int64.
 
-  Exactly Binomial(count, 1/2): the ones among `count` random bits. The seed and
-  the words must broadcast to the shape of count, an array of integers >= 0.
+  It is exactly Binomial(count, 1/2): the ones among `count` random bits. The
+  seed and words must broadcast to the shape of count, an int array >= 0.
   """
   heads = np.zeros(count.shape, np.int64)
   for word in range(-(-int(count.max(initial=0)) // 64)):

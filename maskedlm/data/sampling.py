@@ -1,21 +1,21 @@
-"""How much of each language is sampled: shares by alpha, counts of rows."""
+"""Computes how much of each language is sampled: shares and row counts."""
 
 import numpy as np
 
 
 def sampling_shares(counts, alpha: float) -> np.ndarray:
   """Returns shares [n] of counts [n] > 0; alpha 1 = proportional, 0 = equal."""
-  # Logarithms, so that no count is too large.
+  # In logarithms, so that large counts don't overflow.
   logs = alpha * np.log(np.asarray(counts, np.float64))
   weights = np.exp(logs - logs.max())
   return weights / weights.sum()
 
 
 def apportion(total: int, shares) -> np.ndarray:
-  """Returns whole numbers [n] with sum `total`, nearest to total * shares.
+  """Returns int64 [n] with sum `total`, nearest to total * shares [n].
 
-  By largest remainder: each is its quota rounded down, and those with the
-  largest remainders get one more (the first of equal ones).
+  Uses the largest remainder method: each is its quota rounded down, and those
+  with the largest remainders get one more (the first of equal ones).
   """
   quotas = total * np.asarray(shares, np.float64)
   counts = np.floor(quotas).astype(np.int64)
@@ -25,7 +25,7 @@ def apportion(total: int, shares) -> np.ndarray:
 
 
 def equal_counts(total: int, sizes) -> np.ndarray:
-  """Returns whole numbers [n] with sum <= total, as equal as sizes allow."""
+  """Returns int64 [n] with sum <= total, as equal as sizes [n] allow."""
   counts = np.zeros(len(sizes), np.int64)
   order = np.argsort(sizes, kind="stable")
   for done, i in enumerate(order):

@@ -1,4 +1,4 @@
-"""A map over worker processes that keeps the order and uses little memory."""
+"""Maps a function over worker processes, in order and in bounded memory."""
 
 import collections
 import contextlib
@@ -38,7 +38,7 @@ def ordered_map(
 
   make_function, a top-level function, is called once in each process. At most
   2 * num_workers items are in progress, so memory does not grow with the items.
-  One worker is this process itself.
+  With num_workers=1, everything runs in this process.
 
   Raises:
     CorpusError: a worker died.
@@ -74,7 +74,7 @@ def ordered_map(
 
 @contextlib.contextmanager
 def _without_main():
-  """Prevents processes spawned meanwhile from importing the main module.
+  """Keeps processes spawned in this context from importing the main module.
 
   The spawn method does so by default, which would load jax into every worker,
   and run a user's script again if it has no `if __name__` guard.

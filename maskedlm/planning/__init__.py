@@ -1,1 +1,1 @@
-"""Plans runs on machines that aren't here: memory, traffic and time."""
+"""Plans runs on other machines than this one: memory, traffic and time."""

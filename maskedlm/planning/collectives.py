@@ -26,14 +26,14 @@ class Collective(NamedTuple):
   """One instruction, which a step executes prod(trips) times."""
 
   op: str
-  axis: str  # Of the mesh: "data", "data+fsdp"; "" = each chip alone.
-  bytes: int  # Of one execution, on each chip of the group.
+  axis: str  # Mesh axes: "data", "data+fsdp"; "" = each chip alone.
+  bytes: int  # Bytes of one execution, on each chip of the group.
   trips: tuple[int, ...]  # Iterations of the loops around it.
   is_async: bool  # Runs while the chip computes.
   dtypes: tuple[str, ...]
-  arrays: tuple[tuple[int, ...], ...]  # Their dimensions.
+  arrays: tuple[tuple[int, ...], ...]  # Dimensions of each array.
   group: tuple[int, ...]  # Devices of the first group, by mesh position.
-  name: str = ""  # The instruction's.
+  name: str = ""  # Name of the instruction.
 
   @property
   def count(self) -> int:
@@ -48,6 +48,9 @@ def find_collectives(
   Args:
     program: the compiled step.
     mesh: {axis: size}, in the order in which devices are numbered.
+
+  Raises:
+    ValueError: a group is along a part of an axis.
   """
   found, chained = [], set()
   for visit in hlo.walk(program, into_fusions=True):
@@ -56,8 +59,8 @@ def find_collectives(
     if op not in OPS:
       continue
     starts = x.opcode.endswith("-start")
-    # XLA:TPU fuses one with several matmuls that it overlaps with. Each fusion
-    # has a copy, with the same chain_id.
+    # XLA:TPU fuses a collective with each matmul that it overlaps with. Each
+    # fusion has a copy of it, with the same chain_id.
     if chain := re.search(r'chain_id="(\d+)"', x.attributes):
       if chain[1] in chained:
         continue
@@ -92,7 +95,7 @@ def _results(start: hlo.Instruction) -> tuple[hlo.Shape, ...]:
   """Returns the result shapes of an asynchronous collective."""
   if start.opcode == "all-reduce-start":
     return start.shapes
-  # (operands, results, scalars that track it).
+  # Shapes are (operands, results, scalars that track it).
   arrays = [shape for shape in start.shapes if shape.dims]
   return tuple(arrays[len(arrays) // 2 :])
 
@@ -164,7 +167,7 @@ def summarise(
 ) -> list[dict[str, Any]]:
   """Returns a record for each type of collective, most bytes first.
 
-  in_scan: executed once a layer, in the scan over the layers.
+  `in_scan` is whether it is executed in the scan over the layers, once a layer.
   """
   rows: dict[tuple, list[Collective]] = {}
   for c in found:

@@ -43,18 +43,18 @@ class Pieces(NamedTuple):
   batch: int
   temporaries: int  # Activations, gradients.
   program: int
-  peak: int  # The most that is in use at once, as XLA counts it.
+  peak: int  # Maximum in use at once, as XLA counts it.
 
 
 class Step(NamedTuple):
-  """A step to plan."""
+  """A train step to plan, and what it was made from."""
 
   config: ConfigDict
   task: Task
   mesh: jax.sharding.Mesh
   program: steps.OverMesh
   batch: dict[str, jax.ShapeDtypeStruct]
-  shape: batching.BatchShape  # Of the phase.
+  shape: batching.BatchShape  # Batch shape of the phase.
 
 
 class Compiled(NamedTuple):
@@ -64,7 +64,7 @@ class Compiled(NamedTuple):
   text: str  # HLO.
 
 
-# Is the target a TPU? -> the advice if compiling fails.
+# Whether the target is a TPU -> advice if compiling fails.
 _REMEDY = {
   True: "Flags in LIBTPU_INIT_ARGS can cause it; or try fewer --rows, "
   "model.remat=full or model.unroll=False.",
@@ -77,16 +77,16 @@ class TooLarge(NamedTuple):
   """A step that exceeds the chip's memory."""
 
   needed: int  # Bytes, as far as the compiler got.
-  limit: int
+  limit: int  # Bytes available.
 
 
 def can_compile(topology: Topology) -> bool:
-  """Returns whether to compile; GPUs without the plugin are estimated."""
+  """Returns whether steps can be compiled: on GPUs, only with JAX's plugin."""
   return topology.is_tpu or gpus.can_compile()
 
 
 def devices(topology: Topology) -> list[Any]:
-  """Returns devices to compile for; they can't hold arrays.
+  """Returns the topology's devices to compile for; they can't hold arrays.
 
   Raises:
     ConfigError: the compiler isn't installed, or doesn't know the topology.
@@ -126,7 +126,7 @@ def tpu_devices(topology: Topology) -> list[Any]:
 
 
 def make_step(config: ConfigDict, devices, phase: int) -> Step:
-  """Makes the step of a phase (0, or 1 for the longer rows).
+  """Returns the step of a phase (0, or 1 for the longer rows).
 
   Raises:
     ConfigError: the mesh doesn't fit the devices, or the batch the mesh.
@@ -166,7 +166,7 @@ def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
   """Compiles the step, which takes minutes.
 
   Raises:
-    ConfigError: the compiler fails, for another reason than memory.
+    ConfigError: the compiler fails for a reason other than memory.
   """
   options = None if topology.is_tpu else gpus.compiler_options()
   try:
@@ -205,7 +205,11 @@ def compile_step(step: Step, topology: Topology) -> Compiled | TooLarge:
 
 
 def available_bytes(topology: Topology) -> int:
-  """Returns the bytes of a chip that a run can use; on TPUs, all of them."""
+  """Returns the bytes of a chip that a run can use: on TPUs, all of them.
+
+  Raises:
+    ConfigError: see gpus.memory_share.
+  """
   share = 1.0 if topology.is_tpu else gpus.memory_share()
   return int(share * topology.chip.hbm_bytes)
 
@@ -219,7 +223,7 @@ _OUT_OF_MEMORY = (
 
 
 def parse_out_of_memory(message: str) -> TooLarge | None:
-  """Parses the compiler's error; returns None for another error."""
+  """Returns the sizes in an out-of-memory error, or None for other errors."""
   unit = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
   for pattern in _OUT_OF_MEMORY:
     if found := re.search(pattern, message):

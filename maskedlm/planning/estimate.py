@@ -1,6 +1,7 @@
 """Estimates a step's memory and traffic without compiling it.
 
-Rougher than compile.py: what XLA would fuse, keep or send at once is unknown.
+This is rougher than compile.py, since what XLA would fuse, keep or send at once
+is unknown.
 """
 
 import math
@@ -17,7 +18,7 @@ from maskedlm.training import sharding
 
 
 def estimate_pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
-  """Returns the bytes on one chip, with `rows` rows at a time.
+  """Estimates the bytes on one chip, with `rows` rows at a time.
 
   Temporaries are activations (memory.activation_bytes) and the gradient; with
   several microbatches also the sum of their gradients.
@@ -33,7 +34,7 @@ def estimate_pieces(step: Step, mesh, rows: int, platform: str) -> Pieces:
 
 
 def estimate_traffic(sizes: Pieces, accumulate: int) -> Traffic:
-  """Returns the traffic of a step with `accumulate` microbatches.
+  """Estimates the traffic of a step with `accumulate` microbatches.
 
   Temporaries are written once and read twice in each microbatch; the state is
   read and written once.
@@ -45,7 +46,7 @@ def estimate_traffic(sizes: Pieces, accumulate: int) -> Traffic:
 def estimate_collectives(
   step: Step, mesh: Mapping[str, int]
 ) -> list[Collective]:
-  """Returns the collectives of data parallelism and fsdp, not of `tensor`.
+  """Estimates the collectives of data parallelism and fsdp, not of `tensor`.
 
   Gradients are summed in model.dtype, as XLA does on TPUs. With fsdp a layer's
   parameters are gathered in the forward and the backward pass, and its gradient

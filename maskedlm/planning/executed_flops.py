@@ -16,13 +16,13 @@ def count_executed(
 ) -> float:
   """Returns the FLOPs of a jitted function's matmuls on all devices together.
 
-  The most expensive branch of a conditional counts. The body of jax.shard_map
+  A conditional counts as its most expensive branch. The body of jax.shard_map
   is executed by each device.
 
   Args:
     step: the function.
     mesh: the mesh for tracing.
-    arguments: of step, arrays or their shapes.
+    *arguments: arguments of step: arrays, or their shapes and dtypes.
     rounds: iterations of a loop without a fixed number.
   """
   with jax.set_mesh(mesh):
@@ -56,6 +56,6 @@ def _cost(eqn, rounds: int) -> float:
     return max(bodies, default=0.0)
   if name == "shard_map":
     return params["mesh"].size * sum(bodies)
-  if name == "pallas_call":  # Its body is one block's.
+  if name == "pallas_call":  # The body is that of one block of the grid.
     return math.prod(params["grid_mapping"].grid) * sum(bodies)
   return sum(bodies)

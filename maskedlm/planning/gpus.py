@@ -1,8 +1,8 @@
 """Describes GPUs to XLA, so that it compiles for them without one.
 
-JAX's CUDA plugin compiles without a GPU if it gets what it would ask the driver
-for. Kernels can't be timed then (NO_AUTOTUNING), so XLA chooses them by its own
-cost model; in a run it picks the fastest of several.
+JAX's CUDA plugin compiles without a GPU if it is given what it would ask the
+driver for. Kernels can't be timed then (NO_AUTOTUNING), so XLA chooses them by
+its own cost model; in a run it picks the fastest of several.
 """
 
 import importlib
@@ -35,8 +35,8 @@ class Target(NamedTuple):
   shared: int  # Shared memory of a core, bytes; a block gets 1,024 less.
 
 
-# Source, read from such GPUs: openxla/xla, xla/backends/gpu/target_config/specs
-# (a100_sxm_80, h100_sxm, h200; 2026). Memory and bandwidth are in chips.py.
+# Source: openxla/xla, xla/backends/gpu/target_config/specs (a100_sxm_80,
+# h100_sxm, h200; 2026), read from such GPUs. Memory and bandwidth: chips.py.
 TARGETS = {
   "a100": Target(
     "NVIDIA A100-SXM4-80GB", "major: 8", 108, 64, 1.41, 40 * 2**20, 164 * 2**10
@@ -57,9 +57,9 @@ TARGETS = {
 def target_config(chip: Chip) -> str:
   """Returns XLA's GpuTargetConfigProto of a GPU, as text.
 
-  What A100 and H100 have in common is from the table of technical
-  specifications by compute capability in CUDA's programming guide. The cuDNN
-  version is the oldest that the plugin of jax 0.10.2 accepts.
+  Values common to all TARGETS are from the table of technical specifications by
+  compute capability in CUDA's programming guide. The cuDNN version is the
+  oldest that the plugin of jax 0.10.2 accepts.
   """
   target = TARGETS[chip.name]
   return f"""
@@ -98,7 +98,7 @@ def can_compile() -> bool:
 
 
 def gpu_devices(topology: Topology) -> list[Any]:
-  """Returns devices to compile for; they can't hold arrays.
+  """Returns the topology's devices to compile for; they can't hold arrays.
 
   Raises:
     ConfigError: the plugin is for another jax, is incomplete, or refuses the
@@ -147,7 +147,7 @@ def compiler_options(environ: Mapping[str, str] = os.environ) -> dict[str, str]:
 
 
 def memory_share(environ: Mapping[str, str] = os.environ) -> float:
-  """Returns the share of a GPU's memory that JAX takes, all that a run has.
+  """Returns the share of a GPU's memory that JAX takes, all that a run can use.
 
   Raises:
     ConfigError: an environment variable isn't a share.

@@ -13,7 +13,7 @@ _BITS = {"pred": 8, "token": 0, "opaque": 0, "s4": 4, "u4": 4}
 
 
 class Shape(NamedTuple):
-  """One array."""
+  """The type of one array."""
 
   dtype: str
   dims: tuple[int, ...]
@@ -48,10 +48,11 @@ class Instruction(NamedTuple):
 
 
 class Program(NamedTuple):
-  """Computation name -> its instructions by name, in order."""
+  """A compiled program."""
 
+  # Computation name -> its instructions by name, in order.
   computations: Mapping[str, Mapping[str, Instruction]]
-  entry: str
+  entry: str  # Name of the first computation executed.
   rounds: int = 1  # Iterations of a loop without a fixed number.
 
 
@@ -65,7 +66,7 @@ class Visit(NamedTuple):
 
 
 def parse_program(text: str, rounds: int = 1) -> Program:
-  """Parses compiled.as_text().
+  """Parses the text of a compiled program, from compiled.as_text().
 
   Args:
     text: HLO.
@@ -97,7 +98,7 @@ def walk(program: Program, *, into_fusions: bool = False) -> Iterator[Visit]:
 
 
 def trip_count(program: Program, loop: Instruction) -> int:
-  """Returns a while loop's iterations; program.rounds if not fixed."""
+  """Returns a while loop's iterations, or program.rounds if not fixed."""
   if found := re.search(r'known_trip_count":\{"n":"(\d+)"', loop.attributes):
     return int(found[1])
   (condition,) = loop.calls("condition")
@@ -143,7 +144,7 @@ def _instruction(line: str) -> Instruction | None:
   opcode, _, rest = rest.partition("(")
   end = _closing(f"({rest}") - 1
   operands, attributes = rest[: end - 1], rest[end:].lstrip(", ")
-  if opcode in ("constant", "parameter"):  # A value, a number.
+  if opcode in ("constant", "parameter"):  # Their value or number.
     attributes = operands[: end - 1]
   return Instruction(
     found[2],

@@ -12,7 +12,7 @@ from maskedlm.training import sharding
 
 
 def phase_shapes(config: ConfigDict) -> list[batching.BatchShape]:
-  """Returns the batch shapes of the phases."""
+  """Returns the batch shape of each phase (one or two)."""
   num_steps = config.train.num_steps
   ends = (0, num_steps - 1)
   shapes = [batching.shape_at(at, num_steps, config.data) for at in ends]
@@ -56,7 +56,7 @@ def activation_bytes(
   """Estimates the bytes that the backward pass keeps on one device.
 
   Per layer and token: 8 vectors of width D and 2 of the MLP's F, and, if
-  attention stores them (xla), 2 L probabilities a head; with remat only the
+  attention stores them (xla), 2 L probabilities per head; with remat only the
   layer's input (full) or the matmuls' outputs (dots). The MLM head's logits
   count twice, in float32; for a large vocabulary, those of one block.
 
@@ -64,7 +64,7 @@ def activation_bytes(
     config: the whole config.
     rows: rows on the device at a time.
     length: L.
-    machine: platform and capability of an attention.dispatch.Case.
+    **machine: platform and capability of an attention.dispatch.Case.
   """
   m, L = config.model, length
   size = 2 if m.dtype == "bfloat16" else 4

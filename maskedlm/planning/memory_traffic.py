@@ -14,7 +14,7 @@ from typing import NamedTuple
 from maskedlm.planning import hlo
 from maskedlm.planning.collectives import OPS
 
-# Operations that move nothing; a loop's body is counted by itself.
+# Operations that move nothing; the body of a loop is counted separately.
 _FREE = {
   "parameter",
   "constant",
@@ -41,7 +41,7 @@ class Operation(NamedTuple):
   """The work of one instruction in a step, on one chip."""
 
   bytes: int
-  multiplies: bool  # It has, or may have, a matmul.
+  multiplies: bool  # Whether it has, or may have, a matmul.
   flops: float  # 0 = none, or unknown.
 
 
@@ -54,7 +54,7 @@ class Traffic(NamedTuple):
 
 
 def measure_traffic(program: hlo.Program) -> Traffic:
-  """Returns the traffic of a step."""
+  """Returns the traffic of a step on one chip."""
   matmuls = others = 0
   counted = []
   for visit in hlo.walk(program):
@@ -69,7 +69,7 @@ def measure_traffic(program: hlo.Program) -> Traffic:
 
 
 def find_operation(program: hlo.Program, visit: hlo.Visit) -> Operation:
-  """Returns an instruction's work in a step, with the loops around it."""
+  """Returns an instruction's work in a step, counting its repeats in loops."""
   times = math.prod(visit.trips)
   return Operation(
     times * _bytes(program, visit),
@@ -120,7 +120,7 @@ def _hbm(x: hlo.Instruction) -> int:
 
 
 def _reads(inside: Mapping[str, hlo.Instruction], count: int) -> list[float]:
-  """Returns the most bytes that a fusion reads of each parameter."""
+  """Returns the maximum bytes that a fusion reads from each parameter."""
   users: dict[str, list[hlo.Instruction]] = {}
   for x in inside.values():
     for name in x.operands:
@@ -150,7 +150,7 @@ def _reads(inside: Mapping[str, hlo.Instruction], count: int) -> list[float]:
 
 
 def _writes(inside: Mapping[str, hlo.Instruction]) -> float:
-  """Returns the most bytes that a fusion writes; in place, the update's."""
+  """Returns the maximum bytes that a fusion writes; in place, the update's."""
   root = next(x for x in inside.values() if x.is_root)
   outputs = [root]
   if root.opcode == "tuple":
@@ -175,7 +175,7 @@ def _multiplies(program: hlo.Program, x: hlo.Instruction) -> bool:
 
 
 def _flops(program: hlo.Program, x: hlo.Instruction, computation: str) -> float:
-  """Returns the FLOPs of dots; a TPU's convolutions lack the dimensions."""
+  """Returns the FLOPs of dots; TPU convolutions, without dimensions, give 0."""
   if x.opcode == "fusion":
     (name,) = x.calls("calls")
     inside = program.computations[name].values()

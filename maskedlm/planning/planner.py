@@ -31,23 +31,23 @@ from maskedlm.planning.topologies import Topology
 from maskedlm.training import sharding
 
 LABEL = "model, not measured"
-TRIES = 4  # The most compilations in search of the largest batch.
+TRIES = 4  # Maximum number of compilations in search of the largest batch.
 Log = Callable[[str], None]
 
 
 class Plan(NamedTuple):
-  """A step on a topology; defaults stand for unknown if it is too large."""
+  """A step on a topology; if it is too large, unknown fields keep defaults."""
 
   topology: Topology
   mesh: dict[str, int]
-  rows: int  # On a chip at a time.
+  rows: int  # Rows on a chip at a time.
   length: int
   num_layers: int
   compiled: bool  # False = estimated without compiling.
   available: int  # Bytes of a chip that a run can use.
-  model_flops: float  # Of a step, all chips.
+  model_flops: float  # FLOPs of a step on all chips, without recomputation.
   fits: bool
-  bytes_per_chip: int  # In use at once at most; needed if it doesn't fit.
+  bytes_per_chip: int  # Maximum in use at once; if it doesn't fit, needed.
   remedies: dict[str, Any]  # {} if it fits.
   pieces: Pieces | None = None
   recomputed: float | None = None  # Share of the executed FLOPs.
@@ -69,17 +69,18 @@ def make_plan(
   """Compiles the step of a phase, or estimates it (GPUs without the plugin).
 
   Args:
-    config: the run's.
+    config: the run's config.
     topology: the chips.
     phase: 0, or 1 for the rows of data.long_length.
-    rows: on a chip at a time, instead of the config's; hours and cost are still
-      those of the config's rows.
-    price: of a chip-hour, for the cost.
+    rows: rows on a chip at a time, instead of the config's; hours and cost are
+      still those of the config's rows.
+    price: price of a chip-hour; None = no cost.
     search: if the step doesn't fit, search for the largest batch that does.
     log: prints a line of progress.
 
   Raises:
-    ConfigError: the run itself would refuse the config, or libtpu is missing.
+    ConfigError: the run itself would refuse the config, or the compiler is
+      missing or fails.
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   run = config
@@ -145,7 +146,7 @@ def make_plan(
 
 
 def _step(config, topology: Topology, sizes, phase: int) -> Step:
-  """Makes the step on the topology's devices; for an estimate, on one here."""
+  """Returns the step on the topology's devices, or a local one to estimate."""
   config = config.copy_and_resolve_references()
   if compile.can_compile(topology):
     config.mesh.update(sizes)
@@ -178,7 +179,7 @@ def _traceable(
 
 
 def _rounds(step: Step, topology: Topology) -> int:
-  """Returns the iterations of blockwise attention's loop: all blocks."""
+  """Returns the iterations of blockwise attention's loop, one per block."""
   L = step.shape.length
   found = auto_pack.attention_of(step.config, L, platform=topology.platform)
   return -(-L // blockwise.BLOCK) if found == "blockwise" else 1
@@ -208,7 +209,7 @@ def _rows_per_chip(config, shape: batching.BatchShape, sizes) -> int:
 
 
 def _parts(config, sizes) -> int:
-  """Returns how many parts a batch has, over chips and microbatches."""
+  """Returns the number of parts of a batch, over chips and microbatches."""
   return sizes["data"] * sizes["fsdp"] * config.train.accumulate
 
 
@@ -243,15 +244,15 @@ def run_cost(
 ) -> dict[str, float]:
   """Returns tokens/s of this phase, and hours and cost of the whole run.
 
-  The run's other phase is taken to reach the same FLOP/s.
+  The run's other phase is assumed to reach the same FLOP/s.
 
   Args:
-    config: the run's; hours and cost are of its rows, even if a step with other
-      rows was planned.
+    config: the run's config; hours and cost are those of its rows, even if a
+      step with other rows was planned.
     step: the planned step.
-    estimate: its time.
+    estimate: the step's time.
     topology: the chips.
-    price: of a chip-hour; None = no cost.
+    price: price of a chip-hour; None = no cost.
   """
   chips, shape = topology.num_chips, step.shape
   flops_per_second = step.task.flops(shape.first_step) / estimate.step
@@ -281,7 +282,11 @@ def run_cost(
 def find_remedies(
   config, topology: Topology, phase: int, found: TooLarge, *, search, log: Log
 ) -> dict[str, Any]:
-  """Finds the largest batch that fits, by compiling, and other remedies."""
+  """Returns options that save memory and, if `search`, the largest batch.
+
+  Raises:
+    ConfigError: as for make_plan.
+  """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   parts = _parts(config, sizes)
   rows = _rows_per_chip(config, phase_shape(config, phase), sizes)
@@ -304,7 +309,7 @@ def find_remedies(
 
 
 def with_rows(config: ConfigDict, phase: int, num_rows: int) -> ConfigDict:
-  """Returns the config with another global batch in a phase."""
+  """Returns the config with a global batch of num_rows in a phase."""
   config = config.copy_and_resolve_references()
   config.data["long_batch_size" if phase else "batch_size"] = num_rows
   return config
@@ -313,16 +318,16 @@ def with_rows(config: ConfigDict, phase: int, num_rows: int) -> ConfigDict:
 def largest_batch(
   needs: Callable[[int], tuple[bool, int]], rows: int, needed: int, limit: int
 ) -> int:
-  """Searches for the most rows that fit; returns 0 if no try fits.
+  """Returns the largest number of rows found to fit; 0 if no try fits.
 
-  Bisection with TRIES tries at most, each guessed by a straight line through
-  the memory of the others, as memory grows with the rows. The result fits; a
-  few more rows might fit, too.
+  Makes at most TRIES tries, each guessed by a straight line through the memory
+  of earlier ones, as memory grows with the rows. The result fits; a few more
+  rows might fit, too.
 
   Args:
-    needs: rows -> (fits, bytes).
-    rows: a number that doesn't fit.
-    needed: bytes that it needs.
+    needs: rows -> (whether they fit, bytes needed).
+    rows: a number of rows that doesn't fit.
+    needed: bytes that these rows need.
     limit: bytes that are available.
   """
   best, least = 0, rows  # best fits, least doesn't.
@@ -349,7 +354,7 @@ def memory_savings(
   """Estimates what other options save: [{option, bytes}], largest first.
 
   Raises:
-    ConfigError: as make_plan.
+    ConfigError: as for make_plan.
   """
   sizes = sharding.mesh_sizes(config.mesh, topology.num_chips)
   shape = phase_shape(config, phase)

@@ -1,4 +1,4 @@
-"""Formats plans: as text, as a Markdown table, as figures for JSON."""
+"""Formats plans as text, as a Markdown table or as figures for JSON."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +11,10 @@ HOW = f"{gpus.INSTALL} adds a compiler for these GPUs; it needs no GPU."
 
 
 def plan_figures(plan: Plan) -> dict[str, Any]:
-  """Returns what --json prints; unknown figures are None.
+  """Returns the figures that --json prints; unknown ones are None.
 
-  bytes_per_chip is the most in use at once or, if the step doesn't fit, what it
-  needs; available_bytes is what a run can use. predicted_* come from a model
+  bytes_per_chip is the maximum in use at once or, if the step doesn't fit, what
+  it needs; available_bytes is what a run can use. predicted_* come from a model
   and aren't measured.
   """
   estimate = plan.estimate

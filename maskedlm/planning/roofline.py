@@ -58,10 +58,10 @@ def estimate_step(
 
   Args:
     topology: the chips.
-    flops: executed by one chip.
+    flops: FLOPs executed by one chip.
     traffic: bytes moved on one chip.
-    collectives: the step's.
-    coords: the position of each device of the mesh on the torus (TPUs).
+    collectives: the step's collectives.
+    coords: position of each device of the mesh on the torus (TPUs).
   """
   chip = topology.chip
   counted = sum(x.flops for x in traffic.counted)
@@ -80,7 +80,7 @@ def estimate_step(
 
 
 def operation_seconds(x: Operation, chip: Chip) -> float:
-  """Returns the seconds of one operation, bound by FLOPs or memory."""
+  """Returns the seconds of one operation, bound by FLOPs or by memory."""
   return max(x.flops / chip.flops, x.bytes / chip.hbm_bandwidth)
 
 
@@ -144,8 +144,8 @@ def collective_seconds(
 def _rings(topology: Topology, places) -> tuple[int, int]:
   """Returns (links that a chip sends on at once, hops to the farthest chip).
 
-  Along each dimension of the group, data go around in both directions if it
-  wraps; on a line the ends have one neighbour only.
+  Along each dimension of the group, data goes around in both directions if it
+  wraps; on a line the ends have only one neighbour.
   """
   extents = [len(set(x)) for x in np.transpose(places)]
   rings = hops = 0
@@ -160,7 +160,7 @@ def _rings(topology: Topology, places) -> tuple[int, int]:
 
 
 def _gpu_bandwidth(chip: Chip, group: Sequence[int]) -> float:
-  """Returns a GPU's bandwidth: of all its links in a node, or of the network.
+  """Returns a GPU's bytes/s over its links in a node, or over the network.
 
   Ranks are numbered node by node. A group with one GPU a node uses one adapter
   of each; a group of whole nodes splits its bytes among all their adapters.

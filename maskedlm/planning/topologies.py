@@ -1,6 +1,6 @@
-"""Topologies: how many chips of one kind are linked, and in which shape.
+"""Defines topologies: how many chips of a kind are linked, in which shape.
 
-Their figures are in runtime/chips.py. This module needs no jax.
+The chips' figures are in runtime/chips.py. This module needs no jax.
 """
 
 import math
@@ -19,11 +19,11 @@ SLICES = {"v4": _CUBE, "v5e": _SQUARE, "v5p": _CUBE, "v6e": _SQUARE}
 
 
 class Topology(NamedTuple):
-  """A number of chips of one kind and how they are linked."""
+  """A number of chips of one kind, and how they are linked."""
 
   name: str  # "v5e:16x16", "h100:64".
   chip: Chip
-  shape: tuple[int, ...]  # TPUs: of the torus. GPUs: their number.
+  shape: tuple[int, ...]  # TPUs: sizes of the torus. GPUs: their number.
 
   @property
   def num_chips(self) -> int:
@@ -39,7 +39,7 @@ class Topology(NamedTuple):
 
   @property
   def wraps(self) -> tuple[bool, ...]:
-    """Returns for each dimension whether its two ends are linked.
+    """Whether the two ends of each dimension are linked.
 
     They are on v5e and v6e at size 16, and on v4 and v5p in slices of whole
     cubes (4x4x4).
@@ -54,7 +54,7 @@ def parse_topology(name: str) -> Topology:
   """Parses a topology such as "v5e:16x16" or "h100:64".
 
   Raises:
-    ConfigError: the chip or the shape is unknown; it lists the known ones.
+    ConfigError: the chip or the shape is unknown.
   """
   kind, _, size = name.partition(":")
   if kind not in CHIPS:
@@ -81,7 +81,7 @@ def parse_topology(name: str) -> Topology:
 
 
 def known_topologies() -> str:
-  """Lists the known topologies in one line."""
+  """Returns the known topologies, in one line."""
   tpus = (f"{kind}:{'|'.join(shapes)}" for kind, shapes in SLICES.items())
   gpus = (f"{kind}:N GPUs" for kind in CHIPS if kind not in SLICES)
   return "; ".join([*tpus, *gpus])

@@ -1,6 +1,6 @@
-"""Turns a corpus into batches, without any state but the step.
+"""Turns a corpus into batches, as a pure function of the step.
 
-In the order in which text passes through the modules:
+The modules, in the order in which text passes through them:
 
   row_tables      where rows begin and end, kept next to the corpus
   text_rows       rows of running text (document_batches,
@@ -9,7 +9,7 @@ In the order in which text passes through the modules:
   pair_rows       rows of two segments (nsp_batches, sop_batches,
                   adjacent_batches)
   row_source      the rows of a split, and the order in which epochs read them
-  bin_packing     which short rows share one
+  bin_packing     which short rows share a packed one
   packed_rows     several short rows side by side in one
   domain_mixture  the rows of several domains, mixed by their shares
   batching        which rows a step reads: phases, epochs, hosts, held-out rows

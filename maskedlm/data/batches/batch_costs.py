@@ -9,7 +9,7 @@ from maskedlm.data.batches import batching
 
 
 def padding_share(batch_at, split: str, steps: Iterable[int]) -> float:
-  """Returns the share of padding among the positions of these steps."""
+  """Returns the share of positions that are padding in these steps' batches."""
   real = total = 0
   for step in steps:
     segment_ids = batch_at(split, step)["segment_ids"]
@@ -19,10 +19,13 @@ def padding_share(batch_at, split: str, steps: Iterable[int]) -> float:
 
 
 def attended_pairs(segment_ids) -> float:
-  """Returns the mean number of position pairs of a row [b, L] that attend.
+  """Returns the mean number of attending position pairs per row.
 
-  The sum of its segments' squared sizes, without padding: the attention that
-  has to be computed.
+  This is the sum of the squared sizes of a row's segments, without padding:
+  the attention that has to be computed.
+
+  Args:
+    segment_ids: int [b, L], 0 on padding.
   """
   b, num = len(segment_ids), segment_ids.max() + 1
   rows = np.arange(b)[:, None] * num
@@ -38,10 +41,10 @@ def step_cost(
   *,
   packed: bool,
 ) -> Callable[[int], float]:
-  """Returns the function from a step to the cost of all its rows.
+  """Returns a function from a step to the cost of all its rows.
 
   Args:
-    row_cost: (length, attended pairs of a row, or None for all) -> its cost.
+    row_cost: (length, attended pairs per row, or None for all) -> its cost.
     batch_at: (split, step) -> batch.
     data: config.data.
     num_steps: config.train.num_steps.

@@ -1,6 +1,6 @@
 """Chooses the rows of a step: phases, epochs, hosts and the held-out sample.
 
-All rows (pair_rows.py, text_rows.py) come as a RowSource, and this module turns
+Rows come as a RowSource (pair_rows.py, text_rows.py), and this module turns
 sources into batches as a pure function of the step; the domains of a corpus are
 mixed first (domain_mixture.py). Every random choice is a hash, so there is no
 iterator and no state, and a host gathers only its own rows.
@@ -38,15 +38,15 @@ class BatchShape(NamedTuple):
 
 
 class Batches(NamedTuple):
-  """The fields of core.task.Task that come from the host, by the same names."""
+  """Fields of core.task.Task that come from the host, under the same names."""
 
   # (split, step) -> this host's rows of the step's batch.
   batch_at: Callable[[str, int], dict[str, np.ndarray]]
   # (split, step) -> int64 [B]: rows of the global batch in the phase's table.
   row_ids: Callable[[str, int], np.ndarray]
   num_heldout_batches: int
-  rows_per_epoch: tuple[int, ...]  # In each phase.
-  # In each phase, each domain's share of an epoch; () = one domain.
+  rows_per_epoch: tuple[int, ...]  # One per phase.
+  # For each phase, each domain's share of an epoch; () = one domain.
   shares: tuple[tuple[DomainShare, ...], ...] = ()
 
 
@@ -55,29 +55,28 @@ def make_batches(
 ) -> Batches:
   """Returns the batches of a source's rows.
 
-  Training reads the rows of the train split epoch after epoch, each epoch in
-  an order of its own, without a pause where one ends. The last long_share of
-  the steps have rows, a batch size and epochs of their own. Held-out batches
-  always have the first phase's shape; they are a fixed sample of at most
-  eval_rows rows, whose last batch is filled up with rows of weight 0
-  (`example_weights`). The functions may be called from several threads at once.
+  Training reads the rows of the train split epoch after epoch, each in its own
+  order; a batch may span two epochs. The last long_share of the steps (phase 1)
+  have their own rows, batch size and epochs. Held-out batches always have the
+  shape of phase 0; they are a fixed sample of at most eval_rows rows, whose
+  last batch is filled with rows of weight 0 (`example_weights`). The returned
+  functions may be called from several threads at once.
 
   Each domain of a corpus (corpus.parts) is cut into rows separately, so that no
-  row has text of two. Training draws the domains by data.shares or the exponent
+  row mixes two. Training draws the domains by data.shares or the exponent
   data.alpha, the held-out sample has equally many rows of each, and batches
-  have `language_ids` [b] int32: the domain's place in corpus.parts.
+  have `language_ids` int32 [b]: the domain's index in corpus.parts.
 
   Args:
     open_source: (corpus, name of the split, length, seed) -> RowSource.
-    config: the whole config; data, seed, train.num_steps, which with
-      data.long_share determines where phase 2 begins, and train.eval_rows, the
-      maximum number of held-out rows (0 = none are needed), are read.
+    config: the whole config, of which data, seed, train.num_steps and
+      train.eval_rows (maximum number of held-out rows; 0 = none) are read.
     corpus: store.Corpus.
     shard: (index, count) of this host, see row_source.host_slice.
 
   Raises:
     ConfigError: an option is out of range.
-    CorpusError: from open_source; it names the domain, if there are several.
+    CorpusError: from open_source; names the domain if there are several.
   """
   data, seed = config.data, config.seed
   num_steps, eval_rows = config.train.num_steps, config.train.eval_rows
@@ -143,7 +142,7 @@ def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
 
 
 def row_lengths(data) -> list[int]:
-  """Returns the lengths of rows by config.data: one, or one for each phase."""
+  """Returns the row length of each phase (one or two) from config.data."""
   longer = [data.long_length] if data.long_share > 0 else []
   return [data.length, *longer]
 
@@ -152,7 +151,8 @@ def shape_at(step: int, num_steps: int, data) -> BatchShape:
   """Returns the shape of a training step's global batch.
 
   Args:
-    step, num_steps: of the training run.
+    step: training step.
+    num_steps: config.train.num_steps.
     data: config.data.
   """
   phase, within = phase_at(step, num_steps, data.long_share)
@@ -164,20 +164,20 @@ def shape_at(step: int, num_steps: int, data) -> BatchShape:
 
 
 def _places(step, batch_size, shard) -> np.ndarray:
-  """Returns the places of a host's slice of a batch in the stream of rows."""
+  """Returns a host's slice of a batch, int64 [b] places in the row stream."""
   places = step * batch_size + np.arange(batch_size, dtype=np.int64)
   return host_slice(places, shard)
 
 
 def _mix(open_source, corpus, data, eval_rows) -> Callable[..., RowSource]:
-  """Returns (name of the split, length, seed) -> the domains' source."""
+  """Returns a function (split, length, seed) -> RowSource of all domains."""
   check_share("data.alpha", data.alpha)
   corpora = domain_splits.split_by_domain(corpus)
 
   def open_split(name, length, seed):
     sources = []
     for domain, alone in corpora.items():
-      # By its name, so that another domain doesn't change the others' rows.
+      # Seeded by name, so that a new domain doesn't change the others' rows.
       domain_seed = int(hashing.bits(seed, "part", domain))
       with domains.errors_of_domain(domain):
         sources.append(open_source(alone, name, length, domain_seed))

@@ -3,8 +3,8 @@
 There are two algorithms because they pack different things, and the result of
 each is part of what a run computes. Pretraining packs all rows of a split at
 once, up to billions of them, so `best_fit` works on the histogram of their
-lengths (Krell et al., arXiv:2107.02027). Fine-tuning packs the few rows of a
-part of a batch in every step and needs the number of bins: `first_fit`.
+lengths (Krell et al., arXiv:2107.02027). Fine-tuning packs the few rows of part
+of a batch at every step and needs the number of bins: `first_fit`.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from maskedlm.data import hashing
 def first_fit(
   lengths: np.ndarray, capacity: int
 ) -> tuple[np.ndarray, np.ndarray, int]:
-  """Packs items of these lengths [n], longest first, each where it first fits.
+  """Packs items of lengths [n], longest first, each in the first bin with room.
 
   Returns:
     (bin [n] of each item, its start [n] in the bin, number of bins).
@@ -34,9 +34,9 @@ def first_fit(
 def best_fit(
   lengths, capacity: int, max_items: int, *, seed
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Packs items of these lengths [n] by best_fit_patterns.
+  """Packs items of lengths [n] by best_fit_patterns.
 
-  Items of one length are dealt out in random order, so that neighbours in the
+  Items of equal length are dealt out in random order, so that neighbours in the
   text are separated.
 
   Returns:
@@ -61,7 +61,7 @@ def best_fit(
 def best_fit_patterns(
   counts, capacity: int, max_items: int
 ) -> list[tuple[tuple[int, ...], int]]:
-  """Returns pairs of the lengths that share a bin and the number of such bins.
+  """Returns pairs (lengths that share a bin, number of such bins).
 
   Packs longest first, each length into the fullest bin that has room, and all
   items of a length at once, so the time does not depend on their number.
@@ -71,7 +71,7 @@ def best_fit_patterns(
     capacity: size of a bin.
     max_items: maximum number of items in a bin.
   """
-  # By remaining space: patterns of fewer than max_items lengths, with counts.
+  # spaces[s]: patterns that leave s and take more items, with their counts.
   spaces = [deque() for _ in range(capacity + 1)]
   closed = []
 
@@ -84,7 +84,7 @@ def best_fit_patterns(
     remaining = int(counts[length])
     while remaining:
       tightest = next((s for s in spaces[length:] if s), None)
-      if tightest is None:  # As many new bins as hold the remaining items.
+      if tightest is None:  # Opens as many bins as the remaining items need.
         count = -(-remaining // min(capacity // length, max_items))
         put((length,), count)
         remaining -= count

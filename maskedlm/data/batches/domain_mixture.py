@@ -1,15 +1,15 @@
 """Mixes the rows of several domains of a corpus (corpus.parts) into one source.
 
-An epoch is as long as all domains together, and domain i, with n_i rows, has
-exactly the share that data.shares gives it or
+An epoch is as long as all domains together. Domain i, with n_i rows, has the
+share of it that data.shares gives or, by default,
 
   q_i = p_i^alpha / sum_j p_j^alpha,   p_i = n_i / sum_k n_k
 
-of it, to the row (Conneau et al., arXiv:1911.02116, section 3; Lample &
-Conneau, arXiv:1901.07291). Small domains are read several times in an epoch,
-each time in a new order; of large ones an epoch reads a fraction, and the next
-one continues where it ended. All of it is arithmetic and hashes: there is no
-state, and any place is reached at once.
+exact to the row (Conneau et al., arXiv:1911.02116, section 3; Lample & Conneau,
+arXiv:1901.07291). Small domains are read several times in an epoch, each time
+in a new order; of a large one an epoch reads a fraction, and the next epoch
+continues where it ended. There is no state: the row at any place is computed
+directly, by arithmetic and hashes.
 """
 
 import math
@@ -26,10 +26,10 @@ from maskedlm.data.sampling import apportion, equal_counts
 def mix(
   sources: Sequence[RowSource], names: Sequence[str], *, q, seed: int
 ) -> RowSource:
-  """Returns the sources as one, in which each has the share q [n] of an epoch.
+  """Returns one source in which source i has the share q[i] of an epoch.
 
-  Its row r is row r - starts[i] of source i in the joined tables; its epochs
-  are those of each domain, for which the arrays are made.
+  Row r is row r - starts[i] of source i, where starts are the running totals of
+  the sources' sizes; the epochs passed to `read` count passes over a domain.
   """
   sizes = np.array([source.num_rows for source in sources])
   total = int(sizes.sum())
@@ -51,9 +51,9 @@ def sample_equally(
   max_rows: int,
   seed: int,
 ) -> RowSource:
-  """Returns a sample with as many rows of each domain, or all of a smaller one.
+  """Returns a sample with equally many rows per domain, or all of a small one.
 
-  It has max_rows rows at most, domain after domain, each read once. It does
+  It has at most max_rows rows, domain after domain, each read once. It does
   not depend on the shares, so that runs can be compared.
   """
   sizes = np.array([source.num_rows for source in sources])
@@ -74,7 +74,7 @@ def _find(drawn, index) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _rows(sources, which, nth) -> tuple[np.ndarray, np.ndarray]:
-  """Returns (joined row, epoch) of the nth row [b] read of a domain [b]."""
+  """Returns (joined row, epoch) [b] of the nth [b] row read of a domain [b]."""
   sizes = np.array([source.num_rows for source in sources])[which]
   seeds = np.array([source.seed for source in sources], np.uint64)[which]
   epoch, index = np.divmod(nth, sizes)
@@ -111,13 +111,14 @@ def parse_domain_shares(shares: str, names: list[str]) -> np.ndarray | None:
   Args:
     shares: NAME=WEIGHT for every name, separated by commas; the weights may
       have any sum. A domain of weight 0 is evaluated, but not trained on.
-    names: of the domains.
+    names: the domains' names.
 
   Returns:
-    The shares, which sum to 1; None where data.shares is empty.
+    The shares, which sum to 1; None if data.shares is empty.
 
   Raises:
-    ConfigError: an unknown domain, a missing one, or an invalid weight.
+    ConfigError: a domain is unknown or missing, a weight is invalid, or none is
+      above 0.
   """
   if not shares:
     return None

@@ -1,10 +1,10 @@
 """Packs several short rows side by side in one.
 
 A packed row holds whole rows of another source, each a segment with its own
-positions, so that a model that attends by segment id computes for each exactly
-what it would compute for it alone. Which rows share one follows from their
-lengths when the table is built, at the first batch; which packed rows a step
-reads is a hash, as for any source (row_source.py).
+positions, so a model that attends by segment id computes for each segment
+exactly what it would compute for that row alone. Which rows share one follows
+from their lengths when the table is built, at the first batch; which packed
+rows a step reads is a hash, as for any source (row_source.py).
 """
 
 import functools
@@ -22,12 +22,12 @@ _INDEX = np.dtype("<i8")
 
 
 def max_segments(length: int) -> int:
-  """Returns G, the most rows that share one of `length` tokens."""
+  """Returns G, the maximum number of rows that share one of `length` tokens."""
   return max(1, length // 8)
 
 
 def with_packing(open_source: Callable[..., RowSource]):
-  """Returns an open_source (batching.make_batches) of the packed rows."""
+  """Wraps an open_source (see batching.make_batches) to return packed rows."""
 
   def open_packed(corpus, name, length, seed):
     source = open_source(corpus, name, length, seed)
@@ -41,15 +41,15 @@ def pack_rows(corpus, source: RowSource, *, length) -> RowSource:
 
   Args:
     corpus: store.Corpus.
-    source: the rows to pack. Its arrays [b, L] hold one value for each token,
-      and segment_ids 1 on the real ones; its arrays [b] one for each row.
+    source: the rows to pack. Its arrays [b, L] hold one value for each token
+      (segment_ids: 1 on real tokens), its arrays [b] one for each row.
     length: L.
 
   Returns:
-    A RowSource of the same arrays, those [b] as [b, G], and of segment_ids
-    [b, L] 1, 2, ... (0 on padding), positions [b, L] from 0 in each segment,
-    cls_positions [b, G], each segment's first token, and segment_weights
-    [b, G] float32, 0 where the row has fewer than G segments.
+    A RowSource of the same arrays, with those of shape [b] as [b, G], and of
+    segment_ids [b, L], 1, 2, ... (0 on padding); positions [b, L], from 0 in
+    each segment; cls_positions [b, G], each segment's first token; and
+    segment_weights [b, G] float32, 0 where a row has fewer than G segments.
   """
   special = corpus.tokenizer.special
   G = max_segments(length)
@@ -65,7 +65,7 @@ def pack_rows(corpus, source: RowSource, *, length) -> RowSource:
 
   @functools.cache
   def open_columns() -> tuple[np.ndarray, np.ndarray]:
-    """Returns (members, starts), computed when the first rows are read.
+    """Returns bin_packing.best_fit's (members, starts), at the first read.
 
     Where packing doesn't pay, only the number of packed rows is needed.
     """
@@ -108,7 +108,7 @@ def segment_arrays(
     starts: [n], the first place of each segment in the flattened rows.
     sizes: [n], tokens of each segment, with sum T.
     numbers: [n], the segment ids, from 1.
-    shape: of the result; the last axis is the length of a row.
+    shape: shape of the result; the last axis is the length of a row.
     pad: fills input_ids; the other arrays are filled with 0.
 
   Returns:
@@ -132,7 +132,7 @@ def segment_arrays(
 
 
 def _side_by_side(arrays, used, L, pad) -> dict[str, np.ndarray]:
-  """Returns arrays of n rows as those of b packed rows; used [b, G] has n."""
+  """Returns arrays of n rows as b packed rows; n of used [b, G] are true."""
   b, G = used.shape
   real = arrays["segment_ids"] > 0
   size = np.zeros((b, G), np.int64)

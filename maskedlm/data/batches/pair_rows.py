@@ -1,4 +1,4 @@
-"""Makes rows of two segments and their batches, a pure function of the step.
+"""Makes rows of two segments and their batches, as a function of the step.
 
 Every random choice is a hash of (seed, epoch, row), so there is no iterator and
 no state, and a host gathers only its own rows. In order: the batches
@@ -22,11 +22,11 @@ from maskedlm.data.batches.row_source import RowSource
 from maskedlm.data.batches.token_spans import copy_spans
 from maskedlm.data.corpus import concat
 
-_DRAWS = 8  # Candidates from which fitting_b takes one.
+_DRAWS = 8  # Candidates among which fitting_b chooses.
 
 
 def nsp_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
-  """Returns batches for next-sentence prediction.
+  """Returns batches for next-sentence prediction (see next_sentence_pairs).
 
   With pack, a random B is never longer than the B that it replaces, so that
   the pairs that share a row can be chosen before any label is drawn.
@@ -39,17 +39,16 @@ def nsp_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
 
   Raises:
     ConfigError: an option is out of range.
-    CorpusError: a split has fewer than two documents.
+    CorpusError: a split has fewer than two documents of two or more tokens.
   """
   read = fitting_pairs if pack else next_sentence_pairs
   return _batches(read, config, corpus, shard, short_share, pack, documents=2)
 
 
 def sop_batches(config, corpus, shard, *, short_share, pack=False) -> Batches:
-  """Returns batches for sentence-order prediction; nsp_labels 1 = swapped.
+  """Returns batches for sentence-order prediction (see sentence_order_pairs).
 
-  Arguments and errors as nsp_batches, but one document is enough; see
-  sentence_order_pairs.
+  Arguments and errors as for nsp_batches, but one document is enough.
   """
   return _batches(
     sentence_order_pairs, config, corpus, shard, short_share, pack
@@ -61,7 +60,7 @@ def adjacent_batches(
 ) -> Batches:
   """Returns batches of two consecutive segments without labels (ELECTRA).
 
-  Arguments and errors as nsp_batches, but one document is enough.
+  Arguments and errors as for nsp_batches, but one document is enough.
   """
   return _batches(adjacent_pairs, config, corpus, shard, short_share, pack)
 
@@ -69,7 +68,7 @@ def adjacent_batches(
 def _batches(
   read_pairs, config, corpus, shard, short_share, pack, documents=1
 ) -> Batches:
-  """Returns batches of the rows of pairs that read_pairs makes."""
+  """Returns batches of the pairs that read_pairs makes."""
   batching.check_share("objective.short_share", short_share)
 
   def open_source(corpus, name, length, seed):
@@ -94,7 +93,7 @@ def _batches(
 
 
 def random_b(rows: PairTable, row, epoch, a_length):
-  """Returns (begin, end) [b]: text of another row, in the room that A leaves.
+  """Returns (begin, end), int64 [b]: text of another document, to fill the row.
 
   It extends to the end of a sentence and is then truncated, as a true B is:
   where the text breaks off must not reveal the label.
@@ -119,13 +118,13 @@ def random_b(rows: PairTable, row, epoch, a_length):
 
 
 def fitting_b(rows: PairTable, row, epoch, a_length):
-  """Returns (begin, end) [b]: as random_b, but the pair fits the row's size.
+  """Returns (begin, end), int64 [b]: a random B no longer than the true B.
 
-  Of several candidates, the one that fills the space of the true B best is
-  taken. It begins and ends as a true B does: with whole sentences or, if A and
-  B are from one sentence, with the end of one. If not even one sentence fits,
-  it is the end of one too. A row that is truncated anyway gets whole sentences
-  past the limit, as from random_b.
+  Of several candidates, takes the one that fills the true B's space best. It
+  begins and ends as a true B does: with whole sentences or, if A and B are from
+  one sentence, with the end of one. If not even one sentence fits, it is the
+  end of one too. A row that is truncated anyway gets whole sentences past the
+  limit, as from random_b.
   """
   own, sentences = rows.table[row], rows.split.sentences
   cut = own["num_tokens"] >= rows.length - 3
@@ -137,7 +136,7 @@ def fitting_b(rows: PairTable, row, epoch, a_length):
   sentence, _ = _split_point(rows, record, other, epoch)
   start = concat.take(sentences, sentence)
   limit = np.minimum(start + room, record["document_end"])
-  # The last sentence's end that fits; past the limit, the first that doesn't.
+  # The last sentence end that fits or, if truncated, the first that doesn't.
   last = cut + _last_start(sentences, limit - cut, after=sentence, within=room)
   several = own["num_sentences"] > 1
   whole = several & (last > sentence)
@@ -161,9 +160,9 @@ def next_sentence_pairs(
   each row once.
 
   Args:
-    rows: of a split.
+    rows: the rows of a split.
     row: int64 [b], rows of its table.
-    epoch: int64 [b], in which they are read; each epoch draws anew.
+    epoch: int64 [b], epoch in which each is read; each epoch draws anew.
     special: libraries.Special.
     draw_b: draws a random B: random_b or fitting_b.
 
@@ -186,7 +185,7 @@ def next_sentence_pairs(
   return _fitted(rows, row, epoch, begin, length, label, special)
 
 
-# Packed, a pair may not be longer than its row.
+# When packed, a pair may not be longer than its row.
 fitting_pairs = functools.partial(next_sentence_pairs, draw_b=fitting_b)
 
 
@@ -204,11 +203,11 @@ def sentence_order_pairs(
     rows, row, epoch, special: see next_sentence_pairs.
 
   Returns:
-    As next_sentence_pairs; nsp_labels [b], 0 = in order, 1 = swapped.
+    As next_sentence_pairs, but with nsp_labels [b], 0 = in order, 1 = swapped.
   """
   label = hashing.randint(2, rows.seed, "label", epoch, row)
   begin, end = _halves(rows, row, epoch)
-  # Before truncation, so that it doesn't reveal which one was first.
+  # Swapped before truncation, so that it doesn't reveal which was first.
   begin, end = (np.where(label == 1, x[::-1], x) for x in (begin, end))
   return _fitted(rows, row, epoch, begin, end - begin, label, special)
 
@@ -216,7 +215,7 @@ def sentence_order_pairs(
 def adjacent_pairs(
   rows: PairTable, row, epoch, *, special
 ) -> dict[str, np.ndarray]:
-  """Returns the pairs of next_sentence_pairs where B is next, no labels."""
+  """Returns next_sentence_pairs with B always next, and without nsp_labels."""
   begin, end = _halves(rows, row, epoch)
   label = np.zeros(len(row), np.int64)
   arrays = _fitted(rows, row, epoch, begin, end - begin, label, special)
@@ -225,7 +224,7 @@ def adjacent_pairs(
 
 
 def _halves(rows: PairTable, row, epoch):
-  """Returns (begin, end) [2, b]: the tokens of A, and of B after it."""
+  """Returns (begin, end), each [2, b]: the tokens of A, and of B after it."""
   own = rows.table[row]
   _, split = _split_point(rows, own, row, epoch)
   begin = np.stack([own["token"], split])
@@ -233,7 +232,7 @@ def _halves(rows: PairTable, row, epoch):
 
 
 def _fitted(rows: PairTable, row, epoch, begin, length, label, special):
-  """Returns the arrays for the texts at begin, length [2, b], truncated."""
+  """Returns the arrays of the texts at begin and length [2, b], truncated."""
   kept = truncated_lengths(*length, maximum=rows.length - 3)
   side = np.arange(2)[:, None]
   # Each token is removed from the front or the back, by a coin flip.
@@ -255,7 +254,7 @@ def truncated_lengths(a, b, *, maximum) -> np.ndarray:
 
 
 def _other_row(rows: PairTable, row, epoch, *words) -> np.ndarray:
-  """Returns a row of another document for each row, uniformly."""
+  """Returns a uniformly drawn row of another document for each row [b]."""
   record = rows.table[row]
   first, count = record["document_row"], record["num_document_rows"]
   other = hashing.randint(
@@ -265,7 +264,7 @@ def _other_row(rows: PairTable, row, epoch, *words) -> np.ndarray:
 
 
 def _split_point(rows: PairTable, record, row, epoch):
-  """Returns (sentence, token) [b]: where B begins, and in which sentence.
+  """Returns (sentence, token) [b]: the sentence and token where B begins.
 
   It is a uniform sentence boundary within the row, or any token but the first
   of a row that is one sentence.
@@ -295,7 +294,7 @@ def _last_start(sentences, token, *, after, within) -> np.ndarray:
 
 
 def _assemble(tokens, begin, length, L, special) -> dict[str, np.ndarray]:
-  """Returns the arrays of pairs for A and B at begin, length [2, b]."""
+  """Returns the arrays of the pairs A, B at begin and length [2, b]."""
   column = np.arange(L)
   first = np.arange(begin.shape[1]) * L
   a_sep = length[0] + 1

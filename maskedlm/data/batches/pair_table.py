@@ -49,10 +49,10 @@ def open_pair_table(
 
   Args:
     corpus: store.Corpus.
-    name: of the split, train or heldout.
-    length, short_share, seed: see PairTable.
-    documents: fewest documents of the split that must have rows: 2 if a random
-      B comes from another document, else 1.
+    name: the split, train or heldout.
+    length, short_share, seed: see PairTable and target_lengths.
+    documents: minimum number of documents that must have rows: 2 if a random B
+      comes from another document, else 1.
 
   Raises:
     CorpusError: the split has fewer.
@@ -74,17 +74,17 @@ def open_pair_table(
 
 
 def table_key(name: str, options) -> tuple:
-  """Returns what, with the corpus, determines the table of a split."""
+  """Returns the key of a split's table (see row_tables.open_table)."""
   return "pairs", _VERSION, name, options
 
 
 def target_lengths(sentence, *, length, short_share, seed) -> np.ndarray:
-  """Returns the target length of rows that begin at `sentence`, int64.
+  """Returns the target lengths of rows that begin at `sentence` [n], int64 [n].
 
-  A row ends with the sentence that reaches it. It is L - 3, which leaves room
-  for [CLS] and two [SEP], or with probability short_share uniform in [2,
-  L - 3], so that the model has seen short inputs before fine-tuning
-  (create_pretraining_data.py draws this once for each document).
+  A row ends with the sentence that reaches its target. This is L - 3, which
+  leaves room for [CLS] and two [SEP], or with probability short_share uniform
+  in [2, L - 3], so that the model has seen short inputs before fine-tuning
+  (create_pretraining_data.py draws it once for each document).
   """
   target = np.full(np.shape(sentence), length - 3)
   short = hashing.uniform(seed, "short", sentence) < short_share
@@ -95,7 +95,7 @@ def target_lengths(sentence, *, length, short_share, seed) -> np.ndarray:
 
 
 def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the first sentence of each row, and the one after its last: [R].
+  """Returns each row's first sentence, and the one after its last: [R] each.
 
   The end of a row that begins at sentence s depends on s alone, so it is
   computed for a block of sentences at once, however long the documents are.
@@ -123,7 +123,7 @@ def _cut(split, **options) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _ends(split, low, high, documents, document_tokens, **options):
-  """Returns the ends of rows that begin at sentences low..high, int64."""
+  """Returns the ends of rows that begin at sentences low..high - 1, int64."""
   sentence = np.arange(low, high)
   # No sentence is empty, so no row reaches further than L sentences.
   last = min(high + options["length"], int(documents[-1]))

@@ -1,4 +1,4 @@
-"""Makes a corpus of a few synthetic documents, if only shapes matter.
+"""Makes a corpus of a few synthetic documents, for when only shapes matter.
 
 `maskedlm inspect` builds a Task on it when there is no text yet: the model,
 the optimizer and the costs don't depend on the content of the text. They do
@@ -16,7 +16,7 @@ TOKENS = 2048  # Tokens per sentence.
 
 
 def make_corpus(options) -> store.Corpus:
-  """Returns a corpus for config.tokenizer's vocabulary; nothing is on disk."""
+  """Returns an in-memory corpus with config.tokenizer's vocabulary size."""
   vocab_size = options.vocab_size
   special = Special(*range(5))
   tokenizer = Tokenizer(

@@ -1,9 +1,8 @@
 """Defines the rows of a split, and the order in which epochs read them.
 
-Pretraining reads one endless stream of rows, epoch after epoch without a
-pause; fine-tuning reads epochs that end in filler rows (finetune/common/
-batching.py). Both shuffle an epoch by `shuffle` and divide a batch among the
-hosts by `host_slice`.
+Pretraining reads one endless stream of rows, epoch after epoch; fine-tuning
+reads epochs that end in filler rows (finetune/common/batching.py). Both shuffle
+an epoch by `shuffle` and divide a batch among the hosts by `host_slice`.
 """
 
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from maskedlm.data import hashing
 
 
 class DomainShare(NamedTuple):
-  """The share of an epoch's rows that one domain of the corpus has."""
+  """A domain's share of the rows of an epoch."""
 
   name: str
   num_rows: int  # Distinct rows of the domain.
@@ -30,8 +29,8 @@ class RowSource(NamedTuple):
   # (row [b], epoch [b]), int64 -> arrays [b, ...].
   read: Callable[[np.ndarray, np.ndarray], dict[str, np.ndarray]]
   # For a source that can be packed (packed_rows.py): what determines the
-  # lengths in addition to the corpus, and () -> [num_rows] an upper bound of
-  # the tokens of each row.
+  # lengths in addition to the corpus, and () -> [num_rows], an upper bound on
+  # the number of tokens of each row.
   key: tuple = ()
   lengths: Callable[[], np.ndarray] | None = None
   # For several domains: place [b] -> (row, epoch), and each domain's share.
@@ -42,16 +41,16 @@ class RowSource(NamedTuple):
 def shuffle(index, size, *, seed, epoch) -> np.ndarray:
   """Returns the rows at places `index` of an epoch, int64.
 
-  All arguments may be arrays that broadcast; each (seed, epoch) is another
+  All arguments may be arrays that broadcast; each (seed, epoch) has its own
   permutation of range(size), computed for the given places only.
   """
   return hashing.permute(index, size, hashing.bits(seed, "order", epoch))
 
 
 def row_at(source: RowSource, place) -> tuple[np.ndarray, np.ndarray]:
-  """Returns (row, epoch) at each place [b] of a source's endless stream.
+  """Returns (row [b], epoch [b]) at places [b] of a source's endless stream.
 
-  Without an order of its own, every epoch has each row exactly once.
+  Unless the source has its own order, every epoch has each row exactly once.
   """
   if source.order:
     return source.order(place)
@@ -65,8 +64,8 @@ def host_slice(values: np.ndarray, shard) -> np.ndarray:
 
   Args:
     values: one for each row of the global batch.
-    shard: (index, count): the index-th of count equal slices; index may be
-      several (sharding.data_shard).
+    shard: (index, count): the index-th of count equal slices; index may be a
+      sequence, for several slices (sharding.data_shard).
   """
   index, count = shard
   return values.reshape(count, -1)[np.atleast_1d(index)].ravel()

@@ -20,21 +20,18 @@ from maskedlm.runtime import output_files
 def open_table(
   corpus, key, dtype, build: Callable[[], Iterable[np.ndarray]]
 ) -> np.ndarray:
-  """Returns the table of `key`, built if necessary.
+  """Returns the table of `key`, an array [R] of dtype, built if necessary.
 
-  It is kept in CORPUS/rows and memory-mapped, or kept in memory if the folder
+  It is kept in CORPUS/rows and memory-mapped, or held in memory if the folder
   can't be written.
 
   Args:
     corpus: store.Corpus.
     key: JSON-able values that, with the corpus, determine the table, including
       the version of the rule.
-    dtype: of its records.
-    build: () -> the records, in blocks, one of which is held at a time; called
-      again if they can't be kept.
-
-  Returns:
-    An array [R] of dtype.
+    dtype: dtype of a record.
+    build: () -> the records in blocks, one of which is held at a time; called
+      again if the file can't be written.
   """
   key = json.dumps([corpus.fingerprint, key])
   digest = hashlib.sha256(key.encode()).hexdigest()[:32]
@@ -52,8 +49,12 @@ def open_table(
 def chain(ends, first) -> np.ndarray:
   """Returns first, ends[first], ends[ends[first]], ... below len(ends).
 
-  By doubling: each round finds as many links as are known, in one gather, with
-  jumps over as many links; log2(n) rounds for n of them.
+  Each round doubles the chain in one gather, with jumps over as many links as
+  are known, so n links take log2(n) rounds.
+
+  Args:
+    ends: int [n], ends[i] > i.
+    first: the first link.
   """
   size = len(ends)
   jump = np.append(np.minimum(ends, size), size)
@@ -67,7 +68,7 @@ def chain(ends, first) -> np.ndarray:
 def places(edges, values) -> np.ndarray:
   """Returns np.searchsorted(edges, values, side="right") for sorted values.
 
-  The edges are searched for among the values, which are many more.
+  Searches for the edges among the values instead, as the values are many more.
   """
   if not len(values):
     return np.empty(0, np.int64)

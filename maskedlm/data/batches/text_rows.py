@@ -25,7 +25,7 @@ _BLOCK = 1 << 18  # Sentences processed at a time.
 def document_batches(config, corpus, shard, *, pack=False) -> Batches:
   """Returns batches of rows of one document: [CLS] tokens [SEP] and padding.
 
-  A row is contiguous sentences, as many as fit; the next one begins where it
+  A row holds as many contiguous sentences as fit; the next begins where it
   ends. A sentence longer than a row is cut into pieces of L - 2 tokens, the
   last of which may share its row with the next sentences. Nothing is dropped:
   an epoch has each token once.
@@ -74,7 +74,17 @@ def document_batches(config, corpus, shard, *, pack=False) -> Batches:
 
 
 def single_text_rows(tokens, begin, num, *, length, special):
-  """Returns rows [CLS] tokens[begin : begin + num] [SEP], int32 [b, length]."""
+  """Returns arrays of rows [CLS] tokens[begin : begin + num] [SEP] and padding.
+
+  Args:
+    tokens: concat.Concat, the tokens of the split.
+    begin, num: int64 [b]; num is 1 to length - 2.
+    length: L.
+    special: libraries.Special.
+
+  Returns:
+    int32 [b, L]: input_ids, token_type_ids and segment_ids of document_batches.
+  """
   b, L = len(begin), length
   input_ids = np.full((b, L), special.pad, np.int32)
   input_ids[:, 0] = special.cls
@@ -162,12 +172,12 @@ def full_sentence_batches(
 ) -> Batches:
   """Returns batches of full rows: [CLS] text [SEP], across documents.
 
-  FULL-SENTENCES of RoBERTa (Liu et al., arXiv:1907.11692, section 4.2): the
+  RoBERTa's FULL-SENTENCES (Liu et al., arXiv:1907.11692, section 4.2): the
   documents one after the other, with an extra [SEP] at the end of each. Here a
   row is full to the last position; it may end in the middle of a sentence, and
   the next row continues it. Rows of whole sentences, as fairseq cuts them,
   would be 4% padding at L = 512 and 17% at L = 128, on English novels. The cuts
-  are drawn anew for each epoch, so most epochs have a given sentence whole. An
+  are drawn anew for each epoch, so a given sentence is whole in most epochs. An
   epoch has each token once, and only one of its rows has padding.
 
   Args:
@@ -178,8 +188,9 @@ def full_sentence_batches(
 
   Returns:
     Batches of int32 arrays input_ids, token_type_ids (0), segment_ids, all
-    [b, L], and example_weights [b] float32. segment_ids are 1, or, isolated,
-    1, 2, ... for the row's documents, and then there are `positions` as well.
+    [b, L], and example_weights [b] float32. segment_ids are 1 (0 on padding);
+    with isolate_documents they number a row's documents 1, 2, ..., and there
+    are int32 `positions` [b, L] as well.
 
   Raises:
     ConfigError: an option is out of range.
@@ -193,7 +204,7 @@ def full_sentence_batches(
     size = int(starts[-1])
 
     def read(row, epoch):
-      # Each epoch begins at another place of the circle.
+      # Each epoch begins at a different place on the circle.
       cut = hashing.randint(min(capacity, size), seed, "cut", epoch)
       done = row * capacity
       return stream_rows(
@@ -212,10 +223,16 @@ def full_sentence_batches(
 
 
 def open_stream_starts(corpus, name: str) -> np.ndarray:
-  """Returns where documents begin in a split's stream, and its size: [Dn + 1].
+  """Returns the documents' starts in a split's stream, and its size.
 
-  The stream is the documents in their order, each with a separator at its
-  end, and then the first one again, and so on: a circle. int64.
+  The stream is a circle: the documents in order, each with a separator at its
+  end, and then the first one again.
+
+  Returns:
+    int64 [Dn + 1].
+
+  Raises:
+    CorpusError: the split has no text.
   """
   split = _with_text(corpus, name)
 
@@ -233,12 +250,12 @@ def open_stream_starts(corpus, name: str) -> np.ndarray:
 def stream_rows(
   tokens, starts, begin, num, *, length, special, isolate_documents
 ) -> dict[str, np.ndarray]:
-  """Returns rows [CLS] stream[begin : begin + num] [SEP], int32 [b, length].
+  """Returns arrays [b, L] of rows [CLS] stream[begin : begin + num] [SEP].
 
   Args:
     tokens: concat.Concat, the tokens of the split.
     starts: [Dn + 1], from open_stream_starts.
-    begin: [b], places in the stream, which a row goes around at most once.
+    begin: [b], places in the stream; a row wraps around it at most once.
     num: [b], 1 to length - 2.
     length: L.
     special: libraries.Special.
@@ -272,7 +289,8 @@ def stream_rows(
   right = np.minimum(start_of(document + 1) - 1, (begin + num)[row])
   at = row * L + 1 + left - begin[row]
   lap, document = np.divmod(document, num_documents)
-  token = left - lap * size - document  # A separator for each one before.
+  # Minus one separator for each document before.
+  token = left - lap * size - document
   copy_spans(tokens, token, right - left, input_ids.reshape(-1), at)
   arrays = {
     "input_ids": input_ids,

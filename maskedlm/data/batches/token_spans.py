@@ -17,8 +17,8 @@ def span_indices(begin, length) -> np.ndarray:
 def copy_spans(tokens, begin, length, out, at) -> None:
   """Sets out[at : at + length] = tokens[begin : begin + length] for each span.
 
-  A span lies in one document and therefore in one shard. Sorted by their
-  place in the text, the spans of a shard are adjacent: one gather a shard.
+  A span lies in one document and therefore in one shard. Sorted by place in the
+  text, the spans of a shard are adjacent, so each shard takes one gather.
 
   Args:
     tokens: concat.Concat, the tokens of a split.

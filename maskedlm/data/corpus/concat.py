@@ -11,7 +11,7 @@ import numpy as np
 
 
 class Concat(NamedTuple):
-  """Memory-mapped arrays read as one; element i of array p is value + base."""
+  """Arrays read as one: element i of array p is arrays[p][i] + bases[p]."""
 
   arrays: tuple[np.ndarray, ...]
   starts: np.ndarray  # [arrays + 1] int64: index of each one's first element.
@@ -30,7 +30,7 @@ def size(column: Concat) -> int:
 
 
 def take(column: Concat, indices) -> np.ndarray:
-  """Returns the elements at `indices`, of any shape: int64 starts, or ids.
+  """Returns the elements at `indices` (starts are int64), in their shape.
 
   Raises:
     IndexError: an index is negative or past the end.
@@ -59,12 +59,12 @@ def take(column: Concat, indices) -> np.ndarray:
 
 
 def take_all(column: Concat) -> np.ndarray:
-  """Returns all elements, in memory."""
+  """Returns all elements [size(column)], in memory."""
   return take(column, np.arange(size(column)))
 
 
 def view(column: Concat, begin: int, end: int, *, origin: int = 0) -> Concat:
-  """Returns elements begin to end, as values - origin; nothing is read.
+  """Returns elements begin to end - 1 as values - origin; reads nothing.
 
   An empty range is one empty array, which has the dtype.
   """

@@ -69,8 +69,8 @@ def domain_table(domains: list[dict]) -> list[str]:
 def split_by_domain(corpus: store.Corpus) -> dict[str, store.Corpus]:
   """Returns name -> the corpus of that domain alone.
 
-  It has the path, tokenizer and token counts of the whole one, so its row
-  tables are kept in CORPUS/rows too, under a fingerprint of its own.
+  Each has the path, tokenizer and token counts of the whole corpus, so its row
+  tables are kept in CORPUS/rows too, under its own fingerprint.
   """
   bounds = {name: store.domain_bounds(corpus, name) for name in shards.SPLITS}
   return {
@@ -87,7 +87,7 @@ def split_by_domain(corpus: store.Corpus) -> dict[str, store.Corpus]:
 
 
 def _cut(split: store.Split, documents, sentences, tokens) -> store.Split:
-  """Returns the views between these bounds (begin, end)."""
+  """Returns the views of a split between these bounds, each (begin, end)."""
   (d0, d1), (s0, s1), (t0, t1) = documents, sentences, tokens
   return store.Split(
     tokens=concat.view(split.tokens, t0, t1),

@@ -22,13 +22,13 @@ def local_folder(path: str | os.PathLike, *, log: Log) -> pathlib.Path:
   """Returns the local folder of a corpus; one at an address is copied, once.
 
   The copy is in the user's cache directory, under a name derived from its
-  content; it gets that name when every file has the SHA-256 in meta.json. An
+  content, which it gets once every file matches its SHA-256 in meta.json. An
   interrupted copy is continued.
 
   Raises:
-    ConfigError: the address has no corpus, may not be read, the corpus is
+    ConfigError: the address has no corpus or may not be read, the corpus is
       damaged, or the disk is too small for it.
-    StorageError: it can't be reached or copied at present.
+    StorageError: the address can't be reached or copied at present.
   """
   if not buckets.is_address(path):
     return buckets.folder(path)
@@ -75,7 +75,7 @@ def _read_meta(address: str) -> bytes:
 
 
 def _files_of(address: str, text: bytes) -> dict[str, dict]:
-  """Returns name -> {"bytes", "sha256"} by meta.json, which is not trusted."""
+  """Returns name -> {"bytes", "sha256"} from meta.json, which isn't trusted."""
   try:
     files = dict(json.loads(text)["files"])
     sizes = [int(file["bytes"]) for file in files.values()]

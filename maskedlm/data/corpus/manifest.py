@@ -38,10 +38,10 @@ def finish_corpus(
   """Adds token_counts.npy and meta.json to a folder and renames it to path.
 
   Args:
-    path: where the corpus will be; must not exist.
+    path: the corpus's folder, which must not exist.
     work: the folder with the tokenizer and every shard.
     splits: from shards.write_shards.
-    counts: [V], how often each token occurs in the train split.
+    counts: int64 [V], how often each token occurs in the train split.
     files: name -> bytes and sha256, where known; the others are computed.
     tokenizer, options, report, domains: see store.write_corpus.
 
@@ -69,7 +69,7 @@ def finish_corpus(
 def build_manifest(
   work, tokenizer, splits, options, report, domains, files
 ) -> dict:
-  """Returns the content of meta.json; arguments as finish_corpus."""
+  """Returns the content of meta.json; arguments as for finish_corpus."""
   names = sorted(
     os.path.relpath(os.path.join(folder, name), work).replace(os.sep, "/")
     for folder, _, names in os.walk(work)
@@ -104,7 +104,7 @@ def build_manifest(
 
 
 def fingerprint(meta: Mapping) -> str:
-  """Returns the SHA-256 of the data alone, not of how they were prepared."""
+  """Returns the SHA-256 of the data alone, not of how it was prepared."""
   keys = ("format", "version", "vocab_size", "token_dtype", "splits", "parts")
   return _digest(
     {

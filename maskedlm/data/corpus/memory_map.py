@@ -17,7 +17,7 @@ _maps = weakref.WeakSet()  # Maps of all arrays that are still in use.
 
 
 def map_array(path: str) -> np.ndarray:
-  """Returns the array of an .npy file, mapped; raises as np.load does."""
+  """Returns the memory-mapped array of an .npy file; raises as np.load does."""
   array = np.load(path, mmap_mode="r", allow_pickle=False)
   if isinstance(array.base, mmap.mmap):
     _maps.add(array.base)
@@ -25,7 +25,7 @@ def map_array(path: str) -> np.ndarray:
 
 
 def drop_pages() -> None:
-  """Drops the pages of all arrays, if the files are large in total."""
+  """Drops the pages of all mapped arrays if they are larger than SMALL."""
   maps = list(_maps)
   if sum(map(len, maps)) > SMALL and hasattr(mmap, "MADV_DONTNEED"):
     for each in maps:

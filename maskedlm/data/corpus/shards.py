@@ -38,7 +38,7 @@ def write_shards(
 
   Args:
     folder: where the files are written.
-    documents: (split, token ids of each sentence).
+    documents: pairs (split, token ids of each sentence).
     vocab_size: V.
     shard_tokens: a shard is closed before the document that would take it
       beyond this number.
@@ -46,6 +46,9 @@ def write_shards(
   Returns:
     split -> its numbers of tokens, sentences and documents, and "shards": the
     same numbers for each shard.
+
+  Raises:
+    CorpusError: a document has MAX_TOKENS tokens or more.
   """
   done = {split: [] for split in SPLITS}
   current = {}
@@ -76,7 +79,7 @@ def split_totals(done: Mapping[str, list[dict[str, int]]]) -> dict[str, dict]:
 
 
 class _Shard:
-  """Three growing .npy files, whose headers are completed by close."""
+  """Three growing .npy files, whose headers `close` completes."""
 
   def __init__(self, prefix: str, vocab_size: int, files: contextlib.ExitStack):
     self.vocab_size = vocab_size
@@ -95,7 +98,7 @@ class _Shard:
   def add(self, sentences: list[np.ndarray]):
     tokens = np.concatenate(sentences)
     starts = offsets(list(map(len, sentences)))
-    # Bugs, not user errors; later they could not be told from data.
+    # Bugs, not user errors; later they would look like data.
     assert np.all(np.diff(starts) > 0), "empty sentence"
     assert tokens.min() >= 0 and tokens.max() < self.vocab_size, "token id"
     if len(tokens) >= MAX_TOKENS:
@@ -127,7 +130,7 @@ def shard_name(split: str, index: int) -> str:
 def header_bytes(dtype: np.dtype, length: int) -> bytes:
   """Returns the .npy header (version 1.0) of a vector, always 128 bytes.
 
-  It is the one numpy writes, spelled out so that it is the same with every
+  It is the one numpy writes, spelled out so that it doesn't depend on the
   version of numpy.
   """
   fields = f"'descr': '{dtype.str}', 'fortran_order': False"
@@ -141,7 +144,7 @@ def offsets(counts: Sequence[int] | np.ndarray) -> np.ndarray:
 
 
 def load_array(path: str, name: str) -> np.ndarray:
-  """Returns the array of PATH/NAME.npy, mapped."""
+  """Returns the memory-mapped array of PATH/NAME.npy."""
   return memory_map.map_array(os.path.join(path, f"{name}.npy"))
 
 

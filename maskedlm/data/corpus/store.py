@@ -1,8 +1,8 @@
 """Opens, writes and verifies a corpus: tokens, sentence and document starts.
 
-`maskedlm prepare` writes it by `write_corpus`; data/batches/ reads the
-memory-mapped arrays by `open_corpus` and concat.take. The format is described
-to the byte in docs/reference/corpus-format.md.
+`maskedlm prepare` writes it with `write_corpus`; data/batches/ reads the
+memory-mapped arrays with `open_corpus` and concat.take. The format is described
+byte by byte in docs/reference/corpus-format.md.
 """
 
 import errno
@@ -56,7 +56,7 @@ def unigram_entropy(corpus: Corpus) -> float:
 
 
 def domain_bounds(corpus: Corpus, split: str) -> list[np.ndarray]:
-  """Returns where each domain begins: [domains + 1] for each of _COLUMNS."""
+  """Returns the domains' starts and the total, [domains + 1] per _COLUMNS."""
   return [
     shards.offsets([domain[split][column] for domain in corpus.domains])
     for column in _COLUMNS
@@ -179,7 +179,7 @@ def _open_split(path: str, meta: Mapping, split: str) -> Split:
 
 
 def work_folder(path) -> str:
-  """Returns the folder in which write_corpus makes PATH."""
+  """Returns the folder in which write_corpus assembles PATH."""
   return os.path.join(f"{os.path.abspath(path)}.tmp", _WORK)
 
 
@@ -223,17 +223,17 @@ def write_corpus(
 
   Documents keep their order within a split. Everything is written to a folder
   in PATH.tmp, which becomes PATH in one rename at the end: an interrupted
-  write leaves no PATH, and the PATH.tmp of a killed one is removed first.
+  write leaves no PATH, and the PATH.tmp of a killed write is removed first.
 
   Args:
-    path: of the corpus, new.
-    documents: (split, token ids of each sentence).
+    path: the corpus's folder, absent or empty.
+    documents: pairs (split, token ids of each sentence).
     tokenizer: saved with the corpus.
     shard_tokens: a shard is closed before the document that would take it
       beyond this number.
     options, report, domains: stored in meta.json as they are (domains, see
-      domain_splits.py, only if there are any). The latter two are read after
-      the last document, so they may be updated meanwhile.
+      domain_splits.py, only if there are any). report and domains are read
+      after the last document, so they may be updated until then.
 
   Raises:
     CorpusError: see check_destination; or there is nothing to train on.
@@ -279,7 +279,7 @@ def write_corpus(
 def verify_corpus(
   path, progress: Callable[[int, int], None] | None = None
 ) -> list:
-  """Reads the whole corpus and returns every problem found, one line each.
+  """Returns every problem of a corpus, one line each, after reading all of it.
 
   Args:
     path: the corpus's folder.

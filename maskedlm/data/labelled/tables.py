@@ -26,7 +26,7 @@ class Record(NamedTuple):
 
   @property
   def where(self) -> str:
-    """FILE:LINE, with which error messages begin."""
+    """FILE:LINE, the beginning of error messages."""
     return f"{self.path}:{self.line}"
 
 
@@ -46,7 +46,7 @@ def read_records(
       are dropped.
     header: names of the columns, for a file without a header row.
     ragged: called with the error of a row that has too few or too many columns,
-      which is then skipped; None: the error is raised.
+      which is then skipped; if None, the error is raised.
 
   Raises:
     DataError: the file is missing, empty or has no row, a column name occurs
@@ -70,7 +70,7 @@ def read_first_row(path: str | pathlib.Path) -> list[str]:
   """Returns the fields of the first row; for OBJECTS, the names of the fields.
 
   Raises:
-    DataError: as read_records.
+    DataError: as for read_records.
   """
   path = pathlib.Path(path)
   suffix = path.suffix.lower()
@@ -92,7 +92,7 @@ def get_field(record: Record, *names: str) -> str:
   """Returns the text of the first of these columns that the record has.
 
   Raises:
-    DataError: it has none of them.
+    DataError: the record has none of them.
   """
   for name in names:
     if name in record.fields:
@@ -101,7 +101,7 @@ def get_field(record: Record, *names: str) -> str:
 
 
 def missing_column(record: Record, names: Sequence[str]) -> str:
-  """Returns the message that a record has none of these columns."""
+  """Returns the error message for a record that has none of these columns."""
   near = did_you_mean(names[0], record.fields)
   return (
     f"{record.where}: no column {' or '.join(map(repr, names))}; there are "
@@ -132,7 +132,7 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
 def decode_lines(
   lines: Iterable[bytes], name: str
 ) -> Iterator[tuple[int, str]]:
-  """Yields (number from 1, line) of lines of bytes, without line ends.
+  """Yields (number from 1, text) of lines of bytes, without line ends.
 
   Raises:
     DataError: a line is not UTF-8; the message names the file `name`.

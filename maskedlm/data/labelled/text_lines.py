@@ -138,11 +138,11 @@ def given_texts(texts: Sequence[str], path: str) -> Iterator[tuple[int, str]]:
   """Yields (line, text) of a command's input, without blank lines.
 
   Args:
-    texts: from the command line, with line 0; if empty, the file is read.
+    texts: texts from the command line (line 0); if empty, the file is read.
     path: as for read_lines.
 
   Raises:
-    DataError: as read_lines.
+    DataError: as for read_lines.
   """
   found = ((0, text) for text in texts) if texts else read_lines(path)
   return ((number, text) for number, text in found if text.strip())
@@ -159,7 +159,7 @@ def request_groups(
   Args:
     items: made from the texts or, if there are none, the lines of the files.
     most: maximum number of items in a list.
-    texts: from the command line.
+    texts: texts from the command line.
     paths: input files; "-" is stdin.
   """
   at_keyboard = not texts and STDIN in paths and sys.stdin.isatty()
@@ -228,7 +228,11 @@ def _decompressed(path: str) -> Iterator[bytes]:
 
 
 def text_of_object(value: dict, field: str, *, file: str, line: int) -> Text:
-  """Returns the Text of {"tokens": [...]} or {field: "..."}, or raises."""
+  """Returns the Text of {"tokens": [...]} or {field: "..."}.
+
+  Raises:
+    DataError: the object has neither, or its value has another type.
+  """
   where = f"{file}:{line}"
   if "tokens" in value:
     return _text_of_tokens(value["tokens"], where, file=file, number=line)

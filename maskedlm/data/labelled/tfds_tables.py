@@ -64,7 +64,7 @@ def read_examples(data, source: str) -> Iterator[dict[str, Any]]:
   """Yields the examples of an open data source, with TFDS's values.
 
   Raises:
-    DataError: one can't be read.
+    DataError: an example can't be read.
   """
   try:
     yield from tfds.read_records(data, source)

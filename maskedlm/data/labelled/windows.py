@@ -33,7 +33,7 @@ def cut_windows(
   Args:
     lengths: tokens of each item; an item longer than capacity counts as
       capacity, and the caller cuts it.
-    capacity: the largest number of tokens in a window.
+    capacity: maximum number of tokens in a window.
     stride: tokens from the start of a window to that of the next; 0 = half of
       capacity. Reduced if an item would be left out, and for the last window.
 
@@ -74,14 +74,15 @@ def _keep(spans: Sequence[tuple[int, int]], starts: np.ndarray) -> list[Window]:
   count = len(starts) - 1
   most, owner = np.full(count, -1.0), np.zeros(count, np.int64)
   for i, (begin, end) in enumerate(spans):
-    # At the ends of the sequence no context is missing, but counting it so
+    # No context is missing at the ends of the sequence, but accounting for that
     # would change nothing: any other window has less on the same side.
     left = starts[begin:end] - starts[begin]
     right = starts[end] - starts[begin + 1 : end + 1]
     context = np.minimum(left, right)
     owner[begin:end][context > most[begin:end]] = i
     most[begin:end] = np.maximum(most[begin:end], context)
-  # With each item the later of two windows gains, so each keeps a range.
+  # From item to item, the later of two windows gains context on the earlier
+  # one, so each keeps a contiguous range.
   bounds = np.searchsorted(owner, np.arange(len(spans) + 1))
   return [
     Window(begin, end, int(bounds[i]), int(bounds[i + 1]))
@@ -101,8 +102,8 @@ def cut_span_windows(
 
   Args:
     lengths: tokens of each word, at most capacity.
-    capacity: the largest number of tokens in a window.
-    overlap: the minimum number of words that neighbours share.
+    capacity: maximum number of tokens in a window.
+    overlap: minimum number of words that neighbours share.
     stride: tokens from the start of a window to that of the next; 0 = half of
       capacity. Reduced if the overlap requires it.
   """

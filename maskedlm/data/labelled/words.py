@@ -38,7 +38,7 @@ def split_words(text: str) -> list[tuple[int, int]]:
 def word_encoder(
   tokenizer: Tokenizer,
 ) -> Callable[[Sequence[str]], list[np.ndarray]]:
-  """Returns a function from a sentence's words to the ids of each: int32 [n].
+  """Returns a function from a sentence's words to each one's ids, int32 [n].
 
   Together they are the tokens of the words joined by spaces: each word but the
   first has the form that it has after a space, with any type of tokenizer. A

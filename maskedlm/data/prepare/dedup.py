@@ -36,7 +36,7 @@ _BLOCK = 1 << 12  # Shingles hashed at a time.
 
 
 class Bands(NamedTuple):
-  """How the hashes of a document are grouped."""
+  """Numbers of bands, and of hashes in each."""
 
   count: int  # b
   rows: int  # r
@@ -69,7 +69,7 @@ def choose_bands(threshold: float) -> Bands:
 def compute_signatures(
   documents: Sequence[Document], threshold: float
 ) -> Signatures:
-  """Computes the signatures of documents for a similarity threshold."""
+  """Returns the signatures of documents for a similarity threshold."""
   count, rows = choose_bands(threshold)
   minima = np.empty((len(documents), count * rows), np.uint32)
   if count:
@@ -89,7 +89,7 @@ def compute_signatures(
 def find_duplicates(
   documents: Iterable[Document], options
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns `mark_duplicates` of a stream, hashed by worker processes.
+  """Returns mark_duplicates's result for a stream, hashed in worker processes.
 
   Args:
     documents: all documents of the corpus, in order.
@@ -137,10 +137,10 @@ def _make_signer(threshold: float):
 def mark_duplicates(
   signatures: Iterable[Signatures],
 ) -> tuple[np.ndarray, np.ndarray]:
-  """Returns the status [n] uint8 and characters [n] of all documents.
+  """Returns the status [n] uint8 and characters [n] int64 of all documents.
 
-  Takes 8 bytes per document for each band, and 8 each for the digests, the
-  characters and the sorting.
+  Uses 8 bytes of memory per document for each band, and 8 each for the digests,
+  the characters and the sorting.
   """
   digests, bands, characters = (
     np.concatenate(column) for column in zip(*signatures, strict=True)
@@ -153,7 +153,7 @@ def mark_duplicates(
 
 
 def find_repeated(values: np.ndarray) -> np.ndarray:
-  """Returns the indices of values seen before: [7, 5, 7, 7] -> [2, 3]."""
+  """Returns the indices of values [n] seen before: [7, 5, 7, 7] -> [2, 3]."""
   order = np.argsort(values, kind="stable")
   ordered = values[order]
   return order[1:][ordered[1:] == ordered[:-1]]
@@ -174,7 +174,7 @@ def count_dropped(status: np.ndarray, characters: np.ndarray) -> dict[str, int]:
 
 
 def shingles(document: Document) -> np.ndarray:
-  """Returns the set of hashes of 5 consecutive words, uint64.
+  """Returns the distinct hashes of SHINGLE consecutive words, uint64 [n].
 
   Case and punctuation are ignored. A document of fewer words is one shingle; a
   document without words has its digest as a shingle.
@@ -188,7 +188,7 @@ def shingles(document: Document) -> np.ndarray:
 
 
 def word_hashes(text: str) -> np.ndarray:
-  """Returns a hash [n] uint64 of each word, lowercased.
+  """Returns a hash of each word, lowercased: uint64 [n].
 
   A word is a run of letters, digits and their marks, or a single character of a
   script written without spaces between words.
@@ -225,7 +225,7 @@ _WITHOUT_SPACES = (
 
 @functools.cache
 def _categories() -> np.ndarray:
-  """Returns the category of each code point up to _MAX_POINT."""
+  """Returns the category of each code point up to _MAX_POINT, uint8."""
   categories = np.full(_MAX_POINT + 1, _SPACE, np.uint8)
   for point in range(_MAX_POINT):
     if unicodedata.category(chr(point))[0] in "LNM":
@@ -237,7 +237,7 @@ def _categories() -> np.ndarray:
 
 
 def _powers(count: int) -> np.ndarray:
-  """Returns powers [count or more] of an odd number: weights of positions."""
+  """Returns `count` or more powers of an odd number: weights of positions."""
   size = 1 << max(count - 1, 0).bit_length()  # Few sizes, which are cached.
   return _all_powers(size)
 

@@ -87,7 +87,7 @@ def cache_small(
   """Yields the documents and caches them unless they exceed CACHE_BYTES.
 
   At the end, `cache` holds all documents or none. Small sources can be slow to
-  read: the source docstrings: parses every installed module.
+  read: the source `docstrings:` parses every installed module.
   """
   num_bytes = 0
   for document in documents:
@@ -152,7 +152,7 @@ def _split_domain(
 def make_chunks(
   documents: Iterable[tuple[str, Document]],
 ) -> Iterator[list[tuple[str, Document]]]:
-  """Groups documents into lists of about CHUNK_BYTES of text."""
+  """Yields lists of (split, document) with about CHUNK_BYTES of text."""
   chunk, num_bytes = [], 0
   for split, document in documents:
     chunk.append((split, document))

@@ -26,7 +26,7 @@ class Encoded(NamedTuple):
 def make_encoder(
   tokenizer_path: str, mode: str, max_tokens: int
 ) -> Callable[[list], Encoded]:
-  """Returns a function from a chunk to Encoded; loads the tokenizer.
+  """Returns a function from a chunk of (split, document) to Encoded.
 
   Args:
     tokenizer_path: path for tokenizer.load_tokenizer.
@@ -96,8 +96,8 @@ def unpack_documents(
 ) -> Iterator[tuple[str, list[np.ndarray]]]:
   """Yields (split, ids of each sentence) of each document that has tokens.
 
-  Adds the counts of all chunks to `report`, and of the documents in the corpus
-  to `domain_counts` (domain_splits.empty_counts).
+  Adds the counts of all chunks to `report`, and those of the documents in the
+  corpus to `domain_counts` (domain_splits.empty_counts).
   """
   by_name = {counts["name"]: counts for counts in domain_counts}
   for chunk in encoded:
@@ -118,12 +118,12 @@ def unpack_documents(
 
 
 def cut_lengths(lengths: np.ndarray, max_length: int) -> np.ndarray:
-  """Divides lengths into the fewest, most equal pieces of at most max_length.
+  """Divides lengths [n] into the fewest, most equal pieces of <= max_length.
 
   [7, 2] at 3 -> [3, 2, 2, 2]. Lengths of 0 are dropped.
   """
   counts = -(-lengths // max_length)
-  pieces = np.repeat(counts, counts)  # How many pieces each one's whole has.
+  pieces = np.repeat(counts, counts)  # Number of pieces of each one's length.
   ends = np.repeat(np.cumsum(counts), counts)
   after = ends - 1 - np.arange(len(ends))
   return (np.repeat(lengths, counts) + after) // pieces

@@ -1,4 +1,4 @@
-"""Prepares a corpus by processes on this machine: the default runner.
+"""Prepares a corpus with processes on this machine: the default runner.
 
 A stream of documents passes through the stages, none of which holds all of it:
 documents are read (documents.py), duplicates are dropped (dedup.py) and the
@@ -59,8 +59,8 @@ def document_reader(
 ) -> Callable[[], Iterable[Document]]:
   """Returns a function that reads the documents to encode at each call.
 
-  A small source is read once. `report` has the counts of the latest reading.
-  The search for duplicates takes place here, before the function is called.
+  A small source is read only once. `report` has the counts of the latest read.
+  Duplicates are searched for here, before the function is called.
   """
   cache = []
 

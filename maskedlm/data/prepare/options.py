@@ -26,7 +26,7 @@ TOKENIZER_HASH = "tokenizer.path (its SHA-256)"
 
 
 def check_options(config: ConfigDict) -> None:
-  """Checks ranges; sources and tokenizers check their own options.
+  """Checks the ranges of options; sources and tokenizers check their own.
 
   Raises:
     ConfigError: an option is out of range.
@@ -68,7 +68,7 @@ def recorded_options(
     config: `corpus` and `tokenizer` are read.
     tokenizer: needed only if tokenizer.path is set; the hash of its content is
       recorded instead of the path.
-    domains: whether the corpus has several (corpus.parts).
+    domains: whether the corpus has domains (corpus.parts).
   """
   recorded = {f"corpus.{name}": config.corpus[name] for name in OPTIONS}
   for name, before in LATER_OPTIONS.items():

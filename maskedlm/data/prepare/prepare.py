@@ -37,7 +37,8 @@ def train_tokenizer(
 
   Raises:
     ConfigError: an option is out of range; `path` is a file or not writable.
-    CorpusError: no text; as train_tokenizer and load_tokenizer.
+    CorpusError: there is no text; or as for tokenizer.train_tokenizer and
+      load_tokenizer.
     StorageError: the disk is full.
   """
   check_options(config)
@@ -63,9 +64,9 @@ def prepare(
 
   Args:
     config: `corpus` and `tokenizer` are read.
-    path: a directory, which appears by a rename when the corpus is complete.
-      PATH.tmp and PATH.lock exist until then. If another process prepares the
-      same path, this one waits and opens the result.
+    path: a directory, renamed into place when the corpus is complete; PATH.tmp
+      and PATH.lock exist until then. If another process prepares the same path,
+      this one waits and opens the result.
     log: called with lines for the user; at the end, one for each type of repair
       or cut made in the text.
     progress: whether to show the progress on stderr.
@@ -99,7 +100,8 @@ def open_existing(config: ConfigDict, path, *, log: Callable) -> store.Corpus:
   """Opens the corpus at corpus.path, regardless of its source.
 
   Raises:
-    CorpusError: it was prepared with another tokenizer than the config's.
+    CorpusError: it can't be opened, or was prepared with another tokenizer than
+      the config's.
   """
   return _reuse(config, os.path.abspath(path), log, sections=("tokenizer",))
 

@@ -1,7 +1,7 @@
-"""Samples the text of a vocabulary, and warns if it doesn't fit a language.
+"""Samples text to train a vocabulary, and warns if it doesn't fit a language.
 
 For a single source, the text is the sentences of the train split in their
-order. For several domains (corpus.parts), it is a sample: language i, with n_i
+order. For several domains (corpus.parts), it is a sample: domain i, with n_i
 sentences, has the share
 
   q_i = p_i^alpha / sum_j p_j^alpha,   p_i = n_i / sum_k n_k
@@ -9,7 +9,6 @@ sentences, has the share
 of the sample's sentences, exactly. With alpha = 1 the vocabulary would consist
 of rare words of the large languages, and spell the small ones letter by letter
 (Lample & Conneau, arXiv:1901.07291; alpha = 0.3 in Conneau et al., 1911.02116).
-Read top-down.
 """
 
 import itertools
@@ -38,7 +37,7 @@ LATER_OPTIONS = {
   "character_coverage": training.COVERAGE,
   "byte_fallback": False,
 }
-MAX_UNKNOWN = 0.01  # Share of a language's characters; more is reported.
+MAX_UNKNOWN = 0.01  # Share of a domain's characters; more is reported.
 
 
 class Sample(NamedTuple):
@@ -76,8 +75,8 @@ def train_on_documents(
 ) -> Tokenizer:
   """Trains config.tokenizer on the documents that are not held out.
 
-  With several domains, the sample follows tokenizer.alpha and the seed, and
-  languages with over 1% of characters unknown to the vocabulary are logged.
+  With corpus.parts, the sample follows tokenizer.alpha and the seed, and
+  domains with over 1% of characters unknown to the vocabulary are logged.
   """
   sentences = training_sentences(config, documents)
   if not config.corpus.parts:
@@ -115,7 +114,7 @@ def training_sentences(
   *,
   heldout: Callable[[str, str], None] = lambda domain, sentence: None,
 ) -> Iterator[tuple[str, str]]:
-  """Yields (domain, sentence) of the train split; calls heldout with others."""
+  """Yields (domain, sentence) of the train split; passes others to heldout."""
   for split, document in split_documents(
     documents, config.corpus.heldout_share
   ):
@@ -169,7 +168,7 @@ def collect_samples(
 def limit_samples(
   samples: Iterable[Sample], *, max_bytes: int, alphas: Sequence[float]
 ) -> list[Sample]:
-  """Collects samples, which hold at most 3 * max_bytes at any time.
+  """Returns the samples, reduced to hold at most 3 * max_bytes at any time.
 
   A domain's share only falls as others join, so sentences that can no longer be
   needed are dropped, regardless of the number of domains.
@@ -190,7 +189,7 @@ def draw_sentences(
 ) -> list[str]:
   """Draws the sentences that a vocabulary is trained on.
 
-  They are as many as the domains have, or as fit in `max_sample_bytes`. Those
+  There are as many as the domains have, or as fit in `max_sample_bytes`. Those
   of a domain come in random order; none is repeated before all were drawn.
   """
   counts = [sample.num_sentences for sample in samples]
@@ -216,7 +215,7 @@ def unknown_characters(counts: Counter, tokenizer: Tokenizer) -> Counter:
 
   Args:
     counts: number of occurrences of each character in normalized text.
-    tokenizer: encodes them.
+    tokenizer: the tokenizer.
   """
   unk = tokenizer.special.unk
   return Counter(
@@ -276,7 +275,7 @@ def _mean_bytes(samples: Sequence[Sample]) -> np.ndarray:
 
 
 def _byte_shares(samples: Sequence[Sample], alpha: float) -> np.ndarray:
-  """Returns each domain's share of the sample's bytes."""
+  """Returns each domain's share of the sample's bytes, float64 [n]."""
   counts = [sample.num_sentences for sample in samples]
   taken = sampling.sampling_shares(counts, alpha) * _mean_bytes(samples)
   return taken / taken.sum()

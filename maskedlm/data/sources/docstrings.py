@@ -1,9 +1,9 @@
-"""Reads docstrings of installed modules: English prose found on every machine.
+"""Reads the docstrings of installed modules, prose found on every machine.
 
 This is the source "docstrings:" of reader.py. The .py files of the standard
 library and of the installed packages are parsed, never imported; a module is a
 document. Code, doctests, tables and markup are dropped, and what remains must
-read as English sentences. Read top-down: files, docstrings, paragraphs, prose.
+read as English sentences. In order: files, docstrings, paragraphs, prose.
 """
 
 import ast
@@ -29,7 +29,7 @@ _SKIPPED_FILE = re.compile(r"test_.*|.*_test|conftest|.*_pb2")
 
 
 def find_modules(names: list[str]) -> list[str]:
-  """Returns the sorted .py files of the named packages, or of all if none is.
+  """Returns the .py files of the named packages, or of all if `names` is empty.
 
   Raises:
     CorpusError: a package is not installed.
@@ -133,7 +133,7 @@ def _docstrings(path: str, counts: Counter) -> list[str]:
 def _parse(source: bytes) -> ast.Module:
   """Parses without warnings, since the code is not the user's.
 
-  The garbage collector is off meanwhile: the many new nodes trigger it, and
+  The garbage collector is off while parsing: the many new nodes trigger it, and
   with jax in memory it takes as long as the parsing itself.
   """
   collects = gc.isenabled()
@@ -247,9 +247,10 @@ _FUNCTION_WORD = re.compile(
 def clean_prose(paragraph: str) -> str:
   """Returns a paragraph as plain English sentences, or "" if it is not prose.
 
-  Prose has at least 4 words, starts with a capital letter and ends with a full
-  stop; at least 3/4 of its words consist of letters only, and 1/8 are function
-  words. Code, lists of names, formulas and other languages fail one of these.
+  Prose has at least 4 words, starts with a capital letter and ends with ".",
+  "!" or "?"; at least 3/4 of its words consist of letters only, and 1/8 are
+  function words. Code, lists of names, formulas and other languages fail one of
+  these tests.
   """
   text = " ".join(paragraph.split())
   if _MARKED.search(text):

@@ -12,11 +12,11 @@ from maskedlm.data.sources import reader
 
 
 class Domain(NamedTuple):
-  """A language, or a genre of text in one, and the source of its text."""
+  """A language, or a genre of text in a language, and its source."""
 
   name: str
   language: str  # ISO 639-1, for sentence splitting.
-  source: str  # As corpus.source.
+  source: str  # In the form of corpus.source.
 
 
 def parse_domains(options) -> list[Domain]:
@@ -28,7 +28,8 @@ def parse_domains(options) -> list[Domain]:
   comma in it must be that of a folder, and the only item.
 
   Raises:
-    CorpusError: an item is neither, or a name occurs twice.
+    CorpusError: an item or file name has another form, a folder has no such
+      file, or a name occurs twice.
   """
   if not options.parts:
     return [Domain("", options.language, options.source)]
@@ -53,7 +54,7 @@ _NAME = re.compile(r"([a-z]{2,3})([_-][\w-]+)?")
 
 
 def _parse_item(item: str) -> Iterator[Domain]:
-  """Yields the domain of NAME:SOURCE, or those of a folder."""
+  """Yields the domain of NAME:SOURCE, or the domains of a folder."""
   name, colon, source = item.partition(":")
   if colon and (match := _NAME.fullmatch(name)):
     if source.partition(":")[0] not in reader.SOURCE_TYPES:

@@ -1,7 +1,7 @@
 """Expands globs to sorted paths and reads text files in chunks.
 
-reader.py turns them into documents. Reading is streaming; files whose names end
-in .gz or .zst are decompressed.
+reader.py turns the chunks into documents. Reading is streaming; files whose
+names end in .gz or .zst are decompressed.
 """
 
 import codecs
@@ -30,12 +30,13 @@ def expand_globs(
   first of them.
 
   Args:
-    source: the option as the user gave it, for messages.
+    source: corpus.source as the user gave it, for error messages.
     spec: comma-separated globs, or a path with commas in it.
     endings: a folder stands for all files under it with one of these endings.
 
   Raises:
-    CorpusError: nothing matches, or something that is not a file (a pipe) does.
+    CorpusError: nothing matches, something that is not a file (a pipe) does, or
+      a folder can't be read.
   """
   found = set()
   is_one = "," not in spec or _matches(spec)
@@ -113,13 +114,16 @@ _BINARY = {
   b"\xfe\xff": "UTF-16",
 }
 
-_MAX_NULS = 0.05  # Share of a text file's first bytes.
+_MAX_NULS = 0.05  # Maximum share of NULs in the first block of a text file.
 
 
 def read_text(path: str, report: Counter) -> Iterator[str]:
   """Yields a file's text in chunks, with "\\n" as line ending.
 
   Invalid bytes become lone surrogates, which reader.py repairs and counts.
+
+  Raises:
+    CorpusError: the file is not UTF-8 text, or can't be read to its end.
   """
   decoder = io.IncrementalNewlineDecoder(
     codecs.getincrementaldecoder("utf-8")("surrogateescape"), translate=True
@@ -171,8 +175,8 @@ def read_blocks(path: str) -> Iterator[bytes]:
 def _zstd_blocks(file) -> Iterator[bytes]:
   """Yields the content of all frames of a zstd file.
 
-  zstandard's own stream_reader treats a truncated file as complete. 1 kB is
-  decompressed at a time, since it may become 32 MB.
+  Used since zstandard's stream_reader treats a truncated file as complete. 1 kB
+  is decompressed at a time, since it may become 32 MB.
 
   Raises:
     EOFError: the last frame is truncated.

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-_ROWS = 256  # Read at a time.
+_ROWS = 256  # Rows read at a time.
 _TEXTS = (
   *("string", "large_string", "string_view"),
   *("binary", "large_binary", "binary_view"),
@@ -62,7 +62,7 @@ def text_columns(path: str) -> list[str]:
 def read_texts(path: str, column: str) -> Iterator[bytes | None]:
   """Yields the texts of a text column in order as bytes; None for a null.
 
-  Bytes, since not every writer checks that its strings are UTF-8.
+  They are not decoded, since not every writer checks that they are UTF-8.
 
   Raises:
     ParquetError: the file can't be read.
@@ -77,8 +77,8 @@ def read_texts(path: str, column: str) -> Iterator[bytes | None]:
 def read_rows(path: str) -> Iterator[dict[str, Any]]:
   """Yields the rows of a file as dicts, column -> value.
 
-  In files written by Hugging Face's datasets, classes and lists of classes are
-  returned as names instead of numbers; no class (-1) is "".
+  In files written by Hugging Face's datasets, classes and lists of classes
+  become names instead of numbers; no class (-1) is "".
 
   Raises:
     ParquetError: the file can't be read.
@@ -103,8 +103,8 @@ def _class_name(value: Any, names: Sequence[str]) -> Any:
 def _class_names(metadata: Mapping[bytes, bytes]) -> dict[str, Sequence[str]]:
   """Returns column -> class names for the columns with ClassLabels.
 
-  Also for columns with lists of them: {"feature": ...}, or [...] in older
-  files.
+  Includes columns with lists of ClassLabels: {"feature": ...}, or [...] in
+  older files.
   """
   try:
     features = json.loads(metadata[b"huggingface"])["info"]["features"].items()

@@ -45,7 +45,7 @@ def read_documents(
 ) -> Iterator[list[str]]:
   """Yields the documents of a source as lists of non-empty, stripped lines.
 
-  `report` is updated while they are read.
+  `report` is updated as they are read.
 
   Raises:
     CorpusError: at once if the source is misspelt or matches nothing; later if
@@ -74,7 +74,7 @@ def list_pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
   one piece, since modules are compared with one another.
 
   Raises:
-    CorpusError: as `read_documents`.
+    CorpusError: the source is misspelt, matches nothing or can't be opened.
   """
   source_type = _source_type(source)
   if source_type == "tfds":
@@ -100,10 +100,13 @@ def list_pieces(source: str, *, text_field: str, num_bytes: int) -> list[Piece]:
 def read_piece(
   source: str, piece: Piece, *, text_field: str, report: Counter
 ) -> Iterator[list[str]]:
-  """Yields the documents of a piece.
+  """Yields the documents of a piece, as read_documents does.
 
   The documents of all pieces are those of the source, and their reports add up
-  to its report. A source without text is not an error here.
+  to its report. A piece without text is not an error.
+
+  Raises:
+    CorpusError: a file can't be read.
   """
   if _source_type(source) == "tfds":
     records = _tfds(source, text_field)
@@ -298,7 +301,7 @@ def _no_text_field(
 
 
 def _records(paths: Iterable[str], report: Counter) -> Iterator[str]:
-  """Yields the files' non-blank lines, whole, of at most MAX_RECORD."""
+  """Yields the files' non-blank lines of at most MAX_RECORD characters."""
   for path in paths:
     tail = ""
     for chunk in itertools.chain(files.read_text(path, report), ("\n",)):
@@ -312,7 +315,7 @@ def _records(paths: Iterable[str], report: Counter) -> Iterator[str]:
 
 
 def _lines(chunks: Iterable[str], report: Counter) -> Iterator[str]:
-  """Yields cleaned lines, long ones cut, regardless of the chunks' bounds."""
+  """Yields cleaned lines, long ones cut; a line may span several chunks."""
   for piece in _pieces(chunks, report):
     yield _clean(piece, report)
 

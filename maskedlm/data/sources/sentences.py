@@ -1,6 +1,6 @@
-"""Splits lines into sentences by sentencex, or takes each line as one.
+"""Splits lines into sentences with sentencex, or takes each line as one.
 
-The lines come from reader.py; all code that encodes text calls this.
+The lines come from reader.py.
 """
 
 import itertools
@@ -24,7 +24,7 @@ def split_sentences(
     lines: the lines of a document, from reader.read_documents.
     mode: "split" (lines are split into sentences) or "lines" (a line is one).
     language: ISO 639-1 code; its abbreviations do not end a sentence.
-    report: counts cuts of sentences over MAX_SENTENCE characters.
+    report: counts the cuts in sentences over MAX_SENTENCE characters.
 
   Raises:
     CorpusError: the mode is unknown, or the language is not a code.
@@ -86,7 +86,7 @@ def _sentencex(window: str, language: str, report: Counter) -> list[str]:
 def cut_text(text: str, limit: int, *, what: str, report: Counter) -> list[str]:
   """Cuts text into pieces of at most `limit` characters, at spaces if possible.
 
-  Each cut is counted in `report`, in a line that names `what` was cut.
+  Each cut is counted in `report`, under a name that contains `what`.
   """
   pieces, start = [], 0
   while len(text) - start > limit:

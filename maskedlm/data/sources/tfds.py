@@ -21,7 +21,7 @@ class TfdsError(ValueError):
 
 
 def open_records(source: str) -> Sequence[dict[str, Any]]:
-  """Returns the records; their `dataset_info.features` describes the fields.
+  """Returns the records; `dataset_info.features` describes their fields.
 
   Raises:
     TfdsError: the name is misspelt, there is no such dataset or split, or it is

@@ -1,6 +1,6 @@
-"""Encodes WordPiece many times as fast with nanotoken (extra `fast`).
+"""Encodes WordPiece many times faster with nanotoken (extra `fast`).
 
-libraries.py uses it if it can. The ids are the same:
+libraries.py uses it where possible. The ids are the same:
 tests/data/tokenizers/test_fast_wordpiece.py compares the two. Tokenizers that
 nanotoken doesn't support, and other releases of it, are left to `tokenizers`.
 """
@@ -12,24 +12,24 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-RELEASE = "0.1.0"  # The one compared in the tests.
+RELEASE = "0.1.0"  # The release that the tests compare.
 
-# Words in each of its two caches. They take 16 MB per process and give two
-# thirds of the speed of the default, which takes 130 MB.
+# Words in each of nanotoken's two caches. They take 16 MB per process and give
+# two thirds of the speed of the default size, which takes 130 MB.
 CACHE = 1 << 17
 
 
 def make_encoder(
   definition: dict, vocab: Mapping[str, int]
 ) -> Callable[[list[str]], list[np.ndarray]] | None:
-  """Returns a function, texts -> ids [n] int32 of each; None if unsupported.
+  """Returns a function, texts -> ids int32 [n] of each; None if unsupported.
 
   It runs on one thread and encodes the spellings of special tokens as text.
 
   Args:
     definition: content of a tokenizer.json.
-    vocab: token -> id in `tokenizers`, which renumbers added tokens if the
-      file's ids for them don't fit.
+    vocab: token -> id in `tokenizers`, which renumbers added tokens if their
+      ids in the file don't fit.
   """
   try:
     import nanotoken

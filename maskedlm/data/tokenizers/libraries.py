@@ -79,7 +79,12 @@ BYTE_LEVEL_MARKS = ("Ġ", "Ċ", "č", "ĉ")
 def read_vocab_txt(
   content: bytes, path: pathlib.Path, *, lowercase: bool | None
 ) -> Backend:
-  """Reads BERT's vocab.txt, in which the token on line i has id i."""
+  """Reads BERT's vocab.txt, in which the token on line i has id i.
+
+  Raises:
+    CorpusError: the file is not UTF-8 or lacks special tokens, or the
+      tokenizer_config.json next to it is broken.
+  """
   try:
     lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")
   except UnicodeDecodeError as error:
@@ -87,7 +92,7 @@ def read_vocab_txt(
       f"tokenizer {path}: not UTF-8 ({error}); expected one token per line."
     ) from error
   lines = [line.rstrip() for line in lines]
-  # The last of equal lines counts, as in BERT; the others only keep their ids.
+  # As in BERT, the last of equal lines counts; the others only keep their ids.
   ids = {line: index for index, line in enumerate(lines)}
   tokens = [
     line if line and ids[line] == index else f"[unused line {index}]"
@@ -124,7 +129,11 @@ def _parse(content: str | bytes, path) -> dict:
 
 
 def read_tokenizer_json(content: str | bytes, path) -> Backend:
-  """Reads a tokenizer.json with WordPiece, BPE (byte-level or ▁) or Unigram."""
+  """Reads a tokenizer.json with WordPiece, BPE (byte-level or ▁) or Unigram.
+
+  Raises:
+    CorpusError: the file is broken, has another model or lacks special tokens.
+  """
   definition = _parse(content, path) | {"truncation": None, "padding": None}
   library = _hugging_face(definition, path)
   kind = type(library.model).__name__.lower()
@@ -139,7 +148,7 @@ def read_tokenizer_json(content: str | bytes, path) -> Backend:
     tokens[index] = token
   added = library.get_added_tokens_decoder().items()
   without_prefix = _without_prefix(definition)
-  continuing = functools.cache(  # Rarely needed, so made on demand.
+  continuing = functools.cache(  # Rarely needed, so built on demand.
     lambda: (
       library
       if without_prefix == definition
@@ -260,7 +269,11 @@ def _find_special(
 
 
 def read_sentencepiece_model(content: bytes, path) -> Backend:
-  """Reads a sentencepiece .model; appends the special tokens it lacks."""
+  """Reads a sentencepiece .model; appends the special tokens it lacks.
+
+  Raises:
+    CorpusError: the file is broken.
+  """
   library = _sentencepiece(content, path)
   missing = [
     names[0]
@@ -339,10 +352,10 @@ def _spans(
   """Returns the character spans of pieces in the text before normalization.
 
   The library assigns a character that is split ("ﬁ" in two, an emoji in four
-  bytes) to its last piece only; here each of its pieces has all of it.
+  bytes) to its last piece only; here it belongs to each of its pieces.
 
   Args:
-    pieces: joined, they give `normal`; a byte piece is a part of a character.
+    pieces: joined, they spell `normal`; a byte piece is a part of a character.
     is_byte: whether each piece is a byte.
     normal: the normalized text.
     origin: index in the text of each character of `normal`, and of its end.

@@ -1,8 +1,8 @@
 """Provides one interface to WordPiece, byte-level BPE and SentencePiece.
 
 The libraries do the work (libraries.py) and their ids are passed on unchanged.
-Added here: offsets and words with the same meaning for all kinds, and special
-tokens that no text can forge.
+This module adds offsets and words with the same meaning for all kinds, and
+special tokens that no text can forge.
 
 A tokenizer is defined by its file, a tokenizer.json or a sentencepiece .model:
 `train_tokenizer` makes it (training.py), `load_tokenizer` reads it, `save`
@@ -28,10 +28,10 @@ _UNUSED = re.compile(r"\[unused.*\]|")  # An id without a token is "".
 
 
 class Encoding(NamedTuple):
-  """The n tokens of a text, without [CLS] and [SEP] around them.
+  """The n tokens of a text, without surrounding [CLS] and [SEP].
 
   Offsets are character offsets into the original text: text[a:b] is the token's
-  text, without whitespace around it (for a token of whitespace only, a == b,
+  text, without surrounding whitespace (for a token of whitespace only, a == b,
   the end of the whitespace). Each token of a character that is split, such as a
   byte of an emoji, has the offsets of the whole character. The space that bpe
   and unigram put before a text belongs to its first character.
@@ -48,8 +48,8 @@ class Tokenizer(NamedTuple):
   kind: str  # wordpiece | bpe | unigram (any sentencepiece model).
   vocab_size: int  # V; every id is below it.
   special: Special
-  # Sorted ids that are never masked nor drawn as random tokens: those of
-  # `special`, other special tokens of the file, [unusedN], ids without a token.
+  # [n] int32: sorted ids that are never masked or drawn as random tokens: those
+  # of `special`, the file's other special tokens, [unusedN], ids without token.
   special_ids: np.ndarray
   # [V] bool. wordpiece: doesn't begin with ##. bpe: begins with Ġ, a newline or
   # a tab. unigram: begins with ▁. Special tokens are words.
@@ -58,7 +58,7 @@ class Tokenizer(NamedTuple):
   normalize: Callable[[str], str]  # Text -> the form that tokens spell.
   # (text, specials=False) -> Encoding. The spelling of a special token is
   # ordinary text, unless specials=True: then those of `special`, and "[MASK]",
-  # become ids. Whitespace before them is dropped, as in RoBERTa.
+  # become ids, and whitespace before them is dropped, as in RoBERTa.
   encode: Callable[..., Encoding]
   # Texts -> ids [n] int32 of each, equal to encode's; fast, on one thread.
   encode_batch: Callable[[list[str]], list[np.ndarray]]
@@ -82,22 +82,22 @@ def train_tokenizer(
   """Trains a tokenizer; the same sentences give the same one, bit for bit.
 
   Args:
-    sentences: a stream, read to its end; every k-th is held in memory.
+    sentences: a stream, read to its end; every k-th one is held in memory.
     kind: wordpiece (as BERT's), bpe (byte-level, as RoBERTa's) or unigram
       (sentencepiece, as ALBERT's; trained on 32 MB at most).
     vocab_size: size including special tokens. If the text doesn't yield as
       many, WordPiece and BPE log a warning and return a smaller vocabulary.
     lowercase: whether to lowercase and strip accents, as uncased BERT does.
-    sample_bytes: trains on at most this much text; None: on all of it.
+    sample_bytes: maximum size of the text trained on; None: all of it.
     normalization: nfc, nfkc or none; "" is nfkc for unigram, else none.
     character_coverage: minimum share of the text's characters covered by the
       vocabulary, if they fit in half of it (in WordPiece, a quarter); the
       others are unknown. Byte-level BPE covers all.
-    byte_fallback: whether a unigram spells the others by 256 byte tokens.
+    byte_fallback: whether a unigram spells the others with 256 byte tokens.
 
   Raises:
-    CorpusError: no text, an unknown kind, an impossible vocab_size, or an
-      option that this kind doesn't support.
+    CorpusError: there is no text, the kind is unknown, vocab_size is impossible
+      or the kind doesn't support an option.
   """
   trainers = {
     "wordpiece": (training.train_wordpiece, libraries.read_tokenizer_json),
@@ -131,7 +131,7 @@ def load_tokenizer(
       too.
 
   Raises:
-    ConfigError: an address can't be reached.
+    ConfigError, StorageError: an address has nothing, or can't be read.
     CorpusError: the file is absent or damaged, or lacks special tokens.
   """
   path = buckets.local_copy(path, beside=[libraries.CONFIG_NAME])
@@ -245,7 +245,7 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / library.file).write_bytes(library.content)
     for other in {*libraries.FILE_NAMES} - {library.file}:
-      (folder / other).unlink(missing_ok=True)  # Or it might be loaded.
+      (folder / other).unlink(missing_ok=True)  # Else it might be loaded.
 
   return Tokenizer(
     kind=library.kind,
@@ -264,7 +264,7 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
 
 
 def _any_of(spellings: Iterable[str]) -> re.Pattern:
-  """Returns a pattern of the spellings; for none, one that never matches."""
+  """Returns a pattern that matches any spelling; nothing if there are none."""
   longest_first = sorted(spellings, key=lambda token: (-len(token), token))
   return re.compile("|".join(map(re.escape, longest_first)) or "(?!)")
 
@@ -274,7 +274,7 @@ def _split(
 ) -> Iterator[tuple[int, int, int | None]]:
   """Yields (begin, end, special id or None) of the runs between matches.
 
-  A spelling in `ids` becomes a special token. Any other is cut after its first
+  A match in `ids` becomes a special token. Any other is cut after its first
   character, so that the library does not see it whole.
   """
   begin = 0

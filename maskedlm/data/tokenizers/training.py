@@ -1,8 +1,7 @@
 """Trains tokenizers: takes text, returns the content of a tokenizer file.
 
-Only tokenizer.train_tokenizer uses this, and wraps the result. The same text
-gives the same bytes on any machine and in any run; each function's docstring
-tells how.
+tokenizer.train_tokenizer wraps the result. The same text gives the same bytes
+on any machine and in any run; each function's docstring explains how.
 """
 
 import collections
@@ -67,6 +66,9 @@ def sample_sentences(
 
   Reads the whole stream, holds at most max_bytes of UTF-8 (None: no limit), and
   depends on the sentences alone, unlike a random reservoir.
+
+  Raises:
+    CorpusError: there is no text.
   """
   kept, size, stride = [], 0, 1
   for index, line in enumerate(_lines(sentences)):
@@ -101,6 +103,9 @@ def train_wordpiece(lines: list[str], options: VocabularyOptions) -> str:
   map and breaks ties between pairs by these numbers, so two runs on one text
   differ. Here it gets them as sorted special tokens, which come first; the
   alphabet is chosen here too, by count and then code point.
+
+  Raises:
+    CorpusError: vocab_size is too small, or byte_fallback is set.
   """
   vocab_size = options.vocab_size
   if options.byte_fallback:
@@ -178,7 +183,7 @@ def _unicode_forms(form: str) -> list[normalizers.Normalizer]:
 def _alphabet(
   counts: collections.Counter, coverage: float, *, max_size: int
 ) -> list[str]:
-  """Returns the characters of the vocabulary, sorted by code point."""
+  """Returns the characters that enter the vocabulary, sorted by code point."""
   ranked = sorted(counts, key=lambda char: (-counts[char], char))
   covered = itertools.accumulate(counts[char] for char in ranked)
   needed = sum(total < coverage * counts.total() for total in covered) + 1
@@ -213,6 +218,9 @@ def train_bpe(lines: list[str], options: VocabularyOptions) -> str:
 
   A space is put before the text (add_prefix_space), so that the first word has
   the same tokens as elsewhere, and every word begins with Ġ.
+
+  Raises:
+    CorpusError: vocab_size is too small.
   """
   vocab_size = options.vocab_size
   alphabet = pre_tokenizers.ByteLevel.alphabet()
@@ -258,6 +266,10 @@ def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
   """Returns a sentencepiece .model with ALBERT's specials 0..4.
 
   num_threads affects the result (the order of float sums), so it is fixed.
+
+  Raises:
+    CorpusError: vocab_size doesn't suit the text, or the normalization is not
+      supported with lowercase.
   """
   sentencepiece.set_min_log_level(2)  # Errors only; they are raised anyway.
   normalizer = _unigram_normalizer(options.lowercase, options.normalization)
@@ -267,7 +279,8 @@ def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
   counts = collections.Counter()
   for line in lines:
     counts.update(normalizer.Normalize(line))
-  del counts["▁"], counts["▅"]  # Its marks for spaces and unknown characters.
+  # sentencepiece's marks for spaces and unknown characters.
+  del counts["▁"], counts["▅"]
   model = io.BytesIO()
   try:
     sentencepiece.SentencePieceTrainer.Train(
@@ -279,7 +292,7 @@ def train_unigram(lines: list[str], options: VocabularyOptions) -> bytes:
         _alphabet(counts, options.character_coverage, max_size=max_alphabet)
       ),
       character_coverage=0.98,  # The minimum: required_chars is the alphabet.
-      # Omitted if False: writing it to the file would change the hash.
+      # Omitted if False, since writing it to the file would change the hash.
       **({"byte_fallback": True} if options.byte_fallback else {}),
       max_sentence_length=1 << 20,
       num_threads=16,

@@ -4,9 +4,8 @@ This carries a model's knowledge of words over to another vocabulary (`maskedlm
 retokenize`). A token is spelled by itself if the old vocabulary has it, else by
 the longest matching tokens from left to right, as WordPiece splits a word. A
 spelling is text and whether it begins a word, independent of how the libraries
-write tokens (##ing, Ġthe, ▁the). Bytes that are only a part of a character are
-lone surrogates in it: b"\\xc3" is "\\udcc3", as Python's "surrogateescape" has
-it.
+write tokens (##ing, Ġthe, ▁the). Bytes that are only part of a character are
+lone surrogates in it: b"\\xc3" is "\\udcc3" (Python's "surrogateescape").
 """
 
 import re
@@ -27,7 +26,7 @@ def token_spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
   """Returns the spelling of each id that is not special."""
   special = set(tokenizer.special_ids.tolist())
   ordinary = [i for i in range(tokenizer.vocab_size) if i not in special]
-  # After another token, a token is decoded as within a text.
+  # A token after another one is decoded as it is within a text.
   first = tokenizer.special.unk
   before = tokenizer.decode([first])
 
@@ -44,7 +43,7 @@ def token_spellings(tokenizer: Tokenizer) -> dict[int, Spelling]:
 
 
 def map_vocabulary(old: Tokenizer, new: Tokenizer) -> list[tuple[int, ...]]:
-  """Returns for each id of `new` the ids of `old` that spell it, in order.
+  """Returns, for each id of `new`, the ids of `old` that spell it, in order.
 
   The five special tokens map to the old ones, however they are written. A token
   that `old` can't spell, such as one of another script, maps to ().
@@ -96,7 +95,7 @@ def _bytes(token: str) -> bytes:
 def _cut(
   spelling: Spelling, ids: Mapping[Spelling, int], longest: int
 ) -> Iterator[int]:
-  """Yields the longest tokens that spell it, from its beginning on.
+  """Yields the ids of the longest tokens that spell it, from left to right.
 
   A token that begins a word may stand for one within it, and vice versa, if
   there is no better one. A character without a token is spelled by its bytes,

@@ -1,9 +1,9 @@
 """Collects what `maskedlm inspect` shows about a run before it starts.
 
-On the CPU, in seconds: sample rows with their masks, measured shares, epochs,
-the learning rate, weight decay, parameters, FLOPs and bytes. The facts come
-from the run's own Task and corpus (`facts_of_rows`) or from its shapes alone
-(`facts_of_model`); html_page.py renders them as a page.
+They are sample rows with their masks, measured shares, epochs, the learning
+rate, weight decay, parameters, FLOPs and bytes, and take seconds on the CPU.
+They come from the run's own Task and corpus (`facts_of_rows`) or from its
+shapes alone (`facts_of_model`); html_page.py renders them as a page.
 """
 
 import math
@@ -31,7 +31,7 @@ from maskedlm.planning.inspect.rows import (
 from maskedlm.training import optimizer
 from maskedlm.training import step as steps
 
-MEASURED_ROWS = 512  # About how many rows shares are measured on.
+MEASURED_ROWS = 512  # Rows, at least, on which shares are measured.
 CURVE_POINTS = 61
 
 
@@ -137,7 +137,7 @@ def _phase(
 def facts_of_rows(
   config: ConfigDict, task: Task, corpus: store.Corpus, *, num_samples: int
 ) -> tuple[dict[str, Any], list[Section], list[list[Token]]]:
-  """Returns (figures, sections, sample rows) of the first training steps."""
+  """Returns (figures, sections, num_samples rows) of the first train steps."""
   tokenizer = corpus.tokenizer
   batches = _first_batches(config, task)
   figures = measure_rows(batches, tokenizer)
@@ -170,7 +170,7 @@ def facts_of_rows(
 
 
 def _first_batches(config: ConfigDict, task: Task) -> list[tuple]:
-  """Returns (plain, masked) batches of about MEASURED_ROWS rows."""
+  """Returns (plain, masked) batches of MEASURED_ROWS rows or more in total."""
   corrupt = jax.jit(task.corrupt)
   batches = []
   key = jax.random.key(config.seed)
@@ -198,8 +198,9 @@ def _reading(
     "tokens_per_step": figures["real_tokens_per_row"] * batch_size,
     "tokens_in_corpus": tokens,
     "tokens_per_epoch": epoch,
-    # Truncated, or in documents too short for a row; measured, so approximate.
-    # Unknown with several languages, whose rows are dropped and repeated.
+    # Tokens truncated, or in documents too short for a row: approximate, since
+    # measured. Unknown with several languages, whose rows are dropped and
+    # repeated.
     "truncated_share": (
       None if task.shares else max(0.0, 1 - epoch / max(tokens, 1))
     ),

@@ -1,4 +1,4 @@
-"""Renders the page of `maskedlm inspect --html`, which loads nothing."""
+"""Renders the self-contained page of `maskedlm inspect --html`."""
 
 from collections.abc import Sequence
 
@@ -17,7 +17,7 @@ s { color: #666; }
 svg { width: 100%; height: auto; } svg text { font-size: 12px;
   fill: var(--soft); }
 """
-WIDTH, HEIGHT, LEFT, BOTTOM = 640, 200, 70, 30  # Of the curve, in pixels.
+WIDTH, HEIGHT, LEFT, BOTTOM = 640, 200, 70, 30  # Curve and margins, in pixels.
 
 
 def render_page(
@@ -26,10 +26,10 @@ def render_page(
   """Returns the page as HTML.
 
   Args:
-    name: of the run.
-    sections: (title, lines) each.
+    name: name of the run.
+    sections: pairs (title, lines).
     rows: sample rows, lists of (text, shown, treatment).
-    curve: (step, learning rate) points.
+    curve: points (step, learning rate).
   """
   parts = [f"<h1>{html.escape(name)}: what will be trained</h1>"]
   for title, lines in sections:

@@ -1,7 +1,7 @@
 """Computes what a run reads of each language, for `maskedlm inspect`.
 
-From the Task's shares (data/batches/domain_mixture.py): exact for whole epochs,
-and the expected value for a part of one.
+It follows from the Task's shares (data/batches/domain_mixture.py): exactly for
+whole epochs, as the expected value for a part of one.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from maskedlm.runtime import console
 def language_schedule(
   config: ConfigDict, task: Task, corpus: store.Corpus
 ) -> dict[str, dict[str, float]]:
-  """Returns for each language its training text, and what the run reads of it.
+  """Returns name -> a language's training text, and what the run reads of it.
 
   tokens and rows count the corpus, in rows of the first phase; share is the
   language's share of the batches' rows, natural_share the same for alpha = 1;

@@ -1,7 +1,7 @@
 """Measures and formats rows for `maskedlm inspect`: what is masked, and how.
 
-It works on (plain, masked) batches, on the host, for any objective: it uses the
-names that batches have in common (docs/design/add-an-objective.md).
+It works on (plain, masked) batches, on the host, for any objective: it uses
+only the names that batches have in common (docs/design/add-an-objective.md).
 """
 
 import collections
@@ -18,7 +18,8 @@ COLOURS = {
   "keep": "\033[32m",
   "label": "\033[36m",
 }
-# Its id is [PAD]'s (docs/guides/pretrain/masking.md).
+# Label where no token is missing; its id is [PAD]'s
+# (docs/guides/pretrain/masking.md).
 NOTHING = "NOTHING"
 
 
@@ -35,10 +36,10 @@ def measure_rows(batches: Sequence[tuple], tokenizer) -> dict[str, Any]:
 
   mask_rate is a share of the real tokens that the model sees, with [CLS] and
   [SEP]; the treatments are shares of the predicted tokens. A random token that
-  happens to equal the original counts as kept. span_length_mean is the number
-  of words in which adjacent predicted tokens are. If tokens were deleted or
-  inserted (edits.py), treatments and spans are unknown, and nothing_share is a
-  share of the predictions.
+  happens to equal the original counts as kept. span_length_mean is the mean
+  number of words in a run of adjacent predicted tokens. If tokens were deleted
+  or inserted (edits.py), treatments and spans are unknown, and nothing_share is
+  a share of the predictions.
   """
   count: collections.Counter = collections.Counter()
   special = tokenizer.special
@@ -105,14 +106,14 @@ def _count_predictions(count, plain, masked, tokenizer) -> None:
 def is_moved(plain: Mapping[str, Any], masked: Mapping[str, Any]) -> bool:
   """Returns whether tokens of a batch were moved (edits.py).
 
-  Then what is seen differs where nothing is predicted, too.
+  If so, the input also differs where nothing is predicted.
   """
   differs = masked["input_ids"] != plain["input_ids"]
   return bool((differs & ~chosen_mask(masked)).any())
 
 
 def chosen_mask(masked: Mapping[str, Any]) -> np.ndarray:
-  """Returns [B, L] bool: the predicted positions."""
+  """Returns the predicted positions, bool [B, L]."""
   chosen = np.zeros(masked["input_ids"].shape, bool)
   row, prediction = np.nonzero(masked["masked_weights"] > 0)
   chosen[row, masked["masked_positions"][row, prediction]] = True
@@ -168,7 +169,7 @@ def _moved_row(masked, tokenizer) -> list[Token]:
 def format_row(row: Sequence[Token], coloured: bool) -> str:
   """Formats a row: {original>what the model sees} at predicted positions.
 
-  Of a row whose tokens were moved: {what is seen:its label}.
+  If tokens were moved, formats {what the model sees:its label} instead.
   """
   parts = []
   for token in row:
@@ -188,7 +189,7 @@ def format_row(row: Sequence[Token], coloured: bool) -> str:
 
 
 def _piece(tokenizer, token_id) -> str:
-  """Returns a token as in running text: a space where a word begins."""
+  """Returns a token as in running text, with a space where a word begins."""
   token_id = int(token_id)
   if token_id in tokenizer.special_ids:
     return f" {tokenizer.tokens(token_id)}"

@@ -1,8 +1,8 @@
 """Manages the folder of a Beam run: its description, and files of arrays.
 
 run.json describes the run for all workers; each stage (stages.py,
-piece_plan.py) has a folder with a file per piece of the source. A file appears
-by a rename when complete, so finished work need not be repeated.
+piece_plan.py) has a folder with a file per piece of the source. A file is
+renamed into place when complete, so finished work need not be repeated.
 """
 
 import json
@@ -20,7 +20,7 @@ from maskedlm.runtime import output_files
 
 
 class Job(NamedTuple):
-  """The folder, config and pieces, which all stages of a run share."""
+  """The folder, config and pieces that all stages of a run share."""
 
   folder: str
   config: ConfigDict
@@ -135,6 +135,6 @@ def load_array(
 def save_arrays(
   folder: str, stage: str, name: int | str, **arrays: np.ndarray
 ) -> None:
-  """Writes the result of a stage as arrays."""
+  """Writes named arrays as a stage's result for a piece or shard."""
   with output_files.whole_file(result_path(folder, stage, name)) as file:
     np.savez(file, **arrays)

@@ -18,7 +18,7 @@ from maskedlm.runtime import output_files
 
 
 class ShardSlice(NamedTuple):
-  """Documents begin to end of a small shard."""
+  """Documents begin to end - 1 of a small shard."""
 
   folder: str
   name: str  # Such as train-00000.
@@ -29,12 +29,12 @@ class ShardSlice(NamedTuple):
 def plan_shards(
   small_shards: Iterable[tuple[str, str]], *, shard_tokens: int
 ) -> Iterator[list[ShardSlice]]:
-  """Yields the slices that each shard consists of.
+  """Yields the slices that make up each shard.
 
   A shard is closed before the document that would take it beyond shard_tokens.
 
   Args:
-    small_shards: (folder, name) of each, in order.
+    small_shards: (folder, name) of each small shard, in order.
     shard_tokens: corpus.shard_tokens.
   """
   slices, used = [], 0
@@ -97,7 +97,7 @@ def write_shard(
 
 
 def _bounds(starts, begin: int, end: int, size: int) -> tuple[int, int]:
-  """Returns the range of elements begin to end; the last one ends at size."""
+  """Returns the range that elements begin to end - 1 cover, at most to size."""
   stop = int(starts[end]) if end < len(starts) else size
   return int(starts[begin]), stop
 

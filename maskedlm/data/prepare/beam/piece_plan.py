@@ -1,9 +1,9 @@
 """Plans the documents that each piece of the source has in the corpus.
 
 documents.split_documents delays a few documents until later ones are read. Here
-it gets all documents by their digests alone, and its decisions are recorded for
-each piece. The lengths of the sentences then determine those that the tokenizer
-is trained on. In order: the plan, reading by it, the sample.
+it runs on the digests of all documents alone, and its decisions are recorded
+for each piece. The lengths of the sentences then determine those on which the
+tokenizer is trained. In order: the plan, reading by it, the sample.
 """
 
 import functools
@@ -87,7 +87,7 @@ def read_planned(
   index: int,
   is_wanted: Callable[[int], bool] = lambda row: True,
 ) -> Iterator[tuple[int, str, Document]]:
-  """Yields (row, split, document) of a piece's plan, for the wanted rows.
+  """Yields (row, split, document) for the wanted rows of a piece's plan.
 
   The few documents of other pieces are read first.
   """
@@ -157,11 +157,11 @@ def load_sentence_sizes(folder: str, index: int) -> SentenceSizes:
 def choose_stride(
   sizes: Iterable[np.ndarray], max_bytes: int
 ) -> tuple[int, list[int], int]:
-  """Chooses the sample of a domain's sentences, as training.sample_sentences.
+  """Chooses a domain's sample of sentences, as training.sample_sentences does.
 
   Args:
-    sizes: bytes of the sentences of each piece, in order.
-    max_bytes: limit of the sample.
+    sizes: for each piece, in order: [n], bytes of its sentences.
+    max_bytes: maximum size of the sample.
 
   Returns:
     k, the smallest power of two for which every k-th sentence fits; the index
@@ -185,9 +185,9 @@ def write_sample(folder: str, index: int, start: int, step: int) -> None:
   """Writes every step-th of a piece's training sentences.
 
   Args:
-    folder: the job's.
-    index: the piece's.
-    start: index of its first sentence in its domain.
+    folder: the job's folder.
+    index: index of the piece.
+    start: index of the piece's first sentence in its domain.
     step: k of `choose_stride`.
   """
   job = load_job(folder)
@@ -205,6 +205,6 @@ def write_sample(folder: str, index: int, start: int, step: int) -> None:
 
 
 def read_sample(folder: str, index: int) -> list[str]:
-  """Reads the sentences that `write_sample` wrote."""
+  """Returns the sentences that `write_sample` wrote."""
   with open(result_path(folder, "sample", index), "rb") as file:
     return json.load(file)

@@ -1,4 +1,4 @@
-"""Prepares a corpus by Apache Beam: on Dataflow, Flink, Spark, or locally.
+"""Prepares a corpus with Apache Beam: on Dataflow, Flink, Spark, or locally.
 
 `make_runner` returns the `run` argument of prepare.prepare. The work is done by
 stages.py, on pieces of the source. Here each stage is a map over the pieces,
@@ -6,8 +6,8 @@ and the search for duplicates groups their hashes. Between the stages, this
 process makes the decisions that need all pieces, from arrays of a few bytes per
 document.
 
-All data pass through files in PATH.beam, which all workers must see under that
-path (a shared or mounted disk, like the text itself). Finished work is not
+All data passes through files in PATH.beam, which all workers must see under
+that path (a shared or mounted disk, like the text itself). Finished work is not
 repeated: a run that was killed continues.
 """
 
@@ -38,7 +38,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
 PIECE_BYTES = 1 << 26  # Bytes of files that a worker reads at a time.
-GROUP_HASHES = 1 << 22  # Hashes that a worker compares at a time, about.
+GROUP_HASHES = 1 << 22  # About as many hashes are compared at a time.
 
 
 def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
@@ -81,7 +81,7 @@ def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
 
 @contextlib.contextmanager
 def _without_log():
-  """Hides Beam's warnings about Google packages, which are not needed here."""
+  """Hides Beam's warnings about Google packages, which aren't needed here."""
   handler = logging.NullHandler()
   logging.getLogger().addHandler(handler)
   try:
@@ -93,7 +93,7 @@ def _without_log():
 _DEFAULTS = (
   "--runner=DirectRunner",
   # Keeps the DirectRunner from looking for Prism, a Go program that it would
-  # download. No trigger is used.
+  # download; safe, since no trigger is used.
   "--allow_unsafe_triggers",
   "--default_sdk_harness_log_level=ERROR",
 )
@@ -340,7 +340,8 @@ def _execute(options, folder: str, build: Callable) -> None:
   """Runs a pipeline to its end.
 
   Raises:
-    CorpusError: a worker raised it, or the pipeline failed.
+    CorpusError: a worker raised a ConfigError or CorpusError, or the pipeline
+      failed.
   """
   import apache_beam as beam
 

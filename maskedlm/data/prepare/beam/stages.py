@@ -1,6 +1,6 @@
 """Defines the stages of `prepare` on pieces of the source, for many machines.
 
-runner.py runs them by Beam. The source is divided into pieces (files). Each
+runner.py runs them with Beam. The source is divided into pieces (files). Each
 function takes the index of a piece and reads and writes files in a folder that
 all workers share (job.py); it depends on nothing else. The stages in order:
 
@@ -79,11 +79,11 @@ def survey_report(folder: str, index: int) -> Counter:
 
 # duplicates
 
-_DIGEST = -1  # In place of a band's number.
+_DIGEST = -1  # Stands for the digests, in place of a band's number.
 
 
 def band_hashes(folder: str, index: int, num_groups: int) -> Iterator[tuple]:
-  """Yields a piece's hashes: ((band, group), (piece, hashes, documents)).
+  """Yields ((band, group), (piece, hashes [n], documents [n])) for a piece.
 
   Equal hashes are in the same group, so that each group can be searched alone.
   """
@@ -100,10 +100,10 @@ def band_hashes(folder: str, index: int, num_groups: int) -> Iterator[tuple]:
 def mark_duplicates(
   key: tuple[int, int], hashes: Iterable[tuple]
 ) -> Iterator[tuple]:
-  """Yields (piece, (status, documents)) of documents with an earlier hash.
+  """Yields (piece, (status, documents [n])) for documents with an earlier hash.
 
   Args:
-    key: the band and the group.
+    key: (band, group).
     hashes: (piece, hashes, documents) of the group, from `band_hashes`.
   """
   hashes = sorted(hashes, key=lambda entry: entry[0])
@@ -122,9 +122,9 @@ def write_status(folder: str, index: int, marks: Iterable[tuple]) -> Counter:
   """Writes the status of each document of a piece; returns `count_dropped`.
 
   Args:
-    folder: the job's.
-    index: the piece's.
-    marks: (status, documents) from `mark_duplicates`, or None.
+    folder: the job's folder.
+    index: index of the piece.
+    marks: (status, documents [n]) from `mark_duplicates`; None is ignored.
   """
   characters = load_array(folder, "survey", index, "characters")
   status = np.full(len(characters), dedup.KEPT, np.uint8)
