@@ -14,8 +14,9 @@ KINDS = ("wordpiece", "bpe", "unigram")
 def english_tokenizer(kind):
   texts = [*runs.TEXTS]
   for module in (random, statistics):
-    for thing in (module, *vars(module).values()):
-      texts += (getattr(thing, "__doc__", None) or "").split("\n")
+    # Not all of vars(module): what is imported first adds to that.
+    for name in module.__all__:
+      texts += (getattr(module, name).__doc__ or "").split("\n")
   return train_tokenizer(
     texts, kind=kind, vocab_size=601, lowercase=kind == "wordpiece"
   )

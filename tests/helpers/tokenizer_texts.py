@@ -47,7 +47,9 @@ def sentences():
   lines = []
   for name in ("argparse", "decimal", "logging", "random", "statistics"):
     module = importlib.import_module(name)
-    for thing in (module, *vars(module).values()):
+    # Private names may depend on what else has been imported.
+    public = [x for name, x in vars(module).items() if name[0] != "_"]
+    for thing in (module, *public):
       lines += (getattr(thing, "__doc__", None) or "").splitlines()
   return lines + 2 * ODD
 
