@@ -47,17 +47,21 @@ def default(objective: str = "mlm_nsp") -> ConfigDict:
 
 
 def objective_section(name: str) -> ConfigDict:
-  """Returns the default config.objective of an objective."""
+  """Returns the default config.objective of an objective.
+
+  Raises:
+    ConfigError: there is no such objective.
+  """
   section = ConfigDict({"name": name})
   section.update(options.to_config(objectives.load_objective(name).Options))
   return section
 
 
 def validate(config: ConfigDict) -> None:
-  """Checks every option, and combinations that concern several modules.
+  """Checks every option, and combinations of options of several modules.
 
   Raises:
-    ConfigError: an option is wrong.
+    ConfigError: an option is wrong; the first one is named.
   """
   objective = objectives.load_objective(config.objective.name).Options
   given = set(config.objective.keys()) - {"name"}

@@ -64,7 +64,7 @@ def split_arguments(
 ) -> tuple:
   """Returns (the verb's arguments, including .config; the overrides).
 
-  For --help, it prints the verb's arguments, and the options of the config if
+  With --help, it prints the verb's arguments, and the options of the config if
   one is given, and exits.
 
   Args:
@@ -72,7 +72,7 @@ def split_arguments(
     sections: config -> the dataclass of the options of each section.
 
   Raises:
-    ConfigError: an argument is neither, or both --config and `instead` are
+    ConfigError: an argument is unknown, or both --config and `instead` are
       given.
   """
   parser.add_argument(
@@ -126,7 +126,7 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
   Args:
     path: FILE or FILE:ARG.
     overrides: arguments of the command line.
-    validate: checks the config; by default as one of pretraining.
+    validate: checks the config; by default, that it is one of pretraining.
 
   Raises:
     ConfigError: there is no such file or option, or a value is wrong.
@@ -155,7 +155,7 @@ def load_config(path: str, overrides=(), validate=validate) -> ConfigDict:
 
 
 def _split_sections(overrides, config: ConfigDict) -> tuple[dict, list]:
-  """Returns ({option: value} of those that replace a section, the others)."""
+  """Returns ({option: value} of overrides that replace a section, the rest)."""
   sections, rest = {}, []
   tokens = iter(overrides)
   for token in tokens:
@@ -202,7 +202,7 @@ def apply_overrides(config: ConfigDict, overrides) -> ConfigDict:
   """Returns the config with overrides of single options.
 
   Raises:
-    ConfigError: a value doesn't have the option's type, or has no option.
+    ConfigError: a value doesn't have its option's type, or lacks an option.
   """
   values = flags.FlagValues()
   argv = ["maskedlm", *overrides]
@@ -249,7 +249,7 @@ def _load_file(path: str) -> ConfigDict:
 
 
 def _read(values: flags.FlagValues, argv) -> None:
-  """Sets the flags; raises ConfigError for an argument that none uses."""
+  """Sets the flags from argv; raises ConfigError if an argument is left."""
   _, *left = values(argv)
   if left:  # absl reads `--config.model.unroll False` as True and "False".
     raise ConfigError(

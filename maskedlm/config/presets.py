@@ -17,7 +17,7 @@ from maskedlm.training.optimizer import OptimizerOptions
 
 
 def names() -> dict[str, Callable[[], ConfigDict]]:
-  """Returns {name: preset}: the functions of this module without arguments."""
+  """Returns {name: preset}: this module's functions but `names` and `load`."""
   return {
     name: function
     for name, function in inspect.getmembers(sys.modules[__name__])
@@ -27,7 +27,7 @@ def names() -> dict[str, Callable[[], ConfigDict]]:
 
 
 def load(name: str) -> ConfigDict:
-  """Returns the section of a preset, for `--config.optimizer=NAME`.
+  """Returns the config.optimizer of a preset, for `--config.optimizer=NAME`.
 
   Raises:
     ConfigError: there is no such preset.

@@ -1,7 +1,7 @@
 """Pretraining objectives: one module each, found by its name.
 
-Each has its `Options`, a frozen dataclass (core/options.py): the fields of
-config.objective but for the name. It builds its Task (core/task.py) by
+Each has `Options`, a frozen dataclass (core/options.py) with the fields of
+config.objective other than the name, and builds its Task (core/task.py) with
 
   make_task(config, corpus, shard, options)
 
@@ -10,10 +10,10 @@ config.objective but for the name. It builds its Task (core/task.py) by
   shard: (index, count) of the equal part of each batch that this host reads;
   options: Options.
 
-It raises ConfigError for an option that is wrong, before anything is computed,
-and CorpusError for a corpus that lacks the text its rows are made of. If its
-rows can be packed, `make_batches` takes the same arguments and returns the rows
-alone, so that auto_pack.py can count them.
+make_task raises ConfigError for a wrong option, before anything is computed,
+and CorpusError for a corpus that lacks the text its rows are made of. If rows
+can be packed, `make_batches` takes the same arguments and returns only the
+batches, so that auto_pack.py can count their rows.
 """
 
 import dataclasses
@@ -58,7 +58,7 @@ def make_task(
       by default all of it.
 
   Raises:
-    ConfigError, CorpusError: as above.
+    ConfigError, CorpusError: see the module's docstring.
   """
   objective, options = _with_packing(config, corpus)
   return objective.make_task(config, corpus, shard, options)
@@ -67,7 +67,11 @@ def make_task(
 def resolve_packing(
   config: ConfigDict, corpus, *, log: Callable = lambda line: None
 ) -> None:
-  """Sets objective.pack of a config that leaves it open (auto_pack.decide)."""
+  """Sets objective.pack of a config where it is None (auto_pack.decide).
+
+  Raises:
+    ConfigError, CorpusError: see the module's docstring.
+  """
   _, options = _with_packing(config, corpus, log)
   if "pack" in config.objective:
     config.objective.pack = options.pack
@@ -77,7 +81,7 @@ def make_batches(config: ConfigDict, corpus, *, pack: bool) -> Batches:
   """Returns the batches of config.objective, packed or not, without its Task.
 
   Raises:
-    ConfigError, CorpusError: as above.
+    ConfigError, CorpusError: see the module's docstring.
   """
   objective, options = _objective(config)
   options = dataclasses.replace(options, pack=pack)

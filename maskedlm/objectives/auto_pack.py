@@ -1,4 +1,4 @@
-"""Decides whether short texts share rows, where objective.pack is None."""
+"""Decides whether short texts share rows if objective.pack is None."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,7 +10,7 @@ from maskedlm.data.batches import batching
 from maskedlm.modeling import architecture
 from maskedlm.modeling.attention import dispatch
 
-# Pack if at most this share of the rows is left. A packed step is 0 to 3%
+# Pack if at most this share of the rows remains: a packed step is 0 to 3%
 # slower on a CPU (docs/results/performance.md), and packing departs a little
 # from the papers.
 MAX_ROWS_RATIO = 0.9
@@ -32,19 +32,22 @@ def decide(
   *,
   log: Callable[[str], None],
 ) -> bool:
-  """Returns whether rows are packed where objective.pack is None.
+  """Returns whether to pack rows if objective.pack is None.
 
-  They are if that saves a tenth of them in any phase, unless a GPU would then
-  lose its attention kernel (cudnn, which takes rows of one text only; the cost
-  of that has not been measured). The answer depends on the corpus and the
-  config, not on the machine, so a resumed run has the same rows. If a longer
-  run gets a second phase and with it another answer, checkpoints/resume.py
-  refuses it.
+  Rows are packed if that saves a tenth of them in any phase, unless a GPU would
+  then lose its attention kernel (cudnn, which takes only rows of one text; the
+  cost of that has not been measured). The answer depends on the corpus and the
+  config, not on the machine, so a resumed run has the same rows. If a run is
+  made longer and gets a second phase that changes the answer,
+  checkpoints/resume.py refuses it.
 
   Args:
     config: the whole config.
     rows_per_epoch: whether rows are packed -> their number in each phase.
     log: called with one line if rows are packed.
+
+  Raises:
+    ConfigError: as architecture.encoder_config.
   """
   phases = list(zip(rows_per_epoch(True), rows_per_epoch(False), strict=True))
   if not any(packed <= MAX_ROWS_RATIO * alone for packed, alone in phases):
@@ -66,7 +69,10 @@ def attention_of(config: ConfigDict, length: int, **machine) -> str:
   Args:
     config: the whole config; model, tokenizer and objective are read.
     length: L.
-    machine: platform and capability of an attention.dispatch.Case.
+    machine: platform and capability, as in attention.dispatch.Case.
+
+  Raises:
+    ConfigError: as architecture.encoder_config.
   """
   cfg = architecture.encoder_config(
     config.model, config.tokenizer.vocab_size, length

@@ -1,11 +1,11 @@
 """The left-to-right baseline: each token is predicted from those before it.
 
-Bidirectional models are compared with it: it is the GPT row of BERT's table 1
-and "LTR & No NSP" of its table 5 (arXiv:1810.04805). It has the same encoder,
+Bidirectional models are compared with it, as with GPT in table 1 of BERT's
+paper and "LTR & No NSP" in table 5 (arXiv:1810.04805). It has the same encoder,
 under a causal mask, the same head, and RoBERTa's full rows. Read top-down:
 options -> init -> targets -> loss. Every position predicts, so a row's logits
 are computed for a chunk of positions at a time, and again in the backward pass:
-together they would take L / P times the memory of a masked model's.
+all at once would take L / P times the memory of a masked model's.
 """
 
 import dataclasses
@@ -42,10 +42,10 @@ class Options:
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
-  """Returns the Task of a left-to-right model (arguments: __init__.py).
+  """Returns the Task of a left-to-right model; arguments as in __init__.py.
 
   The encoder is causal whatever config.model.causal is, and the checkpoint
-  records it.
+  records that.
   """
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
@@ -77,16 +77,16 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 
 def init(cfg: EncoderConfig, key: Key) -> Params:
-  """Returns fresh parameters: encoder, lm_head (no mlm_head: no masks)."""
+  """Returns fresh parameters: encoder, lm_head."""
   made = masked_lm.init(cfg, *jax.random.split(key))
   return {"encoder": made["encoder"], "lm_head": made["mlm_head"]}
 
 
 def targets(batch: Batch) -> Batch:
-  """Adds next_labels [B, L] and next_weights [B, L]; masks nothing.
+  """Adds next_labels (int32) and next_weights (float32), [B, L]; masks nothing.
 
-  The label of a position is the token to its right. The weight is 0 if that
-  is padding or of another segment, and in filler rows.
+  The label of a position is the token to its right. The weight is 0 if that is
+  padding or belongs to another segment, and in filler rows.
   """
   ids, segments = batch["input_ids"], batch["segment_ids"]
 

@@ -1,13 +1,13 @@
 """ELECTRA's objective: detect the tokens that a small generator replaced.
 
 Paper: Clark et al., arXiv:2003.10555, sections 2 and 3. Read top-down: options
--> sizes -> init -> corrupt -> sample -> loss. The generator, a masked language
+-> corrupt -> sizes -> init -> loss -> sample. The generator, a masked language
 model, fills the masks with samples; the discriminator predicts for every token
 whether it is the original one. They share their embeddings. The discriminator
 is "encoder", which is kept and fine-tuned; generator and mlm_head fill masks.
 
 Differences from google-research/electra: positions are drawn without
-replacement, not with; rows are split in two segments at any end of a sentence,
+replacement, not with; rows are split into two segments at any sentence end,
 while theirs are split near the middle, and a tenth of them not at all.
 """
 
@@ -73,7 +73,7 @@ class Options(MaskOptions):
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
-  """Returns the Task of pretraining as in ELECTRA (arguments: __init__.py).
+  """Returns the Task of ELECTRA's pretraining; arguments as in __init__.py.
 
   config.model is the discriminator.
   """
@@ -139,7 +139,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 
 def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
-  """Returns the rows of the Task (arguments: __init__.py)."""
+  """Returns the batches of the Task; arguments as in __init__.py."""
   return pair_rows.adjacent_batches(
     config, corpus, shard, short_share=options.short_share, pack=options.pack
   )
@@ -148,7 +148,7 @@ def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
 def generator_config(
   cfg: EncoderConfig, *, size: float, layers: float
 ) -> EncoderConfig:
-  """Returns the generator: smaller, with heads of the same size if one fits.
+  """Returns the generator's config, with heads of the same size if one fits.
 
   Args:
     cfg: the discriminator.
@@ -186,7 +186,7 @@ class DiscriminatorHead(nn.Module):
 
   @nn.compact
   def __call__(self, x):
-    """Maps x [B, L, D] to float32 logits [B, L]."""
+    """Returns float32 logits [B, L] for x [B, L, D]."""
     cfg = self.cfg
     B, L, D = x.shape
     x = x.reshape(B * L, D)
@@ -265,9 +265,9 @@ def loss(
 def sample(logits, batch: Batch, temperature: float):
   """Samples a token for each prediction: logits [B, P, V] -> ids [B, P].
 
-  It adds Gumbel noise and takes the largest logit, which is equivalent to
-  drawing from softmax(logits / temperature). An argmax has no gradient, so none
-  reaches the generator.
+  Taking the largest logit after adding Gumbel noise is equivalent to drawing
+  from softmax(logits / temperature). An argmax has no gradient, so none reaches
+  the generator.
   """
 
   def of_row(bits, logits):

@@ -1,4 +1,4 @@
-"""BERT's objective: masked language model + next-sentence prediction.
+"""BERT's objective: masked language model and next-sentence prediction.
 
 Paper: arXiv:1810.04805, sections 3.1 and A.1-A.2. Read top-down: options ->
 corruption -> rows -> init -> loss. The loss is the mean cross-entropy over the
@@ -46,7 +46,7 @@ class Options(CorruptionOptions):
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
-  """Returns the Task of pretraining as in BERT (arguments: __init__.py)."""
+  """Returns the Task of BERT's pretraining; arguments as in __init__.py."""
   check_options("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))
@@ -81,7 +81,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 
 def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
-  """Returns the rows of the Task (arguments: __init__.py)."""
+  """Returns the batches of the Task; arguments as in __init__.py."""
   sop, nsp = pair_rows.sop_batches, pair_rows.nsp_batches
   make = sop if options.pairs == "sop" else nsp
   return make(
@@ -119,11 +119,11 @@ def loss(
 
 
 def _pairs(hidden, batch: Batch):
-  """Returns (vectors [n, ., D], labels, weights) of the pairs in a batch.
+  """Returns (vectors, labels, weights) of the pairs in a batch.
 
-  The first vector of each pair is that of its [CLS]. Labels and weights are
-  [B], with n = B; in packed rows of up to G pairs (data/batches/packed_rows.py)
-  they are [B, G], with n = B * G.
+  Vectors are [B, L, D], labels and weights [B]. In packed rows of up to G pairs
+  (data/batches/packed_rows.py), vectors are [B * G, 1, D], labels and weights
+  [B, G]. The first vector of each pair is that of its [CLS].
   """
   weights = batch["example_weights"]
   if "cls_positions" not in batch:

@@ -2,9 +2,9 @@
 
 Paper: arXiv:1907.11692, section 4. Read top-down: options -> corruption ->
 rows -> loss. Unlike BERT's, rows are full to the last position, there is no
-next-sentence prediction, and batches have 2,048 rows and more, which
+next-sentence prediction, and batches have 2,048 rows or more, which
 train.accumulate splits to fit the devices. Masks are new in every epoch
-("dynamic"), as for all objectives here.
+("dynamic"), as in all objectives here.
 """
 
 import dataclasses
@@ -34,7 +34,7 @@ class Options(CorruptionOptions):
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
-  """Returns the Task of pretraining as in RoBERTa (arguments: __init__.py)."""
+  """Returns the Task of RoBERTa's pretraining; arguments as in __init__.py."""
   check_options("objective", Options, options)
   lengths = batching.row_lengths(config.data)
   cfg = encoder_config(config.model, corpus.tokenizer.vocab_size, max(lengths))

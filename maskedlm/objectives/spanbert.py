@@ -1,10 +1,10 @@
 """SpanBERT's objective: predict masked spans, also from their boundaries.
 
 Paper: Joshi et al., arXiv:1907.10529, section 3. Read top-down: options ->
-init -> corrupt -> boundaries -> loss. Rows are running text of one document.
+corrupt -> init -> boundaries -> loss. Rows are running text of one document.
 The loss is the mean cross-entropy over the masked tokens (MLM) plus that over
-the ones whose span has text on both sides (SBO), which are predicted again from
-the vectors just outside of the span.
+those whose span has text on both sides (SBO), which are predicted again from
+the vectors just outside the span.
 """
 
 import dataclasses
@@ -66,7 +66,7 @@ class Options(MaskOptions):
 
 
 def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
-  """Returns the Task of pretraining as in SpanBERT (arguments: __init__.py)."""
+  """Returns the Task of SpanBERT's pretraining; arguments as in __init__.py."""
   tokenizer = corpus.tokenizer
   check_options("objective", Options, options)
   lengths = batching.row_lengths(config.data)
@@ -175,7 +175,7 @@ def make_task(config, corpus, shard: tuple[int, int], options: Options) -> Task:
 
 
 def make_batches(config, corpus, shard, options: Options) -> batching.Batches:
-  """Returns the rows of the Task (arguments: __init__.py)."""
+  """Returns the batches of the Task; arguments as in __init__.py."""
   return text_rows.document_batches(config, corpus, shard, pack=options.pack)
 
 
@@ -195,17 +195,18 @@ def boundaries(
   """Returns the inputs of the span boundary objective for each masked token.
 
   The tokens of a span (s..e) are targets if tokens s - 1 and e + 1 are text, so
-  not if it touches the edge of its row or of its segment.
+  not if the span touches the edge of its row or of its segment.
 
   Args:
     outside: [B, L] bool, True for [CLS], [SEP] and padding.
     positions, weights: [B, P], the masked tokens.
     first, last: [B, P], indices in P of the span's ends (spans.span_ends).
-    max_span_targets: targets in a span, from the left; later tokens are none.
+    max_span_targets: targets in a span, from the left; later tokens are not.
 
   Returns:
-    [B, P] each: sbo_left = s - 1, sbo_right = e + 1, sbo_place = i - s for the
-    token's position i, int32; sbo_weights, 0 for tokens that are no targets.
+    [B, P] each: sbo_left = s - 1, sbo_right = e + 1 and, for the token's
+    position i, sbo_place = min(i - s, max_span_targets - 1), int32; and
+    sbo_weights, float32, 0 for tokens that are not targets.
   """
   L = outside.shape[1]
   start = jnp.take_along_axis(positions, first, axis=1)

@@ -1,6 +1,6 @@
-"""Held-out metrics of pretraining by language, if a corpus has several.
+"""Measures held-out metrics of pretraining by language, if there are several.
 
-The language of each row is `language_ids` of its batch. Read top-down: the
+A batch's `language_ids` give the language of each row. Read top-down: the
 languages -> sums of each on the device (step.py) -> text (metrics.py,
 cli/pretrain.py). docs/guides/pretrain/multilingual.md explains the numbers.
 """
@@ -22,7 +22,7 @@ class Language(NamedTuple):
   """A domain of the corpus (corpus.parts), in its order."""
 
   name: str
-  tokens_per_character: float  # In its held-out text.
+  tokens_per_character: float  # In its held-out split.
 
 
 def of_corpus(corpus) -> tuple[Language, ...]:
@@ -40,13 +40,13 @@ def measure_by_language(
   """Adds the metrics of each language to those of all rows.
 
   Args:
-    languages: of the corpus.
-    metrics: of each row (Task.loss).
-    language_ids: [B], indices in languages.
+    languages: those of the corpus.
+    metrics: name -> (sum, weight), [B] each (Task.loss).
+    language_ids: [B], indices into languages.
 
   Returns:
-    The metrics, with "x/m" for metric m of language x, and with bits per
-    character if m is a loss per token.
+    The metrics, with "x/m" for metric m of language x, and
+    "x/bits_per_character" if m is a loss per token.
   """
   found = dict(metrics)
   for i, language in enumerate(languages):

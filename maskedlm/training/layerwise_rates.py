@@ -1,7 +1,7 @@
 """Learning rates by layer: layer-wise decay and freezing, for fine-tuning.
 
 Each parameter has a multiplier of the schedule's rate, which depends on its
-path. As layers are scanned, an array of theirs has one multiplier per layer.
+path. As layers are scanned, each of their arrays has one multiplier per layer.
 """
 
 import re
@@ -25,10 +25,10 @@ def layer_multipliers(
 ) -> Any:
   """Returns the multiplier of the learning rate of each parameter.
 
-  With N layers, it is 1 for the heads, layer_decay ** (N + 1 - n) for layer n
-  of the encoder (from 0), and layer_decay ** (N + 2) for the embeddings: one
-  power for each step down, as in ELECTRA's fine-tuning (arXiv:2003.10555;
-  layerwise_lr_decay in its code).
+  With N layers, it is 1 for the heads, layer_decay for the encoder's final
+  norm, layer_decay ** (N + 1 - n) for its layer n (from 0), and
+  layer_decay ** (N + 2) for the embeddings: one power for each step down, as in
+  ELECTRA's fine-tuning (arXiv:2003.10555; layerwise_lr_decay in its code).
 
   Args:
     params: the parameters, or their ShapeDtypeStructs.
@@ -37,7 +37,7 @@ def layer_multipliers(
       encoder.
 
   Returns:
-    A tree like params: numbers, or float32 [N, 1, ...] for stacked layers.
+    A tree like params, of floats, or float32 [N, 1, ...] for stacked layers.
 
   Raises:
     ConfigError: there are fewer layers than frozen_layers.
@@ -73,10 +73,14 @@ def layer_multipliers(
 
 
 def freeze(params: Any, by_layer: Any) -> Any:
-  """Returns the parameters, without gradient where the multiplier is 0.
+  """Stops the gradients of parameters whose multiplier is 0.
 
-  So no backward pass is computed below the lowest trained layer, and frozen
+  Then no backward pass is computed below the lowest trained layer, and frozen
   parameters don't count in the gradient's norm.
+
+  Args:
+    params: the parameters.
+    by_layer: the result of `layer_multipliers`.
   """
 
   def of_array(x, share):
@@ -94,7 +98,7 @@ def freeze(params: Any, by_layer: Any) -> Any:
 def scale_by_layer(
   inner: optax.GradientTransformation, multipliers: Any
 ) -> optax.GradientTransformation:
-  """Returns `inner` with each update multiplied; the state is the same."""
+  """Returns `inner` with its updates multiplied; its state is unchanged."""
 
   def update(grads, state, params=None):
     updates, state = inner.update(grads, state, params)

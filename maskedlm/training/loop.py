@@ -42,7 +42,7 @@ class Result(NamedTuple):
 
 
 class NonFiniteError(RuntimeError):
-  """Raised after too many non-finite steps in a row."""
+  """Too many steps in a row were not finite."""
 
   exit_code = 3
 
@@ -69,7 +69,7 @@ def run(
       compared on resume (checkpoints/resume.py).
     frozen: options that a resumed run must keep.
     start_from: fresh parameters -> those that a new run starts from, some of
-      which may be numpy.
+      which may be numpy arrays.
 
   Raises:
     NonFiniteError: train.nonfinite_limit steps in a row were not finite.
@@ -92,7 +92,7 @@ def run(
   )
   with (
     interrupts.stop_signals() as signalled,  # Until the last save.
-    jax.set_mesh(mesh),  # Kernels look up how they are split.
+    jax.set_mesh(mesh),  # Kernels look it up to split their work.
     contextlib.closing(checkpoints),
   ):
     stopped = multihost.any_host(signalled.is_set, delay=RUN_AHEAD)
@@ -120,7 +120,7 @@ def run(
     multihost.write_text(workdir / "parameters.txt", described)
     meta = {"identity": dict(identity), "task": dict(task.describe)}
     batches = _prefetch(task, start, num_steps, options.prefetch)
-    # Before compiling: it decides which names the compiled step records.
+    # Before compiling: it changes which names the compiled step records.
     watched_step, batches = watch(train_step, batches, config.profile, workdir)
     if start < num_steps:  # Fail now, not later.
       checkpoints.check_room(state)
@@ -190,7 +190,7 @@ def run(
 def evaluate(
   task: Task, heldout_step: Callable, params: Params, mesh, stopped
 ) -> dict[str, float]:
-  """Returns {metric: value} on the held-out set; empty if stopped or no set."""
+  """Returns {metric: value} on the held-out set; {} if stopped or no set."""
   results = []
   for i in range(task.num_heldout_batches):
     batch = sharding.place(task.batch_at("heldout", i), mesh)
@@ -213,7 +213,7 @@ def _evaluates(options: ConfigDict, step: int) -> bool:
 
 
 def _prefetch(task: Task, start: int, num_steps: int, count: int):
-  """Returns an iterator over the steps' batches, which threads prefetch."""
+  """Returns an iterator over the batches of steps, prefetched by threads."""
   return iter(
     grain.MapDataset.range(start, max(start, num_steps))
     .map(lambda step: task.batch_at("train", int(step)))

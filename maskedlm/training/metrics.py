@@ -24,7 +24,8 @@ from maskedlm.runtime import chips, output_files
 from maskedlm.runtime.console import format_seconds, log, progress
 from maskedlm.training import language_metrics
 
-SYNC_SECONDS = 120  # Between fsyncs of TensorBoard's file: bucket uploads.
+# Between fsyncs of TensorBoard's file, each of which a mounted bucket uploads.
+SYNC_SECONDS = 120
 
 
 def peak_flops() -> float | None:
@@ -43,7 +44,7 @@ def means(totals: Mapping[str, tuple]) -> dict[str, float]:
 
 
 def rank(heldout: Mapping[str, float], best: str) -> float | None:
-  """Returns a checkpoint's rank, lower is better: the loss, or -`best`."""
+  """Returns -heldout[best], or the loss if `best` is "": lower is better."""
   return -heldout[best] if best and heldout else heldout.get("loss")
 
 
@@ -53,7 +54,7 @@ def add(a: Mapping[str, tuple], b: Mapping[str, tuple]) -> dict[str, tuple]:
 
 
 def sums(pairs):
-  """Adds a list of trees of the same structure, in Python's float64."""
+  """Adds a list of trees of the same structure, as Python floats (float64)."""
   return jax.tree.map(lambda *xs: sum(float(x) for x in xs), *pairs)
 
 
@@ -77,10 +78,10 @@ def open_logbook(
   """Opens metrics.jsonl, tensorboard/ and the progress line of a run.
 
   Args:
-    workdir: of the run.
+    workdir: that of the run.
     start: number of steps done before. A killed run's lines of later steps are
       removed, as those steps are repeated.
-    num_steps: of the whole run, for the ETA.
+    num_steps: steps of the whole run, for the ETA.
     flops: step -> FLOPs of its matmuls, for the MFU if the peak is known.
   """
   write, close = _open_files(workdir, start)
@@ -94,8 +95,8 @@ def open_logbook(
     seconds, clock["mark"] = max(now - clock["mark"], 1e-9), now
     values = means(totals)
     tokens = values.pop("tokens") * count
-    # The first interval includes compilation: unless it is the only one, it
-    # doesn't count as the run's speed.
+    # The first interval includes compilation: unless it is the only one, it is
+    # left out of the run's speed.
     if not compiled and step > start + count:
       clock.update(seconds=0.0, tokens=0.0)
       compiled = True
@@ -160,10 +161,10 @@ def _open_files(workdir: pathlib.Path, start: int):
 
 
 def _open_board(folder: pathlib.Path, start: int):
-  """Returns (write(step, values), close()) of TensorBoard's events.
+  """Returns (write(step, values), close()) for a TensorBoard event file.
 
-  Not by tensorboardX's writers: a full disk ends their thread, after which
-  their full queue blocks the run forever, and a kill loses what is queued.
+  tensorboardX's writers are not used: a full disk ends their thread, after
+  which their full queue blocks the run forever, and a kill loses the queue.
   """
   tensorboardX = _import_tensorboardx()
   Event = tensorboardX.proto.event_pb2.Event
@@ -201,7 +202,7 @@ def _open_board(folder: pathlib.Path, start: int):
 def _import_tensorboardx():
   """Imports tensorboardX, hiding PyTorch from it.
 
-  If it is installed, tensorboardX imports all of it to draw models, which takes
+  If PyTorch is installed, tensorboardX imports it to draw models, which takes
   two seconds at each start and is not needed here.
   """
   names = () if "torch" in sys.modules else ("torch",)
@@ -227,8 +228,8 @@ def _step_of(line: str) -> float:
 def format_values(values: Mapping[str, float]) -> str:
   """Returns the progress line's values: "loss 7.312 | mlm_accuracy 12.1%".
 
-  If a single term is the whole loss, it is not repeated. (In training one is a
-  mean over steps and the other over tokens, so they differ a little.)
+  If a single term is the whole loss, only the loss is shown. (In training one
+  is a mean over steps and the other over tokens, so they differ a little.)
   """
   forms = (  # In the order shown; other metrics are only in the files.
     (r"^loss$", "{} {:.3f}"),

@@ -1,7 +1,7 @@
 """Muon: orthogonalizes the momentum of each matrix of the layers.
 
-Jordan et al. 2024 (kellerjordan.github.io/posts/muon), scaled so that Adam's
-rate and decay fit, as in Liu et al. (arXiv:2502.16982, section 2.2).
+Jordan et al. 2024 (kellerjordan.github.io/posts/muon), scaled to suit Adam's
+rate and weight decay, as in Liu et al. (arXiv:2502.16982, section 2.2).
 Embeddings, heads, norms and biases use Adam. optimizer.py calls it.
 
 The matrices are independent of each other, so each is computed by one device.
@@ -21,13 +21,14 @@ from jax.sharding import PartitionSpec
 
 from maskedlm.training.sharding import path_of
 
-# Of x, x x^T x and (x x^T)^2 x in a step. They are Jordan's, which make small
-# singular values grow fast.
+# Coefficients of x, x x^T x and (x x^T)^2 x in an iteration: Jordan's, which
+# make small singular values grow fast.
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
 _STEPS = 5
-# Of a norm: if squares underflow, quotients must stay far below 1.
+# Smallest norm to divide by: if squares underflow, quotients must stay far
+# below 1.
 _SMALLEST = 1e-12
-_RMS = 0.2  # Of an update: about Adam's (arXiv:2502.16982, section 2.2).
+_RMS = 0.2  # RMS of an update, about Adam's (arXiv:2502.16982, section 2.2).
 
 # Kernels of layers -> axes of the rows (inputs) and of the columns (outputs) of
 # their matrices; the other axes number the matrices.
@@ -49,8 +50,8 @@ def scale_by_muon(
   Its state is m alone, half of Adam's.
 
   Args:
-    adam: for all other parameters.
-    b1: of the momentum, which looks ahead as Nesterov's does.
+    adam: the transformation of all other parameters.
+    b1: decay of the momentum, which looks ahead as Nesterov's does.
     params: the parameters, or their ShapeDtypeStructs.
   """
 
@@ -70,10 +71,10 @@ def scale_by_muon(
 def orthogonal(x: jax.Array) -> jax.Array:
   """Returns approximately U V^T for x [..., R, C] = U S V^T; tiny x stays tiny.
 
-  Without a decomposition: S, divided by its norm, goes through an odd
-  polynomial five times, which maps values above 0.005 to 0.68 to 1.16.
+  No decomposition is needed: S, divided by its norm, goes through an odd
+  polynomial five times, which maps values above 0.005 into [0.68, 1.16].
   """
-  if x.shape[-2] > x.shape[-1]:  # The products are of the shorter side.
+  if x.shape[-2] > x.shape[-1]:  # x x^T is smaller on the shorter side.
     return orthogonal(x.mT).mT
   norm = jnp.sqrt(jnp.sum(jnp.square(x), axis=(-2, -1), keepdims=True))
   x = x / jnp.maximum(norm, _SMALLEST)
@@ -85,13 +86,13 @@ def orthogonal(x: jax.Array) -> jax.Array:
 
 
 def _axes(path: str) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
-  """Returns the axes of a kernel's rows and columns; None for no kernel."""
+  """Returns the axes of a kernel's rows and columns; None if not for Muon."""
   found = (axes for regex, *axes in _MATRICES if re.search(regex, path))
   return next(found, None)
 
 
 def _of_kernel(path, x: jax.Array) -> jax.Array:
-  """Returns the update of a kernel, given its momentum."""
+  """Returns the update of a kernel from its momentum x, in the shape of x."""
   rows, columns = _axes(path_of(path))
   others = [axis for axis in range(x.ndim) if axis not in (*rows, *columns)]
   order = (*others, *rows, *columns)

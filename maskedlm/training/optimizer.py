@@ -118,7 +118,7 @@ _STACKED = (_LAYERS, (r"(^|/)qkv/", -3), (r"(^|/)gate_up/", -2))
 def make_optimizer(
   optimizer: Any, num_steps: int, params: Any
 ) -> tuple[optax.GradientTransformation, Schedule]:
-  """Returns the update direction and the schedule of a `config.optimizer`.
+  """Returns the update direction and the schedule for a `config.optimizer`.
 
   With g clipped to a global norm of clip_norm, and its moments m and v:
     adam: update = m / (sqrt(v) + eps) + weight_decay * p
@@ -136,12 +136,13 @@ def make_optimizer(
 
   Returns:
     A transformation without the learning rate, whose state is a count and two
-    moments of each parameter (one of Muon's matrices); and the schedule (see
+    moments of each parameter (one for Muon's matrices); and the schedule (see
     `make_schedule`).
 
   Raises:
-    ConfigError: a value is unknown or out of range, or a no_decay regex matches
-      no parameter.
+    ConfigError: a value is unknown or out of range, the phases don't fit in
+      num_steps, a no_decay regex matches no parameter, or there are fewer
+      layers than frozen_layers.
   """
   o = optimizer
   check_values(o)
@@ -212,9 +213,9 @@ def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
 def scale_by_trust_ratio() -> optax.GradientTransformation:
   """Multiplies each matrix's update by |p| / |update|, or by 1 if either is 0.
 
-  LAMB, algorithm 2 of arXiv:1904.00962 with phi(z) = z. A norm is that of a
-  layer's query, key or value; optax.scale_by_trust_ratio would take the norm of
-  the whole array, which holds those of all layers.
+  LAMB, algorithm 2 of arXiv:1904.00962 with phi(z) = z. Norms are those of one
+  layer's query, key or value, for example; optax.scale_by_trust_ratio would
+  take the norm of the whole array, which holds those of all layers.
   """
 
   def scale(path, update, param):
@@ -242,14 +243,14 @@ def make_schedule(optimizer: Any, num_steps: int) -> Schedule:
     cosine      (1 + cos(pi * (1 - r))) / 2
     constant    1 (end_factor has no effect)
     wsd         min(1, (T - step) / (decay_share * T)): linear, at the end
-    wsd_sqrt    1 - sqrt(1 - that of wsd) (ModernBERT)
+    wsd_sqrt    1 - sqrt(1 - wsd's shape) (ModernBERT)
 
   decay_from_zero sets r = (T - step) / T: the rate drops from the peak to
   peak * (1 - w / T) where the warm-up ends, unless warmup_times_decay
   multiplies the warm-up by the decay too. From step T on, r is 0.
 
-  The schedule accepts numbers and traced steps, and is exact to float32 below
-  2**24 steps.
+  The schedule accepts numbers and traced steps, returns a float32 scalar, and
+  is exact to float32 below 2**24 steps.
 
   Raises:
     ConfigError: the phases don't fit in num_steps.
@@ -309,7 +310,7 @@ def _scale_by_raw_adam(b1, b2, eps) -> optax.GradientTransformation:
 
 
 def _clip_updates(adam, decay, *, b2, eps) -> optax.GradientTransformation:
-  """StableAdamW: reduces updates where the gradient exceeds its moment.
+  """Reduces updates where the gradient exceeds its moment (StableAdamW).
 
   As in optimi, which ModernBERT used, there is one factor for each array of a
   layer, which applies to the decay too. The state is Adam's.
@@ -333,7 +334,7 @@ def _clip_updates(adam, decay, *, b2, eps) -> optax.GradientTransformation:
 
 
 def _norm_axes(path: str, ndim: int, stacked=_STACKED) -> tuple[int, ...]:
-  """Returns the axes of one matrix among those that an array holds."""
+  """Returns the axes of a single matrix in an array that stacks several."""
   stacked = {axis % ndim for regex, axis in stacked if re.search(regex, path)}
   return tuple(axis for axis in range(ndim) if axis not in stacked)
 

@@ -4,8 +4,8 @@ With `--config.profile=N`, `watch` wraps the step and the batches of the loop
 (loop.py) so that they trace N steps into WORKDIR/profile. The table is computed
 from the trace: each operation that ran is named after an instruction of the
 compiled step, whose metadata has the path of scopes (flax modules,
-jax.named_scope) that it was traced in. docs/guides/pretrain/profiling.md
-explains how to read it, and the effect of fused operations.
+jax.named_scope) in which it was traced. docs/guides/pretrain/profiling.md
+explains how to read the table, and the effect of fused operations.
 """
 
 import collections
@@ -22,11 +22,11 @@ from maskedlm.runtime import console
 WARMUP = 5  # Steps before the trace, which compile and fill caches.
 WAITING = "wait for input"
 
-# (component, regex on the scopes of an operation); the first match counts.
+# (component, regex on the scopes of an operation); the first match wins.
 COMPONENTS = (
   ("optimizer", r"/optimizer(/|$)"),
   ("masking", r"/masking(/|$)"),
-  ("dropout", r"Dropout_\d|Encoder\.__call__"),  # And its keys for each layer.
+  ("dropout", r"Dropout_\d|Encoder\.__call__"),  # Also each layer's keys.
   ("attention: projections", r"/attention/(qkv|out)(/|$)"),
   ("attention: the rest", r"/attention(/|$)"),
   ("mlp", r"/mlp(/|$)"),
@@ -39,7 +39,7 @@ COMPONENTS = (
 OTHER = "other"
 INPUT = "waiting for input"  # The device is idle as the host has no batch.
 IDLE = "idle"
-ROWS = (*dict(COMPONENTS), OTHER, INPUT, IDLE)  # Of the table, in order.
+ROWS = (*dict(COMPONENTS), OTHER, INPUT, IDLE)  # The table's, in order.
 
 
 class Operation(NamedTuple):
@@ -47,9 +47,9 @@ class Operation(NamedTuple):
 
   begin: float
   end: float
-  name: str  # Of the HLO instruction.
+  name: str  # That of the HLO instruction.
   component: str
-  over: float = 0.0  # If after `end`, when other threads finished its work.
+  over: float = 0.0  # When other threads finished its work, if after `end`.
 
 
 class Profile(NamedTuple):
@@ -199,7 +199,7 @@ def component_of(scopes: str) -> str:
 def operations(
   planes: Iterable, module: str, program: Mapping[str, str | None]
 ) -> list[Operation]:
-  """Returns the operations of one device; those outside the step are OTHER.
+  """Returns the operations of one device; OTHER for those outside the step.
 
   GPUs and TPUs have their own planes; a CPU's operations are on the threads of
   the host. If there are several devices, the first with operations is used.
@@ -222,7 +222,7 @@ def _of_plane(plane, module, program) -> Iterator[Operation]:
     open_ones = {}
     for event in sorted(line.events, key=lambda event: event.start_ns):
       stats = dict(event.stats)
-      if event.name.startswith("end: "):  # A CPU's, of unfinished work.
+      if event.name.startswith("end: "):  # Work left to a CPU's other threads.
         began = open_ones.pop(stats.get("_c"), None)
         if began:
           yield began._replace(over=event.start_ns)
@@ -255,12 +255,17 @@ def divide_time(
 ) -> collections.Counter:
   """Divides the time from begin to end among the operations.
 
-  A moment is shared equally by the operations that run then; if none does, by
-  those that are not over, whose work other threads or a queue still have.
-  Otherwise it counts as INPUT while the host waits for a batch, or as IDLE.
+  A moment is shared equally by the operations that run then; if there are none,
+  by those whose work other threads or a queue still hold. Otherwise it counts
+  as INPUT while the host waits for a batch, or as IDLE.
+
+  Args:
+    ran: the operations.
+    waits: (begin, end) of each wait for a batch, in ns.
+    begin, end: in ns.
 
   Returns:
-    (component, name) -> ns, with sum end - begin.
+    (component, name) -> ns; these sum to end - begin.
   """
   running, left, waiting = range(3)
   changes = [(end, waiting, (IDLE, ""), 0)]

@@ -22,7 +22,7 @@ ROWS = ("data", "fsdp")  # The axes that the rows of a batch are split over.
 
 # Path regex -> spec of the trailing dimensions. The first match wins.
 RULES = (
-  (r"token/embedding$", ("tensor", "fsdp")),  # [V, D]
+  (r"token/embedding$", ("tensor", "fsdp")),  # [V, E]
   (r"qkv/kernel$", ("fsdp", None, "tensor", None)),  # [D, 3, H, K]
   (r"qkv/bias$", (None, "tensor", None)),  # [3, H, K]
   (r"attention/out/kernel$", ("tensor", None, "fsdp")),  # [H, K, D]
@@ -43,7 +43,7 @@ RULES = (
 
 
 def mesh_sizes(mesh, num_devices: int) -> dict[str, int]:
-  """Returns {axis: size} over the devices; one may be -1 (the rest).
+  """Returns {axis: size} of config.mesh; a size of -1 takes what remains.
 
   Raises:
     ConfigError: the axes do not multiply to the number of devices.
@@ -69,10 +69,11 @@ def mesh_sizes(mesh, num_devices: int) -> dict[str, int]:
 
 
 def make_mesh(mesh, devices=None) -> Mesh:
-  """Returns the mesh of all devices; one axis may be -1 (the rest).
+  """Returns the Mesh of config.mesh over the devices, by default all.
 
   Raises:
-    ConfigError: the axes do not multiply to the number of devices.
+    ConfigError: the axes do not multiply to the number of devices, or these
+      are several TPU slices.
   """
   devices = jax.devices() if devices is None else devices
   sizes = list(mesh_sizes(mesh, len(devices)).values())
@@ -96,7 +97,7 @@ def path_of(key_path) -> str:
 
 
 def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
-  """Returns the spec of one array, from RULES.
+  """Returns the PartitionSpec of one array, from RULES.
 
   Raises:
     ConfigError: no rule matches, or an axis doesn't divide its dimension.
@@ -121,7 +122,11 @@ def spec_of(path: str, shape: tuple[int, ...], mesh: Mesh) -> PartitionSpec:
 
 
 def tree_shardings(tree, mesh: Mesh):
-  """Returns a NamedSharding for each array of an (abstract) tree."""
+  """Returns a NamedSharding for each array of an (abstract) tree.
+
+  Raises:
+    ConfigError: as spec_of.
+  """
   return jax.tree_util.tree_map_with_path(
     lambda path, x: NamedSharding(
       mesh, spec_of(path_of(path), tuple(x.shape), mesh)
@@ -131,7 +136,7 @@ def tree_shardings(tree, mesh: Mesh):
 
 
 def gather(params, mesh: Mesh):
-  """Gathers parameters outside of the layers over `fsdp`, within a step.
+  """Returns the parameters, with those outside the layers gathered over `fsdp`.
 
   Those of the layers are gathered one layer at a time, within the scan. The
   token embedding can't stay split by width: the gradient of a lookup would go
@@ -160,7 +165,7 @@ def abstract(init, shardings):
 
 
 def describe_parameters(params, mesh: Mesh) -> str:
-  """Returns a text with a line for each parameter: path, shape, spec."""
+  """Returns text with a line for each parameter: path, shape, spec."""
   lines = (
     f"{path_of(path)} {tuple(x.shape)} "
     f"{tuple(spec_of(path_of(path), tuple(x.shape), mesh))}\n"
@@ -222,7 +227,7 @@ def data_shard(mesh: Mesh) -> tuple[int | tuple[int, ...], int]:
 
 
 def put_on_devices(params, shardings):
-  """Returns parameters, some of them numpy, with the given shardings.
+  """Returns params, numpy or jax arrays, as jax arrays with these shardings.
 
   Numpy arrays must be equal on all hosts. device_put is not used for them, as
   it would gather the arrays of all hosts to compare them.
@@ -237,7 +242,7 @@ def put_on_devices(params, shardings):
 
 
 def place(batch, mesh: Mesh):
-  """Returns this host's rows as global arrays: the transfer to the devices."""
+  """Transfers this host's rows of a batch to its devices, as global arrays."""
   sharding = rows(mesh)
   return jax.tree.map(
     lambda x: jax.make_array_from_process_local_data(sharding, x), dict(batch)

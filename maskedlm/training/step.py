@@ -1,7 +1,7 @@
 """One update and one evaluation, as pure functions of (state, batch).
 
 loop.py calls them, compiled over the mesh (over_mesh); planning/compile.py
-compiles the same for chips that are not present. The randomness of a step is
+compiles them for chips that are not present. The randomness of a step is
 derived from (seed, step) and never stored.
 """
 
@@ -30,10 +30,10 @@ INIT, TRAIN, HELDOUT = range(3)
 class TrainState(NamedTuple):
   """The state of a run, apart from its config and corpus."""
 
-  step: jax.Array  # shape=(), int32: steps done.
+  step: jax.Array  # shape=(), int32: number of steps done.
   params: Params
   opt_state: optax.OptState
-  nonfinite: jax.Array  # shape=(), int32: the last steps in a row skipped.
+  nonfinite: jax.Array  # shape=(), int32: steps skipped in a row until now.
 
 
 class OverMesh(NamedTuple):
@@ -77,13 +77,13 @@ def make_step(
     task: the Task to train.
     tx: update direction without the learning rate (optimizer.py).
     schedule: step -> learning rate.
-    seed: of the masks and the dropout.
+    seed: the seed of masks and dropout.
     accumulate: number of microbatches; without dropout, the update does not
       depend on it.
     gather: gathers parameters over devices for use (sharding.gather).
 
   A step whose loss or gradient norm is not finite changes no parameter and no
-  moment, and counts in no metric but `skipped`. The update itself is not
+  moment, and counts only in `skipped` and `tokens`. The update itself is not
   checked: it is finite if the gradient's squares are and eps > 0, and a check
   would keep a second state in memory until the last update is known.
   """
@@ -130,12 +130,15 @@ def make_step(
 
 
 def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
-  """Returns a config's update and evaluation over a mesh, jitted.
+  """Returns the update and evaluation of a config, jitted over a mesh.
 
   Args:
     config: `optimizer`, `train` and `seed` are read.
     task: the Task to train.
     mesh: the device mesh.
+
+  Raises:
+    ConfigError: as optimizer.make_optimizer and sharding.spec_of.
   """
   params = jax.eval_shape(task.init, jax.random.key(0))
   tx, schedule = optimizer.make_optimizer(
@@ -174,7 +177,7 @@ def over_mesh(config, task: Task, mesh: jax.sharding.Mesh) -> OverMesh:
 
 
 def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
-  """Compiles a jitted step for a batch's shapes, so that a call needn't.
+  """Compiles a jitted step for a batch's shapes, before its first call.
 
   Raises:
     ConfigError: the step takes more memory than a device has.
@@ -186,7 +189,7 @@ def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
     limit = pages * os.sysconf("SC_PAGE_SIZE") / len(devices)
   try:
     memory = step.lower(state, batch).compile().memory_analysis()
-  except jax.errors.JaxRuntimeError as error:  # Raised by TPUs' compiler.
+  except jax.errors.JaxRuntimeError as error:  # Raised by the TPU compiler.
     if "RESOURCE_EXHAUSTED" not in str(error):
       raise
     found = str(error).splitlines()[0]
@@ -206,10 +209,10 @@ def compile_for(step: Callable, state: TrainState, batch: Batch) -> None:
 def gradient_of(
   task: Task, params: Params, batch: Batch, key: Key, count: int
 ) -> tuple[Params, jax.Array, Metrics]:
-  """Returns (gradient, loss, metrics) of a batch, in `count` microbatches.
+  """Returns (gradient, loss, metrics) of a batch, by `count` microbatches.
 
-  The result is exact for any number of them: each loss term is divided by its
-  weight over the whole batch (such as its number of masked tokens), never by a
+  The result is exact for any count: each loss term is divided by its weight
+  over the whole batch (such as its number of masked tokens), never by a
   microbatch's.
   """
   # Only the weights are used, so the compiler removes this forward pass.
@@ -250,11 +253,11 @@ def make_heldout_step(
 ) -> Callable[[Params, Batch, jax.Array], tuple]:
   """Returns heldout_step(params, batch, index) -> (terms, metrics, outputs).
 
-  There is no dropout. The outputs are those of Task.outputs, {} if it has none;
+  There is no dropout. The outputs are those of Task.outputs, {} if it is None;
   metrics by language are added for Task.languages (language_metrics.py). Masks
   depend only on the seed and the batch's index, so every evaluation of a run
   masks the same tokens. Microbatches are processed one by one as in training,
-  so a model that fits memory there fits here.
+  so a model that fits in memory there fits here.
   """
   corrupt = task.corrupt_heldout or task.corrupt
 
@@ -277,7 +280,7 @@ def make_heldout_step(
 
 
 def totals(pairs):
-  """Returns a tree of metrics summed over rows: (sum, weight) are scalars."""
+  """Sums a tree of metrics over rows: (sum, weight) become scalars."""
   return jax.tree.map(jnp.sum, pairs)
 
 

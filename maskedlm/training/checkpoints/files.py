@@ -1,9 +1,8 @@
-"""The folders of a run's checkpoints: which are complete, best, or old.
+"""Finds which checkpoint folders of a run are complete, best, damaged or old.
 
-This module handles files and names, not arrays; manager.py is built on it. A
-step is complete when it has a manifest, which is written last and atomically.
-This works in a bucket too, where nothing can be renamed. In
-WORKDIR/checkpoints:
+This module handles files and names, not arrays; manager.py builds on it. A step
+is complete when it has a manifest, which is written last and atomically. This
+works in a bucket too, where nothing can be renamed. In WORKDIR/checkpoints:
 
   3000/                      a step
     params/                  the parameters, which load without the rest
@@ -12,7 +11,7 @@ WORKDIR/checkpoints:
     manifest.sha256          `sha256sum -c manifest.sha256` checks it by hand
   4000/                      without a manifest: killed before it was hashed
   4000.orbax-*/              being written, or killed while it was
-  2000.damaged/              found damaged and moved away; may be deleted
+  2000.damaged/              found damaged and renamed; may be deleted
 
 A path is a pathlib.Path, or an epath.Path for an address (runtime/buckets.py).
 """
@@ -50,7 +49,7 @@ def _write_manifest(path: Path, body: str) -> None:
 
 
 def commit(directory: Path, step: int) -> None:
-  """Hashes the files of a step and writes its manifest: it is complete."""
+  """Hashes a step's files and writes its manifest, which makes it complete."""
   path = directory / str(step)
   names = buckets.list_files(path)
   with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -76,7 +75,7 @@ def find_damage(path: Path, items: Sequence[str] = ("",)) -> str | None:
   """Checks a step's files against its manifest.
 
   Args:
-    path: of the step.
+    path: the folder of the step.
     items: prefixes of the files to check; by default all.
 
   Returns:
@@ -111,7 +110,7 @@ def read_record(path: Path) -> dict:
 
 
 def replace_record(path: Path, record: dict) -> None:
-  """Replaces the record of a complete step; a kill leaves a valid step."""
+  """Replaces a complete step's record; the step stays valid after a kill."""
   lines = (path / MANIFEST).read_text("utf-8").splitlines(keepends=True)[1:]
   kept = "".join(line for line in lines if not line.endswith(f"  {_RECORD}\n"))
   _write_manifest(path, kept)  # Until the end, either record is valid.
@@ -166,8 +165,8 @@ def survey(
 
   Returns:
     (names of folders to try in order, {name: problem}). If there is a good
-    step, the newest one, and the problems of the steps newer than it;
-    otherwise all unverified steps, and the problems of all.
+    step, these are the newest one, and the problems of the steps newer than it;
+    otherwise all unverified steps, and the problems of all steps.
 
   Raises:
     ConfigError, StorageError: the folder can't be read.
@@ -190,9 +189,9 @@ def find_step(path: Path, step: int | str | None) -> tuple[Path, str | None]:
   """Returns the folder of the steps, and the name of the requested one.
 
   Args:
-    path: WORKDIR, WORKDIR/checkpoints or the folder of a step.
-    step: a number, "best", or None for the newest, whose name is then None,
-      unless `path` is that of a step.
+    path: WORKDIR, WORKDIR/checkpoints or the folder of a step, which is the
+      requested one whatever `step` is.
+    step: a number, "best", or None for the newest, whose name is then None.
 
   Raises:
     CheckpointError: there is no such step.
@@ -230,7 +229,7 @@ def load_newest(
 
   Args:
     directory: WORKDIR/checkpoints.
-    load: path of a step -> the result.
+    load: folder of a step -> the result.
     survey: () -> the result of `survey(directory)`.
     log: receives a line for each newer step that is not used.
 
@@ -280,7 +279,7 @@ def load_step(
   items: Sequence[str],
   log: Log,
 ) -> T:
-  """Returns load(folder) of the requested step, or the newest good one.
+  """Returns load(folder) for the requested step, or for the newest good one.
 
   Args:
     path, step: as in `find_step`.
@@ -289,7 +288,8 @@ def load_step(
     log: receives a line for each problem that is passed over.
 
   Raises:
-    CheckpointError: there is no step, or the requested one is damaged.
+    CheckpointError: there is no such step, or it is damaged.
+    ConfigError, StorageError: the folder can't be read.
   """
   directory, name = find_step(path, step)
   if name is None:
@@ -312,7 +312,7 @@ def load_record(
 ) -> dict:
   """Returns the record of the requested step, or of the newest good one.
 
-  Arrays are neither read nor verified. Arguments and errors are those of
+  Arrays are neither read nor verified. Arguments and errors are as in
   load_step.
   """
   return load_step(path, step, read_record, items=("meta/",), log=log)
@@ -336,8 +336,8 @@ def discard(directory: Path, step: int) -> None:
 def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
   """Deletes complete steps that are neither new nor best, and incomplete ones.
 
-  Not by Orbax's retention by metric, which deletes the newest step unless it is
-  among the best, so a resumed run would go back.
+  Orbax's retention by metric is not used: it deletes the newest step unless it
+  is among the best, so a resumed run would go back.
   """
   steps = complete_steps(directory)
   kept = {*steps[-keep_last:], *ranked_steps(directory)[:keep_best]}
@@ -348,10 +348,7 @@ def delete_old(directory: Path, *, keep_last: int, keep_best: int) -> None:
 
 
 def check_room(directory: Path, needed: int) -> None:
-  """Raises StorageError if the disk has no room for `needed` bytes.
-
-  A bucket always has.
-  """
+  """Raises StorageError if a disk (not a bucket) lacks room for these bytes."""
   if buckets.is_address(directory):
     return
   free = shutil.disk_usage(directory).free
@@ -364,7 +361,7 @@ def check_room(directory: Path, needed: int) -> None:
 
 
 def clear_unfinished(directory: Path) -> None:
-  """Deletes unfinished saves; only the holder of the lock may."""
+  """Deletes unfinished saves; only the holder of the lock may call it."""
   with storage_errors.bucket_errors(directory):
     for path in directory.glob("*.orbax-*"):
       buckets.remove(path)

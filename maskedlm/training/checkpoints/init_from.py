@@ -3,7 +3,7 @@
 config.init_from names a run or an import (`maskedlm import`). Its architecture
 and its tokenizer become the config's before anything is prepared
 (`copy_architecture`); a fresh run starts from its weights (`initial_weights`).
-Gururangan et al. 2020, "Don't stop pretraining"
+See Gururangan et al. 2020, "Don't stop pretraining"
 (https://arxiv.org/abs/2004.10964).
 """
 
@@ -28,7 +28,7 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   Raises:
     CheckpointError, ConfigError: init_from can't be opened or has no encoder,
       or tokenizer.path is another tokenizer.
-    CorpusError: that tokenizer can't be read.
+    CorpusError: a tokenizer can't be read.
   """
   if not config.init_from:
     return
@@ -61,14 +61,15 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
 def initial_weights(
   path: str, *, log: Callable[[str], None]
 ) -> Callable[[Params], Params]:
-  """Returns the function from fresh parameters to those to start from.
+  """Returns start_from of loop.run: fresh parameters -> those to start from.
 
-  It is start_from of loop.run. Subtrees that both models have, such as the
-  encoder and the MLM head, are copied, unless the MLM head is a generator's
-  (ELECTRA) in only one of them; the others stay fresh. A log line names them.
+  Subtrees that both models have, such as the encoder and the MLM head, are
+  copied, unless the MLM head is a generator's (ELECTRA) in only one of them;
+  the others stay fresh. A log line names them.
 
-  Raises (when called):
-    ConfigError: a subtree has different shapes in the two models.
+  Raises (when the result is called):
+    CheckpointError, ConfigError: as load.open_checkpoint, or a subtree has
+      different shapes in the two models.
   """
 
   def begin(fresh: Params) -> Params:

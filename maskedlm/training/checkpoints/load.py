@@ -31,16 +31,16 @@ class Described(NamedTuple):
 class LoadedCheckpoint(NamedTuple):
   """The model that a checkpoint holds."""
 
-  params: Params  # numpy.
+  params: Params  # Numpy arrays.
   cfg: EncoderConfig
   tokenizer: Tokenizer
   meta: dict
 
 
 def describe_checkpoint(path: str | pathlib.Path) -> Described:
-  """Returns what a workdir's newest checkpoint, or a checkpoint, holds.
+  """Returns the Described of a workdir's newest checkpoint, or of a checkpoint.
 
-  It reads small files only, and does not initialise JAX's devices, so hosts may
+  Only small files are read, and JAX's devices are not initialised, so hosts may
   be connected afterwards.
 
   Raises:
@@ -56,7 +56,7 @@ def describe_checkpoint(path: str | pathlib.Path) -> Described:
 def open_checkpoint(
   path: str | pathlib.Path, *, step: int | str | None = None
 ) -> LoadedCheckpoint:
-  """Loads a workdir's newest checkpoint, or that of a step, or a checkpoint.
+  """Loads the newest checkpoint of a workdir, or the one of a given step.
 
   Args:
     path: WORKDIR, WORKDIR/checkpoints or the folder of a step.
@@ -78,7 +78,7 @@ def load_params(
   step: int | str | None = None,
   log: files.Log = files.warn,
 ) -> tuple[dict, dict]:
-  """Loads the parameters alone, as numpy; the run may still be going on.
+  """Loads only the parameters, as numpy; the run may still be in progress.
 
   Args:
     path: WORKDIR, WORKDIR/checkpoints or the folder of a step.
@@ -90,8 +90,8 @@ def load_params(
     with "step" and "metric". Nothing else is read or verified.
 
   Raises:
-    CheckpointError: there is no step, or the requested one is damaged or
-      absent.
+    CheckpointError: there is no such step, or it is damaged.
+    ConfigError, StorageError: the folder can't be read.
   """
   return files.load_step(
     buckets.origin(path),
@@ -142,12 +142,15 @@ def _existing(path: str | pathlib.Path) -> buckets.Path:
 def _described(
   path: buckets.Path, subtrees: Collection[str], meta: dict
 ) -> Described:
-  """Returns a Described.
+  """Returns the Described of a checkpoint.
 
   Args:
-    path: of the workdir or the checkpoint.
+    path: that of the workdir or the checkpoint.
     subtrees: names of the subtrees of the parameters.
     meta: as it was saved.
+
+  Raises:
+    ConfigError: it has no encoder, or its tokenizer doesn't fit.
   """
   if "encoder" not in subtrees or "encoder" not in meta.get("task", {}):
     raise ConfigError(
@@ -165,7 +168,7 @@ def _described(
 
 
 def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
-  """Loads the best checkpoint of a fine-tuned workdir, or the newest of others.
+  """Loads a fine-tuned workdir's best checkpoint; the newest one of others.
 
   Raises:
     CheckpointError, ConfigError: as open_checkpoint.
@@ -179,7 +182,7 @@ def open_best(path: str | pathlib.Path) -> LoadedCheckpoint:
 
 
 def facts(opened: LoadedCheckpoint) -> dict[str, str]:
-  """Returns what must be equal on all hosts that load it (multihost.py)."""
+  """Returns hashes that must be equal on all hosts (multihost.py)."""
   digest = hashlib.sha256()
   for path, x in jax.tree_util.tree_leaves_with_path(opened.params):
     digest.update(jax.tree_util.keystr(path).encode())
@@ -191,7 +194,7 @@ def facts(opened: LoadedCheckpoint) -> dict[str, str]:
 
 
 def tokenizer_dir(path: str | pathlib.Path) -> buckets.Path:
-  """Returns the folder tokenizer/ of the workdir that path is or lies in.
+  """Returns the folder tokenizer/ of the workdir that is or contains `path`.
 
   Raises:
     ConfigError: there is none.

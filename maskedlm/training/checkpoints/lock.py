@@ -21,11 +21,11 @@ def lock_folder(directory: Path) -> Lock:
   """Creates the folder and locks it until the Lock is closed.
 
   The lock ends with the process, however that ends. Buckets have no locks:
-  there the run that started last has it, and an earlier one fails when it next
-  saves.
+  there the run that started last holds it, and an earlier one fails at its next
+  save.
 
   Raises:
-    CheckpointError: another process has the lock, or this one has already.
+    CheckpointError: another process holds the lock, or this one does already.
     ConfigError, StorageError: nothing can be written there.
   """
   if buckets.is_address(directory):

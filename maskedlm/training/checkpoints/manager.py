@@ -1,9 +1,9 @@
 """Saves checkpoints in the background, and restores the newest good one.
 
-The loop calls `open_checkpoints` once, then `save`, `restore` and `close`;
-users of a trained model read it with load.py. Orbax writes and reads the
-arrays, on any mesh. This module adds what Orbax lacks, which reads a flipped
-bit as another number, casts silently, and does not fall back to an older step.
+The loop calls `open_checkpoints` once, then `save`, `restore` and `close`; code
+that uses a trained model reads it with load.py. Orbax writes and reads the
+arrays, on any mesh. This module adds checks: Orbax alone would read a flipped
+bit as another number, cast silently, and not fall back to an older step.
 files.py decides which folders are complete and which to use. All processes of a
 run call the same functions on a shared folder; only process 0 hashes, renames
 and deletes.
@@ -38,7 +38,7 @@ class Checkpoints(NamedTuple):
   update_metadata: Callable[..., None]
   # restore(like, check) -> (state, meta) of the newest good step, or None.
   restore: Callable[..., tuple[State, dict] | None]
-  # check_room(state): raises StorageError if the disk has no room for it.
+  # check_room(state): raises StorageError if the disk lacks room for it.
   check_room: Callable[[State], None]
   steps: Callable[[], list[int]]  # Complete steps, in increasing order.
   wait: Callable[[], None]  # Until the last save is complete; raises its error.
@@ -89,7 +89,7 @@ def _finite(metric: float | None) -> float | None:
 
 
 def _check_same_arrays(saved: dict, wanted: dict, path: Path) -> None:
-  """Raises CheckpointError if an array has another dtype or shape.
+  """Raises CheckpointError if an array has another dtype or shape than wanted.
 
   Orbax would cast silently, or report a shape in a page of text.
   """
@@ -126,7 +126,7 @@ def _load_state(
 
 
 def _saving(step: int, directory: Path):
-  """Returns a context that converts I/O errors to a StorageError of a step."""
+  """Returns a context manager that raises I/O errors as StorageError."""
 
   def convert(error: Exception) -> StorageError:
     try:
@@ -150,9 +150,9 @@ def open_checkpoints(
 
   Args:
     workdir: a folder or an address; created if it doesn't exist.
-    keep_last: how many of the newest steps to keep, at least 1: a run resumes
-      from the newest.
-    keep_best: how many of the steps of lowest metric to keep as well.
+    keep_last: how many of the newest steps to keep, at least 1, as a run
+      resumes from the newest.
+    keep_best: how many of the steps with the lowest metric to keep as well.
     log: receives a line for each step that is damaged or unfinished.
 
   Raises:
@@ -190,7 +190,7 @@ def open_checkpoints(
   def wait() -> None:
     """Waits until the last save is complete; raises its error every time.
 
-    So nothing is saved after a failure: writes that Orbax left running could
+    So nothing is saved after a failure, as writes that Orbax left running could
     end up in it.
     """
     if pending is not None:
@@ -204,9 +204,9 @@ def open_checkpoints(
     Args:
       step: its number, larger than that of every complete step.
       state: its arrays.
-      meta: can be converted to JSON.
-      metric: ranks the step, lower is better; a step with None or a value that
-        is not finite is never among the best.
+      meta: JSON-serializable.
+      metric: ranks the step, lower is better; a step whose metric is None or
+        not finite is never among the best.
 
     Raises:
       StorageError: this save or the one before failed.
@@ -246,7 +246,7 @@ def open_checkpoints(
     pending = background.submit(finish, step)
 
   def update_metadata(step: int, meta: dict, *, metric: float | None) -> None:
-    """Replaces the meta and metric of a complete step, unless that is None."""
+    """Replaces a complete step's meta and metric, unless `metric` is None."""
     with _saving(step, directory):
       if (
         primary
@@ -276,8 +276,8 @@ def open_checkpoints(
       nothing was ever saved.
 
     Raises:
-      CheckpointError: no step can be used, or an array differs from `like`, in
-        which case the error names the first that does.
+      CheckpointError: no step can be used, or an array differs from `like` (the
+        error names the first).
     """
     wait()
     loaded, damaged = files.load_newest(

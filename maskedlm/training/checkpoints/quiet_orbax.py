@@ -1,7 +1,7 @@
 """Orbax without its log: `from ...quiet_orbax import ocp`.
 
-Orbax logs each save, and after a failed one the writes still running print
-their tracebacks. Its errors are also raised, and reported in one line.
+Orbax logs each save, and after a failed save the writes still running print
+their tracebacks. Its errors are raised anyway, and reported in one line.
 """
 
 import logging

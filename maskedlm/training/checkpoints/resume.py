@@ -22,7 +22,7 @@ _WRITERS = (
 
 
 def check_workdir(workdir: pathlib.Path, config: Container[str]) -> None:
-  """Raises ConfigError if a workdir holds something else than this run.
+  """Checks that a workdir doesn't hold another kind of run.
 
   Args:
     workdir: the folder of a run, which may be new.

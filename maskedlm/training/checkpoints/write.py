@@ -34,8 +34,8 @@ def write_workdir(
     folder: the workdir, without checkpoints.
     params: numpy arrays.
     task: becomes meta["task"], which load.py reads; it has "encoder".
-    origin: says where they come from; becomes config.json.
-    corpus: says so in one word, in place of a corpus' fingerprint.
+    origin: describes where the parameters come from; becomes config.json.
+    corpus: the same in one word, in place of a corpus's fingerprint.
     tokenizer: SHA-256 of the tokenizer in tokenizer/.
     log: receives the lines that manager.py logs.
   """
