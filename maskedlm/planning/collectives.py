@@ -73,7 +73,7 @@ def find_collectives(
     if "all-reduce-scatter" in visit.computation:  # XLA:TPU fuses the two.
       op = "reduce-scatter"
     is_async = visit.is_async or starts or bool(chain)
-    if '"is_sync":true' in x.attributes:  # XLA:GPU splits these, too.
+    if '"is_sync":true' in x.attributes:  # XLA:GPU gives these a start, too.
       is_async = False
     found.append(
       Collective(
@@ -106,6 +106,9 @@ def first_group(attributes: str, num_devices: int) -> tuple[int, ...]:
   XLA writes groups in several ways: {{0,1},{2,3}}, [2,2]<=[4],
   [2,2]<=[2,2]T(1,0), mesh['a'=2,'b'=2], device_ids=([2,2]T(1,0)) {'b'},
   source_target_pairs={{0,1},...}.
+
+  Raises:
+    ValueError: the group is along a part of an axis.
   """
   if pairs := re.search(r"source_target_pairs=\{(.*?)\}\}", attributes):
     return _chain(re.findall(r"\{(\d+),(\d+)", pairs[1]))

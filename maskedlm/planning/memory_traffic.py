@@ -48,8 +48,8 @@ class Operation(NamedTuple):
 class Traffic(NamedTuple):
   """Bytes that a step moves on one chip."""
 
-  matmuls: int  # By operations with matmuls whose FLOPs are unknown.
-  others: int
+  matmuls: int  # Bytes of operations with matmuls whose FLOPs are unknown.
+  others: int  # Bytes of operations without matmuls.
   counted: tuple[Operation, ...] = ()  # Operations with known FLOPs.
 
 

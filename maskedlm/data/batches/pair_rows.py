@@ -118,7 +118,7 @@ def random_b(rows: PairTable, row, epoch, a_length):
 
 
 def fitting_b(rows: PairTable, row, epoch, a_length):
-  """Returns (begin, end), int64 [b]: a random B no longer than the true B.
+  """Returns (begin, end), int64 [b]: as random_b, but fitted to the row's size.
 
   Of several candidates, takes the one that fills the true B's space best. It
   begins and ends as a true B does: with whole sentences or, if A and B are from

@@ -41,8 +41,9 @@ class RowSource(NamedTuple):
 def shuffle(index, size, *, seed, epoch) -> np.ndarray:
   """Returns the rows at places `index` of an epoch, int64.
 
-  All arguments may be arrays that broadcast; each (seed, epoch) has its own
-  permutation of range(size), computed for the given places only.
+  All arguments may be arrays, which broadcast to the result's shape; each
+  (seed, epoch) has its own permutation of range(size), computed for the given
+  places only.
   """
   return hashing.permute(index, size, hashing.bits(seed, "order", epoch))
 

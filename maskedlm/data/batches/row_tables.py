@@ -91,7 +91,7 @@ def _load(path, dtype) -> np.ndarray | None:
 def _save(path, dtype, build) -> None:
   """Writes the table, whole or not at all."""
 
-  def write_header(file, size):  # Of the same length for any size.
+  def write_header(file, size):  # Has the same length for any size.
     header = {
       "descr": np.lib.format.dtype_to_descr(np.dtype(dtype)),
       "fortran_order": False,

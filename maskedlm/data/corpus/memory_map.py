@@ -25,7 +25,7 @@ def map_array(path: str) -> np.ndarray:
 
 
 def drop_pages() -> None:
-  """Drops the pages of all mapped arrays if they are larger than SMALL."""
+  """Drops the pages of all mapped arrays if their total size exceeds SMALL."""
   maps = list(_maps)
   if sum(map(len, maps)) > SMALL and hasattr(mmap, "MADV_DONTNEED"):
     for each in maps:

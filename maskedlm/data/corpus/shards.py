@@ -144,12 +144,12 @@ def offsets(counts: Sequence[int] | np.ndarray) -> np.ndarray:
 
 
 def load_array(path: str, name: str) -> np.ndarray:
-  """Returns the memory-mapped array of PATH/NAME.npy."""
+  """Returns the memory-mapped vector of PATH/NAME.npy."""
   return memory_map.map_array(os.path.join(path, f"{name}.npy"))
 
 
 def blocks(array: np.ndarray) -> Iterator[np.ndarray]:
-  """Yields the array in slices of BLOCK elements."""
+  """Yields the array [n] in slices of at most BLOCK elements."""
   for begin in range(0, len(array), BLOCK):
     yield array[begin : begin + BLOCK]
 

@@ -161,7 +161,7 @@ def _open_split(path: str, meta: Mapping, split: str) -> Split:
   # A split without documents has no shard, but it has a dtype.
   dtype = np.dtype(meta["token_dtype"])
   tokens = arrays_of("tokens") or [np.empty(0, dtype)]
-  end = np.zeros(1, shards.START_DTYPE)  # With its base: T, or S.
+  end = np.zeros(1, shards.START_DTYPE)  # The last element: its base, T or S.
   return Split(
     tokens=concatenate(tokens, np.zeros(len(tokens), dtype)),
     sentences=concatenate(

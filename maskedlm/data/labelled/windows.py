@@ -46,7 +46,7 @@ def cut_windows(
   count, spans, begin = len(starts) - 1, [], 0
   while (end := _end(starts, begin, capacity)) < count:
     spans.append((begin, end))
-    # Far enough to hold the next item, but not so far as to leave it out.
+    # Far enough for item `end`, the next one, to fit, but not past its start.
     nearest = _first(starts, starts[end + 1] - capacity)
     begin = min(max(_first(starts, starts[begin] + stride), nearest), end)
   # The last window extends back as far as possible: context costs nothing.

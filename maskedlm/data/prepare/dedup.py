@@ -120,7 +120,7 @@ def find_duplicates(
 
 
 def check_domain(name: str, status: np.ndarray) -> None:
-  """Raises CorpusError if all documents of a domain are dropped."""
+  """Raises CorpusError if all documents of a domain are dropped; status [n]."""
   if len(status) and not np.any(status == KEPT):
     with domains.errors_of_domain(name):
       raise CorpusError(
@@ -160,7 +160,7 @@ def find_repeated(values: np.ndarray) -> np.ndarray:
 
 
 def count_dropped(status: np.ndarray, characters: np.ndarray) -> dict[str, int]:
-  """Returns the counts of dropped documents for the report."""
+  """Returns the report's counts of dropped documents; both arrays are [n]."""
   return {
     "equal documents dropped": int(np.count_nonzero(status == EQUAL)),
     "near-duplicate documents dropped": int(

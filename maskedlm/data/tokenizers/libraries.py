@@ -200,7 +200,7 @@ def _hugging_face(definition: dict, path) -> tokenizers.Tokenizer:
       f"tokenizer {path}: not a usable tokenizer.json ({error}); fetch the "
       f"file again, or save it with a current `tokenizers`."
     ) from error
-  library.encode_special_tokens = True  # As ordinary characters.
+  library.encode_special_tokens = True  # Their spellings are ordinary text.
   return library
 
 

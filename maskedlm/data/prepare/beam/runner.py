@@ -38,7 +38,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
 PIECE_BYTES = 1 << 26  # Bytes of files that a worker reads at a time.
-GROUP_HASHES = 1 << 22  # About as many hashes are compared at a time.
+GROUP_HASHES = 1 << 22  # Approximate number of hashes compared at a time.
 
 
 def make_runner(arguments: Sequence[str]) -> Callable[..., store.Corpus]:
@@ -108,6 +108,10 @@ def run(
     options: Beam's PipelineOptions.
     config, path, log: as for prepare.prepare.
     progress: unused; Beam's runner shows the progress.
+
+  Raises:
+    ConfigError, CorpusError, StorageError: as for prepare.prepare, or the
+      pipeline failed.
   """
   folder = f"{path}.beam"
   _check_source(config)
