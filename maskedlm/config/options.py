@@ -12,7 +12,7 @@ from maskedlm.core.options import option
 
 @dataclasses.dataclass(frozen=True)
 class RunOptions:
-  """The top level of the config."""
+  """Options at the top level of the config."""
 
   name: str = option(
     "maskedlm", "Name of the run; the default workdir is runs/<name>."
@@ -39,7 +39,7 @@ class RunOptions:
 
 @dataclasses.dataclass(frozen=True)
 class CorpusOptions:
-  """config.corpus: what `maskedlm prepare` reads and writes."""
+  """Options of config.corpus: what `maskedlm prepare` reads and writes."""
 
   path: str = option(
     "", "A prepared corpus; '' for WORKDIR/corpus, prepared if necessary."
@@ -90,7 +90,7 @@ class CorpusOptions:
 
 @dataclasses.dataclass(frozen=True)
 class TokenizerOptions:
-  """config.tokenizer: a given vocabulary, or how one is trained."""
+  """Options of config.tokenizer: a given vocabulary, or how to train one."""
 
   path: str = option(
     "",
@@ -135,7 +135,7 @@ class TokenizerOptions:
 
 @dataclasses.dataclass(frozen=True)
 class DataOptions:
-  """config.data: the rows of a step."""
+  """Options of config.data: the rows of a step."""
 
   length: int = option(
     128, "Tokens in a row, L, special ones included.", low=8, frozen=True
@@ -173,7 +173,7 @@ class DataOptions:
 
 @dataclasses.dataclass(frozen=True)
 class TrainOptions:
-  """config.train: length, logs, evaluation and checkpoints."""
+  """Options of config.train: length, logs, evaluation and checkpoints."""
 
   num_steps: int = option(100_000, "Number of updates.", low=1)
   accumulate: int = option(
@@ -206,7 +206,7 @@ class TrainOptions:
 
 @dataclasses.dataclass(frozen=True)
 class MeshOptions:
-  """config.mesh: how many devices each axis of the mesh has."""
+  """Options of config.mesh: the number of devices on each of its axes."""
 
   data: int = option(
     -1, "Data parallel; -1 for the devices that remain.", low=-1

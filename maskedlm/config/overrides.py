@@ -33,7 +33,7 @@ def parse_config(
   """Returns (the verb's arguments, the validated config of pretraining).
 
   Args:
-    parser: of the verb; --config is added to it.
+    parser: the verb's; --config is added to it.
     argv: arguments of the command line.
     instead: an option of the verb that can be given instead of --config; the
       config is then None.
@@ -222,7 +222,11 @@ def _name(token: str) -> str:
 
 
 def _load_file(path: str) -> ConfigDict:
-  """Loads a file with ml_collections, without its global flags."""
+  """Loads a config file with ml_collections, without its global flags.
+
+  Raises:
+    ConfigError: the file raises an error, or returns no ConfigDict.
+  """
   values = flags.FlagValues()
   argv = ["maskedlm", f"--config={path}"]
   config_flags.DEFINE_config_file(

@@ -15,7 +15,7 @@ from maskedlm.modeling.attention import dispatch
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-  """config.model of pretraining. The defaults are those of BERT-base."""
+  """Options of config.model; the defaults are those of BERT-base."""
 
   num_layers: int = option(12, "Number of blocks, N.", low=1, frozen=True)
   width: int = option(768, "Width of the hidden states, D.", low=1, frozen=True)
@@ -152,7 +152,7 @@ class EncoderConfig(ModelOptions):
   models differ (interop/); they are not options of pretraining.
   """
 
-  vocab_size: int  # Of the tokenizer; arrays have padded_vocab_size rows.
+  vocab_size: int  # The tokenizer's; arrays have padded_vocab_size rows.
   pooler: str = option(
     "tanh",
     "What follows the pooler's dense layer.",
@@ -210,7 +210,7 @@ def encoder_config(model, vocab_size: int, max_length: int) -> EncoderConfig:
 
   Args:
     model: config.model.
-    vocab_size: of the tokenizer.
+    vocab_size: the tokenizer's.
     max_length: tokens in the longest row.
 
   Raises:

@@ -179,7 +179,7 @@ class Block(nn.Module):
 
     Args:
       x: [B*L, D].
-      flags: those of this layer.
+      flags: this layer's.
       segment_ids: [B, L].
       rotations: the result of `rotations_of`.
     """
@@ -246,8 +246,8 @@ class Encoder(nn.Module):
 
     Args:
       input_ids, token_type_ids: [B, L] int32.
-      segment_ids: [B, L] int32: a position attends to those of its segment, and
-        if cfg.causal only to those on its left; 0 for padding.
+      segment_ids: [B, L] int32: a position attends to its own segment and, if
+        cfg.causal, only to itself and to its left; 0 for padding.
       positions: [B, L] int32. None for 0..L-1; each row is then one text of
         segment 1, followed by padding.
       train: apply dropout, which needs rngs={"dropout": key}.
@@ -304,7 +304,7 @@ def by_rows(x):
   """Returns x [B*L, D] or [B, L, D] split by rows, if fsdp is used.
 
   Otherwise XLA would keep a layer's parameters split, and each device would
-  compute a part of the width for all rows. The mesh is that of jax.set_mesh.
+  compute a part of the width for all rows. The mesh is set by jax.set_mesh.
   """
   mesh = jax.sharding.get_abstract_mesh()
   sizes = [mesh.shape.get(axis, 1) for axis in ROWS]

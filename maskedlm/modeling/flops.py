@@ -53,7 +53,7 @@ def visible_pairs(cfg: EncoderConfig, length: int, attended: float) -> float:
 def sbo_flops(
   cfg: EncoderConfig, *, num_predictions: int, place_width: int
 ) -> float:
-  """Returns the additional FLOPs of a SpanBERT row, those of SboHead.
+  """Returns the additional FLOPs of a SpanBERT row, due to SboHead.
 
   Args:
     cfg: the architecture; the vocabulary counts without padding.

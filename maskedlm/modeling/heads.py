@@ -20,8 +20,8 @@ def gather_positions(x, positions):
 def sentence_vector(cfg: EncoderConfig, x, segment_ids):
   """Returns the vector that represents each row, [B, D].
 
-  It is that of [CLS], the first token; in a causal model, where [CLS] attends
-  only to itself, it is that of the last real token.
+  It is the vector of [CLS], the first token; in a causal model, where [CLS]
+  attends only to itself, the vector of the last real token.
 
   Args:
     cfg: the architecture.
@@ -157,8 +157,9 @@ class DenseNorm(nn.Module):
 def head_stddevs(cfg: EncoderConfig) -> tuple[float, float]:
   """Returns the initial deviations of a head's hidden layer and last layer.
 
-  In BERT both are init_stddev. In ModernBERT they are that of layers that add
-  to the residual stream, and D^-1/2, as a norm precedes the last layer.
+  In BERT both are init_stddev. In ModernBERT the first is the deviation of
+  layers that add to the residual stream, and the second is D^-1/2, as a norm
+  precedes the last layer.
   """
   if cfg.pooler != "norm":
     return cfg.init_stddev, cfg.init_stddev
@@ -222,7 +223,7 @@ def mlm_logits(params, cfg: EncoderConfig, batch, positions):
   """Returns the logits of tokens at `positions`, without dropout.
 
   Args:
-    params: of the whole model, with "encoder" and "mlm_head".
+    params: the whole model's, with "encoder" and "mlm_head".
     cfg: the architecture.
     batch: input_ids, token_type_ids and segment_ids, [B, L] each.
     positions: [B, P].

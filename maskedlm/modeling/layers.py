@@ -3,7 +3,7 @@
 Activations are flattened, [B*L, D]: on XLA:CPU a dense layer over [B, L, D]
 takes 1.7 times as long, as its weight gradient contracts two dimensions
 (docs/results/performance.md). Parameters are float32; `dtype`, a key of DTYPES,
-is that of the computation.
+is the type of the computation.
 """
 
 import functools
@@ -81,8 +81,8 @@ class Dense(nn.Module):
     if not self.use_bias:
       return y
     bias = self.param("bias", nn.initializers.zeros, self.features)
-    # In float32, as its gradient is then summed in float32: over many tokens,
-    # sums in bfloat16 are off by some hundredths.
+    # Added in float32, so that its gradient is summed in float32: over many
+    # tokens, sums in bfloat16 are off by a few hundredths.
     return (y.astype(jnp.float32) + bias).astype(dtype)
 
 

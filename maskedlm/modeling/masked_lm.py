@@ -28,8 +28,7 @@ def encode(cfg: EncoderConfig, params: Params, batch: Batch, key: Key, train):
   """Returns the encoder's vectors of a batch, [B, L, D].
 
   If the rows are packed into longer ones for the encoder (see
-  finetune/common/packing.py), the result is still that of each row, with zeros
-  on padding.
+  finetune/common/packing.py), the result is unpacked, with zeros on padding.
 
   Args:
     cfg: the architecture.
@@ -90,7 +89,7 @@ def encode_layers(cfg: EncoderConfig, params: Params, batch: Batch):
   """Returns the vectors of every layer without dropout, [N + 1, R, S, D].
 
   The first are the embeddings, projected to the width of the layers; the last
-  are those of `encode`. If cfg.norm_order is "pre", only the last are
+  are the result of `encode`. If cfg.norm_order is "pre", only the last are
   normalised, by final_norm. For a packed batch, see `unpack`.
   """
   hidden, collected = Encoder(cfg).apply(

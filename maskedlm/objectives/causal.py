@@ -25,7 +25,7 @@ from maskedlm.modeling.heads import MlmHead
 
 @dataclasses.dataclass(frozen=True)
 class Options:
-  """config.objective of causal."""
+  """Options of config.objective for causal."""
 
   chunk: int = option(
     64,

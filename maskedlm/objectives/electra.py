@@ -32,7 +32,7 @@ from maskedlm.objectives import auto_pack
 
 @dataclasses.dataclass(frozen=True)
 class Options(MaskOptions):
-  """config.objective of electra."""
+  """Options of config.objective for electra."""
 
   mask_share: float = changed_default(MaskOptions, "mask_share", 0.85)
   random_share: float = changed_default(MaskOptions, "random_share", 0.0)

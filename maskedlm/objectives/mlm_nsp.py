@@ -25,7 +25,7 @@ from maskedlm.objectives import auto_pack
 
 @dataclasses.dataclass(frozen=True)
 class Options(CorruptionOptions):
-  """config.objective of mlm_nsp."""
+  """Options of config.objective for mlm_nsp."""
 
   pairs: str = option(
     "nsp",
@@ -123,7 +123,7 @@ def _pairs(hidden, batch: Batch):
 
   Vectors are [B, L, D], labels and weights [B]. In packed rows of up to G pairs
   (data/batches/packed_rows.py), vectors are [B * G, 1, D], labels and weights
-  [B, G]. The first vector of each pair is that of its [CLS].
+  [B, G]. The first vector of each pair is its [CLS] vector.
   """
   weights = batch["example_weights"]
   if "cls_positions" not in batch:

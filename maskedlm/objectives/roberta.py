@@ -23,7 +23,7 @@ from maskedlm.modeling.masking.options import CorruptionOptions
 
 @dataclasses.dataclass(frozen=True)
 class Options(CorruptionOptions):
-  """config.objective of roberta."""
+  """Options of config.objective for roberta."""
 
   isolate_documents: bool = option(
     False,

@@ -29,7 +29,7 @@ from maskedlm.objectives import auto_pack
 
 @dataclasses.dataclass(frozen=True)
 class Options(MaskOptions):
-  """config.objective of spanbert."""
+  """Options of config.objective for spanbert."""
 
   span_p: float = option(
     0.2,

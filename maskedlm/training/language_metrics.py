@@ -40,7 +40,7 @@ def measure_by_language(
   """Adds the metrics of each language to those of all rows.
 
   Args:
-    languages: those of the corpus.
+    languages: the corpus's.
     metrics: name -> (sum, weight), [B] each (Task.loss).
     language_ids: [B], indices into languages.
 

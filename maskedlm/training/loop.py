@@ -129,7 +129,7 @@ def run(
     logbook = metrics.open_logbook(workdir, start, num_steps, task.flops)
 
     def record_step(step, nonfinite, totals, count) -> None:
-      """Checks a step that has ended; logs totals of the last `count` steps."""
+      """Logs totals of the last `count` steps; raises if too many failed."""
       if int(nonfinite) >= options.nonfinite_limit:
         raise NonFiniteError(_dump_rows(task, workdir, step, int(nonfinite)))
       if count:

@@ -78,7 +78,7 @@ def open_logbook(
   """Opens metrics.jsonl, tensorboard/ and the progress line of a run.
 
   Args:
-    workdir: that of the run.
+    workdir: the run's.
     start: number of steps done before. A killed run's lines of later steps are
       removed, as those steps are repeated.
     num_steps: steps of the whole run, for the ETA.

@@ -47,7 +47,7 @@ def scale_by_muon(
 
   With m <- b1 * m + (1 - b1) * g, the update of a matrix [R, C] is
     0.2 * sqrt(max(R, C)) * orthogonal(b1 * m + (1 - b1) * g).
-  Its state is m alone, half of Adam's.
+  The state is only m, half of Adam's.
 
   Args:
     adam: the transformation of all other parameters.
@@ -108,7 +108,7 @@ def _of_kernel(path, x: jax.Array) -> jax.Array:
 def _shared_out(matrices: jax.Array) -> jax.Array:
   """Returns orthogonal(matrices [n, R, C]), each computed by one device.
 
-  The mesh is that of jax.set_mesh; without one, there is one device.
+  The mesh is set by jax.set_mesh; without one, a single device is used.
   """
   mesh = jax.sharding.get_abstract_mesh()
   if mesh.empty or mesh.size == 1:

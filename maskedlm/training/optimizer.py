@@ -34,7 +34,7 @@ SCHEDULES = ("linear", "cosine", "polynomial", "constant", "wsd", "wsd_sqrt")
 
 @dataclasses.dataclass(frozen=True)
 class OptimizerOptions:
-  """config.optimizer; the defaults are AdamW (presets.adamw)."""
+  """Options of config.optimizer; the defaults are AdamW (presets.adamw)."""
 
   rule: str = option("adam", "Update rule.", choices=RULES, frozen=True)
   learning_rate: float = option(
@@ -213,9 +213,9 @@ def decayed(params: Any, no_decay: Sequence[str]) -> dict[str, bool]:
 def scale_by_trust_ratio() -> optax.GradientTransformation:
   """Multiplies each matrix's update by |p| / |update|, or by 1 if either is 0.
 
-  LAMB, algorithm 2 of arXiv:1904.00962 with phi(z) = z. Norms are those of one
-  layer's query, key or value, for example; optax.scale_by_trust_ratio would
-  take the norm of the whole array, which holds those of all layers.
+  LAMB, algorithm 2 of arXiv:1904.00962 with phi(z) = z. A norm is taken of each
+  matrix, such as one layer's query; optax.scale_by_trust_ratio would take the
+  norm of the whole array, which stacks the matrices of all layers.
   """
 
   def scale(path, update, param):

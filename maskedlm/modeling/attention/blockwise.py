@@ -55,7 +55,7 @@ class _Fixed(NamedTuple):
 
 @functools.partial(jax.custom_vjp, nondiff_argnums=(0,))
 def _attend(fixed, query, key, value, segments, reach):
-  """Returns [B, H, L, K] for three of it, segments [B, L] and scalar reach."""
+  """Returns attention for q, k, v [B, H, L, K], segments [B, L], reach []."""
   return _forward(fixed, query, key, value, segments, reach)[0]
 
 

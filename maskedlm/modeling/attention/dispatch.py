@@ -36,11 +36,11 @@ class Case(NamedTuple):
   length: int | None  # L; None if unknown, as in jax.export.
   head_size: int
   dtype: str  # float32 or bfloat16.
-  dropout: float  # Of the attention weights in this call: 0 in evaluation.
+  dropout: float  # Rate for the weights in this call: 0 in evaluation.
   alibi: bool = False
   windows: bool = False  # Some layers attend within a window only.
   one_text: bool = False  # Every row is one text, then padding.
-  capability: float | None = None  # Of an NVIDIA GPU; None if new enough.
+  capability: float | None = None  # An NVIDIA GPU's; None if new enough.
 
 
 def choose_implementation(requested: str, case: Case) -> str:

@@ -61,7 +61,7 @@ class Attention(nn.Module):
   dropout: float
   init_stddev: float
   dtype: str
-  output_stddev: float | None = None  # Of the last layer; None: init_stddev.
+  output_stddev: float | None = None  # For the last layer; None: init_stddev.
   use_bias: bool = True
   implementation: str = "xla"  # One of dispatch.IMPLEMENTATIONS.
 
@@ -129,7 +129,7 @@ class Attention(nn.Module):
 def machine() -> dict[str, Any]:
   """Returns the platform and capability of a Case for what is being compiled.
 
-  They are those of the mesh in use (jax.set_mesh), whose chips this machine may
+  They describe the mesh in use (jax.set_mesh), whose chips this machine may
   lack. The capability of such chips is unknown; all that `maskedlm plan` knows
   are new enough.
   """

@@ -15,8 +15,8 @@ from maskedlm.modeling.positions import Array, distance
 class AttentionMask(NamedTuple):
   """Describes the attention mask.
 
-  A token attends to those of its own segment (padding is a segment too), always
-  including itself: no row of the softmax is empty.
+  A token attends to the tokens of its own segment (padding is a segment too),
+  always including itself, so that no row of the softmax is empty.
   """
 
   segment_ids: Array  # [B, L] int32.

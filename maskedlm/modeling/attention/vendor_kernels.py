@@ -33,7 +33,7 @@ def cudnn(query, key, value, mask: AttentionMask):
 
   The kernel only knows the length of each row, so the result of a row of
   several texts would be wrong; it is set to NaN, which stops training. The
-  result is 0 on padding. Arguments are those of layer.attend.
+  result is 0 on padding. Arguments are as in layer.attend.
   """
   segments = mask.segment_ids
   L = segments.shape[1]
@@ -85,7 +85,7 @@ def splash(query, key, value, mask: AttentionMask, *, interpret: bool = False):
     return (library.CausalMask if mask.causal else library.FullMask)(shape)
 
   def attend(window: int, query, key, value, segments):
-    """Returns [B, H, L, K] for three of it and segments [B, L]."""
+    """Returns attention for q, k, v [B, H, L, K] and segments [B, L]."""
     kernel = library.make_splash_mha(
       mask=library.MultiHeadMask([splash_mask(window)] * query.shape[1]),
       block_sizes=sizes,

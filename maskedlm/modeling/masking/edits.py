@@ -39,8 +39,8 @@ def shuffle_trigrams(
 
   A trigram is three neighbouring tokens, none of them special. It gets one of
   its six orders at random, so one in six is unchanged. Trigrams do not overlap:
-  those of a row begin at columns of the same remainder modulo 3, which is drawn
-  for each row.
+  in a row, all begin at columns with the same remainder modulo 3, which is
+  drawn for each row.
 
   Args:
     key: a PRNG key.

@@ -132,10 +132,10 @@ def train_and_heldout(
   *,
   token_counts: Array,
 ) -> tuple[Masking, Masking]:
-  """Returns the masking of training, and that of the held-out set.
+  """Returns the Masking for training, and the one for the held-out set.
 
-  They differ if options.heldout_mask_rate is set. Arguments and errors are
-  those of `make_masking`.
+  They differ if options.heldout_mask_rate is set. Arguments and errors are as
+  in `make_masking`.
   """
   train = make_masking(tokenizer, lengths, options, token_counts=token_counts)
   if not options.heldout_mask_rate:

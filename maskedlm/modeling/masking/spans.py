@@ -23,19 +23,20 @@ ROUNDS = 8
 
 
 def geometric_shares(p: float, longest: int) -> np.ndarray:
-  """Returns the probabilities of spans of 1 to `longest` words in SpanBERT.
+  """Returns SpanBERT's probabilities [longest] of spans of 1, 2, ... words.
 
-  They are p (1-p)^(l-1), renormalised. Joshi et al., arXiv:1907.10529, section
-  3.1: p = 0.2 and longest = 10, a mean of 3.8 words.
+  They are p (1-p)^(l-1), renormalised. In Joshi et al., arXiv:1907.10529,
+  section 3.1, p = 0.2 and longest = 10, so the mean is 3.8 words.
   """
   shares = p * (1 - p) ** np.arange(longest)
   return shares / shares.sum()
 
 
 def ngram_shares(longest: int) -> np.ndarray:
-  """Returns the probabilities of n-grams of 1 to `longest` words, as 1/n.
+  """Returns the probabilities [longest] of n-grams of n = 1, 2, ... words.
 
-  Lan et al., arXiv:1909.11942 (ALBERT), section 4.1, where longest = 3.
+  They are proportional to 1/n, as in Lan et al., arXiv:1909.11942 (ALBERT),
+  section 4.1, where longest = 3.
   """
   shares = 1 / np.arange(1, longest + 1)
   return shares / shares.sum()
@@ -144,7 +145,7 @@ def first_cover(rank, lengths, *, longest):
   with a span that begins within another.
 
   Args:
-    rank: [B, W], that of the span that begins at each word; infinite for none.
+    rank: [B, W], the rank of the span that begins at each word; inf for none.
     lengths: [B, W], words of that span, at most `longest`.
     longest: the maximum of lengths.
 
@@ -235,8 +236,8 @@ def _take(rank, words: _Words, begins_word, num_to_mask, num_predictions):
   order = jnp.argsort(jnp.where(words.allowed, rank, jnp.inf), axis=1)
   sizes = jnp.where(words.allowed, words.sizes, 0)
   taken = fits_in_order(jnp.take_along_axis(sizes, order, axis=1), num_to_mask)
-  # Back from ranks to words, and to their tokens. By vmap, so that rows split
-  # over devices are not gathered.
+  # Back from ranks to words, and to their tokens. With vmap, rows that are
+  # split over devices are not gathered.
   by_word = jax.vmap(
     lambda at, x: jnp.zeros_like(x).at[at].set(x, unique_indices=True)
   )(order, taken)

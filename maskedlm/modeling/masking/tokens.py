@@ -172,8 +172,8 @@ def choose_tokens(key, candidates, num_to_mask, *, num_predictions):
     positions [B, P] int32 in random order, weights [B, P] float32, 0 or 1.
   """
   n = jnp.minimum(num_to_mask, jnp.sum(candidates, axis=1))
-  # The candidates in random order, then the others. Not by top_k, which gathers
-  # the rows of all devices on each.
+  # The candidates in random order, then the others. top_k would gather the rows
+  # of all devices on each.
   order = jax.random.bits(key, candidates.shape, jnp.uint32) >> 1
   order = jnp.where(candidates, order, jnp.uint32(2**32 - 1))
   positions = jnp.argsort(order, axis=1)[:, :num_predictions]
@@ -227,8 +227,8 @@ def replace_tokens(
 
 def write_at(rows, positions, weights, values):
   """Returns rows [B, L] with values [B, P] at positions of weight > 0."""
-  # Predictions of weight 0 have position 0: they are written out of range and
-  # so dropped. By vmap, so that rows split over devices are not gathered.
+  # Predictions of weight 0 have position 0: writing them out of range drops
+  # them. With vmap, rows that are split over devices are not gathered.
   targets = jnp.where(weights > 0, positions, rows.shape[1])
   return jax.vmap(lambda row, at, to: row.at[at].set(to, mode="drop"))(
     rows, targets, values

@@ -60,7 +60,11 @@ def commit(directory: Path, step: int) -> None:
 
 
 def _read(path: Path, read: Callable[[Path], str]) -> str:
-  """Returns read(path); in a bucket, only a missing file counts as damage."""
+  """Returns read(path); in a bucket, only a missing file counts as damage.
+
+  Raises:
+    ConfigError, StorageError: the bucket can't be reached.
+  """
   try:
     return read(path)
   except (FileNotFoundError, UnicodeDecodeError):

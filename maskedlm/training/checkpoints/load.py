@@ -113,7 +113,7 @@ def _load_params(path: buckets.Path):
       for parent in parents:
         node = node.setdefault(parent, {})
       node[leaf] = ocp.RestoreArgs(restore_type=np.ndarray)
-  # By this process alone, without waiting for others.
+  # Restored by this process alone, without waiting for others.
   me = jax.process_index()
   alone = ocp.options.MultiprocessingOptions(me, {me})
   with ocp.Checkpointer(
@@ -145,7 +145,7 @@ def _described(
   """Returns the Described of a checkpoint.
 
   Args:
-    path: that of the workdir or the checkpoint.
+    path: the workdir or the checkpoint.
     subtrees: names of the subtrees of the parameters.
     meta: as it was saved.
 
