@@ -36,7 +36,7 @@ class Task(NamedTuple):
   # key -> params: a dict with a subtree for each module.
   init: Callable[[Key], Params]
   # (batch, key) -> batch with its tokens masked and the labels to predict. It
-  # runs on the device, on the global batch, before it is split in microbatches:
+  # runs on the device, on the global batch, before the split into microbatches:
   # masks do not depend on the number of devices or microbatches.
   corrupt: Callable[[Batch, Key], Batch]
   # (params, corrupted batch, key, train) -> (terms, metrics) of each row. The

@@ -127,7 +127,7 @@ def list_files(path: Path) -> list[str]:
 
 
 def remove(path: Path) -> None:
-  """Deletes a folder and its content; what can't be deleted is left."""
+  """Deletes a folder and its contents; ignores errors."""
   if is_address(path):
     with contextlib.suppress(Exception):  # gcsfs raises many kinds.
       path.rmtree(missing_ok=True)

@@ -25,7 +25,7 @@ class Chip(NamedTuple):
 
 # TPUs: cloud.google.com/tpu/docs/{v4,v5e,v5p,v6e}, tables of specifications,
 # which give the interconnect per chip: v5e 400 GB/s, both directions of 4
-# links; v5p 1200 GB/s, of 6; v6e 3200 Gbit/s where v5e has 1600: twice v5e's.
+# links; v5p 1200 GB/s, of 6; v6e 3200 Gbit/s, twice v5e's 1600.
 # v4: 6 links of 50 GB/s (Jouppi et al., arXiv:2304.01433, table 4).
 # A100, H100, H200: NVIDIA's data sheets of the SXM boards, dense figures;
 # NVLink's 600 and 900 GB/s count both directions. The network is that of DGX

@@ -259,7 +259,7 @@ def _leave(code: int) -> None:
   sys.stdout.flush()
   sys.stderr.flush()
   if jax.process_index() == 0:
-    time.sleep(3)  # It is the coordinator: the others would be cut off.
+    time.sleep(3)  # It is the coordinator: else the others would be cut off.
   os._exit(code)
 
 

@@ -28,7 +28,7 @@ from maskedlm.training import step as steps
 from maskedlm.training.checkpoints import manager, resume
 from maskedlm.training.profiling import watch
 
-RUN_AHEAD = 2  # Enough to hide the host's work; a signal waits for them.
+RUN_AHEAD = 2  # Enough to hide the host's work; more would delay a stop.
 
 
 class Result(NamedTuple):

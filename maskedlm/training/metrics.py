@@ -64,7 +64,7 @@ class Logbook(NamedTuple):
   # (step, metrics summed over the last `count` steps, count)
   train: Callable[[int, Mapping[str, tuple], int], None]
   heldout: Callable[[int, Mapping[str, float]], None]
-  exclude: Callable[[float], None]  # Seconds not spent on training.
+  exclude: Callable[[float], None]  # Leaves seconds out of the speed.
   tokens_per_second: Callable[[], float | None]  # Over the whole run.
   close: Callable[[], None]
 

@@ -222,7 +222,7 @@ def _of_plane(plane, module, program) -> Iterator[Operation]:
     open_ones = {}
     for event in sorted(line.events, key=lambda event: event.start_ns):
       stats = dict(event.stats)
-      if event.name.startswith("end: "):  # Work left to a CPU's other threads.
+      if event.name.startswith("end: "):  # Of work left to other CPU threads.
         began = open_ones.pop(stats.get("_c"), None)
         if began:
           yield began._replace(over=event.start_ns)

@@ -31,7 +31,7 @@ RULES = (
   (r"mlp/gate_up/kernel$", ("fsdp", None, "tensor")),  # [D, 2, F]
   (r"mlp/down/kernel$", ("tensor", "fsdp")),  # [F, D]
   (r"(mlm|sbo|lm)_head/bias$", ("tensor",)),  # [V]
-  (r"(transform|project|pooler/dense)/kernel$", ("fsdp", None)),  # [D, D]
+  (r"(transform|project|pooler/dense)/kernel$", ("fsdp", None)),  # [D|E, D|E]
   # Small: replicated.
   (r"(position|token_type|place)/embedding$", ()),
   (r"norm/(scale|bias)$", ()),
@@ -83,7 +83,7 @@ def make_mesh(mesh, devices=None) -> Mesh:
       f"the devices are {len(slices)} TPU slices, but a run uses one: start it "
       "on the hosts of a single slice."
     )
-  # Not jax.make_mesh, which refuses some meshes of v4 and v5p.
+  # jax.make_mesh refuses some meshes of v4 and v5p.
   devices = mesh_utils.create_device_mesh(
     sizes, devices, allow_split_physical_axes=True
   )

@@ -21,7 +21,7 @@ class AttentionMask(NamedTuple):
 
   segment_ids: Array  # [B, L] int32.
   causal: bool = False  # A token attends only to itself and to its left.
-  window: int = 0  # It attends to window / 2 tokens on each side; 0 for all.
+  window: int = 0  # At most window / 2 tokens on each side; 0 for no limit.
   is_local: Array | None = None  # shape=(), bool: window applies; None: True.
   alibi: bool = False  # Subtract from the scores by distance (positions.alibi).
   one_text: bool = False  # Every row is known to be one text, then padding.

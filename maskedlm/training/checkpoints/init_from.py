@@ -38,8 +38,8 @@ def copy_architecture(config: ConfigDict, given: Collection[str] = ()) -> None:
   start = load.describe_checkpoint(config.init_from)
   with config.unlocked():
     for field in dataclasses.fields(start.cfg):
-      # Not vocab_size, which is the tokenizer's, nor options of training, which
-      # stay the config's own.
+      # Except vocab_size, which is the tokenizer's, and options of training,
+      # which stay the config's own.
       is_frozen = field.metadata.get("frozen")
       if is_frozen and f"model.{field.name}" not in given:
         config.model[field.name] = getattr(start.cfg, field.name)
