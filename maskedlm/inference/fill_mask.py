@@ -16,13 +16,13 @@ from maskedlm.modeling.architecture import restored
 from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 
-# pretrain shows these at its end: they need syntax, agreement and meaning.
+# pretrain fills these at its end: they need syntax, agreement and meaning.
 EXAMPLES = (
   "The function returns a [MASK] of the input.",
   "If the file does not [MASK], an error is raised.",
   "Return True if all elements are [MASK].",
 )
-MAX_TEXTS = 16  # In a batch.
+MAX_TEXTS = 16  # The most in a batch.
 
 
 class MaskFiller(NamedTuple):
@@ -32,7 +32,7 @@ class MaskFiller(NamedTuple):
   mask_token: str
   max_length: int
   # (input_ids [B, L], segment_ids [B, L], positions [B, P]) -> [B, P, V]; 0 for
-  # special tokens and for rows of the table that have no token.
+  # special tokens and for ids without a token.
   probabilities: Callable
 
 
@@ -86,7 +86,11 @@ def make_mask_filler(
 
 
 def _masked_model(params, task, path) -> tuple[dict, encoder.EncoderConfig]:
-  """Returns encoder, MLM head and architecture (ELECTRA: of the generator)."""
+  """Returns params of encoder and MLM head (ELECTRA: the generator's), config.
+
+  Raises:
+    ConfigError: there is no MLM head.
+  """
   if "mlm_head" not in params:
     raise ConfigError(
       f"{path} was trained with objective.name={task['objective']!r} and has "
@@ -157,9 +161,9 @@ def format_filled(filled: FilledText) -> str:
 
 
 def _word(tokenizer: Tokenizer, token_id: int) -> str:
-  """Returns the token as text; ## of WordPiece marks a continued word.
+  """Returns a token as text; WordPiece's ## marks the continuation of a word.
 
-  Tokens of whitespace and of partial characters are returned as they are in the
+  Tokens of whitespace or partial characters are returned as spelt in the
   vocabulary.
   """
   text = tokenizer.decode([int(token_id)]).strip()

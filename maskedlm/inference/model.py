@@ -1,9 +1,9 @@
 """The public API: a checkpoint as a small object with pure functions.
 
-`maskedlm.load` is the `load` of this module. The verbs fill-mask, embed and
-predict call the same functions, so they print what these return. A wrong
-argument raises a one-line ConfigError or DataError, both of which are
-ValueErrors, and a damaged checkpoint a CheckpointError.
+`maskedlm.load` is this module's `load`. The verbs fill-mask, embed and predict
+call the same functions, so they print the same results. An invalid argument
+raises a one-line ConfigError or DataError, both of which are ValueErrors; a
+damaged checkpoint raises a CheckpointError.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ def load(path: str | pathlib.Path) -> "Model":
 
   Args:
     path: a workdir of pretraining, of fine-tuning (its best checkpoint is
-      used) or of an import; or one checkpoint of a workdir.
+      used) or of an import; or a single checkpoint of a workdir.
 
   Raises:
     CheckpointError: there is no checkpoint, or it is damaged.
@@ -52,10 +52,11 @@ def load(path: str | pathlib.Path) -> "Model":
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Model:
-  """A checkpoint, as returned by `load`. Its methods change nothing.
+  """A checkpoint, as returned by `load`; immutable.
 
-  Each method prepares what it needs on its first call and compiles once for
-  every new batch shape. The parameters are on the device only once.
+  A method's first call prepares what it needs, and every new batch shape is
+  compiled once. All methods share a single copy of the parameters on the
+  device.
   """
 
   path: str
@@ -82,10 +83,13 @@ class Model:
     Args:
       text: any string.
       specials: whether "[MASK]", "[SEP]" and so on in the text become special
-        tokens, as in fill_mask, or are ordinary text.
+        tokens, as in fill_mask, rather than ordinary text.
 
     Returns:
       ids [n], offsets [n, 2] (characters of the text), word_ids [n].
+
+    Raises:
+      ConfigError: the text is not a string.
     """
     return self.tokenizer.encode(_text(text), specials=specials)
 
@@ -100,12 +104,12 @@ class Model:
 
     Returns:
       For each mask a list of (word, probability), most probable first.
-      Subwords are spelled as in the tokenizer (##ing). Special tokens are
-      never candidates.
+      Subwords are spelt as in the tokenizer (##ing). Special tokens are never
+      candidates.
 
     Raises:
-      ConfigError: the model has no masked language modeling head, the text has
-        no mask or more tokens than the model has positions.
+      ConfigError: top is below 1; the model has no masked language modeling
+        head; the text has no mask, or more tokens than the model has positions.
     """
     if top < 1:
       raise ConfigError(f"top={top}: expected at least 1.")
@@ -130,7 +134,7 @@ class Model:
       combine: see `vectors`.
 
     Returns:
-      [n_i, C] float32 for each text of n_i tokens; C as in `vectors`.
+      An array [n_i, C] float32 for each text of n_i tokens; C as in `vectors`.
 
     Raises:
       ConfigError: see `vectors`.
@@ -152,8 +156,8 @@ class Model:
   ) -> np.ndarray:
     """Returns vectors [n, C] float32; by default row i belongs to texts[i].
 
-    Takes the arguments and raises the errors of `vectors`, which also returns
-    the position of each unit.
+    The arguments and errors are those of `vectors`, which also returns the
+    position of each unit.
     """
     made = self.vectors(
       texts,
@@ -175,7 +179,7 @@ class Model:
     combine: str = "mean",
     normalize: bool = False,
   ) -> Vectors:
-    """Returns the vectors of the units of texts and where each unit is.
+    """Returns the vectors and the positions of the units of texts.
 
     Args:
       texts: a list of any length, of texts of any length.
@@ -188,10 +192,10 @@ class Model:
       normalize: whether to scale each vector to length 1.
 
     Returns:
-      values [n, C] float32; texts [n], the index in `texts` of each unit;
-      offsets [n, 2], its characters there; ids [n], its token id if units are
-      tokens. C is the width D, or k D for k concatenated layers; stacked
-      values are [n, k, D].
+      values [n, C] float32; texts [n], the index of each unit's text in
+      `texts`; offsets [n, 2], its characters there; ids [n], its token id if
+      units are tokens. C is the width D, or k D for k concatenated layers;
+      stacked values are [n, k, D].
 
     Raises:
       ConfigError: an unknown option or layer; a string instead of a list.
@@ -224,15 +228,16 @@ class Model:
     Args:
       examples: each is a line of `maskedlm predict`'s input or a dict with the
         same fields: {"text": ...}, {"question": ..., "context": ...},
-        {"tokens": [...]}. The guide of each task lists its fields.
+        {"tokens": [...]}. The guide to each task lists its fields.
       batch_size: rows in a batch.
 
     Returns:
       A dict for each example, as printed by `maskedlm predict --json`.
 
     Raises:
-      ConfigError: the model is not fine-tuned.
-      DataError: an example doesn't have the fields that the task needs.
+      ConfigError: the model is not fine-tuned, batch_size is below 1, or an
+        example is neither a string nor a dict.
+      DataError: an example lacks a field that the task needs.
     """
     examples = _each("examples", examples, (str, Mapping))
     model = self._predictor
@@ -248,11 +253,11 @@ class Model:
     """Returns the attention weights of every layer and head.
 
     Args:
-      text: [MASK] in it is a mask, as in fill_mask.
+      text: any string that fits one row; [MASK] in it is a mask.
 
     Returns:
       tokens [l], including [CLS] and [SEP]; weights [N, H, l, l] float32:
-      layer, head, from, to. Each row sums to 1.
+      layer, head, from, to. The weights from a token sum to 1.
 
     Raises:
       ConfigError: the text has no token, or too many.
@@ -280,7 +285,7 @@ def _text(value: str) -> str:
 
 
 def _json(example: Mapping[str, Any]) -> str:
-  """Returns the example as JSON; raises ConfigError if it can't be written."""
+  """Returns the example as JSON; raises ConfigError if that is impossible."""
   try:
     return json.dumps(dict(example), default=lambda x: x.tolist())  # NumPy.
   except (TypeError, ValueError, AttributeError, RecursionError):
@@ -292,7 +297,7 @@ def _json(example: Mapping[str, Any]) -> str:
 
 def _each(name: str, values: Sequence, kinds) -> list:
   """Returns the values as a list; raises ConfigError for a wrong type."""
-  if isinstance(values, str):  # A sequence of letters: never meant.
+  if isinstance(values, str):  # A sequence of characters, surely by mistake.
     raise ConfigError(
       f"{name} is one string, {values[:40]!r}: expected a list; put it in [ ]."
     )

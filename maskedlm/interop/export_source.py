@@ -1,7 +1,7 @@
 """Opens a checkpoint for export and selects the part to export.
 
-Everything else in the checkpoint is left out; if that would change the model's
-outputs, it is an error.
+The rest of the checkpoint is left out; if that would change the model's
+outputs, InteropError is raised.
 """
 
 import dataclasses
@@ -20,18 +20,18 @@ from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import load
 
 PARTS = ("", "encoder", "discriminator", "generator")
-# Heads that only pretraining needs and no other library has.
+# Heads that only pretraining uses and that no other library has.
 PRETRAINING_ONLY = ("sbo_head",)
 
 
 class ExportSource(NamedTuple):
   """The model to export."""
 
-  params: Params  # "encoder" and some of heads.HEADS; numpy.
+  params: Params  # {"encoder", some of heads.HEADS}, as numpy arrays.
   cfg: EncoderConfig
   task: Mapping[
     str, Any
-  ]  # meta["task"], without entries of heads that are left out.
+  ]  # meta["task"] without the entries of heads that are left out.
   meta: Mapping[str, Any]
   tokenizer: Tokenizer
   tokenizer_dir: pathlib.Path
@@ -45,8 +45,8 @@ def open_export_source(
 
   Args:
     path: a workdir or a step's folder.
-    part: one of PARTS; "" is everything, and for ELECTRA the discriminator.
-    log: called with a line for everything that is left out.
+    part: one of PARTS; "" is everything (of ELECTRA, the discriminator).
+    log: called with a line for each part that is left out.
 
   Raises:
     CheckpointError, ConfigError: no checkpoint can be read.

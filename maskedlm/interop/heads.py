@@ -1,6 +1,6 @@
-"""Lists every head that can be imported or exported: shapes and outputs.
+"""Lists the heads that can be imported or exported: their shapes and outputs.
 
-Subtrees of parameters that are not listed here are not exported.
+Subtrees of parameters that are not in HEADS are not exported.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,15 +21,15 @@ from maskedlm.objectives.electra import DiscriminatorHead
 
 
 class HeadInputs(NamedTuple):
-  """Vectors that heads take as inputs."""
+  """The inputs of heads."""
 
-  tokens: Any  # [B, L, D], of the encoder.
-  pooled: Any  # [B, D], of the pooler; without one, of row_vector.
+  tokens: Any  # [B, L, D], the encoder's output.
+  pooled: Any  # [B, D], the pooler's output; without a pooler, row_vector's.
   table: Any  # [V, E], token embeddings.
 
 
 class Head(NamedTuple):
-  """A subtree of the parameters."""
+  """A head: the module that a subtree of the parameters belongs to."""
 
   module: Callable[
     [EncoderConfig, int], Any
@@ -37,7 +37,7 @@ class Head(NamedTuple):
   inputs: Callable[[HeadInputs], tuple]  # The module's arguments.
   # The module's result -> {name of an output: array}.
   outputs: Callable[[Array], dict[str, Array]]
-  kwargs: Mapping[str, Any] = {}
+  kwargs: Mapping[str, Any] = {}  # The module's keyword arguments.
 
 
 def _tokens(vectors: HeadInputs) -> tuple:
@@ -87,7 +87,7 @@ HEADS = {
 def param_shapes(
   cfg: EncoderConfig, heads: Iterable[str], num_labels: int
 ) -> Params:
-  """Returns the tree of shapes of an encoder and heads, as trained."""
+  """Returns the tree of jax.ShapeDtypeStruct of an encoder and heads."""
   ids, D = jnp.zeros((1, 1), jnp.int32), cfg.width
   table = jnp.zeros((cfg.padded_vocab_size, cfg.embedding_size))
   vectors = HeadInputs(jnp.zeros((1, 1, D)), jnp.zeros((1, D)), table)
@@ -135,7 +135,7 @@ def head_outputs(
     segment_ids: [B, L].
 
   Returns:
-    Those of the existing heads: pooler_output [B, D], mlm_logits [B, L, V],
+    For the heads in params: pooler_output [B, D], mlm_logits [B, L, V],
     nsp_logits [B, 2], discriminator_logits [B, L], logits [B, labels] (choices:
     [B, 1]) or [B, L, labels], start_logits and end_logits [B, L].
   """
@@ -145,7 +145,7 @@ def head_outputs(
     masked_lm.token_embedding(params["encoder"]),
   )
   made = {}
-  for name, head in HEADS.items():  # The pooler is the first.
+  for name, head in HEADS.items():  # The pooler, which others read, is first.
     if name not in params:
       continue
     module = head.module(cfg, _num_labels(params[name]))

@@ -1,7 +1,8 @@
 """Maps fine-tuned heads to transformers' classes, labels and options.
 
-transformers keeps them in config.json (id2label, problem_type), maskedlm in
-the checkpoint's meta["task"], from which finetune/predict.py builds the model.
+transformers stores labels and options in config.json (id2label, problem_type),
+maskedlm in the checkpoint's meta["task"], from which finetune/predict.py builds
+the model.
 """
 
 from collections.abc import Mapping
@@ -22,7 +23,7 @@ CLASSES = {
   "multiple_choice": "ForMultipleChoice",
 }
 TASKS = {ending: task_name for task_name, ending in CLASSES.items()}
-MAX_LENGTH = 512  # Tokens of a row, even if the model has more positions.
+MAX_LENGTH = 512  # The most tokens in a row, even with more positions.
 
 
 def read_task(
@@ -31,7 +32,7 @@ def read_task(
   """Returns the entries of meta["task"] for a task, from config.json.
 
   Raises:
-    InteropError: a head that maskedlm doesn't have, or invalid labels.
+    InteropError: maskedlm has no such head, or the labels are invalid.
   """
   problem = config.get("problem_type")
   if task_name == "classification" and problem == "multi_label_classification":
@@ -48,7 +49,7 @@ def read_task(
         "maskedlm's regression has one: import the encoder alone with --part "
         "encoder."
       )
-    # config.json doesn't say whether it was trained on texts or on pairs.
+    # config.json doesn't state whether inputs are texts or pairs.
     task["options"] = {"layout": "texts"}
     if len(labels) == 1:
       task["options"]["regression"] = True
@@ -67,7 +68,7 @@ def read_task(
 
 
 def num_outputs(task: Mapping[str, Any]) -> int:
-  """Returns a head's number of outputs: one per label, or a score."""
+  """Returns the number of a head's outputs: one per label, or 1 for a score."""
   return len(task.get("about", {}).get("labels", ("score",)))
 
 
@@ -91,10 +92,10 @@ def write_task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def undo_standardisation(params: Params, task: Mapping[str, Any]) -> Params:
-  """Returns parameters whose logits are the scores themselves.
+  """Returns parameters of a regression whose output is the score itself.
 
   maskedlm's regression predicts standardised deviations from the mean of the
-  training set, transformers' predicts scores.
+  training set, transformers' predicts scores. Other models are unchanged.
   """
   about = task.get("about", {})
   if "stddev" not in about or "class_head" not in params:

@@ -1,8 +1,8 @@
 """Exports a checkpoint as a program: `maskedlm export --to stablehlo`.
 
 jax.export writes the forward pass as StableHLO for any batch size and length
-and for several platforms at once. The weights are in a file beside it and are
-its first argument. Running it requires jax and safetensors, but not maskedlm.
+and for several platforms at once. The weights, in a separate file, are its
+first argument. Running it requires jax and safetensors, but not maskedlm.
 """
 
 import pathlib
@@ -35,14 +35,14 @@ def export_stablehlo(
   platforms: Sequence[str] = ("cpu", "cuda", "tpu"),
   log: Callable[[str], None],
 ) -> dict[str, Any]:
-  """Writes program, weights, tokenizer and README; returns model.json.
+  """Writes program, weights, tokenizer, README; returns model.json's content.
 
   Args:
     path: a workdir or a checkpoint.
     out: the directory to create.
-    part: see export_source.py.
-    platforms: of PLATFORMS; the program runs on each of them.
-    log: called with a line for everything that is left out.
+    part: see export_source.open_export_source.
+    platforms: those of PLATFORMS on which the program can run.
+    log: called with a line for each part that is left out.
 
   Raises:
     InteropError: `out` exists, a platform is unknown, or a head can't be

@@ -1,4 +1,4 @@
-"""Gives a trained model another vocabulary (Gee et al. 2022)."""
+"""Replaces the vocabulary of a trained model (Gee et al. 2022)."""
 
 import dataclasses
 import pathlib
@@ -20,7 +20,9 @@ TABLES = (
 
 
 def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
-  """Reads a checkpoint and a tokenizer, and writes the workdir `out`.
+  """Writes the workdir `out`: a checkpoint with another tokenizer.
+
+  Prints how many tokens got the vector of an old one, a mean or a random one.
 
   Raises:
     CheckpointError, ConfigError: the checkpoint can't be opened, or already has
@@ -95,14 +97,14 @@ def transfer_rows(
 
   Args:
     table: [old rows, ...], a row for each old token.
-    origins: for each new token, the old tokens to average. Without any, the row
-      is drawn from normal distributions with the mean and deviation of each
-      column.
+    origins: for each new token, the old tokens to average; if there are none,
+      its row is drawn from normal distributions with the mean and standard
+      deviation of each column.
     ordinary: the old tokens that determine these distributions.
-    rows: of the result; rows beyond the new tokens are 0.
+    rows: the number of rows of the result; those beyond the new tokens are 0.
 
   Returns:
-    [rows, ...], of the table's type.
+    [rows, ...], with the table's dtype.
   """
   made = np.zeros((rows, *table.shape[1:]), table.dtype)
   counts = np.array([len(origin) for origin in origins])
@@ -119,7 +121,12 @@ def transfer_rows(
 
 
 def transfer_params(params: Params, *args, **kwargs) -> Params:
-  """Returns the parameters with `transfer_rows` applied to every table."""
+  """Returns the parameters with `transfer_rows` applied to each of TABLES.
+
+  Args:
+    params: the old parameters.
+    *args, **kwargs: the other arguments of `transfer_rows`.
+  """
 
   def change(tree: Params, path: Sequence[str]) -> Params:
     name, *rest = path

@@ -1,8 +1,8 @@
 """Answers the demo page's requests: JSON in, JSON out.
 
 Each function in ANSWERS takes the models and the fields of a form. An invalid
-field raises a ValueError, which the page shows. The functions use the public
-API (inference/model.py) and know nothing about HTTP.
+field raises a ConfigError or DataError, which the page shows. The functions use
+the public API (inference/model.py) and are independent of HTTP.
 """
 
 from collections.abc import Mapping
@@ -16,8 +16,8 @@ from maskedlm.inference import fill_mask
 from maskedlm.inference.model import Model
 from maskedlm.inference.vectors import similarity
 
-CHARACTERS = 2_000  # At most, in a text.
-TOKENS = 64  # At most, in a readable attention map.
+CHARACTERS = 2_000  # The most in a text.
+TOKENS = 64  # The most in a readable attention map.
 CANDIDATES = 8  # For each mask.
 
 Fields = Mapping[str, Any]
@@ -33,7 +33,7 @@ class Models(NamedTuple):
 
 
 def describe_models(models: Models) -> dict[str, Any]:
-  """Returns what the page needs before the first question."""
+  """Returns the facts about the models that the page shows at first."""
   model = models.encoder
   mask = model.tokenizer.tokens(model.tokenizer.special.mask)
   return {
@@ -69,11 +69,11 @@ def answer_fill(models: Models, fields: Fields) -> dict[str, Any]:
 
 
 def answer_compare(models: Models, fields: Fields) -> dict[str, Any]:
-  """Maps {"first", "second", "word", "other"} to a cosine for each layer.
+  """Maps {"first", "second", "word", "other"} to two cosines for each layer.
 
-  "word" is in the first text and "other" ("" = the same word) in the second.
-  The "usual" cosine of a layer is the mean over pairs of different words, one
-  from each text.
+  "cosine" compares "word" in the first text with "other" ("" = the same word)
+  in the second. "usual" is the mean over pairs of different words, one from
+  each text.
   """
   texts = [text_field(fields, name) for name in ("first", "second")]
   word = text_field(fields, "word")
@@ -102,7 +102,7 @@ def answer_compare(models: Models, fields: Fields) -> dict[str, Any]:
 
 
 def answer_attend(models: Models, fields: Fields) -> dict[str, Any]:
-  """Maps {"text", "layer" from 1} to tokens [l] and weights [H, l, l]."""
+  """Maps {"text", "layer" from 1} to {"tokens": [l], "weights": [H, l, l]}."""
   model, text = models.encoder, text_field(fields, "text")
   count = len(model.tokenize(text, specials=True).ids) + 2
   if count > TOKENS:
@@ -117,10 +117,10 @@ def answer_attend(models: Models, fields: Fields) -> dict[str, Any]:
 
 
 def answer_label(models: Models, fields: Fields) -> dict[str, Any]:
-  """Maps {"text", "model" from 0} to the fine-tuned model's prediction.
+  """Maps {"text", "model" from 0} to {"prediction", "texts"}.
 
   Line breaks stand for the tabs in a line of `maskedlm predict`'s input.
-  "texts" are the lines; a prediction may refer to them by number.
+  "texts" has the lines, as a prediction may refer to them by number.
   """
   text = text_field(fields, "text")
   if not models.tuned:
@@ -191,7 +191,7 @@ def find_word(words: list[str], wanted: str, text: str) -> int:
 
 
 def example_of(model: predict.FineTunedModel) -> str:
-  """Returns an example that the model can read, in lines; "" without one."""
+  """Returns a demo example that the model accepts, in lines; "" if none."""
   for line in model.task.demo_lines:
     try:
       model.app.make_rows([model.task.parse_line(line, model.options)])

@@ -21,8 +21,8 @@ from maskedlm.inference.demo import answers
 from maskedlm.runtime import html
 
 HOST = "127.0.0.1"
-BYTES = 64 * 1024  # At most, in a request.
-SECONDS = 30  # At most, without receiving data.
+BYTES = 64 * 1024  # The most in a request.
+SECONDS = 30  # The longest time without receiving data.
 # Path -> (file in page/, content type).
 FILES = {
   "/": ("index.html", "text/html"),
@@ -67,7 +67,7 @@ def make_app(models: answers.Models) -> Callable:
 
 
 def _read_files() -> dict[str, tuple[str, str]]:
-  """Returns the content and the content type of each path of FILES."""
+  """Returns {path: (content, content type)} for FILES."""
   folder = importlib.resources.files("maskedlm.inference.demo") / "page"
   texts = {
     path: (folder / name).read_text("utf-8")
@@ -108,7 +108,7 @@ def _respond(request: Request, models: answers.Models, files, lock) -> Response:
 
 
 def _failed(error: Exception) -> Response:
-  """Returns the response for an error: {"error": ...}."""
+  """Returns a response with {"error": ...}; prints the trace of a bug."""
   if isinstance(error, exceptions.HTTPException):
     return _json({"error": error.description}, error.code or 500)
   if hasattr(error, "exit_code"):  # Errors that the user can fix.

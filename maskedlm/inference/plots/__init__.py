@@ -1,5 +1,5 @@
-"""Pictures of models and runs.
+"""Draws pictures of models and runs.
 
-Each module draws one picture; figure.py has what they share and is the only
-one that imports matplotlib, an optional dependency, when needed.
+Each module draws one picture; figure.py has shared functions. matplotlib, an
+optional dependency, is only imported when needed.
 """

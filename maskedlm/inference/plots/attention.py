@@ -6,8 +6,8 @@ import numpy as np
 
 from maskedlm.inference.plots import figure
 
-LIMIT = 64  # Tokens with readable labels.
-COLUMNS = 4  # Heads in a row, for a single layer.
+LIMIT = 64  # The most tokens with readable labels.
+COLUMNS = 4  # Maps in a row, for a single layer.
 LINE = 0.135  # Inches per label.
 TITLE, GAP = 0.26, 0.14  # Inches above a map, and between maps.
 
@@ -20,14 +20,17 @@ def draw_attention(
   *,
   title: str,
 ) -> None:
-  """Draws some layers; several layers get a row each.
+  """Draws the heads of some layers; each of several layers gets a row.
 
   Args:
-    path: of the picture.
+    path: the picture to write.
     tokens: [l].
     weights: [N, H, l, l]: layer, head, from, to.
     layers: the layers, counted from 1.
-    title: of the picture.
+    title: the title of the picture.
+
+  Raises:
+    ConfigError, StorageError: see figure.open_figure.
   """
   H, length = weights.shape[1:3]
   maps = [(layer, head) for layer in layers for head in range(H)]
@@ -57,7 +60,7 @@ def draw_attention(
       axes.set_xticks(**ticks)
       axes.set_yticks(**ticks)
       axes.tick_params(length=0, labelsize=7)
-      # All maps have the same labels: at the left and at the bottom only.
+      # All maps have the same labels, shown only at the left and the bottom.
       if column == 0:
         axes.set_yticks(range(length), tokens)
         axes.set_ylabel("this token ...")

@@ -1,6 +1,6 @@
-"""Shared by the pictures: figures, colours, fonts and saving.
+"""Opens and saves figures, with the colours and fonts of all pictures.
 
-The only module that imports matplotlib, which is an optional dependency.
+matplotlib, an optional dependency, is only imported when needed.
 """
 
 import contextlib
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import output_options, storage_errors
 
-# Okabe & Ito's colours, distinguishable by the colour-blind (without yellow,
-# which is too light on white). Markers repeat the distinction.
+# Okabe & Ito's colours for the colour-blind, without yellow, which is too light
+# on white. Markers repeat the distinction.
 COLOURS = (
   "#0072b2",
   "#d55e00",
@@ -24,13 +24,13 @@ COLOURS = (
   "#56b4e9",
   "#444444",
 )
-MARKERS = ("o", "s", "^", "D", "v")  # 5 and 7: 35 different pairs.
+MARKERS = ("o", "s", "^", "D", "v")  # 5 markers and 7 colours make 35 pairs.
 SUFFIXES = (".png", ".svg", ".pdf")
 DPI = 150
-LARGEST = 8000  # Pixels of a side; larger figures get fewer per inch.
+LARGEST = 8000  # Pixels per side; larger figures have fewer pixels per inch.
 STYLE = {
   "font.size": 8,
-  "text.parse_math": False,  # A $ is a dollar sign.
+  "text.parse_math": False,  # $ is an ordinary character.
   "axes.titlesize": 9,
   "axes.titlelocation": "left",
   "axes.spines.top": False,
@@ -43,7 +43,7 @@ STYLE = {
   "svg.hashsalt": "maskedlm",  # Makes files reproducible.
 }
 BASE_FONT = "DejaVu Sans"  # Part of matplotlib.
-# Fallback boxes and math fonts.
+# Fonts of fallback boxes and of formulas.
 _NO_TEXT = ("Last Resort", "STIX", "cm", "DejaVu Math")
 
 
@@ -75,16 +75,19 @@ def open_figure(
 
   Args:
     path: ends in one of SUFFIXES.
-    width: in inches of DPI pixels; of fewer if the picture would be too large.
-    height: likewise.
-    text: the text of the picture; decides the fonts.
+    width, height: in inches of DPI pixels, or of fewer in a large picture.
+    text: all text in the picture, for which fonts are chosen.
+
+  Raises:
+    ConfigError: matplotlib is missing, or the file can't be written.
+    StorageError: the disk is full or unreachable.
   """
   library = _library()
   with library.rc_context({**STYLE, "font.family": fonts(text)}):
     made = library.figure.Figure(figsize=(width, height), facecolor="white")
     yield made
     with warnings.catch_warnings():
-      # Callers report missing glyphs themselves (`unreadable`).
+      # Callers report missing glyphs (`unreadable`).
       warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
       try:
         made.savefig(path, dpi=min(DPI, LARGEST / max(width, height)))
@@ -93,14 +96,14 @@ def open_figure(
 
 
 def add_axes(figure, box: Sequence[float]):
-  """Adds axes at box = (left, bottom, width, height), in inches."""
+  """Returns new axes at box = (left, bottom, width, height), in inches."""
   width, height = figure.get_size_inches()
   left, bottom, w, h = box
   return figure.add_axes((left / width, bottom / height, w / width, h / height))
 
 
 def legend_height(count: int) -> float:
-  """Returns the inches that a legend of `count` lines and its margins need."""
+  """Returns the height, in inches, of a legend with `count` lines."""
   return 0.17 * count + 0.3
 
 
@@ -176,13 +179,13 @@ def _library():
     raise ConfigError(
       "pictures need matplotlib: pip install 'maskedlm[plot]'."
     ) from None
-  # Silences warnings about fonts without some weight.
+  # Silences warnings about missing font weights.
   logging.getLogger("matplotlib.font_manager").setLevel(logging.ERROR)
   return matplotlib
 
 
 def short_names(paths: Sequence[str]) -> list[str]:
-  """Returns the last parts of each path that distinguish it from the others."""
+  """Returns the last parts of each path, as few as distinguish all paths."""
   parts = [pathlib.Path(path).resolve().parts for path in paths]
   count = 1
   while count < max(map(len, parts)):

@@ -1,7 +1,7 @@
 """Draws a word's instances as an HTML page that shows each point's sentence.
 
-The page is one file that loads nothing: the points are SVG, and the script is a
-few lines.
+The page is a single file that loads nothing else: the points are SVG, with a
+short script.
 """
 
 import json
@@ -13,7 +13,7 @@ from maskedlm.runtime import html
 
 WIDTH, HEIGHT, BORDER = 860, 620, 34  # Pixels; BORDER is inside.
 CONTEXT = 400  # Characters of a text on each side of the word.
-SHAPES = {  # matplotlib's markers, about 9 pixels wide.
+SHAPES = {  # matplotlib's markers as SVG paths, about 9 pixels wide.
   "o": "M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0-9 0",
   "s": "M-4-4h8v8h-8z",
   "^": "M0-5L5 4H-5z",
@@ -154,5 +154,5 @@ def _legend(made: Scatter) -> Iterator[str]:
 
 
 def _clip(text: str) -> str:
-  """Cuts a text to CONTEXT characters."""
+  """Returns the text, cut to CONTEXT characters."""
   return text if len(text) <= CONTEXT else text[: CONTEXT - 1] + "…"

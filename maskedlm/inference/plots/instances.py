@@ -1,7 +1,7 @@
 """Collects and labels the instances of a word for `maskedlm plot instances`.
 
-Points have a colour for each sense, file or word. scatter.py draws them as a
-picture, html_page.py as a page that shows each point's sentence.
+Points are coloured by sense, file or word. scatter.py draws them as a picture,
+html_page.py as a page that shows each point's sentence.
 """
 
 import itertools
@@ -13,17 +13,20 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.inference.plots.scatter import Group, Point
 
 SENSES = (".tsv", ".data.xml")  # Suffixes of files with senses.
-MOST_GROUPS = 20  # The smallest other groups are merged.
-MOST_WORDS = 4  # In a title.
+MOST_GROUPS = 20  # Smaller groups are merged into the last one.
+MOST_WORDS = 4  # The most in a title.
 
 
 def find_instances(
   paths: Sequence[str], words: Sequence[str], field: str
 ) -> Iterator:
-  """Yields labelled instances in files of texts or of word senses.
+  """Yields labelled Instances in files of texts or of word senses.
 
   The label is the sense, if there is one; else the file, if there are several;
-  else the word.
+  else the word. `field` is the field with the text in JSON Lines.
+
+  Raises:
+    ConfigError, DataError: see word_instances.py, data.py and text_lines.py.
   """
   from maskedlm.data.labelled import text_lines
   from maskedlm.inference.word_senses import data, word_instances
@@ -46,7 +49,7 @@ def find_instances(
 
 
 def group_by_label(found: Sequence, points) -> list[Group]:
-  """Groups instances and their points [n, 2] by label, largest group first."""
+  """Returns n instances with points [n, 2] by label, largest group first."""
   by_label: dict[str, list[Point]] = {}
   for each, (x, y) in zip(found, points.tolist(), strict=True):
     text = each.text
@@ -69,7 +72,7 @@ def group_by_label(found: Sequence, points) -> list[Group]:
 
 
 def format_words(words: Sequence[str]) -> str:
-  """Returns the words in quotes; only the first of many."""
+  """Returns the words in quotes; of many, the first MOST_WORDS."""
   few = words[:MOST_WORDS] if len(words) > MOST_WORDS + 1 else words
   quoted = ", ".join(f"“{word}”" for word in few)
   rest = len(words) - len(few)
@@ -77,7 +80,7 @@ def format_words(words: Sequence[str]) -> str:
 
 
 def check_count(found: Sequence, words, paths: Sequence[str]) -> None:
-  """Raises ConfigError if there are not two instances to compare."""
+  """Raises ConfigError if there are fewer than two instances."""
   if not found:
     raise ConfigError(not_found_message(words, paths))
   if len(found) == 1:
@@ -89,7 +92,7 @@ def check_count(found: Sequence, words, paths: Sequence[str]) -> None:
 
 
 def not_found_message(words: Sequence[str], paths: Sequence[str]) -> str:
-  """Returns the message for words without an instance."""
+  """Returns the error message for words without an instance."""
   files = ", ".join(paths)
   if any(path.endswith(SENSES) for path in paths):
     return f"{format_words(words)}: no occurrence with a sense in {files}."
@@ -100,7 +103,7 @@ def not_found_message(words: Sequence[str], paths: Sequence[str]) -> str:
 
 
 def _stems(paths: Sequence[str]) -> list[str]:
-  """Returns short names of files: "de" of de.txt, unless ambiguous."""
+  """Returns short names of files, such as "de" for de.txt, unless ambiguous."""
   stems = [pathlib.Path(path).stem for path in paths]
   count = Counter(stems)
   return [

@@ -1,4 +1,4 @@
-"""Draws how similar vectors are, layer by layer, as `maskedlm plot isotropy`.
+"""Draws how similar vectors are, layer by layer, for `maskedlm plot isotropy`.
 
 The data are tables written by `maskedlm isotropy`, one for each checkpoint.
 """
@@ -11,7 +11,7 @@ from maskedlm.core.errors import DataError
 from maskedlm.inference.plots import figure
 
 Table = Mapping[str, Mapping[str, list[float]]]  # measure -> treatment -> [n].
-# measure of a table -> (title, label of the axis).
+# Measure -> (title, label of the axis).
 MEASURES = {
   "anisotropy": ("Anisotropy", "expected cosine of two vectors (0 = none)"),
   "spearman": (
@@ -20,14 +20,14 @@ MEASURES = {
   ),
 }
 LINES = ("-", "--", ":", "-.")  # For treatments.
-WIDTH, HEIGHT = 4.6, 3.0  # Inches of a panel.
+WIDTH, HEIGHT = 4.6, 3.0  # Of a panel, in inches.
 
 
 def read_table(path: str) -> Table:
   """Reads a table: measure -> treatment -> values of layers 0 to n - 1.
 
   Raises:
-    DataError: another file format.
+    DataError: the file can't be read or has another format.
   """
   expected = "expected a file written by `maskedlm isotropy --out=FILE`."
   try:
@@ -49,7 +49,11 @@ def read_table(path: str) -> Table:
 
 
 def draw_isotropy(path: str, tables: Mapping[str, Table]) -> None:
-  """Draws tables by name: colours are tables, line styles treatments."""
+  """Draws tables by name, with a colour per table and a line per treatment.
+
+  Raises:
+    ConfigError, StorageError: see figure.open_figure.
+  """
   from matplotlib import lines, ticker
 
   measures = [m for m in MEASURES if any(m in t for t in tables.values())]

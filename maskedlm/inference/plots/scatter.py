@@ -14,21 +14,22 @@ import numpy as np
 
 from maskedlm.inference.plots import figure
 
-SIDE = 6.0  # Inches of the square of points;
-LEFT, BOTTOM, TOP = 0.75, 0.55, 0.85  # of its margins;
-PANEL = 6.6  # of the sentences beside it;
-LINE = 0.19  # and of each line.
-LINES = 30  # At most, unless there are more groups.
-MOST = 12  # Samples of a group.
-APART = 0.05  # Share of the picture between numbered points.
+# Sizes in inches.
+SIDE = 6.0  # The square of points.
+LEFT, BOTTOM, TOP = 0.75, 0.55, 0.85  # Its margins.
+PANEL = 6.6  # The width of the sentences beside it.
+LINE = 0.19  # The height of a sentence.
+LINES = 30  # The most sentences, unless there are more groups.
+MOST = 12  # The most samples of a group.
+APART = 0.05  # Least distance of numbered points, as a share of the picture.
 CONTEXT = 48  # Columns of a sentence on each side of the word.
 
-# Behind a word: not every font has a bold weight.
+# The background of a word, as not every font has a bold weight.
 MARK = {"facecolor": "#ffe9a8", "edgecolor": "none", "pad": 0.8}
 
 
 class Point(NamedTuple):
-  """An instance."""
+  """An instance of a word and its place in the plane."""
 
   x: float
   y: float
@@ -51,7 +52,7 @@ class Scatter(NamedTuple):
   title: str
   subtitle: str
   axes: tuple[str, str]
-  has_unit: bool
+  has_unit: bool  # Whether distances along the axes are meaningful.
   groups: list[Group]
 
 
@@ -63,10 +64,10 @@ class Sample(NamedTuple):
 
 
 def choose_samples(groups: Sequence[Group]) -> list[list[Sample]]:
-  """Returns samples of each group: near its centre, then far from earlier ones.
+  """Returns samples of each group: first a central one, then distant ones.
 
-  No two samples are within APART of each other. A group that lies on top of
-  others has a single sample without a number (0).
+  No two samples are within APART of each other. A group that is entirely too
+  close to other samples gets a single one, without a number (0).
   """
   most = min(max((LINES - len(groups)) // len(groups), 1), MOST)
   every = np.array([(p.x, p.y) for g in groups for p in g.points])
@@ -92,7 +93,11 @@ def choose_samples(groups: Sequence[Group]) -> list[list[Sample]]:
 
 
 def draw_scatter(path: str, made: Scatter) -> None:
-  """Draws the picture."""
+  """Draws the picture.
+
+  Raises:
+    ConfigError, StorageError: see figure.open_figure.
+  """
   samples = choose_samples(made.groups)
   count = sum(map(len, samples)) + len(samples)
   height = max(BOTTOM + SIDE + TOP, count * LINE + TOP + 0.2)
@@ -135,7 +140,7 @@ def visible_text(made: Scatter) -> str:
 
 
 def contexts(point: Point, columns: int) -> tuple[str, str, str]:
-  """Returns (before, word, after), each cut to at most `columns`."""
+  """Returns (before, word, after), each cut to at most `columns` columns."""
   before, after = (
     re.sub(r"\s+", " ", text) for text in (point.before, point.after)
   )
@@ -144,7 +149,7 @@ def contexts(point: Point, columns: int) -> tuple[str, str, str]:
 
 
 def clip(text: str, columns: int) -> str:
-  """Cuts a text to `columns`, at a space if possible, and adds an ellipsis."""
+  """Returns the text, cut to `columns`, at a space if possible, with an "…"."""
   used = 0
   for i, character in enumerate(text):
     used += 1 + (unicodedata.east_asian_width(character) in "WF")

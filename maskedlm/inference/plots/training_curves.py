@@ -1,7 +1,7 @@
 """Draws the training curves of workdirs in one picture: `maskedlm plot run`.
 
-The data are metrics.jsonl, which every run writes as it goes, so a run can be
-drawn while it trains.
+The data are in metrics.jsonl, which a run extends as it trains, so unfinished
+runs can be drawn, too.
 """
 
 import functools
@@ -19,8 +19,8 @@ from maskedlm.runtime import buckets
 HELD_OUT = "heldout/"
 SCORE = r"(accuracy$|(^|_)(f1|exact_match|mcc|pearson|spearman)$)"
 COLUMNS = 3
-WIDTH, HEIGHT = 3.3, 2.1  # Inches of a panel,
-BESIDE, BETWEEN = 0.85, 0.75  # and its margins.
+WIDTH, HEIGHT = 3.3, 2.1  # Of a panel, in inches.
+BESIDE, BETWEEN = 0.85, 0.75  # Between panels, in inches.
 
 
 class Curve(NamedTuple):
@@ -30,7 +30,7 @@ class Curve(NamedTuple):
   values: list[float]
 
 
-Run = Mapping[str, Curve]  # By the names of metrics.jsonl.
+Run = Mapping[str, Curve]  # Name in metrics.jsonl -> curve.
 
 
 class Panel(NamedTuple):
@@ -39,15 +39,15 @@ class Panel(NamedTuple):
   metric: str
   title: str
   unit: str
-  form: str  # Of the numbers on its axis, for str.format; or %.
-  from_zero: bool
+  form: str  # Format of the numbers on its axis, for str.format; or "%".
+  from_zero: bool  # Whether the axis begins at 0.
 
 
 def read_run(workdir: str) -> Run:
   """Reads the curves of a run; an incomplete last line is ignored.
 
   Raises:
-    DataError: no such file, a malformed line, or no metric yet.
+    DataError: there is no such file, a line is malformed, or nothing is logged.
     ConfigError: the workdir is a remote address.
   """
   buckets.folder(workdir)
@@ -67,7 +67,7 @@ def read_run(workdir: str) -> Run:
       step = int(values.pop("step"))
       points = {name: float(value) for name, value in values.items()}
     except (ValueError, KeyError, TypeError, AttributeError):
-      if number == len(lines):  # Being written, or cut when killed.
+      if number == len(lines):  # Being written, or cut off when killed.
         continue
       raise DataError(
         f"{path}:{number}: not a line of metrics: {line[:40]!r}; expected "
@@ -95,7 +95,7 @@ def choose_panels(runs: Sequence[Run]) -> list[Panel]:
   names = list(
     dict.fromkeys(name.removeprefix(HELD_OUT) for run in runs for name in run)
   )
-  names = [name for name in names if "/" not in name]  # No languages.
+  names = [name for name in names if "/" not in name]  # LANGUAGE/metric.
   terms = [name for name in names if name.endswith("_loss")]
   made = []
   if not terms:
@@ -122,7 +122,12 @@ def choose_panels(runs: Sequence[Run]) -> list[Panel]:
 
 
 def draw_curves(path: str, runs: Mapping[str, Run]) -> None:
-  """Draws the curves of runs by name, one colour each."""
+  """Draws the curves of runs by name, with a colour for each run.
+
+  Raises:
+    DataError: the runs have none of the metrics that are drawn.
+    ConfigError, StorageError: see figure.open_figure.
+  """
   from matplotlib import lines, ticker
 
   drawn = choose_panels(list(runs.values()))
@@ -173,13 +178,13 @@ HELDOUT = {"linewidth": 1.4, "markersize": 4.5, "markeredgecolor": "white"}
 
 
 def _number(form: str, value: float, place: int) -> str:
-  """Formats a number at an axis with all its digits: 12.5% stays 12.5%."""
+  """Returns a number on an axis as text, with all its digits, such as 12.5%."""
   del place
   return f"{100 * value:.4g}%" if form == "%" else form.format(value)
 
 
 def _curves(axes, run: Run, metric: str, colour: str, shape: str) -> None:
-  """Draws a metric of a run in training and held out."""
+  """Draws a metric of a run, in training and held out."""
   if metric in run:
     # A line needs two points.
     dot = {"marker": "."} if len(run[metric].steps) == 1 else {}

@@ -1,1 +1,1 @@
-"""Computes vectors of tokens, words and texts, and measures on them."""
+"""Computes and analyses vectors of tokens, words and texts."""

@@ -21,7 +21,7 @@ class Attention(NamedTuple):
 def attend(
   model: vectors.TextEncoder, text: str, *, limit: int | None = None
 ) -> Attention:
-  """Returns the attention weights of all layers and heads.
+  """Returns the Attention weights of all layers and heads.
 
   Args:
     model: the encoder.
@@ -63,13 +63,13 @@ def attend(
   return Attention(labels, weights[:, :, : count + 2, : count + 2])
 
 
-@functools.lru_cache(maxsize=8)  # A second call compiles nothing.
+@functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
 def _attend(cfg):
   return jax.jit(functools.partial(masked_lm.attention_weights, cfg))
 
 
 def _label(tokenizer, text: str, token_id: int, offsets) -> str:
-  """Returns the characters of a token; ## marks a continued word."""
+  """Returns the characters of a token; ## marks the continuation of a word."""
   if token_id in tokenizer.special_ids:
     return tokenizer.tokens(int(token_id))
   form = text[slice(*offsets)].strip() or "␣"  # Whitespace only.

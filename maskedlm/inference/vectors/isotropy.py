@@ -1,9 +1,9 @@
 """Measures how similar the vectors of each layer are, and why.
 
-For every layer: the anisotropy, the rogue dimensions that cause it, and the
-anisotropy and the agreement with human similarity judgements after these
-dimensions are removed or all dimensions are standardised. After Timkey & van
-Schijndel 2021, and Jurafsky & Martin, section 11.3.2.
+For every layer, these are the anisotropy, the rogue dimensions that cause it,
+and the anisotropy and the agreement with human similarity judgements after
+these dimensions are removed or all dimensions are standardised (Timkey & van
+Schijndel 2021; Jurafsky & Martin, section 11.3.2).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,15 +20,15 @@ from maskedlm.inference.vectors import similarity, standardise, vectors
 from maskedlm.inference.vectors.standardise import Moments, Standardiser
 
 NUM_ROGUE = 3  # Dimensions of a layer that are listed and removed.
-PAIRS_AT_ONCE = 256  # In memory.
+PAIRS_AT_ONCE = 256  # Held in memory.
 Treatment = Callable[[np.ndarray], np.ndarray]  # [n, D] -> [n, D or less].
 
 
 class VectorSample(NamedTuple):
   """Vectors of a corpus, in N + 1 layers."""
 
-  x: np.ndarray  # [n, N + 1, D], of randomly drawn units.
-  moments: Moments  # Of all units.
+  x: np.ndarray  # [n, N + 1, D] float32: randomly drawn units.
+  moments: Moments  # Of all units, drawn or not.
 
 
 class ScoredPair(NamedTuple):
@@ -58,19 +58,19 @@ def sample_vectors(
   progress: Callable[[int], None] = lambda count: None,
   batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> VectorSample:
-  """Draws `count` units of the texts uniformly.
+  """Returns the vectors of `count` units, drawn uniformly from the texts.
 
   Args:
     model: an encoder.
     texts: read once.
     unit: token | word | sentence; pooled by the mean.
     count: the number of units; all of them if there are fewer.
-    seed: of the random choice.
+    seed: the seed of the random choice.
     progress: called with the number of units seen so far.
     batch_tokens: see vectors.embed.
 
   Raises:
-    DataError: fewer than two units.
+    DataError: there are fewer than two units.
   """
   options = all_layers(model, unit)
   moments, kept, keys, seen = None, [], [], 0
@@ -103,7 +103,7 @@ def make_treatments(
 ) -> dict[str, Treatment]:
   """Returns functions from a layer's vectors to treated ones, by name.
 
-  Standardisation is fitted to `drawn`.
+  Standardisation uses the moments in `drawn`; `rogue` are dimensions to drop.
   """
   fitted = standardise.make_standardiser(drawn.moments, {})
   of_layer = Standardiser(fitted.mean[layer], fitted.stddev[layer], {})
@@ -138,7 +138,7 @@ def correlate_with_scores(
 
   A sentence's vector is the mean of its tokens'. Sentence vectors are
   standardised with the mean and deviation of the token or word vectors in
-  `drawn`: a linear map may be applied before or after the mean.
+  `drawn`, as an affine map may be applied before or after the mean.
   """
   tried = [
     make_treatments(
@@ -176,7 +176,7 @@ def read_pairs(path: str) -> list[ScoredPair]:
   """Reads the sentence pairs of STS-B, in GLUE's layout.
 
   Raises:
-    DataError: another file format; a score that is not a number, with its line.
+    DataError: the file has another format, or a score is not a number.
   """
   examples = files.read_examples(str(path), glue.get_layout("stsb"))
   scores = files.gold_labels(examples)

@@ -1,7 +1,7 @@
 """Pools the vectors of a unit's tokens, which may lie in several rows.
 
 A row yields a partial sum (or maximum) for each of its units, with the number
-of tokens. Partial sums of a unit follow each other and are merged in order.
+of tokens. Consecutive partial sums of the same unit are merged in order.
 """
 
 from collections.abc import Sequence
@@ -11,16 +11,16 @@ import numpy as np
 
 from maskedlm.inference.vectors.rows import Row
 
-# How two partial results of a unit are merged.
+# Pool -> the function that merges partial results of a unit.
 REDUCTIONS = {"mean": np.add, "max": np.maximum, "cls": np.add}
 
 
 class PartialSums(NamedTuple):
   """Partial sums of p units, in ascending order; C is the shape of a vector."""
 
-  units: np.ndarray  # [p] int64.
+  units: np.ndarray  # [p] int64: the index of each unit.
   values: np.ndarray  # [p, C] float32: sums or maxima.
-  counts: np.ndarray  # [p] float32: tokens in each.
+  counts: np.ndarray  # [p] float32: the number of tokens in each.
 
 
 def pool_row(
@@ -29,11 +29,11 @@ def pool_row(
   """Returns the partial sums of a row.
 
   Args:
-    x: [l, C], the vectors of its positions.
+    x: [l, C], the vectors of the row's positions.
     row: maps each position to its unit.
     pool: a key of REDUCTIONS. "cls" takes the vector at cls_place, weighted by
-      the tokens that the row stands for: a long sentence has several rows.
-    cls_place: 0, or the last position in an encoder that reads left to right.
+      the row's tokens, as a long sentence has several rows.
+    cls_place: 0, or the last position in a causal encoder.
   """
   counted = row.units >= 0
   units = row.units[counted]
@@ -45,7 +45,7 @@ def pool_row(
 
 
 def merge_sums(parts: Sequence[PartialSums], pool: str) -> PartialSums:
-  """Concatenates partial sums and merges neighbours of the same unit."""
+  """Returns concatenated partial sums, with those of the same unit merged."""
   return _join(
     PartialSums(*map(np.concatenate, zip(*parts, strict=True))), pool
   )

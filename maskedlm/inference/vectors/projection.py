@@ -22,7 +22,7 @@ class Projection(NamedTuple):
 
 
 def pca(x: np.ndarray) -> Projection:
-  """Projects x [n, C], n > 1, to the two directions of largest variance."""
+  """Projects x [n, C], n > 1, onto the two directions of largest variance."""
   from sklearn.decomposition import PCA
 
   if x.shape[1] < 2:
@@ -42,7 +42,7 @@ def pca(x: np.ndarray) -> Projection:
 def umap(x: np.ndarray) -> Projection:
   """Projects x [n, C], n > 1, by UMAP (arXiv:1802.03426) with cosine distance.
 
-  Both axes range from 0 to 1, as they have no unit.
+  Both axes are scaled to 0..1, as they have no unit.
 
   Raises:
     ConfigError: umap-learn, an optional dependency, is not installed.

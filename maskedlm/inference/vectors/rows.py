@@ -1,7 +1,7 @@
 """Cuts texts into rows: windows of tokens, with the unit of each position.
 
-A text longer than the encoder is read in overlapping windows, and each token
-is taken from the window that shows most of its context
+A text longer than a row is read in overlapping windows, and each token's vector
+is taken from the window that has most of its context
 (data/labelled/windows.py). Words are not split across windows if they fit.
 """
 
@@ -23,7 +23,7 @@ from maskedlm.inference.vectors.units import (
 
 
 class Row(NamedTuple):
-  """[CLS] tokens [SEP], l positions."""
+  """A row [CLS] tokens [SEP] of l positions."""
 
   ids: np.ndarray  # [l] int32.
   units: np.ndarray  # [l] int64: the unit of each position, or NO_UNIT.
@@ -41,7 +41,7 @@ def make_row_cutter(
 ) -> Callable[[Text], CutText]:
   """Returns a function from a text to its rows.
 
-  For sentences, [CLS] of the first row and [SEP] of the last one count as well,
+  A sentence's unit includes [CLS] of its first row and [SEP] of its last one,
   so that the mean equals that of sentence-transformers.
 
   Args:
@@ -81,7 +81,7 @@ def _windows(tokens: TextTokens, capacity: int) -> list[windows.Window]:
 
 
 def _pieces(words: np.ndarray, capacity: int) -> list[int]:
-  """Returns the tokens of each word; longer words than a row are split."""
+  """Returns the number of tokens of each word, split if above capacity."""
   changes = np.flatnonzero(np.diff(words)) + 1
   sizes = np.diff(np.concatenate([[0], changes, [len(words)]]))
   return [
@@ -109,8 +109,9 @@ def _row(
 def bucket_lengths(length: int) -> tuple[int, ...]:
   """Returns the lengths that rows are padded to.
 
-  They grow by an eighth to a quarter: 8, 16, 24, ... 64, 80, 96, 112, 128, 160,
-  ... up to length. Each is compiled when a batch first has it.
+  Above 64, each is an eighth to a quarter longer than the one before: 8, 16,
+  24, ... 64, 80, 96, 112, 128, 160, ... up to length. Each is compiled when a
+  batch first has it.
   """
   powers = range(length.bit_length())
   steps = {step << k for step in (8, 10, 12, 14) for k in powers}
@@ -120,11 +121,11 @@ def bucket_lengths(length: int) -> tuple[int, ...]:
 def plan_batches(
   lengths: Sequence[int], buckets: Sequence[int], *, batch_tokens: int
 ) -> Iterator[tuple[np.ndarray, int]]:
-  """Yields (rows [B], -1 = filler; L) of each batch.
+  """Yields (row indices [B], where -1 is a filler, and L) for each batch.
 
   The longest rows come first. A batch is padded to the bucket of its longest
-  row and has about batch_tokens positions; the last batch has fewer rows, a
-  power of 2.
+  row and has about batch_tokens positions; the last batch may have fewer rows,
+  a power of 2.
   """
   lengths = np.asarray(lengths)
   order = np.argsort(-lengths, kind="stable")

@@ -1,6 +1,6 @@
 """Measures how similar vectors are, and how much a few dimensions contribute.
 
-All functions use numpy and accept vectors of any encoder, layer and unit.
+All functions are numpy and accept vectors of any encoder, layer and unit.
 """
 
 import numpy as np
@@ -21,9 +21,9 @@ def cosine(x: np.ndarray, y: np.ndarray) -> np.ndarray:
 def contributions(x: np.ndarray) -> np.ndarray:
   """Returns each dimension's contribution [D] to the mean cosine of x [n, D].
 
-  That is the mean over all pairs u, v of different rows of u_i v_i / (|u| |v|)
+  It is the mean of u_i v_i / (|u| |v|) over all pairs u, v of different rows
   (Timkey & van Schijndel 2021, section 3, who estimate it from sampled pairs).
-  All pairs cost only n steps, because the sum of u_i v_i over pairs is half of
+  All pairs together cost only O(n), as the sum of u_i v_i over pairs is half of
   (sum of u_i)^2 - sum of u_i^2. n > 1.
   """
   u = unit_length(x)
@@ -32,7 +32,7 @@ def contributions(x: np.ndarray) -> np.ndarray:
 
 
 def anisotropy(x: np.ndarray) -> float:
-  """Returns the expected cosine of two of the vectors x [n, D], n > 1.
+  """Returns the mean cosine of two different vectors of x [n, D], n > 1.
 
   It is 0 for uniformly distributed directions and 1 for a single one
   (Ethayarajh 2019, https://arxiv.org/abs/1909.00512, section 3.4).

@@ -2,8 +2,8 @@
 
 Contextual vectors all point in similar directions because a few dimensions are
 large everywhere. Standardising is the remedy of Timkey & van Schijndel (EMNLP
-2021, https://aclanthology.org/2021.emnlp-main.372); Jurafsky & Martin,
-equations 11.10 to 11.12.
+2021, https://aclanthology.org/2021.emnlp-main.372; Jurafsky & Martin, equations
+11.10 to 11.12).
 """
 
 import json
@@ -16,7 +16,7 @@ import numpy as np
 from maskedlm.core.errors import ConfigError
 from maskedlm.runtime import output_files
 
-# Options that must be equal when fitting and applying.
+# Options of the vectors that must be the same for fitting and applying.
 MUST_AGREE = ("layers", "combine", "normalize")
 
 
@@ -32,14 +32,14 @@ class Standardiser(NamedTuple):
   """Mean and standard deviation, and which vectors they were fitted to."""
 
   mean: np.ndarray  # [C] float32.
-  stddev: np.ndarray  # [C] float32: divided by n, not by n - 1.
-  about: Mapping[str, Any]  # Of the vectors: layers, combine, ..., count.
+  stddev: np.ndarray  # [C] float32, with divisor n, not n - 1.
+  about: Mapping[str, Any]  # What the vectors are: layers, combine, ..., count.
 
 
 def update_moments(moments: Moments | None, x: np.ndarray) -> Moments:
   """Returns the moments with the vectors x [n, C], n > 0, added.
 
-  Chan, Golub & LeVeque 1983.
+  The algorithm is that of Chan, Golub & LeVeque (1983).
   """
   x = np.float64(x)
   mean = x.mean(axis=0)
@@ -75,14 +75,21 @@ def fit_standardiser(x: np.ndarray) -> Standardiser:
 
 
 def apply_standardiser(fitted: Standardiser, x: np.ndarray) -> np.ndarray:
-  """Standardises x [n, C] (equation 11.12); a constant dimension becomes 0."""
+  """Returns x [n, C] standardised (equation 11.12), float32 [n, C].
+
+  Dimensions that were constant in fitting become 0.
+  """
   constant = fitted.stddev == 0
   scaled = (x - fitted.mean) / np.where(constant, 1, fitted.stddev)
   return np.where(constant, 0, scaled).astype(np.float32)
 
 
 def save_standardiser(path: str | pathlib.Path, fitted: Standardiser) -> None:
-  """Writes an .npz atomically."""
+  """Writes an .npz atomically.
+
+  Raises:
+    ConfigError, StorageError: the file can't be written.
+  """
   about = np.array(json.dumps(fitted.about))
   output_files.save_npz(
     path, mean=fitted.mean, stddev=fitted.stddev, about=about
@@ -106,8 +113,9 @@ def check_standardiser(
   """Checks that vectors described by `about` fit the standardiser.
 
   Args:
-    fitted: of `embed --fit`.
-    about: unit, pool, layers, combine, and encoder: vectors.fingerprint.
+    fitted: from `embed --fit`.
+    about: unit, pool, layers, combine, normalize and encoder, which is
+      vectors.fingerprint.
     width: C, the length of a vector.
 
   Raises:
@@ -127,8 +135,8 @@ def check_standardiser(
       f"of {fitted.about.get('checkpoint', 'unknown')}; this is {own[:12]}): "
       "fit it on this checkpoint (--fit)."
     )
-  # A token is the same however it is pooled; means and maxima of standardised
-  # tokens are the standardised means and maxima; but [CLS] differs from both.
+  # The pool doesn't matter to single tokens. Means and maxima of standardised
+  # tokens are the standardised means and maxima, but [CLS] differs from both.
   units, pools = (
     (fitted.about.get(name), about[name]) for name in ("unit", "pool")
   )

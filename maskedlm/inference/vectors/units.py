@@ -36,8 +36,8 @@ class TextUnits(NamedTuple):
 def make_tokeniser(tokenizer: Tokenizer) -> Callable[[Text], TextTokens]:
   """Returns a function from a text to its tokens.
 
-  Given words are tokenised one by one (data/labelled/words.py): all tokens of a
-  word have the word's characters.
+  Given words are tokenised one by one (data/labelled/words.py), and all tokens
+  of a word have the offsets of the word.
   """
   find_tokens = word_encoder(tokenizer)
 
@@ -78,14 +78,14 @@ def find_words(
   characters) are dropped.
 
   Args:
-    spans: [w] (begin, end) of the words, in order.
+    spans: [w], (begin, end) of the words, in order.
     offsets: [n, 2], the characters of the tokens.
 
   Returns:
     ([n], the word of each token or NO_UNIT; [v, 2], the words' characters).
   """
   begins, ends = np.array(spans, np.int64).reshape(-1, 2).T
-  # The first and the last word that shares a character with the token.
+  # The first and the last word that share a character with each token.
   first = np.searchsorted(ends, offsets[:, 0], "right")
   last = np.searchsorted(begins, offsets[:, 1], "left") - 1
   real = first <= last

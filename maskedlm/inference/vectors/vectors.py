@@ -1,8 +1,8 @@
 """Computes vectors of tokens, words or texts.
 
 Layers are selected and combined on the device; units are pooled on the host
-(pooling.py). Everything is streamed: only some rows are in memory, however
-long the input, or one of its texts, is.
+(pooling.py). Everything is streamed, so memory doesn't grow with the length of
+the input or of one of its texts.
 """
 
 import functools
@@ -36,26 +36,26 @@ from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints import load
 
 BATCH_TOKENS = 4096  # Positions of a batch, padding included.
-# Rows are sorted by length within this many batches, or within fewer if the
-# vectors yielded at once would have more than MAX_NUMBERS numbers.
+# Rows are sorted by length within this many batches, or fewer if the vectors
+# yielded at a time would have more than MAX_NUMBERS numbers.
 BATCHES_AT_ONCE = 16
 MAX_NUMBERS = 1 << 24
 
 
 class SentencePooling(NamedTuple):
-  """How a model makes sentence vectors: meta["task"]["sentences"]."""
+  """A model's way of making sentence vectors: meta["task"]["sentences"]."""
 
   pool: str = "mean"  # See VectorOptions.
   normalize: bool = False
-  length: int = 0  # Most positions of a row; 0 = all that the encoder has.
-  # Text that users put before a query, a passage, ...
+  length: int = 0  # The most positions in a row; 0 = the encoder's.
+  # Name, such as "query" -> text that users put before such texts.
   prompts: Mapping[str, str] = {}
 
 
 class TextEncoder(NamedTuple):
   """An encoder that is ready to compute vectors."""
 
-  params: Params  # "encoder"; on the device.
+  params: Params  # {"encoder": ...}, on the device.
   cfg: EncoderConfig
   tokenizer: Tokenizer
   sentences: SentencePooling
@@ -64,13 +64,13 @@ class TextEncoder(NamedTuple):
 class VectorOptions(NamedTuple):
   """Which vectors to compute."""
 
-  unit: str = "token"  # token | word | sentence
-  # Of a unit's tokens: mean | max | cls ([CLS]; sentences only).
+  unit: str = "token"  # token | word | sentence.
+  # How a unit's tokens are pooled: mean | max | cls ([CLS]; sentences only).
   pool: str = "mean"
-  # Of N + 1: 0 is the embeddings, N or -1 the last layer.
+  # 0 is the embeddings, N or -1 the last layer.
   layers: tuple[int, ...] = (-1,)
-  combine: str = "mean"  # Of the layers: mean | sum | concat | stack.
-  normalize: bool = False  # Each vector to length 1.
+  combine: str = "mean"  # How layers are combined: mean | sum | concat | stack.
+  normalize: bool = False  # Whether to scale each vector to length 1.
 
 
 class Vectors(NamedTuple):
@@ -81,10 +81,10 @@ class Vectors(NamedTuple):
   """
 
   values: np.ndarray  # [n, C] float32.
-  texts: np.ndarray  # [n] int64: 0, 1, ... over texts that have vectors.
+  texts: np.ndarray  # [n] int64: the text's index among those with vectors.
   offsets: np.ndarray  # [n, 2] int64: the unit's characters in its text.
   ids: np.ndarray  # [n] int32: the id if units are tokens, else -1.
-  sources: tuple[Text, ...]  # [n]: the text of each unit.
+  sources: tuple[Text, ...]  # [n]: the Text of each unit.
 
 
 COMBINE = {  # [k, B, L, D] -> [B, L, C]
@@ -124,10 +124,10 @@ def sentence_pooling(
 def resolve_options(
   options: VectorOptions, model: TextEncoder
 ) -> VectorOptions:
-  """Returns the options with "" in `pool` replaced by the model's own pooling.
+  """Returns the options with an empty `pool` replaced by the model's own.
 
-  The model's own pooling of sentences also normalizes, if the model does. Other
-  units are pooled by the mean.
+  The model's own pooling of sentences includes its normalization. Other units
+  are pooled by the mean.
   """
   if options.pool:
     return options
@@ -183,15 +183,15 @@ def embed(
   *,
   batch_tokens: int = BATCH_TOKENS,
 ) -> Iterator[Vectors]:
-  """Yields the vectors of texts, several texts at a time.
+  """Yields the Vectors of texts, several units at a time.
 
   A text without a unit (for example without a word) has no vector. A vector
   doesn't depend on the other texts, except for rounding.
 
   Args:
     model: the encoder.
-    texts: read as needed.
-    options: which vectors.
+    texts: consumed as needed.
+    options: which vectors to compute; `pool` may not be "".
     batch_tokens: about how many positions a batch has.
 
   Raises:
@@ -222,16 +222,16 @@ def embed(
 
 
 def _normalized(vectors: Vectors) -> Vectors:
-  """Scales vectors to length 1; divides by at least 1e-12, as PyTorch does."""
+  """Returns vectors of length 1; divides by at least 1e-12, as PyTorch does."""
   norms = np.linalg.norm(vectors.values, axis=-1, keepdims=True)
   return vectors._replace(values=vectors.values / np.maximum(norms, 1e-12))
 
 
 def collect(vectors: Iterable[Vectors]) -> Vectors:
-  """Concatenates the Vectors that `embed` yields.
+  """Returns all Vectors that `embed` yields, concatenated.
 
   Raises:
-    ConfigError: there is none.
+    ConfigError: there is no vector.
   """
   made = list(vectors)
   if not made:
@@ -241,7 +241,7 @@ def collect(vectors: Iterable[Vectors]) -> Vectors:
 
 
 def empty_vectors(options: VectorOptions, cfg: EncoderConfig) -> Vectors:
-  """Returns Vectors of no unit, in the shape that `embed` yields.
+  """Returns Vectors of no units, with the shapes that `embed` yields.
 
   Raises:
     ConfigError: see resolve_layers.
@@ -256,11 +256,11 @@ def empty_vectors(options: VectorOptions, cfg: EncoderConfig) -> Vectors:
   )
 
 
-@functools.lru_cache(maxsize=8)  # A second call compiles nothing.
+@functools.lru_cache(maxsize=8)  # So that a second call compiles nothing.
 def make_layer_encoder(
   cfg: EncoderConfig, layers: tuple[int, ...], combine: str
 ) -> Callable:
-  """Returns a function (params, batch) -> combined layers [B, L, C] float32."""
+  """Returns a jitted (params, batch) -> combined layers, float32 [B, L, C]."""
 
   @jax.jit
   def encode(params, batch):
@@ -355,7 +355,7 @@ def _stream(
 ) -> Iterator[Vectors]:
   """Yields the vectors of the units that are complete after each chunk."""
   waiting: list[_Waiting] = []
-  last: list[pooling.PartialSums] = []  # The last unit, which may continue.
+  last: list[pooling.PartialSums] = []  # The last unit, perhaps incomplete.
   for chunk in chunks:
     rows = [row for row, _ in chunk]
     waiting += [new for _, new in chunk if new is not None]
@@ -376,7 +376,7 @@ def _stream(
 
 
 def _split(waiting: list[_Waiting], count: int) -> tuple[_Waiting, _Waiting]:
-  """Returns the first `count` units and the others."""
+  """Returns (the first `count` units, the others)."""
   *arrays, sources = zip(*waiting, strict=True)
   fields = [*map(np.concatenate, arrays), tuple(itertools.chain(*sources))]
   return (

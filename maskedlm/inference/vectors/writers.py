@@ -1,6 +1,6 @@
 """Writes vectors to a .npz or .jsonl file in bounded memory.
 
-The file appears under its name when it is complete; until then, a file of that
+The file gets its name when it is complete; until then, an existing file of that
 name is untouched. docs/guides/use/embeddings.md describes the contents.
 """
 
@@ -24,11 +24,11 @@ class Column(NamedTuple):
   """An array that grows along its first axis."""
 
   file: BinaryIO
-  dtype: np.dtype  # With the shape of one element.
+  dtype: np.dtype  # Includes the shape of one element.
 
 
 def check_vector_file(path: str | pathlib.Path) -> None:
-  """Checks the file's suffix and that it can be written.
+  """Checks a file's suffix and that the file can be written.
 
   Raises:
     ConfigError: see output_options.check_file.
@@ -40,9 +40,9 @@ def check_vector_file(path: str | pathlib.Path) -> None:
 def open_writer(
   path: str | pathlib.Path, about: Mapping[str, Any]
 ) -> Iterator[Write]:
-  """Yields a function that appends Vectors; the file exists after the block.
+  """Yields a function that appends Vectors; the block's end completes the file.
 
-  Nothing is written if the block raises.
+  There is no file if the block raises.
 
   Args:
     path: ends in a key of WRITERS.
@@ -113,7 +113,7 @@ def _npz(path: pathlib.Path, about: Mapping[str, Any]) -> Iterator[Write]:
       append("texts", vectors.texts, "<i8")
       append("offsets", vectors.offsets, "<i8")
       append("ids", vectors.ids, "<i4")
-      # Texts are numbered in the order they come: these begin here.
+      # Texts are numbered in order; these appear for the first time.
       _, first = np.unique(vectors.texts, return_index=True)
       for i in first[vectors.texts[first] >= count]:
         source = vectors.sources[i]
@@ -130,7 +130,7 @@ def _npz(path: pathlib.Path, about: Mapping[str, Any]) -> Iterator[Write]:
         append("text_files", np.array([place]), "<i4")
 
     yield write
-    # numpy writes memory-mapped arrays without reading them whole.
+    # numpy writes memory-mapped arrays without loading them whole.
     arrays = {name: _map(column) for name, column in columns.items()}
     stored = np.array(json.dumps({**about, "files": source_files}))
     with path.open("wb") as file:
@@ -138,7 +138,7 @@ def _npz(path: pathlib.Path, about: Mapping[str, Any]) -> Iterator[Write]:
 
 
 def _map(column: Column) -> np.ndarray:
-  """Returns a memory map of the array; mmap refuses empty files."""
+  """Returns a memory map, or an empty array, as mmap refuses empty files."""
   column.file.flush()
   if not column.file.tell():
     return np.empty(0, column.dtype)

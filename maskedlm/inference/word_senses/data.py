@@ -2,8 +2,8 @@
 
 Two formats, distinguished by how a file begins, are read as a stream:
 
-- a word a line: token, lemma, part of speech, sense, separated by tabs, with _
-  for none; `# doc NAME` begins a document, a blank line ends a sentence;
+- a word per line: token, lemma, part of speech and sense, separated by tabs,
+  with _ for none; `# doc NAME` begins a document, a blank line ends a sentence;
 - the XML of the evaluation framework of Raganato, Camacho-Collados & Navigli
   (EACL 2017, https://aclanthology.org/E17-1010): NAME.data.xml, with the
   senses in NAME.gold.key.txt beside it.
@@ -19,7 +19,7 @@ from maskedlm.core.errors import DataError
 from maskedlm.data import hashing
 from maskedlm.data.labelled import text_lines
 
-NO_VALUE = "_"  # In a column: none.
+NO_VALUE = "_"  # Marks an empty column.
 DATA_XML, GOLD_KEYS = ".data.xml", ".gold.key.txt"
 _CHUNK = 1 << 16  # Bytes of XML parsed at a time.
 
@@ -35,13 +35,13 @@ class TargetWord(NamedTuple):
 
 
 class Sentence(NamedTuple):
-  """Words, and the targets among them in order."""
+  """Words and, in order, the targets among them."""
 
   words: tuple[str, ...]
   targets: tuple[TargetWord, ...]
   document: str
   file: str
-  line: int  # The first.
+  line: int  # The number of its first line.
 
 
 def read_sentences(
@@ -49,16 +49,16 @@ def read_sentences(
 ) -> Iterator[Sentence]:
   """Yields the sentences of a file in either format, in bounded memory.
 
-  The keys of XML are in memory. A word without characters is skipped unless it
-  is a target.
+  Only the keys of XML are read at once. A word without characters is skipped
+  unless it is a target.
 
   Args:
     path: the file; XML ends in .data.xml.
-    seen: counts "bytes" and "texts", the bytes and sentences read so far.
+    seen: is updated with "bytes" and "texts", the bytes and sentences read.
 
   Raises:
-    DataError: the file doesn't exist or has no target; with file and line, for
-      a malformed line or element or a target without a key.
+    DataError: the file doesn't exist or has no target; a line or an element is
+      malformed, or a target has no key.
   """
   seen = Counter() if seen is None else seen
   found = 0
@@ -76,7 +76,7 @@ def read_sentences(
 def is_held_out(document: str, share: float) -> bool:
   """Returns whether a document is in the held-out share, by a hash of its name.
 
-  A document stays on its side whatever other documents there are.
+  The result doesn't depend on other documents.
   """
   return float(hashing.uniform(0, "document of senses", document)) < share
 
@@ -102,11 +102,12 @@ def read_first_senses(path: str) -> dict[tuple[str, str], str]:
   """Reads the first, most frequent, sense of each (lemma, part of speech).
 
   Args:
-    path: lemma, part of speech, sense separated by tabs, of which the first
-      line of each lemma and part of speech is used; or WordNet's index.sense.
+    path: WordNet's index.sense, or lines of lemma, part of speech and sense
+      separated by tabs, of which the first for a lemma and part of speech is
+      used.
 
   Raises:
-    DataError: the file doesn't exist; a line, with its number, is malformed.
+    DataError: the file doesn't exist or has no sense; a line is malformed.
   """
   first: dict[tuple[str, str], str] = {}
   for number, line in text_lines.read_lines(path):
@@ -136,7 +137,7 @@ _WORDNET_POS = {"1": "NOUN", "2": "VERB", "3": "ADJ", "4": "ADV", "5": "ADJ"}
 
 
 def _wordnet(line: str, where: str) -> tuple[str, str, str, int]:
-  """Parses "bank%1:14:00:: 08420278 1 25" into lemma, POS, key and rank."""
+  """Returns (lemma, POS, key, rank) from "bank%1:14:00:: 08420278 1 25"."""
   fields = line.split(" ")
   lemma, percent, rest = fields[0].rpartition("%")
   if (
@@ -161,7 +162,7 @@ def _is_xml(path: str) -> bool:
 
 
 def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
-  """Yields the sentences of a file with a word a line."""
+  """Yields the sentences of a file with a word per line."""
   document, number_of_sentence, block = "d000", 0, []
   for number, line in text_lines.read_lines(path, seen):
     is_document = line.startswith("# doc ") and "\t" not in line
@@ -184,7 +185,7 @@ def _columns(path: str, seen: Counter) -> Iterator[Sentence]:
 
 
 def _of_block(path, block, document: str, number_of_sentence: int) -> Sentence:
-  """Returns the sentence of consecutive lines."""
+  """Returns the sentence in a block of (line number, columns)."""
   words, targets = [], []
   for number, (word, lemma, pos, sense) in block:
     senses = () if sense.strip() == NO_VALUE else tuple(sense.split())

@@ -1,8 +1,8 @@
 """Parses words in context to disambiguate: marked text or JSON, one per line.
 
-Asterisks mark the words of a text, with lemma and part of speech if known:
-`The *banks|bank|NOUN* of the river.` JSON has the words of a sentence and the
-index of one, or a marked text.
+Asterisks mark words in a text, with lemma and part of speech if known: `The
+*banks|bank|NOUN* of the river.` A JSON object has the words of a sentence and
+the index of one, or a marked text.
 """
 
 import re
@@ -25,11 +25,11 @@ def read_marked_words(
 
   Args:
     paths: UTF-8 files; "-" is stdin. Blank lines are skipped.
-    form: text or jsonl; "" = jsonl for files named so, else text.
-    field: of a JSON object, the field with the marked text.
+    form: text or jsonl; "" = jsonl for files with this ending, else text.
+    field: the field of a JSON object that has the marked text.
 
   Raises:
-    DataError: there is no line; with file and line, a malformed one.
+    DataError: there is no line, or a line is malformed.
   """
   for file, line, entry in text_lines.read_entries(paths, form):
     if isinstance(entry, str):
@@ -42,7 +42,7 @@ def parse_marked_text(text: str, *, file: str = "", line: int = 0) -> Sentence:
   """Parses a marked text; everything between two marks is one word.
 
   Raises:
-    DataError: no mark, an unclosed mark, an empty word.
+    DataError: a mark is missing or unclosed, or a marked word is empty.
   """
   where = f"{file}:{line}: " if file else ""
   parts = _MARK.split(text)
@@ -72,12 +72,13 @@ def parse_marked_text(text: str, *, file: str = "", line: int = 0) -> Sentence:
 def parse_json(
   value: dict[str, Any], *, field: str, file: str, line: int
 ) -> Sentence:
-  """Parses an object with "tokens" and "target", the index of one from 0.
+  """Parses an object with "tokens" and "target", the index of a token from 0.
 
-  "lemma" and "pos" are optional. Instead, `field` may contain a marked text.
+  "lemma" and "pos" are optional. The object may instead have a marked text in
+  `field`.
 
   Raises:
-    DataError: another object.
+    DataError: the object has neither form.
   """
   where = f"{file}:{line}"
   text = text_lines.text_of_object(value, field, file=file, line=line)

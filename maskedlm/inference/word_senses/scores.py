@@ -15,7 +15,7 @@ from maskedlm.runtime import console
 POS = ("NOUN", "VERB", "ADJ", "ADV")
 # Rows over several parts of speech.
 OTHER, ALL = "other", "ALL"
-# Instances whose entry has several senses in training: for others, both systems
+# The row of instances with several candidate senses. For others, both systems
 # give the same answer.
 AMBIGUOUS = "ambiguous"
 NEAREST, FREQUENT = "nearest", "most_frequent"
@@ -30,7 +30,7 @@ class Score(NamedTuple):
 
 
 class ScoreRow(NamedTuple):
-  """A row of the table."""
+  """A row of the table: a group of instances and both systems' scores."""
 
   name: str
   instances: int
@@ -50,10 +50,11 @@ def make_score(right: int, answered: int, instances: int) -> Score:
 def count_answers(
   senses: Senses, answered: Iterable[tuple[TargetWord, Answer]]
 ) -> Counter[tuple[str, str]]:
-  """Counts answers by (row, count); Counters of several calls can be added.
+  """Returns counts by (row, name); Counters of several calls can be added.
 
-  The counts are instances, answered, NEAREST and FREQUENT (correct ones); the
-  row ALL also has "fallback", answers with a first sense without a vector.
+  The names are "instances", "answered", and NEAREST and FREQUENT for correct
+  answers. The row ALL also has "fallback": answers by a first sense that has no
+  vector.
   """
   counts: Counter[tuple[str, str]] = Counter()
   for target, answer in answered:

@@ -22,41 +22,38 @@ from maskedlm.inference.word_senses.data import Sentence, TargetWord
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.runtime import output_files
 
-NUM_LAST_LAYERS = 4  # Summed by default, if the encoder has as many.
-_AROUND = 6  # Words on either side of an example.
+NUM_LAST_LAYERS = 4  # Summed by default, if the encoder has that many.
+_AROUND = 6  # Words of context on either side in an example.
 
 Entry = tuple[str, str]  # (lemma, part of speech).
 
 
 class Senses(NamedTuple):
-  """Sense embeddings: the result of `train_senses`.
-
-  Of s senses, v have a vector.
-  """
+  """Sense embeddings from `train_senses`: s senses, v of them with a vector."""
 
   names: tuple[str, ...]  # [s]; senses with a vector come first.
   vectors: np.ndarray  # [v, C] float32: equation 11.8.
   examples: tuple[str, ...]  # [v]: the first occurrence of each.
-  # The senses of each entry, as indices of names, with their counts; the most
-  # frequent first, then by first occurrence. A sense with count 0 is the first
-  # sense of an entry that was never seen.
+  # Entry -> {index in names: count}, the most frequent first, ties by first
+  # occurrence. A count of 0 means the first sense of an entry that never
+  # occurred.
   candidates: Mapping[Entry, Mapping[int, int]]
   forms: Mapping[str, tuple[Entry, ...]]  # Lower-case words -> their entries.
-  about: Mapping[str, Any]  # layers, combine, encoder; callers add more.
+  about: Mapping[str, Any]  # layers, combine, encoder, ...; callers add more.
 
 
 class Answer(NamedTuple):
-  """The candidate senses of a target, best first."""
+  """The candidate senses of a target, ranked."""
 
-  senses: tuple[int, ...]  # Indices of Senses.names; () = unknown.
-  scores: tuple[float, ...]  # Cosines; () if the first sense has no vector.
+  senses: tuple[int, ...]  # Indices in Senses.names, best first; () = unknown.
+  scores: tuple[float, ...]  # Cosines; () if no candidate has a vector.
   most_frequent: int  # The most frequent sense in training, or -1.
 
 
 def word_vector_options(
   cfg: EncoderConfig, layers: tuple[int, ...] = (), combine: str = "sum"
 ) -> vectors.VectorOptions:
-  """Returns options for word vectors; the default sums the last four layers."""
+  """Returns options for word vectors; by default sums the last four layers."""
   last = tuple(range(-1, -1 - min(NUM_LAST_LAYERS, cfg.num_layers), -1))
   return vectors.VectorOptions("word", "mean", layers or last, combine)
 
@@ -68,8 +65,8 @@ def embed_targets(
   *,
   batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> Iterator[tuple[list[tuple[Sentence, TargetWord]], np.ndarray]]:
-  """Yields n targets at a time, in order, with their vectors [n, C]."""
-  # The sentence and target of each word without a vector so far, or None.
+  """Yields n targets at a time, in order, with their vectors [n, C] float32."""
+  # For each word without a vector so far, its (sentence, target) or None.
   waiting: deque[tuple[Sentence, TargetWord] | None] = deque()
 
   def texts() -> Iterator[Text]:
@@ -98,14 +95,14 @@ def train_senses(
 ) -> Senses:
   """Returns sense embeddings (equation 11.8).
 
-  A target with several senses counts for each of them. Memory grows with the
-  senses only.
+  A target with several senses counts for each of them. Memory grows only with
+  the number of senses.
 
   Args:
     model: the encoder.
-    sentences: with the senses of their targets.
+    sentences: their targets must have senses.
     options: from `word_vector_options`.
-    first_senses: the answers for entries that were never seen.
+    first_senses: the answers for entries that never occur.
     batch_tokens: see vectors.embed.
     progress: called with the number of targets so far.
 
@@ -160,7 +157,7 @@ def train_senses(
 
 
 def format_context(sentence: Sentence, target: TargetWord) -> str:
-  """Returns the words around a target, which is between asterisks."""
+  """Returns a target, between asterisks, with the words around it."""
   words, i = sentence.words, target.word
   begin, end = max(i - _AROUND, 0), i + _AROUND + 1
   before = ["..."] * (begin > 0) + list(words[begin:i])
@@ -173,8 +170,8 @@ def make_ranker(
 ) -> Callable[[Sentence, TargetWord, np.ndarray], Answer]:
   """Returns a function from a target and its vector [C] to the Answer.
 
-  Equation 11.9. Ties go to the more frequent sense. If no candidate has a
-  vector, the answer is the first sense, if known.
+  It ranks by cosine (equation 11.9); ties go to the more frequent sense. If no
+  candidate has a vector, the answer is the first sense, if known.
   """
   directions = similarity.unit_length(senses.vectors)
 
@@ -197,8 +194,8 @@ def make_ranker(
 def find_candidates(senses: Senses, target: TargetWord, form: str) -> list[int]:
   """Returns the candidates of a target, most frequent first; [] if unknown.
 
-  They are the senses of its lemma and part of speech; of its lemma if the part
-  of speech is unknown; or of the word's form in training if both are.
+  They are the senses of its lemma and part of speech; of its lemma, if only the
+  part of speech is unknown; or of its form in training, if the lemma is.
   """
   table = senses.candidates
   if target.lemma and target.pos:
@@ -234,7 +231,11 @@ def check_encoder(
 
 
 def save_senses(path: str | pathlib.Path, senses: Senses) -> None:
-  """Writes an .npz atomically: `vectors`, and everything else as JSON."""
+  """Writes an .npz atomically: `vectors`, and everything else as JSON.
+
+  Raises:
+    ConfigError, StorageError: the file can't be written.
+  """
   about = {
     "names": senses.names,
     "examples": senses.examples,

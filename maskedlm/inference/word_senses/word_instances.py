@@ -1,7 +1,7 @@
 """Finds the instances of a word in texts and computes their vectors.
 
 An instance is a run of characters: a whole-word occurrence or, in data with
-senses, an occurrence that has one. Its vector is the mean of its tokens'.
+senses, an occurrence with a sense. Its vector is the mean of its tokens'.
 """
 
 import heapq
@@ -29,7 +29,7 @@ class Instance(NamedTuple):
   """An occurrence of a word in a text."""
 
   text: Text
-  begin: int  # text.text[begin:end].
+  begin: int  # It is text.text[begin:end].
   end: int
   word: str  # As given by the user.
   label: str = ""  # Its sense, or whatever the caller sets.
@@ -39,7 +39,7 @@ def distinct_words(words: Sequence[str]) -> list[str]:
   """Returns the stripped words, each once, ignoring case.
 
   Raises:
-    ConfigError: a word without a letter or digit.
+    ConfigError: a word has no letter or digit.
   """
   made: dict[str, str] = {}
   for word in map(str.strip, words):
@@ -62,7 +62,7 @@ def find_instances(
   Raises:
     ConfigError: see `distinct_words`.
   """
-  # If several words match at a position, the longest whole one counts.
+  # If several words match at a position, the longest whole word is used.
   ordered = sorted(distinct_words(words), key=len, reverse=True)
   patterns = [re.compile(re.escape(w), re.IGNORECASE) for w in ordered]
   any_of = re.compile("|".join(p.pattern for p in patterns), re.IGNORECASE)
@@ -82,7 +82,7 @@ def find_instances(
 def find_labelled_instances(
   sentences: Iterable[Sentence], words: Sequence[str]
 ) -> Iterator[Instance]:
-  """Yields occurrences of the words that have a sense, with the sense as label.
+  """Yields occurrences of the words that have a sense, which becomes the label.
 
   `words` are compared with the lemma and the form in the text, ignoring case.
 
@@ -109,7 +109,7 @@ def find_labelled_instances(
 def sample_instances(
   found: Iterable[Instance], limit: int, *, seed: int = 0
 ) -> tuple[list[Instance], Counter]:
-  """Returns `limit` random instances, in order, and the count of each word."""
+  """Returns up to `limit` random instances, in order, and counts by word."""
   counts: Counter = Counter()
 
   def keyed():
@@ -129,12 +129,12 @@ def embed_instances(
   *,
   batch_tokens: int = vectors.BATCH_TOKENS,
 ) -> tuple[list[Instance], np.ndarray]:
-  """Returns the instances with a token (nearly always all) and vectors [n, C].
+  """Returns the n instances that have a token, with vectors float32 [n, C].
 
   Args:
     model: the encoder.
-    found: instances; those in the same text share a Text object.
-    options: layers and combine; other options are ignored.
+    found: instances; those in the same text must share a Text object.
+    options: layers and combine; `unit` and `pool` are ignored.
     batch_tokens: see vectors.embed.
   """
   texts = {id(instance.text): instance.text for instance in found}

@@ -28,7 +28,7 @@ def load_config(folder: pathlib.Path) -> dict[str, Any]:
 
   Raises:
     InteropError: there is no directory or no such file, it is not JSON, or the
-      directory belongs to an adapter.
+      directory has a PEFT adapter.
     ConfigError: the directory is a remote address.
   """
   buckets.folder(folder)
@@ -56,10 +56,10 @@ def load_config(folder: pathlib.Path) -> dict[str, Any]:
 
 
 def architecture_of(config: Mapping[str, Any], where) -> Architecture:
-  """Returns the Architecture of a config.json.
+  """Returns the Architecture of a config.json; errors name `where`.
 
   Raises:
-    InteropError: maskedlm doesn't have it.
+    InteropError: the model_type is not supported.
   """
   name = config.get("model_type")
   if name not in ARCHITECTURES:
@@ -77,7 +77,7 @@ def parse_encoder_config(
   """Returns the EncoderConfig of a config.json.
 
   Raises:
-    InteropError: fields are missing or not supported; lists all of them.
+    InteropError: fields are missing or not supported; the message lists all.
   """
   name = architecture.model_type
   values = {**FIXED[name], "dtype": "float32", "remat": "none"}
@@ -133,7 +133,11 @@ def class_ending(config: Mapping[str, Any], architecture: Architecture) -> str:
 
 
 def _pooler(config, architecture: Architecture, where) -> str:
-  """Returns the class's pooler, or the one that it would be fine-tuned with."""
+  """Returns the pooler of the class, or of the one for sequence classification.
+
+  Raises:
+    InteropError: the class has an unsupported pooler.
+  """
   ending = class_ending(config, architecture)
   if (architecture.model_type, ending) != ("electra", "ForMultipleChoice"):
     return architecture.poolers["ForSequenceClassification"]
@@ -151,7 +155,7 @@ def _pooler(config, architecture: Architecture, where) -> str:
 
 
 def pad_id(config: Mapping[str, Any]) -> int:
-  """Returns the id of <pad>, which RoBERTa counts positions from."""
+  """Returns the id of <pad>, after which RoBERTa's positions begin."""
   pad = config.get("pad_token_id")
   return 1 if pad is None else pad
 
@@ -162,7 +166,7 @@ def format_config(
   """Returns the fields of config.json for the encoder and its special tokens.
 
   Args:
-    cfg: an encoder without `unsupported_options`.
+    cfg: an encoder for which `unsupported_options` returns [].
     architecture: the architecture to write.
     special: the tokenizer's Special.
   """
@@ -179,7 +183,7 @@ def format_config(
   config[activation] = next(
     theirs for theirs, ours in ACTIVATIONS.items() if ours == cfg.activation
   )
-  if "type_vocab_size" in config:  # transformers needs a row, which is 0.
+  if "type_vocab_size" in config:  # transformers needs a row (exporter.py).
     config["type_vocab_size"] = max(cfg.type_vocab_size, 1)
   if name == "electra":
     config["embedding_size"] = cfg.embedding_size
@@ -234,8 +238,8 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
   else:
     window = (
       values["local_window"] // 2 * 2
-    )  # transformers rounds its half down.
-    if window < 2:  # 0 means all tokens here, and one in transformers.
+    )  # transformers rounds half of it down.
+    if window < 2:  # 0 means all tokens here, but one token in transformers.
       problems.append(
         f"local_attention={values['local_window']}, expected 2 or more"
       )
@@ -264,7 +268,7 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
         f"rope_type={rope['rope_type']!r}, 'default' is supported"
       )
     theta = rope.get("rope_theta", config.get(old, default))
-    # In old files, null means the global layers' value.
+    # In old files, null means the value of the global layers.
     thetas[kind] = float(thetas["full_attention"] if theta is None else theta)
   if config.get("classifier_activation", "gelu") != config.get(
     "hidden_activation", "gelu"

@@ -1,7 +1,7 @@
 """Exports a checkpoint as a Hugging Face directory: `maskedlm export --to hf`.
 
-Read top-down: the part to export -> architecture and class -> tensors,
-config.json, tokenizer, model card, and the files of sentence-transformers.
+The steps are: the part to export -> architecture and class -> tensors,
+config.json, tokenizer, the files of sentence-transformers, and model card.
 """
 
 import pathlib
@@ -43,9 +43,9 @@ def export_huggingface(
   Args:
     path: a workdir or a checkpoint.
     out: receives config.json, model.safetensors, tokenizer.json, README.md, ...
-    part: see export_source.py.
+    part: see export_source.open_export_source.
     architecture: a key of ARCHITECTURES; "" = the one that fits.
-    log: called with a line for everything that is left out.
+    log: called with a line for each part that is left out.
 
   Raises:
     InteropError: `out` exists, or transformers has no such model.
@@ -83,7 +83,7 @@ def choose_architecture(opened: ExportSource, name: str = "") -> Architecture:
   """Returns the named architecture, or the one that fits the encoder.
 
   Raises:
-    InteropError: it is unknown, or lacks an option of the encoder.
+    InteropError: the architecture is unknown, or lacks an encoder's option.
   """
   if name:
     check_name("--architecture", name, ARCHITECTURES, InteropError)
@@ -117,7 +117,7 @@ def _fitting(opened: ExportSource) -> str:
 def _with_its_pooler(
   opened: ExportSource, architecture: Architecture, log
 ) -> ExportSource:
-  """Removes a pooler that the encoder doesn't have in transformers."""
+  """Removes the pooler if transformers' encoder class lacks it."""
   own = architecture.poolers.get("Model")
   if "pooler" not in opened.params or opened.cfg.pooler == own:
     return opened
@@ -145,7 +145,8 @@ def to_tensors(
   """Returns {name: tensor} of everything that is exported.
 
   Raises:
-    InteropError: the class has no such head or a different one.
+    InteropError: the class lacks one of the model's heads, the model lacks one
+      of the class's, or the two differ.
   """
   name = architecture.class_prefix + ending
   if ending not in architecture.heads:
@@ -153,7 +154,7 @@ def to_tensors(
       f"transformers has no matching {name}; export the encoder alone "
       "with --part=encoder, or all of it with --to=stablehlo."
     )
-  # A pooler is kept if the encoder's class has one, even if this class doesn't.
+  # A pooler is kept if the encoder class has one, even if this class doesn't.
   heads = {**architecture.heads["Model"], **architecture.heads[ending]}
   flat = traverse_util.flatten_dict(opened.params, sep="/")
   modules = {path.rpartition("/")[0] for path in flat} | flat.keys()
@@ -166,7 +167,7 @@ def to_tensors(
     )
   pooler = architecture.poolers.get(ending, opened.cfg.pooler)
   if (architecture.model_type, ending) == ("electra", "ForMultipleChoice"):
-    pooler = opened.cfg.pooler  # config.json has it.
+    pooler = opened.cfg.pooler  # config.json states it.
   if "pooler" in opened.params and opened.cfg.pooler != pooler:
     raise InteropError(
       f"{name} has a {pooler} pooler, this model {opened.cfg.pooler}; "
@@ -188,7 +189,7 @@ def to_tensors(
     made |= weights.split_weight(weight, flat[weight.path])
   table = architecture.encoder.get("embeddings/token_type")
   if table and not opened.cfg.type_vocab_size:
-    # transformers always has a token type: a row of zeros.
+    # transformers always has a token type; zeros have no effect.
     prefix = "" if ending == "Model" else architecture.prefix
     zeros = np.zeros((1, opened.cfg.embedding_size), np.float32)
     made[f"{prefix}{table}.weight"] = zeros

@@ -1,6 +1,6 @@
 """Imports a Hugging Face directory as a workdir: `maskedlm import --from hf`.
 
-Read top-down: config.json -> heads -> tensors -> tokenizer -> checkpoint 0.
+The steps are: config.json -> heads -> tensors -> tokenizer -> checkpoint 0.
 Nothing in the directory is executed: no pickle, no custom model code.
 """
 
@@ -37,23 +37,24 @@ class Imported(NamedTuple):
 
   params: Params  # numpy, float32.
   cfg: EncoderConfig
-  task: Mapping[str, Any]  # For meta["task"], beside the encoder.
+  task: Mapping[str, Any]  # meta["task"] without "encoder".
 
 
 def import_model(
   folder: pathlib.Path, out: pathlib.Path, *, part: str = "", log: Log
 ) -> Imported:
-  """Reads a directory and writes the workdir `out`.
+  """Reads a directory, writes the workdir `out` and returns the model.
 
   Args:
     folder: contains config.json, safetensors and tokenizer files.
     out: receives checkpoints/0, tokenizer/ and config.json.
     part: "" for everything; "encoder" for the encoder and its pooler, without
       the pooling of sentence-transformers.
-    log: called with a line for everything that is left out.
+    log: called with a line for everything that is left out or differs.
 
   Raises:
     InteropError: the directory can't be read, or `out` exists.
+    ConfigError: `folder` or `out` is a remote address.
     CorpusError: the tokenizer is broken.
   """
   with output_options.new_folder(out) as unfinished:
@@ -102,7 +103,7 @@ def import_model(
 def read_model(
   folder: pathlib.Path, config: Mapping[str, Any], *, part: str, log: Log
 ) -> Imported:
-  """Returns the parameters of a directory whose config.json is `config`.
+  """Returns the model in a directory whose config.json is `config`.
 
   Raises:
     InteropError: the architecture or head is not supported, or tensors don't
@@ -173,7 +174,10 @@ def _fine_tuned_heads(
 def _without_zero_type(
   params: Params, cfg: EncoderConfig
 ) -> tuple[Params, EncoderConfig]:
-  """Removes a single token type of zeros, which exporter.py adds."""
+  """Returns params and cfg without a single token type of zeros.
+
+  Such a row, which exporter.py adds, has no effect.
+  """
   embeddings = dict(params["encoder"]["embeddings"])
   if cfg.type_vocab_size != 1 or embeddings["token_type"]["embedding"].any():
     return params, cfg

@@ -1,7 +1,7 @@
 """Matches tensors of a directory to parameters; an error lists all misfits.
 
-Finds the heads in a file and the names that tensors have had over the years,
-and decides which tensors may be left over.
+Tensors are also found under older names, the heads in a file are detected, and
+only tensors outside the encoder may be left over.
 """
 
 import itertools
@@ -21,11 +21,11 @@ from maskedlm.interop.huggingface.weights import Weight
 
 # Current name -> name of the tensor in the file, or None.
 Find = Callable[[str], str | None]
-# Buffers in old files.
+# Suffixes of buffers in old files, which are ignored.
 BUFFERS = ("position_ids", "token_type_ids", "inv_freq")
 # TensorFlow's names for a norm's arrays, in files until 2019.
 TENSORFLOW_NAMES = {"weight": "gamma", "bias": "beta"}
-# Classes whose heads may share a file.
+# Suffixes of the classes whose heads may be in one file.
 PRETRAINED = ("Model", "ForPreTraining", "ForMaskedLM")
 
 
@@ -39,7 +39,7 @@ class ReadParams(NamedTuple):
 def make_finder(found: Tensors, architecture: Architecture) -> Find:
   """Returns a function that finds tensors by current, old or tied names.
 
-  Names may lack the architecture's prefix.
+  In the file, names may lack the architecture's prefix.
   """
   tied: dict[str, list[str]] = {}
   for twin, original in architecture.tied.items():
@@ -58,11 +58,11 @@ def make_finder(found: Tensors, architecture: Architecture) -> Find:
 def pretrained_heads(
   architecture: Architecture, find: Find, *, all_of_them: bool
 ) -> Names:
-  """Returns the modules of the heads in a file.
+  """Returns the modules of the pretraining heads in a file, with their names.
 
   Args:
-    architecture: of the file.
-    find: of the file.
+    architecture: the architecture of the model in the file.
+    find: from make_finder, for the file.
     all_of_them: False for the pooler alone.
   """
   heads: dict[str, str | tuple[str, ...]] = {}
@@ -135,7 +135,7 @@ def read_params(
 
 
 def _misfits(weight: Weight, found: Tensors, find: Find) -> Iterator[str]:
-  """Yields the problems with a weight's tensors."""
+  """Yields a line for each problem with a weight's tensors."""
   for name in (name for names in weight.names for name in names):
     actual = find(name)
     if actual is None:

@@ -18,7 +18,7 @@ PIPELINES = {
   "ForQuestionAnswering": "question-answering",
   "ForMultipleChoice": "multiple-choice",
 }
-# Architecture options on the card.
+# The options of EncoderConfig that the card lists.
 SIZES = (
   "vocab_size",
   "num_layers",
@@ -37,10 +37,10 @@ def format_model_card(opened: ExportSource, class_name: str) -> str:
     (name for end, name in PIPELINES.items() if class_name.endswith(end)),
     "feature-extraction",
   )
-  if class_name == "ElectraForPreTraining":  # It doesn't fill masks.
+  if class_name == "ElectraForPreTraining":  # Doesn't fill masks.
     pipeline = "feature-extraction"
   library, use = "transformers", _with_transformers(class_name)
-  if "sentences" in opened.task:  # It makes text vectors.
+  if "sentences" in opened.task:  # Makes text vectors.
     library, pipeline = "sentence-transformers", "sentence-similarity"
     prompts = opened.task["sentences"].get("prompts")
     use = _with_sentence_transformers(_ENCODE_WITH if prompts else _ENCODE)
@@ -117,7 +117,7 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
   yield "steps", f"{meta['step']:,}"
   corpus = config.get("corpus", {})
   if isinstance(corpus, Mapping) and corpus.get("source"):
-    # A prepared corpus, or the source of one.
+    # The folder of a prepared corpus, or the name of its source.
     given = pathlib.PurePath(corpus.get("path") or "").name
     yield "corpus", given or corpus["source"]
   if config.get("init_from"):
@@ -134,7 +134,7 @@ def _training(opened: ExportSource) -> Iterator[tuple[str, Any]]:
 
 
 def _result(path: pathlib.Path) -> dict[str, Any]:
-  """Returns result.json of a workdir; {} without one."""
+  """Returns the content of a workdir's result.json; {} without one."""
   try:
     return json.loads((path / "result.json").read_text("utf-8"))
   except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """Names the encoder's options in each architecture's config.json.
 
-Only tables are here: an architecture has some options FIXED and a list of
-FIELDS under other names. parameter_names.py has the names of parameters.
+FIXED has the options whose value the architecture determines, FIELDS the others
+with their names in config.json. parameter_names.py has the names of parameters.
 """
 
 _POST = {
@@ -78,7 +78,7 @@ FIELDS = {
     "local_window": ("local_attention", 128),
   },
 }
-# Their option -> the only supported value.
+# Architecture -> {their option: the only supported value}.
 _PLAIN = {
   "is_decoder": False,
   "add_cross_attention": False,
@@ -97,9 +97,9 @@ REQUIRED = {
     "rope_scaling": None,
   },
 }
-# Classes that use classifier_pooling, which every config has.
+# Classes that use ModernBERT's classifier_pooling, which every config has.
 POOLED = ("ForSequenceClassification", "ForMultipleChoice")
-# Their activation -> ours; the first of each is written.
+# Their activation -> ours; export writes the first one of each.
 ACTIVATIONS = {
   "gelu": "gelu",
   "gelu_pytorch_tanh": "gelu_tanh",

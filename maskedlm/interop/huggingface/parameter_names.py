@@ -1,8 +1,8 @@
 """Names the parameters of each architecture in transformers.
 
-Only names are here. A key is one of our modules or arrays; a value is their
-name, or several that are concatenated to ours. Names of the encoder lack the
-prefix that they have in a model with a head ("bert.").
+A key is one of our modules or arrays; a value is its name in transformers, or
+several names that are concatenated to ours. Names in the encoder lack the
+prefix ("bert.") that they have in a model with a head.
 """
 
 from collections.abc import Mapping
@@ -14,20 +14,20 @@ Names = Mapping[str, str | tuple[str, ...]]
 class Architecture(NamedTuple):
   """A model_type of transformers."""
 
-  model_type: str  # In config.json.
-  prefix: str  # Of encoder names in a model with heads.
+  model_type: str  # As in config.json.
+  prefix: str  # Precedes the encoder's names in a model with a head.
   class_prefix: str  # BertForMaskedLM is "Bert" + "ForMaskedLM".
   encoder: Names  # Our modules without "encoder/".
-  layer: str  # The name of layer n, "encoder.layer.{n}".
+  layer: str  # The prefix of layer n, "encoder.layer.{n}.".
   layers: Names  # Our modules without "encoder/layers/".
   heads: Mapping[str, Names]  # "ForMaskedLM" -> modules outside the encoder.
-  # Tied arrays, which a file may contain twice.
+  # Name -> the array that it is tied to; a file may contain both.
   tied: Mapping[str, str]
-  # The pooler of each class whose head needs one.
+  # "ForMultipleChoice" -> the pooler that the class's head needs.
   poolers: Mapping[str, str]
-  # Of the MLM head; "" = the encoder's.
+  # The MLM head's activation; "" = the encoder's.
   mlm_activation: str = ""
-  # Positions start at the id of [PAD] + 1; earlier rows are unused.
+  # Whether positions start at the id of [PAD] + 1; earlier rows are unused.
   positions_after_pad: bool = False
 
 

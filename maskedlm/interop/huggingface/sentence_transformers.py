@@ -1,8 +1,8 @@
 """Reads and writes the pooling of sentence-transformers directories.
 
-modules.json lists the steps for a text, each with its own folder: the
-transformer, the pooling, and perhaps a normalization. They correspond to the
-`SentencePooling` in meta["task"], which `maskedlm embed` uses.
+modules.json lists the steps that turn a text into a vector, each with its own
+folder: the transformer, the pooling, and perhaps a normalization. They make up
+the `SentencePooling` in meta["task"], which `maskedlm embed` uses.
 """
 
 import json
@@ -16,20 +16,20 @@ from maskedlm.runtime import output_files
 
 FILE = "modules.json"
 PROMPTS = "config_sentence_transformers.json"
-# Of the transformer: its length, and whether text is lowercased first.
+# The transformer's file: its length, and whether text is lowercased first.
 CONFIG = "sentence_bert_config.json"
-# Supported poolings, under the same name, and their names in older files.
+# Supported poolings -> their names in older files; new files use our names.
 POOLS = {
   "mean": "pooling_mode_mean_tokens",
   "cls": "pooling_mode_cls_token",
   "max": "pooling_mode_max_tokens",
 }
-TYPES = ("Transformer", "Pooling", "Normalize")  # The last one may be absent.
+TYPES = ("Transformer", "Pooling", "Normalize")  # The last is optional.
 _ENCODER = "the encoder alone, with mean pooling: --part encoder"
 
 
 def encoder_folder(folder: pathlib.Path) -> pathlib.Path:
-  """Returns the folder with config.json: `folder` or that of the first module.
+  """Returns the folder with config.json: `folder` or the first module's.
 
   Raises:
     InteropError: modules.json is malformed.
@@ -42,14 +42,14 @@ def encoder_folder(folder: pathlib.Path) -> pathlib.Path:
 def read_pooling(
   folder: pathlib.Path, log: Callable[[str], None]
 ) -> SentencePooling | None:
-  """Returns how a directory pools sentence vectors; None if it doesn't say.
+  """Returns the pooling that a directory states; None if it doesn't state any.
 
   Args:
-    folder: with or without modules.json.
-    log: called with a line for everything that is left out.
+    folder: a directory with or without modules.json.
+    log: called with a line for what is left out, and about prompts.
 
   Raises:
-    InteropError: the pooling is not supported.
+    InteropError: the pooling is not supported, or a file is malformed.
   """
   modules = _modules(folder)
   types = [_type(module["type"]) for module in modules]
@@ -120,9 +120,9 @@ def write_modules(
   """Writes the files that make the directory a sentence-transformers model.
 
   Args:
-    out: the directory of a model without a head.
-    sentences: with a length.
-    width: of the encoder.
+    out: the directory of the exported model.
+    sentences: the pooling; its length must not be 0.
+    width: D, the encoder's.
   """
   types = [*TYPES[:2], *[TYPES[2]] * sentences.normalize]
   paths = ["", *(f"{i}_{name}" for i, name in enumerate(types) if i)]
@@ -154,7 +154,7 @@ def write_modules(
 
 
 def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
-  """Returns the entries of modules.json; [] without the file."""
+  """Returns the entries of modules.json; [] if there is no such file."""
   path = folder / FILE
   if not path.is_file():
     return []
@@ -175,7 +175,7 @@ def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
 
 
 def _type(name: str) -> str:
-  """Returns the last part of sentence_transformers' own names."""
+  """Returns the last part of a name in sentence_transformers, or the name."""
   package, _, last = name.rpartition(".")
   return last if package.startswith("sentence_transformers") else name
 
@@ -199,7 +199,7 @@ def _pool(config: Mapping[str, Any], where: pathlib.Path) -> str:
 
 
 def _prompts(folder: pathlib.Path) -> tuple[dict[str, str], str]:
-  """Returns the prompts by name, and the one that is put before every text."""
+  """Returns (prompts by name, the one that is put before every text or "")."""
   config = output_files.read_json(folder / PROMPTS)
   prompts = config.get("prompts")
   prompts = prompts if isinstance(prompts, dict) else {}

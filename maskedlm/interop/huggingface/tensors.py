@@ -18,7 +18,7 @@ from maskedlm.core.errors import InteropError
 
 FILE = "model.safetensors"
 INDEX = "model.safetensors.index.json"
-# Weights in formats that are not read.
+# File names of weights in formats that are not read.
 UNREAD_WEIGHTS = (
   "pytorch_model*.bin",
   "*.bin",
@@ -31,16 +31,18 @@ DTYPES = ("F64", "F32", "F16", "BF16")
 class Tensors(NamedTuple):
   """The tensors of a directory, read one at a time."""
 
-  shapes: Mapping[str, tuple[int, ...]]  # Of all tensors.
-  dtypes: Mapping[str, str]
-  read: Callable[[str], np.ndarray]
+  shapes: Mapping[str, tuple[int, ...]]  # Name -> shape.
+  dtypes: Mapping[str, str]  # Name -> safetensors' dtype, such as "BF16".
+  read: Callable[[str], np.ndarray]  # Name -> tensor.
 
 
 @contextlib.contextmanager
 def open_tensors(folder: pathlib.Path, class_name: str) -> Iterator[Tensors]:
   """Yields the tensors of a directory.
 
-  class_name is the class of transformers that would read them.
+  Args:
+    folder: the directory.
+    class_name: transformers' class for them, for error messages.
 
   Raises:
     InteropError: there are no safetensors, a shard is missing, or a file is
@@ -64,7 +66,7 @@ def open_tensors(folder: pathlib.Path, class_name: str) -> Iterator[Tensors]:
 def write_tensors(
   path: pathlib.Path, tensors: Mapping[str, np.ndarray]
 ) -> None:
-  """Writes a file as transformers expects it."""
+  """Writes a safetensors file with the metadata that transformers expects."""
   safetensors.numpy.save_file(dict(tensors), path, metadata={"format": "pt"})
   path.chmod(0o644)  # The library makes it readable to the owner only.
 

@@ -1,7 +1,7 @@
 """Imports a directory's tokenizer, and exports one for AutoTokenizer.
 
-Ids are the same on both sides. The file's post-processor adds special tokens
-in transformers; in maskedlm each task adds its own [CLS] and [SEP].
+Ids are the same in both libraries. transformers adds special tokens by the
+file's post-processor; in maskedlm each task adds its own [CLS] and [SEP].
 """
 
 import dataclasses
@@ -25,10 +25,10 @@ from maskedlm.runtime import output_files
 
 
 class PairTemplate(NamedTuple):
-  """[CLS] A [SEP] B [SEP]."""
+  """The form of a pair, [CLS] A [SEP] B [SEP]."""
 
-  separators: int  # Between A and B.
-  second_type: int  # Of B and its [SEP]; the others' is 0.
+  separators: int  # Number of [SEP] between A and B.
+  second_type: int  # The token type of B and its [SEP]; others have type 0.
 
 
 def import_tokenizer(
@@ -42,8 +42,8 @@ def import_tokenizer(
 ) -> Tokenizer:
   """Copies a directory's tokenizer into `out`.
 
-  Ids that the model has beyond the tokenizer's become tokens [unused row N],
-  which are never predicted.
+  If the model has more ids than the tokenizer, the others become tokens [unused
+  row N], which are never predicted.
 
   Args:
     folder: the directory.
@@ -51,12 +51,12 @@ def import_tokenizer(
     vocab_size: the model's.
     architecture: the model's.
     lowercase: whether text is lowercased first.
-    log: called with a line if the directory's files disagree.
+    log: called with a line if files disagree, or differ from transformers.
 
   Raises:
     InteropError: no tokenizer can be read, or it has more tokens than the
       model.
-    CorpusError: a broken file, or special tokens are missing.
+    CorpusError: a file is broken, or special tokens are missing.
   """
   stated = tokenizer_options.read_options(folder)
   tokenizer_options.check_files(folder, architecture, stated)
@@ -87,7 +87,7 @@ def import_tokenizer(
     made = tokenizer.load_tokenizer(out)
     tokenizer_options.log_special(folder, definition, made, log)
     shutil.rmtree(out)
-    made.save(out)  # In the form that its SHA-256 refers to.
+    made.save(out)  # In the form that made.sha256 refers to.
   if made.vocab_size != vocab_size:
     raise InteropError(
       f"the tokenizer in {folder} has {made.vocab_size} tokens, the model "
@@ -100,16 +100,16 @@ def import_tokenizer(
 def with_pairs(
   cfg: EncoderConfig, folder: pathlib.Path, special, *, log: Callable
 ) -> EncoderConfig:
-  """Returns cfg with pairs formatted as by the directory's tokenizer.
+  """Returns cfg with the form of pairs that the directory's tokenizer has.
 
   It may differ from the architecture's: there are RoBERTas with BERT's
-  tokenizer, and BERTs with XLM-R's. Without a post-processor cfg is unchanged.
+  tokenizer, and BERTs with XLM-R's. Without a post-processor, cfg is unchanged.
 
   Args:
-    cfg: with the architecture's own pairs.
-    folder: with or without tokenizer.json.
+    cfg: the config, with the architecture's form of pairs.
+    folder: a directory with or without tokenizer.json.
     special: the tokenizer's Special.
-    log: called with a line if the file's rows are not supported.
+    log: called with a line if the tokenizer's form is not supported.
   """
   definition = output_files.read_json(folder / FILE)
   if not definition.get("post_processor"):
@@ -134,8 +134,8 @@ def export_tokenizer(
 ) -> None:
   """Writes tokenizer.json and its two configs for transformers.
 
-  A text becomes [CLS] A [SEP], a pair [CLS] A [SEP] B [SEP], with as many [SEP]
-  between the two, and as many types, as cfg says.
+  A text becomes [CLS] A [SEP], and a pair [CLS] A [SEP] B [SEP], with cfg's
+  number of [SEP] between the two and of token types.
 
   Args:
     folder: tokenizer/ of a workdir.
@@ -186,17 +186,17 @@ def _unused(index: int) -> dict:
 
 
 def _library(definition: dict) -> tokenizers.Tokenizer:
-  """Returns the tokenizer without padding, which sentence-transformers adds."""
+  """Returns the tokenizer, without sentence-transformers' padding."""
   definition = definition | {"truncation": None, "padding": None}
   return tokenizers.Tokenizer.from_str(json.dumps(definition))
 
 
 def _pair_form(library, special) -> PairTemplate | None:
-  """Returns the rows of the file's post-processor; None if not supported."""
+  """Returns the form of pairs that a tokenizer makes; None if not supported."""
   try:
     a = library.encode("a", add_special_tokens=False).ids
     single, pair = library.encode("a"), library.encode("a", "a")
-  except Exception:  # The library has no narrower class.
+  except Exception:  # The library raises nothing more specific.
     return None
   separators = len(pair.ids) - 2 * len(a) - 2
   first = [special.cls, *a, *[special.sep] * separators]

@@ -1,7 +1,7 @@
 """Reads what a directory states about its tokenizer outside tokenizer.json.
 
 tokenizer_config.json and other files may add options, names and tokens. They
-are interpreted as in transformers; what is not supported is an error.
+are interpreted as in transformers; unsupported ones raise an InteropError.
 """
 
 import pathlib
@@ -13,9 +13,10 @@ from maskedlm.interop.huggingface.parameter_names import Architecture
 from maskedlm.runtime import output_files
 
 FILE = "tokenizer.json"
-ROLES = ("cls", "sep", "mask")  # Of Special: the tokens in texts.
-# A step of tokenizer.json, its type, the classes of transformers that build it
-# from tokenizer_config.json, and {option there: (name in the step, default)}.
+ROLES = ("cls", "sep", "mask")  # Fields of Special whose tokens are checked.
+# A step of tokenizer.json, its type, prefixes of transformers' classes that
+# build it from tokenizer_config.json, and {option there: (name in the step,
+# default)}.
 STATED = (
   (
     "normalizer",
@@ -39,7 +40,7 @@ OF_VOCAB = ("BertTokenizer", "DistilBertTokenizer", "ElectraTokenizer")
 
 
 def read_options(folder: pathlib.Path) -> dict:
-  """Returns tokenizer_config.json, completed from the other files."""
+  """Returns the content of tokenizer_config.json, completed by other files."""
   class_name = output_files.read_json(folder / "config.json").get(
     "tokenizer_class"
   )
@@ -60,7 +61,7 @@ def _convert(folder: pathlib.Path) -> str:
 def check_files(
   folder: pathlib.Path, architecture: Architecture, stated: dict
 ) -> None:
-  """Raises InteropError if no file has the model's own ids."""
+  """Raises InteropError if there is no file with the model's ids and rules."""
   if (folder / FILE).is_file():
     return
   models = list(folder.glob("*.model"))
@@ -103,7 +104,7 @@ def check_names(folder: pathlib.Path, stated: dict) -> None:
 
 
 def check_special(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
-  """Raises InteropError if [CLS], [SEP] or [MASK] is another token there."""
+  """Raises InteropError if maskedlm uses another [CLS], [SEP] or [MASK]."""
   for name in ROLES:
     token = _content(stated.get(f"{name}_token"))
     found = made.tokens(getattr(made.special, name))
@@ -115,7 +116,7 @@ def check_special(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
 
 
 def check_added(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
-  """Raises InteropError if the model's last rows are tokens of another file."""
+  """Raises InteropError if files other than tokenizer.json add tokens."""
   lists = (
     output_files.read_json(folder / "added_tokens.json"),
     (stated.get("added_tokens_decoder") or {}).values(),
@@ -135,7 +136,7 @@ def check_added(folder: pathlib.Path, stated: dict, made: Tokenizer) -> None:
 def log_special(
   folder: pathlib.Path, definition: dict, made: Tokenizer, log
 ) -> None:
-  """Logs special tokens that are recognised in texts there, but not here."""
+  """Logs special tokens that only transformers recognises in texts."""
   usual = {made.tokens(index) for index in made.special}
   others = [
     token["content"]
@@ -152,7 +153,7 @@ def log_special(
 
 
 def _content(token) -> str | None:
-  """Returns the text of a token given by name or with options."""
+  """Returns the text of a token, which is a string or a dict with options."""
   return token.get("content") if isinstance(token, dict) else token
 
 
@@ -169,9 +170,9 @@ def apply_options(
 ) -> dict:
   """Returns the definition with the options stated in tokenizer_config.json.
 
-  transformers builds these steps from the options, whatever tokenizer.json has.
-  For options that are not stated transformers uses its defaults, but maskedlm
-  what tokenizer.json has.
+  transformers builds the steps in STATED from these options and ignores
+  tokenizer.json's. For options that are not stated, it uses its defaults, but
+  maskedlm keeps tokenizer.json's values. Differences are logged.
   """
   class_name = config.get("tokenizer_class") or architecture.class_prefix
   for step, kind, classes, names in STATED:

@@ -1,7 +1,7 @@
 """Converts a sentencepiece Unigram model to a tokenizer.json with the same ids.
 
-transformers reads .model files by rules that depend on the architecture, and
-with shifted ids (XLM-R); it reads a tokenizer.json as it is.
+transformers reads .model files by rules that depend on the architecture, with
+shifted ids for XLM-R; it reads a tokenizer.json as it is.
 """
 
 import json
@@ -17,12 +17,12 @@ SPACE = "▁"
 
 
 def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
-  """Returns the tokenizer.json of a .model that the tokenizer's save wrote.
+  """Returns the tokenizer.json of a .model that Tokenizer.save wrote.
 
   Args:
-    content: of the .model.
-    mask: the token that takes the blank before it, as in `fill-mask`.
-    where: the file, for errors.
+    content: the bytes of the .model.
+    mask: the mask token, which absorbs the space before it, as in `fill-mask`.
+    where: the file, for error messages.
 
   Raises:
     InteropError: the sentencepiece model is not of type Unigram.
@@ -47,7 +47,7 @@ def to_tokenizer_json(content: bytes, *, mask: str, where) -> dict:
   if spec.precompiled_charsmap:
     steps.append(normalizers.Precompiled(spec.precompiled_charsmap))
   if spec.remove_extra_whitespaces:
-    # A space at the left is kept: after a special token it begins a word.
+    # A leading space is kept, as it begins a word after a special token.
     steps.append(normalizers.Strip(left=False, right=True))
     steps.append(normalizers.Replace(tokenizers.Regex(" {2,}"), " "))
   library.normalizer = normalizers.Sequence(steps)

@@ -1,10 +1,9 @@
 """Matches parameters and tensors, and converts between their layouts.
 
-A dense layer is [inputs, outputs] here and [outputs, inputs] in transformers;
-query, key and value are one array here; layers are stacked here; the
-vocabulary is padded here; RoBERTa's position table has unused rows there.
-Nothing is computed: `split_weight` and `join_weight` only move numbers and are
-each other's exact inverse.
+A dense kernel is [inputs, outputs] here and [outputs, inputs] in transformers.
+Only here, query, key and value are one array, layers are stacked, and the
+vocabulary is padded; only in transformers, RoBERTa's position table has unused
+rows. `split_weight` and `join_weight` only move numbers and are exact inverses.
 """
 
 import math
@@ -26,18 +25,18 @@ POSITIONS = "encoder/embeddings/position/embedding"
 class Weight(NamedTuple):
   """One of our arrays and the tensors that it corresponds to."""
 
-  path: str  # "encoder/layers/mlp/up/kernel".
-  shape: tuple[int, ...]  # Ours; stacked layers first.
+  path: str  # Such as "encoder/layers/mlp/up/kernel".
+  shape: tuple[int, ...]  # Ours; the first axis of stacked ones is the layer.
   # For each layer (or once), the tensors that are concatenated to ours; () if
-  # there is none because it is unused (ModernBERT's first norm).
+  # there is none, as it is unused (ModernBERT's first norm).
   names: tuple[tuple[str, ...], ...]
-  stacked: bool
-  rows: int = 0  # Vocabulary rows in the tensor; 0 = all.
+  stacked: bool  # Whether it has all layers.
+  rows: int = 0  # Vocabulary rows in the tensor; 0 = all of ours.
   skipped: int = 0  # Rows of the tensor before ours.
 
   @property
   def layer_shape(self) -> tuple[int, ...]:
-    """Our shape of one layer."""
+    """The shape of one layer of our array."""
     return self.shape[1:] if self.stacked else self.shape
 
   @property
@@ -62,18 +61,18 @@ def plan_weights(
   bare: bool,
   pad: int,
 ) -> list[Weight]:
-  """Returns the tensor names of each of our arrays.
+  """Returns a Weight for each of our arrays.
 
   Args:
-    architecture: in transformers.
-    cfg: ours.
-    shapes: path -> shape, of everything that is read or written.
+    architecture: the architecture in transformers.
+    cfg: the config here.
+    shapes: path -> shape of each array to read or write.
     heads: names of the modules outside the encoder.
     bare: True for a model without heads, whose names have no prefix.
     pad: the id of [PAD].
 
   Raises:
-    InteropError: modules have no name there; lists all of them.
+    InteropError: arrays have no name in transformers; the message lists all.
   """
   prefix = "" if bare else architecture.prefix
   made, unnamed = [], []
@@ -146,7 +145,7 @@ def join_weight(
 ) -> np.ndarray:
   """Returns our array in float32, from tensors that `read` returns by name.
 
-  Rows of the vocabulary's padding are 0; the unused norm is 1.
+  Padding rows of the vocabulary are 0; the unused norm is 1.
   """
   shape = weight.layer_shape
   layers = []
