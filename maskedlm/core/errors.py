@@ -8,7 +8,7 @@ import difflib
 
 
 class ConfigError(ValueError):
-  """An option is wrong; names it, its value, and what is expected."""
+  """Reports a wrong option: its name, its value, and what is expected."""
 
   exit_code = 2
 
@@ -29,7 +29,7 @@ def did_you_mean(name: str, known) -> str:
 
 
 class DataError(ValueError):
-  """Labelled data can't be used; names file, line, and what is expected."""
+  """Reports unusable labelled data: file, line, and what is expected."""
 
   exit_code = 2
 

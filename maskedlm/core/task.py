@@ -55,7 +55,7 @@ class Task(NamedTuple):
   # () if the corpus is one domain.
   shares: tuple = ()
   # language_metrics.Languages whose held-out metrics are also reported
-  # separately; a batch's `language_ids` [B] are indices into it.
+  # separately; a batch's `language_ids` [B] are indices into it. () for none.
   languages: tuple = ()
   # For metrics that are not means over rows (F1, exact match, MCC), both or
   # neither: outputs(params, held-out batch) -> arrays for the host, and

@@ -1,6 +1,6 @@
 """EncoderConfig: the architecture of an encoder, and the options it comes from.
 
-It is stored in every checkpoint, which can so be read without a config.
+It is stored in every checkpoint, so that one can be read without a config.
 encoder_config builds it from config.model and checks it; encoder.py implements
 it.
 """

@@ -177,7 +177,7 @@ POOLERS = {
 
 
 class Pooler(nn.Module):
-  """Dense, activation and, if "norm", a norm of the vector of [CLS]."""
+  """Applies dense, activation and, for "norm", a norm to the [CLS] vector."""
 
   cfg: EncoderConfig
 

@@ -3,7 +3,7 @@
 It is the output layer of heads (heads.py). `logits` returns all logits,
 [..., V]. A loss does not need them all at once: for a vocabulary of more than
 cfg.vocab_block tokens, `loss_and_correct` computes them block by block, and
-again in the backward pass, so an array [n, V] never exists. The normaliser is
+again in the backward pass, so an array [N, V] never exists. The normaliser is
 accumulated as in Milakov & Gimelshein (arXiv:1805.02867), and rescaled whenever
 a larger logit appears.
 """

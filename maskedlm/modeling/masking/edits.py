@@ -1,7 +1,6 @@
 """Corruptions that move tokens: shuffling, deletion, insertion.
 
-Each has its own positions and labels of the predictions
-(docs/guides/pretrain/masking.md):
+Each has its own positions and labels (docs/guides/pretrain/masking.md):
 
 - shuffle: at each place of a shuffled trigram, the original token.
 - delete: at the token left of a gap, the first token that is missing; at as

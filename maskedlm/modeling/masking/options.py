@@ -50,7 +50,7 @@ class MaskOptions:
 
 @dataclasses.dataclass(frozen=True)
 class CorruptionOptions(MaskOptions):
-  """Mask options, and which tokens are chosen and how they are corrupted."""
+  """MaskOptions, and which tokens are chosen and how they are corrupted."""
 
   heldout_mask_rate: float = option(
     0.0,
