@@ -4,10 +4,10 @@ A task NAME is the module maskedlm/finetune/NAME/NAME.py, which ends with
 
   TASK = FinetuneTask(name=NAME, options=Options, ...)
 
-Nothing else in the project knows a task by name. A checkpoint carries all that
-is needed to build the Application again, for `evaluate` and `predict`: the
-task's name, its options, what describe_labels returned, the architecture and
-the tokenizer.
+Only interop/labels.py, which maps tasks to transformers' classes, knows tasks
+by name. A checkpoint has all that `evaluate` and `predict` need to build the
+Application again: the task's name, its options, the result of describe_labels,
+the architecture and the tokenizer.
 """
 
 import functools

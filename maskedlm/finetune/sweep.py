@@ -151,7 +151,7 @@ def format_table(summaries: Sequence[Summary], metric: str) -> list[str]:
 
 
 def _configured(config: ConfigDict, setting: Setting, seed: int) -> ConfigDict:
-  """Returns the config of one run."""
+  """Returns the config of a run; raises ConfigError for a value's type."""
   config = config.copy_and_resolve_references()
   try:
     config.seed = seed

@@ -116,6 +116,9 @@ def _join_columns(
   """Replaces the first of `columns` by a JSON list of the columns that are 1.
 
   A record without any of the columns, as in a test set, is returned unchanged.
+
+  Raises:
+    DataError: a column is missing or has a value other than 1 and 0.
   """
   if not set(columns) & set(record.fields):
     return record

@@ -195,7 +195,11 @@ def _from_json(fields: Mapping[str, str], where: str) -> Example:
 
 
 def _label(text: str, count: int, where: str) -> int | None:
-  """Returns the index of the correct choice, given "2" or "C"; None for ""."""
+  """Returns the index of the correct choice, given "2" or "C"; None for "".
+
+  Raises:
+    DataError: there is no such choice.
+  """
   text = text.strip()
   if not text:
     return None

@@ -160,7 +160,7 @@ class Pair(NamedTuple):
   marked: bool  # Whether markers are inserted into the text.
   # (cfg, hidden [B, L, D], batch) -> [B, vectors * D], the FFN's input.
   gather: Callable[[EncoderConfig, Array, Batch], Array]
-  vectors: int
+  vectors: int  # Number of concatenated vectors.
 
 
 PAIRS = {

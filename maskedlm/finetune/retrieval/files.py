@@ -120,7 +120,11 @@ def _examples(
 
 
 def _texts(record: tables.Record, value: str) -> list[str]:
-  """Returns the texts in a field, which has one text or a list."""
+  """Returns the texts in a field, which has one text or a list.
+
+  Raises:
+    DataError: the list contains something other than text.
+  """
   found: list | None = None
   if pathlib.Path(record.path).suffix.lower() in tables.OBJECTS:
     found = _list(value)

@@ -116,6 +116,7 @@ def num_words(batch: Batch):
 
 
 def _cross_entropy(logits, labels, mask, batch: Batch):
+  """Returns the loss and metrics of labels [B, L] where mask [B, L] is True."""
   weights = mask * batch["example_weights"][:, None]
   loss, accuracy = unseen_labels.loss_and_accuracy(
     logits, labels, weights=weights
@@ -124,5 +125,6 @@ def _cross_entropy(logits, labels, mask, batch: Batch):
 
 
 def _with_probabilities(tags, probabilities) -> dict[str, Array]:
+  """Returns tags [B, L] with their probabilities, out of [B, L, T]."""
   chosen = jnp.take_along_axis(probabilities, tags[..., None], axis=-1)
   return {"tags": tags, "probabilities": chosen[..., 0]}

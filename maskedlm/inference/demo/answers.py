@@ -53,7 +53,11 @@ def describe_models(models: Models) -> dict[str, Any]:
 
 
 def answer_fill(models: Models, fields: Fields) -> dict[str, Any]:
-  """Maps {"text"} to the text around the masks and their candidates."""
+  """Maps {"text"} to {"pieces", "masks"}: the text around masks, candidates.
+
+  Raises:
+    ConfigError: the field is invalid; see Model.fill_mask.
+  """
   model, text = models.encoder, text_field(fields, "text")
   masks = model.fill_mask(text, top=CANDIDATES)
   encoding = model.tokenize(text, specials=True)
@@ -74,6 +78,9 @@ def answer_compare(models: Models, fields: Fields) -> dict[str, Any]:
   "cosine" compares "word" in the first text with "other" ("" = the same word)
   in the second. "usual" is the mean over pairs of different words, one from
   each text.
+
+  Raises:
+    ConfigError: a field is invalid, or a text lacks its word.
   """
   texts = [text_field(fields, name) for name in ("first", "second")]
   word = text_field(fields, "word")
@@ -102,7 +109,11 @@ def answer_compare(models: Models, fields: Fields) -> dict[str, Any]:
 
 
 def answer_attend(models: Models, fields: Fields) -> dict[str, Any]:
-  """Maps {"text", "layer" from 1} to {"tokens": [l], "weights": [H, l, l]}."""
+  """Maps {"text", "layer" from 1} to {"tokens": [l], "weights": [H, l, l]}.
+
+  Raises:
+    ConfigError: a field is invalid, or the text has more than TOKENS tokens.
+  """
   model, text = models.encoder, text_field(fields, "text")
   count = len(model.tokenize(text, specials=True).ids) + 2
   if count > TOKENS:
@@ -121,6 +132,10 @@ def answer_label(models: Models, fields: Fields) -> dict[str, Any]:
 
   Line breaks stand for the tabs in a line of `maskedlm predict`'s input.
   "texts" has the lines, as a prediction may refer to them by number.
+
+  Raises:
+    ConfigError: a field is invalid, or no fine-tuned model is open.
+    DataError: the task can't parse the text.
   """
   text = text_field(fields, "text")
   if not models.tuned:

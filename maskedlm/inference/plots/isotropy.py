@@ -19,8 +19,8 @@ MEASURES = {
     "Spearman's rank correlation of cosines",
   ),
 }
-LINES = ("-", "--", ":", "-.")  # For treatments.
-WIDTH, HEIGHT = 4.6, 3.0  # Of a panel, in inches.
+LINES = ("-", "--", ":", "-.")  # Line styles of treatments.
+WIDTH, HEIGHT = 4.6, 3.0  # A panel's size in inches.
 
 
 def read_table(path: str) -> Table:

@@ -19,8 +19,8 @@ from maskedlm.runtime import buckets
 HELD_OUT = "heldout/"
 SCORE = r"(accuracy$|(^|_)(f1|exact_match|mcc|pearson|spearman)$)"
 COLUMNS = 3
-WIDTH, HEIGHT = 3.3, 2.1  # Of a panel, in inches.
-BESIDE, BETWEEN = 0.85, 0.75  # Between panels, in inches.
+WIDTH, HEIGHT = 3.3, 2.1  # A panel's size in inches.
+BESIDE, BETWEEN = 0.85, 0.75  # The space beside and below it.
 
 
 class Curve(NamedTuple):

@@ -28,7 +28,7 @@ class VectorSample(NamedTuple):
   """Vectors of a corpus, in N + 1 layers."""
 
   x: np.ndarray  # [n, N + 1, D] float32: randomly drawn units.
-  moments: Moments  # Of all units, drawn or not.
+  moments: Moments  # Those of all units, drawn or not.
 
 
 class ScoredPair(NamedTuple):

@@ -33,7 +33,7 @@ class Standardiser(NamedTuple):
 
   mean: np.ndarray  # [C] float32.
   stddev: np.ndarray  # [C] float32, with divisor n, not n - 1.
-  about: Mapping[str, Any]  # What the vectors are: layers, combine, ..., count.
+  about: Mapping[str, Any]  # The vectors' layers, combine, ..., count.
 
 
 def update_moments(moments: Moments | None, x: np.ndarray) -> Moments:

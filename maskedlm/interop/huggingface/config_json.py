@@ -296,7 +296,7 @@ def _write_modern(cfg: EncoderConfig, special) -> dict[str, Any]:
     "classifier_bias": False,
     "decoder_bias": True,
     "classifier_pooling": cfg.row_pool,
-    # For transformers 4, then 5.
+    # The first three are read by transformers 4, the next two by 5.
     "global_attn_every_n_layers": every,
     "global_rope_theta": cfg.rope_theta,
     "local_rope_theta": cfg.local_rope_theta,

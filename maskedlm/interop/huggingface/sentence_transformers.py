@@ -154,7 +154,11 @@ def write_modules(
 
 
 def _modules(folder: pathlib.Path) -> list[dict[str, str]]:
-  """Returns the entries of modules.json; [] if there is no such file."""
+  """Returns the entries of modules.json; [] if there is no such file.
+
+  Raises:
+    InteropError: the file is malformed.
+  """
   path = folder / FILE
   if not path.is_file():
     return []

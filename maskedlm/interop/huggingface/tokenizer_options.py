@@ -181,7 +181,7 @@ def apply_options(
       continue
     stated, unstated = {}, {}
     for theirs, (ours, default) in names.items():
-      # For strip_accents, null is a value: follow lowercase.
+      # null is a value of strip_accents, which means to follow lowercase.
       if theirs in config and (
         config[theirs] is not None or theirs == "strip_accents"
       ):
