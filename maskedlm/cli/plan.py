@@ -7,7 +7,6 @@ output; docs/results/scaling.md has tables of it.
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 
 from ml_collections import ConfigDict
@@ -15,6 +14,7 @@ from ml_collections import ConfigDict
 from maskedlm.cli import options
 from maskedlm.config import overrides
 from maskedlm.core.errors import ConfigError
+from maskedlm.runtime import console
 
 
 def main(argv: Sequence[str]) -> int:
@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
         rows=args.rows,
         price=args.price,
         search=not args.sweep,
-        log=_log,
+        log=console.log,
       )
       plans.append(plan)
   if args.json:
@@ -116,7 +116,3 @@ def _meshes(config: ConfigDict, topology) -> list[ConfigDict]:
     sizes = sharding.mesh_sizes(other.mesh, chips)
     found.setdefault(tuple(sizes.values()), other)
   return list(found.values())
-
-
-def _log(text: str) -> None:
-  print(text, file=sys.stderr, flush=True)

@@ -42,7 +42,8 @@ class Instruction(NamedTuple):
     """Returns the computations that attributes such as calls=, body= name."""
     found = []
     for kind in kinds:
-      for names in re.findall(rf"\b{kind}=(\{{[^}}]*\}}|%[\w.\-]+)", self[4]):
+      pattern = rf"\b{kind}=(\{{[^}}]*\}}|%[\w.\-]+)"
+      for names in re.findall(pattern, self.attributes):
         found += re.findall(r"%([\w.\-]+)", names)
     return found
 
