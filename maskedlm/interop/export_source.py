@@ -29,9 +29,8 @@ class ExportSource(NamedTuple):
 
   params: Params  # {"encoder", some of heads.HEADS}, as numpy arrays.
   cfg: EncoderConfig
-  task: Mapping[
-    str, Any
-  ]  # meta["task"] without the entries of heads that are left out.
+  # meta["task"] without the entries of heads that are left out.
+  task: Mapping[str, Any]
   meta: Mapping[str, Any]
   tokenizer: Tokenizer
   tokenizer_dir: pathlib.Path

@@ -31,9 +31,8 @@ class HeadInputs(NamedTuple):
 class Head(NamedTuple):
   """A head: the module that a subtree of the parameters belongs to."""
 
-  module: Callable[
-    [EncoderConfig, int], Any
-  ]  # (cfg, number of labels) -> module.
+  # (cfg, number of labels) -> module.
+  module: Callable[[EncoderConfig, int], Any]
   inputs: Callable[[HeadInputs], tuple]  # The module's arguments.
   # The module's result -> {name of an output: array}.
   outputs: Callable[[Array], dict[str, Array]]

@@ -188,8 +188,7 @@ TASK = FinetuneTask(
   export_predictions=lambda predictions, options: export_predictions(
     predictions
   ),
-  split_key=lambda example: (
-    example.page or example.text
-  ),  # Examples of a page share names.
+  # Examples of a page share names.
+  split_key=lambda example: example.page or example.text,
   demo_lines=(gap.INPUT_EXAMPLE,),
 )

@@ -101,7 +101,7 @@ def describe_labels(examples: Sequence[Example]) -> dict[str, Any]:
 
 
 def sentence_pooling(options: Options) -> dict[str, Any]:
-  """Returns the fields of SentencePooling with which texts are trained."""
+  """Returns the fields of SentencePooling for `embed` and exports."""
   # Names used by encode_query and encode_document in sentence-transformers.
   prompts = {"query": options.query_prefix, "document": options.passage_prefix}
   prompts = {name: text for name, text in prompts.items() if text}

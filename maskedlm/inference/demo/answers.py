@@ -27,9 +27,7 @@ class Models(NamedTuple):
   """The models that the page uses."""
 
   encoder: Model
-  tuned: tuple[
-    tuple[str, predict.FineTunedModel], ...
-  ]  # (path, fine-tuned model).
+  tuned: tuple[tuple[str, predict.FineTunedModel], ...]  # (path, model).
 
 
 def describe_models(models: Models) -> dict[str, Any]:

@@ -236,9 +236,8 @@ def _read_modern(config, values, problems) -> dict[str, Any]:
   if set(types) == {"full_attention"}:
     window, every = 0, 1
   else:
-    window = (
-      values["local_window"] // 2 * 2
-    )  # transformers rounds half of it down.
+    # transformers rounds half of it down.
+    window = values["local_window"] // 2 * 2
     if window < 2:  # 0 means all tokens here, but one token in transformers.
       problems.append(
         f"local_attention={values['local_window']}, expected 2 or more"
