@@ -71,7 +71,9 @@ def activation_bytes(
   D, F, H = m.width, m.mlp_width, m.num_heads
   scores = 2 * H * L if attention_of(config, L, **machine) == "xla" else 0
   kept = {"none": 8 * D + 2 * F + scores, "dots": 7 * D + F, "full": D}[m.remat]
-  predictions = math.ceil(config.objective.get("mask_rate", 0.15) * L)
+  # An objective that masks nothing (causal) predicts every token.
+  masks = "mask_rate" in config.objective
+  predictions = math.ceil(config.objective.mask_rate * L) if masks else L
   layers = m.num_layers * rows * L * kept * size
   words = min(config.tokenizer.vocab_size, m.vocab_block)
   return layers + 2 * 4 * rows * predictions * words

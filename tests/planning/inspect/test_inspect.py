@@ -189,6 +189,13 @@ def test_only_xla_keeps_scores(platform, model, expected):
   assert memory.activation_bytes(config, 3, 1024, platform=platform) == expected
 
 
+def test_a_causal_model_has_logits_of_every_token():
+  config = small()
+  config.objective = defaults.default("causal").objective
+  expected = KEPT + 2 * 3 * 1024 * 500 * 4
+  assert memory.activation_bytes(config, 3, 1024, platform="cpu") == expected
+
+
 def test_each_phase_has_its_own_figures():
   config = small()
   task = objectives.make_task(
