@@ -72,6 +72,17 @@ def changed_default(cls: type, name: str, default: Any) -> Any:
   )
 
 
+def copy_option(cls: type, name: str) -> Any:
+  """Returns a new field with the default and metadata of another dataclass's.
+
+  Args:
+    cls: a dataclass of options.
+    name: one of its fields.
+  """
+  source = cls.__dataclass_fields__[name]
+  return dataclasses.field(default=source.default, metadata=source.metadata)
+
+
 def to_config(options: Any) -> ConfigDict:
   """Returns a ConfigDict with the fields of an options dataclass.
 

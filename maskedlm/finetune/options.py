@@ -7,7 +7,8 @@ training/optimizer.py, config.mesh in config/options.py.
 import dataclasses
 
 from maskedlm.config import options as pretraining
-from maskedlm.core.options import option
+from maskedlm.core.options import copy_option, option
+from maskedlm.modeling import architecture
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,17 +92,13 @@ class DataOptions:
 class ModelOptions:
   """config.model: what may differ from the checkpoint's architecture."""
 
-  dropout: float = option(
-    0.1, "After the embeddings, attention and the MLP.", low=0.0, high=0.9
+  dropout: float = copy_option(architecture.ModelOptions, "dropout")
+  attention_dropout: float = copy_option(
+    architecture.ModelOptions, "attention_dropout"
   )
-  attention_dropout: float = option(
-    0.1, "Of the attention probabilities.", low=0.0, high=0.9
-  )
-  dtype: str = option("float32", "Of activations: float32 or bfloat16.")
-  remat: str = option(
-    "none", "What the backward pass recomputes: none, dots or full."
-  )
-  unroll: bool = option(True, "Unroll the loop over layers in training.")
+  dtype: str = copy_option(architecture.ModelOptions, "dtype")
+  remat: str = copy_option(architecture.ModelOptions, "remat")
+  unroll: bool = copy_option(architecture.ModelOptions, "unroll")
   reinit_layers: int = option(
     0, "The top layers that start from random parameters.", frozen=True
   )

@@ -155,13 +155,13 @@ class EncoderConfig(ModelOptions):
   vocab_size: int  # The tokenizer's; arrays have padded_vocab_size rows.
   pooler: str = option(
     "tanh",
-    "What follows the pooler's dense layer.",
+    "Function after the pooler's dense layer.",
     choices=("tanh", "gelu", "relu", "norm"),
     frozen=True,
   )
   row_pool: str = option(
     "cls",
-    "What represents a row: the vector of [CLS], or the mean.",
+    "Vector of a row: that of [CLS], or the mean.",
     choices=("cls", "mean"),
     frozen=True,
   )

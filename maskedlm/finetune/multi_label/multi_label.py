@@ -53,7 +53,7 @@ class Options:
     "labels", "Column of the labels: a JSON list, or joined by `separator`."
   )
   separator: str = task_option(
-    ",", "What separates the labels; '' for whitespace."
+    ",", "Separator of the labels; '' for whitespace."
   )
   columns: tuple[str, ...] = task_option(
     (),

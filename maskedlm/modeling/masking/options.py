@@ -62,7 +62,7 @@ class CorruptionOptions(MaskOptions):
   )
   choose: str = option(
     "tokens",
-    "What is chosen: tokens, words (whole words), ngrams, or spans (as in "
+    "Unit of choice: tokens, words (whole words), ngrams, or spans (as in "
     "SpanBERT).",
     choices=("tokens", "words", "ngrams", "spans"),
     frozen=True,
@@ -72,7 +72,7 @@ class CorruptionOptions(MaskOptions):
   )
   corruption: str = option(
     "mask",
-    "What is done to the chosen tokens (docs/guides/pretrain/masking.md); "
+    "Treatment of the chosen tokens (docs/guides/pretrain/masking.md); "
     "mask_share and random_share are of mask.",
     choices=("mask", "substitute", "shuffle", "delete", "insert"),
     frozen=True,
