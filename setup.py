@@ -60,6 +60,7 @@ setuptools.setup(
     "umap": ["matplotlib>=3.8", "umap-learn"],  # Pictures by UMAP.
     "test": [
       "gcsfs",
+      "hypothesis",
       "matplotlib>=3.8",
       "nanotoken==0.1.0",
       "pytest",

@@ -135,10 +135,15 @@ def make_batches(
 
 def phase_at(step: int, num_steps: int, long_share: float) -> tuple[int, int]:
   """Returns (phase, step in it); phase 1 is the last long_share of steps."""
-  num_long = round(num_steps * long_share)
+  num_long = num_long_steps(num_steps, long_share)
   if num_long == 0 or step < num_steps - num_long:
     return 0, step
   return 1, step - (num_steps - num_long)
+
+
+def num_long_steps(num_steps: int, long_share: float) -> int:
+  """Returns the number of steps of phase 1, with longer rows."""
+  return round(num_steps * long_share)
 
 
 def row_lengths(data) -> list[int]:

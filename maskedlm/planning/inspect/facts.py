@@ -181,11 +181,6 @@ def _first_batches(config: ConfigDict, task: Task) -> list[tuple]:
   return batches
 
 
-def _num_long(config: ConfigDict) -> int:
-  """Returns the number of steps with longer rows."""
-  return round(config.train.num_steps * config.data.long_share)
-
-
 def _reading(
   config: ConfigDict, task: Task, corpus: store.Corpus, figures
 ) -> dict[str, Any]:
@@ -193,7 +188,9 @@ def _reading(
   batch_size, rows = config.data.batch_size, sum(task.rows_per_epoch[:1])
   tokens = corpus.meta["splits"]["train"]["tokens"]
   epoch = figures["text_tokens_per_row"] * rows
-  steps = config.train.num_steps - _num_long(config)
+  steps = config.train.num_steps - batching.num_long_steps(
+    config.train.num_steps, config.data.long_share
+  )
   return {
     "tokens_per_step": figures["real_tokens_per_row"] * batch_size,
     "tokens_in_corpus": tokens,
@@ -248,7 +245,10 @@ def _lines_of_text(
   config: ConfigDict, task: Task, corpus: store.Corpus, figures
 ) -> list[str]:
   """Formats how much text there is, and how often the run reads it."""
-  meta, num_long = corpus.meta["splits"]["train"], _num_long(config)
+  meta = corpus.meta["splits"]["train"]
+  num_long = batching.num_long_steps(
+    config.train.num_steps, config.data.long_share
+  )
   truncated = f", {_percent(figures['truncated_share'])} truncated"
   return [
     f"{meta['tokens']:,} tokens in {meta['documents']:,} documents; "

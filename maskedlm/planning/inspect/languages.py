@@ -9,6 +9,7 @@ from typing import Any
 from ml_collections import ConfigDict
 
 from maskedlm.core.task import Task
+from maskedlm.data.batches import batching
 from maskedlm.data.corpus import store
 from maskedlm.runtime import console
 
@@ -24,7 +25,7 @@ def language_schedule(
   tokens.
   """
   steps, data = config.train.num_steps, config.data
-  num_long = round(steps * data.long_share)
+  num_long = batching.num_long_steps(steps, data.long_share)
   rows_read = (
     (steps - num_long) * data.batch_size,
     num_long * data.long_batch_size,
