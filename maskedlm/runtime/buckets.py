@@ -50,7 +50,7 @@ def folder(path: str | Path) -> pathlib.Path:
       f"{normalize(path)}: expected a folder on this machine; copy that there, "
       f"gcloud storage rsync --recursive FOLDER {normalize(path)}"
     )
-  return _at_home(path).resolve()
+  return pathlib.Path(os.path.realpath(_at_home(path)))
 
 
 def _at_home(path: str | Path) -> pathlib.Path:
@@ -62,15 +62,31 @@ def origin(path: str | Path) -> Path:
   """Returns the real location of a path: in a mirror, its address.
 
   Raises:
-    ConfigError: the address is not one that Orbax can write, or a package is
-      missing.
+    ConfigError: the address or the folder is not one that Orbax can write, or a
+      package is missing.
   """
   if is_address(path):
     return _bucket(path)
-  path = _at_home(path).resolve()
+  path = _place(path)
   for folder in (path, *path.parents):
     with contextlib.suppress(OSError):
       return _bucket((folder / _MARK).read_text()) / path.relative_to(folder)
+  return path
+
+
+def _place(path: str | Path) -> pathlib.Path:
+  """Returns the absolute path of a folder that may hold checkpoints.
+
+  Raises:
+    ConfigError: TensorStore reads its path as another one.
+  """
+  path = pathlib.Path(os.path.realpath(_at_home(path)))
+  text = str(path)
+  if "\\" in text or text != text.encode(errors="replace").decode():
+    raise ConfigError(
+      f"{text!r} can't hold checkpoints: a backslash, or a name that is not "
+      "UTF-8, is in its path. Choose or rename the folder."
+    )
   return path
 
 
@@ -203,11 +219,11 @@ def workdir(path: str | Path) -> Iterator[pathlib.Path]:
   """Yields the folder of a run; for an address, its mirror.
 
   Raises:
-    ConfigError: the address is wrong, or Orbax can't write it.
+    ConfigError: the path is wrong, or Orbax can't write it.
     StorageError: it can't be read now, or can't be written at the end.
   """
   if not is_address(path):
-    yield _at_home(path).resolve()
+    yield _place(path)
     return
   address = _bucket(path)
   with tempfile.TemporaryDirectory(prefix="maskedlm-") as temporary:

@@ -17,7 +17,7 @@ from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.modeling.architecture import EncoderConfig, restored
 from maskedlm.runtime import buckets
 from maskedlm.training.checkpoints import files
-from maskedlm.training.checkpoints.quiet_orbax import ocp
+from maskedlm.training.checkpoints.read_arrays import read_arrays
 
 
 class Described(NamedTuple):
@@ -105,28 +105,12 @@ def load_params(
 def _load_params(path: buckets.Path):
   """Loads (params, meta) from the folder of a step."""
   record = files.read_record(path)
-  wanted = {}
-  for name in record["arrays"]:
-    if name.startswith("params/"):
-      *parents, leaf = name.split("/")[1:]
-      node = wanted
-      for parent in parents:
-        node = node.setdefault(parent, {})
-      node[leaf] = ocp.RestoreArgs(restore_type=np.ndarray)
-  # Restored by this process alone, without waiting for others.
-  me = jax.process_index()
-  alone = ocp.options.MultiprocessingOptions(me, {me})
-  with ocp.Checkpointer(
-    ocp.PyTreeCheckpointHandler(multiprocessing_options=alone),
-    multiprocessing_options=alone,
-  ) as checkpointer:
-    params = checkpointer.restore(
-      path / "params",
-      args=ocp.args.PyTreeRestore(
-        item=wanted, restore_args=wanted, partial_restore=True
-      ),
-    )
-  return params, files.meta(record)
+  names = [
+    name.removeprefix("params/")
+    for name in record["arrays"]
+    if name.startswith("params/")
+  ]
+  return read_arrays(path / "params", names), files.meta(record)
 
 
 def _existing(path: str | pathlib.Path) -> buckets.Path:

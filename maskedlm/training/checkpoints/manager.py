@@ -19,10 +19,11 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from maskedlm.core.errors import CheckpointError, StorageError
 from maskedlm.runtime import buckets, multihost, storage_errors
-from maskedlm.training.checkpoints import files
+from maskedlm.training.checkpoints import files, read_back
 from maskedlm.training.checkpoints.lock import lock_folder
 from maskedlm.training.checkpoints.quiet_orbax import ocp
 
@@ -170,14 +171,16 @@ def open_checkpoints(
   checkpointer = ocp.AsyncCheckpointer(ocp.CompositeCheckpointHandler())
   background = concurrent.futures.ThreadPoolExecutor(1, "checkpoint")
   pending = None  # The save in progress.
+  is_read_back = False  # Whether one was since the start.
 
-  def finish(step: int) -> None:
+  def finish(step: int, sample: dict[str, np.ndarray]) -> None:
     """Waits for the files, hashes them and deletes old steps."""
     try:
       with _saving(step, directory):
         checkpointer.wait_until_finished()
         if primary:
           lock.check()
+          read_back.check_readable(directory / str(step), sample)
           buckets.upload(workdir)  # Logs before the manifest.
           files.commit(directory, step)
           files.delete_old(directory, keep_last=keep_last, keep_best=keep_best)
@@ -211,9 +214,9 @@ def open_checkpoints(
     Raises:
       StorageError: this save or the one before failed.
       CheckpointError: the step is not the newest, a value of the state is not
-        finite, or the lock is lost.
+        finite, the lock is lost, or the first save can't be read.
     """
-    nonlocal pending  # A second save waits for the first.
+    nonlocal pending, is_read_back  # A second save waits for the first.
     wait()
     with _saving(step, directory):
       newest = max(files.complete_steps(directory), default=-1)
@@ -230,6 +233,8 @@ def open_checkpoints(
       "meta": meta,
     }
     json.dumps(record)  # To fail here, not in the background.
+    sample = {} if is_read_back else read_back.sample_of(_leaves(state))
+    is_read_back = True
     with _saving(step, directory):
       if primary:
         lock.check()
@@ -243,7 +248,7 @@ def open_checkpoints(
         ),
         force=True,  # Another host may see late that it was discarded.
       )
-    pending = background.submit(finish, step)
+    pending = background.submit(finish, step, sample)
 
   def update_metadata(step: int, meta: dict, *, metric: float | None) -> None:
     """Replaces a complete step's meta and metric, unless `metric` is None."""

@@ -1,13 +1,17 @@
-"""Orbax without its log: `from ...quiet_orbax import ocp`.
+"""Orbax without its log, for any path: `from ...quiet_orbax import ocp`.
 
 Orbax logs each save, and after a failed save the writes still running print
 their tracebacks. Its errors are raised anyway, and reported in one line.
 """
 
+import functools
+import glob
 import logging
+import os
 import sys
 
 import orbax.checkpoint as ocp
+from etils import epath
 
 __all__ = ("ocp",)
 
@@ -24,3 +28,15 @@ def _not_closed_loop(unraisable, report=sys.unraisablehook) -> None:
 logging.getLogger("absl").addFilter(_not_orbax)
 logging.getLogger("asyncio").addFilter(_not_orbax)
 sys.unraisablehook = _not_closed_loop
+
+_Path = type(epath.Path("."))
+
+
+@functools.wraps(_Path.glob)
+def _glob(self, pattern, glob_pattern=_Path.glob):
+  return glob_pattern(_Path(glob.escape(os.fspath(self))), pattern)
+
+
+# etils takes the folder's own name for a part of the pattern: in "a[1]"
+# Orbax finds none of the files that it has to merge, and says that it saved.
+_Path.glob = _glob

@@ -1,0 +1,103 @@
+"""A workdir may have any name; a save that can't be read is found at once."""
+
+import os
+
+import numpy as np
+import pytest
+
+from helpers.checkpoint_states import (
+  META,
+  assert_same,
+  like,
+  make_state,
+  opened,
+  save_steps,
+)
+from maskedlm.core.errors import CheckpointError, ConfigError
+from maskedlm.runtime import buckets
+from maskedlm.training.checkpoints import files
+from maskedlm.training.checkpoints.load import load_params
+from maskedlm.training.checkpoints.quiet_orbax import ocp
+
+
+@pytest.mark.parametrize(
+  "name",
+  [
+    "a[1]",
+    "[!a]",
+    "a]b[",
+    "lr*",
+    "**",
+    "what?",
+    "{x,y}",
+    "a b",
+    " a ",
+    "naïve-模型",
+    "100%25#1",
+    "a\nb",
+    "~",
+    "$HOME",
+    "a'b\"c`d;&|",
+    "tab\t\x01",
+    "x:y",
+    "[a]/[b]*/c",
+    "n" * 255,
+  ],
+)
+def test_round_trip_under_any_name(tmp_path, name):
+  state = make_state(3)
+  save_steps(tmp_path / name, 3)
+  with opened(tmp_path / name) as checkpoints:
+    restored, _ = checkpoints.restore(like(state))
+  assert_same(restored, state)
+  params, meta = load_params(tmp_path / name)
+  assert meta["step"] == 3
+  np.testing.assert_array_equal(
+    params["encoder"]["kernel"], state.params["encoder"]["kernel"]
+  )
+
+
+@pytest.mark.parametrize("name", ["a\\b", os.fsdecode(b"latin-\xe9")])
+def test_names_that_tensorstore_misreads_are_refused(tmp_path, name):
+  with (
+    pytest.raises(ConfigError, match="can't hold checkpoints"),
+    opened(tmp_path / name),
+  ):
+    pass
+  with (
+    pytest.raises(ConfigError, match="can't hold checkpoints"),
+    buckets.workdir(tmp_path / name),
+  ):
+    pass
+
+
+@pytest.mark.parametrize("path", ["run/", "./run", "x/../run", "link", "link/"])
+def test_paths_to_the_same_folder(tmp_path, monkeypatch, path):
+  monkeypatch.chdir(tmp_path)
+  os.mkdir("x")
+  save_steps("run", 1)
+  os.symlink("run", "link")
+  with opened(path) as checkpoints:
+    assert checkpoints.steps() == [1]
+  assert load_params(path)[1]["step"] == 1
+
+
+def test_a_save_that_cannot_be_read_is_found_at_once(tmp_path, monkeypatch):
+  """What is merged wrongly, as by etils in "a[1]", is no checkpoint."""
+  wait = ocp.AsyncCheckpointer.wait_until_finished
+
+  def lose_the_manifest(self):
+    wait(self)
+    for path in (tmp_path / "checkpoints").glob("*/params/manifest.ocdbt"):
+      path.unlink()
+
+  monkeypatch.setattr(
+    ocp.AsyncCheckpointer, "wait_until_finished", lose_the_manifest
+  )
+  with (
+    pytest.raises(CheckpointError, match=r"can't be read.*--workdir"),
+    opened(tmp_path) as checkpoints,
+  ):
+    checkpoints.save(1, make_state(1), META, metric=None)
+    checkpoints.wait()
+  assert not files.complete_steps(tmp_path / "checkpoints")
