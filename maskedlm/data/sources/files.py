@@ -16,9 +16,15 @@ from collections.abc import Iterator
 import zstandard
 
 from maskedlm.core.errors import CorpusError
+from maskedlm.data.sources import encodings
 
 _BLOCK = 1 << 20  # Bytes read at a time.
 _MAX_WINDOW = 1 << 31  # Bytes; that of zstd --long=31, the largest possible.
+_REMEDIES = {
+  "gzip": "name it .gz",
+  "zstd": "name it .zst",
+  "Parquet": "it is a source of its own, parquet:GLOB",
+}
 
 
 def expand_globs(
@@ -101,22 +107,6 @@ def _walk(folder: str, endings: tuple[str, ...]) -> Iterator[str]:
         yield os.path.join(parent, name)
 
 
-# First bytes of files that are not UTF-8 text.
-_BINARY = {
-  b"\x1f\x8b": "gzip (name it .gz)",
-  b"\x28\xb5\x2f\xfd": "zstd (name it .zst)",
-  b"BZh91AY": "bzip2",
-  b"\xfd7zXZ": "xz",
-  b"PK\x03\x04": "zip",
-  b"%PDF-": "PDF",
-  b"PAR1": "Parquet (a source of its own, parquet:GLOB)",
-  b"\xff\xfe": "UTF-16",
-  b"\xfe\xff": "UTF-16",
-}
-
-_MAX_NULS = 0.05  # Maximum share of NULs in the first block of a text file.
-
-
 def read_text(path: str, report: Counter) -> Iterator[str]:
   """Yields a file's text in chunks, with "\\n" as line ending.
 
@@ -130,19 +120,12 @@ def read_text(path: str, report: Counter) -> Iterator[str]:
   )
   report["files read"] += 1
   for index, block in enumerate(read_blocks(path)):
-    if index == 0:
-      for magic, name in _BINARY.items():
-        if block.startswith(magic):
-          raise CorpusError(
-            f"{path} is {name}; expected UTF-8 text, plain, .gz or .zst; "
-            "convert it or leave it out of corpus.source."
-          )
-      if block.count(0) > _MAX_NULS * len(block):
-        raise CorpusError(
-          f"{path} looks like UTF-16, UTF-32 or binary data (many bytes "
-          "are NUL); expected UTF-8 text; convert it or leave it out of "
-          "corpus.source."
-        )
+    if index == 0 and (name := encodings.name_of_binary(block)):
+      raise CorpusError(
+        f"{path} is {name}; expected UTF-8 text, plain, .gz or .zst; "
+        f"{_REMEDIES.get(name) or encodings.remedy_for_binary(name)}, or leave "
+        "it out of corpus.source."
+      )
     report["bytes read"] += len(block)
     yield decoder.decode(block)
   yield decoder.decode(b"", final=True)

@@ -187,5 +187,5 @@ def test_a_damaged_file_is_named(tmp_path):
 )
 def test_files_that_are_not_text(tmp_path, data, name):
   (tmp_path / "a.txt").write_bytes(data)
-  with pytest.raises(CorpusError, match=f"a.txt (is|looks like) {name}"):
+  with pytest.raises(CorpusError, match=f"a.txt is {name}"):
     read(f"text:{tmp_path}/a.txt")
