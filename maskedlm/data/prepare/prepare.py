@@ -22,6 +22,7 @@ from maskedlm.data.prepare.options import (
   check_options,
   recorded_options,
 )
+from maskedlm.data.sources import files
 from maskedlm.data.tokenizers.tokenizer import Tokenizer, load_tokenizer
 from maskedlm.runtime import output_files, storage_errors
 
@@ -203,4 +204,9 @@ def describe_corpus(corpus: store.Corpus) -> list[str]:
     f" {unknown / tokens:.3%} of the tokens unknown"
   )
   counts = sorted((k, v) for k, v in report.items() if v)
-  return lines + [f"  {name}: {count:,}" for name, count in counts]
+  warnings = [name for name, _ in counts if name.startswith(files.WARNING)]
+  return [
+    *lines,
+    *(f"  {name}: {n:,}" for name, n in counts if name not in warnings),
+    *warnings,
+  ]

@@ -9,8 +9,15 @@
 | %PDF-, a page's tags | PDF, HTML |
 """
 
+import pathlib
 import re
+import shlex
 from collections.abc import Sequence
+
+from maskedlm.data.sources.legacy_encodings import (
+  guess_encoding,
+  guess_wide_encoding,
+)
 
 COMPRESSED = {
   b"\x1f\x8b": "gzip",
@@ -33,6 +40,15 @@ _BINARY = {
   b"\xfe\xff": "UTF-16",
 }
 _HTML = re.compile(rb"\s*<(!doctype html|html|head|body)\b", re.IGNORECASE)
+_SURROGATE = re.compile("[\ud800-\udfff]")
+# For people who know an encoding by another name.
+_KNOWN_AS = {
+  "gbk": "gbk (GB2312)",
+  "cp932": "cp932 (Shift-JIS)",
+  "cp1252": "cp1252 (Windows, Latin-1)",
+}
+WARN_SHARE = 0.01  # Share of invalid characters above which a file is reported,
+MAX_SHARE = 0.2  # and above which it is refused.
 _MAX_NULLS = 0.05  # Maximum share of NULs in the first bytes of a text.
 
 
@@ -43,11 +59,8 @@ def name_of_binary(head: bytes) -> str:
       return name
   if head.count(0) <= _MAX_NULLS * len(head):
     return ""
-  if not head[::2].count(0):
-    return "UTF-16LE"
-  if not head[1::2].count(0):
-    return "UTF-16BE"
-  return "UTF-16, UTF-32 or binary data (many bytes are NUL)"
+  wide = guess_wide_encoding(head)
+  return wide.upper() if wide else "binary data (many bytes are NUL)"
 
 
 def is_html(head: bytes) -> bool:
@@ -84,7 +97,7 @@ def remedy_for_invalid(lines: Sequence[bytes], *, is_utf8: bool) -> str:
   if is_utf8:
     return "other lines are UTF-8: repair this one"
   data = b"\n".join(invalid)
-  if encoding := _guess(data):
+  if encoding := guess_encoding(data):
     return f"convert it, for example with iconv -f {encoding} -t utf-8"
   return (
     "convert it from its own encoding (`file -i` may name it): "
@@ -92,15 +105,54 @@ def remedy_for_invalid(lines: Sequence[bytes], *, is_utf8: bool) -> str:
   )
 
 
-def _guess(data: bytes) -> str:
-  """Returns cp1252 for a text in a Latin alphabet, else ""."""
-  runs = re.findall(rb"[\x80-\xff]+", data)
-  # Whole words of such bytes are another script, or Chinese, in any of several
-  # encodings.
-  if sum(len(run) <= 2 for run in runs) < 0.8 * len(runs):
-    return ""
+def count_invalid(text: str) -> int:
+  """Returns the number of lone surrogates: bytes that were not UTF-8."""
   try:
-    data.decode("cp1252")
-  except UnicodeDecodeError:
-    return ""
-  return "cp1252"
+    text.encode()
+  except UnicodeEncodeError:
+    return len(_SURROGATE.findall(text))
+  return 0
+
+
+def lines_beyond_ascii(data: bytes) -> bytes:
+  """Returns the lines with characters beyond ASCII, for describe_invalid."""
+  lines = data.split(b"\n")
+  return b"\n".join(line for line in lines if not line.isascii())
+
+
+def describe_invalid(path: str, data: bytes, share: float) -> str:
+  """Returns a clause: the file is not UTF-8, its likely encoding, the remedy.
+
+  Args:
+    path: the file's; the remedy for Parquet is to write its texts again.
+    data: bytes of its text, decompressed.
+    share: of its characters that are invalid.
+  """
+  what = f"{path} is not UTF-8: {share:.1%} of its characters are invalid"
+  found = guess_encoding(data)
+  if found in (None, "utf-8"):  # A part of it is UTF-8.
+    return f"{what}, and no other encoding fits: check the file"
+  remedy = iconv_command(path, found)
+  if path.lower().endswith(".parquet"):
+    remedy = f"decode its texts as {found}, and write them as UTF-8"
+  return f"{what}; it looks like {_KNOWN_AS.get(found, found)}: {remedy}"
+
+
+def iconv_command(path: str, encoding: str) -> str:
+  """Returns the shell command that writes a copy of a file in UTF-8.
+
+  Args:
+    path: the file's; .gz and .zst are decompressed and compressed again.
+    encoding: a name that iconv knows.
+  """
+  packed = {".gz": ("gzip -dc", "gzip"), ".zst": ("zstd -dc", "zstd")}
+  ending = pathlib.Path(path).suffix
+  ending = ending if ending.lower() in packed else ""
+  stem = pathlib.Path(path.removesuffix(ending))
+  target = stem.with_name(f"{stem.stem}.utf-8{stem.suffix}{ending}")
+  source, target = shlex.quote(path), shlex.quote(str(target))
+  convert = f"iconv -f {encoding} -t utf-8"
+  if ending:
+    unpack, pack = packed[ending.lower()]
+    return f"{unpack} {source} | {convert} | {pack} > {target}"
+  return f"{convert} {source} > {target}"

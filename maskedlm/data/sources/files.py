@@ -11,14 +11,16 @@ import io
 import os
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import zstandard
 
 from maskedlm.core.errors import CorpusError
-from maskedlm.data.sources import encodings
+from maskedlm.data.sources import encodings, legacy_encodings
 
 _BLOCK = 1 << 20  # Bytes read at a time.
+_MAX_WARNINGS = 20
+WARNING = "warning: "  # Begins names in a report that are shown as warnings.
 _MAX_WINDOW = 1 << 31  # Bytes; that of zstd --long=31, the largest possible.
 _REMEDIES = {
   "gzip": "name it .gz",
@@ -119,18 +121,69 @@ def read_text(path: str, report: Counter) -> Iterator[str]:
     codecs.getincrementaldecoder("utf-8")("surrogateescape"), translate=True
   )
   report["files read"] += 1
-  for index, block in enumerate(read_blocks(path)):
-    if index == 0 and (name := encodings.name_of_binary(block)):
-      raise CorpusError(
-        f"{path} is {name}; expected UTF-8 text, plain, .gz or .zst; "
-        f"{_REMEDIES.get(name) or encodings.remedy_for_binary(name)}, or leave "
-        "it out of corpus.source."
-      )
-    report["bytes read"] += len(block)
-    yield decoder.decode(block)
-  yield decoder.decode(b"", final=True)
+
+  def decoded():
+    for index, block in enumerate(read_blocks(path)):
+      if index == 0:
+        _check_beginning(path, block)
+      report["bytes read"] += len(block)
+      yield block, decoder.decode(block)
+    yield b"", decoder.decode(b"", final=True)
+
+  yield from check_encoding(decoded(), path, report)
   if decoder.newlines not in (None, "\n"):
     report["files with CRLF or CR line ends"] += 1
+
+
+def _check_beginning(path: str, block: bytes) -> None:
+  name = encodings.name_of_binary(block)
+  if name.startswith("UTF"):
+    command = encodings.iconv_command(path, name.lower())
+    raise CorpusError(f"{path} is {name}; expected UTF-8 text: {command}")
+  if name:
+    raise CorpusError(
+      f"{path} is {name}; expected UTF-8 text, plain, .gz or .zst; "
+      f"{_REMEDIES.get(name) or encodings.remedy_for_binary(name)}, or leave "
+      "it out of corpus.source."
+    )
+
+
+def check_encoding(
+  texts: Iterable[tuple[bytes, str]], path: str, report: Counter
+) -> Iterator[str]:
+  """Yields the texts of a file, and reports it if it is not UTF-8.
+
+  Args:
+    texts: pairs (bytes, the text that they are; invalid bytes are surrogates).
+    path: the file's name, for messages.
+    report: gets a warning if over encodings.WARN_SHARE of the characters are
+      invalid. It names at most _MAX_WARNINGS files.
+
+  Raises:
+    CorpusError: over encodings.MAX_SHARE of the characters are invalid.
+  """
+  sample, invalid, characters = b"", 0, 0
+
+  def problem():
+    return encodings.describe_invalid(path, sample, invalid / characters)
+
+  def check(at_least):
+    if invalid > encodings.MAX_SHARE * max(characters, at_least):
+      raise CorpusError(problem())
+
+  for data, text in texts:
+    if len(sample) < legacy_encodings.SAMPLE:
+      sample += encodings.lines_beyond_ascii(data)
+    invalid += encodings.count_invalid(text)
+    characters += len(text)
+    check(at_least=_BLOCK)
+    yield text
+  check(at_least=1)
+  if invalid > encodings.WARN_SHARE * characters:
+    known = sum(name.startswith(WARNING) for name in report)
+    other = "other files with over 1% of invalid characters"
+    name = problem() if known < _MAX_WARNINGS else other
+    report[WARNING + name] += invalid
 
 
 def read_blocks(path: str) -> Iterator[bytes]:

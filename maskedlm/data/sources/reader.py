@@ -345,8 +345,10 @@ def _parquet(
     try:
       if text_field not in (names := parquet.text_columns(path)):
         raise _no_text_field(source, text_field, dict.fromkeys(names))
-      for text in parquet.read_texts(path, text_field):
-        yield from _document(text, text_field, report)
+      texts = parquet.read_texts(path, text_field)
+      decoded = _decoded(texts, text_field, report)
+      for text in files.check_encoding(decoded, path, report):
+        yield _lines([text], report)
     except parquet.ParquetError as error:
       raise CorpusError(
         f"{error}; fetch it again or leave it out of corpus.source."
@@ -372,17 +374,21 @@ def _tfds_texts(
   indices: range | None = None,  # None: all.
 ) -> Iterator[Iterable[str]]:
   try:
-    for record in tfds.read_records(records, source, indices):
-      yield from _document(record[text_field], text_field, report)
+    found = tfds.read_records(records, source, indices)
+    texts = (record[text_field] for record in found)
+    for _, text in _decoded(texts, text_field, report):
+      yield _lines([text], report)
   except tfds.TfdsError as error:
     raise CorpusError(f"corpus.source={error}") from error
 
 
-def _document(
-  text: bytes | None, text_field: str, report: Counter
-) -> Iterator[Iterable[str]]:
-  if isinstance(text, bytes):
-    report["bytes read"] += len(text)
-    yield _lines([_unix(text.decode("utf-8", "surrogateescape"))], report)
-  else:
-    report[f"records dropped without a text in {text_field!r}"] += 1
+def _decoded(
+  texts: Iterable[bytes | None], text_field: str, report: Counter
+) -> Iterator[tuple[bytes, str]]:
+  """Yields each text as bytes and as a string."""
+  for text in texts:
+    if isinstance(text, bytes):
+      report["bytes read"] += len(text)
+      yield text, _unix(text.decode("utf-8", "surrogateescape"))
+    else:
+      report[f"records dropped without a text in {text_field!r}"] += 1

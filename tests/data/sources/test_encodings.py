@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import lzma
+import re
 
 import pytest
 import zstandard
@@ -52,23 +53,22 @@ def test_the_remedy_for_wide_characters_gives_the_text(name):
 
 
 @pytest.mark.parametrize(
-  ("text", "encoding", "is_named"),
+  ("text", "encoding"),
   [
-    ("I don’t like “it” – no", "cp1252", True),
-    ("Öl für Köln, café", "cp1252", True),
-    ("Öl für Köln", "latin-1", True),
-    ("Привет, мир", "cp1251", False),
-    ("我们去北京。", "gbk", False),
-    ("猫が好きです", "shift_jis", False),
-    ("καλημέρα", "cp1253", False),
+    ("I don’t like “it” – no", "cp1252"),
+    ("Öl für Köln, café", "cp1252"),
+    ("Öl für Köln", "latin-1"),
+    ("Привет, мир", "cp1251"),
+    ("我们去北京。", "gbk"),
+    ("猫が好きです", "shift_jis"),
+    ("καλημέρα", "cp1253"),
   ],
 )
-def test_a_named_encoding_gives_the_text(text, encoding, is_named):
+def test_a_named_encoding_gives_the_text(text, encoding):
   data = text.encode(encoding)
   remedy = encodings.remedy_for_invalid([b"ascii", data], is_utf8=False)
-  assert ("iconv -f cp1252 " in remedy) == is_named
-  if is_named:
-    assert data.decode("cp1252") == text
+  found = re.search("iconv -f ([^ ]+) ", remedy)[1]
+  assert data.decode(found) == text
 
 
 def test_a_damaged_line_of_utf8_is_not_converted():
