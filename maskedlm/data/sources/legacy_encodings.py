@@ -106,7 +106,7 @@ _MARKS_OF_TEXT = "‘’‚“”„–—…«»€°§·•¿¡\xa0"
 _WIDE_MARKS = "，。、！？：；「」『』（）《》〈〉【】・ー　～"
 _WESTERN = ("cp1252", "macintosh", "cp850")
 _CENTRAL = ("cp1250", "iso-8859-2")
-_CYRILLIC = ("cp1251", "koi8-r", "cp866", "iso-8859-5")
+_CYRILLIC = ("cp1251", "koi8-r", "cp866")
 # Encodings, and the letters beyond ASCII of a language written in them.
 _LATIN = (
   (_WESTERN, "éèàêçùâîôûëïœÉÈÀÊÇ"),
@@ -127,12 +127,13 @@ _LATIN = (
   (("cp1252",), "ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜŒàáâãäåæçèéêëìíîïñòóôõöøùúûüœß"),
 )
 # The same, without capitals, since KOI8-R has them where Windows has small
-# letters. Hebrew and Greek precede Cyrillic, since they lack some of its bytes.
+# letters. Hebrew precedes Cyrillic, whose last five letters it doesn't have.
 _OTHERS = (
   (("cp1255",), "אבגדהוזחטיךכלםמןנסעףפץצקרשת"),
-  (("cp1253",), "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋ"),
   (_CYRILLIC, "абвгдежзийклмнопрстуфхцчшщъыьэюяё"),
   (("cp1251", "koi8-u"), "абвгґдеєжзиіїйклмнопрстуўфхцчшщьюя"),
+  (("cp1253",), "αβγδεζηθικλμνξοπρσςτυφχψωάέήίόύώϊϋ"),
+  (("iso-8859-5",), "абвгдежзийклмнопрстуфхцчшщъыьэюяё"),
   (("cp1256", "iso-8859-6"), "ءآأؤإئابةتثجحخدذرزسشصضطظعغفقكلمنهوىيپچژگ،؟"),
   (
     ("cp874",),
