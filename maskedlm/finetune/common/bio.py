@@ -1,11 +1,14 @@
 """BIO tags and variants: which are well-formed, and which entities they mean.
 
 B-PER begins an entity of type PER, I-PER continues it, O is outside any entity
-(Ramshaw and Marcus, 1995). Three schemes are supported:
+(Ramshaw and Marcus, 1995). These schemes are supported:
 
   bio    every entity begins with B (IOB2).
   iob1   an entity begins with I, or with B right after one of its own type.
-  bioes  B, I ... I, E, and S for an entity of one word; also BILOU's L and U.
+  bioes  B, I ... I, E, and S for an entity of one word; also BILOU, BMES.
+  io     types alone, or with I; entities of one type are never adjacent.
+
+tag_forms.py lists the ways in which files write the tags.
 
 `find_entities` reads any of them as conlleval does, which also interprets
 ill-formed tags; `find_strict_entities` returns only well-formed entities.
@@ -15,9 +18,10 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
+from maskedlm.finetune.common import tag_forms
 
-SCHEMES = ("bio", "iob1", "bioes")
-_PREFIXES = {"bio": "BI", "iob1": "BI", "bioes": "BIES"}
+SCHEMES = ("bio", "iob1", "bioes", "io")
+_PREFIXES = {"bio": "BI", "iob1": "BI", "bioes": "BIES", "io": "I"}
 _BILOU = {"L": "E", "U": "S"}
 
 
@@ -100,6 +104,8 @@ def may_follow(previous: str | None, tag: str | None, scheme: str) -> bool:
   after = ("O", "") if tag is None else split_tag(tag)
   if scheme == "bio":
     return after[0] != "I" or _continues(before, after)
+  if scheme == "io":
+    return after[0] in ("O", "I")
   if scheme == "iob1":
     return after[0] != "B" or (before[0] != "O" and before[1] == after[1])
   if before[0] in "BI" or after[0] in "IE":  # An entity is or must be open.
@@ -142,23 +148,15 @@ def convert_tags(
   Args:
     sentences: (tags, line number of each tag in the file).
     path: the file, for error messages.
-    file_scheme: bio, iob1, bioes, or auto to detect it.
+    file_scheme: bio, iob1, bioes, io, or auto to detect it among the first
+      three.
     scheme: the scheme of the returned tags, bio or bioes.
     repair_bio: read ill-formed tags as conlleval does instead of raising.
 
   Raises:
     DataError: a tag is unknown or ill-formed; names the file and line.
   """
-  for tags, lines in sentences:
-    for tag, line in zip(tags, lines, strict=True):
-      try:
-        split_tag(tag)
-      except ValueError as error:
-        raise DataError(
-          f"{path}:{line}: {error}; expected O, B-TYPE or I-TYPE (or S-, E-). "
-          "For other tags, such as parts of speech, set "
-          "--config.task.task=pos."
-        ) from None
+  sentences = _standard(sentences, path, file_scheme)
   if file_scheme == "auto":
     file_scheme = detect_scheme(tags for tags, _ in sentences)
   if not repair_bio:
@@ -179,18 +177,45 @@ def all_tags(types: Iterable[str], scheme: str) -> list[str]:
   ]
 
 
+def _standard(sentences, path: str, file_scheme: str) -> list:
+  """Returns the sentences with tags in the form that split_tag reads."""
+  found = [tag for tags, _ in sentences for tag in tags]
+  try:
+    standard = tag_forms.standard_tags(found, scheme=file_scheme)
+    return [([standard[t] for t in tags], lines) for tags, lines in sentences]
+  except tag_forms.UnknownTagError as error:
+    unknown = error
+  line = next(
+    lines[list(tags).index(unknown.tag)]
+    for tags, lines in sentences
+    if unknown.tag in tags
+  )
+  hint = ""
+  if "O" in found and tag_forms.are_types(found):
+    hint = (
+      " If a tag is the type alone and adjacent words of a type are one "
+      "entity, set --config.task.file_scheme=io."
+    )
+  raise DataError(
+    f"{path}:{line}: {unknown}; expected O, B-TYPE or I-TYPE (or S-, E-), in "
+    f"--config.task.tag_column.{hint} Other tags, such as parts of speech, are "
+    "learnt by `finetune tagging` with --config.task.task=pos."
+  )
+
+
 def _check(tags, lines, path: str, scheme: str) -> None:
   previous = None
   end = None, lines[-1] if lines else 0
   for tag, line in [*zip(tags, lines, strict=True), end]:
-    if not may_follow(previous, tag, scheme):
+    is_known = tag is None or split_tag(tag)[0] in f"O{_PREFIXES[scheme]}"
+    if not is_known or not may_follow(previous, tag, scheme):
       before = f"after {previous}" if previous else "at the start of a sentence"
       what = tag or "the end of the sentence"
       raise DataError(
         f"{path}:{line}: {what} {before} is ill-formed {scheme.upper()}"
         f"{_expected(tag, scheme)}. Correct the file, or set "
         "--config.task.repair_bio=True to read it as conlleval does, or "
-        "--config.task.file_scheme (bio, iob1, bioes) if it uses another "
+        "--config.task.file_scheme (bio, iob1, bioes, io) if it uses another "
         "scheme."
       )
     previous = tag
@@ -205,6 +230,8 @@ def _expected(tag: str | None, scheme: str) -> str:
       f"; expected {join_tag('I', entity_type)}, as the word before is not in "
       "an entity of this type"
     )
+  if scheme == "io":
+    return f"; expected {join_tag('I', entity_type)}"
   return "; expected S, or B, I, ..., E of one type"
 
 

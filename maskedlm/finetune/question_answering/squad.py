@@ -1,75 +1,75 @@
-"""SQuAD's files: questions on paragraphs, and the official predictions.
+"""SQuAD: checked questions on paragraphs, and the official predictions.
 
-Rajpurkar et al. 2016 (arXiv:1606.05250) for 1.1, where each question has an
-answer in its paragraph, and 2018 (arXiv:1806.03822) for 2.0, where it may have
-none. Offsets count characters (code points), as in the official files.
+answer_files.py reads the files. Rajpurkar et al. 2016 (arXiv:1606.05250) for
+1.1, where each question has an answer in its paragraph, and 2018
+(arXiv:1806.03822) for 2.0, where it may have none. Offsets count characters
+(code points), as in the official files.
 """
 
 import json
-import pathlib
+import re
+import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from maskedlm.core.errors import DataError
 from maskedlm.data.labelled import tables, tfds_tables
 from maskedlm.finetune.common.gold_labels import gold_labels
 from maskedlm.finetune.contract import Prediction
+from maskedlm.finetune.question_answering import answer_files
+from maskedlm.finetune.question_answering.answer_files import (
+  Example,
+  GoldAnswer,
+)
 from maskedlm.runtime.console import log
-
-
-class GoldAnswer(NamedTuple):
-  """An answer: context[start : start + len(text)] == text."""
-
-  text: str
-  start: int
-
-
-class Example(NamedTuple):
-  """A question on a text; examples of one paragraph share its string."""
-
-  question: str
-  context: str
-  id: str = ""
-  # The annotators' answers; () = the question has none, None = unknown.
-  answers: tuple[GoldAnswer, ...] | None = None
-  where: str = ""  # FILE: question ID.
 
 
 def read_questions(
   source: str, *, allow_impossible: bool, fix_offsets: bool
 ) -> list[Example]:
-  """Reads the questions of a SQuAD file, or of "tfds:squad/v1.1:train".
+  """Reads the questions of a file, or of "tfds:squad/v1.1:train".
 
   Args:
-    source: the file. If no question has "answers", they are unknown, and the
-      file is only good for prediction.
+    source: see answer_files.py. If no question has "answers", they are unknown,
+      and the file is only good for prediction.
     allow_impossible: whether a question may have no answer (2.0).
     fix_offsets: whether to move answers that are not at their offset to the
-      nearest place that has them; their number is logged.
+      nearest place that has them; see _placed. Their number is logged.
 
   Raises:
     DataError: the file is missing, empty or not JSON; a field is missing or has
       the wrong type; an answer is not at its offset; a question has no answer,
       but allow_impossible is False.
   """
-  if source.startswith(tfds_tables.PREFIX):
-    found = _from_tfds(source)
-  else:
-    found = _from_file(source)
+  is_tfds = source.startswith(tfds_tables.PREFIX)
+  seen: Counter = Counter()
+  read = answer_files.read_tfds if is_tfds else answer_files.read_file
+  found = read(source, seen)
   examples: list[Example] = []
-  moved = 0
+  moved = placed = 0
   for example, impossible in found:
     if example.answers is not None:
       _check_impossible(example, impossible, allow_impossible)
       answers = tuple(
         _placed(answer, example, fix_offsets) for answer in example.answers
       )
-      moved += answers != example.answers
+      is_given = all(answer.start is not None for answer in example.answers)
+      moved += is_given and answers != example.answers
+      placed += not is_given
       example = example._replace(answers=answers)
     examples.append(example)
   if not examples:
     raise DataError(f"{source}: no questions; expected at least one.")
   _check_labelled(examples)
+  for what, count in seen.items():
+    if count:
+      log(f"{source}: {what}: {count:,}")
+  if placed:
+    log(
+      f"{source}: answers of {placed:,} questions without answer_start were "
+      "placed where the context has them"
+    )
   if moved:
     log(
       f"{source}: answers of {moved:,} questions were not at their offsets and "
@@ -99,7 +99,7 @@ def parse_question(line: str) -> Example:
           f"input {line[:40]!r} has no {name!r}; expected {such_as}."
         )
     question, context = fields["question"], fields["context"]
-    key = str(fields.get("id", ""))
+    key = answer_files.id_text(fields, f"input {line[:40]!r}")
   else:
     question, tab, context = line.partition("\t")
     key = ""
@@ -152,102 +152,6 @@ def _json(table: Mapping[str, Any]) -> str:
   return json.dumps(table, indent=2) + "\n"
 
 
-# --- Files ---
-
-
-def _from_file(path: str) -> Iterator[tuple[Example, bool]]:
-  """Yields pairs (example, whether it is marked impossible), unchecked."""
-  for i, article in enumerate(_field(_load(path), "data", list, path)):
-    place = f"{path}: data[{i}]"
-    for j, paragraph in enumerate(_field(article, "paragraphs", list, place)):
-      inner = f"{place}.paragraphs[{j}]"
-      context = tables.encodable(_field(paragraph, "context", str, inner))
-      for k, entry in enumerate(_field(paragraph, "qas", list, inner)):
-        key = _field(entry, "id", str, f"{inner}.qas[{k}]")
-        yield _example(entry, key, context, f"{path}: question {key}")
-
-
-def _from_tfds(source: str) -> Iterator[tuple[Example, bool]]:
-  contexts: dict[str, str] = {}  # Equal ones become one string.
-  for entry in tfds_tables.read_examples(
-    tfds_tables.open_data_source(source), source
-  ):
-    entry = {name: _plain(value) for name, value in entry.items()}
-    where = f"{source}: question {entry.get('id')}"
-    key = _field(entry, "id", str, where)
-    context = tables.encodable(_field(entry, "context", str, where))
-    if answers := entry.get("answers"):  # A dict of lists.
-      entry["answers"] = [
-        {"text": _plain(text), "answer_start": int(start)}
-        for text, start in zip(
-          answers["text"], answers["answer_start"], strict=True
-        )
-      ]
-    yield _example(entry, key, contexts.setdefault(context, context), where)
-
-
-def _load(path: str) -> Any:
-  try:
-    text = pathlib.Path(path).read_text(encoding="utf-8-sig")
-  except OSError as error:
-    raise DataError(
-      f"{path}: {error.strerror}; expected a SQuAD file (JSON)."
-    ) from None
-  except UnicodeDecodeError as error:
-    raise DataError(f"{path}: not UTF-8 ({error}); convert it.") from None
-  if not text.strip():
-    raise DataError(f"{path}: the file is empty; expected a SQuAD file (JSON).")
-  try:
-    return json.loads(text)
-  except json.JSONDecodeError as error:
-    raise DataError(
-      f"{path}:{error.lineno}: not JSON ({error.msg} at column {error.colno}); "
-      "expected a SQuAD file: is it complete?"
-    ) from None
-
-
-def _example(
-  entry: Mapping[str, Any], key: str, context: str, where: str
-) -> tuple[Example, bool]:
-  question = tables.encodable(_field(entry, "question", str, where))
-  answers = None
-  if "answers" in entry:
-    found = _field(entry, "answers", list, where)
-    answers = tuple(
-      GoldAnswer(
-        tables.encodable(_field(answer, "text", str, where)),
-        _field(answer, "answer_start", int, where),
-      )
-      for answer in found
-    )
-  impossible = bool(entry.get("is_impossible", answers == ()))
-  return Example(question, context, key, answers, where), impossible
-
-
-def _field(value: Any, name: str, kind: type, where: str) -> Any:
-  """Returns value[name]; raises DataError unless it is of type `kind`."""
-  names = {str: "a string", int: "a whole number", list: "a list"}
-  if not isinstance(value, Mapping):
-    raise DataError(
-      f"{where}: a JSON {type(value).__name__}; expected an object with "
-      f"{name!r} (docs/guides/finetune/question-answering.md)."
-    )
-  if name not in value:
-    raise DataError(
-      f"{where}: no {name!r}; expected {names[kind]} in addition to "
-      f"{', '.join(map(repr, value)) or 'nothing'}."
-    )
-  if type(value[name]) is not kind:  # Not isinstance: True is an int.
-    raise DataError(
-      f"{where}: {name!r} is {str(value[name])[:40]!r}; expected {names[kind]}."
-    )
-  return value[name]
-
-
-def _plain(value: Any) -> Any:
-  return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
-
-
 # --- Checks ---
 
 
@@ -285,33 +189,44 @@ def _check_labelled(examples: Sequence[Example]) -> None:
 def _placed(
   answer: GoldAnswer, example: Example, fix_offsets: bool
 ) -> GoldAnswer:
-  """Returns the answer, moved to its text's nearest place if fix_offsets.
+  """Returns the answer at its place in the context.
+
+  An answer without an offset is at the only place that has its text. With
+  fix_offsets, it is at the nearest place (the first, without an offset), which
+  may differ in whitespace and Unicode form.
 
   Raises:
-    DataError: the answer is empty or not at its offset.
+    DataError: the answer isn't at its offset, or may be at several places.
   """
   text, start = answer
-  if not text:
-    raise DataError(
-      f"{example.where}: the answer is empty; expected a part of the context."
-    )
-  if start >= 0 and example.context.startswith(text, start):
+  context = example.context
+  if start is not None and start >= 0 and context.startswith(text, start):
     return answer
-  places = list(_places(text, example.context))
-  if fix_offsets and places:
-    return GoldAnswer(text, min(places, key=lambda place: abs(place - start)))
-  found = example.context[max(start, 0) : max(start, 0) + len(text)]
-  if not places:
+  places = [GoldAnswer(text, place) for place in _places(text, context)]
+  if start is None and len(places) == 1:
+    return places[0]
+  alike = places or list(_alike(text, context))
+  if fix_offsets and alike:
+    return min(alike, key=lambda found: abs(found.start - (start or 0)))
+  if not alike:
     remedy = (
       "the context doesn't contain it: correct the answer; does it differ in "
-      "case, or in Unicode form (NFC, NFD)?"
+      "case?"
     )
   else:
-    at = ", ".join(map(str, places[:5])) + (", ..." if places[5:] else "")
+    at = ", ".join(str(found.start) for found in alike[:5])
+    at += ", ..." if alike[5:] else ""
+    other = "" if places else " in other whitespace or another Unicode form"
+    which = "first" if start is None else "nearest"
     remedy = (
-      f"it is at {at}: correct answer_start (characters, not bytes), or set "
-      "--config.task.fix_offsets=True to take the nearest."
+      f"it is at {at}{other}: correct answer_start (characters, not bytes), or "
+      f"set --config.task.fix_offsets=True to take the {which}."
     )
+  if start is None:
+    raise DataError(
+      f"{example.where}: the answer {text!r} has no answer_start; {remedy}"
+    )
+  found = context[max(start, 0) : max(start, 0) + len(text)]
   raise DataError(
     f"{example.where}: the answer {text!r} is not at its answer_start={start}, "
     f"where the context has {found!r}; {remedy}"
@@ -323,3 +238,11 @@ def _places(text: str, context: str) -> Iterator[int]:
   while place >= 0:
     yield place
     place = context.find(text, place + 1)
+
+
+def _alike(text: str, context: str) -> Iterator[GoldAnswer]:
+  """Yields parts of the context that differ in whitespace or Unicode form."""
+  for form in ("NFC", "NFD"):
+    words = unicodedata.normalize(form, text).split()
+    for match in re.finditer(r"\s+".join(map(re.escape, words)), context):
+      yield GoldAnswer(match[0], match.start())

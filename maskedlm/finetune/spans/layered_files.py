@@ -10,14 +10,17 @@ further right:
   the	I-FAC	B-PER
   king	I-FAC	I-PER
 
-A single layer is an ordinary CoNLL file; conll.py and bio.py read both.
+A single layer is an ordinary CoNLL file; conll.py and bio.py read both. A
+column that numbers the words (GermEval 2014) is no layer. In JSON and Parquet,
+the tags are the only layer.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from maskedlm.core.errors import DataError
 from maskedlm.finetune.common import bio
-from maskedlm.finetune.tagging import conll
+from maskedlm.finetune.tagging import columns, conll, token_lists
 
 
 class LabelledSentence(NamedTuple):
@@ -39,19 +42,32 @@ def read_layers(
   """Reads a file in which every column except the words' is a layer of BIO.
 
   Raises:
-    DataError: see read_flat; a line has more or fewer layers than the first.
+    DataError: see read_flat; the file is CoNLL-U.
   """
-  count = len(next(conll.read_blocks(path))[0].fields)
-  columns = [i for i in range(count) if i != token_column % count] or [-1]
-  layers = [
-    read_flat(
+  if token_lists.is_format(path):
+    return read_flat(
       path,
       token_column=token_column,
-      tag_column=column,
       file_scheme=file_scheme,
       repair_bio=repair_bio,
     )
-    for column in columns
+  found = columns.read_columns(path)
+  if found.is_conllu:
+    raise DataError(
+      f"{path}: CoNLL-U, whose columns are no layers of entities; expected "
+      "columns of BIO, or set --config.task.nested=False and task.tag_column."
+    )
+  for line in (line for sentence in found.sentences for line in sentence):
+    if len(line.fields) != found.count:
+      raise columns.ragged_error(found, line)
+  layers = [
+    _labelled(
+      path,
+      conll.select_columns(found, token_column=token_column, tag_column=column),
+      file_scheme=file_scheme,
+      repair_bio=repair_bio,
+    )
+    for column in _layer_columns(found, token_column)
   ]
   return [
     sentence_layers[0]._replace(
@@ -69,16 +85,26 @@ def read_flat(
   file_scheme: str = "auto",
   repair_bio: bool = False,
 ) -> list[LabelledSentence]:
-  """Reads the sentences of a CoNLL file with at most one BIO column.
+  """Reads the sentences of a file with at most one column of entity tags.
 
   Raises:
-    DataError: see conll.read_sentences and bio.convert_tags: the file is
-      missing, a line has more or fewer columns than the first, or a tag is
-      ill-formed.
+    DataError: see conll.read_sentences and bio.convert_tags.
   """
   sentences = conll.read_sentences(
-    path, token_column=token_column, tag_column=tag_column
+    path, token_column=token_column, tag_column=tag_column, entities=True
   )
+  return _labelled(
+    path, sentences, file_scheme=file_scheme, repair_bio=repair_bio
+  )
+
+
+def _labelled(
+  path: str,
+  sentences: Sequence[conll.TaggedSentence],
+  *,
+  file_scheme: str,
+  repair_bio: bool,
+) -> list[LabelledSentence]:
   if any(sentence.tags is None for sentence in sentences):
     return [LabelledSentence(s.words, None, s.lines) for s in sentences]
   tags = bio.convert_tags(
@@ -91,6 +117,21 @@ def read_flat(
     LabelledSentence(s.words, tuple(bio.find_entities(sentence_tags)), s.lines)
     for s, sentence_tags in zip(sentences, tags, strict=True)
   ]
+
+
+def _layer_columns(found: columns.TokenColumns, token_column: int) -> list[int]:
+  """Returns the columns of tags; without any, the last one, which is absent."""
+  count = found.count
+
+  def numbers(column: int) -> bool:
+    return all(
+      column < len(line.fields) and line.fields[column] in (str(i), str(i + 1))
+      for sentence in found.sentences
+      for i, line in enumerate(sentence)
+    )
+
+  chosen = [i for i in range(count) if i != token_column % count]
+  return [i for i in chosen if not numbers(i)] or [-1]
 
 
 def format_layers(

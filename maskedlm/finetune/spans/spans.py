@@ -67,12 +67,15 @@ class Options:
     "Replace all labels by one, SPAN, to find spans without labelling them.",
   )
   token_column: int = task_option(
-    0, "Column of the word, from 0, or negative from the end."
+    0,
+    "Column of the word, from 0, or negative from the end. In CoNLL-U, 0 is "
+    "FORM.",
   )
   tag_column: int = task_option(-1, "Column of the tags, unless nested.")
   file_scheme: str = task_option(
     "auto",
-    "How files write spans; auto recognises the scheme of each file.",
+    "How files write spans; auto recognises the scheme of each file, but not "
+    "io (types alone).",
     choices=("auto", *bio.SCHEMES),
   )
   repair_bio: bool = task_option(

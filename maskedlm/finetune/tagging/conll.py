@@ -1,32 +1,34 @@
-"""Reads and writes CoNLL files: a word per line, a blank line after a sentence.
+"""Reads and writes sentences of words with tags.
 
-There are two formats, distinguished by their content: columns separated by tabs
-or spaces (CoNLL-2003 and its many variants), and CoNLL-U
-(universaldependencies.org/format).
+  columns between tabs or spaces   CoNLL-2003 and its many variants: the columns
+                                   that are asked for, in lines that have them
+  CoNLL-U                          FORM, and UPOS, XPOS or the column asked for;
+                                   ranges (3-4) and empty nodes (8.1) are
+                                   skipped (universaldependencies.org/format)
+  JSON lines, Parquet              lists of words and tags (token_lists.py)
+
+The format is recognised by the content. columns.py splits lines; the meaning of
+entity tags is in common/bio.py.
 """
 
+import itertools
 import pathlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from maskedlm.core.errors import DataError
-from maskedlm.data.labelled import tables
+from maskedlm.finetune.tagging import columns, token_lists
+from maskedlm.finetune.tagging.columns import TokenColumns, WordLine
+from maskedlm.runtime import console
 
-_DOCUMENT = "-DOCSTART-"
-# ID, FORM, LEMMA, UPOS, XPOS, FEATS, HEAD, DEPREL, DEPS, MISC.
-_CONLLU_COLUMNS = 10
 _FORM = 1
 CONLLU_TAGS = {"upos": 3, "xpos": 4}
-_WORD_ID = re.compile(r"[0-9]+")
-_OTHER_ID = re.compile(r"[0-9]+[-.][0-9]+")  # 3-4: a range; 8.1: an empty node.
-
-
-class WordLine(NamedTuple):
-  """The line of a word."""
-
-  number: int  # The line number, from 1.
-  fields: tuple[str, ...]
+TOKEN_COLUMN, TAG_COLUMN = 0, -1  # The defaults; CoNLL-U has its own.
+_HEADERS = (
+  {"word", "words", "token", "tokens", "form"},
+  {"tag", "tags", "label", "labels", "ner", "ner_tag", "ner_tags", "pos"},
+)
 
 
 class TaggedSentence(NamedTuple):
@@ -40,96 +42,86 @@ class TaggedSentence(NamedTuple):
 def read_sentences(
   path: str | pathlib.Path,
   *,
-  token_column: int = 0,
-  tag_column: int = -1,
+  token_column: int = TOKEN_COLUMN,
+  tag_column: int = TAG_COLUMN,
   conllu_tag: str = "upos",
+  entities: bool = False,
 ) -> list[TaggedSentence]:
-  """Reads the sentences of a file of either format.
+  """Reads the sentences of a file of any format.
 
   Args:
-    path: the file; read as CoNLL-U if it is named .conllu, or if its first
-      word's line has 10 columns separated by tabs, the first a number.
-    token_column, tag_column: for other formats, from 0, or from the end: -1 is
-      the last. A file with a single column has words without tags.
-    conllu_tag: upos or xpos. If all are _, the file has no tags.
+    path: the file.
+    token_column, tag_column: from 0, or from the end: -1 is the last. A file
+      with a single column has words without tags. In CoNLL-U, 0 and -1 are FORM
+      and conllu_tag.
+    conllu_tag: upos or xpos.
+    entities: whether tags are entities'; selects the field of JSON and Parquet.
 
   Raises:
-    DataError: the file is missing, not UTF-8 or has no word; a line has too few
-      or too many columns, an empty word or no tag.
+    DataError: the file is missing, can't be read as text or has no word; a line
+      lacks a column, or has an empty word or no tag, but others have one; an
+      option doesn't apply to the format.
   """
-  if is_conllu(path):
-    sentences = [
-      _conllu(path, block, conllu_tag) for block in read_blocks(path)
-    ]
-    if all(set(s.tags) == {"_"} for s in sentences):
-      return [s._replace(tags=None) for s in sentences]
-    for sentence in sentences:
-      if "_" in sentence.tags:
-        line = sentence.lines[sentence.tags.index("_")]
-        raise DataError(
-          f"{path}:{line}: the word has no {conllu_tag.upper()} (_), but "
-          "others do; expected one for every word or for none."
-        )
-    return sentences
-  return [
-    _columns(path, block, token_column, tag_column)
-    for block in read_blocks(path)
-  ]
-
-
-def is_conllu(path: str | pathlib.Path) -> bool:
-  """Returns whether a file is CoNLL-U, by its name or its first word's line."""
-  if pathlib.Path(path).suffix == ".conllu":
-    return True
-  for text in tables.read_lines(pathlib.Path(path)):
-    if not _is_blank(text) and not text.startswith(("#", _DOCUMENT)):
-      fields = text.split("\t")
-      return len(fields) == _CONLLU_COLUMNS and bool(
-        _WORD_ID.fullmatch(fields[0]) or _OTHER_ID.fullmatch(fields[0])
-      )
-  return False
-
-
-def read_blocks(path: str | pathlib.Path) -> Iterator[list[WordLine]]:
-  """Yields the lines of each sentence, all with the same number of columns.
-
-  Columns are separated by tabs if the first line contains one (words may then
-  contain spaces), else by spaces or tabs. Lines that begin with -DOCSTART- end
-  a sentence; in CoNLL-U, lines that begin with # are comments.
-
-  Raises:
-    DataError: the file is missing, not UTF-8 or has no word, or a line has more
-      or fewer columns than the first.
-  """
-  conllu, block, count, separator = is_conllu(path), [], 0, None
-  for number, text in enumerate(tables.read_lines(pathlib.Path(path)), 1):
-    if _is_blank(text) or text.startswith(_DOCUMENT):
-      if block:
-        yield block
-      block = []
-      continue
-    if conllu and text.startswith("#"):
-      continue
-    if separator is None:
-      tabs = conllu or "\t" in text
-      separator = re.compile("\t" if tabs else "[ \t]+")
-      name = "tabs" if tabs else "spaces"
-    fields = tuple(separator.split(text.rstrip(" \t")))
-    count = count or (_CONLLU_COLUMNS if conllu else len(fields))
-    if len(fields) != count:
+  given = (token_column, tag_column) != (TOKEN_COLUMN, TAG_COLUMN)
+  if token_lists.is_format(path):
+    if given:
       raise DataError(
-        f"{path}:{number}: {len(fields)} columns between {name}; expected "
-        f"{count}, as {'CoNLL-U' if conllu else 'the first line'} has: "
-        f"{_shorten(text)!r}."
+        f"{path}: its fields have names, so task.token_column={token_column} "
+        f"and task.tag_column={tag_column} have no effect: leave them out (0 "
+        "and -1)."
       )
-    block.append(WordLine(number, fields))
-  if block:
-    yield block
-  if not count:
-    raise DataError(
-      f"{path}: the file has no words; expected a word and its tag on each "
-      "line, and a blank line after each sentence."
+    rows = token_lists.read_rows(
+      path, conllu_tag=None if entities else conllu_tag
     )
+    return _checked_tags(
+      path, [TaggedSentence(words, tags, lines) for words, tags, lines in rows]
+    )
+  found = columns.read_columns(path)
+  if conllu_tag != "upos" and not found.is_conllu and found.count > 1:
+    raise DataError(
+      f"{path}: not CoNLL-U, so task.conllu_tag={conllu_tag} has no effect: "
+      "set --config.task.tag_column, and leave it out (upos)."
+    )
+  return select_columns(
+    found,
+    token_column=token_column,
+    tag_column=tag_column,
+    conllu_tag=conllu_tag,
+  )
+
+
+def select_columns(
+  found: TokenColumns,
+  *,
+  token_column: int = TOKEN_COLUMN,
+  tag_column: int = TAG_COLUMN,
+  conllu_tag: str = "upos",
+) -> list[TaggedSentence]:
+  """Returns the words and tags of a file; arguments as for read_sentences.
+
+  Raises:
+    DataError: as for read_sentences.
+  """
+  sentences = found.sentences
+  if found.is_conllu:
+    sentences = [_syntactic_words(found.path, s) for s in sentences]
+    if token_column == TOKEN_COLUMN:
+      token_column = _FORM
+    if tag_column == TAG_COLUMN:
+      tag_column = CONLLU_TAGS[conllu_tag]
+  count = found.count
+  in_range = all(-count <= i < count for i in (token_column, tag_column))
+  if in_range and count > 1 and token_column % count == tag_column % count:
+    raise DataError(
+      f"{found.path}: token_column={token_column} and tag_column={tag_column} "
+      f"are the same one of {count} columns; set --config.task.tag_column."
+    )
+  made = [
+    _tagged(found, sentence, token_column, tag_column) for sentence in sentences
+  ]
+  made = _without_header(found.path, made)
+  _check_words(found, made, token_column)
+  return _checked_tags(found.path, made)
 
 
 def format_columns(sentences: Iterable[Sequence[Sequence[str]]]) -> str:
@@ -157,7 +149,7 @@ def format_conllu(
   for words, tags in sentences:
     text.append(f"# text = {' '.join(map(_field, words))}\n")
     for number, (word, tag) in enumerate(zip(words, tags, strict=True), 1):
-      fields = ["_"] * _CONLLU_COLUMNS
+      fields = ["_"] * columns.CONLLU_COLUMNS
       fields[0], fields[_FORM] = str(number), _field(word)
       fields[CONLLU_TAGS[conllu_tag]] = _field(tag)
       text.append("\t".join(fields) + "\n")
@@ -165,37 +157,49 @@ def format_conllu(
   return "".join(text)
 
 
-def _columns(
-  path, block: list[WordLine], token_column, tag_column
+def _tagged(
+  found: TokenColumns, lines: Sequence[WordLine], token_column, tag_column
 ) -> TaggedSentence:
-  count = len(block[0].fields)
-  for name, column in (("token", token_column), ("tag", tag_column)):
-    if not -count <= column < count:
+  words, tags = [], []
+  for line in lines:
+    words.append(_field_of(found, line, "token", token_column))
+    if not words[-1]:
       raise DataError(
-        f"{path}:{block[0].number}: {name}_column={column}, but the line has "
-        f"{count} columns: {_shorten(' '.join(block[0].fields))!r}; set "
-        f"--config.task.{name}_column."
+        f"{found.path}:{line.number}: the word is empty; expected one on each "
+        "line, and a blank line after each sentence."
       )
-  words = tuple(line.fields[token_column] for line in block)
-  _check_words(path, block, words)
-  numbers = tuple(line.number for line in block)
-  if count == 1:
-    return TaggedSentence(words, None, numbers)
-  if token_column % count == tag_column % count:
-    raise DataError(
-      f"{path}: token_column={token_column} and tag_column={tag_column} are "
-      f"the same one of {count} columns; set --config.task.tag_column."
-    )
+    tags.append(_field_of(found, line, "tag", tag_column))
+    if not tags[-1].strip(" "):
+      raise DataError(f"{found.path}:{line.number}: the tag is empty.")
+  numbers = tuple(line.number for line in lines)
+  has_tags = found.count > 1
   return TaggedSentence(
-    words, tuple(x.fields[tag_column] for x in block), numbers
+    tuple(words), tuple(tags) if has_tags else None, numbers
   )
 
 
-def _conllu(path, block: list[WordLine], conllu_tag: str) -> TaggedSentence:
-  kept = []
-  for line in block:
+def _field_of(
+  found: TokenColumns, line: WordLine, name: str, column: int
+) -> str:
+  count = len(line.fields)
+  if count == found.count and not -count <= column < count:
+    raise DataError(
+      f"{found.path}:{line.number}: {name}_column={column}, but the line has "
+      f"{count} columns: {columns.shorten(' '.join(line.fields))!r}; set "
+      f"--config.task.{name}_column."
+    )
+  # Columns of other lines are counted from the left alone.
+  if count != found.count and not 0 <= column < count:
+    raise columns.ragged_error(found, line)
+  return line.fields[column]
+
+
+def _syntactic_words(path: str, lines: Sequence[WordLine]) -> list[WordLine]:
+  """Returns the lines without ranges and empty nodes."""
+  kept: list[WordLine] = []
+  for line in lines:
     identity = line.fields[0]
-    if _OTHER_ID.fullmatch(identity):  # Its words have their own lines.
+    if columns.OTHER_ID.fullmatch(identity):  # Its words have their own lines.
       continue
     if identity != str(len(kept) + 1):
       raise DataError(
@@ -204,30 +208,72 @@ def _conllu(path, block: list[WordLine], conllu_tag: str) -> TaggedSentence:
       )
     kept.append(line)
   if not kept:
-    raise DataError(f"{path}:{block[0].number}: a sentence without words.")
-  words = tuple(line.fields[_FORM] for line in kept)
-  _check_words(path, kept, words)
-  return TaggedSentence(
-    words,
-    tuple(line.fields[CONLLU_TAGS[conllu_tag]] for line in kept),
-    tuple(line.number for line in kept),
+    raise DataError(f"{path}:{lines[0].number}: a sentence without words.")
+  return kept
+
+
+def _without_header(
+  path: str, sentences: list[TaggedSentence]
+) -> list[TaggedSentence]:
+  """Returns the sentences without a first line of names of columns."""
+  words, tags, lines = sentences[0]
+  if tags is None or any(
+    text.lower() not in names
+    for text, names in zip((words[0], tags[0]), _HEADERS, strict=True)
+  ):
+    return sentences
+  console.log(f"{path}:{lines[0]}: left out, the names of the columns")
+  rest = TaggedSentence(words[1:], tags[1:], lines[1:])
+  return [*([rest] if rest.words else []), *sentences[1:]]
+
+
+def _check_words(
+  found: TokenColumns, sentences: Sequence[TaggedSentence], column: int
+) -> None:
+  """Checks that a column of words is not one of numbers, or a file's name.
+
+  Raises:
+    DataError: each sentence counts from a number; all words are the same.
+  """
+  if found.count < 3 or max(len(s.words) for s in sentences) < 2:
+    return
+  words = {word for s in sentences for word in s.words}
+  if all(_are_consecutive(s.words) for s in sentences):
+    what = "numbers the words"
+  elif len(words) == 1 and "/" in min(words):
+    what = f"is always {min(words)!r}"
+  else:
+    return
+  raise DataError(
+    f"{found.path}:{sentences[0].lines[0]}: column {column} {what}; set "
+    "--config.task.token_column to the column of the words, from 0."
   )
 
 
-def _check_words(path, block: list[WordLine], words: Sequence[str]) -> None:
-  if "" in words:
-    raise DataError(
-      f"{path}:{block[words.index('')].number}: the word is empty; expected "
-      "one on each line, and a blank line after each sentence."
-    )
+def _are_consecutive(words: Sequence[str]) -> bool:
+  return all(re.fullmatch("[0-9]+", word) for word in words) and all(
+    int(b) == int(a) + 1 for a, b in itertools.pairwise(words)
+  )
 
 
-def _is_blank(text: str) -> bool:
-  return not text.strip(" \t")  # Other whitespace may be a word.
+def _checked_tags(
+  path: str | pathlib.Path, sentences: list[TaggedSentence]
+) -> list[TaggedSentence]:
+  """Returns the sentences, without tags if all are _ (not annotated).
 
-
-def _shorten(text: str) -> str:
-  return text if len(text) <= 60 else f"{text[:57]}..."
+  Raises:
+    DataError: some words have a tag, others don't.
+  """
+  if all(s.tags is None or set(s.tags) == {"_"} for s in sentences):
+    return [s._replace(tags=None) for s in sentences]
+  for sentence in sentences:
+    if sentence.tags is None or "_" in sentence.tags:
+      place = 0 if sentence.tags is None else sentence.tags.index("_")
+      raise DataError(
+        f"{path}:{sentence.lines[place]}: the word has no tag (_), but others "
+        "do; expected one for every word or for none."
+      )
+  return sentences
 
 
 def _field(text: str) -> str:

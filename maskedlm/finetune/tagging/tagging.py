@@ -59,16 +59,20 @@ class Options:
   token_column: int = task_option(
     0,
     "Column of the word in CoNLL files, from 0, or negative from the end. "
-    "CoNLL-U has fixed columns.",
+    "In CoNLL-U, 0 is FORM.",
   )
-  tag_column: int = task_option(-1, "Column of the tag in CoNLL files.")
+  tag_column: int = task_option(
+    -1, "Column of the tag. In CoNLL-U, -1 is conllu_tag."
+  )
   conllu_tag: str = task_option(
-    "upos", "Column of the tag in CoNLL-U.", choices=tuple(conll.CONLLU_TAGS)
+    "upos",
+    "Column of the tag in CoNLL-U, unless tag_column names another.",
+    choices=tuple(conll.CONLLU_TAGS),
   )
   file_scheme: str = task_option(
     "auto",
-    "How files write entities; auto recognises the scheme of each file, bioes "
-    "includes BILOU.",
+    "How files write entities; auto recognises the scheme of each file, but "
+    "not io (types alone). bioes includes BILOU and BMES.",
     choices=("auto", *bio.SCHEMES),
   )
   scheme: str = task_option(
@@ -106,7 +110,7 @@ class Options:
 
 
 def read_examples(source: str, options: Options) -> list[Example]:
-  """Returns the sentences of a file of CoNLL columns or CoNLL-U.
+  """Returns the sentences of a file; conll.py lists the formats.
 
   Raises:
     DataError: see conll.read_sentences and bio.py.
@@ -116,6 +120,7 @@ def read_examples(source: str, options: Options) -> list[Example]:
     token_column=options.token_column,
     tag_column=options.tag_column,
     conllu_tag=options.conllu_tag,
+    entities=options.task == "ner",
   )
   tags: Sequence[Sequence[str] | None] = [s.tags for s in sentences]
   if options.task == "ner" and None not in tags:

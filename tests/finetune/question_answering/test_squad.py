@@ -119,10 +119,28 @@ def test_an_answer_that_is_not_at_its_offset(path):
 def test_an_answer_that_is_not_in_the_context(path, fix_offsets):
   # Another Unicode form: K, o, a combining diaeresis, l, n.
   source = write(path, question(answers=[("Ko\u0308ln", 26)]))
-  with pytest.raises(DataError, match=r"where the context has 'Köln,'; the"):
+  if fix_offsets:
+    (found,) = read(source, fix_offsets=True)
+    assert found.answers == (GoldAnswer("Köln", 26),)
+  else:
+    with pytest.raises(DataError, match=r"has 'Köln,'; it is at 26 in other"):
+      read(source)
+  source = write(path, question(answers=[("Rome", 3)]))
+  with pytest.raises(DataError, match=r"the context doesn't contain it"):
     read(source, fix_offsets=fix_offsets)
-  with pytest.raises(DataError, match=r"the answer is empty"):
-    read(write(path, question(answers=[("", 3)])), fix_offsets=fix_offsets)
+
+
+def test_an_empty_answer_is_none(path, capsys):
+  source = write(
+    path,
+    question(answers=[("", 3), ("Bob", 8), (" ", 0)]),
+    question("q2", answers=[("", -1)]),
+  )
+  found = read(source, allow_impossible=True)
+  assert [e.answers for e in found] == [(GoldAnswer("Bob", 8),), ()]
+  assert "empty answers, which are none: 3" in capsys.readouterr().err
+  with pytest.raises(DataError, match=r"question q2: no answer; expected"):
+    read(source)
 
 
 def test_fixed_offsets(path, capsys):
@@ -141,9 +159,9 @@ def test_fixed_offsets(path, capsys):
   for e in found:
     for text, start in e.answers:
       assert e.context[start : start + len(text)] == text
-  assert (
-    "answers of 2 questions were not at their off" in capsys.readouterr().err
-  )
+  logged = capsys.readouterr().err
+  assert "answers of 1 questions were not at their off" in logged
+  assert "answers of 1 questions without answer_start were" in logged
   read(write(path, question()), fix_offsets=True)
   assert not capsys.readouterr().err
 
@@ -177,10 +195,12 @@ def test_characters_are_code_points_in_any_spelling(path):
 @pytest.mark.parametrize(
   ("text", "message"),
   [
-    ("", r"a\.json: the file is empty; expected a SQuAD file"),
+    ("", r"a\.json: the file is empty; expected"),
     (" \n", r"a\.json: the file is empty"),
     ('{"data":\n [{"x": 1},\n}', r"a\.json:3: not JSON \(.* at column 1\)"),
-    ("[]", r"a\.json: a JSON list; expected an object with 'data'"),
+    ("[]", r"a\.json: no questions; expected at least one"),
+    ("3", r"a\.json: a JSON int; expected an object with 'data'"),
+    ('{"data": ["x"]}', r"data\[0\]: a JSON str; expected an object with"),
     (
       '{"version": "1.1"}',
       r"a\.json: no 'data'; expected a list in addition",
@@ -207,7 +227,7 @@ def test_no_such_file_and_not_utf8(path):
   with pytest.raises(DataError, match=r"a\.json: No such file"):
     read(str(path))
   path.write_bytes(b'{"data": "\xff"}')
-  with pytest.raises(DataError, match=r"a\.json: not UTF-8"):
+  with pytest.raises(DataError, match=r"a\.json:1: not UTF-8"):
     read(str(path))
 
 
@@ -218,35 +238,27 @@ def without(name, entry):
 @pytest.mark.parametrize(
   ("entry", "message"),
   [
-    (
-      without("id", question()),
-      r"data\[0\]\.paragraphs\[0\]\.qas\[0\]: no 'id'",
-    ),
+    (question([1]), r"qas\[0\]: 'id' is '\[1\]'; expected a text or a number"),
     (without("question", question()), r"q1: no 'question'; expected a string"),
     (question(text=7), r"q1: 'question' is '7'; expected a string"),
-    (
-      {**question(), "answers": None},
-      r"q1: 'answers' is 'None'; expected a list",
-    ),
-    (
-      {**question(), "answers": [{"text": "Bob"}]},
-      r"q1: no 'answer_start'; exp",
-    ),
-    (
-      {**question(), "answers": ["Bob"]},
-      r"q1: a JSON str; expected an object with",
-    ),
-    (
-      question(answers=[("Bob", "8")]),
-      r"'answer_start' is '8'; expected a whole",
-    ),
+    (question(text=" "), r"q1: the question is empty"),
+    ({**question(), "answers": 7}, r"q1: 'answers' is '7'; expected a list"),
+    ({**question(), "answers": ["Bob"]}, r"q1: a JSON str; expected an object"),
+    (question(answers=[(7, 8)]), r"q1: 'text' is '7'; expected a string"),
     (
       question(answers=[("Bob", True)]),
-      r"'answer_start' is 'True'; expected a w",
+      r"'answer_start' is 'True'; expected a",
+    ),
+    (question(answers=[("Bob", "x")]), r"'answer_start' is 'x'; expected a w"),
+    (question(answers=[("Bob", 8.5)]), r"'answer_start' is '8\.5'; expected a"),
+    (question(is_impossible="maybe"), r"'is_impossible' is 'maybe'; expected"),
+    (
+      question(answers=[("Bob", None)]),
+      r"'Bob' has no answer_start; it is at 8, 18, 44: .* take the first",
     ),
     (
-      question(answers=[("Bob", 8.0)]),
-      r"'answer_start' is '8\.0'; expected a wh",
+      {**question(), "answers": {"text": ["Bob"], "answer_start": [8, 9]}},
+      r"1 texts of answers, but answer_start is '\[8, 9\]'; expected a list of",
     ),
   ],
 )

@@ -1,0 +1,145 @@
+"""Reads sentences from JSON lines and Parquet: lists of words and of tags.
+
+  {"tokens": ["Ann", "went"], "ner_tags": ["B-PER", "O"]}
+
+This is how Hugging Face's datasets publish token columns. Words are in tokens
+or words; tags of entities in ner_tags, tags, labels or ner, others in pos_tags
+or upos (xpos), tags or labels. Numbers in Parquet become the names of the
+classes if datasets wrote the file; other numbers are refused as entities, and
+so are -1 and -100, which mean that there is no tag. Rows without words are left
+out and counted.
+"""
+
+import itertools
+import json
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from maskedlm.core.errors import DataError
+from maskedlm.data.labelled import tables
+from maskedlm.data.sources import encodings, parquet
+from maskedlm.runtime import console
+
+_WORDS = ("tokens", "words")
+_TAGS = {
+  None: ("ner_tags", "tags", "labels", "ner"),
+  "upos": ("pos_tags", "upos", "tags", "labels", "pos"),
+  "xpos": ("xpos", "xpos_tags"),
+}
+_SUCH_AS = '{"tokens": ["Ann", "went"], "ner_tags": ["B-PER", "O"]}'
+
+# Words, tags (None if there are none), and the line of each word.
+Row = tuple[tuple[str, ...], tuple[str, ...] | None, tuple[int, ...]]
+
+
+def is_format(path: str | pathlib.Path) -> bool:
+  """Returns whether a file is Parquet or has a JSON object in its first line.
+
+  Raises:
+    DataError: the file is missing, or can't be read as text.
+  """
+  path = pathlib.Path(path)
+  if _is_parquet(path) or path.suffix.lower() in (".jsonl", ".json"):
+    return True
+  first = next(filter(str.strip, tables.read_lines(path)), "")
+  try:
+    return isinstance(json.loads(first), dict)
+  except (ValueError, RecursionError):
+    return False
+
+
+def read_rows(
+  path: str | pathlib.Path, *, conllu_tag: str | None
+) -> Iterator[Row]:
+  """Yields the sentences of a file.
+
+  Args:
+    path: the file.
+    conllu_tag: upos or xpos for parts of speech, None for entities.
+
+  Raises:
+    DataError: the file is missing or has no words; a row is no object, or has
+      other words and tags than described above.
+  """
+  empty, found = 0, False
+  for number, fields in _objects(pathlib.Path(path)):
+    where = f"{path}:{number}"
+    words = _list(fields, _WORDS, where)
+    if words is None:
+      raise DataError(
+        f"{where}: no {' or '.join(map(repr, _WORDS))}; there are "
+        f"{', '.join(map(repr, fields)) or 'no fields'}; expected an object "
+        f"such as {_SUCH_AS}."
+      )
+    if not words:
+      empty += 1
+      continue
+    found = True
+    if not all(isinstance(word, str) and word.strip() for word in words):
+      raise DataError(f"{where}: words are not all texts; expected {_SUCH_AS}.")
+    tags = _list(fields, _TAGS[conllu_tag], where)
+    if tags is not None:
+      tags = tuple(_tag(tag, where) for tag in tags)
+      if len(tags) != len(words):
+        raise DataError(
+          f"{where}: {len(words)} words, but {len(tags)} tags; expected a tag "
+          "for each word."
+        )
+    words = tuple(map(tables.encodable, words))
+    yield words, tags, (number,) * len(words)
+  if empty:
+    console.log(f"{path}: rows without words, left out: {empty:,}")
+  if not found:
+    raise DataError(f"{path}: the file has no words; expected {_SUCH_AS}.")
+
+
+def _objects(path: pathlib.Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+  """Yields (line, or row from 1; object)."""
+  if _is_parquet(path):
+    try:
+      yield from zip(itertools.count(1), parquet.read_rows(str(path)))
+    except parquet.ParquetError as error:
+      raise DataError(f"{error}; expected {_SUCH_AS}.") from None
+    return
+  for number, line in enumerate(tables.read_lines(path), 1):
+    if line.strip():
+      yield (
+        number,
+        tables.parse_json_object(line, f"{path}:{number}", such_as=_SUCH_AS),
+      )
+
+
+def _is_parquet(path: pathlib.Path) -> bool:
+  try:
+    with path.open("rb") as file:
+      return file.read(4) == encodings.PARQUET
+  except OSError:  # tables.read_lines reports it.
+    return False
+
+
+def _list(
+  fields: Mapping[str, Any], names: Sequence[str], where: str
+) -> list[Any] | None:
+  """Returns the first of these fields that is there and not null, or None."""
+  for name in names:
+    value = fields.get(name)
+    if value is None:
+      continue
+    if not isinstance(value, list):
+      raise DataError(
+        f"{where}: {name!r} is {str(value)[:40]!r}; expected a list."
+      )
+    return value
+  return None
+
+
+def _tag(tag: Any, where: str) -> str:
+  if isinstance(tag, int) and not isinstance(tag, bool) and tag >= 0:
+    return str(tag)
+  if isinstance(tag, str) and tag.strip():
+    return tables.encodable(tag)
+  raise DataError(
+    f"{where}: the tag {tag!r} is none; expected one for every word or for "
+    "none."
+  )
