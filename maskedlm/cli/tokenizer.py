@@ -4,6 +4,7 @@
 """
 
 import argparse
+import sys
 from collections.abc import Sequence
 
 from maskedlm.cli import options
@@ -37,7 +38,10 @@ def main(argv: Sequence[str]) -> int:
   args, config = overrides.parse_config(parser, argv, instead="try")
   if config is None:
     path = getattr(args, "try")
-    print_tokens(tokenizer.load_tokenizer(path), " ".join(args.text))
+    made = tokenizer.load_tokenizer(path)
+    for note in made.notes:
+      print(f"tokenizer {path}: {note}", file=sys.stderr)
+    print_tokens(made, " ".join(args.text))
     return 0
   if not args.out:
     raise CorpusError(

@@ -36,6 +36,8 @@ def retokenize(checkpoint: str, tokenizer: str, out: pathlib.Path) -> None:
 
   with output_options.new_folder(out) as unfinished:
     new = load_tokenizer(tokenizer)
+    for note in new.notes:
+      console.log(f"--tokenizer={tokenizer}: {note}")
     old = load.open_best(checkpoint)
     if new.sha256 == old.tokenizer.sha256:
       raise ConfigError(

@@ -64,6 +64,8 @@ def load_or_train(
     tokenizer = train()
     origin = f"trained on {config.corpus.parts or config.corpus.source}"
   log(f"tokenizer: {tokenizer.kind}, {tokenizer.vocab_size:,} tokens, {origin}")
+  for note in tokenizer.notes:
+    log(f"  {note}")
   return tokenizer
 
 

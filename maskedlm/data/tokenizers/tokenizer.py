@@ -20,7 +20,13 @@ from typing import NamedTuple
 import numpy as np
 
 from maskedlm.core.errors import CorpusError, check_name
-from maskedlm.data.tokenizers import libraries, training
+from maskedlm.data.tokenizers import (
+  libraries,
+  plain_text,
+  sentencepiece_model,
+  training,
+  vocab_txt,
+)
 from maskedlm.data.tokenizers.libraries import Backend, Special
 from maskedlm.runtime import buckets, output_files
 
@@ -66,6 +72,9 @@ class Tokenizer(NamedTuple):
   # Saves to a directory, replacing a tokenizer that was saved there before.
   save: Callable[[str | os.PathLike], None]
   sha256: str  # Hash of the saved file.
+  # How the file was read where it is corrected or leaves something open, as
+  # short clauses; empty for a saved tokenizer.
+  notes: tuple[str, ...] = ()
 
 
 def train_tokenizer(
@@ -102,7 +111,10 @@ def train_tokenizer(
   trainers = {
     "wordpiece": (training.train_wordpiece, libraries.read_tokenizer_json),
     "bpe": (training.train_bpe, libraries.read_tokenizer_json),
-    "unigram": (training.train_unigram, libraries.read_sentencepiece_model),
+    "unigram": (
+      training.train_unigram,
+      sentencepiece_model.read,
+    ),
   }
   check_name("tokenizer.kind", kind, trainers, CorpusError)
   train, read = trainers[kind]
@@ -147,11 +159,9 @@ def load_tokenizer(
   if path.suffix == ".json":
     return _make_tokenizer(libraries.read_tokenizer_json(content, path))
   if path.suffix == ".model":
-    return _make_tokenizer(libraries.read_sentencepiece_model(content, path))
+    return _make_tokenizer(sentencepiece_model.read(content, path))
   if path.suffix == ".txt":
-    return _make_tokenizer(
-      libraries.read_vocab_txt(content, path, lowercase=lowercase)
-    )
+    return _make_tokenizer(vocab_txt.read(content, path, lowercase=lowercase))
   raise CorpusError(
     f"tokenizer {path}: the name must end in .json (Hugging Face), .model "
     "(sentencepiece) or .txt (BERT's vocabulary)."
@@ -184,32 +194,24 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
   starts_word = library.starts_word.copy()
   # Special tokens are words; an unknown piece may be within one.
   starts_word[[i for i in special_ids if i != special.unk]] = True
-  # Unigram in a tokenizer.json matches the spellings of special tokens in text.
-  forgeable = [
-    tokens[index]
-    for index in special_ids
-    if index != special.unk and index in library.encode(tokens[index])[0]
-  ]
+  suspect = plain_text.suspects(library, special_ids)
+  encode_text = plain_text.make_encoder(library, suspect)
   spelt = {"[MASK]": special.mask} | {tokens[i]: i for i in special}
-  in_text = _any_of(forgeable)
-  in_prompt = _any_of({*forgeable, *spelt})
+  in_prompt = _any_of(spelt)
 
   def encode(text: str, *, specials: bool = False) -> Encoding:
     text = training.replace_surrogates(text)
-    if specials:
-      runs = _split(text, in_prompt, spelt)
-    else:
-      runs = _split(text, in_text, {})
+    runs = (
+      _split(text, in_prompt, spelt) if specials else [(0, len(text), None)]
+    )
     ids, offsets = [], []
     for begin, end, special_id in runs:
-      if special_id is not None:
-        encoded = [special_id], [(0, end - begin)]
-      elif begin == 0 or not text[begin : begin + 1].strip():
-        encoded = library.encode(text[begin:end])
+      if special_id is None:
+        encoded = encode_text(text, begin, end)
       else:
-        encoded = library.encode_continued(text[begin:end])
+        encoded = [special_id], [(begin, end)]
       ids += encoded[0]
-      offsets += [_trim(text, begin + a, begin + b) for a, b in encoded[1]]
+      offsets += [_trim(text, a, b) for a, b in encoded[1]]
     offsets = _with_marks(text, offsets)
     starts = starts_word[np.array(ids, np.intp)]
     starts[:1] = True  # The first token always begins a word.
@@ -225,10 +227,11 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     except (TypeError, ValueError, RuntimeError):  # Lone surrogates.
       texts = list(map(training.replace_surrogates, texts))
       batch = library.encode_batch(texts)
-    if forgeable:
-      for i, text in enumerate(texts):
-        if in_text.search(text):
-          batch[i] = encode(text).ids
+    if batch and suspect[np.concatenate(batch)].any():
+      batch = [
+        encode(text).ids if suspect[ids].any() else ids
+        for text, ids in zip(texts, batch, strict=True)
+      ]
     return batch
 
   def decode(ids: Sequence[int]) -> str:
@@ -260,6 +263,7 @@ def _make_tokenizer(library: Backend) -> Tokenizer:
     decode=decode,
     save=save,
     sha256=hashlib.sha256(library.content).hexdigest(),
+    notes=library.notes,
   )
 
 
@@ -272,21 +276,12 @@ def _any_of(spellings: Iterable[str]) -> re.Pattern:
 def _split(
   text: str, pattern: re.Pattern, ids: Mapping[str, int]
 ) -> Iterator[tuple[int, int, int | None]]:
-  """Yields (begin, end, special id or None) of the runs between matches.
-
-  A match in `ids` becomes a special token. Any other is cut after its first
-  character, so that the library does not see it whole.
-  """
+  """Yields (begin, end, special id or None) of matches and of runs between."""
   begin = 0
   for match in pattern.finditer(text):
-    special_id = ids.get(match.group())
-    if special_id is None:
-      yield begin, match.start() + 1, None
-      begin = match.start() + 1
-    else:
-      yield begin, begin + len(text[begin : match.start()].rstrip()), None
-      yield match.start(), match.end(), special_id
-      begin = match.end()
+    yield begin, begin + len(text[begin : match.start()].rstrip()), None
+    yield match.start(), match.end(), ids[match.group()]
+    begin = match.end()
   yield begin, len(text), None
 
 

@@ -16,6 +16,7 @@ from tokenizers import processors
 
 from maskedlm.core.errors import InteropError
 from maskedlm.data.tokenizers import tokenizer
+from maskedlm.data.tokenizers.definition import without_training
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
 from maskedlm.interop.huggingface import tokenizer_options, unigram_json
 from maskedlm.interop.huggingface.parameter_names import Architecture
@@ -62,6 +63,8 @@ def import_tokenizer(
   tokenizer_options.check_files(folder, architecture, stated)
   tokenizer_options.check_names(folder, stated)
   made = tokenizer.load_tokenizer(folder)
+  for note in made.notes:
+    log(f"{folder}: {note}")
   tokenizer_options.check_special(folder, stated, made)
   made.save(out)
   if made.vocab_size > vocab_size:
@@ -187,7 +190,7 @@ def _unused(index: int) -> dict:
 
 def _library(definition: dict) -> tokenizers.Tokenizer:
   """Returns the tokenizer, without sentence-transformers' padding."""
-  definition = definition | {"truncation": None, "padding": None}
+  definition = without_training(definition)
   return tokenizers.Tokenizer.from_str(json.dumps(definition))
 
 
