@@ -25,7 +25,7 @@ def main(argv: Sequence[str]) -> int:
     else None
   )
   startup.enable_compile_cache()
-  model = vectors.open_text_encoder(args.checkpoint)
+  model = vectors.open_text_encoder(args.checkpoint, length=args.length or 0)
   options = vectors.VectorOptions(
     unit=args.unit,
     pool=args.pool,
@@ -51,12 +51,13 @@ def main(argv: Sequence[str]) -> int:
     args.input, form=args.format, field=args.field, seen=seen
   )
   moments, count = None, 0
+  long: list[int] = []
   with contextlib.ExitStack() as stack:
     write = None
     if args.out:
       write = stack.enter_context(writers.open_writer(args.out, about))
     for made in vectors.embed(
-      model, texts, options, batch_tokens=args.batch_tokens
+      model, texts, options, batch_tokens=args.batch_tokens, long=long
     ):
       if args.fit:
         moments = standardise.update_moments(moments, made.values)
@@ -74,6 +75,7 @@ def main(argv: Sequence[str]) -> int:
     standardise.save_standardiser(
       args.fit, standardise.make_standardiser(moments, about)
     )
+  vectors.log_windows(model, options, long, option="--length={}")
   console.log(f"{count:,} vectors of {seen['texts']:,} texts")
   return 0
 
@@ -88,6 +90,7 @@ def _parser() -> argparse.ArgumentParser:
   shared.add_checkpoint(parser)
   shared.add_input(parser)
   shared.add_batch_tokens(parser)
+  shared.add_length(parser)
   parser.add_argument(
     "--unit", default="token", help="token (default) | word | sentence"
   )
@@ -127,6 +130,7 @@ def _check(args: argparse.Namespace) -> None:
     raise ConfigError(
       "--fit measures vectors as they are: leave out --standardise."
     )
+  shared.check_at_least(args, length=8)
   shared.check_combine(args)
   shared.parse_layers(args.layers)
   shared.check_input(args)

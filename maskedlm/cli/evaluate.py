@@ -24,23 +24,32 @@ def main(argv: Sequence[str]) -> int:
   options.add_out(parser, "write the predictions here, as JSONL")
   options.add_json(parser)
   options.add_batch_size(parser)
+  options.add_length(parser)
   argv, overrides = data_files.split_arguments(argv)
   args = parser.parse_args(argv)
 
   from maskedlm.finetune import predict, run
   from maskedlm.runtime import startup
 
-  options.check_at_least(args, batch_size=1)
+  options.check_at_least(args, batch_size=1, length=8)
   if args.out:
     output_options.check_file(args.out, option="--out")
   startup.enable_compile_cache()
-  model = predict.open_model(args.checkpoint, overrides)
+  model = predict.open_model(
+    args.checkpoint, overrides, length=args.length or 0
+  )
   examples = predict.read_labelled(
     model.task, model.app, model.options, args.data
   )
+  cut: list[int] = []
   predictions = predict.predict(
-    model, examples, batch_size=args.batch_size, progress=predict.show_progress
+    model,
+    examples,
+    batch_size=args.batch_size,
+    progress=predict.show_progress,
+    cut=cut,
   )
+  predict.log_cut(model, cut, option="--length={}")
   values = model.app.score(examples, predictions)
   if args.json:
     print(json.dumps({"examples": len(examples), **values}))

@@ -46,5 +46,8 @@ def main(argv: Sequence[str]) -> int:
     pathlib.Path(args.directory), out, part=args.part, log=console.log
   )
   count = sum(x.size for x in jax.tree.leaves(model.params))
-  print(f"{out}: {', '.join(model.params)}; {count:,} parameters")
+  print(
+    f"{out}: {', '.join(model.params)}; {count:,} parameters; rows of up to "
+    f"{model.length:,} tokens"
+  )
   return 0

@@ -65,6 +65,16 @@ def add_batch_size(parser: argparse.ArgumentParser) -> None:
   )
 
 
+def add_length(parser: argparse.ArgumentParser) -> None:
+  """Adds --length: how many tokens of a text the encoder reads at once."""
+  parser.add_argument(
+    "--length",
+    type=int,
+    help="tokens in a row, special ones included; a longer text is cut, or "
+    "read in windows; default: as the model was trained or imported",
+  )
+
+
 def add_json(
   parser: argparse.ArgumentParser, help: str = "print JSON instead of text"
 ) -> None:

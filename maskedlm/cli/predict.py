@@ -21,7 +21,7 @@ def main(argv: Sequence[str]) -> int:
     raise ConfigError("give one of --input, --data and texts.")
   if args.export and not args.data:
     raise ConfigError("--export needs a whole file: give it as --data.")
-  options.check_at_least(args, batch_size=1)
+  options.check_at_least(args, batch_size=1, length=8)
   if args.export:
     output_options.check_folder(args.export, option="--export")
 
@@ -31,15 +31,19 @@ def main(argv: Sequence[str]) -> int:
 
   text_lines.check_files([args.input or text_lines.STDIN], form="")
   startup.enable_compile_cache()
-  model = predict.open_model(args.checkpoint, overrides)
+  model = predict.open_model(
+    args.checkpoint, overrides, length=args.length or 0
+  )
   if args.export and not model.task.export_predictions:
     raise ConfigError(
       f"--export: the task {model.task.name} has no "
       "official format; use --json."
     )
-  made = []
+  made, cut = [], []
   for lines, examples in _examples(model, args):
-    predictions = predict.predict(model, examples, batch_size=args.batch_size)
+    predictions = predict.predict(
+      model, examples, batch_size=args.batch_size, cut=cut
+    )
     for line, prediction in zip(lines, predictions, strict=True):
       if args.json:
         record = {"line": line, **prediction} if line else prediction
@@ -47,6 +51,7 @@ def main(argv: Sequence[str]) -> int:
       elif not args.export:
         print(model.task.format_prediction(prediction), flush=True)
     made += predictions if args.export else []
+  predict.log_cut(model, cut, option="--length={}")
   if args.export:
     folder = pathlib.Path(args.export)
     files = model.task.export_predictions(made, model.options)
@@ -78,6 +83,7 @@ def _parser() -> argparse.ArgumentParser:
   )
   options.add_json(parser, "print a JSON line for each text")
   options.add_batch_size(parser)
+  options.add_length(parser)
   parser.add_argument("text", nargs="*", help="texts, instead of --input")
   return parser
 

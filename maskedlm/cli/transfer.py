@@ -44,27 +44,36 @@ def main(argv: Sequence[str]) -> int:
   )
   options.add_json(parser)
   options.add_batch_size(parser)
+  options.add_length(parser)
   argv, overrides = data_files.split_arguments(argv)
   args = parser.parse_args(argv)
   files = parse_files(args.data)
   source = args.source or next(iter(files))
   check_name("--source", source, files)
-  options.check_at_least(args, batch_size=1)
+  options.check_at_least(args, batch_size=1, length=8)
 
   from maskedlm.finetune import predict
   from maskedlm.runtime import startup
 
   startup.enable_compile_cache()
-  model = predict.open_model(args.checkpoint, overrides)
+  model = predict.open_model(
+    args.checkpoint, overrides, length=args.length or 0
+  )
   examples = {
     name: read_examples(model, name, file) for name, file in files.items()
   }
   scores = {}
   for name, found in examples.items():
     console.log(f"{name}: {files[name]}, {len(found):,} examples")
+    cut: list[int] = []
     predictions = predict.predict(
-      model, found, batch_size=args.batch_size, progress=predict.show_progress
+      model,
+      found,
+      batch_size=args.batch_size,
+      progress=predict.show_progress,
+      cut=cut,
     )
+    predict.log_cut(model, cut, option="--length={}")
     values = model.app.score(found, predictions)
     scores[name] = {"file": files[name], "examples": len(found), **values}
   result = compare_scores(scores, source, model.app.best)

@@ -48,7 +48,9 @@ class Rows(NamedTuple):
   tokens: Mapping[str, Sequence[np.ndarray]]
   values: Mapping[str, np.ndarray]  # name -> [n, ...]: one for each row.
   example: np.ndarray  # [n]: index of the row's example; never decreases.
-  truncated: int = 0  # Examples that lost tokens; logged.
+  # Of each example that lost tokens, how many the longest of its rows would
+  # have, special ones included. Logged (common/cut_texts.py).
+  cut: Sequence[int] = ()
   notes: Sequence[str] = ()  # Lines to log, about unseen labels for example.
 
   @property

@@ -80,7 +80,8 @@ class DataOptions:
   buckets: tuple[int, ...] = option(
     (),
     "Held-out rows are padded to the smallest of these that fits, or to "
-    "length. Each is compiled once. () for quarters of length.",
+    "length. Each is compiled once. () for quarters of length, and, if they "
+    "are above 128, quarters of the first.",
     frozen=True,
   )
   batch_size: int = option(

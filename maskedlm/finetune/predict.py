@@ -15,7 +15,7 @@ import numpy as np
 from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
 from maskedlm.finetune import data_files
-from maskedlm.finetune.common import batching
+from maskedlm.finetune.common import batching, cut_texts
 from maskedlm.finetune.config import load_task
 from maskedlm.finetune.contract import (
   Application,
@@ -41,34 +41,39 @@ class FineTunedModel(NamedTuple):
   params: Params
   tuned: Mapping[str, float]  # Metrics and thresholds on the development set.
   length: int  # The largest number of tokens in a row.
+  positions: int  # The largest length that the encoder supports.
   pad: int  # The id of [PAD].
 
 
 def open_model(
-  path: str | pathlib.Path, overrides: Sequence[str] = ()
+  path: str | pathlib.Path, overrides: Sequence[str] = (), *, length: int = 0
 ) -> FineTunedModel:
   """Opens a fine-tuned workdir (its best checkpoint) or a checkpoint.
 
   Args:
     path: the workdir or the checkpoint.
     overrides: tokens --config.task.NAME=VALUE; see data_files.override_options.
+    length: the largest number of tokens in a row; 0 = as trained or imported.
 
   Raises:
     CheckpointError: the checkpoint can't be read.
-    ConfigError: it was pretrained, not fine-tuned; an override is wrong.
+    ConfigError: it was pretrained, not fine-tuned; an override is wrong; the
+      encoder doesn't support the length.
   """
-  return make_model(load.open_best(path), path, overrides)
+  return make_model(load.open_best(path), path, overrides, length=length)
 
 
 def make_model(
   start: load.LoadedCheckpoint,
   path: str | pathlib.Path,
   overrides: Sequence[str] = (),
+  *,
+  length: int = 0,
 ) -> FineTunedModel:
   """Returns the model of an open checkpoint; error messages name `path`.
 
   Raises:
-    ConfigError: it was pretrained, not fine-tuned; an override is wrong.
+    ConfigError: see open_model.
   """
   meta = start.meta["task"]
   if "kind" not in meta:
@@ -80,8 +85,10 @@ def make_model(
   options = data_files.override_options(
     task, make_options(task, meta["options"]), overrides
   )
+  check_length(length, start.cfg.max_positions)
+  length = length or meta["length"]
   app = task.make_application(
-    Setup(start.tokenizer, start.cfg, meta["about"], meta["length"]), options
+    Setup(start.tokenizer, start.cfg, meta["about"], length), options
   )
   return FineTunedModel(
     task=task,
@@ -90,9 +97,18 @@ def make_model(
     app=app,
     params=jax.device_put(start.params),
     tuned=start.meta.get("heldout", {}),
-    length=meta["length"],
+    length=length,
+    positions=start.cfg.max_positions,
     pad=start.tokenizer.special.pad,
   )
+
+
+def check_length(length: int, positions: int) -> None:
+  """Raises ConfigError unless the length is 0, or 8 to `positions`."""
+  if length and not 8 <= length <= positions:
+    raise ConfigError(
+      f"length={length}: expected 8 to {positions}, the encoder's positions."
+    )
 
 
 def make_options(task: FinetuneTask, values: Mapping[str, Any]) -> Options:
@@ -130,8 +146,16 @@ def predict(
   *,
   batch_size: int = 32,
   progress: Callable[[int, int], None] = lambda done, count: None,
+  cut: list[int] | None = None,
 ) -> list[Prediction]:
   """Returns a prediction for each example.
+
+  Args:
+    model: the model.
+    examples: the examples.
+    batch_size: examples at a time; fewer if they are long (plan_batches).
+    progress: called with the number of batches done and the total.
+    cut: Rows.cut is appended to it, for log_cut.
 
   Raises:
     ConfigError: batch_size is below 1.
@@ -143,6 +167,8 @@ def predict(
   rows = model.app.make_rows(examples)
   for note in rows.notes:
     console.log(note)
+  if cut is not None:
+    cut += rows.cut
   outputs = compute_outputs(
     model.app,
     model.params,
@@ -171,24 +197,28 @@ def compute_outputs(
   """
   # A small input gets a small batch, a power of 2, so that few are compiled.
   size = min(batch_size, 1 << math.ceil(math.log2(max(len(rows.example), 1))))
-  batches = batching.heldout_batches(
-    rows, batch_size=size, buckets=buckets, pad=pad, shard=(0, 1)
-  )
+  plan = list(batching.plan_batches(rows.lengths, buckets, batch_size=size))
   step = jax.jit(app.outputs)
   found = []
-  for i in range(batches.num_steps):
-    found.append(step(params, batches.batch_at(i)))
+  for i, (which, length) in enumerate(plan):
+    batch = batching.gather_rows(rows, which, length, pad)
+    found.append(step(params, batch))
     if i:  # One batch stays on the device; the others move to the host.
       found[i - 1] = jax.device_get(found[i - 1])
-    progress(i + 1, batches.num_steps)
-  return by_row(batches, jax.device_get(found))
+    progress(i + 1, len(plan))
+  return by_row([which for which, _ in plan], jax.device_get(found))
 
 
 def by_row(
-  batches: batching.RowBatches, outputs: Sequence[Mapping[str, np.ndarray]]
+  order: Sequence[np.ndarray], outputs: Sequence[Mapping[str, np.ndarray]]
 ) -> Outputs:
-  """Returns the outputs of held-out batches by row, in the order of Rows."""
-  order = np.concatenate([batches.row_ids(i) for i in range(len(outputs))])
+  """Returns the outputs of batches by row, in the order of Rows.
+
+  Args:
+    order: for each batch, the indices of its rows, where -1 is a filler.
+    outputs: for each batch, name -> [B, ...].
+  """
+  order = np.concatenate(order)
   names = outputs[0] if outputs else ()
   rows: dict[str, list] = {}
   for name in names:
@@ -198,6 +228,16 @@ def by_row(
       if index >= 0:
         rows[name][index] = row
   return rows
+
+
+def log_cut(model: FineTunedModel, cut: Sequence[int], option: str) -> None:
+  """Logs a line if examples were cut; `option` is the one for the length."""
+  if cut:
+    console.log(
+      cut_texts.cut_note(
+        cut, length=model.length, positions=model.positions, option=option
+      )
+    )
 
 
 def show_progress(done: int, count: int) -> None:

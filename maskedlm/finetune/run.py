@@ -21,7 +21,7 @@ from maskedlm.core.errors import ConfigError
 from maskedlm.core.task import Task
 from maskedlm.data.tokenizers.tokenizer import save_if_absent
 from maskedlm.finetune import initial_params, predict, splits
-from maskedlm.finetune.common import batching, packing
+from maskedlm.finetune.common import batching, cut_texts, packing
 from maskedlm.finetune.config import frozen_options, load_task
 from maskedlm.finetune.contract import (
   Application,
@@ -164,7 +164,7 @@ def prepare_run(config: ConfigDict) -> Prepared:
     console.log(
       f"{name}: {len(part):,} examples in {len(rows.example):,} rows, "
       f"{float(np.mean(rows.lengths)):.1f} tokens on average; "
-      f"{rows.truncated:,} examples were cut to data.length={data.length}"
+      f"{cut_texts.cut_count(rows.cut)} data.length={data.length}"
     )
     for note in rows.notes:
       console.log(f"{name}: {note}")
@@ -187,7 +187,8 @@ def make_task(
   parts = {"train": batches, "heldout": heldout}
 
   def score(outputs):
-    outputs = predict.by_row(heldout, outputs)
+    order = [heldout.row_ids(i) for i in range(heldout.num_steps)]
+    outputs = predict.by_row(order, outputs)
     tuned = app.calibrate(run.dev, run.dev_rows, outputs)
     predictions = app.decode(run.dev, run.dev_rows, outputs, tuned)
     return {**tuned, **app.score(run.dev, predictions)}
@@ -318,7 +319,7 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
   if ran is None and path.exists():  # The run had finished before.
     seconds = json.loads(path.read_text()).get("train_seconds", seconds)
   model = predict.open_model(workdir)
-  predictions, values = _score(model, run.dev)
+  predictions, values = _score(model, run.dev, cut=[])
   result = {
     **{n: v for n, v in model.tuned.items() if n not in values},
     **values,
@@ -334,9 +335,11 @@ def _finish(run, config, workdir, seconds, *, ran) -> dict[str, Any]:
     (workdir / name).write_text(text, encoding="utf-8")
   # Written before the further files are scored, in case that fails.
   _write_result(path, result)
+  cut: list[int] = []
   result["also_scored"] = {
-    name: _score(model, examples)[1] for name, examples in run.also.items()
+    name: _score(model, examples, cut)[1] for name, examples in run.also.items()
   }
+  predict.log_cut(model, cut, option="--config.data.length={}")
   _write_result(path, result)
   return result
 
@@ -357,9 +360,9 @@ def _is_degenerate(path: pathlib.Path) -> bool:
 
 
 def _score(
-  model: predict.FineTunedModel, examples
+  model: predict.FineTunedModel, examples, cut: list[int]
 ) -> tuple[list, dict[str, float]]:
-  predictions = predict.predict(model, examples)
+  predictions = predict.predict(model, examples, cut=cut)
   return predictions, model.app.score(examples, predictions)
 
 

@@ -32,22 +32,29 @@ from maskedlm.inference.vectors.vectors import TextEncoder, Vectors
 from maskedlm.modeling.architecture import EncoderConfig
 from maskedlm.training.checkpoints.load import LoadedCheckpoint, open_best
 
+_LENGTH = "maskedlm.load(..., length={})"  # For log lines.
 
-def load(path: str | pathlib.Path) -> "Model":
+
+def load(path: str | pathlib.Path, *, length: int = 0) -> "Model":
   """Opens a checkpoint for inference.
 
   Args:
     path: a workdir of pretraining, of fine-tuning (its best checkpoint is
       used) or of an import; or a single checkpoint of a workdir.
+    length: the most tokens, special ones included, that `predict` and the
+      vectors of texts read at once, from 8 to cfg.max_positions; 0 = as trained
+      or imported. `predict` cuts a longer text or reads it in windows, as the
+      task can, and logs how many were cut; vectors are made in windows.
 
   Raises:
     CheckpointError: there is no checkpoint, or it is damaged.
-    ConfigError: the folder doesn't exist, the checkpoint has no encoder, or
-      the tokenizer belongs to another run.
+    ConfigError: the folder doesn't exist, the checkpoint has no encoder, the
+      tokenizer belongs to another run, or the length is out of range.
   """
   opened = open_best(path)
+  predict.check_length(length, opened.cfg.max_positions)
   opened = opened._replace(params=jax.device_put(opened.params))
-  return Model(str(path), opened)
+  return Model(str(path), opened, length)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -61,6 +68,7 @@ class Model:
 
   path: str
   opened: LoadedCheckpoint = dataclasses.field(repr=False)
+  length: int = 0  # As given to `load`.
 
   @property
   def cfg(self) -> EncoderConfig:
@@ -213,7 +221,9 @@ class Model:
       self._encoder,
     )
     lines = (Text(text, line=i + 1) for i, text in enumerate(texts))
-    made = list(vectors.embed(self._encoder, lines, options))
+    long: list[int] = []
+    made = list(vectors.embed(self._encoder, lines, options, long=long))
+    vectors.log_windows(self._encoder, options, long, option=_LENGTH)
     if not made:
       return vectors.empty_vectors(options, self.cfg)
     made = vectors.collect(made)
@@ -247,7 +257,10 @@ class Model:
       )
       for example in examples
     ]
-    return predict.predict(model, parsed, batch_size=batch_size)
+    cut: list[int] = []
+    made = predict.predict(model, parsed, batch_size=batch_size, cut=cut)
+    predict.log_cut(model, cut, option=_LENGTH)
+    return made
 
   def attend(self, text: str) -> Attention:
     """Returns the attention weights of every layer and head.
@@ -270,11 +283,11 @@ class Model:
 
   @functools.cached_property
   def _encoder(self) -> TextEncoder:
-    return vectors.make_text_encoder(self.opened)
+    return vectors.make_text_encoder(self.opened, length=self.length)
 
   @functools.cached_property
   def _predictor(self) -> FineTunedModel:
-    return predict.make_model(self.opened, self.path)
+    return predict.make_model(self.opened, self.path, length=self.length)
 
 
 def _text(value: str) -> str:

@@ -23,13 +23,18 @@ CLASSES = {
   "multiple_choice": "ForMultipleChoice",
 }
 TASKS = {ending: task_name for task_name, ending in CLASSES.items()}
-MAX_LENGTH = 512  # The most tokens in a row, even with more positions.
 
 
 def read_task(
-  config: Mapping[str, Any], task_name: str, max_positions: int, where
+  config: Mapping[str, Any], task_name: str, length: int, where
 ) -> dict[str, Any]:
-  """Returns the entries of meta["task"] for a task, from config.json.
+  """Returns the entries of meta["task"] for a task.
+
+  Args:
+    config: config.json.
+    task_name: a key of CLASSES.
+    length: the largest number of tokens in a row.
+    where: the directory, for errors.
 
   Raises:
     InteropError: maskedlm has no such head, or the labels are invalid.
@@ -37,8 +42,7 @@ def read_task(
   problem = config.get("problem_type")
   if task_name == "classification" and problem == "multi_label_classification":
     task_name = "multi_label"
-  task = {"kind": task_name, "options": {}, "about": {}}
-  task["length"] = min(max_positions, MAX_LENGTH)
+  task = {"kind": task_name, "options": {}, "about": {}, "length": length}
   if task_name == "multi_label":
     task["about"] = {"labels": _labels(config, where)}
   if task_name == "classification":

@@ -102,6 +102,26 @@ def test_predict_prints_a_line_for_each_input(made, capsys):
   assert shown == "".join(f"{show(json.loads(line))}\n" for line in found)
 
 
+WINDOWED = {"features", "question_answering", "spans", "tagging"}
+
+
+def test_predict_says_what_it_cuts(made, capsys):
+  """Rows of 24 tokens; tasks that can't read windows lose the rest."""
+  longer = " the" * 40
+  if made.line.startswith("{"):
+    line = made.line.replace("said a word", "said a word" + longer)
+  else:
+    line = made.line + longer
+  argv = ["predict", "--checkpoint", str(made.workdir)]
+  capsys.readouterr()
+  assert main.main([*argv, made.line, line]) == 0
+  said = capsys.readouterr().err
+  if made.task in WINDOWED:
+    assert "cut to 24 tokens" not in said
+  else:
+    assert said.count("1 examples were cut to 24 tokens (the longest has") == 1
+
+
 def test_export_writes_the_official_files(made, tmp_path, capsys):
   task, out = configs.load_task(made.task), tmp_path / "out"
   args = ["--data", made.config.data.dev, "--export", str(out)]

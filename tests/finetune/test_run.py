@@ -298,10 +298,10 @@ def test_the_result_is_written_before_also_score(
   config.data.also_score = (config.data.train,)
   original = predict.predict
 
-  def fail(model, examples):
+  def fail(model, examples, **kwargs):
     if len(examples) == 53:
       raise MemoryError
-    return original(model, examples)
+    return original(model, examples, **kwargs)
 
   monkeypatch.setattr(predict, "predict", fail)
   with pytest.raises(MemoryError):

@@ -19,7 +19,7 @@ from maskedlm.finetune.classification.head import make_row_head
 from maskedlm.finetune.common import label_metrics, single_label, unseen_labels
 from maskedlm.finetune.common.confusion import confusion_table
 from maskedlm.finetune.common.gold_labels import require_two_labels
-from maskedlm.finetune.common.text_pairs import pair_row
+from maskedlm.finetune.common.text_pairs import cut_sizes, pair_row
 from maskedlm.finetune.contract import (
   Application,
   FinetuneTask,
@@ -278,7 +278,7 @@ def make_rows(tokenizer, cfg, examples, length, *, notes=(), **values) -> Rows:
     },
     values=values,
     example=np.arange(len(rows)),
-    truncated=sum(row.truncated for row in rows),
+    cut=cut_sizes([row] for row in rows),
     notes=notes,
   )
 

@@ -8,7 +8,7 @@ few shapes are compiled.
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -39,15 +39,41 @@ def make_buckets(length: int, buckets: Sequence[int]) -> tuple[int, ...]:
   Raises:
     ConfigError: a bucket is outside 8..length.
   """
-  if not buckets:  # Quarters of length, rounded up to multiples of 8.
-    buckets = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
-    buckets = [b for b in buckets if b < length]
+  if not buckets:
+    buckets = [b for b in _quarters(length) if b < length]
   for bucket in buckets:
     if not 8 <= bucket <= length:
       raise ConfigError(
         f"data.buckets contains {bucket}; expected 8 to data.length={length}."
       )
   return tuple(sorted({*buckets, length}))
+
+
+def _quarters(length: int) -> set[int]:
+  """Returns quarters of length, rounded up to multiples of 8.
+
+  If they are above 128, quarters of the first are among them, and so on.
+  """
+  found = {max(-(-length * i // 32) * 8, 8) for i in (1, 2, 3)}
+  return found | _quarters(min(found)) if min(found) > 128 else found
+
+
+def plan_batches(
+  lengths: np.ndarray, buckets: Sequence[int], *, batch_size: int
+) -> Iterator[tuple[np.ndarray, int]]:
+  """Yields (row indices [B], where -1 is a filler, and L) for each batch.
+
+  The longest rows come first, so that a lack of memory shows at once. B is
+  batch_size, or less for L > 512: as many positions as batch_size rows of 512.
+  """
+  order = np.argsort(-lengths, kind="stable")
+  while len(order):
+    L = int(buckets[np.searchsorted(buckets, lengths[order[0]])])
+    count = max(batch_size * 512 // max(L, 512), 1)
+    which = np.full(count, -1, np.int64)
+    which[: len(order)] = order[:count]
+    yield which, L
+    order = order[count:]
 
 
 def train_batches(

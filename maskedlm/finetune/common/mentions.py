@@ -26,7 +26,7 @@ class TokenizedMentions(NamedTuple):
 
   ids: np.ndarray  # [n] int32, without specials.
   spans: np.ndarray  # [M, 2] int32: first and last token of each mention.
-  truncated: bool  # Whether tokens were left out.
+  size: int  # Tokens of the whole text; more than n if some were left out.
 
 
 def find_mention(
@@ -86,7 +86,7 @@ def tokenize_around(
   encoded = tokenizer.encode(text)
   if not len(encoded.ids):
     ids = np.array([tokenizer.special.unk], np.int32)
-    return TokenizedMentions(ids, np.zeros((len(mentions), 2), np.int32), False)
+    return TokenizedMentions(ids, np.zeros((len(mentions), 2), np.int32), 1)
   spans = np.array([_token_span(encoded.offsets, *m) for m in mentions])
   count, sizes = len(encoded.ids), spans[:, 1] - spans[:, 0] + 1
   if count > capacity and sizes.sum() > capacity:
@@ -96,7 +96,7 @@ def tokenize_around(
   return TokenizedMentions(
     ids=encoded.ids[kept],
     spans=np.searchsorted(kept, spans).astype(np.int32),
-    truncated=len(kept) < count,
+    size=count,
   )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from maskedlm.core.task import Batch
-from maskedlm.finetune.common.text_pairs import PairRow
+from maskedlm.finetune.common.text_pairs import PairRow, cut_sizes
 from maskedlm.finetune.contract import Rows
 
 
@@ -40,7 +40,7 @@ def stack_rows(
     },
     values={"sequence_lengths": np.array(lengths, np.int32), **values},
     example=np.arange(len(examples)),
-    truncated=sum(any(row.truncated for row in rows) for rows in examples),
+    cut=cut_sizes(examples),
     notes=notes,
   )
 

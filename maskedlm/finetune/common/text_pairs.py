@@ -4,7 +4,7 @@
 long, the longer text loses tokens (google-research/bert, run_classifier.py).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,16 @@ class PairRow(NamedTuple):
 
   input_ids: np.ndarray  # int32 [l].
   token_type_ids: np.ndarray  # int32 [l]: 0 = [CLS] A [SEP], 1 = B [SEP].
-  truncated: bool  # Whether tokens were cut.
+  size: int  # Tokens that the row would have if nothing were cut.
+
+
+def cut_sizes(examples: Iterable[Sequence[PairRow]]) -> list[int]:
+  """Returns Rows.cut, given the rows of each example."""
+  sizes = (
+    max((row.size for row in rows if row.size > len(row.input_ids)), default=0)
+    for rows in examples
+  )
+  return [size for size in sizes if size]
 
 
 def text_row(tokenizer: Tokenizer, *ids) -> np.ndarray:
@@ -57,7 +66,7 @@ def pair_row(
   """
   if b_ids is None:
     ids = text_row(tokenizer, a_ids[: length - 2])
-    return PairRow(ids, 0 * ids, len(a_ids) > length - 2)
+    return PairRow(ids, 0 * ids, len(a_ids) + 2)
   a, b = truncated_lengths(
     len(a_ids), len(b_ids), maximum=length - 2 - separators
   )
@@ -67,5 +76,5 @@ def pair_row(
   return PairRow(
     ids,
     np.int32(is_b & (num_types > 1)),
-    truncated=bool(a < len(a_ids) or b < len(b_ids)),
+    size=len(a_ids) + len(b_ids) + 2 + separators,
   )

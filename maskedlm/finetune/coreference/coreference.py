@@ -120,7 +120,7 @@ def _make_rows(
       "labels": np.array(labels, np.int32),
     },
     example=np.arange(len(pieces)),
-    truncated=sum(piece.truncated for piece in pieces),
+    cut=[p.size + 2 for p in pieces if p.size > len(p.ids)],
   )
 
 

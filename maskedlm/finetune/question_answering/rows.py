@@ -60,8 +60,8 @@ def make_rows(
     first [n]: the index of the window's first token in the text.
     start, end [n]: first and last place (inclusive) of the first gold answer;
       0, [CLS], if the window doesn't contain it or there is none.
-  For labelled examples, Rows.notes reports how many questions were cut, where
-  the stride was reduced, and how many answers are in no window.
+  Rows.notes reports how many questions were cut and, for labelled examples,
+  where the stride was reduced, and how many answers are in no window.
 
   Args:
     examples: the questions.
@@ -128,16 +128,14 @@ def make_rows(
       "end": table[:, 6],
     },
     example=np.array(owners, np.int64),
-    notes=_notes(
-      sum(len(question) > max_query for question in questions),
-      shorter,
-      lost,
-      max_query=max_query,
-      stride=stride,
-      longest=max_answer_length,
-    )
-    if any(example.answers is not None for example in examples)
-    else (),
+    notes=[
+      *_cut_questions([len(ids) for ids in questions], max_query),
+      *(
+        _notes(shorter, lost, stride=stride, longest=max_answer_length)
+        if any(example.answers is not None for example in examples)
+        else ()
+      ),
+    ],
   )
 
 
@@ -197,19 +195,22 @@ def answer_windows(
   ]
 
 
+def _cut_questions(sizes: Sequence[int], max_query: int) -> list[str]:
+  """Returns a note if questions are longer than max_query tokens."""
+  cut = [size for size in sizes if size > max_query]
+  if not cut:
+    return []
+  return [
+    f"questions cut to task.max_query={max_query}: {len(cut):,} (the longest "
+    f"has {max(cut):,} tokens)"
+  ]
+
+
 def _notes(
-  cut: int,
-  shorter: Sequence[int],
-  lost: int,
-  *,
-  max_query: int,
-  stride: int,
-  longest: int,
+  shorter: Sequence[int], lost: int, *, stride: int, longest: int
 ) -> list[str]:
-  """Returns Rows.notes: questions cut, shorter strides, answers not found."""
+  """Returns notes on labelled examples: shorter strides, answers not found."""
   notes = []
-  if cut:
-    notes.append(f"questions cut to task.max_query={max_query}: {cut:,}")
   if shorter:
     notes.append(
       f"task.stride={stride} is reduced to {min(shorter)}..{max(shorter)} for "

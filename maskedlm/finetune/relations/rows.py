@@ -109,13 +109,14 @@ def make_rows(
     `labels`, which Rows.notes reports.
   """
   capacity = length - 2 - sum(len(ids) for both in markers for ids in both)
-  marked, truncated = [], 0
+  marked, cut = [], []
   for example in examples:
     piece = mentions.tokenize_around(
       tokenizer, example.text, (example.e1, example.e2), capacity
     )
     marked.append(insert_markers(piece, markers))
-    truncated += piece.truncated
+    if piece.size > capacity:
+      cut.append(piece.size + length - capacity)
   gold = [(example.relation, example.where) for example in examples]
   label_ids, notes = unseen_labels.label_ids(gold, labels)
   starts = np.array([x for _, x, _ in marked], np.int32).reshape(-1, 2)
@@ -128,6 +129,6 @@ def make_rows(
       "labels": label_ids,
     },
     example=np.arange(len(marked)),
-    truncated=truncated,
+    cut=cut,
     notes=notes,
   )

@@ -65,10 +65,12 @@ def make_rows(
     "word_kept": [],
     "span_labels": [],
   }
-  owners, first_words, truncated, unseen = [], [], 0, []
+  owners, first_words, cut, unseen = [], [], [], []
   for index, example in enumerate(examples):
     word_ids = encode_words(example.words)
-    truncated += any(len(ids) > capacity for ids in word_ids)
+    longest = max(map(len, word_ids), default=0)
+    if longest > capacity:  # A word that no row holds.
+      cut.append(longest + 2)
     word_ids = [ids[:capacity] for ids in word_ids]
     sizes = np.array([len(ids) for ids in word_ids], np.int64)
     spans = _scored_spans(example, label_ids, max_words)
@@ -106,7 +108,7 @@ def make_rows(
     tokens=tokens,
     values={"first_word": np.array(first_words, np.int32)},
     example=np.array(owners, np.int64),
-    truncated=truncated,
+    cut=cut,
     notes=unseen_labels.unseen_notes(unseen),
   )
 

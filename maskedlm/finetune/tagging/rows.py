@@ -69,11 +69,12 @@ def make_rows(
     "word_starts": [],
     "word_tags": [],
   }
-  owners, begins, ends, truncated, unseen = [], [], [], 0, []
+  owners, begins, ends, cut, unseen = [], [], [], [], []
   for index, example in enumerate(examples):
     word_ids = encode_words(example.words)
     sizes = np.array([len(ids) for ids in word_ids], np.int64)
-    truncated += bool(np.any(sizes > capacity))
+    if np.any(sizes > capacity):  # Of a word that no row holds.
+      cut.append(int(sizes.max()) + 2)
     word_ids = [ids[:capacity] for ids in word_ids]
     sizes = np.minimum(sizes, capacity)
     tags = _tag_ids(example, tag_ids)
@@ -110,7 +111,7 @@ def make_rows(
       "ends": np.array(ends, np.int32),
     },
     example=np.array(owners, np.int64),
-    truncated=truncated,
+    cut=cut,
     notes=unseen_labels.unseen_notes(unseen),
   )
 

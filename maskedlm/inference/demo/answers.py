@@ -126,10 +126,11 @@ def answer_attend(models: Models, fields: Fields) -> dict[str, Any]:
 
 
 def answer_label(models: Models, fields: Fields) -> dict[str, Any]:
-  """Maps {"text", "model" from 0} to {"prediction", "texts"}.
+  """Maps {"text", "model" from 0} to {"prediction", "texts", "cut"}.
 
   Line breaks stand for the tabs in a line of `maskedlm predict`'s input.
-  "texts" has the lines, as a prediction may refer to them by number.
+  "texts" has the lines, as a prediction may refer to them by number. "cut" says
+  whether the text was longer than a row; "" if not.
 
   Raises:
     ConfigError: a field is invalid, or no fine-tuned model is open.
@@ -144,7 +145,14 @@ def answer_label(models: Models, fields: Fields) -> dict[str, Any]:
   model = models.tuned[place][1]
   parts = [line.strip() for line in text.splitlines() if line.strip()]
   example = model.task.parse_line("\t".join(parts), model.options)
-  return {"prediction": predict.predict(model, [example])[0], "texts": parts}
+  cut: list[int] = []
+  (prediction,) = predict.predict(model, [example], cut=cut)
+  note = (
+    f"The text has {cut[0]} tokens: the model read {model.length} of them."
+    if cut
+    else ""
+  )
+  return {"prediction": prediction, "texts": parts, "cut": note}
 
 
 ANSWERS = {

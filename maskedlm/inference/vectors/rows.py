@@ -5,7 +5,7 @@ is taken from the window that has most of its context
 (data/labelled/windows.py). Words are not split across windows if they fit.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -34,6 +34,7 @@ class CutText(NamedTuple):
 
   units: TextUnits
   rows: list[Row]
+  size: int  # Tokens of the whole text, including [CLS] and [SEP].
 
 
 def make_row_cutter(
@@ -56,14 +57,14 @@ def make_row_cutter(
     tokens = tokenise(text)
     units = find_units(text, tokens)
     if not len(units.offsets):
-      return CutText(units, [])
+      return CutText(units, [], 2)
     rows = [
       _row(tokens.ids, units.of_tokens, window, special)
       for window in _windows(tokens, capacity)
     ]
     if unit == "sentence":
       rows[0].units[0] = rows[-1].units[-1] = 0
-    return CutText(units, rows)
+    return CutText(units, rows, len(tokens.ids) + 2)
 
   return cut
 
@@ -104,6 +105,54 @@ def _row(
   units[begin : begin + len(kept)] = kept
   ids = np.concatenate([[special.cls], inside, [special.sep]])
   return Row(ids.astype(np.int32), units)
+
+
+class Waiting(NamedTuple):
+  """The fields of Vectors for units whose values are not computed yet."""
+
+  texts: np.ndarray
+  offsets: np.ndarray
+  ids: np.ndarray
+  sources: tuple[Text, ...]
+
+
+def number_units(
+  texts: Iterable[Text | str],
+  cut: Callable[[Text], CutText],
+  long: list[int] | None,
+) -> Iterator[tuple[Row, Waiting | None]]:
+  """Yields rows with units numbered over all texts.
+
+  The first row of a text comes with all units of the text. `long` is that of
+  vectors.embed.
+  """
+  first = number = 0
+  for text in texts:
+    text = Text(text) if isinstance(text, str) else text
+    units, rows, size = cut(text)
+    count = len(units.offsets)
+    if long is not None and len(rows) > 1:
+      long.append(size)
+    waiting = Waiting(
+      np.full(count, number), units.offsets, units.ids, (text,) * count
+    )
+    for i, row in enumerate(rows):
+      moved = np.where(row.units >= 0, row.units + first, row.units)
+      yield row._replace(units=moved), None if i else waiting
+    first, number = first + count, number + bool(rows)
+
+
+def chunk_rows(numbered: Iterable[tuple], num_tokens: int) -> Iterator[list]:
+  """Yields lists of rows with at least num_tokens positions in total."""
+  chunk, held = [], 0
+  for row, waiting in numbered:
+    chunk.append((row, waiting))
+    held += len(row.ids)
+    if held >= num_tokens:
+      yield chunk
+      chunk, held = [], 0
+  if chunk:
+    yield chunk
 
 
 def bucket_lengths(length: int) -> tuple[int, ...]:

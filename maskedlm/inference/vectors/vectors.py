@@ -20,19 +20,23 @@ from maskedlm.core.errors import ConfigError, check_name
 from maskedlm.core.task import Params
 from maskedlm.data.labelled.text_lines import Text
 from maskedlm.data.tokenizers.tokenizer import Tokenizer
+from maskedlm.finetune import predict
 from maskedlm.finetune.common import batching
 from maskedlm.finetune.contract import Rows
 from maskedlm.inference.vectors import pooling
 from maskedlm.inference.vectors.rows import (
-  CutText,
   Row,
+  Waiting,
   bucket_lengths,
+  chunk_rows,
   make_row_cutter,
+  number_units,
   plan_batches,
 )
 from maskedlm.inference.vectors.units import UNITS
 from maskedlm.modeling import masked_lm
 from maskedlm.modeling.architecture import EncoderConfig
+from maskedlm.runtime import console
 from maskedlm.training.checkpoints import load
 
 BATCH_TOKENS = 4096  # Positions of a batch, padding included.
@@ -59,6 +63,7 @@ class TextEncoder(NamedTuple):
   cfg: EncoderConfig
   tokenizer: Tokenizer
   sentences: SentencePooling
+  length: int  # The most positions in a row, if units are not sentences.
 
 
 class VectorOptions(NamedTuple):
@@ -95,22 +100,40 @@ COMBINE = {  # [k, B, L, D] -> [B, L, C]
 }
 
 
-def open_text_encoder(path: str | pathlib.Path) -> TextEncoder:
+def open_text_encoder(
+  path: str | pathlib.Path, *, length: int = 0
+) -> TextEncoder:
   """Opens a workdir (its best checkpoint if fine-tuned) or a checkpoint.
 
   For ELECTRA, the encoder is the discriminator's.
 
+  Args:
+    path: the workdir or the checkpoint.
+    length: the largest number of tokens in a row; 0 = the encoder's positions,
+      and for sentences as the model was trained or imported.
+
   Raises:
-    CheckpointError, ConfigError: see training/checkpoints/load.py.
+    CheckpointError, ConfigError: see training/checkpoints/load.py, and
+      predict.check_length.
   """
-  return make_text_encoder(load.open_best(path))
+  return make_text_encoder(load.open_best(path), length=length)
 
 
-def make_text_encoder(opened: load.LoadedCheckpoint) -> TextEncoder:
-  """Returns the TextEncoder of a loaded checkpoint."""
+def make_text_encoder(
+  opened: load.LoadedCheckpoint, *, length: int = 0
+) -> TextEncoder:
+  """Returns the TextEncoder of a loaded checkpoint; see open_text_encoder."""
+  cfg = opened.cfg
+  predict.check_length(length, cfg.max_positions)
   params = jax.device_put({"encoder": opened.params["encoder"]})
-  sentences = sentence_pooling(opened.meta["task"], opened.cfg)
-  return TextEncoder(params, opened.cfg, opened.tokenizer, sentences)
+  sentences = sentence_pooling(opened.meta["task"], cfg)
+  return TextEncoder(
+    params,
+    cfg,
+    opened.tokenizer,
+    sentences._replace(length=length or sentences.length),
+    length or cfg.max_positions,
+  )
 
 
 def sentence_pooling(
@@ -182,6 +205,7 @@ def embed(
   options: VectorOptions = VectorOptions(),  # noqa: B008 - immutable.
   *,
   batch_tokens: int = BATCH_TOKENS,
+  long: list[int] | None = None,
 ) -> Iterator[Vectors]:
   """Yields the Vectors of texts, several units at a time.
 
@@ -193,6 +217,8 @@ def embed(
     texts: consumed as needed.
     options: which vectors to compute; `pool` may not be "".
     batch_tokens: about how many positions a batch has.
+    long: the number of tokens of each text that is longer than a row is
+      appended to it, for log_windows.
 
   Raises:
     ConfigError: see resolve_layers.
@@ -207,7 +233,7 @@ def embed(
     make_layer_encoder(cfg, layers, options.combine), model.params
   )
   is_sentence = options.unit == "sentence"
-  length = model.sentences.length if is_sentence else cfg.max_positions
+  length = model.sentences.length if is_sentence else model.length
   buckets = bucket_lengths(length)
 
   def encode_chunk(rows: Sequence[Row]) -> Iterator[tuple[int, np.ndarray]]:
@@ -216,9 +242,36 @@ def embed(
     return encode_rows(encode, rows, plan, pad=model.tokenizer.special.pad)
 
   cut = make_row_cutter(model.tokenizer, options.unit, length=length)
-  chunks = _chunks(_number(texts, cut), num_tokens)
+  chunks = chunk_rows(number_units(texts, cut, long), num_tokens)
   made = _stream(chunks, encode_chunk, options.pool, causal=cfg.causal)
   return map(_normalized, made) if options.normalize else made
+
+
+def log_windows(
+  model: TextEncoder, options: VectorOptions, long: Sequence[int], option: str
+) -> None:
+  """Logs a line if texts were longer than a row, as their vectors then differ.
+
+  sentence-transformers, for example, cuts them. Vectors of tokens and words
+  are in the middle of a window and need no such line.
+
+  Args:
+    model: the encoder.
+    options: the options given to `embed`.
+    long: filled by `embed`.
+    option: the option that sets the length, such as "--length={}".
+  """
+  if not long or options.unit != "sentence":
+    return
+  length, most = model.sentences.length, model.cfg.max_positions
+  wanted = min(max(long), most)
+  console.log(
+    f"{len(long):,} texts are longer than {length:,} tokens (the longest has "
+    f"{max(long):,}): their vectors combine windows of {length:,}"
+    + (
+      f"; {option.format(wanted)} makes longer ones" if wanted > length else ""
+    )
+  )
 
 
 def _normalized(vectors: Vectors) -> Vectors:
@@ -307,54 +360,11 @@ def _by_row(ids, which, made) -> Iterator[tuple[int, np.ndarray]]:
       yield int(row), x[: len(ids[row])]
 
 
-class _Waiting(NamedTuple):
-  """The fields of Vectors for units whose values are not computed yet."""
-
-  texts: np.ndarray
-  offsets: np.ndarray
-  ids: np.ndarray
-  sources: tuple[Text, ...]
-
-
-def _number(
-  texts: Iterable[Text | str], cut: Callable[[Text], CutText]
-) -> Iterator[tuple[Row, _Waiting | None]]:
-  """Yields rows with units numbered over all texts.
-
-  The first row of a text comes with all units of the text.
-  """
-  first = number = 0
-  for text in texts:
-    text = Text(text) if isinstance(text, str) else text
-    units, rows = cut(text)
-    count = len(units.offsets)
-    waiting = _Waiting(
-      np.full(count, number), units.offsets, units.ids, (text,) * count
-    )
-    for i, row in enumerate(rows):
-      moved = np.where(row.units >= 0, row.units + first, row.units)
-      yield row._replace(units=moved), None if i else waiting
-    first, number = first + count, number + bool(rows)
-
-
-def _chunks(numbered: Iterable[tuple], num_tokens: int) -> Iterator[list]:
-  """Yields lists of rows with at least num_tokens positions in total."""
-  chunk, held = [], 0
-  for row, waiting in numbered:
-    chunk.append((row, waiting))
-    held += len(row.ids)
-    if held >= num_tokens:
-      yield chunk
-      chunk, held = [], 0
-  if chunk:
-    yield chunk
-
-
 def _stream(
   chunks: Iterable[list], encode_chunk: Callable, pool: str, *, causal: bool
 ) -> Iterator[Vectors]:
   """Yields the vectors of the units that are complete after each chunk."""
-  waiting: list[_Waiting] = []
+  waiting: list[Waiting] = []
   last: list[pooling.PartialSums] = []  # The last unit, perhaps incomplete.
   for chunk in chunks:
     rows = [row for row, _ in chunk]
@@ -375,11 +385,11 @@ def _stream(
     yield Vectors(pooling.to_vectors(last[0], pool), *done)
 
 
-def _split(waiting: list[_Waiting], count: int) -> tuple[_Waiting, _Waiting]:
+def _split(waiting: list[Waiting], count: int) -> tuple[Waiting, Waiting]:
   """Returns (the first `count` units, the others)."""
   *arrays, sources = zip(*waiting, strict=True)
   fields = [*map(np.concatenate, arrays), tuple(itertools.chain(*sources))]
   return (
-    _Waiting(*(field[:count] for field in fields)),
-    _Waiting(*(field[count:] for field in fields)),
+    Waiting(*(field[:count] for field in fields)),
+    Waiting(*(field[count:] for field in fields)),
   )

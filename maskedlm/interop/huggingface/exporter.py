@@ -67,7 +67,10 @@ def export_huggingface(
     output_files.write_json(unfinished / "config.json", config)
     tensors.write_tensors(unfinished / tensors.FILE, made)
     tokenizer_files.export_tokenizer(
-      opened.tokenizer_dir, unfinished, cfg=opened.cfg
+      opened.tokenizer_dir,
+      unfinished,
+      cfg=opened.cfg,
+      length=opened.task.get("length", 0),
     )
     if "kind" not in opened.task or "sentences" in opened.task:
       sentences = vectors.sentence_pooling(opened.task, opened.cfg)

@@ -38,6 +38,7 @@ class Imported(NamedTuple):
   params: Params  # numpy, float32.
   cfg: EncoderConfig
   task: Mapping[str, Any]  # meta["task"] without "encoder".
+  length: int  # The largest number of tokens of a text that it reads at once.
 
 
 def import_model(
@@ -114,9 +115,10 @@ def read_model(
   class_name = (config.get("architectures") or [""])[0]
   ending = config_json.class_ending(config, architecture)
   task_name = "" if part == "encoder" else labels.TASKS.get(ending, "")
+  length = row_length(cfg, folder)
   task: dict[str, Any] = {"objective": f"hf:{class_name or 'unknown'}"}
   if task_name:
-    task |= labels.read_task(config, task_name, cfg.max_positions, folder)
+    task |= labels.read_task(config, task_name, length, folder)
   if "auto_map" in config:
     log(f"{folder}: custom code (auto_map) is not run")
   reader = class_name or f"{architecture.class_prefix}Model"
@@ -153,7 +155,16 @@ def read_model(
   if left:
     log(f"left out, not part of an imported head: {', '.join(left)}")
   params, cfg = _without_zero_type(params, cfg)
-  return Imported(params, cfg, task)
+  return Imported(params, cfg, task, length)
+
+
+def row_length(cfg: EncoderConfig, folder: pathlib.Path) -> int:
+  """Returns the largest number of tokens of a text that the model reads.
+
+  These are the encoder's positions, unless the directory states fewer.
+  """
+  stated = sentence_transformers.stated_length(folder)
+  return min(stated or cfg.max_positions, cfg.max_positions)
 
 
 def _subtrees(heads: Names) -> list[str]:

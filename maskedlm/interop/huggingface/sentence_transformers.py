@@ -25,6 +25,7 @@ POOLS = {
   "max": "pooling_mode_max_tokens",
 }
 TYPES = ("Transformer", "Pooling", "Normalize")  # The last is optional.
+_NO_LIMIT = 10**9
 _ENCODER = "the encoder alone, with mean pooling: --part encoder"
 
 
@@ -96,17 +97,30 @@ def read_pooling(
       f"{folder}: the model expects a prompt before a text, {listed}; add it "
       "to your texts"
     )
-  encoder = encoder_folder(folder)
-  config = output_files.read_json(encoder / CONFIG)
-  of_tokenizer = output_files.read_json(encoder / "tokenizer_config.json")
-  lengths = config.get("max_seq_length"), of_tokenizer.get("model_max_length")
-  length = next((n for n in lengths if isinstance(n, (int, float))), 0)
   return SentencePooling(
     pool=_pool(pooling, paths[0]),
     normalize=bool(norms),
-    length=int(length),
+    length=stated_length(encoder_folder(folder)),
     prompts=prompts,
   )
+
+
+def stated_length(folder: pathlib.Path) -> int:
+  """Returns the largest number of tokens that an encoder's folder states, or 0.
+
+  sentence-transformers' max_seq_length comes before the tokenizer's
+  model_max_length (max_len in old files), as in the library. Huge numbers, such
+  as the 1e30 that transformers writes for no limit, state nothing.
+  """
+  of_tokenizer = output_files.read_json(folder / "tokenizer_config.json")
+  for length in (
+    output_files.read_json(folder / CONFIG).get("max_seq_length"),
+    of_tokenizer.get("model_max_length"),
+    of_tokenizer.get("max_len"),
+  ):
+    if isinstance(length, (int, float)) and 2 < length < _NO_LIMIT:
+      return int(length)
+  return 0
 
 
 def lowercases(folder: pathlib.Path) -> bool:

@@ -133,7 +133,11 @@ def with_pairs(
 
 
 def export_tokenizer(
-  folder: pathlib.Path, out: pathlib.Path, *, cfg: EncoderConfig
+  folder: pathlib.Path,
+  out: pathlib.Path,
+  *,
+  cfg: EncoderConfig,
+  length: int = 0,
 ) -> None:
   """Writes tokenizer.json and its two configs for transformers.
 
@@ -144,6 +148,7 @@ def export_tokenizer(
     folder: tokenizer/ of a workdir.
     out: the directory to write.
     cfg: the model's.
+    length: the largest number of tokens in a row; 0 = the encoder's positions.
   """
   made = tokenizer.load_tokenizer(folder)
   names = {n: made.tokens(i) for n, i in made.special._asdict().items()}
@@ -165,7 +170,7 @@ def export_tokenizer(
   config = {
     "tokenizer_class": "PreTrainedTokenizerFast",
     **special,
-    "model_max_length": cfg.max_positions,
+    "model_max_length": length or cfg.max_positions,
     "model_input_names": [n for n in inputs if takes_types or "type" not in n],
     "clean_up_tokenization_spaces": False,
   }

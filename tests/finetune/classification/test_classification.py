@@ -71,7 +71,7 @@ def test_rows():
   assert rows.values["labels"].tolist() == [0, 2, 1, 0, 2]
   assert rows.values["labels"].dtype == np.int32
   assert rows.example.tolist() == [0, 1, 2, 3, 4]
-  assert rows.truncated == 1
+  assert len(rows.cut) == 1
 
 
 def test_an_encoder_with_one_token_type_gets_zeros():

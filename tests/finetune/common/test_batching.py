@@ -50,6 +50,28 @@ def test_buckets_are_quarters_of_the_length():
     batching.make_buckets(128, (129,))
 
 
+def test_rows_of_a_long_length_have_short_buckets_too():
+  assert batching.make_buckets(1024, ()) == (64, 128, 192, 256, 512, 768, 1024)
+  buckets = batching.make_buckets(8192, ())
+  assert buckets[:4] == (128, 256, 384, 512) and buckets[-1] == 8192
+  # A row is padded to at most twice its length, or to 128.
+  for length in range(1, 8193, 7):
+    L = buckets[np.searchsorted(buckets, length)]
+    assert max(128, 2 * length) >= L
+
+
+def test_long_rows_get_smaller_batches():
+  """As many positions as batch_size rows of 512; the longest come first."""
+  lengths = np.array([3, 5000, 600, 17, 512, 700])
+  plan = [
+    (which.tolist(), L)
+    for which, L in batching.plan_batches(
+      lengths, batching.make_buckets(8192, ()), batch_size=4
+    )
+  ]
+  assert plan == [([1], 6144), ([5, 2], 1024), ([4, 3, 0, -1], 512)]
+
+
 def test_an_epoch_has_every_row_once():
   batches = train()
   assert batches.num_steps == 4  # ceil(13 / 4).

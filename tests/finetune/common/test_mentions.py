@@ -38,14 +38,14 @@ def fit(count, spans, capacity):
 
 def test_a_text_that_fits_is_kept_whole():
   piece, kept = fit(13, [(2, 3), (7, 7)], 13)
-  assert kept == list(range(13)) and not piece.truncated
+  assert kept == list(range(13)) and piece.size == 13
   assert piece.spans.tolist() == [[2, 3], [7, 7]]
 
 
 def test_a_window_around_the_mentions():
   """Capacity 7; the mentions and the gap take 3, so 2 remain on each side."""
   piece, kept = fit(13, [(6, 6), (4, 5)], 7)
-  assert kept == [2, 3, 4, 5, 6, 7, 8] and piece.truncated
+  assert kept == [2, 3, 4, 5, 6, 7, 8] and piece.size == 13
   assert piece.spans.tolist() == [[4, 4], [2, 3]]
 
 
@@ -91,7 +91,7 @@ def test_mentions_are_always_kept(capacity):
     spans = np.sort(rng.integers(0, 21, (3, 2)), axis=1).tolist()
     piece, kept = fit(21, spans, capacity)
     assert len(kept) == min(capacity, 21)
-    assert piece.truncated == (capacity < 21)
+    assert piece.size == 21
 
 
 def test_token_spans_of_characters():
@@ -108,7 +108,7 @@ def test_a_text_without_tokens_is_unknown():
     TOKENIZER, " \t ", [Mention(0, 1), Mention(1, 2)], 9
   )
   assert piece.ids.tolist() == [1]
-  assert piece.spans.tolist() == [[0, 0], [0, 0]] and not piece.truncated
+  assert piece.spans.tolist() == [[0, 0], [0, 0]] and piece.size == 1
 
 
 NAMES = ["café", "nai\u0308ve", "हिन्दी", "مُحَمَّدٌ", "o\ufb03ce", "中文", "(U.S.)"]

@@ -13,25 +13,25 @@ A, B = np.arange(11, 15), np.arange(21, 28)  # 4 and 7 tokens.
 
 
 def make(a, b, length):
-  ids, types, is_cut = text_pairs.pair_row(TOKENIZER, a, b, length)
+  ids, types, size = text_pairs.pair_row(TOKENIZER, a, b, length)
   assert ids.dtype == types.dtype == np.int32
-  return ids.tolist(), types.tolist(), is_cut
+  return ids.tolist(), types.tolist(), size
 
 
 def test_a_pair():
-  ids, types, is_cut = make(A[:2], B[:3], 8)
+  ids, types, size = make(A[:2], B[:3], 8)
   assert ids == [CLS, 11, 12, SEP, 21, 22, 23, SEP]
   assert types == [0, 0, 0, 0, 1, 1, 1, 1]
-  assert not is_cut
+  assert size == 8
 
 
 def test_a_single_text():
-  assert make(A, None, 6) == ([CLS, 11, 12, 13, 14, SEP], [0] * 6, False)
-  assert make(A, None, 5) == ([CLS, 11, 12, 13, SEP], [0] * 5, True)
+  assert make(A, None, 6) == ([CLS, 11, 12, 13, 14, SEP], [0] * 6, 6)
+  assert make(A, None, 5) == ([CLS, 11, 12, 13, SEP], [0] * 5, 6)
 
 
 def test_an_empty_second_text_is_a_pair():
-  assert make(A[:1], B[:0], 9) == ([CLS, 11, SEP, SEP], [0, 0, 0, 1], False)
+  assert make(A[:1], B[:0], 9) == ([CLS, 11, SEP, SEP], [0, 0, 0, 1], 4)
   assert make(A[:0], None, 9)[0] == [CLS, SEP]
 
 
@@ -40,19 +40,19 @@ def test_an_empty_second_text_is_a_pair():
   [(14, 4, 7), (13, 4, 6), (11, 4, 4), (10, 4, 3), (9, 3, 3), (8, 3, 2)],
 )
 def test_the_longer_text_is_cut(length, a, b):
-  ids, _, is_cut = make(A, B, length)
+  ids, _, size = make(A, B, length)
   assert ids == [CLS, *A[:a], SEP, *B[:b], SEP]
-  assert is_cut == (length < 14)
+  assert size == 14 and len(ids) == min(length, 14)
 
 
 def test_roberta_puts_two_separators_between_the_texts():
   tokenizer = SimpleNamespace(special=SimpleNamespace(cls=1, sep=2))
-  ids, types, is_cut = text_pairs.pair_row(
+  ids, types, size = text_pairs.pair_row(
     tokenizer, np.array([5, 6, 7]), np.array([8, 9]), 8, separators=2
   )
   assert ids.tolist() == [1, 5, 6, 2, 2, 8, 9, 2]
   assert types.tolist() == [0, 0, 0, 0, 0, 1, 1, 1]
-  assert is_cut
+  assert size == 9
 
 
 def test_an_encoder_of_one_type_or_none():

@@ -61,7 +61,7 @@ def test_rows():
     [CLS, 10, 11, 12, SEP],
     [CLS, *range(10, 21), SEP],
   ]
-  assert rows.truncated == 1
+  assert len(rows.cut) == 1
   assert rows.example.tolist() == [0, 1, 2]
   values = {name: x.tolist() for name, x in rows.values.items()}
   assert values == {

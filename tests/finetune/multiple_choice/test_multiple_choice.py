@@ -77,7 +77,7 @@ def test_rows():
   ]
   assert rows.values["labels"].tolist() == [2, 0, 1, 1, 0]
   assert rows.lengths.tolist() == [8, 7, 13, 4, 6]
-  assert (rows.truncated, rows.example.tolist()) == (1, [0, 1, 2, 3, 4])
+  assert (len(rows.cut), rows.example.tolist()) == (1, [0, 1, 2, 3, 4])
 
 
 def test_an_encoder_of_one_type_and_two_separators():

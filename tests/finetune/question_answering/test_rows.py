@@ -31,8 +31,8 @@ def test_rows():
     question = ids.tolist().index(SEP) + 1
     assert type_ids.tolist() == [0] * question + [1] * (len(ids) - question)
   assert rows.example.tolist() == [0, 1, 1, 2, 2, 3]
-  assert rows.notes[0] == "questions cut to task.max_query=3: 1"  # q1's.
-  assert not rows.truncated  # No token of the texts is lost.
+  assert "task.max_query=3: 1 (the longest has 5 " in rows.notes[0]  # q1's.
+  assert not rows.cut  # No token of the texts is lost.
   values = {name: x.tolist() for name, x in rows.values.items()}
   assert values == {
     "context": [[4, 9], [5, 12], [5, 12], [5, 12], [5, 12], [3, 3]],
@@ -148,15 +148,16 @@ def test_a_stride_that_would_lose_answers():
   assert rows.values["first"].tolist() == [0, 4, 8, 11, 0]
   assert rows.values["start"].tolist()[:4] == [0, 7, 0, 0]
   assert rows.values["end"].tolist()[:4] == [0, 8, 0, 0]
-  # Unlabelled examples have no notes.
-  assert make(stride=7).make_rows([long._replace(answers=None)]).notes == ()
+  # Of unlabelled examples, only what is cut is reported.
+  (note,) = make(stride=7).make_rows([long._replace(answers=None)]).notes
+  assert "task.max_query=3: 1 " in note
   # Eight tokens fit in no window of seven.
   wide = long._replace(answers=(GoldAnswer("d e f g h i j k", 6),))
   none = long._replace(
     answers=()
   )  # A question without an answer has none to lose.
   assert make().make_rows([wide, none, *examples]).notes == [
-    "questions cut to task.max_query=3: 3",
+    "questions cut to task.max_query=3: 3 (the longest has 5 tokens)",
     "answers that no window contains whole: 1; they can be neither learnt nor "
     "predicted",
   ]

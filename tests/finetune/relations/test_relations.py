@@ -146,7 +146,7 @@ def test_rows_with_markers():
     # 13 - 2 - 4 = 7 of 11 tokens: e f g and two on each side.
     [CLS, 12, 13, 3, 14, 5, 15, 4, 16, 6, 17, 18, SEP],
   ]
-  assert rows.truncated == 1
+  assert len(rows.cut) == 1
   assert rows.example.tolist() == [0, 1, 2]
   values = {name: x.tolist() for name, x in rows.values.items()}
   assert values == {
@@ -162,7 +162,7 @@ def test_rows_without_markers():
   rows = make(pair="spans", length=11).make_rows(EXAMPLES[:2])
   assert rows.tokens["input_ids"][0].tolist() == [CLS, 10, 11, 12, 13, SEP]
   assert rows.values["spans"].tolist() == [[[2, 3], [4, 4]], [[3, 3], [1, 1]]]
-  assert rows.truncated == 0
+  assert not rows.cut
 
 
 def test_no_example_has_no_rows():

@@ -70,7 +70,7 @@ def test_rows():
   ]
   assert rows.values["query_ids"].tolist() == [0, 1, 2, 0, 3]
   assert rows.values["sequence_lengths"][:2].tolist() == [[4, 3, 5], [3, 9, 2]]
-  assert rows.truncated == 1
+  assert len(rows.cut) == 1
   assert rows.notes == ("4 different queries, 7 different passages",)
   batch = make_batch(make(), fillers=1)
   assert batch["segment_ids"].sum(axis=-1).tolist() == [
@@ -95,8 +95,8 @@ def test_prefixes():
 
 
 def test_sequences_are_padded_by_hand():
-  long = PairRow(np.array([5, 6, 7]), np.array([0, 1, 1]), True)
-  short = PairRow(np.array([8]), np.array([1]), False)
+  long = PairRow(np.array([5, 6, 7]), np.array([0, 1, 1]), 7)
+  short = PairRow(np.array([8]), np.array([1]), 1)
   rows = multi_sequence.stack_rows([[long, short], [short, short]], 9)
   tokens = {n: [x.tolist() for x in xs] for n, xs in rows.tokens.items()}
   assert tokens == {
@@ -104,7 +104,7 @@ def test_sequences_are_padded_by_hand():
     "token_type_ids": [[[0, 1, 1], [1, 0, 0]], [[1], [1]]],
   }
   assert rows.values["sequence_lengths"].tolist() == [[3, 1], [1, 1]]
-  assert rows.truncated == 1
+  assert rows.cut == [7]
 
 
 def test_cosine_scores_by_hand():

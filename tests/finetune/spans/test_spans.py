@@ -165,7 +165,8 @@ def run_batches(app, params, rows, batch_size=4):
     weight += float(terms["spans"][1])
     found += np.array(metrics["span_recall"], float)
     outputs.append(jax.device_get(jax.jit(app.outputs)(params, batch)))
-  return total, weight, found, predict.by_row(batches, outputs)
+  order = [batches.row_ids(i) for i in range(batches.num_steps)]
+  return total, weight, found, predict.by_row(order, outputs)
 
 
 @pytest.mark.parametrize("nested", [False, True])

@@ -30,7 +30,7 @@ def test_rows_by_hand(kind):
   assert of_tokens == [0] + [1] * a + [2] * b + [3] * c + [0]
   assert starts == [1, 1 + a, 1 + a + b] + [0] * (len(ids) - 3)
   assert tags == [0, 1, 2] + [0] * (len(ids) - 3)
-  assert rows.truncated == 0
+  assert not rows.cut
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -71,4 +71,4 @@ def test_every_word_is_in_one_row_whatever_the_length(kind, seed):
     assert rows.values["begins"][mine].tolist() == [1] + [0] * (len(mine) - 1)
     assert rows.values["ends"][mine].tolist() == [0] * (len(mine) - 1) + [1]
   cut = [any(len(t) > length - 2 for t in find(e.words)) for e in examples]
-  assert rows.truncated == sum(cut)
+  assert len(rows.cut) == sum(cut)

@@ -75,7 +75,8 @@ def run_batches(app, params, rows, batch_size=4):
     value = loss(params, batch)
     total, weight = total + float(value[0]), weight + float(value[1])
     outputs.append(jax.device_get(jax.jit(app.outputs)(params, batch)))
-  return total, weight, predict.by_row(batches, outputs)
+  order = [batches.row_ids(i) for i in range(batches.num_steps)]
+  return total, weight, predict.by_row(order, outputs)
 
 
 def log_softmax(x):

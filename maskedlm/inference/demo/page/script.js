@@ -136,7 +136,7 @@ function heatmap(tokens, rows, readout) {
 }
 
 // Renders the fields that a prediction has, whatever the model's task.
-function showPrediction({ prediction, texts }) {
+function showPrediction({ prediction, texts, cut }) {
   const { text, tokens, tags, entities, probabilities, cosines, nbest, ...others } = prediction;
   const card = make("div", { className: "card" });
   if (entities) {
@@ -160,6 +160,7 @@ function showPrediction({ prediction, texts }) {
       card.append(bars(...ranked(cosines, texts, "Cosines"), (cosine) => cosine.toFixed(2)));
     }
   }
+  if (cut) card.append(make("p", {}, cut));
   return [card];
 }
 
