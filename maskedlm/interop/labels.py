@@ -5,13 +5,15 @@ maskedlm in the checkpoint's meta["task"], from which finetune/predict.py builds
 the model.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
+from maskedlm.finetune.common import tag_forms
 from maskedlm.finetune.tagging import label_scheme
 
 # Task -> suffix of the class name in transformers.
@@ -63,12 +65,36 @@ def read_task(
       task["about"] = {"labels": labels}
   if task_name == "tagging":
     labels = _labels(config, where)
-    scheme = label_scheme.detect_label_scheme(labels)
+    try:
+      scheme = label_scheme.detect_label_scheme(labels)
+    except tag_forms.UnknownTagError as error:
+      raise InteropError(
+        f"{where}/config.json: the label {error}, but others are; expected O, "
+        "B-TYPE and I-TYPE (or S-, E-): rename it in id2label, or import the "
+        "encoder alone with --part encoder."
+      ) from None
     task["about"] = {"labels": labels}
     task["options"] = (
       {"task": "ner", "scheme": scheme} if scheme else {"task": "pos"}
     )
   return task
+
+
+def notes(task: Mapping[str, Any]) -> Iterator[str]:
+  """Yields lines to log about the labels that read_task found."""
+  labels = task.get("about", {}).get("labels", ())
+  if labels and all(re.fullmatch("LABEL_[0-9]+", label) for label in labels):
+    yield (
+      f"config.json has no names of the {len(labels)} labels: they are "
+      f"{labels[0]}, ...; write their names into id2label before the import"
+    )
+  if task.get("kind") == "tagging":
+    options = task["options"]
+    yield (
+      f"the {len(labels)} labels are read as entities ({options['scheme']})"
+      if options["task"] == "ner"
+      else f"the {len(labels)} labels are read as tags of words (pos)"
+    )
 
 
 def num_outputs(task: Mapping[str, Any]) -> int:

@@ -48,9 +48,24 @@ def finetuned(folder, name, *, metrics=(None,)):
     metrics: one for each checkpoint (lower is better), steps 1, 2, ...; their
       parameters differ.
   """
+  return save_tuned(folder, *TUNED[name], metrics=metrics)
+
+
+def save_tuned(
+  folder, task_name, options, label_info, *, metrics=(None,), heldout=None
+):
+  """Saves a workdir of any task; returns its path.
+
+  Args:
+    folder: the workdir.
+    task_name: the task.
+    options: of config.task, where they differ from the defaults.
+    label_info: facts that a training set would have decided.
+    metrics: as for `finetuned`.
+    heldout: thresholds and metrics of each checkpoint.
+  """
   tokenizer = make_tokenizer()
   cfg = workdirs.config(tokenizer, max_positions=POSITIONS, **SIZES)
-  task_name, options, label_info = TUNED[name]
   task = load_task(task_name)
   options = task.options(**options)
   app = task.make_application(
@@ -68,6 +83,8 @@ def finetuned(folder, name, *, metrics=(None,)):
     "length": LENGTH,
     "encoder": dataclasses.asdict(cfg),
   }
+  if pooling := load_task(task_name).sentence_pooling:
+    task["sentences"] = pooling(options) | {"length": LENGTH}
   folder.mkdir(parents=True)
   tokenizer.save(folder / "tokenizer")
   opened = manager.open_checkpoints(
@@ -76,6 +93,8 @@ def finetuned(folder, name, *, metrics=(None,)):
   for step, metric in enumerate(metrics, 1):
     params = workdirs.clear_unused(workdirs.randomise(shapes, step), cfg)
     state = workdirs._State(params, np.int32(step))
-    opened.save(step, state, {"task": task, "heldout": {}}, metric=metric)
+    opened.save(
+      step, state, {"task": task, "heldout": heldout or {}}, metric=metric
+    )
   opened.close()
   return folder

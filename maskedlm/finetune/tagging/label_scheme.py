@@ -1,17 +1,20 @@
 """Maps the labels of an entity tagger to tags.
 
 maskedlm's own labels are the tags of its scheme. An imported model may have
-others: BILOU's L and U, labels of tokens that are not words (X, [CLS], [SEP]),
-or only IOB1's I, if two entities of a type were never adjacent.
+tags in other forms (common/tag_forms.py), labels of tokens that are not words
+(X, [CLS], [SEP]), types alone, or only IOB1's I, if two entities of a type were
+never adjacent.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from maskedlm.finetune.common import bio
+from maskedlm.finetune.common import bio, tag_forms
 
-_OF_BIOES = ("S-", "E-", "L-", "U-")
-_OF_BIO = ("B-", "I-")
+# Labels of tokens that are not words, or not annotated.
+_NO_WORD = re.compile(r"X|_|-DOCSTART-|-?PAD-?|[\[<].*[\]>]", re.IGNORECASE)
+_TYPED = re.compile("[BI][-_].")
 
 
 class LabelMeanings(NamedTuple):
@@ -23,16 +26,31 @@ class LabelMeanings(NamedTuple):
 
 
 def detect_label_scheme(labels: Sequence[str]) -> str | None:
-  """Returns bio or bioes, or None if the labels are not entity tags."""
-  if not any(label.startswith(_OF_BIO) for label in labels):
+  """Returns bio or bioes, or None if the labels are not entity tags.
+
+  Raises:
+    UnknownTagError: some labels are entity tags, but others have no meaning
+      among them.
+  """
+  words = _words(labels)
+  if "O" in words and tag_forms.are_types(words):
+    return "bio"
+  try:
+    tags = tag_forms.standard_tags(words).values()
+  except tag_forms.UnknownTagError:
+    if any(map(_TYPED.match, words)):
+      raise
     return None
-  is_bioes = any(label.startswith(_OF_BIOES) for label in labels)
-  return "bioes" if is_bioes else "bio"
+  prefixes = {bio.split_tag(tag)[0] for tag in tags}
+  if not prefixes & {"B", "I"}:
+    return None
+  return "bioes" if prefixes & {"E", "S"} else "bio"
 
 
 def read_labels(labels: Sequence[str], scheme: str) -> LabelMeanings:
-  """Returns the meanings of entity labels; a label that is no tag means O."""
-  tags = [_read_label(label) for label in labels]
+  """Returns the meanings of entity labels; a label of no word means O."""
+  standard = _standard(_words(labels))
+  tags = [standard.get(label) for label in labels]
   ids: dict[str, int] = {}
   for i, tag in enumerate(tags):
     if tag is not None:
@@ -49,8 +67,24 @@ def read_labels(labels: Sequence[str], scheme: str) -> LabelMeanings:
   return LabelMeanings(tuple(tag or "O" for tag in tags), ids, is_iob1)
 
 
+def _words(labels: Sequence[str]) -> list[str]:
+  return [label for label in labels if not _NO_WORD.fullmatch(label)]
+
+
+def _standard(labels: Sequence[str]) -> Mapping[str, str | None]:
+  """Returns label -> tag, or None for what detect_label_scheme refuses.
+
+  Older imports have such labels.
+  """
+  if tag_forms.are_types(labels):
+    return tag_forms.standard_tags(labels, scheme="io")
+  try:
+    return tag_forms.standard_tags(labels)
+  except tag_forms.UnknownTagError:
+    return {label: _read_label(label) for label in labels}
+
+
 def _read_label(label: str) -> str | None:
-  """Returns the tag with BIOES's prefixes, or None if the label is no tag."""
   try:
     return bio.join_tag(*bio.split_tag(label))
   except ValueError:

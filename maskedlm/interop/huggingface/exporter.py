@@ -13,7 +13,7 @@ from flax import traverse_util
 
 from maskedlm.core.errors import InteropError, check_name
 from maskedlm.inference.vectors import vectors
-from maskedlm.interop import export_source, labels
+from maskedlm.interop import export_source, labels, own_task
 from maskedlm.interop.export_source import ExportSource
 from maskedlm.interop.huggingface import (
   config_json,
@@ -63,6 +63,7 @@ def export_huggingface(
       "architectures": [class_name],
       **config_json.format_config(opened.cfg, chosen, opened.tokenizer.special),
       **labels.write_task(opened.task),
+      **own_task.write_own_task(opened.task, opened.meta.get("heldout", {})),
     }
     output_files.write_json(unfinished / "config.json", config)
     tensors.write_tensors(unfinished / tensors.FILE, made)

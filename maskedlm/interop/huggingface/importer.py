@@ -13,7 +13,7 @@ from flax import traverse_util
 
 from maskedlm.core.errors import InteropError
 from maskedlm.core.task import Params
-from maskedlm.interop import labels
+from maskedlm.interop import labels, own_task
 from maskedlm.interop.heads import param_shapes
 from maskedlm.interop.huggingface import (
   config_json,
@@ -39,6 +39,7 @@ class Imported(NamedTuple):
   cfg: EncoderConfig
   task: Mapping[str, Any]  # meta["task"] without "encoder".
   length: int  # The largest number of tokens of a text that it reads at once.
+  heldout: Mapping[str, float]  # Thresholds and metrics; {} if unknown.
 
 
 def import_model(
@@ -93,6 +94,7 @@ def import_model(
       unfinished,
       model.params,
       task,
+      heldout=model.heldout,
       origin={"imported": {"directory": name, **config}},
       corpus="imported",
       tokenizer=tokenizer.sha256,
@@ -119,6 +121,13 @@ def read_model(
   task: dict[str, Any] = {"objective": f"hf:{class_name or 'unknown'}"}
   if task_name:
     task |= labels.read_task(config, task_name, length, folder)
+    for note in labels.notes(task):
+      log(note)
+  heldout: Mapping[str, float] = {}
+  if task_name or (part != "encoder" and ending == "Model"):
+    task, heldout = own_task.read_own_task(
+      config, task, max_positions=cfg.max_positions, log=log
+    )
   if "auto_map" in config:
     log(f"{folder}: custom code (auto_map) is not run")
   reader = class_name or f"{architecture.class_prefix}Model"
@@ -155,7 +164,7 @@ def read_model(
   if left:
     log(f"left out, not part of an imported head: {', '.join(left)}")
   params, cfg = _without_zero_type(params, cfg)
-  return Imported(params, cfg, task, length)
+  return Imported(params, cfg, task, length, heldout)
 
 
 def row_length(cfg: EncoderConfig, folder: pathlib.Path) -> int:

@@ -27,6 +27,7 @@ def write_workdir(
   corpus: str,
   tokenizer: str,
   log: Callable[[str], None],
+  heldout: Mapping[str, float] | None = None,
 ) -> None:
   """Writes checkpoints/0 and config.json; the caller writes tokenizer/.
 
@@ -38,11 +39,14 @@ def write_workdir(
     corpus: the same in one word, in place of a corpus's fingerprint.
     tokenizer: SHA-256 of the tokenizer in tokenizer/.
     log: receives the lines that manager.py logs.
+    heldout: becomes meta["heldout"], a task's thresholds, if there are any.
   """
   output_files.write_json(folder / "config.json", origin)
   identity = {"config": origin, "corpus": corpus, "tokenizer": tokenizer}
   opened = manager.open_checkpoints(folder, keep_last=1, keep_best=0, log=log)
   state = _State(params, np.zeros((), np.int32))
   meta = {"task": task, "identity": identity}
+  if heldout:
+    meta["heldout"] = dict(heldout)
   opened.save(0, state, meta, metric=None)
   opened.close()

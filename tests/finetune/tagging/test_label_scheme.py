@@ -20,6 +20,11 @@ from maskedlm.interop import labels as task_labels
       "X B-PER I-PER [SEP]",
     ),
     (["O", "B-A", "I-A", "E-A", "S-A"], "B-A E-A O S-A", None),
+    (["O", "B-A", "M-A", "E-A", "S-A"], "B-A E-A O S-A", None),
+    (["O", "b-A", "i-A"], "B-A I-A O B-A", "b-A i-A O b-A"),
+    (["A_B", "A_I", "O"], "B-A I-A O B-A", "A_B A_I O A_B"),
+    (["B", "I", "O"], "B I O B", None),
+    (["O", "PER", "LOC"], "B-PER I-PER O B-LOC", "PER PER O LOC"),
     (["O", "B-A", "I-A", "L-A", "U-A"], "B-A E-A O S-A", "B-A L-A O U-A"),
     # IOB1, in which no two entities of type A ever met.
     (
